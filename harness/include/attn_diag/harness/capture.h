@@ -1,0 +1,104 @@
+// A capture: everything recorded from one run, in memory. A dump is a capture in an HDF5 file.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "attn_diag/kernels/arithmetic.h"
+#include "attn_diag/kernels/geometry.h"
+#include "attn_diag/kernels/problem.h"
+#include "attn_diag/kernels/stage.h"
+
+namespace attn_diag {
+
+// The rows that were recorded, absolute and half open.
+struct Region {
+  std::array<std::int64_t, 3> origin{0, 0, 0};  // batch, head, query
+  std::array<std::int64_t, 3> extent{0, 0, 0};
+};
+Region whole(const Problem& problem);
+
+// One tensor of a capture: dense row-major over `shape`; cell (i0, i1, ...) is the absolute
+// coordinate (origin[0] + i0, origin[1] + i1, ...) on the axes info(id).axes.
+struct TensorData {
+  Tensor id = Tensor::kS;
+  DType dtype = DType::kFp32;
+  std::vector<std::int64_t> shape;
+  std::vector<std::int64_t> origin;
+  std::vector<std::byte> bytes;
+  std::vector<std::uint8_t>
+      writes;  // how often each cell was written, up to 255; empty: not counted
+
+  std::int64_t size() const;            // cells
+  double at(std::int64_t index) const;  // the value of a cell, widened
+};
+
+// Where a binary came from and whether it is what its sources now say.
+struct SourceState {
+  std::string path;
+  std::uint64_t built_hash = 0;
+  std::uint64_t disk_hash = 0;
+  bool found = false;  // on disk
+};
+struct Provenance {
+  std::string kernel;    // as the user named it: "split_k@reduce-counts-l-twice"
+  std::string library;   // path of the shared object
+  std::string build_id;  // GNU build id, hex
+  std::string compiler, flags;
+  std::string backend;  // "host"
+  std::string device, driver;
+  std::string gate;      // stage name or "full"
+  std::string schedule;  // host executor
+  std::string command_line, created, generator_version, host;
+  std::string inputs;  // "randn", ...
+  std::uint64_t seed = 0;
+  std::vector<SourceState> sources;
+
+  bool stale() const;            // a source on disk differs from what was built
+  bool sources_missing() const;  // a source cannot be found: staleness unknown
+};
+
+// A cell that was never written, or more than once.
+struct CoverageFault {
+  Tensor tensor;
+  std::array<std::int64_t, 5> index{};  // absolute; the first info(tensor).rank are valid
+  int writes = 0;
+};
+struct Coverage {
+  std::int64_t never = 0, repeatedly = 0;
+  std::optional<CoverageFault> first_never, first_repeated;  // lowest index, per tensor order
+};
+
+struct Capture {
+  Problem problem;
+  Geometry geometry;
+  Arithmetic arithmetic;
+  Provenance provenance;
+  Region region;
+  // q, k, v in the problem's dtype and layout.
+  std::vector<std::byte> q, k, v;
+  // Set where recorded.
+  std::array<std::optional<TensorData>, kNumTensors> tensors;
+  // Why a tensor is not there, for those a kernel cannot expose.
+  std::array<std::string, kNumTensors> exempt;
+  std::array<Coverage, kNumTensors> coverage;
+  bool isolated = false;           // every stage was fed the reference's inputs
+  std::vector<std::string> notes;  // of the backend: what the run cannot show, odd events
+
+  bool has(Tensor t) const { return tensors[static_cast<std::size_t>(t)].has_value(); }
+  const TensorData& operator[](Tensor t) const { return *tensors[static_cast<std::size_t>(t)]; }
+};
+
+// Shape of the whole tensor: info(t).axes by axis_extent.
+std::vector<std::int64_t> tensor_shape(Tensor t, const Problem& problem, const Geometry& geometry);
+
+// Converts one element of a buffer of the given type. fp16 and bf16 by IEEE rules (exact).
+double load_element(const void* data, DType dtype, std::int64_t index);
+// Rounds to nearest even and stores.
+void store_element(void* data, DType dtype, std::int64_t index, double value);
+
+}  // namespace attn_diag

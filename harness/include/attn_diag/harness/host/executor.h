@@ -1,0 +1,73 @@
+// The SIMT host executor, as the harness drives it. Kernels do not include this: they see the
+// stand-in headers cuda_runtime.h, cuda_fp16.h, cuda_bf16.h, whose launches run under the
+// LaunchScope in force.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace attn_diag::host {
+
+enum class ScheduleKind : std::uint8_t { kForward, kReverse, kSeeded, kLockstep };
+struct Schedule {
+  ScheduleKind kind = ScheduleKind::kForward;
+  std::uint64_t seed = 0;
+};
+// "forward", "reverse", "seed:N", "lockstep"; throws std::invalid_argument naming these.
+Schedule parse_schedule(const std::string& text);
+std::string to_string(const Schedule& schedule);
+
+struct LaunchOptions {
+  Schedule schedule;
+  int workers = 0;               // 0: all cores
+  std::uint64_t step_limit = 0;  // synchronisation steps per block; 0: default
+  double silent_seconds = 0;     // CPU time a thread may run without reaching a synchronisation
+                                 // point; 0: default (10 s)
+};
+
+enum class FindingKind : std::uint8_t {
+  kBarrierDivergence,  // __syncthreads at different lines, or some threads can never arrive
+  kWarpDivergence,     // a warp collective whose mask names lanes that cannot arrive, or differing
+                       // masks
+  kStepLimit,          // the kernel does not end
+  kLaunchConfig,       // impossible grid, block or shared memory size
+  kNotInstrumented,    // lockstep asked of a library built without it
+  kKernelException,    // a C++ exception left the kernel
+};
+
+// What went wrong in a launch. `message` is complete: kernel, block, threads, file:line, what to
+// do.
+struct Finding {
+  FindingKind kind;
+  std::string message;
+  std::string file;
+  int line = 0;
+};
+
+struct LaunchReport {
+  std::vector<Finding> findings;   // empty: the launch completed
+  std::vector<std::string> notes;  // legal but worth knowing (threads that exited before a barrier)
+  std::uint64_t launches = 0, blocks = 0, steps = 0;
+};
+
+// While it lives, launches made by this thread run with these options and report here. Nested
+// scopes are not allowed. Without a scope, launches run with default options and findings become
+// the error returned by cudaGetLastError.
+class LaunchScope {
+ public:
+  explicit LaunchScope(const LaunchOptions& options);
+  ~LaunchScope();
+  LaunchScope(const LaunchScope&) = delete;
+  LaunchScope& operator=(const LaunchScope&) = delete;
+  const LaunchReport& report() const;
+
+ private:
+  struct State;
+  State* x_state;
+};
+
+// What the host executor cannot see; one line for every report.
+const char* limits_in_one_line();
+
+}  // namespace attn_diag::host

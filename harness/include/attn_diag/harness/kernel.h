@@ -1,0 +1,51 @@
+// Finding, loading and describing kernel libraries.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "attn_diag/harness/capture.h"
+#include "attn_diag/kernels/adapter.h"
+
+namespace attn_diag {
+
+// A kernel of a loaded library. Cheap to copy; keeps the library loaded.
+class Kernel {
+ public:
+  // Loads by the user's spelling: "fa1", "split_k@reduce-counts-l-twice", "./library.so:name",
+  // "./library.so" (if it has one kernel). `lockstep` picks the build with memory-access
+  // instrumentation. Throws Error naming what was looked for, where, and what there is.
+  static Kernel load(const std::string& spec, const std::string& backend, bool lockstep = false);
+
+  const KernelInfo& info() const;
+  const BuildInfo& build() const;
+  const std::string& spec() const;
+  const std::string& library_path() const;
+  // Kernel, library, build id, compiler, flags, sources as they are on disk now.
+  Provenance provenance() const;
+
+ private:
+  struct State;
+  std::shared_ptr<const State> x_state;
+};
+
+// What `attn-diag list` shows.
+struct LibraryEntry {
+  std::string path, file_stem;  // "split_k@reduce-counts-l-twice"
+  std::string fault;            // "" for none
+  std::string backend;
+  bool lockstep = false;
+  std::vector<std::string> kernels;  // empty if it cannot be loaded, then `problem` says why
+  std::string problem;
+};
+// Directories searched: $ATTN_DIAG_KERNEL_PATH (colon separated), then ../lib/attn_diag/kernels
+// beside the running program.
+std::vector<std::string> kernel_directories();
+std::vector<LibraryEntry> list_libraries();
+
+// Lower 64 bits of XXH3 of a file's bytes; nullopt if it cannot be read.
+std::optional<std::uint64_t> hash_file(const std::string& path);
+
+}  // namespace attn_diag

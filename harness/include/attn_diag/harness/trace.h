@@ -1,0 +1,68 @@
+// The bug hunt: first divergent stage, exact coordinates, isolation, closure, observer check.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "attn_diag/harness/compare.h"
+#include "attn_diag/harness/run.h"
+
+namespace attn_diag {
+
+enum class Verdict : std::uint8_t { kAgrees, kDiverges, kExempt, kNotReached, kNotRun };
+
+struct StageReport {
+  Stage stage = Stage::kQk;
+  Verdict verdict = Verdict::kNotRun;
+  Verdict isolated = Verdict::kNotRun;  // fed the reference's inputs
+  std::string exempt_reason;
+  Comparison prefix, isolation;
+};
+
+struct FirstDivergence {
+  Stage stage = Stage::kQk;
+  Tensor tensor = Tensor::kS;
+  std::int64_t batch = 0, head = 0, query = 0, query_tile = 0;
+  std::optional<std::int64_t> kv_tile, split, key, dim;  // where the tensor has or implies one
+  double expected = 0, actual = 0, bound = 0;
+};
+
+// How a divergence depends on the order in which threads run.
+enum class ScheduleFinding : std::uint8_t {
+  kNotChecked,
+  kSame,              // bit-identical on every schedule tried
+  kOrderDependent,    // results differ between schedules: a race
+  kRightIfConverged,  // wrong on free schedules, right in lockstep: a missing __syncwarp or the
+                      // like
+};
+
+struct TraceResult {
+  Capture capture;                  // prefix run through reduce, taps on
+  std::vector<StageReport> stages;  // four
+  std::optional<FirstDivergence> first;
+  // Injecting the correct output of the first bad stage and running on: does something later
+  // diverge too?
+  std::optional<Comparison> closure;
+  bool second_fault = false;
+  // The production kernel (gate full, no taps) against the tapped one: o and lse bit for bit.
+  bool observer_checked = false, observer_identical = false;
+  std::int64_t observer_differing = 0;
+  Comparison production;  // o, lse of the production kernel against the reference
+  ScheduleFinding schedules = ScheduleFinding::kNotChecked;
+  std::string schedules_detail;
+  std::vector<std::string> notes;
+
+  bool agrees() const;
+};
+
+struct TraceOptions {
+  RunOptions run;
+  Tolerance tolerance;
+  bool closure = true, isolate = true, observer = true, schedules = true;
+};
+
+TraceResult trace(const Kernel& kernel, const Problem& problem, const InputData& inputs,
+                  const TraceOptions& options);
+
+}  // namespace attn_diag

@@ -1,0 +1,29 @@
+// The arithmetic a kernel declares, from which the rounding bounds are derived (docs/bounds.md).
+// A kernel that computes less exactly than it declares is reported as wrong; that is the point.
+#pragma once
+
+#include <cstdint>
+
+#include "attn_diag/kernels/problem.h"
+
+namespace attn_diag {
+
+struct Arithmetic {
+  DType accumulate = DType::kFp32;  // of q.k, of P.V, of l and of the running accumulator
+  DType probs =
+      DType::kFp32;  // type P is rounded to before P.V (and before l, if l_from_rounded_probs)
+  bool l_from_rounded_probs = false;
+  DType partial = DType::kFp32;     // type in which split partials are stored between kernels
+  DType output = DType::kFp16;      // of o
+  DType scaled_q = DType::kFp32;    // type q*softmax_scale is rounded to, if scale_applied_to_q
+  bool scale_applied_to_q = false;  // otherwise the scale multiplies the finished dot product
+  // exp(x): relative error <= (exp_ulp + exp_ulp_per_x * |x|) * 2^-24, and results below exp_flush
+  // may be returned as 0.
+  double exp_ulp = 2.0;
+  double exp_ulp_per_x = 1.173;
+  double exp_flush = 1.1754943508222875e-38;
+  double log_ulp = 2.0;  // log(x): error <= log_ulp * 2^-24 * max(|ln x|, 2^-126)  + log_abs
+  double log_abs = 0.0;
+};
+
+}  // namespace attn_diag

@@ -1,0 +1,17 @@
+# Compile options every target of the project links to, as the INTERFACE target attn_diag_flags.
+add_library(attn_diag_flags INTERFACE)
+target_compile_options(attn_diag_flags INTERFACE
+  -ffp-contract=off   # host results do not depend on compiler or instruction set
+  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor
+  $<$<BOOL:${ATTN_DIAG_WERROR}>:-Werror>)
+if(ATTN_DIAG_SANITIZE)
+  target_compile_options(attn_diag_flags INTERFACE
+    -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g)
+  target_link_options(attn_diag_flags INTERFACE -fsanitize=address,undefined)
+endif()
+
+# For code whose speed depends on the instruction set (kernels, reference, comparison).
+add_library(attn_diag_native INTERFACE)
+if(ATTN_DIAG_NATIVE)
+  target_compile_options(attn_diag_native INTERFACE -march=native)
+endif()
