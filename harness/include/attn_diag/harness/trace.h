@@ -1,6 +1,7 @@
 // The bug hunt: first divergent stage, exact coordinates, isolation, closure, observer check.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -60,6 +61,8 @@ struct TraceOptions {
   RunOptions run;
   Tolerance tolerance;
   bool closure = true, isolate = true, observer = true, schedules = true;
+  // Called as step `step` of `steps` (from 1) begins, so that a long trace can say where it is.
+  std::function<void(int step, int steps, const std::string& what)> on_step;
 };
 
 TraceResult trace(const Kernel& kernel, const Problem& problem, const InputData& inputs,
