@@ -1,5 +1,9 @@
 # attn_diag_add_test(name SOURCES x_test.cc ... [LIBRARIES ...] [LABELS ...])
 # One Catch2 program; every test case of it becomes a CTest test. Catch2 2.13 and 3.x.
+#
+# Its tests carry the folder as a label ("harness/host"), and the target attn_diag_tests_<folder>
+# (attn_diag_tests_harness_host) builds a folder's tests. A test that cannot run here prints a line
+# "SKIP: reason" and returns: CTest then counts it as skipped.
 find_package(Catch2 REQUIRED)
 include(Catch)
 
@@ -20,5 +24,14 @@ function(attn_diag_add_test name)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${ARG_LIBRARIES} attn_diag_test_main attn_diag_flags)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
-  catch_discover_tests(${name} TEST_PREFIX "${name}: " PROPERTIES LABELS "${ARG_LABELS}")
+
+  file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+  string(REPLACE "/" "_" folder_tests attn_diag_tests_${folder})
+  if(NOT TARGET ${folder_tests})
+    add_custom_target(${folder_tests})
+  endif()
+  add_dependencies(${folder_tests} ${name})
+
+  catch_discover_tests(${name} TEST_PREFIX "${name}: "
+    PROPERTIES LABELS "${folder};${ARG_LABELS}" SKIP_REGULAR_EXPRESSION "(^|\n)SKIP: ")
 endfunction()

@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""check_layers is red on planted violations, green on the tree it belongs to."""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TOOLS = pathlib.Path(__file__).resolve().parent
+
+
+def check(root):
+    done = subprocess.run([sys.executable, TOOLS / "check_layers", root], capture_output=True,
+                          text=True, check=False)
+    return done.returncode, done.stdout
+
+
+class CheckLayers(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.root = pathlib.Path(temporary.name)
+        self.write("kernels/include/attn_diag/kernels/problem.h", "#include <cstdint>\n")
+        self.write("kernels/detail.h", "#include <cstdint>\n")
+        self.write("reference/include/attn_diag/reference/reference.h", "#include <vector>\n")
+        self.write("harness/include/attn_diag/harness/run.h", "#include <string>\n")
+        self.write("harness/include/attn_diag/harness/host/executor.h", "#include <string>\n")
+        self.write("harness/host/include/cuda_runtime.h", "#include <cstdint>\n")
+        self.write("harness/hdf5_file.h", "#include <hdf5.h>\n")
+
+    def write(self, path, text):
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+
+    def assert_red(self, path, include, expected):
+        self.write(path, f"// a comment\n#include {include}\n")
+        code, output = check(self.root)
+        self.assertEqual(code, 1, output)
+        self.assertIn(f"{path}:2: ", output)
+        self.assertIn(expected, output)
+
+    def assert_green(self, path, include):
+        self.write(path, f"#include {include}\n")
+        code, output = check(self.root)
+        self.assertEqual(code, 0, output)
+
+    def test_skeleton_is_green(self):
+        self.assertEqual(check(self.root)[0], 0)
+
+    def test_kernel_must_not_include_reference(self):
+        self.assert_red("kernels/fa1/fa1.cu", '"attn_diag/reference/reference.h"',
+                        "layer 'kernels' must not include layer 'reference'")
+
+    def test_kernel_must_not_include_harness(self):
+        self.assert_red("kernels/fa1/fa1.cu", "<attn_diag/harness/run.h>", "layer 'harness'")
+
+    def test_kernel_must_not_include_the_executor(self):
+        self.assert_red("kernels/fa1/fa1.cu", "<attn_diag/harness/host/executor.h>", "layer 'host'")
+
+    def test_kernel_must_not_use_eigen(self):
+        self.assert_red("kernels/fa1/fa1.cu", "<Eigen/Core>", "must not use Eigen")
+
+    def test_contract_must_not_include_a_kernel(self):
+        self.assert_red("kernels/include/attn_diag/kernels/tap.h", '"kernels/detail.h"', "private")
+
+    def test_reference_must_not_include_harness(self):
+        self.assert_red("reference/softmax.cc", '"attn_diag/harness/run.h"', "layer 'harness'")
+
+    def test_reference_must_not_include_kernel_code(self):
+        self.assert_red("reference/softmax.cc", '"kernels/detail.h"', "layer 'kernels'")
+
+    def test_host_executor_must_not_include_the_contract(self):
+        self.assert_red("harness/host/pool.cc", '"attn_diag/kernels/problem.h"', "layer 'contract'")
+
+    def test_harness_must_not_include_tools(self):
+        self.write("tools/attn_diag/options.h", "#include <string>\n")
+        self.assert_red("harness/run.cc", '"tools/attn_diag/options.h"', "layer 'tools'")
+
+    def test_harness_must_not_parse_command_lines(self):
+        self.assert_red("harness/run.cc", "<CLI/CLI.hpp>", "must not use CLI11")
+
+    def test_public_header_must_not_include_a_private_one(self):
+        self.assert_red("harness/include/attn_diag/harness/dump.h", '"harness/hdf5_file.h"',
+                        "a public header must not include a private one")
+
+    def test_header_that_does_not_exist_is_red(self):
+        self.assert_red("harness/run.cc", '"attn_diag/harness/nowhere.h"', "no such header")
+
+    def test_harness_may_include_reference_contract_and_executor(self):
+        self.write("harness/run.cc", '#include "attn_diag/kernels/problem.h"\n'
+                   '#include "attn_diag/reference/reference.h"\n'
+                   '#include "attn_diag/harness/host/executor.h"\n#include "harness/hdf5_file.h"\n')
+        self.assertEqual(check(self.root)[0], 0)
+
+    def test_kernel_may_include_cuda(self):
+        self.assert_green("kernels/fa1/fa1.cu", "<cuda_runtime.h>")
+
+    def test_a_test_may_include_other_layers_and_catch2(self):
+        self.write("kernels/fa1/fa1_test.cc",
+                   '#include <catch2/catch.hpp>\n#include "attn_diag/harness/run.h"\n')
+        self.assertEqual(check(self.root)[0], 0)
+
+    def test_nothing_to_check_is_not_green(self):
+        with tempfile.TemporaryDirectory() as empty:
+            self.assertEqual(check(empty)[0], 2)
+
+    def test_this_repository_is_green(self):
+        code, output = check(TOOLS.parent)
+        self.assertEqual(code, 0, output)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+"""Reads CTest's JUnit file, names what was skipped or failed, and ends with the line
+`N passed, N failed, N skipped`.
+
+usage: summarise_tests.py RESULTS.xml CTEST_EXIT_CODE
+exit code: 0 if something passed and nothing failed, else 1
+"""
+
+import re
+import sys
+import xml.etree.ElementTree as ElementTree
+
+
+def outcome(case):
+    """(passed|failed|skipped, reason). A test that CTest could not start has failed."""
+    status = case.get("status", "")
+    skipped = case.find("skipped")
+    reason = skipped.get("message", "") if skipped is not None else ""
+    if status == "run" and skipped is None and case.find("failure") is None:
+        return "passed", ""
+    if status == "disabled":
+        return "skipped", "disabled"
+    if status == "notrun" and reason.startswith("SKIP_"):
+        said = re.search(r"SKIP: *(.+)", case.findtext("system-out") or "")
+        return "skipped", said.group(1).strip() if said else reason
+    failure = case.find("failure")
+    return "failed", reason or (failure.get("message", "") if failure is not None else "")
+
+
+def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    counts = {"passed": 0, "failed": 0, "skipped": 0}
+    listed = {"failed": [], "skipped": []}
+    try:
+        cases = ElementTree.parse(sys.argv[1]).getroot().iter("testcase")
+        for case in cases:
+            kind, reason = outcome(case)
+            counts[kind] += 1
+            if kind in listed:
+                listed[kind].append((case.get("name", "?"), reason))
+    except (OSError, ElementTree.ParseError) as error:
+        print(f"no test results: {error}", file=sys.stderr)
+    for kind, entries in sorted(listed.items(), reverse=True):
+        if entries:
+            print(f"\n{kind}:")
+        for name, reason in entries:
+            print(f"  {name}" + (f": {reason}" if reason else ""))
+    good = counts["passed"] > 0 and counts["failed"] == 0
+    if good and sys.argv[2] != "0":
+        # Every test passed by its record, yet CTest itself is not content: never a silent green.
+        print(f"\nctest ended with exit code {sys.argv[2]}", file=sys.stderr)
+        good = False
+    print("\n{passed} passed, {failed} failed, {skipped} skipped".format(**counts))
+    sys.exit(0 if good else 1)
+
+
+if __name__ == "__main__":
+    main()
