@@ -1,8 +1,9 @@
 // How a kernel cuts the problem into tiles and splits, as the kernel declares it for one run.
 //
-//   query tile m_block: queries [m_block * block_m, ...)     KV tile n_block: keys [n_block *
-//   block_n, ...) split s: KV tiles [s * tiles_per_split, (s+1) * tiles_per_split), cut at the last
-//   tile; may be empty
+//   query tile m_block: queries [m_block * block_m, ...)
+//   KV tile n_block:    keys [n_block * block_n, ...)
+//   split s:            KV tiles [s * tiles_per_split, (s+1) * tiles_per_split), cut at the last
+//                       tile; may be empty
 #pragma once
 
 #include <cstdint>

@@ -1,19 +1,19 @@
 // The stages of attention and the tensors each one produces. This list exists once: taps, captures,
 // HDF5 paths, the reference, the command and the reports all read it.
 //
-//   stage    tensor     shape                   meaning (tile t = KV tile t; all softmax logs
-//   natural) qk       S          [B,H,Sq,Sk]             softmax_scale * q.k, -inf where masked
-//   softmax  m          [B,H,Sq,T]              row max, the frame of P: see Frame in geometry.h
-//            l          [B,H,Sq,T]              sum of P over the keys of tile t (this tile only)
-//            P          [B,H,Sq,Sk]             exp(S - m), unnormalised; 0 where masked
-//   pv       partial_o  [B,H,Sq,T,Dv]           P_t V_t of this tile only, unnormalised
-//   reduce   running_m  [B,H,Sq,T]              row max after tile t, over its split's tiles so far
-//            running_l  [B,H,Sq,T]              row sum after tile t, likewise, in the frame of
-//            running_m running_o  [B,H,Sq,T,Dv]           accumulator after tile t, likewise
-//            merged_l   [B,H,Sq,N]              row sum after merging splits 0..n, in the frame of
-//            the merged_o   [B,H,Sq,N,Dv]           row max over all splits; N = num_splits lse
-//            [B,H,Sq]                m + ln l; -inf for a row with no visible key o [B,H,Sq,Dv] the
-//            output; 0 for a row with no visible key
+//   stage    tensor     shape            meaning (tile t = KV tile t; softmax logarithms are natural)
+//   qk       S          [B,H,Sq,Sk]      softmax_scale * q.k, -inf where masked
+//   softmax  m          [B,H,Sq,T]       row max, the frame of P: see Frame in geometry.h
+//            l          [B,H,Sq,T]       sum of P over the keys of tile t (this tile only)
+//            P          [B,H,Sq,Sk]      exp(S - m), unnormalised; 0 where masked
+//   pv       partial_o  [B,H,Sq,T,Dv]    P_t V_t of this tile only, unnormalised
+//   reduce   running_m  [B,H,Sq,T]       row max after tile t, over its split's tiles so far
+//            running_l  [B,H,Sq,T]       row sum after tile t, likewise, in the frame of running_m
+//            running_o  [B,H,Sq,T,Dv]    accumulator after tile t, likewise
+//            merged_l   [B,H,Sq,N]       row sum after merging splits 0..n, in the frame of the
+//            merged_o   [B,H,Sq,N,Dv]      row max over all splits; N = num_splits
+//            lse        [B,H,Sq]         m + ln l; -inf for a row with no visible key
+//            o          [B,H,Sq,Dv]      the output; 0 for a row with no visible key
 //
 // A tensor a kernel cannot expose is declared exempt by name with a reason (adapter.h).
 #pragma once

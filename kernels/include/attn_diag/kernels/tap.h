@@ -8,9 +8,9 @@
 // build without them can be made by deleting these statements (kernels/machine_code_test does so
 // and compares the machine code).
 //
-//     tap.template visit<Tensor::kS>(s[j], b, h, q, key);           // record, and replace if asked
-//     to tap.template visit<Tensor::kM>(m, owner, b, h, q, kv_tile);   // only the owner lane
-//     records if constexpr (Tap::ends_after(Stage::kQk)) continue;          // gate
+//     tap.template visit<Tensor::kS>(s[j], b, h, q, key);             // record, replace if asked to
+//     tap.template visit<Tensor::kM>(m, owner, b, h, q, kv_tile, 0);  // only the owner lane records
+//     if constexpr (Tap::ends_after(Stage::kQk)) continue;            // gate
 #pragma once
 
 #include <concepts>
@@ -32,8 +32,8 @@ namespace attn_diag {
 struct TapView {
   float* record = nullptr;         // null: not recorded
   const float* replace = nullptr;  // null: not replaced
-  std::uint8_t* writes =
-      nullptr;  // null: not counted; else +1 for every visit of a cell, up to 255
+  // Null: not counted; else +1 for every visit of a cell, up to 255.
+  std::uint8_t* writes = nullptr;
   std::int64_t origin[3] = {0, 0, 0};  // first batch, head, query of the region (absolute)
   std::int64_t extent[3] = {0, 0, 0};
   std::int64_t inner0 = 1;  // extent of the 4th axis (1 if none)
