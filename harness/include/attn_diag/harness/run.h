@@ -3,26 +3,39 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "attn_diag/harness/capture.h"
 #include "attn_diag/harness/kernel.h"
-#include "attn_diag/reference/reference.h"
 
 namespace attn_diag {
 
-enum class InputKind : std::uint8_t { kRandn, kUniform, kOnes, kRamp };
-
 struct InputData {
-  std::vector<std::byte> q, k,
-      v;  // in the problem's dtype and layout: quantised once, given to both sides
+  // In the problem's dtype and layout: quantised once, given to both sides.
+  std::vector<std::byte> q, k, v;
   std::string kind;
   std::uint64_t seed = 0;
-  bool has_nonfinite = false;
+  bool has_nonfinite = false;  // a NaN or infinity in q, k or v: allowed, and worth saying
 };
-// Deterministic for (problem sizes, kind, seed, scale) and independent of layout: element (b,h,s,d)
-// has the same value in BHSD and BSHD.
+
+// What make_inputs can make, and what each is good for.
+struct InputKindInfo {
+  const char* name;
+  const char* summary;
+};
+const std::vector<InputKindInfo>& input_kinds();
+
+// q, k, v of one kind, times `scale`. Element (b, h, s, d) depends on its coordinates, the seed,
+// the kind and the scale alone (rising: also on seqlen_k and head_dim), not on layout or threads.
+// Throws Error for an unknown kind or a problem that check_problem refuses.
 InputData make_inputs(const Problem& problem, const std::string& kind, std::uint64_t seed,
                       double scale);
+
+// True if a NaN or an infinity is among the elements.
+bool has_nonfinite(const std::vector<std::byte>& elements, DType dtype);
+
+// Throws Error where sizes, head counts or mask of a problem make no sense.
+void check_problem(const Problem& problem);
 
 struct RunOptions {
   Gate gate = Gate::kReduce;
@@ -35,10 +48,29 @@ struct RunOptions {
   int num_splits = 0;                // 0: the kernel's choice
   std::int64_t step_limit = 0;       // 0: default
   std::int64_t memory_limit = 0;  // bytes the capture may take; 0: three quarters of what is free
+  // Bit t: tensor t is overwritten, after it was recorded, with the reference's value rounded to
+  // fp32. `isolate` adds the inputs of every stage to these.
+  std::uint32_t replace = 0;
 };
 
-// Throws Error for what the kernel does not support, too large captures, or a launch that failed
-// (with the executor's finding).
+// The tensors that are inputs of a later stage (S, m, l, P, partial_o), as a mask.
+std::uint32_t stage_input_mask();
+
+// The geometry the kernel takes for a problem under these options. Throws Error naming what the
+// kernel does support.
+Geometry plan_geometry(const Kernel& kernel, const Problem& problem, const RunOptions& options);
+
+// Bytes a run allocates: capture, replacements, outputs and workspace.
+double run_bytes(const Kernel& kernel, const Problem& problem, const Geometry& geometry,
+                 const RunOptions& options);
+
+// Runs the kernel once. The capture has every tensor that the kernel exposes up to the gate, o in
+// the problem's dtype as [batch][head][query][dim] in either layout, lse, and coverage: cells that
+// no thread wrote are found for o and lse even without taps, because their memory is poisoned with
+// signalling NaNs, which no arithmetic produces.
+// Under schedule "lockstep" the lockstep build of the kernel's library is loaded.
+// Throws Error for what the kernel does not support, too large captures, a write outside the
+// buffers given to the kernel, or a launch that failed (with the executor's finding).
 Capture run_kernel(const Kernel& kernel, const Problem& problem, const InputData& inputs,
                    const RunOptions& options);
 

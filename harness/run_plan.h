@@ -1,0 +1,35 @@
+// What a run records, and how large that is, before anything is allocated.
+#pragma once
+
+#include <cstdint>
+
+#include "attn_diag/harness/run.h"
+
+namespace attn_diag {
+
+constexpr std::uint32_t tensor_bit(Tensor t) { return 1u << static_cast<unsigned>(t); }
+
+// The region with every extent of 0 made whole. Throws Error where it leaves the problem.
+Region resolve_region(const Region& region, const Problem& problem);
+
+// True if the tensor exists for this geometry: merged_l and merged_o need a merge of splits.
+bool defined_for(Tensor t, const Geometry& geometry);
+
+// The tensors a run records through taps: exposed, defined, of a stage the gate builds. o and lse
+// are not among them: they are read from the kernel's outputs.
+std::uint32_t recorded_tensors(const Kernel& kernel, const Geometry& geometry,
+                               const RunOptions& options);
+
+// The tensors a run replaces, likewise.
+std::uint32_t replaced_tensors(const Kernel& kernel, const Geometry& geometry,
+                               const RunOptions& options);
+
+// Cells of a tensor within the region.
+double cells_in_region(Tensor t, const Problem& problem, const Geometry& geometry,
+                       const Region& region);
+
+// Throws Error if the run would allocate more than memory allows, with the size and what cuts it.
+void check_memory(const Kernel& kernel, const Problem& problem, const Geometry& geometry,
+                  const RunOptions& options);
+
+}  // namespace attn_diag
