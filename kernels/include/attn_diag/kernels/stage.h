@@ -1,7 +1,7 @@
 // The stages of attention and the tensors each one produces. This list exists once: taps, captures,
 // HDF5 paths, the reference, the command and the reports all read it.
 //
-//   stage    tensor     shape            meaning (tile t = KV tile t; softmax logarithms are natural)
+//   stage    tensor     shape            meaning (tile t = KV tile t; natural logarithms)
 //   qk       S          [B,H,Sq,Sk]      softmax_scale * q.k, -inf where masked
 //   softmax  m          [B,H,Sq,T]       row max, the frame of P: see Frame in geometry.h
 //            l          [B,H,Sq,T]       sum of P over the keys of tile t (this tile only)

@@ -8,8 +8,8 @@
 // build without them can be made by deleting these statements (kernels/machine_code_test does so
 // and compares the machine code).
 //
-//     tap.template visit<Tensor::kS>(s[j], b, h, q, key);             // record, replace if asked to
-//     tap.template visit<Tensor::kM>(m, owner, b, h, q, kv_tile, 0);  // only the owner lane records
+//     tap.template visit<Tensor::kS>(s[j], b, h, q, key);             // record, maybe replace
+//     tap.template visit<Tensor::kM>(m, owner, b, h, q, kv_tile, 0);  // only the owner records
 //     if constexpr (Tap::ends_after(Stage::kQk)) continue;            // gate
 #pragma once
 
