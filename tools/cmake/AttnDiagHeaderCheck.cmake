@@ -1,0 +1,29 @@
+# attn_diag_check_headers(): an object library, part of the default build, in which every public
+# header is compiled alone and twice included. A header that leans on another's includes, or that has
+# no include guard, fails the build with its name.
+function(attn_diag_check_headers)
+  set(roots kernels/include reference/include harness/include harness/host/include)
+  set(sources "")
+  foreach(root IN LISTS roots)
+    file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/${root}
+         ${PROJECT_SOURCE_DIR}/${root}/*.h)
+    foreach(header IN LISTS headers)
+      string(MAKE_C_IDENTIFIER ${header} stem)
+      set(source ${PROJECT_BINARY_DIR}/header_check/${stem}.cc)
+      set(text "#include <${header}>\n#include <${header}>\n")
+      if(EXISTS ${source})
+        file(READ ${source} present)
+      else()
+        set(present "")
+      endif()
+      if(NOT present STREQUAL text)
+        file(WRITE ${source} ${text})
+      endif()
+      list(APPEND sources ${source})
+    endforeach()
+  endforeach()
+  add_library(attn_diag_header_check OBJECT ${sources})
+  target_link_libraries(attn_diag_header_check PRIVATE
+    attn_diag_contract attn_diag_reference attn_diag_harness attn_diag_host_cuda attn_diag_test_main
+    attn_diag_flags)
+endfunction()
