@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "attn_diag/harness/compare.h"
+#include "attn_diag/harness/pattern.h"
 #include "attn_diag/harness/run.h"
 
 namespace attn_diag {
@@ -27,6 +28,8 @@ struct FirstDivergence {
   std::int64_t batch = 0, head = 0, query = 0, query_tile = 0;
   std::optional<std::int64_t> kv_tile, split, key, dim;  // where the tensor has or implies one
   double expected = 0, actual = 0, bound = 0;
+  // Set if the finding is that the cell was written never (0) or more than once.
+  std::optional<int> writes;
 };
 
 // How a divergence depends on the order in which threads run.
@@ -42,6 +45,7 @@ struct TraceResult {
   Capture capture;                  // prefix run through reduce, taps on
   std::vector<StageReport> stages;  // four
   std::optional<FirstDivergence> first;
+  std::vector<PatternStatement> pattern;  // of the tensor that diverges first
   // Injecting the correct output of the first bad stage and running on: does something later
   // diverge too?
   std::optional<Comparison> closure;
@@ -54,6 +58,9 @@ struct TraceResult {
   std::string schedules_detail;
   std::vector<std::string> notes;
 
+  // Every stage that can be compared was compared and agrees, so does the production kernel, every
+  // cell was written once, and the order of threads makes no difference. A tapped kernel that
+  // differs from the production kernel within rounding is worth saying, but is no divergence.
   bool agrees() const;
 };
 

@@ -1,0 +1,50 @@
+// The pattern of wrong cells of one tensor: which batches, heads, queries, tiles, keys and dims,
+// what is exact, and what such a pattern usually comes from. Records and their sentences; printing
+// is the reports' business.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "attn_diag/harness/capture.h"
+#include "attn_diag/harness/compare.h"
+#include "attn_diag/kernels/stage.h"
+
+namespace attn_diag {
+
+// Which cells of a tensor are wrong, summed up along its axes.
+struct WrongCells {
+  Tensor tensor = Tensor::kO;
+  Region region;
+  std::int64_t compared = 0, mismatched = 0;
+  // Mismatches by index on each axis of info(tensor), from the region's origin.
+  std::array<std::vector<std::int64_t>, 5> by_axis;
+  // [query tile][KV tile], over the whole problem, all batches and heads; empty for o and lse.
+  std::vector<std::int64_t> by_tile;
+  // Tensors over keys: mismatches by key - query + seqlen_q - 1.
+  std::vector<std::int64_t> by_diagonal;
+  // Among the mismatches: NaN, infinite and zero actual values where the expected one is not.
+  std::int64_t nan = 0, infinite = 0, zero = 0;
+  // actual / expected over the mismatches where both are finite and not 0.
+  std::int64_t ratios = 0;
+  double min_ratio = 0, max_ratio = 0;
+};
+WrongCells collect_wrong_cells(const Capture& capture, Tensor tensor, const Tolerance& tolerance,
+                               int threads = 0);
+
+enum class StatementKind : std::uint8_t {
+  kWrong,  // where the mismatches are
+  kExact,  // what has none although its neighbours do
+  kHint,   // what usually leaves such a pattern
+};
+struct PatternStatement {
+  StatementKind kind;
+  std::string text;  // without a full stop: "query 0 is exact"
+};
+// Empty where nothing is wrong.
+std::vector<PatternStatement> describe_pattern(const WrongCells& cells, const Problem& problem,
+                                               const Geometry& geometry);
+
+}  // namespace attn_diag
