@@ -1,0 +1,142 @@
+#include "reference/plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "reference/mask.h"
+
+namespace attn_diag::reference {
+namespace {
+
+void require(bool holds, const std::string& message) {
+  if (!holds) throw std::invalid_argument("reference: " + message);
+}
+
+void require_at_least(const char* what, std::int64_t value, std::int64_t least) {
+  require(value >= least, std::string(what) + " must be at least " + std::to_string(least) +
+                              ", found " + std::to_string(value));
+}
+
+void check_problem(const Problem& p) {
+  require_at_least("batch", p.batch, 1);
+  require_at_least("heads", p.heads, 1);
+  require_at_least("kv_heads", p.kv_heads, 1);
+  require_at_least("seqlen_q", p.seqlen_q, 1);
+  require_at_least("seqlen_k", p.seqlen_k, 1);
+  require_at_least("head_dim", p.head_dim, 1);
+  require_at_least("head_dim_v", p.head_dim_v, 1);
+  require(p.heads % p.kv_heads == 0,
+          "kv_heads must divide heads exactly, found heads = " + std::to_string(p.heads) +
+              ", kv_heads = " + std::to_string(p.kv_heads));
+  require(std::isfinite(p.softmax_scale),
+          "softmax_scale must be finite, found " + std::to_string(p.softmax_scale));
+  if (p.mask.kind == MaskKind::kWindow) {
+    require_at_least("window_left", p.mask.window_left, 0);
+    require_at_least("window_right", p.mask.window_right, 0);
+  }
+}
+
+void check_geometry(const Problem& p, const Geometry& g) {
+  require_at_least("block_m", g.tile.block_m, 1);
+  require_at_least("block_n", g.tile.block_n, 1);
+  require_at_least("num_splits", g.num_splits, 1);
+  require_at_least("tiles_per_split", g.tiles_per_split, 1);
+  const std::int64_t tiles = kv_tile_count(p, g);
+  require(std::int64_t{g.num_splits} * g.tiles_per_split >= tiles,
+          "the splits must cover every KV tile: num_splits * tiles_per_split = " +
+              std::to_string(std::int64_t{g.num_splits} * g.tiles_per_split) + ", but there are " +
+              std::to_string(tiles) + " tiles");
+  require(g.num_splits == 1 || g.has_split_merge,
+          "num_splits = " + std::to_string(g.num_splits) +
+              " needs has_split_merge: without a merge there is no output");
+}
+
+void resolve_range(const char* axis, std::int32_t size, std::int32_t& begin, std::int32_t& end) {
+  if (end == -1) end = size;
+  require(begin >= 0 && begin <= end && end <= size,
+          std::string(axis) + " range must lie within 0.." + std::to_string(size) + ", found " +
+              std::to_string(begin) + ".." + std::to_string(end));
+}
+
+// Rows whose scores, probabilities and per-tile outputs stay in a second-level cache of 2 MiB
+// together, and no more than it takes to keep all threads busy.
+std::int32_t choose_rows(const Plan& plan) {
+  const Problem& p = plan.problem;
+  const std::int64_t per_row =
+      2 * std::int64_t{p.seqlen_k} + 2 * std::int64_t{plan.tiles} * p.head_dim_v + p.head_dim;
+  constexpr std::int64_t kCacheDoubles = (3 << 20) / 2 / sizeof(double);
+  constexpr std::int64_t kMostRows = 64;
+  std::int64_t rows = std::clamp<std::int64_t>(kCacheDoubles / per_row, 1, kMostRows);
+  const Options& o = plan.options;
+  const std::int64_t wanted = std::int64_t{o.batch_end - o.batch_begin} *
+                              (o.head_end - o.head_begin) * (o.query_end - o.query_begin);
+  rows = std::min(rows, std::max<std::int64_t>(8, wanted / (4 * o.threads)));
+  return static_cast<std::int32_t>(std::max<std::int64_t>(rows, 1));
+}
+
+}  // namespace
+
+std::int64_t Plan::cells_per_row(Tensor t) const {
+  const TensorInfo& tensor = info(t);
+  std::int64_t cells = 1;
+  for (int i = 3; i < tensor.rank; ++i) switch (tensor.axes[static_cast<std::size_t>(i)]) {
+      case Axis::kKey:
+        cells *= problem.seqlen_k;
+        break;
+      case Axis::kKvTile:
+        cells *= tiles;
+        break;
+      case Axis::kSplit:
+        cells *= splits;
+        break;
+      case Axis::kDim:
+        cells *= problem.head_dim_v;
+        break;
+      case Axis::kBatch:
+      case Axis::kHead:
+      case Axis::kQuery:
+        break;
+    }
+  return cells;
+}
+
+Plan make_plan(const Problem& problem, const Geometry& geometry, const Arithmetic& arithmetic,
+               const Inputs& inputs, const Options& options) {
+  check_problem(problem);
+  check_geometry(problem, geometry);
+  require(inputs.q != nullptr && inputs.k != nullptr && inputs.v != nullptr,
+          "q, k and v must be given; found a null pointer");
+  Plan plan;
+  plan.problem = problem;
+  plan.geometry = geometry;
+  plan.arithmetic = arithmetic;
+  plan.inputs = inputs;
+  plan.options = options;
+  Options& o = plan.options;
+  resolve_range("batch", problem.batch, o.batch_begin, o.batch_end);
+  resolve_range("head", problem.heads, o.head_begin, o.head_end);
+  resolve_range("query", problem.seqlen_q, o.query_begin, o.query_end);
+  require_at_least("threads", o.threads, 0);
+  if (o.threads == 0)
+    o.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+
+  plan.tiles = kv_tile_count(problem, geometry);
+  plan.splits = geometry.num_splits;
+  if (!geometry.has_split_merge)
+    o.tensors &=
+        ~(1u << static_cast<int>(Tensor::kMergedL) | 1u << static_cast<int>(Tensor::kMergedO));
+  for (const TensorInfo& tensor : kTensors) {
+    if (!plan.wants(tensor.id) || tensor.stage == Stage::kQk) continue;
+    plan.softmax = true;
+    if (tensor.stage == Stage::kReduce) plan.reduce = true;
+  }
+  plan.pv = plan.wants(Tensor::kPartialO) || plan.wants(Tensor::kRunningO) ||
+            plan.wants(Tensor::kMergedO) || plan.wants(Tensor::kO);
+  plan.rows_per_block = choose_rows(plan);
+  return plan;
+}
+
+}  // namespace attn_diag::reference

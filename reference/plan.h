@@ -1,0 +1,30 @@
+// One call of the reference, checked and resolved: what is to be computed, and in which pieces.
+#pragma once
+
+#include <cstdint>
+
+#include "attn_diag/reference/reference.h"
+
+namespace attn_diag::reference {
+
+struct Plan {
+  Problem problem;
+  Geometry geometry;
+  Arithmetic arithmetic;
+  Inputs inputs;
+  Options options;  // ends and thread count resolved
+  std::int32_t tiles = 0, splits = 0;
+  std::int32_t rows_per_block = 0;
+  // Stages that have to be computed for the wanted tensors.
+  bool softmax = false, pv = false, reduce = false;
+
+  bool wants(Tensor t) const { return (options.tensors >> static_cast<int>(t) & 1u) != 0; }
+  // Cells of the tensor per (batch, head, query): the product of the axes after query.
+  std::int64_t cells_per_row(Tensor t) const;
+};
+
+// Throws std::invalid_argument, with what was expected and what was found.
+Plan make_plan(const Problem& problem, const Geometry& geometry, const Arithmetic& arithmetic,
+               const Inputs& inputs, const Options& options);
+
+}  // namespace attn_diag::reference

@@ -1,0 +1,229 @@
+#include "reference/values.h"
+
+#include <Eigen/Core>
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "reference/exp.h"
+#include "reference/widen.h"
+
+namespace attn_diag::reference {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using Stride = Eigen::OuterStride<>;
+using MatrixIn = Eigen::Map<const Matrix, 0, Stride>;
+using MatrixOut = Eigen::Map<Matrix, 0, Stride>;
+using RowIn = Eigen::Map<const Eigen::ArrayXd>;
+using RowOut = Eigen::Map<Eigen::ArrayXd>;
+
+// The larger; NaN if either is.
+double max_or_nan(double a, double b) {
+  if (std::isnan(a) || std::isnan(b)) return a + b;
+  return std::max(a, b);
+}
+
+// exp(m - frame), 0 for a part that has seen nothing (m = -inf), whatever the frame.
+double weight(double m, double frame) { return m == -kInf ? 0.0 : std::exp(m - frame); }
+
+void resize(const Plan& plan, BlockValues& block) {
+  const auto rows = static_cast<std::size_t>(block.rows);
+  block.keys.resize(rows);
+  block.q.resize(rows * static_cast<std::size_t>(plan.problem.head_dim));
+  block.last_m.resize(rows);
+  block.last_l.resize(rows);
+  for (const TensorInfo& t : kTensors) {
+    const bool has_dim = t.rank > 3 && t.axes[static_cast<std::size_t>(t.rank - 1)] == Axis::kDim;
+    const bool needed = t.stage == Stage::kQk || (has_dim ? plan.pv : plan.softmax);
+    const bool reduced = t.stage == Stage::kReduce;
+    const std::size_t cells = needed && (!reduced || plan.reduce)
+                                  ? rows * static_cast<std::size_t>(plan.cells_per_row(t.id))
+                                  : 0;
+    block.tensor[static_cast<std::size_t>(t.id)].resize(cells);
+  }
+}
+
+// S = scale * q k^T where visible, -inf elsewhere.
+void compute_scores(const Plan& plan, const KvHead& kv, BlockValues& block) {
+  const Problem& p = plan.problem;
+  const Eigen::Index dim = p.head_dim, sk = p.seqlen_k;
+  widen_rows(plan.inputs.q, p.dtype, p.layout, p.heads, p.seqlen_q, p.head_dim, block.batch,
+             block.head, block.query_begin, block.query_begin + block.rows, block.q.data());
+  RowOut(block.q.data(), block.rows * dim) *= static_cast<double>(p.softmax_scale);
+
+  block.any_keys = {p.seqlen_k, 0};
+  for (std::int32_t r = 0; r < block.rows; ++r) {
+    const KeyRange keys = visible_keys(p, block.query_begin + r);
+    block.keys[static_cast<std::size_t>(r)] = keys;
+    if (keys.empty()) continue;
+    block.any_keys.begin = std::min(block.any_keys.begin, keys.begin);
+    block.any_keys.end = std::max(block.any_keys.end, keys.end);
+  }
+  const KeyRange any = block.any_keys;
+  double* s = block[Tensor::kS];
+  if (!any.empty())
+    MatrixOut(s + any.begin, block.rows, any.size(), Stride(sk)).noalias() =
+        MatrixIn(block.q.data(), block.rows, dim, Stride(dim)) *
+        MatrixIn(kv.k.data() + any.begin * dim, any.size(), dim, Stride(dim)).transpose();
+  for (std::int32_t r = 0; r < block.rows; ++r) {
+    const KeyRange keys = block.keys[static_cast<std::size_t>(r)];
+    double* row = s + r * sk;
+    if (keys.empty()) {
+      std::fill(row, row + sk, -kInf);
+    } else {
+      std::fill(row, row + keys.begin, -kInf);
+      std::fill(row + keys.end, row + sk, -kInf);
+    }
+  }
+}
+
+// m, P and l of every tile, in the frame the geometry declares.
+void compute_softmax(const Plan& plan, BlockValues& block) {
+  const Eigen::Index sk = plan.problem.seqlen_k;
+  for (std::int32_t r = 0; r < block.rows; ++r) {
+    const KeyRange row_keys = block.keys[static_cast<std::size_t>(r)];
+    const double* s = block[Tensor::kS] + r * sk;
+    double* p = block[Tensor::kP] + r * sk;
+    double* m = block[Tensor::kM] + std::int64_t{r} * plan.tiles;
+    double* l = block[Tensor::kL] + std::int64_t{r} * plan.tiles;
+    double running = -kInf;
+    for (std::int32_t t = 0; t < plan.tiles; ++t) {
+      if (t % plan.geometry.tiles_per_split == 0) running = -kInf;
+      const KeyRange tile = keys_of_tile(plan.problem, plan.geometry, t);
+      const KeyRange keys = intersect(tile, row_keys);
+      double largest = -kInf;
+      if (!keys.empty())
+        largest = RowIn(s + keys.begin, keys.size()).maxCoeff<Eigen::PropagateNaN>();
+      running = max_or_nan(running, largest);
+      m[t] = plan.geometry.frame == Frame::kRunning ? running : largest;
+      // largest = -inf with keys in sight: their scores overflowed; m may be -inf, and
+      // exp(-inf - -inf) would be NaN.
+      if (keys.empty() || largest == -kInf) {
+        std::fill(p + tile.begin, p + tile.end, 0.0);
+        l[t] = 0;
+        continue;
+      }
+      std::fill(p + tile.begin, p + keys.begin, 0.0);
+      std::fill(p + keys.end, p + tile.end, 0.0);
+      exp_shifted(s + keys.begin, static_cast<std::size_t>(keys.size()), m[t], p + keys.begin);
+      l[t] = RowIn(p + keys.begin, keys.size()).sum();
+    }
+  }
+}
+
+// partial_o = P_t V_t of every tile.
+void compute_pv(const Plan& plan, const KvHead& kv, BlockValues& block) {
+  const Eigen::Index sk = plan.problem.seqlen_k, dim = plan.problem.head_dim_v;
+  const Stride between_rows(plan.tiles * dim);
+  for (std::int32_t t = 0; t < plan.tiles; ++t) {
+    const KeyRange keys = intersect(keys_of_tile(plan.problem, plan.geometry, t), block.any_keys);
+    MatrixOut out(block[Tensor::kPartialO] + t * dim, block.rows, dim, between_rows);
+    if (keys.empty())
+      out.setZero();
+    else
+      out.noalias() =
+          MatrixIn(block[Tensor::kP] + keys.begin, block.rows, keys.size(), Stride(sk)) *
+          MatrixIn(kv.v.data() + keys.begin * dim, keys.size(), dim, Stride(dim));
+  }
+}
+
+// The online recurrence of one row, over each split's tiles.
+void compute_running(const Plan& plan, std::int32_t r, BlockValues& block) {
+  const Eigen::Index dim = plan.problem.head_dim_v;
+  const std::int64_t at = std::int64_t{r} * plan.tiles;
+  const double* m = block[Tensor::kM] + at;
+  const double* l = block[Tensor::kL] + at;
+  double* running_m = block[Tensor::kRunningM] + at;
+  double* running_l = block[Tensor::kRunningL] + at;
+  for (std::int32_t t = 0; t < plan.tiles; ++t) {
+    const bool first = t % plan.geometry.tiles_per_split == 0;
+    const double before = first ? -kInf : running_m[t - 1];
+    running_m[t] = max_or_nan(before, m[t]);
+    const double alpha = weight(before, running_m[t]);
+    const double beta = weight(m[t], running_m[t]);
+    running_l[t] = (first ? 0.0 : alpha * running_l[t - 1]) + beta * l[t];
+    if (!plan.pv) continue;
+    const RowIn part(block[Tensor::kPartialO] + (at + t) * dim, dim);
+    RowOut sum(block[Tensor::kRunningO] + (at + t) * dim, dim);
+    if (first)
+      sum = beta * part;
+    else
+      sum = alpha * RowIn(block[Tensor::kRunningO] + (at + t - 1) * dim, dim) + beta * part;
+  }
+}
+
+// The merge of the splits of one row, and its output.
+void compute_merge(const Plan& plan, std::int32_t r, BlockValues& block) {
+  const Eigen::Index dim = plan.problem.head_dim_v;
+  const std::int64_t at = std::int64_t{r} * plan.tiles;
+  const double* running_m = block[Tensor::kRunningM] + at;
+  const double* running_l = block[Tensor::kRunningL] + at;
+  double m = -kInf;
+  for (std::int32_t n = 0; n < plan.splits; ++n) {
+    const KeyRange tiles = tiles_of_split(plan.problem, plan.geometry, n);
+    if (!tiles.empty()) m = max_or_nan(m, running_m[tiles.end - 1]);
+  }
+  double l = 0;
+  double* merged_l = block[Tensor::kMergedL];
+  double* merged_o = block[Tensor::kMergedO];
+  RowOut o(plan.pv ? block[Tensor::kO] + r * dim : nullptr, plan.pv ? dim : 0);
+  o.setZero();
+  for (std::int32_t n = 0; n < plan.splits; ++n) {
+    const KeyRange tiles = tiles_of_split(plan.problem, plan.geometry, n);
+    if (!tiles.empty()) {
+      const std::int32_t last = tiles.end - 1;
+      const double w = weight(running_m[last], m);
+      l += w * running_l[last];
+      if (plan.pv) o += w * RowIn(block[Tensor::kRunningO] + (at + last) * dim, dim);
+    }
+    const std::int64_t cell = std::int64_t{r} * plan.splits + n;
+    merged_l[cell] = l;
+    if (plan.pv) RowOut(merged_o + cell * dim, dim) = o;
+  }
+  block.last_m[static_cast<std::size_t>(r)] = m;
+  block.last_l[static_cast<std::size_t>(r)] = l;
+  block[Tensor::kLse][r] = m == -kInf ? -kInf : m + std::log(l);
+  if (m == -kInf)
+    o.setZero();
+  else
+    o /= l;
+}
+
+}  // namespace
+
+KvHead widen_kv_head(const Plan& plan, std::int32_t batch, std::int32_t kv_head) {
+  const Problem& p = plan.problem;
+  KvHead kv;
+  const auto keys = static_cast<std::size_t>(p.seqlen_k);
+  kv.k.resize(keys * static_cast<std::size_t>(p.head_dim));
+  widen_rows(plan.inputs.k, p.dtype, p.layout, p.kv_heads, p.seqlen_k, p.head_dim, batch, kv_head,
+             0, p.seqlen_k, kv.k.data());
+  if (plan.pv) {
+    kv.v.resize(keys * static_cast<std::size_t>(p.head_dim_v));
+    widen_rows(plan.inputs.v, p.dtype, p.layout, p.kv_heads, p.seqlen_k, p.head_dim_v, batch,
+               kv_head, 0, p.seqlen_k, kv.v.data());
+  }
+  return kv;
+}
+
+void compute_values(const Plan& plan, const KvHead& kv, std::int32_t batch, std::int32_t head,
+                    std::int32_t query_begin, std::int32_t rows, BlockValues& block) {
+  block.batch = batch;
+  block.head = head;
+  block.query_begin = query_begin;
+  block.rows = rows;
+  resize(plan, block);
+  compute_scores(plan, kv, block);
+  if (plan.softmax) compute_softmax(plan, block);
+  if (plan.pv) compute_pv(plan, kv, block);
+  if (!plan.reduce) return;
+  for (std::int32_t r = 0; r < rows; ++r) {
+    compute_running(plan, r, block);
+    compute_merge(plan, r, block);
+  }
+}
+
+}  // namespace attn_diag::reference
