@@ -102,6 +102,13 @@ class CheckLayers(unittest.TestCase):
                    '#include <catch2/catch.hpp>\n#include "attn_diag/harness/run.h"\n')
         self.assertEqual(check(self.root)[0], 0)
 
+    def test_library_code_must_not_use_what_is_for_tests(self):
+        self.write("reference/testing/naive.h", "#include <vector>\n")
+        self.assert_red("reference/softmax.cc", '"reference/testing/naive.h"', "for tests")
+
+    def test_library_code_must_not_use_catch2(self):
+        self.assert_red("reference/softmax.cc", "<catch2/catch.hpp>", "must not use Catch2")
+
     def test_nothing_to_check_is_not_green(self):
         with tempfile.TemporaryDirectory() as empty:
             self.assertEqual(check(empty)[0], 2)
