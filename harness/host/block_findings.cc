@@ -1,0 +1,183 @@
+// What a block has to report, in words.
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+#include <vector>
+
+#include "attn_diag_host/indices.h"
+#include "harness/host/block_runner.h"
+#include "harness/host/text.h"
+
+namespace attn_diag::host {
+namespace {
+
+std::string in_parentheses(unsigned x, unsigned y, unsigned z) {
+  return concat('(', x, ',', y, ',', z, ')');
+}
+
+const char* operation_name(WarpOp op) {
+  switch (op) {
+    case WarpOp::kSync:
+      return "__syncwarp";
+    case WarpOp::kShuffle:
+      return "__shfl_sync";
+    case WarpOp::kShuffleUp:
+      return "__shfl_up_sync";
+    case WarpOp::kShuffleDown:
+      return "__shfl_down_sync";
+    case WarpOp::kShuffleXor:
+      return "__shfl_xor_sync";
+    case WarpOp::kBallot:
+      return "__ballot_sync";
+    case WarpOp::kAny:
+      return "__any_sync";
+    case WarpOp::kAll:
+      return "__all_sync";
+    case WarpOp::kMatchAny:
+      return "__match_any_sync";
+    case WarpOp::kMatchAll:
+      return "__match_all_sync";
+    default:
+      return "__reduce_sync";
+  }
+}
+
+std::string place(const Fiber& fiber) { return concat(fiber.file, ':', fiber.line); }
+
+std::string waits_at(const Fiber& fiber) {
+  if (fiber.wait == Wait::kBarrier) return concat("__syncthreads at ", place(fiber));
+  char mask[16];
+  std::snprintf(mask, sizeof mask, "0x%08X", fiber.mask);
+  return concat(operation_name(fiber.op), " with mask ", mask, " at ", place(fiber));
+}
+
+}  // namespace
+
+std::string BlockRunner::where() const {
+  const uint3 block = ::blockIdx;
+  return concat("kernel ", kernel_name(x_plan->call.kernel), ", block ",
+                in_parentheses(block.x, block.y, block.z));
+}
+
+std::string BlockRunner::thread_name(const Fiber& fiber) const {
+  return concat("thread ", in_parentheses(fiber.index.x, fiber.index.y, fiber.index.z));
+}
+
+// "threads (0..15,0,0), (0..31,1,0) at ...; thread (3,0,0) at ..."
+std::string BlockRunner::waiting_list() const {
+  struct Place {
+    std::string what;
+    std::string threads;
+    unsigned count = 0;
+  };
+  std::vector<Place> places;
+  for (unsigned t = 0; t < x_threads; ++t) {
+    const Fiber& fiber = x_fibers[t];
+    if (fiber.wait == Wait::kNone || (x_runnable[t / 64] >> (t % 64) & 1u) != 0) continue;
+    const std::string what = waits_at(fiber);
+    // The run of neighbours along x that wait at the same place.
+    unsigned last = t;
+    while (last + 1 < x_threads && x_fibers[last + 1].index.x == x_fibers[last].index.x + 1 &&
+           x_fibers[last + 1].wait != Wait::kNone &&
+           (x_runnable[(last + 1) / 64] >> ((last + 1) % 64) & 1u) == 0 &&
+           waits_at(x_fibers[last + 1]) == what)
+      ++last;
+    const std::string range = last == t
+                                  ? in_parentheses(fiber.index.x, fiber.index.y, fiber.index.z)
+                                  : concat('(', fiber.index.x, "..", x_fibers[last].index.x, ',',
+                                           fiber.index.y, ',', fiber.index.z, ')');
+    auto same =
+        std::find_if(places.begin(), places.end(), [&](const Place& p) { return p.what == what; });
+    if (same == places.end()) same = places.insert(same, Place{what, "", 0});
+    same->threads = concat(same->threads, same->threads.empty() ? "" : ", ", range);
+    same->count += last - t + 1;
+    t = last;
+  }
+  std::string text;
+  for (const Place& p : places)
+    text = concat(text, text.empty() ? "" : "; ", p.count == 1 ? "thread " : "threads ", p.threads,
+                  " at ", p.what);
+  return text;
+}
+
+void BlockRunner::record(FindingKind kind, const std::string& what, const std::string& advice,
+                         const char* file, int line) {
+  Finding finding;
+  finding.kind = kind;
+  finding.message = concat(where(), ": ", what, ". ", advice, ".");
+  finding.file = file == nullptr ? "" : file;
+  finding.line = line;
+  x_outcome.finding = std::move(finding);
+}
+
+void BlockRunner::record_exception(const std::string& what) {
+  const Fiber& fiber = *x_current;
+  record(FindingKind::kKernelException, concat(thread_name(fiber), " threw an exception: ", what),
+         "Device code cannot throw; catch it in the kernel or do not call what throws", fiber.file,
+         fiber.line);
+}
+
+void BlockRunner::leave_for_good() {
+  x_abandoned = true;
+  leave_block(true);
+  __builtin_unreachable();
+}
+
+void BlockRunner::report_barrier_divergence() {
+  // When the last thread to arrive is still marked runnable it waits all the same.
+  for (unsigned w = 0; w < x_words; ++w) x_runnable[w] = 0;
+  record(FindingKind::kBarrierDivergence,
+         concat("threads of the block wait at different __syncthreads(): ", waiting_list()),
+         "All threads of a block that have not returned must reach the same __syncthreads(); move "
+         "it out of the branch",
+         x_barrier_file, x_barrier_line);
+  leave_for_good();
+}
+
+void BlockRunner::report_stuck() {
+  const Fiber* at_barrier = nullptr;
+  const Fiber* at_warp = nullptr;
+  for (unsigned t = 0; t < x_threads; ++t) {
+    const Fiber& fiber = x_fibers[t];
+    if (fiber.wait == Wait::kBarrier && at_barrier == nullptr) at_barrier = &fiber;
+    if (fiber.wait == Wait::kWarp && at_warp == nullptr) at_warp = &fiber;
+  }
+  if (at_warp != nullptr) {
+    record(FindingKind::kWarpDivergence, concat("no thread can go on: ", waiting_list()),
+           "A warp collective needs every lane of its mask that has not returned, in the same call "
+           "with the same mask; lanes waiting elsewhere never come. Make the mask name the lanes "
+           "that take the branch, or move the call out of it",
+           at_warp->file, at_warp->line);
+  } else {
+    record(FindingKind::kBarrierDivergence, concat("no thread can go on: ", waiting_list()),
+           "All threads of a block that have not returned must reach the same __syncthreads()",
+           at_barrier->file, at_barrier->line);
+  }
+  leave_for_good();
+}
+
+void BlockRunner::report_step_limit() {
+  const Fiber& fiber = *x_current;
+  record(FindingKind::kStepLimit,
+         concat("the block has not ended after ", x_step_limit, " synchronisation steps; ",
+                thread_name(fiber), " is at ", place(fiber)),
+         "Look for a loop whose end is never reached, or raise the step limit", fiber.file,
+         fiber.line);
+  leave_for_good();
+}
+
+void BlockRunner::report_warp_misuse(const std::string& what, const std::string& advice) {
+  const Fiber& fiber = *x_current;
+  record(FindingKind::kWarpDivergence, concat(thread_name(fiber), ' ', what, " at ", place(fiber)),
+         advice, fiber.file, fiber.line);
+  leave_for_good();
+}
+
+void BlockRunner::note_exited_threads() {
+  if (!x_outcome.note.empty()) return;
+  x_outcome.note = concat(where(), ": ", x_threads - x_live, " of ", x_threads,
+                          " threads had returned before __syncthreads() at ", x_barrier_file, ':',
+                          x_barrier_line, " (legal since Volta: they no longer count).");
+}
+
+}  // namespace attn_diag::host

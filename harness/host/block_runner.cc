@@ -1,0 +1,170 @@
+#include "harness/host/block_runner.h"
+
+#include <cstring>
+#include <exception>
+
+#include "attn_diag_host/indices.h"
+#include "harness/host/sanitizer.h"
+
+constinit thread_local uint3 threadIdx{};
+constinit thread_local uint3 blockIdx{};
+constinit thread_local dim3 blockDim{};
+constinit thread_local dim3 gridDim{};
+
+namespace attn_diag::host {
+namespace ctx = boost::context::detail;
+
+thread_local constinit BlockRunner* BlockRunner::s_current = nullptr;
+
+void* dynamic_shared_memory() { return BlockRunner::current()->dynamic_shared_memory(); }
+
+void BlockRunner::make_context(Fiber& fiber) {
+  forget_poison(fiber.stack_bottom, fiber.stack_top - fiber.stack_bottom);
+  fiber.context = ctx::make_fcontext(reinterpret_cast<void*>(fiber.stack_top),
+                                     fiber.stack_top - fiber.stack_bottom, &fiber_main);
+  fiber.sanitizer_stack = nullptr;
+}
+
+void BlockRunner::begin_launch(const LaunchPlan& plan) {
+  const dim3 shape = plan.config.blockDim;
+  x_plan = &plan;
+  x_kind = plan.schedule.kind;
+  x_step_limit = plan.step_limit;
+  x_threads = shape.x * shape.y * shape.z;
+  x_words = (x_threads + 63) / 64;
+  for (; x_made < x_threads; ++x_made) {
+    Fiber& fiber = x_fibers[x_made];
+    fiber.thread = x_made;
+    x_stacks.allocate(fiber);
+    make_context(fiber);
+  }
+  if (shape.x != x_indexed_for.x || shape.y != x_indexed_for.y || shape.z != x_indexed_for.z) {
+    x_indexed_for = dim3(0, 0, 0);
+    for (unsigned t = 0; t < x_threads; ++t)
+      x_fibers[t].index = {t % shape.x, t / shape.x % shape.y, t / shape.x / shape.y};
+    x_indexed_for = shape;
+  }
+  constexpr std::size_t kAlign = 128;
+  if (x_dynamic_shared_memory.size() < plan.config.dynamicSmemBytes + kAlign)
+    x_dynamic_shared_memory.resize(plan.config.dynamicSmemBytes + kAlign);
+  void* memory = x_dynamic_shared_memory.data();
+  std::size_t space = x_dynamic_shared_memory.size();
+  x_dynamic_shared = std::align(kAlign, plan.config.dynamicSmemBytes, memory, space);
+  blockDim = shape;
+  gridDim = plan.config.gridDim;
+}
+
+void BlockRunner::poison_shared_memory() {
+  std::memset(x_dynamic_shared, 0xFF, x_plan->config.dynamicSmemBytes);
+  // The main program's thread-local storage is not only its kernels'.
+  const KernelLibrary& library = x_plan->library;
+  if (library.tls_module != 0 && !library.is_main_program)
+    std::memset(thread_storage(library), 0xFF, library.tls_bytes);
+}
+
+BlockOutcome BlockRunner::run_block(std::uint64_t number) {
+  const dim3 grid = x_plan->config.gridDim;
+  x_number = number;
+  blockIdx = {static_cast<unsigned>(number % grid.x),
+              static_cast<unsigned>(number / grid.x % grid.y),
+              static_cast<unsigned>(number / grid.x / grid.y)};
+  poison_shared_memory();
+
+  for (unsigned w = 0; w < x_words; ++w) {
+    const unsigned bits = x_threads - w * 64;
+    x_alive[w] = x_runnable[w] = bits >= 64 ? ~0ull : (1ull << bits) - 1;
+  }
+  for (unsigned w = 0; w * kWarpSize < x_threads; ++w) {
+    x_warps[w].live = runnable_lanes(w);
+    x_warps[w].pending = 0;
+  }
+  for (unsigned t = 0; t < x_threads; ++t) {
+    Fiber& fiber = x_fibers[t];
+    fiber.file = nullptr;
+    fiber.wait = Wait::kNone;
+    fiber.depth = fiber.pc = 0;
+  }
+  x_live = x_threads;
+  x_arrived = 0;
+  x_barrier_differs = false;
+  x_ayes = 0;
+  x_steps = 0;
+  x_abandoned = false;
+  x_random = mix(mix(x_plan->schedule.seed) + number);
+  x_outcome = BlockOutcome{};
+
+  s_current = this;
+  x_current = &x_fibers[0];
+  Fiber& first = first_thread();
+  x_current = &first;
+  threadIdx = first.index;
+  leaving_stack(&x_worker_sanitizer_stack, first.stack_bottom,
+                first.stack_top - first.stack_bottom);
+  const ctx::transfer_t from = ctx::jump_fcontext(first.context, &x_worker);
+  *static_cast<ctx::fcontext_t*>(from.data) = from.fctx;
+  arrived_on_stack(x_worker_sanitizer_stack);
+  s_current = nullptr;
+
+  if (x_abandoned) {
+    for (unsigned t = 0; t < x_made; ++t) make_context(x_fibers[t]);
+  }
+  x_outcome.steps = x_steps;
+  return std::move(x_outcome);
+}
+
+void BlockRunner::fiber_main(ctx::transfer_t from) {
+  *static_cast<ctx::fcontext_t*>(from.data) = from.fctx;
+  BlockRunner& runner = *s_current;
+  const void* bottom = nullptr;
+  std::size_t bytes = 0;
+  arrived_on_stack(nullptr, &bottom, &bytes);
+  if (from.data == &runner.x_worker) {
+    runner.x_worker_stack_bottom = bottom;
+    runner.x_worker_stack_bytes = bytes;
+  }
+  for (;;) {
+    runner.run_thread();
+    runner.exit_thread();
+  }
+}
+
+void BlockRunner::run_thread() {
+  const KernelCall& call = x_plan->call;
+  try {
+    call.call(call.kernel, call.arguments);
+    return;
+  } catch (const std::exception& error) {
+    record_exception(error.what());
+  } catch (...) {
+    record_exception("not a std::exception");
+  }
+  leave_for_good();
+}
+
+void BlockRunner::exit_thread() {
+  Fiber& fiber = *x_current;
+  const unsigned thread = fiber.thread;
+  const unsigned warp_number = thread / kWarpSize;
+  clear_runnable(thread);
+  x_alive[thread / 64] &= ~(1ull << (thread % 64));
+  fiber.wait = Wait::kNone;
+  if (--x_live == 0) {
+    leave_block(false);
+    return;
+  }
+  // What the others wait for may be complete without this thread.
+  Warp& warp = x_warps[warp_number];
+  warp.live &= ~(1u << (thread % kWarpSize));
+  for (std::uint32_t pending = warp.pending; pending != 0; pending &= pending - 1) {
+    Warp::Group& group = warp.groups[__builtin_ctz(pending)];
+    if (group.arrived == (group.mask & warp.live)) complete_group(warp, warp_number, group);
+  }
+  if (x_arrived == x_live) {
+    release_barrier();
+    switch_to(first_thread());
+  } else {
+    switch_to_next_or_report();
+  }
+}
+
+}  // namespace attn_diag::host

@@ -1,0 +1,160 @@
+// Runs the threads of one block at a time, on the calling worker thread, each as a fiber.
+//
+// A fiber runs until it has to wait and then jumps straight into the next one; there is no
+// scheduler in between. Fibers are made once and loop over blocks; only after a block was abandoned
+// are they made anew, on the same stacks.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "attn_diag/harness/host/executor.h"
+#include "attn_diag_host/synchronize.h"
+#include "harness/host/fiber.h"
+#include "harness/host/launch_plan.h"
+
+namespace attn_diag::host {
+
+inline constexpr unsigned kMaxThreads = 1024;
+inline constexpr unsigned kWarpSize = 32;
+
+// The threads of one warp and the collectives they are waiting in.
+struct Warp {
+  struct Group {
+    std::uint32_t mask;     // as the lanes named it
+    std::uint32_t arrived;  // of those
+    WarpOp op;
+    std::uint8_t width;  // of a shuffle
+  };
+  std::uint32_t live = 0;     // lanes that have not exited
+  std::uint32_t pending = 0;  // groups in use
+  Group groups[kWarpSize];
+  std::uint8_t source[kWarpSize];  // lane whose value each lane asks for
+  std::uint64_t value[kWarpSize];
+  std::uint64_t result[kWarpSize];
+};
+
+struct BlockOutcome {
+  std::optional<Finding> finding;
+  std::string note;  // empty: none
+  std::uint64_t steps = 0;
+};
+
+class BlockRunner {
+ public:
+  BlockRunner() = default;
+  BlockRunner(const BlockRunner&) = delete;
+  BlockRunner& operator=(const BlockRunner&) = delete;
+
+  // The runner whose block this thread is running, or null.
+  static BlockRunner* current() { return s_current; }
+
+  // To be called once before the blocks of a launch. `plan` must outlive them.
+  void begin_launch(const LaunchPlan& plan);
+  // Runs block `number` of the grid (x fastest) to its end or to the first finding.
+  BlockOutcome run_block(std::uint64_t number);
+
+  // What kernel code reaches through the stand-in headers; called on a fiber.
+  int barrier(BarrierVote vote, int predicate, const char* file, int line, std::uintptr_t pc,
+              std::uintptr_t frame);
+  std::uint64_t shuffle(WarpOp op, unsigned mask, std::uint64_t value, unsigned argument, int width,
+                        const char* file, int line, std::uintptr_t pc, std::uintptr_t frame);
+  std::uint64_t collective(WarpOp op, unsigned mask, std::uint64_t value, unsigned source,
+                           int width, const char* file, int line, std::uintptr_t pc,
+                           std::uintptr_t frame);
+  unsigned active_mask(std::uintptr_t pc, std::uintptr_t frame);
+  void* dynamic_shared_memory() { return x_dynamic_shared; }
+
+ private:
+  static void fiber_main(boost::context::detail::transfer_t from);
+  void make_context(Fiber& fiber);
+  void poison_shared_memory();
+  void run_thread();
+  void exit_thread();
+
+  // block_schedule.cc
+  Fiber& first_thread();
+  Fiber* next_thread();  // null: nobody can run
+  Fiber* next_lockstep();
+  Fiber& first_lane(unsigned warp, std::uint32_t lanes);
+  bool choose_step(unsigned warp);
+  std::uint64_t random();
+  void switch_to(Fiber& to);
+  void switch_to_next_or_report();
+  void leave_block(bool for_good);
+  bool is_lockstep() const { return x_kind == ScheduleKind::kLockstep; }
+
+  void set_runnable(unsigned thread) { x_runnable[thread / 64] |= 1ull << (thread % 64); }
+  void clear_runnable(unsigned thread) { x_runnable[thread / 64] &= ~(1ull << (thread % 64)); }
+  std::uint32_t runnable_lanes(unsigned warp) const {
+    return static_cast<std::uint32_t>(x_runnable[warp / 2] >> (warp % 2 * 32));
+  }
+  void count_step();
+  void arrive(Wait wait, const char* file, int line, std::uintptr_t pc, std::uintptr_t frame);
+  void release_barrier();
+  Warp::Group& find_group(Warp& warp, WarpOp op, unsigned mask, int width);
+  // Gives every lane of the group its result and makes it runnable.
+  void complete_group(Warp& warp, unsigned warp_number, Warp::Group& group);
+
+  // block_findings.cc: record the finding; then leave_for_good() abandons the block.
+  void record(FindingKind kind, const std::string& what, const std::string& advice,
+              const char* file, int line);
+  void record_exception(const std::string& what);
+  [[noreturn]] void leave_for_good();
+  [[noreturn]] void report_barrier_divergence();
+  [[noreturn]] void report_stuck();
+  [[noreturn]] void report_step_limit();
+  [[noreturn]] void report_warp_misuse(const std::string& what, const std::string& advice);
+  std::string where() const;
+  std::string thread_name(const Fiber& fiber) const;
+  std::string waiting_list() const;
+  void note_exited_threads();
+
+  static thread_local constinit BlockRunner* s_current __attribute__((tls_model("initial-exec")));
+
+  const LaunchPlan* x_plan = nullptr;
+  Fiber* x_current = nullptr;
+  ScheduleKind x_kind = ScheduleKind::kForward;
+  unsigned x_threads = 0;  // of the block
+  unsigned x_live = 0;     // threads that have not exited
+  unsigned x_words = 0;    // of the bit sets
+  std::uint64_t x_steps = 0;
+  std::uint64_t x_step_limit = 0;
+
+  unsigned x_arrived = 0;  // at the barrier
+  const char* x_barrier_file = nullptr;
+  int x_barrier_line = 0;
+  bool x_barrier_differs = false;
+  int x_ayes = 0;           // of the barrier being waited for
+  int x_released_ayes = 0;  // of the last one released,
+  int x_released = 0;       // and how many threads that released
+
+  std::uint64_t x_random = 0;
+  unsigned x_step_warp = 0;        // lockstep: the warp that runs,
+  std::uint32_t x_step_lanes = 0;  // the lanes that have yet to take the current step,
+  std::uint32_t x_step_group = 0;  // and all that take it
+
+  std::array<std::uint64_t, kMaxThreads / 64> x_runnable{};
+  std::array<std::uint64_t, kMaxThreads / 64> x_alive{};
+
+  boost::context::detail::fcontext_t x_worker = nullptr;  // run_block's own context
+  void* x_worker_sanitizer_stack = nullptr;
+  const void* x_worker_stack_bottom = nullptr;
+  std::size_t x_worker_stack_bytes = 0;
+
+  void* x_dynamic_shared = nullptr;
+  std::vector<std::byte> x_dynamic_shared_memory;
+  std::unique_ptr<Fiber[]> x_fibers = std::make_unique<Fiber[]>(kMaxThreads);
+  unsigned x_made = 0;  // fibers that have a stack
+  std::unique_ptr<Warp[]> x_warps = std::make_unique<Warp[]>(kMaxThreads / kWarpSize);
+  FiberStacks x_stacks;
+  dim3 x_indexed_for{0, 0, 0};  // the block shape the fibers' indices are for
+  std::uint64_t x_number = 0;
+  bool x_abandoned = false;
+  BlockOutcome x_outcome;
+};
+
+}  // namespace attn_diag::host

@@ -1,0 +1,68 @@
+// Kernel launches: cudaLaunchKernelEx, which nvcc and g++ both compile.
+#pragma once
+
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "attn_diag_host/runtime_api.h"
+
+struct cudaLaunchAttribute {
+  int id;
+  long long value;
+};
+
+struct cudaLaunchConfig_t {
+  dim3 gridDim;
+  dim3 blockDim;
+  std::size_t dynamicSmemBytes = 0;
+  cudaStream_t stream = nullptr;
+  cudaLaunchAttribute* attrs = nullptr;
+  unsigned int numAttrs = 0;
+};
+
+namespace attn_diag::host {
+
+struct KernelCall {
+  const void* kernel;  // identifies it: name, attributes, library
+  void (*call)(const void* kernel, const void* arguments);  // runs it once, for one thread
+  const void* arguments;
+  bool instrumented;  // compiled for the lockstep schedule
+};
+
+cudaError_t launch(const cudaLaunchConfig_t& config, const KernelCall& call);
+cudaError_t set_function_attribute(const void* kernel, cudaFuncAttribute attribute, int value);
+
+}  // namespace attn_diag::host
+
+template <class... Parameters, class... Arguments>
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
+                               Arguments&&... arguments) {
+  static_assert(sizeof...(Parameters) == sizeof...(Arguments),
+                "the kernel takes another number of arguments");
+  static_assert((std::is_trivially_copyable_v<std::remove_cv_t<Parameters>> && ...),
+                "kernel parameters must be trivially copyable");
+  using Values = std::tuple<std::remove_cv_t<Parameters>...>;
+  const Values values(static_cast<std::remove_cv_t<Parameters>>(arguments)...);
+  attn_diag::host::KernelCall call;
+  call.kernel = reinterpret_cast<const void*>(kernel);
+  call.call = [](const void* entry, const void* packed) {
+    std::apply(reinterpret_cast<void (*)(Parameters...)>(const_cast<void*>(entry)),
+               *static_cast<const Values*>(packed));
+  };
+  call.arguments = &values;
+  call.instrumented = ATTN_DIAG_HOST_INSTRUMENTED != 0;
+  return attn_diag::host::launch(*config, call);
+}
+
+// More than 48 KiB of dynamic shared memory must be asked for, as on a device.
+template <class... Parameters>
+cudaError_t cudaFuncSetAttribute(void (*kernel)(Parameters...), cudaFuncAttribute attribute,
+                                 int value) {
+  return attn_diag::host::set_function_attribute(reinterpret_cast<const void*>(kernel), attribute,
+                                                 value);
+}
+inline cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute,
+                                        int value) {
+  return attn_diag::host::set_function_attribute(kernel, attribute, value);
+}

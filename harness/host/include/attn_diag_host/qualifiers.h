@@ -1,0 +1,37 @@
+// The CUDA qualifiers, as the host compiler reads them.
+#pragma once
+
+// libstdc++ writes __attribute__((__noinline__)) in these headers; they must be read before
+// __noinline__ becomes a macro.
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#define ATTN_DIAG_HOST_EXECUTOR 1
+
+#define __global__
+#define __device__
+#define __host__
+#define __managed__
+#define __constant__
+#define __grid_constant__
+// Storage of the block's worker thread. The executor fills it with 0xFF bytes before every block.
+#define __shared__ static thread_local
+#define __launch_bounds__(...)
+#define __forceinline__ inline __attribute__((always_inline))
+#ifndef __noinline__
+#define __noinline__ __attribute__((noinline))
+#endif
+#define __align__(n) __attribute__((aligned(n)))
+
+// 1 in the lockstep build of a kernel library, whose loads and stores call the executor.
+#if defined(__SANITIZE_THREAD__)
+#define ATTN_DIAG_HOST_INSTRUMENTED 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define ATTN_DIAG_HOST_INSTRUMENTED 1
+#endif
+#endif
+#ifndef ATTN_DIAG_HOST_INSTRUMENTED
+#define ATTN_DIAG_HOST_INSTRUMENTED 0
+#endif

@@ -1,0 +1,16 @@
+// Stand-in for CUDA's header of this name: compiles plain CUDA C++ with the host compiler, to run
+// on the SIMT host executor.
+#pragma once
+
+#include <cassert>
+#include <cstdio>
+
+#include "attn_diag_host/atomics.h"
+#include "attn_diag_host/indices.h"
+#include "attn_diag_host/intrinsics.h"
+#include "attn_diag_host/launch.h"
+#include "attn_diag_host/qualifiers.h"
+#include "attn_diag_host/runtime_api.h"
+#include "attn_diag_host/synchronize.h"
+#include "attn_diag_host/vector_types.h"
+#include "attn_diag_host/warp.h"

@@ -1,0 +1,27 @@
+// The shared object a kernel lies in: its code, its thread-local storage, the kernel's name.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace attn_diag::host {
+
+struct KernelLibrary {
+  std::string path;               // empty: the main program
+  std::uintptr_t code_begin = 0;  // of its executable segment
+  std::uintptr_t code_end = 0;
+  std::size_t tls_module = 0;  // 0: has no thread-local storage
+  std::size_t tls_bytes = 0;
+  bool is_main_program = false;
+};
+
+KernelLibrary find_library(const void* kernel);
+
+// This thread's copy of the library's thread-local storage, allocated if need be.
+void* thread_storage(const KernelLibrary& library);
+
+// The kernel's demangled name.
+std::string kernel_name(const void* kernel);
+
+}  // namespace attn_diag::host

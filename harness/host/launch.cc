@@ -1,0 +1,216 @@
+// Launches: configuration checks, blocks onto workers, findings back to the caller.
+#include "attn_diag_host/launch.h"
+
+#include <atomic>
+#include <exception>
+#include <limits>
+#include <map>
+#include <mutex>
+#include <numeric>
+#include <stdexcept>
+#include <thread>
+
+#include "harness/host/block_runner.h"
+#include "harness/host/last_error.h"
+#include "harness/host/launch_scope.h"
+#include "harness/host/text.h"
+#include "harness/host/worker_pool.h"
+
+namespace attn_diag::host {
+namespace {
+
+constexpr std::uint64_t kDefaultStepLimit = 1ull << 29;
+constexpr double kDefaultSilentSeconds = 10;
+constexpr std::size_t kDefaultDynamicShared = 48 * 1024;  // what a kernel gets without asking
+constexpr std::size_t kMaxDynamicShared = 227 * 1024;     // compute capability 9.0
+
+std::mutex g_launch_mutex;  // one launch at a time, as in one stream
+std::map<const void*, std::size_t> g_dynamic_shared_limit;
+
+std::string shape_text(const dim3& d) { return concat('(', d.x, ',', d.y, ',', d.z, ')'); }
+
+// Why the device could not run this launch; empty if it could.
+std::string impossible(const cudaLaunchConfig_t& config, std::size_t shared_limit) {
+  const dim3 &g = config.gridDim, &b = config.blockDim;
+  if (g.x == 0 || g.y == 0 || g.z == 0 || g.x > 0x7FFFFFFFu || g.y > 65535 || g.z > 65535)
+    return concat("grid ", shape_text(g),
+                  " is impossible: 1..2147483647 x 1..65535 x 1..65535 blocks");
+  if (b.x == 0 || b.y == 0 || b.z == 0 || b.x > 1024 || b.y > 1024 || b.z > 64 ||
+      b.x * b.y * b.z > kMaxThreads)
+    return concat("block ", shape_text(b),
+                  " is impossible: at least 1 thread along each axis, at most 1024 x 1024 x 64 and "
+                  "1024 in all");
+  if (config.dynamicSmemBytes > kMaxDynamicShared)
+    return concat(config.dynamicSmemBytes,
+                  " bytes of dynamic shared memory are impossible: at most ", kMaxDynamicShared);
+  if (config.dynamicSmemBytes > shared_limit)
+    return concat(config.dynamicSmemBytes,
+                  " bytes of dynamic shared memory, but the kernel may use ", shared_limit,
+                  ": raise that with cudaFuncSetAttribute(kernel, "
+                  "cudaFuncAttributeMaxDynamicSharedMemorySize, bytes)");
+  if (config.numAttrs != 0) return "launch attributes (clusters, ...) are not supported";
+  return "";
+}
+
+// The i-th block to start.
+class BlockOrder {
+ public:
+  explicit BlockOrder(const LaunchPlan& plan) : x_kind(plan.schedule.kind), x_blocks(plan.blocks) {
+    if (x_kind != ScheduleKind::kSeeded) return;
+    // An affine permutation.
+    x_stride = mix(plan.schedule.seed ^ 0x626C6F636B73u) % x_blocks;
+    while (std::gcd(x_stride, x_blocks) != 1) x_stride = (x_stride + 1) % x_blocks;
+    x_offset = mix(x_stride ^ plan.schedule.seed) % x_blocks;
+  }
+  std::uint64_t operator[](std::uint64_t i) const {
+    if (x_kind == ScheduleKind::kReverse) return x_blocks - 1 - i;
+    if (x_kind != ScheduleKind::kSeeded) return i;
+    return static_cast<std::uint64_t>((Wide{i} * x_stride + x_offset) % x_blocks);
+  }
+
+ private:
+  __extension__ typedef unsigned __int128 Wide;
+
+  ScheduleKind x_kind;
+  std::uint64_t x_blocks, x_stride = 1, x_offset = 0;
+};
+
+// What the workers of a launch write. The finding and the note kept are those of the first block in
+// order that has one: as blocks are started in order and none is stopped from outside, they do not
+// depend on which worker was quicker.
+struct Progress {
+  std::atomic<std::uint64_t> next{0};
+  std::atomic<bool> stop{false};
+  std::mutex mutex;
+  std::uint64_t finding_at = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t note_at = std::numeric_limits<std::uint64_t>::max();
+  BlockOutcome first_finding, first_note;
+  std::uint64_t blocks = 0, steps = 0;
+  std::exception_ptr error;
+};
+
+void run_blocks(const LaunchPlan& plan, const BlockOrder& order, Progress& progress) {
+  static thread_local const auto runner = std::make_unique<BlockRunner>();
+  std::uint64_t blocks = 0, steps = 0;
+  runner->begin_launch(plan);
+  while (!progress.stop) {
+    const std::uint64_t i = progress.next++;
+    if (i >= plan.blocks) break;
+    BlockOutcome outcome = runner->run_block(order[i]);
+    ++blocks;
+    steps += outcome.steps;
+    if (!outcome.finding && outcome.note.empty()) continue;
+    const std::lock_guard lock(progress.mutex);
+    if (!outcome.note.empty() && i < progress.note_at) {
+      progress.note_at = i;
+      progress.first_note.note = outcome.note;
+    }
+    if (outcome.finding && i < progress.finding_at) {
+      progress.finding_at = i;
+      progress.first_finding.finding = outcome.finding;
+    }
+    if (outcome.finding) progress.stop = true;
+  }
+  const std::lock_guard lock(progress.mutex);
+  progress.blocks += blocks;
+  progress.steps += steps;
+}
+
+cudaError_t error_of(FindingKind kind) {
+  switch (kind) {
+    case FindingKind::kLaunchConfig:
+      return cudaErrorInvalidConfiguration;
+    case FindingKind::kStepLimit:
+      return cudaErrorLaunchTimeout;
+    case FindingKind::kNotInstrumented:
+      return cudaErrorNotSupported;
+    default:
+      return cudaErrorLaunchFailure;
+  }
+}
+
+cudaError_t fail(LaunchReport& report, Finding finding) {
+  const cudaError_t error = error_of(finding.kind);
+  set_last_error(error, finding.message);
+  report.findings.push_back(std::move(finding));
+  return error;
+}
+
+}  // namespace
+
+cudaError_t set_function_attribute(const void* kernel, cudaFuncAttribute attribute, int value) {
+  if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;  // a hint
+  if (value < 0 || static_cast<std::size_t>(value) > kMaxDynamicShared)
+    return set_last_error(cudaErrorInvalidValue, concat("cudaFuncSetAttribute: ", value,
+                                                        " bytes of dynamic shared memory; at most ",
+                                                        kMaxDynamicShared, " are possible"));
+  const std::lock_guard lock(g_launch_mutex);
+  g_dynamic_shared_limit[kernel] = static_cast<std::size_t>(value);
+  return cudaSuccess;
+}
+
+cudaError_t launch(const cudaLaunchConfig_t& config, const KernelCall& call) {
+  if (BlockRunner::current() != nullptr)
+    throw std::logic_error("a kernel launches a kernel: not supported by the host executor");
+  const std::lock_guard lock(g_launch_mutex);
+  LaunchOptions options;
+  LaunchReport unscoped;
+  LaunchReport* report = &unscoped;
+  if (ScopeState* scope = current_scope()) {
+    options = scope->options;
+    report = &scope->report;
+  }
+  ++report->launches;
+
+  const auto limit = g_dynamic_shared_limit.find(call.kernel);
+  const std::string problem = impossible(
+      config, limit == g_dynamic_shared_limit.end() ? kDefaultDynamicShared : limit->second);
+  if (!problem.empty())
+    return fail(*report,
+                {FindingKind::kLaunchConfig,
+                 concat("kernel ", kernel_name(call.kernel), " cannot be launched: ", problem, '.'),
+                 "", 0});
+  if (options.schedule.kind == ScheduleKind::kLockstep && !call.instrumented)
+    return fail(*report,
+                {FindingKind::kNotInstrumented,
+                 concat("kernel ", kernel_name(call.kernel),
+                        " was not built for the lockstep schedule: build its library a second time "
+                        "with -fsanitize=thread (attn_diag_add_kernel does), or choose another "
+                        "schedule."),
+                 "", 0});
+
+  LaunchPlan plan;
+  plan.config = config;
+  plan.call = call;
+  plan.library = find_library(call.kernel);
+  plan.schedule = options.schedule;
+  plan.step_limit = options.step_limit != 0 ? options.step_limit : kDefaultStepLimit;
+  plan.silent_seconds = options.silent_seconds > 0 ? options.silent_seconds : kDefaultSilentSeconds;
+  plan.blocks = std::uint64_t{config.gridDim.x} * config.gridDim.y * config.gridDim.z;
+
+  const BlockOrder order(plan);
+  Progress progress;
+  const std::function<void()> work = [&] {
+    try {
+      run_blocks(plan, order, progress);
+    } catch (...) {
+      progress.stop = true;
+      const std::lock_guard guard(progress.mutex);
+      progress.error = std::current_exception();
+    }
+  };
+  std::uint64_t workers = options.workers > 0 ? static_cast<std::uint64_t>(options.workers)
+                                              : std::max(1u, std::thread::hardware_concurrency());
+  workers = std::min(workers, plan.blocks);
+  WorkerPool::instance().run(static_cast<int>(workers) - 1, work);
+  if (progress.error) std::rethrow_exception(progress.error);
+
+  report->blocks += progress.blocks;
+  report->steps += progress.steps;
+  if (!progress.first_note.note.empty())
+    report->notes.push_back(std::move(progress.first_note.note));
+  if (!progress.first_finding.finding) return cudaSuccess;
+  return fail(*report, *progress.first_finding.finding);
+}
+
+}  // namespace attn_diag::host
