@@ -4,7 +4,11 @@
 #include <cstring>
 #include <limits>
 
-#include "harness/catch_for_tests.h"
+#if __has_include(<catch2/catch_test_macros.hpp>)
+#include <catch2/catch_test_macros.hpp>
+#else
+#include <catch2/catch.hpp>
+#endif
 
 namespace attn_diag {
 namespace {
