@@ -47,6 +47,7 @@ struct TapTable {
 struct NoTap {
   static constexpr bool kEnabled = false;
   static constexpr ATTN_DIAG_HD bool ends_after(Stage) { return false; }
+  static constexpr ATTN_DIAG_HD bool ends_before(Stage) { return false; }
   template <Tensor kTensor>
   ATTN_DIAG_DEVICE void visit(float&, int, int, int, int = 0, int = 0) const {}
   template <Tensor kTensor>
@@ -64,6 +65,8 @@ struct StageTap {
   static constexpr ATTN_DIAG_HD bool ends_after(Stage stage) {
     return stage == last_stage(kGate) && stage != Stage::kReduce;
   }
+  // True if the kernel built with this gate never reaches `stage`.
+  static constexpr ATTN_DIAG_HD bool ends_before(Stage stage) { return last_stage(kGate) < stage; }
 
   // Records x at the given coordinates, then overwrites it where a replacement is given. `i0` and
   // `i1` are the indices on the axes that follow (batch, head, query).
@@ -96,6 +99,7 @@ template <class T>
 concept TapPolicy = requires(const T tap, float x) {
   { T::kEnabled } -> std::convertible_to<bool>;
   { T::ends_after(Stage::kQk) } -> std::convertible_to<bool>;
+  { T::ends_before(Stage::kReduce) } -> std::convertible_to<bool>;
   tap.template visit<Tensor::kS>(x, 0, 0, 0, 0, 0);
 };
 

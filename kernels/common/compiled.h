@@ -1,0 +1,70 @@
+// What is compiled: tile shapes, element types and gates. The defaults are the shipped libraries'; a
+// build may cut gates and element types by defining the macros (fault kernels and the lockstep
+// build do, to build fast).
+#pragma once
+
+#include "attn_diag/kernels/geometry.h"
+#include "attn_diag/kernels/stage.h"
+#include "common/kernel_traits.h"
+
+// Bit g: Gate g.
+#ifndef ATTN_DIAG_COMPILED_GATES
+#define ATTN_DIAG_COMPILED_GATES 0x1f
+#endif
+// Bit t: DType t. The translation units given to the build must provide exactly these.
+#ifndef ATTN_DIAG_COMPILED_DTYPES
+#define ATTN_DIAG_COMPILED_DTYPES 0x7
+#endif
+
+namespace attn_diag {
+
+inline constexpr unsigned kCompiledGates = ATTN_DIAG_COMPILED_GATES;
+inline constexpr unsigned kCompiledDTypes = ATTN_DIAG_COMPILED_DTYPES;
+
+constexpr bool is_compiled(Gate gate) { return (kCompiledGates >> static_cast<int>(gate)) & 1u; }
+constexpr bool is_compiled(DType type) { return (kCompiledDTypes >> static_cast<int>(type)) & 1u; }
+
+// The default first. The small ones cut a case of a few queries and keys into several tiles, with
+// kBlockM != kBlockN among them.
+inline constexpr TileShape kCompiledTiles[] = {{64, 64}, {16, 16}, {2, 2}, {2, 1}};
+inline constexpr int kNumCompiledTiles = 4;
+
+// Calls f(KernelTraits<block_m, block_n>{}) for the compiled tile of that shape; returns what f
+// does, or `otherwise` if it is not compiled.
+template <int kIndex = 0, class F, class Result>
+Result with_traits(TileShape tile, Result otherwise, F&& f) {
+  if constexpr (kIndex == kNumCompiledTiles) {
+    return otherwise;
+  } else {
+    constexpr TileShape candidate = kCompiledTiles[kIndex];
+    if (tile.block_m == candidate.block_m && tile.block_n == candidate.block_n)
+      return f(KernelTraits<candidate.block_m, candidate.block_n>{});
+    return with_traits<kIndex + 1>(tile, otherwise, f);
+  }
+}
+
+// Calls f(tap) with the policy of the gate; returns what f does, or `otherwise` if the gate is not
+// compiled.
+template <class F, class Result>
+Result with_tap(Gate gate, const TapTable& taps, Result otherwise, F&& f) {
+  switch (gate) {
+    case Gate::kQk:
+      if constexpr (is_compiled(Gate::kQk)) return f(StageTap<Gate::kQk>{taps});
+      break;
+    case Gate::kSoftmax:
+      if constexpr (is_compiled(Gate::kSoftmax)) return f(StageTap<Gate::kSoftmax>{taps});
+      break;
+    case Gate::kPv:
+      if constexpr (is_compiled(Gate::kPv)) return f(StageTap<Gate::kPv>{taps});
+      break;
+    case Gate::kReduce:
+      if constexpr (is_compiled(Gate::kReduce)) return f(StageTap<Gate::kReduce>{taps});
+      break;
+    case Gate::kFull:
+      if constexpr (is_compiled(Gate::kFull)) return f(NoTap{});
+      break;
+  }
+  return otherwise;
+}
+
+}  // namespace attn_diag

@@ -1,0 +1,105 @@
+// Host side of a launch and of a kernel's plan: what every adapter needs.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdio>
+#include <cstring>
+
+#include "attn_diag/kernels/adapter.h"
+#include "common/compiled.h"
+
+namespace attn_diag {
+
+template <class... Args>
+Status fail(Status status, char* error, std::size_t capacity, const char* format, Args... args) {
+  if (error != nullptr && capacity > 0) std::snprintf(error, capacity, format, args...);
+  return status;
+}
+
+// Launches kernel(args...) and reports what the runtime says.
+template <class... Params, class... Args>
+Status launch(const RunRequest& request, const char* name, void (*kernel)(Params...), dim3 grid,
+              dim3 block, std::size_t shared_bytes, const Args&... args) {
+  // Above 48 KiB dynamic shared memory has to be asked for.
+  cudaError_t result = cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+                                            cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                            static_cast<int>(shared_bytes));
+  if (result != cudaSuccess)
+    return fail(Status::kLaunchFailed, request.error, request.error_capacity,
+                "%s: the device does not give a block %zu bytes of shared memory: %s. Choose a "
+                "smaller --tile or --head-dim.",
+                name, shared_bytes, cudaGetErrorString(result));
+  cudaLaunchConfig_t config = {};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = static_cast<cudaStream_t>(request.stream);
+  result = cudaLaunchKernelEx(&config, kernel, args...);
+  if (result == cudaSuccess) result = cudaGetLastError();
+  if (result == cudaSuccess) return Status::kOk;
+  return fail(Status::kLaunchFailed, request.error, request.error_capacity, "%s: launch failed: %s",
+              name, cudaGetErrorString(result));
+}
+
+inline const char* dtype_name(DType type) {
+  switch (type) {
+    case DType::kFp16:
+      return "fp16";
+    case DType::kBf16:
+      return "bf16";
+    case DType::kFp32:
+      return "fp32";
+    case DType::kFp64:
+      return "fp64";
+  }
+  return "unknown";
+}
+
+// Refuses what no kernel of ours does: element types and tiles that are not compiled, head
+// dimensions past kMaxHeadDim, grids past CUDA's limits.
+inline Status check_supported(const Problem& problem, TileShape tile, char* error,
+                              std::size_t capacity) {
+  constexpr int kMaxHeadDim = KernelTraits<64, 64>::kMaxHeadDim;
+  if (!is_compiled(problem.dtype)) {
+    char compiled[32] = "";
+    for (DType type : {DType::kFp16, DType::kBf16, DType::kFp32})
+      if (is_compiled(type)) {
+        if (compiled[0] != '\0') std::strcat(compiled, ", ");
+        std::strcat(compiled, dtype_name(type));
+      }
+    return fail(Status::kUnsupported, error, capacity,
+                "dtype %s is not compiled into this library; compiled: %s",
+                dtype_name(problem.dtype), compiled);
+  }
+  if (problem.head_dim < 1 || problem.head_dim > kMaxHeadDim || problem.head_dim_v < 1 ||
+      problem.head_dim_v > kMaxHeadDim)
+    return fail(Status::kUnsupported, error, capacity,
+                "head_dim %d and head_dim_v %d: this kernel takes 1 to %d", problem.head_dim,
+                problem.head_dim_v, kMaxHeadDim);
+  if (!with_traits(tile, false, [](auto) { return true; })) {
+    char compiled[96] = "";
+    std::size_t used = 0;
+    for (const TileShape& t : kCompiledTiles)
+      used += std::snprintf(compiled + used, sizeof compiled - used, "%s%dx%d", used ? ", " : "",
+                            t.block_m, t.block_n);
+    return fail(Status::kUnsupported, error, capacity,
+                "tile %dx%d is not compiled into this library; compiled: %s", tile.block_m,
+                tile.block_n, compiled);
+  }
+  if (problem.batch > 65535 || problem.heads > 65535)
+    return fail(Status::kUnsupported, error, capacity,
+                "batch %d and heads %d: a CUDA grid takes up to 65535 of each", problem.batch,
+                problem.heads);
+  return Status::kOk;
+}
+
+// What is the same for all kernels of ours: fp32 everywhere but in memory, the scale on the
+// finished dot product, exp by __expf, log by logf.
+inline Arithmetic fp32_arithmetic(const Problem& problem) {
+  Arithmetic arithmetic;
+  arithmetic.output = problem.dtype;
+  return arithmetic;
+}
+
+}  // namespace attn_diag

@@ -1,0 +1,3 @@
+#include "fa1/fa1_launch.cuh"
+
+template attn_diag::Status attn_diag::run_fa1<float>(const RunRequest& request);
