@@ -1,0 +1,106 @@
+#include "harness/report/comparison_text.h"
+
+#include <fmt/format.h>
+
+#include "harness/report/table.h"
+
+namespace attn_diag::report {
+
+std::string verdict_text(bool agrees, const Style& style) {
+  return agrees ? paint(style, Colour::kGreen, "agrees") : paint(style, Colour::kRed, "DIVERGES");
+}
+
+std::string mismatched_text(std::int64_t mismatched, std::int64_t compared) {
+  return fmt::format("{} / {} ({})", count(mismatched), count(compared),
+                     percent(mismatched, compared));
+}
+
+std::string tensor_table(const Comparison& comparison, const Style& style) {
+  Table table({"stage", "tensor", "verdict", ">err/bound", ">max abs err", ">max ULP",
+               ">mismatched", ">NaN"});
+  std::string_view last;
+  for (const TensorComparison& t : comparison.tensors) {
+    const std::string_view stage = name(stage_of(t.tensor));
+    const bool empty = t.compared == 0;
+    table.add({stage == last ? "" : std::string(stage), std::string(name(t.tensor)),
+               empty ? "not compared" : verdict_text(t.agrees(), style),
+               ratio(t.max_err_over_bound), number(t.max_abs_err), number(t.max_ulp),
+               mismatched_text(t.mismatched, t.compared),
+               t.nan_actual > 0 ? count(t.nan_actual) : ""});
+    last = stage;
+  }
+  return table.text(style);
+}
+
+std::string difference_lines(const TensorComparison& t) {
+  std::string s = fmt::format("  Mismatched elements: {} / {} ({}) of {}\n", t.mismatched,
+                              t.compared, percent(t.mismatched, t.compared), name(t.tensor));
+  s += fmt::format("  Greatest absolute difference: {} at index {}\n", number(t.max_abs_err),
+                   index_text(t.tensor, t.max_abs_index));
+  s += fmt::format("  Greatest relative difference: {} at index {}\n", number(t.max_rel_err),
+                   index_text(t.tensor, t.max_rel_index));
+  if (t.nan_actual > 0)
+    s += fmt::format("  NaN where a number was expected: {}\n", count(t.nan_actual));
+  return s;
+}
+
+std::string stale_text(const Provenance& p, const Style& style) {
+  if (!p.stale()) return "";
+  std::string s =
+      paint(style, Colour::kRed, "STALE: this binary was not built from the sources now on disk.");
+  s += "\n  Whatever follows is about the old code. Rebuild, then run this again. Changed since:\n";
+  for (const SourceState& source : p.sources)
+    if (source.found && source.disk_hash != source.built_hash) s += "    " + source.path + '\n';
+  return s;
+}
+
+std::string sources_missing_text(const Provenance& p, const Style& style) {
+  if (!p.sources_missing()) return "";
+  for (const SourceState& source : p.sources)
+    if (!source.found)
+      return paint(style, Colour::kYellow,
+                   fmt::format("  Cannot tell whether the binary is stale: {} is not there.",
+                               source.path)) +
+             '\n';
+  return "";
+}
+
+std::string coverage_text(const Capture& capture, const Style& style) {
+  std::string s;
+  const auto line = [&](std::int64_t n, const std::optional<CoverageFault>& first,
+                        const TensorInfo& t, std::string_view what) {
+    if (n == 0) return;
+    std::string text = fmt::format("{} of {} {}", plural(n, "cell"), t.name, what);
+    if (first)
+      text += fmt::format(", first {} ({})", index_text(t.id, first->index),
+                          place_text(t.id, first->index, capture.problem, capture.geometry));
+    s += "  " + paint(style, Colour::kRed, text) + '\n';
+  };
+  for (const TensorInfo& t : kTensors) {
+    const Coverage& c = capture.coverage[static_cast<std::size_t>(t.id)];
+    line(c.never, c.first_never, t, "never written");
+    line(c.repeatedly, c.first_repeated, t, "written more than once");
+  }
+  return s;
+}
+
+std::string exempt_text(const Capture& c) {
+  std::string s;
+  for (const TensorInfo& t : kTensors) {
+    const std::string& why = c.exempt[static_cast<std::size_t>(t.id)];
+    if (!why.empty()) s += fmt::format("  {} is not judged: {}\n", t.name, why);
+  }
+  return s;
+}
+
+std::string zeros_text(const Comparison& comparison) {
+  for (const TensorComparison& t : comparison.tensors) {
+    if (t.tensor != Tensor::kO || t.compared == 0) continue;
+    const bool can_fail = !(t.zeros_err_over_bound <= 1);
+    return fmt::format("  An all-zeros o would have scored {}{}.\n", ratio(t.zeros_err_over_bound),
+                       can_fail ? "" : ": these inputs cannot show a wrong o");
+  }
+  return "";
+}
+
+}  // namespace attn_diag::report

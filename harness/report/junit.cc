@@ -1,0 +1,78 @@
+#include "harness/report/junit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+namespace attn_diag::report {
+namespace {
+
+std::string escape(std::string_view text) {
+  std::string s;
+  for (char c : text) {
+    switch (c) {
+      case '&':
+        s += "&amp;";
+        break;
+      case '<':
+        s += "&lt;";
+        break;
+      case '>':
+        s += "&gt;";
+        break;
+      case '"':
+        s += "&quot;";
+        break;
+      case '\n':
+        s += "&#10;";
+        break;
+      default:
+        s += static_cast<unsigned char>(c) < 0x20 && c != '\t' ? '?' : c;
+    }
+  }
+  return s;
+}
+
+const char* element(JunitCase::Kind kind) {
+  switch (kind) {
+    case JunitCase::Kind::kFailed:
+      return "failure";
+    case JunitCase::Kind::kError:
+      return "error";
+    default:
+      return "skipped";
+  }
+}
+
+}  // namespace
+
+std::string junit_xml(const std::string& suite, const std::vector<JunitCase>& cases) {
+  const auto number_of = [&](JunitCase::Kind kind) {
+    return std::count_if(cases.begin(), cases.end(),
+                         [&](const JunitCase& c) { return c.kind == kind; });
+  };
+  double seconds = 0;
+  for (const JunitCase& c : cases) seconds += c.seconds;
+  const std::string figures = fmt::format(
+      R"(tests="{}" failures="{}" errors="{}" skipped="{}" time="{:.3f}")", cases.size(),
+      number_of(JunitCase::Kind::kFailed), number_of(JunitCase::Kind::kError),
+      number_of(JunitCase::Kind::kSkipped), seconds);
+
+  std::string s = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
+  s += fmt::format("<testsuites {}>\n  <testsuite name=\"{}\" {}>\n", figures, escape(suite),
+                   figures);
+  for (const JunitCase& c : cases) {
+    s += fmt::format(R"(    <testcase classname="{}" name="{}" time="{:.3f}")",
+                     escape(c.class_name), escape(c.name), c.seconds);
+    if (c.kind == JunitCase::Kind::kPassed) {
+      s += "/>\n";
+      continue;
+    }
+    s += fmt::format(">\n      <{0} message=\"{1}\">{2}</{0}>\n    </testcase>\n", element(c.kind),
+                     escape(c.message), escape(c.detail));
+  }
+  return s + "  </testsuite>\n</testsuites>\n";
+}
+
+}  // namespace attn_diag::report

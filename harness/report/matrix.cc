@@ -1,0 +1,250 @@
+#include "harness/report/matrix.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+
+#include "harness/report/comparison_text.h"
+#include "harness/report/summary.h"
+#include "harness/report/table.h"
+
+namespace attn_diag::report {
+namespace {
+
+constexpr int kMaxHunts = 5;
+
+// "reduce, head 0, query 1, query tile 0, kv tile 0 (running_l)"
+std::string first_wrong_text(const MatrixRow& row) {
+  const Summary s = summarise(row.comparison);
+  if (s.first_wrong == nullptr || !s.first_wrong->first) return "";
+  const TensorComparison& t = *s.first_wrong;
+  return fmt::format("{}, {} ({})", name(stage_of(t.tensor)),
+                     place_text(t.tensor, t.first->index, row.problem, row.geometry),
+                     name(t.tensor));
+}
+
+std::string holes_text(const MatrixRow& row) {
+  return plural(row.coverage_faults, "cell") + " never or repeatedly written";
+}
+
+using Fields = std::vector<std::pair<std::string, std::string>>;
+
+// What a row is, by column name.
+Fields fields_of(const MatrixRow& row) {
+  const Problem& p = row.problem;
+  const auto n = [](auto x) { return fmt::format("{}", x); };
+  return {{"kernel", row.kernel},
+          {"dtype", std::string(name(p.dtype))},
+          {"mask", mask_text(p)},
+          {"layout", std::string(name(p.layout))},
+          {"B", n(p.batch)},
+          {"H", n(p.heads)},
+          {"Hkv", n(p.kv_heads)},
+          {"Sq", n(p.seqlen_q)},
+          {"Sk", n(p.seqlen_k)},
+          {"D", n(p.head_dim)},
+          {"Dv", n(p.head_dim_v)},
+          {"tile", row.tile.block_m > 0 ? fmt::format("{}x{}", row.tile.block_m, row.tile.block_n)
+                                        : std::string("default")},
+          {"splits", row.num_splits > 0 ? n(row.num_splits) : std::string("-")},
+          {"inputs", row.inputs},
+          {"seed", n(row.seed)},
+          {"scale", number(row.input_scale)}};
+}
+
+std::string counts_text(const std::vector<MatrixRow>& rows) {
+  std::vector<std::string> parts;
+  for (const RowVerdict v : {RowVerdict::kDiverges, RowVerdict::kFailed, RowVerdict::kAgrees,
+                             RowVerdict::kUnsupported}) {
+    const auto n = std::count_if(rows.begin(), rows.end(),
+                                 [&](const MatrixRow& row) { return row.verdict == v; });
+    if (n == 0) continue;
+    const bool verb = v == RowVerdict::kAgrees || v == RowVerdict::kDiverges;
+    parts.push_back(fmt::format("{} {}", n,
+                                verb
+                                    ? (v == RowVerdict::kAgrees ? (n == 1 ? "agrees" : "agree")
+                                                                : (n == 1 ? "diverges" : "diverge"))
+                                    : name(v)));
+  }
+  return join(parts, ", ");
+}
+
+std::string verdict_cell(const MatrixRow& row, const Style& style) {
+  switch (row.verdict) {
+    case RowVerdict::kAgrees:
+    case RowVerdict::kDiverges:
+      return verdict_text(row.verdict == RowVerdict::kAgrees, style);
+    case RowVerdict::kUnsupported:
+      return paint(style, Colour::kYellow, name(row.verdict));
+    case RowVerdict::kFailed:
+      return paint(style, Colour::kRed, "FAILED");
+  }
+  return "";
+}
+
+std::string remark(const MatrixRow& row) {
+  std::string s = row.verdict == RowVerdict::kDiverges ? first_wrong_text(row) : row.why;
+  const auto append = [&](const std::string& more) { s += (s.empty() ? "" : "; ") + more; };
+  if (row.coverage_faults > 0) append(holes_text(row));
+  if (row.nonfinite_inputs) append("NaN or infinity in the inputs");
+  if (row.stale) append("STALE");
+  std::replace(s.begin(), s.end(), '\n', ' ');
+  return s;
+}
+
+Json row_json(const MatrixRow& row) {
+  Json j;
+  j["kernel"] = row.kernel;
+  j["verdict"] = name(row.verdict);
+  j["stale"] = row.stale;
+  if (!row.why.empty()) j["why"] = row.why;
+  j["problem"] = to_json(row.problem);
+  if (row.verdict != RowVerdict::kUnsupported) j["geometry"] = to_json(row.geometry);
+  j["inputs"] = row.inputs;
+  j["seed"] = row.seed;
+  j["input_scale"] = row.input_scale;
+  j["nonfinite_inputs"] = row.nonfinite_inputs;
+  const Summary s = summarise(row.comparison);
+  j["max_err_over_bound"] = json_number(s.max_err_over_bound);
+  j["mismatched"] = s.mismatched;
+  j["compared"] = s.compared;
+  j["coverage_faults"] = row.coverage_faults;
+  j["stages"] = stages_json(row.comparison);
+  j["seconds"] = row.seconds;
+  j["reproduce"] = row.reproduce;
+  return j;
+}
+
+}  // namespace
+
+std::string_view name(RowVerdict v) {
+  static constexpr std::array<std::string_view, 4> kNames = {"agrees", "diverges", "unsupported",
+                                                             "failed"};
+  return kNames[static_cast<std::size_t>(v)];
+}
+
+std::string comparison_headline(const MatrixRow& row, const Style& style) {
+  const Summary s = summarise(row.comparison);
+  if (row.verdict == RowVerdict::kAgrees)
+    return paint(style, Colour::kGreen,
+                 fmt::format("AGREES: all {} elements are within what is allowed (worst {})",
+                             count(s.compared), ratio(s.max_err_over_bound)));
+  if (s.first_wrong == nullptr || !s.first_wrong->first)
+    return paint(style, Colour::kRed, "DIVERGES: " + holes_text(row));
+  const TensorComparison& t = *s.first_wrong;
+  return paint(
+      style, Colour::kRed,
+      fmt::format("DIVERGES: {} diverges first, {} ({})", name(stage_of(t.tensor)),
+                  place_text(t.tensor, t.first->index, row.problem, row.geometry), name(t.tensor)));
+}
+
+std::string matrix_text(const std::vector<MatrixRow>& rows, const Style& style, bool verdict_only) {
+  const bool good = std::all_of(rows.begin(), rows.end(), [](const MatrixRow& row) {
+    return row.verdict == RowVerdict::kAgrees || row.verdict == RowVerdict::kUnsupported;
+  });
+  const bool stale =
+      std::any_of(rows.begin(), rows.end(), [](const MatrixRow& row) { return row.stale; });
+  std::string s;
+  if (stale)
+    s += paint(style, Colour::kRed,
+               "STALE: a binary was not built from the sources now on disk; rebuild first.") +
+         '\n';
+  s += paint(style, good ? Colour::kGreen : Colour::kRed,
+             fmt::format("{}: {}", plural(std::ssize(rows), "case"), counts_text(rows))) +
+       '\n';
+  if (verdict_only) return s;
+
+  std::vector<Fields> fields;
+  for (const MatrixRow& row : rows) fields.push_back(fields_of(row));
+  std::vector<std::string> columns, alike;
+  std::vector<std::size_t> shown;
+  for (std::size_t f = 0; f < fields[0].size(); ++f) {
+    std::set<std::string> values;
+    for (const Fields& row : fields) values.insert(row[f].second);
+    if (values.size() > 1) {
+      shown.push_back(f);
+      columns.push_back(fields[0][f].first);
+    } else {
+      alike.push_back(fields[0][f].first + "=" + fields[0][f].second);
+    }
+  }
+  s += "  " + wrap("All with " + join(alike, " "), style.width - 2, 4) + "\n\n";
+  columns.insert(columns.end(), {"verdict", ">err/bound", "first divergence or reason"});
+  Table table(columns);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    std::vector<std::string> cells;
+    for (std::size_t f : shown) cells.push_back(fields[i][f].second);
+    const bool compared =
+        rows[i].verdict == RowVerdict::kAgrees || rows[i].verdict == RowVerdict::kDiverges;
+    cells.push_back(verdict_cell(rows[i], style));
+    cells.push_back(compared ? ratio(summarise(rows[i].comparison).max_err_over_bound) : "");
+    cells.push_back(remark(rows[i]));
+    table.add(cells);
+  }
+  s += table.text(style);
+
+  int hunts = 0;
+  for (const MatrixRow& row : rows) {
+    if (row.verdict != RowVerdict::kDiverges && row.verdict != RowVerdict::kFailed) continue;
+    if (hunts == 0) s += "\n  Find where, one case at a time:\n";
+    if (++hunts > kMaxHunts) continue;
+    s += "    " + row.hunt + '\n';
+  }
+  if (hunts > kMaxHunts)
+    s += fmt::format("    and {} more; --json has them all\n", hunts - kMaxHunts);
+  return s;
+}
+
+Json matrix_json(const std::vector<MatrixRow>& rows, int exit_code, const CommandContext& context) {
+  const bool stale =
+      std::any_of(rows.begin(), rows.end(), [](const MatrixRow& row) { return row.stale; });
+  Json j = json_head(context, exit_code == 0, stale);
+  if (exit_code > 1) j["verdict"] = "could_not_compare";
+  j["exit_code"] = exit_code;
+  j["cases"] = Json::array();
+  for (const MatrixRow& row : rows) j["cases"].push_back(row_json(row));
+  return j;
+}
+
+Json run_json(const Capture& capture, const MatrixRow& row, const CommandContext& context) {
+  Json j = json_head(context, row.verdict == RowVerdict::kAgrees, capture.provenance.stale());
+  j["reproduce"] = row.reproduce;
+  j["kernel"] = capture.provenance.kernel;
+  j["backend"] = capture.provenance.backend;
+  j["problem"] = to_json(capture.problem);
+  j["geometry"] = to_json(capture.geometry);
+  j["region"] = to_json(capture.region);
+  j["isolated"] = capture.isolated;
+  j["nonfinite_inputs"] = row.nonfinite_inputs;
+  j["stages"] = stages_json(row.comparison);
+  j["coverage"] = coverage_json(capture);
+  j["notes"] = capture.notes;
+  j["provenance"] = to_json(capture.provenance);
+  return j;
+}
+
+std::vector<JunitCase> junit_of_rows(const std::vector<MatrixRow>& rows) {
+  std::vector<JunitCase> cases;
+  for (const MatrixRow& row : rows) {
+    JunitCase c;
+    c.class_name = "attn-diag.run." + row.kernel;
+    std::vector<std::string> parts;
+    for (const auto& [column, value] : fields_of(row))
+      if (column != "kernel") parts.push_back(column + "=" + value);
+    c.name = join(parts, " ");
+    c.seconds = row.seconds;
+    c.message = remark(row);
+    c.detail = row.reproduce;
+    c.kind = row.verdict == RowVerdict::kAgrees        ? JunitCase::Kind::kPassed
+             : row.verdict == RowVerdict::kDiverges    ? JunitCase::Kind::kFailed
+             : row.verdict == RowVerdict::kUnsupported ? JunitCase::Kind::kSkipped
+                                                       : JunitCase::Kind::kError;
+    cases.push_back(c);
+  }
+  return cases;
+}
+
+}  // namespace attn_diag::report

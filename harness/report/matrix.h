@@ -1,0 +1,50 @@
+// Runs over several cases: one line and one verdict a case.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "attn_diag/harness/compare.h"
+#include "harness/report/json.h"
+#include "harness/report/junit.h"
+#include "harness/report/text.h"
+
+namespace attn_diag::report {
+
+enum class RowVerdict : std::uint8_t { kAgrees, kDiverges, kUnsupported, kFailed };
+
+struct MatrixRow {
+  std::string kernel;
+  Problem problem;
+  Geometry geometry;     // unless unsupported
+  TileShape tile{0, 0};  // 0: the kernel's choice, unknown where it is unsupported
+  int num_splits = 0;
+  std::string inputs;
+  std::uint64_t seed = 0;
+  double input_scale = 1;
+  bool nonfinite_inputs = false, stale = false;
+  RowVerdict verdict = RowVerdict::kUnsupported;
+  std::string why;        // of kUnsupported, kFailed
+  Comparison comparison;  // of kAgrees, kDiverges
+  std::int64_t coverage_faults = 0;
+  std::string reproduce, hunt;  // shell lines: this run, and the trace of it
+  double seconds = 0;
+};
+
+std::string_view name(RowVerdict v);  // "agrees", "diverges", "unsupported", "failed"
+
+// "AGREES: ..." or "DIVERGES: reduce diverges first, ..." of one compared row.
+std::string comparison_headline(const MatrixRow& row, const Style& style);
+
+// The count of each verdict, the table, and how to hunt what diverges. Columns in which all rows
+// are alike are said once, above.
+std::string matrix_text(const std::vector<MatrixRow>& rows, const Style& style, bool verdict_only);
+
+Json matrix_json(const std::vector<MatrixRow>& rows, int exit_code, const CommandContext& context);
+// One row alone, with its provenance.
+Json run_json(const Capture& capture, const MatrixRow& row, const CommandContext& context);
+
+std::vector<JunitCase> junit_of_rows(const std::vector<MatrixRow>& rows);
+
+}  // namespace attn_diag::report

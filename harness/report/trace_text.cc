@@ -1,0 +1,280 @@
+#include "harness/report/trace_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "harness/report/cells.h"
+#include "harness/report/comparison_text.h"
+#include "harness/report/picture.h"
+#include "harness/report/row.h"
+#include "harness/report/summary.h"
+#include "harness/report/table.h"
+
+namespace attn_diag::report {
+namespace {
+
+const StageReport* stage_report(const TraceResult& r, Stage stage) {
+  for (const StageReport& s : r.stages)
+    if (s.stage == stage) return &s;
+  return nullptr;
+}
+
+const TensorComparison* comparison_of(const TraceResult& r, Tensor tensor) {
+  const StageReport* stage = stage_report(r, stage_of(tensor));
+  if (stage == nullptr) return nullptr;
+  for (const TensorComparison& t : stage->prefix.tensors)
+    if (t.tensor == tensor) return &t;
+  return nullptr;
+}
+
+std::array<std::int64_t, 5> index_of(const FirstDivergence& f) {
+  std::array<std::int64_t, 5> index = {f.batch, f.head, f.query, 0, 0};
+  for (int i = 3; i < info(f.tensor).rank; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    switch (info(f.tensor).axes[at]) {
+      case Axis::kKey:
+        index[at] = f.key.value_or(0);
+        break;
+      case Axis::kKvTile:
+        index[at] = f.kv_tile.value_or(0);
+        break;
+      case Axis::kSplit:
+        index[at] = f.split.value_or(0);
+        break;
+      default:
+        index[at] = f.dim.value_or(0);
+    }
+  }
+  return index;
+}
+
+std::string verdict_cell(Verdict v, const Style& style) {
+  if (v == Verdict::kAgrees || v == Verdict::kDiverges)
+    return verdict_text(v == Verdict::kAgrees, style);
+  return paint(style, Colour::kDim, name(v));
+}
+
+std::string stage_table(const TraceResult& r, const Style& style) {
+  Table table({"stage", "verdict", ">err/bound", ">max abs err", ">max ULP", ">mismatched",
+               "fed right inputs"});
+  for (const StageReport& s : r.stages) {
+    const Summary sum = summarise(s.prefix);
+    const bool ran = sum.compared > 0;
+    table.add({std::string(name(s.stage)), verdict_cell(s.verdict, style),
+               ran ? ratio(sum.max_err_over_bound) : "", ran ? number(sum.max_abs_err) : "",
+               ran ? number(sum.max_ulp) : "",
+               ran ? mismatched_text(sum.mismatched, sum.compared) : "",
+               verdict_cell(s.isolated, style)});
+  }
+  std::string s = table.text(style);
+  for (const StageReport& stage : r.stages)
+    if (!stage.exempt_reason.empty())
+      s += fmt::format("  {} is not judged: {}\n", name(stage.stage), stage.exempt_reason);
+  return s;
+}
+
+std::string pattern_text(const TraceResult& r, const Style& style) {
+  if (r.pattern.empty()) return "";
+  std::string s = fmt::format("\n  Pattern of {}:\n", name(r.first->tensor));
+  for (const PatternStatement& p : r.pattern) {
+    const char* const label = p.kind == StatementKind::kWrong   ? "wrong  "
+                              : p.kind == StatementKind::kExact ? "exact  "
+                                                                : "hint   ";
+    const Colour colour = p.kind == StatementKind::kWrong   ? Colour::kRed
+                          : p.kind == StatementKind::kExact ? Colour::kGreen
+                                                            : Colour::kYellow;
+    s += "    " + paint(style, colour, label) + wrap(p.text, style.width - 12, 11) + '\n';
+  }
+  return s;
+}
+
+// What the value was, how wrong that is, and where the fault must be.
+std::string first_lines(const TraceResult& r, const TraceTextOptions& o) {
+  const FirstDivergence& f = *r.first;
+  const double score = err_over_limit(f.actual, f.expected, f.bound);
+  std::string s;
+  if (f.writes)
+    s = fmt::format("  {}{} was written {}, expected once\n", name(f.tensor),
+                    index_text(f.tensor, index_of(f)),
+                    *f.writes == 0 ? "never" : fmt::format("{} times", *f.writes));
+  else
+    s = fmt::format("  {}{} is {}, expected {} within {}: {}\n", name(f.tensor),
+                    index_text(f.tensor, index_of(f)), exact(f.actual), exact(f.expected),
+                    number(f.bound),
+                    paint(o.style, Colour::kRed,
+                          ratio(score) + (o.tolerance.use_bound ? " what rounding can explain"
+                                                                : " the tolerance")));
+  const StageReport* stage = stage_report(r, f.stage);
+  if (stage != nullptr && stage->isolated == Verdict::kDiverges)
+    s += fmt::format("  The fault is in {} itself: fed right inputs, it still diverges.\n",
+                     name(f.stage));
+  if (stage != nullptr && stage->isolated == Verdict::kAgrees)
+    s += fmt::format(
+        "  Fed right inputs, {} agrees: it is wrong only for the inputs it gets "
+        "here.\n",
+        name(f.stage));
+  return s;
+}
+
+// The tensor whose picture tells most: the first wrong one of the stage that has KV tiles or
+// splits.
+const TensorComparison* pictured(const TraceResult& r) {
+  const StageReport* stage = stage_report(r, r.first->stage);
+  if (stage == nullptr) return nullptr;
+  const TensorComparison* any = nullptr;
+  for (const TensorComparison& t : stage->prefix.tensors) {
+    if (t.mismatched == 0 || t.picture.empty()) continue;
+    if (t.picture_shape[3] > 1) return &t;
+    if (any == nullptr) any = &t;
+  }
+  return any;
+}
+
+std::string closure_text(const TraceResult& r, const Style& style) {
+  if (!r.closure || !r.first) return "";
+  if (r.second_fault) {
+    const Summary later = summarise(*r.closure);
+    const std::string where =
+        later.first_wrong != nullptr
+            ? fmt::format(" in {} ({})", name(stage_of(later.first_wrong->tensor)),
+                          name(later.first_wrong->tensor))
+            : "";
+    return "  " +
+           paint(style, Colour::kRed,
+                 fmt::format("A second fault: with the right {} put in, something later still "
+                             "diverges{}.",
+                             name(r.first->stage), where)) +
+           '\n';
+  }
+  return fmt::format(
+      "  One fault explains all: with the right {} put in, everything later "
+      "agrees.\n",
+      name(r.first->stage));
+}
+
+std::string observer_text(const TraceResult& r, const Style& style) {
+  if (!r.observer_checked) return "";
+  if (r.observer_identical)
+    return "  The production kernel gives the same o and lse, bit for bit: the taps disturb "
+           "nothing.\n";
+  return "  " +
+         paint(style, Colour::kRed,
+               fmt::format("The taps disturb: the production kernel differs in {} of o and lse.",
+                           plural(r.observer_differing, "element"))) +
+         "\n  " +
+         (r.production.tensors.empty() ? "It was not compared with the reference.\n"
+          : r.production.agrees()      ? "The production kernel itself agrees with the reference.\n"
+                                  : "The production kernel diverges from the reference too.\n");
+}
+
+std::string schedules_text(const TraceResult& r, const Style& style) {
+  switch (r.schedules) {
+    case ScheduleFinding::kNotChecked:
+      return "";
+    case ScheduleFinding::kSame:
+      return "  The result does not depend on the order in which threads run" +
+             (r.schedules_detail.empty() ? std::string() : " (" + r.schedules_detail + ")") + ".\n";
+    case ScheduleFinding::kOrderDependent:
+      return "  " +
+             paint(style, Colour::kRed,
+                   "A race: the result depends on the order in which threads run.") +
+             (r.schedules_detail.empty() ? "" : "\n    " + r.schedules_detail) + '\n';
+    case ScheduleFinding::kRightIfConverged:
+      return "  " +
+             paint(style, Colour::kRed,
+                   "Right only while each warp happens to stay converged: look for a missing "
+                   "__syncwarp.") +
+             (r.schedules_detail.empty() ? "" : "\n    " + r.schedules_detail) + '\n';
+  }
+  return "";
+}
+
+std::string notes_text(const TraceResult& r, const Style& style) {
+  std::string s;
+  for (const auto* notes : {&r.notes, &r.capture.notes})
+    for (const std::string& note : *notes)
+      s += "  " + wrap("Note: " + note, style.width - 2, 4) + '\n';
+  return s;
+}
+
+std::string evidence(const TraceResult& r, const TraceTextOptions& o) {
+  const FirstDivergence& f = *r.first;
+  std::string s;
+  if (const TensorComparison* t = comparison_of(r, f.tensor))
+    if (t->mismatched > 0) s += '\n' + difference_lines(*t);
+  const Row row = row_of(r.capture, o.tolerance, static_cast<std::int32_t>(f.batch),
+                         static_cast<std::int32_t>(f.head), static_cast<std::int32_t>(f.query));
+  s += fmt::format("\n  First mismatch of {}, {}, and its neighbours:\n", name(f.tensor),
+                   place_text(f.tensor, index_of(f), r.capture.problem, r.capture.geometry));
+  s += window_text(row, f.tensor, index_of(f), o.style);
+  if (const TensorComparison* t = pictured(r))
+    s += '\n' + picture(*t, r.capture.problem, r.capture.geometry, r.capture.region, o.style);
+  return s;
+}
+
+}  // namespace
+
+std::string first_text(const FirstDivergence& f, const Problem& problem) {
+  std::string s = fmt::format("{} diverges first", name(f.stage));
+  if (problem.batch > 1) s += fmt::format(", batch {}", f.batch);
+  s += fmt::format(", head {}, query {}, query tile {}", f.head, f.query, f.query_tile);
+  if (f.kv_tile) s += fmt::format(", kv tile {}", *f.kv_tile);
+  if (f.split) s += fmt::format(", split {}", *f.split);
+  if (f.key) s += fmt::format(", key {}", *f.key);
+  if (f.dim) s += fmt::format(", dim {}", *f.dim);
+  if (f.writes) s += *f.writes == 0 ? ": never written" : ": written more than once";
+  return s;
+}
+
+std::string trace_headline(const TraceResult& r) {
+  if (r.first) return "DIVERGES: " + first_text(*r.first, r.capture.problem);
+  std::int64_t compared = 0;
+  double worst = 0;
+  for (const StageReport& s : r.stages) {
+    const Summary sum = summarise(s.prefix);
+    compared += sum.compared;
+    worst = std::max(worst, sum.max_err_over_bound);
+  }
+  if (r.agrees())
+    return fmt::format(
+        "AGREES: all {} elements of every stage are within what rounding can "
+        "explain (worst {})",
+        count(compared), ratio(worst));
+  if (const std::int64_t n = coverage_faults(r.capture); n > 0)
+    return fmt::format("DIVERGES: {} never written or written more than once", plural(n, "cell"));
+  if (r.schedules == ScheduleFinding::kOrderDependent ||
+      r.schedules == ScheduleFinding::kRightIfConverged)
+    return "DIVERGES: right on this schedule, wrong on another";
+  if (r.observer_checked && !r.observer_identical)
+    return "DIVERGES: every stage agrees with taps on, but the production kernel differs";
+  return "DIVERGES: a stage fed right inputs diverges, or nothing was compared";
+}
+
+std::string trace_text(const TraceResult& r, const TraceTextOptions& o) {
+  const Capture& c = r.capture;
+  std::string s = stale_text(c.provenance, o.style);
+  const std::string headline = trace_headline(r);
+  s += paint(o.style, r.agrees() ? Colour::kGreen : Colour::kRed, headline) + '\n';
+  if (o.verdict_only) return s;
+
+  if (r.first) s += first_lines(r, o);
+  s += fmt::format("  {} on {}: {}, {}\n\n", c.provenance.kernel, c.provenance.backend,
+                   problem_text(c.problem), geometry_text(c.geometry));
+  s += stage_table(r, o.style);
+  s += exempt_text(c);
+  s += coverage_text(c, o.style);
+  if (r.first) s += pattern_text(r, o.style) + evidence(r, o);
+
+  s += '\n';
+  s += closure_text(r, o.style);
+  s += observer_text(r, o.style);
+  s += schedules_text(r, o.style);
+  if (const StageReport* reduce = stage_report(r, Stage::kReduce)) s += zeros_text(reduce->prefix);
+  s += sources_missing_text(c.provenance, o.style);
+  s += notes_text(r, o.style);
+  if (!o.limits.empty()) s += "  " + wrap(o.limits, o.style.width - 2, 4) + '\n';
+  return s + "  Reproduce: " + o.reproduce + '\n';
+}
+
+}  // namespace attn_diag::report

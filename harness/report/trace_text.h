@@ -1,0 +1,27 @@
+// A trace as text for people: the verdict first, the evidence below it.
+#pragma once
+
+#include <string>
+
+#include "attn_diag/harness/trace.h"
+#include "harness/report/text.h"
+
+namespace attn_diag::report {
+
+struct TraceTextOptions {
+  Style style;
+  Tolerance tolerance;    // as the trace was made with
+  std::string reproduce;  // one shell line
+  std::string limits;     // what the backend cannot see, one line
+  bool verdict_only = false;
+};
+
+// "reduce diverges first, head 0, query 1, query tile 0, kv tile 0"
+std::string first_text(const FirstDivergence& first, const Problem& problem);
+
+// One line without its newline: "DIVERGES: ..." or "AGREES: ...".
+std::string trace_headline(const TraceResult& result);
+
+std::string trace_text(const TraceResult& result, const TraceTextOptions& options);
+
+}  // namespace attn_diag::report
