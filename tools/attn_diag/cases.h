@@ -1,0 +1,44 @@
+// What to run: the flags of the problem and of the kernel, multiplied out.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "attn_diag/harness/compare.h"
+#include "attn_diag/harness/kernel.h"
+#include "attn_diag/harness/run.h"
+#include "tools/attn_diag/flags.h"
+
+namespace attn_diag::cli {
+
+struct Case {
+  std::string kernel;   // as typed
+  std::string backend;  // resolved: "host"
+  Problem problem;
+  RunOptions run;
+  bool scale_given = false;  // --softmax-scale
+  std::string inputs = "randn";
+  bool inputs_from_file = false;
+  std::uint64_t seed = 0;
+  double input_scale = 1;
+};
+
+// Every combination of the lists in the flags, kernels outermost. Throws Error for values that make
+// no sense, whatever the kernel, and where there is more than one case but `many` is false.
+std::vector<Case> expand_cases(const Flags& flags, bool many);
+
+Tolerance parse_tolerance(const Flags& flags);
+
+// The words of a command line that runs this very case again: no default is left out.
+std::vector<std::string> reproduce(const std::string& command, const Case& one, const Flags& flags);
+
+// The kernel of a case, with the nearest names where there is none like it.
+Kernel load_kernel(const Case& one);
+
+// What the kernel makes of the case: its tile and splits, written into the case's options.
+Geometry plan(const Kernel& kernel, Case& one);
+
+InputData inputs_of(const Case& one);
+
+}  // namespace attn_diag::cli

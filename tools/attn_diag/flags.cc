@@ -1,0 +1,241 @@
+#include "tools/attn_diag/flags.h"
+
+#include <H5public.h>
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+
+#include "attn_diag/harness/error.h"
+#include "tools/attn_diag/help.h"
+#include "tools/attn_diag/suggest.h"
+
+namespace attn_diag::cli {
+namespace {
+
+class Parser {
+ public:
+  Parser() : x_app(kSummary, "attn-diag") {
+    x_app.set_help_flag("-h,--help", "This text");
+    x_app.add_flag("--version", x_version, "Version of attn-diag and of HDF5");
+    x_app.footer(kMainFooter);
+    x_app.get_formatter()->column_width(32);
+    x_app.allow_extras();
+    x_app.require_subcommand(0, 1);
+
+    CLI::App& list = command("list", kListSummary, kListFooter);
+    output_flags(list, false);
+
+    CLI::App& run = command("run", kRunSummary, kRunFooter);
+    case_flags(run);
+    run.add_option("--stage,--gate", x_flags.stage, kStageHelp)->group(kRunGroup);
+    run.add_flag("--isolate", x_flags.isolate, kIsolateHelp)->group(kRunGroup);
+    region_flags(run);
+    tolerance_flags(run);
+    output_flags(run, true);
+
+    CLI::App& dump = command("dump", kDumpSummary, kDumpFooter);
+    case_flags(dump);
+    dump.add_option("--stage,--gate", x_flags.stage, kStageHelp)->group(kRunGroup);
+    dump.add_flag("--isolate", x_flags.isolate, kIsolateHelp)->group(kRunGroup);
+    region_flags(dump);
+    dump_flags(dump, "The file to write (needed)");
+    output_flags(dump, false);
+
+    CLI::App& compare = command("compare", kCompareSummary, kCompareFooter);
+    compare.add_option("file", x_flags.files, "One dump, or two")->expected(0, 100);
+    tolerance_flags(compare);
+    compare.add_flag("--bound", x_flags.bound,
+                     "Two files: judge by the rounding bound stored in one of them (written by "
+                     "dump --with-reference)");
+    compare.add_option("--threads", x_flags.threads, kThreadsHelp);
+    output_flags(compare, true);
+
+    CLI::App& trace = command("trace", kTraceSummary, kTraceFooter);
+    case_flags(trace);
+    region_flags(trace);
+    tolerance_flags(trace);
+    dump_flags(trace, "Also leave what was recorded in this file");
+    output_flags(trace, true);
+
+    CLI::App& show = command("show", kShowSummary, kShowFooter);
+    show.add_option("file", x_flags.files, "The dump")->expected(0, 100);
+    show.add_option("--stage", x_flags.stage,
+                    "qk, softmax, pv or reduce; else the first wrong one");
+    show.add_option("--batch-index", x_flags.batch_index, "Which batch entry");
+    show.add_option("--head", x_flags.head, "Which head; else the first wrong one");
+    show.add_option("--query", x_flags.query, "Which query; else the first wrong one");
+    show.add_option("--kv-tile", x_flags.kv_tile, "Around which KV tile; else the first wrong one");
+    show.add_option("--cells", x_flags.cells, "Values shown of each tensor, or all (default 8)");
+    tolerance_flags(show);
+    output_flags(show, false);
+  }
+
+  CommandLine parse(std::vector<std::string> args) {
+    std::reverse(args.begin(), args.end());  // as CLI11 wants them
+    try {
+      x_app.parse(args);
+    } catch (const CLI::CallForHelp&) {
+      CLI::App* on = chosen();
+      return {x_flags, (on == nullptr ? x_app : *on).help()};
+    } catch (const CLI::ParseError& e) {
+      throw Error(fmt::format("{}. See attn-diag {}--help.", e.what(), command_name()));
+    }
+    CLI::App* on = chosen();
+    refuse_leftovers(on);
+    if (x_version) return {x_flags, version_text()};
+    if (on == nullptr) throw Error(fmt::format("No command given. {}", kCommandsHelp));
+    x_flags.command = on->get_name();
+    refuse_swallowed_flags(*on);
+    return {x_flags, std::nullopt};
+  }
+
+ private:
+  CLI::App& command(const char* name, const char* summary, const char* footer) {
+    CLI::App* app = x_app.add_subcommand(name, summary);
+    app->footer(footer);
+    app->allow_extras();
+    return *app;
+  }
+
+  void case_flags(CLI::App& app) {
+    const auto add = [&](const char* flag, std::string& to, const char* help, const char* group) {
+      app.add_option(flag, to, help)->group(group)->type_name("");
+    };
+    add("--kernel", x_flags.kernel, "name, name@fault or ./library.so:name (needed)", kRunGroup);
+    add("--backend", x_flags.backend, "auto (host), host or cuda", kRunGroup);
+    add("--schedule", x_flags.schedule, "forward, reverse, seed:N or lockstep", kRunGroup);
+    add("--threads", x_flags.threads, kThreadsHelp, kRunGroup);
+    add("--tile", x_flags.tile, "Query tile x KV tile, as 64x64; else the kernel's first",
+        kRunGroup);
+    add("--num-splits", x_flags.num_splits, "KV partitions of split-K; else the kernel's choice",
+        kRunGroup);
+    add("--batch", x_flags.batch, "Batch size (1)", kProblemGroup);
+    add("--heads", x_flags.heads, "Query heads (2)", kProblemGroup);
+    add("--kv-heads", x_flags.kv_heads, "KV heads; must divide --heads (as many)", kProblemGroup);
+    add("--seqlen", x_flags.seqlen, "Queries and keys (128)", kProblemGroup);
+    add("--seqlen-q", x_flags.seqlen_q, "Queries, where they differ from --seqlen", kProblemGroup);
+    add("--seqlen-k", x_flags.seqlen_k, "Keys, where they differ from --seqlen", kProblemGroup);
+    add("--head-dim", x_flags.head_dim, "Of q and k, 1 to 256 (64)", kProblemGroup);
+    add("--head-dim-v", x_flags.head_dim_v, "Of v and o (as --head-dim)", kProblemGroup);
+    add("--dtype", x_flags.dtype, "fp16, bf16 or fp32 (fp16)", kProblemGroup);
+    add("--mask", x_flags.mask,
+        "none, causal, causal:top_left, causal:bottom_right or window:LEFT,RIGHT (none)",
+        kProblemGroup);
+    add("--layout", x_flags.layout, "BHSD or BSHD (BHSD)", kProblemGroup);
+    add("--softmax-scale", x_flags.softmax_scale, "1/sqrt(head_dim) if not given", kProblemGroup);
+    add("--inputs", x_flags.inputs, kInputsHelp, kProblemGroup);
+    add("--seed", x_flags.seed, "Of the inputs (0)", kProblemGroup);
+    add("--input-scale", x_flags.input_scale, "Multiplies the inputs (1)", kProblemGroup);
+  }
+
+  void region_flags(CLI::App& app) {
+    const auto add = [&](const char* flag, std::string& to, const char* help) {
+      app.add_option(flag, to, help)->group("Record only")->type_name("");
+    };
+    add("--batch-index", x_flags.batch_index, "A batch entry, or A:B (A to B-1)");
+    add("--head", x_flags.head, "A head, or A:B");
+    add("--query", x_flags.query, "A query, or A:B");
+  }
+
+  void tolerance_flags(CLI::App& app) {
+    const char* group = "Judged by the rounding bound, or else by |a - r| <= atol + rtol*|r|";
+    app.add_option("--atol", x_flags.atol, "Absolute tolerance")->group(group)->type_name("");
+    app.add_option("--rtol", x_flags.rtol, "Relative tolerance")->group(group)->type_name("");
+  }
+
+  void dump_flags(CLI::App& app, const char* output_help) {
+    const char* group = "The dump";
+    app.add_option("-o,--output", x_flags.output, output_help)->group(group)->type_name("FILE");
+    app.add_flag("--force", x_flags.force, "Overwrite an existing file")->group(group);
+    app.add_option("--deflate", x_flags.deflate, "Compress, 1 (fast) to 9 (small)")
+        ->group(group)
+        ->type_name("");
+    app.add_flag("--with-reference", x_flags.with_reference,
+                 "Also store the fp64 reference and the bounds")
+        ->group(group);
+  }
+
+  void output_flags(CLI::App& app, bool with_junit) {
+    app.add_flag("--json", x_flags.json, "One JSON object on stdout, nothing else")
+        ->group(kOutputGroup);
+    if (with_junit)
+      app.add_option("--junit", x_flags.junit, "Also write a JUnit XML file")
+          ->group(kOutputGroup)
+          ->type_name("FILE");
+    app.add_flag("--quiet", x_flags.quiet, "The verdict only")->group(kOutputGroup);
+  }
+
+  CLI::App* chosen() {
+    const auto apps = x_app.get_subcommands();
+    return apps.empty() ? nullptr : apps.front();
+  }
+  std::string command_name() {
+    CLI::App* on = chosen();
+    return on == nullptr ? "" : on->get_name() + " ";
+  }
+
+  static std::vector<std::string> flag_names(CLI::App& app) {
+    std::vector<std::string> names;
+    for (const CLI::Option* o : app.get_options())
+      for (const std::string& name : o->get_lnames()) names.push_back("--" + name);
+    return names;
+  }
+
+  // What no flag and no command took.
+  void refuse_leftovers(CLI::App* on) {
+    std::vector<std::string> left = x_app.remaining(false);
+    if (left.empty() && on != nullptr) left = on->remaining(false);
+    if (left.empty()) return;
+    const std::string& first = left.front();
+    if (first.empty() || first[0] != '-') {
+      if (on != nullptr)
+        throw Error(fmt::format("{} does not take '{}'. See attn-diag {} --help.", on->get_name(),
+                                first, on->get_name()));
+      std::vector<std::string> names;
+      for (const CLI::App* app : x_app.get_subcommands({})) names.push_back(app->get_name());
+      throw Error(fmt::format("There is no command '{}'.{} {}", first, did_you_mean(first, names),
+                              kCommandsHelp));
+    }
+    const std::string flag = first.substr(0, first.find('='));
+    if (on == nullptr)
+      throw Error(fmt::format("There is no flag {} before the command. {}", flag, kCommandsHelp));
+    throw Error(fmt::format("{} has no flag {}.{} See attn-diag {} --help.", on->get_name(), flag,
+                            did_you_mean(flag, flag_names(*on)), on->get_name()));
+  }
+
+  // CLI11 gives a flag whatever word follows it, even `--kernel --json`.
+  static void refuse_swallowed_flags(CLI::App& app) {
+    const std::vector<std::string> names = flag_names(app);
+    for (const CLI::Option* o : app.get_options()) {
+      if (o->get_lnames().empty() || o->get_expected_max() == 0) continue;
+      for (const std::string& value : o->results()) {
+        if (std::find(names.begin(), names.end(), value) != names.end())
+          throw Error(fmt::format("--{} needs a value, but is followed by the flag {}.",
+                                  o->get_lnames().front(), value));
+        if (value.empty())
+          throw Error(fmt::format("--{} needs a value, but was given an empty one.",
+                                  o->get_lnames().front()));
+      }
+    }
+  }
+
+  static std::string version_text() {
+    std::array<unsigned, 3> v{};
+    H5get_libversion(&v[0], &v[1], &v[2]);
+    return fmt::format("attn-diag {}\nHDF5 {}.{}.{}\n", ATTN_DIAG_VERSION, v[0], v[1], v[2]);
+  }
+
+  CLI::App x_app;
+  Flags x_flags;
+  bool x_version = false;
+};
+
+}  // namespace
+
+CommandLine parse_command_line(const std::vector<std::string>& args) {
+  return Parser().parse(args);
+}
+
+}  // namespace attn_diag::cli

@@ -1,0 +1,36 @@
+// The command line as it was typed: which command, which flags, their text. Meaning comes later
+// (cases.h), so that every bad value gets the same kind of message.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace attn_diag::cli {
+
+// An empty string is a flag that was not given.
+struct Flags {
+  std::string command;  // "trace"
+
+  std::string kernel, backend, schedule, threads;
+  std::string batch, heads, kv_heads, seqlen, seqlen_q, seqlen_k, head_dim, head_dim_v;
+  std::string num_splits, tile, dtype, mask, layout, softmax_scale;
+  std::string inputs, seed, input_scale;
+  std::string stage;
+  std::string batch_index, head, query, kv_tile;
+  std::string atol, rtol;
+  std::string output, deflate, junit, cells;
+  std::vector<std::string> files;
+  bool isolate = false, force = false, with_reference = false, bound = false;
+  bool json = false, quiet = false;
+};
+
+struct CommandLine {
+  Flags flags;
+  std::optional<std::string> text;  // --help, --version: print this and leave
+};
+
+// Throws Error for what cannot be understood, with the nearest name that can.
+CommandLine parse_command_line(const std::vector<std::string>& args);
+
+}  // namespace attn_diag::cli

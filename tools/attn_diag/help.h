@@ -1,0 +1,120 @@
+// The texts of --help.
+#pragma once
+
+namespace attn_diag::cli {
+
+inline constexpr const char* kRunGroup = "What to run, and how";
+inline constexpr const char* kProblemGroup = "The problem (in brackets: the default)";
+inline constexpr const char* kOutputGroup = "Output";
+
+inline constexpr const char* kSummary =
+    "Finds the stage, query and KV tile at which an attention kernel goes wrong.";
+inline constexpr const char* kCommandsHelp =
+    "The commands are list, run, dump, compare, trace and show; see attn-diag --help.";
+
+inline constexpr const char* kStageHelp =
+    "Run up to this stage: qk, softmax, pv, reduce (default), or full: the production kernel, "
+    "without taps";
+inline constexpr const char* kIsolateHelp =
+    "Feed every stage the reference's inputs, so that each is judged alone";
+inline constexpr const char* kThreadsHelp = "CPU threads (all cores)";
+inline constexpr const char* kInputsHelp =
+    "randn, uniform, ones, ramp, rising, or FILE.h5: the q, k and v of a dump (randn)";
+
+inline constexpr const char* kMainFooter = R"(
+Examples:
+  attn-diag list
+  attn-diag trace --kernel fa1
+  attn-diag trace --kernel split_k@reduce-counts-l-twice --mask causal
+  attn-diag run --kernel fa1,split_k --seqlen 4,64,65,128 --dtype fp16,bf16
+  attn-diag trace --kernel ./libmine.so:my_kernel --seqlen-q 1 --seqlen-k 4096
+
+Exit codes: 0 agrees; 1 diverges; 2 could not compare (bad usage, bad file, unsupported,
+nothing compared, output not written); 3 internal error.
+
+Data goes to stdout, progress and errors to stderr. Colour is used on terminals only; NO_COLOR
+turns it off, CLICOLOR_FORCE on. Kernels are looked for in $ATTN_DIAG_KERNEL_PATH (colon
+separated), then in ../lib/attn_diag/kernels beside this program.
+attn-diag COMMAND --help says more of each command.)";
+
+inline constexpr const char* kListSummary =
+    "Kernels, stages, gates, faults, backends, and whether each can run here";
+inline constexpr const char* kListFooter = R"(
+Examples:
+  attn-diag list
+  attn-diag list --json | jq '.kernels[].name'
+
+Exit codes: 0, or 2 if no kernel was found.)";
+
+inline constexpr const char* kRunSummary = "One run or a matrix of runs: a verdict per stage";
+inline constexpr const char* kRunFooter = R"(
+Every flag of the problem, --kernel, --tile, --num-splits and --seed take lists separated by commas.
+Their combinations make a matrix: one table, one verdict a row, one exit code.
+
+Examples:
+  attn-diag run --kernel fa1 --seqlen 65 --mask causal
+  attn-diag run --kernel fa1,split_k --seqlen 4,64,65,128,192,256,512 --dtype fp16,bf16
+  attn-diag run --kernel fa1 --seqlen-q 3 --seqlen-k 7 --mask causal:bottom_right --stage qk
+  attn-diag run --kernel split_k --num-splits 1,2,4 --junit report.xml
+
+Exit codes: the highest of the rows': 0 agrees, 1 diverges, 2 the run failed. A row that a kernel
+does not support is shown as "unsupported" and counted, and does not decide, unless a kernel was
+left with no row that could be compared: then 2. 3 internal error.)";
+
+inline constexpr const char* kDumpSummary = "Run once and store every stage in an HDF5 file";
+inline constexpr const char* kDumpFooter = R"(
+The file has the schema attn-diag/1 (docs/schema.md), labelled axes, and opens in h5py, xarray and
+HDFView. It is written to a temporary name and renamed when complete.
+
+Examples:
+  attn-diag dump --kernel split_k --mask causal -o split_k.h5
+  attn-diag dump --kernel fa1 --seqlen 4096 --head 0 --query 100:110 -o rows.h5
+  attn-diag dump --kernel fa1 --stage qk --isolate --with-reference --deflate 4 -o qk.h5
+
+Exit codes: 0 written; 2 not written (exists, not writable, too large, unsupported); 3 internal
+error.)";
+
+inline constexpr const char* kCompareSummary =
+    "A dump against the reference, or against another dump";
+inline constexpr const char* kCompareFooter = R"(
+One file: every tensor in it against the fp64 reference, recomputed from the inputs in it.
+Two files: the first against the second; without --atol, --rtol or --bound every value must be
+the same. Files of different problems cannot be compared.
+
+Examples:
+  attn-diag compare before.h5
+  attn-diag compare after.h5 before.h5
+  attn-diag compare after.h5 before.h5 --atol 1e-3 --rtol 1e-2
+
+Exit codes: 0 agrees; 1 diverges; 2 could not compare; 3 internal error.)";
+
+inline constexpr const char* kTraceSummary =
+    "The bug hunt: first divergent stage, exact query and tile, isolation, closure";
+inline constexpr const char* kTraceFooter = R"(
+Runs the kernel with taps and judges every stage by its rounding bound; runs each stage alone, fed
+the reference's inputs; puts the right output of the first wrong stage in and runs on; compares the
+production kernel with the tapped one; and tries other thread schedules.
+
+Examples:
+  attn-diag trace --kernel fa1
+  attn-diag trace --kernel split_k@reduce-counts-l-twice --mask causal
+  attn-diag trace --kernel ./libmine.so:mine --seqlen 1000 --heads 8 --kv-heads 2 --dtype bf16
+  attn-diag trace --kernel fa1 --inputs failing.h5 --json
+  attn-diag trace --kernel fa1 --mask causal -o fa1.h5 && attn-diag show fa1.h5
+
+Exit codes: 0 agrees; 1 diverges; 2 could not compare; 3 internal error.)";
+
+inline constexpr const char* kShowSummary =
+    "The values of one query around a KV tile, beside the reference";
+inline constexpr const char* kShowFooter = R"(
+Without --stage, --head, --query or --kv-tile, the first wrong one is shown. The reference is
+recomputed for this one row.
+
+Examples:
+  attn-diag show x.h5
+  attn-diag show x.h5 --stage reduce --head 0 --query 45 --kv-tile 1
+  attn-diag show x.h5 --stage softmax --query 7 --cells all
+
+Exit codes: 0 what is shown agrees; 1 it does not; 2 could not show; 3 internal error.)";
+
+}  // namespace attn_diag::cli

@@ -1,0 +1,195 @@
+// attn-diag list: what there is, and whether it can run here.
+#include <fmt/format.h>
+
+#include <map>
+
+#include "attn_diag/harness/host/executor.h"
+#include "attn_diag/harness/kernel.h"
+#include "attn_diag/harness/run.h"
+#include "harness/report/json.h"
+#include "harness/report/table.h"
+#include "tools/attn_diag/session.h"
+
+namespace attn_diag::cli {
+namespace {
+
+using report::Colour;
+using report::Json;
+
+struct Entry {
+  LibraryEntry library;
+  std::string spec;   // what --kernel takes
+  std::string state;  // "ready", "STALE", "cannot be loaded: ..."
+  bool usable = false, stale = false, sources_missing = false, lockstep = false;
+  std::string summary;
+  std::vector<std::string> tiles, gates, exempt;
+  bool takes_num_splits = false;
+};
+
+std::string text(const char* s) { return s == nullptr ? "" : s; }
+
+void describe(Entry& e, const KernelInfo& k) {
+  e.summary = text(k.summary);
+  e.takes_num_splits = k.takes_num_splits;
+  for (int i = 0; i < k.num_tiles; ++i)
+    e.tiles.push_back(fmt::format("{}x{}", k.tiles[i].block_m, k.tiles[i].block_n));
+  for (std::size_t g = 0; g < kGateNames.size(); ++g)
+    if ((k.gates >> g & 1u) != 0) e.gates.emplace_back(kGateNames[g]);
+  for (const TensorInfo& t : kTensors) {
+    const TensorExposure& x = k.exposure[static_cast<std::size_t>(t.id)];
+    if (!x.exposed) e.exempt.push_back(fmt::format("{}: {}", t.name, text(x.exempt_reason)));
+  }
+}
+
+Entry entry_of(const LibraryEntry& library, const std::string& kernel) {
+  Entry e;
+  e.library = library;
+  e.spec = library.kernels.size() == 1 ? library.file_stem : library.path + ":" + kernel;
+  try {
+    const Kernel loaded = Kernel::load(library.path + ":" + kernel, library.backend);
+    describe(e, loaded.info());
+    const Provenance provenance = loaded.provenance();
+    e.stale = provenance.stale();
+    e.sources_missing = provenance.sources_missing();
+    e.usable = true;
+    e.state = e.stale             ? "STALE: sources changed since the build"
+              : e.sources_missing ? "ready; sources not found"
+                                  : "ready";
+  } catch (const Error& error) {
+    e.state = fmt::format("cannot be loaded: {}", error.what());
+  }
+  return e;
+}
+
+std::vector<Entry> entries() {
+  std::vector<Entry> all;
+  std::map<std::string, bool> lockstep;  // by backend and stem
+  const std::vector<LibraryEntry> libraries = list_libraries();
+  for (const LibraryEntry& library : libraries)
+    if (library.lockstep && library.problem.empty())
+      lockstep[library.backend + "/" + library.file_stem] = true;
+  for (const LibraryEntry& library : libraries) {
+    if (library.lockstep) continue;  // the same kernels, built for another schedule
+    if (!library.problem.empty()) {
+      Entry e;
+      e.library = library;
+      e.spec = library.file_stem;
+      e.state = "cannot be loaded: " + library.problem;
+      all.push_back(e);
+    }
+    for (const std::string& kernel : library.kernels) {
+      all.push_back(entry_of(library, kernel));
+      all.back().lockstep = lockstep.count(library.backend + "/" + library.file_stem) > 0;
+    }
+  }
+  return all;
+}
+
+Json entry_json(const Entry& e) {
+  Json j;
+  j["name"] = e.spec;
+  j["fault"] = e.library.fault.empty() ? Json(nullptr) : Json(e.library.fault);
+  j["backend"] = e.library.backend;
+  j["library"] = e.library.path;
+  j["can_run"] = e.usable;
+  j["state"] = e.state;
+  j["stale"] = e.stale;
+  j["sources_missing"] = e.sources_missing;
+  j["lockstep"] = e.lockstep;
+  j["summary"] = e.summary;
+  j["tiles"] = e.tiles;
+  j["gates"] = e.gates;
+  j["takes_num_splits"] = e.takes_num_splits;
+  j["exempt"] = e.exempt;
+  return j;
+}
+
+std::string list_json(const std::vector<Entry>& all) {
+  Json j;
+  j["schema"] = report::kJsonSchema;
+  j["version"] = ATTN_DIAG_VERSION;
+  j["command"] = "list";
+  j["kernels"] = Json::array();
+  for (const Entry& e : all) j["kernels"].push_back(entry_json(e));
+  j["stages"] = Json::array();
+  for (int i = 0; i < kNumStages; ++i) {
+    Json stage;
+    stage["name"] = name(static_cast<Stage>(i));
+    stage["tensors"] = Json::array();
+    for (const TensorInfo& t : kTensors)
+      if (t.stage == static_cast<Stage>(i)) stage["tensors"].push_back(t.name);
+    j["stages"].push_back(stage);
+  }
+  j["gates"] = kGateNames;
+  j["inputs"] = Json::array();
+  for (const InputKindInfo& kind : input_kinds()) j["inputs"].push_back(kind.name);
+  j["backends"] = {{{"name", "host"}, {"can_run", true}, {"limits", host::limits_in_one_line()}},
+                   {{"name", "cuda"}, {"can_run", false}, {"why", "not built into this version"}}};
+  j["searched"] = kernel_directories();
+  return report::dump_json(j);
+}
+
+std::string stages_text(const report::Style& style) {
+  std::string s = "Stages and their tensors\n";
+  report::Table table({"stage", "tensors"});
+  for (int i = 0; i < kNumStages; ++i) {
+    std::vector<std::string> tensors;
+    for (const TensorInfo& t : kTensors)
+      if (t.stage == static_cast<Stage>(i)) tensors.emplace_back(t.name);
+    table.add({std::string(name(static_cast<Stage>(i))), report::join(tensors, ", ")});
+  }
+  s += table.text(style);
+  std::vector<std::string> gates(kGateNames.begin(), kGateNames.end());
+  return s + "\nGates (--stage)\n  " + report::join(gates, ", ") +
+         "; full is the production kernel, without taps\n";
+}
+
+std::string list_text(const std::vector<Entry>& all, const report::Style& style) {
+  std::string s = "Kernels\n";
+  report::Table kernels({"kernel", "backend", "state", "schedules", "tiles", "gates", "splits"});
+  report::Table summaries({"kernel", "what it is, and what it cannot show"});
+  for (const Entry& e : all) {
+    const Colour colour = !e.usable || e.stale ? Colour::kRed : Colour::kGreen;
+    std::vector<std::string> gates = e.gates;
+    if (gates.size() == kGateNames.size()) gates = {"all"};
+    kernels.add({e.spec, e.library.backend, report::paint(style, colour, e.state),
+                 !e.usable    ? ""
+                 : e.lockstep ? "all"
+                              : "no lockstep",
+                 report::join(e.tiles, " "), report::join(gates, " "),
+                 e.takes_num_splits ? "--num-splits" : ""});
+    if (!e.library.fault.empty()) continue;  // as the kernel the fault is planted in
+    summaries.add({e.spec, e.summary});
+    for (const std::string& exempt : e.exempt) summaries.add({"", "not judged: " + exempt});
+  }
+  s += all.empty() ? "  none found\n" : kernels.text(style) + '\n' + summaries.text(style);
+  s += "\n" + stages_text(style);
+  s += "\nInputs (--inputs)\n";
+  report::Table inputs({"kind", "values"});
+  for (const InputKindInfo& kind : input_kinds()) inputs.add({kind.name, kind.summary});
+  s += inputs.text(style);
+  s += "\nBackends\n  host  can run here. " +
+       report::wrap(host::limits_in_one_line(), style.width - 2, 8) +
+       "\n  cuda  cannot run here: not built into this version\n";
+  s += "\nSearched\n";
+  for (const std::string& directory : kernel_directories()) s += "  " + directory + '\n';
+  return s;
+}
+
+}  // namespace
+
+Outcome list_command(const Session& session) {
+  const std::vector<Entry> all = entries();
+  Outcome outcome;
+  if (all.empty()) outcome.code = ExitCode::kCouldNotCompare;
+  if (session.flags.json) {
+    outcome.out = list_json(all);
+  } else if (session.flags.quiet) {
+    for (const Entry& e : all) outcome.out += e.spec + '\n';
+  } else {
+    outcome.out = list_text(all, session.style);
+  }
+  return outcome;
+}
+
+}  // namespace attn_diag::cli

@@ -1,0 +1,58 @@
+// attn-diag: parse, call, print, exit code.
+#include <cstdio>
+#include <exception>
+#include <new>
+
+#include "tools/attn_diag/output.h"
+#include "tools/attn_diag/session.h"
+
+namespace attn_diag::cli {
+namespace {
+
+Outcome dispatch(const Session& session) {
+  const std::string& command = session.flags.command;
+  if (command == "list") return list_command(session);
+  if (command == "run") return run_command(session);
+  if (command == "dump") return dump_command(session);
+  if (command == "compare") return compare_command(session);
+  if (command == "trace") return trace_command(session);
+  return show_command(session);
+}
+
+int fail(ExitCode code, const char* kind, const char* what) {
+  std::fprintf(stderr, "attn-diag: %s%s\n", kind, what);
+  return static_cast<int>(code);
+}
+
+int run(int argc, char** argv) {
+  guard_standard_streams();
+  try {
+    Session session;
+    session.program = argc > 0 ? argv[0] : "attn-diag";
+    for (int i = 1; i < argc; ++i) session.args.emplace_back(argv[i]);
+    CommandLine line = parse_command_line(session.args);
+    if (line.text) {
+      write_stdout(*line.text);
+      return static_cast<int>(ExitCode::kAgrees);
+    }
+    session.flags = std::move(line.flags);
+    session.style = stdout_style();
+    const Outcome outcome = dispatch(session);
+    write_stdout(outcome.out);
+    return static_cast<int>(outcome.code);
+  } catch (const Error& e) {
+    return fail(ExitCode::kCouldNotCompare, "error: ", e.what());
+  } catch (const std::bad_alloc&) {
+    return fail(ExitCode::kCouldNotCompare, "error: ",
+                "There is not enough memory. Choose a smaller problem (--batch, --heads, --seqlen) "
+                "or record less of it (--stage, --batch-index, --head, --query).");
+  } catch (const std::exception& e) {
+    return fail(ExitCode::kInternal,
+                "internal error, please report it with the command line: ", e.what());
+  }
+}
+
+}  // namespace
+}  // namespace attn_diag::cli
+
+int main(int argc, char** argv) { return attn_diag::cli::run(argc, argv); }

@@ -1,0 +1,205 @@
+// attn-diag run: one run or a matrix of runs.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "attn_diag/harness/host/executor.h"
+#include "harness/report/comparison_text.h"
+#include "harness/report/json.h"
+#include "harness/report/junit.h"
+#include "harness/report/matrix.h"
+#include "harness/report/summary.h"
+#include "tools/attn_diag/cases.h"
+#include "tools/attn_diag/output.h"
+#include "tools/attn_diag/progress.h"
+#include "tools/attn_diag/session.h"
+
+namespace attn_diag::cli {
+namespace {
+
+using report::JunitCase;
+using report::MatrixRow;
+using report::RowVerdict;
+
+// Libraries stay loaded from row to row.
+class Kernels {
+ public:
+  const Kernel& get(const Case& c) {
+    auto it = x_loaded.find(c.kernel);
+    if (it == x_loaded.end()) it = x_loaded.emplace(c.kernel, load_kernel(c)).first;
+    return it->second;
+  }
+
+ private:
+  std::map<std::string, Kernel> x_loaded;
+};
+
+struct Run {
+  Case what;
+  MatrixRow row;
+  std::optional<Capture> capture;  // kept for a single run only
+};
+
+Run run_one(Case c, Kernels& kernels, const Tolerance& tolerance, const Session& session) {
+  const auto begin = std::chrono::steady_clock::now();
+  Run run;
+  const Kernel& kernel = kernels.get(c);
+  run.row.stale = kernel.provenance().stale();
+  try {
+    run.row.geometry = plan(kernel, c);
+    run.row.verdict = RowVerdict::kFailed;  // until it has run
+    const InputData inputs = inputs_of(c);
+    run.row.nonfinite_inputs = inputs.has_nonfinite;
+    Capture capture = run_kernel(kernel, c.problem, inputs, c.run);
+    capture.provenance.command_line = session.this_command();
+    run.row.comparison = compare_with_reference(capture, tolerance, c.run.threads);
+    run.row.coverage_faults = report::coverage_faults(capture);
+    const std::int64_t compared = report::summarise(run.row.comparison).compared;
+    run.row.verdict = compared == 0 ? RowVerdict::kFailed
+                      : run.row.comparison.agrees() && run.row.coverage_faults == 0
+                          ? RowVerdict::kAgrees
+                          : RowVerdict::kDiverges;
+    if (compared == 0) run.row.why = "Nothing was compared.";
+    run.capture = std::move(capture);
+  } catch (const Error& e) {
+    run.row.why = e.what();
+  }
+  run.row.kernel = c.kernel;
+  run.row.problem = c.problem;
+  run.row.inputs = c.inputs;
+  run.row.seed = c.seed;
+  run.row.input_scale = c.input_scale;
+  run.row.tile = c.run.tile;
+  run.row.num_splits = c.run.num_splits;
+  run.row.reproduce = session.shell(reproduce("run", c, session.flags));
+  run.row.hunt = session.shell(reproduce("trace", c, session.flags));
+  run.row.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  run.what = std::move(c);
+  return run;
+}
+
+ExitCode code_of(RowVerdict v) {
+  switch (v) {
+    case RowVerdict::kAgrees:
+      return ExitCode::kAgrees;
+    case RowVerdict::kDiverges:
+      return ExitCode::kDiverges;
+    default:
+      return ExitCode::kCouldNotCompare;
+  }
+}
+
+// The highest code of the rows. Unsupported rows do not decide, unless a kernel has no other.
+ExitCode code_of(const std::vector<MatrixRow>& rows) {
+  ExitCode worst = ExitCode::kAgrees;
+  std::set<std::string> named, tried;
+  for (const MatrixRow& row : rows) {
+    named.insert(row.kernel);
+    if (row.verdict == RowVerdict::kUnsupported) continue;
+    tried.insert(row.kernel);
+    worst = std::max(worst, code_of(row.verdict));
+  }
+  return tried.size() < named.size() ? ExitCode::kCouldNotCompare : worst;
+}
+
+std::string single_text(const Run& run, const Session& session) {
+  const MatrixRow& row = run.row;
+  const Capture& capture = *run.capture;
+  const report::Style& style = session.style;
+  std::string s = report::stale_text(capture.provenance, style);
+  s += report::comparison_headline(row, style) + '\n';
+  if (session.flags.quiet) return s;
+  s += fmt::format("  {} on {}: {}, {}\n\n", row.kernel, capture.provenance.backend,
+                   report::problem_text(row.problem), report::geometry_text(row.geometry));
+  s += report::tensor_table(row.comparison, style);
+  s += report::exempt_text(capture);
+  s += report::coverage_text(capture, style);
+  const report::Summary summary = report::summarise(row.comparison);
+  if (summary.first_wrong != nullptr) s += '\n' + report::difference_lines(*summary.first_wrong);
+  s += '\n' + report::zeros_text(row.comparison);
+  if (row.nonfinite_inputs) s += "  The inputs hold NaN or infinity.\n";
+  s += report::sources_missing_text(capture.provenance, style);
+  for (const std::string& note : capture.notes)
+    s += "  " + report::wrap("Note: " + note, style.width - 2, 4) + '\n';
+  s += "  " + report::wrap(host::limits_in_one_line(), style.width - 2, 4) + '\n';
+  s += "  Reproduce: " + row.reproduce + '\n';
+  if (row.verdict == RowVerdict::kDiverges) s += "  Find where: " + row.hunt + '\n';
+  return s;
+}
+
+std::vector<JunitCase> junit_of_stages(const Run& run) {
+  std::vector<JunitCase> cases;
+  for (int i = 0; i < kNumStages; ++i) {
+    const auto stage = static_cast<Stage>(i);
+    const report::Summary s = report::summarise(run.row.comparison, stage);
+    const std::int64_t holes = report::coverage_faults(*run.capture, stage);
+    if (s.compared == 0 && holes == 0) continue;
+    JunitCase c;
+    c.class_name = "attn-diag.run." + run.row.kernel;
+    c.name = fmt::format("{} [{}]", name(stage), report::problem_text(run.row.problem));
+    c.seconds = i == 0 ? run.row.seconds : 0;
+    if (s.mismatched > 0 || holes > 0) {
+      c.kind = JunitCase::Kind::kFailed;
+      c.message = fmt::format("{} of {} elements wrong, {} what is allowed", s.mismatched,
+                              s.compared, report::ratio(s.max_err_over_bound));
+      if (holes > 0) c.message += fmt::format("; {} cells never or repeatedly written", holes);
+      c.detail = run.row.reproduce;
+    }
+    cases.push_back(c);
+  }
+  return cases;
+}
+
+}  // namespace
+
+Outcome run_command(const Session& session) {
+  const Flags& flags = session.flags;
+  const std::vector<Case> cases = expand_cases(flags, true);
+  const Tolerance tolerance = parse_tolerance(flags);
+  std::unique_ptr<TextFile> junit;
+  if (!flags.junit.empty()) junit = std::make_unique<TextFile>(flags.junit);
+
+  Kernels kernels;
+  for (const Case& c : cases) kernels.get(c);  // a wrong name shows before long work
+  std::vector<MatrixRow> rows;
+  std::optional<Run> single;
+  {
+    Progress progress(!flags.quiet);
+    for (const Case& c : cases) {
+      progress.step(static_cast<int>(rows.size()) + 1, static_cast<int>(cases.size()),
+                    c.kernel + " " + report::problem_text(c.problem));
+      Run run = run_one(c, kernels, tolerance, session);
+      rows.push_back(run.row);
+      if (cases.size() == 1) single = std::move(run);
+    }
+  }
+  const bool alone = single.has_value();
+  if (alone && !single->capture) throw Error(single->row.why);
+
+  Outcome outcome;
+  outcome.code = code_of(rows);
+  if (junit)
+    junit->finish(report::junit_xml(
+        "attn-diag run", alone ? junit_of_stages(*single) : report::junit_of_rows(rows)));
+  if (flags.json) {
+    const report::CommandContext context{"run", session.this_command(), ATTN_DIAG_VERSION};
+    outcome.out = report::dump_json(
+        alone ? report::run_json(*single->capture, single->row, context)
+              : report::matrix_json(rows, static_cast<int>(outcome.code), context));
+  } else if (alone) {
+    outcome.out = single_text(*single, session);
+  } else {
+    outcome.out = report::matrix_text(rows, session.style, flags.quiet);
+    if (!flags.quiet) {
+      outcome.out += "  " + report::wrap(host::limits_in_one_line(), session.style.width - 2, 4) +
+                     "\n  Reproduce: " + session.this_command() + '\n';
+    }
+  }
+  return outcome;
+}
+
+}  // namespace attn_diag::cli

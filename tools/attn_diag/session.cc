@@ -1,0 +1,16 @@
+#include "tools/attn_diag/session.h"
+
+#include <cstdlib>
+
+namespace attn_diag::cli {
+
+std::string Session::shell(const std::vector<std::string>& words) const {
+  std::string line;
+  const char* const path = std::getenv("ATTN_DIAG_KERNEL_PATH");
+  if (path != nullptr && path[0] != '\0')
+    line = "ATTN_DIAG_KERNEL_PATH=" + report::shell_quote(path) + " ";
+  line += report::shell_quote(program);
+  return words.empty() ? line : line + " " + report::shell_line(words);
+}
+
+}  // namespace attn_diag::cli

@@ -1,0 +1,40 @@
+// What every command gets and gives back.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "attn_diag/harness/error.h"
+#include "harness/report/text.h"
+#include "tools/attn_diag/flags.h"
+
+namespace attn_diag::cli {
+
+struct Session {
+  Flags flags;
+  std::string program;            // as it was called
+  std::vector<std::string> args;  // behind it
+  report::Style style;            // of stdout
+
+  // A line for a POSIX shell that runs this program with these words, in this environment.
+  std::string shell(const std::vector<std::string>& words) const;
+  std::string this_command() const { return shell(args); }
+};
+
+struct Outcome {
+  std::string out;  // for stdout
+  ExitCode code = ExitCode::kAgrees;
+};
+
+Outcome list_command(const Session& session);
+Outcome run_command(const Session& session);
+Outcome dump_command(const Session& session);
+Outcome compare_command(const Session& session);
+Outcome trace_command(const Session& session);
+Outcome show_command(const Session& session);
+
+constexpr ExitCode verdict_code(bool agrees) {
+  return agrees ? ExitCode::kAgrees : ExitCode::kDiverges;
+}
+
+}  // namespace attn_diag::cli

@@ -1,0 +1,118 @@
+// attn-diag trace: the bug hunt.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "attn_diag/harness/dump.h"
+#include "attn_diag/harness/host/executor.h"
+#include "attn_diag/harness/trace.h"
+#include "harness/report/json.h"
+#include "harness/report/junit.h"
+#include "harness/report/summary.h"
+#include "harness/report/trace_text.h"
+#include "tools/attn_diag/cases.h"
+#include "tools/attn_diag/dump_options.h"
+#include "tools/attn_diag/output.h"
+#include "tools/attn_diag/progress.h"
+#include "tools/attn_diag/session.h"
+
+namespace attn_diag::cli {
+namespace {
+
+std::vector<report::JunitCase> junit_of_trace(const TraceResult& r, const std::string& again) {
+  std::vector<report::JunitCase> cases;
+  const auto add = [&](const std::string& what, report::JunitCase::Kind kind,
+                       const std::string& message) {
+    report::JunitCase c;
+    c.class_name = "attn-diag.trace." + r.capture.provenance.kernel;
+    c.name = fmt::format("{} [{}]", what, report::problem_text(r.capture.problem));
+    c.kind = kind;
+    c.message = message;
+    c.detail = again;
+    cases.push_back(c);
+  };
+  using Kind = report::JunitCase::Kind;
+  for (const StageReport& s : r.stages) {
+    const bool first = r.first && r.first->stage == s.stage;
+    const std::string what(name(s.stage));
+    if (s.verdict == Verdict::kAgrees) {
+      add(what, Kind::kPassed, "");
+    } else if (s.verdict == Verdict::kDiverges) {
+      const report::Summary sum = report::summarise(s.prefix);
+      add(what, Kind::kFailed,
+          first ? report::first_text(*r.first, r.capture.problem)
+                : fmt::format("{} of {} elements wrong", sum.mismatched, sum.compared));
+    } else {
+      add(what, Kind::kSkipped,
+          s.exempt_reason.empty() ? std::string(report::name(s.verdict)) : s.exempt_reason);
+    }
+  }
+  if (r.capture.provenance.stale())
+    add("binary is up to date", Kind::kFailed, "STALE: the sources have changed since the build");
+  // Whatever else makes a trace diverge must fail here too.
+  add("whole kernel", r.agrees() ? Kind::kPassed : Kind::kFailed,
+      r.agrees() ? "" : report::trace_headline(r));
+  return cases;
+}
+
+}  // namespace
+
+Outcome trace_command(const Session& session) {
+  const Flags& flags = session.flags;
+  Case one = expand_cases(flags, false).front();
+  const bool dumps = !flags.output.empty();
+  const DumpOptions dump_options = parse_dump_options(flags);
+  if (dumps) {
+    require_writable(flags.output, flags.force);
+  } else if (flags.force || flags.with_reference || !flags.deflate.empty()) {
+    throw Error(
+        "--force, --deflate and --with-reference are about the file of -o, which is not "
+        "given.");
+  }
+  TraceOptions options;
+  options.tolerance = parse_tolerance(flags);
+  std::unique_ptr<TextFile> junit;
+  if (!flags.junit.empty()) junit = std::make_unique<TextFile>(flags.junit);
+  const Kernel kernel = load_kernel(one);
+  plan(kernel, one);
+  options.run = one.run;
+
+  TraceResult result;
+  bool nonfinite = false;
+  {
+    Progress progress(!flags.quiet);
+    options.on_step = [&](int i, int n, const std::string& what) { progress.step(i, n, what); };
+    const InputData inputs = inputs_of(one);
+    nonfinite = inputs.has_nonfinite;
+    result = trace(kernel, one.problem, inputs, options);
+    result.capture.provenance.command_line = session.this_command();
+    if (dumps) {
+      progress.step(1, 1, "writing " + flags.output);
+      write_dump(flags.output, result.capture, dump_options);
+    }
+  }
+  if (nonfinite) result.notes.emplace_back("the inputs hold NaN or infinity");
+
+  const std::string again = session.shell(reproduce("trace", one, flags));
+  if (junit) junit->finish(report::junit_xml("attn-diag trace", junit_of_trace(result, again)));
+  Outcome outcome;
+  outcome.code = verdict_code(result.agrees());
+  if (flags.json) {
+    report::Json j = report::trace_json(result, {"trace", again, ATTN_DIAG_VERSION});
+    if (dumps) j["dump"] = flags.output;
+    outcome.out = report::dump_json(j);
+    return outcome;
+  }
+  report::TraceTextOptions text;
+  text.style = session.style;
+  text.tolerance = options.tolerance;
+  text.reproduce = again;
+  text.limits = host::limits_in_one_line();
+  text.verdict_only = flags.quiet;
+  outcome.out = report::trace_text(result, text);
+  if (dumps && !flags.quiet)
+    outcome.out += fmt::format("  Look at it: {}\n", session.shell({"show", flags.output}));
+  return outcome;
+}
+
+}  // namespace attn_diag::cli
