@@ -1,0 +1,245 @@
+#include "attn_diag/harness/trace.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "harness/first_divergence.h"
+#include "harness/run_plan.h"
+#include "harness/schedule_check.h"
+
+namespace attn_diag {
+namespace {
+
+std::uint32_t inputs_of(Stage stage) {
+  switch (stage) {
+    case Stage::kQk:
+      return 0;
+    case Stage::kSoftmax:
+      return tensor_bit(Tensor::kS);
+    case Stage::kPv:
+      return tensor_bit(Tensor::kP);
+    case Stage::kReduce:
+      return tensor_bit(Tensor::kM) | tensor_bit(Tensor::kL) | tensor_bit(Tensor::kPartialO);
+  }
+  return 0;
+}
+
+// A run and how it compares with the reference.
+struct Look {
+  Capture capture;
+  Comparison comparison;
+};
+
+class Tracer {
+ public:
+  Tracer(const Kernel& kernel, const Problem& problem, const InputData& inputs,
+         const TraceOptions& options)
+      : x_kernel(kernel), x_problem(problem), x_inputs(inputs), x_options(options) {
+    x_run = options.run;
+    x_run.isolate = false;
+    x_run.replace = 0;
+    // A kernel built without taps is traced as a black box: its outputs are all there is to see.
+    x_run.taps = (kernel.info().gates >> static_cast<unsigned>(x_run.gate) & 1u) != 0 &&
+                 x_run.gate != Gate::kFull;
+    x_geometry = plan_geometry(kernel, problem, x_run);
+    x_steps = 1 + options.observer + options.schedules + (options.isolate && x_run.taps) +
+              (options.closure && x_run.taps);
+  }
+
+  TraceResult trace() {
+    step("running every stage");
+    Look prefix = look(x_run);
+    if (x_options.observer || x_options.schedules) check_production(prefix);
+    report_stages(prefix);
+    if (x_options.isolate && x_run.taps) isolate();
+    x_result.first = find_first_divergence(prefix.capture, prefix.comparison);
+    if (x_options.closure && x_run.taps) close(prefix.capture);
+    if (x_result.first) {
+      x_result.pattern =
+          describe_pattern(collect_wrong_cells(prefix.capture, x_result.first->tensor,
+                                               x_options.tolerance, x_run.threads),
+                           x_problem, x_geometry);
+    } else if (x_production_first) {
+      x_result.first = x_production_first;
+      x_result.pattern = std::move(x_production_pattern);
+      x_result.notes.emplace_back(
+          "Only the production kernel diverges: with taps on, every stage agrees, so the taps "
+          "disturb what they look at.");
+    }
+    x_result.capture = std::move(prefix.capture);
+    return std::move(x_result);
+  }
+
+ private:
+  void step(const std::string& what) {
+    ++x_step;
+    if (x_options.on_step) x_options.on_step(x_step, x_steps, what);
+  }
+
+  Look look(const RunOptions& run) const {
+    Look out;
+    out.capture = run_kernel(x_kernel, x_problem, x_inputs, run);
+    out.comparison = compare_with_reference(out.capture, x_options.tolerance, run.threads);
+    return out;
+  }
+
+  // The kernel without taps: is it the same, is it right, and on every schedule? Where only another
+  // schedule goes wrong, the stages are looked at under that one.
+  void check_production(Look& prefix) {
+    step("running the production kernel, without taps");
+    RunOptions run = x_run;
+    run.taps = false;
+    const Look production = look(run);
+    x_result.production = production.comparison;
+    x_production_first = find_first_divergence(production.capture, production.comparison);
+    if (x_production_first) {
+      x_production_pattern =
+          describe_pattern(collect_wrong_cells(production.capture, x_production_first->tensor,
+                                               x_options.tolerance, x_run.threads),
+                           x_problem, x_geometry);
+    }
+    if (x_options.observer && x_run.taps && last_stage(x_run.gate) == Stage::kReduce) {
+      x_result.observer_checked = true;
+      x_result.observer_differing = differing_output_cells(production.capture, prefix.capture);
+      x_result.observer_identical = x_result.observer_differing == 0;
+    }
+    if (!x_options.schedules) return;
+    step("running under other schedules");
+    const bool right = production.comparison.agrees() && !x_production_first;
+    const ScheduleCheck check = check_schedules(x_kernel, x_problem, x_inputs, run,
+                                                x_options.tolerance, production.capture, right);
+    x_result.schedules = check.finding;
+    x_result.schedules_detail = check.detail;
+    if (check.wrong_under.empty() || find_first_divergence(prefix.capture, prefix.comparison))
+      return;
+    run = x_run;
+    run.schedule = check.wrong_under;
+    Look other = look(run);
+    if (!find_first_divergence(other.capture, other.comparison)) return;
+    x_result.notes.push_back(
+        fmt::format("The stages are shown under schedule {}: under {} they all agree.",
+                    run.schedule, x_run.schedule));
+    x_run.schedule = run.schedule;
+    prefix = std::move(other);
+  }
+
+  void report_stages(const Look& prefix) {
+    for (int s = 0; s < kNumStages; ++s) {
+      StageReport report;
+      report.stage = static_cast<Stage>(s);
+      report.prefix = of_stage(prefix.comparison, report.stage);
+      report.exempt_reason = exempt_reason(report.stage, prefix.capture);
+      if (report.stage > last_stage(x_run.gate)) {
+        report.verdict = Verdict::kNotReached;
+      } else if (stage_diverges(report.stage, prefix.capture, prefix.comparison)) {
+        report.verdict = Verdict::kDiverges;
+      } else if (report.prefix.agrees()) {
+        report.verdict = Verdict::kAgrees;
+      } else if (!report.exempt_reason.empty()) {
+        report.verdict = Verdict::kExempt;
+      }
+      x_result.stages.push_back(std::move(report));
+    }
+  }
+
+  // "P: kept in registers of the tensor core; l: ..."
+  static std::string exempt_reason(Stage stage, const Capture& capture) {
+    std::string text;
+    for (const TensorInfo& tensor : kTensors) {
+      const std::string& reason = capture.exempt[static_cast<std::size_t>(tensor.id)];
+      if (tensor.stage != stage || reason.empty()) continue;
+      text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", tensor.name, reason);
+    }
+    return text;
+  }
+
+  void isolate() {
+    step("running every stage on the reference's inputs");
+    RunOptions run = x_run;
+    run.isolate = true;
+    const Look isolated = look(run);
+    const std::uint32_t fed = replaced_tensors(x_kernel, x_geometry, run);
+    for (StageReport& report : x_result.stages) {
+      if (report.verdict == Verdict::kNotReached) {
+        report.isolated = Verdict::kNotReached;
+        continue;
+      }
+      // Without taps on its inputs a stage cannot be fed.
+      if (report.verdict == Verdict::kExempt ||
+          (inputs_of(report.stage) & fed) != inputs_of(report.stage)) {
+        report.isolated = Verdict::kExempt;
+        continue;
+      }
+      report.isolation = of_stage(isolated.comparison, report.stage);
+      report.isolated = stage_diverges(report.stage, isolated.capture, isolated.comparison)
+                            ? Verdict::kDiverges
+                        : report.isolation.agrees() ? Verdict::kAgrees
+                                                    : Verdict::kNotRun;
+    }
+  }
+
+  // Corrects every stage up to the first bad one and looks whether a later one goes wrong too. The
+  // stages before it are fed as well, so that all of them are in one frame.
+  void close(const Capture& prefix) {
+    step("injecting the correct output of the first bad stage");
+    if (!x_result.first || x_result.first->stage >= last_stage(x_run.gate)) return;
+    const Stage bad = x_result.first->stage;
+    std::uint32_t inject = 0;
+    for (const TensorInfo& tensor : kTensors) {
+      if (tensor.stage > bad) continue;
+      if (prefix.coverage[static_cast<std::size_t>(tensor.id)].never > 0) {
+        x_result.notes.push_back(fmt::format(
+            "Whether a later stage is at fault too was not checked: {} has cells that the kernel "
+            "never visits, and values cannot be injected there.",
+            tensor.name));
+        return;
+      }
+      inject |= tensor_bit(tensor.id);
+    }
+    RunOptions run = x_run;
+    run.replace = inject;
+    const Look closed = look(run);
+    x_result.closure = closed.comparison;
+    for (int s = static_cast<int>(bad) + 1; s <= static_cast<int>(last_stage(x_run.gate)); ++s)
+      x_result.second_fault |=
+          stage_diverges(static_cast<Stage>(s), closed.capture, closed.comparison);
+  }
+
+  const Kernel& x_kernel;
+  const Problem& x_problem;
+  const InputData& x_inputs;
+  const TraceOptions& x_options;
+  RunOptions x_run;
+  Geometry x_geometry;
+  int x_step = 0, x_steps = 0;
+  TraceResult x_result;
+  std::optional<FirstDivergence> x_production_first;
+  std::vector<PatternStatement> x_production_pattern;
+};
+
+}  // namespace
+
+bool TraceResult::agrees() const {
+  if (first || schedules == ScheduleFinding::kOrderDependent ||
+      schedules == ScheduleFinding::kRightIfConverged)
+    return false;
+  if (!production.tensors.empty() && !production.agrees()) return false;
+  const auto is = [](Verdict v) {
+    return [v](const StageReport& report) { return report.verdict == v; };
+  };
+  // A stage that should have been compared and was not is no agreement.
+  return std::none_of(stages.begin(), stages.end(), is(Verdict::kDiverges)) &&
+         std::none_of(stages.begin(), stages.end(), is(Verdict::kNotRun)) &&
+         std::any_of(stages.begin(), stages.end(), is(Verdict::kAgrees));
+}
+
+TraceResult trace(const Kernel& kernel, const Problem& problem, const InputData& inputs,
+                  const TraceOptions& options) {
+  return Tracer(kernel, problem, inputs, options).trace();
+}
+
+}  // namespace attn_diag
