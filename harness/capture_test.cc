@@ -4,11 +4,7 @@
 #include <cstring>
 #include <limits>
 
-#if __has_include(<catch2/catch_test_macros.hpp>)
-#include <catch2/catch_test_macros.hpp>
-#else
-#include <catch2/catch.hpp>
-#endif
+#include "harness/catch_for_tests.h"
 
 namespace attn_diag {
 namespace {

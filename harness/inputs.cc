@@ -138,6 +138,7 @@ InputData make_inputs(const Problem& problem, const std::string& kind, std::uint
   inputs.v = fill(parsed, Operand::kV, problem, seed, scale);
   inputs.kind = kind;
   inputs.seed = seed;
+  inputs.scale = scale;
   inputs.has_nonfinite = has_nonfinite(inputs.q, problem.dtype) ||
                          has_nonfinite(inputs.k, problem.dtype) ||
                          has_nonfinite(inputs.v, problem.dtype);

@@ -56,6 +56,7 @@ struct Provenance {
   std::string command_line, created, generator_version, host;
   std::string inputs;  // "randn", ...
   std::uint64_t seed = 0;
+  double input_scale = 1;  // the inputs were multiplied by it before they were rounded
   std::vector<SourceState> sources;
 
   bool stale() const;            // a source on disk differs from what was built

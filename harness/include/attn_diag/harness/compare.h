@@ -1,7 +1,7 @@
 // Comparing: returns data, prints nothing.
 //
-// An element passes if err <= limit, written positively so that NaN never passes; where both sides
-// are infinite they must have the same sign. limit is the reference's rounding bound, or atol +
+// An element passes if err <= limit, written positively so that NaN never passes, unless the expected
+// value is NaN itself (NaN inputs); where both sides are infinite they must have the same sign. limit is the reference's rounding bound, or atol +
 // rtol*|expected|.
 #pragma once
 
@@ -36,6 +36,7 @@ struct TensorComparison {
   Tensor tensor = Tensor::kS;
   std::int64_t compared = 0, mismatched = 0;
   std::int64_t nan_actual = 0;      // NaN where the expected value is not
+  std::int64_t nan_both = 0;        // NaN where the expected value is NaN too: passes, told apart
   double max_abs_err = 0;           // over finite pairs
   double max_rel_err = 0;           // over finite pairs with expected != 0
   double max_err_over_bound = 0;    // +inf if an element cannot pass (NaN, wrong infinity, 0 bound)

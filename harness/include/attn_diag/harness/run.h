@@ -15,6 +15,7 @@ struct InputData {
   std::vector<std::byte> q, k, v;
   std::string kind;
   std::uint64_t seed = 0;
+  double scale = 1;
   bool has_nonfinite = false;  // a NaN or infinity in q, k or v: allowed, and worth saying
 };
 
