@@ -3,6 +3,8 @@ add_library(attn_diag_flags INTERFACE)
 target_compile_options(attn_diag_flags INTERFACE
   -ffp-contract=off   # host results do not depend on compiler or instruction set
   -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor
+  # g++ 13 raises it for any function that takes a temporary and returns a reference.
+  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_GREATER_EQUAL:$<CXX_COMPILER_VERSION>,13>>:-Wno-dangling-reference>
   $<$<BOOL:${ATTN_DIAG_WERROR}>:-Werror>)
 if(ATTN_DIAG_SANITIZE)
   target_compile_options(attn_diag_flags INTERFACE
