@@ -4,7 +4,7 @@
 #include <limits>
 #include <vector>
 
-#include "reference/testing/catch.h"
+#include "reference/testing/catch2_test.h"
 
 namespace attn_diag::reference {
 namespace {

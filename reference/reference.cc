@@ -7,11 +7,17 @@
 #include <mutex>
 #include <thread>
 
+#include "reference/bounds.h"
 #include "reference/plan.h"
 #include "reference/values.h"
 
 namespace attn_diag::reference {
 namespace {
+
+struct KvData {
+  KvHead values;
+  KvMagnitudes magnitudes;  // only where bounds are wanted
+};
 
 // Widened k and v, made when the first block of a kv head needs them, dropped with the last.
 class KvCache {
@@ -19,12 +25,15 @@ class KvCache {
   explicit KvCache(const Plan& plan)
       : plan_(plan), slots_(static_cast<std::size_t>(plan.problem.batch * plan.problem.kv_heads)) {}
 
-  std::shared_ptr<const KvHead> get(std::int32_t batch, std::int32_t kv_head) {
+  std::shared_ptr<const KvData> get(std::int32_t batch, std::int32_t kv_head) {
     Slot& slot = slots_[static_cast<std::size_t>(batch * plan_.problem.kv_heads + kv_head)];
     const std::lock_guard lock(slot.mutex);
-    std::shared_ptr<const KvHead> kv = slot.kv.lock();
+    std::shared_ptr<const KvData> kv = slot.kv.lock();
     if (kv == nullptr) {
-      kv = std::make_shared<const KvHead>(widen_kv_head(plan_, batch, kv_head));
+      const auto made = std::make_shared<KvData>();
+      made->values = widen_kv_head(plan_, batch, kv_head);
+      if (plan_.options.bounds) made->magnitudes = magnitudes(plan_, made->values);
+      kv = made;
       slot.kv = kv;
     }
     return kv;
@@ -33,7 +42,7 @@ class KvCache {
  private:
   struct Slot {
     std::mutex mutex;
-    std::weak_ptr<const KvHead> kv;
+    std::weak_ptr<const KvData> kv;
   };
   const Plan& plan_;
   std::vector<Slot> slots_;
@@ -78,8 +87,10 @@ class Work {
 
 void run_blocks(const Plan& plan, KvCache& cache, Work& work,
                 const std::function<void(const RowBlock&)>& visit) {
+  const ErrorModel model(plan.arithmetic);
   BlockValues values;
-  std::shared_ptr<const KvHead> kv;
+  BlockBounds bounds;
+  std::shared_ptr<const KvData> kv;
   std::int32_t kv_batch = -1, kv_head = -1;
   for (Work::Item item; work.next(item);) {
     const std::int32_t wanted = kv_head_of(plan.problem, item.head);
@@ -89,10 +100,15 @@ void run_blocks(const Plan& plan, KvCache& cache, Work& work,
       kv_batch = item.batch;
       kv_head = wanted;
     }
-    compute_values(plan, *kv, item.batch, item.head, item.query_begin, item.rows, values);
+    compute_values(plan, kv->values, item.batch, item.head, item.query_begin, item.rows, values);
+    if (plan.options.bounds)
+      compute_bounds(plan, model, kv->values, kv->magnitudes, values, bounds);
     RowBlock block{item.batch, item.head, item.query_begin, item.rows, {}, {}};
-    for (const TensorInfo& t : kTensors)
-      if (plan.wants(t.id)) block.value[static_cast<std::size_t>(t.id)] = values[t.id];
+    for (const TensorInfo& t : kTensors) {
+      if (!plan.wants(t.id)) continue;
+      block.value[static_cast<std::size_t>(t.id)] = values[t.id];
+      if (plan.options.bounds) block.bound[static_cast<std::size_t>(t.id)] = bounds[t.id];
+    }
     visit(block);
   }
 }

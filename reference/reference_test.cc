@@ -5,7 +5,7 @@
 #include <random>
 #include <stdexcept>
 
-#include "reference/testing/catch.h"
+#include "reference/testing/catch2_test.h"
 #include "reference/testing/naive.h"
 #include "reference/testing/random_case.h"
 

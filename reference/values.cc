@@ -1,24 +1,17 @@
 #include "reference/values.h"
 
-#include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "reference/exp.h"
+#include "reference/matrix.h"
 #include "reference/widen.h"
 
 namespace attn_diag::reference {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
-
-using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-using Stride = Eigen::OuterStride<>;
-using MatrixIn = Eigen::Map<const Matrix, 0, Stride>;
-using MatrixOut = Eigen::Map<Matrix, 0, Stride>;
-using RowIn = Eigen::Map<const Eigen::ArrayXd>;
-using RowOut = Eigen::Map<Eigen::ArrayXd>;
 
 // The larger; NaN if either is.
 double max_or_nan(double a, double b) {
@@ -33,6 +26,7 @@ void resize(const Plan& plan, BlockValues& block) {
   const auto rows = static_cast<std::size_t>(block.rows);
   block.keys.resize(rows);
   block.q.resize(rows * static_cast<std::size_t>(plan.problem.head_dim));
+  block.scaled_q.resize(block.q.size());
   block.last_m.resize(rows);
   block.last_l.resize(rows);
   for (const TensorInfo& t : kTensors) {
@@ -52,7 +46,8 @@ void compute_scores(const Plan& plan, const KvHead& kv, BlockValues& block) {
   const Eigen::Index dim = p.head_dim, sk = p.seqlen_k;
   widen_rows(plan.inputs.q, p.dtype, p.layout, p.heads, p.seqlen_q, p.head_dim, block.batch,
              block.head, block.query_begin, block.query_begin + block.rows, block.q.data());
-  RowOut(block.q.data(), block.rows * dim) *= static_cast<double>(p.softmax_scale);
+  RowOut(block.scaled_q.data(), block.rows * dim) =
+      RowIn(block.q.data(), block.rows * dim) * static_cast<double>(p.softmax_scale);
 
   block.any_keys = {p.seqlen_k, 0};
   for (std::int32_t r = 0; r < block.rows; ++r) {
@@ -66,7 +61,7 @@ void compute_scores(const Plan& plan, const KvHead& kv, BlockValues& block) {
   double* s = block[Tensor::kS];
   if (!any.empty())
     MatrixOut(s + any.begin, block.rows, any.size(), Stride(sk)).noalias() =
-        MatrixIn(block.q.data(), block.rows, dim, Stride(dim)) *
+        MatrixIn(block.scaled_q.data(), block.rows, dim, Stride(dim)) *
         MatrixIn(kv.k.data() + any.begin * dim, any.size(), dim, Stride(dim)).transpose();
   for (std::int32_t r = 0; r < block.rows; ++r) {
     const KeyRange keys = block.keys[static_cast<std::size_t>(r)];

@@ -21,9 +21,10 @@ KvHead widen_kv_head(const Plan& plan, std::int32_t batch, std::int32_t kv_head)
 // block to block. Tensors of stages that the plan leaves out are not filled.
 struct BlockValues {
   std::int32_t batch = 0, head = 0, query_begin = 0, rows = 0;
-  std::vector<KeyRange> keys;  // (rows): what each row may see
-  KeyRange any_keys;           // the run of keys that covers them
-  std::vector<double> q;       // (rows, head_dim): softmax_scale * q
+  std::vector<KeyRange> keys;    // (rows): what each row may see
+  KeyRange any_keys;             // the run of keys that covers them
+  std::vector<double> q;         // (rows, head_dim)
+  std::vector<double> scaled_q;  // (rows, head_dim): softmax_scale * q
   std::array<std::vector<double>, kNumTensors> tensor;
   std::vector<double> last_m;  // (rows): row max over all keys
   std::vector<double> last_l;  // (rows): row sum in that frame
