@@ -1,0 +1,214 @@
+// A kernel library for tests of the harness: attention in plain scalar C++, one kernel per flaw.
+// What the harness makes of a flaw can so be tested without the host executor or real kernels.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <vector>
+
+#include "attn_diag/kernels/adapter.h"
+
+namespace attn_diag {
+namespace {
+
+enum class Flaw {
+  kNone,
+  kDividesTwice,     // o / l^2
+  kScaleTwice,       // S of head 1
+  kTwoFaults,        // S of one cell, and o / l^2
+  kSkipsCell,        // S(0, 0, 2, 1) is not recorded, o(0, 0, 2, 1) not written
+  kVisitsTwice,      // S(0, 1, 1, 0) is recorded twice
+  kWritesOutside,    // one element behind o
+  kDisturbedByTaps,  // wrong only without taps
+  kUnsteady,         // wrong in every second run without taps
+  kNoTaps,           // gate full alone
+  kExemptP,          // P is not exposed
+  kRefusesToLaunch,
+};
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr TileShape kTiles[] = {{4, 4}, {2, 2}};
+
+std::int64_t at(const Strides& s, int b, int h, int i, int d) {
+  return b * s.batch + h * s.head + i * s.seq + d;
+}
+
+bool sees(const Problem& p, int query, int key) {
+  return p.mask.kind == MaskKind::kNone ||
+         key <=
+             query + (p.mask.alignment == CausalAlignment::kTopLeft ? 0 : p.seqlen_k - p.seqlen_q);
+}
+
+template <Flaw kFlaw, class Tap>
+void attend(const RunRequest& r, const Tap& tap, bool wrong_now) {
+  const Problem& p = r.problem;
+  const auto* q = static_cast<const float*>(r.q);
+  const auto* k = static_cast<const float*>(r.k);
+  const auto* v = static_cast<const float*>(r.v);
+  auto* o = static_cast<float*>(r.o);
+  const Strides sq = dense_strides(p.layout, p.heads, p.seqlen_q, p.head_dim);
+  const Strides sk = dense_strides(p.layout, p.kv_heads, p.seqlen_k, p.head_dim);
+  const Strides sv = dense_strides(p.layout, p.kv_heads, p.seqlen_k, p.head_dim_v);
+  const Strides so = dense_strides(p.layout, p.heads, p.seqlen_q, p.head_dim_v);
+  const int block_n = r.geometry.tile.block_n, dv = p.head_dim_v;
+  for (int b = 0; b < p.batch; ++b) {
+    for (int h = 0; h < p.heads; ++h) {
+      for (int i = 0; i < p.seqlen_q; ++i) {
+        const int g = h / group_size(p);
+        const bool marked_row = b == 0 && h == 0 && i == 2;
+        float running_m = -kInfinity, running_l = 0;
+        std::vector<float> running_o(static_cast<std::size_t>(dv), 0.0f);
+        for (int t = 0; t < num_kv_tiles(p, r.geometry); ++t) {
+          const int begin = t * block_n, end = std::min(begin + block_n, p.seqlen_k);
+          std::vector<float> s(static_cast<std::size_t>(end - begin));
+          float m = running_m;
+          for (int key = begin; key < end; ++key) {
+            float& x = s[static_cast<std::size_t>(key - begin)];
+            x = 0;
+            for (int d = 0; d < p.head_dim; ++d)
+              x += q[at(sq, b, h, i, d)] * k[at(sk, b, g, key, d)];
+            x = sees(p, i, key) ? x * p.softmax_scale : -kInfinity;
+            if (kFlaw == Flaw::kScaleTwice && h == 1) x *= p.softmax_scale;
+            if (kFlaw == Flaw::kTwoFaults && marked_row && key == 1) x += 1.0f;
+            if (!(kFlaw == Flaw::kSkipsCell && marked_row && key == 1))
+              tap.template visit<Tensor::kS>(x, b, h, i, key);
+            if (kFlaw == Flaw::kVisitsTwice && b == 0 && h == 1 && i == 1 && key == 0)
+              tap.template visit<Tensor::kS>(x, b, h, i, key);
+            m = std::max(m, x);
+          }
+          if (Tap::ends_after(Stage::kQk)) continue;
+          tap.template visit<Tensor::kM>(m, b, h, i, t);
+          const float rescale = running_m == -kInfinity ? 0.0f : std::exp(running_m - m);
+          running_m = m;
+          float l = 0;
+          for (int key = begin; key < end; ++key) {
+            float& x = s[static_cast<std::size_t>(key - begin)];
+            x = m == -kInfinity ? 0.0f : std::exp(x - m);
+            tap.template visit<Tensor::kP>(x, b, h, i, key);
+            l += x;
+          }
+          tap.template visit<Tensor::kL>(l, b, h, i, t);
+          if (Tap::ends_after(Stage::kSoftmax)) continue;
+          tap.template visit<Tensor::kRunningM>(running_m, b, h, i, t);
+          running_l = running_l * rescale + l;
+          tap.template visit<Tensor::kRunningL>(running_l, b, h, i, t);
+          for (int d = 0; d < dv; ++d) {
+            float partial = 0;
+            for (int key = begin; key < end; ++key)
+              partial += s[static_cast<std::size_t>(key - begin)] * v[at(sv, b, g, key, d)];
+            tap.template visit<Tensor::kPartialO>(partial, b, h, i, t, d);
+            float& sum = running_o[static_cast<std::size_t>(d)];
+            sum = sum * rescale + partial;
+            tap.template visit<Tensor::kRunningO>(sum, b, h, i, t, d);
+          }
+        }
+        if (last_stage(r.gate) != Stage::kReduce) continue;
+        r.lse[(std::int64_t{b} * p.heads + h) * p.seqlen_q + i] =
+            running_l == 0 ? -kInfinity : running_m + std::log(running_l);
+        const bool twice = kFlaw == Flaw::kDividesTwice || kFlaw == Flaw::kTwoFaults ||
+                           (kFlaw == Flaw::kDisturbedByTaps && !Tap::kEnabled) || wrong_now;
+        const float factor =
+            running_l == 0 ? 0.0f : 1.0f / (twice ? running_l * running_l : running_l);
+        for (int d = 0; d < dv; ++d) {
+          if (kFlaw == Flaw::kSkipsCell && marked_row && d == 1) continue;
+          o[at(so, b, h, i, d)] = running_o[static_cast<std::size_t>(d)] * factor;
+        }
+      }
+    }
+  }
+  if (kFlaw == Flaw::kWritesOutside) o[std::int64_t{p.batch} * p.heads * p.seqlen_q * dv] = 1.0f;
+}
+
+template <Flaw kFlaw>
+Status run(const RunRequest& r) {
+  if (kFlaw == Flaw::kRefusesToLaunch) {
+    std::snprintf(r.error, r.error_capacity, "out of luck.");
+    return Status::kLaunchFailed;
+  }
+  static int runs = 0;
+  switch (r.gate) {
+    case Gate::kQk:
+      attend<kFlaw>(r, StageTap<Gate::kQk>{r.taps}, false);
+      break;
+    case Gate::kSoftmax:
+      attend<kFlaw>(r, StageTap<Gate::kSoftmax>{r.taps}, false);
+      break;
+    case Gate::kPv:
+      attend<kFlaw>(r, StageTap<Gate::kPv>{r.taps}, false);
+      break;
+    case Gate::kReduce:
+      attend<kFlaw>(r, StageTap<Gate::kReduce>{r.taps}, false);
+      break;
+    case Gate::kFull:
+      attend<kFlaw>(r, NoTap{}, kFlaw == Flaw::kUnsteady && ++runs % 2 == 0);
+      break;
+  }
+  return Status::kOk;
+}
+
+Status plan(const Problem& p, TileShape tile, std::int32_t, Geometry* geometry, char* error,
+            std::size_t error_capacity) {
+  if (p.dtype != DType::kFp32) {
+    std::snprintf(error, error_capacity, "only fp32.");
+    return Status::kUnsupported;
+  }
+  *geometry = Geometry{};
+  geometry->tile = tile;
+  geometry->tiles_per_split = ceil_div(p.seqlen_k, tile.block_n);
+  return Status::kOk;
+}
+
+Arithmetic arithmetic(const Problem&, const Geometry&) {
+  Arithmetic a;
+  a.output = DType::kFp32;
+  return a;
+}
+
+template <Flaw kFlaw>
+KernelInfo describe(const char* name) {
+  KernelInfo info;
+  info.name = name;
+  info.summary = "scalar attention for tests";
+  info.tiles = kTiles;
+  info.num_tiles = 2;
+  info.gates = kFlaw == Flaw::kNoTaps ? 1u << static_cast<int>(Gate::kFull) : 0x1fu;
+  for (TensorExposure& exposure : info.exposure) {
+    exposure.exposed = kFlaw != Flaw::kNoTaps;
+    exposure.exempt_reason = exposure.exposed ? nullptr : "built without taps";
+  }
+  if (kFlaw == Flaw::kExemptP)
+    info.exposure[static_cast<int>(Tensor::kP)] = {false, "kept in registers"};
+  info.plan = plan;
+  info.arithmetic = arithmetic;
+  info.workspace_bytes = [](const Problem&, const Geometry&) { return std::size_t{0}; };
+  info.run = run<kFlaw>;
+  return info;
+}
+
+}  // namespace
+}  // namespace attn_diag
+
+const attn_diag::KernelLibrary* attn_diag_kernel_library() {
+  using namespace attn_diag;
+  static const KernelInfo kernels[] = {
+      describe<Flaw::kNone>("right"),
+      describe<Flaw::kDividesTwice>("divides-twice"),
+      describe<Flaw::kScaleTwice>("scale-twice"),
+      describe<Flaw::kTwoFaults>("two-faults"),
+      describe<Flaw::kSkipsCell>("skips-cell"),
+      describe<Flaw::kVisitsTwice>("visits-twice"),
+      describe<Flaw::kWritesOutside>("writes-outside"),
+      describe<Flaw::kDisturbedByTaps>("disturbed-by-taps"),
+      describe<Flaw::kUnsteady>("unsteady"),
+      describe<Flaw::kNoTaps>("no-taps"),
+      describe<Flaw::kExemptP>("exempt-p"),
+      describe<Flaw::kRefusesToLaunch>("refuses-to-launch"),
+  };
+  static const KernelLibrary library = {kKernelAbiVersion, std::size(kernels), kernels};
+  return &library;
+}
+
+const attn_diag::BuildInfo* attn_diag_build_info() {
+  static const attn_diag::BuildInfo build = {0, nullptr, "any", "", "host", false, ""};
+  return &build;
+}
