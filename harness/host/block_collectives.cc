@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "attn_diag_host/synchronize.h"
-#include "harness/host/block_runner.h"
+#include "harness/host/block_runner_switch.h"
 
 namespace attn_diag::host {
 namespace {
@@ -80,6 +80,15 @@ std::uint64_t common_result(const Warp& warp, WarpOp op, std::uint32_t lanes) {
   }
 }
 
+std::uint32_t equal_lanes(const Warp& warp, unsigned lane, std::uint32_t lanes) {
+  std::uint32_t equal = 0;
+  for (; lanes != 0; lanes &= lanes - 1) {
+    const auto other = static_cast<unsigned>(std::countr_zero(lanes));
+    equal |= (warp.value[other] == warp.value[lane] ? 1u : 0u) << other;
+  }
+  return equal;
+}
+
 bool is_shuffle(WarpOp op) {
   return op == WarpOp::kShuffle || op == WarpOp::kShuffleUp || op == WarpOp::kShuffleDown ||
          op == WarpOp::kShuffleXor;
@@ -87,22 +96,27 @@ bool is_shuffle(WarpOp op) {
 
 }  // namespace
 
-int block_barrier(BarrierVote vote, int predicate, const char* file, int line) {
-  return BlockRunner::current()->barrier(vote, predicate, file, line,
-                                         address(__builtin_return_address(0)),
-                                         address(__builtin_frame_address(0)));
+void block_barrier(const char* file, int line) {
+  BlockRunner::current()->barrier(file, line, address(__builtin_return_address(0)),
+                                  address(__builtin_frame_address(0)));
+}
+
+BarrierVotes block_barrier_vote(int predicate, const char* file, int line) {
+  return BlockRunner::current()->barrier_vote(predicate, file, line,
+                                              address(__builtin_return_address(0)),
+                                              address(__builtin_frame_address(0)));
 }
 
 std::uint64_t warp_shuffle(WarpOp op, unsigned mask, std::uint64_t value, unsigned lane_argument,
                            int width, const char* file, int line) {
-  return BlockRunner::current()->shuffle(op, mask, value, lane_argument, width, file, line,
-                                         address(__builtin_return_address(0)),
-                                         address(__builtin_frame_address(0)));
+  return BlockRunner::current()->collective(
+      op, mask, value, lane_argument, static_cast<unsigned>(width), file, line,
+      address(__builtin_return_address(0)), address(__builtin_frame_address(0)));
 }
 
 std::uint64_t warp_collective(WarpOp op, unsigned mask, std::uint64_t value, const char* file,
                               int line) {
-  return BlockRunner::current()->collective(op, mask, value, 0, 0, file, line,
+  return BlockRunner::current()->collective(op, mask, value, 0, kWarpSize, file, line,
                                             address(__builtin_return_address(0)),
                                             address(__builtin_frame_address(0)));
 }
@@ -112,127 +126,117 @@ unsigned active_mask() {
                                              address(__builtin_frame_address(0)));
 }
 
-void BlockRunner::arrive(Wait wait, const char* file, int line, std::uintptr_t pc,
-                         std::uintptr_t frame) {
+inline void BlockRunner::arrive(Wait wait, const char* file, int line, std::uintptr_t pc,
+                                std::uintptr_t frame) {
   Fiber& fiber = *x_current;
   fiber.file = file;
   fiber.line = line;
   fiber.wait = wait;
-  fiber.pc = pc;
-  fiber.depth = fiber.stack_top - frame;
-  if (++x_steps > x_step_limit) report_step_limit();
+  if (is_lockstep()) {
+    fiber.pc = pc;
+    fiber.depth = static_cast<std::uint32_t>(x_stack[fiber.thread].top - frame);
+  }
+  if (++x_steps > x_step_limit) [[unlikely]]
+    report_step_limit();
 }
 
-int BlockRunner::barrier(BarrierVote vote, int predicate, const char* file, int line,
-                         std::uintptr_t pc, std::uintptr_t frame) {
+__attribute__((always_inline)) inline void BlockRunner::barrier(const char* file, int line,
+                                                                std::uintptr_t pc,
+                                                                std::uintptr_t frame) {
   arrive(Wait::kBarrier, file, line, pc, frame);
-  x_ayes += predicate != 0;
-  if (x_arrived++ == 0) {
+  if (x_arrived == 0) {
     x_barrier_file = file;
     x_barrier_line = line;
-  } else if (line != x_barrier_line ||
-             (file != x_barrier_file && std::strcmp(file, x_barrier_file) != 0)) {
-    x_barrier_differs = true;
+  } else if (line != x_barrier_line || file != x_barrier_file) [[unlikely]] {
+    x_barrier_differs =
+        x_barrier_differs || line != x_barrier_line || std::strcmp(file, x_barrier_file) != 0;
   }
-  if (x_arrived == x_live) {
-    release_barrier();
-    switch_to(first_thread());
+  if (++x_arrived == x_live) [[unlikely]] {
+    pass_barrier();
   } else {
     clear_runnable(x_current->thread);
     switch_to_next_or_report();
   }
-  switch (vote) {
-    case BarrierVote::kNone:
-      return 0;
-    case BarrierVote::kCount:
-      return x_released_ayes;
-    case BarrierVote::kAnd:
-      return x_released_ayes == x_released;
-    case BarrierVote::kOr:
-      return x_released_ayes != 0;
-  }
-  return 0;
+}
+
+BarrierVotes BlockRunner::barrier_vote(int predicate, const char* file, int line, std::uintptr_t pc,
+                                       std::uintptr_t frame) {
+  x_ayes += predicate != 0;
+  barrier(file, line, pc, frame);
+  return x_votes;
+}
+
+// Out of line: the last thread to arrive.
+__attribute__((noinline)) void BlockRunner::pass_barrier() {
+  release_barrier();
+  switch_to(first_thread());
 }
 
 void BlockRunner::release_barrier() {
   if (x_barrier_differs) report_barrier_divergence();
   if (x_live != x_threads) note_exited_threads();
-  x_released_ayes = x_ayes;
-  x_released = static_cast<int>(x_arrived);
+  x_votes = {x_ayes, static_cast<int>(x_arrived)};
   x_ayes = 0;
   x_arrived = 0;
   for (unsigned w = 0; w < x_words; ++w) x_runnable[w] = x_alive[w];
 }
 
-std::uint64_t BlockRunner::shuffle(WarpOp op, unsigned mask, std::uint64_t value, unsigned argument,
-                                   int width, const char* file, int line, std::uintptr_t pc,
-                                   std::uintptr_t frame) {
-  const auto lanes = static_cast<unsigned>(width);
-  if (!std::has_single_bit(lanes) || lanes > kWarpSize) {
-    arrive(Wait::kWarp, file, line, pc, frame);
-    report_warp_misuse("shuffles with width " + std::to_string(width),
-                       "The width of a shuffle is 1, 2, 4, 8, 16 or 32");
+Warp::Group& BlockRunner::find_group(Warp& warp, WarpOp op, unsigned mask, unsigned width) {
+  // Groups with overlapping masks may be pending at once: a lane can go through one, then the other.
+  for (std::uint32_t pending = warp.pending; pending != 0; pending &= pending - 1) {
+    Warp::Group& group = warp.groups[std::countr_zero(pending)];
+    if (group.mask != mask) continue;
+    if (group.op != op || group.width != width)
+      report_warp_misuse(
+          "meets lanes of its warp in another operation, or in a shuffle of another width",
+          "All lanes of a mask must make the same call");
+    return group;
   }
-  const unsigned lane = x_current->thread % kWarpSize;
-  return collective(op, mask, value, source_lane(op, lane, argument, lanes), width, file, line, pc,
-                    frame);
-}
-
-Warp::Group& BlockRunner::find_group(Warp& warp, WarpOp op, unsigned mask, int width) {
   const auto usual = static_cast<unsigned>(std::countr_zero(mask));
-  Warp::Group* group = &warp.groups[usual];
-  if ((warp.pending >> usual & 1u) == 0 || group->mask != mask) {
-    // Groups with overlapping masks may be pending at once: a lane can go through one, then the
-    // other.
-    group = nullptr;
-    for (std::uint32_t pending = warp.pending; pending != 0; pending &= pending - 1) {
-      Warp::Group& other = warp.groups[std::countr_zero(pending)];
-      if (other.mask == mask) group = &other;
-    }
-    if (group == nullptr) {
-      const auto slot = (warp.pending >> usual & 1u) == 0
-                            ? usual
-                            : static_cast<unsigned>(std::countr_one(warp.pending));
-      warp.pending |= 1u << slot;
-      warp.groups[slot] = {mask, 0, op, static_cast<std::uint8_t>(width)};
-      return warp.groups[slot];
-    }
-  }
-  if (group->op != op || group->width != width) {
-    report_warp_misuse(
-        "meets lanes of its warp in another operation, or in a shuffle of another width",
-        "All lanes of a mask must make the same call");
-  }
-  return *group;
+  const auto slot = (warp.pending >> usual & 1u) == 0
+                        ? usual
+                        : static_cast<unsigned>(std::countr_one(warp.pending));
+  warp.pending |= 1u << slot;
+  warp.groups[slot] = {mask, 0, op, static_cast<std::uint8_t>(width)};
+  return warp.groups[slot];
 }
 
-std::uint64_t BlockRunner::collective(WarpOp op, unsigned mask, std::uint64_t value,
-                                      unsigned source, int width, const char* file, int line,
-                                      std::uintptr_t pc, std::uintptr_t frame) {
+__attribute__((always_inline)) inline std::uint64_t BlockRunner::collective(
+    WarpOp op, unsigned mask, std::uint64_t value, unsigned argument, unsigned width,
+    const char* file, int line, std::uintptr_t pc, std::uintptr_t frame) {
   arrive(Wait::kWarp, file, line, pc, frame);
   Fiber& fiber = *x_current;
   fiber.op = op;
   fiber.mask = mask;
   const unsigned lane = fiber.thread % kWarpSize;
   const unsigned warp_number = fiber.thread / kWarpSize;
-  if ((mask >> lane & 1u) == 0) {
-    report_warp_misuse("calls a warp collective with a mask that does not name its own lane",
-                       "A lane must be in the mask it passes");
-  }
+  if ((mask >> lane & 1u) == 0 || !std::has_single_bit(width) || width > kWarpSize) [[unlikely]]
+    report_warp_arguments(width);
   Warp& warp = x_warps[warp_number];
-  Warp::Group& group = find_group(warp, op, mask, width);
   warp.value[lane] = value;
-  warp.source[lane] = static_cast<std::uint8_t>(source);
-  group.arrived |= 1u << lane;
-  if (group.arrived == (mask & warp.live)) {
-    const std::uint32_t lanes = group.arrived;
-    complete_group(warp, warp_number, group);
-    switch_to(first_lane(warp_number, lanes));
+  warp.source[lane] = static_cast<std::uint8_t>(source_lane(op, lane, argument, width));
+
+  const auto usual = static_cast<unsigned>(std::countr_zero(mask));
+  Warp::Group* group = &warp.groups[usual];
+  if ((warp.pending >> usual & 1u) == 0 || group->mask != mask || group->op != op ||
+      group->width != width)
+    group = &find_group(warp, op, mask, width);
+  group->arrived |= 1u << lane;
+  if (group->arrived == (mask & warp.live)) {
+    pass_group(warp, warp_number, *group);
   } else {
     clear_runnable(fiber.thread);
     switch_to_next_or_report();
   }
   return warp.result[lane];
+}
+
+// Out of line: the last lane to arrive.
+__attribute__((noinline)) void BlockRunner::pass_group(Warp& warp, unsigned warp_number,
+                                                       Warp::Group& group) {
+  const std::uint32_t lanes = group.arrived;
+  complete_group(warp, warp_number, group);
+  switch_to(first_lane(warp_number, lanes));
 }
 
 void BlockRunner::complete_group(Warp& warp, unsigned warp_number, Warp::Group& group) {
@@ -241,25 +245,22 @@ void BlockRunner::complete_group(Warp& warp, unsigned warp_number, Warp::Group& 
   x_runnable[warp_number / 2] |= static_cast<std::uint64_t>(lanes) << (warp_number % 2 * 32);
   if (group.op == WarpOp::kSync) return;
   if (is_shuffle(group.op)) {
-    for (unsigned lane = 0; lane < kWarpSize; ++lane) {
-      const unsigned source = warp.source[lane] % kWarpSize;
-      const std::uint64_t given = (lanes >> source & 1u) != 0 ? warp.value[source] : kPoison;
-      // Lanes outside this group may have results of their own to collect.
-      warp.result[lane] = (lanes >> lane & 1u) != 0 ? given : warp.result[lane];
+    if (lanes == ~0u) {
+      for (unsigned lane = 0; lane < kWarpSize; ++lane)
+        warp.result[lane] = warp.value[warp.source[lane]];
+      return;
+    }
+    for (std::uint32_t rest = lanes; rest != 0; rest &= rest - 1) {
+      const auto lane = static_cast<unsigned>(std::countr_zero(rest));
+      const unsigned source = warp.source[lane];
+      warp.result[lane] = (lanes >> source & 1u) != 0 ? warp.value[source] : kPoison;
     }
     return;
   }
   const std::uint64_t common = common_result(warp, group.op, lanes);
   for (std::uint32_t rest = lanes; rest != 0; rest &= rest - 1) {
     const auto lane = static_cast<unsigned>(std::countr_zero(rest));
-    warp.result[lane] = common;
-    if (group.op != WarpOp::kMatchAny) continue;
-    std::uint32_t equal = 0;
-    for (std::uint32_t other = lanes; other != 0; other &= other - 1) {
-      const auto l = static_cast<unsigned>(std::countr_zero(other));
-      equal |= (warp.value[l] == warp.value[lane] ? 1u : 0u) << l;
-    }
-    warp.result[lane] = equal;
+    warp.result[lane] = group.op == WarpOp::kMatchAny ? equal_lanes(warp, lane, lanes) : common;
   }
 }
 
@@ -267,7 +268,7 @@ unsigned BlockRunner::active_mask(std::uintptr_t pc, std::uintptr_t frame) {
   if (!is_lockstep()) return 1u << (x_current->thread % kWarpSize);
   // Wait for the lanes that are on their way here; those that then go on together are the answer.
   x_current->pc = pc;
-  x_current->depth = x_current->stack_top - frame;
+  x_current->depth = static_cast<std::uint32_t>(x_stack[x_current->thread].top - frame);
   switch_to_next_or_report();
   return x_step_group;
 }

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "attn_diag_host/indices.h"
-#include "harness/host/block_runner.h"
+#include "harness/host/block_runner_switch.h"
 #include "harness/host/text.h"
 
 namespace attn_diag::host {
@@ -171,6 +171,14 @@ void BlockRunner::report_warp_misuse(const std::string& what, const std::string&
   record(FindingKind::kWarpDivergence, concat(thread_name(fiber), ' ', what, " at ", place(fiber)),
          advice, fiber.file, fiber.line);
   leave_for_good();
+}
+
+void BlockRunner::report_warp_arguments(unsigned width) {
+  if (!std::has_single_bit(width) || width > kWarpSize)
+    report_warp_misuse(concat("shuffles with width ", static_cast<int>(width)),
+                       "The width of a shuffle is 1, 2, 4, 8, 16 or 32");
+  report_warp_misuse("calls a warp collective with a mask that does not name its own lane",
+                     "A lane must be in the mask it passes");
 }
 
 void BlockRunner::note_exited_threads() {

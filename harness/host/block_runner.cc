@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "attn_diag_host/indices.h"
+#include "harness/host/block_runner_switch.h"
 #include "harness/host/sanitizer.h"
 
 constinit thread_local uint3 threadIdx{};
@@ -12,17 +13,17 @@ constinit thread_local dim3 blockDim{};
 constinit thread_local dim3 gridDim{};
 
 namespace attn_diag::host {
-namespace ctx = boost::context::detail;
 
 thread_local constinit BlockRunner* BlockRunner::s_current = nullptr;
 
 void* dynamic_shared_memory() { return BlockRunner::current()->dynamic_shared_memory(); }
 
-void BlockRunner::make_context(Fiber& fiber) {
-  forget_poison(fiber.stack_bottom, fiber.stack_top - fiber.stack_bottom);
-  fiber.context = ctx::make_fcontext(reinterpret_cast<void*>(fiber.stack_top),
-                                     fiber.stack_top - fiber.stack_bottom, &fiber_main);
-  fiber.sanitizer_stack = nullptr;
+void BlockRunner::renew(unsigned thread) {
+  FiberStack& stack = x_stack[thread];
+  const std::size_t bytes = stack.top - stack.bottom;
+  forget_poison(stack.bottom, bytes);
+  stack.sanitizer_stack = nullptr;
+  x_fibers[thread].context = make_context(stack.top, bytes, &fiber_main);
 }
 
 void BlockRunner::begin_launch(const LaunchPlan& plan) {
@@ -33,10 +34,9 @@ void BlockRunner::begin_launch(const LaunchPlan& plan) {
   x_threads = shape.x * shape.y * shape.z;
   x_words = (x_threads + 63) / 64;
   for (; x_made < x_threads; ++x_made) {
-    Fiber& fiber = x_fibers[x_made];
-    fiber.thread = x_made;
-    x_stacks.allocate(fiber);
-    make_context(fiber);
+    x_fibers[x_made].thread = x_made;
+    x_stack[x_made] = x_stacks.allocate();
+    renew(x_made);
   }
   if (shape.x != x_indexed_for.x || shape.y != x_indexed_for.y || shape.z != x_indexed_for.z) {
     x_indexed_for = dim3(0, 0, 0);
@@ -98,30 +98,23 @@ BlockOutcome BlockRunner::run_block(std::uint64_t number) {
   Fiber& first = first_thread();
   x_current = &first;
   threadIdx = first.index;
-  leaving_stack(&x_worker_sanitizer_stack, first.stack_bottom,
-                first.stack_top - first.stack_bottom);
-  const ctx::transfer_t from = ctx::jump_fcontext(first.context, &x_worker);
-  *static_cast<ctx::fcontext_t*>(from.data) = from.fctx;
+  const FiberStack& stack = x_stack[first.thread];
+  leaving_stack(&x_worker_sanitizer_stack, stack.bottom, stack.top - stack.bottom);
+  x_from_worker = true;
+  switch_context(x_worker, first.context);
   arrived_on_stack(x_worker_sanitizer_stack);
   s_current = nullptr;
 
   if (x_abandoned) {
-    for (unsigned t = 0; t < x_made; ++t) make_context(x_fibers[t]);
+    for (unsigned t = 0; t < x_made; ++t) renew(t);
   }
   x_outcome.steps = x_steps;
   return std::move(x_outcome);
 }
 
-void BlockRunner::fiber_main(ctx::transfer_t from) {
-  *static_cast<ctx::fcontext_t*>(from.data) = from.fctx;
+void BlockRunner::fiber_main() {
   BlockRunner& runner = *s_current;
-  const void* bottom = nullptr;
-  std::size_t bytes = 0;
-  arrived_on_stack(nullptr, &bottom, &bytes);
-  if (from.data == &runner.x_worker) {
-    runner.x_worker_stack_bottom = bottom;
-    runner.x_worker_stack_bytes = bytes;
-  }
+  runner.arrived_on_fiber();
   for (;;) {
     runner.run_thread();
     runner.exit_thread();

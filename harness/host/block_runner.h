@@ -32,7 +32,7 @@ struct Warp {
   std::uint32_t live = 0;     // lanes that have not exited
   std::uint32_t pending = 0;  // groups in use
   Group groups[kWarpSize];
-  std::uint8_t source[kWarpSize];  // lane whose value each lane asks for
+  std::uint8_t source[kWarpSize];  // the lane whose value each lane asks for
   std::uint64_t value[kWarpSize];
   std::uint64_t result[kWarpSize];
 };
@@ -43,7 +43,7 @@ struct BlockOutcome {
   std::uint64_t steps = 0;
 };
 
-class BlockRunner {
+class __attribute__((visibility("hidden"))) BlockRunner {
  public:
   BlockRunner() = default;
   BlockRunner(const BlockRunner&) = delete;
@@ -57,20 +57,20 @@ class BlockRunner {
   // Runs block `number` of the grid (x fastest) to its end or to the first finding.
   BlockOutcome run_block(std::uint64_t number);
 
-  // What kernel code reaches through the stand-in headers; called on a fiber.
-  int barrier(BarrierVote vote, int predicate, const char* file, int line, std::uintptr_t pc,
-              std::uintptr_t frame);
-  std::uint64_t shuffle(WarpOp op, unsigned mask, std::uint64_t value, unsigned argument, int width,
-                        const char* file, int line, std::uintptr_t pc, std::uintptr_t frame);
-  std::uint64_t collective(WarpOp op, unsigned mask, std::uint64_t value, unsigned source,
-                           int width, const char* file, int line, std::uintptr_t pc,
+  // What kernel code reaches through the stand-in headers; called on a fiber, with the address in
+  // the kernel from which it was called and the frame it has there.
+  void barrier(const char* file, int line, std::uintptr_t pc, std::uintptr_t frame);
+  BarrierVotes barrier_vote(int predicate, const char* file, int line, std::uintptr_t pc,
+                            std::uintptr_t frame);
+  std::uint64_t collective(WarpOp op, unsigned mask, std::uint64_t value, unsigned argument,
+                           unsigned width, const char* file, int line, std::uintptr_t pc,
                            std::uintptr_t frame);
   unsigned active_mask(std::uintptr_t pc, std::uintptr_t frame);
   void* dynamic_shared_memory() { return x_dynamic_shared; }
 
  private:
-  static void fiber_main(boost::context::detail::transfer_t from);
-  void make_context(Fiber& fiber);
+  static void fiber_main();
+  void renew(unsigned thread);
   void poison_shared_memory();
   void run_thread();
   void exit_thread();
@@ -85,6 +85,7 @@ class BlockRunner {
   void switch_to(Fiber& to);
   void switch_to_next_or_report();
   void leave_block(bool for_good);
+  void arrived_on_fiber();
   bool is_lockstep() const { return x_kind == ScheduleKind::kLockstep; }
 
   void set_runnable(unsigned thread) { x_runnable[thread / 64] |= 1ull << (thread % 64); }
@@ -92,10 +93,11 @@ class BlockRunner {
   std::uint32_t runnable_lanes(unsigned warp) const {
     return static_cast<std::uint32_t>(x_runnable[warp / 2] >> (warp % 2 * 32));
   }
-  void count_step();
   void arrive(Wait wait, const char* file, int line, std::uintptr_t pc, std::uintptr_t frame);
   void release_barrier();
-  Warp::Group& find_group(Warp& warp, WarpOp op, unsigned mask, int width);
+  void pass_barrier();
+  Warp::Group& find_group(Warp& warp, WarpOp op, unsigned mask, unsigned width);
+  void pass_group(Warp& warp, unsigned warp_number, Warp::Group& group);
   // Gives every lane of the group its result and makes it runnable.
   void complete_group(Warp& warp, unsigned warp_number, Warp::Group& group);
 
@@ -108,6 +110,7 @@ class BlockRunner {
   [[noreturn]] void report_stuck();
   [[noreturn]] void report_step_limit();
   [[noreturn]] void report_warp_misuse(const std::string& what, const std::string& advice);
+  [[noreturn]] void report_warp_arguments(unsigned width);
   std::string where() const;
   std::string thread_name(const Fiber& fiber) const;
   std::string waiting_list() const;
@@ -128,9 +131,8 @@ class BlockRunner {
   const char* x_barrier_file = nullptr;
   int x_barrier_line = 0;
   bool x_barrier_differs = false;
-  int x_ayes = 0;           // of the barrier being waited for
-  int x_released_ayes = 0;  // of the last one released,
-  int x_released = 0;       // and how many threads that released
+  int x_ayes = 0;          // of the barrier being waited for
+  BarrierVotes x_votes{};  // of the one last released
 
   std::uint64_t x_random = 0;
   unsigned x_step_warp = 0;        // lockstep: the warp that runs,
@@ -140,14 +142,16 @@ class BlockRunner {
   std::array<std::uint64_t, kMaxThreads / 64> x_runnable{};
   std::array<std::uint64_t, kMaxThreads / 64> x_alive{};
 
-  boost::context::detail::fcontext_t x_worker = nullptr;  // run_block's own context
+  Context x_worker;  // run_block's own context
   void* x_worker_sanitizer_stack = nullptr;
+  bool x_from_worker = false;  // whether the fiber that arrives was reached from there
   const void* x_worker_stack_bottom = nullptr;
   std::size_t x_worker_stack_bytes = 0;
 
   void* x_dynamic_shared = nullptr;
   std::vector<std::byte> x_dynamic_shared_memory;
   std::unique_ptr<Fiber[]> x_fibers = std::make_unique<Fiber[]>(kMaxThreads);
+  std::unique_ptr<FiberStack[]> x_stack = std::make_unique<FiberStack[]>(kMaxThreads);
   unsigned x_made = 0;  // fibers that have a stack
   std::unique_ptr<Warp[]> x_warps = std::make_unique<Warp[]>(kMaxThreads / kWarpSize);
   FiberStacks x_stacks;

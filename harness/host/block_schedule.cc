@@ -1,45 +1,9 @@
 // Which thread of the block runs next.
 #include <bit>
 
-#include "attn_diag_host/indices.h"
 #include "harness/host/block_runner.h"
-#include "harness/host/sanitizer.h"
 
 namespace attn_diag::host {
-namespace ctx = boost::context::detail;
-
-void BlockRunner::switch_to(Fiber& to) {
-  Fiber& from = *x_current;
-  if (&from == &to) return;
-  x_current = &to;
-  threadIdx = to.index;
-  leaving_stack(&from.sanitizer_stack, to.stack_bottom, to.stack_top - to.stack_bottom);
-  const ctx::transfer_t back = ctx::jump_fcontext(to.context, &from.context);
-  *static_cast<ctx::fcontext_t*>(back.data) = back.fctx;
-  arrived_on_stack(from.sanitizer_stack);
-}
-
-void BlockRunner::leave_block(bool for_good) {
-  Fiber& from = *x_current;
-  leaving_stack(for_good ? nullptr : &from.sanitizer_stack,
-                reinterpret_cast<std::uintptr_t>(x_worker_stack_bottom), x_worker_stack_bytes);
-  const ctx::transfer_t back = ctx::jump_fcontext(x_worker, &from.context);
-  *static_cast<ctx::fcontext_t*>(back.data) = back.fctx;
-  const void* bottom = nullptr;
-  std::size_t bytes = 0;
-  arrived_on_stack(from.sanitizer_stack, &bottom, &bytes);
-  if (back.data == &x_worker) {
-    x_worker_stack_bottom = bottom;
-    x_worker_stack_bytes = bytes;
-  }
-}
-
-void BlockRunner::switch_to_next_or_report() {
-  Fiber* next = next_thread();
-  if (next == nullptr) report_stuck();
-  switch_to(*next);
-}
-
 std::uint64_t BlockRunner::random() {
   // xorshift64*
   x_random ^= x_random >> 12;

@@ -21,7 +21,7 @@ FiberStacks::~FiberStacks() {
   }
 }
 
-void FiberStacks::allocate(Fiber& fiber) {
+FiberStack FiberStacks::allocate() {
   const auto guard = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   const std::size_t stride = kBytes + guard;
   if (x_left == 0) {
@@ -38,10 +38,12 @@ void FiberStacks::allocate(Fiber& fiber) {
   // All stacks lie at the same offset in a page, and their hot frames would share the same few sets
   // of the first-level cache; colouring spreads the tops over the page, by more than a usual frame.
   const std::size_t colour = static_cast<std::size_t>(x_colour++) * 576 % 4096;
-  fiber.stack_bottom = reinterpret_cast<std::uintptr_t>(x_free) + guard;
-  fiber.stack_top = fiber.stack_bottom + kBytes - colour;
+  FiberStack stack;
+  stack.bottom = reinterpret_cast<std::uintptr_t>(x_free) + guard;
+  stack.top = stack.bottom + kBytes - colour;
   x_free += stride;
   --x_left;
+  return stack;
 }
 
 }  // namespace attn_diag::host

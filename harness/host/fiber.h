@@ -1,35 +1,38 @@
 // One CUDA thread of a block as a fiber, and the stacks fibers run on.
 #pragma once
 
-#include <boost/context/detail/fcontext.hpp>
 #include <cstddef>
 #include <cstdint>
 
 #include "attn_diag_host/vector_types.h"
 #include "attn_diag_host/warp.h"
+#include "harness/host/context_switch.h"
 
 namespace attn_diag::host {
 
 enum class Wait : std::uint8_t { kNone, kBarrier, kWarp };
 
+// What a switch touches: one cache line a thread.
 struct alignas(64) Fiber {
-  boost::context::detail::fcontext_t context = nullptr;  // where it goes on
-  uint3 index{};                                         // its threadIdx
-  std::uint32_t thread = 0;                              // index.x + blockDim.x * (index.y + ...)
+  Context context;           // where it goes on
+  uint3 index{};             // its threadIdx
+  std::uint32_t thread = 0;  // index.x + blockDim.x * (index.y + blockDim.y * index.z)
 
   // Its last synchronisation point.
   const char* file = nullptr;
-  int line = 0;
+  std::int32_t line = 0;
   std::uint32_t mask = 0;  // of a warp collective
   WarpOp op = WarpOp::kSync;
   Wait wait = Wait::kNone;
 
   // Where it is, for the lockstep schedule: deeper calls go first, then lower addresses.
-  std::uintptr_t depth = 0;
+  std::uint32_t depth = 0;
   std::uintptr_t pc = 0;
+};
 
-  std::uintptr_t stack_bottom = 0;
-  std::uintptr_t stack_top = 0;
+struct FiberStack {
+  std::uintptr_t bottom = 0;
+  std::uintptr_t top = 0;
   void* sanitizer_stack = nullptr;  // AddressSanitizer's, while the fiber is parked
 };
 
@@ -43,8 +46,7 @@ class FiberStacks {
   FiberStacks(const FiberStacks&) = delete;
   FiberStacks& operator=(const FiberStacks&) = delete;
 
-  // Gives the fiber a stack of its own. Throws std::bad_alloc.
-  void allocate(Fiber& fiber);
+  FiberStack allocate();  // throws std::bad_alloc
 
  private:
   struct Slab {

@@ -5,28 +5,31 @@
 
 namespace attn_diag::host {
 
-enum class BarrierVote : std::uint8_t { kNone, kCount, kAnd, kOr };
-
-// All threads of the block that have not exited must arrive at the same line. Returns the vote.
-int block_barrier(BarrierVote vote, int predicate, const char* file, int line);
+// All threads of the block that have not exited must arrive at the same line.
+void block_barrier(const char* file, int line);
+// The same; returns how many of them came with a nonzero predicate, and how many came.
+struct BarrierVotes {
+  int ayes, all;
+};
+BarrierVotes block_barrier_vote(int predicate, const char* file, int line);
 
 }  // namespace attn_diag::host
 
 inline void __syncthreads(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
-  attn_diag::host::block_barrier(attn_diag::host::BarrierVote::kNone, 0, file, line);
+  attn_diag::host::block_barrier(file, line);
 }
 inline int __syncthreads_count(int predicate, const char* file = __builtin_FILE(),
                                int line = __builtin_LINE()) {
-  return attn_diag::host::block_barrier(attn_diag::host::BarrierVote::kCount, predicate, file,
-                                        line);
+  return attn_diag::host::block_barrier_vote(predicate, file, line).ayes;
 }
 inline int __syncthreads_and(int predicate, const char* file = __builtin_FILE(),
                              int line = __builtin_LINE()) {
-  return attn_diag::host::block_barrier(attn_diag::host::BarrierVote::kAnd, predicate, file, line);
+  const auto votes = attn_diag::host::block_barrier_vote(predicate, file, line);
+  return votes.ayes == votes.all;
 }
 inline int __syncthreads_or(int predicate, const char* file = __builtin_FILE(),
                             int line = __builtin_LINE()) {
-  return attn_diag::host::block_barrier(attn_diag::host::BarrierVote::kOr, predicate, file, line);
+  return attn_diag::host::block_barrier_vote(predicate, file, line).ayes != 0;
 }
 
 inline void __threadfence_block() { __atomic_signal_fence(__ATOMIC_SEQ_CST); }
