@@ -263,18 +263,7 @@ std::vector<std::string> reproduce(const std::string& command, const Case& c, co
 }
 
 Kernel load_kernel(const Case& c) {
-  try {
-    return Kernel::load(c.kernel, c.backend, c.run.schedule == "lockstep");
-  } catch (const Error& e) {
-    std::vector<std::string> names;
-    for (const LibraryEntry& library : list_libraries())
-      if (library.backend == c.backend) names.push_back(library.file_stem);
-    const std::string near = did_you_mean(c.kernel, names);
-    const std::string what = e.what();
-    // The loader may have said so itself.
-    if (near.empty() || what.find("Did you mean") != std::string::npos) throw;
-    throw Error(what + near);
-  }
+  return Kernel::load(c.kernel, c.backend, c.run.schedule == "lockstep");
 }
 
 Geometry plan(const Kernel& kernel, Case& c) {

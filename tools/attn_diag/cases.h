@@ -33,7 +33,6 @@ Tolerance parse_tolerance(const Flags& flags);
 // The words of a command line that runs this very case again: no default is left out.
 std::vector<std::string> reproduce(const std::string& command, const Case& one, const Flags& flags);
 
-// The kernel of a case, with the nearest names where there is none like it.
 Kernel load_kernel(const Case& one);
 
 // What the kernel makes of the case: its tile and splits, written into the case's options.

@@ -1,16 +1,20 @@
 // "Did you mean ...?"
 #pragma once
 
+#include <fmt/format.h>
+
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "harness/close_names.h"
+
 namespace attn_diag::cli {
 
 // " Did you mean fa1?", or "" if nothing is near.
-std::string did_you_mean(std::string_view typed, const std::vector<std::string>& candidates);
-
-// Edits (insert, delete, replace, swap of neighbours) that turn a into b.
-int edit_distance(std::string_view a, std::string_view b);
+inline std::string did_you_mean(std::string_view typed, const std::vector<std::string>& names) {
+  const std::vector<std::string> close = close_names(std::string(typed), names);
+  return close.empty() ? "" : fmt::format(" Did you mean {}?", fmt::join(close, " or "));
+}
 
 }  // namespace attn_diag::cli
