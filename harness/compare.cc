@@ -1,16 +1,13 @@
 #include "attn_diag/harness/compare.h"
 
-#include <fmt/format.h>
-
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <vector>
 
-#include "attn_diag/harness/error.h"
-#include "attn_diag/reference/reference.h"
 #include "harness/compare_accumulator.h"
 #include "harness/compare_check.h"
+#include "harness/reference_rows.h"
 
 namespace attn_diag {
 namespace {
@@ -36,31 +33,6 @@ std::vector<std::unique_ptr<TensorWork>> work_on(const Capture& capture) {
       work.push_back(std::make_unique<TensorWork>(*data, capture.geometry.tile));
     }
   return work;
-}
-
-reference::Options reference_options(const Capture& capture, int threads, bool bounds) {
-  reference::Options options;
-  options.tensors = 0;
-  for (int t = 0; t < kNumTensors; ++t)
-    if (capture.has(static_cast<Tensor>(t))) options.tensors |= 1u << t;
-  options.bounds = bounds;
-  options.mode = capture.isolated ? reference::BoundMode::kIsolate : reference::BoundMode::kPrefix;
-  options.threads = threads;
-  const auto& [origin, extent] = capture.region;
-  options.batch_begin = static_cast<std::int32_t>(origin[0]);
-  options.batch_end = static_cast<std::int32_t>(origin[0] + extent[0]);
-  options.head_begin = static_cast<std::int32_t>(origin[1]);
-  options.head_end = static_cast<std::int32_t>(origin[1] + extent[1]);
-  options.query_begin = static_cast<std::int32_t>(origin[2]);
-  options.query_end = static_cast<std::int32_t>(origin[2] + extent[2]);
-  return options;
-}
-
-// Flat row of the first row of a block in the capture's region.
-std::int64_t first_row(const Region& region, const reference::RowBlock& block) {
-  const auto& [origin, extent] = region;
-  return ((block.batch - origin[0]) * extent[1] + (block.head - origin[1])) * extent[2] +
-         (block.query_begin - origin[2]);
 }
 
 // Accumulators for every tensor; a visiting thread borrows a set for one block.

@@ -1,0 +1,250 @@
+#include "harness/dump_file.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <limits>
+#include <string_view>
+#include <type_traits>
+
+#include "attn_diag/harness/dump.h"
+#include "attn_diag/harness/error.h"
+#include "attn_diag/harness/run.h"
+#include "harness/capture_fields.h"
+#include "harness/compare_check.h"
+#include "harness/dump_layout.h"
+
+namespace attn_diag {
+namespace {
+
+// Reads a visited field: the reverse of the writer's.
+class AttributeReader {
+ public:
+  AttributeReader(hid_t object, const char* group) : x_object(object), x_group(group) {}
+
+  template <class T>
+  void operator()(const char* field, T& value) const {
+    try {
+      read(field, value);
+    } catch (const Error& e) {
+      throw Error(fmt::format("Group {}: {}", x_group, e.what()));
+    }
+  }
+
+ private:
+  template <class T>
+  void read(const char* field, T& value) const {
+    if constexpr (std::is_same_v<T, std::string> || std::is_same_v<T, std::uint64_t>) {
+      read_attribute(x_object, field, value);
+    } else if constexpr (std::is_floating_point_v<T>) {
+      double wide = 0;
+      read_attribute(x_object, field, wide);
+      value = static_cast<T>(wide);
+    } else if constexpr (std::is_integral_v<T>) {
+      std::int64_t wide = 0;
+      read_attribute(x_object, field, wide);
+      value = static_cast<T>(wide);
+      if (static_cast<std::int64_t>(value) != wide)
+        throw Error(fmt::format("Attribute {} is {}, which is out of range.", field, wide));
+    } else {
+      std::string spelling;
+      read_attribute(x_object, field, spelling);
+      if (!from_text(spelling, value))
+        throw Error(
+            fmt::format("Attribute {} is \"{}\", which is none of its values.", field, spelling));
+    }
+  }
+
+  hid_t x_object;
+  const char* x_group;
+};
+
+std::uint64_t parse_hash(const std::string& text) {
+  std::uint64_t hash = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), hash, 16);
+  if (error != std::errc{} || end != text.data() + text.size())
+    throw Error(fmt::format("\"{}\" is not the hash of a source file.", text));
+  return hash;
+}
+
+void read_sources(hid_t provenance, std::vector<SourceState>& sources) {
+  std::vector<std::string> paths, built, disk;
+  read_attribute(provenance, "source_paths", paths);
+  read_attribute(provenance, "source_built_hashes", built);
+  read_attribute(provenance, "source_disk_hashes", disk);
+  if (paths.size() != built.size() || paths.size() != disk.size())
+    throw Error("Group /provenance: the lists of source files differ in length.");
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    const bool found = !disk[i].empty();
+    sources.push_back({paths[i], parse_hash(built[i]), found ? parse_hash(disk[i]) : 0, found});
+  }
+}
+
+template <std::size_t kCount>
+std::array<std::int64_t, kCount> read_array(hid_t object, const char* field) {
+  std::vector<std::int64_t> values;
+  read_attribute(object, field, values);
+  if (values.size() != kCount)
+    throw Error(
+        fmt::format("Attribute {} has {} values, but needs {}.", field, values.size(), kCount));
+  std::array<std::int64_t, kCount> array{};
+  std::copy(values.begin(), values.end(), array.begin());
+  return array;
+}
+
+void check_geometry(const Geometry& g) {
+  if (g.tile.block_m < 1 || g.tile.block_n < 1 || g.num_splits < 1 || g.tiles_per_split < 1)
+    throw Error(fmt::format(
+        "Tiles of {} x {} in {} splits of {} tiles make no sense: each must be at least 1.",
+        g.tile.block_m, g.tile.block_n, g.num_splits, g.tiles_per_split));
+}
+
+void check_region(const Region& region, const Problem& p) {
+  const std::array<std::int64_t, 3> sizes{p.batch, p.heads, p.seqlen_q};
+  for (std::size_t i = 0; i < 3; ++i)
+    if (region.origin[i] < 0 || region.extent[i] < 0 || region.extent[i] > sizes[i] ||
+        region.origin[i] > sizes[i] - region.extent[i])
+      throw Error(fmt::format("The region, {} from {} on, is not within batch, heads, seqlen_q {}.",
+                              region.extent, region.origin, sizes));
+}
+
+Coverage read_coverage(hid_t dataset, Tensor t) {
+  Coverage coverage;
+  read_attribute(dataset, "never_written", coverage.never);
+  read_attribute(dataset, "repeatedly_written", coverage.repeatedly);
+  const auto fault = [&](const char* field) {
+    std::vector<std::int64_t> index;
+    read_attribute(dataset, field, index);
+    if (static_cast<int>(index.size()) != info(t).rank)
+      throw Error(fmt::format("Attribute {} of {} has {} values, but needs {}.", field, name(t),
+                              index.size(), info(t).rank));
+    CoverageFault f{t, {}, 0};
+    std::copy(index.begin(), index.end(), f.index.begin());
+    return f;
+  };
+  if (has_attribute(dataset, "first_never_written"))
+    coverage.first_never = fault("first_never_written");
+  if (has_attribute(dataset, "first_repeatedly_written")) {
+    coverage.first_repeated = fault("first_repeatedly_written");
+    std::int64_t times = 0;
+    read_attribute(dataset, "first_repeatedly_written_times", times);
+    coverage.first_repeated->writes = static_cast<int>(times);
+  }
+  return coverage;
+}
+
+}  // namespace
+
+DumpFile::DumpFile(const std::string& path) {
+  try {
+    require_dump(path);
+    read_header();
+    read_tensor_headers();
+  } catch (const Error& e) {
+    throw Error(fmt::format("{} cannot be read as a dump. {}", path, e.what()));
+  }
+}
+
+void DumpFile::require_dump(const std::string& path) {
+  struct stat status;
+  if (stat(path.c_str(), &status) != 0)
+    throw Error(fmt::format("It could not be opened: {}. Check the name.", std::strerror(errno)));
+  if (!S_ISREG(status.st_mode))
+    throw Error("It is not a regular file. Name a file that attn-diag dump wrote.");
+  if (H5Fis_hdf5(path.c_str()) <= 0)
+    throw Error(fmt::format(
+        "It is not an HDF5 file ({} bytes without the HDF5 signature), or its beginning is lost. "
+        "Name a file that attn-diag dump wrote.",
+        status.st_size));
+  x_file = Hdf5Id(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
+  if (x_file < 0)
+    throw Error(
+        fmt::format("It is an HDF5 file, but truncated or damaged ({}). Copy or write it "
+                    "again.",
+                    hdf5_reason()));
+  if (!has_attribute(x_file, "schema"))
+    throw Error(fmt::format(
+        "It is an HDF5 file of another program: expected the root attribute schema with the value "
+        "\"{}\", found none. Name a file that attn-diag dump wrote.",
+        kSchema));
+  std::string schema;
+  read_attribute(x_file, "schema", schema);
+  if (schema == kSchema) return;
+  const std::string_view family =
+      std::string_view(kSchema).substr(0, std::string_view(kSchema).find('/') + 1);
+  if (schema.compare(0, family.size(), family) == 0)
+    throw Error(
+        fmt::format("It has schema {}, but this attn-diag reads {}. Use the attn-diag that "
+                    "wrote it or a newer one, or write it again with this one.",
+                    schema, kSchema));
+  throw Error(
+      fmt::format("Its schema is \"{}\", expected \"{}\". Name a file that attn-diag dump "
+                  "wrote.",
+                  schema, kSchema));
+}
+
+void DumpFile::read_header() {
+  Capture& c = x_header;
+  std::int64_t isolated = 0;
+  read_attribute(x_file, "isolated", isolated);
+  c.isolated = isolated != 0;
+  read_attribute(x_file, "notes", c.notes);
+
+  const Hdf5Id problem = open_group(x_file, "/problem");
+  visit_problem(c.problem, AttributeReader(problem, "/problem"));
+  visit_geometry(c.geometry, AttributeReader(problem, "/problem"));
+  c.region.origin = read_array<3>(problem, "region_origin");
+  c.region.extent = read_array<3>(problem, "region_extent");
+  check_problem(c.problem);
+  check_geometry(c.geometry);
+  check_region(c.region, c.problem);
+
+  const Hdf5Id arithmetic = open_group(x_file, "/arithmetic");
+  visit_arithmetic(c.arithmetic, AttributeReader(arithmetic, "/arithmetic"));
+  const Hdf5Id provenance = open_group(x_file, "/provenance");
+  visit_provenance(c.provenance, AttributeReader(provenance, "/provenance"));
+  read_sources(provenance, c.provenance.sources);
+}
+
+void DumpFile::read_tensor_headers() {
+  Capture& c = x_header;
+  for (const TensorInfo& t : kTensors) {
+    const auto i = static_cast<std::size_t>(t.id);
+    const Hdf5Id group = open_group(x_file, fmt::format("{}/{}", kStagesGroup, name(t.stage)));
+    const std::string exempt = fmt::format("exempt_{}", t.name);
+    if (has_attribute(group, exempt.c_str())) read_attribute(group, exempt.c_str(), c.exempt[i]);
+    const std::string path = tensor_path(kStagesGroup, t.id);
+    if (!link_exists(x_file, path)) continue;
+    TensorData data;
+    data.id = t.id;
+    data.shape = recorded_shape(t.id, c);
+    data.origin = recorded_origin(t.id, c);
+    const Hdf5Id dataset = open(path, data.shape, data.dtype);
+    c.coverage[i] = read_coverage(dataset, t.id);
+    c.tensors[i] = std::move(data);
+  }
+}
+
+Hdf5Id DumpFile::open(const std::string& dataset_path, const std::vector<std::int64_t>& shape,
+                      DType& dtype) const {
+  if (!link_exists(x_file, dataset_path))
+    throw Error(fmt::format("Dataset {} is missing. Write the dump again.", dataset_path));
+  Hdf5Id dataset = open_dataset(x_file, dataset_path);
+  if (const std::vector<std::int64_t> found = dataset_shape(dataset); found != shape)
+    throw Error(fmt::format(
+        "Dataset {} has shape {}, but its problem, tiles and region ask for {}. Write the dump "
+        "again.",
+        dataset_path, found, shape));
+  if (!element_type(dataset, dtype))
+    throw Error(fmt::format(
+        "Dataset {} has elements of type {}; expected a little-endian float of 16, 32 or 64 bits. "
+        "Write the dump again.",
+        dataset_path, describe_type(dataset)));
+  return dataset;
+}
+
+}  // namespace attn_diag

@@ -1,0 +1,34 @@
+// A file that appears under its name only when it is complete.
+#pragma once
+
+#include <string>
+
+namespace attn_diag {
+
+// Creates an empty file with a unique temporary name, ".NAME.PID-N.part", in the directory of
+// `path`; commit() renames it. Without commit, or on any error, the temporary file is removed and an
+// existing file is untouched. A killed process can leave the temporary file behind, never a
+// half-written one under the final name. The data is not forced to disk (fsync): a dump can be made
+// again, and waiting for the disk would dominate the run.
+class PendingFile {
+ public:
+  // Throws Error: the file exists and `replace` is false, it is not a regular file, the directory is
+  // missing, read-only or may not be written.
+  PendingFile(const std::string& path, bool replace);
+  ~PendingFile();
+  PendingFile(const PendingFile&) = delete;
+  PendingFile& operator=(const PendingFile&) = delete;
+
+  const std::string& temporary_path() const { return x_temporary; }
+  // Throws Error if the file has come into being meanwhile and `replace` is false.
+  void commit();
+
+ private:
+  void require_free() const;
+
+  std::string x_path, x_temporary;
+  bool x_replace;
+  bool x_committed = false;
+};
+
+}  // namespace attn_diag
