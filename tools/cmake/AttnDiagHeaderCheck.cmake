@@ -23,6 +23,7 @@ function(attn_diag_check_headers)
     endforeach()
   endforeach()
   add_library(attn_diag_header_check OBJECT ${sources})
+  target_compile_options(attn_diag_header_check PRIVATE -O0)
   target_link_libraries(attn_diag_header_check PRIVATE
     attn_diag_contract attn_diag_reference attn_diag_harness attn_diag_host_cuda attn_diag_test_main
     attn_diag_flags)
