@@ -35,10 +35,4 @@ double element(const std::vector<std::byte>& data, const Problem& problem, std::
                std::int32_t seqlen, std::int32_t dim, std::int32_t batch, std::int32_t head,
                std::int32_t position, std::int32_t d);
 
-// x in the nearest value of the type, ties to even; beyond its largest, infinity.
-double round_to(DType type, double x);
-
-// Appends round_to(type, x) in its own bits.
-void store(DType type, double x, std::byte* to);
-
 }  // namespace attn_diag::reference::testing

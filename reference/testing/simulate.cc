@@ -4,6 +4,8 @@
 #include <cmath>
 #include <sstream>
 
+#include "reference/testing/float_types.h"
+
 namespace attn_diag::reference::testing {
 namespace {
 
