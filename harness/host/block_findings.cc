@@ -117,6 +117,18 @@ void BlockRunner::record_exception(const std::string& what) {
          fiber.line);
 }
 
+void BlockRunner::record_silence() {
+  const Fiber& fiber = *x_current;
+  const std::string last = fiber.file == nullptr ? std::string("it has not reached one yet")
+                                                 : concat("the last was at ", place(fiber));
+  record(FindingKind::kStepLimit,
+         concat(thread_name(fiber), " has used ", x_plan->silent_seconds,
+                " s of CPU time without reaching a synchronisation point; ", last),
+         "Look for a loop whose end is never reached, or for one that waits for another thread "
+         "without synchronising; raise the limit if the kernel is that slow",
+         fiber.file, fiber.line);
+}
+
 void BlockRunner::leave_for_good() {
   x_abandoned = true;
   leave_block(true);

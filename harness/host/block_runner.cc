@@ -13,10 +13,18 @@ constinit thread_local dim3 blockDim{};
 constinit thread_local dim3 gridDim{};
 
 namespace attn_diag::host {
+namespace {
+
+double watchdog_interval(const LaunchPlan& plan) { return plan.silent_seconds / 8; }
+constexpr double kRetrySeconds = 1e-3;
+
+}  // namespace
 
 thread_local constinit BlockRunner* BlockRunner::s_current = nullptr;
 
 void* dynamic_shared_memory() { return BlockRunner::current()->dynamic_shared_memory(); }
+
+BlockRunner::BlockRunner() : x_watchdog(&check_silence, this) {}
 
 void BlockRunner::renew(unsigned thread) {
   FiberStack& stack = x_stack[thread];
@@ -50,6 +58,7 @@ void BlockRunner::begin_launch(const LaunchPlan& plan) {
   void* memory = x_dynamic_shared_memory.data();
   std::size_t space = x_dynamic_shared_memory.size();
   x_dynamic_shared = std::align(kAlign, plan.config.dynamicSmemBytes, memory, space);
+  x_watchdog.set_interval(watchdog_interval(plan));
   blockDim = shape;
   gridDim = plan.config.gridDim;
 }
@@ -90,6 +99,8 @@ BlockOutcome BlockRunner::run_block(std::uint64_t number) {
   x_ayes = 0;
   x_steps = 0;
   x_abandoned = false;
+  x_silent = false;
+  ++x_blocks_run;
   x_random = mix(mix(x_plan->schedule.seed) + number);
   x_outcome = BlockOutcome{};
 
@@ -106,6 +117,8 @@ BlockOutcome BlockRunner::run_block(std::uint64_t number) {
   s_current = nullptr;
 
   if (x_abandoned) {
+    if (x_silent) record_silence();
+    x_watchdog.set_interval(watchdog_interval(*x_plan));
     for (unsigned t = 0; t < x_made; ++t) renew(t);
   }
   x_outcome.steps = x_steps;
@@ -119,6 +132,27 @@ void BlockRunner::fiber_main() {
     runner.run_thread();
     runner.exit_thread();
   }
+}
+
+void BlockRunner::check_silence(void* runner, const void* pc) {
+  auto& self = *static_cast<BlockRunner*>(runner);
+  if (s_current != &self) return;
+  const std::uint64_t steps = static_cast<const volatile std::uint64_t&>(self.x_steps);
+  if (self.x_blocks_run != self.x_seen_blocks || steps != self.x_seen_steps) {
+    self.x_seen_blocks = self.x_blocks_run;
+    self.x_seen_steps = steps;
+    self.x_silent_seconds = 0;
+    return;
+  }
+  self.x_silent_seconds += watchdog_interval(*self.x_plan);
+  if (self.x_silent_seconds < self.x_plan->silent_seconds) return;
+  self.x_silent = true;
+  // Only the kernel's own code can be left anywhere; libraries and the executor may hold locks.
+  // There, come back soon. (The lockstep call-outs look at x_silent themselves.)
+  const auto at = reinterpret_cast<std::uintptr_t>(pc);
+  if (at >= self.x_plan->library.code_begin && at < self.x_plan->library.code_end)
+    self.leave_for_good();
+  self.x_watchdog.set_interval(kRetrySeconds);
 }
 
 void BlockRunner::run_thread() {

@@ -15,6 +15,7 @@
 #include "attn_diag_host/synchronize.h"
 #include "harness/host/fiber.h"
 #include "harness/host/launch_plan.h"
+#include "harness/host/watchdog.h"
 
 namespace attn_diag::host {
 
@@ -45,7 +46,7 @@ struct BlockOutcome {
 
 class __attribute__((visibility("hidden"))) BlockRunner {
  public:
-  BlockRunner() = default;
+  BlockRunner();
   BlockRunner(const BlockRunner&) = delete;
   BlockRunner& operator=(const BlockRunner&) = delete;
 
@@ -67,9 +68,14 @@ class __attribute__((visibility("hidden"))) BlockRunner {
                            std::uintptr_t frame);
   unsigned active_mask(std::uintptr_t pc, std::uintptr_t frame);
   void* dynamic_shared_memory() { return x_dynamic_shared; }
+  // A load or store of a library built for lockstep.
+  void access(std::uintptr_t address, std::uintptr_t pc, std::uintptr_t frame);
+  bool is_lockstep() const { return x_kind == ScheduleKind::kLockstep; }
 
  private:
   static void fiber_main();
+  // Runs now and then in a signal handler, while a kernel runs.
+  static void check_silence(void* runner, const void* pc);
   void renew(unsigned thread);
   void poison_shared_memory();
   void run_thread();
@@ -86,9 +92,7 @@ class __attribute__((visibility("hidden"))) BlockRunner {
   void switch_to_next_or_report();
   void leave_block(bool for_good);
   void arrived_on_fiber();
-  bool is_lockstep() const { return x_kind == ScheduleKind::kLockstep; }
 
-  void set_runnable(unsigned thread) { x_runnable[thread / 64] |= 1ull << (thread % 64); }
   void clear_runnable(unsigned thread) { x_runnable[thread / 64] &= ~(1ull << (thread % 64)); }
   std::uint32_t runnable_lanes(unsigned warp) const {
     return static_cast<std::uint32_t>(x_runnable[warp / 2] >> (warp % 2 * 32));
@@ -104,6 +108,7 @@ class __attribute__((visibility("hidden"))) BlockRunner {
   // block_findings.cc: record the finding; then leave_for_good() abandons the block.
   void record(FindingKind kind, const std::string& what, const std::string& advice,
               const char* file, int line);
+  void record_silence();
   void record_exception(const std::string& what);
   [[noreturn]] void leave_for_good();
   [[noreturn]] void report_barrier_divergence();
@@ -158,6 +163,12 @@ class __attribute__((visibility("hidden"))) BlockRunner {
   dim3 x_indexed_for{0, 0, 0};  // the block shape the fibers' indices are for
   std::uint64_t x_number = 0;
   bool x_abandoned = false;
+
+  std::uint64_t x_blocks_run = 0;
+  std::uint64_t x_seen_blocks = 0, x_seen_steps = 0;  // when last checked
+  double x_silent_seconds = 0;                        // since when nothing has changed
+  volatile bool x_silent = false;                     // for too long: abandon the block
+  Watchdog x_watchdog;
   BlockOutcome x_outcome;
 };
 

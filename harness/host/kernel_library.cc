@@ -1,11 +1,15 @@
 #include "harness/host/kernel_library.h"
 
 #include <cxxabi.h>
-#include <dlfcn.h>
 #include <link.h>
 
 #include <cstdlib>
+#include <cstring>
+#include <fstream>
 #include <memory>
+#include <vector>
+
+#include "harness/host/text.h"
 
 // The ELF ABI's accessor of thread-local storage. dl_iterate_phdr shows a module's block only once
 // a thread has touched it; this allocates it.
@@ -42,6 +46,7 @@ int visit_object(dl_phdr_info* info, std::size_t, void* data) {
   if (!found) return 0;
   library.path = info->dlpi_name;
   library.is_main_program = library.path.empty();
+  library.base = info->dlpi_addr;
   search.library = library;
   return 1;
 }
@@ -51,6 +56,47 @@ std::string demangle(const char* symbol) {
   const std::unique_ptr<char, decltype(&std::free)> text(
       abi::__cxa_demangle(symbol, nullptr, nullptr, &status), &std::free);
   return status == 0 ? text.get() : symbol;
+}
+
+// "void fa1<64>(float*)" as "fa1<64>".
+std::string without_signature(std::string name) {
+  if (name.starts_with("void ")) name.erase(0, 5);
+  if (!name.ends_with(')')) return name;
+  int depth = 0;
+  for (std::size_t i = name.size(); i-- > 0;) {
+    depth += name[i] == ')' ? 1 : name[i] == '(' ? -1 : 0;
+    if (depth == 0) return name.substr(0, i);
+  }
+  return name;
+}
+
+// The name of the function at `offset` in the ELF file's symbol table, which unlike the dynamic one
+// has the functions that the library does not export. Empty: no such file, stripped, or not found.
+std::string find_symbol(const std::string& path, std::uintptr_t offset) {
+  std::ifstream file(path, std::ios::binary);
+  const auto read = [&](auto* to, std::uint64_t at, std::size_t count) {
+    file.seekg(static_cast<std::streamoff>(at));
+    file.read(reinterpret_cast<char*>(to), static_cast<std::streamsize>(count * sizeof *to));
+    return static_cast<bool>(file);
+  };
+  ElfW(Ehdr) header;
+  if (!read(&header, 0, 1) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return "";
+  std::vector<ElfW(Shdr)> sections(header.e_shnum);
+  if (!read(sections.data(), header.e_shoff, sections.size())) return "";
+  for (const ElfW(Shdr) & section : sections) {
+    if (section.sh_type != SHT_SYMTAB || section.sh_link >= sections.size()) continue;
+    std::vector<ElfW(Sym)> symbols(section.sh_size / sizeof(ElfW(Sym)));
+    if (!read(symbols.data(), section.sh_offset, symbols.size())) return "";
+    for (const ElfW(Sym) & symbol : symbols) {
+      if (symbol.st_value != offset || (symbol.st_info & 0xF) != STT_FUNC) continue;
+      const ElfW(Shdr)& names = sections[section.sh_link];
+      file.seekg(static_cast<std::streamoff>(names.sh_offset + symbol.st_name));
+      std::string name;
+      std::getline(file, name, '\0');
+      return name;
+    }
+  }
+  return "";
 }
 
 }  // namespace
@@ -67,10 +113,12 @@ void* thread_storage(const KernelLibrary& library) {
 }
 
 std::string kernel_name(const void* kernel) {
-  Dl_info info{};
-  if (dladdr(kernel, &info) == 0 || info.dli_sname == nullptr || info.dli_saddr != kernel)
-    return "(unnamed kernel)";
-  return demangle(info.dli_sname);
+  const KernelLibrary library = find_library(kernel);
+  const std::string path = library.is_main_program ? "/proc/self/exe" : library.path;
+  const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(kernel) - library.base;
+  const std::string symbol = find_symbol(path, offset);
+  if (symbol.empty()) return concat("(nameless, ", path, "+0x", std::hex, offset, ")");
+  return without_signature(demangle(symbol.c_str()));
 }
 
 }  // namespace attn_diag::host

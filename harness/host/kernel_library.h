@@ -9,6 +9,7 @@ namespace attn_diag::host {
 
 struct KernelLibrary {
   std::string path;               // empty: the main program
+  std::uintptr_t base = 0;        // where its addresses count from
   std::uintptr_t code_begin = 0;  // of its executable segment
   std::uintptr_t code_end = 0;
   std::size_t tls_module = 0;  // 0: has no thread-local storage
@@ -21,7 +22,7 @@ KernelLibrary find_library(const void* kernel);
 // This thread's copy of the library's thread-local storage, allocated if need be.
 void* thread_storage(const KernelLibrary& library);
 
-// The kernel's demangled name.
+// The kernel's demangled name, without its parameters.
 std::string kernel_name(const void* kernel);
 
 }  // namespace attn_diag::host

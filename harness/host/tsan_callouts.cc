@@ -1,0 +1,148 @@
+// The call-outs a compiler plants with -fsanitize=thread, as switch points of the lockstep schedule.
+//
+// A library built for lockstep is compiled with that option and linked without its runtime, so that its
+// loads and stores call the functions below. Outside a lockstep launch they return at once.
+#include <cstdint>
+
+#include "harness/host/block_runner_switch.h"
+
+namespace {
+
+using attn_diag::host::BlockRunner;
+
+__attribute__((always_inline)) inline void access(const void* address, const void* pc,
+                                                  const void* frame) {
+  BlockRunner* runner = BlockRunner::current();
+  if (runner != nullptr && runner->is_lockstep())
+    runner->access(reinterpret_cast<std::uintptr_t>(address), reinterpret_cast<std::uintptr_t>(pc),
+                   reinterpret_cast<std::uintptr_t>(frame));
+}
+
+}  // namespace
+
+namespace attn_diag::host {
+
+inline void BlockRunner::access(std::uintptr_t address, std::uintptr_t pc, std::uintptr_t frame) {
+  Fiber& fiber = *x_current;
+  const FiberStack& stack = x_stack[fiber.thread];
+  if (address - stack.bottom < stack.top - stack.bottom) return;  // its own locals
+  if (x_silent) [[unlikely]]
+    leave_for_good();
+  fiber.pc = pc;
+  fiber.depth = static_cast<std::uint32_t>(stack.top - frame);
+  switch_to(*next_lockstep());
+}
+
+}  // namespace attn_diag::host
+
+#define ATTN_DIAG_HOST_ACCESS(name)                                           \
+  extern "C" void name(const void* address);                                  \
+  void name(const void* address) {                                            \
+    access(address, __builtin_return_address(0), __builtin_frame_address(0)); \
+  }
+#define ATTN_DIAG_HOST_ACCESSES(bytes)       \
+  ATTN_DIAG_HOST_ACCESS(__tsan_read##bytes)  \
+  ATTN_DIAG_HOST_ACCESS(__tsan_write##bytes) \
+  ATTN_DIAG_HOST_ACCESS(__tsan_read_write##bytes)
+#define ATTN_DIAG_HOST_UNALIGNED(bytes)                \
+  ATTN_DIAG_HOST_ACCESS(__tsan_unaligned_read##bytes)  \
+  ATTN_DIAG_HOST_ACCESS(__tsan_unaligned_write##bytes) \
+  ATTN_DIAG_HOST_ACCESS(__tsan_unaligned_read_write##bytes)
+ATTN_DIAG_HOST_ACCESSES(1)
+ATTN_DIAG_HOST_ACCESSES(2)
+ATTN_DIAG_HOST_ACCESSES(4)
+ATTN_DIAG_HOST_ACCESSES(8)
+ATTN_DIAG_HOST_ACCESSES(16)
+ATTN_DIAG_HOST_UNALIGNED(2)
+ATTN_DIAG_HOST_UNALIGNED(4)
+ATTN_DIAG_HOST_UNALIGNED(8)
+ATTN_DIAG_HOST_UNALIGNED(16)
+
+extern "C" {
+
+void __tsan_init();
+void __tsan_func_entry(void*);
+void __tsan_func_exit();
+void __tsan_vptr_update(void** address, void* value);
+void __tsan_vptr_read(void** address);
+void __tsan_read_range(const void* address, std::size_t bytes);
+void __tsan_write_range(const void* address, std::size_t bytes);
+
+void __tsan_init() {}
+void __tsan_func_entry(void*) {}
+void __tsan_func_exit() {}
+void __tsan_vptr_update(void** address, void*) {
+  access(address, __builtin_return_address(0), __builtin_frame_address(0));
+}
+void __tsan_vptr_read(void** address) {
+  access(address, __builtin_return_address(0), __builtin_frame_address(0));
+}
+void __tsan_read_range(const void* address, std::size_t) {
+  access(address, __builtin_return_address(0), __builtin_frame_address(0));
+}
+void __tsan_write_range(const void* address, std::size_t) {
+  access(address, __builtin_return_address(0), __builtin_frame_address(0));
+}
+
+}  // extern "C"
+
+// Atomic operations are replaced, not announced. The order asked for is never stronger than this.
+#define ATTN_DIAG_HOST_FETCH(bits, T, name)                                  \
+  extern "C" T __tsan_atomic##bits##_fetch_##name(T* target, T value, int);  \
+  T __tsan_atomic##bits##_fetch_##name(T* target, T value, int) {            \
+    access(target, __builtin_return_address(0), __builtin_frame_address(0)); \
+    return __atomic_fetch_##name(target, value, __ATOMIC_SEQ_CST);           \
+  }
+#define ATTN_DIAG_HOST_COMPARE(bits, T, name)                                                    \
+  extern "C" int __tsan_atomic##bits##_compare_exchange_##name(T* target, T* expected, T value,  \
+                                                               int, int);                        \
+  int __tsan_atomic##bits##_compare_exchange_##name(T* target, T* expected, T value, int, int) { \
+    access(target, __builtin_return_address(0), __builtin_frame_address(0));                     \
+    return __atomic_compare_exchange_n(target, expected, value, false, __ATOMIC_SEQ_CST,         \
+                                       __ATOMIC_SEQ_CST);                                        \
+  }
+#define ATTN_DIAG_HOST_ATOMICS(bits, T)                                                        \
+  extern "C" T __tsan_atomic##bits##_load(const T* target, int);                               \
+  T __tsan_atomic##bits##_load(const T* target, int) {                                         \
+    access(target, __builtin_return_address(0), __builtin_frame_address(0));                   \
+    return __atomic_load_n(target, __ATOMIC_SEQ_CST);                                          \
+  }                                                                                            \
+  extern "C" void __tsan_atomic##bits##_store(T* target, T value, int);                        \
+  void __tsan_atomic##bits##_store(T* target, T value, int) {                                  \
+    access(target, __builtin_return_address(0), __builtin_frame_address(0));                   \
+    __atomic_store_n(target, value, __ATOMIC_SEQ_CST);                                         \
+  }                                                                                            \
+  extern "C" T __tsan_atomic##bits##_exchange(T* target, T value, int);                        \
+  T __tsan_atomic##bits##_exchange(T* target, T value, int) {                                  \
+    access(target, __builtin_return_address(0), __builtin_frame_address(0));                   \
+    return __atomic_exchange_n(target, value, __ATOMIC_SEQ_CST);                               \
+  }                                                                                            \
+  extern "C" T __tsan_atomic##bits##_compare_exchange_val(T* target, T expected, T value, int, \
+                                                          int);                                \
+  T __tsan_atomic##bits##_compare_exchange_val(T* target, T expected, T value, int, int) {     \
+    access(target, __builtin_return_address(0), __builtin_frame_address(0));                   \
+    __atomic_compare_exchange_n(target, &expected, value, false, __ATOMIC_SEQ_CST,             \
+                                __ATOMIC_SEQ_CST);                                             \
+    return expected;                                                                           \
+  }                                                                                            \
+  ATTN_DIAG_HOST_COMPARE(bits, T, strong)                                                      \
+  ATTN_DIAG_HOST_COMPARE(bits, T, weak)                                                        \
+  ATTN_DIAG_HOST_FETCH(bits, T, add)                                                           \
+  ATTN_DIAG_HOST_FETCH(bits, T, sub)                                                           \
+  ATTN_DIAG_HOST_FETCH(bits, T, and)                                                           \
+  ATTN_DIAG_HOST_FETCH(bits, T, or)                                                            \
+  ATTN_DIAG_HOST_FETCH(bits, T, xor)                                                           \
+  ATTN_DIAG_HOST_FETCH(bits, T, nand)
+ATTN_DIAG_HOST_ATOMICS(8, std::uint8_t)
+ATTN_DIAG_HOST_ATOMICS(16, std::uint16_t)
+ATTN_DIAG_HOST_ATOMICS(32, std::uint32_t)
+ATTN_DIAG_HOST_ATOMICS(64, std::uint64_t)
+
+extern "C" {
+
+void __tsan_atomic_thread_fence(int);
+void __tsan_atomic_signal_fence(int);
+void __tsan_atomic_thread_fence(int) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+void __tsan_atomic_signal_fence(int) { __atomic_signal_fence(__ATOMIC_SEQ_CST); }
+
+}  // extern "C"
