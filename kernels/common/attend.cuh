@@ -21,8 +21,12 @@
 #include "common/softmax_state.h"
 #include "common/tile_range.h"
 
+// Before a loop over an array in registers. nvcc must unroll it, or the array is put in memory; g++
+// must not, or its vectoriser does not see the loop.
 #if defined(__CUDACC__)
 #define ATTN_DIAG_UNROLL _Pragma("unroll")
+#elif defined(__GNUC__) && !defined(__clang__)
+#define ATTN_DIAG_UNROLL _Pragma("GCC unroll 1")
 #else
 #define ATTN_DIAG_UNROLL
 #endif

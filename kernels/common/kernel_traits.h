@@ -16,15 +16,16 @@ template <int kBlockM_, int kBlockN_>
 struct KernelTraits {
   static constexpr int kBlockM = kBlockM_;
   static constexpr int kBlockN = kBlockN_;
-  static constexpr int kLanesPerRow = 4;
+  static constexpr int kLanesPerRow = 2;
   static constexpr int kThreads = kBlockM * kLanesPerRow;
-  static constexpr int kLoadLanes = 8;  // neighbouring threads that load one row together
+  static constexpr int kLoadLanes =
+      kThreads < 8 ? kThreads : 8;  // neighbouring threads that load one row together
 
   static constexpr int kKeysPerLane = ceil_div(kBlockN, kLanesPerRow);
   static constexpr int kKeyStride = kKeysPerLane * kLanesPerRow;  // >= kBlockN
 
   static constexpr int kMaxHeadDim = 256;
-  static constexpr int kColumns = 16;  // neighbouring columns of o that a lane owns
+  static constexpr int kColumns = 32;  // neighbouring columns of o that a lane owns
   static constexpr int kColumnChunks = kMaxHeadDim / (kColumns * kLanesPerRow);
 
   static_assert(kBlockM >= 1 && kBlockN >= 1);
