@@ -18,18 +18,9 @@
 #include "common/element.h"
 #include "common/kernel_traits.h"
 #include "common/mask.h"
+#include "common/row_times_tile.h"
 #include "common/softmax_state.h"
 #include "common/tile_range.h"
-
-// Before a loop over an array in registers. nvcc must unroll it, or the array is put in memory; g++
-// must not, or its vectoriser does not see the loop.
-#if defined(__CUDACC__)
-#define ATTN_DIAG_UNROLL _Pragma("unroll")
-#elif defined(__GNUC__) && !defined(__clang__)
-#define ATTN_DIAG_UNROLL _Pragma("GCC unroll 1")
-#else
-#define ATTN_DIAG_UNROLL
-#endif
 
 namespace attn_diag {
 
@@ -84,37 +75,6 @@ ATTN_DIAG_DEVICE void load_tile(float* __restrict__ sTile, int s_stride,
       sTile[kTransposed ? d * s_stride + row : row * s_stride + d] = x;
     }
   }
-}
-
-// rS[j] = sum over d of sQ_row[d] * sK[d][j].
-template <class Traits>
-ATTN_DIAG_DEVICE void dot_q_k(
-    const float* __restrict__ sQ_row,  // (head_dim)
-    const float* __restrict__ sK,      // (head_dim, kKeysPerLane of kKeyStride)
-    int head_dim, float (&rS)[Traits::kKeysPerLane]) {
-  float rSum[Traits::kKeysPerLane] = {};
-  for (int d = 0; d < head_dim; ++d) {
-    const float q = sQ_row[d];
-    ATTN_DIAG_UNROLL
-    for (int j = 0; j < Traits::kKeysPerLane; ++j) rSum[j] += q * sK[d * Traits::kKeyStride + j];
-  }
-  ATTN_DIAG_UNROLL
-  for (int j = 0; j < Traits::kKeysPerLane; ++j) rS[j] = rSum[j];
-}
-
-// rPV[j] = sum over the tile's keys of sP_row[key] * sV[key][j].
-template <class Traits>
-ATTN_DIAG_DEVICE void dot_p_v(const float* __restrict__ sP_row,  // (kBlockN)
-                              const float* __restrict__ sV,      // (kBlockN, kColumns of v_stride)
-                              int v_stride, float (&rPV)[Traits::kColumns]) {
-  float rSum[Traits::kColumns] = {};
-  for (int key = 0; key < Traits::kBlockN; ++key) {
-    const float p = sP_row[key];
-    ATTN_DIAG_UNROLL
-    for (int j = 0; j < Traits::kColumns; ++j) rSum[j] += p * sV[key * v_stride + j];
-  }
-  ATTN_DIAG_UNROLL
-  for (int j = 0; j < Traits::kColumns; ++j) rPV[j] = rSum[j];
 }
 
 // Maximum and sum over the lanes of a row; every lane gets the result, bit for bit the same.
@@ -184,7 +144,7 @@ ATTN_DIAG_DEVICE void attend(const Problem& problem, const AttentionTensors<Elem
                                                 first_key, problem.seqlen_k, head_dim, head_dim);
     __syncthreads();
     float rS[kKeysPerLane];
-    dot_q_k<Traits>(sQ_row, sKV + lane_key, head_dim, rS);
+    row_times_tile(sQ_row, sKV + lane_key, head_dim, Traits::kKeyStride, rS);
     ATTN_DIAG_UNROLL
     for (int j = 0; j < kKeysPerLane; ++j) {
       const int key = Traits::owns_key(lane_key + j) ? first_key + lane_key + j : no_key;
@@ -229,7 +189,7 @@ ATTN_DIAG_DEVICE void attend(const Problem& problem, const AttentionTensors<Elem
       const int column = Traits::column_of(chunk, at.lane);
       if (column >= head_dim_v) break;
       float rPV[Traits::kColumns];
-      dot_p_v<Traits>(sP_row, sKV + column, v_stride, rPV);
+      row_times_tile(sP_row, sKV + column, kBlockN, v_stride, rPV);
       ATTN_DIAG_UNROLL
       for (int j = 0; j < Traits::kColumns; ++j) {
         tap.template visit<Tensor::kPartialO>(rPV[j], at.batch, at.head, at.query, n_block,
