@@ -25,12 +25,6 @@ void require_inside(const Region& region, std::int32_t batch, std::int32_t head,
 
 }  // namespace
 
-bool passes(double actual, double expected, double limit) {
-  if (std::isnan(expected)) return std::isnan(actual);
-  if (std::isinf(expected) || std::isinf(actual)) return actual == expected;
-  return std::abs(actual - expected) <= limit;
-}
-
 double err_over_limit(double actual, double expected, double limit) {
   if (!passes(actual, expected, limit)) {
     const double err = std::abs(actual - expected);

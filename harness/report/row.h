@@ -7,6 +7,7 @@
 
 #include "attn_diag/harness/capture.h"
 #include "attn_diag/harness/compare.h"
+#include "harness/passes.h"
 
 namespace attn_diag::report {
 
@@ -27,8 +28,6 @@ struct Row {
 Row row_of(const Capture& capture, const Tolerance& tolerance, std::int32_t batch,
            std::int32_t head, std::int32_t query);
 
-// The rule of compare.h for one element.
-bool passes(double actual, double expected, double limit);
 // err/limit; infinity where the element cannot pass.
 double err_over_limit(double actual, double expected, double limit);
 

@@ -54,6 +54,7 @@ class Parser {
 
     CLI::App& trace = command("trace", kTraceSummary, kTraceFooter);
     case_flags(trace);
+    trace.add_option("--stage,--gate", x_flags.stage, kTraceStageHelp)->group(kRunGroup);
     region_flags(trace);
     tolerance_flags(trace);
     dump_flags(trace, "Also leave what was recorded in this file");

@@ -15,6 +15,9 @@ inline constexpr const char* kCommandsHelp =
 inline constexpr const char* kStageHelp =
     "Run up to this stage: qk, softmax, pv, reduce (default), or full: the production kernel, "
     "without taps";
+inline constexpr const char* kTraceStageHelp =
+    "Look no further than this stage: qk, softmax, pv, reduce (default), or full: at the "
+    "production kernel only";
 inline constexpr const char* kIsolateHelp =
     "Feed every stage the reference's inputs, so that each is judged alone";
 inline constexpr const char* kThreadsHelp = "CPU threads (all cores)";

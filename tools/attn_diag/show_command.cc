@@ -69,7 +69,7 @@ bool row_agrees(const report::Row& row, Stage stage) {
     if (t.stage != stage) continue;
     const report::RowTensor& data = row[t.id];
     for (std::size_t i = 0; i < data.actual.size(); ++i, ++compared)
-      if (!report::passes(data.actual[i], data.expected[i], data.limit[i])) return false;
+      if (!passes(data.actual[i], data.expected[i], data.limit[i])) return false;
   }
   if (compared == 0) throw Error(fmt::format("The file holds no tensor of stage {}.", name(stage)));
   return true;
