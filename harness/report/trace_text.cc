@@ -77,15 +77,14 @@ std::string stage_table(const TraceResult& r, const Style& style) {
 std::string pattern_text(const TraceResult& r, const Style& style) {
   if (r.pattern.empty()) return "";
   std::string s = fmt::format("\n  Pattern of {}:\n", name(r.first->tensor));
-  for (const PatternStatement& p : r.pattern) {
-    const char* const label = p.kind == StatementKind::kWrong   ? "wrong  "
-                              : p.kind == StatementKind::kExact ? "exact  "
-                                                                : "hint   ";
-    const Colour colour = p.kind == StatementKind::kWrong   ? Colour::kRed
-                          : p.kind == StatementKind::kExact ? Colour::kGreen
-                                                            : Colour::kYellow;
-    s += "    " + paint(style, colour, label) + wrap(p.text, style.width - 12, 11) + '\n';
-  }
+  const auto lines = [&](StatementKind kind, Colour colour, const char* label) {
+    for (const PatternStatement& p : r.pattern)
+      if (p.kind == kind)
+        s += "    " + paint(style, colour, label) + wrap(p.text, style.width - 11, 11) + '\n';
+  };
+  lines(StatementKind::kWrong, Colour::kRed, "wrong  ");
+  lines(StatementKind::kExact, Colour::kGreen, "exact  ");
+  lines(StatementKind::kHint, Colour::kYellow, "hint   ");
   return s;
 }
 
@@ -169,23 +168,24 @@ std::string observer_text(const TraceResult& r, const Style& style) {
 }
 
 std::string schedules_text(const TraceResult& r, const Style& style) {
+  const std::string detail =
+      r.schedules_detail.empty() ? "" : "\n    " + wrap(r.schedules_detail, style.width - 4, 4);
   switch (r.schedules) {
     case ScheduleFinding::kNotChecked:
       return "";
     case ScheduleFinding::kSame:
-      return "  The result does not depend on the order in which threads run" +
-             (r.schedules_detail.empty() ? std::string() : " (" + r.schedules_detail + ")") + ".\n";
+      return "  The order in which threads run makes no difference." + detail + '\n';
     case ScheduleFinding::kOrderDependent:
       return "  " +
              paint(style, Colour::kRed,
                    "A race: the result depends on the order in which threads run.") +
-             (r.schedules_detail.empty() ? "" : "\n    " + r.schedules_detail) + '\n';
+             detail + '\n';
     case ScheduleFinding::kRightIfConverged:
       return "  " +
              paint(style, Colour::kRed,
                    "Right only while each warp happens to stay converged: look for a missing "
                    "__syncwarp.") +
-             (r.schedules_detail.empty() ? "" : "\n    " + r.schedules_detail) + '\n';
+             detail + '\n';
   }
   return "";
 }
@@ -273,7 +273,6 @@ std::string trace_text(const TraceResult& r, const TraceTextOptions& o) {
   if (const StageReport* reduce = stage_report(r, Stage::kReduce)) s += zeros_text(reduce->prefix);
   s += sources_missing_text(c.provenance, o.style);
   s += notes_text(r, o.style);
-  if (!o.limits.empty()) s += "  " + wrap(o.limits, o.style.width - 2, 4) + '\n';
   return s + "  Reproduce: " + o.reproduce + '\n';
 }
 

@@ -12,7 +12,6 @@ struct TraceTextOptions {
   Style style;
   Tolerance tolerance;    // as the trace was made with
   std::string reproduce;  // one shell line
-  std::string limits;     // what the backend cannot see, one line
   bool verdict_only = false;
 };
 

@@ -105,9 +105,11 @@ TEST_CASE("no colour is used unless asked for") {
 }
 
 TEST_CASE("no line of a trace is wider than 100 columns") {
-  TraceTextOptions options;
-  options.limits = std::string(40, 'x') + " " + std::string(70, 'y');
-  const std::string text = trace_text(wrong_o(), options);
+  TraceResult r = wrong_o();
+  r.capture.notes = {std::string(40, 'x') + " " + std::string(70, 'y')};
+  r.schedules = ScheduleFinding::kSame;
+  r.schedules_detail = std::string(80, 'x') + " " + std::string(70, 'y');
+  const std::string text = trace_text(r, {});
   for (std::size_t at = 0, end; (end = text.find('\n', at)) != std::string::npos; at = end + 1)
     CHECK(display_width(text.substr(at, end - at)) <= 100);
 }

@@ -165,11 +165,12 @@ std::string list_text(const std::vector<Entry>& all, const report::Style& style)
   s += all.empty() ? "  none found\n" : kernels.text(style) + '\n' + summaries.text(style);
   s += "\n" + stages_text(style);
   s += "\nInputs (--inputs)\n";
-  report::Table inputs({"kind", "values"});
-  for (const InputKindInfo& kind : input_kinds()) inputs.add({kind.name, kind.summary});
-  s += inputs.text(style);
-  s += "\nBackends\n  host  can run here. " +
-       report::wrap(host::limits_in_one_line(), style.width - 2, 8) +
+  for (const InputKindInfo& kind : input_kinds())
+    s += "  " +
+         report::wrap(fmt::format("{:<8} {}", kind.name, kind.summary), style.width - 2, 11) + '\n';
+  s += "\nBackends\n" + "  " +
+       report::wrap(std::string("host  can run here. ") + host::limits_in_one_line(),
+                    style.width - 2, 8) +
        "\n  cuda  cannot run here: not built into this version\n";
   s += "\nSearched\n";
   for (const std::string& directory : kernel_directories()) s += "  " + directory + '\n';

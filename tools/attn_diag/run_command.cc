@@ -125,7 +125,6 @@ std::string single_text(const Run& run, const Session& session) {
   s += report::sources_missing_text(capture.provenance, style);
   for (const std::string& note : capture.notes)
     s += "  " + report::wrap("Note: " + note, style.width - 2, 4) + '\n';
-  s += "  " + report::wrap(host::limits_in_one_line(), style.width - 2, 4) + '\n';
   s += "  Reproduce: " + row.reproduce + '\n';
   if (row.verdict == RowVerdict::kDiverges) s += "  Find where: " + row.hunt + '\n';
   return s;

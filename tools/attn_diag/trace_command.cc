@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "attn_diag/harness/dump.h"
-#include "attn_diag/harness/host/executor.h"
 #include "attn_diag/harness/trace.h"
 #include "harness/report/json.h"
 #include "harness/report/junit.h"
@@ -107,7 +106,6 @@ Outcome trace_command(const Session& session) {
   text.style = session.style;
   text.tolerance = options.tolerance;
   text.reproduce = again;
-  text.limits = host::limits_in_one_line();
   text.verdict_only = flags.quiet;
   outcome.out = report::trace_text(result, text);
   if (dumps && !flags.quiet)
