@@ -116,12 +116,7 @@ std::string view_of(const RowTensor& data, Tensor tensor, std::int64_t tile, con
       wrong == 0 ? "right"
                  : paint(style, Colour::kRed, fmt::format("{} of {} wrong", wrong, range.size()));
   std::string s = title + ": " + verdict;
-  if (shown.size() < range.size())
-    s +=
-        fmt::format(", {} {} of {} shown", axis_name(tensor, info(tensor).rank - 1),
-                    shown.begin == shown.end - 1 ? fmt::format("{}", shown.begin)
-                                                 : fmt::format("{}-{}", shown.begin, shown.end - 1),
-                    range.size());
+  if (shown.size() < range.size()) s += fmt::format(", {} of {} shown", shown.size(), range.size());
   return s + '\n' + table_of(data, tensor, shown, std::nullopt, style);
 }
 

@@ -57,20 +57,20 @@ std::string headline(const Compared& c, bool agrees, const Flags& flags,
                      const report::Style& style) {
   const report::Summary s = report::summarise(c.comparison);
   if (agrees)
-    return report::paint(
-        style, report::Colour::kGreen,
-        c.exact ? fmt::format("AGREES: {} and {} are identical in all {} elements", flags.files[0],
-                              c.against, report::count(s.compared))
-                : fmt::format("AGREES: {} with {} in all {} elements, by {}", flags.files[0],
-                              c.against, report::count(s.compared), c.rule));
+    return report::paint(style, report::Colour::kGreen,
+                         c.exact
+                             ? fmt::format("AGREES: {} and {} are identical in all {} elements",
+                                           flags.files[0], c.against, report::count(s.compared))
+                             : fmt::format("AGREES: {} with {} in all {} elements", flags.files[0],
+                                           c.against, report::count(s.compared)));
   std::string where;
   if (s.first_wrong != nullptr && s.first_wrong->first)
-    where = fmt::format(": {} first, at {}{}", name(stage_of(s.first_wrong->tensor)),
+    where = fmt::format(", first in {} at {}{}", name(stage_of(s.first_wrong->tensor)),
                         name(s.first_wrong->tensor),
                         report::index_text(s.first_wrong->tensor, s.first_wrong->first->index));
   return report::paint(
       style, report::Colour::kRed,
-      fmt::format("DIVERGES: {} from {} in {} elements{}", flags.files[0], c.against,
+      fmt::format("DIVERGES: {} differs from {} in {} elements{}", flags.files[0], c.against,
                   report::mismatched_text(s.mismatched, s.compared), where));
 }
 

@@ -168,7 +168,7 @@ std::string list_text(const std::vector<Entry>& all, const report::Style& style)
   for (const InputKindInfo& kind : input_kinds())
     s += "  " +
          report::wrap(fmt::format("{:<8} {}", kind.name, kind.summary), style.width - 2, 11) + '\n';
-  s += "\nBackends\n" + "  " +
+  s += "\nBackends\n  " +
        report::wrap(std::string("host  can run here. ") + host::limits_in_one_line(),
                     style.width - 2, 8) +
        "\n  cuda  cannot run here: not built into this version\n";
