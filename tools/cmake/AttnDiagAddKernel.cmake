@@ -60,7 +60,7 @@ function(attn_diag_add_kernel name)
     # The compiler's call-outs for every memory access; their runtime is the host executor, so the
     # sanitizer's own is not linked.
     _attn_diag_kernel_library(${ARG_TARGET}_lockstep "${file_stem}.lockstep"
-      "-fsanitize=thread" "${ARG_DEFINITIONS};${ARG_LOCKSTEP_DEFINITIONS}")
+      "-fno-sanitize=all;-fsanitize=thread" "${ARG_DEFINITIONS};${ARG_LOCKSTEP_DEFINITIONS}")
   endif()
   if(ATTN_DIAG_NVCC AND NOT ARG_FAULT)
     _attn_diag_cuda_check(${ARG_TARGET}_cuda_check)

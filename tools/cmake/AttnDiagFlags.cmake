@@ -1,3 +1,11 @@
+if(ATTN_DIAG_SANITIZE)
+  # Of the whole directory, so that they precede every target's own options: what is compiled for
+  # lockstep takes them back with -fno-sanitize=all.
+  add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=undefined
+    -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=address,undefined)
+endif()
+
 # Compile options every target of the project links to, as the INTERFACE target attn_diag_flags.
 add_library(attn_diag_flags INTERFACE)
 target_compile_options(attn_diag_flags INTERFACE
@@ -6,12 +14,6 @@ target_compile_options(attn_diag_flags INTERFACE
   # g++ 13 raises it for any function that takes a temporary and returns a reference.
   $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_GREATER_EQUAL:$<CXX_COMPILER_VERSION>,13>>:-Wno-dangling-reference>
   $<$<BOOL:${ATTN_DIAG_WERROR}>:-Werror>)
-if(ATTN_DIAG_SANITIZE)
-  target_compile_options(attn_diag_flags INTERFACE
-    -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g)
-  target_link_options(attn_diag_flags INTERFACE -fsanitize=address,undefined)
-endif()
-
 # For code whose speed depends on the instruction set (kernels, reference, comparison).
 add_library(attn_diag_native INTERFACE)
 if(ATTN_DIAG_NATIVE)
