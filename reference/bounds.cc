@@ -51,9 +51,8 @@ void bound_scores(const Plan& plan, const ErrorModel& model, const KvMagnitudes&
   double* e = bounds[Tensor::kS];
   std::fill(e, e + values.rows * sk, 0.0);
   if (any.empty()) return;
-  MatrixOut(e + any.begin, values.rows, any.size(), Stride(sk)).noalias() =
-      MatrixIn(bounds.abs_q.data(), values.rows, dim, Stride(dim)) *
-      MatrixIn(kv.k.data() + any.begin * dim, any.size(), dim, Stride(dim)).transpose();
+  multiply(bounds.abs_q.data(), dim, values.rows, plan.problem.head_dim, kv.k, 0, any.begin,
+           any.end, e, sk);
   for (std::int32_t r = 0; r < values.rows; ++r) {
     const KeyRange keys = values.keys[static_cast<std::size_t>(r)];
     double* row = e + r * sk;
@@ -220,8 +219,8 @@ void bound_softmax(const Plan& plan, const ErrorModel& model, const BlockValues&
 }
 
 // docs/bounds.md, section "pv": the error of partial_o in the exact frame.
-void bound_pv(const Plan& plan, const ErrorModel& model, const KvHead& kv,
-              const KvMagnitudes& magnitudes, const BlockValues& values, BlockBounds& bounds) {
+void bound_pv(const Plan& plan, const ErrorModel& model, const KvMagnitudes& magnitudes,
+              const BlockValues& values, BlockBounds& bounds) {
   const Eigen::Index sk = plan.problem.seqlen_k, dim = plan.problem.head_dim_v;
   const bool isolate = plan.options.mode == BoundMode::kIsolate;
   const Stride between_rows(plan.tiles * dim);
@@ -232,9 +231,8 @@ void bound_pv(const Plan& plan, const ErrorModel& model, const KvHead& kv,
     if (keys.empty())
       out.setZero();
     else
-      out.noalias() =
-          MatrixIn(bounds.weights.data() + keys.begin, values.rows, keys.size(), Stride(sk)) *
-          MatrixIn(magnitudes.v.data() + keys.begin * dim, keys.size(), dim, Stride(dim));
+      multiply(bounds.weights.data() + keys.begin, sk, values.rows, keys.size(), magnitudes.v,
+               keys.begin, 0, plan.problem.head_dim_v, out.data(), plan.tiles * dim);
     for (std::int32_t r = 0; r < values.rows; ++r) {
       const std::int64_t cell = std::int64_t{r} * plan.tiles + t;
       const double frame = bounds.frame[static_cast<std::size_t>(cell)];
@@ -251,7 +249,7 @@ void bound_pv(const Plan& plan, const ErrorModel& model, const KvHead& kv,
     // A kernel that multiplies a masked P = 0 by NaN or infinity gets NaN, in every row of the tile.
     for (std::int32_t j = tile.begin; j < tile.end; ++j)
       for (Eigen::Index d = 0; d < dim; ++d)
-        if (!std::isfinite(kv.v[static_cast<std::size_t>(j * dim + d)]))
+        if (!std::isfinite(magnitudes.v.at(j, static_cast<std::int32_t>(d))))
           out.col(d).setConstant(kInf);
   }
 }
@@ -272,30 +270,27 @@ void finish(const Plan& plan, const BlockValues& values, BlockBounds& bounds) {
 }  // namespace
 
 KvMagnitudes magnitudes(const Plan& plan, const KvHead& kv) {
-  const Eigen::Index dim = plan.problem.head_dim;
+  const Problem& p = plan.problem;
   KvMagnitudes m;
-  m.k.resize(kv.k.size());
-  m.v.resize(kv.v.size());
-  m.k_sum.resize(static_cast<std::size_t>(plan.problem.seqlen_k));
-  RowOut(m.k.data(), static_cast<Eigen::Index>(m.k.size())) =
-      RowIn(kv.k.data(), static_cast<Eigen::Index>(kv.k.size())).abs();
-  for (std::size_t j = 0; j < m.k_sum.size(); ++j)
-    m.k_sum[j] = RowIn(m.k.data() + static_cast<Eigen::Index>(j) * dim, dim).sum();
-  for (std::size_t i = 0; i < m.v.size(); ++i) {
-    m.v[i] = std::fabs(kv.v[i]);
-    m.largest_v = m.v[i] <= m.largest_v ? m.largest_v : m.v[i];  // NaN stays
-  }
+  m.k = kv.k.abs();
+  m.v = kv.v.abs();
+  m.k_sum.assign(static_cast<std::size_t>(p.seqlen_k), 0.0);
+  for (std::int32_t j = 0; j < p.seqlen_k; ++j)
+    for (std::int32_t d = 0; d < p.head_dim; ++d)
+      m.k_sum[static_cast<std::size_t>(j)] += m.k.at(d, j);
+  for (std::int32_t j = 0; j < m.v.depth(); ++j)
+    for (std::int32_t d = 0; d < p.head_dim_v; ++d)
+      if (!(m.v.at(j, d) <= m.largest_v)) m.largest_v = m.v.at(j, d);  // NaN stays
   return m;
 }
 
-void compute_bounds(const Plan& plan, const ErrorModel& model, const KvHead& kv,
-                    const KvMagnitudes& magnitudes, const BlockValues& values,
-                    BlockBounds& bounds) {
+void compute_bounds(const Plan& plan, const ErrorModel& model, const KvMagnitudes& magnitudes,
+                    const BlockValues& values, BlockBounds& bounds) {
   resize(plan, values, bounds);
   bound_scores(plan, model, magnitudes, values, bounds);
   if (plan.softmax)
     for (std::int32_t r = 0; r < values.rows; ++r) bound_softmax(plan, model, values, r, bounds);
-  if (plan.pv) bound_pv(plan, model, kv, magnitudes, values, bounds);
+  if (plan.pv) bound_pv(plan, model, magnitudes, values, bounds);
   if (plan.softmax)
     for (std::int32_t r = 0; r < values.rows; ++r) bound_reduce(plan, model, values, r, bounds);
   finish(plan, values, bounds);

@@ -12,7 +12,7 @@ namespace attn_diag::reference {
 
 // |k|, |v| of one kv head, and what the bounds need to know of their magnitudes.
 struct KvMagnitudes {
-  std::vector<double> k, v;   // as KvHead
+  Panels k, v;                // as KvHead
   std::vector<double> k_sum;  // (seqlen_k): sum of |k| over head_dim
   double largest_v = 0;       // NaN or infinite if v is anywhere
 };
@@ -33,7 +33,7 @@ struct BlockBounds {
 };
 
 // Fills the bounds of every stage the plan computes, for the block of `values`.
-void compute_bounds(const Plan& plan, const ErrorModel& model, const KvHead& kv,
-                    const KvMagnitudes& magnitudes, const BlockValues& values, BlockBounds& bounds);
+void compute_bounds(const Plan& plan, const ErrorModel& model, const KvMagnitudes& magnitudes,
+                    const BlockValues& values, BlockBounds& bounds);
 
 }  // namespace attn_diag::reference

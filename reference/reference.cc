@@ -101,8 +101,7 @@ void run_blocks(const Plan& plan, KvCache& cache, Work& work,
       kv_head = wanted;
     }
     compute_values(plan, kv->values, item.batch, item.head, item.query_begin, item.rows, values);
-    if (plan.options.bounds)
-      compute_bounds(plan, model, kv->values, kv->magnitudes, values, bounds);
+    if (plan.options.bounds) compute_bounds(plan, model, kv->magnitudes, values, bounds);
     RowBlock block{item.batch, item.head, item.query_begin, item.rows, {}, {}};
     for (const TensorInfo& t : kTensors) {
       if (!plan.wants(t.id)) continue;

@@ -60,9 +60,8 @@ void compute_scores(const Plan& plan, const KvHead& kv, BlockValues& block) {
   const KeyRange any = block.any_keys;
   double* s = block[Tensor::kS];
   if (!any.empty())
-    MatrixOut(s + any.begin, block.rows, any.size(), Stride(sk)).noalias() =
-        MatrixIn(block.scaled_q.data(), block.rows, dim, Stride(dim)) *
-        MatrixIn(kv.k.data() + any.begin * dim, any.size(), dim, Stride(dim)).transpose();
+    multiply(block.scaled_q.data(), dim, block.rows, p.head_dim, kv.k, 0, any.begin, any.end, s,
+             sk);
   for (std::int32_t r = 0; r < block.rows; ++r) {
     const KeyRange keys = block.keys[static_cast<std::size_t>(r)];
     double* row = s + r * sk;
@@ -89,22 +88,20 @@ void compute_softmax(const Plan& plan, BlockValues& block) {
       if (t % plan.geometry.tiles_per_split == 0) running = -kInf;
       const KeyRange tile = keys_of_tile(plan.problem, plan.geometry, t);
       const KeyRange keys = intersect(tile, row_keys);
-      double largest = -kInf;
-      if (!keys.empty())
-        largest = RowIn(s + keys.begin, keys.size()).maxCoeff<Eigen::PropagateNaN>();
-      running = max_or_nan(running, largest);
-      m[t] = plan.geometry.frame == Frame::kRunning ? running : largest;
-      // largest = -inf with keys in sight: their scores overflowed; m may be -inf, and
+      const double most = largest(s + keys.begin, static_cast<std::size_t>(keys.size()));
+      running = max_or_nan(running, most);
+      m[t] = plan.geometry.frame == Frame::kRunning ? running : most;
+      // most = -inf with keys in sight: their scores overflowed; m may be -inf, and
       // exp(-inf - -inf) would be NaN.
-      if (keys.empty() || largest == -kInf) {
+      if (keys.empty() || most == -kInf) {
         std::fill(p + tile.begin, p + tile.end, 0.0);
         l[t] = 0;
         continue;
       }
       std::fill(p + tile.begin, p + keys.begin, 0.0);
       std::fill(p + keys.end, p + tile.end, 0.0);
-      exp_shifted(s + keys.begin, static_cast<std::size_t>(keys.size()), m[t], p + keys.begin);
-      l[t] = RowIn(p + keys.begin, keys.size()).sum();
+      l[t] =
+          exp_shifted(s + keys.begin, static_cast<std::size_t>(keys.size()), m[t], p + keys.begin);
     }
   }
 }
@@ -112,16 +109,15 @@ void compute_softmax(const Plan& plan, BlockValues& block) {
 // partial_o = P_t V_t of every tile.
 void compute_pv(const Plan& plan, const KvHead& kv, BlockValues& block) {
   const Eigen::Index sk = plan.problem.seqlen_k, dim = plan.problem.head_dim_v;
-  const Stride between_rows(plan.tiles * dim);
+  const Eigen::Index between_rows = plan.tiles * dim;
   for (std::int32_t t = 0; t < plan.tiles; ++t) {
     const KeyRange keys = intersect(keys_of_tile(plan.problem, plan.geometry, t), block.any_keys);
-    MatrixOut out(block[Tensor::kPartialO] + t * dim, block.rows, dim, between_rows);
+    double* const out = block[Tensor::kPartialO] + t * dim;
     if (keys.empty())
-      out.setZero();
+      MatrixOut(out, block.rows, dim, Stride(between_rows)).setZero();
     else
-      out.noalias() =
-          MatrixIn(block[Tensor::kP] + keys.begin, block.rows, keys.size(), Stride(sk)) *
-          MatrixIn(kv.v.data() + keys.begin * dim, keys.size(), dim, Stride(dim));
+      multiply(block[Tensor::kP] + keys.begin, sk, block.rows, keys.size(), kv.v, keys.begin, 0,
+               plan.problem.head_dim_v, out, between_rows);
   }
 }
 
@@ -192,14 +188,21 @@ void compute_merge(const Plan& plan, std::int32_t r, BlockValues& block) {
 KvHead widen_kv_head(const Plan& plan, std::int32_t batch, std::int32_t kv_head) {
   const Problem& p = plan.problem;
   KvHead kv;
-  const auto keys = static_cast<std::size_t>(p.seqlen_k);
-  kv.k.resize(keys * static_cast<std::size_t>(p.head_dim));
-  widen_rows(plan.inputs.k, p.dtype, p.layout, p.kv_heads, p.seqlen_k, p.head_dim, batch, kv_head,
-             0, p.seqlen_k, kv.k.data());
-  if (plan.pv) {
-    kv.v.resize(keys * static_cast<std::size_t>(p.head_dim_v));
+  kv.k = Panels(p.head_dim, p.seqlen_k);
+  std::vector<double> row(static_cast<std::size_t>(std::max(p.head_dim, p.head_dim_v)));
+  for (std::int32_t key = 0; key < p.seqlen_k; ++key) {
+    widen_rows(plan.inputs.k, p.dtype, p.layout, p.kv_heads, p.seqlen_k, p.head_dim, batch, kv_head,
+               key, key + 1, row.data());
+    for (std::int32_t d = 0; d < p.head_dim; ++d)
+      kv.k.at(d, key) = row[static_cast<std::size_t>(d)];
+  }
+  if (!plan.pv) return kv;
+  kv.v = Panels(p.seqlen_k, p.head_dim_v);
+  for (std::int32_t key = 0; key < p.seqlen_k; ++key) {
     widen_rows(plan.inputs.v, p.dtype, p.layout, p.kv_heads, p.seqlen_k, p.head_dim_v, batch,
-               kv_head, 0, p.seqlen_k, kv.v.data());
+               kv_head, key, key + 1, row.data());
+    for (std::int32_t d = 0; d < p.head_dim_v; ++d)
+      kv.v.at(key, d) = row[static_cast<std::size_t>(d)];
   }
   return kv;
 }

@@ -8,12 +8,14 @@
 #include "attn_diag/kernels/stage.h"
 #include "reference/mask.h"
 #include "reference/plan.h"
+#include "reference/product.h"
 
 namespace attn_diag::reference {
 
-// k and v of one kv head, widened: (seqlen_k, head_dim) and (seqlen_k, head_dim_v), row-major.
+// k and v of one kv head, widened and packed for multiply().
 struct KvHead {
-  std::vector<double> k, v;
+  Panels k;  // (head_dim, seqlen_k)
+  Panels v;  // (seqlen_k, head_dim_v)
 };
 KvHead widen_kv_head(const Plan& plan, std::int32_t batch, std::int32_t kv_head);
 

@@ -6,17 +6,10 @@
 #include <thread>
 #include <vector>
 
+#include "reference/vector.h"
+
 namespace attn_diag::reference::testing {
 namespace {
-
-#if defined(__AVX512F__)
-constexpr int kLanes = 8;
-#elif defined(__AVX__)
-constexpr int kLanes = 4;
-#else
-constexpr int kLanes = 2;
-#endif
-using Vector = double __attribute__((vector_size(kLanes * sizeof(double))));
 
 constexpr int kChains = 12;  // more than latency times ports
 constexpr std::int64_t kSteps = 4'000'000;
