@@ -80,11 +80,11 @@ std::uint64_t common_result(const Warp& warp, WarpOp op, std::uint32_t lanes) {
   }
 }
 
-std::uint32_t equal_lanes(const Warp& warp, unsigned lane, std::uint32_t lanes) {
+std::uint32_t equal_lanes(const Warp& warp, std::uint64_t value, std::uint32_t lanes) {
   std::uint32_t equal = 0;
   for (; lanes != 0; lanes &= lanes - 1) {
     const auto other = static_cast<unsigned>(std::countr_zero(lanes));
-    equal |= (warp.value[other] == warp.value[lane] ? 1u : 0u) << other;
+    equal |= (warp.value[other] == value ? 1u : 0u) << other;
   }
   return equal;
 }
@@ -260,7 +260,8 @@ void BlockRunner::complete_group(Warp& warp, unsigned warp_number, Warp::Group& 
   const std::uint64_t common = common_result(warp, group.op, lanes);
   for (std::uint32_t rest = lanes; rest != 0; rest &= rest - 1) {
     const auto lane = static_cast<unsigned>(std::countr_zero(rest));
-    warp.result[lane] = group.op == WarpOp::kMatchAny ? equal_lanes(warp, lane, lanes) : common;
+    const bool match = group.op == WarpOp::kMatchAny;
+    warp.result[lane] = match ? equal_lanes(warp, warp.value[lane], lanes) : common;
   }
 }
 

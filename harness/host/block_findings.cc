@@ -178,7 +178,8 @@ void BlockRunner::report_step_limit() {
   leave_for_good();
 }
 
-void BlockRunner::report_warp_misuse(const std::string& what, const std::string& advice) {
+// Takes no std::string: it would never be destroyed.
+void BlockRunner::report_warp_misuse(const char* what, const char* advice) {
   const Fiber& fiber = *x_current;
   record(FindingKind::kWarpDivergence, concat(thread_name(fiber), ' ', what, " at ", place(fiber)),
          advice, fiber.file, fiber.line);
@@ -186,9 +187,10 @@ void BlockRunner::report_warp_misuse(const std::string& what, const std::string&
 }
 
 void BlockRunner::report_warp_arguments(unsigned width) {
+  char what[64];
+  std::snprintf(what, sizeof what, "shuffles with width %d", static_cast<int>(width));
   if (!std::has_single_bit(width) || width > kWarpSize)
-    report_warp_misuse(concat("shuffles with width ", static_cast<int>(width)),
-                       "The width of a shuffle is 1, 2, 4, 8, 16 or 32");
+    report_warp_misuse(what, "The width of a shuffle is 1, 2, 4, 8, 16 or 32");
   report_warp_misuse("calls a warp collective with a mask that does not name its own lane",
                      "A lane must be in the mask it passes");
 }

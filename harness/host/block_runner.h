@@ -114,7 +114,7 @@ class __attribute__((visibility("hidden"))) BlockRunner {
   [[noreturn]] void report_barrier_divergence();
   [[noreturn]] void report_stuck();
   [[noreturn]] void report_step_limit();
-  [[noreturn]] void report_warp_misuse(const std::string& what, const std::string& advice);
+  [[noreturn]] void report_warp_misuse(const char* what, const char* advice);
   [[noreturn]] void report_warp_arguments(unsigned width);
   std::string where() const;
   std::string thread_name(const Fiber& fiber) const;
