@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 #include <utility>
 
 #include "harness/compare_cells.h"
@@ -118,6 +119,11 @@ void CellAccumulator::add_pieces(std::int64_t at, std::int64_t n, TypedCells act
   }
 }
 
+// True if a run from `at` on whose largest value is `value` may take the place.
+bool CellAccumulator::beaten_by(double value, std::int64_t at, const Place& place) {
+  return place.at < 0 || value > place.value || (value == place.value && at < place.at);
+}
+
 template <class A, class E, class Limit>
 void CellAccumulator::add_row_part(std::int64_t at, std::int64_t n, const A* actual,
                                    const E* expected, const Limit& limit) {
@@ -155,6 +161,9 @@ void CellAccumulator::add_row_part(std::int64_t at, std::int64_t n, const A* act
 template <class A, class E, class Limit>
 CellFindings CellAccumulator::add_run(std::int64_t at, std::int64_t n, const A* actual,
                                       const E* expected, const Limit& limit, const EachCell* each) {
+  if constexpr (std::is_same_v<A, float> && std::is_same_v<E, float> &&
+                std::is_same_v<Limit, AbsoluteRelativeLimit>)
+    if (each == nullptr && add_identical_run(at, n, actual, expected, limit)) return {};
   const Floors floors{x_rel.value, x_sums.max_zeros};
   const CellFindings f = each != nullptr
                              ? judge_cells<true>(actual, expected, limit, n, x_ulp, floors, *each)
@@ -170,17 +179,30 @@ CellFindings CellAccumulator::add_run(std::int64_t at, std::int64_t n, const A* 
   return f;
 }
 
+// Most of two nearly equal tensors: nothing to divide. Identical cells change a maximum only while it
+// is 0, and of the score of zeros, which grows with the magnitude, they need only the largest.
+bool CellAccumulator::add_identical_run(std::int64_t at, std::int64_t n, const float* actual,
+                                        const float* expected, const AbsoluteRelativeLimit& limit) {
+  if (beaten_by(0, at, x_worst) || beaten_by(0, at, x_abs) || beaten_by(0, at, x_rel)) return false;
+  float magnitude = 0;
+  if (!identical_cells(actual, expected, n, magnitude)) return false;
+  if (magnitude > x_identical_magnitude) {
+    x_identical_magnitude = magnitude;
+    const double score = magnitude / limit_of(limit, 0, magnitude);
+    x_sums.max_zeros =
+        std::max(x_sums.max_zeros, score <= cells::kInfinity ? score : cells::kInfinity);
+  }
+  return true;
+}
+
 // Looks for coordinates only in runs that change one: few, once the maxima have settled.
 template <class A, class E, class Limit>
 void CellAccumulator::note_places(std::int64_t at, std::int64_t n, const A* actual,
                                   const E* expected, const Limit& limit, const CellFindings& f) {
-  const auto beats = [at](double value, const Place& place) {
-    return place.at < 0 || value > place.value || (value == place.value && at < place.at);
-  };
   const bool first = f.mismatched > 0 && (x_first < 0 || at < x_first);
-  const bool worst = beats(f.max_ratio, x_worst);
-  const bool abs = beats(f.max_abs, x_abs);
-  const bool rel = beats(f.max_rel, x_rel);
+  const bool worst = beaten_by(f.max_ratio, at, x_worst);
+  const bool abs = beaten_by(f.max_abs, at, x_abs);
+  const bool rel = beaten_by(f.max_rel, at, x_rel);
   if (!first && !worst && !abs && !rel) return;
 
   const CellPlaces places = locate_cells(actual, expected, limit, n, f);

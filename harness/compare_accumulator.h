@@ -84,6 +84,9 @@ class CellAccumulator {
   template <class A, class E, class Limit>
   CellFindings add_run(std::int64_t at, std::int64_t n, const A* actual, const E* expected,
                        const Limit& limit, const EachCell* each);
+  bool add_identical_run(std::int64_t at, std::int64_t n, const float* actual,
+                         const float* expected, const AbsoluteRelativeLimit& limit);
+  static bool beaten_by(double value, std::int64_t at, const Place& place);
   template <class A, class E, class Limit>
   void note_places(std::int64_t at, std::int64_t n, const A* actual, const E* expected,
                    const Limit& limit, const CellFindings& f);
@@ -96,7 +99,8 @@ class CellAccumulator {
   UlpScale x_ulp;
 
   std::int64_t x_compared = 0;
-  CellFindings x_sums;  // maxima without places
+  CellFindings x_sums;              // maxima without places
+  float x_identical_magnitude = 0;  // largest among runs that are bit for bit the same
   Place x_worst, x_abs, x_rel;
   std::int64_t x_first = -1;
   Mismatch x_first_cell, x_worst_cell;

@@ -204,6 +204,19 @@ CellFindings judge_cells(const A* actual, const E* expected, const Limit& limit,
   return f;
 }
 
+// True if both sides have the same bits and none is NaN; then `magnitude` is the largest |cell|.
+inline bool identical_cells(const float* actual, const float* expected, std::int64_t n,
+                            float& magnitude) {
+  std::int32_t different = 0, largest = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const auto a = std::bit_cast<std::int32_t>(actual[i]);
+    different |= a ^ std::bit_cast<std::int32_t>(expected[i]);
+    largest = std::max(largest, a & std::numeric_limits<std::int32_t>::max());
+  }
+  magnitude = std::bit_cast<float>(largest);
+  return different == 0 && magnitude <= std::numeric_limits<float>::infinity();
+}
+
 // Where the first mismatch and the first cell of each maximum of a judged run are; -1: nowhere.
 struct CellPlaces {
   std::int64_t mismatch = -1, ratio = -1, abs = -1, rel = -1;

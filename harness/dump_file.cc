@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -245,6 +246,31 @@ Hdf5Id DumpFile::open(const std::string& dataset_path, const std::vector<std::in
         "Write the dump again.",
         dataset_path, describe_type(dataset)));
   return dataset;
+}
+
+std::vector<std::byte> read_whole(hid_t dataset, DType dtype, std::int64_t cells,
+                                  const std::string& path) {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(cells) * size_of(dtype));
+  check(H5Dread(dataset, file_type(dtype), H5S_ALL, H5S_ALL, H5P_DEFAULT, bytes.data()),
+        "read " + path);
+  return bytes;
+}
+
+void DumpFile::read_inputs(Capture& c) const {
+  const std::array<std::vector<std::byte>*, 3> inputs{&c.q, &c.k, &c.v};
+  const auto layouts = input_layouts(c.problem);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const std::string path = fmt::format("/inputs/{}", layouts[i].name);
+    const auto& shape = layouts[i].shape;
+    DType dtype{};
+    const Hdf5Id dataset = open(path, {shape.begin(), shape.end()}, dtype);
+    if (dtype != c.problem.dtype)
+      throw Error(
+          fmt::format("Dataset {} has type {}, but the problem's is {}. Write the dump "
+                      "again.",
+                      path, text(dtype), text(c.problem.dtype)));
+    *inputs[i] = read_whole(dataset, dtype, shape[0] * shape[1] * shape[2] * shape[3], path);
+  }
 }
 
 }  // namespace attn_diag

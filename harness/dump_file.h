@@ -26,6 +26,9 @@ class DumpFile {
   Hdf5Id open(const std::string& dataset, const std::vector<std::int64_t>& shape,
               DType& dtype) const;
 
+  // Sets q, k and v.
+  void read_inputs(Capture& capture) const;
+
  private:
   void require_dump(const std::string& path);
   void read_header();
@@ -34,5 +37,9 @@ class DumpFile {
   Hdf5Id x_file;
   Capture x_header;
 };
+
+// A dataset's cells as they are stored.
+std::vector<std::byte> read_whole(hid_t dataset, DType dtype, std::int64_t cells,
+                                  const std::string& path);
 
 }  // namespace attn_diag

@@ -8,6 +8,9 @@
 
 namespace attn_diag {
 
+// Each of two results may be a bound away from the exact value, so they may be two bounds apart.
+inline constexpr double kBoundsApart = 2.0;
+
 // The capture's region and recorded tensors; the bound mode its `isolated` asks for.
 reference::Options reference_options(const Capture& capture, int threads, bool bounds);
 

@@ -61,6 +61,7 @@ struct TensorComparison {
 
 struct Comparison {
   std::vector<TensorComparison> tensors;  // in pipeline order
+  std::vector<std::string> notes;         // "the inputs differ: q" and the like
   bool agrees() const;                    // false if nothing was compared
 };
 
@@ -69,12 +70,15 @@ struct Comparison {
 Comparison compare_with_reference(const Capture& capture, const Tolerance& tolerance,
                                   int threads = 0);
 
-// Two captures of the same problem and region. Throws Error where they cannot be compared.
+// Two captures of the same problem and region. Each may be a rounding bound away from the exact
+// value, so with use_bound the limit is twice the bound of `expected`. Throws Error where they cannot
+// be compared: another problem, region or cut into tiles, a tensor that only one of them has.
 Comparison compare_captures(const Capture& actual, const Capture& expected,
                             const Tolerance& tolerance);
 
-// Two dumps, tensor by tensor in slabs of 1 MiB; memory does not grow with the files.
-// use_bound needs /bound in one of the files. Throws Error where they cannot be compared.
+// Two dumps, likewise, tensor by tensor in slabs of 1 MiB; memory does not grow with the tensors.
+// Bounds are taken from /bound of the expected or else the actual file, or else computed from the
+// expected file's inputs.
 Comparison compare_dumps(const std::string& actual_path, const std::string& expected_path,
                          const Tolerance& tolerance);
 
