@@ -32,12 +32,12 @@ inline float __expf(float x) {
   const float shifted = x * 1.44269504f + kRound;
   const float n = shifted - kRound;
   const float f = (x - n * kLn2High) - n * kLn2Low;
-  // Minimax polynomial of (e^f - 1 - f) / f^2 on [-ln(2)/2, ln(2)/2], error below 2^-27 in e^f.
-  float p = 1.38888892e-3f;
-  p = p * f + 8.33338592e-3f;
-  p = p * f + 4.16665822e-2f;
-  p = p * f + 1.66666657e-1f;
-  p = p * f + 5.00000000e-1f;
+  // Minimax polynomial of (e^f - 1 - f) / f^2 on [-ln(2)/2, ln(2)/2], error below 2^-28 of e^f.
+  float p = 1.38145406e-3f;
+  p = p * f + 8.36874545e-3f;
+  p = p * f + 4.16683890e-2f;
+  p = p * f + 1.66665211e-1f;
+  p = p * f + 4.99999940e-1f;
   const float e = 1.0f + (f + f * f * p);
   // 2^n in two factors: the last multiplication alone rounds when the result is subnormal.
   const unsigned int bits = std::bit_cast<unsigned int>(shifted) - 0x4B400000u;
