@@ -31,9 +31,9 @@ __global__ void __launch_bounds__(Traits::kThreads)
 
   // Stage reduce, last part: normalise and store. No barrier follows, so rows past the end leave.
   if (at.query >= problem.seqlen_q) return;
-  float lse = state.softmax.lse();
-  tap.template visit<Tensor::kLse>(lse, at.lane == 0, at.batch, at.head, at.query, 0, 0);
   if (at.lane == 0) {
+    float lse = state.softmax.lse();
+    tap.template visit<Tensor::kLse>(lse, at.batch, at.head, at.query);
     const std::int64_t row = std::int64_t{at.batch} * problem.heads + at.head;
     tensors.gLse[row * problem.seqlen_q + at.query] = lse;
   }
@@ -46,9 +46,10 @@ __global__ void __launch_bounds__(Traits::kThreads)
     ATTN_DIAG_UNROLL
     for (int j = 0; j < Traits::kColumns; ++j) {
       const int column = Traits::column_of(chunk, at.lane) + j;
+      if (column >= problem.head_dim_v) continue;
       float o = state.softmax.normalise(state.rO[chunk][j]);
       tap.template visit<Tensor::kO>(o, at.batch, at.head, at.query, column);
-      if (column < problem.head_dim_v) gO_row[column] = from_float<Element>(o);
+      gO_row[column] = from_float<Element>(o);
     }
   }
 }

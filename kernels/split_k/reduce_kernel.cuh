@@ -77,9 +77,9 @@ __global__ void __launch_bounds__(ReduceTraits::kThreads)
     gO_row[column] = from_float<Element>(o);
   }
 
-  float lse = merged.lse();
-  tap.template visit<Tensor::kLse>(lse, lane == 0, batch, head, query, 0, 0);
   if (lane == 0) {
+    float lse = merged.lse();
+    tap.template visit<Tensor::kLse>(lse, batch, head, query);
     const std::int64_t row = std::int64_t{batch} * problem.heads + head;
     gLse[row * problem.seqlen_q + query] = lse;
   }

@@ -28,7 +28,8 @@ Status run_split_k(const RunRequest& request) {
           dim3(Traits::kThreads), Traits::shared_bytes(problem.head_dim, problem.head_dim_v),
           problem, geometry, tensors, mask, partials, tap);
     });
-    if constexpr (Tap::ends_before(Stage::kReduce)) {
+    constexpr bool kHasReduce = !Tap::ends_before(Stage::kReduce);
+    if constexpr (!kHasReduce) {
       return status;
     } else {
       if (status != Status::kOk) return status;
