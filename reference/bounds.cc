@@ -10,6 +10,20 @@
 namespace attn_diag::reference {
 namespace {
 
+// In an order that depends on n alone. Eigen's own sum begins at the first aligned element: its last
+// bits would depend on where the row lies in memory, and differ from run to run.
+double sum(const double* x, std::int32_t n) {
+  constexpr std::int32_t kParts = 8;
+  double parts[kParts] = {};
+  std::int32_t i = 0;
+  for (; i + kParts <= n; i += kParts)
+    for (std::int32_t j = 0; j < kParts; ++j) parts[j] += x[i + j];
+  for (; i < n; ++i) parts[i % kParts] += x[i];
+  double total = 0;
+  for (const double part : parts) total += part;
+  return total;
+}
+
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
 // Beyond this, e^frame tells nothing any more.
@@ -194,11 +208,11 @@ void bound_softmax(const Plan& plan, const ErrorModel& model, const BlockValues&
     const double* pk = p + keys.begin;
     bound_weights(model, frame, n, s + keys.begin, pk, e + keys.begin, m, b, w);
     const double rounding_sum = gamma(n - 1, u);
-    double sum_w = RowIn(w, n).sum();
+    double sum_w = sum(w, n);
     const double p_tiny = model.probs.tiny * std::exp(frame);
     if (up > 0) {
       RowOut(w, n) = RowIn(w, n) * (1 + up) + RowIn(pk, n) * up + p_tiny;
-      if (plan.arithmetic.l_from_rounded_probs) sum_w = RowIn(w, n).sum();
+      if (plan.arithmetic.l_from_rounded_probs) sum_w = sum(w, n);
     }
     bounds[Tensor::kL][cell] = sum_w * (1 + rounding_sum) + rounding_sum * l;
     const double grow = std::exp(frame), shift = std::expm1(frame);

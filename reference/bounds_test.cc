@@ -2,6 +2,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <limits>
 #include <random>
 
@@ -108,6 +109,30 @@ void prove(BoundMode mode, std::uint64_t seed, int cases) {
 
 TEST_CASE("no simulated kernel exceeds the prefix bounds, and they are not loose") {
   prove(BoundMode::kPrefix, 1, 1000);
+}
+
+TEST_CASE("values and bounds have the same bits on every run, wherever their memory lies") {
+  std::mt19937_64 random(8);
+  std::vector<std::vector<char>> elsewhere;
+  for (int i = 0; i < 20; ++i) {
+    const Case c = testing::random_case(random, 60, true);
+    Options options;
+    options.threads = 1 + i % 3;
+    const Tensors once = compute(c.problem, c.geometry, Arithmetic{}, c.inputs(), options);
+    for (std::size_t again = 0; again < 4; ++again) {
+      elsewhere.emplace_back(24 + 16 * again);  // shifts what is allocated next
+      const Tensors twice = compute(c.problem, c.geometry, Arithmetic{}, c.inputs(), options);
+      const auto same = [](const auto& a, const auto& b) {
+        for (std::size_t t = 0; t < a.size(); ++t)
+          if (a[t].size() != b[t].size() ||
+              std::memcmp(a[t].data(), b[t].data(), a[t].size() * sizeof(double)) != 0)
+            return false;
+        return true;
+      };
+      CHECK(same(once.value, twice.value));
+      CHECK(same(once.bound, twice.bound));
+    }
+  }
 }
 
 TEST_CASE("no simulated kernel exceeds the isolation bounds, and they are not loose") {
