@@ -154,4 +154,91 @@ TEST_CASE("every spelling of a mask reads back") {
     CHECK_FALSE(from_text(wrong, mask));
 }
 
+namespace {
+
+// The output of a command, or "" if it failed.
+std::string output_of(const std::string& command) {
+  std::FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+  if (pipe == nullptr) return "";
+  std::string output;
+  char buffer[4096];
+  for (std::size_t n; (n = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;)
+    output.append(buffer, n);
+  return pclose(pipe) == 0 ? output : "";
+}
+
+std::string python_with_h5py() {
+  for (const std::string python : {"python3", "/usr/bin/python3"})
+    if (output_of(python + " -c 'import h5py; print(1)'") == "1\n") return python;
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("h5py sees labelled axes, absolute scales, names and 16-bit floats") {
+  const std::string python = python_with_h5py();
+  if (python.empty()) {
+    WARN("SKIP: no python3 with h5py (apt install python3-h5py)");
+    return;
+  }
+  const testing::TemporaryDirectory directory;
+  for (const DType dtype : {DType::kFp16, DType::kBf16}) {
+    const Capture c = recorded(dtype);
+    DumpOptions options;
+    options.force = true;
+    options.with_reference = true;
+    write_dump(directory / "x.h5", c, options);
+    const std::string seen = output_of(
+        python + " " + ATTN_DIAG_SOURCE_DIR "/harness/testing/read_with_h5py.py " +
+        (directory / "x.h5") +
+        " stages/qk/S stages/pv/partial_o stages/reduce/merged_l stages/reduce/o inputs/q inputs/k"
+        " reference/reduce/o bound/softmax/m");
+    INFO(seen);
+    const auto sees = [&](const std::string& line) {
+      return ("\n" + seen).find("\n" + line + "\n") != std::string::npos;
+    };
+    CHECK(sees("schema attn-diag/1"));
+    CHECK(sees("notes a note and another"));
+    CHECK(sees("mask causal:bottom_right"));
+    CHECK(sees("layout BSHD"));
+    CHECK(sees("dtype " + text(dtype)));
+    CHECK(sees("frame running"));
+    CHECK(sees("seqlen_q 21"));
+    CHECK(sees("block_m 8"));
+    CHECK(sees("num_splits 3"));
+    CHECK(sees("command_line attn-diag dump --\xc3\xa9"));
+    CHECK(sees("seed 18364758544493064720"));
+    CHECK(sees("exempt lives in a register of the producer"));
+    CHECK(sees("first_never_written 1 2 5 7"));
+
+    CHECK(sees("stages/qk/S dtype float32"));
+    CHECK(sees("stages/qk/S labels batch head query key"));
+    CHECK(sees("stages/qk/S scales batch head query key"));
+    CHECK(sees("stages/qk/S from 1 1 3 0"));
+    CHECK(sees("stages/qk/S to 1 3 13 18"));
+    CHECK(sees("stages/pv/partial_o labels batch head query kv_tile dim"));
+    CHECK(sees("stages/pv/partial_o to 1 3 13 4 4"));
+    CHECK(sees("stages/reduce/merged_l labels batch head query split"));
+    CHECK(sees("stages/reduce/o labels batch head query dim"));
+    CHECK(sees("inputs/q labels batch query head qk_dim"));
+    CHECK(sees("inputs/q from 0 0 0 0"));
+    CHECK(sees("inputs/q to 1 20 3 5"));
+    CHECK(sees("inputs/k labels batch key kv_head qk_dim"));
+    CHECK(sees("reference/reduce/o dtype float64"));
+    CHECK(sees("bound/softmax/m dtype float64"));
+    // h5py has no 16-bit brain float and widens it by itself, exactly.
+    const std::string half = dtype == DType::kFp16 ? "float16" : "float32";
+    CHECK(sees("stages/reduce/o dtype " + half));
+    CHECK(sees("inputs/q dtype " + half));
+    char last[64];
+    const TensorData& o = c[Tensor::kO];
+    std::snprintf(last, sizeof last, "stages/reduce/o last %.17g", o.at(o.size() - 1));
+    CHECK(sees(last));
+    const auto elements = static_cast<std::int64_t>(c.q.size() / 2);
+    std::snprintf(last, sizeof last, "inputs/q last %.17g",
+                  load_element(c.q.data(), dtype, elements - 1));
+    CHECK(sees(last));
+  }
+}
+
 }  // namespace attn_diag
