@@ -32,7 +32,7 @@ std::string holes_text(const MatrixRow& row) {
 
 using Fields = std::vector<std::pair<std::string, std::string>>;
 
-// What a row is, by column name.
+// What a row is, by column name. The same columns for every row.
 Fields fields_of(const MatrixRow& row) {
   const Problem& p = row.problem;
   const auto n = [](auto x) { return fmt::format("{}", x); };
@@ -53,6 +53,25 @@ Fields fields_of(const MatrixRow& row) {
           {"inputs", row.inputs},
           {"seed", n(row.seed)},
           {"scale", number(row.input_scale)}};
+}
+
+// Columns that say nothing new are left out: one that equals another in every row (Sk and Sq are
+// then one S).
+void drop_twins(std::vector<Fields>& rows) {
+  const auto drop = [&](const std::string& column, const std::string& twin) {
+    const auto find = [](Fields& row, const std::string& wanted) {
+      return std::find_if(row.begin(), row.end(), [&](auto& f) { return f.first == wanted; });
+    };
+    for (Fields& row : rows)
+      if (find(row, column)->second != find(row, twin)->second) return;
+    for (Fields& row : rows) {
+      if (twin == "Sq") find(row, twin)->first = "S";
+      row.erase(find(row, column));
+    }
+  };
+  drop("Hkv", "H");
+  drop("Sk", "Sq");
+  drop("Dv", "D");
 }
 
 std::string counts_text(const std::vector<MatrixRow>& rows) {
@@ -90,7 +109,6 @@ std::string remark(const MatrixRow& row) {
   const auto append = [&](const std::string& more) { s += (s.empty() ? "" : "; ") + more; };
   if (row.coverage_faults > 0) append(holes_text(row));
   if (row.nonfinite_inputs) append("NaN or infinity in the inputs");
-  if (row.stale) append("STALE");
   std::replace(s.begin(), s.end(), '\n', ' ');
   return s;
 }
@@ -145,12 +163,14 @@ std::string matrix_text(const std::vector<MatrixRow>& rows, const Style& style, 
   const bool good = std::all_of(rows.begin(), rows.end(), [](const MatrixRow& row) {
     return row.verdict == RowVerdict::kAgrees || row.verdict == RowVerdict::kUnsupported;
   });
-  const bool stale =
-      std::any_of(rows.begin(), rows.end(), [](const MatrixRow& row) { return row.stale; });
+  std::set<std::string> stale;
+  for (const MatrixRow& row : rows)
+    if (row.stale) stale.insert(row.kernel);
   std::string s;
-  if (stale)
+  if (!stale.empty())
     s += paint(style, Colour::kRed,
-               "STALE: a binary was not built from the sources now on disk; rebuild first.") +
+               fmt::format("STALE: {} not built from the sources now on disk. Rebuild first.",
+                           join({stale.begin(), stale.end()}, ", "))) +
          '\n';
   s += paint(style, good ? Colour::kGreen : Colour::kRed,
              fmt::format("{}: {}", plural(std::ssize(rows), "case"), counts_text(rows))) +
@@ -159,6 +179,7 @@ std::string matrix_text(const std::vector<MatrixRow>& rows, const Style& style, 
 
   std::vector<Fields> fields;
   for (const MatrixRow& row : rows) fields.push_back(fields_of(row));
+  drop_twins(fields);
   std::vector<std::string> columns, alike;
   std::vector<std::size_t> shown;
   for (std::size_t f = 0; f < fields[0].size(); ++f) {
@@ -236,7 +257,7 @@ std::vector<JunitCase> junit_of_rows(const std::vector<MatrixRow>& rows) {
       if (column != "kernel") parts.push_back(column + "=" + value);
     c.name = join(parts, " ");
     c.seconds = row.seconds;
-    c.message = remark(row);
+    c.message = (row.stale ? "STALE binary; " : "") + remark(row);
     c.detail = row.reproduce;
     c.kind = row.verdict == RowVerdict::kAgrees        ? JunitCase::Kind::kPassed
              : row.verdict == RowVerdict::kDiverges    ? JunitCase::Kind::kFailed

@@ -10,6 +10,7 @@
 #include "attn_diag/harness/error.h"
 #include "attn_diag/harness/host/executor.h"
 #include "harness/report/text.h"
+#include "harness/run_plan.h"
 #include "tools/attn_diag/suggest.h"
 #include "tools/attn_diag/values.h"
 
@@ -273,7 +274,8 @@ Geometry plan(const Kernel& kernel, Case& c) {
   return geometry;
 }
 
-InputData inputs_of(const Case& c) {
+InputData inputs_of(const Case& c, const Kernel& kernel, const Geometry& geometry) {
+  check_memory(kernel, c.problem, geometry, c.run);
   if (!c.inputs_from_file) return make_inputs(c.problem, c.inputs, c.seed, c.input_scale);
   Capture dump = read_dump(c.inputs);
   InputData inputs;

@@ -38,6 +38,7 @@ Kernel load_kernel(const Case& one);
 // What the kernel makes of the case: its tile and splits, written into the case's options.
 Geometry plan(const Kernel& kernel, Case& one);
 
-InputData inputs_of(const Case& one);
+// The inputs, made or read. Throws Error before that if the run would not fit into memory.
+InputData inputs_of(const Case& one, const Kernel& kernel, const Geometry& geometry);
 
 }  // namespace attn_diag::cli

@@ -40,11 +40,11 @@ Outcome dump_command(const Session& session) {
   const DumpOptions options = parse_dump_options(flags);
   require_writable(path, options.force);
   const Kernel kernel = load_kernel(one);
-  plan(kernel, one);
+  const Geometry geometry = plan(kernel, one);
 
   Progress progress(!flags.quiet);
   progress.step(1, 3, "inputs");
-  const InputData inputs = inputs_of(one);
+  const InputData inputs = inputs_of(one, kernel, geometry);
   progress.step(2, 3, "running " + one.kernel);
   Capture capture = run_kernel(kernel, one.problem, inputs, one.run);
   capture.provenance.command_line = session.this_command();

@@ -28,6 +28,8 @@ void require_writable(const std::string& path, bool force) {
   std::error_code ignored;
   if (fs::is_directory(path, ignored))
     throw Error(fmt::format("{} is a directory: name a file.", path));
+  if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored))
+    throw Error(fmt::format("{} is not a regular file: an HDF5 file cannot be put there.", path));
   if (!force && fs::exists(path, ignored))
     throw Error(fmt::format("{} exists already. Use --force to overwrite it.", path));
   fs::path folder = fs::path(path).parent_path();

@@ -46,6 +46,7 @@ void guard_standard_streams() {
     }
   }
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is an error like a full disk
 }
 
 report::Style stdout_style() {
@@ -74,8 +75,12 @@ TextFile::TextFile(std::string path) : x_path(std::move(path)) {
   struct stat there {};
   if (::stat(x_path.c_str(), &there) == 0 && S_ISDIR(there.st_mode))
     throw Error(fmt::format("{} cannot be written: it is a directory.", x_path));
-  x_temporary = fmt::format("{}.{}.tmp", x_path, ::getpid());
-  x_descriptor = ::open(x_temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (::stat(x_path.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) {
+    x_descriptor = ::open(x_path.c_str(), O_WRONLY | O_CLOEXEC);  // a pipe or a device
+  } else {
+    x_temporary = fmt::format("{}.{}.tmp", x_path, ::getpid());
+    x_descriptor = ::open(x_temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  }
   if (x_descriptor < 0)
     throw Error(fmt::format("{} cannot be written: {}.", x_path, std::strerror(errno)));
 }
@@ -89,7 +94,8 @@ void TextFile::finish(const std::string& text) {
   int failed = write_all(x_descriptor, text);
   if (::close(x_descriptor) != 0 && failed == 0) failed = errno;
   x_descriptor = -1;
-  if (failed == 0 && std::rename(x_temporary.c_str(), x_path.c_str()) != 0) failed = errno;
+  if (failed == 0 && !x_temporary.empty() && std::rename(x_temporary.c_str(), x_path.c_str()) != 0)
+    failed = errno;
   if (failed != 0)
     throw Error(fmt::format("{} could not be written: {}.", x_path, std::strerror(failed)));
   x_temporary.clear();

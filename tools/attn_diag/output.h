@@ -8,7 +8,7 @@
 namespace attn_diag::cli {
 
 // Keeps descriptors 0 to 2 from being given to files if the caller closed them, and turns SIGPIPE
-// into an error that can be reported. Call first.
+// and SIGXFSZ into errors that can be reported. Call first.
 void guard_standard_streams();
 
 // What stdout can show, from whether it is a terminal, NO_COLOR, CLICOLOR_FORCE and the locale.
@@ -16,7 +16,8 @@ report::Style stdout_style();
 
 void write_stdout(const std::string& text);
 
-// A text file that appears complete under its name, or not at all. The constructor throws where it
+// A text file that appears complete under its name, or not at all (a pipe or a device is written to
+// as it is). The constructor throws where it
 // could not be written, so that this shows before long work.
 class TextFile {
  public:

@@ -52,7 +52,7 @@ Run run_one(Case c, Kernels& kernels, const Tolerance& tolerance, const Session&
   try {
     run.row.geometry = plan(kernel, c);
     run.row.verdict = RowVerdict::kFailed;  // until it has run
-    const InputData inputs = inputs_of(c);
+    const InputData inputs = inputs_of(c, kernel, run.row.geometry);
     run.row.nonfinite_inputs = inputs.has_nonfinite;
     Capture capture = run_kernel(kernel, c.problem, inputs, c.run);
     capture.provenance.command_line = session.this_command();

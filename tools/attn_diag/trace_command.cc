@@ -73,7 +73,7 @@ Outcome trace_command(const Session& session) {
   std::unique_ptr<TextFile> junit;
   if (!flags.junit.empty()) junit = std::make_unique<TextFile>(flags.junit);
   const Kernel kernel = load_kernel(one);
-  plan(kernel, one);
+  const Geometry geometry = plan(kernel, one);
   options.run = one.run;
 
   TraceResult result;
@@ -81,7 +81,7 @@ Outcome trace_command(const Session& session) {
   {
     Progress progress(!flags.quiet);
     options.on_step = [&](int i, int n, const std::string& what) { progress.step(i, n, what); };
-    const InputData inputs = inputs_of(one);
+    const InputData inputs = inputs_of(one, kernel, geometry);
     nonfinite = inputs.has_nonfinite;
     result = trace(kernel, one.problem, inputs, options);
     result.capture.provenance.command_line = session.this_command();
