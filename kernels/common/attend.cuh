@@ -173,15 +173,16 @@ ATTN_DIAG_DEVICE void attend(const Problem& problem, const AttentionTensors<Elem
     }
     float l = row_sum<Traits>(lane_l, at.group_mask);
     tap.template visit<Tensor::kL>(l, at.lane == 0, at.batch, at.head, at.query, n_block, 0);
+    // The state moves on under every gate: the next tile's m is relative to it.
+    tap.template visit<Tensor::kRunningM>(m, at.lane == 0, at.batch, at.head, at.query, n_block, 0);
+    const float alpha = state.softmax.append(m, l);
     if constexpr (Tap::ends_after(Stage::kSoftmax)) continue;
 
-    // Stage pv, and the in-loop part of stage reduce: move the state to the new maximum, add.
+    // Stage pv, and the in-loop part of stage reduce: rescale to the new maximum, add.
     __syncthreads();  // K has been read; P of this row has been written
     load_tile<Traits, kBlockN, false>(sKV, v_stride, gV, v_strides.seq, first_key, problem.seqlen_k,
                                       head_dim_v, v_stride);
     __syncthreads();
-    tap.template visit<Tensor::kRunningM>(m, at.lane == 0, at.batch, at.head, at.query, n_block, 0);
-    const float alpha = state.softmax.append(m, l);
     tap.template visit<Tensor::kRunningL>(state.softmax.l, at.lane == 0, at.batch, at.head,
                                           at.query, n_block, 0);
     ATTN_DIAG_UNROLL

@@ -1,5 +1,6 @@
 // attn-diag: parse, call, print, exit code.
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <new>
 
@@ -55,4 +56,9 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace attn_diag::cli
 
-int main(int argc, char** argv) { return attn_diag::cli::run(argc, argv); }
+int main(int argc, char** argv) {
+  const int code = attn_diag::cli::run(argc, argv);
+  // Everything is written by now. HDF5's own clean-up at exit crashes after a write that failed.
+  std::fflush(stderr);
+  std::_Exit(code);
+}
