@@ -35,7 +35,7 @@ class CommandTest(unittest.TestCase):
 
     def call(self, line, **more):
         """Runs `attn-diag LINE`; the result has out, err and code."""
-        environment = dict(os.environ, LC_ALL="C.UTF-8", **more.pop("env", {}))
+        environment = {**os.environ, "LC_ALL": "C.UTF-8", **more.pop("env", {})}
         result = subprocess.run(
             [PROGRAM, *shlex.split(line)], cwd=self.folder, env=environment, text=True,
             stdout=more.pop("stdout", subprocess.PIPE), stderr=subprocess.PIPE, timeout=600, **more)
