@@ -1,0 +1,152 @@
+#include "attn_diag/harness/mismatch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "attn_diag/harness/run.h"
+#include "harness/report/cells.h"
+#include "harness/report/row.h"
+#include "harness/report/text.h"
+
+namespace attn_diag {
+namespace {
+
+bool selected(const Selection& selection, Tensor t) {
+  return (!selection.stage || stage_of(t) == *selection.stage) &&
+         (!selection.tensor || t == *selection.tensor);
+}
+
+std::string mismatch_text(const Capture& capture, const TensorComparison& compared,
+                          const Tolerance& tolerance) {
+  const Mismatch& first = *compared.first;
+  const double err = std::abs(first.actual - first.expected);
+  const report::Row row = report::row_of(
+      capture, tolerance, static_cast<std::int32_t>(first.index[0]),
+      static_cast<std::int32_t>(first.index[1]), static_cast<std::int32_t>(first.index[2]));
+  return fmt::format(
+      "{} of {} on backend {} is wrong in {} of {} cells; first at {}{} ({}):\n"
+      "  actual {}, expected {}, error {}, bound {}, err/bound {}\n{}",
+      name(compared.tensor), capture.provenance.kernel, capture.provenance.backend,
+      report::count(compared.mismatched), report::count(compared.compared), name(compared.tensor),
+      report::index_text(compared.tensor, first.index),
+      report::place_text(compared.tensor, first.index, capture.problem, capture.geometry),
+      report::exact(first.actual), report::exact(first.expected), report::number(err),
+      report::number(first.limit),
+      report::ratio(report::err_over_limit(first.actual, first.expected, first.limit)),
+      report::window_text(row, compared.tensor, first.index, report::Style{}));
+}
+
+std::string coverage_text(const Capture& capture, Tensor t) {
+  const Coverage& coverage = capture.coverage[static_cast<std::size_t>(t)];
+  std::string text;
+  if (coverage.first_never) {
+    text += fmt::format("{} has {} that no thread wrote; first {}.\n", name(t),
+                        report::plural(coverage.never, "cell"),
+                        report::index_text(t, coverage.first_never->index));
+  }
+  if (coverage.first_repeated) {
+    text += fmt::format("{} has {} written more than once; first {}, {} times.\n", name(t),
+                        report::plural(coverage.repeatedly, "cell"),
+                        report::index_text(t, coverage.first_repeated->index),
+                        coverage.first_repeated->writes);
+  }
+  return text;
+}
+
+// Why nothing of the selection could be compared.
+std::string nothing_compared(const Capture& capture, const Selection& selection) {
+  std::string text = "Nothing was compared:";
+  for (const TensorInfo& tensor : kTensors) {
+    const std::string& reason = capture.exempt[static_cast<std::size_t>(tensor.id)];
+    if (selected(selection, tensor.id) && !reason.empty())
+      text += fmt::format(" {} is exempt ({});", tensor.name, reason);
+  }
+  if (text.back() == ';') {
+    text.back() = '.';
+    return text;
+  }
+  return text + fmt::format(
+                    " the capture, made with gate {}, has no such tensor. Use a later gate, "
+                    "and leave taps on.",
+                    capture.provenance.gate);
+}
+
+}  // namespace
+
+MatchResult match_reference(const Capture& capture, const Selection& selection,
+                            const Tolerance& tolerance) {
+  const Comparison comparison = compare_with_reference(capture, tolerance);
+  MatchResult result;
+  bool compared = false;
+  std::string wrong;
+  for (const TensorInfo& tensor : kTensors) {
+    if (!selected(selection, tensor.id)) continue;
+    const auto found =
+        std::find_if(comparison.tensors.begin(), comparison.tensors.end(),
+                     [&](const TensorComparison& t) { return t.tensor == tensor.id; });
+    if (found == comparison.tensors.end()) continue;
+    compared |= found->compared > 0;
+    wrong += coverage_text(capture, tensor.id);
+    // The first tensor says it all: later ones are made from it.
+    if (wrong.empty() && found->mismatched > 0) wrong = mismatch_text(capture, *found, tolerance);
+    if (!wrong.empty()) break;
+  }
+  if (compared && wrong.empty()) {
+    result.matches = true;
+    return result;
+  }
+  result.text = compared ? wrong : nothing_compared(capture, selection);
+  while (!result.text.empty() && result.text.back() == '\n') result.text.pop_back();
+  const std::string command = repro_command(capture);
+  if (!command.empty()) result.text += "\nReproduce: " + command;
+  return result;
+}
+
+std::string describe_capture(const Capture& capture) {
+  return fmt::format("{} on {}: {}, {}{}", capture.provenance.kernel, capture.provenance.backend,
+                     report::problem_text(capture.problem), report::geometry_text(capture.geometry),
+                     capture.isolated ? ", isolated" : "");
+}
+
+std::string repro_command(const Capture& capture) {
+  const Problem& p = capture.problem;
+  const Geometry& g = capture.geometry;
+  const Provenance& made = capture.provenance;
+  const auto& kinds = input_kinds();
+  if (std::none_of(kinds.begin(), kinds.end(),
+                   [&](const InputKindInfo& kind) { return made.inputs == kind.name; }))
+    return "";
+  std::vector<std::string> words = {"attn-diag", "trace"};
+  const auto add = [&](const char* flag, const std::string& value) {
+    words.emplace_back(flag);
+    words.push_back(value);
+  };
+  add("--kernel", made.kernel);
+  add("--batch", std::to_string(p.batch));
+  add("--heads", std::to_string(p.heads));
+  if (p.kv_heads != p.heads) add("--kv-heads", std::to_string(p.kv_heads));
+  if (p.seqlen_q == p.seqlen_k) {
+    add("--seqlen", std::to_string(p.seqlen_q));
+  } else {
+    add("--seqlen-q", std::to_string(p.seqlen_q));
+    add("--seqlen-k", std::to_string(p.seqlen_k));
+  }
+  add("--head-dim", std::to_string(p.head_dim));
+  if (p.head_dim_v != p.head_dim) add("--head-dim-v", std::to_string(p.head_dim_v));
+  add("--dtype", std::string(report::name(p.dtype)));
+  add("--mask", report::mask_text(p));
+  add("--layout", std::string(report::name(p.layout)));
+  add("--softmax-scale", fmt::format("{}", p.softmax_scale));
+  add("--tile", fmt::format("{}x{}", g.tile.block_m, g.tile.block_n));
+  if (g.has_split_merge) add("--num-splits", std::to_string(g.num_splits));
+  add("--inputs", made.inputs);
+  add("--seed", std::to_string(made.seed));
+  if (made.input_scale != 1.0) add("--input-scale", fmt::format("{}", made.input_scale));
+  if (made.schedule != "forward") add("--schedule", made.schedule);
+  return report::shell_line(words);
+}
+
+}  // namespace attn_diag
