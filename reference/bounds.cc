@@ -6,23 +6,10 @@
 
 #include "reference/bounds_reduce.h"
 #include "reference/matrix.h"
+#include "reference/row_functions.h"
 
 namespace attn_diag::reference {
 namespace {
-
-// In an order that depends on n alone. Eigen's own sum begins at the first aligned element: its last
-// bits would depend on where the row lies in memory, and differ from run to run.
-double sum(const double* x, std::int32_t n) {
-  constexpr std::int32_t kParts = 8;
-  double parts[kParts] = {};
-  std::int32_t i = 0;
-  for (; i + kParts <= n; i += kParts)
-    for (std::int32_t j = 0; j < kParts; ++j) parts[j] += x[i + j];
-  for (; i < n; ++i) parts[i % kParts] += x[i];
-  double total = 0;
-  for (const double part : parts) total += part;
-  return total;
-}
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
@@ -57,6 +44,8 @@ void bound_scores(const Plan& plan, const ErrorModel& model, const KvMagnitudes&
     per_k = (model.op.tiny + narrow.tiny) * (1 + narrow.u) * (1 + gamma_n);
     absolute = n * model.op.tiny * (1 + gamma_n);
   }
+  const double row_relative = relative * scale * kRoom, row_per_k = per_k * kRoom,
+               row_absolute = absolute * kRoom;
   // Above this some partial sum, or the scaled result, may overflow.
   const double largest_dot = model.op.largest / (1 + relative) / std::max(1.0, scale_q ? 0 : scale);
 
@@ -76,7 +65,7 @@ void bound_scores(const Plan& plan, const ErrorModel& model, const KvMagnitudes&
     }
     std::fill(row, row + keys.begin, 0.0);
     std::fill(row + keys.end, row + sk, 0.0);
-    double q_relative = relative * scale, q_per_k = per_k, q_limit = largest_dot;
+    double q_limit = largest_dot;
     if (scale_q) {
       const double largest_q = RowIn(bounds.abs_q.data() + r * dim, dim).maxCoeff() * scale;
       q_limit = largest_dot / std::max(scale, 1e-300);
@@ -85,7 +74,7 @@ void bound_scores(const Plan& plan, const ErrorModel& model, const KvMagnitudes&
     for (std::int32_t j = keys.begin; j < keys.end; ++j) {
       const double a = row[j];
       const double bound =
-          q_relative * a + q_per_k * kv.k_sum[static_cast<std::size_t>(j)] + absolute;
+          row_relative * a + row_per_k * kv.k_sum[static_cast<std::size_t>(j)] + row_absolute;
       row[j] = a < q_limit ? bound : kInf;
     }
   }
@@ -121,12 +110,12 @@ void bound_weights(const ErrorModel& model, double frame, std::int32_t n, const 
                    const double* p, const double* e, double m, double* argument, double* w) {
   const double u = model.op.u;
   for (std::int32_t j = 0; j < n; ++j) argument[j] = e[j] + u * (m - s[j] + e[j] + frame);
-  const double largest = RowIn(argument, n).maxCoeff<Eigen::PropagateNaN>();
+  const double most = largest(argument, static_cast<std::size_t>(n));
   const double rho0 = model.declared.exp_ulp * 0x1p-24,
                rho1 = model.declared.exp_ulp_per_x * 0x1p-24;
-  const double flush = 6 * model.declared.exp_flush * std::exp(frame);
-  const double absolute = model.exp_abs * std::exp(frame);
-  if (largest <= 1) {
+  const double flush = 6 * model.declared.exp_flush * exp_above(frame);
+  const double absolute = model.exp_abs * exp_above(frame);
+  if (most <= 1) {
     for (std::int32_t j = 0; j < n; ++j) {
       const double d = argument[j];
       const double rho = rho0 + rho1 * (m - s[j] + d + frame);
@@ -182,9 +171,9 @@ void bound_softmax(const Plan& plan, const ErrorModel& model, const BlockValues&
     const double m = values[Tensor::kM][cell], l = values[Tensor::kL][cell];
     MaxRange here;
     if (n > 0) {
-      const RowIn se(s + keys.begin, n), ee(e + keys.begin, n);
-      here.high = (se + ee).maxCoeff<Eigen::PropagateNaN>();
-      here.low = (se - ee).maxCoeff<Eigen::PropagateNaN>();
+      const Range range =
+          largest_within(s + keys.begin, e + keys.begin, static_cast<std::size_t>(n));
+      here = {range.high, range.low};
     }
     running = join(running, here);
     running_m = plan.geometry.frame == Frame::kRunning ? m : std::max(running_m, m);
@@ -193,7 +182,7 @@ void bound_softmax(const Plan& plan, const ErrorModel& model, const BlockValues&
                              ? bounds.running[static_cast<std::size_t>(cell)]
                              : here.error_of(m);
     bounds.frame[static_cast<std::size_t>(cell)] = frame;
-    bounds[Tensor::kM][cell] = frame;
+    bounds[Tensor::kM][cell] = frame * kRoom;
     if (!(frame < kInf)) {
       give_up(tile, cell, p_bound, weights, bounds);
       continue;
@@ -208,14 +197,14 @@ void bound_softmax(const Plan& plan, const ErrorModel& model, const BlockValues&
     const double* pk = p + keys.begin;
     bound_weights(model, frame, n, s + keys.begin, pk, e + keys.begin, m, b, w);
     const double rounding_sum = gamma(n - 1, u);
-    double sum_w = sum(w, n);
-    const double p_tiny = model.probs.tiny * std::exp(frame);
+    double sum_w = sum(w, static_cast<std::size_t>(n));
+    const double p_tiny = model.probs.tiny * exp_above(frame);
     if (up > 0) {
       RowOut(w, n) = RowIn(w, n) * (1 + up) + RowIn(pk, n) * up + p_tiny;
-      if (plan.arithmetic.l_from_rounded_probs) sum_w = sum(w, n);
+      if (plan.arithmetic.l_from_rounded_probs) sum_w = sum(w, static_cast<std::size_t>(n));
     }
     bounds[Tensor::kL][cell] = sum_w * (1 + rounding_sum) + rounding_sum * l;
-    const double grow = std::exp(frame), shift = std::expm1(frame);
+    const double grow = exp_above(frame) * kRoom, shift = expm1_above(frame) * kRoom;
     for (std::int32_t j = 0; j < n; ++j) {
       const double bound = w[j] * grow + pk[j] * shift;
       b[j] = bound < largest_p ? bound : largest_p;
@@ -250,7 +239,7 @@ void bound_pv(const Plan& plan, const ErrorModel& model, const KvMagnitudes& mag
     for (std::int32_t r = 0; r < values.rows; ++r) {
       const std::int64_t cell = std::int64_t{r} * plan.tiles + t;
       const double frame = bounds.frame[static_cast<std::size_t>(cell)];
-      const double grow = isolate ? 1 : std::exp(frame);
+      const double grow = isolate ? 1 : exp_above(frame);
       const std::int32_t n = intersect(tile, values.keys[static_cast<std::size_t>(r)]).size();
       const double sum_p = values[Tensor::kL][cell] + bounds[Tensor::kL][cell];
       double absolute = n * model.op.tiny * 2 * grow;
@@ -259,25 +248,12 @@ void bound_pv(const Plan& plan, const ErrorModel& model, const KvMagnitudes& mag
         absolute = kInf;
       out.row(r).array() += absolute;
     }
-    if (std::isfinite(magnitudes.largest_v)) continue;
+    if (magnitudes.v_finite) continue;
     // A kernel that multiplies a masked P = 0 by NaN or infinity gets NaN, in every row of the tile.
     for (std::int32_t j = tile.begin; j < tile.end; ++j)
       for (Eigen::Index d = 0; d < dim; ++d)
         if (!std::isfinite(magnitudes.v.at(j, static_cast<std::int32_t>(d))))
           out.col(d).setConstant(kInf);
-  }
-}
-
-// The last step for every bound: room for what the reference's own fp64 rounding does, which is
-// 2^-29 of what is bounded, and no NaN. Where the value itself is NaN nothing can be said.
-void finish(const Plan& plan, const BlockValues& values, BlockBounds& bounds) {
-  constexpr double kRoom = 1 + 0x1p-16;
-  for (std::size_t t = 0; t < kNumTensors; ++t) {
-    if (!plan.wants(static_cast<Tensor>(t))) continue;
-    double* b = bounds.tensor[t].data();
-    const double* x = values.tensor[t].data();
-    const std::size_t n = bounds.tensor[t].size();
-    for (std::size_t i = 0; i < n; ++i) b[i] = b[i] < kInf && x[i] == x[i] ? b[i] * kRoom : kInf;
   }
 }
 
@@ -294,7 +270,10 @@ KvMagnitudes magnitudes(const Plan& plan, const KvHead& kv) {
       m.k_sum[static_cast<std::size_t>(j)] += m.k.at(d, j);
   for (std::int32_t j = 0; j < m.v.depth(); ++j)
     for (std::int32_t d = 0; d < p.head_dim_v; ++d)
-      if (!(m.v.at(j, d) <= m.largest_v)) m.largest_v = m.v.at(j, d);  // NaN stays
+      if (std::isfinite(m.v.at(j, d)))
+        m.largest_v = std::max(m.largest_v, m.v.at(j, d));
+      else
+        m.v_finite = false;
   return m;
 }
 
@@ -307,7 +286,6 @@ void compute_bounds(const Plan& plan, const ErrorModel& model, const KvMagnitude
   if (plan.pv) bound_pv(plan, model, magnitudes, values, bounds);
   if (plan.softmax)
     for (std::int32_t r = 0; r < values.rows; ++r) bound_reduce(plan, model, values, r, bounds);
-  finish(plan, values, bounds);
 }
 
 }  // namespace attn_diag::reference

@@ -14,7 +14,8 @@ namespace attn_diag::reference {
 struct KvMagnitudes {
   Panels k, v;                // as KvHead
   std::vector<double> k_sum;  // (seqlen_k): sum of |k| over head_dim
-  double largest_v = 0;       // NaN or infinite if v is anywhere
+  double largest_v = 0;       // the largest finite |v|
+  bool v_finite = true;       // no NaN and no infinity in v
 };
 KvMagnitudes magnitudes(const Plan& plan, const KvHead& kv);
 

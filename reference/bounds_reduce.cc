@@ -87,7 +87,7 @@ class RowReduce {
 
   // bound = error * e^frame + |value| * (e^frame - 1), infinite where the value may overflow.
   void to_recorded_frame(double frame, const double* value, double* error, Eigen::Index n) const {
-    const double grow = std::exp(frame), extra = std::expm1(frame);
+    const double grow = exp_above(frame) * kRoom, extra = expm1_above(frame) * kRoom;
     for (Eigen::Index i = 0; i < n; ++i) {
       const double bound = error[i] * grow + std::fabs(value[i]) * extra;
       error[i] = std::fabs(value[i]) + bound <= model_.op.largest ? bound : kInf;
@@ -103,6 +103,11 @@ class RowReduce {
       const std::int64_t cell = cell_of(t);
       const auto at = static_cast<std::size_t>(cell);
       const bool first = t == tiles.begin;
+      if (running_m[cell] == -kInf && bounds_.running[at] == 0) {  // nothing seen yet: all is 0
+        bounds_[Tensor::kRunningM][cell] = bounds_[Tensor::kRunningL][cell] = 0;
+        if (plan_.pv) RowOut(bounds_[Tensor::kRunningO] + cell * dim_, dim_).setZero();
+        continue;
+      }
       const Factor alpha = first ? Factor{}
                                  : between(running_m[cell - 1], running_m[cell],
                                            bounds_.running[at - 1], bounds_.running[at]);
@@ -111,7 +116,7 @@ class RowReduce {
                      : kOne;
       const Step step = step_of(model_, alpha, beta, !first);
       const double frame = bounds_.running[at];
-      bounds_[Tensor::kRunningM][cell] = frame;
+      bounds_[Tensor::kRunningM][cell] = frame * kRoom;
       const double l = values_[Tensor::kL][cell];
       error_l_ = step(error_l_, first ? 0 : values_[Tensor::kRunningL][cell - 1],
                       isolate_ ? given(l) : bounds_[Tensor::kL][cell], l,
@@ -178,7 +183,8 @@ class RowReduce {
     }
   }
 
-  // Adds the split that ends with KV tile `last` to the errors of the merge.
+  // Adds the split that ends with KV tile `last` to the errors of the merge. A split that has seen
+  // nothing adds exactly 0.
   void merge_split(std::int32_t last, std::int64_t merged_cell, bool first) {
     const std::int64_t cell = cell_of(last);
     if (!plan_.geometry.has_split_merge) {
@@ -188,6 +194,7 @@ class RowReduce {
     }
     const double e = bounds_.running[static_cast<std::size_t>(cell)];
     const double m = values_[Tensor::kRunningM][cell];
+    if (m == -kInf && e == 0 && m_error_ < kInf) return;
     const Factor w = between(m, m_, e, m_error_);
     const double before_l = first ? 0 : values_[Tensor::kMergedL][merged_cell - 1];
     merged_l_ = step_of(model_, kOne, w, !first)(merged_l_, before_l, error_l_,
@@ -200,9 +207,9 @@ class RowReduce {
     stored.relative = w.relative * (1 + store.u) + store.u;
     stored.absolute = w.absolute * (1 + store.u);
     Step step = step_of(model_, kOne, stored, !first);
-    step.absolute += 2 * store.tiny * std::exp(shift(e)) * step.part_error;
+    step.absolute += 2 * store.tiny * exp_above(shift(e)) * step.part_error;
     const double* accumulator = values_[Tensor::kRunningO] + cell * dim_;
-    const double grow = std::exp(shift(e));
+    const double grow = exp_above(shift(e));
     for (Eigen::Index d = 0; d < dim_; ++d)
       if (!((std::fabs(accumulator[d]) + error_o_[d]) * grow <= store.largest)) error_o_[d] = kInf;
     add(step, error_o_.data(), accumulator,
@@ -225,7 +232,7 @@ class RowReduce {
     const double error = log_l + model_.declared.log_abs +
                          model_.declared.log_ulp * 0x1p-24 * std::max(size, 0x1p-126) +
                          (isolate_ ? m_error_ : 0);
-    *lse = hopeless ? kInf : error + u * (std::fabs(values_[Tensor::kLse][row_]) + error);
+    *lse = hopeless ? kInf : kRoom * (error + u * (std::fabs(values_[Tensor::kLse][row_]) + error));
     if (!plan_.pv) return;
     const double* o = values_[Tensor::kO] + row_ * dim_;
     double* bound = bounds_[Tensor::kO] + row_ * dim_;
@@ -235,7 +242,7 @@ class RowReduce {
       double e = (merged_o_[d] + size_o * merged_l_) / (l - merged_l_);
       e += gamma(2, u) * (size_o + e) + 2 * model_.op.tiny;  // a division, or 1/l and a product
       e += store.u * (size_o + e) + store.tiny;
-      bound[d] = !hopeless && size_o + e <= store.largest ? e : kInf;
+      bound[d] = !hopeless && size_o + e <= store.largest ? e * kRoom : kInf;
     }
   }
 

@@ -5,9 +5,11 @@
 #include <cstring>
 #include <limits>
 #include <random>
+#include <utility>
 
 #include "attn_diag/reference/reference.h"
 #include "reference/testing/catch2_test.h"
+#include "reference/testing/float_types.h"
 #include "reference/testing/random_case.h"
 #include "reference/testing/simulate.h"
 
@@ -137,6 +139,152 @@ TEST_CASE("values and bounds have the same bits on every run, wherever their mem
 
 TEST_CASE("no simulated kernel exceeds the isolation bounds, and they are not loose") {
   prove(BoundMode::kIsolate, 2, 1000);
+}
+
+// The largest err/bound of any tensor that is not exempt from `mistake`.
+double worst_of(const Case& c, const Arithmetic& arithmetic, const testing::Style& style,
+                testing::Mistake mistake) {
+  const Tensors want =
+      compute(c.problem, c.geometry, arithmetic, c.inputs(), options_for(BoundMode::kPrefix));
+  const TensorValues got = simulate(c, arithmetic, style, nullptr, mistake);
+  double worst = 0;
+  for (std::size_t t = 0; t < kNumTensors; ++t)
+    if (!want.value[t].empty())
+      worst = std::max(worst, score(got[t], want.value[t], want.bound[t]).worst);
+  return worst;
+}
+
+TEST_CASE("mistakes are far outside the bounds") {
+  using testing::Mistake;
+  const std::pair<Mistake, const char*> mistakes[] = {
+      {Mistake::kAccumulatorNotRescaled, "accumulator not rescaled"},
+      {Mistake::kSumNotRescaled, "row sum not rescaled"},
+      {Mistake::kSumCountedTwice, "row sum counted twice"},
+      {Mistake::kScaleMissing, "softmax_scale missing"},
+      {Mistake::kCausalOffByOne, "mask off by one"},
+  };
+  for (const auto& [mistake, what] : mistakes) {
+    std::mt19937_64 random(3);
+    std::vector<double> ratios;
+    for (int i = 0; i < 60; ++i) {
+      Case c = testing::random_case(random, 40, false);
+      c.problem.seqlen_q = c.problem.seqlen_k = 40;
+      c.problem.head_dim = c.problem.head_dim_v = 16;
+      c.problem.softmax_scale = 0.25f;
+      c.problem.mask.kind = MaskKind::kCausal;
+      c.geometry.tile.block_n = 8;
+      c.geometry.num_splits = 1;
+      c.geometry.tiles_per_split = 5;
+      c.geometry.frame = Frame::kRunning;
+      c.input_scale = 1;
+      fill_inputs(random, c);
+      auto [arithmetic, style] = testing::random_declared(random);
+      arithmetic.accumulate = DType::kFp32;
+      ratios.push_back(worst_of(c, arithmetic, style, mistake));
+    }
+    INFO(what);
+    const double least = *std::min_element(ratios.begin(), ratios.end());
+    std::printf("%-26s err/bound at least %.3g, median %.3g\n", what, least, median(ratios));
+    CHECK(least > 10);
+    CHECK(median(ratios) > 1000);
+  }
+}
+
+// One row of one head over four keys, in two tiles of two.
+Case small_case(DType dtype) {
+  Case c;
+  c.problem.dtype = dtype;
+  c.problem.seqlen_k = 4;
+  c.problem.head_dim = c.problem.head_dim_v = 2;
+  c.geometry.tile = {1, 2};
+  c.geometry.tiles_per_split = 2;
+  std::mt19937_64 random(4);
+  fill_inputs(random, c);
+  return c;
+}
+void set(std::vector<std::byte>& data, const Case& c, int index, double x) {
+  testing::store(c.problem.dtype, x,
+                 data.data() + static_cast<std::size_t>(index) * size_of(c.problem.dtype));
+}
+Tensors bounds_of(const Case& c, const Arithmetic& arithmetic = {}) {
+  return compute(c.problem, c.geometry, arithmetic, c.inputs(), options_for(BoundMode::kPrefix));
+}
+double bound_at(const Tensors& t, Tensor tensor, std::size_t i) {
+  return t.bound[static_cast<std::size_t>(tensor)][i];
+}
+
+TEST_CASE("where the inputs hold NaN or infinity the bound says nothing, elsewhere it stays") {
+  for (const double bad : {std::nan(""), kInf, -kInf}) {
+    Case c = small_case(DType::kFp16);
+    set(c.k, c, 2 * 2, bad);  // key 2, so tile 1
+    const Tensors with_k = bounds_of(c);
+    CHECK(bound_at(with_k, Tensor::kS, 1) < 1);
+    CHECK(bound_at(with_k, Tensor::kS, 2) == kInf);
+    CHECK(bound_at(with_k, Tensor::kS, 3) < 1);
+    CHECK(bound_at(with_k, Tensor::kL, 0) < 1);
+    CHECK(bound_at(with_k, Tensor::kM, 1) == kInf);
+    CHECK(bound_at(with_k, Tensor::kP, 3) == kInf);
+    CHECK(bound_at(with_k, Tensor::kO, 0) == kInf);
+    CHECK(bound_at(with_k, Tensor::kLse, 0) == kInf);
+
+    c = small_case(DType::kFp16);
+    set(c.v, c, 2 * 2 + 1, bad);  // key 2, dim 1
+    const Tensors with_v = bounds_of(c);
+    CHECK(bound_at(with_v, Tensor::kPartialO, 1) < 1);
+    CHECK(bound_at(with_v, Tensor::kPartialO, 3) == kInf);
+    CHECK(bound_at(with_v, Tensor::kRunningO, 1) < 1);
+    CHECK(bound_at(with_v, Tensor::kO, 1) == kInf);
+    CHECK(bound_at(with_v, Tensor::kLse, 0) < 1);
+  }
+}
+
+TEST_CASE("NaN in v behind the mask is not promised to stay out of its tile") {
+  Case c = small_case(DType::kFp32);
+  c.problem.mask.kind = MaskKind::kCausal;  // query 0 sees key 0 only
+  set(c.v, c, 2 * 1, std::nan(""));         // key 1: in tile 0, masked
+  const Tensors got = bounds_of(c);
+  CHECK(bound_at(got, Tensor::kO, 0) == kInf);
+  CHECK(bound_at(got, Tensor::kPartialO, 2) == 0);
+}
+
+TEST_CASE("where fp32 may overflow the bound is infinite") {
+  Case c = small_case(DType::kFp32);
+  for (int d = 0; d < 2; ++d) {
+    set(c.q, c, d, 1e20);
+    set(c.k, c, d, d == 0 ? 1e19 : -1e19);  // the dot is 0, its terms are beyond fp32
+  }
+  CHECK(bound_at(bounds_of(c), Tensor::kS, 0) == kInf);
+  CHECK(bound_at(bounds_of(c), Tensor::kO, 0) == kInf);
+}
+
+TEST_CASE("where the output's type may overflow the bound of o is infinite, and only there") {
+  Case c = small_case(DType::kFp32);
+  for (int i = 0; i < 4; ++i) {
+    set(c.v, c, 2 * i, 65600);
+    set(c.v, c, 2 * i + 1, 65000);
+  }
+  Arithmetic arithmetic;
+  arithmetic.output = DType::kFp16;
+  const Tensors half = bounds_of(c, arithmetic);
+  CHECK(bound_at(half, Tensor::kO, 0) == kInf);
+  CHECK(bound_at(half, Tensor::kO, 1) < 100);
+  arithmetic.output = DType::kFp32;
+  CHECK(bound_at(bounds_of(c, arithmetic), Tensor::kO, 0) < 1);
+}
+
+TEST_CASE("a coarser declaration never has a smaller bound") {
+  std::mt19937_64 random(5);
+  for (int i = 0; i < 50; ++i) {
+    const Case c = testing::random_case(random, 30, false);
+    Arithmetic coarse;
+    coarse.accumulate = DType::kFp16;
+    coarse.probs = coarse.partial = coarse.output = coarse.scaled_q = DType::kBf16;
+    Arithmetic fine;
+    fine.output = DType::kFp32;
+    const Tensors f = bounds_of(c, fine), g = bounds_of(c, coarse);
+    for (std::size_t t = 0; t < kNumTensors; ++t)
+      for (std::size_t j = 0; j < f.bound[t].size(); ++j) REQUIRE(f.bound[t][j] <= g.bound[t][j]);
+  }
 }
 
 }  // namespace

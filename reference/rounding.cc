@@ -30,6 +30,10 @@ double gamma(double n, double u) {
   return n * u < 1 ? n * u / (1 - n * u) : std::numeric_limits<double>::infinity();
 }
 
+// e^x <= 1 + x + x^2 for 0 <= x <= 1.
+double expm1_above(double x) { return x <= 1 ? x + x * x : std::expm1(x); }
+double exp_above(double x) { return x <= 1 ? 1 + x + x * x : std::exp(x); }
+
 ErrorModel::ErrorModel(const Arithmetic& arithmetic)
     : declared(arithmetic),
       op(rounding_of(arithmetic.accumulate == DType::kFp64 ? DType::kFp32 : arithmetic.accumulate)),
@@ -46,10 +50,10 @@ Factor factor_of(const ErrorModel& model, double x, double argument_error, doubl
   Factor f;
   f.value = std::exp(x);
   const double rho = model.exp_relative(std::fabs(x) + argument_error + frame_error);
-  f.relative = std::expm1(argument_error) * (1 + rho) + rho;
+  f.relative = expm1_above(argument_error) * (1 + rho) + rho;
   f.relative += model.op.u * (1 + f.relative);  // the product
-  f.absolute = model.exp_abs * std::exp(frame_error);
-  if (!(f.value * std::exp(-argument_error - frame_error) > 2 * model.declared.exp_flush))
+  f.absolute = model.exp_abs * exp_above(frame_error);
+  if (!(f.value > 2 * model.declared.exp_flush * exp_above(argument_error + frame_error)))
     f.absolute = std::max(f.absolute, f.value);
   return f;
 }

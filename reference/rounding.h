@@ -21,6 +21,14 @@ Rounding narrowing_to(DType type);
 // gamma_n = n u / (1 - n u), Higham (3.1); infinite where n u >= 1.
 double gamma(double n, double u);
 
+// Upper bounds of e^x and e^x - 1 for x >= 0, within x^2 of them for the small x of rounding errors.
+double exp_above(double x);
+double expm1_above(double x);
+
+// Every bound is widened by this, for the reference's own rounding in fp64, which is about 2^-29 of
+// what is bounded.
+inline constexpr double kRoom = 1 + 0x1p-16;
+
 // The constants of one declared arithmetic.
 struct ErrorModel {
   explicit ErrorModel(const Arithmetic& arithmetic);

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include "reference/exp.h"
 #include "reference/matrix.h"
+#include "reference/row_functions.h"
 #include "reference/widen.h"
 
 namespace attn_diag::reference {

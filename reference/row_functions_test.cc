@@ -1,4 +1,4 @@
-#include "reference/exp.h"
+#include "reference/row_functions.h"
 
 #include <cmath>
 #include <limits>

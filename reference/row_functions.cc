@@ -1,4 +1,4 @@
-#include "reference/exp.h"
+#include "reference/row_functions.h"
 
 #include <algorithm>
 #include <limits>
@@ -39,49 +39,82 @@ inline Vector exp_of(Vector x) {
   return x < -708.0 ? Vector{} : p * power;
 }
 
-// The last n < kLanes numbers of an array, filled up with -inf.
-inline Vector load_rest(const double* x, std::size_t n) {
+// The last n < kLanes numbers of an array, filled up.
+inline Vector load_rest(const double* x, std::size_t n, double fill) {
   double whole[kLanes];
-  std::fill(whole, whole + kLanes, -kInf);
+  std::fill(whole, whole + kLanes, fill);
   std::copy_n(x, n, whole);
   return load(whole);
 }
 
+inline double sum_of(Vector v) {
+  double total = 0;
+  for (int lane = 0; lane < kLanes; ++lane) total += v[lane];
+  return total;
+}
+
+// A running maximum, NaN once NaN was taken.
+struct Most {
+  Vector most = broadcast(-kInf), nan = {};
+
+  void take(Vector v) {
+    most = v > most ? v : most;
+    nan = v == v ? nan : v;
+  }
+  double get() const {
+    double result = -kInf;
+    for (int lane = 0; lane < kLanes; ++lane) {
+      if (nan[lane] != nan[lane]) return nan[lane];
+      result = std::max(result, most[lane]);
+    }
+    return result;
+  }
+};
+
 }  // namespace
 
 double largest(const double* x, std::size_t n) {
-  Vector most = broadcast(-kInf), nan = {};
-  const auto take = [&](Vector v) {
-    most = v > most ? v : most;
-    nan = v == v ? nan : v;
+  Most most;
+  std::size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) most.take(load(x + i));
+  if (i < n) most.take(load_rest(x + i, n - i, -kInf));
+  return most.get();
+}
+
+Range largest_within(const double* x, const double* e, std::size_t n) {
+  Most high, low;
+  const auto take = [&](Vector vx, Vector ve) {
+    high.take(vx + ve);
+    low.take(vx - ve);
   };
   std::size_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) take(load(x + i));
-  if (i < n) take(load_rest(x + i, n - i));
-  double result = -kInf;
-  for (int lane = 0; lane < kLanes; ++lane) {
-    if (nan[lane] != nan[lane]) return nan[lane];
-    result = std::max(result, most[lane]);
-  }
-  return result;
+  for (; i + kLanes <= n; i += kLanes) take(load(x + i), load(e + i));
+  if (i < n) take(load_rest(x + i, n - i, -kInf), load_rest(e + i, n - i, 0));
+  return {high.get(), low.get()};
+}
+
+double sum(const double* x, std::size_t n) {
+  Vector total = {};
+  std::size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) total += load(x + i);
+  if (i < n) total += load_rest(x + i, n - i, 0);
+  return sum_of(total);
 }
 
 double exp_shifted(const double* x, std::size_t n, double shift, double* out) {
-  Vector sum = {};
+  Vector total = {};
   std::size_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
     const Vector y = exp_of(load(x + i) - shift);
-    sum += y;
+    total += y;
     store(out + i, y);
   }
   if (i < n) {
-    const Vector y = exp_of(load_rest(x + i, n - i) - shift);
-    sum += y;
+    const Vector y = exp_of(load_rest(x + i, n - i, -kInf) - shift);
+    total += y;
     for (std::size_t j = i; j < n; ++j) out[j] = y[j - i];
   }
-  double total = 0;
-  for (int lane = 0; lane < kLanes; ++lane) total += sum[lane];
-  return total;
+  return sum_of(total);
 }
 
 }  // namespace attn_diag::reference
