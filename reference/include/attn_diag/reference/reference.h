@@ -2,9 +2,9 @@
 // with the rounding bound of every element. Shares the vocabulary of attn_diag/kernels, none of its
 // code: the mask, the tile ranges and the head map are written here a second time, on purpose.
 //
-// Infinite bounds: a bound of +inf means that nothing can be said about the element, because rounding
-// may overflow or the inputs hold NaN or infinity there; whatever a kernel has, NaN included, is
-// within it. A value that is NaN always has this bound. Values follow IEEE arithmetic in fp64 over the
+// Infinite bounds: a bound of +inf means that nothing can be said about the size of the error, because
+// rounding may overflow or the inputs hold NaN or infinity there. (compare.h says how such cells are
+// judged.) A value that is NaN always has this bound. Values follow IEEE arithmetic in fp64 over the
 // visible keys of a row; NaN and infinity in v reach every row of their KV tile.
 //
 // Work is done per (batch, head, block of query rows), in parallel; a block is handed to the caller
