@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstring>
-#include <optional>
 #include <vector>
 
 #include "attn_diag/harness/error.h"
@@ -15,14 +15,6 @@ namespace {
 // Lockstep switches threads at every memory access: run it unasked only where that takes well under
 // a second.
 constexpr double kLockstepMultiplyAdds = 1 << 22;
-
-struct Trial {
-  std::string schedule;
-  bool completed = false;
-  std::int64_t differing = 0;  // cells of o and lse, from the run it is compared with
-  bool right = false;
-  std::string error;
-};
 
 class Trials {
  public:
@@ -39,8 +31,8 @@ class Trials {
     x_options.replace = 0;
   }
 
-  Trial run(const std::string& schedule, bool right_if_same) {
-    Trial trial;
+  ScheduleTrial run(const std::string& schedule, bool right_if_same) {
+    ScheduleTrial trial;
     trial.schedule = schedule;
     x_options.schedule = schedule;
     try {
@@ -79,7 +71,7 @@ double multiply_adds(const Problem& p) {
          (static_cast<double>(p.head_dim) + p.head_dim_v);
 }
 
-std::string sentence(const Trial& trial) {
+std::string sentence(const ScheduleTrial& trial) {
   if (!trial.completed)
     return fmt::format("Under {} it did not complete: {}", trial.schedule, trial.error);
   if (trial.differing == 0) return fmt::format("Under {} it gives the same bits.", trial.schedule);
@@ -107,45 +99,51 @@ ScheduleCheck check_schedules(const Kernel& kernel, const Problem& problem, cons
   Trials trials(kernel, problem, inputs, options, tolerance, production);
   const std::string opposite = options.schedule == "reverse" ? "forward" : "reverse";
   const std::string shuffled = options.schedule == "seed:1" ? "seed:2" : "seed:1";
-  const Trial again = trials.run(options.schedule, right);
-  std::vector<Trial> runs = {again, trials.run(opposite, right), trials.run(shuffled, right)};
-
-  bool differs = false, wrong = !right;
-  for (const Trial& trial : runs) {
-    differs |= !trial.completed || trial.differing > 0;
-    wrong |= !trial.right;
-  }
-  bool right_in_lockstep = false;
+  std::vector<ScheduleTrial> runs = {trials.run(options.schedule, right),
+                                     trials.run(opposite, right), trials.run(shuffled, right)};
+  const bool suspicious =
+      !right || std::any_of(runs.begin(), runs.end(), [](const ScheduleTrial& trial) {
+        return !trial.completed || trial.differing > 0;
+      });
   const bool small = multiply_adds(problem) <= kLockstepMultiplyAdds;
-  if ((differs || wrong || small) && options.schedule != "lockstep" && has_lockstep_build(kernel)) {
+  if ((suspicious || small) && options.schedule != "lockstep" && has_lockstep_build(kernel))
     runs.push_back(trials.run("lockstep", right));
-    right_in_lockstep = runs.back().right;
-    differs |= !runs.back().completed || runs.back().differing > 0;
-  }
+  return classify_schedules(options.schedule, right, runs);
+}
 
+ScheduleCheck classify_schedules(const std::string& schedule, bool right,
+                                 const std::vector<ScheduleTrial>& trials) {
   ScheduleCheck check;
-  for (const Trial& trial : runs) {
-    if (check.wrong_under.empty() && trial.completed && !trial.right && trial.differing > 0 &&
-        trial.schedule != options.schedule)
+  bool differs = false, wrong = !right, right_in_lockstep = false;
+  for (const ScheduleTrial& trial : trials) {
+    const bool differs_here = !trial.completed || trial.differing > 0;
+    differs |= differs_here;
+    if (trial.schedule == "lockstep") {
+      right_in_lockstep |= trial.right;
+    } else {
+      wrong |= !trial.right;
+    }
+    if (check.wrong_under.empty() && trial.completed && differs_here && !trial.right &&
+        trial.schedule != schedule)
       check.wrong_under = trial.schedule;
   }
+  const bool unsteady = !trials.front().completed || trials.front().differing > 0;
   if (!differs) {
     check.finding = ScheduleFinding::kSame;
     std::vector<std::string> names;
-    for (std::size_t i = 1; i < runs.size(); ++i) names.push_back(runs[i].schedule);
-    check.detail = fmt::format("Bit-identical when run twice under {} and under {}.",
-                               options.schedule, fmt::join(names, ", "));
+    for (std::size_t i = 1; i < trials.size(); ++i) names.push_back(trials[i].schedule);
+    check.detail = fmt::format("Bit-identical when run twice under {} and under {}.", schedule,
+                               fmt::join(names, ", "));
     return check;
   }
-  check.finding = wrong && right_in_lockstep ? ScheduleFinding::kRightIfConverged
-                                             : ScheduleFinding::kOrderDependent;
-  check.detail = fmt::format("Under {} the production kernel is {}.", options.schedule,
-                             right ? "right" : "wrong");
-  if (!again.completed || again.differing > 0)
-    check.detail += " Two runs under the same schedule differ.";
-  for (std::size_t i = 1; i < runs.size(); ++i) {
+  check.finding = wrong && right_in_lockstep && !unsteady ? ScheduleFinding::kRightIfConverged
+                                                          : ScheduleFinding::kOrderDependent;
+  check.detail =
+      fmt::format("Under {} the production kernel is {}.", schedule, right ? "right" : "wrong");
+  if (unsteady) check.detail += " Two runs under the same schedule differ.";
+  for (std::size_t i = 1; i < trials.size(); ++i) {
     check.detail += ' ';
-    check.detail += sentence(runs[i]);
+    check.detail += sentence(trials[i]);
   }
   return check;
 }

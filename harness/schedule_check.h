@@ -1,7 +1,9 @@
 // Whether the order in which threads run changes what a kernel computes.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "attn_diag/harness/compare.h"
 #include "attn_diag/harness/run.h"
@@ -16,6 +18,20 @@ struct ScheduleCheck {
   // wrong; empty if there is none.
   std::string wrong_under;
 };
+
+// One more run of the production kernel.
+struct ScheduleTrial {
+  std::string schedule;
+  bool completed = false;
+  std::int64_t differing = 0;  // cells of o and lse, from the first run
+  bool right = false;          // agrees with the reference
+  std::string error;           // where it did not complete
+};
+
+// What the trials say about a kernel whose first run was made under `schedule` and is `right` or
+// not. The first trial is under the same schedule.
+ScheduleCheck classify_schedules(const std::string& schedule, bool right,
+                                 const std::vector<ScheduleTrial>& trials);
 
 // Runs the production kernel again under the same schedule, in the opposite and in a shuffled order,
 // and, where its library has a lockstep build and the problem is small or something is amiss,
