@@ -57,12 +57,13 @@ class Trials {
   const Capture& x_production;
 };
 
-bool has_lockstep_build(const Kernel& kernel) {
+// Why the kernel has no build that can run in lockstep; empty if it has one.
+std::string no_lockstep_build(const Kernel& kernel) {
   try {
     Kernel::load(kernel.spec(), kernel.build().backend, true);
-    return true;
-  } catch (const Error&) {
-    return false;
+    return "";
+  } catch (const Error& e) {
+    return e.what();
   }
 }
 
@@ -105,10 +106,16 @@ ScheduleCheck check_schedules(const Kernel& kernel, const Problem& problem, cons
       !right || std::any_of(runs.begin(), runs.end(), [](const ScheduleTrial& trial) {
         return !trial.completed || trial.differing > 0;
       });
-  const bool small = multiply_adds(problem) <= kLockstepMultiplyAdds;
-  if ((suspicious || small) && options.schedule != "lockstep" && has_lockstep_build(kernel))
-    runs.push_back(trials.run("lockstep", right));
-  return classify_schedules(options.schedule, right, runs);
+  std::string not_run;
+  if (!suspicious && multiply_adds(problem) > kLockstepMultiplyAdds) {
+    not_run = "the problem is large and nothing is amiss.";
+  } else if (options.schedule != "lockstep") {
+    not_run = no_lockstep_build(kernel);
+    if (not_run.empty()) runs.push_back(trials.run("lockstep", right));
+  }
+  ScheduleCheck check = classify_schedules(options.schedule, right, runs);
+  if (!not_run.empty()) check.detail += " Lockstep was not run: " + not_run;
+  return check;
 }
 
 ScheduleCheck classify_schedules(const std::string& schedule, bool right,
