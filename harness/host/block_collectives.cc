@@ -12,43 +12,25 @@ constexpr std::uint64_t kPoison = ~0ull;
 
 std::uintptr_t address(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 
-// The lane a shuffle reads, as PTX's shfl defines it: segments of `width` lanes; reads that would
-// leave the segment (upwards, for xor) give the lane's own value.
-unsigned source_lane(WarpOp op, unsigned lane, unsigned argument, unsigned width) {
-  const unsigned segment = lane & ~(width - 1);
-  switch (op) {
-    case WarpOp::kShuffle:
-      return segment | (argument & (width - 1));
-    case WarpOp::kShuffleUp:
-      return argument <= lane - segment ? lane - argument : lane;
-    case WarpOp::kShuffleDown:
-      return argument < width - (lane - segment) ? lane + argument : lane;
-    default: {
-      const unsigned other = lane ^ (argument & 31u);
-      return other < segment + width ? other : lane;
-    }
-  }
-}
-
 template <class T, class Combine>
-std::uint64_t reduce(const Warp& warp, std::uint32_t lanes, Combine combine) {
-  T sum = static_cast<T>(warp.value[std::countr_zero(lanes)]);
+std::uint64_t reduce(const Fiber* lane, std::uint32_t lanes, Combine combine) {
+  T sum = static_cast<T>(lane[std::countr_zero(lanes)].value);
   for (lanes &= lanes - 1; lanes != 0; lanes &= lanes - 1)
-    sum = combine(sum, static_cast<T>(warp.value[std::countr_zero(lanes)]));
+    sum = combine(sum, static_cast<T>(lane[std::countr_zero(lanes)].value));
   return static_cast<std::uint32_t>(sum);
 }
 
 // The one result that all lanes get.
-std::uint64_t common_result(const Warp& warp, WarpOp op, std::uint32_t lanes) {
+std::uint64_t common_result(const Fiber* lane, WarpOp op, std::uint32_t lanes) {
   using U = std::uint32_t;
   using S = std::int32_t;
   std::uint32_t ballot = 0;
   bool all_equal = true;
-  const std::uint64_t one = warp.value[std::countr_zero(lanes)];
+  const std::uint64_t one = lane[std::countr_zero(lanes)].value;
   for (std::uint32_t rest = lanes; rest != 0; rest &= rest - 1) {
-    const auto lane = static_cast<unsigned>(std::countr_zero(rest));
-    ballot |= (warp.value[lane] != 0 ? 1u : 0u) << lane;
-    all_equal = all_equal && warp.value[lane] == one;
+    const auto number = static_cast<unsigned>(std::countr_zero(rest));
+    ballot |= (lane[number].value != 0 ? 1u : 0u) << number;
+    all_equal = all_equal && lane[number].value == one;
   }
   switch (op) {
     case WarpOp::kBallot:
@@ -60,31 +42,31 @@ std::uint64_t common_result(const Warp& warp, WarpOp op, std::uint32_t lanes) {
     case WarpOp::kMatchAll:
       return all_equal ? lanes : 0;
     case WarpOp::kReduceAddU:
-      return reduce<U>(warp, lanes, [](U a, U b) { return a + b; });
+      return reduce<U>(lane, lanes, [](U a, U b) { return a + b; });
     case WarpOp::kReduceMinU:
-      return reduce<U>(warp, lanes, [](U a, U b) { return a < b ? a : b; });
+      return reduce<U>(lane, lanes, [](U a, U b) { return a < b ? a : b; });
     case WarpOp::kReduceMaxU:
-      return reduce<U>(warp, lanes, [](U a, U b) { return a > b ? a : b; });
+      return reduce<U>(lane, lanes, [](U a, U b) { return a > b ? a : b; });
     case WarpOp::kReduceMinS:
-      return reduce<S>(warp, lanes, [](S a, S b) { return a < b ? a : b; });
+      return reduce<S>(lane, lanes, [](S a, S b) { return a < b ? a : b; });
     case WarpOp::kReduceMaxS:
-      return reduce<S>(warp, lanes, [](S a, S b) { return a > b ? a : b; });
+      return reduce<S>(lane, lanes, [](S a, S b) { return a > b ? a : b; });
     case WarpOp::kReduceAnd:
-      return reduce<U>(warp, lanes, [](U a, U b) { return a & b; });
+      return reduce<U>(lane, lanes, [](U a, U b) { return a & b; });
     case WarpOp::kReduceOr:
-      return reduce<U>(warp, lanes, [](U a, U b) { return a | b; });
+      return reduce<U>(lane, lanes, [](U a, U b) { return a | b; });
     case WarpOp::kReduceXor:
-      return reduce<U>(warp, lanes, [](U a, U b) { return a ^ b; });
+      return reduce<U>(lane, lanes, [](U a, U b) { return a ^ b; });
     default:
       return 0;
   }
 }
 
-std::uint32_t equal_lanes(const Warp& warp, std::uint64_t value, std::uint32_t lanes) {
+std::uint32_t equal_lanes(const Fiber* lane, std::uint64_t value, std::uint32_t lanes) {
   std::uint32_t equal = 0;
   for (; lanes != 0; lanes &= lanes - 1) {
     const auto other = static_cast<unsigned>(std::countr_zero(lanes));
-    equal |= (warp.value[other] == value ? 1u : 0u) << other;
+    equal |= (lane[other].value == value ? 1u : 0u) << other;
   }
   return equal;
 }
@@ -107,16 +89,9 @@ BarrierVotes block_barrier_vote(int predicate, const char* file, int line) {
                                               address(__builtin_frame_address(0)));
 }
 
-std::uint64_t warp_shuffle(WarpOp op, unsigned mask, std::uint64_t value, unsigned lane_argument,
-                           int width, const char* file, int line) {
-  return BlockRunner::current()->collective(
-      op, mask, value, lane_argument, static_cast<unsigned>(width), file, line,
-      address(__builtin_return_address(0)), address(__builtin_frame_address(0)));
-}
-
-std::uint64_t warp_collective(WarpOp op, unsigned mask, std::uint64_t value, const char* file,
+std::uint64_t warp_collective(WarpCall call, unsigned mask, std::uint64_t value, const char* file,
                               int line) {
-  return BlockRunner::current()->collective(op, mask, value, 0, kWarpSize, file, line,
+  return BlockRunner::current()->collective(call, mask, value, file, line,
                                             address(__builtin_return_address(0)),
                                             address(__builtin_frame_address(0)));
 }
@@ -126,24 +101,36 @@ unsigned active_mask() {
                                              address(__builtin_frame_address(0)));
 }
 
-inline void BlockRunner::arrive(Wait wait, const char* file, int line, std::uintptr_t pc,
-                                std::uintptr_t frame) {
+__attribute__((always_inline)) inline Fiber& BlockRunner::arrive(Wait wait, const char* file,
+                                                                 int line, std::uintptr_t pc,
+                                                                 std::uintptr_t frame) {
   Fiber& fiber = *x_current;
   fiber.file = file;
   fiber.line = line;
   fiber.wait = wait;
-  if (is_lockstep()) {
-    fiber.pc = pc;
-    fiber.depth = static_cast<std::uint32_t>(x_stack[fiber.thread].top - frame);
-  }
+  if (is_lockstep()) [[unlikely]]
+    note_position(fiber, pc, frame);
   if (++x_steps > x_step_limit) [[unlikely]]
     report_step_limit();
+  return fiber;
+}
+
+__attribute__((always_inline)) inline void BlockRunner::wait_for_others(Fiber& fiber) {
+  const unsigned thread = fiber.index.linear;
+  std::uint64_t& word = x_runnable[thread / 64];
+  word &= ~(1ull << (thread % 64));
+  // The usual case of next_thread: the next higher runnable thread of the same 64.
+  const std::uint64_t above = word & (~0ull << (thread % 64));
+  if (above != 0 && x_kind == ScheduleKind::kForward) [[likely]]
+    switch_to(x_fibers[(thread & ~63u) + static_cast<unsigned>(std::countr_zero(above))]);
+  else
+    switch_to_next_or_report();
 }
 
 __attribute__((always_inline)) inline void BlockRunner::barrier(const char* file, int line,
                                                                 std::uintptr_t pc,
                                                                 std::uintptr_t frame) {
-  arrive(Wait::kBarrier, file, line, pc, frame);
+  Fiber& fiber = arrive(Wait::kBarrier, file, line, pc, frame);
   if (x_arrived == 0) {
     x_barrier_file = file;
     x_barrier_line = line;
@@ -151,12 +138,10 @@ __attribute__((always_inline)) inline void BlockRunner::barrier(const char* file
     x_barrier_differs =
         x_barrier_differs || line != x_barrier_line || std::strcmp(file, x_barrier_file) != 0;
   }
-  if (++x_arrived == x_live) [[unlikely]] {
+  if (++x_arrived == x_live) [[unlikely]]
     pass_barrier();
-  } else {
-    clear_runnable(x_current->thread);
-    switch_to_next_or_report();
-  }
+  else
+    wait_for_others(fiber);
 }
 
 BarrierVotes BlockRunner::barrier_vote(int predicate, const char* file, int line, std::uintptr_t pc,
@@ -181,54 +166,54 @@ void BlockRunner::release_barrier() {
   for (unsigned w = 0; w < x_words; ++w) x_runnable[w] = x_alive[w];
 }
 
-Warp::Group& BlockRunner::find_group(Warp& warp, WarpOp op, unsigned mask, unsigned width) {
-  // Groups with overlapping masks may be pending at once: a lane can go through one, then the other.
+// Groups with overlapping masks may be pending at once: a lane can go through one, then the other.
+// Each lies at the number of its lowest lane if that place is free.
+Warp::Group& BlockRunner::find_group(Warp& warp, WarpCall call, unsigned mask) {
   for (std::uint32_t pending = warp.pending; pending != 0; pending &= pending - 1) {
     Warp::Group& group = warp.groups[std::countr_zero(pending)];
     if (group.mask != mask) continue;
-    if (group.op != op || group.width != width)
+    if (group.op != call.op || group.width != call.width)
       report_warp_misuse(
           "meets lanes of its warp in another operation, or in a shuffle of another width",
           "All lanes of a mask must make the same call");
     return group;
   }
-  const auto usual = static_cast<unsigned>(std::countr_zero(mask));
-  const auto slot = (warp.pending >> usual & 1u) == 0
-                        ? usual
-                        : static_cast<unsigned>(std::countr_one(warp.pending));
+  if (call.op == WarpOp::kBadWidth)
+    report_warp_misuse("shuffles with an impossible width",
+                       "The width of a shuffle is 1, 2, 4, 8, 16 or 32");
+  if ((mask >> (x_current->index.linear % kWarpSize) & 1u) == 0)
+    report_warp_misuse("calls a warp collective with a mask that does not name its own lane",
+                       "A lane must be in the mask it passes");
+  auto slot = static_cast<unsigned>(std::countr_zero(mask));
+  if ((warp.pending >> slot & 1u) != 0) {
+    slot = static_cast<unsigned>(std::countr_one(warp.pending));
+    warp.displaced |= 1u << slot;
+  }
   warp.pending |= 1u << slot;
-  warp.groups[slot] = {mask, 0, op, static_cast<std::uint8_t>(width)};
+  warp.groups[slot] = {mask, 0, call.op, call.width};
   return warp.groups[slot];
 }
 
 __attribute__((always_inline)) inline std::uint64_t BlockRunner::collective(
-    WarpOp op, unsigned mask, std::uint64_t value, unsigned argument, unsigned width,
-    const char* file, int line, std::uintptr_t pc, std::uintptr_t frame) {
-  arrive(Wait::kWarp, file, line, pc, frame);
-  Fiber& fiber = *x_current;
-  fiber.op = op;
+    WarpCall call, unsigned mask, std::uint64_t value, const char* file, int line,
+    std::uintptr_t pc, std::uintptr_t frame) {
+  Fiber& fiber = arrive(Wait::kWarp, file, line, pc, frame);
   fiber.mask = mask;
-  const unsigned lane = fiber.thread % kWarpSize;
-  const unsigned warp_number = fiber.thread / kWarpSize;
-  if ((mask >> lane & 1u) == 0 || !std::has_single_bit(width) || width > kWarpSize) [[unlikely]]
-    report_warp_arguments(width);
-  Warp& warp = x_warps[warp_number];
-  warp.value[lane] = value;
-  warp.source[lane] = static_cast<std::uint8_t>(source_lane(op, lane, argument, width));
-
-  const auto usual = static_cast<unsigned>(std::countr_zero(mask));
+  fiber.call = call;
+  fiber.value = value;
+  const unsigned lane = fiber.index.linear % kWarpSize;
+  Warp& warp = x_warps[fiber.index.linear / kWarpSize];
+  const auto usual = static_cast<unsigned>(std::countr_zero(mask)) % kWarpSize;
   Warp::Group* group = &warp.groups[usual];
-  if ((warp.pending >> usual & 1u) == 0 || group->mask != mask || group->op != op ||
-      group->width != width)
-    group = &find_group(warp, op, mask, width);
+  if ((warp.pending >> usual & 1u) == 0 || group->mask != mask || group->op != call.op ||
+      group->width != call.width || (mask >> lane & 1u) == 0)
+    group = &find_group(warp, call, mask);
   group->arrived |= 1u << lane;
-  if (group->arrived == (mask & warp.live)) {
-    pass_group(warp, warp_number, *group);
-  } else {
-    clear_runnable(fiber.thread);
-    switch_to_next_or_report();
-  }
-  return warp.result[lane];
+  if (group->arrived == (mask & warp.live))
+    pass_group(warp, fiber.index.linear / kWarpSize, *group);
+  else
+    wait_for_others(fiber);
+  return s_current->x_current->result;
 }
 
 // Out of line: the last lane to arrive.
@@ -240,36 +225,31 @@ __attribute__((noinline)) void BlockRunner::pass_group(Warp& warp, unsigned warp
 }
 
 void BlockRunner::complete_group(Warp& warp, unsigned warp_number, Warp::Group& group) {
+  Fiber* const lane = &x_fibers[warp_number * kWarpSize];
   const std::uint32_t lanes = group.arrived;
-  warp.pending &= ~(1u << (&group - warp.groups));
+  const std::uint32_t slot = 1u << (&group - warp.groups);
+  warp.pending &= ~slot;
+  warp.displaced &= ~slot;
   x_runnable[warp_number / 2] |= static_cast<std::uint64_t>(lanes) << (warp_number % 2 * 32);
   if (group.op == WarpOp::kSync) return;
   if (is_shuffle(group.op)) {
-    if (lanes == ~0u) {
-      for (unsigned lane = 0; lane < kWarpSize; ++lane)
-        warp.result[lane] = warp.value[warp.source[lane]];
-      return;
-    }
     for (std::uint32_t rest = lanes; rest != 0; rest &= rest - 1) {
-      const auto lane = static_cast<unsigned>(std::countr_zero(rest));
-      const unsigned source = warp.source[lane];
-      warp.result[lane] = (lanes >> source & 1u) != 0 ? warp.value[source] : kPoison;
+      Fiber& to = lane[std::countr_zero(rest)];
+      to.result = (lanes >> to.call.source & 1u) != 0 ? lane[to.call.source].value : kPoison;
     }
     return;
   }
-  const std::uint64_t common = common_result(warp, group.op, lanes);
+  const std::uint64_t common = common_result(lane, group.op, lanes);
   for (std::uint32_t rest = lanes; rest != 0; rest &= rest - 1) {
-    const auto lane = static_cast<unsigned>(std::countr_zero(rest));
-    const bool match = group.op == WarpOp::kMatchAny;
-    warp.result[lane] = match ? equal_lanes(warp, warp.value[lane], lanes) : common;
+    Fiber& to = lane[std::countr_zero(rest)];
+    to.result = group.op == WarpOp::kMatchAny ? equal_lanes(lane, to.value, lanes) : common;
   }
 }
 
 unsigned BlockRunner::active_mask(std::uintptr_t pc, std::uintptr_t frame) {
-  if (!is_lockstep()) return 1u << (x_current->thread % kWarpSize);
+  if (!is_lockstep()) return 1u << (x_current->index.linear % kWarpSize);
   // Wait for the lanes that are on their way here; those that then go on together are the answer.
-  x_current->pc = pc;
-  x_current->depth = static_cast<std::uint32_t>(x_stack[x_current->thread].top - frame);
+  note_position(*x_current, pc, frame);
   switch_to_next_or_report();
   return x_step_group;
 }

@@ -48,7 +48,7 @@ std::string waits_at(const Fiber& fiber) {
   if (fiber.wait == Wait::kBarrier) return concat("__syncthreads at ", place(fiber));
   char mask[16];
   std::snprintf(mask, sizeof mask, "0x%08X", fiber.mask);
-  return concat(operation_name(fiber.op), " with mask ", mask, " at ", place(fiber));
+  return concat(operation_name(fiber.call.op), " with mask ", mask, " at ", place(fiber));
 }
 
 }  // namespace
@@ -184,15 +184,6 @@ void BlockRunner::report_warp_misuse(const char* what, const char* advice) {
   record(FindingKind::kWarpDivergence, concat(thread_name(fiber), ' ', what, " at ", place(fiber)),
          advice, fiber.file, fiber.line);
   leave_for_good();
-}
-
-void BlockRunner::report_warp_arguments(unsigned width) {
-  char what[64];
-  std::snprintf(what, sizeof what, "shuffles with width %d", static_cast<int>(width));
-  if (!std::has_single_bit(width) || width > kWarpSize)
-    report_warp_misuse(what, "The width of a shuffle is 1, 2, 4, 8, 16 or 32");
-  report_warp_misuse("calls a warp collective with a mask that does not name its own lane",
-                     "A lane must be in the mask it passes");
 }
 
 void BlockRunner::note_exited_threads() {

@@ -7,7 +7,7 @@
 #include "harness/host/block_runner_switch.h"
 #include "harness/host/sanitizer.h"
 
-constinit thread_local uint3 threadIdx{};
+constinit thread_local attn_diag::host::ThreadIndex threadIdx{};
 constinit thread_local uint3 blockIdx{};
 constinit thread_local dim3 blockDim{};
 constinit thread_local dim3 gridDim{};
@@ -42,14 +42,13 @@ void BlockRunner::begin_launch(const LaunchPlan& plan) {
   x_threads = shape.x * shape.y * shape.z;
   x_words = (x_threads + 63) / 64;
   for (; x_made < x_threads; ++x_made) {
-    x_fibers[x_made].thread = x_made;
     x_stack[x_made] = x_stacks.allocate();
     renew(x_made);
   }
   if (shape.x != x_indexed_for.x || shape.y != x_indexed_for.y || shape.z != x_indexed_for.z) {
     x_indexed_for = dim3(0, 0, 0);
     for (unsigned t = 0; t < x_threads; ++t)
-      x_fibers[t].index = {t % shape.x, t / shape.x % shape.y, t / shape.x / shape.y};
+      x_fibers[t].index = {{t % shape.x, t / shape.x % shape.y, t / shape.x / shape.y}, t};
     x_indexed_for = shape;
   }
   constexpr std::size_t kAlign = 128;
@@ -85,13 +84,13 @@ BlockOutcome BlockRunner::run_block(std::uint64_t number) {
   }
   for (unsigned w = 0; w * kWarpSize < x_threads; ++w) {
     x_warps[w].live = runnable_lanes(w);
-    x_warps[w].pending = 0;
+    x_warps[w].pending = x_warps[w].displaced = 0;
   }
   for (unsigned t = 0; t < x_threads; ++t) {
     Fiber& fiber = x_fibers[t];
     fiber.file = nullptr;
     fiber.wait = Wait::kNone;
-    fiber.depth = fiber.pc = 0;
+    x_position[t] = Position{};
   }
   x_live = x_threads;
   x_arrived = 0;
@@ -109,7 +108,7 @@ BlockOutcome BlockRunner::run_block(std::uint64_t number) {
   Fiber& first = first_thread();
   x_current = &first;
   threadIdx = first.index;
-  const FiberStack& stack = x_stack[first.thread];
+  const FiberStack& stack = x_stack[first.index.linear];
   leaving_stack(&x_worker_sanitizer_stack, stack.bottom, stack.top - stack.bottom);
   x_from_worker = true;
   switch_context(x_worker, first.context);
@@ -170,7 +169,7 @@ void BlockRunner::run_thread() {
 
 void BlockRunner::exit_thread() {
   Fiber& fiber = *x_current;
-  const unsigned thread = fiber.thread;
+  const unsigned thread = fiber.index.linear;
   const unsigned warp_number = thread / kWarpSize;
   clear_runnable(thread);
   x_alive[thread / 64] &= ~(1ull << (thread % 64));

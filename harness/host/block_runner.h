@@ -22,20 +22,18 @@ namespace attn_diag::host {
 inline constexpr unsigned kMaxThreads = 1024;
 inline constexpr unsigned kWarpSize = 32;
 
-// The threads of one warp and the collectives they are waiting in.
+// The threads of one warp and the collectives that some of them wait in.
 struct Warp {
   struct Group {
     std::uint32_t mask;     // as the lanes named it
     std::uint32_t arrived;  // of those
     WarpOp op;
-    std::uint8_t width;  // of a shuffle
+    std::uint8_t width;
   };
-  std::uint32_t live = 0;     // lanes that have not exited
-  std::uint32_t pending = 0;  // groups in use
+  std::uint32_t live = 0;       // lanes that have not exited
+  std::uint32_t pending = 0;    // groups in use
+  std::uint32_t displaced = 0;  // those not at the number of their lowest lane
   Group groups[kWarpSize];
-  std::uint8_t source[kWarpSize];  // the lane whose value each lane asks for
-  std::uint64_t value[kWarpSize];
-  std::uint64_t result[kWarpSize];
 };
 
 struct BlockOutcome {
@@ -58,14 +56,13 @@ class __attribute__((visibility("hidden"))) BlockRunner {
   // Runs block `number` of the grid (x fastest) to its end or to the first finding.
   BlockOutcome run_block(std::uint64_t number);
 
-  // What kernel code reaches through the stand-in headers; called on a fiber, with the address in
-  // the kernel from which it was called and the frame it has there.
+  // What kernel code reaches through the stand-in headers; called on a fiber. `pc` is the address in
+  // the kernel from which that happened, `frame` tells the depth of the call.
   void barrier(const char* file, int line, std::uintptr_t pc, std::uintptr_t frame);
   BarrierVotes barrier_vote(int predicate, const char* file, int line, std::uintptr_t pc,
                             std::uintptr_t frame);
-  std::uint64_t collective(WarpOp op, unsigned mask, std::uint64_t value, unsigned argument,
-                           unsigned width, const char* file, int line, std::uintptr_t pc,
-                           std::uintptr_t frame);
+  std::uint64_t collective(WarpCall call, unsigned mask, std::uint64_t value, const char* file,
+                           int line, std::uintptr_t pc, std::uintptr_t frame);
   unsigned active_mask(std::uintptr_t pc, std::uintptr_t frame);
   void* dynamic_shared_memory() { return x_dynamic_shared; }
   // A load or store of a library built for lockstep.
@@ -97,10 +94,12 @@ class __attribute__((visibility("hidden"))) BlockRunner {
   std::uint32_t runnable_lanes(unsigned warp) const {
     return static_cast<std::uint32_t>(x_runnable[warp / 2] >> (warp % 2 * 32));
   }
-  void arrive(Wait wait, const char* file, int line, std::uintptr_t pc, std::uintptr_t frame);
+  Fiber& arrive(Wait wait, const char* file, int line, std::uintptr_t pc, std::uintptr_t frame);
+  void wait_for_others(Fiber& fiber);
+  void note_position(const Fiber& fiber, std::uintptr_t pc, std::uintptr_t frame);
   void release_barrier();
   void pass_barrier();
-  Warp::Group& find_group(Warp& warp, WarpOp op, unsigned mask, unsigned width);
+  Warp::Group& find_group(Warp& warp, WarpCall call, unsigned mask);
   void pass_group(Warp& warp, unsigned warp_number, Warp::Group& group);
   // Gives every lane of the group its result and makes it runnable.
   void complete_group(Warp& warp, unsigned warp_number, Warp::Group& group);
@@ -115,7 +114,6 @@ class __attribute__((visibility("hidden"))) BlockRunner {
   [[noreturn]] void report_stuck();
   [[noreturn]] void report_step_limit();
   [[noreturn]] void report_warp_misuse(const char* what, const char* advice);
-  [[noreturn]] void report_warp_arguments(unsigned width);
   std::string where() const;
   std::string thread_name(const Fiber& fiber) const;
   std::string waiting_list() const;
@@ -157,6 +155,7 @@ class __attribute__((visibility("hidden"))) BlockRunner {
   std::vector<std::byte> x_dynamic_shared_memory;
   std::unique_ptr<Fiber[]> x_fibers = std::make_unique<Fiber[]>(kMaxThreads);
   std::unique_ptr<FiberStack[]> x_stack = std::make_unique<FiberStack[]>(kMaxThreads);
+  std::unique_ptr<Position[]> x_position = std::make_unique<Position[]>(kMaxThreads);
   unsigned x_made = 0;  // fibers that have a stack
   std::unique_ptr<Warp[]> x_warps = std::make_unique<Warp[]>(kMaxThreads / kWarpSize);
   FiberStacks x_stacks;

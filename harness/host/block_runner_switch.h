@@ -13,7 +13,7 @@ inline void BlockRunner::arrived_on_fiber() {
 #if defined(ATTN_DIAG_HOST_ASAN)
   const void* bottom = nullptr;
   std::size_t bytes = 0;
-  arrived_on_stack(x_stack[x_current->thread].sanitizer_stack, &bottom, &bytes);
+  arrived_on_stack(x_stack[x_current->index.linear].sanitizer_stack, &bottom, &bytes);
   if (x_from_worker) {
     x_worker_stack_bottom = bottom;
     x_worker_stack_bytes = bytes;
@@ -28,8 +28,9 @@ __attribute__((always_inline)) inline void BlockRunner::switch_to(Fiber& to) {
   x_current = &to;
   threadIdx = to.index;
 #if defined(ATTN_DIAG_HOST_ASAN)
-  const FiberStack& stack = x_stack[to.thread];
-  leaving_stack(&x_stack[from.thread].sanitizer_stack, stack.bottom, stack.top - stack.bottom);
+  const FiberStack& stack = x_stack[to.index.linear];
+  leaving_stack(&x_stack[from.index.linear].sanitizer_stack, stack.bottom,
+                stack.top - stack.bottom);
 #endif
   switch_context(from.context, to.context);
   s_current->arrived_on_fiber();
@@ -37,20 +38,20 @@ __attribute__((always_inline)) inline void BlockRunner::switch_to(Fiber& to) {
 
 inline void BlockRunner::leave_block(bool for_good) {
   Fiber& from = *x_current;
-  leaving_stack(for_good ? nullptr : &x_stack[from.thread].sanitizer_stack,
+  leaving_stack(for_good ? nullptr : &x_stack[from.index.linear].sanitizer_stack,
                 reinterpret_cast<std::uintptr_t>(x_worker_stack_bottom), x_worker_stack_bytes);
   switch_context(from.context, x_worker);
   s_current->arrived_on_fiber();
 }
 
-// The usual case of next_thread: the next higher runnable thread of the same 64.
-__attribute__((always_inline)) inline void BlockRunner::switch_to_next_or_report() {
-  const unsigned at = x_current->thread;
-  const std::uint64_t above = x_runnable[at / 64] & (~0ull << (at % 64) << 1);
-  if (x_kind == ScheduleKind::kForward && above != 0) {
-    switch_to(x_fibers[at / 64 * 64 + static_cast<unsigned>(std::countr_zero(above))]);
-    return;
-  }
+inline void BlockRunner::note_position(const Fiber& fiber, std::uintptr_t pc,
+                                       std::uintptr_t frame) {
+  Position& position = x_position[fiber.index.linear];
+  position.pc = pc;
+  position.depth = static_cast<std::uint32_t>(x_stack[fiber.index.linear].top - frame);
+}
+
+inline void BlockRunner::switch_to_next_or_report() {
   Fiber* next = next_thread();
   if (next == nullptr) report_stuck();
   switch_to(*next);

@@ -47,7 +47,7 @@ Fiber& BlockRunner::first_lane(unsigned warp, std::uint32_t lanes) {
 }
 
 Fiber* BlockRunner::next_thread() {
-  const unsigned at = x_current->thread;
+  const unsigned at = x_current->index.linear;
   const unsigned word = at / 64;
   switch (x_kind) {
     case ScheduleKind::kForward: {
@@ -99,19 +99,18 @@ Fiber* BlockRunner::next_thread() {
 bool BlockRunner::choose_step(unsigned warp) {
   const std::uint32_t candidates = runnable_lanes(warp);
   if (candidates == 0) return false;
-  const Fiber* best = nullptr;
+  const Position* const position = &x_position[warp * kWarpSize];
+  const Position* best = nullptr;
   for (std::uint32_t lanes = candidates; lanes != 0; lanes &= lanes - 1) {
-    const Fiber& fiber = x_fibers[warp * kWarpSize + std::countr_zero(lanes)];
-    if (best == nullptr || fiber.depth > best->depth ||
-        (fiber.depth == best->depth && fiber.pc < best->pc))
-      best = &fiber;
+    const Position& at = position[std::countr_zero(lanes)];
+    if (best == nullptr || at.depth > best->depth || (at.depth == best->depth && at.pc < best->pc))
+      best = &at;
   }
   x_step_warp = warp;
   x_step_lanes = 0;
   for (std::uint32_t lanes = candidates; lanes != 0; lanes &= lanes - 1) {
-    const Fiber& fiber = x_fibers[warp * kWarpSize + std::countr_zero(lanes)];
-    if (fiber.depth == best->depth && fiber.pc == best->pc)
-      x_step_lanes |= 1u << (fiber.thread % kWarpSize);
+    const Position& at = position[std::countr_zero(lanes)];
+    if (at.depth == best->depth && at.pc == best->pc) x_step_lanes |= lanes & -lanes;
   }
   x_step_group = x_step_lanes;
   return true;

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "attn_diag_host/vector_types.h"
+#include "attn_diag_host/indices.h"
 #include "attn_diag_host/warp.h"
 #include "harness/host/context_switch.h"
 
@@ -14,18 +14,20 @@ enum class Wait : std::uint8_t { kNone, kBarrier, kWarp };
 
 // What a switch touches: one cache line a thread.
 struct alignas(64) Fiber {
-  Context context;           // where it goes on
-  uint3 index{};             // its threadIdx
-  std::uint32_t thread = 0;  // index.x + blockDim.x * (index.y + blockDim.y * index.z)
-
-  // Its last synchronisation point.
-  const char* file = nullptr;
-  std::int32_t line = 0;
-  std::uint32_t mask = 0;  // of a warp collective
-  WarpOp op = WarpOp::kSync;
+  Context context;             // where it goes on
+  const char* file = nullptr;  // its last synchronisation point; null: none yet
+  ThreadIndex index{};         // its threadIdx
+  std::uint64_t value = 0;     // what it gave to a warp collective
+  std::uint64_t result = 0;    // and what it gets
+  std::uint32_t mask = 0;      // of the warp collective
+  WarpCall call{};
   Wait wait = Wait::kNone;
+  std::int32_t line = 0;
+};
+static_assert(sizeof(Fiber) == 64 || sizeof(Context) > 8);
 
-  // Where it is, for the lockstep schedule: deeper calls go first, then lower addresses.
+// Where it is, for the lockstep schedule: deeper calls go first, then lower addresses.
+struct Position {
   std::uint32_t depth = 0;
   std::uintptr_t pc = 0;
 };

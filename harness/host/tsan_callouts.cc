@@ -24,12 +24,11 @@ namespace attn_diag::host {
 
 inline void BlockRunner::access(std::uintptr_t address, std::uintptr_t pc, std::uintptr_t frame) {
   Fiber& fiber = *x_current;
-  const FiberStack& stack = x_stack[fiber.thread];
+  const FiberStack& stack = x_stack[fiber.index.linear];
   if (address - stack.bottom < stack.top - stack.bottom) return;  // its own locals
   if (x_silent) [[unlikely]]
     leave_for_good();
-  fiber.pc = pc;
-  fiber.depth = static_cast<std::uint32_t>(stack.top - frame);
+  note_position(fiber, pc, frame);
   switch_to(*next_lockstep());
 }
 

@@ -175,7 +175,7 @@ TEST_CASE("lanes of one mask with different widths are a finding") {
 }
 
 TEST_CASE("a width that is no power of two is a finding") {
-  check_finding([] { return plain::width_three(); }, "shuffles with width 3");
+  check_finding([] { return plain::width_three(); }, "shuffles with an impossible width");
 }
 
 }  // namespace attn_diag::host

@@ -4,10 +4,16 @@
 
 #include "attn_diag_host/vector_types.h"
 
-// Not instrumented, not lazily initialised: one load relative to the thread pointer.
+namespace attn_diag::host {
+struct alignas(16) ThreadIndex : uint3 {
+  unsigned int linear;  // x + blockDim.x * (y + blockDim.y * z)
+};
+}  // namespace attn_diag::host
+
+// Not lazily initialised: one load relative to the thread pointer.
 #define ATTN_DIAG_HOST_INDEX \
   extern constinit thread_local __attribute__((tls_model("initial-exec")))
-ATTN_DIAG_HOST_INDEX uint3 threadIdx;
+ATTN_DIAG_HOST_INDEX attn_diag::host::ThreadIndex threadIdx;
 ATTN_DIAG_HOST_INDEX uint3 blockIdx;
 ATTN_DIAG_HOST_INDEX dim3 blockDim;
 ATTN_DIAG_HOST_INDEX dim3 gridDim;

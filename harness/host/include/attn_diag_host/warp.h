@@ -8,7 +8,7 @@
 
 #include <type_traits>
 
-#include "attn_diag_host/qualifiers.h"
+#include "attn_diag_host/indices.h"
 
 namespace attn_diag::host {
 
@@ -31,13 +31,43 @@ enum class WarpOp : std::uint8_t {
   kReduceAnd,
   kReduceOr,
   kReduceXor,
+  kBadWidth,  // a shuffle whose width is impossible
 };
 
-std::uint64_t warp_shuffle(WarpOp op, unsigned mask, std::uint64_t value, unsigned lane_argument,
-                           int width, const char* file, int line);
-std::uint64_t warp_collective(WarpOp op, unsigned mask, std::uint64_t value, const char* file,
+// What a lane asks for: the operation, for a shuffle the width and the lane to read.
+struct WarpCall {
+  WarpOp op;
+  std::uint8_t width, source;
+};
+
+// Meets the other lanes of `mask` in the same operation and width; returns this lane's result.
+std::uint64_t warp_collective(WarpCall call, unsigned mask, std::uint64_t value, const char* file,
                               int line);
 unsigned active_mask();
+
+// The lane that PTX's shfl reads: within segments of `width` lanes; a read that would leave the segment
+// (for xor: upwards) gives the lane's own value.
+inline WarpCall shuffle_call(WarpOp op, unsigned argument, int width) {
+  if (width < 1 || width > 32 || (width & (width - 1)) != 0)
+    return {WarpOp::kBadWidth, static_cast<std::uint8_t>(width), 0};
+  const unsigned lane = threadIdx.linear % 32, lanes = static_cast<unsigned>(width);
+  const unsigned first = lane & ~(lanes - 1);
+  unsigned source = lane;
+  switch (op) {
+    case WarpOp::kShuffle:
+      source = first | (argument & (lanes - 1));
+      break;
+    case WarpOp::kShuffleUp:
+      source = argument <= lane - first ? lane - argument : lane;
+      break;
+    case WarpOp::kShuffleDown:
+      source = argument < lanes - (lane - first) ? lane + argument : lane;
+      break;
+    default:
+      source = (lane ^ (argument & 31u)) < first + lanes ? lane ^ (argument & 31u) : lane;
+  }
+  return {op, static_cast<std::uint8_t>(width), static_cast<std::uint8_t>(source)};
+}
 
 template <class T>
 std::uint64_t to_bits(T value) {
@@ -58,12 +88,13 @@ T from_bits(std::uint64_t bits) {
 }  // namespace attn_diag::host
 
 #define ATTN_DIAG_HOST_SITE const char *file = __builtin_FILE(), int line = __builtin_LINE()
-#define ATTN_DIAG_HOST_SHUFFLE(name, op, Argument)                                                \
+#define ATTN_DIAG_HOST_SHUFFLE(name, kind, Argument)                                              \
   template <class T>                                                                              \
   inline T name(unsigned mask, T value, Argument argument, int width = 32, ATTN_DIAG_HOST_SITE) { \
-    return attn_diag::host::from_bits<T>(attn_diag::host::warp_shuffle(                           \
-        attn_diag::host::WarpOp::op, mask, attn_diag::host::to_bits(value),                       \
-        static_cast<unsigned>(argument), width, file, line));                                     \
+    const auto call = attn_diag::host::shuffle_call(attn_diag::host::WarpOp::kind,                \
+                                                    static_cast<unsigned>(argument), width);      \
+    return attn_diag::host::from_bits<T>(attn_diag::host::warp_collective(                        \
+        call, mask, attn_diag::host::to_bits(value), file, line));                                \
   }
 ATTN_DIAG_HOST_SHUFFLE(__shfl_sync, kShuffle, int)
 ATTN_DIAG_HOST_SHUFFLE(__shfl_up_sync, kShuffleUp, unsigned)
@@ -72,37 +103,40 @@ ATTN_DIAG_HOST_SHUFFLE(__shfl_xor_sync, kShuffleXor, int)
 #undef ATTN_DIAG_HOST_SHUFFLE
 
 inline void __syncwarp(unsigned mask = 0xFFFFFFFFu, ATTN_DIAG_HOST_SITE) {
-  attn_diag::host::warp_collective(attn_diag::host::WarpOp::kSync, mask, 0, file, line);
+  attn_diag::host::warp_collective({attn_diag::host::WarpOp::kSync, 32, 0}, mask, 0, file, line);
 }
 inline unsigned __ballot_sync(unsigned mask, int predicate, ATTN_DIAG_HOST_SITE) {
-  return static_cast<unsigned>(attn_diag::host::warp_collective(attn_diag::host::WarpOp::kBallot,
-                                                                mask, predicate != 0, file, line));
+  return static_cast<unsigned>(attn_diag::host::warp_collective(
+      {attn_diag::host::WarpOp::kBallot, 32, 0}, mask, predicate != 0, file, line));
 }
 inline int __any_sync(unsigned mask, int predicate, ATTN_DIAG_HOST_SITE) {
-  return static_cast<int>(attn_diag::host::warp_collective(attn_diag::host::WarpOp::kAny, mask,
-                                                           predicate != 0, file, line));
+  return static_cast<int>(attn_diag::host::warp_collective({attn_diag::host::WarpOp::kAny, 32, 0},
+                                                           mask, predicate != 0, file, line));
 }
 inline int __all_sync(unsigned mask, int predicate, ATTN_DIAG_HOST_SITE) {
-  return static_cast<int>(attn_diag::host::warp_collective(attn_diag::host::WarpOp::kAll, mask,
-                                                           predicate != 0, file, line));
+  return static_cast<int>(attn_diag::host::warp_collective({attn_diag::host::WarpOp::kAll, 32, 0},
+                                                           mask, predicate != 0, file, line));
 }
 template <class T>
 inline unsigned __match_any_sync(unsigned mask, T value, ATTN_DIAG_HOST_SITE) {
-  return static_cast<unsigned>(attn_diag::host::warp_collective(
-      attn_diag::host::WarpOp::kMatchAny, mask, attn_diag::host::to_bits(value), file, line));
+  return static_cast<unsigned>(
+      attn_diag::host::warp_collective({attn_diag::host::WarpOp::kMatchAny, 32, 0}, mask,
+                                       attn_diag::host::to_bits(value), file, line));
 }
 template <class T>
 inline unsigned __match_all_sync(unsigned mask, T value, int* all_equal, ATTN_DIAG_HOST_SITE) {
-  const auto matching = static_cast<unsigned>(attn_diag::host::warp_collective(
-      attn_diag::host::WarpOp::kMatchAll, mask, attn_diag::host::to_bits(value), file, line));
+  const auto matching = static_cast<unsigned>(
+      attn_diag::host::warp_collective({attn_diag::host::WarpOp::kMatchAll, 32, 0}, mask,
+                                       attn_diag::host::to_bits(value), file, line));
   *all_equal = matching != 0;
   return matching;
 }
 
-#define ATTN_DIAG_HOST_REDUCE(name, op, T)                                                   \
-  inline T name(unsigned mask, T value, ATTN_DIAG_HOST_SITE) {                               \
-    return static_cast<T>(static_cast<std::uint32_t>(attn_diag::host::warp_collective(       \
-        attn_diag::host::WarpOp::op, mask, static_cast<std::uint32_t>(value), file, line))); \
+#define ATTN_DIAG_HOST_REDUCE(name, kind, T)                                               \
+  inline T name(unsigned mask, T value, ATTN_DIAG_HOST_SITE) {                             \
+    return static_cast<T>(static_cast<std::uint32_t>(                                      \
+        attn_diag::host::warp_collective({attn_diag::host::WarpOp::kind, 32, 0}, mask,     \
+                                         static_cast<std::uint32_t>(value), file, line))); \
   }
 ATTN_DIAG_HOST_REDUCE(__reduce_add_sync, kReduceAddU, unsigned)
 ATTN_DIAG_HOST_REDUCE(__reduce_add_sync, kReduceAddU, int)

@@ -1,0 +1,13 @@
+// Kernels that do nothing but synchronise. They are compiled once and linked into two modules: one runs on
+// the executor, the other on the lean ring (lean_runtime.cc).
+#pragma once
+
+extern "C" {
+// Each launches `blocks` blocks of 128 threads; returns a cudaError_t. Every thread passes `count`
+// barriers or shuffles.
+int bench_barriers(int blocks, int count);
+int bench_shuffles(int blocks, int count, float* out);
+int bench_empty_blocks(int blocks);
+// Only the lean ring's module has this; the executor's is told by a LaunchScope.
+void lean_set_workers(int workers);
+}
