@@ -1,4 +1,4 @@
-// A user's kernel, as small as one can be: fp32, one thread per query, all keys in one KV tile.
+// A user's kernel, as small as one can be: fp32, one thread per query, all keys in one KV tile, up to 4096.
 //
 // Grid (ceil(Sq / kThreads), H, B), block kThreads; workspace: the scores, B*H*Sq*Sk floats.
 #include <attn_diag/kernels/adapter.h>
@@ -17,6 +17,7 @@ using attn_diag::Status;
 using attn_diag::Tensor;
 
 constexpr int kThreads = 64;
+constexpr int kMaxKeys = 4096;
 constexpr int kMaxDim = 128;
 
 struct Pointers {
@@ -76,7 +77,7 @@ __global__ void rowwise(Problem p, Pointers g, Tap tap) {
   g.lse[head * p.seqlen_q + query] = lse;
 }
 
-constexpr attn_diag::TileShape kTiles[] = {{kThreads, 0}};
+constexpr attn_diag::TileShape kTiles[] = {{kThreads, kMaxKeys}};
 
 Status refuse(char* error, std::size_t capacity, const char* why) {
   std::snprintf(error, capacity, "rowwise: %s", why);
@@ -89,9 +90,10 @@ Status plan(const Problem& p, attn_diag::TileShape, std::int32_t, Geometry* geom
   if (p.mask.kind != attn_diag::MaskKind::kNone) return refuse(error, capacity, "no masks");
   if (p.kv_heads != p.heads) return refuse(error, capacity, "no shared kv heads");
   if (p.layout != attn_diag::Layout::kBHSD) return refuse(error, capacity, "BHSD only");
+  if (p.seqlen_k > kMaxKeys) return refuse(error, capacity, "up to 4096 keys");
   if (p.head_dim_v > kMaxDim) return refuse(error, capacity, "head_dim_v up to 128");
   *geometry = Geometry{};
-  geometry->tile = {kThreads, p.seqlen_k};
+  geometry->tile = kTiles[0];
   geometry->frame = attn_diag::Frame::kTile;
   return Status::kOk;
 }
