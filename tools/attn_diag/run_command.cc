@@ -194,7 +194,7 @@ Outcome run_command(const Session& session) {
   } else {
     outcome.out = report::matrix_text(rows, session.style, flags.quiet);
     if (!flags.quiet) {
-      outcome.out += "  " + report::wrap(host::limits_in_one_line(), session.style.width - 2, 4) +
+      outcome.out += "\n  " + report::wrap(host::limits_in_one_line(), session.style.width - 2, 4) +
                      "\n  Reproduce: " + session.this_command() + '\n';
     }
   }
