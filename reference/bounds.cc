@@ -52,10 +52,9 @@ void bound_scores(const Plan& plan, const ErrorModel& model, const KvMagnitudes&
   RowOut(bounds.abs_q.data(), values.rows * dim) = RowIn(values.q.data(), values.rows * dim).abs();
   const KeyRange any = values.any_keys;
   double* e = bounds[Tensor::kS];
-  std::fill(e, e + values.rows * sk, 0.0);
-  if (any.empty()) return;
-  multiply(bounds.abs_q.data(), dim, values.rows, plan.problem.head_dim, kv.k, 0, any.begin,
-           any.end, e, sk);
+  if (!any.empty())
+    multiply(bounds.abs_q.data(), dim, values.rows, plan.problem.head_dim, kv.k, 0, any.begin,
+             any.end, e, sk);
   for (std::int32_t r = 0; r < values.rows; ++r) {
     const KeyRange keys = values.keys[static_cast<std::size_t>(r)];
     double* row = e + r * sk;

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "reference/mask.h"
+#include "reference/product.h"
 
 namespace attn_diag::reference {
 namespace {
@@ -61,18 +62,19 @@ void resolve_range(const char* axis, std::int32_t size, std::int32_t& begin, std
               std::to_string(begin) + ".." + std::to_string(end));
 }
 
-// Rows whose scores, probabilities and per-tile outputs stay near a second-level cache of 2 MiB
-// together, and no more than it takes to keep all threads busy.
+// Rows whose tensors stay near a second-level cache of 2 MiB together, and no more than it takes to
+// keep all threads busy.
 std::int32_t choose_rows(const Plan& plan) {
   const Problem& p = plan.problem;
-  const std::int64_t per_row =
+  const std::int64_t values =
       2 * std::int64_t{p.seqlen_k} + 2 * std::int64_t{plan.tiles} * p.head_dim_v + p.head_dim;
+  const std::int64_t per_row = plan.options.bounds ? 2 * values + p.seqlen_k : values;
   constexpr std::int64_t kCacheDoubles = (4 << 20) / sizeof(double);
   const Options& o = plan.options;
   const std::int64_t wanted = std::int64_t{o.batch_end - o.batch_begin} *
                               (o.head_end - o.head_begin) * (o.query_end - o.query_begin);
   // A multiple of the rows that multiply() takes at once, if it can be.
-  constexpr std::int64_t kStep = 6, kMostRows = 48;
+  constexpr std::int64_t kStep = kRowsAtOnce, kMostRows = 48;
   const std::int64_t fair = std::max(kStep, wanted / (4 * o.threads));
   const std::int64_t rows = std::min({kCacheDoubles / per_row, fair, kMostRows});
   return static_cast<std::int32_t>(rows >= kStep ? rows / kStep * kStep

@@ -8,27 +8,22 @@
 namespace attn_diag::reference {
 namespace {
 
-// Sums that fill the vector registers (32 with AVX-512, else 16) with some left for operands.
-constexpr int kRows = 6;
-constexpr int kVectors = kLanes == 8 ? 4 : 2;
-constexpr int kWidth = kVectors * kLanes;
-
 // kCount rows of c, one panel: all of it, or its first `columns`.
 template <int kCount, bool kWhole>
 inline void multiply_rows(const double* a, std::int64_t a_stride, std::int32_t depth,
                           const double* panel, std::int32_t columns, double* c,
                           std::int64_t c_stride) {
-  Vector sum[kCount][kVectors] = {};
-  for (std::int32_t k = 0; k < depth; ++k, panel += kWidth) {
-    Vector b[kVectors];
-    for (int j = 0; j < kVectors; ++j) b[j] = load(panel + j * kLanes);
+  Vector sum[kCount][kPanelVectors] = {};
+  for (std::int32_t k = 0; k < depth; ++k, panel += kPanelWidth) {
+    Vector b[kPanelVectors];
+    for (int j = 0; j < kPanelVectors; ++j) b[j] = load(panel + j * kLanes);
     for (int i = 0; i < kCount; ++i)
-      for (int j = 0; j < kVectors; ++j) sum[i][j] += a[i * a_stride + k] * b[j];
+      for (int j = 0; j < kPanelVectors; ++j) sum[i][j] += a[i * a_stride + k] * b[j];
   }
   for (int i = 0; i < kCount; ++i) {
-    double whole[kWidth];
+    double whole[kPanelWidth];
     double* const to = kWhole ? c + i * c_stride : whole;
-    for (int j = 0; j < kVectors; ++j) store(to + j * kLanes, sum[i][j]);
+    for (int j = 0; j < kPanelVectors; ++j) store(to + j * kLanes, sum[i][j]);
     if (!kWhole) std::copy_n(whole, columns, c + i * c_stride);
   }
 }
@@ -37,9 +32,9 @@ template <bool kWhole>
 void multiply_panel(const double* a, std::int64_t a_stride, std::int32_t rows, std::int32_t depth,
                     const double* panel, std::int32_t columns, double* c, std::int64_t c_stride) {
   std::int32_t r = 0;
-  for (; r + kRows <= rows; r += kRows)
-    multiply_rows<kRows, kWhole>(a + r * a_stride, a_stride, depth, panel, columns,
-                                 c + r * c_stride, c_stride);
+  for (; r + kRowsAtOnce <= rows; r += kRowsAtOnce)
+    multiply_rows<kRowsAtOnce, kWhole>(a + r * a_stride, a_stride, depth, panel, columns,
+                                       c + r * c_stride, c_stride);
   for (; r + 2 <= rows; r += 2)
     multiply_rows<2, kWhole>(a + r * a_stride, a_stride, depth, panel, columns, c + r * c_stride,
                              c_stride);
@@ -51,11 +46,9 @@ void multiply_panel(const double* a, std::int64_t a_stride, std::int32_t rows, s
 }  // namespace
 
 Panels::Panels(std::int32_t depth, std::int32_t columns) : depth_(depth), columns_(columns) {
-  const std::int64_t panels = (columns + kWidth - 1) / kWidth;
-  data_.assign(static_cast<std::size_t>(panels * depth * kWidth), 0.0);
+  const std::int64_t panels = (columns + kPanelWidth - 1) / kPanelWidth;
+  data_.assign(static_cast<std::size_t>(panels * depth * kPanelWidth), 0.0);
 }
-
-std::int32_t Panels::width() { return kWidth; }
 
 Panels Panels::abs() const {
   Panels result = *this;
@@ -66,11 +59,11 @@ Panels Panels::abs() const {
 void multiply(const double* a, std::int64_t a_stride, std::int32_t rows, std::int32_t depth,
               const Panels& b, std::int32_t depth_begin, std::int32_t column_begin,
               std::int32_t column_end, double* c, std::int64_t c_stride) {
-  for (std::int32_t p = column_begin / kWidth; p * kWidth < column_end; ++p) {
-    const double* const panel = b.panel(p) + std::int64_t{depth_begin} * kWidth;
-    const std::int32_t columns = b.columns() - p * kWidth;
-    double* const to = c + p * kWidth;
-    if (columns >= kWidth)
+  for (std::int32_t p = column_begin / kPanelWidth; p * kPanelWidth < column_end; ++p) {
+    const double* const panel = b.panel(p) + std::int64_t{depth_begin} * kPanelWidth;
+    const std::int32_t columns = b.columns() - p * kPanelWidth;
+    double* const to = c + p * kPanelWidth;
+    if (columns >= kPanelWidth)
       multiply_panel<true>(a, a_stride, rows, depth, panel, columns, to, c_stride);
     else
       multiply_panel<false>(a, a_stride, rows, depth, panel, columns, to, c_stride);

@@ -8,7 +8,15 @@
 
 #include <Eigen/Core>
 
+#include "reference/vector.h"
+
 namespace attn_diag::reference {
+
+// Vectors of a row of c that are summed at once. With kRowsAtOnce rows they fill the vector
+// registers (32 with AVX-512, else 16) but for a few operands.
+inline constexpr int kPanelVectors = kLanes == 8 ? 4 : 2;
+inline constexpr int kPanelWidth = kPanelVectors * kLanes;
+inline constexpr int kRowsAtOnce = 6;
 
 // A (depth, columns) matrix in panels of a few columns: [panel][depth][width], padded with zeros.
 class Panels {
@@ -16,7 +24,6 @@ class Panels {
   Panels() = default;
   Panels(std::int32_t depth, std::int32_t columns);
 
-  static std::int32_t width();
   std::int32_t depth() const { return depth_; }
   std::int32_t columns() const { return columns_; }
 
@@ -30,12 +37,12 @@ class Panels {
   Panels abs() const;
 
   const double* panel(std::int32_t index) const {
-    return data_.data() + std::int64_t{index} * depth_ * width();
+    return data_.data() + std::int64_t{index} * depth_ * kPanelWidth;
   }
 
  private:
   std::int64_t offset(std::int32_t row, std::int32_t column) const {
-    return (std::int64_t{column / width()} * depth_ + row) * width() + column % width();
+    return (std::int64_t{column / kPanelWidth} * depth_ + row) * kPanelWidth + column % kPanelWidth;
   }
 
   std::int32_t depth_ = 0, columns_ = 0;
