@@ -27,8 +27,8 @@ std::uint64_t mix(std::uint64_t x) {
 class Draw {
  public:
   Draw(std::uint64_t seed, Operand operand, std::int64_t b, std::int64_t h, std::int64_t s)
-      : x_row(mix(mix(mix(mix(seed) ^ static_cast<std::uint64_t>(operand)) ^ u64(b)) ^ u64(h)) ^
-              u64(s)) {}
+      : x_row(mix(mix(mix(mix(mix(seed) ^ static_cast<std::uint64_t>(operand)) ^ u64(b)) ^ u64(h)) ^
+                  u64(s))) {}
 
   // (0, 1]
   double uniform(std::int64_t d, std::uint64_t stream = 0) const {

@@ -1,5 +1,8 @@
 
+#include <algorithm>
 #include <cmath>
+#include <set>
+#include <vector>
 
 #include "attn_diag/harness/error.h"
 #include "attn_diag/harness/run.h"
@@ -56,6 +59,23 @@ TEST_CASE("random inputs depend on coordinates and seed, not on the sizes of the
   const InputData first = make_inputs(p, "randn", 1, 1.0), other = make_inputs(p, "randn", 2, 1.0);
   CHECK(first.k != other.k);
   CHECK(first.k == make_inputs(p, "randn", 1, 1.0).k);
+}
+
+TEST_CASE("no row of random inputs is another one rearranged") {
+  const Problem p = small(Layout::kBHSD);
+  const InputData inputs = make_inputs(p, "randn", 1, 1.0);
+  std::set<std::vector<double>> rows;
+  for (int b = 0; b < p.batch; ++b) {
+    for (int h = 0; h < p.kv_heads; ++h) {
+      for (int s = 0; s < p.seqlen_k; ++s) {
+        std::vector<double> row;
+        for (int d = 0; d < p.head_dim; ++d) row.push_back(k_at(p, inputs, b, h, s, d));
+        std::sort(row.begin(), row.end());
+        INFO(b << ' ' << h << ' ' << s);
+        CHECK(rows.insert(row).second);
+      }
+    }
+  }
 }
 
 TEST_CASE("q, k and v are independent of each other") {
