@@ -134,16 +134,4 @@ bool has_attribute(hid_t object, const char* name) {
   return check(H5Aexists(object, name), "look for an attribute") > 0;
 }
 
-std::vector<std::string> attribute_names(hid_t object) {
-  std::vector<std::string> names;
-  const auto take = [](hid_t, const char* name, const H5A_info_t*, void* list) -> herr_t {
-    static_cast<std::vector<std::string>*>(list)->emplace_back(name);
-    return 0;
-  };
-  hsize_t position = 0;
-  check(H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_INC, &position, take, &names),
-        "list attributes");
-  return names;
-}
-
 }  // namespace attn_diag

@@ -105,6 +105,5 @@ void read_attribute(hid_t object, const char* name, double& value);
 void read_attribute(hid_t object, const char* name, std::vector<std::int64_t>& values);
 void read_attribute(hid_t object, const char* name, std::vector<std::string>& values);
 bool has_attribute(hid_t object, const char* name);
-std::vector<std::string> attribute_names(hid_t object);
 
 }  // namespace attn_diag
