@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "harness/blind_spots.h"
 #include "harness/first_divergence.h"
 #include "harness/run_plan.h"
 #include "harness/schedule_check.h"
@@ -69,6 +70,8 @@ class Tracer {
       x_result.notes.emplace_back(
           "Only the production kernel diverges: with taps on, every stage agrees, so the taps "
           "disturb what they look at.");
+    } else if (std::string unseen = describe_blind_spots(x_problem, x_geometry); !unseen.empty()) {
+      x_result.notes.push_back(std::move(unseen));
     }
     x_result.capture = std::move(prefix.capture);
     return std::move(x_result);
