@@ -8,6 +8,12 @@
 #include "harness/dump_layout.h"
 
 namespace attn_diag {
+
+Capture read_dump_header(const std::string& path) {
+  const Hdf5Session session;
+  return DumpFile(path).header();
+}
+
 Capture read_dump(const std::string& path) {
   const Hdf5Session session;
   const DumpFile file(path);

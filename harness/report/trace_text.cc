@@ -205,8 +205,11 @@ std::string evidence(const TraceResult& r, const TraceTextOptions& o) {
     if (t->mismatched > 0) s += '\n' + difference_lines(*t);
   const Row row = row_of(r.capture, o.tolerance, static_cast<std::int32_t>(f.batch),
                          static_cast<std::int32_t>(f.head), static_cast<std::int32_t>(f.query));
-  s += fmt::format("\n  First mismatch of {}, {}, and its neighbours:\n", name(f.tensor),
-                   place_text(f.tensor, index_of(f), r.capture.problem, r.capture.geometry));
+  s += "\n  " +
+       wrap(fmt::format("First mismatch of {} and its neighbours ({}):", name(f.tensor),
+                        place_text(f.tensor, index_of(f), r.capture.problem, r.capture.geometry)),
+            o.style.width - 2, 4) +
+       '\n';
   s += window_text(row, f.tensor, index_of(f), o.style);
   if (const TensorComparison* t = pictured(r))
     s += '\n' + picture(*t, r.capture.problem, r.capture.geometry, r.capture.region, o.style);

@@ -284,6 +284,7 @@ InputData inputs_of(const Case& c, const Kernel& kernel, const Geometry& geometr
   inputs.v = std::move(dump.v);
   inputs.kind = c.inputs;
   inputs.seed = c.seed;
+  inputs.scale = dump.provenance.input_scale;
   for (const auto* data : {&inputs.q, &inputs.k, &inputs.v})
     inputs.has_nonfinite = inputs.has_nonfinite || has_nonfinite(*data, c.problem.dtype);
   return inputs;

@@ -229,8 +229,17 @@ class Files(CommandTest):
         self.dump("x.h5")
         self.dump("y.h5")
         self.dump("z.h5", "--seed 1")
-        self.assertIn("identical", self.expect("compare x.h5 y.h5", AGREES).stdout)
+        text = self.expect("compare x.h5 y.h5", AGREES).stdout
+        self.assertIn("identical", text)
+        self.assertIn("same binary", text)
         self.expect("compare x.h5 z.h5", DIVERGES)
+        build_id = self.json_of("compare x.h5", AGREES)["provenance"]["build_id"].encode()
+        data = (self.folder / "x.h5").read_bytes()
+        self.assertIn(build_id, data)
+        (self.folder / "other.h5").write_bytes(data.replace(build_id, b"0" * len(build_id)))
+        self.assertIs(self.json_of("compare x.h5 y.h5", AGREES)["same_binary"], True)
+        self.assertIs(self.json_of("compare x.h5 other.h5", AGREES)["same_binary"], False)
+        self.assertIn("different binaries", self.expect("compare x.h5 other.h5", AGREES).stdout)
         self.expect("compare x.h5 z.h5 --atol 1e3", AGREES)
 
     def test_two_dumps_can_be_judged_by_a_stored_bound(self):

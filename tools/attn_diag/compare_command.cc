@@ -18,9 +18,16 @@
 namespace attn_diag::cli {
 namespace {
 
+// Whether two dumps come from one and the same binary: then no edit between them is in either.
+struct Binaries {
+  std::string actual, expected;  // build ids
+  bool same() const { return !actual.empty() && actual == expected; }
+};
+
 struct Compared {
   Comparison comparison;
-  std::optional<Capture> capture;  // one file only
+  std::optional<Binaries> binaries;  // two files only
+  std::optional<Capture> capture;    // one file only
   std::string against;
   std::string rule;  // what "agrees" means here
   bool exact = false;
@@ -50,7 +57,26 @@ Compared compare_files(const Flags& f) {
     c.rule = "equal values";
   }
   c.comparison = compare_dumps(f.files[0], f.files[1], tolerance);
+  c.binaries = Binaries{read_dump_header(f.files[0]).provenance.build_id,
+                        read_dump_header(f.files[1]).provenance.build_id};
   return c;
+}
+
+std::string binaries_text(const Compared& c, bool agrees, const report::Style& style) {
+  if (!c.binaries) return "";
+  const Binaries& b = *c.binaries;
+  if (b.same())
+    return "  " +
+           report::wrap(fmt::format("Both come from the same binary, build id {}: no edit made "
+                                    "between the two runs is in either.",
+                                    b.actual),
+                        style.width - 2, 4) +
+           '\n';
+  std::string s =
+      fmt::format("From different binaries, build ids {} and {}.", b.actual, b.expected);
+  if (agrees && c.exact)
+    s += " Whatever changed between them makes no difference to any value stored here.";
+  return "  " + report::wrap(s, style.width - 2, 4) + '\n';
 }
 
 std::string headline(const Compared& c, bool agrees, const Flags& flags,
@@ -123,6 +149,7 @@ Outcome compare_command(const Session& session) {
     j["actual"] = flags.files[0];
     j["expected"] = flags.files.size() > 1 ? report::Json(flags.files[1]) : report::Json(nullptr);
     j["rule"] = c.rule;
+    if (c.binaries) j["same_binary"] = c.binaries->same();
     j["stages"] = report::stages_json(c.comparison);
     if (c.capture) {
       j["problem"] = report::to_json(c.capture->problem);
@@ -141,6 +168,7 @@ Outcome compare_command(const Session& session) {
         "  {} on {}: {}, {}{}\n", c.capture->provenance.kernel, c.capture->provenance.backend,
         report::problem_text(c.capture->problem), report::geometry_text(c.capture->geometry),
         c.capture->isolated ? ", every stage fed the reference's inputs" : "");
+  outcome.out += binaries_text(c, agrees, style);
   outcome.out += fmt::format("  Judged by {}.\n\n", c.rule);
   outcome.out += report::tensor_table(c.comparison, style);
   if (c.capture)
