@@ -11,6 +11,7 @@
 #pragma once
 
 #if __has_include(<catch2/matchers/catch_matchers.hpp>)
+#include <catch2/catch_test_macros.hpp>
 #include <catch2/catch_tostring.hpp>
 #include <catch2/matchers/catch_matchers.hpp>
 #else
@@ -18,6 +19,7 @@
 #endif
 
 #include <string>
+#include <utility>
 
 #include "attn_diag/harness/mismatch.h"
 
