@@ -48,7 +48,8 @@ std::string waits_at(const Fiber& fiber) {
   if (fiber.wait == Wait::kBarrier) return concat("__syncthreads at ", place(fiber));
   char mask[16];
   std::snprintf(mask, sizeof mask, "0x%08X", fiber.mask);
-  return concat(operation_name(fiber.call.op), " with mask ", mask, " at ", place(fiber));
+  return concat(operation_name(static_cast<WarpOp>(fiber.call & 0xFFu)), " with mask ", mask,
+                " at ", place(fiber));
 }
 
 }  // namespace

@@ -7,11 +7,6 @@
 #include "harness/host/block_runner_switch.h"
 #include "harness/host/sanitizer.h"
 
-constinit thread_local attn_diag::host::ThreadIndex threadIdx{};
-constinit thread_local uint3 blockIdx{};
-constinit thread_local dim3 blockDim{};
-constinit thread_local dim3 gridDim{};
-
 namespace attn_diag::host {
 namespace {
 

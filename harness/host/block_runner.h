@@ -27,8 +27,7 @@ struct Warp {
   struct Group {
     std::uint32_t mask;     // as the lanes named it
     std::uint32_t arrived;  // of those
-    WarpOp op;
-    std::uint8_t width;
+    WarpCall kind;          // the operation and, of a shuffle, the width
   };
   std::uint32_t live = 0;       // lanes that have not exited
   std::uint32_t pending = 0;    // groups in use
@@ -86,6 +85,7 @@ class __attribute__((visibility("hidden"))) BlockRunner {
   bool choose_step(unsigned warp);
   std::uint64_t random();
   void switch_to(Fiber& to);
+  void switch_between(Fiber& from, Fiber& to);
   void switch_to_next_or_report();
   void leave_block(bool for_good);
   void arrived_on_fiber();

@@ -22,9 +22,7 @@ inline void BlockRunner::arrived_on_fiber() {
 #endif
 }
 
-__attribute__((always_inline)) inline void BlockRunner::switch_to(Fiber& to) {
-  Fiber& from = *x_current;
-  if (&from == &to) return;
+__attribute__((always_inline)) inline void BlockRunner::switch_between(Fiber& from, Fiber& to) {
   x_current = &to;
   threadIdx = to.index;
 #if defined(ATTN_DIAG_HOST_ASAN)
@@ -34,6 +32,10 @@ __attribute__((always_inline)) inline void BlockRunner::switch_to(Fiber& to) {
 #endif
   switch_context(from.context, to.context);
   s_current->arrived_on_fiber();
+}
+
+inline void BlockRunner::switch_to(Fiber& to) {
+  if (&to != x_current) switch_between(*x_current, to);
 }
 
 inline void BlockRunner::leave_block(bool for_good) {

@@ -20,9 +20,9 @@ struct alignas(64) Fiber {
   std::uint64_t value = 0;     // what it gave to a warp collective
   std::uint64_t result = 0;    // and what it gets
   std::uint32_t mask = 0;      // of the warp collective
-  WarpCall call{};
-  Wait wait = Wait::kNone;
+  WarpCall call = 0;
   std::int32_t line = 0;
+  Wait wait = Wait::kNone;
 };
 static_assert(sizeof(Fiber) == 64 || sizeof(Context) > 8);
 

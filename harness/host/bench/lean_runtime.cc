@@ -155,7 +155,7 @@ std::uint64_t warp_collective(WarpCall call, unsigned, std::uint64_t value, cons
   const int turn = self.turn;
   self.turn = 1 - turn;
   self.value[turn] = value;
-  const unsigned source = self.index.linear / 32 * 32 + call.source;
+  const unsigned source = self.index.linear / 32 * 32 + (call >> 16);
   pass_on(ring);
   return t_ring->fibers[source].value[turn];
 }

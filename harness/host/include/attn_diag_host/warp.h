@@ -34,11 +34,11 @@ enum class WarpOp : std::uint8_t {
   kBadWidth,  // a shuffle whose width is impossible
 };
 
-// What a lane asks for: the operation, for a shuffle the width and the lane to read.
-struct WarpCall {
-  WarpOp op;
-  std::uint8_t width, source;
-};
+// What a lane asks for, in one register: the operation; for a shuffle the width and the lane to read.
+using WarpCall = std::uint32_t;
+constexpr WarpCall warp_call(WarpOp op, unsigned width = 32, unsigned source = 0) {
+  return static_cast<WarpCall>(op) | width << 8 | source << 16;
+}
 
 // Meets the other lanes of `mask` in the same operation and width; returns this lane's result.
 std::uint64_t warp_collective(WarpCall call, unsigned mask, std::uint64_t value, const char* file,
@@ -48,8 +48,7 @@ unsigned active_mask();
 // The lane that PTX's shfl reads: within segments of `width` lanes; a read that would leave the segment
 // (for xor: upwards) gives the lane's own value.
 inline WarpCall shuffle_call(WarpOp op, unsigned argument, int width) {
-  if (width < 1 || width > 32 || (width & (width - 1)) != 0)
-    return {WarpOp::kBadWidth, static_cast<std::uint8_t>(width), 0};
+  if (width < 1 || width > 32 || (width & (width - 1)) != 0) return warp_call(WarpOp::kBadWidth);
   const unsigned lane = threadIdx.linear % 32, lanes = static_cast<unsigned>(width);
   const unsigned first = lane & ~(lanes - 1);
   unsigned source = lane;
@@ -66,7 +65,7 @@ inline WarpCall shuffle_call(WarpOp op, unsigned argument, int width) {
     default:
       source = (lane ^ (argument & 31u)) < first + lanes ? lane ^ (argument & 31u) : lane;
   }
-  return {op, static_cast<std::uint8_t>(width), static_cast<std::uint8_t>(source)};
+  return warp_call(op, lanes, source);
 }
 
 template <class T>
@@ -103,40 +102,42 @@ ATTN_DIAG_HOST_SHUFFLE(__shfl_xor_sync, kShuffleXor, int)
 #undef ATTN_DIAG_HOST_SHUFFLE
 
 inline void __syncwarp(unsigned mask = 0xFFFFFFFFu, ATTN_DIAG_HOST_SITE) {
-  attn_diag::host::warp_collective({attn_diag::host::WarpOp::kSync, 32, 0}, mask, 0, file, line);
+  attn_diag::host::warp_collective(attn_diag::host::warp_call(attn_diag::host::WarpOp::kSync), mask,
+                                   0, file, line);
 }
 inline unsigned __ballot_sync(unsigned mask, int predicate, ATTN_DIAG_HOST_SITE) {
-  return static_cast<unsigned>(attn_diag::host::warp_collective(
-      {attn_diag::host::WarpOp::kBallot, 32, 0}, mask, predicate != 0, file, line));
+  return static_cast<unsigned>(
+      attn_diag::host::warp_collective(attn_diag::host::warp_call(attn_diag::host::WarpOp::kBallot),
+                                       mask, predicate != 0, file, line));
 }
 inline int __any_sync(unsigned mask, int predicate, ATTN_DIAG_HOST_SITE) {
-  return static_cast<int>(attn_diag::host::warp_collective({attn_diag::host::WarpOp::kAny, 32, 0},
-                                                           mask, predicate != 0, file, line));
+  return static_cast<int>(attn_diag::host::warp_collective(
+      attn_diag::host::warp_call(attn_diag::host::WarpOp::kAny), mask, predicate != 0, file, line));
 }
 inline int __all_sync(unsigned mask, int predicate, ATTN_DIAG_HOST_SITE) {
-  return static_cast<int>(attn_diag::host::warp_collective({attn_diag::host::WarpOp::kAll, 32, 0},
-                                                           mask, predicate != 0, file, line));
+  return static_cast<int>(attn_diag::host::warp_collective(
+      attn_diag::host::warp_call(attn_diag::host::WarpOp::kAll), mask, predicate != 0, file, line));
 }
 template <class T>
 inline unsigned __match_any_sync(unsigned mask, T value, ATTN_DIAG_HOST_SITE) {
-  return static_cast<unsigned>(
-      attn_diag::host::warp_collective({attn_diag::host::WarpOp::kMatchAny, 32, 0}, mask,
-                                       attn_diag::host::to_bits(value), file, line));
+  return static_cast<unsigned>(attn_diag::host::warp_collective(
+      attn_diag::host::warp_call(attn_diag::host::WarpOp::kMatchAny), mask,
+      attn_diag::host::to_bits(value), file, line));
 }
 template <class T>
 inline unsigned __match_all_sync(unsigned mask, T value, int* all_equal, ATTN_DIAG_HOST_SITE) {
-  const auto matching = static_cast<unsigned>(
-      attn_diag::host::warp_collective({attn_diag::host::WarpOp::kMatchAll, 32, 0}, mask,
-                                       attn_diag::host::to_bits(value), file, line));
+  const auto matching = static_cast<unsigned>(attn_diag::host::warp_collective(
+      attn_diag::host::warp_call(attn_diag::host::WarpOp::kMatchAll), mask,
+      attn_diag::host::to_bits(value), file, line));
   *all_equal = matching != 0;
   return matching;
 }
 
-#define ATTN_DIAG_HOST_REDUCE(name, kind, T)                                               \
-  inline T name(unsigned mask, T value, ATTN_DIAG_HOST_SITE) {                             \
-    return static_cast<T>(static_cast<std::uint32_t>(                                      \
-        attn_diag::host::warp_collective({attn_diag::host::WarpOp::kind, 32, 0}, mask,     \
-                                         static_cast<std::uint32_t>(value), file, line))); \
+#define ATTN_DIAG_HOST_REDUCE(name, kind, T)                                           \
+  inline T name(unsigned mask, T value, ATTN_DIAG_HOST_SITE) {                         \
+    return static_cast<T>(static_cast<std::uint32_t>(attn_diag::host::warp_collective( \
+        attn_diag::host::warp_call(attn_diag::host::WarpOp::kind), mask,               \
+        static_cast<std::uint32_t>(value), file, line)));                              \
   }
 ATTN_DIAG_HOST_REDUCE(__reduce_add_sync, kReduceAddU, unsigned)
 ATTN_DIAG_HOST_REDUCE(__reduce_add_sync, kReduceAddU, int)
