@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <limits>
 #include <random>
 #include <utility>
@@ -124,10 +124,12 @@ TEST_CASE("values and bounds have the same bits on every run, wherever their mem
     for (std::size_t again = 0; again < 4; ++again) {
       elsewhere.emplace_back(24 + 16 * again);  // shifts what is allocated next
       const Tensors twice = compute(c.problem, c.geometry, Arithmetic{}, c.inputs(), options);
-      const auto same = [](const auto& a, const auto& b) {
+      const auto same_bits = [](double x, double y) {
+        return std::bit_cast<std::uint64_t>(x) == std::bit_cast<std::uint64_t>(y);
+      };
+      const auto same = [&](const auto& a, const auto& b) {
         for (std::size_t t = 0; t < a.size(); ++t)
-          if (a[t].size() != b[t].size() ||
-              std::memcmp(a[t].data(), b[t].data(), a[t].size() * sizeof(double)) != 0)
+          if (!std::equal(a[t].begin(), a[t].end(), b[t].begin(), b[t].end(), same_bits))
             return false;
         return true;
       };
