@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 #include <hdf5_hl.h>
 #include <sys/statvfs.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -71,23 +70,14 @@ class DumpWriter {
   }
 
   void write() {
-    try {
-      write_header();
-      write_inputs();
-      write_stages();
-      if (x_options.with_reference) write_reference();
-      // What makes the file a dump comes last.
-      write_attribute(x_file, "schema", std::string(kSchema));
-      check(H5Fflush(x_file, H5F_SCOPE_GLOBAL), "write the file");
-    } catch (...) {
-      // The library writes what it still holds when the file is closed. Giving the space back first
-      // lets it, so that a full disk does not keep the file open for the life of the process.
-      void* descriptor = nullptr;
-      if (H5Fget_vfd_handle(x_file, H5P_DEFAULT, &descriptor) >= 0) [[maybe_unused]]
-        const int ignored = ftruncate(*static_cast<int*>(descriptor), 0);
-      throw;
-    }
+    write_header();
+    write_inputs();
+    write_stages();
+    if (x_options.with_reference) write_reference();
+    // What makes the file a dump comes last.
+    write_attribute(x_file, "schema", std::string(kSchema));
     x_scales.clear();
+    check(H5Fflush(x_file, H5F_SCOPE_GLOBAL), "write the file");
     x_file.close("close the file");
   }
 

@@ -1,7 +1,7 @@
 // HDF5 behind RAII and exceptions. Every call goes through check(), which throws Error with the
 // library's own innermost reason; the library prints nothing itself.
 //
-// libhdf5 is not thread-safe: whoever calls it holds an Hdf5Session.
+// libhdf5 is built thread-safe on some systems only: whoever calls it holds an Hdf5Session.
 #pragma once
 
 #include <hdf5.h>
