@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "harness/report/cells.h"
 #include "harness/report/comparison_text.h"
@@ -93,17 +94,21 @@ std::string first_lines(const TraceResult& r, const TraceTextOptions& o) {
   const FirstDivergence& f = *r.first;
   const double score = err_over_limit(f.actual, f.expected, f.bound);
   std::string s;
-  if (f.writes)
+  if (f.writes) {
     s = fmt::format("  {}{} was written {}, expected once\n", name(f.tensor),
                     index_text(f.tensor, index_of(f)),
                     *f.writes == 0 ? "never" : fmt::format("{} times", *f.writes));
-  else
-    s = fmt::format("  {}{} is {}, expected {} within {}: {}\n", name(f.tensor),
-                    index_text(f.tensor, index_of(f)), exact(f.actual), exact(f.expected),
-                    number(f.bound),
-                    paint(o.style, Colour::kRed,
-                          ratio(score) + (o.tolerance.use_bound ? " what rounding can explain"
-                                                                : " the tolerance")));
+  } else {
+    const std::string within =
+        std::isfinite(f.expected) && std::isfinite(f.bound) ? " within " + number(f.bound) : "";
+    const std::string verdict = !std::isfinite(score) ? "no rounding explains that"
+                                : o.tolerance.use_bound
+                                    ? ratio(score) + " what rounding can explain"
+                                    : ratio(score) + " the tolerance";
+    s = fmt::format("  {}{} is {}, expected {}{}: {}\n", name(f.tensor),
+                    index_text(f.tensor, index_of(f)), exact(f.actual), exact(f.expected), within,
+                    paint(o.style, Colour::kRed, verdict));
+  }
   const StageReport* stage = stage_report(r, f.stage);
   if (stage != nullptr && stage->isolated == Verdict::kDiverges)
     s += fmt::format("  The fault is in {} itself: fed right inputs, it still diverges.\n",
