@@ -417,6 +417,7 @@ class Streams(CommandTest):
             text = self.expect(line, AGREES).stdout
             self.assertIn("Examples:", text)
             self.assertIn("Exit codes:", text)
+            self.assertLessEqual(max(map(len, text.splitlines())), 100, line)
         text = self.expect("--version", AGREES).stdout
         self.assertRegex(text, r"attn-diag \d+\.\d+\.\d+\nHDF5 1\.\d+\.\d+\n")
 

@@ -6,13 +6,38 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <memory>
 
 #include "attn_diag/harness/error.h"
+#include "harness/report/text.h"
 #include "tools/attn_diag/help.h"
 #include "tools/attn_diag/suggest.h"
 
 namespace attn_diag::cli {
 namespace {
+
+constexpr int kFlagColumns = 30;
+constexpr int kHelpWidth = 100;
+
+// Help within 100 columns, with the whole command in the usage line.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  HelpFormatter() { column_width(kFlagColumns); }
+
+  std::string make_usage(const CLI::App* app, std::string) const override {
+    const std::string name = app->get_parent() == nullptr ? "" : app->get_name() + " ";
+    const char* rest = "COMMAND [FLAGS]";
+    if (name == "compare ") rest = "FILE [FILE] [FLAGS]";
+    if (name == "show ") rest = "FILE [FLAGS]";
+    if (name == "list ") rest = "[FLAGS]";
+    if (name == "run " || name == "trace ") rest = "--kernel KERNEL [FLAGS]";
+    if (name == "dump ") rest = "--kernel KERNEL -o FILE [FLAGS]";
+    return fmt::format("\nUsage: attn-diag {}{}\n\n", name, rest);
+  }
+  std::string make_option_desc(const CLI::Option* option) const override {
+    return report::wrap(option->get_description(), kHelpWidth - kFlagColumns, 0);
+  }
+};
 
 class Parser {
  public:
@@ -20,7 +45,7 @@ class Parser {
     x_app.set_help_flag("-h,--help", "This text");
     x_app.add_flag("--version", x_version, "Version of attn-diag and of HDF5");
     x_app.footer(kMainFooter);
-    x_app.get_formatter()->column_width(32);
+    x_app.formatter(std::make_shared<HelpFormatter>());
     x_app.allow_extras();
     x_app.require_subcommand(0, 1);
 
@@ -29,7 +54,7 @@ class Parser {
 
     CLI::App& run = command("run", kRunSummary, kRunFooter);
     case_flags(run);
-    run.add_option("--stage,--gate", x_flags.stage, kStageHelp)->group(kRunGroup);
+    run.add_option("--stage,--gate", x_flags.stage, kStageHelp)->group(kRunGroup)->type_name("");
     run.add_flag("--isolate", x_flags.isolate, kIsolateHelp)->group(kRunGroup);
     region_flags(run);
     tolerance_flags(run);
@@ -37,38 +62,42 @@ class Parser {
 
     CLI::App& dump = command("dump", kDumpSummary, kDumpFooter);
     case_flags(dump);
-    dump.add_option("--stage,--gate", x_flags.stage, kStageHelp)->group(kRunGroup);
+    dump.add_option("--stage,--gate", x_flags.stage, kStageHelp)->group(kRunGroup)->type_name("");
     dump.add_flag("--isolate", x_flags.isolate, kIsolateHelp)->group(kRunGroup);
     region_flags(dump);
     dump_flags(dump, "The file to write (needed)");
     output_flags(dump, false);
 
     CLI::App& compare = command("compare", kCompareSummary, kCompareFooter);
-    compare.add_option("file", x_flags.files, "One dump, or two")->expected(0, 100);
+    compare.add_option("file", x_flags.files, "One dump, or two")->expected(0, 100)->type_name("");
     tolerance_flags(compare);
     compare.add_flag("--bound", x_flags.bound,
                      "Two files: judge by the rounding bound stored in one of them (written by "
                      "dump --with-reference)");
-    compare.add_option("--threads", x_flags.threads, kThreadsHelp);
+    compare.add_option("--threads", x_flags.threads, kThreadsHelp)->type_name("");
     output_flags(compare, true);
 
     CLI::App& trace = command("trace", kTraceSummary, kTraceFooter);
     case_flags(trace);
-    trace.add_option("--stage,--gate", x_flags.stage, kTraceStageHelp)->group(kRunGroup);
+    trace.add_option("--stage,--gate", x_flags.stage, kTraceStageHelp)
+        ->group(kRunGroup)
+        ->type_name("");
     region_flags(trace);
     tolerance_flags(trace);
     dump_flags(trace, "Also leave what was recorded in this file");
     output_flags(trace, true);
 
     CLI::App& show = command("show", kShowSummary, kShowFooter);
-    show.add_option("file", x_flags.files, "The dump")->expected(0, 100);
-    show.add_option("--stage", x_flags.stage,
-                    "qk, softmax, pv or reduce; else the first wrong one");
-    show.add_option("--batch-index", x_flags.batch_index, "Which batch entry");
-    show.add_option("--head", x_flags.head, "Which head; else the first wrong one");
-    show.add_option("--query", x_flags.query, "Which query; else the first wrong one");
-    show.add_option("--kv-tile", x_flags.kv_tile, "Around which KV tile; else the first wrong one");
-    show.add_option("--cells", x_flags.cells, "Values shown of each tensor, or all (default 8)");
+    show.add_option("file", x_flags.files, "The dump")->expected(0, 100)->type_name("");
+    const auto add = [&](const char* flag, std::string& to, const char* help) {
+      show.add_option(flag, to, help)->type_name("");
+    };
+    add("--stage", x_flags.stage, "qk, softmax, pv or reduce; else the first wrong one");
+    add("--batch-index", x_flags.batch_index, "Which batch entry; else the first wrong one");
+    add("--head", x_flags.head, "Which head; else the first wrong one");
+    add("--query", x_flags.query, "Which query; else the first wrong one");
+    add("--kv-tile", x_flags.kv_tile, "Around which KV tile; else the first wrong one");
+    add("--cells", x_flags.cells, "Values shown of each tensor, or all (8)");
     tolerance_flags(show);
     output_flags(show, false);
   }

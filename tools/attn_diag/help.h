@@ -41,7 +41,7 @@ separated), then in ../lib/attn_diag/kernels beside this program.
 attn-diag COMMAND --help says more of each command.)";
 
 inline constexpr const char* kListSummary =
-    "Kernels, stages, gates, faults, backends, and whether each can run here";
+    "Kernels, faults, stages, gates, backends: what can run here";
 inline constexpr const char* kListFooter = R"(
 Examples:
   attn-diag list
@@ -92,7 +92,7 @@ Examples:
 Exit codes: 0 agrees; 1 diverges; 2 could not compare; 3 internal error.)";
 
 inline constexpr const char* kTraceSummary =
-    "The bug hunt: first divergent stage, exact query and tile, isolation, closure";
+    "The bug hunt: the first stage that is wrong, exact query and tile";
 inline constexpr const char* kTraceFooter = R"(
 Runs the kernel with taps and judges every stage by its rounding bound; runs each stage alone, fed
 the reference's inputs; puts the right output of the first wrong stage in and runs on; compares the
