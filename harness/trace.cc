@@ -56,23 +56,20 @@ class Tracer {
     Look prefix = look(x_run);
     if (x_options.observer || x_options.schedules) check_production(prefix);
     report_stages(prefix);
+    use(finding_in(prefix.capture, prefix.comparison), "");
     if (x_options.isolate && x_run.taps) isolate();
-    x_result.first = find_first_divergence(prefix.capture, prefix.comparison);
     if (x_options.closure && x_run.taps) close(prefix.capture);
-    if (x_result.first) {
-      x_result.pattern =
-          describe_pattern(collect_wrong_cells(prefix.capture, x_result.first->tensor,
-                                               x_options.tolerance, x_run.threads),
-                           x_problem, x_geometry);
-    } else if (x_production_first) {
-      x_result.first = x_production_first;
-      x_result.pattern = std::move(x_production_pattern);
-      x_result.notes.emplace_back(
-          "Only the production kernel diverges: with taps on, every stage agrees, so the taps "
-          "disturb what they look at.");
-    } else if (std::string unseen = describe_blind_spots(x_problem, x_geometry); !unseen.empty()) {
+    use(std::move(x_in_production),
+        "Only the production kernel diverges: with taps on, every stage agrees, so the taps "
+        "disturb "
+        "what they look at.");
+    use(std::move(x_in_isolation),
+        "Only fed the reference's inputs does a stage diverge: in the whole pipeline, what the "
+        "stages "
+        "before it may round hides that.");
+    if (std::string unseen = describe_blind_spots(x_problem, x_geometry);
+        !x_result.first && !unseen.empty())
       x_result.notes.push_back(std::move(unseen));
-    }
     x_result.capture = std::move(prefix.capture);
     return std::move(x_result);
   }
@@ -90,6 +87,30 @@ class Tracer {
     return out;
   }
 
+  // Where a run first diverges, and how it looks.
+  struct Finding {
+    std::optional<FirstDivergence> first;
+    std::vector<PatternStatement> pattern;
+  };
+  Finding finding_in(const Capture& capture, const Comparison& comparison) const {
+    Finding out;
+    out.first = find_first_divergence(capture, comparison);
+    if (out.first) {
+      out.pattern = describe_pattern(
+          collect_wrong_cells(capture, out.first->tensor, x_options.tolerance, x_run.threads),
+          x_problem, x_geometry);
+    }
+    return out;
+  }
+
+  // Makes it the trace's finding, with a note on where it is from, if there is none yet.
+  void use(Finding finding, const std::string& note) {
+    if (x_result.first || !finding.first) return;
+    x_result.first = finding.first;
+    x_result.pattern = std::move(finding.pattern);
+    if (!note.empty()) x_result.notes.push_back(note);
+  }
+
   // The kernel without taps: is it the same, is it right, and on every schedule? Where only another
   // schedule goes wrong, the stages are looked at under that one.
   void check_production(Look& prefix) {
@@ -98,13 +119,7 @@ class Tracer {
     run.taps = false;
     const Look production = look(run);
     x_result.production = production.comparison;
-    x_production_first = find_first_divergence(production.capture, production.comparison);
-    if (x_production_first) {
-      x_production_pattern =
-          describe_pattern(collect_wrong_cells(production.capture, x_production_first->tensor,
-                                               x_options.tolerance, x_run.threads),
-                           x_problem, x_geometry);
-    }
+    x_in_production = finding_in(production.capture, production.comparison);
     if (x_options.observer && x_run.taps && last_stage(x_run.gate) == Stage::kReduce) {
       x_result.observer_checked = true;
       x_result.observer_differing = differing_output_cells(production.capture, prefix.capture);
@@ -112,7 +127,7 @@ class Tracer {
     }
     if (!x_options.schedules) return;
     step("running under other schedules");
-    const bool right = production.comparison.agrees() && !x_production_first;
+    const bool right = production.comparison.agrees() && !x_in_production.first;
     const ScheduleCheck check = check_schedules(x_kernel, x_problem, x_inputs, run,
                                                 x_options.tolerance, production.capture, right);
     x_result.schedules = check.finding;
@@ -182,6 +197,8 @@ class Tracer {
                             ? Verdict::kDiverges
                         : report.isolation.agrees() ? Verdict::kAgrees
                                                     : Verdict::kNotRun;
+      if (report.isolated == Verdict::kDiverges && !x_result.first && !x_in_isolation.first)
+        x_in_isolation = finding_in(isolated.capture, report.isolation);
     }
   }
 
@@ -220,8 +237,7 @@ class Tracer {
   Geometry x_geometry;
   int x_step = 0, x_steps = 0;
   TraceResult x_result;
-  std::optional<FirstDivergence> x_production_first;
-  std::vector<PatternStatement> x_production_pattern;
+  Finding x_in_production, x_in_isolation;
 };
 
 }  // namespace

@@ -146,6 +146,20 @@ TEST_CASE("a kernel that is right only with taps is caught by the observer check
   CHECK(any_contains(r.notes, "Only the production kernel diverges"));
 }
 
+TEST_CASE("a stage that diverges only when fed right inputs is a divergence all the same") {
+  Problem p = fake_problem();
+  p.softmax_scale = 4.0f;  // large scores: what S may be off by hides an imprecise exp
+  const TraceResult r = trace_fake("imprecise-exp", {}, p);
+  for (const StageReport& stage : r.stages) CHECK(stage.verdict == Verdict::kAgrees);
+  CHECK(isolated(r, Stage::kQk) == Verdict::kAgrees);
+  CHECK(isolated(r, Stage::kSoftmax) == Verdict::kDiverges);
+  CHECK_FALSE(r.agrees());
+  REQUIRE(r.first.has_value());
+  CHECK(r.first->tensor == Tensor::kP);
+  CHECK(r.first->stage == Stage::kSoftmax);
+  CHECK(any_contains(r.notes, "Only fed the reference's inputs does a stage diverge"));
+}
+
 TEST_CASE("two runs that differ are a finding even if the first one is right") {
   const TraceResult r = trace_fake("unsteady");
   CHECK_FALSE(r.agrees());

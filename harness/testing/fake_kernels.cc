@@ -23,6 +23,7 @@ enum class Flaw {
   kUnsteady,         // wrong in every second run without taps
   kNoTaps,           // gate full alone
   kExemptP,          // P is not exposed
+  kImpreciseExp,     // P off by 10 ulp: less than what S may be off by
   kRefusesToLaunch,
 };
 
@@ -84,6 +85,7 @@ void attend(const RunRequest& r, const Tap& tap, bool wrong_now) {
           for (int key = begin; key < end; ++key) {
             float& x = s[static_cast<std::size_t>(key - begin)];
             x = m == -kInfinity ? 0.0f : std::exp(x - m);
+            if (kFlaw == Flaw::kImpreciseExp) x *= 1.0f + 0x1p-20f;
             tap.template visit<Tensor::kP>(x, b, h, i, key);
             l += x;
           }
@@ -202,6 +204,7 @@ const attn_diag::KernelLibrary* attn_diag_kernel_library() {
       describe<Flaw::kUnsteady>("unsteady"),
       describe<Flaw::kNoTaps>("no-taps"),
       describe<Flaw::kExemptP>("exempt-p"),
+      describe<Flaw::kImpreciseExp>("imprecise-exp"),
       describe<Flaw::kRefusesToLaunch>("refuses-to-launch"),
   };
   static const KernelLibrary library = {kKernelAbiVersion, std::size(kernels), kernels};

@@ -58,9 +58,10 @@ struct TraceResult {
   std::string schedules_detail;
   std::vector<std::string> notes;
 
-  // Every stage that can be compared was compared and agrees, so does the production kernel, every
-  // cell was written once, and the order of threads makes no difference. A tapped kernel that
-  // differs from the production kernel within rounding is worth saying, but is no divergence.
+  // Every stage that can be compared was compared and agrees, fed by the stages before it and (where
+  // that was looked at) by the reference; so does the production kernel; every cell was written
+  // once, and the order of threads makes no difference. A tapped kernel that differs from the
+  // production kernel within rounding is worth saying, but is no divergence.
   bool agrees() const;
 };
 
