@@ -23,6 +23,8 @@ TEST_CASE("what XML reserves or cannot hold is escaped") {
   const std::string xml = junit_xml("s", {c});
   CHECK_THAT(xml, contains("a&lt;b &amp; &quot;c&quot; ?"));
   CHECK_THAT(xml, contains("one&#10;two"));
+  c.name = "\xc3\xa9 \xff \xe2\x82";  // e acute, then what is not UTF-8
+  CHECK_THAT(junit_xml("s", {c}), contains("\xc3\xa9 ? ??\""));
 }
 
 }  // namespace

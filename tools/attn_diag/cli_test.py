@@ -225,6 +225,17 @@ class Files(CommandTest):
         self.assertEqual(tensors["running_o"]["shape"], [3, 8])
         self.assertEqual(len(tensors["o"]["actual"]), 8)
 
+    def test_a_dump_of_a_region_keeps_absolute_coordinates(self):
+        self.expect("dump --kernel fa1 --batch 2 --heads 3 --seqlen 7 --head-dim 8 --tile 2x2 "
+                    "--batch-index 1 --head 1:3 --query 3:5 -o x.h5", AGREES)
+        self.expect("compare x.h5", AGREES)
+        for head, query in (1, 3), (1, 4), (2, 4):
+            self.expect(f"show x.h5 --batch-index 1 --head {head} --query {query}", AGREES)
+        self.refused("show x.h5 --batch-index 0 --head 1 --query 3 --stage qk", "batch 0 was not recorded")
+        self.refused("show x.h5 --batch-index 1 --head 1 --query 5 --stage qk", "query 5 was not recorded")
+        first = self.json_of(f"show x.h5 {IMPOSSIBLE}", DIVERGES)
+        self.assertEqual((first["batch"], first["head"], first["query"]), (1, 1, 3))
+
     def test_two_dumps_of_the_same_run_are_identical_and_of_others_are_not(self):
         self.dump("x.h5")
         self.dump("y.h5")
