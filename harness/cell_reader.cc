@@ -99,6 +99,7 @@ void CellReader::read_directly(std::int64_t position, std::size_t bytes, std::by
 // A run of cells is a sequence of boxes, each full along its last axes.
 void CellReader::read_through_library(std::int64_t at, std::int64_t n, std::byte* cells) const {
   const std::lock_guard lock(library_turn());
+  const Hdf5Quiet quiet;
   const std::string doing = "read " + x_path;
   const Hdf5Id file_space(check(H5Dget_space(x_dataset), doing), H5Sclose);
   const std::size_t rank = x_shape.size();

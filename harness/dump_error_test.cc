@@ -258,6 +258,8 @@ TEST_CASE("running out of space leaves nothing behind and an existing file untou
       options.force = true;
       options.with_reference = with_reference;
       std::signal(SIGXFSZ, SIG_IGN);
+      const int printed = open((directory / "printed").c_str(), O_RDWR | O_CREAT, 0600);
+      dup2(printed, STDERR_FILENO);
       rlimit limit{};
       getrlimit(RLIMIT_FSIZE, &limit);
       limit.rlim_cur = with_reference ? 12 << 20 : 1 << 20;
@@ -270,12 +272,14 @@ TEST_CASE("running out of space leaves nothing behind and an existing file untou
       limit.rlim_cur = limit.rlim_max;
       setrlimit(RLIMIT_FSIZE, &limit);
       write_dump(directory / "y.h5", c, options);
-      return message + " | " + kept + " | " + reading(directory / "y.h5");
+      return message + " | " + kept + " | " + reading(directory / "y.h5") + " | " +
+             contents(directory / "printed") + "END";
     });
     CHECK(child.status == 0);
     CHECK_THAT(child.output, contains("x.h5 was not written") && contains("File too large") &&
-                                 contains(" | precious | "));
+                                 contains(" | precious |  | END"));
     fs::remove(directory / "y.h5");
+    fs::remove(directory / "printed");
     CHECK(directory.files() == std::vector<std::string>{"x.h5"});
   }
 }

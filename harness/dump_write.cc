@@ -191,6 +191,7 @@ class DumpWriter {
     std::mutex mutex;  // the reference calls from several threads, within this session
     const auto visit = [&](const reference::RowBlock& block) {
       const std::lock_guard lock(mutex);
+      const Hdf5Quiet quiet;
       for (const Target& target : targets) {
         const auto t = static_cast<std::size_t>(target.id);
         write_rows(target.value, target.id, block, block.value[t]);

@@ -29,12 +29,14 @@ Hdf5Id sixteen_bit_float(std::size_t exponent_bits, std::size_t mantissa_bits, s
 
 }  // namespace
 
-Hdf5Session::Hdf5Session() : x_lock(library_mutex()) {
+Hdf5Quiet::Hdf5Quiet() {
   H5Eget_auto2(H5E_DEFAULT, &x_printer, &x_printer_data);
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
 }
 
-Hdf5Session::~Hdf5Session() { H5Eset_auto2(H5E_DEFAULT, x_printer, x_printer_data); }
+Hdf5Quiet::~Hdf5Quiet() { H5Eset_auto2(H5E_DEFAULT, x_printer, x_printer_data); }
+
+Hdf5Session::Hdf5Session() : x_lock(library_mutex()) {}
 
 std::string hdf5_reason() {
   std::string reason;

@@ -16,18 +16,28 @@
 
 namespace attn_diag {
 
+// Keeps the library from printing errors itself. Where it is built thread-safe that is a matter of
+// each thread, so a thread that takes part in another's session needs its own.
+class Hdf5Quiet {
+ public:
+  Hdf5Quiet();
+  ~Hdf5Quiet();
+  Hdf5Quiet(const Hdf5Quiet&) = delete;
+  Hdf5Quiet& operator=(const Hdf5Quiet&) = delete;
+
+ private:
+  H5E_auto2_t x_printer = nullptr;
+  void* x_printer_data = nullptr;
+};
+
 // Exclusive use of the library, silent. Not recursive.
 class Hdf5Session {
  public:
   Hdf5Session();
-  ~Hdf5Session();
-  Hdf5Session(const Hdf5Session&) = delete;
-  Hdf5Session& operator=(const Hdf5Session&) = delete;
 
  private:
   std::lock_guard<std::mutex> x_lock;
-  H5E_auto2_t x_printer = nullptr;
-  void* x_printer_data = nullptr;
+  Hdf5Quiet x_quiet;
 };
 
 // What the library says about the call that just failed: the innermost description.
