@@ -8,7 +8,8 @@
 namespace attn_diag::host {
 namespace {
 
-constexpr std::size_t kDeviceAlignment = 256;  // what cudaMalloc promises
+constexpr std::size_t kDeviceAlignment = 256;             // what cudaMalloc promises
+constexpr std::size_t kMostBytes = std::size_t{1} << 46;  // no device has as much
 
 struct LastError {
   cudaError_t code = cudaSuccess;
@@ -69,11 +70,10 @@ cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
 cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
 
 cudaError_t cudaMalloc(void** pointer, std::size_t bytes) {
-  const std::size_t rounded = (bytes + attn_diag::host::kDeviceAlignment - 1) /
-                              attn_diag::host::kDeviceAlignment * attn_diag::host::kDeviceAlignment;
-  *pointer = rounded < bytes || rounded == 0
-                 ? nullptr
-                 : std::aligned_alloc(attn_diag::host::kDeviceAlignment, rounded);
+  using attn_diag::host::kDeviceAlignment;
+  const std::size_t rounded = (bytes + kDeviceAlignment - 1) / kDeviceAlignment * kDeviceAlignment;
+  const bool possible = bytes > 0 && bytes <= attn_diag::host::kMostBytes;
+  *pointer = possible ? std::aligned_alloc(kDeviceAlignment, rounded) : nullptr;
   if (bytes == 0) return cudaSuccess;
   if (*pointer == nullptr)
     return attn_diag::host::set_last_error(

@@ -44,8 +44,16 @@ __global__ void throws_kernel(int thread) {
   __syncthreads();
 }
 
-__global__ void block_fails_kernel(int failing) {
-  if (static_cast<int>(blockIdx.x) < failing) return;
+// Blocks 7 and 8 fail, while both run; block `slow` later than the other.
+__global__ void block_fails_kernel(int slow, int* started) {
+  const int block = static_cast<int>(blockIdx.x);
+  if (block < 7) return;
+  if (block == 8 && threadIdx.x == 0) atomicExch(started, 1);
+  if (block == 7)
+    while (__syncthreads_or(threadIdx.x == 0 && atomicAdd(started, 0) == 0)) {
+    }
+  if (block == slow)
+    for (int i = 0; i < 20000; ++i) __syncthreads();
   if (threadIdx.x == 0)
     __syncthreads();
   else
@@ -117,9 +125,9 @@ cudaError_t throws(int thread) {
   const auto config = shape(1, 64);
   return cudaLaunchKernelEx(&config, throws_kernel, thread);
 }
-cudaError_t block_fails(int failing, int blocks) {
-  const auto config = shape(static_cast<unsigned>(blocks), 32);
-  return cudaLaunchKernelEx(&config, block_fails_kernel, failing);
+cudaError_t block_fails(int slow, int* started) {
+  const auto config = shape(9, 32);
+  return cudaLaunchKernelEx(&config, block_fails_kernel, slow, started);
 }
 cudaError_t indices(dim3 grid, dim3 block, SeenIndices* out) {
   const auto config = shape(grid, block);

@@ -65,7 +65,7 @@ enum class Shuffle { kIndex, kUp, kDown, kXor };
   cudaError_t endless_loop(volatile int* flag);                                             \
   cudaError_t endless_after_barrier(volatile int* flag);                                    \
   cudaError_t throws(int thread);                                                           \
-  cudaError_t block_fails(int failing, int blocks);                                         \
+  cudaError_t block_fails(int slow, int* started);                                          \
   cudaError_t indices(dim3 grid, dim3 block, SeenIndices* out);                             \
   cudaError_t shaped(dim3 grid, dim3 block, std::size_t dynamic_shared);                    \
   cudaError_t worker_ids(int blocks, int* out);                                             \
