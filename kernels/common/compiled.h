@@ -1,6 +1,6 @@
 // What is compiled: tile shapes, element types and gates. The defaults are the shipped libraries'; a
-// build may cut gates and element types by defining the macros (fault kernels and the lockstep
-// build do, to build fast).
+// build may cut them by defining the macros (fault kernels and the lockstep build do, to build
+// fast).
 #pragma once
 
 #include "attn_diag/kernels/geometry.h"
@@ -15,6 +15,12 @@
 #ifndef ATTN_DIAG_COMPILED_DTYPES
 #define ATTN_DIAG_COMPILED_DTYPES 0x7
 #endif
+// The default first. The small ones cut a case of a few queries and keys into several tiles, with
+// kBlockM != kBlockN among them.
+#ifndef ATTN_DIAG_COMPILED_TILES
+#define ATTN_DIAG_COMPILED_TILES \
+  {64, 64}, {16, 16}, {2, 2}, { 2, 1 }
+#endif
 
 namespace attn_diag {
 
@@ -24,10 +30,8 @@ inline constexpr unsigned kCompiledDTypes = ATTN_DIAG_COMPILED_DTYPES;
 constexpr bool is_compiled(Gate gate) { return (kCompiledGates >> static_cast<int>(gate)) & 1u; }
 constexpr bool is_compiled(DType type) { return (kCompiledDTypes >> static_cast<int>(type)) & 1u; }
 
-// The default first. The small ones cut a case of a few queries and keys into several tiles, with
-// kBlockM != kBlockN among them.
-inline constexpr TileShape kCompiledTiles[] = {{64, 64}, {16, 16}, {2, 2}, {2, 1}};
-inline constexpr int kNumCompiledTiles = 4;
+inline constexpr TileShape kCompiledTiles[] = {ATTN_DIAG_COMPILED_TILES};
+inline constexpr int kNumCompiledTiles = sizeof(kCompiledTiles) / sizeof(kCompiledTiles[0]);
 
 // Calls f(KernelTraits<block_m, block_n>{}) for the compiled tile of that shape; returns what f
 // does, or `otherwise` if it is not compiled.
