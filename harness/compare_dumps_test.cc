@@ -78,7 +78,7 @@ DumpOptions with(int deflate, bool reference) {
   return options;
 }
 
-std::int64_t status_kib(const std::string& field) {
+[[maybe_unused]] std::int64_t status_kib(const std::string& field) {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);)
     if (line.rfind(field + ":", 0) == 0) return std::stoll(line.substr(field.size() + 1));
