@@ -3,6 +3,7 @@
 
 #include <cuda_runtime.h>
 
+#include <cstdarg>
 #include <cstdio>
 #include <cstring>
 
@@ -11,9 +12,15 @@
 
 namespace attn_diag {
 
-template <class... Args>
-Status fail(Status status, char* error, std::size_t capacity, const char* format, Args... args) {
-  if (error != nullptr && capacity > 0) std::snprintf(error, capacity, format, args...);
+// Writes the message that goes with a status and returns the status.
+__attribute__((format(printf, 4, 5))) inline Status fail(Status status, char* error,
+                                                         std::size_t capacity, const char* format,
+                                                         ...) {
+  if (error == nullptr || capacity == 0) return status;
+  std::va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(error, capacity, format, arguments);
+  va_end(arguments);
   return status;
 }
 
@@ -40,6 +47,13 @@ Status launch(const RunRequest& request, const char* name, void (*kernel)(Params
   if (result == cudaSuccess) return Status::kOk;
   return fail(Status::kLaunchFailed, request.error, request.error_capacity, "%s: launch failed: %s",
               name, cudaGetErrorString(result));
+}
+
+// What with_traits() and with_tap() gave, with the reason if that is kUnsupported.
+inline Status explain_unsupported(Status status, const RunRequest& request) {
+  if (status != Status::kUnsupported) return status;
+  return fail(status, request.error, request.error_capacity,
+              "this tile or gate is not compiled into this library");
 }
 
 inline const char* dtype_name(DType type) {

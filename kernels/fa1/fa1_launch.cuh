@@ -15,16 +15,16 @@ Status run_fa1(const RunRequest& request) {
       static_cast<const Element*>(request.q), static_cast<const Element*>(request.k),
       static_cast<const Element*>(request.v), static_cast<Element*>(request.o), request.lse};
   const BandMask mask(problem);
-  const Status not_compiled = fail(Status::kUnsupported, request.error, request.error_capacity,
-                                   "this tile or gate is not compiled into this library");
-  return with_traits(geometry.tile, not_compiled, [&]<class Traits>(Traits) {
-    return with_tap(request.gate, request.taps, not_compiled, [&]<class Tap>(const Tap& tap) {
+  constexpr Status kNotCompiled = Status::kUnsupported;
+  const Status status = with_traits(geometry.tile, kNotCompiled, [&]<class Traits>(Traits) {
+    return with_tap(request.gate, request.taps, kNotCompiled, [&]<class Tap>(const Tap& tap) {
       const dim3 grid(num_query_tiles(problem, geometry), problem.heads, problem.batch);
       return launch(
           request, "fa1", fa1_kernel<Traits, Element, BandMask, Tap>, grid, dim3(Traits::kThreads),
           Traits::shared_bytes(problem.head_dim, problem.head_dim_v), problem, tensors, mask, tap);
     });
   });
+  return explain_unsupported(status, request);
 }
 
 }  // namespace attn_diag

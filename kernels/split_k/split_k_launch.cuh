@@ -17,29 +17,32 @@ Status run_split_k(const RunRequest& request) {
       static_cast<const Element*>(request.v), static_cast<Element*>(request.o), request.lse};
   const Partials partials = partials_at(request.workspace, problem, geometry);
   const BandMask mask(problem);
-  const Status not_compiled = fail(Status::kUnsupported, request.error, request.error_capacity,
-                                   "this tile or gate is not compiled into this library");
-  return with_tap(request.gate, request.taps, not_compiled, [&]<class Tap>(const Tap& tap) {
-    const Status status = with_traits(geometry.tile, not_compiled, [&]<class Traits>(Traits) {
-      const dim3 grid(num_query_tiles(problem, geometry), geometry.num_splits,
-                      problem.batch * problem.heads);
-      return launch(
-          request, "split_k partial", split_k_partial_kernel<Traits, Element, BandMask, Tap>, grid,
-          dim3(Traits::kThreads), Traits::shared_bytes(problem.head_dim, problem.head_dim_v),
-          problem, geometry, tensors, mask, partials, tap);
-    });
-    constexpr bool kHasReduce = !Tap::ends_before(Stage::kReduce);
-    if constexpr (!kHasReduce) {
-      return status;
-    } else {
-      if (status != Status::kOk) return status;
-      const dim3 grid(ceil_div(problem.seqlen_q, ReduceTraits::kRowsPerBlock), problem.heads,
-                      problem.batch);
-      return launch(request, "split_k reduce", split_k_reduce_kernel<Element, Tap>, grid,
-                    dim3(ReduceTraits::kThreads), ReduceTraits::shared_bytes(geometry.num_splits),
-                    problem, geometry, partials, tensors.gO, tensors.gLse, tap);
-    }
-  });
+  constexpr Status kNotCompiled = Status::kUnsupported;
+  const Status done =
+      with_tap(request.gate, request.taps, kNotCompiled, [&]<class Tap>(const Tap& tap) {
+        const Status status = with_traits(geometry.tile, kNotCompiled, [&]<class Traits>(Traits) {
+          const dim3 grid(num_query_tiles(problem, geometry), geometry.num_splits,
+                          problem.batch * problem.heads);
+          return launch(request, "split_k partial",
+                        split_k_partial_kernel<Traits, Element, BandMask, Tap>, grid,
+                        dim3(Traits::kThreads),
+                        Traits::shared_bytes(problem.head_dim, problem.head_dim_v), problem,
+                        geometry, tensors, mask, partials, tap);
+        });
+        constexpr bool kHasReduce = !Tap::ends_before(Stage::kReduce);
+        if constexpr (!kHasReduce) {
+          return status;
+        } else {
+          if (status != Status::kOk) return status;
+          const dim3 grid(ceil_div(problem.seqlen_q, ReduceTraits::kRowsPerBlock), problem.heads,
+                          problem.batch);
+          return launch(request, "split_k reduce", split_k_reduce_kernel<Element, Tap>, grid,
+                        dim3(ReduceTraits::kThreads),
+                        ReduceTraits::shared_bytes(geometry.num_splits), problem, geometry,
+                        partials, tensors.gO, tensors.gLse, tap);
+        }
+      });
+  return explain_unsupported(done, request);
 }
 
 }  // namespace attn_diag
