@@ -171,6 +171,7 @@ CellFindings CellAccumulator::add_run(std::int64_t at, std::int64_t n, const A* 
   x_sums.mismatched += f.mismatched;
   x_sums.nan_actual += f.nan_actual;
   x_sums.nan_both += f.nan_both;
+  x_sums.unjudged += f.unjudged;
   x_sums.max_ulp = std::max(x_sums.max_ulp, f.max_ulp);
   x_sums.max_zeros = std::max(x_sums.max_zeros, f.max_zeros);
   x_row.mismatched += f.mismatched;
@@ -277,7 +278,8 @@ TensorComparison merge(const CellGrid& grid, SharedPicture&& picture,
     return a.at >= 0 && (b.at < 0 || a.value > b.value || (a.value == b.value && a.at < b.at));
   };
   for (const CellAccumulator* part : parts) {
-    c.compared += part->x_compared;
+    c.compared += part->x_compared - part->x_sums.unjudged;
+    c.unjudged += part->x_sums.unjudged;
     c.mismatched += part->x_sums.mismatched;
     c.nan_actual += part->x_sums.nan_actual;
     c.nan_both += part->x_sums.nan_both;

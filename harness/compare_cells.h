@@ -28,10 +28,10 @@ struct Floors {
 struct CellErrors {
   Doubles magnitude;  // |expected|
   Doubles limit;
-  Doubles err;         // |actual - expected|; 0 where equal or both NaN; NaN where one of them is
+  Doubles err;         // |actual - expected|; 0 where equal, both NaN or unjudged; NaN where one is
   Doubles finite_err;  // err, or 0 where it is not finite
   Doubles ratio;
-  Ints passes, nan_actual, nan_both;
+  Ints passes, nan_actual, nan_both, unjudged;
 };
 
 namespace cells {
@@ -80,6 +80,17 @@ inline __attribute__((always_inline)) Doubles limit_at(const AbsoluteRelativeLim
   return l.atol + l.rtol * expected_magnitude;
 }
 
+// Cells of which the reference cannot say how far rounding may take them: overflow, or NaN or infinity
+// in what they come from. A limit of the user's own judges every cell.
+inline __attribute__((always_inline)) Ints beyond_judging(const ArrayLimit&, Doubles limit,
+                                                          Doubles expected_magnitude) {
+  return (limit == kInfinity) & ~(expected_magnitude == kInfinity);
+}
+inline __attribute__((always_inline)) Ints beyond_judging(const AbsoluteRelativeLimit&, Doubles,
+                                                          Doubles) {
+  return Ints{};
+}
+
 template <class Limit>
 inline __attribute__((always_inline)) CellErrors judge(Doubles actual, Doubles expected,
                                                        const Limit& limit, std::int64_t i) {
@@ -87,9 +98,11 @@ inline __attribute__((always_inline)) CellErrors judge(Doubles actual, Doubles e
   c.magnitude = magnitude(expected);
   c.limit = limit_at(limit, i, c.magnitude);
   const Ints nan = actual != actual;
-  c.nan_both = nan & (expected != expected);
-  c.nan_actual = nan & ~c.nan_both;
-  const Ints same = (actual == expected) | c.nan_both;  // infinities of one sign too
+  const Ints equal = (actual == expected) | (nan & (expected != expected));
+  c.unjudged = beyond_judging(limit, c.limit, c.magnitude) & ~equal;
+  c.nan_both = nan & equal;
+  c.nan_actual = nan & ~equal & ~c.unjudged;
+  const Ints same = equal | c.unjudged;  // infinities of one sign too
   c.err = where(~same, magnitude(actual - expected));
   const Ints finite = c.err < kInfinity;
   c.finite_err = where(finite, c.err);
@@ -164,7 +177,7 @@ CellFindings judge_cells(const A* actual, const E* expected, const Limit& limit,
   // Below the floors by more than the rounding of the products that stand in for the divisions.
   const double rel_floor = floors.rel * (1 - 0x1p-48);
   const double zeros_floor = floors.zeros * (1 - 0x1p-48);
-  Ints passed{}, nan_actual{}, nan_both{}, rel_reached{}, zeros_reached{};
+  Ints passed{}, nan_actual{}, nan_both{}, unjudged{}, rel_reached{}, zeros_reached{};
   Doubles max_abs{}, max_ulp{}, max_ratio{};
   cells::for_each_vector(
       actual, expected, limit,
@@ -176,6 +189,7 @@ CellFindings judge_cells(const A* actual, const E* expected, const Limit& limit,
         passed += c.passes;
         nan_actual += c.nan_actual;
         nan_both += c.nan_both;
+        unjudged += c.unjudged;
         max_abs = larger(c.finite_err, max_abs);
         max_ulp = larger(cells::ulps(c, ulp), max_ulp);
         max_ratio = larger(c.ratio, max_ratio);
@@ -187,6 +201,7 @@ CellFindings judge_cells(const A* actual, const E* expected, const Limit& limit,
   f.mismatched = judged - cells::count(passed);
   f.nan_actual = cells::count(nan_actual);
   f.nan_both = cells::count(nan_both);
+  f.unjudged = cells::count(unjudged);
   f.max_abs = cells::largest(max_abs);
   f.max_ulp = cells::largest(max_ulp);
   f.max_ratio = cells::largest(max_ratio);

@@ -38,7 +38,7 @@ constexpr UlpScale ulp_scale(DType dtype) {
 // Sums and maxima over a run of cells.
 struct CellFindings {
   std::int64_t mismatched = 0;
-  std::int64_t nan_actual = 0, nan_both = 0;
+  std::int64_t nan_actual = 0, nan_both = 0, unjudged = 0;
   double max_abs = 0, max_ulp = 0;  // over finite pairs
   double max_rel = 0;    // over finite pairs with expected != 0; see Floors in compare_cells.h
   double max_ratio = 0;  // err / limit, 0 where err is 0, +inf where the cell cannot pass

@@ -1,5 +1,7 @@
 #include "harness/compare_pool.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 namespace attn_diag {
@@ -35,6 +37,13 @@ Comparison AccumulatorPool::finish() {
     std::vector<const CellAccumulator*> parts;
     for (const auto& set : x_sets) parts.push_back(&(*set)[t]);
     comparison.tensors.push_back(merge(x_work[t]->grid, std::move(x_work[t]->picture), parts));
+    const TensorComparison& merged = comparison.tensors.back();
+    if (merged.unjudged > 0) {
+      comparison.notes.push_back(fmt::format(
+          "{} elements of {} are not judged: overflow, or NaN or infinity in what they come from, "
+          "leaves them without a rounding bound.",
+          merged.unjudged, name(merged.tensor)));
+    }
   }
   return comparison;
 }

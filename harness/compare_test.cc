@@ -47,13 +47,16 @@ TensorComparison plain_comparison(const CellGrid& grid, const std::vector<double
                  l = limit[static_cast<std::size_t>(i)];
     const auto index = grid.index_of(i);
     double err = std::fabs(a - e);
-    if (a == e || (std::isnan(a) && std::isnan(e))) err = 0;
+    const bool equal = a == e || (std::isnan(a) && std::isnan(e));
+    const bool unjudged = !equal && l == kInf && !std::isinf(e);
+    if (equal || unjudged) err = 0;
     const bool ok = err == 0 || (std::isfinite(err) && err <= l);
     double ratio = err == 0 ? 0 : err / l;
     if (!ok && !(ratio >= 1)) ratio = kInf;
-    ++c.compared;
+    c.compared += !unjudged;
+    c.unjudged += unjudged;
     c.mismatched += !ok;
-    c.nan_actual += std::isnan(a) && !std::isnan(e);
+    c.nan_actual += std::isnan(a) && !std::isnan(e) && !unjudged;
     c.nan_both += std::isnan(a) && std::isnan(e);
     if (!ok && first < 0) {
       first = i;
@@ -121,6 +124,7 @@ void check_same_mismatch(const std::optional<Mismatch>& a, const std::optional<M
 
 void check_same(const TensorComparison& a, const TensorComparison& b) {
   CHECK(a.compared == b.compared);
+  CHECK(a.unjudged == b.unjudged);
   CHECK(a.mismatched == b.mismatched);
   CHECK(a.nan_actual == b.nan_actual);
   CHECK(a.nan_both == b.nan_both);

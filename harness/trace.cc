@@ -59,6 +59,7 @@ class Tracer {
     use(finding_in(prefix.capture, prefix.comparison), "");
     if (x_options.isolate && x_run.taps) isolate();
     if (x_options.closure && x_run.taps) close(prefix.capture);
+    for (const std::string& note : prefix.comparison.notes) x_result.notes.push_back(note);
     use(std::move(x_in_production),
         "Only the production kernel diverges: with taps on, every stage agrees, so the taps "
         "disturb "

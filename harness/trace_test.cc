@@ -48,6 +48,20 @@ TEST_CASE("a right kernel agrees in every stage, fed by itself and by the refere
   CHECK_FALSE(r.closure.has_value());
 }
 
+TEST_CASE("cells that NaN among the inputs leaves without a bound are not judged, and said to be") {
+  Problem p = fake_problem();
+  InputData inputs = make_inputs(p, "randn", 1, 1.0);
+  store_element(inputs.k.data(), p.dtype, 3, std::nan(""));
+  inputs.has_nonfinite = true;
+  // The kernel's max passes over NaN; the reference's does not. Neither is wrong.
+  const TraceResult r = trace(fake_kernel("right"), p, inputs, {});
+  CHECK(r.agrees());
+  CHECK(any_contains(r.notes, "elements of m are not judged"));
+  CHECK(any_contains(r.capture.notes, "NaN"));
+  // What NaN does not reach is judged as ever.
+  CHECK_FALSE(trace(fake_kernel("divides-twice"), p, inputs, {}).agrees());
+}
+
 TEST_CASE("a reduce that divides by l twice is found at the first query with l != 1") {
   const TraceResult r = trace_fake("divides-twice");
   CHECK_FALSE(r.agrees());

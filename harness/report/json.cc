@@ -160,6 +160,7 @@ Json to_json(const TensorComparison& t) {
   j["mismatched"] = t.mismatched;
   j["compared"] = t.compared;
   j["nan"] = t.nan_actual;
+  j["not_judged"] = t.unjudged;
   j["zeros_err_over_bound"] = json_number(t.zeros_err_over_bound);
   j["first_mismatch"] = mismatch_json(t.tensor, t.first);
   j["worst_mismatch"] = mismatch_json(t.tensor, t.worst);

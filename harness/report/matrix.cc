@@ -243,6 +243,7 @@ Json run_json(const Capture& capture, const MatrixRow& row, const CommandContext
   j["stages"] = stages_json(row.comparison);
   j["coverage"] = coverage_json(capture);
   j["notes"] = capture.notes;
+  for (const std::string& note : row.comparison.notes) j["notes"].push_back(note);
   j["provenance"] = to_json(capture.provenance);
   return j;
 }

@@ -121,10 +121,10 @@ std::string single_text(const Run& run, const Session& session) {
   const report::Summary summary = report::summarise(row.comparison);
   if (summary.first_wrong != nullptr) s += '\n' + report::difference_lines(*summary.first_wrong);
   s += '\n' + report::zeros_text(row.comparison);
-  if (row.nonfinite_inputs) s += "  The inputs hold NaN or infinity.\n";
   s += report::sources_missing_text(capture.provenance, style);
-  for (const std::string& note : capture.notes)
-    s += "  " + report::wrap("Note: " + note, style.width - 2, 4) + '\n';
+  for (const auto* notes : {&row.comparison.notes, &capture.notes})
+    for (const std::string& note : *notes)
+      s += "  " + report::wrap("Note: " + note, style.width - 2, 4) + '\n';
   s += "  Reproduce: " + row.reproduce + '\n';
   if (row.verdict == RowVerdict::kDiverges) s += "  Find where: " + row.hunt + '\n';
   return s;

@@ -77,12 +77,10 @@ Outcome trace_command(const Session& session) {
   options.run = one.run;
 
   TraceResult result;
-  bool nonfinite = false;
   {
     Progress progress(!flags.quiet);
     options.on_step = [&](int i, int n, const std::string& what) { progress.step(i, n, what); };
     const InputData inputs = inputs_of(one, kernel, geometry);
-    nonfinite = inputs.has_nonfinite;
     result = trace(kernel, one.problem, inputs, options);
     result.capture.provenance.command_line = session.this_command();
     if (dumps) {
@@ -90,7 +88,6 @@ Outcome trace_command(const Session& session) {
       write_dump(flags.output, result.capture, dump_options);
     }
   }
-  if (nonfinite) result.notes.emplace_back("the inputs hold NaN or infinity");
 
   const std::string again = session.shell(reproduce("trace", one, flags));
   if (junit) junit->finish(report::junit_xml("attn-diag trace", junit_of_trace(result, again)));

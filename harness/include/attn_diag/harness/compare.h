@@ -35,8 +35,11 @@ struct TileError {
 struct TensorComparison {
   Tensor tensor = Tensor::kS;
   std::int64_t compared = 0, mismatched = 0;
-  std::int64_t nan_actual = 0;      // NaN where the expected value is not
-  std::int64_t nan_both = 0;        // NaN where the expected value is NaN too: passes, told apart
+  std::int64_t nan_actual = 0;  // NaN where the expected value is not
+  std::int64_t nan_both = 0;    // NaN where the expected value is NaN too: passes, told apart
+  // Not among the compared: cells whose rounding bound is infinite (overflow, or NaN or infinity in
+  // what they come from) and that do not equal what is expected.
+  std::int64_t unjudged = 0;
   double max_abs_err = 0;           // over finite pairs
   double max_rel_err = 0;           // over finite pairs with expected != 0
   double max_err_over_bound = 0;    // +inf if an element cannot pass (NaN, wrong infinity, 0 bound)
