@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "harness/report/table.h"
 
@@ -57,12 +58,15 @@ std::string table_of(const RowTensor& data, Tensor tensor, const Range& range,
     const double actual = data.actual[cells.at(i)], expected = data.expected[cells.at(i)];
     const double limit = data.limit[cells.at(i)];
     const bool wrong = cells.wrong(i);
+    const bool judged = std::isfinite(limit) || actual == expected;
     const double error = actual == expected ? 0.0 : actual - expected;
     const Colour colour = wrong ? Colour::kRed : Colour::kNone;
     table.add({pointed == i ? "->" : "", info(tensor).rank == 3 ? "" : fmt::format("{}", i),
                paint(style, colour, exact(actual)), exact(expected), number(error), number(limit),
                ratio(err_over_limit(actual, expected, limit)),
-               wrong ? paint(style, colour, "WRONG") : ""});
+               wrong    ? paint(style, colour, "WRONG")
+               : judged ? ""
+                        : "not judged"});
   }
   return table.text(style);
 }

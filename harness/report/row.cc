@@ -30,7 +30,7 @@ double err_over_limit(double actual, double expected, double limit) {
     const double err = std::abs(actual - expected);
     return std::isfinite(err) && limit > 0 ? err / limit : std::numeric_limits<double>::infinity();
   }
-  if (!std::isfinite(expected) || actual == expected) return 0.0;
+  if (!std::isfinite(expected) || actual == expected || std::isinf(limit)) return 0.0;
   return std::abs(actual - expected) / limit;
 }
 

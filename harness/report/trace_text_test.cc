@@ -156,6 +156,7 @@ TEST_CASE("err over limit is infinite where the element cannot pass") {
   CHECK(std::isinf(err_over_limit(1, -kInf, 0.5)));
   CHECK(err_over_limit(-kInf, -kInf, 0) == 0);
   CHECK(err_over_limit(2, 2, 0) == 0);
+  CHECK(err_over_limit(std::nan(""), 2, kInf) == 0);  // an infinite bound judges nothing
 }
 
 TEST_CASE("a row that was not recorded is refused with what there is") {
