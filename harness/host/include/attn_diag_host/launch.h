@@ -35,9 +35,12 @@ cudaError_t set_function_attribute(const void* kernel, cudaFuncAttribute attribu
 
 }  // namespace attn_diag::host
 
+// Hidden, so that each library has its own: of several alike the dynamic linker takes one, and a
+// library built for lockstep would launch as one that is not.
 template <class... Parameters, class... Arguments>
-cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
-                               Arguments&&... arguments) {
+[[gnu::visibility("hidden")]] cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config,
+                                                             void (*kernel)(Parameters...),
+                                                             Arguments&&... arguments) {
   static_assert(sizeof...(Parameters) == sizeof...(Arguments),
                 "the kernel takes another number of arguments");
   static_assert((std::is_trivially_copyable_v<std::remove_cv_t<Parameters>> && ...),
