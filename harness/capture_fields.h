@@ -49,6 +49,7 @@ void visit_geometry(G& g, V&& v) {
 template <class A, class V>
 void visit_arithmetic(A& a, V&& v) {
   v("accumulate", a.accumulate);
+  v("dot_ulp", a.dot_ulp);
   v("probs", a.probs);
   v("l_from_rounded_probs", a.l_from_rounded_probs);
   v("partial", a.partial);
@@ -81,6 +82,7 @@ void visit_provenance(P& p, V&& v) {
   v("host", p.host);
   v("inputs", p.inputs);
   v("seed", p.seed);
+  v("input_scale", p.input_scale);
 }
 
 }  // namespace attn_diag

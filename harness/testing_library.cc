@@ -14,7 +14,8 @@ constexpr attn_diag::KernelLibrary kLibrary = {ATTN_DIAG_TEST_ABI, 2, kKernels};
 // XXH3 64-bit of no bytes.
 constexpr attn_diag::SourceFile kSource = {ATTN_DIAG_TEST_SOURCE, "source.cu",
                                            0x2d06800538d394c2ull};
-constexpr attn_diag::BuildInfo kBuildInfo = {1, &kSource, "compiler", "flags", "host", false, ""};
+constexpr attn_diag::BuildInfo kBuildInfo = {1,      &kSource, "compiler", "flags",
+                                             "host", "",       false,      ""};
 
 }  // namespace
 

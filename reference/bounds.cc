@@ -34,7 +34,7 @@ void bound_scores(const Plan& plan, const ErrorModel& model, const KvMagnitudes&
   const bool scale_q = plan.arithmetic.scale_applied_to_q;
   const Rounding narrow = narrowing_to(plan.arithmetic.scaled_q);
   const double n = static_cast<double>(dim);
-  const double u = model.op.u, gamma_n = gamma(n, u);
+  const double u = model.op.u, gamma_n = gamma(n, model.dot_u);
 
   // |error| <= relative * scale |q||k| + per_k * sum |k| + absolute.
   double relative = (1 + gamma_n) * (1 + u) - 1, per_k = 0;
@@ -209,7 +209,7 @@ void bound_softmax(const Plan& plan, const ErrorModel& model, const BlockValues&
       b[j] = bound < largest_p ? bound : largest_p;
     }
     if (!plan.pv) continue;
-    const double gamma_pv = gamma(n, u);
+    const double gamma_pv = gamma(n, model.dot_u);
     if (isolate) {
       const double relative = (1 + u) * (1 + up) * (1 + gamma_pv) - 1;
       const double absolute = (model.op.tiny + model.probs.tiny) * (1 + gamma_pv) * 2;
@@ -243,7 +243,7 @@ void bound_pv(const Plan& plan, const ErrorModel& model, const KvMagnitudes& mag
       const double sum_p = values[Tensor::kL][cell] + bounds[Tensor::kL][cell];
       double absolute = n * model.op.tiny * 2 * grow;
       if (!(frame < kInf) ||
-          !(sum_p * grow * magnitudes.largest_v * (1 + gamma(n, model.op.u)) <= model.op.largest))
+          !(sum_p * grow * magnitudes.largest_v * (1 + gamma(n, model.dot_u)) <= model.op.largest))
         absolute = kInf;
       out.row(r).array() += absolute;
     }

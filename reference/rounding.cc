@@ -36,10 +36,12 @@ double exp_above(double x) { return x <= 1 ? 1 + x + x * x : std::exp(x); }
 
 ErrorModel::ErrorModel(const Arithmetic& arithmetic)
     : declared(arithmetic),
+      dot_u(0),
       op(rounding_of(arithmetic.accumulate == DType::kFp64 ? DType::kFp32 : arithmetic.accumulate)),
       probs(narrowing_to(arithmetic.probs)),
       partial(narrowing_to(arithmetic.partial)),
       output(narrowing_to(arithmetic.output)) {
+  dot_u = op.u * arithmetic.dot_ulp;
   // exp(x) is subnormal only for |x| <= 104, then 0; its error there is counted in units of the
   // smallest subnormal instead of relatively.
   constexpr double kLastSubnormal = 104;

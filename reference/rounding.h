@@ -34,6 +34,7 @@ struct ErrorModel {
   explicit ErrorModel(const Arithmetic& arithmetic);
 
   Arithmetic declared;
+  double dot_u;      // of an addition in q.k and P.V
   Rounding op;       // of every elementary operation and sum; fp32 at best, as taps record fp32
   Rounding probs;    // of P before P.V; none for fp32
   Rounding partial;  // of the accumulator between kernels; none for fp32

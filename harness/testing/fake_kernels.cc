@@ -212,6 +212,6 @@ const attn_diag::KernelLibrary* attn_diag_kernel_library() {
 }
 
 const attn_diag::BuildInfo* attn_diag_build_info() {
-  static const attn_diag::BuildInfo build = {0, nullptr, "any", "", "host", false, ""};
+  static const attn_diag::BuildInfo build = {0, nullptr, "any", "", "host", "", false, ""};
   return &build;
 }

@@ -2,7 +2,8 @@
 // library was made from.
 //
 //   hash_sources --output build_info.cc --depfile build_info.cc.d --root DIR --compiler TEXT
-//                --flags TEXT --backend host [--fault NAME] [--lockstep] headers.d...
+//                --flags TEXT --backend host [--architectures TEXT]
+//                [--fault NAME] [--lockstep] headers.d...
 //
 // Each headers.d is a list of included files as the compiler writes it (-MM). The files' hashes are
 // XXH3 64-bit of their bytes. The depfile makes the build run this again when any of them changes.
@@ -33,6 +34,7 @@ struct Arguments {
 
 Arguments parse_arguments(int argc, char** argv) {
   Arguments arguments;
+  arguments.values["architectures"] = "";
   arguments.values["fault"] = "";
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
@@ -147,8 +149,8 @@ void run(const Arguments& arguments) {
   rule << "\n";
   code << "};\nconstexpr attn_diag::BuildInfo kBuildInfo = {\n    " << files.size()
        << ",\n    kSources,\n    " << quote(value("compiler")) << ",\n    " << quote(value("flags"))
-       << ",\n    " << quote(value("backend")) << ",\n    "
-       << (arguments.lockstep ? "true" : "false") << ",\n    " << quote(value("fault"))
+       << ",\n    " << quote(value("backend")) << ",\n    " << quote(value("architectures"))
+       << ",\n    " << (arguments.lockstep ? "true" : "false") << ",\n    " << quote(value("fault"))
        << "};\n}  // namespace\n\n"
        << "extern \"C\" const attn_diag::BuildInfo* attn_diag_build_info() { return &kBuildInfo; "
           "}\n";

@@ -19,7 +19,7 @@
 
 namespace attn_diag {
 
-inline constexpr std::uint32_t kKernelAbiVersion = 1;
+inline constexpr std::uint32_t kKernelAbiVersion = 2;
 
 enum class Status : std::int32_t {
   kOk = 0,
@@ -42,7 +42,10 @@ struct RunRequest {
   float* lse = nullptr;       // likewise
   void* workspace = nullptr;  // workspace_bytes(), 256-byte aligned, poisoned
   void* stream = nullptr;     // cudaStream_t
-  char* error = nullptr;      // receives a NUL-terminated message when the status is not kOk
+  // Wait for every launch before the next and report what it ended with, so that an error is that of
+  // one kernel. The harness sets it; a benchmark does not.
+  bool synchronize = false;
+  char* error = nullptr;  // receives a NUL-terminated message when the status is not kOk
   std::size_t error_capacity = 0;
 };
 
@@ -90,8 +93,11 @@ struct BuildInfo {
   const char* compiler;  // "GNU 12.2.0"
   const char* flags;
   const char* backend;  // "host" or "cuda"
-  bool lockstep;        // compiled with the memory-access instrumentation that lockstep needs
-  const char* fault;    // "" or the name of the planted fault
+  // Of a cuda build, what it holds code for: "sm_80 sm_90 compute_90" (compute_*: PTX, which the driver
+  // compiles for newer devices). "" for host.
+  const char* architectures;
+  bool lockstep;      // compiled with the memory-access instrumentation that lockstep needs
+  const char* fault;  // "" or the name of the planted fault
 };
 
 }  // namespace attn_diag

@@ -10,6 +10,10 @@ namespace attn_diag {
 
 struct Arithmetic {
   DType accumulate = DType::kFp32;  // of q.k, of P.V, of l and of the running accumulator
+  // Of the dot products q.k and P.V: every addition errs by at most dot_ulp * u of `accumulate`, times
+  // the sum of the magnitudes. 1: one rounding to nearest each. Tensor cores align the products of a
+  // block of 4 to 16 and truncate: 2.5 (docs/bounds.md).
+  double dot_ulp = 1.0;
   DType probs =
       DType::kFp32;  // type P is rounded to before P.V (and before l, if l_from_rounded_probs)
   bool l_from_rounded_probs = false;
