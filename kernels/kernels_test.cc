@@ -277,6 +277,7 @@ TEST_CASE("the launch of an impossible grid is reported, not ignored") {
   request.error = error;
   request.error_capacity = sizeof error;
   CHECK(kernel.info().run(request) == Status::kLaunchFailed);
+  CHECK_THAT(std::string(error), contains("fa1, gate full (grid 1x70000x1, block 128x1x1, "));
   CHECK_THAT(std::string(error), contains("launch failed"));
 }
 

@@ -5,7 +5,7 @@
 
 #include "attn_diag/kernels/geometry.h"
 #include "attn_diag/kernels/stage.h"
-#include "common/kernel_traits.h"
+#include "attn_diag/kernels/tap.h"
 
 // Bit g: Gate g.
 #ifndef ATTN_DIAG_COMPILED_GATES
@@ -33,17 +33,23 @@ constexpr bool is_compiled(DType type) { return (kCompiledDTypes >> static_cast<
 inline constexpr TileShape kCompiledTiles[] = {ATTN_DIAG_COMPILED_TILES};
 inline constexpr int kNumCompiledTiles = sizeof(kCompiledTiles) / sizeof(kCompiledTiles[0]);
 
-// Calls f(KernelTraits<block_m, block_n>{}) for the compiled tile of that shape; returns what f
-// does, or `otherwise` if it is not compiled.
-template <int kIndex = 0, class F, class Result>
+constexpr bool is_compiled(TileShape tile) {
+  for (const TileShape& t : kCompiledTiles)
+    if (tile.block_m == t.block_m && tile.block_n == t.block_n) return true;
+  return false;
+}
+
+// Calls f(Traits<block_m, block_n>{}) for the compiled tile of that shape; returns what f does, or
+// `otherwise` if it is not compiled.
+template <template <int, int> class Traits, int kIndex = 0, class F, class Result>
 Result with_traits(TileShape tile, Result otherwise, F&& f) {
   if constexpr (kIndex == kNumCompiledTiles) {
     return otherwise;
   } else {
     constexpr TileShape candidate = kCompiledTiles[kIndex];
     if (tile.block_m == candidate.block_m && tile.block_n == candidate.block_n)
-      return f(KernelTraits<candidate.block_m, candidate.block_n>{});
-    return with_traits<kIndex + 1>(tile, otherwise, f);
+      return f(Traits<candidate.block_m, candidate.block_n>{});
+    return with_traits<Traits, kIndex + 1>(tile, otherwise, f);
   }
 }
 

@@ -1,11 +1,14 @@
 // Host side of a launch and of a kernel's plan: what every adapter needs.
 #pragma once
 
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
+#include <type_traits>
 
 #include "attn_diag/kernels/adapter.h"
 #include "common/compiled.h"
@@ -24,19 +27,30 @@ __attribute__((format(printf, 4, 5))) inline Status fail(Status status, char* er
   return status;
 }
 
-// Launches kernel(args...) and reports what the runtime says.
+// Launches kernel(args...) and reports what the runtime says; with request.synchronize, also what
+// the kernel ended with.
 template <class... Params, class... Args>
 Status launch(const RunRequest& request, const char* name, void (*kernel)(Params...), dim3 grid,
               dim3 block, std::size_t shared_bytes, const Args&... args) {
-  // Above 48 KiB dynamic shared memory has to be asked for.
-  cudaError_t result = cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
-                                            cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                            static_cast<int>(shared_bytes));
-  if (result != cudaSuccess)
+  const auto failed = [&](const char* what, cudaError_t error) {
     return fail(Status::kLaunchFailed, request.error, request.error_capacity,
-                "%s: the device does not give a block %zu bytes of shared memory: %s. Choose a "
-                "smaller --tile or --head-dim.",
-                name, shared_bytes, cudaGetErrorString(result));
+                "%s, gate %s (grid %ux%ux%u, block %ux%ux%u, %zu bytes of dynamic shared memory): "
+                "%s: %s",
+                name, kGateNames[static_cast<std::size_t>(request.gate)].data(), grid.x, grid.y,
+                grid.z, block.x, block.y, block.z, shared_bytes, what, cudaGetErrorString(error));
+  };
+  // More dynamic shared memory than every device gives has to be asked for.
+  constexpr std::size_t kAlwaysGiven = 48 * 1024;
+  cudaError_t result = cudaSuccess;
+  if (shared_bytes > kAlwaysGiven) {
+    result = cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+                                  cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  static_cast<int>(shared_bytes));
+    if (result != cudaSuccess)
+      return failed(
+          "the device does not give a block that much: choose a smaller --tile or --head-dim",
+          result);
+  }
   cudaLaunchConfig_t config = {};
   config.gridDim = grid;
   config.blockDim = block;
@@ -44,9 +58,9 @@ Status launch(const RunRequest& request, const char* name, void (*kernel)(Params
   config.stream = static_cast<cudaStream_t>(request.stream);
   result = cudaLaunchKernelEx(&config, kernel, args...);
   if (result == cudaSuccess) result = cudaGetLastError();
-  if (result == cudaSuccess) return Status::kOk;
-  return fail(Status::kLaunchFailed, request.error, request.error_capacity, "%s: launch failed: %s",
-              name, cudaGetErrorString(result));
+  if (result != cudaSuccess) return failed("launch failed", result);
+  if (request.synchronize) result = cudaStreamSynchronize(config.stream);
+  return result == cudaSuccess ? Status::kOk : failed("failed while it ran", result);
 }
 
 // What with_traits() and with_tap() gave, with the reason if that is kUnsupported.
@@ -70,11 +84,31 @@ inline const char* dtype_name(DType type) {
   return "unknown";
 }
 
+// Calls f(std::type_identity<Element>{}) for the element type of the request; returns what f does,
+// or kUnsupported if the type is not compiled.
+template <class F>
+Status with_element(const RunRequest& request, F&& f) {
+  switch (request.problem.dtype) {
+    case DType::kFp16:
+      if constexpr (is_compiled(DType::kFp16)) return f(std::type_identity<__half>{});
+      break;
+    case DType::kBf16:
+      if constexpr (is_compiled(DType::kBf16)) return f(std::type_identity<__nv_bfloat16>{});
+      break;
+    case DType::kFp32:
+      if constexpr (is_compiled(DType::kFp32)) return f(std::type_identity<float>{});
+      break;
+    case DType::kFp64:
+      break;
+  }
+  return fail(Status::kUnsupported, request.error, request.error_capacity,
+              "dtype %s is not compiled into this library", dtype_name(request.problem.dtype));
+}
+
 // Refuses what no kernel of ours does: element types and tiles that are not compiled, head
-// dimensions past kMaxHeadDim, grids past CUDA's limits.
-inline Status check_supported(const Problem& problem, TileShape tile, char* error,
+// dimensions past the kernel's largest, grids past CUDA's limits.
+inline Status check_supported(const Problem& problem, TileShape tile, int max_head_dim, char* error,
                               std::size_t capacity) {
-  constexpr int kMaxHeadDim = KernelTraits<64, 64>::kMaxHeadDim;
   if (!is_compiled(problem.dtype)) {
     char compiled[32] = "";
     for (DType type : {DType::kFp16, DType::kBf16, DType::kFp32})
@@ -86,12 +120,12 @@ inline Status check_supported(const Problem& problem, TileShape tile, char* erro
                 "dtype %s is not compiled into this library; compiled: %s",
                 dtype_name(problem.dtype), compiled);
   }
-  if (problem.head_dim < 1 || problem.head_dim > kMaxHeadDim || problem.head_dim_v < 1 ||
-      problem.head_dim_v > kMaxHeadDim)
+  if (problem.head_dim < 1 || problem.head_dim > max_head_dim || problem.head_dim_v < 1 ||
+      problem.head_dim_v > max_head_dim)
     return fail(Status::kUnsupported, error, capacity,
                 "head_dim %d and head_dim_v %d: this kernel takes 1 to %d", problem.head_dim,
-                problem.head_dim_v, kMaxHeadDim);
-  if (!with_traits(tile, false, [](auto) { return true; })) {
+                problem.head_dim_v, max_head_dim);
+  if (!is_compiled(tile)) {
     char compiled[96] = "";
     std::size_t used = 0;
     for (const TileShape& t : kCompiledTiles)

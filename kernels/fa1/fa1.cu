@@ -1,17 +1,18 @@
 // fa1's adapter: what the harness sees of the kernel.
 #include "fa1/fa1.h"
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
+#include "common/kernel_traits.h"
 #include "common/launch.h"
 
 namespace attn_diag {
 namespace {
 
+constexpr int kMaxHeadDim = KernelTraits<64, 64>::kMaxHeadDim;
+
 Status plan(const Problem& problem, TileShape tile, std::int32_t num_splits, Geometry* geometry,
             char* error, std::size_t capacity) {
-  if (const Status status = check_supported(problem, tile, error, capacity); status != Status::kOk)
+  if (const Status status = check_supported(problem, tile, kMaxHeadDim, error, capacity);
+      status != Status::kOk)
     return status;
   if (num_splits > 1)
     return fail(Status::kUnsupported, error, capacity,
@@ -28,21 +29,9 @@ Arithmetic arithmetic(const Problem& problem, const Geometry&) { return fp32_ari
 std::size_t workspace_bytes(const Problem&, const Geometry&) { return 0; }
 
 Status run(const RunRequest& request) {
-  switch (request.problem.dtype) {
-    case DType::kFp16:
-      if constexpr (is_compiled(DType::kFp16)) return run_fa1<__half>(request);
-      break;
-    case DType::kBf16:
-      if constexpr (is_compiled(DType::kBf16)) return run_fa1<__nv_bfloat16>(request);
-      break;
-    case DType::kFp32:
-      if constexpr (is_compiled(DType::kFp32)) return run_fa1<float>(request);
-      break;
-    case DType::kFp64:
-      break;
-  }
-  return fail(Status::kUnsupported, request.error, request.error_capacity,
-              "dtype %s is not compiled into this library", dtype_name(request.problem.dtype));
+  return with_element(request, [&]<class Element>(std::type_identity<Element>) {
+    return run_fa1<Element>(request);
+  });
 }
 
 constexpr KernelInfo describe() {

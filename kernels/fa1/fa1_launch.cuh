@@ -16,14 +16,16 @@ Status run_fa1(const RunRequest& request) {
       static_cast<const Element*>(request.v), static_cast<Element*>(request.o), request.lse};
   const BandMask mask(problem);
   constexpr Status kNotCompiled = Status::kUnsupported;
-  const Status status = with_traits(geometry.tile, kNotCompiled, [&]<class Traits>(Traits) {
-    return with_tap(request.gate, request.taps, kNotCompiled, [&]<class Tap>(const Tap& tap) {
-      const dim3 grid(num_query_tiles(problem, geometry), problem.heads, problem.batch);
-      return launch(
-          request, "fa1", fa1_kernel<Traits, Element, BandMask, Tap>, grid, dim3(Traits::kThreads),
-          Traits::shared_bytes(problem.head_dim, problem.head_dim_v), problem, tensors, mask, tap);
-    });
-  });
+  const Status status =
+      with_traits<KernelTraits>(geometry.tile, kNotCompiled, [&]<class Traits>(Traits) {
+        return with_tap(request.gate, request.taps, kNotCompiled, [&]<class Tap>(const Tap& tap) {
+          const dim3 grid(num_query_tiles(problem, geometry), problem.heads, problem.batch);
+          return launch(request, "fa1", fa1_kernel<Traits, Element, BandMask, Tap>, grid,
+                        dim3(Traits::kThreads),
+                        Traits::shared_bytes(problem.head_dim, problem.head_dim_v), problem,
+                        tensors, mask, tap);
+        });
+      });
   return explain_unsupported(status, request);
 }
 

@@ -1,9 +1,7 @@
 // split_k's adapter: what the harness sees of the kernel.
 #include "split_k/split_k.h"
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
+#include "common/kernel_traits.h"
 #include "common/launch.h"
 
 namespace attn_diag {
@@ -14,11 +12,13 @@ namespace {
 constexpr int kDefaultSplits = 4;
 // The reduce kernel keeps a weight per split in shared memory.
 constexpr int kMaxSplits = 2048;
+constexpr int kMaxHeadDim = KernelTraits<64, 64>::kMaxHeadDim;
 
 // num_splits may exceed the number of KV tiles: the splits past the end are empty.
 Status plan(const Problem& problem, TileShape tile, std::int32_t num_splits, Geometry* geometry,
             char* error, std::size_t capacity) {
-  if (const Status status = check_supported(problem, tile, error, capacity); status != Status::kOk)
+  if (const Status status = check_supported(problem, tile, kMaxHeadDim, error, capacity);
+      status != Status::kOk)
     return status;
   if (num_splits < 0 || num_splits > kMaxSplits)
     return fail(Status::kUnsupported, error, capacity, "num_splits %d: split_k takes 1 to %d",
@@ -45,21 +45,9 @@ std::size_t workspace_bytes(const Problem& problem, const Geometry& geometry) {
 }
 
 Status run(const RunRequest& request) {
-  switch (request.problem.dtype) {
-    case DType::kFp16:
-      if constexpr (is_compiled(DType::kFp16)) return run_split_k<__half>(request);
-      break;
-    case DType::kBf16:
-      if constexpr (is_compiled(DType::kBf16)) return run_split_k<__nv_bfloat16>(request);
-      break;
-    case DType::kFp32:
-      if constexpr (is_compiled(DType::kFp32)) return run_split_k<float>(request);
-      break;
-    case DType::kFp64:
-      break;
-  }
-  return fail(Status::kUnsupported, request.error, request.error_capacity,
-              "dtype %s is not compiled into this library", dtype_name(request.problem.dtype));
+  return with_element(request, [&]<class Element>(std::type_identity<Element>) {
+    return run_split_k<Element>(request);
+  });
 }
 
 constexpr KernelInfo describe() {

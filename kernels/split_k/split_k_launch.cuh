@@ -20,15 +20,16 @@ Status run_split_k(const RunRequest& request) {
   constexpr Status kNotCompiled = Status::kUnsupported;
   const Status done =
       with_tap(request.gate, request.taps, kNotCompiled, [&]<class Tap>(const Tap& tap) {
-        const Status status = with_traits(geometry.tile, kNotCompiled, [&]<class Traits>(Traits) {
-          const dim3 grid(num_query_tiles(problem, geometry), geometry.num_splits,
-                          problem.batch * problem.heads);
-          return launch(request, "split_k partial",
-                        split_k_partial_kernel<Traits, Element, BandMask, Tap>, grid,
-                        dim3(Traits::kThreads),
-                        Traits::shared_bytes(problem.head_dim, problem.head_dim_v), problem,
-                        geometry, tensors, mask, partials, tap);
-        });
+        const Status status =
+            with_traits<KernelTraits>(geometry.tile, kNotCompiled, [&]<class Traits>(Traits) {
+              const dim3 grid(num_query_tiles(problem, geometry), geometry.num_splits,
+                              problem.batch * problem.heads);
+              return launch(request, "split_k partial",
+                            split_k_partial_kernel<Traits, Element, BandMask, Tap>, grid,
+                            dim3(Traits::kThreads),
+                            Traits::shared_bytes(problem.head_dim, problem.head_dim_v), problem,
+                            geometry, tensors, mask, partials, tap);
+            });
         constexpr bool kHasReduce = !Tap::ends_before(Stage::kReduce);
         if constexpr (!kHasReduce) {
           return status;
