@@ -15,6 +15,7 @@
 
 #include "attn_diag/kernels/shared_memory.h"
 #include "attn_diag/kernels/tap.h"
+#include "common/attention_tensors.h"
 #include "common/element.h"
 #include "common/kernel_traits.h"
 #include "common/mask.h"
@@ -23,15 +24,6 @@
 #include "common/tile_range.h"
 
 namespace attn_diag {
-
-template <class Element>
-struct AttentionTensors {
-  const Element* gQ;  // (batch, heads, seqlen_q, head_dim), memory order by problem.layout
-  const Element* gK;  // (batch, kv_heads, seqlen_k, head_dim)
-  const Element* gV;  // (batch, kv_heads, seqlen_k, head_dim_v)
-  Element* gO;        // (batch, heads, seqlen_q, head_dim_v)
-  float* gLse;        // (batch, heads, seqlen_q), always in this order
-};
 
 // The row a thread works on, and its place in the group of lanes that share it.
 template <class Traits>

@@ -1,0 +1,4 @@
+#include "fused_wmma_simple/fused_wmma_simple_launch.cuh"
+
+template attn_diag::Status attn_diag::run_fused_wmma_simple<__nv_bfloat16>(
+    const RunRequest& request);
