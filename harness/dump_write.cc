@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 #include <hdf5_hl.h>
 #include <sys/statvfs.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -60,15 +59,12 @@ std::vector<hsize_t> grown_chunk(std::vector<std::int64_t> tile,
 
 class DumpWriter {
  public:
-  // path: an empty file of ours, made anew.
+  // path: of a file that does not exist.
   DumpWriter(const std::string& path, const Capture& capture, const DumpOptions& options)
       : x_capture(capture), x_options(options) {
     const Hdf5Id access(check(H5Pcreate(H5P_FILE_ACCESS), "create a property list"), H5Pclose);
     // Large datasets begin at a page, so that they can be read straight from the file.
     check(H5Pset_alignment(access, 64 * 1024, 4096), "set the alignment");
-    // Created anew instead of truncated: ext4 starts writing a truncated file to disk when it is
-    // closed, and the close waits for that.
-    unlink(path.c_str());
     x_file =
         Hdf5Id(check(H5Fcreate(path.c_str(), H5F_ACC_EXCL, H5P_DEFAULT, access), "create the file"),
                H5Fclose);

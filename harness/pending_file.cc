@@ -34,7 +34,9 @@ PendingFile::PendingFile(const std::string& path, bool replace) : x_path(path), 
         directory / fmt::format(".{}.{}-{}.part", target.filename().string(), getpid(), attempt);
     const int fd = open(x_temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd >= 0) {
+      // Not left as a placeholder: ext4 flushes a file that was truncated when it is closed.
       close(fd);
+      unlink(x_temporary.c_str());
       return;
     }
     if (errno == EEXIST) continue;

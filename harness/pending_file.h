@@ -5,9 +5,9 @@
 
 namespace attn_diag {
 
-// Creates an empty file with a unique temporary name, ".NAME.PID-N.part", in the directory of
-// `path`; commit() renames it. Without commit, or on any error, the temporary file is removed and an
-// existing file is untouched. A killed process can leave the temporary file behind, never a
+// Picks a temporary name that no file has, ".NAME.PID-N.part", in the directory of `path`, and makes
+// sure that a file can be created there. The caller creates it, exclusively; commit() renames it.
+// Without commit, or on any error, the temporary file is removed and an existing file is untouched. A killed process can leave the temporary file behind, never a
 // half-written one under the final name. The data is not forced to disk (fsync): a dump can be made
 // again, and waiting for the disk would dominate the run.
 class PendingFile {
