@@ -80,6 +80,10 @@ bool is_shuffle(WarpOp op) {
          op == WarpOp::kShuffleXor;
 }
 
+bool is_matrix(WarpOp op) {
+  return op == WarpOp::kMatrixLoad || op == WarpOp::kMatrixStore || op == WarpOp::kMatrixMultiply;
+}
+
 }  // namespace
 
 void block_barrier(const char* file, int line) {
@@ -178,7 +182,8 @@ Warp::Group& BlockRunner::find_group(Warp& warp, WarpCall call, unsigned mask) {
     if (group.mask != mask) continue;
     if (group.kind != kind_of(call))
       report_warp_misuse(
-          "meets lanes of its warp in another operation, or in a shuffle of another width",
+          "meets lanes of its warp in another operation, or in a shuffle of another width or with "
+          "fragments of another type",
           "All lanes of a mask must make the same call");
     return group;
   }
@@ -220,6 +225,11 @@ __attribute__((always_inline)) inline std::uint64_t BlockRunner::collective(
   return s_current->x_current->result;
 }
 
+void BlockRunner::meet(WarpCall call, const void* request, const char* file, int line,
+                       std::uintptr_t pc, std::uintptr_t frame) {
+  collective(call, 0xFFFFFFFFu, reinterpret_cast<std::uintptr_t>(request), file, line, pc, frame);
+}
+
 // Out of line: the last lane to arrive.
 __attribute__((noinline)) void BlockRunner::pass_group(Warp& warp, unsigned warp_number,
                                                        Warp::Group& group) {
@@ -232,11 +242,12 @@ void BlockRunner::complete_group(Warp& warp, unsigned warp_number, Warp::Group& 
   Fiber* const lane = &x_fibers[warp_number * kWarpSize];
   const std::uint32_t lanes = group.arrived;
   const WarpOp op = op_of(group.kind);
+  if (is_matrix(op)) complete_matrix(warp_number, group);
   const std::uint32_t slot = 1u << (&group - warp.groups);
   warp.pending &= ~slot;
   warp.displaced &= ~slot;
   x_runnable[warp_number / 2] |= static_cast<std::uint64_t>(lanes) << (warp_number % 2 * 32);
-  if (op == WarpOp::kSync) return;
+  if (op == WarpOp::kSync || is_matrix(op)) return;
   if (is_shuffle(op)) {
     for (std::uint32_t rest = lanes; rest != 0; rest &= rest - 1) {
       Fiber& to = lane[std::countr_zero(rest)];

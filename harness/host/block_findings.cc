@@ -37,6 +37,12 @@ const char* operation_name(WarpOp op) {
       return "__match_any_sync";
     case WarpOp::kMatchAll:
       return "__match_all_sync";
+    case WarpOp::kMatrixLoad:
+      return "load_matrix_sync";
+    case WarpOp::kMatrixStore:
+      return "store_matrix_sync";
+    case WarpOp::kMatrixMultiply:
+      return "mma_sync";
     default:
       return "__reduce_sync";
   }

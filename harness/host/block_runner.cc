@@ -5,6 +5,7 @@
 
 #include "attn_diag_host/indices.h"
 #include "harness/host/block_runner_switch.h"
+#include "harness/host/random.h"
 #include "harness/host/sanitizer.h"
 
 namespace attn_diag::host {

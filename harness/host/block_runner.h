@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "attn_diag/harness/host/executor.h"
+#include "attn_diag_host/matrix_calls.h"
 #include "attn_diag_host/synchronize.h"
 #include "harness/host/fiber.h"
 #include "harness/host/launch_plan.h"
@@ -34,6 +35,8 @@ struct Warp {
   std::uint32_t displaced = 0;  // those not at the number of their lowest lane
   Group groups[kWarpSize];
 };
+
+struct MatrixRequest;
 
 struct BlockOutcome {
   std::optional<Finding> finding;
@@ -64,6 +67,14 @@ class __attribute__((visibility("hidden"))) BlockRunner {
                            int line, std::uintptr_t pc, std::uintptr_t frame);
   unsigned active_mask(std::uintptr_t pc, std::uintptr_t frame);
   void* dynamic_shared_memory() { return x_dynamic_shared; }
+  void matrix_load(const Fragment& to, const void* memory, unsigned stride, bool column_major,
+                   const char* file, int line, std::uintptr_t pc, std::uintptr_t frame);
+  void matrix_store(void* memory, const ConstFragment& from, unsigned stride, bool column_major,
+                    const char* file, int line, std::uintptr_t pc, std::uintptr_t frame);
+  void matrix_multiply(const MatrixRequest& request, const char* file, int line, std::uintptr_t pc,
+                       std::uintptr_t frame);
+  [[noreturn]] void report_fragment_index(long long index, int elements, const char* file,
+                                          int line);
   // A load or store of a library built for lockstep.
   void access(std::uintptr_t address, std::uintptr_t pc, std::uintptr_t frame);
   bool is_lockstep() const { return x_kind == ScheduleKind::kLockstep; }
@@ -103,6 +114,19 @@ class __attribute__((visibility("hidden"))) BlockRunner {
   void pass_group(Warp& warp, unsigned warp_number, Warp::Group& group);
   // Gives every lane of the group its result and makes it runnable.
   void complete_group(Warp& warp, unsigned warp_number, Warp::Group& group);
+
+  // block_matrix.cc
+  void meet(WarpCall call, const void* request, const char* file, int line, std::uintptr_t pc,
+            std::uintptr_t frame);  // block_collectives.cc
+  void complete_matrix(unsigned warp_number, const Warp::Group& group);
+  void check_matrix_memory(WarpOp op, MatrixType type, const void* memory, unsigned stride,
+                           const char* file, int line);
+  void check_fragment_set(const ConstFragment& fragment, WarpOp op, const char* file, int line);
+  void record_matrix_misuse(const std::string& what, const char* advice, const char* file,
+                            int line);
+  [[noreturn]] void report_matrix_mismatch(WarpOp op, const Fiber& one, const Fiber& other,
+                                           const char* what);
+  [[noreturn]] void report_matrix_lanes_missing(unsigned warp_number, const Warp::Group& group);
 
   // block_findings.cc: record the finding; then leave_for_good() abandons the block.
   void record(FindingKind kind, const std::string& what, const std::string& advice,

@@ -13,6 +13,7 @@
 #include "harness/host/block_runner.h"
 #include "harness/host/last_error.h"
 #include "harness/host/launch_scope.h"
+#include "harness/host/random.h"
 #include "harness/host/text.h"
 #include "harness/host/worker_pool.h"
 
@@ -184,6 +185,8 @@ cudaError_t launch(const cudaLaunchConfig_t& config, const KernelCall& call) {
   plan.call = call;
   plan.library = find_library(call.kernel);
   plan.schedule = options.schedule;
+  plan.mma_order = mma_order(options.mma_order);
+  plan.async_copies = options.async_copies;
   plan.step_limit = options.step_limit != 0 ? options.step_limit : kDefaultStepLimit;
   plan.silent_seconds = options.silent_seconds > 0 ? options.silent_seconds : kDefaultSilentSeconds;
   plan.blocks = std::uint64_t{config.gridDim.x} * config.gridDim.y * config.gridDim.z;

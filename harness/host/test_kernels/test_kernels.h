@@ -18,6 +18,21 @@ struct WarpVotes {
   int any, all, match_all_equal, reduce_min, reduce_max;
 };
 
+// Of the inputs, the accumulator read and the one written.
+enum class MatrixTypes {
+  kHalfFloatFloat,
+  kHalfHalfHalf,
+  kHalfHalfFloat,
+  kHalfFloatHalf,
+  kBfloat16
+};
+
+struct MatrixOperands {
+  const void *a, *b, *c;
+  void* d;
+  bool a_by_columns, b_by_columns, by_columns;  // memory order of a, of b, of c and d
+};
+
 enum class Shuffle { kIndex, kUp, kDown, kXor };
 
 #define ATTN_DIAG_TEST_KERNELS                                                              \
@@ -59,6 +74,8 @@ enum class Shuffle { kIndex, kUp, kDown, kXor };
   cudaError_t missing_syncthreads(float* out);                                              \
   cudaError_t active_masks(unsigned* out);                                                  \
   cudaError_t order_of_threads(int threads, int blocks, int* counter, int* out);            \
+  /* Matrices, m x n x 16 with m n = 256. */                                                \
+  cudaError_t product(int m, MatrixTypes types, const MatrixOperands& x);                   \
   /* Ends, launches, indices, atomics. */                                                   \
   cudaError_t endless_barriers();                                                           \
   cudaError_t endless_syncwarps();                                                          \

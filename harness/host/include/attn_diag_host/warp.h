@@ -31,6 +31,9 @@ enum class WarpOp : std::uint8_t {
   kReduceAnd,
   kReduceOr,
   kReduceXor,
+  kMatrixLoad,  // of the matrix operations, the `width` tells the shape and the types
+  kMatrixStore,
+  kMatrixMultiply,
   kBadWidth,  // a shuffle whose width is impossible
 };
 

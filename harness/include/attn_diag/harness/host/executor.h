@@ -18,8 +18,16 @@ struct Schedule {
 Schedule parse_schedule(const std::string& text);
 std::string to_string(const Schedule& schedule);
 
+// When asynchronous copies read their source and write their destination: at the wait that must complete
+// them, the last legal moment; or when they are issued, the first.
+enum class AsyncCopies : std::uint8_t { kLate, kEarly };
+
 struct LaunchOptions {
   Schedule schedule;
+  std::uint64_t mma_order =
+      0;  // 0: tensor-core products are summed as on sm_80; others: a seed for
+          // another order, block size and precision that hardware might have
+  AsyncCopies async_copies = AsyncCopies::kLate;
   int workers = 0;               // 0: all cores
   std::uint64_t step_limit = 0;  // synchronisation steps per block; 0: default
   double silent_seconds = 0;     // CPU time a thread may run without reaching a synchronisation
@@ -34,6 +42,8 @@ enum class FindingKind : std::uint8_t {
   kLaunchConfig,       // impossible grid, block or shared memory size
   kNotInstrumented,    // lockstep asked of a library built without it
   kKernelException,    // a C++ exception left the kernel
+  kMatrixMisuse,       // a fragment, or a load, store or product of one, that CUDA does not define
+  kAsyncCopyMisuse,    // an asynchronous copy that CUDA does not define
 };
 
 // What went wrong in a launch. `message` is complete: kernel, block, threads, file:line, what to

@@ -1,0 +1,323 @@
+// Loads, stores and products of matrix fragments: what a warp's lanes must agree on, and who reads and
+// writes when.
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "attn_diag_host/bfloat16.h"
+#include "attn_diag_host/half.h"
+#include "harness/host/block_runner_switch.h"
+#include "harness/host/fragment_layout.h"
+#include "harness/host/text.h"
+
+namespace attn_diag::host {
+
+// What a lane brings to a matrix operation.
+struct MatrixRequest {
+  const void* memory = nullptr;
+  unsigned stride = 0;
+  bool column_major = false;
+  Fragment d{};
+  ConstFragment a{}, b{}, c{};
+};
+
+namespace {
+
+constexpr std::uint32_t kAllLanes = 0xFFFFFFFFu;
+constexpr unsigned kMostCells = 32 * kMatrixK;
+
+std::uintptr_t address(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
+
+constexpr unsigned bytes_of(MatrixType type) { return type == MatrixType::kFloat ? 4 : 2; }
+
+const char* function_name(WarpOp op) {
+  return op == WarpOp::kMatrixLoad    ? "load_matrix_sync"
+         : op == WarpOp::kMatrixStore ? "store_matrix_sync"
+                                      : "mma_sync";
+}
+
+// Distinguishes fragments of different types in one byte.
+unsigned number_of(FragmentKind kind) {
+  return static_cast<unsigned>(kind.use) * 9 + static_cast<unsigned>(kind.shape) * 3 +
+         static_cast<unsigned>(kind.type);
+}
+
+bool was_set(const ConstFragment& fragment) {
+  if (*fragment.set) return true;
+  // Elements may have been set one by one.
+  const unsigned bytes = bytes_of(fragment.kind.type);
+  const auto* at = static_cast<const unsigned char*>(fragment.elements);
+  for (unsigned e = 0; e < elements_of(fragment.kind); ++e, at += bytes)
+    if (std::all_of(at, at + bytes, [](unsigned char byte) { return byte == 0xFF; })) return false;
+  return true;
+}
+
+// The elements of a lane in a matrix stored row by row, `stride` apart.
+template <MatrixUse kUse, MatrixShape kShape>
+struct Offsets {
+  static constexpr unsigned kCount = distinct_elements_of(kUse, kShape);
+  static constexpr unsigned kStride = kUse == MatrixUse::kA ? kMatrixK : extent_of(kShape).n;
+  std::uint16_t at[kWarpSize][kCount];
+
+  constexpr Offsets() : at{} {
+    for (unsigned lane = 0; lane < kWarpSize; ++lane)
+      for (unsigned e = 0; e < kCount; ++e) {
+        const MatrixCell cell = cell_of(kUse, kShape, lane, e);
+        at[lane][e] = static_cast<std::uint16_t>(cell.row * kStride + cell.column);
+      }
+  }
+};
+template <MatrixUse kUse, MatrixShape kShape>
+constexpr Offsets<kUse, kShape> kOffsets{};
+
+// The matrix whose parts the lanes hold, as float.
+template <MatrixUse kUse, MatrixShape kShape>
+void gather(const ConstFragment* const* fragments, float* to) {
+  constexpr auto& offsets = kOffsets<kUse, kShape>;
+  constexpr unsigned kCells = kWarpSize * offsets.kCount;
+  if (fragments[0]->kind.type == MatrixType::kFloat) {
+    for (unsigned lane = 0; lane < kWarpSize; ++lane) {
+      const auto* from = static_cast<const float*>(fragments[lane]->elements);
+      for (unsigned e = 0; e < offsets.kCount; ++e) to[offsets.at[lane][e]] = from[e];
+    }
+    return;
+  }
+  std::uint16_t bits[kCells];
+  for (unsigned lane = 0; lane < kWarpSize; ++lane) {
+    const auto* from = static_cast<const std::uint16_t*>(fragments[lane]->elements);
+    for (unsigned e = 0; e < offsets.kCount; ++e) bits[offsets.at[lane][e]] = from[e];
+  }
+  if (fragments[0]->kind.type == MatrixType::kHalf)
+    for (unsigned i = 0; i < kCells; ++i) to[i] = half_value(bits[i]);
+  else
+    for (unsigned i = 0; i < kCells; ++i) to[i] = bfloat16_value(bits[i]);
+}
+
+template <MatrixShape kShape>
+void multiply(const Fiber* lanes, const MmaOrder& order) {
+  const MatrixRequest* requests[kWarpSize];
+  const ConstFragment* fragments[3][kWarpSize];
+  for (unsigned lane = 0; lane < kWarpSize; ++lane) {
+    requests[lane] = reinterpret_cast<const MatrixRequest*>(lanes[lane].value);
+    fragments[0][lane] = &requests[lane]->a;
+    fragments[1][lane] = &requests[lane]->b;
+    fragments[2][lane] = &requests[lane]->c;
+  }
+  constexpr MatrixExtent kExtent = extent_of(kShape);
+  alignas(64) float a[kMostCells], b[kMostCells], c[256];
+  gather<MatrixUse::kA, kShape>(fragments[0], a);
+  gather<MatrixUse::kB, kShape>(fragments[1], b);
+  gather<MatrixUse::kAccumulator, kShape>(fragments[2], c);
+  multiply_accumulate(a, b, c, c, kExtent.m, kExtent.n, order);
+  constexpr auto& offsets = kOffsets<MatrixUse::kAccumulator, kShape>;
+  for (unsigned lane = 0; lane < kWarpSize; ++lane) {
+    const Fragment& d = requests[lane]->d;
+    *d.set = true;
+    if (d.kind.type == MatrixType::kFloat) {
+      auto* to = static_cast<float*>(d.elements);
+      for (unsigned e = 0; e < offsets.kCount; ++e) to[e] = c[offsets.at[lane][e]];
+    } else {
+      auto* to = static_cast<std::uint16_t*>(d.elements);
+      for (unsigned e = 0; e < offsets.kCount; ++e) to[e] = half_bits(c[offsets.at[lane][e]]);
+    }
+  }
+}
+
+// Calls move(memory, element) for each of a lane's elements.
+template <class Byte, class Move>
+void for_each_element(FragmentKind kind, unsigned lane, Byte* memory, unsigned stride,
+                      bool column_major, const Move& move) {
+  const unsigned bytes = bytes_of(kind.type);
+  for (unsigned e = 0; e < elements_of(kind); ++e) {
+    const MatrixCell cell = cell_of(kind.use, kind.shape, lane, e);
+    const std::size_t at = column_major ? std::size_t{cell.column} * stride + cell.row
+                                        : std::size_t{cell.row} * stride + cell.column;
+    move(memory + at * bytes, e * bytes, bytes);
+  }
+}
+
+}  // namespace
+
+void matrix_load(const Fragment& to, const void* memory, unsigned stride, bool column_major,
+                 const char* file, int line) {
+  BlockRunner::current()->matrix_load(to, memory, stride, column_major, file, line,
+                                      address(__builtin_return_address(0)),
+                                      address(__builtin_frame_address(0)));
+}
+
+void matrix_store(void* memory, const ConstFragment& from, unsigned stride, bool column_major,
+                  const char* file, int line) {
+  BlockRunner::current()->matrix_store(memory, from, stride, column_major, file, line,
+                                       address(__builtin_return_address(0)),
+                                       address(__builtin_frame_address(0)));
+}
+
+void matrix_multiply(const Fragment& d, const ConstFragment& a, const ConstFragment& b,
+                     const ConstFragment& c, const char* file, int line) {
+  BlockRunner::current()->matrix_multiply({nullptr, 0, false, d, a, b, c}, file, line,
+                                          address(__builtin_return_address(0)),
+                                          address(__builtin_frame_address(0)));
+}
+
+void fragment_index_out_of_range(long long index, int elements, const char* file, int line) {
+  BlockRunner::current()->report_fragment_index(index, elements, file, line);
+}
+
+void BlockRunner::matrix_load(const Fragment& to, const void* memory, unsigned stride,
+                              bool column_major, const char* file, int line, std::uintptr_t pc,
+                              std::uintptr_t frame) {
+  const unsigned lane = x_current->index.linear % kWarpSize;
+  if (is_lockstep()) {  // the lanes read together, after all that they did before
+    note_position(*x_current, pc, frame);
+    switch_to(*next_lockstep());
+  }
+  check_matrix_memory(WarpOp::kMatrixLoad, to.kind.type, memory, stride, file, line);
+  for_each_element(to.kind, lane, static_cast<const std::byte*>(memory), stride, column_major,
+                   [&](const std::byte* from, unsigned at, unsigned bytes) {
+                     std::memcpy(static_cast<std::byte*>(to.elements) + at, from, bytes);
+                   });
+  *to.set = true;
+  const MatrixRequest request{memory, stride, column_major, {}, {}, {}, {}};
+  meet(warp_call(WarpOp::kMatrixLoad, number_of(to.kind)), &request, file, line, pc, frame);
+}
+
+void BlockRunner::matrix_store(void* memory, const ConstFragment& from, unsigned stride,
+                               bool column_major, const char* file, int line, std::uintptr_t pc,
+                               std::uintptr_t frame) {
+  const unsigned lane = x_current->index.linear % kWarpSize;
+  check_matrix_memory(WarpOp::kMatrixStore, from.kind.type, memory, stride, file, line);
+  check_fragment_set(from, WarpOp::kMatrixStore, file, line);
+  const MatrixRequest request{memory, stride, column_major, {}, {}, {}, {}};
+  meet(warp_call(WarpOp::kMatrixStore, number_of(from.kind)), &request, file, line, pc, frame);
+  for_each_element(from.kind, lane, static_cast<std::byte*>(memory), stride, column_major,
+                   [&](std::byte* to, unsigned at, unsigned bytes) {
+                     std::memcpy(to, static_cast<const std::byte*>(from.elements) + at, bytes);
+                   });
+}
+
+void BlockRunner::matrix_multiply(const MatrixRequest& request, const char* file, int line,
+                                  std::uintptr_t pc, std::uintptr_t frame) {
+  for (const ConstFragment* fragment : {&request.a, &request.b, &request.c})
+    check_fragment_set(*fragment, WarpOp::kMatrixMultiply, file, line);
+  const unsigned number = static_cast<unsigned>(request.a.kind.shape) * 8 +
+                          static_cast<unsigned>(request.a.kind.type) * 4 +
+                          (request.c.kind.type == MatrixType::kFloat ? 2 : 0) +
+                          (request.d.kind.type == MatrixType::kFloat ? 1 : 0);
+  meet(warp_call(WarpOp::kMatrixMultiply, number), &request, file, line, pc, frame);
+}
+
+void BlockRunner::complete_matrix(unsigned warp_number, const Warp::Group& group) {
+  const Fiber* const lanes = &x_fibers[warp_number * kWarpSize];
+  const auto op = static_cast<WarpOp>(group.kind & 0xFFu);
+  if (group.arrived != kAllLanes) report_matrix_lanes_missing(warp_number, group);
+  const auto request = [&](unsigned lane) {
+    return reinterpret_cast<const MatrixRequest*>(lanes[lane].value);
+  };
+  const MatrixRequest& first = *request(0);
+  for (unsigned lane = 1; lane < kWarpSize; ++lane) {
+    const MatrixRequest& other = *request(lane);
+    if (other.memory != first.memory)
+      report_matrix_mismatch(op, lanes[0], lanes[lane], "addresses");
+    if (other.stride != first.stride)
+      report_matrix_mismatch(op, lanes[0], lanes[lane], "leading dimensions");
+    if (other.column_major != first.column_major)
+      report_matrix_mismatch(op, lanes[0], lanes[lane], "layouts");
+    if (lanes[lane].line != lanes[0].line ||
+        (lanes[lane].file != lanes[0].file && std::strcmp(lanes[lane].file, lanes[0].file) != 0))
+      report_matrix_mismatch(op, lanes[0], lanes[lane], "calls");
+  }
+  if (op != WarpOp::kMatrixMultiply) return;
+  switch (first.a.kind.shape) {
+    case MatrixShape::k16x16x16:
+      return multiply<MatrixShape::k16x16x16>(lanes, x_plan->mma_order);
+    case MatrixShape::k32x8x16:
+      return multiply<MatrixShape::k32x8x16>(lanes, x_plan->mma_order);
+    case MatrixShape::k8x32x16:
+      return multiply<MatrixShape::k8x32x16>(lanes, x_plan->mma_order);
+  }
+}
+
+// What went wrong, in words.
+
+void BlockRunner::check_matrix_memory(WarpOp op, MatrixType type, const void* memory,
+                                      unsigned stride, const char* file, int line) {
+  constexpr unsigned kAlignment = 32, kStrideBytes = 16;  // CUDA C++ Programming Guide, "wmma"
+  const FiberStack& stack = x_stack[x_current->index.linear];
+  const char* const name = function_name(op);
+  const unsigned bytes = bytes_of(type);
+  if (address(memory) - stack.bottom < stack.top - stack.bottom) {
+    record_matrix_misuse(
+        concat(op == WarpOp::kMatrixStore ? "stores a fragment into" : "loads a fragment from",
+               " an array of its own with ", name),
+        "The matrix of a warp lies in shared or global memory; a thread's own elements are x[]",
+        file, line);
+  } else if (address(memory) % kAlignment != 0) {
+    record_matrix_misuse(concat("passes ", name, " a pointer that is ",
+                                address(memory) % kAlignment, " bytes past a multiple of 32"),
+                         "The pointer must be aligned to 256 bits: align the array, and let tiles "
+                         "start at multiples "
+                         "of 16 columns",
+                         file, line);
+  } else if (stride * bytes % kStrideBytes != 0) {
+    record_matrix_misuse(
+        concat("passes ", name, " a leading dimension of ", stride, " elements of ", bytes,
+               " bytes"),
+        "It must be a multiple of 16 bytes: of 8 for 16-bit elements, of 4 for float", file, line);
+  } else {
+    return;
+  }
+  leave_for_good();
+}
+
+void BlockRunner::check_fragment_set(const ConstFragment& fragment, WarpOp op, const char* file,
+                                     int line) {
+  if (was_set(fragment)) [[likely]]
+    return;
+  const char* const use = fragment.kind.use == MatrixUse::kA   ? "matrix_a"
+                          : fragment.kind.use == MatrixUse::kB ? "matrix_b"
+                                                               : "accumulator";
+  record_matrix_misuse(
+      concat("passes ", function_name(op), " a fragment (", use, ") that was never set"),
+      "fill_fragment, load_matrix_sync or mma_sync must set it first", file, line);
+  leave_for_good();
+}
+
+void BlockRunner::report_fragment_index(long long index, int elements, const char* file, int line) {
+  record_matrix_misuse(
+      concat("uses element x[", index, "] of a fragment that has ", elements, " elements"),
+      "Valid are 0 to num_elements - 1", file, line);
+  leave_for_good();
+}
+
+void BlockRunner::record_matrix_misuse(const std::string& what, const char* advice,
+                                       const char* file, int line) {
+  record(FindingKind::kMatrixMisuse,
+         concat(thread_name(*x_current), ' ', what, " at ", file, ':', line), advice, file, line);
+}
+
+void BlockRunner::report_matrix_mismatch(WarpOp op, const Fiber& one, const Fiber& other,
+                                         const char* what) {
+  record(FindingKind::kMatrixMisuse,
+         concat("lanes of a warp pass ", function_name(op), " different ", what, ": ",
+                thread_name(one), " at ", one.file, ':', one.line, " and ", thread_name(other),
+                " at ", other.file, ':', other.line),
+         "All 32 lanes make the same call, with the same pointer, leading dimension and layout",
+         other.file, other.line);
+  leave_for_good();
+}
+
+void BlockRunner::report_matrix_lanes_missing(unsigned warp_number, const Warp::Group& group) {
+  const Fiber& fiber =
+      x_fibers[warp_number * kWarpSize + static_cast<unsigned>(std::countr_zero(group.arrived))];
+  record(FindingKind::kWarpDivergence,
+         concat(function_name(static_cast<WarpOp>(group.kind & 0xFFu)), " at ", fiber.file, ':',
+                fiber.line, " is reached by ", std::popcount(group.arrived),
+                " of the 32 lanes of warp ", warp_number,
+                "; the others have returned or do not exist"),
+         "All 32 lanes of a warp must reach it: let no thread return before, and make the block a "
+         "multiple of 32 threads",
+         fiber.file, fiber.line);
+  leave_for_good();
+}
+
+}  // namespace attn_diag::host

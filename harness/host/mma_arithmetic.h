@@ -1,0 +1,33 @@
+// Products of small matrices as tensor cores compute them (docs/bounds.md, "Tensor cores"): exact
+// products, added to the accumulator a block at a time; within a block every addend is cut to the last
+// place of the largest, and the sum is cut to float.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace attn_diag::host {
+
+inline constexpr unsigned kMmaDepth = 16;
+
+struct MmaOrder {
+  unsigned block = 8;  // products added at once: 4, 8 or 16
+  unsigned extra_bits =
+      1;  // kept below the last place of the largest addend; at most 3, of 16 products 2
+  std::array<std::uint8_t, kMmaDepth> terms{};  // which products, block by block
+};
+
+// 0: as on sm_80 (Fasi, Higham, Mikaitis and Pranesh, Numerical behavior of NVIDIA tensor cores, 2021).
+// Others: a block size, an order and a number of extra bits drawn from the seed.
+MmaOrder mma_order(std::uint64_t seed);
+
+// d = a b + c with a (m, 16), b (16, n), c and d (m, n), row by row; n is 8, 16 or 32. The factors are
+// values of a 16-bit type, so that products are exact. d may be c.
+void multiply_accumulate(const float* a, const float* b, const float* c, float* d, unsigned m,
+                         unsigned n, const MmaOrder& order);
+
+// One element the slow way, for any values: the definition of the above. `b` has stride n.
+float multiply_accumulate_one(const float* a, const float* b, unsigned n, float c,
+                              const MmaOrder& order);
+
+}  // namespace attn_diag::host
