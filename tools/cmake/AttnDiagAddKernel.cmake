@@ -8,33 +8,45 @@
 #     [ROOT <dir>]                  # sources are shown relative to it; default: current source dir
 #     [TARGET <target>]             # default: <name>_kernel
 #     [CUDA_OPTIONS <option>...]    # for nvcc
+#     [CUDA_ARCHITECTURES <arch>...]  # default: ATTN_DIAG_CUDA_ARCHITECTURES
 #     [EXCLUDE_FROM_ALL])
 #
-# Builds the kernel library <name>.host.so (a module that `attn-diag --kernel` loads) from CUDA C++
-# sources, against the host executor's stand-in headers, and links in attn_diag_build_info(): the
-# files the library was really made from, with their hashes. The library goes to
-# ATTN_DIAG_KERNEL_OUTPUT_DIRECTORY, or CMAKE_BINARY_DIR if that is not set.
-#
-# Where nvcc is found, the target <target>_cuda_check compiles the same sources for sm_80 and sm_90,
-# with warnings as errors; attn_diag_cuda_check does so for all kernels. ATTN_DIAG_CUDA=ON makes it
-# part of the default build, OFF removes it.
+# Builds kernel libraries (modules that `attn-diag --kernel` loads) from CUDA C++ sources:
+#   <name>.host.so   target <target>: against the host executor's stand-in headers
+#   <name>.cuda.so   target <target>_cuda, where nvcc is found: for GPUs
+# and links attn_diag_build_info() into each: the files it was really made from, with their hashes.
+# They go to ATTN_DIAG_KERNEL_OUTPUT_DIRECTORY, or CMAKE_BINARY_DIR if that is not set.
 #
 # Needs the targets attn_diag::contract, attn_diag::host_cuda and attn_diag::hash_sources, of this
 # project or of find_package(attn_diag).
 include_guard(GLOBAL)
 
-set(ATTN_DIAG_CUDA AUTO CACHE STRING "Compile the kernels with nvcc too: AUTO (targets *_cuda_check), ON (by default), OFF")
+set(ATTN_DIAG_CUDA AUTO CACHE STRING
+  "Build for GPUs too: AUTO (where nvcc is found), ON (an error if it is not), OFF")
 set_property(CACHE ATTN_DIAG_CUDA PROPERTY STRINGS AUTO ON OFF)
+set(ATTN_DIAG_CUDA_ARCHITECTURES "80-real;90" CACHE STRING
+  "GPU architectures, as CMake's CUDA_ARCHITECTURES: 90-real is code for sm_90, 90-virtual PTX, 90 both")
+set(nvcc_version "")
 if(NOT ATTN_DIAG_CUDA STREQUAL "OFF")
   find_program(ATTN_DIAG_NVCC nvcc PATHS /usr/local/cuda/bin)
-  if(ATTN_DIAG_CUDA STREQUAL "ON" AND NOT ATTN_DIAG_NVCC)
+  if(ATTN_DIAG_NVCC)
+    execute_process(COMMAND ${ATTN_DIAG_NVCC} --version OUTPUT_VARIABLE nvcc_version)
+    if(NOT nvcc_version MATCHES "V([0-9.]+)")
+      message(FATAL_ERROR "${ATTN_DIAG_NVCC} --version does not say its version. Set ATTN_DIAG_NVCC, or ATTN_DIAG_CUDA=OFF.")
+    endif()
+    set(nvcc_version ${CMAKE_MATCH_1})
+  elseif(ATTN_DIAG_CUDA STREQUAL "ON")
     message(FATAL_ERROR "ATTN_DIAG_CUDA=ON, but nvcc was not found. Set ATTN_DIAG_NVCC, or use AUTO.")
+  else()
+    message(STATUS "nvcc was not found: kernels are built for the host executor alone")
   endif()
 endif()
+# Empty where nothing is built for GPUs.
+set(ATTN_DIAG_NVCC_VERSION "${nvcc_version}" CACHE INTERNAL "of ATTN_DIAG_NVCC")
 
 function(attn_diag_add_kernel name)
   cmake_parse_arguments(ARG "LOCKSTEP;EXCLUDE_FROM_ALL" "FAULT;ROOT;TARGET"
-    "SOURCES;INCLUDES;DEFINITIONS;LOCKSTEP_DEFINITIONS;CUDA_OPTIONS" ${ARGN})
+    "SOURCES;INCLUDES;DEFINITIONS;LOCKSTEP_DEFINITIONS;CUDA_OPTIONS;CUDA_ARCHITECTURES" ${ARGN})
   if(ARG_UNPARSED_ARGUMENTS OR NOT ARG_SOURCES)
     message(FATAL_ERROR "attn_diag_add_kernel(${name}): SOURCES needed; not understood: '${ARG_UNPARSED_ARGUMENTS}'")
   endif()
@@ -62,8 +74,8 @@ function(attn_diag_add_kernel name)
     _attn_diag_kernel_library(${ARG_TARGET}_lockstep "${file_stem}.lockstep"
       "-fno-sanitize=all;-fsanitize=thread;-O1" "${ARG_DEFINITIONS};${ARG_LOCKSTEP_DEFINITIONS}")
   endif()
-  if(ATTN_DIAG_NVCC AND NOT ARG_FAULT)
-    _attn_diag_cuda_check(${ARG_TARGET}_cuda_check)
+  if(ATTN_DIAG_NVCC_VERSION)
+    _attn_diag_cuda_library(${ARG_TARGET}_cuda "${file_stem}.cuda")
   endif()
 endfunction()
 
@@ -138,36 +150,120 @@ function(_attn_diag_kernel_library target file_name instrumentation definitions)
     VERBATIM)
 endfunction()
 
-# Compiles every source with nvcc; nothing is linked and nothing is run.
-function(_attn_diag_cuda_check target)
-  if(NOT TARGET attn_diag_cuda_check)
-    add_custom_target(attn_diag_cuda_check)
+# nvcc's options for a list of architectures, and what the library then holds code for:
+# "sm_80 sm_90 compute_90".
+function(_attn_diag_gencode architectures options_variable built_variable)
+  set(options "")
+  set(real "")
+  set(virtual "")
+  foreach(architecture IN LISTS architectures)
+    if(NOT architecture MATCHES "^([0-9]+[af]?)(-real|-virtual)?$")
+      message(FATAL_ERROR "CUDA architecture '${architecture}': expected a list as 80-real;90 (NN: code and PTX; NN-real: code; NN-virtual: PTX)")
+    endif()
+    set(number ${CMAKE_MATCH_1})
+    if(NOT CMAKE_MATCH_2 STREQUAL "-virtual")
+      list(APPEND options -gencode arch=compute_${number},code=sm_${number})
+      list(APPEND real sm_${number})
+    endif()
+    if(NOT CMAKE_MATCH_2 STREQUAL "-real")
+      list(APPEND options -gencode arch=compute_${number},code=compute_${number})
+      list(APPEND virtual compute_${number})
+    endif()
+  endforeach()
+  if(NOT options)
+    message(FATAL_ERROR "There is no CUDA architecture to build for: set ATTN_DIAG_CUDA_ARCHITECTURES, or ATTN_DIAG_CUDA=OFF.")
   endif()
+  list(JOIN real " " real)
+  list(JOIN virtual " " virtual)
+  string(STRIP "${real} ${virtual}" built)
+  set(${options_variable} ${options} PARENT_SCOPE)
+  set(${built_variable} ${built} PARENT_SCOPE)
+endfunction()
+
+# The library for GPUs, from the variables of attn_diag_add_kernel. Each has a CUDA runtime of its
+# own, which it does not export, so that libraries of several toolkits can be loaded side by side.
+function(_attn_diag_cuda_library target file_name)
+  if(ARG_CUDA_ARCHITECTURES)
+    _attn_diag_gencode("${ARG_CUDA_ARCHITECTURES}" gencode architectures)
+  else()
+    _attn_diag_gencode("${ATTN_DIAG_CUDA_ARCHITECTURES}" gencode architectures)
+  endif()
+  set(definitions ${ARG_DEFINITIONS})
+  list(TRANSFORM definitions PREPEND -D)
+  string(REPLACE "," "\\," definitions "${definitions}")  # nvcc cuts arguments at commas
+  set(flags -std=c++20 -O3 ${gencode} -Xcompiler=-Wall,-Wextra,-fPIC,-fvisibility=hidden
+    ${ARG_CUDA_OPTIONS} ${definitions})
+  if(ATTN_DIAG_WERROR)
+    list(APPEND flags -Werror all-warnings)
+  endif()
+  set(includes ${ARG_INCLUDES})
+  list(TRANSFORM includes PREPEND -I)
   set(contract $<TARGET_PROPERTY:attn_diag::contract,INTERFACE_INCLUDE_DIRECTORIES>)
+  set(contract "-I$<JOIN:${contract},$<SEMICOLON>-I>")
+  set(launcher ${CMAKE_CUDA_COMPILER_LAUNCHER})
+  if(NOT launcher)
+    set(launcher ${CMAKE_CXX_COMPILER_LAUNCHER})
+  endif()
+
   set(objects "")
+  set(list_headers "")
+  set(header_lists "")
   foreach(source IN LISTS sources)
     cmake_path(GET source FILENAME file)
     set(object ${CMAKE_CURRENT_BINARY_DIR}/${target}.${file}.o)
+    set(header_list ${CMAKE_CURRENT_BINARY_DIR}/${target}.${file}.d)
     list(APPEND objects ${object})
-    set(definitions ${ARG_DEFINITIONS})
-    list(TRANSFORM definitions PREPEND -D)
-    set(includes ${ARG_INCLUDES})
-    list(TRANSFORM includes PREPEND -I)
+    list(APPEND header_lists ${header_list})
+    list(APPEND list_headers
+      COMMAND ${ATTN_DIAG_NVCC} -MM -MF ${header_list} ${flags} ${includes} "${contract}" ${source})
     add_custom_command(
       OUTPUT ${object}
-      COMMAND ${ATTN_DIAG_NVCC} -c -std=c++20 -O3 -Werror all-warnings -Xcompiler=-Wall,-Wextra
-        -gencode arch=compute_80,code=sm_80
-        -gencode arch=compute_90,code=[sm_90,compute_90]
-        ${ARG_CUDA_OPTIONS} ${definitions} ${includes} "-I$<JOIN:${contract},;-I>"
-        -MD -MF ${object}.d -o ${object} ${source}
+      COMMAND ${launcher} ${ATTN_DIAG_NVCC} -c ${flags} ${includes} "${contract}" -MD -MF ${object}.d -o ${object}
+        ${source}
       DEPENDS ${source} DEPFILE ${object}.d
-      COMMENT "Compiling ${file} with nvcc for sm_80 and sm_90"
+      COMMENT "Compiling ${file} of ${file_name}.so for ${architectures}"
       COMMAND_EXPAND_LISTS VERBATIM)
   endforeach()
-  if(ATTN_DIAG_CUDA STREQUAL "ON" AND NOT ARG_EXCLUDE_FROM_ALL)
-    add_custom_target(${target} ALL DEPENDS ${objects})
-  else()
-    add_custom_target(${target} DEPENDS ${objects})
+
+  set(build_info ${CMAKE_CURRENT_BINARY_DIR}/${target}.build_info.cc)
+  set(fault "")
+  if(ARG_FAULT)
+    set(fault --fault ${ARG_FAULT})
   endif()
-  add_dependencies(attn_diag_cuda_check ${target})
+  cmake_path(GET ATTN_DIAG_NVCC PARENT_PATH toolkit)
+  cmake_path(GET toolkit PARENT_PATH toolkit)
+  list(JOIN flags " " flags_text)
+  string(REPLACE "\\," "," flags_text "${flags_text}")
+  add_custom_command(
+    OUTPUT ${build_info}
+    ${list_headers}
+    COMMAND attn_diag::hash_sources --output ${build_info} --depfile ${build_info}.d --root ${ARG_ROOT}
+      --exclude ${toolkit} --compiler "NVIDIA nvcc ${ATTN_DIAG_NVCC_VERSION}" --backend cuda
+      --architectures ${architectures} --flags ${flags_text} ${fault} ${header_lists}
+    DEPENDS ${sources} attn_diag::hash_sources
+    DEPFILE ${build_info}.d
+    COMMENT "Hashing the sources of ${file_name}.so"
+    COMMAND_EXPAND_LISTS VERBATIM)
+
+  set(directory ${CMAKE_BINARY_DIR})
+  if(ATTN_DIAG_KERNEL_OUTPUT_DIRECTORY)
+    set(directory ${ATTN_DIAG_KERNEL_OUTPUT_DIRECTORY})
+  endif()
+  file(MAKE_DIRECTORY ${directory})
+  set(library ${directory}/${file_name}.so)
+  add_custom_command(
+    OUTPUT ${library}
+    COMMAND ${ATTN_DIAG_NVCC} -shared -std=c++20 -O3 -cudart=static
+      -Xcompiler=-fPIC,-fvisibility=hidden -Xlinker=--build-id,--exclude-libs=ALL "${contract}"
+      -o ${library} ${build_info} ${objects}
+    DEPENDS ${objects} ${build_info}
+    COMMENT "Linking ${file_name}.so"
+    COMMAND_EXPAND_LISTS VERBATIM)
+  if(ARG_EXCLUDE_FROM_ALL)
+    add_custom_target(${target} DEPENDS ${library})
+  else()
+    add_custom_target(${target} ALL DEPENDS ${library})
+    # For whoever installs what this directory builds.
+    set_property(DIRECTORY APPEND PROPERTY ATTN_DIAG_CUDA_LIBRARIES ${library})
+  endif()
 endfunction()

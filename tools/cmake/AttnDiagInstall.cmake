@@ -42,6 +42,9 @@ foreach(target IN LISTS kernel_targets)
   endif()
 endforeach()
 
+get_property(cuda_libraries DIRECTORY ${PROJECT_SOURCE_DIR}/kernels PROPERTY ATTN_DIAG_CUDA_LIBRARIES)
+install(PROGRAMS ${cuda_libraries} DESTINATION ${kernel_dir})
+
 foreach(folder IN ITEMS kernels reference harness)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder}/include/attn_diag
     DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN *.h)
@@ -52,6 +55,10 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/kernels/ DESTINATION share/attn_diag/ker
 
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/${package_dir}/attn_diag-config-version.cmake
   COMPATIBILITY SameMinorVersion)
+set(cuda_dependency "")
+if(TARGET CUDA::cudart_static)  # which the harness links
+  set(cuda_dependency "find_dependency(CUDAToolkit ${CUDAToolkit_VERSION_MAJOR})\n")
+endif()
 # The libraries of the build tree name what they are compiled with, too.
 set(build_tree_dependencies "find_dependency(Eigen3 NO_MODULE)\n")
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/attn_diag-config.cmake.in

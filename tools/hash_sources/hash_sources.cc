@@ -3,9 +3,10 @@
 //
 //   hash_sources --output build_info.cc --depfile build_info.cc.d --root DIR --compiler TEXT
 //                --flags TEXT --backend host [--architectures TEXT]
-//                [--fault NAME] [--lockstep] headers.d...
+//                [--fault NAME] [--lockstep] [--exclude DIR] headers.d...
 //
-// Each headers.d is a list of included files as the compiler writes it (-MM). The files' hashes are
+// Each headers.d is a list of included files as the compiler writes it (-MM). Those below DIR, as the
+// compiler's own headers, are left out. The files' hashes are
 // XXH3 64-bit of their bytes. The depfile makes the build run this again when any of them changes.
 #include <xxhash.h>
 
@@ -35,6 +36,7 @@ struct Arguments {
 Arguments parse_arguments(int argc, char** argv) {
   Arguments arguments;
   arguments.values["architectures"] = "";
+  arguments.values["exclude"] = "";
   arguments.values["fault"] = "";
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
@@ -65,8 +67,8 @@ void write(const fs::path& path, const std::string& text) {
   if (!file.flush()) throw std::runtime_error("cannot write " + path.string());
 }
 
-// The prerequisites of a make rule: words after the first ": ", in which "\ " is a space, "$$" a
-// dollar and a backslash at the end of a line joins it to the next.
+// The prerequisites of a make rule: words after the first ": " (or " : "), in which "\ " is a space,
+// "$$" a dollar and a backslash at the end of a line joins it to the next.
 std::vector<std::string> prerequisites(const std::string& rule) {
   std::vector<std::string> words;
   std::string word;
@@ -93,9 +95,10 @@ std::vector<std::string> prerequisites(const std::string& rule) {
     }
   }
   finish();
-  if (words.empty() || words.front().back() != ':')
+  const std::size_t colon = words.size() > 1 && words[1] == ":" ? 1 : 0;
+  if (words.size() <= colon || words[colon].back() != ':')
     throw std::runtime_error("not a list of included files: " + rule.substr(0, 60));
-  words.erase(words.begin());
+  words.erase(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(colon) + 1);
   return words;
 }
 
@@ -118,19 +121,28 @@ std::string quote(const std::string& text) {
   return quoted + '"';
 }
 
+bool lies_below(const fs::path& path, const fs::path& root) {
+  const fs::path relative = path.lexically_relative(root);
+  return !relative.empty() && *relative.begin() != "..";
+}
+
 // Relative to root if the file lies below it.
 std::string shown_path(const fs::path& path, const fs::path& root) {
-  const fs::path relative = path.lexically_relative(root);
-  return relative.empty() || *relative.begin() == ".." ? path.string() : relative.string();
+  return lies_below(path, root) ? path.lexically_relative(root).string() : path.string();
 }
 
 void run(const Arguments& arguments) {
   const auto value = [&](const char* name) { return arguments.values.at(name); };
   const fs::path root = fs::weakly_canonical(value("root"));
   std::set<std::string> files;  // absolute, without repetition, in a fixed order
-  for (const std::string& list : arguments.header_lists)
-    for (const std::string& file : prerequisites(read(list)))
-      files.insert(fs::weakly_canonical(file).string());
+  const std::string excluded = value("exclude");
+  const fs::path exclude = excluded.empty() ? fs::path() : fs::weakly_canonical(excluded);
+  for (const std::string& list : arguments.header_lists) {
+    for (const std::string& file : prerequisites(read(list))) {
+      const fs::path path = fs::weakly_canonical(file);
+      if (exclude.empty() || !lies_below(path, exclude)) files.insert(path.string());
+    }
+  }
   if (files.empty()) throw std::runtime_error("no list of included files was given");
 
   std::ostringstream code, rule;
