@@ -80,8 +80,13 @@ LoadedLibrary load_library(const std::string& path) {
   // Never unloaded: kernels' shared memory is thread-local storage of the library, and worker
   // threads outlive a Kernel.
   void* const handle = dlopen(absolute.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  if (handle == nullptr)
-    throw Error(fmt::format("The kernel library {} cannot be loaded: {}.", path, dlerror()));
+  if (handle == nullptr) {
+    const std::string why = dlerror();
+    // What the executor lacks was promised by the headers of another version.
+    const bool mismatch = why.find("undefined symbol") != std::string::npos;
+    throw Error(fmt::format("The kernel library {} cannot be loaded: {}.{}", path, why,
+                            mismatch ? " Rebuild it against this attn-diag." : ""));
+  }
   const auto library_symbol =
       reinterpret_cast<const KernelLibrary* (*)()>(dlsym(handle, "attn_diag_kernel_library"));
   const auto build_symbol =
@@ -128,11 +133,13 @@ struct FileName {
   bool lockstep = false;
 };
 std::optional<FileName> parse_file_name(const std::string& file) {
-  for (const auto& [suffix, lockstep] :
-       {std::pair{suffix_of("host", false), false}, std::pair{suffix_of("host", true), true}})
+  for (const auto& [backend, lockstep] :
+       {std::pair{"host", false}, std::pair{"host", true}, std::pair{"cuda", false}}) {
+    const std::string suffix = suffix_of(backend, lockstep);
     if (file.size() > suffix.size() &&
         file.compare(file.size() - suffix.size(), suffix.size(), suffix) == 0)
-      return FileName{file.substr(0, file.size() - suffix.size()), "host", lockstep};
+      return FileName{file.substr(0, file.size() - suffix.size()), backend, lockstep};
+  }
   return std::nullopt;
 }
 
@@ -146,11 +153,22 @@ std::vector<fs::path> library_files(const std::string& directory) {
   return files;
 }
 
+std::string why_no_build(const std::string& backend, bool lockstep) {
+  if (lockstep)
+    return "has no build for the lockstep schedule. Give attn_diag_add_kernel() the option "
+           "LOCKSTEP.";
+  if (backend == "cuda")
+    return "has no build for backend cuda. Build it where nvcc is found (fault kernels: cmake "
+           "--build "
+           "<build> --target fault_kernels_cuda), or use --backend host.";
+  return "has no build for backend host. Build its library, or use --backend cuda.";
+}
+
 // The file of a kernel that was named without a path.
 std::string find_library(const std::string& stem, const std::string& backend, bool lockstep) {
   const std::vector<std::string> directories = kernel_directories();
   std::vector<std::string> there;
-  bool only_lockstep_missing = false;
+  bool has_other_build = false;
   for (const std::string& directory : directories) {
     const fs::path candidate = fs::path(directory) / (stem + suffix_of(backend, lockstep));
     std::error_code ignored;
@@ -158,14 +176,11 @@ std::string find_library(const std::string& stem, const std::string& backend, bo
     for (const fs::path& file : library_files(directory)) {
       const FileName name = *parse_file_name(file.filename().string());
       if (!name.lockstep) there.push_back(name.stem);
-      only_lockstep_missing |= lockstep && name.stem == stem;
+      has_other_build |= !name.lockstep && name.stem == stem;
     }
   }
-  if (only_lockstep_missing)
-    throw Error(
-        fmt::format("Kernel '{}' has no build for the lockstep schedule. Give "
-                    "attn_diag_add_kernel() the option LOCKSTEP.",
-                    stem));
+  if (has_other_build)
+    throw Error(fmt::format("Kernel '{}' {}", stem, why_no_build(backend, lockstep)));
   std::sort(there.begin(), there.end());
   there.erase(std::unique(there.begin(), there.end()), there.end());
   const std::vector<std::string> close = close_names(stem, there);
@@ -191,8 +206,10 @@ struct Kernel::State {
 };
 
 Kernel Kernel::load(const std::string& spec, const std::string& backend, bool lockstep) {
-  if (backend != "host")
-    throw Error(fmt::format("Backend '{}' is not built into this program; it has: host.", backend));
+  if (backend != "host" && backend != "cuda")
+    throw Error(fmt::format("There is no backend '{}'; there are host and cuda.", backend));
+  if (lockstep && backend != "host")
+    throw Error("The lockstep schedule is one of the host executor. Use --backend host.");
   const Spec parsed = parse_spec(spec);
   std::string path;
   if (!parsed.is_path)
@@ -200,6 +217,11 @@ Kernel Kernel::load(const std::string& spec, const std::string& backend, bool lo
   else
     path = lockstep ? lockstep_build_of(parsed.library) : parsed.library;
   LoadedLibrary loaded = load_library(path);
+  if (loaded.build->backend != backend)
+    throw Error(
+        fmt::format("{} was built for backend {}, not for {}. Use --backend {}, or name the "
+                    "library built for {}.",
+                    path, loaded.build->backend, backend, loaded.build->backend, backend));
   const KernelInfo& info = kernel_named(loaded, parsed.kernel);
   Kernel kernel;
   kernel.x_state = std::make_shared<const State>(State{spec, std::move(loaded), &info});
@@ -259,7 +281,10 @@ std::vector<LibraryEntry> list_libraries() {
       const std::size_t at = name.stem.find('@');
       if (at != std::string::npos) entry.fault = name.stem.substr(at + 1);
       try {
-        entry.kernels = kernel_names(*load_library(entry.path).library);
+        const LoadedLibrary loaded = load_library(entry.path);
+        entry.kernels = kernel_names(*loaded.library);
+        entry.architectures = loaded.build->architectures;
+        entry.compiler = loaded.build->compiler;
       } catch (const Error& error) {
         entry.problem = error.what();
       }

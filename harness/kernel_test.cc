@@ -98,7 +98,37 @@ TEST_CASE("a library without a lockstep build says so") {
 }
 
 TEST_CASE("a backend that is not there is an error") {
-  CHECK_THAT(load_error(kTwo + ":first", "cuda"), contains("Backend 'cuda'"));
+  CHECK_THAT(load_error(kTwo + ":first", "metal"), contains("no backend 'metal'; there are host"));
+  CHECK_THAT(load_error(kTwo + ":first", "cuda", true), contains("one of the host executor"));
+}
+
+TEST_CASE("a library built for another backend is an error that names both") {
+  CHECK_THAT(load_error(kTwo + ":first", "cuda"),
+             contains("two.host.so was built for backend host, not for cuda"));
+}
+
+TEST_CASE("a kernel without a build for the backend says how to get one") {
+  const KernelPath path(kDirectory);
+  CHECK_THAT(load_error("two", "cuda"), contains("'two' has no build for backend cuda"));
+  CHECK_THAT(load_error("gpu_only", "host"), contains("'gpu_only' has no build for backend host"));
+  CHECK_THAT(load_error("nothing", "cuda"), contains("There is no kernel 'nothing'"));
+}
+
+TEST_CASE("a library that needs another version of attn-diag says what to do") {
+  CHECK_THAT(load_error(kDirectory + "/foreign.host.so"), contains("undefined symbol"));
+  CHECK_THAT(load_error(kDirectory + "/foreign.host.so"),
+             contains("Rebuild it against this attn-diag"));
+}
+
+TEST_CASE("the list of libraries says what a cuda build holds code for") {
+  const KernelPath path(kDirectory);
+  for (const LibraryEntry& entry : list_libraries()) {
+    if (entry.file_stem != "gpu_only") continue;
+    CHECK(entry.backend == "cuda");
+    CHECK(entry.architectures == "sm_80 compute_90");
+    return;
+  }
+  FAIL("gpu_only.cuda.so is not in the list");
 }
 
 TEST_CASE("provenance names the build and tells a changed source from a missing one") {

@@ -11,6 +11,7 @@
 
 #include "attn_diag/harness/error.h"
 #include "harness/memory.h"
+#include "harness/run_memory.h"
 
 namespace attn_diag {
 namespace {
@@ -114,16 +115,40 @@ double cells_in_region(Tensor t, const Problem& problem, const Geometry& geometr
   return cells;
 }
 
+double device_bytes(const Kernel& kernel, const Problem& problem, const Geometry& geometry,
+                    const RunOptions& options) {
+  const Region region = resolve_region(options.region, problem);
+  const std::uint32_t recorded = recorded_tensors(kernel, geometry, options);
+  const std::uint32_t replaced = replaced_tensors(kernel, geometry, options);
+  const double zones = 2.0 * static_cast<double>(guard_bytes(problem, geometry));
+  double bytes = static_cast<double>(kernel.info().workspace_bytes(problem, geometry)) + 6 * zones;
+  for (const TensorInfo& tensor : kTensors) {
+    const double cells = cells_in_region(tensor.id, problem, geometry, region);
+    const bool counted = is_output(tensor.id) && last_stage(options.gate) == Stage::kReduce;
+    if ((recorded & tensor_bit(tensor.id)) != 0) bytes += cells * (sizeof(float) + 1) + 2 * zones;
+    if (counted) bytes += cells + zones;
+    if ((replaced & tensor_bit(tensor.id)) != 0) bytes += cells * sizeof(float) + zones;
+  }
+  const auto element = static_cast<double>(size_of(problem.dtype));
+  const double kv_rows = static_cast<double>(problem.batch) * problem.kv_heads * problem.seqlen_k;
+  return bytes +
+         static_cast<double>(rows_of(problem)) *
+             ((problem.head_dim + problem.head_dim_v) * element + sizeof(float)) +
+         kv_rows * (problem.head_dim + problem.head_dim_v) * element;
+}
+
 double run_bytes(const Kernel& kernel, const Problem& problem, const Geometry& geometry,
                  const RunOptions& options) {
   const Region region = resolve_region(options.region, problem);
   const std::uint32_t recorded = recorded_tensors(kernel, geometry, options);
   const std::uint32_t replaced = replaced_tensors(kernel, geometry, options);
+  // On a GPU a case is run twice, and both captures are there to compare.
+  const double captures = std::string_view(kernel.build().backend) == "cuda" ? 2 : 1;
   double bytes = static_cast<double>(kernel.info().workspace_bytes(problem, geometry));
   for (const TensorInfo& tensor : kTensors) {
     const double cells = cells_in_region(tensor.id, problem, geometry, region);
     const double value = is_output(tensor.id) ? 0 : sizeof(float);
-    if ((recorded & tensor_bit(tensor.id)) != 0) bytes += cells * (value + 1);
+    if ((recorded & tensor_bit(tensor.id)) != 0) bytes += captures * cells * (value + 1);
     if ((replaced & tensor_bit(tensor.id)) != 0) bytes += cells * value;
   }
   const double rows = static_cast<double>(problem.batch) * problem.heads * problem.seqlen_q;
@@ -132,10 +157,10 @@ double run_bytes(const Kernel& kernel, const Problem& problem, const Geometry& g
                              static_cast<double>(region.extent[2]);
   // The kernel's outputs, and o and lse of the capture with their write counts.
   bytes += rows * (o_row + sizeof(float)) +
-           region_rows * (o_row + problem.head_dim_v + sizeof(float) + 1);
+           captures * region_rows * (o_row + problem.head_dim_v + sizeof(float) + 1);
   const double kv_rows = static_cast<double>(problem.batch) * problem.kv_heads * problem.seqlen_k;
-  // q, k, v: the caller's, the kernel's and the capture's copies.
-  bytes += 3 * static_cast<double>(size_of(problem.dtype)) *
+  // q, k, v: the caller's, the kernel's and the captures' copies.
+  bytes += (2 + captures) * static_cast<double>(size_of(problem.dtype)) *
            (rows * problem.head_dim + kv_rows * (problem.head_dim + problem.head_dim_v));
   return bytes;
 }

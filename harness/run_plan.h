@@ -28,6 +28,10 @@ std::uint32_t replaced_tensors(const Kernel& kernel, const Geometry& geometry,
 double cells_in_region(Tensor t, const Problem& problem, const Geometry& geometry,
                        const Region& region);
 
+// Bytes of GPU memory that a run takes: every buffer the kernel is given and the zones around them.
+double device_bytes(const Kernel& kernel, const Problem& problem, const Geometry& geometry,
+                    const RunOptions& options);
+
 // Throws Error if the run would allocate more than memory allows, with the size and what cuts it.
 void check_memory(const Kernel& kernel, const Problem& problem, const Geometry& geometry,
                   const RunOptions& options);

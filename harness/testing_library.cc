@@ -14,10 +14,25 @@ constexpr attn_diag::KernelLibrary kLibrary = {ATTN_DIAG_TEST_ABI, 2, kKernels};
 // XXH3 64-bit of no bytes.
 constexpr attn_diag::SourceFile kSource = {ATTN_DIAG_TEST_SOURCE, "source.cu",
                                            0x2d06800538d394c2ull};
-constexpr attn_diag::BuildInfo kBuildInfo = {1,      &kSource, "compiler", "flags",
-                                             "host", "",       false,      ""};
+constexpr bool kForGpus = ATTN_DIAG_TEST_BACKEND[0] == 'c';
+constexpr attn_diag::BuildInfo kBuildInfo = {1,
+                                             &kSource,
+                                             "compiler",
+                                             "flags",
+                                             ATTN_DIAG_TEST_BACKEND,
+                                             kForGpus ? "sm_80 compute_90" : "",
+                                             false,
+                                             ""};
 
 }  // namespace
+
+#if ATTN_DIAG_TEST_FOREIGN
+// What no version of the executor has.
+extern "C" void attn_diag_from_a_later_version();
+extern "C" __attribute__((visibility("default"))) void attn_diag_uses_it() {
+  attn_diag_from_a_later_version();
+}
+#endif
 
 extern "C" const attn_diag::KernelLibrary* attn_diag_kernel_library() { return &kLibrary; }
 #if ATTN_DIAG_TEST_BUILD_INFO

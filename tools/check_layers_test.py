@@ -97,6 +97,10 @@ class CheckLayers(unittest.TestCase):
     def test_kernel_may_include_cuda(self):
         self.assert_green("kernels/fa1/fa1.cu", "<cuda_runtime.h>")
 
+    def test_only_the_device_file_calls_the_cuda_runtime(self):
+        self.assert_green("harness/cuda/device.cc", "<cuda_runtime_api.h>")
+        self.assert_red("harness/cuda/gpu.cc", "<cuda_runtime_api.h>", "must not use cuda")
+
     def test_a_test_may_include_other_layers_and_catch2(self):
         self.write("kernels/fa1/fa1_test.cc",
                    '#include <catch2/catch.hpp>\n#include "attn_diag/harness/run.h"\n')

@@ -23,10 +23,7 @@ std::string or_default(const std::string& typed, const char* fallback) {
 
 std::string parse_backend(const std::string& typed) {
   if (typed.empty() || typed == "auto" || typed == "host") return "host";
-  if (typed == "cuda")
-    throw Error(
-        "The cuda backend is not built into this version: kernels are compiled for it, but cannot "
-        "be run. Use --backend host.");
+  if (typed == "cuda") return "cuda";
   throw Error(fmt::format("--backend takes auto, host or cuda, but was given '{}'.{}", typed,
                           did_you_mean(typed, {"auto", "host", "cuda"})));
 }

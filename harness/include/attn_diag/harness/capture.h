@@ -49,8 +49,9 @@ struct Provenance {
   std::string library;   // path of the shared object
   std::string build_id;  // GNU build id, hex
   std::string compiler, flags;
-  std::string backend;  // "host"
-  std::string device, driver;
+  std::string backend;   // "host", "cuda"
+  std::string device;    // "SIMT host executor", "NVIDIA H200 (sm_90)"
+  std::string driver;    // cuda: "580.82.07 (CUDA 13.0)"
   std::string gate;      // stage name or "full"
   std::string schedule;  // host executor
   std::string command_line, created, generator_version, host;
@@ -74,6 +75,22 @@ struct Coverage {
   std::optional<CoverageFault> first_never, first_repeated;  // lowest index, per tensor order
 };
 
+// What running the same case again on the same device gave, where it was run again: on a GPU always. A
+// result that moves is a race, whatever it compares to.
+struct Repetition {
+  int runs = 1;
+  // Cells whose bits differ between the runs.
+  std::array<std::int64_t, kNumTensors> differing{};
+  struct Cell {
+    Tensor tensor = Tensor::kS;
+    std::array<std::int64_t, 5> index{};  // absolute; the first info(tensor).rank are valid
+    double first = 0, second = 0;         // its values in the two runs
+  };
+  std::optional<Cell> first;  // in pipeline order, then lowest index
+
+  bool moved() const { return first.has_value(); }
+};
+
 struct Capture {
   Problem problem;
   Geometry geometry;
@@ -87,6 +104,7 @@ struct Capture {
   // Why a tensor is not there, for those a kernel cannot expose.
   std::array<std::string, kNumTensors> exempt;
   std::array<Coverage, kNumTensors> coverage;
+  Repetition repetition;
   bool isolated = false;           // every stage was fed the reference's inputs
   std::vector<std::string> notes;  // of the backend: what the run cannot show, odd events
 

@@ -15,8 +15,9 @@ namespace attn_diag {
 class Kernel {
  public:
   // Loads by the user's spelling: "fa1", "split_k@reduce-counts-l-twice", "./library.so:name",
-  // "./library.so" (if it has one kernel). `lockstep` picks the build with memory-access
-  // instrumentation. Throws Error naming what was looked for, where, and what there is.
+  // "./library.so" (if it has one kernel). `backend` is "host" or "cuda", and must be that of a library
+  // named by path. `lockstep` picks the build with memory-access instrumentation. Loading a cuda build
+  // needs no GPU. Throws Error naming what was looked for, where, and what there is.
   static Kernel load(const std::string& spec, const std::string& backend, bool lockstep = false);
 
   const KernelInfo& info() const;
@@ -37,7 +38,8 @@ struct LibraryEntry {
   std::string fault;            // "" for none
   std::string backend;
   bool lockstep = false;
-  std::vector<std::string> kernels;  // empty if it cannot be loaded, then `problem` says why
+  std::string architectures, compiler;  // as BuildInfo has them
+  std::vector<std::string> kernels;     // empty if it cannot be loaded, then `problem` says why
   std::string problem;
 };
 // Directories searched: $ATTN_DIAG_KERNEL_PATH (colon separated), then ../lib/attn_diag/kernels

@@ -1,0 +1,70 @@
+#include "harness/repetition.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+namespace attn_diag {
+namespace {
+
+std::array<std::int64_t, 5> index_of(const TensorData& data, std::int64_t cell) {
+  std::array<std::int64_t, 5> index{};
+  for (std::size_t axis = data.shape.size(); axis-- > 0;) {
+    index[axis] = data.origin[axis] + cell % data.shape[axis];
+    cell /= data.shape[axis];
+  }
+  return index;
+}
+
+void compare(const TensorData& a, const TensorData& b, Repetition& out) {
+  if (a.bytes == b.bytes) return;
+  const std::size_t size = size_of(a.dtype);
+  std::int64_t& differing = out.differing[static_cast<std::size_t>(a.id)];
+  for (std::int64_t cell = 0; cell < a.size(); ++cell) {
+    const std::size_t at = static_cast<std::size_t>(cell) * size;
+    if (std::memcmp(a.bytes.data() + at, b.bytes.data() + at, size) == 0) continue;
+    ++differing;
+    if (!out.first) out.first = {a.id, index_of(a, cell), a.at(cell), b.at(cell)};
+  }
+}
+
+}  // namespace
+
+void add_repetition(Capture& capture, const Capture& second) {
+  ++capture.repetition.runs;
+  for (const TensorInfo& tensor : kTensors) {
+    if (capture.has(tensor.id)) compare(capture[tensor.id], second[tensor.id], capture.repetition);
+    const auto at = static_cast<std::size_t>(tensor.id);
+    Coverage& mine = capture.coverage[at];
+    const Coverage& theirs = second.coverage[at];
+    if (mine.never == 0) {
+      mine.never = theirs.never;
+      mine.first_never = theirs.first_never;
+    }
+    if (mine.repeatedly == 0) {
+      mine.repeatedly = theirs.repeatedly;
+      mine.first_repeated = theirs.first_repeated;
+    }
+  }
+}
+
+std::string repetition_text(const Repetition& repetition) {
+  if (!repetition.first) return "";
+  std::string cells;
+  for (const TensorInfo& tensor : kTensors) {
+    const std::int64_t n = repetition.differing[static_cast<std::size_t>(tensor.id)];
+    if (n == 0) continue;
+    cells += fmt::format("{}{} of {}", cells.empty() ? "" : ", ", n, tensor.name);
+  }
+  const Repetition::Cell& cell = *repetition.first;
+  std::string index;
+  for (int axis = 0; axis < info(cell.tensor).rank; ++axis)
+    index += fmt::format("{}{}", axis == 0 ? "" : ", ", cell.index[static_cast<std::size_t>(axis)]);
+  return fmt::format(
+      "A race: two runs of the same case differ in cells: {}. The first is {}({}): {:.9g} in one "
+      "run, "
+      "{:.9g} in the other.",
+      cells, name(cell.tensor), index, cell.first, cell.second);
+}
+
+}  // namespace attn_diag

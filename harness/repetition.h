@@ -1,0 +1,16 @@
+// Two runs of one case.
+#pragma once
+
+#include "attn_diag/harness/capture.h"
+
+namespace attn_diag {
+
+// Compares, bit for bit, what the second run of a case recorded with the first, into
+// capture.repetition. Coverage faults of the second run are added where the first has none.
+void add_repetition(Capture& capture, const Capture& second);
+
+// "Two runs of the same case differ: 3 cells of S, 12 of o; first S(0, 1, 5, 3): 0.25 and 0.5."; empty
+// if nothing moved.
+std::string repetition_text(const Repetition& repetition);
+
+}  // namespace attn_diag

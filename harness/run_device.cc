@@ -1,0 +1,90 @@
+#include "harness/run_device.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+#include <string_view>
+
+#include "attn_diag/harness/error.h"
+#include "attn_diag/harness/host/executor.h"
+#include "harness/cuda/run_on_gpu.h"
+
+namespace attn_diag {
+namespace {
+
+// The host executor: a kernel uses the harness's memory as it is.
+class HostDevice : public RunDevice {
+ public:
+  explicit HostDevice(const RunOptions& options) {
+    try {
+      x_launch.schedule = host::parse_schedule(options.schedule);
+    } catch (const std::invalid_argument& e) {
+      throw Error(e.what());
+    }
+    x_launch.workers = options.threads;
+    x_launch.step_limit = static_cast<std::uint64_t>(std::max<std::int64_t>(options.step_limit, 0));
+  }
+
+  void* place(const std::string&, void* host, std::size_t, std::size_t, bool) override {
+    return host;
+  }
+
+  std::vector<std::string> run(const Kernel& kernel, RunRequest request) override {
+    const host::LaunchScope scope(x_launch);
+    std::string refused;
+    try {
+      call_kernel(kernel, request, "");
+    } catch (const Error& e) {
+      refused = e.what();
+    }
+    // A finding says more than the status that follows from it.
+    const host::LaunchReport& report = scope.report();
+    if (!report.findings.empty()) {
+      std::string text = kernel.spec() + " did not complete: " + report.findings.front().message;
+      if (report.findings.size() > 1)
+        text +=
+            fmt::format(" ({} more findings of this kind or others.)", report.findings.size() - 1);
+      throw Error(text);
+    }
+    if (!refused.empty()) throw Error(refused);
+    return report.notes;
+  }
+
+ private:
+  host::LaunchOptions x_launch;
+};
+
+}  // namespace
+
+std::unique_ptr<RunDevice> make_run_device(const Kernel& kernel, const RunOptions& options) {
+  const std::string_view backend = kernel.build().backend;
+  if (backend == "host") return std::make_unique<HostDevice>(options);
+  if (backend == "cuda") return cuda::make_gpu_device(kernel, options);
+  throw Error(fmt::format("{} was built for backend {}, which this program does not know.",
+                          kernel.spec(), backend));
+}
+
+void call_kernel(const Kernel& kernel, RunRequest request, const std::string& where) {
+  std::array<char, 1024> message{};
+  request.error = message.data();
+  request.error_capacity = message.size();
+  const Status status = kernel.info().run(request);
+  if (status == Status::kOk) return;
+  throw Error(
+      fmt::format("{} {}{}: {}", kernel.spec(),
+                  status == Status::kUnsupported ? "does not support this run" : "failed to launch",
+                  where, message[0] != 0 ? message.data() : "it does not say why."));
+}
+
+void throw_wrote_outside(const Kernel& kernel, const std::string& what, std::ptrdiff_t offset,
+                         std::size_t bytes) {
+  throw Error(
+      fmt::format("{} wrote outside {}: first at byte {} of a buffer of {} bytes. Check the index "
+                  "arithmetic and "
+                  "the tail predicates of its stores.",
+                  kernel.spec(), what, offset, bytes));
+}
+
+}  // namespace attn_diag

@@ -1,0 +1,39 @@
+// Where a kernel runs: the memory it is given, the launch, and what that says.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "attn_diag/harness/run.h"
+
+namespace attn_diag {
+
+class RunDevice {
+ public:
+  virtual ~RunDevice() = default;
+
+  // Where the kernel finds `bytes` bytes that are at `host` before the run, and, if `written`, after
+  // it. Bytes around them, at least `guard` on either side, must stay untouched; `host` is 256-byte
+  // aligned unless the kernel needs less. Null for no bytes.
+  virtual void* place(const std::string& what, void* host, std::size_t bytes, std::size_t guard,
+                      bool written) = 0;
+
+  // Runs the request, whose pointers are those that place() gave, and brings back what was written.
+  // Returns what the launch has to remark. Throws Error if the kernel does not support the request or
+  // did not complete, and where it wrote outside what it was given.
+  virtual std::vector<std::string> run(const Kernel& kernel, RunRequest request) = 0;
+};
+
+// The device of the kernel's backend. Throws Error where that cannot be had here.
+std::unique_ptr<RunDevice> make_run_device(const Kernel& kernel, const RunOptions& options);
+
+// Runs the kernel's function; a status that is not kOk becomes an Error. `where` ends its first
+// sentence: " (gate full)".
+void call_kernel(const Kernel& kernel, RunRequest request, const std::string& where);
+
+[[noreturn]] void throw_wrote_outside(const Kernel& kernel, const std::string& what,
+                                      std::ptrdiff_t offset, std::size_t bytes);
+
+}  // namespace attn_diag

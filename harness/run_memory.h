@@ -1,0 +1,38 @@
+// The memory a kernel is given for its inputs and outputs, on the harness's side.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "attn_diag/harness/run.h"
+#include "harness/guarded_buffer.h"
+#include "harness/run_device.h"
+
+namespace attn_diag {
+
+// Queries times heads times batch.
+std::int64_t rows_of(const Problem& problem);
+
+// Bytes on either side of a buffer that the kernel must leave alone: one tile too far in the sparser
+// memory order, as a kernel without tail checks goes; up to 1 MiB.
+std::size_t guard_bytes(const Problem& problem, const Geometry& geometry);
+
+// Reads outside q, k and v give NaN, and writes outside o, lse and workspace are found. o and lse hold
+// poison: signalling NaNs, which arithmetic and conversions never produce.
+struct RunMemory {
+  GuardedBuffer q, k, v, o, lse, workspace;
+
+  RunMemory(const Problem& problem, const Geometry& geometry, const InputData& inputs,
+            std::size_t workspace_bytes);
+
+  // Puts all of it on the device and its addresses into the request.
+  void place(RunDevice& device, RunRequest& request, std::size_t guard);
+  // Throws Error where a zone around a buffer was written.
+  void check_guards(const Kernel& kernel) const;
+};
+
+// Copies the region of o or lse out of the kernel's memory. A cell without its poison was written at
+// least once; the tap, if the kernel has one there, knows how often.
+void take_output(TensorData& data, const GuardedBuffer& buffer, const Capture& capture);
+
+}  // namespace attn_diag
