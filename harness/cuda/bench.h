@@ -9,7 +9,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -80,8 +79,10 @@ struct BenchOptions {
   RunOptions run;  // tile, num_splits
   std::string inputs = "randn";
   std::uint64_t seed = 0;
+  // Samples are taken for this long, but at least min_samples and at most max_samples; a kernel so
+  // slow that min_samples would take eight times as long ends with fewer.
+  double seconds = 0.3;
   int min_samples = 20, max_samples = 200;
-  double seconds = 0.3;  // of sampling, once there are min_samples
   // Rows of o and lse are compared with the reference up to this many products of the reference
   // (rows * Sk * (D + Dv)); of larger problems the first, middle and last rows of every head.
   double compare_limit = 5e9;
@@ -92,5 +93,10 @@ struct QueryRange {
   std::int64_t begin = 0, end = 0;
 };
 std::vector<QueryRange> compared_queries(const Problem& problem, double compare_limit);
+
+// Compares the production kernel with the reference, and times it if it agrees. What the kernel does
+// not support, a run that fails or an output that diverges is a verdict of the row.
+BenchRow bench_kernel(const Kernel& kernel, const Problem& problem, const BenchOptions& options,
+                      const DevicePeaks& peaks);
 
 }  // namespace attn_diag

@@ -408,6 +408,31 @@ class BadInput(CommandTest):
         self.refused("show x.h5 --stage full", "--stage")
 
 
+class Bench(CommandTest):
+    """On every machine as if it had no GPU."""
+
+    def call(self, line, **more):
+        return super().call(line, env={"CUDA_VISIBLE_DEVICES": ""}, **more)
+
+    def test_without_a_gpu_it_says_so_and_what_to_do(self):
+        self.refused("bench", "There is no GPU to measure.")
+        self.refused("bench --backend cuda --kernel fa1 --seqlen 128 --json", "There is no GPU")
+
+    def test_it_measures_gpus_only(self):
+        self.refused("bench --backend host", "--backend takes cuda", "'host'")
+
+    def test_bad_values_are_refused_before_the_gpu_is_asked_for(self):
+        self.refused("bench --seqlen 128,0", "--seqlen", "0")
+        self.refused("bench --mask diagonal", "diagonal")
+        self.refused("bench --inputs x.h5", "makes its own inputs", "x.h5")
+        self.refused("bench --schedule forward", "bench has no flag --schedule")
+
+    def test_the_file_of_pytorch_times_must_be_one(self):
+        self.refused("bench --against no.json", "--against no.json", "cannot be read")
+        (self.folder / "x.json").write_text('{"schema": "other"}')
+        self.refused("bench --against x.json", "x.json", "attn-diag-pytorch/1")
+
+
 class Streams(CommandTest):
     def test_json_stands_alone_on_stdout(self):
         for line, code in [("list", AGREES), (f"run --kernel fa1 {SMALL}", AGREES),

@@ -29,7 +29,7 @@ class HelpFormatter : public CLI::Formatter {
     const char* rest = "COMMAND [FLAGS]";
     if (name == "compare ") rest = "FILE [FILE] [FLAGS]";
     if (name == "show ") rest = "FILE [FLAGS]";
-    if (name == "list ") rest = "[FLAGS]";
+    if (name == "list " || name == "bench ") rest = "[FLAGS]";
     if (name == "run " || name == "trace ") rest = "--kernel KERNEL [FLAGS]";
     if (name == "dump ") rest = "--kernel KERNEL -o FILE [FLAGS]";
     return fmt::format("\nUsage: attn-diag {}{}\n\n", name, rest);
@@ -100,6 +100,10 @@ class Parser {
     add("--cells", x_flags.cells, "Values shown of each tensor, or all (8)");
     tolerance_flags(show);
     output_flags(show, false);
+
+    CLI::App& bench = command("bench", kBenchSummary, kBenchFooter);
+    bench_flags(bench);
+    output_flags(bench, false);
   }
 
   CommandLine parse(std::vector<std::string> args) {
@@ -137,27 +141,55 @@ class Parser {
     add("--backend", x_flags.backend, "auto (host), host or cuda", kRunGroup);
     add("--schedule", x_flags.schedule, "forward, reverse, seed:N or lockstep", kRunGroup);
     add("--threads", x_flags.threads, kThreadsHelp, kRunGroup);
-    add("--tile", x_flags.tile, "Query tile x KV tile, as 64x64; else the kernel's first",
-        kRunGroup);
-    add("--num-splits", x_flags.num_splits, "KV partitions of split-K; else the kernel's choice",
-        kRunGroup);
+    add("--tile", x_flags.tile, kTileHelp, kRunGroup);
+    add("--num-splits", x_flags.num_splits, kNumSplitsHelp, kRunGroup);
     add("--batch", x_flags.batch, "Batch size (1)", kProblemGroup);
     add("--heads", x_flags.heads, "Query heads (2)", kProblemGroup);
-    add("--kv-heads", x_flags.kv_heads, "KV heads; must divide --heads (as many)", kProblemGroup);
+    add("--kv-heads", x_flags.kv_heads, kKvHeadsHelp, kProblemGroup);
     add("--seqlen", x_flags.seqlen, "Queries and keys (128)", kProblemGroup);
-    add("--seqlen-q", x_flags.seqlen_q, "Queries, where they differ from --seqlen", kProblemGroup);
-    add("--seqlen-k", x_flags.seqlen_k, "Keys, where they differ from --seqlen", kProblemGroup);
-    add("--head-dim", x_flags.head_dim, "Of q and k, 1 to 256 (64)", kProblemGroup);
-    add("--head-dim-v", x_flags.head_dim_v, "Of v and o (as --head-dim)", kProblemGroup);
-    add("--dtype", x_flags.dtype, "fp16, bf16 or fp32 (fp16)", kProblemGroup);
+    add("--seqlen-q", x_flags.seqlen_q, kSeqlenQHelp, kProblemGroup);
+    add("--seqlen-k", x_flags.seqlen_k, kSeqlenKHelp, kProblemGroup);
+    add("--head-dim", x_flags.head_dim, kHeadDimHelp, kProblemGroup);
+    add("--head-dim-v", x_flags.head_dim_v, kHeadDimVHelp, kProblemGroup);
+    add("--dtype", x_flags.dtype, kDTypeHelp, kProblemGroup);
     add("--mask", x_flags.mask,
         "none, causal, causal:top_left, causal:bottom_right or window:LEFT,RIGHT (none)",
         kProblemGroup);
-    add("--layout", x_flags.layout, "BHSD or BSHD (BHSD)", kProblemGroup);
+    add("--layout", x_flags.layout, kLayoutHelp, kProblemGroup);
     add("--softmax-scale", x_flags.softmax_scale, "1/sqrt(head_dim) if not given", kProblemGroup);
     add("--inputs", x_flags.inputs, kInputsHelp, kProblemGroup);
-    add("--seed", x_flags.seed, "Of the inputs (0)", kProblemGroup);
+    add("--seed", x_flags.seed, kSeedHelp, kProblemGroup);
     add("--input-scale", x_flags.input_scale, "Multiplies the inputs (1)", kProblemGroup);
+  }
+
+  // As case_flags, with bench's own defaults and without what only the host executor has.
+  void bench_flags(CLI::App& app) {
+    const auto add = [&](const char* flag, std::string& to, const char* help, const char* group) {
+      app.add_option(flag, to, help)->group(group)->type_name("");
+    };
+    add("--kernel", x_flags.kernel, "A kernel, a list of them, or all (all)", kRunGroup);
+    add("--backend", x_flags.backend, "cuda", kRunGroup);
+    add("--tile", x_flags.tile, kTileHelp, kRunGroup);
+    add("--num-splits", x_flags.num_splits, kNumSplitsHelp, kRunGroup);
+    add("--threads", x_flags.threads, "CPU threads of the reference (all cores)", kRunGroup);
+    add("--batch", x_flags.batch, "Batch size (1)", kProblemGroup);
+    add("--heads", x_flags.heads, "Query heads (8)", kProblemGroup);
+    add("--kv-heads", x_flags.kv_heads, kKvHeadsHelp, kProblemGroup);
+    add("--seqlen", x_flags.seqlen, "Queries and keys (128,512,2048,8192)", kProblemGroup);
+    add("--seqlen-q", x_flags.seqlen_q, kSeqlenQHelp, kProblemGroup);
+    add("--seqlen-k", x_flags.seqlen_k, kSeqlenKHelp, kProblemGroup);
+    add("--head-dim", x_flags.head_dim, kHeadDimHelp, kProblemGroup);
+    add("--head-dim-v", x_flags.head_dim_v, kHeadDimVHelp, kProblemGroup);
+    add("--dtype", x_flags.dtype, kDTypeHelp, kProblemGroup);
+    add("--mask", x_flags.mask,
+        "none, causal, causal:top_left, causal:bottom_right or window:LEFT,RIGHT (none,causal)",
+        kProblemGroup);
+    add("--layout", x_flags.layout, kLayoutHelp, kProblemGroup);
+    add("--inputs", x_flags.inputs, "randn, uniform, ones, ramp or rising (randn)", kProblemGroup);
+    add("--seed", x_flags.seed, kSeedHelp, kProblemGroup);
+    app.add_option("--against", x_flags.against, kAgainstHelp)
+        ->group(kOutputGroup)
+        ->type_name("FILE");
   }
 
   void region_flags(CLI::App& app) {

@@ -19,7 +19,7 @@ struct Flags {
   std::string stage;
   std::string batch_index, head, query, kv_tile;
   std::string atol, rtol;
-  std::string output, deflate, junit, cells;
+  std::string output, deflate, junit, cells, against;
   std::vector<std::string> files;
   bool isolate = false, force = false, with_reference = false, bound = false;
   bool json = false, quiet = false;

@@ -10,7 +10,7 @@ inline constexpr const char* kOutputGroup = "Output";
 inline constexpr const char* kSummary =
     "Finds the stage, query and KV tile at which an attention kernel goes wrong.";
 inline constexpr const char* kCommandsHelp =
-    "The commands are list, run, dump, compare, trace and show; see attn-diag --help.";
+    "The commands are list, run, dump, compare, trace, show and bench; see attn-diag --help.";
 
 inline constexpr const char* kStageHelp =
     "Run up to this stage: qk, softmax, pv, reduce (default), or full: the production kernel, "
@@ -23,6 +23,18 @@ inline constexpr const char* kIsolateHelp =
 inline constexpr const char* kThreadsHelp = "CPU threads (all cores)";
 inline constexpr const char* kInputsHelp =
     "randn, uniform, ones, ramp, rising, or FILE.h5: the q, k and v of a dump (randn)";
+
+// Of flags that several commands have.
+inline constexpr const char* kTileHelp = "Query tile x KV tile, as 64x64; else the kernel's first";
+inline constexpr const char* kNumSplitsHelp = "KV partitions of split-K; else the kernel's choice";
+inline constexpr const char* kKvHeadsHelp = "KV heads; must divide --heads (as many)";
+inline constexpr const char* kSeqlenQHelp = "Queries, where they differ from --seqlen";
+inline constexpr const char* kSeqlenKHelp = "Keys, where they differ from --seqlen";
+inline constexpr const char* kHeadDimHelp = "Of q and k, 1 to 256 (64)";
+inline constexpr const char* kHeadDimVHelp = "Of v and o (as --head-dim)";
+inline constexpr const char* kDTypeHelp = "fp16, bf16 or fp32 (fp16)";
+inline constexpr const char* kLayoutHelp = "BHSD or BSHD (BHSD)";
+inline constexpr const char* kSeedHelp = "Of the inputs (0)";
 
 inline constexpr const char* kMainFooter = R"(
 Examples:
@@ -119,5 +131,27 @@ Examples:
   attn-diag show x.h5 --stage softmax --query 7 --cells all
 
 Exit codes: 0 what is shown agrees; 1 it does not; 2 could not show; 3 internal error.)";
+
+inline constexpr const char* kBenchSummary =
+    "How long kernels take on a GPU, if their output is right";
+inline constexpr const char* kAgainstHelp =
+    "Times of PyTorch on the same GPU, as tools/compare_with_pytorch.py writes them";
+inline constexpr const char* kBenchFooter = R"(
+Without flags: every kernel built for backend cuda, --heads 8, --seqlen 128,512,2048,8192, --mask
+none,causal, fp16, head dim 64. Flags of the problem, --kernel, --tile and --num-splits take lists.
+
+A kernel whose o or lse diverges from the reference is not timed. Every row is compared, but of large
+problems the first, middle and last rows of each head; the table says how many. The times are of one
+call in a CUDA graph of many, on inputs that are not in the L2 cache. Beside the median stand the
+least and the quartiles, the ratio to the larger of the two floors (bytes over measured copy
+bandwidth, flops over the nominal peak), to the fastest kernel, to fa1 and to PyTorch.
+
+Examples:
+  attn-diag bench
+  attn-diag bench --kernel split_k --seqlen 512 --num-splits 1,2,4,8
+  tools/compare_with_pytorch.py -o torch.json && attn-diag bench --against torch.json
+
+Exit codes: 0 every kernel was timed; 1 an output diverges; 2 no GPU, or a run failed; 3 internal
+error.)";
 
 }  // namespace attn_diag::cli

@@ -26,6 +26,7 @@ struct Outcome {
   ExitCode code = ExitCode::kAgrees;
 };
 
+Outcome bench_command(const Session& session);
 Outcome list_command(const Session& session);
 Outcome run_command(const Session& session);
 Outcome dump_command(const Session& session);
