@@ -10,8 +10,6 @@ namespace {
 
 constexpr std::uint64_t kPoison = ~0ull;
 
-std::uintptr_t address(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
-
 template <class T, class Combine>
 std::uint64_t reduce(const Fiber* lane, std::uint32_t lanes, Combine combine) {
   T sum = static_cast<T>(lane[std::countr_zero(lanes)].value);
@@ -107,32 +105,6 @@ std::uint64_t warp_collective(WarpCall call, unsigned mask, std::uint64_t value,
 unsigned active_mask() {
   return BlockRunner::current()->active_mask(address(__builtin_return_address(0)),
                                              address(__builtin_frame_address(0)));
-}
-
-__attribute__((always_inline)) inline Fiber& BlockRunner::arrive(Wait wait, const char* file,
-                                                                 int line, std::uintptr_t pc,
-                                                                 std::uintptr_t frame) {
-  Fiber& fiber = *x_current;
-  fiber.file = file;
-  fiber.line = line;
-  fiber.wait = wait;
-  if (is_lockstep()) [[unlikely]]
-    note_position(fiber, pc, frame);
-  if (++x_steps > x_step_limit) [[unlikely]]
-    report_step_limit();
-  return fiber;
-}
-
-__attribute__((always_inline)) inline void BlockRunner::wait_for_others(Fiber& fiber) {
-  const unsigned thread = fiber.index.linear;
-  std::uint64_t& word = x_runnable[thread / 64];
-  word &= ~(1ull << (thread % 64));
-  // Usually the next thread is the neighbour. Asking so, instead of searching, lets the processor predict
-  // the answer: each switch would otherwise wait for the search before it.
-  if (x_kind == ScheduleKind::kForward && (word >> (thread % 64) & 2u) != 0) [[likely]]
-    switch_between(fiber, (&fiber)[1]);
-  else
-    switch_to_next_or_report();
 }
 
 __attribute__((always_inline)) inline void BlockRunner::barrier(const char* file, int line,

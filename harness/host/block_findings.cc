@@ -52,6 +52,7 @@ std::string place(const Fiber& fiber) { return concat(fiber.file, ':', fiber.lin
 
 std::string waits_at(const Fiber& fiber) {
   if (fiber.wait == Wait::kBarrier) return concat("__syncthreads at ", place(fiber));
+  if (fiber.wait == Wait::kBarrierObject) return concat("cuda::barrier::wait at ", place(fiber));
   char mask[16];
   std::snprintf(mask, sizeof mask, "0x%08X", fiber.mask);
   return concat(operation_name(static_cast<WarpOp>(fiber.call & 0xFFu)), " with mask ", mask,
@@ -156,10 +157,12 @@ void BlockRunner::report_barrier_divergence() {
 void BlockRunner::report_stuck() {
   const Fiber* at_barrier = nullptr;
   const Fiber* at_warp = nullptr;
+  const Fiber* at_object = nullptr;
   for (unsigned t = 0; t < x_threads; ++t) {
     const Fiber& fiber = x_fibers[t];
     if (fiber.wait == Wait::kBarrier && at_barrier == nullptr) at_barrier = &fiber;
     if (fiber.wait == Wait::kWarp && at_warp == nullptr) at_warp = &fiber;
+    if (fiber.wait == Wait::kBarrierObject && at_object == nullptr) at_object = &fiber;
   }
   if (at_warp != nullptr) {
     record(FindingKind::kWarpDivergence, concat("no thread can go on: ", waiting_list()),
@@ -167,6 +170,10 @@ void BlockRunner::report_stuck() {
            "with the same mask; lanes waiting elsewhere never come. Make the mask name the lanes "
            "that take the branch, or move the call out of it",
            at_warp->file, at_warp->line);
+  } else if (at_object != nullptr) {
+    record(FindingKind::kBarrierDivergence, concat("no thread can go on: ", waiting_list()),
+           "A phase of a cuda::barrier ends when as many have arrived as it was initialised for",
+           at_object->file, at_object->line);
   } else {
     record(FindingKind::kBarrierDivergence, concat("no thread can go on: ", waiting_list()),
            "All threads of a block that have not returned must reach the same __syncthreads()",

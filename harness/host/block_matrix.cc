@@ -26,8 +26,6 @@ namespace {
 constexpr std::uint32_t kAllLanes = 0xFFFFFFFFu;
 constexpr unsigned kMostCells = 32 * kMatrixK;
 
-std::uintptr_t address(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
-
 constexpr unsigned bytes_of(MatrixType type) { return type == MatrixType::kFloat ? 4 : 2; }
 
 const char* function_name(WarpOp op) {
@@ -167,10 +165,7 @@ void BlockRunner::matrix_load(const Fragment& to, const void* memory, unsigned s
                               bool column_major, const char* file, int line, std::uintptr_t pc,
                               std::uintptr_t frame) {
   const unsigned lane = x_current->index.linear % kWarpSize;
-  if (is_lockstep()) {  // the lanes read together, after all that they did before
-    note_position(*x_current, pc, frame);
-    switch_to(*next_lockstep());
-  }
+  step_together(pc, frame);
   check_matrix_memory(WarpOp::kMatrixLoad, to.kind.type, memory, stride, file, line);
   for_each_element(to.kind, lane, static_cast<const std::byte*>(memory), stride, column_major,
                    [&](const std::byte* from, unsigned at, unsigned bytes) {
@@ -242,10 +237,9 @@ void BlockRunner::complete_matrix(unsigned warp_number, const Warp::Group& group
 void BlockRunner::check_matrix_memory(WarpOp op, MatrixType type, const void* memory,
                                       unsigned stride, const char* file, int line) {
   constexpr unsigned kAlignment = 32, kStrideBytes = 16;  // CUDA C++ Programming Guide, "wmma"
-  const FiberStack& stack = x_stack[x_current->index.linear];
   const char* const name = function_name(op);
   const unsigned bytes = bytes_of(type);
-  if (address(memory) - stack.bottom < stack.top - stack.bottom) {
+  if (is_own(address(memory))) {
     record_matrix_misuse(
         concat(op == WarpOp::kMatrixStore ? "stores a fragment into" : "loads a fragment from",
                " an array of its own with ", name),

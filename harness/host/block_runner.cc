@@ -53,6 +53,7 @@ void BlockRunner::begin_launch(const LaunchPlan& plan) {
   void* memory = x_dynamic_shared_memory.data();
   std::size_t space = x_dynamic_shared_memory.size();
   x_dynamic_shared = std::align(kAlign, plan.config.dynamicSmemBytes, memory, space);
+  x_static_shared = plan.library.tls_module != 0 ? thread_storage(plan.library) : nullptr;
   x_watchdog.set_interval(watchdog_interval(plan));
   blockDim = shape;
   gridDim = plan.config.gridDim;
@@ -63,7 +64,7 @@ void BlockRunner::poison_shared_memory() {
   // The main program's thread-local storage is not only its kernels'.
   const KernelLibrary& library = x_plan->library;
   if (library.tls_module != 0 && !library.is_main_program)
-    std::memset(thread_storage(library), 0xFF, library.tls_bytes);
+    std::memset(x_static_shared, 0xFF, library.tls_bytes);
 }
 
 BlockOutcome BlockRunner::run_block(std::uint64_t number) {
@@ -111,6 +112,13 @@ BlockOutcome BlockRunner::run_block(std::uint64_t number) {
   arrived_on_stack(x_worker_sanitizer_stack);
   s_current = nullptr;
 
+  if (x_copies_in_flight) {
+    if (x_abandoned)
+      x_copies = CopiesInFlight(kMaxThreads);
+    else
+      note_dropped_copies();
+    x_copies_in_flight = false;
+  }
   if (x_abandoned) {
     if (x_silent) record_silence();
     x_watchdog.set_interval(watchdog_interval(*x_plan));
@@ -170,6 +178,7 @@ void BlockRunner::exit_thread() {
   clear_runnable(thread);
   x_alive[thread / 64] &= ~(1ull << (thread % 64));
   fiber.wait = Wait::kNone;
+  if (x_copies_in_flight) x_copies.drop(thread);
   if (--x_live == 0) {
     leave_block(false);
     return;

@@ -12,8 +12,10 @@
 #include <vector>
 
 #include "attn_diag/harness/host/executor.h"
+#include "attn_diag_host/block_barrier.h"
 #include "attn_diag_host/matrix_calls.h"
 #include "attn_diag_host/synchronize.h"
+#include "harness/host/async_copies.h"
 #include "harness/host/fiber.h"
 #include "harness/host/launch_plan.h"
 #include "harness/host/watchdog.h"
@@ -73,6 +75,15 @@ class __attribute__((visibility("hidden"))) BlockRunner {
                     const char* file, int line, std::uintptr_t pc, std::uintptr_t frame);
   void matrix_multiply(const MatrixRequest& request, const char* file, int line, std::uintptr_t pc,
                        std::uintptr_t frame);
+  void async_copy(const AsyncCopy& copy, const void* barrier, std::uintptr_t pc,
+                  std::uintptr_t frame);
+  void async_commit();
+  void async_wait(std::size_t prior, std::uintptr_t pc, std::uintptr_t frame);
+  void barrier_init(BlockBarrier* barrier, std::int32_t expected, const char* file, int line);
+  std::uint32_t barrier_arrive(BlockBarrier* barrier, std::int32_t count, bool drop,
+                               const char* file, int line, std::uintptr_t pc, std::uintptr_t frame);
+  void barrier_wait(const BlockBarrier* barrier, std::uint32_t phase, const char* file, int line,
+                    std::uintptr_t pc, std::uintptr_t frame);
   [[noreturn]] void report_fragment_index(long long index, int elements, const char* file,
                                           int line);
   // A load or store of a library built for lockstep.
@@ -105,6 +116,7 @@ class __attribute__((visibility("hidden"))) BlockRunner {
   std::uint32_t runnable_lanes(unsigned warp) const {
     return static_cast<std::uint32_t>(x_runnable[warp / 2] >> (warp % 2 * 32));
   }
+  void step_together(std::uintptr_t pc, std::uintptr_t frame);
   Fiber& arrive(Wait wait, const char* file, int line, std::uintptr_t pc, std::uintptr_t frame);
   void wait_for_others(Fiber& fiber);
   void note_position(const Fiber& fiber, std::uintptr_t pc, std::uintptr_t frame);
@@ -127,6 +139,13 @@ class __attribute__((visibility("hidden"))) BlockRunner {
   [[noreturn]] void report_matrix_mismatch(WarpOp op, const Fiber& one, const Fiber& other,
                                            const char* what);
   [[noreturn]] void report_matrix_lanes_missing(unsigned warp_number, const Warp::Group& group);
+
+  // block_async.cc
+  bool is_shared(std::uintptr_t at) const;
+  bool is_own(std::uintptr_t at) const;
+  void check_copy(const AsyncCopy& copy);
+  void check_barrier(const BlockBarrier* barrier, const char* file, int line);
+  void note_dropped_copies();
 
   // block_findings.cc: record the finding; then leave_for_good() abandons the block.
   void record(FindingKind kind, const std::string& what, const std::string& advice,
@@ -161,6 +180,9 @@ class __attribute__((visibility("hidden"))) BlockRunner {
   int x_ayes = 0;          // of the barrier being waited for
   BarrierVotes x_votes{};  // of the one last released
 
+  bool x_copies_in_flight = false;  // some thread of the block has issued an asynchronous copy
+  CopiesInFlight x_copies{kMaxThreads};
+
   std::uint64_t x_random = 0;
   unsigned x_step_warp = 0;        // lockstep: the warp that runs,
   std::uint32_t x_step_lanes = 0;  // the lanes that have yet to take the current step,
@@ -176,6 +198,7 @@ class __attribute__((visibility("hidden"))) BlockRunner {
   std::size_t x_worker_stack_bytes = 0;
 
   void* x_dynamic_shared = nullptr;
+  void* x_static_shared = nullptr;  // the library's thread-local storage; null: none
   std::vector<std::byte> x_dynamic_shared_memory;
   std::unique_ptr<Fiber[]> x_fibers = std::make_unique<Fiber[]>(kMaxThreads);
   std::unique_ptr<FiberStack[]> x_stack = std::make_unique<FiberStack[]>(kMaxThreads);

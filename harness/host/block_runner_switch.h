@@ -9,6 +9,10 @@
 
 namespace attn_diag::host {
 
+inline std::uintptr_t address(const void* pointer) {
+  return reinterpret_cast<std::uintptr_t>(pointer);
+}
+
 inline void BlockRunner::arrived_on_fiber() {
 #if defined(ATTN_DIAG_HOST_ASAN)
   const void* bottom = nullptr;
@@ -57,6 +61,39 @@ inline void BlockRunner::switch_to_next_or_report() {
   Fiber* next = next_thread();
   if (next == nullptr) report_stuck();
   switch_to(*next);
+}
+
+__attribute__((always_inline)) inline Fiber& BlockRunner::arrive(Wait wait, const char* file,
+                                                                 int line, std::uintptr_t pc,
+                                                                 std::uintptr_t frame) {
+  Fiber& fiber = *x_current;
+  fiber.file = file;
+  fiber.line = line;
+  fiber.wait = wait;
+  if (is_lockstep()) [[unlikely]]
+    note_position(fiber, pc, frame);
+  if (++x_steps > x_step_limit) [[unlikely]]
+    report_step_limit();
+  return fiber;
+}
+
+__attribute__((always_inline)) inline void BlockRunner::wait_for_others(Fiber& fiber) {
+  const unsigned thread = fiber.index.linear;
+  std::uint64_t& word = x_runnable[thread / 64];
+  word &= ~(1ull << (thread % 64));
+  // Usually the next thread is the neighbour. Asking so, instead of searching, lets the processor predict
+  // the answer: each switch would otherwise wait for the search before it.
+  if (x_kind == ScheduleKind::kForward && (word >> (thread % 64) & 2u) != 0) [[likely]]
+    switch_between(fiber, (&fiber)[1]);
+  else
+    switch_to_next_or_report();
+}
+
+// In lockstep, the lanes that stand here go on together, after all that they did before.
+inline void BlockRunner::step_together(std::uintptr_t pc, std::uintptr_t frame) {
+  if (!is_lockstep()) return;
+  note_position(*x_current, pc, frame);
+  switch_to(*next_lockstep());
 }
 
 }  // namespace attn_diag::host

@@ -10,14 +10,14 @@
 
 namespace attn_diag::host {
 
-enum class Wait : std::uint8_t { kNone, kBarrier, kWarp };
+enum class Wait : std::uint8_t { kNone, kBarrier, kWarp, kBarrierObject };
 
 // What a switch touches: one cache line a thread.
 struct alignas(64) Fiber {
   Context context;             // where it goes on
   const char* file = nullptr;  // its last synchronisation point; null: none yet
   ThreadIndex index{};         // its threadIdx
-  std::uint64_t value = 0;     // what it gave to a warp collective
+  std::uint64_t value = 0;     // what it gave to a warp collective; the cuda::barrier it waits for
   std::uint64_t result = 0;    // and what it gets
   std::uint32_t mask = 0;      // of the warp collective
   WarpCall call = 0;

@@ -33,6 +33,17 @@ struct MatrixOperands {
   bool a_by_columns, b_by_columns, by_columns;  // memory order of a, of b, of c and d
 };
 
+enum class BadCopy {
+  kSize,
+  kDestinationAlignment,
+  kSourceAlignment,
+  kZeros,
+  kDestinationGlobal,
+  kSourceShared,
+  kSourceLocal
+};
+enum class BadBarrier { kNotInitialised, kNoArrivals, kTooManyArrivals, kNeverComplete };
+
 enum class Shuffle { kIndex, kUp, kDown, kXor };
 
 #define ATTN_DIAG_TEST_KERNELS                                                              \
@@ -76,6 +87,16 @@ enum class Shuffle { kIndex, kUp, kDown, kXor };
   cudaError_t order_of_threads(int threads, int blocks, int* counter, int* out);            \
   /* Matrices, m x n x 16 with m n = 256. */                                                \
   cudaError_t product(int m, MatrixTypes types, const MatrixOperands& x);                   \
+  /* Asynchronous copies. `out` has one float a thread. */                                  \
+  cudaError_t staged_copies(const float* in, int prior, float* out);                        \
+  cudaError_t zero_filled_copies(const float* in, float* out);                              \
+  cudaError_t pipelined_copies(const float* in, int tiles, float* out);                     \
+  cudaError_t copies_with_barrier(const float* in, bool wait, float* out);                  \
+  cudaError_t barrier_phases(int threads, int* out);                                        \
+  cudaError_t producer_and_consumers(float* out);                                           \
+  cudaError_t copies_not_waited_for(const float* in, bool bound);                           \
+  cudaError_t bad_copy(BadCopy what, float* global);                                        \
+  cudaError_t bad_barrier(BadBarrier what);                                                 \
   /* Ends, launches, indices, atomics. */                                                   \
   cudaError_t endless_barriers();                                                           \
   cudaError_t endless_syncwarps();                                                          \

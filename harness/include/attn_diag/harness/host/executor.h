@@ -35,7 +35,8 @@ struct LaunchOptions {
 };
 
 enum class FindingKind : std::uint8_t {
-  kBarrierDivergence,  // __syncthreads at different lines, or some threads can never arrive
+  kBarrierDivergence,  // __syncthreads at different lines, or some threads can never arrive; a
+                       // cuda::barrier that is not initialised, or that others arrive at
   kWarpDivergence,     // a warp collective whose mask names lanes that cannot arrive, or differing
                        // masks
   kStepLimit,          // the kernel does not end
@@ -57,7 +58,8 @@ struct Finding {
 
 struct LaunchReport {
   std::vector<Finding> findings;   // empty: the launch completed
-  std::vector<std::string> notes;  // legal but worth knowing (threads that exited before a barrier)
+  std::vector<std::string> notes;  // legal but worth knowing (threads that exited before a barrier,
+                                   // asynchronous copies that nobody waited for)
   std::uint64_t launches = 0, blocks = 0, steps = 0;
 };
 

@@ -1,0 +1,56 @@
+#include "harness/host/async_copies.h"
+
+#include <cstring>
+
+namespace attn_diag::host {
+
+void land(const AsyncCopy& copy) {
+  std::memcpy(copy.to, copy.from, copy.bytes - copy.zeros);
+  std::memset(copy.to + (copy.bytes - copy.zeros), 0, copy.zeros);
+}
+
+void CopiesInFlight::commit(unsigned thread) {
+  Queue& queue = x_queues[thread];
+  queue.group_ends.push_back(queue.copies.size());
+}
+
+void CopiesInFlight::land(unsigned thread, std::size_t prior) {
+  Queue& queue = x_queues[thread];
+  if (queue.group_ends.size() <= prior) return;
+  const std::size_t groups = queue.group_ends.size() - prior;
+  const std::size_t landed = queue.group_ends[groups - 1];
+  for (std::size_t i = 0; i < landed; ++i) host::land(queue.copies[i]);
+  queue.copies.erase(queue.copies.begin(),
+                     queue.copies.begin() + static_cast<std::ptrdiff_t>(landed));
+  queue.group_ends.erase(queue.group_ends.begin(),
+                         queue.group_ends.begin() + static_cast<std::ptrdiff_t>(groups));
+  for (std::size_t& end : queue.group_ends) end -= landed;
+}
+
+void CopiesInFlight::land(const void* barrier) {
+  std::erase_if(x_bound, [&](const Bound& bound) {
+    if (bound.barrier != barrier) return false;
+    host::land(bound.copy);
+    return true;
+  });
+}
+
+void CopiesInFlight::drop(const AsyncCopy& copy) {
+  if (x_dropped.count++ > 0) return;
+  x_dropped.file = copy.file;
+  x_dropped.line = copy.line;
+}
+
+void CopiesInFlight::drop(unsigned thread) {
+  Queue& queue = x_queues[thread];
+  for (const AsyncCopy& copy : queue.copies) drop(copy);
+  queue.copies.clear();
+  queue.group_ends.clear();
+}
+
+void CopiesInFlight::drop_bound() {
+  for (const Bound& bound : x_bound) drop(bound.copy);
+  x_bound.clear();
+}
+
+}  // namespace attn_diag::host

@@ -1,0 +1,62 @@
+// The asynchronous copies of a block that have not landed yet.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace attn_diag::host {
+
+struct AsyncCopy {
+  std::byte* to;
+  const std::byte* from;
+  std::size_t bytes;
+  std::size_t zeros;  // of these, at the end, written as 0 and not read
+  const char* file;
+  int line;
+};
+
+// Those whose thread ended, or whose barrier's phase did not, before they landed.
+struct DroppedCopies {
+  std::uint64_t count = 0;
+  const char* file = nullptr;  // of the first
+  int line = 0;
+};
+
+class CopiesInFlight {
+ public:
+  explicit CopiesInFlight(unsigned threads) : x_queues(threads) {}
+
+  void add(unsigned thread, const AsyncCopy& copy) { x_queues[thread].copies.push_back(copy); }
+  void add(const void* barrier, const AsyncCopy& copy) { x_bound.push_back({barrier, copy}); }
+  void commit(unsigned thread);
+  // All groups of the thread but the last `prior` land.
+  void land(unsigned thread, std::size_t prior);
+  // Those bound to the barrier land.
+  void land(const void* barrier);
+  // What the thread never waited for does not land.
+  void drop(unsigned thread);
+  void drop_bound();
+  // Those dropped since the last call.
+  DroppedCopies take_dropped() { return std::exchange(x_dropped, {}); }
+
+ private:
+  struct Queue {
+    std::vector<AsyncCopy> copies;
+    std::vector<std::size_t> group_ends;  // as indices into copies
+  };
+  struct Bound {
+    const void* barrier;
+    AsyncCopy copy;
+  };
+  void drop(const AsyncCopy& copy);
+
+  std::vector<Queue> x_queues;
+  std::vector<Bound> x_bound;
+  DroppedCopies x_dropped;
+};
+
+void land(const AsyncCopy& copy);
+
+}  // namespace attn_diag::host

@@ -1,0 +1,44 @@
+// cuda::memcpy_async of one thread. As in libcu++, what is not aligned to 4 bytes is copied at once.
+#pragma once
+
+#include "attn_diag_host/async_copy.h"
+
+namespace cuda {
+
+enum thread_scope {
+  thread_scope_system,
+  thread_scope_device,
+  thread_scope_block,
+  thread_scope_thread = 10
+};
+
+template <std::size_t kAlignment>
+struct aligned_size_t {
+  static constexpr std::size_t align = kAlignment;
+  std::size_t value;
+  explicit aligned_size_t(std::size_t size) : value(size) {}
+  operator std::size_t() const { return value; }
+};
+
+}  // namespace cuda
+
+namespace attn_diag::host {
+
+inline void copy_in_parts(void* to, const void* from, std::size_t bytes, std::size_t alignment,
+                          const void* barrier, const char* file, int line) {
+  const std::size_t part = alignment >= 16 ? 16 : alignment;
+  if (part < 4 || bytes % part != 0) {
+    __builtin_memcpy(to, from, bytes);
+    return;
+  }
+  for (std::size_t at = 0; at < bytes; at += part)
+    async_copy(static_cast<char*>(to) + at, static_cast<const char*>(from) + at, part, 0, barrier,
+               file, line);
+}
+
+template <class T>
+constexpr std::size_t kAlignmentOf = alignof(T);
+template <>
+inline constexpr std::size_t kAlignmentOf<void> = 1;
+
+}  // namespace attn_diag::host
