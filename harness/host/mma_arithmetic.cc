@@ -1,5 +1,6 @@
 #include "harness/host/mma_arithmetic.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -11,14 +12,26 @@ namespace attn_diag::host {
 namespace {
 
 constexpr int kFractionBits = 23;
+constexpr std::int32_t kBias = 127;
+constexpr std::int32_t kNoExponent = -1000;  // of zero
 // Smaller sums of magnitudes are left to the slow way, where scaling cannot overflow and products of
 // bfloat16 are exact even if float would make them subnormal.
 constexpr std::int32_t kLeastExponent = 31;  // biased: 2^-96
+
+// A block whose magnitudes sum to more, in units of the last place kept, might not fit an int.
+constexpr float kLargestTotal = 0x1.FFFFp30f;
 
 constexpr int kWidth = 8;
 typedef float Floats __attribute__((vector_size(kWidth * 4)));
 typedef std::int32_t Ints __attribute__((vector_size(kWidth * 4)));
 typedef std::uint32_t Bits __attribute__((vector_size(kWidth * 4)));
+
+// Biased exponents. Of zero kNoExponent, which stays far below others in sums of two; of a subnormal 0.
+Ints exponents_of(Floats x) {
+  const Bits size = reinterpret_cast<Bits>(x) & (Bits{} + 0x7FFFFFFFu);
+  const Ints zero = reinterpret_cast<Ints>(size) == 0;
+  return (reinterpret_cast<Ints>(size >> kFractionBits) & ~zero) | (kNoExponent & zero);
+}
 
 // Eight neighbours of a row of d at once. `slow` becomes nonzero in those that must be done the slow way;
 // what d holds there is meaningless. Additions are of integers: no order or instruction set changes them.
@@ -32,23 +45,27 @@ __attribute__((always_inline)) inline void eight(const float* a, const float* b,
   const auto kept = static_cast<std::int32_t>(kFractionBits + order.extra_bits);
   for (unsigned first = 0; first < kMmaDepth; first += order.block) {
     Floats product[kMmaDepth];
-    // NaN compares as more than infinity.
-    Ints top = reinterpret_cast<Ints>(reinterpret_cast<Bits>(sum) & magnitude);
+    Ints top = exponents_of(sum);
+    bad |= top == 255;
     for (unsigned t = 0; t < order.block; ++t) {
       const unsigned k = order.terms[first + t];
       Floats row;
       std::memcpy(&row, b + k * n, sizeof row);
       product[t] = row * a[k];
-      const Ints size = reinterpret_cast<Ints>(reinterpret_cast<Bits>(product[t]) & magnitude);
+      bad |= exponents_of(product[t]) == 255;
+      const Ints size = exponents_of(row) + (exponents_of(Floats{} + a[k]) - kBias);
       const Ints more = size > top;
       top = (size & more) | (top & ~more);
     }
-    Ints exponent = top >> kFractionBits;
-    const Ints low = exponent < kLeastExponent;
-    bad |= (low & (top != 0)) | (exponent == 255);
-    exponent = (exponent & ~low) | (low & (Ints{} + kLeastExponent));
+    const Ints low = top < kLeastExponent;
+    bad |= low & (top > kNoExponent / 2);
+    const Ints exponent = (top & ~low) | (low & (Ints{} + kLeastExponent));
     const Floats scale = reinterpret_cast<Floats>((254 + kept - exponent) << kFractionBits);
     const Floats unscale = reinterpret_cast<Floats>((exponent - kept) << kFractionBits);
+    Floats sizes = reinterpret_cast<Floats>(reinterpret_cast<Bits>(sum) & magnitude) * scale;
+    for (unsigned t = 0; t < order.block; ++t)
+      sizes += reinterpret_cast<Floats>(reinterpret_cast<Bits>(product[t]) & magnitude) * scale;
+    bad |= ~(sizes < kLargestTotal);
     Bits total = reinterpret_cast<Bits>(__builtin_convertvector(sum * scale, Ints));
     for (unsigned t = 0; t < order.block; ++t)
       total += reinterpret_cast<Bits>(__builtin_convertvector(product[t] * scale, Ints));
@@ -116,7 +133,7 @@ MmaOrder mma_order(std::uint64_t seed) {
     return static_cast<unsigned>(((state >> 32) * count) >> 32);
   };
   order.block = 4u << below(3);
-  order.extra_bits = below(order.block == 16 ? 3 : 4);
+  order.extra_bits = below(4);
   for (unsigned k = kMmaDepth; k > 1; --k) std::swap(order.terms[k - 1], order.terms[below(k)]);
   return order;
 }
@@ -126,20 +143,20 @@ float multiply_accumulate_one(const float* a, const float* b, unsigned n, float 
   double sum = c;
   for (unsigned first = 0; first < kMmaDepth; first += order.block) {
     double addend[kMmaDepth + 1];
-    double top = std::fabs(sum);
+    int top = sum == 0 ? kNoExponent : std::ilogb(sum);
     bool special = !std::isfinite(sum);
     addend[order.block] = sum;
     for (unsigned t = 0; t < order.block; ++t) {
       const unsigned k = order.terms[first + t];
       addend[t] = static_cast<double>(a[k]) * b[k * n];
       special = special || !std::isfinite(addend[t]);
-      top = std::fmax(top, std::fabs(addend[t]));
+      if (a[k] != 0 && b[k * n] != 0) top = std::max(top, std::ilogb(a[k]) + std::ilogb(b[k * n]));
     }
     double total = 0;
-    if (special || top == 0) {
+    if (special || top == kNoExponent) {
       for (unsigned t = 0; t <= order.block; ++t) total += addend[t];
     } else {
-      const int last = std::ilogb(top) - kFractionBits - static_cast<int>(order.extra_bits);
+      const int last = top - kFractionBits - static_cast<int>(order.extra_bits);
       for (unsigned t = 0; t <= order.block; ++t) total += std::trunc(std::ldexp(addend[t], -last));
       total = std::ldexp(total, last);
     }

@@ -1,6 +1,7 @@
 // Products of small matrices as tensor cores compute them (docs/bounds.md, "Tensor cores"): exact
 // products, added to the accumulator a block at a time; within a block every addend is cut to the last
-// place of the largest, and the sum is cut to float.
+// place of the largest, and the sum is cut to float. The largest is the one of the largest exponent; a
+// product's is the sum of its factors' exponents, so that its significand lies in [1, 4).
 #pragma once
 
 #include <array>
@@ -11,14 +12,12 @@ namespace attn_diag::host {
 inline constexpr unsigned kMmaDepth = 16;
 
 struct MmaOrder {
-  unsigned block = 8;  // products added at once: 4, 8 or 16
-  unsigned extra_bits =
-      1;  // kept below the last place of the largest addend; at most 3, of 16 products 2
+  unsigned block = 16;      // products added at once: 4, 8 or 16
+  unsigned extra_bits = 2;  // kept below the last place of the largest addend, at most 3
   std::array<std::uint8_t, kMmaDepth> terms{};  // which products, block by block
 };
 
-// 0: as on sm_80 (Fasi, Higham, Mikaitis and Pranesh, Numerical behavior of NVIDIA tensor cores, 2021).
-// Others: a block size, an order and a number of extra bits drawn from the seed.
+// 0: as on sm_90, bit for bit (fixtures/wmma/products_sm90.csv, made on an H200). Others: a block size, an order and a number of extra bits drawn from the seed.
 MmaOrder mma_order(std::uint64_t seed);
 
 // d = a b + c with a (m, 16), b (16, n), c and d (m, n), row by row; n is 8, 16 or 32. The factors are
