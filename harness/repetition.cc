@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <numeric>
 
 namespace attn_diag {
 namespace {
@@ -48,22 +49,25 @@ void add_repetition(Capture& capture, const Capture& second) {
   }
 }
 
+std::int64_t Repetition::moved_cells() const {
+  return std::accumulate(differing.begin(), differing.end(), std::int64_t{0});
+}
+
 std::string repetition_text(const Repetition& repetition) {
   if (!repetition.first) return "";
   std::string cells;
   for (const TensorInfo& tensor : kTensors) {
     const std::int64_t n = repetition.differing[static_cast<std::size_t>(tensor.id)];
     if (n == 0) continue;
-    cells += fmt::format("{}{} of {}", cells.empty() ? "" : ", ", n, tensor.name);
+    cells += fmt::format("{}{} {} of {}", cells.empty() ? "" : ", ", n, n == 1 ? "cell" : "cells",
+                         tensor.name);
   }
   const Repetition::Cell& cell = *repetition.first;
   std::string index;
   for (int axis = 0; axis < info(cell.tensor).rank; ++axis)
     index += fmt::format("{}{}", axis == 0 ? "" : ", ", cell.index[static_cast<std::size_t>(axis)]);
   return fmt::format(
-      "A race: two runs of the same case differ in cells: {}. The first is {}({}): {:.9g} in one "
-      "run, "
-      "{:.9g} in the other.",
+      "Two runs of the same case differ in {}; first {}({}): {:.9g} in one, {:.9g} in the other.",
       cells, name(cell.tensor), index, cell.first, cell.second);
 }
 

@@ -9,8 +9,8 @@ namespace attn_diag {
 // capture.repetition. Coverage faults of the second run are added where the first has none.
 void add_repetition(Capture& capture, const Capture& second);
 
-// "Two runs of the same case differ: 3 cells of S, 12 of o; first S(0, 1, 5, 3): 0.25 and 0.5."; empty
-// if nothing moved.
+// "Two runs of the same case differ in 3 cells of S, 12 cells of o; first S(0, 1, 5, 3): 0.25 in one,
+// 0.5 in the other."; empty if nothing moved.
 std::string repetition_text(const Repetition& repetition);
 
 }  // namespace attn_diag

@@ -275,6 +275,7 @@ Capture run_kernel(const Kernel& given, const Problem& problem, const InputData&
   Case one(kernel, problem, inputs, options);
   Capture capture = one.run();
   if (one.is_repeated()) add_repetition(capture, one.run());
+  if (capture.repetition.moved()) capture.notes.push_back(repetition_text(capture.repetition));
   return capture;
 }
 

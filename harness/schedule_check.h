@@ -33,7 +33,8 @@ struct ScheduleTrial {
 ScheduleCheck classify_schedules(const std::string& schedule, bool right,
                                  const std::vector<ScheduleTrial>& trials);
 
-// Runs the production kernel again under the same schedule, in the opposite and in a shuffled order,
+// Backend cuda: runs the production kernel again several times, since a GPU orders threads as it likes.
+// Backend host: runs the production kernel again under the same schedule, in the opposite and in a shuffled order,
 // and, where its library has a lockstep build and the problem is small or something is amiss,
 // converged. `production` is the production kernel's run under options.schedule and `right` says
 // whether it agrees with the reference.

@@ -9,6 +9,7 @@
 
 #include "harness/blind_spots.h"
 #include "harness/first_divergence.h"
+#include "harness/repetition.h"
 #include "harness/run_plan.h"
 #include "harness/schedule_check.h"
 
@@ -53,12 +54,13 @@ class Tracer {
 
   TraceResult trace() {
     step("running every stage");
-    Look prefix = look(x_run);
+    Look prefix = look(x_run, "With taps on");
     if (x_options.observer || x_options.schedules) check_production(prefix);
     report_stages(prefix);
     use(finding_in(prefix.capture, prefix.comparison), "");
     if (x_options.isolate && x_run.taps) isolate();
     if (x_options.closure && x_run.taps) close(prefix.capture);
+    report_moves();
     for (const std::string& note : prefix.comparison.notes) x_result.notes.push_back(note);
     use(std::move(x_in_production),
         "Only the production kernel diverges: with taps on, every stage agrees, so the taps "
@@ -81,11 +83,21 @@ class Tracer {
     if (x_options.on_step) x_options.on_step(x_step, x_steps, what);
   }
 
-  Look look(const RunOptions& run) const {
+  Look look(const RunOptions& run, const char* how) {
     Look out;
     out.capture = run_kernel(x_kernel, x_problem, x_inputs, run);
     out.comparison = compare_with_reference(out.capture, x_options.tolerance, run.threads);
+    if (out.capture.repetition.moved())
+      x_moved += fmt::format(" {}: {}", how, repetition_text(out.capture.repetition));
     return out;
+  }
+
+  // A result that differs from run to run is wrong, even where each run is within its bounds.
+  void report_moves() {
+    if (x_moved.empty()) return;
+    x_result.schedules = ScheduleFinding::kOrderDependent;
+    x_result.schedules_detail += x_moved;
+    if (x_result.schedules_detail.front() == ' ') x_result.schedules_detail.erase(0, 1);
   }
 
   // Where a run first diverges, and how it looks.
@@ -118,7 +130,7 @@ class Tracer {
     step("running the production kernel, without taps");
     RunOptions run = x_run;
     run.taps = false;
-    const Look production = look(run);
+    const Look production = look(run, "Without taps");
     x_result.production = production.comparison;
     x_in_production = finding_in(production.capture, production.comparison);
     if (x_options.observer && x_run.taps && last_stage(x_run.gate) == Stage::kReduce) {
@@ -137,7 +149,7 @@ class Tracer {
       return;
     run = x_run;
     run.schedule = check.wrong_under;
-    Look other = look(run);
+    Look other = look(run, "With taps on");
     if (!find_first_divergence(other.capture, other.comparison)) return;
     x_result.notes.push_back(
         fmt::format("The stages are shown under schedule {}: under {} they all agree.",
@@ -180,7 +192,7 @@ class Tracer {
     step("running every stage on the reference's inputs");
     RunOptions run = x_run;
     run.isolate = true;
-    const Look isolated = look(run);
+    const Look isolated = look(run, "Fed the reference's inputs");
     const std::uint32_t fed = replaced_tensors(x_kernel, x_geometry, run);
     for (StageReport& report : x_result.stages) {
       if (report.verdict == Verdict::kNotReached) {
@@ -223,7 +235,7 @@ class Tracer {
     }
     RunOptions run = x_run;
     run.replace = inject;
-    const Look closed = look(run);
+    const Look closed = look(run, "With the first bad stage repaired");
     x_result.closure = closed.comparison;
     for (int s = static_cast<int>(bad) + 1; s <= static_cast<int>(last_stage(x_run.gate)); ++s)
       x_result.second_fault |=
@@ -239,6 +251,7 @@ class Tracer {
   int x_step = 0, x_steps = 0;
   TraceResult x_result;
   Finding x_in_production, x_in_isolation;
+  std::string x_moved;  // a sentence for each look whose two runs differ
 };
 
 }  // namespace

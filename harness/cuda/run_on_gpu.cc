@@ -97,7 +97,7 @@ class GpuDevice : public RunDevice {
 
 std::unique_ptr<RunDevice> make_gpu_device(const Kernel& kernel, const RunOptions& options) {
   const GpuState& state = gpu_state();
-  if (!state.usable()) throw Error(state.why_not);
+  if (!state.usable()) throw Error("Backend cuda cannot run here. " + state.why_not);
   if (options.schedule != "forward")
     throw Error(fmt::format(
         "Schedule {} is one of the host executor: a GPU orders its threads itself. Use --backend "

@@ -233,6 +233,8 @@ Json trace_json(const TraceResult& r, const CommandContext& context) {
     j["pattern"].push_back(statement);
   }
   j["coverage"] = coverage_json(c);
+  j["runs"] = c.repetition.runs;
+  j["moved_cells"] = c.repetition.moved_cells();
 
   j["closure"] = nullptr;
   if (r.closure) {

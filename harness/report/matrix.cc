@@ -30,6 +30,10 @@ std::string holes_text(const MatrixRow& row) {
   return plural(row.coverage_faults, "cell") + " never or repeatedly written";
 }
 
+std::string moved_text(const MatrixRow& row) {
+  return fmt::format("a race: {} runs differ in {}", row.runs, plural(row.moved_cells, "cell"));
+}
+
 using Fields = std::vector<std::pair<std::string, std::string>>;
 
 // What a row is, by column name. The same columns for every row.
@@ -37,6 +41,7 @@ Fields fields_of(const MatrixRow& row) {
   const Problem& p = row.problem;
   const auto n = [](auto x) { return fmt::format("{}", x); };
   return {{"kernel", row.kernel},
+          {"backend", row.backend},
           {"dtype", std::string(name(p.dtype))},
           {"mask", mask_text(p)},
           {"layout", std::string(name(p.layout))},
@@ -108,6 +113,7 @@ std::string remark(const MatrixRow& row) {
   std::string s = row.verdict == RowVerdict::kDiverges ? first_wrong_text(row) : row.why;
   const auto append = [&](const std::string& more) { s += (s.empty() ? "" : "; ") + more; };
   if (row.coverage_faults > 0) append(holes_text(row));
+  if (row.moved_cells > 0) append(moved_text(row));
   if (row.nonfinite_inputs) append("NaN or infinity in the inputs");
   std::replace(s.begin(), s.end(), '\n', ' ');
   return s;
@@ -116,6 +122,7 @@ std::string remark(const MatrixRow& row) {
 Json row_json(const MatrixRow& row) {
   Json j;
   j["kernel"] = row.kernel;
+  j["backend"] = row.backend;
   j["verdict"] = name(row.verdict);
   j["stale"] = row.stale;
   if (!row.why.empty()) j["why"] = row.why;
@@ -130,6 +137,8 @@ Json row_json(const MatrixRow& row) {
   j["mismatched"] = s.mismatched;
   j["compared"] = s.compared;
   j["coverage_faults"] = row.coverage_faults;
+  j["runs"] = row.runs;
+  j["moved_cells"] = row.moved_cells;
   j["stages"] = stages_json(row.comparison);
   j["seconds"] = row.seconds;
   j["reproduce"] = row.reproduce;
@@ -151,7 +160,8 @@ std::string comparison_headline(const MatrixRow& row, const Style& style) {
                  fmt::format("AGREES: all {} elements are within what is allowed (worst {})",
                              count(s.compared), ratio(s.max_err_over_bound)));
   if (s.first_wrong == nullptr || !s.first_wrong->first)
-    return paint(style, Colour::kRed, "DIVERGES: " + holes_text(row));
+    return paint(style, Colour::kRed,
+                 "DIVERGES: " + (row.coverage_faults > 0 ? holes_text(row) : moved_text(row)));
   const TensorComparison& t = *s.first_wrong;
   return paint(
       style, Colour::kRed,
@@ -242,6 +252,8 @@ Json run_json(const Capture& capture, const MatrixRow& row, const CommandContext
   j["nonfinite_inputs"] = row.nonfinite_inputs;
   j["stages"] = stages_json(row.comparison);
   j["coverage"] = coverage_json(capture);
+  j["runs"] = row.runs;
+  j["moved_cells"] = row.moved_cells;
   j["notes"] = capture.notes;
   for (const std::string& note : row.comparison.notes) j["notes"].push_back(note);
   j["provenance"] = to_json(capture.provenance);

@@ -15,7 +15,7 @@ namespace attn_diag::report {
 enum class RowVerdict : std::uint8_t { kAgrees, kDiverges, kUnsupported, kFailed };
 
 struct MatrixRow {
-  std::string kernel;
+  std::string kernel, backend;
   Problem problem;
   Geometry geometry;     // unless unsupported
   TileShape tile{0, 0};  // 0: the kernel's choice, unknown where it is unsupported
@@ -28,7 +28,9 @@ struct MatrixRow {
   std::string why;        // of kUnsupported, kFailed
   Comparison comparison;  // of kAgrees, kDiverges
   std::int64_t coverage_faults = 0;
-  std::string reproduce, hunt;  // shell lines: this run, and the trace of it
+  int runs = 1;                  // of this case
+  std::int64_t moved_cells = 0;  // whose bits differ between the runs
+  std::string reproduce, hunt;   // shell lines: this run, and the trace of it
   double seconds = 0;
 };
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "attn_diag/harness/run.h"
+#include "harness/repetition.h"
 #include "harness/report/cells.h"
 #include "harness/report/row.h"
 #include "harness/report/text.h"
@@ -90,6 +91,8 @@ MatchResult match_reference(const Capture& capture, const Selection& selection,
     if (found == comparison.tensors.end()) continue;
     compared |= found->compared > 0;
     wrong += coverage_text(capture, tensor.id);
+    if (capture.repetition.differing[static_cast<std::size_t>(tensor.id)] > 0)
+      wrong += repetition_text(capture.repetition);
     // The first tensor says it all: later ones are made from it.
     if (wrong.empty() && found->mismatched > 0) wrong = mismatch_text(capture, *found, tolerance);
     if (!wrong.empty()) break;
@@ -125,6 +128,7 @@ std::string repro_command(const Capture& capture) {
     words.push_back(value);
   };
   add("--kernel", made.kernel);
+  add("--backend", made.backend);
   add("--batch", std::to_string(p.batch));
   add("--heads", std::to_string(p.heads));
   if (p.kv_heads != p.heads) add("--kv-heads", std::to_string(p.kv_heads));
@@ -145,7 +149,7 @@ std::string repro_command(const Capture& capture) {
   add("--inputs", made.inputs);
   add("--seed", std::to_string(made.seed));
   if (made.input_scale != 1.0) add("--input-scale", fmt::format("{}", made.input_scale));
-  if (made.schedule != "forward") add("--schedule", made.schedule);
+  if (!made.schedule.empty() && made.schedule != "forward") add("--schedule", made.schedule);
   return report::shell_line(words);
 }
 

@@ -173,17 +173,21 @@ std::string observer_text(const TraceResult& r, const Style& style) {
 }
 
 std::string schedules_text(const TraceResult& r, const Style& style) {
+  const bool on_gpu = r.capture.provenance.backend == "cuda";
   const std::string detail =
       r.schedules_detail.empty() ? "" : "\n    " + wrap(r.schedules_detail, style.width - 4, 4);
   switch (r.schedules) {
     case ScheduleFinding::kNotChecked:
       return "";
     case ScheduleFinding::kSame:
-      return "  The order in which threads run makes no difference." + detail + '\n';
+      return (on_gpu ? "  Every run of the production kernel gave the same bits."
+                     : "  The order in which threads run makes no difference.") +
+             detail + '\n';
     case ScheduleFinding::kOrderDependent:
       return "  " +
              paint(style, Colour::kRed,
-                   "A race: the result depends on the order in which threads run.") +
+                   on_gpu ? "A race: runs of one and the same case differ."
+                          : "A race: the result depends on the order in which threads run.") +
              detail + '\n';
     case ScheduleFinding::kRightIfConverged:
       return "  " +
@@ -251,6 +255,8 @@ std::string trace_headline(const TraceResult& r) {
         count(compared), ratio(worst));
   if (const std::int64_t n = coverage_faults(r.capture); n > 0)
     return fmt::format("DIVERGES: {} never written or written more than once", plural(n, "cell"));
+  if (r.schedules == ScheduleFinding::kOrderDependent && r.capture.provenance.backend == "cuda")
+    return "DIVERGES: a race: runs of one and the same case differ";
   if (r.schedules == ScheduleFinding::kOrderDependent ||
       r.schedules == ScheduleFinding::kRightIfConverged)
     return "DIVERGES: right on this schedule, wrong on another";

@@ -9,6 +9,7 @@
 #include "attn_diag/harness/dump.h"
 #include "attn_diag/harness/error.h"
 #include "attn_diag/harness/host/executor.h"
+#include "harness/backend.h"
 #include "harness/report/text.h"
 #include "harness/run_plan.h"
 #include "tools/attn_diag/suggest.h"
@@ -21,9 +22,23 @@ std::string or_default(const std::string& typed, const char* fallback) {
   return typed.empty() ? fallback : typed;
 }
 
-std::string parse_backend(const std::string& typed) {
-  if (typed.empty() || typed == "auto" || typed == "host") return "host";
-  if (typed == "cuda") return "cuda";
+// A flag that only the host executor understands, if one was given; else null.
+const char* host_flag(const Flags& f) {
+  if (!f.schedule.empty()) return "--schedule";
+  return nullptr;
+}
+
+// "host", "cuda", or "" for whatever suits the kernel.
+std::string parse_backend(const Flags& f) {
+  const std::string& typed = f.backend;
+  const char* only_host = host_flag(f);
+  if (typed == "cuda" && only_host != nullptr)
+    throw Error(
+        fmt::format("{} is about the host executor: a GPU orders its threads itself. Leave "
+                    "the flag out, or use --backend host.",
+                    only_host));
+  if (typed == "host" || typed == "cuda") return typed;
+  if (typed.empty() || typed == "auto") return only_host != nullptr ? "host" : "";
   throw Error(fmt::format("--backend takes auto, host or cuda, but was given '{}'.{}", typed,
                           did_you_mean(typed, {"auto", "host", "cuda"})));
 }
@@ -144,7 +159,7 @@ void set_region(Case& c, const Flags& f) {
 
 Case common(const Flags& f) {
   Case c;
-  c.backend = parse_backend(f.backend);
+  c.backend = parse_backend(f);
   if (!f.threads.empty())
     c.run.threads = static_cast<int>(parse_int("--threads", f.threads, 1, 1024));
   if (!f.schedule.empty()) {
@@ -170,7 +185,13 @@ std::vector<Case> expand_cases(const Flags& f, bool many) {
   if (f.kernel.empty())
     throw Error(fmt::format("{} needs --kernel; attn-diag list shows which there are.", f.command));
   Product product(common(f));
-  product.times("--kernel", f.kernel, [](Case& c, const std::string& entry) { c.kernel = entry; });
+  product.times("--kernel", f.kernel, [](Case& c, const std::string& entry) {
+    c.kernel = entry;
+    if (!c.backend.empty()) return;
+    const BackendChoice choice = choose_backend(entry);
+    c.backend = choice.backend;
+    c.backend_note = fmt::format("Backend auto is {} here: {}.", choice.backend, choice.why);
+  });
   if (is_file(f.inputs)) {
     problem_from_file(product, f);
   } else {

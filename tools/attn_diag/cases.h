@@ -13,8 +13,9 @@
 namespace attn_diag::cli {
 
 struct Case {
-  std::string kernel;   // as typed
-  std::string backend;  // resolved: "host"
+  std::string kernel;        // as typed
+  std::string backend;       // resolved: "host" or "cuda"
+  std::string backend_note;  // why, if the choice was left open
   Problem problem;
   RunOptions run;
   bool scale_given = false;  // --softmax-scale

@@ -48,6 +48,7 @@ Outcome dump_command(const Session& session) {
   progress.step(2, 3, "running " + one.kernel);
   Capture capture = run_kernel(kernel, one.problem, inputs, one.run);
   capture.provenance.command_line = session.this_command();
+  if (!one.backend_note.empty()) capture.notes.push_back(one.backend_note);
   progress.step(3, 3, "writing " + path);
   write_dump(path, capture, options);
 

@@ -138,8 +138,10 @@ class Parser {
       app.add_option(flag, to, help)->group(group)->type_name("");
     };
     add("--kernel", x_flags.kernel, "name, name@fault or ./library.so:name (needed)", kRunGroup);
-    add("--backend", x_flags.backend, "auto (host), host or cuda", kRunGroup);
-    add("--schedule", x_flags.schedule, "forward, reverse, seed:N or lockstep", kRunGroup);
+    add("--backend", x_flags.backend, "host, cuda, or auto: cuda where a GPU can run it (auto)",
+        kRunGroup);
+    add("--schedule", x_flags.schedule, "Of backend host: forward, reverse, seed:N or lockstep",
+        kRunGroup);
     add("--threads", x_flags.threads, kThreadsHelp, kRunGroup);
     add("--tile", x_flags.tile, kTileHelp, kRunGroup);
     add("--num-splits", x_flags.num_splits, kNumSplitsHelp, kRunGroup);

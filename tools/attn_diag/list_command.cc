@@ -2,10 +2,13 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <set>
 
+#include "attn_diag/harness/gpu.h"
 #include "attn_diag/harness/host/executor.h"
 #include "attn_diag/harness/kernel.h"
 #include "attn_diag/harness/run.h"
+#include "harness/cuda/run_on_gpu.h"
 #include "harness/report/json.h"
 #include "harness/report/table.h"
 #include "tools/attn_diag/session.h"
@@ -18,8 +21,9 @@ using report::Json;
 
 struct Entry {
   LibraryEntry library;
-  std::string spec;   // what --kernel takes
-  std::string state;  // "ready", "STALE", "cannot be loaded: ..."
+  std::string spec;     // what --kernel takes
+  std::string state;    // "ready", "STALE", "cannot be loaded: ..."
+  std::string why_not;  // of a cuda build: why it cannot run here
   bool usable = false, stale = false, sources_missing = false, lockstep = false;
   std::string summary;
   std::vector<std::string> tiles, gates, exempt;
@@ -41,6 +45,11 @@ void describe(Entry& e, const KernelInfo& k) {
   }
 }
 
+std::string why_not_here(const BuildInfo& build) {
+  const GpuState& gpus = gpu_state();
+  return gpus.usable() ? why_not_on(build.architectures, gpus.gpus.front()) : gpus.why_not;
+}
+
 Entry entry_of(const LibraryEntry& library, const std::string& kernel) {
   Entry e;
   e.library = library;
@@ -48,11 +57,13 @@ Entry entry_of(const LibraryEntry& library, const std::string& kernel) {
   try {
     const Kernel loaded = Kernel::load(library.path + ":" + kernel, library.backend);
     describe(e, loaded.info());
+    if (library.backend == "cuda") e.why_not = why_not_here(loaded.build());
     const Provenance provenance = loaded.provenance();
     e.stale = provenance.stale();
     e.sources_missing = provenance.sources_missing();
-    e.usable = true;
+    e.usable = e.why_not.empty();
     e.state = e.stale             ? "STALE: sources changed since the build"
+              : !e.usable         ? "cannot run here"
               : e.sources_missing ? "ready; sources not found"
                                   : "ready";
   } catch (const Error& error) {
@@ -93,6 +104,9 @@ Json entry_json(const Entry& e) {
   j["library"] = e.library.path;
   j["can_run"] = e.usable;
   j["state"] = e.state;
+  j["why_not"] = e.why_not.empty() ? Json(nullptr) : Json(e.why_not);
+  j["architectures"] =
+      e.library.architectures.empty() ? Json(nullptr) : Json(e.library.architectures);
   j["stale"] = e.stale;
   j["sources_missing"] = e.sources_missing;
   j["lockstep"] = e.lockstep;
@@ -124,7 +138,10 @@ std::string list_json(const std::vector<Entry>& all) {
   j["inputs"] = Json::array();
   for (const InputKindInfo& kind : input_kinds()) j["inputs"].push_back(kind.name);
   j["backends"] = {{{"name", "host"}, {"can_run", true}, {"limits", host::limits_in_one_line()}},
-                   {{"name", "cuda"}, {"can_run", false}, {"why", "not built into this version"}}};
+                   {{"name", "cuda"},
+                    {"can_run", gpu_state().usable()},
+                    {"limits", cuda::limits_in_one_line()},
+                    {"why_not", gpu_state().usable() ? Json(nullptr) : Json(gpu_state().why_not)}}};
   j["searched"] = kernel_directories();
   return report::dump_json(j);
 }
@@ -148,17 +165,21 @@ std::string list_text(const std::vector<Entry>& all, const report::Style& style)
   std::string s = "Kernels\n";
   report::Table kernels({"kernel", "backend", "state", "schedules", "tiles", "gates", "splits"});
   report::Table summaries({"kernel", "what it is, and what it cannot show"});
+  std::set<std::string> described;
   for (const Entry& e : all) {
-    const Colour colour = !e.usable || e.stale ? Colour::kRed : Colour::kGreen;
+    const Colour colour = !e.why_not.empty()     ? Colour::kDim
+                          : !e.usable || e.stale ? Colour::kRed
+                                                 : Colour::kGreen;
     std::vector<std::string> gates = e.gates;
     if (gates.size() == kGateNames.size()) gates = {"all"};
     kernels.add({e.spec, e.library.backend, report::paint(style, colour, e.state),
-                 !e.usable    ? ""
-                 : e.lockstep ? "all"
-                              : "no lockstep",
+                 !e.usable || e.library.backend == "cuda" ? ""
+                 : e.lockstep                             ? "all"
+                                                          : "no lockstep",
                  report::join(e.tiles, " "), report::join(gates, " "),
                  e.takes_num_splits ? "--num-splits" : ""});
-    if (!e.library.fault.empty()) continue;  // as the kernel the fault is planted in
+    if (!e.library.fault.empty()) continue;          // as the kernel the fault is planted in
+    if (!described.insert(e.spec).second) continue;  // by its build for another backend
     summaries.add({e.spec, e.summary});
     for (const std::string& exempt : e.exempt) summaries.add({"", "not judged: " + exempt});
   }
@@ -171,7 +192,13 @@ std::string list_text(const std::vector<Entry>& all, const report::Style& style)
   s += "\nBackends\n  " +
        report::wrap(std::string("host  can run here. ") + host::limits_in_one_line(),
                     style.width - 2, 8) +
-       "\n  cuda  cannot run here: not built into this version\n";
+       "\n  " +
+       report::wrap(gpu_state().usable()
+                        ? "cuda  can run here, on " + attn_diag::text(gpu_state().gpus.front()) +
+                              ". " + cuda::limits_in_one_line()
+                        : "cuda  cannot run here: " + gpu_state().why_not,
+                    style.width - 2, 8) +
+       '\n';
   s += "\nSearched\n";
   for (const std::string& directory : kernel_directories()) s += "  " + directory + '\n';
   return s;

@@ -1,6 +1,7 @@
 // attn-diag run: one run or a matrix of runs.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -8,6 +9,7 @@
 #include <set>
 
 #include "attn_diag/harness/host/executor.h"
+#include "harness/cuda/run_on_gpu.h"
 #include "harness/report/comparison_text.h"
 #include "harness/report/json.h"
 #include "harness/report/junit.h"
@@ -29,7 +31,7 @@ using report::RowVerdict;
 class Kernels {
  public:
   const Kernel& get(const Case& c) {
-    auto it = x_loaded.find(c.kernel);
+    auto it = x_loaded.find(c.kernel);  // one backend each
     if (it == x_loaded.end()) it = x_loaded.emplace(c.kernel, load_kernel(c)).first;
     return it->second;
   }
@@ -56,19 +58,24 @@ Run run_one(Case c, Kernels& kernels, const Tolerance& tolerance, const Session&
     run.row.nonfinite_inputs = inputs.has_nonfinite;
     Capture capture = run_kernel(kernel, c.problem, inputs, c.run);
     capture.provenance.command_line = session.this_command();
+    if (!c.backend_note.empty()) capture.notes.push_back(c.backend_note);
     run.row.comparison = compare_with_reference(capture, tolerance, c.run.threads);
     run.row.coverage_faults = report::coverage_faults(capture);
+    run.row.runs = capture.repetition.runs;
+    run.row.moved_cells = capture.repetition.moved_cells();
     const std::int64_t compared = report::summarise(run.row.comparison).compared;
-    run.row.verdict = compared == 0 ? RowVerdict::kFailed
-                      : run.row.comparison.agrees() && run.row.coverage_faults == 0
-                          ? RowVerdict::kAgrees
-                          : RowVerdict::kDiverges;
+    run.row.verdict =
+        compared == 0 ? RowVerdict::kFailed
+        : run.row.comparison.agrees() && run.row.coverage_faults == 0 && run.row.moved_cells == 0
+            ? RowVerdict::kAgrees
+            : RowVerdict::kDiverges;
     if (compared == 0) run.row.why = "Nothing was compared.";
     run.capture = std::move(capture);
   } catch (const Error& e) {
     run.row.why = e.what();
   }
   run.row.kernel = c.kernel;
+  run.row.backend = c.backend;
   run.row.problem = c.problem;
   run.row.inputs = c.inputs;
   run.row.seed = c.seed;
@@ -153,6 +160,19 @@ std::vector<JunitCase> junit_of_stages(const Run& run) {
   return cases;
 }
 
+// What the backends of a matrix cannot show, and why they were chosen, each said once.
+std::vector<std::string> backend_notes(const std::vector<Case>& cases) {
+  std::vector<std::string> notes;
+  const auto add = [&](const std::string& note) {
+    if (!note.empty() && std::find(notes.begin(), notes.end(), note) == notes.end())
+      notes.push_back(note);
+  };
+  for (const Case& c : cases)
+    add(c.backend == "cuda" ? cuda::limits_in_one_line() : host::limits_in_one_line());
+  for (const Case& c : cases) add(c.backend_note);
+  return notes;
+}
+
 }  // namespace
 
 Outcome run_command(const Session& session) {
@@ -194,8 +214,10 @@ Outcome run_command(const Session& session) {
   } else {
     outcome.out = report::matrix_text(rows, session.style, flags.quiet);
     if (!flags.quiet) {
-      outcome.out += "\n  " + report::wrap(host::limits_in_one_line(), session.style.width - 2, 4) +
-                     "\n  Reproduce: " + session.this_command() + '\n';
+      outcome.out += '\n';
+      for (const std::string& note : backend_notes(cases))
+        outcome.out += "  " + report::wrap(note, session.style.width - 2, 4) + '\n';
+      outcome.out += "  Reproduce: " + session.this_command() + '\n';
     }
   }
   return outcome;

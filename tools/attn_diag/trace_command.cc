@@ -83,6 +83,7 @@ Outcome trace_command(const Session& session) {
     const InputData inputs = inputs_of(one, kernel, geometry);
     result = trace(kernel, one.problem, inputs, options);
     result.capture.provenance.command_line = session.this_command();
+    if (!one.backend_note.empty()) result.capture.notes.push_back(one.backend_note);
     if (dumps) {
       progress.step(1, 1, "writing " + flags.output);
       write_dump(flags.output, result.capture, dump_options);

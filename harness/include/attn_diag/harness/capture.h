@@ -89,6 +89,7 @@ struct Repetition {
   std::optional<Cell> first;  // in pipeline order, then lowest index
 
   bool moved() const { return first.has_value(); }
+  std::int64_t moved_cells() const;
 };
 
 struct Capture {

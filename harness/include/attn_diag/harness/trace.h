@@ -35,8 +35,8 @@ struct FirstDivergence {
 // How a divergence depends on the order in which threads run.
 enum class ScheduleFinding : std::uint8_t {
   kNotChecked,
-  kSame,              // bit-identical on every schedule tried
-  kOrderDependent,    // results differ between schedules: a race
+  kSame,              // bit-identical on every schedule tried, or, on a GPU, in every run
+  kOrderDependent,    // results differ between schedules or runs: a race
   kRightIfConverged,  // wrong on free schedules, right in lockstep: a missing __syncwarp or the
                       // like
 };
