@@ -1,0 +1,63 @@
+// What the workers say, kernel by kernel, sorted into three sections.
+#include <fmt/format.h>
+
+#include <sstream>
+
+#include "tools/gpu_check/child.h"
+#include "tools/gpu_check/parallel.h"
+#include "tools/gpu_check/sections.h"
+
+namespace attn_diag::gpu_check {
+namespace {
+
+constexpr double kWorkerSeconds = 240;
+
+// Appends what a worker printed to the sections, and a failure to the first if it did not end well.
+void take_lines(const std::string& kernel, const ChildResult& result,
+                std::vector<Section>& sections) {
+  std::istringstream stream(result.out);
+  for (std::string text; std::getline(stream, text);) {
+    const Json line = Json::parse(text, nullptr, false);
+    if (line.is_discarded()) continue;  // cut off by a crash, which is reported below
+    const std::string verdict = line["verdict"].get<std::string>();
+    for (Section& section : sections)
+      if (section.name == line["section"])
+        section.checks.push_back({line["name"].get<std::string>(),
+                                  verdict == "passed"    ? Verdict::kPassed
+                                  : verdict == "skipped" ? Verdict::kSkipped
+                                                         : Verdict::kFailed,
+                                  line["why"].get<std::string>(), ""});
+  }
+  const std::string trouble = result.trouble({0});
+  if (!trouble.empty())
+    sections.front().checks.push_back(
+        {kernel, Verdict::kFailed, "the process that ran its cases " + trouble, ""});
+}
+
+}  // namespace
+
+std::vector<Section> agreement_sections(const Setup& setup) {
+  std::vector<Section> sections(3);
+  sections[0].name = "stages";
+  sections[0].title = "Every stage on the GPU against the reference and the host, within bounds";
+  sections[1].name = "taps";
+  sections[1].title = "The production kernel has the bits of the tapped one";
+  sections[2].name = "repeat";
+  sections[2].title = "Run again, every bit is the same";
+  const std::vector<std::string> kernels = setup.cuda_kernels(false);
+  std::vector<ChildResult> results(kernels.size());
+  const int n = static_cast<int>(kernels.size());
+  parallel(
+      n, default_jobs(),
+      [&](int i) {
+        const auto at = static_cast<std::size_t>(i);
+        std::vector<std::string> words = {setup.program, "--worker", kernels[at]};
+        if (setup.quick) words.emplace_back("--quick");
+        results[at] = run_child(words, kWorkerSeconds);
+      },
+      [&](int done) { setup.progress(done, n, "kernels"); });
+  for (std::size_t i = 0; i < kernels.size(); ++i) take_lines(kernels[i], results[i], sections);
+  return sections;
+}
+
+}  // namespace attn_diag::gpu_check

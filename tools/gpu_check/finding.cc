@@ -1,0 +1,143 @@
+#include "tools/gpu_check/finding.h"
+
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include <cmath>
+
+#include "attn_diag/harness/error.h"
+#include "attn_diag/harness/run.h"
+#include "attn_diag/reference/reference.h"
+
+namespace attn_diag::gpu_check {
+namespace {
+
+// A key of [section.kernel], or else of [section].
+class Table {
+ public:
+  Table(const toml::table& file, const std::string& section, const std::string& kernel,
+        std::string path)
+      : x_general(file[section].as_table()),
+        x_special(file[section][kernel].as_table()),
+        x_path(std::move(path)) {}
+
+  template <class T>
+  std::optional<T> find(const char* key) const {
+    for (const toml::table* table : {x_special, x_general})
+      if (table != nullptr && table->contains(key)) return (*table)[key].value<T>();
+    return std::nullopt;
+  }
+  template <class T>
+  T get(const char* key) const {
+    if (const std::optional<T> value = find<T>(key)) return *value;
+    throw Error(fmt::format("{} has no {}.", x_path, key));
+  }
+  int number(const char* key) const { return static_cast<int>(get<std::int64_t>(key)); }
+
+ private:
+  const toml::table* x_general;
+  const toml::table* x_special;
+  std::string x_path;
+};
+
+Problem problem_of(const Table& table) {
+  Problem p;
+  p.batch = table.number("batch");
+  p.heads = table.number("heads");
+  p.kv_heads = table.number("kv_heads");
+  p.seqlen_q = table.number("seqlen_q");
+  p.seqlen_k = table.number("seqlen_k");
+  p.head_dim = table.number("head_dim");
+  p.head_dim_v = table.number("head_dim_v");
+  p.layout = table.get<std::string>("layout") == "BSHD" ? Layout::kBSHD : Layout::kBHSD;
+  const std::string mask = table.get<std::string>("mask");
+  if (mask.starts_with("causal")) p.mask.kind = MaskKind::kCausal;
+  if (mask.ends_with("bottom_right")) p.mask.alignment = CausalAlignment::kBottomRight;
+  p.softmax_scale = 1.0f / std::sqrt(static_cast<float>(p.head_dim));
+  return p;
+}
+
+// By the reference, in the cut into tiles and splits that the trace reports.
+std::int64_t first_query_whose_max_rises(const Finding& finding, const Json& geometry) {
+  const int tile = *finding.max_rises_in_kv_tile;
+  const std::string shape = geometry.at("tile").get<std::string>();
+  Geometry g;
+  g.tile = {std::stoi(shape), std::stoi(shape.substr(shape.find('x') + 1))};
+  g.num_splits = geometry.at("num_splits").get<int>();
+  g.tiles_per_split = geometry.at("kv_tiles_per_split").get<int>();
+  const InputData inputs = make_inputs(finding.problem, "randn", finding.seed, 1.0);
+  reference::Options options;
+  options.tensors = 1u << static_cast<int>(Tensor::kRunningM);
+  options.bounds = false;
+  options.batch_end = options.head_end = 1;
+  const reference::Tensors tensors =
+      reference::compute(finding.problem, g, Arithmetic{},
+                         {inputs.q.data(), inputs.k.data(), inputs.v.data()}, options);
+  const std::vector<double>& m = tensors.value[static_cast<std::size_t>(Tensor::kRunningM)];
+  const int tiles = num_kv_tiles(finding.problem, g);
+  for (int query = 0; query < finding.problem.seqlen_q; ++query) {
+    const double before = m[static_cast<std::size_t>(query * tiles + tile - 1)];
+    if (std::isfinite(before) && m[static_cast<std::size_t>(query * tiles + tile)] > before)
+      return query;
+  }
+  throw Error("No row max rises: the case cannot show the fault.");
+}
+
+}  // namespace
+
+Finding read_finding(const std::string& path, const std::string& kernel) {
+  toml::table file;
+  try {
+    file = toml::parse_file(path);
+  } catch (const toml::parse_error& e) {
+    throw Error(fmt::format("{}: {}", path, e.description()));
+  }
+  const Table what(file, "case", kernel, path);
+  Finding finding;
+  finding.problem = problem_of(what);
+  finding.seed = static_cast<std::uint64_t>(what.number("seed"));
+  const auto add = [&](const char* flag, const std::string& value) {
+    finding.flags.emplace_back(flag);
+    finding.flags.push_back(value);
+  };
+  const std::pair<const char*, const char*> numbers[] = {
+      {"--batch", "batch"},       {"--heads", "heads"},          {"--kv-heads", "kv_heads"},
+      {"--seqlen-q", "seqlen_q"}, {"--seqlen-k", "seqlen_k"},    {"--head-dim", "head_dim"},
+      {"--seed", "seed"},         {"--head-dim-v", "head_dim_v"}};
+  for (const auto& [flag, key] : numbers) add(flag, std::to_string(what.number(key)));
+  for (const auto& [flag, key] :
+       {std::pair{"--layout", "layout"}, std::pair{"--mask", "mask"}, std::pair{"--tile", "tile"}})
+    add(flag, what.get<std::string>(key));
+  add("--dtype", "fp16");
+  add("--inputs", "randn");
+  if (what.number("num_splits") > 0) add("--num-splits", std::to_string(what.number("num_splits")));
+
+  const Table stated(file, "finding", kernel, path);
+  finding.race = stated.get<std::string>("schedules") != "same";
+  finding.expected["stage"] = stated.get<std::string>("stage");
+  finding.expected["tensor"] = stated.get<std::string>("tensor");
+  if (const auto tile = stated.find<std::int64_t>("query_whose_max_rises_in_kv_tile"))
+    finding.max_rises_in_kv_tile = static_cast<int>(*tile);
+  for (const char* key : {"batch", "head", "query", "query_tile", "kv_tile", "split", "key", "dim"})
+    if (const auto value = stated.find<std::int64_t>(key)) finding.expected[key] = *value;
+  return finding;
+}
+
+std::string difference(const Finding& finding, const Json& trace) {
+  const Json& first = trace.at("first_divergence");
+  if (first.is_null())
+    return fmt::format("diverges, but in no stage: {}", trace.at("schedules").dump());
+  Json expected = finding.expected;
+  if (finding.max_rises_in_kv_tile)
+    expected["query"] = first_query_whose_max_rises(finding, trace.at("geometry"));
+  std::string s;
+  for (const auto& [key, value] : expected.items()) {
+    const Json found = first.contains(key) ? first[key] : Json(nullptr);
+    if (found != value)
+      s += fmt::format("{}{} {} instead of {}", s.empty() ? "" : ", ", key, found.dump(),
+                       value.dump());
+  }
+  return s;
+}
+
+}  // namespace attn_diag::gpu_check

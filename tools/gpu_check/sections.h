@@ -1,0 +1,36 @@
+// The sections of gpu_check. Each runs what it checks in child processes.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "tools/gpu_check/record.h"
+
+namespace attn_diag::gpu_check {
+
+// Where things are, and what was asked for.
+struct Setup {
+  std::string program;    // this one
+  std::string attn_diag;  // the command
+  std::string cuda_tests;
+  std::string layout_probe;  // wmma_layout_probe, built for cuda
+  std::string kernels;       // folder of the kernel libraries
+  std::string fixtures;      // folder "fixtures"
+  std::string pytorch;       // compare_with_pytorch.py
+  std::string out;           // folder to write to
+  bool quick = false;
+  std::function<void(int done, int all, const std::string& what)> progress;
+
+  // Kernel libraries built for cuda: "fa1"; with a planted fault: "fa1@scale-missing". Sorted.
+  std::vector<std::string> cuda_kernels(bool faults) const;
+};
+
+Section doctor_section(const Setup& setup);
+Section tests_section(const Setup& setup);
+Section faults_section(const Setup& setup);
+// Three sections: every stage against the host within bounds; with and without taps; run again.
+std::vector<Section> agreement_sections(const Setup& setup);
+Section layout_section(const Setup& setup);
+Section bench_section(const Setup& setup);
+
+}  // namespace attn_diag::gpu_check
