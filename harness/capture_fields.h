@@ -76,6 +76,8 @@ void visit_provenance(P& p, V&& v) {
   v("driver", p.driver);
   v("gate", p.gate);
   v("schedule", p.schedule);
+  v("mma_order", p.mma_order);
+  v("async_copies", p.async_copies);
   v("command_line", p.command_line);
   v("created", p.created);
   v("generator_version", p.generator_version);

@@ -147,6 +147,8 @@ void fill_provenance(Capture& capture, const Kernel& kernel, const InputData& in
   } else {
     p.device = "SIMT host executor";
     p.schedule = options.schedule;
+    p.mma_order = options.mma_order;
+    p.async_copies = options.async_copies;
   }
   p.gate = name(gate);
   p.created = now_utc();

@@ -20,9 +20,11 @@ class HostDevice : public RunDevice {
   explicit HostDevice(const RunOptions& options) {
     try {
       x_launch.schedule = host::parse_schedule(options.schedule);
+      x_launch.async_copies = host::parse_async_copies(options.async_copies);
     } catch (const std::invalid_argument& e) {
       throw Error(e.what());
     }
+    x_launch.mma_order = options.mma_order;
     x_launch.workers = options.threads;
     x_launch.step_limit = static_cast<std::uint64_t>(std::max<std::int64_t>(options.step_limit, 0));
   }

@@ -205,10 +205,14 @@ TEST_CASE("NaN among the inputs is allowed and noted") {
 TEST_CASE("the provenance says what was run") {
   RunOptions options;
   options.schedule = "reverse";
+  options.mma_order = 18446744073709551615u;
+  options.async_copies = "early";
   const Capture c = run_fake("right", options);
   CHECK(c.provenance.backend == "host");
   CHECK(c.provenance.gate == "reduce");
   CHECK(c.provenance.schedule == "reverse");
+  CHECK(c.provenance.mma_order == 18446744073709551615u);
+  CHECK(c.provenance.async_copies == "early");
   CHECK(c.provenance.inputs == "randn");
   CHECK(c.provenance.seed == 1);
   CHECK(c.provenance.created.size() == 20);

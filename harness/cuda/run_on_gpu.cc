@@ -103,6 +103,10 @@ std::unique_ptr<RunDevice> make_gpu_device(const Kernel& kernel, const RunOption
         "Schedule {} is one of the host executor: a GPU orders its threads itself. Use --backend "
         "host.",
         options.schedule));
+  if (options.mma_order != 0 || options.async_copies != "late")
+    throw Error(
+        "The order of matrix products and when asynchronous copies land can be chosen on the host "
+        "executor only. Use --backend host.");
   const std::string why = why_not_on(kernel.build().architectures, state.gpus.front());
   if (!why.empty())
     throw Error(

@@ -162,14 +162,14 @@ TEST_CASE("an asynchronous copy that CUDA does not define is a finding") {
       {BadCopy::kDestinationGlobal, "whose destination is not in shared memory"},
       {BadCopy::kSourceShared, "whose source is not in global memory"},
       {BadCopy::kSourceLocal, "whose source is not in global memory"}};
-  for (const auto& [what, part] : cases)
+  for (const auto& one : cases)
     for (const AsyncCopies copies : {AsyncCopies::kLate, AsyncCopies::kEarly}) {
       const Launched run =
-          launched("forward", copies, [&] { return plain::bad_copy(what, global.at); });
+          launched("forward", copies, [&] { return plain::bad_copy(one.first, global.at); });
       CHECK(run.error == cudaErrorLaunchFailure);
       CHECK(run.finding().kind == FindingKind::kAsyncCopyMisuse);
       CAPTURE(run.finding().message);
-      CHECK(contains(run.finding().message, part));
+      CHECK(contains(run.finding().message, one.second));
       CHECK(
           contains(run.finding().message, "async_copies.cc:" + std::to_string(run.finding().line)));
     }
@@ -182,14 +182,14 @@ TEST_CASE("a cuda::barrier that is misused is a finding") {
       {BadBarrier::kTooManyArrivals, "arrives 5 times at a cuda::barrier that lacks 4 of 4"},
       {BadBarrier::kNeverComplete,
        "no thread can go on: threads (0..31,0,0) at cuda::barrier::wait"}};
-  for (const auto& [what, part] : cases)
+  for (const auto& one : cases)
     for (const std::string& schedule : all_schedules()) {
       CAPTURE(schedule);
-      const Launched run = launched(schedule, AsyncCopies::kLate, LAUNCH(bad_barrier, what));
+      const Launched run = launched(schedule, AsyncCopies::kLate, LAUNCH(bad_barrier, one.first));
       CHECK(run.error == cudaErrorLaunchFailure);
       CHECK(run.finding().kind == FindingKind::kBarrierDivergence);
       CAPTURE(run.finding().message);
-      CHECK(contains(run.finding().message, part));
+      CHECK(contains(run.finding().message, one.second));
       CHECK(
           contains(run.finding().message, "async_copies.cc:" + std::to_string(run.finding().line)));
     }

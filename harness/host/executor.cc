@@ -61,9 +61,17 @@ std::string to_string(const Schedule& schedule) {
   return "seed:" + std::to_string(schedule.seed);
 }
 
+AsyncCopies parse_async_copies(const std::string& text) {
+  if (text == "late") return AsyncCopies::kLate;
+  if (text == "early") return AsyncCopies::kEarly;
+  throw std::invalid_argument("asynchronous copies \"" + text + "\": expected late or early");
+}
+
 const char* limits_in_one_line() {
-  return "The host executor does not show: the accumulation order of real matrix instructions, the "
-         "error of ex2.approx, weak memory ordering between warps, hangs that depend on occupancy.";
+  return "The host executor does not show: how a given GPU rounds in matrix instructions "
+         "(--mma-order "
+         "N tries what hardware might do), the error of ex2.approx, weak memory ordering between "
+         "warps, hangs that depend on occupancy.";
 }
 
 }  // namespace attn_diag::host

@@ -27,7 +27,7 @@ typedef std::int32_t Ints __attribute__((vector_size(kWidth * 4)));
 typedef std::uint32_t Bits __attribute__((vector_size(kWidth * 4)));
 
 // Biased exponents. Of zero kNoExponent, which stays far below others in sums of two; of a subnormal 0.
-Ints exponents_of(Floats x) {
+__attribute__((always_inline)) inline Ints exponents_of(Floats x) {
   const Bits size = reinterpret_cast<Bits>(x) & (Bits{} + 0x7FFFFFFFu);
   const Ints zero = reinterpret_cast<Ints>(size) == 0;
   return (reinterpret_cast<Ints>(size >> kFractionBits) & ~zero) | (kNoExponent & zero);

@@ -130,6 +130,8 @@ Json to_json(const Provenance& p) {
   j["driver"] = p.driver;
   j["gate"] = p.gate;
   j["schedule"] = p.schedule;
+  j["mma_order"] = p.mma_order;
+  j["async_copies"] = p.async_copies;
   j["command_line"] = p.command_line;
   j["created"] = p.created;
   j["generator_version"] = p.generator_version;

@@ -150,6 +150,8 @@ std::string repro_command(const Capture& capture) {
   add("--seed", std::to_string(made.seed));
   if (made.input_scale != 1.0) add("--input-scale", fmt::format("{}", made.input_scale));
   if (!made.schedule.empty() && made.schedule != "forward") add("--schedule", made.schedule);
+  if (made.mma_order != 0) add("--mma-order", std::to_string(made.mma_order));
+  if (made.async_copies == "early") add("--async-copies", made.async_copies);
   return report::shell_line(words);
 }
 

@@ -25,6 +25,8 @@ std::string or_default(const std::string& typed, const char* fallback) {
 // A flag that only the host executor understands, if one was given; else null.
 const char* host_flag(const Flags& f) {
   if (!f.schedule.empty()) return "--schedule";
+  if (!f.mma_order.empty()) return "--mma-order";
+  if (!f.async_copies.empty()) return "--async-copies";
   return nullptr;
 }
 
@@ -34,7 +36,7 @@ std::string parse_backend(const Flags& f) {
   const char* only_host = host_flag(f);
   if (typed == "cuda" && only_host != nullptr)
     throw Error(
-        fmt::format("{} is about the host executor: a GPU orders its threads itself. Leave "
+        fmt::format("{} is about the host executor: a GPU decides that itself. Leave "
                     "the flag out, or use --backend host.",
                     only_host));
   if (typed == "host" || typed == "cuda") return typed;
@@ -169,6 +171,13 @@ Case common(const Flags& f) {
       throw Error(fmt::format("--schedule was given '{}': {}", f.schedule, e.what()));
     }
   }
+  if (!f.mma_order.empty()) c.run.mma_order = parse_seed("--mma-order", f.mma_order);
+  if (!f.async_copies.empty()) {
+    if (f.async_copies != "late" && f.async_copies != "early")
+      throw Error(
+          fmt::format("--async-copies was given '{}': it is late or early.", f.async_copies));
+    c.run.async_copies = f.async_copies;
+  }
   if (!f.stage.empty()) {
     c.run.gate = parse_gate(f.stage);
     c.run.taps = c.run.gate != Gate::kFull;
@@ -271,6 +280,8 @@ std::vector<std::string> reproduce(const std::string& command, const Case& c, co
     add("--tile", fmt::format("{}x{}", c.run.tile.block_m, c.run.tile.block_n));
   if (c.run.num_splits > 0) add_size("--num-splits", c.run.num_splits);
   if (c.run.schedule != "forward") add("--schedule", c.run.schedule);
+  if (c.run.mma_order != 0) add("--mma-order", std::to_string(c.run.mma_order));
+  if (c.run.async_copies != "late") add("--async-copies", c.run.async_copies);
   if (c.run.gate != Gate::kReduce) add("--stage", std::string(name(c.run.gate)));
   if (c.run.isolate) words.emplace_back("--isolate");
   if (!f.batch_index.empty()) add("--batch-index", f.batch_index);

@@ -116,7 +116,7 @@ class Verdicts(CommandTest):
         command = (f"trace --kernel split_k --heads 2 --kv-heads 1 --seqlen-q 3 --seqlen-k 7 --head-dim 8 "
                    f"--head-dim-v 5 --dtype bf16 --layout BSHD --mask window:2,1 --inputs ramp --seed 7 "
                    f"--input-scale 0.5 --softmax-scale 0.3 --num-splits 2 --tile 2x2 --schedule reverse "
-                   f"--head 1 --query 1:3 {IMPOSSIBLE}")
+                   f"--mma-order 7 --async-copies early --head 1 --query 1:3 {IMPOSSIBLE}")
         first = self.expect(command, DIVERGES).stdout
         line = first.split("Reproduce: ")[1].splitlines()[0]
         again = subprocess.run(line, shell=True, cwd=self.folder, text=True, capture_output=True,
@@ -340,6 +340,8 @@ class BadInput(CommandTest):
         self.refused("run --kernel fa1 --mask casual", "causal")
         self.refused("run --kernel fa1 --backend gpu", "auto, host or cuda")
         self.refused("run --kernel fa1 --schedule backwards", "forward", "reverse", "lockstep")
+        self.refused("run --kernel fa1 --mma-order first", "--mma-order", "first")
+        self.refused("run --kernel fa1 --async-copies now", "--async-copies", "late or early")
 
     def test_a_library_that_is_no_kernel_is_refused(self):
         (self.folder / "text.so").write_text("no library")
@@ -398,6 +400,8 @@ class BadInput(CommandTest):
         self.refused("run --kernel fa1 --tile 3x3", "3x3", "64x64", "2x2")
         self.refused("trace --kernel fa1 --num-splits 2", "--num-splits")
         self.refused("run --kernel fa1 --schedule reverse --backend cuda", "--schedule", "host")
+        self.refused("run --kernel fa1 --mma-order 3 --backend cuda", "--mma-order", "host")
+        self.refused("run --kernel fa1 --async-copies late --backend cuda", "--async-copies", "host")
 
     def test_flags_that_contradict_each_other(self):
         self.refused("run --kernel fa1 --stage full --isolate", "--isolate")

@@ -142,6 +142,11 @@ class Parser {
         kRunGroup);
     add("--schedule", x_flags.schedule, "Of backend host: forward, reverse, seed:N or lockstep",
         kRunGroup);
+    add("--mma-order", x_flags.mma_order,
+        "Of backend host: how tensor-core products are summed; 0 as on sm_90, N otherwise",
+        kRunGroup);
+    add("--async-copies", x_flags.async_copies,
+        "Of backend host: when asynchronous copies land, late or early", kRunGroup);
     add("--threads", x_flags.threads, kThreadsHelp, kRunGroup);
     add("--tile", x_flags.tile, kTileHelp, kRunGroup);
     add("--num-splits", x_flags.num_splits, kNumSplitsHelp, kRunGroup);

@@ -12,7 +12,7 @@ namespace attn_diag::cli {
 struct Flags {
   std::string command;  // "trace"
 
-  std::string kernel, backend, schedule, threads;
+  std::string kernel, backend, schedule, mma_order, async_copies, threads;
   std::string batch, heads, kv_heads, seqlen, seqlen_q, seqlen_k, head_dim, head_dim_v;
   std::string num_splits, tile, dtype, mask, layout, softmax_scale;
   std::string inputs, seed, input_scale;

@@ -49,11 +49,13 @@ struct Provenance {
   std::string library;   // path of the shared object
   std::string build_id;  // GNU build id, hex
   std::string compiler, flags;
-  std::string backend;   // "host", "cuda"
-  std::string device;    // "SIMT host executor", "NVIDIA H200 (sm_90)"
-  std::string driver;    // cuda: "580.82.07 (CUDA 13.0)"
-  std::string gate;      // stage name or "full"
-  std::string schedule;  // host executor
+  std::string backend;          // "host", "cuda"
+  std::string device;           // "SIMT host executor", "NVIDIA H200 (sm_90)"
+  std::string driver;           // cuda: "580.82.07 (CUDA 13.0)"
+  std::string gate;             // stage name or "full"
+  std::string schedule;         // host executor
+  std::string async_copies;     // host executor: "late", "early"
+  std::uint64_t mma_order = 0;  // host executor
   std::string command_line, created, generator_version, host;
   std::string inputs;  // "randn", ...
   std::uint64_t seed = 0;

@@ -42,12 +42,15 @@ struct RunOptions {
   Gate gate = Gate::kReduce;
   bool taps = true;      // false: gate full, only o and lse
   bool isolate = false;  // feed every stage of the gate the reference's inputs, record its outputs
-  std::string schedule = "forward";  // host executor: forward, reverse, seed:N, lockstep
-  int threads = 0;                   // worker threads of the host executor; 0: all cores
-  Region region;                     // extent 0: whole
-  TileShape tile{0, 0};              // 0: the kernel's default
-  int num_splits = 0;                // 0: the kernel's choice
-  std::int64_t step_limit = 0;       // 0: default
+  std::string schedule = "forward";   // host executor: forward, reverse, seed:N, lockstep
+  std::uint64_t mma_order = 0;        // host executor: how tensor-core products are summed; 0: as
+                                      // on sm_90, others: a seed (host/executor.h)
+  std::string async_copies = "late";  // host executor: when cp.async lands: late, early
+  int threads = 0;                    // worker threads of the host executor; 0: all cores
+  Region region;                      // extent 0: whole
+  TileShape tile{0, 0};               // 0: the kernel's default
+  int num_splits = 0;                 // 0: the kernel's choice
+  std::int64_t step_limit = 0;        // 0: default
   std::int64_t memory_limit = 0;  // bytes the capture may take; 0: three quarters of what is free
   // Bit t: tensor t is overwritten, after it was recorded, with the reference's value rounded to
   // fp32. `isolate` adds the inputs of every stage to these.

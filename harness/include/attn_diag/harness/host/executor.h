@@ -21,11 +21,13 @@ std::string to_string(const Schedule& schedule);
 // When asynchronous copies read their source and write their destination: at the wait that must complete
 // them, the last legal moment; or when they are issued, the first.
 enum class AsyncCopies : std::uint8_t { kLate, kEarly };
+// "late", "early"; throws std::invalid_argument naming these.
+AsyncCopies parse_async_copies(const std::string& text);
 
 struct LaunchOptions {
   Schedule schedule;
   std::uint64_t mma_order =
-      0;  // 0: tensor-core products are summed as on sm_80; others: a seed for
+      0;  // 0: tensor-core products are summed as on sm_90; others: a seed for
           // another order, block size and precision that hardware might have
   AsyncCopies async_copies = AsyncCopies::kLate;
   int workers = 0;               // 0: all cores
