@@ -29,4 +29,18 @@ ATTN_DIAG_DEVICE __nv_bfloat16 from_float<__nv_bfloat16>(float x) {
   return __float2bfloat16_rn(x);
 }
 
+// Two neighbours in memory, of a 16-bit type.
+template <class Element>
+struct PairOf;
+template <>
+struct PairOf<__half> {
+  using Type = __half2;
+  static ATTN_DIAG_DEVICE Type from_floats(float x, float y) { return __floats2half2_rn(x, y); }
+};
+template <>
+struct PairOf<__nv_bfloat16> {
+  using Type = __nv_bfloat162;
+  static ATTN_DIAG_DEVICE Type from_floats(float x, float y) { return __floats2bfloat162_rn(x, y); }
+};
+
 }  // namespace attn_diag

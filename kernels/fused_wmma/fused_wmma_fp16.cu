@@ -1,0 +1,3 @@
+#include "fused_wmma/fused_wmma_launch.cuh"
+
+template attn_diag::Status attn_diag::run_fused_wmma<__half>(const RunRequest& request);
