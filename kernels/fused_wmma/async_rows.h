@@ -8,7 +8,6 @@
 
 #include "attn_diag/kernels/tap.h"
 #include "common/element.h"
-#include "common/row_times_tile.h"
 #include "common/wmma_tiles.h"
 
 namespace attn_diag {
@@ -42,7 +41,6 @@ ATTN_DIAG_DEVICE void load_rows(Element* sTile, const RowMatrix<const Element>& 
     Element* const s = sTile + thread_row * kStride + column;
     const Element* const g = matrix.g + (first_row + thread_row) * matrix.stride + column;
     const int rows = column < matrix.dim ? matrix.num_rows - first_row : 0;  // that are not 0
-    ATTN_DIAG_UNROLL_BLOCKS
     for (int i = 0; i < ceil_div(kRows, kRowsAtOnce); ++i) {
       const int row = i * kRowsAtOnce + thread_row;
       if (kRows % kRowsAtOnce != 0 && row >= kRows) continue;

@@ -7,7 +7,7 @@
 #endif
 #ifndef ATTN_DIAG_COMPILED_TILES
 #define ATTN_DIAG_COMPILED_TILES \
-  {64, 64}, {128, 64}, {16, 16}, { 32, 16 }
+  {64, 64}, {128, 64}, { 16, 16 }
 #endif
 
 #include "common/compiled.h"

@@ -12,14 +12,19 @@
 
 namespace attn_diag {
 
-// The compiled size that takes this head dimension.
+// The compiled size that takes a head dimension. Small tiles are for looking at small cases, where
+// speed does not matter.
 template <int kBlockM, int kBlockN>
 struct FusedWmmaTile {
+  static constexpr bool kForSpeed = kBlockM >= 64;
+
   template <class F>
   static Status with_dim(int dim, F&& f) {
-    if (dim <= 32) return f(FusedWmmaTraits<kBlockM, kBlockN, 32>{});
+    if constexpr (kForSpeed)
+      if (dim <= 32) return f(FusedWmmaTraits<kBlockM, kBlockN, 32>{});
     if (dim <= 64) return f(FusedWmmaTraits<kBlockM, kBlockN, 64>{});
-    if (dim <= 96) return f(FusedWmmaTraits<kBlockM, kBlockN, 96>{});
+    if constexpr (kForSpeed)
+      if (dim <= 96) return f(FusedWmmaTraits<kBlockM, kBlockN, 96>{});
     return f(FusedWmmaTraits<kBlockM, kBlockN, 128>{});
   }
 };
