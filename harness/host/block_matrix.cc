@@ -219,7 +219,7 @@ void BlockRunner::complete_matrix(unsigned warp_number, const Warp::Group& group
       report_matrix_mismatch(op, lanes[0], lanes[lane], "layouts");
     if (lanes[lane].line != lanes[0].line ||
         (lanes[lane].file != lanes[0].file && std::strcmp(lanes[lane].file, lanes[0].file) != 0))
-      report_matrix_mismatch(op, lanes[0], lanes[lane], "calls");
+      report_matrix_mismatch(op, lanes[0], lanes[lane], nullptr);
   }
   if (op != WarpOp::kMatrixMultiply) return;
   switch (first.a.kind.shape) {
@@ -292,7 +292,8 @@ void BlockRunner::record_matrix_misuse(const std::string& what, const char* advi
 void BlockRunner::report_matrix_mismatch(WarpOp op, const Fiber& one, const Fiber& other,
                                          const char* what) {
   record(FindingKind::kMatrixMisuse,
-         concat("lanes of a warp pass ", function_name(op), " different ", what, ": ",
+         concat("lanes of a warp ", what == nullptr ? "reach " : "pass ", function_name(op),
+                what == nullptr ? " by different calls" : concat(" different ", what), ": ",
                 thread_name(one), " at ", one.file, ':', one.line, " and ", thread_name(other),
                 " at ", other.file, ':', other.line),
          "All 32 lanes make the same call, with the same pointer, leading dimension and layout",

@@ -87,4 +87,137 @@ TEST_CASE("products of all shapes, types and memory orders are right") {
       }
 }
 
+TEST_CASE("the order in which products are summed is the one chosen, and one that the bits show") {
+  alignas(32) half a[256], b[256];
+  alignas(32) float c[256] = {};
+  std::mt19937 random(5);
+  std::uniform_real_distribution<float> numbers(-1, 1);
+  for (int i = 0; i < 256; ++i) {
+    a[i] = half(numbers(random));
+    b[i] = half(numbers(random));
+  }
+  const auto product = [&](std::uint64_t order) {
+    alignas(32) float d[256];
+    LaunchOptions options;
+    options.mma_order = order;
+    REQUIRE(launched(options, [&] {
+              return plain::product(16, MatrixTypes::kHalfFloatFloat,
+                                    {a, b, c, d, false, false, false});
+            }).completed());
+    return std::vector<float>(d, d + 256);
+  };
+  int others = 0;
+  for (std::uint64_t order = 0; order <= 20; ++order) {
+    CHECK(product(order) == product(order));
+    others += product(order) != product(0);
+  }
+  CHECK(others > 15);
+}
+
+struct alignas(32) Memory {
+  half inputs[32 * 32] = {};
+  float out[32 * 32] = {};
+};
+
+TEST_CASE("a fragment whose elements were all set through x[] counts as set") {
+  Memory memory;
+  for (const char* schedule : {"forward", "lockstep"}) {
+    const auto kernel = std::string(schedule) == "lockstep" ? lockstep::product_by_elements
+                                                            : plain::product_by_elements;
+    REQUIRE(launched(schedule, [&] { return kernel(memory.out); }).completed());
+    for (int i = 0; i < 16; ++i)
+      for (int j = 0; j < 16; ++j)
+        REQUIRE(memory.out[i * 16 + j] == static_cast<float>(16 * i * j) + 0.5f);
+  }
+}
+
+TEST_CASE("a load does not see what other lanes stored before it unless the warp synchronised") {
+  for (const std::string& schedule : plain_schedules()) {
+    CAPTURE(schedule);
+    Memory memory;
+    REQUIRE(
+        launched(schedule, [&] { return plain::write_then_load(true, memory.out); }).completed());
+    for (int i = 0; i < 256; ++i) REQUIRE(memory.out[i] == static_cast<float>(i));
+    REQUIRE(
+        launched(schedule, [&] { return plain::write_then_load(false, memory.out); }).completed());
+    int stale = 0;
+    for (int i = 0; i < 256; ++i) stale += std::isnan(memory.out[i]);  // the poison
+    CHECK(stale > 0);
+  }
+  Memory memory;
+  REQUIRE(launched("lockstep", [&] {
+            return lockstep::write_then_load(false, memory.out);
+          }).completed());
+  for (int i = 0; i < 256; ++i) REQUIRE(memory.out[i] == static_cast<float>(i));
+}
+
+TEST_CASE("what a lane stored of a fragment is not seen by others unless the warp synchronised") {
+  for (const std::string& schedule : plain_schedules()) {
+    CAPTURE(schedule);
+    Memory memory;
+    REQUIRE(
+        launched(schedule, [&] { return plain::store_then_read(true, memory.out); }).completed());
+    for (int i = 0; i < 256; ++i) REQUIRE(memory.out[i] == 3.0f);
+    REQUIRE(
+        launched(schedule, [&] { return plain::store_then_read(false, memory.out); }).completed());
+    int stale = 0;
+    for (int i = 0; i < 256; ++i) stale += std::isnan(memory.out[i]);
+    CHECK(stale > 0);
+  }
+  Memory memory;
+  REQUIRE(launched("lockstep", [&] {
+            return lockstep::store_then_read(false, memory.out);
+          }).completed());
+  for (int i = 0; i < 256; ++i) REQUIRE(memory.out[i] == 3.0f);
+}
+
+TEST_CASE("what CUDA does not define of matrices is a finding with its line") {
+  struct Case {
+    BadMatrix what;
+    FindingKind kind;
+    const char* part;
+  };
+  constexpr FindingKind kMisuse = FindingKind::kMatrixMisuse;
+  const Case cases[] = {
+      {BadMatrix::kIndexPastTheEnd, kMisuse, "uses element x[8] of a fragment that has 8 elements"},
+      {BadMatrix::kNegativeIndex, kMisuse, "uses element x[-1] of a fragment that has 8 elements"},
+      {BadMatrix::kStoreIntoOwnArray, kMisuse, "stores a fragment into an array of its own"},
+      {BadMatrix::kLoadFromOwnArray, kMisuse, "loads a fragment from an array of its own"},
+      {BadMatrix::kDifferentPointers, kMisuse, "pass store_matrix_sync different addresses"},
+      {BadMatrix::kDifferentStrides, kMisuse, "pass load_matrix_sync different leading dimensions"},
+      {BadMatrix::kDifferentLayouts, kMisuse, "pass store_matrix_sync different layouts"},
+      {BadMatrix::kDifferentLines, kMisuse, "reach mma_sync by different calls"},
+      {BadMatrix::kHalfStride, kMisuse, "a leading dimension of 20 elements of 2 bytes"},
+      {BadMatrix::kFloatStride, kMisuse, "a leading dimension of 18 elements of 4 bytes"},
+      {BadMatrix::kUnalignedLoad, kMisuse, "a pointer that is 16 bytes past a multiple of 32"},
+      {BadMatrix::kUnalignedStore, kMisuse, "a pointer that is 4 bytes past a multiple of 32"},
+      {BadMatrix::kUnsetAccumulator, kMisuse,
+       "mma_sync a fragment (accumulator) that was never set"},
+      {BadMatrix::kUnsetOperand, kMisuse, "mma_sync a fragment (matrix_a) that was never set"},
+      {BadMatrix::kUnsetStored, kMisuse,
+       "store_matrix_sync a fragment (accumulator) that was never"},
+      {BadMatrix::kScaledBeforeSet, kMisuse,
+       "mma_sync a fragment (accumulator) that was never set"},
+      {BadMatrix::kReturnedLanes, FindingKind::kWarpDivergence, "reached by 30 of the 32 lanes"},
+      {BadMatrix::kSomeLanesElsewhere, FindingKind::kWarpDivergence,
+       "threads (0..15,0,0) at mma_sync with mask 0xFFFFFFFF"},
+      {BadMatrix::kDifferentShapes, FindingKind::kWarpDivergence, "fragments of another type"}};
+  std::vector<std::string> schedules = plain_schedules();
+  schedules.push_back("lockstep");
+  for (const Case& c : cases)
+    for (const std::string& schedule : schedules) {
+      CAPTURE(schedule, c.part);
+      Memory memory;
+      const auto kernel = schedule == "lockstep" ? lockstep::bad_matrix : plain::bad_matrix;
+      const Launched run =
+          launched(schedule, [&] { return kernel(c.what, memory.inputs, memory.out); });
+      CHECK(run.error == cudaErrorLaunchFailure);
+      CAPTURE(run.finding().message);
+      CHECK(run.finding().kind == c.kind);
+      CHECK(contains(run.finding().message, c.part));
+      CHECK(contains(run.finding().message,
+                     "matrix_misuse.cc:" + std::to_string(run.finding().line)));
+    }
+}
+
 }  // namespace attn_diag::host

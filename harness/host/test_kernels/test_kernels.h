@@ -33,6 +33,28 @@ struct MatrixOperands {
   bool a_by_columns, b_by_columns, by_columns;  // memory order of a, of b, of c and d
 };
 
+enum class BadMatrix {
+  kIndexPastTheEnd,
+  kNegativeIndex,
+  kStoreIntoOwnArray,
+  kLoadFromOwnArray,
+  kDifferentPointers,
+  kDifferentStrides,
+  kDifferentLayouts,
+  kDifferentLines,
+  kHalfStride,
+  kFloatStride,
+  kUnalignedLoad,
+  kUnalignedStore,
+  kUnsetAccumulator,
+  kUnsetOperand,
+  kUnsetStored,
+  kScaledBeforeSet,
+  kReturnedLanes,
+  kSomeLanesElsewhere,
+  kDifferentShapes
+};
+
 enum class BadCopy {
   kSize,
   kDestinationAlignment,
@@ -87,6 +109,13 @@ enum class Shuffle { kIndex, kUp, kDown, kXor };
   cudaError_t order_of_threads(int threads, int blocks, int* counter, int* out);            \
   /* Matrices, m x n x 16 with m n = 256. */                                                \
   cudaError_t product(int m, MatrixTypes types, const MatrixOperands& x);                   \
+  cudaError_t bad_matrix(BadMatrix what, half* inputs, float* out);                         \
+  /* a b, with all elements set through x[]; `out` is the 256 elements, row by row. */      \
+  cudaError_t product_by_elements(float* out);                                              \
+  /* A matrix written by the lanes and loaded, with or without a __syncwarp between. */     \
+  cudaError_t write_then_load(bool synchronize, float* out);                                \
+  /* A fragment stored and read back by other lanes, likewise. */                           \
+  cudaError_t store_then_read(bool synchronize, float* out);                                \
   /* Asynchronous copies. `out` has one float a thread. */                                  \
   cudaError_t staged_copies(const float* in, int prior, float* out);                        \
   cudaError_t zero_filled_copies(const float* in, float* out);                              \
