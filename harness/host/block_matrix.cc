@@ -24,8 +24,6 @@ struct MatrixRequest {
 namespace {
 
 constexpr std::uint32_t kAllLanes = 0xFFFFFFFFu;
-constexpr unsigned kMostCells = 32 * kMatrixK;
-
 constexpr unsigned bytes_of(MatrixType type) { return type == MatrixType::kFloat ? 4 : 2; }
 
 const char* function_name(WarpOp op) {
@@ -50,43 +48,66 @@ bool was_set(const ConstFragment& fragment) {
   return true;
 }
 
-// The elements of a lane in a matrix stored row by row, `stride` apart.
+// Where a lane's elements lie in the matrix, stored row by row. Elements come in pairs, which are
+// neighbours there (of A and most accumulators) or lie one below the other (of B).
 template <MatrixUse kUse, MatrixShape kShape>
 struct Offsets {
   static constexpr unsigned kCount = distinct_elements_of(kUse, kShape);
   static constexpr unsigned kStride = kUse == MatrixUse::kA ? kMatrixK : extent_of(kShape).n;
-  std::uint16_t at[kWarpSize][kCount];
+  static constexpr bool kNeighbours = cell_of(kUse, kShape, 0, 1).row == 0;
+  std::uint16_t pair[kWarpSize][kCount / 2];
 
-  constexpr Offsets() : at{} {
+  constexpr Offsets() : pair{} {
     for (unsigned lane = 0; lane < kWarpSize; ++lane)
-      for (unsigned e = 0; e < kCount; ++e) {
-        const MatrixCell cell = cell_of(kUse, kShape, lane, e);
-        at[lane][e] = static_cast<std::uint16_t>(cell.row * kStride + cell.column);
+      for (unsigned p = 0; p < kCount / 2; ++p) {
+        const MatrixCell cell = cell_of(kUse, kShape, lane, 2 * p);
+        pair[lane][p] = static_cast<std::uint16_t>(cell.row * kStride + cell.column);
       }
   }
 };
 template <MatrixUse kUse, MatrixShape kShape>
 constexpr Offsets<kUse, kShape> kOffsets{};
 
-// The matrix whose parts the lanes hold, as float.
-template <MatrixUse kUse, MatrixShape kShape>
-void gather(const ConstFragment* const* fragments, float* to) {
+template <MatrixUse kUse, MatrixShape kShape, class T>
+void place(const T* elements, unsigned lane, T* matrix) {
   constexpr auto& offsets = kOffsets<kUse, kShape>;
-  constexpr unsigned kCells = kWarpSize * offsets.kCount;
-  if (fragments[0]->kind.type == MatrixType::kFloat) {
-    for (unsigned lane = 0; lane < kWarpSize; ++lane) {
-      const auto* from = static_cast<const float*>(fragments[lane]->elements);
-      for (unsigned e = 0; e < offsets.kCount; ++e) to[offsets.at[lane][e]] = from[e];
+  for (unsigned p = 0; p < offsets.kCount / 2; ++p) {
+    T* const to = matrix + offsets.pair[lane][p];
+    if constexpr (offsets.kNeighbours) {
+      std::memcpy(to, elements + 2 * p, 2 * sizeof(T));
+    } else {
+      to[0] = elements[2 * p];
+      to[offsets.kStride] = elements[2 * p + 1];
     }
+  }
+}
+
+template <MatrixUse kUse, MatrixShape kShape, class T>
+void pick(const T* matrix, unsigned lane, T* elements) {
+  constexpr auto& offsets = kOffsets<kUse, kShape>;
+  for (unsigned p = 0; p < offsets.kCount / 2; ++p) {
+    const T* const from = matrix + offsets.pair[lane][p];
+    elements[2 * p] = from[0];
+    elements[2 * p + 1] = from[offsets.kNeighbours ? 1 : offsets.kStride];
+  }
+}
+
+// The matrix whose parts the lanes hold in the fragment `part` of their requests, as float.
+template <MatrixUse kUse, MatrixShape kShape>
+void gather(const MatrixRequest* const* requests, ConstFragment MatrixRequest::*part, float* to) {
+  const MatrixType type = (requests[0]->*part).kind.type;
+  if (type == MatrixType::kFloat) {
+    for (unsigned lane = 0; lane < kWarpSize; ++lane)
+      place<kUse, kShape>(static_cast<const float*>((requests[lane]->*part).elements), lane, to);
     return;
   }
-  std::uint16_t bits[kCells];
-  for (unsigned lane = 0; lane < kWarpSize; ++lane) {
-    const auto* from = static_cast<const std::uint16_t*>(fragments[lane]->elements);
-    for (unsigned e = 0; e < offsets.kCount; ++e) bits[offsets.at[lane][e]] = from[e];
-  }
-  if (fragments[0]->kind.type == MatrixType::kHalf)
-    for (unsigned i = 0; i < kCells; ++i) to[i] = half_value(bits[i]);
+  constexpr unsigned kCells = kWarpSize * Offsets<kUse, kShape>::kCount;
+  alignas(64) std::uint16_t bits[kCells];
+  for (unsigned lane = 0; lane < kWarpSize; ++lane)
+    place<kUse, kShape>(static_cast<const std::uint16_t*>((requests[lane]->*part).elements), lane,
+                        bits);
+  if (type == MatrixType::kHalf)
+    widen_halves(bits, to, kCells);
   else
     for (unsigned i = 0; i < kCells; ++i) to[i] = bfloat16_value(bits[i]);
 }
@@ -94,29 +115,24 @@ void gather(const ConstFragment* const* fragments, float* to) {
 template <MatrixShape kShape>
 void multiply(const Fiber* lanes, const MmaOrder& order) {
   const MatrixRequest* requests[kWarpSize];
-  const ConstFragment* fragments[3][kWarpSize];
-  for (unsigned lane = 0; lane < kWarpSize; ++lane) {
+  for (unsigned lane = 0; lane < kWarpSize; ++lane)
     requests[lane] = reinterpret_cast<const MatrixRequest*>(lanes[lane].value);
-    fragments[0][lane] = &requests[lane]->a;
-    fragments[1][lane] = &requests[lane]->b;
-    fragments[2][lane] = &requests[lane]->c;
-  }
   constexpr MatrixExtent kExtent = extent_of(kShape);
-  alignas(64) float a[kMostCells], b[kMostCells], c[256];
-  gather<MatrixUse::kA, kShape>(fragments[0], a);
-  gather<MatrixUse::kB, kShape>(fragments[1], b);
-  gather<MatrixUse::kAccumulator, kShape>(fragments[2], c);
+  alignas(64) float a[kExtent.m * kMatrixK], b[kMatrixK * kExtent.n], c[kExtent.m * kExtent.n];
+  gather<MatrixUse::kA, kShape>(requests, &MatrixRequest::a, a);
+  gather<MatrixUse::kB, kShape>(requests, &MatrixRequest::b, b);
+  gather<MatrixUse::kAccumulator, kShape>(requests, &MatrixRequest::c, c);
   multiply_accumulate(a, b, c, c, kExtent.m, kExtent.n, order);
-  constexpr auto& offsets = kOffsets<MatrixUse::kAccumulator, kShape>;
   for (unsigned lane = 0; lane < kWarpSize; ++lane) {
     const Fragment& d = requests[lane]->d;
     *d.set = true;
     if (d.kind.type == MatrixType::kFloat) {
-      auto* to = static_cast<float*>(d.elements);
-      for (unsigned e = 0; e < offsets.kCount; ++e) to[e] = c[offsets.at[lane][e]];
+      pick<MatrixUse::kAccumulator, kShape>(c, lane, static_cast<float*>(d.elements));
     } else {
+      float elements[Offsets<MatrixUse::kAccumulator, kShape>::kCount];
+      pick<MatrixUse::kAccumulator, kShape>(c, lane, elements);
       auto* to = static_cast<std::uint16_t*>(d.elements);
-      for (unsigned e = 0; e < offsets.kCount; ++e) to[e] = half_bits(c[offsets.at[lane][e]]);
+      for (const float x : elements) *to++ = half_bits(x);
     }
   }
 }

@@ -115,6 +115,24 @@ void block_of_128_threads(benchmark::State& state) {
 }
 BENCHMARK(block_of_128_threads)->Iterations(200)->Unit(benchmark::kMicrosecond);
 
+// mma_sync of one warp, 16 x 16 x 16, half inputs and float accumulators. The ring has none.
+void matrix_product(benchmark::State& state) {
+  constexpr int kCount = 5000;
+  alignas(32) std::uint16_t in[256];
+  alignas(32) float out[256];
+  for (int i = 0; i < 256; ++i) in[i] = static_cast<std::uint16_t>(0x3800 + i);  // 0.5 and more
+  LaunchOptions options;
+  options.workers = 1;
+  const LaunchScope scope(options);
+  const auto run = on_executor().find<decltype(bench_matrix_products)>("bench_matrix_products");
+  Best executor;
+  for (auto _ : state) executor.time([&] { run(kCount, in, out); });
+  if (!scope.report().findings.empty())
+    state.SkipWithError(scope.report().findings[0].message.c_str());
+  state.counters["executor_ns"] = executor.wall * 1e9 / kCount;
+}
+BENCHMARK(matrix_product)->Iterations(200)->Unit(benchmark::kMicrosecond);
+
 // H = 8, S = 512, D = 64, fp32, no mask, 64 x 64 tiles.
 void fa1(benchmark::State& state) {
   Problem problem;

@@ -6,112 +6,28 @@
 #include <cstring>
 #include <utility>
 
+#include "attn_diag_host/small_float.h"
+#include "harness/host/mma_rows.h"
 #include "harness/host/random.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 namespace attn_diag::host {
 namespace {
 
-constexpr int kFractionBits = 23;
-constexpr std::int32_t kBias = 127;
-constexpr std::int32_t kNoExponent = -1000;  // of zero
-// Smaller sums of magnitudes are left to the slow way, where scaling cannot overflow and products of
-// bfloat16 are exact even if float would make them subnormal.
-constexpr std::int32_t kLeastExponent = 31;  // biased: 2^-96
-
-// A block whose magnitudes sum to more, in units of the last place kept, might not fit an int.
-constexpr float kLargestTotal = 0x1.FFFFp30f;
-
-constexpr int kWidth = 8;
-typedef float Floats __attribute__((vector_size(kWidth * 4)));
-typedef std::int32_t Ints __attribute__((vector_size(kWidth * 4)));
-typedef std::uint32_t Bits __attribute__((vector_size(kWidth * 4)));
-
-// Biased exponents. Of zero kNoExponent, which stays far below others in sums of two; of a subnormal 0.
-__attribute__((always_inline)) inline Ints exponents_of(Floats x) {
-  const Bits size = reinterpret_cast<Bits>(x) & (Bits{} + 0x7FFFFFFFu);
-  const Ints zero = reinterpret_cast<Ints>(size) == 0;
-  return (reinterpret_cast<Ints>(size >> kFractionBits) & ~zero) | (kNoExponent & zero);
-}
-
-// Eight neighbours of a row of d at once. `slow` becomes nonzero in those that must be done the slow way;
-// what d holds there is meaningless. Additions are of integers: no order or instruction set changes them.
-__attribute__((always_inline)) inline void eight(const float* a, const float* b, const float* c,
-                                                 float* d, unsigned n, const MmaOrder& order,
-                                                 std::int32_t* slow) {
-  Floats sum;
-  std::memcpy(&sum, c, sizeof sum);
-  Ints bad{};
-  const Bits magnitude = Bits{} + 0x7FFFFFFFu;
-  const auto kept = static_cast<std::int32_t>(kFractionBits + order.extra_bits);
-  for (unsigned first = 0; first < kMmaDepth; first += order.block) {
-    Floats product[kMmaDepth];
-    Ints top = exponents_of(sum);
-    bad |= top == 255;
-    for (unsigned t = 0; t < order.block; ++t) {
-      const unsigned k = order.terms[first + t];
-      Floats row;
-      std::memcpy(&row, b + k * n, sizeof row);
-      product[t] = row * a[k];
-      bad |= exponents_of(product[t]) == 255;
-      const Ints size = exponents_of(row) + (exponents_of(Floats{} + a[k]) - kBias);
-      const Ints more = size > top;
-      top = (size & more) | (top & ~more);
-    }
-    const Ints low = top < kLeastExponent;
-    bad |= low & (top > kNoExponent / 2);
-    const Ints exponent = (top & ~low) | (low & (Ints{} + kLeastExponent));
-    const Floats scale = reinterpret_cast<Floats>((254 + kept - exponent) << kFractionBits);
-    const Floats unscale = reinterpret_cast<Floats>((exponent - kept) << kFractionBits);
-    Floats sizes = reinterpret_cast<Floats>(reinterpret_cast<Bits>(sum) & magnitude) * scale;
-    for (unsigned t = 0; t < order.block; ++t)
-      sizes += reinterpret_cast<Floats>(reinterpret_cast<Bits>(product[t]) & magnitude) * scale;
-    bad |= ~(sizes < kLargestTotal);
-    Bits total = reinterpret_cast<Bits>(__builtin_convertvector(sum * scale, Ints));
-    for (unsigned t = 0; t < order.block; ++t)
-      total += reinterpret_cast<Bits>(__builtin_convertvector(product[t] * scale, Ints));
-    // To float, towards zero: to nearest, then one place back if that was away from zero.
-    const Bits sign = reinterpret_cast<Bits>(reinterpret_cast<Ints>(total) >> 31);
-    const Ints size = reinterpret_cast<Ints>((total ^ sign) - sign);
-    Floats nearest = __builtin_convertvector(size, Floats);
-    const Ints above = __builtin_convertvector(nearest, Ints) > size;
-    nearest = reinterpret_cast<Floats>(reinterpret_cast<Ints>(nearest) + above) * unscale;
-    sum = reinterpret_cast<Floats>(reinterpret_cast<Bits>(nearest) | (sign & ~magnitude));
-  }
-  std::memcpy(d, &sum, sizeof sum);
-  std::memcpy(slow, &bad, sizeof bad);
-}
-
-__attribute__((always_inline)) inline void all_rows(const float* a, const float* b, const float* c,
-                                                    float* d, unsigned m, unsigned n,
-                                                    const MmaOrder& order) {
-  for (unsigned i = 0; i < m; ++i)
-    for (unsigned j = 0; j < n; j += kWidth) {
-      const float* from = c + i * n + j;
-      float result[kWidth];
-      std::int32_t slow[kWidth];
-      eight(a + i * kMmaDepth, b + j, from, result, n, order, slow);
-      std::int32_t any = 0;
-      for (const std::int32_t s : slow) any |= s;
-      if (any != 0) [[unlikely]]
-        for (unsigned l = 0; l < kWidth; ++l)
-          if (slow[l] != 0)
-            result[l] = multiply_accumulate_one(a + i * kMmaDepth, b + j + l, n, from[l], order);
-      std::memcpy(d + i * n + j, result, sizeof result);
-    }
-}
-
-void baseline(const float* a, const float* b, const float* c, float* d, unsigned m, unsigned n,
-              const MmaOrder& order) {
-  all_rows(a, b, c, d, m, n, order);
-}
-
 #if defined(__x86_64__)
-__attribute__((target("avx2"))) void with_avx2(const float* a, const float* b, const float* c,
-                                               float* d, unsigned m, unsigned n,
-                                               const MmaOrder& order) {
-  all_rows(a, b, c, d, m, n, order);
+// Compilers differ on whether __builtin_cpu_supports knows it.
+bool has_f16c() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
 }
-const bool g_has_avx2 = __builtin_cpu_supports("avx2") != 0;
+const bool g_has_avx2 = __builtin_cpu_supports("avx2") != 0 && has_f16c();
+const bool g_has_avx512 = g_has_avx2 && __builtin_cpu_supports("avx512f") != 0 &&
+                          __builtin_cpu_supports("avx512bw") != 0 &&
+                          __builtin_cpu_supports("avx512dq") != 0 &&
+                          __builtin_cpu_supports("avx512vl") != 0;
 #endif
 
 // x cut to a float, towards zero; beyond the largest float, infinity.
@@ -169,9 +85,17 @@ float multiply_accumulate_one(const float* a, const float* b, unsigned n, float 
 void multiply_accumulate(const float* a, const float* b, const float* c, float* d, unsigned m,
                          unsigned n, const MmaOrder& order) {
 #if defined(__x86_64__)
-  if (g_has_avx2) return with_avx2(a, b, c, d, m, n, order);
+  if (g_has_avx512 && n % 16 == 0) return multiply_rows_avx512(a, b, c, d, m, n, order);
+  if (g_has_avx2) return multiply_rows_avx2(a, b, c, d, m, n, order);
 #endif
-  baseline(a, b, c, d, m, n, order);
+  all_rows<8>(a, b, c, d, m, n, order);
+}
+
+void widen_halves(const std::uint16_t* from, float* to, unsigned count) {
+#if defined(__x86_64__)
+  if (g_has_avx2) return widen_halves_f16c(from, to, count);
+#endif
+  for (unsigned i = 0; i < count; ++i) to[i] = half_value(from[i]);
 }
 
 }  // namespace attn_diag::host

@@ -25,6 +25,9 @@ MmaOrder mma_order(std::uint64_t seed);
 void multiply_accumulate(const float* a, const float* b, const float* c, float* d, unsigned m,
                          unsigned n, const MmaOrder& order);
 
+// The values of `count` halves; a multiple of 8.
+void widen_halves(const std::uint16_t* from, float* to, unsigned count);
+
 // One element the slow way, for any values: the definition of the above. `b` has stride n.
 float multiply_accumulate_one(const float* a, const float* b, unsigned n, float c,
                               const MmaOrder& order);

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
+#include <limits>
 #include <random>
 #include <vector>
 
 #include "attn_diag_host/small_float.h"
+#include "harness/host/mma_rows.h"
 #include "harness/host/test_support.h"
 
 namespace attn_diag::host {
@@ -84,6 +87,35 @@ TEST_CASE("products of vectors are those of the definition, bit for bit") {
     check_against_definition(Blocks(random, true, -40, 40), seed);
     check_against_definition(Blocks(random, true, -140, 127), seed);  // overflow and underflow
   }
+}
+
+TEST_CASE("products have the same bits on every instruction set") {
+  std::mt19937 random(4);
+  for (std::uint64_t seed = 0; seed <= 30; ++seed)
+    for (const unsigned n : {8u, 16u, 32u}) {
+      const unsigned m = 256 / n;
+      std::vector<float> a, b, c;
+      for (int i = 0; i < 2; ++i) {
+        const Blocks blocks(random, seed % 2 != 0, -30, 15);
+        a.insert(a.end(), blocks.a.begin(), blocks.a.end());
+        b.insert(b.end(), blocks.b.begin(), blocks.b.end());
+        c.insert(c.end(), blocks.c.begin(), blocks.c.end());
+      }
+      const MmaOrder order = mma_order(seed);
+      const auto run = [&](MultiplyRows& rows) {
+        std::vector<std::uint32_t> bits(m * n);
+        std::vector<float> d(m * n);
+        rows(a.data(), b.data(), c.data(), d.data(), m, n, order);
+        std::memcpy(bits.data(), d.data(), d.size() * sizeof(float));
+        return bits;
+      };
+      CAPTURE(seed, n);
+      const auto expected = run(all_rows<8>);
+      CHECK(run(multiply_accumulate) == expected);
+#if defined(__x86_64__)
+      if (__builtin_cpu_supports("avx2")) CHECK(run(multiply_rows_avx2) == expected);
+#endif
+    }
 }
 
 TEST_CASE("infinities and NaN pass through products as in the definition") {

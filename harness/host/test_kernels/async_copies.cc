@@ -38,7 +38,7 @@ __global__ void staged_copies_kernel(const float* in, int prior, float* out) {
 __global__ void zero_filled_copies_kernel(const float* in, float* out) {
   __shared__ __align__(16) float buffer[12];
   if (thread() == 0) {
-    __pipeline_memcpy_async(&buffer[0], &in[0], 4, 4);
+    __pipeline_memcpy_async(&buffer[0], nullptr, 4, 4);
     __pipeline_memcpy_async(&buffer[2], &in[2], 8, 4);
     __pipeline_memcpy_async(&buffer[4], &in[4], 16, 12);
     __pipeline_memcpy_async(&buffer[8], &in[8], 16);
