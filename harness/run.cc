@@ -182,9 +182,9 @@ class Case {
         x_on_gpu(std::string_view(kernel.build().backend) == "cuda") {
     check_gate(kernel, x_gate);
     const Geometry geometry = plan_geometry(kernel, problem, options);
-    check_inputs(problem, inputs);
     check_memory(kernel, problem, geometry, options);
     if (x_on_gpu) cuda::check_device_memory(device_bytes(kernel, problem, geometry, options));
+    check_inputs(problem, inputs);
 
     Capture& capture = x_empty;
     capture.problem = problem;

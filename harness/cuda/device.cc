@@ -19,7 +19,9 @@ std::string words(cudaError_t error) {
   return fmt::format("{} ({})", cudaGetErrorString(error), cudaGetErrorName(error));
 }
 
-void throw_if_lost() {
+// There is a GPU, and its context is whole.
+void require_gpu() {
+  if (!gpu_state().usable()) throw Error(gpu_state().why_not);
   if (lost().empty()) return;
   throw Error(
       fmt::format("Nothing more can run on the GPU in this process: its CUDA context was lost in "
@@ -39,17 +41,16 @@ void check(cudaError_t result, const std::string& what) {
   throw Error("CUDA failed, " + text + ".");
 }
 
-Gpu describe(int index) {
+cudaError_t describe(int index, Gpu& gpu) {
   cudaDeviceProp properties{};
-  check(cudaGetDeviceProperties(&properties, index), "asking for the properties of the GPU");
-  Gpu gpu;
+  const cudaError_t result = cudaGetDeviceProperties(&properties, index);
   gpu.name = properties.name;
   gpu.major = properties.major;
   gpu.minor = properties.minor;
   gpu.memory = properties.totalGlobalMem;
   gpu.multiprocessors = properties.multiProcessorCount;
   gpu.shared_memory = properties.sharedMemPerBlockOptin;
-  return gpu;
+  return result;
 }
 
 }  // namespace
@@ -59,7 +60,9 @@ Probe probe() {
   cudaRuntimeGetVersion(&out.runtime_version);
   cudaDriverGetVersion(&out.driver_version);  // 0 where there is no driver
   int count = 0;
-  const cudaError_t result = cudaGetDeviceCount(&count);
+  cudaError_t result = cudaGetDeviceCount(&count);
+  for (int i = 0; i < count && result == cudaSuccess; ++i)
+    result = describe(i, out.gpus.emplace_back());
   cudaGetLastError();
   if (result == cudaErrorInsufficientDriver || result == cudaErrorStubLibrary) {
     out.trouble = out.driver_version == 0 ? Trouble::kNoDriver : Trouble::kOldDriver;
@@ -69,17 +72,11 @@ Probe probe() {
     out.trouble = Trouble::kOther;
     out.error = words(result);
   }
-  try {
-    for (int i = 0; i < count; ++i) out.gpus.push_back(describe(i));
-  } catch (const Error& e) {
-    out.trouble = Trouble::kOther;
-    out.error = e.what();
-  }
   return out;
 }
 
 DeviceMemory::DeviceMemory(std::size_t bytes) : x_size(bytes) {
-  throw_if_lost();
+  require_gpu();
   if (bytes == 0) return;
   void* memory = nullptr;
   check(cudaMalloc(&memory, bytes),
@@ -96,64 +93,35 @@ DeviceMemory::DeviceMemory(DeviceMemory&& other) noexcept
 }
 
 void DeviceMemory::fill(std::uint8_t value, std::size_t offset, std::size_t bytes) {
-  throw_if_lost();
+  require_gpu();
   if (bytes == 0) return;
   check(cudaMemset(x_data + offset, value, bytes), "filling memory of the GPU");
 }
 
 void DeviceMemory::upload(const void* from, std::size_t offset, std::size_t bytes) {
-  throw_if_lost();
+  require_gpu();
   if (bytes == 0) return;
   check(cudaMemcpy(x_data + offset, from, bytes, cudaMemcpyHostToDevice), "copying to the GPU");
 }
 
 void DeviceMemory::download(void* to, std::size_t offset, std::size_t bytes) const {
-  throw_if_lost();
+  require_gpu();
   if (bytes == 0) return;
   check(cudaMemcpy(to, x_data + offset, bytes, cudaMemcpyDeviceToHost), "copying from the GPU");
 }
 
 std::size_t free_memory() {
-  throw_if_lost();
+  require_gpu();
   std::size_t free = 0, total = 0;
   check(cudaMemGetInfo(&free, &total), "asking for the free memory of the GPU");
   return free;
 }
 
 void synchronize(const std::string& run) {
-  throw_if_lost();
+  require_gpu();
   check(cudaDeviceSynchronize(), run);
 }
 
 const std::string& lost_by() { return lost(); }
-
-Stopwatch::Stopwatch() {
-  throw_if_lost();
-  cudaEvent_t begin = nullptr, end = nullptr;
-  check(cudaEventCreate(&begin), "creating an event");
-  x_begin = begin;
-  check(cudaEventCreate(&end), "creating an event");
-  x_end = end;
-}
-
-Stopwatch::~Stopwatch() {
-  if (x_begin != nullptr) cudaEventDestroy(static_cast<cudaEvent_t>(x_begin));
-  if (x_end != nullptr) cudaEventDestroy(static_cast<cudaEvent_t>(x_end));
-}
-
-void Stopwatch::start() {
-  throw_if_lost();
-  check(cudaEventRecord(static_cast<cudaEvent_t>(x_begin)), "recording an event");
-}
-
-double Stopwatch::stop(const std::string& run) {
-  check(cudaEventRecord(static_cast<cudaEvent_t>(x_end)), run);
-  check(cudaEventSynchronize(static_cast<cudaEvent_t>(x_end)), run);
-  float milliseconds = 0;
-  check(cudaEventElapsedTime(&milliseconds, static_cast<cudaEvent_t>(x_begin),
-                             static_cast<cudaEvent_t>(x_end)),
-        run);
-  return milliseconds;
-}
 
 }  // namespace attn_diag::cuda

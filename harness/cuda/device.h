@@ -1,5 +1,4 @@
-// Memory, time and errors of the GPU that is used, the first one. Every call of the CUDA runtime is
-// made behind this header, in device.cc; where attn-diag is built without the toolkit, device_absent.cc
+// Memory and errors of the GPU that is used, the first one. device.cc calls the CUDA runtime; where attn-diag is built without the toolkit, device_absent.cc
 // stands for it and everything here throws.
 //
 // All throw Error: what was done, what CUDA said. After an error that ends the context of a process
@@ -40,20 +39,5 @@ void synchronize(const std::string& run);
 // What ended the context: "fa1@x, gate reduce: an illegal memory access was encountered ..."; empty
 // while all is well.
 const std::string& lost_by();
-
-// Time on the device between two points of the default stream.
-class Stopwatch {
- public:
-  Stopwatch();
-  ~Stopwatch();
-  Stopwatch(const Stopwatch&) = delete;
-  Stopwatch& operator=(const Stopwatch&) = delete;
-  void start();
-  // Milliseconds since start(), when everything launched in between is done.
-  double stop(const std::string& run);
-
- private:
-  void *x_begin = nullptr, *x_end = nullptr;  // cudaEvent_t
-};
 
 }  // namespace attn_diag::cuda

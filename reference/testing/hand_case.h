@@ -41,7 +41,7 @@ struct HandCase {
 // Throws std::runtime_error that names the file and what is wrong with it.
 HandCase load_hand_case(const std::filesystem::path& path);
 
-// All of fixtures/hand, by name.
+// All of fixtures/hand, by name: of ../fixtures/hand beside the running program, else the source tree's.
 std::vector<HandCase> load_hand_cases();
 
 }  // namespace attn_diag::reference::testing
