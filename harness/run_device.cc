@@ -37,7 +37,7 @@ class HostDevice : public RunDevice {
     const host::LaunchScope scope(x_launch);
     std::string refused;
     try {
-      call_kernel(kernel, request, "");
+      call_kernel(kernel, request, "failed to launch");
     } catch (const Error& e) {
       refused = e.what();
     }
@@ -68,16 +68,18 @@ std::unique_ptr<RunDevice> make_run_device(const Kernel& kernel, const RunOption
                           kernel.spec(), backend));
 }
 
-void call_kernel(const Kernel& kernel, RunRequest request, const std::string& where) {
+void call_kernel(const Kernel& kernel, RunRequest request, const std::string& failed) {
   std::array<char, 1024> message{};
   request.error = message.data();
   request.error_capacity = message.size();
   const Status status = kernel.info().run(request);
   if (status == Status::kOk) return;
-  throw Error(
-      fmt::format("{} {}{}: {}", kernel.spec(),
-                  status == Status::kUnsupported ? "does not support this run" : "failed to launch",
-                  where, message[0] != 0 ? message.data() : "it does not say why."));
+  std::string words = message.data();
+  if (words.empty()) words = "it does not say why";
+  if (words.back() != '.') words += '.';
+  throw Error(fmt::format("{} {}: {}", kernel.spec(),
+                          status == Status::kUnsupported ? "does not support this run" : failed,
+                          words));
 }
 
 void throw_wrote_outside(const Kernel& kernel, const std::string& what, std::ptrdiff_t offset,

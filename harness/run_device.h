@@ -29,9 +29,9 @@ class RunDevice {
 // The device of the kernel's backend. Throws Error where that cannot be had here.
 std::unique_ptr<RunDevice> make_run_device(const Kernel& kernel, const RunOptions& options);
 
-// Runs the kernel's function; a status that is not kOk becomes an Error. `where` ends its first
-// sentence: " (gate full)".
-void call_kernel(const Kernel& kernel, RunRequest request, const std::string& where);
+// Runs the kernel's function; a status that is not kOk becomes an Error: "fa1 <failed>: ...", with the
+// kernel's own words.
+void call_kernel(const Kernel& kernel, RunRequest request, const std::string& failed);
 
 [[noreturn]] void throw_wrote_outside(const Kernel& kernel, const std::string& what,
                                       std::ptrdiff_t offset, std::size_t bytes);

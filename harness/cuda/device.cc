@@ -23,11 +23,10 @@ std::string words(cudaError_t error) {
 void require_gpu() {
   if (!gpu_state().usable()) throw Error(gpu_state().why_not);
   if (lost().empty()) return;
-  throw Error(
-      fmt::format("Nothing more can run on the GPU in this process: its CUDA context was lost in "
-                  "an earlier run, "
-                  "{}. Run this case by itself.",
-                  lost()));
+  throw Error(fmt::format(
+      "Nothing more can run on the GPU in this process, whose CUDA context was lost in an earlier "
+      "run: {}. Run this case by itself.",
+      lost()));
 }
 
 // Errors that every later call repeats: the context is gone.
@@ -117,9 +116,12 @@ std::size_t free_memory() {
   return free;
 }
 
-void synchronize(const std::string& run) {
+void synchronize(const std::string& failed) {
   require_gpu();
-  check(cudaDeviceSynchronize(), run);
+  const cudaError_t result = cudaDeviceSynchronize();
+  if (result == cudaSuccess) return;
+  lost() = fmt::format("{}: {}", failed, words(result));
+  throw Error(lost() + ".");
 }
 
 const std::string& lost_by() { return lost(); }

@@ -1,5 +1,5 @@
-// Memory and errors of the GPU that is used, the first one. device.cc calls the CUDA runtime; where attn-diag is built without the toolkit, device_absent.cc
-// stands for it and everything here throws.
+// Memory and errors of the GPU that is used, the first one. device.cc calls the CUDA runtime;
+// device_absent.cc stands for it where attn-diag is built without the toolkit, and throws.
 //
 // All throw Error: what was done, what CUDA said. After an error that ends the context of a process
 // (an illegal address, a failed assertion, a trap), nothing can be run any more, and every call says
@@ -33,10 +33,11 @@ class DeviceMemory {
 // Bytes that can be allocated now.
 std::size_t free_memory();
 
-// Waits until everything launched is done. `run` says what that was, for the error and for later ones.
-void synchronize(const std::string& run);
+// Waits until everything launched is done. Where that did not end well the context is lost; `failed`
+// begins the error, and is what later ones point to: "fa1 did not complete".
+void synchronize(const std::string& failed);
 
-// What ended the context: "fa1@x, gate reduce: an illegal memory access was encountered ..."; empty
+// What ended the context: "fa1 did not complete: an illegal memory access was encountered ..."; empty
 // while all is well.
 const std::string& lost_by();
 

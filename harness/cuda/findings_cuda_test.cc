@@ -1,5 +1,7 @@
 // What backend cuda finds in kernels that misbehave (testing/misbehaving.cu), and how it says it.
+#include <array>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -10,6 +12,7 @@
 #include "attn_diag/harness/trace.h"
 #include "harness/catch_for_tests.h"
 #include "harness/cuda/testing/on_gpu.h"
+#include "harness/memory.h"
 
 namespace attn_diag {
 namespace {
@@ -47,7 +50,8 @@ std::string error_of(const std::string& kernel, const RunOptions& options = {}) 
 
 // Runs a hidden test of this program in a process of its own, whose CUDA context may be lost.
 std::string in_own_process(const std::string& test) {
-  const std::string command = "/proc/self/exe '" + test + "' 2>&1";
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
+  const std::string command = "'" + program + "' '" + test + "' 2>&1";
   const std::unique_ptr<FILE, int (*)(FILE*)> child(popen(command.c_str(), "r"), pclose);
   REQUIRE(child != nullptr);
   std::string text;
@@ -64,7 +68,7 @@ void check_lost(const std::string& output) {
   CHECK_THAT(output, contains("gate full"));
   CHECK_THAT(output, contains("compute-sanitizer"));
   CHECK_THAT(output, contains("SECOND Nothing more can run on the GPU in this process"));
-  CHECK_THAT(output, contains("was lost in an earlier run"));
+  CHECK_THAT(output, contains("was lost in an earlier run: "));
 }
 
 }  // namespace
@@ -83,6 +87,16 @@ TEST_CASE("a cell that no thread of the GPU wrote is found", "[cuda]") {
   CHECK(o.never == 1);
   REQUIRE(o.first_never.has_value());
   CHECK(o.first_never->index == std::array<std::int64_t, 5>{0, 0, 2, 1, 0});
+}
+
+TEST_CASE("two threads that write one cell at the same time are both counted", "[cuda]") {
+  if (!gpu_is_here()) return;
+  const Capture c = run_kernel(Kernel::load(misbehaving("visits-twice"), "cuda"), problem(),
+                               make_inputs(problem(), "randn", 0, 1.0), RunOptions{});
+  const Coverage& lse = c.coverage[static_cast<std::size_t>(Tensor::kLse)];
+  CHECK(lse.repeatedly == 8 * 300);
+  REQUIRE(lse.first_repeated.has_value());
+  CHECK(lse.first_repeated->writes == 2);
 }
 
 TEST_CASE("a store outside a buffer on the GPU is an error that says where", "[cuda]") {
@@ -125,9 +139,15 @@ TEST_CASE("schedules of the host executor are refused on backend cuda", "[cuda]"
 
 TEST_CASE("a run that is too large for the GPU is refused with the sizes", "[cuda]") {
   if (!gpu_is_here()) return;
+  // q, k, v and o take two thirds of its memory each.
+  const double memory = static_cast<double>(gpu_state().gpus.front().memory);
+  if (available_memory() < 0.7 * memory) {
+    WARN("SKIP: this machine has too little memory of its own to try");
+    return;
+  }
   Problem p = problem();
-  p.batch = 1 << 15;
-  p.seqlen_q = 1 << 17;
+  p.seqlen_q = p.seqlen_k = static_cast<std::int32_t>(memory * 2 / 3 / (8 * 8 * 4 * 64));
+  p.batch = 64;
   const Kernel kernel = Kernel::load(misbehaving("right"), "cuda");
   RunOptions options;
   options.taps = false;

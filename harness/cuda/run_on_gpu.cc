@@ -46,16 +46,16 @@ class GpuDevice : public RunDevice {
   }
 
   std::vector<std::string> run(const Kernel& kernel, RunRequest request) override {
-    const std::string gate(name(request.gate));
-    const std::string on = text(gpu_state().gpus.front());
+    const std::string failed = fmt::format("did not complete (gate {}, on {})", name(request.gate),
+                                           text(gpu_state().gpus.front()));
     request.synchronize = true;
     std::string refused;
     try {
-      call_kernel(kernel, request, fmt::format(" (gate {}, on {})", gate, on));
+      call_kernel(kernel, request, failed);
     } catch (const Error& e) {
       refused = e.what();
     }
-    finish(fmt::format("running {}, gate {}, on {}", kernel.spec(), gate, on), refused);
+    finish(kernel.spec() + " " + failed, refused);
     for (Mirror& m : x_mirrors) check_guards(kernel, m);
     for (Mirror& m : x_mirrors)
       if (m.written) m.memory.download(m.host, m.guard, m.bytes);
@@ -63,11 +63,11 @@ class GpuDevice : public RunDevice {
   }
 
  private:
-  // Everything the kernel launched has ended. If a launch ended in an error, the kernel's own words
+  // Waits for everything the kernel launched. Where a launch ended in an error, the kernel's own words
   // for it are the better ones: they name the launch.
-  static void finish(const std::string& what, const std::string& refused) {
+  static void finish(const std::string& failed, const std::string& refused) {
     try {
-      synchronize(refused.empty() ? what : fmt::format("{} ({})", what, refused));
+      synchronize(failed);
     } catch (const Error& e) {
       throw Error((refused.empty() ? std::string(e.what()) : refused) +
                   " Nothing more can run on the GPU in this process. compute-sanitizer shows the "

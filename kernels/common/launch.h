@@ -41,6 +41,7 @@ Status launch(const RunRequest& request, const char* name, void (*kernel)(Params
   };
   // More dynamic shared memory than every device gives has to be asked for.
   constexpr std::size_t kAlwaysGiven = 48 * 1024;
+  cudaGetLastError();  // of an earlier launch that was refused
   cudaError_t result = cudaSuccess;
   if (shared_bytes > kAlwaysGiven) {
     result = cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),

@@ -1,5 +1,5 @@
 // Attention in its plainest form, a block per query, one kernel per flaw: what backend cuda must find,
-// and how it must say it. fp32, no mask, no taps.
+// and how it must say it. fp32, no mask, no taps but one.
 #include <cstdint>
 
 #include "attn_diag/kernels/adapter.h"
@@ -11,6 +11,7 @@ namespace {
 enum class Flaw {
   kNone,
   kSkipsCell,       // o(0, 0, 2, 1) is not written
+  kVisitsTwice,     // two threads record lse at once; it alone has taps
   kWritesBehind,    // one element behind o
   kWritesBefore,    // one element before lse
   kMoves,           // what a query gives depends on when its block runs
@@ -63,7 +64,12 @@ __global__ void attend(const RunRequest r, unsigned* ticket) {
     gO[d] = o / l + late;
   }
   const std::int64_t row = (std::int64_t{b} * p.heads + h) * p.seqlen_q + i;
-  if (lane == 0) r.lse[row] = m + logf(l);
+  float lse = m + logf(l);
+  if constexpr (kFlaw == Flaw::kVisitsTwice) {
+    const StageTap<Gate::kReduce> tap{r.taps};
+    if (lane < 2) tap.template visit<Tensor::kLse>(lse, b, h, i);
+  }
+  if (lane == 0) r.lse[row] = lse;
   if (lane != 0 || row != 0) return;
   if constexpr (kFlaw == Flaw::kWritesBehind)
     static_cast<float*>(r.o)[std::int64_t{p.batch} * p.heads * p.seqlen_q * p.head_dim_v] = 1.0f;
@@ -108,7 +114,7 @@ constexpr KernelInfo describe(const char* name) {
   info.summary = "one flaw, for tests";
   info.tiles = &kTile;
   info.num_tiles = 1;
-  info.gates = 1u << static_cast<int>(Gate::kFull);
+  info.gates = 1u << static_cast<int>(kFlaw == Flaw::kVisitsTwice ? Gate::kReduce : Gate::kFull);
   for (TensorExposure& exposure : info.exposure) exposure.exempt_reason = "built without taps";
   info.plan = plan;
   info.arithmetic = arithmetic;
@@ -120,6 +126,7 @@ constexpr KernelInfo describe(const char* name) {
 constexpr KernelInfo kKernels[] = {
     describe<Flaw::kNone>("right"),
     describe<Flaw::kSkipsCell>("skips-cell"),
+    describe<Flaw::kVisitsTwice>("visits-twice"),
     describe<Flaw::kWritesBehind>("writes-behind"),
     describe<Flaw::kWritesBefore>("writes-before"),
     describe<Flaw::kMoves>("moves"),

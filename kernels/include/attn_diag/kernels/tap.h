@@ -32,7 +32,8 @@ namespace attn_diag {
 struct TapView {
   float* record = nullptr;         // null: not recorded
   const float* replace = nullptr;  // null: not replaced
-  // Null: not counted; else +1 for every visit of a cell, up to 255.
+  // Null: not counted; else +1 for every visit of a cell, up to 255. On a GPU 4-byte aligned, with
+  // memory up to a multiple of 4 bytes.
   std::uint8_t* writes = nullptr;
   std::int64_t origin[3] = {0, 0, 0};  // first batch, head, query of the region (absolute)
   std::int64_t extent[3] = {0, 0, 0};
@@ -88,9 +89,26 @@ struct StageTap {
         (((rb * v.extent[1] + rh) * v.extent[2] + rq) * v.inner0 + i0) * v.inner1 + i1;
     if (owner) {
       if (v.record != nullptr) v.record[at] = x;
-      if (v.writes != nullptr && v.writes[at] < 255) ++v.writes[at];
+      if (v.writes != nullptr) count(v.writes, at);
     }
     if (v.replace != nullptr) x = v.replace[at];
+  }
+
+ private:
+  // Threads that visit a cell at the same time are all counted.
+  static ATTN_DIAG_DEVICE void count(std::uint8_t* writes, std::int64_t at) {
+#if defined(__CUDA_ARCH__)
+    unsigned* const word = reinterpret_cast<unsigned*>(writes + (at & ~std::int64_t{3}));
+    const unsigned shift = 8u * static_cast<unsigned>(at & 3);
+    unsigned found = *word, expected;
+    do {
+      expected = found;
+      if ((expected >> shift & 255u) == 255u) return;
+      found = atomicCAS(word, expected, expected + (1u << shift));
+    } while (found != expected);
+#else
+    if (writes[at] < 255) ++writes[at];
+#endif
   }
 };
 
