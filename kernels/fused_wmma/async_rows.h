@@ -23,43 +23,65 @@ struct RowMatrix {
 
 inline constexpr int kPiece = 8;  // 16-bit elements in 16 bytes
 
-// Copies rows [first_row, first_row + kRows) into a shared tile (kRows, kDim) of stride
-// stride_of_16_bit(kDim); what lies outside the matrix is 0. kThreads threads do it, of which this is
-// number `thread`. If the matrix is aligned, the copy is asynchronous: commit it, and wait for it.
+// Copies rows of a matrix into shared tiles (kRows, kDim) of stride stride_of_16_bit(kDim); what lies
+// outside the matrix is 0. kThreads threads do it, of which this is number `thread`. If the matrix is
+// aligned, the copy is asynchronous: commit it, and wait for it.
 template <int kThreads, int kRows, int kDim, class Element>
-ATTN_DIAG_DEVICE void load_rows(Element* sTile, const RowMatrix<const Element>& matrix,
-                                int first_row, int thread) {
-  constexpr int kStride = stride_of_16_bit(kDim);
-  if (matrix.aligned) {
-    // A thread keeps to its column, and every kRowsAtOnce-th row.
-    constexpr int kPieces = kDim / kPiece;
-    constexpr int kRowsAtOnce = kThreads / kPieces;
-    static_assert(kRowsAtOnce >= 1, "a row must not have more pieces than there are threads");
-    const int thread_row = thread / kPieces;
-    const int column = thread % kPieces * kPiece;
-    if (kThreads % kPieces != 0 && thread_row >= kRowsAtOnce) return;
-    Element* const s = sTile + thread_row * kStride + column;
-    const Element* const g = matrix.g + (first_row + thread_row) * matrix.stride + column;
-    const int rows = column < matrix.dim ? matrix.num_rows - first_row : 0;  // that are not 0
+class RowLoader {
+ public:
+  ATTN_DIAG_DEVICE RowLoader(const RowMatrix<const Element>& matrix, int thread)
+      : x_matrix(matrix),
+        x_thread(thread),
+        x_row(thread / kPieces),
+        x_column(thread % kPieces * kPiece),
+        x_g(matrix.g + x_row * matrix.stride + x_column) {}
+
+  // The tile of rows [first_row, first_row + kRows).
+  ATTN_DIAG_DEVICE void load(Element* sTile, int first_row) const {
+    if (x_matrix.aligned)
+      load_pieces(sTile, first_row);
+    else
+      load_elements(sTile, first_row);
+  }
+
+ private:
+  static constexpr int kStride = stride_of_16_bit(kDim);
+  // Of an aligned matrix, a thread copies one piece of every kRowsAtOnce-th row.
+  static constexpr int kPieces = kDim / kPiece;
+  static constexpr int kRowsAtOnce = kThreads / kPieces;
+  static_assert(kRowsAtOnce >= 1, "a row must not have more pieces than there are threads");
+
+  ATTN_DIAG_DEVICE void load_pieces(Element* sTile, int first_row) const {
+    if (kThreads % kPieces != 0 && x_row >= kRowsAtOnce) return;
+    const int rows = x_column < x_matrix.dim ? x_matrix.num_rows - first_row : 0;  // that are not 0
+    Element* const s = sTile + x_row * kStride + x_column;
+    const Element* g = x_g + first_row * x_matrix.stride;
     for (int i = 0; i < ceil_div(kRows, kRowsAtOnce); ++i) {
-      const int row = i * kRowsAtOnce + thread_row;
-      if (kRows % kRowsAtOnce != 0 && row >= kRows) continue;
+      const int row = i * kRowsAtOnce + x_row;
+      if (kRows % kRowsAtOnce != 0 && row >= kRows) break;
       if (row < rows)
-        __pipeline_memcpy_async(s + i * kRowsAtOnce * kStride, g + i * kRowsAtOnce * matrix.stride,
-                                16);
+        __pipeline_memcpy_async(s + i * kRowsAtOnce * kStride, g, 16);
       else
         *reinterpret_cast<uint4*>(s + i * kRowsAtOnce * kStride) = uint4{0, 0, 0, 0};
-    }
-  } else {
-    for (int i = thread; i < kRows * kDim; i += kThreads) {
-      const int row = i / kDim;
-      const int column = i % kDim;
-      const bool exists = first_row + row < matrix.num_rows && column < matrix.dim;
-      sTile[row * kStride + column] =
-          exists ? matrix.g[(first_row + row) * matrix.stride + column] : from_float<Element>(0.0f);
+      g += kRowsAtOnce * x_matrix.stride;
     }
   }
-}
+
+  ATTN_DIAG_DEVICE void load_elements(Element* sTile, int first_row) const {
+    for (int i = x_thread; i < kRows * kDim; i += kThreads) {
+      const int row = i / kDim;
+      const int column = i % kDim;
+      const bool exists = first_row + row < x_matrix.num_rows && column < x_matrix.dim;
+      sTile[row * kStride + column] = exists
+                                          ? x_matrix.g[(first_row + row) * x_matrix.stride + column]
+                                          : from_float<Element>(0.0f);
+    }
+  }
+
+  RowMatrix<const Element> x_matrix;
+  int x_thread, x_row, x_column;
+  const Element* x_g;  // the first element of this thread's piece of row x_row
+};
 
 // Copies a shared tile of the same kind to rows [first_row, first_row + kRows), as far as they exist.
 template <int kThreads, int kRows, int kDim, class Element>

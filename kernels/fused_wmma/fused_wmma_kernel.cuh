@@ -2,7 +2,8 @@
 // for the same stages in shared memory. One block computes one query tile of one head with online
 // softmax; a warp computes whole rows of it, so that only K and V are shared between warps.
 //
-//   grid    (query tiles, heads, batch); the last query tile first, as it has the most causal work
+//   grid    (heads, query tiles, batch); of all heads the last query tile first: under a causal mask it
+//           has the most work
 //   block   Traits::kThreads
 //   smem    Traits::kSharedBytes, dynamic
 //   needs   16-bit elements, head_dim and head_dim_v up to Traits::kDim
@@ -66,9 +67,9 @@ __global__ void __launch_bounds__(Traits::kThreads)
   float* const sAlpha = reinterpret_cast<float*>(smem_of_warp + Traits::kAlphaOffset);    // (kRows)
 
   const int batch = static_cast<int>(blockIdx.z);
-  const int head = static_cast<int>(blockIdx.y);
+  const int head = static_cast<int>(blockIdx.x);
   const int kv_head = head / group_size(problem);
-  const int first_query = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kBlockM;
+  const int first_query = static_cast<int>(gridDim.y - 1 - blockIdx.y) * kBlockM;
   const int end_query =
       first_query + kBlockM < problem.seqlen_q ? first_query + kBlockM : problem.seqlen_q;
   const int warp_query = first_query + warp * kRows;  // first of this warp
@@ -85,19 +86,17 @@ __global__ void __launch_bounds__(Traits::kThreads)
   const RowMatrix<const Element> v{tensors.gV + batch * v_strides.batch + kv_head * v_strides.head,
                                    v_strides.seq, problem.seqlen_k, problem.head_dim_v, aligned};
   const TileRange kv_tiles = mask.tiles(first_query, end_query, kBlockN);
-  const auto sK_of = [&](int n_block) {  // (kBlockN, kDim); V of the tile follows
-    return sKV + (n_block - kv_tiles.begin) % 2 * (2 * kBlockN * Traits::kKVStride);
-  };
-  const auto load_kv = [&](int n_block) {
-    Element* const sK = sK_of(n_block);
-    load_rows<Traits::kThreads, kBlockN, kDim>(sK, k, n_block * kBlockN, threadIdx.x);
-    load_rows<Traits::kThreads, kBlockN, kDim>(sK + kBlockN * Traits::kKVStride, v,
-                                               n_block * kBlockN, threadIdx.x);
+  const RowLoader<Traits::kThreads, kBlockN, kDim, Element> k_loader(k, threadIdx.x);
+  const RowLoader<Traits::kThreads, kBlockN, kDim, Element> v_loader(v, threadIdx.x);
+  const auto load_kv = [&](int stage, int n_block) {
+    Element* const sK = sKV + stage * (2 * Traits::kKVElements);
+    k_loader.load(sK, n_block * kBlockN);
+    v_loader.load(sK + Traits::kKVElements, n_block * kBlockN);
   };
 
-  load_rows<Traits::kWarpSize, kRows, kDim>(sRows, q, warp_query, lane);
+  RowLoader<Traits::kWarpSize, kRows, kDim, Element>(q, lane).load(sRows, warp_query);
   __pipeline_commit();
-  if (kv_tiles.begin < kv_tiles.end) load_kv(kv_tiles.begin);
+  if (kv_tiles.begin < kv_tiles.end) load_kv(0, kv_tiles.begin);
   __pipeline_commit();
   const AccumulatorPlaces places(sMax);
 
@@ -129,13 +128,14 @@ __global__ void __launch_bounds__(Traits::kThreads)
                              Traits::kKVStride);
   }
 
-  for (int n_block = kv_tiles.begin; n_block < kv_tiles.end; ++n_block) {
+  int stage = 0;  // which of the two K, V holds the tile
+  for (int n_block = kv_tiles.begin; n_block < kv_tiles.end; ++n_block, stage ^= 1) {
     const int first_key = n_block * kBlockN;
-    const Element* const sK = sK_of(n_block);                    // (kBlockN, kDim)
-    const Element* const sV = sK + kBlockN * Traits::kKVStride;  // (kBlockN, kDim)
+    const Element* const sK = sKV + stage * (2 * Traits::kKVElements);  // (kBlockN, kDim)
+    const Element* const sV = sK + Traits::kKVElements;                 // (kBlockN, kDim)
     __pipeline_wait_prior(0);
     __syncthreads();  // this tile has arrived, the one before has been read, by every warp
-    if (n_block + 1 < kv_tiles.end) load_kv(n_block + 1);
+    if (n_block + 1 < kv_tiles.end) load_kv(stage ^ 1, n_block + 1);
     __pipeline_commit();
 
     // Stage qk. The rows of sK are the columns of K^T.

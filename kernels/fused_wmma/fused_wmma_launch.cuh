@@ -54,7 +54,7 @@ Status run_fused_wmma(const RunRequest& request) {
       with_traits<FusedWmmaTile>(geometry.tile, kNotCompiled, [&]<class Tile>(Tile) {
         return Tile::with_dim(dim, [&]<class Traits>(Traits) {
           return with_tap(request.gate, request.taps, kNotCompiled, [&]<class Tap>(const Tap& tap) {
-            const dim3 grid(num_query_tiles(problem, geometry), problem.heads, problem.batch);
+            const dim3 grid(problem.heads, num_query_tiles(problem, geometry), problem.batch);
             return launch(request, "fused_wmma", fused_wmma_kernel<Traits, Element, BandMask, Tap>,
                           grid, dim3(Traits::kThreads), Traits::kSharedBytes, problem, tensors,
                           mask, aligned, tap);

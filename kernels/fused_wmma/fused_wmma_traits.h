@@ -38,8 +38,8 @@ struct FusedWmmaTraits {
   static constexpr int kMaxStride = kPlacesStride;
 
   // Offsets of the shared tiles, in bytes, each at a multiple of 32.
-  static constexpr int kKVBytes = 2 * kBlockN * kKVStride;  // of one tile of K or V
-  static constexpr int kWarpOffset = 4 * kKVBytes;          // after K, V, K, V
+  static constexpr int kKVElements = kBlockN * kKVStride;    // of one tile of K or V
+  static constexpr int kWarpOffset = 4 * (2 * kKVElements);  // after K, V, K, V
   // A warp's own: its rows of Q, then of P, then of o, one after another in the same place; a tile
   // to find the maxima in; and what it hands to the rows: origin of the exponents, alpha.
   static constexpr int kQBytes = 2 * kRows * kKVStride;

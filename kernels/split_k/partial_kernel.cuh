@@ -41,12 +41,23 @@ __global__ void __launch_bounds__(Traits::kThreads)
     partials.gL[row] = state.softmax.l;
   }
   float* const gO_row = partials.gO + row * problem.head_dim_v;  // (head_dim_v)
+  // A lane's columns are neighbours, those of different lanes are far apart: four at once if every
+  // row begins at a multiple of 16 bytes.
+  const bool vectors = problem.head_dim_v % 4 == 0 &&
+                       reinterpret_cast<std::uintptr_t>(partials.gO) % sizeof(float4) == 0;
   ATTN_DIAG_UNROLL
   for (int chunk = 0; chunk < Traits::kColumnChunks; ++chunk) {
     ATTN_DIAG_UNROLL
-    for (int j = 0; j < Traits::kColumns; ++j) {
+    for (int j = 0; j < Traits::kColumns; j += 4) {
+      const float* const rO = &state.rO[chunk][j];
       const int column = Traits::column_of(chunk, at.lane) + j;
-      if (column < problem.head_dim_v) gO_row[column] = state.rO[chunk][j];
+      if (vectors && column < problem.head_dim_v) {
+        *reinterpret_cast<float4*>(gO_row + column) = float4{rO[0], rO[1], rO[2], rO[3]};
+      } else {
+        ATTN_DIAG_UNROLL
+        for (int i = 0; i < 4; ++i)
+          if (column + i < problem.head_dim_v) gO_row[column + i] = rO[i];
+      }
     }
   }
 }
