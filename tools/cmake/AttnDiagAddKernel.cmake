@@ -8,6 +8,7 @@
 #     [ROOT <dir>]                  # sources are shown relative to it; default: current source dir
 #     [TARGET <target>]             # default: <name>_kernel
 #     [CUDA_OPTIONS <option>...]    # for nvcc
+#     [CUDA_DEFINITIONS <def>...]   # for nvcc, instead of DEFINITIONS
 #     [CUDA_ARCHITECTURES <arch>...]  # default: ATTN_DIAG_CUDA_ARCHITECTURES
 #     [EXCLUDE_FROM_ALL])
 #
@@ -46,7 +47,7 @@ set(ATTN_DIAG_NVCC_VERSION "${nvcc_version}" CACHE INTERNAL "of ATTN_DIAG_NVCC")
 
 function(attn_diag_add_kernel name)
   cmake_parse_arguments(ARG "LOCKSTEP;EXCLUDE_FROM_ALL" "FAULT;ROOT;TARGET"
-    "SOURCES;INCLUDES;DEFINITIONS;LOCKSTEP_DEFINITIONS;CUDA_OPTIONS;CUDA_ARCHITECTURES" ${ARGN})
+    "SOURCES;INCLUDES;DEFINITIONS;LOCKSTEP_DEFINITIONS;CUDA_OPTIONS;CUDA_DEFINITIONS;CUDA_ARCHITECTURES" ${ARGN})
   if(ARG_UNPARSED_ARGUMENTS OR NOT ARG_SOURCES)
     message(FATAL_ERROR "attn_diag_add_kernel(${name}): SOURCES needed; not understood: '${ARG_UNPARSED_ARGUMENTS}'")
   endif()
@@ -189,6 +190,9 @@ function(_attn_diag_cuda_library target file_name)
     _attn_diag_gencode("${ATTN_DIAG_CUDA_ARCHITECTURES}" gencode architectures)
   endif()
   set(definitions ${ARG_DEFINITIONS})
+  if(ARG_CUDA_DEFINITIONS)
+    set(definitions ${ARG_CUDA_DEFINITIONS})
+  endif()
   list(TRANSFORM definitions PREPEND -D)
   string(REPLACE "," "\\," definitions "${definitions}")  # nvcc cuts arguments at commas
   set(flags -std=c++20 -O3 ${gencode} -Xcompiler=-Wall,-Wextra,-fPIC,-fvisibility=hidden
