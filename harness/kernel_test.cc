@@ -10,6 +10,7 @@
 #include "attn_diag/harness/error.h"
 #include "harness/catch_for_tests.h"
 #include "harness/close_names.h"
+#include "harness/testing/kernel_path.h"
 
 namespace attn_diag {
 namespace {
@@ -30,14 +31,7 @@ std::string load_error(const std::string& spec, const std::string& backend = "ho
   return "no error";
 }
 
-// Sets ATTN_DIAG_KERNEL_PATH while it lives.
-class KernelPath {
- public:
-  explicit KernelPath(const std::string& path) { setenv("ATTN_DIAG_KERNEL_PATH", path.c_str(), 1); }
-  ~KernelPath() { unsetenv("ATTN_DIAG_KERNEL_PATH"); }
-  KernelPath(const KernelPath&) = delete;
-  KernelPath& operator=(const KernelPath&) = delete;
-};
+using testing::KernelPath;
 
 void write_file(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;

@@ -9,7 +9,7 @@ constexpr attn_diag::KernelInfo named(const char* name) {
   info.name = name;
   return info;
 }
-constexpr attn_diag::KernelInfo kKernels[] = {named("first"), named("second")};
+constexpr attn_diag::KernelInfo kKernels[] = {named(ATTN_DIAG_TEST_FIRST_KERNEL), named("second")};
 constexpr attn_diag::KernelLibrary kLibrary = {ATTN_DIAG_TEST_ABI, 2, kKernels};
 // XXH3 64-bit of no bytes.
 constexpr attn_diag::SourceFile kSource = {ATTN_DIAG_TEST_SOURCE, "source.cu",

@@ -29,7 +29,7 @@ class HelpFormatter : public CLI::Formatter {
     const char* rest = "COMMAND [FLAGS]";
     if (name == "compare ") rest = "FILE [FILE] [FLAGS]";
     if (name == "show ") rest = "FILE [FLAGS]";
-    if (name == "list " || name == "bench ") rest = "[FLAGS]";
+    if (name == "list " || name == "bench " || name == "doctor ") rest = "[FLAGS]";
     if (name == "run " || name == "trace ") rest = "--kernel KERNEL [FLAGS]";
     if (name == "dump ") rest = "--kernel KERNEL -o FILE [FLAGS]";
     return fmt::format("\nUsage: attn-diag {}{}\n\n", name, rest);
@@ -51,6 +51,9 @@ class Parser {
 
     CLI::App& list = command("list", kListSummary, kListFooter);
     output_flags(list, false);
+
+    CLI::App& doctor = command("doctor", kDoctorSummary, kDoctorFooter);
+    output_flags(doctor, false);
 
     CLI::App& run = command("run", kRunSummary, kRunFooter);
     case_flags(run);

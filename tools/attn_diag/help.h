@@ -10,7 +10,8 @@ inline constexpr const char* kOutputGroup = "Output";
 inline constexpr const char* kSummary =
     "Finds the stage, query and KV tile at which an attention kernel goes wrong.";
 inline constexpr const char* kCommandsHelp =
-    "The commands are list, run, dump, compare, trace, show and bench; see attn-diag --help.";
+    "The commands are list, doctor, run, dump, compare, trace, show and bench; see attn-diag "
+    "--help.";
 
 inline constexpr const char* kStageHelp =
     "Run up to this stage: qk, softmax, pv, reduce (default), or full: the production kernel, "
@@ -60,6 +61,18 @@ Examples:
   attn-diag list --json | jq '.kernels[].name'
 
 Exit codes: 0, or 2 if no kernel was found.)";
+
+inline constexpr const char* kDoctorSummary =
+    "What can run on this machine, found out by trying, and what to do about what cannot";
+inline constexpr const char* kDoctorFooter = R"(
+Runs a small case on every backend; shows toolkit, driver, GPUs, what each kernel library holds code
+for, HDF5 and compiler.
+
+Examples:
+  attn-diag doctor
+  attn-diag doctor --json | jq '.lacks'
+
+Exit codes: 0 if at least backend host works, else 2.)";
 
 inline constexpr const char* kRunSummary = "One run or a matrix of runs: a verdict per stage";
 inline constexpr const char* kRunFooter = R"(

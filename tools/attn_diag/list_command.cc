@@ -9,6 +9,7 @@
 #include "attn_diag/harness/kernel.h"
 #include "attn_diag/harness/run.h"
 #include "harness/cuda/run_on_gpu.h"
+#include "harness/doctor.h"
 #include "harness/report/json.h"
 #include "harness/report/table.h"
 #include "tools/attn_diag/session.h"
@@ -45,11 +46,6 @@ void describe(Entry& e, const KernelInfo& k) {
   }
 }
 
-std::string why_not_here(const BuildInfo& build) {
-  const GpuState& gpus = gpu_state();
-  return gpus.usable() ? why_not_on(build.architectures, gpus.gpus.front()) : gpus.why_not;
-}
-
 Entry entry_of(const LibraryEntry& library, const std::string& kernel) {
   Entry e;
   e.library = library;
@@ -57,7 +53,7 @@ Entry entry_of(const LibraryEntry& library, const std::string& kernel) {
   try {
     const Kernel loaded = Kernel::load(library.path + ":" + kernel, library.backend);
     describe(e, loaded.info());
-    if (library.backend == "cuda") e.why_not = why_not_here(loaded.build());
+    e.why_not = why_not_here(library, gpu_state());
     const Provenance provenance = loaded.provenance();
     e.stale = provenance.stale();
     e.sources_missing = provenance.sources_missing();

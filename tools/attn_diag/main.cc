@@ -13,6 +13,7 @@ namespace {
 Outcome dispatch(const Session& session) {
   const std::string& command = session.flags.command;
   if (command == "bench") return bench_command(session);
+  if (command == "doctor") return doctor_command(session);
   if (command == "list") return list_command(session);
   if (command == "run") return run_command(session);
   if (command == "dump") return dump_command(session);
