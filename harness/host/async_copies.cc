@@ -5,8 +5,9 @@
 namespace attn_diag::host {
 
 void land(const AsyncCopy& copy) {
-  std::memcpy(copy.to, copy.from, copy.bytes - copy.zeros);
-  std::memset(copy.to + (copy.bytes - copy.zeros), 0, copy.zeros);
+  const std::size_t read = copy.bytes - copy.zeros;
+  if (read > 0) std::memcpy(copy.to, copy.from, read);
+  std::memset(copy.to + read, 0, copy.zeros);
 }
 
 void CopiesInFlight::commit(unsigned thread) {
