@@ -17,8 +17,6 @@
 namespace attn_diag {
 namespace {
 
-constexpr int kCases = 1200;
-
 class RandomCases {
  public:
   explicit RandomCases(std::uint64_t seed) : x_random(seed) {}
@@ -35,7 +33,8 @@ class RandomCases {
     return kernel.info().tiles[uniform(0, kernel.info().num_tiles - 1)];
   }
 
-  Problem problem(TileShape tile) {
+  // tensor_cores: 16-bit types, head dimensions up to 128.
+  Problem problem(TileShape tile, bool tensor_cores) {
     Problem p;
     p.batch = uniform(1, 2);
     p.kv_heads = uniform(1, 2);
@@ -43,9 +42,12 @@ class RandomCases {
     // Up to three and a bit tiles, at least a few keys.
     p.seqlen_q = uniform(1, std::min(3 * tile.block_m + 5, 100));
     p.seqlen_k = uniform(1, std::min(3 * tile.block_n + 9, 150));
-    p.head_dim = one_of(std::array<std::int32_t, 9>{1, 2, 3, 16, 40, 64, 80, 128, 256});
+    p.head_dim = tensor_cores
+                     ? one_of(std::array<std::int32_t, 10>{1, 3, 16, 32, 40, 48, 64, 80, 96, 128})
+                     : one_of(std::array<std::int32_t, 9>{1, 2, 3, 16, 40, 64, 80, 128, 256});
     p.head_dim_v = uniform(0, 3) == 0 ? uniform(1, 80) : p.head_dim;
-    p.dtype = one_of(std::array{DType::kFp16, DType::kBf16, DType::kFp32});
+    p.dtype = tensor_cores ? one_of(std::array{DType::kFp16, DType::kBf16})
+                           : one_of(std::array{DType::kFp16, DType::kBf16, DType::kFp32});
     p.layout = one_of(std::array{Layout::kBHSD, Layout::kBSHD});
     p.mask.kind = one_of(std::array{MaskKind::kNone, MaskKind::kCausal, MaskKind::kWindow});
     p.mask.alignment = one_of(std::array{CausalAlignment::kTopLeft, CausalAlignment::kBottomRight});
@@ -86,19 +88,19 @@ void print(const char* title, const Ratios& ratios) {
   }
 }
 
-}  // namespace
-
-TEST_CASE("over 1,200 random cases the correct kernels never exceed the rounding bounds") {
-  const std::array<Kernel, 2> kernels = {Kernel::load("fa1", "host"),
-                                         Kernel::load("split_k", "host")};
+// Runs `cases` random cases, prefix and isolated, on the kernels in turn, and prints how much of the
+// bounds they take up.
+Ratios check_random_cases(int cases, const std::vector<Kernel>& kernels, bool tensor_cores) {
   RandomCases random(20261120);
   Ratios prefix, isolated;
-  for (int i = 0; i < kCases; ++i) {
-    const Kernel& kernel = kernels[static_cast<std::size_t>(i % 2)];
+  for (int i = 0; i < cases; ++i) {
+    const Kernel& kernel = kernels[static_cast<std::size_t>(i) % kernels.size()];
     RunOptions options;
     options.tile = random.tile(kernel);
     options.num_splits = kernel.info().takes_num_splits ? random.uniform(0, 5) : 0;
-    const Problem p = random.problem(options.tile);
+    // Every second case sums as an H200's tensor cores do, the others in orders of their own.
+    if (tensor_cores) options.mma_order = static_cast<std::uint64_t>(i / 2 % 2 * i);
+    const Problem p = random.problem(options.tile, tensor_cores);
     const InputData inputs = make_inputs(p, "randn", static_cast<std::uint64_t>(i), random.scale());
     for (const bool isolate : {false, true}) {
       options.isolate = isolate;
@@ -118,11 +120,32 @@ TEST_CASE("over 1,200 random cases the correct kernels never exceed the rounding
   }
   print("Prefix", prefix);
   print("Isolated", isolated);
+  return prefix;
+}
+
+}  // namespace
+
+TEST_CASE("over 1,200 random cases the correct kernels never exceed the rounding bounds") {
+  const Ratios prefix = check_random_cases(
+      1200, {Kernel::load("fa1", "host"), Kernel::load("split_k", "host")}, false);
   for (const TensorInfo& tensor : kTensors) {
     const auto at = static_cast<std::size_t>(tensor.id);
     INFO(tensor.name);
-    REQUIRE(prefix[at].size() >= kCases / 2);
+    REQUIRE(prefix[at].size() >= 600);
     CHECK(median(prefix[at]) > 0.02);
+  }
+}
+
+TEST_CASE("over 600 random cases the kernels on tensor cores never exceed the rounding bounds") {
+  const Ratios prefix = check_random_cases(
+      600, {Kernel::load("fused_wmma_simple", "host"), Kernel::load("fused_wmma", "host")}, true);
+  for (const TensorInfo& tensor : kTensors) {
+    if (tensor.id == Tensor::kMergedL || tensor.id == Tensor::kMergedO)
+      continue;  // nothing to merge
+    const auto at = static_cast<std::size_t>(tensor.id);
+    INFO(tensor.name);
+    REQUIRE(prefix[at].size() == 600);
+    CHECK(median(prefix[at]) > 0.005);
   }
 }
 

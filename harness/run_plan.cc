@@ -47,7 +47,8 @@ Geometry plan_geometry(const Kernel& kernel, const Problem& problem, const RunOp
   const KernelInfo& kernel_info = kernel.info();
   TileShape tile = options.tile;
   if (tile.block_m == 0 && tile.block_n == 0 && kernel_info.num_tiles > 0)
-    tile = kernel_info.tiles[0];
+    tile = kernel_info.default_tile != nullptr ? kernel_info.default_tile(problem)
+                                               : kernel_info.tiles[0];
   std::vector<std::string> compiled;
   for (std::int32_t i = 0; i < kernel_info.num_tiles; ++i)
     compiled.push_back(shape_text(kernel_info.tiles[i]));

@@ -12,6 +12,8 @@
 namespace attn_diag {
 namespace {
 
+using testing::Choices;
+using testing::choices_of;
 using testing::for_each_case;
 using testing::kTile;
 
@@ -21,16 +23,19 @@ void check_stage(const std::string& kernel_name, Stage stage) {
   options.gate = static_cast<Gate>(stage);
   options.tile = {kTile, kTile};
   int cases = 0;
-  for_each_case(kernel.info().takes_num_splits, [&](const Problem& problem, int num_splits) {
-    options.num_splits = num_splits;
-    const InputData inputs = make_inputs(problem, "randn", static_cast<std::uint64_t>(cases), 1.0);
-    for (const bool isolate : {false, true}) {
-      options.isolate = isolate;
-      CHECK_THAT(run_kernel(kernel, problem, inputs, options), matches_reference(stage));
-    }
-    ++cases;
-  });
-  CHECK(cases == 3 * 4 * 36);
+  const Choices choices = choices_of(kernel_name);
+  for_each_case(
+      choices, kernel.info().takes_num_splits, [&](const Problem& problem, int num_splits) {
+        options.num_splits = num_splits;
+        const InputData inputs =
+            make_inputs(problem, "randn", static_cast<std::uint64_t>(cases), 1.0);
+        for (const bool isolate : {false, true}) {
+          options.isolate = isolate;
+          CHECK_THAT(run_kernel(kernel, problem, inputs, options), matches_reference(stage));
+        }
+        ++cases;
+      });
+  CHECK(cases == static_cast<int>(choices.dtypes.size()) * 4 * 36);
 }
 
 }  // namespace
@@ -59,9 +64,33 @@ TEST_CASE("stage pv of split_k on backend host is right, prefix and isolated") {
 TEST_CASE("stage reduce of split_k on backend host is right, prefix and isolated") {
   check_stage("split_k", Stage::kReduce);
 }
+TEST_CASE("stage qk of fused_wmma_simple on backend host is right, prefix and isolated") {
+  check_stage("fused_wmma_simple", Stage::kQk);
+}
+TEST_CASE("stage softmax of fused_wmma_simple on backend host is right, prefix and isolated") {
+  check_stage("fused_wmma_simple", Stage::kSoftmax);
+}
+TEST_CASE("stage pv of fused_wmma_simple on backend host is right, prefix and isolated") {
+  check_stage("fused_wmma_simple", Stage::kPv);
+}
+TEST_CASE("stage reduce of fused_wmma_simple on backend host is right, prefix and isolated") {
+  check_stage("fused_wmma_simple", Stage::kReduce);
+}
+TEST_CASE("stage qk of fused_wmma on backend host is right, prefix and isolated") {
+  check_stage("fused_wmma", Stage::kQk);
+}
+TEST_CASE("stage softmax of fused_wmma on backend host is right, prefix and isolated") {
+  check_stage("fused_wmma", Stage::kSoftmax);
+}
+TEST_CASE("stage pv of fused_wmma on backend host is right, prefix and isolated") {
+  check_stage("fused_wmma", Stage::kPv);
+}
+TEST_CASE("stage reduce of fused_wmma on backend host is right, prefix and isolated") {
+  check_stage("fused_wmma", Stage::kReduce);
+}
 
 TEST_CASE("every compiled tile of every kernel on backend host is right in every stage") {
-  for (const std::string kernel_name : {"fa1", "split_k"}) {
+  for (const std::string kernel_name : {"fa1", "split_k", "fused_wmma_simple", "fused_wmma"}) {
     const Kernel kernel = Kernel::load(kernel_name, "host");
     for (std::int32_t i = 0; i < kernel.info().num_tiles; ++i) {
       RunOptions options;

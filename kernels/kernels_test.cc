@@ -1,5 +1,6 @@
 // Runs every kernel of ours through its adapter, on the host executor, against a naive double loop
 // that shares no code with it.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -101,8 +102,9 @@ bool close(double actual, double expected, double tolerance) {
   return actual == expected || std::abs(actual - expected) <= tolerance;
 }
 
-// Elements of o and lse that differ from the naive result by more than rounding can explain.
-int count_wrong(const Problem& p, const Tensors& in, const Output& out) {
+// Elements of o and lse that differ from the naive result by more than rounding can explain. p_unit:
+// the unit roundoff of P before l is summed.
+int count_wrong(const Problem& p, const Tensors& in, const Output& out, double p_unit) {
   const double unit = p.dtype == DType::kFp32 ? 1e-6 : p.dtype == DType::kFp16 ? 1e-3 : 8e-3;
   int wrong = 0;
   std::vector<double> score(static_cast<std::size_t>(p.seqlen_k));
@@ -126,7 +128,8 @@ int count_wrong(const Problem& p, const Tensors& in, const Output& out) {
           l += score[key] == -kInfinity ? 0 : std::exp(score[key] - m);
         const double lse = l == 0 ? -kInfinity : m + std::log(l);
         const std::int64_t row = (std::int64_t{b} * p.heads + h) * p.seqlen_q + query;
-        wrong += !close(out.lse[static_cast<std::size_t>(row)], lse, 1e-5 * (1 + std::abs(m)));
+        wrong +=
+            !close(out.lse[static_cast<std::size_t>(row)], lse, 1e-5 * (1 + std::abs(m)) + p_unit);
         for (int d = 0; d < p.head_dim_v; ++d) {
           double o = 0;
           for (int key = 0; key < p.seqlen_k; ++key)
@@ -163,6 +166,9 @@ const Case kCases[] = {
     {"fewer keys than a tile", 1, 1, 1, 3, 2, 5, 5, Layout::kBHSD, {}, 0},
     {"tails everywhere", 2, 2, 2, 33, 71, 20, 20, Layout::kBHSD, {}, 0},
     {"head_dim 256", 1, 1, 1, 17, 66, 256, 256, Layout::kBHSD, {}, 0},
+    {"head_dim 128", 1, 1, 1, 130, 66, 128, 128, Layout::kBSHD, {}, 0},
+    {"head_dim 96, padded from 80", 1, 2, 2, 67, 70, 80, 80, Layout::kBSHD, kCausalTopLeft, 0},
+    {"odd head_dim, so that no row is aligned", 1, 2, 1, 70, 67, 33, 31, Layout::kBSHD, {}, 0},
     {"head_dim_v larger than head_dim", 1, 2, 1, 5, 70, 8, 130, Layout::kBHSD, {}, 0},
     {"grouped heads, BSHD", 2, 4, 2, 9, 35, 16, 24, Layout::kBSHD, {}, 0},
     {"causal", 1, 2, 2, 67, 67, 16, 16, Layout::kBHSD, kCausalTopLeft, 0},
@@ -181,13 +187,19 @@ const Case kCases[] = {
     {"splits that the mask empties", 1, 1, 1, 70, 70, 8, 8, Layout::kBHSD, kCausalTopLeft, 3},
 };
 
+// Kernels on tensor cores take 16-bit types and head dimensions up to 128.
+bool on_tensor_cores(const std::string& kernel) { return kernel.rfind("fused_wmma", 0) == 0; }
+
 TEST_CASE("every kernel, tile and type computes attention") {
-  const std::string name = GENERATE("fa1", "split_k");
+  const std::string name = GENERATE("fa1", "split_k", "fused_wmma_simple", "fused_wmma");
   const Kernel kernel = Kernel::load(name, "host");
   const DType dtype = GENERATE(DType::kFp16, DType::kBf16, DType::kFp32);
+  if (on_tensor_cores(name) && dtype == DType::kFp32) return;
+  const double p_unit = !on_tensor_cores(name) ? 0 : dtype == DType::kFp16 ? 0x1p-11 : 0x1p-8;
   for (int t = 0; t < kernel.info().num_tiles; ++t)
     for (const Case& c : kCases) {
       if (c.num_splits > 0 && !kernel.info().takes_num_splits) continue;
+      if (on_tensor_cores(name) && std::max(c.head_dim, c.head_dim_v) > 128) continue;
       const TileShape tile = kernel.info().tiles[t];
       Problem p;
       p.batch = c.batch;
@@ -203,7 +215,7 @@ TEST_CASE("every kernel, tile and type computes attention") {
       p.softmax_scale = 1.0f / std::sqrt(static_cast<float>(c.head_dim));
       const Tensors in = make_tensors(p);
       INFO(name << ", tile " << tile.block_m << "x" << tile.block_n << ", " << c.what);
-      CHECK(count_wrong(p, in, run(kernel, p, tile, c.num_splits, in)) == 0);
+      CHECK(count_wrong(p, in, run(kernel, p, tile, c.num_splits, in), p_unit) == 0);
     }
 }
 
@@ -256,11 +268,52 @@ TEST_CASE("what a kernel cannot do it refuses with a reason") {
   CHECK_THAT(refusal("fa1", p, {64, 64}, 2), contains("use split_k"));
   CHECK_THAT(refusal("fa1", p, {3, 5}, 0), contains("tile 3x5 is not compiled"));
   CHECK_THAT(refusal("split_k", p, {64, 64}, 5000), contains("takes 1 to"));
+  CHECK_THAT(refusal("fused_wmma", p, {64, 64}, 2), contains("use split_k"));
+  CHECK_THAT(refusal("fused_wmma", p, {2, 2}, 0), contains("compiled: 64x64, 128x64, 16x16"));
+  p.head_dim_v = 129;
+  CHECK_THAT(refusal("fused_wmma", p, {64, 64}, 0), contains("1 to 128"));
+  CHECK_THAT(refusal("fused_wmma_simple", p, {64, 64}, 0), contains("1 to 128"));
+  p.head_dim_v = 1;
+  p.dtype = DType::kFp32;
+  CHECK_THAT(refusal("fused_wmma", p, {64, 64}, 0), contains("compiled: fp16, bf16"));
+  p.dtype = DType::kFp16;
   p.head_dim = 257;
   CHECK_THAT(refusal("fa1", p, {64, 64}, 0), contains("1 to 256"));
   p.head_dim = 64;
   p.dtype = DType::kFp64;
   CHECK_THAT(refusal("split_k", p, {64, 64}, 0), contains("dtype fp64 is not compiled"));
+}
+
+TEST_CASE("a NaN score makes its row NaN on tensor cores") {
+  const std::string name = GENERATE("fused_wmma_simple", "fused_wmma");
+  const Kernel kernel = Kernel::load(name, "host");
+  Problem p;
+  p.seqlen_q = 40;
+  p.seqlen_k = 70;
+  p.head_dim = p.head_dim_v = 16;
+  Tensors in = make_tensors(p);
+  store_element(in.q.data(), p.dtype, 17 * 16, std::nan(""));  // query 17
+  const Output out = run(kernel, p, {64, 64}, 0, in);
+  for (int query = 0; query < 40; ++query) {
+    INFO(name << ", query " << query);
+    CHECK(std::isnan(load_element(out.o.data(), p.dtype, query * 16)) == (query == 17));
+    CHECK(std::isnan(out.lse[static_cast<std::size_t>(query)]) == (query == 17));
+  }
+}
+
+TEST_CASE("fused_wmma takes large query tiles where they make enough blocks") {
+  const Kernel kernel = Kernel::load("fused_wmma", "host");
+  const auto tile_of = [&](int batch, int heads, int seqlen_q) {
+    Problem p;
+    p.batch = batch;
+    p.heads = heads;
+    p.seqlen_q = seqlen_q;
+    return kernel.info().default_tile(p).block_m;
+  };
+  CHECK(tile_of(1, 8, 512) == 64);
+  CHECK(tile_of(1, 8, 3968) == 64);
+  CHECK(tile_of(1, 8, 3969) == 128);
+  CHECK(tile_of(16, 8, 256) == 128);
 }
 
 TEST_CASE("the launch of an impossible grid is reported, not ignored") {

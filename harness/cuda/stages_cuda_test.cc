@@ -16,6 +16,7 @@
 namespace attn_diag {
 namespace {
 
+using testing::choices_of;
 using testing::for_each_case;
 using testing::gpu_is_here;
 using testing::kernels_for_both;
@@ -49,13 +50,14 @@ void for_each_supported(std::size_t first, F&& f) {
     options.tile = tile_of(kernel, kTile);
     std::size_t turn = first;
     int cases = 0;
-    for_each_case(kernel.info().takes_num_splits, [&](const Problem& problem, int num_splits) {
-      options.num_splits = num_splits;
-      if (turn++ % kSparse != 0 || !supports(kernel, problem, options)) return;
-      INFO(name);
-      f(kernel, problem, options, make_inputs(problem, "randn", turn, 1.0));
-      ++cases;
-    });
+    for_each_case(choices_of(name), kernel.info().takes_num_splits,
+                  [&](const Problem& problem, int num_splits) {
+                    options.num_splits = num_splits;
+                    if (turn++ % kSparse != 0 || !supports(kernel, problem, options)) return;
+                    INFO(name);
+                    f(kernel, problem, options, make_inputs(problem, "randn", turn, 1.0));
+                    ++cases;
+                  });
     INFO(name);
     CHECK(cases >= 5);
   }

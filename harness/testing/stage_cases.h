@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "attn_diag/kernels/problem.h"
@@ -14,9 +15,20 @@ inline constexpr std::int32_t kTile = 16;
 // 1, N-1, N, N+1, 2N-1, 3N+5 of a tile of N.
 inline constexpr std::array<std::int32_t, 6> kLengths = {1,         kTile - 1,     kTile,
                                                          kTile + 1, 2 * kTile - 1, 3 * kTile + 5};
-inline constexpr std::array<DType, 3> kDTypes = {DType::kFp16, DType::kBf16, DType::kFp32};
-// Lanes own 4 columns: dims below, at and off that, and up to the largest.
-inline constexpr std::array<std::int32_t, 7> kDims = {64, 3, 40, 1, 80, 128, 256};
+
+// What a kernel takes.
+struct Choices {
+  std::vector<DType> dtypes;
+  std::vector<std::int32_t> dims;
+};
+inline Choices choices_of(const std::string& kernel) {
+  // On tensor cores fragments have 16 columns, and rows are copied 8 elements at a time: dims at and
+  // off those.
+  if (kernel.rfind("fused_wmma", 0) == 0)
+    return {{DType::kFp16, DType::kBf16}, {64, 3, 40, 16, 80, 128, 96, 33, 48}};
+  // Lanes own 4 columns: dims below, at and off that, and up to the largest.
+  return {{DType::kFp16, DType::kBf16, DType::kFp32}, {64, 3, 40, 1, 80, 128, 256}};
+}
 
 struct Heads {
   std::int32_t batch, heads, kv_heads;
@@ -35,9 +47,10 @@ inline std::vector<Mask> masks() {
 
 // Every dtype x mask x pair of lengths; dims, head counts, layouts and splits take turns.
 template <class F>
-void for_each_case(bool splits, F&& f) {
+void for_each_case(const Choices& choices, bool splits, F&& f) {
+  const std::vector<std::int32_t>& dims = choices.dims;
   std::size_t turn = 0;
-  for (const DType dtype : kDTypes) {
+  for (const DType dtype : choices.dtypes) {
     for (const Mask& mask : masks()) {
       for (const std::int32_t seqlen_q : kLengths) {
         for (const std::int32_t seqlen_k : kLengths) {
@@ -48,8 +61,8 @@ void for_each_case(bool splits, F&& f) {
           p.kv_heads = heads.kv_heads;
           p.seqlen_q = seqlen_q;
           p.seqlen_k = seqlen_k;
-          p.head_dim = kDims[turn % kDims.size()];
-          p.head_dim_v = turn % 5 == 0 ? kDims[(turn + 3) % kDims.size()] : p.head_dim;
+          p.head_dim = dims[turn % dims.size()];
+          p.head_dim_v = turn % 5 == 0 ? dims[(turn + 3) % dims.size()] : p.head_dim;
           p.dtype = dtype;
           p.layout = turn % 3 == 0 ? Layout::kBSHD : Layout::kBHSD;
           p.mask = mask;

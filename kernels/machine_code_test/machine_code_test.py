@@ -18,8 +18,8 @@ import sys
 from tap_statements import delete_tap_statements
 
 ARCHITECTURES = ("sm_80", "sm_90")
-KERNELS = ("fa1", "split_k")
-TYPES = ("fp16", "bf16", "fp32")
+TYPES = {"fa1": ("fp16", "bf16", "fp32"), "split_k": ("fp16", "bf16", "fp32"),
+         "fused_wmma_simple": ("fp16", "bf16"), "fused_wmma": ("fp16", "bf16")}
 # Bit masks of ATTN_DIAG_COMPILED_GATES.
 FULL, REDUCE = 0x10, 0x08
 
@@ -93,9 +93,9 @@ def main():
         return 1
 
     cases = [(f"{kernel}/{kernel}_{type_}.cu", architecture, FULL)
-             for kernel in KERNELS for type_ in TYPES for architecture in ARCHITECTURES]
+             for kernel in TYPES for type_ in TYPES[kernel] for architecture in ARCHITECTURES]
     # The check itself must be able to fail: with taps, deleting them has to show.
-    cases += [(f"{kernel}/{kernel}_fp16.cu", "sm_80", REDUCE) for kernel in KERNELS]
+    cases += [(f"{kernel}/{kernel}_fp16.cu", "sm_80", REDUCE) for kernel in TYPES]
 
     def compare(case):
         unit, architecture, gates = case

@@ -26,7 +26,7 @@ inline constexpr const char* kInputsHelp =
     "randn, uniform, ones, ramp, rising, or FILE.h5: the q, k and v of a dump (randn)";
 
 // Of flags that several commands have.
-inline constexpr const char* kTileHelp = "Query tile x KV tile, as 64x64; else the kernel's first";
+inline constexpr const char* kTileHelp = "Query tile x KV tile, as 64x64; else the kernel chooses";
 inline constexpr const char* kNumSplitsHelp = "KV partitions of split-K; else the kernel's choice";
 inline constexpr const char* kKvHeadsHelp = "KV heads; must divide --heads (as many)";
 inline constexpr const char* kSeqlenQHelp = "Queries, where they differ from --seqlen";

@@ -58,7 +58,7 @@ struct TensorExposure {
 struct KernelInfo {
   const char* name = nullptr;     // "fa1"
   const char* summary = nullptr;  // one line
-  // Compiled tile shapes, the default first.
+  // Compiled tile shapes; the first is the default, unless default_tile chooses.
   const TileShape* tiles = nullptr;
   std::int32_t num_tiles = 0;
   bool takes_num_splits = false;
@@ -66,6 +66,9 @@ struct KernelInfo {
   std::uint32_t gates = 0;
   TensorExposure exposure[kNumTensors];
 
+  // The tile for a problem if the user names none: one of `tiles`, by the problem alone, so that it is
+  // the same on every machine. Null: the first.
+  TileShape (*default_tile)(const Problem& problem) = nullptr;
   // Fills geometry for a problem, or returns kUnsupported with the reason in error. num_splits = 0:
   // the kernel chooses.
   Status (*plan)(const Problem& problem, TileShape tile, std::int32_t num_splits,
