@@ -113,19 +113,34 @@ void check_region(const Region& region, const Problem& p) {
                               region.extent, region.origin, sizes));
 }
 
+std::array<std::int64_t, 5> read_index(hid_t dataset, const char* field, Tensor t) {
+  std::vector<std::int64_t> found;
+  read_attribute(dataset, field, found);
+  if (static_cast<int>(found.size()) != info(t).rank)
+    throw Error(fmt::format("Attribute {} of {} has {} values, but needs {}.", field, name(t),
+                            found.size(), info(t).rank));
+  std::array<std::int64_t, 5> index{};
+  std::copy(found.begin(), found.end(), index.begin());
+  return index;
+}
+
+// Files of before there were GPUs have none of this.
+void read_moves(hid_t dataset, Tensor t, Repetition& repetition) {
+  if (has_attribute(dataset, "moved"))
+    read_attribute(dataset, "moved", repetition.differing[static_cast<std::size_t>(t)]);
+  if (!has_attribute(dataset, "first_moved")) return;
+  Repetition::Cell cell{t, read_index(dataset, "first_moved", t), 0, 0};
+  read_attribute(dataset, "first_moved_value", cell.first);
+  read_attribute(dataset, "first_moved_second_value", cell.second);
+  repetition.first = cell;
+}
+
 Coverage read_coverage(hid_t dataset, Tensor t) {
   Coverage coverage;
   read_attribute(dataset, "never_written", coverage.never);
   read_attribute(dataset, "repeatedly_written", coverage.repeatedly);
   const auto fault = [&](const char* field) {
-    std::vector<std::int64_t> index;
-    read_attribute(dataset, field, index);
-    if (static_cast<int>(index.size()) != info(t).rank)
-      throw Error(fmt::format("Attribute {} of {} has {} values, but needs {}.", field, name(t),
-                              index.size(), info(t).rank));
-    CoverageFault f{t, {}, 0};
-    std::copy(index.begin(), index.end(), f.index.begin());
-    return f;
+    return CoverageFault{t, read_index(dataset, field, t), 0};
   };
   if (has_attribute(dataset, "first_never_written"))
     coverage.first_never = fault("first_never_written");
@@ -194,6 +209,9 @@ void DumpFile::read_header() {
   read_attribute(x_file, "isolated", isolated);
   c.isolated = isolated != 0;
   read_attribute(x_file, "notes", c.notes);
+  std::int64_t runs = 1;
+  if (has_attribute(x_file, "runs")) read_attribute(x_file, "runs", runs);
+  c.repetition.runs = static_cast<int>(runs);
 
   const Hdf5Id problem = open_group(x_file, "/problem");
   visit_problem(c.problem, AttributeReader(problem, "/problem"));
@@ -226,6 +244,7 @@ void DumpFile::read_tensor_headers() {
     data.origin = recorded_origin(t.id, c);
     const Hdf5Id dataset = open(path, data.shape, data.dtype);
     c.coverage[i] = read_coverage(dataset, t.id);
+    read_moves(dataset, t.id, c.repetition);
     c.tensors[i] = std::move(data);
   }
 }

@@ -9,6 +9,7 @@
 #include "attn_diag/harness/compare.h"
 #include "harness/capture_fields.h"
 #include "harness/catch_for_tests.h"
+#include "harness/repetition.h"
 #include "harness/testing/captures.h"
 #include "harness/testing/temporary_directory.h"
 
@@ -45,6 +46,9 @@ Capture recorded(DType dtype = DType::kFp16) {
   c.coverage[0].first_never = CoverageFault{Tensor::kS, {1, 2, 5, 7}, 0};
   c.coverage[1].repeatedly = 2;
   c.coverage[1].first_repeated = CoverageFault{Tensor::kM, {1, 1, 3, 2}, 4};
+  c.repetition.runs = 2;
+  c.repetition.differing[static_cast<std::size_t>(Tensor::kP)] = 7;
+  c.repetition.first = Repetition::Cell{Tensor::kP, {1, 2, 5, 7}, 0.25, 0.3};
   c.arithmetic.exp_flush = 1e-40;
   c.arithmetic.l_from_rounded_probs = true;
   c.isolated = true;
@@ -76,6 +80,7 @@ std::string header_lines(const Capture& c) {
                   std::to_string(s.found) + "\n";
   for (const std::string& note : c.notes) lines.text += note + "\n";
   for (const std::string& reason : c.exempt) lines.text += reason + "\n";
+  lines.text += std::to_string(c.repetition.runs) + repetition_text(c.repetition);
   return lines.text;
 }
 
@@ -134,6 +139,7 @@ TEST_CASE("a dump of a run that recorded nothing but o reads back") {
     if (static_cast<Tensor>(i) != Tensor::kO) {
       c.tensors[i].reset();
       c.coverage[i] = {};
+      c.repetition = {};
     }
   c.notes.clear();
   c.provenance.sources.clear();
@@ -210,6 +216,8 @@ TEST_CASE("h5py sees labelled axes, absolute scales, names and 16-bit floats") {
     CHECK(sees("seed 18364758544493064720"));
     CHECK(sees("exempt lives in a register of the producer"));
     CHECK(sees("first_never_written 1 2 5 7"));
+    CHECK(sees("runs 2"));
+    CHECK(sees("first_moved 1 2 5 7"));
 
     CHECK(sees("stages/qk/S dtype float32"));
     CHECK(sees("stages/qk/S labels batch head query key"));

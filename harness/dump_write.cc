@@ -88,6 +88,7 @@ class DumpWriter {
     write_attribute(x_file, "generator_version", x_capture.provenance.generator_version);
     write_attribute(x_file, "isolated", std::int64_t{x_capture.isolated});
     write_attribute(x_file, "notes", x_capture.notes);
+    write_attribute(x_file, "runs", std::int64_t{x_capture.repetition.runs});
     const Hdf5Id problem = create_group(x_file, "/problem");
     visit_problem(x_capture.problem, AttributeWriter(problem));
     visit_geometry(x_capture.geometry, AttributeWriter(problem));
@@ -151,6 +152,7 @@ class DumpWriter {
         const TensorData& data = *x_capture.tensors[i];
         const Hdf5Id dataset = create_tensor(group, t.id, data.dtype);
         write_coverage(dataset, x_capture.coverage[i], t.rank);
+        write_moves(dataset, t);
         write_whole(dataset, data.dtype, data.bytes.data(), std::string(t.name));
       }
     }
@@ -169,6 +171,17 @@ class DumpWriter {
       write_attribute(dataset, "first_repeatedly_written_times",
                       std::int64_t{coverage.first_repeated->writes});
     }
+  }
+
+  void write_moves(hid_t dataset, const TensorInfo& t) {
+    const Repetition& repetition = x_capture.repetition;
+    write_attribute(dataset, "moved", repetition.differing[static_cast<std::size_t>(t.id)]);
+    if (!repetition.first || repetition.first->tensor != t.id) return;
+    const auto& index = repetition.first->index;
+    write_attribute(dataset, "first_moved",
+                    std::vector<std::int64_t>(index.begin(), index.begin() + t.rank));
+    write_attribute(dataset, "first_moved_value", repetition.first->first);
+    write_attribute(dataset, "first_moved_second_value", repetition.first->second);
   }
 
   // Reference and bound of every recorded tensor, block by block as they are computed.

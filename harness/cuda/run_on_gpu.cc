@@ -73,7 +73,10 @@ class GpuDevice : public RunDevice {
                   " Nothing more can run on the GPU in this process. compute-sanitizer shows the "
                   "instruction; --backend host runs the same case where a debugger can look.");
     }
-    if (!refused.empty()) throw Error(refused);
+    if (!refused.empty())
+      throw Error(
+          fmt::format("{} This GPU gives a block up to {} of shared memory.", refused,
+                      readable_bytes(static_cast<double>(gpu_state().gpus.front().shared_memory))));
   }
 
   static void check_guards(const Kernel& kernel, const Mirror& m) {

@@ -21,6 +21,8 @@ with h5py.File(sys.argv[1], "r") as f:
     print("seed", f["provenance"].attrs["seed"])
     print("exempt", f["stages/reduce"].attrs["exempt_running_m"])
     print("first_never_written", text(f["stages/qk/S"].attrs["first_never_written"]))
+    print("runs", f.attrs["runs"])
+    print("first_moved", text(f["stages/softmax/P"].attrs["first_moved"]))
     for path in sys.argv[2:]:
         d = f[path]
         print(path, "dtype", d.dtype)

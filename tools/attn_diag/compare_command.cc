@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "attn_diag/harness/dump.h"
+#include "harness/repetition.h"
 #include "harness/report/comparison_text.h"
 #include "harness/report/json.h"
 #include "harness/report/junit.h"
@@ -89,6 +90,10 @@ std::string headline(const Compared& c, bool agrees, const Flags& flags,
                                            flags.files[0], c.against, report::count(s.compared))
                              : fmt::format("AGREES: {} with {} in all {} elements", flags.files[0],
                                            c.against, report::count(s.compared)));
+  if (c.comparison.agrees() && c.capture && c.capture->repetition.moved())
+    return report::paint(
+        style, report::Colour::kRed,
+        fmt::format("DIVERGES: a race: two runs of the case in {} differ", flags.files[0]));
   std::string where;
   if (s.first_wrong != nullptr && s.first_wrong->first)
     where = fmt::format(", first in {} at {}{}", name(stage_of(s.first_wrong->tensor)),
@@ -136,7 +141,8 @@ Outcome compare_command(const Session& session) {
     throw Error(fmt::format("Nothing was compared: {} and {} have no tensor in common.",
                             flags.files[0], c.against));
   const bool holes = c.capture && report::coverage_faults(*c.capture) > 0;
-  const bool agrees = c.comparison.agrees() && !holes;
+  const bool moved = c.capture && c.capture->repetition.moved();
+  const bool agrees = c.comparison.agrees() && !holes && !moved;
   const bool stale = c.capture && c.capture->provenance.stale();
 
   if (junit) junit->finish(report::junit_xml("attn-diag compare", junit_of_tensors(c, session)));
@@ -155,6 +161,8 @@ Outcome compare_command(const Session& session) {
       j["problem"] = report::to_json(c.capture->problem);
       j["region"] = report::to_json(c.capture->region);
       j["coverage"] = report::coverage_json(*c.capture);
+      j["runs"] = c.capture->repetition.runs;
+      j["moved_cells"] = c.capture->repetition.moved_cells();
       j["provenance"] = report::to_json(c.capture->provenance);
     }
     outcome.out = report::dump_json(j);
@@ -173,6 +181,9 @@ Outcome compare_command(const Session& session) {
   outcome.out += report::tensor_table(c.comparison, style);
   if (c.capture)
     outcome.out += report::exempt_text(*c.capture) + report::coverage_text(*c.capture, style);
+  if (moved)
+    outcome.out +=
+        "  " + report::wrap(repetition_text(c.capture->repetition), style.width - 2, 4) + '\n';
   if (summary.first_wrong != nullptr)
     outcome.out += '\n' + report::difference_lines(*summary.first_wrong);
   outcome.out += "\n  Reproduce: " + session.this_command() + '\n';

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "attn_diag/harness/dump.h"
+#include "harness/repetition.h"
 #include "harness/report/comparison_text.h"
 #include "harness/report/json.h"
 #include "harness/report/summary.h"
@@ -67,6 +68,8 @@ Outcome dump_command(const Session& session) {
     j["stale"] = capture.provenance.stale();
     j["isolated"] = capture.isolated;
     j["nonfinite_inputs"] = inputs.has_nonfinite;
+    j["runs"] = capture.repetition.runs;
+    j["moved_cells"] = capture.repetition.moved_cells();
     j["datasets"] = report::Json::array();
     for (const Stored& s : stored) j["datasets"].push_back(s.name);
     j["reproduce"] = again;
@@ -84,6 +87,9 @@ Outcome dump_command(const Session& session) {
   for (const Stored& s : stored)
     outcome.out += fmt::format("  {:<26} {:<20} {}\n", s.name, s.shape, s.dtype);
   outcome.out += report::exempt_text(capture) + report::coverage_text(capture, style);
+  if (capture.repetition.moved())
+    outcome.out +=
+        "  " + report::wrap(repetition_text(capture.repetition), style.width - 2, 4) + '\n';
   if (inputs.has_nonfinite) outcome.out += "  The inputs hold NaN or infinity.\n";
   outcome.out += "  Reproduce: " + again + '\n';
   return outcome;
