@@ -66,7 +66,7 @@ float multiply_accumulate_one(const float* a, const float* b, unsigned n, float 
       const unsigned k = order.terms[first + t];
       addend[t] = static_cast<double>(a[k]) * b[k * n];
       special = special || !std::isfinite(addend[t]);
-      if (a[k] != 0 && b[k * n] != 0) top = std::max(top, std::ilogb(a[k]) + std::ilogb(b[k * n]));
+      if (!special && addend[t] != 0) top = std::max(top, std::ilogb(a[k]) + std::ilogb(b[k * n]));
     }
     double total = 0;
     if (special || top == kNoExponent) {
