@@ -3,6 +3,7 @@
 // A library built for lockstep is compiled with that option and linked without its runtime, so that its
 // loads and stores call the functions below. Outside a lockstep launch they return at once.
 #include <cstdint>
+#include <cstring>
 
 #include "harness/host/block_runner_switch.h"
 
@@ -81,6 +82,28 @@ void __tsan_read_range(const void* address, std::size_t) {
 }
 void __tsan_write_range(const void* address, std::size_t) {
   access(address, __builtin_return_address(0), __builtin_frame_address(0));
+}
+
+}  // extern "C"
+
+// Compilers since clang 16 replace these, one step each.
+extern "C" {
+
+void* __tsan_memcpy(void* to, const void* from, std::size_t bytes);
+void* __tsan_memmove(void* to, const void* from, std::size_t bytes);
+void* __tsan_memset(void* to, int value, std::size_t bytes);
+
+void* __tsan_memcpy(void* to, const void* from, std::size_t bytes) {
+  access(to, __builtin_return_address(0), __builtin_frame_address(0));
+  return std::memcpy(to, from, bytes);
+}
+void* __tsan_memmove(void* to, const void* from, std::size_t bytes) {
+  access(to, __builtin_return_address(0), __builtin_frame_address(0));
+  return std::memmove(to, from, bytes);
+}
+void* __tsan_memset(void* to, int value, std::size_t bytes) {
+  access(to, __builtin_return_address(0), __builtin_frame_address(0));
+  return std::memset(to, value, bytes);
 }
 
 }  // extern "C"
