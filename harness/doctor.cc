@@ -67,7 +67,11 @@ std::string why_it_fails(const std::string& kernel, const std::string& backend) 
 BackendHealth examine_backend(const std::string& name, const std::vector<LibraryHealth>& all) {
   BackendHealth health;
   health.name = name;
-  health.why_not = fmt::format("No kernel built for backend {} was found.", name);
+  health.why_not = fmt::format(
+      "No kernel built for backend {} was found. Build the targets *_kernel{}, or name their "
+      "folder in "
+      "ATTN_DIAG_KERNEL_PATH.",
+      name, name == "cuda" ? "_cuda, which there are where nvcc is found" : "");
   for (const LibraryHealth& l : all) {
     if (l.library.backend != name || l.library.lockstep || !l.library.fault.empty()) continue;
     health.why_not = l.why_not.empty() ? why_it_fails(l.library.file_stem, name) : l.why_not;
