@@ -177,7 +177,7 @@ ATTN_DIAG_DEVICE void attend(const Problem& problem, const AttentionTensors<Elem
     __syncthreads();
     tap.template visit<Tensor::kRunningL>(state.softmax.l, at.lane == 0, at.batch, at.head,
                                           at.query, n_block, 0);
-    ATTN_DIAG_UNROLL
+    ATTN_DIAG_UNROLL_WITHOUT_TAPS
     for (int chunk = 0; chunk < Traits::kColumnChunks; ++chunk) {
       const int column = Traits::column_of(chunk, at.lane);
       if (column >= head_dim_v) break;

@@ -7,15 +7,21 @@
 
 // Before a loop over an array in registers. nvcc must unroll it, or the array is put in memory; g++
 // must not, or its vectoriser does not see the loop. _BLOCKS: before a loop over such loops.
+// _WITHOUT_TAPS: before the outer of two such loops with taps in them; with taps, what is gained by
+// unrolling it is not worth the time that compiling takes.
 #if defined(__CUDACC__)
+#define ATTN_DIAG_PRAGMA(text) _Pragma(#text)
 #define ATTN_DIAG_UNROLL _Pragma("unroll")
 #define ATTN_DIAG_UNROLL_BLOCKS _Pragma("unroll")
+#define ATTN_DIAG_UNROLL_WITHOUT_TAPS ATTN_DIAG_PRAGMA(unroll(Tap::kEnabled ? 1 : 64))
 #elif defined(__GNUC__) && !defined(__clang__)
 #define ATTN_DIAG_UNROLL _Pragma("GCC unroll 1")
 #define ATTN_DIAG_UNROLL_BLOCKS _Pragma("GCC unroll 16")
+#define ATTN_DIAG_UNROLL_WITHOUT_TAPS ATTN_DIAG_UNROLL
 #else
 #define ATTN_DIAG_UNROLL
 #define ATTN_DIAG_UNROLL_BLOCKS
+#define ATTN_DIAG_UNROLL_WITHOUT_TAPS
 #endif
 
 namespace attn_diag {

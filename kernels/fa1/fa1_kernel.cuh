@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(Traits::kThreads)
       dense_strides(problem.layout, problem.heads, problem.seqlen_q, problem.head_dim_v);
   Element* const gO_row = tensors.gO + at.batch * o_strides.batch + at.head * o_strides.head +
                           at.query * o_strides.seq;  // (head_dim_v)
-  ATTN_DIAG_UNROLL
+  ATTN_DIAG_UNROLL_WITHOUT_TAPS
   for (int chunk = 0; chunk < Traits::kColumnChunks; ++chunk) {
     ATTN_DIAG_UNROLL
     for (int j = 0; j < Traits::kColumns; ++j) {

@@ -187,6 +187,7 @@ __global__ void __launch_bounds__(Traits::kThreads)
     if constexpr (Tap::ends_after(Stage::kQk)) continue;
 
     // Stage softmax: m.
+    float new_m = m;
     ATTN_DIAG_UNROLL
     for (int r = 0; r < kRowFragments; ++r) {
       Accumulator rMax = rS[r][0];  // (16, 16): element by element, of all key fragments
@@ -199,7 +200,6 @@ __global__ void __launch_bounds__(Traits::kThreads)
                               wmma::mem_row_major);
     }
     __syncwarp();  // sMax has been written; P of the tile before has been read
-    float new_m = m;
     ATTN_DIAG_UNROLL
     for (int column = 0; column < kColumns; column += 4) {
       const float4 x = *reinterpret_cast<const float4*>(sMax + row * Traits::kMaxStride +
@@ -269,9 +269,9 @@ __global__ void __launch_bounds__(Traits::kThreads)
     if constexpr (Tap::ends_after(Stage::kSoftmax)) continue;
 
     // The in-loop part of stage reduce, first half: O and l follow m. alpha is 1 where m is as before.
-    ATTN_DIAG_UNROLL
-    for (int r = 0; r < kRowFragments; ++r) {
-      if (moved) {
+    if (moved) {
+      ATTN_DIAG_UNROLL
+      for (int r = 0; r < kRowFragments; ++r) {
         ATTN_DIAG_UNROLL
         for (int i = 0; i < kElements; ++i) {
           const float row_alpha = sAlpha[r * kFragment + places.row(i)];
@@ -280,6 +280,9 @@ __global__ void __launch_bounds__(Traits::kThreads)
           for (int d = 0; d < kDimFragments; ++d) rO[r][d].x[i] *= row_alpha;
         }
       }
+    }
+    ATTN_DIAG_UNROLL
+    for (int r = 0; r < kRowFragments; ++r) {
       ATTN_DIAG_UNROLL
       for (int i = 0; i < kElements; ++i) {
         rL[r].x[i] += rTileL[r].x[i];
@@ -290,7 +293,7 @@ __global__ void __launch_bounds__(Traits::kThreads)
     }
 
     // Stage pv: P V of this tile; and the second half: O += P V.
-    ATTN_DIAG_UNROLL
+    ATTN_DIAG_UNROLL_WITHOUT_TAPS
     for (int d = 0; d < kDimFragments; ++d) {
       Accumulator rPV[kRowFragments];  // (kRows, 16)
       ATTN_DIAG_UNROLL
@@ -332,7 +335,7 @@ __global__ void __launch_bounds__(Traits::kThreads)
     ATTN_DIAG_UNROLL
     for (int i = 0; i < kElements; ++i) rFactor[i] = rL[r].x[i] == 0.0f ? 0.0f : 1.0f / rL[r].x[i];
     typename Pair::Type rPairs[kDimFragments][kElements / 2];
-    ATTN_DIAG_UNROLL
+    ATTN_DIAG_UNROLL_WITHOUT_TAPS
     for (int d = 0; d < kDimFragments; ++d) {
       ATTN_DIAG_UNROLL
       for (int i = 0; i < kElements; i += 2) {

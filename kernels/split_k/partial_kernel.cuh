@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(Traits::kThreads)
   // row begins at a multiple of 16 bytes.
   const bool vectors = problem.head_dim_v % 4 == 0 &&
                        reinterpret_cast<std::uintptr_t>(partials.gO) % sizeof(float4) == 0;
-  ATTN_DIAG_UNROLL
+  ATTN_DIAG_UNROLL_WITHOUT_TAPS
   for (int chunk = 0; chunk < Traits::kColumnChunks; ++chunk) {
     ATTN_DIAG_UNROLL
     for (int j = 0; j < Traits::kColumns; j += 4) {
