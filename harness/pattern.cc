@@ -176,9 +176,10 @@ class Describer {
     return out;
   }
 
-  // Whether what a query can see tells the exact ones from the wrong ones.
+  // Whether what a query can see tells the exact ones from the wrong ones. Scores know of nothing but
+  // their own query and key.
   void visibility(const AxisView& query) {
-    if (query.all_wrong()) return;
+    if (query.all_wrong() || stage_of(x_cells.tensor) == Stage::kQk) return;
     std::vector<Sees> exact_sees, wrong_sees;
     for (const std::int64_t q : query.exact) exact_sees.push_back(sees(q));
     for (const std::int64_t q : query.wrong) wrong_sees.push_back(sees(q));
@@ -189,7 +190,10 @@ class Describer {
              std::any_of(exact_sees.begin(), exact_sees.end(),
                          [of](const Sees& s) { return s.*of == 1; });
     };
-    if (tells(&Sees::keys)) {
+    const bool has_factor_of_l =
+        x_cells.tensor == Tensor::kL ||
+        (stage_of(x_cells.tensor) == Stage::kReduce && x_cells.tensor != Tensor::kRunningM);
+    if (has_factor_of_l && tells(&Sees::keys)) {
       say(StatementKind::kHint,
           "the exact queries are those that see one key, where l = 1: fits a wrong factor of l");
     } else if (tells(&Sees::tiles)) {

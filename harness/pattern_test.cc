@@ -96,6 +96,18 @@ TEST_CASE("a factor of l is recognised by the exact query that sees one key") {
       "every dim\n");
 }
 
+TEST_CASE("no factor of l is suspected where l has no part") {
+  const Problem p = causal_problem();
+  const Geometry g = tiles_of(16, 16);
+  for (const Tensor t : {Tensor::kS, Tensor::kM, Tensor::kP, Tensor::kPartialO}) {
+    INFO(name(t));
+    const WrongCells cells = cells_of(t, p, g, [](int, int, int q, int, int) { return q > 0; });
+    const std::string text = text_of(cells, p, g);
+    CHECK(text.find("query 0 is exact") != std::string::npos);
+    CHECK(text.find("factor of l") == std::string::npos);
+  }
+}
+
 TEST_CASE("queries that see one KV tile being exact points at the rescale") {
   const Problem p = causal_problem();
   const Geometry g = tiles_of(16, 16);

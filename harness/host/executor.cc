@@ -68,10 +68,9 @@ AsyncCopies parse_async_copies(const std::string& text) {
 }
 
 const char* limits_in_one_line() {
-  return "The host executor does not show: how a given GPU rounds in matrix instructions "
-         "(--mma-order "
-         "N tries what hardware might do), the error of ex2.approx, weak memory ordering between "
-         "warps, hangs that depend on occupancy.";
+  return "The host executor does not show: how GPUs round matrix products, other than an H200 "
+         "(--mma-order N tries what hardware might do), the error of ex2.approx, weak memory "
+         "ordering between warps, hangs that depend on occupancy.";
 }
 
 }  // namespace attn_diag::host
