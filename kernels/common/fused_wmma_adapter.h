@@ -23,7 +23,8 @@ inline Status plan_fused_wmma(const Problem& problem, TileShape tile, std::int32
   return Status::kOk;
 }
 
-// P is rounded to 16 bits, and l sums what it was rounded to.
+// P is rounded to 16 bits, and l sums what it was rounded to. (fused_wmma sums l on tensor cores: what
+// they truncate is small beside the rounding of P.)
 inline Arithmetic fused_wmma_arithmetic(const Problem& problem, const Geometry&) {
   Arithmetic arithmetic = fp32_arithmetic(problem);
   arithmetic.dot_ulp = 2.5;
