@@ -138,20 +138,19 @@ def measure(torch, call, inputs, sets, samples):
     torch.cuda.current_stream().wait_stream(side)
     torch.cuda.synchronize()
 
-    def one_by_one():
-        for one in copies:
-            call(*one)
+    def one_by_one():  # the outputs are kept, so that each has an address of its own
+        return [call(*one) for one in copies]
 
     graph = None
     try:
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
-            one_by_one()
+            outputs = one_by_one()
         replay = graph.replay
     except RuntimeError as error:
         print(f"  not captured in a graph: {first_line(error)}", file=sys.stderr)
         torch.cuda.synchronize()
-        graph, replay = None, one_by_one
+        graph, outputs, replay = None, None, one_by_one
     for _ in range(3):
         replay()
     seconds = []
@@ -162,6 +161,7 @@ def measure(torch, call, inputs, sets, samples):
         end.record()
         end.synchronize()
         seconds.append(begin.elapsed_time(end) * 1e-3 / sets)
+    del outputs
     return seconds, graph is not None
 
 
