@@ -118,9 +118,9 @@ std::string outcome_text(const Section& section) {
                          : "");
 }
 
-Report check_everything(Options& options) {
+// `save` is called after every section, so that an interrupted run leaves what it found.
+void check_everything(Options& options, Report& report, const std::function<void()>& save) {
   const Clock::time_point begin = Clock::now();
-  Report report;
   report.created = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
   report.commit = options.commit;
   report.dirty = options.dirty;
@@ -139,6 +139,8 @@ Report check_everything(Options& options) {
   const auto add = [&](const Section& section) {
     say(at, n, begin, outcome_text(section), true);
     report.sections.push_back(section);
+    report.seconds = seconds_since(begin);
+    save();
   };
   options.setup.progress = [&](int done, int all, const std::string& what) {
     say(at, n, begin, fmt::format("{}: {} of {}", what, done, all), false);
@@ -154,8 +156,8 @@ Report check_everything(Options& options) {
       for (const Section& section : run_section(planned)) add(section);
     }
   }
-  report.seconds = seconds_since(begin);
-  return report;
+  report.complete = true;
+  save();
 }
 
 void write(const std::string& path, const std::string& text) {
@@ -173,10 +175,13 @@ int run(Options& options) {
   }
   fs::create_directories(options.setup.out);
   const std::string stem = options.setup.out + "/gpu-check";
-  write(stem + ".md", "");  // a folder that cannot be written to shows before the long work
-  const Report report = check_everything(options);
-  write(stem + ".json", to_json(report).dump(1) + "\n");
-  write(stem + ".md", to_markdown(report));
+  Report report;
+  const auto save = [&] {
+    write(stem + ".json", to_json(report).dump(1) + "\n");
+    write(stem + ".md", to_markdown(report));
+  };
+  save();  // a folder that cannot be written to shows before the long work
+  check_everything(options, report, save);
   for (const Section& section : report.sections)
     for (const Check& check : section.checks)
       if (check.verdict == Verdict::kFailed)

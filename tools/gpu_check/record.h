@@ -50,6 +50,7 @@ struct Report {
   bool quick = false;
   std::vector<Section> sections;
   double seconds = 0;
+  bool complete = false;  // false in files that are written as sections end
 
   int exit_code() const;  // 0 all that ran passed, 1 something failed, 2 no GPU
 };

@@ -22,6 +22,7 @@ const char* name(Verdict verdict) {
 }
 
 const char* verdict_text(const Report& report) {
+  if (!report.complete) return "unfinished: interrupted, or still running";
   constexpr const char* texts[] = {"everything that ran passed", "something failed",
                                    "could not run: there is no usable GPU"};
   return texts[report.exit_code()];
@@ -141,7 +142,7 @@ Json to_json(const Report& report) {
   Json j;
   j["schema"] = kSchema;
   j["verdict"] = verdict_text(report);
-  j["exit_code"] = report.exit_code();
+  j["exit_code"] = report.complete ? Json(report.exit_code()) : Json(nullptr);
   j["created"] = report.created;
   j["commit"] = report.commit.empty() ? Json(nullptr) : Json(report.commit);
   j["dirty"] = report.dirty;

@@ -20,6 +20,7 @@ Report on_gpu(std::vector<Section> sections) {
   report.gpu = "Made-up GPU (sm_90)";
   report.driver = "580.1";
   report.sections = std::move(sections);
+  report.complete = true;
   return report;
 }
 
@@ -52,6 +53,13 @@ TEST_CASE("a section that was left out is no failure and is said aloud") {
   CHECK(report.exit_code() == 0);
   CHECK_THAT(to_markdown(report), contains("| About bench | not run |"));
   CHECK_THAT(to_markdown(report), contains("Not run: --no-bench"));
+}
+
+TEST_CASE("what is written before the end has no verdict") {
+  Report report = on_gpu({section("a", {{"x", Verdict::kPassed, "", ""}})});
+  report.complete = false;
+  CHECK(to_json(report)["exit_code"].is_null());
+  CHECK_THAT(to_markdown(report), contains("# gpu-check: unfinished"));
 }
 
 TEST_CASE("without a GPU the exit code is 2, whatever else") {
