@@ -141,6 +141,10 @@ class Command(unittest.TestCase):
                 "fixtures/faults/gqa-modulo/finding.toml":
             self.assertIn(place, plan)
 
+    def test_stale_kernels_are_told_from_others(self):
+        report = {"kernels": [{"library": "/a.so", "stale": True}, {"library": "/b.so", "stale": False}]}
+        self.assertEqual(bundle.stale_libraries(report), ["/a.so"])
+
     def test_sizes_are_summed_by_kind(self):
         lines = bundle.table_of_sizes([("lib/attn_diag/kernels/fa1.cuda.so", 3 * 2**20),
                                        ("lib/attn_diag/kernels/fa1@x.cuda.so", 2**20),
