@@ -107,7 +107,7 @@ def library_faults(folder):
 def loaded_outside(trace, folder):
     """Paths of libraries that the loader initialised (LD_DEBUG=files), beside glibc and the driver,
     outside `folder`."""
-    loaded = set(re.findall(r"calling init: (/\S+)", trace))
+    loaded = set(re.findall(r"calling init: (/.*)$", trace, re.MULTILINE))
     folder = os.path.realpath(folder)
     return sorted(path for path in loaded
                   if not os.path.realpath(path).startswith(folder + "/")

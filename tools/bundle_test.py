@@ -5,6 +5,7 @@ import gzip
 import importlib.machinery
 import importlib.util
 import io
+import lzma
 import os
 import pathlib
 import subprocess
@@ -61,9 +62,9 @@ class Reading(unittest.TestCase):
             self.assertFalse(bundle_check.SYSTEM_LIBRARIES.match(name), name)
 
     def test_what_was_loaded_from_elsewhere(self):
-        trace = ("1: calling init: /lib/libc.so.6\n1: calling init: /opt/b/lib/libfmt.so.9\n"
+        trace = ("1: calling init: /lib/libc.so.6\n1: calling init: /opt/b c/lib/libfmt.so.9\n"
                  "1: calling init: /usr/lib/libfmt.so.9\n")
-        self.assertEqual(bundle_check.loaded_outside(trace, "/opt/b"), ["/usr/lib/libfmt.so.9"])
+        self.assertEqual(bundle_check.loaded_outside(trace, "/opt/b c"), ["/usr/lib/libfmt.so.9"])
 
 
 class Checking(unittest.TestCase):
@@ -112,11 +113,12 @@ class Checking(unittest.TestCase):
         first = bundle.tar_of(self.folder, 1000)
         os.utime(self.folder / "file", (5, 5))
         self.assertEqual(bundle.tar_of(self.folder, 1000), first)
-        archive = self.folder.parent / "x.tar.gz"
-        bundle.compress(first, archive)
-        with tarfile.open(fileobj=io.BytesIO(gzip.decompress(archive.read_bytes()))) as tar:
-            self.assertIn("made/file", tar.getnames())
-            self.assertEqual(tar.getmember("made/file").mtime, 1000)
+        for ending, decompress in (".tar.gz", gzip.decompress), (".tar.xz", lzma.decompress):
+            archive = self.folder.parent / f"x{ending}"
+            bundle.compress(first, archive)
+            with tarfile.open(fileobj=io.BytesIO(decompress(archive.read_bytes()))) as tar:
+                self.assertIn("made/file", tar.getnames())
+                self.assertEqual(tar.getmember("made/file").mtime, 1000)
 
 
 class Command(unittest.TestCase):
@@ -127,7 +129,7 @@ class Command(unittest.TestCase):
         return result.stderr
 
     def test_a_name_that_is_no_archive_is_refused_before_building(self):
-        self.assertIn(".tar.gz", self.refused("-o", "/tmp/x.zip"))
+        self.assertIn(".tar.xz, .tar.gz, .tar.zst", self.refused("-o", "/tmp/x.zip"))
         self.assertIn("does not exist", self.refused("-o", "/nonexistent/x.tar.gz"))
 
     def test_a_folder_that_is_no_bundle_is_refused(self):
