@@ -27,13 +27,15 @@ class AccumulatorPlaces {
     Accumulator rPlaces;
     nvcuda::wmma::load_matrix_sync(rPlaces, sScratch, kPlacesStride, nvcuda::wmma::mem_row_major);
     __syncwarp();
-    bool paired = true;
     ATTN_DIAG_UNROLL
-    for (int i = 0; i < kFragmentElements; ++i) {
-      x_place[i] = static_cast<unsigned>(rPlaces.x[i]);
-      if (i % 2 == 1) paired &= x_place[i] == x_place[i - 1] + 1 && column(i) % 2 == 1;
-    }
-    x_paired = __all_sync(0xffffffffu, paired) != 0;
+    for (int i = 0; i < kFragmentElements; ++i) x_place[i] = static_cast<unsigned>(rPlaces.x[i]);
+    x_paired = __all_sync(0xffffffffu, has_pairs()) != 0;
+  }
+
+  // For a lane whose elements are at these places (kFragment * row + column), in a warp of such lanes.
+  ATTN_DIAG_DEVICE explicit AccumulatorPlaces(const unsigned (&places)[kFragmentElements]) {
+    for (int i = 0; i < kFragmentElements; ++i) x_place[i] = places[i];
+    x_paired = has_pairs();
   }
 
   ATTN_DIAG_DEVICE int row(int i) const { return static_cast<int>(x_place[i] / kFragment); }
@@ -65,6 +67,14 @@ class AccumulatorPlaces {
   }
 
  private:
+  ATTN_DIAG_DEVICE bool has_pairs() const {
+    bool paired = true;
+    ATTN_DIAG_UNROLL
+    for (int i = 1; i < kFragmentElements; i += 2)
+      paired &= x_place[i] == x_place[i - 1] + 1 && column(i) % 2 == 1;
+    return paired;
+  }
+
   unsigned x_place[kFragmentElements];  // kFragment * row + column
   // In every lane x[i] and x[i + 1], for even i, are neighbours, the first in an even column.
   bool x_paired;
