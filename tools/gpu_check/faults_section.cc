@@ -22,13 +22,14 @@ Check run_fault(const Setup& setup, const std::string& name) {
   std::vector<std::string> words = {setup.attn_diag, "trace", "--kernel", name,
                                     "--backend",     "cuda"};
   words.insert(words.end(), finding.flags.begin(), finding.flags.end());
-  check.reproduce = report::shell_line(words);
+  check.reproduce = setup.shown(words);
   words.emplace_back("--json");
   const ChildResult result = run_child(words, kTraceSeconds);
   check.why = result.trouble({0, 1});
   if (!check.why.empty()) return check;
   if (result.exit_code == 0) {
     check.verdict = finding.race ? Verdict::kNotSeen : Verdict::kFailed;
+    if (finding.race) check.reproduce.clear();
     check.why = finding.race ? "a race, which this GPU's order of threads does not show"
                              : "not detected: the trace agrees";
     return check;

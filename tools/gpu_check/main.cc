@@ -12,6 +12,7 @@
 
 #include "attn_diag/harness/error.h"
 #include "attn_diag/harness/gpu.h"
+#include "harness/report/text.h"
 #include "tools/gpu_check/report.h"
 #include "tools/gpu_check/sections.h"
 #include "tools/gpu_check/worker.h"
@@ -35,6 +36,7 @@ struct Options {
 void find_programs(Setup& setup) {
   const fs::path program = fs::read_symlink("/proc/self/exe");
   const fs::path root = program.parent_path().parent_path();
+  setup.root = root.string();
   setup.program = program.string();
   setup.attn_diag = (root / "bin" / "attn-diag").string();
   setup.cuda_tests = (root / "tests" / "cuda_tests").string();
@@ -46,7 +48,7 @@ void find_programs(Setup& setup) {
 
 // Commit and toolchain of the bundle this program lies in, if it lies in one.
 void read_manifest(const Setup& setup, Report& report) {
-  std::ifstream file(fs::path(setup.program).parent_path().parent_path() / "MANIFEST.json");
+  std::ifstream file(fs::path(setup.root) / "MANIFEST.json");
   const Json manifest = Json::parse(file, nullptr, false);
   if (manifest.is_discarded() || !manifest.is_object()) return;
   report.commit = manifest.value("commit", "");
@@ -110,12 +112,12 @@ void say(int section, int sections, Clock::time_point begin, const std::string& 
 std::string outcome_text(const Section& section) {
   if (!section.skipped.empty())
     return fmt::format("{}: not run: {}", section.name, section.skipped);
-  return fmt::format("{}: {} passed, {} failed, {} skipped{}", section.name,
-                     section.count(Verdict::kPassed), section.count(Verdict::kFailed),
-                     section.count(Verdict::kSkipped),
-                     section.count(Verdict::kNotSeen) > 0
-                         ? fmt::format(", {} races not seen", section.count(Verdict::kNotSeen))
-                         : "");
+  return fmt::format(
+      "{}: {} passed, {} failed, {} skipped{}", section.name, section.count(Verdict::kPassed),
+      section.count(Verdict::kFailed), section.count(Verdict::kSkipped),
+      section.count(Verdict::kNotSeen) > 0
+          ? fmt::format(", {} not seen", report::plural(section.count(Verdict::kNotSeen), "race"))
+          : "");
 }
 
 // `save` is called after every section, so that an interrupted run leaves what it found.

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "harness/report/text.h"
+
 namespace attn_diag::gpu_check {
 namespace {
 
@@ -99,7 +101,15 @@ std::string figures_table(const Json& figures) {
                      ratio_cell(c.at("of_floor")), ratio_cell(c.at("of_fastest")),
                      ratio_cell(c.at("faster_than_fa1")), ratio_cell(c.at("of_pytorch")));
   }
-  return s;
+  const Json& device = figures.at("device");
+  return s + fmt::format(
+                 "\nOf floor: time over the larger of bytes at {:.0f} GB/s (device to device copy, "
+                 "measured in this run) and flops at the tensor cores' nominal peak ({} SMs, "
+                 "{:.0f} MHz). "
+                 "Ratios are of times: of PyTorch 1.30 takes 1.3 times as long as "
+                 "scaled_dot_product_attention.\n",
+                 device.at("copy_bytes_per_second").get<double>() / 1e9,
+                 device.at("sm_count").get<int>(), device.at("clock_hz").get<double>() / 1e6);
 }
 
 std::string section_details(const Section& section) {
@@ -196,10 +206,10 @@ std::string summary_line(const Report& report) {
     not_run += !section.skipped.empty();
     empty += section.skipped.empty() && section.checks.empty();
   }
-  std::string s = fmt::format("{} passed, {} failed, {} skipped, {} races not seen", counts[0],
-                              counts[1], counts[2], counts[3]);
+  std::string s = fmt::format("{} passed, {} failed, {} skipped, {} not seen", counts[0], counts[1],
+                              counts[2], report::plural(counts[3], "race"));
   if (not_run > 0) s += fmt::format(", {} of {} sections not run", not_run, report.sections.size());
-  if (empty > 0) s += fmt::format(", {} sections checked nothing", empty);
+  if (empty > 0) s += fmt::format(", {} checked nothing", report::plural(empty, "section"));
   return s + fmt::format(", in {:.0f} s", report.seconds);
 }
 

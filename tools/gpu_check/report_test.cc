@@ -29,7 +29,7 @@ TEST_CASE("passed, skipped and unseen races are no failure") {
                                               {"y", Verdict::kSkipped, "no fp32", ""},
                                               {"z", Verdict::kNotSeen, "a race", ""}})});
   CHECK(report.exit_code() == 0);
-  CHECK_THAT(summary_line(report), contains("1 passed, 0 failed, 1 skipped, 1 races not seen"));
+  CHECK_THAT(summary_line(report), contains("1 passed, 0 failed, 1 skipped, 1 race not seen"));
 }
 
 TEST_CASE("one failed check fails the whole") {
@@ -43,7 +43,7 @@ TEST_CASE("a section that ran and checked nothing has failed") {
   const Report report = on_gpu({section("a", {{"x", Verdict::kPassed, "", ""}}), section("b", {})});
   CHECK(report.exit_code() == 1);
   CHECK_THAT(to_markdown(report), contains("About b (**nothing was checked**)"));
-  CHECK_THAT(summary_line(report), contains("1 sections checked nothing"));
+  CHECK_THAT(summary_line(report), contains("1 section checked nothing"));
 }
 
 TEST_CASE("a section that was left out is no failure and is said aloud") {
@@ -92,7 +92,8 @@ TEST_CASE("what a check says cannot break the table") {
 
 TEST_CASE("figures become a table in which rows that were not timed have none") {
   Section bench = section("bench", {{"x", Verdict::kPassed, "", ""}});
-  bench.figures = Json::parse(R"({"cases": [
+  bench.figures = Json::parse(R"({"device": {"copy_bytes_per_second": 4.2e12, "sm_count": 132,
+    "clock_hz": 1.98e9}, "cases": [
     {"kernel": "fa1", "verdict": "timed", "problem": {"seqlen_q": 512, "mask": "causal", "dtype": "fp16"},
      "seconds": {"median": 2e-5, "min": 1.9e-5}, "tflops": 12.5, "gigabytes_per_second": 100,
      "of_floor": 9.5, "of_fastest": 2, "faster_than_fa1": null, "of_pytorch": 1.5},
@@ -103,6 +104,7 @@ TEST_CASE("figures become a table in which rows that were not timed have none") 
       contains(
           "| 512 | causal | fp16 | fa1 | 20.00 | 19.00 | 12.5 | 100 | 9.50 | 2.00 | - | 1.50 |"));
   CHECK_THAT(text, contains("| bad | diverges |"));
+  CHECK_THAT(text, contains("bytes at 4200 GB/s"));
 }
 
 }  // namespace

@@ -60,7 +60,7 @@ Check run_test(const Setup& setup, const std::string& name) {
   const std::size_t skip = result.out.find("SKIP:");
   if (!check.why.empty()) {
     check.verdict = Verdict::kFailed;
-    check.reproduce = report::shell_line(words);
+    check.reproduce = setup.shown(words);
     check.why += ' ' + result.out;
   } else if (skip != std::string::npos || result.exit_code == 4) {
     check.verdict = Verdict::kSkipped;
@@ -104,6 +104,14 @@ std::vector<std::string> Setup::cuda_kernels(bool faults) const {
   return names;
 }
 
+std::string Setup::shown(const std::vector<std::string>& words) const {
+  std::string line = report::shell_line(words);
+  const std::string prefix = root + "/";
+  for (std::size_t at = line.find(prefix); at != std::string::npos; at = line.find(prefix, at))
+    line.erase(at, prefix.size());
+  return line;
+}
+
 Section doctor_section(const Setup& setup) {
   Section section;
   section.name = "doctor";
@@ -145,7 +153,7 @@ Section layout_section(const Setup& setup) {
   if (!check.why.empty()) {
     check.verdict = Verdict::kFailed;
     check.why += ' ' + result.out;
-    check.reproduce = report::shell_line(words);
+    check.reproduce = setup.shown(words);
   }
   section.checks.push_back(check);
   return section;
@@ -166,7 +174,7 @@ Section bench_section(const Setup& setup) {
   if (section.figures.is_discarded() || !section.figures.contains("cases")) {
     section.figures = nullptr;
     section.checks.push_back(
-        {"attn-diag bench", Verdict::kFailed, result.trouble({}), report::shell_line(words)});
+        {"attn-diag bench", Verdict::kFailed, result.trouble({}), setup.shown(words)});
     return section;
   }
   for (const Json& row : section.figures["cases"]) {

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "tools/gpu_check/record.h"
 
@@ -10,6 +11,7 @@ namespace attn_diag::gpu_check {
 
 // Where things are, and what was asked for.
 struct Setup {
+  std::string root;       // the folder of the bundle or build: bin, lib and tests are in it
   std::string program;    // this one
   std::string attn_diag;  // the command
   std::string cuda_tests;
@@ -23,6 +25,8 @@ struct Setup {
 
   // Kernel libraries built for cuda: "fa1"; with a planted fault: "fa1@scale-missing". Sorted.
   std::vector<std::string> cuda_kernels(bool faults) const;
+  // One line for a shell whose working directory is `root`.
+  std::string shown(const std::vector<std::string>& words) const;
 };
 
 Section doctor_section(const Setup& setup);
