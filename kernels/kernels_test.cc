@@ -268,6 +268,11 @@ TEST_CASE("what a kernel cannot do it refuses with a reason") {
   CHECK_THAT(refusal("fa1", p, {64, 64}, 2), contains("use split_k"));
   CHECK_THAT(refusal("fa1", p, {3, 5}, 0), contains("tile 3x5 is not compiled"));
   CHECK_THAT(refusal("split_k", p, {64, 64}, 5000), contains("takes 1 to"));
+  Problem long_q = p;
+  long_q.dtype = DType::kFp16;
+  long_q.head_dim = long_q.head_dim_v = 64;
+  long_q.seqlen_q = 65535 * 64 + 1;
+  CHECK_THAT(refusal("fused_wmma", long_q, {64, 64}, 0), contains("take at most 4194240"));
   CHECK_THAT(refusal("fused_wmma", p, {64, 64}, 2), contains("use split_k"));
   CHECK_THAT(refusal("fused_wmma", p, {2, 2}, 0), contains("compiled: 64x64, 128x64, 16x16"));
   p.head_dim_v = 129;

@@ -16,6 +16,11 @@ inline Status plan_fused_wmma(const Problem& problem, TileShape tile, std::int32
     return fail(Status::kUnsupported, error, capacity,
                 "num_splits %d: the fused kernels run over all keys in one pass; use split_k",
                 num_splits);
+  constexpr int kMaxQueryTiles = 65535;  // of the grid's second dimension
+  if (ceil_div(problem.seqlen_q, tile.block_m) > kMaxQueryTiles)
+    return fail(Status::kUnsupported, error, capacity,
+                "seqlen_q %d: with tile %dx%d the fused kernels take at most %d", problem.seqlen_q,
+                tile.block_m, tile.block_n, kMaxQueryTiles * tile.block_m);
   *geometry = Geometry{};
   geometry->tile = tile;
   geometry->tiles_per_split = ceil_div(problem.seqlen_k, tile.block_n);

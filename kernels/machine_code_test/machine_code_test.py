@@ -20,6 +20,9 @@ from tap_statements import delete_tap_statements
 ARCHITECTURES = ("sm_80", "sm_90")
 TYPES = {"fa1": ("fp16", "bf16", "fp32"), "split_k": ("fp16", "bf16", "fp32"),
          "fused_wmma_simple": ("fp16", "bf16"), "fused_wmma": ("fp16", "bf16")}
+# The tensor-core kernels take long to compile, and every tile is the same source: one of them.
+OPTIONS = {"fused_wmma_simple": ["-DATTN_DIAG_COMPILED_TILES={64,64}"],
+           "fused_wmma": ["-DATTN_DIAG_COMPILED_TILES={64,64}"]}
 # Bit masks of ATTN_DIAG_COMPILED_GATES.
 FULL, REDUCE = 0x10, 0x08
 
@@ -65,7 +68,7 @@ def copy_without_taps(kernels, copy):
 
 def compile_cubin(nvcc, kernels, unit, architecture, gates, output):
     command = [nvcc, "-std=c++20", "-O3", "-fmad=false", "-cubin", f"-arch={architecture}",
-               f"-DATTN_DIAG_COMPILED_GATES={gates}", "-I", str(kernels / "include"),
+               f"-DATTN_DIAG_COMPILED_GATES={gates}", *OPTIONS.get(unit.split("/")[0], []), "-I", str(kernels / "include"),
                "-I", str(kernels), "-o", str(output), str(kernels / unit)]
     result = subprocess.run(command, capture_output=True, text=True)
     if result.returncode != 0:

@@ -1,6 +1,8 @@
 // What the workers say, kernel by kernel, sorted into three sections.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <sstream>
 
 #include "tools/gpu_check/child.h"
@@ -12,13 +14,50 @@ namespace {
 
 constexpr double kWorkerSeconds = 240;
 
+// Of one kernel, by tensor: cells, and those that are the same on GPU and host to the last bit.
+struct Alike {
+  std::string tensor;
+  std::int64_t cells = 0, alike = 0;
+};
+
+void add(std::vector<Alike>& all, const Json& line) {
+  const std::string tensor = line["tensor"].get<std::string>();
+  auto at =
+      std::find_if(all.begin(), all.end(), [&](const Alike& a) { return a.tensor == tensor; });
+  if (at == all.end()) at = all.insert(at, Alike{tensor});
+  at->cells += line["cells"].get<std::int64_t>();
+  at->alike += line["alike"].get<std::int64_t>();
+}
+
+// "fa1: the same bits as on the host in all cells of S, m; in 99.2 % of P"
+std::string text_of(const std::string& kernel, const std::vector<Alike>& all) {
+  std::string whole, parts;
+  for (const Alike& a : all) {
+    if (a.alike == a.cells)
+      whole += (whole.empty() ? "" : ", ") + a.tensor;
+    else
+      parts += fmt::format("{}{:.1f} % of {}", parts.empty() ? "" : ", ",
+                           100.0 * static_cast<double>(a.alike) / static_cast<double>(a.cells),
+                           a.tensor);
+  }
+  return fmt::format("{}: the same bits as on the host in {}{}{}{}{}", kernel,
+                     whole.empty() ? "" : "all cells of ", whole,
+                     whole.empty() || parts.empty() ? "" : "; ", parts,
+                     whole.empty() && parts.empty() ? "nothing" : "");
+}
+
 // Appends what a worker printed to the sections, and a failure to the first if it did not end well.
 void take_lines(const std::string& kernel, const ChildResult& result,
                 std::vector<Section>& sections) {
+  std::vector<Alike> alike;
   std::istringstream stream(result.out);
   for (std::string text; std::getline(stream, text);) {
     const Json line = Json::parse(text, nullptr, false);
     if (line.is_discarded()) continue;  // cut off by a crash, which is reported below
+    if (line["section"] == "alike") {
+      add(alike, line);
+      continue;
+    }
     const std::string verdict = line["verdict"].get<std::string>();
     for (Section& section : sections)
       if (section.name == line["section"])
@@ -28,6 +67,7 @@ void take_lines(const std::string& kernel, const ChildResult& result,
                                                          : Verdict::kFailed,
                                   line["why"].get<std::string>(), ""});
   }
+  if (!alike.empty()) sections.front().notes.push_back(text_of(kernel, alike));
   const std::string trouble = result.trouble({0});
   if (!trouble.empty())
     sections.front().checks.push_back(

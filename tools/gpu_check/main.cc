@@ -41,6 +41,7 @@ void find_programs(Setup& setup) {
   setup.attn_diag = (root / "bin" / "attn-diag").string();
   setup.cuda_tests = (root / "tests" / "cuda_tests").string();
   setup.layout_probe = (root / "bin" / "wmma_layout_probe_cuda").string();
+  setup.product_probe = (root / "bin" / "wmma_product_probe_cuda").string();
   setup.kernels = (root / "lib" / "attn_diag" / "kernels").string();
   if (setup.fixtures.empty()) setup.fixtures = (root / "fixtures").string();
   if (setup.pytorch.empty()) setup.pytorch = (root / "compare_with_pytorch.py").string();
@@ -66,12 +67,13 @@ std::vector<Planned> plan(const Setup& setup) {
   const auto one = [&setup](Section (*section)(const Setup&)) {
     return [&setup, section] { return std::vector<Section>{section(setup)}; };
   };
-  return {{"tests", "Tests of the CUDA backend (Catch2, tag [cuda])", one(tests_section)},
-          {"faults", "Planted faults, traced on the GPU", one(faults_section)},
-          {"agreement", "Host and GPU, taps on and off, run again",
-           [&setup] { return agreement_sections(setup); }},
-          {"layout", "Which lane holds which element of a wmma fragment", one(layout_section)},
-          {"bench", "Speed (attn-diag bench)", one(bench_section)}};
+  return {
+      {"tests", "Tests of the CUDA backend (Catch2, tag [cuda])", one(tests_section)},
+      {"faults", "Planted faults, traced on the GPU", one(faults_section)},
+      {"agreement", "Host and GPU, taps on and off, run again",
+       [&setup] { return agreement_sections(setup); }},
+      {"wmma", "Fragments and products of wmma are those of the host executor", one(wmma_section)},
+      {"bench", "Speed (attn-diag bench)", one(bench_section)}};
 }
 
 // A section that could not even be started has failed.

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "attn_diag/harness/error.h"
+#include "attn_diag/harness/gpu.h"
 #include "harness/report/text.h"
 #include "tools/gpu_check/child.h"
 #include "tools/gpu_check/parallel.h"
@@ -142,20 +143,37 @@ Section tests_section(const Setup& setup) {
   return section;
 }
 
-Section layout_section(const Setup& setup) {
-  Section section;
-  section.name = "layout";
-  section.title = "Which lane holds which element of a wmma fragment";
-  const std::vector<std::string> words = {setup.layout_probe,
-                                          setup.fixtures + "/wmma/layout_sm80.csv"};
+namespace {
+
+// Runs a probe that compares with a fixture.
+Check run_probe(const Setup& setup, const std::string& probe, const std::string& fixture) {
+  const std::vector<std::string> words = {probe, setup.fixtures + "/wmma/" + fixture};
   const ChildResult result = run_child(words, kTestSeconds);
-  Check check{"as in layout_sm80.csv", Verdict::kPassed, result.trouble({0}), ""};
+  Check check{"as in " + fixture, Verdict::kPassed, result.trouble({0}), ""};
   if (!check.why.empty()) {
     check.verdict = Verdict::kFailed;
     check.why += ' ' + result.out;
     check.reproduce = setup.shown(words);
   }
-  section.checks.push_back(check);
+  return check;
+}
+
+}  // namespace
+
+Section wmma_section(const Setup& setup) {
+  Section section;
+  section.name = "wmma";
+  section.title = "Fragments and products of wmma are those of the host executor";
+  section.checks.push_back(run_probe(setup, setup.layout_probe, "layout_sm80.csv"));
+  Check products = run_probe(setup, setup.product_probe, "products_sm90.csv");
+  // The fixture is an H200's, which the host follows. Others may round otherwise, and be right.
+  const GpuState& state = gpu_state();
+  if (products.verdict == Verdict::kFailed && state.usable() && state.gpus.front().major != 9) {
+    products.verdict = Verdict::kSkipped;
+    products.why =
+        "this architecture rounds otherwise than sm_90, which the host follows: " + products.why;
+  }
+  section.checks.push_back(products);
   return section;
 }
 

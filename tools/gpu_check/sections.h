@@ -15,11 +15,11 @@ struct Setup {
   std::string program;    // this one
   std::string attn_diag;  // the command
   std::string cuda_tests;
-  std::string layout_probe;  // wmma_layout_probe, built for cuda
-  std::string kernels;       // folder of the kernel libraries
-  std::string fixtures;      // folder "fixtures"
-  std::string pytorch;       // compare_with_pytorch.py
-  std::string out;           // folder to write to
+  std::string layout_probe, product_probe;  // wmma_layout_probe, wmma_product_probe, for cuda
+  std::string kernels;                      // folder of the kernel libraries
+  std::string fixtures;                     // folder "fixtures"
+  std::string pytorch;                      // compare_with_pytorch.py
+  std::string out;                          // folder to write to
   bool quick = false;
   std::function<void(int done, int all, const std::string& what)> progress;
 
@@ -34,7 +34,7 @@ Section tests_section(const Setup& setup);
 Section faults_section(const Setup& setup);
 // Three sections: every stage against the host within bounds; with and without taps; run again.
 std::vector<Section> agreement_sections(const Setup& setup);
-Section layout_section(const Setup& setup);
+Section wmma_section(const Setup& setup);
 Section bench_section(const Setup& setup);
 
 }  // namespace attn_diag::gpu_check

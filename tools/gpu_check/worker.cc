@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <vector>
 
 #include "attn_diag/harness/compare.h"
@@ -128,6 +129,24 @@ std::string differing_bits(const Capture& a, const Capture& b) {
   return names;
 }
 
+// How many cells of each tensor are the same to the last bit: no verdict, but worth knowing.
+void print_alike(const Capture& gpu, const Capture& host) {
+  for (const TensorInfo& t : kTensors) {
+    if (!gpu.has(t.id) || !host.has(t.id)) continue;
+    const TensorData &a = gpu[t.id], &b = host[t.id];
+    const std::size_t size = size_of(a.dtype);
+    std::int64_t alike = 0;
+    for (std::size_t i = 0; i + size <= a.bytes.size(); i += size)
+      alike += std::memcmp(a.bytes.data() + i, b.bytes.data() + i, size) == 0;
+    Json line;
+    line["section"] = "alike";
+    line["tensor"] = std::string(t.name);
+    line["cells"] = a.size();
+    line["alike"] = alike;
+    std::fputs(report::dump_json(line).c_str(), stdout);
+  }
+}
+
 std::string stages_trouble(const Capture& gpu, const Capture& host) {
   std::string why = disagreement(compare_with_reference(gpu, {}), "the reference");
   if (why.empty()) why = coverage_trouble(gpu);
@@ -167,7 +186,9 @@ void run_case(const Kernel& gpu, const Kernel& host, const AgreementCase& c) {
     }
     const InputData inputs = make_inputs(p, "randn", 1, 1.0);
     const Capture tapped = run_kernel(gpu, p, inputs, options);
-    judge(section, what, stages_trouble(tapped, run_kernel(host, p, inputs, options)));
+    const Capture on_host = run_kernel(host, p, inputs, options);
+    print_alike(tapped, on_host);
+    judge(section, what, stages_trouble(tapped, on_host));
 
     section = "taps";
     options.taps = false;
