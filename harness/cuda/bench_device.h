@@ -17,9 +17,10 @@ DevicePeaks measure_peaks();
 class TimedSequence {
  public:
   // launch(stream, i) enqueues call i of `launches` on the cudaStream_t. It is captured in a CUDA
-  // graph once; where that cannot be done, it is called for every sample. `run` names what runs, for
+  // graph once; where that cannot be done, or in_graph is false, it is called for every sample. `run` names what runs, for
   // errors.
-  TimedSequence(int launches, std::function<void(void* stream, int i)> launch, std::string run);
+  TimedSequence(int launches, std::function<void(void* stream, int i)> launch, std::string run,
+                bool in_graph = true);
   ~TimedSequence();
   TimedSequence(const TimedSequence&) = delete;
   TimedSequence& operator=(const TimedSequence&) = delete;

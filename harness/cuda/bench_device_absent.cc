@@ -9,7 +9,7 @@ struct TimedSequence::State {};
 
 DevicePeaks measure_peaks() { throw Error(gpu_state().why_not); }
 
-TimedSequence::TimedSequence(int, std::function<void(void*, int)>, std::string) {
+TimedSequence::TimedSequence(int, std::function<void(void*, int)>, std::string, bool) {
   throw Error(gpu_state().why_not);
 }
 TimedSequence::~TimedSequence() = default;

@@ -455,7 +455,7 @@ class Streams(CommandTest):
 
     def test_help_and_version(self):
         for line in "--help", "-h", "list --help", "run --help", "dump --help", "compare --help", \
-                "trace --help", "show --help":
+                "trace --help", "show --help", "bench --help", "doctor --help":
             text = self.expect(line, AGREES).stdout
             self.assertIn("Examples:", text)
             self.assertIn("Exit codes:", text)

@@ -63,7 +63,7 @@ Examples:
 Exit codes: 0, or 2 if no kernel was found.)";
 
 inline constexpr const char* kDoctorSummary =
-    "What can run on this machine, found out by trying, and what to do about what cannot";
+    "What can run here, found out by trying, and what to do about the rest";
 inline constexpr const char* kDoctorFooter = R"(
 Runs a small case on every backend; shows toolkit, driver, GPUs, what each kernel library holds code
 for, HDF5 and compiler.
