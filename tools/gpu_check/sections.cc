@@ -195,6 +195,12 @@ Section bench_section(const Setup& setup) {
         {"attn-diag bench", Verdict::kFailed, result.trouble({}), setup.shown(words)});
     return section;
   }
+  // The file lies beside the report; where that was written does not matter to its readers.
+  if (!pytorch.empty()) {
+    words.back() = fs::path(pytorch).filename().string();
+    section.figures["pytorch"]["file"] = words.back();
+  }
+  section.figures["reproduce"] = setup.shown(words);
   for (const Json& row : section.figures["cases"]) {
     const Json& p = row["problem"];
     Check check;
