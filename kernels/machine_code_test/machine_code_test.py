@@ -20,9 +20,10 @@ from tap_statements import delete_tap_statements
 ARCHITECTURES = ("sm_80", "sm_90")
 TYPES = {"fa1": ("fp16", "bf16", "fp32"), "split_k": ("fp16", "bf16", "fp32"),
          "fused_wmma_simple": ("fp16", "bf16"), "fused_wmma": ("fp16", "bf16")}
-# The tensor-core kernels take long to compile, and every tile is the same source: one of them.
-OPTIONS = {"fused_wmma_simple": ["-DATTN_DIAG_COMPILED_TILES={64,64}"],
-           "fused_wmma": ["-DATTN_DIAG_COMPILED_TILES={64,64}"]}
+# The tensor-core kernels take long to compile, and every tile is the same source: one of them. (nvcc
+# cuts arguments at commas.)
+OPTIONS = {"fused_wmma_simple": [r"-DATTN_DIAG_COMPILED_TILES={64\,64}"],
+           "fused_wmma": [r"-DATTN_DIAG_COMPILED_TILES={64\,64}"]}
 # Bit masks of ATTN_DIAG_COMPILED_GATES.
 FULL, REDUCE = 0x10, 0x08
 

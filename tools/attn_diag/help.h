@@ -153,10 +153,10 @@ inline constexpr const char* kBenchFooter = R"(
 Without flags: every kernel built for backend cuda, --heads 8, --seqlen 128,512,2048,8192, --mask
 none,causal, fp16, head dim 64. Flags of the problem, --kernel, --tile and --num-splits take lists.
 
-A kernel whose o or lse diverges from the reference is not timed. Every row is compared, but of large
-problems the first, middle and last rows of each head; the table says how many. The times are of one
-call in a CUDA graph of many, on inputs that are not in the L2 cache. Beside the median stand the
-least and the quartiles, the ratio to the larger of the two floors (bytes over measured copy
+A kernel whose o or lse diverges from the reference is not timed. Every row is compared, but of
+large problems the first, middle and last rows of each head; the table says how many. The times are
+of one call in a CUDA graph of many, on inputs that are not in the L2 cache. Beside the median stand
+the least and the quartiles, the ratio to the larger of the two floors (bytes over measured copy
 bandwidth, flops over the nominal peak), to the fastest kernel, to fa1 and to PyTorch.
 
 Examples:

@@ -35,7 +35,7 @@ class WithoutGpu(unittest.TestCase):
         self.assertEqual((report["schema"], report["exit_code"]), ("attn-diag-gpu-check/1", 2))
         self.assertTrue(report["no_gpu"])
         sections = {section["name"]: section for section in report["sections"]}
-        self.assertEqual(list(sections), ["doctor", "tests", "faults", "agreement", "layout", "bench"])
+        self.assertEqual(list(sections), ["doctor", "tests", "faults", "agreement", "wmma", "bench"])
         for name, section in sections.items():
             self.assertEqual(section["skipped"], None if name == "doctor" else "no usable GPU")
         text = (self.folder / "here" / "gpu-check.md").read_text()
