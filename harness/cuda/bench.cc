@@ -14,6 +14,7 @@
 #include "attn_diag/harness/error.h"
 #include "harness/cuda/bench_device.h"
 #include "harness/cuda/device.h"
+#include "harness/run_memory.h"
 
 namespace attn_diag {
 namespace {
@@ -38,11 +39,11 @@ class InputSet {
   }
 
   static std::size_t output_bytes(const Problem& p) {
-    return rows(p) * static_cast<std::size_t>(p.head_dim_v) * size_of(p.dtype);
+    return static_cast<std::size_t>(rows_of(p) * p.head_dim_v) * size_of(p.dtype);
   }
   static std::size_t bytes_of(const Problem& p, const InputData& inputs) {
     return aligned(inputs.q.size()) + aligned(inputs.k.size()) + aligned(inputs.v.size()) +
-           aligned(output_bytes(p)) + rows(p) * sizeof(float);
+           aligned(output_bytes(p)) + static_cast<std::size_t>(rows_of(p)) * sizeof(float);
   }
 
   void fill_in(RunRequest& request) const {
@@ -59,10 +60,6 @@ class InputSet {
   }
 
  private:
-  static std::size_t rows(const Problem& p) {
-    return static_cast<std::size_t>(p.batch) * static_cast<std::size_t>(p.heads) *
-           static_cast<std::size_t>(p.seqlen_q);
-  }
   std::array<std::size_t, 5> x_offsets;  // of q, k, v, o, lse
   cuda::DeviceMemory x_memory;
 };
@@ -177,7 +174,7 @@ BenchRow bench_kernel(const Kernel& kernel, const Problem& problem, const BenchO
   BenchRow row;
   row.kernel = kernel.spec();
   row.problem = problem;
-  row.rows = std::int64_t{problem.batch} * problem.heads * problem.seqlen_q;
+  row.rows = rows_of(problem);
   row.verdict = BenchVerdict::kUnsupported;
   try {
     row.geometry = plan_geometry(kernel, problem, options.run);

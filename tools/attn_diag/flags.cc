@@ -153,23 +153,30 @@ class Parser {
     add("--threads", x_flags.threads, kThreadsHelp, kRunGroup);
     add("--tile", x_flags.tile, kTileHelp, kRunGroup);
     add("--num-splits", x_flags.num_splits, kNumSplitsHelp, kRunGroup);
-    add("--batch", x_flags.batch, "Batch size (1)", kProblemGroup);
-    add("--heads", x_flags.heads, "Query heads (2)", kProblemGroup);
-    add("--kv-heads", x_flags.kv_heads, kKvHeadsHelp, kProblemGroup);
-    add("--seqlen", x_flags.seqlen, "Queries and keys (128)", kProblemGroup);
-    add("--seqlen-q", x_flags.seqlen_q, kSeqlenQHelp, kProblemGroup);
-    add("--seqlen-k", x_flags.seqlen_k, kSeqlenKHelp, kProblemGroup);
-    add("--head-dim", x_flags.head_dim, kHeadDimHelp, kProblemGroup);
-    add("--head-dim-v", x_flags.head_dim_v, kHeadDimVHelp, kProblemGroup);
-    add("--dtype", x_flags.dtype, kDTypeHelp, kProblemGroup);
-    add("--mask", x_flags.mask,
-        "none, causal, causal:top_left, causal:bottom_right or window:LEFT,RIGHT (none)",
-        kProblemGroup);
-    add("--layout", x_flags.layout, kLayoutHelp, kProblemGroup);
+    shape_flags(app, "Query heads (2)", "Queries and keys (128)",
+                "none, causal, causal:top_left, causal:bottom_right or window:LEFT,RIGHT (none)");
     add("--softmax-scale", x_flags.softmax_scale, "1/sqrt(head_dim) if not given", kProblemGroup);
     add("--inputs", x_flags.inputs, kInputsHelp, kProblemGroup);
     add("--seed", x_flags.seed, kSeedHelp, kProblemGroup);
     add("--input-scale", x_flags.input_scale, "Multiplies the inputs (1)", kProblemGroup);
+  }
+
+  // Sizes, type, mask and memory order; the help is where commands have other defaults.
+  void shape_flags(CLI::App& app, const char* heads, const char* seqlen, const char* mask) {
+    const auto add = [&](const char* flag, std::string& to, const char* help) {
+      app.add_option(flag, to, help)->group(kProblemGroup)->type_name("");
+    };
+    add("--batch", x_flags.batch, "Batch size (1)");
+    add("--heads", x_flags.heads, heads);
+    add("--kv-heads", x_flags.kv_heads, kKvHeadsHelp);
+    add("--seqlen", x_flags.seqlen, seqlen);
+    add("--seqlen-q", x_flags.seqlen_q, kSeqlenQHelp);
+    add("--seqlen-k", x_flags.seqlen_k, kSeqlenKHelp);
+    add("--head-dim", x_flags.head_dim, kHeadDimHelp);
+    add("--head-dim-v", x_flags.head_dim_v, kHeadDimVHelp);
+    add("--dtype", x_flags.dtype, kDTypeHelp);
+    add("--mask", x_flags.mask, mask);
+    add("--layout", x_flags.layout, kLayoutHelp);
   }
 
   // As case_flags, with bench's own defaults and without what only the host executor has.
@@ -182,19 +189,9 @@ class Parser {
     add("--tile", x_flags.tile, kTileHelp, kRunGroup);
     add("--num-splits", x_flags.num_splits, kNumSplitsHelp, kRunGroup);
     add("--threads", x_flags.threads, "CPU threads of the reference (all cores)", kRunGroup);
-    add("--batch", x_flags.batch, "Batch size (1)", kProblemGroup);
-    add("--heads", x_flags.heads, "Query heads (8)", kProblemGroup);
-    add("--kv-heads", x_flags.kv_heads, kKvHeadsHelp, kProblemGroup);
-    add("--seqlen", x_flags.seqlen, "Queries and keys (128,512,2048,8192)", kProblemGroup);
-    add("--seqlen-q", x_flags.seqlen_q, kSeqlenQHelp, kProblemGroup);
-    add("--seqlen-k", x_flags.seqlen_k, kSeqlenKHelp, kProblemGroup);
-    add("--head-dim", x_flags.head_dim, kHeadDimHelp, kProblemGroup);
-    add("--head-dim-v", x_flags.head_dim_v, kHeadDimVHelp, kProblemGroup);
-    add("--dtype", x_flags.dtype, kDTypeHelp, kProblemGroup);
-    add("--mask", x_flags.mask,
-        "none, causal, causal:top_left, causal:bottom_right or window:LEFT,RIGHT (none,causal)",
-        kProblemGroup);
-    add("--layout", x_flags.layout, kLayoutHelp, kProblemGroup);
+    shape_flags(
+        app, "Query heads (8)", "Queries and keys (128,512,2048,8192)",
+        "none, causal, causal:top_left, causal:bottom_right or window:LEFT,RIGHT (none,causal)");
     add("--inputs", x_flags.inputs, "randn, uniform, ones, ramp or rising (randn)", kProblemGroup);
     add("--seed", x_flags.seed, kSeedHelp, kProblemGroup);
     app.add_option("--against", x_flags.against, kAgainstHelp)

@@ -50,8 +50,6 @@ Check run_fault(const Setup& setup, const std::string& name) {
 
 Section faults_section(const Setup& setup) {
   Section section;
-  section.name = "faults";
-  section.title = "Planted faults, traced on the GPU";
   const std::vector<std::string> names = setup.cuda_kernels(true);
   if (names.empty()) {
     section.skipped =

@@ -64,16 +64,22 @@ struct Planned {
 };
 
 std::vector<Planned> plan(const Setup& setup) {
-  const auto one = [&setup](Section (*section)(const Setup&)) {
-    return [&setup, section] { return std::vector<Section>{section(setup)}; };
+  const auto one = [&setup](const char* name, const char* title,
+                            Section (*run)(const Setup&)) -> Planned {
+    return {name, title, [&setup, name, title, run] {
+              Section section = run(setup);
+              section.name = name;
+              section.title = title;
+              return std::vector<Section>{section};
+            }};
   };
   return {
-      {"tests", "Tests of the CUDA backend (Catch2, tag [cuda])", one(tests_section)},
-      {"faults", "Planted faults, traced on the GPU", one(faults_section)},
+      one("tests", "Tests of the CUDA backend (Catch2, tag [cuda])", tests_section),
+      one("faults", "Planted faults, traced on the GPU", faults_section),
       {"agreement", "Host and GPU, taps on and off, run again",
        [&setup] { return agreement_sections(setup); }},
-      {"wmma", "Fragments and products of wmma are those of the host executor", one(wmma_section)},
-      {"bench", "Speed (attn-diag bench)", one(bench_section)}};
+      one("wmma", "Fragments and products of wmma are those of the host executor", wmma_section),
+      one("bench", "Speed (attn-diag bench)", bench_section)};
 }
 
 // A section that could not even be started has failed.

@@ -128,8 +128,6 @@ Section doctor_section(const Setup& setup) {
 
 Section tests_section(const Setup& setup) {
   Section section;
-  section.name = "tests";
-  section.title = "Tests of the CUDA backend (Catch2, tag [cuda])";
   const std::vector<std::string> names = test_names(setup.cuda_tests);
   section.checks.resize(names.size());
   const int n = static_cast<int>(names.size());
@@ -162,8 +160,6 @@ Check run_probe(const Setup& setup, const std::string& probe, const std::string&
 
 Section wmma_section(const Setup& setup) {
   Section section;
-  section.name = "wmma";
-  section.title = "Fragments and products of wmma are those of the host executor";
   section.checks.push_back(run_probe(setup, setup.layout_probe, "layout_sm80.csv"));
   Check products = run_probe(setup, setup.product_probe, "products_sm90.csv");
   // The fixture is an H200's, which the host follows. Others may round otherwise, and be right.
@@ -179,8 +175,6 @@ Section wmma_section(const Setup& setup) {
 
 Section bench_section(const Setup& setup) {
   Section section;
-  section.name = "bench";
-  section.title = "Speed (attn-diag bench)";
   std::vector<std::string> words = {setup.attn_diag, "bench", "--backend", "cuda", "--json"};
   if (setup.quick) words.insert(words.end(), {"--seqlen", "512"});
   setup.progress(0, 2, "PyTorch");

@@ -30,10 +30,12 @@ struct Setup {
 };
 
 Section doctor_section(const Setup& setup);
-Section tests_section(const Setup& setup);
-Section faults_section(const Setup& setup);
 // Three sections: every stage against the host within bounds; with and without taps; run again.
 std::vector<Section> agreement_sections(const Setup& setup);
+
+// Without name and title: the plan of the run gives them (main.cc).
+Section tests_section(const Setup& setup);
+Section faults_section(const Setup& setup);
 Section wmma_section(const Setup& setup);
 Section bench_section(const Setup& setup);
 
