@@ -116,21 +116,4 @@ TEST_CASE("vector types have CUDA's sizes and alignments") {
   CHECK((d.x == 7 && d.y == 1 && d.z == 1));
 }
 
-TEST_CASE("device memory is poisoned, aligned and copied") {
-  float* memory = nullptr;
-  REQUIRE(cudaMalloc(&memory, 100) == cudaSuccess);
-  CHECK(reinterpret_cast<std::uintptr_t>(memory) % 256 == 0);
-  CHECK(std::isnan(memory[24]));
-  const float in[2] = {1.0f, 2.0f};
-  float out[2] = {};
-  CHECK(cudaMemcpy(memory, in, sizeof in, cudaMemcpyHostToDevice) == cudaSuccess);
-  CHECK(cudaMemcpyAsync(out, memory, sizeof out, cudaMemcpyDeviceToHost) == cudaSuccess);
-  CHECK((out[0] == 1.0f && out[1] == 2.0f));
-  CHECK(cudaMemset(memory, 0, 100) == cudaSuccess);
-  CHECK(memory[24] == 0.0f);
-  CHECK(cudaFree(memory) == cudaSuccess);
-  CHECK(cudaMalloc(&memory, ~std::size_t{0} / 2) == cudaErrorMemoryAllocation);
-  CHECK(contains(cudaGetErrorString(cudaGetLastError()), "no memory for"));
-}
-
 }  // namespace attn_diag::host

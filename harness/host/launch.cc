@@ -11,6 +11,8 @@
 #include <thread>
 
 #include "harness/host/block_runner.h"
+#include "harness/host/device_model.h"
+#include "harness/host/function_limits.h"
 #include "harness/host/last_error.h"
 #include "harness/host/launch_scope.h"
 #include "harness/host/random.h"
@@ -22,8 +24,6 @@ namespace {
 
 constexpr std::uint64_t kDefaultStepLimit = 1ull << 29;
 constexpr double kDefaultSilentSeconds = 10;
-constexpr std::size_t kDefaultDynamicShared = 48 * 1024;  // what a kernel gets without asking
-constexpr std::size_t kMaxDynamicShared = 227 * 1024;     // compute capability 9.0
 
 std::mutex g_launch_mutex;  // one launch at a time, as in one stream
 std::map<const void*, std::size_t> g_dynamic_shared_limit;
@@ -41,9 +41,9 @@ std::string impossible(const cudaLaunchConfig_t& config, std::size_t shared_limi
     return concat("block ", shape_text(b),
                   " is impossible: at least 1 thread along each axis, at most 1024 x 1024 x 64 and "
                   "1024 in all");
-  if (config.dynamicSmemBytes > kMaxDynamicShared)
+  if (config.dynamicSmemBytes > kOptInSharedOfBlock)
     return concat(config.dynamicSmemBytes,
-                  " bytes of dynamic shared memory are impossible: at most ", kMaxDynamicShared);
+                  " bytes of dynamic shared memory are impossible: at most ", kOptInSharedOfBlock);
   if (config.dynamicSmemBytes > shared_limit)
     return concat(config.dynamicSmemBytes,
                   " bytes of dynamic shared memory, but the kernel may use ", shared_limit,
@@ -141,13 +141,19 @@ cudaError_t fail(LaunchReport& report, Finding finding) {
 
 cudaError_t set_function_attribute(const void* kernel, cudaFuncAttribute attribute, int value) {
   if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;  // a hint
-  if (value < 0 || static_cast<std::size_t>(value) > kMaxDynamicShared)
+  if (value < 0 || static_cast<std::size_t>(value) > kOptInSharedOfBlock)
     return set_last_error(cudaErrorInvalidValue, concat("cudaFuncSetAttribute: ", value,
                                                         " bytes of dynamic shared memory; at most ",
-                                                        kMaxDynamicShared, " are possible"));
+                                                        kOptInSharedOfBlock, " are possible"));
   const std::lock_guard lock(g_launch_mutex);
   g_dynamic_shared_limit[kernel] = static_cast<std::size_t>(value);
   return cudaSuccess;
+}
+
+std::size_t dynamic_shared_limit(const void* kernel) {
+  const std::lock_guard lock(g_launch_mutex);
+  const auto limit = g_dynamic_shared_limit.find(kernel);
+  return limit == g_dynamic_shared_limit.end() ? kSharedOfBlock : limit->second;
 }
 
 cudaError_t launch(const cudaLaunchConfig_t& config, const KernelCall& call) {
@@ -164,8 +170,8 @@ cudaError_t launch(const cudaLaunchConfig_t& config, const KernelCall& call) {
   ++report->launches;
 
   const auto limit = g_dynamic_shared_limit.find(call.kernel);
-  const std::string problem = impossible(
-      config, limit == g_dynamic_shared_limit.end() ? kDefaultDynamicShared : limit->second);
+  const std::string problem =
+      impossible(config, limit == g_dynamic_shared_limit.end() ? kSharedOfBlock : limit->second);
   if (!problem.empty())
     return fail(*report,
                 {FindingKind::kLaunchConfig,

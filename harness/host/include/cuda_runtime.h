@@ -4,6 +4,8 @@
 
 #include <cassert>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 
 #include "attn_diag_host/atomics.h"
 #include "attn_diag_host/indices.h"

@@ -6,7 +6,7 @@
 #include "attn_diag_host/small_float.h"
 #include "attn_diag_host/vector_types.h"
 
-struct __align__(2) __nv_bfloat16 {
+struct alignas(2) __nv_bfloat16 {
   std::uint16_t x_bits;
 
   __nv_bfloat16() = default;
@@ -24,7 +24,7 @@ struct __align__(2) __nv_bfloat16 {
 };
 using nv_bfloat16 = __nv_bfloat16;
 
-struct __align__(4) __nv_bfloat162 {
+struct alignas(4) __nv_bfloat162 {
   __nv_bfloat16 x, y;
 
   __nv_bfloat162() = default;

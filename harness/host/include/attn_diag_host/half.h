@@ -7,7 +7,7 @@
 #include "attn_diag_host/small_float.h"
 #include "attn_diag_host/vector_types.h"
 
-struct __align__(2) __half {
+struct alignas(2) __half {
   std::uint16_t x_bits;
 
   __half() = default;
@@ -24,7 +24,7 @@ struct __align__(2) __half {
 };
 using half = __half;
 
-struct __align__(4) __half2 {
+struct alignas(4) __half2 {
   __half x, y;
 
   __half2() = default;

@@ -5,7 +5,6 @@
 
 #include <math.h>
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>

@@ -31,7 +31,6 @@ struct KernelCall {
 };
 
 cudaError_t launch(const cudaLaunchConfig_t& config, const KernelCall& call);
-cudaError_t set_function_attribute(const void* kernel, cudaFuncAttribute attribute, int value);
 
 }  // namespace attn_diag::host
 
@@ -56,16 +55,4 @@ template <class... Parameters, class... Arguments>
   call.arguments = &values;
   call.instrumented = ATTN_DIAG_HOST_INSTRUMENTED != 0;
   return attn_diag::host::launch(*config, call);
-}
-
-// More than 48 KiB of dynamic shared memory must be asked for, as on a device.
-template <class... Parameters>
-cudaError_t cudaFuncSetAttribute(void (*kernel)(Parameters...), cudaFuncAttribute attribute,
-                                 int value) {
-  return attn_diag::host::set_function_attribute(reinterpret_cast<const void*>(kernel), attribute,
-                                                 value);
-}
-inline cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute,
-                                        int value) {
-  return attn_diag::host::set_function_attribute(kernel, attribute, value);
 }

@@ -9,13 +9,13 @@
   struct name##1 {                                                              \
     T x;                                                                        \
   };                                                                            \
-  struct __align__(2 * sizeof(T)) name##2 {                                     \
+  struct alignas(2 * sizeof(T)) name##2 {                                       \
     T x, y;                                                                     \
   };                                                                            \
   struct name##3 {                                                              \
     T x, y, z;                                                                  \
   };                                                                            \
-  struct __align__(sizeof(T) > 4 ? 16 : 4 * sizeof(T)) name##4 {                \
+  struct alignas(sizeof(T) > 4 ? 16 : 4 * sizeof(T)) name##4 {                  \
     T x, y, z, w;                                                               \
   };                                                                            \
   constexpr name##1 make_##name##1(T x) { return {x}; }                         \
