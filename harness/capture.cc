@@ -55,6 +55,12 @@ bool Provenance::sources_missing() const {
   return false;
 }
 
+SameOutput::Why SameOutput::why() const {
+  if (build_id_then.empty() || build_id_now.empty()) return Why::kUnknown;
+  if (build_id_then == build_id_now) return Why::kNotRebuilt;
+  return stale ? Why::kRebuiltTooSoon : Why::kEditIsElsewhere;
+}
+
 std::vector<std::int64_t> tensor_shape(Tensor t, const Problem& problem, const Geometry& geometry) {
   const TensorInfo& tensor = info(t);
   std::vector<std::int64_t> shape;

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "harness/report/same_output.h"
 #include "harness/report/summary.h"
 #include "harness/report/text.h"
 
@@ -217,6 +218,7 @@ Json coverage_json(const Capture& capture) {
 Json trace_json(const TraceResult& r, const CommandContext& context) {
   const Capture& c = r.capture;
   Json j = json_head(context, r.agrees(), c.provenance.stale());
+  j["same_output"] = to_json(c.same_output);
   j["kernel"] = c.provenance.kernel;
   j["backend"] = c.provenance.backend;
   j["problem"] = to_json(c.problem);

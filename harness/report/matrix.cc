@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "harness/report/comparison_text.h"
+#include "harness/report/same_output.h"
 #include "harness/report/summary.h"
 #include "harness/report/table.h"
 
@@ -114,6 +115,7 @@ std::string remark(const MatrixRow& row) {
   const auto append = [&](const std::string& more) { s += (s.empty() ? "" : "; ") + more; };
   if (row.coverage_faults > 0) append(holes_text(row));
   if (row.moved_cells > 0) append(moved_text(row));
+  if (row.same_output) append("bit-identical to the run before your edit");
   if (row.nonfinite_inputs) append("NaN or infinity in the inputs");
   std::replace(s.begin(), s.end(), '\n', ' ');
   return s;
@@ -140,6 +142,7 @@ Json row_json(const MatrixRow& row) {
   j["runs"] = row.runs;
   j["moved_cells"] = row.moved_cells;
   j["stages"] = stages_json(row.comparison);
+  j["same_output"] = to_json(row.same_output);
   j["seconds"] = row.seconds;
   j["reproduce"] = row.reproduce;
   return j;
@@ -177,6 +180,10 @@ std::string matrix_text(const std::vector<MatrixRow>& rows, const Style& style, 
   for (const MatrixRow& row : rows)
     if (row.stale) stale.insert(row.kernel);
   std::string s;
+  // Many rows may be so; the first says it, and each row's remark says it again.
+  const auto same = std::find_if(rows.begin(), rows.end(),
+                                 [](const MatrixRow& row) { return row.same_output.has_value(); });
+  if (same != rows.end()) s += same_output_text(same->same_output, style);
   if (!stale.empty())
     s += paint(style, Colour::kRed,
                fmt::format("STALE: {} not built from the sources now on disk. Rebuild first.",
@@ -243,6 +250,7 @@ Json matrix_json(const std::vector<MatrixRow>& rows, int exit_code, const Comman
 Json run_json(const Capture& capture, const MatrixRow& row, const CommandContext& context) {
   Json j = json_head(context, row.verdict == RowVerdict::kAgrees, capture.provenance.stale());
   j["reproduce"] = row.reproduce;
+  j["same_output"] = to_json(row.same_output);
   j["kernel"] = capture.provenance.kernel;
   j["backend"] = capture.provenance.backend;
   j["problem"] = to_json(capture.problem);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,9 +29,10 @@ struct MatrixRow {
   std::string why;        // of kUnsupported, kFailed
   Comparison comparison;  // of kAgrees, kDiverges
   std::int64_t coverage_faults = 0;
-  int runs = 1;                  // of this case
-  std::int64_t moved_cells = 0;  // whose bits differ between the runs
-  std::string reproduce, hunt;   // shell lines: this run, and the trace of it
+  int runs = 1;                           // of this case
+  std::optional<SameOutput> same_output;  // as Capture has it
+  std::int64_t moved_cells = 0;           // whose bits differ between the runs
+  std::string reproduce, hunt;            // shell lines: this run, and the trace of it
   double seconds = 0;
 };
 

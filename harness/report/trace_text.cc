@@ -9,6 +9,7 @@
 #include "harness/report/comparison_text.h"
 #include "harness/report/picture.h"
 #include "harness/report/row.h"
+#include "harness/report/same_output.h"
 #include "harness/report/summary.h"
 #include "harness/report/table.h"
 
@@ -267,7 +268,7 @@ std::string trace_headline(const TraceResult& r) {
 
 std::string trace_text(const TraceResult& r, const TraceTextOptions& o) {
   const Capture& c = r.capture;
-  std::string s = stale_text(c.provenance, o.style);
+  std::string s = same_output_text(c.same_output, o.style) + stale_text(c.provenance, o.style);
   const std::string headline = trace_headline(r);
   s += paint(o.style, r.agrees() ? Colour::kGreen : Colour::kRed, headline) + '\n';
   if (o.verdict_only) return s;

@@ -38,7 +38,7 @@ class CommandTest(unittest.TestCase):
         """Runs `attn-diag LINE`; the result has out, err and code."""
         # Without a GPU in sight everything runs alike everywhere.
         environment = {**os.environ, "LC_ALL": "C.UTF-8", "CUDA_VISIBLE_DEVICES": "",
-                       **more.pop("env", {})}
+                       "ATTN_DIAG_HISTORY": "0", **more.pop("env", {})}
         result = subprocess.run(
             [PROGRAM, *shlex.split(line)], cwd=self.folder, env=environment, text=True,
             stdout=more.pop("stdout", subprocess.PIPE), stderr=subprocess.PIPE, timeout=600, **more)

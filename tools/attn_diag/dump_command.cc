@@ -8,9 +8,11 @@
 #include "harness/repetition.h"
 #include "harness/report/comparison_text.h"
 #include "harness/report/json.h"
+#include "harness/report/same_output.h"
 #include "harness/report/summary.h"
 #include "tools/attn_diag/cases.h"
 #include "tools/attn_diag/dump_options.h"
+#include "tools/attn_diag/history.h"
 #include "tools/attn_diag/progress.h"
 #include "tools/attn_diag/session.h"
 
@@ -50,6 +52,7 @@ Outcome dump_command(const Session& session) {
   Capture capture = run_kernel(kernel, one.problem, inputs, one.run);
   capture.provenance.command_line = session.this_command();
   if (!one.backend_note.empty()) capture.notes.push_back(one.backend_note);
+  History(flags).note(capture, "");
   progress.step(3, 3, "writing " + path);
   write_dump(path, capture, options);
 
@@ -66,6 +69,7 @@ Outcome dump_command(const Session& session) {
     j["path"] = path;
     j["bytes"] = size;
     j["stale"] = capture.provenance.stale();
+    j["same_output"] = report::to_json(capture.same_output);
     j["isolated"] = capture.isolated;
     j["nonfinite_inputs"] = inputs.has_nonfinite;
     j["runs"] = capture.repetition.runs;
@@ -78,7 +82,8 @@ Outcome dump_command(const Session& session) {
     return outcome;
   }
   const report::Style& style = session.style;
-  outcome.out = report::stale_text(capture.provenance, style);
+  outcome.out = report::same_output_text(capture.same_output, style) +
+                report::stale_text(capture.provenance, style);
   outcome.out += fmt::format("{}: {}\n", path, report::bytes(size));
   if (flags.quiet) return outcome;
   outcome.out +=

@@ -29,7 +29,8 @@ class HelpFormatter : public CLI::Formatter {
     const char* rest = "COMMAND [FLAGS]";
     if (name == "compare ") rest = "FILE [FILE] [FLAGS]";
     if (name == "show ") rest = "FILE [FLAGS]";
-    if (name == "list " || name == "bench " || name == "doctor ") rest = "[FLAGS]";
+    if (name == "list " || name == "bench " || name == "doctor " || name == "history ")
+      rest = "[FLAGS]";
     if (name == "run " || name == "trace ") rest = "--kernel KERNEL [FLAGS]";
     if (name == "dump ") rest = "--kernel KERNEL -o FILE [FLAGS]";
     return fmt::format("\nUsage: attn-diag {}{}\n\n", name, rest);
@@ -104,6 +105,12 @@ class Parser {
     tolerance_flags(show);
     output_flags(show, false);
 
+    CLI::App& history = command("history", kHistorySummary, kHistoryFooter);
+    history.add_option("--kernel", x_flags.kernel, "Only runs of this kernel, as it was typed")
+        ->type_name("");
+    add_history_flags(history, x_flags.history);
+    output_flags(history, false);
+
     CLI::App& bench = command("bench", kBenchSummary, kBenchFooter);
     bench_flags(bench);
     output_flags(bench, false);
@@ -159,6 +166,7 @@ class Parser {
     add("--inputs", x_flags.inputs, kInputsHelp, kProblemGroup);
     add("--seed", x_flags.seed, kSeedHelp, kProblemGroup);
     add("--input-scale", x_flags.input_scale, "Multiplies the inputs (1)", kProblemGroup);
+    app.add_flag("--no-history", x_flags.no_history, kNoHistoryHelp)->group(kOutputGroup);
   }
 
   // Sizes, type, mask and memory order; the help is where commands have other defaults.

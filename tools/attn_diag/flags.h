@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/attn_diag/history_flags.h"
+
 namespace attn_diag::cli {
 
 // An empty string is a flag that was not given.
@@ -23,6 +25,8 @@ struct Flags {
   std::vector<std::string> files;
   bool isolate = false, force = false, with_reference = false, bound = false;
   bool json = false, quiet = false;
+  bool no_history = false;
+  HistoryFlags history;
 };
 
 struct CommandLine {

@@ -10,7 +10,8 @@ inline constexpr const char* kOutputGroup = "Output";
 inline constexpr const char* kSummary =
     "Finds the stage, query and KV tile at which an attention kernel goes wrong.";
 inline constexpr const char* kCommandsHelp =
-    "The commands are list, doctor, run, dump, compare, trace, show and bench; see attn-diag "
+    "The commands are list, doctor, run, dump, compare, trace, show, history and bench; see "
+    "attn-diag "
     "--help.";
 
 inline constexpr const char* kStageHelp =

@@ -14,6 +14,7 @@ Outcome dispatch(const Session& session) {
   const std::string& command = session.flags.command;
   if (command == "bench") return bench_command(session);
   if (command == "doctor") return doctor_command(session);
+  if (command == "history") return history_command(session);
   if (command == "list") return list_command(session);
   if (command == "run") return run_command(session);
   if (command == "dump") return dump_command(session);

@@ -14,8 +14,10 @@
 #include "harness/report/json.h"
 #include "harness/report/junit.h"
 #include "harness/report/matrix.h"
+#include "harness/report/same_output.h"
 #include "harness/report/summary.h"
 #include "tools/attn_diag/cases.h"
+#include "tools/attn_diag/history.h"
 #include "tools/attn_diag/output.h"
 #include "tools/attn_diag/progress.h"
 #include "tools/attn_diag/session.h"
@@ -46,7 +48,8 @@ struct Run {
   std::optional<Capture> capture;  // kept for a single run only
 };
 
-Run run_one(Case c, Kernels& kernels, const Tolerance& tolerance, const Session& session) {
+Run run_one(Case c, Kernels& kernels, const Tolerance& tolerance, History& history,
+            const Session& session) {
   const auto begin = std::chrono::steady_clock::now();
   Run run;
   const Kernel& kernel = kernels.get(c);
@@ -70,6 +73,10 @@ Run run_one(Case c, Kernels& kernels, const Tolerance& tolerance, const Session&
             ? RowVerdict::kAgrees
             : RowVerdict::kDiverges;
     if (compared == 0) run.row.why = "Nothing was compared.";
+    history.note(capture, run.row.verdict == RowVerdict::kAgrees     ? "agrees"
+                          : run.row.verdict == RowVerdict::kDiverges ? "diverges"
+                                                                     : "");
+    run.row.same_output = capture.same_output;
     run.capture = std::move(capture);
   } catch (const Error& e) {
     run.row.why = e.what();
@@ -117,7 +124,8 @@ std::string single_text(const Run& run, const Session& session) {
   const MatrixRow& row = run.row;
   const Capture& capture = *run.capture;
   const report::Style& style = session.style;
-  std::string s = report::stale_text(capture.provenance, style);
+  std::string s = report::same_output_text(row.same_output, style) +
+                  report::stale_text(capture.provenance, style);
   s += report::comparison_headline(row, style) + '\n';
   if (session.flags.quiet) return s;
   s += fmt::format("  {} on {}: {}, {}\n\n", row.kernel, capture.provenance.backend,
@@ -157,6 +165,16 @@ std::vector<JunitCase> junit_of_stages(const Run& run) {
     }
     cases.push_back(c);
   }
+  if (run.row.same_output) {
+    JunitCase c;
+    c.class_name = "attn-diag.run." + run.row.kernel;
+    c.name = fmt::format("the edit changed something [{}]", report::problem_text(run.row.problem));
+    c.kind = JunitCase::Kind::kFailed;
+    c.message = report::same_output_line(*run.row.same_output) + ". " +
+                report::same_output_proof(*run.row.same_output);
+    c.detail = run.row.reproduce;
+    cases.push_back(c);
+  }
   return cases;
 }
 
@@ -186,12 +204,13 @@ Outcome run_command(const Session& session) {
   for (const Case& c : cases) kernels.get(c);  // a wrong name shows before long work
   std::vector<MatrixRow> rows;
   std::optional<Run> single;
+  History history(flags);
   {
     Progress progress(!flags.quiet);
     for (const Case& c : cases) {
       progress.step(static_cast<int>(rows.size()) + 1, static_cast<int>(cases.size()),
                     c.kernel + " " + report::problem_text(c.problem));
-      Run run = run_one(c, kernels, tolerance, session);
+      Run run = run_one(c, kernels, tolerance, history, session);
       rows.push_back(run.row);
       if (cases.size() == 1) single = std::move(run);
     }

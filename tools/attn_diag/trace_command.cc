@@ -7,10 +7,12 @@
 #include "attn_diag/harness/trace.h"
 #include "harness/report/json.h"
 #include "harness/report/junit.h"
+#include "harness/report/same_output.h"
 #include "harness/report/summary.h"
 #include "harness/report/trace_text.h"
 #include "tools/attn_diag/cases.h"
 #include "tools/attn_diag/dump_options.h"
+#include "tools/attn_diag/history.h"
 #include "tools/attn_diag/output.h"
 #include "tools/attn_diag/progress.h"
 #include "tools/attn_diag/session.h"
@@ -48,6 +50,9 @@ std::vector<report::JunitCase> junit_of_trace(const TraceResult& r, const std::s
   }
   if (r.capture.provenance.stale())
     add("binary is up to date", Kind::kFailed, "STALE: the sources have changed since the build");
+  if (const auto& same = r.capture.same_output)
+    add("the edit changed something", Kind::kFailed,
+        report::same_output_line(*same) + ". " + report::same_output_proof(*same));
   // Whatever else makes a trace diverge must fail here too.
   add("whole kernel", r.agrees() ? Kind::kPassed : Kind::kFailed,
       r.agrees() ? "" : report::trace_headline(r));
@@ -84,6 +89,9 @@ Outcome trace_command(const Session& session) {
     result = trace(kernel, one.problem, inputs, options);
     result.capture.provenance.command_line = session.this_command();
     if (!one.backend_note.empty()) result.capture.notes.push_back(one.backend_note);
+    // Only the tapped run's bits are at hand: they must be the production kernel's.
+    if (!result.observer_checked || result.observer_identical)
+      History(flags).note(result.capture, result.agrees() ? "agrees" : "diverges");
     if (dumps) {
       progress.step(1, 1, "writing " + flags.output);
       write_dump(flags.output, result.capture, dump_options);

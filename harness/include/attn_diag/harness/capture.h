@@ -66,6 +66,23 @@ struct Provenance {
   bool sources_missing() const;  // a source cannot be found: staleness unknown
 };
 
+// The output of a run is, bit for bit, that of an earlier run of the same case whose sources were
+// others: the edit between the two did nothing here.
+struct SameOutput {
+  std::string before;                       // when that run was, as Provenance::created
+  std::vector<std::string> changed;         // paths of the sources that differ on disk since then
+  std::string build_id_then, build_id_now;  // hex; empty: unknown
+  bool stale = false;  // sources on disk differ from what this binary was built from
+
+  enum class Why : std::uint8_t {
+    kNotRebuilt,       // the same build id: the binary cannot contain the edit
+    kRebuiltTooSoon,   // another build id, but the sources were changed again since it was built
+    kEditIsElsewhere,  // another build id, built from what is on disk: the edit does not touch this
+    kUnknown,          // one of the binaries has no build id
+  };
+  Why why() const;
+};
+
 // A cell that was never written, or more than once.
 struct CoverageFault {
   Tensor tensor;
@@ -108,8 +125,9 @@ struct Capture {
   std::array<std::string, kNumTensors> exempt;
   std::array<Coverage, kNumTensors> coverage;
   Repetition repetition;
-  bool isolated = false;           // every stage was fed the reference's inputs
-  std::vector<std::string> notes;  // of the backend: what the run cannot show, odd events
+  std::optional<SameOutput> same_output;  // as the run history knows; not stored in dumps
+  bool isolated = false;                  // every stage was fed the reference's inputs
+  std::vector<std::string> notes;         // of the backend: what the run cannot show, odd events
 
   bool has(Tensor t) const { return tensors[static_cast<std::size_t>(t)].has_value(); }
   const TensorData& operator[](Tensor t) const { return *tensors[static_cast<std::size_t>(t)]; }

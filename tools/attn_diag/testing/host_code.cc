@@ -1,0 +1,143 @@
+// A kernel library for tests of the command: plain C++ attention on fp32, run without any launch, and a
+// kernel for each way in which host code goes wrong. Tests compile copies of it.
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+#include <vector>
+
+#include "attn_diag/kernels/adapter.h"
+
+namespace attn_diag {
+namespace {
+
+constexpr TileShape kTiles[] = {{4, 4}};
+
+void attend(const RunRequest& r, float factor) {
+  const Problem& p = r.problem;
+  const auto* q = static_cast<const float*>(r.q);
+  const auto* k = static_cast<const float*>(r.k);
+  const auto* v = static_cast<const float*>(r.v);
+  auto* o = static_cast<float*>(r.o);
+  for (int row = 0; row < p.batch * p.heads * p.seqlen_q; ++row) {  // BHSD, no mask
+    const int kv_head = row / p.seqlen_q / group_size(p);
+    std::vector<float> s(static_cast<std::size_t>(p.seqlen_k), 0.0f);
+    for (int key = 0; key < p.seqlen_k; ++key)
+      for (int d = 0; d < p.head_dim; ++d)
+        s[static_cast<std::size_t>(key)] += q[row * p.head_dim + d] *
+                                            k[(kv_head * p.seqlen_k + key) * p.head_dim + d] *
+                                            p.softmax_scale;
+    const float m = *std::max_element(s.begin(), s.end());
+    float l = 0;
+    for (float& x : s) l += x = std::exp(x - m);
+    for (int d = 0; d < p.head_dim_v; ++d) {
+      float sum = 0;
+      for (int key = 0; key < p.seqlen_k; ++key)
+        sum +=
+            s[static_cast<std::size_t>(key)] * v[(kv_head * p.seqlen_k + key) * p.head_dim_v + d];
+      o[row * p.head_dim_v + d] = factor * sum / l;
+    }
+    r.lse[row] = m + std::log(l);
+  }
+}
+
+Status right(const RunRequest& r) {
+  attend(r, 1.0f);
+  return Status::kOk;
+}
+
+Status wrong(const RunRequest& r) {
+  attend(r, 1.5f);
+  return Status::kOk;
+}
+
+Status prints(const RunRequest& r) {
+  std::printf("printed by the kernel's host code\n");
+  attend(r, 1.0f);
+  return Status::kOk;
+}
+
+Status throws(const RunRequest&) { throw std::runtime_error("no such configuration"); }
+Status throws_int(const RunRequest&) { throw 3; }
+Status aborts(const RunRequest&) { std::abort(); }
+Status exits(const RunRequest&) { std::exit(0); }
+
+Status segfaults(const RunRequest& r) {
+  volatile float* nowhere = nullptr;
+  nowhere[r.problem.batch] = 1.0f;
+  return Status::kOk;
+}
+
+Status divides_by_zero(const RunRequest& r) {
+  volatile int zero = 0;
+  return static_cast<Status>(r.problem.batch / zero);
+}
+
+Status writes_far_behind_o(const RunRequest& r) {
+  attend(r, 1.0f);
+  static_cast<volatile float*>(r.o)[100'000'000] = 1.0f;
+  return Status::kOk;
+}
+
+Status never_ends(const RunRequest&) {
+  volatile bool ever = true;
+  while (ever) {
+  }
+  return Status::kOk;
+}
+
+Status plan(const Problem& p, TileShape tile, std::int32_t, Geometry* geometry, char* error,
+            std::size_t error_capacity) {
+  if (p.dtype != DType::kFp32) {
+    std::snprintf(error, error_capacity, "only fp32.");
+    return Status::kUnsupported;
+  }
+  *geometry = Geometry{};
+  geometry->tile = tile;
+  geometry->tiles_per_split = ceil_div(p.seqlen_k, tile.block_n);
+  return Status::kOk;
+}
+
+KernelInfo describe(const char* name, Status (*run)(const RunRequest&)) {
+  KernelInfo info;
+  info.name = name;
+  info.summary = "host code for tests";
+  info.tiles = kTiles;
+  info.num_tiles = 1;
+  info.gates = 1u << static_cast<int>(Gate::kFull);
+  for (TensorExposure& exposure : info.exposure) exposure = {false, "a black box"};
+  info.plan = plan;
+  info.arithmetic = [](const Problem&, const Geometry&) {
+    Arithmetic a;
+    a.output = DType::kFp32;
+    return a;
+  };
+  info.workspace_bytes = [](const Problem&, const Geometry&) { return std::size_t{0}; };
+  info.run = run;
+  return info;
+}
+
+}  // namespace
+}  // namespace attn_diag
+
+const attn_diag::KernelLibrary* attn_diag_kernel_library() {
+  using namespace attn_diag;
+  static const KernelInfo kernels[] = {
+      describe("right", right),
+      describe("wrong", wrong),
+      describe("prints", prints),
+      describe("throws", throws),
+      describe("throws-int", throws_int),
+      describe("aborts", aborts),
+      describe("exits", exits),
+      describe("segfaults", segfaults),
+      describe("divides-by-zero", divides_by_zero),
+      describe("writes-far-behind-o", writes_far_behind_o),
+      describe("never-ends", never_ends),
+  };
+  static const KernelLibrary library = {
+      kKernelAbiVersion, static_cast<std::int32_t>(sizeof kernels / sizeof *kernels), kernels};
+  return &library;
+}
