@@ -16,6 +16,7 @@ void CopiesInFlight::commit(unsigned thread) {
 }
 
 void CopiesInFlight::land(unsigned thread, std::size_t prior) {
+  if (!x_arrivals.empty()) land_bound(thread);
   Queue& queue = x_queues[thread];
   if (queue.group_ends.size() <= prior) return;
   const std::size_t groups = queue.group_ends.size() - prior;
@@ -36,6 +37,33 @@ void CopiesInFlight::land(const void* barrier) {
   });
 }
 
+void CopiesInFlight::land_bound(unsigned thread) {
+  std::erase_if(x_bound, [&](const Bound& bound) {
+    if (bound.thread != thread) return false;
+    host::land(bound.copy);
+    return true;
+  });
+}
+
+void CopiesInFlight::arrive_after(unsigned thread, const void* mbarrier) {
+  Queue& queue = x_queues[thread];
+  for (const AsyncCopy& copy : queue.copies) x_bound.push_back({mbarrier, thread, copy});
+  queue.copies.clear();
+  for (std::size_t& end : queue.group_ends) end = 0;
+  x_arrivals.push_back({mbarrier, thread});
+}
+
+unsigned CopiesInFlight::land_for(const void* mbarrier) {
+  unsigned count = 0;
+  std::erase_if(x_arrivals, [&](const Arrival& arrival) {
+    if (arrival.mbarrier != mbarrier) return false;
+    land_bound(arrival.thread);
+    ++count;
+    return true;
+  });
+  return count;
+}
+
 void CopiesInFlight::drop(const AsyncCopy& copy) {
   if (x_dropped.count++ > 0) return;
   x_dropped.file = copy.file;
@@ -52,6 +80,7 @@ void CopiesInFlight::drop(unsigned thread) {
 void CopiesInFlight::drop_bound() {
   for (const Bound& bound : x_bound) drop(bound.copy);
   x_bound.clear();
+  x_arrivals.clear();
 }
 
 }  // namespace attn_diag::host

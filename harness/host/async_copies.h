@@ -29,12 +29,19 @@ class CopiesInFlight {
   explicit CopiesInFlight(unsigned threads) : x_queues(threads) {}
 
   void add(unsigned thread, const AsyncCopy& copy) { x_queues[thread].copies.push_back(copy); }
-  void add(const void* barrier, const AsyncCopy& copy) { x_bound.push_back({barrier, copy}); }
+  void add(const void* barrier, const AsyncCopy& copy) {
+    x_bound.push_back({barrier, kNoThread, copy});
+  }
   void commit(unsigned thread);
   // All groups of the thread but the last `prior` land.
   void land(unsigned thread, std::size_t prior);
   // Those bound to the barrier land.
   void land(const void* barrier);
+  // An arrival at an mbarrier, to follow all copies of the thread so far. They are no longer in its groups,
+  // but land with the next of them at the latest.
+  void arrive_after(unsigned thread, const void* mbarrier);
+  // The copies that arrivals at this mbarrier follow land; returns how many arrivals those are.
+  unsigned land_for(const void* mbarrier);
   // What the thread never waited for does not land.
   void drop(unsigned thread);
   void drop_bound();
@@ -46,14 +53,22 @@ class CopiesInFlight {
     std::vector<AsyncCopy> copies;
     std::vector<std::size_t> group_ends;  // as indices into copies
   };
+  static constexpr unsigned kNoThread = ~0u;
   struct Bound {
     const void* barrier;
+    unsigned thread;  // that arrives at an mbarrier; kNoThread: a cuda::barrier
     AsyncCopy copy;
   };
+  struct Arrival {
+    const void* mbarrier;
+    unsigned thread;
+  };
+  void land_bound(unsigned thread);
   void drop(const AsyncCopy& copy);
 
   std::vector<Queue> x_queues;
   std::vector<Bound> x_bound;
+  std::vector<Arrival> x_arrivals;
   DroppedCopies x_dropped;
 };
 

@@ -107,16 +107,6 @@ void BlockRunner::barrier_wait(const BlockBarrier* barrier, std::uint32_t phase,
   x_current->wait = Wait::kNone;
 }
 
-bool BlockRunner::is_own(std::uintptr_t at) const {
-  const FiberStack& stack = x_stack[x_current->index.linear];
-  return at - stack.bottom < stack.top - stack.bottom;
-}
-
-bool BlockRunner::is_shared(std::uintptr_t at) const {
-  return at - address(x_dynamic_shared) < x_plan->config.dynamicSmemBytes ||
-         (x_static_shared != nullptr && at - address(x_static_shared) < x_plan->library.tls_bytes);
-}
-
 void BlockRunner::check_copy(const AsyncCopy& copy) {
   const std::uintptr_t to = address(copy.to), from = address(copy.from);
   const char* what = nullptr;

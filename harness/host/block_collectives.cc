@@ -78,9 +78,7 @@ bool is_shuffle(WarpOp op) {
          op == WarpOp::kShuffleXor;
 }
 
-bool is_matrix(WarpOp op) {
-  return op == WarpOp::kMatrixLoad || op == WarpOp::kMatrixStore || op == WarpOp::kMatrixMultiply;
-}
+bool is_matrix(WarpOp op) { return op >= WarpOp::kMatrixLoad && op <= WarpOp::kMma; }
 
 }  // namespace
 
@@ -139,6 +137,7 @@ __attribute__((noinline)) void BlockRunner::pass_barrier() {
 
 void BlockRunner::release_barrier() {
   if (x_barrier_differs) report_barrier_divergence();
+  if ((x_named.open & 1u) != 0) report_barrier_zero();
   if (x_live != x_threads) note_exited_threads();
   x_votes = {x_ayes, static_cast<int>(x_arrived)};
   x_ayes = 0;

@@ -43,6 +43,12 @@ const char* operation_name(WarpOp op) {
       return "store_matrix_sync";
     case WarpOp::kMatrixMultiply:
       return "mma_sync";
+    case WarpOp::kLoadMatrix:
+      return "ldmatrix";
+    case WarpOp::kStoreMatrix:
+      return "stmatrix";
+    case WarpOp::kMma:
+      return "mma.sync";
     default:
       return "__reduce_sync";
   }
@@ -50,16 +56,33 @@ const char* operation_name(WarpOp op) {
 
 std::string place(const Fiber& fiber) { return concat(fiber.file, ':', fiber.line); }
 
-std::string waits_at(const Fiber& fiber) {
-  if (fiber.wait == Wait::kBarrier) return concat("__syncthreads at ", place(fiber));
-  if (fiber.wait == Wait::kBarrierObject) return concat("cuda::barrier::wait at ", place(fiber));
+}  // namespace
+
+std::string BlockRunner::waits_at(const Fiber& fiber) const {
+  switch (fiber.wait) {
+    case Wait::kBarrier:
+      return concat("__syncthreads at ", place(fiber));
+    case Wait::kBarrierObject:
+      return concat("cuda::barrier::wait at ", place(fiber));
+    case Wait::kNamedBarrier: {
+      const NamedBarrier& barrier = x_named.barriers[fiber.mask];
+      const unsigned threads = barrier.threads == 0 ? x_live : barrier.threads;
+      return concat("barrier ", fiber.mask, " (", barrier.arrived, " of ", threads, " threads) at ",
+                    place(fiber));
+    }
+    case Wait::kMbarrier:
+      return concat(mbarrier_state(fiber), " at ", place(fiber));
+    case Wait::kSpin:
+      return concat("a loop that polls at ", place(fiber));
+    case Wait::kNone:
+    case Wait::kWarp:
+      break;
+  }
   char mask[16];
   std::snprintf(mask, sizeof mask, "0x%08X", fiber.mask);
   return concat(operation_name(static_cast<WarpOp>(fiber.call & 0xFFu)), " with mask ", mask,
                 " at ", place(fiber));
 }
-
-}  // namespace
 
 std::string BlockRunner::where() const {
   const uint3 block = ::blockIdx;
@@ -154,30 +177,50 @@ void BlockRunner::report_barrier_divergence() {
   leave_for_good();
 }
 
+void BlockRunner::report_barrier_zero() {
+  const NamedBarrier& zero = x_named.barriers[0];
+  record(
+      FindingKind::kBarrierDivergence,
+      concat(zero.arrived, " threads have arrived at barrier 0 with a count of ", zero.threads,
+             " at ", zero.file, ':', zero.line, ", and ", x_arrived, " wait at __syncthreads at ",
+             x_barrier_file, ':', x_barrier_line, ", which is barrier 0 too"),
+      "Use barriers 1 to 15 for a part of the block", zero.file, zero.line);
+  leave_for_good();
+}
+
+// Of the waits, the one that most likely shows the mistake comes first.
 void BlockRunner::report_stuck() {
-  const Fiber* at_barrier = nullptr;
-  const Fiber* at_warp = nullptr;
-  const Fiber* at_object = nullptr;
-  for (unsigned t = 0; t < x_threads; ++t) {
-    const Fiber& fiber = x_fibers[t];
-    if (fiber.wait == Wait::kBarrier && at_barrier == nullptr) at_barrier = &fiber;
-    if (fiber.wait == Wait::kWarp && at_warp == nullptr) at_warp = &fiber;
-    if (fiber.wait == Wait::kBarrierObject && at_object == nullptr) at_object = &fiber;
-  }
-  if (at_warp != nullptr) {
-    record(FindingKind::kWarpDivergence, concat("no thread can go on: ", waiting_list()),
-           "A warp collective needs every lane of its mask that has not returned, in the same call "
-           "with the same mask; lanes waiting elsewhere never come. Make the mask name the lanes "
-           "that take the branch, or move the call out of it",
-           at_warp->file, at_warp->line);
-  } else if (at_object != nullptr) {
-    record(FindingKind::kBarrierDivergence, concat("no thread can go on: ", waiting_list()),
-           "A phase of a cuda::barrier ends when as many have arrived as it was initialised for",
-           at_object->file, at_object->line);
-  } else {
-    record(FindingKind::kBarrierDivergence, concat("no thread can go on: ", waiting_list()),
-           "All threads of a block that have not returned must reach the same __syncthreads()",
-           at_barrier->file, at_barrier->line);
+  struct Advice {
+    Wait wait;
+    FindingKind kind;
+    const char* text;
+  };
+  static constexpr Advice kAdvice[] = {
+      {Wait::kWarp, FindingKind::kWarpDivergence,
+       "A warp collective needs every lane of its mask that has not returned, in the same call "
+       "with "
+       "the same mask; lanes waiting elsewhere never come. Make the mask name the lanes that take "
+       "the branch, or move the call out of it"},
+      {Wait::kMbarrier, FindingKind::kBarrierDivergence,
+       "A phase of an mbarrier ends when as many have arrived as it was initialised for and all "
+       "bytes that were announced have been copied; look at the count, the bytes, and the parity "
+       "that is waited for"},
+      {Wait::kNamedBarrier, FindingKind::kBarrierDivergence,
+       "A named barrier is passed when as many threads have arrived as its users name"},
+      {Wait::kBarrierObject, FindingKind::kBarrierDivergence,
+       "A phase of a cuda::barrier ends when as many have arrived as it was initialised for"},
+      {Wait::kBarrier, FindingKind::kBarrierDivergence,
+       "All threads of a block that have not returned must reach the same __syncthreads()"},
+  };
+  for (const Advice& advice : kAdvice) {
+    const Fiber* const begin = x_fibers.get();
+    const Fiber* const end = begin + x_threads;
+    const Fiber* const fiber =
+        std::find_if(begin, end, [&](const Fiber& f) { return f.wait == advice.wait; });
+    if (fiber == end) continue;
+    record(advice.kind, concat("no thread can go on: ", waiting_list()), advice.text, fiber->file,
+           fiber->line);
+    break;
   }
   leave_for_good();
 }

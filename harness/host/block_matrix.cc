@@ -29,6 +29,9 @@ constexpr unsigned bytes_of(MatrixType type) { return type == MatrixType::kFloat
 const char* function_name(WarpOp op) {
   return op == WarpOp::kMatrixLoad    ? "load_matrix_sync"
          : op == WarpOp::kMatrixStore ? "store_matrix_sync"
+         : op == WarpOp::kLoadMatrix  ? "ldmatrix"
+         : op == WarpOp::kStoreMatrix ? "stmatrix"
+         : op == WarpOp::kMma         ? "mma.sync"
                                       : "mma_sync";
 }
 
@@ -221,6 +224,7 @@ void BlockRunner::complete_matrix(unsigned warp_number, const Warp::Group& group
   const Fiber* const lanes = &x_fibers[warp_number * kWarpSize];
   const auto op = static_cast<WarpOp>(group.kind & 0xFFu);
   if (group.arrived != kAllLanes) report_matrix_lanes_missing(warp_number, group);
+  if (op >= WarpOp::kLoadMatrix) return complete_warp_matrix(warp_number, op);
   const auto request = [&](unsigned lane) {
     return reinterpret_cast<const MatrixRequest*>(lanes[lane].value);
   };

@@ -47,13 +47,15 @@ void BlockRunner::begin_launch(const LaunchPlan& plan) {
       x_fibers[t].index = {{t % shape.x, t / shape.x % shape.y, t / shape.x / shape.y}, t};
     x_indexed_for = shape;
   }
-  constexpr std::size_t kAlign = 128;
+  constexpr std::size_t kAlign = SharedWindow::kAlignment;
   if (x_dynamic_shared_memory.size() < plan.config.dynamicSmemBytes + kAlign)
     x_dynamic_shared_memory.resize(plan.config.dynamicSmemBytes + kAlign);
   void* memory = x_dynamic_shared_memory.data();
   std::size_t space = x_dynamic_shared_memory.size();
   x_dynamic_shared = std::align(kAlign, plan.config.dynamicSmemBytes, memory, space);
   x_static_shared = plan.library.tls_module != 0 ? thread_storage(plan.library) : nullptr;
+  x_window = SharedWindow(x_static_shared, plan.library.tls_bytes, plan.library.tls_alignment,
+                          x_dynamic_shared, plan.config.dynamicSmemBytes);
   x_watchdog.set_interval(watchdog_interval(plan));
   blockDim = shape;
   gridDim = plan.config.gridDim;
@@ -78,6 +80,7 @@ BlockOutcome BlockRunner::run_block(std::uint64_t number) {
   for (unsigned w = 0; w < x_words; ++w) {
     const unsigned bits = x_threads - w * 64;
     x_alive[w] = x_runnable[w] = bits >= 64 ? ~0ull : (1ull << bits) - 1;
+    x_polling[w] = 0;
   }
   for (unsigned w = 0; w * kWarpSize < x_threads; ++w) {
     x_warps[w].live = runnable_lanes(w);
@@ -93,7 +96,9 @@ BlockOutcome BlockRunner::run_block(std::uint64_t number) {
   x_arrived = 0;
   x_barrier_differs = false;
   x_ayes = 0;
-  x_steps = 0;
+  x_named.open = 0;
+  x_idle_rounds = 0;
+  x_steps = x_round_steps = 0;
   x_abandoned = false;
   x_silent = false;
   ++x_blocks_run;
@@ -119,6 +124,7 @@ BlockOutcome BlockRunner::run_block(std::uint64_t number) {
       note_dropped_copies();
     x_copies_in_flight = false;
   }
+  if (x_named.open != 0 && !x_abandoned) note_open_named_barriers();
   if (x_abandoned) {
     if (x_silent) record_silence();
     x_watchdog.set_interval(watchdog_interval(*x_plan));
@@ -190,6 +196,7 @@ void BlockRunner::exit_thread() {
     Warp::Group& group = warp.groups[__builtin_ctz(pending)];
     if (group.arrived == (group.mask & warp.live)) complete_group(warp, warp_number, group);
   }
+  if (x_named.open != 0) release_named_barriers_of_all();
   if (x_arrived == x_live) {
     release_barrier();
     switch_to(first_thread());

@@ -18,6 +18,8 @@
 #include "harness/host/async_copies.h"
 #include "harness/host/fiber.h"
 #include "harness/host/launch_plan.h"
+#include "harness/host/named_barriers.h"
+#include "harness/host/shared_window.h"
 #include "harness/host/watchdog.h"
 
 namespace attn_diag::host {
@@ -39,6 +41,13 @@ struct Warp {
 };
 
 struct MatrixRequest;
+
+// What somebody does to an mbarrier.
+struct MbarrierChange {
+  unsigned arrivals;
+  bool drop;           // from the next phases too
+  std::int64_t bytes;  // announced; negative: copied
+};
 
 struct BlockOutcome {
   std::optional<Finding> finding;
@@ -86,6 +95,32 @@ class __attribute__((visibility("hidden"))) BlockRunner {
                     std::uintptr_t pc, std::uintptr_t frame);
   [[noreturn]] void report_fragment_index(long long index, int elements, const char* file,
                                           int line);
+  std::uint32_t shared_address(const void* generic, const char* file, int line);
+  void* shared_pointer(std::uint32_t shared, const char* file, int line);
+  bool is_shared(std::uintptr_t at) const;
+  bool is_own(std::uintptr_t at) const;
+  // `wait`: until as many threads have arrived as are named; 0: all.
+  void named_barrier(unsigned id, unsigned threads, bool wait, const char* file, int line,
+                     std::uintptr_t pc, std::uintptr_t frame);
+  void mbarrier_init(std::uint64_t* barrier, unsigned count, const char* file, int line);
+  void mbarrier_inval(std::uint64_t* barrier, const char* file, int line);
+  // Returns the object as it was.
+  std::uint64_t mbarrier_change(std::uint64_t* barrier, const MbarrierChange& change,
+                                const char* file, int line, std::uintptr_t pc,
+                                std::uintptr_t frame);
+  // Whether the barrier has left the phase of this parity.
+  bool mbarrier_test_wait(std::uint64_t* barrier, bool phase, const char* file, int line,
+                          std::uintptr_t pc, std::uintptr_t frame);
+  void mbarrier_arrive_after_copies(std::uint64_t* barrier, bool noinc, const char* file, int line);
+  void load_matrix(std::uint32_t* out, int count, bool transposed, const void* row,
+                   const char* file, int line, std::uintptr_t pc, std::uintptr_t frame);
+  void store_matrix(void* row, const std::uint32_t* in, int count, bool transposed,
+                    const char* file, int line, std::uintptr_t pc, std::uintptr_t frame);
+  // All 32 lanes in a matrix operation; `request` is the lane's, until it goes on.
+  void meet(WarpCall call, const void* request, const char* file, int line, std::uintptr_t pc,
+            std::uintptr_t frame);
+  // Lets the threads run that neither wait nor poll, then comes back.
+  void poll(Wait wait, const char* file, int line, std::uintptr_t pc, std::uintptr_t frame);
   // A load or store of a library built for lockstep.
   void access(std::uintptr_t address, std::uintptr_t pc, std::uintptr_t frame);
   bool is_lockstep() const { return x_kind == ScheduleKind::kLockstep; }
@@ -109,6 +144,7 @@ class __attribute__((visibility("hidden"))) BlockRunner {
   void switch_to(Fiber& to);
   void switch_between(Fiber& from, Fiber& to);
   void switch_to_next_or_report();
+  Fiber* next_poller();  // null: nobody polls
   void leave_block(bool for_good);
   void arrived_on_fiber();
 
@@ -128,8 +164,6 @@ class __attribute__((visibility("hidden"))) BlockRunner {
   void complete_group(Warp& warp, unsigned warp_number, Warp::Group& group);
 
   // block_matrix.cc
-  void meet(WarpCall call, const void* request, const char* file, int line, std::uintptr_t pc,
-            std::uintptr_t frame);  // block_collectives.cc
   void complete_matrix(unsigned warp_number, const Warp::Group& group);
   void check_matrix_memory(WarpOp op, MatrixType type, const void* memory, unsigned stride,
                            const char* file, int line);
@@ -140,9 +174,32 @@ class __attribute__((visibility("hidden"))) BlockRunner {
                                            const char* what);
   [[noreturn]] void report_matrix_lanes_missing(unsigned warp_number, const Warp::Group& group);
 
+  // block_warp_matrix.cc
+  void complete_warp_matrix(unsigned warp_number, WarpOp op);
+  void check_matrix_row(WarpOp op, const void* row, const char* file, int line);
+
+  // block_shared.cc
+  [[noreturn]] void report_not_shared(const char* does, const void* pointer, const char* file,
+                                      int line);
+
+  // block_named_barriers.cc
+  void release_named_barrier(unsigned id);
+  void release_named_barriers_of_all();
+  void check_named_barrier(unsigned id, unsigned threads, bool wait, const char* file, int line);
+  void record_named_barrier(unsigned id, const std::string& what);
+  void note_open_named_barriers();
+
+  // block_mbarrier.cc
+  std::uint64_t apply_to_mbarrier(std::uint64_t* barrier, const MbarrierChange& change,
+                                  const char* file, int line);
+  void land_copies_for(std::uint64_t* barrier, const char* file, int line);
+  std::string mbarrier_state(const Fiber& fiber) const;
+  void check_mbarrier_memory(const std::uint64_t* barrier, const char* file, int line);
+  void check_mbarrier(const std::uint64_t* barrier, const char* file, int line);
+  void record_mbarrier(const std::string& does, const std::string& what, const char* advice,
+                       const char* file, int line);
+
   // block_async.cc
-  bool is_shared(std::uintptr_t at) const;
-  bool is_own(std::uintptr_t at) const;
   void check_copy(const AsyncCopy& copy);
   void check_barrier(const BlockBarrier* barrier, const char* file, int line);
   void note_dropped_copies();
@@ -154,7 +211,9 @@ class __attribute__((visibility("hidden"))) BlockRunner {
   void record_exception(const std::string& what);
   [[noreturn]] void leave_for_good();
   [[noreturn]] void report_barrier_divergence();
+  [[noreturn]] void report_barrier_zero();
   [[noreturn]] void report_stuck();
+  std::string waits_at(const Fiber& fiber) const;
   [[noreturn]] void report_step_limit();
   [[noreturn]] void report_warp_misuse(const char* what, const char* advice);
   std::string where() const;
@@ -180,6 +239,8 @@ class __attribute__((visibility("hidden"))) BlockRunner {
   int x_ayes = 0;          // of the barrier being waited for
   BarrierVotes x_votes{};  // of the one last released
 
+  NamedBarriers x_named;
+
   bool x_copies_in_flight = false;  // some thread of the block has issued an asynchronous copy
   CopiesInFlight x_copies{kMaxThreads};
 
@@ -190,6 +251,9 @@ class __attribute__((visibility("hidden"))) BlockRunner {
 
   std::array<std::uint64_t, kMaxThreads / 64> x_runnable{};
   std::array<std::uint64_t, kMaxThreads / 64> x_alive{};
+  std::array<std::uint64_t, kMaxThreads / 64> x_polling{};  // run when no other thread can
+  unsigned x_idle_rounds = 0;                               // of these, in which nothing happened
+  std::uint64_t x_round_steps = 0;                          // steps before the last round
 
   Context x_worker;  // run_block's own context
   void* x_worker_sanitizer_stack = nullptr;
@@ -199,6 +263,7 @@ class __attribute__((visibility("hidden"))) BlockRunner {
 
   void* x_dynamic_shared = nullptr;
   void* x_static_shared = nullptr;  // the library's thread-local storage; null: none
+  SharedWindow x_window;
   std::vector<std::byte> x_dynamic_shared_memory;
   std::unique_ptr<Fiber[]> x_fibers = std::make_unique<Fiber[]>(kMaxThreads);
   std::unique_ptr<FiberStack[]> x_stack = std::make_unique<FiberStack[]>(kMaxThreads);

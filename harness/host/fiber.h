@@ -10,16 +10,25 @@
 
 namespace attn_diag::host {
 
-enum class Wait : std::uint8_t { kNone, kBarrier, kWarp, kBarrierObject };
+enum class Wait : std::uint8_t {
+  kNone,
+  kBarrier,
+  kWarp,
+  kBarrierObject,  // cuda::barrier
+  kNamedBarrier,
+  kMbarrier,  // asks again and again, as
+  kSpin,      // a thread that gives way
+};
 
 // What a switch touches: one cache line a thread.
 struct alignas(64) Fiber {
   Context context;             // where it goes on
   const char* file = nullptr;  // its last synchronisation point; null: none yet
   ThreadIndex index{};         // its threadIdx
-  std::uint64_t value = 0;     // what it gave to a warp collective; the cuda::barrier it waits for
-  std::uint64_t result = 0;    // and what it gets
-  std::uint32_t mask = 0;      // of the warp collective
+  std::uint64_t value =
+      0;  // what it gave to a warp collective; the cuda::barrier or mbarrier it waits for
+  std::uint64_t result = 0;  // and what it gets
+  std::uint32_t mask = 0;    // of the warp collective; the number of the named barrier
   WarpCall call = 0;
   std::int32_t line = 0;
   Wait wait = Wait::kNone;

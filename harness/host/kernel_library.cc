@@ -41,6 +41,7 @@ int visit_object(dl_phdr_info* info, std::size_t, void* data) {
     if (segment.p_type == PT_TLS && segment.p_memsz > 0) {
       library.tls_module = info->dlpi_tls_modid;
       library.tls_bytes = segment.p_memsz;
+      library.tls_alignment = segment.p_align;
     }
   }
   if (!found) return 0;

@@ -14,6 +14,7 @@ struct KernelLibrary {
   std::uintptr_t code_end = 0;
   std::size_t tls_module = 0;  // 0: has no thread-local storage
   std::size_t tls_bytes = 0;
+  std::size_t tls_alignment = 0;
   bool is_main_program = false;
 };
 

@@ -34,6 +34,9 @@ enum class WarpOp : std::uint8_t {
   kMatrixLoad,  // of the matrix operations, the `width` tells the shape and the types
   kMatrixStore,
   kMatrixMultiply,
+  kLoadMatrix,  // ldmatrix, stmatrix, mma.sync
+  kStoreMatrix,
+  kMma,
   kBadWidth,  // a shuffle whose width is impossible
 };
 

@@ -37,16 +37,18 @@ struct LaunchOptions {
 };
 
 enum class FindingKind : std::uint8_t {
-  kBarrierDivergence,  // __syncthreads at different lines, or some threads can never arrive; a
-                       // cuda::barrier that is not initialised, or that others arrive at
-  kWarpDivergence,     // a warp collective whose mask names lanes that cannot arrive, or differing
-                       // masks
-  kStepLimit,          // the kernel does not end
-  kLaunchConfig,       // impossible grid, block or shared memory size
-  kNotInstrumented,    // lockstep asked of a library built without it
-  kKernelException,    // a C++ exception left the kernel
-  kMatrixMisuse,       // a fragment, or a load, store or product of one, that CUDA does not define
-  kAsyncCopyMisuse,    // an asynchronous copy that CUDA does not define
+  kBarrierDivergence,   // __syncthreads at different lines, or some threads can never arrive; a
+                        // cuda::barrier, mbarrier or named barrier that is misused, or whose phase
+                        // never ends
+  kWarpDivergence,      // a warp collective whose mask names lanes that cannot arrive, or differing
+                        // masks
+  kStepLimit,           // the kernel does not end
+  kLaunchConfig,        // impossible grid, block or shared memory size
+  kNotInstrumented,     // lockstep asked of a library built without it
+  kKernelException,     // a C++ exception left the kernel
+  kMatrixMisuse,        // a fragment, or a load, store or product of one, that CUDA does not define
+  kAsyncCopyMisuse,     // an asynchronous copy that CUDA does not define
+  kSharedMemoryMisuse,  // a pointer or 32-bit address that should be the block's shared memory
 };
 
 // What went wrong in a launch. `message` is complete: kernel, block, threads, file:line, what to

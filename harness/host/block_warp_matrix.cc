@@ -1,0 +1,216 @@
+// PTX's ldmatrix, stmatrix and mma.sync.
+#include <bit>
+#include <cstring>
+
+#include "attn_diag_host/bfloat16.h"
+#include "attn_diag_host/half.h"
+#include "attn_diag_host/warp_matrix.h"
+#include "harness/host/block_runner_switch.h"
+#include "harness/host/register_layout.h"
+#include "harness/host/text.h"
+
+namespace attn_diag::host {
+
+// What a lane brings.
+struct WarpMatrixRequest {
+  // ldmatrix, stmatrix
+  int count = 0;
+  bool transposed = false;
+  std::uint16_t row[8] = {};
+  // mma.sync; the others use d and a
+  MmaKind kind{};
+  std::uint32_t* d = nullptr;
+  const std::uint32_t *a = nullptr, *b = nullptr, *c = nullptr;
+};
+
+namespace {
+
+constexpr unsigned kMatrixRows = 8;
+
+unsigned number_of(const MmaKind& kind) {
+  return static_cast<unsigned>(kind.shape) * 16 + static_cast<unsigned>(kind.input) * 4 +
+         (kind.half_c ? 2 : 0) + (kind.half_d ? 1 : 0);
+}
+
+std::uint16_t half_of(const std::uint32_t* registers, unsigned element) {
+  return static_cast<std::uint16_t>(registers[element / 2] >> (element % 2 * 16));
+}
+
+float input_of(MmaInput input, const std::uint32_t* registers, unsigned element) {
+  switch (input) {
+    case MmaInput::kF16:
+      return half_value(half_of(registers, element));
+    case MmaInput::kBf16:
+      return bfloat16_value(half_of(registers, element));
+    case MmaInput::kTf32:
+      break;
+  }
+  return std::bit_cast<float>(registers[element] & 0xFFFFE000u);
+}
+
+// The element (row, column) of each matrix that the first half of a lane's register holds; the second half
+// holds the next column.
+MatrixCell loaded_cell(unsigned lane) { return {lane / 4, 2 * (lane % 4)}; }
+
+void load(WarpMatrixRequest* const* lanes) {
+  const int count = lanes[0]->count;
+  for (unsigned lane = 0; lane < kWarpSize; ++lane)
+    for (int m = 0; m < count; ++m) {
+      WarpMatrixRequest* const* rows = lanes + static_cast<unsigned>(m) * kMatrixRows;
+      const MatrixCell cell = loaded_cell(lane);
+      const bool transposed = lanes[lane]->transposed;
+      std::uint32_t value = 0;
+      for (unsigned half = 0; half < 2; ++half)
+        value |= std::uint32_t{transposed ? rows[cell.column + half]->row[cell.row]
+                                          : rows[cell.row]->row[cell.column + half]}
+                 << (16 * half);
+      lanes[lane]->d[m] = value;
+    }
+}
+
+void store(WarpMatrixRequest* const* lanes) {
+  const int count = lanes[0]->count;
+  for (unsigned lane = 0; lane < kWarpSize; ++lane)
+    for (int m = 0; m < count; ++m) {
+      WarpMatrixRequest* const* rows = lanes + static_cast<unsigned>(m) * kMatrixRows;
+      const MatrixCell cell = loaded_cell(lane);
+      for (unsigned half = 0; half < 2; ++half) {
+        const std::uint16_t value = half_of(lanes[lane]->a, static_cast<unsigned>(m) * 2 + half);
+        if (lanes[lane]->transposed)
+          rows[cell.column + half]->row[cell.row] = value;
+        else
+          rows[cell.row]->row[cell.column + half] = value;
+      }
+    }
+}
+
+void multiply(WarpMatrixRequest* const* lanes, const MmaOrder& order) {
+  const MmaKind kind = lanes[0]->kind;
+  const bool wide = kind.input == MmaInput::kTf32;
+  // Shapes of less depth have zeros for the rest, which change nothing.
+  alignas(64) float a[kMmaRows * kMmaDepth] = {}, b[kMmaDepth * kMmaColumns] = {};
+  alignas(64) float c[kMmaRows * kMmaColumns];
+  for (unsigned lane = 0; lane < kWarpSize; ++lane) {
+    const WarpMatrixRequest& request = *lanes[lane];
+    for (unsigned e = 0; e < elements_of_a(kind.shape); ++e) {
+      const MatrixCell cell = cell_of_a(wide, lane, e);
+      a[cell.row * kMmaDepth + cell.column] = input_of(kind.input, request.a, e);
+    }
+    for (unsigned e = 0; e < elements_of_b(kind.shape); ++e) {
+      const MatrixCell cell = cell_of_b(wide, lane, e);
+      b[cell.row * kMmaColumns + cell.column] = input_of(kind.input, request.b, e);
+    }
+    for (unsigned e = 0; e < kElementsOfAccumulator; ++e) {
+      const MatrixCell cell = cell_of_accumulator(lane, e);
+      c[cell.row * kMmaColumns + cell.column] =
+          kind.half_c ? half_value(half_of(request.c, e)) : std::bit_cast<float>(request.c[e]);
+    }
+  }
+  multiply_accumulate(a, b, c, c, kMmaRows, kMmaColumns, order);
+  for (unsigned lane = 0; lane < kWarpSize; ++lane) {
+    std::uint32_t* const d = lanes[lane]->d;
+    float value[kElementsOfAccumulator];
+    for (unsigned e = 0; e < kElementsOfAccumulator; ++e) {
+      const MatrixCell cell = cell_of_accumulator(lane, e);
+      value[e] = c[cell.row * kMmaColumns + cell.column];
+    }
+    if (!kind.half_d) {
+      std::memcpy(d, value, sizeof value);
+      continue;
+    }
+    for (unsigned pair = 0; pair < kElementsOfAccumulator / 2; ++pair)
+      d[pair] = half_bits(value[2 * pair]) | std::uint32_t{half_bits(value[2 * pair + 1])} << 16;
+  }
+}
+
+}  // namespace
+
+#define ATTN_DIAG_HOST_PLACE \
+  file, line, address(__builtin_return_address(0)), address(__builtin_frame_address(0))
+
+void ldmatrix(std::uint32_t* out, int count, bool transposed, const void* row, const char* file,
+              int line) {
+  BlockRunner::current()->load_matrix(out, count, transposed, row, ATTN_DIAG_HOST_PLACE);
+}
+
+void stmatrix(void* row, const std::uint32_t* in, int count, bool transposed, const char* file,
+              int line) {
+  BlockRunner::current()->store_matrix(row, in, count, transposed, ATTN_DIAG_HOST_PLACE);
+}
+
+void mma_sync(MmaKind kind, std::uint32_t* d, const std::uint32_t* a, const std::uint32_t* b,
+              const std::uint32_t* c, const char* file, int line) {
+  WarpMatrixRequest request;
+  request.kind = kind;
+  request.d = d;
+  request.a = a;
+  request.b = b;
+  request.c = c;
+  BlockRunner::current()->meet(warp_call(WarpOp::kMma, number_of(kind)), &request,
+                               ATTN_DIAG_HOST_PLACE);
+}
+
+#undef ATTN_DIAG_HOST_PLACE
+
+void BlockRunner::load_matrix(std::uint32_t* out, int count, bool transposed, const void* row,
+                              const char* file, int line, std::uintptr_t pc, std::uintptr_t frame) {
+  step_together(pc, frame);
+  WarpMatrixRequest request;
+  request.count = count;
+  request.transposed = transposed;
+  request.d = out;
+  if (x_current->index.linear % kWarpSize < kMatrixRows * static_cast<unsigned>(count)) {
+    check_matrix_row(WarpOp::kLoadMatrix, row, file, line);
+    std::memcpy(request.row, row, sizeof request.row);
+  }
+  meet(warp_call(WarpOp::kLoadMatrix, static_cast<unsigned>(count) * 2 + (transposed ? 1 : 0)),
+       &request, file, line, pc, frame);
+}
+
+void BlockRunner::store_matrix(void* row, const std::uint32_t* in, int count, bool transposed,
+                               const char* file, int line, std::uintptr_t pc,
+                               std::uintptr_t frame) {
+  WarpMatrixRequest request;
+  request.count = count;
+  request.transposed = transposed;
+  request.a = in;
+  const bool has_row =
+      x_current->index.linear % kWarpSize < kMatrixRows * static_cast<unsigned>(count);
+  if (has_row) check_matrix_row(WarpOp::kStoreMatrix, row, file, line);
+  meet(warp_call(WarpOp::kStoreMatrix, static_cast<unsigned>(count) * 2 + (transposed ? 1 : 0)),
+       &request, file, line, pc, frame);
+  if (has_row) std::memcpy(row, request.row, sizeof request.row);
+}
+
+void BlockRunner::complete_warp_matrix(unsigned warp_number, WarpOp op) {
+  const Fiber* const fibers = &x_fibers[warp_number * kWarpSize];
+  WarpMatrixRequest* lanes[kWarpSize];
+  for (unsigned lane = 0; lane < kWarpSize; ++lane) {
+    lanes[lane] = reinterpret_cast<WarpMatrixRequest*>(fibers[lane].value);
+    if (fibers[lane].line != fibers[0].line ||
+        (fibers[lane].file != fibers[0].file &&
+         std::strcmp(fibers[lane].file, fibers[0].file) != 0))
+      report_matrix_mismatch(op, fibers[0], fibers[lane], nullptr);
+  }
+  if (op == WarpOp::kLoadMatrix) return load(lanes);
+  if (op == WarpOp::kStoreMatrix) return store(lanes);
+  multiply(lanes, x_plan->mma_order);
+}
+
+void BlockRunner::check_matrix_row(WarpOp op, const void* row, const char* file, int line) {
+  constexpr unsigned kRowBytes = 16;
+  const bool loads = op == WarpOp::kLoadMatrix;
+  if (!is_shared(address(row)) || !is_shared(address(row) + kRowBytes - 1))
+    report_not_shared(loads ? "passes ldmatrix a row" : "passes stmatrix a row", row, file, line);
+  if (address(row) % kRowBytes == 0) [[likely]]
+    return;
+  record_matrix_misuse(
+      concat("passes ", loads ? "ldmatrix" : "stmatrix", " a row that is ",
+             address(row) % kRowBytes, " bytes past a multiple of 16"),
+      "Each row of 8 elements starts at a multiple of 16 bytes; align the array, and "
+      "let its rows be multiples of 16 bytes long",
+      file, line);
+  leave_for_good();
+}
+
+}  // namespace attn_diag::host

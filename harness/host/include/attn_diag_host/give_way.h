@@ -1,0 +1,12 @@
+// For threads that spin: lets the block's other threads run, and other blocks.
+#pragma once
+
+#include "attn_diag_host/qualifiers.h"
+
+namespace attn_diag::host {
+
+// The calling thread waits for something that another thread will store (__nanosleep, polling of a volatile
+// or atomic). It comes back when every thread that does not wait or poll has run as far as it could.
+void give_way(const char* file, int line);
+
+}  // namespace attn_diag::host
