@@ -11,6 +11,8 @@ namespace {
 
 constexpr std::size_t kAlignment = 256;                   // what cudaMalloc promises
 constexpr std::size_t kMostBytes = std::size_t{1} << 46;  // no device has as much
+constexpr std::size_t kMostFreedBytes = std::size_t{64} << 20;
+constexpr std::size_t kMostFreed = 4096;
 
 std::uintptr_t address_of(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 
@@ -79,15 +81,26 @@ std::string Allocations::free(void* pointer, const char* call) {
                   free_name(allocation.kind));
   if (allocation.kind != MemoryKind::kPageLocked) x_device_bytes -= allocation.bytes;
   x_allocations[allocation.begin].freed = true;
-  std::free(pointer);
+  x_freed.push_back(allocation);
+  x_freed_bytes += allocation.bytes;
+  while (x_freed_bytes > kMostFreedBytes || x_freed.size() > kMostFreed) release_oldest();
   return "";
+}
+
+void Allocations::release_oldest() {
+  const Allocation oldest = x_freed.front();
+  x_freed.pop_front();
+  x_freed_bytes -= oldest.bytes;
+  x_allocations.erase(oldest.begin);
+  std::free(reinterpret_cast<void*>(oldest.begin));
 }
 
 std::string Allocations::enter(void* pointer, std::size_t bytes) {
   const std::lock_guard lock(x_mutex);
   const auto found = containing(address_of(pointer));
-  if (found != x_allocations.end() && !found->second.freed)
-    return concat(pointer, " is part of ", described(found->second), " already");
+  if (found != x_allocations.end())
+    return concat(pointer, " is part of ", described(found->second),
+                  found->second.freed ? " that were freed" : " already");
   insert({address_of(pointer), bytes, MemoryKind::kRegistered, false});
   return "";
 }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -21,7 +22,8 @@ struct Allocation {
   bool freed = false;
 };
 
-// Thread-safe. A freed allocation is remembered until its addresses are used again.
+// Thread-safe. Freed memory is kept a while, so that its use is found: its addresses are nobody else's
+// as long as it is remembered.
 class Allocations {
  public:
   static Allocations& instance();
@@ -44,10 +46,13 @@ class Allocations {
   using Map = std::map<std::uintptr_t, Allocation>;
   Map::const_iterator containing(std::uintptr_t at) const;  // x_mutex held
   void insert(const Allocation& allocation);                // x_mutex held
+  void release_oldest();                                    // likewise; of the freed
 
   mutable std::mutex x_mutex;
   Map x_allocations;
   std::size_t x_device_bytes = 0;
+  std::deque<Allocation> x_freed;  // oldest first
+  std::size_t x_freed_bytes = 0;
 };
 
 }  // namespace attn_diag::host

@@ -60,6 +60,16 @@ TEST_CASE("memory is freed once, from its start, by the call of its kind") {
   CHECK(cudaFreeHost(nullptr) == cudaSuccess);
 }
 
+TEST_CASE("the addresses of freed memory are nobody else's while they are remembered") {
+  void* device = nullptr;
+  REQUIRE(cudaMalloc(&device, 40000) == cudaSuccess);
+  REQUIRE(cudaFree(device) == cudaSuccess);
+  void* const own = std::malloc(40000);
+  CHECK(own != device);
+  CHECK(cudaMemcpy(own, own, 8, cudaMemcpyHostToHost) == cudaSuccess);
+  std::free(own);
+}
+
 TEST_CASE("page-locked, managed, pitched and stream-ordered memory is allocated and freed") {
   float *host = nullptr, *managed = nullptr, *ordered = nullptr, *pitched = nullptr;
   REQUIRE(cudaMallocHost(&host, 64) == cudaSuccess);
