@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numbers>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -317,7 +318,7 @@ class Describer {
       const double factor = 0.5 * (low + high);
       say(StatementKind::kWrong, fmt::format("actual = {:.4g} * expected throughout", factor));
       named_factor(factor);
-    } else {
+    } else if (info(x_cells.tensor).rank > 3) {  // one cell has a factor, whatever it is
       say(StatementKind::kWrong,
           fmt::format("in each row actual = g * expected, with g from {:.4g} to {:.4g}", low,
                       high));
@@ -327,7 +328,18 @@ class Describer {
   void named_factor(double factor) {
     const auto is = [&](double x) { return std::fabs(factor - x) <= 0.01 * std::fabs(x); };
     const double scale = x_problem.softmax_scale;
+    if (x_cells.tensor == Tensor::kLse) {
+      if (is(std::numbers::log2e))
+        say(StatementKind::kHint,
+            "that is log2 e: fits an lse in base 2; multiply it by ln 2, or declare Lse::kBase2");
+      if (is(std::numbers::ln2))
+        say(StatementKind::kHint,
+            "that is ln 2: fits an lse in base e that is declared, or converted, as one in base 2");
+    }
     if (x_cells.tensor != Tensor::kS || is(1.0)) return;
+    if (is(std::numbers::log2e) && !is(scale) && !is(1.0 / scale))
+      say(StatementKind::kHint,
+          "that is log2 e: fits scores in base 2, for exp2; declare Scores::kBase2");
     if (is(scale)) say(StatementKind::kHint, "that is softmax_scale: fits a scale applied twice");
     if (is(1.0 / scale))
       say(StatementKind::kHint, "that is 1 / softmax_scale: fits a scale that is missing");

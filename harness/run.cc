@@ -19,6 +19,7 @@
 #include "attn_diag/harness/gpu.h"
 #include "attn_diag/harness/host/executor.h"
 #include "attn_diag/reference/reference.h"
+#include "harness/conventions.h"
 #include "harness/coverage.h"
 #include "harness/cuda/run_on_gpu.h"
 #include "harness/repetition.h"
@@ -196,8 +197,15 @@ class Case {
     capture.k = inputs.k;
     capture.v = inputs.v;
     x_recorded = recorded_tensors(kernel, geometry, options);
+    if (capture.isolated && replaced_tensors(kernel, geometry, options) == 0)
+      throw Error(fmt::format(
+          "{} cannot be fed the reference's inputs: its stages are recorded only, or not exposed. "
+          "Leave out --isolate.",
+          kernel.spec()));
     for (const TensorInfo& tensor : kTensors) {
       const auto at = static_cast<std::size_t>(tensor.id);
+      if (tensor.id == Tensor::kLse && !has_lse())
+        capture.exempt[at] = "the kernel declares that it writes none";
       if (is_recorded(tensor.id) || kernel.info().exposure[at].exposed || is_output(tensor.id) ||
           !defined_for(tensor.id, geometry))
         continue;
@@ -241,9 +249,11 @@ class Case {
     memory.check_guards(x_kernel);
     if (has_outputs()) {
       take_output(*capture.tensors[static_cast<std::size_t>(Tensor::kO)], memory.o, capture);
-      take_output(*capture.tensors[static_cast<std::size_t>(Tensor::kLse)], memory.lse, capture);
+      if (has_lse())
+        take_output(*capture.tensors[static_cast<std::size_t>(Tensor::kLse)], memory.lse, capture);
     }
     settle_coverage(capture);
+    apply_conventions(x_kernel.info().conventions, capture);
     return capture;
   }
 
@@ -252,7 +262,9 @@ class Case {
 
  private:
   bool has_outputs() const { return last_stage(x_gate) == Stage::kReduce; }
+  bool has_lse() const { return x_kernel.info().conventions.lse != LseConvention::kNone; }
   bool is_recorded(Tensor t) const {
+    if (t == Tensor::kLse && !has_lse()) return false;
     return (x_recorded & tensor_bit(t)) != 0 || (is_output(t) && has_outputs());
   }
 

@@ -12,6 +12,7 @@
 #include "attn_diag/harness/error.h"
 #include "harness/memory.h"
 #include "harness/run_memory.h"
+#include "harness/support.h"
 
 namespace attn_diag {
 namespace {
@@ -62,6 +63,11 @@ Geometry plan_geometry(const Kernel& kernel, const Problem& problem, const RunOp
     throw Error(fmt::format("{} does not split the keys: leave out --num-splits (it is {}).",
                             kernel.spec(), options.num_splits));
   }
+  if (kernel_info.support != nullptr) {
+    const std::string why = why_not_supported(*kernel_info.support, problem);
+    if (!why.empty())
+      throw Error(fmt::format("{} does not support this problem: {}", kernel.spec(), why));
+  }
   Geometry geometry;
   std::array<char, 512> message{};
   const Status status = kernel_info.plan(problem, tile, options.num_splits, &geometry,
@@ -101,7 +107,10 @@ std::uint32_t recorded_tensors(const Kernel& kernel, const Geometry& geometry,
 
 std::uint32_t replaced_tensors(const Kernel& kernel, const Geometry& geometry,
                                const RunOptions& options) {
-  const std::uint32_t wanted = options.replace | (options.isolate ? stage_input_mask() : 0);
+  std::uint32_t wanted = options.replace | (options.isolate ? stage_input_mask() : 0);
+  for (const TensorInfo& tensor : kTensors)
+    if (kernel.info().exposure[static_cast<std::size_t>(tensor.id)].recorded_only)
+      wanted &= ~tensor_bit(tensor.id);
   return reachable(wanted, kernel, geometry, options);
 }
 

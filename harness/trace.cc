@@ -192,8 +192,14 @@ class Tracer {
     step("running every stage on the reference's inputs");
     RunOptions run = x_run;
     run.isolate = true;
-    const Look isolated = look(run, "Fed the reference's inputs");
     const std::uint32_t fed = replaced_tensors(x_kernel, x_geometry, run);
+    if (fed == 0) {  // stages are recorded only
+      for (StageReport& report : x_result.stages)
+        report.isolated =
+            report.verdict == Verdict::kNotReached ? Verdict::kNotReached : Verdict::kExempt;
+      return;
+    }
+    const Look isolated = look(run, "Fed the reference's inputs");
     for (StageReport& report : x_result.stages) {
       if (report.verdict == Verdict::kNotReached) {
         report.isolated = Verdict::kNotReached;
@@ -235,6 +241,12 @@ class Tracer {
     }
     RunOptions run = x_run;
     run.replace = inject;
+    if (replaced_tensors(x_kernel, x_geometry, run) == 0) {
+      x_result.notes.emplace_back(
+          "Whether a later stage is at fault too was not checked: the kernel's stages are recorded "
+          "only, nothing can be injected.");
+      return;
+    }
     const Look closed = look(run, "With the first bad stage repaired");
     x_result.closure = closed.comparison;
     for (int s = static_cast<int>(bad) + 1; s <= static_cast<int>(last_stage(x_run.gate)); ++s)

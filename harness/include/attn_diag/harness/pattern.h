@@ -27,8 +27,8 @@ struct WrongCells {
   std::vector<std::int64_t> by_diagonal;
   // Among the mismatches: NaN, infinite and zero actual values where the expected one is not.
   std::int64_t nan = 0, infinite = 0, zero = 0;
-  // A factor g per row (batch, head, query) with a mismatch and at least two finite cells:
-  // actual = g * expected. How many such rows there are, how many a factor explains (largest
+  // A factor g per row (batch, head, query) with a mismatch and at least two finite cells (of lse, which
+  // has one a row: one): actual = g * expected. How many such rows there are, how many a factor explains (largest
   // residual within 2 % of the largest value), and the smallest and largest g of these.
   std::int64_t rows = 0, rows_explained = 0;
   double min_factor = 0, max_factor = 0;

@@ -15,11 +15,12 @@
 #include "attn_diag/kernels/geometry.h"
 #include "attn_diag/kernels/problem.h"
 #include "attn_diag/kernels/stage.h"
+#include "attn_diag/kernels/support.h"
 #include "attn_diag/kernels/tap.h"
 
 namespace attn_diag {
 
-inline constexpr std::uint32_t kKernelAbiVersion = 2;
+inline constexpr std::uint32_t kKernelAbiVersion = 3;
 
 enum class Status : std::int32_t {
   kOk = 0,
@@ -53,6 +54,7 @@ struct RunRequest {
 struct TensorExposure {
   bool exposed = false;
   const char* exempt_reason = nullptr;  // required when not exposed; shown in every verdict
+  bool recorded_only = false;           // exposed, but what it holds cannot be replaced
 };
 
 struct KernelInfo {
@@ -65,6 +67,9 @@ struct KernelInfo {
   // Bit g set: Gate g is compiled in.
   std::uint32_t gates = 0;
   TensorExposure exposure[kNumTensors];
+  // The problems the kernel takes. Null: it does not say, and plan() alone refuses.
+  const Support* support = nullptr;
+  Conventions conventions;
 
   // The tile for a problem if the user names none: one of `tiles`, by the problem alone, so that it is
   // the same on every machine. Null: the first.

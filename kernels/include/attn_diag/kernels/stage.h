@@ -70,8 +70,10 @@ inline constexpr std::array<std::string_view, 7> kAxisNames = {"batch",   "head"
                                                                "kv_tile", "split", "dim"};
 
 inline constexpr std::array<TensorInfo, kNumTensors> kTensors = [] {
-  using enum Axis;
   using T = Tensor;
+  constexpr Axis kBatch = Axis::kBatch, kHead = Axis::kHead, kQuery = Axis::kQuery,
+                 kKey = Axis::kKey, kKvTile = Axis::kKvTile, kSplit = Axis::kSplit,
+                 kDim = Axis::kDim;
   constexpr Axis x = kBatch;  // unused slot
   return std::array<TensorInfo, kNumTensors>{{
       {T::kS, Stage::kQk, "S", 4, {kBatch, kHead, kQuery, kKey, x}},

@@ -13,8 +13,10 @@
 //     if constexpr (Tap::ends_after(Stage::kQk)) continue;            // gate
 #pragma once
 
-#include <concepts>
 #include <cstdint>
+#if defined(__cpp_concepts)
+#include <concepts>
+#endif
 
 #include "attn_diag/kernels/problem.h"
 #include "attn_diag/kernels/stage.h"
@@ -112,6 +114,7 @@ struct StageTap {
   }
 };
 
+#if defined(__cpp_concepts)  // not in C++17
 // What a kernel may ask of its Tap parameter.
 template <class T>
 concept TapPolicy = requires(const T tap, float x) {
@@ -120,5 +123,6 @@ concept TapPolicy = requires(const T tap, float x) {
   { T::ends_before(Stage::kReduce) } -> std::convertible_to<bool>;
   tap.template visit<Tensor::kS>(x, 0, 0, 0, 0, 0);
 };
+#endif
 
 }  // namespace attn_diag

@@ -1,0 +1,20 @@
+// What a kernel declares that it takes, against a problem and in words.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "attn_diag/kernels/adapter.h"
+
+namespace attn_diag {
+
+// What is declared, one thing an entry: "dtype fp16, bf16", "head_dim 64, 128", "mask none".
+std::vector<std::string> support_words(const Support& support);
+
+// What the kernel writes otherwise than docs/conventions.md says: "lse in base 2". Often empty.
+std::vector<std::string> convention_words(const Conventions& conventions);
+
+// Why a problem is not among those declared, and which are; empty if it is.
+std::string why_not_supported(const Support& support, const Problem& problem);
+
+}  // namespace attn_diag

@@ -1,0 +1,131 @@
+// One call of a user's kernel: the problem and where its tensors are, in the types the kernel wants.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+#include "attn_diag/kernels/adapter.h"
+
+namespace attn_diag {
+
+// Thrown by Call::refuse(): the run is "unsupported", not failed.
+class Refused : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// All pointers are device memory; memory orders as in problem.h. Inputs are given as pointers to
+// non-const because many kernels are declared so; they must not be written.
+class Call {
+ public:
+  // `stage_buffers`: kNumTensors pointers, null where nothing is recorded. `declared`: bit t: stage t.
+  Call(const RunRequest& request, float* const* stage_buffers, std::uint32_t declared)
+      : x_request(request), x_stage_buffers(stage_buffers), x_declared(declared) {}
+
+  // T is the element type that the kernel names: half, __nv_bfloat16, float, uint16_t, ... Throws
+  // where its size is not that of the problem's dtype.
+  template <class T = void>
+  T* q() const {
+    return input<T>(x_request.q);
+  }
+  template <class T = void>
+  T* k() const {
+    return input<T>(x_request.k);
+  }
+  template <class T = void>
+  T* v() const {
+    return input<T>(x_request.v);
+  }
+  // To be written by the kernel, every cell once. o is filled with NaN before.
+  template <class T = void>
+  T* o() const {
+    check_element<T>();
+    return static_cast<T*>(x_request.o);
+  }
+  float* lse() const { return x_request.lse; }  // (B, H, Sq)
+  // As many bytes as the kernel declared, 256-byte aligned, not zeroed.
+  template <class T = void>
+  T* workspace() const {
+    return static_cast<T*>(x_request.workspace);
+  }
+  // Dense fp32 of the shape that stage.h gives the tensor, or null where the run does not record it.
+  float* stage(Tensor t) const {
+    const auto at = static_cast<std::size_t>(t);
+    if ((x_declared >> at & 1u) == 0)
+      throw std::logic_error("stage(" + std::string(name(t)) +
+                             "): add the tensor to .stages of the declaration");
+    return x_stage_buffers[at];
+  }
+
+  const Problem& problem() const { return x_request.problem; }
+  int batch() const { return problem().batch; }
+  int heads() const { return problem().heads; }
+  int kv_heads() const { return problem().kv_heads; }
+  int seqlen() const { return problem().seqlen_q; }  // of kernels that declare no other_seqlen_k
+  int seqlen_q() const { return problem().seqlen_q; }
+  int seqlen_k() const { return problem().seqlen_k; }
+  int head_dim() const { return problem().head_dim; }
+  int head_dim_v() const { return problem().head_dim_v; }
+  float scale() const { return problem().softmax_scale; }
+  DType dtype() const { return problem().dtype; }
+  Layout layout() const { return problem().layout; }
+  bool is_causal() const { return problem().mask.kind == MaskKind::kCausal; }
+  // -1 where the side is open, as FlashAttention has it.
+  int window_left() const { return is_window() ? problem().mask.window_left : -1; }
+  int window_right() const {
+    return is_window() ? problem().mask.window_right : is_causal() ? 0 : -1;
+  }
+  // In elements.
+  Strides q_strides() const { return strides(heads(), seqlen_q(), head_dim()); }
+  Strides k_strides() const { return strides(kv_heads(), seqlen_k(), head_dim()); }
+  Strides v_strides() const { return strides(kv_heads(), seqlen_k(), head_dim_v()); }
+  Strides o_strides() const { return strides(heads(), seqlen_q(), head_dim_v()); }
+
+  TileShape tile() const { return x_request.geometry.tile; }
+  int num_splits() const { return x_request.geometry.num_splits; }
+  cudaStream_t stream() const { return static_cast<cudaStream_t>(x_request.stream); }
+
+  // For a problem that the declaration lets through and the kernel does not take.
+  [[noreturn]] void refuse(const std::string& why) const { throw Refused(why); }
+
+ private:
+  bool is_window() const { return problem().mask.kind == MaskKind::kWindow; }
+  Strides strides(int h, int s, int d) const { return dense_strides(layout(), h, s, d); }
+
+  template <class T>
+  T* input(const void* pointer) const {
+    check_element<T>();
+    return static_cast<T*>(const_cast<void*>(pointer));
+  }
+
+  template <class T>
+  struct Size {
+    static constexpr std::size_t kValue = sizeof(T);
+  };
+  template <class T>
+  void check_element() const;
+
+  const RunRequest& x_request;
+  float* const* x_stage_buffers;
+  std::uint32_t x_declared;
+};
+
+template <>
+struct Call::Size<void> {
+  static constexpr std::size_t kValue = 0;
+};
+
+template <class T>
+void Call::check_element() const {
+  const std::size_t expected = size_of(problem().dtype), found = Size<T>::kValue;
+  if (found != 0 && found != expected)
+    throw std::logic_error("the adapter asks for elements of " + std::to_string(found) +
+                           " bytes, but those of the problem have " + std::to_string(expected) +
+                           ": declare the dtype it takes in .dtypes");
+}
+
+}  // namespace attn_diag
