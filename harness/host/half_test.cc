@@ -282,4 +282,62 @@ TEST_CASE("half predicates tell NaN and infinity apart from numbers") {
   CHECK(__half_as_ushort(__hmin(__ushort_as_half(0x0000), __ushort_as_half(0x8000))) == 0x8000);
 }
 
+TEMPLATE_TEST_CASE("comparisons of pairs, and of NaN, are CUDA's", "", __half2, __nv_bfloat162) {
+  using T = decltype(TestType::x);
+  const T nan(NAN);
+  const TestType a(T(1.0f), nan), b(T(1.0f), T(2.0f)), c(T(0.5f), T(3.0f));
+  CHECK(__heq2_mask(a, b) == 0x0000FFFFu);
+  CHECK(__hneu2_mask(a, b) == 0xFFFF0000u);
+  CHECK(__hne2_mask(a, b) == 0u);
+  CHECK(__hltu2_mask(a, b) == 0xFFFF0000u);
+  CHECK(static_cast<float>(__hgt2(b, c).x) == 1.0f);
+  CHECK(static_cast<float>(__hgt2(b, c).y) == 0.0f);
+  CHECK(__hbge2(b, b));
+  CHECK_FALSE(__hbge2(b, c));
+  CHECK(b == b);
+  CHECK_FALSE(a != a);  // both parts must differ
+  CHECK((nan != nan && !(nan == nan)));
+  CHECK(static_cast<float>(__hisnan2(a).y) == 1.0f);
+  CHECK(__hisnan(__hmax_nan(T(1.0f), nan)));
+  CHECK(static_cast<float>(__hmax(T(1.0f), nan)) == 1.0f);
+  CHECK(__hisnan(__hmin2_nan(a, b).y));
+  CHECK(static_cast<float>(__hmin2(a, b).y) == 2.0f);
+}
+
+TEMPLATE_TEST_CASE("pairs are put together, taken apart and computed with", "", __half2,
+                   __nv_bfloat162) {
+  using T = decltype(TestType::x);
+  TestType a(T(1.5f), T(-2.0f));
+  const TestType b(T(0.25f), T(4.0f));
+  CHECK((__low2float(a) == 1.5f && __high2float(a) == -2.0f));
+  CHECK(__high2float(__lowhigh2highlow(a)) == 1.5f);
+  a += b;
+  CHECK((__low2float(a) == 1.75f && __high2float(a) == 2.0f));
+  a *= b;
+  CHECK((__low2float(a) == 0.4375f && __high2float(a) == 8.0f));
+  CHECK(__high2float(__hfma2_relu(a, TestType(T(-1.0f), T(-1.0f)), b)) == 0.0f);
+  CHECK(__high2float(__hadd2_sat(a, b)) == 1.0f);
+  CHECK(static_cast<float>(__hsub_sat(T(NAN), T(1.0f))) == 0.0f);
+  CHECK(__low2float(__h2div(b, TestType(T(2.0f), T(2.0f)))) == 0.125f);
+  CHECK((__low2float(h2exp2(b)) == static_cast<float>(T(std::exp2(0.25f))) &&
+         __high2float(h2log2(b)) == 2.0f));
+  CHECK(__high2float(h2rsqrt(b)) == 0.5f);
+  CHECK(__low2float(h2rint(TestType(T(2.5f), T(0.0f)))) == 2.0f);
+  T one(1);
+  CHECK(static_cast<float>(one++) == 1.0f);
+  CHECK(static_cast<float>(--one) == 1.0f);
+}
+
+TEST_CASE("halves of pairs and bits have CUDA's names") {
+  const __half2 a = __floats2half2_rn(1.0f, 2.0f), b = make_half2(__half(3.0f), __half(4.0f));
+  CHECK(__high2float(__lows2half2(a, b)) == 3.0f);
+  CHECK(__low2float(__highs2half2(a, b)) == 2.0f);
+  CHECK(__half_raw(CUDART_INF_FP16).x == 0x7C00);
+  CHECK(static_cast<float>(__half(__half_raw{0x3C00})) == 1.0f);
+  CHECK(static_cast<float>(CUDART_ONE_BF16) == 1.0f);
+  CHECK(static_cast<__half2_raw>(a).y == 0x4000);
+  CHECK(__bfloat162float(__ushort_as_bfloat16(0x3F80)) == 1.0f);
+  CHECK(__bfloat1622float2(__float2bfloat162_rn(2.5f)).y == 2.5f);
+}
+
 }  // namespace attn_diag::host

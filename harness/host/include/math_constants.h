@@ -1,14 +1,38 @@
 // Stand-in for CUDA's header of this name.
 #pragma once
 
-#include <limits>
+#include "attn_diag_host/conversions.h"
 
-#define CUDART_INF_F (std::numeric_limits<float>::infinity())
-#define CUDART_NAN_F (std::numeric_limits<float>::quiet_NaN())
-#define CUDART_INF (std::numeric_limits<double>::infinity())
-#define CUDART_NAN (std::numeric_limits<double>::quiet_NaN())
-#define CUDART_MAX_NORMAL_F (std::numeric_limits<float>::max())
-#define CUDART_MIN_DENORM_F (std::numeric_limits<float>::denorm_min())
+#define CUDART_INF_F __int_as_float(0x7F800000)
+#define CUDART_NAN_F __int_as_float(0x7FFFFFFF)
+#define CUDART_MIN_DENORM_F __int_as_float(0x00000001)
+#define CUDART_MAX_NORMAL_F __int_as_float(0x7F7FFFFF)
+#define CUDART_NEG_ZERO_F __int_as_float(static_cast<int>(0x80000000u))
+#define CUDART_ZERO_F 0.0f
+#define CUDART_ONE_F 1.0f
+#define CUDART_SQRT_HALF_F 0.707106781f
+#define CUDART_SQRT_TWO_F 1.414213562f
+#define CUDART_THIRD_F 0.333333333f
+#define CUDART_PIO4_F 0.785398163f
+#define CUDART_PIO2_F 1.570796327f
 #define CUDART_PI_F 3.141592654f
-#define CUDART_LN2_F 0.693147181f
+#define CUDART_2_OVER_PI_F 0.636619772f
+#define CUDART_SQRT_2_OVER_PI_F 0.797884561f
 #define CUDART_L2E_F 1.442695041f
+#define CUDART_L2T_F 3.321928094f
+#define CUDART_LG2_F 0.301029996f
+#define CUDART_LGE_F 0.434294482f
+#define CUDART_LN2_F 0.693147181f
+#define CUDART_LNT_F 2.302585093f
+#define CUDART_LNPI_F 1.144729886f
+#define CUDART_TWO_TO_M126_F 1.175494351e-38f
+#define CUDART_TWO_TO_126_F 8.507059173e37f
+#define CUDART_NORM_HUGE_F 3.402823466e38f
+
+#define CUDART_INF __longlong_as_double(0x7FF0000000000000ll)
+#define CUDART_NAN __longlong_as_double(0x7FF8000000000000ll)
+#define CUDART_SQRT_TWO 1.4142135623730951
+#define CUDART_PIO2 1.5707963267948966
+#define CUDART_PI 3.1415926535897931
+#define CUDART_L2E 1.4426950408889634
+#define CUDART_LN2 6.9314718055994529e-1

@@ -6,6 +6,14 @@
 #include "attn_diag_host/small_float.h"
 #include "attn_diag_host/vector_types.h"
 
+// The bits alone.
+struct alignas(2) __nv_bfloat16_raw {
+  unsigned short x;
+};
+struct alignas(4) __nv_bfloat162_raw {
+  unsigned short x, y;
+};
+
 struct alignas(2) __nv_bfloat16 {
   std::uint16_t x_bits;
 
@@ -15,7 +23,15 @@ struct alignas(2) __nv_bfloat16 {
       : x_bits(attn_diag::host::bfloat16_bits(attn_diag::host::round_to_odd(value))) {}
   __nv_bfloat16(int value) : __nv_bfloat16(static_cast<double>(value)) {}
   __nv_bfloat16(unsigned int value) : __nv_bfloat16(static_cast<double>(value)) {}
+  __nv_bfloat16(short value) : __nv_bfloat16(static_cast<double>(value)) {}
+  __nv_bfloat16(unsigned short value) : __nv_bfloat16(static_cast<double>(value)) {}
+  __nv_bfloat16(long value) : __nv_bfloat16(attn_diag::host::sticky_integer(value)) {}
+  __nv_bfloat16(unsigned long value) : __nv_bfloat16(attn_diag::host::sticky_integer(value)) {}
+  __nv_bfloat16(long long value) : __nv_bfloat16(attn_diag::host::sticky_integer(value)) {}
+  __nv_bfloat16(unsigned long long value) : __nv_bfloat16(attn_diag::host::sticky_integer(value)) {}
+  __nv_bfloat16(const __nv_bfloat16_raw& raw) : x_bits(raw.x) {}
   operator float() const { return attn_diag::host::bfloat16_value(x_bits); }
+  operator __nv_bfloat16_raw() const { return {x_bits}; }
 
   __nv_bfloat16& operator+=(__nv_bfloat16 b);
   __nv_bfloat16& operator-=(__nv_bfloat16 b);
@@ -29,43 +45,28 @@ struct alignas(4) __nv_bfloat162 {
 
   __nv_bfloat162() = default;
   __nv_bfloat162(__nv_bfloat16 low, __nv_bfloat16 high) : x(low), y(high) {}
+  __nv_bfloat162(const __nv_bfloat162_raw& raw)
+      : x(__nv_bfloat16_raw{raw.x}), y(__nv_bfloat16_raw{raw.y}) {}
+  operator __nv_bfloat162_raw() const { return {x.x_bits, y.x_bits}; }
 };
 using nv_bfloat162 = __nv_bfloat162;
 
 #define ATTN_DIAG_HOST_T __nv_bfloat16
 #define ATTN_DIAG_HOST_T2 __nv_bfloat162
+#define ATTN_DIAG_HOST_NAME bfloat16
 #include "attn_diag_host/small_float_arithmetic.inc"
+#include "attn_diag_host/small_float_comparisons.inc"
+#include "attn_diag_host/small_float_conversions.inc"
+#undef ATTN_DIAG_HOST_NAME
 #undef ATTN_DIAG_HOST_T
 #undef ATTN_DIAG_HOST_T2
 
-inline __nv_bfloat16 __float2bfloat16(float x) { return {x}; }
-inline __nv_bfloat16 __float2bfloat16_rn(float x) { return {x}; }
-inline __nv_bfloat16 __double2bfloat16(double x) { return {x}; }
-inline __nv_bfloat16 __int2bfloat16_rn(int x) { return {x}; }
-inline float __bfloat162float(__nv_bfloat16 x) { return static_cast<float>(x); }
-inline __nv_bfloat162 __float2bfloat162_rn(float x) { return {__nv_bfloat16(x), __nv_bfloat16(x)}; }
-inline __nv_bfloat162 __floats2bfloat162_rn(float low, float high) {
-  return {__nv_bfloat16(low), __nv_bfloat16(high)};
-}
-inline __nv_bfloat162 __float22bfloat162_rn(float2 x) {
-  return {__nv_bfloat16(x.x), __nv_bfloat16(x.y)};
-}
-inline float2 __bfloat1622float2(__nv_bfloat162 x) {
-  return {static_cast<float>(x.x), static_cast<float>(x.y)};
-}
 inline __nv_bfloat162 __bfloat162bfloat162(__nv_bfloat16 x) { return {x, x}; }
-inline __nv_bfloat162 __halves2bfloat162(__nv_bfloat16 low, __nv_bfloat16 high) {
-  return {low, high};
-}
-inline __nv_bfloat162 make_bfloat162(__nv_bfloat16 low, __nv_bfloat16 high) { return {low, high}; }
-inline __nv_bfloat16 __low2bfloat16(__nv_bfloat162 x) { return x.x; }
-inline __nv_bfloat16 __high2bfloat16(__nv_bfloat162 x) { return x.y; }
-inline __nv_bfloat162 __low2bfloat162(__nv_bfloat162 x) { return {x.x, x.x}; }
-inline __nv_bfloat162 __high2bfloat162(__nv_bfloat162 x) { return {x.y, x.y}; }
-inline __nv_bfloat162 __lowhigh2highlow(__nv_bfloat162 x) { return {x.y, x.x}; }
-inline unsigned short __bfloat16_as_ushort(__nv_bfloat16 x) { return x.x_bits; }
-inline short __bfloat16_as_short(__nv_bfloat16 x) { return static_cast<short>(x.x_bits); }
-inline __nv_bfloat16 __ushort_as_bfloat16(unsigned short x) {
-  return std::bit_cast<__nv_bfloat16>(x);
-}
-inline __nv_bfloat16 __short_as_bfloat16(short x) { return std::bit_cast<__nv_bfloat16>(x); }
+
+#define CUDART_INF_BF16 __ushort_as_bfloat16(static_cast<unsigned short>(0x7F80))
+#define CUDART_NAN_BF16 __ushort_as_bfloat16(static_cast<unsigned short>(0x7FFF))
+#define CUDART_MIN_DENORM_BF16 __ushort_as_bfloat16(static_cast<unsigned short>(0x0001))
+#define CUDART_MAX_NORMAL_BF16 __ushort_as_bfloat16(static_cast<unsigned short>(0x7F7F))
+#define CUDART_NEG_ZERO_BF16 __ushort_as_bfloat16(static_cast<unsigned short>(0x8000))
+#define CUDART_ZERO_BF16 __ushort_as_bfloat16(static_cast<unsigned short>(0x0000))
+#define CUDART_ONE_BF16 __ushort_as_bfloat16(static_cast<unsigned short>(0x3F80))

@@ -7,6 +7,14 @@
 #include "attn_diag_host/small_float.h"
 #include "attn_diag_host/vector_types.h"
 
+// The bits alone.
+struct alignas(2) __half_raw {
+  unsigned short x;
+};
+struct alignas(4) __half2_raw {
+  unsigned short x, y;
+};
+
 struct alignas(2) __half {
   std::uint16_t x_bits;
 
@@ -15,7 +23,15 @@ struct alignas(2) __half {
   __half(double value) : x_bits(attn_diag::host::half_bits(attn_diag::host::round_to_odd(value))) {}
   __half(int value) : __half(static_cast<double>(value)) {}
   __half(unsigned int value) : __half(static_cast<double>(value)) {}
+  __half(short value) : __half(static_cast<double>(value)) {}
+  __half(unsigned short value) : __half(static_cast<double>(value)) {}
+  __half(long value) : __half(attn_diag::host::sticky_integer(value)) {}
+  __half(unsigned long value) : __half(attn_diag::host::sticky_integer(value)) {}
+  __half(long long value) : __half(attn_diag::host::sticky_integer(value)) {}
+  __half(unsigned long long value) : __half(attn_diag::host::sticky_integer(value)) {}
+  __half(const __half_raw& raw) : x_bits(raw.x) {}
   operator float() const { return attn_diag::host::half_value(x_bits); }
+  operator __half_raw() const { return {x_bits}; }
 
   __half& operator+=(__half b);
   __half& operator-=(__half b);
@@ -29,38 +45,32 @@ struct alignas(4) __half2 {
 
   __half2() = default;
   __half2(__half low, __half high) : x(low), y(high) {}
+  __half2(const __half2_raw& raw) : x(__half_raw{raw.x}), y(__half_raw{raw.y}) {}
+  operator __half2_raw() const { return {x.x_bits, y.x_bits}; }
 };
 using half2 = __half2;
 
 #define ATTN_DIAG_HOST_T __half
 #define ATTN_DIAG_HOST_T2 __half2
+#define ATTN_DIAG_HOST_NAME half
 #include "attn_diag_host/small_float_arithmetic.inc"
+#include "attn_diag_host/small_float_comparisons.inc"
+#include "attn_diag_host/small_float_conversions.inc"
+#undef ATTN_DIAG_HOST_NAME
 #undef ATTN_DIAG_HOST_T
 #undef ATTN_DIAG_HOST_T2
 
-inline __half __float2half(float x) { return {x}; }
-inline __half __float2half_rn(float x) { return {x}; }
-inline __half __double2half(double x) { return {x}; }
-inline __half __int2half_rn(int x) { return {x}; }
-inline __half __uint2half_rn(unsigned int x) { return {x}; }
-inline float __half2float(__half x) { return static_cast<float>(x); }
-inline int __half2int_rn(__half x) { return __float2int_rn(static_cast<float>(x)); }
-inline int __half2int_rz(__half x) { return static_cast<int>(static_cast<float>(x)); }
-inline __half2 __float2half2_rn(float x) { return {__half(x), __half(x)}; }
-inline __half2 __floats2half2_rn(float low, float high) { return {__half(low), __half(high)}; }
-inline __half2 __float22half2_rn(float2 x) { return {__half(x.x), __half(x.y)}; }
-inline float2 __half22float2(__half2 x) {
-  return {static_cast<float>(x.x), static_cast<float>(x.y)};
-}
+using __nv_half = __half;
+using __nv_half2 = __half2;
+using nv_half = __half;
+using nv_half2 = __half2;
+
 inline __half2 __half2half2(__half x) { return {x, x}; }
-inline __half2 __halves2half2(__half low, __half high) { return {low, high}; }
-inline __half2 make_half2(__half low, __half high) { return {low, high}; }
-inline __half __low2half(__half2 x) { return x.x; }
-inline __half __high2half(__half2 x) { return x.y; }
-inline __half2 __low2half2(__half2 x) { return {x.x, x.x}; }
-inline __half2 __high2half2(__half2 x) { return {x.y, x.y}; }
-inline __half2 __lowhigh2highlow(__half2 x) { return {x.y, x.x}; }
-inline unsigned short __half_as_ushort(__half x) { return x.x_bits; }
-inline short __half_as_short(__half x) { return static_cast<short>(x.x_bits); }
-inline __half __ushort_as_half(unsigned short x) { return std::bit_cast<__half>(x); }
-inline __half __short_as_half(short x) { return std::bit_cast<__half>(x); }
+
+#define CUDART_INF_FP16 __ushort_as_half(static_cast<unsigned short>(0x7C00))
+#define CUDART_NAN_FP16 __ushort_as_half(static_cast<unsigned short>(0x7FFF))
+#define CUDART_MIN_DENORM_FP16 __ushort_as_half(static_cast<unsigned short>(0x0001))
+#define CUDART_MAX_NORMAL_FP16 __ushort_as_half(static_cast<unsigned short>(0x7BFF))
+#define CUDART_NEG_ZERO_FP16 __ushort_as_half(static_cast<unsigned short>(0x8000))
+#define CUDART_ZERO_FP16 __ushort_as_half(static_cast<unsigned short>(0x0000))
+#define CUDART_ONE_FP16 __ushort_as_half(static_cast<unsigned short>(0x3C00))
