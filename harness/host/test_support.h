@@ -8,8 +8,8 @@
 #include "attn_diag/harness/host/executor.h"
 #include "harness/host/test_kernels/test_kernels.h"
 
-#if __has_include(<catch2/catch_test_macros.hpp>)
-#include <catch2/catch_test_macros.hpp>
+#if __has_include(<catch2/catch_all.hpp>)
+#include <catch2/catch_all.hpp>
 #else
 #include <catch2/catch.hpp>
 #endif

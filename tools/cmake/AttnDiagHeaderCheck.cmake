@@ -2,7 +2,8 @@
 # header is compiled alone and twice included. A header that leans on another's includes, or that has
 # no include guard, fails the build with its name.
 function(attn_diag_check_headers)
-  set(roots kernels/include reference/include harness/include harness/host/include)
+  set(roots kernels/include reference/include harness/include harness/host/include
+      harness/host/torch_include)
   set(sources "")
   foreach(root IN LISTS roots)
     file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/${root}
@@ -28,6 +29,8 @@ function(attn_diag_check_headers)
   endforeach()
   add_library(attn_diag_header_check OBJECT ${sources})
   target_compile_options(attn_diag_header_check PRIVATE -O0)
+  target_include_directories(attn_diag_header_check PRIVATE
+    ${PROJECT_SOURCE_DIR}/harness/host/torch_include)
   target_link_libraries(attn_diag_header_check PRIVATE
     attn_diag_contract attn_diag_reference attn_diag_harness attn_diag_host_cuda attn_diag_test_main
     attn_diag_flags)

@@ -7,6 +7,7 @@
 #   <libdir>/libattn_diag_*.{so,a}        host executor, reference, harness
 #   include/attn_diag/...                 public headers
 #   include/attn_diag/stand_in/...        the host executor's cuda_runtime.h etc.; not on the default path
+#   include/attn_diag_torch/...           a stand-in for PyTorch's headers; on no path unless asked for
 #   lib/cmake/attn_diag                   package and attn_diag_add_kernel()
 #   share/attn_diag/kernels               sources of the kernels, to start from
 include(CMakePackageConfigHelpers)
@@ -51,6 +52,8 @@ foreach(folder IN ITEMS kernels reference harness)
 endforeach()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/harness/host/include/
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/attn_diag_host_cuda)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/harness/host/torch_include/
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/attn_diag_torch)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/kernels/ DESTINATION share/attn_diag/kernels)
 
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/${package_dir}/attn_diag-config-version.cmake
