@@ -86,7 +86,7 @@ std::string BlockRunner::waits_at(const Fiber& fiber) const {
 
 std::string BlockRunner::where() const {
   const uint3 block = ::blockIdx;
-  return concat("kernel ", kernel_name(x_plan->call.kernel), ", block ",
+  return concat("kernel ", kernel_name(x_plan->call), ", block ",
                 in_parentheses(block.x, block.y, block.z));
 }
 

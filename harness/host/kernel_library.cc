@@ -122,4 +122,8 @@ std::string kernel_name(const void* kernel) {
   return without_signature(demangle(symbol.c_str()));
 }
 
+std::string kernel_name(const KernelCall& call) {
+  return call.name != nullptr ? call.name : kernel_name(call.kernel);
+}
+
 }  // namespace attn_diag::host

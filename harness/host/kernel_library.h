@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "attn_diag_host/launch.h"
+
 namespace attn_diag::host {
 
 struct KernelLibrary {
@@ -25,5 +27,7 @@ void* thread_storage(const KernelLibrary& library);
 
 // The kernel's demangled name, without its parameters.
 std::string kernel_name(const void* kernel);
+// The same, or as the launch was written where that does not name it.
+std::string kernel_name(const KernelCall& call);
 
 }  // namespace attn_diag::host

@@ -175,12 +175,12 @@ cudaError_t launch(const cudaLaunchConfig_t& config, const KernelCall& call) {
   if (!problem.empty())
     return fail(*report,
                 {FindingKind::kLaunchConfig,
-                 concat("kernel ", kernel_name(call.kernel), " cannot be launched: ", problem, '.'),
+                 concat("kernel ", kernel_name(call), " cannot be launched: ", problem, '.'),
                  "", 0});
   if (options.schedule.kind == ScheduleKind::kLockstep && !call.instrumented)
     return fail(*report,
                 {FindingKind::kNotInstrumented,
-                 concat("kernel ", kernel_name(call.kernel),
+                 concat("kernel ", kernel_name(call),
                         " was not built for the lockstep schedule: build its library a second time "
                         "with -fsanitize=thread (attn_diag_add_kernel does), or choose another "
                         "schedule."),

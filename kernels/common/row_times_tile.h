@@ -9,7 +9,7 @@
 // must not, or its vectoriser does not see the loop. _BLOCKS: before a loop over such loops.
 // _WITHOUT_TAPS: before the outer of two such loops with taps in them; with taps, what is gained by
 // unrolling it is not worth the time that compiling takes.
-#if defined(__CUDACC__)
+#if defined(__CUDACC__) && !defined(ATTN_DIAG_HOST_EXECUTOR)
 #define ATTN_DIAG_PRAGMA(text) _Pragma(#text)
 #define ATTN_DIAG_UNROLL _Pragma("unroll")
 #define ATTN_DIAG_UNROLL_BLOCKS _Pragma("unroll")

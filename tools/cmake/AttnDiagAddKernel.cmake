@@ -18,9 +18,28 @@
 # and links attn_diag_build_info() into each: the files it was really made from, with their hashes.
 # They go to ATTN_DIAG_KERNEL_OUTPUT_DIRECTORY, or CMAKE_BINARY_DIR if that is not set.
 #
-# Needs the targets attn_diag::contract, attn_diag::host_cuda and attn_diag::hash_sources, of this
-# project or of find_package(attn_diag).
+# For the host, sources are preprocessed and put through the source pass (translate_source), then
+# compiled: <<<>>>, __shared__ and inline PTX are read there. The options of these builds are those of
+# kernel_build.conf, which `attn-diag build` reads too.
+#
+# Needs the targets attn_diag::contract, attn_diag::host_cuda, attn_diag::hash_sources and
+# attn_diag::translate_source, of this project or of find_package(attn_diag).
 include_guard(GLOBAL)
+
+# In a build tree and in an installed one: ../../attn_diag/kernel_build.conf.
+if(NOT ATTN_DIAG_KERNEL_BUILD_CONF)
+  get_filename_component(ATTN_DIAG_KERNEL_BUILD_CONF
+    "${CMAKE_CURRENT_LIST_DIR}/../../attn_diag/kernel_build.conf" ABSOLUTE)
+endif()
+set(ATTN_DIAG_KERNEL_BUILD_CONF "${ATTN_DIAG_KERNEL_BUILD_CONF}" CACHE INTERNAL
+  "Options of kernel builds for the host")
+foreach(group IN ITEMS preprocess instrumented)
+  file(STRINGS "${ATTN_DIAG_KERNEL_BUILD_CONF}" lines REGEX "^${group} ")
+  list(TRANSFORM lines REPLACE "^${group} " "")
+  list(JOIN lines " " options)
+  separate_arguments(options UNIX_COMMAND "${options}")
+  set(ATTN_DIAG_KERNEL_${group}_OPTIONS "${options}" CACHE INTERNAL "of ATTN_DIAG_KERNEL_BUILD_CONF")
+endforeach()
 
 set(ATTN_DIAG_CUDA AUTO CACHE STRING
   "Build for GPUs too: AUTO (where nvcc is found), ON (an error if it is not), OFF")
@@ -66,14 +85,10 @@ function(attn_diag_add_kernel name)
     cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE)
     list(APPEND sources ${source})
   endforeach()
-  set_source_files_properties(${sources} PROPERTIES LANGUAGE CXX)
-
   _attn_diag_kernel_library(${ARG_TARGET} "${file_stem}.host" "" "${ARG_DEFINITIONS}")
   if(ARG_LOCKSTEP)
-    # The compiler's call-outs for every memory access; their runtime is the host executor, so the
-    # sanitizer's own is not linked. Nothing vectorises between call-outs, so -O1 is enough.
     _attn_diag_kernel_library(${ARG_TARGET}_lockstep "${file_stem}.lockstep"
-      "-fno-sanitize=all;-fsanitize=thread;-O1" "${ARG_DEFINITIONS};${ARG_LOCKSTEP_DEFINITIONS}")
+      "${ATTN_DIAG_KERNEL_instrumented_OPTIONS}" "${ARG_DEFINITIONS};${ARG_LOCKSTEP_DEFINITIONS}")
   endif()
   if(ATTN_DIAG_NVCC_VERSION)
     _attn_diag_cuda_library(${ARG_TARGET}_cuda "${file_stem}.cuda")
@@ -83,7 +98,15 @@ endfunction()
 # One module, from the variables of attn_diag_add_kernel.
 function(_attn_diag_kernel_library target file_name instrumentation definitions)
   set(build_info ${CMAKE_CURRENT_BINARY_DIR}/${target}.build_info.cc)
-  add_library(${target} MODULE ${sources} ${build_info})
+  set(translated "")
+  foreach(source IN LISTS sources)
+    cmake_path(GET source FILENAME file)
+    list(APPEND translated ${CMAKE_CURRENT_BINARY_DIR}/${target}.${file}.ii)
+  endforeach()
+  # CMake itself says -xc++, which would preprocess a second time.
+  set_source_files_properties(${translated} PROPERTIES
+    LANGUAGE CXX COMPILE_OPTIONS -xc++-cpp-output)
+  add_library(${target} MODULE ${translated} ${build_info})
   set_target_properties(${target} PROPERTIES
     PREFIX "" OUTPUT_NAME "${file_name}" SUFFIX ".so"
     CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF
@@ -104,7 +127,6 @@ function(_attn_diag_kernel_library target file_name instrumentation definitions)
     target_link_libraries(${target} PRIVATE attn_diag_flags)
   endif()
   target_compile_options(${target} PRIVATE
-    -xc++
     $<$<NOT:$<CONFIG:Debug>>:-O3>
     ${instrumentation})
   if(NOT DEFINED ATTN_DIAG_NATIVE OR ATTN_DIAG_NATIVE)
@@ -120,16 +142,24 @@ function(_attn_diag_kernel_library target file_name instrumentation definitions)
   string(TOUPPER "${CMAKE_BUILD_TYPE}" config)
   set(flags "${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${config}} ${CMAKE_CXX20_STANDARD_COMPILE_OPTION}")
   set(arguments ${CMAKE_CURRENT_BINARY_DIR}/${target}.arguments)
+  list(JOIN ATTN_DIAG_KERNEL_preprocess_OPTIONS " " preprocess)
+  string(APPEND preprocess " -D__CUDA_ARCH__=900")
   file(GENERATE OUTPUT ${arguments} CONTENT
-    "${flags} ${options} ${defines} \"-I$<JOIN:${includes},\" \"-I>\"\n")
-  set(list_headers "")
+    "${flags} ${options} ${defines} \"-I$<JOIN:${includes},\" \"-I>\" -xc++ ${preprocess}\n")
   set(header_lists "")
-  foreach(source IN LISTS sources)
+  foreach(source file_ii IN ZIP_LISTS sources translated)
+    list(APPEND header_lists ${file_ii}.headers)
     cmake_path(GET source FILENAME file)
-    set(header_list ${CMAKE_CURRENT_BINARY_DIR}/${target}.${file}.d)
-    list(APPEND header_lists ${header_list})
-    list(APPEND list_headers
-      COMMAND ${CMAKE_CXX_COMPILER} -MM -MF ${header_list} @${arguments} ${source})
+    add_custom_command(
+      OUTPUT ${file_ii}
+      COMMAND attn_diag::translate_source --output ${file_ii} --file ${source} --
+        ${CMAKE_CXX_COMPILER} @${arguments} -MMD -MF ${file_ii}.d -MT ${file_ii} ${source}
+      # A copy for hash_sources: ninja deletes what it has read.
+      COMMAND ${CMAKE_COMMAND} -E copy ${file_ii}.d ${file_ii}.headers
+      DEPENDS ${source} ${arguments} attn_diag::translate_source
+      DEPFILE ${file_ii}.d
+      COMMENT "Translating ${file} of ${file_name}.so"
+      VERBATIM)
   endforeach()
   set(fault "")
   if(ARG_FAULT)
@@ -141,11 +171,10 @@ function(_attn_diag_kernel_library target file_name instrumentation definitions)
   endif()
   add_custom_command(
     OUTPUT ${build_info}
-    ${list_headers}
     COMMAND attn_diag::hash_sources --output ${build_info} --depfile ${build_info}.d --root ${ARG_ROOT}
       --compiler "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}" --backend host
       --flags "${flags} ${options} ${defines}" ${fault} ${lockstep} ${header_lists}
-    DEPENDS ${sources} ${arguments} attn_diag::hash_sources
+    DEPENDS ${translated} ${arguments} attn_diag::hash_sources
     DEPFILE ${build_info}.d
     COMMENT "Hashing the sources of ${file_name}.so"
     VERBATIM)

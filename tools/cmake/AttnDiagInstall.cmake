@@ -3,7 +3,8 @@
 #
 #   bin/attn-diag                         the command
 #   lib/attn_diag/kernels/*.so            kernel libraries, found by the command as ../lib/attn_diag/kernels
-#   lib/attn_diag/hash_sources            build-time tool of attn_diag_add_kernel()
+#   lib/attn_diag/attn_diag_{hash_sources,translate_source}  build-time tools of attn_diag_add_kernel()
+#   lib/attn_diag/kernel_build.conf       how kernels are compiled, for it and for `attn-diag build`
 #   <libdir>/libattn_diag_*.{so,a}        host executor, reference, harness
 #   include/attn_diag/...                 public headers
 #   include/attn_diag/stand_in/...        the host executor's cuda_runtime.h etc.; not on the default path
@@ -28,7 +29,7 @@ install(TARGETS attn_diag_contract attn_diag_host_executor attn_diag_host_cuda a
   EXPORT attn_diag
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(TARGETS attn_diag_hash_sources EXPORT attn_diag RUNTIME DESTINATION lib/attn_diag)
+install(TARGETS attn_diag_hash_sources attn_diag_translate_source EXPORT attn_diag RUNTIME DESTINATION lib/attn_diag)
 
 attn_diag_relative_rpath(attn-diag ${CMAKE_INSTALL_BINDIR})
 install(TARGETS attn-diag RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
@@ -83,5 +84,6 @@ install(EXPORT attn_diag NAMESPACE attn_diag:: FILE attn_diag-targets.cmake DEST
 set_target_properties(attn_diag_flags PROPERTIES EXPORT_NAME build_flags)
 set_target_properties(attn_diag_native PROPERTIES EXPORT_NAME build_native)
 export(TARGETS attn_diag_contract attn_diag_host_executor attn_diag_host_cuda attn_diag_reference
-               attn_diag_harness attn_diag_report attn_diag_hash_sources attn_diag_flags attn_diag_native
+               attn_diag_harness attn_diag_report attn_diag_hash_sources attn_diag_translate_source
+               attn_diag_flags attn_diag_native
   NAMESPACE attn_diag:: FILE ${PROJECT_BINARY_DIR}/${package_dir}/attn_diag-targets.cmake)

@@ -14,5 +14,6 @@
 #include "attn_diag_host/qualifiers.h"
 #include "attn_diag_host/runtime_api.h"
 #include "attn_diag_host/synchronize.h"
+#include "attn_diag_host/translated_launch.h"
 #include "attn_diag_host/vector_types.h"
 #include "attn_diag_host/warp.h"

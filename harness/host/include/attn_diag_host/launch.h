@@ -28,6 +28,11 @@ struct KernelCall {
   void (*call)(const void* kernel, const void* arguments);  // runs it once, for one thread
   const void* arguments;
   bool instrumented;  // compiled for the lockstep schedule
+  // Of a launch written kernel<<<...>>>: the kernel as written where `kernel` is not its address, else
+  // null; the place of the launch, or null.
+  const char* name = nullptr;
+  const char* file = nullptr;
+  int line = 0;
 };
 
 cudaError_t launch(const cudaLaunchConfig_t& config, const KernelCall& call);

@@ -9,6 +9,7 @@
 
 #define ATTN_DIAG_HOST_EXECUTOR 1
 
+#if !defined(ATTN_DIAG_HOST_TRANSLATED)  // else the source pass reads these words
 #define __global__
 #define __device__
 #define __host__
@@ -23,6 +24,7 @@
 #define __noinline__ __attribute__((noinline))
 #endif
 #define __align__(n) __attribute__((aligned(n)))
+#endif
 
 // 1 in the lockstep build of a kernel library, whose loads and stores call the executor.
 #if defined(__SANITIZE_THREAD__)

@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#if defined(__CUDACC__)
+#if defined(__CUDACC__) && !defined(ATTN_DIAG_HOST_EXECUTOR)
 #define ATTN_DIAG_HD __host__ __device__
 #else
 #define ATTN_DIAG_HD

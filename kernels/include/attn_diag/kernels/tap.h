@@ -21,7 +21,7 @@
 #include "attn_diag/kernels/problem.h"
 #include "attn_diag/kernels/stage.h"
 
-#if defined(__CUDACC__)
+#if defined(__CUDACC__) && !defined(ATTN_DIAG_HOST_EXECUTOR)
 #define ATTN_DIAG_DEVICE __device__ __forceinline__
 #else
 #define ATTN_DIAG_DEVICE inline
@@ -99,7 +99,7 @@ struct StageTap {
  private:
   // Threads that visit a cell at the same time are all counted.
   static ATTN_DIAG_DEVICE void count(std::uint8_t* writes, std::int64_t at) {
-#if defined(__CUDA_ARCH__)
+#if defined(__CUDA_ARCH__) && !defined(ATTN_DIAG_HOST_EXECUTOR)
     unsigned* const word = reinterpret_cast<unsigned*>(writes + (at & ~std::int64_t{3}));
     const unsigned shift = 8u * static_cast<unsigned>(at & 3);
     unsigned found = *word, expected;

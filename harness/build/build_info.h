@@ -1,0 +1,30 @@
+// The C++ file that defines attn_diag_build_info(): what a kernel library was made from.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace attn_diag::build {
+
+struct BuildInfoRequest {
+  std::filesystem::path root;     // files below it are shown relative to it
+  std::filesystem::path exclude;  // files below it are left out, as the compiler's own are
+  std::string compiler, flags, backend, architectures, fault;
+  bool lockstep = false;
+  std::vector<std::filesystem::path>
+      header_lists;  // of included files as a compiler writes them (-MMD)
+};
+
+struct BuildInfoText {
+  std::string code;
+  std::vector<std::string> files;  // absolute, each once
+};
+
+// Throws std::runtime_error for what cannot be read. Hashes are XXH3 64-bit of the files' bytes.
+BuildInfoText build_info(const BuildInfoRequest& request);
+
+// A path as a make rule has it.
+std::string escape_for_make(const std::string& path);
+
+}  // namespace attn_diag::build

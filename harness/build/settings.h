@@ -1,0 +1,22 @@
+// Where the parts of a kernel build are, and the options that every one gets (kernel_build.conf).
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace attn_diag::build {
+
+struct Settings {
+  std::filesystem::path executor;               // the library that kernels link to
+  std::vector<std::filesystem::path> includes;  // stand-in headers, contract headers
+  std::vector<std::string> preprocess, compile, instrumented;
+};
+
+// Throws Error if the file cannot be read or lacks a group.
+Settings load_settings(const std::filesystem::path& file);
+
+// That of this program: ../lib/attn_diag/kernel_build.conf, in a build tree as in an installed one.
+std::filesystem::path settings_file_of_program();
+
+}  // namespace attn_diag::build

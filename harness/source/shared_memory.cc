@@ -1,0 +1,157 @@
+// __shared__ and extern __shared__.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "harness/source/pass.h"
+
+namespace attn_diag::source {
+namespace {
+
+// One name of `extern __shared__ float a[], b[][64];`.
+struct DynamicArray {
+  std::string name;
+  std::string reference;  // "float (&a)[] = ...;" as a local declaration
+};
+
+// The end of an alignment or attribute that begins at i, or i.
+std::size_t skip_attribute(const Syntax& s, std::size_t i) {
+  const bool takes_parenthesis =
+      s.is(i, "alignas") || s.is(i, "__align__") || s.is(i, "__attribute__");
+  if (takes_parenthesis && s.is(i + 1, "(")) return s.match(i + 1) + 1;
+  if (s.is(i, "[") && s.is(i + 1, "[")) return s.match(i) + 1;
+  return i;
+}
+
+// What a declaration `[begin, end)` of dynamic shared memory declares.
+std::vector<DynamicArray> dynamic_arrays(const Pass& pass, std::size_t begin, std::size_t end) {
+  const Syntax& s = pass.syntax;
+  // The type is what is left in front of the first name without storage class and alignment. Names
+  // are followed by "[", "," or the end.
+  std::string type;
+  std::vector<DynamicArray> arrays;
+  std::size_t i = begin;
+  while (i < end) {
+    const std::size_t attribute_end = skip_attribute(s, i);
+    if (attribute_end != i) {
+      i = attribute_end;
+      continue;
+    }
+    if (s.is(i, "extern") || s.is(i, "__shared__") || s.is(i, "static")) {
+      ++i;
+      continue;
+    }
+    const bool is_name = s[i].is_identifier() && (i + 1 == end || s.is(i + 1, "[") ||
+                                                  s.is(i + 1, ",") || s.is(i + 1, "__attribute__"));
+    if (!is_name) {
+      if (s.is(i, "<")) {
+        const std::size_t close = s.close_angle(i);
+        if (close < end) {
+          type += pass.source(i, close + 1);
+          i = close + 1;
+          continue;
+        }
+      }
+      type += (type.empty() || s.is(i, "::") || type.ends_with("::") ? "" : " ") +
+              std::string(s[i].text);
+      ++i;
+      continue;
+    }
+    DynamicArray array;
+    array.name = s[i].text;
+    std::string extents;
+    for (++i; i < end && s.is(i, "["); i = s.match(i) + 1)
+      extents += pass.source(i, s.match(i) + 1);
+    while (i < end && !s.is(i, ",")) i = std::max(i + 1, skip_attribute(s, i));
+    ++i;  // the comma
+    array.reference = fmt::format(
+        "{0} (&{1}){2} = *static_cast<{0} (*){2}>(static_cast<void*>("
+        "::attn_diag::host::dynamic_shared_memory()));",
+        type, array.name, extents);
+    arrays.push_back(array);
+  }
+  return arrays;
+}
+
+void translate_static(Pass& pass, std::size_t begin, std::size_t word, std::size_t end) {
+  const Syntax& s = pass.syntax;
+  // alignas() may not stand among the words of a type, but in front of a declaration.
+  for (std::size_t i = begin; i < end; ++i) {
+    if (s.is(i, "alignas") && s.is(i + 1, "(") && i > begin) {
+      pass.edits.insert(s[begin].begin, pass.source(i, s.match(i + 1) + 1) + ' ');
+      pass.remove(i, s.match(i + 1) + 1);
+      i = s.match(i + 1);
+    } else if (s.is(i, "static")) {
+      pass.remove(i, i + 1);
+    }
+  }
+  pass.replace(word, word + 1, "static thread_local");
+  pass.item(ItemKind::kSharedArray, word, pass.source(begin, end));
+}
+
+// Uses of a name that are not members of something.
+bool uses_name(const Syntax& s, std::size_t begin, std::size_t end, std::string_view name) {
+  for (std::size_t i = begin; i < end; ++i)
+    if (s[i].is_identifier() && s.is(i, name) && !s.is(i - 1, ".") && !s.is(i - 1, "->") &&
+        !s.is(i - 1, "::"))
+      return true;
+  return false;
+}
+
+}  // namespace
+
+void translate_shared_memory(Pass& pass) {
+  const Syntax& s = pass.syntax;
+  std::set<std::pair<std::size_t, std::string>> declared;  // by function body: local declarations
+  struct AtNamespace {
+    std::size_t from;
+    DynamicArray array;
+  };
+  std::vector<AtNamespace> at_namespace;
+
+  for (std::size_t i = 0; i < s.size(); ++i) {
+    if (!s.is(i, "__shared__") || !pass.is_open(i)) continue;
+    const std::size_t begin = s.statement_begin(i);
+    const std::size_t end = s.statement_end(i);
+    bool is_extern = false;
+    for (std::size_t j = begin; j < end; ++j) is_extern |= s.is(j, "extern");
+    if (end == s.size()) {
+      pass.error(i, "'__shared__' in something that is not a declaration");
+      continue;
+    }
+    if (!is_extern) {
+      translate_static(pass, begin, i, end);
+      continue;
+    }
+    const std::vector<DynamicArray> arrays = dynamic_arrays(pass, begin, end);
+    const Function* function = s.function_around(i);
+    std::string references;
+    for (const DynamicArray& array : arrays) {
+      if (function != nullptr && i > function->open) {
+        declared.insert({function->open, array.name});
+        references += (references.empty() ? "" : " ") + array.reference;
+      } else {
+        at_namespace.push_back({end, array});
+      }
+    }
+    pass.replace(begin, end + 1, references);
+    pass.item(ItemKind::kDynamicShared, i, pass.source(begin, end));
+  }
+
+  for (const Function& function : s.functions()) {
+    std::string references;
+    for (const AtNamespace& outer : at_namespace) {
+      if (function.open < outer.from || declared.contains({function.open, outer.array.name}))
+        continue;
+      const std::string& name = outer.array.name;
+      if (uses_name(s, function.parameters, s.match(function.parameters), name)) continue;
+      if (!uses_name(s, function.open, function.close, name)) continue;
+      if (!declared.insert({function.open, name}).second) continue;
+      references += ' ' + outer.array.reference;
+    }
+    if (!references.empty()) pass.edits.insert(s[function.open].end, references);
+  }
+}
+
+}  // namespace attn_diag::source

@@ -1,0 +1,19 @@
+# lib/attn_diag/kernel_build.conf of the build tree, whose paths lead to the sources, and that of an
+# installed tree, whose paths are relative to itself.
+function(_attn_diag_write_kernel_build_conf file)
+  configure_file(${PROJECT_SOURCE_DIR}/harness/build/kernel_build.conf.in ${file} @ONLY)
+endfunction()
+
+set(library_name libattn_diag_host_executor.so)
+set(executor ${PROJECT_BINARY_DIR}/lib/${library_name})
+set(stand_in_headers ${PROJECT_SOURCE_DIR}/harness/host/include)
+set(contract_headers ${PROJECT_SOURCE_DIR}/kernels/include)
+_attn_diag_write_kernel_build_conf(${PROJECT_BINARY_DIR}/lib/attn_diag/kernel_build.conf)
+set(ATTN_DIAG_KERNEL_BUILD_CONF ${PROJECT_BINARY_DIR}/lib/attn_diag/kernel_build.conf)
+
+set(conf_dir /prefix/lib/attn_diag)
+file(RELATIVE_PATH executor ${conf_dir} /prefix/${CMAKE_INSTALL_LIBDIR}/${library_name})
+file(RELATIVE_PATH stand_in_headers ${conf_dir} /prefix/${CMAKE_INSTALL_INCLUDEDIR}/attn_diag_host_cuda)
+file(RELATIVE_PATH contract_headers ${conf_dir} /prefix/${CMAKE_INSTALL_INCLUDEDIR})
+_attn_diag_write_kernel_build_conf(${PROJECT_BINARY_DIR}/installed/kernel_build.conf)
+install(FILES ${PROJECT_BINARY_DIR}/installed/kernel_build.conf DESTINATION lib/attn_diag)
