@@ -29,6 +29,7 @@ class HelpFormatter : public CLI::Formatter {
     const char* rest = "COMMAND [FLAGS]";
     if (name == "compare ") rest = "FILE [FILE] [FLAGS]";
     if (name == "show ") rest = "FILE [FLAGS]";
+    if (name == "build ") rest = "FILE... -o LIBRARY [FLAGS] [-- COMPILER FLAGS]";
     if (name == "list " || name == "bench " || name == "doctor " || name == "history ")
       rest = "[FLAGS]";
     if (name == "run " || name == "trace ") rest = "--kernel KERNEL [FLAGS]";
@@ -111,12 +112,22 @@ class Parser {
     add_history_flags(history, x_flags.history);
     output_flags(history, false);
 
+    CLI::App& build = command("build", kBuildSummary, kBuildFooter);
+    build.add_option("file", x_flags.files, "The sources")->expected(0, 100)->type_name("");
+    build.add_option("-o,--output", x_flags.output, "The library to write, as my_kernel.so")
+        ->type_name("FILE");
+    build.add_option("--backend", x_flags.backend, "host, or cuda: with nvcc (host)")
+        ->type_name("");
+    add_build_flags(build, x_flags.build);
+    output_flags(build, false);
+
     CLI::App& bench = command("bench", kBenchSummary, kBenchFooter);
     bench_flags(bench);
     output_flags(bench, false);
   }
 
   CommandLine parse(std::vector<std::string> args) {
+    x_flags.build.compiler_flags = take_compiler_flags(args);
     std::reverse(args.begin(), args.end());  // as CLI11 wants them
     try {
       x_app.parse(args);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/attn_diag/build_flags.h"
 #include "tools/attn_diag/history_flags.h"
 
 namespace attn_diag::cli {
@@ -26,6 +27,7 @@ struct Flags {
   bool isolate = false, force = false, with_reference = false, bound = false;
   bool json = false, quiet = false;
   bool no_history = false;
+  BuildFlags build;
   HistoryFlags history;
 };
 

@@ -10,7 +10,7 @@ inline constexpr const char* kOutputGroup = "Output";
 inline constexpr const char* kSummary =
     "Finds the stage, query and KV tile at which an attention kernel goes wrong.";
 inline constexpr const char* kCommandsHelp =
-    "The commands are list, doctor, run, dump, compare, trace, show, history and bench; see "
+    "The commands are list, doctor, run, dump, compare, trace, show, history, bench and build; see "
     "attn-diag "
     "--help.";
 
