@@ -173,10 +173,10 @@ cudaError_t launch(const cudaLaunchConfig_t& config, const KernelCall& call) {
   const std::string problem =
       impossible(config, limit == g_dynamic_shared_limit.end() ? kSharedOfBlock : limit->second);
   if (!problem.empty())
-    return fail(*report,
-                {FindingKind::kLaunchConfig,
-                 concat("kernel ", kernel_name(call), " cannot be launched: ", problem, '.'),
-                 "", 0});
+    return fail(
+        *report,
+        {FindingKind::kLaunchConfig,
+         concat("kernel ", kernel_name(call), " cannot be launched: ", problem, '.'), "", 0});
   if (options.schedule.kind == ScheduleKind::kLockstep && !call.instrumented)
     return fail(*report,
                 {FindingKind::kNotInstrumented,
