@@ -62,11 +62,11 @@ void BlockRunner::begin_launch(const LaunchPlan& plan) {
 }
 
 void BlockRunner::poison_shared_memory() {
-  std::memset(x_dynamic_shared, 0xFF, x_plan->config.dynamicSmemBytes);
+  std::memset(x_dynamic_shared, x_plan->shared_fill, x_plan->config.dynamicSmemBytes);
   // The main program's thread-local storage is not only its kernels'.
   const KernelLibrary& library = x_plan->library;
   if (library.tls_module != 0 && !library.is_main_program)
-    std::memset(x_static_shared, 0xFF, library.tls_bytes);
+    std::memset(x_static_shared, x_plan->shared_fill, library.tls_bytes);
 }
 
 BlockOutcome BlockRunner::run_block(std::uint64_t number) {

@@ -195,6 +195,7 @@ cudaError_t launch(const cudaLaunchConfig_t& config, const KernelCall& call) {
   plan.async_copies = options.async_copies;
   plan.step_limit = options.step_limit != 0 ? options.step_limit : kDefaultStepLimit;
   plan.silent_seconds = options.silent_seconds > 0 ? options.silent_seconds : kDefaultSilentSeconds;
+  plan.shared_fill = options.shared_fill;
   plan.blocks = std::uint64_t{config.gridDim.x} * config.gridDim.y * config.gridDim.z;
 
   const BlockOrder order(plan);

@@ -20,6 +20,7 @@ struct LaunchPlan {
   AsyncCopies async_copies = AsyncCopies::kLate;
   std::uint64_t step_limit = 0;
   double silent_seconds = 0;
+  std::uint8_t shared_fill = 0xFF;
   std::uint64_t blocks = 0;
 };
 

@@ -33,6 +33,19 @@ TEST_CASE("dynamic shared memory is poisoned anew for every block, to its last b
   }
 }
 
+TEST_CASE("shared memory can be filled with another byte for every block") {
+  LaunchOptions options = one_worker();
+  options.shared_fill = 0x77;
+  std::vector<std::uint32_t> out(5 * 32);
+  REQUIRE(
+      launched(options, [&] { return plain::static_shared_poison(5, out.data()); }).completed());
+  for (const std::uint32_t value : out) REQUIRE(value == 0x77777777u);
+  REQUIRE(launched(options, [&] {
+            return plain::dynamic_shared_poison(5, 132, out.data());
+          }).completed());
+  for (const std::uint32_t all : out) REQUIRE(all == 0x77777777u);
+}
+
 TEST_CASE("poison is NaN in every floating-point type") {
   const std::uint64_t bits = ~0ull;
   float f;

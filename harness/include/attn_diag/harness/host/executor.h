@@ -34,6 +34,9 @@ struct LaunchOptions {
   std::uint64_t step_limit = 0;  // synchronisation steps per block; 0: default
   double silent_seconds = 0;     // CPU time a thread may run without reaching a synchronisation
                                  // point; 0: default (10 s)
+  std::uint8_t shared_fill =
+      0xFF;  // every byte of shared memory when a block starts; 0xFF is NaN in
+             // every type
 };
 
 enum class FindingKind : std::uint8_t {
