@@ -5,6 +5,8 @@
 #include <cstring>
 #include <numeric>
 
+#include "harness/run_memory.h"
+
 namespace attn_diag {
 namespace {
 
@@ -17,13 +19,14 @@ std::array<std::int64_t, 5> index_of(const TensorData& data, std::int64_t cell) 
   return index;
 }
 
-void compare(const TensorData& a, const TensorData& b, Repetition& out) {
+void compare(const TensorData& a, const TensorData& b, bool all, Repetition& out) {
   if (a.bytes == b.bytes) return;
   const std::size_t size = size_of(a.dtype);
   std::int64_t& differing = out.differing[static_cast<std::size_t>(a.id)];
   for (std::int64_t cell = 0; cell < a.size(); ++cell) {
     const std::size_t at = static_cast<std::size_t>(cell) * size;
     if (std::memcmp(a.bytes.data() + at, b.bytes.data() + at, size) == 0) continue;
+    if (!all && is_poison(a.bytes.data() + at, a.dtype)) continue;
     ++differing;
     if (!out.first) out.first = {a.id, index_of(a, cell), a.at(cell), b.at(cell)};
   }
@@ -34,7 +37,8 @@ void compare(const TensorData& a, const TensorData& b, Repetition& out) {
 void add_repetition(Capture& capture, const Capture& second) {
   ++capture.repetition.runs;
   for (const TensorInfo& tensor : kTensors) {
-    if (capture.has(tensor.id)) compare(capture[tensor.id], second[tensor.id], capture.repetition);
+    if (capture.has(tensor.id))
+      compare(capture[tensor.id], second[tensor.id], true, capture.repetition);
     const auto at = static_cast<std::size_t>(tensor.id);
     Coverage& mine = capture.coverage[at];
     const Coverage& theirs = second.coverage[at];
@@ -47,6 +51,21 @@ void add_repetition(Capture& capture, const Capture& second) {
       mine.first_repeated = theirs.first_repeated;
     }
   }
+}
+
+Repetition moved_outputs(const Capture& first, const Capture& second, bool all) {
+  Repetition moved;
+  for (const Tensor t : {Tensor::kO, Tensor::kLse})
+    if (first.has(t) && second.has(t)) compare(first[t], second[t], all, moved);
+  return moved;
+}
+
+std::string cell_text(const Repetition::Cell& cell) {
+  std::string index;
+  for (int axis = 0; axis < info(cell.tensor).rank; ++axis)
+    index += fmt::format("{}{}", axis == 0 ? "" : ", ", cell.index[static_cast<std::size_t>(axis)]);
+  return fmt::format("{}({}): {:.9g} in one, {:.9g} in the other", name(cell.tensor), index,
+                     cell.first, cell.second);
 }
 
 std::int64_t Repetition::moved_cells() const {
@@ -62,13 +81,8 @@ std::string repetition_text(const Repetition& repetition) {
     cells += fmt::format("{}{} {} of {}", cells.empty() ? "" : ", ", n, n == 1 ? "cell" : "cells",
                          tensor.name);
   }
-  const Repetition::Cell& cell = *repetition.first;
-  std::string index;
-  for (int axis = 0; axis < info(cell.tensor).rank; ++axis)
-    index += fmt::format("{}{}", axis == 0 ? "" : ", ", cell.index[static_cast<std::size_t>(axis)]);
-  return fmt::format(
-      "Two runs of the same case differ in {}; first {}({}): {:.9g} in one, {:.9g} in the other.",
-      cells, name(cell.tensor), index, cell.first, cell.second);
+  return fmt::format("Two runs of the same case differ in {}; first {}.", cells,
+                     cell_text(*repetition.first));
 }
 
 }  // namespace attn_diag

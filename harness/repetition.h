@@ -9,6 +9,12 @@ namespace attn_diag {
 // capture.repetition. Coverage faults of the second run are added where the first has none.
 void add_repetition(Capture& capture, const Capture& second);
 
+// Cells of o and lse whose bits differ. `all`: also those that the first run did not write.
+Repetition moved_outputs(const Capture& first, const Capture& second, bool all = true);
+
+// "o(0, 1, 5, 3): 0.25 in one, 0.5 in the other"
+std::string cell_text(const Repetition::Cell& cell);
+
 // "Two runs of the same case differ in 3 cells of S, 12 cells of o; first S(0, 1, 5, 3): 0.25 in one,
 // 0.5 in the other."; empty if nothing moved.
 std::string repetition_text(const Repetition& repetition);

@@ -224,7 +224,8 @@ class Case {
     const std::unique_ptr<RunDevice> device = make_run_device(x_kernel, x_options);
     const std::size_t guard = guard_bytes(capture.problem, capture.geometry);
     RunMemory memory(capture.problem, capture.geometry, x_inputs,
-                     x_kernel.info().workspace_bytes(capture.problem, capture.geometry));
+                     x_kernel.info().workspace_bytes(capture.problem, capture.geometry),
+                     x_options.fill);
     RunRequest request;
     request.problem = capture.problem;
     request.geometry = capture.geometry;

@@ -26,10 +26,12 @@ class HostDevice : public RunDevice {
     }
     x_launch.mma_order = options.mma_order;
     x_launch.workers = options.threads;
+    x_launch.shared_fill = options.fill[GivenMemory::kShared];
     x_launch.step_limit = static_cast<std::uint64_t>(std::max<std::int64_t>(options.step_limit, 0));
   }
 
-  void* place(const std::string&, void* host, std::size_t, std::size_t, bool) override {
+  void* place(const std::string&, void* host, std::size_t, std::size_t, bool,
+              std::uint8_t) override {
     return host;
   }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,10 +16,10 @@ class RunDevice {
   virtual ~RunDevice() = default;
 
   // Where the kernel finds `bytes` bytes that are at `host` before the run, and, if `written`, after
-  // it. Bytes around them, at least `guard` on either side, must stay untouched; `host` is 256-byte
+  // it. Bytes around them, at least `guard` on either side, hold `around` and must stay so; `host` is 256-byte
   // aligned unless the kernel needs less. Null for no bytes.
   virtual void* place(const std::string& what, void* host, std::size_t bytes, std::size_t guard,
-                      bool written) = 0;
+                      bool written, std::uint8_t around = 0xFF) = 0;
 
   // Runs the request, whose pointers are those that place() gave, and brings back what was written.
   // Returns what the launch has to remark. Throws Error if the kernel does not support the request or

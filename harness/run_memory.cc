@@ -22,12 +22,12 @@ void poison(void* data, DType dtype, std::int64_t elements) {
     std::memcpy(bytes + static_cast<std::size_t>(i) * size, &bits, size);  // little endian
 }
 
+}  // namespace
+
 bool is_poison(const std::byte* element, DType dtype) {
   const std::uint32_t bits = poison_of(dtype);
   return std::memcmp(element, &bits, size_of(dtype)) == 0;
 }
-
-}  // namespace
 
 std::int64_t rows_of(const Problem& p) {
   return static_cast<std::int64_t>(p.batch) * p.heads * p.seqlen_q;
@@ -41,23 +41,27 @@ std::size_t guard_bytes(const Problem& p, const Geometry& g) {
 }
 
 RunMemory::RunMemory(const Problem& p, const Geometry& g, const InputData& inputs,
-                     std::size_t workspace_bytes)
-    : q(inputs.q.size(), guard_bytes(p, g)),
-      k(inputs.k.size(), guard_bytes(p, g)),
-      v(inputs.v.size(), guard_bytes(p, g)),
-      o(static_cast<std::size_t>(rows_of(p) * p.head_dim_v) * size_of(p.dtype), guard_bytes(p, g)),
-      lse(static_cast<std::size_t>(rows_of(p)) * sizeof(float), guard_bytes(p, g)),
-      workspace(workspace_bytes, guard_bytes(p, g)) {
+                     std::size_t workspace_bytes, const MemoryFill& fill)
+    : q(inputs.q.size(), guard_bytes(p, g), fill[GivenMemory::kAroundQ]),
+      k(inputs.k.size(), guard_bytes(p, g), fill[GivenMemory::kAroundK]),
+      v(inputs.v.size(), guard_bytes(p, g), fill[GivenMemory::kAroundV]),
+      o(static_cast<std::size_t>(rows_of(p) * p.head_dim_v) * size_of(p.dtype), guard_bytes(p, g),
+        fill[GivenMemory::kAroundOutput], fill[GivenMemory::kOutput]),
+      lse(static_cast<std::size_t>(rows_of(p)) * sizeof(float), guard_bytes(p, g),
+          fill[GivenMemory::kAroundOutput], fill[GivenMemory::kOutput]),
+      workspace(workspace_bytes, guard_bytes(p, g), fill[GivenMemory::kAroundWorkspace],
+                fill[GivenMemory::kWorkspace]) {
   std::memcpy(q.data(), inputs.q.data(), inputs.q.size());
   std::memcpy(k.data(), inputs.k.data(), inputs.k.size());
   std::memcpy(v.data(), inputs.v.data(), inputs.v.size());
+  if (fill[GivenMemory::kOutput] != MemoryFill::kNaN) return;
   poison(o.data(), p.dtype, rows_of(p) * p.head_dim_v);
   poison(lse.data(), DType::kFp32, rows_of(p));
 }
 
 void RunMemory::place(RunDevice& device, RunRequest& request, std::size_t guard) {
   const auto put = [&](const char* what, GuardedBuffer& buffer, bool written) {
-    return device.place(what, buffer.data(), buffer.size(), guard, written);
+    return device.place(what, buffer.data(), buffer.size(), guard, written, buffer.around());
   };
   request.q = put("q", q, false);
   request.k = put("k", k, false);

@@ -10,6 +10,9 @@
 
 namespace attn_diag {
 
+// Whether an element of o or lse is as it was before the run: nothing was written there.
+bool is_poison(const std::byte* element, DType dtype);
+
 // Queries times heads times batch.
 std::int64_t rows_of(const Problem& problem);
 
@@ -23,7 +26,7 @@ struct RunMemory {
   GuardedBuffer q, k, v, o, lse, workspace;
 
   RunMemory(const Problem& problem, const Geometry& geometry, const InputData& inputs,
-            std::size_t workspace_bytes);
+            std::size_t workspace_bytes, const MemoryFill& fill);
 
   // Puts all of it on the device and its addresses into the request.
   void place(RunDevice& device, RunRequest& request, std::size_t guard);

@@ -4,8 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstring>
-#include <string_view>
 #include <vector>
 
 #include "attn_diag/harness/error.h"
@@ -16,47 +14,6 @@ namespace {
 // Lockstep switches threads at every memory access: run it unasked only where that takes well under
 // a second.
 constexpr double kLockstepMultiplyAdds = 1 << 22;
-
-class Trials {
- public:
-  Trials(const Kernel& kernel, const Problem& problem, const InputData& inputs,
-         const RunOptions& options, const Tolerance& tolerance, const Capture& production)
-      : x_kernel(kernel),
-        x_problem(problem),
-        x_inputs(inputs),
-        x_options(options),
-        x_tolerance(tolerance),
-        x_production(production) {
-    x_options.taps = false;
-    x_options.isolate = false;
-    x_options.replace = 0;
-  }
-
-  ScheduleTrial run(const std::string& schedule, bool right_if_same) {
-    ScheduleTrial trial;
-    trial.schedule = schedule;
-    x_options.schedule = schedule;
-    try {
-      const Capture capture = run_kernel(x_kernel, x_problem, x_inputs, x_options);
-      trial.completed = true;
-      trial.differing = differing_output_cells(capture, x_production);
-      trial.right = trial.differing == 0
-                        ? right_if_same
-                        : compare_with_reference(capture, x_tolerance, x_options.threads).agrees();
-    } catch (const Error& e) {
-      trial.error = e.what();
-    }
-    return trial;
-  }
-
- private:
-  const Kernel& x_kernel;
-  const Problem& x_problem;
-  const InputData& x_inputs;
-  RunOptions x_options;
-  const Tolerance& x_tolerance;
-  const Capture& x_production;
-};
 
 // Why the kernel has no build that can run in lockstep; empty if it has one.
 std::string no_lockstep_build(const Kernel& kernel) {
@@ -81,55 +38,19 @@ std::string sentence(const ScheduleTrial& trial) {
                      trial.differing, trial.right ? "right" : "wrong");
 }
 
-ScheduleCheck check_runs(const Kernel& kernel, const Problem& problem, const InputData& inputs,
-                         RunOptions options, const Capture& production) {
-  constexpr int kMore = 4;
-  options.taps = false;
-  options.isolate = false;
-  options.replace = 0;
-  int runs = production.repetition.runs;
-  std::int64_t differing = production.repetition.moved_cells();
-  for (int i = 0; i < kMore; ++i) {
-    const Capture capture = run_kernel(kernel, problem, inputs, options);
-    runs += capture.repetition.runs;
-    differing = std::max(
-        {differing, differing_output_cells(capture, production), capture.repetition.moved_cells()});
-  }
-  ScheduleCheck check;
-  check.finding = differing == 0 ? ScheduleFinding::kSame : ScheduleFinding::kOrderDependent;
-  check.detail =
-      differing == 0
-          ? fmt::format("Bit-identical in {} runs on {}.", runs, production.provenance.device)
-          : fmt::format("In {} runs on {}, up to {} cells of o and lse differ.", runs,
-                        production.provenance.device, differing);
-  check.detail += " The schedules forward, reverse, seed:N and lockstep are of backend host.";
-  return check;
-}
-
 }  // namespace
 
-std::int64_t differing_output_cells(const Capture& a, const Capture& b) {
-  std::int64_t differing = 0;
-  for (const Tensor t : {Tensor::kLse, Tensor::kO}) {
-    if (!a.has(t) || !b.has(t)) continue;
-    const std::size_t size = size_of(a[t].dtype);
-    if (a[t].bytes == b[t].bytes) continue;
-    for (std::size_t i = 0; i + size <= a[t].bytes.size(); i += size)
-      differing += std::memcmp(a[t].bytes.data() + i, b[t].bytes.data() + i, size) != 0;
-  }
-  return differing;
+std::vector<std::string> schedules_to_try(const std::string& schedule, int runs) {
+  std::vector<std::string> schedules = {schedule, schedule == "reverse" ? "forward" : "reverse"};
+  for (int seed = 1; static_cast<int>(schedules.size()) < runs; ++seed)
+    if (const std::string seeded = fmt::format("seed:{}", seed); seeded != schedule)
+      schedules.push_back(seeded);
+  schedules.resize(static_cast<std::size_t>(runs));
+  return schedules;
 }
 
-ScheduleCheck check_schedules(const Kernel& kernel, const Problem& problem, const InputData& inputs,
-                              const RunOptions& options, const Tolerance& tolerance,
-                              const Capture& production, bool right) {
-  if (std::string_view(kernel.build().backend) == "cuda")
-    return check_runs(kernel, problem, inputs, options, production);
-  Trials trials(kernel, problem, inputs, options, tolerance, production);
-  const std::string opposite = options.schedule == "reverse" ? "forward" : "reverse";
-  const std::string shuffled = options.schedule == "seed:1" ? "seed:2" : "seed:1";
-  std::vector<ScheduleTrial> runs = {trials.run(options.schedule, right),
-                                     trials.run(opposite, right), trials.run(shuffled, right)};
+ScheduleCheck add_lockstep(ScheduleTrials& trials, const std::string& schedule, bool right,
+                           std::vector<ScheduleTrial> runs, const Problem& problem) {
   const bool suspicious =
       !right || std::any_of(runs.begin(), runs.end(), [](const ScheduleTrial& trial) {
         return !trial.completed || trial.differing > 0;
@@ -137,12 +58,35 @@ ScheduleCheck check_schedules(const Kernel& kernel, const Problem& problem, cons
   std::string not_run;
   if (!suspicious && multiply_adds(problem) > kLockstepMultiplyAdds) {
     not_run = "the problem is large and nothing is amiss.";
-  } else if (options.schedule != "lockstep") {
-    not_run = no_lockstep_build(kernel);
-    if (not_run.empty()) runs.push_back(trials.run("lockstep", right));
+  } else if (schedule != "lockstep") {
+    not_run = no_lockstep_build(trials.kernel());
+    if (not_run.empty()) runs.push_back(trials.run("lockstep"));
   }
-  ScheduleCheck check = classify_schedules(options.schedule, right, runs);
+  ScheduleCheck check = classify_schedules(schedule, right, runs);
   if (!not_run.empty()) check.detail += " Lockstep was not run: " + not_run;
+  return check;
+}
+
+ScheduleCheck classify_repeats(const std::vector<ScheduleTrial>& trials,
+                               const Capture& production) {
+  const std::string& device = production.provenance.device;
+  int runs = production.repetition.runs;
+  std::int64_t differing = production.repetition.moved_cells();
+  std::string failed;
+  for (const ScheduleTrial& trial : trials) {
+    runs += production.repetition.runs;
+    differing = std::max(differing, trial.differing);
+    if (!trial.completed && failed.empty())
+      failed = " One of them did not complete: " + trial.error;
+  }
+  ScheduleCheck check;
+  const bool same = differing == 0 && failed.empty();
+  check.finding = same ? ScheduleFinding::kSame : ScheduleFinding::kOrderDependent;
+  check.detail = same ? fmt::format("Bit-identical in {} runs on {}.", runs, device)
+                      : fmt::format("In {} runs on {}, up to {} cells of o and lse differ.", runs,
+                                    device, differing) +
+                            failed;
+  check.detail += " The schedules forward, reverse, seed:N and lockstep are of backend host.";
   return check;
 }
 
@@ -167,8 +111,8 @@ ScheduleCheck classify_schedules(const std::string& schedule, bool right,
     check.finding = ScheduleFinding::kSame;
     std::vector<std::string> names;
     for (std::size_t i = 1; i < trials.size(); ++i) names.push_back(trials[i].schedule);
-    check.detail = fmt::format("Bit-identical when run twice under {} and under {}.", schedule,
-                               fmt::join(names, ", "));
+    check.detail = fmt::format("Bit-identical when run twice under {}", schedule) +
+                   (names.empty() ? "." : fmt::format(" and under {}.", fmt::join(names, ", ")));
     return check;
   }
   check.finding = wrong && right_in_lockstep && !unsteady ? ScheduleFinding::kRightIfConverged

@@ -4,14 +4,16 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "harness/blind_spots.h"
 #include "harness/first_divergence.h"
 #include "harness/repetition.h"
 #include "harness/run_plan.h"
-#include "harness/schedule_check.h"
+#include "harness/sanity.h"
 
 namespace attn_diag {
 namespace {
@@ -48,14 +50,16 @@ class Tracer {
     x_run.taps = (kernel.info().gates >> static_cast<unsigned>(x_run.gate) & 1u) != 0 &&
                  x_run.gate != Gate::kFull;
     x_geometry = plan_geometry(kernel, problem, x_run);
-    x_steps = 1 + options.observer + options.schedules + (options.isolate && x_run.taps) +
-              (options.closure && x_run.taps);
+    x_steps = 1 + (options.observer || options.schedules) + (sanity_runs() > 0) +
+              (options.isolate && x_run.taps) + (options.closure && x_run.taps);
   }
 
   TraceResult trace() {
+    // First, whether there is a result at all: what moves is no matter of stages and formulas.
+    const std::optional<Look> production = look_at_production();
     step("running every stage");
     Look prefix = look(x_run, "With taps on");
-    if (x_options.observer || x_options.schedules) check_production(prefix);
+    if (production) compare_with_production(*production, prefix);
     report_stages(prefix);
     use(finding_in(prefix.capture, prefix.comparison), "");
     if (x_options.isolate && x_run.taps) isolate();
@@ -96,8 +100,11 @@ class Tracer {
   void report_moves() {
     if (x_moved.empty()) return;
     x_result.schedules = ScheduleFinding::kOrderDependent;
+    x_result.sanity.finding = SanityFinding::kMoves;
+    x_moved.erase(0, 1);  // the blank before the first sentence
+    x_result.sanity.detail = x_moved;
+    if (!x_result.schedules_detail.empty()) x_result.schedules_detail += ' ';
     x_result.schedules_detail += x_moved;
-    if (x_result.schedules_detail.front() == ' ') x_result.schedules_detail.erase(0, 1);
   }
 
   // Where a run first diverges, and how it looks.
@@ -124,31 +131,44 @@ class Tracer {
     if (!note.empty()) x_result.notes.push_back(note);
   }
 
-  // The kernel without taps: is it the same, is it right, and on every schedule? Where only another
-  // schedule goes wrong, the stages are looked at under that one.
-  void check_production(Look& prefix) {
+  int sanity_runs() const {
+    if (!x_options.schedules) return 0;
+    const bool on_gpu = std::string_view(x_kernel.build().backend) == "cuda";
+    return x_options.sanity_runs >= 0 ? x_options.sanity_runs : on_gpu ? 4 : 3;
+  }
+
+  // The kernel without taps: is it right, and is it the same again?
+  std::optional<Look> look_at_production() {
+    if (!x_options.observer && !x_options.schedules) return std::nullopt;
     step("running the production kernel, without taps");
     RunOptions run = x_run;
     run.taps = false;
-    const Look production = look(run, "Without taps");
+    Look production = look(run, "Without taps");
     x_result.production = production.comparison;
     x_in_production = finding_in(production.capture, production.comparison);
+    if (sanity_runs() == 0) return production;
+    step("running it again, in other orders and on other unwritten bytes");
+    const bool right = production.comparison.agrees() && !x_in_production.first;
+    SanityCheck check = check_sanity(x_kernel, x_problem, x_inputs, run, x_options.tolerance,
+                                     production.capture, right, sanity_runs());
+    x_result.sanity = std::move(check.sanity);
+    x_result.schedules = check.schedules.finding;
+    x_result.schedules_detail = check.schedules.detail;
+    x_wrong_under = check.schedules.wrong_under;
+    return production;
+  }
+
+  // Do the taps disturb? And where only another schedule goes wrong, the stages are looked at under that
+  // one.
+  void compare_with_production(const Look& production, Look& prefix) {
     if (x_options.observer && x_run.taps && last_stage(x_run.gate) == Stage::kReduce) {
       x_result.observer_checked = true;
-      x_result.observer_differing = differing_output_cells(production.capture, prefix.capture);
+      x_result.observer_differing = moved_outputs(production.capture, prefix.capture).moved_cells();
       x_result.observer_identical = x_result.observer_differing == 0;
     }
-    if (!x_options.schedules) return;
-    step("running under other schedules");
-    const bool right = production.comparison.agrees() && !x_in_production.first;
-    const ScheduleCheck check = check_schedules(x_kernel, x_problem, x_inputs, run,
-                                                x_options.tolerance, production.capture, right);
-    x_result.schedules = check.finding;
-    x_result.schedules_detail = check.detail;
-    if (check.wrong_under.empty() || find_first_divergence(prefix.capture, prefix.comparison))
-      return;
-    run = x_run;
-    run.schedule = check.wrong_under;
+    if (x_wrong_under.empty() || find_first_divergence(prefix.capture, prefix.comparison)) return;
+    RunOptions run = x_run;
+    run.schedule = x_wrong_under;
     Look other = look(run, "With taps on");
     if (!find_first_divergence(other.capture, other.comparison)) return;
     x_result.notes.push_back(
@@ -263,13 +283,14 @@ class Tracer {
   int x_step = 0, x_steps = 0;
   TraceResult x_result;
   Finding x_in_production, x_in_isolation;
-  std::string x_moved;  // a sentence for each look whose two runs differ
+  std::string x_wrong_under;  // a schedule under which only the production kernel was found wrong
+  std::string x_moved;        // a sentence for each look whose two runs differ
 };
 
 }  // namespace
 
 bool TraceResult::agrees() const {
-  if (first || schedules == ScheduleFinding::kOrderDependent ||
+  if (first || sanity.moved() || schedules == ScheduleFinding::kOrderDependent ||
       schedules == ScheduleFinding::kRightIfConverged)
     return false;
   if (!production.tensors.empty() && !production.agrees()) return false;

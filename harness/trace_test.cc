@@ -1,6 +1,7 @@
 #include "attn_diag/harness/trace.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "attn_diag/harness/error.h"
@@ -179,6 +180,45 @@ TEST_CASE("two runs that differ are a finding even if the first one is right") {
   CHECK_FALSE(r.agrees());
   CHECK(r.schedules == ScheduleFinding::kOrderDependent);
   CHECK_THAT(r.schedules_detail, contains("Two runs under the same schedule differ"));
+  CHECK(r.sanity.finding == SanityFinding::kMoves);
+  CHECK(r.sanity.culprits.empty());  // whatever moves by itself says nothing of any memory
+}
+
+TEST_CASE("a right kernel and a wrong one whose result stays are steady, in three more runs") {
+  for (const char* kernel : {"right", "divides-twice", "skips-cell"}) {
+    INFO(kernel);
+    const TraceResult r = trace_fake(kernel);
+    CHECK(r.sanity.finding == SanityFinding::kSteady);
+    CHECK(r.sanity.runs == 3);
+    CHECK(r.sanity.culprits.empty());
+  }
+}
+
+TEST_CASE("a result that depends on unwritten memory names that memory, and no other") {
+  const std::pair<const char*, GivenMemory> flaws[] = {{"reads-workspace", GivenMemory::kWorkspace},
+                                                       {"reads-padding", GivenMemory::kAroundV},
+                                                       {"adds-to-o", GivenMemory::kOutput}};
+  for (const auto& [kernel, memory] : flaws) {
+    INFO(kernel);
+    const TraceResult r = trace_fake(kernel);
+    CHECK_FALSE(r.agrees());
+    CHECK(r.sanity.finding == SanityFinding::kReadsUnwritten);
+    REQUIRE(r.sanity.culprits.size() == 1);
+    CHECK(r.sanity.culprits[0].memory == memory);
+    REQUIRE(r.sanity.culprits[0].first.has_value());
+    CHECK(r.sanity.culprits[0].first->tensor == Tensor::kO);
+    CHECK(r.schedules == ScheduleFinding::kSame);
+  }
+}
+
+TEST_CASE("gate 0 runs as often as it is asked to, or not at all") {
+  TraceOptions options;
+  options.sanity_runs = 5;
+  CHECK(trace_fake("right", options).sanity.runs == 5);
+  options.sanity_runs = 0;
+  const TraceResult r = trace_fake("reads-workspace", options);
+  CHECK(r.sanity.finding == SanityFinding::kNotChecked);
+  CHECK(r.schedules == ScheduleFinding::kNotChecked);
 }
 
 TEST_CASE("a kernel without taps is traced as a black box: exempt stages, outputs compared") {

@@ -15,8 +15,6 @@
 namespace attn_diag::cuda {
 namespace {
 
-constexpr std::uint8_t kGuard = 0xFF;  // NaN in every floating point type
-
 std::size_t round_up(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
 
 // One buffer of the harness in device memory, between zones that must stay untouched.
@@ -25,6 +23,7 @@ struct Mirror {
   std::byte* host;
   std::size_t bytes, guard;
   bool written;
+  std::uint8_t around;
   DeviceMemory memory;
 
   std::size_t end() const { return guard + bytes; }
@@ -33,15 +32,15 @@ struct Mirror {
 class GpuDevice : public RunDevice {
  public:
   void* place(const std::string& what, void* host, std::size_t bytes, std::size_t guard,
-              bool written) override {
+              bool written, std::uint8_t around) override {
     if (bytes == 0) return nullptr;
     const std::size_t zone = round_up(std::max<std::size_t>(guard, 1));
-    x_mirrors.push_back({what, static_cast<std::byte*>(host), bytes, zone, written,
+    x_mirrors.push_back({what, static_cast<std::byte*>(host), bytes, zone, written, around,
                          DeviceMemory(bytes + 2 * zone)});
     Mirror& m = x_mirrors.back();
-    m.memory.fill(kGuard, 0, zone);
+    m.memory.fill(around, 0, zone);
     m.memory.upload(host, zone, bytes);
-    m.memory.fill(kGuard, m.end(), m.memory.size() - m.end());
+    m.memory.fill(around, m.end(), m.memory.size() - m.end());
     return m.memory.data() + zone;
   }
 
@@ -84,7 +83,7 @@ class GpuDevice : public RunDevice {
     for (const std::size_t begin : {std::size_t{0}, m.end()}) {
       m.memory.download(zone.data(), begin, zone.size());
       const auto changed =
-          std::find_if(zone.begin(), zone.end(), [](std::uint8_t b) { return b != kGuard; });
+          std::find_if(zone.begin(), zone.end(), [&](std::uint8_t b) { return b != m.around; });
       if (changed == zone.end()) continue;
       throw_wrote_outside(kernel, m.what,
                           static_cast<std::ptrdiff_t>(begin) + (changed - zone.begin()) -

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "harness/report/same_output.h"
+#include "harness/report/sanity.h"
 #include "harness/report/summary.h"
 #include "harness/report/text.h"
 
@@ -219,6 +220,7 @@ Json trace_json(const TraceResult& r, const CommandContext& context) {
   const Capture& c = r.capture;
   Json j = json_head(context, r.agrees(), c.provenance.stale());
   j["same_output"] = to_json(c.same_output);
+  j["sanity"] = to_json(r.sanity, context.check);
   j["kernel"] = c.provenance.kernel;
   j["backend"] = c.provenance.backend;
   j["problem"] = to_json(c.problem);

@@ -25,9 +25,10 @@ Json to_json(const TensorComparison& comparison);
 
 // What every verdict has: schema, version, command, reproduce.
 struct CommandContext {
-  std::string command;    // "trace"
-  std::string reproduce;  // one shell line
-  std::string version;    // of attn-diag
+  std::string command;     // "trace"
+  std::string reproduce;   // one shell line
+  std::string version;     // of attn-diag
+  std::string check = {};  // of a trace: the shell line that looks for races and unwritten reads
 };
 Json json_head(const CommandContext& context, bool agrees, bool stale);
 

@@ -10,6 +10,7 @@
 #include "harness/report/picture.h"
 #include "harness/report/row.h"
 #include "harness/report/same_output.h"
+#include "harness/report/sanity.h"
 #include "harness/report/summary.h"
 #include "harness/report/table.h"
 
@@ -241,6 +242,7 @@ std::string first_text(const FirstDivergence& f, const Problem& problem) {
 }
 
 std::string trace_headline(const TraceResult& r) {
+  if (r.sanity.moved()) return "DIVERGES: " + sanity_headline(r.sanity);
   if (r.first) return "DIVERGES: " + first_text(*r.first, r.capture.problem);
   std::int64_t compared = 0;
   double worst = 0;
@@ -273,18 +275,24 @@ std::string trace_text(const TraceResult& r, const TraceTextOptions& o) {
   s += paint(o.style, r.agrees() ? Colour::kGreen : Colour::kRed, headline) + '\n';
   if (o.verdict_only) return s;
 
+  if (r.sanity.moved()) s += sanity_text(r.sanity, o.check, o.style);
+  if (r.sanity.moved() && r.first)
+    s += "  " + wrap("In that: " + first_text(*r.first, c.problem), o.style.width - 2, 4) + '\n';
   if (r.first) s += first_lines(r, o);
   s += fmt::format("  {} on {}: {}, {}\n\n", c.provenance.kernel, c.provenance.backend,
                    problem_text(c.problem), geometry_text(c.geometry));
   s += stage_table(r, o.style);
   s += exempt_text(c);
   s += coverage_text(c, o.style);
-  if (r.first) s += pattern_text(r, o.style) + evidence(r, o);
+  // A pattern is a formula, which a result that moves does not have.
+  if (r.first && !r.sanity.moved()) s += pattern_text(r, o.style);
+  if (r.first) s += evidence(r, o);
 
   s += '\n';
   s += closure_text(r, o.style);
   s += observer_text(r, o.style);
   s += schedules_text(r, o.style);
+  if (!r.sanity.moved()) s += sanity_text(r.sanity, "", o.style);
   if (const StageReport* reduce = stage_report(r, Stage::kReduce)) s += zeros_text(reduce->prefix);
   s += sources_missing_text(c.provenance, o.style);
   s += notes_text(r, o.style);

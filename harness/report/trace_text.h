@@ -11,6 +11,7 @@ namespace attn_diag::report {
 struct TraceTextOptions {
   Style style;
   Tolerance tolerance;    // as the trace was made with
+  std::string check;      // the shell line that looks for races and unwritten reads; empty: none
   std::string reproduce;  // one shell line
   bool verdict_only = false;
 };

@@ -24,6 +24,9 @@ enum class Flaw {
   kNoTaps,           // gate full alone
   kExemptP,          // P is not exposed
   kImpreciseExp,     // P off by 10 ulp: less than what S may be off by
+  kReadsWorkspace,   // adds a cell of the workspace that nobody wrote
+  kReadsPadding,     // adds 0 times what lies behind v
+  kAddsToO,          // o is added to, and not cleared before
   kRefusesToLaunch,
 };
 
@@ -113,7 +116,13 @@ void attend(const RunRequest& r, const Tap& tap, bool wrong_now) {
             running_l == 0 ? 0.0f : 1.0f / (twice ? running_l * running_l : running_l);
         for (int d = 0; d < dv; ++d) {
           if (kFlaw == Flaw::kSkipsCell && marked_row && d == 1) continue;
-          o[at(so, b, h, i, d)] = running_o[static_cast<std::size_t>(d)] * factor;
+          float& cell = o[at(so, b, h, i, d)];
+          const float before = kFlaw == Flaw::kAddsToO ? cell : 0.0f;
+          cell = running_o[static_cast<std::size_t>(d)] * factor + before;
+          if (kFlaw == Flaw::kReadsWorkspace && marked_row)
+            cell += static_cast<const float*>(r.workspace)[d];
+          if (kFlaw == Flaw::kReadsPadding && marked_row)
+            cell += 0.0f * v[std::int64_t{p.batch} * p.kv_heads * p.seqlen_k * dv + d];
         }
       }
     }
@@ -182,7 +191,10 @@ KernelInfo describe(const char* name) {
     info.exposure[static_cast<int>(Tensor::kP)] = {false, "kept in registers"};
   info.plan = plan;
   info.arithmetic = arithmetic;
-  info.workspace_bytes = [](const Problem&, const Geometry&) { return std::size_t{0}; };
+  info.workspace_bytes = [](const Problem& p, const Geometry&) {
+    return kFlaw == Flaw::kReadsWorkspace ? static_cast<std::size_t>(p.head_dim_v) * sizeof(float)
+                                          : std::size_t{0};
+  };
   info.run = run<kFlaw>;
   return info;
 }
@@ -205,6 +217,9 @@ const attn_diag::KernelLibrary* attn_diag_kernel_library() {
       describe<Flaw::kNoTaps>("no-taps"),
       describe<Flaw::kExemptP>("exempt-p"),
       describe<Flaw::kImpreciseExp>("imprecise-exp"),
+      describe<Flaw::kReadsWorkspace>("reads-workspace"),
+      describe<Flaw::kReadsPadding>("reads-padding"),
+      describe<Flaw::kAddsToO>("adds-to-o"),
       describe<Flaw::kRefusesToLaunch>("refuses-to-launch"),
   };
   static const KernelLibrary library = {kKernelAbiVersion, std::size(kernels), kernels};

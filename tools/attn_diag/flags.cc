@@ -87,6 +87,7 @@ class Parser {
     trace.add_option("--stage,--gate", x_flags.stage, kTraceStageHelp)
         ->group(kRunGroup)
         ->type_name("");
+    add_sanity_flags(trace, x_flags.sanity);
     region_flags(trace);
     tolerance_flags(trace);
     dump_flags(trace, "Also leave what was recorded in this file");

@@ -8,6 +8,7 @@
 
 #include "tools/attn_diag/build_flags.h"
 #include "tools/attn_diag/history_flags.h"
+#include "tools/attn_diag/sanity_flags.h"
 
 namespace attn_diag::cli {
 
@@ -29,6 +30,7 @@ struct Flags {
   bool no_history = false;
   BuildFlags build;
   HistoryFlags history;
+  SanityFlags sanity;
 };
 
 struct CommandLine {

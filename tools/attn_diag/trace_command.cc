@@ -8,6 +8,7 @@
 #include "harness/report/json.h"
 #include "harness/report/junit.h"
 #include "harness/report/same_output.h"
+#include "harness/report/sanity.h"
 #include "harness/report/summary.h"
 #include "harness/report/trace_text.h"
 #include "tools/attn_diag/cases.h"
@@ -33,6 +34,9 @@ std::vector<report::JunitCase> junit_of_trace(const TraceResult& r, const std::s
     cases.push_back(c);
   };
   using Kind = report::JunitCase::Kind;
+  if (r.sanity.finding != SanityFinding::kNotChecked)
+    add("the result does not move", r.sanity.moved() ? Kind::kFailed : Kind::kPassed,
+        r.sanity.moved() ? report::sanity_headline(r.sanity) + ". " + r.sanity.detail : "");
   for (const StageReport& s : r.stages) {
     const bool first = r.first && r.first->stage == s.stage;
     const std::string what(name(s.stage));
@@ -74,6 +78,7 @@ Outcome trace_command(const Session& session) {
         "given.");
   }
   TraceOptions options;
+  options.sanity_runs = parse_sanity_runs(flags.sanity);
   options.tolerance = parse_tolerance(flags);
   std::unique_ptr<TextFile> junit;
   if (!flags.junit.empty()) junit = std::make_unique<TextFile>(flags.junit);
@@ -99,11 +104,12 @@ Outcome trace_command(const Session& session) {
   }
 
   const std::string again = session.shell(reproduce("trace", one, flags));
+  const std::string check = session.shell(reproduce("check", one, flags));
   if (junit) junit->finish(report::junit_xml("attn-diag trace", junit_of_trace(result, again)));
   Outcome outcome;
   outcome.code = verdict_code(result.agrees());
   if (flags.json) {
-    report::Json j = report::trace_json(result, {"trace", again, ATTN_DIAG_VERSION});
+    report::Json j = report::trace_json(result, {"trace", again, ATTN_DIAG_VERSION, check});
     if (dumps) j["dump"] = flags.output;
     outcome.out = report::dump_json(j);
     return outcome;
@@ -111,6 +117,7 @@ Outcome trace_command(const Session& session) {
   report::TraceTextOptions text;
   text.style = session.style;
   text.tolerance = options.tolerance;
+  text.check = check;
   text.reproduce = again;
   text.verdict_only = flags.quiet;
   outcome.out = report::trace_text(result, text);

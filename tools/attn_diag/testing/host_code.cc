@@ -53,6 +53,12 @@ Status wrong(const RunRequest& r) {
   return Status::kOk;
 }
 
+Status reads_workspace(const RunRequest& r) {
+  attend(r, 1.0f);
+  static_cast<float*>(r.o)[0] += static_cast<const float*>(r.workspace)[0];
+  return Status::kOk;
+}
+
 Status prints(const RunRequest& r) {
   std::printf("printed by the kernel's host code\n");
   attend(r, 1.0f);
@@ -114,7 +120,7 @@ KernelInfo describe(const char* name, Status (*run)(const RunRequest&)) {
     a.output = DType::kFp32;
     return a;
   };
-  info.workspace_bytes = [](const Problem&, const Geometry&) { return std::size_t{0}; };
+  info.workspace_bytes = [](const Problem&, const Geometry&) { return sizeof(float); };
   info.run = run;
   return info;
 }
@@ -127,6 +133,7 @@ const attn_diag::KernelLibrary* attn_diag_kernel_library() {
   static const KernelInfo kernels[] = {
       describe("right", right),
       describe("wrong", wrong),
+      describe("reads-workspace", reads_workspace),
       describe("prints", prints),
       describe("throws", throws),
       describe("throws-int", throws_int),

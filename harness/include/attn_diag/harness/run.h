@@ -1,8 +1,11 @@
 // Running a kernel and recording what its stages produced.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "attn_diag/harness/capture.h"
@@ -38,6 +41,44 @@ bool has_nonfinite(const std::vector<std::byte>& elements, DType dtype);
 // Throws Error where sizes, head counts or mask of a problem make no sense.
 void check_problem(const Problem& problem);
 
+// Memory that a kernel meets before it has written there. What it computes must not depend on it.
+enum class GivenMemory : std::uint8_t {
+  kWorkspace,
+  kOutput,  // o and lse
+  kShared,  // host executor: shared memory at the start of a block
+  kAroundQ,
+  kAroundK,
+  kAroundV,
+  kAroundOutput,
+  kAroundWorkspace,
+};
+inline constexpr std::size_t kNumGivenMemories = 8;
+std::string_view name(GivenMemory memory);  // "the workspace", "the bytes around v"
+
+// The byte each of it is filled with before a run. 0xFF is NaN in every type; o and lse then hold
+// signalling NaNs, by which a cell that was not written is known.
+class MemoryFill {
+ public:
+  static constexpr std::uint8_t kNaN = 0xFF;
+  static MemoryFill all(std::uint8_t byte) {
+    MemoryFill fill;
+    fill.x_bytes.fill(byte);
+    return fill;
+  }
+  static MemoryFill only(GivenMemory memory, std::uint8_t byte) {
+    MemoryFill fill;
+    fill.x_bytes[static_cast<std::size_t>(memory)] = byte;
+    return fill;
+  }
+  MemoryFill() { x_bytes.fill(kNaN); }
+  std::uint8_t operator[](GivenMemory memory) const {
+    return x_bytes[static_cast<std::size_t>(memory)];
+  }
+
+ private:
+  std::array<std::uint8_t, kNumGivenMemories> x_bytes;
+};
+
 struct RunOptions {
   Gate gate = Gate::kReduce;
   bool taps = true;      // false: gate full, only o and lse
@@ -55,6 +96,7 @@ struct RunOptions {
   // Bit t: tensor t is overwritten, after it was recorded, with the reference's value rounded to
   // fp32. `isolate` adds the inputs of every stage to these.
   std::uint32_t replace = 0;
+  MemoryFill fill;
 };
 
 // The tensors that are inputs of a later stage (S, m, l, P, partial_o), as a mask.

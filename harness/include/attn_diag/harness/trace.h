@@ -9,6 +9,7 @@
 #include "attn_diag/harness/compare.h"
 #include "attn_diag/harness/pattern.h"
 #include "attn_diag/harness/run.h"
+#include "attn_diag/harness/sanity.h"
 
 namespace attn_diag {
 
@@ -42,6 +43,7 @@ enum class ScheduleFinding : std::uint8_t {
 };
 
 struct TraceResult {
+  Sanity sanity;                    // of the production kernel, before anything else
   Capture capture;                  // prefix run through reduce, taps on
   std::vector<StageReport> stages;  // four
   std::optional<FirstDivergence> first;
@@ -69,6 +71,8 @@ struct TraceOptions {
   RunOptions run;
   Tolerance tolerance;
   bool closure = true, isolate = true, observer = true, schedules = true;
+  // Runs of gate 0 (with `schedules`), after the first: -1 is 3, on a GPU 4 of two each; 0 is none.
+  int sanity_runs = -1;
   // Called as step `step` of `steps` (from 1) begins, so that a long trace can say where it is.
   std::function<void(int step, int steps, const std::string& what)> on_step;
 };

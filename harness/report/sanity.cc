@@ -1,0 +1,91 @@
+#include "harness/report/sanity.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+
+namespace attn_diag::report {
+namespace {
+
+const char* kind_of(GivenMemory memory) {
+  switch (memory) {
+    case GivenMemory::kWorkspace:
+      return "an uninitialised read";
+    case GivenMemory::kOutput:
+      return "it is read, or added to, before it is written";
+    case GivenMemory::kShared:
+      return "an uninitialised read, or one before another thread has written";
+    default:
+      return "a read outside the buffer";
+  }
+}
+
+std::string memories(const Sanity& sanity) {
+  std::vector<std::string> names;
+  for (const Sanity::Culprit& c : sanity.culprits) names.emplace_back(name(c.memory));
+  return join(names, ", ");
+}
+
+const char* json_name(SanityFinding finding) {
+  switch (finding) {
+    case SanityFinding::kSteady:
+      return "steady";
+    case SanityFinding::kReadsUnwritten:
+      return "reads_unwritten";
+    case SanityFinding::kMoves:
+      return "moves";
+    case SanityFinding::kNotChecked:
+      break;
+  }
+  return "not_checked";
+}
+
+}  // namespace
+
+std::string sanity_headline(const Sanity& sanity) {
+  if (sanity.finding == SanityFinding::kMoves) return "the result moves from run to run: a race";
+  if (sanity.finding != SanityFinding::kReadsUnwritten) return "";
+  return fmt::format("the result depends on what was in {} before the run: {}", memories(sanity),
+                     kind_of(sanity.culprits.front().memory));
+}
+
+std::string sanity_text(const Sanity& sanity, const std::string& check, const Style& style) {
+  if (sanity.finding == SanityFinding::kNotChecked) return "";
+  std::string s = "  " + wrap(sanity.detail, style.width - 2, 2) + '\n';
+  if (!sanity.moved()) return s;
+  if (!check.empty()) s += "  Find the lines: " + check + '\n';
+  return s + "  " +
+         wrap(
+             "What follows is one of the results: where it is wrong may say who reads, how wrong "
+             "it "
+             "is says nothing.",
+             style.width - 2, 2) +
+         '\n';
+}
+
+Json to_json(const Sanity& sanity, const std::string& check) {
+  Json j;
+  j["finding"] = json_name(sanity.finding);
+  j["runs"] = sanity.runs;
+  j["headline"] = sanity.moved() ? Json(sanity_headline(sanity)) : Json(nullptr);
+  j["memories"] = Json::array();
+  for (const Sanity::Culprit& c : sanity.culprits) {
+    Json memory;
+    memory["memory"] = name(c.memory);
+    memory["filled_with"] = fmt::format("0x{:02x}", c.byte);
+    memory["differing"] = c.differing;
+    if (c.first) {
+      memory["tensor"] = name(c.first->tensor);
+      memory["index"] = index_text(c.first->tensor, c.first->index);
+      memory["before"] = json_number(c.first->first);
+      memory["after"] = json_number(c.first->second);
+    }
+    if (!c.error.empty()) memory["error"] = c.error;
+    j["memories"].push_back(memory);
+  }
+  j["detail"] = sanity.detail;
+  j["find_the_lines"] = sanity.moved() && !check.empty() ? Json(check) : Json(nullptr);
+  return j;
+}
+
+}  // namespace attn_diag::report

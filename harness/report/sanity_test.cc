@@ -1,0 +1,60 @@
+#include "harness/report/sanity.h"
+
+#include "harness/catch_for_tests.h"
+
+namespace attn_diag::report {
+namespace {
+
+Sanity moved_by(GivenMemory memory) {
+  Sanity s;
+  s.finding = SanityFinding::kReadsUnwritten;
+  s.runs = 19;
+  Repetition::Cell cell;
+  cell.tensor = Tensor::kO;
+  cell.index = {0, 1, 2, 3, 0};
+  cell.first = 0.25;
+  cell.second = 0.5;
+  s.culprits = {{memory, 0x77, 12, cell, ""}};
+  s.detail = "With large finite numbers 12 cells differ.";
+  return s;
+}
+
+}  // namespace
+
+TEST_CASE("a result that depends on unwritten memory is named after that memory") {
+  CHECK(sanity_headline(moved_by(GivenMemory::kWorkspace)) ==
+        "the result depends on what was in the workspace before the run: an uninitialised read");
+  CHECK_THAT(sanity_headline(moved_by(GivenMemory::kAroundV)),
+             contains("in the bytes around v before the run: a read outside the buffer"));
+  CHECK_THAT(sanity_headline(moved_by(GivenMemory::kOutput)), contains("before it is written"));
+  Sanity race;
+  race.finding = SanityFinding::kMoves;
+  CHECK(sanity_headline(race) == "the result moves from run to run: a race");
+  CHECK(sanity_headline({}).empty());
+}
+
+TEST_CASE("what moves comes with the command that finds the lines, what holds still without") {
+  const std::string text = sanity_text(moved_by(GivenMemory::kWorkspace), "attn-diag check x", {});
+  CHECK_THAT(text, contains("12 cells differ"));
+  CHECK_THAT(text, contains("Find the lines: attn-diag check x"));
+  Sanity steady;
+  steady.finding = SanityFinding::kSteady;
+  steady.detail = "The same bits.";
+  CHECK(sanity_text(steady, "attn-diag check x", {}) == "  The same bits.\n");
+  CHECK(sanity_text({}, "attn-diag check x", {}).empty());
+}
+
+TEST_CASE("gate 0 in JSON has the finding as a word and each memory with its first cell") {
+  const Json j = to_json(moved_by(GivenMemory::kWorkspace), "c");
+  CHECK(j["finding"] == "reads_unwritten");
+  CHECK(j["memories"][0]["memory"] == "the workspace");
+  CHECK(j["memories"][0]["filled_with"] == "0x77");
+  CHECK(j["memories"][0]["index"] == "(0, 1, 2, 3)");
+  CHECK(j["find_the_lines"] == "c");
+  const Json none = to_json(Sanity{}, "c");
+  CHECK(none["finding"] == "not_checked");
+  CHECK(none["headline"].is_null());
+  CHECK(none["find_the_lines"].is_null());
+}
+
+}  // namespace attn_diag::report
