@@ -99,7 +99,7 @@ class Check {
           x_trials.runs(), x_on_gpu ? "" : " and in shared memory");
       return;
     }
-    sanity.finding = SanityFinding::kMoves;
+    sanity.finding = !unsteady && by_order ? SanityFinding::kDependsOnOrder : SanityFinding::kMoves;
     // Who reads too early reads what was there before: that the bytes matter then follows from the order.
     sanity.detail =
         unsteady   ? "Two runs of one and the same case differ."

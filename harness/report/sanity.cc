@@ -32,6 +32,8 @@ const char* json_name(SanityFinding finding) {
       return "steady";
     case SanityFinding::kReadsUnwritten:
       return "reads_unwritten";
+    case SanityFinding::kDependsOnOrder:
+      return "depends_on_order";
     case SanityFinding::kMoves:
       return "moves";
     case SanityFinding::kNotChecked:
@@ -43,6 +45,8 @@ const char* json_name(SanityFinding finding) {
 }  // namespace
 
 std::string sanity_headline(const Sanity& sanity) {
+  if (sanity.finding == SanityFinding::kDependsOnOrder)
+    return "the result depends on the order in which threads run: a race";
   if (sanity.finding == SanityFinding::kMoves) return "the result moves from run to run: a race";
   if (sanity.finding != SanityFinding::kReadsUnwritten) return "";
   return fmt::format("the result depends on what was in {} before the run: {}", memories(sanity),

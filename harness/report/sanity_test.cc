@@ -30,6 +30,8 @@ TEST_CASE("a result that depends on unwritten memory is named after that memory"
   Sanity race;
   race.finding = SanityFinding::kMoves;
   CHECK(sanity_headline(race) == "the result moves from run to run: a race");
+  race.finding = SanityFinding::kDependsOnOrder;
+  CHECK_THAT(sanity_headline(race), contains("the order in which threads run: a race"));
   CHECK(sanity_headline({}).empty());
 }
 

@@ -15,7 +15,8 @@ enum class SanityFinding : std::uint8_t {
   kNotChecked,
   kSteady,          // the same bits in every run
   kReadsUnwritten,  // they depend on what was in some memory before the run
-  kMoves,           // two runs differ though nothing was changed, or only the order of threads was
+  kDependsOnOrder,  // they depend on the order in which threads run
+  kMoves,           // two runs differ though nothing was changed
 };
 
 struct Sanity {
@@ -34,7 +35,7 @@ struct Sanity {
   std::string detail;  // what was run and what came out, complete sentences
 
   bool moved() const {
-    return finding == SanityFinding::kReadsUnwritten || finding == SanityFinding::kMoves;
+    return finding != SanityFinding::kNotChecked && finding != SanityFinding::kSteady;
   }
 };
 
