@@ -5,6 +5,7 @@
 
 #include "attn_diag_host/indices.h"
 #include "harness/host/block_runner_switch.h"
+#include "harness/host/flight_names.h"
 #include "harness/host/random.h"
 #include "harness/host/sanitizer.h"
 
@@ -20,7 +21,9 @@ thread_local constinit BlockRunner* BlockRunner::s_current = nullptr;
 
 void* dynamic_shared_memory() { return BlockRunner::current()->dynamic_shared_memory(); }
 
-BlockRunner::BlockRunner() : x_watchdog(&check_silence, this) {}
+BlockRunner::BlockRunner() : x_watchdog(&check_silence, this) { enter_flight(*this); }
+
+BlockRunner::~BlockRunner() { leave_flight(*this); }
 
 void BlockRunner::renew(unsigned thread) {
   FiberStack& stack = x_stack[thread];
@@ -113,8 +116,10 @@ BlockOutcome BlockRunner::run_block(std::uint64_t number) {
   const FiberStack& stack = x_stack[first.index.linear];
   leaving_stack(&x_worker_sanitizer_stack, stack.bottom, stack.top - stack.bottom);
   x_from_worker = true;
+  x_running = true;
   switch_context(x_worker, first.context);
   arrived_on_stack(x_worker_sanitizer_stack);
+  x_running = false;
   s_current = nullptr;
 
   if (x_copies_in_flight) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +16,7 @@
 #include "attn_diag_host/block_barrier.h"
 #include "attn_diag_host/matrix_calls.h"
 #include "attn_diag_host/synchronize.h"
+#include "harness/host/alternate_stack.h"
 #include "harness/host/async_copies.h"
 #include "harness/host/fiber.h"
 #include "harness/host/launch_plan.h"
@@ -41,6 +43,7 @@ struct Warp {
 };
 
 struct MatrixRequest;
+struct FlightRecord;
 
 // What somebody does to an mbarrier.
 struct MbarrierChange {
@@ -58,6 +61,7 @@ struct BlockOutcome {
 class __attribute__((visibility("hidden"))) BlockRunner {
  public:
   BlockRunner();
+  ~BlockRunner();
   BlockRunner(const BlockRunner&) = delete;
   BlockRunner& operator=(const BlockRunner&) = delete;
 
@@ -123,6 +127,9 @@ class __attribute__((visibility("hidden"))) BlockRunner {
   void poll(Wait wait, const char* file, int line, std::uintptr_t pc, std::uintptr_t frame);
   // A load or store of a library built for lockstep.
   void access(std::uintptr_t address, std::uintptr_t pc, std::uintptr_t frame);
+  // For the flight record: in signal handlers, perhaps of another thread.
+  bool is_running() const { return x_running; }
+  void describe(FlightRecord& out) const noexcept;
   bool is_lockstep() const { return x_kind == ScheduleKind::kLockstep; }
 
  private:
@@ -273,6 +280,8 @@ class __attribute__((visibility("hidden"))) BlockRunner {
   FiberStacks x_stacks;
   dim3 x_indexed_for{0, 0, 0};  // the block shape the fibers' indices are for
   std::uint64_t x_number = 0;
+  std::atomic<bool> x_running{false};  // a block
+  AlternateStack x_alternate_stack;
   bool x_abandoned = false;
 
   std::uint64_t x_blocks_run = 0;

@@ -12,6 +12,7 @@
 
 #include "harness/host/block_runner.h"
 #include "harness/host/device_model.h"
+#include "harness/host/flight_names.h"
 #include "harness/host/function_limits.h"
 #include "harness/host/last_error.h"
 #include "harness/host/launch_scope.h"
@@ -197,6 +198,8 @@ cudaError_t launch(const cudaLaunchConfig_t& config, const KernelCall& call) {
   plan.silent_seconds = options.silent_seconds > 0 ? options.silent_seconds : kDefaultSilentSeconds;
   plan.shared_fill = options.shared_fill;
   plan.blocks = std::uint64_t{config.gridDim.x} * config.gridDim.y * config.gridDim.z;
+
+  note_launch(plan);
 
   const BlockOrder order(plan);
   Progress progress;

@@ -22,6 +22,7 @@ struct LaunchPlan {
   double silent_seconds = 0;
   std::uint8_t shared_fill = 0xFF;
   std::uint64_t blocks = 0;
+  std::string kernel_name;  // for the flight record, where that is wanted
 };
 
 }  // namespace attn_diag::host
