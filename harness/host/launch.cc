@@ -14,6 +14,7 @@
 #include "harness/host/device_model.h"
 #include "harness/host/flight_names.h"
 #include "harness/host/function_limits.h"
+#include "harness/host/grid_barrier.h"
 #include "harness/host/last_error.h"
 #include "harness/host/launch_scope.h"
 #include "harness/host/random.h"
@@ -50,8 +51,7 @@ std::string impossible(const cudaLaunchConfig_t& config, std::size_t shared_limi
                   " bytes of dynamic shared memory, but the kernel may use ", shared_limit,
                   ": raise that with cudaFuncSetAttribute(kernel, "
                   "cudaFuncAttributeMaxDynamicSharedMemorySize, bytes)");
-  if (config.numAttrs != 0) return "launch attributes (clusters, ...) are not supported";
-  return "";
+  return attribute_problem(config);
 }
 
 // The i-th block to start.
@@ -126,6 +126,8 @@ cudaError_t error_of(FindingKind kind) {
       return cudaErrorLaunchTimeout;
     case FindingKind::kNotInstrumented:
       return cudaErrorNotSupported;
+    case FindingKind::kTrap:
+      return cudaErrorAssert;
     default:
       return cudaErrorLaunchFailure;
   }
@@ -200,7 +202,7 @@ cudaError_t launch(const cudaLaunchConfig_t& config, const KernelCall& call) {
   plan.blocks = std::uint64_t{config.gridDim.x} * config.gridDim.y * config.gridDim.z;
 
   note_launch(plan);
-
+  prepare_grid_barrier(config);
   const BlockOrder order(plan);
   Progress progress;
   const std::function<void()> work = [&] {

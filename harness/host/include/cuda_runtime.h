@@ -7,13 +7,17 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "attn_diag_host/address_spaces.h"
 #include "attn_diag_host/atomics.h"
 #include "attn_diag_host/indices.h"
 #include "attn_diag_host/intrinsics.h"
 #include "attn_diag_host/launch.h"
+#include "attn_diag_host/launch_by_pointer.h"
 #include "attn_diag_host/qualifiers.h"
 #include "attn_diag_host/runtime_api.h"
 #include "attn_diag_host/synchronize.h"
+#include "attn_diag_host/time.h"
 #include "attn_diag_host/translated_launch.h"
+#include "attn_diag_host/trap.h"
 #include "attn_diag_host/vector_types.h"
 #include "attn_diag_host/warp.h"

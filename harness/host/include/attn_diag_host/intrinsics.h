@@ -6,7 +6,6 @@
 #include "attn_diag_host/integer_intrinsics.h"
 #include "attn_diag_host/packed_integers.h"
 
-[[noreturn]] inline void __trap() { __builtin_trap(); }
 // A debugger's business.
 inline void __brkpt() {}
 

@@ -5,12 +5,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "attn_diag_host/launch_attributes.h"
 #include "attn_diag_host/runtime_api.h"
-
-struct cudaLaunchAttribute {
-  int id;
-  long long value;
-};
 
 struct cudaLaunchConfig_t {
   dim3 gridDim;

@@ -36,6 +36,18 @@ inline void copy_in_parts(void* to, const void* from, std::size_t bytes, std::si
                file, line);
 }
 
+// The part of a copy that thread `rank` of `threads` takes, in pieces as large as both addresses and the
+// size allow.
+inline void copy_shared_out(void* to, const void* from, std::size_t bytes, unsigned rank,
+                            unsigned threads, const void* barrier, const char* file, int line) {
+  const std::uintptr_t all =
+      reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from) | bytes;
+  const std::size_t part = all % 16 == 0 ? 16 : all % 8 == 0 ? 8 : all % 4 == 0 ? 4 : 1;
+  for (std::size_t at = rank * part; at < bytes; at += threads * part)
+    copy_in_parts(static_cast<char*>(to) + at, static_cast<const char*>(from) + at, part, part,
+                  barrier, file, line);
+}
+
 template <class T>
 constexpr std::size_t kAlignmentOf = alignof(T);
 template <>

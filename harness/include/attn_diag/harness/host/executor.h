@@ -52,6 +52,7 @@ enum class FindingKind : std::uint8_t {
   kMatrixMisuse,        // a fragment, or a load, store or product of one, that CUDA does not define
   kAsyncCopyMisuse,     // an asynchronous copy that CUDA does not define
   kSharedMemoryMisuse,  // a pointer or 32-bit address that should be the block's shared memory
+  kTrap,                // the kernel ended itself: __trap, a failed assert
 };
 
 // What went wrong in a launch. `message` is complete: kernel, block, threads, file:line, what to

@@ -1,0 +1,45 @@
+// Kernels that end themselves.
+#include <cstdio>
+#include <cstdlib>
+
+#include "attn_diag_host/trap.h"
+#include "harness/host/block_runner_switch.h"
+#include "harness/host/text.h"
+
+namespace attn_diag::host {
+
+void trap(const char* file, int line) {
+  if (BlockRunner* runner = BlockRunner::current())
+    runner->report_trap("calls __trap()", "See what led there", file, line);
+  std::abort();
+}
+
+void BlockRunner::report_trap(const char* what, const char* advice, const char* file, int line) {
+  {
+    record(FindingKind::kTrap, concat(thread_name(*x_current), ' ', what, " at ", file, ':', line),
+           advice, file, line);
+  }
+  leave_for_good();
+}
+
+void BlockRunner::report_failed_assert(const char* condition, const char* file, int line) {
+  {
+    record(FindingKind::kTrap,
+           concat(thread_name(*x_current), " fails assert(", condition, ") at ", file, ':', line),
+           "The condition does not hold there", file, line);
+  }
+  leave_for_good();
+}
+
+}  // namespace attn_diag::host
+
+// What assert() calls: this library comes before libc in the order of symbol resolution. On the host it is
+// what libc's is.
+extern "C" __attribute__((visibility("default"), noreturn)) void __assert_fail(
+    const char* condition, const char* file, unsigned int line, const char* function) noexcept {
+  if (auto* runner = attn_diag::host::BlockRunner::current())
+    runner->report_failed_assert(condition, file, static_cast<int>(line));
+  std::fflush(stdout);
+  std::fprintf(stderr, "%s:%u: %s: Assertion `%s' failed.\n", file, line, function, condition);
+  std::abort();
+}

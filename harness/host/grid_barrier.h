@@ -1,0 +1,17 @@
+// The barrier of a cooperative launch's grid.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "attn_diag_host/launch.h"
+
+namespace attn_diag::host {
+
+// Why the attributes of a launch are impossible; empty if they are not.
+std::string attribute_problem(const cudaLaunchConfig_t& config);
+bool is_cooperative(const cudaLaunchConfig_t& config);
+// Before the blocks of a launch, of which there is one at a time.
+void prepare_grid_barrier(const cudaLaunchConfig_t& config);
+
+}  // namespace attn_diag::host
