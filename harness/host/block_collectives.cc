@@ -139,6 +139,8 @@ void BlockRunner::release_barrier() {
   if (x_barrier_differs) report_barrier_divergence();
   if ((x_named.open & 1u) != 0) report_barrier_zero();
   if (x_live != x_threads) note_exited_threads();
+  if (x_check != nullptr) [[unlikely]]
+    x_check->block_barrier();
   x_votes = {x_ayes, static_cast<int>(x_arrived)};
   x_ayes = 0;
   x_arrived = 0;
@@ -214,6 +216,8 @@ void BlockRunner::complete_group(Warp& warp, unsigned warp_number, Warp::Group& 
   const std::uint32_t lanes = group.arrived;
   const WarpOp op = op_of(group.kind);
   if (is_matrix(op)) complete_matrix(warp_number, group);
+  if (x_check != nullptr) [[unlikely]]
+    x_check->warp_sync(warp_number, lanes, warp.live);
   const std::uint32_t slot = 1u << (&group - warp.groups);
   warp.pending &= ~slot;
   warp.displaced &= ~slot;

@@ -188,6 +188,7 @@ void BlockRunner::matrix_load(const Fragment& to, const void* memory, unsigned s
   check_matrix_memory(WarpOp::kMatrixLoad, to.kind.type, memory, stride, file, line);
   for_each_element(to.kind, lane, static_cast<const std::byte*>(memory), stride, column_major,
                    [&](const std::byte* from, unsigned at, unsigned bytes) {
+                     note_access(Access::kRead, from, bytes, pc);
                      std::memcpy(static_cast<std::byte*>(to.elements) + at, from, bytes);
                    });
   *to.set = true;
@@ -205,6 +206,7 @@ void BlockRunner::matrix_store(void* memory, const ConstFragment& from, unsigned
   meet(warp_call(WarpOp::kMatrixStore, number_of(from.kind)), &request, file, line, pc, frame);
   for_each_element(from.kind, lane, static_cast<std::byte*>(memory), stride, column_major,
                    [&](std::byte* to, unsigned at, unsigned bytes) {
+                     note_access(Access::kWrite, to, bytes, pc);
                      std::memcpy(to, static_cast<const std::byte*>(from.elements) + at, bytes);
                    });
 }

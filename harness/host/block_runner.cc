@@ -59,6 +59,19 @@ void BlockRunner::begin_launch(const LaunchPlan& plan) {
   x_static_shared = plan.library.tls_module != 0 ? thread_storage(plan.library) : nullptr;
   x_window = SharedWindow(x_static_shared, plan.library.tls_bytes, plan.library.tls_alignment,
                           x_dynamic_shared, plan.config.dynamicSmemBytes);
+  x_check = nullptr;
+  if (plan.checker != nullptr) {
+    if (x_made_check == nullptr) x_made_check = std::make_unique<BlockChecker>();
+    x_check = x_made_check.get();
+    x_check->begin_launch(plan, x_static_shared, x_dynamic_shared);
+    for (unsigned t = 0; t < x_made; ++t)
+      plan.checker->ignore(x_stack[t].bottom, x_stack[t].top - x_stack[t].bottom);
+    plan.checker->ignore(address(&threadIdx), sizeof threadIdx);
+    plan.checker->ignore(address(&blockIdx), sizeof blockIdx);
+    plan.checker->ignore(address(&blockDim), sizeof blockDim);
+    plan.checker->ignore(address(&gridDim), sizeof gridDim);
+  }
+  x_watches_memory = is_lockstep() || x_check != nullptr;
   x_watchdog.set_interval(watchdog_interval(plan));
   blockDim = shape;
   gridDim = plan.config.gridDim;
@@ -79,6 +92,7 @@ BlockOutcome BlockRunner::run_block(std::uint64_t number) {
               static_cast<unsigned>(number / grid.x % grid.y),
               static_cast<unsigned>(number / grid.x / grid.y)};
   poison_shared_memory();
+  if (x_check != nullptr) x_check->begin_block(number, x_threads);
 
   for (unsigned w = 0; w < x_words; ++w) {
     const unsigned bits = x_threads - w * 64;
@@ -121,6 +135,7 @@ BlockOutcome BlockRunner::run_block(std::uint64_t number) {
   arrived_on_stack(x_worker_sanitizer_stack);
   x_running = false;
   s_current = nullptr;
+  if (x_check != nullptr) x_check->end_block();
 
   if (x_copies_in_flight) {
     if (x_abandoned)

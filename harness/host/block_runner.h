@@ -18,6 +18,7 @@
 #include "attn_diag_host/synchronize.h"
 #include "harness/host/alternate_stack.h"
 #include "harness/host/async_copies.h"
+#include "harness/host/check/block_checker.h"
 #include "harness/host/fiber.h"
 #include "harness/host/launch_plan.h"
 #include "harness/host/named_barriers.h"
@@ -127,11 +128,12 @@ class __attribute__((visibility("hidden"))) BlockRunner {
             std::uintptr_t frame);
   // Lets the threads run that neither wait nor poll, then comes back.
   void poll(Wait wait, const char* file, int line, std::uintptr_t pc, std::uintptr_t frame);
-  // A load or store of a library built for lockstep.
-  void access(std::uintptr_t address, std::uintptr_t pc, std::uintptr_t frame);
   // For the flight record: in signal handlers, perhaps of another thread.
   bool is_running() const { return x_running; }
   void describe(FlightRecord& out) const noexcept;
+  // A load or store of an instrumented library, which comes next.
+  void access(MemoryAccess what, std::uintptr_t pc, std::uintptr_t frame);
+  bool watches_memory() const { return x_watches_memory; }
   bool is_lockstep() const { return x_kind == ScheduleKind::kLockstep; }
 
  private:
@@ -162,6 +164,12 @@ class __attribute__((visibility("hidden"))) BlockRunner {
     return static_cast<std::uint32_t>(x_runnable[warp / 2] >> (warp % 2 * 32));
   }
   void step_together(std::uintptr_t pc, std::uintptr_t frame);
+  // Tells the checker of memory that the executor reads or writes for the current thread.
+  void note_access(Access kind, const void* memory, std::size_t bytes, std::uintptr_t pc) {
+    if (x_check != nullptr) [[unlikely]]
+      x_check->access(x_current->index.linear,
+                      {kind, reinterpret_cast<std::uintptr_t>(memory), bytes, 0}, pc);
+  }
   Fiber& arrive(Wait wait, const char* file, int line, std::uintptr_t pc, std::uintptr_t frame);
   void wait_for_others(Fiber& fiber);
   void note_position(const Fiber& fiber, std::uintptr_t pc, std::uintptr_t frame);
@@ -233,6 +241,9 @@ class __attribute__((visibility("hidden"))) BlockRunner {
   static thread_local constinit BlockRunner* s_current __attribute__((tls_model("initial-exec")));
 
   const LaunchPlan* x_plan = nullptr;
+  bool x_watches_memory = false;    // the schedule or the checker wants to know of loads and stores
+  BlockChecker* x_check = nullptr;  // null: this launch is not checked
+  std::unique_ptr<BlockChecker> x_made_check;
   Fiber* x_current = nullptr;
   ScheduleKind x_kind = ScheduleKind::kForward;
   unsigned x_threads = 0;  // of the block

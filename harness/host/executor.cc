@@ -21,6 +21,7 @@ LaunchScope::LaunchScope(const LaunchOptions& options) : x_state(nullptr) {
     throw std::logic_error("a LaunchScope is already in force on this thread; they cannot nest");
   x_state = new State;
   x_state->options = options;
+  if (options.check) x_state->checker = std::make_unique<Checker>(*options.check);
   g_scope = x_state;
 }
 
@@ -29,7 +30,10 @@ LaunchScope::~LaunchScope() {
   delete x_state;
 }
 
-const LaunchReport& LaunchScope::report() const { return x_state->report; }
+const LaunchReport& LaunchScope::report() const {
+  if (x_state->checker != nullptr) x_state->report.check = x_state->checker->report();
+  return x_state->report;
+}
 
 Schedule parse_schedule(const std::string& text) {
   if (text == "forward") return {ScheduleKind::kForward, 0};

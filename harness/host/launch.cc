@@ -166,7 +166,8 @@ cudaError_t launch(const cudaLaunchConfig_t& config, const KernelCall& call) {
   LaunchOptions options;
   LaunchReport unscoped;
   LaunchReport* report = &unscoped;
-  if (ScopeState* scope = current_scope()) {
+  ScopeState* const scope = current_scope();
+  if (scope != nullptr) {
     options = scope->options;
     report = &scope->report;
   }
@@ -189,6 +190,14 @@ cudaError_t launch(const cudaLaunchConfig_t& config, const KernelCall& call) {
                         "schedule."),
                  "", 0});
 
+  if (options.check && !call.instrumented)
+    return fail(*report,
+                {FindingKind::kNotInstrumented,
+                 concat("kernel ", kernel_name(call.kernel),
+                        " was not built to be checked: build its library a second time with "
+                        "-fsanitize=thread (attn_diag_add_kernel does)."),
+                 "", 0});
+
   LaunchPlan plan;
   plan.config = config;
   plan.call = call;
@@ -203,6 +212,13 @@ cudaError_t launch(const cudaLaunchConfig_t& config, const KernelCall& call) {
 
   note_launch(plan);
   prepare_grid_barrier(config);
+  if (options.check) {
+    options.workers = 1;
+    plan.async_copies = AsyncCopies::kLate;
+    plan.checker = scope->checker.get();
+    plan.checker->begin_launch(plan);
+  }
+
   const BlockOrder order(plan);
   Progress progress;
   const std::function<void()> work = [&] {
@@ -225,6 +241,7 @@ cudaError_t launch(const cudaLaunchConfig_t& config, const KernelCall& call) {
   if (!progress.first_note.note.empty())
     report->notes.push_back(std::move(progress.first_note.note));
   if (!progress.first_finding.finding) return cudaSuccess;
+  if (plan.checker != nullptr) plan.checker->add_launch_finding(*progress.first_finding.finding);
   return fail(*report, *progress.first_finding.finding);
 }
 

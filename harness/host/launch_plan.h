@@ -11,6 +11,8 @@
 
 namespace attn_diag::host {
 
+class Checker;
+
 struct LaunchPlan {
   cudaLaunchConfig_t config;
   KernelCall call;
@@ -23,6 +25,7 @@ struct LaunchPlan {
   std::uint8_t shared_fill = 0xFF;
   std::uint64_t blocks = 0;
   std::string kernel_name;  // for the flight record, where that is wanted
+  Checker* checker = nullptr;  // null: loads and stores are not looked at
 };
 
 }  // namespace attn_diag::host

@@ -1,7 +1,8 @@
-// The call-outs a compiler plants with -fsanitize=thread, as switch points of the lockstep schedule.
+// The call-outs a compiler plants with -fsanitize=thread: switch points of the lockstep schedule, and what
+// the checker looks at.
 //
-// A library built for lockstep is compiled with that option and linked without its runtime, so that its
-// loads and stores call the functions below. Outside a lockstep launch they return at once.
+// An instrumented library is compiled with that option and linked without its runtime, so that its loads
+// and stores call the functions below. In other launches they return at once.
 #include <cstdint>
 #include <cstring>
 
@@ -9,45 +10,61 @@
 
 namespace {
 
+using attn_diag::host::Access;
 using attn_diag::host::BlockRunner;
+using attn_diag::host::kAtomic;
+using attn_diag::host::kVolatile;
+using attn_diag::host::MemoryAccess;
 
-__attribute__((always_inline)) inline void access(const void* address, const void* pc,
-                                                  const void* frame) {
+__attribute__((always_inline)) inline void access(Access kind, const void* address,
+                                                  std::size_t bytes, std::uint32_t flags,
+                                                  const void* pc, const void* frame) {
   BlockRunner* runner = BlockRunner::current();
-  if (runner != nullptr && runner->is_lockstep())
-    runner->access(reinterpret_cast<std::uintptr_t>(address), reinterpret_cast<std::uintptr_t>(pc),
-                   reinterpret_cast<std::uintptr_t>(frame));
+  if (runner != nullptr && runner->watches_memory())
+    runner->access({kind, reinterpret_cast<std::uintptr_t>(address), bytes, flags},
+                   reinterpret_cast<std::uintptr_t>(pc), reinterpret_cast<std::uintptr_t>(frame));
 }
 
 }  // namespace
 
 namespace attn_diag::host {
 
-inline void BlockRunner::access(std::uintptr_t address, std::uintptr_t pc, std::uintptr_t frame) {
+inline void BlockRunner::access(MemoryAccess what, std::uintptr_t pc, std::uintptr_t frame) {
   Fiber& fiber = *x_current;
   const FiberStack& stack = x_stack[fiber.index.linear];
-  if (address - stack.bottom < stack.top - stack.bottom) return;  // its own locals
+  if (what.at - stack.bottom < stack.top - stack.bottom) {  // its own locals
+    if (x_check != nullptr) x_check->local_access();
+    return;
+  }
   if (x_silent) [[unlikely]]
     leave_for_good();
-  note_position(fiber, pc, frame);
-  switch_to(*next_lockstep());
+  if (is_lockstep()) {
+    note_position(fiber, pc, frame);
+    switch_to(*next_lockstep());
+  }
+  if (x_check != nullptr) x_check->access(fiber.index.linear, what, pc);
 }
 
 }  // namespace attn_diag::host
 
-#define ATTN_DIAG_HOST_ACCESS(name)                                           \
-  extern "C" void name(const void* address);                                  \
-  void name(const void* address) {                                            \
-    access(address, __builtin_return_address(0), __builtin_frame_address(0)); \
+#define ATTN_DIAG_HOST_ACCESS(name, kind, bytes, flags)                      \
+  extern "C" void name(const void* address);                                 \
+  void name(const void* address) {                                           \
+    access(Access::kind, address, bytes, flags, __builtin_return_address(0), \
+           __builtin_frame_address(0));                                      \
   }
-#define ATTN_DIAG_HOST_ACCESSES(bytes)       \
-  ATTN_DIAG_HOST_ACCESS(__tsan_read##bytes)  \
-  ATTN_DIAG_HOST_ACCESS(__tsan_write##bytes) \
-  ATTN_DIAG_HOST_ACCESS(__tsan_read_write##bytes)
-#define ATTN_DIAG_HOST_UNALIGNED(bytes)                \
-  ATTN_DIAG_HOST_ACCESS(__tsan_unaligned_read##bytes)  \
-  ATTN_DIAG_HOST_ACCESS(__tsan_unaligned_write##bytes) \
-  ATTN_DIAG_HOST_ACCESS(__tsan_unaligned_read_write##bytes)
+#define ATTN_DIAG_HOST_ACCESSES(bytes)                                        \
+  ATTN_DIAG_HOST_ACCESS(__tsan_read##bytes, kRead, bytes, 0)                  \
+  ATTN_DIAG_HOST_ACCESS(__tsan_write##bytes, kWrite, bytes, 0)                \
+  ATTN_DIAG_HOST_ACCESS(__tsan_read_write##bytes, kUpdate, bytes, 0)          \
+  ATTN_DIAG_HOST_ACCESS(__tsan_volatile_read##bytes, kRead, bytes, kVolatile) \
+  ATTN_DIAG_HOST_ACCESS(__tsan_volatile_write##bytes, kWrite, bytes, kVolatile)
+#define ATTN_DIAG_HOST_UNALIGNED(bytes)                                                 \
+  ATTN_DIAG_HOST_ACCESS(__tsan_unaligned_read##bytes, kRead, bytes, 0)                  \
+  ATTN_DIAG_HOST_ACCESS(__tsan_unaligned_write##bytes, kWrite, bytes, 0)                \
+  ATTN_DIAG_HOST_ACCESS(__tsan_unaligned_read_write##bytes, kUpdate, bytes, 0)          \
+  ATTN_DIAG_HOST_ACCESS(__tsan_unaligned_volatile_read##bytes, kRead, bytes, kVolatile) \
+  ATTN_DIAG_HOST_ACCESS(__tsan_unaligned_volatile_write##bytes, kWrite, bytes, kVolatile)
 ATTN_DIAG_HOST_ACCESSES(1)
 ATTN_DIAG_HOST_ACCESSES(2)
 ATTN_DIAG_HOST_ACCESSES(4)
@@ -72,21 +89,24 @@ void __tsan_init() {}
 void __tsan_func_entry(void*) {}
 void __tsan_func_exit() {}
 void __tsan_vptr_update(void** address, void*) {
-  access(address, __builtin_return_address(0), __builtin_frame_address(0));
+  access(Access::kWrite, address, sizeof *address, 0, __builtin_return_address(0),
+         __builtin_frame_address(0));
 }
 void __tsan_vptr_read(void** address) {
-  access(address, __builtin_return_address(0), __builtin_frame_address(0));
+  access(Access::kRead, address, sizeof *address, 0, __builtin_return_address(0),
+         __builtin_frame_address(0));
 }
-void __tsan_read_range(const void* address, std::size_t) {
-  access(address, __builtin_return_address(0), __builtin_frame_address(0));
+void __tsan_read_range(const void* address, std::size_t bytes) {
+  access(Access::kRead, address, bytes, 0, __builtin_return_address(0), __builtin_frame_address(0));
 }
-void __tsan_write_range(const void* address, std::size_t) {
-  access(address, __builtin_return_address(0), __builtin_frame_address(0));
+void __tsan_write_range(const void* address, std::size_t bytes) {
+  access(Access::kWrite, address, bytes, 0, __builtin_return_address(0),
+         __builtin_frame_address(0));
 }
 
 }  // extern "C"
 
-// Compilers since clang 16 replace these, one step each.
+// Compilers since clang 16 replace these.
 extern "C" {
 
 void* __tsan_memcpy(void* to, const void* from, std::size_t bytes);
@@ -94,55 +114,63 @@ void* __tsan_memmove(void* to, const void* from, std::size_t bytes);
 void* __tsan_memset(void* to, int value, std::size_t bytes);
 
 void* __tsan_memcpy(void* to, const void* from, std::size_t bytes) {
-  access(to, __builtin_return_address(0), __builtin_frame_address(0));
+  access(Access::kRead, from, bytes, 0, __builtin_return_address(0), __builtin_frame_address(0));
+  access(Access::kWrite, to, bytes, 0, __builtin_return_address(0), __builtin_frame_address(0));
   return std::memcpy(to, from, bytes);
 }
 void* __tsan_memmove(void* to, const void* from, std::size_t bytes) {
-  access(to, __builtin_return_address(0), __builtin_frame_address(0));
+  access(Access::kRead, from, bytes, 0, __builtin_return_address(0), __builtin_frame_address(0));
+  access(Access::kWrite, to, bytes, 0, __builtin_return_address(0), __builtin_frame_address(0));
   return std::memmove(to, from, bytes);
 }
 void* __tsan_memset(void* to, int value, std::size_t bytes) {
-  access(to, __builtin_return_address(0), __builtin_frame_address(0));
+  access(Access::kWrite, to, bytes, 0, __builtin_return_address(0), __builtin_frame_address(0));
   return std::memset(to, value, bytes);
 }
 
 }  // extern "C"
 
 // Atomic operations are replaced, not announced. The order asked for is never stronger than this.
-#define ATTN_DIAG_HOST_FETCH(bits, T, name)                                  \
-  extern "C" T __tsan_atomic##bits##_fetch_##name(T* target, T value, int);  \
-  T __tsan_atomic##bits##_fetch_##name(T* target, T value, int) {            \
-    access(target, __builtin_return_address(0), __builtin_frame_address(0)); \
-    return __atomic_fetch_##name(target, value, __ATOMIC_SEQ_CST);           \
+#define ATTN_DIAG_HOST_FETCH(bits, T, name)                                               \
+  extern "C" T __tsan_atomic##bits##_fetch_##name(T* target, T value, int);               \
+  T __tsan_atomic##bits##_fetch_##name(T* target, T value, int) {                         \
+    access(Access::kUpdate, target, sizeof *target, kAtomic, __builtin_return_address(0), \
+           __builtin_frame_address(0));                                                   \
+    return __atomic_fetch_##name(target, value, __ATOMIC_SEQ_CST);                        \
   }
 #define ATTN_DIAG_HOST_COMPARE(bits, T, name)                                                    \
   extern "C" int __tsan_atomic##bits##_compare_exchange_##name(T* target, T* expected, T value,  \
                                                                int, int);                        \
   int __tsan_atomic##bits##_compare_exchange_##name(T* target, T* expected, T value, int, int) { \
-    access(target, __builtin_return_address(0), __builtin_frame_address(0));                     \
+    access(Access::kUpdate, target, sizeof *target, kAtomic, __builtin_return_address(0),        \
+           __builtin_frame_address(0));                                                          \
     return __atomic_compare_exchange_n(target, expected, value, false, __ATOMIC_SEQ_CST,         \
                                        __ATOMIC_SEQ_CST);                                        \
   }
 #define ATTN_DIAG_HOST_ATOMICS(bits, T)                                                        \
   extern "C" T __tsan_atomic##bits##_load(const T* target, int);                               \
   T __tsan_atomic##bits##_load(const T* target, int) {                                         \
-    access(target, __builtin_return_address(0), __builtin_frame_address(0));                   \
+    access(Access::kRead, target, sizeof *target, kAtomic, __builtin_return_address(0),        \
+           __builtin_frame_address(0));                                                        \
     return __atomic_load_n(target, __ATOMIC_SEQ_CST);                                          \
   }                                                                                            \
   extern "C" void __tsan_atomic##bits##_store(T* target, T value, int);                        \
   void __tsan_atomic##bits##_store(T* target, T value, int) {                                  \
-    access(target, __builtin_return_address(0), __builtin_frame_address(0));                   \
+    access(Access::kWrite, target, sizeof *target, kAtomic, __builtin_return_address(0),       \
+           __builtin_frame_address(0));                                                        \
     __atomic_store_n(target, value, __ATOMIC_SEQ_CST);                                         \
   }                                                                                            \
   extern "C" T __tsan_atomic##bits##_exchange(T* target, T value, int);                        \
   T __tsan_atomic##bits##_exchange(T* target, T value, int) {                                  \
-    access(target, __builtin_return_address(0), __builtin_frame_address(0));                   \
+    access(Access::kWrite, target, sizeof *target, kAtomic, __builtin_return_address(0),       \
+           __builtin_frame_address(0));                                                        \
     return __atomic_exchange_n(target, value, __ATOMIC_SEQ_CST);                               \
   }                                                                                            \
   extern "C" T __tsan_atomic##bits##_compare_exchange_val(T* target, T expected, T value, int, \
                                                           int);                                \
   T __tsan_atomic##bits##_compare_exchange_val(T* target, T expected, T value, int, int) {     \
-    access(target, __builtin_return_address(0), __builtin_frame_address(0));                   \
+    access(Access::kUpdate, target, sizeof *target, kAtomic, __builtin_return_address(0),      \
+           __builtin_frame_address(0));                                                        \
     __atomic_compare_exchange_n(target, &expected, value, false, __ATOMIC_SEQ_CST,             \
                                 __ATOMIC_SEQ_CST);                                             \
     return expected;                                                                           \

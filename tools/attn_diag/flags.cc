@@ -32,7 +32,7 @@ class HelpFormatter : public CLI::Formatter {
     if (name == "build ") rest = "FILE... -o LIBRARY [FLAGS] [-- COMPILER FLAGS]";
     if (name == "list " || name == "bench " || name == "doctor " || name == "history ")
       rest = "[FLAGS]";
-    if (name == "run " || name == "trace ") rest = "--kernel KERNEL [FLAGS]";
+    if (name == "run " || name == "check " || name == "trace ") rest = "--kernel KERNEL [FLAGS]";
     if (name == "dump ") rest = "--kernel KERNEL -o FILE [FLAGS]";
     return fmt::format("\nUsage: attn-diag {}{}\n\n", name, rest);
   }
@@ -64,6 +64,11 @@ class Parser {
     region_flags(run);
     tolerance_flags(run);
     output_flags(run, true);
+
+    CLI::App& check = command("check", kCheckSummary, kCheckFooter);
+    case_flags(check, false);
+    add_check_flags(check, x_flags.check);
+    output_flags(check, false);
 
     CLI::App& dump = command("dump", kDumpSummary, kDumpFooter);
     case_flags(dump);
@@ -155,21 +160,25 @@ class Parser {
     return *app;
   }
 
-  void case_flags(CLI::App& app) {
+  // `freely`: on any backend, with as many threads and copies landing when asked for, and noted.
+  void case_flags(CLI::App& app, bool freely = true) {
     const auto add = [&](const char* flag, std::string& to, const char* help, const char* group) {
       app.add_option(flag, to, help)->group(group)->type_name("");
     };
     add("--kernel", x_flags.kernel, "name, name@fault or ./library.so:name (needed)", kRunGroup);
-    add("--backend", x_flags.backend, "host, cuda, or auto: cuda where a GPU can run it (auto)",
-        kRunGroup);
+    if (freely)
+      add("--backend", x_flags.backend, "host, cuda, or auto: cuda where a GPU can run it (auto)",
+          kRunGroup);
     add("--schedule", x_flags.schedule, "Of backend host: forward, reverse, seed:N or lockstep",
         kRunGroup);
     add("--mma-order", x_flags.mma_order,
         "Of backend host: how tensor-core products are summed; 0 as on sm_90, N otherwise",
         kRunGroup);
-    add("--async-copies", x_flags.async_copies,
-        "Of backend host: when asynchronous copies land, late or early", kRunGroup);
-    add("--threads", x_flags.threads, kThreadsHelp, kRunGroup);
+    if (freely) {
+      add("--async-copies", x_flags.async_copies,
+          "Of backend host: when asynchronous copies land, late or early", kRunGroup);
+      add("--threads", x_flags.threads, kThreadsHelp, kRunGroup);
+    }
     add("--tile", x_flags.tile, kTileHelp, kRunGroup);
     add("--num-splits", x_flags.num_splits, kNumSplitsHelp, kRunGroup);
     shape_flags(app, "Query heads (2)", "Queries and keys (128)",
@@ -178,7 +187,8 @@ class Parser {
     add("--inputs", x_flags.inputs, kInputsHelp, kProblemGroup);
     add("--seed", x_flags.seed, kSeedHelp, kProblemGroup);
     add("--input-scale", x_flags.input_scale, "Multiplies the inputs (1)", kProblemGroup);
-    app.add_flag("--no-history", x_flags.no_history, kNoHistoryHelp)->group(kOutputGroup);
+    if (freely)
+      app.add_flag("--no-history", x_flags.no_history, kNoHistoryHelp)->group(kOutputGroup);
   }
 
   // Sizes, type, mask and memory order; the help is where commands have other defaults.

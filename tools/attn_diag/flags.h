@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tools/attn_diag/build_flags.h"
+#include "tools/attn_diag/check_flags.h"
 #include "tools/attn_diag/history_flags.h"
 #include "tools/attn_diag/sanity_flags.h"
 
@@ -29,6 +30,7 @@ struct Flags {
   bool json = false, quiet = false;
   bool no_history = false;
   BuildFlags build;
+  CheckFlags check;
   HistoryFlags history;
   SanityFlags sanity;
 };

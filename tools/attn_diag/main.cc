@@ -14,6 +14,7 @@ Outcome dispatch(const Session& session) {
   const std::string& command = session.flags.command;
   if (command == "bench") return bench_command(session);
   if (command == "build") return build_command(session);
+  if (command == "check") return check_command(session);
   if (command == "doctor") return doctor_command(session);
   if (command == "history") return history_command(session);
   if (command == "list") return list_command(session);

@@ -28,6 +28,7 @@ struct Outcome {
 
 Outcome bench_command(const Session& session);
 Outcome build_command(const Session& session);
+Outcome check_command(const Session& session);
 Outcome doctor_command(const Session& session);
 Outcome history_command(const Session& session);
 Outcome list_command(const Session& session);

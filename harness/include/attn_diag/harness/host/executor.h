@@ -4,8 +4,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "attn_diag/harness/host/check.h"
 
 namespace attn_diag::host {
 
@@ -37,6 +40,8 @@ struct LaunchOptions {
   std::uint8_t shared_fill =
       0xFF;  // every byte of shared memory when a block starts; 0xFF is NaN in
              // every type
+  // Watch loads and stores (check.h): instrumented libraries, one worker, asynchronous copies late.
+  std::optional<CheckOptions> check;
 };
 
 enum class FindingKind : std::uint8_t {
@@ -69,6 +74,7 @@ struct LaunchReport {
   std::vector<std::string> notes;  // legal but worth knowing (threads that exited before a barrier,
                                    // asynchronous copies that nobody waited for)
   std::uint64_t launches = 0, blocks = 0, steps = 0;
+  CheckReport check;  // of launches under options.check
 };
 
 // While it lives, launches made by this thread run with these options and report here. Nested

@@ -1,0 +1,145 @@
+// The loads and stores of a block: what is looked at for each.
+#include <algorithm>
+#include <cstring>
+
+#include "harness/host/check/block_checker.h"
+
+namespace attn_diag::host {
+
+bool BlockChecker::is_ordered_in_segment(Epoch earlier, unsigned thread) const {
+  const unsigned other = thread_of(earlier);
+  if (other == thread) return true;
+  if (other / 32 != thread / 32) return false;
+  const WarpClock& warp = x_warps[thread / 32];
+  if (tick_of(earlier) < warp.full) return true;
+  return warp.partial && tick_of(earlier) < warp.known[thread % 32][other % 32];
+}
+
+template <bool kShared>
+bool BlockChecker::is_ordered(Epoch earlier, const Now& now) const {
+  const std::uint32_t segment = segment_of(earlier);
+  if (segment == x_segment) return is_ordered_in_segment(earlier, now.thread);
+  if (kShared) return true;  // an earlier interval of this block, or an earlier block
+  if (segment < x_checker->first_segment()) return true;
+  return x_checker->block_of(segment) == x_block;
+}
+
+// Which readers to keep: the last; another lane of its warp; and one of another warp, or rather of
+// another block, since that stays unordered when this block meets.
+void BlockChecker::note_read(Record& record, const Now& now, bool shared) const {
+  const Entry entry{now.epoch, now.pc, now.how};
+  Entry& last = record.reader;
+  if (last.epoch == 0 || thread_of(last.epoch) == now.thread) {
+    if (last.epoch != 0 && segment_of(last.epoch) != x_segment && !shared) {
+      // The thread of that number of another block, perhaps.
+      if (!is_ordered<false>(last.epoch, now)) record.far = last;
+    }
+    last = entry;
+    return;
+  }
+  const auto same_block_now = [&](const Entry& e) { return segment_of(e.epoch) == x_segment; };
+  if (!same_block_now(last)) {
+    if (!shared && !is_ordered<false>(last.epoch, now)) record.far = last;
+    record.mate = {};
+    last = entry;
+    return;
+  }
+  if (thread_of(last.epoch) / 32 == now.thread / 32) {
+    record.mate = last;
+  } else {
+    const bool far_was_mate =
+        same_block_now(record.far) && thread_of(record.far.epoch) / 32 == now.thread / 32;
+    record.mate = far_was_mate ? record.far : Entry{};
+    const bool keep_far = !shared && record.far.epoch != 0 && !same_block_now(record.far) &&
+                          !is_ordered<false>(record.far.epoch, now);
+    if (!keep_far) record.far = last;
+  }
+  last = entry;
+}
+
+template <bool kShared>
+void BlockChecker::touch(Record& record, const Now& now) {
+  if (now.kind == Access::kRead) {
+    if (record.reader.epoch == now.epoch) return;
+    const Epoch writer = record.writer.epoch;
+    const bool initialised = kShared ? segment_of(writer) >= x_first_segment : writer != 0;
+    if (!initialised) [[unlikely]]
+      report_uninitialised(now);
+    else if (!is_ordered<kShared>(writer, now)) [[unlikely]]
+      report_race(record.writer, true, now);
+    note_read(record, now, kShared);
+    return;
+  }
+  if (record.writer.epoch == now.epoch && record.reader.epoch == 0) {
+    record.writer.pc = now.pc;
+    record.writer.how = now.how;
+    return;
+  }
+  if (record.writer.epoch != 0 && !is_ordered<kShared>(record.writer.epoch, now)) [[unlikely]]
+    report_race(record.writer, true, now);
+  for (Entry* reader : {&record.reader, &record.mate, &record.far}) {
+    if (reader->epoch == 0) continue;
+    if (!is_ordered<kShared>(reader->epoch, now)) [[unlikely]]
+      report_race(*reader, false, now);
+    *reader = {};
+  }
+  record.writer = {now.epoch, now.pc, now.how};
+}
+
+template <bool kShared>
+void BlockChecker::look_at(ShadowPage& page, std::uint32_t offset, std::uint32_t bytes,
+                           const Now& now) {
+  page.fit(offset, bytes);
+  Record* record = page.at(offset);
+  if (bytes >> page.shift() == 1) [[likely]]
+    return touch<kShared>(*record, now);
+  for (Record* const end = record + (bytes >> page.shift()); record != end; ++record)
+    touch<kShared>(*record, now);
+}
+
+void BlockChecker::access(unsigned thread, const MemoryAccess& what, std::uintptr_t pc) {
+  const auto [kind, at, bytes, flags] = what;
+  if (kind == Access::kUpdate) {
+    access(thread, {Access::kRead, at, bytes, flags}, pc);
+    access(thread, {Access::kWrite, at, bytes, flags}, pc);
+    return;
+  }
+  x_checker->settle();
+  Thread& mine = x_thread[thread];
+  Now now{thread,
+          mine.epoch,
+          at,
+          static_cast<std::uint32_t>(bytes),
+          static_cast<std::uint32_t>(pc - x_plan->library.base),
+          (++mine.step & kStepMask) | flags,
+          true,
+          kind};
+  CheckSummary& summary = x_checker->summary();
+  ++(kind == Access::kRead ? summary.loads : summary.stores);
+  const auto in_array = [](const ShadowPage& page, std::uint32_t offset, std::uint32_t n) {
+    return offset >= page.begin && offset + n <= page.end && !page.mixed;
+  };
+  FlatShadow* const flat = x_dynamic.contains(at)  ? &x_dynamic
+                           : x_static.contains(at) ? &x_static
+                                                   : nullptr;
+  if (flat != nullptr) {
+    if (at + bytes > flat->begin() + flat->bytes()) return report_outside(now);
+    for_each_page(*flat, at, bytes, [&](ShadowPage& page, std::uint32_t offset, std::uint32_t n) {
+      if (!in_array(page, offset, n) && is_outside_static(at, bytes)) [[unlikely]]
+        return report_outside(now);
+      look_at<true>(page, offset, n, now);
+    });
+    return;
+  }
+  now.shared = false;
+  for_each_page(x_checker->global(), at, bytes,
+                [&](ShadowPage& page, std::uint32_t offset, std::uint32_t n) {
+                  if (page.ignored) return void(++summary.unknown);
+                  if (page.begin == page.end || !in_array(page, offset, n)) [[unlikely]] {
+                    if (!is_usable_global(page, now)) return;
+                  }
+                  look_at<false>(page, offset, n, now);
+                });
+}
+
+}  // namespace attn_diag::host

@@ -1,0 +1,92 @@
+// Checks the loads and stores of one block as they happen.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "harness/host/check/checker.h"
+#include "harness/host/check/shadow.h"
+#include "harness/host/check/static_arrays.h"
+
+namespace attn_diag::host {
+
+enum class Access : std::uint8_t { kRead, kWrite, kUpdate };  // the last: both, in this order
+
+struct MemoryAccess {
+  Access kind;
+  std::uintptr_t at;
+  std::size_t bytes;
+  std::uint32_t flags;  // AccessFlags
+};
+
+class BlockChecker {
+ public:
+  // Static shared memory is `static_bytes` bytes at `statics`; dynamic shared memory is asked for by size.
+  void begin_launch(const LaunchPlan& plan, void* statics, void* dynamic);
+  void begin_block(std::uint64_t block, unsigned threads);
+  void end_block();
+
+  // The access happens when this returns.
+  void access(unsigned thread, const MemoryAccess& what, std::uintptr_t pc);
+  void local_access() { ++x_checker->summary().local; }
+  // All threads of the block have met.
+  void block_barrier();
+  // The lanes of a warp have met.
+  void warp_sync(unsigned warp, std::uint32_t lanes, std::uint32_t live);
+
+ private:
+  struct Thread {
+    Epoch epoch = 0;
+    std::uint32_t step = 0;
+    std::uint32_t : 32;
+  };
+  struct WarpClock {
+    std::uint32_t tick = 0;
+    std::uint32_t full = 0;  // accesses at earlier ticks are known to all lanes
+    bool partial = false;    // some lanes have met since; then `known` counts too
+    std::array<std::array<std::uint32_t, 32>, 32> known{};  // by lane a, of lane b: earlier ticks
+  };
+  // The access being looked at.
+  struct Now {
+    unsigned thread;
+    Epoch epoch;
+    std::uintptr_t at;
+    std::uint32_t bytes, pc, how;
+    bool shared;
+    Access kind;
+  };
+
+  template <bool kShared>
+  void touch(Record& record, const Now& now);
+  template <bool kShared>
+  void look_at(ShadowPage& page, std::uint32_t offset, std::uint32_t bytes, const Now& now);
+  template <bool kShared>
+  bool is_ordered(Epoch earlier, const Now& now) const;
+  bool is_ordered_in_segment(Epoch earlier, unsigned thread) const;
+  void note_read(Record& record, const Now& now, bool shared) const;
+  void new_segment();
+
+  void report_race(const Entry& earlier, bool earlier_writes, const Now& now);
+  void report_uninitialised(const Now& now);
+  void report_outside(const Now& now);
+  bool is_outside_static(std::uintptr_t at, std::size_t bytes) const;
+  // Whether the access is to memory that is watched; reports it if it may not be accessed.
+  bool is_usable_global(ShadowPage& page, const Now& now);
+  SeenAccess seen(const Now& now) const;
+  SeenAccess seen(const Entry& entry, bool write, unsigned bytes) const;
+  void name_memory(SeenFinding& finding, std::uintptr_t at) const;
+
+  Checker* x_checker = nullptr;
+  const LaunchPlan* x_plan = nullptr;
+  FlatShadow x_static, x_dynamic;
+  std::vector<StaticArray> x_static_arrays;  // at their addresses
+  std::uint64_t x_block = 0;
+  std::uint32_t x_interval = 0, x_segment = 0, x_first_segment = 0;
+  unsigned x_threads = 0;
+  std::vector<Thread> x_thread;
+  std::vector<WarpClock> x_warps;
+};
+
+}  // namespace attn_diag::host

@@ -1,0 +1,127 @@
+// What a checker has seen, with source lines.
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "harness/host/check/checker.h"
+#include "harness/host/check/symbolizer.h"
+#include "harness/host/text.h"
+
+namespace attn_diag::host {
+namespace {
+
+// The stand-in CUDA headers are inlined everywhere; what called them is meant.
+bool is_stand_in(const SourcePlace& place) {
+  return place.file.find("/attn_diag_host/") != std::string::npos ||
+         place.file.find("/attn_diag_host_cuda/") != std::string::npos ||
+         place.file.find("/harness/host/include/") != std::string::npos ||
+         place.file.find("/include/c++/") != std::string::npos;
+}
+
+std::array<unsigned, 3> position(std::uint64_t linear, const dim3& shape) {
+  return {static_cast<unsigned>(linear % shape.x),
+          static_cast<unsigned>(linear / shape.x % shape.y),
+          static_cast<unsigned>(linear / shape.x / shape.y)};
+}
+
+auto line_of(const CheckAccess& access) {
+  return access.places.empty() ? std::tuple(access.symbol, 0)
+                               : std::tuple(access.places.front().file, access.places.front().line);
+}
+
+// The same two lines in either order: which comes first is up to the schedule. Lanes of one warp that
+// meet at lines at which other threads meet too are no finding of their own.
+bool is_same_pair(const CheckFinding& a, const CheckFinding& b) {
+  if (a.kind != b.kind || a.kernel != b.kernel || a.array != b.array || a.has_other != b.has_other)
+    return false;
+  if (!a.has_other) return a.message == b.message && line_of(a.access) == line_of(b.access);
+  const auto same = [](const CheckAccess& x, const CheckAccess& y) {
+    return x.write == y.write && line_of(x) == line_of(y);
+  };
+  return (same(a.access, b.access) && same(a.other, b.other)) ||
+         (same(a.access, b.other) && same(a.other, b.access));
+}
+
+}  // namespace
+
+CheckReport Checker::report() const {
+  std::map<std::string, std::set<std::uint64_t>> wanted;
+  for (const SeenFinding& seen : x_findings) {
+    std::set<std::uint64_t>& offsets = wanted[x_launches[seen.launch].library];
+    offsets.insert(seen.access.pc);
+    if (seen.has_other) offsets.insert(seen.other.pc);
+  }
+  CheckReport report;
+  report.summary = x_summary;
+  std::map<std::string, SourceLines> lines;
+  for (const auto& [library, offsets] : wanted) {
+    lines[library] = find_source_lines(library.empty() ? "/proc/self/exe" : library,
+                                       {offsets.begin(), offsets.end()});
+    if (!lines[library].problem.empty()) report.summary.symbolizer_note = lines[library].problem;
+  }
+
+  const auto resolve = [&](const SeenAccess& seen, const LaunchSeen& launch) {
+    CheckAccess access;
+    access.block = position(seen.block, launch.grid);
+    access.thread = position(seen.thread, launch.block);
+    access.interval = seen.interval;
+    access.bytes = seen.bytes;
+    access.write = seen.write;
+    access.atomic = seen.atomic;
+    access.is_volatile = seen.is_volatile;
+    access.async = seen.async;
+    access.places = lines[launch.library].places[seen.pc];
+    const auto own = std::find_if_not(access.places.begin(), access.places.end(), is_stand_in);
+    if (own != access.places.end()) access.places.erase(access.places.begin(), own);
+    if (access.places.empty()) {
+      const std::size_t slash = launch.library.rfind('/');
+      access.symbol =
+          concat(slash == std::string::npos ? launch.library : launch.library.substr(slash + 1),
+                 "+0x", std::hex, seen.pc);
+    }
+    return access;
+  };
+  for (const SeenFinding& seen : x_findings) {
+    const LaunchSeen& launch = x_launches[seen.launch];
+    CheckFinding finding;
+    finding.kind = seen.kind;
+    finding.severity = seen.severity;
+    finding.kernel = launch.kernel;
+    finding.space = seen.space;
+    finding.array = seen.array;
+    finding.offset = seen.offset;
+    finding.access = resolve(seen.access, launch);
+    finding.has_other = seen.has_other;
+    if (seen.has_other) finding.other = resolve(seen.other, launch);
+    finding.folded = seen.count - 1;
+    finding.message = seen.message;
+    finding.advice = seen.advice;
+    const auto same = std::find_if(report.findings.begin(), report.findings.end(),
+                                   [&](const CheckFinding& f) { return is_same_pair(f, finding); });
+    if (same == report.findings.end()) {
+      report.findings.push_back(std::move(finding));
+      continue;
+    }
+    const std::uint64_t folded = same->folded + seen.count;
+    if (finding.severity < same->severity) *same = std::move(finding);
+    same->folded = folded;
+  }
+  report.findings.insert(report.findings.begin(), x_launch_findings.begin(),
+                         x_launch_findings.end());
+  std::stable_sort(report.findings.begin(), report.findings.end(),
+                   [](const CheckFinding& a, const CheckFinding& b) {
+                     return static_cast<int>(a.severity) < static_cast<int>(b.severity);
+                   });
+  return report;
+}
+
+void Checker::add_launch_finding(const Finding& found) {
+  CheckFinding finding;
+  finding.kind = CheckKind::kLaunch;
+  finding.kernel = x_launches.empty() ? "" : x_launches.back().kernel;
+  finding.message = found.message;
+  if (!found.file.empty()) finding.access.places.push_back({found.file, found.line, ""});
+  x_launch_findings.push_back(std::move(finding));
+}
+
+}  // namespace attn_diag::host

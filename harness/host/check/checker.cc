@@ -1,0 +1,196 @@
+#include "harness/host/check/checker.h"
+
+#include <link.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "harness/host/launch_scope.h"
+#include "harness/host/text.h"
+
+namespace attn_diag::host {
+namespace {
+
+struct ImageSearch {
+  std::uintptr_t at;
+  bool found;
+};
+
+// Of the thread that launches, which has the kernel's arguments.
+std::pair<std::uintptr_t, std::size_t> own_stack() {
+  pthread_attr_t attributes;
+  if (pthread_getattr_np(pthread_self(), &attributes) != 0) return {};
+  void* bottom = nullptr;
+  std::size_t bytes = 0;
+  pthread_attr_getstack(&attributes, &bottom, &bytes);
+  pthread_attr_destroy(&attributes);
+  return {reinterpret_cast<std::uintptr_t>(bottom), bytes};
+}
+
+int look_in_image(dl_phdr_info* info, std::size_t, void* data) {
+  auto& search = *static_cast<ImageSearch*>(data);
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    const ElfW(Phdr)& segment = info->dlpi_phdr[i];
+    if (segment.p_type == PT_LOAD &&
+        search.at - (info->dlpi_addr + segment.p_vaddr) < segment.p_memsz)
+      search.found = true;
+  }
+  return search.found ? 1 : 0;
+}
+
+}  // namespace
+
+const char* name(CheckKind kind) {
+  switch (kind) {
+    case CheckKind::kRace:
+      return "race";
+    case CheckKind::kMissingFence:
+      return "missing-fence";
+    case CheckKind::kUninitialisedRead:
+      return "uninitialised-read";
+    case CheckKind::kOutOfBounds:
+      return "out-of-bounds";
+    case CheckKind::kUseAfterFree:
+      return "use-after-free";
+    case CheckKind::kMisaligned:
+      return "misaligned";
+    case CheckKind::kAsyncCopy:
+      return "async-copy";
+    case CheckKind::kIntOverflow:
+      return "int-overflow";
+    case CheckKind::kLaunch:
+      break;
+  }
+  return "launch";
+}
+
+const char* name(Severity severity) {
+  return severity == Severity::kError    ? "error"
+         : severity == Severity::kLatent ? "latent"
+                                         : "benign";
+}
+
+void register_memory(const void* memory, std::size_t bytes, const std::string& name,
+                     bool initialised) {
+  ScopeState* const scope = current_scope();
+  if (scope == nullptr || scope->checker == nullptr) return;
+  scope->checker->register_memory(reinterpret_cast<std::uintptr_t>(memory), bytes, name,
+                                  initialised);
+}
+
+void Checker::begin_launch(const LaunchPlan& plan) {
+  x_first_segment += static_cast<std::uint32_t>(x_segments.size());
+  x_segments.clear();
+  x_launches.push_back({kernel_name(plan.call.kernel), plan.library.path, plan.library.base,
+                        plan.config.gridDim, plan.config.blockDim});
+  ++x_summary.launches;
+  x_ignored.clear();
+  const auto [bottom, bytes] = own_stack();
+  ignore(bottom, bytes);
+}
+
+std::uint32_t Checker::new_segment(std::uint64_t block, std::uint32_t interval) {
+  x_segments.push_back({block, interval});
+  return x_first_segment + static_cast<std::uint32_t>(x_segments.size() - 1);
+}
+
+void Checker::register_memory(std::uintptr_t begin, std::size_t bytes, const std::string& name,
+                              bool initialised) {
+  if (bytes == 0) return;
+  x_memory[begin] = {begin, bytes, name, false};
+  for_each_page(x_global, begin, bytes,
+                [&](ShadowPage& page, std::uint32_t offset, std::uint32_t n) {
+                  page.forget();
+                  page.mixed = page.end != 0 && (page.begin != offset || page.end != offset + n);
+                  page.begin = offset;
+                  page.end = offset + n;
+                  page.initialised = initialised;
+                });
+}
+
+void Checker::mark_freed(std::uintptr_t begin) {
+  const auto it = x_memory.find(begin);
+  if (it == x_memory.end()) return;
+  it->second.freed = true;
+  for_each_page(x_global, begin, it->second.bytes,
+                [&](ShadowPage& page, std::uint32_t, std::uint32_t) {
+                  page.begin = page.end = 0;
+                  page.mixed = true;
+                });
+}
+
+void Checker::mark_initialised(std::uintptr_t begin, std::size_t bytes) {
+  for_each_page(x_global, begin, bytes,
+                [](ShadowPage& page, std::uint32_t offset, std::uint32_t n) {
+                  if (page.begin == offset && page.end == offset + n && !page.mixed) {
+                    page.forget();
+                    page.initialised = true;
+                    return;
+                  }
+                  page.fit(offset, n);
+                  Record* record = page.at(offset);
+                  for (Record* const end = record + (n >> page.shift()); record != end; ++record)
+                    *record = {{kHostEpoch, 0, 0}, {}, {}, {}};
+                });
+}
+
+const WatchedMemory* Checker::nearest(std::uintptr_t at) const {
+  auto after = x_memory.upper_bound(at);
+  const WatchedMemory* const above = after == x_memory.end() ? nullptr : &after->second;
+  if (after == x_memory.begin()) return above;
+  const WatchedMemory* const below = &std::prev(after)->second;
+  if (above == nullptr || at < below->begin + below->bytes) return below;
+  return at - (below->begin + below->bytes) <= above->begin - at ? below : above;
+}
+
+bool Checker::is_other_memory(std::uintptr_t at) const {
+  for (const Stretch& stretch : x_ignored)
+    if (at - stretch.begin < stretch.bytes) return true;
+  ImageSearch search{at, false};
+  dl_iterate_phdr(look_in_image, &search);
+  return search.found;
+}
+
+void Checker::add(const SeenFinding& finding) {
+  const Key key{std::uint64_t{finding.access.pc} << 32 | finding.other.pc,
+                static_cast<std::uint32_t>(x_launches.size() - 1), finding.kind, finding.severity};
+  const auto known = x_found.find(key);
+  if (known != x_found.end()) {
+    ++x_findings[known->second].count;
+    return;
+  }
+  int& kept = x_kept[static_cast<std::size_t>(finding.kind)];
+  if (kept >= x_options.max_findings) {
+    ++x_summary.dropped;
+    return;
+  }
+  ++kept;
+  x_found.emplace(key, x_findings.size());
+  x_findings.push_back(finding);
+  x_findings.back().launch = key.launch;
+  x_findings.back().count = 1;
+}
+
+void Checker::settle_later(const SeenFinding& finding, std::uintptr_t at, std::size_t bytes) {
+  settle();
+  x_unsettled = finding;
+  x_unsettled_at = at;
+  x_unsettled_bytes = bytes;
+  std::memcpy(x_unsettled_before.data(), reinterpret_cast<const void*>(at), bytes);
+}
+
+void Checker::settle_now() {
+  if (std::memcmp(x_unsettled_before.data(), reinterpret_cast<const void*>(x_unsettled_at),
+                  x_unsettled_bytes) == 0) {
+    x_unsettled.severity = Severity::kBenign;
+    x_unsettled.message =
+        "threads store to the same bytes with nothing to order them, here equal values";
+    x_unsettled.advice = "Harmless while the values are equal; let one thread store";
+  }
+  x_unsettled_bytes = 0;
+  add(x_unsettled);
+}
+
+}  // namespace attn_diag::host

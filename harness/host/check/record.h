@@ -1,0 +1,49 @@
+// What the checker remembers of a piece of memory: who wrote it last, and who has read it since.
+#pragma once
+
+#include <cstdint>
+
+namespace attn_diag::host {
+
+// When and by whom: the barrier interval (unique in the process), the thread of the block, and how many
+// warp synchronisations its warp had passed in the interval. 0: never.
+using Epoch = std::uint64_t;
+
+inline constexpr unsigned kTickBits = 22;
+inline constexpr unsigned kThreadBits = 10;
+inline constexpr Epoch kHostEpoch = 1;  // written by the host, before any launch
+
+constexpr Epoch make_epoch(std::uint32_t segment, unsigned thread, std::uint32_t tick) {
+  return Epoch{segment} << 32 | Epoch{thread} << kTickBits | tick;
+}
+constexpr std::uint32_t segment_of(Epoch e) { return static_cast<std::uint32_t>(e >> 32); }
+constexpr unsigned thread_of(Epoch e) {
+  return static_cast<unsigned>(e >> kTickBits) & ((1u << kThreadBits) - 1);
+}
+constexpr std::uint32_t tick_of(Epoch e) {
+  return static_cast<std::uint32_t>(e) & ((1u << kTickBits) - 1);
+}
+
+// How it was accessed, besides read or write.
+enum AccessFlags : std::uint32_t {
+  kAtomic = 1u << 24,
+  kVolatile = 1u << 25,
+  kAsync = 1u << 26,  // by an asynchronous copy that has not landed
+};
+
+// One access. `how`: its number among the thread's since the last synchronisation (so that the accesses
+// of one converged instruction have one number), and flags.
+struct Entry {
+  Epoch epoch = 0;
+  std::uint32_t pc = 0;  // from the library's base
+  std::uint32_t how = 0;
+};
+inline constexpr std::uint32_t kStepMask = (1u << 24) - 1;
+
+// Of one granule of memory. Of the readers since the last write these three are enough to find a
+// conflict if there is one: the last one, another lane of its warp, and one of another warp or block.
+struct alignas(64) Record {
+  Entry writer, reader, mate, far;
+};
+
+}  // namespace attn_diag::host

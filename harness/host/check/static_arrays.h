@@ -1,0 +1,21 @@
+// The static shared arrays of a kernel library, from its symbol table.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "harness/host/kernel_library.h"
+
+namespace attn_diag::host {
+
+struct StaticArray {
+  std::uintptr_t begin = 0;  // from the start of the library's thread-local storage
+  std::size_t bytes = 0;
+  std::string name;  // as it is declared: "sK"
+};
+
+// Empty if the library is stripped.
+std::vector<StaticArray> static_arrays(const KernelLibrary& library);
+
+}  // namespace attn_diag::host

@@ -1,0 +1,24 @@
+// Checking a kernel for races, uninitialised reads, bounds and the like on the host executor.
+#pragma once
+
+#include "attn_diag/harness/host/check.h"
+#include "attn_diag/harness/kernel.h"
+#include "attn_diag/harness/run.h"
+
+namespace attn_diag {
+
+struct CheckResult {
+  host::CheckReport report;
+  Geometry geometry;
+  std::vector<std::string> notes;  // legal but worth knowing
+  Provenance provenance;           // of the instrumented library
+};
+
+// Runs the production kernel (no taps) once, watched, in the instrumented build of its library. Of
+// `options` the schedule, the tile, the splits, the order of products and the step limit count.
+// Throws Error for what the kernel does not support, a library without an instrumented build, and a
+// kernel that was not built for the host executor.
+CheckResult check_kernel(const Kernel& kernel, const Problem& problem, const InputData& inputs,
+                         const RunOptions& options, const host::CheckOptions& check);
+
+}  // namespace attn_diag

@@ -1,0 +1,93 @@
+// Checking launches: races, uninitialised reads, bounds, alignment, overflow. What `attn-diag check` shows.
+//
+// A LaunchScope whose options ask for it watches every load and store of instrumented libraries (the
+// lockstep builds). Launches then run on one worker, so that the findings do not depend on timing.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace attn_diag::host {
+
+struct CheckOptions {
+  int max_findings = 100;  // kept of each kind; others are only counted
+};
+
+enum class CheckKind : std::uint8_t {
+  kRace,               // two accesses to one byte, one a write, that nothing orders
+  kMissingFence,       // ordered by a flag or counter, but no __threadfence() before it
+  kUninitialisedRead,  // of memory that nothing has written
+  kOutOfBounds,        // outside every array
+  kUseAfterFree,       // of memory that cudaFree has taken back
+  kMisaligned,         // a vector access whose address is no multiple of its size
+  kAsyncCopy,          // memory that an asynchronous copy still reads or writes
+  kIntOverflow,        // a signed index expression that left the range of its type
+  kLaunch,  // the launch did not complete: a barrier, a collective, a fragment (see Finding)
+};
+inline constexpr int kNumCheckKinds = 9;
+// "race", "missing-fence", "uninitialised-read", ...: as suppressions and JSON name them.
+const char* name(CheckKind kind);
+
+enum class Severity : std::uint8_t {
+  kError,   // wrong today
+  kLatent,  // right only as long as a warp stays converged, which CUDA does not promise
+  kBenign,  // harmless as far as was seen: equal values
+};
+const char* name(Severity severity);
+
+struct SourcePlace {
+  std::string file;  // empty: not known (no debug information, or no addr2line)
+  int line = 0;
+  std::string function;
+};
+
+struct CheckAccess {
+  std::array<unsigned, 3> block{}, thread{};
+  std::uint32_t interval = 0;  // block barriers that the block had passed
+  unsigned bytes = 0;
+  bool write = false, atomic = false, is_volatile = false, async = false;
+  // The line, then the lines of the calls that were inlined around it, innermost first.
+  std::vector<SourcePlace> places;
+  std::string symbol;  // "libx.so+0x1234", where there are no places
+};
+
+struct CheckFinding {
+  CheckKind kind = CheckKind::kRace;
+  Severity severity = Severity::kError;
+  std::string kernel;
+  std::string space;        // "shared", "global", "local"; empty where it means nothing
+  std::string array;        // "sK", "the workspace", "dynamic shared memory"; empty: not known
+  std::int64_t offset = 0;  // bytes from the start of the array
+  CheckAccess access;       // the later one
+  bool has_other = false;
+  CheckAccess other;         // the earlier one
+  std::uint64_t folded = 0;  // further occurrences of the same pair of lines
+  std::string message;       // one sentence: what is wrong
+  std::string advice;        // one sentence: what to do
+};
+
+struct CheckSummary {
+  std::uint64_t launches = 0, blocks = 0;
+  std::uint64_t loads = 0, stores = 0;  // of shared and global memory, by instrumented code
+  std::uint64_t local = 0;              // loads and stores of threads' own stacks
+  std::uint64_t block_barriers = 0, warp_syncs = 0, atomics = 0, fences = 0, async_copies = 0;
+  std::uint64_t unknown = 0;    // accesses to memory the checker knows nothing of
+  std::uint64_t dropped = 0;    // findings beyond the limits
+  std::string symbolizer_note;  // why lines are missing; empty: they are not
+};
+
+struct CheckReport {
+  std::vector<CheckFinding> findings;  // errors first, then latent ones, then benign ones
+  CheckSummary summary;
+};
+
+// Tells the checker of the scope in force, if there is one, of memory that kernels may use, with what it
+// is called in findings, and whether its contents mean something. Bytes outside registered memory are
+// out of bounds.
+void register_memory(const void* memory, std::size_t bytes, const std::string& name,
+                     bool initialised);
+
+}  // namespace attn_diag::host

@@ -1,0 +1,82 @@
+#include "harness/report/check.h"
+
+namespace attn_diag::report {
+namespace {
+
+using host::CheckAccess;
+using host::CheckFinding;
+
+Json access_json(const CheckAccess& a) {
+  Json j;
+  j["block"] = a.block;
+  j["thread"] = a.thread;
+  j["barriers_passed"] = a.interval;
+  j["bytes"] = a.bytes;
+  j["write"] = a.write;
+  j["atomic"] = a.atomic;
+  j["volatile"] = a.is_volatile;
+  j["async"] = a.async;
+  j["places"] = Json::array();
+  for (const host::SourcePlace& p : a.places)
+    j["places"].push_back({{"file", p.file}, {"line", p.line}, {"function", p.function}});
+  j["symbol"] = a.symbol.empty() ? Json(nullptr) : Json(a.symbol);
+  return j;
+}
+
+Json finding_json(const CheckFinding& f) {
+  const auto or_null = [](const std::string& s) { return s.empty() ? Json(nullptr) : Json(s); };
+  Json j;
+  j["kind"] = host::name(f.kind);
+  j["severity"] = host::name(f.severity);
+  j["kernel"] = f.kernel;
+  j["space"] = or_null(f.space);
+  j["array"] = or_null(f.array);
+  j["offset"] = f.space.empty() ? Json(nullptr) : Json(f.offset);
+  j["message"] = f.message;
+  j["advice"] = f.advice;
+  j["access"] = access_json(f.access);
+  j["other"] = f.has_other ? access_json(f.other) : Json(nullptr);
+  j["further"] = f.folded;
+  return j;
+}
+
+}  // namespace
+
+Json check_json(const CheckView& view, const CommandContext& context) {
+  Json j;
+  j["schema"] = kJsonSchema;
+  j["version"] = context.version;
+  j["command"] = context.command;
+  j["verdict"] = view.clean() ? "clean" : "found";
+  j["stale"] = view.result.provenance.stale();
+  j["reproduce"] = context.reproduce;
+  j["kernel"] = view.kernel;
+  j["problem"] = to_json(view.problem);
+  j["geometry"] = to_json(view.result.geometry);
+  j["schedule"] = view.schedule;
+  j["errors"] = view.count(host::Severity::kError);
+  j["latent"] = view.count(host::Severity::kLatent);
+  j["benign"] = view.count(host::Severity::kBenign);
+  j["findings"] = Json::array();
+  for (const CheckFinding& f : view.result.report.findings)
+    j["findings"].push_back(finding_json(f));
+  j["suppressed"] = Json::array();
+  for (const SuppressedFinding& f : view.suppressed) {
+    Json entry = finding_json(f.finding);
+    entry["reason"] = f.reason;
+    entry["suppression_line"] = f.line;
+    j["suppressed"].push_back(entry);
+  }
+  j["unused_suppressions"] = view.unused_suppressions;
+  const host::CheckSummary& s = view.result.report.summary;
+  j["checked"] = {{"launches", s.launches},     {"blocks", s.blocks},
+                  {"loads", s.loads},           {"stores", s.stores},
+                  {"local", s.local},           {"block_barriers", s.block_barriers},
+                  {"warp_syncs", s.warp_syncs}, {"atomics", s.atomics},
+                  {"fences", s.fences},         {"async_copies", s.async_copies},
+                  {"unknown", s.unknown},       {"dropped", s.dropped}};
+  j["notes"] = view.result.notes;
+  return j;
+}
+
+}  // namespace attn_diag::report

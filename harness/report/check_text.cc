@@ -1,0 +1,187 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "harness/report/check.h"
+
+namespace attn_diag::report {
+namespace {
+
+using host::CheckAccess;
+using host::CheckFinding;
+using host::CheckKind;
+using host::Severity;
+
+constexpr std::size_t kMostFrames = 3;
+
+// Below the working directory, as a reader there would type it.
+std::string file_text(const std::string& file) {
+  std::error_code error;
+  const std::string here = std::filesystem::current_path(error).string() + "/";
+  return !error && file.starts_with(here) ? file.substr(here.size()) : file;
+}
+
+std::string triple(const std::array<unsigned, 3>& at) {
+  return fmt::format("({},{},{})", at[0], at[1], at[2]);
+}
+
+// "void fa1<64>(float*) [clone .cold]" as "fa1<64>".
+std::string function_name(std::string name) {
+  if (const std::size_t clone = name.find(" [clone"); clone != std::string::npos)
+    name.resize(clone);
+  int depth = 0;
+  for (std::size_t i = name.size(); name.ends_with(')') && i-- > 0;) {
+    depth += name[i] == ')' ? 1 : name[i] == '(' ? -1 : 0;
+    if (depth == 0) {
+      name.resize(i);
+      break;
+    }
+  }
+  // Template arguments of kernels are long; the line says which it is.
+  std::string out;
+  depth = 0;
+  for (const char c : name) {
+    depth -= c == '>' && depth > 0 ? 1 : 0;
+    if (depth == 0) out += c;
+    if (c == '<' && depth++ == 0) out += "...";
+  }
+  if (const std::size_t space = out.rfind(' '); space != std::string::npos) out.erase(0, space + 1);
+  return out;
+}
+
+std::string access_text(const CheckAccess& a) {
+  const std::string how = a.async         ? "asynchronous "
+                          : a.atomic      ? "atomic "
+                          : a.is_volatile ? "volatile "
+                                          : "";
+  const std::string what =
+      fmt::format("{}{} of {}", how, a.write ? "write" : "read", plural(a.bytes, "byte"));
+  const std::string who = fmt::format("thread {}, block {}, after {}", triple(a.thread),
+                                      triple(a.block), plural(a.interval, "barrier"));
+  if (a.places.empty()) return fmt::format("    {} at {}\n      {}\n", what, a.symbol, who);
+  std::string s =
+      fmt::format("    {} at {}:{}", what, file_text(a.places[0].file), a.places[0].line);
+  if (!a.places[0].function.empty())
+    s += fmt::format(" in {}", function_name(a.places[0].function));
+  s += '\n';
+  for (std::size_t i = 1; i < std::min(a.places.size(), kMostFrames); ++i)
+    s += fmt::format("      called at {}:{}\n", file_text(a.places[i].file), a.places[i].line);
+  return s + fmt::format("      {}\n", who);
+}
+
+std::string memory_text(const CheckFinding& f) {
+  if (f.space.empty()) return "";
+  const unsigned bytes = std::max(1u, f.access.bytes);
+  const std::string element =
+      f.offset % bytes == 0
+          ? fmt::format("element {} of {}", f.offset / bytes, plural(bytes, "byte"))
+          : fmt::format("byte {}", f.offset);
+  if (f.array.empty()) return fmt::format(", {} memory", f.space);
+  return fmt::format(", {} ({} memory), {}", f.array, f.space, element);
+}
+
+std::string title(CheckKind kind) {
+  std::string s(host::name(kind));
+  std::replace(s.begin(), s.end(), '-', ' ');
+  return s;
+}
+
+Colour colour_of(Severity severity) {
+  return severity == Severity::kError    ? Colour::kRed
+         : severity == Severity::kLatent ? Colour::kYellow
+                                         : Colour::kDim;
+}
+
+std::string finding_text(int number, const CheckFinding& f, const Style& style) {
+  std::string s =
+      fmt::format("{} {}{}\n",
+                  paint(style, colour_of(f.severity),
+                        fmt::format("{}. {}, {}", number, host::name(f.severity), title(f.kind))),
+                  f.kernel.empty() ? "" : "in " + function_name(f.kernel), memory_text(f));
+  const bool sentence = !f.message.empty() && f.message.back() != '.';
+  s += "    " + wrap(f.message + (sentence ? "." : ""), style.width - 4, 4) + '\n';
+  if (f.kind != CheckKind::kLaunch) {
+    s += access_text(f.access);
+    if (f.has_other) s += "    and, before it,\n" + access_text(f.other);
+  }
+  if (f.folded > 0)
+    s += fmt::format("    {} more of the same {}.\n", count(static_cast<std::int64_t>(f.folded)),
+                     f.has_other ? "two lines" : "line");
+  if (!f.advice.empty()) s += "    " + wrap(f.advice + '.', style.width - 4, 4) + '\n';
+  return s + '\n';
+}
+
+std::string summary_text(const CheckView& view, const Style& style) {
+  const host::CheckSummary& s = view.result.report.summary;
+  const auto n = [](std::uint64_t x) { return count(static_cast<std::int64_t>(x)); };
+  std::string text;
+  const auto line = [&](const std::string& words) {
+    text += "  " + wrap(words, style.width - 2, 4) + '\n';
+  };
+  line(
+      fmt::format("Checked: {} and {} under schedule {}: {} loads and {} stores of shared and "
+                  "global memory, {} of "
+                  "local arrays; {} block barriers, {} warp collectives, {} atomics, {} fences, {} "
+                  "asynchronous "
+                  "copies.",
+                  plural(static_cast<std::int64_t>(s.launches), "launch"),
+                  plural(static_cast<std::int64_t>(s.blocks), "block"), view.schedule, n(s.loads),
+                  n(s.stores), n(s.local), n(s.block_barriers), n(s.warp_syncs), n(s.atomics),
+                  n(s.fences), n(s.async_copies)));
+  line(
+      "Not checked: problems of other sizes and branches that this one does not take; registers "
+      "and "
+      "scalars; overruns from one static shared array into the next; code of libraries without "
+      "call-outs; memory order beyond barriers, atomics and fences.");
+  if (s.unknown > 0)
+    line(fmt::format("{} accesses were to constants or to the host's stack, which are not watched.",
+                     n(s.unknown)));
+  if (s.dropped > 0)
+    line(fmt::format("{} more findings were dropped: raise --max to see them.", n(s.dropped)));
+  if (!s.symbolizer_note.empty()) line("Note: " + s.symbolizer_note + ".");
+  for (const std::string& note : view.result.notes) line("Note: " + note);
+  return text;
+}
+
+}  // namespace
+
+int CheckView::count(Severity severity) const {
+  const auto& all = result.report.findings;
+  return static_cast<int>(std::count_if(
+      all.begin(), all.end(), [&](const CheckFinding& f) { return f.severity == severity; }));
+}
+
+bool CheckView::clean() const {
+  return count(Severity::kError) == 0 && count(Severity::kLatent) == 0;
+}
+
+std::string check_headline(const CheckView& view) {
+  const int errors = view.count(Severity::kError), latent = view.count(Severity::kLatent),
+            benign = view.count(Severity::kBenign);
+  std::string tail;
+  if (!view.suppressed.empty()) tail = fmt::format(", {} suppressed", view.suppressed.size());
+  if (view.clean() && benign == 0) return fmt::format("CLEAN: nothing found{}", tail);
+  return fmt::format("{}: {}, {} latent, {} benign{}", view.clean() ? "CLEAN" : "FOUND",
+                     plural(errors, "error"), latent, benign, tail);
+}
+
+std::string check_text(const CheckView& view, const CheckTextOptions& options) {
+  const Style& style = options.style;
+  std::string s =
+      paint(style, view.clean() ? Colour::kGreen : Colour::kRed, check_headline(view)) + '\n';
+  if (options.verdict_only) return s;
+  s += fmt::format("  {}  {}  {}\n\n", view.kernel, problem_text(view.problem),
+                   geometry_text(view.result.geometry));
+  int number = 0;
+  for (const CheckFinding& f : view.result.report.findings) s += finding_text(++number, f, style);
+  for (const SuppressedFinding& f : view.suppressed)
+    s += fmt::format("  suppressed by line {} ({}): {}, {} and {} more\n", f.line, f.reason,
+                     host::name(f.finding.kind), f.finding.array, f.finding.folded);
+  for (const std::string& unused : view.unused_suppressions)
+    s += "  suppression not used: " + unused + '\n';
+  s += summary_text(view, style);
+  return s + "  Reproduce: " + view.reproduce + '\n';
+}
+
+}  // namespace attn_diag::report

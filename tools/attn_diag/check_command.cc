@@ -1,0 +1,50 @@
+// attn-diag check: one watched run.
+#include <utility>
+
+#include "attn_diag/harness/check.h"
+#include "harness/report/check.h"
+#include "tools/attn_diag/cases.h"
+#include "tools/attn_diag/session.h"
+#include "tools/attn_diag/values.h"
+
+namespace attn_diag::cli {
+namespace {
+
+constexpr std::int64_t kMostFindings = 1000000;
+
+// By name or by the path of either build.
+Kernel load_instrumented(const std::string& spec) {
+  const bool named = spec.ends_with(".lockstep.so") || spec.find(".lockstep.so:") != spec.npos;
+  return Kernel::load(spec, "host", !named);
+}
+
+}  // namespace
+
+Outcome check_command(const Session& session) {
+  Flags flags = session.flags;
+  flags.backend = "host";
+  // The production kernel runs: no taps.
+  flags.stage = "full";
+  Case one = std::move(expand_cases(flags, false).front());
+  host::CheckOptions options;
+  if (!flags.check.max.empty())
+    options.max_findings = static_cast<int>(parse_int("--max", flags.check.max, 1, kMostFindings));
+  const Kernel kernel = load_instrumented(one.kernel);
+  const Geometry geometry = plan(kernel, one);
+  const InputData inputs = inputs_of(one, kernel, geometry);
+
+  report::CheckView view;
+  view.result = check_kernel(kernel, one.problem, inputs, one.run, options);
+  view.kernel = one.kernel;
+  view.problem = one.problem;
+  view.schedule = one.run.schedule;
+  view.reproduce = session.this_command();
+  Outcome outcome;
+  outcome.code = verdict_code(view.clean());
+  outcome.out = flags.json ? report::dump_json(report::check_json(
+                                 view, {"check", session.this_command(), ATTN_DIAG_VERSION}))
+                           : report::check_text(view, {session.style, flags.quiet});
+  return outcome;
+}
+
+}  // namespace attn_diag::cli
