@@ -1,6 +1,7 @@
 // Parts of build_library().
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -15,6 +16,11 @@ void build_for_cuda(const BuildRequest& request, const Settings& settings, Build
 // What nvcc says of these files, compiled for the request's architecture alone and not kept.
 std::vector<Step> check_with_nvcc(const BuildRequest& request, const Settings& settings,
                                   const std::vector<std::filesystem::path>& files);
+
+// Bytes of __shared__ arrays that are not extern, in one kernel.
+std::size_t static_shared_limit(const std::string& arch);
+// Which kernels of a library for the host have more, in words; empty: none.
+std::string static_shared_excess(const std::filesystem::path& library, const std::string& arch);
 
 // The files to compile: a source that the adapter includes is part of it.
 std::vector<std::filesystem::path> units_of(const BuildRequest& request);

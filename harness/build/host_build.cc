@@ -116,12 +116,17 @@ Step link(const BuildRequest& request, const Settings& settings, const Variant& 
   const ProcessResult linked = run_process(words);
   Step step{variant.instrumented ? "link (lockstep)" : "link", variant.library.string(),
             shell_line(words), linked.err, linked.ok()};
+  if (step.ok) {
+    const std::string excess = static_shared_excess(temporary, request.arch);
+    step.messages += excess;
+    step.ok = excess.empty();
+  }
   std::error_code error;
-  if (linked.ok())
+  if (step.ok)
     fs::rename(temporary, variant.library, error);
   else
     fs::remove(temporary, error);
-  if (linked.ok() && error)
+  if (step.ok && error)
     throw Error(
         fmt::format("'{}' cannot be written: {}.", variant.library.string(), error.message()));
   return step;
@@ -166,7 +171,7 @@ void build_for_host(const BuildRequest& request, const Settings& settings, Build
         if (!said && (!step.ok || v == 0)) record.steps.push_back(step);
       if (v == 0) record.sources.push_back(result.record);
     }
-    if (ok && request.write_files) {
+    if (ok && record.ok && request.write_files) {
       record.steps.push_back(link(request, settings, variants[v], scratch, linked));
       ok = record.steps.back().ok;
       if (ok) record.libraries.push_back(variants[v].library);
