@@ -4,8 +4,26 @@
 
 #include "attn_diag_host/bfloat16.h"
 #include "attn_diag_host/half.h"
+#include "attn_diag_host/synchronize.h"
+#include "harness/host/block_runner_switch.h"
 
 namespace {
+
+using attn_diag::host::address;
+using attn_diag::host::BlockRunner;
+
+// Of a thread that waits for another the atomic operations change nothing.
+template <class T>
+__attribute__((always_inline)) inline T noted(T old, bool changed) {
+  if (BlockRunner* runner = BlockRunner::current()) {
+    if (changed)
+      runner->forget_idle_atomics();
+    else
+      runner->count_idle_atomic(address(__builtin_return_address(0)),
+                                address(__builtin_frame_address(0)));
+  }
+  return old;
+}
 
 // Replaces the value at `address` by change(value) and returns the old one.
 template <class T, class Change>
@@ -19,67 +37,85 @@ T update(T* address, Change change) {
 
 }  // namespace
 
-#define ATTN_DIAG_HOST_ATOMIC(T)                                                             \
-  T atomicAdd(T* address, T value) { return std::atomic_ref<T>(*address).fetch_add(value); } \
-  T atomicMin(T* address, T value) {                                                         \
-    return update(address, [=](T old) { return value < old ? value : old; });                \
-  }                                                                                          \
-  T atomicMax(T* address, T value) {                                                         \
-    return update(address, [=](T old) { return value > old ? value : old; });                \
-  }                                                                                          \
-  T atomicExch(T* address, T value) { return std::atomic_ref<T>(*address).exchange(value); } \
-  T atomicAnd(T* address, T value) { return std::atomic_ref<T>(*address).fetch_and(value); } \
-  T atomicOr(T* address, T value) { return std::atomic_ref<T>(*address).fetch_or(value); }   \
-  T atomicXor(T* address, T value) { return std::atomic_ref<T>(*address).fetch_xor(value); } \
-  T atomicCAS(T* address, T compare, T value) {                                              \
-    std::atomic_ref<T>(*address).compare_exchange_strong(compare, value);                    \
-    return compare;                                                                          \
+#define ATTN_DIAG_HOST_ATOMIC(T)                                                     \
+  T atomicAdd(T* to, T value) {                                                      \
+    return noted(std::atomic_ref<T>(*to).fetch_add(value), value != 0);              \
+  }                                                                                  \
+  T atomicMin(T* to, T value) {                                                      \
+    const T old = update(to, [=](T now) { return value < now ? value : now; });      \
+    return noted(old, value < old);                                                  \
+  }                                                                                  \
+  T atomicMax(T* to, T value) {                                                      \
+    const T old = update(to, [=](T now) { return value > now ? value : now; });      \
+    return noted(old, value > old);                                                  \
+  }                                                                                  \
+  T atomicExch(T* to, T value) {                                                     \
+    const T old = std::atomic_ref<T>(*to).exchange(value);                           \
+    return noted(old, old != value);                                                 \
+  }                                                                                  \
+  T atomicAnd(T* to, T value) {                                                      \
+    const T old = std::atomic_ref<T>(*to).fetch_and(value);                          \
+    return noted(old, (old & value) != old);                                         \
+  }                                                                                  \
+  T atomicOr(T* to, T value) {                                                       \
+    const T old = std::atomic_ref<T>(*to).fetch_or(value);                           \
+    return noted(old, (old | value) != old);                                         \
+  }                                                                                  \
+  T atomicXor(T* to, T value) {                                                      \
+    return noted(std::atomic_ref<T>(*to).fetch_xor(value), value != 0);              \
+  }                                                                                  \
+  T atomicCAS(T* to, T compare, T value) {                                           \
+    T old = compare;                                                                 \
+    const bool changed =                                                             \
+        std::atomic_ref<T>(*to).compare_exchange_strong(old, value) && value != old; \
+    return noted(old, changed);                                                      \
   }
 ATTN_DIAG_HOST_ATOMIC(int)
 ATTN_DIAG_HOST_ATOMIC(unsigned int)
 ATTN_DIAG_HOST_ATOMIC(unsigned long long)
 #undef ATTN_DIAG_HOST_ATOMIC
 
-int atomicSub(int* address, int value) { return std::atomic_ref<int>(*address).fetch_sub(value); }
-unsigned int atomicSub(unsigned int* address, unsigned int value) {
-  return std::atomic_ref<unsigned int>(*address).fetch_sub(value);
+int atomicSub(int* to, int value) { return std::atomic_ref<int>(*to).fetch_sub(value); }
+unsigned int atomicSub(unsigned int* to, unsigned int value) {
+  return std::atomic_ref<unsigned int>(*to).fetch_sub(value);
 }
-unsigned int atomicInc(unsigned int* address, unsigned int value) {
-  return update(address, [=](unsigned int old) { return old >= value ? 0 : old + 1; });
+unsigned int atomicInc(unsigned int* to, unsigned int value) {
+  return update(to, [=](unsigned int old) { return old >= value ? 0 : old + 1; });
 }
-unsigned int atomicDec(unsigned int* address, unsigned int value) {
-  return update(address,
-                [=](unsigned int old) { return old == 0 || old > value ? value : old - 1; });
+unsigned int atomicDec(unsigned int* to, unsigned int value) {
+  return update(to, [=](unsigned int old) { return old == 0 || old > value ? value : old - 1; });
 }
-long long atomicMin(long long* address, long long value) {
-  return update(address, [=](long long old) { return value < old ? value : old; });
+long long atomicMin(long long* to, long long value) {
+  return update(to, [=](long long old) { return value < old ? value : old; });
 }
-long long atomicMax(long long* address, long long value) {
-  return update(address, [=](long long old) { return value > old ? value : old; });
+long long atomicMax(long long* to, long long value) {
+  return update(to, [=](long long old) { return value > old ? value : old; });
 }
-float atomicAdd(float* address, float value) {
-  return update(address, [=](float old) { return old + value; });
+float atomicAdd(float* to, float value) {
+  return update(to, [=](float old) { return old + value; });
 }
-double atomicAdd(double* address, double value) {
-  return update(address, [=](double old) { return old + value; });
+double atomicAdd(double* to, double value) {
+  return update(to, [=](double old) { return old + value; });
 }
-float atomicExch(float* address, float value) {
-  return std::atomic_ref<float>(*address).exchange(value);
+float atomicExch(float* to, float value) { return std::atomic_ref<float>(*to).exchange(value); }
+unsigned short atomicCAS(unsigned short* to, unsigned short compare, unsigned short value) {
+  unsigned short old = compare;
+  const bool changed =
+      std::atomic_ref<unsigned short>(*to).compare_exchange_strong(old, value) && value != old;
+  return noted(old, changed);
 }
-unsigned short atomicCAS(unsigned short* address, unsigned short compare, unsigned short value) {
-  std::atomic_ref<unsigned short>(*address).compare_exchange_strong(compare, value);
-  return compare;
+__half atomicAdd(__half* to, __half value) {
+  return update(to, [=](__half old) { return __hadd(old, value); });
 }
-__half atomicAdd(__half* address, __half value) {
-  return update(address, [=](__half old) { return __hadd(old, value); });
-}
-__nv_bfloat16 atomicAdd(__nv_bfloat16* address, __nv_bfloat16 value) {
-  return update(address, [=](__nv_bfloat16 old) { return __hadd(old, value); });
+__nv_bfloat16 atomicAdd(__nv_bfloat16* to, __nv_bfloat16 value) {
+  return update(to, [=](__nv_bfloat16 old) { return __hadd(old, value); });
 }
 // As on the device, each half is added atomically, the pair need not be.
-__half2 atomicAdd(__half2* address, __half2 value) {
-  return {atomicAdd(&address->x, value.x), atomicAdd(&address->y, value.y)};
+__half2 atomicAdd(__half2* to, __half2 value) {
+  return {atomicAdd(&to->x, value.x), atomicAdd(&to->y, value.y)};
 }
-__nv_bfloat162 atomicAdd(__nv_bfloat162* address, __nv_bfloat162 value) {
-  return {atomicAdd(&address->x, value.x), atomicAdd(&address->y, value.y)};
+__nv_bfloat162 atomicAdd(__nv_bfloat162* to, __nv_bfloat162 value) {
+  return {atomicAdd(&to->x, value.x), atomicAdd(&to->y, value.y)};
 }
+
+void attn_diag::host::memory_fence() { std::atomic_thread_fence(std::memory_order_seq_cst); }

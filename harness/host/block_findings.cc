@@ -74,6 +74,10 @@ std::string BlockRunner::waits_at(const Fiber& fiber) const {
       return concat(mbarrier_state(fiber), " at ", place(fiber));
     case Wait::kSpin:
       return concat("a loop that polls at ", place(fiber));
+    case Wait::kLoop:
+    case Wait::kBusy:
+      return concat("a loop ", fiber.file == nullptr ? "before any synchronisation point"
+                                                     : concat("after ", place(fiber)));
     case Wait::kNone:
     case Wait::kWarp:
       break;
@@ -148,16 +152,32 @@ void BlockRunner::record_exception(const std::string& what) {
          fiber.line);
 }
 
+// Neither this block nor another has got on: of its threads, those that loop come first.
 void BlockRunner::record_silence() {
-  const Fiber& fiber = *x_current;
-  const std::string last = fiber.file == nullptr ? std::string("it has not reached one yet")
-                                                 : concat("the last was at ", place(fiber));
-  record(FindingKind::kStepLimit,
-         concat(thread_name(fiber), " has used ", x_plan->silent_seconds,
-                " s of CPU time without reaching a synchronisation point; ", last),
-         "Look for a loop whose end is never reached, or for one that waits for another thread "
-         "without synchronising; raise the limit if the kernel is that slow",
-         fiber.file, fiber.line);
+  const Fiber* fiber = x_current;
+  for (unsigned t = 0; t < x_threads; ++t)
+    if (x_fibers[t].wait >= Wait::kSpin) {
+      fiber = &x_fibers[t];
+      break;
+    }
+  const std::string last = fiber->file == nullptr ? std::string("it has not reached one yet")
+                                                  : concat("the last was at ", place(*fiber));
+  for (unsigned w = 0; w < x_words; ++w) x_runnable[w] = 0;
+  const std::string waiting = waiting_list();
+  const BlockTurns& turns = *x_plan->turns;
+  const std::string others = turns.started() < turns.blocks()
+                                 ? concat("; ", turns.started(), " of ", turns.blocks(),
+                                          " blocks have been started, and no more than ",
+                                          turns.most_workers(), " can run at once")
+                                 : "";
+  record(
+      FindingKind::kStepLimit,
+      concat(thread_name(*fiber), " has used ", x_plan->silent_seconds,
+             " s of CPU time without reaching a synchronisation point; ", last,
+             waiting.empty() ? "" : concat("; waiting are ", waiting), others),
+      "Look for a loop whose end is never reached, or that waits for what no thread stores; a flag "
+      "that others set must be read as volatile or by an atomic function",
+      fiber->file, fiber->line);
 }
 
 void BlockRunner::leave_for_good() {

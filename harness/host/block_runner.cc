@@ -12,8 +12,7 @@
 namespace attn_diag::host {
 namespace {
 
-double watchdog_interval(const LaunchPlan& plan) { return plan.silent_seconds / 8; }
-constexpr double kRetrySeconds = 1e-3;
+constexpr double kTickSeconds = 5e-3;
 
 }  // namespace
 
@@ -21,7 +20,7 @@ thread_local constinit BlockRunner* BlockRunner::s_current = nullptr;
 
 void* dynamic_shared_memory() { return BlockRunner::current()->dynamic_shared_memory(); }
 
-BlockRunner::BlockRunner() : x_watchdog(&check_silence, this) { enter_flight(*this); }
+BlockRunner::BlockRunner() : x_watchdog(&tick, this) { enter_flight(*this); }
 
 BlockRunner::~BlockRunner() { leave_flight(*this); }
 
@@ -36,6 +35,7 @@ void BlockRunner::renew(unsigned thread) {
 void BlockRunner::begin_launch(const LaunchPlan& plan) {
   const dim3 shape = plan.config.blockDim;
   x_plan = &plan;
+  x_seen_progress = 0;
   x_kind = plan.schedule.kind;
   x_step_limit = plan.step_limit;
   x_threads = shape.x * shape.y * shape.z;
@@ -72,7 +72,7 @@ void BlockRunner::begin_launch(const LaunchPlan& plan) {
     plan.checker->ignore(address(&gridDim), sizeof gridDim);
   }
   x_watches_memory = is_lockstep() || x_check != nullptr;
-  x_watchdog.set_interval(watchdog_interval(plan));
+  x_watchdog.set_interval(kTickSeconds);
   blockDim = shape;
   gridDim = plan.config.gridDim;
 }
@@ -118,11 +118,15 @@ BlockOutcome BlockRunner::run_block(std::uint64_t number) {
   x_steps = x_round_steps = 0;
   x_abandoned = false;
   x_silent = false;
+  x_interrupted = false;
+  x_idle_atomics = 0;
+  x_turn_begin = 0;
   ++x_blocks_run;
   x_random = mix(mix(x_plan->schedule.seed) + number);
   x_outcome = BlockOutcome{};
 
   s_current = this;
+  if (x_plan->turns->polling()) look_soon();
   x_current = &x_fibers[0];
   Fiber& first = first_thread();
   x_current = &first;
@@ -147,9 +151,9 @@ BlockOutcome BlockRunner::run_block(std::uint64_t number) {
   if (x_named.open != 0 && !x_abandoned) note_open_named_barriers();
   if (x_abandoned) {
     if (x_silent) record_silence();
-    x_watchdog.set_interval(watchdog_interval(*x_plan));
     for (unsigned t = 0; t < x_made; ++t) renew(t);
   }
+  x_outcome.silent = x_silent;
   x_outcome.steps = x_steps;
   return std::move(x_outcome);
 }
@@ -161,27 +165,6 @@ void BlockRunner::fiber_main() {
     runner.run_thread();
     runner.exit_thread();
   }
-}
-
-void BlockRunner::check_silence(void* runner, const void* pc) {
-  auto& self = *static_cast<BlockRunner*>(runner);
-  if (s_current != &self) return;
-  const std::uint64_t steps = static_cast<const volatile std::uint64_t&>(self.x_steps);
-  if (self.x_blocks_run != self.x_seen_blocks || steps != self.x_seen_steps) {
-    self.x_seen_blocks = self.x_blocks_run;
-    self.x_seen_steps = steps;
-    self.x_silent_seconds = 0;
-    return;
-  }
-  self.x_silent_seconds += watchdog_interval(*self.x_plan);
-  if (self.x_silent_seconds < self.x_plan->silent_seconds) return;
-  self.x_silent = true;
-  // Only the kernel's own code can be left anywhere; libraries and the executor may hold locks.
-  // There, come back soon. (The lockstep call-outs look at x_silent themselves.)
-  const auto at = reinterpret_cast<std::uintptr_t>(pc);
-  if (at >= self.x_plan->library.code_begin && at < self.x_plan->library.code_end)
-    self.leave_for_good();
-  self.x_watchdog.set_interval(kRetrySeconds);
 }
 
 void BlockRunner::run_thread() {

@@ -20,6 +20,7 @@
 #include "harness/host/async_copies.h"
 #include "harness/host/check/block_checker.h"
 #include "harness/host/fiber.h"
+#include "harness/host/fingerprints.h"
 #include "harness/host/launch_plan.h"
 #include "harness/host/named_barriers.h"
 #include "harness/host/shared_window.h"
@@ -57,6 +58,7 @@ struct BlockOutcome {
   std::optional<Finding> finding;
   std::string note;  // empty: none
   std::uint64_t steps = 0;
+  bool silent = false;  // it polled or looped without end: perhaps for what another failed to do
 };
 
 class __attribute__((visibility("hidden"))) BlockRunner {
@@ -128,6 +130,9 @@ class __attribute__((visibility("hidden"))) BlockRunner {
             std::uintptr_t frame);
   // Lets the threads run that neither wait nor poll, then comes back.
   void poll(Wait wait, const char* file, int line, std::uintptr_t pc, std::uintptr_t frame);
+  // An atomic operation has changed nothing; something.
+  void count_idle_atomic(std::uintptr_t pc, std::uintptr_t frame);
+  void forget_idle_atomics() { x_idle_atomics = 0; }
   // For the flight record: in signal handlers, perhaps of another thread.
   bool is_running() const { return x_running; }
   void describe(FlightRecord& out) const noexcept;
@@ -139,7 +144,7 @@ class __attribute__((visibility("hidden"))) BlockRunner {
  private:
   static void fiber_main();
   // Runs now and then in a signal handler, while a kernel runs.
-  static void check_silence(void* runner, const void* pc);
+  static void tick(void* runner, const Interrupted& at);
   void renew(unsigned thread);
   void poison_shared_memory();
   void run_thread();
@@ -155,7 +160,14 @@ class __attribute__((visibility("hidden"))) BlockRunner {
   void switch_to(Fiber& to);
   void switch_between(Fiber& from, Fiber& to);
   void switch_to_next_or_report();
+
+  // block_spin.cc
+  void stand_back(Wait wait);
   Fiber* next_poller();  // null: nobody polls
+  void pass_turn();
+  void look_soon();
+  void look_again();
+  void look_at_running_thread(const Interrupted& at);
   void leave_block(bool for_good);
   void arrived_on_fiber();
 
@@ -274,6 +286,7 @@ class __attribute__((visibility("hidden"))) BlockRunner {
   std::array<std::uint64_t, kMaxThreads / 64> x_polling{};  // run when no other thread can
   unsigned x_idle_rounds = 0;                               // of these, in which nothing happened
   std::uint64_t x_round_steps = 0;                          // steps before the last round
+  unsigned x_idle_atomics = 0;                              // in a row
 
   Context x_worker;  // run_block's own context
   void* x_worker_sanitizer_stack = nullptr;
@@ -298,9 +311,16 @@ class __attribute__((visibility("hidden"))) BlockRunner {
   bool x_abandoned = false;
 
   std::uint64_t x_blocks_run = 0;
-  std::uint64_t x_seen_blocks = 0, x_seen_steps = 0;  // when last checked
-  double x_silent_seconds = 0;                        // since when nothing has changed
-  volatile bool x_silent = false;                     // for too long: abandon the block
+  std::uint64_t x_seen_blocks = 0, x_seen_steps = 0;  // when last looked at
+  double x_silent_since = 0;                          // CPU time when they changed,
+  Fingerprints x_fingerprints;                        // and states of threads since then
+  double x_slice = 0;                                 // until the next look,
+  unsigned x_looks = 0;                               // after so many
+  bool x_interrupted = false;                         // a thread of the block was, as it polls
+  double x_turn_begin = 0;  // CPU time; 0: the block has not passed its turn
+  std::uint64_t x_seen_progress = 0;
+  volatile bool x_passing = false;
+  volatile bool x_silent = false;  // for too long: abandon the block
   Watchdog x_watchdog;
   BlockOutcome x_outcome;
 };

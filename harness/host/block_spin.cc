@@ -1,30 +1,66 @@
-// Threads that poll: they run when no other thread of the block can.
-#include <thread>
+// Threads that wait by polling: they run when no other thread of the block can, and blocks of which all
+// threads wait or poll let other blocks run.
+//
+// Polling shows itself by a call (give_way and what else ends in poll()), or by a loop that comes back to
+// the same registers and stack: the watchdog's signal finds it there, and switches to another thread from
+// within the handler, whose frame keeps the registers.
+#include <algorithm>
 
 #include "attn_diag_host/give_way.h"
 #include "harness/host/block_runner_switch.h"
+#include "harness/host/block_turns.h"
 
 namespace attn_diag::host {
 namespace {
 
 // So often a thread may ask for an mbarrier's phase although nothing has happened in the block since.
 constexpr unsigned kIdleRounds = 1u << 14;
+// So often all threads that poll are asked in vain before other blocks get their turn. One that was
+// interrupted has looked many times when it is interrupted again.
+constexpr unsigned kVainRounds = 16, kVainSlices = 2;
+// How long a thread may run before it is looked at (again).
+constexpr double kFirstSlice = 5e-5, kLongestSlice = 5e-3;
+constexpr unsigned kFirstLooks = 32;  // after the first slice each; then they grow
+// A thread whose state changes may still wait for another. This part of the limit it may run alone.
+constexpr double kPartAlone = 0.25;
+// Unproductive atomic operations in a row.
+constexpr unsigned kMostIdleAtomics = 32;
 
 }  // namespace
 
 void give_way(const char* file, int line) {
-  BlockRunner::current()->poll(Wait::kSpin, file, line, address(__builtin_return_address(0)),
-                               address(__builtin_frame_address(0)));
+  if (BlockRunner* runner = BlockRunner::current())
+    runner->poll(Wait::kSpin, file, line, address(__builtin_return_address(0)),
+                 address(__builtin_frame_address(0)));
+}
+
+void changed_nothing() {
+  if (BlockRunner* runner = BlockRunner::current())
+    runner->count_idle_atomic(address(__builtin_return_address(0)),
+                              address(__builtin_frame_address(0)));
+}
+
+void BlockRunner::count_idle_atomic(std::uintptr_t pc, std::uintptr_t frame) {
+  if (++x_idle_atomics < kMostIdleAtomics) return;
+  x_idle_atomics = 0;
+  if (is_lockstep()) note_position(*x_current, pc, frame);
+  stand_back(Wait::kLoop);
 }
 
 void BlockRunner::poll(Wait wait, const char* file, int line, std::uintptr_t pc,
                        std::uintptr_t frame) {
   Fiber& fiber = *x_current;
-  const unsigned thread = fiber.index.linear;
   fiber.file = file;
   fiber.line = line;
-  fiber.wait = wait;
   if (is_lockstep()) note_position(fiber, pc, frame);
+  stand_back(wait);
+}
+
+// Until every thread that neither waits nor polls has run as far as it could.
+void BlockRunner::stand_back(Wait wait) {
+  Fiber& fiber = *x_current;
+  const unsigned thread = fiber.index.linear;
+  fiber.wait = wait;
   clear_runnable(thread);
   x_polling[thread / 64] |= 1ull << (thread % 64);
   switch_to_next_or_report();
@@ -32,27 +68,101 @@ void BlockRunner::poll(Wait wait, const char* file, int line, std::uintptr_t pc,
 }
 
 Fiber* BlockRunner::next_poller() {
-  bool any = false, others = false;
+  bool any = false, only_mbarriers = true;
   for (unsigned t = 0; t < x_threads; ++t) {
     if ((x_polling[t / 64] >> (t % 64) & 1u) == 0) continue;
     any = true;
-    others = others || x_fibers[t].wait != Wait::kMbarrier;
+    only_mbarriers = only_mbarriers && x_fibers[t].wait == Wait::kMbarrier;
   }
   if (!any) return nullptr;
   if (x_silent) leave_for_good();
-  if (others || x_steps != x_round_steps) {
+  if (std::exchange(x_round_steps, x_steps) != x_steps) {
     x_idle_rounds = 0;
-  } else if (++x_idle_rounds > kIdleRounds) {
-    return nullptr;
+    x_plan->turns->got_on();
+  } else {
+    ++x_idle_rounds;
   }
-  if (others && x_steps == x_round_steps) std::this_thread::yield();
-  x_round_steps = x_steps;
+  if (only_mbarriers) {
+    if (x_idle_rounds > kIdleRounds) return nullptr;  // nobody else can end their phases
+  } else if (x_idle_rounds >= (x_interrupted ? kVainSlices : kVainRounds)) {
+    pass_turn();
+  }
   for (unsigned w = 0; w < x_words; ++w) {
     x_runnable[w] = x_polling[w];
     x_polling[w] = 0;
   }
   x_step_lanes = 0;
+  if (x_interrupted) look_soon();
   return next_thread();
+}
+
+void BlockRunner::pass_turn() {
+  const double now = thread_seconds();
+  const double used = x_turn_begin == 0 ? 0 : now - x_turn_begin;
+  x_passing = true;
+  const bool go_on = x_plan->turns->pass(used, x_seen_progress);
+  x_passing = false;
+  x_turn_begin = x_silent_since = thread_seconds();
+  if (go_on) return;
+  x_silent = true;
+  leave_for_good();
+}
+
+// A thread is given the first slice.
+void BlockRunner::look_soon() {
+  x_looks = 0;
+  x_slice = kFirstSlice;
+  x_watchdog.call_after(x_slice);
+}
+
+void BlockRunner::look_again() {
+  if (++x_looks > kFirstLooks) x_slice = std::min(2 * x_slice, kLongestSlice);
+  x_watchdog.call_after(x_slice);
+}
+
+void BlockRunner::tick(void* runner, const Interrupted& at) {
+  auto& self = *static_cast<BlockRunner*>(runner);
+  if (s_current == &self && !self.x_passing) self.look_at_running_thread(at);
+}
+
+// In a signal handler. Only the kernel's own code can be left anywhere; libraries and the executor may hold
+// locks.
+void BlockRunner::look_at_running_thread(const Interrupted& at) {
+  const std::uint64_t steps = static_cast<const volatile std::uint64_t&>(x_steps);
+  const std::uintptr_t pc = at.program_counter();
+  const bool in_kernel =
+      x_plan->library.has_code_at(pc) ||
+      (is_in_tls_accessor(pc) && x_plan->library.has_code_at(at.return_address()));
+  const double now = thread_seconds();
+  if (x_blocks_run != x_seen_blocks || steps != x_seen_steps) {
+    x_seen_blocks = x_blocks_run;
+    x_seen_steps = steps;
+    x_silent_since = now;
+    x_fingerprints.clear();
+    x_looks = 0;
+    x_slice = kFirstSlice;
+    if (in_kernel) x_plan->turns->got_on();
+    if (x_interrupted || x_plan->turns->polling()) look_soon();
+    return;
+  }
+  const double silent = now - x_silent_since;
+  if (!in_kernel) {
+    // The lockstep call-outs and threads that poll look at x_silent themselves.
+    x_silent = x_silent || silent >= x_plan->silent_seconds;
+    look_again();
+    return;
+  }
+  if (x_silent) leave_for_good();
+  const std::uintptr_t stack_top = x_stack[x_current->index.linear].top;
+  const bool loops = x_fingerprints.insert(at.fingerprint(stack_top));
+  if (loops || silent >= kPartAlone * x_plan->silent_seconds) {
+    x_interrupted = true;
+    look_soon();  // at the next, which may poll too
+    if (is_lockstep()) note_position(*x_current, pc, at.stack_pointer());
+    stand_back(loops ? Wait::kLoop : Wait::kBusy);
+  } else {
+    look_again();
+  }
 }
 
 }  // namespace attn_diag::host

@@ -16,8 +16,11 @@ enum class Wait : std::uint8_t {
   kWarp,
   kBarrierObject,  // cuda::barrier
   kNamedBarrier,
-  kMbarrier,  // asks again and again, as
-  kSpin,      // a thread that gives way
+  // Those that poll: they run when nobody else can.
+  kMbarrier,  // for a phase of one
+  kSpin,      // at a place that says so
+  kLoop,      // in a loop that always comes back to the same state
+  kBusy,      // in a loop that has long not come to a synchronisation point
 };
 
 // What a switch touches: one cache line a thread.
@@ -39,6 +42,8 @@ static_assert(sizeof(Fiber) == 64 || sizeof(Context) > 8);
 struct Position {
   std::uint32_t depth = 0;
   std::uintptr_t pc = 0;
+  std::uintptr_t seen[2] = {};  // the last memory that it used, by a build that tells,
+  unsigned again = 0;           // and how often it has used nothing else
 };
 
 struct FiberStack {

@@ -1,6 +1,7 @@
 #include "harness/host/kernel_library.h"
 
 #include <cxxabi.h>
+#include <dlfcn.h>
 #include <link.h>
 
 #include <cstdlib>
@@ -52,6 +53,15 @@ int visit_object(dl_phdr_info* info, std::size_t, void* data) {
   return 1;
 }
 
+// Known before any signal handler asks.
+const std::size_t g_tls_accessor_bytes = []() -> std::size_t {
+  Dl_info info;
+  void* symbol = nullptr;
+  const int found =
+      dladdr1(reinterpret_cast<const void*>(&__tls_get_addr), &info, &symbol, RTLD_DL_SYMENT);
+  return found == 0 || symbol == nullptr ? 0 : static_cast<const ElfW(Sym)*>(symbol)->st_size;
+}();
+
 std::string demangle(const char* symbol) {
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> text(
@@ -101,6 +111,10 @@ std::string find_symbol(const std::string& path, std::uintptr_t offset) {
 }
 
 }  // namespace
+
+bool is_in_tls_accessor(std::uintptr_t pc) {
+  return pc - reinterpret_cast<std::uintptr_t>(&__tls_get_addr) < g_tls_accessor_bytes;
+}
 
 KernelLibrary find_library(const void* kernel) {
   Search search{reinterpret_cast<std::uintptr_t>(kernel), {}};

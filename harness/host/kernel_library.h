@@ -18,7 +18,12 @@ struct KernelLibrary {
   std::size_t tls_bytes = 0;
   std::size_t tls_alignment = 0;
   bool is_main_program = false;
+
+  bool has_code_at(std::uintptr_t pc) const { return pc >= code_begin && pc < code_end; }
 };
+
+// Whether this is in what kernels call for the address of a thread-local variable, short of its slow path.
+bool is_in_tls_accessor(std::uintptr_t pc);
 
 KernelLibrary find_library(const void* kernel);
 

@@ -81,42 +81,62 @@ class BlockOrder {
 // order that has one: as blocks are started in order and none is stopped from outside, they do not
 // depend on which worker was quicker.
 struct Progress {
-  std::atomic<std::uint64_t> next{0};
-  std::atomic<bool> stop{false};
   std::mutex mutex;
   std::uint64_t finding_at = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t note_at = std::numeric_limits<std::uint64_t>::max();
   BlockOutcome first_finding, first_note;
+  bool silent = false;  // the finding is that of a block that waited; any other is a better one
   std::uint64_t blocks = 0, steps = 0;
   std::exception_ptr error;
 };
 
+// A worker's part in the turns of a launch.
+class Worker {
+ public:
+  explicit Worker(BlockTurns& turns) : x_turns(turns) { x_turns.enter(); }
+  ~Worker() { x_turns.leave(); }
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+ private:
+  BlockTurns& x_turns;
+};
+
+void keep(const BlockOutcome& outcome, std::uint64_t i, Progress& progress) {
+  const std::lock_guard lock(progress.mutex);
+  if (!outcome.note.empty() && i < progress.note_at) {
+    progress.note_at = i;
+    progress.first_note.note = outcome.note;
+  }
+  if (!outcome.finding) return;
+  const bool first = !progress.first_finding.finding;
+  if (!first && progress.silent == outcome.silent && i > progress.finding_at) return;
+  if (!first && outcome.silent && !progress.silent) return;
+  progress.finding_at = i;
+  progress.silent = outcome.silent;
+  progress.first_finding.finding = outcome.finding;
+}
+
 void run_blocks(const LaunchPlan& plan, const BlockOrder& order, Progress& progress) {
   static thread_local const auto runner = std::make_unique<BlockRunner>();
   std::uint64_t blocks = 0, steps = 0;
+  const Worker worker(*plan.turns);
   runner->begin_launch(plan);
-  while (!progress.stop) {
-    const std::uint64_t i = progress.next++;
-    if (i >= plan.blocks) break;
-    BlockOutcome outcome = runner->run_block(order[i]);
+  while (const auto i = plan.turns->take()) {
+    const BlockOutcome outcome = runner->run_block(order[*i]);
     ++blocks;
     steps += outcome.steps;
-    if (!outcome.finding && outcome.note.empty()) continue;
-    const std::lock_guard lock(progress.mutex);
-    if (!outcome.note.empty() && i < progress.note_at) {
-      progress.note_at = i;
-      progress.first_note.note = outcome.note;
-    }
-    if (outcome.finding && i < progress.finding_at) {
-      progress.finding_at = i;
-      progress.first_finding.finding = outcome.finding;
-    }
-    if (outcome.finding) progress.stop = true;
+    if (outcome.finding || !outcome.note.empty()) keep(outcome, *i, progress);
+    if (outcome.finding) plan.turns->stop();
+    plan.turns->block_ended();
   }
   const std::lock_guard lock(progress.mutex);
   progress.blocks += blocks;
   progress.steps += steps;
 }
+
+// Each worker beyond those asked for holds a block that polls. As many threads are about what a device holds.
+constexpr unsigned kMostThreads = 128 * 1024, kMostWorkers = 1024;
 
 cudaError_t error_of(FindingKind kind) {
   switch (kind) {
@@ -218,6 +238,17 @@ cudaError_t launch(const cudaLaunchConfig_t& config, const KernelCall& call) {
     plan.checker = scope->checker.get();
     plan.checker->begin_launch(plan);
   }
+  std::uint64_t workers = options.workers > 0 ? static_cast<std::uint64_t>(options.workers)
+                                              : std::max(1u, std::thread::hardware_concurrency());
+  workers = std::min(workers, plan.blocks);
+
+  TurnLimits limits;
+  limits.workers = static_cast<unsigned>(workers);
+  const unsigned threads = config.blockDim.x * config.blockDim.y * config.blockDim.z;
+  limits.most_workers = std::max(limits.workers, std::min(kMostWorkers, kMostThreads / threads));
+  limits.silent_seconds = plan.silent_seconds;
+  BlockTurns turns(plan.blocks, limits, [] { return WorkerPool::instance().add(); });
+  plan.turns = &turns;
 
   const BlockOrder order(plan);
   Progress progress;
@@ -225,14 +256,11 @@ cudaError_t launch(const cudaLaunchConfig_t& config, const KernelCall& call) {
     try {
       run_blocks(plan, order, progress);
     } catch (...) {
-      progress.stop = true;
+      turns.stop();
       const std::lock_guard guard(progress.mutex);
       progress.error = std::current_exception();
     }
   };
-  std::uint64_t workers = options.workers > 0 ? static_cast<std::uint64_t>(options.workers)
-                                              : std::max(1u, std::thread::hardware_concurrency());
-  workers = std::min(workers, plan.blocks);
   WorkerPool::instance().run(static_cast<int>(workers) - 1, work);
   if (progress.error) std::rethrow_exception(progress.error);
 

@@ -1,4 +1,4 @@
-// What all workers of one launch share, read-only.
+// What all workers of one launch share, read-only but for the turns.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +6,7 @@
 
 #include "attn_diag/harness/host/executor.h"
 #include "attn_diag_host/launch.h"
+#include "harness/host/block_turns.h"
 #include "harness/host/kernel_library.h"
 #include "harness/host/mma_arithmetic.h"
 
@@ -26,6 +27,7 @@ struct LaunchPlan {
   std::uint64_t blocks = 0;
   std::string kernel_name;  // for the flight record, where that is wanted
   Checker* checker = nullptr;  // null: loads and stores are not looked at
+  BlockTurns* turns = nullptr;
 };
 
 }  // namespace attn_diag::host

@@ -5,6 +5,7 @@
 // and stores call the functions below. In other launches they return at once.
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "harness/host/block_runner_switch.h"
 
@@ -38,8 +39,17 @@ inline void BlockRunner::access(MemoryAccess what, std::uintptr_t pc, std::uintp
   }
   if (x_silent) [[unlikely]]
     leave_for_good();
-  if (is_lockstep()) {
-    note_position(fiber, pc, frame);
+  // A loop that uses the same memory again and again waits for another thread.
+  constexpr unsigned kOftenAgain = 64;
+  Position& position = x_position[fiber.index.linear];
+  const bool again = what.at == position.seen[0] || what.at == position.seen[1];
+  if (!again) position.seen[1] = std::exchange(position.seen[0], what.at);
+  position.again = again ? position.again + 1 : 0;
+  if (is_lockstep()) note_position(fiber, pc, frame);
+  if (position.again > kOftenAgain) {
+    position.again = 0;
+    stand_back(Wait::kLoop);
+  } else if (is_lockstep()) {
     switch_to(*next_lockstep());
   }
   if (x_check != nullptr) x_check->access(fiber.index.linear, what, pc);

@@ -1,5 +1,7 @@
 #include "harness/host/worker_pool.h"
 
+#include <exception>
+
 namespace attn_diag::host {
 
 WorkerPool& WorkerPool::instance() {
@@ -16,23 +18,40 @@ WorkerPool::~WorkerPool() {
   for (std::thread& thread : x_threads) thread.join();
 }
 
+void WorkerPool::make_threads() {
+  while (static_cast<int>(x_threads.size()) < x_wanted) {
+    const int number = static_cast<int>(x_threads.size());
+    x_threads.emplace_back([this, number] { helper_loop(number); });
+  }
+}
+
 void WorkerPool::run(int helpers, const std::function<void()>& work) {
-  if (helpers > 0) {
+  {
     const std::lock_guard lock(x_mutex);
-    while (static_cast<int>(x_threads.size()) < helpers) {
-      const int number = static_cast<int>(x_threads.size());
-      x_threads.emplace_back([this, number] { helper_loop(number); });
-    }
+    x_wanted = helpers;
+    make_threads();
     x_work = &work;
-    x_wanted = x_running = helpers;
+    x_running = helpers;
     ++x_generation;
-    x_start.notify_all();
+    if (helpers > 0) x_start.notify_all();
   }
   work();
-  if (helpers > 0) {
-    std::unique_lock lock(x_mutex);
-    x_done.wait(lock, [this] { return x_running == 0; });
+  std::unique_lock lock(x_mutex);
+  x_done.wait(lock, [this] { return x_running == 0; });
+}
+
+bool WorkerPool::add() {
+  const std::lock_guard lock(x_mutex);
+  ++x_wanted;
+  try {
+    make_threads();
+  } catch (const std::exception&) {
+    --x_wanted;
+    return false;
   }
+  ++x_running;
+  x_start.notify_all();
+  return true;
 }
 
 void WorkerPool::helper_loop(int number) {

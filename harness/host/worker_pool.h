@@ -17,12 +17,16 @@ class WorkerPool {
   // Runs `work` on the calling thread and on `helpers` others; returns when all have returned. One
   // call at a time.
   void run(int helpers, const std::function<void()>& work);
+  // One more thread runs the work of the call in progress; to be called from it. False: no thread could be
+  // made.
+  bool add();
 
   ~WorkerPool();
 
  private:
   WorkerPool() = default;
   void helper_loop(int number);
+  void make_threads();  // with the mutex held
 
   std::mutex x_mutex;
   std::condition_variable x_start, x_done;

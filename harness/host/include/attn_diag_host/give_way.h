@@ -9,4 +9,8 @@ namespace attn_diag::host {
 // or atomic). It comes back when every thread that does not wait or poll has run as far as it could.
 void give_way(const char* file, int line);
 
+// An atomic operation changed nothing: a load, a failed exchange. After some in a row the thread is taken to
+// be polling.
+void changed_nothing();
+
 }  // namespace attn_diag::host

@@ -12,6 +12,8 @@ struct BarrierVotes {
   int ayes, all;
 };
 BarrierVotes block_barrier_vote(int predicate, const char* file, int line);
+// Of the whole device. Compilers warn of it inline in an instrumented build.
+void memory_fence();
 
 }  // namespace attn_diag::host
 
@@ -33,5 +35,5 @@ inline int __syncthreads_or(int predicate, const char* file = __builtin_FILE(),
 }
 
 inline void __threadfence_block() { __atomic_signal_fence(__ATOMIC_SEQ_CST); }
-inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
-inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+inline void __threadfence() { attn_diag::host::memory_fence(); }
+inline void __threadfence_system() { attn_diag::host::memory_fence(); }
