@@ -1,6 +1,7 @@
 #include "harness/guarded_buffer.h"
 
 #include <cstdint>
+#include <string>
 
 #include "harness/catch_for_tests.h"
 
@@ -26,6 +27,33 @@ TEST_CASE("an empty guarded buffer has guards too") {
   CHECK_FALSE(buffer.first_write_outside().has_value());
   buffer.data()[0] = std::byte{1};
   CHECK(buffer.first_write_outside() == 0);
+}
+
+TEST_CASE("an address in a zone or far beyond it is told from its buffer, while that lives") {
+  NearBuffer near;
+  std::uintptr_t behind = 0;
+  {
+    GuardedBuffer q(10, 300, 0xFF, 0xFF, "q"), k(100, 300, 0xFF, 0xFF, "k");
+    behind = reinterpret_cast<std::uintptr_t>(k.data()) + 100;
+    REQUIRE(find_guarded_buffer(behind + (1 << 28), near));
+    CHECK(near.name == std::string("k"));
+    CHECK(near.offset == 100 + (1 << 28));
+    CHECK(near.bytes == 100);
+    REQUIRE(find_guarded_buffer(reinterpret_cast<std::uintptr_t>(q.data()) - 1, near));
+    CHECK(near.name == std::string("q"));
+    CHECK(near.offset == -1);
+  }
+  CHECK_FALSE(find_guarded_buffer(behind, near));
+}
+
+TEST_CASE("the zones of a guarded buffer and the buffer can be filled apart") {
+  GuardedBuffer buffer(10, 300, 0x77, 0x00);
+  CHECK(buffer.data()[-1] == std::byte{0x77});
+  CHECK(buffer.data()[0] == std::byte{0});
+  CHECK(buffer.data()[10] == std::byte{0x77});
+  CHECK_FALSE(buffer.first_write_outside().has_value());
+  buffer.data()[10] = std::byte{0xFF};
+  CHECK(buffer.first_write_outside() == 10);
 }
 
 }  // namespace attn_diag

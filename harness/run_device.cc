@@ -74,7 +74,16 @@ void call_kernel(const Kernel& kernel, RunRequest request, const std::string& fa
   std::array<char, 1024> message{};
   request.error = message.data();
   request.error_capacity = message.size();
-  const Status status = kernel.info().run(request);
+  Status status = Status::kOk;
+  try {
+    status = kernel.info().run(request);
+  } catch (const std::exception& e) {
+    throw Error(fmt::format("{} {}: its host code threw an exception: {}", kernel.spec(), failed,
+                            e.what()));
+  } catch (...) {
+    throw Error(fmt::format("{} {}: its host code threw an exception that is not a std::exception.",
+                            kernel.spec(), failed));
+  }
   if (status == Status::kOk) return;
   std::string words = message.data();
   if (words.empty()) words = "it does not say why";

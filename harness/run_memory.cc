@@ -42,15 +42,15 @@ std::size_t guard_bytes(const Problem& p, const Geometry& g) {
 
 RunMemory::RunMemory(const Problem& p, const Geometry& g, const InputData& inputs,
                      std::size_t workspace_bytes, const MemoryFill& fill)
-    : q(inputs.q.size(), guard_bytes(p, g), fill[GivenMemory::kAroundQ]),
-      k(inputs.k.size(), guard_bytes(p, g), fill[GivenMemory::kAroundK]),
-      v(inputs.v.size(), guard_bytes(p, g), fill[GivenMemory::kAroundV]),
+    : q(inputs.q.size(), guard_bytes(p, g), fill[GivenMemory::kAroundQ], MemoryFill::kNaN, "q"),
+      k(inputs.k.size(), guard_bytes(p, g), fill[GivenMemory::kAroundK], MemoryFill::kNaN, "k"),
+      v(inputs.v.size(), guard_bytes(p, g), fill[GivenMemory::kAroundV], MemoryFill::kNaN, "v"),
       o(static_cast<std::size_t>(rows_of(p) * p.head_dim_v) * size_of(p.dtype), guard_bytes(p, g),
-        fill[GivenMemory::kAroundOutput], fill[GivenMemory::kOutput]),
+        fill[GivenMemory::kAroundOutput], fill[GivenMemory::kOutput], "o"),
       lse(static_cast<std::size_t>(rows_of(p)) * sizeof(float), guard_bytes(p, g),
-          fill[GivenMemory::kAroundOutput], fill[GivenMemory::kOutput]),
+          fill[GivenMemory::kAroundOutput], fill[GivenMemory::kOutput], "lse"),
       workspace(workspace_bytes, guard_bytes(p, g), fill[GivenMemory::kAroundWorkspace],
-                fill[GivenMemory::kWorkspace]) {
+                fill[GivenMemory::kWorkspace], "the workspace") {
   std::memcpy(q.data(), inputs.q.data(), inputs.q.size());
   std::memcpy(k.data(), inputs.k.data(), inputs.k.size());
   std::memcpy(v.data(), inputs.v.data(), inputs.v.size());

@@ -11,7 +11,7 @@ class App;
 namespace attn_diag::cli {
 
 inline constexpr const char* kBuildSummary =
-    "A kernel library from CUDA C++ sources, for the CPU (host) or a GPU (cuda)";
+    "A kernel library from CUDA C++ sources, for the host or for GPUs";
 inline constexpr const char* kBuildFooter = R"(
 Sources are compiled as they are: launches <<<...>>>, shared memory, inline PTX and CUDA's headers
 are translated for the host executor. x.so runs with every schedule but lockstep; beside it

@@ -187,6 +187,7 @@ class Parser {
     add("--inputs", x_flags.inputs, kInputsHelp, kProblemGroup);
     add("--seed", x_flags.seed, kSeedHelp, kProblemGroup);
     add("--input-scale", x_flags.input_scale, "Multiplies the inputs (1)", kProblemGroup);
+    add_child_flags(app, x_flags.child);
     if (freely)
       app.add_flag("--no-history", x_flags.no_history, kNoHistoryHelp)->group(kOutputGroup);
   }
@@ -224,6 +225,7 @@ class Parser {
         "none, causal, causal:top_left, causal:bottom_right or window:LEFT,RIGHT (none,causal)");
     add("--inputs", x_flags.inputs, "randn, uniform, ones, ramp or rising (randn)", kProblemGroup);
     add("--seed", x_flags.seed, kSeedHelp, kProblemGroup);
+    add_child_flags(app, x_flags.child);
     app.add_option("--against", x_flags.against, kAgainstHelp)
         ->group(kOutputGroup)
         ->type_name("FILE");

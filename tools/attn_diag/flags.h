@@ -8,6 +8,7 @@
 
 #include "tools/attn_diag/build_flags.h"
 #include "tools/attn_diag/check_flags.h"
+#include "tools/attn_diag/child_flags.h"
 #include "tools/attn_diag/history_flags.h"
 #include "tools/attn_diag/sanity_flags.h"
 
@@ -31,6 +32,7 @@ struct Flags {
   bool no_history = false;
   BuildFlags build;
   CheckFlags check;
+  ChildFlags child;
   HistoryFlags history;
   SanityFlags sanity;
 };

@@ -120,11 +120,11 @@ Exit codes: 0 agrees; 1 diverges; 2 could not compare; 3 internal error.)";
 inline constexpr const char* kTraceSummary =
     "The bug hunt: the first stage that is wrong, exact query and tile";
 inline constexpr const char* kTraceFooter = R"(
-First runs the production kernel again, in other orders and on other bytes in all memory it has not
-written: a result that moves is a race or an uninitialised read, and is reported before anything else.
-Then runs the kernel with taps and judges every stage by its rounding bound; runs each stage alone, fed
-the reference's inputs; puts the right output of the first wrong stage in and runs on; and compares the
-production kernel with the tapped one.
+First runs the production kernel again, in other orders and on other bytes in all memory it has
+not written: a result that moves is a race or an uninitialised read, and is reported first. Then
+runs the kernel with taps and judges every stage by its rounding bound; runs each stage alone, fed
+the reference's inputs; puts the right output of the first wrong stage in and runs on; and compares
+the production kernel with the tapped one.
 
 Examples:
   attn-diag trace --kernel fa1

@@ -2,8 +2,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <functional>
 #include <new>
 
+#include "tools/attn_diag/child.h"
 #include "tools/attn_diag/output.h"
 #include "tools/attn_diag/session.h"
 
@@ -30,22 +32,10 @@ int fail(ExitCode code, const char* kind, const char* what) {
   return static_cast<int>(code);
 }
 
-int run(int argc, char** argv) {
-  guard_standard_streams();
+// The exit code of `work`, or of what it threw.
+int guarded(const std::function<int()>& work) {
   try {
-    Session session;
-    session.program = argc > 0 ? argv[0] : "attn-diag";
-    for (int i = 1; i < argc; ++i) session.args.emplace_back(argv[i]);
-    CommandLine line = parse_command_line(session.args);
-    if (line.text) {
-      write_stdout(*line.text);
-      return static_cast<int>(ExitCode::kAgrees);
-    }
-    session.flags = std::move(line.flags);
-    session.style = stdout_style();
-    const Outcome outcome = dispatch(session);
-    write_stdout(outcome.out);
-    return static_cast<int>(outcome.code);
+    return work();
   } catch (const Error& e) {
     return fail(ExitCode::kCouldNotCompare, "error: ", e.what());
   } catch (const std::bad_alloc&) {
@@ -58,12 +48,34 @@ int run(int argc, char** argv) {
   }
 }
 
+int run(int argc, char** argv) {
+  guard_standard_streams();
+  Session session;
+  session.program = argc > 0 ? argv[0] : "attn-diag";
+  for (int i = 1; i < argc; ++i) session.args.emplace_back(argv[i]);
+  CommandLine line = parse_command_line(session.args);
+  if (line.text) {
+    write_stdout(*line.text);
+    return static_cast<int>(ExitCode::kAgrees);
+  }
+  session.flags = std::move(line.flags);
+  session.style = stdout_style();
+  const auto command = [&] {
+    keep_stdout_for_reports();
+    const Outcome outcome = dispatch(session);
+    write_stdout(outcome.out);
+    return static_cast<int>(outcome.code);
+  };
+  if (!wants_child(session.flags)) return command();
+  return run_in_child(session, [&] { return guarded(command); });
+}
+
 }  // namespace
 }  // namespace attn_diag::cli
 
 int main(int argc, char** argv) {
-  const int code = attn_diag::cli::run(argc, argv);
+  const int code = attn_diag::cli::guarded([&] { return attn_diag::cli::run(argc, argv); });
   // Everything is written by now. HDF5's own clean-up at exit crashes after a write that failed.
-  std::fflush(stderr);
+  std::fflush(nullptr);
   std::_Exit(code);
 }

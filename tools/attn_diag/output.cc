@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <clocale>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -23,6 +24,8 @@ bool is_set(const char* variable) {
   const char* const value = std::getenv(variable);
   return value != nullptr && value[0] != '\0';
 }
+
+int g_reports = STDOUT_FILENO;  // the descriptor
 
 // 0, or the errno of the write that failed.
 int write_all(int descriptor, const std::string& text) {
@@ -65,8 +68,16 @@ report::Style stdout_style() {
   return style;
 }
 
+void keep_stdout_for_reports() {
+  std::fflush(stdout);
+  const int kept = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  if (kept < 0) return;
+  g_reports = kept;
+  ::dup2(STDERR_FILENO, STDOUT_FILENO);
+}
+
 void write_stdout(const std::string& text) {
-  if (const int failed = write_all(STDOUT_FILENO, text); failed != 0)
+  if (const int failed = write_all(g_reports, text); failed != 0)
     throw Error(
         fmt::format("The output could not be written to stdout: {}.", std::strerror(failed)));
 }

@@ -14,6 +14,9 @@ void guard_standard_streams();
 // What stdout can show, from whether it is a terminal, NO_COLOR, CLICOLOR_FORCE and the locale.
 report::Style stdout_style();
 
+// From now on write_stdout() alone writes there: what a user's code prints goes to stderr.
+void keep_stdout_for_reports();
+
 void write_stdout(const std::string& text);
 
 // A text file that appears complete under its name, or not at all (a pipe or a device is written to

@@ -5,6 +5,8 @@
 
 #include <cstdio>
 
+#include "tools/attn_diag/crash_page.h"
+
 namespace attn_diag::cli {
 namespace {
 
@@ -31,6 +33,7 @@ Progress::~Progress() {
 }
 
 void Progress::step(int i, int n, const std::string& what) {
+  note_step(fmt::format("step {} of {}: {}", i, n, what).c_str());
   if (!x_watcher.joinable()) return;
   const std::lock_guard lock(x_mutex);
   x_line = fmt::format("step {} of {}: {}", i, n, what);

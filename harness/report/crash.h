@@ -1,0 +1,48 @@
+// How the process that ran a user's code came to its end, where that was not the end it should have.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "attn_diag/harness/host/flight_record.h"
+#include "harness/report/json.h"
+#include "harness/report/junit.h"
+
+namespace attn_diag::report {
+
+struct CrashReport {
+  enum class Kind : std::uint8_t {
+    kSignal,   // `code` is the signal
+    kExit,     // the user's code called exit(code)
+    kTimeout,  // it was stopped after `seconds`
+  };
+  // Where the faulting address of a signal is.
+  enum class Place : std::uint8_t { kUnknown, kNull, kBuffer, kThreadStack, kHostStack };
+
+  Kind kind = Kind::kSignal;
+  int code = 0;
+  double seconds = 0;
+  std::string step;  // what the command was doing; may be empty
+
+  bool has_address = false;
+  std::uint64_t address = 0;
+  Place place = Place::kUnknown;
+  std::string buffer;              // of kBuffer: its name,
+  std::int64_t offset = 0;         // bytes from its start,
+  std::uint64_t buffer_bytes = 0;  // and its size
+
+  host::FlightRecord flight;
+  // Where it was, innermost first: "function (file:line)", of the user's code and what that called.
+  std::vector<std::string> frames;
+};
+
+// "./mine.so:x crashed: segmentation fault (SIGSEGV), ..." One line, complete.
+std::string crash_headline(const CrashReport& crash);
+// The lines below it, each indented.
+std::string crash_text(const CrashReport& crash, const std::string& again);
+// With the keys that every report has, and "error".
+Json crash_json(const CrashReport& crash, const CommandContext& context);
+JunitCase crash_junit(const CrashReport& crash, const std::string& again);
+
+}  // namespace attn_diag::report

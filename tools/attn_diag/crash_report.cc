@@ -1,0 +1,95 @@
+#include "tools/attn_diag/crash_report.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+
+#include "harness/report/junit.h"
+#include "tools/attn_diag/output.h"
+#include "tools/attn_diag/source_lines.h"
+
+namespace attn_diag::cli {
+namespace {
+
+using report::CrashReport;
+namespace fs = std::filesystem;
+
+constexpr std::uintptr_t kNullPages = 64 * 1024;
+constexpr std::uintptr_t kNearStack = 256 * 1024;  // a frame may be this large
+
+CrashReport::Place place_of(const CrashPage& page) {
+  const std::uintptr_t at = page.address;
+  if (at < kNullPages) return CrashReport::Place::kNull;
+  if (page.near_buffer) return CrashReport::Place::kBuffer;
+  const host::FlightRecord& flight = page.flight;
+  if (flight.in_kernel)
+    return at < flight.stack_bottom && flight.stack_bottom - at <= kNearStack
+               ? CrashReport::Place::kThreadStack
+               : CrashReport::Place::kUnknown;
+  const std::uintptr_t distance =
+      at > page.stack_pointer ? at - page.stack_pointer : page.stack_pointer - at;
+  return distance <= kNearStack ? CrashReport::Place::kHostStack : CrashReport::Place::kUnknown;
+}
+
+CrashReport describe(const CrashPage& page, const HowItEnded& ended) {
+  CrashReport crash;
+  crash.kind = ended.kind;
+  crash.code = ended.code;
+  crash.seconds = ended.seconds;
+  crash.step = page.step.data();
+  if (page.signal == 0) return crash;
+  crash.flight = page.flight;
+  crash.frames = frames_of(page);
+  if (!page.has_address) return crash;
+  crash.has_address = true;
+  crash.address = page.address;
+  crash.place = place_of(page);
+  if (crash.place == CrashReport::Place::kBuffer) {
+    crash.buffer = page.buffer.name;
+    crash.offset = page.buffer.offset;
+    crash.buffer_bytes = page.buffer.bytes;
+  }
+  return crash;
+}
+
+}  // namespace
+
+void remove_temporary_files(const Session& session, pid_t child) {
+  const Flags& flags = session.flags;
+  // As TextFile and PendingFile name them.
+  std::error_code ignored;
+  if (!flags.junit.empty()) fs::remove(fmt::format("{}.{}.tmp", flags.junit, child), ignored);
+  if (flags.output.empty()) return;
+  const fs::path target(flags.output);
+  const std::string prefix = fmt::format(".{}.{}-", target.filename().string(), child);
+  const fs::path directory = target.parent_path().empty() ? "." : target.parent_path();
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(prefix) && name.ends_with(".part")) fs::remove(entry.path(), ignored);
+  }
+}
+
+int report_crash(const Session& session, const CrashPage& page, const HowItEnded& ended,
+                 pid_t child) {
+  remove_temporary_files(session, child);
+  const CrashReport crash = describe(page, ended);
+  const std::string again = session.this_command();
+  const Flags& flags = session.flags;
+  std::string text = "attn-diag: error: " + report::crash_headline(crash) + '\n';
+  if (!flags.quiet) text += report::crash_text(crash, again);
+  std::fputs(text.c_str(), stderr);
+  if (!flags.junit.empty()) {
+    TextFile junit(flags.junit);
+    junit.finish(
+        report::junit_xml("attn-diag " + flags.command, {report::crash_junit(crash, again)}));
+  }
+  if (flags.json)
+    write_stdout(
+        report::dump_json(report::crash_json(crash, {flags.command, again, ATTN_DIAG_VERSION})));
+  return static_cast<int>(ExitCode::kCouldNotCompare);
+}
+
+}  // namespace attn_diag::cli

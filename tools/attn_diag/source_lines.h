@@ -1,0 +1,15 @@
+// Code addresses as lines of source.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/attn_diag/crash_page.h"
+
+namespace attn_diag::cli {
+
+// "function (file:line)" of each frame, innermost first, without those of this program and the executor,
+// as far as debug information and addr2line tell; else "function in library+0x12a0".
+std::vector<std::string> frames_of(const CrashPage& page);
+
+}  // namespace attn_diag::cli
