@@ -14,7 +14,7 @@ struct CheckFlags {
 };
 
 inline constexpr const char* kCheckSummary =
-    "Races, uninitialised reads, bounds and more, with file:line, without a GPU";
+    "Races, uninitialised reads, bounds and more, with file and line";
 inline constexpr const char* kCheckFooter = R"(
 Runs the production kernel once on the host executor, in the instrumented build of its library, and
 watches every load, store and synchronisation. Each finding names both accesses.
