@@ -63,6 +63,8 @@ UnitResult compile_unit(const BuildRequest& request, const Settings& settings,
   for (const fs::path& folder : settings.includes) words.push_back("-I" + folder.string());
   words.insert(words.end(), settings.preprocess.begin(), settings.preprocess.end());
   words.push_back("-D__CUDA_ARCH__=" + arch_number(request.arch) + "0");
+  if (request.arch.back() == 'a')
+    words.push_back("-D__CUDA_ARCH_FEAT_SM" + arch_number(request.arch) + "_ALL");
   words.insert(words.end(), {"-MMD", "-MF", result.headers.string(), "-MT", "unit", file.string()});
   Unit unit = translate_unit(words, file);
   result.record.items = std::move(unit.translation.items);

@@ -102,6 +102,7 @@ class __attribute__((visibility("hidden"))) BlockRunner {
                     std::uintptr_t pc, std::uintptr_t frame);
   [[noreturn]] void report_fragment_index(long long index, int elements, const char* file,
                                           int line);
+  [[noreturn]] void report_launch_bounds(unsigned most_threads, const char* file, int line);
   [[noreturn]] void report_trap(const char* what, const char* advice, const char* file, int line);
   [[noreturn]] void report_failed_assert(const char* condition, const char* file, int line);
   std::uint32_t shared_address(const void* generic, const char* file, int line);

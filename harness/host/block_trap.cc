@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "attn_diag_host/kernel_limits.h"
 #include "attn_diag_host/trap.h"
 #include "harness/host/block_runner_switch.h"
 #include "harness/host/text.h"
@@ -27,6 +28,21 @@ void BlockRunner::report_failed_assert(const char* condition, const char* file, 
     record(FindingKind::kTrap,
            concat(thread_name(*x_current), " fails assert(", condition, ") at ", file, ':', line),
            "The condition does not hold there", file, line);
+  }
+  leave_for_good();
+}
+
+void launch_bounds_exceeded(unsigned most_threads, const char* file, int line) {
+  BlockRunner::current()->report_launch_bounds(most_threads, file, line);
+}
+
+void BlockRunner::report_launch_bounds(unsigned most_threads, const char* file, int line) {
+  {
+    record(FindingKind::kLaunchConfig,
+           concat("a block has ", blockDim.x * blockDim.y * blockDim.z,
+                  " threads, but the kernel's __launch_bounds__ at ", file, ':', line, " allow ",
+                  most_threads),
+           "Launch fewer threads, or raise the bounds", file, line);
   }
   leave_for_good();
 }

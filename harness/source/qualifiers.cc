@@ -30,6 +30,22 @@ void translate_launch_bounds(Pass& pass, std::size_t i) {
     return;
   }
   const std::size_t end = s.match(i + 1);
+  // The body of the kernel starts with the check.
+  const Function* kernel = s.function_around(i);
+  if (kernel != nullptr && i < kernel->open) {
+    std::size_t first_end = i + 2;
+    while (first_end < end && !s.is(first_end, ",")) {
+      const std::size_t angle = s.is(first_end, "<") ? s.close_angle(first_end) : s.size();
+      if (s.is(first_end, "(") || s.is(first_end, "{"))
+        first_end = s.match(first_end);
+      else if (angle < end)
+        first_end = angle;
+      ++first_end;
+    }
+    pass.edits.insert(s[kernel->open].end,
+                      fmt::format(" ::attn_diag::host::check_launch_bounds({}, {});",
+                                  pass.source(i + 2, first_end), pass.place(i)));
+  }
   pass.item(ItemKind::kLaunchBounds, i, pass.source(i, end + 1));
   pass.remove(i, end + 1);
 }

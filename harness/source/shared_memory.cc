@@ -74,6 +74,72 @@ std::vector<DynamicArray> dynamic_arrays(const Pass& pass, std::size_t begin, st
   return arrays;
 }
 
+// Names of a declaration `[begin, end)`.
+std::vector<std::string> declared_names(const Syntax& s, std::size_t begin, std::size_t end) {
+  std::vector<std::string> names;
+  bool initialiser = false;
+  for (std::size_t i = begin; i < end; ++i) {
+    const std::size_t attribute_end = skip_attribute(s, i);
+    if (attribute_end != i) {
+      i = attribute_end - 1;
+    } else if (s.is(i, "[") || s.is(i, "(") || s.is(i, "{")) {
+      i = s.match(i);
+    } else if (s.is(i, "<")) {
+      if (const std::size_t close = s.close_angle(i); close < end) i = close;
+    } else if (s.is(i, "=")) {
+      initialiser = true;
+    } else if (s.is(i, ",")) {
+      initialiser = false;
+    } else if (!initialiser && s[i].is_identifier() && !s.is(i + 1, "::") &&
+               (i + 1 == end || s.is(i + 1, "[") || s.is(i + 1, ",") || s.is(i + 1, "=") ||
+                s.is(i + 1, "__attribute__"))) {
+      names.emplace_back(s[i].text);
+    }
+  }
+  return names;
+}
+
+// Static shared memory of the function that is being read: names that are still visible.
+class StaticShared {
+ public:
+  // Behind a declaration, a static_assert that all of it together is not too much.
+  void declare(Pass& pass, std::size_t begin, std::size_t end) {
+    const Syntax& s = pass.syntax;
+    const Function* function = s.function_around(begin);
+    if (function == nullptr || begin < function->open || !s.is(end, ";")) return;
+    if (function->open != x_body) x_names.clear();
+    x_body = function->open;
+    // Names of blocks that have ended.
+    std::erase_if(x_names, [&](const Name& name) { return name.block_end < begin; });
+    std::size_t block_end = end;
+    for (std::size_t depth = 0; block_end < s.size(); ++block_end) {
+      if (s.is(block_end, "{")) ++depth;
+      if (s.is(block_end, "}") && depth-- == 0) break;
+    }
+    for (const std::string& name : declared_names(s, begin, end))
+      x_names.push_back({name, block_end});
+    std::string sum;
+    for (const Name& name : x_names)
+      sum += (sum.empty() ? "sizeof(" : " + sizeof(") + name.text + ")";
+    if (sum.empty()) return;
+    pass.edits.insert(
+        s[end].end,
+        fmt::format(
+            " static_assert({} <= ::attn_diag::host::kMostStaticShared, \"{}: too much static "
+            "shared memory: a block may have 48 KB (nvcc for sm_90a: 227 KB); take dynamic "
+            "shared memory (extern __shared__) and cudaFuncSetAttribute for more\");",
+            sum, s[function->name].text));
+  }
+
+ private:
+  struct Name {
+    std::string text;
+    std::size_t block_end;
+  };
+  std::size_t x_body = 0;
+  std::vector<Name> x_names;
+};
+
 void translate_static(Pass& pass, std::size_t begin, std::size_t word, std::size_t end) {
   const Syntax& s = pass.syntax;
   // alignas() may not stand among the words of a type, but in front of a declaration.
@@ -109,6 +175,7 @@ void translate_shared_memory(Pass& pass) {
     DynamicArray array;
   };
   std::vector<AtNamespace> at_namespace;
+  StaticShared static_shared;
 
   for (std::size_t i = 0; i < s.size(); ++i) {
     if (!s.is(i, "__shared__") || !pass.is_open(i)) continue;
@@ -122,6 +189,7 @@ void translate_shared_memory(Pass& pass) {
     }
     if (!is_extern) {
       translate_static(pass, begin, i, end);
+      static_shared.declare(pass, begin, end);
       continue;
     }
     const std::vector<DynamicArray> arrays = dynamic_arrays(pass, begin, end);

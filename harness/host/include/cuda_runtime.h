@@ -11,6 +11,7 @@
 #include "attn_diag_host/atomics.h"
 #include "attn_diag_host/indices.h"
 #include "attn_diag_host/intrinsics.h"
+#include "attn_diag_host/kernel_limits.h"
 #include "attn_diag_host/launch.h"
 #include "attn_diag_host/launch_by_pointer.h"
 #include "attn_diag_host/qualifiers.h"
