@@ -54,6 +54,7 @@ AsmStatement parse_statement(const Pass& pass, std::size_t begin, std::size_t op
     } else if (s[i].kind == TokenKind::kString && (section == 1 || section == 2)) {
       AsmOperand operand;
       operand.constraint = string_value(s[i].text);
+      while (s[i + 1].kind == TokenKind::kString) operand.constraint += string_value(s[++i].text);
       if (!s.is(i + 1, "("))
         throw SourceError(s.file(i), s.line(i),
                           fmt::format("the operand {} of asm has no value: expected {}(expression)",

@@ -23,7 +23,12 @@ std::size_t callee_begin(const Syntax& s, std::size_t end) {
       if (!s[i].is_identifier()) return end;
     } else if (s.is(i, "]") || s.is(i, ")")) {
       const bool call = s.is(i, ")");
+      const std::size_t end_of_group = i;
       i = s.match(i);
+      const bool condition = i > 0 && call &&
+                             (s.is(i - 1, "if") || s.is(i - 1, "while") || s.is(i - 1, "for") ||
+                              s.is(i - 1, "switch"));
+      if (condition) return end_of_group + 1 == end ? end : begin;
       // Behind a name: a subscript or a call of it. Else a callee in parentheses.
       if (i > 0 &&
           (s[i - 1].is_identifier() || s.is(i - 1, ">") || s.is(i - 1, "]") || s.is(i - 1, ")")) &&
@@ -91,6 +96,28 @@ std::size_t count_arguments(const Syntax& s, std::size_t begin, std::size_t end)
   return count;
 }
 
+// Whether kernel<...> leaves template parameters to be deduced, or to their defaults: then its name
+// alone may say another kernel than a call of it does.
+bool leaves_parameters(const Syntax& s, std::size_t open) {
+  if (!s.is(open - 1, ">")) return false;
+  const std::size_t angle = s.open_angle(open - 1);
+  const std::size_t given = count_arguments(s, angle + 1, open - 1);
+  for (const Function& function : s.functions()) {
+    if (!function.is_kernel || !s.is(function.name, s[angle - 1].text)) continue;
+    std::size_t parameters = 0;
+    bool pack = false;
+    for (std::size_t i = function.begin; s.is(i, "template") && s.is(i + 1, "<");) {
+      const std::size_t close = s.close_angle(i + 1);
+      if (close == s.size()) break;
+      parameters = count_arguments(s, i + 2, close);
+      for (std::size_t j = i; j < close; ++j) pack |= s.is(j, "...");
+      i = close + 1;
+    }
+    if (pack || parameters > given) return true;
+  }
+  return false;
+}
+
 void translate_launch(Pass& pass, std::size_t open) {
   const Syntax& s = pass.syntax;
   const std::size_t begin = callee_begin(s, open);
@@ -121,8 +148,8 @@ void translate_launch(Pass& pass, std::size_t open) {
       open, open + 1,
       fmt::format("(attn_diag_arguments...); }}, [&](auto attn_diag_tag) -> "
                   "decltype(::attn_diag::host::plain_kernel(attn_diag_tag, {0})) {{ return "
-                  "::attn_diag::host::plain_kernel(attn_diag_tag, {0}); }}).with(",
-                  callee));
+                  "::attn_diag::host::plain_kernel(attn_diag_tag, {0}); }}).{1}(",
+                  callee, leaves_parameters(s, open) ? "with_deduced" : "with"));
   pass.replace(close, close + 3, ")");
   pass.item(ItemKind::kLaunch, begin, pass.source(begin, close + 3));
 }

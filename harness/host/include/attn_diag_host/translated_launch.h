@@ -30,8 +30,13 @@ template <class Call>
 class [[gnu::visibility("hidden")]] ConfiguredLaunch<Call, Deduced> {
  public:
   ConfiguredLaunch(const char* name, const char* file, int line, const cudaLaunchConfig_t& config,
-                   const Call& call, Deduced)
-      : x_name(name), x_file(file), x_line(line), x_config(config), x_call(call) {}
+                   const Call& call, const void* identity)
+      : x_name(name),
+        x_file(file),
+        x_line(line),
+        x_config(config),
+        x_call(call),
+        x_identity(identity) {}
 
   template <class... Arguments>
   void operator()(Arguments&&... arguments) const {
@@ -44,8 +49,8 @@ class [[gnu::visibility("hidden")]] ConfiguredLaunch<Call, Deduced> {
       const Packed& values = *static_cast<const Packed*>(data);
       std::apply(*std::get<0>(values), std::get<1>(values));
     };
-    // Code of this library, as its kernel is.
-    call.kernel = reinterpret_cast<const void*>(call.call);
+    // Else code of this library, as its kernel is.
+    call.kernel = x_identity != nullptr ? x_identity : reinterpret_cast<const void*>(call.call);
     call.arguments = &packed;
     call.instrumented = ATTN_DIAG_HOST_INSTRUMENTED != 0;
     call.name = x_name;
@@ -59,6 +64,7 @@ class [[gnu::visibility("hidden")]] ConfiguredLaunch<Call, Deduced> {
   int x_line;
   cudaLaunchConfig_t x_config;
   const Call& x_call;
+  const void* x_identity;  // the kernel that the name alone says: it has the attributes; or null
 };
 
 template <class Call, class... Parameters>
@@ -97,8 +103,9 @@ class [[gnu::visibility("hidden")]] ConfiguredLaunch<Call, PlainKernel<Parameter
   template <class... Arguments>
   requires(sizeof...(Arguments) < sizeof...(Parameters)) void operator()(Arguments&&... arguments)
       const {
-    ConfiguredLaunch<Call, Deduced>(x_name, x_file, x_line, x_config, x_call,
-                                    {})(static_cast<Arguments&&>(arguments)...);
+    ConfiguredLaunch<Call, Deduced>(
+        x_name, x_file, x_line, x_config, x_call,
+        reinterpret_cast<const void*>(x_kernel.address))(static_cast<Arguments&&>(arguments)...);
   }
 
  private:
@@ -117,20 +124,36 @@ class [[gnu::visibility("hidden")]] TranslatedLaunch {
       : x_name(name), x_file(file), x_line(line), x_call(call), x_find(find) {}
 
   auto with(dim3 grid, dim3 block, std::size_t shared = 0, cudaStream_t stream = nullptr) const {
+    if constexpr (std::is_invocable_v<const Find&, int>) {
+      using Kernel = decltype(x_find(0));
+      return ConfiguredLaunch<Call, Kernel>(
+          x_name, x_file, x_line, configuration(grid, block, shared, stream), x_call, x_find(0));
+    } else {
+      return with_deduced(grid, block, shared, stream);
+    }
+  }
+
+  // The same for kernel<64> where it has more template parameters: a call deduces them.
+  auto with_deduced(dim3 grid, dim3 block, std::size_t shared = 0, cudaStream_t stream = nullptr)
+      const {
+    const void* identity = nullptr;
+    if constexpr (std::is_invocable_v<const Find&, int>)
+      identity = reinterpret_cast<const void*>(x_find(0).address);
+    return ConfiguredLaunch<Call, Deduced>(
+        x_name, x_file, x_line, configuration(grid, block, shared, stream), x_call, identity);
+  }
+
+ private:
+  static cudaLaunchConfig_t configuration(dim3 grid, dim3 block, std::size_t shared,
+                                          cudaStream_t stream) {
     cudaLaunchConfig_t config = {};
     config.gridDim = grid;
     config.blockDim = block;
     config.dynamicSmemBytes = shared;
     config.stream = stream;
-    if constexpr (std::is_invocable_v<const Find&, int>) {
-      using Kernel = decltype(x_find(0));
-      return ConfiguredLaunch<Call, Kernel>(x_name, x_file, x_line, config, x_call, x_find(0));
-    } else {
-      return ConfiguredLaunch<Call, Deduced>(x_name, x_file, x_line, config, x_call, Deduced{});
-    }
+    return config;
   }
 
- private:
   const char *x_name, *x_file;
   int x_line;
   const Call& x_call;  // of the full expression that launches
