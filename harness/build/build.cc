@@ -70,6 +70,13 @@ std::string arch_number(const std::string& arch) {
   return number;
 }
 
+std::size_t static_shared_limit(const std::string& arch) {
+  // What ptxas says of each: 48 KB, but all that a block can have where code is for one architecture
+  // alone (sm_90a, sm_100f, ...).
+  if (arch.empty() || (arch.back() != 'a' && arch.back() != 'f')) return 48 * 1024;
+  return (arch_number(arch)[0] == '1' && arch_number(arch)[1] == '2' ? 99 : 227) * 1024;
+}
+
 std::string compiler_version(const std::string& compiler) {
   const std::string text = run_process({compiler, "--version"}).out;
   const std::string first = text.substr(0, text.find('\n'));

@@ -19,8 +19,6 @@ std::vector<Step> check_with_nvcc(const BuildRequest& request, const Settings& s
 
 // Bytes of __shared__ arrays that are not extern, in one kernel.
 std::size_t static_shared_limit(const std::string& arch);
-// Which kernels of a library for the host have more, in words; empty: none.
-std::string static_shared_excess(const std::filesystem::path& library, const std::string& arch);
 
 // The files to compile: a source that the adapter includes is part of it.
 std::vector<std::filesystem::path> units_of(const BuildRequest& request);

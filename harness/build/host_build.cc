@@ -63,8 +63,8 @@ UnitResult compile_unit(const BuildRequest& request, const Settings& settings,
   for (const fs::path& folder : settings.includes) words.push_back("-I" + folder.string());
   words.insert(words.end(), settings.preprocess.begin(), settings.preprocess.end());
   words.push_back("-D__CUDA_ARCH__=" + arch_number(request.arch) + "0");
-  if (request.arch.back() == 'a')
-    words.push_back("-D__CUDA_ARCH_FEAT_SM" + arch_number(request.arch) + "_ALL");
+  words.push_back(
+      fmt::format("-DATTN_DIAG_HOST_MOST_STATIC_SHARED={}", static_shared_limit(request.arch)));
   words.insert(words.end(), {"-MMD", "-MF", result.headers.string(), "-MT", "unit", file.string()});
   Unit unit = translate_unit(words, file);
   result.record.items = std::move(unit.translation.items);
@@ -118,11 +118,6 @@ Step link(const BuildRequest& request, const Settings& settings, const Variant& 
   const ProcessResult linked = run_process(words);
   Step step{variant.instrumented ? "link (lockstep)" : "link", variant.library.string(),
             shell_line(words), linked.err, linked.ok()};
-  if (step.ok) {
-    const std::string excess = static_shared_excess(temporary, request.arch);
-    step.messages += excess;
-    step.ok = excess.empty();
-  }
   std::error_code error;
   if (step.ok)
     fs::rename(temporary, variant.library, error);

@@ -5,12 +5,11 @@
 
 namespace attn_diag::host {
 
-// Bytes of static shared memory a kernel may have: more on sm_90a, as nvcc has it.
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-inline constexpr std::size_t kMostStaticShared = 227 * 1024;
-#else
-inline constexpr std::size_t kMostStaticShared = 48 * 1024;
+// Bytes of static shared memory a kernel may have: those that nvcc allows on the architecture.
+#if !defined(ATTN_DIAG_HOST_MOST_STATIC_SHARED)
+#define ATTN_DIAG_HOST_MOST_STATIC_SHARED 49152
 #endif
+inline constexpr std::size_t kMostStaticShared = ATTN_DIAG_HOST_MOST_STATIC_SHARED;
 
 // A finding: the block has more threads than the kernel's __launch_bounds__ say.
 [[noreturn]] void launch_bounds_exceeded(unsigned most_threads, const char* file, int line);
