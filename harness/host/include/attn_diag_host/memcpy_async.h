@@ -2,15 +2,9 @@
 #pragma once
 
 #include "attn_diag_host/async_copy.h"
+#include "attn_diag_host/thread_scope.h"
 
 namespace cuda {
-
-enum thread_scope {
-  thread_scope_system,
-  thread_scope_device,
-  thread_scope_block,
-  thread_scope_thread = 10
-};
 
 template <std::size_t kAlignment>
 struct aligned_size_t {
