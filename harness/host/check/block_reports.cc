@@ -110,6 +110,8 @@ void BlockChecker::report_race(const Entry& earlier, bool earlier_writes, const 
 }
 
 void BlockChecker::report_uninitialised(const Now& now) {
+  for (const StaticArray& array : x_static_arrays)
+    if (array.is_guard && now.at - array.begin < array.bytes) return;
   SeenFinding finding;
   finding.kind = CheckKind::kUninitialisedRead;
   finding.access = seen(now);

@@ -47,7 +47,9 @@ std::vector<StaticArray> static_arrays(const KernelLibrary& library) {
     for (const ElfW(Sym) & symbol : symbols) {
       if ((symbol.st_info & 0xF) != STT_TLS || symbol.st_shndx == SHN_UNDEF) continue;
       if (symbol.st_size == 0 || symbol.st_name >= names.size()) continue;
-      arrays.push_back({symbol.st_value, symbol.st_size, declared_name(&names[symbol.st_name])});
+      const char* const name = &names[symbol.st_name];
+      arrays.push_back({symbol.st_value, symbol.st_size, declared_name(name),
+                        std::strncmp(name, "_ZGV", 4) == 0});
     }
   }
   std::sort(arrays.begin(), arrays.end(),

@@ -13,6 +13,8 @@ struct StaticArray {
   std::uintptr_t begin = 0;  // from the start of the library's thread-local storage
   std::size_t bytes = 0;
   std::string name;  // as it is declared: "sK"
+  // The compiler's, beside an array of a class type: set by the poison, so that nothing is constructed.
+  bool is_guard = false;
 };
 
 // Empty if the library is stripped.
