@@ -13,6 +13,7 @@
 #include "attn_diag/harness/error.h"
 #include "harness/build_id.h"
 #include "harness/close_names.h"
+#include "harness/elf_file.h"
 
 namespace attn_diag {
 namespace {
@@ -82,6 +83,11 @@ LoadedLibrary load_library(const std::string& path) {
   void* const handle = dlopen(absolute.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (handle == nullptr) {
     const std::string why = dlerror();
+    // The loader calls a library of another machine not found.
+    if (const std::string foreign = why_foreign(absolute); !foreign.empty())
+      throw Error(fmt::format(
+          "The kernel library {} cannot be loaded. {} Build it on this machine, for this machine.",
+          path, foreign));
     // What the executor lacks was promised by the headers of another version.
     const bool mismatch = why.find("undefined symbol") != std::string::npos;
     throw Error(fmt::format("The kernel library {} cannot be loaded: {}.{}", path, why,

@@ -137,6 +137,8 @@ class __attribute__((visibility("hidden"))) BlockRunner {
   // For the flight record: in signal handlers, perhaps of another thread.
   bool is_running() const { return x_running; }
   void describe(FlightRecord& out) const noexcept;
+  // For debuggers: which threads run, wait and have ended.
+  std::string threads_text() const;
   // A load or store of an instrumented library, which comes next.
   void access(MemoryAccess what, std::uintptr_t pc, std::uintptr_t frame);
   bool watches_memory() const { return x_watches_memory; }

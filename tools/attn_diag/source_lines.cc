@@ -77,6 +77,7 @@ std::vector<std::string> frames_of(const CrashPage& page) {
   std::vector<std::string> frames;
   // Of what the user's code called, the call itself is enough: abort, not what that does.
   int first = 0;
+  bool of_user = false;
   while (first + 2 < page.num_frames && is_system(page.frames[static_cast<std::size_t>(first)]) &&
          is_system(page.frames[static_cast<std::size_t>(first) + 1]))
     ++first;
@@ -84,11 +85,14 @@ std::vector<std::string> frames_of(const CrashPage& page) {
     const CrashPage::Frame& frame = page.frames[static_cast<std::size_t>(i)];
     // Below the user's code is only what called it.
     if (is_ours(frame)) {
-      if (!frames.empty()) break;
+      if (of_user) break;
+      frames.clear();  // what the executor itself called
       continue;
     }
+    of_user = of_user || !is_system(frame);
     frames.push_back(frame_text(frame));
   }
+  if (!of_user) frames.clear();
   return frames;
 }
 

@@ -128,8 +128,21 @@ KernelInfo describe(const char* name, Status (*run)(const RunRequest&)) {
 }  // namespace
 }  // namespace attn_diag
 
+#if defined(MISSING_SYMBOL)
+extern "C" void attn_diag_from_nowhere();
+void calls_it() { attn_diag_from_nowhere(); }
+#endif
+#if defined(ABORTS_WHEN_LOADED)
+[[maybe_unused]] static const int g_aborts = (std::abort(), 0);
+#endif
+
 const attn_diag::KernelLibrary* attn_diag_kernel_library() {
   using namespace attn_diag;
+#if defined(OTHER_VERSION)
+  constexpr std::uint32_t kVersion = 999;
+#else
+  constexpr std::uint32_t kVersion = kKernelAbiVersion;
+#endif
   static const KernelInfo kernels[] = {
       describe("right", right),
       describe("wrong", wrong),
@@ -145,6 +158,6 @@ const attn_diag::KernelLibrary* attn_diag_kernel_library() {
       describe("never-ends", never_ends),
   };
   static const KernelLibrary library = {
-      kKernelAbiVersion, static_cast<std::int32_t>(sizeof kernels / sizeof *kernels), kernels};
+      kVersion, static_cast<std::int32_t>(sizeof kernels / sizeof *kernels), kernels};
   return &library;
 }
