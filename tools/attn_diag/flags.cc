@@ -29,6 +29,7 @@ class HelpFormatter : public CLI::Formatter {
     const char* rest = "COMMAND [FLAGS]";
     if (name == "compare ") rest = "FILE [FILE] [FLAGS]";
     if (name == "show ") rest = "FILE [FLAGS]";
+    if (name == "adapt ") rest = "FILE [-o FILE] [FLAGS]";
     if (name == "build ") rest = "FILE... -o LIBRARY [FLAGS] [-- COMPILER FLAGS]";
     if (name == "list " || name == "bench " || name == "doctor " || name == "history ")
       rest = "[FLAGS]";
@@ -117,6 +118,14 @@ class Parser {
         ->type_name("");
     add_history_flags(history, x_flags.history);
     output_flags(history, false);
+
+    CLI::App& adapt = command("adapt", kAdaptSummary, kAdaptFooter);
+    adapt.add_option("file", x_flags.files, "The source")->expected(0, 100)->type_name("");
+    adapt.add_option("-o,--output", x_flags.output, "The adapter to write; else stdout")
+        ->type_name("FILE");
+    adapt.add_flag("--force", x_flags.force, "Overwrite an existing file");
+    add_adapt_flags(adapt, x_flags.adapt);
+    output_flags(adapt, false);
 
     CLI::App& build = command("build", kBuildSummary, kBuildFooter);
     build.add_option("file", x_flags.files, "The sources")->expected(0, 100)->type_name("");

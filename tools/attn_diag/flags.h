@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/attn_diag/adapt_flags.h"
 #include "tools/attn_diag/build_flags.h"
 #include "tools/attn_diag/check_flags.h"
 #include "tools/attn_diag/child_flags.h"
@@ -30,6 +31,7 @@ struct Flags {
   bool isolate = false, force = false, with_reference = false, bound = false;
   bool json = false, quiet = false;
   bool no_history = false;
+  AdaptFlags adapt;
   BuildFlags build;
   CheckFlags check;
   ChildFlags child;

@@ -15,6 +15,7 @@ namespace {
 Outcome dispatch(const Session& session) {
   const std::string& command = session.flags.command;
   if (command == "bench") return bench_command(session);
+  if (command == "adapt") return adapt_command(session);
   if (command == "build") return build_command(session);
   if (command == "check") return check_command(session);
   if (command == "doctor") return doctor_command(session);

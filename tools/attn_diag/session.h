@@ -27,6 +27,7 @@ struct Outcome {
 };
 
 Outcome bench_command(const Session& session);
+Outcome adapt_command(const Session& session);
 Outcome build_command(const Session& session);
 Outcome check_command(const Session& session);
 Outcome doctor_command(const Session& session);

@@ -1,0 +1,59 @@
+// Drafts the adapter of a user's kernel (attn_diag/kernels/bring.h) from its source: what `attn-diag
+// adapt` does, as records.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace attn_diag::adapt {
+
+enum class Way {
+  kHostFunction,   // a function of the file launches the kernel, given pointers
+  kTorchFunction,  // likewise, given tensors of PyTorch
+  kLaunchCode,     // launches taken out of a function that makes its own data, as main() does
+  kBareKernel,     // a __global__ function that nothing here launches
+};
+
+enum class NoteKind {
+  kFound,    // plain from names and types
+  kGuessed,  // and why
+  kUnknown,  // could not be told: stands as a comment in the draft
+  kCheck,    // what to look at first if the result is wrong
+};
+
+struct Note {
+  NoteKind kind;
+  std::string text;  // a sentence without full stop
+};
+
+// A function that was looked at.
+struct CandidateRecord {
+  std::string name;
+  int line = 0;
+  Way way = Way::kHostFunction;
+  bool chosen = false;
+  std::string why_not;  // empty: it would do
+};
+
+struct Draft {
+  std::string source;  // as given
+  std::string kernel;  // the name under which it is exported
+  std::string text;    // the adapter
+  std::vector<CandidateRecord> candidates;
+  std::vector<Note> notes;
+};
+
+struct AdaptRequest {
+  std::filesystem::path source;
+  std::string function;  // empty: the best
+  // Where the adapter will lie: its #include of the source is relative to that.
+  std::filesystem::path output_directory;
+};
+
+// Throws Error where nothing can be drafted, naming what was looked at and why it will not do.
+Draft draft_adapter(const AdaptRequest& request);
+
+const char* words(Way way);
+
+}  // namespace attn_diag::adapt

@@ -1,0 +1,185 @@
+#include "harness/adapt/arguments.h"
+
+#include <fmt/format.h>
+
+namespace attn_diag::adapt {
+namespace {
+
+bool is_tensor_class(const Parameter& p) {
+  return p.element.ends_with("Tensor") || p.element.ends_with("Tensor>");
+}
+bool is_optional(const Parameter& p) { return p.element.find("optional") != std::string::npos; }
+
+// Of one head, where a kernel is called for each.
+std::string offset_of(char tensor) {
+  return fmt::format(" + head * c.seqlen_{}() * c.head_dim{}()",
+                     tensor == 'q' || tensor == 'o' ? 'q' : 'k',
+                     tensor == 'v' || tensor == 'o' ? "_v" : "");
+}
+
+}  // namespace
+
+std::string stride_expression(const std::string& stride) {
+  const std::string axis = stride.substr(2);
+  return axis == "dim" ? "1" : fmt::format("c.{}_strides().{}", stride[0], axis);
+}
+
+std::string size_expression(Role role, const Facts& facts) {
+  switch (role) {
+    case Role::kBatch:
+      return "c.batch()";
+    case Role::kHeads:
+      return "c.heads()";
+    case Role::kKvHeads:
+      return "c.kv_heads()";
+    case Role::kGroup:
+      return "c.heads() / c.kv_heads()";
+    case Role::kSeqlen:
+      return facts.other_seqlen_k ? "c.seqlen_q()" : "c.seqlen()";
+    case Role::kSeqlenQ:
+      return "c.seqlen_q()";
+    case Role::kSeqlenK:
+      return "c.seqlen_k()";
+    case Role::kHeadDim:
+      return "c.head_dim()";
+    case Role::kHeadDimV:
+      return "c.head_dim_v()";
+    case Role::kBatchHeads:
+      return "c.batch() * c.heads()";
+    case Role::kHidden:
+      return "c.heads() * c.head_dim()";
+    case Role::kNumSplits:
+      return "c.num_splits()";
+    case Role::kSplitLength:
+      return "(c.seqlen_k() + c.num_splits() - 1) / c.num_splits()";
+    case Role::kTileM:
+      return "c.tile().block_m";
+    case Role::kTileN:
+      return "c.tile().block_n";
+    case Role::kTilesM:
+      return "(c.seqlen_q() + c.tile().block_m - 1) / c.tile().block_m";
+    case Role::kTilesN:
+      return "(c.seqlen_k() + c.tile().block_n - 1) / c.tile().block_n";
+    case Role::kScale:
+      return "c.scale()";
+    case Role::kScaleLog2:
+      return "c.scale() * 1.44269504f";
+    case Role::kCausal:
+      return "c.is_causal()";
+    case Role::kWindowLeft:
+      return "c.window_left()";
+    case Role::kWindowRight:
+      return "c.window_right()";
+    case Role::kDropout:
+      return "0.0f";
+    case Role::kStream:
+      return "c.stream()";
+    default:
+      return "";
+  }
+}
+
+std::string Arguments::tensor(const char* which, const Parameter& p) {
+  if (is_tensor_class(p)) return fmt::format("attn_diag::torch_{}(c)", which);
+  const auto named = x_names.find(p.element);
+  const std::string element = named == x_names.end() ? p.element : named->second;
+  const std::string offset = x_facts.single_head ? offset_of(which[0]) : "";
+  const bool wide = element.ends_with("2") || element.ends_with("4");
+  const bool plain = !wide && element != "void";
+  if (x_facts.host_memory)
+    return fmt::format("host.{}<{}>(){}", which, plain ? element : "float", offset);
+  if (element == "void") return fmt::format("c.{}()", which);
+  if (plain) return fmt::format("c.{}<{}>(){}", which, element, offset);
+  return fmt::format("static_cast<{}*>(c.{}())", element, which);
+}
+
+std::string Arguments::buffer(const Parameter& p, const std::string& count, const char* fill) {
+  const auto named = x_names.find(p.element);
+  std::string element = named == x_names.end() ? p.element : named->second;
+  if (element == "void") element = "float";
+  x_around.needs_rows = x_around.needs_buffer = true;
+  x_around.before.push_back(
+      fmt::format("attn_diag::DeviceBuffer<{}> {}_buffer({});", element, p.name, count));
+  if (fill[0] != 0) x_around.before.push_back(fmt::format("{}_buffer.fill({});", p.name, fill));
+  return p.name + "_buffer.data()";
+}
+
+std::string Arguments::unknown(const Parameter& p, const Classified& c) {
+  const std::string why = c.guess.empty() ? "" : " (" + c.guess + ")";
+  x_notes.push_back(
+      {NoteKind::kUnknown, fmt::format("what to pass for '{} {}'{}: it stands as {}", p.type,
+                                       p.name, why, p.is_pointer ? "nullptr" : "0")});
+  if (p.is_pointer) return fmt::format("nullptr /* {}? */", p.name);
+  if (is_optional(p) || is_tensor_class(p)) return fmt::format("{{}} /* {}? */", p.name);
+  if (p.element == "bool") return fmt::format("false /* {}? */", p.name);
+  const bool number = p.element == "float" || p.element == "double" || p.element.find("int") == 0 ||
+                      p.element.ends_with("_t") || p.element.find("long") != std::string::npos ||
+                      p.element.starts_with("unsigned");
+  if (!number) return fmt::format("{}{{}} /* {}? */", p.element, p.name);
+  return fmt::format("0 /* {}? */", p.name);
+}
+
+std::string Arguments::of(const Parameter& p, const Classified& c) {
+  if (!c.guess.empty() && c.role != Role::kUnknown)
+    x_notes.push_back(
+        {NoteKind::kGuessed, fmt::format("'{}' is {}: {}", p.name, words(c.role), c.guess)});
+  switch (c.role) {
+    case Role::kQ:
+      return tensor("q", p);
+    case Role::kK:
+      return tensor("k", p);
+    case Role::kV:
+      return tensor("v", p);
+    case Role::kO:
+      return is_optional(p) ? "{}" : tensor("o", p);
+    case Role::kLse:
+      if (is_optional(p)) return "{}";
+      if (is_tensor_class(p)) return "attn_diag::torch_lse(c)";
+      if (x_facts.host_memory) return "host.lse()";
+      return std::string("c.lse()") + (x_facts.single_head ? " + head * c.seqlen_q()" : "");
+    case Role::kQkv: {
+      const auto named = x_names.find(p.element);
+      const std::string element = named == x_names.end() ? p.element : named->second;
+      x_around.before.push_back(
+          fmt::format("attn_diag::PackedQkv<{}> {}_packed(c);", element, p.name));
+      x_notes.push_back(
+          {NoteKind::kGuessed,
+           fmt::format("'{}' is packed as [batch][seqlen][3][heads][head_dim]", p.name)});
+      return p.name + "_packed.data()";
+    }
+    case Role::kRowMax:
+      x_around.zero_output = true;
+      return buffer(p, "rows", "-INFINITY");
+    case Role::kRowSum:
+      return buffer(p, "rows", "0.0f");
+    case Role::kScores:
+    case Role::kProbs:
+      return buffer(p, "rows * c.seqlen_k()", "");
+    case Role::kPartialO:
+      return buffer(p, "rows * c.num_splits() * c.head_dim_v()", "");
+    case Role::kPartialLse:
+    case Role::kPartialMax:
+    case Role::kPartialSum:
+      return buffer(p, "rows * c.num_splits()", "");
+    case Role::kWorkspace:
+      x_notes.push_back(
+          {NoteKind::kGuessed,
+           fmt::format("'{}' needs no more than num_splits * (head_dim_v + 2) elements a row",
+                       p.name)});
+      return buffer(p, "rows * c.num_splits() * (c.head_dim_v() + 2)", "");
+    case Role::kOptionalTensor:
+      x_notes.push_back({NoteKind::kGuessed, fmt::format("'{}' may be absent", p.name)});
+      return p.is_pointer ? "nullptr" : "{}";
+    case Role::kDropout:
+      x_notes.push_back({NoteKind::kGuessed, fmt::format("'{}' is 0: no dropout", p.name)});
+      return "0.0f";
+    case Role::kStride:
+      return stride_expression(c.stride);
+    default: {
+      const std::string expression = is_tensor(c.role) ? "" : size_expression(c.role, x_facts);
+      return expression.empty() ? unknown(p, c) : expression;
+    }
+  }
+}
+
+}  // namespace attn_diag::adapt

@@ -1,0 +1,37 @@
+// The body of an adapter's call(): how the chosen function is called, or its launches repeated.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "harness/adapt/facts.h"
+
+namespace attn_diag::adapt {
+
+struct Body {
+  std::string text;               // indented by two
+  std::set<std::string> headers;  // of attn_diag/kernels/
+};
+
+// May settle facts: what a function returns, what a launch is given.
+Body make_body(const Model& model, const Candidate& c, Facts& facts, std::vector<Note>& notes);
+
+// The launches of a function that makes its own data (launch_code.cc), and of a kernel that nothing
+// launches (bare_kernel.cc).
+Body launch_code(const Model& model, const Candidate& c, Facts& facts, std::vector<Note>& notes);
+Body bare_kernel(const Model& model, const Candidate& c, Facts& facts, std::vector<Note>& notes);
+
+// What the template parameters of a function may stand for, and for which problems.
+struct Instance {
+  std::map<std::string, std::string> names;
+  std::string arguments;  // "<half, 64, true>"
+  std::string condition;  // "c.head_dim() == 64 && c.is_causal()"; empty: always
+};
+std::vector<Instance> instances_of(const Model& model, const FunctionModel& f, Facts& facts,
+                                   std::vector<Note>& notes);
+
+// The lines, each indented by so many blanks.
+std::string indented(const std::vector<std::string>& lines, int by);
+
+}  // namespace attn_diag::adapt

@@ -1,0 +1,202 @@
+// The text of an adapter.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "attn_diag/harness/error.h"
+#include "harness/adapt/arguments.h"
+#include "harness/adapt/bodies.h"
+
+namespace attn_diag::adapt {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string kernel_name(const fs::path& source) {
+  std::string name;
+  for (const char c : source.stem().string())
+    name += std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' ? c : '_';
+  return name;
+}
+
+std::string declaration(const std::string& name, const Candidate& c, const Facts& f) {
+  std::vector<std::string> fields;
+  const auto add = [&](const std::string& field, const std::string& value) {
+    fields.push_back(fmt::format(".{} = {}", field, value));
+  };
+  add("name", '"' + name + '"');
+  add("summary", fmt::format("\"{}() of the user's source\"", c.function->qualified));
+  add("call", "call");
+  add("dtypes", fmt::format("{}", fmt::join(f.dtypes, " | ")));
+  if (!f.head_dims.empty()) add("head_dims", fmt::format("{{{}}}", fmt::join(f.head_dims, ", ")));
+  std::vector<std::string> masks;
+  if (!f.causal_only) masks.emplace_back("none");
+  if (f.causal || f.causal_only) masks.emplace_back("causal");
+  if (f.window) masks.emplace_back("window");
+  add("masks", fmt::format("{}", fmt::join(masks, " | ")));
+  if (f.both_layouts) add("layouts", "bhsd | bshd");
+  if (f.bshd && !f.both_layouts) add("layouts", "bshd");
+  if (f.grouped_heads) add("grouped_heads", "true");
+  if (f.other_seqlen_k) add("other_seqlen_k", "true");
+  if (f.q_multiple > 1) add("seqlen_q_multiple_of", std::to_string(f.q_multiple));
+  if (f.k_multiple > 1) add("seqlen_k_multiple_of", std::to_string(f.k_multiple));
+  if (f.own_scale) add("any_scale", "false");
+  add("tile",
+      fmt::format("{{{}, {}}}", f.tile_m == 0 ? 64 : f.tile_m, f.tile_n == 0 ? 64 : f.tile_n));
+  if (f.takes_splits) add("num_splits", "2");
+  if (f.tensor_cores) add("tensor_cores", "true");
+  if (f.p_in_input_type) add("p_in_input_type", "true");
+  if (f.exp2) add("exp2", "true");
+  if (!f.has_lse) add("lse", "Lse::kNone");
+  if (f.base2_lse) add("lse", "Lse::kBase2");
+  std::string text = "ATTN_DIAG_EXPORT({", line;
+  const std::string indent(18, ' ');
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    const std::string field = fields[i] + (i + 1 < fields.size() ? "," : "});");
+    if (!line.empty() && indent.size() + line.size() + field.size() + 1 > 100) {
+      text += line + "\n" + indent;
+      line.clear();
+    }
+    line += (line.empty() ? "" : " ") + field;
+  }
+  return text + line + "\n";
+}
+
+std::string comments(const std::vector<Note>& notes) {
+  std::string text;
+  for (const auto& [kind, word] :
+       {std::pair{NoteKind::kUnknown, "Not known"}, std::pair{NoteKind::kGuessed, "Guessed"}})
+    for (const Note& note : notes)
+      if (note.kind == kind) text += fmt::format("// {}: {}.\n", word, note.text);
+  return text;
+}
+
+// Same words once, in the order in which they came.
+void only_once(std::vector<Note>& notes) {
+  std::vector<Note> out;
+  for (const Note& note : notes)
+    if (std::none_of(out.begin(), out.end(), [&](const Note& n) { return n.text == note.text; }))
+      out.push_back(note);
+  notes = std::move(out);
+}
+
+void add_checks(const Candidate& c, const Facts& f, std::vector<Note>& notes) {
+  const auto check = [&](const std::string& text) { notes.push_back({NoteKind::kCheck, text}); };
+  if (!f.both_layouts && !f.single_head)
+    check(fmt::format(
+        "the layout ({}): if o is wrong everywhere but in head 0 of batch 0, try the other",
+        f.bshd ? "BSHD" : "BHSD"));
+  if (!f.causal && !f.causal_only)
+    check("the mask: none is declared; if the code masks, declare .masks = causal");
+  if (f.has_lse && !f.base2_lse) check("the log-sum-exp: natural, of scaled scores");
+  if (c.way == Way::kBareKernel) check("the launch shape: grid, block and shared memory");
+  if (f.takes_splits) check("num_splits: 2 unless --num-splits says otherwise");
+}
+
+std::vector<CandidateRecord> records(const std::vector<Candidate>& candidates,
+                                     const Candidate* chosen) {
+  std::vector<CandidateRecord> out;
+  for (const Candidate& c : candidates)
+    out.push_back({c.function->qualified, c.function->line, c.way, &c == chosen, c.why_not});
+  return out;
+}
+
+std::string listed(const std::vector<Candidate>& candidates) {
+  std::string text;
+  for (const Candidate& c : candidates)
+    text += fmt::format("\n  line {}: {}(): {}", c.function->line, c.function->qualified,
+                        c.why_not.empty() ? std::string("would do") : c.why_not);
+  return text.empty() ? " No function of it is a kernel or launches one." : text;
+}
+
+const Candidate& choose(const AdaptRequest& request, const std::vector<Candidate>& candidates,
+                        std::vector<Note>& notes) {
+  if (!request.function.empty()) {
+    for (const Candidate& c : candidates)
+      if (c.function->name == request.function || c.function->qualified == request.function) {
+        if (c.why_not.empty()) return c;
+        throw Error(fmt::format("{}() will not do: {}.", request.function, c.why_not));
+      }
+    throw Error(fmt::format("{} has no function {}() that launches a kernel.{}",
+                            request.source.string(), request.function, listed(candidates)));
+  }
+  if (candidates.empty() || !candidates.front().why_not.empty())
+    throw Error(
+        fmt::format("{} has no attention that an adapter can be drafted for.{}\nName the launcher "
+                    "with --function "
+                    "if it is there under another name, or write the adapter by hand "
+                    "(docs/bring-your-kernel.md): it is ten lines.",
+                    request.source.string(), listed(candidates)));
+  const Candidate& best = candidates.front();
+  std::string others;
+  for (const Candidate& c : candidates)
+    if (&c != &best && c.why_not.empty() && c.way == best.way &&
+        best.function->calls.count(c.function->name) == 0)
+      others += fmt::format("{}{}()", others.empty() ? "" : ", ", c.function->qualified);
+  if (!others.empty())
+    notes.push_back(
+        {NoteKind::kGuessed, fmt::format("{}() is meant; {} would do too: --function chooses",
+                                         best.function->qualified, others)});
+  return best;
+}
+
+std::string include_path(const AdaptRequest& request) {
+  const fs::path source = fs::weakly_canonical(request.source);
+  const fs::path from = request.output_directory.empty()
+                            ? source.parent_path()
+                            : fs::weakly_canonical(request.output_directory);
+  const fs::path relative = source.lexically_relative(from);
+  return relative.empty() ? source.string() : relative.string();
+}
+
+}  // namespace
+
+const char* words(Way way) {
+  switch (way) {
+    case Way::kHostFunction:
+      return "a host function that launches";
+    case Way::kTorchFunction:
+      return "a host function of tensors";
+    case Way::kLaunchCode:
+      return "the launches in a function that makes its own data";
+    case Way::kBareKernel:
+      return "a kernel that nothing here launches";
+  }
+  return "";
+}
+
+Draft draft_adapter(const AdaptRequest& request) {
+  const Model model(request.source);
+  const std::vector<Candidate> candidates = find_candidates(model);
+  Draft draft;
+  const Candidate& c = choose(request, candidates, draft.notes);
+  draft.source = request.source.string();
+  draft.kernel = kernel_name(request.source);
+  draft.candidates = records(candidates, &c);
+  draft.notes.insert(draft.notes.begin(),
+                     {NoteKind::kFound, fmt::format("{}() in line {}, {}", c.function->qualified,
+                                                    c.function->line, words(c.way))});
+  for (const std::string& missing : model.code().missing)
+    draft.notes.push_back({NoteKind::kUnknown,
+                           fmt::format("what \"{}\" holds: it is not beside the source", missing)});
+  Facts facts = gather(model, c, draft.notes);
+  const Body body = make_body(model, c, facts, draft.notes);
+  add_checks(c, facts, draft.notes);
+  only_once(draft.notes);
+
+  std::string text =
+      fmt::format("// Drafted by attn-diag adapt: calls {}(), line {} of {}.\n",
+                  c.function->qualified, c.function->line, request.source.filename().string());
+  text += comments(draft.notes);
+  text += "#include <attn_diag/kernels/bring.h>\n";
+  for (const std::string& header : body.headers)
+    text += fmt::format("#include <attn_diag/kernels/{}>\n", header);
+  text += fmt::format("\n#include \"{}\"\n\n", include_path(request));
+  text += "static void call(const attn_diag::Call& c) {\n" + body.text + "}\n\n";
+  text += declaration(draft.kernel, c, facts);
+  draft.text = std::move(text);
+  return draft;
+}
+
+}  // namespace attn_diag::adapt

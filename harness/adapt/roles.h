@@ -1,0 +1,81 @@
+// What a parameter of an attention kernel is, by its name and type.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "harness/adapt/model.h"
+
+namespace attn_diag::adapt {
+
+enum class Role {
+  kUnknown,
+  // Tensors.
+  kQ,
+  kK,
+  kV,
+  kO,
+  kLse,
+  kQkv,
+  kKv,
+  kRowMax,
+  kRowSum,  // of the running softmax, kept in memory
+  kScores,
+  kProbs,  // of the whole problem
+  kPartialO,
+  kPartialLse,
+  kPartialMax,
+  kPartialSum,  // of splits
+  kWorkspace,
+  kGradient,        // of a backward pass
+  kOptionalTensor,  // mask, bias, slopes, dropout: may be null
+  kPaged,           // block tables, cumulative lengths: not in the problem
+  // Sizes.
+  kBatch,
+  kHeads,
+  kKvHeads,
+  kGroup,
+  kSeqlen,
+  kSeqlenQ,
+  kSeqlenK,
+  kHeadDim,
+  kHeadDimV,
+  kBatchHeads,
+  kHidden,
+  kNumSplits,
+  kSplitLength,
+  kTileM,
+  kTileN,
+  kTilesM,
+  kTilesN,
+  kCount,
+  // Numbers.
+  kScale,
+  kScaleLog2,
+  kCausal,
+  kWindowLeft,
+  kWindowRight,
+  kDropout,
+  kStride,  // see Classified::stride
+  kStream,
+};
+
+struct Classified {
+  Role role = Role::kUnknown;
+  std::string stride;  // of kStride: "q batch", "k head", "o seq", "v dim"
+  std::string guess;   // why, where it is not plain from the name: "taken for Q by its place"
+};
+
+// One for each parameter. Looks at all of them: what N is depends on whether there is an M.
+std::vector<Classified> classify(const std::vector<Parameter>& parameters);
+
+// Of one name as an integer, for variables around a launch.
+Classified classify_size(const std::string& name);
+
+const char* words(Role role);  // "Q", "the number of heads"
+bool is_tensor(Role role);
+
+// "fp16", "bf16", "fp32" or "" for an element type as CUDA code names it.
+std::string dtype_of(const std::string& element);
+
+}  // namespace attn_diag::adapt

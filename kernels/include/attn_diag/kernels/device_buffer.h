@@ -1,0 +1,43 @@
+// Device memory of an adapter's own, for as long as a call takes.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace attn_diag {
+
+inline void check_cuda(cudaError_t error, const char* what) {
+  if (error != cudaSuccess)
+    throw std::runtime_error(std::string("cannot ") + what + ": " + cudaGetErrorString(error));
+}
+
+template <class T>
+class DeviceBuffer {
+ public:
+  explicit DeviceBuffer(std::size_t count) : x_count(count) {
+    void* memory = nullptr;
+    check_cuda(cudaMalloc(&memory, count * sizeof(T)), "allocate device memory");
+    x_data = static_cast<T*>(memory);
+  }
+  ~DeviceBuffer() { cudaFree(x_data); }
+  DeviceBuffer(const DeviceBuffer&) = delete;
+  DeviceBuffer& operator=(const DeviceBuffer&) = delete;
+
+  T* data() const { return x_data; }
+  std::size_t size() const { return x_count; }
+  void fill(T value) const {
+    const std::vector<T> values(x_count, value);
+    check_cuda(cudaMemcpy(x_data, values.data(), x_count * sizeof(T), cudaMemcpyHostToDevice),
+               "fill device memory");
+  }
+
+ private:
+  std::size_t x_count;
+  T* x_data = nullptr;
+};
+
+}  // namespace attn_diag
