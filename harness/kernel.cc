@@ -274,6 +274,23 @@ std::vector<std::string> kernel_directories() {
   return directories;
 }
 
+namespace {
+
+// Fills in what loading tells.
+void load_entry(LibraryEntry& entry) {
+  try {
+    const LoadedLibrary loaded = load_library(entry.path);
+    entry.kernels = kernel_names(*loaded.library);
+    entry.backend = loaded.build->backend;
+    entry.architectures = loaded.build->architectures;
+    entry.compiler = loaded.build->compiler;
+  } catch (const Error& error) {
+    entry.problem = error.what();
+  }
+}
+
+}  // namespace
+
 std::vector<LibraryEntry> list_libraries() {
   std::vector<LibraryEntry> entries;
   for (const std::string& directory : kernel_directories()) {
@@ -286,18 +303,21 @@ std::vector<LibraryEntry> list_libraries() {
       entry.lockstep = name.lockstep;
       const std::size_t at = name.stem.find('@');
       if (at != std::string::npos) entry.fault = name.stem.substr(at + 1);
-      try {
-        const LoadedLibrary loaded = load_library(entry.path);
-        entry.kernels = kernel_names(*loaded.library);
-        entry.architectures = loaded.build->architectures;
-        entry.compiler = loaded.build->compiler;
-      } catch (const Error& error) {
-        entry.problem = error.what();
-      }
+      load_entry(entry);
       entries.push_back(std::move(entry));
     }
   }
   return entries;
+}
+
+LibraryEntry describe_library(const std::string& path) {
+  if (!fs::is_regular_file(path))
+    throw Error(fmt::format("The kernel library {} does not exist.", path));
+  LibraryEntry entry;
+  entry.path = path;
+  entry.file_stem = path;
+  load_entry(entry);
+  return entry;
 }
 
 std::optional<std::uint64_t> hash_file(const std::string& path) {

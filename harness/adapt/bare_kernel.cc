@@ -155,10 +155,19 @@ class Shape {
     std::string variable, statement;
     for (std::size_t i = x_f.open; i < x_f.close; ++i) {
       if (!x_s.is(i, "blockIdx") || !x_s.is(i + 2, name)) continue;
-      const std::size_t begin = x_s.statement_begin(i), end = x_s.statement_end(i);
+      // Of "int tile = blockIdx.x, head = blockIdx.y;" the part that it stands in.
+      std::size_t begin = x_s.statement_begin(i), end = x_s.statement_end(i);
+      for (std::size_t j = i; j > begin; --j)
+        if (x_s.is(j, "=")) {
+          if (variable.empty()) variable = lower(std::string(x_s[j - 1].text));
+          begin = j - 1;
+          break;
+        }
+      for (std::size_t j = i; j < end; ++j) {
+        if (x_s.is(j, "(")) j = x_s.match(j);
+        if (x_s.is(j, ",")) end = j;
+      }
       statement += " " + x_model.text(begin, end);
-      for (std::size_t j = begin; variable.empty() && j < i; ++j)
-        if (x_s.is(j, "=")) variable = lower(std::string(x_s[j - 1].text));
     }
     if (statement.empty()) return "";
     const std::string low = lower(statement);

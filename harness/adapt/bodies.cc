@@ -171,7 +171,8 @@ class HostCall {
       if (&p == x_c.params) {
         words.push_back(fill_struct(arguments, around, p, x_c.members, x_c.member_roles));
       } else if (const auto sizes = size_struct(p, x_c.roles[i])) {
-        words.push_back(fill_struct(arguments, around, p, sizes->members, classify(sizes->members)));
+        words.push_back(
+            fill_struct(arguments, around, p, sizes->members, classify(sizes->members)));
       } else if (x_facts.single_head && x_c.way == Way::kTorchFunction) {
         words.push_back(arguments.of(p, x_c.roles[i]));
       } else {
@@ -203,8 +204,10 @@ class HostCall {
   }
 
   std::string fill_struct(Arguments& arguments, Around& around, const Parameter& p,
-                          const std::vector<Parameter>& members, const std::vector<Classified>& roles) {
-    std::vector<std::string> lines = {fmt::format("{} {} = {{}};", x_model.qualified_type(p.element), p.name)};
+                          const std::vector<Parameter>& members,
+                          const std::vector<Classified>& roles) {
+    std::vector<std::string> lines = {
+        fmt::format("{} {} = {{}};", x_model.qualified_type(p.element), p.name)};
     for (std::size_t i = 0; i < members.size(); ++i) {
       const Classified& role = roles[i];
       if (role.role == Role::kUnknown || role.role == Role::kOptionalTensor ||
@@ -213,8 +216,8 @@ class HostCall {
                                                            members[i].name, p.element)});
         continue;
       }
-      lines.push_back(fmt::format("{}.{} = {};", p.name, members[i].name,
-                                  arguments.of(members[i], role)));
+      lines.push_back(
+          fmt::format("{}.{} = {};", p.name, members[i].name, arguments.of(members[i], role)));
     }
     around.before.insert(around.before.end(), lines.begin(), lines.end());
     return p.is_pointer ? "&" + p.name : p.name;

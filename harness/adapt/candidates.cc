@@ -90,6 +90,16 @@ int score_of(const Model& model, const Candidate& c) {
   return score;
 }
 
+// Heads without batches are those of all batches.
+void count_all_heads(Candidate& c) {
+  if (c.has(Role::kBatch) || c.has(Role::kStride) || c.has(Role::kHidden)) return;
+  for (Classified& r : c.roles) {
+    if (r.role != Role::kHeads) continue;
+    r.role = Role::kBatchHeads;
+    r.guess = "of all batches together, as no parameter is a batch size";
+  }
+}
+
 Candidate candidate(const Model& model, const FunctionModel& f,
                     const std::set<std::string>& launching) {
   Candidate c;
@@ -107,16 +117,20 @@ Candidate candidate(const Model& model, const FunctionModel& f,
   }
   if (f.is_member) c.why_not = "it is a member of a class";
   if (!c.why_not.empty()) return c;
+  if (c.way == Way::kHostFunction) count_all_heads(c);
   if (c.way == Way::kLaunchCode) {
     if (contains_any(f.name, {"backward", "bwd"})) c.why_not = "it is a backward pass";
-    std::string missing = "the kernels it launches name no Q, K and V";
+    std::set<Role> named;
     for (const FunctionModel* kernel : kernels_of(model, f)) {
       Candidate k;
       k.function = kernel;
       k.roles = classify(kernel->parameters);
       use_struct(model, k);
-      if (k.has(Role::kQ)) missing.clear();
+      for (const Role role : {Role::kQ, Role::kK, Role::kV, Role::kO})
+        if (k.has(role) || k.has(Role::kQkv)) named.insert(role);
     }
+    const std::string missing =
+        named.size() == 4 ? "" : "the kernels it launches name no Q, K, V and output";
     if (c.why_not.empty()) c.why_not = missing;
   } else {
     c.why_not = missing_tensors(c);

@@ -209,7 +209,8 @@ class Gatherer {
     if (!dims.empty()) {
       note(NoteKind::kFound, fmt::format("head_dim {}", fmt::join(dims, ", ")));
     } else if (has(Role::kHeadDim) || has(Role::kHidden)) {
-      note(NoteKind::kGuessed, "any head_dim: it is a parameter, and no constant limits it by name");
+      note(NoteKind::kGuessed,
+           "any head_dim: it is a parameter, and no constant limits it by name");
     } else if (const std::int64_t said = head_dim_of_comments(); said != 0) {
       x_facts.head_dims = {said};
       note(NoteKind::kGuessed, fmt::format("head_dim {}, as a comment says", said));
@@ -224,7 +225,8 @@ class Gatherer {
   std::int64_t head_dim_of_comments() const {
     for (const std::string& text : x_model.code().texts)
       for (const char* word : {"head_dim", "head dim", "headdim", "HEAD_DIM", "head dimension"})
-        for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
+        for (std::size_t at = text.find(word); at != std::string::npos;
+             at = text.find(word, at + 1)) {
           std::size_t i = at + std::string(word).size();
           while (i < text.size() && (text[i] == ' ' || text[i] == '=' || text[i] == ':')) ++i;
           const std::int64_t value = std::strtol(text.c_str() + i, nullptr, 10);

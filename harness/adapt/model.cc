@@ -124,7 +124,9 @@ std::optional<StructModel> Model::structure(const std::string& name) const {
 
 std::string Model::qualified_type(const std::string& name) const {
   const auto found = x_structures.find(resolve_type(name));
-  return found == x_structures.end() || name.find("::") != std::string::npos ? name : found->second.scope + name;
+  return found == x_structures.end() || name.find("::") != std::string::npos
+             ? name
+             : found->second.scope + name;
 }
 
 std::optional<std::int64_t> Model::value(const std::string& expression) const {

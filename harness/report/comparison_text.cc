@@ -1,6 +1,12 @@
 #include "harness/report/comparison_text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "harness/report/table.h"
 
@@ -85,11 +91,22 @@ std::string coverage_text(const Capture& capture, const Style& style) {
 }
 
 std::string exempt_text(const Capture& c) {
-  std::string s;
+  // A line a reason.
+  std::vector<std::pair<std::string, std::vector<std::string_view>>> reasons;
   for (const TensorInfo& t : kTensors) {
     const std::string& why = c.exempt[static_cast<std::size_t>(t.id)];
-    if (!why.empty()) s += fmt::format("  {} is not judged: {}\n", t.name, why);
+    if (why.empty()) continue;
+    const auto known = std::find_if(reasons.begin(), reasons.end(),
+                                    [&](const auto& reason) { return reason.first == why; });
+    if (known == reasons.end())
+      reasons.push_back({why, {t.name}});
+    else
+      known->second.push_back(t.name);
   }
+  std::string s;
+  for (const auto& [why, names] : reasons)
+    s += fmt::format("  {} {} not judged: {}\n", fmt::join(names, ", "),
+                     names.size() == 1 ? "is" : "are", why);
   return s;
 }
 

@@ -70,11 +70,7 @@ std::string stage_table(const TraceResult& r, const Style& style) {
                ran ? mismatched_text(sum.mismatched, sum.compared) : "",
                verdict_cell(s.isolated, style)});
   }
-  std::string s = table.text(style);
-  for (const StageReport& stage : r.stages)
-    if (!stage.exempt_reason.empty())
-      s += fmt::format("  {} is not judged: {}\n", name(stage.stage), stage.exempt_reason);
-  return s;
+  return table.text(style);
 }
 
 std::string pattern_text(const TraceResult& r, const Style& style) {

@@ -58,6 +58,7 @@ inline constexpr const char* kListSummary =
 inline constexpr const char* kListFooter = R"(
 Examples:
   attn-diag list
+  attn-diag list ./my_kernel.so
   attn-diag list --json | jq '.kernels[].name'
 
 Exit codes: 0, or 2 if no kernel was found.)";

@@ -12,6 +12,7 @@
 #include "harness/doctor.h"
 #include "harness/report/json.h"
 #include "harness/report/table.h"
+#include "harness/support.h"
 #include "tools/attn_diag/session.h"
 
 namespace attn_diag::cli {
@@ -28,6 +29,7 @@ struct Entry {
   bool usable = false, stale = false, sources_missing = false, lockstep = false;
   std::string summary;
   std::vector<std::string> tiles, gates, exempt;
+  std::vector<std::string> supports;  // as the kernel declares; empty: it does not say
   bool takes_num_splits = false;
 };
 
@@ -36,6 +38,8 @@ std::string text(const char* s) { return s == nullptr ? "" : s; }
 void describe(Entry& e, const KernelInfo& k) {
   e.summary = text(k.summary);
   e.takes_num_splits = k.takes_num_splits;
+  if (k.support != nullptr) e.supports = support_words(*k.support);
+  for (const std::string& words : convention_words(k.conventions)) e.supports.push_back(words);
   for (int i = 0; i < k.num_tiles; ++i)
     e.tiles.push_back(fmt::format("{}x{}", k.tiles[i].block_m, k.tiles[i].block_n));
   for (std::size_t g = 0; g < kGateNames.size(); ++g)
@@ -49,7 +53,8 @@ void describe(Entry& e, const KernelInfo& k) {
 Entry entry_of(const LibraryEntry& library, const std::string& kernel) {
   Entry e;
   e.library = library;
-  e.spec = library.kernels.size() == 1 ? library.file_stem : library.path + ":" + kernel;
+  const bool by_name = library.kernels.size() == 1 && library.file_stem != library.path;
+  e.spec = by_name ? library.file_stem : library.path + ":" + kernel;
   try {
     const Kernel loaded = Kernel::load(library.path + ":" + kernel, library.backend);
     describe(e, loaded.info());
@@ -68,10 +73,29 @@ Entry entry_of(const LibraryEntry& library, const std::string& kernel) {
   return e;
 }
 
-std::vector<Entry> entries() {
+// Whether the instrumented build lies beside a library that was named by its path.
+bool has_lockstep(const LibraryEntry& library) {
+  try {
+    Kernel::load(library.path + ":" + library.kernels.front(), "host", true);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// "./x.so:name" -> "./x.so".
+std::string library_of(const std::string& spec) {
+  const std::size_t end = spec.rfind(".so:");
+  return end == std::string::npos ? spec : spec.substr(0, end + 3);
+}
+
+// The kernels of the libraries named, or if none are, of all that are found.
+std::vector<Entry> entries(const std::vector<std::string>& named) {
   std::vector<Entry> all;
   std::map<std::string, bool> lockstep;  // by backend and stem
-  const std::vector<LibraryEntry> libraries = list_libraries();
+  std::vector<LibraryEntry> libraries;
+  for (const std::string& spec : named) libraries.push_back(describe_library(library_of(spec)));
+  if (named.empty()) libraries = list_libraries();
   for (const LibraryEntry& library : libraries)
     if (library.lockstep && library.problem.empty())
       lockstep[library.backend + "/" + library.file_stem] = true;
@@ -86,7 +110,8 @@ std::vector<Entry> entries() {
     }
     for (const std::string& kernel : library.kernels) {
       all.push_back(entry_of(library, kernel));
-      all.back().lockstep = lockstep.count(library.backend + "/" + library.file_stem) > 0;
+      all.back().lockstep = lockstep.count(library.backend + "/" + library.file_stem) > 0 ||
+                            (!named.empty() && has_lockstep(library));
     }
   }
   return all;
@@ -111,6 +136,7 @@ Json entry_json(const Entry& e) {
   j["gates"] = e.gates;
   j["takes_num_splits"] = e.takes_num_splits;
   j["exempt"] = e.exempt;
+  j["declares"] = e.supports;
   return j;
 }
 
@@ -157,6 +183,18 @@ std::string stages_text(const report::Style& style) {
          "; full is the production kernel, without taps\n";
 }
 
+// A few to a line.
+std::vector<std::string> in_lines(const std::vector<std::string>& words) {
+  std::vector<std::string> lines;
+  for (const std::string& word : words) {
+    if (lines.empty() || lines.back().size() + word.size() > 64)
+      lines.push_back(word);
+    else
+      lines.back() += "; " + word;
+  }
+  return lines;
+}
+
 std::string list_text(const std::vector<Entry>& all, const report::Style& style) {
   std::string s = "Kernels\n";
   report::Table kernels({"kernel", "backend", "state", "schedules", "tiles", "gates", "splits"});
@@ -177,6 +215,7 @@ std::string list_text(const std::vector<Entry>& all, const report::Style& style)
     if (!e.library.fault.empty()) continue;          // as the kernel the fault is planted in
     if (!described.insert(e.spec).second) continue;  // by its build for another backend
     summaries.add({e.spec, e.summary});
+    for (const std::string& line : in_lines(e.supports)) summaries.add({"", "declares: " + line});
     for (const std::string& exempt : e.exempt) summaries.add({"", "not judged: " + exempt});
   }
   s += all.empty() ? "  none found\n" : kernels.text(style) + '\n' + summaries.text(style);
@@ -203,7 +242,9 @@ std::string list_text(const std::vector<Entry>& all, const report::Style& style)
 }  // namespace
 
 Outcome list_command(const Session& session) {
-  const std::vector<Entry> all = entries();
+  std::vector<std::string> named = session.flags.files;
+  if (!session.flags.kernel.empty()) named.push_back(session.flags.kernel);
+  const std::vector<Entry> all = entries(named);
   Outcome outcome;
   if (all.empty()) outcome.code = ExitCode::kCouldNotCompare;
   if (session.flags.json) {

@@ -2,11 +2,12 @@
 
 #include "row.cuh"
 
-__global__ void forward_kernel(const float* Q, const float* K, const float* V, const int N, const int d,
-                               const float softmax_scale, float* L, float* O) {
+__global__ void forward_kernel(const float* Q, const float* K, const float* V, const int N,
+                               const int d, const float softmax_scale, float* L, float* O) {
   const int row = blockIdx.z, base = (blockIdx.x * gridDim.y + blockIdx.y) * N * d;
   if (threadIdx.x == 0)
-    L[(blockIdx.x * gridDim.y + blockIdx.y) * N + row] = attend_row(Q + base + row * d, K + base, V + base, O + base + row * d, N, d, d, softmax_scale);
+    L[(blockIdx.x * gridDim.y + blockIdx.y) * N + row] = attend_row(
+        Q + base + row * d, K + base, V + base, O + base + row * d, N, d, d, softmax_scale);
 }
 
 std::vector<torch::Tensor> forward(torch::Tensor Q, torch::Tensor K, torch::Tensor V) {
@@ -17,7 +18,8 @@ std::vector<torch::Tensor> forward(torch::Tensor Q, torch::Tensor K, torch::Tens
   const float softmax_scale = 1.0 / sqrt(d);
   auto O = torch::zeros_like(Q);
   auto L = torch::zeros({B, nh, N}, Q.options());
-  forward_kernel<<<dim3(B, nh, N), 32>>>(Q.data_ptr<float>(), K.data_ptr<float>(), V.data_ptr<float>(), N, d,
-                                         softmax_scale, L.data_ptr<float>(), O.data_ptr<float>());
+  forward_kernel<<<dim3(B, nh, N), 32>>>(Q.data_ptr<float>(), K.data_ptr<float>(),
+                                         V.data_ptr<float>(), N, d, softmax_scale,
+                                         L.data_ptr<float>(), O.data_ptr<float>());
   return {O, L};
 }

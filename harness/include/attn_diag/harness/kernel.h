@@ -46,6 +46,8 @@ struct LibraryEntry {
 // beside the running program.
 std::vector<std::string> kernel_directories();
 std::vector<LibraryEntry> list_libraries();
+// A library anywhere, as list_libraries() describes those it finds. Throws Error if there is no such file.
+LibraryEntry describe_library(const std::string& path);
 
 // Lower 64 bits of XXH3 of a file's bytes; nullopt if it cannot be read.
 std::optional<std::uint64_t> hash_file(const std::string& path);

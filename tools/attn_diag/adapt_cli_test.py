@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""Drafts adapters of sources in many styles, builds and runs them, as a user would.
+
+usage: adapt_cli_test.py ATTN_DIAG STYLES [NAME...]
+"""
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM = pathlib.Path(sys.argv[1]).resolve()
+STYLES = pathlib.Path(sys.argv[2]).resolve()
+
+# What is run of each, and what the draft must say.
+CASES = {
+    "plain_launcher": ("--dtype fp16 --mask none,causal --seqlen 48", ["masks = none | causal"]),
+    "device_prefixes": ("--dtype fp32 --layout BSHD --seqlen 33", ["layouts = bshd", "Lse::kNone"]),
+    "template_dispatch": ("--dtype fp16 --mask none,causal --seqlen 33",
+                          ["fa::run_fwd<half, 32, true>", "head_dims = {32, 64}"]),
+    "params_struct": ("--dtype fp16 --layout BHSD,BSHD --kv-heads 1 --seqlen 33 --mask none,causal",
+                      ["params.q_ptr = c.q();", "grouped_heads = true", "bhsd | bshd"]),
+    "in_main": ("--dtype fp32 --seqlen 40", ["dim3 grid((N + BLOCK_M - 1) / BLOCK_M, batch_size, n_heads);"]),
+    "host_pointers": ("--dtype fp32 --seqlen 40", ["host.q<float>()", "host.store();"]),
+    "single_head": ("--dtype fp32 --seqlen-q 33 --seqlen-k 40", ["by its place alone", "for (int head"]),
+    "bare_kernel": ("--dtype fp16 --seqlen 64", ["<<<grid, block", "const dim3 block(32)"]),
+    "gqa_strides": ("--dtype bf16 --layout BHSD,BSHD --kv-heads 1 --seqlen-q 20 --seqlen-k 33",
+                    ["c.q_strides().head"]),
+    "packed_qkv": ("--dtype fp32 --layout BSHD --mask causal --seqlen 33",
+                   ["PackedQkv<float>", "masks = causal"]),
+    "workspace": ("--dtype fp32 --seqlen 33", ["scores_buffer(rows * c.seqlen_k())"]),
+    "torch_forward": ("--dtype fp32 --seqlen 33", ["attn_diag::torch_q(c)", "store_lse(c, result[1])"]),
+}
+
+
+def call(*words, folder):
+    return subprocess.run([str(PROGRAM), *map(str, words)], cwd=folder, capture_output=True, text=True)
+
+
+class Styles(unittest.TestCase):
+    def try_style(self, name):
+        flags, expected = CASES[name]
+        with tempfile.TemporaryDirectory() as folder:
+            drafted = call("adapt", STYLES / f"{name}.cu", "-o", "adapter.cu", folder=folder)
+            self.assertEqual(drafted.returncode, 0, drafted.stderr)
+            self.assertIn("attn-diag build", drafted.stderr)
+            text = pathlib.Path(folder, "adapter.cu").read_text()
+            for words in expected:
+                self.assertIn(words, text)
+            built = call("build", STYLES / f"{name}.cu", "--adapter", "adapter.cu", "-o", "mine.so",
+                         "--no-nvcc", "--no-lockstep", folder=folder)
+            self.assertEqual(built.returncode, 0, built.stderr)
+            ran = call("run", "--kernel", "./mine.so", "--batch", 2, "--heads", 2, "--head-dim", 32,
+                       *flags.split(), folder=folder)
+            self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
+
+
+for style in CASES:
+    setattr(Styles, "test_" + style, lambda self, name=style: self.try_style(name))
+
+
+class Command(unittest.TestCase):
+    def test_every_style_is_tried(self):
+        self.assertEqual({path.stem for path in STYLES.glob("*.cu")}, set(CASES))
+
+    def test_the_draft_goes_to_stdout_and_what_is_said_of_it_to_stderr(self):
+        with tempfile.TemporaryDirectory() as folder:
+            drafted = call("adapt", STYLES / "plain_launcher.cu", folder=folder)
+            self.assertTrue(drafted.stdout.startswith("// Drafted by attn-diag adapt"))
+            for title in ("Found", "Guessed", "Check first", "Also looked at", "Next"):
+                self.assertIn(title, drafted.stderr)
+            quiet = call("adapt", STYLES / "plain_launcher.cu", "--quiet", folder=folder)
+            self.assertEqual(quiet.stderr, "")
+            self.assertEqual(quiet.stdout, drafted.stdout)
+
+    def test_json_has_the_draft_and_the_notes(self):
+        import json
+        with tempfile.TemporaryDirectory() as folder:
+            draft = json.loads(call("adapt", STYLES / "plain_launcher.cu", "--json", folder=folder).stdout)
+            self.assertEqual(draft["kernel"], "plain_launcher")
+            self.assertIn("ATTN_DIAG_EXPORT", draft["adapter"])
+            self.assertEqual([f["chosen"] for f in draft["functions"]], [True, False])
+            self.assertTrue(draft["found"] and draft["guessed"] and draft["check"])
+
+    def test_a_file_that_exists_is_kept(self):
+        with tempfile.TemporaryDirectory() as folder:
+            kept = pathlib.Path(folder, "adapter.cu")
+            kept.write_text("mine")
+            refused = call("adapt", STYLES / "plain_launcher.cu", "-o", "adapter.cu", folder=folder)
+            self.assertEqual(refused.returncode, 2)
+            self.assertIn("--force", refused.stderr)
+            self.assertEqual(kept.read_text(), "mine")
+            self.assertEqual(call("adapt", STYLES / "plain_launcher.cu", "-o", "adapter.cu", "--force",
+                                  folder=folder).returncode, 0)
+
+    def test_what_cannot_be_drafted_is_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            missing = call("adapt", "nowhere.cu", folder=folder)
+            self.assertEqual(missing.returncode, 2)
+            self.assertIn("cannot be read", missing.stderr)
+            self.assertEqual(call("adapt", folder=folder).returncode, 2)
+            two = call("adapt", STYLES / "in_main.cu", STYLES / "workspace.cu", folder=folder)
+            self.assertIn("one source", two.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
