@@ -19,10 +19,10 @@ struct BuildRequest {
   std::filesystem::path output;   // x.so; the instrumented build is x.lockstep.so
   Backend backend = Backend::kHost;
   std::vector<std::string> includes, defines, compiler_flags;
-  std::string standard = "c++20";
-  std::string arch = "sm_90";  // what __CUDA_ARCH__ says; what nvcc compiles for
-  std::string compiler;        // empty: $CXX, else g++
-  std::string nvcc;            // empty: $CUDACXX, else nvcc, else where toolkits are installed
+  std::string standard = "c++20";  // the host's headers need c++20, and get it instead of c++17
+  std::string arch = "sm_90";      // what __CUDA_ARCH__ says; what nvcc compiles for
+  std::string compiler;            // empty: $CXX, else g++
+  std::string nvcc;                // empty: $CUDACXX, else nvcc, else where toolkits are installed
   bool lockstep = true;
   bool ask_nvcc = true;     // compile for the host with nvcc too, where there is one
   bool write_files = true;  // else only translate
@@ -47,6 +47,7 @@ struct BuildRecord {
   std::vector<SourceRecord> sources;
   std::vector<Step> steps;                       // with messages or failed ones among them
   std::vector<std::filesystem::path> libraries;  // written
+  bool refused_by_nvcc = false;                  // what was written for the host is no CUDA C++
   bool missing_adapter = false;  // nothing in the library says how to call its kernels
   bool ok = false;               // everything asked for was written
 };

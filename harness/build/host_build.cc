@@ -33,7 +33,12 @@ struct UnitResult {
 std::vector<std::string> options_of(const BuildRequest& request, const Settings& settings,
                                     const Variant& variant) {
   std::vector<std::string> words = {
-      "-std=" + request.standard,   "-O3", "-g", "-march=native", "-fPIC", "-fvisibility=hidden",
+      "-std=" + (request.standard == "c++17" ? "c++20" : request.standard),
+      "-O3",
+      "-g",
+      "-march=native",
+      "-fPIC",
+      "-fvisibility=hidden",
       "-fvisibility-inlines-hidden"};
   const auto append = [&](const std::vector<std::string>& more) {
     words.insert(words.end(), more.begin(), more.end());
@@ -176,7 +181,10 @@ void build_for_host(const BuildRequest& request, const Settings& settings, Build
     record.ok &= ok;
   }
   if (nvcc.valid())
-    for (const Step& step : nvcc.get()) record.steps.push_back(step);
+    for (const Step& step : nvcc.get()) {
+      record.steps.push_back(step);
+      record.refused_by_nvcc |= !step.ok;
+    }
 }
 
 }  // namespace attn_diag::build

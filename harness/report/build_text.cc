@@ -71,8 +71,9 @@ std::string build_messages(const BuildRecord& record) {
     for (const source::Diagnostic& error : source.errors) s += build::diagnostic_text(error);
   for (const build::Step& step : record.steps) {
     if (step.messages.empty() && step.ok) continue;
-    if (step.name == "nvcc" && !step.messages.empty())
-      s += fmt::format("nvcc says of {}:\n", step.file);
+    if (step.name == "nvcc") s += fmt::format("nvcc says of {}:\n", step.file);
+    if (step.name == "nvcc could not check")
+      s += fmt::format("nvcc could not check {}, since a header is not here:\n", step.file);
     s += step.messages;
     if (!s.empty() && s.back() != '\n') s += '\n';
     if (!step.ok && step.messages.empty())
@@ -94,8 +95,9 @@ Json build_json(const BuildRecord& record, const CommandContext& context) {
   Json json = {{"schema", kJsonSchema},
                {"version", context.version},
                {"command", context.command},
-               {"ok", record.ok && !record.missing_adapter},
-               {"adapter", !record.missing_adapter}};
+               {"ok", record.ok && !record.missing_adapter && !record.refused_by_nvcc},
+               {"adapter", !record.missing_adapter},
+               {"refused_by_nvcc", record.refused_by_nvcc}};
   json["libraries"] = Json::array();
   for (const auto& library : record.libraries) json["libraries"].push_back(library.string());
   json["sources"] = Json::array();

@@ -30,11 +30,8 @@ build::BuildRequest make_request(const Flags& flags) {
   request.compiler_flags = flags.build.compiler_flags;
   if (!flags.build.arch.empty()) request.arch = flags.build.arch;
   if (!flags.build.standard.empty()) request.standard = flags.build.standard;
-  if (request.standard != "c++20" && request.standard != "c++23")
-    throw Error(
-        fmt::format("--std {}: expected c++20 or c++23, since the headers of the package need "
-                    "c++20; what compiles as c++14 or c++17 does as c++20, too.",
-                    request.standard));
+  if (request.standard != "c++17" && request.standard != "c++20" && request.standard != "c++23")
+    throw Error(fmt::format("--std {}: expected c++17, c++20 or c++23.", request.standard));
   request.lockstep = !flags.build.no_lockstep;
   request.ask_nvcc = !flags.build.no_nvcc;
   return request;
@@ -47,7 +44,7 @@ Outcome build_command(const Session& session) {
   const build::Settings settings = build::load_settings(build::settings_file_of_program());
   const build::BuildRecord record = build::build_library(request, settings);
   Outcome outcome;
-  const bool usable = record.ok && !record.missing_adapter;
+  const bool usable = record.ok && !record.missing_adapter && !record.refused_by_nvcc;
   outcome.code = usable ? ExitCode::kAgrees : ExitCode::kCouldNotCompare;
   if (session.flags.json) {
     outcome.out = report::dump_json(
@@ -57,6 +54,11 @@ Outcome build_command(const Session& session) {
   std::fputs(report::build_messages(record).c_str(), stderr);
   if (!session.flags.quiet)
     outcome.out = report::build_text(record, session.flags.build.explain, session.style);
+  if (record.ok && record.refused_by_nvcc)
+    std::fputs(
+        "attn-diag: nvcc refuses what was built for the host: it runs here, but not on a GPU. "
+        "--no-nvcc does not ask.\n",
+        stderr);
   if (record.missing_adapter)
     std::fprintf(stderr,
                  "attn-diag: '%s' was written, but has no adapter: it exports no "

@@ -22,7 +22,8 @@ void add_build_flags(CLI::App& app, BuildFlags& flags) {
       ->group("What to build, and how")
       ->type_name("")
       ->allow_extra_args(false);
-  add("--std", flags.standard, "C++ standard: c++20 or c++23 (c++20)", "");
+  add("--std", flags.standard,
+      "C++ standard: c++17 (of nvcc; the host takes c++20), c++20 or c++23 (c++20)", "");
   add("--arch", flags.arch, "The GPU that sources are compiled for (sm_90)", "");
   add_switch("--explain", flags.explain, "List what was translated, and what is unsupported");
   add_switch("--no-lockstep", flags.no_lockstep, "Do not write x.lockstep.so");
