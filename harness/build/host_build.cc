@@ -120,6 +120,10 @@ Step link(const BuildRequest& request, const Settings& settings, const Variant& 
   words.insert(words.end(), {"-o", temporary.string(), settings.executor.string(),
                              "-Wl,-rpath," + settings.executor.parent_path().string(),
                              "-Wl,--build-id", "-Wl,--no-undefined"});
+  // Sanitizers and the like have a library of their own.
+  for (const std::string& flag : request.compiler_flags)
+    for (const char* const prefix : {"-fsanitize", "-l", "-L", "-Wl,", "--coverage", "-pg"})
+      if (flag.starts_with(prefix)) words.push_back(flag);
   const ProcessResult linked = run_process(words);
   Step step{variant.instrumented ? "link (lockstep)" : "link", variant.library.string(),
             shell_line(words), linked.err, linked.ok()};
