@@ -69,18 +69,6 @@ std::string demangle(const char* symbol) {
   return status == 0 ? text.get() : symbol;
 }
 
-// "void fa1<64>(float*)" as "fa1<64>".
-std::string without_signature(std::string name) {
-  if (name.starts_with("void ")) name.erase(0, 5);
-  if (!name.ends_with(')')) return name;
-  int depth = 0;
-  for (std::size_t i = name.size(); i-- > 0;) {
-    depth += name[i] == ')' ? 1 : name[i] == '(' ? -1 : 0;
-    if (depth == 0) return name.substr(0, i);
-  }
-  return name;
-}
-
 // The name of the function at `offset` in the ELF file's symbol table, which unlike the dynamic one
 // has the functions that the library does not export. Empty: no such file, stripped, or not found.
 std::string find_symbol(const std::string& path, std::uintptr_t offset) {
@@ -125,6 +113,17 @@ KernelLibrary find_library(const void* kernel) {
 void* thread_storage(const KernelLibrary& library) {
   TlsIndex index{library.tls_module, 0};
   return __tls_get_addr(&index);
+}
+
+std::string without_signature(std::string name) {
+  if (name.starts_with("void ")) name.erase(0, 5);
+  if (!name.ends_with(')')) return name;
+  int depth = 0;
+  for (std::size_t i = name.size(); i-- > 0;) {
+    depth += name[i] == ')' ? 1 : name[i] == '(' ? -1 : 0;
+    if (depth == 0) return name.substr(0, i);
+  }
+  return name;
 }
 
 std::string kernel_name(const void* kernel) {

@@ -30,6 +30,9 @@ KernelLibrary find_library(const void* kernel);
 // This thread's copy of the library's thread-local storage, allocated if need be.
 void* thread_storage(const KernelLibrary& library);
 
+// "void fa1<64>(float*)" as "fa1<64>".
+std::string without_signature(std::string name);
+
 // The kernel's demangled name, without its parameters.
 std::string kernel_name(const void* kernel);
 // The same, or as the launch was written where that does not name it.

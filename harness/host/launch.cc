@@ -16,6 +16,7 @@
 #include "harness/host/function_limits.h"
 #include "harness/host/grid_barrier.h"
 #include "harness/host/last_error.h"
+#include "harness/host/launch_limits.h"
 #include "harness/host/launch_scope.h"
 #include "harness/host/random.h"
 #include "harness/host/text.h"
@@ -29,30 +30,6 @@ constexpr double kDefaultSilentSeconds = 10;
 
 std::mutex g_launch_mutex;  // one launch at a time, as in one stream
 std::map<const void*, std::size_t> g_dynamic_shared_limit;
-
-std::string shape_text(const dim3& d) { return concat('(', d.x, ',', d.y, ',', d.z, ')'); }
-
-// Why the device could not run this launch; empty if it could.
-std::string impossible(const cudaLaunchConfig_t& config, std::size_t shared_limit) {
-  const dim3 &g = config.gridDim, &b = config.blockDim;
-  if (g.x == 0 || g.y == 0 || g.z == 0 || g.x > 0x7FFFFFFFu || g.y > 65535 || g.z > 65535)
-    return concat("grid ", shape_text(g),
-                  " is impossible: 1..2147483647 x 1..65535 x 1..65535 blocks");
-  if (b.x == 0 || b.y == 0 || b.z == 0 || b.x > 1024 || b.y > 1024 || b.z > 64 ||
-      b.x * b.y * b.z > kMaxThreads)
-    return concat("block ", shape_text(b),
-                  " is impossible: at least 1 thread along each axis, at most 1024 x 1024 x 64 and "
-                  "1024 in all");
-  if (config.dynamicSmemBytes > kOptInSharedOfBlock)
-    return concat(config.dynamicSmemBytes,
-                  " bytes of dynamic shared memory are impossible: at most ", kOptInSharedOfBlock);
-  if (config.dynamicSmemBytes > shared_limit)
-    return concat(config.dynamicSmemBytes,
-                  " bytes of dynamic shared memory, but the kernel may use ", shared_limit,
-                  ": raise that with cudaFuncSetAttribute(kernel, "
-                  "cudaFuncAttributeMaxDynamicSharedMemorySize, bytes)");
-  return attribute_problem(config);
-}
 
 // The i-th block to start.
 class BlockOrder {
@@ -194,8 +171,8 @@ cudaError_t launch(const cudaLaunchConfig_t& config, const KernelCall& call) {
   ++report->launches;
 
   const auto limit = g_dynamic_shared_limit.find(call.kernel);
-  const std::string problem =
-      impossible(config, limit == g_dynamic_shared_limit.end() ? kSharedOfBlock : limit->second);
+  const std::string problem = impossible(
+      config, call, limit == g_dynamic_shared_limit.end() ? kSharedOfBlock : limit->second);
   if (!problem.empty())
     return fail(
         *report,

@@ -25,7 +25,7 @@ struct LaunchPlan {
   double silent_seconds = 0;
   std::uint8_t shared_fill = 0xFF;
   std::uint64_t blocks = 0;
-  std::string kernel_name;  // for the flight record, where that is wanted
+  std::string kernel_name;     // for the flight record, where that is wanted
   Checker* checker = nullptr;  // null: loads and stores are not looked at
   BlockTurns* turns = nullptr;
 };

@@ -9,18 +9,20 @@
 #include <cstring>
 #include <fstream>
 #include <memory>
+#include <utility>
 
 namespace attn_diag::host {
 namespace {
 
-// "fa1_kernel(int)::sK" as "sK".
-std::string declared_name(const char* symbol) {
+// "fa1_kernel(int)::sK" as "fa1_kernel(int)" and "sK".
+StaticArray declaration_of(const char* symbol) {
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> text(
       abi::__cxa_demangle(symbol, nullptr, nullptr, &status), &std::free);
   const std::string name = status == 0 ? text.get() : symbol;
   const std::size_t colons = name.rfind("::");
-  return colons == std::string::npos ? name : name.substr(colons + 2);
+  if (colons == std::string::npos) return {0, 0, name, "", false};
+  return {0, 0, name.substr(colons + 2), name.substr(0, colons), false};
 }
 
 }  // namespace
@@ -48,8 +50,11 @@ std::vector<StaticArray> static_arrays(const KernelLibrary& library) {
       if ((symbol.st_info & 0xF) != STT_TLS || symbol.st_shndx == SHN_UNDEF) continue;
       if (symbol.st_size == 0 || symbol.st_name >= names.size()) continue;
       const char* const name = &names[symbol.st_name];
-      arrays.push_back({symbol.st_value, symbol.st_size, declared_name(name),
-                        std::strncmp(name, "_ZGV", 4) == 0});
+      StaticArray array = declaration_of(name);
+      array.begin = symbol.st_value;
+      array.bytes = symbol.st_size;
+      array.is_guard = std::strncmp(name, "_ZGV", 4) == 0;
+      arrays.push_back(std::move(array));
     }
   }
   std::sort(arrays.begin(), arrays.end(),

@@ -12,7 +12,8 @@ namespace attn_diag::host {
 struct StaticArray {
   std::uintptr_t begin = 0;  // from the start of the library's thread-local storage
   std::size_t bytes = 0;
-  std::string name;  // as it is declared: "sK"
+  std::string name;      // as it is declared: "sK"
+  std::string function;  // that declares it, demangled; empty: none
   // The compiler's, beside an array of a class type: set by the poison, so that nothing is constructed.
   bool is_guard = false;
 };

@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "attn_diag_host/kernel_limits.h"
 #include "attn_diag_host/launch_attributes.h"
 #include "attn_diag_host/runtime_api.h"
 
@@ -16,6 +17,13 @@ struct cudaLaunchConfig_t {
   cudaLaunchAttribute* attrs = nullptr;
   unsigned int numAttrs = 0;
 };
+
+// What the library was built for, as its code saw it.
+#if defined(__CUDA_ARCH__)
+#define ATTN_DIAG_HOST_ARCHITECTURE __CUDA_ARCH__
+#else
+#define ATTN_DIAG_HOST_ARCHITECTURE 900
+#endif
 
 namespace attn_diag::host {
 
@@ -29,6 +37,8 @@ struct KernelCall {
   const char* name = nullptr;
   const char* file = nullptr;
   int line = 0;
+  int architecture = ATTN_DIAG_HOST_ARCHITECTURE;
+  std::size_t most_static_shared = ATTN_DIAG_HOST_MOST_STATIC_SHARED;  // bytes of a kernel
 };
 
 cudaError_t launch(const cudaLaunchConfig_t& config, const KernelCall& call);
