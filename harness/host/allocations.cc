@@ -4,6 +4,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "harness/host/check/notes.h"
 #include "harness/host/text.h"
 
 namespace attn_diag::host {
@@ -60,10 +61,20 @@ void* Allocations::allocate(std::size_t bytes, MemoryKind kind) {
   void* memory = std::aligned_alloc(kAlignment, rounded);
   if (memory == nullptr) return nullptr;
   std::memset(memory, 0xFF, rounded);
+  // The host may write to what is not the device's alone.
+  note_allocated(memory, bytes, memory_name(kind), kind != MemoryKind::kDevice);
   const std::lock_guard lock(x_mutex);
   insert({address_of(memory), bytes, kind, false});
   if (kind != MemoryKind::kPageLocked) x_device_bytes += bytes;
   return memory;
+}
+
+std::vector<Allocation> Allocations::live() const {
+  const std::lock_guard lock(x_mutex);
+  std::vector<Allocation> all;
+  for (const auto& [begin, allocation] : x_allocations)
+    if (!allocation.freed) all.push_back(allocation);
+  return all;
 }
 
 std::string Allocations::free(void* pointer, const char* call) {
@@ -81,6 +92,7 @@ std::string Allocations::free(void* pointer, const char* call) {
                   free_name(allocation.kind));
   if (allocation.kind != MemoryKind::kPageLocked) x_device_bytes -= allocation.bytes;
   x_allocations[allocation.begin].freed = true;
+  note_freed(pointer);
   x_freed.push_back(allocation);
   x_freed_bytes += allocation.bytes;
   while (x_freed_bytes > kMostFreedBytes || x_freed.size() > kMostFreed) release_oldest();
@@ -102,6 +114,7 @@ std::string Allocations::enter(void* pointer, std::size_t bytes) {
     return concat(pointer, " is part of ", described(found->second),
                   found->second.freed ? " that were freed" : " already");
   insert({address_of(pointer), bytes, MemoryKind::kRegistered, false});
+  note_allocated(pointer, bytes, memory_name(MemoryKind::kRegistered), true);
   return "";
 }
 

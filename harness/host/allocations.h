@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace attn_diag::host {
 
@@ -41,6 +42,7 @@ class Allocations {
   // Empty: [pointer, pointer + bytes) may be used as far as is known.
   std::string problem_with(const void* pointer, std::size_t bytes) const;
   std::size_t device_bytes() const;  // live
+  std::vector<Allocation> live() const;
 
  private:
   using Map = std::map<std::uintptr_t, Allocation>;

@@ -73,5 +73,7 @@ class CopiesInFlight {
 };
 
 void land(const AsyncCopy& copy);
+// For the checker of the block that runs.
+void note_landed(const AsyncCopy& copy);
 
 }  // namespace attn_diag::host

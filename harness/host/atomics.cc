@@ -6,6 +6,7 @@
 #include "attn_diag_host/half.h"
 #include "attn_diag_host/synchronize.h"
 #include "harness/host/block_runner_switch.h"
+#include "harness/host/check/notes.h"
 
 namespace {
 
@@ -37,34 +38,45 @@ T update(T* address, Change change) {
 
 }  // namespace
 
+#define ATTN_DIAG_HOST_NOTE(reads) \
+  attn_diag::host::note_atomic(to, sizeof *to, reads, __builtin_return_address(0))
+
 #define ATTN_DIAG_HOST_ATOMIC(T)                                                     \
   T atomicAdd(T* to, T value) {                                                      \
+    ATTN_DIAG_HOST_NOTE(true);                                                       \
     return noted(std::atomic_ref<T>(*to).fetch_add(value), value != 0);              \
   }                                                                                  \
   T atomicMin(T* to, T value) {                                                      \
+    ATTN_DIAG_HOST_NOTE(true);                                                       \
     const T old = update(to, [=](T now) { return value < now ? value : now; });      \
     return noted(old, value < old);                                                  \
   }                                                                                  \
   T atomicMax(T* to, T value) {                                                      \
+    ATTN_DIAG_HOST_NOTE(true);                                                       \
     const T old = update(to, [=](T now) { return value > now ? value : now; });      \
     return noted(old, value > old);                                                  \
   }                                                                                  \
   T atomicExch(T* to, T value) {                                                     \
+    ATTN_DIAG_HOST_NOTE(false);                                                      \
     const T old = std::atomic_ref<T>(*to).exchange(value);                           \
     return noted(old, old != value);                                                 \
   }                                                                                  \
   T atomicAnd(T* to, T value) {                                                      \
+    ATTN_DIAG_HOST_NOTE(true);                                                       \
     const T old = std::atomic_ref<T>(*to).fetch_and(value);                          \
     return noted(old, (old & value) != old);                                         \
   }                                                                                  \
   T atomicOr(T* to, T value) {                                                       \
+    ATTN_DIAG_HOST_NOTE(true);                                                       \
     const T old = std::atomic_ref<T>(*to).fetch_or(value);                           \
     return noted(old, (old | value) != old);                                         \
   }                                                                                  \
   T atomicXor(T* to, T value) {                                                      \
+    ATTN_DIAG_HOST_NOTE(true);                                                       \
     return noted(std::atomic_ref<T>(*to).fetch_xor(value), value != 0);              \
   }                                                                                  \
   T atomicCAS(T* to, T compare, T value) {                                           \
+    ATTN_DIAG_HOST_NOTE(true);                                                       \
     T old = compare;                                                                 \
     const bool changed =                                                             \
         std::atomic_ref<T>(*to).compare_exchange_strong(old, value) && value != old; \
@@ -75,39 +87,55 @@ ATTN_DIAG_HOST_ATOMIC(unsigned int)
 ATTN_DIAG_HOST_ATOMIC(unsigned long long)
 #undef ATTN_DIAG_HOST_ATOMIC
 
-int atomicSub(int* to, int value) { return std::atomic_ref<int>(*to).fetch_sub(value); }
+int atomicSub(int* to, int value) {
+  ATTN_DIAG_HOST_NOTE(true);
+  return std::atomic_ref<int>(*to).fetch_sub(value);
+}
 unsigned int atomicSub(unsigned int* to, unsigned int value) {
+  ATTN_DIAG_HOST_NOTE(true);
   return std::atomic_ref<unsigned int>(*to).fetch_sub(value);
 }
 unsigned int atomicInc(unsigned int* to, unsigned int value) {
+  ATTN_DIAG_HOST_NOTE(true);
   return update(to, [=](unsigned int old) { return old >= value ? 0 : old + 1; });
 }
 unsigned int atomicDec(unsigned int* to, unsigned int value) {
+  ATTN_DIAG_HOST_NOTE(true);
   return update(to, [=](unsigned int old) { return old == 0 || old > value ? value : old - 1; });
 }
 long long atomicMin(long long* to, long long value) {
+  ATTN_DIAG_HOST_NOTE(true);
   return update(to, [=](long long old) { return value < old ? value : old; });
 }
 long long atomicMax(long long* to, long long value) {
+  ATTN_DIAG_HOST_NOTE(true);
   return update(to, [=](long long old) { return value > old ? value : old; });
 }
 float atomicAdd(float* to, float value) {
+  ATTN_DIAG_HOST_NOTE(true);
   return update(to, [=](float old) { return old + value; });
 }
 double atomicAdd(double* to, double value) {
+  ATTN_DIAG_HOST_NOTE(true);
   return update(to, [=](double old) { return old + value; });
 }
-float atomicExch(float* to, float value) { return std::atomic_ref<float>(*to).exchange(value); }
+float atomicExch(float* to, float value) {
+  ATTN_DIAG_HOST_NOTE(false);
+  return std::atomic_ref<float>(*to).exchange(value);
+}
 unsigned short atomicCAS(unsigned short* to, unsigned short compare, unsigned short value) {
+  ATTN_DIAG_HOST_NOTE(true);
   unsigned short old = compare;
   const bool changed =
       std::atomic_ref<unsigned short>(*to).compare_exchange_strong(old, value) && value != old;
   return noted(old, changed);
 }
 __half atomicAdd(__half* to, __half value) {
+  ATTN_DIAG_HOST_NOTE(true);
   return update(to, [=](__half old) { return __hadd(old, value); });
 }
 __nv_bfloat16 atomicAdd(__nv_bfloat16* to, __nv_bfloat16 value) {
+  ATTN_DIAG_HOST_NOTE(true);
   return update(to, [=](__nv_bfloat16 old) { return __hadd(old, value); });
 }
 // As on the device, each half is added atomically, the pair need not be.
@@ -118,4 +146,7 @@ __nv_bfloat162 atomicAdd(__nv_bfloat162* to, __nv_bfloat162 value) {
   return {atomicAdd(&to->x, value.x), atomicAdd(&to->y, value.y)};
 }
 
-void attn_diag::host::memory_fence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
+void attn_diag::host::memory_fence() {
+  note_fence();
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}

@@ -44,6 +44,9 @@ void BlockRunner::async_copy(const AsyncCopy& copy, const void* barrier, std::ui
     land(copy);
     return;
   }
+  if (x_check != nullptr) [[unlikely]]
+    x_check->async_copy(x_current->index.linear, address(copy.to), address(copy.from), copy.bytes,
+                        copy.zeros, pc);
   x_copies_in_flight = true;
   if (barrier != nullptr)
     x_copies.add(barrier, copy);
@@ -86,12 +89,16 @@ std::uint32_t BlockRunner::barrier_arrive(BlockBarrier* barrier, std::int32_t co
         "Initialise it with the number of threads that arrive in each phase", file, line);
     leave_for_good();
   }
+  if (x_check != nullptr) [[unlikely]]
+    x_check->arrive(x_current->index.linear, address(barrier));
   barrier->missing -= count;
   if (drop) --barrier->expected;
   if (barrier->missing > 0) return phase;
   barrier->missing = barrier->expected;
   ++barrier->phase;
   if (x_copies_in_flight) x_copies.land(barrier);
+  if (x_check != nullptr) [[unlikely]]
+    x_check->complete(address(barrier));
   for (unsigned t = 0; t < x_threads; ++t)
     if (x_fibers[t].wait == Wait::kBarrierObject && x_fibers[t].value == address(barrier))
       x_runnable[t / 64] |= 1ull << (t % 64);
@@ -105,6 +112,8 @@ void BlockRunner::barrier_wait(const BlockBarrier* barrier, std::uint32_t phase,
   fiber.value = address(barrier);
   if (phase == barrier->phase) wait_for_others(fiber);
   x_current->wait = Wait::kNone;
+  if (x_check != nullptr) [[unlikely]]
+    x_check->leave(x_current->index.linear, address(barrier));
 }
 
 void BlockRunner::check_copy(const AsyncCopy& copy) {

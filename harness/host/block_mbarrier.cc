@@ -90,6 +90,8 @@ std::uint64_t BlockRunner::mbarrier_change(std::uint64_t* barrier, const Mbarrie
                                            std::uintptr_t frame) {
   step_together(pc, frame);
   check_mbarrier(barrier, file, line);
+  if (x_check != nullptr) [[unlikely]]
+    x_check->arrive(x_current->index.linear, address(barrier));
   ++x_steps;
   return apply_to_mbarrier(barrier, change, file, line);
 }
@@ -119,6 +121,8 @@ std::uint64_t BlockRunner::apply_to_mbarrier(std::uint64_t* barrier, const Mbarr
   if (word.pending == 0 && word.bytes == 0) {
     word.phase = !word.phase;
     word.pending = word.expected;
+    if (x_check != nullptr) [[unlikely]]
+      x_check->complete(address(barrier));
   }
   *barrier = word.pack();
   return before;
@@ -129,13 +133,20 @@ bool BlockRunner::mbarrier_test_wait(std::uint64_t* barrier, bool phase, const c
   step_together(pc, frame);
   check_mbarrier(barrier, file, line);
   if (x_copies_in_flight) land_copies_for(barrier, file, line);
-  if (word_of(barrier).phase != phase) return true;
+  if (word_of(barrier).phase != phase) {
+    if (x_check != nullptr) [[unlikely]]
+      x_check->leave(x_current->index.linear, address(barrier));
+    return true;
+  }
   Fiber& fiber = *x_current;
   fiber.value = address(barrier);
   poll(Wait::kMbarrier, file, line, pc, frame);
   // Its memory may have been given another use meanwhile.
   check_mbarrier(barrier, file, line);
-  return word_of(barrier).phase != phase;
+  const bool passed = word_of(barrier).phase != phase;
+  if (passed && x_check != nullptr) [[unlikely]]
+    x_check->leave(fiber.index.linear, address(barrier));
+  return passed;
 }
 
 void BlockRunner::mbarrier_arrive_after_copies(std::uint64_t* barrier, bool noinc, const char* file,
@@ -147,6 +158,8 @@ void BlockRunner::mbarrier_arrive_after_copies(std::uint64_t* barrier, bool noin
     // Counted for this phase only: pending may exceed expected until the arrival comes.
     *barrier = word.pack();
   }
+  if (x_check != nullptr) [[unlikely]]
+    x_check->arrive(x_current->index.linear, address(barrier));
   x_copies_in_flight = true;
   x_copies.arrive_after(x_current->index.linear, barrier);
   if (x_plan->async_copies == AsyncCopies::kEarly) land_copies_for(barrier, file, line);

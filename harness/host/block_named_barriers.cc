@@ -49,6 +49,8 @@ void BlockRunner::named_barrier(unsigned id, unsigned threads, bool wait, const 
     record_named_barrier(id, "a second time before the threads it waits for have arrived");
     leave_for_good();
   }
+  if (x_check != nullptr) [[unlikely]]
+    x_check->arrive(thread, id);
   barrier.came[thread / 64] |= bit;
   if (wait) barrier.waiting[thread / 64] |= bit;
   ++barrier.arrived;
@@ -56,15 +58,19 @@ void BlockRunner::named_barrier(unsigned id, unsigned threads, bool wait, const 
   if (!wait) fiber.wait = Wait::kNone;
   if (!complete) {
     if (wait) wait_for_others(fiber);
-    return;
+  } else {
+    release_named_barrier(id);
+    if (wait) switch_to(is_lockstep() ? *next_lockstep() : first_thread());
   }
-  release_named_barrier(id);
-  if (wait) switch_to(is_lockstep() ? *next_lockstep() : first_thread());
+  if (wait && x_check != nullptr) [[unlikely]]
+    x_check->leave(thread, id);
 }
 
 void BlockRunner::release_named_barrier(unsigned id) {
   x_named.open &= ~(1u << id);
   const NamedBarrier& barrier = x_named.barriers[id];
+  if (x_check != nullptr) [[unlikely]]
+    x_check->complete(id);
   for (unsigned w = 0; w < x_words; ++w) x_runnable[w] |= barrier.waiting[w];
 }
 

@@ -142,6 +142,43 @@ class __attribute__((visibility("hidden"))) BlockRunner {
   // A load or store of an instrumented library, which comes next.
   void access(MemoryAccess what, std::uintptr_t pc, std::uintptr_t frame);
   bool watches_memory() const { return x_watches_memory; }
+  // For the checker, if there is one.
+  void note_landed(const AsyncCopy& copy) {
+    if (x_check != nullptr)
+      x_check->async_landed(reinterpret_cast<std::uintptr_t>(copy.to), copy.bytes);
+  }
+  void note_atomic(const void* memory, std::size_t bytes, bool reads, const void* pc) {
+    if (x_check == nullptr || is_own(reinterpret_cast<std::uintptr_t>(memory))) return;
+    x_check->access(x_current->index.linear,
+                    {reads ? Access::kUpdate : Access::kWrite,
+                     reinterpret_cast<std::uintptr_t>(memory), bytes, kAtomic},
+                    reinterpret_cast<std::uintptr_t>(pc));
+  }
+  void note_overflow(std::int64_t left, const char* sign, std::int64_t right, const char* type,
+                     const void* pc) {
+    if (x_check != nullptr)
+      x_check->overflow(x_current->index.linear, left, sign, right, type,
+                        reinterpret_cast<std::uintptr_t>(pc));
+  }
+  void note_index(std::int64_t index, const char* array, const void* pc) {
+    if (x_check != nullptr)
+      x_check->index_out_of_bounds(x_current->index.linear, index, array,
+                                   reinterpret_cast<std::uintptr_t>(pc));
+  }
+  void note_misaligned(std::uintptr_t at, unsigned alignment, const char* type, const void* pc) {
+    if (x_check == nullptr) return;
+    x_check->misaligned(x_current->index.linear, at, alignment, type,
+                        reinterpret_cast<std::uintptr_t>(pc));
+    leave_for_good();  // the access itself would end the program
+  }
+  void note_local_array(const void* array, std::size_t bytes, const char* name) {
+    if (x_check != nullptr)
+      x_check->local_array(x_current->index.linear, reinterpret_cast<std::uintptr_t>(array), bytes,
+                           name);
+  }
+  void note_fence() {
+    if (x_check != nullptr) x_check->fence(x_current->index.linear);
+  }
   bool is_lockstep() const { return x_kind == ScheduleKind::kLockstep; }
 
  private:

@@ -161,6 +161,7 @@ void BlockRunner::load_matrix(std::uint32_t* out, int count, bool transposed, co
   request.d = out;
   if (x_current->index.linear % kWarpSize < kMatrixRows * static_cast<unsigned>(count)) {
     check_matrix_row(WarpOp::kLoadMatrix, row, file, line);
+    note_access(Access::kRead, row, sizeof request.row, pc);
     std::memcpy(request.row, row, sizeof request.row);
   }
   meet(warp_call(WarpOp::kLoadMatrix, static_cast<unsigned>(count) * 2 + (transposed ? 1 : 0)),
@@ -179,7 +180,9 @@ void BlockRunner::store_matrix(void* row, const std::uint32_t* in, int count, bo
   if (has_row) check_matrix_row(WarpOp::kStoreMatrix, row, file, line);
   meet(warp_call(WarpOp::kStoreMatrix, static_cast<unsigned>(count) * 2 + (transposed ? 1 : 0)),
        &request, file, line, pc, frame);
-  if (has_row) std::memcpy(row, request.row, sizeof request.row);
+  if (!has_row) return;
+  note_access(Access::kWrite, row, sizeof request.row, pc);
+  std::memcpy(row, request.row, sizeof request.row);
 }
 
 void BlockRunner::complete_warp_matrix(unsigned warp_number, WarpOp op) {

@@ -3,6 +3,7 @@
 
 #include "attn_diag_host/memory_api.h"
 #include "harness/host/allocations.h"
+#include "harness/host/check/notes.h"
 #include "harness/host/last_error.h"
 #include "harness/host/text.h"
 
@@ -11,6 +12,7 @@ namespace {
 using attn_diag::host::Allocations;
 using attn_diag::host::concat;
 using attn_diag::host::MemoryKind;
+using attn_diag::host::note_host_wrote;
 using attn_diag::host::refuse;
 
 bool is_device(const void* pointer) {
@@ -44,6 +46,7 @@ cudaError_t copy(const char* call, void* to, const void* from, std::size_t bytes
   const std::string problem = copy_problem(to, bytes, from, bytes, kind);
   if (!problem.empty()) return refuse(cudaErrorInvalidValue, call, problem);
   std::memmove(to, from, bytes);
+  note_host_wrote(to, bytes);
   return cudaSuccess;
 }
 
@@ -63,9 +66,11 @@ cudaError_t copy_rows(const char* call, void* to, std::size_t to_pitch, const vo
   const std::string problem = copy_problem(to, extent(to_pitch, width, height), from,
                                            extent(from_pitch, width, height), kind);
   if (!problem.empty()) return refuse(cudaErrorInvalidValue, call, problem);
-  for (std::size_t row = 0; row < height; ++row)
+  for (std::size_t row = 0; row < height; ++row) {
     std::memmove(static_cast<char*>(to) + row * to_pitch,
                  static_cast<const char*>(from) + row * from_pitch, width);
+    note_host_wrote(static_cast<char*>(to) + row * to_pitch, width);
+  }
   return cudaSuccess;
 }
 
@@ -78,8 +83,10 @@ cudaError_t fill(const char* call, void* pointer, std::size_t pitch, int value, 
   const std::string problem =
       side_problem("destination", pointer, extent(pitch, width, height), false);
   if (!problem.empty()) return refuse(cudaErrorInvalidValue, call, problem);
-  for (std::size_t row = 0; row < height; ++row)
+  for (std::size_t row = 0; row < height; ++row) {
     std::memset(static_cast<char*>(pointer) + row * pitch, value, width);
+    note_host_wrote(static_cast<char*>(pointer) + row * pitch, width);
+  }
   return cudaSuccess;
 }
 

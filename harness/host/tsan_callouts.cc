@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "harness/host/block_runner_switch.h"
+#include "harness/host/check/notes.h"
 
 namespace {
 
@@ -34,7 +35,7 @@ inline void BlockRunner::access(MemoryAccess what, std::uintptr_t pc, std::uintp
   Fiber& fiber = *x_current;
   const FiberStack& stack = x_stack[fiber.index.linear];
   if (what.at - stack.bottom < stack.top - stack.bottom) {  // its own locals
-    if (x_check != nullptr) x_check->local_access();
+    if (x_check != nullptr) x_check->local_access(fiber.index.linear, what, pc, frame);
     return;
   }
   if (x_silent) [[unlikely]]
@@ -140,10 +141,17 @@ void* __tsan_memset(void* to, int value, std::size_t bytes) {
 
 }  // extern "C"
 
-// Atomic operations are replaced, not announced. The order asked for is never stronger than this.
+// Atomic operations are replaced, not announced. The order asked for is never stronger than this. One that
+// releases is a fence to the checker.
+namespace {
+inline void note_order(int order) {
+  if (order >= __ATOMIC_RELEASE) attn_diag::host::note_fence();
+}
+}  // namespace
 #define ATTN_DIAG_HOST_FETCH(bits, T, name)                                               \
   extern "C" T __tsan_atomic##bits##_fetch_##name(T* target, T value, int);               \
-  T __tsan_atomic##bits##_fetch_##name(T* target, T value, int) {                         \
+  T __tsan_atomic##bits##_fetch_##name(T* target, T value, int order) {                   \
+    note_order(order);                                                                    \
     access(Access::kUpdate, target, sizeof *target, kAtomic, __builtin_return_address(0), \
            __builtin_frame_address(0));                                                   \
     return __atomic_fetch_##name(target, value, __ATOMIC_SEQ_CST);                        \
@@ -165,13 +173,15 @@ void* __tsan_memset(void* to, int value, std::size_t bytes) {
     return __atomic_load_n(target, __ATOMIC_SEQ_CST);                                          \
   }                                                                                            \
   extern "C" void __tsan_atomic##bits##_store(T* target, T value, int);                        \
-  void __tsan_atomic##bits##_store(T* target, T value, int) {                                  \
+  void __tsan_atomic##bits##_store(T* target, T value, int order) {                            \
+    note_order(order);                                                                         \
     access(Access::kWrite, target, sizeof *target, kAtomic, __builtin_return_address(0),       \
            __builtin_frame_address(0));                                                        \
     __atomic_store_n(target, value, __ATOMIC_SEQ_CST);                                         \
   }                                                                                            \
   extern "C" T __tsan_atomic##bits##_exchange(T* target, T value, int);                        \
-  T __tsan_atomic##bits##_exchange(T* target, T value, int) {                                  \
+  T __tsan_atomic##bits##_exchange(T* target, T value, int order) {                            \
+    note_order(order);                                                                         \
     access(Access::kWrite, target, sizeof *target, kAtomic, __builtin_return_address(0),       \
            __builtin_frame_address(0));                                                        \
     return __atomic_exchange_n(target, value, __ATOMIC_SEQ_CST);                               \
@@ -202,7 +212,10 @@ extern "C" {
 
 void __tsan_atomic_thread_fence(int);
 void __tsan_atomic_signal_fence(int);
-void __tsan_atomic_thread_fence(int) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+void __tsan_atomic_thread_fence(int) {
+  attn_diag::host::note_fence();
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
 void __tsan_atomic_signal_fence(int) { __atomic_signal_fence(__ATOMIC_SEQ_CST); }
 
 }  // extern "C"

@@ -55,8 +55,11 @@ std::string access_text(const CheckAccess& a) {
                           : a.atomic      ? "atomic "
                           : a.is_volatile ? "volatile "
                                           : "";
+  // Arithmetic has no bytes.
   const std::string what =
-      fmt::format("{}{} of {}", how, a.write ? "write" : "read", plural(a.bytes, "byte"));
+      a.bytes == 0
+          ? "computed"
+          : fmt::format("{}{} of {}", how, a.write ? "write" : "read", plural(a.bytes, "byte"));
   const std::string who = fmt::format("thread {}, block {}, after {}", triple(a.thread),
                                       triple(a.block), plural(a.interval, "barrier"));
   if (a.places.empty()) return fmt::format("    {} at {}\n      {}\n", what, a.symbol, who);

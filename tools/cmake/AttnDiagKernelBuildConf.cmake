@@ -1,6 +1,11 @@
 # lib/attn_diag/kernel_build.conf of the build tree, whose paths lead to the sources, and that of an
 # installed tree, whose paths are relative to itself.
 function(_attn_diag_write_kernel_build_conf file)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    set(tell_volatile_apart --param=tsan-distinguish-volatile=1)
+  else()
+    set(tell_volatile_apart "-mllvm -tsan-distinguish-volatile=1")
+  endif()
   configure_file(${PROJECT_SOURCE_DIR}/harness/build/kernel_build.conf.in ${file} @ONLY)
 endfunction()
 

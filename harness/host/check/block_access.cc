@@ -9,7 +9,13 @@ namespace attn_diag::host {
 bool BlockChecker::is_ordered_in_segment(Epoch earlier, unsigned thread) const {
   const unsigned other = thread_of(earlier);
   if (other == thread) return true;
-  if (other / 32 != thread / 32) return false;
+  if (other / 32 == thread / 32 && is_ordered_in_warp(earlier, thread)) return true;
+  const SharedClock& clock = x_thread[thread].clock;
+  return clock != nullptr && clock->covers(x_block, earlier);
+}
+
+bool BlockChecker::is_ordered_in_warp(Epoch earlier, unsigned thread) const {
+  const unsigned other = thread_of(earlier);
   const WarpClock& warp = x_warps[thread / 32];
   if (tick_of(earlier) < warp.full) return true;
   return warp.partial && tick_of(earlier) < warp.known[thread % 32][other % 32];
@@ -21,7 +27,10 @@ bool BlockChecker::is_ordered(Epoch earlier, const Now& now) const {
   if (segment == x_segment) return is_ordered_in_segment(earlier, now.thread);
   if (kShared) return true;  // an earlier interval of this block, or an earlier block
   if (segment < x_checker->first_segment()) return true;
-  return x_checker->block_of(segment) == x_block;
+  const std::uint64_t block = x_checker->block_of(segment);
+  if (block == x_block) return true;
+  const SharedClock& clock = x_thread[now.thread].clock;
+  return clock != nullptr && clock->covers(block, earlier);
 }
 
 // Which readers to keep: the last; another lane of its warp; and one of another warp, or rather of
@@ -65,6 +74,8 @@ void BlockChecker::touch(Record& record, const Now& now) {
     const bool initialised = kShared ? segment_of(writer) >= x_first_segment : writer != 0;
     if (!initialised) [[unlikely]]
       report_uninitialised(now);
+    else if (kShared && (record.writer.how & kAsync) != 0) [[unlikely]]
+      report_in_flight(record.writer, now);
     else if (!is_ordered<kShared>(writer, now)) [[unlikely]]
       report_race(record.writer, true, now);
     note_read(record, now, kShared);
@@ -75,8 +86,13 @@ void BlockChecker::touch(Record& record, const Now& now) {
     record.writer.how = now.how;
     return;
   }
-  if (record.writer.epoch != 0 && !is_ordered<kShared>(record.writer.epoch, now)) [[unlikely]]
-    report_race(record.writer, true, now);
+  if (record.writer.epoch != 0) {
+    if (kShared && (record.writer.how & kAsync) != 0 &&
+        segment_of(record.writer.epoch) >= x_first_segment) [[unlikely]]
+      report_in_flight(record.writer, now);
+    else if (!is_ordered<kShared>(record.writer.epoch, now)) [[unlikely]]
+      report_race(record.writer, true, now);
+  }
   for (Entry* reader : {&record.reader, &record.mate, &record.far}) {
     if (reader->epoch == 0) continue;
     if (!is_ordered<kShared>(reader->epoch, now)) [[unlikely]]
@@ -99,6 +115,16 @@ void BlockChecker::look_at(ShadowPage& page, std::uint32_t offset, std::uint32_t
 
 void BlockChecker::access(unsigned thread, const MemoryAccess& what, std::uintptr_t pc) {
   const auto [kind, at, bytes, flags] = what;
+  if ((flags & (kAtomic | kVolatile)) != 0 && !x_synchronising) [[unlikely]] {
+    // What a flag hands over is known when what it guards is looked at, and the access itself is next.
+    if (kind != Access::kWrite) take_over(thread, at);
+    x_synchronising = true;
+    access(thread, what, pc);
+    x_synchronising = false;
+    if (kind != Access::kRead) hand_over(thread, at);
+    if ((flags & kAtomic) != 0) ++x_checker->summary().atomics;
+    return;
+  }
   if (kind == Access::kUpdate) {
     access(thread, {Access::kRead, at, bytes, flags}, pc);
     access(thread, {Access::kWrite, at, bytes, flags}, pc);
@@ -140,6 +166,25 @@ void BlockChecker::access(unsigned thread, const MemoryAccess& what, std::uintpt
                   }
                   look_at<false>(page, offset, n, now);
                 });
+}
+
+void BlockChecker::async_copy(unsigned thread, std::uintptr_t to, std::uintptr_t from,
+                              std::size_t bytes, std::size_t zeros, std::uintptr_t pc) {
+  ++x_checker->summary().async_copies;
+  if (bytes > zeros) access(thread, {Access::kRead, from, bytes - zeros, 0}, pc);
+  access(thread, {Access::kWrite, to, bytes, kAsync}, pc);
+}
+
+void BlockChecker::async_landed(std::uintptr_t to, std::size_t bytes) {
+  x_checker->settle();
+  FlatShadow& shadow = x_dynamic.contains(to) ? x_dynamic : x_static;
+  if (!shadow.contains(to)) return;
+  for_each_page(shadow, to, bytes, [](ShadowPage& page, std::uint32_t offset, std::uint32_t n) {
+    page.fit(offset, n);
+    Record* record = page.at(offset);
+    for (Record* const end = record + (n >> page.shift()); record != end; ++record)
+      record->writer.how &= ~kAsync;
+  });
 }
 
 }  // namespace attn_diag::host

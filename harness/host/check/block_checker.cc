@@ -31,6 +31,10 @@ void BlockChecker::begin_block(std::uint64_t block, unsigned threads) {
   x_block = block;
   x_threads = threads;
   x_thread.assign(threads, {});
+  x_any_clock = false;
+  x_block_clock = nullptr;
+  x_handovers.clear();
+  x_objects.clear();
   x_warps.resize((threads + 31) / 32);
   x_interval = 0;
   new_segment();
@@ -46,13 +50,17 @@ void BlockChecker::new_segment() {
     warp.tick = warp.full = 0;
     warp.partial = false;
   }
-  for (unsigned t = 0; t < x_threads; ++t) x_thread[t] = {make_epoch(x_segment, t, 0), 0};
+  for (unsigned t = 0; t < x_threads; ++t) {
+    x_thread[t].epoch = make_epoch(x_segment, t, 0);
+    x_thread[t].step = 0;
+  }
 }
 
 void BlockChecker::block_barrier() {
   x_checker->settle();
   ++x_checker->summary().block_barriers;
   ++x_interval;
+  share_clocks();
   new_segment();
 }
 
@@ -84,8 +92,11 @@ void BlockChecker::warp_sync(unsigned number, std::uint32_t lanes, std::uint32_t
       warp.known[static_cast<unsigned>(std::countr_zero(rest))] = joined;
   }
   const unsigned first = number * 32;
-  for (unsigned t = first; t < std::min(first + 32, x_threads); ++t)
-    x_thread[t] = {make_epoch(x_segment, t, warp.tick), 0};
+  for (unsigned t = first; t < std::min(first + 32, x_threads); ++t) {
+    x_thread[t].epoch = make_epoch(x_segment, t, warp.tick);
+    x_thread[t].step = 0;
+  }
+  share_clocks_of_warp(number, lanes);
 }
 
 }  // namespace attn_diag::host

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "harness/host/check/checker.h"
+#include "harness/host/check/clock.h"
+#include "harness/host/check/local_arrays.h"
 #include "harness/host/check/shadow.h"
 #include "harness/host/check/static_arrays.h"
 
@@ -30,17 +32,46 @@ class BlockChecker {
 
   // The access happens when this returns.
   void access(unsigned thread, const MemoryAccess& what, std::uintptr_t pc);
-  void local_access() { ++x_checker->summary().local; }
+  // Of the thread's own stack. `frame`: of the call-out, below those of the code that makes the access.
+  void local_access(unsigned thread, const MemoryAccess& what, std::uintptr_t pc,
+                    std::uintptr_t frame) {
+    ++x_checker->summary().local;
+    if (x_thread[thread].locals.any()) look_at_local(thread, what, pc, frame);
+  }
+  void local_array(unsigned thread, std::uintptr_t begin, std::size_t bytes, const char* name) {
+    x_thread[thread].locals.declare(begin, bytes, name);
+  }
+  // An operation on signed integers whose result does not fit.
+  void overflow(unsigned thread, std::int64_t left, const char* sign, std::int64_t right,
+                const char* type, std::uintptr_t pc);
+  // Of an array whose type (as the compiler names it) says how many elements it has.
+  void index_out_of_bounds(unsigned thread, std::int64_t index, const char* array,
+                           std::uintptr_t pc);
+  // A pointer that is no multiple of its type's alignment is used.
+  void misaligned(unsigned thread, std::uintptr_t at, unsigned alignment, const char* type,
+                  std::uintptr_t pc);
   // All threads of the block have met.
   void block_barrier();
   // The lanes of a warp have met.
   void warp_sync(unsigned warp, std::uint32_t lanes, std::uint32_t live);
+  void fence(unsigned thread);
+  // At a barrier of some threads, or a flag that the executor keeps: a thread arrives, the phase ends, a
+  // thread that has waited for that goes on.
+  void arrive(unsigned thread, std::uintptr_t object);
+  void complete(std::uintptr_t object);
+  void leave(unsigned thread, std::uintptr_t object);
+  // An asynchronous copy into shared memory is issued, and has been waited for.
+  void async_copy(unsigned thread, std::uintptr_t to, std::uintptr_t from, std::size_t bytes,
+                  std::size_t zeros, std::uintptr_t pc);
+  void async_landed(std::uintptr_t to, std::size_t bytes);
 
  private:
   struct Thread {
     Epoch epoch = 0;
     std::uint32_t step = 0;
-    std::uint32_t : 32;
+    SharedClock clock, unfenced;  // what it has learned by flags and barrier objects
+    BlockView fenced;             // of its own block, when it last fenced
+    LocalArrays locals;
   };
   struct WarpClock {
     std::uint32_t tick = 0;
@@ -65,11 +96,24 @@ class BlockChecker {
   template <bool kShared>
   bool is_ordered(Epoch earlier, const Now& now) const;
   bool is_ordered_in_segment(Epoch earlier, unsigned thread) const;
+  bool is_ordered_in_warp(Epoch earlier, unsigned thread) const;
   void note_read(Record& record, const Now& now, bool shared) const;
+  void look_at_local(unsigned thread, const MemoryAccess& what, std::uintptr_t pc,
+                     std::uintptr_t frame);
+  SeenAccess seen_at(unsigned thread, std::uintptr_t pc, std::size_t bytes) const;
   void new_segment();
+  BlockView own_view(unsigned thread) const;
+  BlockView fenced_view(unsigned thread) const;
+  void advance(unsigned thread);
+  void learn(unsigned thread, const SharedClock& clock);
+  void hand_over(unsigned thread, std::uintptr_t at);
+  void take_over(unsigned thread, std::uintptr_t at);
+  void share_clocks();
+  void share_clocks_of_warp(unsigned number, std::uint32_t lanes);
 
   void report_race(const Entry& earlier, bool earlier_writes, const Now& now);
   void report_uninitialised(const Now& now);
+  void report_in_flight(const Entry& copy, const Now& now);
   void report_outside(const Now& now);
   bool is_outside_static(std::uintptr_t at, std::size_t bytes) const;
   // Whether the access is to memory that is watched; reports it if it may not be accessed.
@@ -87,6 +131,11 @@ class BlockChecker {
   unsigned x_threads = 0;
   std::vector<Thread> x_thread;
   std::vector<WarpClock> x_warps;
+  bool x_synchronising = false;  // within an atomic or volatile access
+  bool x_any_clock = false;      // some thread has one
+  SharedClock x_block_clock;
+  Handovers x_handovers;  // at addresses of shared memory
+  Handovers x_objects;    // at barrier objects
 };
 
 }  // namespace attn_diag::host

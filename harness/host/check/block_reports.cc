@@ -1,10 +1,13 @@
 // What a block has found, as findings.
+#include <algorithm>
+
 #include "harness/host/check/block_checker.h"
 #include "harness/host/text.h"
 
 namespace attn_diag::host {
 namespace {
 
+constexpr std::uintptr_t kZone = 1 << 20;
 constexpr std::uint32_t kSynchronising = kAtomic | kVolatile;
 
 const char* verb(bool write) { return write ? "write" : "read"; }
@@ -66,8 +69,9 @@ void BlockChecker::name_memory(SeenFinding& finding, std::uintptr_t at) const {
 }
 
 void BlockChecker::report_race(const Entry& earlier, bool earlier_writes, const Now& now) {
-  if ((earlier.how & kSynchronising) != 0 && (now.how & kSynchronising) != 0) return;
   const bool write = now.kind == Access::kWrite;
+  if ((earlier.how & now.how & kAtomic) != 0) return;
+  if ((earlier.how & kSynchronising) != 0 && (now.how & kSynchronising) != 0) return;
   SeenFinding finding;
   finding.kind = CheckKind::kRace;
   finding.access = seen(now);
@@ -95,6 +99,14 @@ void BlockChecker::report_race(const Entry& earlier, bool earlier_writes, const 
     finding.message = concat("two threads of one block ", actions, " with no barrier between");
     finding.advice =
         concat("Put __syncthreads() between the ", verb(earlier_writes), " and the ", verb(write));
+  } else if (const SharedClock& unfenced = x_thread[now.thread].unfenced;
+             unfenced != nullptr && unfenced->covers(finding.other.block, earlier.epoch)) {
+    finding.kind = CheckKind::kMissingFence;
+    finding.message = concat(
+        "threads of two blocks ", actions,
+        " handed over by a flag or counter without a fence: the flag may be seen before the data");
+    finding.advice = concat("Put __threadfence() between the ", verb(earlier_writes),
+                            " and the atomic or volatile store that hands over");
   } else {
     finding.message = concat("threads of two blocks ", actions, " with nothing to order them");
     finding.advice =
@@ -109,6 +121,22 @@ void BlockChecker::report_race(const Entry& earlier, bool earlier_writes, const 
     x_checker->add(finding);
 }
 
+void BlockChecker::report_in_flight(const Entry& copy, const Now& now) {
+  SeenFinding finding;
+  finding.kind = CheckKind::kAsyncCopy;
+  finding.access = seen(now);
+  finding.other = seen(copy, true, now.bytes);
+  finding.has_other = true;
+  name_memory(finding, now.at);
+  finding.message = concat(verb(now.kind == Access::kWrite),
+                           "s what an asynchronous copy that nobody has waited for still writes");
+  finding.advice =
+      "Wait for the copy's group first (cp.async.wait_group, __pipeline_wait_prior, with as few "
+      "left "
+      "in flight as this needs), then __syncthreads()";
+  x_checker->add(finding);
+}
+
 void BlockChecker::report_uninitialised(const Now& now) {
   for (const StaticArray& array : x_static_arrays)
     if (array.is_guard && now.at - array.begin < array.bytes) return;
@@ -121,6 +149,70 @@ void BlockChecker::report_uninitialised(const Now& now) {
   finding.advice = now.shared ? "Store to it first, also for rows and columns past the end of the "
                                 "problem"
                               : "Write it first, by a kernel or cudaMemset";
+  x_checker->add(finding);
+}
+
+SeenAccess BlockChecker::seen_at(unsigned thread, std::uintptr_t pc, std::size_t bytes) const {
+  SeenAccess a;
+  a.block = x_block;
+  a.thread = thread;
+  a.interval = x_interval;
+  a.pc = static_cast<std::uint32_t>(pc - x_plan->library.base);
+  a.bytes = static_cast<unsigned>(bytes);
+  return a;
+}
+
+void BlockChecker::look_at_local(unsigned thread, const MemoryAccess& what, std::uintptr_t pc,
+                                 std::uintptr_t frame) {
+  LocalArrays& locals = x_thread[thread].locals;
+  if (what.kind != Access::kWrite) {
+    if (const LocalArray* const array = locals.read(what.at, what.bytes, frame)) {
+      SeenFinding finding;
+      finding.kind = CheckKind::kUninitialisedRead;
+      finding.access = seen_at(thread, pc, what.bytes);
+      finding.space = "local";
+      finding.array = array->name;
+      finding.offset = static_cast<std::int64_t>(what.at - array->begin);
+      finding.message = "reads an element of a local array that the thread has not written";
+      finding.advice = "Set every element first";
+      x_checker->add(finding);
+    }
+  }
+  if (what.kind != Access::kRead) locals.write(what.at, what.bytes, frame);
+}
+
+void BlockChecker::overflow(unsigned thread, std::int64_t left, const char* sign,
+                            std::int64_t right, const char* type, std::uintptr_t pc) {
+  SeenFinding finding;
+  finding.kind = CheckKind::kIntOverflow;
+  finding.access = seen_at(thread, pc, 0);
+  finding.message = concat(left, ' ', sign, ' ', right, " does not fit in ", type);
+  finding.advice = "Widen an operand first, as in static_cast<std::int64_t>(row) * stride";
+  x_checker->add(finding);
+}
+
+void BlockChecker::index_out_of_bounds(unsigned thread, std::int64_t index, const char* array,
+                                       std::uintptr_t pc) {
+  SeenFinding finding;
+  finding.kind = CheckKind::kOutOfBounds;
+  finding.access = seen_at(thread, pc, 0);
+  finding.message = concat("index ", index, " is past the end of an array of type ", array);
+  finding.advice = "Check the index against the size of the array";
+  x_checker->add(finding);
+}
+
+void BlockChecker::misaligned(unsigned thread, std::uintptr_t at, unsigned alignment,
+                              const char* type, std::uintptr_t pc) {
+  SeenFinding finding;
+  finding.kind = CheckKind::kMisaligned;
+  finding.access = seen_at(thread, pc, alignment);
+  name_memory(finding, at);
+  finding.message = concat("accesses ", type, " at an address that is ", at % alignment,
+                           " bytes past a multiple of ", alignment);
+  finding.advice =
+      "Vector loads and stores need addresses that are multiples of their size; the rest of this "
+      "block "
+      "was not run";
   x_checker->add(finding);
 }
 
@@ -154,7 +246,13 @@ bool BlockChecker::is_usable_global(ShadowPage& page, const Now& now) {
     x_checker->add(finding);
     return false;
   }
-  if (page.begin == page.end && x_checker->is_other_memory(now.at)) {
+  // Memory that the harness or a library holds is not known. Near an array it is taken for that one's.
+  const auto distance = [&] {
+    const std::uintptr_t end = near->begin + near->bytes;
+    return now.at < near->begin ? near->begin - now.at : now.at - std::min(now.at, end);
+  };
+  if (page.begin == page.end &&
+      (near == nullptr || distance() > kZone || x_checker->is_other_memory(now.at))) {
     page.ignored = true;
     ++x_checker->summary().unknown;
     return false;

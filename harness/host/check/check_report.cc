@@ -32,14 +32,26 @@ auto line_of(const CheckAccess& access) {
 // The same two lines in either order: which comes first is up to the schedule. Lanes of one warp that
 // meet at lines at which other threads meet too are no finding of their own.
 bool is_same_pair(const CheckFinding& a, const CheckFinding& b) {
-  if (a.kind != b.kind || a.kernel != b.kernel || a.array != b.array || a.has_other != b.has_other)
-    return false;
+  if (a.kind != b.kind || a.kernel != b.kernel || a.has_other != b.has_other) return false;
+  // An index past the end of an array's type, and the access outside the array that follows.
+  if (a.kind == CheckKind::kOutOfBounds) return line_of(a.access) == line_of(b.access);
+  if (a.array != b.array) return false;
   if (!a.has_other) return a.message == b.message && line_of(a.access) == line_of(b.access);
   const auto same = [](const CheckAccess& x, const CheckAccess& y) {
     return x.write == y.write && line_of(x) == line_of(y);
   };
   return (same(a.access, b.access) && same(a.other, b.other)) ||
          (same(a.access, b.other) && same(a.other, b.access));
+}
+
+// A read that comes before the store it races with reads what nobody has written; the race says why.
+bool is_consequence(const CheckFinding& read, const CheckFinding& race) {
+  if (read.kind != CheckKind::kUninitialisedRead || race.kind != CheckKind::kRace) return false;
+  if (race.severity == Severity::kBenign || read.array != race.array) return false;
+  const auto reads_there = [&](const CheckAccess& a) {
+    return !a.write && line_of(a) == line_of(read.access);
+  };
+  return reads_there(race.access) || reads_there(race.other);
 }
 
 }  // namespace
@@ -106,6 +118,11 @@ CheckReport Checker::report() const {
     if (finding.severity < same->severity) *same = std::move(finding);
     same->folded = folded;
   }
+  const std::vector<CheckFinding> all = report.findings;
+  std::erase_if(report.findings, [&](const CheckFinding& f) {
+    return std::any_of(all.begin(), all.end(),
+                       [&](const CheckFinding& race) { return is_consequence(f, race); });
+  });
   report.findings.insert(report.findings.begin(), x_launch_findings.begin(),
                          x_launch_findings.end());
   std::stable_sort(report.findings.begin(), report.findings.end(),

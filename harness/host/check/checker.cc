@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "harness/host/allocations.h"
 #include "harness/host/launch_scope.h"
 #include "harness/host/text.h"
 
@@ -80,6 +81,13 @@ void register_memory(const void* memory, std::size_t bytes, const std::string& n
                                   initialised);
 }
 
+Checker::Checker(const CheckOptions& options) : x_options(options) {
+  for (const Allocation& a : Allocations::instance().live())
+    register_memory(a.begin, a.bytes, numbered(memory_name(a.kind)), true);
+}
+
+std::string Checker::numbered(const std::string& what) { return concat(what, " #", ++x_allocated); }
+
 void Checker::begin_launch(const LaunchPlan& plan) {
   x_first_segment += static_cast<std::uint32_t>(x_segments.size());
   x_segments.clear();
@@ -87,6 +95,7 @@ void Checker::begin_launch(const LaunchPlan& plan) {
                         plan.config.gridDim, plan.config.blockDim});
   ++x_summary.launches;
   x_ignored.clear();
+  x_handovers.clear();
   const auto [bottom, bytes] = own_stack();
   ignore(bottom, bytes);
 }
@@ -122,6 +131,7 @@ void Checker::mark_freed(std::uintptr_t begin) {
 }
 
 void Checker::mark_initialised(std::uintptr_t begin, std::size_t bytes) {
+  if (nearest(begin) == nullptr || begin - nearest(begin)->begin >= nearest(begin)->bytes) return;
   for_each_page(x_global, begin, bytes,
                 [](ShadowPage& page, std::uint32_t offset, std::uint32_t n) {
                   if (page.begin == offset && page.end == offset + n && !page.mixed) {

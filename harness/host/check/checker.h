@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "attn_diag/harness/host/check.h"
+#include "harness/host/check/clock.h"
 #include "harness/host/check/shadow.h"
 #include "harness/host/launch_plan.h"
 
@@ -45,7 +46,7 @@ struct SeenFinding {
 
 class Checker {
  public:
-  explicit Checker(const CheckOptions& options) : x_options(options) {}
+  explicit Checker(const CheckOptions& options);
 
   void begin_launch(const LaunchPlan& plan);
   std::uint32_t first_segment() const { return x_first_segment; }
@@ -61,6 +62,7 @@ class Checker {
   // Memory of the host executor's device. Bytes that are not initialised are found when read.
   void register_memory(std::uintptr_t begin, std::size_t bytes, const std::string& name,
                        bool initialised);
+  std::string numbered(const std::string& what);  // "device memory #3"
   void mark_freed(std::uintptr_t begin);
   void mark_initialised(std::uintptr_t begin, std::size_t bytes);
   ShadowPage& global_page(std::uintptr_t at) { return x_global.page(at); }
@@ -83,6 +85,7 @@ class Checker {
   // After a launch: what ended it.
   void add_launch_finding(const Finding& finding);
 
+  Handovers& handovers() { return x_handovers; }  // at addresses of global memory
   CheckSummary& summary() { return x_summary; }
   CheckReport report() const;
 
@@ -128,6 +131,8 @@ class Checker {
   std::array<int, kNumCheckKinds> x_kept{};
   std::vector<CheckFinding> x_launch_findings;
   CheckSummary x_summary;
+  Handovers x_handovers;
+  int x_allocated = 0;
 
   SeenFinding x_unsettled;
   std::uintptr_t x_unsettled_at = 0;

@@ -1,0 +1,267 @@
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "attn_diag/harness/host/executor.h"
+#include "harness/catch_for_tests.h"
+#include "harness/host/check/test_kernels.h"
+
+namespace attn_diag::host {
+namespace {
+
+using checked::Fence;
+
+// The line of test_kernels.cc that ends in "// [mark]".
+int line_of(const std::string& mark) {
+  std::ifstream file(ATTN_DIAG_CHECK_TEST_KERNELS);
+  std::string line;
+  for (int number = 1; std::getline(file, line); ++number)
+    if (line.ends_with("// [" + mark + "]")) return number;
+  return -1;
+}
+
+struct Memory {
+  std::vector<int> in, out, data;
+  Memory() : in(256, 1), out(256, 0), data(1024, 0) {}
+};
+
+CheckReport checked_launch(const std::function<cudaError_t(Memory&)>& launch,
+                           const std::string& schedule = "forward") {
+  Memory memory;
+  LaunchOptions options;
+  options.schedule = parse_schedule(schedule);
+  options.check = CheckOptions{};
+  const LaunchScope scope(options);
+  register_memory(memory.in.data(), 128 * sizeof(int), "in", true);
+  register_memory(memory.out.data(), 128 * sizeof(int), "out", false);
+  register_memory(memory.data.data(), memory.data.size() * sizeof(int), "data", true);
+  const cudaError_t error = launch(memory);
+  cudaGetLastError();
+  const LaunchReport& report = scope.report();
+  for (const Finding& finding : report.findings) UNSCOPED_INFO(finding.message);
+  REQUIRE(error == cudaSuccess);
+  return report.check;
+}
+
+std::string described(const CheckReport& report) {
+  std::string text;
+  for (const CheckFinding& f : report.findings)
+    text += std::string(name(f.kind)) + ' ' + name(f.severity) + ' ' + f.array + " +" +
+            std::to_string(f.offset) + ": " + f.message + '\n';
+  return text;
+}
+
+CheckFinding only(const CheckReport& report) {
+  INFO(described(report));
+  REQUIRE(report.findings.size() == 1);
+  return report.findings.front();
+}
+
+void check_clean(const std::function<cudaError_t(Memory&)>& launch) {
+  for (const char* schedule : {"forward", "reverse", "seed:1", "seed:2", "lockstep"}) {
+    CAPTURE(schedule);
+    CHECK(described(checked_launch(launch, schedule)) == "");
+  }
+}
+
+// The same kind and lines, whatever the schedule.
+CheckFinding check_found(CheckKind kind, Severity severity,
+                         const std::function<cudaError_t(Memory&)>& launch) {
+  for (const char* schedule : {"reverse", "seed:1", "seed:2", "lockstep"}) {
+    CAPTURE(schedule);
+    const CheckFinding found = only(checked_launch(launch, schedule));
+    CHECK(found.kind == kind);
+    CHECK(found.severity == severity);
+  }
+  const CheckFinding found = only(checked_launch(launch));
+  CHECK(found.kind == kind);
+  CHECK(found.severity == severity);
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("a barrier orders the accesses of a block") {
+  check_clean([](Memory& m) { return checked::barrier_right(m.out.data()); });
+}
+
+TEST_CASE("a missing barrier is a race of the two lines, under every schedule") {
+  const CheckFinding found = check_found(CheckKind::kRace, Severity::kError, [](Memory& m) {
+    return checked::barrier_missing(m.out.data());
+  });
+  REQUIRE(found.has_other);
+  REQUIRE(!found.access.places.empty());
+  REQUIRE(!found.other.places.empty());
+  const int load = line_of("load"), store = line_of("store");
+  CHECK(found.access.places[0].line == (found.access.write ? store : load));
+  CHECK(found.other.places[0].line == (found.other.write ? store : load));
+  CHECK(found.access.write != found.other.write);
+  CHECK(found.array == "sRow");
+  CHECK(found.space == "shared");
+  CHECK(found.access.thread[0] / 32 != found.other.thread[0] / 32);
+  CHECK(found.folded > 0);
+}
+
+TEST_CASE(
+    "threads that store equal values are benign, and lanes of one store that differ are wrong") {
+  check_found(CheckKind::kRace, Severity::kBenign,
+              [](Memory& m) { return checked::same_value(m.out.data()); });
+  check_found(CheckKind::kRace, Severity::kError,
+              [](Memory& m) { return checked::one_store_of_a_warp(m.out.data()); });
+}
+
+TEST_CASE("lanes of a warp are ordered by __syncwarp and shuffles; else a race is latent") {
+  check_clean([](Memory& m) { return checked::warp_right(m.out.data()); });
+  check_clean([](Memory& m) { return checked::shuffle_orders(m.out.data()); });
+  check_found(CheckKind::kRace, Severity::kLatent,
+              [](Memory& m) { return checked::warp_latent(m.out.data()); });
+}
+
+TEST_CASE("a __syncwarp orders the lanes of its mask alone") {
+  check_clean([](Memory& m) { return checked::half_warps(m.out.data(), true); });
+  check_found(CheckKind::kRace, Severity::kLatent,
+              [](Memory& m) { return checked::half_warps(m.out.data(), false); });
+}
+
+TEST_CASE("reading shared memory that nobody wrote is found, byte by byte") {
+  const CheckFinding found =
+      check_found(CheckKind::kUninitialisedRead, Severity::kError,
+                  [](Memory& m) { return checked::uninitialised_shared(m.out.data()); });
+  CHECK(found.offset == 5 * 4);
+  CHECK(found.access.thread[0] == 5);
+}
+
+TEST_CASE("neighbouring bytes are not one another's") {
+  check_clean([](Memory& m) { return checked::bytes_of_neighbours(m.out.data()); });
+}
+
+TEST_CASE("stores past the end of shared and global arrays are found") {
+  const CheckFinding statics =
+      check_found(CheckKind::kOutOfBounds, Severity::kError,
+                  [](Memory& m) { return checked::past_static_array(m.out.data()); });
+  CHECK(statics.message.find("63") != std::string::npos);
+  CHECK(statics.access.places.at(0).line == line_of("past"));
+  check_found(CheckKind::kOutOfBounds, Severity::kError,
+              [](Memory& m) { return checked::past_dynamic(m.out.data()); });
+  const CheckFinding global = check_found(CheckKind::kOutOfBounds, Severity::kError, [](Memory& m) {
+    return checked::read_through(m.in.data(), m.out.data(), 65);
+  });
+  CHECK(global.array == "in");
+  CHECK(global.offset == 128 * 4);
+}
+
+TEST_CASE("barrier objects and named barriers order who waits for them") {
+  check_clean([](Memory& m) { return checked::barrier_object(m.out.data(), true); });
+  check_clean([](Memory& m) { return checked::named(m.out.data(), true); });
+  check_found(CheckKind::kRace, Severity::kError,
+              [](Memory& m) { return checked::barrier_object(m.out.data(), false); });
+  // Under other schedules its reads come first and are of what nobody has written.
+  CHECK(only(checked_launch([](Memory& m) { return checked::named(m.out.data(), false); })).kind ==
+        CheckKind::kRace);
+}
+
+TEST_CASE("reading before the wait for an asynchronous copy is found") {
+  check_clean([](Memory& m) { return checked::async_copy(m.out.data(), m.in.data(), 0); });
+  check_found(CheckKind::kAsyncCopy, Severity::kError,
+              [](Memory& m) { return checked::async_copy(m.out.data(), m.in.data(), 1); });
+}
+
+TEST_CASE("blocks that store to one place race; atomics do not") {
+  check_found(CheckKind::kRace, Severity::kError,
+              [](Memory& m) { return checked::blocks_race(m.out.data()); });
+  check_clean([](Memory& m) { return checked::blocks_add(m.data.data()); });
+}
+
+TEST_CASE("the last block may read what others wrote if they fenced before they counted") {
+  const auto launch = [](Fence fence) {
+    return [fence](Memory& m) {
+      return checked::last_block_done(
+          m.data.data(), reinterpret_cast<unsigned*>(m.data.data() + 512), m.out.data(), fence);
+    };
+  };
+  check_clean(launch(Fence::kByEach));
+  check_clean(launch(Fence::kByLast));
+  for (const Fence fence : {Fence::kNone, Fence::kByOneTooEarly}) {
+    const CheckFinding found =
+        check_found(CheckKind::kMissingFence, Severity::kError, launch(fence));
+    CHECK(found.access.places.at(0).line == line_of("sum"));
+    CHECK(found.other.places.at(0).line == line_of("partial"));
+  }
+}
+
+TEST_CASE("a volatile flag hands over between blocks after a fence") {
+  const auto launch = [](bool fenced) {
+    return [fenced](Memory& m) {
+      return checked::flag(m.data.data(), m.data.data() + 64, m.out.data(), fenced);
+    };
+  };
+  CHECK(described(checked_launch(launch(true))) == "");
+  CHECK(only(checked_launch(launch(false))).kind == CheckKind::kMissingFence);
+}
+
+TEST_CASE("a launch is ordered after the one before it, and what it wrote is initialised") {
+  check_clean([](Memory& m) { return checked::two_launches(m.out.data(), m.data.data()); });
+}
+
+TEST_CASE("global memory that nothing wrote is found when read") {
+  const CheckFinding found =
+      check_found(CheckKind::kUninitialisedRead, Severity::kError,
+                  [](Memory& m) { return checked::read_through(m.out.data(), m.data.data(), 0); });
+  CHECK(found.array == "out");
+}
+
+TEST_CASE("memory of cudaMalloc is watched from its allocation to its end") {
+  check_found(CheckKind::kUninitialisedRead, Severity::kError, [](Memory& m) {
+    void* memory = nullptr;
+    cudaMalloc(&memory, 64 * sizeof(int));
+    const cudaError_t error = checked::read_through(static_cast<int*>(memory), m.out.data(), 0);
+    cudaFree(memory);
+    return error;
+  });
+  check_clean([](Memory& m) {
+    void* memory = nullptr;
+    cudaMalloc(&memory, 64 * sizeof(int));
+    cudaMemset(memory, 0, 64 * sizeof(int));
+    const cudaError_t error = checked::read_through(static_cast<int*>(memory), m.out.data(), 0);
+    cudaFree(memory);
+    return error;
+  });
+  check_found(CheckKind::kUseAfterFree, Severity::kError, [](Memory& m) {
+    void* memory = nullptr;
+    cudaMalloc(&memory, 64 * sizeof(int));
+    cudaMemset(memory, 0, 64 * sizeof(int));
+    cudaFree(memory);
+    return checked::read_through(static_cast<int*>(memory), m.out.data(), 0);
+  });
+}
+
+TEST_CASE("an element of a local array that was not set is found when read") {
+  check_clean([](Memory& m) { return checked::local_array_partly_set(m.out.data(), true); });
+  const CheckFinding found =
+      check_found(CheckKind::kUninitialisedRead, Severity::kError,
+                  [](Memory& m) { return checked::local_array_partly_set(m.out.data(), false); });
+  CHECK(found.array == "rSum");
+  CHECK(found.space == "local");
+}
+
+#if !defined(__SANITIZE_ADDRESS__)  // whose runtime prints these itself
+TEST_CASE("a vector load from an address that is not aligned to it is found") {
+  check_clean([](Memory& m) { return checked::read_as_vector(m.data.data(), m.out.data(), 4); });
+  const CheckFinding found = only(checked_launch(
+      [](Memory& m) { return checked::read_as_vector(m.data.data(), m.out.data(), 1); }));
+  CHECK(found.kind == CheckKind::kMisaligned);
+}
+
+TEST_CASE("an index that overflows int is found, with its operands") {
+  check_clean([](Memory& m) { return checked::overflow(m.in.data(), m.out.data(), 1 << 20); });
+  const CheckFinding found = check_found(CheckKind::kIntOverflow, Severity::kError, [](Memory& m) {
+    return checked::overflow(m.in.data(), m.out.data(), 1 << 28);
+  });
+  CHECK(found.message.find("8 * 268435456") != std::string::npos);
+  CHECK(found.access.places.at(0).line == line_of("overflow"));
+}
+#endif
+
+}  // namespace attn_diag::host

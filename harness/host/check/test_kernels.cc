@@ -1,0 +1,231 @@
+#include "harness/host/check/test_kernels.h"
+
+#include <cuda_pipeline.h>
+#include <cuda/barrier>
+
+#include "attn_diag_host/check_hooks.h"
+#include "attn_diag_host/named_barrier.h"
+
+namespace attn_diag::host::checked {
+namespace {
+
+constexpr int kThreads = 64;
+
+template <class... Parameters, class... Arguments>
+cudaError_t run(int blocks, std::size_t dynamic, void (*kernel)(Parameters...),
+                Arguments... arguments) {
+  cudaLaunchConfig_t config;
+  config.gridDim = dim3(static_cast<unsigned>(blocks));
+  config.blockDim = dim3(kThreads);
+  config.dynamicSmemBytes = dynamic;
+  return cudaLaunchKernelEx(&config, kernel, arguments...);
+}
+
+__global__ void exchange(int* out, bool synchronise) {
+  __shared__ int sRow[kThreads];
+  const unsigned t = threadIdx.x;
+  sRow[t] = static_cast<int>(t);  // [store]
+  if (synchronise) __syncthreads();
+  out[t] = sRow[(t + 32) % kThreads];  // [load]
+}
+
+__global__ void all_store_the_same(int* out) {
+  __shared__ int sFlag;
+  sFlag = 7;
+  __syncthreads();
+  out[threadIdx.x] = sFlag;
+}
+
+enum class Between { kNothing, kSyncwarp, kShuffle };
+__global__ void exchange_in_warp(int* out, Between between) {
+  __shared__ int sRow[kThreads];
+  const unsigned t = threadIdx.x;
+  sRow[t] = static_cast<int>(t);
+  if (between == Between::kSyncwarp) __syncwarp();
+  if (between == Between::kShuffle) out[t] = __shfl_xor_sync(0xFFFFFFFFu, 1, 1);
+  out[t] = sRow[t ^ 1u];
+}
+
+__global__ void lanes_store_to_one(int* out) {
+  __shared__ int sOne[kThreads / 32];
+  sOne[threadIdx.x / 32] = static_cast<int>(threadIdx.x);
+  __syncthreads();
+  out[threadIdx.x] = sOne[threadIdx.x / 32];
+}
+
+__global__ void exchange_in_half_warps(int* out, bool right) {
+  __shared__ int sRow[kThreads];
+  const unsigned t = threadIdx.x;
+  sRow[t] = static_cast<int>(t);
+  __syncwarp(t % 32 < 16 ? 0x0000FFFFu : 0xFFFF0000u);
+  out[t] = sRow[t ^ (right ? 1u : 16u)];
+}
+
+__global__ void read_unset(int* out) {
+  __shared__ int sRow[kThreads];
+  if (threadIdx.x != 5) sRow[threadIdx.x] = 1;
+  out[threadIdx.x] = sRow[threadIdx.x];
+}
+
+__global__ void bytes_kernel(int* out) {
+  __shared__ unsigned char sBytes[kThreads];
+  sBytes[threadIdx.x] = 1;
+  __syncthreads();
+  sBytes[threadIdx.x] = static_cast<unsigned char>(sBytes[threadIdx.x] + 1);
+  out[threadIdx.x] = sBytes[threadIdx.x];
+}
+
+__global__ void static_overrun(int* out) {
+  __shared__ int sRow[kThreads - 1];
+  sRow[threadIdx.x] = 1;  // [past]
+  __syncthreads();
+  out[threadIdx.x] = sRow[threadIdx.x / 2];
+}
+
+__global__ void dynamic_overrun(int* out) {
+  int* const row = static_cast<int*>(dynamic_shared_memory());
+  row[threadIdx.x] = 1;
+  out[threadIdx.x] = 1;
+}
+
+__global__ void barrier_object_kernel(int* out, bool waits) {
+  __shared__ cuda::barrier<cuda::thread_scope_block> barrier;
+  __shared__ int sRow[kThreads];
+  const unsigned t = threadIdx.x;
+  if (t == 0) init(&barrier, kThreads);
+  __syncthreads();
+  sRow[t] = static_cast<int>(t);
+  auto token = barrier.arrive();
+  if (waits) barrier.wait(std::move(token));
+  out[t] = sRow[(t + 32) % kThreads];
+}
+
+__global__ void named_kernel(int* out, bool waits) {
+  __shared__ int sRow[32];
+  const unsigned t = threadIdx.x;
+  if (t < 32) {
+    sRow[t] = static_cast<int>(t);
+    named_barrier_arrive(1, kThreads, __FILE__, __LINE__);
+  } else {
+    if (waits) named_barrier_sync(1, kThreads, __FILE__, __LINE__);
+    out[t] = sRow[t - 32];
+    if (!waits) named_barrier_sync(1, kThreads, __FILE__, __LINE__);
+  }
+}
+
+__global__ void async_copy_kernel(int* out, const int* from, int left_in_flight) {
+  alignas(16) __shared__ int sRow[kThreads];
+  const unsigned t = threadIdx.x;
+  __pipeline_memcpy_async(&sRow[t], from + t, sizeof(int));
+  __pipeline_commit();
+  __pipeline_wait_prior(static_cast<std::size_t>(left_in_flight));
+  out[t] = sRow[t];
+}
+
+__global__ void every_block_stores(int* out) { out[threadIdx.x] = static_cast<int>(blockIdx.x); }
+__global__ void every_block_adds(int* out) { atomicAdd(&out[threadIdx.x], 1); }
+
+__global__ void last_block_done_kernel(int* partial, unsigned* count, int* out, Fence fence) {
+  __shared__ bool sLast;
+  const unsigned t = threadIdx.x;
+  if (fence == Fence::kByOneTooEarly && t == 0) __threadfence();
+  partial[blockIdx.x * kThreads + t] = static_cast<int>(t);  // [partial]
+  if (fence == Fence::kByEach) __threadfence();
+  __syncthreads();
+  if (t == 0) {
+    if (fence == Fence::kByLast) __threadfence();
+    sLast = atomicAdd(count, 1u) == gridDim.x - 1;
+  }
+  __syncthreads();
+  if (!sLast) return;
+  int sum = 0;
+  for (unsigned b = 0; b < gridDim.x; ++b) sum += partial[b * kThreads + t];  // [sum]
+  out[t] = sum;
+}
+
+__global__ void flag_kernel(volatile int* flag, int* data, int* out, bool fenced) {
+  if (threadIdx.x != 0) return;
+  if (blockIdx.x == 0) {
+    *data = 3;
+    if (fenced) __threadfence();
+    *flag = 1;
+  } else {
+    while (*flag == 0) __nanosleep(100);
+    *out = *data;
+  }
+}
+
+__global__ void store_kernel(int* data) { data[threadIdx.x] = 1; }
+__global__ void load_kernel(const int* data, int* out, int offset) {
+  out[threadIdx.x] = data[static_cast<int>(threadIdx.x) + offset];
+}
+
+__global__ void vector_kernel(const int* data, int* out, int offset) {
+  if (threadIdx.x == 0)
+    *reinterpret_cast<int4*>(out) = *reinterpret_cast<const int4*>(data + offset);
+}
+
+__global__ void overflow_kernel(const int* data, int* out, int factor) {
+  const int row = static_cast<int>(threadIdx.x) * factor;  // [overflow]
+  out[threadIdx.x] = data[row == 12345 ? 1 : 0];
+}
+
+__global__ void local_kernel(int* out, bool right) {
+  int rSum[4];
+  local_array(rSum, sizeof rSum, "rSum", __FILE__, __LINE__);
+  for (int i = 0; i < (right ? 4 : 1); ++i) rSum[i] = 0;
+  for (int i = 0; i < 4; ++i) rSum[(i + static_cast<int>(threadIdx.x)) % 4] += i;
+  out[threadIdx.x] = rSum[0] + rSum[3];
+}
+
+}  // namespace
+
+cudaError_t barrier_right(int* out) { return run(1, 0, exchange, out, true); }
+cudaError_t barrier_missing(int* out) { return run(1, 0, exchange, out, false); }
+cudaError_t same_value(int* out) { return run(1, 0, all_store_the_same, out); }
+cudaError_t warp_right(int* out) { return run(1, 0, exchange_in_warp, out, Between::kSyncwarp); }
+cudaError_t warp_latent(int* out) { return run(1, 0, exchange_in_warp, out, Between::kNothing); }
+cudaError_t shuffle_orders(int* out) { return run(1, 0, exchange_in_warp, out, Between::kShuffle); }
+cudaError_t one_store_of_a_warp(int* out) { return run(1, 0, lanes_store_to_one, out); }
+cudaError_t half_warps(int* out, bool right) {
+  return run(1, 0, exchange_in_half_warps, out, right);
+}
+cudaError_t uninitialised_shared(int* out) { return run(1, 0, read_unset, out); }
+cudaError_t bytes_of_neighbours(int* out) { return run(1, 0, bytes_kernel, out); }
+cudaError_t past_static_array(int* out) { return run(1, 0, static_overrun, out); }
+cudaError_t past_dynamic(int* out) {
+  return run(1, (kThreads - 1) * sizeof(int), dynamic_overrun, out);
+}
+cudaError_t barrier_object(int* out, bool waits) {
+  return run(1, 0, barrier_object_kernel, out, waits);
+}
+cudaError_t named(int* out, bool waits) { return run(1, 0, named_kernel, out, waits); }
+cudaError_t async_copy(int* out, const int* from, int left_in_flight) {
+  return run(1, 0, async_copy_kernel, out, from, left_in_flight);
+}
+cudaError_t blocks_race(int* out) { return run(3, 0, every_block_stores, out); }
+cudaError_t blocks_add(int* out) { return run(3, 0, every_block_adds, out); }
+cudaError_t last_block_done(int* partial, unsigned* count, int* out, Fence fence) {
+  return run(4, 0, last_block_done_kernel, partial, count, out, fence);
+}
+cudaError_t flag(volatile int* flag, int* data, int* out, bool fenced) {
+  return run(2, 0, flag_kernel, flag, data, out, fenced);
+}
+cudaError_t two_launches(int* data, int* out) {
+  const cudaError_t error = run(1, 0, store_kernel, data);
+  return error != cudaSuccess ? error : run(1, 0, load_kernel, data, out, 0);
+}
+cudaError_t read_through(const int* from, int* out, int offset) {
+  return run(1, 0, load_kernel, from, out, offset);
+}
+cudaError_t read_as_vector(const int* from, int* out, int offset) {
+  return run(1, 0, vector_kernel, from, out, offset);
+}
+cudaError_t overflow(const int* from, int* out, int factor) {
+  return run(1, 0, overflow_kernel, from, out, factor);
+}
+cudaError_t local_array_partly_set(int* out, bool right) {
+  return run(1, 0, local_kernel, out, right);
+}
+
+}  // namespace attn_diag::host::checked

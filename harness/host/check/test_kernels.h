@@ -1,0 +1,38 @@
+// Kernels that check_test launches: what each does wrong is in its name. Lines that findings name are
+// marked in test_kernels.cc by comments like "// [first]".
+#pragma once
+
+#include <cuda_runtime.h>
+
+namespace attn_diag::host::checked {
+
+// Shared memory, one block of 64 threads unless it says otherwise. `out` has 64 ints.
+cudaError_t barrier_right(int* out);
+cudaError_t barrier_missing(int* out);
+cudaError_t same_value(int* out);
+cudaError_t warp_right(int* out);
+cudaError_t warp_latent(int* out);
+cudaError_t one_store_of_a_warp(int* out);
+cudaError_t shuffle_orders(int* out);
+cudaError_t half_warps(int* out, bool right);
+cudaError_t uninitialised_shared(int* out);
+cudaError_t bytes_of_neighbours(int* out);
+cudaError_t past_static_array(int* out);
+cudaError_t past_dynamic(int* out);
+cudaError_t barrier_object(int* out, bool waits);
+cudaError_t named(int* out, bool waits);
+cudaError_t async_copy(int* out, const int* from, int left_in_flight);
+
+// Global memory, several blocks.
+cudaError_t blocks_race(int* out);
+cudaError_t blocks_add(int* out);
+enum class Fence { kByEach, kByLast, kByOneTooEarly, kNone };
+cudaError_t last_block_done(int* partial, unsigned* count, int* out, Fence fence);
+cudaError_t flag(volatile int* flag, int* data, int* out, bool fenced);
+cudaError_t two_launches(int* data, int* out);
+cudaError_t read_through(const int* from, int* out, int offset);
+cudaError_t read_as_vector(const int* from, int* out, int offset);
+cudaError_t overflow(const int* from, int* out, int factor);
+cudaError_t local_array_partly_set(int* out, bool right);
+
+}  // namespace attn_diag::host::checked
