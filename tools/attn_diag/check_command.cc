@@ -3,6 +3,7 @@
 
 #include "attn_diag/harness/check.h"
 #include "harness/report/check.h"
+#include "harness/report/check_suppressions.h"
 #include "tools/attn_diag/cases.h"
 #include "tools/attn_diag/session.h"
 #include "tools/attn_diag/values.h"
@@ -29,6 +30,10 @@ Outcome check_command(const Session& session) {
   host::CheckOptions options;
   if (!flags.check.max.empty())
     options.max_findings = static_cast<int>(parse_int("--max", flags.check.max, 1, kMostFindings));
+  // What cannot be read shows before long work.
+  std::vector<report::Suppression> suppressions;
+  if (!flags.check.suppressions.empty())
+    suppressions = report::read_suppressions(flags.check.suppressions);
   const Kernel kernel = load_instrumented(one.kernel);
   const Geometry geometry = plan(kernel, one);
   const InputData inputs = inputs_of(one, kernel, geometry);
@@ -39,6 +44,7 @@ Outcome check_command(const Session& session) {
   view.problem = one.problem;
   view.schedule = one.run.schedule;
   view.reproduce = session.this_command();
+  report::apply_suppressions(suppressions, flags.check.suppressions, view);
   Outcome outcome;
   outcome.code = verdict_code(view.clean());
   outcome.out = flags.json ? report::dump_json(report::check_json(

@@ -10,7 +10,7 @@ class App;
 namespace attn_diag::cli {
 
 struct CheckFlags {
-  std::string max;
+  std::string suppressions, max;
 };
 
 inline constexpr const char* kCheckSummary =
