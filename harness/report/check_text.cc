@@ -56,10 +56,9 @@ std::string access_text(const CheckAccess& a) {
                           : a.is_volatile ? "volatile "
                                           : "";
   // Arithmetic has no bytes.
-  const std::string what =
-      a.bytes == 0
-          ? "computed"
-          : fmt::format("{}{} of {}", how, a.write ? "write" : "read", plural(a.bytes, "byte"));
+  const std::string what = a.bytes == 0 ? "computed"
+                                        : fmt::format("{}{} of {}", how, a.write ? "write" : "read",
+                                                      plural(a.bytes, "byte"));
   const std::string who = fmt::format("thread {}, block {}, after {}", triple(a.thread),
                                       triple(a.block), plural(a.interval, "barrier"));
   if (a.places.empty()) return fmt::format("    {} at {}\n      {}\n", what, a.symbol, who);
@@ -128,7 +127,7 @@ std::string summary_text(const CheckView& view, const Style& style) {
                   "local arrays; {} block barriers, {} warp collectives, {} atomics, {} fences, {} "
                   "asynchronous "
                   "copies.",
-                  plural(static_cast<std::int64_t>(s.launches), "launch"),
+                  s.launches == 1 ? "1 launch" : n(s.launches) + " launches",
                   plural(static_cast<std::int64_t>(s.blocks), "block"), view.schedule, n(s.loads),
                   n(s.stores), n(s.local), n(s.block_barriers), n(s.warp_syncs), n(s.atomics),
                   n(s.fences), n(s.async_copies)));
