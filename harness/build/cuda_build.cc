@@ -19,8 +19,12 @@ std::vector<std::string> nvcc_words(const BuildRequest& request, const std::stri
                                     "-arch=" + request.arch};
   for (const std::string& folder : request.includes) words.push_back("-I" + folder);
   for (const std::string& define : request.defines) words.push_back("-D" + define);
-  // The last is that of the contract; the stand-ins would hide CUDA's own headers.
+  // The last is that of the contract; the stand-ins would hide CUDA's own headers. Before it comes the
+  // stand-in for PyTorch, which is looked through after all that was named.
   words.push_back("-I" + settings.includes.back().string());
+  if (settings.includes.size() > 2)
+    words.insert(words.end(),
+                 {"-isystem", settings.includes[settings.includes.size() - 2].string()});
   return words;
 }
 

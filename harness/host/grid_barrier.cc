@@ -1,7 +1,6 @@
 #include "harness/host/grid_barrier.h"
 
-#include <atomic>
-
+#include "attn_diag_host/atomics.h"
 #include "attn_diag_host/give_way.h"
 #include "attn_diag_host/grid_group.h"
 #include "attn_diag_host/launch_by_pointer.h"
@@ -17,7 +16,7 @@ namespace {
 struct GridBarrier {
   bool cooperative = false;
   std::uint64_t blocks = 0;
-  std::atomic<std::uint64_t> arrived{0};  // blocks, since the launch began
+  unsigned long long arrived = 0;  // blocks, since the launch began
 };
 GridBarrier g_grid;
 
@@ -68,7 +67,8 @@ void prepare_grid_barrier(const cudaLaunchConfig_t& config) {
 
 bool grid_is_cooperative() { return g_grid.cooperative; }
 
-// A block arrives when all its threads have. The last to arrive completes a round; the others poll until
+// Written as a user would, so that the checker sees what orders the blocks. A block arrives when all its
+// threads have. The last to arrive completes a round; the others poll until
 // the count has reached the end of theirs.
 void grid_barrier(const char* file, int line) {
   if (!g_grid.cooperative)
@@ -78,9 +78,11 @@ void grid_barrier(const char* file, int line) {
         file, line);
   block_barrier(file, line);
   if (threadIdx.linear == 0) {
-    const std::uint64_t before = g_grid.arrived.fetch_add(1);
+    memory_fence();
+    const std::uint64_t before = atomicAdd(&g_grid.arrived, 1ull);
     const std::uint64_t end = (before / g_grid.blocks + 1) * g_grid.blocks;
-    while (g_grid.arrived.load() < end) give_way(file, line);
+    while (atomicAdd(&g_grid.arrived, 0ull) < end) give_way(file, line);
+    memory_fence();
   }
   block_barrier(file, line);
 }

@@ -48,6 +48,7 @@ void translate_launches(Pass& pass);
 void translate_shared_memory(Pass& pass);
 void translate_qualifiers(Pass& pass);
 void translate_pragmas(Pass& pass);
+void translate_kernel_casts(Pass& pass);
 void translate_asm(Pass& pass);
 
 }  // namespace attn_diag::source

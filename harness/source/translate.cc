@@ -35,6 +35,7 @@ Translation translate(std::string_view preprocessed, std::string_view file) {
     translate_qualifiers(pass);
     translate_pragmas(pass);
     translate_asm(pass);
+    translate_kernel_casts(pass);
     if (pass.out.errors.empty()) pass.out.text = pass.edits.apply(preprocessed);
     return std::move(pass.out);
   } catch (const SourceError& e) {

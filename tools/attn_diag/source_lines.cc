@@ -8,7 +8,6 @@
 
 #include <array>
 #include <filesystem>
-#include <utility>
 
 extern char** environ;
 
@@ -91,10 +90,7 @@ std::vector<std::string> frames_of(const CrashPage& page) {
       continue;
     }
     of_user = of_user || !is_system(frame);
-    std::string text = frame_text(frame);
-    // From here on only what brought the launch to the kernel.
-    if (text.find("std::__invoke_impl<") != std::string::npos) break;
-    if (frames.empty() || frames.back() != text) frames.push_back(std::move(text));
+    frames.push_back(frame_text(frame));
   }
   if (!of_user) frames.clear();
   return frames;
