@@ -114,6 +114,12 @@ TEST_CASE("what is not known stands as a comment and is said") {
   CHECK_THAT(draft.text, contains("// Not known: what to pass for 'int frobnicate'"));
 }
 
+TEST_CASE("an enumeration that is not known gets its own type, not a structure") {
+  const Draft draft = draft_of("enum class MaskType { kNone, kCausal };\n" +
+                               launcher(kTensors + "int B, int H, int S, int D, MaskType type"));
+  CHECK_THAT(draft.text, contains("c.head_dim(), MaskType{} /* type? */);"));
+}
+
 TEST_CASE("a mask tensor may be absent, dropout is none, trailing defaults stay") {
   const Draft draft = draft_of(
       launcher(kTensors +

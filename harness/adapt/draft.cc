@@ -161,7 +161,7 @@ const char* words(Way way) {
     case Way::kLaunchCode:
       return "the launches in a function that makes its own data";
     case Way::kBareKernel:
-      return "a kernel that nothing here launches";
+      return "a kernel on its own, with a launch that is guessed";
   }
   return "";
 }

@@ -208,6 +208,8 @@ class Gatherer {
     x_facts.head_dims.assign(dims.begin(), dims.end());
     if (!dims.empty()) {
       note(NoteKind::kFound, fmt::format("head_dim {}", fmt::join(dims, ", ")));
+    } else if (x_c.way == Way::kTorchFunction) {
+      note(NoteKind::kGuessed, "any head_dim: tensors say it, and no constant limits it by name");
     } else if (has(Role::kHeadDim) || has(Role::kHidden)) {
       note(NoteKind::kGuessed,
            "any head_dim: it is a parameter, and no constant limits it by name");

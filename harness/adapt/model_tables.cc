@@ -137,7 +137,8 @@ void Model::add_constants() {
 void Model::add_structures() {
   const Syntax& s = *x_syntax;
   for (std::size_t i = 0; i + 2 < s.size(); ++i) {
-    if (!s.is(i, "struct") && !s.is(i, "class")) continue;
+    const bool is_enum = i > 0 && s.is(i - 1, "enum");
+    if ((!s.is(i, "struct") && !s.is(i, "class")) || is_enum) continue;
     std::size_t j = i + 1;
     while (j < s.size() && (s.is(j, "__align__") || s.is(j, "alignas")) && s.is(j + 1, "("))
       j = s.match(j + 1) + 1;

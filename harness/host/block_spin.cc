@@ -92,7 +92,12 @@ Fiber* BlockRunner::next_poller() {
     x_polling[w] = 0;
   }
   x_step_lanes = 0;
-  if (x_interrupted) look_soon();
+  if (x_interrupted) {
+    look_soon();
+    // Who has long polled in vain may poll longer at a time: looking costs more than waiting.
+    x_slice = std::min(kFirstSlice * (1 + x_idle_rounds / 32), kLongestSlice);
+    x_watchdog.call_after(x_slice);
+  }
   return next_thread();
 }
 

@@ -142,7 +142,7 @@ class AsmTranslation {
         prologue +=
             fmt::format("[[maybe_unused]] constexpr auto {} = attn_diag_ptx::constant({}); ", name,
                         operand.expression);
-        x_operands.push_back({name, true, false});
+        x_operands.push_back({name, false});
         continue;
       }
       const char* type = register_type(operand.kind());
@@ -163,7 +163,7 @@ class AsmTranslation {
           operand.is_read() ? fmt::format("attn_diag_ptx::read<'{}'>({})", operand.kind(),
                                           operand.is_output() ? reference : operand.expression)
                             : fmt::format("static_cast<{}>(-1)", type));
-      x_operands.push_back({name, false, false});
+      x_operands.push_back({name, false});
     }
   }
 
@@ -179,7 +179,7 @@ class AsmTranslation {
       for (const std::string& name : statement.names) {
         std::string variable = fmt::format("{}{}_{}", x_prefix, scope.back(), name);
         std::replace(variable.begin(), variable.end(), '.', '_');
-        x_variables[{scope.back(), name}] = {variable, false, statement.type == "pred"};
+        x_variables[{scope.back(), name}] = {variable, statement.type == "pred"};
         if (label) continue;
         const std::string& type = statement.type;
         const char* width = type == "pred"                                   ? "bool"

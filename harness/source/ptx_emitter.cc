@@ -194,6 +194,11 @@ std::string PtxEmitter::variable(const PtxOperand& operand) const {
   fail(fmt::format("PTX: {} needs a register here", x_instruction.opcode));
 }
 
+bool PtxEmitter::is_predicate(std::size_t i) const {
+  const PtxVariable* found = operand(i).kind == Kind::kName ? x_find(operand(i).text) : nullptr;
+  return found != nullptr && found->is_predicate;
+}
+
 std::string PtxEmitter::value(const std::string& type, const PtxOperand& operand) const {
   std::string source;
   if (operand.kind == Kind::kImmediate) source = immediate(operand.text);

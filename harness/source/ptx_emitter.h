@@ -15,7 +15,6 @@ namespace attn_diag::source {
 // The C++ variable of a register or of an operand of the statement.
 struct PtxVariable {
   std::string name;
-  bool is_constant = false;  // an "n" operand: any type
   bool is_predicate = false;
 };
 
@@ -46,6 +45,7 @@ class PtxEmitter {
   std::string get(const std::string& type, std::size_t i) const { return value(type, operand(i)); }
   std::string value(const std::string& type, const PtxOperand& operand) const;
   std::string variable(const PtxOperand& operand) const;  // to be assigned to
+  bool is_predicate(std::size_t i) const;
   void set(const PtxOperand& to, const std::string& expression);
   void set(std::size_t i, const std::string& expression) { set(operand(i), expression); }
   void run(const std::string& expression) { x_code += expression + "; "; }

@@ -148,7 +148,10 @@ void copy_async(PtxEmitter& e) {
   const std::string bytes = e.get("std::uint64_t", 2);
   const std::size_t sources = e.count() - (hinted ? 1 : 0);
   std::string source_bytes = bytes;
-  if (sources == 4) source_bytes = e.get("std::uint32_t", 3);
+  if (sources == 4 && e.is_predicate(3))  // whether the source is to be ignored
+    source_bytes = fmt::format("{} ? 0u : {}", e.get("bool", 3), bytes);
+  else if (sources == 4)
+    source_bytes = e.get("std::uint32_t", 3);
   e.run(fmt::format("attn_diag_ptx::cp_async({}, {}, {}, {}, {}, {})", e.pointer(0, "shared"),
                     e.pointer(1, "global"), bytes, source_bytes, cache == "cg", e.place()));
 }

@@ -301,6 +301,11 @@ __global__ void memory_kernel(const float* in, float* out, U* counts) {
   const U at = address_of(&s[4 * lane]);
   asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(at),
                "l"(in + 4 * lane), "r"(lane == 31 ? 8 : 16));
+  if (lane == 30)  // whose source is ignored
+    asm volatile(
+        "{ .reg .pred p; setp.eq.u32 p, %2, 30; cp.async.ca.shared.global [%0], [%1], 16, p; }" ::
+            "r"(at),
+        "l"(in), "r"(lane));
   asm volatile("cp.async.commit_group;" ::: "memory");
   asm volatile("cp.async.wait_group %0;" ::"n"(0) : "memory");
   asm volatile("bar.sync 0;");
@@ -415,6 +420,8 @@ TEST_CASE("loads, stores, atomics and asynchronous copies reach the memory they 
   CHECK(out[1] == 2);
   CHECK(out[2] == 4);
   CHECK(out[3] == -1);
+  CHECK(out[120] == 0);
+  CHECK(out[121] == 0);
   CHECK(out[124] == 249);
   CHECK(out[125] == 0);  // past the source's 8 bytes
   CHECK(counts[0] == 496);

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Drafts adapters of sources in many styles, builds and runs them, as a user would.
 
-usage: adapt_cli_test.py ATTN_DIAG STYLES [NAME...]
+usage: adapt_cli_test.py ATTN_DIAG STYLES EXAMPLES [NAME...]
 """
+import json
 import pathlib
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import unittest
 
 PROGRAM = pathlib.Path(sys.argv[1]).resolve()
 STYLES = pathlib.Path(sys.argv[2]).resolve()
+EXAMPLES = pathlib.Path(sys.argv[3]).resolve()
 
 # What is run of each, and what the draft must say.
 CASES = {
@@ -59,6 +61,69 @@ for style in CASES:
     setattr(Styles, "test_" + style, lambda self, name=style: self.try_style(name))
 
 
+class Examples(unittest.TestCase):
+    """Those of docs/bring-your-kernel.md, by its commands."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def copy_of(self, example, source="", old="", new=""):
+        for path in (EXAMPLES / example).iterdir():
+            text = path.read_text()
+            if path.name == source:
+                self.assertIn(old, text)
+                text = text.replace(old, new)
+            pathlib.Path(self.folder.name, path.name).write_text(text)
+
+    def call(self, *words):
+        return call(*words, folder=self.folder.name)
+
+    def build(self, source, library):
+        built = self.call("build", source, "--adapter", "adapter.cu", "-o", library, "--no-nvcc",
+                          "--no-lockstep")
+        self.assertEqual(built.returncode, 0, built.stderr)
+
+    def test_a_plain_project(self):
+        self.copy_of("plain_project")
+        self.build("flash.cu", "flash.so")
+        ran = self.call("run", "--kernel", "./flash.so", "--head-dim", "32,64", "--seqlen", "33,64",
+                        "--mask", "none,causal")
+        self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
+        refused = self.call("run", "--kernel", "./flash.so:flash", "--head-dim", 48)
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("head_dim 48 is not among what it declares: dtype fp16; head_dim 32, 64;",
+                      refused.stdout + refused.stderr)
+        for listed in (self.call("list", "./flash.so"), self.call("list", "--kernel", "./flash.so:flash")):
+            self.assertEqual(listed.returncode, 0, listed.stderr)
+            self.assertIn("./flash.so:flash", listed.stdout)
+            self.assertIn("declares: dtype fp16; head_dim 32, 64", listed.stdout)
+
+    def test_a_draft_of_the_plain_project_runs_too(self):
+        self.copy_of("plain_project")
+        self.assertEqual(self.call("adapt", "flash.cu", "-o", "adapter.cu", "--force").returncode, 0)
+        self.build("flash.cu", "flash.so")
+        ran = self.call("run", "--kernel", "./flash.so", "--seqlen", "33,64", "--mask", "none,causal")
+        self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
+
+    def test_a_torch_extension(self):
+        self.copy_of("torch_extension")
+        self.build("attention_ext.cu", "attention_ext.so")
+        ran = self.call("run", "--kernel", "./attention_ext.so", "--layout", "BSHD", "--seqlen", "40",
+                        "--dtype", "fp16,fp32", "--mask", "none,causal", "--batch", 2)
+        self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
+
+    def test_a_declared_stage_tells_where_an_extension_goes_wrong(self):
+        self.copy_of("torch_extension", "attention_ext.cu", "if (key < keys)",
+                     "if (key <= keys && key < N)")
+        self.build("attention_ext.cu", "attention_ext.so")
+        traced = self.call("trace", "--kernel", "./attention_ext.so", "--layout", "BSHD", "--seqlen",
+                           "40", "--mask", "causal")
+        self.assertEqual(traced.returncode, 1, traced.stderr)
+        self.assertIn("DIVERGES: qk diverges first", traced.stdout)
+        self.assertIn("fits a mask that is off by one", traced.stdout)
+
+
 class Command(unittest.TestCase):
     def test_every_style_is_tried(self):
         self.assertEqual({path.stem for path in STYLES.glob("*.cu")}, set(CASES))
@@ -74,7 +139,7 @@ class Command(unittest.TestCase):
             self.assertEqual(quiet.stdout, drafted.stdout)
 
     def test_json_has_the_draft_and_the_notes(self):
-        import json
+
         with tempfile.TemporaryDirectory() as folder:
             draft = json.loads(call("adapt", STYLES / "plain_launcher.cu", "--json", folder=folder).stdout)
             self.assertEqual(draft["kernel"], "plain_launcher")
@@ -104,4 +169,4 @@ class Command(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
+    unittest.main(argv=[sys.argv[0], *sys.argv[4:]])

@@ -32,8 +32,7 @@ class HelpFormatter : public CLI::Formatter {
     if (name == "adapt ") rest = "FILE [-o FILE] [FLAGS]";
     if (name == "build ") rest = "FILE... -o LIBRARY [FLAGS] [-- COMPILER FLAGS]";
     if (name == "list ") rest = "[LIBRARY...] [FLAGS]";
-    if (name == "bench " || name == "doctor " || name == "history ")
-      rest = "[FLAGS]";
+    if (name == "bench " || name == "doctor " || name == "history ") rest = "[FLAGS]";
     if (name == "run " || name == "check " || name == "trace ") rest = "--kernel KERNEL [FLAGS]";
     if (name == "dump ") rest = "--kernel KERNEL -o FILE [FLAGS]";
     return fmt::format("\nUsage: attn-diag {}{}\n\n", name, rest);
@@ -57,7 +56,8 @@ class Parser {
     list.add_option("library", x_flags.files, "Kernel libraries (all that are found)")
         ->expected(0, 100)
         ->type_name("");
-    list.add_option("--kernel", x_flags.kernel, "Likewise, as other commands have it")->type_name("");
+    list.add_option("--kernel", x_flags.kernel, "Likewise, as other commands have it")
+        ->type_name("");
     output_flags(list, false);
 
     CLI::App& doctor = command("doctor", kDoctorSummary, kDoctorFooter);

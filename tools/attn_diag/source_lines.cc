@@ -8,6 +8,7 @@
 
 #include <array>
 #include <filesystem>
+#include <utility>
 
 extern char** environ;
 
@@ -90,7 +91,10 @@ std::vector<std::string> frames_of(const CrashPage& page) {
       continue;
     }
     of_user = of_user || !is_system(frame);
-    frames.push_back(frame_text(frame));
+    std::string text = frame_text(frame);
+    // From here on only what brought the launch to the kernel.
+    if (text.find("std::__invoke_impl<") != std::string::npos) break;
+    if (frames.empty() || frames.back() != text) frames.push_back(std::move(text));
   }
   if (!of_user) frames.clear();
   return frames;
