@@ -1,5 +1,6 @@
 // What a checker has seen, with source lines.
 #include <algorithm>
+#include <array>
 #include <set>
 #include <tuple>
 
@@ -34,7 +35,8 @@ auto line_of(const CheckAccess& access) {
 bool is_same_pair(const CheckFinding& a, const CheckFinding& b) {
   if (a.kind != b.kind || a.kernel != b.kernel || a.has_other != b.has_other) return false;
   // An index past the end of an array's type, and the access outside the array that follows.
-  if (a.kind == CheckKind::kOutOfBounds) return line_of(a.access) == line_of(b.access);
+  const bool is_index = a.space.empty() || b.space.empty();
+  if (a.kind == CheckKind::kOutOfBounds && is_index) return line_of(a.access) == line_of(b.access);
   if (a.array != b.array) return false;
   if (!a.has_other) return a.message == b.message && line_of(a.access) == line_of(b.access);
   const auto same = [](const CheckAccess& x, const CheckAccess& y) {
@@ -129,6 +131,12 @@ CheckReport Checker::report() const {
                    [](const CheckFinding& a, const CheckFinding& b) {
                      return static_cast<int>(a.severity) < static_cast<int>(b.severity);
                    });
+  std::array<int, kNumCheckKinds> kept{};
+  std::erase_if(report.findings, [&](const CheckFinding& f) {
+    const bool surplus = ++kept[static_cast<std::size_t>(f.kind)] > x_options.max_findings;
+    report.summary.dropped += surplus ? 1 : 0;
+    return surplus;
+  });
   return report;
 }
 

@@ -14,6 +14,9 @@
 namespace attn_diag::host {
 namespace {
 
+// Of each kind, whatever the limit: the report folds some into one and drops others.
+constexpr int kLeastSeen = 1000;
+
 struct ImageSearch {
   std::uintptr_t at;
   bool found;
@@ -172,7 +175,7 @@ void Checker::add(const SeenFinding& finding) {
     return;
   }
   int& kept = x_kept[static_cast<std::size_t>(finding.kind)];
-  if (kept >= x_options.max_findings) {
+  if (kept >= std::max(x_options.max_findings, kLeastSeen)) {
     ++x_summary.dropped;
     return;
   }
