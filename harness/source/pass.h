@@ -46,6 +46,7 @@ std::string quote(std::string_view text);
 
 void translate_launches(Pass& pass);
 void translate_shared_memory(Pass& pass);
+void translate_local_arrays(Pass& pass);
 void translate_qualifiers(Pass& pass);
 void translate_pragmas(Pass& pass);
 void translate_kernel_casts(Pass& pass);

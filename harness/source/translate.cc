@@ -32,6 +32,7 @@ Translation translate(std::string_view preprocessed, std::string_view file) {
     Pass pass(preprocessed, syntax);
     translate_launches(pass);
     translate_shared_memory(pass);
+    translate_local_arrays(pass);
     translate_qualifiers(pass);
     translate_pragmas(pass);
     translate_asm(pass);

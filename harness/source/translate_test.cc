@@ -165,3 +165,25 @@ TEST_CASE("brackets without their counterpart are named") {
   CHECK(contains(error("void k() {\n f(1;\n}"), "closes no"));
   CHECK(contains(error("void k() {\n"), "1: '{' is never closed"));
 }
+
+TEST_CASE("local arrays of device code without a value are told to the checker") {
+  const auto told = [](const std::string& body) {
+    const std::string text = translated("template <class T> __device__ void f() {" + body + "}");
+    std::string names;
+    for (std::size_t at = text.find("declared_without_value("); at != std::string::npos;
+         at = text.find("declared_without_value(", at + 1)) {
+      const std::size_t open = text.find('(', at);
+      names += text.substr(open + 1, text.find(',', open) - open - 1) + ' ';
+    }
+    return names;
+  };
+  CHECK(told("float a[4];") == "a ");
+  CHECK(told("for (;;) { unsigned int a[4][N]; std::array<int, 2> b[2], c[3]; }") == "a b c ");
+  CHECK(told("typename T::Value a[N]; alignas(16) half b[8]; if (x) y[1]; else z[2];") == "a b ");
+  CHECK(told("#pragma unroll\nfloat a[2];\n") == "a ");
+  CHECK(told("float a[4] = {}; static int b[2]; const float* c[2]; x[3]; return x[0];") == "");
+  CHECK(told("struct A { float a[4]; float b() { return a[0]; } }; __shared__ float s[4];") == "");
+  CHECK(translated("void f() { float a[4]; }").find("declared_without_value") == std::string::npos);
+  CHECK(translated("__device__ constexpr int f() { int a[4]; return 0; }")
+            .find("declared_without_value") == std::string::npos);
+}

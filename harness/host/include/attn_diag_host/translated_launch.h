@@ -5,6 +5,7 @@
 #include <tuple>
 #include <type_traits>
 
+#include "attn_diag_host/check_hooks.h"
 #include "attn_diag_host/launch.h"
 
 namespace attn_diag::host {
