@@ -30,8 +30,16 @@ BlockView BlockChecker::own_view(unsigned thread) const {
 // What of its own block the thread may publish: what threads had done when they fenced.
 BlockView BlockChecker::fenced_view(unsigned thread) const {
   BlockView view;
-  const Thread& mine = x_thread[thread];
-  if (mine.fenced.segment == x_segment) return mine.fenced;
+  const unsigned first = thread / 32 * 32;
+  const WarpClock& warp = x_warps[thread / 32];
+  for (unsigned t = first; t < std::min(first + 32, x_threads); ++t) {
+    const BlockView& fenced = x_thread[t].fenced;
+    if (fenced.segment != x_segment) continue;
+    // Of lanes that the thread has met since they fenced, too.
+    const std::uint32_t known = warp.partial ? warp.known[thread % 32][t % 32] : warp.full;
+    if (t == thread || known >= fenced.ticks[t]) view.join(fenced);
+  }
+  if (view.segment == x_segment) return view;
   for (const Thread& t : x_thread)
     view.segment = std::max(view.segment, t.fenced.segment < x_segment ? t.fenced.segment : 0);
   if (view.segment == 0) return view;

@@ -191,6 +191,16 @@ TEST_CASE("the last block may read what others wrote if they fenced before they 
   }
 }
 
+TEST_CASE("a lane may set the flag for a warp whose lanes fenced and then met") {
+  const auto launch = [](bool fenced) {
+    return [fenced](Memory& m) {
+      return checked::warp_flag(m.data.data(), m.data.data() + 64, m.out.data(), fenced);
+    };
+  };
+  check_clean(launch(true));
+  check_found(CheckKind::kMissingFence, Severity::kError, launch(false));
+}
+
 TEST_CASE("a volatile flag hands over between blocks after a fence") {
   const auto launch = [](bool fenced) {
     return [fenced](Memory& m) {

@@ -155,6 +155,22 @@ __global__ void flag_kernel(volatile int* flag, int* data, int* out, bool fenced
   }
 }
 
+__global__ void warp_flag_kernel(volatile int* flag, int* data, int* out, bool fenced) {
+  const unsigned t = threadIdx.x;
+  if (t >= 32) return;
+  if (blockIdx.x == 0) {
+    data[t] = static_cast<int>(t);
+    if (fenced) __threadfence();
+    __syncwarp();
+    if (t == 0) *flag = 1;
+  } else {
+    if (t == 0)
+      while (*flag == 0) __nanosleep(100);
+    __syncwarp();
+    out[t] = data[t];
+  }
+}
+
 __global__ void store_kernel(int* data) { data[threadIdx.x] = 1; }
 __global__ void load_kernel(const int* data, int* out, int offset) {
   out[threadIdx.x] = data[static_cast<int>(threadIdx.x) + offset];
@@ -210,6 +226,9 @@ cudaError_t last_block_done(int* partial, unsigned* count, int* out, Fence fence
 }
 cudaError_t flag(volatile int* flag, int* data, int* out, bool fenced) {
   return run(2, 0, flag_kernel, flag, data, out, fenced);
+}
+cudaError_t warp_flag(volatile int* flag, int* data, int* out, bool fenced) {
+  return run(2, 0, warp_flag_kernel, flag, data, out, fenced);
 }
 cudaError_t two_launches(int* data, int* out) {
   const cudaError_t error = run(1, 0, store_kernel, data);

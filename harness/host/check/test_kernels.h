@@ -29,6 +29,7 @@ cudaError_t blocks_add(int* out);
 enum class Fence { kByEach, kByLast, kByOneTooEarly, kNone };
 cudaError_t last_block_done(int* partial, unsigned* count, int* out, Fence fence);
 cudaError_t flag(volatile int* flag, int* data, int* out, bool fenced);
+cudaError_t warp_flag(volatile int* flag, int* data, int* out, bool fenced);
 cudaError_t two_launches(int* data, int* out);
 cudaError_t read_through(const int* from, int* out, int offset);
 cudaError_t read_as_vector(const int* from, int* out, int offset);
