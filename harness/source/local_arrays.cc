@@ -39,9 +39,10 @@ std::vector<std::string> arrays_without_value(const Syntax& s, std::size_t begin
       if (close >= end) return {};
       i = close;
     } else if (s[i].is_identifier()) {
-      if (is_any(s, i, {"static", "extern", "constexpr", "const", "typedef", "using", "return",
-                        "delete", "new", "goto", "throw", "case", "__shared__", "co_return",
-                        "thread_local", "struct", "asm", "else", "do"}))
+      if (is_any(s, i,
+                 {"static", "extern", "constexpr", "const", "typedef", "using", "return", "delete",
+                  "new", "goto", "throw", "case", "__shared__", "co_return", "thread_local",
+                  "struct", "asm", "else", "do"}))
         return {};
       if (s.is(i + 1, "[") && !s.is(i - 1, "::")) break;
       ++words;

@@ -13,10 +13,10 @@ void local_array(const void* array, std::size_t bytes, const char* name, const c
 // What the source pass writes behind `T array[n];` in device code. In a build that is not instrumented it
 // is nothing.
 template <class T>
-inline __attribute__((always_inline)) void declared_without_value([[maybe_unused]] T& array,
-                                            [[maybe_unused]] const char* name,
-                                            [[maybe_unused]] const char* file = __builtin_FILE(),
-                                            [[maybe_unused]] int line = __builtin_LINE()) {
+inline __attribute__((always_inline)) void declared_without_value(
+    [[maybe_unused]] T& array, [[maybe_unused]] const char* name,
+    [[maybe_unused]] const char* file = __builtin_FILE(),
+    [[maybe_unused]] int line = __builtin_LINE()) {
 #if ATTN_DIAG_HOST_INSTRUMENTED
   local_array(&array, sizeof array, name, file, line);
 #endif
