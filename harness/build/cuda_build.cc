@@ -15,8 +15,13 @@ namespace {
 
 std::vector<std::string> nvcc_words(const BuildRequest& request, const std::string& nvcc,
                                     const Settings& settings) {
-  std::vector<std::string> words = {nvcc, "-std=" + request.standard, "-O3",
-                                    "-arch=" + request.arch};
+  // -arch=sm_90a would also make PTX for compute_90, which lacks what the "a" is for.
+  const std::string number = request.arch.substr(3);
+  const bool specific = number.ends_with('a') || number.ends_with('f');
+  std::vector<std::string> words = {
+      nvcc, "-std=" + request.standard, "-O3",
+      specific ? fmt::format("-gencode=arch=compute_{0},code=sm_{0}", number)
+               : "-arch=" + request.arch};
   for (const std::string& folder : request.includes) words.push_back("-I" + folder);
   for (const std::string& define : request.defines) words.push_back("-D" + define);
   // The last is that of the contract; the stand-ins would hide CUDA's own headers. Before it comes the
