@@ -72,6 +72,7 @@ void BlockRunner::begin_launch(const LaunchPlan& plan) {
     plan.checker->ignore(address(&gridDim), sizeof gridDim);
   }
   x_watches_memory = is_lockstep() || x_check != nullptr;
+  x_easy_check = is_lockstep() ? nullptr : x_check;
   x_watchdog.set_interval(kTickSeconds);
   blockDim = shape;
   gridDim = plan.config.gridDim;

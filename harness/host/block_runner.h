@@ -142,6 +142,16 @@ class __attribute__((visibility("hidden"))) BlockRunner {
   // A load or store of an instrumented library, which comes next.
   void access(MemoryAccess what, std::uintptr_t pc, std::uintptr_t frame);
   bool watches_memory() const { return x_watches_memory; }
+  // Whether the checker alone watches, and has noted the load.
+  __attribute__((always_inline)) bool note_easy_read(std::uintptr_t at, std::size_t bytes,
+                                                     std::uintptr_t pc) {
+    return x_easy_check != nullptr &&
+           x_easy_check->note_easy_read(x_current->index.linear, at, bytes, pc);
+  }
+  bool note_first_read(std::uintptr_t at, std::size_t bytes, std::uintptr_t pc) {
+    return x_easy_check != nullptr &&
+           x_easy_check->note_first_read(x_current->index.linear, at, bytes, pc);
+  }
   // For the checker, if there is one.
   void note_landed(const AsyncCopy& copy) {
     if (x_check != nullptr)
@@ -293,8 +303,9 @@ class __attribute__((visibility("hidden"))) BlockRunner {
   static thread_local constinit BlockRunner* s_current __attribute__((tls_model("initial-exec")));
 
   const LaunchPlan* x_plan = nullptr;
-  bool x_watches_memory = false;    // the schedule or the checker wants to know of loads and stores
-  BlockChecker* x_check = nullptr;  // null: this launch is not checked
+  bool x_watches_memory = false;  // the schedule or the checker wants to know of loads and stores
+  BlockChecker* x_easy_check = nullptr;  // x_check, except in lockstep
+  BlockChecker* x_check = nullptr;       // null: this launch is not checked
   std::unique_ptr<BlockChecker> x_made_check;
   Fiber* x_current = nullptr;
   ScheduleKind x_kind = ScheduleKind::kForward;

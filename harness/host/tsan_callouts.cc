@@ -30,15 +30,25 @@ __attribute__((always_inline)) inline void clear_wide_registers() {
 #endif
 }
 
+// Without an instruction for it std::has_single_bit() is a call.
+constexpr bool is_power_of_two(std::size_t n) { return n != 0 && (n & (n - 1)) == 0; }
+
+// Apart from access(), which then needs few registers and saves none.
+void look_closer(BlockRunner* runner, Access kind, std::uintptr_t at, std::size_t bytes,
+                 std::uint32_t flags, std::uintptr_t pc, std::uintptr_t frame);
+
 __attribute__((always_inline)) inline void access(Access kind, const void* address,
                                                   std::size_t bytes, std::uint32_t flags,
                                                   const void* pc, const void* frame) {
   BlockRunner* runner = BlockRunner::current();
   if (runner == nullptr) return;
-  clear_wide_registers();
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  const auto from = reinterpret_cast<std::uintptr_t>(pc);
+  if (kind == Access::kRead && flags == 0 && is_power_of_two(bytes) &&
+      runner->note_easy_read(at, bytes, from))
+    return;
   if (runner->watches_memory())
-    runner->access({kind, reinterpret_cast<std::uintptr_t>(address), bytes, flags},
-                   reinterpret_cast<std::uintptr_t>(pc), reinterpret_cast<std::uintptr_t>(frame));
+    look_closer(runner, kind, at, bytes, flags, from, reinterpret_cast<std::uintptr_t>(frame));
 }
 
 }  // namespace
@@ -57,6 +67,7 @@ inline void BlockRunner::access(MemoryAccess what, std::uintptr_t pc, std::uintp
   // A loop that uses the same memory again and again waits for another thread.
   constexpr unsigned kOftenAgain = 64;
   Position& position = x_position[fiber.index.linear];
+  if (x_check != nullptr && x_check->take_easy_reads(fiber.index.linear)) position.again = 0;
   const bool again = what.at == position.seen[0] || what.at == position.seen[1];
   if (!again) position.seen[1] = std::exchange(position.seen[0], what.at);
   position.again = again ? position.again + 1 : 0;
@@ -71,6 +82,20 @@ inline void BlockRunner::access(MemoryAccess what, std::uintptr_t pc, std::uintp
 }
 
 }  // namespace attn_diag::host
+
+namespace {
+
+__attribute__((noinline)) void look_closer(BlockRunner* runner, Access kind, std::uintptr_t at,
+                                           std::size_t bytes, std::uint32_t flags,
+                                           std::uintptr_t pc, std::uintptr_t frame) {
+  clear_wide_registers();
+  if (kind == Access::kRead && flags == 0 && is_power_of_two(bytes) &&
+      runner->note_first_read(at, bytes, pc))
+    return;
+  runner->access({kind, at, bytes, flags}, pc, frame);
+}
+
+}  // namespace
 
 #define ATTN_DIAG_HOST_ACCESS(name, kind, bytes, flags)                      \
   extern "C" void name(const void* address);                                 \

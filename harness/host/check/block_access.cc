@@ -1,5 +1,6 @@
 // The loads and stores of a block: what is looked at for each.
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "harness/host/check/block_checker.h"
@@ -66,8 +67,57 @@ void BlockChecker::note_read(Record& record, const Now& now, bool shared) const 
   last = entry;
 }
 
+// Any two warps will do: whoever writes in this interval is of another warp than one of them.
+bool BlockChecker::add_readers(WarpReaders& readers, Epoch warp, std::uint32_t lane,
+                               std::uint32_t pc) const {
+  const std::uint32_t segment = segment_of(readers.warp);
+  if (segment != x_segment) {
+    if (segment < x_first_segment) return false;
+    readers = {warp, pc, lane, 0, 0};
+    return true;
+  }
+  // A lane that reads again and again is for access(). With barrier objects some warps may know of some.
+  if (readers.lanes == 0 || readers.pc != pc || readers.warp == warp || x_any_clock) return false;
+  if (readers.before == 0 || thread_of(readers.before) == thread_of(warp)) {
+    readers.before = readers.warp;
+    readers.before_lanes = readers.lanes;
+  }
+  readers.warp = warp;
+  readers.lanes = lane;
+  return true;
+}
+
+// Two lanes of a warp are enough: any other is unordered with one of them.
+void BlockChecker::note_readers(Record& record, WarpReaders& readers) const {
+  const auto note_lane = [&](Epoch warp, int lane) {
+    const unsigned thread = thread_of(warp) + static_cast<unsigned>(lane);
+    const Epoch epoch = make_epoch(x_segment, thread, tick_of(warp));
+    note_read(record, {thread, epoch, 0, 0, readers.pc, 0, true, Access::kRead}, true);
+  };
+  const auto note = [&](Epoch warp, std::uint32_t lanes) {
+    if (lanes == 0) return;
+    const int first = std::countr_zero(lanes), last = 31 - std::countl_zero(lanes);
+    if (last != first) note_lane(warp, first);
+    note_lane(warp, last);
+  };
+  if (segment_of(readers.warp) == x_segment) {
+    note(readers.before, readers.before_lanes);
+    note(readers.warp, readers.lanes);
+  }
+  readers = {};
+}
+
 template <bool kShared>
-void BlockChecker::touch(Record& record, const Now& now) {
+void BlockChecker::touch(Record& record, WarpReaders* readers, const Now& now) {
+  const bool plain = (now.how & ~kStepMask) == 0;
+  if (kShared && readers->warp != 0) {
+    const std::uint32_t lane = 1u << (now.thread % 32);
+    if (plain && now.kind == Access::kRead) {
+      if (readers->warp == warp_of(now.epoch) && (readers->lanes & lane) != 0) return;
+      if (add_readers(*readers, warp_of(now.epoch), lane, now.pc)) return;
+    }
+    note_readers(record, *readers);
+  }
   if (now.kind == Access::kRead) {
     if (record.reader.epoch == now.epoch) return;
     const Epoch writer = record.writer.epoch;
@@ -78,9 +128,14 @@ void BlockChecker::touch(Record& record, const Now& now) {
       report_in_flight(record.writer, now);
     else if (!is_ordered<kShared>(writer, now)) [[unlikely]]
       report_race(record.writer, true, now);
+    else if (kShared && segment_of(writer) < x_segment && plain) {
+      *readers = {warp_of(now.epoch), now.pc, 1u << (now.thread % 32), 0, 0};
+      return;
+    }
     note_read(record, now, kShared);
     return;
   }
+  if (kShared && plain) readers->warp = warp_of(now.epoch);
   if (record.writer.epoch == now.epoch && record.reader.epoch == 0) {
     record.writer.pc = now.pc;
     record.writer.how = now.how;
@@ -107,10 +162,9 @@ void BlockChecker::look_at(ShadowPage& page, std::uint32_t offset, std::uint32_t
                            const Now& now) {
   page.fit(offset, bytes);
   Record* record = page.at(offset);
-  if (bytes >> page.shift() == 1) [[likely]]
-    return touch<kShared>(*record, now);
+  WarpReaders* readers = kShared ? page.readers_at(offset) : nullptr;
   for (Record* const end = record + (bytes >> page.shift()); record != end; ++record)
-    touch<kShared>(*record, now);
+    touch<kShared>(*record, kShared ? readers++ : nullptr, now);
 }
 
 void BlockChecker::access(unsigned thread, const MemoryAccess& what, std::uintptr_t pc) {
@@ -136,8 +190,8 @@ void BlockChecker::access(unsigned thread, const MemoryAccess& what, std::uintpt
           mine.epoch,
           at,
           static_cast<std::uint32_t>(bytes),
-          static_cast<std::uint32_t>(pc - x_plan->library.base),
-          (++mine.step & kStepMask) | flags,
+          from_base(pc),
+          (static_cast<std::uint32_t>(++mine.counts) & kStepMask) | flags,
           true,
           kind};
   CheckSummary& summary = x_checker->summary();

@@ -7,6 +7,7 @@ namespace attn_diag::host {
 
 void BlockChecker::begin_launch(const LaunchPlan& plan, void* statics, void* dynamic) {
   x_plan = &plan;
+  x_base = plan.library.base;
   x_checker = plan.checker;
   const auto address = [](const void* p) { return reinterpret_cast<std::uintptr_t>(p); };
   const bool has_statics = statics != nullptr && !plan.library.is_main_program;
@@ -42,7 +43,10 @@ void BlockChecker::begin_block(std::uint64_t block, unsigned threads) {
   ++x_checker->summary().blocks;
 }
 
-void BlockChecker::end_block() { x_checker->settle(); }
+void BlockChecker::end_block() {
+  x_checker->settle();
+  for (unsigned t = 0; t < x_threads; ++t) take_easy_reads(t);
+}
 
 void BlockChecker::new_segment() {
   x_segment = x_checker->new_segment(x_block, x_interval);
@@ -50,10 +54,13 @@ void BlockChecker::new_segment() {
     warp.tick = warp.full = 0;
     warp.partial = false;
   }
-  for (unsigned t = 0; t < x_threads; ++t) {
-    x_thread[t].epoch = make_epoch(x_segment, t, 0);
-    x_thread[t].step = 0;
-  }
+  for (unsigned t = 0; t < x_threads; ++t) restart(t, 0);
+}
+
+void BlockChecker::restart(unsigned thread, std::uint32_t tick) {
+  take_easy_reads(thread);
+  x_thread[thread].epoch = make_epoch(x_segment, thread, tick);
+  x_thread[thread].counts = 0;
 }
 
 void BlockChecker::block_barrier() {
@@ -92,10 +99,7 @@ void BlockChecker::warp_sync(unsigned number, std::uint32_t lanes, std::uint32_t
       warp.known[static_cast<unsigned>(std::countr_zero(rest))] = joined;
   }
   const unsigned first = number * 32;
-  for (unsigned t = first; t < std::min(first + 32, x_threads); ++t) {
-    x_thread[t].epoch = make_epoch(x_segment, t, warp.tick);
-    x_thread[t].step = 0;
-  }
+  for (unsigned t = first; t < std::min(first + 32, x_threads); ++t) restart(t, warp.tick);
   share_clocks_of_warp(number, lanes);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -32,6 +33,39 @@ class BlockChecker {
 
   // The access happens when this returns.
   void access(unsigned thread, const MemoryAccess& what, std::uintptr_t pc);
+  // Most loads: of shared memory that other lanes of the warp have just read by the same instruction. Notes
+  // it and returns true; otherwise access() is to be called. `bytes` is a power of two.
+  __attribute__((always_inline)) bool note_easy_read(unsigned thread, std::uintptr_t at,
+                                                     std::size_t bytes, std::uintptr_t pc) {
+    WarpReaders* const readers = easy_readers(at, bytes);
+    if (readers == nullptr) return false;
+    Thread& mine = x_thread[thread];
+    const std::uint32_t lane = 1u << (thread % 32);
+    if (readers->warp != warp_of(mine.epoch) || readers->pc != from_base(pc) ||
+        (readers->lanes & lane) != 0)
+      return false;
+    readers->lanes |= lane;
+    mine.counts += kEasyRead;
+    return true;
+  }
+  // The same for the first lane of a warp.
+  bool note_first_read(unsigned thread, std::uintptr_t at, std::size_t bytes, std::uintptr_t pc) {
+    WarpReaders* const readers = easy_readers(at, bytes);
+    if (readers == nullptr) return false;
+    Thread& mine = x_thread[thread];
+    if (!add_readers(*readers, warp_of(mine.epoch), 1u << (thread % 32), from_base(pc)))
+      return false;
+    mine.counts += kEasyRead;
+    return true;
+  }
+  // Whether the thread has noted such reads since it was last asked.
+  bool take_easy_reads(unsigned thread) {
+    Thread& mine = x_thread[thread];
+    const std::uint64_t reads = mine.counts >> 32;
+    mine.counts &= 0xFFFFFFFFu;
+    x_checker->summary().loads += reads;
+    return reads != 0;
+  }
   // Of the thread's own stack. `frame`: of the call-out, below those of the code that makes the access.
   void local_access(unsigned thread, const MemoryAccess& what, std::uintptr_t pc,
                     std::uintptr_t frame) {
@@ -68,11 +102,12 @@ class BlockChecker {
  private:
   struct Thread {
     Epoch epoch = 0;
-    std::uint32_t step = 0;
+    std::uint64_t counts = 0;     // accesses since the last synchronisation; above, see kEasyRead
     SharedClock clock, unfenced;  // what it has learned by flags and barrier objects
     BlockView fenced;             // of its own block, when it last fenced
     LocalArrays locals;
   };
+  static constexpr std::uint64_t kEasyRead = std::uint64_t{1} << 32 | 1;
   struct WarpClock {
     std::uint32_t tick = 0;
     std::uint32_t full = 0;  // accesses at earlier ticks are known to all lanes
@@ -90,7 +125,24 @@ class BlockChecker {
   };
 
   template <bool kShared>
-  void touch(Record& record, const Now& now);
+  void touch(Record& record, WarpReaders* readers, const Now& now);
+  std::uint32_t from_base(std::uintptr_t pc) const {
+    return static_cast<std::uint32_t>(pc - x_base);
+  }
+  // Null: not shared memory, or not a whole granule.
+  __attribute__((always_inline)) WarpReaders* easy_readers(std::uintptr_t at, std::size_t bytes) {
+    FlatShadow* const flat = x_dynamic.contains(at)  ? &x_dynamic
+                             : x_static.contains(at) ? &x_static
+                                                     : nullptr;
+    if (flat == nullptr) return nullptr;
+    ShadowPage& page = flat->page(at);
+    if (page.shift() != static_cast<unsigned>(std::countr_zero(bytes)) || (at & (bytes - 1)) != 0)
+      return nullptr;
+    return page.readers_at(static_cast<std::uint32_t>(at & (kPageBytes - 1)));
+  }
+  // The first lane of a warp reads. False: this is not enough to note it.
+  bool add_readers(WarpReaders& readers, Epoch warp, std::uint32_t lane, std::uint32_t pc) const;
+  void note_readers(Record& record, WarpReaders& readers) const;
   template <bool kShared>
   void look_at(ShadowPage& page, std::uint32_t offset, std::uint32_t bytes, const Now& now);
   template <bool kShared>
@@ -102,6 +154,7 @@ class BlockChecker {
                      std::uintptr_t frame);
   SeenAccess seen_at(unsigned thread, std::uintptr_t pc, std::size_t bytes) const;
   void new_segment();
+  void restart(unsigned thread, std::uint32_t tick);  // after a synchronisation
   BlockView own_view(unsigned thread) const;
   BlockView fenced_view(unsigned thread) const;
   void advance(unsigned thread);
@@ -124,6 +177,7 @@ class BlockChecker {
 
   Checker* x_checker = nullptr;
   const LaunchPlan* x_plan = nullptr;
+  std::uintptr_t x_base = 0;  // of the library
   FlatShadow x_static, x_dynamic;
   std::vector<StaticArray> x_static_arrays;  // at their addresses
   std::uint64_t x_block = 0;

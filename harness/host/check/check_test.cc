@@ -83,6 +83,37 @@ CheckFinding check_found(CheckKind kind, Severity severity,
 
 }  // namespace
 
+TEST_CASE("a store races with loads of whichever warps") {
+  for (const char* schedule : {"forward", "reverse", "seed:1", "seed:2", "lockstep"})
+    for (const unsigned who : {0u, 31u, 32u, 70u, 127u}) {
+      CAPTURE(schedule, who);
+      const CheckReport report = checked_launch(
+          [&](Memory& m) { return checked::reads_of_four_warps(m.out.data(), who); }, schedule);
+      bool between_warps = false;
+      for (const CheckFinding& found : report.findings) {
+        INFO(described(report));
+        CHECK(found.kind == CheckKind::kRace);
+        CHECK(found.offset == 20);
+        const int lines[] = {found.access.places.at(0).line, found.other.places.at(0).line};
+        CHECK((lines[0] == line_of("all load") || lines[1] == line_of("all load")));
+        CHECK((lines[0] == line_of("one stores") || lines[1] == line_of("one stores")));
+        between_warps = between_warps || found.severity == Severity::kError;
+      }
+      CHECK(between_warps);
+    }
+}
+
+TEST_CASE("loads that are noted in the call-out count as the others") {
+  const auto loads = [](const char* schedule) {
+    constexpr unsigned kNobody = 128;
+    const CheckReport report = checked_launch(
+        [](Memory& m) { return checked::reads_of_four_warps(m.out.data(), kNobody); }, schedule);
+    return report.summary.loads;
+  };
+  CHECK(loads("forward") >= 128 * 32);
+  CHECK(loads("forward") == loads("lockstep"));  // which notes none so
+}
+
 TEST_CASE("a barrier orders the accesses of a block") {
   check_clean([](Memory& m) { return checked::barrier_right(m.out.data()); });
 }

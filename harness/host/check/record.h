@@ -46,4 +46,17 @@ struct alignas(64) Record {
   Entry writer, reader, mate, far;
 };
 
+// Of one granule of shared memory: lanes of up to two warps that have read it in one interval by one
+// instruction. They are not in the record yet. What they read was written by a thread of the block, by a
+// plain store, before the interval.
+struct alignas(32) WarpReaders {
+  Epoch warp = 0;  // warp_of() their epochs; 0: nothing is known, the record tells
+  std::uint32_t pc = ~0u;
+  std::uint32_t lanes = 0;  // 0: written then by a thread of the warp, and not read since
+  Epoch before = 0;         // of another warp that read it before; 0: none
+  std::uint32_t before_lanes = 0;
+};
+// The epoch of the first lane of the thread's warp.
+constexpr Epoch warp_of(Epoch e) { return e & ~(Epoch{31} << kTickBits); }
+
 }  // namespace attn_diag::host

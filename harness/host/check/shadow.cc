@@ -16,6 +16,13 @@ void ShadowPage::refine(std::uint32_t bits) {
   } else if (initialised) {
     for (std::size_t i = 0; i < kPageBytes >> needed; ++i) records[i].writer.epoch = kHostEpoch;
   }
+  if (shared) {
+    auto readers = std::make_unique<WarpReaders[]>(kPageBytes >> needed);
+    if (x_readers != nullptr)
+      for (std::size_t i = 0; i < kPageBytes >> needed; ++i)
+        readers[i] = x_readers[i >> (x_shift - needed)];
+    x_readers = std::move(readers);
+  }
   x_records = std::move(records);
   x_shift = needed;
 }
@@ -27,6 +34,7 @@ void FlatShadow::cover(std::uintptr_t begin, std::size_t bytes) {
   x_first = begin >> kPageShift;
   x_pages.clear();
   x_pages.resize(bytes == 0 ? 0 : ((begin + bytes - 1) >> kPageShift) - x_first + 1);
+  for (ShadowPage& page : x_pages) page.shared = true;
 }
 
 void FlatShadow::allow(std::uintptr_t begin, std::size_t bytes) {

@@ -21,9 +21,12 @@ class ShadowPage {
   bool initialised = false;  // by the host, when it was registered
   bool ignored = false;      // memory that is not the kernel's: not watched
   bool mixed = false;        // [begin, end) does not tell all: ask the list of arrays
+  bool shared = false;       // shared memory
 
   unsigned shift() const { return x_shift; }
   Record* at(std::uint32_t offset) { return x_records.get() + (offset >> x_shift); }
+  // Pages of shared memory have these too, once they have records.
+  WarpReaders* readers_at(std::uint32_t offset) { return x_readers.get() + (offset >> x_shift); }
   // To be called before at(): makes records fine enough for an access.
   void fit(std::uint32_t offset, std::uint32_t bytes) {
     if (((offset | bytes) & ((1u << x_shift) - 1)) != 0) [[unlikely]]
@@ -32,6 +35,7 @@ class ShadowPage {
   bool touched() const { return x_records != nullptr; }
   void forget() {
     x_records.reset();
+    x_readers.reset();
     x_shift = 31;
   }
 
@@ -40,9 +44,10 @@ class ShadowPage {
 
   unsigned x_shift = 31;  // log2 of the granule; too coarse for any access: no records yet
   std::unique_ptr<Record[]> x_records;
+  std::unique_ptr<WarpReaders[]> x_readers;
 };
 
-// Pages of one stretch of memory.
+// Pages of one stretch of shared memory.
 class FlatShadow {
  public:
   void cover(std::uintptr_t begin, std::size_t bytes);

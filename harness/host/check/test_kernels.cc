@@ -29,6 +29,18 @@ __global__ void exchange(int* out, bool synchronise) {
   out[t] = sRow[(t + 32) % kThreads];  // [load]
 }
 
+constexpr unsigned kFourWarps = 128;
+__global__ void all_read_one_stores(int* out, unsigned who) {
+  __shared__ int sRow[32];
+  const unsigned t = threadIdx.x;
+  if (t < 32) sRow[t] = static_cast<int>(t);
+  __syncthreads();
+  int sum = 0;
+  for (int i = 0; i < 32; ++i) sum += sRow[i];  // [all load]
+  if (t == who) sRow[5] = sum;                  // [one stores]
+  out[t] = sum;
+}
+
 __global__ void all_store_the_same(int* out) {
   __shared__ int sFlag;
   sFlag = 7;
@@ -202,6 +214,12 @@ cudaError_t same_value(int* out) { return run(1, 0, all_store_the_same, out); }
 cudaError_t warp_right(int* out) { return run(1, 0, exchange_in_warp, out, Between::kSyncwarp); }
 cudaError_t warp_latent(int* out) { return run(1, 0, exchange_in_warp, out, Between::kNothing); }
 cudaError_t shuffle_orders(int* out) { return run(1, 0, exchange_in_warp, out, Between::kShuffle); }
+cudaError_t reads_of_four_warps(int* out, unsigned who_stores) {
+  cudaLaunchConfig_t config;
+  config.gridDim = dim3(1);
+  config.blockDim = dim3(kFourWarps);
+  return cudaLaunchKernelEx(&config, all_read_one_stores, out, who_stores);
+}
 cudaError_t one_store_of_a_warp(int* out) { return run(1, 0, lanes_store_to_one, out); }
 cudaError_t half_warps(int* out, bool right) {
   return run(1, 0, exchange_in_half_warps, out, right);

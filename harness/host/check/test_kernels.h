@@ -13,6 +13,8 @@ cudaError_t same_value(int* out);
 cudaError_t warp_right(int* out);
 cudaError_t warp_latent(int* out);
 cudaError_t one_store_of_a_warp(int* out);
+// 128 threads load 32 elements each; one then stores to one of these.
+cudaError_t reads_of_four_warps(int* out, unsigned who_stores);
 cudaError_t shuffle_orders(int* out);
 cudaError_t half_warps(int* out, bool right);
 cudaError_t uninitialised_shared(int* out);
