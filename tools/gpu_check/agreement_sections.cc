@@ -60,7 +60,7 @@ void take_lines(const std::string& kernel, const ChildResult& result,
     }
     const std::string verdict = line["verdict"].get<std::string>();
     for (Section& section : sections)
-      if (section.name == line["section"])
+      if (section.name == line["section"].get<std::string>())
         section.checks.push_back({line["name"].get<std::string>(),
                                   verdict == "passed"    ? Verdict::kPassed
                                   : verdict == "skipped" ? Verdict::kSkipped

@@ -4,6 +4,9 @@
 #include "attn_diag_torch/tensor.h"
 
 namespace at {
+
+inline Tensor empty(IntArrayRef sizes, const TensorOptions& options);  // factories.h
+
 namespace attn_diag {
 
 // Calls visit(T{}) with the type of the elements.
