@@ -10,7 +10,7 @@ class App;
 namespace attn_diag::cli {
 
 inline constexpr const char* kAdaptSummary =
-    "Drafts the adapter that attn-diag build needs to call the kernels of a source";
+    "Drafts the adapter that attn-diag build needs for a source";
 inline constexpr const char* kAdaptFooter = R"(
 Finds the host functions that launch, and kernels that nothing launches, reads their parameters by name,
 type and order, and writes the ten lines that call the best of them, with what it declares of dtypes,
