@@ -34,7 +34,8 @@ TEST_CASE("what is not shared memory has no shared address") {
   };
   float global = 0;
   for (const auto& [what, message] : cases) {
-    const Launched run = launched("forward", [&] { return plain::bad_address(what, &global); });
+    const Launched run =
+        launched("forward", [&, what = what] { return plain::bad_address(what, &global); });
     CAPTURE(message, run.finding().message);
     CHECK(run.finding().kind == FindingKind::kSharedMemoryMisuse);
     CHECK(contains(run.finding().message, message));
@@ -171,7 +172,8 @@ TEST_CASE("misuse of an mbarrier is a finding") {
   };
   std::uint64_t global = 0;
   for (const auto& [what, message] : cases) {
-    const Launched run = launched("forward", [&] { return plain::bad_mbarrier(what, &global); });
+    const Launched run =
+        launched("forward", [&, what = what] { return plain::bad_mbarrier(what, &global); });
     CAPTURE(message, run.finding().message);
     CHECK(contains(run.finding().message, message));
     CHECK(contains(run.finding().file, "ptx_kernels.cc"));

@@ -89,7 +89,8 @@ TEST_CASE("rows that ldmatrix and stmatrix cannot use are findings") {
   };
   std::vector<std::uint16_t> global(256);
   for (const auto& [what, kind, message] : cases) {
-    const Launched run = launched("forward", [&] { return plain::bad_row(what, global.data()); });
+    const Launched run =
+        launched("forward", [&, what = what] { return plain::bad_row(what, global.data()); });
     CAPTURE(message, run.finding().message);
     CHECK(run.finding().kind == kind);
     CHECK(contains(run.finding().message, message));

@@ -15,12 +15,12 @@ void take_cache_hints(PtxEmitter& e) {
 
 // Whether the access is one that another thread's may meet: volatile, or of the memory model.
 bool take_order(PtxEmitter& e) {
-  const bool ordered =
-      e.take("volatile") | !e.take_any({"relaxed", "acquire", "release", "acq_rel"}).empty();
+  const bool is_volatile = e.take("volatile");
+  const bool in_model = !e.take_any({"relaxed", "acquire", "release", "acq_rel"}).empty();
   e.take("weak");
   e.take_any({"cta", "cluster", "gpu", "sys"});
   e.take("mmio");
-  return ordered;
+  return is_volatile || in_model;
 }
 
 int take_width(PtxEmitter& e) {

@@ -204,11 +204,13 @@ void BlockChecker::access(unsigned thread, const MemoryAccess& what, std::uintpt
                                                    : nullptr;
   if (flat != nullptr) {
     if (at + bytes > flat->begin() + flat->bytes()) return report_outside(now);
-    for_each_page(*flat, at, bytes, [&](ShadowPage& page, std::uint32_t offset, std::uint32_t n) {
-      if (!in_array(page, offset, n) && is_outside_static(at, bytes)) [[unlikely]]
-        return report_outside(now);
-      look_at<true>(page, offset, n, now);
-    });
+    for_each_page(
+        *flat, at, bytes,
+        [&, at = at, bytes = bytes](ShadowPage& page, std::uint32_t offset, std::uint32_t n) {
+          if (!in_array(page, offset, n) && is_outside_static(at, bytes)) [[unlikely]]
+            return report_outside(now);
+          look_at<true>(page, offset, n, now);
+        });
     return;
   }
   now.shared = false;

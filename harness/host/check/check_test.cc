@@ -170,14 +170,14 @@ TEST_CASE("neighbouring bytes are not one another's") {
 }
 
 TEST_CASE("stores past the end of shared and global arrays are found") {
-#if !defined( \
-    ATTN_DIAG_HOST_ASAN)  // there the sanitizer's own runtime is told, and ends the program
+#if defined(ATTN_DIAG_HOST_ASAN)
+  WARN("SKIP: indices out of bounds are told to AddressSanitizer's own runtime, which ends the run");
+#else
   const CheckFinding statics =
       check_found(CheckKind::kOutOfBounds, Severity::kError,
                   [](Memory& m) { return checked::past_static_array(m.out.data()); });
   CHECK(statics.message.find("63") != std::string::npos);
   CHECK(statics.access.places.at(0).line == line_of("past"));
-#endif
   check_found(CheckKind::kOutOfBounds, Severity::kError,
               [](Memory& m) { return checked::past_dynamic(m.out.data()); });
   const CheckFinding global = check_found(CheckKind::kOutOfBounds, Severity::kError, [](Memory& m) {
@@ -185,6 +185,7 @@ TEST_CASE("stores past the end of shared and global arrays are found") {
   });
   CHECK(global.array == "in");
   CHECK(global.offset == 128 * 4);
+#endif
 }
 
 TEST_CASE("barrier objects and named barriers order who waits for them") {
