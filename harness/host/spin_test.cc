@@ -88,8 +88,8 @@ TEST_CASE("warps and lanes that poll volatile shared memory get on") {
     std::vector<int> out(64);
     REQUIRE(LAUNCHED(way, volatile_pipeline(4, out.data())).completed());
     for (int t = 32; t < 64; ++t) REQUIRE(out[static_cast<std::size_t>(t)] == 10 * (63 - t));
-#if !defined( \
-    ATTN_DIAG_HOST_ASAN)  // whose frames keep lanes from being interrupted before the limit
+#if !defined(ATTN_DIAG_HOST_ASAN)
+    // With its frames lanes are not interrupted before the limit.
     REQUIRE(LAUNCHED(way, lanes_in_turn(out.data())).completed());
     for (int t = 0; t < 32; ++t) REQUIRE(out[static_cast<std::size_t>(t)] == 31 - t);
 #endif

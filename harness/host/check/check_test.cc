@@ -171,7 +171,7 @@ TEST_CASE("neighbouring bytes are not one another's") {
 
 TEST_CASE("stores past the end of shared and global arrays are found") {
 #if defined(ATTN_DIAG_HOST_ASAN)
-  WARN("SKIP: indices out of bounds are told to AddressSanitizer's own runtime, which ends the run");
+  WARN("SKIP: AddressSanitizer's own runtime ends the run at an index out of bounds");
 #else
   const CheckFinding statics =
       check_found(CheckKind::kOutOfBounds, Severity::kError,
