@@ -105,7 +105,7 @@ function(_attn_diag_kernel_library target file_name instrumentation definitions)
   endforeach()
   # CMake itself says -xc++, which would preprocess a second time.
   set_source_files_properties(${translated} PROPERTIES
-    LANGUAGE CXX COMPILE_OPTIONS -xc++-cpp-output)
+    LANGUAGE CXX COMPILE_OPTIONS "-xc++-cpp-output;$<$<CXX_COMPILER_ID:Clang>:-Wno-unused-command-line-argument>")
   add_library(${target} MODULE ${translated} ${build_info})
   set_target_properties(${target} PROPERTIES
     PREFIX "" OUTPUT_NAME "${file_name}" SUFFIX ".so"
