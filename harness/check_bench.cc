@@ -43,16 +43,7 @@ double seconds_of_a_call(const Kernel& kernel, const Problem& problem, const Inp
   request.problem = problem;
   request.geometry = geometry;
   request.gate = Gate::kFull;
-  const auto place = [](GuardedBuffer& buffer, const char* name, bool initialised) {
-    host::register_memory(buffer.data(), buffer.size(), name, initialised);
-    return static_cast<void*>(buffer.size() == 0 ? nullptr : buffer.data());
-  };
-  request.q = place(memory.q, "q", true);
-  request.k = place(memory.k, "k", true);
-  request.v = place(memory.v, "v", true);
-  request.o = place(memory.o, "o", false);
-  request.lse = static_cast<float*>(place(memory.lse, "lse", false));
-  request.workspace = place(memory.workspace, "workspace", false);
+  memory.place_for_check(request);
   const double start = processor_seconds();
   call_kernel(kernel, request, "failed to launch");
   return processor_seconds() - start;

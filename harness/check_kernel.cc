@@ -50,16 +50,7 @@ CheckResult check_kernel(const Kernel& given, const Problem& problem, const Inpu
   request.geometry = result.geometry;
   request.gate = Gate::kFull;
   const host::LaunchScope scope(launch_options(options, check));
-  const auto place = [](GuardedBuffer& buffer, const char* name, bool initialised) {
-    host::register_memory(buffer.data(), buffer.size(), name, initialised);
-    return static_cast<void*>(buffer.size() == 0 ? nullptr : buffer.data());
-  };
-  request.q = place(memory.q, "q", true);
-  request.k = place(memory.k, "k", true);
-  request.v = place(memory.v, "v", true);
-  request.o = place(memory.o, "o", false);
-  request.lse = static_cast<float*>(place(memory.lse, "lse", false));
-  request.workspace = place(memory.workspace, "workspace", false);
+  memory.place_for_check(request);
   std::string refused;
   try {
     call_kernel(kernel, request, "failed to launch");

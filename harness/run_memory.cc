@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "attn_diag/harness/host/check.h"
+
 namespace attn_diag {
 namespace {
 
@@ -69,6 +71,19 @@ void RunMemory::place(RunDevice& device, RunRequest& request, std::size_t guard)
   request.o = put("o", o, true);
   request.lse = static_cast<float*>(put("lse", lse, true));
   request.workspace = put("the workspace", workspace, false);
+}
+
+void RunMemory::place_for_check(RunRequest& request) {
+  const auto put = [](GuardedBuffer& buffer, const char* name, bool initialised) {
+    host::register_memory(buffer.data(), buffer.size(), name, initialised);
+    return static_cast<void*>(buffer.size() == 0 ? nullptr : buffer.data());
+  };
+  request.q = put(q, "q", true);
+  request.k = put(k, "k", true);
+  request.v = put(v, "v", true);
+  request.o = put(o, "o", false);
+  request.lse = static_cast<float*>(put(lse, "lse", false));
+  request.workspace = put(workspace, "workspace", false);
 }
 
 void RunMemory::check_guards(const Kernel& kernel) const {

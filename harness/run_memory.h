@@ -30,6 +30,8 @@ struct RunMemory {
 
   // Puts all of it on the device and its addresses into the request.
   void place(RunDevice& device, RunRequest& request, std::size_t guard);
+  // Names all of it to the checker of the host executor, under whose launches the request then runs.
+  void place_for_check(RunRequest& request);
   // Throws Error where a zone around a buffer was written.
   void check_guards(const Kernel& kernel) const;
 };

@@ -1,9 +1,7 @@
 // Local arrays of device code that are declared without a value: instrumented builds tell the checker.
 #include <fmt/format.h>
 
-#include <initializer_list>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "harness/source/pass.h"
@@ -11,16 +9,10 @@
 namespace attn_diag::source {
 namespace {
 
-bool is_any(const Syntax& s, std::size_t i, std::initializer_list<std::string_view> words) {
-  for (const std::string_view word : words)
-    if (s.is(i, word)) return true;
-  return false;
-}
-
 // Whether the "{" at `open`, in a function's body, is that of a class or enumeration.
 bool opens_class(const Syntax& s, std::size_t open) {
   for (std::size_t i = s.statement_begin(open); i < open; ++i) {
-    if (is_any(s, i, {"struct", "class", "union", "enum"})) return true;
+    if (s[i].is_any({"struct", "class", "union", "enum"})) return true;
     if (s.is(i, "(") || s.is(i, "=")) return false;
   }
   return false;
@@ -32,17 +24,16 @@ std::vector<std::string> arrays_without_value(const Syntax& s, std::size_t begin
   std::size_t i = begin;
   std::size_t words = 0;
   for (; i < end; ++i) {
-    if (is_any(s, i, {"alignas", "__align__"}) && s.is(i + 1, "(")) {
+    if (s[i].is_any({"alignas", "__align__"}) && s.is(i + 1, "(")) {
       i = s.match(i + 1);
     } else if (s.is(i, "<")) {
       const std::size_t close = s.close_angle(i);
       if (close >= end) return {};
       i = close;
     } else if (s[i].is_identifier()) {
-      if (is_any(s, i,
-                 {"static", "extern", "constexpr", "const", "typedef", "using", "return", "delete",
-                  "new", "goto", "throw", "case", "__shared__", "co_return", "thread_local",
-                  "struct", "asm", "else", "do"}))
+      if (s[i].is_any({"static", "extern", "constexpr", "const", "typedef", "using", "return",
+                       "delete", "new", "goto", "throw", "case", "__shared__", "co_return",
+                       "thread_local", "struct", "asm", "else", "do"}))
         return {};
       if (s.is(i + 1, "[") && !s.is(i - 1, "::")) break;
       ++words;

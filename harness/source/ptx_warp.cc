@@ -80,11 +80,26 @@ void elect(PtxEmitter& e) {
   e.set(to.parts[1], leader + " == attn_diag_ptx::lane()");
 }
 
-int take_matrices(PtxEmitter& e) {
+// What ldmatrix and stmatrix say of the matrices and of where they lie.
+struct MatrixAccess {
+  bool transposed;
+  int count;
+  std::string space;
+};
+
+MatrixAccess take_matrix_access(PtxEmitter& e) {
+  e.take("sync");
+  e.take("aligned");
+  MatrixAccess access;
+  access.transposed = e.take("trans");
   const std::string count = e.take_any({"x1", "x2", "x4"});
   if (!e.take("m8n8") || !e.take("b16") || count.empty())
     e.unsupported("expected .m8n8, .x1, .x2 or .x4, and .b16");
-  return count[1] - '0';
+  access.count = count[1] - '0';
+  access.space = e.take_space();
+  e.end_of_modifiers();
+  e.expect_operands(2, 2);
+  return access;
 }
 
 // The registers of {a, b}, or of a register alone.
@@ -99,13 +114,7 @@ std::vector<PtxOperand> registers(PtxEmitter& e, std::size_t i, std::size_t coun
 }
 
 void load_matrix(PtxEmitter& e) {
-  e.take("sync");
-  e.take("aligned");
-  const bool transposed = e.take("trans");
-  const int count = take_matrices(e);
-  const std::string space = e.take_space();
-  e.end_of_modifiers();
-  e.expect_operands(2, 2);
+  const auto [transposed, count, space] = take_matrix_access(e);
   const std::string loaded = e.fresh("loaded");
   e.run(fmt::format("std::uint32_t {}[{}]", loaded, count));
   e.run(fmt::format("::attn_diag::host::ldmatrix({}, {}, {}, {}, {})", loaded, count, transposed,
@@ -125,13 +134,7 @@ std::string array_of(PtxEmitter& e, std::size_t i, std::size_t count, const std:
 }
 
 void store_matrix(PtxEmitter& e) {
-  e.take("sync");
-  e.take("aligned");
-  const bool transposed = e.take("trans");
-  const int count = take_matrices(e);
-  const std::string space = e.take_space();
-  e.end_of_modifiers();
-  e.expect_operands(2, 2);
+  const auto [transposed, count, space] = take_matrix_access(e);
   const std::string stored = array_of(e, 1, static_cast<std::size_t>(count), "stored");
   e.run(fmt::format("::attn_diag::host::stmatrix({}, {}, {}, {}, {})", e.pointer(0, space), stored,
                     count, transposed, e.place()));

@@ -7,15 +7,11 @@
 namespace attn_diag::source {
 namespace {
 
-bool is_any(const Token& token, std::initializer_list<std::string_view> words) {
-  return std::find(words.begin(), words.end(), token.text) != words.end();
-}
-
 // Words that are followed by a parenthesis which is not that of a function's parameters.
 bool takes_parenthesis(const Token& token) {
-  return is_any(token, {"__attribute__", "__launch_bounds__", "alignas", "__align__", "decltype",
-                        "noexcept", "requires", "explicit", "__cluster_dims__", "__maxnreg__",
-                        "__declspec", "sizeof", "typeof", "__typeof__", "asm", "__asm__"});
+  return token.is_any({"__attribute__", "__launch_bounds__", "alignas", "__align__", "decltype",
+                       "noexcept", "requires", "explicit", "__cluster_dims__", "__maxnreg__",
+                       "__declspec", "sizeof", "typeof", "__typeof__", "asm", "__asm__"});
 }
 
 }  // namespace
@@ -50,13 +46,13 @@ std::size_t Syntax::open_angle(std::size_t i) const {
   std::size_t depth = 0;
   while (true) {
     const Token& token = (*this)[i];
-    if (is_any(token, {")", "]", "}"})) {
+    if (token.is_any({")", "]", "}"})) {
       i = match(i);
     } else if (token.is(">")) {
       ++depth;
     } else if (token.is("<")) {
       if (--depth == 0) return i;
-    } else if (is_any(token, {";", "{", "(", "["})) {
+    } else if (token.is_any({";", "{", "(", "["})) {
       return size();
     }
     if (i-- == 0) return size();
@@ -67,13 +63,13 @@ std::size_t Syntax::close_angle(std::size_t i) const {
   std::size_t depth = 0;
   for (; i < size(); ++i) {
     const Token& token = (*this)[i];
-    if (is_any(token, {"(", "[", "{"})) {
+    if (token.is_any({"(", "[", "{"})) {
       i = match(i);
     } else if (token.is("<")) {
       ++depth;
     } else if (token.is(">")) {
       if (--depth == 0) return i;
-    } else if (is_any(token, {";", ")", "]", "}"})) {
+    } else if (token.is_any({";", ")", "]", "}"})) {
       return size();
     }
   }
@@ -83,14 +79,14 @@ std::size_t Syntax::close_angle(std::size_t i) const {
 std::size_t Syntax::statement_begin(std::size_t i) const {
   while (i > 0) {
     const Token& before = (*this)[i - 1];
-    if (is_any(before, {";", "{"}) || before.kind == TokenKind::kDirective) return i;
+    if (before.is_any({";", "{"}) || before.kind == TokenKind::kDirective) return i;
     if (before.is("}")) return i;
     if (before.is(":") && i >= 2 &&
-        is_any((*this)[i - 2], {"public", "private", "protected", "default"}))
+        (*this)[i - 2].is_any({"public", "private", "protected", "default"}))
       return i;
-    if (is_any(before, {")", "]"}))
+    if (before.is_any({")", "]"}))
       i = match(i - 1);
-    else if (is_any(before, {"(", "["}))
+    else if (before.is_any({"(", "["}))
       return i;
     else
       --i;
@@ -103,7 +99,7 @@ std::size_t Syntax::statement_end(std::size_t i) const {
     const Token& token = (*this)[i];
     if (token.is(";") || token.is("}")) return i;
     if (token.is("{")) return i;
-    if (is_any(token, {"(", "["})) i = match(i);
+    if (token.is_any({"(", "["})) i = match(i);
   }
   return size();
 }
@@ -129,11 +125,11 @@ std::size_t Syntax::skip_template_heads(std::size_t i, std::size_t end) const {
 // Whether the "{" begins a namespace, a linkage block or a class.
 bool Syntax::opens_scope(std::size_t begin, std::size_t open) const {
   std::size_t i = skip_template_heads(begin, open);
-  while (i < open && is_any((*this)[i], {"inline", "static", "constexpr", "typedef", "const"})) ++i;
+  while (i < open && (*this)[i].is_any({"inline", "static", "constexpr", "typedef", "const"})) ++i;
   if (i == open) return false;
   if (is(i, "namespace")) return true;
   if (is(i, "extern") && i + 2 == open && (*this)[i + 1].kind == TokenKind::kString) return true;
-  if (!is_any((*this)[i], {"class", "struct", "union"})) return false;
+  if (!(*this)[i].is_any({"class", "struct", "union"})) return false;
   for (++i; i < open; ++i) {
     const Token& token = (*this)[i];
     if (takes_parenthesis(token) && is(i + 1, "("))
@@ -193,7 +189,7 @@ void Syntax::find_functions(std::size_t begin, std::size_t end) {
     if (token.is(";") || token.is("}") || token.kind == TokenKind::kDirective) {
       start = i + 1;
     } else if (token.is(":") && i > begin &&
-               is_any((*this)[i - 1], {"public", "private", "protected"})) {
+               (*this)[i - 1].is_any({"public", "private", "protected"})) {
       start = i + 1;
     } else if (token.is("(") || token.is("[")) {
       i = match(i);

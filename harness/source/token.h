@@ -1,8 +1,10 @@
 // Tokens of C++ as CUDA writes it.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +29,9 @@ struct Token {
   std::string_view text;
 
   bool is(std::string_view spelling) const { return text == spelling; }
+  bool is_any(std::initializer_list<std::string_view> spellings) const {
+    return std::find(spellings.begin(), spellings.end(), text) != spellings.end();
+  }
   bool is_identifier() const { return kind == TokenKind::kIdentifier; }
 };
 
