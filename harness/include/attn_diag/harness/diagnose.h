@@ -1,0 +1,83 @@
+// Which known bug reproduces the wrong numbers of a run, with the evidence, and which do not.
+//
+// Every hypothesis of the catalogue (attn_diag/reference/counterfactual.h) predicts the numbers of the
+// first stage that is wrong, or of o and lse if no stage tensor is there. A row is explained by a
+// hypothesis if every known cell of it is within the prediction's rounding bound. A bug is named only if
+// it explains the rows and nothing else does; what the inputs cannot tell apart is reported as a class,
+// with the experiment that would.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "attn_diag/harness/capture.h"
+#include "attn_diag/harness/compare.h"
+#include "attn_diag/reference/counterfactual.h"
+
+namespace attn_diag {
+
+// How well one hypothesis, or pair, accounts for what was recorded.
+struct Match {
+  struct Part {
+    std::string id, statement, formula, citation, remedy;
+    Stage stage = Stage::kQk;
+    std::vector<reference::ParameterValue> parameters;
+  };
+  std::vector<Part> parts;  // one; two for a pair of bugs
+  std::string label;        // "temperature(kappa = softmax_scale)"
+  // Rows whose every known cell is within the bound, of all rows compared and of those that are wrong.
+  std::int64_t rows = 0, rows_explained = 0, wrong_rows = 0, wrong_rows_explained = 0;
+  double residual_over_bound = 0;  // worst cell of all rows; +inf where NaN or an infinity differs
+  double median_residual_over_bound = 0;  // over the wrong rows, of each row's worst cell
+  bool confirmed = false;  // on every row, not on a sample
+};
+
+enum class DiagnosisVerdict : std::uint8_t {
+  kNothingWrong,   // the comparison agrees: there is nothing to diagnose
+  kNamed,          // one bug, or one pair, explains every row, and no other
+  kClass,          // several do: these inputs cannot tell them apart
+  kPartial,        // the best explains most wrong rows, not all
+  kUnknown,        // none of the known bugs
+  kNotAFormula,    // the result moves between runs, or memory was read before it was written
+};
+
+// What the inputs cannot tell apart, and what would.
+struct Experiment {
+  std::string what;     // "run with --inputs probe"
+  std::string why;      // "lse differs by ln 2 between them"
+  std::string command;  // empty where the kernel cannot be run again
+};
+
+struct Diagnosis {
+  DiagnosisVerdict verdict = DiagnosisVerdict::kUnknown;
+  Stage stage = Stage::kReduce;             // whose tensors were matched
+  std::vector<Tensor> tensors;              // likewise
+  std::vector<Match> best;                  // kNamed: one; kClass: all of it, the simplest first;
+                                            // kPartial, kUnknown: the best few
+  std::optional<Match> runner_up;           // the best that is not in `best`
+  std::vector<Match> ruled_out;             // every other hypothesis, each at its best parameters
+  std::vector<std::string> residual;        // kUnknown, kPartial: the structure of what is left
+  std::vector<Experiment> experiments;      // kClass: what would tell them apart
+  std::int64_t rows = 0, wrong_rows = 0;
+  std::vector<std::string> notes;           // "tile sizes are not known: 16 to 256 were tried"
+  double confidence = 0;  // 0..1: share of wrong rows explained times how far off the runner-up is
+};
+
+struct DiagnoseOptions {
+  Tolerance tolerance;      // which rows are wrong
+  int threads = 0;          // 0: all cores
+  bool pairs = true;        // search pairs where no single bug explains every row
+  // Cuts to try where the file does not say how the kernel tiles; empty: the capture's alone.
+  std::vector<Geometry> geometries;
+  reference::Extras extras;  // bias, softcap
+  std::function<void(int step, int steps, const std::string& what)> on_step;
+};
+
+// `capture` holds q, k, v and at least o, or a stage tensor. Starts at the first stage that is wrong, from
+// that stage's recorded inputs. Throws Error where there is nothing to compare.
+Diagnosis diagnose(const Capture& capture, const DiagnoseOptions& options);
+
+}  // namespace attn_diag
