@@ -13,27 +13,12 @@
 #include <vector>
 
 #include "attn_diag/reference/reference.h"
+#include "harness/index_ranges.h"
 
 namespace attn_diag {
 namespace {
 
 using Indices = std::vector<std::int64_t>;
-
-// "0-3, 7, 9-12"; cut after eight ranges.
-std::string ranges(const Indices& sorted) {
-  constexpr int kMaxRanges = 8;
-  std::string text;
-  int count = 0;
-  for (std::size_t i = 0; i < sorted.size(); ++count) {
-    std::size_t last = i;
-    while (last + 1 < sorted.size() && sorted[last + 1] == sorted[last] + 1) ++last;
-    if (count == kMaxRanges) return text + ", ...";
-    text += (count == 0 ? "" : ", ") + std::to_string(sorted[i]);
-    if (last > i) text += fmt::format("-{}", sorted[last]);
-    i = last + 1;
-  }
-  return text;
-}
 
 std::string plural(std::string_view noun, std::size_t n) {
   if (n == 1) return std::string(noun);
@@ -54,7 +39,7 @@ struct AxisView {
   std::size_t size() const { return wrong.size() + exact.size(); }
   bool all_wrong() const { return exact.empty(); }
   std::string text(const Indices& indices) const {
-    return fmt::format("{} {}", plural(noun, indices.size()), ranges(indices));
+    return fmt::format("{} {}", plural(noun, indices.size()), index_ranges(indices));
   }
 };
 
@@ -83,7 +68,8 @@ class Describer {
     if (view.all_wrong()) {
       say(StatementKind::kWrong, fmt::format("every {}", view.noun));
     } else if (view.exact.size() < view.wrong.size()) {
-      say(StatementKind::kWrong, fmt::format("every {} but {}", view.noun, ranges(view.exact)));
+      say(StatementKind::kWrong,
+          fmt::format("every {} but {}", view.noun, index_ranges(view.exact)));
       exact(view);
     } else {
       say(StatementKind::kWrong, "only " + view.text(view.wrong));
@@ -153,7 +139,7 @@ class Describer {
       for (std::int64_t r = 0; r < modulus; ++r)
         if (kinds[static_cast<std::size_t>(r)] == 1) wrong.push_back(r);
       return fmt::format("every {} with {} mod {} in {}", view.noun,
-                         view.noun == "query" ? "q" : "d", modulus, ranges(wrong));
+                         view.noun == "query" ? "q" : "d", modulus, index_ranges(wrong));
     }
     return std::nullopt;
   }
