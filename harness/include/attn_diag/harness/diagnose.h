@@ -32,16 +32,16 @@ struct Match {
   std::int64_t rows = 0, rows_explained = 0, wrong_rows = 0, wrong_rows_explained = 0;
   double residual_over_bound = 0;  // worst cell of all rows; +inf where NaN or an infinity differs
   double median_residual_over_bound = 0;  // over the wrong rows, of each row's worst cell
-  bool confirmed = false;  // on every row, not on a sample
+  bool confirmed = false;                 // on every row, not on a sample
 };
 
 enum class DiagnosisVerdict : std::uint8_t {
-  kNothingWrong,   // the comparison agrees: there is nothing to diagnose
-  kNamed,          // one bug, or one pair, explains every row, and no other
-  kClass,          // several do: these inputs cannot tell them apart
-  kPartial,        // the best explains most wrong rows, not all
-  kUnknown,        // none of the known bugs
-  kNotAFormula,    // the result moves between runs, or memory was read before it was written
+  kNothingWrong,  // the comparison agrees: there is nothing to diagnose
+  kNamed,         // one bug, or one pair, explains every row, and no other
+  kClass,         // several do: these inputs cannot tell them apart
+  kPartial,       // the best explains most wrong rows, not all
+  kUnknown,       // none of the known bugs
+  kNotAFormula,   // the result moves between runs, or memory was read before it was written
 };
 
 // What the inputs cannot tell apart, and what would.
@@ -53,23 +53,23 @@ struct Experiment {
 
 struct Diagnosis {
   DiagnosisVerdict verdict = DiagnosisVerdict::kUnknown;
-  Stage stage = Stage::kReduce;             // whose tensors were matched
-  std::vector<Tensor> tensors;              // likewise
-  std::vector<Match> best;                  // kNamed: one; kClass: all of it, the simplest first;
-                                            // kPartial, kUnknown: the best few
-  std::optional<Match> runner_up;           // the best that is not in `best`
-  std::vector<Match> ruled_out;             // every other hypothesis, each at its best parameters
-  std::vector<std::string> residual;        // kUnknown, kPartial: the structure of what is left
-  std::vector<Experiment> experiments;      // kClass: what would tell them apart
+  Stage stage = Stage::kReduce;         // whose tensors were matched
+  std::vector<Tensor> tensors;          // likewise
+  std::vector<Match> best;              // kNamed: one; kClass: all of it, the simplest first;
+                                        // kPartial, kUnknown: the best few
+  std::optional<Match> runner_up;       // the best that is not in `best`
+  std::vector<Match> ruled_out;         // every other hypothesis, each at its best parameters
+  std::vector<std::string> residual;    // kUnknown, kPartial: the structure of what is left
+  std::vector<Experiment> experiments;  // kClass: what would tell them apart
   std::int64_t rows = 0, wrong_rows = 0;
-  std::vector<std::string> notes;           // "tile sizes are not known: 16 to 256 were tried"
+  std::vector<std::string> notes;  // "tile sizes are not known: 16 to 256 were tried"
   double confidence = 0;  // 0..1: share of wrong rows explained times how far off the runner-up is
 };
 
 struct DiagnoseOptions {
-  Tolerance tolerance;      // which rows are wrong
-  int threads = 0;          // 0: all cores
-  bool pairs = true;        // search pairs where no single bug explains every row
+  Tolerance tolerance;  // which rows are wrong
+  int threads = 0;      // 0: all cores
+  bool pairs = true;    // search pairs where no single bug explains every row
   // Cuts to try where the file does not say how the kernel tiles; empty: the capture's alone.
   std::vector<Geometry> geometries;
   reference::Extras extras;  // bias, softcap

@@ -87,12 +87,12 @@ struct HypothesisInfo {
   std::string_view statement;  // "the accumulator is not rescaled when the row max grows"
   std::string_view formula;    // of the catalogue: "F13"
   Family family = Family::kLogits;
-  Stage stage = Stage::kQk;           // the first stage whose tensors it changes
+  Stage stage = Stage::kQk;                  // the first stage whose tensors it changes
   std::vector<std::string_view> parameters;  // names of what it fits; may be empty
-  std::string_view citation;          // where it was seen: "flash-attention#991"
-  std::string_view remedy;            // what to look for in the code
-  bool needs_tiles = false;           // the prediction depends on tile sizes
-  bool needs_splits = false;          // the prediction depends on num_splits
+  std::string_view citation;                 // where it was seen: "flash-attention#991"
+  std::string_view remedy;                   // what to look for in the code
+  bool needs_tiles = false;                  // the prediction depends on tile sizes
+  bool needs_splits = false;                 // the prediction depends on num_splits
 };
 
 struct ParameterValue {
@@ -104,9 +104,9 @@ struct ParameterValue {
 // A parameter that is not fixed yet.
 struct FreeParameter {
   std::string_view name;
-  double low = 0, high = 0;          // where to search; both > 0 means by orders of magnitude
-  std::vector<double> starts;        // where to begin
-  std::vector<ParameterValue> named; // known values of it in this case, to snap to
+  double low = 0, high = 0;           // where to search; both > 0 means by orders of magnitude
+  std::vector<double> starts;         // where to begin
+  std::vector<ParameterValue> named;  // known values of it in this case, to snap to
 };
 
 class Hypothesis;
