@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <memory>
 #include <numeric>
+#include <utility>
 
 #include "harness/run_memory.h"
 
@@ -34,7 +36,7 @@ void compare(const TensorData& a, const TensorData& b, bool all, Repetition& out
 
 }  // namespace
 
-void add_repetition(Capture& capture, const Capture& second) {
+void add_repetition(Capture& capture, Capture second) {
   ++capture.repetition.runs;
   for (const TensorInfo& tensor : kTensors) {
     if (capture.has(tensor.id))
@@ -51,6 +53,15 @@ void add_repetition(Capture& capture, const Capture& second) {
       mine.first_repeated = theirs.first_repeated;
     }
   }
+  if (capture.repetition.moved())
+    capture.repetition.second = std::make_shared<const Capture>(std::move(second));
+}
+
+bool every_run_agrees(const Capture& capture, const Comparison& first, const Tolerance& tolerance,
+                      int threads) {
+  const Capture* second = capture.repetition.second.get();
+  return first.agrees() &&
+         (second == nullptr || compare_with_reference(*second, tolerance, threads).agrees());
 }
 
 Repetition moved_outputs(const Capture& first, const Capture& second, bool all) {

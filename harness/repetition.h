@@ -2,12 +2,17 @@
 #pragma once
 
 #include "attn_diag/harness/capture.h"
+#include "attn_diag/harness/compare.h"
 
 namespace attn_diag {
 
 // Compares, bit for bit, what the second run of a case recorded with the first, into
 // capture.repetition. Coverage faults of the second run are added where the first has none.
-void add_repetition(Capture& capture, const Capture& second);
+void add_repetition(Capture& capture, Capture second);
+
+// Whether every run of the case is within its bounds: `first` is how capture, the first run, compares.
+bool every_run_agrees(const Capture& capture, const Comparison& first, const Tolerance& tolerance,
+                      int threads);
 
 // Cells of o and lse whose bits differ. `all`: also those that the first run did not write.
 Repetition moved_outputs(const Capture& first, const Capture& second, bool all = true);

@@ -49,6 +49,9 @@ TEST_CASE("cells whose bits differ are counted, and the first is named by its co
   set(second, Tensor::kLse, 0, -0.0);  // equal, but not the same bits
   add_repetition(c, second);
   REQUIRE(c.repetition.moved());
+  REQUIRE(c.repetition.second);
+  CHECK(c.repetition.second->has(Tensor::kS));
+  CHECK((*c.repetition.second)[Tensor::kS].at(9) == 7.0);
   CHECK(c.repetition.moved_cells() == 3);
   CHECK(c.repetition.first->tensor == Tensor::kS);
   CHECK(c.repetition.first->index == std::array<std::int64_t, 5>{0, 2, 5, 1, 0});

@@ -100,6 +100,7 @@ class Check {
       return;
     }
     sanity.finding = !unsteady && by_order ? SanityFinding::kDependsOnOrder : SanityFinding::kMoves;
+    sanity.within_bounds = x_trials.every_run_right();
     // Who reads too early reads what was there before: that the bytes matter then follows from the order.
     sanity.detail =
         unsteady   ? "Two runs of one and the same case differ."

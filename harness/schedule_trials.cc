@@ -14,7 +14,8 @@ ScheduleTrials::ScheduleTrials(const Kernel& kernel, const Problem& problem,
       x_options(options),
       x_tolerance(tolerance),
       x_production(production),
-      x_right(right) {
+      x_right(right),
+      x_every_run_right(right) {
   x_options.taps = false;
   x_options.isolate = false;
   x_options.replace = 0;
@@ -35,12 +36,16 @@ ScheduleTrial ScheduleTrials::run(const std::string& schedule, const MemoryFill&
     // On a GPU a run is two, which may differ from one another.
     if (!trial.moved.moved()) trial.moved = capture.repetition;
     trial.differing = trial.moved.moved_cells();
-    trial.right = trial.differing == 0
-                      ? x_right
-                      : compare_with_reference(capture, x_tolerance, x_options.threads).agrees();
+    trial.right =
+        trial.differing == 0
+            ? x_right
+            : every_run_agrees(capture,
+                               compare_with_reference(capture, x_tolerance, x_options.threads),
+                               x_tolerance, x_options.threads);
   } catch (const Error& e) {
     trial.error = e.what();
   }
+  x_every_run_right &= trial.right;
   return trial;
 }
 

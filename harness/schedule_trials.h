@@ -31,6 +31,8 @@ class ScheduleTrials {
 
   ScheduleTrial run(const std::string& schedule, const MemoryFill& fill = {});
   int runs() const { return x_runs; }
+  // Each of them, and the first, ran to its end and agrees with the reference.
+  bool every_run_right() const { return x_every_run_right; }
   const Kernel& kernel() const { return x_kernel; }
 
  private:
@@ -40,7 +42,7 @@ class ScheduleTrials {
   RunOptions x_options;
   const Tolerance& x_tolerance;
   const Capture& x_production;
-  bool x_right;
+  bool x_right, x_every_run_right;
   int x_runs = 0;
 };
 

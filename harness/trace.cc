@@ -91,14 +91,21 @@ class Tracer {
     Look out;
     out.capture = run_kernel(x_kernel, x_problem, x_inputs, run);
     out.comparison = compare_with_reference(out.capture, x_options.tolerance, run.threads);
-    if (out.capture.repetition.moved())
-      x_moved += fmt::format(" {}: {}", how, repetition_text(out.capture.repetition));
+    if (!out.capture.repetition.moved()) return out;
+    x_moved += fmt::format(" {}: {}", how, repetition_text(out.capture.repetition));
+    x_moves_within_bounds &= agrees_every_time(out);
     return out;
   }
 
-  // A result that differs from run to run is wrong, even where each run is within its bounds.
+  bool agrees_every_time(const Look& look) const {
+    return every_run_agrees(look.capture, look.comparison, x_options.tolerance, x_run.threads);
+  }
+
+  // A result that differs from run to run is no agreement, even where each run is within its bounds.
   void report_moves() {
     if (x_moved.empty()) return;
+    x_result.sanity.within_bounds =
+        x_moves_within_bounds && (!x_result.sanity.moved() || x_result.sanity.within_bounds);
     x_result.schedules = ScheduleFinding::kOrderDependent;
     x_result.sanity.finding = SanityFinding::kMoves;
     x_moved.erase(0, 1);  // the blank before the first sentence
@@ -148,7 +155,7 @@ class Tracer {
     x_in_production = finding_in(production.capture, production.comparison);
     if (sanity_runs() == 0) return production;
     step("running it again, in other orders and on other unwritten bytes");
-    const bool right = production.comparison.agrees() && !x_in_production.first;
+    const bool right = agrees_every_time(production) && !x_in_production.first;
     SanityCheck check = check_sanity(x_kernel, x_problem, x_inputs, run, x_options.tolerance,
                                      production.capture, right, sanity_runs());
     x_result.sanity = std::move(check.sanity);
@@ -285,6 +292,7 @@ class Tracer {
   Finding x_in_production, x_in_isolation;
   std::string x_wrong_under;  // a schedule under which only the production kernel was found wrong
   std::string x_moved;        // a sentence for each look whose two runs differ
+  bool x_moves_within_bounds = true;  // in all of these
 };
 
 }  // namespace

@@ -182,6 +182,15 @@ TEST_CASE("two runs that differ are a finding even if the first one is right") {
   CHECK_THAT(r.schedules_detail, contains("Two runs under the same schedule differ"));
   CHECK(r.sanity.finding == SanityFinding::kMoves);
   CHECK(r.sanity.culprits.empty());  // whatever moves by itself says nothing of any memory
+  CHECK_FALSE(r.sanity.within_bounds);
+}
+
+TEST_CASE("two runs that differ by less than rounding are a finding, and within their bounds") {
+  const TraceResult r = trace_fake("unsteady-rounding");
+  CHECK_FALSE(r.agrees());
+  CHECK(r.sanity.finding == SanityFinding::kMoves);
+  CHECK(r.sanity.within_bounds);
+  CHECK_FALSE(r.first.has_value());
 }
 
 TEST_CASE("a right kernel and a wrong one whose result stays are steady, in three more runs") {

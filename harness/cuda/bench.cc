@@ -125,7 +125,10 @@ std::vector<Capture> compare_first(const Kernel& kernel, const InputData& inputs
     } else if (holes) {
       row.why = "Cells of the output were not written: not timed. attn-diag trace finds which.";
     } else if (capture.repetition.moved()) {
-      row.why = "Two runs on the same inputs differ: a race. Not timed.";
+      row.why =
+          "Two runs on the same inputs differ: a race, or sums in the order in which threads or "
+          "blocks "
+          "arrive. Not timed. attn-diag trace says whether every run is within its bounds.";
     }
     if (!row.why.empty()) break;
   }
@@ -195,7 +198,10 @@ BenchRow bench_kernel(const Kernel& kernel, const Problem& problem, const BenchO
       for (const Capture& capture : compared) {
         if (same_output(capture, o)) continue;
         row.verdict = BenchVerdict::kDiverges;
-        row.why = "The timed runs gave other bits than the run that was compared: a race.";
+        row.why =
+            "The timed runs gave other bits than the run that was compared: a race, or sums in the "
+            "order in "
+            "which threads or blocks arrive.";
         return row;
       }
     }

@@ -121,6 +121,7 @@ TEST_CASE("a result that moves between two runs on the GPU never agrees", "[cuda
                                    make_inputs(problem(), "randn", 0, 1.0), options);
   CHECK_FALSE(result.agrees());
   CHECK(result.schedules == ScheduleFinding::kOrderDependent);
+  CHECK(result.sanity.within_bounds);
 }
 
 TEST_CASE("more shared memory than the GPU gives is refused, and nothing is lost", "[cuda]") {

@@ -32,7 +32,13 @@ std::string holes_text(const MatrixRow& row) {
 }
 
 std::string moved_text(const MatrixRow& row) {
-  return fmt::format("a race: {} runs differ in {}", row.runs, plural(row.moved_cells, "cell"));
+  const std::string cells = plural(row.moved_cells, "cell");
+  if (row.moved_within_bounds)
+    return fmt::format(
+        "{} runs differ in {}, all within the bounds: sums in the order in which threads or blocks "
+        "arrive, or a race below rounding",
+        row.runs, cells);
+  return fmt::format("a race: {} runs differ in {}", row.runs, cells);
 }
 
 using Fields = std::vector<std::pair<std::string, std::string>>;
@@ -141,6 +147,7 @@ Json row_json(const MatrixRow& row) {
   j["coverage_faults"] = row.coverage_faults;
   j["runs"] = row.runs;
   j["moved_cells"] = row.moved_cells;
+  j["moved_within_bounds"] = row.moved_within_bounds;
   j["stages"] = stages_json(row.comparison);
   j["same_output"] = to_json(row.same_output);
   j["seconds"] = row.seconds;
@@ -262,6 +269,7 @@ Json run_json(const Capture& capture, const MatrixRow& row, const CommandContext
   j["coverage"] = coverage_json(capture);
   j["runs"] = row.runs;
   j["moved_cells"] = row.moved_cells;
+  j["moved_within_bounds"] = row.moved_within_bounds;
   j["notes"] = capture.notes;
   for (const std::string& note : row.comparison.notes) j["notes"].push_back(note);
   j["provenance"] = to_json(capture.provenance);

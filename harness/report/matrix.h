@@ -32,6 +32,7 @@ struct MatrixRow {
   int runs = 1;                           // of this case
   std::optional<SameOutput> same_output;  // as Capture has it
   std::int64_t moved_cells = 0;           // whose bits differ between the runs
+  bool moved_within_bounds = false;       // in every run
   std::string reproduce, hunt;            // shell lines: this run, and the trace of it
   double seconds = 0;
 };

@@ -46,8 +46,13 @@ const char* json_name(SanityFinding finding) {
 
 std::string sanity_headline(const Sanity& sanity) {
   if (sanity.finding == SanityFinding::kDependsOnOrder)
-    return "the result depends on the order in which threads run: a race";
-  if (sanity.finding == SanityFinding::kMoves) return "the result moves from run to run: a race";
+    return sanity.within_bounds ? "the result depends on the order in which threads or blocks "
+                                  "arrive, and every run is within its bounds"
+                                : "the result depends on the order in which threads run: a race";
+  if (sanity.finding == SanityFinding::kMoves)
+    return sanity.within_bounds ? "the result moves from run to run, with the order in which "
+                                  "threads or blocks arrive, and every run is within its bounds"
+                                : "the result moves from run to run: a race";
   if (sanity.finding != SanityFinding::kReadsUnwritten) return "";
   return fmt::format("the result depends on what was in {} before the run: {}", memories(sanity),
                      kind_of(sanity.culprits.front().memory));
@@ -57,7 +62,14 @@ std::string sanity_text(const Sanity& sanity, const std::string& check, const St
   if (sanity.finding == SanityFinding::kNotChecked) return "";
   std::string s = "  " + wrap(sanity.detail, style.width - 2, 2) + '\n';
   if (!sanity.moved()) return s;
-  if (!check.empty()) s += "  Find the lines: " + check + '\n';
+  if (sanity.within_bounds)
+    s += "  " +
+         wrap("Sums by atomics or under a lock do so, and races whose effect is below rounding.",
+              style.width - 2, 2) +
+         '\n';
+  if (!check.empty())
+    s += (sanity.within_bounds ? "  Is it a race? " : "  Find the lines: ") + check + '\n';
+  if (sanity.within_bounds) return s;
   return s + "  " +
          wrap(
              "What follows is one of the results: where it is wrong may say who reads, how wrong "
@@ -71,6 +83,7 @@ Json to_json(const Sanity& sanity, const std::string& check) {
   Json j;
   j["finding"] = json_name(sanity.finding);
   j["runs"] = sanity.runs;
+  j["within_bounds"] = sanity.within_bounds;
   j["headline"] = sanity.moved() ? Json(sanity_headline(sanity)) : Json(nullptr);
   j["memories"] = Json::array();
   for (const Sanity::Culprit& c : sanity.culprits) {

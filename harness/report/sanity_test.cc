@@ -35,6 +35,24 @@ TEST_CASE("a result that depends on unwritten memory is named after that memory"
   CHECK(sanity_headline({}).empty());
 }
 
+TEST_CASE(
+    "a result that moves within its bounds depends on the order of arrival and is no certain "
+    "race") {
+  for (const SanityFinding finding : {SanityFinding::kDependsOnOrder, SanityFinding::kMoves}) {
+    Sanity s;
+    s.finding = finding;
+    s.within_bounds = true;
+    CHECK_THAT(sanity_headline(s), contains("the order in which threads or blocks arrive") &&
+                                       contains("every run is within its bounds") &&
+                                       !contains("race"));
+    const std::string text = sanity_text(s, "attn-diag check x", {});
+    CHECK_THAT(text, contains("Sums by atomics or under a lock do so, and races whose effect"));
+    CHECK_THAT(text, contains("Is it a race? attn-diag check x"));
+    CHECK_THAT(text, !contains("What follows is one of the results"));
+    CHECK(to_json(s, "c")["within_bounds"] == true);
+  }
+}
+
 TEST_CASE("what moves comes with the command that finds the lines, what holds still without") {
   const std::string text = sanity_text(moved_by(GivenMemory::kWorkspace), "attn-diag check x", {});
   CHECK_THAT(text, contains("12 cells differ"));

@@ -160,6 +160,8 @@ std::string observer_text(const TraceResult& r, const Style& style) {
   if (r.observer_identical)
     return "  The production kernel gives the same o and lse, bit for bit: the taps disturb "
            "nothing.\n";
+  if (r.sanity.moved())
+    return "  Whether the taps disturb cannot be told of a result that moves without them too.\n";
   return "  " +
          paint(style, Colour::kRed,
                fmt::format("The taps disturb: the production kernel differs in {} of o and lse.",
@@ -184,8 +186,11 @@ std::string schedules_text(const TraceResult& r, const Style& style) {
     case ScheduleFinding::kOrderDependent:
       return "  " +
              paint(style, Colour::kRed,
-                   on_gpu ? "A race: runs of one and the same case differ."
-                          : "A race: the result depends on the order in which threads run.") +
+                   r.sanity.within_bounds
+                       ? "The order in which threads or blocks arrive changes the result, within "
+                         "its bounds."
+                   : on_gpu ? "A race: runs of one and the same case differ."
+                            : "A race: the result depends on the order in which threads run.") +
              detail + '\n';
     case ScheduleFinding::kRightIfConverged:
       return "  " +
@@ -195,6 +200,12 @@ std::string schedules_text(const TraceResult& r, const Style& style) {
              detail + '\n';
   }
   return "";
+}
+
+// Whether that the result moves is the verdict. A divergence that roundings in another order do not explain
+// comes before such roundings.
+bool moves_first(const TraceResult& r) {
+  return r.sanity.moved() && !(r.sanity.within_bounds && r.first);
 }
 
 std::string notes_text(const TraceResult& r, const Style& style) {
@@ -238,7 +249,7 @@ std::string first_text(const FirstDivergence& f, const Problem& problem) {
 }
 
 std::string trace_headline(const TraceResult& r) {
-  if (r.sanity.moved()) return "DIVERGES: " + sanity_headline(r.sanity);
+  if (moves_first(r)) return "DIVERGES: " + sanity_headline(r.sanity);
   if (r.first) return "DIVERGES: " + first_text(*r.first, r.capture.problem);
   std::int64_t compared = 0;
   double worst = 0;
@@ -254,8 +265,6 @@ std::string trace_headline(const TraceResult& r) {
         count(compared), ratio(worst));
   if (const std::int64_t n = coverage_faults(r.capture); n > 0)
     return fmt::format("DIVERGES: {} never written or written more than once", plural(n, "cell"));
-  if (r.schedules == ScheduleFinding::kOrderDependent && r.capture.provenance.backend == "cuda")
-    return "DIVERGES: a race: runs of one and the same case differ";
   if (r.schedules == ScheduleFinding::kOrderDependent ||
       r.schedules == ScheduleFinding::kRightIfConverged)
     return "DIVERGES: right on this schedule, wrong on another";
@@ -272,7 +281,7 @@ std::string trace_text(const TraceResult& r, const TraceTextOptions& o) {
   if (o.verdict_only) return s;
 
   if (r.sanity.moved()) s += sanity_text(r.sanity, o.check, o.style);
-  if (r.sanity.moved() && r.first)
+  if (moves_first(r) && r.first)
     s += "  " + wrap("In that: " + first_text(*r.first, c.problem), o.style.width - 2, 4) + '\n';
   if (r.first) s += first_lines(r, o);
   s += fmt::format("  {} on {}: {}, {}\n\n", c.provenance.kernel, c.provenance.backend,
@@ -281,7 +290,7 @@ std::string trace_text(const TraceResult& r, const TraceTextOptions& o) {
   s += exempt_text(c);
   s += coverage_text(c, o.style);
   // A pattern is a formula, which a result that moves does not have.
-  if (r.first && !r.sanity.moved()) s += pattern_text(r, o.style);
+  if (r.first && !moves_first(r)) s += pattern_text(r, o.style);
   if (r.first) s += evidence(r, o);
 
   s += '\n';

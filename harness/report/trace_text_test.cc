@@ -104,6 +104,21 @@ TEST_CASE("no colour is used unless asked for") {
   CHECK_THAT(trace_text(wrong_o(), options), contains("\x1b["));
 }
 
+TEST_CASE(
+    "a result that moves is the verdict, unless it moves within its bounds and a stage diverges") {
+  TraceResult r = wrong_o();
+  r.sanity.finding = SanityFinding::kDependsOnOrder;
+  CHECK_THAT(trace_headline(r), contains("the result depends on the order"));
+  r.observer_checked = true;
+  CHECK_THAT(trace_text(r, {}), !contains("Pattern of"));
+  CHECK_THAT(trace_text(r, {}), !contains("The taps disturb:"));
+  r.sanity.within_bounds = true;
+  CHECK_THAT(trace_headline(r), contains("reduce diverges first"));
+  CHECK_THAT(trace_text(r, {}), contains("Pattern of"));
+  r.first.reset();
+  CHECK_THAT(trace_headline(r), contains("DIVERGES: the result depends on the order"));
+}
+
 TEST_CASE("no line of a trace is wider than 100 columns") {
   TraceResult r = wrong_o();
   r.capture.notes = {std::string(40, 'x') + " " + std::string(70, 'y')};

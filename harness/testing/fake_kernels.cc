@@ -13,20 +13,21 @@ namespace {
 
 enum class Flaw {
   kNone,
-  kDividesTwice,     // o / l^2
-  kScaleTwice,       // S of head 1
-  kTwoFaults,        // S of one cell, and o / l^2
-  kSkipsCell,        // S(0, 0, 2, 1) is not recorded, o(0, 0, 2, 1) not written
-  kVisitsTwice,      // S(0, 1, 1, 0) is recorded twice
-  kWritesOutside,    // one element behind o
-  kDisturbedByTaps,  // wrong only without taps
-  kUnsteady,         // wrong in every second run without taps
-  kNoTaps,           // gate full alone
-  kExemptP,          // P is not exposed
-  kImpreciseExp,     // P off by 10 ulp: less than what S may be off by
-  kReadsWorkspace,   // adds a cell of the workspace that nobody wrote
-  kReadsPadding,     // adds 0 times what lies behind v
-  kAddsToO,          // o is added to, and not cleared before
+  kDividesTwice,      // o / l^2
+  kScaleTwice,        // S of head 1
+  kTwoFaults,         // S of one cell, and o / l^2
+  kSkipsCell,         // S(0, 0, 2, 1) is not recorded, o(0, 0, 2, 1) not written
+  kVisitsTwice,       // S(0, 1, 1, 0) is recorded twice
+  kWritesOutside,     // one element behind o
+  kDisturbedByTaps,   // wrong only without taps
+  kUnsteady,          // wrong in every second run without taps
+  kUnsteadyRounding,  // one cell of o is an ulp more in every second run without taps
+  kNoTaps,            // gate full alone
+  kExemptP,           // P is not exposed
+  kImpreciseExp,      // P off by 10 ulp: less than what S may be off by
+  kReadsWorkspace,    // adds a cell of the workspace that nobody wrote
+  kReadsPadding,      // adds 0 times what lies behind v
+  kAddsToO,           // o is added to, and not cleared before
   kRefusesToLaunch,
 };
 
@@ -44,7 +45,7 @@ bool sees(const Problem& p, int query, int key) {
 }
 
 template <Flaw kFlaw, class Tap>
-void attend(const RunRequest& r, const Tap& tap, bool wrong_now) {
+void attend(const RunRequest& r, const Tap& tap, bool second_run) {
   const Problem& p = r.problem;
   const auto* q = static_cast<const float*>(r.q);
   const auto* k = static_cast<const float*>(r.k);
@@ -111,7 +112,8 @@ void attend(const RunRequest& r, const Tap& tap, bool wrong_now) {
         r.lse[(std::int64_t{b} * p.heads + h) * p.seqlen_q + i] =
             running_l == 0 ? -kInfinity : running_m + std::log(running_l);
         const bool twice = kFlaw == Flaw::kDividesTwice || kFlaw == Flaw::kTwoFaults ||
-                           (kFlaw == Flaw::kDisturbedByTaps && !Tap::kEnabled) || wrong_now;
+                           (kFlaw == Flaw::kDisturbedByTaps && !Tap::kEnabled) ||
+                           (kFlaw == Flaw::kUnsteady && second_run);
         const float factor =
             running_l == 0 ? 0.0f : 1.0f / (twice ? running_l * running_l : running_l);
         for (int d = 0; d < dv; ++d) {
@@ -121,6 +123,8 @@ void attend(const RunRequest& r, const Tap& tap, bool wrong_now) {
           cell = running_o[static_cast<std::size_t>(d)] * factor + before;
           if (kFlaw == Flaw::kReadsWorkspace && marked_row)
             cell += static_cast<const float*>(r.workspace)[d];
+          if (kFlaw == Flaw::kUnsteadyRounding && second_run && marked_row && d == 0)
+            cell = std::nextafter(cell, kInfinity);
           if (kFlaw == Flaw::kReadsPadding && marked_row)
             cell += 0.0f * v[std::int64_t{p.batch} * p.kv_heads * p.seqlen_k * dv + d];
         }
@@ -151,7 +155,7 @@ Status run(const RunRequest& r) {
       attend<kFlaw>(r, StageTap<Gate::kReduce>{r.taps}, false);
       break;
     case Gate::kFull:
-      attend<kFlaw>(r, NoTap{}, kFlaw == Flaw::kUnsteady && ++runs % 2 == 0);
+      attend<kFlaw>(r, NoTap{}, ++runs % 2 == 0);
       break;
   }
   return Status::kOk;
@@ -214,6 +218,7 @@ const attn_diag::KernelLibrary* attn_diag_kernel_library() {
       describe<Flaw::kWritesOutside>("writes-outside"),
       describe<Flaw::kDisturbedByTaps>("disturbed-by-taps"),
       describe<Flaw::kUnsteady>("unsteady"),
+      describe<Flaw::kUnsteadyRounding>("unsteady-rounding"),
       describe<Flaw::kNoTaps>("no-taps"),
       describe<Flaw::kExemptP>("exempt-p"),
       describe<Flaw::kImpreciseExp>("imprecise-exp"),

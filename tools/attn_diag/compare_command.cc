@@ -93,7 +93,9 @@ std::string headline(const Compared& c, bool agrees, const Flags& flags,
   if (c.comparison.agrees() && c.capture && c.capture->repetition.moved())
     return report::paint(
         style, report::Colour::kRed,
-        fmt::format("DIVERGES: a race: two runs of the case in {} differ", flags.files[0]));
+        fmt::format("DIVERGES: two runs of the case in {} differ: a race, or sums in the order in "
+                    "which threads or blocks arrive",
+                    flags.files[0]));
   std::string where;
   if (s.first_wrong != nullptr && s.first_wrong->first)
     where = fmt::format(", first in {} at {}{}", name(stage_of(s.first_wrong->tensor)),

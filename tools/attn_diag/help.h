@@ -121,10 +121,10 @@ inline constexpr const char* kTraceSummary =
     "The bug hunt: the first stage that is wrong, exact query and tile";
 inline constexpr const char* kTraceFooter = R"(
 First runs the production kernel again, in other orders and on other bytes in all memory it has
-not written: a result that moves is a race or an uninitialised read, and is reported first. Then
-runs the kernel with taps and judges every stage by its rounding bound; runs each stage alone, fed
-the reference's inputs; puts the right output of the first wrong stage in and runs on; and compares
-the production kernel with the tapped one.
+not written: a result that moves is a race, an uninitialised read or a sum in order of arrival, and
+is reported first. Then runs the kernel with taps and judges every stage by its rounding bound; runs
+each stage alone, fed the reference's inputs; puts the right output of the first wrong stage in and
+runs on; and compares the production kernel with the tapped one.
 
 Examples:
   attn-diag trace --kernel fa1

@@ -10,6 +10,7 @@
 
 #include "attn_diag/harness/host/executor.h"
 #include "harness/cuda/run_on_gpu.h"
+#include "harness/repetition.h"
 #include "harness/report/comparison_text.h"
 #include "harness/report/json.h"
 #include "harness/report/junit.h"
@@ -66,6 +67,9 @@ Run run_one(Case c, Kernels& kernels, const Tolerance& tolerance, History& histo
     run.row.coverage_faults = report::coverage_faults(capture);
     run.row.runs = capture.repetition.runs;
     run.row.moved_cells = capture.repetition.moved_cells();
+    run.row.moved_within_bounds =
+        capture.repetition.moved() &&
+        every_run_agrees(capture, run.row.comparison, tolerance, c.run.threads);
     const std::int64_t compared = report::summarise(run.row.comparison).compared;
     run.row.verdict =
         compared == 0 ? RowVerdict::kFailed

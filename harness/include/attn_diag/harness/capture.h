@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -95,7 +96,9 @@ struct Coverage {
 };
 
 // What running the same case again on the same device gave, where it was run again: on a GPU always. A
-// result that moves is a race, whatever it compares to.
+// result that moves is no agreement, whatever it compares to: a race, or sums in the order in which threads
+// or blocks arrive.
+struct Capture;
 struct Repetition {
   int runs = 1;
   // Cells whose bits differ between the runs.
@@ -105,7 +108,8 @@ struct Repetition {
     std::array<std::int64_t, 5> index{};  // absolute; the first info(tensor).rank are valid
     double first = 0, second = 0;         // its values in the two runs
   };
-  std::optional<Cell> first;  // in pipeline order, then lowest index
+  std::optional<Cell> first;              // in pipeline order, then lowest index
+  std::shared_ptr<const Capture> second;  // the other run, where it differs; not stored in dumps
 
   bool moved() const { return first.has_value(); }
   std::int64_t moved_cells() const;

@@ -1,5 +1,5 @@
-// Does the production kernel give the same bits again? Asked before any verdict: what moves is a race or a
-// read of memory that was never written, and no formula explains it.
+// Does the production kernel give the same bits again? Asked before any verdict: what moves is a race, a
+// read of memory that was never written, or sums in the order of arrival, and no formula explains it.
 #pragma once
 
 #include <cstdint>
@@ -32,6 +32,9 @@ struct Sanity {
     std::string error;  // where it did not complete
   };
   std::vector<Culprit> culprits;
+  // Of kDependsOnOrder and kMoves: every run agrees with the reference. Sums by atomics or under a lock are
+  // so, in whose order threads or blocks arrive, and races whose effect is below rounding.
+  bool within_bounds = false;
   std::string detail;  // what was run and what came out, complete sentences
 
   bool moved() const {

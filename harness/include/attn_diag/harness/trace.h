@@ -37,7 +37,7 @@ struct FirstDivergence {
 enum class ScheduleFinding : std::uint8_t {
   kNotChecked,
   kSame,              // bit-identical on every schedule tried, or, on a GPU, in every run
-  kOrderDependent,    // results differ between schedules or runs: a race
+  kOrderDependent,    // results differ between schedules or runs; see Sanity::within_bounds
   kRightIfConverged,  // wrong on free schedules, right in lockstep: a missing __syncwarp or the
                       // like
 };
