@@ -1,0 +1,122 @@
+#include <memory>
+#include <span>
+#include <stdexcept>
+
+#include "reference/counterfactual/entry.h"
+#include "reference/counterfactual/unite.h"
+
+namespace attn_diag::reference {
+namespace {
+
+class EntryHypothesis final : public Hypothesis {
+ public:
+  explicit EntryHypothesis(const Entry& entry) : x_entry(entry) {}
+
+  const HypothesisInfo& info() const override { return x_entry.info; }
+
+  std::vector<Variant> variants(const Case& c) const override {
+    Variants list(*this);
+    x_entry.enumerate(c, list);
+    return list.take();
+  }
+
+  void set(Deviation& deviation, double value) const override {
+    if (x_entry.set == nullptr)
+      throw std::invalid_argument("counterfactual: " + std::string(info().id) +
+                                  " has no free parameter");
+    x_entry.set(deviation, value);
+  }
+
+ private:
+  const Entry& x_entry;
+};
+
+bool has_parameter(const Hypothesis& hypothesis, std::string_view name) {
+  for (const std::string_view parameter : hypothesis.info().parameters)
+    if (parameter == name) return true;
+  return false;
+}
+
+}  // namespace
+
+std::string_view name(Family family) {
+  static constexpr std::string_view kNames[kNumFamilies] = {
+      "logits", "mask", "fetch", "softmax", "pv", "recurrence", "combine", "finish", "store"};
+  return kNames[static_cast<std::size_t>(family)];
+}
+
+const std::vector<const Hypothesis*>& catalogue() {
+  static const std::vector<std::unique_ptr<const Hypothesis>> owned = [] {
+    std::vector<std::unique_ptr<const Hypothesis>> all;
+    for (const auto entries : {logits_entries(), mask_entries(), recurrence_entries(),
+                               combine_entries(), finish_entries()})
+      for (const Entry& entry : entries) all.push_back(std::make_unique<EntryHypothesis>(entry));
+    return all;
+  }();
+  static const std::vector<const Hypothesis*> list = [] {
+    std::vector<const Hypothesis*> pointers;
+    for (const auto& hypothesis : owned) pointers.push_back(hypothesis.get());
+    return pointers;
+  }();
+  return list;
+}
+
+const Hypothesis* find_hypothesis(std::string_view id) {
+  for (const Hypothesis* hypothesis : catalogue())
+    if (hypothesis->info().id == id) return hypothesis;
+  return nullptr;
+}
+
+Variant Variant::at(double value, std::string named) const {
+  Variant fixed = *this;
+  if (!free) return fixed;
+  for (const Hypothesis* hypothesis : hypotheses) {
+    if (!has_parameter(*hypothesis, free->name)) continue;
+    hypothesis->set(fixed.deviation, value);
+    break;
+  }
+  fixed.parameters.push_back({free->name, value, std::move(named)});
+  fixed.free.reset();
+  return fixed;
+}
+
+std::string Variant::label() const {
+  std::string text;
+  for (const Hypothesis* hypothesis : hypotheses) {
+    if (!text.empty()) text += " + ";
+    text += hypothesis->info().id;
+    std::string values;
+    for (const ParameterValue& p : parameters) {
+      if (!has_parameter(*hypothesis, p.name)) continue;
+      if (!values.empty()) values += ", ";
+      values += p.name;
+      values += " = ";
+      values += p.named.empty() ? number_text(p.value) : p.named;
+    }
+    if (free && has_parameter(*hypothesis, free->name)) {
+      if (!values.empty()) values += ", ";
+      values += free->name;
+      values += " = ?";
+    }
+    if (!values.empty()) text += "(" + values + ")";
+  }
+  return text;
+}
+
+std::optional<Variant> combine(const Variant& a, const Variant& b) {
+  if (a.free && b.free) return std::nullopt;
+  // What a free parameter will set must be free in the other as well: any odd value shows it.
+  constexpr double kProbe = 1.2345678;
+  const Deviation da = a.at(kProbe).deviation, db = b.at(kProbe).deviation;
+  if (!unite(da, db)) return std::nullopt;
+  const std::optional<Deviation> both = unite(a.deviation, b.deviation);
+  if (!both) return std::nullopt;
+  Variant pair = a;
+  pair.hypotheses.insert(pair.hypotheses.end(), b.hypotheses.begin(), b.hypotheses.end());
+  pair.parameters.insert(pair.parameters.end(), b.parameters.begin(), b.parameters.end());
+  pair.deviation = *both;
+  if (b.free) pair.free = b.free;
+  return pair;
+}
+
+}  // namespace attn_diag::reference

@@ -1,0 +1,46 @@
+// A row of the catalogue: what is said about a bug, and which deviations of a case it can be.
+#pragma once
+
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "attn_diag/reference/counterfactual.h"
+
+namespace attn_diag::reference {
+
+// What an entry enumerates its variants into.
+class Variants {
+ public:
+  explicit Variants(const Hypothesis& hypothesis) : x_hypothesis(&hypothesis) {}
+
+  void add(const Deviation& deviation, std::vector<ParameterValue> parameters = {}) {
+    x_list.push_back({{x_hypothesis}, std::move(parameters), deviation, std::nullopt});
+  }
+  void add_free(const Deviation& deviation, FreeParameter free,
+                std::vector<ParameterValue> parameters = {}) {
+    x_list.push_back({{x_hypothesis}, std::move(parameters), deviation, std::move(free)});
+  }
+  std::vector<Variant> take() { return std::move(x_list); }
+
+ private:
+  const Hypothesis* x_hypothesis;
+  std::vector<Variant> x_list;
+};
+
+struct Entry {
+  HypothesisInfo info;
+  void (*enumerate)(const Case& c, Variants& out);
+  // Null where no parameter is free.
+  void (*set)(Deviation& deviation, double value) = nullptr;
+};
+
+// One list per family, in the order of the catalogue.
+std::span<const Entry> logits_entries();
+std::span<const Entry> mask_entries();
+std::span<const Entry> recurrence_entries();
+std::span<const Entry> combine_entries();
+std::span<const Entry> finish_entries();
+
+}  // namespace attn_diag::reference
