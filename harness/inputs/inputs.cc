@@ -1,84 +1,66 @@
 // Inputs for a run: what q, k and v are filled with.
 #include <cmath>
 #include <cstdint>
-#include <numbers>
 #include <string>
 #include <vector>
 
 #include "attn_diag/harness/error.h"
 #include "attn_diag/harness/run.h"
+#include "harness/inputs/kinds.h"
 
 namespace attn_diag {
 namespace {
 
-enum class Kind { kRandn, kUniform, kOnes, kRamp, kRising };
-enum class Operand : std::uint64_t { kQ = 1, kK = 2, kV = 3 };
+using inputs::FillRow;
+using inputs::Operand;
 
-// Finaliser of splitmix64 (Steele, Lea, Flood 2014): a bijection whose outputs look independent.
-std::uint64_t mix(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
-
-// A counter-based generator: the value depends on the coordinates alone, never on what was drawn
-// before.
-class Draw {
- public:
-  Draw(std::uint64_t seed, Operand operand, std::int64_t b, std::int64_t h, std::int64_t s)
-      : x_row(mix(mix(mix(mix(mix(seed) ^ static_cast<std::uint64_t>(operand)) ^ u64(b)) ^ u64(h)) ^
-                  u64(s))) {}
-
-  // (0, 1]
-  double uniform(std::int64_t d, std::uint64_t stream = 0) const {
-    const std::uint64_t bits = mix(mix(x_row ^ u64(d)) + stream);
-    return static_cast<double>((bits >> 11) + 1) * 0x1p-53;
-  }
-
-  // Standard normal, by Box and Muller.
-  double normal(std::int64_t d) const {
-    return std::sqrt(-2.0 * std::log(uniform(d, 1))) *
-           std::cos(2.0 * std::numbers::pi * uniform(d, 2));
-  }
-
- private:
-  static std::uint64_t u64(std::int64_t x) { return static_cast<std::uint64_t>(x); }
-  std::uint64_t x_row;
+struct Kind {
+  InputKindInfo info;
+  FillRow fill;
 };
 
-// Scores of kind rising climb by this much from the first key to the last.
-constexpr double kRise = 8.0;
-
-double element(Kind kind, Operand operand, const Problem& p, const Draw& draw, std::int64_t b,
-               std::int64_t h, std::int64_t s, std::int64_t d) {
-  switch (kind) {
-    case Kind::kRandn:
-      return draw.normal(d);
-    case Kind::kUniform:
-      return 2.0 * draw.uniform(d) - 1.0;
-    case Kind::kOnes:
-      return 1.0;
-    case Kind::kRamp: {
-      // Steps of 1/16 in [-1, 1]: exact in every type, and neighbours along every axis differ.
-      const std::int64_t phase = operand == Operand::kQ ? 0 : operand == Operand::kK ? 11 : 23;
-      return static_cast<double>((7 * b + 5 * h + 3 * s + d + phase) % 33 - 16) / 16.0;
-    }
-    case Kind::kRising: {
-      // q.k * softmax_scale runs from about -kRise at the first key to 0 at the last, so that the
-      // row max grows with every KV tile, and e^-m is large; v carries batch, head and key.
-      const double noise = 0.25 * draw.normal(d);
-      if (operand == Operand::kQ) return 1.0 + noise;
-      const double place = static_cast<double>(s + 1) / p.seqlen_k;
-      if (operand == Operand::kK)
-        return kRise * (place - 1.0) / (p.head_dim * static_cast<double>(p.softmax_scale)) + noise;
-      return 2.0 * noise + place + 0.25 * static_cast<double>(h) + 0.125 * static_cast<double>(b);
-    }
-  }
-  return 0.0;
+const std::vector<Kind>& kinds() {
+  static const std::vector<Kind> all = {
+      {{"randn", "standard normal; the default"}, inputs::randn},
+      {{"uniform", "uniform in [-1, 1]"}, inputs::uniform},
+      {{"ones", "all ones: scores are all alike, which hides most bugs; o must be 1"},
+       inputs::ones},
+      {{"ramp", "sixteenths, different along every axis, exact in every type: easy to read"},
+       inputs::ramp},
+      {{"rising",
+        "the row max grows with every KV tile and v carries batch, head and key: shows "
+        "bugs of the rescaling and of indexing that randn can hide"},
+       inputs::rising},
+      {{"probe",
+        "to diagnose with: the row max rises from tile to tile whatever the tile, e^-m is large, "
+        "every "
+        "key is a large part of some dim of o, and nothing is alike along any axis"},
+       inputs::probe},
+      {{"small", "an eighth of randn: scores nearly alike, as in a freshly initialised model"},
+       inputs::small},
+      {{"heavy",
+        "heavy-tailed (Student's t, 3 degrees of freedom, cut at 256): a few keys take most of a "
+        "row"},
+       inputs::heavy},
+      {{"large",
+        "scores in the hundreds (q and k 8 times, v 256 times randn): exp without the max, and "
+        "sums "
+        "in fp16, overflow"},
+       inputs::large},
+      {{"cancel",
+        "the terms of q.k and of P.V cancel down to a small rest: shows sums in too short a type"},
+       inputs::cancel},
+      {{"integers", "small integers: q.k has no rounding in fp32, in whatever order it is summed"},
+       inputs::integers},
+      {{"powers",
+        "powers of two: q.k, P (0 or 1), l and P.V have no rounding in fp32, and o is one "
+        "division"},
+       inputs::powers},
+  };
+  return all;
 }
 
-std::vector<std::byte> fill(Kind kind, Operand operand, const Problem& p, std::uint64_t seed,
+std::vector<std::byte> fill(FillRow fill_row, Operand operand, const Problem& p, std::uint64_t seed,
                             double scale) {
   const bool is_q = operand == Operand::kQ;
   const std::int64_t heads = is_q ? p.heads : p.kv_heads;
@@ -87,27 +69,25 @@ std::vector<std::byte> fill(Kind kind, Operand operand, const Problem& p, std::u
   const Strides strides = dense_strides(p.layout, heads, seqlen, dim);
   std::vector<std::byte> out(static_cast<std::size_t>(p.batch * heads * seqlen * dim) *
                              size_of(p.dtype));
+  std::vector<double> values(static_cast<std::size_t>(dim));
   for (std::int64_t b = 0; b < p.batch; ++b) {
     for (std::int64_t h = 0; h < heads; ++h) {
       for (std::int64_t s = 0; s < seqlen; ++s) {
-        const Draw draw(seed, operand, b, h, s);
+        fill_row({p, seed, operand, b, h, s}, values);
         const std::int64_t row = b * strides.batch + h * strides.head + s * strides.seq;
-        for (std::int64_t d = 0; d < dim; ++d) {
-          store_element(out.data(), p.dtype, row + d,
-                        scale * element(kind, operand, p, draw, b, h, s, d));
-        }
+        for (std::int64_t d = 0; d < dim; ++d)
+          store_element(out.data(), p.dtype, row + d, scale * values[static_cast<std::size_t>(d)]);
       }
     }
   }
   return out;
 }
 
-Kind parse_kind(const std::string& text) {
-  const auto& kinds = input_kinds();
+FillRow find_kind(const std::string& text) {
   std::string names;
-  for (std::size_t i = 0; i < kinds.size(); ++i) {
-    if (text == kinds[i].name) return static_cast<Kind>(i);
-    names += (i == 0 ? "" : ", ") + std::string(kinds[i].name);
+  for (const Kind& kind : kinds()) {
+    if (text == kind.info.name) return kind.fill;
+    names += (names.empty() ? "" : ", ") + std::string(kind.info.name);
   }
   throw Error("Unknown kind of inputs '" + text + "'. There are: " + names + ".");
 }
@@ -115,27 +95,22 @@ Kind parse_kind(const std::string& text) {
 }  // namespace
 
 const std::vector<InputKindInfo>& input_kinds() {
-  // In the order of Kind.
-  static const std::vector<InputKindInfo> kinds = {
-      {"randn", "standard normal; the default"},
-      {"uniform", "uniform in [-1, 1]"},
-      {"ones", "all ones: scores are all alike, which hides most bugs; o must be 1"},
-      {"ramp", "sixteenths, different along every axis, exact in every type: easy to read"},
-      {"rising",
-       "the row max grows with every KV tile and v carries batch, head and key: shows "
-       "bugs of the rescaling and of indexing that randn can hide"},
-  };
-  return kinds;
+  static const std::vector<InputKindInfo> infos = [] {
+    std::vector<InputKindInfo> all;
+    for (const Kind& kind : kinds()) all.push_back(kind.info);
+    return all;
+  }();
+  return infos;
 }
 
 InputData make_inputs(const Problem& problem, const std::string& kind, std::uint64_t seed,
                       double scale) {
   check_problem(problem);
-  const Kind parsed = parse_kind(kind);
+  const FillRow fill_row = find_kind(kind);
   InputData inputs;
-  inputs.q = fill(parsed, Operand::kQ, problem, seed, scale);
-  inputs.k = fill(parsed, Operand::kK, problem, seed, scale);
-  inputs.v = fill(parsed, Operand::kV, problem, seed, scale);
+  inputs.q = fill(fill_row, Operand::kQ, problem, seed, scale);
+  inputs.k = fill(fill_row, Operand::kK, problem, seed, scale);
+  inputs.v = fill(fill_row, Operand::kV, problem, seed, scale);
   inputs.kind = kind;
   inputs.seed = seed;
   inputs.scale = scale;

@@ -237,7 +237,8 @@ class Parser {
     shape_flags(
         app, "Query heads (8)", "Queries and keys (128,512,2048,8192)",
         "none, causal, causal:top_left, causal:bottom_right or window:LEFT,RIGHT (none,causal)");
-    add("--inputs", x_flags.inputs, "randn, uniform, ones, ramp or rising (randn)", kProblemGroup);
+    add("--inputs", x_flags.inputs, "randn, large, ... (attn-diag list shows them) (randn)",
+        kProblemGroup);
     add("--seed", x_flags.seed, kSeedHelp, kProblemGroup);
     add_child_flags(app, x_flags.child);
     app.add_option("--against", x_flags.against, kAgainstHelp)

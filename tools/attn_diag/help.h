@@ -23,7 +23,7 @@ inline constexpr const char* kIsolateHelp =
     "Feed every stage the reference's inputs, so that each is judged alone";
 inline constexpr const char* kThreadsHelp = "CPU threads (all cores)";
 inline constexpr const char* kInputsHelp =
-    "randn, uniform, ones, ramp, rising, or FILE.h5: the q, k and v of a dump (randn)";
+    "randn, probe, ... (attn-diag list shows them), or FILE.h5: the q, k and v of a dump (randn)";
 
 // Of flags that several commands have.
 inline constexpr const char* kTileHelp = "Query tile x KV tile, as 64x64; else the kernel chooses";

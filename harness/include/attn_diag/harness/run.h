@@ -30,7 +30,8 @@ struct InputKindInfo {
 const std::vector<InputKindInfo>& input_kinds();
 
 // q, k, v of one kind, times `scale`. Element (b, h, s, d) depends on its coordinates, the seed,
-// the kind and the scale alone (rising: also on seqlen_k and head_dim), not on layout or threads.
+// the kind and the scale alone, not on layout or threads (kinds whose scores follow a plan: also on
+// sizes and softmax_scale). docs/inputs.md says what each kind promises.
 // Throws Error for an unknown kind or a problem that check_problem refuses.
 InputData make_inputs(const Problem& problem, const std::string& kind, std::uint64_t seed,
                       double scale);
