@@ -1,0 +1,132 @@
+// Values: types of elements, arithmetic, outputs, where memory is.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "harness/adapt/facts_code.h"
+
+namespace attn_diag::adapt {
+
+using source::Syntax;
+
+void read_types(FactsCode& code, Facts& facts) {
+  const Model& model = code.model();
+  const Syntax& s = code.syntax();
+  const Candidate& c = code.candidate();
+  const auto add = [&](const std::string& element) {
+    std::string type = element;
+    for (int i = 0; i < 3 && dtype_of(type).empty(); ++i) type = model.resolve_type(type);
+    const std::string dtype = dtype_of(type);
+    if (!dtype.empty()) facts.dtypes.insert(dtype);
+  };
+  const auto tensors = [&](const std::vector<Parameter>& parameters,
+                           const std::vector<Classified>& roles) {
+    for (std::size_t i = 0; i < roles.size(); ++i)
+      if ((roles[i].role == Role::kQ || roles[i].role == Role::kQkv) && parameters[i].is_pointer)
+        add(parameters[i].element);
+  };
+  tensors(c.function->parameters, c.roles);
+  tensors(c.members, c.member_roles);
+  for (const FunctionModel* f : code.functions()) {
+    if (!facts.dtypes.empty()) break;
+    if (!f->is_kernel && f != c.function) continue;
+    tensors(f->parameters, classify(f->parameters));
+    for (std::size_t i = 0; i < f->templates.size(); ++i)
+      for (const auto& instance : model.instances(f->name))
+        if (i < instance.size() && f->templates[i].kind != "int") add(instance[i]);
+  }
+  // at::Half by its scalar type, or a data_ptr<...>() that says it.
+  if (facts.dtypes.empty())
+    code.each_token([&](const FunctionModel&, std::size_t i) {
+      if (s.is(i, "data_ptr") && s.is(i + 1, "<") && s.close_angle(i + 1) < s.size())
+        add(model.text(i + 2, s.close_angle(i + 1)));
+    });
+  if (!facts.dtypes.empty()) {
+    code.note(NoteKind::kFound, fmt::format("element type {}", fmt::join(facts.dtypes, ", ")));
+    return;
+  }
+  const bool half = code.mentions_part({"half"}), bf16 = code.mentions_part({"bfloat16"});
+  facts.dtypes.insert(half ? "fp16" : bf16 ? "bf16" : "fp32");
+  code.note(NoteKind::kGuessed,
+            fmt::format("element type {}, as the code uses {}", *facts.dtypes.begin(),
+                        half   ? "half"
+                        : bf16 ? "bfloat16"
+                               : "neither half nor bfloat16"));
+}
+
+void read_arithmetic(FactsCode& code, Facts& facts) {
+  const Syntax& s = code.syntax();
+  facts.tensor_cores = code.mentions_part({"wmma", "mma_sync", "wgmma"});
+  code.each_token([&](const FunctionModel&, std::size_t i) {
+    facts.tensor_cores |=
+        s[i].kind == source::TokenKind::kString && s[i].text.find("mma") != std::string_view::npos;
+  });
+  facts.exp2 = code.mentions_part({"exp2f", "ex2", "h2exp2", "hexp2"});
+  const bool narrow = facts.dtypes.count("fp32") == 0;
+  if (facts.tensor_cores) {
+    code.note(NoteKind::kFound, "products on tensor cores");
+    if (narrow) {
+      facts.p_in_input_type = true;
+      code.note(NoteKind::kGuessed, "P is rounded to the input type, as tensor cores take it so");
+    }
+  }
+  if (!narrow || facts.tensor_cores) return;
+  // An array of P, or an assignment to one, in the input type.
+  code.each_token([&](const FunctionModel&, std::size_t i) {
+    if (facts.p_in_input_type || dtype_of(std::string(s[i].text)).empty() ||
+        dtype_of(std::string(s[i].text)) == "fp32")
+      return;
+    for (std::size_t j = i + 1; j < i + 4 && j < s.size(); ++j) {
+      const std::string name = lower(std::string(s[j].text));
+      if (name == "p" || name == "sp" || name == "s_p" || name == "ps" || name == "p_s" ||
+          name == "p_smem" || name == "smem_p" || name == "rp" || name == "probs") {
+        facts.p_in_input_type = true;
+        code.note(NoteKind::kGuessed,
+                  fmt::format("P is rounded to the input type, as '{} {}' holds it", s[i].text,
+                              s[j].text));
+        return;
+      }
+    }
+  });
+}
+
+void read_outputs(FactsCode& code, Facts& facts) {
+  const Syntax& s = code.syntax();
+  const Candidate& c = code.candidate();
+  facts.has_lse = code.has(Role::kLse);
+  const bool torch = c.way == Way::kTorchFunction;
+  if (!facts.has_lse && !torch)
+    code.note(NoteKind::kFound, "no parameter is a log-sum-exp: o alone is compared");
+  if (!facts.has_lse) return;
+  bool log2 = false, ln2 = false;
+  code.each_token([&](const FunctionModel&, std::size_t i) {
+    const std::string text = lower(std::string(s[i].text));
+    log2 |= text == "log2f" || text == "log2" || text == "__log2f";
+    ln2 |= text.find("ln2") != std::string::npos || text == "ln_2" || text.starts_with("0.6931");
+  });
+  facts.base2_lse = log2 && !ln2;
+  if (log2)
+    code.note(NoteKind::kGuessed,
+              facts.base2_lse
+                  ? "the log-sum-exp is in base 2, as the code takes log2 and names no ln 2"
+                  : "the log-sum-exp is natural: the code takes log2, but names ln 2 too");
+}
+
+void read_host_memory(FactsCode& code, Facts& facts) {
+  const Model& model = code.model();
+  const Syntax& s = code.syntax();
+  const Candidate& c = code.candidate();
+  if (c.way != Way::kHostFunction) return;
+  for (std::size_t k = 0; k < c.roles.size(); ++k) {
+    const std::string& name = c.function->parameters[k].name;
+    if (c.roles[k].role != Role::kQ && c.roles[k].role != Role::kO) continue;
+    for (std::size_t i = c.function->open; i < c.function->close; ++i)
+      if (s[i].text.starts_with("cudaMemcpy") && s.is(i + 1, "("))
+        for (const std::string& argument : model.split(i + 2, s.match(i + 1)))
+          facts.host_memory |= argument == name;
+  }
+  if (facts.host_memory)
+    code.note(NoteKind::kFound,
+              "it copies its arguments to and from the device: they are host memory");
+}
+
+}  // namespace attn_diag::adapt
