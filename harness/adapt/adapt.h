@@ -40,6 +40,8 @@ struct Draft {
   std::string source;  // as given
   std::string kernel;  // the name under which it is exported
   std::string text;    // the adapter
+  // Of attn-diag run, for a problem that it takes; empty: the default is one.
+  std::string run_flags;
   std::vector<CandidateRecord> candidates;
   std::vector<Note> notes;
 };

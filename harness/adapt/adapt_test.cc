@@ -109,7 +109,7 @@ TEST_CASE("what is not known stands as a comment and is said") {
   const Draft draft = draft_of(launcher(
       kTensors + "int B, int H, int S, int D, int frobnicate, float* zork, const int* cu_seqlens"));
   CHECK_THAT(draft.text,
-             contains("0 /* frobnicate? */, nullptr /* zork? */, nullptr /* cu_seqlens? */"));
+             contains("0 /* frobnicate? */, zork_buffer.data(), nullptr /* cu_seqlens? */"));
   CHECK_THAT(notes(draft, NoteKind::kUnknown), contains("what to pass for 'int frobnicate'"));
   CHECK_THAT(draft.text, contains("// Not known: what to pass for 'int frobnicate'"));
 }
@@ -243,6 +243,91 @@ TEST_CASE("a kernel of one head is called for every head, and that is said") {
   CHECK_THAT(draft.text, contains("for (int head = 0; head < c.batch() * c.heads(); ++head) {") &&
                              contains("c.k<float>() + head * c.seqlen_k() * c.head_dim()"));
   CHECK_THAT(notes(draft, NoteKind::kGuessed), contains("it is called once for every head"));
+}
+
+TEST_CASE(
+    "the layout is said by a comment, by index expressions, or by the order of the parameters") {
+  const auto layout = [](const std::string& text) {
+    const Draft draft = draft_of(text);
+    return (draft.text.find("layouts = bshd") != std::string::npos ? "bshd" : "bhsd") +
+           notes(draft, NoteKind::kGuessed);
+  };
+  const std::string heads_first = kTensors + "int B, int H, int N, int d";
+  const std::string rows_first = kTensors + "int B, int N, int H, int d";
+  CHECK_THAT(layout(launcher(heads_first)), contains("bhsd") && contains("by the order of the"));
+  CHECK_THAT(layout(launcher(rows_first)), contains("bshd") && contains("by the order of the"));
+  CHECK_THAT(layout("// q, k, v: [B, H, N, d]\n" + launcher(rows_first)),
+             contains("bhsd") && contains("as a comment says"));
+  CHECK_THAT(layout("/* (batch, seqlen, heads, dim) */\n" + launcher(heads_first)),
+             contains("bshd") && contains("as a comment says"));
+  // An argument list is no comment, and scores or both layouts in comments say nothing.
+  CHECK_THAT(layout("// S [B, H, N, N]; BSHD or BHSD\n" + launcher(rows_first, "f(B, H, N, d);")),
+             contains("bshd") && contains("by the order of the"));
+  // The log-sum-exp has one order only.
+  CHECK_THAT(layout(launcher(rows_first + ", float* lse", "lse[(b * H + h) * N + i] = 0;")),
+             contains("bshd") && contains("by the order of the"));
+  CHECK_THAT(layout(launcher(rows_first, "o[(b * H + h) * N + i] = 0;")),
+             contains("bhsd") && contains("1 of 1 index"));
+}
+
+TEST_CASE(
+    "a loop over keys that ends at a query is a causal mask; one that ends elsewhere is not") {
+  const auto kernel = [](const std::string& guard, const std::string& end) {
+    return draft_of("__global__ void attend(" + kTensors +
+                    "int N, int d) {\n  const int i = blockIdx.x;\n" + guard +
+                    "  for (int j = 0; j <= " + end + "; ++j) { }\n}\n")
+        .text;
+  };
+  CHECK_THAT(kernel("  if (i >= N) return;\n", "i"), contains(".masks = causal"));
+  CHECK_THAT(kernel("", "i"), contains(".masks = none"));
+  CHECK_THAT(kernel("  if (i >= N) return;\n", "last"), contains(".masks = none"));
+}
+
+TEST_CASE("a kernel that is launched through a pointer is read too") {
+  const std::string source =
+      "template <bool C> __global__ void attend(const half* q) { wmma::mma_sync(a, b); }\n"
+      "void attention(" +
+      kTensors +
+      "int N, bool causal) {\n"
+      "  auto* kernel = causal ? &attend<true> : &attend<false>;\n"
+      "  kernel<<<1, 32>>>(q);\n}\n";
+  CHECK_THAT(draft_of(source).text, contains(".tensor_cores = true"));
+}
+
+TEST_CASE("a workspace has room in bytes of numbers, and its size stands under what is not known") {
+  const Draft bytes = draft_of(launcher(kTensors + "char* workspace, int N, int num_splits"));
+  CHECK_THAT(bytes.text, contains("DeviceBuffer<char> workspace_buffer(sizeof(float) * (rows * "));
+  CHECK_THAT(notes(bytes, NoteKind::kUnknown), contains("how large 'workspace' must be"));
+  const Draft unknown = draft_of(launcher(kTensors + "int N, uint8_t* stuff, int* tickets"));
+  CHECK_THAT(unknown.text,
+             contains("stuff_buffer(sizeof(float) * (rows") && contains("tickets_buffer.fill(0);"));
+  CHECK_THAT(notes(unknown, NoteKind::kUnknown), contains("what 'tickets' is and how large it"));
+  const Draft floats = draft_of(launcher(kTensors + "float* workspace, int N"));
+  CHECK_THAT(floats.text, contains("DeviceBuffer<float> workspace_buffer((rows * "));
+}
+
+TEST_CASE("what a launcher returns is looked at") {
+  const auto with_result = [](const std::string& type) {
+    std::string text = launcher(kTensors + "int N");
+    text.replace(text.find("void attention"), 4, type);
+    return draft_of(text).text;
+  };
+  CHECK_THAT(with_result("bool"), contains("if (!attention(") && contains("returned false"));
+  CHECK_THAT(with_result("cudaError_t"), contains("const cudaError_t error = attention(") &&
+                                             contains("cudaGetErrorString(error)"));
+  CHECK_THAT(with_result("int"), contains("\n    attention("));
+}
+
+TEST_CASE("a source that has an adapter is refused with its line") {
+  CHECK_THROWS_WITH(draft_of(launcher(kTensors + "int N") + "ATTN_DIAG_EXPORT({.name = x});\n"),
+                    contains("has an adapter already, in line "));
+}
+
+TEST_CASE("the flags of the first run ask for a problem that is declared") {
+  CHECK(draft_of(launcher(kTensors + "int B, int H, int N")).run_flags.empty());
+  CHECK(draft_of("// float, BSHD\nconstexpr int kHeadDim = 32;\n" +
+                 launcher("const float* q, const float* k, const float* v, float* o, int N"))
+            .run_flags == " --dtype fp32 --head-dim 32 --layout BSHD");
 }
 
 TEST_CASE("members of a class and sources without attention are refused with what they are") {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 namespace attn_diag::adapt {
 namespace {
 
@@ -104,7 +106,26 @@ std::string Arguments::buffer(const Parameter& p, const std::string& count, cons
   return p.name + "_buffer.data()";
 }
 
+// Room for what attention kernels keep: scores, or a sum, a maximum and a few more numbers a row and split.
+std::string Arguments::workspace(const Parameter& p, const std::string& question, bool is_zero) {
+  static const std::set<std::string> bytes = {"char",   "signed char", "unsigned char", "uint8_t",
+                                              "int8_t", "std::byte",   "std::uint8_t"};
+  const std::string count =
+      "(rows * (c.seqlen_k() + (c.num_splits() + 1) * (c.head_dim_v() + 4)) + 4096)";
+  const bool is_bytes = bytes.count(p.element) > 0;
+  x_notes.push_back(
+      {NoteKind::kUnknown,
+       fmt::format("{}{}: it has seqlen_k + (num_splits + 1) * (head_dim_v + 4) {} a row{}",
+                   question, is_zero ? "" : ", and whether it must be zero",
+                   is_bytes ? "floats" : "elements", is_zero ? ", all 0" : ", not set")});
+  return buffer(p, is_bytes ? "sizeof(float) * " + count : count, is_zero ? "0" : "");
+}
+
 std::string Arguments::unknown(const Parameter& p, const Classified& c) {
+  // A null pointer would end the first run; counters and flags begin at zero.
+  if (p.is_pointer && !p.is_const && !is_tensor_class(p))
+    return workspace(p, fmt::format("what '{}' is and how large it must be", p.name),
+                     is_integer(p.element));
   const std::string why = c.guess.empty() ? "" : " (" + c.guess + ")";
   x_notes.push_back(
       {NoteKind::kUnknown, fmt::format("what to pass for '{} {}'{}: it stands as {}", p.type,
@@ -162,11 +183,7 @@ std::string Arguments::of(const Parameter& p, const Classified& c) {
     case Role::kPartialSum:
       return buffer(p, "rows * c.num_splits()", "");
     case Role::kWorkspace:
-      x_notes.push_back(
-          {NoteKind::kGuessed,
-           fmt::format("'{}' needs no more than num_splits * (head_dim_v + 2) elements a row",
-                       p.name)});
-      return buffer(p, "rows * c.num_splits() * (c.head_dim_v() + 2)", "");
+      return workspace(p, fmt::format("how large '{}' must be", p.name), false);
     case Role::kOptionalTensor:
       x_notes.push_back({NoteKind::kGuessed, fmt::format("'{}' may be absent", p.name)});
       return p.is_pointer ? "nullptr" : "{}";

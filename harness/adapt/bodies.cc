@@ -181,7 +181,16 @@ class HostCall {
     }
     const std::string plain =
         fmt::format("{}{}({})", x_f.qualified, instance.arguments, fmt::join(words, ", "));
-    return x_c.way == Way::kTorchFunction && x_f.return_type != "void" ? returned(plain) : plain;
+    if (x_c.way == Way::kTorchFunction && x_f.return_type != "void") return returned(plain);
+    if (x_f.return_type == "bool")
+      return fmt::format("if (!{}) throw std::runtime_error(\"{}() returned false\")", plain,
+                         x_f.qualified);
+    if (x_f.return_type == "cudaError_t")
+      return fmt::format(
+          "if (const cudaError_t error = {}; error != cudaSuccess)\n"
+          "  throw std::runtime_error(cudaGetErrorString(error))",
+          plain);
+    return plain;
   }
 
   // A reference to something that may change needs a variable.

@@ -63,6 +63,18 @@ std::string declaration(const std::string& name, const Candidate& c, const Facts
   return text + line + "\n";
 }
 
+// attn-diag's own problem is fp16, head_dim 64, without a mask, in BHSD.
+std::string run_flags(const Facts& f) {
+  std::string flags;
+  if (f.dtypes.count("fp16") == 0) flags += " --dtype " + *f.dtypes.begin();
+  if (!f.head_dims.empty() &&
+      std::find(f.head_dims.begin(), f.head_dims.end(), 64) == f.head_dims.end())
+    flags += fmt::format(" --head-dim {}", f.head_dims.front());
+  if (f.causal_only) flags += " --mask causal";
+  if (f.bshd && !f.both_layouts) flags += " --layout BSHD";
+  return flags;
+}
+
 std::string comments(const std::vector<Note>& notes) {
   std::string text;
   for (const auto& [kind, word] :
@@ -168,6 +180,10 @@ const char* words(Way way) {
 
 Draft draft_adapter(const AdaptRequest& request) {
   const Model model(request.source);
+  for (std::size_t i = 0; i < model.syntax().size(); ++i)
+    if (model.syntax().is(i, "ATTN_DIAG_EXPORT"))
+      throw Error(fmt::format("{} has an adapter already, in line {}: build it as it is.",
+                              request.source.string(), model.syntax().line(i)));
   const std::vector<Candidate> candidates = find_candidates(model);
   Draft draft;
   const Candidate& c = choose(request, candidates, draft.notes);
@@ -196,6 +212,7 @@ Draft draft_adapter(const AdaptRequest& request) {
   text += "static void call(const attn_diag::Call& c) {\n" + body.text + "}\n\n";
   text += declaration(draft.kernel, c, facts);
   draft.text = std::move(text);
+  draft.run_flags = run_flags(facts);
   return draft;
 }
 

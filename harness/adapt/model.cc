@@ -102,6 +102,17 @@ Model::Model(const std::filesystem::path& source)
   add_constants();
   add_structures();
   for (const source::Function& f : x_syntax->functions()) add_function(f);
+  add_kernels_by_address();
+}
+
+// auto kernel = causal ? &attend<true> : &attend<false>; kernel<<<...>>>(...).
+void Model::add_kernels_by_address() {
+  std::set<std::string_view> kernels;
+  for (const FunctionModel& f : x_functions)
+    if (f.is_kernel) kernels.insert(f.name);
+  for (FunctionModel& f : x_functions)
+    for (std::size_t i = f.open; i < f.close && !f.is_kernel && !f.is_device; ++i)
+      if (kernels.count((*x_syntax)[i].text) > 0) f.calls.emplace((*x_syntax)[i].text);
 }
 
 const FunctionModel* Model::function(const std::string& name) const {

@@ -94,6 +94,7 @@ class Model {
  private:
   void add_function(const source::Function& f);
   void add_launches(FunctionModel& f);
+  void add_kernels_by_address();
   void add_constants();
   void add_structures();
   void add_aliases();

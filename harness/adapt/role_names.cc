@@ -175,8 +175,8 @@ Role size_role(const std::string& name) {
        {"causal", "iscausal", "usecausal", "causalmask", "kcausal", "kiscausal", "docausal",
         "withcausal", "applycausal", "usecausalmask", "applycausalmask", "usemask", "ismasked",
         "masked"}},
-      {Role::kWindowLeft, {"windowleft", "windowsizeleft", "leftwindow", "wl"}},
-      {Role::kWindowRight, {"windowright", "windowsizeright", "rightwindow", "wr"}}};
+      {Role::kWindowLeft, {"windowleft", "windowsizeleft", "leftwindow", "wl", "left"}},
+      {Role::kWindowRight, {"windowright", "windowsizeright", "rightwindow", "wr", "right"}}};
   for (const auto& [role, names] : table)
     if (names.count(n) > 0) return role;
   return Role::kUnknown;

@@ -9,8 +9,6 @@
 #include "harness/adapt/role_names.h"
 
 namespace attn_diag::adapt {
-namespace {
-
 bool is_integer(const std::string& element) {
   static const std::set<std::string> types = {
       "int",          "unsigned",      "unsigned int",
@@ -22,6 +20,8 @@ bool is_integer(const std::string& element) {
       "Index",        "std::uint32_t", "unsigned long long"};
   return types.count(element) > 0;
 }
+
+namespace {
 
 Classified classify_one(const Parameter& p) {
   Classified out;

@@ -75,6 +75,8 @@ Classified classify_size(const std::string& name);
 const char* words(Role role);  // "Q", "the number of heads"
 bool is_tensor(Role role);
 
+bool is_integer(const std::string& element);
+
 // "fp16", "bf16", "fp32" or "" for an element type as CUDA code names it.
 std::string dtype_of(const std::string& element);
 

@@ -13,6 +13,7 @@ import unittest
 PROGRAM = pathlib.Path(sys.argv[1]).resolve()
 STYLES = pathlib.Path(sys.argv[2]).resolve()
 EXAMPLES = pathlib.Path(sys.argv[3]).resolve()
+ZOO = EXAMPLES.parents[1] / "fixtures" / "zoo"
 
 # What is run of each, and what the draft must say.
 CASES = {
@@ -32,6 +33,15 @@ CASES = {
                    ["PackedQkv<float>", "masks = causal"]),
     "workspace": ("--dtype fp32 --seqlen 33", ["scores_buffer(rows * c.seqlen_k())"]),
     "torch_forward": ("--dtype fp32 --seqlen 33", ["attn_diag::torch_q(c)", "store_lse(c, result[1])"]),
+}
+
+# Kernels of the zoo: what the draft must say. They are run as the draft's own notes propose.
+ZOO_CASES = {
+    "last_block_reduce/splitk_last_block.cu": ["workspace_buffer", "Not known: how large 'workspace' must be"],
+    "lock_merge/locked_splits.cu": ["DeviceBuffer<char> scratch_buffer(sizeof(float) *"],
+    "bf162_warps/bf162_warps.cu": ["layouts = bshd", "dtypes = bf16"],
+    "ring_cache/ring_cache.cu": ["masks = causal", "returned false"],
+    "mma_flash2/flash2_mma.cu": ["tensor_cores = true", "p_in_input_type = true"],
 }
 
 
@@ -59,6 +69,25 @@ class Styles(unittest.TestCase):
 
 for style in CASES:
     setattr(Styles, "test_" + style, lambda self, name=style: self.try_style(name))
+
+
+class Zoo(unittest.TestCase):
+    def try_kernel(self, source):
+        with tempfile.TemporaryDirectory() as folder:
+            drafted = call("adapt", ZOO / source, "-o", "adapter.cu", folder=folder)
+            self.assertEqual(drafted.returncode, 0, drafted.stderr)
+            text = pathlib.Path(folder, "adapter.cu").read_text()
+            for words in ZOO_CASES[source]:
+                self.assertIn(words, text)
+            build, run = (line.split()[1:] for line in drafted.stderr.splitlines() if line.startswith("  attn-diag "))
+            built = call(*build, "--no-nvcc", "--no-lockstep", folder=folder)
+            self.assertEqual(built.returncode, 0, built.stderr)
+            ran = call(*run, "--batch", 2, "--seqlen", 40, folder=folder)
+            self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
+
+
+for kernel in ZOO_CASES:
+    setattr(Zoo, "test_" + kernel.split("/")[0], lambda self, source=kernel: self.try_kernel(source))
 
 
 class Examples(unittest.TestCase):

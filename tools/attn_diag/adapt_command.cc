@@ -36,8 +36,8 @@ std::string next_step(const adapt::Draft& draft, const std::string& adapter) {
   const fs::path source = draft.source;
   const std::string library = source.stem().string() + ".so";
   return fmt::format(
-      "Next\n  attn-diag build {} --adapter {} -o {}\n  attn-diag run --kernel ./{}\n",
-      source.string(), adapter.empty() ? "adapter.cu" : adapter, library, library);
+      "Next\n  attn-diag build {} --adapter {} -o {}\n  attn-diag run --kernel ./{}{}\n",
+      source.string(), adapter.empty() ? "adapter.cu" : adapter, library, library, draft.run_flags);
 }
 
 }  // namespace
