@@ -1,0 +1,106 @@
+#include "harness/files/said.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <initializer_list>
+
+#include "attn_diag/harness/error.h"
+#include "harness/capture_fields.h"
+
+namespace attn_diag::files {
+namespace {
+
+struct Value {
+  std::string name, text;
+};
+
+// The one value of these names; none if there is none. `flag` is what decides between several.
+std::optional<Value> only(const Settings& settings, std::initializer_list<const char*> names,
+                          const char* flag) {
+  std::optional<Value> found;
+  for (const auto& [name, text] : settings) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) continue;
+    if (found && found->text != text)
+      throw Error(fmt::format("The files say {} = {} and {} = {}. Say which: {}.", found->name,
+                              found->text, name, text, flag));
+    found = Value{name, text};
+  }
+  return found;
+}
+
+double number_of(const Value& value, const char* flag) {
+  double number = 0;
+  const char* end = value.text.data() + value.text.size();
+  const auto [rest, error] = std::from_chars(value.text.data(), end, number);
+  if (error != std::errc() || rest != end || !std::isfinite(number))
+    throw Error(fmt::format("The files say {} = '{}', which is no number. Say it: {}.", value.name,
+                            value.text, flag));
+  return number;
+}
+
+std::optional<std::string> mask_said(const Settings& settings) {
+  if (const auto mask = only(settings, {"mask"}, "--mask")) return mask->text;
+  const auto causal = only(settings, {"causal", "is_causal"}, "--mask");
+  if (!causal) return std::nullopt;
+  if (causal->text == "true" || causal->text == "True" || causal->text == "1") return "causal";
+  if (causal->text == "false" || causal->text == "False" || causal->text == "0") return "none";
+  throw Error(fmt::format("The files say {} = '{}'; expected true or false. Say it: --mask MASK.",
+                          causal->name, causal->text));
+}
+
+}  // namespace
+
+Said what_is_said(const Settings& settings, const ForeignHints& hints) {
+  Said said;
+  said.layout = hints.layout;
+  if (!said.layout) {
+    if (const auto layout = only(settings, {"layout"}, "--layout")) {
+      Layout parsed{};
+      if (!from_text(layout->text, parsed))
+        throw Error(fmt::format(
+            "The files say layout = '{}'; expected BHSD or BSHD. Say it: --layout LAYOUT.",
+            layout->text));
+      said.layout = parsed;
+    }
+  }
+  if (hints.softmax_scale) {
+    said.softmax_scale = static_cast<double>(*hints.softmax_scale);
+  } else if (const auto scale = only(settings, {"softmax_scale", "sm_scale", "scale", "scaling"},
+                                     "--softmax-scale")) {
+    said.softmax_scale = number_of(*scale, "--softmax-scale X");
+  }
+  said.mask = hints.mask ? hints.mask : mask_said(settings);
+  if (hints.softcap) {
+    said.softcap = *hints.softcap;
+  } else if (const auto cap =
+                 only(settings, {"softcap", "logit_softcap", "logits_soft_cap"}, "--softcap")) {
+    said.softcap = number_of(*cap, "--softcap X");
+  }
+  if (said.softcap < 0)
+    throw Error(
+        fmt::format("softcap is {}; expected a positive number, or 0 for none.", said.softcap));
+  return said;
+}
+
+Mask mask_of(const std::string& text, std::int64_t seqlen_q, std::int64_t seqlen_k) {
+  Mask mask;
+  if (text == "causal" && seqlen_q == seqlen_k) {
+    mask.kind = MaskKind::kCausal;
+  } else if (text == "causal") {
+    throw Error(fmt::format(
+        "The mask is causal, but with {} queries and {} keys there are two such masks. Say "
+        "which: --mask causal:top_left or --mask causal:bottom_right.",
+        seqlen_q, seqlen_k));
+  } else if (!from_text(text, mask)) {
+    throw Error(
+        fmt::format("The mask is '{}'; expected none, causal, causal:top_left, "
+                    "causal:bottom_right or window:LEFT,RIGHT. Say it: --mask MASK.",
+                    text));
+  }
+  return mask;
+}
+
+}  // namespace attn_diag::files
