@@ -139,7 +139,8 @@ CrashPage* shared_page() {
 }  // namespace
 
 bool wants_child(const Flags& flags) {
-  constexpr std::array<std::string_view, 5> kRunCode = {"bench", "check", "dump", "run", "trace"};
+  constexpr std::array<std::string_view, 6> kRunCode = {"bench", "check", "diagnose",
+                                                        "dump",  "run",   "trace"};
   return !flags.child.in_process &&
          std::find(kRunCode.begin(), kRunCode.end(), flags.command) != kRunCode.end();
 }

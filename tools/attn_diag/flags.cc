@@ -34,6 +34,7 @@ class HelpFormatter : public CLI::Formatter {
     if (name == "list ") rest = "[LIBRARY...] [FLAGS]";
     if (name == "bench " || name == "doctor " || name == "history ") rest = "[FLAGS]";
     if (name == "run " || name == "check " || name == "trace ") rest = "--kernel KERNEL [FLAGS]";
+    if (name == "diagnose ") rest = "--kernel KERNEL | FILE [FLAGS]";
     if (name == "dump ") rest = "--kernel KERNEL -o FILE [FLAGS]";
     return fmt::format("\nUsage: attn-diag {}{}\n\n", name, rest);
   }
@@ -103,6 +104,16 @@ class Parser {
     tolerance_flags(trace);
     dump_flags(trace, "Also leave what was recorded in this file");
     output_flags(trace, true);
+
+    CLI::App& diagnose = command("diagnose", kDiagnoseSummary, kDiagnoseFooter);
+    diagnose.add_option("file", x_flags.files, "A dump, where no kernel is run")
+        ->expected(0, 100)
+        ->type_name("");
+    case_flags(diagnose);
+    add_sanity_flags(diagnose, x_flags.sanity);
+    add_diagnose_flags(diagnose, x_flags.diagnose);
+    tolerance_flags(diagnose);
+    output_flags(diagnose, false);
 
     CLI::App& show = command("show", kShowSummary, kShowFooter);
     show.add_option("file", x_flags.files, "The dump")->expected(0, 100)->type_name("");

@@ -10,6 +10,7 @@
 #include "tools/attn_diag/build_flags.h"
 #include "tools/attn_diag/check_flags.h"
 #include "tools/attn_diag/child_flags.h"
+#include "tools/attn_diag/diagnose_flags.h"
 #include "tools/attn_diag/history_flags.h"
 #include "tools/attn_diag/sanity_flags.h"
 
@@ -35,6 +36,7 @@ struct Flags {
   BuildFlags build;
   CheckFlags check;
   ChildFlags child;
+  DiagnoseFlags diagnose;
   HistoryFlags history;
   SanityFlags sanity;
 };

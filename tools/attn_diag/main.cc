@@ -18,6 +18,7 @@ Outcome dispatch(const Session& session) {
   if (command == "adapt") return adapt_command(session);
   if (command == "build") return build_command(session);
   if (command == "check") return check_command(session);
+  if (command == "diagnose") return diagnose_command(session);
   if (command == "doctor") return doctor_command(session);
   if (command == "history") return history_command(session);
   if (command == "list") return list_command(session);

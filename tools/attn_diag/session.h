@@ -30,6 +30,7 @@ Outcome bench_command(const Session& session);
 Outcome adapt_command(const Session& session);
 Outcome build_command(const Session& session);
 Outcome check_command(const Session& session);
+Outcome diagnose_command(const Session& session);
 Outcome doctor_command(const Session& session);
 Outcome history_command(const Session& session);
 Outcome list_command(const Session& session);

@@ -7,6 +7,7 @@
 // with the experiment that would.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -79,5 +80,23 @@ struct DiagnoseOptions {
 // `capture` holds q, k, v and at least o, or a stage tensor. Starts at the first stage that is wrong, from
 // that stage's recorded inputs. Throws Error where there is nothing to compare.
 Diagnosis diagnose(const Capture& capture, const DiagnoseOptions& options);
+
+// How one hypothesis fails, or does not: its best variant on every row.
+struct WhyNot {
+  Match match;
+  bool possible = true;  // false: the bug cannot be there in this case (one split, no mask ...)
+  bool exonerated =
+      false;  // every tensor of its stage was compared and agrees: not tried by diagnose()
+  struct Cell {
+    Tensor tensor = Tensor::kO;
+    std::array<std::int64_t, 5> index{};  // absolute; the first info(tensor).rank are valid
+    double actual = 0, predicted = 0, bound = 0;
+  };
+  std::optional<Cell> worst;  // of the cells that are outside; none: it accounts for everything
+};
+
+// Of a hypothesis of the catalogue, for the first stage that is wrong. Throws Error for an id that is not
+// there, with the nearest ones.
+WhyNot why_not(const Capture& capture, const DiagnoseOptions& options, const std::string& id);
 
 }  // namespace attn_diag

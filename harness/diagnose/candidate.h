@@ -1,0 +1,30 @@
+// A hypothesis with its parameters fixed, and how it fared.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "attn_diag/harness/diagnose.h"
+#include "harness/diagnose/fit.h"
+#include "harness/diagnose/judge.h"
+
+namespace attn_diag::matching {
+
+struct Candidate {
+  reference::Variant variant;
+  Generality generality = Generality::kFixed;
+  std::size_t cut = 0;     // which of the cases: the cut into tiles that it was predicted for
+  std::int64_t order = 0;  // in the catalogue
+  Tally tally;             // of the rows looked at so far
+  bool confirmed = false;  // which were all
+  std::vector<std::uint8_t>
+      explained;  // of each row of the sample; empty where it was dropped early
+};
+
+// Whether `a` accounts better for what was recorded: more wrong rows, then more rows, then a smaller
+// residual, then less general, then earlier in the catalogue.
+bool better(const Candidate& a, const Candidate& b);
+
+Match to_match(const Candidate& candidate);
+
+}  // namespace attn_diag::matching

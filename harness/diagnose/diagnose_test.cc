@@ -1,0 +1,125 @@
+#include "attn_diag/harness/diagnose.h"
+
+#include <algorithm>
+#include <string>
+
+#include "attn_diag/harness/error.h"
+#include "harness/catch_for_tests.h"
+#include "harness/diagnose/testing/buggy_capture.h"
+
+namespace attn_diag {
+namespace {
+
+using testing::buggy_capture;
+using testing::buggy_case;
+using testing::BuggyCase;
+
+const reference::Hypothesis& bug(const std::string& id) {
+  const reference::Hypothesis* found = reference::find_hypothesis(id);
+  REQUIRE(found != nullptr);
+  return *found;
+}
+
+// The first variant with any free parameter at its first named value.
+reference::Variant some_variant(const reference::Hypothesis& hypothesis, const BuggyCase& c) {
+  const std::vector<reference::Variant> all = hypothesis.variants(testing::data_of(c));
+  REQUIRE_FALSE(all.empty());
+  const reference::Variant& first = all.front();
+  if (!first.free) return first;
+  REQUIRE_FALSE(first.free->named.empty());
+  const reference::ParameterValue& value = first.free->named.front();
+  return first.at(value.value, value.named);
+}
+
+bool names(const Match& match, const std::string& id) {
+  return std::any_of(match.parts.begin(), match.parts.end(),
+                     [&](const Match::Part& part) { return part.id == id; });
+}
+
+}  // namespace
+
+TEST_CASE("a right output has nothing to diagnose") {
+  const Diagnosis d = diagnose(buggy_capture(buggy_case(), {}), {});
+  CHECK(d.verdict == DiagnosisVerdict::kNothingWrong);
+  CHECK(d.best.empty());
+  CHECK(d.rows == 2 * 2 * 96);
+}
+
+TEST_CASE("a row sum that divides twice is named from o and lse, with its evidence") {
+  const BuggyCase c = buggy_case();
+  const Diagnosis d =
+      diagnose(buggy_capture(c, some_variant(bug("l-twice"), c).deviation), {});
+  REQUIRE(d.verdict == DiagnosisVerdict::kNamed);
+  REQUIRE(d.best.size() == 1);
+  const Match& m = d.best.front();
+  CHECK(names(m, "l-twice"));
+  CHECK(m.confirmed);
+  CHECK(m.rows_explained == d.rows);
+  CHECK(m.wrong_rows_explained == d.wrong_rows);
+  CHECK(d.wrong_rows < d.rows);  // query 0 sees one key
+  CHECK(m.residual_over_bound <= 1);
+  REQUIRE(d.runner_up.has_value());
+  CHECK(d.runner_up->residual_over_bound > 2);
+  CHECK(d.confidence > 0.5);
+}
+
+TEST_CASE("a temperature is fitted and snapped to its name") {
+  const BuggyCase c = buggy_case();
+  const reference::Variant planted = some_variant(bug("temperature"), c);
+  const Diagnosis d = diagnose(buggy_capture(c, planted.deviation), {});
+  REQUIRE(d.verdict == DiagnosisVerdict::kNamed);
+  REQUIRE(d.best.front().parts.front().parameters.size() == 1);
+  const reference::ParameterValue& fitted = d.best.front().parts.front().parameters.front();
+  CHECK(fitted.value == planted.parameters.front().value);
+  CHECK(fitted.named == planted.parameters.front().named);
+}
+
+TEST_CASE("with stage tensors it starts at the first stage that is wrong") {
+  const BuggyCase c = buggy_case();
+  const Diagnosis d = diagnose(
+      buggy_capture(c, some_variant(bug("temperature"), c).deviation, true), {});
+  REQUIRE(d.verdict == DiagnosisVerdict::kNamed);
+  CHECK(names(d.best.front(), "temperature"));
+  CHECK(d.stage == Stage::kQk);
+  CHECK(d.tensors == std::vector{Tensor::kS, Tensor::kLse, Tensor::kO});
+}
+
+TEST_CASE("the diagnosis does not depend on the number of threads") {
+  const BuggyCase c = buggy_case();
+  const Capture capture = buggy_capture(c, some_variant(bug("alpha-missing-o"), c).deviation);
+  DiagnoseOptions one, many;
+  one.threads = 1;
+  many.threads = 5;
+  const Diagnosis a = diagnose(capture, one), b = diagnose(capture, many);
+  REQUIRE(a.best.size() == b.best.size());
+  CHECK(a.verdict == b.verdict);
+  CHECK(a.confidence == b.confidence);
+  REQUIRE(a.ruled_out.size() == b.ruled_out.size());
+  for (std::size_t i = 0; i < a.ruled_out.size(); ++i) {
+    CHECK(a.ruled_out[i].label == b.ruled_out[i].label);
+    CHECK(a.ruled_out[i].residual_over_bound == b.ruled_out[i].residual_over_bound);
+    CHECK(a.ruled_out[i].median_residual_over_bound == b.ruled_out[i].median_residual_over_bound);
+  }
+}
+
+TEST_CASE("without inputs or without anything recorded there is nothing to diagnose") {
+  Capture nothing = buggy_capture(buggy_case(), {});
+  nothing.tensors = {};
+  CHECK_THROWS_AS(diagnose(nothing, {}), Error);
+  nothing.k.clear();
+  CHECK_THROWS_WITH(diagnose(nothing, {}), contains("q, k and v"));
+}
+
+TEST_CASE("why not: the cell at which a hypothesis fails, and names near an unknown one") {
+  const BuggyCase c = buggy_case();
+  const Capture capture = buggy_capture(c, some_variant(bug("l-twice"), c).deviation);
+  const WhyNot fails = why_not(capture, {}, "temperature");
+  CHECK(fails.possible);
+  REQUIRE(fails.worst.has_value());
+  CHECK(std::abs(fails.worst->actual - fails.worst->predicted) > fails.worst->bound);
+  CHECK(fails.match.rows == 2 * 2 * 96);
+  CHECK_FALSE(why_not(capture, {}, "l-twice").worst.has_value());
+  CHECK_THROWS_WITH(why_not(capture, {}, "temperatur"), contains("Did you mean temperature?"));
+}
+
+}  // namespace attn_diag

@@ -1,0 +1,52 @@
+#include "harness/diagnose/evidence.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace attn_diag::matching {
+
+Evidence::Evidence(const Capture& capture, std::vector<Tensor> tensors)
+    : x_capture(&capture), x_tensors(std::move(tensors)) {
+  for (const Tensor t : x_tensors) {
+    x_mask |= 1u << static_cast<unsigned>(t);
+    std::int64_t cells = 1;
+    const std::vector<std::int64_t>& shape = capture[t].shape;
+    for (std::size_t i = 3; i < shape.size(); ++i) cells *= shape[i];
+    x_cells[static_cast<std::size_t>(t)] = cells;
+  }
+  const auto& extent = capture.region.extent;
+  x_wrong.assign(static_cast<std::size_t>(extent[0] * extent[1] * extent[2]), 0);
+}
+
+reference::Row Evidence::row(std::int64_t flat) const {
+  const auto& [origin, extent] = x_capture->region;
+  return {static_cast<std::int32_t>(origin[0] + flat / (extent[1] * extent[2])),
+          static_cast<std::int32_t>(origin[1] + flat / extent[2] % extent[1]),
+          static_cast<std::int32_t>(origin[2] + flat % extent[2])};
+}
+
+std::vector<double> Evidence::read(Tensor t, std::span<const std::int64_t> flat) const {
+  const TensorData& data = (*x_capture)[t];
+  const std::int64_t n = cells(t);
+  std::vector<double> values(flat.size() * static_cast<std::size_t>(n));
+  double* out = values.data();
+  for (const std::int64_t row : flat)
+    for (std::int64_t i = 0; i < n; ++i) *out++ = data.at(row * n + i);
+  return values;
+}
+
+void Evidence::mark_wrong(const Comparison& comparison) {
+  const auto& [origin, extent] = x_capture->region;
+  for (const TensorComparison& t : comparison.tensors) {
+    if (std::find(x_tensors.begin(), x_tensors.end(), t.tensor) == x_tensors.end()) continue;
+    for (const TensorComparison::Row& row : t.wrong_rows)
+      mark_wrong(((row.batch - origin[0]) * extent[1] + row.head - origin[1]) * extent[2] +
+                 row.query - origin[2]);
+  }
+}
+
+std::int64_t Evidence::wrong_rows() const {
+  return std::count(x_wrong.begin(), x_wrong.end(), std::uint8_t{1});
+}
+
+}  // namespace attn_diag::matching

@@ -1,0 +1,71 @@
+// Whether a prediction accounts for a recorded row. The one place that says what "explained" means.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "attn_diag/reference/counterfactual.h"
+#include "harness/diagnose/evidence.h"
+
+namespace attn_diag::matching {
+
+// Some rows of the evidence with what was recorded there and what would have been right.
+struct Rows {
+  std::vector<std::int64_t> flat;
+  std::vector<reference::Row> row;
+  std::vector<std::uint8_t> wrong;
+  std::array<std::vector<double>, kNumTensors> actual;  // [row][cell]
+  reference::Prediction right;
+
+  std::size_t size() const { return flat.size(); }
+};
+// `right` is predicted on `c`.
+Rows read_rows(const Evidence& evidence, const reference::Case& c, std::vector<std::int64_t> flat);
+
+struct RowFit {
+  // Every judged cell is within the prediction's bound, and the prediction says more than the right
+  // formula does: see judge_row.
+  bool explained = false;
+  // The largest residual over bound; +inf where NaN or an infinity differs.
+  double worst = 0;
+  // Cells that the prediction cannot know, by whether what was recorded there is wrong.
+  std::int64_t unknown_wrong = 0, unknown_right = 0;
+  std::int64_t judged = 0;
+};
+
+// Row `at` of `rows` under a prediction whose first row is row `first` of `rows`.
+//
+// A cell is judged if the prediction knows it and its bound is finite. It passes if |recorded -
+// predicted| <= bound, or both are NaN, or the same infinity. A wrong row is not explained by a bound so
+// wide that it takes in the right value too: at the cell that is furthest from the right value (in
+// bounds of the right value), the prediction's bound must not be larger than that distance.
+RowFit judge_row(const Evidence& evidence, const Rows& rows, std::size_t at,
+                 const reference::Prediction& prediction, std::size_t first);
+
+// residual over bound of one cell: 0 where equal, +inf where it cannot pass.
+double residual_over_bound(double actual, double predicted, double bound);
+
+// What many rows add up to.
+struct Tally {
+  std::int64_t rows = 0, explained = 0, wrong_rows = 0, wrong_explained = 0;
+  std::int64_t near = 0;  // not explained, but within kNearMiss bounds
+  std::int64_t unknown_wrong = 0, unknown_right = 0, judged_wrong_rows = 0;
+  double worst = 0;
+  std::vector<float> wrong_worst;  // of each wrong row, in no order
+
+  void add(const RowFit& fit, bool wrong);
+  void add(const Tally& other);
+  double median_wrong() const;
+};
+
+// The bounds are to first order: of every 200 rows, begun ones too, one may be up to twice as far off.
+inline constexpr double kNearMiss = 2.0;
+inline constexpr std::int64_t kRowsPerNearMiss = 200;
+
+// Whether a hypothesis accounts for all of it: every row is explained but for the near misses allowed; of
+// the cells it says are unwritten or unknown, at least 9 in 10 are wrong.
+bool inside(const Tally& tally);
+
+}  // namespace attn_diag::matching

@@ -1,0 +1,282 @@
+#include "harness/diagnose/outcome.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "harness/diagnose/equivalence.h"
+#include "harness/diagnose/pairs.h"
+#include "harness/diagnose/parallel.h"
+#include "harness/diagnose/residual.h"
+
+namespace attn_diag::matching {
+namespace {
+
+constexpr std::size_t kBestPartial = 3;  // shown where nothing explains all
+constexpr double kMost = 0.5;  // of the wrong rows: from there on a match is a partial one
+constexpr std::size_t kLargestProduct = 16;
+
+// Marks the rows that are not what the right formula makes of the recorded inputs.
+void mark_by_prediction(Evidence& evidence, const Cuts& cuts, const Tolerance& tolerance,
+                        int threads) {
+  constexpr std::int64_t kChunk = 64;
+  const std::int64_t rows = evidence.rows();
+  std::vector<std::uint8_t> wrong(static_cast<std::size_t>(rows), 0);
+  for_each_piece((rows + kChunk - 1) / kChunk, threads, [&](std::int64_t i) {
+    std::vector<std::int64_t> flat(static_cast<std::size_t>(std::min(kChunk, rows - i * kChunk)));
+    std::iota(flat.begin(), flat.end(), i * kChunk);
+    Rows chunk = read_rows(evidence, cuts.front(), std::move(flat));
+    if (!tolerance.use_bound)
+      for (const Tensor t : evidence.tensors()) {
+        reference::Prediction::Values& right = chunk.right[t];
+        for (std::size_t c = 0; c < right.value.size(); ++c)
+          right.bound[c] = tolerance.atol + tolerance.rtol * std::fabs(right.value[c]);
+      }
+    for (std::size_t at = 0; at < chunk.size(); ++at)
+      if (judge_row(evidence, chunk, at, chunk.right, 0).worst > 1)
+        wrong[static_cast<std::size_t>(chunk.flat[at])] = 1;
+  });
+  for (std::int64_t row = 0; row < rows; ++row)
+    if (wrong[static_cast<std::size_t>(row)] != 0) evidence.mark_wrong(row);
+}
+
+std::vector<const reference::Hypothesis*> open_hypotheses(const Subject& subject) {
+  std::vector<const reference::Hypothesis*> open;
+  for (const reference::Hypothesis* hypothesis : reference::catalogue())
+    if (std::find(subject.exonerated.begin(), subject.exonerated.end(), hypothesis->info().stage) ==
+        subject.exonerated.end())
+      open.push_back(hypothesis);
+  return open;
+}
+
+bool in_answer(const Candidate& candidate, const std::vector<Candidate>& answer) {
+  return std::any_of(answer.begin(), answer.end(), [&](const Candidate& a) {
+    const auto& of = a.variant.hypotheses;
+    return std::all_of(candidate.variant.hypotheses.begin(), candidate.variant.hypotheses.end(),
+                       [&](const reference::Hypothesis* h) {
+                         return std::find(of.begin(), of.end(), h) != of.end();
+                       });
+  });
+}
+
+// Each hypothesis that is not in the answer at its best, the best first.
+std::vector<Match> ruled_out(const std::vector<Candidate>& singles,
+                             const std::vector<Candidate>& answer) {
+  std::vector<const Candidate*> best;
+  for (const Candidate& candidate : singles) {
+    if (in_answer(candidate, answer)) continue;
+    const auto it = std::find_if(best.begin(), best.end(), [&](const Candidate* b) {
+      return b->variant.hypotheses == candidate.variant.hypotheses;
+    });
+    if (it == best.end()) {
+      best.push_back(&candidate);
+    } else if (better(candidate, **it)) {
+      *it = &candidate;
+    }
+  }
+  std::stable_sort(best.begin(), best.end(),
+                   [](const Candidate* a, const Candidate* b) { return better(*a, *b); });
+  std::vector<Match> matches;
+  for (const Candidate* candidate : best) matches.push_back(to_match(*candidate));
+  return matches;
+}
+
+double wrong_share(const Match& match) {
+  return match.wrong_rows == 0 ? 0
+                               : static_cast<double>(match.wrong_rows_explained) /
+                                     static_cast<double>(match.wrong_rows);
+}
+
+double confidence_of(const Diagnosis& d) {
+  if (d.best.empty()) return 0;
+  const double distance = d.runner_up ? 1 - 1 / std::max(1.0, d.runner_up->residual_over_bound) : 1;
+  return wrong_share(d.best.front()) * distance / static_cast<double>(d.best.size());
+}
+
+class SubjectDiagnosis {
+ public:
+  SubjectDiagnosis(const Capture& capture, const Comparison& comparison, const Subject& subject,
+                   bool first, const DiagnoseOptions& options)
+      : x_options(options),
+        x_cuts(make_cuts(capture, subject.given, options)),
+        x_evidence(evidence_of(capture, comparison, subject, first, x_cuts, options)) {
+    x_out.stage = subject.stage;
+    x_out.tensors = subject.tensors;
+    x_hypotheses = open_hypotheses(subject);
+  }
+
+  Diagnosis run() {
+    x_out.rows = x_evidence.rows();
+    x_out.wrong_rows = x_evidence.wrong_rows();
+    if (x_out.wrong_rows == 0) {
+      x_out.verdict = DiagnosisVerdict::kNothingWrong;
+      return std::move(x_out);
+    }
+    const Search search(x_evidence, x_cuts, x_options.threads);
+    step(fmt::format("trying every known bug on {} rows", search.sample().size()));
+    std::vector<Candidate> singles = search.screen(x_hypotheses);
+    std::vector<Candidate> answer = all_inside(search, singles);
+    if (answer.empty() && x_options.pairs) {
+      step("trying pairs of bugs");
+      answer = find_pairs(search, x_hypotheses);
+    }
+    if (answer.empty()) {
+      settle_for_parts(search, singles);
+    } else {
+      name(search, std::move(answer), singles);
+    }
+    x_out.confidence = confidence_of(x_out);
+    return std::move(x_out);
+  }
+
+ private:
+  void step(const std::string& what) {
+    if (x_options.on_step) x_options.on_step(++x_step, 3, what);
+  }
+
+  std::vector<Candidate> all_inside(const Search& search, std::vector<Candidate>& singles) {
+    std::vector<Candidate*> hopeful;
+    for (Candidate& candidate : singles)
+      if (!candidate.explained.empty() && inside(candidate.tally)) hopeful.push_back(&candidate);
+    step(fmt::format("confirming {} on all rows", hopeful.size()));
+    search.confirm(hopeful);
+    std::vector<Candidate> answer;
+    for (const Candidate* candidate : hopeful)
+      if (candidate->confirmed && inside(candidate->tally)) answer.push_back(*candidate);
+    return answer;
+  }
+
+  void name(const Search& search, std::vector<Candidate> answer,
+            const std::vector<Candidate>& singles) {
+    EquivalenceClass found = resolve(search, answer);
+    for (const Candidate& member : found.members) x_out.best.push_back(to_match(member));
+    x_out.verdict = found.members.size() == 1 ? DiagnosisVerdict::kNamed : DiagnosisVerdict::kClass;
+    x_out.notes = std::move(found.notes);
+    x_out.experiments = std::move(found.experiments);
+    if (x_cuts.size() > 1) note_cut(found.members.front());
+    // What was folded into a member is not ruled out either.
+    x_out.ruled_out = ruled_out(singles, answer);
+    if (!x_out.ruled_out.empty()) x_out.runner_up = x_out.ruled_out.front();
+  }
+
+  void note_cut(const Candidate& member) {
+    const Geometry& g = x_cuts[member.cut].geometry();
+    const bool matters =
+        std::any_of(member.variant.hypotheses.begin(), member.variant.hypotheses.end(),
+                    [](const reference::Hypothesis* h) {
+                      return h->info().needs_tiles || h->info().needs_splits;
+                    });
+    if (matters)
+      x_out.notes.push_back(
+          fmt::format("How the kernel cuts the keys is not known: {} cuts were tried, and it fits "
+                      "KV tiles of {} "
+                      "keys and {} splits.",
+                      x_cuts.size(), g.tile.block_n, g.num_splits));
+  }
+
+  // Nothing accounts for all of it.
+  void settle_for_parts(const Search& search, const std::vector<Candidate>& singles) {
+    const std::vector<Candidate> both = find_union(search, singles);
+    for (const Candidate& candidate : both) x_out.best.push_back(to_match(candidate));
+    x_out.ruled_out = ruled_out(singles, both);
+    if (both.empty()) {
+      const std::size_t shown = std::min(kBestPartial, x_out.ruled_out.size());
+      x_out.best.assign(x_out.ruled_out.begin(),
+                        x_out.ruled_out.begin() + static_cast<std::ptrdiff_t>(shown));
+      std::erase_if(x_out.best, [](const Match& m) { return m.wrong_rows_explained == 0; });
+    } else {
+      x_out.notes.push_back(fmt::format(
+          "Between them they explain every wrong row of the sample: {} {} of {}, {} {}.",
+          both[0].variant.label(), both[0].tally.wrong_explained, both[0].tally.wrong_rows,
+          both[1].variant.label(), both[1].tally.wrong_explained));
+    }
+    const std::size_t skip = both.empty() ? x_out.best.size() : 0;
+    if (x_out.ruled_out.size() > skip) x_out.runner_up = x_out.ruled_out[skip];
+    const bool partial =
+        !both.empty() || (!x_out.best.empty() && wrong_share(x_out.best.front()) >= kMost);
+    x_out.verdict = partial ? DiagnosisVerdict::kPartial : DiagnosisVerdict::kUnknown;
+    x_out.residual =
+        residual_structure(x_evidence, x_cuts.front(), x_options.tolerance, search.threads());
+  }
+
+  const DiagnoseOptions& x_options;
+  Cuts x_cuts;
+  Evidence x_evidence;
+  std::vector<const reference::Hypothesis*> x_hypotheses;
+  Diagnosis x_out;
+  int x_step = 0;
+};
+
+bool answered(const Diagnosis& d) {
+  return d.verdict == DiagnosisVerdict::kNamed || d.verdict == DiagnosisVerdict::kClass;
+}
+
+Match both(const Match& a, const Match& b) {
+  Match m = a;
+  m.parts.insert(m.parts.end(), b.parts.begin(), b.parts.end());
+  m.label = a.label + " + " + b.label;
+  m.residual_over_bound = std::max(a.residual_over_bound, b.residual_over_bound);
+  m.median_residual_over_bound =
+      std::max(a.median_residual_over_bound, b.median_residual_over_bound);
+  m.rows_explained = std::min(a.rows_explained, b.rows_explained);
+  m.confirmed = a.confirmed && b.confirmed;
+  return m;
+}
+
+}  // namespace
+
+Evidence evidence_of(const Capture& capture, const Comparison& comparison, const Subject& subject,
+                     bool first, const Cuts& cuts, const DiagnoseOptions& options) {
+  Evidence evidence(capture, subject.tensors);
+  if (first && options.extras.bias.empty() && options.extras.softcap == 0) {
+    evidence.mark_wrong(comparison);
+  } else {
+    mark_by_prediction(evidence, cuts, options.tolerance, options.threads);
+  }
+  return evidence;
+}
+
+Diagnosis diagnose_subject(const Capture& capture, const Comparison& comparison,
+                           const Subject& subject, bool first, const DiagnoseOptions& options) {
+  return SubjectDiagnosis(capture, comparison, subject, first, options).run();
+}
+
+Diagnosis join(std::vector<Diagnosis> parts) {
+  std::erase_if(parts, [&](const Diagnosis& d) {
+    return &d != &parts.front() && d.verdict == DiagnosisVerdict::kNothingWrong;
+  });
+  Diagnosis all = std::move(parts.front());
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    Diagnosis& next = parts[i];
+    std::vector<Match> matches;
+    if (answered(all) && answered(next) && all.best.size() * next.best.size() <= kLargestProduct) {
+      for (const Match& a : all.best)
+        for (const Match& b : next.best) matches.push_back(both(a, b));
+      const bool named =
+          all.verdict == DiagnosisVerdict::kNamed && next.verdict == DiagnosisVerdict::kNamed;
+      all.verdict = named ? DiagnosisVerdict::kNamed : DiagnosisVerdict::kClass;
+    } else {
+      matches = all.best;
+      matches.insert(matches.end(), next.best.begin(), next.best.end());
+      all.verdict = DiagnosisVerdict::kPartial;
+    }
+    all.notes.push_back(
+        fmt::format("Two stages are at fault by themselves: {}, and {}, which is wrong for the "
+                    "inputs it got too.",
+                    attn_diag::name(all.stage), attn_diag::name(next.stage)));
+    all.best = std::move(matches);
+    all.confidence = std::min(all.confidence, next.confidence);
+    for (const auto& [from, to] :
+         {std::pair{&next.notes, &all.notes}, std::pair{&next.residual, &all.residual}})
+      to->insert(to->end(), from->begin(), from->end());
+    all.experiments.insert(all.experiments.end(), next.experiments.begin(), next.experiments.end());
+    all.ruled_out.insert(all.ruled_out.end(), next.ruled_out.begin(), next.ruled_out.end());
+    if (!all.runner_up) all.runner_up = next.runner_up;
+  }
+  return all;
+}
+
+}  // namespace attn_diag::matching

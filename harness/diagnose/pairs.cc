@@ -1,0 +1,185 @@
+#include "harness/diagnose/pairs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "harness/diagnose/parallel.h"
+
+namespace attn_diag::matching {
+namespace {
+
+constexpr std::size_t kFirstRows = 3;  // on which a pair must be right before it gets the sample
+constexpr std::size_t kPartners = 24;  // of a hypothesis whose parameter is fitted
+constexpr double kWork = 1.2e10;       // multiplications
+constexpr double kLeastShare = 0.05;   // of the wrong rows, for a member of a union
+
+// One member of a pair.
+struct Single {
+  reference::Variant variant;
+  std::size_t cut = 0;
+};
+
+struct Pool {
+  std::vector<Single> fixed, free;
+};
+
+Pool pool_of(const Search& search, const std::vector<const reference::Hypothesis*>& hypotheses) {
+  Pool pool;
+  for (const reference::Hypothesis* hypothesis : hypotheses)
+    for (const reference::Variant& variant : hypothesis->variants(search.cuts().front())) {
+      if (!variant.free) {
+        pool.fixed.push_back({variant, 0});
+        continue;
+      }
+      pool.free.push_back({variant, 0});
+      for (const reference::ParameterValue& value : variant.free->named)
+        pool.fixed.push_back({variant.at(value.value, value.named), 0});
+    }
+  return pool;
+}
+
+// The first wrong rows of the sample as evidence of their own, for a quick no.
+class FirstRows {
+ public:
+  explicit FirstRows(const Search& search) : x_search(search) {
+    const Rows& sample = search.sample();
+    x_at = rows_to_fit(search.evidence(), sample, sample.size(), kFirstRows);
+    // Those that see most keys first: most bugs show there.
+    for (const std::size_t at : x_at) x_row.push_back(sample.row[at]);
+  }
+
+  bool explains_all(const reference::Variant& variant) const {
+    return std::all_of(x_row.begin(), x_row.end(), [&](const reference::Row& row) {
+      const auto i = static_cast<std::size_t>(&row - x_row.data());
+      return judge(variant, i).explained;
+    });
+  }
+  // Mean of ln(1 + residual/bound) of the rows' worst cells.
+  double distance(const reference::Variant& variant) const {
+    double sum = 0;
+    for (std::size_t i = 0; i < x_row.size(); ++i)
+      sum += std::log1p(std::min(judge(variant, i).worst, 1e12));
+    return sum;
+  }
+  double work() const {
+    const Problem& p = x_search.cuts().front().problem();
+    double keys = 0;
+    for (const reference::Row& row : x_row) keys += std::min(row.query + 1, p.seqlen_k);
+    return keys * (p.head_dim + p.head_dim_v) /
+           static_cast<double>(std::max<std::size_t>(1, x_row.size()));
+  }
+
+ private:
+  RowFit judge(const reference::Variant& variant, std::size_t i) const {
+    thread_local reference::Prediction out;
+    reference::predict(x_search.cuts().front(), std::span(&x_row[i], 1), variant.deviation,
+                       x_search.evidence().mask(), out);
+    return judge_row(x_search.evidence(), x_search.sample(), x_at[i], out, x_at[i]);
+  }
+
+  const Search& x_search;
+  std::vector<std::size_t> x_at;
+  std::vector<reference::Row> x_row;
+};
+
+void keep_inside(const Search& search, std::vector<Candidate>& found) {
+  search.judge_on_sample(found);
+  std::erase_if(found, [](const Candidate& c) { return !inside(c.tally); });
+  std::vector<Candidate*> pointers;
+  for (Candidate& candidate : found) pointers.push_back(&candidate);
+  search.confirm(pointers);
+  std::erase_if(found, [](const Candidate& c) { return !c.confirmed || !inside(c.tally); });
+  std::stable_sort(found.begin(), found.end(), better);
+}
+
+// Pairs of which neither has a free parameter, that explain the first rows.
+std::vector<Candidate> fixed_pairs(const Search& search, const FirstRows& rows,
+                                   const std::vector<Single>& singles) {
+  std::vector<std::pair<std::size_t, std::size_t>> pairs;
+  for (std::size_t a = 0; a < singles.size(); ++a)
+    for (std::size_t b = a + 1; b < singles.size(); ++b)
+      if (singles[a].variant.hypotheses != singles[b].variant.hypotheses) pairs.emplace_back(a, b);
+  const double most = kWork / std::max(1.0, rows.work());
+  if (static_cast<double>(pairs.size()) > most) pairs.resize(static_cast<std::size_t>(most));
+  std::vector<std::optional<Candidate>> slots(pairs.size());
+  for_each_piece(static_cast<std::int64_t>(pairs.size()), search.threads(), [&](std::int64_t i) {
+    const auto at = static_cast<std::size_t>(i);
+    std::optional<reference::Variant> both =
+        reference::combine(singles[pairs[at].first].variant, singles[pairs[at].second].variant);
+    if (!both || !rows.explains_all(*both)) return;
+    Candidate candidate;
+    candidate.variant = std::move(*both);
+    candidate.order = i;
+    slots[at] = std::move(candidate);
+  });
+  std::vector<Candidate> found;
+  for (std::optional<Candidate>& slot : slots)
+    if (slot) found.push_back(std::move(*slot));
+  return found;
+}
+
+// Pairs of which one has a free parameter, with the partners that come nearest.
+std::vector<Candidate> fitted_pairs(const FirstRows& rows, const Pool& pool) {
+  std::vector<std::pair<double, std::size_t>> nearest;
+  for (std::size_t i = 0; i < pool.fixed.size(); ++i)
+    nearest.emplace_back(rows.distance(pool.fixed[i].variant), i);
+  std::stable_sort(nearest.begin(), nearest.end());
+  nearest.resize(std::min(nearest.size(), kPartners));
+  std::vector<Candidate> found;
+  for (const Single& free : pool.free)
+    for (const auto& [distance, partner] : nearest) {
+      std::optional<reference::Variant> both =
+          reference::combine(free.variant, pool.fixed[partner].variant);
+      if (!both) continue;
+      Candidate candidate;
+      candidate.variant = std::move(*both);
+      candidate.order = static_cast<std::int64_t>(found.size());
+      found.push_back(std::move(candidate));
+    }
+  return found;
+}
+
+}  // namespace
+
+std::vector<Candidate> find_pairs(const Search& search,
+                                  const std::vector<const reference::Hypothesis*>& hypotheses) {
+  const Pool pool = pool_of(search, hypotheses);
+  const FirstRows rows(search);
+  std::vector<Candidate> found = fixed_pairs(search, rows, pool.fixed);
+  keep_inside(search, found);
+  if (!found.empty()) return found;
+  found = fitted_pairs(rows, pool);
+  keep_inside(search, found);
+  return found;
+}
+
+std::vector<Candidate> find_union(const Search& search, const std::vector<Candidate>& singles) {
+  const Rows& sample = search.sample();
+  std::vector<std::size_t> wrong;
+  for (std::size_t at = 0; at < sample.size(); ++at)
+    if (sample.wrong[at] != 0) wrong.push_back(at);
+  const auto explains = [](const Candidate& c, std::size_t at) {
+    return !c.explained.empty() && c.explained[at] != 0;
+  };
+  const auto least =
+      static_cast<std::int64_t>(std::ceil(kLeastShare * static_cast<double>(wrong.size())));
+  for (const Candidate& a : singles)
+    for (const Candidate& b : singles) {
+      if (&a >= &b || a.explained.empty() || b.explained.empty()) continue;
+      std::int64_t only_a = 0, only_b = 0, neither = 0;
+      for (const std::size_t at : wrong) {
+        const bool by_a = explains(a, at), by_b = explains(b, at);
+        only_a += by_a && !by_b;
+        only_b += by_b && !by_a;
+        neither += !by_a && !by_b;
+      }
+      if (neither > 0 || only_a < least || only_b < least) continue;
+      return a.tally.wrong_explained >= b.tally.wrong_explained ? std::vector{a, b}
+                                                                : std::vector{b, a};
+    }
+  return {};
+}
+
+}  // namespace attn_diag::matching

@@ -1,0 +1,119 @@
+#include "harness/diagnose/search.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "harness/diagnose/parallel.h"
+#include "harness/diagnose/sample.h"
+
+namespace attn_diag::matching {
+namespace {
+
+// Rows of the sample after which a candidate that explains no wrong one is dropped: 12 wrong, 4 right.
+constexpr std::size_t kFirstLook = 16;
+constexpr std::size_t kChunk = 64;  // rows predicted at a time when all are
+constexpr int kSecondLook = 384;    // rows looked at before all are
+
+reference::Prediction& scratch() {
+  thread_local reference::Prediction prediction;
+  return prediction;
+}
+
+}  // namespace
+
+Search::Search(const Evidence& evidence, const Cuts& cuts, int threads)
+    : x_evidence(evidence),
+      x_cuts(cuts),
+      x_threads(resolve_threads(threads)),
+      x_sample(read_rows(evidence, cuts.front(), choose_rows(evidence))) {}
+
+void Search::judge_one(Candidate& candidate) const {
+  const reference::Case& c = x_cuts[candidate.cut];
+  if (candidate.variant.free) {
+    Fitted fitted = fit(x_evidence, c, candidate.variant, x_sample, x_sample.size());
+    candidate.variant = std::move(fitted.variant);
+    candidate.generality = fitted.generality;
+  }
+  candidate.tally = {};
+  candidate.explained.clear();
+  std::vector<std::uint8_t> explained(x_sample.size(), 0);
+  for (std::size_t begin = 0; begin < x_sample.size();) {
+    const std::size_t end = begin == 0 ? std::min(kFirstLook, x_sample.size()) : x_sample.size();
+    reference::predict(c, std::span(x_sample.row).subspan(begin, end - begin),
+                       candidate.variant.deviation, x_evidence.mask(), scratch());
+    for (std::size_t at = begin; at < end; ++at) {
+      const RowFit row = judge_row(x_evidence, x_sample, at, scratch(), begin);
+      candidate.tally.add(row, x_sample.wrong[at] != 0);
+      explained[at] = row.explained ? 1 : 0;
+    }
+    if (candidate.tally.wrong_explained == 0) return;
+    begin = end;
+  }
+  candidate.explained = std::move(explained);
+}
+
+void Search::judge_on_sample(std::vector<Candidate>& candidates) const {
+  for_each_piece(static_cast<std::int64_t>(candidates.size()), x_threads,
+                 [&](std::int64_t i) { judge_one(candidates[static_cast<std::size_t>(i)]); });
+}
+
+std::vector<Candidate> Search::screen(
+    const std::vector<const reference::Hypothesis*>& hypotheses) const {
+  std::vector<Candidate> candidates;
+  for (const reference::Hypothesis* hypothesis : hypotheses) {
+    const reference::HypothesisInfo& info = hypothesis->info();
+    const std::size_t cuts = info.needs_tiles || info.needs_splits ? x_cuts.size() : 1;
+    for (std::size_t cut = 0; cut < cuts; ++cut)
+      for (reference::Variant& variant : hypothesis->variants(x_cuts[cut])) {
+        Candidate candidate;
+        candidate.variant = std::move(variant);
+        candidate.cut = cut;
+        candidate.order = static_cast<std::int64_t>(candidates.size());
+        candidates.push_back(std::move(candidate));
+      }
+  }
+  judge_on_sample(candidates);
+  return candidates;
+}
+
+void Search::judge_rows(const std::vector<Candidate*>& candidates,
+                        const std::vector<std::int64_t>& flat) const {
+  const auto chunks = static_cast<std::int64_t>((flat.size() + kChunk - 1) / kChunk);
+  std::vector<std::vector<Tally>> tallies(static_cast<std::size_t>(chunks));
+  for_each_piece(chunks, x_threads, [&](std::int64_t i) {
+    const std::size_t begin = static_cast<std::size_t>(i) * kChunk;
+    const std::size_t end = std::min(flat.size(), begin + kChunk);
+    const Rows rows = read_rows(x_evidence, x_cuts.front(),
+                                {flat.begin() + static_cast<std::ptrdiff_t>(begin),
+                                 flat.begin() + static_cast<std::ptrdiff_t>(end)});
+    std::vector<Tally>& tally = tallies[static_cast<std::size_t>(i)];
+    tally.resize(candidates.size());
+    for (std::size_t k = 0; k < candidates.size(); ++k) {
+      reference::predict(x_cuts[candidates[k]->cut], rows.row, candidates[k]->variant.deviation,
+                         x_evidence.mask(), scratch());
+      for (std::size_t at = 0; at < rows.size(); ++at)
+        tally[k].add(judge_row(x_evidence, rows, at, scratch(), 0), rows.wrong[at] != 0);
+    }
+  });
+  for (std::size_t k = 0; k < candidates.size(); ++k) {
+    candidates[k]->tally = {};
+    for (const std::vector<Tally>& tally : tallies) candidates[k]->tally.add(tally[k]);
+  }
+}
+
+void Search::judge_all_rows(const std::vector<Candidate*>& candidates) const {
+  std::vector<std::int64_t> all(static_cast<std::size_t>(x_evidence.rows()));
+  std::iota(all.begin(), all.end(), 0);
+  judge_rows(candidates, all);
+  for (Candidate* candidate : candidates) candidate->confirmed = true;
+}
+
+void Search::confirm(std::vector<Candidate*> candidates) const {
+  if (x_evidence.rows() > 2 * kSecondLook) {
+    judge_rows(candidates, choose_rows(x_evidence, kSecondLook * 3 / 4, kSecondLook / 4));
+    std::erase_if(candidates, [](const Candidate* c) { return !inside(c->tally); });
+  }
+  if (!candidates.empty()) judge_all_rows(candidates);
+}
+
+}  // namespace attn_diag::matching

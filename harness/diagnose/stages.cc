@@ -1,0 +1,117 @@
+#include "harness/diagnose/stages.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "harness/diagnose/sample.h"
+
+namespace attn_diag::matching {
+namespace {
+
+constexpr int kLocalRows = 96;
+
+bool is_output(Tensor t) { return t == Tensor::kO || t == Tensor::kLse; }
+
+std::vector<Tensor> inputs_of(Stage stage) {
+  switch (stage) {
+    case Stage::kQk:
+      return {};
+    case Stage::kSoftmax:
+      return {Tensor::kS};
+    case Stage::kPv:
+      return {Tensor::kP};
+    case Stage::kReduce:
+      return {Tensor::kM, Tensor::kL, Tensor::kPartialO};
+  }
+  return {};
+}
+
+bool has_whole(const Capture& capture, Tensor t) {
+  if (!capture.has(t)) return false;
+  const Region all = whole(capture.problem);
+  return capture.region.origin == all.origin && capture.region.extent == all.extent &&
+         capture.coverage[static_cast<std::size_t>(t)].never == 0;
+}
+
+std::vector<Tensor> recorded_of(const Capture& capture, Stage stage, bool outputs) {
+  std::vector<Tensor> all;
+  for (const TensorInfo& t : kTensors)
+    if (t.stage == stage && capture.has(t.id) && (outputs || !is_output(t.id))) all.push_back(t.id);
+  return all;
+}
+
+std::vector<Tensor> whole_inputs(const Capture& capture, Stage stage) {
+  const std::vector<Tensor> inputs = inputs_of(stage);
+  const bool all =
+      std::all_of(inputs.begin(), inputs.end(), [&](Tensor t) { return has_whole(capture, t); });
+  return all ? inputs : std::vector<Tensor>{};
+}
+
+// Whether some row of a stage is not what its recorded inputs give.
+bool wrong_by_itself(const Capture& capture, const Subject& subject,
+                     const DiagnoseOptions& options) {
+  const Cuts cuts = make_cuts(capture, subject.given, options);
+  const Evidence evidence(capture, subject.tensors);
+  std::vector<std::int64_t> all(static_cast<std::size_t>(evidence.rows()));
+  std::iota(all.begin(), all.end(), 0);
+  const Rows rows = read_rows(evidence, cuts.front(), spread(all, kLocalRows));
+  for (std::size_t at = 0; at < rows.size(); ++at)
+    if (judge_row(evidence, rows, at, rows.right, 0).worst > kNearMiss) return true;
+  return false;
+}
+
+}  // namespace
+
+Cuts make_cuts(const Capture& capture, const std::vector<Tensor>& given,
+               const DiagnoseOptions& options) {
+  std::vector<reference::GivenTensor> tensors;
+  for (const Tensor t : given) {
+    const TensorData& data = capture[t];
+    reference::GivenTensor tensor{t, {}};
+    tensor.values.reserve(static_cast<std::size_t>(data.size()));
+    for (std::int64_t i = 0; i < data.size(); ++i)
+      tensor.values.push_back(static_cast<float>(data.at(i)));
+    tensors.push_back(std::move(tensor));
+  }
+  Cuts cuts;
+  cuts.emplace_back(capture.problem, capture.geometry, capture.arithmetic,
+                    reference::Inputs{capture.q.data(), capture.k.data(), capture.v.data()},
+                    options.extras, std::move(tensors));
+  for (const Geometry& geometry : options.geometries)
+    cuts.push_back(cuts.front().with_geometry(geometry));
+  return cuts;
+}
+
+std::vector<Subject> subjects(const Capture& capture, const Comparison& comparison,
+                              const DiagnoseOptions& options) {
+  const auto wrong = [&](Stage stage) {
+    return std::any_of(
+        comparison.tensors.begin(), comparison.tensors.end(),
+        [&](const TensorComparison& t) { return stage_of(t.tensor) == stage && t.mismatched > 0; });
+  };
+  std::vector<Subject> all;
+  std::vector<Stage> exonerated;
+  for (int s = 0; s < kNumStages; ++s) {
+    const auto stage = static_cast<Stage>(s);
+    const bool last = stage == Stage::kReduce;
+    Subject subject{stage, recorded_of(capture, stage, last), whole_inputs(capture, stage),
+                    exonerated};
+    if (subject.tensors.empty()) continue;
+    const bool first = all.empty();
+    if (first ? wrong(stage)
+              : !subject.given.empty() && wrong_by_itself(capture, subject, options)) {
+      all.push_back(std::move(subject));
+    } else if (first) {
+      const bool complete = std::all_of(kTensors.begin(), kTensors.end(), [&](const TensorInfo& t) {
+        return t.stage != stage || capture.has(t.id);
+      });
+      if (complete) exonerated.push_back(stage);
+    }
+  }
+  if (!all.empty() && all.back().stage != Stage::kReduce)
+    for (const Tensor t : {Tensor::kLse, Tensor::kO})
+      if (capture.has(t)) all.back().tensors.push_back(t);
+  return all;
+}
+
+}  // namespace attn_diag::matching

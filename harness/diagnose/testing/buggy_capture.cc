@@ -1,0 +1,64 @@
+#include "harness/diagnose/testing/buggy_capture.h"
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "attn_diag/harness/run.h"
+#include "harness/testing/captures.h"
+
+namespace attn_diag::testing {
+namespace {
+
+std::vector<reference::Row> all_rows(const Problem& p) {
+  std::vector<reference::Row> rows;
+  for (std::int32_t b = 0; b < p.batch; ++b)
+    for (std::int32_t h = 0; h < p.heads; ++h)
+      for (std::int32_t q = 0; q < p.seqlen_q; ++q) rows.push_back({b, h, q});
+  return rows;
+}
+
+}  // namespace
+
+BuggyCase buggy_case() {
+  BuggyCase c;
+  c.problem.batch = c.problem.heads = c.problem.kv_heads = 2;
+  c.problem.seqlen_q = c.problem.seqlen_k = 96;
+  c.problem.head_dim = c.problem.head_dim_v = 16;
+  c.problem.softmax_scale = 0.25f;
+  c.problem.mask.kind = MaskKind::kCausal;
+  c.geometry.tile = {32, 16};
+  c.geometry.num_splits = 2;
+  c.geometry.tiles_per_split = 3;
+  c.geometry.has_split_merge = true;
+  return c;
+}
+
+reference::Case data_of(const BuggyCase& c) {
+  const InputData inputs = make_inputs(c.problem, c.inputs, c.seed, 1);
+  return reference::Case(c.problem, c.geometry, Arithmetic{},
+                         {inputs.q.data(), inputs.k.data(), inputs.v.data()});
+}
+
+Capture buggy_capture(const BuggyCase& c, const reference::Deviation& deviation, bool stages) {
+  InputData inputs = make_inputs(c.problem, c.inputs, c.seed, 1);
+  Capture capture = empty_capture(c.problem, c.geometry);
+  capture.q = std::move(inputs.q);
+  capture.k = std::move(inputs.k);
+  capture.v = std::move(inputs.v);
+  capture.arithmetic = Arithmetic{};
+  const std::vector<reference::Row> rows = all_rows(c.problem);
+  reference::Prediction predicted;
+  reference::predict(data_of(c), rows, deviation, 0xfffu, predicted);
+  for (const TensorInfo& t : kTensors) {
+    const bool output = t.id == Tensor::kO || t.id == Tensor::kLse;
+    reference::Prediction::Values& values = predicted[t.id];
+    if ((!output && !stages) || values.value.empty()) continue;
+    for (std::size_t i = 0; i < values.value.size(); ++i)
+      if (values.known[i] == 0) values.value[i] = std::numeric_limits<double>::quiet_NaN();
+    put(capture, t.id, t.id == Tensor::kO ? c.problem.dtype : DType::kFp32, values.value);
+  }
+  return capture;
+}
+
+}  // namespace attn_diag::testing

@@ -1,0 +1,25 @@
+// A diagnosis of a kernel that can be run: gate 0 first, then a run with every stage, then what is wrong.
+#pragma once
+
+#include "attn_diag/harness/diagnose.h"
+#include "attn_diag/harness/trace.h"
+
+namespace attn_diag {
+
+struct KernelDiagnosis {
+  TraceResult trace;  // without isolation and closure: the matching has each stage's own inputs
+  // What was diagnosed: the trace's capture, or, where only the production kernel is wrong, that one's.
+  Capture capture;
+  Diagnosis diagnosis;
+
+  bool agrees() const {
+    return trace.agrees() && diagnosis.verdict == DiagnosisVerdict::kNothingWrong;
+  }
+};
+
+// Throws what trace() and diagnose() throw.
+KernelDiagnosis diagnose_kernel(const Kernel& kernel, const Problem& problem,
+                                const InputData& inputs, const TraceOptions& trace_options,
+                                const DiagnoseOptions& options);
+
+}  // namespace attn_diag

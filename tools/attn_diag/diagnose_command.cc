@@ -1,0 +1,124 @@
+// attn-diag diagnose: the name of the bug.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "attn_diag/harness/diagnose.h"
+#include "attn_diag/harness/diagnose_kernel.h"
+#include "attn_diag/harness/dump.h"
+#include "harness/report/diagnosis.h"
+#include "tools/attn_diag/cases.h"
+#include "tools/attn_diag/history.h"
+#include "tools/attn_diag/progress.h"
+#include "tools/attn_diag/session.h"
+#include "tools/attn_diag/values.h"
+
+namespace attn_diag::cli {
+namespace {
+
+DiagnoseOptions options_of(const Flags& flags) {
+  DiagnoseOptions options;
+  options.tolerance = parse_tolerance(flags);
+  options.pairs = !flags.diagnose.no_pairs;
+  if (!flags.threads.empty())
+    options.threads = static_cast<int>(parse_int("--threads", flags.threads, 1, 1024));
+  return options;
+}
+
+// Where the first wrong tensor is recorded.
+std::vector<TapLine> taps_of(const Capture& capture, const Diagnosis& diagnosis,
+                             const TraceResult* trace) {
+  if (trace != nullptr && trace->first)
+    return find_tap_lines(capture.provenance, trace->first->tensor);
+  return diagnosis.tensors.empty() ? std::vector<TapLine>{}
+                                   : find_tap_lines(capture.provenance, diagnosis.tensors.front());
+}
+
+Outcome report_of(const report::DiagnosisView& view, const Session& session, bool agrees) {
+  Outcome outcome;
+  outcome.code = verdict_code(agrees);
+  outcome.out = session.flags.json
+                    ? report::dump_json(report::diagnosis_json(
+                          view, {"diagnose", view.reproduce, ATTN_DIAG_VERSION, view.check}))
+                    : report::diagnosis_text(view, {session.style, session.flags.quiet});
+  return outcome;
+}
+
+std::vector<WhyNot> why_nots(const Capture& capture, const DiagnoseOptions& options,
+                             const Flags& flags) {
+  std::vector<WhyNot> all;
+  for (const std::string& id : flags.diagnose.why_not) all.push_back(why_not(capture, options, id));
+  return all;
+}
+
+Outcome diagnose_file(const Session& session) {
+  const Flags& flags = session.flags;
+  const std::string& path = flags.files.front();
+  DiagnoseOptions options = options_of(flags);
+  Progress progress(!flags.quiet);
+  options.on_step = [&](int i, int n, const std::string& what) { progress.step(i, n, what); };
+  const Capture capture = read_dump(path);
+  const Diagnosis diagnosis = diagnose(capture, options);
+  const std::vector<WhyNot> failed = why_nots(capture, options, flags);
+  report::DiagnosisView view;
+  view.diagnosis = &diagnosis;
+  view.capture = &capture;
+  view.why_not = &failed;
+  view.taps = taps_of(capture, diagnosis, nullptr);
+  view.subject = path;
+  view.reproduce = session.this_command();
+  return report_of(view, session, diagnosis.verdict == DiagnosisVerdict::kNothingWrong);
+}
+
+Outcome diagnose_a_kernel(const Session& session) {
+  const Flags& flags = session.flags;
+  Case one = expand_cases(flags, false).front();
+  DiagnoseOptions options = options_of(flags);
+  TraceOptions tracing;
+  tracing.sanity_runs = parse_sanity_runs(flags.sanity);
+  tracing.tolerance = options.tolerance;
+  const Kernel kernel = load_kernel(one);
+  const Geometry geometry = plan(kernel, one);
+  tracing.run = one.run;
+
+  Progress progress(!flags.quiet);
+  tracing.on_step = [&](int i, int n, const std::string& what) { progress.step(i, n, what); };
+  options.on_step = tracing.on_step;
+  const InputData inputs = inputs_of(one, kernel, geometry);
+  KernelDiagnosis found = diagnose_kernel(kernel, one.problem, inputs, tracing, options);
+  found.capture.provenance.command_line = session.this_command();
+  History(flags).note(found.capture, found.agrees() ? "agrees" : "diverges");
+  const std::vector<WhyNot> failed = why_nots(found.capture, options, flags);
+
+  report::DiagnosisView view;
+  view.diagnosis = &found.diagnosis;
+  view.capture = &found.capture;
+  view.trace = &found.trace;
+  view.why_not = &failed;
+  view.taps = taps_of(found.capture, found.diagnosis, &found.trace);
+  view.subject = fmt::format("{} on {}", one.kernel, one.backend);
+  view.reproduce = session.shell(reproduce("diagnose", one, flags));
+  view.check = session.shell(reproduce("check", one, flags));
+  // The same name for other numbers.
+  if (!one.inputs_from_file && !found.agrees()) {
+    Case other = one;
+    other.seed = one.seed + 1;
+    view.confirm = session.shell(reproduce("diagnose", other, flags));
+  }
+  return report_of(view, session, found.agrees());
+}
+
+}  // namespace
+
+Outcome diagnose_command(const Session& session) {
+  const Flags& flags = session.flags;
+  if (!flags.files.empty() && !flags.kernel.empty())
+    throw Error("diagnose takes a file or --kernel, not both.");
+  if (flags.files.size() > 1)
+    throw Error(fmt::format("diagnose takes one file, but was given {}.", flags.files.size()));
+  if (flags.files.empty() && flags.kernel.empty())
+    throw Error("diagnose needs --kernel or a file; attn-diag list shows which kernels there are.");
+  return flags.files.empty() ? diagnose_a_kernel(session) : diagnose_file(session);
+}
+
+}  // namespace attn_diag::cli
