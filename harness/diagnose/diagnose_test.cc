@@ -47,8 +47,7 @@ TEST_CASE("a right output has nothing to diagnose") {
 
 TEST_CASE("a row sum that divides twice is named from o and lse, with its evidence") {
   const BuggyCase c = buggy_case();
-  const Diagnosis d =
-      diagnose(buggy_capture(c, some_variant(bug("l-twice"), c).deviation), {});
+  const Diagnosis d = diagnose(buggy_capture(c, some_variant(bug("l-twice"), c).deviation), {});
   REQUIRE(d.verdict == DiagnosisVerdict::kNamed);
   REQUIRE(d.best.size() == 1);
   const Match& m = d.best.front();
@@ -76,8 +75,8 @@ TEST_CASE("a temperature is fitted and snapped to its name") {
 
 TEST_CASE("with stage tensors it starts at the first stage that is wrong") {
   const BuggyCase c = buggy_case();
-  const Diagnosis d = diagnose(
-      buggy_capture(c, some_variant(bug("temperature"), c).deviation, true), {});
+  const Diagnosis d =
+      diagnose(buggy_capture(c, some_variant(bug("temperature"), c).deviation, true), {});
   REQUIRE(d.verdict == DiagnosisVerdict::kNamed);
   CHECK(names(d.best.front(), "temperature"));
   CHECK(d.stage == Stage::kQk);

@@ -12,18 +12,11 @@ constexpr int kLocalRows = 96;
 
 bool is_output(Tensor t) { return t == Tensor::kO || t == Tensor::kLse; }
 
+// What was recorded before a stage, from which the rest of it follows: m and l from S.
 std::vector<Tensor> inputs_of(Stage stage) {
-  switch (stage) {
-    case Stage::kQk:
-      return {};
-    case Stage::kSoftmax:
-      return {Tensor::kS};
-    case Stage::kPv:
-      return {Tensor::kP};
-    case Stage::kReduce:
-      return {Tensor::kM, Tensor::kL, Tensor::kPartialO};
-  }
-  return {};
+  if (stage == Stage::kQk) return {};
+  if (stage == Stage::kSoftmax) return {Tensor::kS};
+  return {Tensor::kS, Tensor::kP};
 }
 
 bool has_whole(const Capture& capture, Tensor t) {
@@ -98,6 +91,12 @@ std::vector<Subject> subjects(const Capture& capture, const Comparison& comparis
                     exonerated};
     if (subject.tensors.empty()) continue;
     const bool first = all.empty();
+    if (first) {
+      // Where everything before it is right, q, k and v are what o and lse come from.
+      if (last) subject.given.clear();
+    } else if (last && all.back().stage != Stage::kQk) {
+      continue;  // m, l and partial_o are not right, and are no inputs of predictions
+    }
     if (first ? wrong(stage)
               : !subject.given.empty() && wrong_by_itself(capture, subject, options)) {
       all.push_back(std::move(subject));

@@ -48,8 +48,22 @@ Capture buggy_capture(const BuggyCase& c, const reference::Deviation& deviation,
   capture.v = std::move(inputs.v);
   capture.arithmetic = Arithmetic{};
   const std::vector<reference::Row> rows = all_rows(c.problem);
+  const auto inputs_of_case = [&](std::vector<reference::GivenTensor> given) {
+    return reference::Case(c.problem, c.geometry, Arithmetic{},
+                           {capture.q.data(), capture.k.data(), capture.v.data()}, {},
+                           std::move(given));
+  };
   reference::Prediction predicted;
-  reference::predict(data_of(c), rows, deviation, 0xfffu, predicted);
+  reference::predict(inputs_of_case({}), rows, deviation, 0xfffu, predicted);
+  if (stages) {
+    // As in a kernel, what follows comes from S as it was rounded.
+    reference::GivenTensor given{Tensor::kS, {}};
+    for (const double x : predicted[Tensor::kS].value)
+      given.values.push_back(static_cast<float>(x));
+    const reference::Prediction::Values scores = predicted[Tensor::kS];
+    reference::predict(inputs_of_case({std::move(given)}), rows, deviation, 0xfffu, predicted);
+    predicted[Tensor::kS] = scores;
+  }
   for (const TensorInfo& t : kTensors) {
     const bool output = t.id == Tensor::kO || t.id == Tensor::kLse;
     reference::Prediction::Values& values = predicted[t.id];
