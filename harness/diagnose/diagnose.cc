@@ -50,9 +50,7 @@ Diagnosis diagnose(const Capture& capture, const DiagnoseOptions& options) {
     return out;
   }
   if (options.on_step) options.on_step(1, 3, "comparing with the reference");
-  const Comparison comparison = compare_with_reference(capture, options.tolerance, options.threads);
-  if (comparison.tensors.empty())
-    throw Error("There is nothing to diagnose: the capture has neither o nor a stage tensor.");
+  const Comparison comparison = matching::compare(capture, options);
   std::vector<Subject> all = matching::subjects(capture, comparison, options);
   if (all.empty()) {
     out.verdict = DiagnosisVerdict::kNothingWrong;

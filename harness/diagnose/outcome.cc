@@ -231,7 +231,7 @@ Match both(const Match& a, const Match& b) {
 Evidence evidence_of(const Capture& capture, const Comparison& comparison, const Subject& subject,
                      bool first, const Cuts& cuts, const DiagnoseOptions& options) {
   Evidence evidence(capture, subject.tensors);
-  if (first && options.extras.bias.empty() && options.extras.softcap == 0) {
+  if (first && !has_extras(options)) {
     evidence.mark_wrong(comparison);
   } else {
     mark_by_prediction(evidence, cuts, options.tolerance, options.threads);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "attn_diag/harness/error.h"
 #include "harness/diagnose/sample.h"
 
 namespace attn_diag::matching {
@@ -75,6 +76,18 @@ Cuts make_cuts(const Capture& capture, const std::vector<Tensor>& given,
   return cuts;
 }
 
+Comparison compare(const Capture& capture, const DiagnoseOptions& options) {
+  const auto empty = [](const auto& tensor) { return !tensor.has_value(); };
+  if (std::all_of(capture.tensors.begin(), capture.tensors.end(), empty))
+    throw Error("There is nothing to diagnose: neither o nor a stage tensor was recorded.");
+  if (has_extras(options)) return {};
+  return compare_with_reference(capture, options.tolerance, options.threads);
+}
+
+bool has_extras(const DiagnoseOptions& options) {
+  return !options.extras.bias.empty() || options.extras.softcap != 0;
+}
+
 std::vector<Subject> subjects(const Capture& capture, const Comparison& comparison,
                               const DiagnoseOptions& options) {
   const auto wrong = [&](Stage stage) {
@@ -83,6 +96,12 @@ std::vector<Subject> subjects(const Capture& capture, const Comparison& comparis
         [&](const TensorComparison& t) { return stage_of(t.tensor) == stage && t.mismatched > 0; });
   };
   std::vector<Subject> all;
+  if (has_extras(options)) {
+    all.push_back({Stage::kReduce, {}, {}, {}});
+    for (const Tensor t : {Tensor::kLse, Tensor::kO})
+      if (capture.has(t)) all.back().tensors.push_back(t);
+    return all;
+  }
   std::vector<Stage> exonerated;
   for (int s = 0; s < kNumStages; ++s) {
     const auto stage = static_cast<Stage>(s);

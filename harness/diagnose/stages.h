@@ -16,9 +16,16 @@ struct Subject {
   std::vector<Stage> exonerated;  // stages of which every tensor was compared and agrees
 };
 
+// With the reference. Empty with a bias or a softcap, which the reference has not: then predictions are what
+// is compared with. Throws Error where there is nothing to compare.
+Comparison compare(const Capture& capture, const DiagnoseOptions& options);
+
+// A bias or a softcap.
+bool has_extras(const DiagnoseOptions& options);
+
 // In pipeline order; at least one if the comparison has a mismatch. The first is the first stage with a wrong
 // tensor. A later one is there if its inputs were recorded and what it made of them is wrong by itself.
-// o and lse are matched with the last.
+// o and lse are matched with the last. With a bias or a softcap: o and lse alone, wrong or not.
 std::vector<Subject> subjects(const Capture& capture, const Comparison& comparison,
                               const DiagnoseOptions& options);
 

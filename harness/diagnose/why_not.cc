@@ -71,15 +71,18 @@ std::optional<WhyNot::Cell> worst_cell(const Evidence& evidence, const reference
 
 WhyNot why_not(const Capture& capture, const DiagnoseOptions& options, const std::string& id) {
   const reference::Hypothesis& hypothesis = hypothesis_of(id);
-  const Comparison comparison = compare_with_reference(capture, options.tolerance, options.threads);
+  const Comparison comparison = matching::compare(capture, options);
   std::vector<matching::Subject> all = matching::subjects(capture, comparison, options);
-  if (all.empty())
-    throw Error(
+  const auto nothing_wrong = [&] {
+    return Error(
         fmt::format("Nothing is wrong, so that there is nothing that {} could explain.", id));
+  };
+  if (all.empty()) throw nothing_wrong();
   const matching::Subject& subject = all.front();
   const matching::Cuts cuts = matching::make_cuts(capture, subject.given, options);
   const Evidence evidence =
       matching::evidence_of(capture, comparison, subject, true, cuts, options);
+  if (evidence.wrong_rows() == 0) throw nothing_wrong();
   const matching::Search search(evidence, cuts, options.threads);
   std::vector<Candidate> candidates = search.screen({&hypothesis});
   WhyNot out;

@@ -5,7 +5,7 @@
 
 #include "attn_diag/harness/diagnose.h"
 #include "attn_diag/harness/diagnose_kernel.h"
-#include "attn_diag/harness/dump.h"
+#include "attn_diag/harness/files.h"
 #include "harness/report/diagnosis.h"
 #include "tools/attn_diag/cases.h"
 #include "tools/attn_diag/history.h"
@@ -51,21 +51,78 @@ std::vector<WhyNot> why_nots(const Capture& capture, const DiagnoseOptions& opti
   return all;
 }
 
+ForeignHints hints_of(const Flags& flags) {
+  const DiagnoseFlags& f = flags.diagnose;
+  ForeignHints hints;
+  if (!flags.layout.empty()) hints.layout = parse_layout(flags.layout);
+  if (!flags.dtype.empty()) hints.dtype = parse_dtype(flags.dtype);
+  if (!flags.softmax_scale.empty())
+    hints.softmax_scale = static_cast<float>(parse_real("--softmax-scale", flags.softmax_scale));
+  if (!flags.mask.empty()) hints.mask = flags.mask;
+  if (!f.softcap.empty()) hints.softcap = parse_real("--softcap", f.softcap, 0);
+  hints.source = {f.q, f.k, f.v, f.o, f.lse, f.bias};
+  return hints;
+}
+
+// The cut that the user names, else the usual ones.
+void set_cuts(const Flags& flags, ForeignCase& read, DiagnoseOptions& options) {
+  if (read.geometry_known) return;
+  Geometry& known = read.capture.geometry;
+  if (!flags.num_splits.empty())
+    known.num_splits = static_cast<int>(parse_int("--num-splits", flags.num_splits, 1, 65535));
+  if (flags.tile.empty()) {
+    options.geometries = usual_cuts(read.capture.problem, known.num_splits);
+    read.assumed.push_back(fmt::format("tiles and splits not known: {} cuts are tried",
+                                       options.geometries.size() + 1));
+    return;
+  }
+  known.tile = parse_tile(flags.tile);
+  known.tiles_per_split = ceil_div(num_kv_tiles(read.capture.problem, known), known.num_splits);
+  known.has_split_merge = known.num_splits > 1;
+}
+
+void refuse_case_flags(const Flags& f) {
+  const std::pair<const char*, const std::string*> of_cases[] = {
+      {"--batch", &f.batch},
+      {"--heads", &f.heads},
+      {"--kv-heads", &f.kv_heads},
+      {"--seqlen", &f.seqlen},
+      {"--seqlen-q", &f.seqlen_q},
+      {"--seqlen-k", &f.seqlen_k},
+      {"--head-dim", &f.head_dim},
+      {"--head-dim-v", &f.head_dim_v},
+      {"--inputs", &f.inputs},
+      {"--seed", &f.seed},
+      {"--input-scale", &f.input_scale},
+      {"--schedule", &f.schedule},
+      {"--backend", &f.backend},
+      {"--mma-order", &f.mma_order},
+      {"--async-copies", &f.async_copies}};
+  for (const auto& [flag, value] : of_cases)
+    if (!value->empty())
+      throw Error(
+          fmt::format("{} is about running a kernel, but a file was given: leave it out.", flag));
+}
+
 Outcome diagnose_file(const Session& session) {
   const Flags& flags = session.flags;
-  const std::string& path = flags.files.front();
+  refuse_case_flags(flags);
   DiagnoseOptions options = options_of(flags);
   Progress progress(!flags.quiet);
   options.on_step = [&](int i, int n, const std::string& what) { progress.step(i, n, what); };
-  const Capture capture = read_dump(path);
-  const Diagnosis diagnosis = diagnose(capture, options);
-  const std::vector<WhyNot> failed = why_nots(capture, options, flags);
+  ForeignCase read = read_foreign(flags.files, hints_of(flags));
+  set_cuts(flags, read, options);
+  options.extras = read.extras;
+  Diagnosis diagnosis = diagnose(read.capture, options);
+  for (const std::string& phrase : read.assumed)
+    diagnosis.notes.push_back("Assumed: " + phrase + '.');
+  const std::vector<WhyNot> failed = why_nots(read.capture, options, flags);
   report::DiagnosisView view;
   view.diagnosis = &diagnosis;
-  view.capture = &capture;
+  view.capture = &read.capture;
   view.why_not = &failed;
-  view.taps = taps_of(capture, diagnosis, nullptr);
-  view.subject = path;
+  view.taps = taps_of(read.capture, diagnosis, nullptr);
+  view.subject = report::join(flags.files, ", ");
   view.reproduce = session.this_command();
   return report_of(view, session, diagnosis.verdict == DiagnosisVerdict::kNothingWrong);
 }
@@ -114,8 +171,6 @@ Outcome diagnose_command(const Session& session) {
   const Flags& flags = session.flags;
   if (!flags.files.empty() && !flags.kernel.empty())
     throw Error("diagnose takes a file or --kernel, not both.");
-  if (flags.files.size() > 1)
-    throw Error(fmt::format("diagnose takes one file, but was given {}.", flags.files.size()));
   if (flags.files.empty() && flags.kernel.empty())
     throw Error("diagnose needs --kernel or a file; attn-diag list shows which kernels there are.");
   return flags.files.empty() ? diagnose_a_kernel(session) : diagnose_file(session);

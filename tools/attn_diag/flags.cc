@@ -106,7 +106,8 @@ class Parser {
     output_flags(trace, true);
 
     CLI::App& diagnose = command("diagnose", kDiagnoseSummary, kDiagnoseFooter);
-    diagnose.add_option("file", x_flags.files, "A dump, where no kernel is run")
+    diagnose
+        .add_option("file", x_flags.files, "A dump, or files of another program with q, k, v and o")
         ->expected(0, 100)
         ->type_name("");
     case_flags(diagnose);

@@ -67,6 +67,10 @@ struct Diagnosis {
   double confidence = 0;  // 0..1: share of wrong rows explained times how far off the runner-up is
 };
 
+// Cuts of a problem into tiles and splits as kernels usually have them, to try where a file does not say.
+// `num_splits`: 1 where that is not known either.
+std::vector<Geometry> usual_cuts(const Problem& problem, std::int32_t num_splits);
+
 struct DiagnoseOptions {
   Tolerance tolerance;  // which rows are wrong
   int threads = 0;      // 0: all cores
