@@ -1,15 +1,57 @@
-// F2, F21b, F30: factors of the output.
-#include <numbers>
+// F2, F11, F29, F30, F34: the last division, factors of the output, lse.
+#include <string>
 
 #include "reference/counterfactual/entry.h"
 
 namespace attn_diag::reference {
 namespace {
 
-Deviation with_l_power(double power) {
-  Deviation d;
-  d.finish.l_power = power;
-  return d;
+void gains(const Case& c, Variants& out) {
+  const double scale = c.problem().softmax_scale;
+  FreeParameter g{"g", 0x1p-14, 0x1p14, {0.25, 1, 4}, {}};
+  g.named = {{"g", scale, "softmax_scale"}, {"g", 1 / scale, "1 / softmax_scale"}};
+  for (const int n : {2, 4, 8, 16, 32}) {
+    g.named.push_back({"g", static_cast<double>(n), std::to_string(n)});
+    g.named.push_back({"g", 1.0 / n, "1 / " + std::to_string(n)});
+  }
+  out.add_free({}, g);
+}
+
+void lane_sums(const Case& c, Variants& out) {
+  const auto add = [&](LaneSum how, const char* what, std::int32_t lanes) {
+    out.with(
+        [&](Deviation& d) {
+          d.finish.lane_sum = how;
+          d.finish.lanes = lanes;
+        },
+        {named("reduction", static_cast<double>(how), what), number("lanes", lanes)});
+  };
+  for (const std::int32_t lanes : {32, 16, 8, 4}) {
+    if (lanes > c.problem().seqlen_k || lanes > c.geometry().tile.block_n) continue;
+    add(LaneSum::kShuffleDown, "right in lane 0 only", lanes);
+    add(LaneSum::kOwn, "missing", lanes);
+    add(LaneSum::kHalf, "over half of the lanes", lanes);
+  }
+}
+
+void lse_forms(const Case& c, Variants& out) {
+  const std::pair<LseForm, const char*> forms[] = {
+      {LseForm::kBase2, "lse log2 e: in base 2"},
+      {LseForm::kTimesLn2, "lse ln 2: converted twice"},
+      {LseForm::kWithoutMax, "ln l"},
+      {LseForm::kWithoutLog, "m"},
+      {LseForm::kLogOfBase2, "m + log2 l"},
+      {LseForm::kSum, "m + l"},
+      {LseForm::kMaxUnscaled, "m / softmax_scale + ln l"},
+      {LseForm::kMaxTwice, "m softmax_scale + ln l"},
+      {LseForm::kNegated, "ln l - m"},
+  };
+  for (const auto& [form, what] : forms) {
+    const bool scaled = form == LseForm::kMaxUnscaled || form == LseForm::kMaxTwice;
+    if (scaled && c.problem().softmax_scale == 1) continue;
+    out.with([&, form = form](Deviation& d) { d.finish.lse = form; },
+             {named("form", static_cast<double>(form), what)});
+  }
 }
 
 const Entry kEntries[] = {
@@ -21,7 +63,7 @@ const Entry kEntries[] = {
       .parameters = {},
       .citation = "of our own hunts",
       .remedy = "the final division by l"},
-     [](const Case&, Variants& out) { out.add(with_l_power(0)); }},
+     [](const Case&, Variants& out) { out.with([](Deviation& d) { d.finish.l_power = 0; }); }},
     {{.id = "l-twice",
       .statement = "the output is divided by the row sum twice",
       .formula = "F2",
@@ -30,7 +72,7 @@ const Entry kEntries[] = {
       .parameters = {},
       .citation = "of our own hunts",
       .remedy = "who divides by l: the partials or the end, not both"},
-     [](const Case&, Variants& out) { out.add(with_l_power(2)); }},
+     [](const Case&, Variants& out) { out.with([](Deviation& d) { d.finish.l_power = 2; }); }},
     {{.id = "gain",
       .statement = "the output is multiplied by a constant",
       .formula = "F2",
@@ -40,18 +82,72 @@ const Entry kEntries[] = {
       .citation = "of our own hunts",
       .remedy =
           "factors after the softmax: softmax_scale, a scale of v, a sum over warps or lanes"},
-     [](const Case& c, Variants& out) {
-       FreeParameter g{"g", 0x1p-14, 0x1p14, {0.25, 1, 4}, {}};
-       g.named.push_back({"g", c.problem().softmax_scale, "softmax_scale"});
-       g.named.push_back(
-           {"g", 1 / static_cast<double>(c.problem().softmax_scale), "1 / softmax_scale"});
-       for (const int n : {2, 4, 8, 16, 32}) {
-         g.named.push_back({"g", static_cast<double>(n), std::to_string(n)});
-         g.named.push_back({"g", 1.0 / n, "1 / " + std::to_string(n)});
-       }
-       out.add_free({}, g);
-     },
+     gains,
      [](Deviation& d, double g) { d.finish.gain = g; }},
+    {{.id = "l-times-n",
+      .statement = "the row sum, already the same in all lanes or warps, is summed over them again",
+      .formula = "F30",
+      .family = Family::kFinish,
+      .stage = Stage::kReduce,
+      .parameters = {"n"},
+      .citation = "of our own hunts",
+      .remedy = "reductions of a value that every lane has"},
+     [](const Case&, Variants& out) {
+       for (const double n : {2, 4, 8, 16, 32})
+         out.with([&](Deviation& d) { d.finish.l_factor = n; }, {number("n", n)});
+     }},
+    {{.id = "l-seeded",
+      .statement = "a constant is added to the row sum, or it begins with one",
+      .formula = "F11",
+      .family = Family::kFinish,
+      .stage = Stage::kReduce,
+      .parameters = {"l0"},
+      .citation = "flashinfer#4267",
+      .remedy = "the initial value of l, and an epsilon that guards the division"},
+     [](const Case&, Variants& out) {
+       out.add_free({}, {"l0",
+                         0x1p-24,
+                         0x1p12,
+                         {0.001, 1},
+                         {{"l0", 1, "1"}, {"l0", 1e-3, "1e-3"}, {"l0", 1e-6, "1e-6"}}});
+     },
+     [](Deviation& d, double l0) { d.finish.l_added = l0; }},
+    {{.id = "lane-sum-not-shared",
+      .statement =
+          "lanes divide by a partial row sum: the reduction is incomplete or not broadcast",
+      .formula = "F29",
+      .family = Family::kFinish,
+      .stage = Stage::kReduce,
+      .parameters = {"reduction", "lanes"},
+      .citation = "of our own hunts",
+      .remedy = "shfl_xor for shfl_down, or a shfl from lane 0 after it",
+      .needs_tiles = true},
+     lane_sums},
+    {{.id = "fragment-row-l",
+      .statement = "an element of an output fragment is divided by the l of another row",
+      .formula = "F34",
+      .family = Family::kFinish,
+      .stage = Stage::kReduce,
+      .parameters = {"row"},
+      .citation = "of our own hunts",
+      .remedy = "which row a fragment's element i belongs to: it depends on the lane"},
+     [](const Case& c, Variants& out) {
+       if (c.problem().seqlen_q < 2 || c.geometry().tile.block_m < 2) return;
+       out.with([](Deviation& d) { d.finish.l_row = RowOf16::kFirst; },
+                {named("row", 1, "the first of 16")});
+       if (c.geometry().tile.block_m >= 16 && c.problem().seqlen_q > 8)
+         out.with([](Deviation& d) { d.finish.l_row = RowOf16::kSwapped; },
+                  {named("row", 2, "r ^ 8")});
+     }},
+    {{.id = "lse-form",
+      .statement = "lse is another function of m and l; o is right",
+      .formula = "F25",
+      .family = Family::kFinish,
+      .stage = Stage::kReduce,
+      .parameters = {"form"},
+      .citation = "FlashMLA#106, sglang#35045",
+      .remedy = "lse = m + ln l, natural, with m scaled"},
+     lse_forms},
 };
 
 }  // namespace

@@ -1,18 +1,23 @@
-// F1, F3, F4, F5: the logits.
+// F1, F3, F4, F5, F16: the logits.
 #include <cmath>
 #include <numbers>
+#include <set>
 
+#include "reference/counterfactual/case_data.h"
 #include "reference/counterfactual/entry.h"
 
 namespace attn_diag::reference {
 namespace {
 
+bool has_bias(const Case& c) { return !c.data().extras.bias.empty(); }
+double softcap_of(const Case& c) { return c.data().extras.softcap; }
+
 void temperatures(const Case& c, Variants& out) {
   const Problem& p = c.problem();
   const double scale = p.softmax_scale, d = p.head_dim;
-  FreeParameter kappa{"kappa", 0x1p-14, 0x1p14, {0.25, 1, 4}, {}};
+  FreeParameter kappa{"kappa", 0x1p-14, 0x1p14, {0.25, 1, 4, 1 / scale, scale}, {}};
   const auto known = [&](double value, const char* what) {
-    kappa.named.push_back({"kappa", value, what});
+    if (std::fabs(value - 1) > 1e-9) kappa.named.push_back({"kappa", value, what});
   };
   known(1 / scale, "1 / softmax_scale: the scale is missing");
   known(scale, "softmax_scale: the scale is applied twice");
@@ -20,12 +25,26 @@ void temperatures(const Case& c, Variants& out) {
   known(std::numbers::log2e, "log2 e: exp of scores meant for exp2");
   known(1 / std::sqrt(d) / scale, "1 / (softmax_scale sqrt(head_dim)): the given scale is ignored");
   known(1 / d / scale, "1 / (softmax_scale head_dim): 1 / d for 1 / sqrt(d)");
+  double before = d;
   for (const double multiple : {8, 16, 32, 64, 128, 256}) {
     const double padded = std::ceil(d / multiple) * multiple;
-    if (padded > d) known(std::sqrt(d / padded), "sqrt(d / d_padded): the padded head_dim is used");
+    if (padded > before) known(std::sqrt(d / padded), "sqrt(d / d_padded): d is the padded one");
+    before = padded;
   }
-  for (const double starts : {1 / scale, scale}) kappa.starts.push_back(starts);
   out.add_free({}, kappa);
+}
+
+void bias_factors(const Case& c, Variants& out) {
+  if (!has_bias(c)) return;
+  const double scale = c.problem().softmax_scale;
+  FreeParameter factor{"factor", -64, 64, {-1, 0, 0.7, 1.4}, {}};
+  factor.named = {{"factor", 0, "0: the bias is missing"},
+                  {"factor", std::numbers::ln2, "ln 2: it is added after log2 e was applied"},
+                  {"factor", std::numbers::log2e, "log2 e"},
+                  {"factor", scale, "softmax_scale: it is added before the scale"},
+                  {"factor", 1 / scale, "1 / softmax_scale"},
+                  {"factor", -1, "-1: the sign"}};
+  out.add_free({}, factor);
 }
 
 const Entry kEntries[] = {
@@ -41,6 +60,134 @@ const Entry kEntries[] = {
           "if exp2 follows"},
      temperatures,
      [](Deviation& d, double kappa) { d.logits.kappa = kappa; }},
+    {{.id = "bias-factor",
+      .statement = "the additive bias is multiplied by a factor",
+      .formula = "F3",
+      .family = Family::kLogits,
+      .stage = Stage::kQk,
+      .parameters = {"factor"},
+      .citation = "segment-anything-fast#71",
+      .remedy = "whether the bias is added before or after softmax_scale and log2 e"},
+     bias_factors,
+     [](Deviation& d, double factor) { d.logits.bias_factor = factor; }},
+    {{.id = "bias-before-cap",
+      .statement = "the bias is added before the softcap, not after it",
+      .formula = "F4",
+      .family = Family::kLogits,
+      .stage = Stage::kQk,
+      .parameters = {},
+      .citation = "TransformerEngine#3391",
+      .remedy = "the order of softcap and bias"},
+     [](const Case& c, Variants& out) {
+       if (has_bias(c) && softcap_of(c) != 0)
+         out.with([](Deviation& d) { d.logits.bias_before_cap = true; });
+     }},
+    {{.id = "softcap-missing",
+      .statement = "the softcap is not applied",
+      .formula = "F4",
+      .family = Family::kLogits,
+      .stage = Stage::kQk,
+      .parameters = {},
+      .citation = "flash-attention#2396",
+      .remedy = "whether this code path is given the softcap"},
+     [](const Case& c, Variants& out) {
+       if (softcap_of(c) != 0)
+         out.with([](Deviation& d) { d.logits.softcap = SoftcapChange::kMissing; });
+     }},
+    {{.id = "softcap-formula",
+      .statement = "the softcap is another function of the score than c tanh(s / c)",
+      .formula = "F4",
+      .family = Family::kLogits,
+      .stage = Stage::kQk,
+      .parameters = {"form"},
+      .citation = "flash-attention#2396",
+      .remedy =
+          "the two places where the cap enters: the division inside tanh, the product outside"},
+     [](const Case& c, Variants& out) {
+       if (softcap_of(c) == 0) return;
+       out.with([](Deviation& d) { d.logits.softcap = SoftcapChange::kTimesTanh; },
+                {named("form", 0, "s tanh(s)")});
+       out.with([](Deviation& d) { d.logits.softcap = SoftcapChange::kNotMultiplied; },
+                {named("form", 1, "tanh(s / c)")});
+     }},
+    {{.id = "softcap-after-mask",
+      .statement = "the softcap is applied to masked scores, which become -c instead of -inf",
+      .formula = "F4",
+      .family = Family::kLogits,
+      .stage = Stage::kQk,
+      .parameters = {},
+      .citation = "TransformerEngine#3391",
+      .remedy = "the order of softcap and mask"},
+     [](const Case& c, Variants& out) {
+       if (softcap_of(c) == 0 || c.problem().mask.kind == MaskKind::kNone) return;
+       for (const TileLoop loop : {TileLoop::kAll, TileLoop::kBounded})
+         out.with([&](Deviation& d) {
+           d.logits.softcap = SoftcapChange::kAfterMask;
+           d.mask.loop = loop;
+         });
+     }},
+    {{.id = "columns-missing",
+      .statement = "only the first columns of q and k are multiplied",
+      .formula = "F5",
+      .family = Family::kLogits,
+      .stage = Stage::kQk,
+      .parameters = {"columns"},
+      .citation = "of our own hunts",
+      .remedy = "the loop over head_dim: its bound and its step"},
+     [](const Case& c, Variants& out) {
+       const std::int32_t dim = c.problem().head_dim;
+       std::set<std::int32_t> tried{dim - 1, dim - 4, dim - 8, dim / 2};
+       for (std::int32_t columns = 16; columns < dim; columns += 16) tried.insert(columns);
+       for (const std::int32_t columns : tried) {
+         if (columns < 1 || columns >= dim) continue;
+         out.with([&](Deviation& d) { d.logits.columns = columns; }, {number("columns", columns)});
+       }
+     }},
+    {{.id = "columns-of-next-row",
+      .statement =
+          "q and k are multiplied over the padded head_dim, which reaches into the next row",
+      .formula = "F5",
+      .family = Family::kLogits,
+      .stage = Stage::kQk,
+      .parameters = {"columns"},
+      .citation = "ipex-llm#12619",
+      .remedy = "loads of a row: columns past head_dim must be 0"},
+     [](const Case& c, Variants& out) {
+       const std::int32_t dim = c.problem().head_dim;
+       std::int32_t before = dim;
+       for (const std::int32_t columns :
+            {ceil_div(dim, 8) * 8, ceil_div(dim, 16) * 16, ceil_div(dim, 32) * 32, dim + 16,
+             ceil_div(dim, 64) * 64, ceil_div(dim, 80) * 80, ceil_div(dim, 96) * 96,
+             ceil_div(dim, 128) * 128}) {
+         if (columns <= before) continue;
+         before = columns;
+         out.with([&](Deviation& d) { d.logits.columns = columns; }, {number("columns", columns)});
+       }
+     }},
+    {{.id = "scores-narrow",
+      .statement = "q.k is accumulated or kept in a narrow type",
+      .formula = "F16",
+      .family = Family::kLogits,
+      .stage = Stage::kQk,
+      .parameters = {"type", "every"},
+      .citation = "ik_llama.cpp#1196, triton#1671",
+      .remedy = "the accumulator type of the first product, and the type of the S tile"},
+     [](const Case& c, Variants& out) {
+       const auto add = [&](Narrow type, const char* name, std::int32_t every) {
+         if (every >= c.problem().head_dim) return;
+         out.with(
+             [&](Deviation& d) {
+               d.logits.type = type;
+               d.logits.rounded_every = every;
+             },
+             {named("type", static_cast<double>(type), name), number("every", every)});
+       };
+       for (const std::int32_t every : {0, 16, 1}) {
+         add(Narrow::kFp16, "fp16", every);
+         add(Narrow::kBf16, "bf16", every);
+       }
+       add(Narrow::kFp16Saturated, "fp16, saturated", 0);
+     }},
 };
 
 }  // namespace

@@ -1,32 +1,268 @@
 // F7 to F10, F12: which keys count.
+#include <array>
+
 #include "reference/counterfactual/entry.h"
+#include "reference/mask.h"
 
 namespace attn_diag::reference {
 namespace {
 
-Deviation shifted(std::int32_t first, std::int32_t last) {
-  Deviation d;
-  d.mask.first_shift = first;
-  d.mask.last_shift = last;
-  return d;
+bool masked(const Case& c) { return c.problem().mask.kind != MaskKind::kNone; }
+
+ParameterValue loop_value(TileLoop loop) {
+  switch (loop) {
+    case TileLoop::kBounded:
+      return named("loop", 1, "tiles with a visible key");
+    case TileLoop::kFirstRow:
+      return named("loop", 2, "up to the first row's last key");
+    case TileLoop::kSquare:
+      return named("loop", 6, "up to the query tile's number");
+    default:
+      return named("loop", 0, "all tiles");
+  }
+}
+
+// Kernels visit every tile, or those in which a row of the query tile sees a key.
+template <class Set>
+void under_both_loops(const Case& c, Variants& out, Set set,
+                      std::vector<ParameterValue> parameters = {}) {
+  for (const TileLoop loop : {TileLoop::kAll, TileLoop::kBounded}) {
+    if (loop == TileLoop::kBounded && !masked(c)) break;
+    std::vector<ParameterValue> values = parameters;
+    values.push_back(loop_value(loop));
+    out.with(
+        [&](Deviation& d) {
+          set(d);
+          d.mask.loop = loop;
+        },
+        std::move(values));
+  }
+}
+
+template <class Test>
+bool any_row(const Case& c, Test test) {
+  for (std::int32_t query = 0; query < c.problem().seqlen_q; ++query)
+    if (test(visible_keys(c.problem(), query))) return true;
+  return false;
+}
+
+void loops(const Case& c, Variants& out, std::initializer_list<TileLoop> kinds) {
+  for (const TileLoop loop : kinds)
+    out.with([&](Deviation& d) { d.mask.loop = loop; },
+             kinds.size() > 1 ? std::vector{loop_value(loop)} : std::vector<ParameterValue>{});
+  (void)c;
 }
 
 const Entry kEntries[] = {
-    {{.id = "mask-shift",
-      .statement = "an end of the visible keys is off by delta",
+    {{.id = "mask-missing",
+      .statement = "every key counts: the mask is not applied",
       .formula = "F7",
       .family = Family::kMask,
       .stage = Stage::kQk,
-      .parameters = {"first", "delta"},
+      .parameters = {"loop"},
+      .citation = "transformers#39408",
+      .remedy = "whether this code path is given the mask"},
+     [](const Case& c, Variants& out) {
+       if (masked(c))
+         under_both_loops(c, out, [](Deviation& d) { d.mask.rule = MaskRule::kMissing; });
+     }},
+    {{.id = "mask-shift",
+      .statement = "an end of the visible keys is off by one or two",
+      .formula = "F7",
+      .family = Family::kMask,
+      .stage = Stage::kQk,
+      .parameters = {"first", "last", "loop"},
       .citation = "flash-attention#282, transformers#39408",
       .remedy = "the comparison of key and query index: < or <=, and which ends are lined up"},
      [](const Case& c, Variants& out) {
-       if (c.problem().mask.kind == MaskKind::kNone) return;
+       if (!masked(c)) return;
        for (const std::int32_t by : {-2, -1, 1, 2})
-         out.add(shifted(0, by), {{"delta", static_cast<double>(by), ""}});
+         under_both_loops(c, out, [&](Deviation& d) { d.mask.last_shift = by; },
+                          {number("last", by)});
        if (c.problem().mask.kind != MaskKind::kWindow) return;
-       for (const std::int32_t by : {-1, 1})
-         out.add(shifted(by, 0), {{"first", static_cast<double>(by), ""}});
+       for (const std::int32_t by : {-2, -1, 1, 2})
+         under_both_loops(c, out, [&](Deviation& d) { d.mask.first_shift = by; },
+                          {number("first", by)});
+     }},
+    {{.id = "mask-alignment",
+      .statement = "the mask is lined up with the other end of the sequences",
+      .formula = "F7",
+      .family = Family::kMask,
+      .stage = Stage::kQk,
+      .parameters = {"loop"},
+      .citation = "flash-attention#282",
+      .remedy = "the offset seqlen_k - seqlen_q: bottom_right has it, top_left has not"},
+     [](const Case& c, Variants& out) {
+       if (!masked(c) || c.problem().seqlen_q == c.problem().seqlen_k) return;
+       under_both_loops(c, out, [](Deviation& d) { d.mask.rule = MaskRule::kOtherAlignment; });
+     }},
+    {{.id = "mask-inverted",
+      .statement = "exactly the masked keys count",
+      .formula = "F7",
+      .family = Family::kMask,
+      .stage = Stage::kQk,
+      .parameters = {"loop"},
+      .citation = "transformers#39408",
+      .remedy = "whether true means keep or hide"},
+     [](const Case& c, Variants& out) {
+       if (masked(c))
+         under_both_loops(c, out, [](Deviation& d) { d.mask.rule = MaskRule::kInverted; });
+     }},
+    {{.id = "masked-score-zero",
+      .statement = "masked scores become 0 instead of -inf",
+      .formula = "F7",
+      .family = Family::kMask,
+      .stage = Stage::kQk,
+      .parameters = {"loop"},
+      .citation = "transformers#39408",
+      .remedy =
+          "the mask multiplies scores, or numeric_limits<float>::min() is meant for lowest()"},
+     [](const Case& c, Variants& out) {
+       if (masked(c)) under_both_loops(c, out, [](Deviation& d) { d.mask.masked_score = 0; });
+     }},
+    {{.id = "mask-on-last-tile-only",
+      .statement = "the mask is applied on the last tile of the loop only",
+      .formula = "F9",
+      .family = Family::kMask,
+      .stage = Stage::kQk,
+      .parameters = {"loop"},
+      .citation = "rocMLIR#2165",
+      .remedy = "which tiles are taken for wholly visible",
+      .needs_tiles = true},
+     [](const Case& c, Variants& out) {
+       if (masked(c) && longest_split(c) > 1)
+         under_both_loops(c, out,
+                          [](Deviation& d) { d.mask.masked_tiles = MaskedTiles::kLastVisited; });
+     }},
+    {{.id = "mask-missing-on-diagonal-tile",
+      .statement = "tiles that only the last row of the query tile sees whole are not masked",
+      .formula = "F9",
+      .family = Family::kMask,
+      .stage = Stage::kQk,
+      .parameters = {"loop"},
+      .citation = "rocMLIR#2165",
+      .remedy = "the test for a wholly visible tile: of the first row, not the last",
+      .needs_tiles = true},
+     [](const Case& c, Variants& out) {
+       if (masked(c))
+         under_both_loops(c, out,
+                          [](Deviation& d) { d.mask.masked_tiles = MaskedTiles::kAboveDiagonal; });
+     }},
+    {{.id = "causal-bound-too-small",
+      .statement =
+          "the loop over KV tiles ends where the query tile's first row ends, or its number",
+      .formula = "F8",
+      .family = Family::kMask,
+      .stage = Stage::kQk,
+      .parameters = {"loop"},
+      .citation = "jax#17314, rocMLIR#2165",
+      .remedy = "the loop's end: ceil((last query + 1) / kBlockN)",
+      .needs_tiles = true},
+     [](const Case& c, Variants& out) {
+       if (masked(c)) loops(c, out, {TileLoop::kFirstRow, TileLoop::kSquare});
+     }},
+    {{.id = "last-tile-left-out",
+      .statement = "the last KV tile of the loop is left out",
+      .formula = "F8",
+      .family = Family::kMask,
+      .stage = Stage::kQk,
+      .parameters = {},
+      .citation = "jax#17314",
+      .remedy = "the loop's end: < or <=, and the prologue or epilogue of a pipelined loop",
+      .needs_tiles = true},
+     [](const Case& c, Variants& out) {
+       if (num_kv_tiles(c.problem(), c.geometry()) > 1) loops(c, out, {TileLoop::kOneLess});
+     }},
+    {{.id = "window-begins-late",
+      .statement = "the loop over KV tiles begins where the query tile's last row begins",
+      .formula = "F8",
+      .family = Family::kMask,
+      .stage = Stage::kQk,
+      .parameters = {},
+      .citation = "jax#17314",
+      .remedy = "the loop's beginning: floor(first key of the first row / kBlockN)",
+      .needs_tiles = true},
+     [](const Case& c, Variants& out) {
+       if (c.problem().mask.kind == MaskKind::kWindow) loops(c, out, {TileLoop::kLastRow});
+     }},
+    {{.id = "tail-tile-dropped",
+      .statement =
+          "the number of KV tiles is rounded down: the last one that is not full is dropped",
+      .formula = "F12b",
+      .family = Family::kMask,
+      .stage = Stage::kQk,
+      .parameters = {},
+      .citation = "jax#27224",
+      .remedy = "ceil_div for the number of tiles",
+      .needs_tiles = true},
+     [](const Case& c, Variants& out) {
+       if (masked(c) || c.problem().seqlen_k % c.geometry().tile.block_n != 0)
+         loops(c, out, {TileLoop::kRoundedDown});
+     }},
+    {{.id = "padding-counted",
+      .statement = "keys past the end of the sequence are counted",
+      .formula = "F12",
+      .family = Family::kMask,
+      .stage = Stage::kSoftmax,
+      .parameters = {"padding"},
+      .citation = "flashinfer#5090, jax#27224",
+      .remedy = "the mask of the last tile: key < seqlen_k, before the max and the sum",
+      .needs_tiles = true},
+     [](const Case& c, Variants& out) {
+       const std::int32_t block_n = c.geometry().tile.block_n;
+       if (c.problem().seqlen_k % block_n == 0) return;
+       out.with([](Deviation& d) { d.mask.padding = Padding::kZeros; },
+                {named("padding", 0, "zeros")});
+       if (c.problem().seqlen_k > block_n)
+         out.with([](Deviation& d) { d.mask.padding = Padding::kStale; },
+                  {named("padding", 1, "keys of the tile before")});
+     }},
+    {{.id = "boundary-key-twice",
+      .statement = "the first key of every tile but the first counts in the tile before it too",
+      .formula = "F12b",
+      .family = Family::kMask,
+      .stage = Stage::kSoftmax,
+      .parameters = {},
+      .citation = "jax#27224",
+      .remedy = "the loop within a tile: j < kBlockN, not <=",
+      .needs_tiles = true},
+     [](const Case& c, Variants& out) {
+       if (num_kv_tiles(c.problem(), c.geometry()) > 1)
+         out.with([](Deviation& d) { d.mask.boundary_key_twice = true; });
+     }},
+    {{.id = "empty-row-mean",
+      .statement = "a row that sees no key yields the mean of v: its masked scores are all alike",
+      .formula = "F10",
+      .family = Family::kMask,
+      .stage = Stage::kReduce,
+      .parameters = {"over", "loop"},
+      .citation = "burn#4697, iree#24175",
+      .remedy = "-inf for masked scores, and a guard for m = -inf"},
+     [](const Case& c, Variants& out) {
+       if (!any_row(c, [](KeyRange keys) { return keys.empty(); })) return;
+       under_both_loops(c, out, [](Deviation& d) { d.softmax.empty = EmptyRow::kMean; },
+                        {named("over", 0, "keys")});
+       if (c.problem().seqlen_k % c.geometry().tile.block_n != 0)
+         under_both_loops(c, out, [](Deviation& d) { d.softmax.empty = EmptyRow::kMeanPadded; },
+                          {named("over", 1, "keys and padding")});
+     }},
+    {{.id = "empty-row-nan",
+      .statement = "where a row sees no key of the tiles so far, exp(-inf - -inf) is NaN",
+      .formula = "F10",
+      .family = Family::kMask,
+      .stage = Stage::kSoftmax,
+      .parameters = {"loop"},
+      .citation = "burn#4697",
+      .remedy = "the origin of exponents: 0 where m is -inf",
+      .needs_tiles = true},
+     [](const Case& c, Variants& out) {
+       if (!any_row(c, [&](KeyRange keys) {
+             return keys.empty() || keys.begin >= c.geometry().tile.block_n ||
+                    c.geometry().frame == Frame::kTile || c.geometry().num_splits > 1;
+           }))
+         return;
+       if (masked(c))
+         under_both_loops(c, out, [](Deviation& d) { d.softmax.empty = EmptyRow::kNan; });
      }},
 };
 

@@ -1,18 +1,113 @@
-// F13, F14, F32: from tile to tile.
+// F13, F14, F16, F18, F32, F34: from tile to tile.
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
 #include "reference/counterfactual/entry.h"
 
 namespace attn_diag::reference {
 namespace {
 
-Deviation with_alpha(Rescale l, Rescale o) {
-  Deviation d;
-  d.recurrence.alpha_l = l;
-  d.recurrence.alpha_o = o;
-  return d;
+bool one_tile(const Case& c) { return longest_split(c) == 1; }
+
+void alphas(const Case& c, Variants& out, Rescale l, Rescale o) {
+  if (one_tile(c)) return;
+  out.with([&](Deviation& d) {
+    d.recurrence.alpha_l = l;
+    d.recurrence.alpha_o = o;
+  });
 }
 
-bool one_tile_per_split(const Case& c) {
-  return c.geometry().tiles_per_split == 1 || num_kv_tiles(c.problem(), c.geometry()) == 1;
+ParameterValue of(bool l, bool o) {
+  return named("of", l * 2 + o, l && o ? "l and o" : l ? "l" : "o");
+}
+
+// l alone, o alone, both.
+template <class Set>
+void each(Variants& out, Set set) {
+  for (const auto& [l, o] : {std::pair{false, true}, {true, false}, {true, true}})
+    set(l, o, of(l, o), out);
+}
+
+void inverted(const Case& c, Variants& out) {
+  if (one_tile(c)) return;
+  each(out, [](bool l, bool o, const ParameterValue& what, Variants& list) {
+    list.with(
+        [&](Deviation& d) {
+          if (l) d.recurrence.alpha_l = Rescale::kInverted;
+          if (o) d.recurrence.alpha_o = Rescale::kInverted;
+        },
+        {what});
+  });
+}
+
+void reset(const Case& c, Variants& out) {
+  if (one_tile(c)) return;
+  const bool masked = c.problem().mask.kind != MaskKind::kNone;
+  for (const TileLoop loop : {TileLoop::kAll, TileLoop::kBounded}) {
+    if (loop == TileLoop::kBounded && !masked) break;
+    each(out, [&](bool l, bool o, const ParameterValue& what, Variants& list) {
+      list.with(
+          [&](Deviation& d) {
+            if (l) d.recurrence.alpha_l = Rescale::kZero;
+            if (o) d.recurrence.alpha_o = Rescale::kZero;
+            d.mask.loop = loop;
+          },
+          {what, named("loop", loop == TileLoop::kBounded,
+                       loop == TileLoop::kBounded ? "tiles with a visible key" : "all tiles")});
+    });
+  }
+}
+
+void one_tile_only(const Case& c, Variants& out) {
+  // With two tiles it is the same as everywhere.
+  const std::int32_t tiles = std::min(longest_split(c), 9);
+  if (tiles < 3) return;
+  for (std::int32_t tile = 1; tile < tiles; ++tile)
+    each(out, [&](bool l, bool o, const ParameterValue& what, Variants& list) {
+      list.with(
+          [&](Deviation& d) {
+            if (l) d.recurrence.alpha_l = Rescale::kMissing;
+            if (o) d.recurrence.alpha_o = Rescale::kMissing;
+            d.recurrence.only_tile = tile;
+          },
+          {number("tile", tile), what});
+    });
+}
+
+void skipped(const Case& c, Variants& out) {
+  if (one_tile(c)) return;
+  const std::pair<double, const char*> thresholds[] = {{0.5, ""},
+                                                       {1, ""},
+                                                       {2, ""},
+                                                       {4, ""},
+                                                       {8, ""},
+                                                       {8 * std::numbers::ln2, "8 ln 2"},
+                                                       {std::numbers::ln2, "ln 2"}};
+  for (const auto& [below, text] : thresholds)
+    for (const bool l : {false, true})
+      out.with(
+          [&, below = below](Deviation& d) {
+            d.recurrence.skip_below = below;
+            d.recurrence.skip_l = l;
+          },
+          {named("below", below, text), of(l, true)});
+}
+
+void normalised(const Case& c, Variants& out) {
+  if (one_tile(c)) return;
+  const auto add = [&](Normalise how, double l_power, const char* what) {
+    out.with(
+        [&](Deviation& d) {
+          d.recurrence.normalise = how;
+          d.finish.l_power = l_power;
+        },
+        {named("by", static_cast<double>(how) * 2 + l_power, what)});
+  };
+  add(Normalise::kTileSum, 1, "the tile's l, and by l at the end");
+  add(Normalise::kTileSum, 0, "the tile's l, not at the end");
+  add(Normalise::kRunningSum, 1, "the running l, and by l at the end");
+  add(Normalise::kRunningSum, 0, "the running l, not at the end");
 }
 
 const Entry kEntries[] = {
@@ -25,9 +120,7 @@ const Entry kEntries[] = {
       .citation = "flash-attention#991",
       .remedy = "l = alpha * l + sum(P): the alpha",
       .needs_tiles = true},
-     [](const Case& c, Variants& out) {
-       if (!one_tile_per_split(c)) out.add(with_alpha(Rescale::kMissing, Rescale::kRight));
-     }},
+     [](const Case& c, Variants& out) { alphas(c, out, Rescale::kMissing, Rescale::kRight); }},
     {{.id = "alpha-missing-o",
       .statement = "the accumulator is not rescaled when the row max grows",
       .formula = "F13",
@@ -37,8 +130,179 @@ const Entry kEntries[] = {
       .citation = "flash-attention#991, TileFusion#31",
       .remedy = "o = alpha * o + P V: the alpha, on every fragment of o",
       .needs_tiles = true},
+     [](const Case& c, Variants& out) { alphas(c, out, Rescale::kRight, Rescale::kMissing); }},
+    {{.id = "alpha-missing",
+      .statement = "neither row sum nor accumulator is rescaled when the row max grows",
+      .formula = "F13",
+      .family = Family::kRecurrence,
+      .stage = Stage::kReduce,
+      .parameters = {},
+      .citation = "flash-attention#991",
+      .remedy = "alpha = exp(m_old - m_new): whether m_old is still the old one",
+      .needs_tiles = true},
+     [](const Case& c, Variants& out) { alphas(c, out, Rescale::kMissing, Rescale::kMissing); }},
+    {{.id = "alpha-inverted",
+      .statement = "sums are multiplied by exp(m_new - m_old) where exp(m_old - m_new) is right",
+      .formula = "F13",
+      .family = Family::kRecurrence,
+      .stage = Stage::kReduce,
+      .parameters = {"of"},
+      .citation = "flash-attention#991",
+      .remedy = "the sign in alpha",
+      .needs_tiles = true},
+     inverted},
+    {{.id = "state-reset",
+      .statement = "the state begins anew with every tile: only the last one is kept",
+      .formula = "F13",
+      .family = Family::kRecurrence,
+      .stage = Stage::kReduce,
+      .parameters = {"of", "loop"},
+      .citation = "TileFusion#31",
+      .remedy = "initialisation inside the loop; = for +=; a fill of the accumulator fragment",
+      .needs_tiles = true},
+     reset},
+    {{.id = "alpha-missing-on-one-tile",
+      .statement = "sums are not rescaled on one tile of the loop",
+      .formula = "F13",
+      .family = Family::kRecurrence,
+      .stage = Stage::kReduce,
+      .parameters = {"tile", "of"},
+      .citation = "TileFusion#31",
+      .remedy = "first and last iterations that were peeled off the loop",
+      .needs_tiles = true},
+     one_tile_only},
+    {{.id = "alpha-after-product",
+      .statement = "the accumulator is rescaled after the tile's product was added",
+      .formula = "F13",
+      .family = Family::kRecurrence,
+      .stage = Stage::kReduce,
+      .parameters = {},
+      .citation = "TileFusion#31",
+      .remedy = "the order of the rescaling and the second product",
+      .needs_tiles = true},
      [](const Case& c, Variants& out) {
-       if (!one_tile_per_split(c)) out.add(with_alpha(Rescale::kRight, Rescale::kMissing));
+       if (!one_tile(c)) out.with([](Deviation& d) { d.recurrence.alpha_after = true; });
+     }},
+    {{.id = "alpha-times-l",
+      .statement = "the accumulator is multiplied by the old row sum too, as if it were normalised",
+      .formula = "F13",
+      .family = Family::kRecurrence,
+      .stage = Stage::kReduce,
+      .parameters = {},
+      .citation = "of our own hunts",
+      .remedy = "whether the accumulator is divided by l within the loop: one convention",
+      .needs_tiles = true},
+     [](const Case& c, Variants& out) {
+       if (!one_tile(c)) out.with([](Deviation& d) { d.recurrence.alpha_times_l = true; });
+     }},
+    {{.id = "rescale-skipped",
+      .statement =
+          "small rises of the max leave the sums in the old frame, but P is in the new one",
+      .formula = "F14",
+      .family = Family::kRecurrence,
+      .stage = Stage::kReduce,
+      .parameters = {"below", "of"},
+      .citation = "rocm-libraries#6498",
+      .remedy = "the branch that skips the rescaling: it must keep the old max for P",
+      .needs_tiles = true},
+     skipped},
+    {{.id = "tile-frame",
+      .statement = "P relative to the tile's max is added to sums relative to the running max",
+      .formula = "F32",
+      .family = Family::kRecurrence,
+      .stage = Stage::kReduce,
+      .parameters = {"of"},
+      .citation = "rocm-libraries#6498",
+      .remedy = "which max is subtracted in exp(S - m), or the factor exp(m_tile - m)",
+      .needs_tiles = true},
+     [](const Case& c, Variants& out) {
+       if (one_tile(c)) return;
+       each(out, [](bool l, bool o, const ParameterValue& what, Variants& list) {
+         list.with(
+             [&](Deviation& d) {
+               d.recurrence.tile_frame_l = l;
+               d.recurrence.tile_frame_o = o;
+             },
+             {what});
+       });
+     }},
+    {{.id = "normalised-every-tile",
+      .statement = "the accumulator is divided by a row sum with every tile",
+      .formula = "F13",
+      .family = Family::kRecurrence,
+      .stage = Stage::kReduce,
+      .parameters = {"by"},
+      .citation = "flash-attention#991",
+      .remedy = "the division by l: once, after the loop",
+      .needs_tiles = true},
+     normalised},
+    {{.id = "state-carried-over",
+      .statement = "a query tile begins with what the one before it left",
+      .formula = "F18",
+      .family = Family::kRecurrence,
+      .stage = Stage::kSoftmax,
+      .parameters = {"what"},
+      .citation = "flashinfer#5029",
+      .remedy = "initialisation of m, l and the accumulator for every work item",
+      .needs_tiles = true},
+     [](const Case& c, Variants& out) {
+       if (c.geometry().num_splits > 1 || c.problem().seqlen_q <= c.geometry().tile.block_m) return;
+       out.with([](Deviation& d) { d.recurrence.carry_over = CarryOver::kAccumulator; },
+                {named("what", 1, "the accumulator")});
+       out.with([](Deviation& d) { d.recurrence.carry_over = CarryOver::kState; },
+                {named("what", 2, "m, l and the accumulator")});
+     }},
+    {{.id = "columns-not-carried",
+      .statement =
+          "only the first of every n columns of the accumulator is carried from tile to tile",
+      .formula = "F13",
+      .family = Family::kRecurrence,
+      .stage = Stage::kReduce,
+      .parameters = {"n"},
+      .citation = "of our own hunts",
+      .remedy = "the loop over a thread's accumulator",
+      .needs_tiles = true},
+     [](const Case& c, Variants& out) {
+       if (one_tile(c)) return;
+       for (const std::int32_t n : {2, 4, 8, 16, 32})
+         if (n <= c.problem().head_dim_v)
+           out.with([&](Deviation& d) { d.recurrence.carried_column = n; }, {number("n", n)});
+     }},
+    {{.id = "fragment-row-alpha",
+      .statement =
+          "an element of an accumulator fragment is rescaled with the alpha of another row",
+      .formula = "F34",
+      .family = Family::kRecurrence,
+      .stage = Stage::kReduce,
+      .parameters = {"row"},
+      .citation = "of our own hunts",
+      .remedy = "which row a fragment's element i belongs to: it depends on the lane",
+      .needs_tiles = true},
+     [](const Case& c, Variants& out) {
+       if (one_tile(c) || c.geometry().tile.block_m < 2 || c.problem().seqlen_q < 2) return;
+       out.with([](Deviation& d) { d.recurrence.alpha_row = RowOf16::kFirst; },
+                {named("row", 1, "the first of 16")});
+       if (c.geometry().tile.block_m >= 16 && c.problem().seqlen_q > 8)
+         out.with([](Deviation& d) { d.recurrence.alpha_row = RowOf16::kSwapped; },
+                  {named("row", 2, "r ^ 8")});
+     }},
+    {{.id = "accumulator-narrow",
+      .statement = "the accumulator is kept in a narrow type from tile to tile",
+      .formula = "F16",
+      .family = Family::kRecurrence,
+      .stage = Stage::kReduce,
+      .parameters = {"type"},
+      .citation = "ik_llama.cpp#1196",
+      .remedy = "the type of the accumulator",
+      .needs_tiles = true},
+     [](const Case&, Variants& out) {
+       const auto add = [&](Narrow type, const char* name) {
+         out.with([&](Deviation& d) { d.recurrence.accumulator = type; },
+                  {named("type", static_cast<double>(type), name)});
+       };
+       add(Narrow::kFp16, "fp16");
+       add(Narrow::kFp16Saturated, "fp16, saturated");
+       add(Narrow::kBf16, "bf16");
      }},
 };
 

@@ -18,6 +18,13 @@ class Variants {
   void add(const Deviation& deviation, std::vector<ParameterValue> parameters = {}) {
     x_list.push_back({{x_hypothesis}, std::move(parameters), deviation, std::nullopt});
   }
+  // Of the deviation that `set` makes of the right formula.
+  template <class Set>
+  void with(Set set, std::vector<ParameterValue> parameters = {}) {
+    Deviation deviation;
+    set(deviation);
+    add(deviation, std::move(parameters));
+  }
   void add_free(const Deviation& deviation, FreeParameter free,
                 std::vector<ParameterValue> parameters = {}) {
     x_list.push_back({{x_hypothesis}, std::move(parameters), deviation, std::move(free)});
@@ -29,6 +36,12 @@ class Variants {
   std::vector<Variant> x_list;
 };
 
+// Parameters that are numbers, and those that are one of a few names.
+inline ParameterValue number(std::string_view name, double value) { return {name, value, {}}; }
+inline ParameterValue named(std::string_view name, double value, std::string text) {
+  return {name, value, std::move(text)};
+}
+
 struct Entry {
   HypothesisInfo info;
   void (*enumerate)(const Case& c, Variants& out);
@@ -39,8 +52,15 @@ struct Entry {
 // One list per family, in the order of the catalogue.
 std::span<const Entry> logits_entries();
 std::span<const Entry> mask_entries();
+std::span<const Entry> fetch_entries();
+std::span<const Entry> softmax_entries();
+std::span<const Entry> pv_entries();
 std::span<const Entry> recurrence_entries();
 std::span<const Entry> combine_entries();
 std::span<const Entry> finish_entries();
+std::span<const Entry> store_entries();
+
+// What enumerations ask of a case.
+std::int32_t longest_split(const Case& c);  // KV tiles of the split that has most
 
 }  // namespace attn_diag::reference

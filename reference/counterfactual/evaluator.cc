@@ -1,11 +1,17 @@
 #include "reference/counterfactual/evaluator.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "reference/counterfactual/weighted_rows.h"
 
 namespace attn_diag::reference {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+}  // namespace
 
 Evaluator::Evaluator(const Case::Data& c, const Deviation& deviation, std::uint32_t tensors)
     : c_(c),
@@ -13,8 +19,10 @@ Evaluator::Evaluator(const Case::Data& c, const Deviation& deviation, std::uint3
       g_(c.geometry),
       d_(deviation),
       model_(c.arithmetic),
+      slots_(c, deviation.mask),
       tiles_(c.tiles),
-      dim_v_(c.problem.head_dim_v) {
+      dim_v_(c.problem.head_dim_v),
+      tensors_(tensors) {
   for (const TensorInfo& t : kTensors) {
     if ((tensors >> static_cast<int>(t.id) & 1u) == 0) continue;
     needs_softmax_ = needs_softmax_ || t.stage != Stage::kQk;
@@ -22,40 +30,76 @@ Evaluator::Evaluator(const Case::Data& c, const Deviation& deviation, std::uint3
     needs_pv_ =
         needs_pv_ || (t.rank > 3 && t.axes[static_cast<std::size_t>(t.rank - 1)] == Axis::kDim);
   }
+  columns_ = d_.logits.columns > 0 ? d_.logits.columns : p_.head_dim;
   scale_ = static_cast<double>(p_.softmax_scale) * d_.logits.kappa;
-  const double gamma_n = gamma(p_.head_dim, model_.dot_u);
-  const double narrow = p_.softmax_scale != 0 && c.arithmetic.scale_applied_to_q
-                            ? narrowing_to(c.arithmetic.scaled_q).u
-                            : 0;
-  relative_s_error_ = gamma_n + narrow + model_.op.u;
+  const double narrow = c.arithmetic.scale_applied_to_q ? narrowing_to(c.arithmetic.scaled_q).u : 0;
+  relative_s_error_ = gamma(columns_, model_.dot_u) + narrow + model_.op.u;
 }
 
 void Evaluator::evaluate(const Row& row, RowState& state) {
   if (row.batch != batch_ || row.head != head_) enter_head(row.batch, row.head);
+  begin(row);
   scores(row, state);
   if (!needs_softmax_) return;
   softmax(row, state);
   if (needs_pv_) product(row, state);
   if (!needs_reduce_) return;
-  recurrence(state);
-  merge(state);
-  finish(state);
+  recurrence(row, state);
+  merge(row, state);
+  finish(row, state);
+}
+
+// What the state holds before the row's first tile.
+void Evaluator::begin(const Row& row) {
+  const auto dim = needs_pv_ ? static_cast<std::size_t>(dim_v_) : 0;
+  before_ = {-kInf, 0, 0, 0, std::vector<double>(dim, 0.0), std::vector<double>(dim, 0.0), true};
+  const CarryOver carried = d_.recurrence.carry_over;
+  if (carried == CarryOver::kNothing || row.query < g_.tile.block_m) return;
+  const RowState& earlier = foreign({row.batch, row.head, row.query - g_.tile.block_m});
+  const auto last = static_cast<std::size_t>(tiles_ - 1);
+  std::copy_n(earlier.running_o.data() + last * dim, dim, before_.o.data());
+  std::copy_n(earlier.running_o_error.data() + last * dim, dim, before_.o_error.data());
+  before_.known = earlier.running_known[last] != 0;
+  if (carried == CarryOver::kAccumulator) return;
+  before_.m = earlier.running_m[last];
+  before_.m_error = earlier.running_m_error[last];
+  before_.l = earlier.running_l[last];
+  before_.l_error = earlier.running_l_error[last];
+}
+
+const RowState& Evaluator::foreign(const Row& row) {
+  if (foreign_evaluator_ == nullptr) {
+    Deviation rest = d_;
+    rest.combine.map = PartialMap::kRight;
+    foreign_evaluator_ = std::make_unique<Evaluator>(c_, rest, tensors_);
+  }
+  foreign_evaluator_->evaluate(row, foreign_state_);
+  return foreign_state_;
 }
 
 void Evaluator::enter_head(std::int32_t batch, std::int32_t head) {
   batch_ = batch;
   head_ = head;
-  const std::int32_t kv_head = kv_head_of(p_, head);
-  k_ = {c_.k->values.data() + c_.k->row_offset(batch, kv_head, 0), c_.k->strides.seq};
-  v_ = {c_.v->values.data() + c_.v->row_offset(batch, kv_head, 0), c_.v->strides.seq};
-  k_norms_.resize(static_cast<std::size_t>(p_.seqlen_k));
-  row_norms(k_.data, k_.stride, p_.seqlen_k, p_.head_dim, k_norms_.data());
+  lent_.clear();
+  k_ = view_rows(*c_.k, d_.k, columns_, gathered_k_);
+  v_ = needs_pv_ ? view_rows(*c_.v, d_.v, dim_v_, gathered_v_) : RowsView{};
+  k_norms_.resize(static_cast<std::size_t>(slots_.size));
+  row_norms(k_.data, k_.stride, slots_.size, columns_, k_norms_.data());
+}
+
+RowsView Evaluator::view_rows(const Operand& operand, const FetchChange& change,
+                              std::int32_t columns, Gathered& gathered) const {
+  if (slots_.plain && change == FetchChange{} && columns <= operand.dim)
+    return {operand.values.data() + operand.row_offset(batch_, kv_head_of(p_, head_), 0),
+            operand.strides.seq, nullptr};
+  const FetchRequest request{batch_,          head_,   false,
+                             g_.tile.block_n, columns, d_.mask.padding == Padding::kStale};
+  gather(c_, operand, change, request, slots_.position, gathered);
+  return {gathered.values.data(), columns, gathered.all_known ? nullptr : &gathered.known};
 }
 
 double Evaluator::in_range(double x) const {
-  return std::fabs(x) <= model_.op.largest || std::isnan(x)
-             ? x
-             : std::copysign(std::numeric_limits<double>::infinity(), x);
+  return std::fabs(x) <= model_.op.largest || std::isnan(x) ? x : std::copysign(kInf, x);
 }
 
 double Evaluator::exp_in_range(double x) const { return in_range(std::exp(x)); }
@@ -69,11 +113,11 @@ double Evaluator::rescale(Rescale how, double from, double to) const {
     case Rescale::kMissing:
       return 1;
     case Rescale::kInverted:
-      return from == -std::numeric_limits<double>::infinity() ? 0 : exp_in_range(to - from);
+      return from == -kInf ? 0 : exp_in_range(to - from);
     case Rescale::kZero:
       return 0;
   }
-  return from == -std::numeric_limits<double>::infinity() ? 0 : exp_in_range(from - to);
+  return from == -kInf ? 0 : exp_in_range(from - to);
 }
 
 }  // namespace attn_diag::reference

@@ -1,19 +1,25 @@
 // The pipeline of one row under a deviation. Each step is a file of its own; all of them work on a
 // RowState and ask the deviation at the places where a known bug may sit.
 //
+//   view_of     tile_view.cc    mask          -> which slots of a tile count
 //   scores      scores.cc       q, k          -> s
 //   softmax     softmax.cc      s             -> m, p, l of every tile
 //   product     product_pv.cc   p, v          -> partial_o of every tile
-//   reduce      recurrence.cc   m, l, partial_o -> running_*
-//               merge.cc        running_*     -> merged_*, o, lse
+//   recurrence  recurrence.cc   m, l, partial_o -> running_*
+//   merge       merge.cc        running_*     -> merged_*
+//   finish      finish.cc       merged_*      -> o, lse
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <vector>
 
 #include "attn_diag/reference/counterfactual.h"
 #include "reference/counterfactual/case_data.h"
+#include "reference/counterfactual/fetch.h"
 #include "reference/counterfactual/row_state.h"
+#include "reference/counterfactual/slots.h"
 #include "reference/mask.h"
 #include "reference/rounding.h"
 
@@ -23,6 +29,7 @@ namespace attn_diag::reference {
 struct RowsView {
   const double* data = nullptr;
   std::int64_t stride = 0;
+  const std::vector<std::uint8_t>* known = nullptr;  // per slot; null: all
 };
 
 class Evaluator {
@@ -32,36 +39,70 @@ class Evaluator {
 
   void evaluate(const Row& row, RowState& state);
 
+  const Slots& slots() const { return slots_; }
+
  private:
-  void scores(const Row& row, RowState& state);
-  void softmax(const Row& row, RowState& state);
-  void product(const Row& row, RowState& state);
-  void recurrence(RowState& state);
-  void merge(RowState& state);
-  void finish(RowState& state);
+  // Another row of the tile or fragment, up to softmax.
+  const RowState& lent(const Row& row);
 
   void enter_head(std::int32_t batch, std::int32_t head);
-  // The kernel's tile of `key`; slots of tile t.
-  KeyRange slots_of_tile(std::int32_t tile) const { return keys_of_tile(p_, g_, tile); }
-  KeyRange counted_keys(std::int32_t query) const;
+  RowsView view_rows(const Operand& operand, const FetchChange& change, std::int32_t columns,
+                     Gathered& gathered) const;
+  TileView view_of(std::int32_t query, std::int32_t tile) const;
+  KeyRange visited_tiles(std::int32_t query) const;
+  void scores(const Row& row, RowState& state);
+  void score_slots(const Row& row, KeyRange slots, RowState& state);
+  void softmax(const Row& row, RowState& state);
+  void frames(const Row& row, RowState& state);
+  void probs_of_tile(std::int32_t tile, double rescaling, RowState& state);
+  void mix_frames(const Row& row, RowState& state);
+  void mix_sums(const Row& row, RowState& state);
+  void weigh_lanes(RowState& state);
+  void product(const Row& row, RowState& state);
+  void permute_probs(const Row& row, RowState& state);
+  void begin(const Row& row);
+  void take_given(const Row& row, RowState& state) const;
+  void recurrence(const Row& row, RowState& state);
+  struct Share;
+  Share share_of(const RowState& sums, const RowState& accumulators, std::int32_t l_split,
+                 std::int32_t o_split) const;
+  void merge(const Row& row, RowState& state);
+  void finish(const Row& row, RowState& state);
+  void finish_empty(const Row& row, RowState& state);
+  double lse_of(double m, double l) const;
+  // The state of another row, before any merge, under what is left of the deviation.
+  const RowState& foreign(const Row& row);
+  // l of every lane, from P of the whole row in the frame of its total.
+  std::vector<double> lane_sums(const RowState& state) const;
+
   // exp in the kernel's range: above its largest number, infinity.
   double exp_in_range(double x) const;
   double in_range(double x) const;
   double rescale(Rescale how, double from, double to) const;
+  std::int32_t fragment_row(RowOf16 which, std::int32_t query) const;
 
   const Case::Data& c_;
   const Problem& p_;
   const Geometry& g_;
-  const Deviation& d_;
+  const Deviation d_;
   const ErrorModel model_;
+  const Slots slots_;
   const std::int32_t tiles_, dim_v_;
+  const std::uint32_t tensors_;
   bool needs_softmax_ = false, needs_pv_ = false, needs_reduce_ = false;
+  std::int32_t columns_ = 0;     // of q.k
   double scale_ = 0;             // softmax_scale with the deviation's factor
   double relative_s_error_ = 0;  // of |q||k| scale
   std::int32_t batch_ = -1, head_ = -1;
   RowsView k_, v_;
-  std::vector<double> k_norms_;  // per slot
-  std::vector<double> scratch_;
+  Gathered gathered_k_, gathered_v_, gathered_q_;
+  std::vector<double> k_norms_;                             // per slot
+  std::map<std::int32_t, std::unique_ptr<RowState>> lent_;  // by query, of this head
+  bool lending_ = false;                                    // the row under way is one that is lent
+  Running before_;                                          // the state that the row begins with
+  // Where rows of other heads or query tiles lend their state.
+  std::unique_ptr<Evaluator> foreign_evaluator_;
+  RowState foreign_state_;
 };
 
 }  // namespace attn_diag::reference

@@ -1,86 +1,146 @@
-// The merge of the splits of one row, and its output.
+// The merge of the splits of one row.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "reference/counterfactual/evaluator.h"
+#include "reference/counterfactual/narrow.h"
 
 namespace attn_diag::reference {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
+std::int32_t split_read(PartialMap map, std::int32_t split, std::int32_t splits) {
+  switch (map) {
+    case PartialMap::kFirstSplit:
+      return 0;
+    case PartialMap::kNextSplit:
+      return (split + 1) % splits;
+    case PartialMap::kReversedSplits:
+      return splits - 1 - split;
+    default:
+      return split;
+  }
+}
+
 }  // namespace
 
-void Evaluator::merge(RowState& state) {
+// A split's share as the merge reads it.
+struct Evaluator::Share {
+  double m = -kInf, m_error = 0, l = 0, l_error = 0;
+  const double* o = nullptr;  // null: nothing but zeros
+  const double* o_error = nullptr;
+  bool known = true;
+};
+
+Evaluator::Share Evaluator::share_of(const RowState& sums, const RowState& accumulators,
+                                     std::int32_t l_split, std::int32_t o_split) const {
+  Share share;
+  const KeyRange l_tiles = tiles_of_split(p_, g_, l_split);
+  const KeyRange o_tiles = tiles_of_split(p_, g_, o_split);
+  if (!l_tiles.empty()) {
+    const auto last = static_cast<std::size_t>(l_tiles.end - 1);
+    share.m = sums.running_m[last];
+    share.m_error = sums.running_m_error[last];
+    share.l = sums.running_l[last];
+    share.l_error = sums.running_l_error[last];
+    share.known = sums.running_known[last] != 0;
+  }
+  if (!o_tiles.empty()) {
+    const auto last = static_cast<std::size_t>(o_tiles.end - 1);
+    const auto dim = accumulators.running_o.size() / accumulators.running_m.size();
+    share.o = accumulators.running_o.data() + last * dim;
+    share.o_error = accumulators.running_o_error.data() + last * dim;
+    share.known = share.known && accumulators.running_known[last] != 0;
+  }
+  return share;
+}
+
+void Evaluator::merge(const Row& row, RowState& state) {
+  const CombineChange& change = d_.combine;
   const auto splits = static_cast<std::size_t>(g_.num_splits);
-  const auto dim = needs_pv_ ? static_cast<std::size_t>(dim_v_) : 0;
+  const auto dim = needs_pv_ && !lending_ ? static_cast<std::size_t>(dim_v_) : 0;
   state.merged_l.resize(splits);
   state.merged_l_error.resize(splits);
   state.merged_o.resize(splits * dim);
   state.merged_o_error.resize(splits * dim);
   state.o.assign(dim, 0.0);
   state.o_error.assign(dim, 0.0);
+  state.row_known = true;
+  state.lse_known = change.max_factor == 1 && change.l_power == 1;
+
+  const RowState* other = &state;
+  if (!lending_) {
+    Row from = row;
+    if (change.map == PartialMap::kFirstHead) from.head = 0;
+    if (change.map == PartialMap::kFirstBatch) from.batch = 0;
+    if (change.map == PartialMap::kFirstRow)
+      from.query = row.query / g_.tile.block_m * g_.tile.block_m;
+    if (from != row) other = &foreign(from);
+  }
+  std::vector<Share> shares;
+  for (std::int32_t n = 0; n < g_.num_splits; ++n) {
+    const std::int32_t read = split_read(change.map, n, g_.num_splits);
+    shares.push_back(change.map_o_only ? share_of(state, *other, n, read)
+                                       : share_of(*other, *other, read, read));
+  }
   state.total_m = -kInf;
   state.total_m_error = 0;
-  for (std::int32_t n = 0; n < g_.num_splits; ++n) {
-    const KeyRange tiles = tiles_of_split(p_, g_, n);
-    if (tiles.empty()) continue;
-    const auto last = static_cast<std::size_t>(tiles.end - 1);
-    state.total_m = std::max(state.total_m, state.running_m[last]);
-    state.total_m_error = std::max(state.total_m_error, state.running_m_error[last]);
+  for (const Share& share : shares) {
+    state.total_m = std::isnan(share.m) ? share.m : std::max(state.total_m, share.m);
+    state.total_m_error = std::max(state.total_m_error, share.m_error);
+    state.row_known = state.row_known && share.known;
   }
-  double l = 0, l_error = 0;
   const Rounding& store = model_.partial;
-  for (std::int32_t n = 0; n < g_.num_splits; ++n) {
-    const KeyRange tiles = tiles_of_split(p_, g_, n);
-    if (!tiles.empty()) {
-      const auto last = static_cast<std::size_t>(tiles.end - 1);
-      double w = rescale(Rescale::kRight, state.running_m[last], state.total_m);
-      if (n == d_.combine.scaled_split) w *= d_.combine.factor;
-      l += w * state.running_l[last];
-      l_error += std::fabs(w) * state.running_l_error[last];
+  double l = 0, l_error = 0;
+  for (std::size_t n = 0; n < splits; ++n) {
+    const Share& share = shares[n];
+    const auto split = static_cast<std::int32_t>(n);
+    double w = change.max_factor == 0 ? 1
+               : share.m == -kInf     ? 0
+                                      : exp_in_range(change.max_factor * (share.m - state.total_m));
+    if (split == change.scaled_split) w *= change.factor;
+    if (change.only_split >= 0 && split != change.only_split) w = 0;
+    // Weights that hold l or m in another way than the frames do keep their errors.
+    const double relative_l = share.l != 0 ? share.l_error / std::fabs(share.l) : 0;
+    const double w_error = std::fabs(change.max_factor - 1) *
+                           (share.m_error + model_.op.u * std::fabs(share.m - state.total_m));
+    const double o_factor =
+        share.l != 0 || change.o_power == 0 ? std::pow(share.l, change.o_power) : 0;
+    const double l_factor =
+        share.l != 0 || change.l_power == 0 ? std::pow(share.l, change.l_power) : 0;
+    l += w * l_factor;
+    l_error +=
+        std::fabs(w) * (change.l_power == 1 ? share.l_error
+                                            : l_factor * std::fabs(change.l_power) * relative_l) +
+        (w_error > 0 ? std::fabs(w) * l_factor * w_error : 0);
+    if (share.o != nullptr && w * o_factor != 0) {
+      const double relative = w_error + std::fabs(change.o_power) * relative_l;
       for (std::size_t d = 0; d < dim; ++d) {
-        const double part = state.running_o[last * dim + d];
-        state.o[d] += w * part;
-        state.o_error[d] += std::fabs(w) * (state.running_o_error[last * dim + d] +
-                                            store.u * std::fabs(part) + store.tiny);
+        double part = share.o[d], error = share.o_error[d];
+        round_both(change.partial, part, error);
+        error += store.u * std::fabs(part) + store.tiny + relative * std::fabs(part);
+        state.o[d] += w * o_factor * part;
+        state.o_error[d] += std::fabs(w) * o_factor * error;
       }
     }
-    const auto at = static_cast<std::size_t>(n);
-    state.merged_l[at] = l;
-    state.merged_l_error[at] = l_error;
-    std::copy_n(state.o.data(), dim, state.merged_o.data() + at * dim);
-    std::copy_n(state.o_error.data(), dim, state.merged_o_error.data() + at * dim);
+    state.merged_l[n] = l;
+    state.merged_l_error[n] = l_error;
+    std::copy_n(state.o.data(), dim, state.merged_o.data() + n * dim);
+    std::copy_n(state.o_error.data(), dim, state.merged_o_error.data() + n * dim);
+  }
+  if (change.sinks != 0) l += change.sinks * exp_in_range(-state.total_m);
+  if (change.extra != ExtraSplit::kNone) {
+    if (state.total_m == -kInf) {
+      state.total_m = change.extra_lse;
+      l = 1;
+    } else {
+      l += exp_in_range(change.extra_lse - state.total_m);
+    }
   }
   state.total_l = l;
   state.total_l_error = l_error;
-}
-
-void Evaluator::finish(RowState& state) {
-  const double u = model_.op.u;
-  const double l = state.total_l, l_error = state.total_l_error;
-  if (state.total_m == -kInf) {
-    state.lse = -kInf;
-    state.lse_error = 0;
-    std::fill(state.o.begin(), state.o.end(), 0.0);
-    std::fill(state.o_error.begin(), state.o_error.end(), 0.0);
-    return;
-  }
-  const double log_l = std::log(l);
-  state.lse = state.total_m + log_l;
-  state.lse_error = state.total_m_error + l_error / l + model_.declared.log_abs +
-                    model_.declared.log_ulp * 0x1p-24 * std::fabs(log_l) + u * std::fabs(state.lse);
-  const double factor = d_.finish.gain * std::pow(l, -d_.finish.l_power);
-  const double from_l = std::fabs(d_.finish.l_power) * l_error / l;
-  const Rounding& store = model_.output;
-  for (std::size_t d = 0; d < state.o.size(); ++d) {
-    state.o[d] *= factor;
-    const double size = std::fabs(state.o[d]);
-    double error = state.o_error[d] * std::fabs(factor) + size * (from_l + 3 * u) + model_.op.tiny;
-    error += store.u * (size + error) + store.tiny;
-    state.o_error[d] = error;
-  }
 }
 
 }  // namespace attn_diag::reference

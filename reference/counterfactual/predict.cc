@@ -2,45 +2,85 @@
 #include <span>
 
 #include "reference/counterfactual/evaluator.h"
+#include "reference/counterfactual/store.h"
 
 namespace attn_diag::reference {
 namespace {
 
 struct Cells {
   const std::vector<double>*value, *error;
+  const std::vector<std::uint8_t>* known;  // per slot or tile; null: as the row
 };
 
 Cells cells_of(const RowState& s, Tensor t) {
   switch (t) {
     case Tensor::kS:
-      return {&s.s, &s.s_error};
+      return {&s.s, &s.s_error, &s.s_known};
     case Tensor::kM:
-      return {&s.m, &s.m_error};
+      return {&s.m, &s.m_error, &s.softmax_known};
     case Tensor::kL:
-      return {&s.l, &s.l_error};
+      return {&s.l, &s.l_error, &s.softmax_known};
     case Tensor::kP:
-      return {&s.p, &s.o_weight};
+      return {&s.p, &s.o_weight, &s.softmax_known};
     case Tensor::kPartialO:
-      return {&s.partial_o, &s.partial_o_error};
+      return {&s.partial_o, &s.partial_o_error, &s.product_known};
     case Tensor::kRunningM:
-      return {&s.running_m, &s.running_m_error};
+      return {&s.running_m, &s.running_m_error, &s.running_known};
     case Tensor::kRunningL:
-      return {&s.running_l, &s.running_l_error};
+      return {&s.running_l, &s.running_l_error, &s.running_known};
     case Tensor::kRunningO:
-      return {&s.running_o, &s.running_o_error};
+      return {&s.running_o, &s.running_o_error, &s.running_known};
     case Tensor::kMergedL:
-      return {&s.merged_l, &s.merged_l_error};
+      return {&s.merged_l, &s.merged_l_error, nullptr};
     case Tensor::kMergedO:
-      return {&s.merged_o, &s.merged_o_error};
+      return {&s.merged_o, &s.merged_o_error, nullptr};
     case Tensor::kO:
-      return {&s.o, &s.o_error};
     case Tensor::kLse:
       break;
   }
-  return {nullptr, nullptr};
+  return {&s.o, &s.o_error, nullptr};
 }
 
-bool wants(std::uint32_t tensors, Tensor t) { return (tensors >> static_cast<int>(t) & 1u) != 0; }
+// One row of one tensor, where to put it.
+struct Target {
+  double *value, *bound;
+  std::uint8_t* known;
+};
+
+// S and P: from slots to keys.
+void put_keys(const Slots& slots, const Cells& cells, bool by_slot, const Target& to) {
+  const std::vector<std::uint8_t>& known = *cells.known;
+  for (std::size_t tile = 0; tile + 1 < slots.tile_begin.size(); ++tile) {
+    const auto end = static_cast<std::size_t>(slots.tile_begin[tile + 1]);
+    for (auto i = static_cast<std::size_t>(slots.tile_begin[tile]); i < end; ++i) {
+      if (slots.home[i] < 0) continue;
+      const auto cell = static_cast<std::size_t>(slots.home[i]);
+      to.value[cell] = (*cells.value)[i];
+      to.bound[cell] = (*cells.error)[i] * kRoom;
+      to.known[cell] = known.empty() ? 1 : known[by_slot ? i : tile];
+    }
+  }
+}
+
+void put(const Slots& slots, const RowState& state, Tensor t, std::size_t n, const Target& to) {
+  if (t == Tensor::kLse) {
+    *to.value = state.lse;
+    *to.bound = state.lse_error * kRoom;
+    *to.known = state.row_known && state.lse_known ? 1 : 0;
+    return;
+  }
+  const Cells cells = cells_of(state, t);
+  if (t == Tensor::kS || t == Tensor::kP) return put_keys(slots, cells, t == Tensor::kS, to);
+  std::copy_n(cells.value->data(), n, to.value);
+  std::transform(cells.error->data(), cells.error->data() + n, to.bound,
+                 [](double e) { return e * kRoom; });
+  if (cells.known == nullptr) {
+    std::fill_n(to.known, n, state.row_known ? 1 : 0);
+    return;
+  }
+  const std::size_t per_tile = n / cells.known->size();
+  for (std::size_t i = 0; i < n; ++i) to.known[i] = (*cells.known)[i / per_tile];
+}
 
 bool defined(const Case::Data& c, Tensor t) {
   return c.geometry.has_split_merge || (t != Tensor::kMergedL && t != Tensor::kMergedO);
@@ -53,30 +93,32 @@ void predict(const Case& c, std::span<const Row> rows, const Deviation& deviatio
   const Case::Data& data = c.data();
   for (const TensorInfo& t : kTensors) {
     Prediction::Values& values = out[t.id];
-    const std::size_t cells = wants(tensors, t.id) && defined(data, t.id)
-                                  ? rows.size() * static_cast<std::size_t>(data.cells_per_row(t.id))
-                                  : 0;
+    const bool wanted = (tensors >> static_cast<int>(t.id) & 1u) != 0 && defined(data, t.id);
+    const std::size_t cells =
+        wanted ? rows.size() * static_cast<std::size_t>(data.cells_per_row(t.id)) : 0;
     values.value.resize(cells);
     values.bound.resize(cells);
-    values.known.assign(cells, 1);
+    values.known.resize(cells);
   }
   Evaluator evaluator(data, deviation, tensors);
+  // Rows whose o comes from elsewhere have an evaluator of their own.
+  const bool moved = deviation.store != StoreChange{} && !out[Tensor::kO].value.empty();
+  Evaluator source(data, deviation, 1u << static_cast<int>(Tensor::kO));
+  StoredOutput stored(data, deviation.store, source);
+  const std::uint32_t evaluated = moved ? tensors & ~(1u << static_cast<int>(Tensor::kO)) : tensors;
   RowState state;
   for (std::size_t r = 0; r < rows.size(); ++r) {
-    evaluator.evaluate(rows[r], state);
+    if (evaluated != 0) evaluator.evaluate(rows[r], state);
     for (const TensorInfo& t : kTensors) {
       Prediction::Values& values = out[t.id];
       if (values.value.empty()) continue;
-      if (t.id == Tensor::kLse) {
-        values.value[r] = state.lse;
-        values.bound[r] = state.lse_error * kRoom;
-        continue;
-      }
-      const Cells cells = cells_of(state, t.id);
       const std::size_t n = values.value.size() / rows.size();
-      std::copy_n(cells.value->data(), n, values.value.data() + r * n);
-      std::transform(cells.error->data(), cells.error->data() + n, values.bound.data() + r * n,
-                     [](double e) { return e * kRoom; });
+      const Target to{values.value.data() + r * n, values.bound.data() + r * n,
+                      values.known.data() + r * n};
+      if (t.id == Tensor::kO && moved)
+        stored.cells(rows[r], to.value, to.bound, to.known);
+      else
+        put(evaluator.slots(), state, t.id, n, to);
     }
   }
 }

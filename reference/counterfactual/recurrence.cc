@@ -4,42 +4,129 @@
 #include <limits>
 
 #include "reference/counterfactual/evaluator.h"
+#include "reference/counterfactual/narrow.h"
 
 namespace attn_diag::reference {
+namespace {
 
-void Evaluator::recurrence(RowState& state) {
-  constexpr double kInf = std::numeric_limits<double>::infinity();
-  const auto tiles = static_cast<std::size_t>(tiles_);
-  const auto dim = needs_pv_ ? static_cast<std::size_t>(dim_v_) : 0;
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+void resize(std::size_t tiles, std::size_t dim, RowState& state) {
   state.running_m.resize(tiles);
   state.running_m_error.resize(tiles);
   state.running_l.resize(tiles);
   state.running_l_error.resize(tiles);
   state.running_o.resize(tiles * dim);
   state.running_o_error.resize(tiles * dim);
-  const std::vector<double> nothing(dim, 0.0);
+  state.running_known.assign(tiles, 1);
+}
+
+void record(const Running& now, std::size_t tile, RowState& state) {
+  state.running_m[tile] = now.m;
+  state.running_m_error[tile] = now.m_error;
+  state.running_l[tile] = now.l;
+  state.running_l_error[tile] = now.l_error;
+  std::copy(now.o.begin(), now.o.end(), state.running_o.data() + tile * now.o.size());
+  std::copy(now.o_error.begin(), now.o_error.end(),
+            state.running_o_error.data() + tile * now.o.size());
+  if (!now.known) state.running_known[tile] = 0;
+}
+
+}  // namespace
+
+// Replaces what was computed by what the kernel recorded.
+void Evaluator::take_given(const Row& row, RowState& state) const {
+  const auto take = [&](Tensor t, std::vector<double>& values, std::vector<double>& errors) {
+    if (!c_.has(t)) return;
+    const float* given = c_.given_row(t, row);
+    std::copy_n(given, values.size(), values.data());
+    std::fill(errors.begin(), errors.end(), 0.0);
+  };
+  take(Tensor::kM, state.m, state.m_error);
+  take(Tensor::kL, state.l, state.l_error);
+  if (needs_pv_ && !lending_) take(Tensor::kPartialO, state.partial_o, state.partial_o_error);
+}
+
+void Evaluator::recurrence(const Row& row, RowState& state) {
+  const auto tiles = static_cast<std::size_t>(tiles_);
+  const auto dim = needs_pv_ && !lending_ ? static_cast<std::size_t>(dim_v_) : 0;
+  const auto per_split = static_cast<std::size_t>(g_.tiles_per_split);
+  const RecurrenceChange& change = d_.recurrence;
+  resize(tiles, dim, state);
+  take_given(row, state);
+  const RowState* other = &state;  // whose alpha is used
+  if (change.alpha_row != RowOf16::kOwn && !lending_) {
+    const std::int32_t query = fragment_row(change.alpha_row, row.query);
+    if (query >= p_.seqlen_q)
+      state.running_known.assign(tiles, 0);
+    else if (query != row.query)
+      other = &lent({row.batch, row.head, query});
+  }
+  Running now = before_;
+  now.o.resize(dim);
+  now.o_error.resize(dim);
+  double other_m = now.m;
+  std::int32_t visits = 0;
   for (std::size_t t = 0; t < tiles; ++t) {
-    const bool first = t % static_cast<std::size_t>(g_.tiles_per_split) == 0;
-    const double before = first ? -kInf : state.running_m[t - 1];
-    const double m = std::max(before, state.m[t]);
-    state.running_m[t] = m;
-    state.running_m_error[t] =
-        first ? state.m_error[t] : std::max(state.m_error[t], state.running_m_error[t - 1]);
-    const double alpha_l = rescale(d_.recurrence.alpha_l, before, m);
-    const double alpha_o = rescale(d_.recurrence.alpha_o, before, m);
-    const double beta = rescale(Rescale::kRight, state.m[t], m);
-    const double l = first ? 0 : state.running_l[t - 1];
-    const double l_error = first ? 0 : state.running_l_error[t - 1];
-    state.running_l[t] = in_range(alpha_l * l + beta * state.l[t]);
-    state.running_l_error[t] = alpha_l * l_error + beta * state.l_error[t];
-    const double* sum = first ? nothing.data() : state.running_o.data() + (t - 1) * dim;
-    const double* error = first ? nothing.data() : state.running_o_error.data() + (t - 1) * dim;
-    for (std::size_t d = 0; d < dim; ++d) {
-      state.running_o[t * dim + d] =
-          in_range(alpha_o * sum[d] + beta * state.partial_o[t * dim + d]);
-      state.running_o_error[t * dim + d] =
-          alpha_o * error[d] + beta * state.partial_o_error[t * dim + d];
+    if (t > 0 && t % per_split == 0) {
+      now = {-kInf, 0, 0, 0, std::vector<double>(dim, 0.0), std::vector<double>(dim, 0.0), true};
+      other_m = -kInf;
+      visits = 0;
     }
+    const double before = other_m, own_before = now.m;
+    now.m = std::isnan(state.m[t]) ? state.m[t] : std::max(now.m, state.m[t]);
+    now.m_error = std::max(now.m_error, state.m_error[t]);
+    other_m = other == &state ? now.m : other->running_m[t];
+    if (!state.views[t].visited && state.own_m[t] == -kInf) {
+      record(now, t, state);
+      continue;
+    }
+    const bool deviates = change.only_tile < 0 || visits == change.only_tile;
+    const bool first = visits++ == 0;
+    const auto alpha_of = [&](Rescale how) {
+      return rescale(deviates ? how : Rescale::kRight, before, other_m);
+    };
+    double alpha_l = alpha_of(change.alpha_l), alpha_o = alpha_of(change.alpha_o);
+    if (change.skip_below > 0 && own_before > -kInf && now.m - own_before < change.skip_below) {
+      alpha_o = 1;
+      if (change.skip_l) alpha_l = 1;
+    }
+    if (change.alpha_times_l) alpha_o *= now.l;
+    if (change.carry_over == CarryOver::kAccumulator && first) alpha_o = 1;
+    const double beta = rescale(Rescale::kRight, state.m[t], now.m);
+    // From the frame of P to that of the tile's own max.
+    const double to_tile = rescale(Rescale::kInverted, state.own_m[t], state.m[t]);
+    const double beta_l = change.tile_frame_l ? to_tile : beta;
+    double beta_o = change.tile_frame_o ? to_tile : beta;
+    const double add_first = change.alpha_after ? alpha_o : 1;
+
+    now.l = in_range(alpha_l * now.l + beta_l * state.l[t]);
+    now.l_error = std::fabs(alpha_l) * now.l_error + beta_l * state.l_error[t];
+    double over = 1, over_error = 0;  // what the accumulator is divided by, and its relative error
+    if (change.normalise == Normalise::kTileSum && state.l[t] != 0) {
+      beta_o /= state.l[t];
+      over_error = state.l_error[t] / state.l[t];
+    }
+    if (change.normalise == Normalise::kRunningSum && now.l != 0) {
+      over = now.l;
+      over_error = now.l_error / now.l;
+    }
+    for (std::size_t d = 0; d < dim; ++d) {
+      double a = alpha_o;
+      if (change.carried_column > 0 && d % static_cast<std::size_t>(change.carried_column) != 0)
+        a = 0;
+      const double part = beta_o * add_first * state.partial_o[t * dim + d];
+      double o = in_range((a * now.o[d] + part) / over);
+      double error = (std::fabs(a) * now.o_error[d] +
+                      std::fabs(beta_o) * add_first * state.partial_o_error[t * dim + d]) /
+                         std::fabs(over) +
+                     over_error * std::fabs(o);
+      round_both(change.accumulator, o, error);
+      now.o[d] = o;
+      now.o_error[d] = error;
+    }
+    now.known = now.known && (dim == 0 ? state.softmax_known : state.product_known)[t] != 0;
+    record(now, t, state);
   }
 }
 

@@ -1,9 +1,10 @@
-// S of one row: q.k, its factor, the mask; and how far rounding may take it.
+// S of one row: q.k, its factor, softcap, bias, the mask; and how far rounding may take it.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "reference/counterfactual/evaluator.h"
+#include "reference/counterfactual/narrow.h"
 #include "reference/counterfactual/weighted_rows.h"
 
 namespace attn_diag::reference {
@@ -11,48 +12,146 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
+// Rounds every `every` columns, as an accumulator of that type does.
+void dot_narrow(const double* q, const double* k, std::int32_t columns, std::int32_t every,
+                Narrow type, double& s, double& error) {
+  s = 0;
+  for (std::int32_t d = 0; d < columns; d += every) {
+    double part = 0;
+    for (std::int32_t i = d; i < std::min(d + every, columns); ++i) part += q[i] * k[i];
+    s += part;
+    round_both(type, s, error);
+  }
+}
+
+// d(out)/d(in) is at most 1 in magnitude for every form, but for s tanh(s): 1 + |s|.
+double cap(SoftcapChange change, double softcap, double s, double& error) {
+  switch (change) {
+    case SoftcapChange::kMissing:
+      return s;
+    case SoftcapChange::kTimesTanh:
+      error *= 1 + std::fabs(s);
+      return s * std::tanh(s);
+    case SoftcapChange::kNotMultiplied:
+      error /= softcap;
+      return std::tanh(s / softcap);
+    case SoftcapChange::kRight:
+    case SoftcapChange::kAfterMask:
+      break;
+  }
+  return softcap * std::tanh(s / softcap);
+}
+
 }  // namespace
 
-KeyRange Evaluator::counted_keys(std::int32_t query) const {
-  // The oracle's range, before it is cut to the keys there are.
-  const Mask& mask = p_.mask;
-  const std::int64_t opposite = query + (p_.seqlen_k - p_.seqlen_q);
-  std::int64_t first = 0, last = p_.seqlen_k - 1;
-  if (mask.kind == MaskKind::kCausal) {
-    last = mask.alignment == CausalAlignment::kBottomRight ? opposite : query;
-    last += d_.mask.last_shift;
-  } else if (mask.kind == MaskKind::kWindow) {
-    first = opposite - mask.window_left + d_.mask.first_shift;
-    last = opposite + mask.window_right + d_.mask.last_shift;
+// Unmasked scores of a run of slots.
+void Evaluator::score_slots(const Row& row, KeyRange slots, RowState& state) {
+  if (slots.empty()) return;
+  const double* q = c_.q->values.data() + c_.q->row_offset(row.batch, row.head, row.query);
+  bool q_known = true;
+  if (d_.q != FetchChange{} || columns_ > p_.head_dim) {
+    FetchRequest request{row.batch, row.head, true, g_.tile.block_m, columns_, false};
+    gather(c_, *c_.q, d_.q, request, std::span(&row.query, 1), gathered_q_);
+    q = gathered_q_.values.data();
+    q_known = gathered_q_.all_known;
   }
-  const std::int64_t sk = p_.seqlen_k;
-  return {static_cast<std::int32_t>(std::clamp<std::int64_t>(first, 0, sk)),
-          static_cast<std::int32_t>(std::clamp<std::int64_t>(last + 1, 0, sk))};
+  if (!q_known || k_.known != nullptr) {
+    state.s_known.assign(state.s.size(), q_known ? 1 : 0);
+    if (q_known) state.s_known = *k_.known;
+  }
+  double* s = state.s.data() + slots.begin;
+  double* error = state.s_error.data() + slots.begin;
+  const double* norms = k_norms_.data() + slots.begin;
+  const double* k = k_.data + slots.begin * k_.stride;
+  dot_rows(q, k, k_.stride, slots.size(), columns_, s);
+  double q_norm = 0;
+  row_norms(q, columns_, 1, columns_, &q_norm);
+  const double u = model_.op.u, tiny = columns_ * model_.op.tiny;
+  const double relative = relative_s_error_ * std::fabs(scale_) * q_norm;
+  for (std::int32_t j = 0; j < slots.size(); ++j) {
+    s[j] *= scale_;
+    error[j] = relative * norms[j] + u * std::fabs(s[j]) + tiny;
+  }
+  const LogitsChange& change = d_.logits;
+  if (change.type != Narrow::kNone) {
+    const std::int32_t every = change.rounded_every > 0 ? change.rounded_every : columns_;
+    for (std::int32_t j = 0; j < slots.size(); ++j) {
+      double e = relative_s_error_ * q_norm * norms[j] / std::max(1, columns_ / every);
+      dot_narrow(q, k + j * k_.stride, columns_, every, change.type, s[j], e);
+      s[j] *= scale_;
+      error[j] = e * std::fabs(scale_) + u * std::fabs(s[j]) + tiny;
+    }
+  }
+  const Extras& extras = c_.extras;
+  const float* bias = nullptr;
+  if (!extras.bias.empty()) {
+    const std::int64_t b = extras.bias_batch > 1 ? row.batch : 0;
+    const std::int64_t h = extras.bias_heads > 1 ? row.head : 0;
+    bias =
+        extras.bias.data() + ((b * extras.bias_heads + h) * p_.seqlen_q + row.query) * p_.seqlen_k;
+  }
+  if (bias == nullptr && extras.softcap == 0) return;
+  for (std::int32_t j = 0; j < slots.size(); ++j) {
+    const std::int32_t home = slots_.home[static_cast<std::size_t>(slots.begin + j)];
+    const double added = bias == nullptr || home < 0 ? 0.0 : change.bias_factor * bias[home];
+    if (change.bias_before_cap) s[j] += added;
+    if (extras.softcap != 0) s[j] = cap(change.softcap, extras.softcap, s[j], error[j]);
+    if (!change.bias_before_cap) s[j] += added;
+    // tanh is granted the accuracy of exp.
+    error[j] += (model_.declared.exp_ulp * 0x1p-24 + 2 * u) * std::fabs(s[j]);
+  }
 }
 
 void Evaluator::scores(const Row& row, RowState& state) {
-  const auto n = static_cast<std::size_t>(p_.seqlen_k);
+  const auto n = static_cast<std::size_t>(slots_.size);
   state.s.assign(n, -kInf);
   state.s_error.assign(n, 0.0);
-  if (c_.has(Tensor::kS)) {
-    const float* given = c_.given_row(Tensor::kS, row);
-    std::copy_n(given, n, state.s.data());
+  state.s_known.clear();
+  state.counted.assign(static_cast<std::size_t>(tiles_), KeyRange{});
+  const bool given = c_.has(Tensor::kS);
+  const bool unmasked = d_.softmax.l_counts_masked || d_.softmax.o_counts_masked;
+  const double masked = d_.logits.softcap == SoftcapChange::kAfterMask && c_.extras.softcap != 0
+                            ? -c_.extras.softcap
+                            : d_.mask.masked_score;
+  // One product over all that counts anywhere: runs of slots lie side by side in every mask.
+  KeyRange hull{slots_.size, 0};
+  std::vector<TileView>& views = state.views;
+  views.resize(static_cast<std::size_t>(tiles_));
+  for (std::int32_t t = 0; t < tiles_; ++t) {
+    TileView& view = views[static_cast<std::size_t>(t)] = view_of(row.query, t);
+    const bool whole = given || unmasked || view.inverted || masked > -kInf;
+    const KeyRange needed = whole && (view.visited || given) ? view.all : view.counted;
+    state.counted[static_cast<std::size_t>(t)] = needed;
+    if (needed.empty()) continue;
+    hull.begin = std::min(hull.begin, needed.begin);
+    hull.end = std::max(hull.end, needed.end);
+  }
+  if (!given || !slots_.plain) score_slots(row, hull, state);
+  if (given) {
+    const float* s = c_.given_row(Tensor::kS, row);
+    for (std::size_t i = 0; i < n; ++i)
+      if (slots_.home[i] >= 0) {
+        state.s[i] = s[slots_.home[i]];
+        state.s_error[i] = 0;
+      }
     return;
   }
-  const KeyRange keys = counted_keys(row.query);
-  if (keys.empty()) return;
-  const double* q = c_.q->values.data() + c_.q->row_offset(row.batch, row.head, row.query);
-  double* s = state.s.data() + keys.begin;
-  double* error = state.s_error.data() + keys.begin;
-  const double* norms = k_norms_.data() + keys.begin;
-  dot_rows(q, k_.data + keys.begin * k_.stride, k_.stride, keys.size(), p_.head_dim, s);
-  double q_norm = 0;
-  row_norms(q, p_.head_dim, 1, p_.head_dim, &q_norm);
-  const double relative = relative_s_error_ * std::fabs(scale_) * q_norm;
-  const double u = model_.op.u, tiny = p_.head_dim * model_.op.tiny;
-  for (std::int32_t j = 0; j < keys.size(); ++j) {
-    s[j] *= scale_;
-    error[j] = relative * norms[j] + u * std::fabs(s[j]) + tiny;
+  if (unmasked) state.unmasked_s = state.s;
+  const auto hide = [&](std::int32_t begin, std::int32_t end, double score) {
+    if (begin >= end) return;
+    std::fill(state.s.data() + begin, state.s.data() + end, score);
+    std::fill(state.s_error.data() + begin, state.s_error.data() + end, 0.0);
+  };
+  for (std::int32_t t = 0; t < tiles_; ++t) {
+    const TileView& view = views[static_cast<std::size_t>(t)];
+    if (!view.visited) {
+      hide(view.all.begin, view.all.end, -kInf);
+    } else if (view.inverted) {
+      hide(view.counted.begin, view.counted.end, masked);
+    } else {
+      hide(view.all.begin, std::min(view.counted.begin, view.all.end), masked);
+      hide(std::max(view.counted.begin, view.counted.end), view.all.end, masked);
+    }
   }
 }
 

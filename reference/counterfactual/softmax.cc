@@ -4,95 +4,167 @@
 #include <limits>
 
 #include "reference/counterfactual/evaluator.h"
+#include "reference/counterfactual/narrow.h"
 #include "reference/row_functions.h"
 
 namespace attn_diag::reference {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 // Beyond this, exp_shifted leaves the range of fp64.
 constexpr double kLargestExponent = 700;
 
-void exp_of_shifted(const double* s, std::size_t n, double most, double shift, double* p) {
-  if (most - shift <= kLargestExponent) {
+void exp_of_shifted(ExpKind kind, const double* s, std::size_t n, double most, double shift,
+                    double* p) {
+  if (kind == ExpKind::kLinear) {
+    for (std::size_t j = 0; j < n; ++j) {
+      const double y = (s[j] - shift) * 1.4426950408889634, whole = std::floor(y);
+      p[j] = s[j] == -kInf ? 0 : std::ldexp(1 + (y - whole), static_cast<int>(whole));
+    }
+  } else if (most - shift <= kLargestExponent) {
     exp_shifted(s, n, shift, p);
-    return;
+  } else {
+    for (std::size_t j = 0; j < n; ++j) p[j] = std::exp(s[j] - shift);
   }
-  for (std::size_t j = 0; j < n; ++j) p[j] = std::exp(s[j] - shift);
 }
 
 }  // namespace
 
-void Evaluator::softmax(const Row& row, RowState& state) {
+// m of every tile; what the state begins with is in before_.
+void Evaluator::frames(const Row& row, RowState& state) {
   const auto tiles = static_cast<std::size_t>(tiles_);
-  state.p.assign(state.s.size(), 0.0);
-  state.l_weight.assign(state.s.size(), 0.0);
-  state.o_weight.assign(state.s.size(), 0.0);
+  state.own_m.resize(tiles);
   state.m.resize(tiles);
   state.m_error.resize(tiles);
+  double running = before_.m, running_error = before_.m_error;
+  for (std::size_t t = 0; t < tiles; ++t) {
+    const KeyRange counted = state.counted[t];
+    const auto n = static_cast<std::size_t>(counted.size());
+    const double most = counted.empty() ? -kInf : largest(state.s.data() + counted.begin, n);
+    const double error = most > -kInf ? largest(state.s_error.data() + counted.begin, n) : 0;
+    state.own_m[t] = most;
+    if (t > 0 && t % static_cast<std::size_t>(g_.tiles_per_split) == 0)
+      running = -kInf, running_error = 0;
+    running = std::isnan(most) ? kNan : std::max({running, most, d_.softmax.m_floor});
+    running_error = std::max(running_error, error);
+    const bool in_loop = g_.frame == Frame::kRunning;
+    state.m[t] = in_loop ? running : std::max(most, d_.softmax.m_floor);
+    state.m_error[t] = in_loop ? running_error : error;
+  }
+  if (d_.softmax.mixed_rows > 0 && d_.softmax.mixed_max && !lending_) mix_frames(row, state);
+}
+
+void Evaluator::probs_of_tile(std::int32_t tile, double rescaling, RowState& state) {
+  const auto t = static_cast<std::size_t>(tile);
+  const SoftmaxChange& change = d_.softmax;
+  const KeyRange slots = state.counted[t];
+  const double m = state.m[t];
+  state.l[t] = state.l_error[t] = 0;
+  if (change.empty == EmptyRow::kNan && state.views[t].visited && m == -kInf) {
+    const KeyRange all = state.views[t].all;
+    std::fill(state.p.data() + all.begin, state.p.data() + all.end, kNan);
+    state.counted[t] = all;
+    state.l[t] = kNan;
+    return;
+  }
+  if (slots.empty() || m == -kInf) return;
+  const bool unmasked = change.l_counts_masked || change.o_counts_masked;
+  if (state.own_m[t] == -kInf && !unmasked) return;
+  const double u = model_.op.u;
+  const auto n = static_cast<std::size_t>(slots.size());
+  const double* s = (unmasked ? state.unmasked_s : state.s).data() + slots.begin;
+  const double* s_error = state.s_error.data() + slots.begin;
+  double* p = state.p.data() + slots.begin;
+  double* l_weight = state.l_weight.data() + slots.begin;
+  double* o_weight = state.o_weight.data() + slots.begin;
+  const double most = unmasked ? largest(s, n) : state.own_m[t];
+  exp_of_shifted(change.exp, s, n, most, m, p);
+
+  const double per_x = model_.declared.exp_ulp_per_x * 0x1p-24 + u;
+  const double l_base = state.m_error[t] + model_.declared.exp_ulp * 0x1p-24 + rescaling;
+  const double o_base = model_.probs.u + gamma(static_cast<double>(n), model_.dot_u);
+  // Below half the smallest subnormal number a kernel has 0.
+  for (std::size_t j = 0; j < n; ++j) p[j] = p[j] < model_.op.tiny ? 0 : p[j];
+  // The slope of the logarithm of 2^floor(y) (1 + frac(y)) is up to log2 e.
+  const double slope = change.exp == ExpKind::kLinear ? 1.45 : 1;
+  const double p_tiny = model_.probs.tiny, least = 6 * model_.declared.exp_flush;
+  for (std::size_t j = 0; j < n; ++j) {
+    const bool counts = p[j] > 0;
+    const double e = counts ? slope * (s_error[j] + l_base + per_x * std::fabs(m - s[j])) : 0.0;
+    l_weight[j] = p[j] * (p[j] < least ? 1.0 : e);
+    o_weight[j] = counts ? l_weight[j] + p[j] * o_base + p_tiny : 0.0;
+  }
+  if (change.probs != Narrow::kNone) {
+    for (std::size_t j = 0; j < n; ++j) {
+      double narrow = p[j], error = l_weight[j];
+      round_both(change.probs, narrow, error);
+      state.weights[static_cast<std::size_t>(slots.begin) + j] = narrow;
+      o_weight[j] = error + std::fabs(narrow) * gamma(static_cast<double>(n), model_.dot_u);
+      if (!change.sum_of_narrow) continue;
+      p[j] = narrow;
+      l_weight[j] = error;
+    }
+  } else if (unmasked) {
+    // Each of l and P.V sees the mask or not.
+    const double* masked = state.s.data() + slots.begin;
+    double* weights = state.weights.data() + slots.begin;
+    for (std::size_t j = 0; j < n; ++j) {
+      const bool hidden = masked[j] == -kInf;
+      weights[j] = hidden && !change.o_counts_masked ? 0 : p[j];
+      if (hidden && !change.o_counts_masked) o_weight[j] = 0;
+      if (hidden && !change.l_counts_masked) p[j] = l_weight[j] = 0;
+    }
+  }
+  const double rounded = model_.declared.l_from_rounded_probs ? model_.probs.u : 0;
+  const double l = sum(p, n);
+  state.l[t] = in_range(l);
+  state.l_error[t] = sum(l_weight, n) + l * (gamma(static_cast<double>(n), u) + rounded);
+}
+
+void Evaluator::softmax(const Row& row, RowState& state) {
+  const auto tiles = static_cast<std::size_t>(tiles_);
+  const std::size_t n = state.s.size();
+  state.p.assign(n, 0.0);
+  state.l_weight.assign(n, 0.0);
+  state.o_weight.assign(n, 0.0);
+  const SoftmaxChange& change = d_.softmax;
+  const bool own_weights =
+      change.probs != Narrow::kNone || change.l_counts_masked || change.o_counts_masked;
+  state.weights.assign(own_weights ? n : 0, 0.0);
   state.l.resize(tiles);
   state.l_error.resize(tiles);
-  const double u = model_.op.u;
-  const double rho0 = model_.declared.exp_ulp * 0x1p-24;
-  const double per_x = model_.declared.exp_ulp_per_x * 0x1p-24 + u;
-  const double up = model_.probs.u, p_tiny = model_.probs.tiny;
+  frames(row, state);
 
   // Rescaling from tile to tile: every factor and sum rounds, and the exponents of all factors add up
   // to how far the maximum rises at most.
   double highest = -kInf, lowest = kInf;
-  for (std::int32_t t = 0; t < tiles_; ++t) {
-    const KeyRange slots = slots_of_tile(t);
-    const double most =
-        largest(state.s.data() + slots.begin, static_cast<std::size_t>(slots.size()));
-    state.m[static_cast<std::size_t>(t)] = most;
-    highest = std::max(highest, most);
-    if (most > -kInf) lowest = std::min(lowest, most);
+  for (const double m : state.m) {
+    highest = std::max(highest, m);
+    if (m > -kInf) lowest = std::min(lowest, m);
   }
-  const double steps = tiles_ + g_.num_splits - 1;
+  const double u = model_.op.u, steps = tiles_ + g_.num_splits - 1;
+  const double per_x = model_.declared.exp_ulp_per_x * 0x1p-24 + u;
   const double rescaling =
-      steps > 1 && lowest <= highest ? steps * (rho0 + 3 * u) + per_x * (highest - lowest) : 0;
+      steps > 1 && lowest <= highest
+          ? steps * (model_.declared.exp_ulp * 0x1p-24 + 3 * u) + per_x * (highest - lowest)
+          : 0;
+  for (std::int32_t t = 0; t < tiles_; ++t) probs_of_tile(t, rescaling, state);
 
-  double running = -kInf, running_error = 0;
-  for (std::int32_t t = 0; t < tiles_; ++t) {
-    const auto at = static_cast<std::size_t>(t);
-    const KeyRange slots = slots_of_tile(t);
-    const auto n = static_cast<std::size_t>(slots.size());
-    const double* s = state.s.data() + slots.begin;
-    const double* s_error = state.s_error.data() + slots.begin;
-    double* p = state.p.data() + slots.begin;
-    if (t % g_.tiles_per_split == 0) running = -kInf, running_error = 0;
-    const double most = state.m[at];
-    double m_error = most > -kInf ? largest(s_error, n) : 0;
-    running_error = std::max(running_error, m_error);
-    running = std::max(running, most);
-    if (g_.frame == Frame::kRunning) {
-      state.m[at] = running;
-      m_error = running_error;
+  state.softmax_known.assign(tiles, 1);
+  if (!state.s_known.empty())
+    for (std::size_t t = 0; t < tiles; ++t) {
+      for (std::int32_t i = state.counted[t].begin; i < state.counted[t].end; ++i)
+        if (state.s_known[static_cast<std::size_t>(i)] == 0 &&
+            state.s[static_cast<std::size_t>(i)] > -kInf)
+          state.softmax_known[t] = 0;
+      const bool continues = g_.frame == Frame::kRunning && t > 0 &&
+                             t % static_cast<std::size_t>(g_.tiles_per_split) != 0;
+      if (continues && state.softmax_known[t - 1] == 0) state.softmax_known[t] = 0;
     }
-    const double m = state.m[at];
-    state.m_error[at] = m_error;
-    state.l[at] = state.l_error[at] = 0;
-    if (most == -kInf) continue;
-    exp_of_shifted(s, n, most, m, p);
-    const double l_base = m_error + rho0 + rescaling;
-    const double o_base = up + gamma(static_cast<double>(n), model_.dot_u);
-    double l = 0, l_error = 0;
-    double* l_weight = state.l_weight.data() + slots.begin;
-    double* o_weight = state.o_weight.data() + slots.begin;
-    for (std::size_t j = 0; j < n; ++j) {
-      const bool counts = p[j] > 0;
-      const double e = counts ? s_error[j] + l_base + per_x * (m - s[j]) : 0.0;
-      l_weight[j] = p[j] * e;
-      o_weight[j] = counts ? p[j] * (e + o_base) + p_tiny : 0.0;
-    }
-    l = sum(p, n);
-    l_error = sum(l_weight, n);
-    state.l[at] = l;
-    state.l_error[at] = l_error + l * gamma(static_cast<double>(n), u) +
-                        (model_.declared.l_from_rounded_probs ? up * l : 0);
-  }
-  (void)row;
+  if (change.lanes != LaneMap::kNone) weigh_lanes(state);
+  if (change.mixed_rows > 0 && !lending_) mix_sums(row, state);
 }
 
 }  // namespace attn_diag::reference

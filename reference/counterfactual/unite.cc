@@ -8,12 +8,43 @@ namespace attn_diag::reference {
 namespace {
 
 // Every field of a deviation, once, for what has to look at each.
+auto fields(FetchChange& f) {
+  return std::tie(f.head, f.batch_zero, f.strides, f.tiles_late, f.outside, f.tile, f.type);
+}
+auto fields(LogitsChange& l) {
+  return std::tie(l.kappa, l.bias_factor, l.bias_before_cap, l.softcap, l.columns, l.type,
+                  l.rounded_every);
+}
+auto fields(MaskChange& m) {
+  return std::tie(m.rule, m.first_shift, m.last_shift, m.masked_tiles, m.loop, m.padding,
+                  m.boundary_key_twice, m.masked_score);
+}
+auto fields(SoftmaxChange& s) {
+  return std::tie(s.empty, s.m_floor, s.exp, s.lanes, s.num_lanes, s.lanes_keep_max, s.lanes_o,
+                  s.mixed_rows, s.mixed_max, s.probs, s.sum_of_narrow, s.l_counts_masked,
+                  s.o_counts_masked);
+}
+auto fields(PvChange& p) { return std::tie(p.probs, p.factor, p.staircase); }
+auto fields(RecurrenceChange& r) {
+  return std::tie(r.alpha_l, r.alpha_o, r.only_tile, r.carried_column, r.alpha_after,
+                  r.alpha_times_l, r.skip_below, r.skip_l, r.tile_frame_l, r.tile_frame_o,
+                  r.normalise, r.carry_over, r.alpha_row, r.accumulator);
+}
+auto fields(CombineChange& c) {
+  return std::tie(c.max_factor, c.o_power, c.l_power, c.scaled_split, c.factor, c.only_split, c.map,
+                  c.map_o_only, c.extra, c.extra_lse, c.sinks, c.partial);
+}
+auto fields(FinishChange& f) {
+  return std::tie(f.gain, f.l_power, f.l_factor, f.l_added, f.l_row, f.lane_sum, f.lanes, f.lse);
+}
+auto fields(StoreChange& s) {
+  return std::tie(s.fragment, s.other_layout, s.head, s.batch_zero, s.columns, s.rows_owned,
+                  s.unwritten);
+}
 auto fields(Deviation& d) {
-  return std::tie(d.logits.kappa,                              //
-                  d.mask.first_shift, d.mask.last_shift,       //
-                  d.recurrence.alpha_l, d.recurrence.alpha_o,  //
-                  d.combine.scaled_split, d.combine.factor,    //
-                  d.finish.gain, d.finish.l_power);
+  return std::tuple_cat(fields(d.q), fields(d.k), fields(d.v), fields(d.logits), fields(d.mask),
+                        fields(d.softmax), fields(d.pv), fields(d.recurrence), fields(d.combine),
+                        fields(d.finish), fields(d.store));
 }
 
 template <class Tuple, std::size_t... i>

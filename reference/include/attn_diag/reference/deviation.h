@@ -4,51 +4,302 @@
 
 #include <cstdint>
 #include <limits>
-#include <optional>
 
 namespace attn_diag::reference {
 
-// S = kappa * softmax_scale * q.k
+// A type that intermediate results are rounded to, to nearest.
+enum class Narrow : std::uint8_t {
+  kNone,
+  kFp16,
+  kFp16Saturated,  // beyond 65504: 65504
+  kBf16,
+  kTf32,
+  kFp8E4m3,  // saturates at 448; least number 2^-9
+};
+
+// ---- fetch ------------------------------------------------------------------------------------
+
+// From which of its heads an operand is read.
+enum class HeadMap : std::uint8_t {
+  kRight,
+  kZero,
+  kNext,             // the next head, cyclic
+  kModulo,           // head % kv_heads
+  kDivideByKvHeads,  // head / kv_heads
+  kQueryHead,        // the query head's own number
+  kGroupTooSmall,    // head / (group_size - 1)
+};
+
+// With which distances between elements an operand is read.
+enum class StrideSet : std::uint8_t {
+  kRight,
+  kOtherLayout,        // BSHD for BHSD and the reverse
+  kHeadOfOtherSeqlen,  // the distance of heads from the other sequence length
+  kBatchOfOtherHeads,  // the distance of batches from the other number of heads
+};
+
+// Which element of its tile stands for element (row, column), a tile being block_m or block_n rows
+// of an operand as they lie in shared memory.
+struct TileRead {
+  std::int32_t transposed_blocks = 0;  // 8, 16: every block of this size is transposed
+  std::int32_t row_xor = 0, column_xor = 0;
+  // Stored at row * stored_stride + column, or transposed; read at row * read_stride + column, or
+  // transposed. 0: the natural one. What lies between rows is 0.
+  bool stored_transposed = false, read_transposed = false;
+  std::int32_t stored_stride = 0, read_stride = 0;
+  bool stride_within_fragments = false;  // 16 rows at a time start where they should
+  bool operator==(const TileRead&) const = default;
+};
+
+// What a slot that nothing was loaded to holds.
+enum class Before : std::uint8_t { kUnknown, kZero, kRight };
+
+struct FetchChange {
+  HeadMap head = HeadMap::kRight;
+  bool batch_zero = false;
+  StrideSet strides = StrideSet::kRight;
+  std::int32_t tiles_late = 0;      // tile t holds tile t - tiles_late
+  Before outside = Before::kRight;  // what a tile holds for which there is no such tile
+  TileRead tile;
+  Narrow type = Narrow::kNone;  // elements are rounded to it
+  bool operator==(const FetchChange&) const = default;
+};
+
+// ---- logits -----------------------------------------------------------------------------------
+
+enum class SoftcapChange : std::uint8_t {
+  kRight,
+  kMissing,
+  kTimesTanh,      // s * tanh(s)
+  kNotMultiplied,  // tanh(s / softcap)
+  kAfterMask,      // masked scores become -softcap
+};
+
+// S = kappa * softmax_scale * q.k, capped, + bias_factor * bias
 struct LogitsChange {
   double kappa = 1;
+  double bias_factor = 1;
+  bool bias_before_cap = false;
+  SoftcapChange softcap = SoftcapChange::kRight;
+  // Columns of q and k that are multiplied; 0: head_dim. More are those of what lies next in memory.
+  std::int32_t columns = 0;
+  Narrow type = Narrow::kNone;     // q.k is rounded to it ...
+  std::int32_t rounded_every = 0;  // ... after as many columns, 0: once
   bool operator==(const LogitsChange&) const = default;
 };
 
-// Which keys a query sees.
+// ---- mask -------------------------------------------------------------------------------------
+
+enum class MaskRule : std::uint8_t { kRight, kMissing, kInverted, kOtherAlignment };
+enum class MaskedTiles : std::uint8_t {
+  kAll,
+  kLastVisited,    // the mask is applied on the last tile of the loop only
+  kAboveDiagonal,  // not on tiles that end before the last visible key of the query tile's last row
+};
+// The KV tiles that are visited for a query tile.
+enum class TileLoop : std::uint8_t {
+  kAll,
+  kBounded,      // those in which some row of the query tile sees a key
+  kFirstRow,     // the end is that of the query tile's first row
+  kRoundedDown,  // the end is rounded down to whole tiles
+  kOneLess,      // the last is left out
+  kLastRow,      // the beginning is that of the query tile's last row
+  kSquare,       // up to the tile with the query tile's number
+};
+// Keys past the end of the sequence, up to the tile's edge.
+enum class Padding : std::uint8_t {
+  kNotCounted,
+  kZeros,  // score 0, v = 0
+  kStale,  // the keys that stood there a tile earlier
+};
+
 struct MaskChange {
+  MaskRule rule = MaskRule::kRight;
   std::int32_t first_shift = 0, last_shift = 0;  // added to the first and the last key it sees
+  MaskedTiles masked_tiles = MaskedTiles::kAll;
+  TileLoop loop = TileLoop::kAll;
+  Padding padding = Padding::kNotCounted;
+  bool boundary_key_twice = false;  // the first key of the next tile counts in this one too
+  double masked_score =
+      -std::numeric_limits<double>::infinity();  // of masked keys in visited tiles
   bool operator==(const MaskChange&) const = default;
 };
 
+// ---- softmax ----------------------------------------------------------------------------------
+
+enum class EmptyRow : std::uint8_t {
+  kZero,
+  kNan,         // exp(-inf - -inf), wherever a visited tile and those before it show a row nothing
+  kMean,        // the mean of v over the visited keys
+  kMeanPadded,  // likewise, padding counted
+};
+enum class ExpKind : std::uint8_t { kRight, kLinear /* 2^f = 1 + f */ };
+// Which lane holds key j of a tile.
+enum class LaneMap : std::uint8_t {
+  kNone,
+  kInterleaved,  // j % lanes
+  kBlocked,      // j / (block_n / lanes)
+  kQuad,         // j % 8 / 2: lanes that share a row of an MMA accumulator
+};
+
+struct SoftmaxChange {
+  EmptyRow empty = EmptyRow::kZero;
+  double m_floor = -std::numeric_limits<double>::infinity();  // m = max(m_floor, m)
+  ExpKind exp = ExpKind::kRight;
+  // l (and o) is summed per lane relative to the lane's own max, and merged without rescaling.
+  LaneMap lanes = LaneMap::kNone;
+  std::int32_t num_lanes = 0;
+  bool lanes_keep_max = false;  // a lane's max is over the split, not over the tile
+  bool lanes_o = false;         // o too
+  // m and l are reduced over groups of as many rows of the query tile.
+  std::int32_t mixed_rows = 0;
+  bool mixed_max = false;
+  Narrow probs = Narrow::kNone;
+  bool sum_of_narrow = false;  // l sums P as rounded to `probs`
+  bool l_counts_masked = false, o_counts_masked = false;
+  bool operator==(const SoftmaxChange&) const = default;
+};
+
+// ---- pv ---------------------------------------------------------------------------------------
+
+// Which P of its 16x16 fragment stands for P[row][key].
+enum class FragmentMap : std::uint8_t {
+  kRight,
+  kHalvesSwapped,  // [row + 8][key] with [row][key + 8], row and key < 8
+  kTransposed8,    // within blocks of 8
+  kTransposed16,
+  kRowsSwapped,     // row ^ 8
+  kColumnsSwapped,  // key ^ 8
+  kPairsSwapped,    // key ^ 1
+};
+
+struct PvChange {
+  FragmentMap probs = FragmentMap::kRight;
+  double factor = 1;           // of every tile's product
+  std::int32_t staircase = 0;  // columns of block c of 16 are added min(c + 1, staircase) times
+  bool operator==(const PvChange&) const = default;
+};
+
+// ---- recurrence -------------------------------------------------------------------------------
+
 // exp(from - to), by which sums in the frame `from` are carried over to the frame `to`.
 enum class Rescale : std::uint8_t { kRight, kMissing, kInverted, kZero };
+enum class Normalise : std::uint8_t {
+  kAtEnd,
+  kTileSum,     // every tile's product is divided by its own l
+  kRunningSum,  // the accumulator is divided by the running l after every tile
+};
+// What the state of a query tile begins with.
+enum class CarryOver : std::uint8_t { kNothing, kAccumulator, kState /* m, l, o */ };
+// Whose row's factor is used.
+enum class RowOf16 : std::uint8_t { kOwn, kFirst, kSwapped /* row ^ 8 */ };
 
-// From KV tile to KV tile: sum = alpha * sum + tile.
+// From KV tile to KV tile: sum = alpha * sum + beta * tile.
 struct RecurrenceChange {
   Rescale alpha_l = Rescale::kRight, alpha_o = Rescale::kRight;
+  std::int32_t only_tile = -1;      // alpha is right but on the visited tile of this number
+  std::int32_t carried_column = 0;  // 4: only columns 0, 4, 8 ... are carried from tile to tile
+  bool alpha_after = false;         // o = alpha * (o + P V)
+  bool alpha_times_l = false;       // o = alpha l o + P V
+  double skip_below = 0;            // alpha = 1 where the max rises by less
+  bool skip_l = false;              // ... of l as well
+  // P is relative to the tile's own max and not rescaled.
+  bool tile_frame_l = false, tile_frame_o = false;
+  Normalise normalise = Normalise::kAtEnd;
+  CarryOver carry_over = CarryOver::kNothing;
+  RowOf16 alpha_row = RowOf16::kOwn;
+  Narrow accumulator = Narrow::kNone;  // o is rounded to it after every tile
   bool operator==(const RecurrenceChange&) const = default;
 };
 
-// The merge of splits.
+// ---- combine ----------------------------------------------------------------------------------
+
+// Which split's, head's, batch's or row's partial is read for one.
+enum class PartialMap : std::uint8_t {
+  kRight,
+  kFirstSplit,
+  kNextSplit,
+  kReversedSplits,
+  kFirstHead,
+  kFirstBatch,
+  kFirstRow,  // of the query tile
+};
+enum class ExtraSplit : std::uint8_t { kNone, kEmpty /* o = 0, of weight e^extra_lse */ };
+
+// o = sum_n w_n A_n l_n^o_power / sum_n w_n l_n^l_power, w_n = exp(max_factor (m_n - m))
 struct CombineChange {
+  double max_factor = 1, o_power = 0, l_power = 1;
   std::int32_t scaled_split = -1;  // the split whose weight is multiplied by `factor`; -1: none
   double factor = 1;
+  std::int32_t only_split = -1;  // all others are left out
+  PartialMap map = PartialMap::kRight;
+  bool map_o_only = false;  // m and l are read right
+  ExtraSplit extra = ExtraSplit::kNone;
+  double extra_lse = 0;
+  double sinks = 0;                // that many keys of score 0 and v = 0 are counted
+  Narrow partial = Narrow::kNone;  // accumulators are rounded to it before the merge
   bool operator==(const CombineChange&) const = default;
 };
 
-// o = gain * accumulator / l^l_power, lse = m + ln l
+// ---- finish -----------------------------------------------------------------------------------
+
+enum class LseForm : std::uint8_t {
+  kRight,
+  kBase2,        // lse * log2 e
+  kTimesLn2,     // lse * ln 2
+  kWithoutMax,   // ln l
+  kWithoutLog,   // m
+  kLogOfBase2,   // m + log2 l
+  kSum,          // m + l
+  kMaxUnscaled,  // m / softmax_scale + ln l
+  kMaxTwice,     // m * softmax_scale + ln l
+  kNegated,      // ln l - m
+};
+// Sums that a lane forms alone before they are added over the lanes of a row, badly: lane d % lanes
+// divides column d.
+enum class LaneSum : std::uint8_t {
+  kRight,
+  kOwn,          // no reduction at all
+  kShuffleDown,  // the sum is right in lane 0 only
+  kHalf,         // one step of the reduction is missing: over half of the lanes
+};
+
+// o = gain * accumulator / (l_factor l + l_added)^l_power
 struct FinishChange {
   double gain = 1;
-  double l_power = 1;
+  double l_power = 1, l_factor = 1, l_added = 0;
+  RowOf16 l_row = RowOf16::kOwn;
+  LaneSum lane_sum = LaneSum::kRight;
+  std::int32_t lanes = 32;
+  LseForm lse = LseForm::kRight;
   bool operator==(const FinishChange&) const = default;
 };
 
+// ---- store ------------------------------------------------------------------------------------
+
+enum class Unwritten : std::uint8_t { kUnknown, kZero };
+
+struct StoreChange {
+  FragmentMap fragment = FragmentMap::kRight;  // of o
+  bool other_layout = false;
+  HeadMap head = HeadMap::kRight;
+  bool batch_zero = false;
+  std::int32_t columns = 0;     // only these are written; 0: all
+  std::int32_t rows_owned = 0;  // rows of a query tile that some warp writes; 0: all
+  Unwritten unwritten = Unwritten::kUnknown;
+  bool operator==(const StoreChange&) const = default;
+};
+
 struct Deviation {
+  FetchChange q, k, v;
   LogitsChange logits;
   MaskChange mask;
+  SoftmaxChange softmax;
+  PvChange pv;
   RecurrenceChange recurrence;
   CombineChange combine;
   FinishChange finish;
+  StoreChange store;
   bool operator==(const Deviation&) const = default;
 };
 

@@ -1,0 +1,60 @@
+// F20, F21b: the second product.
+#include "reference/counterfactual/catalogue_maps.h"
+#include "reference/counterfactual/entry.h"
+
+namespace attn_diag::reference {
+namespace {
+
+const Entry kEntries[] = {
+    {{.id = "probs-fragment",
+      .statement = "elements of P change places within the 16x16 fragments of the second product",
+      .formula = "F20",
+      .family = Family::kPv,
+      .stage = Stage::kPv,
+      .parameters = {"elements"},
+      .citation = "imp#352",
+      .remedy = "accumulator registers reused as the A operand: their order",
+      .needs_tiles = true},
+     [](const Case& c, Variants& out) {
+       const TileShape tile = c.geometry().tile;
+       for (const NamedMap& map : kFragmentMaps) {
+         if (map.rows && (tile.block_m < 16 || c.problem().seqlen_q < 9)) continue;
+         if (tile.block_n < (map.map == FragmentMap::kPairsSwapped ? 2 : 9)) continue;
+         out.with([&](Deviation& d) { d.pv.probs = map.map; },
+                  {named("elements", static_cast<double>(map.map), map.name)});
+       }
+     }},
+    {{.id = "product-times-n",
+      .statement = "P V is added by n warps that each computed all of it",
+      .formula = "F21b",
+      .family = Family::kPv,
+      .stage = Stage::kPv,
+      .parameters = {"n"},
+      .citation = "of our own hunts",
+      .remedy = "how the second product is dealt out to warps, and who adds it"},
+     [](const Case&, Variants& out) {
+       for (const double n : {2, 4, 8, 16})
+         out.with([&](Deviation& d) { d.pv.factor = n; }, {number("n", n)});
+     }},
+    {{.id = "product-overlaps",
+      .statement = "every warp adds P V of all columns from its own first one on",
+      .formula = "F21b",
+      .family = Family::kPv,
+      .stage = Stage::kPv,
+      .parameters = {"warps"},
+      .citation = "of our own hunts",
+      .remedy = "the step of the loop over columns: that of all warps together"},
+     [](const Case& c, Variants& out) {
+       for (const std::int32_t warps : {2, 4, 8}) {
+         // With more warps than blocks of columns it is the same as with as many.
+         if ((warps / 2) * 16 >= c.problem().head_dim_v) break;
+         out.with([&](Deviation& d) { d.pv.staircase = warps; }, {number("warps", warps)});
+       }
+     }},
+};
+
+}  // namespace
+
+std::span<const Entry> pv_entries() { return kEntries; }
+
+}  // namespace attn_diag::reference

@@ -1,0 +1,140 @@
+// What holds for every hypothesis of the catalogue.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+
+#include "attn_diag/reference/counterfactual.h"
+#include "reference/counterfactual/unite.h"
+#include "reference/testing/catch2_test.h"
+#include "reference/testing/random_case.h"
+
+namespace attn_diag::reference {
+namespace {
+
+constexpr std::uint32_t kAllTensors = (1u << kNumTensors) - 1;
+
+std::vector<Row> all_rows(const Problem& p) {
+  std::vector<Row> rows;
+  for (std::int32_t b = 0; b < p.batch; ++b)
+    for (std::int32_t h = 0; h < p.heads; ++h)
+      for (std::int32_t i = 0; i < p.seqlen_q; ++i) rows.push_back({b, h, i});
+  return rows;
+}
+
+bool within(double a, double b, double bound) {
+  if (std::isnan(a) || std::isnan(b)) return std::isnan(a) == std::isnan(b);
+  if (std::isinf(a) || std::isinf(b)) return a == b;
+  return std::fabs(a - b) <= bound;
+}
+
+// The first stage of which a known cell is another number than the right formula's, beyond rounding.
+std::optional<Stage> first_changed(const Prediction& right, const Prediction& wrong) {
+  for (const TensorInfo& t : kTensors)
+    for (std::size_t i = 0; i < right[t.id].value.size(); ++i) {
+      if (wrong[t.id].known[i] == 0) continue;
+      const double bound = 1e-9 * (1 + std::fabs(right[t.id].value[i]));
+      if (!within(right[t.id].value[i], wrong[t.id].value[i], bound)) return t.stage;
+    }
+  return std::nullopt;
+}
+
+TEST_CASE("ids are unique, kebab-case and found; everything is said") {
+  std::set<std::string_view> ids;
+  for (const Hypothesis* hypothesis : catalogue()) {
+    const HypothesisInfo& info = hypothesis->info();
+    INFO(info.id);
+    CHECK(ids.insert(info.id).second);
+    CHECK(std::all_of(info.id.begin(), info.id.end(),
+                      [](char c) { return (c >= 'a' && c <= 'z') || c == '-'; }));
+    CHECK(find_hypothesis(info.id) == hypothesis);
+    CHECK(!info.statement.empty());
+    CHECK(info.formula.substr(0, 1) == "F");
+    CHECK(!info.citation.empty());
+    CHECK(!info.remedy.empty());
+  }
+  CHECK(find_hypothesis("no-such-bug") == nullptr);
+}
+
+TEST_CASE("every variant sets its deviation, names declared parameters, and pairs with another") {
+  std::mt19937_64 random(7);
+  std::set<std::string_view> seen;
+  for (int n = 0; n < 60; ++n) {
+    const testing::Case random_case = testing::random_case(random, 70, false);
+    INFO(random_case.describe());
+    const Case c(random_case.problem, random_case.geometry, {}, random_case.inputs());
+    for (const Hypothesis* hypothesis : catalogue()) {
+      INFO(hypothesis->info().id);
+      std::set<std::string> labels;
+      for (const Variant& variant : hypothesis->variants(c)) {
+        seen.insert(hypothesis->info().id);
+        const Variant fixed = variant.free ? variant.at(0.37) : variant;
+        INFO(variant.label());
+        CHECK(labels.insert(variant.label()).second);
+        CHECK(fixed.deviation != Deviation{});
+        CHECK(variant.hypotheses == std::vector<const Hypothesis*>{hypothesis});
+        for (const ParameterValue& p : fixed.parameters) {
+          const auto& names = hypothesis->info().parameters;
+          CHECK(std::find(names.begin(), names.end(), p.name) != names.end());
+        }
+        CHECK(!combine(variant, variant));
+        const bool is_gain = hypothesis->info().id == "gain";
+        const Variant other = find_hypothesis(is_gain ? "l-twice" : "gain")->variants(c).at(0);
+        if (variant.free && other.free) continue;
+        const auto pair = combine(variant, other);
+        if (!pair) continue;
+        const Deviation both = pair->free ? pair->at(3).deviation : pair->deviation;
+        CHECK(both != fixed.deviation);
+      }
+    }
+  }
+  // Bias and softcap are no part of random cases.
+  for (const Hypothesis* hypothesis : catalogue()) {
+    const std::string_view id = hypothesis->info().id;
+    if (id.find("bias") != id.npos || id.find("softcap") != id.npos) continue;
+    INFO(id);
+    CHECK(seen.count(id) == 1);
+  }
+}
+
+TEST_CASE("every hypothesis changes what it says first, on some case, and nothing before") {
+  std::mt19937_64 random(11);
+  std::map<std::string_view, int> changed;
+  Prediction right, wrong;
+  for (int n = 0; n < 24; ++n) {
+    testing::Case random_case = testing::random_case(random, 36, false);
+    random_case.input_scale = 1.5;
+    fill_inputs(random, random_case);
+    if (n % 3 == 0) random_case.geometry.tile = {16, 16};
+    random_case.geometry.tiles_per_split = ceil_div(
+        num_kv_tiles(random_case.problem, random_case.geometry), random_case.geometry.num_splits);
+    INFO(random_case.describe());
+    const Case c(random_case.problem, random_case.geometry, {.output = DType::kFp32},
+                 random_case.inputs());
+    const std::vector<Row> rows = all_rows(c.problem());
+    predict(c, rows, {}, kAllTensors, right);
+    for (const Hypothesis* hypothesis : catalogue()) {
+      const HypothesisInfo& info = hypothesis->info();
+      for (const Variant& variant : hypothesis->variants(c)) {
+        const Variant fixed = variant.free ? variant.at(0.37) : variant;
+        INFO(fixed.label());
+        predict(c, rows, fixed.deviation, kAllTensors, wrong);
+        const std::optional<Stage> first = first_changed(right, wrong);
+        if (!first) continue;
+        ++changed[info.id];
+        CHECK(*first >= info.stage);
+      }
+    }
+  }
+  for (const Hypothesis* hypothesis : catalogue()) {
+    const std::string_view id = hypothesis->info().id;
+    if (id.find("bias") != id.npos || id.find("softcap") != id.npos) continue;
+    INFO(id);
+    CHECK(changed[id] > 0);
+  }
+}
+
+}  // namespace
+}  // namespace attn_diag::reference

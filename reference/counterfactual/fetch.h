@@ -1,0 +1,31 @@
+// Which elements of q, k and v a kernel with a fetch bug reads.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "reference/counterfactual/case_data.h"
+
+namespace attn_diag::reference {
+
+// Rows of an operand, gathered: dense (positions, columns).
+struct Gathered {
+  std::vector<double> values;
+  std::vector<std::uint8_t> known;  // (positions): 0 where an element is not known
+  bool all_known = true;
+};
+
+struct FetchRequest {
+  std::int32_t batch = 0;
+  std::int32_t query_head = 0;
+  bool is_query = false;       // q: heads are query heads, tiles are query tiles
+  std::int32_t tile_rows = 1;  // rows of the operand in one tile
+  std::int32_t columns = 0;    // of each row; past the operand's own: what follows in memory
+  bool stale_padding = false;  // positions past the end hold what stood there a tile before
+};
+
+void gather(const Case::Data& c, const Operand& operand, const FetchChange& change,
+            const FetchRequest& request, std::span<const std::int32_t> positions, Gathered& out);
+
+}  // namespace attn_diag::reference

@@ -1,0 +1,117 @@
+// o and lse of one row from its merged sums.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "reference/counterfactual/evaluator.h"
+
+namespace attn_diag::reference {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+}  // namespace
+
+double Evaluator::lse_of(double m, double l) const {
+  const double scale = p_.softmax_scale, log_l = std::log(l);
+  switch (d_.finish.lse) {
+    case LseForm::kRight:
+      break;
+    case LseForm::kBase2:
+      return (m + log_l) * std::numbers::log2e;
+    case LseForm::kTimesLn2:
+      return (m + log_l) * std::numbers::ln2;
+    case LseForm::kWithoutMax:
+      return log_l;
+    case LseForm::kWithoutLog:
+      return m;
+    case LseForm::kLogOfBase2:
+      return m + log_l * std::numbers::log2e;
+    case LseForm::kSum:
+      return m + l;
+    case LseForm::kMaxUnscaled:
+      return m / scale + log_l;
+    case LseForm::kMaxTwice:
+      return m * scale + log_l;
+    case LseForm::kNegated:
+      return log_l - m;
+  }
+  return m + log_l;
+}
+
+// A row that saw no key.
+void Evaluator::finish_empty(const Row& row, RowState& state) {
+  state.lse = -kInf;
+  state.lse_error = 0;
+  std::fill(state.o.begin(), state.o.end(), 0.0);
+  std::fill(state.o_error.begin(), state.o_error.end(), 0.0);
+  const EmptyRow how = d_.softmax.empty;
+  if (how == EmptyRow::kZero) return;
+  state.lse_known = false;
+  const KeyRange visited = visited_tiles(row.query);
+  if (how == EmptyRow::kNan || visited.empty()) {
+    std::fill(state.o.begin(), state.o.end(), kNan);
+    return;
+  }
+  const std::int32_t first = visited.begin * g_.tile.block_n;
+  const std::int32_t end = std::min(visited.end * g_.tile.block_n, p_.seqlen_k);
+  const double n = how == EmptyRow::kMean ? end - first : visited.size() * g_.tile.block_n;
+  for (std::size_t d = 0; d < state.o.size(); ++d) {
+    double sum = 0, size = 0;
+    for (std::int32_t j = first; j < end; ++j) {
+      const double v = v_.data[j * v_.stride + static_cast<std::int64_t>(d)];
+      sum += v;
+      size += std::fabs(v);
+    }
+    state.o[d] = sum / n;
+    state.o_error[d] = size / n * (gamma(n, model_.dot_u) + 3 * model_.op.u) +
+                       model_.output.u * std::fabs(sum / n) + model_.output.tiny;
+  }
+}
+
+void Evaluator::finish(const Row& row, RowState& state) {
+  const FinishChange& change = d_.finish;
+  const double u = model_.op.u;
+  if (state.total_m == -kInf) return finish_empty(row, state);
+  double l = change.l_factor * state.total_l + change.l_added;
+  double l_error = std::fabs(change.l_factor) * state.total_l_error;
+  state.lse = lse_of(state.total_m, l);
+  const double log_l = std::log(std::fabs(l));
+  const double lse_size = std::fabs(state.total_m) + std::fabs(log_l) + std::fabs(state.lse);
+  const double slope =
+      change.lse == LseForm::kMaxUnscaled ? 1 / std::fabs(double{p_.softmax_scale}) : 1.5;
+  const double grows = change.lse == LseForm::kSum ? l_error : 0;
+  state.lse_error =
+      (change.lse == LseForm::kRight ? 1 : slope) * (state.total_m_error + l_error / std::fabs(l)) +
+      model_.declared.log_abs + grows + model_.declared.log_ulp * 0x1p-24 * std::fabs(log_l) +
+      u * (change.lse == LseForm::kRight ? std::fabs(state.lse) : 2 * lse_size);
+  if (change.l_row != RowOf16::kOwn && !lending_) {
+    const std::int32_t query = fragment_row(change.l_row, row.query);
+    if (query >= p_.seqlen_q) {
+      state.row_known = false;
+    } else {
+      const RowState& other = lent({row.batch, row.head, query});
+      l = other.total_l;
+      l_error = other.total_l_error;
+    }
+  }
+  std::vector<double> lanes;
+  if (change.lane_sum != LaneSum::kRight) lanes = lane_sums(state);
+  const Rounding& store = model_.output;
+  for (std::size_t d = 0; d < state.o.size(); ++d) {
+    const double divisor = lanes.empty() ? l : lanes[d % lanes.size()];
+    const double factor = change.gain * std::pow(divisor, -change.l_power);
+    const double from_l = std::fabs(change.l_power) * l_error / std::fabs(l);
+    // 0 / 0 is NaN in a kernel too, 0 where it guards against empty rows.
+    state.o[d] = divisor == 0 && state.o[d] == 0 ? 0 : state.o[d] * factor;
+    const double size = std::fabs(state.o[d]);
+    double error = state.o_error[d] * std::fabs(factor) + size * (from_l + 3 * u) + model_.op.tiny;
+    error += store.u * (size + error) + store.tiny;
+    state.o_error[d] = error;
+    if (size > store.largest) state.o[d] = std::copysign(kInf, state.o[d]);
+  }
+}
+
+}  // namespace attn_diag::reference

@@ -1,0 +1,200 @@
+// Reductions over lanes that go wrong, and rows that lend each other their softmax.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "reference/counterfactual/evaluator.h"
+#include "reference/counterfactual/fragment.h"
+
+namespace attn_diag::reference {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+std::int32_t lane_of(LaneMap map, std::int32_t key_in_tile, std::int32_t lanes,
+                     std::int32_t block_n) {
+  switch (map) {
+    case LaneMap::kBlocked:
+      return std::min(key_in_tile / std::max(block_n / lanes, 1), lanes - 1);
+    case LaneMap::kQuad:
+      return key_in_tile % 8 / 2;
+    case LaneMap::kInterleaved:
+    case LaneMap::kNone:
+      break;
+  }
+  return key_in_tile % lanes;
+}
+
+}  // namespace
+
+const RowState& Evaluator::lent(const Row& row) {
+  std::unique_ptr<RowState>& slot = lent_[row.query];
+  if (slot != nullptr) return *slot;
+  slot = std::make_unique<RowState>();
+  const bool was_lending = lending_;
+  lending_ = true;
+  scores(row, *slot);
+  softmax(row, *slot);
+  recurrence(row, *slot);
+  merge(row, *slot);
+  lending_ = was_lending;
+  return *slot;
+}
+
+// The max over a group of rows, taken for the max of each.
+void Evaluator::mix_frames(const Row& row, RowState& state) {
+  const std::int32_t group = d_.softmax.mixed_rows;
+  const std::int32_t first = row.query / group * group;
+  for (std::int32_t i = first; i < std::min(first + group, p_.seqlen_q); ++i) {
+    const RowState& other = lent({row.batch, row.head, i});
+    for (std::size_t t = 0; t < state.m.size(); ++t) {
+      state.m[t] = std::max(state.m[t], other.m[t]);
+      state.m_error[t] = std::max(state.m_error[t], other.m_error[t]);
+    }
+  }
+}
+
+// The sum over a group of rows, each in its own frame or in the common one.
+void Evaluator::mix_sums(const Row& row, RowState& state) {
+  const std::int32_t group = d_.softmax.mixed_rows;
+  const std::int32_t first = row.query / group * group;
+  std::fill(state.l.begin(), state.l.end(), 0.0);
+  std::fill(state.l_error.begin(), state.l_error.end(), 0.0);
+  for (std::int32_t i = first; i < std::min(first + group, p_.seqlen_q); ++i) {
+    const RowState& other = lent({row.batch, row.head, i});
+    for (std::size_t t = 0; t < state.l.size(); ++t) {
+      const double w = d_.softmax.mixed_max ? rescale(Rescale::kRight, other.m[t], state.m[t]) : 1;
+      state.l[t] += w * other.l[t];
+      state.l_error[t] += w * other.l_error[t];
+    }
+  }
+  // Rows past the last query hold what nobody knows.
+  if (first + group > p_.seqlen_q)
+    std::fill(state.softmax_known.begin(), state.softmax_known.end(), std::uint8_t{0});
+}
+
+// Every lane sums relative to its own max.
+void Evaluator::weigh_lanes(RowState& state) {
+  const SoftmaxChange& change = d_.softmax;
+  const std::int32_t lanes = change.num_lanes, block_n = g_.tile.block_n;
+  std::vector<double> most(static_cast<std::size_t>(lanes));
+  const auto lane = [&](std::int32_t tile, std::int32_t slot) {
+    return static_cast<std::size_t>(
+        lane_of(change.lanes, slot - slots_.of_tile(tile).begin, lanes, block_n));
+  };
+  const auto take_max = [&](std::int32_t tile) {
+    const KeyRange slots = state.counted[static_cast<std::size_t>(tile)];
+    for (std::int32_t i = slots.begin; i < slots.end; ++i) {
+      double& x = most[lane(tile, i)];
+      x = std::max(x, state.s[static_cast<std::size_t>(i)]);
+    }
+  };
+  for (std::int32_t t = 0; t < tiles_; ++t) {
+    const auto at = static_cast<std::size_t>(t);
+    const bool first = t % g_.tiles_per_split == 0;
+    const KeyRange split = tiles_of_split(p_, g_, t / g_.tiles_per_split);
+    double frame = state.m[at];
+    if (change.lanes_keep_max) {
+      if (first) {
+        std::fill(most.begin(), most.end(), -kInf);
+        for (std::int32_t other = split.begin; other < split.end; ++other) take_max(other);
+      }
+      frame = -kInf;
+      for (std::int32_t other = split.begin; other < split.end; ++other)
+        frame = std::max(frame, state.own_m[static_cast<std::size_t>(other)]);
+    } else {
+      const bool continues = g_.frame == Frame::kRunning && !first;
+      std::fill(most.begin(), most.end(), continues ? state.m[at - 1] : -kInf);
+      take_max(t);
+    }
+    const KeyRange slots = state.counted[at];
+    if (slots.empty() || frame == -kInf) continue;
+    double l = 0, l_error = 0;
+    for (std::int32_t i = slots.begin; i < slots.end; ++i) {
+      const auto slot = static_cast<std::size_t>(i);
+      const double own = most[lane(t, i)];
+      const double w = own == -kInf ? 0 : exp_in_range(frame - own);
+      l += w * state.p[slot];
+      l_error += w * state.l_weight[slot];
+      if (!change.lanes_o) continue;
+      state.p[slot] *= w;
+      state.l_weight[slot] *= w;
+      state.o_weight[slot] *= w;
+    }
+    state.l[at] = l;
+    state.l_error[at] = l_error + l * gamma(slots.size(), model_.op.u);
+  }
+}
+
+// P of fragments whose elements are mixed up; rows of one fragment share it.
+void Evaluator::permute_probs(const Row& row, RowState& state) {
+  const std::int32_t in_fragment = row.query % g_.tile.block_m % kFragmentSize;
+  const std::int32_t first_row = row.query - in_fragment;
+  state.weights.assign(state.p.size(), 0.0);
+  std::fill(state.o_weight.begin(), state.o_weight.end(), 0.0);
+  for (std::int32_t t = 0; t < tiles_; ++t) {
+    const KeyRange slots = slots_.of_tile(t);
+    state.counted[static_cast<std::size_t>(t)] = slots;
+    for (std::int32_t i = slots.begin; i < slots.end; ++i) {
+      const std::int32_t key = i - slots.begin, in_block = key % kFragmentSize;
+      const FragmentPlace from = fragment_source(d_.pv.probs, in_fragment, in_block);
+      const std::int32_t slot = i - in_block + from.column;
+      if (slot >= slots.end) continue;  // past the end P is 0
+      const std::int32_t query = first_row + from.row;
+      if (query >= p_.seqlen_q || query / g_.tile.block_m != row.query / g_.tile.block_m) {
+        state.product_known[static_cast<std::size_t>(t)] = 0;
+        continue;
+      }
+      const RowState& other = lent({row.batch, row.head, query});
+      state.weights[static_cast<std::size_t>(i)] = other.p[static_cast<std::size_t>(slot)];
+      state.o_weight[static_cast<std::size_t>(i)] = other.o_weight[static_cast<std::size_t>(slot)];
+      if (other.softmax_known[static_cast<std::size_t>(t)] == 0)
+        state.product_known[static_cast<std::size_t>(t)] = 0;
+    }
+  }
+}
+
+std::int32_t Evaluator::fragment_row(RowOf16 which, std::int32_t query) const {
+  const std::int32_t in_fragment = query % g_.tile.block_m % kFragmentSize;
+  switch (which) {
+    case RowOf16::kFirst:
+      return query - in_fragment;
+    case RowOf16::kSwapped:
+      return query - in_fragment + (in_fragment ^ 8);
+    case RowOf16::kOwn:
+      break;
+  }
+  return query;
+}
+
+// Lane d % lanes holds the keys j = d mod lanes of every tile.
+std::vector<double> Evaluator::lane_sums(const RowState& state) const {
+  const auto lanes = static_cast<std::size_t>(d_.finish.lanes);
+  std::vector<double> l(lanes, 0.0);
+  for (std::int32_t t = 0; t < tiles_; ++t) {
+    const auto at = static_cast<std::size_t>(t);
+    const double w = rescale(Rescale::kRight, state.m[at], state.total_m);
+    const KeyRange all = slots_.of_tile(t);
+    for (std::int32_t i = all.begin; i < all.end; ++i)
+      l[static_cast<std::size_t>(i - all.begin) % lanes] +=
+          w * state.p[static_cast<std::size_t>(i)];
+  }
+  if (d_.finish.lane_sum == LaneSum::kOwn) return l;
+  std::size_t step = lanes / 2;
+  if (d_.finish.lane_sum == LaneSum::kHalf) {  // a butterfly that begins one step late
+    for (step /= 2; step > 0; step /= 2) {
+      const std::vector<double> before = l;
+      for (std::size_t i = 0; i < lanes; ++i) l[i] = before[i] + before[i ^ step];
+    }
+    return l;
+  }
+  for (; step > 0; step /= 2) {
+    const std::vector<double> before = l;
+    // A lane that asks past the last one gets its own value.
+    for (std::size_t i = 0; i < lanes; ++i)
+      l[i] = before[i] + (i + step < lanes ? before[i + step] : before[i]);
+  }
+  return l;
+}
+
+}  // namespace attn_diag::reference

@@ -1,0 +1,28 @@
+#include "reference/counterfactual/slots.h"
+
+#include <algorithm>
+
+namespace attn_diag::reference {
+
+Slots::Slots(const Case::Data& c, const MaskChange& mask) {
+  const std::int32_t block_n = c.geometry.tile.block_n, seqlen = c.problem.seqlen_k;
+  const bool padded = mask.padding != Padding::kNotCounted && seqlen % block_n != 0;
+  plain = !padded && !mask.boundary_key_twice;
+  tile_begin.push_back(0);
+  for (std::int32_t t = 0; t < c.tiles; ++t) {
+    const std::int32_t first = t * block_n;
+    const std::int32_t end = padded ? first + block_n : std::min(first + block_n, seqlen);
+    for (std::int32_t j = first; j < end; ++j) {
+      position.push_back(j);
+      home.push_back(j < seqlen ? j : -1);
+    }
+    if (mask.boundary_key_twice && end < seqlen) {
+      position.push_back(end);
+      home.push_back(-1);
+    }
+    tile_begin.push_back(static_cast<std::int32_t>(position.size()));
+  }
+  size = static_cast<std::int32_t>(position.size());
+}
+
+}  // namespace attn_diag::reference

@@ -1,0 +1,29 @@
+// The keys that a kernel's tiles hold, in the order of its loop. A right kernel's slots are the keys;
+// bugs add some: padding past the end, a key counted in two tiles.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "reference/counterfactual/case_data.h"
+#include "reference/mask.h"
+
+namespace attn_diag::reference {
+
+struct Slots {
+  Slots(const Case::Data& c, const MaskChange& mask);
+
+  bool plain = true;  // slot s is key s
+  std::int32_t size = 0;
+  std::vector<std::int32_t> tile_begin;  // (tiles + 1)
+  std::vector<std::int32_t>
+      position;                    // the key's index, which the mask sees; past the end: padding
+  std::vector<std::int32_t> home;  // the cell of S and P it is recorded in, or -1
+
+  KeyRange of_tile(std::int32_t tile) const {
+    const auto t = static_cast<std::size_t>(tile);
+    return {tile_begin[t], tile_begin[t + 1]};
+  }
+};
+
+}  // namespace attn_diag::reference

@@ -1,0 +1,96 @@
+#include "reference/counterfactual/store.h"
+
+#include "reference/counterfactual/fragment.h"
+
+namespace attn_diag::reference {
+namespace {
+
+// More rows than this are forgotten: they were of heads long done.
+constexpr std::size_t kMostRows = 4096;
+
+std::int32_t head_written(const Problem& p, HeadMap map, std::int32_t head) {
+  switch (map) {
+    case HeadMap::kZero:
+      return 0;
+    case HeadMap::kNext:
+      return (head + 1) % p.heads;
+    case HeadMap::kModulo:
+      return head % p.kv_heads;
+    case HeadMap::kDivideByKvHeads:
+    case HeadMap::kGroupTooSmall:
+      return head / (p.heads / p.kv_heads);
+    case HeadMap::kRight:
+    case HeadMap::kQueryHead:
+      break;
+  }
+  return head;
+}
+
+}  // namespace
+
+std::optional<StoredOutput::Source> StoredOutput::source_of(const Row& row,
+                                                            std::int32_t column) const {
+  const Problem& p = c_.problem;
+  const std::int32_t block_m = c_.geometry.tile.block_m;
+  Source from{row, column};
+  if (change_.other_layout) {
+    const Strides right = dense_strides(p.layout, p.heads, p.seqlen_q, p.head_dim_v);
+    std::int64_t at = row.batch * right.batch + row.head * right.head + row.query * right.seq;
+    at = at / p.head_dim_v % (std::int64_t{p.heads} * p.seqlen_q);
+    // Memory order of the other layout: the axis that varies faster comes last.
+    const bool heads_last = p.layout == Layout::kBHSD;
+    const std::int32_t fast = heads_last ? p.heads : p.seqlen_q;
+    const auto slow_index = static_cast<std::int32_t>(at / fast);
+    const auto fast_index = static_cast<std::int32_t>(at % fast);
+    from.row.head = heads_last ? fast_index : slow_index;
+    from.row.query = heads_last ? slow_index : fast_index;
+  }
+  if (change_.head != HeadMap::kRight) {
+    // Of all heads that are written here, the last one stays.
+    std::int32_t head = p.heads - 1;
+    while (head >= 0 && head_written(p, change_.head, head) != row.head) --head;
+    if (head < 0) return std::nullopt;
+    from.row.head = head;
+  }
+  if (change_.batch_zero) {
+    if (row.batch != 0) return std::nullopt;
+    from.row.batch = p.batch - 1;
+  }
+  if (change_.fragment != FragmentMap::kRight) {
+    const std::int32_t in_tile = from.row.query % block_m, in_fragment = in_tile % kFragmentSize;
+    const FragmentPlace place =
+        fragment_source(change_.fragment, in_fragment, column % kFragmentSize);
+    const std::int32_t to_row = in_tile - in_fragment + place.row;
+    from.column = column / kFragmentSize * kFragmentSize + place.column;
+    from.row.query += to_row - in_tile;
+    if (to_row >= block_m || from.row.query >= p.seqlen_q || from.column >= p.head_dim_v)
+      return std::nullopt;
+  }
+  if (change_.columns > 0 && column >= change_.columns) return std::nullopt;
+  if (change_.rows_owned > 0 && row.query % block_m >= change_.rows_owned) return std::nullopt;
+  return from;
+}
+
+const StoredOutput::Stored& StoredOutput::stored(const Row& row) {
+  const auto key = std::make_tuple(row.batch, row.head, row.query);
+  const auto found = rows_.find(key);
+  if (found != rows_.end()) return found->second;
+  if (rows_.size() >= kMostRows) rows_.clear();
+  evaluator_.evaluate(row, state_);
+  return rows_[key] = {state_.o, state_.o_error, state_.row_known};
+}
+
+void StoredOutput::cells(const Row& row, double* value, double* bound, std::uint8_t* known) {
+  for (std::int32_t d = 0; d < c_.problem.head_dim_v; ++d) {
+    const std::optional<Source> from = source_of(row, d);
+    value[d] = bound[d] = 0;
+    known[d] = change_.unwritten == Unwritten::kZero ? 1 : 0;
+    if (!from) continue;
+    const Stored& source = stored(from->row);
+    value[d] = source.o[static_cast<std::size_t>(from->column)];
+    bound[d] = source.error[static_cast<std::size_t>(from->column)];
+    known[d] = source.known ? 1 : 0;
+  }
+}
+
+}  // namespace attn_diag::reference

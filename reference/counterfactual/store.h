@@ -1,0 +1,42 @@
+// Where the kernel stores o: which row's element ends up in a cell.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "reference/counterfactual/evaluator.h"
+
+namespace attn_diag::reference {
+
+class StoredOutput {
+ public:
+  StoredOutput(const Case::Data& c, const StoreChange& change, Evaluator& evaluator)
+      : c_(c), change_(change), evaluator_(evaluator) {}
+
+  // The cells of o that belong to `row`; value, bound and known are (head_dim_v).
+  void cells(const Row& row, double* value, double* bound, std::uint8_t* known);
+
+ private:
+  struct Source {
+    Row row;
+    std::int32_t column;
+  };
+  struct Stored {
+    std::vector<double> o, error;
+    bool known;
+  };
+  // None: nobody writes there, or what is outside the output.
+  std::optional<Source> source_of(const Row& row, std::int32_t column) const;
+  const Stored& stored(const Row& row);
+
+  const Case::Data& c_;
+  const StoreChange& change_;
+  Evaluator& evaluator_;
+  RowState state_;
+  std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, Stored> rows_;
+};
+
+}  // namespace attn_diag::reference
