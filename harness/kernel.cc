@@ -67,8 +67,9 @@ std::string lockstep_build_of(const std::string& path) {
       path.substr(0, path.size() - (named_so ? suffix.size() : 3)) + suffix_of("host", true);
   if (!fs::exists(lockstep))
     throw Error(
-        fmt::format("{} has no build for the lockstep schedule: {} does not exist. Give "
-                    "attn_diag_add_kernel() the option LOCKSTEP.",
+        fmt::format("{} has no build for the lockstep schedule: {} does not exist. "
+                    "attn-diag build makes it, without --no-lockstep and --backend cuda; "
+                    "attn_diag_add_kernel() does with the option LOCKSTEP.",
                     path, lockstep));
   return lockstep;
 }
