@@ -86,13 +86,11 @@ void stale_tiles(const Case& c, Variants& out) {
   const std::int32_t tiles = num_kv_tiles(c.problem(), c.geometry());
   for (const std::int32_t late : {1, 2, 3, -1}) {
     if (tiles <= std::abs(late)) continue;
-    for (const Before outside : {Before::kRight, Before::kZero, Before::kUnknown}) {
+    for (const Before outside : {Before::kRight, Before::kZero}) {
       FetchChange fetch;
       fetch.tiles_late = late;
       fetch.outside = outside;
-      const char* const what = outside == Before::kRight  ? "right"
-                               : outside == Before::kZero ? "zeros"
-                                                          : "unknown";
+      const char* const what = outside == Before::kRight ? "right" : "zeros";
       for (const Operands& which : {kK, kV, kKv})
         change(which, fetch, out,
                {number("tiles", late), named("outside", static_cast<double>(outside), what)});

@@ -104,8 +104,8 @@ void gather(const Case::Data& c, const Operand& x, const FetchChange& change,
       const std::int32_t held = tile - change.tiles_late;
       if (held >= 0 && held * rows < x.seqlen)
         tile = held;
-      else if (change.outside != Before::kRight)
-        return change.outside == Before::kZero ? kZero : kOutside;
+      else if (change.outside == Before::kZero)
+        return kZero;
     }
     std::int32_t source = tile * rows + place.row;
     if (source >= x.seqlen) {

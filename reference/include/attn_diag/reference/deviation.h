@@ -51,8 +51,8 @@ struct TileRead {
   bool operator==(const TileRead&) const = default;
 };
 
-// What a slot that nothing was loaded to holds.
-enum class Before : std::uint8_t { kUnknown, kZero, kRight };
+// What a tile holds whose place nothing was loaded to, or was loaded before the loop.
+enum class Before : std::uint8_t { kRight, kZero };
 
 struct FetchChange {
   HeadMap head = HeadMap::kRight;
