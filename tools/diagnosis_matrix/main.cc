@@ -1,0 +1,142 @@
+// diagnosis_matrix: plants bugs, asks diagnose() what they are, and counts how often it is right.
+// tools/diagnosis-evidence starts it.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include "attn_diag/harness/error.h"
+#include "tools/diagnosis_matrix/report.h"
+
+namespace attn_diag::diagnosis_matrix {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options {
+  std::string kernels, records, out, only, commit;
+  std::vector<std::string> sections, inputs, dtypes;
+  std::int64_t right_cases = 2100;
+  std::size_t every = 1;
+  std::string no_worse_than;
+};
+
+bool has(const std::vector<std::string>& items, const std::string& item) {
+  return items.empty() || std::find(items.begin(), items.end(), item) != items.end();
+}
+
+void print(const SingleResult& r) {
+  fmt::print("{:8} {:5} {}.{} [{}] {:.2f}s {}\n", name(r.outcome),
+             r.right_stage ? (*r.right_stage ? "stage" : "STAGE") : "", r.kernel, r.bug->name,
+             text(r.setting), r.seconds, r.words);
+}
+
+// False where it does not show as recorded.
+bool print(const VisibleResult& r) {
+  const std::string stage = r.first_stage ? std::string(name(*r.first_stage)) : "none";
+  const bool as_recorded =
+      std::find(r.bug->stages.begin(), r.bug->stages.end(), stage) != r.bug->stages.end();
+  fmt::print("{} {}.{}: {} first, outputs {}\n", as_recorded ? "ok     " : "DIFFERS", r.kernel,
+             r.bug->name, stage, r.in_outputs ? "diverge" : "agree");
+  return as_recorded;
+}
+
+bool write(const fs::path& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  return static_cast<bool>(file.flush());
+}
+
+nlohmann::ordered_json read_json(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw Error("cannot read " + path);
+  return nlohmann::ordered_json::parse(file);
+}
+
+// The sections asked for. False where a planted bug does not show as its record says.
+bool gather(const Options& o, const Records& records, Evidence& evidence) {
+  PlantedKernels kernels(o.kernels);
+  const auto on_step = [](const std::string& what) { fmt::print(stderr, "{}\n", what); };
+  const Runner runner(kernels, records, o.every, on_step);
+  const InputSet probe = input_sets().back();
+  bool as_recorded = true;
+  if (has(o.sections, "visible")) {
+    evidence.visible = runner.visible({probe, DType::kFp16, true});
+    for (const VisibleResult& r : evidence.visible) as_recorded = print(r) && as_recorded;
+  }
+  if (has(o.sections, "bugs")) {
+    constexpr const char* types[] = {"fp16", "bf16", "fp32"};
+    evidence.singles = runner.singles([&](const Setting& setting) {
+      return has(o.inputs, setting.inputs.name) &&
+             has(o.dtypes, types[static_cast<std::size_t>(setting.dtype)]);
+    });
+    for (const SingleResult& r : evidence.singles) print(r);
+  }
+  if (has(o.sections, "unsteady")) evidence.unsteady = runner.unsteady();
+  for (const UnsteadyResult& r : evidence.unsteady)
+    fmt::print("{}.{}: {}\n", r.kernel, r.bug->name, r.detail);
+  if (has(o.sections, "pairs")) evidence.pairs = runner.pairs({probe, DType::kFp16, false});
+  for (const PairResult& r : evidence.pairs)
+    fmt::print("{:8} {} {}\n", r.is_masked ? "masked" : name(r.outcome), r.kernel, r.words);
+  if (has(o.sections, "right")) evidence.right = right_kernels(kernels, o.right_cases, on_step);
+  for (const std::string& detection : evidence.right.detections) fmt::print("{}\n", detection);
+  return as_recorded;
+}
+
+int run(const Options& o) {
+  Records records = read_records(o.records);
+  if (!o.only.empty())
+    std::erase_if(records.bugs, [&](const Bug& bug) { return bug.name != o.only; });
+  Evidence evidence;
+  evidence.commit = o.commit;
+  bool good = gather(o, records, evidence);
+  if (!o.out.empty() &&
+      (!write(fs::path(o.out) / "diagnosis.json", to_json(evidence).dump(1) + "\n") ||
+       !write(fs::path(o.out) / "diagnosis.md", to_markdown(evidence, records))))
+    throw Error("cannot write to " + o.out);
+  if (!o.no_worse_than.empty()) {
+    for (const std::string& worse : worse_than(evidence, read_json(o.no_worse_than))) {
+      fmt::print("WORSE   {}\n", worse);
+      good = false;
+    }
+    return good ? 0 : 1;
+  }
+  for (const Target& t : targets(evidence)) {
+    fmt::print("{} {}: {} of {}\n", t.met() ? "met   " : "MISSED", t.what, t.count, t.of);
+    good = good && t.met();
+  }
+  return good ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace attn_diag::diagnosis_matrix
+
+int main(int argc, char** argv) {
+  using namespace attn_diag::diagnosis_matrix;
+  Options o;
+  CLI::App app("Plants bugs, asks what they are, and counts how often the answer is right.");
+  app.add_option("--kernels", o.kernels, "folder of the planted kernels")->required();
+  app.add_option("--records", o.records, "bugs.toml")->required();
+  app.add_option("--out", o.out, "folder for diagnosis.md and diagnosis.json");
+  app.add_option("--only", o.only, "this bug alone");
+  app.add_option("--commit", o.commit, "of the sources, for the report");
+  app.add_option("--section", o.sections, "visible, bugs, unsteady, pairs, right; all if none")
+      ->check(CLI::IsMember({"visible", "bugs", "unsteady", "pairs", "right"}));
+  app.add_option("--inputs", o.inputs, "randn, small, heavy, probe; all if none");
+  app.add_option("--dtype", o.dtypes, "fp16, bf16, fp32; all if none");
+  app.add_option("--right-cases", o.right_cases, "random cases of right kernels");
+  app.add_option("--every", o.every, "run every N-th bug case and pair alone")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--no-worse-than", o.no_worse_than,
+                 "a diagnosis.json: fail where a case's outcome is worse than there");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    return run(o);
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "diagnosis_matrix: {}\n", e.what());
+    return 2;
+  }
+}

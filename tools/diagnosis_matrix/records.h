@@ -1,0 +1,38 @@
+// fixtures/diagnosis/bugs.toml: what is planted, on which problem it shows, and what names it rightly.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "attn_diag/harness/run.h"
+
+namespace attn_diag::diagnosis_matrix {
+
+struct ProblemCase {
+  Problem problem;  // dtype is the case's
+  TileShape tile{0, 0};
+};
+
+struct Bug {
+  std::string name, what, formula;
+  std::vector<std::string> kernels, stages, hypotheses;
+  std::string problem;
+  bool shows_in_outputs = true, after_freeze = false;
+
+  bool is_formula() const { return !formula.empty(); }
+};
+
+struct Records {
+  std::vector<Bug> bugs;
+  std::map<std::string, ProblemCase> problems;
+
+  // Null if there is none.
+  const Bug* find(const std::string& name) const;
+};
+
+// Throws Error saying which key of which bug is missing or wrong. Hypotheses are checked against the
+// catalogue.
+Records read_records(const std::string& path);
+
+}  // namespace attn_diag::diagnosis_matrix

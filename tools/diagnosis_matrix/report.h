@@ -1,0 +1,40 @@
+// The evidence as docs/results/diagnosis.md and as JSON.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tools/diagnosis_matrix/sections.h"
+
+namespace attn_diag::diagnosis_matrix {
+
+struct Evidence {
+  std::string commit;
+  std::vector<VisibleResult> visible;
+  std::vector<SingleResult> singles;
+  std::vector<UnsteadyResult> unsteady;
+  std::vector<PairResult> pairs;
+  RightResult right;
+};
+
+// One target, and what was reached.
+struct Target {
+  std::string what;
+  double reached = 0, wanted = 0;  // shares; of wrong names and detections: counts
+  std::int64_t count = 0, of = 0;
+  bool is_count = false;  // at most `wanted`, otherwise at least
+
+  bool met() const { return is_count ? reached <= wanted : of > 0 && reached >= wanted; }
+};
+// Of what was run.
+std::vector<Target> targets(const Evidence& evidence);
+
+// Cases of `evidence` with a worse outcome than in `before`, which to_json() wrote, in words. Throws Error
+// where none is in both.
+std::vector<std::string> worse_than(const Evidence& evidence, const nlohmann::ordered_json& before);
+
+nlohmann::ordered_json to_json(const Evidence& evidence);
+std::string to_markdown(const Evidence& evidence, const Records& records);
+
+}  // namespace attn_diag::diagnosis_matrix
