@@ -12,7 +12,7 @@ namespace attn_diag::gpu_check {
 
 struct Finding {
   std::vector<std::string> flags;  // of attn-diag trace: the problem, the tile, the inputs
-  bool race = false;               // shows or not as threads happen to run
+  bool race = false;               // shows or not as threads and copies happen to run
   // Keys of a trace's first_divergence ("stage", "query", ...) that are stated, with their values.
   Json expected;
   // Instead of "query": the first query of head 0 whose running max rises in this KV tile.

@@ -44,9 +44,11 @@ TEST_CASE("what is stated of one kernel goes before what is stated of all") {
   CHECK(of("reduce-counts-l-twice", "split_k").expected["stage"] == "reduce");
 }
 
-TEST_CASE("a finding that depends on the order of threads is a race") {
+TEST_CASE("a finding that depends on the order of threads or copies is a race") {
   CHECK(of("missing-barrier", "fa1").race);
   CHECK(of("missing-syncwarp", "split_k").race);
+  CHECK(of("wait-leaves-copies-in-flight", "fused_wmma").race);
+  CHECK_FALSE(of("empty-split-not-stored", "split_k").race);
 }
 
 TEST_CASE("a trace is compared key by key") {
