@@ -1,5 +1,7 @@
 #include "attn_diag/harness/compare.h"
 
+#include <cmath>
+#include <initializer_list>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -15,6 +17,31 @@ namespace {
 TypedCells cells_of(const TensorData& data, std::int64_t at) {
   return {data.bytes.data() + at * static_cast<std::int64_t>(size_of(data.dtype)), data.dtype};
 }
+
+// Limits of n cells from `at` on, with what is uncertain about them added.
+class WidenedLimits {
+ public:
+  WidenedLimits(std::initializer_list<const TensorData*> uncertain, std::int64_t at, std::int64_t n)
+      : x_uncertain(uncertain), x_at(at), x_limits(static_cast<std::size_t>(n)) {}
+
+  static bool needed(const TensorData& data) { return !data.uncertainty.empty(); }
+
+  template <class Limit>
+  ArrayLimit add_to(const Limit& limit) {
+    for (std::size_t i = 0; i < x_limits.size(); ++i) {
+      x_limits[i] = limit(static_cast<std::int64_t>(i));
+      for (const TensorData* data : x_uncertain)
+        if (needed(*data))
+          x_limits[i] += static_cast<double>(data->uncertainty[static_cast<std::size_t>(x_at) + i]);
+    }
+    return ArrayLimit{x_limits.data()};
+  }
+
+ private:
+  std::vector<const TensorData*> x_uncertain;
+  std::int64_t x_at;
+  std::vector<double> x_limits;
+};
 
 void check_tensors(const Capture& capture) {
   for (const std::optional<TensorData>& data : capture.tensors)
@@ -42,6 +69,15 @@ Comparison compare_with_reference(const Capture& capture, const Tolerance& toler
       const std::int64_t n = block.rows * work.grid.row_cells;
       if (block.value[t] == nullptr) continue;  // not defined for this geometry
       const TypedCells expected{block.value[t], DType::kFp64};
+      if (WidenedLimits::needed(work.actual)) {
+        WidenedLimits limits({&work.actual}, at, n);
+        set[i].add(at, n, cells_of(work.actual, at), expected, limits.add_to([&](std::int64_t j) {
+          return tolerance.use_bound
+                     ? block.bound[t][j]
+                     : tolerance.atol + tolerance.rtol * std::fabs(block.value[t][j]);
+        }));
+        continue;
+      }
       if (tolerance.use_bound)
         set[i].add(at, n, cells_of(work.actual, at), expected, ArrayLimit{block.bound[t]});
       else
@@ -70,6 +106,15 @@ Comparison compare_captures(const Capture& actual, const Capture& expected,
   };
   if (!tolerance.use_bound) {
     each_tensor([&](CellAccumulator& part, const TensorWork& work) {
+      const TensorData& other = expected[work.grid.id];
+      if (WidenedLimits::needed(work.actual) || WidenedLimits::needed(other)) {
+        WidenedLimits limits({&work.actual, &other}, 0, work.grid.size());
+        part.add(0, work.grid.size(), cells_of(work.actual, 0), cells_of(other, 0),
+                 limits.add_to([&](std::int64_t j) {
+                   return tolerance.atol + tolerance.rtol * std::fabs(other.at(j));
+                 }));
+        return;
+      }
       part.add(0, work.grid.size(), cells_of(work.actual, 0), cells_of(expected[work.grid.id], 0),
                AbsoluteRelativeLimit{tolerance.atol, tolerance.rtol});
     });
@@ -82,6 +127,14 @@ Comparison compare_captures(const Capture& actual, const Capture& expected,
       const double* bound = block.bound[static_cast<std::size_t>(work.grid.id)];
       if (bound == nullptr) return;
       const std::int64_t at = first_row(actual.region, block) * work.grid.row_cells;
+      const TensorData& other = expected[work.grid.id];
+      if (WidenedLimits::needed(work.actual) || WidenedLimits::needed(other)) {
+        const std::int64_t n = block.rows * work.grid.row_cells;
+        WidenedLimits limits({&work.actual, &other}, at, n);
+        part.add(at, n, cells_of(work.actual, at), cells_of(other, at),
+                 limits.add_to([&](std::int64_t j) { return kBoundsApart * bound[j]; }));
+        return;
+      }
       part.add(at, block.rows * work.grid.row_cells, cells_of(work.actual, at),
                cells_of(expected[work.grid.id], at), ArrayLimit{bound, kBoundsApart});
     });

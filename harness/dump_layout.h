@@ -13,10 +13,11 @@
 
 namespace attn_diag {
 
-// "/stages", "/reference" or "/bound".
+// "/stages", "/reference", "/bound" or "/uncertainty".
 inline constexpr std::string_view kStagesGroup = "/stages";
 inline constexpr std::string_view kReferenceGroup = "/reference";
 inline constexpr std::string_view kBoundGroup = "/bound";
+inline constexpr std::string_view kUncertaintyGroup = "/uncertainty";
 std::string tensor_path(std::string_view tree, Tensor t);  // "/stages/qk/S"
 
 // q, k and v: whole, in the problem's dtype and layout.

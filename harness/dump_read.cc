@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <cstring>
 #include <new>
 
 #include "attn_diag/harness/dump.h"
@@ -8,6 +9,21 @@
 #include "harness/dump_layout.h"
 
 namespace attn_diag {
+namespace {
+
+void read_uncertainty(const DumpFile& file, TensorData& to) {
+  const std::string path = tensor_path(kUncertaintyGroup, to.id);
+  if (!link_exists(file.id(), path)) return;
+  DType dtype{};
+  const Hdf5Id dataset = file.open(path, to.shape, dtype);
+  if (dtype != DType::kFp32)
+    throw Error(fmt::format("Dataset {} is not of 32-bit floats. Write the dump again.", path));
+  const std::vector<std::byte> bytes = read_whole(dataset, dtype, to.size(), path);
+  to.uncertainty.resize(static_cast<std::size_t>(to.size()));
+  std::memcpy(to.uncertainty.data(), bytes.data(), bytes.size());
+}
+
+}  // namespace
 
 Capture read_dump_header(const std::string& path) {
   const Hdf5Session session;
@@ -25,6 +41,7 @@ Capture read_dump(const std::string& path) {
       const std::string dataset_path = tensor_path(kStagesGroup, t->id);
       const Hdf5Id dataset = file.open(dataset_path, t->shape, t->dtype);
       t->bytes = read_whole(dataset, t->dtype, t->size(), dataset_path);
+      read_uncertainty(file, *t);
     }
     return c;
   } catch (const Error& e) {

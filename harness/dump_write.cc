@@ -74,6 +74,7 @@ class DumpWriter {
     write_header();
     write_inputs();
     write_stages();
+    write_uncertainties();
     if (x_options.with_reference) write_reference();
     // What makes the file a dump comes last.
     write_attribute(x_file, "schema", std::string(kSchema));
@@ -155,6 +156,20 @@ class DumpWriter {
         write_moves(dataset, t);
         write_whole(dataset, data.dtype, data.bytes.data(), std::string(t.name));
       }
+    }
+  }
+
+  // Of the tensors that were reconstructed; no group where there are none.
+  void write_uncertainties() {
+    Hdf5Id root;
+    for (const TensorInfo& t : kTensors) {
+      if (!x_capture.has(t.id) || x_capture[t.id].uncertainty.empty()) continue;
+      if (root < 0) root = create_group(x_file, std::string(kUncertaintyGroup));
+      const std::string stage(name(t.stage));
+      const Hdf5Id group =
+          link_exists(root, stage) ? open_group(root, stage) : create_group(root, stage);
+      const Hdf5Id dataset = create_tensor(group, t.id, DType::kFp32);
+      write_whole(dataset, DType::kFp32, x_capture[t.id].uncertainty.data(), std::string(t.name));
     }
   }
 

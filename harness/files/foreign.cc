@@ -5,7 +5,8 @@
 #include <array>
 #include <cmath>
 #include <cstring>
-#include <set>
+#include <utility>
+#include <vector>
 
 #include "attn_diag/harness/dump.h"
 #include "attn_diag/harness/error.h"
@@ -113,6 +114,15 @@ void set_inputs(const Arrays& arrays, const ForeignHints& hints, ForeignCase& to
     *into[i] = std::move(converted(std::move(cells[i]), p.dtype).bytes);
 }
 
+TensorData output_tensor(Tensor t, DType dtype, std::vector<std::int64_t> shape) {
+  TensorData data;
+  data.id = t;
+  data.dtype = dtype;
+  data.shape = std::move(shape);
+  data.origin.assign(data.shape.size(), 0);
+  return data;
+}
+
 // o as [batch][head][query][dim]. What type the kernel gave it is the narrowest that holds it.
 void set_output(const Array& array, const ForeignHints& hints, ForeignCase& to) {
   const Problem& p = to.capture.problem;
@@ -129,8 +139,8 @@ void set_output(const Array& array, const ForeignHints& hints, ForeignCase& to) 
   }
   to.capture.arithmetic.output = stored;
 
-  TensorData o{Tensor::kO,   cells.dtype, {p.batch, p.heads, p.seqlen_q, p.head_dim_v},
-               {0, 0, 0, 0}, {},          {}};
+  TensorData o =
+      output_tensor(Tensor::kO, cells.dtype, {p.batch, p.heads, p.seqlen_q, p.head_dim_v});
   const Strides from = dense_strides(p.layout, p.heads, p.seqlen_q, p.head_dim_v);
   const std::size_t row = static_cast<std::size_t>(p.head_dim_v) * size_of(cells.dtype);
   o.bytes.resize(cells.bytes.size());
@@ -150,7 +160,7 @@ void set_lse(const Array& array, const files::Shapes& shapes, const ForeignHints
              ForeignCase& to) {
   const Problem& p = to.capture.problem;
   const Cells cells = load(array, ForeignRole::kLse, hints);
-  TensorData lse{Tensor::kLse, cells.dtype, {p.batch, p.heads, p.seqlen_q}, {0, 0, 0}, {}, {}};
+  TensorData lse = output_tensor(Tensor::kLse, cells.dtype, {p.batch, p.heads, p.seqlen_q});
   lse.bytes.resize(cells.bytes.size());
   std::int64_t out = 0;
   for (std::int64_t b = 0; b < p.batch; ++b)

@@ -33,6 +33,9 @@ struct TensorData {
   std::vector<std::byte> bytes;
   std::vector<std::uint8_t>
       writes;  // how often each cell was written, up to 255; empty: not counted
+  // How far each cell may be from what the kernel had, where it was reconstructed and not recorded: it
+  // adds to every limit a comparison has. inf: the cell is not known. Empty: recorded as it was.
+  std::vector<float> uncertainty;
 
   std::int64_t size() const;            // cells
   double at(std::int64_t index) const;  // the value of a cell, widened

@@ -1,0 +1,173 @@
+#include "harness/xray/trial.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "attn_diag/reference/reference.h"
+
+namespace attn_diag::xraying {
+namespace {
+
+std::size_t at(const Strides& s, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t d) {
+  return static_cast<std::size_t>(b * s.batch + h * s.head + i * s.seq + d);
+}
+
+std::vector<double> widened(const std::vector<std::byte>& bytes, DType dtype) {
+  std::vector<double> out(bytes.size() / size_of(dtype));
+  for (std::size_t i = 0; i < out.size(); ++i)
+    out[i] = load_element(bytes.data(), dtype, static_cast<std::int64_t>(i));
+  return out;
+}
+
+std::vector<std::byte> rounded(const std::vector<double>& values, DType dtype) {
+  std::vector<std::byte> out(values.size() * size_of(dtype));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    store_element(out.data(), dtype, static_cast<std::int64_t>(i), values[i]);
+  return out;
+}
+
+}  // namespace
+
+Operands::Operands(const Problem& problem, const InputData& inputs)
+    : x_problem(problem),
+      x_q(widened(inputs.q, problem.dtype)),
+      x_k(widened(inputs.k, problem.dtype)),
+      x_v(widened(inputs.v, problem.dtype)) {}
+
+Operands::Operands(const Problem& p) : x_problem(p) {
+  const auto rows = [](std::int64_t batch, std::int64_t heads, std::int64_t length) {
+    return static_cast<std::size_t>(batch * heads * length);
+  };
+  x_q.resize(rows(p.batch, p.heads, p.seqlen_q) * static_cast<std::size_t>(p.head_dim));
+  x_k.resize(rows(p.batch, p.kv_heads, p.seqlen_k) * static_cast<std::size_t>(p.head_dim));
+  x_v.resize(rows(p.batch, p.kv_heads, p.seqlen_k) * static_cast<std::size_t>(p.head_dim_v));
+}
+
+double& Operands::q(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t d) {
+  const Problem& p = x_problem;
+  return x_q[at(dense_strides(p.layout, p.heads, p.seqlen_q, p.head_dim), b, h, i, d)];
+}
+double& Operands::k(std::int64_t b, std::int64_t kv_head, std::int64_t j, std::int64_t d) {
+  const Problem& p = x_problem;
+  return x_k[at(dense_strides(p.layout, p.kv_heads, p.seqlen_k, p.head_dim), b, kv_head, j, d)];
+}
+double& Operands::v(std::int64_t b, std::int64_t kv_head, std::int64_t j, std::int64_t d) {
+  const Problem& p = x_problem;
+  return x_v[at(dense_strides(p.layout, p.kv_heads, p.seqlen_k, p.head_dim_v), b, kv_head, j, d)];
+}
+
+void Operands::for_each_key(
+    const std::function<void(std::int64_t, std::int64_t, std::int64_t)>& f) const {
+  for (std::int64_t b = 0; b < x_problem.batch; ++b)
+    for (std::int64_t h = 0; h < x_problem.kv_heads; ++h)
+      for (std::int64_t j = 0; j < x_problem.seqlen_k; ++j) f(b, h, j);
+}
+
+InputData Operands::inputs() const {
+  InputData out;
+  out.q = rounded(x_q, x_problem.dtype);
+  out.k = rounded(x_k, x_problem.dtype);
+  out.v = rounded(x_v, x_problem.dtype);
+  out.kind = "a property's";
+  return out;
+}
+
+Outcome Trial::operator()(const Operands& operands) const {
+  const Problem& p = operands.problem();
+  RunOptions run = x_run;
+  run.gate = Gate::kFull;
+  run.taps = false;
+  run.region = whole(p);
+  const InputData inputs = operands.inputs();
+  const Capture capture = run_kernel(x_kernel, p, inputs, run);
+  Outcome out;
+  out.problem = p;
+  const auto copy = [&](Tensor t, std::vector<double>& to) {
+    if (!capture.has(t)) return;
+    for (std::int64_t i = 0; i < capture[t].size(); ++i) to.push_back(capture[t].at(i));
+  };
+  out.output = capture.arithmetic.output;
+  out.moves = capture.repetition.moved();
+  copy(Tensor::kO, out.o);
+  copy(Tensor::kLse, out.lse);
+  reference::Options options;
+  options.tensors = (1u << static_cast<int>(Tensor::kO)) | (1u << static_cast<int>(Tensor::kLse));
+  options.threads = x_run.threads;
+  reference::Tensors tensors =
+      reference::compute(p, capture.geometry, capture.arithmetic,
+                         {inputs.q.data(), inputs.k.data(), inputs.v.data()}, options);
+  out.o_bound = std::move(tensors.bound[static_cast<std::size_t>(Tensor::kO)]);
+  out.lse_bound = std::move(tensors.bound[static_cast<std::size_t>(Tensor::kLse)]);
+  return out;
+}
+
+void for_each_row(const Problem& p, const std::function<void(const Row&)>& f) {
+  for (std::int64_t b = 0; b < p.batch; ++b)
+    for (std::int64_t h = 0; h < p.heads; ++h)
+      for (std::int64_t i = 0; i < p.seqlen_q; ++i) f({b, h, i});
+}
+
+void Judge::cell(Tensor t, std::array<std::int64_t, 4> index, double actual, double expected,
+                 double limit) {
+  PropertyResult& r = x_result;
+  if (limit == HUGE_VAL) return;  // nothing can be said
+  ++r.compared;
+  const double error = std::fabs(actual - expected);
+  const bool same = actual == expected;
+  const bool passed = same || (std::isfinite(error) && error <= limit);
+  if (!same)
+    r.max_err_over_bound = std::max(r.max_err_over_bound,
+                                    std::isfinite(error) && limit > 0 ? error / limit : HUGE_VAL);
+  if (passed || r.broken++ > 0) return;
+  r.tensor = t;
+  r.index = index;
+  r.actual = actual;
+  r.expected = expected;
+}
+
+void Judge::o_of(const Outcome& run, const Row& row,
+                 const std::function<double(std::int64_t)>& expected,
+                 const std::function<double(std::int64_t)>& limit) {
+  for (std::int64_t d = 0; d < run.problem.head_dim_v; ++d)
+    cell(Tensor::kO, {row[0], row[1], row[2], d}, run.o[run.flat(row, d)], expected(d), limit(d));
+}
+
+void Judge::lse_of(const Outcome& run, const Row& row, double expected, double limit) {
+  if (!run.lse.empty())
+    cell(Tensor::kLse, {row[0], row[1], row[2], 0}, run.lse[run.flat(row)], expected, limit);
+}
+
+void Judge::same_bits(const Outcome& run, const Outcome& other, const Row& row) {
+  if (run.moves || other.moves) return same_within_bounds(run, other, row);
+  const auto zero = [](std::int64_t) { return 0.0; };
+  o_of(
+      run, row, [&](std::int64_t d) { return other.o[other.flat(row, d)]; }, zero);
+  if (!other.lse.empty()) lse_of(run, row, other.lse[other.flat(row)], 0);
+}
+
+void Judge::same_within_bounds(const Outcome& run, const Outcome& other, const Row& row) {
+  o_of(
+      run, row, [&](std::int64_t d) { return other.o[other.flat(row, d)]; },
+      [&](std::int64_t d) {
+        return run.o_bound[run.flat(row, d)] + other.o_bound[other.flat(row, d)];
+      });
+  if (!other.lse.empty())
+    lse_of(run, row, other.lse[other.flat(row)],
+           run.lse_bound[run.flat(row)] + other.lse_bound[other.flat(row)]);
+}
+
+PropertyResult Judge::not_tried(std::string why) {
+  x_result.verdict = PropertyResult::Verdict::kNotTried;
+  x_result.why_not = std::move(why);
+  return x_result;
+}
+
+PropertyResult Judge::finish() {
+  if (x_result.compared == 0) return not_tried("no cell could be judged");
+  x_result.verdict =
+      x_result.broken > 0 ? PropertyResult::Verdict::kBroken : PropertyResult::Verdict::kHolds;
+  return x_result;
+}
+
+}  // namespace attn_diag::xraying

@@ -1,0 +1,63 @@
+#include "attn_diag/harness/xray.h"
+
+#include <fmt/format.h>
+
+#include "harness/run_memory.h"
+#include "harness/xray/scores.h"
+#include "harness/xray/weights.h"
+
+namespace attn_diag {
+namespace {
+
+void add_notes(XrayResult& to) {
+  std::vector<std::string>& notes = to.capture.notes;
+  const std::int64_t cells = to.seen + to.without_weight + to.unknown;
+  notes.push_back(
+      fmt::format("S, m, l and P were reconstructed from {} launches with one-hot v, from o's "
+                  "rounding: S to about "
+                  "{:.1g}.",
+                  to.launches, to.median_uncertainty));
+  if (to.unknown > 0)
+    notes.push_back(
+        fmt::format("{} of {} cells of S have weights too small for o's type: they are not known "
+                    "and not judged.",
+                    to.unknown, cells));
+  if (!to.capture.has(Tensor::kLse))
+    notes.emplace_back(
+        "The kernel has no lse: S is known up to a constant a row, which was taken from the "
+        "reference.");
+  else if (to.rows_without_lse > 0)
+    notes.push_back(
+        fmt::format("In {} rows the weights are those of S up to a factor, but lse does not go "
+                    "with them: S was "
+                    "fixed by the reference there. The fault is in l, in lse, or in the division.",
+                    to.rows_without_lse));
+}
+
+}  // namespace
+
+XrayResult xray(const Kernel& kernel, const Problem& problem, const InputData& inputs,
+                const XrayOptions& options) {
+  XrayResult result;
+  RunOptions run = options.run;
+  run.gate = Gate::kFull;
+  run.taps = false;
+  run.region = whole(problem);
+  result.capture = run_kernel(kernel, problem, inputs, run);
+  const xraying::Weights weights = xraying::read_weights(kernel, problem, inputs, options);
+  result.launches = weights.launches;
+  if (options.on_step) {
+    const std::int32_t steps = ceil_div(problem.seqlen_k, problem.head_dim_v) + 1;
+    options.on_step(steps, steps, "scores from weights");
+  }
+  xraying::reconstruct(weights, result, run.threads);
+  for (const TensorInfo& t : kTensors)
+    if (!result.capture.has(t.id) && result.capture.exempt[static_cast<std::size_t>(t.id)].empty())
+      result.capture.exempt[static_cast<std::size_t>(t.id)] =
+          "an x-ray sees weights, not sums within the kernel";
+  add_notes(result);
+  result.comparison = compare_with_reference(result.capture, options.tolerance, run.threads);
+  return result;
+}
+
+}  // namespace attn_diag
