@@ -274,17 +274,25 @@ const Entry kEntries[] = {
       .formula = "F34",
       .family = Family::kRecurrence,
       .stage = Stage::kReduce,
-      .parameters = {"row"},
+      .parameters = {"row", "of"},
       .citation = "of our own hunts",
       .remedy = "which row a fragment's element i belongs to: it depends on the lane",
       .needs_tiles = true},
      [](const Case& c, Variants& out) {
        if (one_tile(c) || c.geometry().tile.block_m < 2 || c.problem().seqlen_q < 2) return;
-       out.with([](Deviation& d) { d.recurrence.alpha_row = RowOf16::kFirst; },
-                {named("row", 1, "the first of 16")});
-       if (c.geometry().tile.block_m >= 16 && c.problem().seqlen_q > 8)
-         out.with([](Deviation& d) { d.recurrence.alpha_row = RowOf16::kSwapped; },
-                  {named("row", 2, "r ^ 8")});
+       for (const bool l : {false, true}) {
+         const auto add = [&](RowOf16 row, const char* what) {
+           out.with(
+               [&](Deviation& d) {
+                 d.recurrence.alpha_row = row;
+                 d.recurrence.alpha_row_l = l;
+               },
+               {named("row", static_cast<double>(row), what), of(l, true)});
+         };
+         add(RowOf16::kFirst, "the first of 16");
+         if (c.geometry().tile.block_m >= 16 && c.problem().seqlen_q > 8)
+           add(RowOf16::kSwapped, "r ^ 8");
+       }
      }},
     {{.id = "accumulator-narrow",
       .statement = "the accumulator is kept in a narrow type from tile to tile",

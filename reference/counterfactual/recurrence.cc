@@ -83,10 +83,12 @@ void Evaluator::recurrence(const Row& row, RowState& state) {
     }
     const bool deviates = change.only_tile < 0 || visits == change.only_tile;
     const bool first = visits++ == 0;
-    const auto alpha_of = [&](Rescale how) {
-      return rescale(deviates ? how : Rescale::kRight, before, other_m);
+    const auto alpha_of = [&](Rescale how, bool of_other) {
+      if (!deviates) how = Rescale::kRight;
+      return of_other ? rescale(how, before, other_m) : rescale(how, own_before, now.m);
     };
-    double alpha_l = alpha_of(change.alpha_l), alpha_o = alpha_of(change.alpha_o);
+    double alpha_l = alpha_of(change.alpha_l, change.alpha_row_l);
+    double alpha_o = alpha_of(change.alpha_o, true);
     if (change.skip_below > 0 && own_before > -kInf && now.m - own_before < change.skip_below) {
       alpha_o = 1;
       if (change.skip_l) alpha_l = 1;

@@ -28,7 +28,7 @@ auto fields(PvChange& p) { return std::tie(p.probs, p.factor, p.staircase); }
 auto fields(RecurrenceChange& r) {
   return std::tie(r.alpha_l, r.alpha_o, r.only_tile, r.carried_column, r.alpha_after,
                   r.alpha_times_l, r.skip_below, r.skip_l, r.tile_frame_l, r.tile_frame_o,
-                  r.normalise, r.carry_over, r.alpha_row, r.accumulator);
+                  r.normalise, r.carry_over, r.alpha_row, r.alpha_row_l, r.accumulator);
 }
 auto fields(CombineChange& c) {
   return std::tie(c.max_factor, c.o_power, c.l_power, c.scaled_split, c.factor, c.only_split, c.map,

@@ -208,6 +208,7 @@ struct RecurrenceChange {
   Normalise normalise = Normalise::kAtEnd;
   CarryOver carry_over = CarryOver::kNothing;
   RowOf16 alpha_row = RowOf16::kOwn;
+  bool alpha_row_l = false;            // l too
   Narrow accumulator = Narrow::kNone;  // o is rounded to it after every tile
   bool operator==(const RecurrenceChange&) const = default;
 };

@@ -1,0 +1,418 @@
+// From tile to tile, the merge of splits, the end: each hypothesis against its formula, spelled out.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "reference/counterfactual/testing/formula.h"
+#include "reference/testing/catch2_test.h"
+
+namespace attn_diag::reference {
+namespace {
+
+using namespace testing;
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+const Mask kCausal{MaskKind::kCausal, CausalAlignment::kTopLeft, 0, 0};
+
+Vec plus(Vec a, const Vec& b) {
+  for (std::size_t d = 0; d < a.size(); ++d) a[d] += b[d];
+  return a;
+}
+
+// The keys [begin, end) of a row: max, sum and product in their own frame.
+struct Part {
+  double m, l;
+  Vec a;
+};
+Part part_of(const Formula& f, int i, int begin, int end) {
+  Vec s = f.scores(i);
+  for (int j = 0; j < f.keys(); ++j)
+    if (j < begin || j >= end) s[static_cast<std::size_t>(j)] = -kInf;
+  const double m = largest(s);
+  const Vec p = exps(s, m);
+  return {m, total(p), f.weighted(p)};
+}
+Part tile(const Formula& f, int t) {
+  return part_of(f, f.row.query, t * f.block_n(), (t + 1) * f.block_n());
+}
+
+struct State {
+  double m = -kInf, l = 0;
+  Vec a = Vec(16, 0.0);
+};
+double factor(double from, double to) { return from == -kInf ? 0 : std::exp(from - to); }
+
+// The online softmax of a row; `step` gets the state, the tile and its number.
+Vec online(const Formula& f, const std::function<void(State&, const Part&, int t)>& step,
+           bool divide = true) {
+  State state;
+  for (int t = 0; t < f.tiles(); ++t) step(state, tile(f, t), t);
+  return divide ? times(1 / state.l, state.a) : state.a;
+}
+
+// The right step but for the factors on l and on o.
+void advance(State& x, const Part& part, double alpha_l, double alpha_o) {
+  const double m = std::max(x.m, part.m), beta = factor(part.m, m);
+  x.l = alpha_l * x.l + beta * part.l;
+  x.a = plus(times(alpha_o, x.a), times(beta, part.a));
+  x.m = m;
+}
+
+TEST_CASE("alpha missing, inverted, zero, on one tile") {
+  const testing::Case c = make_case({.block_n = 8, .mask = kCausal});
+  const auto alpha = [](const State& x, const Part& part) {
+    return factor(x.m, std::max(x.m, part.m));
+  };
+  check_output(c, variant_of(c, "alpha-missing-l"), [&](const Formula& f) {
+    return online(f, [&](State& x, const Part& p, int) { advance(x, p, 1, alpha(x, p)); });
+  });
+  check_output(c, variant_of(c, "alpha-missing-o"), [&](const Formula& f) {
+    return online(f, [&](State& x, const Part& p, int) { advance(x, p, alpha(x, p), 1); });
+  });
+  check_output(c, variant_of(c, "alpha-missing"), [&](const Formula& f) {
+    return online(f, [&](State& x, const Part& p, int) { advance(x, p, 1, 1); });
+  });
+  const auto over = [&](const State& x, const Part& p) {
+    return alpha(x, p) == 0 ? 0 : 1 / alpha(x, p);
+  };
+  check_output(c, variant_of(c, "alpha-inverted", {"l and o"}), [&](const Formula& f) {
+    return online(f, [&](State& x, const Part& p, int) { advance(x, p, over(x, p), over(x, p)); });
+  });
+  check_output(c, variant_of(c, "alpha-inverted", {"of = l)"}), [&](const Formula& f) {
+    return online(f, [&](State& x, const Part& p, int) { advance(x, p, over(x, p), alpha(x, p)); });
+  });
+  check_output(c, variant_of(c, "state-reset", {"of = o", "all"}), [&](const Formula& f) {
+    return online(f, [&](State& x, const Part& p, int) { advance(x, p, alpha(x, p), 0); });
+  });
+  check_output(c, variant_of(c, "alpha-missing-on-one-tile", {"tile = 2", "of = o"}),
+               [&](const Formula& f) {
+                 return online(f, [&](State& x, const Part& p, int t) {
+                   advance(x, p, alpha(x, p), t == 2 ? 1 : alpha(x, p));
+                 });
+               });
+  check_output(c, variant_of(c, "alpha-times-l"), [&](const Formula& f) {
+    return online(
+        f, [&](State& x, const Part& p, int) { advance(x, p, alpha(x, p), alpha(x, p) * x.l); });
+  });
+  check_output(c, variant_of(c, "rescale-skipped", {"below = 2,", "l and o"}),
+               [&](const Formula& f) {
+                 return online(f, [&](State& x, const Part& p, int) {
+                   const bool skip = x.m > -kInf && p.m - x.m < 2;
+                   advance(x, p, skip ? 1 : alpha(x, p), skip ? 1 : alpha(x, p));
+                 });
+               });
+  check_output(c, variant_of(c, "columns-not-carried", {"n = 4"}), [&](const Formula& f) {
+    const Vec right = f.attend(f.scores());
+    Vec o = online(f, [&](State& x, const Part& p, int) { advance(x, p, alpha(x, p), 0); });
+    for (std::size_t d = 0; d < 16; d += 4) o[d] = right[d];
+    return o;
+  });
+}
+
+TEST_CASE("only the visited tiles reset the state") {
+  const testing::Case c = make_case({.block_m = 8, .block_n = 8, .mask = kCausal});
+  check_output(c, variant_of(c, "state-reset", {"l and o", "visible"}), [](const Formula& f) {
+    const Part last = tile(f, f.row.query / 8);
+    return times(1 / last.l, last.a);
+  });
+}
+
+TEST_CASE("order, frames and divisions within the loop") {
+  const testing::Case c = make_case({.mask = kCausal});
+  const auto in_step =
+      [](const Formula& f,
+         const std::function<void(State&, const Part&, double, double, double)>& step,
+         bool divide = true) {
+        return online(
+            f,
+            [&](State& x, const Part& p, int) {
+              const double m = std::max(x.m, p.m);
+              const double alpha = factor(x.m, m), beta = factor(p.m, m);
+              step(x, p, m, alpha, beta);
+              x.m = m;
+            },
+            divide);
+      };
+  check_output(c, variant_of(c, "alpha-after-product"), [&](const Formula& f) {
+    return in_step(f, [](State& x, const Part& p, double, double alpha, double beta) {
+      x.l = alpha * x.l + beta * p.l;
+      x.a = times(alpha, plus(x.a, times(beta, p.a)));
+    });
+  });
+  check_output(c, variant_of(c, "tile-frame", {"of = o"}), [&](const Formula& f) {
+    return in_step(f, [](State& x, const Part& p, double, double alpha, double beta) {
+      x.l = alpha * x.l + beta * p.l;
+      x.a = plus(times(alpha, x.a), p.a);
+    });
+  });
+  check_output(c, variant_of(c, "normalised-every-tile", {"tile's l, not"}), [&](const Formula& f) {
+    return in_step(
+        f,
+        [](State& x, const Part& p, double, double alpha, double) {
+          // Numerator and denominator are in the same frame, the running one.
+          if (p.l > 0) x.a = plus(times(alpha, x.a), times(1 / p.l, p.a));
+        },
+        false);
+  });
+  check_output(c, variant_of(c, "normalised-every-tile", {"running l, and"}),
+               [&](const Formula& f) {
+                 return in_step(f, [](State& x, const Part& p, double, double alpha, double beta) {
+                   x.l = alpha * x.l + beta * p.l;
+                   x.a = times(1 / x.l, plus(times(alpha, x.a), times(beta, p.a)));
+                 });
+               });
+}
+
+TEST_CASE("state of another row") {
+  const testing::Case c = make_case({.mask = kCausal});
+  // The accumulator of the query tile before stays; nothing rescales it on the first tile.
+  const std::function<State(const Formula&, int)> final_state = [&](const Formula& f, int i) {
+    State x;
+    if (i >= 16) x.a = final_state(f, i - 16).a;
+    for (int t = 0; t < 3; ++t) {
+      const Part p = part_of(f, i, t * 16, (t + 1) * 16);
+      const double alpha = t == 0 ? 1 : factor(x.m, std::max(x.m, p.m));
+      advance(x, p, alpha, alpha);
+    }
+    return x;
+  };
+  check_output(c, variant_of(c, "state-carried-over", {"= the accumulator"}),
+               [&](const Formula& f) {
+                 const State x = final_state(f, f.row.query);
+                 return times(1 / x.l, x.a);
+               });
+  // Rows i, i - 16, i - 32 as if they were one.
+  check_output(c, variant_of(c, "state-carried-over", {"m, l"}), [](const Formula& f) {
+    Vec a(16, 0.0);
+    double l = 0;
+    for (int i = f.row.query; i >= 0; i -= 16) {
+      const Vec p = exps(f.scores(i), 0);
+      l += total(p);
+      a = plus(a, f.weighted(p));
+    }
+    return times(1 / l, a);
+  });
+  check_output(c, variant_of(c, "fragment-row-l", {"first"}), [](const Formula& f) {
+    const Part mine = part_of(f, f.row.query, 0, 40);
+    return times(1 / part_of(f, f.row.query / 16 * 16, 0, 40).l, mine.a);
+  });
+  check_output(c, variant_of(c, "fragment-row-alpha", {"first", "of = o"}), [](const Formula& f) {
+    const Formula first{f.c, {f.row.batch, f.row.head, f.row.query / 16 * 16}};
+    double m = -kInf;
+    return online(f, [&](State& x, const Part& p, int t) {
+      const double before = m;
+      m = std::max(m, tile(first, t).m);
+      advance(x, p, factor(x.m, std::max(x.m, p.m)), factor(before, m));
+    });
+  });
+}
+
+TEST_CASE("accumulator-narrow: eight bits after every tile") {
+  const testing::Case c = make_case({.mask = kCausal});
+  check_output(c, variant_of(c, "accumulator-narrow", {"bf16"}), [](const Formula& f) {
+    return online(f, [](State& x, const Part& p, int) {
+      const double alpha = factor(x.m, std::max(x.m, p.m));
+      advance(x, p, alpha, alpha);
+      for (double& a : x.a) {
+        const double quantum = std::exp2(std::floor(std::log2(std::fabs(a))) - 7);
+        if (a != 0) a = std::nearbyint(a / quantum) * quantum;
+      }
+    });
+  });
+}
+
+// Three splits of one tile.
+const Shape kSplits{.splits = 3, .mask = kCausal};
+std::vector<Part> splits_of(const Formula& f) {
+  std::vector<Part> parts;
+  for (int n = 0; n < 3; ++n) parts.push_back(tile(f, n));
+  return parts;
+}
+// sum w A x / sum w y over splits that have seen something, or all.
+Vec merged(const Formula& f,
+           const std::function<std::array<double, 3>(const Part&, double m, int n)>& weights) {
+  const std::vector<Part> parts = splits_of(f);
+  double m = -kInf, y = 0;
+  for (const Part& part : parts) m = std::max(m, part.m);
+  Vec o(16, 0.0);
+  for (int n = 0; n < 3; ++n) {
+    const Part& part = parts[static_cast<std::size_t>(n)];
+    const auto [w, of_a, of_l] = weights(part, m, n);
+    if (part.l > 0) o = plus(o, times(w * of_a, part.a));
+    y += w * of_l;
+  }
+  return times(1 / y, o);
+}
+
+TEST_CASE("the merge of splits with other weights") {
+  const testing::Case c = make_case(kSplits);
+  const auto check = [&](const Variant& variant,
+                         const std::function<std::array<double, 3>(const Part&, double, int)>& w) {
+    check_output(c, variant, [&](const Formula& f) { return merged(f, w); });
+  };
+  const auto w = [](const Part& part, double m) { return factor(part.m, m); };
+  check(variant_of(c, "combine-lse-base").at(0.7), [&](const Part& p, double m, int) {
+    const double weight = p.l > 0 ? std::pow(p.l * w(p, m), 0.7) : 0;
+    return std::array{weight, 1 / p.l, 1.0};
+  });
+  check(variant_of(c, "combine-mean"), [](const Part& p, double, int) {
+    return std::array{1.0, 1 / p.l, 1.0};
+  });
+  check(variant_of(c, "combine-without-max"), [](const Part& p, double, int) {
+    return std::array{1.0, 1.0, p.l};
+  });
+  check(variant_of(c, "combine-max-only"), [&](const Part& p, double m, int) {
+    return std::array{w(p, m), 1 / p.l, 1.0};
+  });
+  check(variant_of(c, "combine-counts-l-twice", {"sum of o"}), [&](const Part& p, double m, int) {
+    return std::array{w(p, m), p.l, p.l};
+  });
+  check(variant_of(c, "combine-counts-l-twice", {"both"}), [&](const Part& p, double m, int) {
+    return std::array{w(p, m), p.l, p.l * p.l};
+  });
+  check(variant_of(c, "combine-counts-l-twice", {"sum of l"}), [&](const Part& p, double m, int) {
+    return std::array{w(p, m), 1.0, p.l * p.l};
+  });
+  check(variant_of(c, "combine-lacks-l"), [&](const Part& p, double m, int) {
+    return std::array{w(p, m), 1.0, 1.0};
+  });
+  check(variant_of(c, "combine-divides-by-l-twice"), [&](const Part& p, double m, int) {
+    return std::array{w(p, m), 1 / p.l, p.l};
+  });
+}
+
+TEST_CASE("splits that are missing, doubled, alone, exchanged") {
+  const testing::Case c = make_case({.splits = 3});
+  const auto share = [](const Part& p, double m, double times_n) {
+    return std::array{times_n * factor(p.m, m), 1.0, p.l};
+  };
+  check_output(c, variant_of(c, "split-dropped", {"split = 1"}), [&](const Formula& f) {
+    return merged(f, [&](const Part& p, double m, int n) { return share(p, m, n == 1 ? 0 : 1); });
+  });
+  check_output(c, variant_of(c, "split-doubled", {"split = 0"}), [&](const Formula& f) {
+    return merged(f, [&](const Part& p, double m, int n) { return share(p, m, n == 0 ? 2 : 1); });
+  });
+  check_output(c, variant_of(c, "split-alone", {"split = 2"}), [&](const Formula& f) {
+    return merged(f, [&](const Part& p, double m, int n) { return share(p, m, n == 2 ? 1 : 0); });
+  });
+  check_output(c, variant_of(c, "partial-of-another", {"next split"}), [&](const Formula& f) {
+    const std::vector<Part> parts = splits_of(f);
+    const double m = std::max({parts[0].m, parts[1].m, parts[2].m});
+    double l = 0;
+    Vec o(16, 0.0);
+    for (std::size_t n = 0; n < 3; ++n) {
+      l += factor(parts[n].m, m) * parts[n].l;
+      o = plus(o, times(factor(parts[n].m, m), parts[(n + 1) % 3].a));
+    }
+    return times(1 / l, o);
+  });
+  check_output(c, variant_of(c, "partial-of-another", {"head 0", "m, l and o"}),
+               [&](const Formula& f) {
+                 const Formula first{f.c, {f.row.batch, 0, f.row.query}};
+                 return first.attend(first.scores());
+               });
+  check_output(c, variant_of(c, "partial-of-another", {"first row", "of = o"}),
+               [&](const Formula& f) {
+                 const Formula first{f.c, {f.row.batch, f.row.head, f.row.query / 16 * 16}};
+                 const std::vector<Part> mine = splits_of(f), theirs = splits_of(first);
+                 double m = -kInf, l = 0;
+                 for (const Part& p : mine) m = std::max(m, p.m);
+                 Vec o(16, 0.0);
+                 for (std::size_t n = 0; n < 3; ++n) {
+                   l += factor(mine[n].m, m) * mine[n].l;
+                   o = plus(o, times(factor(mine[n].m, m), theirs[n].a));
+                 }
+                 return times(1 / l, o);
+               });
+}
+
+TEST_CASE("what is counted besides the keys") {
+  const testing::Case c = make_case({.splits = 3});
+  const auto with_more = [](const Formula& f, const std::function<double(double m)>& more) {
+    const Part all = part_of(f, f.row.query, 0, 40);
+    return times(1 / (all.l + more(all.m)), all.a);
+  };
+  check_output(c, variant_of(c, "empty-split-merged", {"lse = 0"}), [&](const Formula& f) {
+    return with_more(f, [](double m) { return std::exp(-m); });
+  });
+  CHECK(predicted(c, {0, 0, 3}, variant_of(c, "empty-split-merged", {"inf"}).deviation).o[0] == 0);
+  check_output(c, variant_of(c, "sink-counted").at(2), [&](const Formula& f) {
+    return with_more(f, [](double m) { return 2 * std::exp(-m); });
+  });
+  check_lse(c, variant_of(c, "sink-counted").at(2), [&](const Formula& f) {
+    const Part all = part_of(f, f.row.query, 0, 40);
+    return std::log(std::exp(all.m) * all.l + 2);
+  });
+  check_output(c, variant_of(c, "l-seeded").at(0.5),
+               [&](const Formula& f) { return with_more(f, [](double) { return 0.5; }); });
+}
+
+TEST_CASE("the end: division by l, factors, lse") {
+  const testing::Case c = make_case({.mask = kCausal});
+  const auto all = [](const Formula& f) { return part_of(f, f.row.query, 0, 40); };
+  check_output(c, variant_of(c, "l-missing"), [&](const Formula& f) { return all(f).a; });
+  check_output(c, variant_of(c, "l-twice"),
+               [&](const Formula& f) { return times(std::pow(all(f).l, -2), all(f).a); });
+  check_output(c, variant_of(c, "gain").at(0.3),
+               [](const Formula& f) { return times(0.3, f.attend(f.scores())); });
+  check_output(c, variant_of(c, "l-times-n", {"n = 32"}),
+               [](const Formula& f) { return times(1.0 / 32, f.attend(f.scores())); });
+  check_lse(c, variant_of(c, "l-times-n", {"n = 32"}),
+            [&](const Formula& f) { return all(f).m + std::log(32 * all(f).l); });
+  const auto lse = [&](const char* form, const std::function<double(double m, double l)>& should) {
+    check_lse(c, variant_of(c, "lse-form", {form}),
+              [&](const Formula& f) { return should(all(f).m, all(f).l); });
+  };
+  lse("in base 2", [](double m, double l) { return m / std::log(2.0) + std::log2(l); });
+  lse("twice", [](double m, double l) { return (m + std::log(l)) * std::log(2.0); });
+  lse("= ln l)", [](double, double l) { return std::log(l); });
+  lse("= m)", [](double m, double) { return m; });
+  lse("log2 l", [](double m, double l) { return m + std::log2(l); });
+  lse("m + l)", [](double m, double l) { return m + l; });
+  lse("m / softmax_scale", [](double m, double l) { return 4 * m + std::log(l); });
+  lse("m softmax_scale", [](double m, double l) { return m / 4 + std::log(l); });
+  lse("ln l - m", [](double m, double l) { return std::log(l) - m; });
+}
+
+TEST_CASE("lane-sum-not-shared: column d is divided by what lane d has") {
+  const testing::Case c = make_case({.mask = kCausal});
+  const auto lanes = [](const Formula& f) {
+    const Part whole = part_of(f, f.row.query, 0, 40);
+    const Vec p = exps(f.scores(), whole.m);
+    Vec l(16, 0.0);
+    for (std::size_t j = 0; j < p.size(); ++j) l[j % 16] += p[j];
+    return std::pair{l, whole.a};
+  };
+  check_output(c, variant_of(c, "lane-sum-not-shared", {"missing", "lanes = 16"}),
+               [&](const Formula& f) {
+                 auto [l, a] = lanes(f);
+                 for (std::size_t d = 0; d < 16; ++d)
+                   a[d] = a[d] == 0 && l[d] == 0 ? 0 : a[d] / l[d];
+                 return a;
+               });
+  check_output(c, variant_of(c, "lane-sum-not-shared", {"half", "lanes = 16"}),
+               [&](const Formula& f) {
+                 auto [l, a] = lanes(f);
+                 for (std::size_t d = 0; d < 16; ++d) {
+                   double sum = 0;
+                   for (std::size_t i = 0; i < 8; ++i) sum += l[d / 8 * 8 + i];
+                   a[d] /= sum;
+                 }
+                 return a;
+               });
+  check_output(c, variant_of(c, "lane-sum-not-shared", {"lane 0", "lanes = 16"}),
+               [&](const Formula& f) {
+                 auto [l, a] = lanes(f);
+                 for (std::size_t step = 8; step > 0; step /= 2) {
+                   const Vec before = l;
+                   for (std::size_t i = 0; i < 16; ++i)
+                     l[i] += i + step < 16 ? before[i + step] : before[i];
+                 }
+                 CHECK(std::fabs(l[0] - part_of(f, f.row.query, 0, 40).l) < 1e-9);
+                 for (std::size_t d = 0; d < 16; ++d) a[d] /= l[d];
+                 return a;
+               });
+}
+
+}  // namespace
+}  // namespace attn_diag::reference

@@ -1,0 +1,191 @@
+// Softmax and P V: each hypothesis against its formula, spelled out.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "reference/counterfactual/testing/formula.h"
+#include "reference/testing/catch2_test.h"
+
+namespace attn_diag::reference {
+namespace {
+
+using namespace testing;
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+const Mask kCausal{MaskKind::kCausal, CausalAlignment::kTopLeft, 0, 0};
+
+double lse(const Formula& f, int i) {
+  const Vec s = f.scores(i);
+  return largest(s) + std::log(total(exps(s, largest(s))));
+}
+
+// The largest score of the keys for which `same` holds.
+double max_where(const Vec& s, const std::function<bool(int j)>& same) {
+  double m = -kInf;
+  for (std::size_t j = 0; j < s.size(); ++j)
+    if (same(static_cast<int>(j))) m = std::max(m, s[j]);
+  return m;
+}
+
+TEST_CASE("max-floor: m is the larger of it, o and lse stay") {
+  const testing::Case c = make_case({.mask = kCausal});
+  const Variant variant = variant_of(c, "max-floor", {"c = 10"});
+  const reference::Case data(c.problem, c.geometry, {}, c.inputs());
+  const Row row{0, 1, 20};
+  Prediction out;
+  predict(data, std::span(&row, 1), variant.deviation,
+          1u << static_cast<int>(Tensor::kM) | 1u << static_cast<int>(Tensor::kL), out);
+  const Formula f{c, row};
+  CHECK(out[Tensor::kM].value == Vec{10, 10, 10});
+  double l = 0;
+  const Vec s = f.scores();
+  for (int j = 0; j < 16; ++j) l += std::exp(s[static_cast<std::size_t>(j)] - 10);
+  CHECK(std::fabs(out[Tensor::kL].value[0] - l) < 1e-12);
+  check_lse(c, variant, [](const Formula& g) { return lse(g, g.row.query); });
+}
+
+TEST_CASE("exp-linear: 2^n (1 + f)") {
+  const testing::Case c = make_case({.block_n = 64, .mask = kCausal});
+  check_output(c, variant_of(c, "exp-linear"), [](const Formula& f) {
+    const Vec s = f.scores();
+    Vec p;
+    for (const double x : s) {
+      const double y = (x - largest(s)) / std::log(2.0);
+      p.push_back(x == -kInf ? 0 : std::exp2(std::floor(y)) * (1 + y - std::floor(y)));
+    }
+    return times(1 / total(p), f.weighted(p));
+  });
+}
+
+TEST_CASE("lanes-not-rescaled: sum over lanes of e^(S - m_lane)") {
+  const testing::Case c = make_case({.block_n = 64, .mask = kCausal});
+  const auto lane_exps = [](const Vec& s, const std::function<int(int j)>& lane) {
+    Vec p;
+    for (std::size_t j = 0; j < s.size(); ++j) {
+      const double m =
+          max_where(s, [&](int other) { return lane(other) == lane(static_cast<int>(j)); });
+      p.push_back(s[j] == -kInf ? 0 : std::exp(s[j] - m));
+    }
+    return p;
+  };
+  const auto modulo = [](int j) { return j % 8; };
+  check_output(c, variant_of(c, "lanes-not-rescaled", {"%", "lanes = 8", "tile", "of = l)"}),
+               [&](const Formula& f) {
+                 const Vec s = f.scores();
+                 return times(1 / total(lane_exps(s, modulo)), f.weighted(exps(s, largest(s))));
+               });
+  check_output(c, variant_of(c, "lanes-not-rescaled", {"/ (", "lanes = 4", "tile", "l and o"}),
+               [&](const Formula& f) {
+                 const Vec p = lane_exps(f.scores(), [](int j) { return j / 16; });
+                 return times(1 / total(p), f.weighted(p));
+               });
+  const testing::Case tiles = make_case({.mask = kCausal});
+  check_output(tiles, variant_of(tiles, "lanes-not-rescaled", {"/ 2", "split", "l and o"}),
+               [&](const Formula& f) {
+                 const Vec p = lane_exps(f.scores(), [](int j) { return j % 16 % 8 / 2; });
+                 return times(1 / total(p), f.weighted(p));
+               });
+}
+
+TEST_CASE("rows-mixed: l is that of all rows of the group") {
+  const testing::Case c = make_case({.block_m = 8, .mask = kCausal});
+  check_output(c, variant_of(c, "rows-mixed", {"rows = 8", "m and l"}), [](const Formula& f) {
+    const int first = f.row.query / 8 * 8;
+    double l = 0;
+    for (int i = first; i < first + 8; ++i) l += std::exp(lse(f, i));
+    return f.weighted(times(1 / l, exps(f.scores(), 0)));
+  });
+  // In one tile every row keeps its own frame.
+  const testing::Case one = make_case({.block_m = 8, .block_n = 64, .mask = kCausal});
+  check_output(one, variant_of(one, "rows-mixed", {"rows = 4", "of = l)"}), [](const Formula& f) {
+    const int first = f.row.query / 4 * 4;
+    double l = 0;
+    for (int i = first; i < first + 4; ++i) {
+      const Vec s = f.scores(i);
+      l += total(exps(s, largest(s)));
+    }
+    const Vec s = f.scores();
+    return times(1 / l, f.weighted(exps(s, largest(s))));
+  });
+}
+
+TEST_CASE("probs-narrow: P is rounded, l may be too") {
+  const testing::Case c = make_case({.block_n = 64, .mask = kCausal});
+  const auto rounded = [](const Formula& f) {
+    const Vec s = f.scores();
+    Vec p = exps(s, largest(s));
+    for (double& x : p)
+      if (x > 0) {
+        const double quantum = std::exp2(std::max(std::floor(std::log2(x)), -6.0) - 3);
+        x = std::nearbyint(x / quantum) * quantum;
+      }
+    return p;
+  };
+  check_output(c, variant_of(c, "probs-narrow", {"fp8", "in = P V"}), [&](const Formula& f) {
+    const Vec s = f.scores();
+    return times(1 / total(exps(s, largest(s))), f.weighted(rounded(f)));
+  });
+  check_output(c, variant_of(c, "probs-narrow", {"fp8", "in = l and P V"}), [&](const Formula& f) {
+    const Vec p = rounded(f);
+    return times(1 / total(p), f.weighted(p));
+  });
+}
+
+TEST_CASE("the mask is missing in one of l and P V") {
+  const testing::Case c = make_case({.block_n = 64, .mask = kCausal});
+  const auto everything = [](const Formula& f) {
+    Vec p;
+    const double m = largest(f.scores());
+    for (int j = 0; j < f.keys(); ++j) p.push_back(std::exp(f.scale() * f.dot(f.row.query, j) - m));
+    return p;
+  };
+  const auto seen = [](const Formula& f) { return exps(f.scores(), largest(f.scores())); };
+  check_output(c, variant_of(c, "mask-missing-in-sum"), [&](const Formula& f) {
+    return times(1 / total(everything(f)), f.weighted(seen(f)));
+  });
+  check_output(c, variant_of(c, "mask-missing-in-product"), [&](const Formula& f) {
+    return times(1 / total(seen(f)), f.weighted(everything(f)));
+  });
+}
+
+TEST_CASE("probs-fragment: P of the element that took the place") {
+  const testing::Case c = make_case({.seqlen_q = 32, .seqlen_k = 32, .mask = kCausal});
+  const auto check = [&](const char* map,
+                         const std::function<std::pair<int, int>(int, int)>& from) {
+    check_output(c, variant_of(c, "probs-fragment", {map}), [&](const Formula& f) {
+      Vec p;
+      const int i = f.row.query;
+      // Tile by tile, each in its own frame, brought to that of the row.
+      const Vec mine = f.scores();
+      for (int j = 0; j < 32; ++j) {
+        const auto [r, k] = from(i % 16, j % 16);
+        const Vec s = f.scores(i / 16 * 16 + r);
+        const int end = (j / 16 + 1) * 16;
+        const double frame = max_where(s, [&](int other) { return other < end; });
+        const double own = max_where(mine, [&](int other) { return other < end; });
+        const double score = s[static_cast<std::size_t>(j / 16 * 16 + k)];
+        p.push_back(score == -kInf ? 0 : std::exp(score - frame + own - largest(mine)));
+      }
+      return times(1 / total(exps(mine, largest(mine))), f.weighted(p));
+    });
+  };
+  check("[r + 8]", [](int r, int k) {
+    return (r < 8) != (k < 8) ? std::pair{r ^ 8, k ^ 8} : std::pair{r, k};
+  });
+  check("8x8", [](int r, int k) { return std::pair{r / 8 * 8 + k % 8, k / 8 * 8 + r % 8}; });
+  check("c and c ^ 1", [](int r, int k) { return std::pair{r, k ^ 1}; });
+}
+
+TEST_CASE("products that are added too often") {
+  const testing::Case c = make_case({.head_dim_v = 64});
+  check_output(c, variant_of(c, "product-times-n", {"n = 4"}),
+               [](const Formula& f) { return times(4, f.attend(f.scores())); });
+  check_output(c, variant_of(c, "product-overlaps", {"warps = 4"}), [](const Formula& f) {
+    Vec o = f.attend(f.scores());
+    for (std::size_t d = 0; d < o.size(); ++d) o[d] *= static_cast<double>(d / 16 + 1);
+    return o;
+  });
+}
+
+}  // namespace
+}  // namespace attn_diag::reference
