@@ -132,7 +132,7 @@ const Entry kEntries[] = {
       .family = Family::kLogits,
       .stage = Stage::kQk,
       .parameters = {"columns"},
-      .citation = "of our own hunts",
+      .citation = "no public report",
       .remedy = "the loop over head_dim: its bound and its step"},
      [](const Case& c, Variants& out) {
        const std::int32_t dim = c.problem().head_dim;
@@ -150,7 +150,7 @@ const Entry kEntries[] = {
       .family = Family::kLogits,
       .stage = Stage::kQk,
       .parameters = {"columns"},
-      .citation = "ipex-llm#12619",
+      .citation = "no public report",
       .remedy = "loads of a row: columns past head_dim must be 0"},
      [](const Case& c, Variants& out) {
        const std::int32_t dim = c.problem().head_dim;

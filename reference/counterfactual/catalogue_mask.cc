@@ -61,7 +61,8 @@ const Entry kEntries[] = {
       .stage = Stage::kQk,
       .parameters = {"loop"},
       .citation = "transformers#39408",
-      .remedy = "whether this code path is given the mask"},
+      .remedy = "whether this code path is given the mask",
+      .needs_tiles = true},
      [](const Case& c, Variants& out) {
        if (masked(c))
          under_both_loops(c, out, [](Deviation& d) { d.mask.rule = MaskRule::kMissing; });
@@ -73,7 +74,8 @@ const Entry kEntries[] = {
       .stage = Stage::kQk,
       .parameters = {"first", "last", "loop"},
       .citation = "flash-attention#282, transformers#39408",
-      .remedy = "the comparison of key and query index: < or <=, and which ends are lined up"},
+      .remedy = "the comparison of key and query index: < or <=, and which ends are lined up",
+      .needs_tiles = true},
      [](const Case& c, Variants& out) {
        if (!masked(c)) return;
        for (const std::int32_t by : {-2, -1, 1, 2})
@@ -91,7 +93,8 @@ const Entry kEntries[] = {
       .stage = Stage::kQk,
       .parameters = {"loop"},
       .citation = "flash-attention#282",
-      .remedy = "the offset seqlen_k - seqlen_q: bottom_right has it, top_left has not"},
+      .remedy = "the offset seqlen_k - seqlen_q: bottom_right has it, top_left has not",
+      .needs_tiles = true},
      [](const Case& c, Variants& out) {
        if (!masked(c) || c.problem().seqlen_q == c.problem().seqlen_k) return;
        under_both_loops(c, out, [](Deviation& d) { d.mask.rule = MaskRule::kOtherAlignment; });
@@ -102,8 +105,9 @@ const Entry kEntries[] = {
       .family = Family::kMask,
       .stage = Stage::kQk,
       .parameters = {"loop"},
-      .citation = "transformers#39408",
-      .remedy = "whether true means keep or hide"},
+      .citation = "no public report",
+      .remedy = "whether true means keep or hide",
+      .needs_tiles = true},
      [](const Case& c, Variants& out) {
        if (masked(c))
          under_both_loops(c, out, [](Deviation& d) { d.mask.rule = MaskRule::kInverted; });
@@ -114,7 +118,7 @@ const Entry kEntries[] = {
       .family = Family::kMask,
       .stage = Stage::kQk,
       .parameters = {"loop"},
-      .citation = "transformers#39408",
+      .citation = "no public report",
       .remedy =
           "the mask multiplies scores, or numeric_limits<float>::min() is meant for lowest()"},
      [](const Case& c, Variants& out) {
@@ -179,7 +183,7 @@ const Entry kEntries[] = {
       .family = Family::kMask,
       .stage = Stage::kQk,
       .parameters = {},
-      .citation = "jax#17314",
+      .citation = "no public report",
       .remedy = "the loop's beginning: floor(first key of the first row / kBlockN)",
       .needs_tiles = true},
      [](const Case& c, Variants& out) {
@@ -192,7 +196,7 @@ const Entry kEntries[] = {
       .family = Family::kMask,
       .stage = Stage::kQk,
       .parameters = {},
-      .citation = "jax#27224",
+      .citation = "no public report",
       .remedy = "ceil_div for the number of tiles",
       .needs_tiles = true},
      [](const Case& c, Variants& out) {
@@ -223,7 +227,7 @@ const Entry kEntries[] = {
       .family = Family::kMask,
       .stage = Stage::kSoftmax,
       .parameters = {},
-      .citation = "jax#27224",
+      .citation = "no public report",
       .remedy = "the loop within a tile: j < kBlockN, not <=",
       .needs_tiles = true},
      [](const Case& c, Variants& out) {
@@ -236,8 +240,9 @@ const Entry kEntries[] = {
       .family = Family::kMask,
       .stage = Stage::kReduce,
       .parameters = {"over", "loop"},
-      .citation = "burn#4697, iree#24175",
-      .remedy = "-inf for masked scores, and a guard for m = -inf"},
+      .citation = "iree#24175",
+      .remedy = "-inf for masked scores, and a guard for m = -inf",
+      .needs_tiles = true},
      [](const Case& c, Variants& out) {
        if (!any_row(c, [](KeyRange keys) { return keys.empty(); })) return;
        under_both_loops(c, out, [](Deviation& d) { d.softmax.empty = EmptyRow::kMean; },

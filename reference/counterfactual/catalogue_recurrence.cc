@@ -177,7 +177,7 @@ const Entry kEntries[] = {
       .family = Family::kRecurrence,
       .stage = Stage::kReduce,
       .parameters = {},
-      .citation = "TileFusion#31",
+      .citation = "no public report",
       .remedy = "the order of the rescaling and the second product",
       .needs_tiles = true},
      [](const Case& c, Variants& out) {
@@ -189,7 +189,7 @@ const Entry kEntries[] = {
       .family = Family::kRecurrence,
       .stage = Stage::kReduce,
       .parameters = {},
-      .citation = "of our own hunts",
+      .citation = "no public report",
       .remedy = "whether the accumulator is divided by l within the loop: one convention",
       .needs_tiles = true},
      [](const Case& c, Variants& out) {
@@ -212,7 +212,7 @@ const Entry kEntries[] = {
       .family = Family::kRecurrence,
       .stage = Stage::kReduce,
       .parameters = {"of"},
-      .citation = "rocm-libraries#6498",
+      .citation = "no public report",
       .remedy = "which max is subtracted in exp(S - m), or the factor exp(m_tile - m)",
       .needs_tiles = true},
      [](const Case& c, Variants& out) {
@@ -259,7 +259,7 @@ const Entry kEntries[] = {
       .family = Family::kRecurrence,
       .stage = Stage::kReduce,
       .parameters = {"n"},
-      .citation = "of our own hunts",
+      .citation = "no public report",
       .remedy = "the loop over a thread's accumulator",
       .needs_tiles = true},
      [](const Case& c, Variants& out) {
@@ -275,7 +275,7 @@ const Entry kEntries[] = {
       .family = Family::kRecurrence,
       .stage = Stage::kReduce,
       .parameters = {"row", "of"},
-      .citation = "of our own hunts",
+      .citation = "no public report",
       .remedy = "which row a fragment's element i belongs to: it depends on the lane",
       .needs_tiles = true},
      [](const Case& c, Variants& out) {

@@ -1,13 +1,15 @@
 // What holds for every hypothesis of the catalogue.
 #include <algorithm>
 #include <cmath>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <random>
 #include <set>
 #include <string>
 
 #include "attn_diag/reference/counterfactual.h"
-#include "reference/counterfactual/unite.h"
+#include "reference/counterfactual/testing/catalogue_page.h"
 #include "reference/testing/catch2_test.h"
 #include "reference/testing/random_case.h"
 
@@ -56,6 +58,13 @@ TEST_CASE("ids are unique, kebab-case and found; everything is said") {
     CHECK(!info.remedy.empty());
   }
   CHECK(find_hypothesis("no-such-bug") == nullptr);
+}
+
+TEST_CASE("docs/catalogue.md lists exactly the catalogue") {
+  std::ifstream file(ATTN_DIAG_CATALOGUE_PAGE);
+  const std::string page((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  INFO("if the code is right: ninja -C build update_catalogue_page");
+  CHECK(page == testing::catalogue_page());
 }
 
 TEST_CASE("every variant sets its deviation, names declared parameters, and pairs with another") {
