@@ -111,7 +111,7 @@ struct FloatKernel {
       for (std::size_t d = 0; d < a.size(); ++d)
         if (splits[i].l > 0) a[d] += w * of_a * splits[i].a[d];
     }
-    l += more_l * std::exp(-m);
+    if (more_l != 0) l += more_l * std::exp(-m);
     Vec o;
     for (const float x : a) o.push_back(round_to(DType::kFp16, finish(x, l)));
     return {o, lse(m, l)};
