@@ -1,6 +1,8 @@
 // predict() of the right formula against the oracle.
 #include <cmath>
 #include <random>
+#include <stdexcept>
+#include <string>
 
 #include "attn_diag/reference/counterfactual.h"
 #include "reference/testing/catch2_test.h"
@@ -62,6 +64,91 @@ TEST_CASE("without a deviation every tensor is the oracle's, bound and all") {
   INFO("bound / oracle's bound: " << least << " to " << most);
   CHECK(least > 0.9);
   CHECK(most < 12);
+}
+
+// A stage tensor of the oracle, changed, as if a kernel had recorded it.
+GivenTensor recorded(Tensor t, const std::vector<double>& values, double factor) {
+  GivenTensor given{t, {}};
+  for (const double x : values) given.values.push_back(static_cast<float>(factor * x));
+  return given;
+}
+
+TEST_CASE("stage tensors that are given are where predictions start, in either frame") {
+  std::mt19937_64 random(5);
+  for (int n = 0; n < 40; ++n) {
+    testing::Case random_case = testing::random_case(random, 30, false);
+    random_case.input_scale = 1;
+    fill_inputs(random, random_case);
+    INFO(random_case.describe());
+    const Problem& p = random_case.problem;
+    const Geometry& g = random_case.geometry;
+    const Tensors right = compute(p, g, {}, random_case.inputs(), {.threads = 1});
+    const auto of = [&](Tensor t) { return right.value[static_cast<std::size_t>(t)]; };
+    const std::vector<Row> rows = all_rows(p);
+    const auto predicted = [&](std::vector<GivenTensor> given, const Deviation& deviation) {
+      Prediction out;
+      predict(Case(p, g, {}, random_case.inputs(), {}, std::move(given)), rows, deviation,
+              kAllTensors, out);
+      return out;
+    };
+    const auto same = [&](const std::vector<double>& a, const std::vector<double>& b,
+                          double factor) {
+      REQUIRE(a.size() == b.size());
+      for (std::size_t i = 0; i < a.size(); ++i)
+        REQUIRE((a[i] == b[i] ||
+                 std::fabs(a[i] - factor * b[i]) <= 1e-4 * (1 + std::fabs(factor * b[i]))));
+    };
+    // S of twice the size is what a temperature of 2 makes of it.
+    Deviation doubled;
+    doubled.logits.kappa = 2;
+    const Prediction from_s = predicted({recorded(Tensor::kS, of(Tensor::kS), 2)}, {});
+    const Prediction hot = predicted({}, doubled);
+    for (const Tensor t : {Tensor::kM, Tensor::kL, Tensor::kPartialO, Tensor::kLse, Tensor::kO})
+      same(from_s[t].value, hot[t].value, 1);
+    // Three times P are three times P V, and l is not asked.
+    const Prediction from_p = predicted(
+        {recorded(Tensor::kS, of(Tensor::kS), 1), recorded(Tensor::kP, of(Tensor::kP), 3)}, {});
+    same(from_p[Tensor::kPartialO].value, of(Tensor::kPartialO), 3);
+    same(from_p[Tensor::kO].value, of(Tensor::kO), 3);
+    same(from_p[Tensor::kLse].value, of(Tensor::kLse), 1);
+    // Half of l, five times P V: o is ten times as large.
+    const Prediction from_sums = predicted(
+        {recorded(Tensor::kM, of(Tensor::kM), 1), recorded(Tensor::kL, of(Tensor::kL), 0.5),
+         recorded(Tensor::kPartialO, of(Tensor::kPartialO), 5)},
+        {});
+    same(from_sums[Tensor::kO].value, of(Tensor::kO), 10);
+    same(from_sums[Tensor::kRunningL].value, of(Tensor::kRunningL), 0.5);
+  }
+}
+
+TEST_CASE("what does not fit together is refused in words") {
+  std::mt19937_64 random(5);
+  const testing::Case c = testing::random_case(random, 30, false);
+  const auto message = [&](std::vector<GivenTensor> given) -> std::string {
+    try {
+      const Case data(c.problem, c.geometry, {}, c.inputs(), {}, std::move(given));
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+    return "none";
+  };
+  CHECK(message({}) == "none");
+  CHECK(message({{Tensor::kS, {1, 2}}}).find("S must have") != std::string::npos);
+  CHECK(message({{Tensor::kO, {}}}).find("only inputs of stages") != std::string::npos);
+}
+
+TEST_CASE("another cut of the same data is another geometry, and what was given is dropped") {
+  std::mt19937_64 random(6);
+  testing::Case c = testing::random_case(random, 30, false);
+  const Geometry other{{5, 7}, 1, ceil_div(c.problem.seqlen_k, 7), Frame::kTile, false, false};
+  const std::vector<Row> rows = all_rows(c.problem);
+  const Case cut(c.problem, c.geometry, {}, c.inputs());
+  Prediction a, b;
+  predict(cut.with_geometry(other), rows, {}, kAllTensors, a);
+  predict(Case(c.problem, other, {}, c.inputs()), rows, {}, kAllTensors, b);
+  for (const TensorInfo& t : kTensors) CHECK(a[t.id].value == b[t.id].value);
+  CHECK_THROWS_AS(cut.with_geometry({{0, 1}, 1, 1, Frame::kTile, false, false}),
+                  std::invalid_argument);
 }
 
 }  // namespace
