@@ -212,10 +212,10 @@ TEST_CASE("bounds of bugs from tile to tile hold in fp32") {
                 const float a = from == -kInf ? 0 : std::exp(to - from);
                 return Alphas{a, a};
               });
-  with_alphas(variant_of(c, "alpha-times-l"), [](float a, float, float, float l, int) {
+  with_alphas(variant_of(c, "alpha-times-l", {"all"}), [](float a, float, float, float l, int) {
     return Alphas{a, a * l};
   });
-  with_alphas(variant_of(c, "alpha-missing-on-one-tile", {"tile = 2", "of = o"}),
+  with_alphas(variant_of(c, "alpha-missing-on-one-tile", {"tile = 2", "of = o", "all"}),
               [](float a, float, float, float, int t) {
                 return Alphas{a, t == 2 ? 1 : a};
               });

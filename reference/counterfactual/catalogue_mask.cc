@@ -1,43 +1,12 @@
 // F7 to F10, F12: which keys count.
 #include <array>
 
+#include "reference/counterfactual/catalogue_loops.h"
 #include "reference/counterfactual/entry.h"
 #include "reference/mask.h"
 
 namespace attn_diag::reference {
 namespace {
-
-bool masked(const Case& c) { return c.problem().mask.kind != MaskKind::kNone; }
-
-ParameterValue loop_value(TileLoop loop) {
-  switch (loop) {
-    case TileLoop::kBounded:
-      return named("loop", 1, "tiles with a visible key");
-    case TileLoop::kFirstRow:
-      return named("loop", 2, "up to the first row's last key");
-    case TileLoop::kSquare:
-      return named("loop", 6, "up to the query tile's number");
-    default:
-      return named("loop", 0, "all tiles");
-  }
-}
-
-// Kernels visit every tile, or those in which a row of the query tile sees a key.
-template <class Set>
-void under_both_loops(const Case& c, Variants& out, Set set,
-                      std::vector<ParameterValue> parameters = {}) {
-  for (const TileLoop loop : {TileLoop::kAll, TileLoop::kBounded}) {
-    if (loop == TileLoop::kBounded && !masked(c)) break;
-    std::vector<ParameterValue> values = parameters;
-    values.push_back(loop_value(loop));
-    out.with(
-        [&](Deviation& d) {
-          set(d);
-          d.mask.loop = loop;
-        },
-        std::move(values));
-  }
-}
 
 template <class Test>
 bool any_row(const Case& c, Test test) {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "reference/counterfactual/catalogue_loops.h"
 #include "reference/counterfactual/entry.h"
 
 namespace attn_diag::reference {
@@ -43,20 +44,14 @@ void inverted(const Case& c, Variants& out) {
 
 void reset(const Case& c, Variants& out) {
   if (one_tile(c)) return;
-  const bool masked = c.problem().mask.kind != MaskKind::kNone;
-  for (const TileLoop loop : {TileLoop::kAll, TileLoop::kBounded}) {
-    if (loop == TileLoop::kBounded && !masked) break;
-    each(out, [&](bool l, bool o, const ParameterValue& what, Variants& list) {
-      list.with(
-          [&](Deviation& d) {
-            if (l) d.recurrence.alpha_l = Rescale::kZero;
-            if (o) d.recurrence.alpha_o = Rescale::kZero;
-            d.mask.loop = loop;
-          },
-          {what, named("loop", loop == TileLoop::kBounded,
-                       loop == TileLoop::kBounded ? "tiles with a visible key" : "all tiles")});
-    });
-  }
+  each(out, [&](bool l, bool o, const ParameterValue& what, Variants& list) {
+    under_both_loops(c, list,
+                     [&](Deviation& d) {
+                       if (l) d.recurrence.alpha_l = Rescale::kZero;
+                       if (o) d.recurrence.alpha_o = Rescale::kZero;
+                     },
+                     {what});
+  });
 }
 
 void one_tile_only(const Case& c, Variants& out) {
@@ -65,13 +60,13 @@ void one_tile_only(const Case& c, Variants& out) {
   if (tiles < 3) return;
   for (std::int32_t tile = 1; tile < tiles; ++tile)
     each(out, [&](bool l, bool o, const ParameterValue& what, Variants& list) {
-      list.with(
-          [&](Deviation& d) {
-            if (l) d.recurrence.alpha_l = Rescale::kMissing;
-            if (o) d.recurrence.alpha_o = Rescale::kMissing;
-            d.recurrence.only_tile = tile;
-          },
-          {number("tile", tile), what});
+      under_both_loops(c, list,
+                       [&](Deviation& d) {
+                         if (l) d.recurrence.alpha_l = Rescale::kMissing;
+                         if (o) d.recurrence.alpha_o = Rescale::kMissing;
+                         d.recurrence.only_tile = tile;
+                       },
+                       {number("tile", tile), what});
     });
 }
 
@@ -97,12 +92,12 @@ void skipped(const Case& c, Variants& out) {
 void normalised(const Case& c, Variants& out) {
   if (one_tile(c)) return;
   const auto add = [&](Normalise how, double l_power, const char* what) {
-    out.with(
-        [&](Deviation& d) {
-          d.recurrence.normalise = how;
-          d.finish.l_power = l_power;
-        },
-        {named("by", static_cast<double>(how) * 2 + l_power, what)});
+    under_both_loops(c, out,
+                     [&](Deviation& d) {
+                       d.recurrence.normalise = how;
+                       d.finish.l_power = l_power;
+                     },
+                     {named("by", static_cast<double>(how) * 2 + l_power, what)});
   };
   add(Normalise::kTileSum, 1, "the tile's l, and by l at the end");
   add(Normalise::kTileSum, 0, "the tile's l, not at the end");
@@ -166,7 +161,7 @@ const Entry kEntries[] = {
       .formula = "F13",
       .family = Family::kRecurrence,
       .stage = Stage::kReduce,
-      .parameters = {"tile", "of"},
+      .parameters = {"tile", "of", "loop"},
       .citation = "TileFusion#31",
       .remedy = "first and last iterations that were peeled off the loop",
       .needs_tiles = true},
@@ -188,12 +183,13 @@ const Entry kEntries[] = {
       .formula = "F13",
       .family = Family::kRecurrence,
       .stage = Stage::kReduce,
-      .parameters = {},
+      .parameters = {"loop"},
       .citation = "no public report",
       .remedy = "whether the accumulator is divided by l within the loop: one convention",
       .needs_tiles = true},
      [](const Case& c, Variants& out) {
-       if (!one_tile(c)) out.with([](Deviation& d) { d.recurrence.alpha_times_l = true; });
+       if (!one_tile(c))
+         under_both_loops(c, out, [](Deviation& d) { d.recurrence.alpha_times_l = true; });
      }},
     {{.id = "rescale-skipped",
       .statement =
@@ -231,7 +227,7 @@ const Entry kEntries[] = {
       .formula = "F13",
       .family = Family::kRecurrence,
       .stage = Stage::kReduce,
-      .parameters = {"by"},
+      .parameters = {"by", "loop"},
       .citation = "flash-attention#991",
       .remedy = "the division by l: once, after the loop",
       .needs_tiles = true},
@@ -258,7 +254,7 @@ const Entry kEntries[] = {
       .formula = "F13",
       .family = Family::kRecurrence,
       .stage = Stage::kReduce,
-      .parameters = {"n"},
+      .parameters = {"n", "loop"},
       .citation = "no public report",
       .remedy = "the loop over a thread's accumulator",
       .needs_tiles = true},
@@ -266,7 +262,8 @@ const Entry kEntries[] = {
        if (one_tile(c)) return;
        for (const std::int32_t n : {2, 4, 8, 16, 32})
          if (n <= c.problem().head_dim_v)
-           out.with([&](Deviation& d) { d.recurrence.carried_column = n; }, {number("n", n)});
+           under_both_loops(c, out, [&](Deviation& d) { d.recurrence.carried_column = n; },
+                            {number("n", n)});
      }},
     {{.id = "fragment-row-alpha",
       .statement =

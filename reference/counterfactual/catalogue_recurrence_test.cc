@@ -84,13 +84,13 @@ TEST_CASE("alpha missing, inverted, zero, on one tile") {
   check_output(c, variant_of(c, "state-reset", {"of = o", "all"}), [&](const Formula& f) {
     return online(f, [&](State& x, const Part& p, int) { advance(x, p, alpha(x, p), 0); });
   });
-  check_output(c, variant_of(c, "alpha-missing-on-one-tile", {"tile = 2", "of = o"}),
+  check_output(c, variant_of(c, "alpha-missing-on-one-tile", {"tile = 2", "of = o", "all"}),
                [&](const Formula& f) {
                  return online(f, [&](State& x, const Part& p, int t) {
                    advance(x, p, alpha(x, p), t == 2 ? 1 : alpha(x, p));
                  });
                });
-  check_output(c, variant_of(c, "alpha-times-l"), [&](const Formula& f) {
+  check_output(c, variant_of(c, "alpha-times-l", {"all"}), [&](const Formula& f) {
     return online(
         f, [&](State& x, const Part& p, int) { advance(x, p, alpha(x, p), alpha(x, p) * x.l); });
   });
@@ -101,7 +101,7 @@ TEST_CASE("alpha missing, inverted, zero, on one tile") {
                    advance(x, p, skip ? 1 : alpha(x, p), skip ? 1 : alpha(x, p));
                  });
                });
-  check_output(c, variant_of(c, "columns-not-carried", {"n = 4"}), [&](const Formula& f) {
+  check_output(c, variant_of(c, "columns-not-carried", {"n = 4", "all"}), [&](const Formula& f) {
     const Vec right = f.attend(f.scores());
     Vec o = online(f, [&](State& x, const Part& p, int) { advance(x, p, alpha(x, p), 0); });
     for (std::size_t d = 0; d < 16; d += 4) o[d] = right[d];
@@ -145,16 +145,17 @@ TEST_CASE("order, frames and divisions within the loop") {
       x.a = plus(times(alpha, x.a), p.a);
     });
   });
-  check_output(c, variant_of(c, "normalised-every-tile", {"tile's l, not"}), [&](const Formula& f) {
-    return in_step(
-        f,
-        [](State& x, const Part& p, double, double alpha, double) {
-          // Numerator and denominator are in the same frame, the running one.
-          if (p.l > 0) x.a = plus(times(alpha, x.a), times(1 / p.l, p.a));
-        },
-        false);
-  });
-  check_output(c, variant_of(c, "normalised-every-tile", {"running l, and"}),
+  check_output(c, variant_of(c, "normalised-every-tile", {"tile's l, not", "all"}),
+               [&](const Formula& f) {
+                 return in_step(
+                     f,
+                     [](State& x, const Part& p, double, double alpha, double) {
+                       // Numerator and denominator are in the same frame, the running one.
+                       if (p.l > 0) x.a = plus(times(alpha, x.a), times(1 / p.l, p.a));
+                     },
+                     false);
+               });
+  check_output(c, variant_of(c, "normalised-every-tile", {"running l, and", "all"}),
                [&](const Formula& f) {
                  return in_step(f, [](State& x, const Part& p, double, double alpha, double beta) {
                    x.l = alpha * x.l + beta * p.l;
