@@ -20,8 +20,11 @@ std::vector<Tensor> inputs_of(Stage stage) {
   return {Tensor::kS, Tensor::kP};
 }
 
+// An x-ray's S, m, l and P come from o: a bug after P is in them, too, and no prediction has it there.
+bool reconstructed(const Capture& capture, Tensor t) { return !capture[t].uncertainty.empty(); }
+
 bool has_whole(const Capture& capture, Tensor t) {
-  if (!capture.has(t)) return false;
+  if (!capture.has(t) || reconstructed(capture, t)) return false;
   const Region all = whole(capture.problem);
   return capture.region.origin == all.origin && capture.region.extent == all.extent &&
          capture.coverage[static_cast<std::size_t>(t)].never == 0;
@@ -30,7 +33,9 @@ bool has_whole(const Capture& capture, Tensor t) {
 std::vector<Tensor> recorded_of(const Capture& capture, Stage stage, bool outputs) {
   std::vector<Tensor> all;
   for (const TensorInfo& t : kTensors)
-    if (t.stage == stage && capture.has(t.id) && (outputs || !is_output(t.id))) all.push_back(t.id);
+    if (t.stage == stage && capture.has(t.id) && !reconstructed(capture, t.id) &&
+        (outputs || !is_output(t.id)))
+      all.push_back(t.id);
   return all;
 }
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "harness/run_memory.h"
+#include "harness/run_plan.h"
 #include "harness/xray/scores.h"
 #include "harness/xray/weights.h"
 
@@ -52,7 +52,8 @@ XrayResult xray(const Kernel& kernel, const Problem& problem, const InputData& i
   }
   xraying::reconstruct(weights, result, run.threads);
   for (const TensorInfo& t : kTensors)
-    if (!result.capture.has(t.id) && result.capture.exempt[static_cast<std::size_t>(t.id)].empty())
+    if (defined_for(t.id, result.capture.geometry) && !result.capture.has(t.id) &&
+        result.capture.exempt[static_cast<std::size_t>(t.id)].empty())
       result.capture.exempt[static_cast<std::size_t>(t.id)] =
           "an x-ray sees weights, not sums within the kernel";
   add_notes(result);

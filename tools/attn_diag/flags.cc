@@ -33,7 +33,8 @@ class HelpFormatter : public CLI::Formatter {
     if (name == "build ") rest = "FILE... -o LIBRARY [FLAGS] [-- COMPILER FLAGS]";
     if (name == "list ") rest = "[LIBRARY...] [FLAGS]";
     if (name == "bench " || name == "doctor " || name == "history ") rest = "[FLAGS]";
-    if (name == "run " || name == "check " || name == "trace ") rest = "--kernel KERNEL [FLAGS]";
+    if (name == "run " || name == "check " || name == "trace " || name == "xray ")
+      rest = "--kernel KERNEL [FLAGS]";
     if (name == "diagnose ") rest = "--kernel KERNEL | FILE [FLAGS]";
     if (name == "dump ") rest = "--kernel KERNEL -o FILE [FLAGS]";
     return fmt::format("\nUsage: attn-diag {}{}\n\n", name, rest);
@@ -115,6 +116,13 @@ class Parser {
     add_diagnose_flags(diagnose, x_flags.diagnose);
     tolerance_flags(diagnose);
     output_flags(diagnose, false);
+
+    CLI::App& xray = command("xray", kXraySummary, kXrayFooter);
+    case_flags(xray);
+    add_xray_flags(xray, x_flags.xray);
+    tolerance_flags(xray);
+    dump_flags(xray, "Also leave what was seen in this file");
+    output_flags(xray, false);
 
     CLI::App& show = command("show", kShowSummary, kShowFooter);
     show.add_option("file", x_flags.files, "The dump")->expected(0, 100)->type_name("");

@@ -13,6 +13,7 @@
 #include "tools/attn_diag/diagnose_flags.h"
 #include "tools/attn_diag/history_flags.h"
 #include "tools/attn_diag/sanity_flags.h"
+#include "tools/attn_diag/xray_flags.h"
 
 namespace attn_diag::cli {
 
@@ -39,6 +40,7 @@ struct Flags {
   DiagnoseFlags diagnose;
   HistoryFlags history;
   SanityFlags sanity;
+  XrayFlags xray;
 };
 
 struct CommandLine {

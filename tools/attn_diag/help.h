@@ -10,7 +10,8 @@ inline constexpr const char* kOutputGroup = "Output";
 inline constexpr const char* kSummary =
     "Finds the stage, query and KV tile at which an attention kernel goes wrong.";
 inline constexpr const char* kCommandsHelp =
-    "The commands are list, doctor, run, check, dump, compare, trace, diagnose, show, history, "
+    "The commands are list, doctor, run, check, dump, compare, trace, diagnose, xray, show, "
+    "history, "
     "bench, adapt "
     "and build; see attn-diag --help.";
 

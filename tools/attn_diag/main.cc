@@ -26,6 +26,7 @@ Outcome dispatch(const Session& session) {
   if (command == "dump") return dump_command(session);
   if (command == "compare") return compare_command(session);
   if (command == "trace") return trace_command(session);
+  if (command == "xray") return xray_command(session);
   return show_command(session);
 }
 

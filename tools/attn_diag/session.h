@@ -39,6 +39,7 @@ Outcome dump_command(const Session& session);
 Outcome compare_command(const Session& session);
 Outcome trace_command(const Session& session);
 Outcome show_command(const Session& session);
+Outcome xray_command(const Session& session);
 
 constexpr ExitCode verdict_code(bool agrees) {
   return agrees ? ExitCode::kAgrees : ExitCode::kDiverges;
