@@ -260,7 +260,7 @@ TEST_CASE("bounds of bugs of the merge and the end hold in fp32") {
   with_weights(variant_of(c, "combine-lacks-l"), [](float m, float, float top, int) {
     return std::array{std::exp(m - top), 1.0f, 1.0f};
   });
-  with_weights(variant_of(c, "split-dropped", {"split = 1"}),
+  with_weights(variant_of(c, "split-dropped", {"split = 1", "all"}),
                [](float m, float l, float top, int n) {
                  return std::array{n == 1 ? 0 : std::exp(m - top), 1.0f, l};
                });

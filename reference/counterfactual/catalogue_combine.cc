@@ -22,15 +22,46 @@ std::int32_t used_splits(const Case& c) {
   return ceil_div(num_kv_tiles(c.problem(), c.geometry()), c.geometry().tiles_per_split);
 }
 
-void each_split(const Case& c, Variants& out, double factor) {
+// The frame of the merged sums: m of all splits, or of those that are not left out.
+ParameterValue frame_value(bool counted) {
+  return named("m", counted, counted ? "of what is merged" : "of all splits");
+}
+
+void dropped(const Case& c, Variants& out) {
+  if (!merges(c)) return;
+  for (std::int32_t n = 0; n < used_splits(c); ++n)
+    for (const bool counted : {false, true})
+      out.with(
+          [&](Deviation& d) {
+            d.combine.scaled_split = n;
+            d.combine.factor = 0;
+            d.combine.max_of_counted = counted;
+          },
+          {number("split", n), frame_value(counted)});
+}
+
+void doubled(const Case& c, Variants& out) {
   if (!merges(c)) return;
   for (std::int32_t n = 0; n < used_splits(c); ++n)
     out.with(
         [&](Deviation& d) {
           d.combine.scaled_split = n;
-          d.combine.factor = factor;
+          d.combine.factor = 2;
         },
         {number("split", n)});
+}
+
+void alone(const Case& c, Variants& out) {
+  // Of two splits, one alone is the other one dropped.
+  if (used_splits(c) < 3 || !merges(c)) return;
+  for (std::int32_t n = 0; n < used_splits(c); ++n)
+    for (const bool counted : {false, true})
+      out.with(
+          [&](Deviation& d) {
+            d.combine.only_split = n;
+            d.combine.max_of_counted = counted;
+          },
+          {number("split", n), frame_value(counted)});
 }
 
 void maps(const Case& c, Variants& out) {
@@ -175,12 +206,12 @@ const Entry kEntries[] = {
       .formula = "F25b",
       .family = Family::kCombine,
       .stage = Stage::kReduce,
-      .parameters = {"split"},
+      .parameters = {"split", "m"},
       .citation = "no public report",
       .remedy = "the number of splits the merge loops over, and who writes each partial",
       .needs_tiles = true,
       .needs_splits = true},
-     [](const Case& c, Variants& out) { each_split(c, out, 0); }},
+     dropped},
     {{.id = "split-doubled",
       .statement = "one split is counted twice in the merge",
       .formula = "F25b",
@@ -192,23 +223,18 @@ const Entry kEntries[] = {
           "ranges of splits that overlap, and merges that begin with split 0 and add it again",
       .needs_tiles = true,
       .needs_splits = true},
-     [](const Case& c, Variants& out) { each_split(c, out, 2); }},
+     doubled},
     {{.id = "split-alone",
       .statement = "the output is that of one split",
       .formula = "F25b",
       .family = Family::kCombine,
       .stage = Stage::kReduce,
-      .parameters = {"split"},
+      .parameters = {"split", "m"},
       .citation = "no public report",
       .remedy = "whether the merge runs, and what it reads",
       .needs_tiles = true,
       .needs_splits = true},
-     [](const Case& c, Variants& out) {
-       // Of two splits, one alone is the other one dropped.
-       if (used_splits(c) < 3 || !merges(c)) return;
-       for (std::int32_t n = 0; n < used_splits(c); ++n)
-         out.with([&](Deviation& d) { d.combine.only_split = n; }, {number("split", n)});
-     }},
+     alone},
     {{.id = "partial-of-another",
       .statement = "the merge reads the partial of another split, head, batch or row",
       .formula = "F24",

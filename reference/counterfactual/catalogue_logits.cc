@@ -1,9 +1,11 @@
-// F1, F3, F4, F5, F16: the logits.
+// F1, F3 to F5, F16, F26: the logits.
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <set>
 
 #include "reference/counterfactual/case_data.h"
+#include "reference/counterfactual/catalogue_maps.h"
 #include "reference/counterfactual/entry.h"
 
 namespace attn_diag::reference {
@@ -162,6 +164,26 @@ const Entry kEntries[] = {
          if (columns <= before) continue;
          before = columns;
          out.with([&](Deviation& d) { d.logits.columns = columns; }, {number("columns", columns)});
+       }
+     }},
+    {{.id = "scores-fragment",
+      .statement = "elements of S change places within the 16x16 fragments of the first product",
+      .formula = "F26",
+      .family = Family::kLogits,
+      .stage = Stage::kQk,
+      .parameters = {"elements"},
+      .citation = "flash-attention#2553",
+      .remedy = "the table of lanes of the accumulator, where S is stored or masked",
+      .needs_tiles = true},
+     [](const Case& c, Variants& out) {
+       const TileShape tile = c.geometry().tile;
+       for (const NamedMap& map : kFragmentMaps) {
+         if (map.rows && (tile.block_m < 16 || c.problem().seqlen_q < 9)) continue;
+         if (std::min(tile.block_n, c.problem().seqlen_k) <
+             (map.map == FragmentMap::kPairsSwapped ? 2 : 9))
+           continue;
+         out.with([&](Deviation& d) { d.logits.fragment = map.map; },
+                  {named("elements", static_cast<double>(map.map), map.name)});
        }
      }},
     {{.id = "scores-narrow",

@@ -72,6 +72,18 @@ TEST_CASE("columns-of-next-row: q.k reaches into the rows that follow") {
   });
 }
 
+TEST_CASE("scores-fragment: q.k of the element that took the place, masked where it is") {
+  const testing::Case c = make_case({.seqlen_k = 37, .mask = kCausal});
+  check_output(c, variant_of(c, "scores-fragment", {"[r + 8]"}), [](const Formula& f) {
+    const int i = f.row.query;
+    return f.attend(scores_with(f, [&](int j) {
+      const bool moves = (i % 16 < 8) != (j % 16 < 8);
+      const int row = moves ? i ^ 8 : i, key = moves ? j ^ 8 : j;
+      return row < 40 && key < 37 ? f.scale() * f.dot(row, key) : 0;
+    }));
+  });
+}
+
 TEST_CASE("scores-narrow: bf16 keeps eight bits of q.k") {
   const testing::Case c = make_case({});
   check_output(c, variant_of(c, "scores-narrow", {"bf16", "every = 0"}), [](const Formula& f) {

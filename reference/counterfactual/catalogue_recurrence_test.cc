@@ -287,13 +287,13 @@ TEST_CASE("splits that are missing, doubled, alone, exchanged") {
   const auto share = [](const Part& p, double m, double times_n) {
     return std::array{times_n * factor(p.m, m), 1.0, p.l};
   };
-  check_output(c, variant_of(c, "split-dropped", {"split = 1"}), [&](const Formula& f) {
+  check_output(c, variant_of(c, "split-dropped", {"split = 1", "all"}), [&](const Formula& f) {
     return merged(f, [&](const Part& p, double m, int n) { return share(p, m, n == 1 ? 0 : 1); });
   });
   check_output(c, variant_of(c, "split-doubled", {"split = 0"}), [&](const Formula& f) {
     return merged(f, [&](const Part& p, double m, int n) { return share(p, m, n == 0 ? 2 : 1); });
   });
-  check_output(c, variant_of(c, "split-alone", {"split = 2"}), [&](const Formula& f) {
+  check_output(c, variant_of(c, "split-alone", {"split = 2", "merged"}), [&](const Formula& f) {
     return merged(f, [&](const Part& p, double m, int n) { return share(p, m, n == 2 ? 1 : 0); });
   });
   check_output(c, variant_of(c, "partial-of-another", {"next split"}), [&](const Formula& f) {

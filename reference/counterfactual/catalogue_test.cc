@@ -130,6 +130,10 @@ TEST_CASE("every hypothesis changes what it says first, on some case, and nothin
         const Variant fixed = variant.free ? variant.at(0.37) : variant;
         INFO(fixed.label());
         predict(c, rows, fixed.deviation, kAllTensors, wrong);
+        for (const TensorInfo& t : kTensors)
+          for (std::size_t i = 0; i < wrong[t.id].bound.size(); ++i)
+            if (!(wrong[t.id].bound[i] >= 0) && !std::isnan(wrong[t.id].value[i]))
+              FAIL(t.name << ": bound of cell " << i << " is " << wrong[t.id].bound[i]);
         const std::optional<Stage> first = first_changed(right, wrong);
         if (!first) continue;
         ++changed[info.id];
@@ -142,6 +146,36 @@ TEST_CASE("every hypothesis changes what it says first, on some case, and nothin
     if (id.find("bias") != id.npos || id.find("softcap") != id.npos) continue;
     INFO(id);
     CHECK(changed[id] > 0);
+  }
+}
+
+TEST_CASE("what is predicted does not depend on what else is wanted, nor on other rows") {
+  std::mt19937_64 random(13);
+  Prediction all, one;
+  for (int n = 0; n < 5; ++n) {
+    const testing::Case random_case = testing::random_case(random, 36, false);
+    INFO(random_case.describe());
+    const Case c(random_case.problem, random_case.geometry, {}, random_case.inputs());
+    const std::vector<Row> rows = all_rows(c.problem());
+    const std::vector<Row> last{rows.back()};
+    for (const Hypothesis* hypothesis : catalogue())
+      for (const Variant& variant : hypothesis->variants(c)) {
+        const Variant fixed = variant.free ? variant.at(0.37) : variant;
+        INFO(fixed.label());
+        predict(c, rows, fixed.deviation, kAllTensors, all);
+        for (const TensorInfo& t : kTensors) {
+          INFO(t.name);
+          predict(c, last, fixed.deviation, 1u << static_cast<int>(t.id), one);
+          const Prediction::Values& whole = all[t.id];
+          const std::size_t cells = one[t.id].value.size(), begin = whole.value.size() - cells;
+          for (std::size_t i = 0; i < cells; ++i) {
+            const double a = one[t.id].value[i], b = whole.value[begin + i];
+            const bool same = a == b || (std::isnan(a) && std::isnan(b));
+            if (!same || one[t.id].known[i] != whole.known[begin + i])
+              FAIL("cell " << i << ": " << a << " alone, " << b << " with others");
+          }
+        }
+      }
   }
 }
 

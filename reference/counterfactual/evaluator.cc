@@ -38,9 +38,9 @@ Evaluator::Evaluator(const Case::Data& c, const Deviation& deviation, std::uint3
 
 void Evaluator::evaluate(const Row& row, RowState& state) {
   if (row.batch != batch_ || row.head != head_) enter_head(row.batch, row.head);
-  begin(row);
   scores(row, state);
   if (!needs_softmax_) return;
+  begin(row);
   softmax(row, state);
   if (needs_pv_) product(row, state);
   if (!needs_reduce_) return;
@@ -52,15 +52,16 @@ void Evaluator::evaluate(const Row& row, RowState& state) {
 // What the state holds before the row's first tile.
 void Evaluator::begin(const Row& row) {
   const auto dim = needs_pv_ ? static_cast<std::size_t>(dim_v_) : 0;
-  before_ = {-kInf, 0, 0, 0, std::vector<double>(dim, 0.0), std::vector<double>(dim, 0.0), true};
+  before_ = {-kInf, 0, 0, 0, std::vector<double>(dim, 0.0), std::vector<double>(dim, 0.0)};
   const CarryOver carried = d_.recurrence.carry_over;
   if (carried == CarryOver::kNothing || row.query < g_.tile.block_m) return;
   const RowState& earlier = foreign({row.batch, row.head, row.query - g_.tile.block_m});
   const auto last = static_cast<std::size_t>(tiles_ - 1);
   std::copy_n(earlier.running_o.data() + last * dim, dim, before_.o.data());
   std::copy_n(earlier.running_o_error.data() + last * dim, dim, before_.o_error.data());
-  before_.known = earlier.running_known[last] != 0;
+  before_.o_known = earlier.running_o_known[last] != 0;
   if (carried == CarryOver::kAccumulator) return;
+  before_.known = earlier.running_known[last] != 0;
   before_.m = earlier.running_m[last];
   before_.m_error = earlier.running_m_error[last];
   before_.l = earlier.running_l[last];
@@ -71,7 +72,9 @@ const RowState& Evaluator::foreign(const Row& row) {
   if (foreign_evaluator_ == nullptr) {
     Deviation rest = d_;
     rest.combine.map = PartialMap::kRight;
-    foreign_evaluator_ = std::make_unique<Evaluator>(c_, rest, tensors_);
+    // The state is that of the reduce stage, whatever is wanted of this row.
+    foreign_evaluator_ =
+        std::make_unique<Evaluator>(c_, rest, tensors_ | 1u << static_cast<int>(Tensor::kLse));
   }
   foreign_evaluator_->evaluate(row, foreign_state_);
   return foreign_state_;
@@ -81,6 +84,7 @@ void Evaluator::enter_head(std::int32_t batch, std::int32_t head) {
   batch_ = batch;
   head_ = head;
   lent_.clear();
+  dots_.clear();
   k_ = view_rows(*c_.k, d_.k, columns_, gathered_k_);
   v_ = needs_pv_ ? view_rows(*c_.v, d_.v, dim_v_, gathered_v_) : RowsView{};
   k_norms_.resize(static_cast<std::size_t>(slots_.size));

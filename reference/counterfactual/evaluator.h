@@ -52,6 +52,8 @@ class Evaluator {
   KeyRange visited_tiles(std::int32_t query) const;
   void scores(const Row& row, RowState& state);
   void score_slots(const Row& row, KeyRange slots, RowState& state);
+  void permute_scores(const Row& row, KeyRange slots, RowState& state);
+  const double* query_row(const Row& row, bool& known);
   void softmax(const Row& row, RowState& state);
   void frames(const Row& row, RowState& state);
   void probs_of_tile(std::int32_t tile, double rescaling, RowState& state);
@@ -96,7 +98,8 @@ class Evaluator {
   std::int32_t batch_ = -1, head_ = -1;
   RowsView k_, v_;
   Gathered gathered_k_, gathered_v_, gathered_q_;
-  std::vector<double> k_norms_;                             // per slot
+  std::vector<double> k_norms_;                       // per slot
+  std::map<std::int32_t, std::vector<double>> dots_;  // q.k of whole rows, by query, of this head
   std::map<std::int32_t, std::unique_ptr<RowState>> lent_;  // by query, of this head
   bool lending_ = false;                                    // the row under way is one that is lent
   Running before_;                                          // the state that the row begins with

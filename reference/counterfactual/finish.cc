@@ -87,10 +87,11 @@ void Evaluator::finish(const Row& row, RowState& state) {
       (change.lse == LseForm::kRight ? 1 : slope) * (state.total_m_error + l_error / std::fabs(l)) +
       model_.declared.log_abs + grows + model_.declared.log_ulp * 0x1p-24 * std::fabs(log_l) +
       u * (change.lse == LseForm::kRight ? std::fabs(state.lse) : 2 * lse_size);
+  if (!std::isfinite(state.lse)) state.lse_error = 0;
   if (change.l_row != RowOf16::kOwn && !lending_) {
     const std::int32_t query = fragment_row(change.l_row, row.query);
     if (query >= p_.seqlen_q) {
-      state.row_known = false;
+      state.o_known = false;
     } else {
       const RowState& other = lent({row.batch, row.head, query});
       l = other.total_l;
@@ -103,14 +104,20 @@ void Evaluator::finish(const Row& row, RowState& state) {
   for (std::size_t d = 0; d < state.o.size(); ++d) {
     const double divisor = lanes.empty() ? l : lanes[d % lanes.size()];
     const double factor = change.gain * std::pow(divisor, -change.l_power);
-    const double from_l = std::fabs(change.l_power) * l_error / std::fabs(l);
-    // 0 / 0 is NaN in a kernel too, 0 where it guards against empty rows.
-    state.o[d] = divisor == 0 && state.o[d] == 0 ? 0 : state.o[d] * factor;
+    // A kernel's guard against empty rows.
+    if (divisor == 0 && state.o[d] == 0) {
+      state.o_error[d] = 0;
+      continue;
+    }
+    const double from_l = std::fabs(change.l_power) * l_error / std::fabs(divisor);
+    state.o[d] *= factor;
     const double size = std::fabs(state.o[d]);
     double error = state.o_error[d] * std::fabs(factor) + size * (from_l + 3 * u) + model_.op.tiny;
     error += store.u * (size + error) + store.tiny;
     state.o_error[d] = error;
-    if (size > store.largest) state.o[d] = std::copysign(kInf, state.o[d]);
+    if (!(size > store.largest)) continue;
+    state.o[d] = std::copysign(kInf, state.o[d]);
+    state.o_error[d] = 0;
   }
 }
 

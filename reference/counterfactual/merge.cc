@@ -31,7 +31,7 @@ struct Evaluator::Share {
   double m = -kInf, m_error = 0, l = 0, l_error = 0;
   const double* o = nullptr;  // null: nothing but zeros
   const double* o_error = nullptr;
-  bool known = true;
+  bool known = true, o_known = true;
 };
 
 Evaluator::Share Evaluator::share_of(const RowState& sums, const RowState& accumulators,
@@ -52,7 +52,7 @@ Evaluator::Share Evaluator::share_of(const RowState& sums, const RowState& accum
     const auto dim = accumulators.running_o.size() / accumulators.running_m.size();
     share.o = accumulators.running_o.data() + last * dim;
     share.o_error = accumulators.running_o_error.data() + last * dim;
-    share.known = share.known && accumulators.running_known[last] != 0;
+    share.o_known = accumulators.running_o_known[last] != 0;
   }
   return share;
 }
@@ -67,7 +67,7 @@ void Evaluator::merge(const Row& row, RowState& state) {
   state.merged_o_error.resize(splits * dim);
   state.o.assign(dim, 0.0);
   state.o_error.assign(dim, 0.0);
-  state.row_known = true;
+  state.l_known = state.o_known = true;
   state.lse_known = change.max_factor == 1 && change.l_power == 1;
 
   const RowState* other = &state;
@@ -87,10 +87,18 @@ void Evaluator::merge(const Row& row, RowState& state) {
   }
   state.total_m = -kInf;
   state.total_m_error = 0;
-  for (const Share& share : shares) {
+  const auto counts = [&](std::size_t n) {
+    const auto split = static_cast<std::int32_t>(n);
+    return (split != change.scaled_split || change.factor != 0) &&
+           (change.only_split < 0 || split == change.only_split);
+  };
+  for (std::size_t n = 0; n < splits; ++n) {
+    const Share& share = shares[n];
+    state.l_known = state.l_known && share.known;
+    state.o_known = state.o_known && share.known && share.o_known;
+    if (change.max_of_counted && !counts(n)) continue;
     state.total_m = std::isnan(share.m) ? share.m : std::max(state.total_m, share.m);
     state.total_m_error = std::max(state.total_m_error, share.m_error);
-    state.row_known = state.row_known && share.known;
   }
   const Rounding& store = model_.partial;
   double l = 0, l_error = 0;
@@ -101,11 +109,13 @@ void Evaluator::merge(const Row& row, RowState& state) {
                : share.m == -kInf     ? 0
                                       : exp_in_range(change.max_factor * (share.m - state.total_m));
     if (split == change.scaled_split) w *= change.factor;
-    if (change.only_split >= 0 && split != change.only_split) w = 0;
+    if (!counts(n)) w = 0;
     // Weights that hold l or m in another way than the frames do keep their errors.
     const double relative_l = share.l != 0 ? share.l_error / std::fabs(share.l) : 0;
-    const double w_error = std::fabs(change.max_factor - 1) *
-                           (share.m_error + model_.op.u * std::fabs(share.m - state.total_m));
+    const double w_error =
+        share.m == -kInf ? 0
+                         : std::fabs(change.max_factor - 1) *
+                               (share.m_error + model_.op.u * std::fabs(share.m - state.total_m));
     const double o_factor =
         share.l != 0 || change.o_power == 0 ? std::pow(share.l, change.o_power) : 0;
     const double l_factor =

@@ -29,7 +29,7 @@ Cells cells_of(const RowState& s, Tensor t) {
     case Tensor::kRunningL:
       return {&s.running_l, &s.running_l_error, &s.running_known};
     case Tensor::kRunningO:
-      return {&s.running_o, &s.running_o_error, &s.running_known};
+      return {&s.running_o, &s.running_o_error, &s.running_o_known};
     case Tensor::kMergedL:
       return {&s.merged_l, &s.merged_l_error, nullptr};
     case Tensor::kMergedO:
@@ -66,7 +66,7 @@ void put(const Slots& slots, const RowState& state, Tensor t, std::size_t n, con
   if (t == Tensor::kLse) {
     *to.value = state.lse;
     *to.bound = state.lse_error * kRoom;
-    *to.known = state.row_known && state.lse_known ? 1 : 0;
+    *to.known = state.l_known && state.lse_known ? 1 : 0;
     return;
   }
   const Cells cells = cells_of(state, t);
@@ -75,7 +75,7 @@ void put(const Slots& slots, const RowState& state, Tensor t, std::size_t n, con
   std::transform(cells.error->data(), cells.error->data() + n, to.bound,
                  [](double e) { return e * kRoom; });
   if (cells.known == nullptr) {
-    std::fill_n(to.known, n, state.row_known ? 1 : 0);
+    std::fill_n(to.known, n, (t == Tensor::kMergedL ? state.l_known : state.o_known) ? 1 : 0);
     return;
   }
   const std::size_t per_tile = n / cells.known->size();

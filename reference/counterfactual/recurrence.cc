@@ -19,6 +19,7 @@ void resize(std::size_t tiles, std::size_t dim, RowState& state) {
   state.running_o.resize(tiles * dim);
   state.running_o_error.resize(tiles * dim);
   state.running_known.assign(tiles, 1);
+  state.running_o_known.assign(tiles, 1);
 }
 
 void record(const Running& now, std::size_t tile, RowState& state) {
@@ -29,7 +30,8 @@ void record(const Running& now, std::size_t tile, RowState& state) {
   std::copy(now.o.begin(), now.o.end(), state.running_o.data() + tile * now.o.size());
   std::copy(now.o_error.begin(), now.o_error.end(),
             state.running_o_error.data() + tile * now.o.size());
-  if (!now.known) state.running_known[tile] = 0;
+  state.running_known[tile] = now.known ? 1 : 0;
+  state.running_o_known[tile] = now.known && now.o_known ? 1 : 0;
 }
 
 }  // namespace
@@ -55,10 +57,11 @@ void Evaluator::recurrence(const Row& row, RowState& state) {
   resize(tiles, dim, state);
   take_given(row, state);
   const RowState* other = &state;  // whose alpha is used
+  bool stranger = false;           // it is that of a row that does not exist
   if (change.alpha_row != RowOf16::kOwn && !lending_) {
     const std::int32_t query = fragment_row(change.alpha_row, row.query);
     if (query >= p_.seqlen_q)
-      state.running_known.assign(tiles, 0);
+      stranger = true;
     else if (query != row.query)
       other = &lent({row.batch, row.head, query});
   }
@@ -69,7 +72,7 @@ void Evaluator::recurrence(const Row& row, RowState& state) {
   std::int32_t visits = 0;
   for (std::size_t t = 0; t < tiles; ++t) {
     if (t > 0 && t % per_split == 0) {
-      now = {-kInf, 0, 0, 0, std::vector<double>(dim, 0.0), std::vector<double>(dim, 0.0), true};
+      now = {-kInf, 0, 0, 0, std::vector<double>(dim, 0.0), std::vector<double>(dim, 0.0)};
       other_m = -kInf;
       visits = 0;
     }
@@ -127,7 +130,8 @@ void Evaluator::recurrence(const Row& row, RowState& state) {
       now.o[d] = o;
       now.o_error[d] = error;
     }
-    now.known = now.known && (dim == 0 ? state.softmax_known : state.product_known)[t] != 0;
+    now.known = now.known && state.softmax_known[t] != 0 && !(stranger && change.alpha_row_l);
+    now.o_known = now.o_known && !stranger && (dim == 0 || state.product_known[t] != 0);
     record(now, t, state);
   }
 }

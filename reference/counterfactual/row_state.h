@@ -20,8 +20,8 @@ struct TileView {
 // The state of the online softmax.
 struct Running {
   double m = 0, m_error = 0, l = 0, l_error = 0;
-  std::vector<double> o, o_error;  // (head_dim_v)
-  bool known = true;
+  std::vector<double> o, o_error;     // (head_dim_v)
+  bool known = true, o_known = true;  // m and l; o
 };
 
 struct RowState {
@@ -45,8 +45,8 @@ struct RowState {
   double lse = 0, lse_error = 0;
   std::vector<double> o, o_error;  // (head_dim_v)
   // 0 where the formula cannot know: per slot (empty: all known), per tile, of the row.
-  std::vector<std::uint8_t> s_known, softmax_known, product_known, running_known;
-  bool row_known = true, lse_known = true;
+  std::vector<std::uint8_t> s_known, softmax_known, product_known, running_known, running_o_known;
+  bool l_known = true, o_known = true, lse_known = true;
 };
 
 }  // namespace attn_diag::reference

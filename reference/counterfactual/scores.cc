@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "reference/counterfactual/evaluator.h"
+#include "reference/counterfactual/fragment.h"
 #include "reference/counterfactual/narrow.h"
 #include "reference/counterfactual/weighted_rows.h"
 
@@ -44,17 +45,46 @@ double cap(SoftcapChange change, double softcap, double s, double& error) {
 
 }  // namespace
 
+const double* Evaluator::query_row(const Row& row, bool& known) {
+  if (d_.q == FetchChange{} && columns_ <= p_.head_dim)
+    return c_.q->values.data() + c_.q->row_offset(row.batch, row.head, row.query);
+  const FetchRequest request{row.batch, row.head, true, g_.tile.block_m, columns_, false};
+  gather(c_, *c_.q, d_.q, request, std::span(&row.query, 1), gathered_q_);
+  known = gathered_q_.all_known;
+  return gathered_q_.values.data();
+}
+
+// q.k of a fragment whose elements are mixed up: those of other rows and keys, before any mask.
+void Evaluator::permute_scores(const Row& row, KeyRange slots, RowState& state) {
+  const std::int32_t in_fragment = row.query % g_.tile.block_m % kFragmentSize;
+  for (std::int32_t t = 0; t < tiles_; ++t) {
+    const KeyRange tile = slots_.of_tile(t), wanted = intersect(tile, slots);
+    for (std::int32_t i = wanted.begin; i < wanted.end; ++i) {
+      const std::int32_t in_block = (i - tile.begin) % kFragmentSize;
+      const FragmentPlace from = fragment_source(d_.logits.fragment, in_fragment, in_block);
+      const std::int32_t slot = i - in_block + from.column;
+      const std::int32_t query = row.query - in_fragment + from.row;
+      double& s = state.s[static_cast<std::size_t>(i)];
+      // Past the ends of q and k tiles hold zeros.
+      s = 0;
+      if (slot >= tile.end || query >= p_.seqlen_q) continue;
+      std::vector<double>& dots = dots_[query];
+      if (dots.empty()) {
+        dots.resize(state.s.size());
+        bool known = true;
+        dot_rows(query_row({row.batch, row.head, query}, known), k_.data, k_.stride, slots_.size,
+                 columns_, dots.data());
+      }
+      s = dots[static_cast<std::size_t>(slot)];
+    }
+  }
+}
+
 // Unmasked scores of a run of slots.
 void Evaluator::score_slots(const Row& row, KeyRange slots, RowState& state) {
   if (slots.empty()) return;
-  const double* q = c_.q->values.data() + c_.q->row_offset(row.batch, row.head, row.query);
   bool q_known = true;
-  if (d_.q != FetchChange{} || columns_ > p_.head_dim) {
-    FetchRequest request{row.batch, row.head, true, g_.tile.block_m, columns_, false};
-    gather(c_, *c_.q, d_.q, request, std::span(&row.query, 1), gathered_q_);
-    q = gathered_q_.values.data();
-    q_known = gathered_q_.all_known;
-  }
+  const double* q = query_row(row, q_known);
   if (!q_known || k_.known != nullptr) {
     state.s_known.assign(state.s.size(), q_known ? 1 : 0);
     if (q_known) state.s_known = *k_.known;
@@ -63,7 +93,10 @@ void Evaluator::score_slots(const Row& row, KeyRange slots, RowState& state) {
   double* error = state.s_error.data() + slots.begin;
   const double* norms = k_norms_.data() + slots.begin;
   const double* k = k_.data + slots.begin * k_.stride;
-  dot_rows(q, k, k_.stride, slots.size(), columns_, s);
+  if (d_.logits.fragment == FragmentMap::kRight)
+    dot_rows(q, k, k_.stride, slots.size(), columns_, s);
+  else
+    permute_scores(row, slots, state);
   double q_norm = 0;
   row_norms(q, columns_, 1, columns_, &q_norm);
   const double u = model_.op.u, tiny = columns_ * model_.op.tiny;

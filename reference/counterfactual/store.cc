@@ -77,7 +77,7 @@ const StoredOutput::Stored& StoredOutput::stored(const Row& row) {
   if (found != rows_.end()) return found->second;
   if (rows_.size() >= kMostRows) rows_.clear();
   evaluator_.evaluate(row, state_);
-  return rows_[key] = {state_.o, state_.o_error, state_.row_known};
+  return rows_[key] = {state_.o, state_.o_error, state_.o_known};
 }
 
 void StoredOutput::cells(const Row& row, double* value, double* bound, std::uint8_t* known) {

@@ -12,8 +12,8 @@ auto fields(FetchChange& f) {
   return std::tie(f.head, f.batch_zero, f.strides, f.tiles_late, f.outside, f.tile, f.type);
 }
 auto fields(LogitsChange& l) {
-  return std::tie(l.kappa, l.bias_factor, l.bias_before_cap, l.softcap, l.columns, l.type,
-                  l.rounded_every);
+  return std::tie(l.kappa, l.bias_factor, l.bias_before_cap, l.softcap, l.columns, l.fragment,
+                  l.type, l.rounded_every);
 }
 auto fields(MaskChange& m) {
   return std::tie(m.rule, m.first_shift, m.last_shift, m.masked_tiles, m.loop, m.padding,
@@ -31,8 +31,8 @@ auto fields(RecurrenceChange& r) {
                   r.normalise, r.carry_over, r.alpha_row, r.alpha_row_l, r.accumulator);
 }
 auto fields(CombineChange& c) {
-  return std::tie(c.max_factor, c.o_power, c.l_power, c.scaled_split, c.factor, c.only_split, c.map,
-                  c.map_o_only, c.extra, c.extra_lse, c.sinks, c.partial);
+  return std::tie(c.max_factor, c.o_power, c.l_power, c.scaled_split, c.factor, c.only_split,
+                  c.max_of_counted, c.map, c.map_o_only, c.extra, c.extra_lse, c.sinks, c.partial);
 }
 auto fields(FinishChange& f) {
   return std::tie(f.gain, f.l_power, f.l_factor, f.l_added, f.l_row, f.lane_sum, f.lanes, f.lse);

@@ -65,6 +65,19 @@ struct FetchChange {
   bool operator==(const FetchChange&) const = default;
 };
 
+// ---- fragments --------------------------------------------------------------------------------
+
+// Which element of its 16x16 fragment stands for element [row][column].
+enum class FragmentMap : std::uint8_t {
+  kRight,
+  kHalvesSwapped,  // [row + 8][column] with [row][column + 8], both < 8
+  kTransposed8,    // within blocks of 8
+  kTransposed16,
+  kRowsSwapped,     // row ^ 8
+  kColumnsSwapped,  // column ^ 8
+  kPairsSwapped,    // column ^ 1
+};
+
 // ---- logits -----------------------------------------------------------------------------------
 
 enum class SoftcapChange : std::uint8_t {
@@ -83,8 +96,9 @@ struct LogitsChange {
   SoftcapChange softcap = SoftcapChange::kRight;
   // Columns of q and k that are multiplied; 0: head_dim. More are those of what lies next in memory.
   std::int32_t columns = 0;
-  Narrow type = Narrow::kNone;     // q.k is rounded to it ...
-  std::int32_t rounded_every = 0;  // ... after as many columns, 0: once
+  FragmentMap fragment = FragmentMap::kRight;  // of q.k
+  Narrow type = Narrow::kNone;                 // q.k is rounded to it ...
+  std::int32_t rounded_every = 0;              // ... after as many columns, 0: once
   bool operator==(const LogitsChange&) const = default;
 };
 
@@ -162,17 +176,6 @@ struct SoftmaxChange {
 
 // ---- pv ---------------------------------------------------------------------------------------
 
-// Which P of its 16x16 fragment stands for P[row][key].
-enum class FragmentMap : std::uint8_t {
-  kRight,
-  kHalvesSwapped,  // [row + 8][key] with [row][key + 8], row and key < 8
-  kTransposed8,    // within blocks of 8
-  kTransposed16,
-  kRowsSwapped,     // row ^ 8
-  kColumnsSwapped,  // key ^ 8
-  kPairsSwapped,    // key ^ 1
-};
-
 struct PvChange {
   FragmentMap probs = FragmentMap::kRight;
   double factor = 1;           // of every tile's product
@@ -233,6 +236,7 @@ struct CombineChange {
   std::int32_t scaled_split = -1;  // the split whose weight is multiplied by `factor`; -1: none
   double factor = 1;
   std::int32_t only_split = -1;  // all others are left out
+  bool max_of_counted = false;   // m is that of the splits that are not left out
   PartialMap map = PartialMap::kRight;
   bool map_o_only = false;  // m and l are read right
   ExtraSplit extra = ExtraSplit::kNone;
