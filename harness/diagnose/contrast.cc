@@ -45,6 +45,13 @@ Contrast::Gap Contrast::gap(std::size_t a, std::size_t b) const {
   return gap;
 }
 
+bool Contrast::knows_all(std::size_t a) const {
+  return std::all_of(kTensors.begin(), kTensors.end(), [&](const TensorInfo& tensor) {
+    const std::vector<std::uint8_t>& known = x_predictions[a][tensor.id].known;
+    return std::all_of(known.begin(), known.end(), [](std::uint8_t k) { return k != 0; });
+  });
+}
+
 bool Contrast::same(std::size_t a, std::size_t b) const {
   for (const TensorInfo& tensor : kTensors) {
     const reference::Prediction::Values& x = x_predictions[a][tensor.id];

@@ -27,6 +27,8 @@ class Contrast {
   };
   Gap gap(std::size_t a, std::size_t b) const;
   bool apart(std::size_t a, std::size_t b) const { return gap(a, b).over_bound > 1; }
+  // Whether one says all of its numbers, and nothing is left as what lay in memory.
+  bool knows_all(std::size_t a) const;
   // Whether all that both know is equal, to a part in a million of the largest value of its row.
   bool same(std::size_t a, std::size_t b) const;
 

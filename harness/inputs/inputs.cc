@@ -32,7 +32,7 @@ const std::vector<Kind>& kinds() {
         "bugs of the rescaling and of indexing that randn can hide"},
        inputs::rising},
       {{"probe",
-        "to diagnose with: the row max rises from tile to tile whatever the tile, e^-m is large, "
+        "to diagnose with: the row max moves with every tile, whatever the tile, e^-m is large, "
         "every "
         "key is a large part of some dim of o, and nothing is alike along any axis"},
        inputs::probe},

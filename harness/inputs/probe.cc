@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "harness/inputs/kinds.h"
 
@@ -18,6 +20,9 @@ constexpr double kRise = 3.0;
 constexpr double kBelow = 1.6;
 // Of the scores of the others, and of no peak: different for every query.
 constexpr double kSpread = 0.3;
+// In one of so many rows the peaks fall instead: where every tile has the largest max so far, the max of
+// the tile and the running one are the same, and mixing them up would not show.
+constexpr std::int64_t kFalling = 4;
 // A query's scores are those of the common direction times 1 - kRows/2 .. 1 + kRows/2.
 constexpr double kRows = 0.25;
 
@@ -27,32 +32,58 @@ constexpr double kSpike = 8.0;
 constexpr double kPeakSpike = 1.0;  // of a peak, which has the weight of many other keys
 constexpr double kBackground = 1.0 / 16;
 
-// The direction that q and k of a KV head share: signs and uneven lengths, so that no permutation of
-// dims keeps it and the roundings of the dims differ.
-double direction(const Draw& shared, std::int64_t d) {
-  return shared.sign(d) * (0.8 + 0.45 * shared.uniform(d, 1));
+using Vector = std::vector<double>;
+
+double dot(std::span<const double> a, std::span<const double> b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+void subtract(std::span<double> from, const Vector& x, double times) {
+  for (std::size_t i = 0; i < from.size(); ++i) from[i] -= times * x[i];
+}
+
+// Takes out of `x` what lies along `axis`.
+void make_orthogonal(std::span<double> x, const Vector& axis) {
+  const double length = dot(axis, axis);
+  if (length > 0) subtract(x, axis, dot(x, axis) / length);
 }
 
 // Uniform in +-sqrt(3): variance 1, and bounded.
-double noise(const Draw& draw, std::int64_t d) {
-  return std::sqrt(3.0) * (2.0 * draw.uniform(d) - 1.0);
+void fill_noise(const Draw& draw, std::uint64_t stream, std::span<double> out) {
+  for (std::size_t i = 0; i < out.size(); ++i)
+    out[i] = std::sqrt(3.0) * (2.0 * draw.uniform(static_cast<std::int64_t>(i), stream) - 1.0);
 }
 
-// Fills `out` with noise orthogonal to the direction, so that it changes no common score.
-// `conjugate`: orthogonal to what the other operand has of it, 1 / direction.
-void fill_noise(const Draw& draw, const Draw& shared, bool conjugate, std::span<double> out) {
-  double along = 0, length = 0;
-  const auto g = [&](std::size_t i) {
-    const double x = direction(shared, static_cast<std::int64_t>(i));
-    return conjugate ? 1.0 / x : x;
-  };
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    out[i] = noise(draw, static_cast<std::int64_t>(i));
-    along += out[i] * g(i);
-    length += g(i) * g(i);
+// What q and k of a KV head share: two directions, each as q has it and as k has it. The scores of all
+// keys lie along the first, what some rows see besides along the second. q's of one is orthogonal to k's
+// of the other. Signs and uneven lengths, so that no permutation of dims keeps them and the roundings
+// of the dims differ.
+struct Directions {
+  Directions(const Draw& shared, std::size_t dims)
+      : q_first(dims), k_first(dims), q_second(dims), k_second(dims) {
+    for (std::size_t i = 0; i < dims; ++i) {
+      const auto d = static_cast<std::int64_t>(i);
+      q_first[i] = shared.sign(d) * (0.8 + 0.45 * shared.uniform(d, 1));
+      k_first[i] = 1.0 / (q_first[i] * static_cast<double>(dims));  // q_first.k_first = 1
+    }
+    fill_noise(shared, 4, q_second);
+    make_orthogonal(q_second, k_first);
+    k_second = q_second;
+    make_orthogonal(k_second, q_first);
+    const double product = dot(q_second, k_second);
+    // Below a few dims there is no room for a second one.
+    for (double& x : k_second) x = dims < 4 ? 0.0 : x / product;
   }
-  for (std::size_t i = 0; i < out.size(); ++i) out[i] -= along / length * g(i);
-}
+  // Orthogonal to both, as the other operand has them: noise that changes no score along them.
+  void clean(std::span<double> noise, const Vector& first, Vector second) const {
+    make_orthogonal(second, first);
+    make_orthogonal(noise, first);
+    make_orthogonal(noise, second);
+  }
+  Vector q_first, k_first, q_second, k_second;
+};
 
 // The peak of a group is its first key, its last, or any.
 bool is_peak(const RowPlace& row) {
@@ -65,15 +96,16 @@ bool is_peak(const RowPlace& row) {
 }
 
 void fill_q(const RowPlace& row, std::span<double> out) {
-  const Draw draw = row.draw(), shared = row.shared_draw();
-  fill_noise(draw, shared, true, out);
-  const double length = 1.0 + kRows * (draw.uniform(0, 1) - 0.5);
-  for (std::size_t i = 0; i < out.size(); ++i)
-    out[i] += length * direction(shared, static_cast<std::int64_t>(i));
+  const Draw draw = row.draw();
+  const Directions directions(row.shared_draw(), out.size());
+  fill_noise(draw, 0, out);
+  directions.clean(out, directions.k_first, directions.k_second);
+  subtract(out, directions.q_first, -(1.0 + kRows * (draw.uniform(0, 1) - 0.5)));
+  if (draw.below(kFalling, 0, 2) == 0) subtract(out, directions.q_second, -1.0);
 }
 
 void fill_k(const RowPlace& row, std::span<double> out) {
-  const Draw draw = row.draw(), shared = row.shared_draw();
+  const Directions directions(row.shared_draw(), out.size());
   const std::int64_t group = row.s / kGroup;
   const std::int64_t groups = (row.p.seqlen_k + kGroup - 1) / kGroup;
   const double scale = row.p.softmax_scale, dims = static_cast<double>(out.size());
@@ -81,14 +113,17 @@ void fill_k(const RowPlace& row, std::span<double> out) {
   double score = kFirstPeak - kBelow;
   std::fill(out.begin(), out.end(), 0.0);
   if (is_peak(row)) {
-    score = kFirstPeak + kRise * static_cast<double>(group + 1) / static_cast<double>(groups);
+    const double place = static_cast<double>(group + 1) / static_cast<double>(groups);
+    score = kFirstPeak + kRise * place;
+    // A row that sees the second direction sees the peaks fall instead.
+    subtract(out, directions.k_second, -kRise * (1.0 - 2.0 * place) / scale);
   } else {
-    fill_noise(draw, shared, false, out);
+    fill_noise(row.draw(), 0, out);
+    directions.clean(out, directions.q_first, directions.q_second);
     const double spread = kSpread / (scale * std::sqrt(dims));
     for (double& x : out) x *= spread;
   }
-  for (std::size_t i = 0; i < out.size(); ++i)
-    out[i] += score / (dims * scale * direction(shared, static_cast<std::int64_t>(i)));
+  subtract(out, directions.k_first, -score / scale);
 }
 
 void fill_v(const RowPlace& row, std::span<double> out) {

@@ -139,8 +139,8 @@ CrashPage* shared_page() {
 }  // namespace
 
 bool wants_child(const Flags& flags) {
-  constexpr std::array<std::string_view, 7> kRunCode = {"bench", "check", "diagnose", "dump",
-                                                        "run",   "trace", "xray"};
+  constexpr std::array<std::string_view, 8> kRunCode = {"bench",  "check", "diagnose", "dump",
+                                                        "inputs", "run",   "trace",    "xray"};
   return !flags.child.in_process &&
          std::find(kRunCode.begin(), kRunCode.end(), flags.command) != kRunCode.end();
 }

@@ -33,7 +33,8 @@ class HelpFormatter : public CLI::Formatter {
     if (name == "build ") rest = "FILE... -o LIBRARY [FLAGS] [-- COMPILER FLAGS]";
     if (name == "list ") rest = "[LIBRARY...] [FLAGS]";
     if (name == "bench " || name == "doctor " || name == "history ") rest = "[FLAGS]";
-    if (name == "run " || name == "check " || name == "trace " || name == "xray ")
+    if (name == "run " || name == "check " || name == "trace " || name == "xray " ||
+        name == "inputs ")
       rest = "--kernel KERNEL [FLAGS]";
     if (name == "diagnose ") rest = "--kernel KERNEL | FILE [FLAGS]";
     if (name == "dump ") rest = "--kernel KERNEL -o FILE [FLAGS]";
@@ -123,6 +124,10 @@ class Parser {
     tolerance_flags(xray);
     dump_flags(xray, "Also leave what was seen in this file");
     output_flags(xray, false);
+
+    CLI::App& inputs = command("inputs", kInputsSummary, kInputsFooter);
+    case_flags(inputs);
+    output_flags(inputs, false);
 
     CLI::App& show = command("show", kShowSummary, kShowFooter);
     show.add_option("file", x_flags.files, "The dump")->expected(0, 100)->type_name("");

@@ -10,10 +10,8 @@ inline constexpr const char* kOutputGroup = "Output";
 inline constexpr const char* kSummary =
     "Finds the stage, query and KV tile at which an attention kernel goes wrong.";
 inline constexpr const char* kCommandsHelp =
-    "The commands are list, doctor, run, check, dump, compare, trace, diagnose, xray, show, "
-    "history, "
-    "bench, adapt "
-    "and build; see attn-diag --help.";
+    "The commands are list, doctor, run, check, dump, compare, trace, diagnose, xray, inputs, "
+    "show, history, bench, adapt and build; see attn-diag --help.";
 
 inline constexpr const char* kStageHelp =
     "Run up to this stage: qk, softmax, pv, reduce (default), or full: the production kernel, "
@@ -54,6 +52,18 @@ Data goes to stdout, progress and errors to stderr. Colour is used on terminals 
 turns it off, CLICOLOR_FORCE on. Kernels are looked for in $ATTN_DIAG_KERNEL_PATH (colon
 separated), then in ../lib/attn_diag/kernels beside this program.
 attn-diag COMMAND --help says more of each command.)";
+
+inline constexpr const char* kInputsSummary =
+    "Which known bugs given inputs hide, and which they cannot tell apart";
+inline constexpr const char* kInputsFooter = R"(
+Nothing is run: each bug of the catalogue (docs/catalogue.md) predicts o and lse of the case, in the tiles and
+the arithmetic of the kernel, and predictions are compared within their rounding bounds. Flags take lists.
+
+Examples:
+  attn-diag inputs --kernel split_k --inputs randn,probe --mask causal
+  attn-diag inputs --kernel ./libmine.so:mine --inputs failing.h5 --json
+
+Exit codes: 0 done; 2 could not be done; 3 internal error.)";
 
 inline constexpr const char* kListSummary =
     "Kernels, faults, stages, gates, backends: what can run here";

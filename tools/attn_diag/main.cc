@@ -21,6 +21,7 @@ Outcome dispatch(const Session& session) {
   if (command == "diagnose") return diagnose_command(session);
   if (command == "doctor") return doctor_command(session);
   if (command == "history") return history_command(session);
+  if (command == "inputs") return inputs_command(session);
   if (command == "list") return list_command(session);
   if (command == "run") return run_command(session);
   if (command == "dump") return dump_command(session);

@@ -33,6 +33,7 @@ Outcome check_command(const Session& session);
 Outcome diagnose_command(const Session& session);
 Outcome doctor_command(const Session& session);
 Outcome history_command(const Session& session);
+Outcome inputs_command(const Session& session);
 Outcome list_command(const Session& session);
 Outcome run_command(const Session& session);
 Outcome dump_command(const Session& session);

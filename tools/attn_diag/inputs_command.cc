@@ -1,0 +1,39 @@
+// attn-diag inputs: what inputs can show, before anything is run on them.
+#include <utility>
+
+#include "attn_diag/harness/identifiability.h"
+#include "harness/report/identifiability.h"
+#include "tools/attn_diag/cases.h"
+#include "tools/attn_diag/progress.h"
+#include "tools/attn_diag/session.h"
+
+namespace attn_diag::cli {
+
+Outcome inputs_command(const Session& session) {
+  const Flags& flags = session.flags;
+  std::vector<Case> cases = expand_cases(flags, true);
+  report::IdentifiabilityView view;
+  view.kernel = flags.kernel;
+  view.reproduce = session.this_command();
+  {
+    Progress progress(!flags.quiet);
+    int step = 0;
+    for (Case& one : cases) {
+      progress.step(++step, static_cast<int>(cases.size()), one.inputs);
+      const Kernel kernel = load_kernel(one);
+      const Geometry geometry = plan(kernel, one);
+      const InputData inputs = inputs_of(one, kernel, geometry);
+      const reference::Case data(one.problem, geometry,
+                                 kernel.info().arithmetic(one.problem, geometry),
+                                 {inputs.q.data(), inputs.k.data(), inputs.v.data()});
+      view.all.push_back({one.inputs, one.problem, geometry, identify(data, one.run.threads)});
+    }
+  }
+  Outcome outcome;
+  outcome.out = flags.json ? report::dump_json(report::identifiability_json(
+                                 view, {"inputs", view.reproduce, ATTN_DIAG_VERSION}))
+                           : report::identifiability_text(view, session.style, flags.quiet);
+  return outcome;
+}
+
+}  // namespace attn_diag::cli
