@@ -37,7 +37,7 @@ class Inputs(unittest.TestCase):
         self.assertGreater(int(rows[0][-3]), int(rows[1][-3]))
         self.assertIn("hidden   exp-linear (F17)", text)
         self.assertNotIn("hidden   exp-linear", text.split("\n  probe, ")[1])
-        self.assertEqual(len(self.call(f"inputs {CASE} --inputs ones,probe -q").splitlines()), 3)
+        self.assertEqual(len(self.call(f"inputs {CASE} --inputs ones,probe --quiet").splitlines()), 3)
 
     def test_json_has_every_bug_with_its_ways(self):
         report = json.loads(self.call(f"inputs {CASE} --inputs ones --json"))
