@@ -13,11 +13,12 @@ double share(std::int64_t part, std::int64_t whole) {
 
 bool better(const Candidate& a, const Candidate& b) {
   const auto differ = [](double x, double y) { return x != y; };
-  const double wrong_a = share(a.tally.wrong_explained, a.tally.wrong_rows);
-  const double wrong_b = share(b.tally.wrong_explained, b.tally.wrong_rows);
+  const double wrong_a = share(telling_rows(a.tally), a.tally.wrong_rows);
+  const double wrong_b = share(telling_rows(b.tally), b.tally.wrong_rows);
   if (differ(wrong_a, wrong_b)) return wrong_a > wrong_b;
-  const double all_a = share(a.tally.explained, a.tally.rows);
-  const double all_b = share(b.tally.explained, b.tally.rows);
+  // What judges nothing is within everywhere.
+  const double all_a = share(a.tally.within, a.tally.rows) * judged_share(a.tally);
+  const double all_b = share(b.tally.within, b.tally.rows) * judged_share(b.tally);
   if (differ(all_a, all_b)) return all_a > all_b;
   if (a.generality != b.generality) return a.generality < b.generality;
   const double off_a = a.tally.median_wrong(), off_b = b.tally.median_wrong();
@@ -46,12 +47,14 @@ Match to_match(const Candidate& candidate) {
   match.label = variant.label();
   const Tally& t = candidate.tally;
   match.rows = t.rows;
-  match.rows_explained = t.explained;
+  match.rows_explained = t.within;
   match.wrong_rows = t.wrong_rows;
-  match.wrong_rows_explained = t.wrong_explained;
+  match.wrong_rows_explained = t.wrong_within;
+  match.telling_rows = telling_rows(t);
   match.residual_over_bound = t.worst;
   match.median_residual_over_bound = t.median_wrong();
   match.confirmed = candidate.confirmed;
+  match.equivalent = candidate.equivalent;
   return match;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "attn_diag/harness/diagnose.h"
@@ -12,13 +13,14 @@ namespace attn_diag::matching {
 
 struct Candidate {
   reference::Variant variant;
-  Generality generality = Generality::kFixed;
+  int generality = 0;      // of its bugs, added up
   std::size_t cut = 0;     // which of the cases: the cut into tiles that it was predicted for
   std::int64_t order = 0;  // in the catalogue
   Tally tally;             // of the rows looked at so far
   bool confirmed = false;  // which were all
-  std::vector<std::uint8_t>
-      explained;  // of each row of the sample; empty where it was dropped early
+  // Telling rows of the sample; empty where it was dropped early.
+  std::vector<std::uint8_t> explained;
+  std::vector<std::string> equivalent;  // labels of what was folded into it
 };
 
 // Whether `a` accounts better for what was recorded: more wrong rows, then more rows, then a smaller

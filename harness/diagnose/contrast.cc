@@ -16,6 +16,15 @@ namespace {
 constexpr double kSame = 1e-6;
 constexpr std::uint64_t kOtherSeed = 7321;  // not one that somebody is likely to have typed
 
+// How far apart two predictions of a cell are, in the sum of their bounds; 0 where one is not known.
+double over_bounds(const reference::Prediction::Values& x, const reference::Prediction::Values& y,
+                   std::size_t i) {
+  if (x.known[i] == 0 || y.known[i] == 0) return 0;
+  const double limit = x.bound[i] + y.bound[i];
+  if (!std::isfinite(limit) && std::isfinite(x.value[i]) && std::isfinite(y.value[i])) return 0;
+  return residual_over_bound(x.value[i], y.value[i], limit);
+}
+
 }  // namespace
 
 Contrast::Contrast(const reference::Case& c, const std::vector<reference::Row>& rows,
@@ -35,14 +44,21 @@ Contrast::Gap Contrast::gap(std::size_t a, std::size_t b) const {
     const reference::Prediction::Values& y = x_predictions[b][tensor.id];
     const std::size_t cells = x.value.size() / std::max<std::size_t>(1, x_rows);
     for (std::size_t i = 0; i < std::min(x.value.size(), y.value.size()); ++i) {
-      if (x.known[i] == 0 || y.known[i] == 0) continue;
-      const double limit = x.bound[i] + y.bound[i];
-      if (!std::isfinite(limit) && std::isfinite(x.value[i]) && std::isfinite(y.value[i])) continue;
-      const double off = residual_over_bound(x.value[i], y.value[i], limit);
+      const double off = over_bounds(x, y, i);
       if (off > gap.over_bound) gap = {off, tensor.id, i / cells, x.value[i], y.value[i]};
     }
   }
   return gap;
+}
+
+bool Contrast::apart(std::size_t a, std::size_t b) const {
+  for (const TensorInfo& tensor : kTensors) {
+    const reference::Prediction::Values& x = x_predictions[a][tensor.id];
+    const reference::Prediction::Values& y = x_predictions[b][tensor.id];
+    for (std::size_t i = 0; i < std::min(x.value.size(), y.value.size()); ++i)
+      if (over_bounds(x, y, i) > 1) return true;
+  }
+  return false;
 }
 
 bool Contrast::knows_all(std::size_t a) const {
@@ -76,19 +92,15 @@ bool Contrast::same(std::size_t a, std::size_t b) const {
 
 std::vector<OtherInputs> other_inputs(const reference::Case& like) {
   std::vector<OtherInputs> all;
-  const auto add = [&](const char* kind, double scale) {
+  for (const char* kind : {"probe", "rising", "randn"}) {
     const auto& kinds = input_kinds();
     if (std::none_of(kinds.begin(), kinds.end(),
                      [&](const InputKindInfo& k) { return std::string_view(k.name) == kind; }))
-      return;
-    const InputData made = make_inputs(like.problem(), kind, kOtherSeed, scale);
-    all.push_back({kind, scale,
-                   reference::Case(like.problem(), like.geometry(), like.arithmetic(),
-                                   {made.q.data(), made.k.data(), made.v.data()})});
-  };
-  add("probe", 1);
-  add("rising", 1);
-  add("randn", 1);
+      continue;
+    const InputData made = make_inputs(like.problem(), kind, kOtherSeed, 1);
+    all.push_back({kind, reference::Case(like.problem(), like.geometry(), like.arithmetic(),
+                                         {made.q.data(), made.k.data(), made.v.data()})});
+  }
   return all;
 }
 

@@ -26,7 +26,7 @@ class Contrast {
     double a = 0, b = 0;
   };
   Gap gap(std::size_t a, std::size_t b) const;
-  bool apart(std::size_t a, std::size_t b) const { return gap(a, b).over_bound > 1; }
+  bool apart(std::size_t a, std::size_t b) const;
   // Whether one says all of its numbers, and nothing is left as what lay in memory.
   bool knows_all(std::size_t a) const;
   // Whether all that both know is equal, to a part in a million of the largest value of its row.
@@ -40,7 +40,6 @@ class Contrast {
 // Inputs for which hypotheses can be compared: of the problem's shape, of some kind that make_inputs has.
 struct OtherInputs {
   std::string kind;
-  double scale = 1;
   reference::Case data;
 };
 // `like` with other inputs: random, rising, and probes where there are such.

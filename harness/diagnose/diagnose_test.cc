@@ -58,6 +58,8 @@ TEST_CASE("a row sum that divides twice is named from o and lse, with its eviden
   CHECK(d.wrong_rows < d.rows);  // query 0 sees one key
   CHECK(m.residual_over_bound <= 1);
   REQUIRE(d.runner_up.has_value());
+  INFO(d.runner_up->label << ": " << d.runner_up->telling_rows << " telling, "
+                          << d.runner_up->rows_explained << " of " << d.runner_up->rows);
   CHECK(d.runner_up->residual_over_bound > 2);
   CHECK(d.confidence > 0.5);
 }

@@ -19,7 +19,7 @@ bool simpler(const Candidate& a, const Candidate& b) {
   const std::size_t bugs_a = a.variant.hypotheses.size(), bugs_b = b.variant.hypotheses.size();
   if (bugs_a != bugs_b) return bugs_a < bugs_b;
   if (a.generality != b.generality) return a.generality < b.generality;
-  if (a.tally.explained != b.tally.explained) return a.tally.explained > b.tally.explained;
+  if (a.tally.within != b.tally.within) return a.tally.within > b.tally.within;
   return a.order < b.order;
 }
 
@@ -52,10 +52,6 @@ std::vector<reference::Deviation> deviations_of(const std::vector<Candidate>& me
   std::vector<reference::Deviation> all;
   for (const Candidate& member : members) all.push_back(member.variant.deviation);
   return all;
-}
-
-std::string input_name(const OtherInputs& inputs) {
-  return inputs.scale == 1 ? inputs.kind : fmt::format("{} (times {})", inputs.kind, inputs.scale);
 }
 
 // The members' predictions for other inputs of the same shape.
@@ -128,21 +124,25 @@ std::optional<Experiment> experiment_with_lse(const Search& search,
 EquivalenceClass resolve(const Search& search, std::vector<Candidate> candidates) {
   EquivalenceClass out;
   std::vector<Candidate> members = one_of_each(std::move(candidates), out.notes);
+  // A bug known by its values goes before one that only says where nothing is known.
+  const auto by_place = [](const Candidate& m) { return 2 * m.tally.by_place > m.tally.telling; };
+  if (!std::all_of(members.begin(), members.end(), by_place)) std::erase_if(members, by_place);
   if (members.size() > 1) {
     const Elsewhere elsewhere(search, members);
     // A general member that is, at its parameters, the same function as a simpler one.
-    for (std::size_t i = 0; i < members.size(); ++i) {
-      std::optional<std::size_t> special;
-      for (std::size_t k = 0; k < i && !special; ++k)
-        if (members[k].generality < members[i].generality && elsewhere.same(k, i)) special = k;
-      if (special) {
+    std::vector<std::uint8_t> folded(members.size(), 0);
+    for (std::size_t i = 0; i < members.size(); ++i)
+      for (std::size_t k = 0; k < i && folded[i] == 0; ++k) {
+        if (folded[k] != 0 || members[k].generality >= members[i].generality ||
+            !elsewhere.same(k, i))
+          continue;
+        folded[i] = 1;
+        members[k].equivalent.push_back(members[i].variant.label());
         out.notes.push_back(fmt::format("{} is the same as {} here: the general form of it.",
-                                        members[i].variant.label(),
-                                        members[*special].variant.label()));
-      } else {
-        out.members.push_back(members[i]);
+                                        members[i].variant.label(), members[k].variant.label()));
       }
-    }
+    for (std::size_t i = 0; i < members.size(); ++i)
+      if (folded[i] == 0) out.members.push_back(std::move(members[i]));
   } else {
     out.members = std::move(members);
   }
@@ -164,8 +164,8 @@ EquivalenceClass resolve(const Search& search, std::vector<Candidate> candidates
     const Separation s = separation(elsewhere.contrasts()[i]);
     if (s.pairs <= best) continue;
     best = s.pairs;
-    other = Experiment{"run with --inputs " + input_name(elsewhere.inputs()[i]),
-                       why(s, out.members), ""};
+    const std::string& kind = elsewhere.inputs()[i].kind;
+    other = Experiment{"run with --inputs " + kind, why(s, out.members), kind};
   }
   if (other) out.experiments.push_back(std::move(*other));
   return out;

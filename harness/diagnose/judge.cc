@@ -11,6 +11,12 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kUnknownPrecision = 0.9;
+constexpr double kLeastJudged = 0.25;
+constexpr double kLeastTelling = 0.25;
+
+double part(std::int64_t x, std::int64_t of) {
+  return static_cast<double>(x) / static_cast<double>(std::max<std::int64_t>(1, of));
+}
 
 }  // namespace
 
@@ -64,35 +70,40 @@ RowFit judge_row(const Evidence& evidence, const Rows& rows, std::size_t at,
       }
     }
   }
-  fit.explained = fit.worst <= 1 && fit.judged + fit.unknown_wrong > 0;
-  // NaN: the right value or what was recorded has no distance.
-  if (rows.wrong[at] != 0 && furthest > 0 && width > distance) fit.explained = false;
+  fit.within = fit.worst <= 1;
+  fit.by_place = furthest <= 1 && fit.unknown_wrong > 0;
+  fit.telling =
+      fit.within && rows.wrong[at] != 0 && (fit.by_place || (furthest > 1 && !(width > distance)));
   return fit;
 }
 
 void Tally::add(const RowFit& fit, bool wrong) {
   ++rows;
-  explained += fit.explained;
-  near += !fit.explained && fit.worst > 1 && fit.worst <= kNearMiss;
+  within += fit.within;
+  near += !fit.within && fit.worst <= kNearMiss;
+  judged += fit.judged;
   unknown_wrong += fit.unknown_wrong;
   unknown_right += fit.unknown_right;
   worst = std::max(worst, fit.worst);
   if (!wrong) return;
   ++wrong_rows;
-  wrong_explained += fit.explained;
-  judged_wrong_rows += fit.judged > 0;
+  wrong_within += fit.within;
+  telling += fit.telling;
+  by_place += fit.telling && fit.by_place;
   wrong_worst.push_back(static_cast<float>(fit.worst));
 }
 
 void Tally::add(const Tally& other) {
   rows += other.rows;
-  explained += other.explained;
+  within += other.within;
   wrong_rows += other.wrong_rows;
-  wrong_explained += other.wrong_explained;
+  wrong_within += other.wrong_within;
+  telling += other.telling;
   near += other.near;
+  judged += other.judged;
   unknown_wrong += other.unknown_wrong;
   unknown_right += other.unknown_right;
-  judged_wrong_rows += other.judged_wrong_rows;
+  by_place += other.by_place;
   worst = std::max(worst, other.worst);
   wrong_worst.insert(wrong_worst.end(), other.wrong_worst.begin(), other.wrong_worst.end());
 }
@@ -105,13 +116,21 @@ double Tally::median_wrong() const {
   return *middle;
 }
 
+double judged_share(const Tally& t) {
+  return part(t.judged, t.judged + t.unknown_wrong + t.unknown_right);
+}
+
+std::int64_t telling_rows(const Tally& t) {
+  if (judged_share(t) < kLeastJudged) return 0;
+  return t.within + t.near >= t.rows ? t.telling : t.telling - t.by_place;
+}
+
 bool inside(const Tally& t) {
   const std::int64_t unknown = t.unknown_wrong + t.unknown_right;
-  if (unknown > 0 &&
-      static_cast<double>(t.unknown_wrong) < kUnknownPrecision * static_cast<double>(unknown))
-    return false;
+  if (unknown > 0 && part(t.unknown_wrong, unknown) < kUnknownPrecision) return false;
   const std::int64_t allowed = (t.rows + kRowsPerNearMiss - 1) / kRowsPerNearMiss;
-  return t.wrong_explained > 0 && t.explained + t.near >= t.rows && t.near <= allowed;
+  return t.within + t.near >= t.rows && t.near <= allowed && telling_rows(t) > 0 &&
+         part(t.telling, t.wrong_rows) >= kLeastTelling;
 }
 
 }  // namespace attn_diag::matching

@@ -25,22 +25,25 @@ struct Rows {
 Rows read_rows(const Evidence& evidence, const reference::Case& c, std::vector<std::int64_t> flat);
 
 struct RowFit {
-  // Every judged cell is within the prediction's bound, and the prediction says more than the right
-  // formula does: see judge_row.
-  bool explained = false;
+  // Every judged cell is within the prediction's bound.
+  bool within = false;
+  // So it is, and the row is wrong, and the right value is not within the same bound: see judge_row.
+  bool telling = false;
   // The largest residual over bound; +inf where NaN or an infinity differs.
   double worst = 0;
   // Cells that the prediction cannot know, by whether what was recorded there is wrong.
   std::int64_t unknown_wrong = 0, unknown_right = 0;
   std::int64_t judged = 0;
+  bool by_place = false;  // telling, but no wrong cell is judged
 };
 
 // Row `at` of `rows` under a prediction whose first row is row `first` of `rows`.
 //
 // A cell is judged if the prediction knows it and its bound is finite. It passes if |recorded -
-// predicted| <= bound, or both are NaN, or the same infinity. A wrong row is not explained by a bound so
-// wide that it takes in the right value too: at the cell that is furthest from the right value (in
-// bounds of the right value), the prediction's bound must not be larger than that distance.
+// predicted| <= bound, or both are NaN, or the same infinity. A wrong row tells nothing for a prediction
+// whose bound is so wide that it takes in the right value too: at the judged cell that is furthest from the
+// right value (in bounds of the right value), the prediction's bound must not be larger than that
+// distance. If none of its wrong cells is judged, a row tells by its place.
 RowFit judge_row(const Evidence& evidence, const Rows& rows, std::size_t at,
                  const reference::Prediction& prediction, std::size_t first);
 
@@ -49,9 +52,10 @@ double residual_over_bound(double actual, double predicted, double bound);
 
 // What many rows add up to.
 struct Tally {
-  std::int64_t rows = 0, explained = 0, wrong_rows = 0, wrong_explained = 0;
-  std::int64_t near = 0;  // not explained, but within kNearMiss bounds
-  std::int64_t unknown_wrong = 0, unknown_right = 0, judged_wrong_rows = 0;
+  std::int64_t rows = 0, within = 0, wrong_rows = 0, wrong_within = 0, telling = 0;
+  std::int64_t near = 0;  // not within, but within kNearMiss bounds
+  std::int64_t judged = 0, unknown_wrong = 0, unknown_right = 0;  // cells
+  std::int64_t by_place = 0;  // telling rows of which no wrong cell was judged
   double worst = 0;
   std::vector<float> wrong_worst;  // of each wrong row, in no order
 
@@ -60,12 +64,19 @@ struct Tally {
   double median_wrong() const;
 };
 
+// The share of the cells that were judged.
+double judged_share(const Tally& tally);
+// The telling rows: none where less than a quarter of the cells is judged, and those that tell by their
+// place alone only where every row is within or near.
+std::int64_t telling_rows(const Tally& tally);
+
 // The bounds are to first order: of every 200 rows, begun ones too, one may be up to twice as far off.
 inline constexpr double kNearMiss = 2.0;
 inline constexpr std::int64_t kRowsPerNearMiss = 200;
 
-// Whether a hypothesis accounts for all of it: every row is explained but for the near misses allowed; of
-// the cells it says are unwritten or unknown, at least 9 in 10 are wrong.
+// Whether a hypothesis accounts for all of it: every row is within, but for the near misses allowed; a
+// quarter of the wrong rows are telling; a quarter of the cells are judged, and of the others, which it
+// says are unwritten or unknown, at least 9 in 10 are wrong.
 bool inside(const Tally& tally);
 
 }  // namespace attn_diag::matching

@@ -85,15 +85,24 @@ std::vector<Match> ruled_out(const std::vector<Candidate>& singles,
 }
 
 double wrong_share(const Match& match) {
-  return match.wrong_rows == 0 ? 0
-                               : static_cast<double>(match.wrong_rows_explained) /
-                                     static_cast<double>(match.wrong_rows);
+  return match.wrong_rows == 0
+             ? 0
+             : static_cast<double>(match.telling_rows) / static_cast<double>(match.wrong_rows);
+}
+
+bool answered(const Diagnosis& d) {
+  return d.verdict == DiagnosisVerdict::kNamed || d.verdict == DiagnosisVerdict::kClass;
 }
 
 double confidence_of(const Diagnosis& d) {
   if (d.best.empty()) return 0;
   const double distance = d.runner_up ? 1 - 1 / std::max(1.0, d.runner_up->residual_over_bound) : 1;
-  return wrong_share(d.best.front()) * distance / static_cast<double>(d.best.size());
+  const Match& m = d.best.front();
+  const double explained = answered(d)
+                               ? static_cast<double>(m.wrong_rows_explained) /
+                                     static_cast<double>(std::max<std::int64_t>(1, m.wrong_rows))
+                               : wrong_share(m);
+  return explained * distance / static_cast<double>(d.best.size());
 }
 
 class SubjectDiagnosis {
@@ -186,12 +195,12 @@ class SubjectDiagnosis {
       const std::size_t shown = std::min(kBestPartial, x_out.ruled_out.size());
       x_out.best.assign(x_out.ruled_out.begin(),
                         x_out.ruled_out.begin() + static_cast<std::ptrdiff_t>(shown));
-      std::erase_if(x_out.best, [](const Match& m) { return m.wrong_rows_explained == 0; });
+      std::erase_if(x_out.best, [](const Match& m) { return m.telling_rows == 0; });
     } else {
       x_out.notes.push_back(fmt::format(
           "Between them they explain every wrong row of the sample: {} {} of {}, {} {}.",
-          both[0].variant.label(), both[0].tally.wrong_explained, both[0].tally.wrong_rows,
-          both[1].variant.label(), both[1].tally.wrong_explained));
+          both[0].variant.label(), both[0].tally.telling, both[0].tally.wrong_rows,
+          both[1].variant.label(), both[1].tally.telling));
     }
     const std::size_t skip = both.empty() ? x_out.best.size() : 0;
     if (x_out.ruled_out.size() > skip) x_out.runner_up = x_out.ruled_out[skip];
@@ -209,10 +218,6 @@ class SubjectDiagnosis {
   Diagnosis x_out;
   int x_step = 0;
 };
-
-bool answered(const Diagnosis& d) {
-  return d.verdict == DiagnosisVerdict::kNamed || d.verdict == DiagnosisVerdict::kClass;
-}
 
 Match both(const Match& a, const Match& b) {
   Match m = a;

@@ -18,7 +18,7 @@ constexpr double kLeastShare = 0.05;   // of the wrong rows, for a member of a u
 // One member of a pair.
 struct Single {
   reference::Variant variant;
-  std::size_t cut = 0;
+  Generality generality = Generality::kFixed;
 };
 
 struct Pool {
@@ -30,12 +30,12 @@ Pool pool_of(const Search& search, const std::vector<const reference::Hypothesis
   for (const reference::Hypothesis* hypothesis : hypotheses)
     for (const reference::Variant& variant : hypothesis->variants(search.cuts().front())) {
       if (!variant.free) {
-        pool.fixed.push_back({variant, 0});
+        pool.fixed.push_back({variant, Generality::kFixed});
         continue;
       }
-      pool.free.push_back({variant, 0});
+      pool.free.push_back({variant, Generality::kFitted});
       for (const reference::ParameterValue& value : variant.free->named)
-        pool.fixed.push_back({variant.at(value.value, value.named), 0});
+        pool.fixed.push_back({variant.at(value.value, value.named), Generality::kNamed});
     }
   return pool;
 }
@@ -46,14 +46,13 @@ class FirstRows {
   explicit FirstRows(const Search& search) : x_search(search) {
     const Rows& sample = search.sample();
     x_at = rows_to_fit(search.evidence(), sample, sample.size(), kFirstRows);
-    // Those that see most keys first: most bugs show there.
     for (const std::size_t at : x_at) x_row.push_back(sample.row[at]);
   }
 
   bool explains_all(const reference::Variant& variant) const {
     return std::all_of(x_row.begin(), x_row.end(), [&](const reference::Row& row) {
       const auto i = static_cast<std::size_t>(&row - x_row.data());
-      return judge(variant, i).explained;
+      return judge(variant, i).telling;
     });
   }
   // Mean of ln(1 + residual/bound) of the rows' worst cells.
@@ -111,6 +110,8 @@ std::vector<Candidate> fixed_pairs(const Search& search, const FirstRows& rows,
     if (!both || !rows.explains_all(*both)) return;
     Candidate candidate;
     candidate.variant = std::move(*both);
+    candidate.generality = static_cast<int>(singles[pairs[at].first].generality) +
+                           static_cast<int>(singles[pairs[at].second].generality);
     candidate.order = i;
     slots[at] = std::move(candidate);
   });
@@ -135,6 +136,7 @@ std::vector<Candidate> fitted_pairs(const FirstRows& rows, const Pool& pool) {
       if (!both) continue;
       Candidate candidate;
       candidate.variant = std::move(*both);
+      candidate.generality = static_cast<int>(pool.fixed[partner].generality);
       candidate.order = static_cast<std::int64_t>(found.size());
       found.push_back(std::move(candidate));
     }
@@ -176,8 +178,7 @@ std::vector<Candidate> find_union(const Search& search, const std::vector<Candid
         neither += !by_a && !by_b;
       }
       if (neither > 0 || only_a < least || only_b < least) continue;
-      return a.tally.wrong_explained >= b.tally.wrong_explained ? std::vector{a, b}
-                                                                : std::vector{b, a};
+      return a.tally.telling >= b.tally.telling ? std::vector{a, b} : std::vector{b, a};
     }
   return {};
 }

@@ -11,8 +11,9 @@ namespace {
 
 // Rows of the sample after which a candidate that explains no wrong one is dropped: 12 wrong, 4 right.
 constexpr std::size_t kFirstLook = 16;
-constexpr std::size_t kChunk = 64;  // rows predicted at a time when all are
-constexpr int kSecondLook = 384;    // rows looked at before all are
+constexpr std::size_t kChunk = 64;    // rows predicted at a time when all are
+constexpr std::uint8_t kByPlace = 2;  // in Candidate::explained
+constexpr int kSecondLook = 384;      // rows looked at before all are
 
 reference::Prediction& scratch() {
   thread_local reference::Prediction prediction;
@@ -32,7 +33,7 @@ void Search::judge_one(Candidate& candidate) const {
   if (candidate.variant.free) {
     Fitted fitted = fit(x_evidence, c, candidate.variant, x_sample, x_sample.size());
     candidate.variant = std::move(fitted.variant);
-    candidate.generality = fitted.generality;
+    candidate.generality += static_cast<int>(fitted.generality);
   }
   candidate.tally = {};
   candidate.explained.clear();
@@ -44,11 +45,15 @@ void Search::judge_one(Candidate& candidate) const {
     for (std::size_t at = begin; at < end; ++at) {
       const RowFit row = judge_row(x_evidence, x_sample, at, scratch(), begin);
       candidate.tally.add(row, x_sample.wrong[at] != 0);
-      explained[at] = row.explained ? 1 : 0;
+      explained[at] = !row.telling ? 0 : row.by_place ? kByPlace : 1;
     }
-    if (candidate.tally.wrong_explained == 0) return;
+    if (candidate.tally.telling == 0) return;
     begin = end;
   }
+  if (telling_rows(candidate.tally) == 0) return;
+  // Place alone is no account of a row where other rows are off.
+  if (candidate.tally.within + candidate.tally.near < candidate.tally.rows)
+    std::replace(explained.begin(), explained.end(), kByPlace, std::uint8_t{0});
   candidate.explained = std::move(explained);
 }
 
@@ -59,19 +64,25 @@ void Search::judge_on_sample(std::vector<Candidate>& candidates) const {
 
 std::vector<Candidate> Search::screen(
     const std::vector<const reference::Hypothesis*>& hypotheses) const {
+  // Enumerating looks at the geometry, and takes a while where many cuts are tried.
+  const auto n_cuts = static_cast<std::int64_t>(x_cuts.size());
+  std::vector<std::vector<reference::Variant>> lists(hypotheses.size() * x_cuts.size());
+  for_each_piece(static_cast<std::int64_t>(lists.size()), x_threads, [&](std::int64_t i) {
+    const reference::Hypothesis& hypothesis = *hypotheses[static_cast<std::size_t>(i / n_cuts)];
+    const reference::HypothesisInfo& info = hypothesis.info();
+    const auto cut = static_cast<std::size_t>(i % n_cuts);
+    if (cut == 0 || info.needs_tiles || info.needs_splits)
+      lists[static_cast<std::size_t>(i)] = hypothesis.variants(x_cuts[cut]);
+  });
   std::vector<Candidate> candidates;
-  for (const reference::Hypothesis* hypothesis : hypotheses) {
-    const reference::HypothesisInfo& info = hypothesis->info();
-    const std::size_t cuts = info.needs_tiles || info.needs_splits ? x_cuts.size() : 1;
-    for (std::size_t cut = 0; cut < cuts; ++cut)
-      for (reference::Variant& variant : hypothesis->variants(x_cuts[cut])) {
-        Candidate candidate;
-        candidate.variant = std::move(variant);
-        candidate.cut = cut;
-        candidate.order = static_cast<std::int64_t>(candidates.size());
-        candidates.push_back(std::move(candidate));
-      }
-  }
+  for (std::size_t i = 0; i < lists.size(); ++i)
+    for (reference::Variant& variant : lists[i]) {
+      Candidate candidate;
+      candidate.variant = std::move(variant);
+      candidate.cut = i % x_cuts.size();
+      candidate.order = static_cast<std::int64_t>(candidates.size());
+      candidates.push_back(std::move(candidate));
+    }
   judge_on_sample(candidates);
   return candidates;
 }

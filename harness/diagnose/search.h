@@ -23,7 +23,7 @@ class Search {
   const Rows& sample() const { return x_sample; }
   int threads() const { return x_threads; }
 
-  // Every variant of the hypotheses, its free parameter fitted, judged on the sample; one that explains no
+  // Every variant of the hypotheses, its free parameter fitted, judged on the sample; one that tells of no
   // wrong row among the first few is dropped there. In the order of the catalogue.
   std::vector<Candidate> screen(const std::vector<const reference::Hypothesis*>& hypotheses) const;
 

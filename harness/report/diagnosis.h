@@ -21,10 +21,14 @@ struct DiagnosisView {
   const Capture* capture = nullptr;
   const TraceResult* trace = nullptr;  // of the kernel, where it was run
   const TileFinding* tiles = nullptr;  // --active
+  // --active: what was run to tell a class apart.
+  const std::vector<std::string>* experiments = nullptr;
   const std::vector<WhyNot>* why_not = nullptr;
   std::vector<TapLine> taps;  // where the kernel records what is wrong
   std::string subject;        // kernel or file
   std::string reproduce, confirm, check;
+  // For each experiment of the diagnosis its command, or ""; empty: there are none.
+  std::vector<std::string> experiment_commands;
 };
 
 std::string_view name(DiagnosisVerdict verdict);  // "named", "class", ...

@@ -49,6 +49,7 @@ Json match_json(const Match& m) {
   j["wrong_rows_explained"] = m.wrong_rows_explained;
   j["residual_over_bound"] = json_number(m.residual_over_bound);
   j["median_residual_over_bound"] = json_number(m.median_residual_over_bound);
+  j["telling_rows"] = m.telling_rows;
   j["confirmed"] = m.confirmed;
   return j;
 }
@@ -106,7 +107,7 @@ Json diagnosis_json(const DiagnosisView& view, const CommandContext& context) {
   for (std::size_t i = 0; i < d.best.size(); ++i) {
     Json one = match_json(d.best[i]);
     one["confidence"] = json_number(d.confidence);
-    one["equivalent"] = Json::array();
+    one["equivalent"] = d.best[i].equivalent;
     if (d.verdict == DiagnosisVerdict::kClass)
       for (std::size_t k = 0; k < d.best.size(); ++k)
         if (k != i) one["equivalent"].push_back(d.best[k].label);
@@ -117,13 +118,16 @@ Json diagnosis_json(const DiagnosisView& view, const CommandContext& context) {
   for (const Match& match : d.ruled_out) j["ruled_out"].push_back(match_json(match));
   j["residual"] = d.residual;
   j["experiments"] = Json::array();
-  for (const Experiment& e : d.experiments) {
+  for (std::size_t i = 0; i < d.experiments.size(); ++i) {
+    const Experiment& e = d.experiments[i];
+    const bool runs = i < view.experiment_commands.size() && !view.experiment_commands[i].empty();
     Json one;
     one["what"] = e.what;
     one["why"] = e.why;
-    one["command"] = e.command.empty() ? Json(nullptr) : Json(e.command);
+    one["command"] = runs ? Json(view.experiment_commands[i]) : Json(nullptr);
     j["experiments"].push_back(one);
   }
+  j["experiments_run"] = view.experiments != nullptr ? Json(*view.experiments) : Json::array();
   j["taps"] = Json::array();
   for (const TapLine& tap : view.taps) {
     Json one;

@@ -211,10 +211,14 @@ std::string diagnosis_text(const DiagnosisView& view, const DiagnosisTextOptions
   s += taps_text(view);
   s += lines_of("What is left", d.residual, o.style);
   std::vector<std::string> experiments;
-  for (const Experiment& e : d.experiments)
-    experiments.push_back(
-        fmt::format("{}: {}{}", e.what, e.why, e.command.empty() ? "" : "\n" + e.command));
-  s += lines_of("What would tell them apart", experiments, o.style);
+  for (const Experiment& e : d.experiments) experiments.push_back(e.what + ": " + e.why + '.');
+  if (d.verdict == DiagnosisVerdict::kClass) {
+    s += lines_of("What would tell them apart", experiments, o.style);
+    for (const std::string& command : view.experiment_commands)
+      if (!command.empty()) s += "    " + command + '\n';
+  }
+  if (view.experiments != nullptr)
+    s += lines_of("What was run to tell them apart", *view.experiments, o.style);
   if (view.tiles != nullptr) s += lines_of("Other tiles", view.tiles->statements, o.style);
   s += lines_of("Notes", d.notes, o.style);
   if (view.why_not != nullptr && !view.why_not->empty()) {

@@ -1,6 +1,7 @@
 // attn-diag diagnose: the name of the bug.
 #include <fmt/format.h>
 
+#include <optional>
 #include <utility>
 
 #include "attn_diag/harness/diagnose.h"
@@ -113,6 +114,9 @@ Outcome diagnose_file(const Session& session) {
   ForeignCase read = read_foreign(flags.files, hints_of(flags));
   set_cuts(flags, read, options);
   options.extras = read.extras;
+  const std::string subject = report::join(flags.files, ", ");
+  if (flags.diagnose.active)
+    throw Error("--active runs a kernel: it is for --kernel, not for files.");
   Diagnosis diagnosis = diagnose(read.capture, options);
   for (const std::string& phrase : read.assumed)
     diagnosis.notes.push_back("Assumed: " + phrase + '.');
@@ -122,7 +126,7 @@ Outcome diagnose_file(const Session& session) {
   view.capture = &read.capture;
   view.why_not = &failed;
   view.taps = taps_of(read.capture, diagnosis, nullptr);
-  view.subject = report::join(flags.files, ", ");
+  view.subject = subject;
   view.reproduce = session.this_command();
   return report_of(view, session, diagnosis.verdict == DiagnosisVerdict::kNothingWrong);
 }
@@ -146,6 +150,14 @@ Outcome diagnose_a_kernel(const Session& session) {
   found.capture.provenance.command_line = session.this_command();
   History(flags).note(found.capture, found.agrees() ? "agrees" : "diverges");
   const std::vector<WhyNot> failed = why_nots(found.capture, options, flags);
+  std::optional<TileFinding> tiles;
+  const bool formula = found.diagnosis.verdict != DiagnosisVerdict::kNotAFormula;
+  if (flags.diagnose.active && formula && !found.agrees()) {
+    run_experiments(kernel, one.problem, found, tracing, options);
+    constexpr int kTrials = 8;
+    tiles = try_tiles(kernel, one.problem, inputs, one.run, tracing.tolerance, kTrials,
+                      [&](int i, int n) { progress.step(i, n, "other tiles"); });
+  }
 
   report::DiagnosisView view;
   view.diagnosis = &found.diagnosis;
@@ -156,6 +168,15 @@ Outcome diagnose_a_kernel(const Session& session) {
   view.subject = fmt::format("{} on {}", one.kernel, one.backend);
   view.reproduce = session.shell(reproduce("diagnose", one, flags));
   view.check = session.shell(reproduce("check", one, flags));
+  view.experiments = &found.experiments;
+  if (tiles) view.tiles = &*tiles;
+  for (const Experiment& experiment : found.diagnosis.experiments) {
+    Case other = one;
+    other.inputs = experiment.inputs;
+    const bool runs = !experiment.inputs.empty() && !one.inputs_from_file;
+    view.experiment_commands.push_back(runs ? session.shell(reproduce("diagnose", other, flags))
+                                            : "");
+  }
   // The same name for other numbers.
   if (!one.inputs_from_file && !found.agrees()) {
     Case other = one;

@@ -24,6 +24,9 @@ void add_diagnose_flags(CLI::App& app, DiagnoseFlags& flags) {
   app.add_option("--softcap", flags.softcap, "Scores are softcap * tanh(score / softcap)")
       ->group("The file of another program")
       ->type_name("");
+  app.add_flag("--active", flags.active,
+               "Run the kernel again: on inputs that tell a class apart, and in other tiles")
+      ->group(kRunGroup);
   app.add_flag("--no-pairs", flags.no_pairs, "Look for single bugs only")->group(kRunGroup);
 }
 

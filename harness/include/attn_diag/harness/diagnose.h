@@ -31,6 +31,10 @@ struct Match {
   std::string label;        // "temperature(kappa = softmax_scale)"
   // Rows whose every known cell is within the bound, of all rows compared and of those that are wrong.
   std::int64_t rows = 0, rows_explained = 0, wrong_rows = 0, wrong_rows_explained = 0;
+  // Of the latter, those for which the right value is not within the same bound: the evidence.
+  std::int64_t telling_rows = 0;
+  // Labels of what is the same function of every input tried, a general form of it among them.
+  std::vector<std::string> equivalent;
   double residual_over_bound = 0;  // worst cell of all rows; +inf where NaN or an infinity differs
   double median_residual_over_bound = 0;  // over the wrong rows, of each row's worst cell
   bool confirmed = false;                 // on every row, not on a sample
@@ -47,9 +51,10 @@ enum class DiagnosisVerdict : std::uint8_t {
 
 // What the inputs cannot tell apart, and what would.
 struct Experiment {
-  std::string what;     // "run with --inputs probe"
-  std::string why;      // "lse differs by ln 2 between them"
-  std::string command;  // empty where the kernel cannot be run again
+  std::string what;  // "run with --inputs probe"
+  std::string why;   // "lse differs by ln 2 between them"
+  // What to change: the inputs, as make_inputs names them (empty: as they are).
+  std::string inputs;
 };
 
 struct Diagnosis {

@@ -12,6 +12,9 @@ struct KernelDiagnosis {
   Capture capture;
   Diagnosis diagnosis;
 
+  // What was run to tell a class apart, a sentence each.
+  std::vector<std::string> experiments;
+
   bool agrees() const {
     return trace.agrees() && diagnosis.verdict == DiagnosisVerdict::kNothingWrong;
   }
@@ -21,5 +24,10 @@ struct KernelDiagnosis {
 KernelDiagnosis diagnose_kernel(const Kernel& kernel, const Problem& problem,
                                 const InputData& inputs, const TraceOptions& trace_options,
                                 const DiagnoseOptions& options);
+
+// Where the diagnosis is a class: runs the kernel on the inputs that tell its members apart, and leaves in it those
+// that account for these results too. One left: it is named.
+void run_experiments(const Kernel& kernel, const Problem& problem, KernelDiagnosis& found,
+                     const TraceOptions& trace_options, const DiagnoseOptions& options);
 
 }  // namespace attn_diag

@@ -1,0 +1,69 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "attn_diag/harness/diagnose_kernel.h"
+
+namespace attn_diag {
+namespace {
+
+std::set<std::string> ids_of(const Match& match) {
+  std::set<std::string> ids;
+  for (const Match::Part& part : match.parts) ids.insert(part.id);
+  return ids;
+}
+
+// Whether what a member says is what this run gave too.
+bool accounts_for(const Match& member, const Capture& capture, const Diagnosis& again,
+                  const DiagnoseOptions& options) {
+  for (const Match& match : again.best)
+    if (ids_of(match) == ids_of(member)) return true;
+  if (member.parts.size() > 1) return false;
+  const WhyNot alone = why_not(capture, options, member.parts.front().id);
+  return alone.possible && !alone.worst;
+}
+
+}  // namespace
+
+void run_experiments(const Kernel& kernel, const Problem& problem, KernelDiagnosis& found,
+                     const TraceOptions& trace_options, const DiagnoseOptions& options) {
+  constexpr std::uint64_t kSeed = 1;
+  Diagnosis& d = found.diagnosis;
+  for (const Experiment& experiment : d.experiments) {
+    if (d.verdict != DiagnosisVerdict::kClass) break;
+    if (experiment.inputs.empty()) continue;
+    RunOptions run = trace_options.run;
+    run.isolate = false;
+    run.replace = 0;
+    run.taps = (kernel.info().gates >> static_cast<unsigned>(run.gate) & 1u) != 0 &&
+               run.gate != Gate::kFull;
+    const Capture capture =
+        run_kernel(kernel, problem, make_inputs(problem, experiment.inputs, kSeed, 1), run);
+    const Diagnosis again = diagnose(capture, options);
+    if (again.verdict == DiagnosisVerdict::kNothingWrong) {
+      found.experiments.push_back(
+          fmt::format("With --inputs {} nothing is wrong: these inputs do not show the bug.",
+                      experiment.inputs));
+      continue;
+    }
+    std::vector<Match> left;
+    for (const Match& member : d.best)
+      if (accounts_for(member, capture, again, options)) left.push_back(member);
+    if (left.empty()) {
+      found.experiments.push_back(fmt::format(
+          "With --inputs {} none of them accounts for the result: it is none of these bugs alone.",
+          experiment.inputs));
+      continue;
+    }
+    std::string text;
+    for (const Match& match : left) text += (text.empty() ? "" : ", ") + match.label;
+    found.experiments.push_back(fmt::format("With --inputs {} {} of {} account for the result: {}.",
+                                            experiment.inputs, left.size(), d.best.size(), text));
+    d.best = std::move(left);
+    if (d.best.size() == 1) d.verdict = DiagnosisVerdict::kNamed;
+  }
+}
+
+}  // namespace attn_diag
