@@ -9,12 +9,38 @@ namespace {
 
 bool merges(const Case& c) { return c.geometry().num_splits > 1; }
 
-Deviation weighted(double max_factor, double o_power, double l_power) {
-  Deviation d;
-  d.combine.max_factor = max_factor;
-  d.combine.o_power = o_power;
-  d.combine.l_power = l_power;
-  return d;
+ParameterValue lse_value(MergedLse lse) {
+  switch (lse) {
+    case MergedLse::kRight:
+      return named("lse", 1, "right");
+    case MergedLse::kOverBase:
+      return named("lse", 2, "of the same sums, in that base");
+    case MergedLse::kOfLargest:
+      return named("lse", 3, "of the same sums, relative to the largest");
+    case MergedLse::kOfSums:
+      break;
+  }
+  return named("lse", 0, "of the same sums");
+}
+
+void weighted(const Case& c, Variants& out, double max_factor, double o_power, double l_power,
+              const std::vector<ParameterValue>& parameters = {}) {
+  if (!merges(c)) return;
+  for (const MergedLse lse : {MergedLse::kOfSums, MergedLse::kRight}) {
+    std::vector<ParameterValue> values = parameters;
+    // With l_n to the first power the sums are those of lse.
+    const bool one = max_factor == 1 && l_power == 1;
+    if (!one) values.push_back(lse_value(lse));
+    out.with(
+        [&](Deviation& d) {
+          d.combine.max_factor = max_factor;
+          d.combine.o_power = o_power;
+          d.combine.l_power = l_power;
+          d.combine.lse = lse;
+        },
+        std::move(values));
+    if (one) break;
+  }
 }
 
 // Splits that hold a tile.
@@ -101,19 +127,26 @@ const Entry kEntries[] = {
       .formula = "F25",
       .family = Family::kCombine,
       .stage = Stage::kReduce,
-      .parameters = {"kappa"},
+      .parameters = {"kappa", "lse"},
       .citation = "sglang#35045, vllm#28840",
       .remedy = "exp for natural lse, exp2 for lse in base 2, on both sides of the workspace",
       .needs_tiles = true,
       .needs_splits = true},
      [](const Case& c, Variants& out) {
        if (!merges(c)) return;
-       out.add_free({}, {"kappa",
-                         0x1p-6,
-                         0x1p6,
-                         {std::numbers::ln2, std::numbers::log2e, 4},
-                         {{"kappa", std::numbers::ln2, "ln 2: natural lse read as base 2"},
-                          {"kappa", std::numbers::log2e, "log2 e: base-2 lse read as natural"}}});
+       for (const MergedLse lse :
+            {MergedLse::kRight, MergedLse::kOverBase, MergedLse::kOfLargest}) {
+         Deviation d;
+         d.combine.lse = lse;
+         out.add_free(d,
+                      {"kappa",
+                       0x1p-6,
+                       0x1p6,
+                       {std::numbers::ln2, std::numbers::log2e, 4},
+                       {{"kappa", std::numbers::ln2, "ln 2: natural lse read as base 2"},
+                        {"kappa", std::numbers::log2e, "log2 e: base-2 lse read as natural"}}},
+                      {lse_value(lse)});
+       }
      },
      [](Deviation& d, double kappa) {
        d.combine.max_factor = kappa;
@@ -125,69 +158,60 @@ const Entry kEntries[] = {
       .formula = "F25b",
       .family = Family::kCombine,
       .stage = Stage::kReduce,
-      .parameters = {},
+      .parameters = {"lse"},
       .citation = "no public report",
       .remedy = "the weights of the merge",
       .needs_tiles = true,
       .needs_splits = true},
-     [](const Case& c, Variants& out) {
-       if (merges(c)) out.add(weighted(0, -1, 0));
-     }},
+     [](const Case& c, Variants& out) { weighted(c, out, 0, -1, 0); }},
     {{.id = "combine-without-max",
       .statement = "splits are added as they are: the factor e^(m_i - m) is missing",
       .formula = "F25b",
       .family = Family::kCombine,
       .stage = Stage::kReduce,
-      .parameters = {},
+      .parameters = {"lse"},
       .citation = "no public report",
       .remedy = "the weights of the merge: e^(m_i - m), on l and on o",
       .needs_tiles = true,
       .needs_splits = true},
-     [](const Case& c, Variants& out) {
-       if (merges(c)) out.add(weighted(0, 0, 1));
-     }},
+     [](const Case& c, Variants& out) { weighted(c, out, 0, 0, 1); }},
     {{.id = "combine-max-only",
       .statement = "normalised splits are weighted with e^(m_i - m) alone: their l is missing",
       .formula = "F25b",
       .family = Family::kCombine,
       .stage = Stage::kReduce,
-      .parameters = {},
+      .parameters = {"lse"},
       .citation = "no public report",
       .remedy = "the weights of normalised partials: e^(m_i - m) l_i",
       .needs_tiles = true,
       .needs_splits = true},
-     [](const Case& c, Variants& out) {
-       if (merges(c)) out.add(weighted(1, -1, 0));
-     }},
+     [](const Case& c, Variants& out) { weighted(c, out, 1, -1, 0); }},
     {{.id = "combine-counts-l-twice",
       .statement = "the weights of splits that are not normalised hold their l",
       .formula = "F25b",
       .family = Family::kCombine,
       .stage = Stage::kReduce,
-      .parameters = {"form"},
+      .parameters = {"form", "lse"},
       .citation = "no public report",
       .remedy = "whether partials are normalised: the writer and the merge must agree",
       .needs_tiles = true,
       .needs_splits = true},
      [](const Case& c, Variants& out) {
-       if (!merges(c)) return;
-       out.add(weighted(1, 1, 1), {named("form", 0, "in the sum of o")});
-       out.add(weighted(1, 1, 2), {named("form", 1, "in both sums")});
-       out.add(weighted(1, 0, 2), {named("form", 2, "in the sum of l")});
+       weighted(c, out, 1, 1, 1, {named("form", 0, "in the sum of o")});
+       weighted(c, out, 1, 1, 2, {named("form", 1, "in both sums")});
+       weighted(c, out, 1, 0, 2, {named("form", 2, "in the sum of l")});
      }},
     {{.id = "combine-lacks-l",
       .statement = "the merge divides by the sum of e^(m_i - m), without l",
       .formula = "F25b",
       .family = Family::kCombine,
       .stage = Stage::kReduce,
-      .parameters = {},
+      .parameters = {"lse"},
       .citation = "no public report",
       .remedy = "the denominator of the merge: sum of e^(m_i - m) l_i",
       .needs_tiles = true,
       .needs_splits = true},
-     [](const Case& c, Variants& out) {
-       if (merges(c)) out.add(weighted(1, 0, 0));
-     }},
+     [](const Case& c, Variants& out) { weighted(c, out, 1, 0, 0); }},
     {{.id = "combine-divides-by-l-twice",
       .statement = "normalised splits are merged as if they were not",
       .formula = "F25b",
@@ -198,9 +222,7 @@ const Entry kEntries[] = {
       .remedy = "whether partials are normalised: the writer and the merge must agree",
       .needs_tiles = true,
       .needs_splits = true},
-     [](const Case& c, Variants& out) {
-       if (merges(c)) out.add(weighted(1, -1, 1));
-     }},
+     [](const Case& c, Variants& out) { weighted(c, out, 1, -1, 1); }},
     {{.id = "split-dropped",
       .statement = "one split is left out of the merge",
       .formula = "F25b",

@@ -252,33 +252,64 @@ TEST_CASE("the merge of splits with other weights") {
     check_output(c, variant, [&](const Formula& f) { return merged(f, w); });
   };
   const auto w = [](const Part& part, double m) { return factor(part.m, m); };
-  check(variant_of(c, "combine-lse-base").at(0.7), [&](const Part& p, double m, int) {
+  check(variant_of(c, "combine-lse-base", {"right"}).at(0.7), [&](const Part& p, double m, int) {
     const double weight = p.l > 0 ? std::pow(p.l * w(p, m), 0.7) : 0;
     return std::array{weight, 1 / p.l, 1.0};
   });
-  check(variant_of(c, "combine-mean"), [](const Part& p, double, int) {
+  check(variant_of(c, "combine-mean", {"right"}), [](const Part& p, double, int) {
     return std::array{1.0, 1 / p.l, 1.0};
   });
-  check(variant_of(c, "combine-without-max"), [](const Part& p, double, int) {
+  check(variant_of(c, "combine-without-max", {"right"}), [](const Part& p, double, int) {
     return std::array{1.0, 1.0, p.l};
   });
-  check(variant_of(c, "combine-max-only"), [&](const Part& p, double m, int) {
+  check(variant_of(c, "combine-max-only", {"right"}), [&](const Part& p, double m, int) {
     return std::array{w(p, m), 1 / p.l, 1.0};
   });
   check(variant_of(c, "combine-counts-l-twice", {"sum of o"}), [&](const Part& p, double m, int) {
     return std::array{w(p, m), p.l, p.l};
   });
-  check(variant_of(c, "combine-counts-l-twice", {"both"}), [&](const Part& p, double m, int) {
-    return std::array{w(p, m), p.l, p.l * p.l};
-  });
-  check(variant_of(c, "combine-counts-l-twice", {"sum of l"}), [&](const Part& p, double m, int) {
-    return std::array{w(p, m), 1.0, p.l * p.l};
-  });
-  check(variant_of(c, "combine-lacks-l"), [&](const Part& p, double m, int) {
+  check(variant_of(c, "combine-counts-l-twice", {"both", "right"}),
+        [&](const Part& p, double m, int) {
+          return std::array{w(p, m), p.l, p.l * p.l};
+        });
+  check(variant_of(c, "combine-counts-l-twice", {"sum of l", "right"}),
+        [&](const Part& p, double m, int) {
+          return std::array{w(p, m), 1.0, p.l * p.l};
+        });
+  check(variant_of(c, "combine-lacks-l", {"right"}), [&](const Part& p, double m, int) {
     return std::array{w(p, m), 1.0, 1.0};
   });
   check(variant_of(c, "combine-divides-by-l-twice"), [&](const Part& p, double m, int) {
     return std::array{w(p, m), 1 / p.l, p.l};
+  });
+}
+
+TEST_CASE("lse of a merge with other weights") {
+  const testing::Case c = make_case({.splits = 3});
+  const auto largest_lse = [](const Formula& f) {
+    double most = -kInf;
+    for (const Part& p : splits_of(f)) most = std::max(most, p.m + std::log(p.l));
+    return most;
+  };
+  check_lse(c, variant_of(c, "combine-lse-base", {"in that base"}).at(0.5), [](const Formula& f) {
+    double sum = 0;
+    for (const Part& p : splits_of(f)) sum += std::sqrt(std::exp(p.m) * p.l);
+    return std::log(sum) / 0.5;
+  });
+  check_lse(c, variant_of(c, "combine-lse-base", {"largest"}).at(0.5), [&](const Formula& f) {
+    double sum = 0;
+    for (const Part& p : splits_of(f))
+      sum += std::exp(0.5 * (p.m + std::log(p.l) - largest_lse(f)));
+    return largest_lse(f) + std::log(sum);
+  });
+  check_lse(c, variant_of(c, "combine-without-max", {"same"}), [](const Formula& f) {
+    const std::vector<Part> parts = splits_of(f);
+    return std::max({parts[0].m, parts[1].m, parts[2].m}) +
+           std::log(parts[0].l + parts[1].l + parts[2].l);
+  });
+  check_lse(c, variant_of(c, "combine-mean", {"right"}), [](const Formula& f) {
+    const Part all = part_of(f, f.row.query, 0, 40);
+    return all.m + std::log(all.l);
   });
 }
 

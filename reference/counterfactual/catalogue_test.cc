@@ -149,6 +149,47 @@ TEST_CASE("every hypothesis changes what it says first, on some case, and nothin
   }
 }
 
+TEST_CASE(
+    "from recorded S, what changes S changes nothing, and the rest what it changes from q and k") {
+  std::mt19937_64 random(17);
+  Prediction given, computed, right;
+  constexpr std::uint32_t kWanted =
+      1u << static_cast<int>(Tensor::kL) | 1u << static_cast<int>(Tensor::kO);
+  for (int n = 0; n < 8; ++n) {
+    testing::Case random_case = testing::random_case(random, 36, false);
+    random_case.input_scale = 1;
+    fill_inputs(random, random_case);
+    INFO(random_case.describe());
+    const Problem& p = random_case.problem;
+    const Geometry& g = random_case.geometry;
+    const Case from_qk(p, g, {}, random_case.inputs());
+    const std::vector<Row> rows = all_rows(p);
+    predict(from_qk, rows, {}, kAllTensors, right);
+    const std::vector<double>& s = right[Tensor::kS].value;
+    const Case from_s(p, g, {}, random_case.inputs(), {},
+                      {{Tensor::kS, std::vector<float>(s.begin(), s.end())}});
+    for (const Hypothesis* hypothesis : catalogue()) {
+      const HypothesisInfo& info = hypothesis->info();
+      // Roundings and thresholds jump where S was rounded to fp32.
+      if (info.stage == Stage::kQk || info.id.find("narrow") != info.id.npos ||
+          info.id == "rescale-skipped" || info.id == "exp-linear")
+        continue;
+      for (const Variant& variant : hypothesis->variants(from_s)) {
+        const Variant fixed = variant.free ? variant.at(0.37) : variant;
+        INFO(fixed.label());
+        predict(from_s, rows, fixed.deviation, kWanted, given);
+        predict(from_qk, rows, fixed.deviation, kWanted, computed);
+        for (const Tensor t : {Tensor::kL, Tensor::kO})
+          for (std::size_t i = 0; i < given[t].value.size(); ++i) {
+            const double a = given[t].value[i], b = computed[t].value[i];
+            if (!within(a, b, 1e-3 * (1 + std::fabs(b))))
+              FAIL(name(t) << " " << i << ": " << a << " from S, " << b << " from q and k");
+          }
+      }
+    }
+  }
+}
+
 TEST_CASE("what is predicted does not depend on what else is wanted, nor on other rows") {
   std::mt19937_64 random(13);
   Prediction all, one;

@@ -69,6 +69,7 @@ class Evaluator {
   Share share_of(const RowState& sums, const RowState& accumulators, std::int32_t l_split,
                  std::int32_t o_split) const;
   void merge(const Row& row, RowState& state);
+  void merged_lse(const std::vector<Share>& shares, RowState& state);
   void finish(const Row& row, RowState& state);
   void finish_empty(const Row& row, RowState& state);
   double lse_of(double m, double l) const;

@@ -49,7 +49,9 @@ void Evaluator::finish_empty(const Row& row, RowState& state) {
   std::fill(state.o_error.begin(), state.o_error.end(), 0.0);
   const EmptyRow how = d_.softmax.empty;
   if (how == EmptyRow::kZero) return;
-  state.lse_known = false;
+  // An lse of masked scores that are not -inf is some large negative number; NaN comes from NaN.
+  state.lse_known = how == EmptyRow::kNan;
+  if (how == EmptyRow::kNan) state.lse = kNan;
   const KeyRange visited = visited_tiles(row.query);
   if (how == EmptyRow::kNan || visited.empty()) {
     std::fill(state.o.begin(), state.o.end(), kNan);
@@ -77,9 +79,10 @@ void Evaluator::finish(const Row& row, RowState& state) {
   if (state.total_m == -kInf) return finish_empty(row, state);
   double l = change.l_factor * state.total_l + change.l_added;
   double l_error = std::fabs(change.l_factor) * state.total_l_error;
-  state.lse = lse_of(state.total_m, l);
-  const double log_l = std::log(std::fabs(l));
-  const double lse_size = std::fabs(state.total_m) + std::fabs(log_l) + std::fabs(state.lse);
+  const double lse_l = change.l_factor * state.lse_l + change.l_added;
+  state.lse = lse_of(state.lse_m, lse_l);
+  const double log_l = std::log(std::fabs(lse_l));
+  const double lse_size = std::fabs(state.lse_m) + std::fabs(log_l) + std::fabs(state.lse);
   const double slope =
       change.lse == LseForm::kMaxUnscaled ? 1 / std::fabs(double{p_.softmax_scale}) : 1.5;
   const double grows = change.lse == LseForm::kSum ? l_error : 0;

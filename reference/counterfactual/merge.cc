@@ -68,7 +68,7 @@ void Evaluator::merge(const Row& row, RowState& state) {
   state.o.assign(dim, 0.0);
   state.o_error.assign(dim, 0.0);
   state.l_known = state.o_known = true;
-  state.lse_known = change.max_factor == 1 && change.l_power == 1;
+  state.lse_known = true;
 
   const RowState* other = &state;
   if (!lending_) {
@@ -151,6 +151,34 @@ void Evaluator::merge(const Row& row, RowState& state) {
   }
   state.total_l = l;
   state.total_l_error = l_error;
+  merged_lse(shares, state);
+}
+
+// What lse is made of: (m, l), which need not be what o is made of.
+void Evaluator::merged_lse(const std::vector<Share>& shares, RowState& state) {
+  state.lse_m = state.total_m;
+  state.lse_l = state.total_l;
+  const double kappa = d_.combine.max_factor;
+  double right = 0, largest = -kInf;
+  for (const Share& share : shares) {
+    if (share.l == 0) continue;
+    right += rescale(Rescale::kRight, share.m, state.total_m) * share.l;
+    largest = std::max(largest, share.m + std::log(share.l));
+  }
+  switch (d_.combine.lse) {
+    case MergedLse::kOfSums:
+      break;
+    case MergedLse::kRight:
+      state.lse_l = right;
+      break;
+    case MergedLse::kOverBase:
+      state.lse_l = std::pow(state.total_l, 1 / kappa);
+      break;
+    case MergedLse::kOfLargest:
+      state.lse_m = largest;
+      state.lse_l = state.total_l * std::exp(-kappa * (largest - state.total_m));
+      break;
+  }
 }
 
 }  // namespace attn_diag::reference

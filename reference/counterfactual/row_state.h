@@ -42,6 +42,7 @@ struct RowState {
   std::vector<double> merged_l, merged_l_error;
   std::vector<double> merged_o, merged_o_error;  // (splits, head_dim_v)
   double total_m = 0, total_m_error = 0, total_l = 0, total_l_error = 0;
+  double lse_m = 0, lse_l = 0;  // of which lse is made
   double lse = 0, lse_error = 0;
   std::vector<double> o, o_error;  // (head_dim_v)
   // 0 where the formula cannot know: per slot (empty: all known), per tile, of the row.

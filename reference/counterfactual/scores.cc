@@ -159,16 +159,7 @@ void Evaluator::scores(const Row& row, RowState& state) {
     hull.begin = std::min(hull.begin, needed.begin);
     hull.end = std::max(hull.end, needed.end);
   }
-  if (!given || !slots_.plain) score_slots(row, hull, state);
-  if (given) {
-    const float* s = c_.given_row(Tensor::kS, row);
-    for (std::size_t i = 0; i < n; ++i)
-      if (slots_.home[i] >= 0) {
-        state.s[i] = s[slots_.home[i]];
-        state.s_error[i] = 0;
-      }
-    return;
-  }
+  if (!given || !slots_.plain || unmasked) score_slots(row, hull, state);
   if (unmasked) state.unmasked_s = state.s;
   const auto hide = [&](std::int32_t begin, std::int32_t end, double score) {
     if (begin >= end) return;
@@ -186,6 +177,13 @@ void Evaluator::scores(const Row& row, RowState& state) {
       hide(std::max(view.counted.begin, view.counted.end), view.all.end, masked);
     }
   }
+  if (!given) return;
+  const float* recorded = c_.given_row(Tensor::kS, row);
+  for (std::size_t i = 0; i < n; ++i)
+    if (slots_.home[i] >= 0) {
+      state.s[i] = recorded[slots_.home[i]];
+      state.s_error[i] = 0;
+    }
 }
 
 }  // namespace attn_diag::reference

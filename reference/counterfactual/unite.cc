@@ -31,7 +31,7 @@ auto fields(RecurrenceChange& r) {
                   r.normalise, r.carry_over, r.alpha_row, r.alpha_row_l, r.accumulator);
 }
 auto fields(CombineChange& c) {
-  return std::tie(c.max_factor, c.o_power, c.l_power, c.scaled_split, c.factor, c.only_split,
+  return std::tie(c.max_factor, c.o_power, c.l_power, c.scaled_split, c.factor, c.only_split, c.lse,
                   c.max_of_counted, c.map, c.map_o_only, c.extra, c.extra_lse, c.sinks, c.partial);
 }
 auto fields(FinishChange& f) {

@@ -230,13 +230,22 @@ enum class PartialMap : std::uint8_t {
 };
 enum class ExtraSplit : std::uint8_t { kNone, kEmpty /* o = 0, of weight e^extra_lse */ };
 
+// The merged lse, where l is the denominator of o.
+enum class MergedLse : std::uint8_t {
+  kOfSums,     // m + ln l
+  kRight,      // it is computed apart
+  kOverBase,   // (max_factor m + ln l) / max_factor
+  kOfLargest,  // relative to the largest lse of a split: max_n L_n + ln l'
+};
+
 // o = sum_n w_n A_n l_n^o_power / sum_n w_n l_n^l_power, w_n = exp(max_factor (m_n - m))
 struct CombineChange {
   double max_factor = 1, o_power = 0, l_power = 1;
   std::int32_t scaled_split = -1;  // the split whose weight is multiplied by `factor`; -1: none
   double factor = 1;
   std::int32_t only_split = -1;  // all others are left out
-  bool max_of_counted = false;   // m is that of the splits that are not left out
+  MergedLse lse = MergedLse::kOfSums;
+  bool max_of_counted = false;  // m is that of the splits that are not left out
   PartialMap map = PartialMap::kRight;
   bool map_o_only = false;  // m and l are read right
   ExtraSplit extra = ExtraSplit::kNone;
