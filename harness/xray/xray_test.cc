@@ -154,6 +154,13 @@ TEST_CASE("weights too small for o's type are unknown, counted, and not judged")
   CHECK(r.unknown > r.seen);
   CHECK(r.seen + r.unknown + r.without_weight == 2 * 40 * 64);
   CHECK(of(r, Tensor::kS).unjudged > 0);
+  // Weights below fp16's smallest number are seen, since v was not 1 but more.
+  int small = 0;
+  const TensorData &seen = r.capture[Tensor::kS], &lse = r.capture[Tensor::kLse];
+  for (std::int64_t i = 0; i < seen.size(); ++i)
+    small += std::isfinite(seen.uncertainty[static_cast<std::size_t>(i)]) &&
+             std::isfinite(seen.at(i)) && seen.at(i) - lse.at(i / 64) < std::log(0x1p-25);
+  CHECK(small > 10);
 }
 
 TEST_CASE("an x-ray's dump compares as the x-ray does, and keeps what is uncertain") {
