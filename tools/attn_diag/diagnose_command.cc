@@ -82,6 +82,12 @@ void set_cuts(const Flags& flags, ForeignCase& read, DiagnoseOptions& options) {
   known.has_split_merge = known.num_splits > 1;
 }
 
+// As such, or array by array: --q q.npy --k k.npy ...
+bool names_files(const Flags& flags) {
+  const DiagnoseFlags& f = flags.diagnose;
+  return !flags.files.empty() || !(f.q + f.k + f.v + f.o + f.lse + f.bias).empty();
+}
+
 void refuse_case_flags(const Flags& f) {
   const std::pair<const char*, const std::string*> of_cases[] = {
       {"--batch", &f.batch},
@@ -114,7 +120,8 @@ Outcome diagnose_file(const Session& session) {
   ForeignCase read = read_foreign(flags.files, hints_of(flags));
   set_cuts(flags, read, options);
   options.extras = read.extras;
-  const std::string subject = report::join(flags.files, ", ");
+  const std::string subject =
+      flags.files.empty() ? read.capture.provenance.inputs : report::join(flags.files, ", ");
   if (flags.diagnose.active)
     throw Error("--active runs a kernel: it is for --kernel, not for files.");
   Diagnosis diagnosis = diagnose(read.capture, options);
@@ -190,11 +197,11 @@ Outcome diagnose_a_kernel(const Session& session) {
 
 Outcome diagnose_command(const Session& session) {
   const Flags& flags = session.flags;
-  if (!flags.files.empty() && !flags.kernel.empty())
-    throw Error("diagnose takes a file or --kernel, not both.");
-  if (flags.files.empty() && flags.kernel.empty())
+  const bool files = names_files(flags);
+  if (files && !flags.kernel.empty()) throw Error("diagnose takes a file or --kernel, not both.");
+  if (!files && flags.kernel.empty())
     throw Error("diagnose needs --kernel or a file; attn-diag list shows which kernels there are.");
-  return flags.files.empty() ? diagnose_a_kernel(session) : diagnose_file(session);
+  return files ? diagnose_file(session) : diagnose_a_kernel(session);
 }
 
 }  // namespace attn_diag::cli

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""attn-diag diagnose of files that numpy wrote: the bug is named, what is assumed is said.
+
+usage: files_cli_test.py PATH_TO_ATTN_DIAG [unittest arguments]
+"""
+
+import json
+import os
+import pathlib
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+try:
+    import numpy as np
+except ImportError:
+    print("SKIP: no numpy (apt install python3-numpy)")
+    sys.exit(0)
+
+PROGRAM = ""
+BATCH, HEADS, LENGTH, DIMS = 1, 2, 80, 64
+
+
+def draw():
+    random = np.random.default_rng(0)
+    return [random.standard_normal((BATCH, HEADS, LENGTH, DIMS)).astype(np.float16) for _ in "qkv"]
+
+
+def attention(q, k, v, scale=DIMS ** -0.5, shift=None):
+    """shift: query i sees keys up to i + shift."""
+    s = np.einsum("bhid,bhjd->bhij", q.astype(float), k.astype(float)) * scale
+    if shift is not None:
+        i = np.arange(LENGTH)
+        s = np.where(i[None, :] <= i[:, None] + shift, s, -np.inf)
+    p = np.exp(s - s.max(-1, keepdims=True))
+    return ((p / p.sum(-1, keepdims=True)) @ v.astype(float)).astype(np.float16)
+
+
+class Files(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="attn-diag-test-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def call(self, line, code):
+        result = subprocess.run([PROGRAM, *shlex.split(line)], cwd=self.folder, text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                env={**os.environ, "LC_ALL": "C.UTF-8"}, timeout=300)
+        self.assertEqual(result.returncode, code, result.stdout + result.stderr)
+        return result.stderr if code == 2 else result.stdout
+
+    def save(self, name, o, **settings):
+        q, k, v = draw()
+        np.savez(self.folder / name, q=q, k=k, v=v, o=o, **settings)
+
+    def test_a_right_output_is_right(self):
+        self.save("x.npz", attention(*draw(), shift=0), causal=True)
+        self.assertTrue(self.call("diagnose x.npz", 0).startswith("NOTHING WRONG"))
+
+    def test_a_scale_that_is_applied_twice_is_named(self):
+        self.save("x.npz", attention(*draw(), scale=1 / DIMS))
+        text = self.call("diagnose x.npz", 1)
+        self.assertTrue(text.startswith("NAMED: temperature"), text)
+        self.assertIn("Assumed: softmax_scale 0.125 (1/sqrt(head_dim)).", text)
+        # With the scale that was meant nothing is wrong.
+        self.call(f"diagnose x.npz --softmax-scale {1 / DIMS}", 0)
+
+    def test_a_mask_off_by_one_is_named_from_single_arrays(self):
+        q, k, v = draw()
+        arrays = {"q": q, "k": k, "v": v, "wrong": attention(q, k, v, shift=1)}
+        for name, array in arrays.items():
+            np.save(self.folder / f"{name}.npy", array)
+        flags = "--q q.npy --k k.npy --v v.npy --o wrong.npy --mask causal"
+        found = json.loads(self.call(f"diagnose {flags} --json", 1))
+        self.assertEqual(found["diagnosis"][0]["id"], "mask-shift")
+        self.assertIn("q.npy", self.call(f"diagnose {flags}", 1))
+
+    def test_what_is_missing_or_contradicts_is_refused(self):
+        q, k, v = draw()
+        np.savez(self.folder / "x.npz", q=q, k=k, v=v)
+        self.assertIn("No array is o", self.call("diagnose x.npz", 2))
+        self.assertIn("not both", self.call("diagnose --q x.npz --kernel fa1", 2))
+        self.assertIn("could not be opened", self.call("diagnose y.npz", 2))
+
+
+if __name__ == "__main__":
+    PROGRAM = str(pathlib.Path(sys.argv.pop(1)).resolve())
+    unittest.main()
