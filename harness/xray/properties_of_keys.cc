@@ -22,15 +22,17 @@ bool sees_all(const Problem& p, std::int64_t query) {
   return true;
 }
 
-// The operands with another problem of the same sizes of q.
-Operands with_problem(const Operands& from, const Problem& problem,
-                      const std::function<std::int64_t(std::int64_t key)>& key_of) {
+using Map = std::function<std::int64_t(std::int64_t)>;
+
+// The operands of another problem: each key and query is one of `from`.
+Operands with_problem(const Operands& from, const Problem& problem, const Map& key_of,
+                      const Map& query_of) {
   Operands source = from, out(problem);
   for (std::int64_t b = 0; b < problem.batch; ++b)
     for (std::int64_t h = 0; h < problem.heads; ++h)
       for (std::int64_t i = 0; i < problem.seqlen_q; ++i)
         for (std::int64_t d = 0; d < problem.head_dim; ++d)
-          out.q(b, h, i, d) = source.q(b, h, i, d);
+          out.q(b, h, i, d) = source.q(b, h, query_of(i), d);
   out.for_each_key([&](std::int64_t b, std::int64_t h, std::int64_t j) {
     const std::int64_t from_key = key_of(j);
     for (std::int64_t d = 0; d < problem.head_dim; ++d)
@@ -98,8 +100,8 @@ PropertyResult permuted_keys(const Subject& s) {
   const std::vector<std::int64_t> order = permutation(p.seqlen_k);
   const auto permuted = [&](std::int64_t j) { return order[static_cast<std::size_t>(j)]; };
   const auto try_with = [&](const Problem& problem) {
-    const Outcome before = s.run(with_problem(s.operands, problem, same));
-    const Outcome after = s.run(with_problem(s.operands, problem, permuted));
+    const Outcome before = s.run(with_problem(s.operands, problem, same, same));
+    const Outcome after = s.run(with_problem(s.operands, problem, permuted, same));
     for_each_row(problem, [&](const Row& row) {
       if (sees_all(problem, row[2])) judge.same_within_bounds(after, before, row);
     });
@@ -120,27 +122,38 @@ PropertyResult duplicated_keys(const Subject& s) {
   Judge judge(Property::kDuplicatedKeys);
   Problem once = s.operands.problem();
   once.mask = Mask{};
-  Problem twice = once;
-  twice.seqlen_k *= 2;
-  try {
-    const Outcome before = s.run(with_problem(s.operands, once, same));
+  const auto half = [](std::int64_t i) { return i / 2; };
+  // Kernels that take square problems alone get every query twice, too.
+  const auto try_with = [&](std::int32_t queries) {
+    Problem twice = once;
+    twice.seqlen_k *= 2;
+    twice.seqlen_q *= queries;
     const Outcome after =
-        s.run(with_problem(s.operands, twice, [](std::int64_t j) { return j / 2; }));
+        s.run(with_problem(s.operands, twice, half, queries == 1 ? Map(same) : Map(half)));
+    const Outcome before = s.run(with_problem(s.operands, once, same, same));
     for_each_row(once, [&](const Row& row) {
+      const Row other = {row[0], row[1], row[2] * queries};
+      const std::size_t at = before.flat(row), there = after.flat(other);
       judge.o_of(
-          after, row, [&](std::int64_t d) { return before.o[before.flat(row, d)]; },
+          after, other, [&](std::int64_t d) { return before.o[before.flat(row, d)]; },
           [&](std::int64_t d) {
-            return before.o_bound[before.flat(row, d)] + after.o_bound[after.flat(row, d)];
+            return before.o_bound[before.flat(row, d)] + after.o_bound[after.flat(other, d)];
           });
-      const std::size_t at = before.flat(row);
       if (!before.lse.empty())
-        judge.lse_of(after, row, before.lse[at] + std::log(2.0),
-                     before.lse_bound[at] + after.lse_bound[at]);
+        judge.lse_of(after, other, before.lse[at] + std::log(2.0),
+                     before.lse_bound[at] + after.lse_bound[there]);
     });
+    return judge.finish();
+  };
+  try {
+    return try_with(1);
+  } catch (const Error&) {
+  }
+  try {
+    return try_with(2);
   } catch (const Error& e) {
     return judge.not_tried(e.what());
   }
-  return judge.finish();
 }
 
 PropertyResult zero_q(const Subject& s) {

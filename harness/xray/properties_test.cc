@@ -118,6 +118,17 @@ TEST_CASE("what cannot be tried says why, and is not said to hold") {
     CHECK((r.verdict == Verdict::kHolds || r.why_not.find("take --") != std::string::npos));
 }
 
+TEST_CASE("a kernel that takes square problems alone has its keys duplicated with its queries") {
+  Problem p = problem_of(DType::kFp32, MaskKind::kCausal);
+  p.seqlen_k = p.seqlen_q;
+  for (const auto& r : of_flaw("square-only", p)) {
+    INFO(info(r.property).name << ": " << r.why_not);
+    CHECK(r.verdict == Verdict::kHolds);
+  }
+  // The tail that is dropped is another one of twice as many keys.
+  CHECK(named(of_flaw("drops-tail", p), Verdict::kBroken).count("duplicated-keys") == 1);
+}
+
 TEST_CASE("inputs that hold NaN are refused") {
   Problem p = problem_of(DType::kFp16, MaskKind::kNone);
   const Kernel kernel = Kernel::load("fa1", "host");

@@ -15,6 +15,7 @@ namespace {
 
 enum class Flaw {
   kNone,
+  kSquareOnly,        // none: it refuses problems that are not square
   kMaskedCell,        // key 3 of query 5 of head 1 is masked, too
   kLeakingCell,       // key 9 of query 5 of head 0 is not masked
   kScaleTwice,        // S
@@ -138,6 +139,13 @@ Arithmetic arithmetic(const Problem&, const Geometry&) {
   return a;
 }
 
+Status plan_square(const Problem& p, TileShape tile, std::int32_t splits, Geometry* geometry,
+                   char* error, std::size_t error_capacity) {
+  if (p.seqlen_q == p.seqlen_k) return plan(p, tile, splits, geometry, error, error_capacity);
+  std::snprintf(error, error_capacity, "only seqlen_q = seqlen_k.");
+  return Status::kUnsupported;
+}
+
 template <Flaw kFlaw>
 KernelInfo describe(const char* name) {
   KernelInfo info;
@@ -147,7 +155,7 @@ KernelInfo describe(const char* name) {
   info.num_tiles = 1;
   info.gates = 1u << static_cast<int>(Gate::kFull);
   for (TensorExposure& exposure : info.exposure) exposure.exempt_reason = "built without taps";
-  info.plan = plan;
+  info.plan = kFlaw == Flaw::kSquareOnly ? plan_square : plan;
   info.arithmetic = arithmetic;
   info.workspace_bytes = [](const Problem&, const Geometry&) { return std::size_t{0}; };
   info.run = run<kFlaw>;
@@ -161,6 +169,7 @@ const attn_diag::KernelLibrary* attn_diag_kernel_library() {
   using namespace attn_diag;
   static const KernelInfo kernels[] = {
       describe<Flaw::kNone>("right"),
+      describe<Flaw::kSquareOnly>("square-only"),
       describe<Flaw::kMaskedCell>("masked-cell"),
       describe<Flaw::kLeakingCell>("leaking-cell"),
       describe<Flaw::kScaleTwice>("scale-twice"),
