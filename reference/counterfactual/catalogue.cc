@@ -111,6 +111,9 @@ std::string Variant::label() const {
 
 std::optional<Variant> combine(const Variant& a, const Variant& b) {
   if (a.free && b.free) return std::nullopt;
+  for (const Hypothesis* hypothesis : a.hypotheses)
+    if (std::find(b.hypotheses.begin(), b.hypotheses.end(), hypothesis) != b.hypotheses.end())
+      return std::nullopt;
   // What a free parameter will set must be free in the other as well: any odd value shows it.
   constexpr double kProbe = 1.2345678;
   const Deviation da = a.at(kProbe).deviation, db = b.at(kProbe).deviation;

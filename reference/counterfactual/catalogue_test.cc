@@ -6,6 +6,7 @@
 #include <map>
 #include <random>
 #include <set>
+#include <stdexcept>
 #include <string>
 
 #include "attn_diag/reference/counterfactual.h"
@@ -106,6 +107,28 @@ TEST_CASE("every variant sets its deviation, names declared parameters, and pair
     INFO(id);
     CHECK(seen.count(id) == 1);
   }
+}
+
+TEST_CASE("a pair is both bugs at once; what excludes itself is no pair") {
+  std::mt19937_64 random(3);
+  testing::Case random_case = testing::random_case(random, 40, false);
+  random_case.problem.mask = {};
+  const Case c(random_case.problem, random_case.geometry, {}, random_case.inputs());
+  const auto variant = [&](const char* id) { return find_hypothesis(id)->variants(c).at(0); };
+  const std::optional<Variant> pair = combine(variant("temperature"), variant("l-twice"));
+  REQUIRE(pair.has_value());
+  CHECK(pair->label() == "temperature(kappa = ?) + l-twice");
+  CHECK(pair->at(2, "two").label() == "temperature(kappa = two) + l-twice");
+  Deviation both;
+  both.logits.kappa = 2;
+  both.finish.l_power = 2;
+  CHECK(pair->at(2).deviation == both);
+  CHECK(combine(variant("l-twice"), variant("temperature"))->at(2).deviation == both);
+  CHECK(!combine(variant("l-missing"), variant("l-twice")));      // one field
+  CHECK(!combine(variant("temperature"), variant("gain")));       // two free parameters
+  CHECK(!combine(variant("gain").at(2), variant("gain").at(3)));  // one hypothesis
+  CHECK(!combine(variant("temperature"), variant("temperature").at(2)));
+  CHECK_THROWS_AS(find_hypothesis("l-twice")->set(both, 1), std::invalid_argument);
 }
 
 TEST_CASE("every hypothesis changes what it says first, on some case, and nothing before") {

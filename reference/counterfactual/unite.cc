@@ -62,7 +62,6 @@ bool unite_fields(Tuple into, Tuple from, Tuple right, std::index_sequence<i...>
 
 std::optional<Deviation> unite(const Deviation& a, const Deviation& b) {
   Deviation both = a, other = b, right;
-  if (a == right || b == right) return std::nullopt;
   const auto into = fields(both);
   constexpr std::size_t kFields = std::tuple_size_v<std::remove_const_t<decltype(into)>>;
   if (!unite_fields(into, fields(other), fields(right), std::make_index_sequence<kFields>()))

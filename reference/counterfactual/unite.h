@@ -8,7 +8,7 @@
 namespace attn_diag::reference {
 
 // The deviation that has every field of both that is not at its default; none where both set one
-// field, or either sets nothing.
+// field.
 std::optional<Deviation> unite(const Deviation& a, const Deviation& b);
 
 // "0.125", "3": as short as it reads back to six digits.

@@ -32,7 +32,8 @@ struct Extras {
   // Added to the scaled scores before the mask: dense [batch or 1][heads or 1][seqlen_q][seqlen_k].
   std::vector<float> bias;
   std::int32_t bias_batch = 1, bias_heads = 1;
-  double softcap = 0;  // scores become softcap * tanh(score / softcap); 0: not
+  // Scaled scores become softcap * tanh(score / softcap), before the bias is added; 0: not.
+  double softcap = 0;
 };
 
 // A stage tensor as a kernel recorded it, whole: dense row-major over its logical shape (stage.h).
@@ -140,8 +141,8 @@ const std::vector<const Hypothesis*>& catalogue();
 // Null if there is none of that id.
 const Hypothesis* find_hypothesis(std::string_view id);
 
-// The variant of a kernel that has both bugs. None where they exclude each other (both set the same
-// thing) or either still has a free parameter and so has the other.
+// The variant of a kernel that has both bugs. None where they are variants of one hypothesis or exclude
+// each other (both set the same thing), or either still has a free parameter and so has the other.
 std::optional<Variant> combine(const Variant& a, const Variant& b);
 
 // Predicted numbers of some rows: dense [row][cells per row]. A cell that the bug leaves unwritten, or
@@ -161,11 +162,13 @@ struct Prediction {
 // Evaluates rows under a deviation; Deviation{} gives the right numbers. `tensors`: bit t for Tensor t;
 // what is not wanted is not stored. Thread-safe; uses the calling thread alone. Reuses out's memory.
 //
-// The bound of a number is that of rounding in arithmetic() to first order, in the kernel and in the
-// deviation's own formula: for o = sum w_j v_j / L it is
-//   e (sum |w_j v_j| / L + |o|) + u_out |o| + t_out,
-// with e the largest relative error of a weight: 2 e_S + rho_exp + u_probs + u_partial + gamma_n u
-// (docs/bounds.md has e_S, rho and gamma).
+// The bound of a number is that of rounding in arithmetic() to first order, carried through the
+// deviation's own formula: a weight P_j is off by P_j (e_S + e_m + rho(m - S_j) + u |m - S_j| + r), with r
+// for rescaling from tile to tile and split to split, u_probs and gamma_n where it multiplies V
+// (docs/bounds.md has e_S, rho and gamma; e_S is taken from |q||k|). The bound of NaN says nothing.
+//
+// A given m, l or partial_o is its own prediction; where S is given, so is S. From given S or P what comes
+// before has no say.
 void predict(const Case& c, std::span<const Row> rows, const Deviation& deviation,
              std::uint32_t tensors, Prediction& out);
 
