@@ -127,7 +127,7 @@ std::int64_t telling_rows(const Tally& t) {
 
 bool inside(const Tally& t) {
   const std::int64_t unknown = t.unknown_wrong + t.unknown_right;
-  if (unknown > 0 && part(t.unknown_wrong, unknown) < kUnknownPrecision) return false;
+  if (t.by_place > 0 && part(t.unknown_wrong, unknown) < kUnknownPrecision) return false;
   const std::int64_t allowed = (t.rows + kRowsPerNearMiss - 1) / kRowsPerNearMiss;
   return t.within + t.near >= t.rows && t.near <= allowed && telling_rows(t) > 0 &&
          part(t.telling, t.wrong_rows) >= kLeastTelling;

@@ -101,6 +101,7 @@ void refuse_case_flags(const Flags& f) {
       {"--inputs", &f.inputs},
       {"--seed", &f.seed},
       {"--input-scale", &f.input_scale},
+      {"--stage", &f.stage},
       {"--schedule", &f.schedule},
       {"--backend", &f.backend},
       {"--mma-order", &f.mma_order},

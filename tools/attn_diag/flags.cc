@@ -113,6 +113,9 @@ class Parser {
         ->expected(0, 100)
         ->type_name("");
     case_flags(diagnose);
+    diagnose.add_option("--stage,--gate", x_flags.stage, kDiagnoseStageHelp)
+        ->group(kRunGroup)
+        ->type_name("");
     add_sanity_flags(diagnose, x_flags.sanity);
     add_diagnose_flags(diagnose, x_flags.diagnose);
     tolerance_flags(diagnose);

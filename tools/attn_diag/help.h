@@ -19,6 +19,9 @@ inline constexpr const char* kStageHelp =
 inline constexpr const char* kTraceStageHelp =
     "Look no further than this stage: qk, softmax, pv, reduce (default), or full: at the "
     "production kernel only";
+inline constexpr const char* kDiagnoseStageHelp =
+    "Record up to this stage: qk, softmax, pv, reduce (default), or full: o and lse of the "
+    "production kernel only";
 inline constexpr const char* kIsolateHelp =
     "Feed every stage the reference's inputs, so that each is judged alone";
 inline constexpr const char* kThreadsHelp = "CPU threads (all cores)";

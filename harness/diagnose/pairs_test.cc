@@ -1,0 +1,94 @@
+// Kernels with two bugs at once, planted by the prediction of both.
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "attn_diag/harness/diagnose.h"
+#include "harness/catch_for_tests.h"
+#include "harness/diagnose/testing/buggy_capture.h"
+
+namespace attn_diag {
+namespace {
+
+using testing::BuggyCase;
+
+std::vector<reference::Variant> fixed_variants(const reference::Case& data) {
+  std::vector<reference::Variant> all;
+  for (const reference::Hypothesis* hypothesis : reference::catalogue()) {
+    const std::vector<reference::Variant> variants = hypothesis->variants(data);
+    if (variants.empty()) continue;
+    const reference::Variant& v = variants[variants.size() / 2];
+    if (!v.free) {
+      all.push_back(v);
+    } else if (!v.free->named.empty()) {
+      all.push_back(v.at(v.free->named.back().value, v.free->named.back().named));
+    }
+  }
+  return all;
+}
+
+bool holds(const Match& match, const std::string& id) {
+  return std::any_of(match.parts.begin(), match.parts.end(),
+                     [&](const Match::Part& part) { return part.id == id; });
+}
+
+}  // namespace
+
+TEST_CASE("of ten pairs of bugs at least eight are named together, and none wrongly") {
+  const BuggyCase c = testing::buggy_case();
+  const std::vector<reference::Variant> all = fixed_variants(testing::data_of(c));
+  constexpr int kPairs = 10;
+  int planted = 0, both = 0;
+  std::string wrong, missed;
+  std::uint64_t state = 12345;
+  const auto draw = [&] {
+    state = state * 6364136223846793005u + 1442695040888963407u;  // Knuth's MMIX
+    return static_cast<std::size_t>(state >> 33) % all.size();
+  };
+  while (planted < kPairs) {
+    const reference::Variant& a = all[draw()];
+    const reference::Variant& b = all[draw()];
+    const std::optional<reference::Variant> pair = reference::combine(a, b);
+    if (!pair) continue;
+    ++planted;
+    const Diagnosis d = diagnose(testing::buggy_capture(c, pair->deviation), {});
+    const auto has = [&](const Match& m, const reference::Variant& v) {
+      return holds(m, std::string(v.hypotheses.front()->info().id));
+    };
+    const bool named = std::any_of(d.best.begin(), d.best.end(),
+                                   [&](const Match& m) { return has(m, a) && has(m, b); });
+    // The second may hide behind the first: a NaN everywhere has no second cause.
+    const bool neither = std::none_of(d.best.begin(), d.best.end(),
+                                      [&](const Match& m) { return has(m, a) || has(m, b); });
+    both += named;
+    if (!named) (neither ? wrong : missed) += ' ' + pair->label();
+  }
+  INFO("wrong:" << wrong << "; missed:" << missed);
+  CHECK(wrong.empty());
+  CHECK(both * 10 >= planted * 8);
+}
+
+TEST_CASE("without the search for pairs two bugs are not named") {
+  const BuggyCase c = testing::buggy_case();
+  const std::vector<reference::Variant> all = fixed_variants(testing::data_of(c));
+  const auto variant = [&](const std::string& id) {
+    return *std::find_if(all.begin(), all.end(), [&](const reference::Variant& v) {
+      return v.hypotheses.front()->info().id == id;
+    });
+  };
+  const std::optional<reference::Variant> pair =
+      reference::combine(variant("l-twice"), variant("temperature"));
+  REQUIRE(pair.has_value());
+  const Capture capture = testing::buggy_capture(c, pair->deviation);
+  DiagnoseOptions options;
+  const Diagnosis with = diagnose(capture, options);
+  CHECK(with.verdict == DiagnosisVerdict::kNamed);
+  CHECK(with.best.front().parts.size() == 2);
+  options.pairs = false;
+  const Diagnosis without = diagnose(capture, options);
+  CHECK(without.verdict != DiagnosisVerdict::kNamed);
+  CHECK(without.verdict != DiagnosisVerdict::kClass);
+}
+
+}  // namespace attn_diag
