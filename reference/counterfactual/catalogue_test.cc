@@ -11,6 +11,7 @@
 
 #include "attn_diag/reference/counterfactual.h"
 #include "reference/counterfactual/testing/catalogue_page.h"
+#include "reference/counterfactual/unite.h"
 #include "reference/testing/catch2_test.h"
 #include "reference/testing/random_case.h"
 
@@ -84,6 +85,7 @@ TEST_CASE("every variant sets its deviation, names declared parameters, and pair
         INFO(variant.label());
         CHECK(labels.insert(variant.label()).second);
         CHECK(fixed.deviation != Deviation{});
+        CHECK(unite({}, fixed.deviation) == fixed.deviation);  // it knows every field
         CHECK(variant.hypotheses == std::vector<const Hypothesis*>{hypothesis});
         for (const ParameterValue& p : fixed.parameters) {
           const auto& names = hypothesis->info().parameters;
