@@ -113,6 +113,23 @@ Vec times(double g, Vec x) {
   return x;
 }
 
+Part part_of(const Formula& f, int i, int begin, int end) {
+  Vec s = f.scores(i);
+  for (int j = 0; j < f.keys(); ++j)
+    if (j < begin || j >= end) s[static_cast<std::size_t>(j)] = -kInf;
+  const double m = largest(s);
+  const Vec p = exps(s, m);
+  return {m, total(p), f.weighted(p)};
+}
+Part tile(const Formula& f, int t) {
+  return part_of(f, f.row.query, t * f.block_n(), (t + 1) * f.block_n());
+}
+double factor(double from, double to) { return from == -kInf ? 0 : std::exp(from - to); }
+Vec plus(Vec a, const Vec& b) {
+  for (std::size_t d = 0; d < a.size(); ++d) a[d] += b[d];
+  return a;
+}
+
 Predicted predicted(const Case& c, const Row& row, const Deviation& deviation) {
   const reference::Case data(c.problem, c.geometry, {.output = DType::kFp32}, c.inputs());
   Prediction out;

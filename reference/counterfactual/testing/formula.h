@@ -61,6 +61,16 @@ Vec exps(const Vec& s, double shift);  // e^(s - shift), 0 for -inf
 double total(const Vec& x);
 Vec times(double g, Vec x);
 
+// The keys [begin, end) of row i: max, sum and product in their own frame.
+struct Part {
+  double m, l;
+  Vec a;
+};
+Part part_of(const Formula& f, int i, int begin, int end);
+Part tile(const Formula& f, int t);
+double factor(double from, double to);  // exp(from - to), 0 from -inf
+Vec plus(Vec a, const Vec& b);
+
 // What predict() says of o and lse of a row.
 struct Predicted {
   Vec o;

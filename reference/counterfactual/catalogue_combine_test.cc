@@ -1,0 +1,243 @@
+// The merge of splits and the end: each hypothesis against its formula, spelled out.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "reference/counterfactual/testing/formula.h"
+#include "reference/testing/catch2_test.h"
+
+namespace attn_diag::reference {
+namespace {
+
+using namespace testing;
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+const Mask kCausal{MaskKind::kCausal, CausalAlignment::kTopLeft, 0, 0};
+
+// Three splits of one tile.
+const Shape kSplits{.splits = 3, .mask = kCausal};
+std::vector<Part> splits_of(const Formula& f) {
+  std::vector<Part> parts;
+  for (int n = 0; n < 3; ++n) parts.push_back(tile(f, n));
+  return parts;
+}
+// sum w A x / sum w y over splits that have seen something, or all.
+Vec merged(const Formula& f,
+           const std::function<std::array<double, 3>(const Part&, double m, int n)>& weights) {
+  const std::vector<Part> parts = splits_of(f);
+  double m = -kInf, y = 0;
+  for (const Part& part : parts) m = std::max(m, part.m);
+  Vec o(16, 0.0);
+  for (int n = 0; n < 3; ++n) {
+    const Part& part = parts[static_cast<std::size_t>(n)];
+    const auto [w, of_a, of_l] = weights(part, m, n);
+    if (part.l > 0) o = plus(o, times(w * of_a, part.a));
+    y += w * of_l;
+  }
+  return times(1 / y, o);
+}
+
+TEST_CASE("the merge of splits with other weights") {
+  const testing::Case c = make_case(kSplits);
+  const auto check = [&](const Variant& variant,
+                         const std::function<std::array<double, 3>(const Part&, double, int)>& w) {
+    check_output(c, variant, [&](const Formula& f) { return merged(f, w); });
+  };
+  const auto w = [](const Part& part, double m) { return factor(part.m, m); };
+  check(variant_of(c, "combine-lse-base", {"right"}).at(0.7), [&](const Part& p, double m, int) {
+    const double weight = p.l > 0 ? std::pow(p.l * w(p, m), 0.7) : 0;
+    return std::array{weight, 1 / p.l, 1.0};
+  });
+  check(variant_of(c, "combine-mean", {"right"}), [](const Part& p, double, int) {
+    return std::array{1.0, 1 / p.l, 1.0};
+  });
+  check(variant_of(c, "combine-without-max", {"right"}), [](const Part& p, double, int) {
+    return std::array{1.0, 1.0, p.l};
+  });
+  check(variant_of(c, "combine-max-only", {"right"}), [&](const Part& p, double m, int) {
+    return std::array{w(p, m), 1 / p.l, 1.0};
+  });
+  check(variant_of(c, "combine-counts-l-twice", {"sum of o"}), [&](const Part& p, double m, int) {
+    return std::array{w(p, m), p.l, p.l};
+  });
+  check(variant_of(c, "combine-counts-l-twice", {"both", "right"}),
+        [&](const Part& p, double m, int) {
+          return std::array{w(p, m), p.l, p.l * p.l};
+        });
+  check(variant_of(c, "combine-counts-l-twice", {"sum of l", "right"}),
+        [&](const Part& p, double m, int) {
+          return std::array{w(p, m), 1.0, p.l * p.l};
+        });
+  check(variant_of(c, "combine-lacks-l", {"right"}), [&](const Part& p, double m, int) {
+    return std::array{w(p, m), 1.0, 1.0};
+  });
+  check(variant_of(c, "combine-divides-by-l-twice"), [&](const Part& p, double m, int) {
+    return std::array{w(p, m), 1 / p.l, p.l};
+  });
+}
+
+TEST_CASE("lse of a merge with other weights") {
+  const testing::Case c = make_case({.splits = 3});
+  const auto largest_lse = [](const Formula& f) {
+    double most = -kInf;
+    for (const Part& p : splits_of(f)) most = std::max(most, p.m + std::log(p.l));
+    return most;
+  };
+  check_lse(c, variant_of(c, "combine-lse-base", {"in that base"}).at(0.5), [](const Formula& f) {
+    double sum = 0;
+    for (const Part& p : splits_of(f)) sum += std::sqrt(std::exp(p.m) * p.l);
+    return std::log(sum) / 0.5;
+  });
+  check_lse(c, variant_of(c, "combine-lse-base", {"largest"}).at(0.5), [&](const Formula& f) {
+    double sum = 0;
+    for (const Part& p : splits_of(f))
+      sum += std::exp(0.5 * (p.m + std::log(p.l) - largest_lse(f)));
+    return largest_lse(f) + std::log(sum);
+  });
+  check_lse(c, variant_of(c, "combine-without-max", {"same"}), [](const Formula& f) {
+    const std::vector<Part> parts = splits_of(f);
+    return std::max({parts[0].m, parts[1].m, parts[2].m}) +
+           std::log(parts[0].l + parts[1].l + parts[2].l);
+  });
+  check_lse(c, variant_of(c, "combine-mean", {"right"}), [](const Formula& f) {
+    const Part all = part_of(f, f.row.query, 0, 40);
+    return all.m + std::log(all.l);
+  });
+}
+
+TEST_CASE("splits that are missing, doubled, alone, exchanged") {
+  const testing::Case c = make_case({.splits = 3});
+  const auto share = [](const Part& p, double m, double times_n) {
+    return std::array{times_n * factor(p.m, m), 1.0, p.l};
+  };
+  check_output(c, variant_of(c, "split-dropped", {"split = 1", "all"}), [&](const Formula& f) {
+    return merged(f, [&](const Part& p, double m, int n) { return share(p, m, n == 1 ? 0 : 1); });
+  });
+  check_output(c, variant_of(c, "split-doubled", {"split = 0"}), [&](const Formula& f) {
+    return merged(f, [&](const Part& p, double m, int n) { return share(p, m, n == 0 ? 2 : 1); });
+  });
+  check_output(c, variant_of(c, "split-alone", {"split = 2", "merged"}), [&](const Formula& f) {
+    return merged(f, [&](const Part& p, double m, int n) { return share(p, m, n == 2 ? 1 : 0); });
+  });
+  check_output(c, variant_of(c, "partial-of-another", {"next split"}), [&](const Formula& f) {
+    const std::vector<Part> parts = splits_of(f);
+    const double m = std::max({parts[0].m, parts[1].m, parts[2].m});
+    double l = 0;
+    Vec o(16, 0.0);
+    for (std::size_t n = 0; n < 3; ++n) {
+      l += factor(parts[n].m, m) * parts[n].l;
+      o = plus(o, times(factor(parts[n].m, m), parts[(n + 1) % 3].a));
+    }
+    return times(1 / l, o);
+  });
+  check_output(c, variant_of(c, "partial-of-another", {"head 0", "m, l and o"}),
+               [&](const Formula& f) {
+                 const Formula first{f.c, {f.row.batch, 0, f.row.query}};
+                 return first.attend(first.scores());
+               });
+  check_output(c, variant_of(c, "partial-of-another", {"first row", "of = o"}),
+               [&](const Formula& f) {
+                 const Formula first{f.c, {f.row.batch, f.row.head, f.row.query / 16 * 16}};
+                 const std::vector<Part> mine = splits_of(f), theirs = splits_of(first);
+                 double m = -kInf, l = 0;
+                 for (const Part& p : mine) m = std::max(m, p.m);
+                 Vec o(16, 0.0);
+                 for (std::size_t n = 0; n < 3; ++n) {
+                   l += factor(mine[n].m, m) * mine[n].l;
+                   o = plus(o, times(factor(mine[n].m, m), theirs[n].a));
+                 }
+                 return times(1 / l, o);
+               });
+}
+
+TEST_CASE("what is counted besides the keys") {
+  const testing::Case c = make_case({.splits = 3});
+  const auto with_more = [](const Formula& f, const std::function<double(double m)>& more) {
+    const Part all = part_of(f, f.row.query, 0, 40);
+    return times(1 / (all.l + more(all.m)), all.a);
+  };
+  check_output(c, variant_of(c, "empty-split-merged", {"lse = 0"}), [&](const Formula& f) {
+    return with_more(f, [](double m) { return std::exp(-m); });
+  });
+  CHECK(predicted(c, {0, 0, 3}, variant_of(c, "empty-split-merged", {"inf"}).deviation).o[0] == 0);
+  check_output(c, variant_of(c, "sink-counted").at(2), [&](const Formula& f) {
+    return with_more(f, [](double m) { return 2 * std::exp(-m); });
+  });
+  check_lse(c, variant_of(c, "sink-counted").at(2), [&](const Formula& f) {
+    const Part all = part_of(f, f.row.query, 0, 40);
+    return std::log(std::exp(all.m) * all.l + 2);
+  });
+  check_output(c, variant_of(c, "l-seeded").at(0.5),
+               [&](const Formula& f) { return with_more(f, [](double) { return 0.5; }); });
+}
+
+TEST_CASE("the end: division by l, factors, lse") {
+  const testing::Case c = make_case({.mask = kCausal});
+  const auto all = [](const Formula& f) { return part_of(f, f.row.query, 0, 40); };
+  check_output(c, variant_of(c, "l-missing"), [&](const Formula& f) { return all(f).a; });
+  check_output(c, variant_of(c, "l-twice"),
+               [&](const Formula& f) { return times(std::pow(all(f).l, -2), all(f).a); });
+  check_output(c, variant_of(c, "gain").at(0.3),
+               [](const Formula& f) { return times(0.3, f.attend(f.scores())); });
+  check_output(c, variant_of(c, "l-times-n", {"n = 32"}),
+               [](const Formula& f) { return times(1.0 / 32, f.attend(f.scores())); });
+  check_lse(c, variant_of(c, "l-times-n", {"n = 32"}),
+            [&](const Formula& f) { return all(f).m + std::log(32 * all(f).l); });
+  const auto lse = [&](const char* form, const std::function<double(double m, double l)>& should) {
+    check_lse(c, variant_of(c, "lse-form", {form}),
+              [&](const Formula& f) { return should(all(f).m, all(f).l); });
+  };
+  lse("in base 2", [](double m, double l) { return m / std::log(2.0) + std::log2(l); });
+  lse("twice", [](double m, double l) { return (m + std::log(l)) * std::log(2.0); });
+  lse("= ln l)", [](double, double l) { return std::log(l); });
+  lse("= m)", [](double m, double) { return m; });
+  lse("log2 l", [](double m, double l) { return m + std::log2(l); });
+  lse("m + l)", [](double m, double l) { return m + l; });
+  lse("m / softmax_scale", [](double m, double l) { return 4 * m + std::log(l); });
+  lse("m softmax_scale", [](double m, double l) { return m / 4 + std::log(l); });
+  lse("ln l - m", [](double m, double l) { return std::log(l) - m; });
+}
+
+TEST_CASE("lane-sum-not-shared: column d is divided by what lane d has") {
+  const testing::Case c = make_case({.mask = kCausal});
+  const auto lanes = [](const Formula& f) {
+    const Part whole = part_of(f, f.row.query, 0, 40);
+    const Vec p = exps(f.scores(), whole.m);
+    Vec l(16, 0.0);
+    for (std::size_t j = 0; j < p.size(); ++j) l[j % 16] += p[j];
+    return std::pair{l, whole.a};
+  };
+  check_output(c, variant_of(c, "lane-sum-not-shared", {"missing", "lanes = 16"}),
+               [&](const Formula& f) {
+                 auto [l, a] = lanes(f);
+                 for (std::size_t d = 0; d < 16; ++d)
+                   a[d] = a[d] == 0 && l[d] == 0 ? 0 : a[d] / l[d];
+                 return a;
+               });
+  check_output(c, variant_of(c, "lane-sum-not-shared", {"half", "lanes = 16"}),
+               [&](const Formula& f) {
+                 auto [l, a] = lanes(f);
+                 for (std::size_t d = 0; d < 16; ++d) {
+                   double sum = 0;
+                   for (std::size_t i = 0; i < 8; ++i) sum += l[d / 8 * 8 + i];
+                   a[d] /= sum;
+                 }
+                 return a;
+               });
+  check_output(c, variant_of(c, "lane-sum-not-shared", {"lane 0", "lanes = 16"}),
+               [&](const Formula& f) {
+                 auto [l, a] = lanes(f);
+                 for (std::size_t step = 8; step > 0; step /= 2) {
+                   const Vec before = l;
+                   for (std::size_t i = 0; i < 16; ++i)
+                     l[i] += i + step < 16 ? before[i + step] : before[i];
+                 }
+                 CHECK(std::fabs(l[0] - part_of(f, f.row.query, 0, 40).l) < 1e-9);
+                 for (std::size_t d = 0; d < 16; ++d) a[d] /= l[d];
+                 return a;
+               });
+}
+
+}  // namespace
+}  // namespace attn_diag::reference
