@@ -1,4 +1,5 @@
 // predict() of the right formula against the oracle.
+#include <array>
 #include <cmath>
 #include <random>
 #include <stdexcept>
@@ -64,6 +65,38 @@ TEST_CASE("without a deviation every tensor is the oracle's, bound and all") {
   INFO("bound / oracle's bound: " << least << " to " << most);
   CHECK(least > 0.9);
   CHECK(most < 12);
+}
+
+TEST_CASE("bounds are at least the oracle's, whatever is declared") {
+  std::mt19937_64 random(99);
+  Prediction prediction;
+  std::array<double, kNumTensors> least;
+  least.fill(1e9);
+  for (int n = 0; n < 60; ++n) {
+    testing::Case random_case = testing::random_case(random, 40, false);
+    random_case.input_scale = 2;
+    fill_inputs(random, random_case);
+    Arithmetic arithmetic;
+    arithmetic.probs = n % 2 == 0 ? DType::kFp16 : DType::kBf16;
+    arithmetic.l_from_rounded_probs = n % 3 == 0;
+    arithmetic.dot_ulp = 2.5;
+    arithmetic.output = DType::kFp32;
+    if (n % 5 == 0) arithmetic.partial = DType::kFp16;
+    INFO(random_case.describe());
+    const Case c(random_case.problem, random_case.geometry, arithmetic, random_case.inputs());
+    const Tensors right = compute(random_case.problem, random_case.geometry, arithmetic,
+                                  random_case.inputs(), {.threads = 1});
+    predict(c, all_rows(c.problem()), {}, kAllTensors, prediction);
+    for (std::size_t t = 0; t < kNumTensors; ++t)
+      for (std::size_t i = 0; i < right.bound[t].size(); ++i) {
+        const double theirs = right.bound[t][i], mine = prediction.tensor[t].bound[i];
+        if (std::isfinite(theirs) && theirs > 1e-30) least[t] = std::min(least[t], mine / theirs);
+      }
+  }
+  for (const TensorInfo& t : kTensors) {
+    INFO(t.name);
+    CHECK(least[static_cast<std::size_t>(t.id)] > 0.9);
+  }
 }
 
 // A stage tensor of the oracle, changed, as if a kernel had recorded it.

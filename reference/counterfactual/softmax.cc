@@ -91,9 +91,9 @@ void Evaluator::probs_of_tile(std::int32_t tile, double rescaling, RowState& sta
   const double slope = change.exp == ExpKind::kLinear ? 1.45 : 1;
   const double p_tiny = model_.probs.tiny, least = 6 * model_.declared.exp_flush;
   for (std::size_t j = 0; j < n; ++j) {
-    const bool counts = p[j] > 0;
+    const bool counts = s[j] > -kInf;
     const double e = counts ? slope * (s_error[j] + l_base + per_x * std::fabs(m - s[j])) : 0.0;
-    l_weight[j] = p[j] * (p[j] < least ? 1.0 : e);
+    l_weight[j] = counts && p[j] < least ? least : p[j] * e;
     o_weight[j] = counts ? l_weight[j] + p[j] * o_base + p_tiny : 0.0;
   }
   if (change.probs != Narrow::kNone) {
@@ -117,10 +117,10 @@ void Evaluator::probs_of_tile(std::int32_t tile, double rescaling, RowState& sta
       if (hidden && !change.l_counts_masked) p[j] = l_weight[j] = 0;
     }
   }
-  const double rounded = model_.declared.l_from_rounded_probs ? model_.probs.u : 0;
-  const double l = sum(p, n);
+  const double l = sum(p, n), count = static_cast<double>(n);
   state.l[t] = in_range(l);
-  state.l_error[t] = sum(l_weight, n) + l * (gamma(static_cast<double>(n), u) + rounded);
+  state.l_error[t] = sum(l_weight, n) + l * gamma(count, u);
+  if (model_.declared.l_from_rounded_probs) state.l_error[t] += l * model_.probs.u + count * p_tiny;
 }
 
 void Evaluator::softmax(const Row& row, RowState& state) {
