@@ -38,6 +38,49 @@ std::optional<std::string> two_outputs(const Comparison& comparison) {
   return std::nullopt;
 }
 
+bool answered(const Diagnosis& d) {
+  return d.verdict == DiagnosisVerdict::kNamed || d.verdict == DiagnosisVerdict::kClass ||
+         d.verdict == DiagnosisVerdict::kNothingWrong;
+}
+
+Diagnosis diagnose_all(const Capture& capture, const Comparison& comparison,
+                       const std::vector<Subject>& subjects, const DiagnoseOptions& options) {
+  std::vector<Diagnosis> parts;
+  for (const Subject& subject : subjects)
+    parts.push_back(
+        matching::diagnose_subject(capture, comparison, subject, parts.empty(), options));
+  return matching::join(std::move(parts));
+}
+
+// The stages that are wrong; where nothing accounts for their tensors, o and lse alone, since kernels differ in what
+// they record of a stage, and in which stage a mistake is first seen.
+Diagnosis diagnose_stages(const Capture& capture, const Comparison& comparison,
+                          const std::vector<Subject>& subjects, const DiagnoseOptions& options) {
+  const auto is_output = [](Tensor t) { return t == Tensor::kO || t == Tensor::kLse; };
+  const bool has_stages = std::any_of(subjects.begin(), subjects.end(), [&](const Subject& s) {
+    return !std::all_of(s.tensors.begin(), s.tensors.end(), is_output);
+  });
+  if (!has_stages || !capture.has(Tensor::kO))
+    return diagnose_all(capture, comparison, subjects, options);
+  DiagnoseOptions singles = options;
+  singles.pairs = false;
+  Diagnosis by_stages = diagnose_all(capture, comparison, subjects, singles);
+  if (answered(by_stages)) return by_stages;
+  Subject outputs;
+  for (const Tensor t : {Tensor::kLse, Tensor::kO})
+    if (capture.has(t)) outputs.tensors.push_back(t);
+  Diagnosis by_outputs = matching::diagnose_subject(capture, comparison, outputs, true, options);
+  if (answered(by_outputs) && by_outputs.verdict != DiagnosisVerdict::kNothingWrong) {
+    by_outputs.notes.push_back(fmt::format(
+        "It was found by o and lse: what the kernel recorded of stage {} is not what is predicted "
+        "of it.",
+        name(by_stages.stage)));
+    by_outputs.stage = by_stages.stage;
+    return by_outputs;
+  }
+  return options.pairs ? diagnose_all(capture, comparison, subjects, options) : by_stages;
+}
+
 }  // namespace
 
 Diagnosis diagnose(const Capture& capture, const DiagnoseOptions& options) {
@@ -57,11 +100,7 @@ Diagnosis diagnose(const Capture& capture, const DiagnoseOptions& options) {
     out.rows = capture.region.extent[0] * capture.region.extent[1] * capture.region.extent[2];
     return out;
   }
-  std::vector<Diagnosis> parts;
-  for (const Subject& subject : all)
-    parts.push_back(
-        matching::diagnose_subject(capture, comparison, subject, parts.empty(), options));
-  out = matching::join(std::move(parts));
+  out = diagnose_stages(capture, comparison, all, options);
   if (const std::optional<std::string> sentence = two_outputs(comparison))
     out.notes.insert(out.notes.begin(), *sentence);
   return out;

@@ -1,6 +1,7 @@
 #include "attn_diag/harness/diagnose.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "attn_diag/harness/error.h"
@@ -83,6 +84,33 @@ TEST_CASE("with stage tensors it starts at the first stage that is wrong") {
   CHECK(names(d.best.front(), "temperature"));
   CHECK(d.stage == Stage::kQk);
   CHECK(d.tensors == std::vector{Tensor::kS, Tensor::kLse, Tensor::kO});
+}
+
+TEST_CASE("where nothing accounts for what was recorded of a stage, o and lse are matched alone") {
+  const BuggyCase c = buggy_case();
+  Capture capture = buggy_capture(c, some_variant(bug("l-twice"), c).deviation, true);
+  TensorData& partial = *capture.tensors[static_cast<std::size_t>(Tensor::kPartialO)];
+  for (std::int64_t i = 0; i < partial.size(); ++i)
+    store_element(partial.bytes.data(), partial.dtype, i, std::sin(static_cast<double>(i)));
+  const Diagnosis d = diagnose(capture, {});
+  REQUIRE(d.verdict == DiagnosisVerdict::kNamed);
+  CHECK(names(d.best.front(), "l-twice"));
+  CHECK(d.stage == Stage::kPv);
+  CHECK(d.tensors == std::vector{Tensor::kLse, Tensor::kO});
+  CHECK_THAT(d.notes.back(), contains("found by o and lse"));
+}
+
+TEST_CASE("an lse that no bug gives does not hide the name of what o shows") {
+  const BuggyCase c = buggy_case();
+  Capture capture = buggy_capture(c, some_variant(bug("l-twice"), c).deviation);
+  TensorData& lse = *capture.tensors[static_cast<std::size_t>(Tensor::kLse)];
+  for (std::int64_t i = 0; i < lse.size(); ++i)
+    store_element(lse.bytes.data(), lse.dtype, i, std::sin(static_cast<double>(i)));
+  const Diagnosis d = diagnose(capture, {});
+  REQUIRE(d.verdict == DiagnosisVerdict::kNamed);
+  CHECK(names(d.best.front(), "l-twice"));
+  CHECK(d.tensors == std::vector{Tensor::kO});
+  CHECK_THAT(d.notes.back(), contains("lse was left out"));
 }
 
 TEST_CASE("the diagnosis does not depend on the number of threads") {
