@@ -448,7 +448,8 @@ TEST_CASE("lanes exchange, vote, reduce and transpose") {
     CHECK(mine[9] == (lane == 0));
     // Element (r, c) of the matrix is 8 r + c.
     const U row = lane / 4, column = lane % 4 * 2;
-    CHECK(mine[10] == (8 * column + row | (8 * (column + 1) + row) << 16));
+    const U low = 8 * column + row, high = low + 8;
+    CHECK(mine[10] == (low | (high << 16)));
   }
 }
 
