@@ -16,9 +16,14 @@ constexpr std::size_t kMostTaps = 3;
 
 std::string parameters_text(const Match::Part& part) {
   std::string s;
-  for (const reference::ParameterValue& value : part.parameters)
-    s += fmt::format("{}{} = {}{}", s.empty() ? "" : ", ", value.name, number(value.value),
-                     value.named.empty() ? "" : fmt::format(" ({})", value.named));
+  for (const reference::ParameterValue& value : part.parameters) {
+    if (!s.empty()) s += ", ";
+    if (value.choice)
+      s += fmt::format("{}: {}", value.name, value.named);
+    else
+      s += fmt::format("{} = {}{}", value.name, number(value.value),
+                       value.named.empty() ? "" : fmt::format(" ({})", value.named));
+  }
   return s.empty() ? "" : " with " + s;
 }
 
@@ -73,7 +78,8 @@ std::string remedies(const Diagnosis& d) {
   std::vector<std::string> all;
   for (const Match& match : d.best)
     for (const Match::Part& part : match.parts) {
-      std::string text = fmt::format("{} (seen in {})", part.remedy, part.citation);
+      std::string text = part.remedy;
+      if (!part.citation.empty()) text += fmt::format(" (seen in {})", part.citation);
       if (std::find(all.begin(), all.end(), text) == all.end()) all.push_back(std::move(text));
     }
   return all.empty() ? "" : " Look at: " + join(all, "; ") + '.';

@@ -291,7 +291,7 @@ const Entry kEntries[] = {
       .family = Family::kFetch,
       .stage = Stage::kQk,
       .parameters = {"operand", "stored", "read", "within"},
-      .citation = "no public report",
+      .citation = "",
       .remedy = "the padding of shared tiles: one constant for the store and the load",
       .needs_tiles = true},
      leading_dimensions},

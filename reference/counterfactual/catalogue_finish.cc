@@ -61,7 +61,7 @@ const Entry kEntries[] = {
       .family = Family::kFinish,
       .stage = Stage::kReduce,
       .parameters = {},
-      .citation = "no public report",
+      .citation = "",
       .remedy = "the final division by l"},
      [](const Case&, Variants& out) { out.with([](Deviation& d) { d.finish.l_power = 0; }); }},
     {{.id = "l-twice",
@@ -70,7 +70,7 @@ const Entry kEntries[] = {
       .family = Family::kFinish,
       .stage = Stage::kReduce,
       .parameters = {},
-      .citation = "no public report",
+      .citation = "",
       .remedy = "who divides by l: the partials or the end, not both"},
      [](const Case&, Variants& out) { out.with([](Deviation& d) { d.finish.l_power = 2; }); }},
     {{.id = "gain",
@@ -79,7 +79,7 @@ const Entry kEntries[] = {
       .family = Family::kFinish,
       .stage = Stage::kReduce,
       .parameters = {"g"},
-      .citation = "no public report",
+      .citation = "",
       .remedy =
           "factors after the softmax: softmax_scale, a scale of v, a sum over warps or lanes"},
      gains,
@@ -90,7 +90,7 @@ const Entry kEntries[] = {
       .family = Family::kFinish,
       .stage = Stage::kReduce,
       .parameters = {"n"},
-      .citation = "no public report",
+      .citation = "",
       .remedy = "reductions of a value that every lane has"},
      [](const Case&, Variants& out) {
        for (const double n : {2, 4, 8, 16, 32})
@@ -119,7 +119,7 @@ const Entry kEntries[] = {
       .family = Family::kFinish,
       .stage = Stage::kReduce,
       .parameters = {"reduction", "lanes"},
-      .citation = "no public report",
+      .citation = "",
       .remedy = "shfl_xor for shfl_down, or a shfl from lane 0 after it",
       .needs_tiles = true},
      lane_sums},
@@ -129,7 +129,7 @@ const Entry kEntries[] = {
       .family = Family::kFinish,
       .stage = Stage::kReduce,
       .parameters = {"row"},
-      .citation = "no public report",
+      .citation = "",
       .remedy = "which row a fragment's element i belongs to: it depends on the lane"},
      [](const Case& c, Variants& out) {
        if (c.problem().seqlen_q < 2 || c.geometry().tile.block_m < 2) return;

@@ -134,7 +134,7 @@ const Entry kEntries[] = {
       .family = Family::kLogits,
       .stage = Stage::kQk,
       .parameters = {"columns"},
-      .citation = "no public report",
+      .citation = "",
       .remedy = "the loop over head_dim: its bound and its step"},
      [](const Case& c, Variants& out) {
        const std::int32_t dim = c.problem().head_dim;
@@ -152,7 +152,7 @@ const Entry kEntries[] = {
       .family = Family::kLogits,
       .stage = Stage::kQk,
       .parameters = {"columns"},
-      .citation = "no public report",
+      .citation = "",
       .remedy = "loads of a row: columns past head_dim must be 0"},
      [](const Case& c, Variants& out) {
        const std::int32_t dim = c.problem().head_dim;

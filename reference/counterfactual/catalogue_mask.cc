@@ -74,7 +74,7 @@ const Entry kEntries[] = {
       .family = Family::kMask,
       .stage = Stage::kQk,
       .parameters = {"loop"},
-      .citation = "no public report",
+      .citation = "",
       .remedy = "whether true means keep or hide",
       .needs_tiles = true},
      [](const Case& c, Variants& out) {
@@ -87,7 +87,7 @@ const Entry kEntries[] = {
       .family = Family::kMask,
       .stage = Stage::kQk,
       .parameters = {"loop"},
-      .citation = "no public report",
+      .citation = "",
       .remedy =
           "the mask multiplies scores, or numeric_limits<float>::min() is meant for lowest()"},
      [](const Case& c, Variants& out) {
@@ -152,7 +152,7 @@ const Entry kEntries[] = {
       .family = Family::kMask,
       .stage = Stage::kQk,
       .parameters = {},
-      .citation = "no public report",
+      .citation = "",
       .remedy = "the loop's beginning: floor(first key of the first row / kBlockN)",
       .needs_tiles = true},
      [](const Case& c, Variants& out) {
@@ -165,7 +165,7 @@ const Entry kEntries[] = {
       .family = Family::kMask,
       .stage = Stage::kQk,
       .parameters = {},
-      .citation = "no public report",
+      .citation = "",
       .remedy = "ceil_div for the number of tiles",
       .needs_tiles = true},
      [](const Case& c, Variants& out) {
@@ -196,7 +196,7 @@ const Entry kEntries[] = {
       .family = Family::kMask,
       .stage = Stage::kSoftmax,
       .parameters = {},
-      .citation = "no public report",
+      .citation = "",
       .remedy = "the loop within a tile: j < kBlockN, not <=",
       .needs_tiles = true},
      [](const Case& c, Variants& out) {

@@ -30,7 +30,7 @@ const Entry kEntries[] = {
       .family = Family::kPv,
       .stage = Stage::kPv,
       .parameters = {"n"},
-      .citation = "no public report",
+      .citation = "",
       .remedy = "how the second product is dealt out to warps, and who adds it"},
      [](const Case&, Variants& out) {
        for (const double n : {2, 4, 8, 16})
@@ -42,7 +42,7 @@ const Entry kEntries[] = {
       .family = Family::kPv,
       .stage = Stage::kPv,
       .parameters = {"warps"},
-      .citation = "no public report",
+      .citation = "",
       .remedy = "the step of the loop over columns: that of all warps together"},
      [](const Case& c, Variants& out) {
        for (const std::int32_t warps : {2, 4, 8}) {

@@ -172,7 +172,7 @@ const Entry kEntries[] = {
       .family = Family::kRecurrence,
       .stage = Stage::kReduce,
       .parameters = {},
-      .citation = "no public report",
+      .citation = "",
       .remedy = "the order of the rescaling and the second product",
       .needs_tiles = true},
      [](const Case& c, Variants& out) {
@@ -184,7 +184,7 @@ const Entry kEntries[] = {
       .family = Family::kRecurrence,
       .stage = Stage::kReduce,
       .parameters = {"loop"},
-      .citation = "no public report",
+      .citation = "",
       .remedy = "whether the accumulator is divided by l within the loop: one convention",
       .needs_tiles = true},
      [](const Case& c, Variants& out) {
@@ -208,7 +208,7 @@ const Entry kEntries[] = {
       .family = Family::kRecurrence,
       .stage = Stage::kReduce,
       .parameters = {"of"},
-      .citation = "no public report",
+      .citation = "",
       .remedy = "which max is subtracted in exp(S - m), or the factor exp(m_tile - m)",
       .needs_tiles = true},
      [](const Case& c, Variants& out) {
@@ -255,7 +255,7 @@ const Entry kEntries[] = {
       .family = Family::kRecurrence,
       .stage = Stage::kReduce,
       .parameters = {"n", "loop"},
-      .citation = "no public report",
+      .citation = "",
       .remedy = "the loop over a thread's accumulator",
       .needs_tiles = true},
      [](const Case& c, Variants& out) {
@@ -272,7 +272,7 @@ const Entry kEntries[] = {
       .family = Family::kRecurrence,
       .stage = Stage::kReduce,
       .parameters = {"row", "of"},
-      .citation = "no public report",
+      .citation = "",
       .remedy = "which row a fragment's element i belongs to: it depends on the lane",
       .needs_tiles = true},
      [](const Case& c, Variants& out) {

@@ -87,7 +87,7 @@ const Entry kEntries[] = {
       .family = Family::kSoftmax,
       .stage = Stage::kSoftmax,
       .parameters = {},
-      .citation = "no public report",
+      .citation = "",
       .remedy = "the polynomial of the approximate exp2"},
      [](const Case&, Variants& out) {
        out.with([](Deviation& d) { d.softmax.exp = ExpKind::kLinear; });
@@ -108,7 +108,7 @@ const Entry kEntries[] = {
       .family = Family::kSoftmax,
       .stage = Stage::kSoftmax,
       .parameters = {"rows", "of"},
-      .citation = "no public report",
+      .citation = "",
       .remedy = "the width or mask of the shuffles: only the lanes that share a row"},
      mixed_rows},
     {{.id = "probs-narrow",
@@ -126,7 +126,7 @@ const Entry kEntries[] = {
       .family = Family::kSoftmax,
       .stage = Stage::kSoftmax,
       .parameters = {},
-      .citation = "no public report",
+      .citation = "",
       .remedy = "the order of mask, exp and sum"},
      [](const Case& c, Variants& out) {
        if (c.problem().mask.kind != MaskKind::kNone)
@@ -138,7 +138,7 @@ const Entry kEntries[] = {
       .family = Family::kSoftmax,
       .stage = Stage::kSoftmax,
       .parameters = {},
-      .citation = "no public report",
+      .citation = "",
       .remedy = "whether P is masked where it is stored for the second product"},
      [](const Case& c, Variants& out) {
        if (c.problem().mask.kind != MaskKind::kNone)

@@ -94,7 +94,8 @@ std::string row(const Hypothesis& hypothesis) {
   if (info.needs_tiles) needs = "tiles";
   if (info.needs_splits) needs += needs.empty() ? "splits" : ", splits";
   return "| `" + std::string(info.id) + "` | " + cell(info.statement) + cell(info.formula) +
-         cell(attn_diag::name(info.stage)) + cell(parameters) + cell(needs) + cell(info.citation) +
+         cell(attn_diag::name(info.stage)) + cell(parameters) + cell(needs) +
+         cell(info.citation.empty() ? "no public report" : info.citation) +
          std::string(info.remedy) + " |\n";
 }
 

@@ -90,16 +90,17 @@ struct HypothesisInfo {
   Family family = Family::kLogits;
   Stage stage = Stage::kQk;                  // the first stage whose tensors it changes
   std::vector<std::string_view> parameters;  // names of what it fits; may be empty
-  std::string_view citation;                 // where it was seen: "flash-attention#991"
-  std::string_view remedy;                   // what to look for in the code
-  bool needs_tiles = false;                  // the prediction depends on tile sizes
-  bool needs_splits = false;                 // the prediction depends on num_splits
+  std::string_view citation;  // where it was seen: "flash-attention#991"; may be empty
+  std::string_view remedy;    // what to look for in the code
+  bool needs_tiles = false;   // the prediction depends on tile sizes
+  bool needs_splits = false;  // the prediction depends on num_splits
 };
 
 struct ParameterValue {
   std::string_view name;  // "kappa"
   double value = 0;
-  std::string named;  // "softmax_scale": what the value is, where it is a known one
+  std::string named;    // "softmax_scale": what the value is, where it is a known one
+  bool choice = false;  // one of a few names: the number is but their count
 };
 
 // A parameter that is not fixed yet.
