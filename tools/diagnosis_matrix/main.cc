@@ -17,8 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Options {
-  std::string kernels, records, out, only, commit;
-  std::vector<std::string> sections, inputs, dtypes;
+  std::string kernels, records, out, commit;
+  std::vector<std::string> sections, only, inputs, dtypes, recorded;
   std::int64_t right_cases = 2100;
   std::size_t every = 1;
   std::string no_worse_than;
@@ -71,7 +71,8 @@ bool gather(const Options& o, const Records& records, Evidence& evidence) {
     constexpr const char* types[] = {"fp16", "bf16", "fp32"};
     evidence.singles = runner.singles([&](const Setting& setting) {
       return has(o.inputs, setting.inputs.name) &&
-             has(o.dtypes, types[static_cast<std::size_t>(setting.dtype)]);
+             has(o.dtypes, types[static_cast<std::size_t>(setting.dtype)]) &&
+             has(o.recorded, setting.with_stages ? "stages" : "outputs");
     });
     for (const SingleResult& r : evidence.singles) print(r);
   }
@@ -88,10 +89,10 @@ bool gather(const Options& o, const Records& records, Evidence& evidence) {
 
 int run(const Options& o) {
   Records records = read_records(o.records);
-  if (!o.only.empty())
-    std::erase_if(records.bugs, [&](const Bug& bug) { return bug.name != o.only; });
+  std::erase_if(records.bugs, [&](const Bug& bug) { return !has(o.only, bug.name); });
   Evidence evidence;
   evidence.commit = o.commit;
+  evidence.every = o.every;
   bool good = gather(o, records, evidence);
   if (!o.out.empty() &&
       (!write(fs::path(o.out) / "diagnosis.json", to_json(evidence).dump(1) + "\n") ||
@@ -121,14 +122,15 @@ int main(int argc, char** argv) {
   app.add_option("--kernels", o.kernels, "folder of the planted kernels")->required();
   app.add_option("--records", o.records, "bugs.toml")->required();
   app.add_option("--out", o.out, "folder for diagnosis.md and diagnosis.json");
-  app.add_option("--only", o.only, "this bug alone");
+  app.add_option("--only", o.only, "these bugs; all if none");
   app.add_option("--commit", o.commit, "of the sources, for the report");
   app.add_option("--section", o.sections, "visible, bugs, unsteady, pairs, right; all if none")
       ->check(CLI::IsMember({"visible", "bugs", "unsteady", "pairs", "right"}));
   app.add_option("--inputs", o.inputs, "randn, small, heavy, probe; all if none");
   app.add_option("--dtype", o.dtypes, "fp16, bf16, fp32; all if none");
+  app.add_option("--recorded", o.recorded, "stages, outputs; both if none");
   app.add_option("--right-cases", o.right_cases, "random cases of right kernels");
-  app.add_option("--every", o.every, "run every N-th bug case and pair alone")
+  app.add_option("--every", o.every, "run every N-th case of single bugs alone")
       ->check(CLI::PositiveNumber);
   app.add_option("--no-worse-than", o.no_worse_than,
                  "a diagnosis.json: fail where a case's outcome is worse than there");

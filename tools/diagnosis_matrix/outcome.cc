@@ -11,7 +11,12 @@ bool has(const std::vector<std::string>& ids, const std::string& id) {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
 }
 
-bool is(const Match& match, const Bug& bug) { return match.parts.size() == 1 && names(match, bug); }
+// Every part of it is the bug: one, or a bug of k and of v by two parts.
+bool is(const Match& match, const Bug& bug) {
+  return !match.parts.empty() &&
+         std::all_of(match.parts.begin(), match.parts.end(),
+                     [&](const Match::Part& part) { return has(bug.hypotheses, part.id); });
+}
 bool is_pair(const Match& match, const Bug& first, const Bug& second) {
   if (match.parts.size() != 2) return false;
   const std::string &a = match.parts[0].id, &b = match.parts[1].id;
@@ -29,11 +34,6 @@ const char* name(Outcome outcome) {
 const char* name(PairOutcome outcome) {
   constexpr const char* names[] = {"both", "one", "unknown", "wrong"};
   return names[static_cast<std::size_t>(outcome)];
-}
-
-bool names(const Match& match, const Bug& bug) {
-  return std::any_of(match.parts.begin(), match.parts.end(),
-                     [&](const Match::Part& part) { return has(bug.hypotheses, part.id); });
 }
 
 Outcome judge(const Diagnosis& diagnosis, const Bug& bug) {

@@ -22,9 +22,6 @@ enum class Outcome : std::uint8_t {
 inline constexpr std::size_t kNumOutcomes = 7;
 const char* name(Outcome outcome);
 
-// Bug `b` is named by a match if one of its hypotheses is a part of it.
-bool names(const Match& match, const Bug& bug);
-
 // Of a kernel with one bug.
 Outcome judge(const Diagnosis& diagnosis, const Bug& bug);
 

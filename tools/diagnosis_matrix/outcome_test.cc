@@ -31,6 +31,7 @@ TEST_CASE("a name counts where it is the planted bug's, and is wrong where it is
   CHECK(judge(said(DiagnosisVerdict::kNamed, {match({"a"})}), bug("a")) == Outcome::kName);
   CHECK(judge(said(DiagnosisVerdict::kNamed, {match({"b"})}), bug("a")) == Outcome::kWrong);
   CHECK(judge(said(DiagnosisVerdict::kNamed, {match({"a", "b"})}), bug("a")) == Outcome::kWrong);
+  CHECK(judge(said(DiagnosisVerdict::kNamed, {match({"a", "a"})}), bug("a")) == Outcome::kName);
 }
 
 TEST_CASE("a class counts where the planted bug is in it") {
@@ -74,7 +75,7 @@ TEST_CASE("of two bugs both must be in one match, in either order") {
 
 TEST_CASE("a bug that is planted twice is a pair only if it is named twice") {
   const Diagnosis d = said(DiagnosisVerdict::kNamed, {match({"a", "a"})});
-  CHECK(judge_pair(d, bug("a"), bug("b")) == PairOutcome::kWrong);
+  CHECK(judge_pair(d, bug("a"), bug("b")) == PairOutcome::kOne);
   CHECK(judge_pair(d, bug("a"), bug("a")) == PairOutcome::kBoth);
 }
 

@@ -142,6 +142,7 @@ Json to_json(const Evidence& evidence) {
   Json j;
   j["schema"] = "attn-diag-diagnosis-evidence/1";
   j["commit"] = evidence.commit.empty() ? Json(nullptr) : Json(evidence.commit);
+  j["every"] = evidence.every;
   for (const Target& t : targets(evidence))
     j["targets"].push_back({{"what", t.what},
                             {"reached", t.reached},
@@ -193,11 +194,12 @@ std::string to_markdown(const Evidence& evidence, const Records& records) {
       "# Evidence that a diagnosis is right\n\n"
       "Written by `tools/diagnosis-evidence`; do not edit. What is planted: "
       "`fixtures/diagnosis`.\n\n";
+  if (evidence.every > 1)
+    s += fmt::format("Of the cases of single bugs, one in {} was run.\n\n", evidence.every);
   s += "## Targets\n\n" + targets_table(evidence);
   for (const bool after : {false, true}) {
     const std::string table = by_input_table(evidence, after);
-    s += after ? "\n## Bugs written after the matcher was frozen\n\n"
-               : "\n## Bugs written before the matcher was frozen\n\n";
+    s += after ? "\n## Bugs written last\n\n" : "\n## Bugs written first\n\n";
     s += table + "\n" + matrix(evidence, records, after);
   }
   s += "\n## What was not named\n\nIn fp16; wrong names in every type.\n\n" + misses(evidence);

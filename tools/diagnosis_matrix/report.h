@@ -11,6 +11,7 @@ namespace attn_diag::diagnosis_matrix {
 
 struct Evidence {
   std::string commit;
+  std::size_t every = 1;  // of the cases of single bugs, the every-th was run
   std::vector<VisibleResult> visible;
   std::vector<SingleResult> singles;
   std::vector<UnsteadyResult> unsteady;

@@ -41,8 +41,8 @@ TEST_CASE("targets count each input set, and bugs of after the freeze apart") {
   CHECK(find(all, "probe: detected").met());
   CHECK_FALSE(find(all, "probe: wrong name").met());
   CHECK(find(all, "randn: right name or class").met());
-  CHECK_FALSE(find(all, "probe: detected, bugs written after the freeze").met());
-  CHECK(find(all, "probe: wrong name, bugs written after the freeze").met());
+  CHECK_FALSE(find(all, "probe: detected, bugs written last").met());
+  CHECK(find(all, "probe: wrong name, bugs written last").met());
 }
 
 TEST_CASE("a target of which nothing was run is none") { CHECK(targets({}).empty()); }

@@ -53,7 +53,7 @@ struct RightResult {
   std::vector<std::string> detections;  // of which there should be none
 };
 
-// Runs every `every`-th case of each section, from the first on.
+// Of singles() every `every_nth` case is run, from the first on.
 class Runner {
  public:
   Runner(PlantedKernels& planted, const Records& recorded, std::size_t every_nth,

@@ -35,7 +35,7 @@ Target none(std::string what, std::int64_t count, std::int64_t of) {
 std::vector<Target> targets(const Evidence& evidence) {
   std::vector<Target> all;
   for (const bool after : {false, true}) {
-    const std::string whose = after ? ", bugs written after the freeze" : "";
+    const std::string whose = after ? ", bugs written last" : "";
     const auto with = [&](const char* inputs) {
       return count(evidence, [&](const SingleResult& r) {
         return r.bug->after_freeze == after && r.setting.inputs.name == inputs;
