@@ -37,7 +37,9 @@ class Variants {
 };
 
 // Parameters that are numbers, and those that are one of a few names.
-inline ParameterValue number(std::string_view name, double value) { return {name, value, {}, false}; }
+inline ParameterValue number(std::string_view name, double value) {
+  return {name, value, {}, false};
+}
 inline ParameterValue named(std::string_view name, double value, std::string text) {
   return {name, value, std::move(text), true};
 }
