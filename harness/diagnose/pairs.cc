@@ -14,6 +14,8 @@ constexpr std::size_t kFirstRows = 3;  // on which a pair must be right before i
 constexpr std::size_t kPartners = 24;  // of a hypothesis whose parameter is fitted
 constexpr double kWork = 1.2e10;       // multiplications
 constexpr double kLeastShare = 0.05;   // of the wrong rows, for a member of a union
+// Of the cells: among so many pairs, one that says nothing of half of them fits by chance.
+constexpr double kLeastJudged = 0.75;
 
 // One member of a pair.
 struct Single {
@@ -85,7 +87,9 @@ class FirstRows {
 
 void keep_inside(const Search& search, std::vector<Candidate>& found) {
   search.judge_on_sample(found);
-  std::erase_if(found, [](const Candidate& c) { return !inside(c.tally); });
+  std::erase_if(found, [](const Candidate& c) {
+    return !inside(c.tally) || judged_share(c.tally) < kLeastJudged;
+  });
   std::vector<Candidate*> pointers;
   for (Candidate& candidate : found) pointers.push_back(&candidate);
   search.confirm(pointers);

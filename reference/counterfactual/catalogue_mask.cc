@@ -69,17 +69,24 @@ const Entry kEntries[] = {
        under_both_loops(c, out, [](Deviation& d) { d.mask.rule = MaskRule::kOtherAlignment; });
      }},
     {{.id = "mask-inverted",
-      .statement = "exactly the masked keys count",
+      .statement = "the keys to be masked count, and the others do not",
       .formula = "F7",
       .family = Family::kMask,
       .stage = Stage::kQk,
-      .parameters = {"loop"},
+      .parameters = {"last", "loop"},
       .citation = "",
       .remedy = "whether true means keep or hide",
       .needs_tiles = true},
      [](const Case& c, Variants& out) {
-       if (masked(c))
-         under_both_loops(c, out, [](Deviation& d) { d.mask.rule = MaskRule::kInverted; });
+       if (!masked(c)) return;
+       under_both_loops(c, out, [](Deviation& d) { d.mask.rule = MaskRule::kInverted; },
+                        {named("last", 0, "hidden")});
+       under_both_loops(c, out,
+                        [](Deviation& d) {
+                          d.mask.rule = MaskRule::kInverted;
+                          d.mask.last_shift = -1;
+                        },
+                        {named("last", 1, "seen too")});
      }},
     {{.id = "masked-score-zero",
       .statement = "masked scores become 0 instead of -inf",

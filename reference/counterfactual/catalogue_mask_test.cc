@@ -69,8 +69,11 @@ TEST_CASE("mask-alignment: the offset of the other alignment") {
 
 TEST_CASE("mask-inverted and masked-score-zero: what is hidden counts") {
   const testing::Case c = make_case({.mask = kCausal});
-  check_output(c, variant_of(c, "mask-inverted", {"all tiles"}), [](const Formula& f) {
+  check_output(c, variant_of(c, "mask-inverted", {"hidden", "all tiles"}), [](const Formula& f) {
     return attend_to(f, [&](int j) { return j > f.row.query; });
+  });
+  check_output(c, variant_of(c, "mask-inverted", {"seen too", "all tiles"}), [](const Formula& f) {
+    return attend_to(f, [&](int j) { return j >= f.row.query; });
   });
   check_output(c, variant_of(c, "masked-score-zero", {"all tiles"}), [](const Formula& f) {
     Vec s = f.scores();
