@@ -50,12 +50,11 @@ std::vector<Target> targets(const Evidence& evidence) {
     all.push_back(share("randn: right name or class" + whose, randn.right, randn.all, 0.9));
     all.push_back(none("all inputs: wrong name" + whose, any.wrong, any.all));
   }
-  std::int64_t pairs = 0, both = 0, wrong = 0;
+  std::int64_t pairs = 0, both = 0;
   for (const PairResult& pair : evidence.pairs) {
     if (pair.is_masked) continue;
     ++pairs;
     both += pair.outcome == PairOutcome::kBoth;
-    wrong += pair.outcome == PairOutcome::kWrong;
   }
   all.push_back(share("two bugs: both named", both, pairs, 0.8));
   const auto moves = std::count_if(evidence.unsteady.begin(), evidence.unsteady.end(),
