@@ -90,7 +90,9 @@ constexpr Kind kKinds[] = {
 
 template <class T>
 T factor(Numbers& numbers, const Kind& kind) {
-  float x = std::ldexp(numbers.uniform(), kind.least_exponent + numbers.below(kind.exponents));
+  // One after the other: compilers differ in the order in which they evaluate arguments.
+  const int exponent = kind.least_exponent + numbers.below(kind.exponents);
+  float x = std::ldexp(numbers.uniform(), exponent);
   if (kind.positive) x = std::fabs(x);
   if (kind.zeros > 0 && numbers.below(kind.zeros) == 0) x = 0;
   return static_cast<T>(x);
