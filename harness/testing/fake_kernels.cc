@@ -3,13 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <limits>
 #include <vector>
 
 #include "attn_diag/kernels/adapter.h"
+#include "harness/testing/scalar_kernel.h"
 
 namespace attn_diag {
 namespace {
+
+using namespace scalar_kernel;
 
 enum class Flaw {
   kNone,
@@ -31,12 +33,7 @@ enum class Flaw {
   kRefusesToLaunch,
 };
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr TileShape kTiles[] = {{4, 4}, {2, 2}};
-
-std::int64_t at(const Strides& s, int b, int h, int i, int d) {
-  return b * s.batch + h * s.head + i * s.seq + d;
-}
 
 bool sees(const Problem& p, int query, int key) {
   return p.mask.kind == MaskKind::kNone ||
@@ -159,24 +156,6 @@ Status run(const RunRequest& r) {
       break;
   }
   return Status::kOk;
-}
-
-Status plan(const Problem& p, TileShape tile, std::int32_t, Geometry* geometry, char* error,
-            std::size_t error_capacity) {
-  if (p.dtype != DType::kFp32) {
-    std::snprintf(error, error_capacity, "only fp32.");
-    return Status::kUnsupported;
-  }
-  *geometry = Geometry{};
-  geometry->tile = tile;
-  geometry->tiles_per_split = ceil_div(p.seqlen_k, tile.block_n);
-  return Status::kOk;
-}
-
-Arithmetic arithmetic(const Problem&, const Geometry&) {
-  Arithmetic a;
-  a.output = DType::kFp32;
-  return a;
 }
 
 template <Flaw kFlaw>

@@ -6,21 +6,15 @@
 #include <string>
 
 #include "attn_diag/reference/counterfactual.h"
+#include "reference/counterfactual/testing/rows.h"
 #include "reference/testing/catch2_test.h"
 #include "reference/testing/random_case.h"
 
 namespace attn_diag::reference {
 namespace {
 
-constexpr std::uint32_t kAllTensors = (1u << kNumTensors) - 1;
-
-std::vector<Row> all_rows(const Problem& p) {
-  std::vector<Row> rows;
-  for (std::int32_t b = 0; b < p.batch; ++b)
-    for (std::int32_t h = 0; h < p.heads; ++h)
-      for (std::int32_t i = 0; i < p.seqlen_q; ++i) rows.push_back({b, h, i});
-  return rows;
-}
+using testing::all_rows;
+using testing::kAllTensors;
 
 TEST_CASE("without a deviation every tensor is the oracle's, bound and all") {
   std::mt19937_64 random(20250511);

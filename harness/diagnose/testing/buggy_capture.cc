@@ -7,16 +7,12 @@
 #include "attn_diag/harness/run.h"
 #include "harness/testing/captures.h"
 
+#include "reference/counterfactual/testing/rows.h"
+
 namespace attn_diag::testing {
 namespace {
 
-std::vector<reference::Row> all_rows(const Problem& p) {
-  std::vector<reference::Row> rows;
-  for (std::int32_t b = 0; b < p.batch; ++b)
-    for (std::int32_t h = 0; h < p.heads; ++h)
-      for (std::int32_t q = 0; q < p.seqlen_q; ++q) rows.push_back({b, h, q});
-  return rows;
-}
+using reference::testing::all_rows;
 
 }  // namespace
 
