@@ -44,6 +44,10 @@ std::int32_t longest_split(const Case& c) {
   return std::min(num_kv_tiles(c.problem(), c.geometry()), c.geometry().tiles_per_split);
 }
 
+std::int32_t used_splits(const Case& c) {
+  return ceil_div(num_kv_tiles(c.problem(), c.geometry()), c.geometry().tiles_per_split);
+}
+
 std::string_view name(Family family) {
   static constexpr std::string_view kNames[kNumFamilies] = {
       "logits", "mask", "fetch", "softmax", "pv", "recurrence", "combine", "finish", "store"};
@@ -53,9 +57,9 @@ std::string_view name(Family family) {
 const std::vector<const Hypothesis*>& catalogue() {
   static const std::vector<std::unique_ptr<const Hypothesis>> owned = [] {
     std::vector<std::unique_ptr<const Hypothesis>> all;
-    for (const auto entries :
-         {logits_entries(), mask_entries(), fetch_entries(), softmax_entries(), pv_entries(),
-          recurrence_entries(), combine_entries(), finish_entries(), store_entries()})
+    for (const auto entries : {logits_entries(), mask_entries(), fetch_entries(), softmax_entries(),
+                               pv_entries(), recurrence_entries(), combine_entries(),
+                               partial_entries(), finish_entries(), store_entries()})
       for (const Entry& entry : entries) all.push_back(std::make_unique<EntryHypothesis>(entry));
     return all;
   }();

@@ -1,13 +1,11 @@
-// F21 to F25b: the merge of splits.
-#include <limits>
+// F25, F25b: the weights of the merge of splits.
+#include <algorithm>
 #include <numbers>
 
 #include "reference/counterfactual/entry.h"
 
 namespace attn_diag::reference {
 namespace {
-
-bool merges(const Case& c) { return c.geometry().num_splits > 1; }
 
 ParameterValue lse_value(MergedLse lse) {
   switch (lse) {
@@ -43,11 +41,6 @@ void weighted(const Case& c, Variants& out, double max_factor, double o_power, d
   }
 }
 
-// Splits that hold a tile.
-std::int32_t used_splits(const Case& c) {
-  return ceil_div(num_kv_tiles(c.problem(), c.geometry()), c.geometry().tiles_per_split);
-}
-
 // The frame of the merged sums: m of all splits, or of those that are not left out.
 ParameterValue frame_value(bool counted) {
   return named("m", counted, counted ? "of what is merged" : "of all splits");
@@ -77,6 +70,21 @@ void doubled(const Case& c, Variants& out) {
         {number("split", n)});
 }
 
+// The factor of one split is free. CombineChange::factors has all of them, for who fits several.
+void weights(const Case& c, Variants& out) {
+  if (!merges(c)) return;
+  const auto splits = std::min(used_splits(c), static_cast<std::int32_t>(kWeightedSplits));
+  for (std::int32_t n = 0; n < splits; ++n)
+    for (const bool o_only : {false, true}) {
+      Deviation d;
+      d.combine.scaled_split = n;
+      d.combine.factors_o_only = o_only;
+      out.add_free(
+          d, {"c", 0x1p-10, 0x1p10, {0.5, 2}, {}},
+          {number("split", n), named("in", o_only, o_only ? "the sum of o" : "both sums")});
+    }
+}
+
 void alone(const Case& c, Variants& out) {
   // Of two splits, one alone is the other one dropped.
   if (used_splits(c) < 3 || !merges(c)) return;
@@ -88,37 +96,6 @@ void alone(const Case& c, Variants& out) {
             d.combine.max_of_counted = counted;
           },
           {number("split", n), frame_value(counted)});
-}
-
-void maps(const Case& c, Variants& out) {
-  if (!c.geometry().has_split_merge) return;
-  const auto add = [&](PartialMap map, const char* name) {
-    for (const bool o_only : {false, true})
-      out.with(
-          [&](Deviation& d) {
-            d.combine.map = map;
-            d.combine.map_o_only = o_only;
-          },
-          {named("from", static_cast<double>(map), name),
-           named("of", o_only, o_only ? "o" : "m, l and o")});
-  };
-  const Problem& p = c.problem();
-  if (merges(c)) {
-    add(PartialMap::kFirstSplit, "split 0");
-    // All of a permutation of splits is the right sum: only o alone shows it.
-    for (const auto& [map, name] : {std::pair{PartialMap::kNextSplit, "the next split"},
-                                    {PartialMap::kReversedSplits, "the splits in reverse"}})
-      out.with(
-          [&, map = map](Deviation& d) {
-            d.combine.map = map;
-            d.combine.map_o_only = true;
-          },
-          {named("from", static_cast<double>(map), name), named("of", 1, "o")});
-  }
-  if (p.heads > 1) add(PartialMap::kFirstHead, "head 0");
-  if (p.batch > 1) add(PartialMap::kFirstBatch, "batch 0");
-  if (p.seqlen_q > 1 && c.geometry().tile.block_m > 1)
-    add(PartialMap::kFirstRow, "the query tile's first row");
 }
 
 const Entry kEntries[] = {
@@ -246,6 +223,18 @@ const Entry kEntries[] = {
       .needs_tiles = true,
       .needs_splits = true},
      doubled},
+    {{.id = "split-weights",
+      .statement = "the weights of splits are off by factors of their own",
+      .formula = "F25b",
+      .family = Family::kCombine,
+      .stage = Stage::kReduce,
+      .parameters = {"split", "in", "c"},
+      .citation = "",
+      .remedy = "the weights of the merge: e^(m_i - m), and what is added more than once or scaled",
+      .needs_tiles = true,
+      .needs_splits = true},
+     weights,
+     [](Deviation& d, double c) { d.combine.factor = c; }},
     {{.id = "split-alone",
       .statement = "the output is that of one split",
       .formula = "F25b",
@@ -257,73 +246,6 @@ const Entry kEntries[] = {
       .needs_tiles = true,
       .needs_splits = true},
      alone},
-    {{.id = "partial-of-another",
-      .statement = "the merge reads the partial of another split, head, batch or row",
-      .formula = "F24",
-      .family = Family::kCombine,
-      .stage = Stage::kReduce,
-      .parameters = {"from", "of"},
-      .citation = "flash-attention#2388, flash-attention#2842",
-      .remedy = "strides of the workspace, in the writer and in the merge",
-      .needs_tiles = true,
-      .needs_splits = true},
-     maps},
-    {{.id = "empty-split-merged",
-      .statement =
-          "a split without keys takes part in the merge, with o = 0 and an lse that is not -inf",
-      .formula = "F22",
-      .family = Family::kCombine,
-      .stage = Stage::kReduce,
-      .parameters = {"lse"},
-      .citation = "vllm#15492, vllm#49294",
-      .remedy = "what an empty split writes: lse = -inf",
-      .needs_splits = true},
-     [](const Case& c, Variants& out) {
-       if (!c.geometry().has_split_merge) return;
-       for (const double lse : {0.0, std::numeric_limits<double>::infinity()})
-         out.with(
-             [&](Deviation& d) {
-               d.combine.extra = ExtraSplit::kEmpty;
-               d.combine.extra_lse = lse;
-             },
-             {number("lse", lse)});
-     }},
-    {{.id = "sink-counted",
-      .statement = "attention sinks are counted that are not there, or too often",
-      .formula = "F23",
-      .family = Family::kCombine,
-      .stage = Stage::kReduce,
-      .parameters = {"n"},
-      .citation = "",
-      .remedy = "who adds the sink: one split of one row, once"},
-     [](const Case& c, Variants& out) {
-       FreeParameter n{"n", 0x1p-20, 0x1p20, {1, 2, 16}, {}};
-       n.named = {{"n", 1, "1"}, {"n", 2, "2"}};
-       if (merges(c) && c.geometry().num_splits > 2)
-         n.named.push_back({"n", static_cast<double>(c.geometry().num_splits), "num_splits"});
-       out.add_free({}, n);
-     },
-     [](Deviation& d, double n) { d.combine.sinks = n; }},
-    {{.id = "partials-narrow",
-      .statement = "accumulators are rounded to a narrow type between the two kernels",
-      .formula = "F21",
-      .family = Family::kCombine,
-      .stage = Stage::kReduce,
-      .parameters = {"type"},
-      .citation = "flashinfer#5020",
-      .remedy = "the type of the workspace",
-      .needs_tiles = true,
-      .needs_splits = true},
-     [](const Case& c, Variants& out) {
-       if (!c.geometry().has_split_merge) return;
-       const DType declared = c.arithmetic().partial;
-       if (declared == DType::kFp32)
-         out.with([](Deviation& d) { d.combine.partial = Narrow::kFp16; },
-                  {named("type", 1, "fp16")});
-       if (declared != DType::kBf16)
-         out.with([](Deviation& d) { d.combine.partial = Narrow::kBf16; },
-                  {named("type", 3, "bf16")});
-     }},
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "reference/counterfactual/testing/formula.h"
+#include "reference/counterfactual/unite.h"
 #include "reference/testing/catch2_test.h"
 
 namespace attn_diag::reference {
@@ -149,6 +150,39 @@ TEST_CASE("splits that are missing, doubled, alone, exchanged") {
                  }
                  return times(1 / l, o);
                });
+}
+
+TEST_CASE("splits with factors of their own, in both sums or in that of o") {
+  const testing::Case c = make_case({.splits = 3});
+  const auto weigh = [](const Part& p, double m, double of_a, double of_l) {
+    return std::array{factor(p.m, m), of_a, of_l * p.l};
+  };
+  check_output(c, variant_of(c, "split-weights", {"split = 1", "both"}).at(0.3),
+               [&](const Formula& f) {
+                 return merged(f, [&](const Part& p, double m, int n) {
+                   const double x = n == 1 ? 0.3 : 1;
+                   return weigh(p, m, x, x);
+                 });
+               });
+  check_output(
+      c, variant_of(c, "split-weights", {"split = 2", "sum of o"}).at(0.3), [&](const Formula& f) {
+        return merged(
+            f, [&](const Part& p, double m, int n) { return weigh(p, m, n == 2 ? 0.3 : 1, 1); });
+      });
+  const std::array<double, 3> all = {0.5, -2, 3};
+  for (const bool o_only : {false, true}) {
+    Variant several = variant_of(c, "split-weights", {"split = 0", "both"});
+    several.deviation = {};
+    std::copy(all.begin(), all.end(), several.deviation.combine.factors.begin());
+    several.deviation.combine.factors_o_only = o_only;
+    CHECK(unite({}, several.deviation) == several.deviation);
+    check_output(c, several, [&](const Formula& f) {
+      return merged(f, [&](const Part& p, double m, int n) {
+        const double x = all[static_cast<std::size_t>(n)];
+        return weigh(p, m, x, o_only ? 1 : x);
+      });
+    });
+  }
 }
 
 TEST_CASE("what is counted besides the keys") {

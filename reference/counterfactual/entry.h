@@ -59,10 +59,13 @@ std::span<const Entry> softmax_entries();
 std::span<const Entry> pv_entries();
 std::span<const Entry> recurrence_entries();
 std::span<const Entry> combine_entries();
+std::span<const Entry> partial_entries();
 std::span<const Entry> finish_entries();
 std::span<const Entry> store_entries();
 
 // What enumerations ask of a case.
 std::int32_t longest_split(const Case& c);  // KV tiles of the split that has most
+std::int32_t used_splits(const Case& c);    // splits that hold a tile
+inline bool merges(const Case& c) { return c.geometry().num_splits > 1; }
 
 }  // namespace attn_diag::reference

@@ -24,6 +24,11 @@ std::int32_t split_read(PartialMap map, std::int32_t split, std::int32_t splits)
   }
 }
 
+double factor_of(const CombineChange& change, std::size_t split) {
+  const double one = static_cast<std::int32_t>(split) == change.scaled_split ? change.factor : 1;
+  return split < kWeightedSplits ? one * change.factors[split] : one;
+}
+
 }  // namespace
 
 // A split's share as the merge reads it.
@@ -89,8 +94,8 @@ void Evaluator::merge(const Row& row, RowState& state) {
   state.total_m_error = 0;
   const auto counts = [&](std::size_t n) {
     const auto split = static_cast<std::int32_t>(n);
-    return (split != change.scaled_split || change.factor != 0) &&
-           (change.only_split < 0 || split == change.only_split);
+    return (change.only_split < 0 || split == change.only_split) &&
+           (factor_of(change, n) != 0 || change.factors_o_only);
   };
   for (std::size_t n = 0; n < splits; ++n) {
     const Share& share = shares[n];
@@ -104,12 +109,12 @@ void Evaluator::merge(const Row& row, RowState& state) {
   double l = 0, l_error = 0;
   for (std::size_t n = 0; n < splits; ++n) {
     const Share& share = shares[n];
-    const auto split = static_cast<std::int32_t>(n);
     double w = change.max_factor == 0 ? 1
                : share.m == -kInf     ? 0
                                       : exp_in_range(change.max_factor * (share.m - state.total_m));
-    if (split == change.scaled_split) w *= change.factor;
+    if (!change.factors_o_only) w *= factor_of(change, n);
     if (!counts(n)) w = 0;
+    const double w_of_o = change.factors_o_only ? w * factor_of(change, n) : w;
     // Weights that hold l or m in another way than the frames do keep their errors.
     const double relative_l = share.l != 0 ? share.l_error / std::fabs(share.l) : 0;
     const double w_error =
@@ -125,14 +130,14 @@ void Evaluator::merge(const Row& row, RowState& state) {
         std::fabs(w) * (change.l_power == 1 ? share.l_error
                                             : l_factor * std::fabs(change.l_power) * relative_l) +
         (w_error > 0 ? std::fabs(w) * l_factor * w_error : 0);
-    if (share.o != nullptr && w * o_factor != 0) {
+    if (share.o != nullptr && w_of_o * o_factor != 0) {
       const double relative = w_error + std::fabs(change.o_power) * relative_l;
       for (std::size_t d = 0; d < dim; ++d) {
         double part = share.o[d], error = share.o_error[d];
         round_both(change.partial, part, error);
         error += store.u * std::fabs(part) + store.tiny + relative * std::fabs(part);
-        state.o[d] += w * o_factor * part;
-        state.o_error[d] += std::fabs(w) * o_factor * error;
+        state.o[d] += w_of_o * o_factor * part;
+        state.o_error[d] += std::fabs(w_of_o) * o_factor * error;
       }
     }
     state.merged_l[n] = l;

@@ -32,7 +32,8 @@ auto fields(RecurrenceChange& r) {
 }
 auto fields(CombineChange& c) {
   return std::tie(c.max_factor, c.o_power, c.l_power, c.scaled_split, c.factor, c.only_split, c.lse,
-                  c.max_of_counted, c.map, c.map_o_only, c.extra, c.extra_lse, c.sinks, c.partial);
+                  c.max_of_counted, c.map, c.map_o_only, c.extra, c.extra_lse, c.sinks, c.partial,
+                  c.factors, c.factors_o_only);
 }
 auto fields(FinishChange& f) {
   return std::tie(f.gain, f.l_power, f.l_factor, f.l_added, f.l_row, f.lane_sum, f.lanes, f.lse);

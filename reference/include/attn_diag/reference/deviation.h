@@ -2,6 +2,8 @@
 // Every field at its default is the right formula. Bugs of different fields can be set together.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 
@@ -238,6 +240,11 @@ enum class MergedLse : std::uint8_t {
   kOfLargest,  // relative to the largest lse of a split: max_n L_n + ln l'
 };
 
+// Splits whose weights can each be multiplied by a factor of its own.
+inline constexpr std::size_t kWeightedSplits = 8;
+using SplitFactors = std::array<double, kWeightedSplits>;
+inline constexpr SplitFactors kRightFactors = {1, 1, 1, 1, 1, 1, 1, 1};
+
 // o = sum_n w_n A_n l_n^o_power / sum_n w_n l_n^l_power, w_n = exp(max_factor (m_n - m))
 struct CombineChange {
   double max_factor = 1, o_power = 0, l_power = 1;
@@ -250,8 +257,10 @@ struct CombineChange {
   bool map_o_only = false;  // m and l are read right
   ExtraSplit extra = ExtraSplit::kNone;
   double extra_lse = 0;
-  double sinks = 0;                // that many keys of score 0 and v = 0 are counted
-  Narrow partial = Narrow::kNone;  // accumulators are rounded to it before the merge
+  double sinks = 0;                      // that many keys of score 0 and v = 0 are counted
+  Narrow partial = Narrow::kNone;        // accumulators are rounded to it before the merge
+  SplitFactors factors = kRightFactors;  // of the weights of the first splits, besides `factor`
+  bool factors_o_only = false;           // these and `factor` are in the sum of o, not in that of l
   bool operator==(const CombineChange&) const = default;
 };
 
