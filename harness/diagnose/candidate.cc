@@ -55,6 +55,8 @@ Match to_match(const Candidate& candidate) {
   match.median_residual_over_bound = t.median_wrong();
   match.confirmed = candidate.confirmed;
   match.equivalent = candidate.equivalent;
+  for (const reference::Variant& other : candidate.alternatives)
+    match.other_parameters.push_back(other.label());
   return match;
 }
 

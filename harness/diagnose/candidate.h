@@ -13,13 +13,16 @@ namespace attn_diag::matching {
 
 struct Candidate {
   reference::Variant variant;
-  int generality = 0;      // of its bugs, added up
+  std::vector<reference::Variant> parts;  // of a pair: its two bugs, each alone
+  int generality = 0;                     // of its bugs, added up
   std::size_t cut = 0;     // which of the cases: the cut into tiles that it was predicted for
   std::int64_t order = 0;  // in the catalogue
   Tally tally;             // of the rows looked at so far
   bool confirmed = false;  // which were all
   // Telling rows of the sample; empty where it was dropped early.
   std::vector<std::uint8_t> explained;
+  // Of the same bug with other parameters, where these account for as much.
+  std::vector<reference::Variant> alternatives;
   std::vector<std::string> equivalent;  // labels of what was folded into it
 };
 

@@ -92,7 +92,7 @@ bool Contrast::same(std::size_t a, std::size_t b) const {
 
 std::vector<OtherInputs> other_inputs(const reference::Case& like) {
   std::vector<OtherInputs> all;
-  for (const char* kind : {"probe", "rising", "randn"}) {
+  for (const char* kind : {"probe", "rising", "large", "randn"}) {
     const auto& kinds = input_kinds();
     if (std::none_of(kinds.begin(), kinds.end(),
                      [&](const InputKindInfo& k) { return std::string_view(k.name) == kind; }))

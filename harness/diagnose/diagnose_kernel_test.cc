@@ -83,8 +83,10 @@ TEST_CASE("experiments leave of a class what accounts for the new results too") 
   other.label = "temperature";
   found.diagnosis.best.push_back(other);
   found.diagnosis.verdict = DiagnosisVerdict::kClass;
-  found.diagnosis.experiments = {{"run with --inputs rising", "it tells them apart", "rising"}};
-  run_experiments(fake_kernel("divides-twice"), problem, found, {}, {});
+  found.diagnosis.experiments = {
+      {"run with --inputs rising", "it tells them apart", "rising", std::nullopt}};
+  run_experiments(fake_kernel("divides-twice"), problem, make_inputs(problem, "randn", 1, 1.0),
+                  found, {}, {});
   CHECK(found.diagnosis.verdict == DiagnosisVerdict::kNamed);
   REQUIRE(found.diagnosis.best.size() == 1);
   CHECK(holds(found.diagnosis, "l-twice"));

@@ -113,6 +113,43 @@ TEST_CASE("an lse that no bug gives does not hide the name of what o shows") {
   CHECK_THAT(d.notes.back(), contains("lse was left out"));
 }
 
+TEST_CASE("what other splits would tell apart is proposed to be run in other splits") {
+  // A split a tile: a last, partial tile that is dropped is a split that is dropped.
+  BuggyCase c = buggy_case();
+  c.problem.seqlen_k = 40;
+  c.problem.mask = {};
+  c.geometry.num_splits = 3;
+  c.geometry.tiles_per_split = 1;
+  reference::Deviation deviation;
+  deviation.combine.scaled_split = 2;
+  deviation.combine.factor = 0;
+  deviation.combine.max_of_counted = true;
+  const Diagnosis d = diagnose(buggy_capture(c, deviation), {});
+  REQUIRE(d.verdict == DiagnosisVerdict::kClass);
+  REQUIRE_FALSE(d.experiments.empty());
+  const auto in_other_splits = [](const Experiment& e) { return e.cut.has_value(); };
+  const auto it = std::find_if(d.experiments.begin(), d.experiments.end(), in_other_splits);
+  REQUIRE(it != d.experiments.end());
+  CHECK(it->what == "run with --num-splits 1");
+  CHECK(it->cut->num_splits == 1);
+  CHECK(it->inputs.empty());
+}
+
+TEST_CASE("an experiment tells every form of a bug from the other bug") {
+  // A max that rises by little: a rescale that is skipped below 2, 4 or 8 is one that is missing.
+  BuggyCase c = buggy_case();
+  c.geometry.num_splits = 1;
+  c.geometry.tiles_per_split = num_kv_tiles(c.problem, c.geometry);
+  c.geometry.has_split_merge = false;
+  const Diagnosis d =
+      diagnose(buggy_capture(c, some_variant(bug("alpha-missing-o"), c).deviation), {});
+  REQUIRE(d.verdict == DiagnosisVerdict::kClass);
+  REQUIRE_FALSE(d.experiments.empty());
+  CHECK(d.experiments.front().inputs == "large");
+  for (const Match& match : d.best)
+    if (names(match, "rescale-skipped")) CHECK_FALSE(match.other_parameters.empty());
+}
+
 TEST_CASE("the diagnosis does not depend on the number of threads") {
   const BuggyCase c = buggy_case();
   const Capture capture = buggy_capture(c, some_variant(bug("alpha-missing-o"), c).deviation);

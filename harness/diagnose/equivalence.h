@@ -19,7 +19,8 @@ struct EquivalenceClass {
 };
 
 // `candidates` are all inside. A member whose fitted parameter makes it the same function as a less general
-// one, for other inputs too, is folded into that.
-EquivalenceClass resolve(const Search& search, std::vector<Candidate> candidates);
+// one, for other inputs too, is folded into that. `other_cuts`: in which the kernel can be run again.
+EquivalenceClass resolve(const Search& search, std::vector<Candidate> candidates,
+                         const std::vector<Geometry>& other_cuts);
 
 }  // namespace attn_diag::matching

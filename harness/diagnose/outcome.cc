@@ -11,6 +11,7 @@
 #include "harness/diagnose/pairs.h"
 #include "harness/diagnose/parallel.h"
 #include "harness/diagnose/residual.h"
+#include "harness/diagnose/split_weights.h"
 
 namespace attn_diag::matching {
 namespace {
@@ -128,6 +129,7 @@ class SubjectDiagnosis {
     step(fmt::format("trying every known bug on {} rows", search.sample().size()));
     std::vector<Candidate> singles = search.screen(x_hypotheses);
     std::vector<Candidate> answer = all_inside(search, singles);
+    if (answer.empty()) answer = find_split_weights(search);
     if (answer.empty() && x_options.pairs) {
       step("trying pairs of bugs");
       answer = find_pairs(search, x_hypotheses);
@@ -160,7 +162,7 @@ class SubjectDiagnosis {
 
   void name(const Search& search, std::vector<Candidate> answer,
             const std::vector<Candidate>& singles) {
-    EquivalenceClass found = resolve(search, answer);
+    EquivalenceClass found = resolve(search, answer, x_options.other_cuts);
     for (const Candidate& member : found.members) x_out.best.push_back(to_match(member));
     x_out.verdict = found.members.size() == 1 ? DiagnosisVerdict::kNamed : DiagnosisVerdict::kClass;
     x_out.notes = std::move(found.notes);

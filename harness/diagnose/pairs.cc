@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "harness/diagnose/parallel.h"
@@ -85,6 +86,40 @@ class FirstRows {
   std::vector<reference::Row> x_row;
 };
 
+// The members of a pair, each with its parameter as it was fitted for the pair.
+std::vector<reference::Variant> members_of(const Candidate& pair) {
+  std::vector<reference::Variant> members;
+  for (const reference::Variant& part : pair.parts) {
+    members.push_back(part);
+    if (!part.free) continue;
+    for (const reference::ParameterValue& value : pair.variant.parameters)
+      if (value.name == part.free->name) members.back() = part.at(value.value, value.named);
+  }
+  return members;
+}
+
+// Whether a bug alone would be seen in some row of the sample. One that would not is no half of a pair: it
+// only lends the other a parameter.
+bool shows_alone(const Search& search, const reference::Variant& variant) {
+  const Rows& sample = search.sample();
+  const Evidence& evidence = search.evidence();
+  thread_local reference::Prediction out;
+  for (std::size_t at = 0; at < sample.size(); ++at) {
+    reference::predict(search.cuts().front(), std::span(&sample.row[at], 1), variant.deviation,
+                       evidence.mask(), out);
+    for (const Tensor t : evidence.tensors()) {
+      const reference::Prediction::Values &with = out[t], &right = sample.right[t];
+      const auto n = static_cast<std::size_t>(evidence.cells(t));
+      for (std::size_t i = 0; i < std::min(n, with.value.size()); ++i) {
+        if (with.known[i] == 0) return true;
+        const std::size_t r = at * n + i;
+        if (residual_over_bound(with.value[i], right.value[r], right.bound[r]) > 1) return true;
+      }
+    }
+  }
+  return false;
+}
+
 void keep_inside(const Search& search, std::vector<Candidate>& found) {
   search.judge_on_sample(found);
   std::erase_if(found, [](const Candidate& c) {
@@ -93,7 +128,12 @@ void keep_inside(const Search& search, std::vector<Candidate>& found) {
   std::vector<Candidate*> pointers;
   for (Candidate& candidate : found) pointers.push_back(&candidate);
   search.confirm(pointers);
-  std::erase_if(found, [](const Candidate& c) { return !c.confirmed || !inside(c.tally); });
+  std::erase_if(found, [&](const Candidate& c) {
+    if (!c.confirmed || !inside(c.tally)) return true;
+    const std::vector<reference::Variant> members = members_of(c);
+    return !std::all_of(members.begin(), members.end(),
+                        [&](const reference::Variant& v) { return shows_alone(search, v); });
+  });
   std::stable_sort(found.begin(), found.end(), better);
 }
 
@@ -114,6 +154,7 @@ std::vector<Candidate> fixed_pairs(const Search& search, const FirstRows& rows,
     if (!both || !rows.explains_all(*both)) return;
     Candidate candidate;
     candidate.variant = std::move(*both);
+    candidate.parts = {singles[pairs[at].first].variant, singles[pairs[at].second].variant};
     candidate.generality = static_cast<int>(singles[pairs[at].first].generality) +
                            static_cast<int>(singles[pairs[at].second].generality);
     candidate.order = i;
@@ -140,6 +181,7 @@ std::vector<Candidate> fitted_pairs(const FirstRows& rows, const Pool& pool) {
       if (!both) continue;
       Candidate candidate;
       candidate.variant = std::move(*both);
+      candidate.parts = {free.variant, pool.fixed[partner].variant};
       candidate.generality = static_cast<int>(pool.fixed[partner].generality);
       candidate.order = static_cast<std::int64_t>(found.size());
       found.push_back(std::move(candidate));
@@ -171,6 +213,7 @@ std::vector<Candidate> find_union(const Search& search, const std::vector<Candid
   };
   const auto least =
       static_cast<std::int64_t>(std::ceil(kLeastShare * static_cast<double>(wrong.size())));
+  const Candidate *first = nullptr, *second = nullptr;
   for (const Candidate& a : singles)
     for (const Candidate& b : singles) {
       if (&a >= &b || a.explained.empty() || b.explained.empty()) continue;
@@ -182,9 +225,16 @@ std::vector<Candidate> find_union(const Search& search, const std::vector<Candid
         neither += !by_a && !by_b;
       }
       if (neither > 0 || only_a < least || only_b < least) continue;
-      return a.tally.telling >= b.tally.telling ? std::vector{a, b} : std::vector{b, a};
+      // Of several such, those that overlap most: each has more rows to speak for it.
+      if (first != nullptr &&
+          a.tally.telling + b.tally.telling <= first->tally.telling + second->tally.telling)
+        continue;
+      first = &a;
+      second = &b;
     }
-  return {};
+  if (first == nullptr) return {};
+  if (first->tally.telling < second->tally.telling) std::swap(first, second);
+  return {*first, *second};
 }
 
 }  // namespace attn_diag::matching

@@ -6,6 +6,8 @@
 
 #include "attn_diag/harness/diagnose.h"
 #include "harness/catch_for_tests.h"
+#include "harness/diagnose/pairs.h"
+#include "harness/diagnose/stages.h"
 #include "harness/diagnose/testing/buggy_capture.h"
 
 namespace attn_diag {
@@ -27,6 +29,26 @@ std::vector<reference::Variant> fixed_variants(const reference::Case& data) {
   }
   return all;
 }
+
+// A variant that is not the right formula's data, and gives its numbers: no split is left out.
+class HasNoEffect : public reference::Hypothesis {
+ public:
+  const reference::HypothesisInfo& info() const override { return x_info; }
+  std::vector<reference::Variant> variants(const reference::Case&) const override {
+    reference::Variant variant;
+    variant.hypotheses = {this};
+    variant.deviation.combine.max_of_counted = true;
+    return {variant};
+  }
+  void set(reference::Deviation&, double) const override {}
+
+ private:
+  reference::HypothesisInfo x_info = [] {
+    reference::HypothesisInfo info;
+    info.id = "has-no-effect";
+    return info;
+  }();
+};
 
 bool holds(const Match& match, const std::string& id) {
   return std::any_of(match.parts.begin(), match.parts.end(),
@@ -89,6 +111,21 @@ TEST_CASE("without the search for pairs two bugs are not named") {
   const Diagnosis without = diagnose(capture, options);
   CHECK(without.verdict != DiagnosisVerdict::kNamed);
   CHECK(without.verdict != DiagnosisVerdict::kClass);
+}
+
+TEST_CASE("a change that would not be seen alone is no half of a pair") {
+  const BuggyCase c = testing::buggy_case();
+  const reference::Hypothesis& real = *reference::find_hypothesis("l-twice");
+  reference::Deviation deviation = real.variants(testing::data_of(c)).front().deviation;
+  const Capture capture = testing::buggy_capture(c, deviation);
+  const matching::Cuts cuts = matching::make_cuts(capture, {}, {});
+  matching::Evidence evidence(capture, {Tensor::kLse, Tensor::kO});
+  for (std::int64_t row = 0; row < evidence.rows(); ++row)
+    if (row % c.problem.seqlen_q != 0) evidence.mark_wrong(row);
+  const matching::Search search(evidence, cuts, 1);
+  // Beside l-twice it accounts for everything, as l-twice does without it.
+  const HasNoEffect nothing;
+  CHECK(matching::find_pairs(search, {&nothing, &real}).empty());
 }
 
 }  // namespace attn_diag

@@ -11,6 +11,7 @@
 #include "harness/diagnose/judge.h"
 #include "harness/diagnose/residual_rows.h"
 #include "harness/diagnose/sample.h"
+#include "harness/diagnose/split_weights.h"
 
 namespace attn_diag::matching {
 namespace {
@@ -182,6 +183,8 @@ std::vector<std::string> residual_structure(const Evidence& evidence, const refe
     if (statement.kind != StatementKind::kHint) sentences.push_back(statement.text);
   if (t != Tensor::kO) return sentences;
   const std::vector<Head> heads = wrong_heads(evidence, c, t);
+  if (std::string merge = split_weights_sentence(evidence, c); !merge.empty())
+    sentences.push_back(std::move(merge));
   if (heads.empty()) return sentences;
   say_zeros(heads, sentences);
   say_factor(heads, sentences);

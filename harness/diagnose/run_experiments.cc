@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <set>
 #include <utility>
 
@@ -27,25 +28,33 @@ bool accounts_for(const Match& member, const Capture& capture, const Diagnosis& 
 
 }  // namespace
 
-void run_experiments(const Kernel& kernel, const Problem& problem, KernelDiagnosis& found,
-                     const TraceOptions& trace_options, const DiagnoseOptions& options) {
+void run_experiments(const Kernel& kernel, const Problem& problem, const InputData& inputs,
+                     KernelDiagnosis& found, const TraceOptions& trace_options,
+                     const DiagnoseOptions& options) {
   constexpr std::uint64_t kSeed = 1;
   Diagnosis& d = found.diagnosis;
   for (const Experiment& experiment : d.experiments) {
     if (d.verdict != DiagnosisVerdict::kClass) break;
-    if (experiment.inputs.empty()) continue;
+    if (experiment.inputs.empty() && !experiment.cut) continue;
     RunOptions run = trace_options.run;
     run.isolate = false;
     run.replace = 0;
     run.taps = (kernel.info().gates >> static_cast<unsigned>(run.gate) & 1u) != 0 &&
                run.gate != Gate::kFull;
+    if (experiment.cut) {
+      run.tile = experiment.cut->tile;
+      run.num_splits = kernel.info().takes_num_splits ? experiment.cut->num_splits : 0;
+    }
+    const InputData other =
+        experiment.inputs.empty() ? InputData{} : make_inputs(problem, experiment.inputs, kSeed, 1);
     const Capture capture =
-        run_kernel(kernel, problem, make_inputs(problem, experiment.inputs, kSeed, 1), run);
+        run_kernel(kernel, problem, experiment.inputs.empty() ? inputs : other, run);
+    std::string title = experiment.what;
+    title.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(title.front())));
     const Diagnosis again = diagnose(capture, options);
     if (again.verdict == DiagnosisVerdict::kNothingWrong) {
       found.experiments.push_back(
-          fmt::format("With --inputs {} nothing is wrong: these inputs do not show the bug.",
-                      experiment.inputs));
+          fmt::format("{}: nothing is wrong, so that it does not show the bug.", title));
       continue;
     }
     std::vector<Match> left;
@@ -53,14 +62,13 @@ void run_experiments(const Kernel& kernel, const Problem& problem, KernelDiagnos
       if (accounts_for(member, capture, again, options)) left.push_back(member);
     if (left.empty()) {
       found.experiments.push_back(fmt::format(
-          "With --inputs {} none of them accounts for the result: it is none of these bugs alone.",
-          experiment.inputs));
+          "{}: none of them accounts for the result: it is none of these bugs alone.", title));
       continue;
     }
     std::string text;
     for (const Match& match : left) text += (text.empty() ? "" : ", ") + match.label;
-    found.experiments.push_back(fmt::format("With --inputs {} {} of {} account for the result: {}.",
-                                            experiment.inputs, left.size(), d.best.size(), text));
+    found.experiments.push_back(fmt::format("{}: {} of {} account for the result: {}.", title,
+                                            left.size(), d.best.size(), text));
     d.best = std::move(left);
     if (d.best.size() == 1) d.verdict = DiagnosisVerdict::kNamed;
   }

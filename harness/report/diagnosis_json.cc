@@ -108,6 +108,7 @@ Json diagnosis_json(const DiagnosisView& view, const CommandContext& context) {
     Json one = match_json(d.best[i]);
     one["confidence"] = json_number(d.confidence);
     one["equivalent"] = d.best[i].equivalent;
+    one["other_parameters"] = d.best[i].other_parameters;
     if (d.verdict == DiagnosisVerdict::kClass)
       for (std::size_t k = 0; k < d.best.size(); ++k)
         if (k != i) one["equivalent"].push_back(d.best[k].label);

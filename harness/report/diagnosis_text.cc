@@ -18,7 +18,7 @@ std::string parameters_text(const Match::Part& part) {
   std::string s;
   for (const reference::ParameterValue& value : part.parameters) {
     if (!s.empty()) s += ", ";
-    if (value.choice)
+    if (value.choice && !value.named.empty())
       s += fmt::format("{}: {}", value.name, value.named);
     else
       s += fmt::format("{} = {}{}", value.name, number(value.value),
@@ -226,7 +226,14 @@ std::string diagnosis_text(const DiagnosisView& view, const DiagnosisTextOptions
   if (view.experiments != nullptr)
     s += lines_of("What was run to tell them apart", *view.experiments, o.style);
   if (view.tiles != nullptr) s += lines_of("Other tiles", view.tiles->statements, o.style);
-  s += lines_of("Notes", d.notes, o.style);
+  std::vector<std::string> notes = d.notes;
+  if (d.verdict == DiagnosisVerdict::kNamed || d.verdict == DiagnosisVerdict::kClass)
+    for (const Match& match : d.best)
+      if (!match.other_parameters.empty())
+        notes.push_back(
+            fmt::format("The parameters of {} are open: as much is accounted for by {}.",
+                        match.label, join(match.other_parameters, ", ")));
+  s += lines_of("Notes", notes, o.style);
   if (view.why_not != nullptr && !view.why_not->empty()) {
     s += "\n  Why not:\n";
     for (const WhyNot& w : *view.why_not) s += why_not_text(w, o.style);

@@ -161,7 +161,7 @@ Outcome diagnose_a_kernel(const Session& session) {
   std::optional<TileFinding> tiles;
   const bool formula = found.diagnosis.verdict != DiagnosisVerdict::kNotAFormula;
   if (flags.diagnose.active && formula && !found.agrees()) {
-    run_experiments(kernel, one.problem, found, tracing, options);
+    run_experiments(kernel, one.problem, inputs, found, tracing, options);
     constexpr int kTrials = 8;
     tiles = try_tiles(kernel, one.problem, inputs, one.run, tracing.tolerance, kTrials,
                       [&](int i, int n) { progress.step(i, n, "other tiles"); });
@@ -180,8 +180,12 @@ Outcome diagnose_a_kernel(const Session& session) {
   if (tiles) view.tiles = &*tiles;
   for (const Experiment& experiment : found.diagnosis.experiments) {
     Case other = one;
-    other.inputs = experiment.inputs;
-    const bool runs = !experiment.inputs.empty() && !one.inputs_from_file;
+    if (!experiment.inputs.empty()) other.inputs = experiment.inputs;
+    if (experiment.cut) {
+      other.run.tile = experiment.cut->tile;
+      if (kernel.info().takes_num_splits) other.run.num_splits = experiment.cut->num_splits;
+    }
+    const bool runs = experiment.cut || (!experiment.inputs.empty() && !one.inputs_from_file);
     view.experiment_commands.push_back(runs ? session.shell(reproduce("diagnose", other, flags))
                                             : "");
   }

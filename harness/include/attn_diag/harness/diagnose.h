@@ -35,6 +35,8 @@ struct Match {
   std::int64_t telling_rows = 0;
   // Labels of what is the same function of every input tried, a general form of it among them.
   std::vector<std::string> equivalent;
+  // Labels of the same bug with other parameters that account for as much: they are open.
+  std::vector<std::string> other_parameters;
   double residual_over_bound = 0;  // worst cell of all rows; +inf where NaN or an infinity differs
   double median_residual_over_bound = 0;  // over the wrong rows, of each row's worst cell
   bool confirmed = false;                 // on every row, not on a sample
@@ -53,8 +55,9 @@ enum class DiagnosisVerdict : std::uint8_t {
 struct Experiment {
   std::string what;  // "run with --inputs probe"
   std::string why;   // "lse differs by ln 2 between them"
-  // What to change: the inputs, as make_inputs names them (empty: as they are).
+  // What to change: the inputs, as make_inputs names them (empty: as they are), the cut, or neither.
   std::string inputs;
+  std::optional<Geometry> cut;
 };
 
 struct Diagnosis {
@@ -82,6 +85,8 @@ struct DiagnoseOptions {
   bool pairs = true;    // search pairs where no single bug explains every row
   // Cuts to try where the file does not say how the kernel tiles; empty: the capture's alone.
   std::vector<Geometry> geometries;
+  // Cuts in which the kernel can be run again: what an experiment may propose.
+  std::vector<Geometry> other_cuts;
   reference::Extras extras;  // bias, softcap
   std::function<void(int step, int steps, const std::string& what)> on_step;
 };

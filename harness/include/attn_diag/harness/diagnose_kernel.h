@@ -25,9 +25,10 @@ KernelDiagnosis diagnose_kernel(const Kernel& kernel, const Problem& problem,
                                 const InputData& inputs, const TraceOptions& trace_options,
                                 const DiagnoseOptions& options);
 
-// Where the diagnosis is a class: runs the kernel on the inputs that tell its members apart, and leaves in it those
-// that account for these results too. One left: it is named.
-void run_experiments(const Kernel& kernel, const Problem& problem, KernelDiagnosis& found,
-                     const TraceOptions& trace_options, const DiagnoseOptions& options);
+// Where the diagnosis is a class: runs the kernel on other inputs and in other cuts that tell its members apart,
+// as the experiments say, and leaves in it those that account for these results too. One left: it is named.
+void run_experiments(const Kernel& kernel, const Problem& problem, const InputData& inputs,
+                     KernelDiagnosis& found, const TraceOptions& trace_options,
+                     const DiagnoseOptions& options);
 
 }  // namespace attn_diag

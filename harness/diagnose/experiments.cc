@@ -1,0 +1,161 @@
+#include "harness/diagnose/experiments.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace attn_diag::matching {
+namespace {
+
+constexpr int kContrastRows = 48;
+constexpr std::size_t kMostExperiments = 3;
+constexpr std::size_t kMostCuts = 8;  // tried
+constexpr std::uint32_t kOutputs =
+    1u << static_cast<unsigned>(Tensor::kO) | 1u << static_cast<unsigned>(Tensor::kLse);
+
+// Whether a deviation says the same of a kernel in other tiles: places within a tile do not.
+bool holds_in_other_tiles(const reference::Deviation& d) {
+  const reference::TileRead natural;
+  return d.q.tile == natural && d.k.tile == natural && d.v.tile == natural &&
+         d.softmax.lanes == reference::LaneMap::kNone && d.softmax.mixed_rows == 0 &&
+         d.store.rows_owned == 0;
+}
+
+std::string text_of(const Geometry& to, const Geometry& from) {
+  std::string text;
+  if (to.tile.block_m != from.tile.block_m || to.tile.block_n != from.tile.block_n)
+    text += fmt::format(" --tile {}x{}", to.tile.block_m, to.tile.block_n);
+  if (to.num_splits != from.num_splits) text += fmt::format(" --num-splits {}", to.num_splits);
+  return "run with" + text;
+}
+
+// Where nothing is known of the kernel, what every kernel with a merge can do.
+std::vector<Geometry> other_splits(const Problem& p, const Geometry& g) {
+  std::vector<Geometry> cuts;
+  if (!g.has_split_merge) return cuts;
+  for (const std::int32_t splits : {1, g.num_splits + 1}) {
+    if (splits == g.num_splits || splits > num_kv_tiles(p, g)) continue;
+    Geometry cut = g;
+    cut.num_splits = splits;
+    cut.tiles_per_split = ceil_div(num_kv_tiles(p, g), splits);
+    cuts.push_back(cut);
+  }
+  return cuts;
+}
+
+}  // namespace
+
+Elsewhere::Elsewhere(const Search& search, const std::vector<Candidate>& members,
+                     const std::vector<Geometry>& other_cuts)
+    : x_search(search),
+      x_members(members),
+      x_rows(rows_of(search.cuts().front().problem(), kContrastRows)) {
+  for (const Candidate& member : members) {
+    x_first.push_back(x_forms.size());
+    x_forms.push_back(member.variant.deviation);
+    for (const reference::Variant& other : member.alternatives) x_forms.push_back(other.deviation);
+  }
+  x_first.push_back(x_forms.size());
+  try_inputs();
+  const reference::Case& own = search.cuts()[members.front().cut];
+  try_cuts(other_cuts.empty() ? other_splits(own.problem(), own.geometry()) : other_cuts);
+}
+
+void Elsewhere::try_inputs() {
+  for (const OtherInputs& inputs : other_inputs(x_search.cuts()[x_members.front().cut])) {
+    Experiment change;
+    change.what = "run with --inputs " + inputs.kind;
+    change.inputs = inputs.kind;
+    x_inputs.push_back(
+        {std::move(change), {inputs.data, x_rows, x_forms, kOutputs, x_search.threads()}});
+  }
+}
+
+void Elsewhere::try_cuts(const std::vector<Geometry>& cuts) {
+  const reference::Case& own = x_search.cuts()[x_members.front().cut];
+  const Geometry& from = own.geometry();
+  const bool any_tile = std::all_of(x_forms.begin(), x_forms.end(), holds_in_other_tiles);
+  for (const Geometry& cut : cuts) {
+    const bool other_tile =
+        cut.tile.block_m != from.tile.block_m || cut.tile.block_n != from.tile.block_n;
+    if (x_cuts.size() == kMostCuts || (other_tile && !any_tile)) continue;
+    if (!other_tile && cut.num_splits == from.num_splits) continue;
+    Experiment change;
+    change.what = text_of(cut, from);
+    change.cut = cut;
+    x_cuts.push_back({std::move(change),
+                      {own.with_geometry(cut), x_rows, x_forms, kOutputs, x_search.threads()}});
+  }
+}
+
+bool Elsewhere::same(std::size_t a, std::size_t b) const {
+  return std::all_of(x_inputs.begin(), x_inputs.end(),
+                     [&](const Setting& s) { return s.contrast.same(x_first[a], x_first[b]); });
+}
+
+Contrast::Gap Elsewhere::gap(const Contrast& contrast, std::size_t a, std::size_t b) const {
+  Contrast::Gap least = contrast.gap(x_first[a], x_first[b]);
+  for (std::size_t i = x_first[a]; i < x_first[a + 1]; ++i)
+    for (std::size_t k = x_first[b]; k < x_first[b + 1]; ++k)
+      if (const Contrast::Gap gap = contrast.gap(i, k); gap.over_bound < least.over_bound)
+        least = gap;
+  return least;
+}
+
+std::vector<Experiment> Elsewhere::experiments(const std::vector<std::size_t>& which) const {
+  std::vector<std::pair<std::size_t, std::size_t>> open;
+  for (std::size_t i = 0; i < which.size(); ++i)
+    for (std::size_t k = i + 1; k < which.size(); ++k) open.emplace_back(which[i], which[k]);
+  const std::size_t all = open.size();
+  std::vector<Experiment> proposed;
+  const auto apart = [&](const Setting& setting) {
+    return std::count_if(open.begin(), open.end(), [&](const auto& pair) {
+      return gap(setting.contrast, pair.first, pair.second).over_bound > 1;
+    });
+  };
+  const auto propose = [&](const Setting& setting) {
+    const std::ptrdiff_t told = apart(setting);
+    if (told == 0) return;
+    Contrast::Gap widest;
+    std::pair<std::size_t, std::size_t> at;
+    std::erase_if(open, [&](const auto& pair) {
+      const Contrast::Gap between = gap(setting.contrast, pair.first, pair.second);
+      if (between.over_bound > widest.over_bound) {
+        widest = between;
+        at = pair;
+      }
+      return between.over_bound > 1;
+    });
+    Experiment experiment = setting.change;
+    experiment.why = fmt::format(
+        "it tells {} of {} pairs apart: {} differs from {} there by {:.3g} in {}, {:.3g} times "
+        "what rounding can make",
+        told, all, x_members[at.first].variant.label(), x_members[at.second].variant.label(),
+        std::abs(widest.a - widest.b), name(widest.tensor), widest.over_bound);
+    proposed.push_back(std::move(experiment));
+  };
+  if (!x_search.evidence().capture().has(Tensor::kLse)) {
+    Experiment record;
+    record.what = "record lse of the same case";
+    propose({std::move(record),
+             {x_search.cuts()[x_members.front().cut], x_search.sample().row, x_forms,
+              1u << static_cast<unsigned>(Tensor::kLse), x_search.threads()}});
+  }
+  std::vector<const Setting*> settings;
+  for (const std::vector<Setting>* list : {&x_inputs, &x_cuts})
+    for (const Setting& setting : *list) settings.push_back(&setting);
+  while (!open.empty() && !settings.empty() && proposed.size() < kMostExperiments) {
+    const auto best =
+        std::max_element(settings.begin(), settings.end(),
+                         [&](const Setting* a, const Setting* b) { return apart(*a) < apart(*b); });
+    const Setting* const setting = *best;
+    settings.erase(best);
+    if (apart(*setting) == 0) break;
+    propose(*setting);
+  }
+  return proposed;
+}
+
+}  // namespace attn_diag::matching
