@@ -15,6 +15,8 @@ ParameterValue lse_value(MergedLse lse) {
       return named("lse", 2, "of the same sums, in that base");
     case MergedLse::kOfLargest:
       return named("lse", 3, "of the same sums, relative to the largest");
+    case MergedLse::kOfWeights:
+      return named("lse", 4, "of the sum of the weights");
     case MergedLse::kOfSums:
       break;
   }
@@ -44,6 +46,35 @@ void weighted(const Case& c, Variants& out, double max_factor, double o_power, d
 // The frame of the merged sums: m of all splits, or of those that are not left out.
 ParameterValue frame_value(bool counted) {
   return named("m", counted, counted ? "of what is merged" : "of all splits");
+}
+
+void set_base(Deviation& d, double kappa) {
+  d.combine.max_factor = kappa;
+  d.combine.o_power = kappa - 1;
+  d.combine.l_power = kappa;
+}
+
+void bases(const Case& c, Variants& out) {
+  if (!merges(c)) return;
+  for (const MergedLse lse : {MergedLse::kRight, MergedLse::kOfSums, MergedLse::kOverBase,
+                              MergedLse::kOfLargest, MergedLse::kOfWeights})
+    for (const auto& [kappa, what] :
+         {std::pair{std::numbers::ln2, "ln 2: natural lse read as base 2"},
+          {std::numbers::log2e, "log2 e: base-2 lse read as natural"}})
+      out.with(
+          [&, base = kappa](Deviation& d) {
+            set_base(d, base);
+            d.combine.lse = lse;
+          },
+          {named("kappa", kappa, what), lse_value(lse)});
+  // At 1 the weights are right: that is no bug.
+  for (const MergedLse lse : {MergedLse::kRight, MergedLse::kOfSums})
+    for (const auto& [low, high] : {std::pair{0x1p-6, 0.95}, {1.05, 0x1p6}}) {
+      Deviation d;
+      d.combine.lse = lse;
+      out.add_free(d, {"kappa", low, high, {low < 1 ? 0.5 : 4}, {}},
+                   {lse_value(lse), named("range", low > 1, low > 1 ? "above 1" : "below 1")});
+    }
 }
 
 void dropped(const Case& c, Variants& out) {
@@ -104,32 +135,13 @@ const Entry kEntries[] = {
       .formula = "F25",
       .family = Family::kCombine,
       .stage = Stage::kReduce,
-      .parameters = {"kappa", "lse"},
+      .parameters = {"kappa", "range", "lse"},
       .citation = "sglang#35045, vllm#28840",
       .remedy = "exp for natural lse, exp2 for lse in base 2, on both sides of the workspace",
       .needs_tiles = true,
       .needs_splits = true},
-     [](const Case& c, Variants& out) {
-       if (!merges(c)) return;
-       for (const MergedLse lse :
-            {MergedLse::kRight, MergedLse::kOverBase, MergedLse::kOfLargest}) {
-         Deviation d;
-         d.combine.lse = lse;
-         out.add_free(d,
-                      {"kappa",
-                       0x1p-6,
-                       0x1p6,
-                       {std::numbers::ln2, std::numbers::log2e, 4},
-                       {{"kappa", std::numbers::ln2, "ln 2: natural lse read as base 2"},
-                        {"kappa", std::numbers::log2e, "log2 e: base-2 lse read as natural"}}},
-                      {lse_value(lse)});
-       }
-     },
-     [](Deviation& d, double kappa) {
-       d.combine.max_factor = kappa;
-       d.combine.o_power = kappa - 1;
-       d.combine.l_power = kappa;
-     }},
+     bases,
+     set_base},
     {{.id = "combine-mean",
       .statement = "the merge is the plain mean of the splits' outputs",
       .formula = "F25b",

@@ -46,10 +46,11 @@ TEST_CASE("the merge of splits with other weights") {
     check_output(c, variant, [&](const Formula& f) { return merged(f, w); });
   };
   const auto w = [](const Part& part, double m) { return factor(part.m, m); };
-  check(variant_of(c, "combine-lse-base", {"right"}).at(0.7), [&](const Part& p, double m, int) {
-    const double weight = p.l > 0 ? std::pow(p.l * w(p, m), 0.7) : 0;
-    return std::array{weight, 1 / p.l, 1.0};
-  });
+  check(variant_of(c, "combine-lse-base", {"right", "below"}).at(0.7),
+        [&](const Part& p, double m, int) {
+          const double weight = p.l > 0 ? std::pow(p.l * w(p, m), 0.7) : 0;
+          return std::array{weight, 1 / p.l, 1.0};
+        });
   check(variant_of(c, "combine-mean", {"right"}), [](const Part& p, double, int) {
     return std::array{1.0, 1 / p.l, 1.0};
   });
@@ -85,17 +86,26 @@ TEST_CASE("lse of a merge with other weights") {
     for (const Part& p : splits_of(f)) most = std::max(most, p.m + std::log(p.l));
     return most;
   };
-  check_lse(c, variant_of(c, "combine-lse-base", {"in that base"}).at(0.5), [](const Formula& f) {
-    double sum = 0;
-    for (const Part& p : splits_of(f)) sum += std::sqrt(std::exp(p.m) * p.l);
-    return std::log(sum) / 0.5;
-  });
-  check_lse(c, variant_of(c, "combine-lse-base", {"largest"}).at(0.5), [&](const Formula& f) {
-    double sum = 0;
+  const double kappa = std::log(2.0);
+  const auto sum = [&](const Formula& f, double in_frame) {
+    double of_weights = 0;
     for (const Part& p : splits_of(f))
-      sum += std::exp(0.5 * (p.m + std::log(p.l) - largest_lse(f)));
-    return largest_lse(f) + std::log(sum);
-  });
+      of_weights += std::exp(kappa * (p.m + std::log(p.l) - in_frame));
+    return of_weights;
+  };
+  check_lse(c, variant_of(c, "combine-lse-base", {"in that base", "ln 2"}),
+            [&](const Formula& f) { return std::log(sum(f, 0)) / kappa; });
+  check_lse(c, variant_of(c, "combine-lse-base", {"largest", "ln 2"}),
+            [&](const Formula& f) { return largest_lse(f) + std::log(sum(f, largest_lse(f))); });
+  check_lse(c, variant_of(c, "combine-lse-base", {"of the sum of the weights", "ln 2"}),
+            [&](const Formula& f) { return std::log(sum(f, 0)); });
+  // m of all, and l of the weights: the two are not in one frame.
+  check_lse(c, variant_of(c, "combine-lse-base", {"of the same sums)", "ln 2"}),
+            [&](const Formula& f) {
+              const std::vector<Part> parts = splits_of(f);
+              const double m = std::max({parts[0].m, parts[1].m, parts[2].m});
+              return m + std::log(sum(f, m));
+            });
   check_lse(c, variant_of(c, "combine-without-max", {"same"}), [](const Formula& f) {
     const std::vector<Part> parts = splits_of(f);
     return std::max({parts[0].m, parts[1].m, parts[2].m}) +
@@ -183,27 +193,6 @@ TEST_CASE("splits with factors of their own, in both sums or in that of o") {
       });
     });
   }
-}
-
-TEST_CASE("what is counted besides the keys") {
-  const testing::Case c = make_case({.splits = 3});
-  const auto with_more = [](const Formula& f, const std::function<double(double m)>& more) {
-    const Part all = part_of(f, f.row.query, 0, 40);
-    return times(1 / (all.l + more(all.m)), all.a);
-  };
-  check_output(c, variant_of(c, "empty-split-merged", {"lse = 0"}), [&](const Formula& f) {
-    return with_more(f, [](double m) { return std::exp(-m); });
-  });
-  CHECK(predicted(c, {0, 0, 3}, variant_of(c, "empty-split-merged", {"inf"}).deviation).o[0] == 0);
-  check_output(c, variant_of(c, "sink-counted").at(2), [&](const Formula& f) {
-    return with_more(f, [](double m) { return 2 * std::exp(-m); });
-  });
-  check_lse(c, variant_of(c, "sink-counted").at(2), [&](const Formula& f) {
-    const Part all = part_of(f, f.row.query, 0, 40);
-    return std::log(std::exp(all.m) * all.l + 2);
-  });
-  check_output(c, variant_of(c, "l-seeded").at(0.5),
-               [&](const Formula& f) { return with_more(f, [](double) { return 0.5; }); });
 }
 
 TEST_CASE("the end: division by l, factors, lse") {

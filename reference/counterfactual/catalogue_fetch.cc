@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "reference/counterfactual/catalogue_loops.h"
 #include "reference/counterfactual/entry.h"
 
 namespace attn_diag::reference {
@@ -16,9 +17,9 @@ constexpr Operands kQ{true, false, false, "q"}, kK{false, true, false, "k"},
     kV{false, false, true, "v"}, kKv{false, true, true, "k and v"},
     kQkv{true, true, true, "q, k and v"};
 
-// The same change of each of them.
-void change(const Operands& which, const FetchChange& fetch, Variants& out,
-            std::vector<ParameterValue> parameters = {}) {
+// The same change of each of them, where the loop over KV tiles visits those.
+void change(const Operands& which, const FetchChange& fetch, TileLoop loop, Variants& out,
+            std::vector<ParameterValue> parameters) {
   parameters.insert(parameters.begin(),
                     named("operand", which.q * 4 + which.k * 2 + which.v, which.name));
   out.with(
@@ -26,8 +27,13 @@ void change(const Operands& which, const FetchChange& fetch, Variants& out,
         if (which.q) d.q = fetch;
         if (which.k) d.k = fetch;
         if (which.v) d.v = fetch;
+        d.mask.loop = loop;
       },
       std::move(parameters));
+}
+void change(const Operands& which, const FetchChange& fetch, Variants& out,
+            std::vector<ParameterValue> parameters = {}) {
+  change(which, fetch, TileLoop::kAll, out, std::move(parameters));
 }
 
 const char* text(HeadMap map) {
@@ -84,16 +90,76 @@ void gqa_maps(const Case& c, Variants& out) {
 
 void stale_tiles(const Case& c, Variants& out) {
   const std::int32_t tiles = num_kv_tiles(c.problem(), c.geometry());
+  const bool begins_late = c.problem().mask.kind == MaskKind::kWindow;
   for (const std::int32_t late : {1, 2, 3, -1}) {
     if (tiles <= std::abs(late)) continue;
-    for (const Before outside : {Before::kRight, Before::kZero}) {
-      FetchChange fetch;
-      fetch.tiles_late = late;
-      fetch.outside = outside;
-      const char* const what = outside == Before::kRight ? "right" : "zeros";
-      for (const Operands& which : {kK, kV, kKv})
-        change(which, fetch, out,
-               {number("tiles", late), named("outside", static_cast<double>(outside), what)});
+    // Where one loop begins with the first tile, or ends with the last, it is the same.
+    const bool loops_differ = merges(c) || (late > 0 ? begins_late : masked(c));
+    for (const bool in_loop : {false, true}) {
+      if (in_loop && (!loops_differ || longest_split(c) <= std::abs(late))) continue;
+      for (const Before outside : {Before::kRight, Before::kZero}) {
+        FetchChange fetch;
+        fetch.tiles_late = late;
+        fetch.late_in_loop = in_loop;
+        fetch.outside = outside;
+        const std::vector<ParameterValue> parameters = {
+            number("tiles", late), named("of", in_loop, in_loop ? "its split's loop" : "all keys"),
+            named("outside", static_cast<double>(outside),
+                  outside == Before::kRight ? "right" : "zeros")};
+        for (const Operands& which : {kK, kV, kKv})
+          change(which, fetch, in_loop ? TileLoop::kBounded : TileLoop::kAll, out, parameters);
+      }
+    }
+  }
+}
+
+struct NamedPages {
+  PageMap map;
+  const char* name;
+  bool permutes;  // every page of a sequence is read once
+};
+constexpr NamedPages kPageMaps[] = {
+    {PageMap::kNext, "the next, cyclic", true},
+    {PageMap::kPrevious, "the one before, cyclic", true},
+    {PageMap::kReversed, "in reverse", true},
+    {PageMap::kPairsSwapped, "page ^ 1", true},
+    {PageMap::kFirst, "the first", false},
+    {PageMap::kNextOfAll, "the next, of all sequences", false},
+    {PageMap::kAtMostLast, "the next, but for the last", false},
+    {PageMap::kAtLeastFirst, "the one before, but for the first", false},
+    {PageMap::kShortTable, "as if sequences had a page less", false},
+    {PageMap::kLongTable, "as if sequences had a page more", false},
+};
+
+void page_maps(const Case& c, Variants& out) {
+  const Problem& p = c.problem();
+  FetchChange fetch;
+  if (p.batch > 1) {
+    fetch.pages = PageMap::kNextSequence;
+    fetch.page_rows = p.seqlen_k;
+    for (const Operands& which : {kKv, kK, kV})
+      change(which, fetch, out, {named("pages", 0, "of the next sequence")});
+  }
+  for (const std::int32_t rows : {16, 32, 64, 128}) {
+    if (rows >= p.seqlen_k) break;
+    fetch.page_rows = rows;
+    const bool two = ceil_div(p.seqlen_k, rows) == 2;
+    for (const auto& [map, name, permutes] : kPageMaps) {
+      fetch.pages = map;
+      const bool by_table = map == PageMap::kShortTable || map == PageMap::kLongTable;
+      if (by_table && p.batch == 1) continue;
+      // With pages of a tile, it is the tile before, or after.
+      if (rows == c.geometry().tile.block_n &&
+          (map == PageMap::kAtLeastFirst || map == PageMap::kAtMostLast))
+        continue;
+      // Of two pages, these are all the next.
+      if (two && permutes && map != PageMap::kNext) continue;
+      const std::vector<ParameterValue> parameters = {
+          named("pages", static_cast<double>(map), name), number("rows", rows)};
+      // Without a mask the order of keys is nothing to the output.
+      if (!permutes || masked(c) || p.seqlen_k % rows != 0) change(kKv, fetch, out, parameters);
+      if (map != PageMap::kNext && map != PageMap::kReversed) continue;
+      for (const Operands& which : {kK, kV}) change(which, fetch, out, parameters);
     }
   }
 }
@@ -259,7 +325,7 @@ const Entry kEntries[] = {
       .formula = "F18",
       .family = Family::kFetch,
       .stage = Stage::kQk,
-      .parameters = {"operand", "tiles", "outside"},
+      .parameters = {"operand", "tiles", "of", "outside"},
       .citation = "cutlass#2502",
       .remedy = "the stage index of the pipeline, and the wait before the product",
       .needs_tiles = true},
@@ -295,6 +361,15 @@ const Entry kEntries[] = {
       .remedy = "the padding of shared tiles: one constant for the store and the load",
       .needs_tiles = true},
      leading_dimensions},
+    {{.id = "page-map",
+      .statement = "pages of k or v are read in another order, or from another sequence",
+      .formula = "F27",
+      .family = Family::kFetch,
+      .stage = Stage::kQk,
+      .parameters = {"operand", "pages", "rows"},
+      .citation = "",
+      .remedy = "the index into the page table: page size, row of the sequence, off by one"},
+     page_maps},
     {{.id = "inputs-narrow",
       .statement = "inputs are rounded to a narrower type than they have",
       .formula = "F16",

@@ -1,8 +1,10 @@
 // What is read of q, k and v, and where o is stored: each hypothesis against its formula, spelled out.
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "reference/counterfactual/testing/formula.h"
+#include "reference/counterfactual/testing/rows.h"
 #include "reference/testing/catch2_test.h"
 
 namespace attn_diag::reference {
@@ -108,6 +110,103 @@ TEST_CASE("stale-tile: the tile that was loaded before") {
                });
 }
 
+TEST_CASE("stale-tile: the first tile of a split, or of a window's loop, has none before it") {
+  const testing::Case split = make_case({.block_n = 8, .splits = 2});
+  // Five tiles: three and two.
+  check_output(split, variant_of(split, "stale-tile", {"= v,", "tiles = 1", "loop", "right"}),
+               [](const Formula& f) {
+                 return with_v(f, [&](int j, int d) {
+                   return f.v(j < 8 || (j >= 24 && j < 32) ? j : j - 8, d);
+                 });
+               });
+  check_output(split, variant_of(split, "stale-tile", {"= k,", "tiles = 2", "loop", "zeros"}),
+               [](const Formula& f) {
+                 return with_k(
+                     f, [&](int j, int d) { return j >= 16 && j < 24 ? f.k(j - 16, d) : 0; });
+               });
+  check_output(split, variant_of(split, "stale-tile", {"= v,", "tiles = -1", "loop", "right"}),
+               [](const Formula& f) {
+                 return with_v(f, [&](int j, int d) {
+                   return f.v((j >= 16 && j < 24) || j >= 32 ? j : j + 8, d);
+                 });
+               });
+  const Mask window{MaskKind::kWindow, CausalAlignment::kBottomRight, 9, 4};
+  const testing::Case c = make_case({.block_n = 8, .mask = window});
+  check_output(c, variant_of(c, "stale-tile", {"k and v", "tiles = 1", "loop", "right"}),
+               [](const Formula& f) {
+                 const int first = std::max(0, f.row.query / 16 * 16 - 9) / 8 * 8;
+                 const auto from = [&](int j) { return j < first + 8 ? j : j - 8; };
+                 return with_kv(
+                     f, [&](int j, int d) { return f.k(from(j), d); },
+                     [&](int j, int d) { return f.v(from(j), d); });
+               });
+}
+
+TEST_CASE("page-map: the keys of another page") {
+  // Three pages of 16, 16 and 8 keys; two sequences.
+  const testing::Case c = make_case({.mask = kCausal});
+  struct Key {
+    int batch, at;  // of the sequence
+  };
+  const auto check = [&](const char* pages, const std::function<Key(int batch, int page)>& page) {
+    check_output(c, variant_of(c, "page-map", {"k and v", std::string("= ") + pages, "rows = 16)"}),
+                 [&](const Formula& f) {
+                   const auto key = [&](int j) {
+                     const Key first = page(f.row.batch, j / 16);
+                     return Key{first.batch, first.at * 16 + j % 16};
+                   };
+                   // What is behind the last key of a sequence is not known.
+                   for (int j = 0; j <= f.row.query; ++j)
+                     if (key(j).at >= 40 || key(j).batch > 1) return Vec(16, NAN);
+                   const int head = f.row.head / 2;
+                   return with_kv(
+                       f,
+                       [&](int j, int d) {
+                         return j > f.row.query ? 0 : f.k_of(key(j).batch, head, key(j).at, d);
+                       },
+                       [&](int j, int d) {
+                         return j > f.row.query ? 0 : f.v_of(key(j).batch, head, key(j).at, d);
+                       });
+                 });
+  };
+  check("the next, cyclic", [](int b, int page) { return Key{b, (page + 1) % 3}; });
+  check("the one before, cyclic", [](int b, int page) { return Key{b, (page + 2) % 3}; });
+  check("in reverse", [](int b, int page) { return Key{b, 2 - page}; });
+  check("the first", [](int b, int) { return Key{b, 0}; });
+  check("page ^ 1", [](int b, int page) { return Key{b, page < 2 ? page ^ 1 : page}; });
+  check("the next, of all sequences", [](int b, int page) {
+    return Key{(b * 3 + page + 1) / 3, (b * 3 + page + 1) % 3};
+  });
+  check("as if sequences had a page less", [](int b, int page) {
+    return Key{(b * 2 + page) / 3, (b * 2 + page) % 3};
+  });
+  check("as if sequences had a page more", [](int b, int page) {
+    return Key{(b * 4 + page) / 3, (b * 4 + page) % 3};
+  });
+  check_output(
+      c, variant_of(c, "page-map", {"operand = v", "next sequence"}), [](const Formula& f) {
+        return with_v(f,
+                      [&](int j, int d) { return f.v_of(1 - f.row.batch, f.row.head / 2, j, d); });
+      });
+  const testing::Case tiles = make_case({.block_n = 32, .mask = kCausal});
+  check_output(tiles,
+               variant_of(tiles, "page-map", {"the one before, but for the first", "rows = 16)"}),
+               [](const Formula& f) {
+                 const auto from = [](int j) { return j < 16 ? j : j - 16; };
+                 return with_kv(
+                     f, [&](int j, int d) { return f.k(from(j), d); },
+                     [&](int j, int d) { return f.v(from(j), d); });
+               });
+  check_output(tiles, variant_of(tiles, "page-map", {"the next, but for the last", "rows = 16)"}),
+               [](const Formula& f) {
+                 const auto from = [](int j) { return j < 32 ? j + 16 : j; };
+                 if (f.row.query >= 24) return Vec(16, NAN);
+                 return with_kv(
+                     f, [&](int j, int d) { return from(j) < 40 ? f.k(from(j), d) : 0; },
+                     [&](int j, int d) { return from(j) < 40 ? f.v(from(j), d) : 0; });
+               });
+}
+
 TEST_CASE("tile-transposed: what is stored as (key, dim) is read as (dim, key)") {
   const testing::Case c = make_case({.seqlen_k = 48, .head_dim = 8, .head_dim_v = 8});
   check_output(c, variant_of(c, "tile-transposed", {"operand = v", "(operand = v, stride = 16)"}),
@@ -208,6 +307,25 @@ TEST_CASE("output-fragment: o of the element that took the place") {
     }
     return o;
   });
+}
+
+TEST_CASE("rows-unowned: as many rows for every warp leave some, of which nothing is written") {
+  const testing::Case c = make_case({.block_m = 32, .mask = kCausal});
+  for (const int owned : {31, 30, 28, 24, 16})
+    CHECK(variant_of(c, "rows-unowned", {"owned = " + std::to_string(owned) + ", others = zero"})
+              .deviation.store.rows_owned == owned);
+  const Variant variant = variant_of(c, "rows-unowned", {"owned = 28", "unknown"});
+  const reference::Case data(c.problem, c.geometry, {}, c.inputs());
+  const std::array<Row, 2> rows = {Row{0, 1, 27}, Row{0, 1, 28}};
+  Prediction out;
+  predict(data, rows, variant.deviation, kAllTensors, out);
+  for (const TensorInfo& t : kTensors) {
+    INFO(t.name);
+    const std::vector<std::uint8_t>& known = out[t.id].known;
+    const auto half = known.begin() + static_cast<std::ptrdiff_t>(known.size() / 2);
+    CHECK(std::count(known.begin(), half, 0) == 0);
+    CHECK(std::count(half, known.end(), 1) == 0);
+  }
 }
 
 TEST_CASE("output in another place, or in none") {

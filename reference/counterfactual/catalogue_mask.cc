@@ -37,7 +37,7 @@ const Entry kEntries[] = {
          under_both_loops(c, out, [](Deviation& d) { d.mask.rule = MaskRule::kMissing; });
      }},
     {{.id = "mask-shift",
-      .statement = "an end of the visible keys is off by one or two",
+      .statement = "an end of the visible keys is off by one or two, or another, or missing",
       .formula = "F7",
       .family = Family::kMask,
       .stage = Stage::kQk,
@@ -54,6 +54,14 @@ const Entry kEntries[] = {
        for (const std::int32_t by : {-2, -1, 1, 2})
          under_both_loops(c, out, [&](Deviation& d) { d.mask.first_shift = by; },
                           {number("first", by)});
+       const auto ends = [&](MaskRule rule, const char* end, const char* what) {
+         under_both_loops(c, out, [&](Deviation& d) { d.mask.rule = rule; },
+                          {named(end, static_cast<double>(rule), what)});
+       };
+       ends(MaskRule::kNoFirst, "first", "none");
+       ends(MaskRule::kNoLast, "last", "none");
+       if (c.problem().mask.window_left != c.problem().mask.window_right)
+         ends(MaskRule::kEndsExchanged, "last", "that of window_left, and the reverse");
      }},
     {{.id = "mask-alignment",
       .statement = "the mask is lined up with the other end of the sequences",

@@ -60,6 +60,23 @@ TEST_CASE("mask-shift: the ends of what a row sees move") {
   });
 }
 
+TEST_CASE("mask-shift: a window without an end, or with its ends exchanged") {
+  const testing::Case c = make_case({.mask = kWindow});
+  check_output(c, variant_of(c, "mask-shift", {"first = none", "all tiles"}), [](const Formula& f) {
+    return attend_to(f, [&](int j) { return j <= f.row.query + 4; });
+  });
+  check_output(c, variant_of(c, "mask-shift", {"first = none", "visible"}), [](const Formula& f) {
+    return attend_to(f, [&](int j) { return j <= f.row.query + 4 && tile_seen(f, j); });
+  });
+  check_output(c, variant_of(c, "mask-shift", {"last = none", "all tiles"}), [](const Formula& f) {
+    return attend_to(f, [&](int j) { return j >= f.row.query - 9; });
+  });
+  check_output(c, variant_of(c, "mask-shift", {"the reverse", "all tiles"}), [](const Formula& f) {
+    const int i = f.row.query;
+    return attend_to(f, [&](int j) { return j >= i - 4 && j <= i + 9; });
+  });
+}
+
 TEST_CASE("mask-alignment: the offset of the other alignment") {
   const testing::Case c = make_case({.seqlen_q = 28, .mask = kBottomRight});
   check_output(c, variant_of(c, "mask-alignment", {"all tiles"}), [](const Formula& f) {

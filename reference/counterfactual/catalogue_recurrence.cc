@@ -45,12 +45,22 @@ void inverted(const Case& c, Variants& out) {
 void reset(const Case& c, Variants& out) {
   if (one_tile(c)) return;
   each(out, [&](bool l, bool o, const ParameterValue& what, Variants& list) {
-    under_both_loops(c, list,
-                     [&](Deviation& d) {
-                       if (l) d.recurrence.alpha_l = Rescale::kZero;
-                       if (o) d.recurrence.alpha_o = Rescale::kZero;
-                     },
-                     {what});
+    // Where l alone is reset it is 0 in a split whose last tile shows the row nothing, and A is not.
+    const bool zero_l = l && !o && merges(c) && masked(c);
+    for (const bool skips : {false, true}) {
+      if (skips && !zero_l) continue;
+      std::vector<ParameterValue> parameters = {what};
+      if (zero_l)
+        parameters.push_back(named("splits without l", skips, skips ? "left out" : "merged"));
+      under_both_loops(
+          c, list,
+          [&](Deviation& d) {
+            if (l) d.recurrence.alpha_l = Rescale::kZero;
+            if (o) d.recurrence.alpha_o = Rescale::kZero;
+            d.combine.skips_zero_l = skips;
+          },
+          std::move(parameters));
+    }
   });
 }
 
@@ -151,7 +161,7 @@ const Entry kEntries[] = {
       .formula = "F13",
       .family = Family::kRecurrence,
       .stage = Stage::kReduce,
-      .parameters = {"of", "loop"},
+      .parameters = {"of", "splits without l", "loop"},
       .citation = "TileFusion#31",
       .remedy = "initialisation inside the loop; = for +=; a fill of the accumulator fragment",
       .needs_tiles = true},

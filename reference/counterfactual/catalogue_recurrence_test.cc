@@ -94,6 +94,20 @@ TEST_CASE("only the visited tiles reset the state") {
   });
 }
 
+TEST_CASE("a split whose l was reset to 0 is left out, or its accumulator stays") {
+  const testing::Case c = make_case(
+      {.seqlen_q = 16, .seqlen_k = 32, .block_m = 16, .block_n = 8, .splits = 2, .mask = kCausal});
+  // The first split's tiles end at 8 and 16; the first 8 rows see nothing of the second tile.
+  for (const bool left_out : {true, false})
+    check_output(
+        c, variant_of(c, "state-reset", {"of = l,", left_out ? "left out" : "merged", "all tiles"}),
+        [&](const Formula& f) {
+          const Part all = part_of(f, f.row.query, 0, 16), last = tile(f, 1);
+          if (last.l > 0) return times(1 / (last.l * factor(last.m, all.m)), all.a);
+          return left_out ? Vec(16, 0.0) : times(kInf, all.a);
+        });
+}
+
 TEST_CASE("order, frames and divisions within the loop") {
   const testing::Case c = make_case({.mask = kCausal});
   const auto in_step =

@@ -32,8 +32,10 @@ void columns(const Case& c, Variants& out) {
 
 void rows(const Case& c, Variants& out) {
   const std::int32_t block_m = c.geometry().tile.block_m;
-  std::set<std::int32_t> tried{block_m / 2, block_m - 8, block_m - 1, block_m - block_m / 4};
+  std::set<std::int32_t> tried{block_m / 2, block_m - block_m / 4};
   for (std::int32_t r = 16; r < block_m; r += 16) tried.insert(r);
+  // As many rows for each of so many warps, and one less than would do.
+  for (std::int32_t warps = 1; warps <= 16; ++warps) tried.insert((block_m - 1) / warps * warps);
   for (const std::int32_t owned : tried) {
     if (owned <= 0 || owned >= std::min(block_m, c.problem().seqlen_q)) continue;
     for (const Unwritten unwritten : kBoth)
@@ -120,7 +122,7 @@ const Entry kEntries[] = {
       .statement = "the last rows of every query tile belong to no warp",
       .formula = "F33",
       .family = Family::kStore,
-      .stage = Stage::kReduce,
+      .stage = Stage::kQk,
       .parameters = {"owned", "others"},
       .citation = "",
       .remedy = "rows per warp times warps against kBlockM",

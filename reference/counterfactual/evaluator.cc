@@ -37,7 +37,13 @@ Evaluator::Evaluator(const Case::Data& c, const Deviation& deviation, std::uint3
 }
 
 void Evaluator::evaluate(const Row& row, RowState& state) {
-  if (row.batch != batch_ || row.head != head_) enter_head(row.batch, row.head);
+  const bool by_loop = d_.k.late_in_loop || d_.v.late_in_loop;
+  const KeyRange loop = by_loop ? visited_tiles(row.query) : KeyRange{};
+  if (row.batch != batch_ || row.head != head_ || loop.begin != view_loop_.begin ||
+      loop.end != view_loop_.end) {
+    view_loop_ = loop;
+    enter_head(row.batch, row.head);
+  }
   scores(row, state);
   if (!needs_softmax_) return;
   begin(row);
@@ -68,16 +74,19 @@ void Evaluator::begin(const Row& row) {
   before_.l_error = earlier.running_l_error[last];
 }
 
-const RowState& Evaluator::foreign(const Row& row) {
+const RowState& Evaluator::foreign(const Row& row, std::size_t slot) {
   if (foreign_evaluator_ == nullptr) {
     Deviation rest = d_;
     rest.combine.map = PartialMap::kRight;
+    rest.combine.written = rest.combine.read = PartialOrder::kBhqn;
     // The state is that of the reduce stage, whatever is wanted of this row.
     foreign_evaluator_ =
         std::make_unique<Evaluator>(c_, rest, tensors_ | 1u << static_cast<int>(Tensor::kLse));
   }
-  foreign_evaluator_->evaluate(row, foreign_state_);
-  return foreign_state_;
+  // A deque: what was returned before stays where it is.
+  while (foreign_states_.size() <= slot) foreign_states_.emplace_back();
+  foreign_evaluator_->evaluate(row, foreign_states_[slot]);
+  return foreign_states_[slot];
 }
 
 void Evaluator::enter_head(std::int32_t batch, std::int32_t head) {
@@ -96,8 +105,10 @@ RowsView Evaluator::view_rows(const Operand& operand, const FetchChange& change,
   if (slots_.plain && change == FetchChange{} && columns <= operand.dim)
     return {operand.values.data() + operand.row_offset(batch_, kv_head_of(p_, head_), 0),
             operand.strides.seq, nullptr};
-  const FetchRequest request{batch_,          head_,   false,
-                             g_.tile.block_n, columns, d_.mask.padding == Padding::kStale};
+  const FetchRequest request{batch_,     head_,
+                             false,      g_.tile.block_n,
+                             columns,    d_.mask.padding == Padding::kStale,
+                             view_loop_, g_.tiles_per_split};
   gather(c_, operand, change, request, slots_.position, gathered);
   return {gathered.values.data(), columns, gathered.all_known ? nullptr : &gathered.known};
 }

@@ -11,8 +11,10 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "attn_diag/reference/counterfactual.h"
@@ -70,11 +72,14 @@ class Evaluator {
                  std::int32_t o_split) const;
   void merge(const Row& row, RowState& state);
   void merged_lse(const std::vector<Share>& shares, RowState& state);
+  void count_besides(double n, double lse, RowState& state) const;
   void finish(const Row& row, RowState& state);
   void finish_empty(const Row& row, RowState& state);
   double lse_of(double m, double l) const;
   // The state of another row, before any merge, under what is left of the deviation.
-  const RowState& foreign(const Row& row);
+  const RowState& foreign(const Row& row, std::size_t slot = 0);
+  // Which row's and split's partial is taken for one.
+  std::pair<Row, std::int32_t> partial_read(const Row& row, std::int32_t split) const;
   // l of every lane, from P of the whole row in the frame of its total.
   std::vector<double> lane_sums(const RowState& state) const;
 
@@ -97,6 +102,7 @@ class Evaluator {
   double scale_ = 0;             // softmax_scale with the deviation's factor
   double relative_s_error_ = 0;  // of |q||k| scale
   std::int32_t batch_ = -1, head_ = -1;
+  KeyRange view_loop_;  // the loop that k_ and v_ were read in, where that makes a difference
   RowsView k_, v_;
   Gathered gathered_k_, gathered_v_, gathered_q_;
   std::vector<double> k_norms_;                       // per slot
@@ -106,7 +112,7 @@ class Evaluator {
   Running before_;                                          // the state that the row begins with
   // Where rows of other heads or query tiles lend their state.
   std::unique_ptr<Evaluator> foreign_evaluator_;
-  RowState foreign_state_;
+  std::deque<RowState> foreign_states_;  // one for each row that is needed at a time
 };
 
 }  // namespace attn_diag::reference

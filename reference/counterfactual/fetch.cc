@@ -87,6 +87,51 @@ std::int32_t head_of(const Problem& p, HeadMap map, const FetchRequest& request)
   return right;
 }
 
+// Whether the buffer has held tile `held` when the loop is at `tile`.
+bool was_loaded(const FetchRequest& request, bool in_loop, std::int32_t held, std::int32_t tile) {
+  if (!in_loop) return held >= 0;
+  const std::int32_t first = tile / request.tiles_per_split * request.tiles_per_split;
+  return held >= std::max(first, request.visited.begin) &&
+         held < std::min(first + request.tiles_per_split, request.visited.end);
+}
+
+struct Page {
+  std::int32_t batch = 0, number = 0;
+};
+
+// `count` pages of each sequence lie one after another.
+Page page_read(PageMap map, Page right, std::int32_t count, std::int32_t batches) {
+  const auto [batch, page] = right;
+  const auto of_all = [&](std::int32_t at) { return Page{at / count, at % count}; };
+  switch (map) {
+    case PageMap::kRight:
+      break;
+    case PageMap::kFirst:
+      return {batch, 0};
+    case PageMap::kNext:
+      return {batch, (page + 1) % count};
+    case PageMap::kPrevious:
+      return {batch, (page + count - 1) % count};
+    case PageMap::kNextOfAll:
+      return of_all(batch * count + page + 1);
+    case PageMap::kAtMostLast:
+      return {batch, std::min(page + 1, count - 1)};
+    case PageMap::kAtLeastFirst:
+      return {batch, std::max(page - 1, 0)};
+    case PageMap::kReversed:
+      return {batch, count - 1 - page};
+    case PageMap::kPairsSwapped:
+      return {batch, (page ^ 1) < count ? page ^ 1 : page};
+    case PageMap::kNextSequence:
+      return {(batch + 1) % batches, page};
+    case PageMap::kShortTable:
+      return of_all(batch * (count - 1) + page);
+    case PageMap::kLongTable:
+      return of_all(batch * (count + 1) + page);
+  }
+  return right;
+}
+
 }  // namespace
 
 void gather(const Case::Data& c, const Operand& x, const FetchChange& change,
@@ -102,7 +147,7 @@ void gather(const Case::Data& c, const Operand& x, const FetchChange& change,
     if (place.column < 0) return kZero;
     if (change.tiles_late != 0) {
       const std::int32_t held = tile - change.tiles_late;
-      if (held >= 0 && held * rows < x.seqlen)
+      if (was_loaded(request, change.late_in_loop, held, tile) && held * rows < x.seqlen)
         tile = held;
       else if (change.outside == Before::kZero)
         return kZero;
@@ -113,7 +158,15 @@ void gather(const Case::Data& c, const Operand& x, const FetchChange& change,
       source -= rows;
       if (source < 0) return kOutside;
     }
-    const std::int64_t at = base + source * strides.seq + place.column;
+    std::int64_t of_batch = 0;
+    if (change.pages != PageMap::kRight) {
+      const Page page = page_read(change.pages, {request.batch, source / change.page_rows},
+                                  ceil_div(x.seqlen, change.page_rows), c.problem.batch);
+      source = page.number * change.page_rows + source % change.page_rows;
+      if (source >= x.seqlen || page.batch >= c.problem.batch) return kOutside;
+      of_batch = (page.batch - request.batch) * strides.batch;
+    }
+    const std::int64_t at = base + of_batch + source * strides.seq + place.column;
     return at >= 0 && at < size ? at : kOutside;
   };
   const auto width = static_cast<std::size_t>(columns);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "reference/counterfactual/case_data.h"
+#include "reference/mask.h"
 
 namespace attn_diag::reference {
 
@@ -23,6 +24,8 @@ struct FetchRequest {
   std::int32_t tile_rows = 1;  // rows of the operand in one tile
   std::int32_t columns = 0;    // of each row; past the operand's own: what follows in memory
   bool stale_padding = false;  // positions past the end hold what stood there a tile before
+  KeyRange visited;            // the tiles of the loop
+  std::int32_t tiles_per_split = 1;
 };
 
 void gather(const Case::Data& c, const Operand& operand, const FetchChange& change,

@@ -11,19 +11,6 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-std::int32_t split_read(PartialMap map, std::int32_t split, std::int32_t splits) {
-  switch (map) {
-    case PartialMap::kFirstSplit:
-      return 0;
-    case PartialMap::kNextSplit:
-      return (split + 1) % splits;
-    case PartialMap::kReversedSplits:
-      return splits - 1 - split;
-    default:
-      return split;
-  }
-}
-
 double factor_of(const CombineChange& change, std::size_t split) {
   const double one = static_cast<std::int32_t>(split) == change.scaled_split ? change.factor : 1;
   return split < kWeightedSplits ? one * change.factors[split] : one;
@@ -75,18 +62,17 @@ void Evaluator::merge(const Row& row, RowState& state) {
   state.l_known = state.o_known = true;
   state.lse_known = true;
 
-  const RowState* other = &state;
-  if (!lending_) {
-    Row from = row;
-    if (change.map == PartialMap::kFirstHead) from.head = 0;
-    if (change.map == PartialMap::kFirstBatch) from.batch = 0;
-    if (change.map == PartialMap::kFirstRow)
-      from.query = row.query / g_.tile.block_m * g_.tile.block_m;
-    if (from != row) other = &foreign(from);
-  }
   std::vector<Share> shares;
+  std::vector<std::pair<Row, const RowState*>> others;
   for (std::int32_t n = 0; n < g_.num_splits; ++n) {
-    const std::int32_t read = split_read(change.map, n, g_.num_splits);
+    const auto [from, read] = lending_ ? std::pair{row, n} : partial_read(row, n);
+    const RowState* other = from == row ? &state : nullptr;
+    for (const auto& [known, its_state] : others)
+      if (known == from) other = its_state;
+    if (other == nullptr) {
+      other = &foreign(from, others.size());
+      others.emplace_back(from, other);
+    }
     shares.push_back(change.map_o_only ? share_of(state, *other, n, read)
                                        : share_of(*other, *other, read, read));
   }
@@ -113,7 +99,7 @@ void Evaluator::merge(const Row& row, RowState& state) {
                : share.m == -kInf     ? 0
                                       : exp_in_range(change.max_factor * (share.m - state.total_m));
     if (!change.factors_o_only) w *= factor_of(change, n);
-    if (!counts(n)) w = 0;
+    if (!counts(n) || (change.skips_zero_l && share.l == 0)) w = 0;
     const double w_of_o = change.factors_o_only ? w * factor_of(change, n) : w;
     // Weights that hold l or m in another way than the frames do keep their errors.
     const double relative_l = share.l != 0 ? share.l_error / std::fabs(share.l) : 0;
@@ -145,18 +131,32 @@ void Evaluator::merge(const Row& row, RowState& state) {
     std::copy_n(state.o.data(), dim, state.merged_o.data() + n * dim);
     std::copy_n(state.o_error.data(), dim, state.merged_o_error.data() + n * dim);
   }
-  if (change.sinks != 0) l += change.sinks * exp_in_range(-state.total_m);
-  if (change.extra != ExtraSplit::kNone) {
-    if (state.total_m == -kInf) {
-      state.total_m = change.extra_lse;
-      l = 1;
-    } else {
-      l += exp_in_range(change.extra_lse - state.total_m);
-    }
-  }
   state.total_l = l;
   state.total_l_error = l_error;
+  if (change.sinks != 0) count_besides(change.sinks, 0, state);
+  if (change.extra != ExtraSplit::kNone) {
+    const auto empty = [](const Share& share) { return share.m == -kInf; };
+    const auto n =
+        change.extra == ExtraSplit::kEmpty ? 1 : std::count_if(shares.begin(), shares.end(), empty);
+    if (n > 0) count_besides(static_cast<double>(n), change.extra_lse, state);
+  }
   merged_lse(shares, state);
+}
+
+// What is in l and not in o: n times e^lse.
+void Evaluator::count_besides(double n, double lse, RowState& state) const {
+  if (state.total_m == -kInf) {
+    state.total_m = lse;
+    state.total_l = n;
+    return;
+  }
+  const double x = lse - state.total_m, more = n * exp_in_range(x);
+  state.total_l += more;
+  if (std::isinf(more)) return;
+  const Arithmetic& declared = model_.declared;
+  state.total_l_error +=
+      more * (state.total_m_error + 2 * model_.op.u + declared.exp_ulp * 0x1p-24 +
+              (declared.exp_ulp_per_x * 0x1p-24 + model_.op.u) * std::fabs(x));
 }
 
 // What lse is made of: (m, l), which need not be what o is made of.
@@ -178,6 +178,10 @@ void Evaluator::merged_lse(const std::vector<Share>& shares, RowState& state) {
       break;
     case MergedLse::kOverBase:
       state.lse_l = std::pow(state.total_l, 1 / kappa);
+      break;
+    case MergedLse::kOfWeights:
+      state.lse_m = kappa * state.total_m;
+      state.total_m_error *= kappa;
       break;
     case MergedLse::kOfLargest:
       state.lse_m = largest;

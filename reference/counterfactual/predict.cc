@@ -82,6 +82,12 @@ void put(const Slots& slots, const RowState& state, Tensor t, std::size_t n, con
   for (std::size_t i = 0; i < n; ++i) to.known[i] = (*cells.known)[i / per_tile];
 }
 
+void leave_unknown(std::size_t n, const Target& to) {
+  std::fill_n(to.value, n, 0.0);
+  std::fill_n(to.bound, n, 0.0);
+  std::fill_n(to.known, n, std::uint8_t{0});
+}
+
 bool defined(const Case::Data& c, Tensor t) {
   return c.geometry.has_split_merge || (t != Tensor::kMergedL && t != Tensor::kMergedO);
 }
@@ -108,7 +114,8 @@ void predict(const Case& c, std::span<const Row> rows, const Deviation& deviatio
   const std::uint32_t evaluated = moved ? tensors & ~(1u << static_cast<int>(Tensor::kO)) : tensors;
   RowState state;
   for (std::size_t r = 0; r < rows.size(); ++r) {
-    if (evaluated != 0) evaluator.evaluate(rows[r], state);
+    const bool owned = stored.owns(rows[r].query);
+    if (owned && evaluated != 0) evaluator.evaluate(rows[r], state);
     for (const TensorInfo& t : kTensors) {
       Prediction::Values& values = out[t.id];
       if (values.value.empty()) continue;
@@ -117,6 +124,8 @@ void predict(const Case& c, std::span<const Row> rows, const Deviation& deviatio
                       values.known.data() + r * n};
       if (t.id == Tensor::kO && moved)
         stored.cells(rows[r], to.value, to.bound, to.known);
+      else if (!owned)
+        leave_unknown(n, to);
       else
         put(evaluator.slots(), state, t.id, n, to);
     }

@@ -48,7 +48,7 @@ double cap(SoftcapChange change, double softcap, double s, double& error) {
 const double* Evaluator::query_row(const Row& row, bool& known) {
   if (d_.q == FetchChange{} && columns_ <= p_.head_dim)
     return c_.q->values.data() + c_.q->row_offset(row.batch, row.head, row.query);
-  const FetchRequest request{row.batch, row.head, true, g_.tile.block_m, columns_, false};
+  const FetchRequest request{row.batch, row.head, true, g_.tile.block_m, columns_, false, {}, 1};
   gather(c_, *c_.q, d_.q, request, std::span(&row.query, 1), gathered_q_);
   known = gathered_q_.all_known;
   return gathered_q_.values.data();

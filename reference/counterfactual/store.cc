@@ -67,7 +67,7 @@ std::optional<StoredOutput::Source> StoredOutput::source_of(const Row& row,
       return std::nullopt;
   }
   if (change_.columns > 0 && column >= change_.columns) return std::nullopt;
-  if (change_.rows_owned > 0 && row.query % block_m >= change_.rows_owned) return std::nullopt;
+  if (!owns(row.query)) return std::nullopt;
   return from;
 }
 

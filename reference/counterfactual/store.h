@@ -16,6 +16,10 @@ class StoredOutput {
   StoredOutput(const Case::Data& c, const StoreChange& change, Evaluator& evaluator)
       : c_(c), change_(change), evaluator_(evaluator) {}
 
+  // Whether some warp has the row: none of its tensors is written otherwise.
+  bool owns(std::int32_t query) const {
+    return change_.rows_owned == 0 || query % c_.geometry.tile.block_m < change_.rows_owned;
+  }
   // The cells of o that belong to `row`; value, bound and known are (head_dim_v).
   void cells(const Row& row, double* value, double* bound, std::uint8_t* known);
 

@@ -1,6 +1,7 @@
 // Which keys a row counts, under the mask bugs.
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "reference/counterfactual/evaluator.h"
 
@@ -20,10 +21,11 @@ Ends ends_of(const Problem& p, const MaskChange& change, std::int64_t query) {
   if (change.rule == MaskRule::kOtherAlignment) bottom_right = !bottom_right;
   const std::int64_t at = bottom_right ? opposite : query;
   if (p.mask.kind == MaskKind::kCausal) return {-kFar, at + change.last_shift};
-  if (p.mask.kind == MaskKind::kWindow)
-    return {at - p.mask.window_left + change.first_shift,
-            at + p.mask.window_right + change.last_shift};
-  return {};
+  if (p.mask.kind != MaskKind::kWindow) return {};
+  std::int64_t left = p.mask.window_left, right = p.mask.window_right;
+  if (change.rule == MaskRule::kEndsExchanged) std::swap(left, right);
+  return {change.rule == MaskRule::kNoFirst ? -kFar : at - left + change.first_shift,
+          change.rule == MaskRule::kNoLast ? kFar : at + right + change.last_shift};
 }
 
 std::int64_t tiles_up_to(std::int64_t last, std::int64_t block_n, std::int64_t tiles) {

@@ -9,7 +9,8 @@ namespace {
 
 // Every field of a deviation, once, for what has to look at each.
 auto fields(FetchChange& f) {
-  return std::tie(f.head, f.batch_zero, f.strides, f.tiles_late, f.outside, f.tile, f.type);
+  return std::tie(f.head, f.batch_zero, f.strides, f.tiles_late, f.outside, f.tile, f.type,
+                  f.late_in_loop, f.pages, f.page_rows);
 }
 auto fields(LogitsChange& l) {
   return std::tie(l.kappa, l.bias_factor, l.bias_before_cap, l.softcap, l.columns, l.fragment,
@@ -33,7 +34,7 @@ auto fields(RecurrenceChange& r) {
 auto fields(CombineChange& c) {
   return std::tie(c.max_factor, c.o_power, c.l_power, c.scaled_split, c.factor, c.only_split, c.lse,
                   c.max_of_counted, c.map, c.map_o_only, c.extra, c.extra_lse, c.sinks, c.partial,
-                  c.factors, c.factors_o_only);
+                  c.factors, c.skips_zero_l, c.written, c.read, c.factors_o_only);
 }
 auto fields(FinishChange& f) {
   return std::tie(f.gain, f.l_power, f.l_factor, f.l_added, f.l_row, f.lane_sum, f.lanes, f.lse);

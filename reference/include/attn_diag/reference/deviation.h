@@ -56,6 +56,23 @@ struct TileRead {
 // What a tile holds whose place nothing was loaded to, or was loaded before the loop.
 enum class Before : std::uint8_t { kRight, kZero };
 
+// Which page of the keys is read for one, pages being runs of keys that a table finds. Past the last page
+// of the last sequence nobody knows what is there.
+enum class PageMap : std::uint8_t {
+  kRight,
+  kFirst,         // the first, for every page
+  kNext,          // cyclic
+  kPrevious,      // cyclic
+  kNextOfAll,     // after the last one comes the first of the next sequence
+  kAtMostLast,    // the next, but for the last
+  kAtLeastFirst,  // the one before, but for the first
+  kReversed,
+  kPairsSwapped,  // page ^ 1
+  kNextSequence,  // the same page of the next sequence, cyclic
+  kShortTable,    // a sequence's pages begin one page early for every sequence before it
+  kLongTable,     // ... late
+};
+
 struct FetchChange {
   HeadMap head = HeadMap::kRight;
   bool batch_zero = false;
@@ -64,6 +81,9 @@ struct FetchChange {
   Before outside = Before::kRight;  // what a tile holds for which there is no such tile
   TileRead tile;
   Narrow type = Narrow::kNone;  // elements are rounded to it
+  bool late_in_loop = false;  // there are no other tiles than those that the loop of a split visits
+  PageMap pages = PageMap::kRight;
+  std::int32_t page_rows = 0;
   bool operator==(const FetchChange&) const = default;
 };
 
@@ -106,7 +126,15 @@ struct LogitsChange {
 
 // ---- mask -------------------------------------------------------------------------------------
 
-enum class MaskRule : std::uint8_t { kRight, kMissing, kInverted, kOtherAlignment };
+enum class MaskRule : std::uint8_t {
+  kRight,
+  kMissing,
+  kInverted,
+  kOtherAlignment,
+  kNoFirst,        // a window without its left end
+  kNoLast,         // ... without its right end
+  kEndsExchanged,  // window_left keys on the right, and the reverse
+};
 enum class MaskedTiles : std::uint8_t {
   kAll,
   kLastVisited,    // the mask is applied on the last tile of the loop only
@@ -228,9 +256,22 @@ enum class PartialMap : std::uint8_t {
   kReversedSplits,
   kFirstHead,
   kFirstBatch,
-  kFirstRow,  // of the query tile
+  kFirstRow,    // of the query tile
+  kFirstQuery,  // query 0
 };
-enum class ExtraSplit : std::uint8_t { kNone, kEmpty /* o = 0, of weight e^extra_lse */ };
+// The order of axes in the memory between the two kernels: batch, head, query, split.
+enum class PartialOrder : std::uint8_t {
+  kBhqn,
+  kBhnq,
+  kBnhq,
+  kNbhq,
+};
+// Splits with o = 0 and the lse extra_lse.
+enum class ExtraSplit : std::uint8_t {
+  kNone,
+  kEmpty,      // one more
+  kEachEmpty,  // every split in which the row sees no key
+};
 
 // The merged lse, where l is the denominator of o.
 enum class MergedLse : std::uint8_t {
@@ -238,6 +279,7 @@ enum class MergedLse : std::uint8_t {
   kRight,      // it is computed apart
   kOverBase,   // (max_factor m + ln l) / max_factor
   kOfLargest,  // relative to the largest lse of a split: max_n L_n + ln l'
+  kOfWeights,  // max_factor m + ln l
 };
 
 // Splits whose weights can each be multiplied by a factor of its own.
@@ -260,7 +302,10 @@ struct CombineChange {
   double sinks = 0;                      // that many keys of score 0 and v = 0 are counted
   Narrow partial = Narrow::kNone;        // accumulators are rounded to it before the merge
   SplitFactors factors = kRightFactors;  // of the weights of the first splits, besides `factor`
-  bool factors_o_only = false;           // these and `factor` are in the sum of o, not in that of l
+  bool skips_zero_l = false;  // a split whose l is 0 has no weight, whatever its accumulator
+  // Where a partial is written, and where it is looked for.
+  PartialOrder written = PartialOrder::kBhqn, read = PartialOrder::kBhqn;
+  bool factors_o_only = false;  // these and `factor` are in the sum of o, not in that of l
   bool operator==(const CombineChange&) const = default;
 };
 
