@@ -32,6 +32,9 @@ struct FloatKernel {
   float kappa = 1, masked = -kInf;
   int columns = f.dims(), padded_keys = 0, repeats = 1;
   bool narrow_probs = false, narrow_accumulator = false, own_frame = false, twice = false;
+  bool narrow_partials = false;
+  float keep_below = -1;  // smaller rises of the max leave m as it is
+  std::function<float(float)> exp_of_probs = [](float x) { return std::exp(x); };
   // alpha, m before and after, l before, number of the tile
   std::function<Alphas(float, float, float, float, int)> alphas = [](float a, float, float, float,
                                                                      int) {
@@ -78,8 +81,8 @@ struct FloatKernel {
     float l = 0;
     std::vector<float> product(x.a.size(), 0.0f);
     for (std::size_t j = 0; j < s.size(); ++j) {
-      const float p = s[j] == -kInf ? 0 : std::exp(s[j] - frame);
-      l += s[j] == -kInf ? 0 : std::exp(s[j] - m);
+      const float p = s[j] == -kInf ? 0 : exp_of_probs(s[j] - frame);
+      l += s[j] == -kInf ? 0 : exp_of_probs(s[j] - m);
       if (j >= keys.size()) continue;
       const float weight = narrow_probs ? float(round_to(DType::kFp16, p)) : p;
       for (std::size_t d = 0; d < product.size(); ++d)
@@ -90,7 +93,7 @@ struct FloatKernel {
       x.a[d] = x.a[d] * factors.o + float(repeats) * product[d];
       if (narrow_accumulator) x.a[d] = float(round_to(DType::kFp16, x.a[d]));
     }
-    x.m = m;
+    if (!(m - x.m <= keep_below)) x.m = m;
   }
 
   // o, rounded to its type, and lse.
@@ -110,7 +113,10 @@ struct FloatKernel {
       const auto [w, of_a, of_l] = weights(splits[i].m, splits[i].l, m, static_cast<int>(i));
       l += w * of_l;
       for (std::size_t d = 0; d < a.size(); ++d)
-        if (splits[i].l > 0) a[d] += w * of_a * splits[i].a[d];
+        if (splits[i].l > 0)
+          a[d] +=
+              w * of_a *
+              (narrow_partials ? float(round_to(DType::kFp16, splits[i].a[d])) : splits[i].a[d]);
     }
     if (more_l != 0) l += more_l * std::exp(-m);
     Vec o;
@@ -237,6 +243,26 @@ TEST_CASE("bounds of bugs from tile to tile hold in fp32") {
         [](FloatKernel& x) { x.narrow_probs = true; });
   check(c, variant_of(c, "accumulator-narrow", {"type = fp16)"}),
         [](FloatKernel& x) { x.narrow_accumulator = true; });
+  check(c, variant_of(c, "exp-base", {"log2 e", "in = P and alpha)"}), [](FloatKernel& x) {
+    x.exp_of_probs = [](float y) { return std::exp(y * 1.44269504f); };
+    x.alphas = [](float, float from, float to, float, int) {
+      const float a = from == -kInf ? 0 : std::exp((from - to) * 1.44269504f);
+      return Alphas{a, a};
+    };
+  });
+  check(c, variant_of(c, "exp-linear", {"in = P)"}), [](FloatKernel& x) {
+    x.exp_of_probs = [](float y) {
+      const float whole = std::floor(y * 1.44269504f);
+      return std::exp2(whole) * (1 + (y * 1.44269504f - whole));
+    };
+  });
+  check(c, variant_of(c, "rescale-skipped-max-kept", {"below = 2)"}), [](FloatKernel& x) {
+    x.keep_below = 2;
+    x.alphas = [](float a, float from, float to, float, int) {
+      const float kept = to - from <= 2 ? 1 : a;
+      return Alphas{kept, kept};
+    };
+  });
   check(c, variant_of(c, "product-times-n", {"n = 4"}), [](FloatKernel& x) { x.repeats = 4; });
 }
 
@@ -273,6 +299,8 @@ TEST_CASE("bounds of bugs of the merge and the end hold in fp32") {
                [](float m, float l, float top, int n) {
                  return std::array{n == 1 ? 0 : std::exp(m - top), 1.0f, l};
                });
+  check(c, variant_of(c, "partials-narrow", {"fp16)"}),
+        [](FloatKernel& x) { x.narrow_partials = true; });
   check(c, variant_of(c, "sink-counted", {"n = 2"}), [](FloatKernel& x) { x.more_l = 2; });
   check(c, variant_of(c, "l-missing"),
         [](FloatKernel& x) { x.finish = [](float a, float) { return a; }; });

@@ -19,12 +19,18 @@ void gains(const Case& c, Variants& out) {
 
 void lane_sums(const Case& c, Variants& out) {
   const auto add = [&](LaneSum how, const char* what, std::int32_t lanes) {
-    out.with(
-        [&](Deviation& d) {
-          d.finish.lane_sum = how;
-          d.finish.lanes = lanes;
-        },
-        {named("reduction", static_cast<double>(how), what), number("lanes", lanes)});
+    for (const bool guard : {true, false}) {
+      // Without a mask every lane has keys.
+      if (guard && c.problem().mask.kind == MaskKind::kNone) continue;
+      out.with(
+          [&](Deviation& d) {
+            d.finish.lane_sum = how;
+            d.finish.lanes = lanes;
+            d.finish.lane_guard = guard;
+          },
+          {named("reduction", static_cast<double>(how), what), number("lanes", lanes),
+           named("sum of 0", guard, guard ? "o = 0" : "o = inf")});
+    }
   };
   for (const std::int32_t lanes : {32, 16, 8, 4}) {
     if (lanes > c.problem().seqlen_k || lanes > c.geometry().tile.block_n) continue;
@@ -118,7 +124,7 @@ const Entry kEntries[] = {
       .formula = "F29",
       .family = Family::kFinish,
       .stage = Stage::kReduce,
-      .parameters = {"reduction", "lanes"},
+      .parameters = {"reduction", "lanes", "sum of 0"},
       .citation = "",
       .remedy = "shfl_xor for shfl_down, or a shfl from lane 0 after it",
       .needs_tiles = true},

@@ -210,6 +210,23 @@ const Entry kEntries[] = {
        }
        add(Narrow::kFp16Saturated, "fp16, saturated", 0);
      }},
+    {{.id = "scores-kept-narrow",
+      .statement = "S is kept in a narrow type, with its scale and mask applied",
+      .formula = "F16",
+      .family = Family::kLogits,
+      .stage = Stage::kQk,
+      .parameters = {"type"},
+      .citation = "triton#1671",
+      .remedy = "the type of the S tile between the mask and the softmax"},
+     [](const Case&, Variants& out) {
+       const auto add = [&](Narrow type, const char* name) {
+         out.with([&](Deviation& d) { d.logits.scores = type; },
+                  {named("type", static_cast<double>(type), name)});
+       };
+       add(Narrow::kFp16, "fp16");
+       add(Narrow::kBf16, "bf16");
+       add(Narrow::kTf32, "tf32");
+     }},
 };
 
 }  // namespace

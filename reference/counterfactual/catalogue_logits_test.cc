@@ -84,15 +84,33 @@ TEST_CASE("scores-fragment: q.k of the element that took the place, masked where
   });
 }
 
+double to_bf16(double x) {
+  const double quantum = std::exp2(std::floor(std::log2(std::fabs(x))) - 7);
+  return std::nearbyint(x / quantum) * quantum;
+}
+
 TEST_CASE("scores-narrow: bf16 keeps eight bits of q.k") {
   const testing::Case c = make_case({});
-  check_output(c, variant_of(c, "scores-narrow", {"bf16", "every = 0"}), [](const Formula& f) {
-    return f.attend(scores_with(f, [&](int j) {
-      const double s = f.dot(f.row.query, j);
-      const double quantum = std::exp2(std::floor(std::log2(std::fabs(s))) - 7);
-      return f.scale() * std::nearbyint(s / quantum) * quantum;
-    }));
-  });
+  const auto rounded = [](const Formula& f) {
+    return f.attend(
+        scores_with(f, [&](int j) { return f.scale() * to_bf16(f.dot(f.row.query, j)); }));
+  };
+  check_rounded_output(c, variant_of(c, "scores-narrow", {"bf16", "every = 0"}), rounded);
+}
+
+TEST_CASE("scores-kept-narrow: bf16 keeps eight bits of S, and lse is of these") {
+  // A scale that is no power of two.
+  const testing::Case c = make_case({.head_dim = 24, .mask = kCausal});
+  const auto scores = [](const Formula& f) {
+    return scores_with(f, [&](int j) { return to_bf16(f.scale() * f.dot(f.row.query, j)); });
+  };
+  const Variant variant = variant_of(c, "scores-kept-narrow", {"bf16"});
+  check_rounded_output(c, variant, [&](const Formula& f) { return f.attend(scores(f)); });
+  const Row row{0, 0, 5};
+  const Formula f{c, row};
+  const Vec s = scores(f);
+  CHECK(std::fabs(predicted(c, row, variant.deviation).lse - largest(s) -
+                  std::log(total(exps(s, largest(s))))) < 1e-9);
 }
 
 TEST_CASE("bias and softcap: factor, order, form") {

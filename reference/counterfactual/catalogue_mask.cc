@@ -253,6 +253,23 @@ const Entry kEntries[] = {
        if (masked(c))
          under_both_loops(c, out, [](Deviation& d) { d.softmax.empty = EmptyRow::kNan; });
      }},
+    {{.id = "empty-row-divided",
+      .statement = "a row that sees no key is 0 / 0; m and lse are -inf",
+      .formula = "F10",
+      .family = Family::kMask,
+      .stage = Stage::kReduce,
+      .parameters = {"keys of"},
+      .citation = "burn#4697",
+      .remedy = "the division by l: 0 where l is 0",
+      .needs_splits = true},
+     [](const Case& c, Variants& out) {
+       if (any_row(c, [](KeyRange keys) { return keys.empty(); }))
+         out.with([](Deviation& d) { d.softmax.empty = EmptyRow::kNanOfRow; },
+                  {named("keys of", 0, "the row")});
+       if (masked(c) && c.geometry().num_splits > 1)
+         out.with([](Deviation& d) { d.softmax.empty = EmptyRow::kNanOfSplit; },
+                  {named("keys of", 1, "a split")});
+     }},
 };
 
 }  // namespace

@@ -194,6 +194,21 @@ TEST_CASE("rows that see no key") {
         predicted(c, {0, 0, query}, variant_of(c, "empty-row-nan", {"all tiles"}).deviation);
     CHECK(std::isnan(is.o[0]) == (query < 15));
     CHECK(std::isnan(is.o[0]) != std::isfinite(is.o[0]));
+    const Predicted divided =
+        predicted(c, {0, 0, query}, variant_of(c, "empty-row-divided", {"row"}).deviation);
+    CHECK(std::isnan(divided.o[0]) == (query < 15));
+    CHECK(divided.lse == predicted(c, {0, 0, query}, {}).lse);  // -inf
+  }
+}
+
+TEST_CASE("empty-row-divided: a split that a row sees nothing of is 0 / 0 too") {
+  const testing::Case c =
+      make_case({.block_n = 8, .splits = 2, .mask = {MaskKind::kCausal, {}, 0, 0}});
+  for (const std::int32_t query : {0, 23, 24, 39}) {
+    const Predicted is =
+        predicted(c, {0, 1, query}, variant_of(c, "empty-row-divided", {"split"}).deviation);
+    CHECK(std::isnan(is.o[0]) == (query < 24));  // 3 tiles of 8 keys are in the first split
+    CHECK(is.lse == predicted(c, {0, 1, query}, {}).lse);
   }
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <string>
 
 #include "reference/counterfactual/catalogue_loops.h"
 #include "reference/counterfactual/entry.h"
@@ -64,9 +65,28 @@ void reset(const Case& c, Variants& out) {
   });
 }
 
+constexpr int kTilesTried = 9;
+
 void one_tile_only(const Case& c, Variants& out) {
+  // Counted over the whole sequence, which splits and windows begin somewhere in.
+  const bool counts_alike =
+      c.geometry().num_splits == 1 && c.problem().mask.kind != MaskKind::kWindow;
+  const std::int32_t all = num_kv_tiles(c.problem(), c.geometry());
+  for (std::int32_t tile = 1; !counts_alike && tile < std::min(all, kTilesTried); ++tile) {
+    if (tile % c.geometry().tiles_per_split == 0) continue;  // nothing is there to rescale
+    each(out, [&](bool l, bool o, const ParameterValue& what, Variants& list) {
+      list.with(
+          [&](Deviation& d) {
+            if (l) d.recurrence.alpha_l = Rescale::kMissing;
+            if (o) d.recurrence.alpha_o = Rescale::kMissing;
+            d.recurrence.only_tile = tile;
+            d.recurrence.tile_of_sequence = true;
+          },
+          {named("tile", tile, std::to_string(tile) + " of the sequence"), what});
+    });
+  }
   // With two tiles it is the same as everywhere.
-  const std::int32_t tiles = std::min(longest_split(c), 9);
+  const std::int32_t tiles = std::min(longest_split(c), kTilesTried);
   if (tiles < 3) return;
   for (std::int32_t tile = 1; tile < tiles; ++tile)
     each(out, [&](bool l, bool o, const ParameterValue& what, Variants& list) {
@@ -80,16 +100,18 @@ void one_tile_only(const Case& c, Variants& out) {
     });
 }
 
+// Below which rises of the max kernels leave the state as it is.
+constexpr std::pair<double, const char*> kRises[] = {{0.5, ""},
+                                                     {1, ""},
+                                                     {2, ""},
+                                                     {4, ""},
+                                                     {8, ""},
+                                                     {8 * std::numbers::ln2, "8 ln 2"},
+                                                     {std::numbers::ln2, "ln 2"}};
+
 void skipped(const Case& c, Variants& out) {
   if (one_tile(c)) return;
-  const std::pair<double, const char*> thresholds[] = {{0.5, ""},
-                                                       {1, ""},
-                                                       {2, ""},
-                                                       {4, ""},
-                                                       {8, ""},
-                                                       {8 * std::numbers::ln2, "8 ln 2"},
-                                                       {std::numbers::ln2, "ln 2"}};
-  for (const auto& [below, text] : thresholds)
+  for (const auto& [below, text] : kRises)
     for (const bool l : {false, true})
       out.with(
           [&, below = below](Deviation& d) {
@@ -212,6 +234,27 @@ const Entry kEntries[] = {
       .remedy = "the branch that skips the rescaling: it must keep the old max for P",
       .needs_tiles = true},
      skipped},
+    {{.id = "rescale-skipped-max-kept",
+      .statement =
+          "small rises of the max leave the state and its max in the old frame, but P is in the "
+          "new one",
+      .formula = "F14",
+      .family = Family::kRecurrence,
+      .stage = Stage::kSoftmax,
+      .parameters = {"below"},
+      .citation = "rocm-libraries#6498",
+      .remedy = "the branch that skips the rescaling: P must be relative to the max that is kept",
+      .needs_tiles = true},
+     [](const Case& c, Variants& out) {
+       if (one_tile(c)) return;
+       for (const auto& [below, text] : kRises)
+         out.with(
+             [&, below = below](Deviation& d) {
+               d.recurrence.skip_below = below;
+               d.recurrence.skip_keeps_m = true;
+             },
+             {named("below", below, text)});
+     }},
     {{.id = "tile-frame",
       .statement = "P relative to the tile's max is added to sums relative to the running max",
       .formula = "F32",
@@ -243,20 +286,30 @@ const Entry kEntries[] = {
       .needs_tiles = true},
      normalised},
     {{.id = "state-carried-over",
-      .statement = "a query tile begins with what the one before it left",
+      .statement = "a query tile begins with what the block's last one left",
       .formula = "F18",
       .family = Family::kRecurrence,
       .stage = Stage::kSoftmax,
-      .parameters = {"what"},
+      .parameters = {"what", "distance"},
       .citation = "flashinfer#5029",
       .remedy = "initialisation of m, l and the accumulator for every work item",
       .needs_tiles = true},
      [](const Case& c, Variants& out) {
-       if (c.geometry().num_splits > 1 || c.problem().seqlen_q <= c.geometry().tile.block_m) return;
-       out.with([](Deviation& d) { d.recurrence.carry_over = CarryOver::kAccumulator; },
-                {named("what", 1, "the accumulator")});
-       out.with([](Deviation& d) { d.recurrence.carry_over = CarryOver::kState; },
-                {named("what", 2, "m, l and the accumulator")});
+       if (c.geometry().num_splits > 1) return;
+       const auto add = [&](CarryOver carried, std::int32_t distance, const char* what) {
+         out.with(
+             [&](Deviation& d) {
+               d.recurrence.carry_over = carried;
+               d.recurrence.carry_distance = distance;
+             },
+             {named("what", static_cast<double>(carried), what), number("distance", distance)});
+       };
+       // In query tiles: how many blocks share the rows of a head.
+       const std::int32_t tiles = ceil_div(c.problem().seqlen_q, c.geometry().tile.block_m);
+       for (std::int32_t distance = 1; distance < tiles; ++distance) {
+         add(CarryOver::kAccumulator, distance, "the accumulator");
+         add(CarryOver::kState, distance, "m, l and the accumulator");
+       }
      }},
     {{.id = "columns-not-carried",
       .statement =

@@ -78,12 +78,39 @@ TEST_CASE("alpha missing, inverted, zero, on one tile") {
                    advance(x, p, skip ? 1 : alpha(x, p), skip ? 1 : alpha(x, p));
                  });
                });
+  check_output(c, variant_of(c, "rescale-skipped-max-kept", {"below = 2)"}), [&](const Formula& f) {
+    return online(f, [&](State& x, const Part& p, int) {
+      const double before = x.m;
+      const bool keep = before > -kInf && p.m - before <= 2;
+      advance(x, p, keep ? 1 : alpha(x, p), keep ? 1 : alpha(x, p));
+      if (keep) x.m = before;
+    });
+  });
   check_output(c, variant_of(c, "columns-not-carried", {"n = 4", "all"}), [&](const Formula& f) {
     const Vec right = f.attend(f.scores());
     Vec o = online(f, [&](State& x, const Part& p, int) { advance(x, p, alpha(x, p), 0); });
     for (std::size_t d = 0; d < 16; d += 4) o[d] = right[d];
     return o;
   });
+}
+
+TEST_CASE("alpha-missing-on-one-tile: of the sequence, which is in one split only") {
+  const testing::Case c = make_case({.seqlen_k = 64, .block_n = 8, .splits = 2});
+  check_output(c, variant_of(c, "alpha-missing-on-one-tile", {"5 of the sequence", "of = o"}),
+               [](const Formula& f) {
+                 std::vector<State> splits(2);
+                 for (int t = 0; t < 8; ++t) {
+                   State& x = splits[static_cast<std::size_t>(t / 4)];
+                   const Part p = tile(f, t);
+                   const double alpha = factor(x.m, std::max(x.m, p.m));
+                   advance(x, p, alpha, t == 5 ? 1 : alpha);
+                 }
+                 const double m = std::max(splits[0].m, splits[1].m);
+                 const double l =
+                     splits[0].l * factor(splits[0].m, m) + splits[1].l * factor(splits[1].m, m);
+                 return times(1 / l, plus(times(factor(splits[0].m, m), splits[0].a),
+                                          times(factor(splits[1].m, m), splits[1].a)));
+               });
 }
 
 TEST_CASE("only the visited tiles reset the state") {
@@ -168,22 +195,25 @@ TEST_CASE("state of another row") {
     }
     return x;
   };
-  check_output(c, variant_of(c, "state-carried-over", {"= the accumulator"}),
+  check_output(c, variant_of(c, "state-carried-over", {"= the accumulator", "distance = 1"}),
                [&](const Formula& f) {
                  const State x = final_state(f, f.row.query);
                  return times(1 / x.l, x.a);
                });
   // Rows i, i - 16, i - 32 as if they were one.
-  check_output(c, variant_of(c, "state-carried-over", {"m, l"}), [](const Formula& f) {
-    Vec a(16, 0.0);
-    double l = 0;
-    for (int i = f.row.query; i >= 0; i -= 16) {
-      const Vec p = exps(f.scores(i), 0);
-      l += total(p);
-      a = plus(a, f.weighted(p));
-    }
-    return times(1 / l, a);
-  });
+  for (const int distance : {1, 2})
+    check_output(
+        c, variant_of(c, "state-carried-over", {"m, l", "distance = " + std::to_string(distance)}),
+        [&](const Formula& f) {
+          Vec a(16, 0.0);
+          double l = 0;
+          for (int i = f.row.query; i >= 0; i -= 16 * distance) {
+            const Vec p = exps(f.scores(i), 0);
+            l += total(p);
+            a = plus(a, f.weighted(p));
+          }
+          return times(1 / l, a);
+        });
   check_output(c, variant_of(c, "fragment-row-l", {"first"}), [](const Formula& f) {
     const Part mine = part_of(f, f.row.query, 0, 40);
     return times(1 / part_of(f, f.row.query / 16 * 16, 0, 40).l, mine.a);
@@ -201,7 +231,7 @@ TEST_CASE("state of another row") {
 
 TEST_CASE("accumulator-narrow: eight bits after every tile") {
   const testing::Case c = make_case({.mask = kCausal});
-  check_output(c, variant_of(c, "accumulator-narrow", {"bf16"}), [](const Formula& f) {
+  check_rounded_output(c, variant_of(c, "accumulator-narrow", {"bf16"}), [](const Formula& f) {
     return online(f, [](State& x, const Part& p, int) {
       const double alpha = factor(x.m, std::max(x.m, p.m));
       advance(x, p, alpha, alpha);

@@ -1,7 +1,10 @@
-// F11, F15 to F17, F21, F29, F31: m, l and P.
+// F1, F11, F15 to F17, F21, F29, F31: m, l and P.
 #include <algorithm>
+#include <functional>
+#include <numbers>
 #include <vector>
 
+#include "reference/counterfactual/catalogue_loops.h"
 #include "reference/counterfactual/entry.h"
 
 namespace attn_diag::reference {
@@ -33,20 +36,74 @@ void lanes(const Case& c, Variants& out) {
   add(LaneMap::kQuad, 4, "j % 8 / 2");
 }
 
-void mixed_rows(const Case& c, Variants& out) {
+void mixed_rows(const Case& c, Variants& out,
+                const std::function<void(Deviation&, std::int32_t rows, bool max_too)>& set) {
   std::vector<std::int32_t> groups{2, 4, 8, 16, 32};
   const std::int32_t block_m = c.geometry().tile.block_m;
   if (std::find(groups.begin(), groups.end(), block_m) == groups.end()) groups.push_back(block_m);
   for (const std::int32_t rows : groups) {
     if (rows > c.problem().seqlen_q || rows < 2) continue;
     for (const bool max_too : {true, false})
-      out.with(
-          [&](Deviation& d) {
-            d.softmax.mixed_rows = rows;
-            d.softmax.mixed_max = max_too;
-          },
-          {number("rows", rows), named("of", max_too, max_too ? "m and l" : "l")});
+      out.with([&](Deviation& d) { set(d, rows, max_too); },
+               {number("rows", rows), named("of", max_too, max_too ? "m and l" : "l")});
   }
+}
+
+// The places where a kernel takes exponentials; of those it has.
+void exp_places(const Case& c, Variants& out, const std::function<void(Deviation&)>& set,
+                const std::vector<ParameterValue>& parameters, bool alpha_alone) {
+  const auto add = [&](int places, const char* what) {
+    std::vector<ParameterValue> values = parameters;
+    values.push_back(named("in", places, what));
+    out.with(
+        [&](Deviation& d) {
+          set(d);
+          d.softmax.exp_places = static_cast<std::uint8_t>(places);
+        },
+        std::move(values));
+  };
+  const bool tiles = longest_split(c) > 1, splits = c.geometry().num_splits > 1;
+  add(kExpOfProbs, "P");
+  if (tiles) add(kExpOfProbs | kExpOfAlpha, "P and alpha");
+  if (tiles && alpha_alone) add(kExpOfAlpha, "alpha");
+  if (splits) add(kExpOfProbs | kExpOfAlpha | kExpOfMerge, "P, alpha and the merge");
+}
+
+void exp_bases(const Case& c, Variants& out) {
+  const std::pair<double, const char*> factors[] = {{std::numbers::ln2, "2"},
+                                                    {std::numbers::log2e, "e^(log2 e)"}};
+  for (const auto& [factor, base] : factors)
+    exp_places(
+        c, out, [factor = factor](Deviation& d) { d.softmax.exp_factor = factor; },
+        {named("base", factor, base)}, true);
+}
+
+void flushed(const Case&, Variants& out) {
+  const std::pair<double, const char*> limits[] = {
+      {0x1p-9, "2^-9"}, {0x1p-10, "2^-10"}, {0x1p-14, "2^-14"}};
+  for (const auto& [below, what] : limits)
+    for (const bool sum : {false, true})
+      out.with(
+          [&, below = below](Deviation& d) {
+            d.softmax.flush_below = below;
+            d.softmax.flush_l = sum;
+          },
+          {named("below", below, what), named("in", sum, sum ? "l and P V" : "P V")});
+}
+
+void lane_maxima(const Case& c, Variants& out) {
+  const auto add = [&](LaneMap map, std::int32_t lanes, const char* what) {
+    under_both_loops(
+        c, out,
+        [&](Deviation& d) {
+          d.softmax.max_lanes = map;
+          d.softmax.num_max_lanes = lanes;
+        },
+        {named("lane of a key", static_cast<double>(map), what), number("lanes", lanes)});
+  };
+  if (c.problem().seqlen_k < 2 || c.geometry().tile.block_n < 2) return;
+  for (const std::int32_t lanes : {4, 8, 16, 32}) add(LaneMap::kInterleaved, lanes, "j % lanes");
+  add(LaneMap::kQuad, 4, "j % 8 / 2");
 }
 
 void narrow_probs(const Case& c, Variants& out) {
@@ -86,12 +143,32 @@ const Entry kEntries[] = {
       .formula = "F17",
       .family = Family::kSoftmax,
       .stage = Stage::kSoftmax,
-      .parameters = {},
+      .parameters = {"in"},
       .citation = "",
       .remedy = "the polynomial of the approximate exp2"},
-     [](const Case&, Variants& out) {
-       out.with([](Deviation& d) { d.softmax.exp = ExpKind::kLinear; });
+     [](const Case& c, Variants& out) {
+       exp_places(
+           c, out, [](Deviation& d) { d.softmax.exp = ExpKind::kLinear; }, {}, false);
      }},
+    {{.id = "exp-base",
+      .statement = "exp is taken in another base, of the scores as they are; lse = m + ln l",
+      .formula = "F1",
+      .family = Family::kSoftmax,
+      .stage = Stage::kSoftmax,
+      .parameters = {"base", "in"},
+      .citation = "sglang#35045",
+      .remedy = "exp or exp2 in every place, and whether log2 e is in the scores already"},
+     exp_bases},
+    {{.id = "max-not-shared",
+      .statement = "the row max is complete in lane 0 only, and every lane goes on with its own",
+      .formula = "F29",
+      .family = Family::kSoftmax,
+      .stage = Stage::kSoftmax,
+      .parameters = {"lane of a key", "lanes", "loop"},
+      .citation = "",
+      .remedy = "shfl_xor for shfl_down, or a shfl from lane 0 after it",
+      .needs_tiles = true},
+     lane_maxima},
     {{.id = "lanes-not-rescaled",
       .statement = "sums that lanes or warps keep relative to their own max are added as they are",
       .formula = "F15",
@@ -110,7 +187,27 @@ const Entry kEntries[] = {
       .parameters = {"rows", "of"},
       .citation = "",
       .remedy = "the width or mask of the shuffles: only the lanes that share a row"},
-     mixed_rows},
+     [](const Case& c, Variants& out) {
+       mixed_rows(c, out, [](Deviation& d, std::int32_t rows, bool max_too) {
+         d.softmax.mixed_rows = rows;
+         d.softmax.mixed_max = max_too;
+       });
+     }},
+    {{.id = "rows-mixed-at-end",
+      .statement = "when the loop is over the row sum is reduced over several rows",
+      .formula = "F31",
+      .family = Family::kSoftmax,
+      .stage = Stage::kReduce,
+      .parameters = {"rows", "of"},
+      .citation = "",
+      .remedy =
+          "the width or mask of the shuffles after the loop: only the lanes that share a row"},
+     [](const Case& c, Variants& out) {
+       mixed_rows(c, out, [](Deviation& d, std::int32_t rows, bool max_too) {
+         d.finish.mixed_rows = rows;
+         d.finish.mixed_max = max_too;
+       });
+     }},
     {{.id = "probs-narrow",
       .statement = "P is rounded to a narrower type than declared",
       .formula = "F16, F21",
@@ -120,6 +217,15 @@ const Entry kEntries[] = {
       .citation = "flash-attention#2721, flashinfer#5020",
       .remedy = "the type of the P tile, and whether l sums P before or after it is rounded"},
      narrow_probs},
+    {{.id = "probs-flushed",
+      .statement = "small P become 0",
+      .formula = "F21",
+      .family = Family::kSoftmax,
+      .stage = Stage::kSoftmax,
+      .parameters = {"below", "in"},
+      .citation = "flash-attention#2721",
+      .remedy = "the least number of the type that P is kept in, and a scale for it"},
+     flushed},
     {{.id = "mask-missing-in-sum",
       .statement = "masked keys count in l, not in P V",
       .formula = "F7",

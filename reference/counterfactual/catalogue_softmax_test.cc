@@ -44,17 +44,82 @@ TEST_CASE("max-floor: m is the larger of it, o and lse stay") {
   check_lse(c, variant, [](const Formula& g) { return lse(g, g.row.query); });
 }
 
+double linear_exp(double x) {
+  const double y = x / std::log(2.0);
+  return x == -kInf ? 0 : std::exp2(std::floor(y)) * (1 + y - std::floor(y));
+}
+
 TEST_CASE("exp-linear: 2^n (1 + f)") {
   const testing::Case c = make_case({.block_n = 64, .mask = kCausal});
   check_output(c, variant_of(c, "exp-linear"), [](const Formula& f) {
     const Vec s = f.scores();
     Vec p;
-    for (const double x : s) {
-      const double y = (x - largest(s)) / std::log(2.0);
-      p.push_back(x == -kInf ? 0 : std::exp2(std::floor(y)) * (1 + y - std::floor(y)));
-    }
+    for (const double x : s) p.push_back(linear_exp(x - largest(s)));
     return times(1 / total(p), f.weighted(p));
   });
+}
+
+// sum_j P_j V_j and l, with the exponentials that the deviation has in P, alpha and the merge.
+Vec with_exps(const Formula& f, const std::function<double(double)>& of_probs,
+              const std::function<double(double)>& of_alpha,
+              const std::function<double(double)>& of_merge) {
+  const int per_split = f.c.geometry.tiles_per_split;
+  Vec a(16, 0.0), split_a;
+  double m = -kInf, l = 0, split_m = -kInf, split_l = 0;
+  for (int t = 0; t < f.tiles(); ++t) {
+    if (t % per_split == 0) split_m = -kInf, split_l = 0, split_a = Vec(16, 0.0);
+    Vec s = f.scores();
+    for (int j = 0; j < f.keys(); ++j)
+      if (f.tile_of(j) != t) s[static_cast<std::size_t>(j)] = -kInf;
+    const double before = split_m;
+    split_m = std::max(split_m, largest(s));
+    if (split_m == -kInf) continue;
+    Vec p;
+    for (const double x : s) p.push_back(x == -kInf ? 0 : of_probs(x - split_m));
+    const double alpha = before == -kInf ? 0 : of_alpha(before - split_m);
+    split_l = alpha * split_l + total(p);
+    split_a = plus(times(alpha, split_a), f.weighted(p));
+    if (t + 1 != f.tiles() && (t + 1) % per_split != 0) continue;
+    const double last = m;
+    m = std::max(m, split_m);
+    // Of two splits at most.
+    const double old = last == -kInf ? 0 : of_merge(last - m), now = of_merge(split_m - m);
+    l = old * l + now * split_l;
+    a = plus(times(old, a), times(now, split_a));
+  }
+  a.push_back(m + std::log(l));
+  for (std::size_t d = 0; d < 16; ++d) a[d] /= l;
+  return a;
+}
+
+TEST_CASE("exponentials of another kind, in P, alpha and the merge") {
+  const auto right = [](double x) { return std::exp(x); };
+  const auto two = [](double x) { return std::exp2(x); };
+  const auto check = [&](const testing::Case& c, const Variant& variant, auto probs, auto alpha,
+                         auto merge) {
+    check_output(c, variant, [&](const Formula& f) {
+      Vec o = with_exps(f, probs, alpha, merge);
+      o.pop_back();
+      return o;
+    });
+    check_lse(c, variant,
+              [&](const Formula& f) { return with_exps(f, probs, alpha, merge).back(); });
+  };
+  const testing::Case whole = make_case({.block_n = 8, .mask = kCausal});
+  const auto base = [&](const testing::Case& c, const char* in) {
+    return variant_of(c, "exp-base", {"base = 2,", in});
+  };
+  check(whole, base(whole, "in = P)"), two, right, right);
+  check(whole, base(whole, "in = P and alpha)"), two, two, right);
+  check(whole, base(whole, "in = alpha)"), right, two, right);
+  check(whole, variant_of(whole, "exp-linear", {"in = P)"}), linear_exp, right, right);
+  check(whole, variant_of(whole, "exp-linear", {"alpha"}), linear_exp, linear_exp, right);
+  const testing::Case split = make_case({.block_n = 8, .splits = 2});
+  check(split, base(split, "in = P and alpha)"), two, two, right);
+  check(split, base(split, "merge"), two, two, two);
+  check(split, variant_of(split, "exp-linear", {"in = P and alpha)"}), linear_exp, linear_exp,
+        right);
+  check(split, variant_of(split, "exp-linear", {"merge"}), linear_exp, linear_exp, linear_exp);
 }
 
 TEST_CASE("lanes-not-rescaled: sum over lanes of e^(S - m_lane)") {
@@ -107,6 +172,44 @@ TEST_CASE("rows-mixed: l is that of all rows of the group") {
     const Vec s = f.scores();
     return times(1 / l, f.weighted(exps(s, largest(s))));
   });
+}
+
+TEST_CASE("rows-mixed-at-end: every row has its own frame, or the highest") {
+  const testing::Case c = make_case({.block_m = 8, .mask = kCausal});
+  const auto with = [](const Formula& f, bool max_too) {
+    const int first = f.row.query / 4 * 4;
+    double m = -kInf, l = 0;
+    for (int i = first; i < first + 4; ++i) m = std::max(m, largest(f.scores(i)));
+    for (int i = first; i < first + 4; ++i) {
+      const Vec s = f.scores(i);
+      l += total(exps(s, max_too ? m : largest(s)));
+    }
+    const Vec s = f.scores();
+    const double own = max_too ? m : largest(s);
+    return std::pair{times(1 / l, f.weighted(exps(s, own))), own + std::log(l)};
+  };
+  for (const bool max_too : {false, true}) {
+    const Variant variant =
+        variant_of(c, "rows-mixed-at-end", {"rows = 4,", max_too ? "m and l" : "of = l)"});
+    check_output(c, variant, [&](const Formula& f) { return with(f, max_too).first; });
+    check_lse(c, variant, [&](const Formula& f) { return with(f, max_too).second; });
+  }
+  // The warp's last rows are past the end.
+  const Variant eight = variant_of(c, "rows-mixed-at-end", {"rows = 16,", "of = l)"});
+  CHECK(predicted(c, {0, 0, 31}, eight.deviation).known[0] == 1);
+  CHECK(predicted(c, {0, 0, 32}, eight.deviation).known[0] == 0);
+}
+
+TEST_CASE("probs-flushed: small P are 0, l may sum them") {
+  const testing::Case c = make_case({.block_n = 64, .mask = kCausal});
+  for (const bool sum_too : {false, true})
+    check_output(c, variant_of(c, "probs-flushed", {"2^-9", sum_too ? "l and P V" : "in = P V"}),
+                 [&](const Formula& f) {
+                   const Vec p = exps(f.scores(), largest(f.scores()));
+                   Vec kept = p;
+                   for (double& x : kept) x = x < 0x1p-9 ? 0 : x;
+                   return times(1 / total(sum_too ? kept : p), f.weighted(kept));
+                 });
 }
 
 TEST_CASE("probs-narrow: P is rounded, l may be too") {

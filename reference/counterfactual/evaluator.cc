@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 #include "reference/counterfactual/weighted_rows.h"
 
@@ -60,18 +61,48 @@ void Evaluator::begin(const Row& row) {
   const auto dim = needs_pv_ ? static_cast<std::size_t>(dim_v_) : 0;
   before_ = {-kInf, 0, 0, 0, std::vector<double>(dim, 0.0), std::vector<double>(dim, 0.0)};
   const CarryOver carried = d_.recurrence.carry_over;
-  if (carried == CarryOver::kNothing || row.query < g_.tile.block_m) return;
-  const RowState& earlier = foreign({row.batch, row.head, row.query - g_.tile.block_m});
+  const std::int32_t distance = d_.recurrence.carry_distance * g_.tile.block_m;
+  if (carried == CarryOver::kNothing || row.query < distance) return;
+  if (!in_chain_ && chain_ == nullptr) {
+    // The state is that of the reduce stage, whatever is wanted of this row.
+    chain_ = std::make_unique<Evaluator>(c_, d_, tensors_ | 1u << static_cast<int>(Tensor::kLse));
+    chain_->in_chain_ = true;
+  }
+  const Running& earlier =
+      (in_chain_ ? *this : *chain_).left_by({row.batch, row.head, row.query - distance});
+  if (carried == CarryOver::kState) {
+    before_ = earlier;
+    before_.o.resize(dim);
+    before_.o_error.resize(dim);
+    return;
+  }
+  std::copy_n(earlier.o.data(), dim, before_.o.data());
+  std::copy_n(earlier.o_error.data(), dim, before_.o_error.data());
+  before_.o_known = earlier.o_known;
+}
+
+// The state after the last tile of a row, which began with that of a row before, and so on.
+const Running& Evaluator::left_by(const Row& row) {
+  if (row.batch != batch_ || row.head != head_) enter_head(row.batch, row.head);
+  const std::int32_t distance = d_.recurrence.carry_distance * g_.tile.block_m;
   const auto last = static_cast<std::size_t>(tiles_ - 1);
-  std::copy_n(earlier.running_o.data() + last * dim, dim, before_.o.data());
-  std::copy_n(earlier.running_o_error.data() + last * dim, dim, before_.o_error.data());
-  before_.o_known = earlier.running_o_known[last] != 0;
-  if (carried == CarryOver::kAccumulator) return;
-  before_.known = earlier.running_known[last] != 0;
-  before_.m = earlier.running_m[last];
-  before_.m_error = earlier.running_m_error[last];
-  before_.l = earlier.running_l[last];
-  before_.l_error = earlier.running_l_error[last];
+  const auto dim = needs_pv_ ? static_cast<std::size_t>(dim_v_) : 0;
+  for (std::int32_t query = row.query % distance; query <= row.query; query += distance) {
+    if (left_.count(query) != 0) continue;
+    RowState& s = left_state_;
+    evaluate({row.batch, row.head, query}, s);
+    Running& left = left_[query];
+    const double *o = s.running_o.data() + last * dim, *e = s.running_o_error.data() + last * dim;
+    left = {s.running_m[last],
+            s.running_m_error[last],
+            s.running_l[last],
+            s.running_l_error[last],
+            {o, o + dim},
+            {e, e + dim},
+            s.running_known[last] != 0,
+            s.running_o_known[last] != 0};
+  }
+  return left_.at(row.query);
 }
 
 const RowState& Evaluator::foreign(const Row& row, std::size_t slot) {
@@ -93,6 +124,7 @@ void Evaluator::enter_head(std::int32_t batch, std::int32_t head) {
   batch_ = batch;
   head_ = head;
   lent_.clear();
+  left_.clear();
   dots_.clear();
   k_ = view_rows(*c_.k, d_.k, columns_, gathered_k_);
   v_ = needs_pv_ ? view_rows(*c_.v, d_.v, dim_v_, gathered_v_) : RowsView{};
@@ -119,20 +151,36 @@ double Evaluator::in_range(double x) const {
 
 double Evaluator::exp_in_range(double x) const { return in_range(std::exp(x)); }
 
+// exp as the deviation has it in this place.
+double Evaluator::exp_at(ExpPlace place, double x) const {
+  const SoftmaxChange& change = d_.softmax;
+  if ((change.exp_places & place) == 0) return exp_in_range(x);
+  x *= change.exp_factor;
+  if (change.exp != ExpKind::kLinear) return exp_in_range(x);
+  if (x == -kInf) return 0;
+  const double y = x * std::numbers::log2e, whole = std::floor(y);
+  return in_range(std::exp2(whole) * (1 + (y - whole)));
+}
+
+double Evaluator::rescale_error(double change) const {
+  const double u = model_.op.u, per_x = model_.declared.exp_ulp_per_x * 0x1p-24 + u;
+  return model_.declared.exp_ulp * 0x1p-24 + 3 * u + per_x * std::fabs(change);
+}
+
 // A part that has seen nothing (from = -inf) weighs nothing in any kernel that guards against
 // exp(-inf - -inf).
-double Evaluator::rescale(Rescale how, double from, double to) const {
+double Evaluator::rescale(Rescale how, double from, double to, ExpPlace place) const {
   switch (how) {
     case Rescale::kRight:
       break;
     case Rescale::kMissing:
       return 1;
     case Rescale::kInverted:
-      return from == -kInf ? 0 : exp_in_range(to - from);
+      return from == -kInf ? 0 : exp_at(place, to - from);
     case Rescale::kZero:
       return 0;
   }
-  return from == -kInf ? 0 : exp_in_range(from - to);
+  return from == -kInf ? 0 : exp_at(place, from - to);
 }
 
 }  // namespace attn_diag::reference

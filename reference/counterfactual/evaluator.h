@@ -27,6 +27,8 @@
 
 namespace attn_diag::reference {
 
+struct LaneScales;  // lane_maxima.h
+
 // Rows of K or V in the order of slots.
 struct RowsView {
   const double* data = nullptr;
@@ -58,18 +60,28 @@ class Evaluator {
   const double* query_row(const Row& row, bool& known);
   void softmax(const Row& row, RowState& state);
   void frames(const Row& row, RowState& state);
+  void exp_of_shifted(const double* s, std::size_t n, double most, double shift, double* p) const;
+  void flush_probs(KeyRange slots, RowState& state) const;
+  double exp_slope() const;
   void probs_of_tile(std::int32_t tile, double rescaling, RowState& state);
   void mix_frames(const Row& row, RowState& state);
   void mix_sums(const Row& row, RowState& state);
   void weigh_lanes(RowState& state);
+  // Lanes that have a max of their own (lane_maxima.cc).
+  void lane_frames(RowState& state) const;
+  const double* shift_lanes(std::int32_t tile, double m, const RowState& state);
+  std::size_t lane_of_column(std::size_t d) const;
+  void step_lanes(std::size_t tile, const RowState& state, LaneScales& lanes) const;
   void product(const Row& row, RowState& state);
   void permute_probs(const Row& row, RowState& state);
   void begin(const Row& row);
+  const Running& left_by(const Row& row);
   void take_given(const Row& row, RowState& state) const;
   void recurrence(const Row& row, RowState& state);
   struct Share;
   Share share_of(const RowState& sums, const RowState& accumulators, std::int32_t l_split,
                  std::int32_t o_split) const;
+  void mix_shares(const Row& row, std::vector<Share>& shares);
   void merge(const Row& row, RowState& state);
   void merged_lse(const std::vector<Share>& shares, RowState& state);
   void count_besides(double n, double lse, RowState& state) const;
@@ -85,8 +97,11 @@ class Evaluator {
 
   // exp in the kernel's range: above its largest number, infinity.
   double exp_in_range(double x) const;
+  double exp_at(ExpPlace place, double x) const;
   double in_range(double x) const;
-  double rescale(Rescale how, double from, double to) const;
+  // How far rounding takes a factor that rescales sums when m changes by `change`.
+  double rescale_error(double change) const;
+  double rescale(Rescale how, double from, double to, ExpPlace place = kExpOfAlpha) const;
   std::int32_t fragment_row(RowOf16 which, std::int32_t query) const;
 
   const Case::Data& c_;
@@ -110,6 +125,12 @@ class Evaluator {
   std::map<std::int32_t, std::unique_ptr<RowState>> lent_;  // by query, of this head
   bool lending_ = false;                                    // the row under way is one that is lent
   Running before_;                                          // the state that the row begins with
+  std::vector<double> shifted_;                             // scores of a tile
+  // What rows of this head left behind, by query, and who evaluates them.
+  std::map<std::int32_t, Running> left_;
+  RowState left_state_;
+  std::unique_ptr<Evaluator> chain_;
+  bool in_chain_ = false;
   // Where rows of other heads or query tiles lend their state.
   std::unique_ptr<Evaluator> foreign_evaluator_;
   std::deque<RowState> foreign_states_;  // one for each row that is needed at a time

@@ -50,10 +50,11 @@ void Evaluator::finish_empty(const Row& row, RowState& state) {
   const EmptyRow how = d_.softmax.empty;
   if (how == EmptyRow::kZero) return;
   // An lse of masked scores that are not -inf is some large negative number; NaN comes from NaN.
-  state.lse_known = how == EmptyRow::kNan;
+  const bool divided = how == EmptyRow::kNanOfRow || how == EmptyRow::kNanOfSplit;
+  state.lse_known = how == EmptyRow::kNan || divided;
   if (how == EmptyRow::kNan) state.lse = kNan;
   const KeyRange visited = visited_tiles(row.query);
-  if (how == EmptyRow::kNan || visited.empty()) {
+  if (how == EmptyRow::kNan || divided || visited.empty()) {
     std::fill(state.o.begin(), state.o.end(), kNan);
     return;
   }
@@ -103,16 +104,22 @@ void Evaluator::finish(const Row& row, RowState& state) {
   }
   std::vector<double> lanes;
   if (change.lane_sum != LaneSum::kRight) lanes = lane_sums(state);
+  // Lanes that have an l of their own store the columns that they rescaled with it.
+  const bool own_l = !state.lane_l.empty() && !g_.has_split_merge;
   const Rounding& store = model_.output;
   for (std::size_t d = 0; d < state.o.size(); ++d) {
-    const double divisor = lanes.empty() ? l : lanes[d % lanes.size()];
+    double divisor = lanes.empty() ? l : lanes[d % lanes.size()], divisor_error = l_error;
+    if (own_l) {
+      divisor = state.lane_l[lane_of_column(d)];
+      divisor_error = state.lane_l_error[lane_of_column(d)];
+    }
     const double factor = change.gain * std::pow(divisor, -change.l_power);
     // A kernel's guard against empty rows.
-    if (divisor == 0 && state.o[d] == 0) {
-      state.o_error[d] = 0;
+    if (divisor == 0 && (state.o[d] == 0 || change.lane_guard)) {
+      state.o[d] = state.o_error[d] = 0;
       continue;
     }
-    const double from_l = std::fabs(change.l_power) * l_error / std::fabs(divisor);
+    const double from_l = std::fabs(change.l_power) * divisor_error / std::fabs(divisor);
     state.o[d] *= factor;
     const double size = std::fabs(state.o[d]);
     double error = state.o_error[d] * std::fabs(factor) + size * (from_l + 3 * u) + model_.op.tiny;

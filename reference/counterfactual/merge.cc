@@ -10,6 +10,7 @@ namespace attn_diag::reference {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 double factor_of(const CombineChange& change, std::size_t split) {
   const double one = static_cast<std::int32_t>(split) == change.scaled_split ? change.factor : 1;
@@ -23,6 +24,7 @@ struct Evaluator::Share {
   double m = -kInf, m_error = 0, l = 0, l_error = 0;
   const double* o = nullptr;  // null: nothing but zeros
   const double* o_error = nullptr;
+  double o_factor = 1;  // of both
   bool known = true, o_known = true;
 };
 
@@ -47,6 +49,35 @@ Evaluator::Share Evaluator::share_of(const RowState& sums, const RowState& accum
     share.o_known = accumulators.running_o_known[last] != 0;
   }
   return share;
+}
+
+// When the loop is over, every row of a group gets the sum over all of them.
+void Evaluator::mix_shares(const Row& row, std::vector<Share>& shares) {
+  const std::int32_t group = d_.finish.mixed_rows;
+  const std::int32_t first = row.query / group * group;
+  for (std::size_t n = 0; n < shares.size(); ++n) {
+    Share& share = shares[n];
+    const auto split = static_cast<std::int32_t>(n);
+    std::vector<Share> parts;
+    const double own_m = share.m;
+    for (std::int32_t i = first; i < std::min(first + group, p_.seqlen_q); ++i) {
+      const RowState& other = lent({row.batch, row.head, i});
+      parts.push_back(share_of(other, other, split, split));
+      if (!d_.finish.mixed_max) continue;
+      share.m = std::max(share.m, parts.back().m);
+      share.m_error = std::max(share.m_error, parts.back().m_error);
+    }
+    share.l = share.l_error = 0;
+    for (const Share& part : parts) {
+      const double w = d_.finish.mixed_max ? rescale(Rescale::kRight, part.m, share.m) : 1;
+      share.l += w * part.l;
+      share.l_error += w * part.l_error;
+      share.known = share.known && part.known;
+    }
+    share.o_factor = d_.finish.mixed_max ? rescale(Rescale::kRight, own_m, share.m) : 1;
+    // Rows past the last query hold what nobody knows.
+    share.known = share.known && first + group <= p_.seqlen_q;
+  }
 }
 
 void Evaluator::merge(const Row& row, RowState& state) {
@@ -76,6 +107,7 @@ void Evaluator::merge(const Row& row, RowState& state) {
     shares.push_back(change.map_o_only ? share_of(state, *other, n, read)
                                        : share_of(*other, *other, read, read));
   }
+  if (d_.finish.mixed_rows > 0 && !lending_) mix_shares(row, shares);
   state.total_m = -kInf;
   state.total_m_error = 0;
   const auto counts = [&](std::size_t n) {
@@ -96,8 +128,9 @@ void Evaluator::merge(const Row& row, RowState& state) {
   for (std::size_t n = 0; n < splits; ++n) {
     const Share& share = shares[n];
     double w = change.max_factor == 0 ? 1
-               : share.m == -kInf     ? 0
-                                      : exp_in_range(change.max_factor * (share.m - state.total_m));
+               : share.m == -kInf
+                   ? 0
+                   : exp_at(kExpOfMerge, change.max_factor * (share.m - state.total_m));
     if (!change.factors_o_only) w *= factor_of(change, n);
     if (!counts(n) || (change.skips_zero_l && share.l == 0)) w = 0;
     const double w_of_o = change.factors_o_only ? w * factor_of(change, n) : w;
@@ -107,6 +140,12 @@ void Evaluator::merge(const Row& row, RowState& state) {
         share.m == -kInf ? 0
                          : std::fabs(change.max_factor - 1) *
                                (share.m_error + model_.op.u * std::fabs(share.m - state.total_m));
+    // ... and so do those of sums whose own error was rounded away.
+    const bool rounded =
+        change.partial != Narrow::kNone || d_.recurrence.accumulator != Narrow::kNone;
+    double rounded_error = rounded ? 3 * model_.op.u : 0;
+    if (rounded && share.m > -kInf && share.m < state.total_m)
+      rounded_error += rescale_error(share.m - state.total_m) + share.m_error + state.total_m_error;
     const double o_factor =
         share.l != 0 || change.o_power == 0 ? std::pow(share.l, change.o_power) : 0;
     const double l_factor =
@@ -117,15 +156,17 @@ void Evaluator::merge(const Row& row, RowState& state) {
                                             : l_factor * std::fabs(change.l_power) * relative_l) +
         (w_error > 0 ? std::fabs(w) * l_factor * w_error : 0);
     if (share.o != nullptr && w_of_o * o_factor != 0) {
-      const double relative = w_error + std::fabs(change.o_power) * relative_l;
+      const double relative = w_error + rounded_error + std::fabs(change.o_power) * relative_l;
       for (std::size_t d = 0; d < dim; ++d) {
-        double part = share.o[d], error = share.o_error[d];
+        double part = share.o_factor * share.o[d], error = share.o_factor * share.o_error[d];
         round_both(change.partial, part, error);
         error += store.u * std::fabs(part) + store.tiny + relative * std::fabs(part);
         state.o[d] += w_of_o * o_factor * part;
         state.o_error[d] += std::fabs(w_of_o) * o_factor * error;
       }
     }
+    if (d_.softmax.empty == EmptyRow::kNanOfSplit && share.l == 0)
+      std::fill(state.o.begin(), state.o.end(), kNan);
     state.merged_l[n] = l;
     state.merged_l_error[n] = l_error;
     std::copy_n(state.o.data(), dim, state.merged_o.data() + n * dim);

@@ -46,10 +46,10 @@ double round_to(Narrow type, double x) {
 void round_both(Narrow type, double& value, double& error) {
   if (type == Narrow::kNone) return;
   const double rounded = round_to(type, value);
-  error = std::max(std::fabs(round_to(type, value + error) - rounded),
-                   std::fabs(round_to(type, value - error) - rounded));
-  if (std::isnan(error)) error = 0;
-  value = rounded;
+  const double low = round_to(type, value - error), high = round_to(type, value + error);
+  const bool certain = low == high || std::isnan(value);
+  value = certain ? rounded : std::isfinite(high - low) ? (low + high) / 2 : 0;
+  error = certain ? 0 : (high - low) / 2;
 }
 
 }  // namespace attn_diag::reference

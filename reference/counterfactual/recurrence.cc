@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "reference/counterfactual/evaluator.h"
+#include "reference/counterfactual/lane_maxima.h"
 #include "reference/counterfactual/narrow.h"
 
 namespace attn_diag::reference {
@@ -70,21 +71,25 @@ void Evaluator::recurrence(const Row& row, RowState& state) {
   now.o_error.resize(dim);
   double other_m = now.m;
   std::int32_t visits = 0;
+  LaneScales lanes(d_.softmax.num_max_lanes);
   for (std::size_t t = 0; t < tiles; ++t) {
     if (t > 0 && t % per_split == 0) {
       now = {-kInf, 0, 0, 0, std::vector<double>(dim, 0.0), std::vector<double>(dim, 0.0)};
       other_m = -kInf;
       visits = 0;
+      lanes = LaneScales(d_.softmax.num_max_lanes);
     }
-    const double before = other_m, own_before = now.m;
-    now.m = std::isnan(state.m[t]) ? state.m[t] : std::max(now.m, state.m[t]);
+    const double before = other_m, own_before = now.m, error_before = now.m_error;
+    const double frame = std::isnan(state.m[t]) ? state.m[t] : std::max(now.m, state.m[t]);
+    now.m = change.skip_keeps_m && frame - own_before <= change.skip_below ? own_before : frame;
     now.m_error = std::max(now.m_error, state.m_error[t]);
     other_m = other == &state ? now.m : other->running_m[t];
     if (!state.views[t].visited && state.own_m[t] == -kInf) {
       record(now, t, state);
       continue;
     }
-    const bool deviates = change.only_tile < 0 || visits == change.only_tile;
+    const std::int32_t number = change.tile_of_sequence ? static_cast<std::int32_t>(t) : visits;
+    const bool deviates = change.only_tile < 0 || number == change.only_tile;
     const bool first = visits++ == 0;
     const auto alpha_of = [&](Rescale how, bool of_other) {
       if (!deviates) how = Rescale::kRight;
@@ -98,7 +103,7 @@ void Evaluator::recurrence(const Row& row, RowState& state) {
     }
     if (change.alpha_times_l) alpha_o *= now.l;
     if (change.carry_over == CarryOver::kAccumulator && first) alpha_o = 1;
-    const double beta = rescale(Rescale::kRight, state.m[t], now.m);
+    const double beta = rescale(Rescale::kRight, state.m[t], frame);
     // From the frame of P to that of the tile's own max.
     const double to_tile = rescale(Rescale::kInverted, state.own_m[t], state.m[t]);
     const double beta_l = change.tile_frame_l ? to_tile : beta;
@@ -107,6 +112,13 @@ void Evaluator::recurrence(const Row& row, RowState& state) {
 
     now.l = in_range(alpha_l * now.l + beta_l * state.l[t]);
     now.l_error = std::fabs(alpha_l) * now.l_error + beta_l * state.l_error[t];
+    if (lanes.present()) step_lanes(t, state, lanes);
+    // Rounding takes the error of the sum so far away; that of this step comes after it.
+    const bool rounds = change.accumulator != Narrow::kNone;
+    const bool rises = own_before > -kInf && now.m > own_before;
+    const double alpha_error =
+        rounds && rises ? rescale_error(now.m - own_before) + error_before + now.m_error : 0;
+    const double sum_error = rounds ? 2 * model_.op.u : 0;
     double over = 1, over_error = 0;  // what the accumulator is divided by, and its relative error
     if (change.normalise == Normalise::kTileSum && state.l[t] != 0) {
       beta_o /= state.l[t];
@@ -117,15 +129,20 @@ void Evaluator::recurrence(const Row& row, RowState& state) {
       over_error = now.l_error / now.l;
     }
     for (std::size_t d = 0; d < dim; ++d) {
-      double a = alpha_o;
+      double a = alpha_o, b = beta_o;
+      if (lanes.present()) {
+        a = lanes.alpha[lane_of_column(d)];
+        b = lanes.beta[lane_of_column(d)];
+      }
       if (change.carried_column > 0 && d % static_cast<std::size_t>(change.carried_column) != 0)
         a = 0;
-      const double part = beta_o * add_first * state.partial_o[t * dim + d];
+      const double part = b * add_first * state.partial_o[t * dim + d];
+      const double carried = std::fabs(a * now.o[d]);
       double o = in_range((a * now.o[d] + part) / over);
-      double error = (std::fabs(a) * now.o_error[d] +
-                      std::fabs(beta_o) * add_first * state.partial_o_error[t * dim + d]) /
+      double error = (std::fabs(a) * now.o_error[d] + carried * alpha_error +
+                      std::fabs(b) * add_first * state.partial_o_error[t * dim + d]) /
                          std::fabs(over) +
-                     over_error * std::fabs(o);
+                     over_error * std::fabs(o) + sum_error * (carried + std::fabs(part));
       round_both(change.accumulator, o, error);
       now.o[d] = o;
       now.o_error[d] = error;
@@ -134,6 +151,8 @@ void Evaluator::recurrence(const Row& row, RowState& state) {
     now.o_known = now.o_known && !stranger && (dim == 0 || state.product_known[t] != 0);
     record(now, t, state);
   }
+  state.lane_l = lanes.l;
+  state.lane_l_error = lanes.l_error;
 }
 
 }  // namespace attn_diag::reference

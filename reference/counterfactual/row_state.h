@@ -35,6 +35,9 @@ struct RowState {
   // Per KV tile.
   std::vector<double> own_m;  // the tile's own max
   std::vector<double> m, m_error, l, l_error;
+  std::vector<double> frame;  // what P is relative to
+  std::vector<std::uint8_t> frame_known;
+  std::vector<double> lane_m;  // (tiles, lanes): likewise, where lanes have one each; else empty
   std::vector<double> partial_o, partial_o_error;  // (tiles, head_dim_v)
   std::vector<double> running_m, running_m_error, running_l, running_l_error;
   std::vector<double> running_o, running_o_error;  // (tiles, head_dim_v)
@@ -42,7 +45,8 @@ struct RowState {
   std::vector<double> merged_l, merged_l_error;
   std::vector<double> merged_o, merged_o_error;  // (splits, head_dim_v)
   double total_m = 0, total_m_error = 0, total_l = 0, total_l_error = 0;
-  double lse_m = 0, lse_l = 0;  // of which lse is made
+  double lse_m = 0, lse_l = 0;               // of which lse is made
+  std::vector<double> lane_l, lane_l_error;  // of the last split, where lanes have one each
   double lse = 0, lse_error = 0;
   std::vector<double> o, o_error;  // (head_dim_v)
   // 0 where the formula cannot know: per slot (empty: all known), per tile, of the row.

@@ -177,6 +177,9 @@ void Evaluator::scores(const Row& row, RowState& state) {
       hide(std::max(view.counted.begin, view.counted.end), view.all.end, masked);
     }
   }
+  if (d_.logits.scores != Narrow::kNone)
+    for (std::size_t i = 0; i < n; ++i)
+      if (std::isfinite(state.s[i])) round_both(d_.logits.scores, state.s[i], state.s_error[i]);
   if (!given) return;
   const float* recorded = c_.given_row(Tensor::kS, row);
   for (std::size_t i = 0; i < n; ++i)

@@ -16,21 +16,20 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 // Beyond this, exp_shifted leaves the range of fp64.
 constexpr double kLargestExponent = 700;
 
-void exp_of_shifted(ExpKind kind, const double* s, std::size_t n, double most, double shift,
-                    double* p) {
-  if (kind == ExpKind::kLinear) {
-    for (std::size_t j = 0; j < n; ++j) {
-      const double y = (s[j] - shift) * 1.4426950408889634, whole = std::floor(y);
-      p[j] = s[j] == -kInf ? 0 : std::ldexp(1 + (y - whole), static_cast<int>(whole));
-    }
-  } else if (most - shift <= kLargestExponent) {
-    exp_shifted(s, n, shift, p);
-  } else {
-    for (std::size_t j = 0; j < n; ++j) p[j] = std::exp(s[j] - shift);
-  }
-}
-
 }  // namespace
+
+// P relative to `shift`; `most` is the largest of s.
+void Evaluator::exp_of_shifted(const double* s, std::size_t n, double most, double shift,
+                               double* p) const {
+  const SoftmaxChange& change = d_.softmax;
+  const bool right = (change.exp == ExpKind::kRight && change.exp_factor == 1) ||
+                     (change.exp_places & kExpOfProbs) == 0;
+  if (right && most - shift <= kLargestExponent) {
+    exp_shifted(s, n, shift, p);
+    return;
+  }
+  for (std::size_t j = 0; j < n; ++j) p[j] = exp_at(kExpOfProbs, s[j] - shift);
+}
 
 // m of every tile; what the state begins with is in before_.
 void Evaluator::frames(const Row& row, RowState& state) {
@@ -38,6 +37,9 @@ void Evaluator::frames(const Row& row, RowState& state) {
   state.own_m.resize(tiles);
   state.m.resize(tiles);
   state.m_error.resize(tiles);
+  const bool keeps = d_.recurrence.skip_keeps_m;
+  state.frame.resize(keeps ? tiles : 0);
+  state.frame_known.assign(keeps ? tiles : 0, 1);
   double running = before_.m, running_error = before_.m_error;
   for (std::size_t t = 0; t < tiles; ++t) {
     const KeyRange counted = state.counted[t];
@@ -47,11 +49,18 @@ void Evaluator::frames(const Row& row, RowState& state) {
     state.own_m[t] = most;
     if (t > 0 && t % static_cast<std::size_t>(g_.tiles_per_split) == 0)
       running = -kInf, running_error = 0;
+    const double before = running;
     running = std::isnan(most) ? kNan : std::max({running, most, d_.softmax.m_floor});
     running_error = std::max(running_error, error);
     const bool in_loop = g_.frame == Frame::kRunning;
     state.m[t] = in_loop ? running : std::max(most, d_.softmax.m_floor);
     state.m_error[t] = in_loop ? running_error : error;
+    if (!keeps) continue;
+    state.frame[t] = state.m[t];
+    if (!in_loop) continue;
+    const double rise = running - before, below = d_.recurrence.skip_below;
+    if (rise > 0 && std::fabs(rise - below) <= 2 * running_error) state.frame_known[t] = 0;
+    if (rise <= below) state.m[t] = running = before;
   }
   if (d_.softmax.mixed_rows > 0 && d_.softmax.mixed_max && !lending_) mix_frames(row, state);
 }
@@ -60,7 +69,7 @@ void Evaluator::probs_of_tile(std::int32_t tile, double rescaling, RowState& sta
   const auto t = static_cast<std::size_t>(tile);
   const SoftmaxChange& change = d_.softmax;
   const KeyRange slots = state.counted[t];
-  const double m = state.m[t];
+  const double m = state.frame.empty() ? state.m[t] : state.frame[t];
   state.l[t] = state.l_error[t] = 0;
   if (change.empty == EmptyRow::kNan && state.views[t].visited && m == -kInf) {
     const KeyRange all = state.views[t].all;
@@ -79,16 +88,19 @@ void Evaluator::probs_of_tile(std::int32_t tile, double rescaling, RowState& sta
   double* p = state.p.data() + slots.begin;
   double* l_weight = state.l_weight.data() + slots.begin;
   double* o_weight = state.o_weight.data() + slots.begin;
-  const double most = unmasked ? largest(s, n) : state.own_m[t];
-  exp_of_shifted(change.exp, s, n, most, m, p);
+  double most = unmasked ? largest(s, n) : state.own_m[t];
+  if (change.max_lanes != LaneMap::kNone) {
+    s = shift_lanes(tile, m, state);
+    most = m;
+  }
+  exp_of_shifted(s, n, most, m, p);
 
   const double per_x = model_.declared.exp_ulp_per_x * 0x1p-24 + u;
   const double l_base = state.m_error[t] + model_.declared.exp_ulp * 0x1p-24 + rescaling;
   const double o_base = model_.probs.u + gamma(static_cast<double>(n), model_.dot_u);
   // Below half the smallest subnormal number a kernel has 0.
   for (std::size_t j = 0; j < n; ++j) p[j] = p[j] < model_.op.tiny ? 0 : p[j];
-  // The slope of the logarithm of 2^floor(y) (1 + frac(y)) is up to log2 e.
-  const double slope = change.exp == ExpKind::kLinear ? 1.45 : 1;
+  const double slope = exp_slope();
   const double p_tiny = model_.probs.tiny, least = 6 * model_.declared.exp_flush;
   for (std::size_t j = 0; j < n; ++j) {
     const bool counts = s[j] > -kInf;
@@ -117,10 +129,34 @@ void Evaluator::probs_of_tile(std::int32_t tile, double rescaling, RowState& sta
       if (hidden && !change.l_counts_masked) p[j] = l_weight[j] = 0;
     }
   }
+  if (change.flush_below > 0) flush_probs(slots, state);
   const double l = sum(p, n), count = static_cast<double>(n);
   state.l[t] = in_range(l);
   state.l_error[t] = sum(l_weight, n) + l * gamma(count, u);
   if (model_.declared.l_from_rounded_probs) state.l_error[t] += l * model_.probs.u + count * p_tiny;
+}
+
+// What is flushed to 0, or may be.
+void Evaluator::flush_probs(KeyRange slots, RowState& state) const {
+  for (auto j = static_cast<std::size_t>(slots.begin); j < static_cast<std::size_t>(slots.end);
+       ++j) {
+    const double p = state.p[j], error = state.l_weight[j];
+    state.weights[j] = p;
+    if (p == 0 || p - error >= d_.softmax.flush_below) continue;
+    const bool certain = p + error < d_.softmax.flush_below;
+    state.weights[j] = 0;
+    state.o_weight[j] = certain ? 0 : p + error;
+    if (!d_.softmax.flush_l) continue;
+    state.p[j] = 0;
+    state.l_weight[j] = certain ? 0 : p + error;
+  }
+}
+
+// The relative change of exp that a change of its argument by 1 makes, at most: of 2^floor(y) (1 + frac(y))
+// log2 e.
+double Evaluator::exp_slope() const {
+  const SoftmaxChange& change = d_.softmax;
+  return std::max(1.0, std::fabs(change.exp_factor)) * (change.exp == ExpKind::kLinear ? 1.45 : 1);
 }
 
 void Evaluator::softmax(const Row& row, RowState& state) {
@@ -130,12 +166,13 @@ void Evaluator::softmax(const Row& row, RowState& state) {
   state.l_weight.assign(n, 0.0);
   state.o_weight.assign(n, 0.0);
   const SoftmaxChange& change = d_.softmax;
-  const bool own_weights =
-      change.probs != Narrow::kNone || change.l_counts_masked || change.o_counts_masked;
+  const bool own_weights = change.probs != Narrow::kNone || change.l_counts_masked ||
+                           change.o_counts_masked || change.flush_below > 0;
   state.weights.assign(own_weights ? n : 0, 0.0);
   state.l.resize(tiles);
   state.l_error.resize(tiles);
   frames(row, state);
+  if (change.max_lanes != LaneMap::kNone) lane_frames(state);
 
   // Rescaling from tile to tile: every factor and sum rounds, and the exponents of all factors add up
   // to how far the maximum rises at most.
@@ -146,17 +183,22 @@ void Evaluator::softmax(const Row& row, RowState& state) {
   }
   const double u = model_.op.u, steps = tiles_ + g_.num_splits - 1;
   const double per_x = model_.declared.exp_ulp_per_x * 0x1p-24 + u;
-  const double rescaling =
+  double rescaling =
       steps > 1 && lowest <= highest
           ? steps * (model_.declared.exp_ulp * 0x1p-24 + 3 * u) + per_x * (highest - lowest)
           : 0;
+  // Where exponentials are not of one kind, or no exponentials, the frames in between do not cancel.
+  const double odd = change.exp == ExpKind::kLinear ? 0.9 : 2 * std::fabs(change.exp_factor - 1);
+  if (odd > 0 && steps > 1)
+    rescaling += steps * odd * *std::max_element(state.m_error.begin(), state.m_error.end());
   for (std::int32_t t = 0; t < tiles_; ++t) probs_of_tile(t, rescaling, state);
 
   state.softmax_known.assign(tiles, 1);
-  if (!state.s_known.empty())
+  if (!state.s_known.empty() || !state.frame_known.empty())
     for (std::size_t t = 0; t < tiles; ++t) {
+      if (!state.frame_known.empty()) state.softmax_known[t] = state.frame_known[t];
       for (std::int32_t i = state.counted[t].begin; i < state.counted[t].end; ++i)
-        if (state.s_known[static_cast<std::size_t>(i)] == 0 &&
+        if (!state.s_known.empty() && state.s_known[static_cast<std::size_t>(i)] == 0 &&
             state.s[static_cast<std::size_t>(i)] > -kInf)
           state.softmax_known[t] = 0;
       const bool continues = g_.frame == Frame::kRunning && t > 0 &&

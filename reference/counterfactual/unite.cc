@@ -14,7 +14,7 @@ auto fields(FetchChange& f) {
 }
 auto fields(LogitsChange& l) {
   return std::tie(l.kappa, l.bias_factor, l.bias_before_cap, l.softcap, l.columns, l.fragment,
-                  l.type, l.rounded_every);
+                  l.type, l.rounded_every, l.scores);
 }
 auto fields(MaskChange& m) {
   return std::tie(m.rule, m.first_shift, m.last_shift, m.masked_tiles, m.loop, m.padding,
@@ -23,13 +23,15 @@ auto fields(MaskChange& m) {
 auto fields(SoftmaxChange& s) {
   return std::tie(s.empty, s.m_floor, s.exp, s.lanes, s.num_lanes, s.lanes_keep_max, s.lanes_o,
                   s.mixed_rows, s.mixed_max, s.probs, s.sum_of_narrow, s.l_counts_masked,
-                  s.o_counts_masked);
+                  s.o_counts_masked, s.exp_factor, s.exp_places, s.flush_below, s.flush_l,
+                  s.max_lanes, s.num_max_lanes);
 }
 auto fields(PvChange& p) { return std::tie(p.probs, p.factor, p.staircase); }
 auto fields(RecurrenceChange& r) {
   return std::tie(r.alpha_l, r.alpha_o, r.only_tile, r.carried_column, r.alpha_after,
                   r.alpha_times_l, r.skip_below, r.skip_l, r.tile_frame_l, r.tile_frame_o,
-                  r.normalise, r.carry_over, r.alpha_row, r.alpha_row_l, r.accumulator);
+                  r.normalise, r.carry_over, r.alpha_row, r.alpha_row_l, r.accumulator,
+                  r.carry_distance, r.tile_of_sequence, r.skip_keeps_m);
 }
 auto fields(CombineChange& c) {
   return std::tie(c.max_factor, c.o_power, c.l_power, c.scaled_split, c.factor, c.only_split, c.lse,
@@ -37,7 +39,8 @@ auto fields(CombineChange& c) {
                   c.factors, c.skips_zero_l, c.written, c.read, c.factors_o_only);
 }
 auto fields(FinishChange& f) {
-  return std::tie(f.gain, f.l_power, f.l_factor, f.l_added, f.l_row, f.lane_sum, f.lanes, f.lse);
+  return std::tie(f.gain, f.l_power, f.l_factor, f.l_added, f.l_row, f.lane_sum, f.lanes, f.lse,
+                  f.lane_guard, f.mixed_rows, f.mixed_max);
 }
 auto fields(StoreChange& s) {
   return std::tie(s.fragment, s.other_layout, s.head, s.batch_zero, s.columns, s.rows_owned,

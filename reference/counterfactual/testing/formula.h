@@ -73,7 +73,7 @@ Vec plus(Vec a, const Vec& b);
 
 // What predict() says of o and lse of a row.
 struct Predicted {
-  Vec o;
+  Vec o, bound;  // bound: of o
   double lse;
   std::vector<std::uint8_t> known;
 };
@@ -87,6 +87,10 @@ Variant variant_of(const Case& c, const std::string& id,
 // Checks that o of some rows under the variant is what `expected` says (NaN: the cell is unknown).
 void check_output(const Case& c, const Variant& variant,
                   const std::function<Vec(const Formula&)>& expected);
+// Likewise where something is rounded on the way: of five cells, two may lie between the ways in which a
+// kernel may round, and are within their bounds.
+void check_rounded_output(const Case& c, const Variant& variant,
+                          const std::function<Vec(const Formula&)>& expected);
 void check_lse(const Case& c, const Variant& variant,
                const std::function<double(const Formula&)>& expected);
 

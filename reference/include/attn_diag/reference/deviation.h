@@ -121,6 +121,7 @@ struct LogitsChange {
   FragmentMap fragment = FragmentMap::kRight;  // of q.k
   Narrow type = Narrow::kNone;                 // q.k is rounded to it ...
   std::int32_t rounded_every = 0;              // ... after as many columns, 0: once
+  Narrow scores = Narrow::kNone;               // S is rounded to it, after factor, bias and mask
   bool operator==(const LogitsChange&) const = default;
 };
 
@@ -176,8 +177,16 @@ enum class EmptyRow : std::uint8_t {
   kNan,         // exp(-inf - -inf), wherever a visited tile and those before it show a row nothing
   kMean,        // the mean of v over the visited keys
   kMeanPadded,  // likewise, padding counted
+  kNanOfSplit,  // 0 / 0, where a split shows a row nothing
+  kNanOfRow,    // 0 / 0, where no key counts at all
 };
 enum class ExpKind : std::uint8_t { kRight, kLinear /* 2^f = 1 + f */ };
+// Where an exponential is taken; sums of these.
+enum ExpPlace : std::uint8_t {
+  kExpOfProbs = 1,
+  kExpOfAlpha = 2,  // from KV tile to KV tile
+  kExpOfMerge = 4,  // from split to split
+};
 // Which lane holds key j of a tile.
 enum class LaneMap : std::uint8_t {
   kNone,
@@ -201,6 +210,15 @@ struct SoftmaxChange {
   Narrow probs = Narrow::kNone;
   bool sum_of_narrow = false;  // l sums P as rounded to `probs`
   bool l_counts_masked = false, o_counts_masked = false;
+  // exp(x) is `exp` of exp_factor x, in these places; elsewhere it is right.
+  double exp_factor = 1;
+  std::uint8_t exp_places = kExpOfProbs;
+  double flush_below = 0;  // smaller P are 0 in P V
+  bool flush_l = false;    // ... and in l
+  // A lane's m is the max over itself and the lanes after it, of this tile and those before; the P of its
+  // keys, and alpha and l of its columns of o, are relative to that. Recorded are those of lane 0.
+  LaneMap max_lanes = LaneMap::kNone;
+  std::int32_t num_max_lanes = 0;
   bool operator==(const SoftmaxChange&) const = default;
 };
 
@@ -243,6 +261,9 @@ struct RecurrenceChange {
   RowOf16 alpha_row = RowOf16::kOwn;
   bool alpha_row_l = false;            // l too
   Narrow accumulator = Narrow::kNone;  // o is rounded to it after every tile
+  std::int32_t carry_distance = 1;     // of `carry_over`, in query tiles
+  bool tile_of_sequence = false;       // only_tile counts all KV tiles, not those the loop visits
+  bool skip_keeps_m = false;           // where alpha is skipped, m stays what it was
   bool operator==(const RecurrenceChange&) const = default;
 };
 
@@ -340,6 +361,10 @@ struct FinishChange {
   LaneSum lane_sum = LaneSum::kRight;
   std::int32_t lanes = 32;
   LseForm lse = LseForm::kRight;
+  bool lane_guard = false;  // a lane whose sum is 0 divides by nothing: o = 0
+  // When the loop is over, l (and m, with o and l brought to it) is reduced over as many rows.
+  std::int32_t mixed_rows = 0;
+  bool mixed_max = false;
   bool operator==(const FinishChange&) const = default;
 };
 
