@@ -186,7 +186,7 @@ TEST_CASE("bounds of bugs of logits and masks hold in fp32") {
         [](FloatKernel& x) { x.sees = [&x](int j) { return j > x.f.row.query; }; });
   check(c, variant_of(c, "masked-score-zero", {"all"}), [](FloatKernel& x) { x.masked = 0; });
   const testing::Case tail = make_case({.seqlen_k = 37});
-  check(tail, variant_of(tail, "padding-counted", {"zeros"}),
+  check(tail, variant_of(tail, "padding-counted", {"zeros)"}),
         [](FloatKernel& x) { x.padded_keys = 11; });
   check(c, variant_of(c, "boundary-key-twice"), [](FloatKernel& x) { x.twice = true; });
 }

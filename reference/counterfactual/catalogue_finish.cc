@@ -106,8 +106,8 @@ const Entry kEntries[] = {
       .statement = "a constant is added to the row sum, or it begins with one",
       .formula = "F11",
       .family = Family::kFinish,
-      .stage = Stage::kReduce,
-      .parameters = {"l0"},
+      .stage = Stage::kSoftmax,
+      .parameters = {"l0", "m begins with"},
       .citation = "flashinfer#4267",
       .remedy = "the initial value of l, and an epsilon that guards the division"},
      [](const Case&, Variants& out) {
@@ -116,6 +116,13 @@ const Entry kEntries[] = {
                          0x1p12,
                          {0.001, 1},
                          {{"l0", 1, "1"}, {"l0", 1e-3, "1e-3"}, {"l0", 1e-6, "1e-6"}}});
+       // Every split begins as if it had seen a key of score 0.
+       out.with(
+           [](Deviation& d) {
+             d.softmax.m_floor = 0;
+             d.recurrence.first_l = 1;
+           },
+           {number("l0", 1), named("m begins with", 1, "0")});
      },
      [](Deviation& d, double l0) { d.finish.l_added = l0; }},
     {{.id = "lane-sum-not-shared",

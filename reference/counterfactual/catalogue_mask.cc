@@ -1,5 +1,7 @@
 // F7 to F10, F12: which keys count.
 #include <array>
+#include <utility>
+#include <vector>
 
 #include "reference/counterfactual/catalogue_loops.h"
 #include "reference/counterfactual/entry.h"
@@ -20,6 +22,35 @@ void loops(const Case& c, Variants& out, std::initializer_list<TileLoop> kinds) 
     out.with([&](Deviation& d) { d.mask.loop = loop; },
              kinds.size() > 1 ? std::vector{loop_value(loop)} : std::vector<ParameterValue>{});
   (void)c;
+}
+
+void padding(const Case& c, Variants& out) {
+  const Problem& p = c.problem();
+  const std::int32_t block_n = c.geometry().tile.block_n;
+  const std::int32_t end = num_kv_tiles(p, c.geometry()) * block_n;
+  if (p.seqlen_k == end) return;
+  const auto add = [&](std::int32_t reach, const std::vector<ParameterValue>& up_to) {
+    for (const Padding kind : {Padding::kZeros, Padding::kStale}) {
+      const bool stale = kind == Padding::kStale;
+      if (stale && p.seqlen_k <= block_n) continue;
+      std::vector<ParameterValue> values = {
+          named("padding", stale, stale ? "keys of the tile before" : "zeros")};
+      values.insert(values.end(), up_to.begin(), up_to.end());
+      out.with(
+          [&](Deviation& d) {
+            d.mask.padding = kind;
+            d.mask.reach = reach;
+          },
+          std::move(values));
+    }
+  };
+  add(-1, {});
+  if (masked(c)) return;
+  // No mask as a band so wide that it reaches every key there is, and not all that is padded.
+  const std::pair<std::int32_t, const char*> reaches[] = {{p.seqlen_k - 1, "query + seqlen_k - 1"},
+                                                          {p.seqlen_k, "query + seqlen_k"}};
+  for (const auto& [reach, what] : reaches)
+    if (reach + 1 < end) add(reach, {named("up to key", reach, what)});
 }
 
 const Entry kEntries[] = {
@@ -192,19 +223,11 @@ const Entry kEntries[] = {
       .formula = "F12",
       .family = Family::kMask,
       .stage = Stage::kSoftmax,
-      .parameters = {"padding"},
+      .parameters = {"padding", "up to key"},
       .citation = "flashinfer#5090, jax#27224",
       .remedy = "the mask of the last tile: key < seqlen_k, before the max and the sum",
       .needs_tiles = true},
-     [](const Case& c, Variants& out) {
-       const std::int32_t block_n = c.geometry().tile.block_n;
-       if (c.problem().seqlen_k % block_n == 0) return;
-       out.with([](Deviation& d) { d.mask.padding = Padding::kZeros; },
-                {named("padding", 0, "zeros")});
-       if (c.problem().seqlen_k > block_n)
-         out.with([](Deviation& d) { d.mask.padding = Padding::kStale; },
-                  {named("padding", 1, "keys of the tile before")});
-     }},
+     padding},
     {{.id = "boundary-key-twice",
       .statement = "the first key of every tile but the first counts in the tile before it too",
       .formula = "F12b",

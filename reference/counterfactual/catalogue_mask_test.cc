@@ -155,17 +155,36 @@ TEST_CASE("loops over KV tiles that end too early or begin too late") {
 
 TEST_CASE("padding-counted: zeros weigh e^-m, stale keys what they are") {
   const testing::Case c = make_case({.seqlen_k = 37});
-  check_output(c, variant_of(c, "padding-counted", {"zeros"}), [](const Formula& f) {
+  check_output(c, variant_of(c, "padding-counted", {"zeros)"}), [](const Formula& f) {
     const Vec s = f.scores();
     const double m = largest(s);
     const Vec p = exps(s, m);
     return times(1 / (total(p) + 11 * std::exp(-m)), f.weighted(p));
   });
-  check_output(c, variant_of(c, "padding-counted", {"tile before"}), [](const Formula& f) {
+  check_output(c, variant_of(c, "padding-counted", {"tile before)"}), [](const Formula& f) {
     Vec s = f.scores();
     for (int j = 37; j < 48; ++j) s.push_back(f.scale() * f.dot(f.row.query, j - 16));
     return f.attend(s, [&](int j, int d) { return f.v(j < 37 ? j : j - 16, d); });
   });
+}
+
+TEST_CASE("padding-counted: as far as a band reaches that is meant for every key") {
+  const testing::Case c = make_case({.seqlen_k = 37});
+  const auto check = [&](const char* up_to, const std::function<int(int query)>& counted) {
+    check_output(c, variant_of(c, "padding-counted", {"zeros", up_to}), [&](const Formula& f) {
+      const Part all = part_of(f, f.row.query, 0, 37);
+      return times(1 / (all.l + std::min(11, counted(f.row.query)) * std::exp(-all.m)), all.a);
+    });
+  };
+  check("query + seqlen_k)", [](int query) { return query + 1; });
+  check("query + seqlen_k - 1)", [](int query) { return query; });
+  check_output(c, variant_of(c, "padding-counted", {"tile before", "query + seqlen_k)"}),
+               [](const Formula& f) {
+                 Vec s = f.scores();
+                 for (int j = 37; j < std::min(48, 38 + f.row.query); ++j)
+                   s.push_back(f.scale() * f.dot(f.row.query, j - 16));
+                 return f.attend(s, [&](int j, int d) { return f.v(j < 37 ? j : j - 16, d); });
+               });
 }
 
 TEST_CASE("boundary-key-twice: the first keys of later tiles have twice the weight") {

@@ -137,8 +137,16 @@ TEST_CASE("what is counted besides the keys") {
     const Part all = part_of(f, f.row.query, 0, 40);
     return std::log(std::exp(all.m) * all.l + 2);
   });
-  check_output(c, variant_of(c, "l-seeded").at(0.5),
+  check_output(c, variant_of(c, "l-seeded", {"?"}).at(0.5),
                [&](const Formula& f) { return with_more(f, [](double) { return 0.5; }); });
+  // Three splits, each of which has seen a score of 0.
+  check_output(c, variant_of(c, "l-seeded", {"m begins"}), [&](const Formula& f) {
+    return with_more(f, [](double m) { return 3 * std::exp(-m); });
+  });
+  check_lse(c, variant_of(c, "l-seeded", {"m begins"}), [&](const Formula& f) {
+    const Part all = part_of(f, f.row.query, 0, 40);
+    return std::log(std::exp(all.m) * all.l + 3);
+  });
 }
 
 }  // namespace

@@ -78,6 +78,7 @@ class Evaluator {
   const Running& left_by(const Row& row);
   void take_given(const Row& row, RowState& state) const;
   void recurrence(const Row& row, RowState& state);
+  void begin_with_l(double highest, Running& now) const;
   struct Share;
   Share share_of(const RowState& sums, const RowState& accumulators, std::int32_t l_split,
                  std::int32_t o_split) const;

@@ -31,6 +31,10 @@ struct Evaluator::Share {
 Evaluator::Share Evaluator::share_of(const RowState& sums, const RowState& accumulators,
                                      std::int32_t l_split, std::int32_t o_split) const {
   Share share;
+  if (d_.recurrence.first_l != 0) {
+    share.m = d_.softmax.m_floor;
+    share.l = d_.recurrence.first_l;
+  }
   const KeyRange l_tiles = tiles_of_split(p_, g_, l_split);
   const KeyRange o_tiles = tiles_of_split(p_, g_, o_split);
   if (!l_tiles.empty()) {

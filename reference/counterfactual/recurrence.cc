@@ -50,6 +50,18 @@ void Evaluator::take_given(const Row& row, RowState& state) const {
   if (needs_pv_ && !lending_) take(Tensor::kPartialO, state.partial_o, state.partial_o_error);
 }
 
+// The state before the first tile where that is not nothing; its frame rises up to `highest`.
+void Evaluator::begin_with_l(double highest, Running& now) const {
+  const double l = d_.recurrence.first_l;
+  if (l == 0) return;
+  const Arithmetic& declared = model_.declared;
+  const double u = model_.op.u, steps = tiles_ + g_.num_splits;
+  now.m = d_.softmax.m_floor;
+  now.l = l;
+  now.l_error = l * (steps * (declared.exp_ulp * 0x1p-24 + 3 * u) +
+                     (declared.exp_ulp_per_x * 0x1p-24 + u) * std::max(0.0, highest - now.m));
+}
+
 void Evaluator::recurrence(const Row& row, RowState& state) {
   const auto tiles = static_cast<std::size_t>(tiles_);
   const auto dim = needs_pv_ && !lending_ ? static_cast<std::size_t>(dim_v_) : 0;
@@ -69,13 +81,16 @@ void Evaluator::recurrence(const Row& row, RowState& state) {
   Running now = before_;
   now.o.resize(dim);
   now.o_error.resize(dim);
+  const double highest = *std::max_element(state.m.begin(), state.m.end());
+  if (now.m == -kInf) begin_with_l(highest, now);
   double other_m = now.m;
   std::int32_t visits = 0;
   LaneScales lanes(d_.softmax.num_max_lanes);
   for (std::size_t t = 0; t < tiles; ++t) {
     if (t > 0 && t % per_split == 0) {
       now = {-kInf, 0, 0, 0, std::vector<double>(dim, 0.0), std::vector<double>(dim, 0.0)};
-      other_m = -kInf;
+      begin_with_l(highest, now);
+      other_m = now.m;
       visits = 0;
       lanes = LaneScales(d_.softmax.num_max_lanes);
     }

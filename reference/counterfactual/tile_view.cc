@@ -63,8 +63,15 @@ TileView Evaluator::view_of(std::int32_t query, std::int32_t tile) const {
   if (!view.visited) return view;
   view.counted = view.all;
   const MaskChange& change = d_.mask;
-  if (p_.mask.kind == MaskKind::kNone || change.rule == MaskRule::kMissing) return view;
   const std::int64_t block_n = g_.tile.block_n, first_key = tile * block_n;
+  const auto slot = [&](std::int64_t key) {
+    return view.all.begin +
+           static_cast<std::int32_t>(std::clamp<std::int64_t>(key - first_key, 0, view.all.size()));
+  };
+  if (p_.mask.kind == MaskKind::kNone || change.rule == MaskRule::kMissing) {
+    if (change.reach >= 0) view.counted.end = slot(std::int64_t{query} + change.reach + 1);
+    return view;
+  }
   if (change.masked_tiles == MaskedTiles::kLastVisited) {
     const KeyRange split = tiles_of_split(p_, g_, tile / g_.tiles_per_split);
     if (tile != intersect(split, visited).end - 1) return view;
@@ -76,10 +83,6 @@ TileView Evaluator::view_of(std::int32_t query, std::int32_t tile) const {
     if (first_key + block_n <= ends_of(p_, change, last_row).last + 1) return view;
   }
   const Ends ends = ends_of(p_, change, query);
-  const auto slot = [&](std::int64_t key) {
-    return view.all.begin +
-           static_cast<std::int32_t>(std::clamp<std::int64_t>(key - first_key, 0, view.all.size()));
-  };
   view.counted = {slot(ends.first), slot(ends.last + 1)};
   view.inverted = change.rule == MaskRule::kInverted;
   return view;

@@ -18,7 +18,7 @@ auto fields(LogitsChange& l) {
 }
 auto fields(MaskChange& m) {
   return std::tie(m.rule, m.first_shift, m.last_shift, m.masked_tiles, m.loop, m.padding,
-                  m.boundary_key_twice, m.masked_score);
+                  m.boundary_key_twice, m.masked_score, m.reach);
 }
 auto fields(SoftmaxChange& s) {
   return std::tie(s.empty, s.m_floor, s.exp, s.lanes, s.num_lanes, s.lanes_keep_max, s.lanes_o,
@@ -31,7 +31,7 @@ auto fields(RecurrenceChange& r) {
   return std::tie(r.alpha_l, r.alpha_o, r.only_tile, r.carried_column, r.alpha_after,
                   r.alpha_times_l, r.skip_below, r.skip_l, r.tile_frame_l, r.tile_frame_o,
                   r.normalise, r.carry_over, r.alpha_row, r.alpha_row_l, r.accumulator,
-                  r.carry_distance, r.tile_of_sequence, r.skip_keeps_m);
+                  r.carry_distance, r.tile_of_sequence, r.skip_keeps_m, r.first_l);
 }
 auto fields(CombineChange& c) {
   return std::tie(c.max_factor, c.o_power, c.l_power, c.scaled_split, c.factor, c.only_split, c.lse,

@@ -167,6 +167,8 @@ struct MaskChange {
   bool boundary_key_twice = false;  // the first key of the next tile counts in this one too
   double masked_score =
       -std::numeric_limits<double>::infinity();  // of masked keys in visited tiles
+  // Without a mask a query sees the keys up to its own number and so many more, padding as well; -1: all.
+  std::int32_t reach = -1;
   bool operator==(const MaskChange&) const = default;
 };
 
@@ -264,6 +266,7 @@ struct RecurrenceChange {
   std::int32_t carry_distance = 1;     // of `carry_over`, in query tiles
   bool tile_of_sequence = false;       // only_tile counts all KV tiles, not those the loop visits
   bool skip_keeps_m = false;           // where alpha is skipped, m stays what it was
+  double first_l = 0;                  // l begins with it, and m with m_floor
   bool operator==(const RecurrenceChange&) const = default;
 };
 
