@@ -131,12 +131,13 @@ const Entry kEntries[] = {
       .formula = "F11",
       .family = Family::kSoftmax,
       .stage = Stage::kSoftmax,
-      .parameters = {"c"},
+      .parameters = {"c", "loop"},
       .citation = "flash-attention#2082, flashinfer#4267",
       .remedy = "the initial value of the max"},
-     [](const Case&, Variants& out) {
+     [](const Case& c, Variants& out) {
        for (const double floor : {0.0, 10.0, -5e4})
-         out.with([&](Deviation& d) { d.softmax.m_floor = floor; }, {number("c", floor)});
+         under_both_loops(c, out, [&](Deviation& d) { d.softmax.m_floor = floor; },
+                          {number("c", floor)});
      }},
     {{.id = "exp-linear",
       .statement = "exp is 2^n (1 + f): the fraction enters linearly",

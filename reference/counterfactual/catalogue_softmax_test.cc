@@ -29,7 +29,7 @@ double max_where(const Vec& s, const std::function<bool(int j)>& same) {
 
 TEST_CASE("max-floor: m is the larger of it, o and lse stay") {
   const testing::Case c = make_case({.mask = kCausal});
-  const Variant variant = variant_of(c, "max-floor", {"c = 10"});
+  const Variant variant = variant_of(c, "max-floor", {"c = 10", "all tiles"});
   const reference::Case data(c.problem, c.geometry, {}, c.inputs());
   const Row row{0, 1, 20};
   Prediction out;
@@ -42,6 +42,17 @@ TEST_CASE("max-floor: m is the larger of it, o and lse stay") {
   for (int j = 0; j < 16; ++j) l += std::exp(s[static_cast<std::size_t>(j)] - 10);
   CHECK(std::fabs(out[Tensor::kL].value[0] - l) < 1e-12);
   check_lse(c, variant, [](const Formula& g) { return lse(g, g.row.query); });
+  // Splits that visit nothing record nothing.
+  const testing::Case split = make_case({.block_n = 8, .splits = 2, .mask = kCausal});
+  const reference::Case split_data(split.problem, split.geometry, {}, split.inputs());
+  for (const char* loop : {"all", "visible"}) {
+    const Row early{0, 1, 10};
+    predict(split_data, std::span(&early, 1),
+            variant_of(split, "max-floor", {"c = 10", loop}).deviation,
+            1u << static_cast<int>(Tensor::kM), out);
+    const double last = std::string(loop) == "all" ? 10 : -kInf;
+    CHECK(out[Tensor::kM].value == Vec{10, 10, 10, last, last});
+  }
 }
 
 double linear_exp(double x) {

@@ -50,10 +50,12 @@ void Evaluator::frames(const Row& row, RowState& state) {
     if (t > 0 && t % static_cast<std::size_t>(g_.tiles_per_split) == 0)
       running = -kInf, running_error = 0;
     const double before = running;
-    running = std::isnan(most) ? kNan : std::max({running, most, d_.softmax.m_floor});
+    // Where nothing was visited yet, nothing is recorded of what m began with.
+    const double least = state.views[t].visited ? d_.softmax.m_floor : -kInf;
+    running = std::isnan(most) ? kNan : std::max({running, most, least});
     running_error = std::max(running_error, error);
     const bool in_loop = g_.frame == Frame::kRunning;
-    state.m[t] = in_loop ? running : std::max(most, d_.softmax.m_floor);
+    state.m[t] = in_loop ? running : std::max(most, least);
     state.m_error[t] = in_loop ? running_error : error;
     if (!keeps) continue;
     state.frame[t] = state.m[t];
