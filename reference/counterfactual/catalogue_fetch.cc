@@ -330,6 +330,41 @@ const Entry kEntries[] = {
       .remedy = "the stage index of the pipeline, and the wait before the product",
       .needs_tiles = true},
      stale_tiles},
+    {{.id = "rows-shifted",
+      .statement = "an operand's rows are read some rows early or late",
+      .formula = "F27",
+      .family = Family::kFetch,
+      .stage = Stage::kQk,
+      .parameters = {"operand", "rows"},
+      .citation = "",
+      .remedy = "the first row in the address, and counts from 1 where they begin at 0"},
+     [](const Case& c, Variants& out) {
+       for (const Operands& which : {kQ, kK, kV, kKv}) {
+         const std::int32_t seqlen = which.q ? c.problem().seqlen_q : c.problem().seqlen_k;
+         for (const std::int32_t rows : {1, -1, 8, -8}) {
+           if (std::abs(rows) >= seqlen) continue;
+           FetchChange fetch;
+           fetch.row_shift = rows;
+           change(which, fetch, out, {number("rows", rows)});
+         }
+       }
+     }},
+    {{.id = "columns-shifted",
+      .statement = "an operand's columns are read some elements early or late",
+      .formula = "F27",
+      .family = Family::kFetch,
+      .stage = Stage::kQk,
+      .parameters = {"operand", "columns"},
+      .citation = "",
+      .remedy = "the offset of the base address, and vector loads that begin within a vector"},
+     [](const Case&, Variants& out) {
+       for (const Operands& which : {kQ, kK, kV})
+         for (const std::int32_t columns : {1, -1, 2, -2, 4, -4, 8, -8}) {
+           FetchChange fetch;
+           fetch.column_shift = columns;
+           change(which, fetch, out, {number("columns", columns)});
+         }
+     }},
     {{.id = "tile-transposed",
       .statement = "a tile of k or v is read transposed, with its leading dimension",
       .formula = "F19",

@@ -40,6 +40,25 @@ void lane_sums(const Case& c, Variants& out) {
   }
 }
 
+void narrow_outputs(const Case& c, Variants& out) {
+  const DType stored = c.arithmetic().output;
+  const auto add = [&](Narrow type, const char* name) {
+    out.with([&](Deviation& d) { d.finish.o_type = type; },
+             {named("of", 0, "o"), named("type", static_cast<double>(type), name)});
+  };
+  if (stored != DType::kBf16) add(Narrow::kBf16, "bf16");
+  if (stored == DType::kFp32) {
+    add(Narrow::kFp16, "fp16");
+    add(Narrow::kTf32, "tf32");
+  }
+  if (stored != DType::kBf16) add(Narrow::kFp16Cut, "fp16, cut off");
+  if (stored != DType::kFp16) add(Narrow::kBf16Cut, "bf16, cut off");
+  add(Narrow::kFp8E4m3, "fp8 e4m3");
+  for (const auto& [type, name] : {std::pair{Narrow::kFp16, "fp16"}, {Narrow::kBf16, "bf16"}})
+    out.with([&, type = type](Deviation& d) { d.finish.lse_type = type; },
+             {named("of", 1, "lse"), named("type", static_cast<double>(type), name)});
+}
+
 void lse_forms(const Case& c, Variants& out) {
   const std::pair<LseForm, const char*> forms[] = {
       {LseForm::kBase2, "lse log2 e: in base 2"},
@@ -152,6 +171,15 @@ const Entry kEntries[] = {
          out.with([](Deviation& d) { d.finish.l_row = RowOf16::kSwapped; },
                   {named("row", 2, "r ^ 8")});
      }},
+    {{.id = "output-narrow",
+      .statement = "o or lse is rounded to a narrower type than it is stored in, or cut off",
+      .formula = "F16",
+      .family = Family::kFinish,
+      .stage = Stage::kReduce,
+      .parameters = {"of", "type"},
+      .citation = "",
+      .remedy = "conversions of the result: the type, and that it rounds to nearest"},
+     narrow_outputs},
     {{.id = "lse-form",
       .statement = "lse is another function of m and l; o is right",
       .formula = "F25",

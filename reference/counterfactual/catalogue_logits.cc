@@ -129,20 +129,23 @@ const Entry kEntries[] = {
          });
      }},
     {{.id = "columns-missing",
-      .statement = "only the first columns of q and k are multiplied",
+      .statement = "only some columns of q and k are multiplied, the first or the last ones",
       .formula = "F5",
       .family = Family::kLogits,
       .stage = Stage::kQk,
-      .parameters = {"columns"},
+      .parameters = {"columns", "from"},
       .citation = "",
-      .remedy = "the loop over head_dim: its bound and its step"},
+      .remedy = "the loop over head_dim: its begin, its bound and its step"},
      [](const Case& c, Variants& out) {
        const std::int32_t dim = c.problem().head_dim;
        std::set<std::int32_t> tried{dim - 1, dim - 4, dim - 8, dim / 2};
        for (std::int32_t columns = 16; columns < dim; columns += 16) tried.insert(columns);
        for (const std::int32_t columns : tried) {
          if (columns < 1 || columns >= dim) continue;
-         out.with([&](Deviation& d) { d.logits.columns = columns; }, {number("columns", columns)});
+         out.with([&](Deviation& d) { d.logits.columns = columns; },
+                  {number("columns", columns), named("from", 0, "the first")});
+         out.with([&](Deviation& d) { d.logits.first_column = dim - columns; },
+                  {number("columns", columns), named("from", 1, "the last")});
        }
      }},
     {{.id = "columns-of-next-row",
@@ -185,6 +188,27 @@ const Entry kEntries[] = {
          out.with([&](Deviation& d) { d.logits.fragment = map.map; },
                   {named("elements", static_cast<double>(map.map), map.name)});
        }
+     }},
+    {{.id = "scaled-query-narrow",
+      .statement = "q is multiplied by the scale and rounded to a narrow type before q.k",
+      .formula = "F16",
+      .family = Family::kLogits,
+      .stage = Stage::kQk,
+      .parameters = {"type"},
+      .citation = "",
+      .remedy = "scale the scores, not q; or keep the scaled q in fp32"},
+     [](const Case& c, Variants& out) {
+       // Powers of two round nothing.
+       int exponent = 0;
+       if (std::frexp(double{c.problem().softmax_scale}, &exponent) == 0.5) return;
+       if (c.arithmetic().scale_applied_to_q && c.arithmetic().scaled_q != DType::kFp32) return;
+       const auto add = [&](Narrow type, const char* name) {
+         out.with([&](Deviation& d) { d.logits.scaled_query = type; },
+                  {named("type", static_cast<double>(type), name)});
+       };
+       add(Narrow::kFp16, "fp16");
+       add(Narrow::kBf16, "bf16");
+       if (c.problem().dtype == DType::kFp32) add(Narrow::kTf32, "tf32");
      }},
     {{.id = "scores-narrow",
       .statement = "q.k is accumulated or kept in a narrow type",

@@ -1,4 +1,5 @@
 // F20, F21b: the second product.
+#include "reference/counterfactual/catalogue_loops.h"
 #include "reference/counterfactual/catalogue_maps.h"
 #include "reference/counterfactual/entry.h"
 
@@ -23,6 +24,19 @@ const Entry kEntries[] = {
          out.with([&](Deviation& d) { d.pv.probs = map.map; },
                   {named("elements", static_cast<double>(map.map), map.name)});
        }
+     }},
+    {{.id = "probs-stale",
+      .statement = "P V takes the P of the tile before: it is not waited for",
+      .formula = "F18",
+      .family = Family::kPv,
+      .stage = Stage::kPv,
+      .parameters = {"loop"},
+      .citation = "",
+      .remedy = "the barrier between the writers of the P tile and the second product",
+      .needs_tiles = true},
+     [](const Case& c, Variants& out) {
+       if (longest_split(c) > 1)
+         under_both_loops(c, out, [](Deviation& d) { d.pv.probs_late = true; });
      }},
     {{.id = "product-times-n",
       .statement = "P V is added by n warps that each computed all of it",

@@ -20,13 +20,20 @@ void columns(const Case& c, Variants& out) {
   for (std::int32_t d = 16; d < dim; d += 16) tried.insert(d);
   for (const std::int32_t written : tried) {
     if (written <= 0 || written >= dim) continue;
-    for (const Unwritten unwritten : kBoth)
+    for (const Unwritten unwritten : kBoth) {
       out.with(
           [&](Deviation& d) {
             d.store.columns = written;
             d.store.unwritten = unwritten;
           },
-          {number("columns", written), left_as(unwritten)});
+          {number("columns", written), named("from", 0, "the first"), left_as(unwritten)});
+      out.with(
+          [&](Deviation& d) {
+            d.store.first_column = dim - written;
+            d.store.unwritten = unwritten;
+          },
+          {number("columns", written), named("from", 1, "the last"), left_as(unwritten)});
+    }
   }
 }
 
@@ -110,13 +117,13 @@ const Entry kEntries[] = {
       .remedy = "head and batch in the address of o"},
      heads},
     {{.id = "output-columns",
-      .statement = "only the first columns of o are written",
+      .statement = "only some columns of o are written, the first or the last ones",
       .formula = "F5",
       .family = Family::kStore,
       .stage = Stage::kReduce,
-      .parameters = {"columns", "others"},
+      .parameters = {"columns", "from", "others"},
       .citation = "",
-      .remedy = "the loop over head_dim_v: its bound and its step"},
+      .remedy = "the loop over head_dim_v: its begin, its bound and its step"},
      columns},
     {{.id = "rows-unowned",
       .statement = "the last rows of every query tile belong to no warp",

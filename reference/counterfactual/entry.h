@@ -58,6 +58,7 @@ std::span<const Entry> fetch_entries();
 std::span<const Entry> softmax_entries();
 std::span<const Entry> pv_entries();
 std::span<const Entry> recurrence_entries();
+std::span<const Entry> rescale_entries();  // what belongs to recurrence and to splits alike
 std::span<const Entry> combine_entries();
 std::span<const Entry> partial_entries();
 std::span<const Entry> finish_entries();

@@ -74,9 +74,12 @@ class Evaluator {
   void step_lanes(std::size_t tile, const RowState& state, LaneScales& lanes) const;
   void product(const Row& row, RowState& state);
   void permute_probs(const Row& row, RowState& state);
+  void delay_probs(RowState& state) const;
   void begin(const Row& row);
   const Running& left_by(const Row& row);
   void take_given(const Row& row, RowState& state) const;
+  struct Loop;
+  void step(std::size_t tile, const RowState& other, bool stranger, RowState& state, Loop& loop);
   void recurrence(const Row& row, RowState& state);
   void begin_with_l(double highest, Running& now) const;
   struct Share;
@@ -121,6 +124,7 @@ class Evaluator {
   KeyRange view_loop_;  // the loop that k_ and v_ were read in, where that makes a difference
   RowsView k_, v_;
   Gathered gathered_k_, gathered_v_, gathered_q_;
+  std::vector<double> scaled_q_;
   std::vector<double> k_norms_;                       // per slot
   std::map<std::int32_t, std::vector<double>> dots_;  // q.k of whole rows, by query, of this head
   std::map<std::int32_t, std::unique_ptr<RowState>> lent_;  // by query, of this head

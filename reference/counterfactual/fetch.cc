@@ -166,7 +166,8 @@ void gather(const Case::Data& c, const Operand& x, const FetchChange& change,
       if (source >= x.seqlen || page.batch >= c.problem.batch) return kOutside;
       of_batch = (page.batch - request.batch) * strides.batch;
     }
-    const std::int64_t at = base + of_batch + source * strides.seq + place.column;
+    const std::int64_t at = base + of_batch + (source - change.row_shift) * strides.seq +
+                            place.column - change.column_shift;
     return at >= 0 && at < size ? at : kOutside;
   };
   const auto width = static_cast<std::size_t>(columns);

@@ -5,12 +5,33 @@
 #include <numbers>
 
 #include "reference/counterfactual/evaluator.h"
+#include "reference/counterfactual/narrow.h"
 
 namespace attn_diag::reference {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+// Whether every number of one type is one of the other.
+bool fits(Narrow type, DType into) {
+  switch (type) {
+    case Narrow::kFp16:
+    case Narrow::kFp16Cut:
+    case Narrow::kFp16Saturated:
+      return into != DType::kBf16;
+    case Narrow::kBf16:
+    case Narrow::kBf16Cut:
+      return into != DType::kFp16;
+    case Narrow::kTf32:
+      return into == DType::kFp32;
+    case Narrow::kFp8E4m3:
+      return true;
+    case Narrow::kNone:
+      break;
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -92,6 +113,7 @@ void Evaluator::finish(const Row& row, RowState& state) {
       model_.declared.log_abs + grows + model_.declared.log_ulp * 0x1p-24 * std::fabs(log_l) +
       u * (change.lse == LseForm::kRight ? std::fabs(state.lse) : 2 * lse_size);
   if (!std::isfinite(state.lse)) state.lse_error = 0;
+  round_both(change.lse_type, state.lse, state.lse_error);
   if (change.l_row != RowOf16::kOwn && !lending_) {
     const std::int32_t query = fragment_row(change.l_row, row.query);
     if (query >= p_.seqlen_q) {
@@ -123,7 +145,8 @@ void Evaluator::finish(const Row& row, RowState& state) {
     state.o[d] *= factor;
     const double size = std::fabs(state.o[d]);
     double error = state.o_error[d] * std::fabs(factor) + size * (from_l + 3 * u) + model_.op.tiny;
-    error += store.u * (size + error) + store.tiny;
+    round_both(change.o_type, state.o[d], error);
+    if (!fits(change.o_type, c_.arithmetic.output)) error += store.u * (size + error) + store.tiny;
     state.o_error[d] = error;
     if (!(size > store.largest)) continue;
     state.o[d] = std::copysign(kInf, state.o[d]);

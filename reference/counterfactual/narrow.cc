@@ -16,10 +16,12 @@ struct Format {
 Format format_of(Narrow type) {
   switch (type) {
     case Narrow::kFp16:
+    case Narrow::kFp16Cut:
       return {10, -14, 65504, false};
     case Narrow::kFp16Saturated:
       return {10, -14, 65504, true};
     case Narrow::kBf16:
+    case Narrow::kBf16Cut:
       return {7, -126, 0x1.fep127, false};
     case Narrow::kTf32:
       return {10, -126, 0x1.ffcp127, false};
@@ -38,7 +40,8 @@ double round_to(Narrow type, double x) {
   const Format f = format_of(type);
   const double quantum =
       std::ldexp(1.0, std::max(std::ilogb(x), f.least_exponent) - f.mantissa_bits);
-  const double rounded = std::nearbyint(x / quantum) * quantum;
+  const bool cut = type == Narrow::kFp16Cut || type == Narrow::kBf16Cut;
+  const double rounded = (cut ? std::trunc(x / quantum) : std::nearbyint(x / quantum)) * quantum;
   if (std::fabs(rounded) <= f.largest) return rounded;
   return std::copysign(f.saturates ? f.largest : std::numeric_limits<double>::infinity(), x);
 }

@@ -8,6 +8,28 @@
 
 namespace attn_diag::reference {
 
+// Every visited tile of a split gets the P of the one before it, and the first one its own.
+void Evaluator::delay_probs(RowState& state) const {
+  if (state.weights.empty()) state.weights = state.p;
+  for (std::int32_t t = tiles_ - 1, later = -1; t >= 0; --t) {
+    if (!state.views[static_cast<std::size_t>(t)].visited) continue;
+    if (later >= 0 && later / g_.tiles_per_split == t / g_.tiles_per_split) {
+      const KeyRange from = slots_.of_tile(t), to = slots_.of_tile(later);
+      const std::int32_t n = std::min(from.size(), to.size());
+      const auto move = [&](std::vector<double>& values) {
+        std::fill(values.begin() + to.begin, values.begin() + to.end, 0.0);
+        std::copy_n(values.begin() + from.begin, n, values.begin() + to.begin);
+      };
+      move(state.weights);
+      move(state.o_weight);
+      state.counted[static_cast<std::size_t>(later)] = {to.begin, to.begin + n};
+      state.product_known[static_cast<std::size_t>(later)] &=
+          state.softmax_known[static_cast<std::size_t>(t)];
+    }
+    later = t;
+  }
+}
+
 void Evaluator::product(const Row& row, RowState& state) {
   const std::int64_t dim = dim_v_;
   state.partial_o.assign(static_cast<std::size_t>(tiles_ * dim), 0.0);
@@ -27,6 +49,7 @@ void Evaluator::product(const Row& row, RowState& state) {
       state.counted[static_cast<std::size_t>(t)] = slots_.of_tile(t);
   }
   if (d_.pv.probs != FragmentMap::kRight && !lending_) permute_probs(row, state);
+  if (d_.pv.probs_late && !lending_) delay_probs(state);
   const std::vector<double>& weights = state.weights.empty() ? state.p : state.weights;
   for (std::int32_t t = 0; t < tiles_; ++t) {
     const KeyRange slots = state.counted[static_cast<std::size_t>(t)];

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "reference/counterfactual/evaluator.h"
 #include "reference/counterfactual/lane_maxima.h"
@@ -62,11 +63,111 @@ void Evaluator::begin_with_l(double highest, Running& now) const {
                      (declared.exp_ulp_per_x * 0x1p-24 + u) * std::max(0.0, highest - now.m));
 }
 
+// The online softmax of one split, as far as it has come.
+struct Evaluator::Loop {
+  Running now;
+  double other_m = 0;  // the running max of the row whose alpha is used
+  std::int32_t visits = 0;
+  LaneScales lanes;
+  double last_alpha_l = 0, last_alpha_o = 0;  // of the visited tile before
+};
+
+// One KV tile.
+void Evaluator::step(std::size_t t, const RowState& other, bool stranger, RowState& state,
+                     Loop& loop) {
+  const RecurrenceChange& change = d_.recurrence;
+  const std::size_t dim = loop.now.o.size();
+  Running& now = loop.now;
+  LaneScales& lanes = loop.lanes;
+  const double before = loop.other_m, own_before = now.m, error_before = now.m_error;
+  const double frame = std::isnan(state.m[t]) ? state.m[t] : std::max(now.m, state.m[t]);
+  now.m = change.skip_keeps_m && frame - own_before <= change.skip_below ? own_before : frame;
+  now.m_error = std::max(now.m_error, state.m_error[t]);
+  loop.other_m = &other == &state ? now.m : other.running_m[t];
+  if (!state.views[t].visited && state.own_m[t] == -kInf) return;
+  const std::int32_t number = change.tile_of_sequence ? static_cast<std::int32_t>(t) : loop.visits;
+  const bool deviates = change.only_tile < 0 || number == change.only_tile;
+  const bool first = loop.visits++ == 0;
+  const auto alpha_of = [&](Rescale how, bool of_other, double power) {
+    if (!deviates) how = Rescale::kRight;
+    const double from = of_other ? before : own_before, to = of_other ? loop.other_m : now.m;
+    if (power == 1 || how != Rescale::kRight) return rescale(how, from, to);
+    return from == -kInf ? 0 : exp_in_range(power * (from - to));
+  };
+  double alpha_l = alpha_of(change.alpha_l, change.alpha_row_l, change.alpha_power_l);
+  double alpha_o = alpha_of(change.alpha_o, true, change.alpha_power_o);
+  std::swap(alpha_l, change.alpha_late_l ? loop.last_alpha_l : alpha_l);
+  std::swap(alpha_o, change.alpha_late_o ? loop.last_alpha_o : alpha_o);
+  if (first) loop.last_alpha_l = loop.last_alpha_o = change.first_alpha;
+  if (change.skip_below > 0 && own_before > -kInf && now.m - own_before < change.skip_below) {
+    alpha_o = 1;
+    if (change.skip_l) alpha_l = 1;
+  }
+  if (change.alpha_times_l) alpha_o *= now.l;
+  if (change.carry_over == CarryOver::kAccumulator && first) alpha_o = 1;
+  const double beta = rescale(Rescale::kRight, state.m[t], frame);
+  // From the frame of P to that of the tile's own max.
+  const double to_tile = rescale(Rescale::kInverted, state.own_m[t], state.m[t]);
+  // ... and to that of the max before the tile; the first has none.
+  const double to_previous = own_before == -kInf ? beta : beta * exp_in_range(frame - own_before);
+  const double beta_l = change.tile_frame_l       ? to_tile
+                        : change.previous_frame_l ? to_previous
+                                                  : beta;
+  double beta_o = change.tile_frame_o ? to_tile : change.previous_frame_o ? to_previous : beta;
+  const double add_first = change.alpha_after ? alpha_o : 1;
+
+  // Rounding takes the error of the sum so far away; that of this step comes after it.
+  const bool rounds = change.accumulator != Narrow::kNone || change.sum != Narrow::kNone;
+  const bool rises = own_before > -kInf && now.m > own_before;
+  const double alpha_error =
+      rounds && rises ? rescale_error(now.m - own_before) + error_before + now.m_error : 0;
+  const double sum_error = rounds ? 2 * model_.op.u : 0;
+  const double l_carried = std::fabs(alpha_l * now.l);
+  now.l_error = std::fabs(alpha_l) * now.l_error + beta_l * state.l_error[t] +
+                l_carried * alpha_error + sum_error * (l_carried + beta_l * state.l[t]);
+  now.l = in_range(alpha_l * now.l + beta_l * state.l[t]);
+  round_both(change.sum, now.l, now.l_error);
+  if (lanes.present()) step_lanes(t, state, lanes);
+  double over = 1, over_error = 0;  // what the accumulator is divided by, and its relative error
+  if (change.normalise == Normalise::kTileSum && state.l[t] != 0) {
+    beta_o /= state.l[t];
+    over_error = state.l_error[t] / state.l[t];
+  }
+  if (change.normalise == Normalise::kRunningSum && now.l != 0) {
+    over = now.l;
+    over_error = now.l_error / now.l;
+  }
+  for (std::size_t d = 0; d < dim; ++d) {
+    double a = alpha_o, b = beta_o;
+    if (lanes.present()) {
+      a = lanes.alpha[lane_of_column(d)];
+      b = lanes.beta[lane_of_column(d)];
+    }
+    if (change.carried_column > 0 && d % static_cast<std::size_t>(change.carried_column) != 0)
+      a = 0;
+    const double part = b * add_first * state.partial_o[t * dim + d];
+    const double carried = std::fabs(a * now.o[d]);
+    double o = in_range((a * now.o[d] + part) / over);
+    double error = (std::fabs(a) * now.o_error[d] + carried * alpha_error +
+                    std::fabs(b) * add_first * state.partial_o_error[t * dim + d]) /
+                       std::fabs(over) +
+                   over_error * std::fabs(o) + sum_error * (carried + std::fabs(part));
+    round_both(change.accumulator, o, error);
+    now.o[d] = o;
+    now.o_error[d] = error;
+  }
+  now.known = now.known && state.softmax_known[t] != 0 && !(stranger && change.alpha_row_l);
+  now.o_known = now.o_known && !stranger && (dim == 0 || state.product_known[t] != 0);
+}
+
 void Evaluator::recurrence(const Row& row, RowState& state) {
   const auto tiles = static_cast<std::size_t>(tiles_);
   const auto dim = needs_pv_ && !lending_ ? static_cast<std::size_t>(dim_v_) : 0;
   const auto per_split = static_cast<std::size_t>(g_.tiles_per_split);
   const RecurrenceChange& change = d_.recurrence;
+  const auto tiles_before = static_cast<std::size_t>(change.tiles_before);
+  const auto tiles_after = static_cast<std::size_t>(std::max(0, change.tiles_after));
+  const auto tiles_left = static_cast<std::size_t>(std::max(0, -change.tiles_after));
   resize(tiles, dim, state);
   take_given(row, state);
   const RowState* other = &state;  // whose alpha is used
@@ -78,96 +179,29 @@ void Evaluator::recurrence(const Row& row, RowState& state) {
     else if (query != row.query)
       other = &lent({row.batch, row.head, query});
   }
-  Running now = before_;
-  now.o.resize(dim);
-  now.o_error.resize(dim);
+  Running begin = before_;
+  begin.o.resize(dim);
+  begin.o_error.resize(dim);
   const double highest = *std::max_element(state.m.begin(), state.m.end());
-  if (now.m == -kInf) begin_with_l(highest, now);
-  double other_m = now.m;
-  std::int32_t visits = 0;
-  LaneScales lanes(d_.softmax.num_max_lanes);
-  for (std::size_t t = 0; t < tiles; ++t) {
-    if (t > 0 && t % per_split == 0) {
-      now = {-kInf, 0, 0, 0, std::vector<double>(dim, 0.0), std::vector<double>(dim, 0.0)};
-      begin_with_l(highest, now);
-      other_m = now.m;
-      visits = 0;
-      lanes = LaneScales(d_.softmax.num_max_lanes);
+  for (std::size_t first = 0; first < tiles; first += per_split) {
+    const std::size_t end = std::min(first + per_split, tiles);
+    if (begin.m == -kInf) begin_with_l(highest, begin);
+    Loop loop{begin, begin.m, 0, LaneScales(d_.softmax.num_max_lanes), 0, 0};
+    for (std::size_t t = first - std::min(first, tiles_before); t < first; ++t)
+      step(t, *other, stranger, state, loop);
+    for (std::size_t t = first; t < end; ++t) {
+      // The last ones may be left to a next split that does not take them.
+      const bool left_out = end < tiles && t + tiles_left >= end;
+      if (!left_out) step(t, *other, stranger, state, loop);
+      record(loop.now, t, state);
     }
-    const double before = other_m, own_before = now.m, error_before = now.m_error;
-    const double frame = std::isnan(state.m[t]) ? state.m[t] : std::max(now.m, state.m[t]);
-    now.m = change.skip_keeps_m && frame - own_before <= change.skip_below ? own_before : frame;
-    now.m_error = std::max(now.m_error, state.m_error[t]);
-    other_m = other == &state ? now.m : other->running_m[t];
-    if (!state.views[t].visited && state.own_m[t] == -kInf) {
-      record(now, t, state);
-      continue;
-    }
-    const std::int32_t number = change.tile_of_sequence ? static_cast<std::int32_t>(t) : visits;
-    const bool deviates = change.only_tile < 0 || number == change.only_tile;
-    const bool first = visits++ == 0;
-    const auto alpha_of = [&](Rescale how, bool of_other) {
-      if (!deviates) how = Rescale::kRight;
-      return of_other ? rescale(how, before, other_m) : rescale(how, own_before, now.m);
-    };
-    double alpha_l = alpha_of(change.alpha_l, change.alpha_row_l);
-    double alpha_o = alpha_of(change.alpha_o, true);
-    if (change.skip_below > 0 && own_before > -kInf && now.m - own_before < change.skip_below) {
-      alpha_o = 1;
-      if (change.skip_l) alpha_l = 1;
-    }
-    if (change.alpha_times_l) alpha_o *= now.l;
-    if (change.carry_over == CarryOver::kAccumulator && first) alpha_o = 1;
-    const double beta = rescale(Rescale::kRight, state.m[t], frame);
-    // From the frame of P to that of the tile's own max.
-    const double to_tile = rescale(Rescale::kInverted, state.own_m[t], state.m[t]);
-    const double beta_l = change.tile_frame_l ? to_tile : beta;
-    double beta_o = change.tile_frame_o ? to_tile : beta;
-    const double add_first = change.alpha_after ? alpha_o : 1;
-
-    now.l = in_range(alpha_l * now.l + beta_l * state.l[t]);
-    now.l_error = std::fabs(alpha_l) * now.l_error + beta_l * state.l_error[t];
-    if (lanes.present()) step_lanes(t, state, lanes);
-    // Rounding takes the error of the sum so far away; that of this step comes after it.
-    const bool rounds = change.accumulator != Narrow::kNone;
-    const bool rises = own_before > -kInf && now.m > own_before;
-    const double alpha_error =
-        rounds && rises ? rescale_error(now.m - own_before) + error_before + now.m_error : 0;
-    const double sum_error = rounds ? 2 * model_.op.u : 0;
-    double over = 1, over_error = 0;  // what the accumulator is divided by, and its relative error
-    if (change.normalise == Normalise::kTileSum && state.l[t] != 0) {
-      beta_o /= state.l[t];
-      over_error = state.l_error[t] / state.l[t];
-    }
-    if (change.normalise == Normalise::kRunningSum && now.l != 0) {
-      over = now.l;
-      over_error = now.l_error / now.l;
-    }
-    for (std::size_t d = 0; d < dim; ++d) {
-      double a = alpha_o, b = beta_o;
-      if (lanes.present()) {
-        a = lanes.alpha[lane_of_column(d)];
-        b = lanes.beta[lane_of_column(d)];
-      }
-      if (change.carried_column > 0 && d % static_cast<std::size_t>(change.carried_column) != 0)
-        a = 0;
-      const double part = b * add_first * state.partial_o[t * dim + d];
-      const double carried = std::fabs(a * now.o[d]);
-      double o = in_range((a * now.o[d] + part) / over);
-      double error = (std::fabs(a) * now.o_error[d] + carried * alpha_error +
-                      std::fabs(b) * add_first * state.partial_o_error[t * dim + d]) /
-                         std::fabs(over) +
-                     over_error * std::fabs(o) + sum_error * (carried + std::fabs(part));
-      round_both(change.accumulator, o, error);
-      now.o[d] = o;
-      now.o_error[d] = error;
-    }
-    now.known = now.known && state.softmax_known[t] != 0 && !(stranger && change.alpha_row_l);
-    now.o_known = now.o_known && !stranger && (dim == 0 || state.product_known[t] != 0);
-    record(now, t, state);
+    for (std::size_t t = end; t < std::min(end + tiles_after, tiles); ++t)
+      step(t, *other, stranger, state, loop);
+    record(loop.now, end - 1, state);
+    state.lane_l = loop.lanes.l;
+    state.lane_l_error = loop.lanes.l_error;
+    begin = {-kInf, 0, 0, 0, std::vector<double>(dim, 0.0), std::vector<double>(dim, 0.0)};
   }
-  state.lane_l = lanes.l;
-  state.lane_l_error = lanes.l_error;
 }
 
 }  // namespace attn_diag::reference

@@ -84,7 +84,16 @@ void Evaluator::permute_scores(const Row& row, KeyRange slots, RowState& state) 
 void Evaluator::score_slots(const Row& row, KeyRange slots, RowState& state) {
   if (slots.empty()) return;
   bool q_known = true;
+  const LogitsChange& change = d_.logits;
   const double* q = query_row(row, q_known);
+  double scale = scale_;
+  if (change.scaled_query != Narrow::kNone) {
+    scaled_q_.resize(static_cast<std::size_t>(columns_));
+    for (std::int32_t d = 0; d < columns_; ++d)
+      scaled_q_[static_cast<std::size_t>(d)] = round_to(change.scaled_query, q[d] * scale_);
+    q = scaled_q_.data();
+    scale = 1;
+  }
   if (!q_known || k_.known != nullptr) {
     state.s_known.assign(state.s.size(), q_known ? 1 : 0);
     if (q_known) state.s_known = *k_.known;
@@ -92,27 +101,28 @@ void Evaluator::score_slots(const Row& row, KeyRange slots, RowState& state) {
   double* s = state.s.data() + slots.begin;
   double* error = state.s_error.data() + slots.begin;
   const double* norms = k_norms_.data() + slots.begin;
-  const double* k = k_.data + slots.begin * k_.stride;
-  if (d_.logits.fragment == FragmentMap::kRight)
-    dot_rows(q, k, k_.stride, slots.size(), columns_, s);
+  const double* k = k_.data + slots.begin * k_.stride + change.first_column;
+  const std::int32_t columns = columns_ - change.first_column;
+  q += change.first_column;
+  if (change.fragment == FragmentMap::kRight)
+    dot_rows(q, k, k_.stride, slots.size(), columns, s);
   else
     permute_scores(row, slots, state);
   double q_norm = 0;
-  row_norms(q, columns_, 1, columns_, &q_norm);
-  const double u = model_.op.u, tiny = columns_ * model_.op.tiny;
-  const double relative = relative_s_error_ * std::fabs(scale_) * q_norm;
+  row_norms(q, columns, 1, columns, &q_norm);
+  const double u = model_.op.u, tiny = columns * model_.op.tiny;
+  const double relative = relative_s_error_ * std::fabs(scale) * q_norm;
   for (std::int32_t j = 0; j < slots.size(); ++j) {
-    s[j] *= scale_;
+    s[j] *= scale;
     error[j] = relative * norms[j] + u * std::fabs(s[j]) + tiny;
   }
-  const LogitsChange& change = d_.logits;
   if (change.type != Narrow::kNone) {
-    const std::int32_t every = change.rounded_every > 0 ? change.rounded_every : columns_;
+    const std::int32_t every = change.rounded_every > 0 ? change.rounded_every : columns;
     for (std::int32_t j = 0; j < slots.size(); ++j) {
-      double e = relative_s_error_ * q_norm * norms[j] / std::max(1, columns_ / every);
-      dot_narrow(q, k + j * k_.stride, columns_, every, change.type, s[j], e);
-      s[j] *= scale_;
-      error[j] = e * std::fabs(scale_) + u * std::fabs(s[j]) + tiny;
+      double e = relative_s_error_ * q_norm * norms[j] / std::max(1, columns / every);
+      dot_narrow(q, k + j * k_.stride, columns, every, change.type, s[j], e);
+      s[j] *= scale;
+      error[j] = e * std::fabs(scale) + u * std::fabs(s[j]) + tiny;
     }
   }
   const Extras& extras = c_.extras;

@@ -66,6 +66,7 @@ std::optional<StoredOutput::Source> StoredOutput::source_of(const Row& row,
     if (to_row >= block_m || from.row.query >= p.seqlen_q || from.column >= p.head_dim_v)
       return std::nullopt;
   }
+  if (column < change_.first_column) return std::nullopt;
   if (change_.columns > 0 && column >= change_.columns) return std::nullopt;
   if (!owns(row.query)) return std::nullopt;
   return from;

@@ -9,12 +9,12 @@ namespace {
 
 // Every field of a deviation, once, for what has to look at each.
 auto fields(FetchChange& f) {
-  return std::tie(f.head, f.batch_zero, f.strides, f.tiles_late, f.outside, f.tile, f.type,
-                  f.late_in_loop, f.pages, f.page_rows);
+  return std::tie(f.row_shift, f.column_shift, f.head, f.batch_zero, f.strides, f.tiles_late,
+                  f.outside, f.tile, f.type, f.late_in_loop, f.pages, f.page_rows);
 }
 auto fields(LogitsChange& l) {
-  return std::tie(l.kappa, l.bias_factor, l.bias_before_cap, l.softcap, l.columns, l.fragment,
-                  l.type, l.rounded_every, l.scores);
+  return std::tie(l.first_column, l.scaled_query, l.kappa, l.bias_factor, l.bias_before_cap,
+                  l.softcap, l.columns, l.fragment, l.type, l.rounded_every, l.scores);
 }
 auto fields(MaskChange& m) {
   return std::tie(m.rule, m.first_shift, m.last_shift, m.masked_tiles, m.loop, m.padding,
@@ -26,9 +26,11 @@ auto fields(SoftmaxChange& s) {
                   s.o_counts_masked, s.exp_factor, s.exp_places, s.flush_below, s.flush_l,
                   s.max_lanes, s.num_max_lanes);
 }
-auto fields(PvChange& p) { return std::tie(p.probs, p.factor, p.staircase); }
+auto fields(PvChange& p) { return std::tie(p.probs_late, p.probs, p.factor, p.staircase); }
 auto fields(RecurrenceChange& r) {
-  return std::tie(r.alpha_l, r.alpha_o, r.only_tile, r.carried_column, r.alpha_after,
+  return std::tie(r.alpha_power_l, r.alpha_power_o, r.alpha_late_l, r.alpha_late_o, r.first_alpha,
+                  r.previous_frame_l, r.previous_frame_o, r.sum, r.tiles_after, r.tiles_before,
+                  r.alpha_l, r.alpha_o, r.only_tile, r.carried_column, r.alpha_after,
                   r.alpha_times_l, r.skip_below, r.skip_l, r.tile_frame_l, r.tile_frame_o,
                   r.normalise, r.carry_over, r.alpha_row, r.alpha_row_l, r.accumulator,
                   r.carry_distance, r.tile_of_sequence, r.skip_keeps_m, r.first_l);
@@ -39,12 +41,12 @@ auto fields(CombineChange& c) {
                   c.factors, c.skips_zero_l, c.written, c.read, c.factors_o_only);
 }
 auto fields(FinishChange& f) {
-  return std::tie(f.gain, f.l_power, f.l_factor, f.l_added, f.l_row, f.lane_sum, f.lanes, f.lse,
-                  f.lane_guard, f.mixed_rows, f.mixed_max);
+  return std::tie(f.o_type, f.lse_type, f.gain, f.l_power, f.l_factor, f.l_added, f.l_row,
+                  f.lane_sum, f.lanes, f.lse, f.lane_guard, f.mixed_rows, f.mixed_max);
 }
 auto fields(StoreChange& s) {
-  return std::tie(s.fragment, s.other_layout, s.head, s.batch_zero, s.columns, s.rows_owned,
-                  s.unwritten);
+  return std::tie(s.first_column, s.fragment, s.other_layout, s.head, s.batch_zero, s.columns,
+                  s.rows_owned, s.unwritten);
 }
 auto fields(Deviation& d) {
   return std::tuple_cat(fields(d.q), fields(d.k), fields(d.v), fields(d.logits), fields(d.mask),

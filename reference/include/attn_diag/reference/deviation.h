@@ -9,9 +9,11 @@
 
 namespace attn_diag::reference {
 
-// A type that intermediate results are rounded to, to nearest.
+// A type that intermediate results are rounded to, to nearest, or cut off towards zero.
 enum class Narrow : std::uint8_t {
   kNone,
+  kFp16Cut,
+  kBf16Cut,
   kFp16,
   kFp16Saturated,  // beyond 65504: 65504
   kBf16,
@@ -74,6 +76,8 @@ enum class PageMap : std::uint8_t {
 };
 
 struct FetchChange {
+  // Row r, column d of memory stand for row r - row_shift, column d - column_shift.
+  std::int32_t row_shift = 0, column_shift = 0;
   HeadMap head = HeadMap::kRight;
   bool batch_zero = false;
   StrideSet strides = StrideSet::kRight;
@@ -112,6 +116,9 @@ enum class SoftcapChange : std::uint8_t {
 
 // S = kappa * softmax_scale * q.k, capped, + bias_factor * bias
 struct LogitsChange {
+  std::int32_t first_column = 0;  // columns before it are not multiplied
+  Narrow scaled_query =
+      Narrow::kNone;  // q is multiplied by the scale, and rounded to it, before q.k
   double kappa = 1;
   double bias_factor = 1;
   bool bias_before_cap = false;
@@ -227,6 +234,7 @@ struct SoftmaxChange {
 // ---- pv ---------------------------------------------------------------------------------------
 
 struct PvChange {
+  bool probs_late = false;  // P of the visited tile before; of the first, its own
   FragmentMap probs = FragmentMap::kRight;
   double factor = 1;           // of every tile's product
   std::int32_t staircase = 0;  // columns of block c of 16 are added min(c + 1, staircase) times
@@ -249,6 +257,15 @@ enum class RowOf16 : std::uint8_t { kOwn, kFirst, kSwapped /* row ^ 8 */ };
 
 // From KV tile to KV tile: sum = alpha * sum + beta * tile.
 struct RecurrenceChange {
+  double alpha_power_l = 1, alpha_power_o = 1;      // alpha^power for alpha
+  bool alpha_late_l = false, alpha_late_o = false;  // alpha of the visited tile before ...
+  double first_alpha = 0;                           // ... which is this for the first one
+  // P is relative to the max before the tile, on the first to its own.
+  bool previous_frame_l = false, previous_frame_o = false;
+  Narrow sum = Narrow::kNone;  // l is rounded to it after every tile
+  // Whose tiles a split visits, but for the ends of the sequence: so many of the next one's too (less than
+  // 0: of its own last ones are left out), and of the one before.
+  std::int32_t tiles_after = 0, tiles_before = 0;
   Rescale alpha_l = Rescale::kRight, alpha_o = Rescale::kRight;
   std::int32_t only_tile = -1;      // alpha is right but on the visited tile of this number
   std::int32_t carried_column = 0;  // 4: only columns 0, 4, 8 ... are carried from tile to tile
@@ -358,6 +375,7 @@ enum class LaneSum : std::uint8_t {
 
 // o = gain * accumulator / (l_factor l + l_added)^l_power
 struct FinishChange {
+  Narrow o_type = Narrow::kNone, lse_type = Narrow::kNone;  // rounded to it before they are stored
   double gain = 1;
   double l_power = 1, l_factor = 1, l_added = 0;
   RowOf16 l_row = RowOf16::kOwn;
@@ -376,6 +394,7 @@ struct FinishChange {
 enum class Unwritten : std::uint8_t { kUnknown, kZero };
 
 struct StoreChange {
+  std::int32_t first_column = 0;               // columns before it are not written
   FragmentMap fragment = FragmentMap::kRight;  // of o
   bool other_layout = false;
   HeadMap head = HeadMap::kRight;
