@@ -176,11 +176,11 @@ TEST_CASE("bounds of bugs of logits and masks hold in fp32") {
   check(c, {}, [](FloatKernel&) {});
   check(c, variant_of(c, "temperature").at(4), [](FloatKernel& x) { x.kappa = 4; });
   check(c, variant_of(c, "temperature").at(0.25), [](FloatKernel& x) { x.kappa = 0.25f; });
-  check(c, variant_of(c, "columns-missing", {"columns = 24"}),
+  check(c, variant_of(c, "columns-missing", {"columns = 24", "first"}),
         [](FloatKernel& x) { x.columns = 24; });
   check(c, variant_of(c, "mask-missing", {"all"}),
         [](FloatKernel& x) { x.sees = [](int) { return true; }; });
-  check(c, variant_of(c, "mask-shift", {"last = 1", "all"}),
+  check(c, variant_of(c, "mask-shift", {"last = 1,", "all"}),
         [](FloatKernel& x) { x.sees = [&x](int j) { return j <= x.f.row.query + 1; }; });
   check(c, variant_of(c, "mask-inverted", {"hidden", "all"}),
         [](FloatKernel& x) { x.sees = [&x](int j) { return j > x.f.row.query; }; });

@@ -344,11 +344,12 @@ TEST_CASE("output in another place, or in none") {
   check_output(c, variant_of(c, "output-of-another", {"batch 0", "unknown"}), [](const Formula& f) {
     return f.row.batch == 0 ? right_o(f, 1, f.row.head, f.row.query) : Vec(16, NAN);
   });
-  check_output(c, variant_of(c, "output-columns", {"columns = 8,", "zero"}), [](const Formula& f) {
-    Vec o = f.attend(f.scores());
-    std::fill(o.begin() + 8, o.end(), 0.0);
-    return o;
-  });
+  check_output(c, variant_of(c, "output-columns", {"columns = 8,", "first", "zero"}),
+               [](const Formula& f) {
+                 Vec o = f.attend(f.scores());
+                 std::fill(o.begin() + 8, o.end(), 0.0);
+                 return o;
+               });
   check_output(c, variant_of(c, "rows-unowned", {"owned = 12", "unknown"}), [](const Formula& f) {
     return f.row.query % 16 < 12 ? f.attend(f.scores()) : Vec(16, NAN);
   });

@@ -1,5 +1,6 @@
 // F7 to F10, F12: which keys count.
 #include <array>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -68,7 +69,7 @@ const Entry kEntries[] = {
          under_both_loops(c, out, [](Deviation& d) { d.mask.rule = MaskRule::kMissing; });
      }},
     {{.id = "mask-shift",
-      .statement = "an end of the visible keys is off by one or two, or another, or missing",
+      .statement = "an end of the visible keys is off by some keys, or another, or missing",
       .formula = "F7",
       .family = Family::kMask,
       .stage = Stage::kQk,
@@ -78,11 +79,15 @@ const Entry kEntries[] = {
       .needs_tiles = true},
      [](const Case& c, Variants& out) {
        if (!masked(c)) return;
-       for (const std::int32_t by : {-2, -1, 1, 2})
+       std::set<std::int32_t> shifts;
+       for (const std::int32_t by :
+            {1, 2, 3, 4, 8, 16, 32, c.geometry().tile.block_m, c.geometry().tile.block_n})
+         if (by < c.problem().seqlen_k) shifts.insert({-by, by});
+       for (const std::int32_t by : shifts)
          under_both_loops(c, out, [&](Deviation& d) { d.mask.last_shift = by; },
                           {number("last", by)});
        if (c.problem().mask.kind != MaskKind::kWindow) return;
-       for (const std::int32_t by : {-2, -1, 1, 2})
+       for (const std::int32_t by : shifts)
          under_both_loops(c, out, [&](Deviation& d) { d.mask.first_shift = by; },
                           {number("first", by)});
        const auto ends = [&](MaskRule rule, const char* end, const char* what) {
@@ -93,6 +98,27 @@ const Entry kEntries[] = {
        ends(MaskRule::kNoLast, "last", "none");
        if (c.problem().mask.window_left != c.problem().mask.window_right)
          ends(MaskRule::kEndsExchanged, "last", "that of window_left, and the reverse");
+     }},
+    {{.id = "mask-index-in-tile",
+      .statement = "the mask compares indices within the tile for those within the sequence",
+      .formula = "F7",
+      .family = Family::kMask,
+      .stage = Stage::kQk,
+      .parameters = {"index", "loop"},
+      .citation = "",
+      .remedy = "the tile's first row and first key in the comparison",
+      .needs_tiles = true},
+     [](const Case& c, Variants& out) {
+       if (!masked(c)) return;
+       const bool queries = c.problem().seqlen_q > c.geometry().tile.block_m;
+       const bool keys = c.problem().seqlen_k > c.geometry().tile.block_n;
+       const auto add = [&](MaskRule rule, const char* what) {
+         under_both_loops(c, out, [&](Deviation& d) { d.mask.rule = rule; },
+                          {named("index", static_cast<double>(rule), what)});
+       };
+       if (queries) add(MaskRule::kQueryInTile, "of the query");
+       if (keys) add(MaskRule::kKeyInTile, "of the key");
+       if (queries && keys) add(MaskRule::kBothInTile, "of both");
      }},
     {{.id = "mask-alignment",
       .statement = "the mask is lined up with the other end of the sequences",

@@ -46,20 +46,43 @@ TEST_CASE("mask-missing: every key, or every key of the tiles that are visited")
 
 TEST_CASE("mask-shift: the ends of what a row sees move") {
   const testing::Case c = make_case({.mask = kWindow});
-  check_output(c, variant_of(c, "mask-shift", {"last = 1", "all tiles"}), [](const Formula& f) {
+  check_output(c, variant_of(c, "mask-shift", {"last = 1,", "all tiles"}), [](const Formula& f) {
     const int i = f.row.query;
     return attend_to(f, [&](int j) { return j >= i - 9 && j <= i + 5; });
   });
-  check_output(c, variant_of(c, "mask-shift", {"first = -2", "all tiles"}), [](const Formula& f) {
+  check_output(c, variant_of(c, "mask-shift", {"first = -2,", "all tiles"}), [](const Formula& f) {
     const int i = f.row.query;
     return attend_to(f, [&](int j) { return j >= i - 11 && j <= i + 4; });
   });
-  check_output(c, variant_of(c, "mask-shift", {"last = 2", "visible"}), [](const Formula& f) {
+  check_output(c, variant_of(c, "mask-shift", {"last = 2,", "visible"}), [](const Formula& f) {
     const int i = f.row.query;
     return attend_to(f, [&](int j) { return j >= i - 9 && j <= i + 6 && tile_seen(f, j); });
   });
 }
 
+TEST_CASE("mask-shift: by a tile") {
+  const testing::Case c = make_case({.block_m = 8, .mask = kWindow});
+  check_output(c, variant_of(c, "mask-shift", {"last = 16,", "all tiles"}), [](const Formula& f) {
+    const int i = f.row.query;
+    return attend_to(f, [&](int j) { return j >= i - 9 && j <= i + 20; });
+  });
+}
+TEST_CASE("mask-index-in-tile: numbers within the tile for those within the sequence") {
+  const testing::Case c = make_case({.block_m = 8, .mask = kWindow});
+  const auto sees = [](int i, int j) { return j >= i - 9 && j <= i + 4; };
+  check_output(c, variant_of(c, "mask-index-in-tile", {"of the query", "all tiles"}),
+               [&](const Formula& f) {
+                 return attend_to(f, [&](int j) { return sees(f.row.query % 8, j); });
+               });
+  check_output(c, variant_of(c, "mask-index-in-tile", {"of both", "all tiles"}),
+               [&](const Formula& f) {
+                 return attend_to(f, [&](int j) { return sees(f.row.query % 8, j % 16); });
+               });
+  check_output(
+      c, variant_of(c, "mask-index-in-tile", {"of the key", "visible"}), [&](const Formula& f) {
+        return attend_to(f, [&](int j) { return sees(f.row.query, j % 16) && tile_seen(f, j); });
+      });
+}
 TEST_CASE("mask-shift: a window without an end, or with its ends exchanged") {
   const testing::Case c = make_case({.mask = kWindow});
   check_output(c, variant_of(c, "mask-shift", {"first = none", "all tiles"}), [](const Formula& f) {

@@ -82,7 +82,12 @@ TileView Evaluator::view_of(std::int32_t query, std::int32_t tile) const {
         std::min<std::int64_t>(query / block_m * block_m + block_m, p_.seqlen_q) - 1;
     if (first_key + block_n <= ends_of(p_, change, last_row).last + 1) return view;
   }
-  const Ends ends = ends_of(p_, change, query);
+  const bool query_in_tile =
+      change.rule == MaskRule::kQueryInTile || change.rule == MaskRule::kBothInTile;
+  const bool key_in_tile =
+      change.rule == MaskRule::kKeyInTile || change.rule == MaskRule::kBothInTile;
+  Ends ends = ends_of(p_, change, query_in_tile ? query % g_.tile.block_m : query);
+  if (key_in_tile) ends = {ends.first + first_key, ends.last + first_key};
   view.counted = {slot(ends.first), slot(ends.last + 1)};
   view.inverted = change.rule == MaskRule::kInverted;
   return view;

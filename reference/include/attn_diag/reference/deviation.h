@@ -142,6 +142,9 @@ enum class MaskRule : std::uint8_t {
   kNoFirst,        // a window without its left end
   kNoLast,         // ... without its right end
   kEndsExchanged,  // window_left keys on the right, and the reverse
+  kQueryInTile,    // the query's number within its tile is taken for its number
+  kKeyInTile,      // ... the key's
+  kBothInTile,
 };
 enum class MaskedTiles : std::uint8_t {
   kAll,
