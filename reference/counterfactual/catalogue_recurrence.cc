@@ -137,6 +137,30 @@ void normalised(const Case& c, Variants& out) {
   add(Normalise::kRunningSum, 0, "the running l, not at the end");
 }
 
+void carried_over(const Case& c, Variants& out) {
+  if (c.geometry().num_splits > 1) return;
+  const auto add = [&](std::int32_t distance, ItemOrder order, const char* what) {
+    for (const bool all : {false, true})
+      out.with(
+          [&](Deviation& d) {
+            d.recurrence.carry_over = all ? CarryOver::kState : CarryOver::kAccumulator;
+            d.recurrence.carry_distance = distance;
+            d.recurrence.carry_order = order;
+          },
+          {named("what", all, all ? "m, l and the accumulator" : "the accumulator"),
+           number("distance", distance), named("order", static_cast<double>(order), what)});
+  };
+  // The distance is how many blocks share the tiles.
+  const std::int32_t tiles = ceil_div(c.problem().seqlen_q, c.geometry().tile.block_m);
+  for (std::int32_t distance = 1; distance < tiles; ++distance) {
+    add(distance, ItemOrder::kTiles, "query tiles");
+    const bool usual = distance == ceil_div(tiles, 2) || (distance & (distance - 1)) == 0;
+    if (usual) add(distance, ItemOrder::kTilesReversed, "query tiles, the last first");
+  }
+  for (std::int32_t distance = 1; distance < c.problem().heads; distance *= 2)
+    add(distance, ItemOrder::kHeads, "heads");
+}
+
 const Entry kEntries[] = {
     {{.id = "alpha-missing-l",
       .statement = "the row sum is not rescaled when the row max grows",
@@ -290,27 +314,11 @@ const Entry kEntries[] = {
       .formula = "F18",
       .family = Family::kRecurrence,
       .stage = Stage::kSoftmax,
-      .parameters = {"what", "distance"},
+      .parameters = {"what", "distance", "order"},
       .citation = "flashinfer#5029",
       .remedy = "initialisation of m, l and the accumulator for every work item",
       .needs_tiles = true},
-     [](const Case& c, Variants& out) {
-       if (c.geometry().num_splits > 1) return;
-       const auto add = [&](CarryOver carried, std::int32_t distance, const char* what) {
-         out.with(
-             [&](Deviation& d) {
-               d.recurrence.carry_over = carried;
-               d.recurrence.carry_distance = distance;
-             },
-             {named("what", static_cast<double>(carried), what), number("distance", distance)});
-       };
-       // In query tiles: how many blocks share the rows of a head.
-       const std::int32_t tiles = ceil_div(c.problem().seqlen_q, c.geometry().tile.block_m);
-       for (std::int32_t distance = 1; distance < tiles; ++distance) {
-         add(CarryOver::kAccumulator, distance, "the accumulator");
-         add(CarryOver::kState, distance, "m, l and the accumulator");
-       }
-     }},
+     carried_over},
     {{.id = "columns-not-carried",
       .statement =
           "only the first of every n columns of the accumulator is carried from tile to tile",

@@ -195,25 +195,52 @@ TEST_CASE("state of another row") {
     }
     return x;
   };
-  check_output(c, variant_of(c, "state-carried-over", {"= the accumulator", "distance = 1"}),
+  check_output(c,
+               variant_of(c, "state-carried-over", {"= the accumulator", "distance = 1", "tiles)"}),
                [&](const Formula& f) {
                  const State x = final_state(f, f.row.query);
                  return times(1 / x.l, x.a);
                });
   // Rows i, i - 16, i - 32 as if they were one.
   for (const int distance : {1, 2})
-    check_output(
-        c, variant_of(c, "state-carried-over", {"m, l", "distance = " + std::to_string(distance)}),
-        [&](const Formula& f) {
-          Vec a(16, 0.0);
-          double l = 0;
-          for (int i = f.row.query; i >= 0; i -= 16 * distance) {
-            const Vec p = exps(f.scores(i), 0);
-            l += total(p);
-            a = plus(a, f.weighted(p));
-          }
-          return times(1 / l, a);
-        });
+    check_output(c,
+                 variant_of(c, "state-carried-over",
+                            {"m, l", "distance = " + std::to_string(distance), "tiles)"}),
+                 [&](const Formula& f) {
+                   Vec a(16, 0.0);
+                   double l = 0;
+                   for (int i = f.row.query; i >= 0; i -= 16 * distance) {
+                     const Vec p = exps(f.scores(i), 0);
+                     l += total(p);
+                     a = plus(a, f.weighted(p));
+                   }
+                   return times(1 / l, a);
+                 });
+  // The last tile has 8 rows of 16.
+  check_output(c, variant_of(c, "state-carried-over", {"m, l", "distance = 1", "last first"}),
+               [](const Formula& f) {
+                 Vec a(16, 0.0);
+                 double l = 0;
+                 if (f.row.query % 16 >= 8 && f.row.query < 32) return Vec(16, NAN);
+                 for (int i = f.row.query; i < 40; i += 16) {
+                   const Vec p = exps(f.scores(i), 0);
+                   l += total(p);
+                   a = plus(a, f.weighted(p));
+                 }
+                 return times(1 / l, a);
+               });
+  check_output(c, variant_of(c, "state-carried-over", {"m, l", "distance = 2", "heads"}),
+               [](const Formula& f) {
+                 Vec a(16, 0.0);
+                 double l = 0;
+                 for (int h = f.row.head; h >= 0; h -= 2) {
+                   const Formula head{f.c, {f.row.batch, h, f.row.query}};
+                   const Vec p = exps(head.scores(), 0);
+                   l += total(p);
+                   a = plus(a, head.weighted(p));
+                 }
+                 return times(1 / l, a);
+               });
   check_output(c, variant_of(c, "fragment-row-l", {"first"}), [](const Formula& f) {
     const Part mine = part_of(f, f.row.query, 0, 40);
     return times(1 / part_of(f, f.row.query / 16 * 16, 0, 40).l, mine.a);

@@ -93,13 +93,16 @@ void flushed(const Case&, Variants& out) {
 
 void lane_maxima(const Case& c, Variants& out) {
   const auto add = [&](LaneMap map, std::int32_t lanes, const char* what) {
-    under_both_loops(
-        c, out,
-        [&](Deviation& d) {
-          d.softmax.max_lanes = map;
-          d.softmax.num_max_lanes = lanes;
-        },
-        {named("lane of a key", static_cast<double>(map), what), number("lanes", lanes)});
+    for (const bool sum : {false, true})
+      under_both_loops(
+          c, out,
+          [&](Deviation& d) {
+            d.softmax.max_lanes = map;
+            d.softmax.num_max_lanes = lanes;
+            d.softmax.max_lanes_sum = sum;
+          },
+          {named("lane of a key", static_cast<double>(map), what), number("lanes", lanes),
+           named("sum", sum, sum ? "in lane 0 only" : "in every lane")});
   };
   if (c.problem().seqlen_k < 2 || c.geometry().tile.block_n < 2) return;
   for (const std::int32_t lanes : {4, 8, 16, 32}) add(LaneMap::kInterleaved, lanes, "j % lanes");
@@ -165,7 +168,7 @@ const Entry kEntries[] = {
       .formula = "F29",
       .family = Family::kSoftmax,
       .stage = Stage::kSoftmax,
-      .parameters = {"lane of a key", "lanes", "loop"},
+      .parameters = {"lane of a key", "lanes", "sum", "loop"},
       .citation = "",
       .remedy = "shfl_xor for shfl_down, or a shfl from lane 0 after it",
       .needs_tiles = true},

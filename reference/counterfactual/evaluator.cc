@@ -56,55 +56,6 @@ void Evaluator::evaluate(const Row& row, RowState& state) {
   finish(row, state);
 }
 
-// What the state holds before the row's first tile.
-void Evaluator::begin(const Row& row) {
-  const auto dim = needs_pv_ ? static_cast<std::size_t>(dim_v_) : 0;
-  before_ = {-kInf, 0, 0, 0, std::vector<double>(dim, 0.0), std::vector<double>(dim, 0.0)};
-  const CarryOver carried = d_.recurrence.carry_over;
-  const std::int32_t distance = d_.recurrence.carry_distance * g_.tile.block_m;
-  if (carried == CarryOver::kNothing || row.query < distance) return;
-  if (!in_chain_ && chain_ == nullptr) {
-    // The state is that of the reduce stage, whatever is wanted of this row.
-    chain_ = std::make_unique<Evaluator>(c_, d_, tensors_ | 1u << static_cast<int>(Tensor::kLse));
-    chain_->in_chain_ = true;
-  }
-  const Running& earlier =
-      (in_chain_ ? *this : *chain_).left_by({row.batch, row.head, row.query - distance});
-  if (carried == CarryOver::kState) {
-    before_ = earlier;
-    before_.o.resize(dim);
-    before_.o_error.resize(dim);
-    return;
-  }
-  std::copy_n(earlier.o.data(), dim, before_.o.data());
-  std::copy_n(earlier.o_error.data(), dim, before_.o_error.data());
-  before_.o_known = earlier.o_known;
-}
-
-// The state after the last tile of a row, which began with that of a row before, and so on.
-const Running& Evaluator::left_by(const Row& row) {
-  if (row.batch != batch_ || row.head != head_) enter_head(row.batch, row.head);
-  const std::int32_t distance = d_.recurrence.carry_distance * g_.tile.block_m;
-  const auto last = static_cast<std::size_t>(tiles_ - 1);
-  const auto dim = needs_pv_ ? static_cast<std::size_t>(dim_v_) : 0;
-  for (std::int32_t query = row.query % distance; query <= row.query; query += distance) {
-    if (left_.count(query) != 0) continue;
-    RowState& s = left_state_;
-    evaluate({row.batch, row.head, query}, s);
-    Running& left = left_[query];
-    const double *o = s.running_o.data() + last * dim, *e = s.running_o_error.data() + last * dim;
-    left = {s.running_m[last],
-            s.running_m_error[last],
-            s.running_l[last],
-            s.running_l_error[last],
-            {o, o + dim},
-            {e, e + dim},
-            s.running_known[last] != 0,
-            s.running_o_known[last] != 0};
-  }
-  return left_.at(row.query);
-}
-
 const RowState& Evaluator::foreign(const Row& row, std::size_t slot) {
   if (foreign_evaluator_ == nullptr) {
     Deviation rest = d_;
@@ -124,7 +75,6 @@ void Evaluator::enter_head(std::int32_t batch, std::int32_t head) {
   batch_ = batch;
   head_ = head;
   lent_.clear();
-  left_.clear();
   dots_.clear();
   k_ = view_rows(*c_.k, d_.k, columns_, gathered_k_);
   v_ = needs_pv_ ? view_rows(*c_.v, d_.v, dim_v_, gathered_v_) : RowsView{};

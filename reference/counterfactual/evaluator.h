@@ -71,12 +71,20 @@ class Evaluator {
   void lane_frames(RowState& state) const;
   const double* shift_lanes(std::int32_t tile, double m, const RowState& state);
   std::size_t lane_of_column(std::size_t d) const;
+  std::vector<double> lane_tile_sums(KeyRange slots, std::int32_t first,
+                                     const std::vector<double>& x) const;
   void step_lanes(std::size_t tile, const RowState& state, LaneScales& lanes) const;
   void product(const Row& row, RowState& state);
   void permute_probs(const Row& row, RowState& state);
   void delay_probs(RowState& state) const;
   void begin(const Row& row);
-  const Running& left_by(const Row& row);
+  struct Chain {
+    std::int32_t place, step;
+  };
+  Chain chain_of(const Row& row) const;
+  Row row_at(const Row& row, std::int32_t place) const;
+  const Running& left_before(const Row& row);
+  Running last_of(const RowState& s) const;
   void take_given(const Row& row, RowState& state) const;
   struct Loop;
   void step(std::size_t tile, const RowState& other, bool stranger, RowState& state, Loop& loop);
@@ -98,6 +106,7 @@ class Evaluator {
   std::pair<Row, std::int32_t> partial_read(const Row& row, std::int32_t split) const;
   // l of every lane, from P of the whole row in the frame of its total.
   std::vector<double> lane_sums(const RowState& state) const;
+  static std::vector<double> shuffled_down(std::vector<double> x);
 
   // exp in the kernel's range: above its largest number, infinity.
   double exp_in_range(double x) const;
@@ -131,8 +140,13 @@ class Evaluator {
   bool lending_ = false;                                    // the row under way is one that is lent
   Running before_;                                          // the state that the row begins with
   std::vector<double> shifted_;                             // scores of a tile
-  // What rows of this head left behind, by query, and who evaluates them.
-  std::map<std::int32_t, Running> left_;
+  // What the last row of each chain left behind, and who evaluates them.
+  struct Left {
+    std::int32_t place = -1;
+    Running state;
+  };
+  std::map<std::pair<std::int32_t, std::int32_t>, Left> left_;
+  std::int32_t left_batch_ = -1, left_head_ = -1;
   RowState left_state_;
   std::unique_ptr<Evaluator> chain_;
   bool in_chain_ = false;

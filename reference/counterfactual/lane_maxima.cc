@@ -1,6 +1,7 @@
 #include "reference/counterfactual/lane_maxima.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "reference/counterfactual/evaluator.h"
 
@@ -55,16 +56,35 @@ const double* Evaluator::shift_lanes(std::int32_t tile, double m, const RowState
   return shifted_.data();
 }
 
+// What shuffles down make of the sums of x over each lane's slots.
+std::vector<double> Evaluator::lane_tile_sums(KeyRange slots, std::int32_t first,
+                                              const std::vector<double>& x) const {
+  std::vector<double> sums(static_cast<std::size_t>(d_.softmax.num_max_lanes), 0.0);
+  for (std::int32_t i = slots.begin; i < slots.end; ++i)
+    sums[lane_at(d_.softmax, i - first)] += x[static_cast<std::size_t>(i)];
+  return shuffled_down(std::move(sums));
+}
+
 void Evaluator::step_lanes(std::size_t tile, const RowState& state, LaneScales& lanes) const {
   const bool in_loop = g_.frame == Frame::kRunning;
+  std::vector<double> sums(lanes.m.size(), state.l[tile]);
+  std::vector<double> errors(lanes.m.size(), state.l_error[tile]);
+  if (d_.softmax.max_lanes_sum) {
+    const KeyRange slots = state.counted[tile];
+    const std::int32_t first = slots_.of_tile(static_cast<std::int32_t>(tile)).begin;
+    sums = lane_tile_sums(slots, first, state.p);
+    errors = lane_tile_sums(slots, first, state.l_weight);
+    for (std::size_t i = 0; i < sums.size(); ++i)
+      errors[i] += sums[i] * gamma(slots.size(), model_.op.u);
+  }
   for (std::size_t i = 0; i < lanes.m.size(); ++i) {
     const double own = state.lane_m[tile * lanes.m.size() + i], before = lanes.m[i];
     lanes.m[i] = std::max(before, own);
     lanes.alpha[i] = rescale(Rescale::kRight, before, lanes.m[i]);
     // A lane that saw no key adds what others give it as it is.
     lanes.beta[i] = in_loop ? 1 : rescale(Rescale::kRight, own, lanes.m[i]);
-    lanes.l[i] = in_range(lanes.alpha[i] * lanes.l[i] + lanes.beta[i] * state.l[tile]);
-    lanes.l_error[i] = lanes.alpha[i] * lanes.l_error[i] + lanes.beta[i] * state.l_error[tile];
+    lanes.l[i] = in_range(lanes.alpha[i] * lanes.l[i] + lanes.beta[i] * sums[i]);
+    lanes.l_error[i] = lanes.alpha[i] * lanes.l_error[i] + lanes.beta[i] * errors[i];
   }
 }
 

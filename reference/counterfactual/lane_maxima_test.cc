@@ -20,7 +20,7 @@ struct Lanes {
 
 // The tiles [begin, end) of a row; key j of a tile and column d belong to lanes `lane`.
 Lanes run_lanes(const Formula& f, int lanes, const std::function<int(int)>& lane, int begin,
-                int end) {
+                int end, bool sum_too = false) {
   const auto n = static_cast<std::size_t>(lanes);
   Lanes x{Vec(n, -kInf), Vec(n, 0.0), Vec(16, 0.0)};
   const Vec s = f.scores();
@@ -45,7 +45,14 @@ Lanes run_lanes(const Formula& f, int lanes, const std::function<int(int)>& lane
       p[key] = factor(s[key], x.m[static_cast<std::size_t>(lane(j - first))]);
     }
     const Vec product = f.weighted(p);
-    for (std::size_t i = 0; i < n; ++i) x.l[i] = factor(before[i], x.m[i]) * x.l[i] + total(p);
+    Vec sums(n, sum_too ? 0 : total(p));
+    for (int j = first; sum_too && j < last; ++j)
+      sums[static_cast<std::size_t>(lane(j - first))] += p[static_cast<std::size_t>(j)];
+    for (std::size_t step = sum_too ? n / 2 : 0; step > 0; step /= 2) {
+      const Vec old = sums;
+      for (std::size_t i = 0; i < n; ++i) sums[i] = old[i] + old[i + step < n ? i + step : i];
+    }
+    for (std::size_t i = 0; i < n; ++i) x.l[i] = factor(before[i], x.m[i]) * x.l[i] + sums[i];
     for (std::size_t d = 0; d < 16; ++d) {
       const auto own = static_cast<std::size_t>(lane(static_cast<int>(d)));
       x.o[d] = factor(before[own], x.m[own]) * x.o[d] + product[d];
@@ -56,10 +63,11 @@ Lanes run_lanes(const Formula& f, int lanes, const std::function<int(int)>& lane
 
 TEST_CASE("max-not-shared: every lane has its frame, its alpha and its l") {
   const testing::Case c = make_case({.block_n = 8, .mask = kCausal});
-  const auto check = [&](const std::vector<std::string>& words, int lanes, auto lane) {
+  const auto check = [&](const std::vector<std::string>& words, int lanes, auto lane,
+                         bool sum_too = false) {
     const Variant variant = variant_of(c, "max-not-shared", words);
     check_output(c, variant, [&](const Formula& f) {
-      Lanes x = run_lanes(f, lanes, lane, 0, 5);
+      Lanes x = run_lanes(f, lanes, lane, 0, 5, sum_too);
       for (std::size_t d = 0; d < 16; ++d) {
         const double l = x.l[static_cast<std::size_t>(lane(static_cast<int>(d)))];
         x.o[d] = l == 0 ? 0 : x.o[d] / l;
@@ -67,18 +75,20 @@ TEST_CASE("max-not-shared: every lane has its frame, its alpha and its l") {
       return x.o;
     });
     check_lse(c, variant, [&](const Formula& f) {
-      const Lanes x = run_lanes(f, lanes, lane, 0, 5);
+      const Lanes x = run_lanes(f, lanes, lane, 0, 5, sum_too);
       return x.m[0] + std::log(x.l[0]);
     });
   };
-  check({"j % lanes", "lanes = 4,", "all"}, 4, [](int i) { return i % 4; });
-  check({"j % lanes", "lanes = 32,", "all"}, 32, [](int i) { return i % 32; });
-  check({"j % 8 / 2", "all"}, 4, [](int i) { return i % 8 / 2; });
+  check({"j % lanes", "lanes = 4,", "every", "all"}, 4, [](int i) { return i % 4; });
+  check({"j % lanes", "lanes = 32,", "every", "all"}, 32, [](int i) { return i % 32; });
+  check({"j % 8 / 2", "every", "all"}, 4, [](int i) { return i % 8 / 2; });
+  check(
+      {"j % lanes", "lanes = 8,", "lane 0", "all"}, 8, [](int i) { return i % 8; }, true);
 }
 
 TEST_CASE("max-not-shared: a tile that is not visited resets no lane") {
   const testing::Case c = make_case({.block_m = 8, .block_n = 8, .mask = kCausal});
-  check_output(c, variant_of(c, "max-not-shared", {"j % lanes", "lanes = 8,", "visible"}),
+  check_output(c, variant_of(c, "max-not-shared", {"j % lanes", "lanes = 8,", "every", "visible"}),
                [](const Formula& f) {
                  Lanes x = run_lanes(
                      f, 8, [](int i) { return i % 8; }, 0, f.row.query / 8 + 1);
@@ -90,7 +100,7 @@ TEST_CASE("max-not-shared: a tile that is not visited resets no lane") {
 
 TEST_CASE("max-not-shared: splits are merged by what lane 0 wrote") {
   const testing::Case c = make_case({.block_n = 8, .splits = 2});
-  check_output(c, variant_of(c, "max-not-shared", {"j % lanes", "lanes = 16)"}),
+  check_output(c, variant_of(c, "max-not-shared", {"j % lanes", "lanes = 16", "every"}),
                [](const Formula& f) {
                  const auto lane = [](int i) { return i % 16; };
                  const Lanes a = run_lanes(f, 16, lane, 0, 3), b = run_lanes(f, 16, lane, 3, 5);

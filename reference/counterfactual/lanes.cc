@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "reference/counterfactual/evaluator.h"
 #include "reference/counterfactual/fragment.h"
@@ -180,21 +181,23 @@ std::vector<double> Evaluator::lane_sums(const RowState& state) const {
           w * state.p[static_cast<std::size_t>(i)];
   }
   if (d_.finish.lane_sum == LaneSum::kOwn) return l;
-  std::size_t step = lanes / 2;
-  if (d_.finish.lane_sum == LaneSum::kHalf) {  // a butterfly that begins one step late
-    for (step /= 2; step > 0; step /= 2) {
-      const std::vector<double> before = l;
-      for (std::size_t i = 0; i < lanes; ++i) l[i] = before[i] + before[i ^ step];
-    }
-    return l;
-  }
-  for (; step > 0; step /= 2) {
+  if (d_.finish.lane_sum == LaneSum::kShuffleDown) return shuffled_down(std::move(l));
+  for (std::size_t step = lanes / 4; step > 0;
+       step /= 2) {  // a butterfly that begins one step late
     const std::vector<double> before = l;
-    // A lane that asks past the last one gets its own value.
-    for (std::size_t i = 0; i < lanes; ++i)
-      l[i] = before[i] + (i + step < lanes ? before[i + step] : before[i]);
+    for (std::size_t i = 0; i < lanes; ++i) l[i] = before[i] + before[i ^ step];
   }
   return l;
+}
+
+std::vector<double> Evaluator::shuffled_down(std::vector<double> x) {
+  for (std::size_t step = x.size() / 2; step > 0; step /= 2) {
+    const std::vector<double> before = x;
+    // A lane that asks past the last one gets its own value.
+    for (std::size_t i = 0; i < x.size(); ++i)
+      x[i] = before[i] + (i + step < x.size() ? before[i + step] : before[i]);
+  }
+  return x;
 }
 
 }  // namespace attn_diag::reference

@@ -1,7 +1,9 @@
 #include "reference/counterfactual/narrow.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 
 namespace attn_diag::reference {
@@ -33,26 +35,37 @@ Format format_of(Narrow type) {
   return {52, -1022, std::numeric_limits<double>::max(), false};
 }
 
+// Of normal numbers; std::ilogb and std::ldexp are calls, and this is done for every product of q.k.
+int exponent(double x) {
+  return static_cast<int>(std::bit_cast<std::uint64_t>(x) >> 52 & 0x7ff) - 1023;
+}
+double power_of_2(int exponent) {
+  return std::bit_cast<double>(static_cast<std::uint64_t>(exponent + 1023) << 52);
+}
+
 }  // namespace
 
 double round_to(Narrow type, double x) {
   if (type == Narrow::kNone || x == 0 || !std::isfinite(x)) return x;
   const Format f = format_of(type);
-  const double quantum =
-      std::ldexp(1.0, std::max(std::ilogb(x), f.least_exponent) - f.mantissa_bits);
+  const int bits = std::max(exponent(x), f.least_exponent) - f.mantissa_bits;
+  const double scaled = x * power_of_2(-bits);
   const bool cut = type == Narrow::kFp16Cut || type == Narrow::kBf16Cut;
-  const double rounded = (cut ? std::trunc(x / quantum) : std::nearbyint(x / quantum)) * quantum;
+  const double rounded = (cut ? std::trunc(scaled) : std::nearbyint(scaled)) * power_of_2(bits);
   if (std::fabs(rounded) <= f.largest) return rounded;
   return std::copysign(f.saturates ? f.largest : std::numeric_limits<double>::infinity(), x);
 }
 
 void round_both(Narrow type, double& value, double& error) {
   if (type == Narrow::kNone) return;
-  const double rounded = round_to(type, value);
   const double low = round_to(type, value - error), high = round_to(type, value + error);
-  const bool certain = low == high || std::isnan(value);
-  value = certain ? rounded : std::isfinite(high - low) ? (low + high) / 2 : 0;
-  error = certain ? 0 : (high - low) / 2;
+  if (low == high || std::isnan(value)) {
+    value = low;
+    error = 0;
+    return;
+  }
+  value = std::isfinite(high - low) ? (low + high) / 2 : 0;
+  error = (high - low) / 2;
 }
 
 }  // namespace attn_diag::reference

@@ -24,7 +24,7 @@ auto fields(SoftmaxChange& s) {
   return std::tie(s.empty, s.m_floor, s.exp, s.lanes, s.num_lanes, s.lanes_keep_max, s.lanes_o,
                   s.mixed_rows, s.mixed_max, s.probs, s.sum_of_narrow, s.l_counts_masked,
                   s.o_counts_masked, s.exp_factor, s.exp_places, s.flush_below, s.flush_l,
-                  s.max_lanes, s.num_max_lanes);
+                  s.max_lanes, s.num_max_lanes, s.max_lanes_sum);
 }
 auto fields(PvChange& p) { return std::tie(p.probs_late, p.probs, p.factor, p.staircase); }
 auto fields(RecurrenceChange& r) {
@@ -33,7 +33,7 @@ auto fields(RecurrenceChange& r) {
                   r.alpha_l, r.alpha_o, r.only_tile, r.carried_column, r.alpha_after,
                   r.alpha_times_l, r.skip_below, r.skip_l, r.tile_frame_l, r.tile_frame_o,
                   r.normalise, r.carry_over, r.alpha_row, r.alpha_row_l, r.accumulator,
-                  r.carry_distance, r.tile_of_sequence, r.skip_keeps_m, r.first_l);
+                  r.carry_distance, r.carry_order, r.tile_of_sequence, r.skip_keeps_m, r.first_l);
 }
 auto fields(CombineChange& c) {
   return std::tie(c.max_factor, c.o_power, c.l_power, c.scaled_split, c.factor, c.only_split, c.lse,

@@ -231,6 +231,7 @@ struct SoftmaxChange {
   // keys, and alpha and l of its columns of o, are relative to that. Recorded are those of lane 0.
   LaneMap max_lanes = LaneMap::kNone;
   std::int32_t num_max_lanes = 0;
+  bool max_lanes_sum = false;  // the sum over the lanes is in lane 0 alone, too
   bool operator==(const SoftmaxChange&) const = default;
 };
 
@@ -255,6 +256,8 @@ enum class Normalise : std::uint8_t {
 };
 // What the state of a query tile begins with.
 enum class CarryOver : std::uint8_t { kNothing, kAccumulator, kState /* m, l, o */ };
+// In which order a block takes its work items: the query tiles of a head, or a query tile of all heads.
+enum class ItemOrder : std::uint8_t { kTiles, kTilesReversed, kHeads };
 // Whose row's factor is used.
 enum class RowOf16 : std::uint8_t { kOwn, kFirst, kSwapped /* row ^ 8 */ };
 
@@ -283,10 +286,11 @@ struct RecurrenceChange {
   RowOf16 alpha_row = RowOf16::kOwn;
   bool alpha_row_l = false;            // l too
   Narrow accumulator = Narrow::kNone;  // o is rounded to it after every tile
-  std::int32_t carry_distance = 1;     // of `carry_over`, in query tiles
-  bool tile_of_sequence = false;       // only_tile counts all KV tiles, not those the loop visits
-  bool skip_keeps_m = false;           // where alpha is skipped, m stays what it was
-  double first_l = 0;                  // l begins with it, and m with m_floor
+  std::int32_t carry_distance = 1;     // of `carry_over`, in work items
+  ItemOrder carry_order = ItemOrder::kTiles;
+  bool tile_of_sequence = false;  // only_tile counts all KV tiles, not those the loop visits
+  bool skip_keeps_m = false;      // where alpha is skipped, m stays what it was
+  double first_l = 0;             // l begins with it, and m with m_floor
   bool operator==(const RecurrenceChange&) const = default;
 };
 
