@@ -12,7 +12,7 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kUnknownPrecision = 0.9;
 constexpr double kLeastJudged = 0.25;
-constexpr double kLeastTelling = 0.25;
+constexpr double kLeastTelling = 0.1;
 
 double part(std::int64_t x, std::int64_t of) {
   return static_cast<double>(x) / static_cast<double>(std::max<std::int64_t>(1, of));

@@ -18,6 +18,11 @@ constexpr std::int64_t kGroup = 16;
 constexpr double kFirstPeak = -9.0;
 constexpr double kRise = 3.0;
 constexpr double kBelow = 1.6;
+// One key of each group is faint: so far under the first peak that its P is below 2^-10 where the max is
+// among the highest. Kernels that flush small P lose it; its v makes up for its weight.
+constexpr double kFaint = 4.8;
+constexpr double kFaintSpike = 96.0;
+constexpr std::int64_t kFaintPlace = 5, kNextFaintPlace = 6;
 // Of the scores of the others, and of no peak: different for every query.
 constexpr double kSpread = 0.3;
 // In one of so many rows the peaks fall instead: where every tile has the largest max so far, the max of
@@ -95,6 +100,15 @@ bool is_peak(const RowPlace& row) {
   return place == row.shared_draw().below(keys, group, 2);
 }
 
+bool is_faint(const RowPlace& row) {
+  const std::int64_t place = row.s % kGroup;
+  if (is_peak(row)) return false;
+  if (place == kFaintPlace) return true;
+  RowPlace before = row;
+  before.s = row.s - 1;
+  return place == kNextFaintPlace && is_peak(before);
+}
+
 void fill_q(const RowPlace& row, std::span<double> out) {
   const Draw draw = row.draw();
   const Directions directions(row.shared_draw(), out.size());
@@ -118,6 +132,7 @@ void fill_k(const RowPlace& row, std::span<double> out) {
     // A row that sees the second direction sees the peaks fall instead.
     subtract(out, directions.k_second, -kRise * (1.0 - 2.0 * place) / scale);
   } else {
+    if (is_faint(row)) score = kFirstPeak - kFaint;
     fill_noise(row.draw(), 0, out);
     directions.clean(out, directions.q_first, directions.q_second);
     const double spread = kSpread / (scale * std::sqrt(dims));
@@ -132,7 +147,7 @@ void fill_v(const RowPlace& row, std::span<double> out) {
   // The keys of a run take the dims in turn; where they begin differs from run to run.
   const std::int64_t run = row.s / dims;
   const std::int64_t spike = (row.s % dims + shared.below(dims, run, 3)) % dims;
-  const double height = is_peak(row) ? kPeakSpike : kSpike;
+  const double height = is_peak(row) ? kPeakSpike : is_faint(row) ? kFaintSpike : kSpike;
   for (std::int64_t d = 0; d < dims; ++d) {
     const double small = kBackground * (1.0 + draw.uniform(d, 2));
     const double large = d == spike ? height * (1.0 + draw.uniform(d, 1)) : 0.0;

@@ -155,6 +155,25 @@ TEST_CASE("probe: each key that is dropped or counted twice moves every row that
   CHECK(least > 4.0);
 }
 
+TEST_CASE("probe: P that are flushed below 2^-10 move every row that sees all keys") {
+  const Head head(problem_of(128, 64, DType::kFp16), 1, 0);
+  for (std::int64_t row = 0; row < 128; ++row) {
+    const std::vector<double> w = weights(head, row, 128);
+    const double most = *std::max_element(w.begin(), w.end());
+    double l = 0, kept = 0;
+    std::vector<double> flushed = w;
+    for (double& x : flushed) {
+      l += x;
+      if (x < most * 0x1p-10) x = 0;
+      kept += x;
+    }
+    Output wrong = attend(flushed, head);
+    for (double& x : wrong.o) x *= kept / l;  // l has them
+    INFO("row " << row);
+    CHECK(moved(attend(w, head), wrong) > 4.0);
+  }
+}
+
 TEST_CASE("probe: a zero key counted, and a lost rescale move every row that has one") {
   const Head head(problem_of(256, 64, DType::kFp16), 1, 1);
   int rescaled = 0;

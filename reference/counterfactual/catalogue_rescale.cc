@@ -33,7 +33,8 @@ void powers(const Case& c, Variants& out) {
 }
 
 void late(const Case& c, Variants& out) {
-  if (longest_split(c) == 1) return;
+  // Of two tiles: a rescale that is missing, or a state that is reset.
+  if (longest_split(c) < 3) return;
   for (const auto& [l, o] : kSums)
     for (const double first : {0.0, 1.0})
       under_both_loops(c, out,
