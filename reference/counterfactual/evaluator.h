@@ -63,6 +63,11 @@ class Evaluator {
   void exp_of_shifted(const double* s, std::size_t n, double most, double shift, double* p) const;
   void flush_probs(KeyRange slots, RowState& state) const;
   double exp_slope() const;
+  // Whether sums are rounded to a narrow type, which they may be either way: bounds before it count then.
+  bool rounds_sums() const {
+    return d_.combine.partial != Narrow::kNone || d_.recurrence.accumulator != Narrow::kNone;
+  }
+  double certain_m(std::int32_t tile, const RowState& state) const;
   void probs_of_tile(std::int32_t tile, double rescaling, RowState& state);
   void mix_frames(const Row& row, RowState& state);
   void mix_sums(const Row& row, RowState& state);

@@ -145,8 +145,7 @@ void Evaluator::merge(const Row& row, RowState& state) {
                          : std::fabs(change.max_factor - 1) *
                                (share.m_error + model_.op.u * std::fabs(share.m - state.total_m));
     // ... and so do those of sums whose own error was rounded away.
-    const bool rounded =
-        change.partial != Narrow::kNone || d_.recurrence.accumulator != Narrow::kNone;
+    const bool rounded = rounds_sums();
     double rounded_error = rounded ? 3 * model_.op.u : 0;
     if (rounded && share.m > -kInf && share.m < state.total_m)
       rounded_error += rescale_error(share.m - state.total_m) + share.m_error + state.total_m_error;

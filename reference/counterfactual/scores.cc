@@ -25,6 +25,13 @@ void dot_narrow(const double* q, const double* k, std::int32_t columns, std::int
   }
 }
 
+// Of which |q||k| is an upper bound.
+double size_of_dot(const double* q, const double* k, std::int32_t columns) {
+  double size = 0;
+  for (std::int32_t d = 0; d < columns; ++d) size += std::fabs(q[d] * k[d]);
+  return size;
+}
+
 // d(out)/d(in) is at most 1 in magnitude for every form, but for s tanh(s): 1 + |s|.
 double cap(SoftcapChange change, double softcap, double s, double& error) {
   switch (change) {
@@ -111,10 +118,12 @@ void Evaluator::score_slots(const Row& row, KeyRange slots, RowState& state) {
   double q_norm = 0;
   row_norms(q, columns, 1, columns, &q_norm);
   const double u = model_.op.u, tiny = columns * model_.op.tiny;
-  const double relative = relative_s_error_ * std::fabs(scale) * q_norm;
+  const double relative = relative_s_error_ * std::fabs(scale);
+  const bool tight = rounds_sums() && change.fragment == FragmentMap::kRight;
   for (std::int32_t j = 0; j < slots.size(); ++j) {
     s[j] *= scale;
-    error[j] = relative * norms[j] + u * std::fabs(s[j]) + tiny;
+    const double size = tight ? size_of_dot(q, k + j * k_.stride, columns) : q_norm * norms[j];
+    error[j] = relative * size + u * std::fabs(s[j]) + tiny;
   }
   if (change.type != Narrow::kNone) {
     const std::int32_t every = change.rounded_every > 0 ? change.rounded_every : columns;

@@ -110,6 +110,11 @@ void Evaluator::probs_of_tile(std::int32_t tile, double rescaling, RowState& sta
     l_weight[j] = counts && p[j] < least ? least : p[j] * e;
     o_weight[j] = counts ? l_weight[j] + p[j] * o_base + p_tiny : 0.0;
   }
+  // What makes m has S - m = 0, however S is rounded.
+  const double own = certain_m(tile, state);
+  for (std::size_t j = 0; j < n; ++j)
+    if (s[j] == own)
+      o_weight[j] = p[j] * (model_.declared.exp_ulp * 0x1p-24 + rescaling + o_base) + p_tiny;
   if (change.probs != Narrow::kNone) {
     for (std::size_t j = 0; j < n; ++j) {
       double narrow = p[j], error = l_weight[j];
@@ -136,6 +141,23 @@ void Evaluator::probs_of_tile(std::int32_t tile, double rescaling, RowState& sta
   state.l[t] = in_range(l);
   state.l_error[t] = sum(l_weight, n) + l * gamma(count, u);
   if (model_.declared.l_from_rounded_probs) state.l_error[t] += l * model_.probs.u + count * p_tiny;
+}
+
+// Where sums are rounded: m of the tile's split, if it is that of this tile's frame and no other key can be
+// it; else NaN. The merge has the error of m by itself.
+double Evaluator::certain_m(std::int32_t tile, const RowState& state) const {
+  if (!rounds_sums() || d_.softmax != SoftmaxChange{} || g_.frame != Frame::kRunning) return kNan;
+  const KeyRange tiles = tiles_of_split(p_, g_, tile / g_.tiles_per_split);
+  const double m = state.m[static_cast<std::size_t>(tiles.end - 1)];
+  if (state.m[static_cast<std::size_t>(tile)] != m || before_.m > -kInf) return kNan;
+  const auto begin = static_cast<std::size_t>(slots_.of_tile(tiles.begin).begin);
+  const auto end = static_cast<std::size_t>(slots_.of_tile(tiles.end - 1).end);
+  double error = 0;
+  int near = 0;
+  for (std::size_t i = begin; i < end; ++i)
+    if (state.s[i] == m) error = state.s_error[i];
+  for (std::size_t i = begin; i < end; ++i) near += state.s[i] + state.s_error[i] >= m - error;
+  return near == 1 ? m : kNan;
 }
 
 // What is flushed to 0, or may be.
