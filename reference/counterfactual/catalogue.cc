@@ -44,6 +44,13 @@ std::int32_t longest_split(const Case& c) {
   return std::min(num_kv_tiles(c.problem(), c.geometry()), c.geometry().tiles_per_split);
 }
 
+std::set<std::int32_t> rows_by_warps(std::int32_t rows) {
+  std::set<std::int32_t> numbers{rows / 2, rows - rows / 4};
+  for (std::int32_t n = 16; n < rows; n += 16) numbers.insert(n);
+  for (std::int32_t warps = 1; warps <= 16; ++warps) numbers.insert((rows - 1) / warps * warps);
+  return numbers;
+}
+
 std::int32_t used_splits(const Case& c) {
   return ceil_div(num_kv_tiles(c.problem(), c.geometry()), c.geometry().tiles_per_split);
 }
@@ -58,9 +65,9 @@ const std::vector<const Hypothesis*>& catalogue() {
   static const std::vector<std::unique_ptr<const Hypothesis>> owned = [] {
     std::vector<std::unique_ptr<const Hypothesis>> all;
     for (const auto entries :
-         {logits_entries(), mask_entries(), fetch_entries(), softmax_entries(), pv_entries(),
-          recurrence_entries(), rescale_entries(), combine_entries(), partial_entries(),
-          finish_entries(), store_entries()})
+         {logits_entries(), mask_entries(), fetch_entries(), tile_entries(), softmax_entries(),
+          pv_entries(), recurrence_entries(), rescale_entries(), combine_entries(),
+          partial_entries(), finish_entries(), store_entries()})
       for (const Entry& entry : entries) all.push_back(std::make_unique<EntryHypothesis>(entry));
     return all;
   }();

@@ -11,28 +11,12 @@ namespace attn_diag::reference {
 namespace {
 
 using namespace testing;
-using At = std::function<double(int j, int d)>;
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 const Mask kCausal{MaskKind::kCausal, CausalAlignment::kTopLeft, 0, 0};
 
-// softmax over what the row sees, with other q, k and v.
-Vec attend_with(const Formula& f, const At& k, const At& v, const std::function<double(int d)>& q) {
-  Vec s;
-  for (int j = 0; j < f.keys(); ++j) {
-    double dot = 0;
-    for (int d = 0; d < f.dims(); ++d) dot += q(d) * k(j, d);
-    s.push_back(f.sees(f.row.query, j) ? f.scale() * dot : -kInf);
-  }
-  return f.attend(s, v);
-}
-Vec with_k(const Formula& f, const At& k) {
-  return attend_with(
-      f, k, [&](int j, int d) { return f.v(j, d); }, [&](int d) { return f.q(f.row.query, d); });
-}
-Vec with_v(const Formula& f, const At& v) { return f.attend(f.scores(), v); }
-Vec with_kv(const Formula& f, const At& k, const At& v) {
-  return attend_with(f, k, v, [&](int d) { return f.q(f.row.query, d); });
+// o of another row of the same case.
+Vec right_o(const Formula& f, int batch, int head, int query) {
+  const Formula other{f.c, {batch, head, query}};
+  return other.attend(other.scores());
 }
 
 TEST_CASE("other-layout: the element at the other order's address") {
@@ -55,14 +39,15 @@ TEST_CASE("strides and indices of heads and batches") {
         [&](int j, int d) { return f.v_of(0, f.row.head / 2, j, d); });
   });
   // k is [2][2][24][16]; heads are taken to lie 40 rows apart.
-  check_output(c, variant_of(c, "head-stride", {"operand = k)"}), [](const Formula& f) {
-    const int first = f.row.batch * 48 + f.row.head / 2 * 40;
-    if (first + 24 > 96) return Vec(16, NAN);
-    return with_k(f, [&](int j, int d) {
-      const int row = first + j;
-      return f.k_of(row / 48, row / 24 % 2, row % 24, d);
-    });
-  });
+  check_output(c, variant_of(c, "head-stride", {"operand = k,", "other seqlen"}),
+               [](const Formula& f) {
+                 const int first = f.row.batch * 48 + f.row.head / 2 * 40;
+                 if (first + 24 > 96) return Vec(16, NAN);
+                 return with_k(f, [&](int j, int d) {
+                   const int row = first + j;
+                   return f.k_of(row / 48, row / 24 % 2, row % 24, d);
+                 });
+               });
   // Batches are taken to lie 4 heads apart.
   check_output(c, variant_of(c, "batch-stride", {"operand = v"}), [](const Formula& f) {
     if (f.row.batch > 0) return Vec(16, NAN);
@@ -76,6 +61,75 @@ TEST_CASE("strides and indices of heads and batches") {
           return element(f.c.q, f.c.problem, 4, 40, 16, f.row.batch, next, f.row.query, d);
         });
   });
+}
+
+TEST_CASE("strides of heads in whole tiles, and of rows of the other dim") {
+  const testing::Case c = make_case({.seqlen_k = 24, .head_dim_v = 24});
+  // v is [2][2][24][24]; heads are taken to lie 32 rows apart.
+  check_output(c, variant_of(c, "head-stride", {"operand = v", "whole tiles"}),
+               [](const Formula& f) {
+                 const int first = f.row.batch * 48 + f.row.head / 2 * 32;
+                 if (first + 24 > 96) return Vec(24, NAN);
+                 return with_v(f, [&](int j, int d) {
+                   const int row = first + j;
+                   return f.v_of(row / 48, row / 24 % 2, row % 24, d);
+                 });
+               });
+  // k is [2][2][24][16], read as rows of 24.
+  check_output(c, variant_of(c, "head-stride", {"operand = k,", "head_dim"}), [](const Formula& f) {
+    const int first = (f.row.batch * 2 + f.row.head / 2) * 24;
+    if ((first + 23) * 24 + 15 >= 96 * 16) return Vec(24, NAN);
+    return with_k(f, [&](int j, int d) {
+      const int at = (first + j) * 24 + d, row = at / 16;
+      return f.k_of(row / 48, row / 24 % 2, row % 24, at % 16);
+    });
+  });
+}
+
+TEST_CASE("batch-and-head: block b H + h works on batch % B and head / B of its number") {
+  const testing::Case c = make_case({.mask = kCausal});
+  const auto of_block = [](const Formula& f) {
+    const int block = f.row.batch * 4 + f.row.head;
+    return std::pair{block % 2, block / 2};
+  };
+  check_output(c, variant_of(c, "batch-and-head", {"operand = k and v"}), [&](const Formula& f) {
+    const auto [batch, head] = of_block(f);
+    return with_kv(
+        f, [&, b = batch, h = head](int j, int d) { return f.k_of(b, h / 2, j, d); },
+        [&, b = batch, h = head](int j, int d) { return f.v_of(b, h / 2, j, d); });
+  });
+  check_output(c, variant_of(c, "batch-and-head", {"q, k and v"}), [&](const Formula& f) {
+    const auto [batch, head] = of_block(f);
+    return right_o(f, batch, head, f.row.query);
+  });
+  check_output(c, variant_of(c, "output-of-another", {"block's number"}), [&](const Formula& f) {
+    for (int block = 0; block < 8; ++block)
+      if (block % 2 == f.row.batch && block / 2 == f.row.head)
+        return right_o(f, block / 4, block % 4, f.row.query);
+    return Vec{};
+  });
+}
+
+TEST_CASE("heads before, and in reverse; q of the next sequence") {
+  const testing::Case c = make_case({.heads = 6, .kv_heads = 3});
+  check_output(c, variant_of(c, "gqa-map", {"operand = v", "before"}), [](const Formula& f) {
+    return with_v(
+        f, [&](int j, int d) { return f.v_of(f.row.batch, (f.row.head / 2 + 2) % 3, j, d); });
+  });
+  check_output(c, variant_of(c, "gqa-map", {"operand = k,", "reverse"}), [](const Formula& f) {
+    return with_k(f, [&](int j, int d) { return f.k_of(f.row.batch, 2 - f.row.head / 2, j, d); });
+  });
+  const auto with_q = [](const Formula& f, int batch, int head) {
+    return attend_with(
+        f, [&](int j, int d) { return f.k(j, d); }, [&](int j, int d) { return f.v(j, d); },
+        [&](int d) { return element(f.c.q, f.c.problem, 6, 40, 16, batch, head, f.row.query, d); });
+  };
+  check_output(c, variant_of(c, "query-head", {"before"}),
+               [&](const Formula& f) { return with_q(f, f.row.batch, (f.row.head + 5) % 6); });
+  check_output(c, variant_of(c, "query-head", {"reverse"}),
+               [&](const Formula& f) { return with_q(f, f.row.batch, 5 - f.row.head); });
+  check_output(c, variant_of(c, "page-map", {"operand = q"}),
+               [&](const Formula& f) { return with_q(f, 1 - f.row.batch, f.row.head); });
 }
 
 TEST_CASE("gqa-map: k and v of another kv head") {
@@ -96,50 +150,6 @@ TEST_CASE("gqa-map: k and v of another kv head") {
   check("= the next head", [](int head) { return (head / 3 + 1) % 2; });
   check("= head / (group_size - 1)", [](int head) { return head / 2; });
   check("= head)", [](int head) { return head; });
-}
-
-TEST_CASE("stale-tile: the tile that was loaded before") {
-  const testing::Case c = make_case({.mask = kCausal});
-  check_output(c, variant_of(c, "stale-tile", {"operand = v", "tiles = 1", "right"}),
-               [](const Formula& f) {
-                 return with_v(f, [&](int j, int d) { return f.v(j >= 16 ? j - 16 : j, d); });
-               });
-  check_output(c, variant_of(c, "stale-tile", {"operand = k,", "tiles = 2", "zeros"}),
-               [](const Formula& f) {
-                 return with_k(f, [&](int j, int d) { return j >= 32 ? f.k(j - 32, d) : 0; });
-               });
-}
-
-TEST_CASE("stale-tile: the first tile of a split, or of a window's loop, has none before it") {
-  const testing::Case split = make_case({.block_n = 8, .splits = 2});
-  // Five tiles: three and two.
-  check_output(split, variant_of(split, "stale-tile", {"= v,", "tiles = 1", "loop", "right"}),
-               [](const Formula& f) {
-                 return with_v(f, [&](int j, int d) {
-                   return f.v(j < 8 || (j >= 24 && j < 32) ? j : j - 8, d);
-                 });
-               });
-  check_output(split, variant_of(split, "stale-tile", {"= k,", "tiles = 2", "loop", "zeros"}),
-               [](const Formula& f) {
-                 return with_k(
-                     f, [&](int j, int d) { return j >= 16 && j < 24 ? f.k(j - 16, d) : 0; });
-               });
-  check_output(split, variant_of(split, "stale-tile", {"= v,", "tiles = -1", "loop", "right"}),
-               [](const Formula& f) {
-                 return with_v(f, [&](int j, int d) {
-                   return f.v((j >= 16 && j < 24) || j >= 32 ? j : j + 8, d);
-                 });
-               });
-  const Mask window{MaskKind::kWindow, CausalAlignment::kBottomRight, 9, 4};
-  const testing::Case c = make_case({.block_n = 8, .mask = window});
-  check_output(c, variant_of(c, "stale-tile", {"k and v", "tiles = 1", "loop", "right"}),
-               [](const Formula& f) {
-                 const int first = std::max(0, f.row.query / 16 * 16 - 9) / 8 * 8;
-                 const auto from = [&](int j) { return j < first + 8 ? j : j - 8; };
-                 return with_kv(
-                     f, [&](int j, int d) { return f.k(from(j), d); },
-                     [&](int j, int d) { return f.v(from(j), d); });
-               });
 }
 
 TEST_CASE("page-map: the keys of another page") {
@@ -207,65 +217,6 @@ TEST_CASE("page-map: the keys of another page") {
                });
 }
 
-TEST_CASE("tile-transposed: what is stored as (key, dim) is read as (dim, key)") {
-  const testing::Case c = make_case({.seqlen_k = 48, .head_dim = 8, .head_dim_v = 8});
-  check_output(c, variant_of(c, "tile-transposed", {"operand = v", "(operand = v, stride = 16)"}),
-               [](const Formula& f) {
-                 return with_v(f, [&](int j, int d) {
-                   const int flat = d * 16 + j % 16;
-                   return f.v(j / 16 * 16 + flat / 8, flat % 8);
-                 });
-               });
-  check_output(c, variant_of(c, "tile-transposed", {"operand = k", "stored stride = 17"}),
-               [](const Formula& f) {
-                 return with_k(f, [&](int j, int d) {
-                   const int flat = j % 16 * 8 + d;
-                   const int key = j / 16 * 16 + flat % 17;
-                   return key < 48 ? f.k(key, flat / 17) : 0;
-                 });
-               });
-}
-
-TEST_CASE("fragment-elements: elements of a fragment change places") {
-  const testing::Case c = make_case({.seqlen_k = 32, .head_dim = 32, .head_dim_v = 32});
-  check_output(
-      c, variant_of(c, "fragment-elements", {"operand = k", "16x16"}), [](const Formula& f) {
-        return with_k(
-            f, [&](int j, int d) { return f.k(j / 16 * 16 + d % 16, d / 16 * 16 + j % 16); });
-      });
-  check_output(c, variant_of(c, "fragment-elements", {"operand = v", "8x8"}), [](const Formula& f) {
-    return with_v(f, [&](int j, int d) { return f.v(j / 8 * 8 + d % 8, d / 8 * 8 + j % 8); });
-  });
-  check_output(
-      c, variant_of(c, "fragment-elements", {"operand = v", "d ^ 1"}),
-      [](const Formula& f) { return with_v(f, [&](int j, int d) { return f.v(j, d ^ 1); }); });
-}
-
-TEST_CASE("leading-dimension: rows are read at another distance") {
-  const testing::Case c = make_case({.seqlen_k = 32});
-  // Stored 24 apart, zeros between; read 16 apart.
-  const auto shifted = [](int at, int row, int dim, const At& x) {
-    const int flat = row * 16 + dim;
-    return flat % 24 < 16 ? x(at + flat / 24, flat % 24) : 0;
-  };
-  check_output(
-      c, variant_of(c, "leading-dimension", {"operand = k", "stored = 24, read = 16", "the tile"}),
-      [&](const Formula& f) {
-        return with_k(f, [&](int j, int d) {
-          return shifted(j / 16 * 16, j % 16, d, [&](int r, int e) { return f.k(r, e); });
-        });
-      });
-  // Stored 16 apart, read 17 apart: the last rows are those of the next tile, or 0.
-  check_output(
-      c, variant_of(c, "leading-dimension", {"operand = v", "stored = 16, read = 17", "the tile"}),
-      [&](const Formula& f) {
-        return with_v(f, [&](int j, int d) {
-          const int flat = j % 16 * 17 + d, key = j / 16 * 16 + flat / 16;
-          return key < 32 ? f.v(key, flat % 16) : 0;
-        });
-      });
-}
-
 TEST_CASE("inputs-narrow: bf16 keeps eight bits of v") {
   const testing::Case c = make_case({});
   check_output(c, variant_of(c, "inputs-narrow", {"operand = v", "bf16"}), [](const Formula& f) {
@@ -275,12 +226,6 @@ TEST_CASE("inputs-narrow: bf16 keeps eight bits of v") {
       return std::nearbyint(x / quantum) * quantum;
     });
   });
-}
-
-// o of another row of the same case.
-Vec right_o(const Formula& f, int batch, int head, int query) {
-  const Formula other{f.c, {batch, head, query}};
-  return other.attend(other.scores());
 }
 
 TEST_CASE("output-fragment: o of the element that took the place") {

@@ -39,11 +39,7 @@ void columns(const Case& c, Variants& out) {
 
 void rows(const Case& c, Variants& out) {
   const std::int32_t block_m = c.geometry().tile.block_m;
-  std::set<std::int32_t> tried{block_m / 2, block_m - block_m / 4};
-  for (std::int32_t r = 16; r < block_m; r += 16) tried.insert(r);
-  // As many rows for each of so many warps, and one less than would do.
-  for (std::int32_t warps = 1; warps <= 16; ++warps) tried.insert((block_m - 1) / warps * warps);
-  for (const std::int32_t owned : tried) {
+  for (const std::int32_t owned : rows_by_warps(block_m)) {
     if (owned <= 0 || owned >= std::min(block_m, c.problem().seqlen_q)) continue;
     for (const Unwritten unwritten : kBoth)
       out.with(
@@ -75,6 +71,9 @@ void heads(const Case& c, Variants& out) {
   if (p.heads > p.kv_heads && p.kv_heads > 1)
     add(HeadMap::kDivideByKvHeads, false, "head / group_size");
   if (p.batch > 1) add(HeadMap::kRight, true, "batch 0");
+  if (p.batch > 1 && p.heads > 1)
+    out.with([](Deviation& d) { d.store.batch_in_heads = true; },
+             {named("to", -1, "batch and head exchanged in the block's number")});
 }
 
 const Entry kEntries[] = {

@@ -1,6 +1,7 @@
 // A row of the catalogue: what is said about a bug, and which deviations of a case it can be.
 #pragma once
 
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -55,6 +56,7 @@ struct Entry {
 std::span<const Entry> logits_entries();
 std::span<const Entry> mask_entries();
 std::span<const Entry> fetch_entries();
+std::span<const Entry> tile_entries();
 std::span<const Entry> softmax_entries();
 std::span<const Entry> pv_entries();
 std::span<const Entry> recurrence_entries();
@@ -67,6 +69,9 @@ std::span<const Entry> store_entries();
 // What enumerations ask of a case.
 std::int32_t longest_split(const Case& c);  // KV tiles of the split that has most
 std::int32_t used_splits(const Case& c);    // splits that hold a tile
+// As many rows for each of so many warps as `rows` can have of them, and one less than would do; halves,
+// 16ths.
+std::set<std::int32_t> rows_by_warps(std::int32_t rows);
 inline bool merges(const Case& c) { return c.geometry().num_splits > 1; }
 
 }  // namespace attn_diag::reference

@@ -61,6 +61,14 @@ Strides strides_of(const Case::Data& c, const Operand& x, StrideSet set, bool is
     case StrideSet::kBatchOfOtherHeads:
       strides.batch = dense_strides(p.layout, other_heads, x.seqlen, x.dim).batch;
       break;
+    case StrideSet::kHeadOfWholeTiles: {
+      const std::int32_t rows = is_query ? c.geometry.tile.block_m : c.geometry.tile.block_n;
+      strides.head = dense_strides(p.layout, x.heads, ceil_div(x.seqlen, rows) * rows, x.dim).head;
+      break;
+    }
+    case StrideSet::kRowOfOtherDim:
+      return dense_strides(p.layout, x.heads, x.seqlen,
+                           x.dim == p.head_dim ? p.head_dim_v : p.head_dim);
   }
   return strides;
 }
@@ -68,13 +76,14 @@ Strides strides_of(const Case::Data& c, const Operand& x, StrideSet set, bool is
 std::int32_t head_of(const Problem& p, HeadMap map, const FetchRequest& request) {
   const std::int32_t head = request.query_head, group = p.heads / p.kv_heads;
   const std::int32_t right = request.is_query ? head : kv_head_of(p, head);
+  const std::int32_t heads = request.is_query ? p.heads : p.kv_heads;
   switch (map) {
     case HeadMap::kRight:
       break;
     case HeadMap::kZero:
       return 0;
     case HeadMap::kNext:
-      return (right + 1) % (request.is_query ? p.heads : p.kv_heads);
+      return (right + 1) % heads;
     case HeadMap::kModulo:
       return head % p.kv_heads;
     case HeadMap::kDivideByKvHeads:
@@ -83,6 +92,10 @@ std::int32_t head_of(const Problem& p, HeadMap map, const FetchRequest& request)
       return head;
     case HeadMap::kGroupTooSmall:
       return head / std::max(group - 1, 1);
+    case HeadMap::kPrevious:
+      return (right + heads - 1) % heads;
+    case HeadMap::kReversed:
+      return heads - 1 - right;
   }
   return right;
 }
@@ -134,8 +147,13 @@ Page page_read(PageMap map, Page right, std::int32_t count, std::int32_t batches
 
 }  // namespace
 
-void gather(const Case::Data& c, const Operand& x, const FetchChange& change,
-            const FetchRequest& request, std::span<const std::int32_t> positions, Gathered& out) {
+void gather(const Case::Data& c, const Operand& x, const FetchChange& change, FetchRequest request,
+            std::span<const std::int32_t> positions, Gathered& out) {
+  if (change.batch_in_heads) {
+    const std::int32_t block = request.batch * c.problem.heads + request.query_head;
+    request.batch = block % c.problem.batch;
+    request.query_head = block / c.problem.batch;
+  }
   const Strides strides = strides_of(c, x, change.strides, request.is_query);
   const std::int64_t base = (change.batch_zero ? 0 : request.batch) * strides.batch +
                             head_of(c.problem, change.head, request) * strides.head;
@@ -145,6 +163,7 @@ void gather(const Case::Data& c, const Operand& x, const FetchChange& change,
     std::int32_t tile = position / rows;
     const Place place = place_in_tile(change.tile, rows, columns, position % rows, column);
     if (place.column < 0) return kZero;
+    if (change.loaded_rows > 0 && place.row >= change.loaded_rows) return kZero;
     if (change.tiles_late != 0) {
       const std::int32_t held = tile - change.tiles_late;
       if (was_loaded(request, change.late_in_loop, held, tile) && held * rows < x.seqlen)
@@ -177,8 +196,12 @@ void gather(const Case::Data& c, const Operand& x, const FetchChange& change,
   for (std::size_t s = 0; s < positions.size(); ++s)
     for (std::int32_t d = 0; d < columns; ++d) {
       const std::int64_t at = element(positions[s], d);
+      const bool scaled = static_cast<std::uint32_t>(d - change.first_scaled) <
+                          static_cast<std::uint32_t>(change.scaled_columns);
       out.values[s * width + static_cast<std::size_t>(d)] =
-          at >= 0 ? round_to(change.type, x.values[static_cast<std::size_t>(at)]) : 0.0;
+          at >= 0 ? round_to(change.type, x.values[static_cast<std::size_t>(at)]) *
+                        (scaled ? change.column_scale : 1)
+                  : 0.0;
       if (at != kOutside) continue;
       out.known[s] = 0;
       out.all_known = false;

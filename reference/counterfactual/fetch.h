@@ -29,6 +29,6 @@ struct FetchRequest {
 };
 
 void gather(const Case::Data& c, const Operand& operand, const FetchChange& change,
-            const FetchRequest& request, std::span<const std::int32_t> positions, Gathered& out);
+            FetchRequest request, std::span<const std::int32_t> positions, Gathered& out);
 
 }  // namespace attn_diag::reference

@@ -16,6 +16,10 @@ std::int32_t head_written(const Problem& p, HeadMap map, std::int32_t head) {
       return (head + 1) % p.heads;
     case HeadMap::kModulo:
       return head % p.kv_heads;
+    case HeadMap::kPrevious:
+      return (head + p.heads - 1) % p.heads;
+    case HeadMap::kReversed:
+      return p.heads - 1 - head;
     case HeadMap::kDivideByKvHeads:
     case HeadMap::kGroupTooSmall:
       return head / (p.heads / p.kv_heads);
@@ -51,6 +55,12 @@ std::optional<StoredOutput::Source> StoredOutput::source_of(const Row& row,
     while (head >= 0 && head_written(p, change_.head, head) != row.head) --head;
     if (head < 0) return std::nullopt;
     from.row.head = head;
+  }
+  if (change_.batch_in_heads) {
+    // Block b H + h writes to batch % B and head / B of its number.
+    const std::int32_t block = row.head * p.batch + row.batch;
+    from.row.batch = block / p.heads;
+    from.row.head = block % p.heads;
   }
   if (change_.batch_zero) {
     if (row.batch != 0) return std::nullopt;

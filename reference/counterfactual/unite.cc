@@ -10,7 +10,8 @@ namespace {
 // Every field of a deviation, once, for what has to look at each.
 auto fields(FetchChange& f) {
   return std::tie(f.row_shift, f.column_shift, f.head, f.batch_zero, f.strides, f.tiles_late,
-                  f.outside, f.tile, f.type, f.late_in_loop, f.pages, f.page_rows);
+                  f.outside, f.tile, f.type, f.late_in_loop, f.pages, f.page_rows, f.batch_in_heads,
+                  f.loaded_rows, f.first_scaled, f.scaled_columns, f.column_scale);
 }
 auto fields(LogitsChange& l) {
   return std::tie(l.first_column, l.scaled_query, l.kappa, l.bias_factor, l.bias_before_cap,
@@ -46,7 +47,7 @@ auto fields(FinishChange& f) {
 }
 auto fields(StoreChange& s) {
   return std::tie(s.first_column, s.fragment, s.other_layout, s.head, s.batch_zero, s.columns,
-                  s.rows_owned, s.unwritten);
+                  s.rows_owned, s.unwritten, s.batch_in_heads);
 }
 auto fields(Deviation& d) {
   return std::tuple_cat(fields(d.q), fields(d.k), fields(d.v), fields(d.logits), fields(d.mask),

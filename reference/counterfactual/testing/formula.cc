@@ -130,6 +130,24 @@ Vec plus(Vec a, const Vec& b) {
   return a;
 }
 
+Vec attend_with(const Formula& f, const At& k, const At& v, const std::function<double(int d)>& q) {
+  Vec s;
+  for (int j = 0; j < f.keys(); ++j) {
+    double dot = 0;
+    for (int d = 0; d < f.dims(); ++d) dot += q(d) * k(j, d);
+    s.push_back(f.sees(f.row.query, j) ? f.scale() * dot : -kInf);
+  }
+  return f.attend(s, v);
+}
+Vec with_k(const Formula& f, const At& k) {
+  return attend_with(
+      f, k, [&](int j, int d) { return f.v(j, d); }, [&](int d) { return f.q(f.row.query, d); });
+}
+Vec with_v(const Formula& f, const At& v) { return f.attend(f.scores(), v); }
+Vec with_kv(const Formula& f, const At& k, const At& v) {
+  return attend_with(f, k, v, [&](int d) { return f.q(f.row.query, d); });
+}
+
 Predicted predicted(const Case& c, const Row& row, const Deviation& deviation) {
   const reference::Case data(c.problem, c.geometry, {.output = DType::kFp32}, c.inputs());
   Prediction out;

@@ -71,6 +71,13 @@ Part tile(const Formula& f, int t);
 double factor(double from, double to);  // exp(from - to), 0 from -inf
 Vec plus(Vec a, const Vec& b);
 
+// softmax over what the row sees, with other q, k and v.
+using At = std::function<double(int j, int d)>;
+Vec attend_with(const Formula& f, const At& k, const At& v, const std::function<double(int d)>& q);
+Vec with_k(const Formula& f, const At& k);
+Vec with_v(const Formula& f, const At& v);
+Vec with_kv(const Formula& f, const At& k, const At& v);
+
 // What predict() says of o and lse of a row.
 struct Predicted {
   Vec o, bound;  // bound: of o

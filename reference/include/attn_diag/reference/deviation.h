@@ -32,6 +32,8 @@ enum class HeadMap : std::uint8_t {
   kDivideByKvHeads,  // head / kv_heads
   kQueryHead,        // the query head's own number
   kGroupTooSmall,    // head / (group_size - 1)
+  kPrevious,         // cyclic
+  kReversed,
 };
 
 // With which distances between elements an operand is read.
@@ -40,6 +42,8 @@ enum class StrideSet : std::uint8_t {
   kOtherLayout,        // BSHD for BHSD and the reverse
   kHeadOfOtherSeqlen,  // the distance of heads from the other sequence length
   kBatchOfOtherHeads,  // the distance of batches from the other number of heads
+  kHeadOfWholeTiles,   // the distance of heads from the sequence length rounded up to tiles
+  kRowOfOtherDim,      // all distances from the other head dimension
 };
 
 // Which element of its tile stands for element (row, column), a tile being block_m or block_n rows
@@ -88,6 +92,11 @@ struct FetchChange {
   bool late_in_loop = false;  // there are no other tiles than those that the loop of a split visits
   PageMap pages = PageMap::kRight;
   std::int32_t page_rows = 0;
+  bool batch_in_heads = false;   // block number / batches is the head, and the rest the batch
+  std::int32_t loaded_rows = 0;  // of a tile; the others hold 0. 0: all
+  // As many columns from the first one are multiplied by column_scale.
+  std::int32_t first_scaled = 0, scaled_columns = 0;
+  double column_scale = 1;
   bool operator==(const FetchChange&) const = default;
 };
 
@@ -409,6 +418,7 @@ struct StoreChange {
   std::int32_t columns = 0;     // only these are written; 0: all
   std::int32_t rows_owned = 0;  // rows of a query tile that some warp writes; 0: all
   Unwritten unwritten = Unwritten::kUnknown;
+  bool batch_in_heads = false;  // as of what is read
   bool operator==(const StoreChange&) const = default;
 };
 
