@@ -100,13 +100,15 @@ const Entry kEntries[] = {
          ends(MaskRule::kEndsExchanged, "last", "that of window_left, and the reverse");
      }},
     {{.id = "mask-index-in-tile",
-      .statement = "the mask compares indices within the tile for those within the sequence",
+      .statement =
+          "the mask compares indices within the tile, or of packed rows, for those within the "
+          "sequence",
       .formula = "F7",
       .family = Family::kMask,
       .stage = Stage::kQk,
       .parameters = {"index", "loop"},
       .citation = "",
-      .remedy = "the tile's first row and first key in the comparison",
+      .remedy = "the tile's first row and first key in the comparison; the query of a packed row",
       .needs_tiles = true},
      [](const Case& c, Variants& out) {
        if (!masked(c)) return;
@@ -119,6 +121,8 @@ const Entry kEntries[] = {
        if (queries) add(MaskRule::kQueryInTile, "of the query");
        if (keys) add(MaskRule::kKeyInTile, "of the key");
        if (queries && keys) add(MaskRule::kBothInTile, "of both");
+       if (c.problem().heads > c.problem().kv_heads)
+         add(MaskRule::kPackedQuery, "of the packed query: query * group_size + head in the group");
      }},
     {{.id = "mask-alignment",
       .statement = "the mask is lined up with the other end of the sequences",

@@ -74,6 +74,11 @@ TEST_CASE("mask-index-in-tile: numbers within the tile for those within the sequ
                [&](const Formula& f) {
                  return attend_to(f, [&](int j) { return sees(f.row.query % 8, j); });
                });
+  check_output(c, variant_of(c, "mask-index-in-tile", {"packed", "all tiles"}),
+               [&](const Formula& f) {
+                 const int row = f.row.query * 2 + f.row.head % 2;
+                 return attend_to(f, [&](int j) { return sees(row, j); });
+               });
   check_output(c, variant_of(c, "mask-index-in-tile", {"of both", "all tiles"}),
                [&](const Formula& f) {
                  return attend_to(f, [&](int j) { return sees(f.row.query % 8, j % 16); });

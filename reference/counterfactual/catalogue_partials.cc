@@ -43,6 +43,9 @@ void maps(const Case& c, Variants& out) {
   if (p.seqlen_q > 1 && c.geometry().tile.block_m > 1)
     add(PartialMap::kFirstRow, "the query tile's first row");
   if (p.seqlen_q > c.geometry().tile.block_m) add(PartialMap::kFirstQuery, "query 0");
+  if (p.heads > 1) add(PartialMap::kNextHead, "the next head");
+  if (p.batch > 1) add(PartialMap::kNextBatch, "the next batch");
+  if (p.seqlen_q > 1) add(PartialMap::kNextQuery, "the next query");
 }
 
 // Written in one order of axes and read in another.

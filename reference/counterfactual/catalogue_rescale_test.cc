@@ -212,5 +212,38 @@ TEST_CASE("output-narrow: o to nearest or cut off, and lse") {
   CHECK(is != right);
 }
 
+TEST_CASE("output-rows-shifted and lse-of-another: rows in others' places") {
+  const testing::Case c = make_case({.mask = kCausal});
+  check_output(c, variant_of(c, "output-rows-shifted", {"rows = 1)"}), [](const Formula& f) {
+    return f.row.query == 0 ? Vec(16, kNan) : f.attend(f.scores(f.row.query - 1));
+  });
+  const auto lse_of = [&](int batch, int head, int query) {
+    const Vec s = Formula{c, {batch, head, query}}.scores();
+    return largest(s) + std::log(total(exps(s, largest(s))));
+  };
+  check_lse(c, variant_of(c, "lse-of-another", {"order"}), [&](const Formula& f) {
+    const int flat = f.row.head * 40 + f.row.query;
+    return lse_of(f.row.batch, flat % 4, flat / 4);
+  });
+  check_lse(c, variant_of(c, "lse-of-another", {"before"}), [&](const Formula& f) {
+    const int flat = (f.row.batch * 4 + f.row.head) * 40 + f.row.query - 1;
+    return flat < 0 ? 0 /* nobody knows */ : lse_of(flat / 160, flat / 40 % 4, flat % 40);
+  });
+}
+
+TEST_CASE("partial-of-another: the next head, batch and query") {
+  const testing::Case c = make_case({.block_n = 8, .splits = 2, .mask = kCausal});
+  const auto row_of = [](const Formula& f, int batch, int head, int query) {
+    const Formula other{f.c, {batch, head, query}};
+    return other.attend(other.scores());
+  };
+  check_output(
+      c, variant_of(c, "partial-of-another", {"the next head", "m, l and o"}),
+      [&](const Formula& f) { return row_of(f, f.row.batch, (f.row.head + 1) % 4, f.row.query); });
+  check_output(
+      c, variant_of(c, "partial-of-another", {"the next query", "m, l and o"}),
+      [&](const Formula& f) { return row_of(f, f.row.batch, f.row.head, (f.row.query + 1) % 40); });
+}
+
 }  // namespace
 }  // namespace attn_diag::reference

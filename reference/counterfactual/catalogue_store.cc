@@ -115,6 +115,37 @@ const Entry kEntries[] = {
       .citation = "triton#6242, cudnn-frontend#577",
       .remedy = "head and batch in the address of o"},
      heads},
+    {{.id = "output-rows-shifted",
+      .statement = "o is written some rows early or late",
+      .formula = "F27",
+      .family = Family::kStore,
+      .stage = Stage::kReduce,
+      .parameters = {"rows"},
+      .citation = "",
+      .remedy = "the first row in the address of o"},
+     [](const Case& c, Variants& out) {
+       for (const std::int32_t rows : {1, -1, 8, -8})
+         if (std::abs(rows) < c.problem().seqlen_q)
+           out.with([&](Deviation& d) { d.store.row_shift = rows; }, {number("rows", rows)});
+     }},
+    {{.id = "lse-of-another",
+      .statement = "lse is written to the place of another row",
+      .formula = "F27",
+      .family = Family::kStore,
+      .stage = Stage::kReduce,
+      .parameters = {"of"},
+      .citation = "",
+      .remedy = "the strides of lse: (batch, head, query)"},
+     [](const Case& c, Variants& out) {
+       const auto add = [&](LsePlace place, const char* what) {
+         out.with([&](Deviation& d) { d.store.lse = place; },
+                  {named("of", static_cast<double>(place), what)});
+       };
+       if (c.problem().heads > 1 && c.problem().seqlen_q > 1)
+         add(LsePlace::kOtherOrder, "the order batch, query, head");
+       add(LsePlace::kNextRow, "the row after it");
+       add(LsePlace::kRowBefore, "the row before it");
+     }},
     {{.id = "output-columns",
       .statement = "only some columns of o are written, the first or the last ones",
       .formula = "F5",

@@ -86,6 +86,15 @@ std::pair<Row, std::int32_t> Evaluator::partial_read(const Row& row, std::int32_
     case PartialMap::kFirstQuery:
       from.query = 0;
       break;
+    case PartialMap::kNextHead:
+      from.head = (row.head + 1) % p_.heads;
+      break;
+    case PartialMap::kNextBatch:
+      from.batch = (row.batch + 1) % p_.batch;
+      break;
+    case PartialMap::kNextQuery:
+      from.query = (row.query + 1) % p_.seqlen_q;
+      break;
   }
   if (change.read == change.written) return {from, read};
   Place place(p_, g_, from, read);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 #include <span>
 
 #include "reference/counterfactual/evaluator.h"
@@ -88,6 +89,13 @@ void leave_unknown(std::size_t n, const Target& to) {
   std::fill_n(to.known, n, std::uint8_t{0});
 }
 
+void put_lse_of(const std::optional<Row>& row, Evaluator& evaluator, const Target& to) {
+  if (!row) return leave_unknown(1, to);
+  RowState state;
+  evaluator.evaluate(*row, state);
+  put(evaluator.slots(), state, Tensor::kLse, 1, to);
+}
+
 bool defined(const Case::Data& c, Tensor t) {
   return c.geometry.has_split_merge || (t != Tensor::kMergedL && t != Tensor::kMergedO);
 }
@@ -112,6 +120,8 @@ void predict(const Case& c, std::span<const Row> rows, const Deviation& deviatio
   Evaluator source(data, deviation, 1u << static_cast<int>(Tensor::kO));
   StoredOutput stored(data, deviation.store, source);
   const std::uint32_t evaluated = moved ? tensors & ~(1u << static_cast<int>(Tensor::kO)) : tensors;
+  const bool lse_moved = deviation.store.lse != LsePlace::kRight;
+  Evaluator lse_evaluator(data, deviation, 1u << static_cast<int>(Tensor::kLse));
   RowState state;
   for (std::size_t r = 0; r < rows.size(); ++r) {
     const bool owned = stored.owns(rows[r].query);
@@ -126,6 +136,8 @@ void predict(const Case& c, std::span<const Row> rows, const Deviation& deviatio
         stored.cells(rows[r], to.value, to.bound, to.known);
       else if (!owned)
         leave_unknown(n, to);
+      else if (t.id == Tensor::kLse && lse_moved)
+        put_lse_of(lse_source(data.problem, deviation.store.lse, rows[r]), lse_evaluator, to);
       else
         put(evaluator.slots(), state, t.id, n, to);
     }

@@ -77,6 +77,8 @@ std::optional<StoredOutput::Source> StoredOutput::source_of(const Row& row,
       return std::nullopt;
   }
   if (column < change_.first_column) return std::nullopt;
+  from.row.query -= change_.row_shift;
+  if (from.row.query < 0 || from.row.query >= p.seqlen_q) return std::nullopt;
   if (change_.columns > 0 && column >= change_.columns) return std::nullopt;
   if (!owns(row.query)) return std::nullopt;
   return from;
@@ -89,6 +91,21 @@ const StoredOutput::Stored& StoredOutput::stored(const Row& row) {
   if (rows_.size() >= kMostRows) rows_.clear();
   evaluator_.evaluate(row, state_);
   return rows_[key] = {state_.o, state_.o_error, state_.o_known};
+}
+
+std::optional<Row> lse_source(const Problem& p, LsePlace place, const Row& row) {
+  const std::int64_t of_batch = std::int64_t{p.heads} * p.seqlen_q;
+  std::int64_t flat = row.batch * of_batch + std::int64_t{row.head} * p.seqlen_q + row.query;
+  if (place == LsePlace::kOtherOrder) {
+    const std::int64_t within = flat % of_batch;
+    return Row{row.batch, static_cast<std::int32_t>(within % p.heads),
+               static_cast<std::int32_t>(within / p.heads)};
+  }
+  flat += place == LsePlace::kNextRow ? 1 : place == LsePlace::kRowBefore ? -1 : 0;
+  if (flat < 0 || flat >= p.batch * of_batch) return std::nullopt;
+  return Row{static_cast<std::int32_t>(flat / of_batch),
+             static_cast<std::int32_t>(flat / p.seqlen_q % p.heads),
+             static_cast<std::int32_t>(flat % p.seqlen_q)};
 }
 
 void StoredOutput::cells(const Row& row, double* value, double* bound, std::uint8_t* known) {

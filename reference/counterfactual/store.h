@@ -11,6 +11,9 @@
 
 namespace attn_diag::reference {
 
+// Whose lse stands in the place of `row`; none: nobody's.
+std::optional<Row> lse_source(const Problem& p, LsePlace place, const Row& row);
+
 class StoredOutput {
  public:
   StoredOutput(const Case::Data& c, const StoreChange& change, Evaluator& evaluator)

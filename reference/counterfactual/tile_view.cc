@@ -86,7 +86,11 @@ TileView Evaluator::view_of(std::int32_t query, std::int32_t tile) const {
       change.rule == MaskRule::kQueryInTile || change.rule == MaskRule::kBothInTile;
   const bool key_in_tile =
       change.rule == MaskRule::kKeyInTile || change.rule == MaskRule::kBothInTile;
-  Ends ends = ends_of(p_, change, query_in_tile ? query % g_.tile.block_m : query);
+  const std::int32_t group = p_.heads / p_.kv_heads;
+  const std::int32_t index = query_in_tile                           ? query % g_.tile.block_m
+                             : change.rule == MaskRule::kPackedQuery ? query * group + head_ % group
+                                                                     : query;
+  Ends ends = ends_of(p_, change, index);
   if (key_in_tile) ends = {ends.first + first_key, ends.last + first_key};
   view.counted = {slot(ends.first), slot(ends.last + 1)};
   view.inverted = change.rule == MaskRule::kInverted;

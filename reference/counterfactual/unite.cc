@@ -46,8 +46,8 @@ auto fields(FinishChange& f) {
                   f.lane_sum, f.lanes, f.lse, f.lane_guard, f.mixed_rows, f.mixed_max);
 }
 auto fields(StoreChange& s) {
-  return std::tie(s.first_column, s.fragment, s.other_layout, s.head, s.batch_zero, s.columns,
-                  s.rows_owned, s.unwritten, s.batch_in_heads);
+  return std::tie(s.lse, s.row_shift, s.first_column, s.fragment, s.other_layout, s.head,
+                  s.batch_zero, s.columns, s.rows_owned, s.unwritten, s.batch_in_heads);
 }
 auto fields(Deviation& d) {
   return std::tuple_cat(fields(d.q), fields(d.k), fields(d.v), fields(d.logits), fields(d.mask),

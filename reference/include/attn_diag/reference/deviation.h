@@ -154,6 +154,7 @@ enum class MaskRule : std::uint8_t {
   kQueryInTile,    // the query's number within its tile is taken for its number
   kKeyInTile,      // ... the key's
   kBothInTile,
+  kPackedQuery,  // query * group_size + the head's number in its group is taken for the query's
 };
 enum class MaskedTiles : std::uint8_t {
   kAll,
@@ -315,6 +316,9 @@ enum class PartialMap : std::uint8_t {
   kFirstBatch,
   kFirstRow,    // of the query tile
   kFirstQuery,  // query 0
+  kNextHead,    // cyclic, as the following
+  kNextBatch,
+  kNextQuery,
 };
 // The order of axes in the memory between the two kernels: batch, head, query, split.
 enum class PartialOrder : std::uint8_t {
@@ -409,7 +413,17 @@ struct FinishChange {
 
 enum class Unwritten : std::uint8_t { kUnknown, kZero };
 
+// The row whose lse is found in a row's place.
+enum class LsePlace : std::uint8_t {
+  kRight,
+  kOtherOrder,  // it is written as (batch, query, head)
+  kNextRow,     // that of the row after it: it is written a row early
+  kRowBefore,
+};
+
 struct StoreChange {
+  LsePlace lse = LsePlace::kRight;
+  std::int32_t row_shift = 0;                  // row r of o is written to row r + row_shift
   std::int32_t first_column = 0;               // columns before it are not written
   FragmentMap fragment = FragmentMap::kRight;  // of o
   bool other_layout = false;
