@@ -131,17 +131,18 @@ TEST_CASE("splits that are missing, doubled, alone, exchanged") {
   check_output(c, variant_of(c, "split-alone", {"split = 2", "merged"}), [&](const Formula& f) {
     return merged(f, [&](const Part& p, double m, int n) { return share(p, m, n == 2 ? 1 : 0); });
   });
-  check_output(c, variant_of(c, "partial-of-another", {"next split"}), [&](const Formula& f) {
-    const std::vector<Part> parts = splits_of(f);
-    const double m = std::max({parts[0].m, parts[1].m, parts[2].m});
-    double l = 0;
-    Vec o(16, 0.0);
-    for (std::size_t n = 0; n < 3; ++n) {
-      l += factor(parts[n].m, m) * parts[n].l;
-      o = plus(o, times(factor(parts[n].m, m), parts[(n + 1) % 3].a));
-    }
-    return times(1 / l, o);
-  });
+  check_output(c, variant_of(c, "partial-of-another", {"next split", "of = o"}),
+               [&](const Formula& f) {
+                 const std::vector<Part> parts = splits_of(f);
+                 const double m = std::max({parts[0].m, parts[1].m, parts[2].m});
+                 double l = 0;
+                 Vec o(16, 0.0);
+                 for (std::size_t n = 0; n < 3; ++n) {
+                   l += factor(parts[n].m, m) * parts[n].l;
+                   o = plus(o, times(factor(parts[n].m, m), parts[(n + 1) % 3].a));
+                 }
+                 return times(1 / l, o);
+               });
   check_output(c, variant_of(c, "partial-of-another", {"head 0", "m, l and o"}),
                [&](const Formula& f) {
                  const Formula first{f.c, {f.row.batch, 0, f.row.query}};

@@ -96,8 +96,20 @@ const Entry kEntries[] = {
        };
        ends(MaskRule::kNoFirst, "first", "none");
        ends(MaskRule::kNoLast, "last", "none");
-       if (c.problem().mask.window_left != c.problem().mask.window_right)
+       const std::int32_t left = c.problem().mask.window_left,
+                          right = c.problem().mask.window_right;
+       if (left != right)
          ends(MaskRule::kEndsExchanged, "last", "that of window_left, and the reverse");
+       // One of them is taken for the other, or for 0.
+       const auto other = [&](std::int32_t MaskChange::*end, std::int32_t by, const char* name,
+                              const char* what) {
+         if (by == 0 || shifts.count(by) != 0) return;
+         under_both_loops(c, out, [&](Deviation& d) { d.mask.*end = by; }, {named(name, by, what)});
+       };
+       other(&MaskChange::last_shift, left - right, "last", "that of window_left");
+       other(&MaskChange::last_shift, -right, "last", "the query's own key");
+       other(&MaskChange::first_shift, left - right, "first", "that of window_right");
+       if (right != 0) other(&MaskChange::first_shift, left, "first", "the query's own key");
      }},
     {{.id = "mask-index-in-tile",
       .statement =
@@ -215,12 +227,50 @@ const Entry kEntries[] = {
       .formula = "F8",
       .family = Family::kMask,
       .stage = Stage::kQk,
-      .parameters = {},
+      .parameters = {"of", "loop"},
       .citation = "jax#17314",
       .remedy = "the loop's end: < or <=, and the prologue or epilogue of a pipelined loop",
       .needs_tiles = true},
      [](const Case& c, Variants& out) {
-       if (num_kv_tiles(c.problem(), c.geometry()) > 1) loops(c, out, {TileLoop::kOneLess});
+       if (num_kv_tiles(c.problem(), c.geometry()) == 1) return;
+       if (!merges(c)) return loops(c, out, {TileLoop::kOneLess});
+       out.with([](Deviation& d) { d.mask.loop = TileLoop::kOneLess; },
+                {named("of", 0, "the row")});
+       under_both_loops(c, out, [](Deviation& d) { d.mask.tile_left_out = -1; },
+                        {named("of", 1, "every split")});
+     }},
+    {{.id = "first-tile-left-out",
+      .statement = "the first KV tile of the loop is left out",
+      .formula = "F8",
+      .family = Family::kMask,
+      .stage = Stage::kQk,
+      .parameters = {"loop"},
+      .citation = "",
+      .remedy = "the loop's beginning, and the prologue of a pipelined loop",
+      .needs_tiles = true},
+     [](const Case& c, Variants& out) {
+       if (num_kv_tiles(c.problem(), c.geometry()) == 1) return;
+       const auto set = [](Deviation& d) { d.mask.tile_left_out = 1; };
+       // Other loops begin with the first key.
+       if (c.problem().mask.kind == MaskKind::kWindow)
+         under_both_loops(c, out, set);
+       else
+         out.with(set);
+     }},
+    {{.id = "keys-unowned",
+      .statement = "the last keys of every KV tile are not counted: no warp or lane has them",
+      .formula = "F33",
+      .family = Family::kMask,
+      .stage = Stage::kQk,
+      .parameters = {"counted"},
+      .citation = "",
+      .remedy = "keys per lane times lanes against kBlockN, and the loop within a tile",
+      .needs_tiles = true},
+     [](const Case& c, Variants& out) {
+       const std::int32_t block_n = c.geometry().tile.block_n;
+       for (const std::int32_t keys : rows_by_warps(block_n))
+         if (keys > 0 && keys < std::min(block_n, c.problem().seqlen_k))
+           out.with([&](Deviation& d) { d.mask.tile_keys = keys; }, {number("counted", keys)});
      }},
     {{.id = "window-begins-late",
       .statement = "the loop over KV tiles begins where the query tile's last row begins",

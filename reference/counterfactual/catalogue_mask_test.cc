@@ -105,6 +105,43 @@ TEST_CASE("mask-shift: a window without an end, or with its ends exchanged") {
   });
 }
 
+TEST_CASE("mask-shift: an end of a window is taken for the other, or for 0") {
+  const Mask wide{MaskKind::kWindow, CausalAlignment::kTopLeft, 12, 5};
+  const testing::Case c = make_case({.mask = wide});
+  const auto check = [&](const char* end, int left, int right) {
+    check_output(c, variant_of(c, "mask-shift", {end, "all tiles"}), [&](const Formula& f) {
+      const int i = f.row.query;
+      return attend_to(f, [&](int j) { return j >= i - left && j <= i + right; });
+    });
+  };
+  check("last = that of window_left, loop", 12, 12);
+  check("last = the query", 12, 0);
+  check("first = that of window_right", 5, 5);
+  check("first = the query", 0, 5);
+}
+
+TEST_CASE("tiles that every split's loop leaves out, keys that no lane has") {
+  const testing::Case c = make_case({.block_n = 8, .splits = 2, .mask = kCausal});
+  // Five tiles: three and two.
+  const auto check = [&](const Variant& variant,
+                         const std::function<bool(const Formula& f, int j)>& counts) {
+    check_output(c, variant, [&](const Formula& f) {
+      return attend_to(f, [&](int j) { return f.sees(f.row.query, j) && counts(f, j); });
+    });
+  };
+  check(variant_of(c, "first-tile-left-out"),
+        [](const Formula&, int j) { return j / 8 != 0 && j / 8 != 3; });
+  check(variant_of(c, "last-tile-left-out", {"every split", "all tiles"}),
+        [](const Formula&, int j) { return j / 8 != 2 && j / 8 != 4; });
+  check(variant_of(c, "last-tile-left-out", {"every split", "visible"}),
+        [](const Formula& f, int j) {
+          const int last = std::min(f.row.query / 16 * 16 + 15, 39) / 8;
+          return j / 8 != std::min(2, last) && j / 8 != last;
+        });
+  check(variant_of(c, "keys-unowned", {"counted = 6"}),
+        [](const Formula&, int j) { return j % 8 < 6; });
+}
+
 TEST_CASE("mask-alignment: the offset of the other alignment") {
   const testing::Case c = make_case({.seqlen_q = 28, .mask = kBottomRight});
   check_output(c, variant_of(c, "mask-alignment", {"all tiles"}), [](const Formula& f) {

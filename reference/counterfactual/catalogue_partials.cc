@@ -1,5 +1,6 @@
 // F21 to F24: what the merge of splits reads, and what takes part in it besides them.
 #include <cmath>
+#include <initializer_list>
 #include <limits>
 #include <numbers>
 #include <set>
@@ -13,30 +14,45 @@
 namespace attn_diag::reference {
 namespace {
 
+// What of a partial is another's.
+enum class Of { kAll, kO, kSums };
+
+void set_of(CombineChange& change, Of of) {
+  change.map_o_only = of == Of::kO;
+  change.map_sums_only = of == Of::kSums;
+}
+
+ParameterValue of_value(Of of) {
+  return named("of", static_cast<double>(of),
+               of == Of::kAll ? "m, l and o"
+               : of == Of::kO ? "o"
+                              : "m and l");
+}
+
 void maps(const Case& c, Variants& out) {
   if (!c.geometry().has_split_merge) return;
-  const auto add = [&](PartialMap map, const char* name) {
-    for (const bool o_only : {false, true})
+  const auto add_of = [&](PartialMap map, const char* name, std::initializer_list<Of> parts) {
+    for (const Of of : parts)
       out.with(
           [&](Deviation& d) {
             d.combine.map = map;
-            d.combine.map_o_only = o_only;
+            set_of(d.combine, of);
           },
-          {named("from", static_cast<double>(map), name),
-           named("of", o_only, o_only ? "o" : "m, l and o")});
+          {named("from", static_cast<double>(map), name), of_value(of)});
+  };
+  const auto add = [&](PartialMap map, const char* name) {
+    add_of(map, name, {Of::kAll, Of::kO, Of::kSums});
   };
   const Problem& p = c.problem();
   if (merges(c)) {
     add(PartialMap::kFirstSplit, "split 0");
-    // All of a permutation of splits is the right sum: only o alone shows it.
-    for (const auto& [map, name] : {std::pair{PartialMap::kNextSplit, "the next split"},
-                                    {PartialMap::kReversedSplits, "the splits in reverse"}})
-      out.with(
-          [&, map = map](Deviation& d) {
-            d.combine.map = map;
-            d.combine.map_o_only = true;
-          },
-          {named("from", static_cast<double>(map), name), named("of", 1, "o")});
+    // All of a permutation of splits is the right sum; of a permutation that undoes itself, o alone and the
+    // sums alone are the same.
+    add_of(PartialMap::kNextSplit, "the next split", {Of::kO});
+    if (c.geometry().num_splits > 2) {
+      add_of(PartialMap::kNextSplit, "the next split", {Of::kSums});
+      add_of(PartialMap::kReversedSplits, "the splits in reverse", {Of::kO});
+    }
   }
   if (p.heads > 1) add(PartialMap::kFirstHead, "head 0");
   if (p.batch > 1) add(PartialMap::kFirstBatch, "batch 0");
@@ -59,16 +75,16 @@ void orders(const Case& c, Variants& out) {
   for (const auto& [written, as] : different)
     for (const auto& [read, where] : different) {
       if (written == read) continue;
-      for (const bool o_only : {false, true})
+      for (const Of of : {Of::kAll, Of::kO, Of::kSums})
         out.with(
             [&, to = written, from = read](Deviation& d) {
               d.combine.written = to;
               d.combine.read = from;
-              d.combine.map_o_only = o_only;
+              set_of(d.combine, of);
             },
             {named("from", static_cast<double>(written) * 4 + static_cast<double>(read),
                    std::string("the place in ") + where + ", written in " + as),
-             named("of", o_only, o_only ? "o" : "m, l and o")});
+             of_value(of)});
     }
 }
 

@@ -51,6 +51,8 @@ TEST_CASE("partials written in one order of axes and read in another") {
                  [&](const Formula& f) { return merged_from(f, of(at, f), of(at, f)); });
     check_output(c, variant_of(c, "partial-of-another", {from, "of = o"}),
                  [&](const Formula& f) { return merged_from(f, of(own, f), of(at, f)); });
+    check_output(c, variant_of(c, "partial-of-another", {from, "of = m and l"}),
+                 [&](const Formula& f) { return merged_from(f, of(at, f), of(own, f)); });
   };
   // 40 queries, 3 splits, 4 heads, 2 batches.
   check("[b][h][n][q]", "[b][h][q][n]", [](const Row& row, int n) {
@@ -69,6 +71,32 @@ TEST_CASE("partials written in one order of axes and read in another") {
     const int at = ((n * 2 + row.batch) * 4 + row.head) * 40 + row.query;
     return At{at / 480, at / 120 % 4, at / 3 % 40, at % 3};
   });
+}
+
+TEST_CASE("the partials of the next head, batch or split: of o, or of m and l") {
+  const testing::Case c = make_case({.splits = 3});
+  const auto check = [&](const char* from, const char* of_what,
+                         const std::function<At(const Row& row, int n)>& of_l,
+                         const std::function<At(const Row& row, int n)>& of_o) {
+    check_output(c, variant_of(c, "partial-of-another", {from, of_what}), [&](const Formula& f) {
+      return merged_from(
+          f, [&](int n) { return of_l(f.row, n); }, [&](int n) { return of_o(f.row, n); });
+    });
+  };
+  const auto own = [](const Row& row, int n) { return At{row.batch, row.head, row.query, n}; };
+  const auto head = [](const Row& row, int n) {
+    return At{row.batch, (row.head + 1) % 4, row.query, n};
+  };
+  check("next head", "m, l and o", head, head);
+  check("next head", "of = m and l", head, own);
+  const auto batch = [](const Row& row, int n) {
+    return At{1 - row.batch, row.head, row.query, n};
+  };
+  check("next batch", "of = o", own, batch);
+  const auto split = [](const Row& row, int n) {
+    return At{row.batch, row.head, row.query, (n + 1) % 3};
+  };
+  check("next split", "of = m and l", split, own);
 }
 
 TEST_CASE("the partials of query 0, or of the query tile's first row") {

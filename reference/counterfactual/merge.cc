@@ -108,8 +108,9 @@ void Evaluator::merge(const Row& row, RowState& state) {
       other = &foreign(from, others.size());
       others.emplace_back(from, other);
     }
-    shares.push_back(change.map_o_only ? share_of(state, *other, n, read)
-                                       : share_of(*other, *other, read, read));
+    shares.push_back(change.map_o_only      ? share_of(state, *other, n, read)
+                     : change.map_sums_only ? share_of(*other, state, read, n)
+                                            : share_of(*other, *other, read, read));
   }
   if (d_.finish.mixed_rows > 0 && !lending_) mix_shares(row, shares);
   state.total_m = -kInf;

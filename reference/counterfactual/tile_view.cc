@@ -60,16 +60,23 @@ TileView Evaluator::view_of(std::int32_t query, std::int32_t tile) const {
   const KeyRange visited = visited_tiles(query);
   view.visited = tile >= visited.begin && tile < visited.end;
   view.counted = {view.all.begin, view.all.begin};
+  const MaskChange& change = d_.mask;
+  if (change.tile_left_out != 0) {
+    const KeyRange loop = intersect(tiles_of_split(p_, g_, tile / g_.tiles_per_split), visited);
+    if (tile == (change.tile_left_out > 0 ? loop.begin : loop.end - 1)) view.visited = false;
+  }
   if (!view.visited) return view;
   view.counted = view.all;
-  const MaskChange& change = d_.mask;
+  if (change.tile_keys > 0)
+    view.counted.end = std::min(view.all.end, view.all.begin + change.tile_keys);
   const std::int64_t block_n = g_.tile.block_n, first_key = tile * block_n;
   const auto slot = [&](std::int64_t key) {
     return view.all.begin +
            static_cast<std::int32_t>(std::clamp<std::int64_t>(key - first_key, 0, view.all.size()));
   };
   if (p_.mask.kind == MaskKind::kNone || change.rule == MaskRule::kMissing) {
-    if (change.reach >= 0) view.counted.end = slot(std::int64_t{query} + change.reach + 1);
+    if (change.reach >= 0)
+      view.counted.end = std::min(view.counted.end, slot(std::int64_t{query} + change.reach + 1));
     return view;
   }
   if (change.masked_tiles == MaskedTiles::kLastVisited) {
@@ -92,8 +99,9 @@ TileView Evaluator::view_of(std::int32_t query, std::int32_t tile) const {
                                                                      : query;
   Ends ends = ends_of(p_, change, index);
   if (key_in_tile) ends = {ends.first + first_key, ends.last + first_key};
-  view.counted = {slot(ends.first), slot(ends.last + 1)};
+  const std::int32_t end = slot(ends.last + 1);
   view.inverted = change.rule == MaskRule::kInverted;
+  view.counted = {slot(ends.first), view.inverted ? end : std::min(end, view.counted.end)};
   return view;
 }
 

@@ -19,7 +19,7 @@ auto fields(LogitsChange& l) {
 }
 auto fields(MaskChange& m) {
   return std::tie(m.rule, m.first_shift, m.last_shift, m.masked_tiles, m.loop, m.padding,
-                  m.boundary_key_twice, m.masked_score, m.reach);
+                  m.boundary_key_twice, m.masked_score, m.reach, m.tile_left_out, m.tile_keys);
 }
 auto fields(SoftmaxChange& s) {
   return std::tie(s.empty, s.m_floor, s.exp, s.lanes, s.num_lanes, s.lanes_keep_max, s.lanes_o,
@@ -39,7 +39,7 @@ auto fields(RecurrenceChange& r) {
 auto fields(CombineChange& c) {
   return std::tie(c.max_factor, c.o_power, c.l_power, c.scaled_split, c.factor, c.only_split, c.lse,
                   c.max_of_counted, c.map, c.map_o_only, c.extra, c.extra_lse, c.sinks, c.partial,
-                  c.factors, c.skips_zero_l, c.written, c.read, c.factors_o_only);
+                  c.factors, c.skips_zero_l, c.map_sums_only, c.written, c.read, c.factors_o_only);
 }
 auto fields(FinishChange& f) {
   return std::tie(f.o_type, f.lse_type, f.gain, f.l_power, f.l_factor, f.l_added, f.l_row,

@@ -189,6 +189,8 @@ struct MaskChange {
       -std::numeric_limits<double>::infinity();  // of masked keys in visited tiles
   // Without a mask a query sees the keys up to its own number and so many more, padding as well; -1: all.
   std::int32_t reach = -1;
+  std::int32_t tile_left_out = 0;  // of the loop of every split: 1: the first, -1: the last
+  std::int32_t tile_keys = 0;      // only the first keys of every tile count; 0: all
   bool operator==(const MaskChange&) const = default;
 };
 
@@ -366,6 +368,7 @@ struct CombineChange {
   bool skips_zero_l = false;  // a split whose l is 0 has no weight, whatever its accumulator
   // Where a partial is written, and where it is looked for.
   PartialOrder written = PartialOrder::kBhqn, read = PartialOrder::kBhqn;
+  bool map_sums_only = false;   // of another partial are m and l, and o is its own
   bool factors_o_only = false;  // these and `factor` are in the sum of o, not in that of l
   bool operator==(const CombineChange&) const = default;
 };
