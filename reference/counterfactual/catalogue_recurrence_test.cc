@@ -78,20 +78,33 @@ TEST_CASE("alpha missing, inverted, zero, on one tile") {
                    advance(x, p, skip ? 1 : alpha(x, p), skip ? 1 : alpha(x, p));
                  });
                });
-  check_output(c, variant_of(c, "rescale-skipped-max-kept", {"below = 2)"}), [&](const Formula& f) {
-    return online(f, [&](State& x, const Part& p, int) {
-      const double before = x.m;
-      const bool keep = before > -kInf && p.m - before <= 2;
-      advance(x, p, keep ? 1 : alpha(x, p), keep ? 1 : alpha(x, p));
-      if (keep) x.m = before;
-    });
-  });
   check_output(c, variant_of(c, "columns-not-carried", {"n = 4", "all"}), [&](const Formula& f) {
     const Vec right = f.attend(f.scores());
     Vec o = online(f, [&](State& x, const Part& p, int) { advance(x, p, alpha(x, p), 0); });
     for (std::size_t d = 0; d < 16; d += 4) o[d] = right[d];
     return o;
   });
+}
+
+TEST_CASE("rescale-skipped-max-kept: P is relative to the new max, the state to the old one") {
+  testing::Case c = make_case({.block_n = 8, .mask = kCausal});
+  const auto kept = [](State& x, const Part& p, int) {
+    const double before = x.m;
+    const bool keep = before > -kInf && p.m - before <= 2;
+    const double alpha = keep ? 1 : factor(before, std::max(before, p.m));
+    advance(x, p, alpha, alpha);
+    if (keep) x.m = before;
+  };
+  for (const Frame frame : {Frame::kTile, Frame::kRunning}) {
+    c.geometry.frame = frame;
+    const Variant variant = variant_of(c, "rescale-skipped-max-kept", {"below = 2)"});
+    check_output(c, variant, [&](const Formula& f) { return online(f, kept); });
+    check_lse(c, variant, [&](const Formula& f) {
+      State x;
+      for (int t = 0; t < f.tiles(); ++t) kept(x, tile(f, t), t);
+      return x.m + std::log(x.l);
+    });
+  }
 }
 
 TEST_CASE("alpha-missing-on-one-tile: of the sequence, which is in one split only") {

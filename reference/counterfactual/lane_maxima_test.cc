@@ -39,10 +39,15 @@ Lanes run_lanes(const Formula& f, int lanes, const std::function<int(int)>& lane
         most[i] = std::max(old[i], old[i + step < n ? i + step : i]);
     }
     for (std::size_t i = 0; i < n; ++i) x.m[i] = std::max(x.m[i], most[i]);
+    // P is relative to the lane's max so far, or to that of the tile, and is brought there after.
+    const bool own_tile = f.c.geometry.frame == Frame::kTile;
+    const Vec& frame = own_tile ? most : x.m;
+    Vec beta(n, 1.0);
+    for (std::size_t i = 0; own_tile && i < n; ++i) beta[i] = factor(most[i], x.m[i]);
     Vec p(s.size(), 0.0);
     for (int j = first; j < last; ++j) {
       const auto key = static_cast<std::size_t>(j);
-      p[key] = factor(s[key], x.m[static_cast<std::size_t>(lane(j - first))]);
+      p[key] = factor(s[key], frame[static_cast<std::size_t>(lane(j - first))]);
     }
     const Vec product = f.weighted(p);
     Vec sums(n, sum_too ? 0 : total(p));
@@ -52,17 +57,18 @@ Lanes run_lanes(const Formula& f, int lanes, const std::function<int(int)>& lane
       const Vec old = sums;
       for (std::size_t i = 0; i < n; ++i) sums[i] = old[i] + old[i + step < n ? i + step : i];
     }
-    for (std::size_t i = 0; i < n; ++i) x.l[i] = factor(before[i], x.m[i]) * x.l[i] + sums[i];
+    for (std::size_t i = 0; i < n; ++i)
+      x.l[i] = factor(before[i], x.m[i]) * x.l[i] + beta[i] * sums[i];
     for (std::size_t d = 0; d < 16; ++d) {
       const auto own = static_cast<std::size_t>(lane(static_cast<int>(d)));
-      x.o[d] = factor(before[own], x.m[own]) * x.o[d] + product[d];
+      x.o[d] = factor(before[own], x.m[own]) * x.o[d] + beta[own] * product[d];
     }
   }
   return x;
 }
 
 TEST_CASE("max-not-shared: every lane has its frame, its alpha and its l") {
-  const testing::Case c = make_case({.block_n = 8, .mask = kCausal});
+  testing::Case c = make_case({.block_n = 8, .mask = kCausal});
   const auto check = [&](const std::vector<std::string>& words, int lanes, auto lane,
                          bool sum_too = false) {
     const Variant variant = variant_of(c, "max-not-shared", words);
@@ -79,9 +85,12 @@ TEST_CASE("max-not-shared: every lane has its frame, its alpha and its l") {
       return x.m[0] + std::log(x.l[0]);
     });
   };
-  check({"j % lanes", "lanes = 4,", "every", "all"}, 4, [](int i) { return i % 4; });
-  check({"j % lanes", "lanes = 32,", "every", "all"}, 32, [](int i) { return i % 32; });
-  check({"j % 8 / 2", "every", "all"}, 4, [](int i) { return i % 8 / 2; });
+  for (const Frame frame : {Frame::kTile, Frame::kRunning}) {
+    c.geometry.frame = frame;
+    check({"j % lanes", "lanes = 4,", "every", "all"}, 4, [](int i) { return i % 4; });
+    check({"j % lanes", "lanes = 32,", "every", "all"}, 32, [](int i) { return i % 32; });
+    check({"j % 8 / 2", "every", "all"}, 4, [](int i) { return i % 8 / 2; });
+  }
   check(
       {"j % lanes", "lanes = 8,", "lane 0", "all"}, 8, [](int i) { return i % 8; }, true);
 }
