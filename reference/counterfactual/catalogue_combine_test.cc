@@ -221,6 +221,9 @@ TEST_CASE("the end: division by l, factors, lse") {
   lse("m / softmax_scale", [](double m, double l) { return 4 * m + std::log(l); });
   lse("m softmax_scale", [](double m, double l) { return m / 4 + std::log(l); });
   lse("ln l - m", [](double m, double l) { return std::log(l) - m; });
+  lse("m log2 e + ln l", [](double m, double l) { return m / std::log(2.0) + std::log(l); });
+  lse("m ln 2 + ln l", [](double m, double l) { return m * std::log(2.0) + std::log(l); });
+  lse("m + ln 2 ln l", [](double m, double l) { return m + std::log(2.0) * std::log(l); });
 }
 
 TEST_CASE("lane-sum-not-shared: column d is divided by what lane d has") {

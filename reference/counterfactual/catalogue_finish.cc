@@ -70,6 +70,9 @@ void lse_forms(const Case& c, Variants& out) {
       {LseForm::kMaxUnscaled, "m / softmax_scale + ln l"},
       {LseForm::kMaxTwice, "m softmax_scale + ln l"},
       {LseForm::kNegated, "ln l - m"},
+      {LseForm::kMaxOfBase2, "m log2 e + ln l"},
+      {LseForm::kMaxTimesLn2, "m ln 2 + ln l"},
+      {LseForm::kLogTimesLn2, "m + ln 2 ln l"},
   };
   for (const auto& [form, what] : forms) {
     const bool scaled = form == LseForm::kMaxUnscaled || form == LseForm::kMaxTwice;

@@ -58,6 +58,12 @@ double Evaluator::lse_of(double m, double l) const {
       return m * scale + log_l;
     case LseForm::kNegated:
       return log_l - m;
+    case LseForm::kMaxOfBase2:
+      return m * std::numbers::log2e + log_l;
+    case LseForm::kMaxTimesLn2:
+      return m * std::numbers::ln2 + log_l;
+    case LseForm::kLogTimesLn2:
+      return m + std::numbers::ln2 * log_l;
   }
   return m + log_l;
 }

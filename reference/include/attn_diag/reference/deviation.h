@@ -386,6 +386,9 @@ enum class LseForm : std::uint8_t {
   kMaxUnscaled,  // m / softmax_scale + ln l
   kMaxTwice,     // m * softmax_scale + ln l
   kNegated,      // ln l - m
+  kMaxOfBase2,   // m log2 e + ln l
+  kMaxTimesLn2,  // m ln 2 + ln l
+  kLogTimesLn2,  // m + ln 2 ln l
 };
 // Sums that a lane forms alone before they are added over the lanes of a row, badly: lane d % lanes
 // divides column d.
