@@ -111,7 +111,7 @@ void weights(const Case& c, Variants& out) {
       d.combine.scaled_split = n;
       d.combine.factors_o_only = o_only;
       out.add_free(
-          d, {"c", 0x1p-10, 0x1p10, {0.5, 2}, {}},
+          d, {"c", 0x1p-10, 0x1p10, {0.5, 2}, {{"c", 2, "2"}, {"c", 0.5, "1 / 2"}}},
           {number("split", n), named("in", o_only, o_only ? "the sum of o" : "both sums")});
     }
 }
