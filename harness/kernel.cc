@@ -34,9 +34,9 @@ struct Spec {
 };
 
 Spec parse_spec(const std::string& text) {
-  const std::size_t suffix = text.rfind(".so");
-  const bool ends_in_library =
-      suffix != std::string::npos && (suffix + 3 == text.size() || text[suffix + 3] == ':');
+  std::size_t suffix = text.rfind(".so:");  // a kernel's name may hold ".so" too
+  if (suffix == std::string::npos && text.ends_with(".so")) suffix = text.size() - 3;
+  const bool ends_in_library = suffix != std::string::npos;
   if (!ends_in_library && text.find('/') == std::string::npos) {
     if (text.empty() || text.find(':') != std::string::npos)
       throw Error(

@@ -69,6 +69,7 @@ TEST_CASE("an unknown fault says how faults are built") {
 
 TEST_CASE("a library that does not exist, is no library or is no kernel library is an error") {
   CHECK_THAT(load_error("./missing.so:k"), contains("does not exist"));
+  CHECK_THAT(load_error("./missing.so:k.softcap"), contains("missing.so does not exist"));
   const std::string text = kDirectory + "/text.host.so";
   write_file(text, "this is not an ELF file");
   CHECK_THAT(load_error(text), contains("cannot be loaded"));
