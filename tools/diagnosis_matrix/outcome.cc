@@ -27,8 +27,8 @@ bool is_pair(const Match& match, const Bug& first, const Bug& second) {
 }  // namespace
 
 const char* name(Outcome outcome) {
-  constexpr const char* names[] = {"hidden",  "name",  "class", "partial",
-                                   "unknown", "moves", "wrong"};
+  constexpr const char* names[] = {"hidden",  "name",      "class", "partial",
+                                   "unknown", "not known", "moves", "wrong"};
   return names[static_cast<std::size_t>(outcome)];
 }
 const char* name(PairOutcome outcome) {
@@ -38,6 +38,7 @@ const char* name(PairOutcome outcome) {
 
 Outcome judge(const Diagnosis& diagnosis, const Bug& bug) {
   const auto& best = diagnosis.best;
+  const Outcome no_claim = bug.hypotheses.empty() ? Outcome::kNotKnown : Outcome::kUnknown;
   const bool in_class =
       std::any_of(best.begin(), best.end(), [&](const Match& match) { return is(match, bug); });
   switch (diagnosis.verdict) {
@@ -48,13 +49,13 @@ Outcome judge(const Diagnosis& diagnosis, const Bug& bug) {
     case DiagnosisVerdict::kClass:
       return in_class ? Outcome::kClass : Outcome::kWrong;
     case DiagnosisVerdict::kPartial:
-      return !best.empty() && is(best.front(), bug) ? Outcome::kPartial : Outcome::kUnknown;
+      return !best.empty() && is(best.front(), bug) ? Outcome::kPartial : no_claim;
     case DiagnosisVerdict::kNotAFormula:
       return Outcome::kMoves;
     case DiagnosisVerdict::kUnknown:
       break;
   }
-  return Outcome::kUnknown;
+  return no_claim;
 }
 
 PairOutcome judge_pair(const Diagnosis& diagnosis, const Bug& first, const Bug& second) {

@@ -11,15 +11,16 @@
 namespace attn_diag::diagnosis_matrix {
 
 enum class Outcome : std::uint8_t {
-  kHidden,   // the output is within the rounding bounds: these inputs do not show the bug
-  kName,     // the bug by name, and no other
-  kClass,    // a class that these inputs cannot tell apart, and the bug is in it
-  kPartial,  // the bug explains most wrong rows, and is said to be no more than that
-  kUnknown,  // "none of the known bugs", or another one partially: no claim
-  kMoves,    // gate 0: the result moves
-  kWrong,    // a name or class that does not have it, or has a second bug that is not there
+  kHidden,    // the output is within the rounding bounds: these inputs do not show the bug
+  kName,      // the bug by name, and no other
+  kClass,     // a class that these inputs cannot tell apart, and the bug is in it
+  kPartial,   // the bug explains most wrong rows, and is said to be no more than that
+  kUnknown,   // "none of the known bugs", or another one partially: no claim
+  kNotKnown,  // no claim, of a bug that the catalogue has no statement of: neither right nor wrong
+  kMoves,     // gate 0: the result moves
+  kWrong,     // a name or class that does not have it, or has a second bug that is not there
 };
-inline constexpr std::size_t kNumOutcomes = 7;
+inline constexpr std::size_t kNumOutcomes = 8;
 const char* name(Outcome outcome);
 
 // Of a kernel with one bug.

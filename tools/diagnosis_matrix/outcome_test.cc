@@ -58,6 +58,19 @@ TEST_CASE("agreement is hidden, and no claim is no wrong name") {
   CHECK(judge(said(DiagnosisVerdict::kNotAFormula, {}), bug("a")) == Outcome::kMoves);
 }
 
+TEST_CASE(
+    "of a bug that the catalogue does not know no claim is not known, and any name is wrong") {
+  const auto of = [](DiagnosisVerdict verdict, std::vector<Match> best) {
+    return judge(said(verdict, std::move(best)), Bug{});
+  };
+  CHECK(of(DiagnosisVerdict::kUnknown, {}) == Outcome::kNotKnown);
+  CHECK(of(DiagnosisVerdict::kPartial, {match({"b"})}) == Outcome::kNotKnown);
+  CHECK(of(DiagnosisVerdict::kNamed, {match({"b"})}) == Outcome::kWrong);
+  CHECK(of(DiagnosisVerdict::kClass, {match({"b"}), match({"c"})}) == Outcome::kWrong);
+  CHECK(of(DiagnosisVerdict::kNothingWrong, {}) == Outcome::kHidden);
+  CHECK(name(Outcome::kNotKnown) == std::string("not known"));
+}
+
 TEST_CASE("of two bugs both must be in one match, in either order") {
   const auto named = [](std::vector<Match> best) {
     return judge_pair(said(DiagnosisVerdict::kNamed, std::move(best)), bug("a"), bug("b"));

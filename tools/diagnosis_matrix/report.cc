@@ -48,8 +48,8 @@ std::string targets_table(const Evidence& evidence) {
 
 std::string by_input_table(const Evidence& evidence, bool after) {
   std::string s =
-      "| inputs | recorded | cases | name | class | partial | unknown | hidden | wrong | stage "
-      "right |\n|---|---|---|---|---|---|---|---|---|---|\n";
+      "| inputs | recorded | cases | name | class | partial | unknown | not known | hidden | wrong "
+      "| stage right |\n|---|---|---|---|---|---|---|---|---|---|---|\n";
   for (const InputSet& inputs : input_sets()) {
     for (const bool with_stages : {true, false}) {
       Counts counts;
@@ -64,11 +64,12 @@ std::string by_input_table(const Evidence& evidence, bool after) {
         right_stage += r.right_stage.value_or(false);
       }
       if (cases == 0) continue;
-      s += fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", inputs.name,
-                       with_stages ? "stages" : "outputs", cases, counts[Outcome::kName],
-                       counts[Outcome::kClass], counts[Outcome::kPartial],
-                       counts[Outcome::kUnknown], counts[Outcome::kHidden], counts[Outcome::kWrong],
-                       staged == 0 ? "-" : fmt::format("{} of {}", right_stage, staged));
+      s +=
+          fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", inputs.name,
+                      with_stages ? "stages" : "outputs", cases, counts[Outcome::kName],
+                      counts[Outcome::kClass], counts[Outcome::kPartial], counts[Outcome::kUnknown],
+                      counts[Outcome::kNotKnown], counts[Outcome::kHidden], counts[Outcome::kWrong],
+                      staged == 0 ? "-" : fmt::format("{} of {}", right_stage, staged));
     }
   }
   return s;
@@ -168,8 +169,8 @@ Json to_json(const Evidence& evidence) {
 
 std::vector<std::string> worse_than(const Evidence& evidence, const Json& before) {
   const auto rank = [](const std::string& outcome) {
-    constexpr const char* best_first[] = {"name",    "class",  "moves", "partial",
-                                          "unknown", "hidden", "wrong"};
+    constexpr const char* best_first[] = {"name",      "class",   "moves",  "partial",
+                                          "not known", "unknown", "hidden", "wrong"};
     return std::find(std::begin(best_first), std::end(best_first), outcome) -
            std::begin(best_first);
   };
@@ -199,7 +200,10 @@ std::string to_markdown(const Evidence& evidence, const Records& records) {
   s += "## Targets\n\n" + targets_table(evidence);
   for (const bool after : {false, true}) {
     const std::string table = by_input_table(evidence, after);
-    s += after ? "\n## Bugs written last\n\n" : "\n## Bugs written first\n\n";
+    s += after ? "\n## Bugs written last\n\nBy one who had not seen what the matcher knows. Not "
+                 "known: "
+                 "of no claim, where the catalogue has no statement of the bug.\n\n"
+               : "\n## Bugs written first\n\n";
     s += table + "\n" + matrix(evidence, records, after);
   }
   s += "\n## What was not named\n\nIn fp16; wrong names in every type.\n\n" + misses(evidence);

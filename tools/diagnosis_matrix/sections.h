@@ -60,7 +60,8 @@ class Runner {
          std::function<void(const std::string&)> step)
       : x_kernels(planted), x_records(recorded), x_every(every_nth), x_on_step(std::move(step)) {}
 
-  std::vector<VisibleResult> visible(const Setting& setting) const;
+  // Of every formula bug, with stages: on probe inputs, or where these hide it on heavy ones.
+  std::vector<VisibleResult> visible() const;
   // Every formula bug of every kernel that can have it, under each setting that `takes` lets through.
   std::vector<SingleResult> singles(const std::function<bool(const Setting&)>& takes) const;
   std::vector<UnsteadyResult> unsteady() const;
