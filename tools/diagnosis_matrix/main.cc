@@ -67,6 +67,9 @@ bool gather(const Options& o, const Records& records, Evidence& evidence) {
   if (has(o.sections, "visible")) {
     evidence.visible = runner.visible();
     for (const VisibleResult& r : evidence.visible) as_recorded = print(r) && as_recorded;
+    const auto unknown = o.only.empty() ? runner.without_record() : std::vector<std::string>();
+    for (const std::string& name : unknown) fmt::print("DIFFERS {}: no record is of it\n", name);
+    as_recorded = as_recorded && unknown.empty();
   }
   if (has(o.sections, "bugs")) {
     constexpr const char* types[] = {"fp16", "bf16", "fp32"};

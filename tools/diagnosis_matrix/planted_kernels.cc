@@ -37,6 +37,14 @@ bool PlantedKernels::takes(const std::string& base, DType dtype) {
   return (load(base).info().support->dtypes >> static_cast<int>(dtype) & 1u) != 0;
 }
 
+std::vector<std::string> PlantedKernels::singles(const std::string& base) const {
+  std::vector<std::string> names;
+  for (const std::string& name : describe_library(path(base)).kernels)
+    if (name.find('.') != std::string::npos && name.find('+') == std::string::npos)
+      names.push_back(name);
+  return names;
+}
+
 std::vector<std::string> PlantedKernels::pairs(const std::string& base) const {
   std::vector<std::string> names;
   for (const std::string& name : describe_library(path(base)).kernels)

@@ -34,7 +34,8 @@ class PlantedKernels {
   // "sequential", "sequential.alpha-missing-o", "split.a+b".
   const Kernel& load(const std::string& name);
   bool takes(const std::string& base, DType dtype);
-  // Those of two bugs: {"sequential.a+b", ...}.
+  // Those of one bug: {"sequential.a", ...}, and of two: {"sequential.a+b", ...}.
+  std::vector<std::string> singles(const std::string& base) const;
   std::vector<std::string> pairs(const std::string& base) const;
 
  private:

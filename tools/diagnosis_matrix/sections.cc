@@ -61,6 +61,14 @@ std::vector<VisibleResult> Runner::visible() const {
   return results;
 }
 
+std::vector<std::string> Runner::without_record() const {
+  std::vector<std::string> names;
+  for (const std::string& base : x_kernels.bases())
+    for (const std::string& name : x_kernels.singles(base))
+      if (x_records.find(name.substr(name.find('.') + 1)) == nullptr) names.push_back(name);
+  return names;
+}
+
 std::vector<SingleResult> Runner::singles(const std::function<bool(const Setting&)>& takes) const {
   std::vector<SingleResult> results;
   std::size_t number = 0, bug_number = 0;

@@ -62,6 +62,8 @@ class Runner {
 
   // Of every formula bug, with stages: on probe inputs, or where these hide it on heavy ones.
   std::vector<VisibleResult> visible() const;
+  // Kernels with a bug that no record is of.
+  std::vector<std::string> without_record() const;
   // Every formula bug of every kernel that can have it, under each setting that `takes` lets through.
   std::vector<SingleResult> singles(const std::function<bool(const Setting&)>& takes) const;
   std::vector<UnsteadyResult> unsteady() const;
