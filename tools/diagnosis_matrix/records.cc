@@ -126,7 +126,6 @@ Records read_records(const std::string& path) {
         path + ", bug " + fields["name"].value_or(std::string("without name"));
     const Table table(fields, where);
     Bug bug = bug_of(table);
-    bug.hidden_by_probe = fields["hidden_by_probe"].value_or(false);
     if (!records.problems.contains(bug.problem)) table.fail("problem", "one of the [problem]s");
     for (const std::string& id : bug.hypotheses)
       if (reference::find_hypothesis(id) == nullptr)

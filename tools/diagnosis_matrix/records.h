@@ -18,7 +18,7 @@ struct Bug {
   std::string name, what, formula;
   std::vector<std::string> kernels, stages, hypotheses;
   std::string problem;
-  bool shows_in_outputs = true, hidden_by_probe = false, after_freeze = false;
+  bool shows_in_outputs = true, after_freeze = false;
 
   bool is_formula() const { return !formula.empty(); }
 };

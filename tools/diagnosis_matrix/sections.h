@@ -60,7 +60,7 @@ class Runner {
          std::function<void(const std::string&)> step)
       : x_kernels(planted), x_records(recorded), x_every(every_nth), x_on_step(std::move(step)) {}
 
-  // Of every formula bug, with stages: on probe inputs, or where these hide it on heavy ones.
+  // Of every formula bug, with stages: on probe inputs.
   std::vector<VisibleResult> visible() const;
   // Kernels with a bug that no record is of.
   std::vector<std::string> without_record() const;
