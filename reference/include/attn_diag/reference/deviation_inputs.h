@@ -1,0 +1,194 @@
+// How a kernel's formula differs from attention's up to the scores: what it reads, the logits, the mask.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+namespace attn_diag::reference {
+
+// A type that intermediate results are rounded to, to nearest, or cut off towards zero.
+enum class Narrow : std::uint8_t {
+  kNone,
+  kFp16Cut,
+  kBf16Cut,
+  kFp16,
+  kFp16Saturated,  // beyond 65504: 65504
+  kBf16,
+  kTf32,
+  kFp8E4m3,  // saturates at 448; least number 2^-9
+};
+
+// ---- fetch ------------------------------------------------------------------------------------
+
+// From which of its heads an operand is read.
+enum class HeadMap : std::uint8_t {
+  kRight,
+  kZero,
+  kNext,             // the next head, cyclic
+  kModulo,           // head % kv_heads
+  kDivideByKvHeads,  // head / kv_heads
+  kQueryHead,        // the query head's own number
+  kGroupTooSmall,    // head / (group_size - 1)
+  kPrevious,         // cyclic
+  kReversed,
+};
+
+// With which distances between elements an operand is read.
+enum class StrideSet : std::uint8_t {
+  kRight,
+  kOtherLayout,        // BSHD for BHSD and the reverse
+  kHeadOfOtherSeqlen,  // the distance of heads from the other sequence length
+  kBatchOfOtherHeads,  // the distance of batches from the other number of heads
+  kHeadOfWholeTiles,   // the distance of heads from the sequence length rounded up to tiles
+  kRowOfOtherDim,      // all distances from the other head dimension
+};
+
+// Which element of its tile stands for element (row, column), a tile being block_m or block_n rows
+// of an operand as they lie in shared memory.
+struct TileRead {
+  std::int32_t transposed_blocks = 0;  // 8, 16: every block of this size is transposed
+  std::int32_t row_xor = 0, column_xor = 0;
+  // Stored at row * stored_stride + column, or transposed; read at row * read_stride + column, or
+  // transposed. 0: the natural one. What lies between rows is 0.
+  bool stored_transposed = false, read_transposed = false;
+  std::int32_t stored_stride = 0, read_stride = 0;
+  bool stride_within_fragments = false;  // 16 rows at a time start where they should
+  bool operator==(const TileRead&) const = default;
+};
+
+// What a tile holds whose place nothing was loaded to, or was loaded before the loop.
+enum class Before : std::uint8_t { kRight, kZero };
+
+// Which page of the keys is read for one, pages being runs of keys that a table finds. Past the last page
+// of the last sequence nobody knows what is there.
+enum class PageMap : std::uint8_t {
+  kRight,
+  kFirst,         // the first, for every page
+  kNext,          // cyclic
+  kPrevious,      // cyclic
+  kNextOfAll,     // after the last one comes the first of the next sequence
+  kAtMostLast,    // the next, but for the last
+  kAtLeastFirst,  // the one before, but for the first
+  kReversed,
+  kPairsSwapped,  // page ^ 1
+  kNextSequence,  // the same page of the next sequence, cyclic
+  kShortTable,    // a sequence's pages begin one page early for every sequence before it
+  kLongTable,     // ... late
+};
+
+struct FetchChange {
+  // Row r, column d of memory stand for row r - row_shift, column d - column_shift.
+  std::int32_t row_shift = 0, column_shift = 0;
+  HeadMap head = HeadMap::kRight;
+  bool batch_zero = false;
+  StrideSet strides = StrideSet::kRight;
+  std::int32_t tiles_late = 0;      // tile t holds tile t - tiles_late
+  Before outside = Before::kRight;  // what a tile holds for which there is no such tile
+  TileRead tile;
+  Narrow type = Narrow::kNone;  // elements are rounded to it
+  bool late_in_loop = false;  // there are no other tiles than those that the loop of a split visits
+  PageMap pages = PageMap::kRight;
+  std::int32_t page_rows = 0;
+  bool batch_in_heads = false;   // block number / batches is the head, and the rest the batch
+  std::int32_t loaded_rows = 0;  // of a tile; the others hold 0. 0: all
+  // As many columns from the first one are multiplied by column_scale.
+  std::int32_t first_scaled = 0, scaled_columns = 0;
+  double column_scale = 1;
+  bool operator==(const FetchChange&) const = default;
+};
+
+// ---- fragments --------------------------------------------------------------------------------
+
+// Which element of its 16x16 fragment stands for element [row][column].
+enum class FragmentMap : std::uint8_t {
+  kRight,
+  kHalvesSwapped,  // [row + 8][column] with [row][column + 8], both < 8
+  kTransposed8,    // within blocks of 8
+  kTransposed16,
+  kRowsSwapped,     // row ^ 8
+  kColumnsSwapped,  // column ^ 8
+  kPairsSwapped,    // column ^ 1
+};
+
+// ---- logits -----------------------------------------------------------------------------------
+
+enum class SoftcapChange : std::uint8_t {
+  kRight,
+  kMissing,
+  kTimesTanh,      // s * tanh(s)
+  kNotMultiplied,  // tanh(s / softcap)
+  kAfterMask,      // masked scores become -softcap
+};
+
+// S = kappa * softmax_scale * q.k, capped, + bias_factor * bias
+struct LogitsChange {
+  std::int32_t first_column = 0;  // columns before it are not multiplied
+  Narrow scaled_query =
+      Narrow::kNone;  // q is multiplied by the scale, and rounded to it, before q.k
+  double kappa = 1;
+  double bias_factor = 1;
+  bool bias_before_cap = false;
+  SoftcapChange softcap = SoftcapChange::kRight;
+  // Columns of q and k that are multiplied; 0: head_dim. More are those of what lies next in memory.
+  std::int32_t columns = 0;
+  FragmentMap fragment = FragmentMap::kRight;  // of q.k
+  Narrow type = Narrow::kNone;                 // q.k is rounded to it ...
+  std::int32_t rounded_every = 0;              // ... after as many columns, 0: once
+  Narrow scores = Narrow::kNone;               // S is rounded to it, after factor, bias and mask
+  bool operator==(const LogitsChange&) const = default;
+};
+
+// ---- mask -------------------------------------------------------------------------------------
+
+enum class MaskRule : std::uint8_t {
+  kRight,
+  kMissing,
+  kInverted,
+  kOtherAlignment,
+  kNoFirst,        // a window without its left end
+  kNoLast,         // ... without its right end
+  kEndsExchanged,  // window_left keys on the right, and the reverse
+  kQueryInTile,    // the query's number within its tile is taken for its number
+  kKeyInTile,      // ... the key's
+  kBothInTile,
+  kPackedQuery,  // query * group_size + the head's number in its group is taken for the query's
+};
+enum class MaskedTiles : std::uint8_t {
+  kAll,
+  kLastVisited,    // the mask is applied on the last tile of the loop only
+  kAboveDiagonal,  // not on tiles that end before the last visible key of the query tile's last row
+};
+// The KV tiles that are visited for a query tile.
+enum class TileLoop : std::uint8_t {
+  kAll,
+  kBounded,      // those in which some row of the query tile sees a key
+  kFirstRow,     // the end is that of the query tile's first row
+  kRoundedDown,  // the end is rounded down to whole tiles
+  kOneLess,      // the last is left out
+  kLastRow,      // the beginning is that of the query tile's last row
+  kSquare,       // up to the tile with the query tile's number
+};
+// Keys past the end of the sequence, up to the tile's edge.
+enum class Padding : std::uint8_t {
+  kNotCounted,
+  kZeros,  // score 0, v = 0
+  kStale,  // the keys that stood there a tile earlier
+};
+
+struct MaskChange {
+  MaskRule rule = MaskRule::kRight;
+  std::int32_t first_shift = 0, last_shift = 0;  // added to the first and the last key it sees
+  MaskedTiles masked_tiles = MaskedTiles::kAll;
+  TileLoop loop = TileLoop::kAll;
+  Padding padding = Padding::kNotCounted;
+  bool boundary_key_twice = false;  // the first key of the next tile counts in this one too
+  double masked_score =
+      -std::numeric_limits<double>::infinity();  // of masked keys in visited tiles
+  // Without a mask a query sees the keys up to its own number and so many more, padding as well; -1: all.
+  std::int32_t reach = -1;
+  std::int32_t tile_left_out = 0;  // of the loop of every split: 1: the first, -1: the last
+  std::int32_t tile_keys = 0;      // only the first keys of every tile count; 0: all
+  bool operator==(const MaskChange&) const = default;
+};
+
+}  // namespace attn_diag::reference
