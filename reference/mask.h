@@ -14,6 +14,7 @@ struct KeyRange {
   std::int32_t begin = 0, end = 0;
 
   bool empty() const { return begin >= end; }
+  bool operator==(const KeyRange&) const = default;
   std::int32_t size() const { return empty() ? 0 : end - begin; }
 };
 KeyRange intersect(KeyRange a, KeyRange b);

@@ -1,3 +1,4 @@
+#include <atomic>
 #include <limits>
 #include <stdexcept>
 #include <string>
@@ -32,6 +33,11 @@ std::shared_ptr<const Operand> widen(const Problem& p, const void* data, std::in
     widen_rows(data, p.dtype, Layout::kBHSD, 1, rows, dim, b, 0, 0, rows,
                x->values.data() + b * rows_of_batch * dim);
   return x;
+}
+
+std::uint64_t next_serial() {
+  static std::atomic<std::uint64_t> last{0};
+  return ++last;
 }
 
 void check_extras(const Problem& p, const Extras& extras) {
@@ -69,6 +75,7 @@ Case::Case(const Problem& problem, const Geometry& geometry, const Arithmetic& a
   make_plan(problem, geometry, arithmetic, inputs, {});  // checks that they fit together
   check_extras(problem, extras);
   const auto data = std::make_shared<Data>();
+  data->serial = next_serial();
   data->problem = problem;
   data->geometry = geometry;
   data->arithmetic = arithmetic;
@@ -100,6 +107,7 @@ Case Case::with_geometry(const Geometry& geometry) const {
   const Inputs present{old.q->values.data(), old.k->values.data(), old.v->values.data()};
   make_plan(old.problem, geometry, old.arithmetic, present, {});
   const auto data = std::make_shared<Data>();
+  data->serial = next_serial();
   data->problem = old.problem;
   data->geometry = geometry;
   data->arithmetic = old.arithmetic;

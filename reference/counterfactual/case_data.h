@@ -21,6 +21,7 @@ struct Operand {
 };
 
 struct Case::Data {
+  std::uint64_t serial = 0;  // no two cases of a program have the same
   Problem problem;
   Geometry geometry;
   Arithmetic arithmetic;

@@ -300,5 +300,21 @@ TEST_CASE("output in another place, or in none") {
   });
 }
 
+TEST_CASE("what was read of one case is not taken for what is read of another") {
+  testing::Case a = make_case({}), b = a;
+  for (std::byte& x : b.v) x ^= std::byte{1};  // the last bits of V
+  std::fill(b.k.begin(), b.k.end(), std::byte{0});
+  Deviation deviation;
+  deviation.k.row_shift = deviation.v.row_shift = 1;
+  const Row row{1, 2, 30};
+  const Vec first = predicted(a, row, deviation).o, other = predicted(b, row, deviation).o;
+  CHECK(first != other);
+  CHECK(predicted(a, row, deviation).o == first);
+  deviation.v.row_shift = -1;
+  CHECK(predicted(a, row, deviation).o != first);
+  CHECK(predicted(b, {1, 3, 30}, deviation).o == predicted(b, {1, 3, 30}, deviation).o);
+  CHECK(predicted(b, {0, 3, 30}, deviation).o != predicted(b, {1, 3, 30}, deviation).o);
+}
+
 }  // namespace
 }  // namespace attn_diag::reference

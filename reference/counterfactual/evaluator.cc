@@ -83,7 +83,8 @@ void Evaluator::enter_head(std::int32_t batch, std::int32_t head) {
 }
 
 RowsView Evaluator::view_rows(const Operand& operand, const FetchChange& change,
-                              std::int32_t columns, Gathered& gathered) const {
+                              std::int32_t columns,
+                              std::shared_ptr<const Gathered>& gathered) const {
   if (slots_.plain && change == FetchChange{} && columns <= operand.dim)
     return {operand.values.data() + operand.row_offset(batch_, kv_head_of(p_, head_), 0),
             operand.strides.seq, nullptr};
@@ -91,8 +92,14 @@ RowsView Evaluator::view_rows(const Operand& operand, const FetchChange& change,
                              false,      g_.tile.block_n,
                              columns,    d_.mask.padding == Padding::kStale,
                              view_loop_, g_.tiles_per_split};
-  gather(c_, operand, change, request, slots_.position, gathered);
-  return {gathered.values.data(), columns, gathered.all_known ? nullptr : &gathered.known};
+  if (slots_.plain) {
+    gathered = gather_all(c_, operand, change, request, slots_.position);
+  } else {
+    const auto own = std::make_shared<Gathered>();
+    gather(c_, operand, change, request, slots_.position, *own);
+    gathered = own;
+  }
+  return {gathered->values.data(), columns, gathered->all_known ? nullptr : &gathered->known};
 }
 
 double Evaluator::in_range(double x) const {

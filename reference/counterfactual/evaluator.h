@@ -51,7 +51,7 @@ class Evaluator {
 
   void enter_head(std::int32_t batch, std::int32_t head);
   RowsView view_rows(const Operand& operand, const FetchChange& change, std::int32_t columns,
-                     Gathered& gathered) const;
+                     std::shared_ptr<const Gathered>& gathered) const;
   TileView view_of(std::int32_t query, std::int32_t tile) const;
   KeyRange visited_tiles(std::int32_t query) const;
   void scores(const Row& row, RowState& state);
@@ -137,7 +137,8 @@ class Evaluator {
   std::int32_t batch_ = -1, head_ = -1;
   KeyRange view_loop_;  // the loop that k_ and v_ were read in, where that makes a difference
   RowsView k_, v_;
-  Gathered gathered_k_, gathered_v_, gathered_q_;
+  std::shared_ptr<const Gathered> gathered_k_, gathered_v_;
+  Gathered gathered_q_;
   std::vector<double> scaled_q_;
   std::vector<double> k_norms_;                       // per slot
   std::map<std::int32_t, std::vector<double>> dots_;  // q.k of whole rows, by query, of this head

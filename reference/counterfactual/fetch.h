@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -26,9 +27,16 @@ struct FetchRequest {
   bool stale_padding = false;  // positions past the end hold what stood there a tile before
   KeyRange visited;            // the tiles of the loop
   std::int32_t tiles_per_split = 1;
+  bool operator==(const FetchRequest&) const = default;
 };
 
 void gather(const Case::Data& c, const Operand& operand, const FetchChange& change,
             FetchRequest request, std::span<const std::int32_t> positions, Gathered& out);
+
+// All positions of an operand in order. Kept for the next call with the same arguments on this thread: of
+// many deviations that are tried one after another most read the same.
+std::shared_ptr<const Gathered> gather_all(const Case::Data& c, const Operand& operand,
+                                           const FetchChange& change, const FetchRequest& request,
+                                           std::span<const std::int32_t> positions);
 
 }  // namespace attn_diag::reference
