@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "reference/counterfactual/case_data.h"
+#include "reference/counterfactual/slots.h"
 #include "reference/mask.h"
 #include "reference/plan.h"
 #include "reference/widen.h"
@@ -81,6 +82,7 @@ Case::Case(const Problem& problem, const Geometry& geometry, const Arithmetic& a
   data->arithmetic = arithmetic;
   data->extras = std::move(extras);
   data->tiles = kv_tile_count(problem, geometry);
+  data->plain_slots = std::make_shared<const Slots>(*data, MaskChange{});
   data->q = widen(problem, inputs.q, problem.heads, problem.seqlen_q, problem.head_dim);
   data->k = widen(problem, inputs.k, problem.kv_heads, problem.seqlen_k, problem.head_dim);
   data->v = widen(problem, inputs.v, problem.kv_heads, problem.seqlen_k, problem.head_dim_v);
@@ -113,6 +115,7 @@ Case Case::with_geometry(const Geometry& geometry) const {
   data->arithmetic = old.arithmetic;
   data->extras = old.extras;
   data->tiles = kv_tile_count(old.problem, geometry);
+  data->plain_slots = std::make_shared<const Slots>(*data, MaskChange{});
   data->q = old.q;
   data->k = old.k;
   data->v = old.v;

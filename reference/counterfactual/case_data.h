@@ -20,6 +20,8 @@ struct Operand {
   }
 };
 
+struct Slots;  // slots.h
+
 struct Case::Data {
   std::uint64_t serial = 0;  // no two cases of a program have the same
   Problem problem;
@@ -27,7 +29,8 @@ struct Case::Data {
   Arithmetic arithmetic;
   Extras extras;
   std::int32_t tiles = 0;
-  std::shared_ptr<const Operand> q, k, v;  // shared between cases that are cut differently
+  std::shared_ptr<const Slots> plain_slots;  // of a mask without bugs that add keys
+  std::shared_ptr<const Operand> q, k, v;    // shared between cases that are cut differently
   // Of the tensors that are given; empty for the others.
   std::array<std::vector<float>, kNumTensors> given;
 

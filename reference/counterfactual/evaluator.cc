@@ -20,7 +20,8 @@ Evaluator::Evaluator(const Case::Data& c, const Deviation& deviation, std::uint3
       g_(c.geometry),
       d_(deviation),
       model_(c.arithmetic),
-      slots_(c, deviation.mask),
+      shared_slots_(slots_of(c, deviation.mask)),
+      slots_(*shared_slots_),
       tiles_(c.tiles),
       dim_v_(c.problem.head_dim_v),
       tensors_(tensors) {

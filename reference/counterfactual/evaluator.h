@@ -127,7 +127,8 @@ class Evaluator {
   const Geometry& g_;
   const Deviation d_;
   const ErrorModel model_;
-  const Slots slots_;
+  const std::shared_ptr<const Slots> shared_slots_;
+  const Slots& slots_;
   const std::int32_t tiles_, dim_v_;
   const std::uint32_t tensors_;
   bool needs_softmax_ = false, needs_pv_ = false, needs_reduce_ = false;

@@ -117,14 +117,16 @@ void predict(const Case& c, std::span<const Row> rows, const Deviation& deviatio
   Evaluator evaluator(data, deviation, tensors);
   // Rows whose o comes from elsewhere have an evaluator of their own.
   const bool moved = deviation.store != StoreChange{} && !out[Tensor::kO].value.empty();
-  Evaluator source(data, deviation, 1u << static_cast<int>(Tensor::kO));
-  StoredOutput stored(data, deviation.store, source);
+  std::optional<Evaluator> source, lse_evaluator;
+  if (moved) source.emplace(data, deviation, 1u << static_cast<int>(Tensor::kO));
+  std::optional<StoredOutput> stored;
+  if (moved) stored.emplace(data, deviation.store, *source);
   const std::uint32_t evaluated = moved ? tensors & ~(1u << static_cast<int>(Tensor::kO)) : tensors;
   const bool lse_moved = deviation.store.lse != LsePlace::kRight;
-  Evaluator lse_evaluator(data, deviation, 1u << static_cast<int>(Tensor::kLse));
+  if (lse_moved) lse_evaluator.emplace(data, deviation, 1u << static_cast<int>(Tensor::kLse));
   RowState state;
   for (std::size_t r = 0; r < rows.size(); ++r) {
-    const bool owned = stored.owns(rows[r].query);
+    const bool owned = owns(data, deviation.store, rows[r].query);
     if (owned && evaluated != 0) evaluator.evaluate(rows[r], state);
     for (const TensorInfo& t : kTensors) {
       Prediction::Values& values = out[t.id];
@@ -133,11 +135,11 @@ void predict(const Case& c, std::span<const Row> rows, const Deviation& deviatio
       const Target to{values.value.data() + r * n, values.bound.data() + r * n,
                       values.known.data() + r * n};
       if (t.id == Tensor::kO && moved)
-        stored.cells(rows[r], to.value, to.bound, to.known);
+        stored->cells(rows[r], to.value, to.bound, to.known);
       else if (!owned)
         leave_unknown(n, to);
       else if (t.id == Tensor::kLse && lse_moved)
-        put_lse_of(lse_source(data.problem, deviation.store.lse, rows[r]), lse_evaluator, to);
+        put_lse_of(lse_source(data.problem, deviation.store.lse, rows[r]), *lse_evaluator, to);
       else
         put(evaluator.slots(), state, t.id, n, to);
     }

@@ -4,6 +4,13 @@
 
 namespace attn_diag::reference {
 
+std::shared_ptr<const Slots> slots_of(const Case::Data& c, const MaskChange& mask) {
+  const bool padded =
+      mask.padding != Padding::kNotCounted && c.problem.seqlen_k % c.geometry.tile.block_n != 0;
+  if (!padded && !mask.boundary_key_twice) return c.plain_slots;
+  return std::make_shared<const Slots>(c, mask);
+}
+
 Slots::Slots(const Case::Data& c, const MaskChange& mask) {
   const std::int32_t block_n = c.geometry.tile.block_n, seqlen = c.problem.seqlen_k;
   const bool padded = mask.padding != Padding::kNotCounted && seqlen % block_n != 0;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "reference/counterfactual/case_data.h"
@@ -25,5 +26,8 @@ struct Slots {
     return {tile_begin[t], tile_begin[t + 1]};
   }
 };
+
+// Under a mask with these bugs; those of a right kernel are shared.
+std::shared_ptr<const Slots> slots_of(const Case::Data& c, const MaskChange& mask);
 
 }  // namespace attn_diag::reference

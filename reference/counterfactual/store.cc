@@ -80,7 +80,7 @@ std::optional<StoredOutput::Source> StoredOutput::source_of(const Row& row,
   from.row.query -= change_.row_shift;
   if (from.row.query < 0 || from.row.query >= p.seqlen_q) return std::nullopt;
   if (change_.columns > 0 && column >= change_.columns) return std::nullopt;
-  if (!owns(row.query)) return std::nullopt;
+  if (!owns(c_, change_, row.query)) return std::nullopt;
   return from;
 }
 

@@ -11,6 +11,11 @@
 
 namespace attn_diag::reference {
 
+// Whether some warp has the row: none of its tensors is written otherwise.
+inline bool owns(const Case::Data& c, const StoreChange& change, std::int32_t query) {
+  return change.rows_owned == 0 || query % c.geometry.tile.block_m < change.rows_owned;
+}
+
 // Whose lse stands in the place of `row`; none: nobody's.
 std::optional<Row> lse_source(const Problem& p, LsePlace place, const Row& row);
 
@@ -19,10 +24,6 @@ class StoredOutput {
   StoredOutput(const Case::Data& c, const StoreChange& change, Evaluator& evaluator)
       : c_(c), change_(change), evaluator_(evaluator) {}
 
-  // Whether some warp has the row: none of its tensors is written otherwise.
-  bool owns(std::int32_t query) const {
-    return change_.rows_owned == 0 || query % c_.geometry.tile.block_m < change_.rows_owned;
-  }
   // The cells of o that belong to `row`; value, bound and known are (head_dim_v).
   void cells(const Row& row, double* value, double* bound, std::uint8_t* known);
 

@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <chrono>
 
+#include "harness/diagnose/parallel.h"
 #include "harness/sanity.h"
 
 namespace attn_diag::diagnosis_matrix {
 namespace {
+
+constexpr std::size_t kBatch = 128;  // captures kept at a time
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -78,26 +81,43 @@ std::vector<SingleResult> Runner::singles(const std::function<bool(const Setting
       for (const Setting& setting : settings(bug_number)) {
         if (!x_kernels.takes(base, setting.dtype) || !takes(setting)) continue;
         if (!setting.with_stages && !bug.shows_in_outputs) continue;
-        if (number++ % x_every == 0) results.push_back(single(bug, base, setting));
+        if (number++ % x_every == 0)
+          results.push_back({&bug, base, setting, Outcome::kUnknown, {}, "", 0});
       }
     }
+  }
+  // Kernels run one after another; many answers are looked for at a time.
+  for (std::size_t begin = 0; begin < results.size(); begin += kBatch) {
+    const std::size_t n = std::min(kBatch, results.size() - begin);
+    std::vector<Capture> captures;
+    for (std::size_t i = 0; i < n; ++i) captures.push_back(run(results[begin + i]));
+    matching::for_each_piece(static_cast<std::int64_t>(n), matching::resolve_threads(0),
+                             [&](std::int64_t i) {
+                               const auto at = static_cast<std::size_t>(i);
+                               answer(captures[at], results[begin + at]);
+                             });
   }
   return results;
 }
 
-SingleResult Runner::single(const Bug& bug, const std::string& base, const Setting& setting) const {
-  const std::string kernel = base + "." + bug.name;
-  x_on_step(kernel + " " + text(setting));
-  const Capture capture =
-      run_case(x_kernels.load(kernel), x_records.problems.at(bug.problem), setting);
+Capture Runner::run(const SingleResult& what) const {
+  const std::string kernel = what.kernel + "." + what.bug->name;
+  x_on_step(kernel + " " + text(what.setting));
+  return run_case(x_kernels.load(kernel), x_records.problems.at(what.bug->problem), what.setting);
+}
+
+void Runner::answer(const Capture& capture, SingleResult& result) {
   const auto begin = std::chrono::steady_clock::now();
-  const Diagnosis diagnosis = diagnose(capture, {});
-  SingleResult result{&bug, base, setting, judge(diagnosis, bug), {}, words_of(diagnosis), 0};
+  DiagnoseOptions options;
+  options.threads = 1;
+  const Diagnosis diagnosis = diagnose(capture, options);
+  const Bug& bug = *result.bug;
+  result.outcome = judge(diagnosis, bug);
+  result.words = words_of(diagnosis);
   result.seconds = seconds_since(begin);
-  if (setting.with_stages && result.outcome != Outcome::kHidden)
+  if (result.setting.with_stages && result.outcome != Outcome::kHidden)
     result.right_stage =
         std::find(bug.stages.begin(), bug.stages.end(), name(diagnosis.stage)) != bug.stages.end();
-  return result;
 }
 
 std::vector<UnsteadyResult> Runner::unsteady() const {
@@ -125,6 +145,8 @@ std::vector<UnsteadyResult> Runner::unsteady() const {
 
 std::vector<PairResult> Runner::pairs(const Setting& setting) const {
   std::vector<PairResult> results;
+  std::vector<Capture> captures;
+  std::vector<std::pair<const Bug*, const Bug*>> bugs;
   const ProblemCase& c = x_records.problems.at("causal");
   for (const std::string& base : x_kernels.bases()) {
     if (!x_kernels.takes(base, setting.dtype)) continue;
@@ -138,14 +160,21 @@ std::vector<PairResult> Runner::pairs(const Setting& setting) const {
       for (const Bug* const alone : {first, second})
         result.is_masked |=
             !differ(both, run_case(x_kernels.load(base + "." + alone->name), c, setting));
-      if (!result.is_masked) {
-        const Diagnosis diagnosis = diagnose(both, {});
-        result.outcome = judge_pair(diagnosis, *first, *second);
-        result.words = words_of(diagnosis);
-      }
       results.push_back(std::move(result));
+      captures.push_back(both);
+      bugs.emplace_back(first, second);
     }
   }
+  matching::for_each_piece(
+      static_cast<std::int64_t>(results.size()), matching::resolve_threads(0), [&](std::int64_t i) {
+        const auto at = static_cast<std::size_t>(i);
+        if (results[at].is_masked) return;
+        DiagnoseOptions options;
+        options.threads = 1;
+        const Diagnosis diagnosis = diagnose(captures[at], options);
+        results[at].outcome = judge_pair(diagnosis, *bugs[at].first, *bugs[at].second);
+        results[at].words = words_of(diagnosis);
+      });
   return results;
 }
 

@@ -70,7 +70,8 @@ class Runner {
   std::vector<PairResult> pairs(const Setting& setting) const;
 
  private:
-  SingleResult single(const Bug& bug, const std::string& base, const Setting& setting) const;
+  Capture run(const SingleResult& what) const;
+  static void answer(const Capture& capture, SingleResult& result);
 
   PlantedKernels& x_kernels;
   const Records& x_records;
