@@ -23,15 +23,20 @@ const Target& find(const std::vector<Target>& all, const std::string& what) {
 }
 
 TEST_CASE("targets count each input set, and bugs of after the freeze apart") {
-  Bug before, after;
+  Bug before, after, strange;
   before.name = "before";
+  before.hypotheses = {"a"};
   after.name = "after";
+  after.hypotheses = {"b"};
+  strange.after_freeze = true;
   after.after_freeze = true;
   Evidence evidence;
   for (int i = 0; i < 9; ++i) evidence.singles.push_back(result(before, "probe", Outcome::kName));
   evidence.singles.push_back(result(before, "probe", Outcome::kWrong));
   evidence.singles.push_back(result(before, "randn", Outcome::kClass));
   evidence.singles.push_back(result(after, "probe", Outcome::kHidden));
+  for (const Outcome outcome : {Outcome::kNotKnown, Outcome::kWrong})
+    evidence.singles.push_back(result(strange, "probe", outcome));
   const auto all = targets(evidence);
 
   const Target& right = find(all, "probe: right name or class");
@@ -43,6 +48,10 @@ TEST_CASE("targets count each input set, and bugs of after the freeze apart") {
   CHECK(find(all, "randn: right name or class").met());
   CHECK_FALSE(find(all, "probe: detected, bugs written last").met());
   CHECK(find(all, "probe: wrong name, bugs written last").met());
+  CHECK(find(all, "probe: detected, bugs written last").of == 1);
+  const Target& named = find(all, "bugs that are not in the catalogue: given a name");
+  CHECK(named.count == 1);
+  CHECK(named.of == 2);
 }
 
 TEST_CASE("a target of which nothing was run is none") { CHECK(targets({}).empty()); }

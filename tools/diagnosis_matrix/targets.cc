@@ -38,18 +38,25 @@ std::vector<Target> targets(const Evidence& evidence) {
     const std::string whose = after ? ", bugs written last" : "";
     const auto with = [&](const char* inputs) {
       return count(evidence, [&](const SingleResult& r) {
-        return r.bug->after_freeze == after && r.setting.inputs.name == inputs;
+        return r.bug->after_freeze == after && !r.bug->hypotheses.empty() &&
+               r.setting.inputs.name == inputs;
       });
     };
     const Counted probe = with("probe"), randn = with("randn");
-    const Counted any =
-        count(evidence, [&](const SingleResult& r) { return r.bug->after_freeze == after; });
+    const Counted any = count(evidence, [&](const SingleResult& r) {
+      return r.bug->after_freeze == after && !r.bug->hypotheses.empty();
+    });
     all.push_back(share("probe: detected" + whose, probe.shown, probe.all, 1.0));
     all.push_back(share("probe: right name or class" + whose, probe.right, probe.all, 0.98));
     all.push_back(none("probe: wrong name" + whose, probe.wrong, probe.all));
     all.push_back(share("randn: right name or class" + whose, randn.right, randn.all, 0.9));
     all.push_back(none("all inputs: wrong name" + whose, any.wrong, any.all));
   }
+  // Of what the catalogue has no statement of the right answer is that it is none of the known bugs.
+  const Counted strange =
+      count(evidence, [](const SingleResult& r) { return r.bug->hypotheses.empty(); });
+  all.push_back(
+      none("bugs that are not in the catalogue: given a name", strange.wrong, strange.all));
   std::int64_t pairs = 0, both = 0;
   for (const PairResult& pair : evidence.pairs) {
     if (pair.is_masked) continue;
