@@ -124,7 +124,7 @@ Eigen::VectorXd in_round_numbers(const Eigen::VectorXd& c) {
 
 class Fit {
  public:
-  explicit Fit(const Search& search) : x_search(search) {
+  explicit Fit(const Search& search) {
     const Evidence& evidence = search.evidence();
     const Rows& sample = search.sample();
     std::vector<std::size_t> at;
@@ -181,7 +181,6 @@ class Fit {
     return std::find(all.begin(), all.end(), t) != all.end();
   }
 
-  const Search& x_search;
   Equations x_both, x_o_only, x_lse;
 };
 

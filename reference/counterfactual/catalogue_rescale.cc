@@ -38,7 +38,7 @@ void late(const Case& c, Variants& out) {
   for (const auto& [l, o] : kSums)
     for (const double first : {0.0, 1.0})
       under_both_loops(c, out,
-                       [&](Deviation& d) {
+                       [&, l = l, o = o](Deviation& d) {
                          d.recurrence.alpha_late_l = l;
                          d.recurrence.alpha_late_o = o;
                          d.recurrence.first_alpha = first;
