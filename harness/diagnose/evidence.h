@@ -10,6 +10,7 @@
 #include "attn_diag/harness/capture.h"
 #include "attn_diag/harness/compare.h"
 #include "attn_diag/reference/counterfactual.h"
+#include "harness/run_plan.h"
 
 namespace attn_diag::matching {
 
@@ -21,6 +22,7 @@ class Evidence {
   const Capture& capture() const { return *x_capture; }
   const std::vector<Tensor>& tensors() const { return x_tensors; }
   std::uint32_t mask() const { return x_mask; }
+  bool has(Tensor t) const { return (x_mask & tensor_bit(t)) != 0; }
 
   // Rows of the capture's region, in the order (batch, head, query).
   std::int64_t rows() const { return static_cast<std::int64_t>(x_wrong.size()); }

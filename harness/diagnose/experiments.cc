@@ -12,8 +12,7 @@ namespace {
 constexpr int kContrastRows = 48;
 constexpr std::size_t kMostExperiments = 3;
 constexpr std::size_t kMostCuts = 8;  // tried
-constexpr std::uint32_t kOutputs =
-    1u << static_cast<unsigned>(Tensor::kO) | 1u << static_cast<unsigned>(Tensor::kLse);
+constexpr std::uint32_t kOutputs = tensor_bit(Tensor::kO) | tensor_bit(Tensor::kLse);
 
 // Whether a deviation says the same of a kernel in other tiles: places within a tile do not.
 bool holds_in_other_tiles(const reference::Deviation& d) {
@@ -105,55 +104,67 @@ Contrast::Gap Elsewhere::gap(const Contrast& contrast, std::size_t a, std::size_
 }
 
 std::vector<Experiment> Elsewhere::experiments(const std::vector<std::size_t>& which) const {
-  std::vector<std::pair<std::size_t, std::size_t>> open;
-  for (std::size_t i = 0; i < which.size(); ++i)
-    for (std::size_t k = i + 1; k < which.size(); ++k) open.emplace_back(which[i], which[k]);
-  const std::size_t all = open.size();
-  std::vector<Experiment> proposed;
-  const auto apart = [&](const Setting& setting) {
-    return std::count_if(open.begin(), open.end(), [&](const auto& pair) {
-      return gap(setting.contrast, pair.first, pair.second).over_bound > 1;
-    });
+  struct Pair {
+    std::size_t a, b;
+    bool apart = false;
   };
-  const auto propose = [&](const Setting& setting) {
-    const std::ptrdiff_t told = apart(setting);
-    if (told == 0) return;
-    Contrast::Gap widest;
-    std::pair<std::size_t, std::size_t> at;
-    std::erase_if(open, [&](const auto& pair) {
-      const Contrast::Gap between = gap(setting.contrast, pair.first, pair.second);
-      if (between.over_bound > widest.over_bound) {
-        widest = between;
-        at = pair;
-      }
-      return between.over_bound > 1;
-    });
-    Experiment experiment = setting.change;
+  std::vector<Pair> pairs;
+  for (std::size_t i = 0; i < which.size(); ++i)
+    for (std::size_t k = i + 1; k < which.size(); ++k) pairs.push_back({which[i], which[k]});
+  // What a setting makes of each pair.
+  struct Trial {
+    const Experiment* change;
+    std::vector<Contrast::Gap> gaps;
+  };
+  const auto trial_of = [&](const Experiment& change, const Contrast& contrast) {
+    Trial trial{&change, {}};
+    for (const Pair& pair : pairs) trial.gaps.push_back(gap(contrast, pair.a, pair.b));
+    return trial;
+  };
+  const auto told = [&](const Trial& trial) {
+    std::size_t n = 0;
+    for (std::size_t i = 0; i < pairs.size(); ++i)
+      n += !pairs[i].apart && trial.gaps[i].over_bound > 1;
+    return n;
+  };
+  std::vector<Experiment> proposed;
+  const auto propose = [&](const Trial& trial) {
+    const std::size_t n = told(trial);
+    if (n == 0) return;
+    std::size_t widest = pairs.size();
+    for (std::size_t i = 0; i < pairs.size(); ++i) {
+      if (pairs[i].apart) continue;
+      pairs[i].apart = trial.gaps[i].over_bound > 1;
+      if (widest == pairs.size() || trial.gaps[i].over_bound > trial.gaps[widest].over_bound)
+        widest = i;
+    }
+    const Contrast::Gap& gap = trial.gaps[widest];
+    Experiment experiment = *trial.change;
     experiment.why = fmt::format(
         "it tells {} of {} pairs apart: {} differs from {} there by {:.3g} in {}, {:.3g} times "
         "what rounding can make",
-        told, all, x_members[at.first].variant.label(), x_members[at.second].variant.label(),
-        std::abs(widest.a - widest.b), name(widest.tensor), widest.over_bound);
+        n, pairs.size(), x_members[pairs[widest].a].variant.label(),
+        x_members[pairs[widest].b].variant.label(), std::abs(gap.a - gap.b), name(gap.tensor),
+        gap.over_bound);
     proposed.push_back(std::move(experiment));
   };
   if (!x_search.evidence().capture().has(Tensor::kLse)) {
     Experiment record;
     record.what = "record lse of the same case";
-    propose({std::move(record),
-             {x_search.cuts()[x_members.front().cut], x_search.sample().row, x_forms,
-              1u << static_cast<unsigned>(Tensor::kLse), x_search.threads()}});
+    propose(trial_of(record, {x_search.cuts()[x_members.front().cut], x_search.sample().row,
+                              x_forms, tensor_bit(Tensor::kLse), x_search.threads()}));
   }
-  std::vector<const Setting*> settings;
+  std::vector<Trial> trials;
   for (const std::vector<Setting>* list : {&x_inputs, &x_cuts})
-    for (const Setting& setting : *list) settings.push_back(&setting);
-  while (!open.empty() && !settings.empty() && proposed.size() < kMostExperiments) {
+    for (const Setting& setting : *list)
+      trials.push_back(trial_of(setting.change, setting.contrast));
+  while (!trials.empty() && proposed.size() < kMostExperiments) {
     const auto best =
-        std::max_element(settings.begin(), settings.end(),
-                         [&](const Setting* a, const Setting* b) { return apart(*a) < apart(*b); });
-    const Setting* const setting = *best;
-    settings.erase(best);
-    if (apart(*setting) == 0) break;
-    propose(*setting);
+        std::max_element(trials.begin(), trials.end(),
+                         [&](const Trial& x, const Trial& y) { return told(x) < told(y); });
+    if (told(*best) == 0) break;
+    propose(*best);
+    trials.erase(best);
   }
   return proposed;
 }

@@ -42,10 +42,8 @@ std::vector<std::optional<Parts>> parts_of(const reference::Case& c,
     alone.combine.only_split = n;
     alone.combine.max_of_counted = true;
     reference::Prediction predicted;
-    reference::predict(
-        c, rows, alone,
-        1u << static_cast<unsigned>(Tensor::kO) | 1u << static_cast<unsigned>(Tensor::kLse),
-        predicted);
+    reference::predict(c, rows, alone, tensor_bit(Tensor::kO) | tensor_bit(Tensor::kLse),
+                       predicted);
     for (std::size_t r = 0; r < rows.size(); ++r) {
       if (!all[r]) continue;
       const double l = predicted[Tensor::kLse].value[r];
@@ -133,7 +131,7 @@ class Fit {
       if (sample.wrong[i] != 0) at.push_back(i), rows.push_back(sample.row[i]);
     const std::vector<std::optional<Parts>> parts = parts_of(search.cuts().front(), rows);
     const auto dim = static_cast<std::size_t>(evidence.cells(Tensor::kO));
-    const bool has_lse = evidence.capture().has(Tensor::kLse) && in(evidence, Tensor::kLse);
+    const bool has_lse = evidence.has(Tensor::kLse);
     int used = 0;
     for (std::size_t i = 0; i < at.size() && used < kFitRows; ++i) {
       if (!parts[i]) continue;
@@ -176,11 +174,6 @@ class Fit {
   }
 
  private:
-  static bool in(const Evidence& evidence, Tensor t) {
-    const std::vector<Tensor>& all = evidence.tensors();
-    return std::find(all.begin(), all.end(), t) != all.end();
-  }
-
   Equations x_both, x_o_only, x_lse;
 };
 
@@ -211,9 +204,7 @@ bool has_merge(const reference::Case& c) {
 }  // namespace
 
 std::vector<Candidate> find_split_weights(const Search& search) {
-  if (!has_merge(search.cuts().front()) || !search.evidence().capture().has(Tensor::kO)) return {};
-  const std::vector<Tensor>& tensors = search.evidence().tensors();
-  if (std::find(tensors.begin(), tensors.end(), Tensor::kO) == tensors.end()) return {};
+  if (!has_merge(search.cuts().front()) || !search.evidence().has(Tensor::kO)) return {};
   const Fit fit(search);
   if (!fit.possible()) return {};
   std::vector<Candidate> found;

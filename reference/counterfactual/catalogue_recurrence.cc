@@ -5,6 +5,7 @@
 #include <string>
 
 #include "reference/counterfactual/catalogue_loops.h"
+#include "reference/counterfactual/catalogue_sums.h"
 #include "reference/counterfactual/entry.h"
 
 namespace attn_diag::reference {
@@ -20,15 +21,10 @@ void alphas(const Case& c, Variants& out, Rescale l, Rescale o) {
   });
 }
 
-ParameterValue of(bool l, bool o) {
-  return named("of", l * 2 + o, l && o ? "l and o" : l ? "l" : "o");
-}
-
 // l alone, o alone, both.
 template <class Set>
 void each(Variants& out, Set set) {
-  for (const auto& [l, o] : {std::pair{false, true}, {true, false}, {true, true}})
-    set(l, o, of(l, o), out);
+  for (const auto& [l, o] : kSums) set(l, o, of(l, o), out);
 }
 
 void inverted(const Case& c, Variants& out) {

@@ -2,16 +2,11 @@
 #include <numbers>
 
 #include "reference/counterfactual/catalogue_loops.h"
+#include "reference/counterfactual/catalogue_sums.h"
 #include "reference/counterfactual/entry.h"
 
 namespace attn_diag::reference {
 namespace {
-
-ParameterValue of(bool l, bool o) {
-  return named("of", l * 2 + o, l && o ? "l and o" : l ? "l" : "o");
-}
-
-constexpr std::pair<bool, bool> kSums[] = {{false, true}, {true, false}, {true, true}};  // l, o
 
 // Any power that is not the right one marks the sums whose alpha is free.
 void powers(const Case& c, Variants& out) {

@@ -120,9 +120,9 @@ double Evaluator::exp_at(ExpPlace place, double x) const {
   return in_range(std::exp2(whole) * (1 + (y - whole)));
 }
 
-double Evaluator::rescale_error(double change) const {
+double Evaluator::rescale_error(double change, double steps) const {
   const double u = model_.op.u, per_x = model_.declared.exp_ulp_per_x * 0x1p-24 + u;
-  return model_.declared.exp_ulp * 0x1p-24 + 3 * u + per_x * std::fabs(change);
+  return steps * (model_.declared.exp_ulp * 0x1p-24 + 3 * u) + per_x * std::fabs(change);
 }
 
 // A part that has seen nothing (from = -inf) weighs nothing in any kernel that guards against

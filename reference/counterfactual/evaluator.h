@@ -94,7 +94,7 @@ class Evaluator {
   struct Loop;
   void step(std::size_t tile, const RowState& other, bool stranger, RowState& state, Loop& loop);
   void recurrence(const Row& row, RowState& state);
-  void begin_with_l(double highest, Running& now) const;
+  void begin_with_l(const RowState& state, Running& now) const;
   struct Share;
   Share share_of(const RowState& sums, const RowState& accumulators, std::int32_t l_split,
                  std::int32_t o_split) const;
@@ -117,8 +117,8 @@ class Evaluator {
   double exp_in_range(double x) const;
   double exp_at(ExpPlace place, double x) const;
   double in_range(double x) const;
-  // How far rounding takes a factor that rescales sums when m changes by `change`.
-  double rescale_error(double change) const;
+  // How far rounding takes the factors that rescale sums while m changes by `change`, in so many steps.
+  double rescale_error(double change, double steps = 1) const;
   double rescale(Rescale how, double from, double to, ExpPlace place = kExpOfAlpha) const;
   std::int32_t fragment_row(RowOf16 which, std::int32_t query) const;
 

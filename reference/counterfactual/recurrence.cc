@@ -51,16 +51,14 @@ void Evaluator::take_given(const Row& row, RowState& state) const {
   if (needs_pv_ && !lending_) take(Tensor::kPartialO, state.partial_o, state.partial_o_error);
 }
 
-// The state before the first tile where that is not nothing; its frame rises up to `highest`.
-void Evaluator::begin_with_l(double highest, Running& now) const {
+// The state before the first tile where that is not nothing; its frame rises up to the highest of the row.
+void Evaluator::begin_with_l(const RowState& state, Running& now) const {
   const double l = d_.recurrence.first_l;
   if (l == 0) return;
-  const Arithmetic& declared = model_.declared;
-  const double u = model_.op.u, steps = tiles_ + g_.num_splits;
+  const double highest = *std::max_element(state.m.begin(), state.m.end());
   now.m = d_.softmax.m_floor;
   now.l = l;
-  now.l_error = l * (steps * (declared.exp_ulp * 0x1p-24 + 3 * u) +
-                     (declared.exp_ulp_per_x * 0x1p-24 + u) * std::max(0.0, highest - now.m));
+  now.l_error = l * rescale_error(std::max(0.0, highest - now.m), tiles_ + g_.num_splits);
 }
 
 // The online softmax of one split, as far as it has come.
@@ -106,14 +104,13 @@ void Evaluator::step(std::size_t t, const RowState& other, bool stranger, RowSta
   if (change.alpha_times_l) alpha_o *= now.l;
   if (change.carry_over == CarryOver::kAccumulator && first) alpha_o = 1;
   const double beta = rescale(Rescale::kRight, state.m[t], frame);
-  // From the frame of P to that of the tile's own max.
-  const double to_tile = rescale(Rescale::kInverted, state.own_m[t], state.m[t]);
-  // ... and to that of the max before the tile; the first has none.
-  const double to_previous = own_before == -kInf ? beta : beta * exp_in_range(frame - own_before);
-  const double beta_l = change.tile_frame_l       ? to_tile
-                        : change.previous_frame_l ? to_previous
-                                                  : beta;
-  double beta_o = change.tile_frame_o ? to_tile : change.previous_frame_o ? to_previous : beta;
+  // From the frame of P to that of the tile's own max, or of the max before the tile; the first has none.
+  const auto beta_of = [&](bool own_frame, bool previous_frame) {
+    if (own_frame) return rescale(Rescale::kInverted, state.own_m[t], state.m[t]);
+    return previous_frame && own_before > -kInf ? beta * exp_in_range(frame - own_before) : beta;
+  };
+  const double beta_l = beta_of(change.tile_frame_l, change.previous_frame_l);
+  double beta_o = beta_of(change.tile_frame_o, change.previous_frame_o);
   const double add_first = change.alpha_after ? alpha_o : 1;
 
   // Rounding takes the error of the sum so far away; that of this step comes after it.
@@ -182,10 +179,9 @@ void Evaluator::recurrence(const Row& row, RowState& state) {
   Running begin = before_;
   begin.o.resize(dim);
   begin.o_error.resize(dim);
-  const double highest = *std::max_element(state.m.begin(), state.m.end());
   for (std::size_t first = 0; first < tiles; first += per_split) {
     const std::size_t end = std::min(first + per_split, tiles);
-    if (begin.m == -kInf) begin_with_l(highest, begin);
+    if (begin.m == -kInf) begin_with_l(state, begin);
     Loop loop{begin, begin.m, 0, LaneScales(d_.softmax.num_max_lanes), 0, 0};
     for (std::size_t t = first - std::min(first, tiles_before); t < first; ++t)
       step(t, *other, stranger, state, loop);
@@ -195,9 +191,10 @@ void Evaluator::recurrence(const Row& row, RowState& state) {
       if (!left_out) step(t, *other, stranger, state, loop);
       record(loop.now, t, state);
     }
-    for (std::size_t t = end; t < std::min(end + tiles_after, tiles); ++t)
+    for (std::size_t t = end; t < std::min(end + tiles_after, tiles); ++t) {
       step(t, *other, stranger, state, loop);
-    record(loop.now, end - 1, state);
+      record(loop.now, end - 1, state);
+    }
     state.lane_l = loop.lanes.l;
     state.lane_l_error = loop.lanes.l_error;
     begin = {-kInf, 0, 0, 0, std::vector<double>(dim, 0.0), std::vector<double>(dim, 0.0)};

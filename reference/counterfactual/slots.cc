@@ -4,17 +4,25 @@
 
 namespace attn_diag::reference {
 
-std::shared_ptr<const Slots> slots_of(const Case::Data& c, const MaskChange& mask) {
-  const bool padded =
-      mask.padding != Padding::kNotCounted && c.problem.seqlen_k % c.geometry.tile.block_n != 0;
-  if (!padded && !mask.boundary_key_twice) return c.plain_slots;
-  return std::make_shared<const Slots>(c, mask);
+namespace {
+
+bool has_padding(const Case::Data& c, const MaskChange& mask) {
+  return mask.padding != Padding::kNotCounted && c.problem.seqlen_k % c.geometry.tile.block_n != 0;
 }
 
-Slots::Slots(const Case::Data& c, const MaskChange& mask) {
+bool is_plain(const Case::Data& c, const MaskChange& mask) {
+  return !has_padding(c, mask) && !mask.boundary_key_twice;
+}
+
+}  // namespace
+
+std::shared_ptr<const Slots> slots_of(const Case::Data& c, const MaskChange& mask) {
+  return is_plain(c, mask) ? c.plain_slots : std::make_shared<const Slots>(c, mask);
+}
+
+Slots::Slots(const Case::Data& c, const MaskChange& mask) : plain(is_plain(c, mask)) {
   const std::int32_t block_n = c.geometry.tile.block_n, seqlen = c.problem.seqlen_k;
-  const bool padded = mask.padding != Padding::kNotCounted && seqlen % block_n != 0;
-  plain = !padded && !mask.boundary_key_twice;
+  const bool padded = has_padding(c, mask);
   tile_begin.push_back(0);
   for (std::int32_t t = 0; t < c.tiles; ++t) {
     const std::int32_t first = t * block_n;

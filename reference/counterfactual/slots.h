@@ -14,7 +14,7 @@ namespace attn_diag::reference {
 struct Slots {
   Slots(const Case::Data& c, const MaskChange& mask);
 
-  bool plain = true;  // slot s is key s
+  bool plain;  // slot s is key s
   std::int32_t size = 0;
   std::vector<std::int32_t> tile_begin;  // (tiles + 1)
   std::vector<std::int32_t>

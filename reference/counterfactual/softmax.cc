@@ -205,12 +205,8 @@ void Evaluator::softmax(const Row& row, RowState& state) {
     highest = std::max(highest, m);
     if (m > -kInf) lowest = std::min(lowest, m);
   }
-  const double u = model_.op.u, steps = tiles_ + g_.num_splits - 1;
-  const double per_x = model_.declared.exp_ulp_per_x * 0x1p-24 + u;
-  double rescaling =
-      steps > 1 && lowest <= highest
-          ? steps * (model_.declared.exp_ulp * 0x1p-24 + 3 * u) + per_x * (highest - lowest)
-          : 0;
+  const double steps = tiles_ + g_.num_splits - 1;
+  double rescaling = steps > 1 && lowest <= highest ? rescale_error(highest - lowest, steps) : 0;
   // Where exponentials are not of one kind, or no exponentials, the frames in between do not cancel.
   const double odd = change.exp == ExpKind::kLinear ? 0.9 : 2 * std::fabs(change.exp_factor - 1);
   if (odd > 0 && steps > 1)
