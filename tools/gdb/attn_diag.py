@@ -86,7 +86,13 @@ class KernelThreads(gdb.Command):
         super().__init__("kernel-threads", gdb.COMMAND_STATUS)
 
     def invoke(self, argument, from_tty):
-        print(gdb.parse_and_eval("attn_diag_threads()").string())
+        # The call must move no other thread: one that runs another block could stop at a breakpoint or fault in it.
+        locking = gdb.parameter("scheduler-locking")
+        gdb.execute("set scheduler-locking on")
+        try:
+            print(gdb.parse_and_eval("attn_diag_threads()").string())
+        finally:
+            gdb.execute(f"set scheduler-locking {locking}")
 
 
 gdb.execute("set breakpoint pending on")  # a kernel's library is loaded later

@@ -53,8 +53,8 @@ class Gdb(unittest.TestCase):
         self.assertEqual(said.count(f"mine.cu:{line}"), 2)  # set, and reached once
 
     def test_kernel_threads_shows_who_waits_where(self):
-        line = self.line_of("__syncthreads")
-        said = self.gdb("writes-null", f"break mine.cu:{line} if $is_thread(\"0,0,0\", \"2,0,0\")", "run",
+        line = self.line_of("__syncthreads")  # in the block that faults later, so that no fault comes first
+        said = self.gdb("writes-null", f"break mine.cu:{line} if $is_thread(\"1,0,0\", \"2,0,0\")", "run",
                         "kernel-threads")
         self.assertRegex(said, r"runs: +thread \(2,0,0\)")
         self.assertRegex(said, rf"waits: +threads \(0\.\.1,0,0\) at __syncthreads at .*mine.cu:{line}")
