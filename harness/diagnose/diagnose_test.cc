@@ -188,4 +188,25 @@ TEST_CASE("why not: the cell at which a hypothesis fails, and names near an unkn
   CHECK_THROWS_WITH(why_not(capture, {}, "temperatur"), contains("Did you mean temperature?"));
 }
 
+TEST_CASE("what a bug leaves unwritten is no number where attn-diag ran the kernel itself") {
+  const BuggyCase c = buggy_case();
+  reference::Deviation eight_columns;
+  eight_columns.store.columns = 8;
+  Capture capture = buggy_capture(c, eight_columns);
+  const auto is_named = [&] {
+    const Diagnosis d = diagnose(capture, {});
+    return d.verdict == DiagnosisVerdict::kNamed && names(d.best.front(), "output-columns");
+  };
+  capture.provenance.backend = "host";
+  capture.coverage[static_cast<std::size_t>(Tensor::kO)].never = 2 * 2 * 96 * 8;
+  CHECK(is_named());
+  TensorData& o = *capture.tensors[static_cast<std::size_t>(Tensor::kO)];
+  for (std::int64_t i = 0; i < o.size(); ++i)
+    if (i % 16 >= 8) store_element(o.bytes.data(), o.dtype, i, 7);
+  CHECK_FALSE(is_named());
+  CHECK(why_not(capture, {}, "output-columns").worst.has_value());
+  capture.provenance.backend = "unknown";  // as where another program wrote the file
+  CHECK(is_named());
+}
+
 }  // namespace attn_diag

@@ -1,6 +1,7 @@
 #include "harness/diagnose/evidence.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace attn_diag::matching {
@@ -33,6 +34,20 @@ std::vector<double> Evidence::read(Tensor t, std::span<const std::int64_t> flat)
   for (const std::int64_t row : flat)
     for (std::int64_t i = 0; i < n; ++i) *out++ = data.at(row * n + i);
   return values;
+}
+
+std::vector<std::uint8_t> Evidence::written(Tensor t, std::span<const std::int64_t> flat) const {
+  const bool is_output = t == Tensor::kO || t == Tensor::kLse;
+  const std::string& backend = x_capture->provenance.backend;
+  if (!is_output || (backend != "host" && backend != "cuda")) return {};
+  const std::int64_t n = cells(t);
+  std::vector<std::uint8_t> out(flat.size() * static_cast<std::size_t>(n), 1);
+  if (x_capture->coverage[static_cast<std::size_t>(t)].never == 0) return out;
+  const TensorData& data = (*x_capture)[t];
+  std::uint8_t* cell = out.data();
+  for (const std::int64_t row : flat)
+    for (std::int64_t i = 0; i < n; ++i) *cell++ = std::isnan(data.at(row * n + i)) ? 0 : 1;
+  return out;
 }
 
 void Evidence::mark_wrong(const Comparison& comparison) {

@@ -27,8 +27,10 @@ Rows read_rows(const Evidence& evidence, const reference::Case& c, std::vector<s
     rows.row.push_back(evidence.row(at));
     rows.wrong.push_back(evidence.wrong(at) ? 1 : 0);
   }
-  for (const Tensor t : evidence.tensors())
+  for (const Tensor t : evidence.tensors()) {
     rows.actual[static_cast<std::size_t>(t)] = evidence.read(t, rows.flat);
+    rows.written[static_cast<std::size_t>(t)] = evidence.written(t, rows.flat);
+  }
   reference::predict(c, rows.row, reference::Deviation{}, evidence.mask(), rows.right);
   return rows;
 }
@@ -38,6 +40,15 @@ double residual_over_bound(double actual, double predicted, double bound) {
   const double residual = std::fabs(actual - predicted);
   if (!std::isfinite(residual) || !(bound > 0)) return kInfinity;
   return residual / bound;
+}
+
+bool contradicts_memory(const Rows& rows, Tensor t, std::size_t cell,
+                        const reference::Prediction::Values& predicted, std::size_t at) {
+  const std::vector<std::uint8_t>& written = rows.written[static_cast<std::size_t>(t)];
+  if (written.empty()) return false;
+  if (predicted.unwritten[at] != 0)
+    return !std::isnan(rows.actual[static_cast<std::size_t>(t)][cell]);
+  return predicted.known[at] != 0 && written[cell] == 0;
 }
 
 RowFit judge_row(const Evidence& evidence, const Rows& rows, std::size_t at,
@@ -53,6 +64,7 @@ RowFit judge_row(const Evidence& evidence, const Rows& rows, std::size_t at,
     for (std::size_t i = 0; i < n; ++i) {
       const std::size_t r = at * n + i, p = (at - first) * n + i;
       const double actual = rows.actual[index][r];
+      if (contradicts_memory(rows, t, r, predicted, p)) fit.worst = kInfinity;
       if (predicted.known[p] == 0) {
         const bool passed = passes(actual, right.value[r], right.bound[r]);
         (passed ? fit.unknown_right : fit.unknown_wrong) += 1;

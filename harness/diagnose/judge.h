@@ -17,6 +17,8 @@ struct Rows {
   std::vector<reference::Row> row;
   std::vector<std::uint8_t> wrong;
   std::array<std::vector<double>, kNumTensors> actual;  // [row][cell]
+  // Whether the cell was written, likewise; empty where that is not known.
+  std::array<std::vector<std::uint8_t>, kNumTensors> written;
   reference::Prediction right;
 
   std::size_t size() const { return flat.size(); }
@@ -40,12 +42,19 @@ struct RowFit {
 // Row `at` of `rows` under a prediction whose first row is row `first` of `rows`.
 //
 // A cell is judged if the prediction knows it and its bound is finite. It passes if |recorded -
-// predicted| <= bound, or both are NaN, or the same infinity. A wrong row tells nothing for a prediction
+// predicted| <= bound, or both are NaN, or the same infinity. Where it is known whether cells were
+// written, none passes that should have been and was not, or that should not and is no NaN: the memory
+// began as NaN, and so did the workspace, from which a merge may have written it. A wrong row tells nothing for a prediction
 // whose bound is so wide that it takes in the right value too: at the judged cell that is furthest from the
 // right value (in bounds of the right value), the prediction's bound must not be larger than that
 // distance. If none of its wrong cells is judged, a row tells by its place.
 RowFit judge_row(const Evidence& evidence, const Rows& rows, std::size_t at,
                  const reference::Prediction& prediction, std::size_t first);
+
+// Whether `cell` of `rows` cannot be what is predicted `at`, whatever its value: it should have been written
+// and was not, or should not and is no NaN. Only where it is known what was written.
+bool contradicts_memory(const Rows& rows, Tensor t, std::size_t cell,
+                        const reference::Prediction::Values& predicted, std::size_t at);
 
 // residual over bound of one cell: 0 where equal, +inf where it cannot pass.
 double residual_over_bound(double actual, double predicted, double bound);

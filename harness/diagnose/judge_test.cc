@@ -40,8 +40,8 @@ struct OneRow {
     rows.row = {{0, 0, 0}};
     rows.wrong = {1};
     rows.actual[o] = {1, 5, 2};
-    rows.right[Tensor::kO] = {{0, 5, 2}, {0.1, 0.1, 0.1}, {1, 1, 1}};
-    predicted[Tensor::kO] = {{1.05, 5, 2}, {0.1, 0.1, 0.1}, {1, 1, 1}};
+    rows.right[Tensor::kO] = {{0, 5, 2}, {0.1, 0.1, 0.1}, {1, 1, 1}, {0, 0, 0}};
+    predicted[Tensor::kO] = {{1.05, 5, 2}, {0.1, 0.1, 0.1}, {1, 1, 1}, {0, 0, 0}};
   }
   reference::Prediction::Values& o() { return predicted[Tensor::kO]; }
   RowFit judge() const { return judge_row(evidence, rows, 0, predicted, 0); }
@@ -92,6 +92,31 @@ TEST_CASE("unknown cells are not judged, and tell by their place where they are 
   CHECK_FALSE(fit.by_place);
   CHECK(fit.telling);
   CHECK(fit.unknown_right == 2);
+}
+
+TEST_CASE("where memory began as NaN, a cell that should be left alone is still NaN") {
+  OneRow r;
+  double& actual = r.rows.actual[static_cast<std::size_t>(Tensor::kO)][0];
+  r.o().known[0] = 0;
+  r.o().unwritten[0] = 1;
+  CHECK(r.judge().within);
+  std::vector<std::uint8_t>& written = r.rows.written[static_cast<std::size_t>(Tensor::kO)];
+  written = {1, 1, 1};
+  CHECK(r.judge().worst == kInfinity);
+  actual = kNaN;
+  CHECK(r.judge().within);
+  written[0] = 0;
+  CHECK(r.judge().within);
+}
+
+TEST_CASE("a cell of o that nobody wrote is no NaN that was computed") {
+  OneRow r;
+  r.o().value[0] = kNaN;
+  r.rows.actual[static_cast<std::size_t>(Tensor::kO)][0] = kNaN;
+  r.rows.written[static_cast<std::size_t>(Tensor::kO)] = {1, 1, 1};
+  CHECK(r.judge().within);
+  r.rows.written[static_cast<std::size_t>(Tensor::kO)][0] = 0;
+  CHECK_FALSE(r.judge().within);
 }
 
 TEST_CASE("an infinite bound judges nothing") {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "attn_diag/harness/diagnose.h"
@@ -48,17 +49,19 @@ std::optional<WhyNot::Cell> worst_cell(const Evidence& evidence, const reference
       const std::vector<std::int64_t>& shape = evidence.capture()[t].shape;
       for (std::size_t i = 0; i < values.value.size(); ++i) {
         const double actual = rows.actual[static_cast<std::size_t>(t)][i];
-        if (values.known[i] == 0) continue;
-        const double off = matching::residual_over_bound(actual, values.value[i], values.bound[i]);
+        const bool contradicts = matching::contradicts_memory(rows, t, i, values, i);
+        if (values.known[i] == 0 && !contradicts) continue;
+        const double should =
+            values.known[i] == 0 ? std::numeric_limits<double>::quiet_NaN() : values.value[i];
+        const double off = contradicts
+                               ? std::numeric_limits<double>::infinity()
+                               : matching::residual_over_bound(actual, should, values.bound[i]);
         if (!(off > most)) continue;
         most = off;
         const reference::Row& row = rows.row[i / n];
         const auto inner = static_cast<std::int64_t>(i % n);
-        WhyNot::Cell cell{t,
-                          {row.batch, row.head, row.query, inner, 0},
-                          actual,
-                          values.value[i],
-                          values.bound[i]};
+        WhyNot::Cell cell{
+            t, {row.batch, row.head, row.query, inner, 0}, actual, should, values.bound[i]};
         if (shape.size() > 4) cell.index[3] = inner / shape[4], cell.index[4] = inner % shape[4];
         worst = cell;
       }

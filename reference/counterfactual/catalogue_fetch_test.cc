@@ -270,6 +270,8 @@ TEST_CASE("rows-unowned: as many rows for every warp leave some, of which nothin
     const auto half = known.begin() + static_cast<std::ptrdiff_t>(known.size() / 2);
     CHECK(std::count(known.begin(), half, 0) == 0);
     CHECK(std::count(half, known.end(), 1) == 0);
+    for (std::size_t i = 0; i < known.size(); ++i)
+      CHECK(out[t.id].unwritten[i] == (known[i] == 0 ? 1 : 0));
   }
 }
 

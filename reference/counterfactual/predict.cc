@@ -45,7 +45,7 @@ Cells cells_of(const RowState& s, Tensor t) {
 // One row of one tensor, where to put it.
 struct Target {
   double *value, *bound;
-  std::uint8_t* known;
+  std::uint8_t *known, *unwritten;
 };
 
 // S and P: from slots to keys.
@@ -83,14 +83,15 @@ void put(const Slots& slots, const RowState& state, Tensor t, std::size_t n, con
   for (std::size_t i = 0; i < n; ++i) to.known[i] = (*cells.known)[i / per_tile];
 }
 
-void leave_unknown(std::size_t n, const Target& to) {
+void leave_unwritten(std::size_t n, const Target& to, bool for_certain = true) {
   std::fill_n(to.value, n, 0.0);
   std::fill_n(to.bound, n, 0.0);
   std::fill_n(to.known, n, std::uint8_t{0});
+  std::fill_n(to.unwritten, n, for_certain ? std::uint8_t{1} : std::uint8_t{0});
 }
 
 void put_lse_of(const std::optional<Row>& row, Evaluator& evaluator, const Target& to) {
-  if (!row) return leave_unknown(1, to);
+  if (!row) return leave_unwritten(1, to);
   RowState state;
   evaluator.evaluate(*row, state);
   put(evaluator.slots(), state, Tensor::kLse, 1, to);
@@ -113,6 +114,7 @@ void predict(const Case& c, std::span<const Row> rows, const Deviation& deviatio
     values.value.resize(cells);
     values.bound.resize(cells);
     values.known.resize(cells);
+    values.unwritten.assign(cells, 0);
   }
   Evaluator evaluator(data, deviation, tensors);
   // Rows whose o comes from elsewhere have an evaluator of their own.
@@ -133,11 +135,12 @@ void predict(const Case& c, std::span<const Row> rows, const Deviation& deviatio
       if (values.value.empty()) continue;
       const std::size_t n = values.value.size() / rows.size();
       const Target to{values.value.data() + r * n, values.bound.data() + r * n,
-                      values.known.data() + r * n};
+                      values.known.data() + r * n, values.unwritten.data() + r * n};
       if (t.id == Tensor::kO && moved)
-        stored->cells(rows[r], to.value, to.bound, to.known);
+        stored->cells(rows[r], to.value, to.bound, to.known, to.unwritten);
       else if (!owned)
-        leave_unknown(n, to);
+        // A merge makes some lse even of what it finds in the workspace: its max may pass over NaN.
+        leave_unwritten(n, to, !(data.geometry.has_split_merge && t.id == Tensor::kLse));
       else if (t.id == Tensor::kLse && lse_moved)
         put_lse_of(lse_source(data.problem, deviation.store.lse, rows[r]), *lse_evaluator, to);
       else

@@ -108,11 +108,13 @@ std::optional<Row> lse_source(const Problem& p, LsePlace place, const Row& row) 
              static_cast<std::int32_t>(flat % p.seqlen_q)};
 }
 
-void StoredOutput::cells(const Row& row, double* value, double* bound, std::uint8_t* known) {
+void StoredOutput::cells(const Row& row, double* value, double* bound, std::uint8_t* known,
+                         std::uint8_t* unwritten) {
   for (std::int32_t d = 0; d < c_.problem.head_dim_v; ++d) {
     const std::optional<Source> from = source_of(row, d);
     value[d] = bound[d] = 0;
     known[d] = change_.unwritten == Unwritten::kZero ? 1 : 0;
+    unwritten[d] = from || known[d] != 0 ? 0 : 1;
     if (!from) continue;
     const Stored& source = stored(from->row);
     value[d] = source.o[static_cast<std::size_t>(from->column)];

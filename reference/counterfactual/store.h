@@ -24,8 +24,9 @@ class StoredOutput {
   StoredOutput(const Case::Data& c, const StoreChange& change, Evaluator& evaluator)
       : c_(c), change_(change), evaluator_(evaluator) {}
 
-  // The cells of o that belong to `row`; value, bound and known are (head_dim_v).
-  void cells(const Row& row, double* value, double* bound, std::uint8_t* known);
+  // The cells of o that belong to `row`; value, bound, known and unwritten are (head_dim_v).
+  void cells(const Row& row, double* value, double* bound, std::uint8_t* known,
+             std::uint8_t* unwritten);
 
  private:
   struct Source {

@@ -147,12 +147,12 @@ const Hypothesis* find_hypothesis(std::string_view id);
 std::optional<Variant> combine(const Variant& a, const Variant& b);
 
 // Predicted numbers of some rows: dense [row][cells per row]. A cell that the bug leaves unwritten, or
-// whose value the formula cannot know (what stood in memory before), has `known` 0 and is judged by
-// nobody.
+// whose value the formula cannot know (what stood in memory before), has `known` 0: its value is judged by
+// nobody. Where the bug leaves it unwritten, `unwritten` is 1 too.
 struct Prediction {
   struct Values {
     std::vector<double> value, bound;
-    std::vector<std::uint8_t> known;
+    std::vector<std::uint8_t> known, unwritten;
   };
   std::array<Values, kNumTensors> tensor;  // filled where wanted and defined for the geometry
 
