@@ -7,7 +7,6 @@
 #include <cstdio>
 
 #include "attn_diag/harness/error.h"
-#include "attn_diag/reference/counterfactual.h"
 
 namespace attn_diag::diagnosis_matrix {
 namespace {
@@ -21,8 +20,9 @@ class Table {
     if (!value) fail(key, "a string");
     return *value;
   }
+  bool has(const char* key) const { return x_table.contains(key); }
   std::string text_or(const char* key, const char* otherwise) const {
-    return x_table.contains(key) ? text(key) : otherwise;
+    return has(key) ? text(key) : otherwise;
   }
   int number(const char* key) const {
     const auto value = x_table[key].value<std::int64_t>();
@@ -77,6 +77,10 @@ ProblemCase problem_of(const Table& table) {
   const std::string tile = table.text_or("tile", "0x0");
   if (std::sscanf(tile.c_str(), "%dx%d", &c.tile.block_m, &c.tile.block_n) != 2)
     table.fail("tile", "like 64x16");
+  if (table.has("softcap")) c.softcap = table.number("softcap");
+  const std::string bias = table.text_or("bias", "none");
+  c.has_alibi = bias == "alibi";
+  if (!c.has_alibi && bias != "none") table.fail("bias", "alibi or none");
   return c;
 }
 
@@ -97,6 +101,18 @@ Bug bug_of(const Table& table) {
 }
 
 }  // namespace
+
+reference::Extras ProblemCase::extras() const {
+  reference::Extras extras;
+  extras.softcap = softcap;
+  if (!has_alibi) return extras;
+  extras.bias_heads = problem.heads;
+  for (int head = 0; head < problem.heads; ++head)
+    for (int query = 0; query < problem.seqlen_q; ++query)
+      for (int key = 0; key < problem.seqlen_k; ++key)
+        extras.bias.push_back(std::ldexp(static_cast<float>(key - query), -1 - head));
+  return extras;
+}
 
 const Bug* Records::find(const std::string& name) const {
   const auto at =

@@ -6,12 +6,19 @@
 #include <vector>
 
 #include "attn_diag/harness/run.h"
+#include "attn_diag/reference/counterfactual.h"
 
 namespace attn_diag::diagnosis_matrix {
 
 struct ProblemCase {
   Problem problem;  // dtype is the case's
   TileShape tile{0, 0};
+  // What the model asks of its kernel beside it: only o and lse can be compared then.
+  double softcap = 0;
+  bool has_alibi = false;  // bias 2^(-1 - head) (key - query)
+
+  bool has_extras() const { return softcap != 0 || has_alibi; }
+  reference::Extras extras() const;
 };
 
 struct Bug {

@@ -47,7 +47,8 @@ std::vector<VisibleResult> Runner::visible() const {
   const Setting setting = {input_sets().back(), DType::kFp16, true};  // probe
   std::vector<VisibleResult> results;
   for (const Bug& bug : x_records.bugs) {
-    if (!bug.is_formula()) continue;
+    // With extras there is no reference for stages.
+    if (!bug.is_formula() || x_records.problems.at(bug.problem).has_extras()) continue;
     for (const std::string& base : bug.kernels) {
       x_on_step(base + "." + bug.name);
       const Capture capture = run_case(x_kernels.load(base + "." + bug.name),
@@ -77,10 +78,12 @@ std::vector<SingleResult> Runner::singles(const std::function<bool(const Setting
   for (const Bug& bug : x_records.bugs) {
     if (!bug.is_formula()) continue;
     ++bug_number;
+    const bool has_extras = x_records.problems.at(bug.problem).has_extras();
     for (const std::string& base : bug.kernels) {
       for (const Setting& setting : settings(bug_number)) {
         if (!x_kernels.takes(base, setting.dtype) || !takes(setting)) continue;
         if (!setting.with_stages && !bug.shows_in_outputs) continue;
+        if (setting.with_stages && has_extras) continue;
         if (number++ % x_every == 0)
           results.push_back({&bug, base, setting, Outcome::kUnknown, {}, "", 0});
       }
@@ -106,12 +109,13 @@ Capture Runner::run(const SingleResult& what) const {
   return run_case(x_kernels.load(kernel), x_records.problems.at(what.bug->problem), what.setting);
 }
 
-void Runner::answer(const Capture& capture, SingleResult& result) {
+void Runner::answer(const Capture& capture, SingleResult& result) const {
   const auto begin = std::chrono::steady_clock::now();
   DiagnoseOptions options;
   options.threads = 1;
-  const Diagnosis diagnosis = diagnose(capture, options);
   const Bug& bug = *result.bug;
+  options.extras = x_records.problems.at(bug.problem).extras();
+  const Diagnosis diagnosis = diagnose(capture, options);
   result.outcome = judge(diagnosis, bug);
   result.words = words_of(diagnosis);
   result.seconds = seconds_since(begin);

@@ -71,7 +71,7 @@ class Runner {
 
  private:
   Capture run(const SingleResult& what) const;
-  static void answer(const Capture& capture, SingleResult& result);
+  void answer(const Capture& capture, SingleResult& result) const;
 
   PlantedKernels& x_kernels;
   const Records& x_records;
