@@ -150,6 +150,21 @@ TEST_CASE("an experiment tells every form of a bug from the other bug") {
     if (names(match, "rescale-skipped")) CHECK_FALSE(match.other_parameters.empty());
 }
 
+TEST_CASE("what is within wide bounds alone is no runner-up, and is said to be not judged") {
+  BuggyCase c = buggy_case();
+  c.inputs = "cancel";
+  Capture capture = buggy_capture(c, some_variant(bug("l-twice"), c).deviation);
+  capture.tensors[static_cast<std::size_t>(Tensor::kLse)].reset();
+  const Diagnosis d = diagnose(capture, {});
+  REQUIRE(d.verdict == DiagnosisVerdict::kNamed);
+  REQUIRE(d.runner_up.has_value());
+  CHECK(d.runner_up->residual_over_bound > 1);
+  for (const Match& match : d.ruled_out) CHECK(match.residual_over_bound > 1);
+  CHECK(std::any_of(d.notes.begin(), d.notes.end(), [](const std::string& note) {
+    return note.find("Not judged: temperature") == 0;
+  }));
+}
+
 TEST_CASE("the diagnosis does not depend on the number of threads") {
   const BuggyCase c = buggy_case();
   const Capture capture = buggy_capture(c, some_variant(bug("alpha-missing-o"), c).deviation);

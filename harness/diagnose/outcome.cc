@@ -85,6 +85,16 @@ std::vector<Match> ruled_out(const std::vector<Candidate>& singles,
   return matches;
 }
 
+// Within its bounds only because they are wider than what is wrong, or little is known of what it would
+// give: neither ruled out nor an answer.
+bool says_nothing(const Match& match) { return match.residual_over_bound <= 1; }
+
+std::optional<Match> runner_up_of(const std::vector<Match>& ruled_out, std::size_t skip) {
+  for (std::size_t i = skip; i < ruled_out.size(); ++i)
+    if (!says_nothing(ruled_out[i])) return ruled_out[i];
+  return std::nullopt;
+}
+
 double wrong_share(const Match& match) {
   return match.wrong_rows == 0
              ? 0
@@ -170,7 +180,22 @@ class SubjectDiagnosis {
     if (x_cuts.size() > 1) note_cut(found.members.front());
     // What was folded into a member is not ruled out either.
     x_out.ruled_out = ruled_out(singles, answer);
-    if (!x_out.ruled_out.empty()) x_out.runner_up = x_out.ruled_out.front();
+    x_out.runner_up = runner_up_of(x_out.ruled_out, 0);
+    note_what_says_nothing();
+  }
+
+  void note_what_says_nothing() {
+    std::vector<std::string> labels;
+    for (const Match& match : x_out.ruled_out)
+      if (says_nothing(match)) labels.push_back(match.label);
+    std::erase_if(x_out.ruled_out, says_nothing);
+    if (labels.empty()) return;
+    constexpr std::size_t kShown = 3;
+    const std::size_t more = labels.size() - std::min(labels.size(), kShown);
+    labels.resize(labels.size() - more);
+    x_out.notes.push_back(fmt::format(
+        "Not judged: {}{}. What that would give is not known here, or no surer than what is wrong.",
+        fmt::join(labels, ", "), more == 0 ? "" : fmt::format(" and {} more", more)));
   }
 
   void note_cut(const Candidate& member) {
@@ -205,7 +230,7 @@ class SubjectDiagnosis {
           both[1].variant.label(), both[1].tally.telling));
     }
     const std::size_t skip = both.empty() ? x_out.best.size() : 0;
-    if (x_out.ruled_out.size() > skip) x_out.runner_up = x_out.ruled_out[skip];
+    x_out.runner_up = runner_up_of(x_out.ruled_out, skip);
     const bool partial =
         !both.empty() || (!x_out.best.empty() && wrong_share(x_out.best.front()) >= kMost);
     x_out.verdict = partial ? DiagnosisVerdict::kPartial : DiagnosisVerdict::kUnknown;
