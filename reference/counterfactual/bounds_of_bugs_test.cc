@@ -203,7 +203,7 @@ TEST_CASE("bounds of bugs of reading hold in fp32") {
   check(c, variant_of(c, "stale-tile", {"operand = v", "tiles = 1", "right"}), [](FloatKernel& x) {
     x.v = [&x](int j, int d) { return float(x.f.v(j < 16 ? j : j - 16, d)); };
   });
-  check(c, variant_of(c, "fragment-elements", {"operand = k", "d ^ 8"}),
+  check(c, variant_of(c, "tile-columns-mixed", {"operand = k", "d ^ 8)"}),
         [](FloatKernel& x) { x.k = [&x](int j, int d) { return float(x.f.k(j, d ^ 8)); }; });
 }
 

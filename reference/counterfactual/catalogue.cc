@@ -65,9 +65,9 @@ const std::vector<const Hypothesis*>& catalogue() {
   static const std::vector<std::unique_ptr<const Hypothesis>> owned = [] {
     std::vector<std::unique_ptr<const Hypothesis>> all;
     for (const auto entries :
-         {logits_entries(), mask_entries(), fetch_entries(), tile_entries(), softmax_entries(),
-          pv_entries(), recurrence_entries(), rescale_entries(), combine_entries(),
-          partial_entries(), finish_entries(), store_entries()})
+         {logits_entries(), unasked_entries(), mask_entries(), visit_entries(), fetch_entries(),
+          tile_entries(), softmax_entries(), pv_entries(), recurrence_entries(), rescale_entries(),
+          combine_entries(), partial_entries(), finish_entries(), store_entries()})
       for (const Entry& entry : entries) all.push_back(std::make_unique<EntryHypothesis>(entry));
     return all;
   }();

@@ -1,54 +1,67 @@
 // F6, F27, F28: from which addresses q, k and v are read.
+#include <set>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "reference/counterfactual/catalogue_loops.h"
 #include "reference/counterfactual/catalogue_operands.h"
 #include "reference/counterfactual/entry.h"
+#include "reference/counterfactual/fetch.h"
 
 namespace attn_diag::reference {
 namespace {
 
-const char* text(HeadMap map) {
-  switch (map) {
-    case HeadMap::kZero:
-      return "head 0";
-    case HeadMap::kNext:
-      return "the next head";
-    case HeadMap::kModulo:
-      return "head % kv_heads";
-    case HeadMap::kDivideByKvHeads:
-      return "head / kv_heads";
-    case HeadMap::kQueryHead:
-      return "head";
-    case HeadMap::kGroupTooSmall:
-      return "head / (group_size - 1)";
-    case HeadMap::kPrevious:
-      return "the head before";
-    case HeadMap::kReversed:
-      return "heads in reverse";
-    case HeadMap::kRight:
-      break;
-  }
-  return "head / group_size";
-}
+struct NamedHeads {
+  HeadMap map;
+  const char* name;
+};
+constexpr NamedHeads kKvHeads[] = {
+    {HeadMap::kModulo, "head % kv_heads"},
+    {HeadMap::kZero, "head 0"},
+    {HeadMap::kDivideByKvHeads, "head / kv_heads"},
+    {HeadMap::kNext, "the next head"},
+    {HeadMap::kQueryHead, "head"},
+    {HeadMap::kGroupTooSmall, "head / (group_size - 1)"},
+    {HeadMap::kGroupTooLarge, "head / (group_size + 1)"},
+    {HeadMap::kPrevious, "the head before"},
+    {HeadMap::kReversed, "heads in reverse"},
+    {HeadMap::kLast, "the last head"},
+    {HeadMap::kNeighbour, "its head ^ 1"},
+    {HeadMap::kRoundedUp, "ceil(head / group_size)"},
+    {HeadMap::kInGroup, "head % group_size"},
+};
+constexpr NamedHeads kQueryHeads[] = {
+    {HeadMap::kZero, "head 0"},
+    {HeadMap::kNext, "the next head"},
+    {HeadMap::kPrevious, "the head before"},
+    {HeadMap::kReversed, "heads in reverse"},
+    {HeadMap::kLast, "the last head"},
+    {HeadMap::kNeighbour, "head ^ 1"},
+    {HeadMap::kFirstOfGroup, "the first of its group"},
+    {HeadMap::kLastOfGroup, "the last of its group"},
+    {HeadMap::kOfGroup, "head / group_size"},
+    {HeadMap::kInGroup, "head % group_size"},
+    {HeadMap::kModulo, "head % kv_heads"},
+    {HeadMap::kDealt, "head % kv_heads * group_size + head / kv_heads"},
+};
 
-// Whether the map reads another head for some query head.
-bool differs(const Problem& p, HeadMap map) {
-  const std::int32_t group = group_size(p);
-  for (std::int32_t head = 0; head < p.heads; ++head) {
-    const std::int32_t right = head / group;
-    const std::int32_t read = map == HeadMap::kZero        ? 0
-                              : map == HeadMap::kNext      ? (right + 1) % p.kv_heads
-                              : map == HeadMap::kPrevious  ? (right + p.kv_heads - 1) % p.kv_heads
-                              : map == HeadMap::kReversed  ? p.kv_heads - 1 - right
-                              : map == HeadMap::kModulo    ? head % p.kv_heads
-                              : map == HeadMap::kQueryHead ? head
-                              : map == HeadMap::kGroupTooSmall ? head / std::max(group - 1, 1)
-                                                               : head / p.kv_heads;
-    if (read != right) return true;
-  }
-  return false;
+// Those that are another function of the heads of this problem than the right one and one another.
+std::vector<NamedHeads> distinct(const Problem& p, std::span<const NamedHeads> maps,
+                                 bool is_query) {
+  std::set<std::vector<std::int32_t>> tables;
+  std::vector<NamedHeads> kept;
+  const auto is_new = [&](HeadMap map) {
+    std::vector<std::int32_t> table;
+    for (std::int32_t head = 0; head < p.heads; ++head)
+      table.push_back(head_read(p, map, head, is_query));
+    return tables.insert(std::move(table)).second;
+  };
+  is_new(HeadMap::kRight);
+  for (const NamedHeads& named_map : maps)
+    if (is_new(named_map.map)) kept.push_back(named_map);
+  return kept;
 }
 
 void other_shapes(const Case& c, Variants& out) {
@@ -77,21 +90,59 @@ void other_shapes(const Case& c, Variants& out) {
 }
 
 void gqa_maps(const Case& c, Variants& out) {
-  const Problem& p = c.problem();
-  for (const HeadMap map :
-       {HeadMap::kModulo, HeadMap::kZero, HeadMap::kDivideByKvHeads, HeadMap::kNext,
-        HeadMap::kQueryHead, HeadMap::kGroupTooSmall, HeadMap::kPrevious, HeadMap::kReversed}) {
-    // Of two heads, these are the next one.
-    if (p.kv_heads < 3 && (map == HeadMap::kPrevious || map == HeadMap::kReversed)) continue;
-    // head / (group_size - 1) is head for groups of two, and no other map for groups of one.
-    if (map == HeadMap::kGroupTooSmall && group_size(p) < 3) continue;
-    // Without groups, these are the right one or the same as others.
-    if (map == HeadMap::kDivideByKvHeads && group_size(p) == 1) continue;
-    if (!differs(p, map)) continue;
-    FetchChange fetch;
+  FetchChange fetch;
+  for (const auto& [map, name] : distinct(c.problem(), kKvHeads, false)) {
     fetch.head = map;
     for (const Operands& which : {kKv, kK, kV})
-      change(which, fetch, out, {named("map", static_cast<double>(map), text(map))});
+      change(which, fetch, out, {named("map", static_cast<double>(map), name)});
+  }
+}
+
+void query_heads(const Case& c, Variants& out) {
+  FetchChange fetch;
+  for (const auto& [map, name] : distinct(c.problem(), kQueryHeads, true)) {
+    fetch.head = map;
+    change(kQ, fetch, out, {named("map", static_cast<double>(map), name)});
+  }
+}
+
+// What is shifted by so much, and what stands where there is nothing.
+void shifted(const Case& c, Variants& out, bool rows) {
+  const Problem& p = c.problem();
+  constexpr std::pair<Beyond, const char*> kBeyond[] = {{Beyond::kMemory, "what is there"},
+                                                        {Beyond::kKept, "the last one again"},
+                                                        {Beyond::kZero, "zeros"}};
+  for (const Operands& which : {kQ, kK, kV, kKv}) {
+    if (!rows && which.k && which.v) continue;
+    const std::int32_t dim = which.v ? p.head_dim_v : p.head_dim;
+    const std::int32_t n = !rows ? dim : which.q ? p.seqlen_q : p.seqlen_k;
+    for (const std::int32_t by : {1, -1, 2, -2, 4, -4, 8, -8, 16, -16})
+      for (const auto& [beyond, what] : kBeyond) {
+        if (std::abs(by) >= n) continue;
+        FetchChange fetch;
+        (rows ? fetch.row_shift : fetch.column_shift) = by;
+        fetch.beyond = beyond;
+        change(which, fetch, out,
+               {number(rows ? "rows" : "columns", by),
+                named("beyond", static_cast<double>(beyond), what)});
+      }
+  }
+}
+
+void tile_steps(const Case& c, Variants& out) {
+  const Problem& p = c.problem();
+  const TileShape tile = c.geometry().tile;
+  for (const Operands& which : {kQ, kK, kV, kKv}) {
+    const std::int32_t own = which.q ? tile.block_m : tile.block_n;
+    const std::int32_t other = which.q ? tile.block_n : tile.block_m;
+    if (own >= (which.q ? p.seqlen_q : p.seqlen_k)) continue;
+    for (const std::int32_t step :
+         std::set{other, own - 1, own + 1, own / 2, own - 8, own - 16, 2 * own, 16, 1}) {
+      if (step < 1 || step == own) continue;
+      FetchChange fetch;
+      fetch.tile_step = step;
+      change(which, fetch, out, {number("rows", step)});
+    }
   }
 }
 
@@ -227,16 +278,7 @@ const Entry kEntries[] = {
       .parameters = {"operand", "map"},
       .citation = "triton#6242",
       .remedy = "the head in the address of q, and which grid axis it is"},
-     [](const Case& c, Variants& out) {
-       if (c.problem().heads == 1) return;
-       FetchChange fetch;
-       for (const HeadMap map :
-            {HeadMap::kZero, HeadMap::kNext, HeadMap::kPrevious, HeadMap::kReversed}) {
-         if (c.problem().heads < 3 && map != HeadMap::kZero && map != HeadMap::kNext) continue;
-         fetch.head = map;
-         change(kQ, fetch, out, {named("map", static_cast<double>(map), text(map))});
-       }
-     }},
+     query_heads},
     {{.id = "gqa-map",
       .statement = "k or v is read from another head than head / group_size",
       .formula = "F28",
@@ -251,36 +293,30 @@ const Entry kEntries[] = {
       .formula = "F27",
       .family = Family::kFetch,
       .stage = Stage::kQk,
-      .parameters = {"operand", "rows"},
+      .parameters = {"operand", "rows", "beyond"},
       .citation = "",
       .remedy = "the first row in the address, and counts from 1 where they begin at 0"},
-     [](const Case& c, Variants& out) {
-       for (const Operands& which : {kQ, kK, kV, kKv}) {
-         const std::int32_t seqlen = which.q ? c.problem().seqlen_q : c.problem().seqlen_k;
-         for (const std::int32_t rows : {1, -1, 8, -8}) {
-           if (std::abs(rows) >= seqlen) continue;
-           FetchChange fetch;
-           fetch.row_shift = rows;
-           change(which, fetch, out, {number("rows", rows)});
-         }
-       }
-     }},
+     [](const Case& c, Variants& out) { shifted(c, out, true); }},
     {{.id = "columns-shifted",
       .statement = "an operand's columns are read some elements early or late",
       .formula = "F27",
       .family = Family::kFetch,
       .stage = Stage::kQk,
-      .parameters = {"operand", "columns"},
+      .parameters = {"operand", "columns", "beyond"},
       .citation = "",
       .remedy = "the offset of the base address, and vector loads that begin within a vector"},
-     [](const Case&, Variants& out) {
-       for (const Operands& which : {kQ, kK, kV})
-         for (const std::int32_t columns : {1, -1, 2, -2, 4, -4, 8, -8}) {
-           FetchChange fetch;
-           fetch.column_shift = columns;
-           change(which, fetch, out, {number("columns", columns)});
-         }
-     }},
+     [](const Case& c, Variants& out) { shifted(c, out, false); }},
+    {{.id = "tile-step",
+      .statement =
+          "tiles of an operand begin at multiples of another number of rows than they have",
+      .formula = "F27",
+      .family = Family::kFetch,
+      .stage = Stage::kQk,
+      .parameters = {"operand", "rows"},
+      .citation = "",
+      .remedy = "kBlockM and kBlockN in the first row of a tile",
+      .needs_tiles = true},
+     tile_steps},
     {{.id = "page-map",
       .statement = "pages of k or v are read in another order, or of another sequence, or q is",
       .formula = "F27",

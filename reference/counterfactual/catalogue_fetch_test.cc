@@ -148,7 +148,8 @@ TEST_CASE("gqa-map: k and v of another kv head") {
   check("= head 0", [](int) { return 0; });
   check("= head / kv_heads", [](int head) { return head / 2; });
   check("= the next head", [](int head) { return (head / 3 + 1) % 2; });
-  check("= head / (group_size - 1)", [](int head) { return head / 2; });
+  check("= head / (group_size + 1)", [](int head) { return head / 4; });
+  check("= ceil(head / group_size)", [](int head) { return std::min((head + 2) / 3, 1); });
   check("= head)", [](int head) { return head; });
 }
 
@@ -230,10 +231,17 @@ TEST_CASE("inputs-narrow: bf16 keeps eight bits of v") {
 
 TEST_CASE("output-fragment: o of the element that took the place") {
   const testing::Case c = make_case({.block_m = 32, .mask = kCausal});
-  check_output(c, variant_of(c, "output-fragment", {"r ^ 8"}), [](const Formula& f) {
+  check_output(c, variant_of(c, "output-rows-mixed", {"r ^ 8)"}), [](const Formula& f) {
     const int from = f.row.query ^ 8;
     return from < 40 ? right_o(f, f.row.batch, f.row.head, from) : Vec(16, NAN);
   });
+  check_output(c, variant_of(c, "output-columns-mixed", {"d % 2 * 8 + d / 2 of every 16)"}),
+               [](const Formula& f) {
+                 const Vec o = right_o(f, f.row.batch, f.row.head, f.row.query);
+                 Vec mixed;
+                 for (std::size_t d = 0; d < 16; ++d) mixed.push_back(o[d % 2 * 8 + d / 2]);
+                 return mixed;
+               });
   check_output(c, variant_of(c, "output-fragment", {"8x8"}), [](const Formula& f) {
     Vec o;
     for (int d = 0; d < 16; ++d)

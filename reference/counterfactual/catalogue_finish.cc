@@ -2,6 +2,7 @@
 #include <string>
 
 #include "reference/counterfactual/entry.h"
+#include "reference/mask.h"
 
 namespace attn_diag::reference {
 namespace {
@@ -74,6 +75,19 @@ void lse_forms(const Case& c, Variants& out) {
       {LseForm::kMaxTimesLn2, "m ln 2 + ln l"},
       {LseForm::kLogTimesLn2, "m + ln 2 ln l"},
   };
+  const std::pair<LseForm, const char*> of_empty[] = {
+      {LseForm::kEmptyInfinite, "+inf where a row sees no key"},
+      {LseForm::kEmptyZero, "0 where a row sees no key"},
+      {LseForm::kEmptyNan, "NaN where a row sees no key"},
+      {LseForm::kEmptyLowest, "-FLT_MAX where a row sees no key"},
+  };
+  bool has_empty = false;
+  for (std::int32_t query = 0; query < c.problem().seqlen_q; ++query)
+    has_empty = has_empty || visible_keys(c.problem(), query).empty();
+  for (const auto& [form, what] : of_empty)
+    if (has_empty)
+      out.with([&, form = form](Deviation& d) { d.finish.lse = form; },
+               {named("form", static_cast<double>(form), what)});
   for (const auto& [form, what] : forms) {
     const bool scaled = form == LseForm::kMaxUnscaled || form == LseForm::kMaxTwice;
     if (scaled && c.problem().softmax_scale == 1) continue;

@@ -138,8 +138,8 @@ const Entry kEntries[] = {
       .remedy = "the loop over head_dim: its begin, its bound and its step"},
      [](const Case& c, Variants& out) {
        const std::int32_t dim = c.problem().head_dim;
-       std::set<std::int32_t> tried{dim - 1, dim - 4, dim - 8, dim / 2};
-       for (std::int32_t columns = 16; columns < dim; columns += 16) tried.insert(columns);
+       std::set<std::int32_t> tried{dim - 1, dim - 2, dim - 4, dim / 2, 1, 2, 4};
+       for (std::int32_t columns = 8; columns < dim; columns += 8) tried.insert(columns);
        for (const std::int32_t columns : tried) {
          if (columns < 1 || columns >= dim) continue;
          out.with([&](Deviation& d) { d.logits.columns = columns; },

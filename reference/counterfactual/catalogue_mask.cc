@@ -30,28 +30,39 @@ void padding(const Case& c, Variants& out) {
   const std::int32_t block_n = c.geometry().tile.block_n;
   const std::int32_t end = num_kv_tiles(p, c.geometry()) * block_n;
   if (p.seqlen_k == end) return;
-  const auto add = [&](std::int32_t reach, const std::vector<ParameterValue>& up_to) {
-    for (const Padding kind : {Padding::kZeros, Padding::kStale}) {
-      const bool stale = kind == Padding::kStale;
-      if (stale && p.seqlen_k <= block_n) continue;
-      std::vector<ParameterValue> values = {
-          named("padding", stale, stale ? "keys of the tile before" : "zeros")};
+  constexpr std::pair<Padding, const char*> kKinds[] = {
+      {Padding::kZeros, "zeros"},
+      {Padding::kStale, "keys of the tile before"},
+      {Padding::kLast, "the last key"},
+      {Padding::kFirst, "the first keys"},
+      {Padding::kNext, "what is there"}};
+  const auto add = [&](std::int32_t reach, std::int32_t keys,
+                       const std::vector<ParameterValue>& up_to) {
+    for (const auto& [kind, what] : kKinds) {
+      if (kind == Padding::kStale && p.seqlen_k <= block_n) continue;
+      std::vector<ParameterValue> values = {named("padding", static_cast<double>(kind), what)};
       values.insert(values.end(), up_to.begin(), up_to.end());
       out.with(
-          [&](Deviation& d) {
-            d.mask.padding = kind;
+          [&, padding_kind = kind](Deviation& d) {
+            d.mask.padding = padding_kind;
             d.mask.reach = reach;
+            d.mask.padded_keys = keys;
           },
           std::move(values));
     }
   };
-  add(-1, {});
+  add(-1, 0, {});
+  std::set<std::int32_t> some{1, 2};
+  for (const std::int32_t multiple : {2, 4, 8, 16, 32})
+    some.insert(ceil_div(p.seqlen_k, multiple) * multiple - p.seqlen_k);
+  for (const std::int32_t keys : some)
+    if (keys > 0 && p.seqlen_k + keys < end) add(-1, keys, {number("keys", keys)});
   if (masked(c)) return;
   // No mask as a band so wide that it reaches every key there is, and not all that is padded.
   const std::pair<std::int32_t, const char*> reaches[] = {{p.seqlen_k - 1, "query + seqlen_k - 1"},
                                                           {p.seqlen_k, "query + seqlen_k"}};
   for (const auto& [reach, what] : reaches)
-    if (reach + 1 < end) add(reach, {named("up to key", reach, what)});
+    if (reach + 1 < end) add(reach, 0, {named("up to key", reach, what)});
 }
 
 const Entry kEntries[] = {
@@ -67,49 +78,6 @@ const Entry kEntries[] = {
      [](const Case& c, Variants& out) {
        if (masked(c))
          under_both_loops(c, out, [](Deviation& d) { d.mask.rule = MaskRule::kMissing; });
-     }},
-    {{.id = "mask-shift",
-      .statement = "an end of the visible keys is off by some keys, or another, or missing",
-      .formula = "F7",
-      .family = Family::kMask,
-      .stage = Stage::kQk,
-      .parameters = {"first", "last", "loop"},
-      .citation = "flash-attention#282, transformers#39408",
-      .remedy = "the comparison of key and query index: < or <=, and which ends are lined up",
-      .needs_tiles = true},
-     [](const Case& c, Variants& out) {
-       if (!masked(c)) return;
-       std::set<std::int32_t> shifts;
-       for (const std::int32_t by :
-            {1, 2, 3, 4, 8, 16, 32, c.geometry().tile.block_m, c.geometry().tile.block_n})
-         if (by < c.problem().seqlen_k) shifts.insert({-by, by});
-       for (const std::int32_t by : shifts)
-         under_both_loops(c, out, [&](Deviation& d) { d.mask.last_shift = by; },
-                          {number("last", by)});
-       if (c.problem().mask.kind != MaskKind::kWindow) return;
-       for (const std::int32_t by : shifts)
-         under_both_loops(c, out, [&](Deviation& d) { d.mask.first_shift = by; },
-                          {number("first", by)});
-       const auto ends = [&](MaskRule rule, const char* end, const char* what) {
-         under_both_loops(c, out, [&](Deviation& d) { d.mask.rule = rule; },
-                          {named(end, static_cast<double>(rule), what)});
-       };
-       ends(MaskRule::kNoFirst, "first", "none");
-       ends(MaskRule::kNoLast, "last", "none");
-       const std::int32_t left = c.problem().mask.window_left,
-                          right = c.problem().mask.window_right;
-       if (left != right)
-         ends(MaskRule::kEndsExchanged, "last", "that of window_left, and the reverse");
-       // One of them is taken for the other, or for 0.
-       const auto other = [&](std::int32_t MaskChange::*end, std::int32_t by, const char* name,
-                              const char* what) {
-         if (by == 0 || shifts.count(by) != 0) return;
-         under_both_loops(c, out, [&](Deviation& d) { d.mask.*end = by; }, {named(name, by, what)});
-       };
-       other(&MaskChange::last_shift, left - right, "last", "that of window_left");
-       other(&MaskChange::last_shift, -right, "last", "the query's own key");
-       other(&MaskChange::first_shift, left - right, "first", "that of window_right");
-       if (right != 0) other(&MaskChange::first_shift, left, "first", "the query's own key");
      }},
     {{.id = "mask-index-in-tile",
       .statement =
@@ -211,16 +179,32 @@ const Entry kEntries[] = {
      }},
     {{.id = "causal-bound-too-small",
       .statement =
-          "the loop over KV tiles ends where the query tile's first row ends, or its number",
+          "the loop over KV tiles ends some keys early, where the query tile's first row ends, or "
+          "at its number",
       .formula = "F8",
       .family = Family::kMask,
       .stage = Stage::kQk,
-      .parameters = {"loop"},
+      .parameters = {"loop", "keys less"},
       .citation = "jax#17314, rocMLIR#2165",
       .remedy = "the loop's end: ceil((last query + 1) / kBlockN)",
       .needs_tiles = true},
      [](const Case& c, Variants& out) {
-       if (masked(c)) loops(c, out, {TileLoop::kFirstRow, TileLoop::kSquare});
+       if (!masked(c)) return;
+       const Problem& p = c.problem();
+       const TileShape tile = c.geometry().tile;
+       loops(c, out, {TileLoop::kFirstRow, TileLoop::kSquare});
+       const std::int32_t offset = p.seqlen_k - p.seqlen_q;
+       // Larger bounds than the right one show nothing that the mask does not hide.
+       for (const std::int32_t by : std::set{1, offset, offset + 1, tile.block_m, tile.block_n,
+                                             2 * tile.block_n, tile.block_n / 2})
+         for (const TileLoop loop : {TileLoop::kBounded, TileLoop::kFirstRow})
+           if (by > 0)
+             out.with(
+                 [&](Deviation& d) {
+                   d.mask.loop = loop;
+                   d.mask.end_shift = -by;
+                 },
+                 {loop_value(loop), number("keys less", by)});
      }},
     {{.id = "last-tile-left-out",
       .statement = "the last KV tile of the loop is left out",
@@ -258,11 +242,12 @@ const Entry kEntries[] = {
          out.with(set);
      }},
     {{.id = "keys-unowned",
-      .statement = "the last keys of every KV tile are not counted: no warp or lane has them",
+      .statement =
+          "the last or first keys of every KV tile are not counted: no warp or lane has them",
       .formula = "F33",
       .family = Family::kMask,
       .stage = Stage::kQk,
-      .parameters = {"counted"},
+      .parameters = {"counted", "from"},
       .citation = "",
       .remedy = "keys per lane times lanes against kBlockN, and the loop within a tile",
       .needs_tiles = true},
@@ -271,18 +256,35 @@ const Entry kEntries[] = {
        for (const std::int32_t keys : rows_by_warps(block_n))
          if (keys > 0 && keys < std::min(block_n, c.problem().seqlen_k))
            out.with([&](Deviation& d) { d.mask.tile_keys = keys; }, {number("counted", keys)});
+       for (const std::int32_t first : std::set{1, 2, 4, 8, 16, block_n / 2})
+         if (first > 0 && first < std::min(block_n, c.problem().seqlen_k))
+           out.with([&](Deviation& d) { d.mask.tile_first = first; }, {number("from", first)});
      }},
     {{.id = "window-begins-late",
-      .statement = "the loop over KV tiles begins where the query tile's last row begins",
+      .statement =
+          "the loop over KV tiles begins some keys late, or with the query tile's last row",
       .formula = "F8",
       .family = Family::kMask,
       .stage = Stage::kQk,
-      .parameters = {},
+      .parameters = {"keys"},
       .citation = "",
       .remedy = "the loop's beginning: floor(first key of the first row / kBlockN)",
       .needs_tiles = true},
      [](const Case& c, Variants& out) {
-       if (c.problem().mask.kind == MaskKind::kWindow) loops(c, out, {TileLoop::kLastRow});
+       if (c.problem().mask.kind != MaskKind::kWindow) return;
+       out.with([](Deviation& d) { d.mask.loop = TileLoop::kLastRow; },
+                {named("keys", 0, "those between the first and the last row's")});
+       const TileShape tile = c.geometry().tile;
+       const std::int32_t offset = c.problem().seqlen_k - c.problem().seqlen_q;
+       for (const std::int32_t by :
+            std::set{1, offset, tile.block_m, tile.block_n, tile.block_n - 1})
+         if (by > 0)
+           out.with(
+               [&](Deviation& d) {
+                 d.mask.loop = TileLoop::kBounded;
+                 d.mask.begin_shift = by;
+               },
+               {number("keys", by)});
      }},
     {{.id = "tail-tile-dropped",
       .statement =
@@ -303,7 +305,7 @@ const Entry kEntries[] = {
       .formula = "F12",
       .family = Family::kMask,
       .stage = Stage::kSoftmax,
-      .parameters = {"padding", "up to key"},
+      .parameters = {"padding", "keys", "up to key"},
       .citation = "flashinfer#5090, jax#27224",
       .remedy = "the mask of the last tile: key < seqlen_k, before the max and the sum",
       .needs_tiles = true},

@@ -187,18 +187,19 @@ TEST_CASE("tiles without their mask") {
 
 TEST_CASE("loops over KV tiles that end too early or begin too late") {
   const testing::Case causal = make_case({.block_m = 32, .block_n = 8, .mask = kCausal});
-  check_output(causal, variant_of(causal, "causal-bound-too-small", {"first row"}),
+  check_output(causal, variant_of(causal, "causal-bound-too-small", {"first row's last key)"}),
                [](const Formula& f) {
                  const int first_row = f.row.query / 32 * 32;
                  return attend_to(f, [&](int j) {
                    return f.sees(f.row.query, j) && f.tile_of(j) <= f.tile_of(first_row);
                  });
                });
-  check_output(
-      causal, variant_of(causal, "causal-bound-too-small", {"number"}), [](const Formula& f) {
-        return attend_to(
-            f, [&](int j) { return f.sees(f.row.query, j) && f.tile_of(j) <= f.row.query / 32; });
-      });
+  check_output(causal, variant_of(causal, "causal-bound-too-small", {"tile's number"}),
+               [](const Formula& f) {
+                 return attend_to(f, [&](int j) {
+                   return f.sees(f.row.query, j) && f.tile_of(j) <= f.row.query / 32;
+                 });
+               });
   const auto last_tile = [](const Formula& f) {
     return f.tile_of(std::min(f.row.query / 32 * 32 + 31, 39));
   };
@@ -207,12 +208,13 @@ TEST_CASE("loops over KV tiles that end too early or begin too late") {
                      [&](int j) { return f.sees(f.row.query, j) && f.tile_of(j) < last_tile(f); });
   });
   const testing::Case window = make_case({.block_m = 16, .block_n = 8, .mask = kWindow});
-  check_output(window, variant_of(window, "window-begins-late"), [](const Formula& f) {
-    const int last_row = std::min(f.row.query / 16 * 16 + 15, 39);
-    return attend_to(f, [&](int j) {
-      return f.sees(f.row.query, j) && f.tile_of(j) >= f.tile_of(std::max(0, last_row - 9));
-    });
-  });
+  check_output(
+      window, variant_of(window, "window-begins-late", {"last row's"}), [](const Formula& f) {
+        const int last_row = std::min(f.row.query / 16 * 16 + 15, 39);
+        return attend_to(f, [&](int j) {
+          return f.sees(f.row.query, j) && f.tile_of(j) >= f.tile_of(std::max(0, last_row - 9));
+        });
+      });
   const testing::Case tail = make_case({.seqlen_k = 37});
   check_output(tail, variant_of(tail, "tail-tile-dropped"),
                [](const Formula& f) { return attend_to(f, [](int j) { return j < 32; }); });

@@ -25,6 +25,18 @@ const Entry kEntries[] = {
                   {named("elements", static_cast<double>(map.map), map.name)});
        }
      }},
+    {{.id = "product-not-cleared",
+      .statement = "the accumulator of a tile's P V goes on from that of the tile before",
+      .formula = "F18",
+      .family = Family::kPv,
+      .stage = Stage::kPv,
+      .parameters = {},
+      .citation = "",
+      .remedy = "the accumulator of the second product: cleared before every tile",
+      .needs_tiles = true},
+     [](const Case& c, Variants& out) {
+       if (longest_split(c) > 1) out.with([](Deviation& d) { d.pv.accumulates = true; });
+     }},
     {{.id = "probs-stale",
       .statement = "P V takes the P of the tile before: it is not waited for",
       .formula = "F18",

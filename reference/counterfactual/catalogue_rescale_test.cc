@@ -124,12 +124,28 @@ TEST_CASE("rows-shifted and columns-shifted: neighbours in memory") {
       std::fill(o.begin(), o.end(), kNan);
     return o;
   };
-  check_output(c, variant_of(c, "rows-shifted", {"operand = v", "rows = 1)"}),
+  check_output(c, variant_of(c, "rows-shifted", {"operand = v", "rows = 1,", "is there"}),
                [&](const Formula& f) { return shifted(f, 16); });
-  check_output(c, variant_of(c, "rows-shifted", {"operand = v", "rows = -1"}),
+  check_output(c, variant_of(c, "rows-shifted", {"operand = v", "rows = -1,", "is there"}),
                [&](const Formula& f) { return shifted(f, -16); });
-  check_output(c, variant_of(c, "columns-shifted", {"operand = v", "columns = -2"}),
+  check_output(c, variant_of(c, "columns-shifted", {"operand = v", "columns = -2,", "is there"}),
                [&](const Formula& f) { return shifted(f, -2); });
+  check_output(c, variant_of(c, "rows-shifted", {"operand = v", "rows = 2,", "again"}),
+               [](const Formula& f) {
+                 return with_v(f, [&](int j, int d) { return f.v(std::max(j - 2, 0), d); });
+               });
+  check_output(c, variant_of(c, "rows-shifted", {"operand = k,", "rows = -1,", "zeros"}),
+               [](const Formula& f) {
+                 return with_k(f, [&](int j, int d) { return j < 39 ? f.k(j + 1, d) : 0; });
+               });
+  check_output(c, variant_of(c, "columns-shifted", {"operand = k", "columns = 1,", "zeros"}),
+               [](const Formula& f) {
+                 return with_k(f, [&](int j, int d) { return d > 0 ? f.k(j, d - 1) : 0; });
+               });
+  check_output(c, variant_of(c, "columns-shifted", {"operand = v", "columns = -4,", "again"}),
+               [](const Formula& f) {
+                 return with_v(f, [&](int j, int d) { return f.v(j, std::min(d + 4, 15)); });
+               });
 }
 
 TEST_CASE("probs-stale: P of the tile before, V of this one") {

@@ -4,6 +4,7 @@
 
 #include "reference/counterfactual/catalogue_maps.h"
 #include "reference/counterfactual/entry.h"
+#include "reference/counterfactual/index_map.h"
 
 namespace attn_diag::reference {
 namespace {
@@ -37,6 +38,23 @@ void columns(const Case& c, Variants& out) {
   }
 }
 
+void groups_of_rows(const Case& c, Variants& out) {
+  const std::int32_t block_m = c.geometry().tile.block_m, seqlen = c.problem().seqlen_q;
+  const auto add = [&](std::int32_t owned, std::int32_t of) {
+    for (const Unwritten unwritten : kBoth)
+      out.with(
+          [&](Deviation& d) {
+            d.store.rows_owned = owned;
+            d.store.owned_of = of;
+            d.store.unwritten = unwritten;
+          },
+          {number("owned", owned), number("of", of), left_as(unwritten)});
+  };
+  for (const std::int32_t of : {2, 4, 8, 16, 32})
+    for (const std::int32_t owned : std::set{of / 2, of - 1})
+      if (of < block_m && owned < seqlen) add(owned, of);
+}
+
 void rows(const Case& c, Variants& out) {
   const std::int32_t block_m = c.geometry().tile.block_m;
   for (const std::int32_t owned : rows_by_warps(block_m)) {
@@ -49,6 +67,22 @@ void rows(const Case& c, Variants& out) {
           },
           {number("owned", owned), left_as(unwritten)});
   }
+  groups_of_rows(c, out);
+}
+
+void mixed_rows(const Case& c, Variants& out) {
+  const std::int32_t block_m = c.geometry().tile.block_m;
+  for (const auto& [map, name, permutes] :
+       index_maps(block_m, std::min(block_m, c.problem().seqlen_q), 'r'))
+    out.with([&, to = map](Deviation& d) { d.store.row_map = to; },
+             {index_value("row", map, name)});
+}
+
+void mixed_columns(const Case& c, Variants& out) {
+  const std::int32_t dim = c.problem().head_dim_v;
+  for (const auto& [map, name, permutes] : index_maps(dim, dim, 'd'))
+    out.with([&, to = map](Deviation& d) { d.store.column_map = to; },
+             {index_value("column", map, name)});
 }
 
 void heads(const Case& c, Variants& out) {
@@ -62,11 +96,21 @@ void heads(const Case& c, Variants& out) {
             d.store.unwritten = unwritten;
           },
           {named("to", static_cast<double>(map) * 2 + batch, what), left_as(unwritten)});
-      if (map == HeadMap::kNext) break;  // every head is written
+      // Every head is written.
+      if (map == HeadMap::kNext || map == HeadMap::kPrevious || map == HeadMap::kReversed ||
+          map == HeadMap::kNeighbour || map == HeadMap::kDealt)
+        break;
     }
   };
   if (p.heads > 1) add(HeadMap::kZero, false, "head 0");
   if (p.heads > 1) add(HeadMap::kNext, false, "the next head");
+  if (p.heads > 2) add(HeadMap::kPrevious, false, "the head before");
+  if (p.heads > 2) add(HeadMap::kReversed, false, "heads in reverse");
+  if (p.heads > 2 && p.heads % 2 == 0) add(HeadMap::kNeighbour, false, "head ^ 1");
+  if (p.heads > p.kv_heads && p.kv_heads > 1) {
+    add(HeadMap::kFirstOfGroup, false, "the first of its group");
+    add(HeadMap::kDealt, false, "head % kv_heads * group_size + head / kv_heads");
+  }
   if (p.heads > p.kv_heads) add(HeadMap::kModulo, false, "head % kv_heads");
   if (p.heads > p.kv_heads && p.kv_heads > 1)
     add(HeadMap::kDivideByKvHeads, false, "head / group_size");
@@ -87,9 +131,10 @@ const Entry kEntries[] = {
       .remedy = "the table of lanes of the accumulator, and the layout of the store",
       .needs_tiles = true},
      [](const Case& c, Variants& out) {
+       if (c.geometry().tile.block_m < 16 || c.problem().seqlen_q < 9) return;
+       if (c.problem().head_dim_v < 9) return;
        for (const NamedMap& map : kFragmentMaps) {
-         if (map.rows && (c.geometry().tile.block_m < 16 || c.problem().seqlen_q < 9)) continue;
-         if (c.problem().head_dim_v < (map.map == FragmentMap::kPairsSwapped ? 2 : 9)) continue;
+         if (!map.elements) continue;  // of whole rows and columns others know more
          out.with([&](Deviation& d) { d.store.fragment = map.map; },
                   {named("elements", static_cast<double>(map.map), map.name)});
        }
@@ -124,7 +169,7 @@ const Entry kEntries[] = {
       .citation = "",
       .remedy = "the first row in the address of o"},
      [](const Case& c, Variants& out) {
-       for (const std::int32_t rows : {1, -1, 8, -8})
+       for (const std::int32_t rows : {1, -1, 2, -2, 4, -4, 8, -8, 16, -16})
          if (std::abs(rows) < c.problem().seqlen_q)
            out.with([&](Deviation& d) { d.store.row_shift = rows; }, {number("rows", rows)});
      }},
@@ -155,12 +200,51 @@ const Entry kEntries[] = {
       .citation = "",
       .remedy = "the loop over head_dim_v: its begin, its bound and its step"},
      columns},
-    {{.id = "rows-unowned",
-      .statement = "the last rows of every query tile belong to no warp",
+    {{.id = "output-rows-mixed",
+      .statement = "rows of o change places within their query tile, or are stored for others",
+      .formula = "F26",
+      .family = Family::kStore,
+      .stage = Stage::kReduce,
+      .parameters = {"row"},
+      .citation = "",
+      .remedy = "which row of the tile a lane holds, and where it stores it",
+      .needs_tiles = true},
+     mixed_rows},
+    {{.id = "output-columns-mixed",
+      .statement = "columns of o change places, or are stored for others",
+      .formula = "F26",
+      .family = Family::kStore,
+      .stage = Stage::kReduce,
+      .parameters = {"column"},
+      .citation = "",
+      .remedy = "which columns a lane holds, and the order in which it stores them"},
+     mixed_columns},
+    {{.id = "last-query-tile-left-out",
+      .statement =
+          "the number of query tiles is rounded down: the last one that is not full is left out",
       .formula = "F33",
       .family = Family::kStore,
       .stage = Stage::kQk,
-      .parameters = {"owned", "others"},
+      .parameters = {"others"},
+      .citation = "",
+      .remedy = "ceil_div for the number of query tiles, and blocks that do several of them",
+      .needs_tiles = true},
+     [](const Case& c, Variants& out) {
+       if (c.problem().seqlen_q % c.geometry().tile.block_m == 0) return;
+       for (const Unwritten unwritten : kBoth)
+         out.with(
+             [&](Deviation& d) {
+               d.store.whole_tiles = true;
+               d.store.unwritten = unwritten;
+             },
+             {left_as(unwritten)});
+     }},
+    {{.id = "rows-unowned",
+      .statement = "the last rows of every query tile, or of every few, belong to no warp",
+      .formula = "F33",
+      .family = Family::kStore,
+      .stage = Stage::kQk,
+      .parameters = {"owned", "of", "others"},
       .citation = "",
       .remedy = "rows per warp times warps against kBlockM",
       .needs_tiles = true},

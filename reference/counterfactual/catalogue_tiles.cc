@@ -1,14 +1,22 @@
 // F5, F18, F19, F26: which elements of a tile of q, k or v are where they should be.
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "reference/counterfactual/catalogue_loops.h"
+#include "reference/counterfactual/catalogue_maps.h"
 #include "reference/counterfactual/catalogue_operands.h"
 #include "reference/counterfactual/entry.h"
+#include "reference/counterfactual/index_map.h"
 
 namespace attn_diag::reference {
 namespace {
+
+constexpr std::pair<TileOrder, const char*> kTileOrders[] = {
+    {TileOrder::kFirst, "the first"},
+    {TileOrder::kLast, "the last"},
+    {TileOrder::kPairsSwapped, "its number ^ 1"}};
 
 // Blocks that do one query tile after another and load q once.
 void stale_queries(const Case& c, Variants& out) {
@@ -19,11 +27,36 @@ void stale_queries(const Case& c, Variants& out) {
     fetch.tiles_late = late;
     change(kQ, fetch, out, {number("tiles", late), named("outside", 0, "right")});
   }
+  FetchChange fetch;
+  for (const auto& [order, name] : kTileOrders) {
+    if (tiles < (order == TileOrder::kFirst ? 2 : 3)) continue;
+    fetch.order = order;
+    change(kQ, fetch, out, {named("tile", static_cast<double>(order), name)});
+  }
+}
+
+// Another tile of the loop stands for every one.
+void tiles_in_other_order(const Case& c, Variants& out) {
+  const bool loops_differ = merges(c) || masked(c);
+  FetchChange fetch;
+  for (const auto& [order, name] : kTileOrders)
+    for (const bool in_loop : {false, true}) {
+      if (in_loop ? !loops_differ || longest_split(c) < 2
+                  : num_kv_tiles(c.problem(), c.geometry()) < 2)
+        continue;
+      fetch.order = order;
+      fetch.late_in_loop = in_loop;
+      for (const Operands& which : {kK, kV, kKv})
+        change(which, fetch, in_loop ? TileLoop::kBounded : TileLoop::kAll, out,
+               {named("tile", static_cast<double>(order), name),
+                named("of", in_loop, in_loop ? "its split's loop" : "all keys")});
+    }
 }
 
 void stale_tiles(const Case& c, Variants& out) {
   const std::int32_t tiles = num_kv_tiles(c.problem(), c.geometry());
   stale_queries(c, out);
+  tiles_in_other_order(c, out);
   const bool begins_late = c.problem().mask.kind == MaskKind::kWindow;
   for (const std::int32_t late : {1, 2, 3, -1}) {
     if (tiles <= std::abs(late)) continue;
@@ -49,21 +82,22 @@ void stale_tiles(const Case& c, Variants& out) {
 
 void transposed_tiles(const Case& c, Variants& out) {
   const Problem& p = c.problem();
-  const std::int32_t block_n = c.geometry().tile.block_n;
-  for (const Operands& which : {kK, kV}) {
-    const std::int32_t dim = which.k ? p.head_dim : p.head_dim_v;
-    if (dim == 1 || block_n == 1) continue;
+  const TileShape tile = c.geometry().tile;
+  for (const Operands& which : {kK, kV, kQ}) {
+    const std::int32_t dim = which.v ? p.head_dim_v : p.head_dim;
+    const std::int32_t rows = which.q ? tile.block_m : tile.block_n;
+    if (dim == 1 || rows == 1) continue;
     for (const std::int32_t padding : {0, 1, 4, 8}) {
       FetchChange fetch;
       fetch.tile.read_transposed = true;
-      fetch.tile.read_stride = block_n + padding;
-      change(which, fetch, out, {number("stride", block_n + padding)});
+      fetch.tile.read_stride = rows + padding;
+      change(which, fetch, out, {number("stride", rows + padding)});
       fetch.tile = {};
       fetch.tile.stored_transposed = true;
-      fetch.tile.stored_stride = block_n + padding;
+      fetch.tile.stored_stride = rows + padding;
       // With the natural strides of a square tile the two are the same.
-      if (padding != 0 || dim != block_n)
-        change(which, fetch, out, {number("stored stride", block_n + padding)});
+      if (padding != 0 || dim != rows)
+        change(which, fetch, out, {number("stored stride", rows + padding)});
     }
   }
 }
@@ -74,21 +108,65 @@ void mixed_fragments(const Case& c, Variants& out) {
   for (const Operands& which : {kQ, kK, kV}) {
     const std::int32_t dim = which.v ? p.head_dim_v : p.head_dim;
     const std::int32_t rows = which.q ? tile.block_m : tile.block_n;
-    const auto add = [&](std::int32_t blocks, std::int32_t row, std::int32_t column,
-                         const char* what) {
+    const auto add = [&](std::int32_t blocks, const char* what) {
       FetchChange fetch;
       fetch.tile.transposed_blocks = blocks;
-      fetch.tile.row_xor = row;
-      fetch.tile.column_xor = column;
-      change(which, fetch, out, {named("elements", blocks * 256 + row * 16 + column, what)});
+      change(which, fetch, out, {named("elements", blocks, what)});
     };
-    if (dim % 16 == 0 && rows % 16 == 0) {
-      add(16, 0, 0, "16x16 parts transposed");
-      add(8, 0, 0, "8x8 parts transposed");
-      add(0, 0, 8, "columns d and d ^ 8 swapped");
-      add(0, 8, 0, "rows r and r ^ 8 swapped");
+    constexpr std::pair<std::int32_t, const char*> kBlocks[] = {{16, "16x16 parts transposed"},
+                                                                {8, "8x8 parts transposed"},
+                                                                {4, "4x4 parts transposed"},
+                                                                {2, "2x2 parts transposed"}};
+    for (const auto& [size, name] : kBlocks)
+      if (dim % size == 0 && rows % size == 0) add(size, name);
+  }
+}
+
+// A permutation of the columns of q is the inverse one of those of k.
+void mixed_columns(const Case& c, Variants& out) {
+  const Problem& p = c.problem();
+  for (const Operands& which : {kK, kV, kQ}) {
+    const std::int32_t dim = which.v ? p.head_dim_v : p.head_dim;
+    for (const auto& [map, name, permutes] : index_maps(dim, dim, 'd')) {
+      if (which.q && permutes) continue;
+      FetchChange fetch;
+      fetch.tile.columns = map;
+      change(which, fetch, out, {index_value("column", map, name)});
     }
-    if (dim % 2 == 0) add(0, 0, 1, "columns d and d ^ 1 swapped");
+  }
+}
+
+void mixed_rows(const Case& c, Variants& out) {
+  const Problem& p = c.problem();
+  const TileShape tile = c.geometry().tile;
+  for (const Operands& which : {kK, kV, kKv, kQ}) {
+    const std::int32_t rows = which.q ? tile.block_m : tile.block_n;
+    const std::int32_t seen = std::min(rows, which.q ? p.seqlen_q : p.seqlen_k);
+    for (const auto& [map, name, permutes] : index_maps(rows, seen, 'r')) {
+      // Without a mask the order of keys is nothing to the output.
+      if (which.k && which.v && permutes && !masked(c) && p.seqlen_k % rows == 0) continue;
+      FetchChange fetch;
+      fetch.tile.rows = map;
+      change(which, fetch, out, {index_value("row", map, name)});
+    }
+  }
+}
+
+void swizzled(const Case& c, Variants& out) {
+  const Problem& p = c.problem();
+  for (const Operands& which : {kK, kV, kQ}) {
+    const std::int32_t dim = which.v ? p.head_dim_v : p.head_dim;
+    for (const std::int32_t by : {4, 8, 16})
+      for (const std::int32_t rows : {2, 4, 8})
+        for (const std::int32_t every : {1, 2, 4}) {
+          if (dim % (by * rows) != 0) continue;
+          FetchChange fetch;
+          fetch.tile.swizzled_by = by;
+          fetch.tile.swizzled_rows = rows;
+          fetch.tile.swizzled_every = every;
+          change(which, fetch, out,
+                 {number("by", by), number("rows", rows), number("every", every)});
+        }
   }
 }
 
@@ -113,35 +191,49 @@ void leading_dimensions(const Case& c, Variants& out) {
   }
 }
 
+constexpr const char* kOthers[] = {"zeros", "of the tile before", "of the tile before that"};
+
 void part_of_tiles(const Case& c, Variants& out) {
   const Problem& p = c.problem();
   const TileShape tile = c.geometry().tile;
   const auto add = [&](const Operands& which, std::int32_t rows, std::int32_t seqlen) {
     for (const std::int32_t loaded : rows_by_warps(rows)) {
       if (loaded <= 0 || loaded >= std::min(rows, seqlen)) continue;
-      FetchChange fetch;
-      fetch.loaded_rows = loaded;
-      change(which, fetch, out, {number("rows", loaded)});
+      for (const std::int32_t late : {0, 1, 2}) {
+        if (late > 0 && (which.q || seqlen <= late * rows)) continue;
+        FetchChange fetch;
+        fetch.loaded_rows = loaded;
+        fetch.unloaded_late = late;
+        fetch.late_in_loop = late > 0 && merges(c);
+        change(which, fetch, out, {number("rows", loaded), named("others", late, kOthers[late])});
+      }
     }
+    for (const std::int32_t of : {2, 4, 8, 16, 32})
+      for (const std::int32_t loaded : std::set{of / 2, of - 1}) {
+        if (of >= rows || loaded >= seqlen) continue;
+        FetchChange fetch;
+        fetch.loaded_rows = loaded;
+        fetch.loaded_of = of;
+        change(which, fetch, out, {number("rows", loaded), number("of", of)});
+      }
   };
   add(kQ, tile.block_m, p.seqlen_q);
   for (const Operands& which : {kK, kV, kKv}) add(which, tile.block_n, p.seqlen_k);
 }
 
 void steps_of_columns(const Case& c, Variants& out) {
-  constexpr std::int32_t kStep = 16;
-  const std::int32_t steps = c.problem().head_dim / kStep;
-  if (steps < 2) return;
-  for (const std::int32_t step : std::set{0, 1, steps - 1})
-    for (const double times : {0.0, 2.0}) {
-      // Without the last one it is columns-missing.
-      if (times == 0 && step == steps - 1 && c.problem().head_dim % kStep == 0) continue;
-      FetchChange fetch;
-      fetch.first_scaled = step * kStep;
-      fetch.scaled_columns = kStep;
-      fetch.column_scale = times;
-      change(kK, fetch, out, {number("step", step), number("times", times)});
-    }
+  const std::int32_t dim = c.problem().head_dim;
+  for (const std::int32_t of : {16, 8, 32})
+    for (std::int32_t step = 0; step < dim / of && dim > of; ++step)
+      for (const double times : {0.0, 2.0}) {
+        // Without the first or the last one it is columns-missing.
+        if (times == 0 && (step == 0 || (step + 1) * of == dim)) continue;
+        FetchChange fetch;
+        fetch.first_scaled = step * of;
+        fetch.scaled_columns = of;
+        fetch.column_scale = times;
+        change(kK, fetch, out, {number("step", step), number("of", of), number("times", times)});
+      }
 }
 
 const Entry kEntries[] = {
@@ -151,13 +243,13 @@ const Entry kEntries[] = {
       .formula = "F18",
       .family = Family::kFetch,
       .stage = Stage::kQk,
-      .parameters = {"operand", "tiles", "of", "outside"},
+      .parameters = {"operand", "tiles", "tile", "of", "outside"},
       .citation = "cutlass#2502",
       .remedy = "the stage index of the pipeline, and the wait before the product",
       .needs_tiles = true},
      stale_tiles},
     {{.id = "tile-transposed",
-      .statement = "a tile of k or v is read transposed, with its leading dimension",
+      .statement = "a tile of q, k or v is read transposed, with its leading dimension",
       .formula = "F19",
       .family = Family::kFetch,
       .stage = Stage::kQk,
@@ -177,6 +269,37 @@ const Entry kEntries[] = {
       .remedy = "row_major or col_major of the fragment, and its table of lanes",
       .needs_tiles = true},
      mixed_fragments},
+    {{.id = "tile-columns-mixed",
+      .statement = "columns of q, k or v change places, or stand for others",
+      .formula = "F5, F26",
+      .family = Family::kFetch,
+      .stage = Stage::kQk,
+      .parameters = {"operand", "column"},
+      .citation = "",
+      .remedy =
+          "the column in the address of a step over head_dim, and the order in which a vector is "
+          "stored"},
+     mixed_columns},
+    {{.id = "tile-rows-mixed",
+      .statement = "rows of a tile of q, k or v change places, or stand for others",
+      .formula = "F26",
+      .family = Family::kFetch,
+      .stage = Stage::kQk,
+      .parameters = {"operand", "row"},
+      .citation = "",
+      .remedy = "which row of the tile a thread loads, and which one it stores it to",
+      .needs_tiles = true},
+     mixed_rows},
+    {{.id = "tile-swizzled",
+      .statement = "a tile is stored swizzled and read as if it were not, or the reverse",
+      .formula = "F26",
+      .family = Family::kFetch,
+      .stage = Stage::kQk,
+      .parameters = {"operand", "by", "rows", "every"},
+      .citation = "",
+      .remedy = "the same swizzle for the store and the load of a shared tile",
+      .needs_tiles = true},
+     swizzled},
     {{.id = "leading-dimension",
       .statement = "a tile is read with another distance between rows than it was stored with",
       .formula = "F19",
@@ -188,21 +311,23 @@ const Entry kEntries[] = {
       .needs_tiles = true},
      leading_dimensions},
     {{.id = "tile-partly-loaded",
-      .statement = "only the first rows of a tile of q, k or v are loaded, the others are zeros",
+      .statement =
+          "only the first rows of a tile of q, k or v, or of every few, are loaded; the others are "
+          "zeros or stale",
       .formula = "F33",
       .family = Family::kFetch,
       .stage = Stage::kQk,
-      .parameters = {"operand", "rows"},
+      .parameters = {"operand", "rows", "of", "others"},
       .citation = "",
       .remedy = "rows per warp or copy times their number against the tile",
       .needs_tiles = true},
      part_of_tiles},
     {{.id = "columns-step",
-      .statement = "one step of 16 columns of q.k is left out or taken twice",
+      .statement = "one step of the columns of q.k is left out or taken twice",
       .formula = "F5",
       .family = Family::kFetch,
       .stage = Stage::kQk,
-      .parameters = {"operand", "step", "times"},
+      .parameters = {"operand", "step", "of", "times"},
       .citation = "",
       .remedy = "the loop over head_dim: its prologue and epilogue"},
      steps_of_columns},

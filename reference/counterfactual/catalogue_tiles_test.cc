@@ -73,17 +73,17 @@ TEST_CASE("stale-tile: blocks that load q once, and do another query tile with i
 TEST_CASE("tile-partly-loaded: rows that no warp loads are zeros") {
   const testing::Case c = make_case({});
   const auto loaded = [](double x, int j) { return j % 16 < 12 ? x : 0; };
-  check_output(c, variant_of(c, "tile-partly-loaded", {"operand = v", "rows = 12"}),
+  check_output(c, variant_of(c, "tile-partly-loaded", {"operand = v", "rows = 12", "zeros"}),
                [&](const Formula& f) {
                  return with_v(f, [&](int j, int d) { return loaded(f.v(j, d), j); });
                });
-  check_output(c, variant_of(c, "tile-partly-loaded", {"k and v", "rows = 12"}),
+  check_output(c, variant_of(c, "tile-partly-loaded", {"k and v", "rows = 12", "zeros"}),
                [&](const Formula& f) {
                  return with_kv(
                      f, [&](int j, int d) { return loaded(f.k(j, d), j); },
                      [&](int j, int d) { return loaded(f.v(j, d), j); });
                });
-  check_output(c, variant_of(c, "tile-partly-loaded", {"operand = q", "rows = 15"}),
+  check_output(c, variant_of(c, "tile-partly-loaded", {"operand = q", "rows = 15", "zeros"}),
                [](const Formula& f) {
                  return f.row.query % 16 < 15 ? f.attend(f.scores()) : f.attend(Vec(40, 0.0));
                });
@@ -92,16 +92,16 @@ TEST_CASE("tile-partly-loaded: rows that no warp loads are zeros") {
 TEST_CASE("columns-step: 16 columns of q.k are left out, or count twice") {
   const testing::Case c = make_case({.head_dim = 48});
   const auto check = [&](int step, int times_n) {
-    check_output(
-        c,
-        variant_of(c, "columns-step",
-                   {"step = " + std::to_string(step), "times = " + std::to_string(times_n)}),
-        [&](const Formula& f) {
-          return with_k(f,
-                        [&](int j, int d) { return f.k(j, d) * (d / 16 == step ? times_n : 1); });
-        });
+    check_output(c,
+                 variant_of(c, "columns-step",
+                            {"step = " + std::to_string(step), "of = 16",
+                             "times = " + std::to_string(times_n)}),
+                 [&](const Formula& f) {
+                   return with_k(
+                       f, [&](int j, int d) { return f.k(j, d) * (d / 16 == step ? times_n : 1); });
+                 });
   };
-  check(0, 0);
+  check(0, 2);
   check(1, 0);
   check(2, 2);
 }
@@ -135,9 +135,99 @@ TEST_CASE("fragment-elements: elements of a fragment change places") {
   check_output(c, variant_of(c, "fragment-elements", {"operand = v", "8x8"}), [](const Formula& f) {
     return with_v(f, [&](int j, int d) { return f.v(j / 8 * 8 + d % 8, d / 8 * 8 + j % 8); });
   });
+}
+
+TEST_CASE("tile-columns-mixed: columns change places, or stand for others") {
+  const testing::Case c = make_case({.head_dim = 32, .head_dim_v = 32});
+  const auto check = [&](const char* words, const std::function<int(int d)>& from) {
+    check_output(
+        c, variant_of(c, "tile-columns-mixed", {"operand = v", words}),
+        [&](const Formula& f) { return with_v(f, [&](int j, int d) { return f.v(j, from(d)); }); });
+  };
+  check("= d ^ 1)", [](int d) { return d ^ 1; });
+  check("= d ^ 8)", [](int d) { return d ^ 8; });
+  check("= d % 16)", [](int d) { return d % 16; });
+  check("= d - d % 4)", [](int d) { return d - d % 4; });
+  check("= d in reverse of every 8)", [](int d) { return d / 8 * 8 + 7 - d % 8; });
+  check("= d + 1, cyclic, of every 32)", [](int d) { return (d + 1) % 32; });
+  check("= d - 2, cyclic, of every 16)", [](int d) { return d / 16 * 16 + (d + 14) % 16; });
+  // Even columns first, then the odd ones, and the reverse.
+  check("= d % 16 * 2 + d / 16 of every 32)", [](int d) { return d < 16 ? 2 * d : 2 * d - 31; });
+  check("= d % 2 * 16 + d / 2 of every 32)", [](int d) { return d % 2 * 16 + d / 2; });
   check_output(
-      c, variant_of(c, "fragment-elements", {"operand = v", "d ^ 1"}),
-      [](const Formula& f) { return with_v(f, [&](int j, int d) { return f.v(j, d ^ 1); }); });
+      c, variant_of(c, "tile-columns-mixed", {"operand = k", "= d % 16)"}),
+      [](const Formula& f) { return with_k(f, [&](int j, int d) { return f.k(j, d % 16); }); });
+}
+
+TEST_CASE("tile-rows-mixed: rows of a tile change places, or stand for others") {
+  const testing::Case c = make_case({.mask = kCausal});
+  // Past the end a tile holds zeros.
+  check_output(c, variant_of(c, "tile-rows-mixed", {"operand = v", "r ^ 8)"}),
+               [](const Formula& f) {
+                 return with_v(f, [&](int j, int d) { return (j ^ 8) < 40 ? f.v(j ^ 8, d) : 0; });
+               });
+  check_output(c, variant_of(c, "tile-rows-mixed", {"k and v", "reverse of every 4)"}),
+               [](const Formula& f) {
+                 return with_kv(
+                     f, [&](int j, int d) { return f.k(j ^ 3, d); },
+                     [&](int j, int d) { return f.v(j ^ 3, d); });
+               });
+  check_output(
+      c, variant_of(c, "tile-rows-mixed", {"operand = q", "r - r % 2)"}), [](const Formula& f) {
+        return attend_with(
+            f, [&](int j, int d) { return f.k(j, d); }, [&](int j, int d) { return f.v(j, d); },
+            [&](int d) { return f.q(f.row.query / 2 * 2, d); });
+      });
+}
+
+TEST_CASE("tile-swizzled: chunks of columns change places, from row to row others") {
+  const testing::Case c = make_case({.head_dim = 32});
+  check_output(c, variant_of(c, "tile-swizzled", {"= k,", "by = 8", "rows = 4", "every = 1"}),
+               [](const Formula& f) {
+                 return with_k(f, [&](int j, int d) { return f.k(j, d ^ j % 4 * 8); });
+               });
+  check_output(c, variant_of(c, "tile-swizzled", {"= k,", "by = 4", "rows = 2", "every = 2"}),
+               [](const Formula& f) {
+                 return with_k(f, [&](int j, int d) { return f.k(j, d ^ j / 2 % 2 * 4); });
+               });
+}
+
+TEST_CASE("stale-tile: another tile of the loop stands for every one") {
+  const testing::Case c = make_case({});
+  check_output(
+      c, variant_of(c, "stale-tile", {"operand = k,", "tile = the first", "all keys"}),
+      [](const Formula& f) { return with_k(f, [&](int j, int d) { return f.k(j % 16, d); }); });
+  check_output(c, variant_of(c, "stale-tile", {"operand = v,", "number ^ 1", "all keys"}),
+               [](const Formula& f) {
+                 return with_v(f, [&](int j, int d) { return f.v(j < 32 ? j ^ 16 : j, d); });
+               });
+  const testing::Case split = make_case({.seqlen_k = 64, .splits = 2});
+  check_output(split, variant_of(split, "stale-tile", {"= v,", "tile = the last", "loop"}),
+               [](const Formula& f) {
+                 return with_v(f, [&](int j, int d) { return f.v(j / 32 * 32 + 16 + j % 16, d); });
+               });
+}
+
+TEST_CASE("tile-step: tiles begin at multiples of another number") {
+  const testing::Case c = make_case({.block_m = 8});
+  check_output(c, variant_of(c, "tile-step", {"operand = v", "rows = 8)"}), [](const Formula& f) {
+    return with_v(f, [&](int j, int d) { return f.v(j / 16 * 8 + j % 16, d); });
+  });
+}
+
+TEST_CASE("tile-partly-loaded: of every few rows, and stale ones") {
+  const testing::Case c = make_case({});
+  check_output(c, variant_of(c, "tile-partly-loaded", {"operand = v", "rows = 3", "of = 4"}),
+               [](const Formula& f) {
+                 return with_v(f, [&](int j, int d) { return j % 4 < 3 ? f.v(j, d) : 0; });
+               });
+  check_output(c, variant_of(c, "tile-partly-loaded", {"= k,", "rows = 12", "tile before)"}),
+               [](const Formula& f) {
+                 return with_k(f, [&](int j, int d) {
+                   if (j % 16 < 12) return f.k(j, d);
+                   return j >= 16 ? f.k(j - 16, d) : 0;
+                 });
+               });
 }
 
 TEST_CASE("leading-dimension: rows are read at another distance") {

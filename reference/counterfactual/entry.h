@@ -54,7 +54,9 @@ struct Entry {
 
 // One list per family, in the order of the catalogue.
 std::span<const Entry> logits_entries();
+std::span<const Entry> unasked_entries();
 std::span<const Entry> mask_entries();
+std::span<const Entry> visit_entries();
 std::span<const Entry> fetch_entries();
 std::span<const Entry> tile_entries();
 std::span<const Entry> softmax_entries();

@@ -89,10 +89,8 @@ RowsView Evaluator::view_rows(const Operand& operand, const FetchChange& change,
   if (slots_.plain && change == FetchChange{} && columns <= operand.dim)
     return {operand.values.data() + operand.row_offset(batch_, kv_head_of(p_, head_), 0),
             operand.strides.seq, nullptr};
-  const FetchRequest request{batch_,     head_,
-                             false,      g_.tile.block_n,
-                             columns,    d_.mask.padding == Padding::kStale,
-                             view_loop_, g_.tiles_per_split};
+  const FetchRequest request{batch_,  head_,           false,      g_.tile.block_n,
+                             columns, d_.mask.padding, view_loop_, g_.tiles_per_split};
   if (slots_.plain) {
     gathered = gather_all(c_, operand, change, request, slots_.position);
   } else {

@@ -54,8 +54,11 @@ class Evaluator {
                      std::shared_ptr<const Gathered>& gathered) const;
   TileView view_of(std::int32_t query, std::int32_t tile) const;
   KeyRange visited_tiles(std::int32_t query) const;
+  bool masks_tile(std::int32_t query, std::int32_t tile, KeyRange visited) const;
   void scores(const Row& row, RowState& state);
   void score_slots(const Row& row, KeyRange slots, RowState& state);
+  double slope_of(std::int32_t head) const;
+  void accumulate_scores(RowState& state) const;
   void permute_scores(const Row& row, KeyRange slots, RowState& state);
   const double* query_row(const Row& row, bool& known);
   void softmax(const Row& row, RowState& state);
@@ -82,6 +85,7 @@ class Evaluator {
   void product(const Row& row, RowState& state);
   void permute_probs(const Row& row, RowState& state);
   void delay_probs(RowState& state) const;
+  void accumulate_product(std::int32_t tile, RowState& state) const;
   void begin(const Row& row);
   struct Chain {
     std::int32_t place, step;
@@ -94,6 +98,7 @@ class Evaluator {
   struct Loop;
   void step(std::size_t tile, const RowState& other, bool stranger, RowState& state, Loop& loop);
   void recurrence(const Row& row, RowState& state);
+  std::size_t tile_visited_twice(std::size_t first, std::size_t end, const RowState& state) const;
   void begin_with_l(const RowState& state, Running& now) const;
   struct Share;
   Share share_of(const RowState& sums, const RowState& accumulators, std::int32_t l_split,

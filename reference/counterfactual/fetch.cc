@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "reference/counterfactual/index_map.h"
 #include "reference/counterfactual/narrow.h"
 #include "reference/mask.h"
 
@@ -21,9 +22,11 @@ Place place_in_tile(const TileRead& read, std::int32_t tile_rows, std::int32_t c
     const std::int32_t size = read.transposed_blocks;
     return {row / size * size + column % size, column / size * size + row % size};
   }
-  if (read.row_xor != 0 || read.column_xor != 0)
-    return {row ^ read.row_xor, column ^ read.column_xor};
   if (read == TileRead{}) return {row, column};
+  if (read.rows.rule != IndexRule::kRight || read.columns.rule != IndexRule::kRight)
+    return {mapped(read.rows, row, tile_rows), mapped(read.columns, column, columns)};
+  if (read.swizzled_by > 0)
+    return {row, column ^ row / read.swizzled_every % read.swizzled_rows * read.swizzled_by};
   const auto stride = [&](std::int32_t given, bool transposed) {
     return given > 0 ? given : transposed ? tile_rows : columns;
   };
@@ -73,39 +76,29 @@ Strides strides_of(const Case::Data& c, const Operand& x, StrideSet set, bool is
   return strides;
 }
 
-std::int32_t head_of(const Problem& p, HeadMap map, const FetchRequest& request) {
-  const std::int32_t head = request.query_head, group = p.heads / p.kv_heads;
-  const std::int32_t right = request.is_query ? head : kv_head_of(p, head);
-  const std::int32_t heads = request.is_query ? p.heads : p.kv_heads;
-  switch (map) {
-    case HeadMap::kRight:
-      break;
-    case HeadMap::kZero:
-      return 0;
-    case HeadMap::kNext:
-      return (right + 1) % heads;
-    case HeadMap::kModulo:
-      return head % p.kv_heads;
-    case HeadMap::kDivideByKvHeads:
-      return head / p.kv_heads;
-    case HeadMap::kQueryHead:
-      return head;
-    case HeadMap::kGroupTooSmall:
-      return head / std::max(group - 1, 1);
-    case HeadMap::kPrevious:
-      return (right + heads - 1) % heads;
-    case HeadMap::kReversed:
-      return heads - 1 - right;
-  }
-  return right;
+// The tiles that the buffer has held, and will, while the loop is at `tile`.
+KeyRange loaded_tiles(const FetchRequest& request, bool in_loop, std::int32_t tile,
+                      std::int32_t tiles) {
+  if (!in_loop) return {0, tiles};
+  const std::int32_t first = tile / request.tiles_per_split * request.tiles_per_split;
+  return {std::max(first, request.visited.begin),
+          std::min({first + request.tiles_per_split, request.visited.end, tiles})};
 }
 
-// Whether the buffer has held tile `held` when the loop is at `tile`.
-bool was_loaded(const FetchRequest& request, bool in_loop, std::int32_t held, std::int32_t tile) {
-  if (!in_loop) return held >= 0;
-  const std::int32_t first = tile / request.tiles_per_split * request.tiles_per_split;
-  return held >= std::max(first, request.visited.begin) &&
-         held < std::min(first + request.tiles_per_split, request.visited.end);
+std::int32_t tile_in_place_of(TileOrder order, KeyRange loop, std::int32_t tile) {
+  if (tile < loop.begin || tile >= loop.end) return tile;
+  const std::int32_t other = loop.begin + ((tile - loop.begin) ^ 1);
+  switch (order) {
+    case TileOrder::kRight:
+      break;
+    case TileOrder::kFirst:
+      return loop.begin;
+    case TileOrder::kLast:
+      return loop.end - 1;
+    case TileOrder::kPairsSwapped:
+      return other < loop.end ? other : tile;
+  }
+  return tile;
 }
 
 struct Page {
@@ -147,6 +140,51 @@ Page page_read(PageMap map, Page right, std::int32_t count, std::int32_t batches
 
 }  // namespace
 
+std::int32_t head_read(const Problem& p, HeadMap map, std::int32_t head, bool is_query) {
+  const std::int32_t group = p.heads / p.kv_heads;
+  const std::int32_t right = is_query ? head : kv_head_of(p, head);
+  const std::int32_t heads = is_query ? p.heads : p.kv_heads;
+  switch (map) {
+    case HeadMap::kRight:
+      break;
+    case HeadMap::kZero:
+      return 0;
+    case HeadMap::kNext:
+      return (right + 1) % heads;
+    case HeadMap::kModulo:
+      return head % p.kv_heads;
+    case HeadMap::kDivideByKvHeads:
+      return head / p.kv_heads;
+    case HeadMap::kQueryHead:
+      return head;
+    case HeadMap::kGroupTooSmall:
+      return head / std::max(group - 1, 1);
+    case HeadMap::kPrevious:
+      return (right + heads - 1) % heads;
+    case HeadMap::kReversed:
+      return heads - 1 - right;
+    case HeadMap::kLast:
+      return heads - 1;
+    case HeadMap::kNeighbour:
+      return (right ^ 1) < heads ? right ^ 1 : right;
+    case HeadMap::kGroupTooLarge:
+      return head / (group + 1);
+    case HeadMap::kRoundedUp:
+      return std::min(ceil_div(head, group), p.kv_heads - 1);
+    case HeadMap::kInGroup:
+      return head % group;
+    case HeadMap::kFirstOfGroup:
+      return head - head % group;
+    case HeadMap::kLastOfGroup:
+      return head - head % group + group - 1;
+    case HeadMap::kOfGroup:
+      return head / group;
+    case HeadMap::kDealt:
+      return head % p.kv_heads * group + head / p.kv_heads;
+  }
+  return right;
+}
+
 void gather(const Case::Data& c, const Operand& x, const FetchChange& change, FetchRequest request,
             std::span<const std::int32_t> positions, Gathered& out) {
   if (change.batch_in_heads) {
@@ -155,26 +193,52 @@ void gather(const Case::Data& c, const Operand& x, const FetchChange& change, Fe
     request.query_head = block / c.problem.batch;
   }
   const Strides strides = strides_of(c, x, change.strides, request.is_query);
-  const std::int64_t base = (change.batch_zero ? 0 : request.batch) * strides.batch +
-                            head_of(c.problem, change.head, request) * strides.head;
+  const std::int64_t base =
+      (change.batch_zero ? 0 : request.batch) * strides.batch +
+      head_read(c.problem, change.head, request.query_head, request.is_query) * strides.head;
   const auto size = static_cast<std::int64_t>(x.values.size());
   const std::int32_t rows = request.tile_rows, columns = request.columns;
+  const std::int32_t step = change.tile_step > 0 ? change.tile_step : rows;
+  const std::int32_t tiles = ceil_div(x.seqlen, rows);
   const auto element = [&](std::int32_t position, std::int32_t column) -> std::int64_t {
     std::int32_t tile = position / rows;
     const Place place = place_in_tile(change.tile, rows, columns, position % rows, column);
     if (place.column < 0) return kZero;
-    if (change.loaded_rows > 0 && place.row >= change.loaded_rows) return kZero;
-    if (change.tiles_late != 0) {
-      const std::int32_t held = tile - change.tiles_late;
-      if (was_loaded(request, change.late_in_loop, held, tile) && held * rows < x.seqlen)
+    const std::int32_t loaded_of = change.loaded_of > 0 ? change.loaded_of : rows;
+    const bool unloaded = change.loaded_rows > 0 && place.row % loaded_of >= change.loaded_rows;
+    const std::int32_t late = unloaded ? change.unloaded_late : change.tiles_late;
+    if (unloaded && late == 0) return kZero;
+    if (late != 0 || change.order != TileOrder::kRight) {
+      const KeyRange loop = loaded_tiles(request, change.late_in_loop, tile, tiles);
+      const std::int32_t held = tile_in_place_of(change.order, loop, tile) - late;
+      if (held >= loop.begin && held < loop.end)
         tile = held;
-      else if (change.outside == Before::kZero)
+      else if (unloaded || change.outside == Before::kZero)
         return kZero;
     }
-    std::int32_t source = tile * rows + place.row;
+    std::int32_t source = tile * step + place.row;
+    if (change.beyond != Beyond::kMemory && source < x.seqlen) {
+      source -= change.row_shift;
+      if (change.beyond == Beyond::kZero && (source < 0 || source >= x.seqlen)) return kZero;
+      source = std::clamp(source, 0, x.seqlen - 1) + change.row_shift;
+    }
     if (source >= x.seqlen) {
-      if (!request.stale_padding) return kZero;
-      source -= rows;
+      switch (request.padding) {
+        case Padding::kNotCounted:
+        case Padding::kZeros:
+          return kZero;
+        case Padding::kStale:
+          source -= rows;
+          break;
+        case Padding::kLast:
+          source = x.seqlen - 1;
+          break;
+        case Padding::kFirst:
+          source %= x.seqlen;
+          break;
+        case Padding::kNext:
+          break;
+      }
       if (source < 0) return kOutside;
     }
     std::int64_t of_batch = 0;
@@ -185,8 +249,10 @@ void gather(const Case::Data& c, const Operand& x, const FetchChange& change, Fe
       if (source >= x.seqlen || page.batch >= c.problem.batch) return kOutside;
       of_batch = (page.batch - request.batch) * strides.batch;
     }
-    const std::int64_t at = base + of_batch + (source - change.row_shift) * strides.seq +
-                            place.column - change.column_shift;
+    std::int32_t from = place.column - change.column_shift;
+    if (change.beyond == Beyond::kZero && (from < 0 || from >= x.dim)) return kZero;
+    if (change.beyond == Beyond::kKept) from = std::clamp(from, 0, x.dim - 1);
+    const std::int64_t at = base + of_batch + (source - change.row_shift) * strides.seq + from;
     return at >= 0 && at < size ? at : kOutside;
   };
   const auto width = static_cast<std::size_t>(columns);

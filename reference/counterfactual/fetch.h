@@ -24,11 +24,14 @@ struct FetchRequest {
   bool is_query = false;       // q: heads are query heads, tiles are query tiles
   std::int32_t tile_rows = 1;  // rows of the operand in one tile
   std::int32_t columns = 0;    // of each row; past the operand's own: what follows in memory
-  bool stale_padding = false;  // positions past the end hold what stood there a tile before
-  KeyRange visited;            // the tiles of the loop
+  Padding padding = Padding::kNotCounted;  // what positions past the end hold
+  KeyRange visited;                        // the tiles of the loop
   std::int32_t tiles_per_split = 1;
   bool operator==(const FetchRequest&) const = default;
 };
+
+// The head that is read for a query head: of q, or of k and v. May be none of theirs.
+std::int32_t head_read(const Problem& p, HeadMap map, std::int32_t query_head, bool is_query);
 
 void gather(const Case::Data& c, const Operand& operand, const FetchChange& change,
             FetchRequest request, std::span<const std::int32_t> positions, Gathered& out);

@@ -33,12 +33,31 @@ bool fits(Narrow type, DType into) {
   return false;
 }
 
+double empty_lse(LseForm form) {
+  switch (form) {
+    case LseForm::kEmptyInfinite:
+      return kInf;
+    case LseForm::kEmptyZero:
+      return 0;
+    case LseForm::kEmptyNan:
+      return kNan;
+    case LseForm::kEmptyLowest:
+      return -std::numeric_limits<float>::max();
+    default:
+      return -kInf;
+  }
+}
+
 }  // namespace
 
 double Evaluator::lse_of(double m, double l) const {
   const double scale = p_.softmax_scale, log_l = std::log(l);
   switch (d_.finish.lse) {
     case LseForm::kRight:
+    case LseForm::kEmptyInfinite:
+    case LseForm::kEmptyZero:
+    case LseForm::kEmptyNan:
+    case LseForm::kEmptyLowest:
       break;
     case LseForm::kBase2:
       return (m + log_l) * std::numbers::log2e;
@@ -70,7 +89,7 @@ double Evaluator::lse_of(double m, double l) const {
 
 // A row that saw no key.
 void Evaluator::finish_empty(const Row& row, RowState& state) {
-  state.lse = -kInf;
+  state.lse = empty_lse(d_.finish.lse);
   state.lse_error = 0;
   std::fill(state.o.begin(), state.o.end(), 0.0);
   std::fill(state.o_error.begin(), state.o_error.end(), 0.0);

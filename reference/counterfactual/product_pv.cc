@@ -30,6 +30,18 @@ void Evaluator::delay_probs(RowState& state) const {
   }
 }
 
+// Where the accumulator of P V is not cleared from tile to tile.
+void Evaluator::accumulate_product(std::int32_t tile, RowState& state) const {
+  const auto t = static_cast<std::size_t>(tile), dim = static_cast<std::size_t>(dim_v_);
+  const bool continues = tile % g_.tiles_per_split != 0;
+  if (!continues || !state.views[t].visited || !state.views[t - 1].visited) return;
+  for (std::size_t d = 0; d < dim; ++d) {
+    state.partial_o[t * dim + d] += state.partial_o[(t - 1) * dim + d];
+    state.partial_o_error[t * dim + d] += state.partial_o_error[(t - 1) * dim + d];
+  }
+  state.product_known[t] &= state.product_known[t - 1];
+}
+
 void Evaluator::product(const Row& row, RowState& state) {
   const std::int64_t dim = dim_v_;
   state.partial_o.assign(static_cast<std::size_t>(tiles_ * dim), 0.0);
@@ -53,7 +65,7 @@ void Evaluator::product(const Row& row, RowState& state) {
   const std::vector<double>& weights = state.weights.empty() ? state.p : state.weights;
   for (std::int32_t t = 0; t < tiles_; ++t) {
     const KeyRange slots = state.counted[static_cast<std::size_t>(t)];
-    if (slots.empty()) continue;
+    if (slots.empty() && !d_.pv.accumulates) continue;
     double* out = state.partial_o.data() + t * dim;
     double* error = state.partial_o_error.data() + t * dim;
     add_weighted_rows(weights.data() + slots.begin, state.o_weight.data() + slots.begin,
@@ -64,6 +76,7 @@ void Evaluator::product(const Row& row, RowState& state) {
         if ((*v_.known)[static_cast<std::size_t>(i)] == 0 &&
             weights[static_cast<std::size_t>(i)] != 0)
           state.product_known[static_cast<std::size_t>(t)] = 0;
+    if (d_.pv.accumulates) accumulate_product(t, state);
     if (d_.pv.factor == 1 && d_.pv.staircase == 0) continue;
     for (std::int32_t d = 0; d < dim_v_; ++d) {
       double times = d_.pv.factor;

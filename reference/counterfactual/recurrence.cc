@@ -157,6 +157,17 @@ void Evaluator::step(std::size_t t, const RowState& other, bool stranger, RowSta
   now.o_known = now.o_known && !stranger && (dim == 0 || state.product_known[t] != 0);
 }
 
+// Of the loop [first, end) of a split; `end` if there is none.
+std::size_t Evaluator::tile_visited_twice(std::size_t first, std::size_t end,
+                                          const RowState& state) const {
+  std::size_t twice = end;
+  for (std::size_t t = first; d_.recurrence.tile_twice != 0 && t < end; ++t) {
+    if (!state.views[t].visited) continue;
+    if (twice == end || d_.recurrence.tile_twice < 0) twice = t;
+  }
+  return twice;
+}
+
 void Evaluator::recurrence(const Row& row, RowState& state) {
   const auto tiles = static_cast<std::size_t>(tiles_);
   const auto dim = needs_pv_ && !lending_ ? static_cast<std::size_t>(dim_v_) : 0;
@@ -183,12 +194,14 @@ void Evaluator::recurrence(const Row& row, RowState& state) {
     const std::size_t end = std::min(first + per_split, tiles);
     if (begin.m == -kInf) begin_with_l(state, begin);
     Loop loop{begin, begin.m, 0, LaneScales(d_.softmax.num_max_lanes), 0, 0};
+    const std::size_t again = tile_visited_twice(first, end, state);
     for (std::size_t t = first - std::min(first, tiles_before); t < first; ++t)
       step(t, *other, stranger, state, loop);
     for (std::size_t t = first; t < end; ++t) {
       // The last ones may be left to a next split that does not take them.
       const bool left_out = end < tiles && t + tiles_left >= end;
       if (!left_out) step(t, *other, stranger, state, loop);
+      if (!left_out && t == again) step(t, *other, stranger, state, loop);
       record(loop.now, t, state);
     }
     for (std::size_t t = end; t < std::min(end + tiles_after, tiles); ++t) {

@@ -32,6 +32,20 @@ double size_of_dot(const double* q, const double* k, std::int32_t columns) {
   return size;
 }
 
+double bias_of_place(DistanceBias bias, std::int32_t query, std::int32_t key) {
+  switch (bias) {
+    case DistanceBias::kNone:
+      break;
+    case DistanceBias::kKeyMinusQuery:
+      return key - query;
+    case DistanceBias::kMinusDistance:
+      return -std::abs(key - query);
+    case DistanceBias::kKey:
+      return key;
+  }
+  return 0;
+}
+
 // d(out)/d(in) is at most 1 in magnitude for every form, but for s tanh(s): 1 + |s|.
 double cap(SoftcapChange change, double softcap, double s, double& error) {
   switch (change) {
@@ -55,7 +69,7 @@ double cap(SoftcapChange change, double softcap, double s, double& error) {
 const double* Evaluator::query_row(const Row& row, bool& known) {
   if (d_.q == FetchChange{} && columns_ <= p_.head_dim)
     return c_.q->values.data() + c_.q->row_offset(row.batch, row.head, row.query);
-  const FetchRequest request{row.batch, row.head, true, g_.tile.block_m, columns_, false, {}, 1};
+  const FetchRequest request{row.batch, row.head, true, g_.tile.block_m, columns_, {}, {}, 1};
   gather(c_, *c_.q, d_.q, request, std::span(&row.query, 1), gathered_q_);
   known = gathered_q_.all_known;
   return gathered_q_.values.data();
@@ -83,6 +97,35 @@ void Evaluator::permute_scores(const Row& row, KeyRange slots, RowState& state) 
                  columns_, dots.data());
       }
       s = dots[static_cast<std::size_t>(slot)];
+    }
+  }
+}
+
+double Evaluator::slope_of(std::int32_t head) const {
+  const LogitsChange& change = d_.logits;
+  switch (change.slopes) {
+    case HeadSlopes::kAlibi:
+      return change.bias_slope * std::exp2(-8.0 * (head + 1) / p_.heads);
+    case HeadSlopes::kHalves:
+      return change.bias_slope * std::exp2(-(head + 1));
+    case HeadSlopes::kAlike:
+      break;
+  }
+  return change.bias_slope;
+}
+
+// Where the accumulator of q.k is not cleared from tile to tile.
+void Evaluator::accumulate_scores(RowState& state) const {
+  for (std::int32_t t = 1; t < tiles_; ++t) {
+    const bool continues = t % g_.tiles_per_split != 0;
+    if (!continues || !state.views[static_cast<std::size_t>(t)].visited ||
+        !state.views[static_cast<std::size_t>(t) - 1].visited)
+      continue;
+    const KeyRange from = slots_.of_tile(t - 1), to = slots_.of_tile(t);
+    for (std::int32_t i = 0; i < to.size(); ++i) {
+      const auto at = static_cast<std::size_t>(to.begin + i);
+      state.s[at] += state.s[static_cast<std::size_t>(from.begin + i)];
+      state.s_error[at] += state.s_error[static_cast<std::size_t>(from.begin + i)];
     }
   }
 }
@@ -125,6 +168,7 @@ void Evaluator::score_slots(const Row& row, KeyRange slots, RowState& state) {
     const double size = tight ? size_of_dot(q, k + j * k_.stride, columns) : q_norm * norms[j];
     error[j] = relative * size + u * std::fabs(s[j]) + tiny;
   }
+  if (change.accumulates) accumulate_scores(state);
   if (change.type != Narrow::kNone) {
     const std::int32_t every = change.rounded_every > 0 ? change.rounded_every : columns;
     for (std::int32_t j = 0; j < slots.size(); ++j) {
@@ -142,13 +186,21 @@ void Evaluator::score_slots(const Row& row, KeyRange slots, RowState& state) {
     bias =
         extras.bias.data() + ((b * extras.bias_heads + h) * p_.seqlen_q + row.query) * p_.seqlen_k;
   }
-  if (bias == nullptr && extras.softcap == 0) return;
+  const double softcap = change.cap != 0 ? change.cap : extras.softcap;
+  const double slope = change.bias == DistanceBias::kNone ? 0 : slope_of(row.head);
+  if (bias == nullptr && softcap == 0 && slope == 0 && change.offset == 0) return;
   for (std::int32_t j = 0; j < slots.size(); ++j) {
     const std::int32_t home = slots_.home[static_cast<std::size_t>(slots.begin + j)];
     const double added = bias == nullptr || home < 0 ? 0.0 : change.bias_factor * bias[home];
     if (change.bias_before_cap) s[j] += added;
-    if (extras.softcap != 0) s[j] = cap(change.softcap, extras.softcap, s[j], error[j]);
+    if (softcap != 0) s[j] = cap(change.softcap, softcap, s[j], error[j]);
     if (!change.bias_before_cap) s[j] += added;
+    const double besides =
+        slope * bias_of_place(change.bias, row.query,
+                              slots_.position[static_cast<std::size_t>(slots.begin + j)]) +
+        change.offset;
+    error[j] += 2 * u * std::fabs(besides);
+    s[j] += besides;
     // tanh is granted the accuracy of exp.
     error[j] += (model_.declared.exp_ulp * 0x1p-24 + 2 * u) * std::fabs(s[j]);
   }
@@ -162,16 +214,19 @@ void Evaluator::scores(const Row& row, RowState& state) {
   state.counted.assign(static_cast<std::size_t>(tiles_), KeyRange{});
   const bool given = c_.has(Tensor::kS);
   const bool unmasked = d_.softmax.l_counts_masked || d_.softmax.o_counts_masked;
-  const double masked = d_.logits.softcap == SoftcapChange::kAfterMask && c_.extras.softcap != 0
-                            ? -c_.extras.softcap
+  const double softcap = d_.logits.cap != 0 ? d_.logits.cap : c_.extras.softcap;
+  const double masked = d_.logits.softcap == SoftcapChange::kAfterMask && softcap != 0
+                            ? -softcap
                             : d_.mask.masked_score;
+  const double added = d_.mask.masked_added;
   // One product over all that counts anywhere: runs of slots lie side by side in every mask.
   KeyRange hull{slots_.size, 0};
   std::vector<TileView>& views = state.views;
   views.resize(static_cast<std::size_t>(tiles_));
   for (std::int32_t t = 0; t < tiles_; ++t) {
     TileView& view = views[static_cast<std::size_t>(t)] = view_of(row.query, t);
-    const bool whole = given || unmasked || view.inverted || masked > -kInf;
+    const bool whole =
+        given || unmasked || view.inverted || masked > -kInf || added != 0 || d_.logits.accumulates;
     const KeyRange needed = whole && (view.visited || given) ? view.all : view.counted;
     state.counted[static_cast<std::size_t>(t)] = needed;
     if (needed.empty()) continue;
@@ -180,15 +235,22 @@ void Evaluator::scores(const Row& row, RowState& state) {
   }
   if (!given || !slots_.plain || unmasked) score_slots(row, hull, state);
   if (unmasked) state.unmasked_s = state.s;
-  const auto hide = [&](std::int32_t begin, std::int32_t end, double score) {
+  const auto hide = [&](std::int32_t begin, std::int32_t end, double score, bool by_mask = true) {
     if (begin >= end) return;
+    if (added != 0 && by_mask) {
+      for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+        state.s[i] += added;
+        state.s_error[i] += model_.op.u * std::fabs(state.s[i]);
+      }
+      return;
+    }
     std::fill(state.s.data() + begin, state.s.data() + end, score);
     std::fill(state.s_error.data() + begin, state.s_error.data() + end, 0.0);
   };
   for (std::int32_t t = 0; t < tiles_; ++t) {
     const TileView& view = views[static_cast<std::size_t>(t)];
     if (!view.visited) {
-      hide(view.all.begin, view.all.end, -kInf);
+      hide(view.all.begin, view.all.end, -kInf, false);
     } else if (view.inverted) {
       hide(view.counted.begin, view.counted.end, masked);
     } else {

@@ -23,10 +23,13 @@ std::shared_ptr<const Slots> slots_of(const Case::Data& c, const MaskChange& mas
 Slots::Slots(const Case::Data& c, const MaskChange& mask) : plain(is_plain(c, mask)) {
   const std::int32_t block_n = c.geometry.tile.block_n, seqlen = c.problem.seqlen_k;
   const bool padded = has_padding(c, mask);
+  const std::int32_t counted_keys =
+      mask.padded_keys > 0 ? seqlen + mask.padded_keys : c.tiles * block_n;
   tile_begin.push_back(0);
   for (std::int32_t t = 0; t < c.tiles; ++t) {
     const std::int32_t first = t * block_n;
-    const std::int32_t end = padded ? first + block_n : std::min(first + block_n, seqlen);
+    const std::int32_t keys = padded ? counted_keys : seqlen;
+    const std::int32_t end = std::min(first + block_n, keys);
     for (std::int32_t j = first; j < end; ++j) {
       position.push_back(j);
       home.push_back(j < seqlen ? j : -1);

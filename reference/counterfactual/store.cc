@@ -1,6 +1,8 @@
 #include "reference/counterfactual/store.h"
 
+#include "reference/counterfactual/fetch.h"
 #include "reference/counterfactual/fragment.h"
+#include "reference/counterfactual/index_map.h"
 
 namespace attn_diag::reference {
 namespace {
@@ -9,25 +11,9 @@ namespace {
 constexpr std::size_t kMostRows = 4096;
 
 std::int32_t head_written(const Problem& p, HeadMap map, std::int32_t head) {
-  switch (map) {
-    case HeadMap::kZero:
-      return 0;
-    case HeadMap::kNext:
-      return (head + 1) % p.heads;
-    case HeadMap::kModulo:
-      return head % p.kv_heads;
-    case HeadMap::kPrevious:
-      return (head + p.heads - 1) % p.heads;
-    case HeadMap::kReversed:
-      return p.heads - 1 - head;
-    case HeadMap::kDivideByKvHeads:
-    case HeadMap::kGroupTooSmall:
-      return head / (p.heads / p.kv_heads);
-    case HeadMap::kRight:
-    case HeadMap::kQueryHead:
-      break;
-  }
-  return head;
+  // Without a query head's own, there is no other kv head.
+  const bool divides = map == HeadMap::kDivideByKvHeads || map == HeadMap::kGroupTooSmall;
+  return head_read(p, divides ? HeadMap::kOfGroup : map, head, true);
 }
 
 }  // namespace
@@ -76,6 +62,12 @@ std::optional<StoredOutput::Source> StoredOutput::source_of(const Row& row,
     if (to_row >= block_m || from.row.query >= p.seqlen_q || from.column >= p.head_dim_v)
       return std::nullopt;
   }
+  if (change_.row_map.rule != IndexRule::kRight) {
+    const std::int32_t in_tile = from.row.query % block_m;
+    from.row.query += mapped(change_.row_map, in_tile, block_m) - in_tile;
+    if (from.row.query >= p.seqlen_q) return std::nullopt;
+  }
+  from.column = mapped(change_.column_map, from.column, p.head_dim_v);
   if (column < change_.first_column) return std::nullopt;
   from.row.query -= change_.row_shift;
   if (from.row.query < 0 || from.row.query >= p.seqlen_q) return std::nullopt;

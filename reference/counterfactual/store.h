@@ -13,7 +13,10 @@ namespace attn_diag::reference {
 
 // Whether some warp has the row: none of its tensors is written otherwise.
 inline bool owns(const Case::Data& c, const StoreChange& change, std::int32_t query) {
-  return change.rows_owned == 0 || query % c.geometry.tile.block_m < change.rows_owned;
+  const std::int32_t block_m = c.geometry.tile.block_m;
+  if (change.whole_tiles && query >= c.problem.seqlen_q / block_m * block_m) return false;
+  const std::int32_t of = change.owned_of > 0 ? change.owned_of : block_m;
+  return change.rows_owned == 0 || query % block_m % of < change.rows_owned;
 }
 
 // Whose lse stands in the place of `row`; none: nobody's.

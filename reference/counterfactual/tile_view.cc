@@ -28,6 +28,11 @@ Ends ends_of(const Problem& p, const MaskChange& change, std::int64_t query) {
           change.rule == MaskRule::kNoLast ? kFar : at + right + change.last_shift};
 }
 
+// The run of so many keys that a key is in; there are keys before the first one.
+std::int64_t run_of(std::int64_t key, std::int64_t run) {
+  return key >= 0 ? key / run : -((-key + run - 1) / run);
+}
+
 std::int64_t tiles_up_to(std::int64_t last, std::int64_t block_n, std::int64_t tiles) {
   return std::clamp<std::int64_t>(last < 0 ? 0 : last / block_n + 1, 0, tiles);
 }
@@ -43,15 +48,45 @@ KeyRange Evaluator::visited_tiles(std::int32_t query) const {
   const std::int64_t last_row = std::min<std::int64_t>(first_row + block_m, p_.seqlen_q) - 1;
   // The loop's bounds have a bug of their own or none: they do not follow a shifted mask.
   const Ends of_first = ends_of(p_, {}, first_row), of_last = ends_of(p_, {}, last_row);
-  const std::int64_t least = loop == TileLoop::kLastRow ? of_last.first : of_first.first;
+  const std::int64_t least =
+      (loop == TileLoop::kLastRow ? of_last.first : of_first.first) + d_.mask.begin_shift;
   std::int64_t most = loop == TileLoop::kFirstRow ? of_first.last : of_last.last;
-  most = std::min<std::int64_t>(most, p_.seqlen_k - 1);
+  most = std::min<std::int64_t>(most, p_.seqlen_k - 1) + d_.mask.end_shift;
   const std::int64_t begin = std::clamp<std::int64_t>(least, 0, p_.seqlen_k) / block_n;
   std::int64_t end = tiles_up_to(most, block_n, tiles_);
   if (loop == TileLoop::kRoundedDown) end = (most + 1) / block_n;
   if (loop == TileLoop::kOneLess) end -= 1;
   if (loop == TileLoop::kSquare) end = std::min<std::int64_t>(query / block_m + 1, tiles_);
   return {static_cast<std::int32_t>(begin), static_cast<std::int32_t>(std::max(begin, end))};
+}
+
+// Whether the mask is applied on this tile of those that are visited.
+bool Evaluator::masks_tile(std::int32_t query, std::int32_t tile, KeyRange visited) const {
+  const MaskedTiles which = d_.mask.masked_tiles;
+  const KeyRange loop = intersect(tiles_of_split(p_, g_, tile / g_.tiles_per_split), visited);
+  switch (which) {
+    case MaskedTiles::kAll:
+      break;
+    case MaskedTiles::kLastVisited:
+      return tile == loop.end - 1;
+    case MaskedTiles::kNotLastVisited:
+      return tile != loop.end - 1;
+    case MaskedTiles::kFirstVisited:
+      return tile == loop.begin;
+    case MaskedTiles::kNotFirstVisited:
+      return tile != loop.begin;
+    case MaskedTiles::kLastOfRow:
+      return tile == visited.end - 1;
+    case MaskedTiles::kSameNumber:
+      return tile == query / g_.tile.block_m;
+    case MaskedTiles::kAboveDiagonal: {
+      const std::int64_t block_m = g_.tile.block_m, block_n = g_.tile.block_n;
+      const std::int64_t last_row =
+          std::min<std::int64_t>(query / block_m * block_m + block_m, p_.seqlen_q) - 1;
+      return (tile + 1) * block_n > ends_of(p_, d_.mask, last_row).last + 1;
+    }
+  }
+  return true;
 }
 
 TileView Evaluator::view_of(std::int32_t query, std::int32_t tile) const {
@@ -69,39 +104,48 @@ TileView Evaluator::view_of(std::int32_t query, std::int32_t tile) const {
   view.counted = view.all;
   if (change.tile_keys > 0)
     view.counted.end = std::min(view.all.end, view.all.begin + change.tile_keys);
+  view.counted.begin = std::min(view.counted.end, view.all.begin + change.tile_first);
   const std::int64_t block_n = g_.tile.block_n, first_key = tile * block_n;
   const auto slot = [&](std::int64_t key) {
     return view.all.begin +
            static_cast<std::int32_t>(std::clamp<std::int64_t>(key - first_key, 0, view.all.size()));
   };
+  if (change.keys_before > 0)
+    view.counted.begin = std::max(view.counted.begin, slot(change.keys_before));
+  if (change.keys_behind > 0)
+    view.counted.end = std::min(view.counted.end, slot(p_.seqlen_k - change.keys_behind));
   if (p_.mask.kind == MaskKind::kNone || change.rule == MaskRule::kMissing) {
     if (change.reach >= 0)
       view.counted.end = std::min(view.counted.end, slot(std::int64_t{query} + change.reach + 1));
     return view;
   }
-  if (change.masked_tiles == MaskedTiles::kLastVisited) {
-    const KeyRange split = tiles_of_split(p_, g_, tile / g_.tiles_per_split);
-    if (tile != intersect(split, visited).end - 1) return view;
-  }
-  if (change.masked_tiles == MaskedTiles::kAboveDiagonal) {
-    const std::int64_t block_m = g_.tile.block_m;
-    const std::int64_t last_row =
-        std::min<std::int64_t>(query / block_m * block_m + block_m, p_.seqlen_q) - 1;
-    if (first_key + block_n <= ends_of(p_, change, last_row).last + 1) return view;
-  }
+  if (!masks_tile(query, tile, visited)) return view;
   const bool query_in_tile =
       change.rule == MaskRule::kQueryInTile || change.rule == MaskRule::kBothInTile;
   const bool key_in_tile =
       change.rule == MaskRule::kKeyInTile || change.rule == MaskRule::kBothInTile;
   const std::int32_t group = p_.heads / p_.kv_heads;
-  const std::int32_t index = query_in_tile                           ? query % g_.tile.block_m
-                             : change.rule == MaskRule::kPackedQuery ? query * group + head_ % group
-                                                                     : query;
+  std::int32_t index = query_in_tile                           ? query % g_.tile.block_m
+                       : change.rule == MaskRule::kPackedQuery ? query * group + head_ % group
+                                                               : query;
+  if (change.query_of != 0) {
+    const std::int32_t run = std::abs(change.query_of);
+    index = index / run * run + (change.query_of < 0 ? run - 1 : 0);
+  }
   Ends ends = ends_of(p_, change, index);
+  if (change.last_of != 0) {
+    const std::int64_t run = std::abs(change.last_of), begin = run_of(ends.last, run) * run;
+    ends.last = begin + (change.last_of > 0 ? run : 0) - 1;
+  }
+  if (change.first_of != 0) {
+    const std::int64_t run = std::abs(change.first_of), begin = run_of(ends.first, run) * run;
+    ends.first = begin + (change.first_of > 0 || begin == ends.first ? 0 : run);
+  }
   if (key_in_tile) ends = {ends.first + first_key, ends.last + first_key};
   const std::int32_t end = slot(ends.last + 1);
   view.inverted = change.rule == MaskRule::kInverted;
-  view.counted = {slot(ends.first), view.inverted ? end : std::min(end, view.counted.end)};
+  view.counted = {std::max(slot(ends.first), view.counted.begin),
+                  view.inverted ? end : std::min(end, view.counted.end)};
   return view;
 }
 

@@ -11,15 +11,19 @@ namespace {
 auto fields(FetchChange& f) {
   return std::tie(f.row_shift, f.column_shift, f.head, f.batch_zero, f.strides, f.tiles_late,
                   f.outside, f.tile, f.type, f.late_in_loop, f.pages, f.page_rows, f.batch_in_heads,
-                  f.loaded_rows, f.first_scaled, f.scaled_columns, f.column_scale);
+                  f.loaded_rows, f.first_scaled, f.scaled_columns, f.column_scale, f.beyond,
+                  f.order, f.tile_step, f.loaded_of, f.unloaded_late);
 }
 auto fields(LogitsChange& l) {
   return std::tie(l.first_column, l.scaled_query, l.kappa, l.bias_factor, l.bias_before_cap,
-                  l.softcap, l.columns, l.fragment, l.type, l.rounded_every, l.scores);
+                  l.softcap, l.columns, l.fragment, l.type, l.rounded_every, l.scores, l.offset,
+                  l.bias, l.slopes, l.bias_slope, l.cap, l.accumulates);
 }
 auto fields(MaskChange& m) {
   return std::tie(m.rule, m.first_shift, m.last_shift, m.masked_tiles, m.loop, m.padding,
-                  m.boundary_key_twice, m.masked_score, m.reach, m.tile_left_out, m.tile_keys);
+                  m.boundary_key_twice, m.masked_score, m.reach, m.tile_left_out, m.tile_keys,
+                  m.tile_first, m.keys_before, m.keys_behind, m.padded_keys, m.end_shift,
+                  m.begin_shift, m.last_of, m.first_of, m.query_of, m.masked_added);
 }
 auto fields(SoftmaxChange& s) {
   return std::tie(s.empty, s.m_floor, s.exp, s.lanes, s.num_lanes, s.lanes_keep_max, s.lanes_o,
@@ -27,14 +31,17 @@ auto fields(SoftmaxChange& s) {
                   s.o_counts_masked, s.exp_factor, s.exp_places, s.flush_below, s.flush_l,
                   s.max_lanes, s.num_max_lanes, s.max_lanes_sum);
 }
-auto fields(PvChange& p) { return std::tie(p.probs_late, p.probs, p.factor, p.staircase); }
+auto fields(PvChange& p) {
+  return std::tie(p.probs_late, p.probs, p.factor, p.staircase, p.accumulates);
+}
 auto fields(RecurrenceChange& r) {
   return std::tie(r.alpha_power_l, r.alpha_power_o, r.alpha_late_l, r.alpha_late_o, r.first_alpha,
                   r.previous_frame_l, r.previous_frame_o, r.sum, r.tiles_after, r.tiles_before,
                   r.alpha_l, r.alpha_o, r.only_tile, r.carried_column, r.alpha_after,
                   r.alpha_times_l, r.skip_below, r.skip_l, r.tile_frame_l, r.tile_frame_o,
                   r.normalise, r.carry_over, r.alpha_row, r.alpha_row_l, r.accumulator,
-                  r.carry_distance, r.carry_order, r.tile_of_sequence, r.skip_keeps_m, r.first_l);
+                  r.carry_distance, r.carry_order, r.tile_of_sequence, r.skip_keeps_m, r.first_l,
+                  r.tile_twice);
 }
 auto fields(CombineChange& c) {
   return std::tie(c.max_factor, c.o_power, c.l_power, c.scaled_split, c.factor, c.only_split, c.lse,
@@ -47,7 +54,8 @@ auto fields(FinishChange& f) {
 }
 auto fields(StoreChange& s) {
   return std::tie(s.lse, s.row_shift, s.first_column, s.fragment, s.other_layout, s.head,
-                  s.batch_zero, s.columns, s.rows_owned, s.unwritten, s.batch_in_heads);
+                  s.batch_zero, s.columns, s.rows_owned, s.unwritten, s.batch_in_heads, s.row_map,
+                  s.column_map, s.owned_of, s.whole_tiles);
 }
 auto fields(Deviation& d) {
   return std::tuple_cat(fields(d.q), fields(d.k), fields(d.v), fields(d.logits), fields(d.mask),

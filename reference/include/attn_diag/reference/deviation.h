@@ -70,6 +70,7 @@ struct PvChange {
   FragmentMap probs = FragmentMap::kRight;
   double factor = 1;           // of every tile's product
   std::int32_t staircase = 0;  // columns of block c of 16 are added min(c + 1, staircase) times
+  bool accumulates = false;    // the product of the tile before is still in that of a tile
   bool operator==(const PvChange&) const = default;
 };
 
@@ -119,6 +120,8 @@ struct RecurrenceChange {
   bool tile_of_sequence = false;  // only_tile counts all KV tiles, not those the loop visits
   bool skip_keeps_m = false;      // where alpha is skipped, m stays what it was
   double first_l = 0;             // l begins with it, and m with m_floor
+  // Of the loop of every split, the tile that is visited twice: 1: the first, -1: the last.
+  std::int32_t tile_twice = 0;
   bool operator==(const RecurrenceChange&) const = default;
 };
 
@@ -205,6 +208,11 @@ enum class LseForm : std::uint8_t {
   kMaxOfBase2,   // m log2 e + ln l
   kMaxTimesLn2,  // m ln 2 + ln l
   kLogTimesLn2,  // m + ln 2 ln l
+  // Of rows that see no key; the others are right.
+  kEmptyInfinite,
+  kEmptyZero,
+  kEmptyNan,
+  kEmptyLowest,  // the largest negative number of fp32
 };
 // Sums that a lane forms alone before they are added over the lanes of a row, badly: lane d % lanes
 // divides column d.
@@ -254,7 +262,10 @@ struct StoreChange {
   std::int32_t columns = 0;     // only these are written; 0: all
   std::int32_t rows_owned = 0;  // rows of a query tile that some warp writes; 0: all
   Unwritten unwritten = Unwritten::kUnknown;
-  bool batch_in_heads = false;  // as of what is read
+  bool batch_in_heads = false;   // as of what is read
+  IndexMap row_map, column_map;  // row r of a query tile, column c hold those that these stand for
+  std::int32_t owned_of = 0;     // rows_owned are of every so many rows, not of a tile
+  bool whole_tiles = false;      // a last query tile that is not full is not written
   bool operator==(const StoreChange&) const = default;
 };
 

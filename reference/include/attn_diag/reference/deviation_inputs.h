@@ -20,6 +20,21 @@ enum class Narrow : std::uint8_t {
 
 // ---- fetch ------------------------------------------------------------------------------------
 
+// Which index stands for one, in runs of `group` of them (0: all there are).
+enum class IndexRule : std::uint8_t {
+  kRight,
+  kRotated,   // i + by, cyclic in its run: of runs of 2 by, i ^ by
+  kReversed,  // within its run
+  kDealt,     // i of a run is i % by * (group / by) + i / by
+  kRepeated,  // i % group: every run is the first one
+  kFirst,     // the first of its run
+};
+struct IndexMap {
+  IndexRule rule = IndexRule::kRight;
+  std::int32_t group = 0, by = 0;
+  bool operator==(const IndexMap&) const = default;
+};
+
 // From which of its heads an operand is read.
 enum class HeadMap : std::uint8_t {
   kRight,
@@ -31,6 +46,15 @@ enum class HeadMap : std::uint8_t {
   kGroupTooSmall,    // head / (group_size - 1)
   kPrevious,         // cyclic
   kReversed,
+  kLast,
+  kNeighbour,      // head ^ 1
+  kGroupTooLarge,  // head / (group_size + 1)
+  kRoundedUp,      // ceil(head / group_size), at most the last
+  kInGroup,        // head % group_size
+  kFirstOfGroup,   // of q: head - head % group_size
+  kLastOfGroup,    // of q
+  kOfGroup,        // of q: head / group_size
+  kDealt,          // of q: head % kv_heads * group_size + head / kv_heads
 };
 
 // With which distances between elements an operand is read.
@@ -47,17 +71,34 @@ enum class StrideSet : std::uint8_t {
 // of an operand as they lie in shared memory.
 struct TileRead {
   std::int32_t transposed_blocks = 0;  // 8, 16: every block of this size is transposed
-  std::int32_t row_xor = 0, column_xor = 0;
   // Stored at row * stored_stride + column, or transposed; read at row * read_stride + column, or
   // transposed. 0: the natural one. What lies between rows is 0.
   bool stored_transposed = false, read_transposed = false;
   std::int32_t stored_stride = 0, read_stride = 0;
   bool stride_within_fragments = false;  // 16 rows at a time start where they should
+  IndexMap rows, columns;
+  // Column c of row r is column c ^ r / swizzled_every % swizzled_rows * swizzled_by.
+  std::int32_t swizzled_by = 0, swizzled_rows = 0, swizzled_every = 1;
   bool operator==(const TileRead&) const = default;
 };
 
 // What a tile holds whose place nothing was loaded to, or was loaded before the loop.
 enum class Before : std::uint8_t { kRight, kZero };
+
+// What stands before the first and behind the last row (or column) where they are shifted.
+enum class Beyond : std::uint8_t {
+  kMemory,  // what lies there in memory
+  kKept,    // the first or the last
+  kZero,
+};
+
+// Which of the tiles that the loop visits is read for one, besides those that are so many late.
+enum class TileOrder : std::uint8_t {
+  kRight,
+  kFirst,
+  kLast,
+  kPairsSwapped,  // the tile's number within the loop ^ 1, where there is one
+};
 
 // Which page of the keys is read for one, pages being runs of keys that a table finds. Past the last page
 // of the last sequence nobody knows what is there.
@@ -79,6 +120,9 @@ enum class PageMap : std::uint8_t {
 struct FetchChange {
   // Row r, column d of memory stand for row r - row_shift, column d - column_shift.
   std::int32_t row_shift = 0, column_shift = 0;
+  Beyond beyond = Beyond::kMemory;
+  TileOrder order = TileOrder::kRight;
+  std::int32_t tile_step = 0;  // rows from one tile to the next; 0: those of a tile
   HeadMap head = HeadMap::kRight;
   bool batch_zero = false;
   StrideSet strides = StrideSet::kRight;
@@ -91,6 +135,9 @@ struct FetchChange {
   std::int32_t page_rows = 0;
   bool batch_in_heads = false;   // block number / batches is the head, and the rest the batch
   std::int32_t loaded_rows = 0;  // of a tile; the others hold 0. 0: all
+  std::int32_t loaded_of = 0;    // of every so many rows, not of a tile
+  std::int32_t unloaded_late =
+      0;  // the others hold those of the tile so many before, if there is one
   // As many columns from the first one are multiplied by column_scale.
   std::int32_t first_scaled = 0, scaled_columns = 0;
   double column_scale = 1;
@@ -120,6 +167,16 @@ enum class SoftcapChange : std::uint8_t {
   kAfterMask,      // masked scores become -softcap
 };
 
+// What is added to the score of a key besides: a bias that nobody asked for.
+enum class DistanceBias : std::uint8_t {
+  kNone,
+  kKeyMinusQuery,
+  kMinusDistance,  // -|key - query|
+  kKey,
+};
+// Times what: 2^(-8 (head + 1) / heads), 2^-(head + 1), 1.
+enum class HeadSlopes : std::uint8_t { kAlibi, kHalves, kAlike };
+
 // S = kappa * softmax_scale * q.k, capped, + bias_factor * bias
 struct LogitsChange {
   std::int32_t first_column = 0;  // columns before it are not multiplied
@@ -135,6 +192,13 @@ struct LogitsChange {
   Narrow type = Narrow::kNone;                 // q.k is rounded to it ...
   std::int32_t rounded_every = 0;              // ... after as many columns, 0: once
   Narrow scores = Narrow::kNone;               // S is rounded to it, after factor, bias and mask
+  double offset = 0;                           // added to every score
+  DistanceBias bias = DistanceBias::kNone;
+  HeadSlopes slopes = HeadSlopes::kAlibi;
+  double bias_slope = 1;
+  double cap = 0;  // a softcap that nobody asked for, as `softcap` has it
+  // q.k is added to that of the tile before at the same place.
+  bool accumulates = false;
   bool operator==(const LogitsChange&) const = default;
 };
 
@@ -157,6 +221,11 @@ enum class MaskedTiles : std::uint8_t {
   kAll,
   kLastVisited,    // the mask is applied on the last tile of the loop only
   kAboveDiagonal,  // not on tiles that end before the last visible key of the query tile's last row
+  kNotLastVisited,
+  kFirstVisited,
+  kNotFirstVisited,
+  kLastOfRow,   // on the last tile that all splits together visit
+  kSameNumber,  // on the tile with the query tile's number only
 };
 // The KV tiles that are visited for a query tile.
 enum class TileLoop : std::uint8_t {
@@ -173,6 +242,9 @@ enum class Padding : std::uint8_t {
   kNotCounted,
   kZeros,  // score 0, v = 0
   kStale,  // the keys that stood there a tile earlier
+  kLast,   // the last key again
+  kFirst,  // the first keys again
+  kNext,   // the rows that lie behind in memory: of the next head, or sequence
 };
 
 struct MaskChange {
@@ -188,6 +260,18 @@ struct MaskChange {
   std::int32_t reach = -1;
   std::int32_t tile_left_out = 0;  // of the loop of every split: 1: the first, -1: the last
   std::int32_t tile_keys = 0;      // only the first keys of every tile count; 0: all
+  std::int32_t tile_first = 0;     // of every tile, so many first keys do not count
+  // Of all keys, so many first and last ones do not count.
+  std::int32_t keys_before = 0, keys_behind = 0;
+  std::int32_t padded_keys = 0;  // of those past the end, so many count; 0: all
+  // The loop over tiles ends, and begins, where it would if keys had so much larger numbers.
+  std::int32_t end_shift = 0, begin_shift = 0;
+  // The last key it sees is that of its run of so many keys; less than 0: the one before its run. Likewise
+  // the first: that of its run; less than 0: of the next one.
+  std::int32_t last_of = 0, first_of = 0;
+  std::int32_t query_of =
+      0;  // the mask is that of the first of so many queries; less than 0: the last
+  double masked_added = 0;  // if not 0, masked scores have it added and are not -inf
   bool operator==(const MaskChange&) const = default;
 };
 
