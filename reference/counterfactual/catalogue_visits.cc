@@ -6,6 +6,7 @@
 #include "reference/counterfactual/catalogue_loops.h"
 #include "reference/counterfactual/entry.h"
 #include "reference/counterfactual/unite.h"
+#include "reference/mask.h"
 
 namespace attn_diag::reference {
 namespace {
@@ -55,15 +56,26 @@ void shifts(const Case& c, Variants& out) {
 // What is free is how far below 0, or below themselves, masked scores are.
 void finite_masks(const Case& c, Variants& out) {
   if (!masked(c)) return;
-  FreeParameter below{"below", 0x1p-6, 0x1p17, {}, {}};
-  for (const double value : {1.0, 10.0, 50.0, 100.0, 1e3, 1e4, 65504.0, 1e5})
+  FreeParameter below{"below", 0x1p-6, 0x1p7, {}, {}};
+  for (const double value : {1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0})
     below.named.push_back({"below", value, number_text(value)});
+  bool has_empty = false;
+  for (std::int32_t query = 0; query < c.problem().seqlen_q; ++query)
+    has_empty = has_empty || visible_keys(c.problem(), query).empty();
   for (const TileLoop loop : {TileLoop::kAll, TileLoop::kBounded})
     for (const bool added : {false, true}) {
       Deviation d;
       d.mask.loop = loop;
-      (added ? d.mask.masked_added : d.mask.masked_score) = -1;
-      out.add_free(d, below, {named("of", added, added ? "the score" : "0"), loop_value(loop)});
+      double& score = added ? d.mask.masked_added : d.mask.masked_score;
+      score = -1;
+      const ParameterValue of = named("of", added, added ? "the score" : "0");
+      out.add_free(d, below, {of, loop_value(loop)});
+      // Further below, rows show it that see no other key.
+      for (const double value : {1e3, 1e4, 65504.0, 1e5, 1e6}) {
+        if (!has_empty) break;
+        score = -value;
+        out.add(d, {of, loop_value(loop), number("below", value)});
+      }
     }
 }
 
@@ -135,7 +147,8 @@ const Entry kEntries[] = {
       .stage = Stage::kQk,
       .parameters = {"of", "loop", "below"},
       .citation = "",
-      .remedy = "-inf for masked scores: what is added to them, or put for them"},
+      .remedy = "-inf for masked scores: what is added to them, or put for them",
+      .needs_tiles = true},
      finite_masks,
      [](Deviation& d, double below) {
        (d.mask.masked_added != 0 ? d.mask.masked_added : d.mask.masked_score) = -below;
