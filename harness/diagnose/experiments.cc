@@ -18,7 +18,7 @@ constexpr std::uint32_t kOutputs = tensor_bit(Tensor::kO) | tensor_bit(Tensor::k
 bool holds_in_other_tiles(const reference::Deviation& d) {
   const reference::TileRead natural;
   return d.q.tile == natural && d.k.tile == natural && d.v.tile == natural &&
-         d.softmax.lanes == reference::LaneMap::kNone && d.softmax.mixed_rows == 0 &&
+         d.softmax.lanes == reference::LaneMap::kNone && !d.softmax.mixed.present() &&
          d.store.rows_owned == 0;
 }
 

@@ -15,8 +15,8 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 void Evaluator::begin(const Row& row) {
   const auto dim = needs_pv_ ? static_cast<std::size_t>(dim_v_) : 0;
   before_ = {-kInf, 0, 0, 0, std::vector<double>(dim, 0.0), std::vector<double>(dim, 0.0)};
-  const CarryOver carried = d_.recurrence.carry_over;
-  if (carried == CarryOver::kNothing) return;
+  const std::uint8_t carried = d_.recurrence.carry_over;
+  if (carried == kCarryNothing) return;
   const Chain chain = chain_of(row);
   if (chain.place < chain.step) return;
   if (!in_chain_ && chain_ == nullptr) {
@@ -25,12 +25,16 @@ void Evaluator::begin(const Row& row) {
     chain_->in_chain_ = true;
   }
   const Running& earlier = (in_chain_ ? *this : *chain_).left_before(row);
-  if (carried == CarryOver::kState) {
-    before_ = earlier;
-    before_.o.resize(dim);
-    before_.o_error.resize(dim);
-    return;
+  if ((carried & kCarryM) != 0) {
+    before_.m = earlier.m;
+    before_.m_error = earlier.m_error;
   }
+  if ((carried & kCarryL) != 0) {
+    before_.l = earlier.l;
+    before_.l_error = earlier.l_error;
+  }
+  if ((carried & (kCarryM | kCarryL)) != 0) before_.known = earlier.known;
+  if ((carried & kCarryO) == 0) return;
   std::copy_n(earlier.o.data(), dim, before_.o.data());
   std::copy_n(earlier.o_error.data(), dim, before_.o_error.data());
   before_.o_known = earlier.o_known;

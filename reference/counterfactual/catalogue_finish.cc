@@ -1,6 +1,11 @@
 // F2, F11, F29, F30, F34: the last division, factors of the output, lse.
+#include <algorithm>
 #include <string>
+#include <utility>
 
+#include "reference/counterfactual/catalogue_lanes.h"
+#include "reference/counterfactual/catalogue_rows.h"
+#include "reference/counterfactual/catalogue_sums.h"
 #include "reference/counterfactual/entry.h"
 #include "reference/mask.h"
 
@@ -18,27 +23,74 @@ void gains(const Case& c, Variants& out) {
   out.add_free({}, g);
 }
 
-void lane_sums(const Case& c, Variants& out) {
-  const auto add = [&](LaneSum how, const char* what, std::int32_t lanes) {
-    for (const bool guard : {true, false}) {
-      // Without a mask every lane has keys.
-      if (guard && c.problem().mask.kind == MaskKind::kNone) continue;
+// In the loop, what lane 0 has of a tile's sum is taken for it; else lse alone may be of lane 0.
+void incomplete_sums(const Case& c, Variants& out, bool in_loop) {
+  const std::int32_t block_n = c.geometry().tile.block_n;
+  const auto add = [&](LaneMap map, const char* what, std::int32_t lanes, std::int32_t steps) {
+    for (const bool of_lane : {true, false})
+      for (const bool guard : {true, false}) {
+        // Of what shuffles go down to, lane 0 has the right sum.
+        if ((steps < 0 || in_loop) && of_lane) continue;
+        // Without a mask every lane has keys; a merge has what lane 0 writes.
+        if (guard && (merges(c) || c.problem().mask.kind == MaskKind::kNone)) continue;
+        std::vector<ParameterValue> values = {
+            steps_value(steps), named("lane of a key", static_cast<double>(map), what),
+            number("lanes", lanes)};
+        if (!in_loop) values.push_back(named("lse", of_lane, of_lane ? "of lane 0" : "right"));
+        values.push_back(named("sum of 0", guard, guard ? "o = 0" : "o = inf"));
+        out.with(
+            [&](Deviation& d) {
+              d.finish.lane_sum = steps < 0 ? LaneSum::kShuffleDown : LaneSum::kButterfly;
+              d.finish.lane_steps = std::max(steps, 0);
+              d.finish.lane_map = map;
+              d.finish.lanes = lanes;
+              d.finish.lane_sum_in_loop = in_loop;
+              d.finish.lse_of_lane = of_lane;
+              d.finish.lane_guard = guard;
+            },
+            std::move(values));
+      }
+  };
+  const auto add_all = [&](LaneMap map, const char* what, std::int32_t lanes) {
+    if (lanes > c.problem().seqlen_k || lanes > block_n) return;
+    if (!in_loop) add(map, what, lanes, -1);
+    for (const std::int32_t steps : incomplete_butterflies(lanes)) add(map, what, lanes, steps);
+  };
+  if (merges(c) && !in_loop) return;
+  for (const std::int32_t lanes : {32, 16, 8, 4})
+    add_all(LaneMap::kInterleaved, "j % lanes", lanes);
+  if (block_n >= 8) add_all(LaneMap::kQuad, "j % 8 / 2", 4);
+  for (const std::int32_t warps : {2, 4, 8})
+    if (block_n % warps == 0 && c.problem().head_dim_v % warps == 0)
+      add_all(LaneMap::kBlocked, "j / (kBlockN / lanes)", warps);
+}
+
+void divisors(const Case& c, Variants& out) {
+  const std::pair<Divisor, const char*> forms[] = {
+      {Divisor::kLse, "lse"},      {Divisor::kExpOfLse, "e^lse"}, {Divisor::kM, "m"},
+      {Divisor::kExpOfM, "e^m"},   {Divisor::kLogOfL, "ln l"},    {Divisor::kLTimesM, "l m"},
+      {Divisor::kLPlusM, "l + m"},
+  };
+  for (const auto& [form, what] : forms)
+    out.with([&, form = form](Deviation& d) { d.finish.divisor = form; },
+             {named("divisor", static_cast<double>(form), what)});
+  // To the powers 0 and 2 it has hypotheses of its own.
+  for (const auto& [power, what] : {std::pair{0.5, "l^(1 / 2)"}, {-1.0, "1 / l"}, {3.0, "l^3"}})
+    out.with([&, power = power](Deviation& d) { d.finish.l_power = power; },
+             {named("divisor", 20 + power, what)});
+  const auto add = [&](const Half& half, bool columns) {
+    const std::string where = std::string(half.odd ? "odd" : "even") + " runs of " +
+                              std::to_string(half.size) + (columns ? " columns" : " rows");
+    for (const double power : {0.0, 2.0})
       out.with(
           [&](Deviation& d) {
-            d.finish.lane_sum = how;
-            d.finish.lanes = lanes;
-            d.finish.lane_guard = guard;
+            d.finish.l_power = power;
+            (columns ? d.finish.columns : d.finish.rows) = half;
           },
-          {named("reduction", static_cast<double>(how), what), number("lanes", lanes),
-           named("sum of 0", guard, guard ? "o = 0" : "o = inf")});
-    }
+          {named("divisor", 100 + half.size * 4 + half.odd * 2 + columns,
+                 std::string(power == 0 ? "1" : "l^2") + " in " + where)});
   };
-  for (const std::int32_t lanes : {32, 16, 8, 4}) {
-    if (lanes > c.problem().seqlen_k || lanes > c.geometry().tile.block_n) continue;
-    add(LaneSum::kShuffleDown, "right in lane 0 only", lanes);
-    add(LaneSum::kOwn, "missing", lanes);
-    add(LaneSum::kHalf, "over half of the lanes", lanes);
-  }
+  for (const HalfIn& half : halves_of(c)) add(half.half, half.columns);
 }
 
 void narrow_outputs(const Case& c, Variants& out) {
@@ -135,7 +187,7 @@ const Entry kEntries[] = {
       .citation = "",
       .remedy = "reductions of a value that every lane has"},
      [](const Case&, Variants& out) {
-       for (const double n : {2, 4, 8, 16, 32})
+       for (const double n : {2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128, 256})
          out.with([&](Deviation& d) { d.finish.l_factor = n; }, {number("n", n)});
      }},
     {{.id = "l-seeded",
@@ -167,26 +219,42 @@ const Entry kEntries[] = {
       .formula = "F29",
       .family = Family::kFinish,
       .stage = Stage::kReduce,
-      .parameters = {"reduction", "lanes", "sum of 0"},
+      .parameters = {"steps", "lane of a key", "lanes", "lse", "sum of 0"},
       .citation = "",
       .remedy = "shfl_xor for shfl_down, or a shfl from lane 0 after it",
       .needs_tiles = true},
-     lane_sums},
+     [](const Case& c, Variants& out) { incomplete_sums(c, out, false); }},
     {{.id = "fragment-row-l",
-      .statement = "an element of an output fragment is divided by the l of another row",
-      .formula = "F34",
+      .statement = "a row is divided by the l of another row of the query tile",
+      .formula = "F31, F34",
       .family = Family::kFinish,
       .stage = Stage::kReduce,
-      .parameters = {"row"},
+      .parameters = {"row", "what"},
       .citation = "",
-      .remedy = "which row a fragment's element i belongs to: it depends on the lane"},
-     [](const Case& c, Variants& out) {
-       if (c.problem().seqlen_q < 2 || c.geometry().tile.block_m < 2) return;
-       out.with([](Deviation& d) { d.finish.l_row = RowOf16::kFirst; },
-                {named("row", 1, "the first of 16")});
-       if (c.geometry().tile.block_m >= 16 && c.problem().seqlen_q > 8)
-         out.with([](Deviation& d) { d.finish.l_row = RowOf16::kSwapped; },
-                  {named("row", 2, "r ^ 8")});
+      .remedy = "which row a fragment's element i belongs to: it depends on the lane",
+      .needs_tiles = true},
+     sums_of_rows},
+    {{.id = "divided-by-another",
+      .statement = "the accumulator is divided by another function of m and l than l",
+      .formula = "F2",
+      .family = Family::kFinish,
+      .stage = Stage::kReduce,
+      .parameters = {"divisor"},
+      .citation = "",
+      .remedy = "the final division: by l, once, in every row and column"},
+     divisors},
+    {{.id = "inverse-narrow",
+      .statement = "1 / l is rounded to a narrow type",
+      .formula = "F16",
+      .family = Family::kFinish,
+      .stage = Stage::kReduce,
+      .parameters = {"type"},
+      .citation = "",
+      .remedy = "the type of the factor that normalises o"},
+     [](const Case&, Variants& out) {
+       for (const auto& [type, name] : {std::pair{Narrow::kFp16, "fp16"}, {Narrow::kBf16, "bf16"}})
+         out.with([&, type = type](Deviation& d) { d.finish.inverse_type = type; },
+                  {named("type", static_cast<double>(type), name)});
      }},
     {{.id = "output-narrow",
       .statement = "o or lse is rounded to a narrower type than it is stored in, or cut off",
@@ -209,6 +277,8 @@ const Entry kEntries[] = {
 };
 
 }  // namespace
+
+void incomplete_tile_sums(const Case& c, Variants& out) { incomplete_sums(c, out, true); }
 
 std::span<const Entry> finish_entries() { return kEntries; }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "reference/counterfactual/catalogue_loops.h"
+#include "reference/counterfactual/catalogue_rows.h"
 #include "reference/counterfactual/entry.h"
 #include "reference/mask.h"
 
@@ -117,6 +118,16 @@ const Entry kEntries[] = {
        if (!masked(c) || c.problem().seqlen_q == c.problem().seqlen_k) return;
        under_both_loops(c, out, [](Deviation& d) { d.mask.rule = MaskRule::kOtherAlignment; });
      }},
+    {{.id = "mask-of-row",
+      .statement = "the mask of a row is that of another row of the query tile",
+      .formula = "F34",
+      .family = Family::kMask,
+      .stage = Stage::kQk,
+      .parameters = {"row", "loop"},
+      .citation = "",
+      .remedy = "which row a fragment's element i belongs to: it depends on the lane",
+      .needs_tiles = true},
+     masks_of_rows},
     {{.id = "mask-inverted",
       .statement = "the keys to be masked count, and the others do not",
       .formula = "F7",

@@ -1,6 +1,7 @@
 // F20, F21b: the second product.
 #include "reference/counterfactual/catalogue_loops.h"
 #include "reference/counterfactual/catalogue_maps.h"
+#include "reference/counterfactual/catalogue_rows.h"
 #include "reference/counterfactual/entry.h"
 
 namespace attn_diag::reference {
@@ -37,6 +38,31 @@ const Entry kEntries[] = {
      [](const Case& c, Variants& out) {
        if (longest_split(c) > 1) out.with([](Deviation& d) { d.pv.accumulates = true; });
      }},
+    {{.id = "row-probs",
+      .statement = "P V takes the P of another row of the query tile",
+      .formula = "F34",
+      .family = Family::kPv,
+      .stage = Stage::kPv,
+      .parameters = {"row"},
+      .citation = "",
+      .remedy = "which row a fragment's element i belongs to: it depends on the lane",
+      .needs_tiles = true},
+     probs_of_rows},
+    {{.id = "product-narrow",
+      .statement = "P V of a tile is rounded to a narrow type",
+      .formula = "F16",
+      .family = Family::kPv,
+      .stage = Stage::kPv,
+      .parameters = {"type"},
+      .citation = "ik_llama.cpp#1196",
+      .remedy = "the accumulator type of the second product",
+      .needs_tiles = true},
+     [](const Case&, Variants& out) {
+       for (const auto& [type, name] :
+            {std::pair{Narrow::kFp16, "fp16"}, {Narrow::kBf16, "bf16"}, {Narrow::kTf32, "tf32"}})
+         out.with([&, type = type](Deviation& d) { d.pv.type = type; },
+                  {named("type", static_cast<double>(type), name)});
+     }},
     {{.id = "probs-stale",
       .statement = "P V takes the P of the tile before: it is not waited for",
       .formula = "F18",
@@ -59,7 +85,7 @@ const Entry kEntries[] = {
       .citation = "",
       .remedy = "how the second product is dealt out to warps, and who adds it"},
      [](const Case&, Variants& out) {
-       for (const double n : {2, 4, 8, 16})
+       for (const double n : {2, 3, 4, 8, 16, 32})
          out.with([&](Deviation& d) { d.pv.factor = n; }, {number("n", n)});
      }},
     {{.id = "product-overlaps",

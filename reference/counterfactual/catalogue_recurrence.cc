@@ -4,14 +4,14 @@
 #include <numbers>
 #include <string>
 
+#include "reference/counterfactual/catalogue_alphas.h"
 #include "reference/counterfactual/catalogue_loops.h"
+#include "reference/counterfactual/catalogue_rows.h"
 #include "reference/counterfactual/catalogue_sums.h"
 #include "reference/counterfactual/entry.h"
 
 namespace attn_diag::reference {
 namespace {
-
-bool one_tile(const Case& c) { return longest_split(c) == 1; }
 
 void alphas(const Case& c, Variants& out, Rescale l, Rescale o) {
   if (one_tile(c)) return;
@@ -19,12 +19,6 @@ void alphas(const Case& c, Variants& out, Rescale l, Rescale o) {
     d.recurrence.alpha_l = l;
     d.recurrence.alpha_o = o;
   });
-}
-
-// l alone, o alone, both.
-template <class Set>
-void each(Variants& out, Set set) {
-  for (const auto& [l, o] : kSums) set(l, o, of(l, o), out);
 }
 
 void inverted(const Case& c, Variants& out) {
@@ -61,62 +55,6 @@ void reset(const Case& c, Variants& out) {
   });
 }
 
-constexpr int kTilesTried = 9;
-
-void one_tile_only(const Case& c, Variants& out) {
-  // Counted over the whole sequence, which splits and windows begin somewhere in.
-  const bool counts_alike =
-      c.geometry().num_splits == 1 && c.problem().mask.kind != MaskKind::kWindow;
-  const std::int32_t all = num_kv_tiles(c.problem(), c.geometry());
-  for (std::int32_t tile = 1; !counts_alike && tile < std::min(all, kTilesTried); ++tile) {
-    if (tile % c.geometry().tiles_per_split == 0) continue;  // nothing is there to rescale
-    each(out, [&](bool l, bool o, const ParameterValue& what, Variants& list) {
-      list.with(
-          [&](Deviation& d) {
-            if (l) d.recurrence.alpha_l = Rescale::kMissing;
-            if (o) d.recurrence.alpha_o = Rescale::kMissing;
-            d.recurrence.only_tile = tile;
-            d.recurrence.tile_of_sequence = true;
-          },
-          {named("tile", tile, std::to_string(tile) + " of the sequence"), what});
-    });
-  }
-  // With two tiles it is the same as everywhere.
-  const std::int32_t tiles = std::min(longest_split(c), kTilesTried);
-  if (tiles < 3) return;
-  for (std::int32_t tile = 1; tile < tiles; ++tile)
-    each(out, [&](bool l, bool o, const ParameterValue& what, Variants& list) {
-      under_both_loops(c, list,
-                       [&](Deviation& d) {
-                         if (l) d.recurrence.alpha_l = Rescale::kMissing;
-                         if (o) d.recurrence.alpha_o = Rescale::kMissing;
-                         d.recurrence.only_tile = tile;
-                       },
-                       {number("tile", tile), what});
-    });
-}
-
-// Below which rises of the max kernels leave the state as it is.
-constexpr std::pair<double, const char*> kRises[] = {{0.5, ""},
-                                                     {1, ""},
-                                                     {2, ""},
-                                                     {4, ""},
-                                                     {8, ""},
-                                                     {8 * std::numbers::ln2, "8 ln 2"},
-                                                     {std::numbers::ln2, "ln 2"}};
-
-void skipped(const Case& c, Variants& out) {
-  if (one_tile(c)) return;
-  for (const auto& [below, text] : kRises)
-    for (const bool l : {false, true})
-      out.with(
-          [&, below = below](Deviation& d) {
-            d.recurrence.skip_below = below;
-            d.recurrence.skip_l = l;
-          },
-          {named("below", below, text), of(l, true)});
-}
-
 void normalised(const Case& c, Variants& out) {
   if (one_tile(c)) return;
   const auto add = [&](Normalise how, double l_power, const char* what) {
@@ -133,18 +71,28 @@ void normalised(const Case& c, Variants& out) {
   add(Normalise::kRunningSum, 0, "the running l, not at the end");
 }
 
+// m alone changes neither o nor lse.
+constexpr std::pair<int, const char*> kCarried[] = {
+    {kCarryO, "the accumulator"},
+    {kCarryM | kCarryL | kCarryO, "m, l and the accumulator"},
+    {kCarryM | kCarryL, "m and l"},
+    {kCarryL, "l"},
+    {kCarryL | kCarryO, "l and the accumulator"},
+    {kCarryM | kCarryO, "m and the accumulator"},
+    {kCarryM, "m"}};
+
 void carried_over(const Case& c, Variants& out) {
   if (c.geometry().num_splits > 1) return;
   const auto add = [&](std::int32_t distance, ItemOrder order, const char* what) {
-    for (const bool all : {false, true})
+    for (const auto& [carried, which] : kCarried)
       out.with(
-          [&](Deviation& d) {
-            d.recurrence.carry_over = all ? CarryOver::kState : CarryOver::kAccumulator;
+          [&, carried = carried](Deviation& d) {
+            d.recurrence.carry_over = static_cast<std::uint8_t>(carried);
             d.recurrence.carry_distance = distance;
             d.recurrence.carry_order = order;
           },
-          {named("what", all, all ? "m, l and the accumulator" : "the accumulator"),
-           number("distance", distance), named("order", static_cast<double>(order), what)});
+          {named("what", carried, which), number("distance", distance),
+           named("order", static_cast<double>(order), what)});
   };
   // The distance is how many blocks share the tiles.
   const std::int32_t tiles = ceil_div(c.problem().seqlen_q, c.geometry().tile.block_m);
@@ -209,7 +157,7 @@ const Entry kEntries[] = {
       .needs_tiles = true},
      reset},
     {{.id = "alpha-missing-on-one-tile",
-      .statement = "sums are not rescaled on one tile of the loop",
+      .statement = "sums are not rescaled on one or some tiles of the loop",
       .formula = "F13",
       .family = Family::kRecurrence,
       .stage = Stage::kReduce,
@@ -217,18 +165,37 @@ const Entry kEntries[] = {
       .citation = "TileFusion#31",
       .remedy = "first and last iterations that were peeled off the loop",
       .needs_tiles = true},
-     one_tile_only},
-    {{.id = "alpha-after-product",
-      .statement = "the accumulator is rescaled after the tile's product was added",
+     alphas_of_some_tiles},
+    {{.id = "alpha-missing-in-part",
+      .statement = "the sums of some rows or columns are not rescaled",
       .formula = "F13",
       .family = Family::kRecurrence,
       .stage = Stage::kReduce,
-      .parameters = {},
+      .parameters = {"where", "of"},
+      .citation = "TileFusion#31",
+      .remedy = "the loop over an accumulator's fragments and registers, where it is rescaled",
+      .needs_tiles = true},
+     alphas_in_part},
+    {{.id = "alpha-after-product",
+      .statement = "sums are rescaled after the tile's own was added",
+      .formula = "F13",
+      .family = Family::kRecurrence,
+      .stage = Stage::kReduce,
+      .parameters = {"of", "first"},
       .citation = "",
       .remedy = "the order of the rescaling and the second product",
       .needs_tiles = true},
      [](const Case& c, Variants& out) {
-       if (!one_tile(c)) out.with([](Deviation& d) { d.recurrence.alpha_after = true; });
+       if (one_tile(c)) return;
+       for (const auto& [l, o] : kSums)
+         for (const double first : {1.0, 0.0})
+           out.with(
+               [&, l = l, o = o](Deviation& d) {
+                 d.recurrence.alpha_after = o;
+                 d.recurrence.alpha_after_l = l;
+                 d.recurrence.first_alpha = first;
+               },
+               {of(l, o), number("first", first)});
      }},
     {{.id = "alpha-times-l",
       .statement = "the accumulator is multiplied by the old row sum too, as if it were normalised",
@@ -245,15 +212,16 @@ const Entry kEntries[] = {
      }},
     {{.id = "rescale-skipped",
       .statement =
-          "small rises of the max leave the sums in the old frame, but P is in the new one",
+          "small rises of the max leave the sums in the old frame and P is in the new one, or the "
+          "reverse",
       .formula = "F14",
       .family = Family::kRecurrence,
       .stage = Stage::kReduce,
-      .parameters = {"below", "of"},
+      .parameters = {"below", "of", "old frame"},
       .citation = "rocm-libraries#6498",
       .remedy = "the branch that skips the rescaling: it must keep the old max for P",
       .needs_tiles = true},
-     skipped},
+     alphas_of_small_rises},
     {{.id = "rescale-skipped-max-kept",
       .statement =
           "small rises of the max leave the state and its max in the old frame, but P is in the "
@@ -265,16 +233,7 @@ const Entry kEntries[] = {
       .citation = "rocm-libraries#6498",
       .remedy = "the branch that skips the rescaling: P must be relative to the max that is kept",
       .needs_tiles = true},
-     [](const Case& c, Variants& out) {
-       if (one_tile(c)) return;
-       for (const auto& [below, text] : kRises)
-         out.with(
-             [&, below = below](Deviation& d) {
-               d.recurrence.skip_below = below;
-               d.recurrence.skip_keeps_m = true;
-             },
-             {named("below", below, text)});
-     }},
+     kept_maxima_of_small_rises},
     {{.id = "tile-frame",
       .statement = "P relative to the tile's max is added to sums relative to the running max",
       .formula = "F32",
@@ -333,31 +292,15 @@ const Entry kEntries[] = {
                             {number("n", n)});
      }},
     {{.id = "fragment-row-alpha",
-      .statement =
-          "an element of an accumulator fragment is rescaled with the alpha of another row",
-      .formula = "F34",
+      .statement = "a row's sums are rescaled with the alpha of another row of the query tile",
+      .formula = "F31, F34",
       .family = Family::kRecurrence,
       .stage = Stage::kReduce,
       .parameters = {"row", "of"},
       .citation = "",
       .remedy = "which row a fragment's element i belongs to: it depends on the lane",
       .needs_tiles = true},
-     [](const Case& c, Variants& out) {
-       if (one_tile(c) || c.geometry().tile.block_m < 2 || c.problem().seqlen_q < 2) return;
-       for (const bool l : {false, true}) {
-         const auto add = [&](RowOf16 row, const char* what) {
-           out.with(
-               [&](Deviation& d) {
-                 d.recurrence.alpha_row = row;
-                 d.recurrence.alpha_row_l = l;
-               },
-               {named("row", static_cast<double>(row), what), of(l, true)});
-         };
-         add(RowOf16::kFirst, "the first of 16");
-         if (c.geometry().tile.block_m >= 16 && c.problem().seqlen_q > 8)
-           add(RowOf16::kSwapped, "r ^ 8");
-       }
-     }},
+     alphas_of_rows},
     {{.id = "accumulator-narrow",
       .statement = "the accumulator is kept in a narrow type from tile to tile",
       .formula = "F16",

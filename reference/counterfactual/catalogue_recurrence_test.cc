@@ -71,7 +71,7 @@ TEST_CASE("alpha missing, inverted, zero, on one tile") {
     return online(
         f, [&](State& x, const Part& p, int) { advance(x, p, alpha(x, p), alpha(x, p) * x.l); });
   });
-  check_output(c, variant_of(c, "rescale-skipped", {"below = 2,", "l and o"}),
+  check_output(c, variant_of(c, "rescale-skipped", {"below = 2,", "l and o", "of the sums"}),
                [&](const Formula& f) {
                  return online(f, [&](State& x, const Part& p, int) {
                    const bool skip = x.m > -kInf && p.m - x.m < 2;
@@ -164,12 +164,30 @@ TEST_CASE("order, frames and divisions within the loop") {
             },
             divide);
       };
-  check_output(c, variant_of(c, "alpha-after-product"), [&](const Formula& f) {
-    return in_step(f, [](State& x, const Part& p, double, double alpha, double beta) {
-      x.l = alpha * x.l + beta * p.l;
-      x.a = times(alpha, plus(x.a, times(beta, p.a)));
-    });
-  });
+  check_output(c, variant_of(c, "rescale-skipped", {"below = 2,", "l and o", "of P"}),
+               [&](const Formula& f) {
+                 return in_step(f,
+                                [](State& x, const Part& p, double m, double alpha, double beta) {
+                                  if (x.m > -kInf && m - x.m < 2) beta *= std::exp(m - x.m);
+                                  x.l = alpha * x.l + beta * p.l;
+                                  x.a = plus(times(alpha, x.a), times(beta, p.a));
+                                });
+               });
+  check_output(c, variant_of(c, "alpha-after-product", {"of = o", "first = 0"}),
+               [&](const Formula& f) {
+                 return in_step(f, [](State& x, const Part& p, double, double alpha, double beta) {
+                   x.l = alpha * x.l + beta * p.l;
+                   x.a = times(alpha, plus(x.a, times(beta, p.a)));
+                 });
+               });
+  check_output(c, variant_of(c, "alpha-after-product", {"l and o", "first = 1"}),
+               [&](const Formula& f) {
+                 return in_step(f, [](State& x, const Part& p, double, double alpha, double beta) {
+                   if (x.m == -kInf) alpha = 1;
+                   x.l = alpha * (x.l + beta * p.l);
+                   x.a = times(alpha, plus(x.a, times(beta, p.a)));
+                 });
+               });
   check_output(c, variant_of(c, "tile-frame", {"of = o"}), [&](const Formula& f) {
     return in_step(f, [](State& x, const Part& p, double, double alpha, double beta) {
       x.l = alpha * x.l + beta * p.l;
@@ -218,7 +236,7 @@ TEST_CASE("state of another row") {
   for (const int distance : {1, 2})
     check_output(c,
                  variant_of(c, "state-carried-over",
-                            {"m, l", "distance = " + std::to_string(distance), "tiles)"}),
+                            {"m, l and", "distance = " + std::to_string(distance), "tiles)"}),
                  [&](const Formula& f) {
                    Vec a(16, 0.0);
                    double l = 0;
@@ -230,7 +248,7 @@ TEST_CASE("state of another row") {
                    return times(1 / l, a);
                  });
   // The last tile has 8 rows of 16.
-  check_output(c, variant_of(c, "state-carried-over", {"m, l", "distance = 1", "last first"}),
+  check_output(c, variant_of(c, "state-carried-over", {"m, l and", "distance = 1", "last first"}),
                [](const Formula& f) {
                  Vec a(16, 0.0);
                  double l = 0;
@@ -242,7 +260,7 @@ TEST_CASE("state of another row") {
                  }
                  return times(1 / l, a);
                });
-  check_output(c, variant_of(c, "state-carried-over", {"m, l", "distance = 2", "heads"}),
+  check_output(c, variant_of(c, "state-carried-over", {"m, l and", "distance = 2", "heads"}),
                [](const Formula& f) {
                  Vec a(16, 0.0);
                  double l = 0;
@@ -254,19 +272,13 @@ TEST_CASE("state of another row") {
                  }
                  return times(1 / l, a);
                });
-  check_output(c, variant_of(c, "fragment-row-l", {"first"}), [](const Formula& f) {
-    const Part mine = part_of(f, f.row.query, 0, 40);
-    return times(1 / part_of(f, f.row.query / 16 * 16, 0, 40).l, mine.a);
-  });
-  check_output(c, variant_of(c, "fragment-row-alpha", {"first", "of = o"}), [](const Formula& f) {
-    const Formula first{f.c, {f.row.batch, f.row.head, f.row.query / 16 * 16}};
-    double m = -kInf;
-    return online(f, [&](State& x, const Part& p, int t) {
-      const double before = m;
-      m = std::max(m, tile(first, t).m);
-      advance(x, p, factor(x.m, std::max(x.m, p.m)), factor(before, m));
-    });
-  });
+  // m and l of rows i, i - 16, i - 32 go on; the accumulator is the row's own.
+  check_output(c, variant_of(c, "state-carried-over", {"= m and l,", "distance = 1", "tiles)"}),
+               [](const Formula& f) {
+                 double l = 0;
+                 for (int i = f.row.query; i >= 0; i -= 16) l += total(exps(f.scores(i), 0));
+                 return times(1 / l, f.weighted(exps(f.scores(), 0)));
+               });
 }
 
 TEST_CASE("accumulator-narrow: eight bits after every tile") {

@@ -111,9 +111,31 @@ const Entry kEntries[] = {
       .remedy = "the type of l",
       .needs_tiles = true},
      [](const Case&, Variants& out) {
-       for (const auto& [type, name] : {std::pair{Narrow::kFp16, "fp16"}, {Narrow::kBf16, "bf16"}})
+       for (const auto& [type, name] :
+            {std::pair{Narrow::kFp16, "fp16"}, {Narrow::kBf16, "bf16"}, {Narrow::kTf32, "tf32"}})
          out.with([&, type = type](Deviation& d) { d.recurrence.sum = type; },
                   {named("type", static_cast<double>(type), name)});
+     }},
+    {{.id = "alpha-narrow",
+      .statement = "alpha is rounded to a narrow type",
+      .formula = "F16",
+      .family = Family::kRecurrence,
+      .stage = Stage::kReduce,
+      .parameters = {"type", "of"},
+      .citation = "",
+      .remedy = "the type of alpha",
+      .needs_tiles = true},
+     [](const Case& c, Variants& out) {
+       if (longest_split(c) == 1) return;
+       for (const auto& [type, name] : {std::pair{Narrow::kFp16, "fp16"}, {Narrow::kBf16, "bf16"}})
+         for (const auto& [l, o] : kSums)
+           out.with(
+               [&, type = type, l = l, o = o](Deviation& d) {
+                 d.recurrence.alpha_type = type;
+                 d.recurrence.alpha_type_l = l;
+                 d.recurrence.alpha_type_o = o;
+               },
+               {named("type", static_cast<double>(type), name), of(l, o)});
      }},
     {{.id = "splits-share-tiles",
       .statement = "the KV tiles at the ends of splits are counted twice, or by none",

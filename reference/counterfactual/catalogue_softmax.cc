@@ -4,7 +4,9 @@
 #include <numbers>
 #include <vector>
 
+#include "reference/counterfactual/catalogue_lanes.h"
 #include "reference/counterfactual/catalogue_loops.h"
+#include "reference/counterfactual/catalogue_rows.h"
 #include "reference/counterfactual/entry.h"
 
 namespace attn_diag::reference {
@@ -34,19 +36,11 @@ void lanes(const Case& c, Variants& out) {
     if (block_n % n == 0) add(LaneMap::kBlocked, n, "j / (kBlockN / lanes)");
   }
   add(LaneMap::kQuad, 4, "j % 8 / 2");
-}
-
-void mixed_rows(const Case& c, Variants& out,
-                const std::function<void(Deviation&, std::int32_t rows, bool max_too)>& set) {
-  std::vector<std::int32_t> groups{2, 4, 8, 16, 32};
-  const std::int32_t block_m = c.geometry().tile.block_m;
-  if (std::find(groups.begin(), groups.end(), block_m) == groups.end()) groups.push_back(block_m);
-  for (const std::int32_t rows : groups) {
-    if (rows > c.problem().seqlen_q || rows < 2) continue;
-    for (const bool max_too : {true, false})
-      out.with([&](Deviation& d) { set(d, rows, max_too); },
-               {number("rows", rows), named("of", max_too, max_too ? "m and l" : "l")});
-  }
+  for (const std::int32_t n : {8, 16, 32})
+    if (2 * n <= block_n) add(LaneMap::kPairs, n, "j / 2 % lanes");
+  // With no more keys than lanes these are runs of keys.
+  for (const std::int32_t n : {2, 4, 8, 16})
+    if (block_n > kLanesOfWarp) add(LaneMap::kGroups, n, "j % 32 / (32 / lanes)");
 }
 
 // The places where a kernel takes exponentials; of those it has.
@@ -78,9 +72,47 @@ void exp_bases(const Case& c, Variants& out) {
         {named("base", factor, base)}, true);
 }
 
+void exp_forms(const Case& c, Variants& out) {
+  struct Form {
+    ExpKind kind;
+    double c;
+    const char* name;
+  };
+  const Form forms[] = {
+      {ExpKind::kTaylor1, 0, "2^n (1 + r), r of [0, ln 2)"},
+      {ExpKind::kTaylor2, 0, "... + r^2 / 2"},
+      {ExpKind::kTaylor3, 0, "... + r^3 / 6"},
+      {ExpKind::kTaylor1Nearest, 0, "2^n (1 + r), |r| <= ln 2 / 2"},
+      {ExpKind::kTaylor2Nearest, 0, "..., + r^2 / 2"},
+      {ExpKind::kTaylor3Nearest, 0, "..., + r^3 / 6"},
+      {ExpKind::kQuadratic, 1.0 / 3, "2^n (1 + (2 f + f^2) / 3)"},
+      {ExpKind::kQuadratic, 0.34, "2^n (1 + 0.66 f + 0.34 f^2)"},
+      {ExpKind::kQuadratic, 0.3435, "2^n (1 + 0.6565 f + 0.3435 f^2)"},
+      {ExpKind::kLimit, 16, "(1 + x / 16)^16"},
+      {ExpKind::kLimit, 32, "(1 + x / 32)^32"},
+      {ExpKind::kLimit, 64, "(1 + x / 64)^64"},
+      {ExpKind::kLimit, 128, "(1 + x / 128)^128"},
+      {ExpKind::kLimit, 256, "(1 + x / 256)^256"},
+      {ExpKind::kLimit, 512, "(1 + x / 512)^512"},
+      {ExpKind::kLimit, 1024, "(1 + x / 1024)^1024"},
+  };
+  double number = 0;
+  for (const Form& form : forms)
+    exp_places(
+        c, out,
+        [&](Deviation& d) {
+          d.softmax.exp = form.kind;
+          d.softmax.exp_c = form.c;
+        },
+        {named("terms", number++, form.name)}, true);
+}
+
 void flushed(const Case&, Variants& out) {
   const std::pair<double, const char*> limits[] = {
-      {0x1p-9, "2^-9"}, {0x1p-10, "2^-10"}, {0x1p-14, "2^-14"}};
+      {0x1p-6, "2^-6"},   {0x1p-7, "2^-7"},   {0x1p-8, "2^-8"},   {0x1p-9, "2^-9"},
+      {0x1p-10, "2^-10"}, {0x1p-11, "2^-11"}, {0x1p-12, "2^-12"}, {0x1p-14, "2^-14"},
+      {0x1p-16, "2^-16"}, {0x1p-20, "2^-20"}, {0x1p-24, "2^-24"}, {1e-2, "1e-2"},
+      {1e-3, "1e-3"},     {1e-4, "1e-4"},     {1e-5, "1e-5"},     {1e-6, "1e-6"}};
   for (const auto& [below, what] : limits)
     for (const bool sum : {false, true})
       out.with(
@@ -92,21 +124,28 @@ void flushed(const Case&, Variants& out) {
 }
 
 void lane_maxima(const Case& c, Variants& out) {
-  const auto add = [&](LaneMap map, std::int32_t lanes, const char* what) {
+  const auto add = [&](LaneMap map, std::int32_t lanes, const char* what, std::int32_t steps) {
     for (const bool sum : {false, true})
-      under_both_loops(
-          c, out,
-          [&](Deviation& d) {
-            d.softmax.max_lanes = map;
-            d.softmax.num_max_lanes = lanes;
-            d.softmax.max_lanes_sum = sum;
-          },
-          {named("lane of a key", static_cast<double>(map), what), number("lanes", lanes),
-           named("sum", sum, sum ? "in lane 0 only" : "in every lane")});
+      if (!sum || steps < 0)
+        under_both_loops(
+            c, out,
+            [&](Deviation& d) {
+              d.softmax.max_lanes = map;
+              d.softmax.num_max_lanes = lanes;
+              d.softmax.max_lanes_sum = sum;
+              d.softmax.max_steps = steps;
+            },
+            {named("lane of a key", static_cast<double>(map), what), number("lanes", lanes),
+             named("sum", sum, sum ? "in lane 0 only" : "in every lane"), steps_value(steps)});
   };
   if (c.problem().seqlen_k < 2 || c.geometry().tile.block_n < 2) return;
-  for (const std::int32_t lanes : {4, 8, 16, 32}) add(LaneMap::kInterleaved, lanes, "j % lanes");
-  add(LaneMap::kQuad, 4, "j % 8 / 2");
+  const auto add_all = [&](LaneMap map, std::int32_t lanes, const char* what) {
+    add(map, lanes, what, -1);
+    for (const std::int32_t steps : incomplete_butterflies(lanes)) add(map, lanes, what, steps);
+  };
+  for (const std::int32_t lanes : {4, 8, 16, 32})
+    add_all(LaneMap::kInterleaved, lanes, "j % lanes");
+  add_all(LaneMap::kQuad, 4, "j % 8 / 2");
 }
 
 void narrow_probs(const Case& c, Variants& out) {
@@ -152,7 +191,46 @@ const Entry kEntries[] = {
       .remedy = "the polynomial of the approximate exp2"},
      [](const Case& c, Variants& out) {
        exp_places(
-           c, out, [](Deviation& d) { d.softmax.exp = ExpKind::kLinear; }, {}, false);
+           c, out, [](Deviation& d) { d.softmax.exp = ExpKind::kLinear; }, {}, true);
+     }},
+    {{.id = "exp-approximate",
+      .statement = "exp is another approximation, of few terms",
+      .formula = "F17",
+      .family = Family::kSoftmax,
+      .stage = Stage::kSoftmax,
+      .parameters = {"terms", "in"},
+      .citation = "",
+      .remedy = "the polynomial of the approximate exp2: its degree and its range"},
+     exp_forms},
+    {{.id = "max-of-other-tile",
+      .statement = "the row max is that of the first tile, or of every tile alone",
+      .formula = "F11",
+      .family = Family::kSoftmax,
+      .stage = Stage::kSoftmax,
+      .parameters = {"tile"},
+      .citation = "",
+      .remedy = "m = max(m, max of the tile): both of them, and where it is kept",
+      .needs_tiles = true},
+     [](const Case& c, Variants& out) {
+       if (longest_split(c) == 1) return;
+       out.with([](Deviation& d) { d.softmax.running_max = RunningMax::kFirstTile; },
+                {named("tile", 0, "the first")});
+       if (c.geometry().frame == Frame::kRunning)
+         out.with([](Deviation& d) { d.softmax.running_max = RunningMax::kOwnTile; },
+                  {named("tile", 1, "every one alone")});
+     }},
+    {{.id = "max-narrow",
+      .statement = "the row max is kept in a narrow type",
+      .formula = "F16",
+      .family = Family::kSoftmax,
+      .stage = Stage::kSoftmax,
+      .parameters = {"type"},
+      .citation = "",
+      .remedy = "the type of m"},
+     [](const Case&, Variants& out) {
+       for (const auto& [type, name] : {std::pair{Narrow::kFp16, "fp16"}, {Narrow::kBf16, "bf16"}})
+         out.with([&, type = type](Deviation& d) { d.softmax.max_type = type; },
+                  {named("type", static_cast<double>(type), name)});
      }},
     {{.id = "exp-base",
       .statement = "exp is taken in another base, of the scores as they are; lse = m + ln l",
@@ -168,11 +246,21 @@ const Entry kEntries[] = {
       .formula = "F29",
       .family = Family::kSoftmax,
       .stage = Stage::kSoftmax,
-      .parameters = {"lane of a key", "lanes", "sum", "loop"},
+      .parameters = {"lane of a key", "lanes", "sum", "steps", "loop"},
       .citation = "",
       .remedy = "shfl_xor for shfl_down, or a shfl from lane 0 after it",
       .needs_tiles = true},
      lane_maxima},
+    {{.id = "tile-sum-not-shared",
+      .statement = "the sum of a tile lacks a step of its reduction: lanes go on with parts of it",
+      .formula = "F29",
+      .family = Family::kSoftmax,
+      .stage = Stage::kSoftmax,
+      .parameters = {"steps", "lane of a key", "lanes", "sum of 0"},
+      .citation = "",
+      .remedy = "the steps of the shuffles: half of the lanes first, 1 last",
+      .needs_tiles = true},
+     incomplete_tile_sums},
     {{.id = "lanes-not-rescaled",
       .statement = "sums that lanes or warps keep relative to their own max are added as they are",
       .formula = "F15",
@@ -188,30 +276,30 @@ const Entry kEntries[] = {
       .formula = "F31",
       .family = Family::kSoftmax,
       .stage = Stage::kSoftmax,
-      .parameters = {"rows", "of"},
+      .parameters = {"rows", "of", "times"},
       .citation = "",
       .remedy = "the width or mask of the shuffles: only the lanes that share a row"},
-     [](const Case& c, Variants& out) {
-       mixed_rows(c, out, [](Deviation& d, std::int32_t rows, bool max_too) {
-         d.softmax.mixed_rows = rows;
-         d.softmax.mixed_max = max_too;
-       });
-     }},
+     rows_mixed_in_loop},
     {{.id = "rows-mixed-at-end",
       .statement = "when the loop is over the row sum is reduced over several rows",
       .formula = "F31",
       .family = Family::kSoftmax,
       .stage = Stage::kReduce,
-      .parameters = {"rows", "of"},
+      .parameters = {"rows", "of", "times"},
       .citation = "",
       .remedy =
           "the width or mask of the shuffles after the loop: only the lanes that share a row"},
-     [](const Case& c, Variants& out) {
-       mixed_rows(c, out, [](Deviation& d, std::int32_t rows, bool max_too) {
-         d.finish.mixed_rows = rows;
-         d.finish.mixed_max = max_too;
-       });
-     }},
+     rows_mixed_at_end},
+    {{.id = "row-max",
+      .statement = "P is relative to the max of another row of the query tile",
+      .formula = "F34",
+      .family = Family::kSoftmax,
+      .stage = Stage::kSoftmax,
+      .parameters = {"row"},
+      .citation = "",
+      .remedy = "which row a fragment's element i belongs to: it depends on the lane",
+      .needs_tiles = true},
+     maxima_of_rows},
     {{.id = "probs-narrow",
       .statement = "P is rounded to a narrower type than declared",
       .formula = "F16, F21",

@@ -124,7 +124,7 @@ TEST_CASE("exponentials of another kind, in P, alpha and the merge") {
   check(whole, base(whole, "in = P and alpha)"), two, two, right);
   check(whole, base(whole, "in = alpha)"), right, two, right);
   check(whole, variant_of(whole, "exp-linear", {"in = P)"}), linear_exp, right, right);
-  check(whole, variant_of(whole, "exp-linear", {"alpha"}), linear_exp, linear_exp, right);
+  check(whole, variant_of(whole, "exp-linear", {"P and alpha"}), linear_exp, linear_exp, right);
   const testing::Case split = make_case({.block_n = 8, .splits = 2});
   check(split, base(split, "in = P and alpha)"), two, two, right);
   check(split, base(split, "merge"), two, two, two);
@@ -145,18 +145,19 @@ TEST_CASE("lanes-not-rescaled: sum over lanes of e^(S - m_lane)") {
     return p;
   };
   const auto modulo = [](int j) { return j % 8; };
-  check_output(c, variant_of(c, "lanes-not-rescaled", {"%", "lanes = 8", "tile", "of = l)"}),
+  check_output(c,
+               variant_of(c, "lanes-not-rescaled", {"j % lanes", "lanes = 8", "tile", "of = l)"}),
                [&](const Formula& f) {
                  const Vec s = f.scores();
                  return times(1 / total(lane_exps(s, modulo)), f.weighted(exps(s, largest(s))));
                });
-  check_output(c, variant_of(c, "lanes-not-rescaled", {"/ (", "lanes = 4", "tile", "l and o"}),
+  check_output(c, variant_of(c, "lanes-not-rescaled", {"j / (", "lanes = 4", "tile", "l and o"}),
                [&](const Formula& f) {
                  const Vec p = lane_exps(f.scores(), [](int j) { return j / 16; });
                  return times(1 / total(p), f.weighted(p));
                });
   const testing::Case tiles = make_case({.mask = kCausal});
-  check_output(tiles, variant_of(tiles, "lanes-not-rescaled", {"/ 2", "split", "l and o"}),
+  check_output(tiles, variant_of(tiles, "lanes-not-rescaled", {"% 8 / 2", "split", "l and o"}),
                [&](const Formula& f) {
                  const Vec p = lane_exps(f.scores(), [](int j) { return j % 16 % 8 / 2; });
                  return times(1 / total(p), f.weighted(p));
@@ -165,15 +166,16 @@ TEST_CASE("lanes-not-rescaled: sum over lanes of e^(S - m_lane)") {
 
 TEST_CASE("rows-mixed: l is that of all rows of the group") {
   const testing::Case c = make_case({.block_m = 8, .mask = kCausal});
-  check_output(c, variant_of(c, "rows-mixed", {"rows = 8", "m and l"}), [](const Formula& f) {
-    const int first = f.row.query / 8 * 8;
-    double l = 0;
-    for (int i = first; i < first + 8; ++i) l += std::exp(lse(f, i));
-    return f.weighted(times(1 / l, exps(f.scores(), 0)));
-  });
+  check_output(c, variant_of(c, "rows-mixed", {"rows = 8,", "m and l", "times = 1"}),
+               [](const Formula& f) {
+                 const int first = f.row.query / 8 * 8;
+                 double l = 0;
+                 for (int i = first; i < first + 8; ++i) l += std::exp(lse(f, i));
+                 return f.weighted(times(1 / l, exps(f.scores(), 0)));
+               });
   // In one tile every row keeps its own frame.
   const testing::Case one = make_case({.block_m = 8, .block_n = 64, .mask = kCausal});
-  check_output(one, variant_of(one, "rows-mixed", {"rows = 4", "of = l)"}), [](const Formula& f) {
+  check_output(one, variant_of(one, "rows-mixed", {"rows = 4,", "of = l,"}), [](const Formula& f) {
     const int first = f.row.query / 4 * 4;
     double l = 0;
     for (int i = first; i < first + 4; ++i) {
@@ -201,14 +203,15 @@ TEST_CASE("rows-mixed-at-end: every row has its own frame, or the highest") {
   };
   for (const bool max_too : {false, true}) {
     const Variant variant =
-        variant_of(c, "rows-mixed-at-end", {"rows = 4,", max_too ? "m and l" : "of = l)"});
+        variant_of(c, "rows-mixed-at-end", {"rows = 4,", max_too ? "m and l" : "of = l,"});
     check_output(c, variant, [&](const Formula& f) { return with(f, max_too).first; });
     check_lse(c, variant, [&](const Formula& f) { return with(f, max_too).second; });
   }
   // The warp's last rows are past the end.
-  const Variant eight = variant_of(c, "rows-mixed-at-end", {"rows = 16,", "of = l)"});
-  CHECK(predicted(c, {0, 0, 31}, eight.deviation).known[0] == 1);
-  CHECK(predicted(c, {0, 0, 32}, eight.deviation).known[0] == 0);
+  const testing::Case wide = make_case({.mask = kCausal});
+  const Variant all = variant_of(wide, "rows-mixed-at-end", {"rows = 16,", "of = l,"});
+  CHECK(predicted(wide, {0, 0, 31}, all.deviation).known[0] == 1);
+  CHECK(predicted(wide, {0, 0, 32}, all.deviation).known[0] == 0);
 }
 
 TEST_CASE("probs-flushed: small P are 0, l may sum them") {

@@ -12,6 +12,35 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
+double approximate_exp(ExpKind kind, double c, double x) {
+  if (kind == ExpKind::kLimit) return std::pow(1 + x / c, c);
+  const bool nearest = kind == ExpKind::kTaylor1Nearest || kind == ExpKind::kTaylor2Nearest ||
+                       kind == ExpKind::kTaylor3Nearest;
+  const double y = x * std::numbers::log2e, whole = std::floor(nearest ? y + 0.5 : y);
+  const double f = y - whole, r = f * std::numbers::ln2;
+  double part = 1 + f;
+  switch (kind) {
+    case ExpKind::kTaylor1:
+    case ExpKind::kTaylor1Nearest:
+      part = 1 + r;
+      break;
+    case ExpKind::kTaylor2:
+    case ExpKind::kTaylor2Nearest:
+      part = 1 + r + r * r / 2;
+      break;
+    case ExpKind::kTaylor3:
+    case ExpKind::kTaylor3Nearest:
+      part = 1 + r + r * r / 2 + r * r * r / 6;
+      break;
+    case ExpKind::kQuadratic:
+      part = 1 + f - c * f * (1 - f);
+      break;
+    default:
+      break;
+  }
+  return std::exp2(whole) * part;
+}
+
 }  // namespace
 
 Evaluator::Evaluator(const Case::Data& c, const Deviation& deviation, std::uint32_t tensors)
@@ -112,10 +141,8 @@ double Evaluator::exp_at(ExpPlace place, double x) const {
   const SoftmaxChange& change = d_.softmax;
   if ((change.exp_places & place) == 0) return exp_in_range(x);
   x *= change.exp_factor;
-  if (change.exp != ExpKind::kLinear) return exp_in_range(x);
-  if (x == -kInf) return 0;
-  const double y = x * std::numbers::log2e, whole = std::floor(y);
-  return in_range(std::exp2(whole) * (1 + (y - whole)));
+  if (change.exp == ExpKind::kRight) return exp_in_range(x);
+  return x == -kInf ? 0 : in_range(approximate_exp(change.exp, change.exp_c, x));
 }
 
 double Evaluator::rescale_error(double change, double steps) const {

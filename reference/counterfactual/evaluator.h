@@ -68,13 +68,15 @@ class Evaluator {
   double exp_slope() const;
   // Whether sums are rounded to a narrow type, which they may be either way: bounds before it count then.
   bool rounds_sums() const {
-    return d_.combine.partial != Narrow::kNone || d_.recurrence.accumulator != Narrow::kNone;
+    return d_.combine.partial != Narrow::kNone || d_.recurrence.accumulator != Narrow::kNone ||
+           d_.pv.type != Narrow::kNone;
   }
   double certain_m(std::int32_t tile, const RowState& state) const;
   void probs_of_tile(std::int32_t tile, double rescaling, RowState& state);
   void mix_frames(const Row& row, RowState& state);
   void mix_sums(const Row& row, RowState& state);
   void weigh_lanes(RowState& state);
+  void sum_in_lane_zero(RowState& state) const;
   // Lanes that have a max of their own (lane_maxima.cc).
   void lane_frames(RowState& state) const;
   const double* shift_lanes(std::int32_t tile, double m, const RowState& state);
@@ -84,6 +86,9 @@ class Evaluator {
   void step_lanes(std::size_t tile, const RowState& state, LaneScales& lanes) const;
   void product(const Row& row, RowState& state);
   void permute_probs(const Row& row, RowState& state);
+  void take_probs_of(const Row& row, RowState& state);
+  void take_frames_of(const Row& row, RowState& state);
+  std::vector<std::int32_t> mixed_queries(const MixedRows& mixed, std::int32_t query) const;
   void delay_probs(RowState& state) const;
   void accumulate_product(std::int32_t tile, RowState& state) const;
   void begin(const Row& row);
@@ -110,12 +115,14 @@ class Evaluator {
   void finish(const Row& row, RowState& state);
   void finish_empty(const Row& row, RowState& state);
   double lse_of(double m, double l) const;
+  void take_divisor(const RowState& state, double& divisor, double& error) const;
   // The state of another row, before any merge, under what is left of the deviation.
   const RowState& foreign(const Row& row, std::size_t slot = 0);
   // Which row's and split's partial is taken for one.
   std::pair<Row, std::int32_t> partial_read(const Row& row, std::int32_t split) const;
   // l of every lane, from P of the whole row in the frame of its total.
   std::vector<double> lane_sums(const RowState& state) const;
+  std::vector<double> reduced(std::vector<double> x) const;
   static std::vector<double> shuffled_down(std::vector<double> x);
 
   // exp in the kernel's range: above its largest number, infinity.
@@ -125,7 +132,8 @@ class Evaluator {
   // How far rounding takes the factors that rescale sums while m changes by `change`, in so many steps.
   double rescale_error(double change, double steps = 1) const;
   double rescale(Rescale how, double from, double to, ExpPlace place = kExpOfAlpha) const;
-  std::int32_t fragment_row(RowOf16 which, std::int32_t query) const;
+  // The query of the row that is chosen for one; -1 where there is none.
+  std::int32_t chosen_query(const RowChoice& choice, std::int32_t query) const;
 
   const Case::Data& c_;
   const Problem& p_;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "reference/counterfactual/evaluator.h"
+#include "reference/counterfactual/lane_map.h"
 
 namespace attn_diag::reference {
 namespace {
@@ -12,8 +13,7 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 
 // Of a key of a tile, or of a column of o.
 std::size_t lane_at(const SoftmaxChange& change, std::int32_t place) {
-  return static_cast<std::size_t>(
-      change.max_lanes == LaneMap::kQuad ? place % 8 / 2 : place % change.num_max_lanes);
+  return lane_of(change.max_lanes, place, change.num_max_lanes, 0);
 }
 
 }  // namespace
@@ -34,8 +34,14 @@ void Evaluator::lane_frames(RowState& state) const {
       double& most = m[lane_at(d_.softmax, i - first)];
       most = std::max(most, state.s[static_cast<std::size_t>(i)]);
     }
-    for (std::size_t lane = lanes - 1; lane > 0; --lane)
-      m[lane - 1] = std::max(m[lane - 1], m[lane]);
+    if (d_.softmax.max_steps >= 0) {
+      const std::vector<double> most = over_butterfly(
+          {m, m + lanes}, d_.softmax.max_steps, [](double& x, double y) { x = std::max(x, y); });
+      std::copy(most.begin(), most.end(), m);
+    } else {
+      for (std::size_t lane = lanes - 1; lane > 0; --lane)
+        m[lane - 1] = std::max(m[lane - 1], m[lane]);
+    }
     if (g_.frame != Frame::kRunning || t % g_.tiles_per_split == 0) continue;
     for (std::size_t lane = 0; lane < lanes; ++lane)
       m[lane] = std::max(m[lane], *(m + lane - lanes));

@@ -87,29 +87,30 @@ TEST_CASE("max-not-shared: every lane has its frame, its alpha and its l") {
   };
   for (const Frame frame : {Frame::kTile, Frame::kRunning}) {
     c.geometry.frame = frame;
-    check({"j % lanes", "lanes = 4,", "every", "all"}, 4, [](int i) { return i % 4; });
-    check({"j % lanes", "lanes = 32,", "every", "all"}, 32, [](int i) { return i % 32; });
-    check({"j % 8 / 2", "every", "all"}, 4, [](int i) { return i % 8 / 2; });
+    check({"j % lanes", "lanes = 4,", "every", "down", "all"}, 4, [](int i) { return i % 4; });
+    check({"j % lanes", "lanes = 32,", "every", "down", "all"}, 32, [](int i) { return i % 32; });
+    check({"j % 8 / 2", "every", "down", "all"}, 4, [](int i) { return i % 8 / 2; });
   }
   check(
-      {"j % lanes", "lanes = 8,", "lane 0", "all"}, 8, [](int i) { return i % 8; }, true);
+      {"j % lanes", "lanes = 8,", "sum = in lane 0", "down", "all"}, 8, [](int i) { return i % 8; },
+      true);
 }
 
 TEST_CASE("max-not-shared: a tile that is not visited resets no lane") {
   const testing::Case c = make_case({.block_m = 8, .block_n = 8, .mask = kCausal});
-  check_output(c, variant_of(c, "max-not-shared", {"j % lanes", "lanes = 8,", "every", "visible"}),
-               [](const Formula& f) {
-                 Lanes x = run_lanes(
-                     f, 8, [](int i) { return i % 8; }, 0, f.row.query / 8 + 1);
-                 for (std::size_t d = 0; d < 16; ++d)
-                   x.o[d] = x.l[d % 8] == 0 ? 0 : x.o[d] / x.l[d % 8];
-                 return x.o;
-               });
+  check_output(
+      c, variant_of(c, "max-not-shared", {"j % lanes", "lanes = 8,", "every", "down", "visible"}),
+      [](const Formula& f) {
+        Lanes x = run_lanes(
+            f, 8, [](int i) { return i % 8; }, 0, f.row.query / 8 + 1);
+        for (std::size_t d = 0; d < 16; ++d) x.o[d] = x.l[d % 8] == 0 ? 0 : x.o[d] / x.l[d % 8];
+        return x.o;
+      });
 }
 
 TEST_CASE("max-not-shared: splits are merged by what lane 0 wrote") {
   const testing::Case c = make_case({.block_n = 8, .splits = 2});
-  check_output(c, variant_of(c, "max-not-shared", {"j % lanes", "lanes = 16", "every"}),
+  check_output(c, variant_of(c, "max-not-shared", {"j % lanes", "lanes = 16", "every", "down"}),
                [](const Formula& f) {
                  const auto lane = [](int i) { return i % 16; };
                  const Lanes a = run_lanes(f, 16, lane, 0, 3), b = run_lanes(f, 16, lane, 3, 5);

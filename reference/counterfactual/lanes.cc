@@ -6,25 +6,12 @@
 
 #include "reference/counterfactual/evaluator.h"
 #include "reference/counterfactual/fragment.h"
+#include "reference/counterfactual/lane_map.h"
 
 namespace attn_diag::reference {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
-
-std::int32_t lane_of(LaneMap map, std::int32_t key_in_tile, std::int32_t lanes,
-                     std::int32_t block_n) {
-  switch (map) {
-    case LaneMap::kBlocked:
-      return std::min(key_in_tile / std::max(block_n / lanes, 1), lanes - 1);
-    case LaneMap::kQuad:
-      return key_in_tile % 8 / 2;
-    case LaneMap::kInterleaved:
-    case LaneMap::kNone:
-      break;
-  }
-  return key_in_tile % lanes;
-}
 
 }  // namespace
 
@@ -42,11 +29,25 @@ const RowState& Evaluator::lent(const Row& row) {
   return *slot;
 }
 
+// Whose numbers a reduction takes for those of one row.
+std::vector<std::int32_t> Evaluator::mixed_queries(const MixedRows& mixed,
+                                                   std::int32_t query) const {
+  std::vector<std::int32_t> queries;
+  if (mixed.rows > 0) {
+    for (std::int32_t i = 0; i < mixed.rows; ++i)
+      queries.push_back(query / mixed.rows * mixed.rows + i);
+    return queries;
+  }
+  const std::int32_t in_tile = query % g_.tile.block_m, first = query - in_tile;
+  for (std::int32_t i = 0; i < g_.tile.block_m; ++i)
+    if (((i ^ in_tile) & ~mixed.bits) == 0) queries.push_back(first + i);
+  return queries;
+}
+
 // The max over a group of rows, taken for the max of each.
 void Evaluator::mix_frames(const Row& row, RowState& state) {
-  const std::int32_t group = d_.softmax.mixed_rows;
-  const std::int32_t first = row.query / group * group;
-  for (std::int32_t i = first; i < std::min(first + group, p_.seqlen_q); ++i) {
+  for (const std::int32_t i : mixed_queries(d_.softmax.mixed, row.query)) {
+    if (i >= p_.seqlen_q) continue;
     const RowState& other = lent({row.batch, row.head, i});
     for (std::size_t t = 0; t < state.m.size(); ++t) {
       state.m[t] = std::max(state.m[t], other.m[t]);
@@ -57,21 +58,36 @@ void Evaluator::mix_frames(const Row& row, RowState& state) {
 
 // The sum over a group of rows, each in its own frame or in the common one.
 void Evaluator::mix_sums(const Row& row, RowState& state) {
-  const std::int32_t group = d_.softmax.mixed_rows;
-  const std::int32_t first = row.query / group * group;
+  const MixedRows& mixed = d_.softmax.mixed;
   std::fill(state.l.begin(), state.l.end(), 0.0);
   std::fill(state.l_error.begin(), state.l_error.end(), 0.0);
-  for (std::int32_t i = first; i < std::min(first + group, p_.seqlen_q); ++i) {
+  for (const std::int32_t i : mixed_queries(mixed, row.query)) {
+    // Rows past the last query hold what nobody knows.
+    if (i >= p_.seqlen_q) {
+      std::fill(state.softmax_known.begin(), state.softmax_known.end(), std::uint8_t{0});
+      continue;
+    }
     const RowState& other = lent({row.batch, row.head, i});
     for (std::size_t t = 0; t < state.l.size(); ++t) {
-      const double w = d_.softmax.mixed_max ? rescale(Rescale::kRight, other.m[t], state.m[t]) : 1;
+      const double w =
+          mixed.times * (mixed.max ? rescale(Rescale::kRight, other.m[t], state.m[t]) : 1);
       state.l[t] += w * other.l[t];
       state.l_error[t] += w * other.l_error[t];
     }
   }
-  // Rows past the last query hold what nobody knows.
-  if (first + group > p_.seqlen_q)
-    std::fill(state.softmax_known.begin(), state.softmax_known.end(), std::uint8_t{0});
+}
+
+// P relative to the m of another row, or to 0 where that row has none yet.
+void Evaluator::take_frames_of(const Row& row, RowState& state) {
+  const std::int32_t query = chosen_query(d_.softmax.max_row, row.query);
+  state.frame = state.m;
+  state.frame_known.assign(state.m.size(), query >= 0 ? 1 : 0);
+  if (query < 0) return;
+  const RowState& other = lent({row.batch, row.head, query});
+  for (std::size_t t = 0; t < state.frame.size(); ++t) {
+    state.frame[t] = other.m[t] == -kInf ? 0 : other.m[t];
+    state.m_error[t] = std::max(state.m_error[t], other.m_error[t]);
+  }
 }
 
 // Every lane sums relative to its own max.
@@ -80,8 +96,7 @@ void Evaluator::weigh_lanes(RowState& state) {
   const std::int32_t lanes = change.num_lanes, block_n = g_.tile.block_n;
   std::vector<double> most(static_cast<std::size_t>(lanes));
   const auto lane = [&](std::int32_t tile, std::int32_t slot) {
-    return static_cast<std::size_t>(
-        lane_of(change.lanes, slot - slots_.of_tile(tile).begin, lanes, block_n));
+    return lane_of(change.lanes, slot - slots_.of_tile(tile).begin, lanes, block_n);
   };
   const auto take_max = [&](std::int32_t tile) {
     const KeyRange slots = state.counted[static_cast<std::size_t>(tile)];
@@ -155,39 +170,66 @@ void Evaluator::permute_probs(const Row& row, RowState& state) {
   }
 }
 
-std::int32_t Evaluator::fragment_row(RowOf16 which, std::int32_t query) const {
-  const std::int32_t in_fragment = query % g_.tile.block_m % kFragmentSize;
-  switch (which) {
-    case RowOf16::kFirst:
-      return query - in_fragment;
-    case RowOf16::kSwapped:
-      return query - in_fragment + (in_fragment ^ 8);
-    case RowOf16::kOwn:
-      break;
-  }
-  return query;
+std::int32_t Evaluator::chosen_query(const RowChoice& choice, std::int32_t query) const {
+  const std::int32_t in_tile = query % g_.tile.block_m, chosen = choice.of(in_tile);
+  if (chosen < 0 || chosen >= g_.tile.block_m) return -1;
+  const std::int32_t other = query - in_tile + chosen;
+  return other < p_.seqlen_q ? other : -1;
 }
 
-// Lane d % lanes holds the keys j = d mod lanes of every tile.
+// P V takes the P of another row.
+void Evaluator::take_probs_of(const Row& row, RowState& state) {
+  const std::int32_t query = chosen_query(d_.pv.row, row.query);
+  if (query < 0) {
+    std::fill(state.product_known.begin(), state.product_known.end(), std::uint8_t{0});
+    return;
+  }
+  const RowState& other = lent({row.batch, row.head, query});
+  state.weights = other.weights.empty() ? other.p : other.weights;
+  state.o_weight = other.o_weight;
+  state.counted = other.counted;
+  for (std::size_t t = 0; t < state.product_known.size(); ++t)
+    state.product_known[t] &= other.softmax_known[t];
+}
+
+// l of every lane.
 std::vector<double> Evaluator::lane_sums(const RowState& state) const {
-  const auto lanes = static_cast<std::size_t>(d_.finish.lanes);
-  std::vector<double> l(lanes, 0.0);
+  std::vector<double> l(static_cast<std::size_t>(d_.finish.lanes), 0.0);
   for (std::int32_t t = 0; t < tiles_; ++t) {
-    const auto at = static_cast<std::size_t>(t);
-    const double w = rescale(Rescale::kRight, state.m[at], state.total_m);
+    const double w = rescale(Rescale::kRight, state.m[static_cast<std::size_t>(t)], state.total_m);
     const KeyRange all = slots_.of_tile(t);
     for (std::int32_t i = all.begin; i < all.end; ++i)
-      l[static_cast<std::size_t>(i - all.begin) % lanes] +=
+      l[lane_of(d_.finish.lane_map, i - all.begin, d_.finish.lanes, g_.tile.block_n)] +=
           w * state.p[static_cast<std::size_t>(i)];
   }
-  if (d_.finish.lane_sum == LaneSum::kOwn) return l;
-  if (d_.finish.lane_sum == LaneSum::kShuffleDown) return shuffled_down(std::move(l));
-  for (std::size_t step = lanes / 4; step > 0;
-       step /= 2) {  // a butterfly that begins one step late
-    const std::vector<double> before = l;
-    for (std::size_t i = 0; i < lanes; ++i) l[i] = before[i] + before[i ^ step];
+  return reduced(std::move(l));
+}
+
+// l of a tile is what lane 0 has.
+void Evaluator::sum_in_lane_zero(RowState& state) const {
+  const FinishChange& change = d_.finish;
+  for (std::int32_t t = 0; t < tiles_; ++t) {
+    std::vector<double> l(static_cast<std::size_t>(change.lanes), 0.0), error = l;
+    const KeyRange all = slots_.of_tile(t);
+    for (std::int32_t i = all.begin; i < all.end; ++i) {
+      const std::size_t lane =
+          lane_of(change.lane_map, i - all.begin, change.lanes, g_.tile.block_n);
+      l[lane] += state.p[static_cast<std::size_t>(i)];
+      error[lane] += state.l_weight[static_cast<std::size_t>(i)];
+    }
+    const auto at = static_cast<std::size_t>(t);
+    state.l[at] = reduced(std::move(l)).front();
+    state.l_error[at] =
+        reduced(std::move(error)).front() + state.l[at] * gamma(all.size(), model_.op.u);
   }
-  return l;
+}
+
+// What the reduction leaves in every lane.
+std::vector<double> Evaluator::reduced(std::vector<double> x) const {
+  if (d_.finish.lane_sum == LaneSum::kOwn) return x;
+  if (d_.finish.lane_sum == LaneSum::kShuffleDown) return shuffled_down(std::move(x));
+  return over_butterfly(std::move(x), d_.finish.lane_steps,
+                        [](double& sum, double y) { sum += y; });
 }
 
 std::vector<double> Evaluator::shuffled_down(std::vector<double> x) {

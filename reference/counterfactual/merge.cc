@@ -57,30 +57,33 @@ Evaluator::Share Evaluator::share_of(const RowState& sums, const RowState& accum
 
 // When the loop is over, every row of a group gets the sum over all of them.
 void Evaluator::mix_shares(const Row& row, std::vector<Share>& shares) {
-  const std::int32_t group = d_.finish.mixed_rows;
-  const std::int32_t first = row.query / group * group;
+  const MixedRows& mixed = d_.finish.mixed;
+  const std::vector<std::int32_t> queries = mixed_queries(mixed, row.query);
   for (std::size_t n = 0; n < shares.size(); ++n) {
     Share& share = shares[n];
     const auto split = static_cast<std::int32_t>(n);
     std::vector<Share> parts;
     const double own_m = share.m;
-    for (std::int32_t i = first; i < std::min(first + group, p_.seqlen_q); ++i) {
+    for (const std::int32_t i : queries) {
+      // Rows past the last query hold what nobody knows.
+      if (i >= p_.seqlen_q) {
+        share.known = false;
+        continue;
+      }
       const RowState& other = lent({row.batch, row.head, i});
       parts.push_back(share_of(other, other, split, split));
-      if (!d_.finish.mixed_max) continue;
+      if (!mixed.max) continue;
       share.m = std::max(share.m, parts.back().m);
       share.m_error = std::max(share.m_error, parts.back().m_error);
     }
     share.l = share.l_error = 0;
     for (const Share& part : parts) {
-      const double w = d_.finish.mixed_max ? rescale(Rescale::kRight, part.m, share.m) : 1;
+      const double w = mixed.times * (mixed.max ? rescale(Rescale::kRight, part.m, share.m) : 1);
       share.l += w * part.l;
       share.l_error += w * part.l_error;
       share.known = share.known && part.known;
     }
-    share.o_factor = d_.finish.mixed_max ? rescale(Rescale::kRight, own_m, share.m) : 1;
-    // Rows past the last query hold what nobody knows.
-    share.known = share.known && first + group <= p_.seqlen_q;
+    share.o_factor = mixed.max ? rescale(Rescale::kRight, own_m, share.m) : 1;
   }
 }
 
@@ -112,7 +115,7 @@ void Evaluator::merge(const Row& row, RowState& state) {
                      : change.map_sums_only ? share_of(*other, state, read, n)
                                             : share_of(*other, *other, read, read));
   }
-  if (d_.finish.mixed_rows > 0 && !lending_) mix_shares(row, shares);
+  if (d_.finish.mixed.present() && !lending_) mix_shares(row, shares);
   state.total_m = -kInf;
   state.total_m_error = 0;
   const auto counts = [&](std::size_t n) {

@@ -4,6 +4,7 @@
 
 #include "reference/counterfactual/evaluator.h"
 #include "reference/counterfactual/fragment.h"
+#include "reference/counterfactual/narrow.h"
 #include "reference/counterfactual/weighted_rows.h"
 
 namespace attn_diag::reference {
@@ -61,6 +62,7 @@ void Evaluator::product(const Row& row, RowState& state) {
       state.counted[static_cast<std::size_t>(t)] = slots_.of_tile(t);
   }
   if (d_.pv.probs != FragmentMap::kRight && !lending_) permute_probs(row, state);
+  if (!d_.pv.row.is_own() && !lending_) take_probs_of(row, state);
   if (d_.pv.probs_late && !lending_) delay_probs(state);
   const std::vector<double>& weights = state.weights.empty() ? state.p : state.weights;
   for (std::int32_t t = 0; t < tiles_; ++t) {
@@ -76,6 +78,8 @@ void Evaluator::product(const Row& row, RowState& state) {
         if ((*v_.known)[static_cast<std::size_t>(i)] == 0 &&
             weights[static_cast<std::size_t>(i)] != 0)
           state.product_known[static_cast<std::size_t>(t)] = 0;
+    for (std::int32_t d = 0; d < dim_v_ && d_.pv.type != Narrow::kNone; ++d)
+      round_both(d_.pv.type, out[d], error[d]);
     if (d_.pv.accumulates) accumulate_product(t, state);
     if (d_.pv.factor == 1 && d_.pv.staircase == 0) continue;
     for (std::int32_t d = 0; d < dim_v_; ++d) {

@@ -36,6 +36,24 @@ void record(const Running& now, std::size_t tile, RowState& state) {
   state.running_o_known[tile] = now.known && now.o_known ? 1 : 0;
 }
 
+bool chosen(const RecurrenceChange& change, std::int32_t number, bool is_last) {
+  switch (change.tile_choice) {
+    case TileChoice::kOne:
+      return number == change.only_tile;
+    case TileChoice::kFrom:
+      return number >= change.only_tile;
+    case TileChoice::kOdd:
+      return number % 2 != 0;
+    case TileChoice::kEven:
+      return number % 2 == 0;
+    case TileChoice::kLast:
+      return is_last;
+    case TileChoice::kAll:
+      break;
+  }
+  return true;
+}
+
 }  // namespace
 
 // Replaces what was computed by what the kernel recorded.
@@ -64,7 +82,9 @@ void Evaluator::begin_with_l(const RowState& state, Running& now) const {
 // The online softmax of one split, as far as it has come.
 struct Evaluator::Loop {
   Running now;
-  double other_m = 0;  // the running max of the row whose alpha is used
+  double other_m = 0;        // the running max of the row whose alpha is used
+  std::int32_t last = -1;    // the last tile that is visited
+  bool row_deviates = true;  // under a bug of alpha in some rows
   std::int32_t visits = 0;
   LaneScales lanes;
   double last_alpha_l = 0, last_alpha_o = 0;  // of the visited tile before
@@ -78,13 +98,15 @@ void Evaluator::step(std::size_t t, const RowState& other, bool stranger, RowSta
   Running& now = loop.now;
   LaneScales& lanes = loop.lanes;
   const double before = loop.other_m, own_before = now.m, error_before = now.m_error;
-  const double frame = std::isnan(state.m[t]) ? state.m[t] : std::max(now.m, state.m[t]);
+  double frame = std::isnan(state.m[t]) ? state.m[t] : std::max(now.m, state.m[t]);
+  if (d_.softmax.running_max != RunningMax::kRight && state.m[t] > -kInf) frame = state.m[t];
   now.m = change.skip_keeps_m && frame - own_before <= change.skip_below ? own_before : frame;
   now.m_error = std::max(now.m_error, state.m_error[t]);
   loop.other_m = &other == &state ? now.m : other.running_m[t];
   if (!state.views[t].visited && state.own_m[t] == -kInf) return;
   const std::int32_t number = change.tile_of_sequence ? static_cast<std::int32_t>(t) : loop.visits;
-  const bool deviates = change.only_tile < 0 || number == change.only_tile;
+  const bool deviates =
+      loop.row_deviates && chosen(change, number, static_cast<std::int32_t>(t) == loop.last);
   const bool first = loop.visits++ == 0;
   const auto alpha_of = [&](Rescale how, bool of_other, double power) {
     if (!deviates) how = Rescale::kRight;
@@ -93,35 +115,58 @@ void Evaluator::step(std::size_t t, const RowState& other, bool stranger, RowSta
     return from == -kInf ? 0 : exp_in_range(power * (from - to));
   };
   double alpha_l = alpha_of(change.alpha_l, change.alpha_row_l, change.alpha_power_l);
-  double alpha_o = alpha_of(change.alpha_o, true, change.alpha_power_o);
+  double alpha_o = alpha_of(change.alpha_o, change.alpha_row_o, change.alpha_power_o);
   std::swap(alpha_l, change.alpha_late_l ? loop.last_alpha_l : alpha_l);
   std::swap(alpha_o, change.alpha_late_o ? loop.last_alpha_o : alpha_o);
   if (first) loop.last_alpha_l = loop.last_alpha_o = change.first_alpha;
-  if (change.skip_below > 0 && own_before > -kInf && now.m - own_before < change.skip_below) {
-    alpha_o = 1;
+  const bool skips = change.skip_below > 0 && !change.skip_keeps_m && own_before > -kInf &&
+                     now.m - own_before < change.skip_below;
+  if (skips && !change.skip_beta) {
+    if (change.skip_o) alpha_o = 1;
     if (change.skip_l) alpha_l = 1;
   }
   if (change.alpha_times_l) alpha_o *= now.l;
-  if (change.carry_over == CarryOver::kAccumulator && first) alpha_o = 1;
+  if (first && own_before == -kInf) {
+    if ((change.carry_over & kCarryO) != 0) alpha_o = 1;
+    if ((change.carry_over & kCarryL) != 0) alpha_l = 1;
+  }
+  if (own_before == -kInf) {
+    if (change.alpha_after) alpha_o = change.first_alpha;
+    if (change.alpha_after_l) alpha_l = change.first_alpha;
+  }
   const double beta = rescale(Rescale::kRight, state.m[t], frame);
   // From the frame of P to that of the tile's own max, or of the max before the tile; the first has none.
   const auto beta_of = [&](bool own_frame, bool previous_frame) {
     if (own_frame) return rescale(Rescale::kInverted, state.own_m[t], state.m[t]);
     return previous_frame && own_before > -kInf ? beta * exp_in_range(frame - own_before) : beta;
   };
-  const double beta_l = beta_of(change.tile_frame_l, change.previous_frame_l);
-  double beta_o = beta_of(change.tile_frame_o, change.previous_frame_o);
+  double beta_l = beta_of(change.tile_frame_l,
+                          change.previous_frame_l || (skips && change.skip_beta && change.skip_l));
+  double beta_o = beta_of(change.tile_frame_o,
+                          change.previous_frame_o || (skips && change.skip_beta && change.skip_o));
   const double add_first = change.alpha_after ? alpha_o : 1;
+  if (change.alpha_after_l) beta_l *= alpha_l;
 
   // Rounding takes the error of the sum so far away; that of this step comes after it.
   const bool rounds = change.accumulator != Narrow::kNone || change.sum != Narrow::kNone;
   const bool rises = own_before > -kInf && now.m > own_before;
+  double l_rounded = 0, o_rounded = 0;  // what rounding leaves open of alpha
+  const auto round_alpha = [&](double& alpha, double& error) {
+    error = std::fabs(alpha) * (rescale_error(now.m - own_before) + error_before + now.m_error);
+    round_both(change.alpha_type, alpha, error);
+  };
+  if (change.alpha_type != Narrow::kNone && rises) {
+    if (change.alpha_type_l) round_alpha(alpha_l, l_rounded);
+    if (change.alpha_type_o) round_alpha(alpha_o, o_rounded);
+  }
+  const double right_alpha = rescale(Rescale::kRight, own_before, now.m);
   const double alpha_error =
       rounds && rises ? rescale_error(now.m - own_before) + error_before + now.m_error : 0;
   const double sum_error = rounds ? 2 * model_.op.u : 0;
   const double l_carried = std::fabs(alpha_l * now.l);
   now.l_error = std::fabs(alpha_l) * now.l_error + beta_l * state.l_error[t] +
-                l_carried * alpha_error + sum_error * (l_carried + beta_l * state.l[t]);
+                l_carried * alpha_error + l_rounded * std::fabs(now.l) +
+                sum_error * (l_carried + beta_l * state.l[t]);
   now.l = in_range(alpha_l * now.l + beta_l * state.l[t]);
   round_both(change.sum, now.l, now.l_error);
   if (lanes.present()) step_lanes(t, state, lanes);
@@ -140,21 +185,24 @@ void Evaluator::step(std::size_t t, const RowState& other, bool stranger, RowSta
       a = lanes.alpha[lane_of_column(d)];
       b = lanes.beta[lane_of_column(d)];
     }
+    if (!change.alpha_columns.holds(static_cast<std::int64_t>(d))) a = right_alpha;
     if (change.carried_column > 0 && d % static_cast<std::size_t>(change.carried_column) != 0)
       a = 0;
     const double part = b * add_first * state.partial_o[t * dim + d];
     const double carried = std::fabs(a * now.o[d]);
     double o = in_range((a * now.o[d] + part) / over);
-    double error = (std::fabs(a) * now.o_error[d] + carried * alpha_error +
-                    std::fabs(b) * add_first * state.partial_o_error[t * dim + d]) /
-                       std::fabs(over) +
-                   over_error * std::fabs(o) + sum_error * (carried + std::fabs(part));
+    double error =
+        (std::fabs(a) * now.o_error[d] + carried * alpha_error + o_rounded * std::fabs(now.o[d]) +
+         std::fabs(b) * add_first * state.partial_o_error[t * dim + d]) /
+            std::fabs(over) +
+        over_error * std::fabs(o) + sum_error * (carried + std::fabs(part));
     round_both(change.accumulator, o, error);
     now.o[d] = o;
     now.o_error[d] = error;
   }
   now.known = now.known && state.softmax_known[t] != 0 && !(stranger && change.alpha_row_l);
-  now.o_known = now.o_known && !stranger && (dim == 0 || state.product_known[t] != 0);
+  now.o_known =
+      now.o_known && !(stranger && change.alpha_row_o) && (dim == 0 || state.product_known[t] != 0);
 }
 
 // Of the loop [first, end) of a split; `end` if there is none.
@@ -180,20 +228,24 @@ void Evaluator::recurrence(const Row& row, RowState& state) {
   take_given(row, state);
   const RowState* other = &state;  // whose alpha is used
   bool stranger = false;           // it is that of a row that does not exist
-  if (change.alpha_row != RowOf16::kOwn && !lending_) {
-    const std::int32_t query = fragment_row(change.alpha_row, row.query);
-    if (query >= p_.seqlen_q)
+  if (!change.alpha_row.is_own() && !lending_) {
+    const std::int32_t query = chosen_query(change.alpha_row, row.query);
+    if (query < 0)
       stranger = true;
     else if (query != row.query)
       other = &lent({row.batch, row.head, query});
   }
+  const bool row_deviates = change.alpha_rows.holds(row.query % g_.tile.block_m);
   Running begin = before_;
   begin.o.resize(dim);
   begin.o_error.resize(dim);
   for (std::size_t first = 0; first < tiles; first += per_split) {
     const std::size_t end = std::min(first + per_split, tiles);
     if (begin.m == -kInf) begin_with_l(state, begin);
-    Loop loop{begin, begin.m, 0, LaneScales(d_.softmax.num_max_lanes), 0, 0};
+    std::int32_t last = -1;
+    for (std::size_t t = first; t < end; ++t)
+      if (state.views[t].visited) last = static_cast<std::int32_t>(t);
+    Loop loop{begin, begin.m, last, row_deviates, 0, LaneScales(d_.softmax.num_max_lanes), 0, 0};
     const std::size_t again = tile_visited_twice(first, end, state);
     for (std::size_t t = first - std::min(first, tiles_before); t < first; ++t)
       step(t, *other, stranger, state, loop);

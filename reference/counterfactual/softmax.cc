@@ -38,6 +38,7 @@ void Evaluator::frames(const Row& row, RowState& state) {
   state.m.resize(tiles);
   state.m_error.resize(tiles);
   const bool keeps = d_.recurrence.skip_keeps_m;
+  const RunningMax kind = d_.softmax.running_max;
   state.frame.resize(keeps ? tiles : 0);
   state.frame_known.assign(keeps ? tiles : 0, 1);
   double running = before_.m, running_error = before_.m_error;
@@ -53,7 +54,10 @@ void Evaluator::frames(const Row& row, RowState& state) {
     // Where nothing was visited yet, nothing is recorded of what m began with.
     const double least = state.views[t].visited ? d_.softmax.m_floor : -kInf;
     running = std::isnan(most) ? kNan : std::max({running, most, least});
+    if (kind == RunningMax::kFirstTile && before > -kInf) running = before;
+    if (kind == RunningMax::kOwnTile && most > -kInf) running = most;
     running_error = std::max(running_error, error);
+    round_both(d_.softmax.max_type, running, running_error);
     const bool in_loop = g_.frame == Frame::kRunning;
     state.m[t] = in_loop ? running : std::max(most, least);
     state.m_error[t] = in_loop ? running_error : error;
@@ -64,7 +68,8 @@ void Evaluator::frames(const Row& row, RowState& state) {
     if (rise > 0 && std::fabs(rise - below) <= 2 * running_error) state.frame_known[t] = 0;
     if (rise <= below) state.m[t] = running = before;
   }
-  if (d_.softmax.mixed_rows > 0 && d_.softmax.mixed_max && !lending_) mix_frames(row, state);
+  if (d_.softmax.mixed.max && !lending_) mix_frames(row, state);
+  if (!d_.softmax.max_row.is_own() && !lending_) take_frames_of(row, state);
 }
 
 void Evaluator::probs_of_tile(std::int32_t tile, double rescaling, RowState& state) {
@@ -180,7 +185,8 @@ void Evaluator::flush_probs(KeyRange slots, RowState& state) const {
 // log2 e.
 double Evaluator::exp_slope() const {
   const SoftmaxChange& change = d_.softmax;
-  return std::max(1.0, std::fabs(change.exp_factor)) * (change.exp == ExpKind::kLinear ? 1.45 : 1);
+  const double slope = change.exp == ExpKind::kRight ? 1 : change.exp == ExpKind::kLimit ? 2 : 1.45;
+  return std::max(1.0, std::fabs(change.exp_factor)) * slope;
 }
 
 void Evaluator::softmax(const Row& row, RowState& state) {
@@ -208,7 +214,7 @@ void Evaluator::softmax(const Row& row, RowState& state) {
   const double steps = tiles_ + g_.num_splits - 1;
   double rescaling = steps > 1 && lowest <= highest ? rescale_error(highest - lowest, steps) : 0;
   // Where exponentials are not of one kind, or no exponentials, the frames in between do not cancel.
-  const double odd = change.exp == ExpKind::kLinear ? 0.9 : 2 * std::fabs(change.exp_factor - 1);
+  const double odd = change.exp != ExpKind::kRight ? 0.9 : 2 * std::fabs(change.exp_factor - 1);
   if (odd > 0 && steps > 1)
     rescaling += steps * odd * *std::max_element(state.m_error.begin(), state.m_error.end());
   for (std::int32_t t = 0; t < tiles_; ++t) probs_of_tile(t, rescaling, state);
@@ -226,7 +232,8 @@ void Evaluator::softmax(const Row& row, RowState& state) {
       if (continues && state.softmax_known[t - 1] == 0) state.softmax_known[t] = 0;
     }
   if (change.lanes != LaneMap::kNone) weigh_lanes(state);
-  if (change.mixed_rows > 0 && !lending_) mix_sums(row, state);
+  if (d_.finish.lane_sum_in_loop) sum_in_lane_zero(state);
+  if (change.mixed.sum && !lending_) mix_sums(row, state);
 }
 
 }  // namespace attn_diag::reference

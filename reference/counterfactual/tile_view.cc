@@ -124,10 +124,15 @@ TileView Evaluator::view_of(std::int32_t query, std::int32_t tile) const {
       change.rule == MaskRule::kQueryInTile || change.rule == MaskRule::kBothInTile;
   const bool key_in_tile =
       change.rule == MaskRule::kKeyInTile || change.rule == MaskRule::kBothInTile;
+  // Rows past the end of the tile have numbers too.
+  const auto row_of = [&](const RowChoice& choice, std::int32_t own) {
+    const std::int32_t in_tile = own % g_.tile.block_m;
+    return own - in_tile + choice.of(in_tile);
+  };
   const std::int32_t group = p_.heads / p_.kv_heads;
   std::int32_t index = query_in_tile                           ? query % g_.tile.block_m
                        : change.rule == MaskRule::kPackedQuery ? query * group + head_ % group
-                                                               : query;
+                                                               : row_of(change.row, query);
   if (change.query_of != 0) {
     const std::int32_t run = std::abs(change.query_of);
     index = index / run * run + (change.query_of < 0 ? run - 1 : 0);

@@ -23,16 +23,17 @@ auto fields(MaskChange& m) {
   return std::tie(m.rule, m.first_shift, m.last_shift, m.masked_tiles, m.loop, m.padding,
                   m.boundary_key_twice, m.masked_score, m.reach, m.tile_left_out, m.tile_keys,
                   m.tile_first, m.keys_before, m.keys_behind, m.padded_keys, m.end_shift,
-                  m.begin_shift, m.last_of, m.first_of, m.query_of, m.masked_added);
+                  m.begin_shift, m.last_of, m.first_of, m.query_of, m.masked_added, m.row);
 }
 auto fields(SoftmaxChange& s) {
   return std::tie(s.empty, s.m_floor, s.exp, s.lanes, s.num_lanes, s.lanes_keep_max, s.lanes_o,
-                  s.mixed_rows, s.mixed_max, s.probs, s.sum_of_narrow, s.l_counts_masked,
-                  s.o_counts_masked, s.exp_factor, s.exp_places, s.flush_below, s.flush_l,
-                  s.max_lanes, s.num_max_lanes, s.max_lanes_sum);
+                  s.mixed, s.probs, s.sum_of_narrow, s.l_counts_masked, s.o_counts_masked,
+                  s.exp_factor, s.exp_places, s.flush_below, s.flush_l, s.max_lanes,
+                  s.num_max_lanes, s.max_lanes_sum, s.exp_c, s.max_steps, s.running_max, s.max_type,
+                  s.max_row);
 }
 auto fields(PvChange& p) {
-  return std::tie(p.probs_late, p.probs, p.factor, p.staircase, p.accumulates);
+  return std::tie(p.probs_late, p.probs, p.factor, p.staircase, p.row, p.type, p.accumulates);
 }
 auto fields(RecurrenceChange& r) {
   return std::tie(r.alpha_power_l, r.alpha_power_o, r.alpha_late_l, r.alpha_late_o, r.first_alpha,
@@ -41,6 +42,8 @@ auto fields(RecurrenceChange& r) {
                   r.alpha_times_l, r.skip_below, r.skip_l, r.tile_frame_l, r.tile_frame_o,
                   r.normalise, r.carry_over, r.alpha_row, r.alpha_row_l, r.accumulator,
                   r.carry_distance, r.carry_order, r.tile_of_sequence, r.skip_keeps_m, r.first_l,
+                  r.tile_choice, r.alpha_columns, r.alpha_rows, r.alpha_after_l, r.skip_o,
+                  r.skip_beta, r.alpha_row_o, r.alpha_type, r.alpha_type_l, r.alpha_type_o,
                   r.tile_twice);
 }
 auto fields(CombineChange& c) {
@@ -50,7 +53,9 @@ auto fields(CombineChange& c) {
 }
 auto fields(FinishChange& f) {
   return std::tie(f.o_type, f.lse_type, f.gain, f.l_power, f.l_factor, f.l_added, f.l_row,
-                  f.lane_sum, f.lanes, f.lse, f.lane_guard, f.mixed_rows, f.mixed_max);
+                  f.lane_sum, f.lanes, f.lse, f.lane_guard, f.mixed, f.divisor, f.inverse_type,
+                  f.columns, f.rows, f.l_row_lse, f.m_row_lse, f.lane_map, f.lane_steps,
+                  f.lane_sum_in_loop, f.lse_of_lane);
 }
 auto fields(StoreChange& s) {
   return std::tie(s.lse, s.row_shift, s.first_column, s.fragment, s.other_layout, s.head,

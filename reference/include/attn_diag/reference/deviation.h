@@ -20,7 +20,19 @@ enum class EmptyRow : std::uint8_t {
   kNanOfSplit,  // 0 / 0, where a split shows a row nothing
   kNanOfRow,    // 0 / 0, where no key counts at all
 };
-enum class ExpKind : std::uint8_t { kRight, kLinear /* 2^f = 1 + f */ };
+// e^x as 2^n times a polynomial of the rest, or by a limit.
+enum class ExpKind : std::uint8_t {
+  kRight,
+  kLinear,          // 2^f = 1 + f, f of [0, 1)
+  kTaylor1,         // e^r = 1 + r, r of [0, ln 2)
+  kTaylor2,         // ... + r^2 / 2
+  kTaylor3,         // ... + r^3 / 6
+  kTaylor1Nearest,  // likewise, r of [-ln 2 / 2, ln 2 / 2)
+  kTaylor2Nearest,
+  kTaylor3Nearest,
+  kQuadratic,  // 2^f = 1 + f - c f (1 - f)
+  kLimit,      // (1 + x / c)^c
+};
 // Where an exponential is taken; sums of these.
 enum ExpPlace : std::uint8_t {
   kExpOfProbs = 1,
@@ -33,20 +45,40 @@ enum class LaneMap : std::uint8_t {
   kInterleaved,  // j % lanes
   kBlocked,      // j / (block_n / lanes)
   kQuad,         // j % 8 / 2: lanes that share a row of an MMA accumulator
+  kPairs,        // j / 2 % lanes
+  kGroups,       // of the 32 lanes of a warp, which hold key j % 32: j % 32 / (32 / lanes)
+};
+inline constexpr std::int32_t kLanesOfWarp = 32;
+
+// What the running max is made of.
+enum class RunningMax : std::uint8_t {
+  kRight,
+  kFirstTile,  // that of the first tile with a key stays
+  kOwnTile,    // that of the tile before is forgotten
+};
+
+// Rows over which a reduction runs that should stay within one: those whose numbers differ in these bits, or
+// groups of `rows`.
+struct MixedRows {
+  std::int32_t bits = 0, rows = 0;
+  bool max = false, sum = false;
+  double times = 1;  // of the sum: a row's own is counted that many times
+  bool present() const { return max || sum; }
+  bool operator==(const MixedRows&) const = default;
 };
 
 struct SoftmaxChange {
   EmptyRow empty = EmptyRow::kZero;
   double m_floor = -std::numeric_limits<double>::infinity();  // m = max(m_floor, m)
   ExpKind exp = ExpKind::kRight;
+  double exp_c = 0;  // its c
   // l (and o) is summed per lane relative to the lane's own max, and merged without rescaling.
   LaneMap lanes = LaneMap::kNone;
   std::int32_t num_lanes = 0;
   bool lanes_keep_max = false;  // a lane's max is over the split, not over the tile
   bool lanes_o = false;         // o too
   // m and l are reduced over groups of as many rows of the query tile.
-  std::int32_t mixed_rows = 0;
-  bool mixed_max = false;
+  MixedRows mixed;
   Narrow probs = Narrow::kNone;
   bool sum_of_narrow = false;  // l sums P as rounded to `probs`
   bool l_counts_masked = false, o_counts_masked = false;
@@ -59,14 +91,20 @@ struct SoftmaxChange {
   // keys, and alpha and l of its columns of o, are relative to that. Recorded are those of lane 0.
   LaneMap max_lanes = LaneMap::kNone;
   std::int32_t num_max_lanes = 0;
-  bool max_lanes_sum = false;  // the sum over the lanes is in lane 0 alone, too
+  bool max_lanes_sum = false;   // the sum over the lanes is in lane 0 alone, too
+  std::int32_t max_steps = -1;  // of a butterfly that the max has instead, as LaneSum::kButterfly
+  RunningMax running_max = RunningMax::kRight;
+  Narrow max_type = Narrow::kNone;  // m is rounded to it
+  RowChoice max_row;                // P is relative to the m of that row
   bool operator==(const SoftmaxChange&) const = default;
 };
 
 // ---- pv ---------------------------------------------------------------------------------------
 
 struct PvChange {
-  bool probs_late = false;  // P of the visited tile before; of the first, its own
+  RowChoice row;                // whose P is multiplied
+  Narrow type = Narrow::kNone;  // a tile's product is rounded to it
+  bool probs_late = false;      // P of the visited tile before; of the first, its own
   FragmentMap probs = FragmentMap::kRight;
   double factor = 1;           // of every tile's product
   std::int32_t staircase = 0;  // columns of block c of 16 are added min(c + 1, staircase) times
@@ -84,11 +122,19 @@ enum class Normalise : std::uint8_t {
   kRunningSum,  // the accumulator is divided by the running l after every tile
 };
 // What the state of a query tile begins with.
-enum class CarryOver : std::uint8_t { kNothing, kAccumulator, kState /* m, l, o */ };
+// Sums of these.
+enum CarryOver : std::uint8_t { kCarryNothing = 0, kCarryM = 1, kCarryL = 2, kCarryO = 4 };
 // In which order a block takes its work items: the query tiles of a head, or a query tile of all heads.
 enum class ItemOrder : std::uint8_t { kTiles, kTilesReversed, kHeads };
-// Whose row's factor is used.
-enum class RowOf16 : std::uint8_t { kOwn, kFirst, kSwapped /* row ^ 8 */ };
+// On which tiles of the loop a bug of alpha shows.
+enum class TileChoice : std::uint8_t { kAll, kOne, kFrom, kOdd, kEven, kLast };
+// Of the columns of o or the rows of the query tile those for which (index / size) % 2 is `odd`, or all.
+struct Half {
+  std::int32_t size = 0;
+  bool odd = false;
+  bool holds(std::int64_t index) const { return size == 0 || (index / size % 2 != 0) == odd; }
+  bool operator==(const Half&) const = default;
+};
 
 // From KV tile to KV tile: sum = alpha * sum + beta * tile.
 struct RecurrenceChange {
@@ -102,18 +148,25 @@ struct RecurrenceChange {
   // 0: of its own last ones are left out), and of the one before.
   std::int32_t tiles_after = 0, tiles_before = 0;
   Rescale alpha_l = Rescale::kRight, alpha_o = Rescale::kRight;
-  std::int32_t only_tile = -1;      // alpha is right but on the visited tile of this number
+  // alpha is right but on these tiles, the visited ones being numbered.
+  TileChoice tile_choice = TileChoice::kAll;
+  std::int32_t only_tile = -1;
+  Half alpha_columns, alpha_rows;  // ... and of o in these columns, in these rows of the query tile
   std::int32_t carried_column = 0;  // 4: only columns 0, 4, 8 ... are carried from tile to tile
-  bool alpha_after = false;         // o = alpha * (o + P V)
-  bool alpha_times_l = false;       // o = alpha l o + P V
-  double skip_below = 0;            // alpha = 1 where the max rises by less
-  bool skip_l = false;              // ... of l as well
+  // o = alpha * (o + P V), likewise l; the alpha of the first tile is first_alpha.
+  bool alpha_after = false, alpha_after_l = false;
+  bool alpha_times_l = false;          // o = alpha l o + P V
+  double skip_below = 0;               // alpha = 1 where the max rises by less
+  bool skip_l = false, skip_o = true;  // of which sums
+  bool skip_beta = false;              // P is relative to the old max there, and alpha is right
   // P is relative to the tile's own max and not rescaled.
   bool tile_frame_l = false, tile_frame_o = false;
   Normalise normalise = Normalise::kAtEnd;
-  CarryOver carry_over = CarryOver::kNothing;
-  RowOf16 alpha_row = RowOf16::kOwn;
-  bool alpha_row_l = false;            // l too
+  std::uint8_t carry_over = kCarryNothing;
+  RowChoice alpha_row;
+  bool alpha_row_l = false, alpha_row_o = true;  // of which sums
+  Narrow alpha_type = Narrow::kNone;             // alpha is rounded to it
+  bool alpha_type_l = true, alpha_type_o = true;
   Narrow accumulator = Narrow::kNone;  // o is rounded to it after every tile
   std::int32_t carry_distance = 1;     // of `carry_over`, in work items
   ItemOrder carry_order = ItemOrder::kTiles;
@@ -220,22 +273,32 @@ enum class LaneSum : std::uint8_t {
   kRight,
   kOwn,          // no reduction at all
   kShuffleDown,  // the sum is right in lane 0 only
-  kHalf,         // one step of the reduction is missing: over half of the lanes
+  kButterfly,  // of its steps only those in `lane_steps` are done: lane i has the sum over the lanes
+               // whose numbers differ from i in these bits
 };
+
+// By what the accumulator is divided.
+enum class Divisor : std::uint8_t { kL, kLse, kExpOfLse, kM, kExpOfM, kLogOfL, kLTimesM, kLPlusM };
 
 // o = gain * accumulator / (l_factor l + l_added)^l_power
 struct FinishChange {
   Narrow o_type = Narrow::kNone, lse_type = Narrow::kNone;  // rounded to it before they are stored
   double gain = 1;
   double l_power = 1, l_factor = 1, l_added = 0;
-  RowOf16 l_row = RowOf16::kOwn;
+  Divisor divisor = Divisor::kL;
+  Narrow inverse_type = Narrow::kNone;  // 1 / l is rounded to it
+  Half columns, rows;  // what becomes of o is so in these columns and rows of the query tile alone
+  RowChoice l_row;
+  bool l_row_lse = false, m_row_lse = false;  // lse is made of that row's l, of its m
   LaneSum lane_sum = LaneSum::kRight;
-  std::int32_t lanes = 32;
+  LaneMap lane_map = LaneMap::kInterleaved;  // of keys and of columns
+  std::int32_t lanes = 32, lane_steps = 0;
+  bool lane_sum_in_loop = false;  // l of every tile is that of lane 0, too
+  bool lse_of_lane = false;       // lse is made of l of lane 0
   LseForm lse = LseForm::kRight;
   bool lane_guard = false;  // a lane whose sum is 0 divides by nothing: o = 0
   // When the loop is over, l (and m, with o and l brought to it) is reduced over as many rows.
-  std::int32_t mixed_rows = 0;
-  bool mixed_max = false;
+  MixedRows mixed;
   bool operator==(const FinishChange&) const = default;
 };
 

@@ -18,6 +18,43 @@ enum class Narrow : std::uint8_t {
   kFp8E4m3,  // saturates at 448; least number 2^-9
 };
 
+// Another row of the query tile, whose number is taken for a row's own.
+struct RowChoice {
+  enum class Kind : std::uint8_t {
+    kOwn,
+    kFirst,     // of every n
+    kLast,      // of every n
+    kFlipped,   // row ^ n
+    kShifted,   // row + n
+    kModulo,    // row % n
+    kReversed,  // of every n
+  };
+  Kind kind = Kind::kOwn;
+  std::int32_t n = 0;
+  // For row r of the tile; what is outside of the tile is nobody's.
+  constexpr std::int32_t of(std::int32_t r) const {
+    switch (kind) {
+      case Kind::kFirst:
+        return r - r % n;
+      case Kind::kLast:
+        return r - r % n + n - 1;
+      case Kind::kFlipped:
+        return r ^ n;
+      case Kind::kShifted:
+        return r + n;
+      case Kind::kModulo:
+        return r % n;
+      case Kind::kReversed:
+        return r - r % n + n - 1 - r % n;
+      case Kind::kOwn:
+        break;
+    }
+    return r;
+  }
+  bool is_own() const { return kind == Kind::kOwn; }
+  bool operator==(const RowChoice&) const = default;
+};
+
 // ---- fetch ------------------------------------------------------------------------------------
 
 // Which index stands for one, in runs of `group` of them (0: all there are).
@@ -272,6 +309,7 @@ struct MaskChange {
   std::int32_t query_of =
       0;  // the mask is that of the first of so many queries; less than 0: the last
   double masked_added = 0;  // if not 0, masked scores have it added and are not -inf
+  RowChoice row;                   // whose keys count
   bool operator==(const MaskChange&) const = default;
 };
 

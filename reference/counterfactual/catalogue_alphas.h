@@ -1,0 +1,22 @@
+// Bugs of alpha, which several files have entries of.
+#pragma once
+
+#include "reference/counterfactual/catalogue_sums.h"
+#include "reference/counterfactual/entry.h"
+
+namespace attn_diag::reference {
+
+inline bool one_tile(const Case& c) { return longest_split(c) == 1; }
+
+// l alone, o alone, both.
+template <class Set>
+void each(Variants& out, Set set) {
+  for (const auto& [l, o] : kSums) set(l, o, of(l, o), out);
+}
+
+void alphas_of_some_tiles(const Case& c, Variants& out);
+void alphas_of_small_rises(const Case& c, Variants& out);
+void kept_maxima_of_small_rises(const Case& c, Variants& out);
+void alphas_in_part(const Case& c, Variants& out);
+
+}  // namespace attn_diag::reference
