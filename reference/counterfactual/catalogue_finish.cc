@@ -52,17 +52,18 @@ void incomplete_sums(const Case& c, Variants& out, bool in_loop) {
       }
   };
   const auto add_all = [&](LaneMap map, const char* what, std::int32_t lanes) {
-    if (lanes > c.problem().seqlen_k || lanes > block_n) return;
-    if (!in_loop) add(map, what, lanes, -1);
     for (const std::int32_t steps : incomplete_butterflies(lanes)) add(map, what, lanes, steps);
   };
   if (merges(c) && !in_loop) return;
-  for (const std::int32_t lanes : {32, 16, 8, 4})
-    add_all(LaneMap::kInterleaved, "j % lanes", lanes);
+  const std::int32_t most = most_lanes(c);
+  for (std::int32_t lanes = 4; lanes <= most && !in_loop; lanes *= 2)
+    add(LaneMap::kInterleaved, "j % lanes", lanes, -1);
+  add_all(LaneMap::kInterleaved, "j % lanes", most);
   if (block_n >= 8) add_all(LaneMap::kQuad, "j % 8 / 2", 4);
-  for (const std::int32_t warps : {2, 4, 8})
+  if (block_n >= 8 && !in_loop) add(LaneMap::kQuad, "j % 8 / 2", 4, -1);
+  for (const std::int32_t warps : {8, 4, 2})
     if (block_n % warps == 0 && c.problem().head_dim_v % warps == 0)
-      add_all(LaneMap::kBlocked, "j / (kBlockN / lanes)", warps);
+      return add_all(LaneMap::kBlocked, "j / (kBlockN / lanes)", warps);
 }
 
 void divisors(const Case& c, Variants& out) {

@@ -8,15 +8,20 @@
 
 namespace attn_diag::reference {
 
-// The bits of the lane number that are reduced over: a run of them, none, or all but one.
+// The bits of the lane number that are reduced over: all sets of them but the whole one. Those of fewer lanes
+// are among those of more.
 inline std::vector<std::int32_t> incomplete_butterflies(std::int32_t lanes) {
-  const std::int32_t all = lanes - 1;
-  std::vector<std::int32_t> found = {0};
-  for (std::int32_t low = 1; low < lanes; low *= 2)
-    for (std::int32_t end = 2 * low; end <= lanes; end *= 2)
-      if (end - low != all) found.push_back(end - low);
-  for (std::int32_t bit = 2; bit < lanes / 2; bit *= 2) found.push_back(all - bit);
+  std::vector<std::int32_t> found;
+  for (std::int32_t steps = 0; steps + 1 < lanes; ++steps) found.push_back(steps);
   return found;
+}
+
+// The most lanes that can share the keys of a tile.
+inline std::int32_t most_lanes(const Case& c) {
+  std::int32_t lanes = 32;
+  while (lanes > 2 && (lanes > c.geometry().tile.block_n || lanes > c.problem().seqlen_k))
+    lanes /= 2;
+  return lanes;
 }
 
 inline ParameterValue steps_value(std::int32_t steps) {

@@ -84,7 +84,10 @@ constexpr std::pair<int, const char*> kCarried[] = {
 void carried_over(const Case& c, Variants& out) {
   if (c.geometry().num_splits > 1) return;
   const auto add = [&](std::int32_t distance, ItemOrder order, const char* what) {
-    for (const auto& [carried, which] : kCarried)
+    // Most kernels clear all of it in one place, or two.
+    const bool often = order == ItemOrder::kTiles && (distance & (distance - 1)) == 0;
+    for (const auto& [carried, which] : kCarried) {
+      if (!often && carried != kCarryO && carried != (kCarryM | kCarryL | kCarryO)) continue;
       out.with(
           [&, carried = carried](Deviation& d) {
             d.recurrence.carry_over = static_cast<std::uint8_t>(carried);
@@ -93,6 +96,7 @@ void carried_over(const Case& c, Variants& out) {
           },
           {named("what", carried, which), number("distance", distance),
            named("order", static_cast<double>(order), what)});
+    }
   };
   // The distance is how many blocks share the tiles.
   const std::int32_t tiles = ceil_div(c.problem().seqlen_q, c.geometry().tile.block_m);

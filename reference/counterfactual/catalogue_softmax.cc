@@ -139,13 +139,13 @@ void lane_maxima(const Case& c, Variants& out) {
              named("sum", sum, sum ? "in lane 0 only" : "in every lane"), steps_value(steps)});
   };
   if (c.problem().seqlen_k < 2 || c.geometry().tile.block_n < 2) return;
-  const auto add_all = [&](LaneMap map, std::int32_t lanes, const char* what) {
-    add(map, lanes, what, -1);
-    for (const std::int32_t steps : incomplete_butterflies(lanes)) add(map, lanes, what, steps);
-  };
   for (const std::int32_t lanes : {4, 8, 16, 32})
-    add_all(LaneMap::kInterleaved, lanes, "j % lanes");
-  add_all(LaneMap::kQuad, 4, "j % 8 / 2");
+    add(LaneMap::kInterleaved, lanes, "j % lanes", -1);
+  for (const std::int32_t steps : incomplete_butterflies(most_lanes(c)))
+    add(LaneMap::kInterleaved, most_lanes(c), "j % lanes", steps);
+  add(LaneMap::kQuad, 4, "j % 8 / 2", -1);
+  for (const std::int32_t steps : incomplete_butterflies(4))
+    add(LaneMap::kQuad, 4, "j % 8 / 2", steps);
 }
 
 void narrow_probs(const Case& c, Variants& out) {
