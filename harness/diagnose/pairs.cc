@@ -32,6 +32,7 @@ Pool pool_of(const Search& search, const std::vector<const reference::Hypothesis
   Pool pool;
   for (const reference::Hypothesis* hypothesis : hypotheses)
     for (const reference::Variant& variant : hypothesis->variants(search.cuts().front())) {
+      if (!variant.in_pairs) continue;
       if (!variant.free) {
         pool.fixed.push_back({variant, Generality::kFixed});
         continue;

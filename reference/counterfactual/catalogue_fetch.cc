@@ -122,6 +122,7 @@ void shifted(const Case& c, Variants& out, bool rows) {
         FetchChange fetch;
         (rows ? fetch.row_shift : fetch.column_shift) = by;
         fetch.beyond = beyond;
+        out.in_pairs(beyond == Beyond::kMemory && (std::abs(by) == 1 || std::abs(by) == 8));
         change(which, fetch, out,
                {number(rows ? "rows" : "columns", by),
                 named("beyond", static_cast<double>(beyond), what)});
@@ -141,6 +142,7 @@ void tile_steps(const Case& c, Variants& out) {
       if (step < 1 || step == own) continue;
       FetchChange fetch;
       fetch.tile_step = step;
+      out.in_pairs(step == other);
       change(which, fetch, out, {number("rows", step)});
     }
   }
@@ -306,6 +308,20 @@ const Entry kEntries[] = {
       .citation = "",
       .remedy = "the offset of the base address, and vector loads that begin within a vector"},
      [](const Case& c, Variants& out) { shifted(c, out, false); }},
+    {{.id = "operand-exchanged",
+      .statement = "k is read from the buffer of v, or v from that of k",
+      .formula = "F18",
+      .family = Family::kFetch,
+      .stage = Stage::kQk,
+      .parameters = {"operand"},
+      .citation = "",
+      .remedy = "which tensor, and which half of shared memory, the loads of k and v go by"},
+     [](const Case& c, Variants& out) {
+       if (c.problem().head_dim != c.problem().head_dim_v) return;
+       FetchChange fetch;
+       fetch.of_other = true;
+       for (const Operands& which : {kK, kV, kKv}) change(which, fetch, out);
+     }},
     {{.id = "tile-step",
       .statement =
           "tiles of an operand begin at multiples of another number of rows than they have",

@@ -132,6 +132,16 @@ TEST_CASE("heads before, and in reverse; q of the next sequence") {
                [&](const Formula& f) { return with_q(f, 1 - f.row.batch, f.row.head); });
 }
 
+TEST_CASE("operand-exchanged: v is read for k, and k for v") {
+  const testing::Case c = make_case({.mask = kCausal});
+  check_output(c, variant_of(c, "operand-exchanged", {"= v)"}),
+               [](const Formula& f) { return with_v(f, [&](int j, int d) { return f.k(j, d); }); });
+  check_output(c, variant_of(c, "operand-exchanged", {"k and v"}), [](const Formula& f) {
+    return with_kv(
+        f, [&](int j, int d) { return f.v(j, d); }, [&](int j, int d) { return f.k(j, d); });
+  });
+}
+
 TEST_CASE("gqa-map: k and v of another kv head") {
   const testing::Case c = make_case({.heads = 6});
   const auto check = [&](const char* map, const std::function<int(int head)>& kv_head) {

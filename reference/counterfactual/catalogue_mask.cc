@@ -382,6 +382,16 @@ const Entry kEntries[] = {
        if (any_row(c, [](KeyRange keys) { return keys.empty(); }))
          out.with([](Deviation& d) { d.softmax.empty = EmptyRow::kNanOfRow; },
                   {named("keys of", 0, "the row")});
+       if (any_row(c, [](KeyRange keys) { return keys.empty(); }))
+         for (const auto& [lse, what] : {std::pair{LseForm::kEmptyNan, "the row, lse is NaN too"},
+                                         {LseForm::kEmptyInfinite, "the row, lse is +inf"},
+                                         {LseForm::kEmptyZero, "the row, lse is 0"}})
+           out.with(
+               [&, form = lse](Deviation& d) {
+                 d.softmax.empty = EmptyRow::kNanOfRow;
+                 d.finish.lse = form;
+               },
+               {named("keys of", 2 + static_cast<double>(lse), what)});
        if (masked(c) && c.geometry().num_splits > 1)
          out.with([](Deviation& d) { d.softmax.empty = EmptyRow::kNanOfSplit; },
                   {named("keys of", 1, "a split")});

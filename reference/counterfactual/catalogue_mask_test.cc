@@ -281,7 +281,7 @@ TEST_CASE("rows that see no key") {
     CHECK(std::isnan(is.o[0]) == (query < 15));
     CHECK(std::isnan(is.o[0]) != std::isfinite(is.o[0]));
     const Predicted divided =
-        predicted(c, {0, 0, query}, variant_of(c, "empty-row-divided", {"row"}).deviation);
+        predicted(c, {0, 0, query}, variant_of(c, "empty-row-divided", {"= the row)"}).deviation);
     CHECK(std::isnan(divided.o[0]) == (query < 15));
     CHECK(divided.lse == predicted(c, {0, 0, query}, {}).lse);  // -inf
   }

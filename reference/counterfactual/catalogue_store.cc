@@ -40,6 +40,7 @@ void columns(const Case& c, Variants& out) {
 
 void groups_of_rows(const Case& c, Variants& out) {
   const std::int32_t block_m = c.geometry().tile.block_m, seqlen = c.problem().seqlen_q;
+  out.in_pairs(false);
   const auto add = [&](std::int32_t owned, std::int32_t of) {
     for (const Unwritten unwritten : kBoth)
       out.with(
@@ -53,6 +54,18 @@ void groups_of_rows(const Case& c, Variants& out) {
   for (const std::int32_t of : {2, 4, 8, 16, 32})
     for (const std::int32_t owned : std::set{of / 2, of - 1})
       if (of < block_m && owned < seqlen) add(owned, of);
+  // Those of one warp; without the last ones it is above.
+  for (const std::int32_t rows : std::set{1, 2, 4, 8, 16, block_m / 2, block_m / 4, block_m / 8})
+    for (std::int32_t first = 0; rows > 0 && first < block_m - rows && first < seqlen;
+         first += std::max(rows, block_m / 8))
+      for (const Unwritten unwritten : kBoth)
+        out.with(
+            [&](Deviation& d) {
+              d.store.unowned_first = first;
+              d.store.unowned_rows = rows;
+              d.store.unwritten = unwritten;
+            },
+            {number("not from", first), number("rows", rows), left_as(unwritten)});
 }
 
 void rows(const Case& c, Variants& out) {
@@ -73,16 +86,20 @@ void rows(const Case& c, Variants& out) {
 void mixed_rows(const Case& c, Variants& out) {
   const std::int32_t block_m = c.geometry().tile.block_m;
   for (const auto& [map, name, permutes] :
-       index_maps(block_m, std::min(block_m, c.problem().seqlen_q), 'r'))
+       index_maps(block_m, std::min(block_m, c.problem().seqlen_q), 'r')) {
+    out.in_pairs(swaps(map));
     out.with([&, to = map](Deviation& d) { d.store.row_map = to; },
              {index_value("row", map, name)});
+  }
 }
 
 void mixed_columns(const Case& c, Variants& out) {
   const std::int32_t dim = c.problem().head_dim_v;
-  for (const auto& [map, name, permutes] : index_maps(dim, dim, 'd'))
+  for (const auto& [map, name, permutes] : index_maps(dim, dim, 'd')) {
+    out.in_pairs(swaps(map));
     out.with([&, to = map](Deviation& d) { d.store.column_map = to; },
              {index_value("column", map, name)});
+  }
 }
 
 void heads(const Case& c, Variants& out) {
@@ -240,11 +257,11 @@ const Entry kEntries[] = {
              {left_as(unwritten)});
      }},
     {{.id = "rows-unowned",
-      .statement = "the last rows of every query tile, or of every few, belong to no warp",
+      .statement = "some rows of every query tile, or the last of every few, belong to no warp",
       .formula = "F33",
       .family = Family::kStore,
       .stage = Stage::kQk,
-      .parameters = {"owned", "of", "others"},
+      .parameters = {"owned", "of", "not from", "rows", "others"},
       .citation = "",
       .remedy = "rows per warp times warps against kBlockM",
       .needs_tiles = true},

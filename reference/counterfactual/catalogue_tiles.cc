@@ -16,7 +16,9 @@ namespace {
 constexpr std::pair<TileOrder, const char*> kTileOrders[] = {
     {TileOrder::kFirst, "the first"},
     {TileOrder::kLast, "the last"},
-    {TileOrder::kPairsSwapped, "its number ^ 1"}};
+    {TileOrder::kPairsSwapped, "its number ^ 1"},
+    {TileOrder::kSecondStale, "the first again for the second"},
+    {TileOrder::kLastStale, "the one before again for the last"}};
 
 // Blocks that do one query tile after another and load q once.
 void stale_queries(const Case& c, Variants& out) {
@@ -131,6 +133,7 @@ void mixed_columns(const Case& c, Variants& out) {
       if (which.q && permutes) continue;
       FetchChange fetch;
       fetch.tile.columns = map;
+      out.in_pairs(swaps(map));
       change(which, fetch, out, {index_value("column", map, name)});
     }
   }
@@ -147,6 +150,7 @@ void mixed_rows(const Case& c, Variants& out) {
       if (which.k && which.v && permutes && !masked(c) && p.seqlen_k % rows == 0) continue;
       FetchChange fetch;
       fetch.tile.rows = map;
+      out.in_pairs(swaps(map));
       change(which, fetch, out, {index_value("row", map, name)});
     }
   }
@@ -161,6 +165,7 @@ void swizzled(const Case& c, Variants& out) {
         for (const std::int32_t every : {1, 2, 4}) {
           if (dim % (by * rows) != 0) continue;
           FetchChange fetch;
+          out.in_pairs(by == 8 && every == 1);
           fetch.tile.swizzled_by = by;
           fetch.tile.swizzled_rows = rows;
           fetch.tile.swizzled_every = every;
@@ -204,6 +209,7 @@ void part_of_tiles(const Case& c, Variants& out) {
         FetchChange fetch;
         fetch.loaded_rows = loaded;
         fetch.unloaded_late = late;
+        out.in_pairs(late == 0);
         fetch.late_in_loop = late > 0 && merges(c);
         change(which, fetch, out, {number("rows", loaded), named("others", late, kOthers[late])});
       }
@@ -214,6 +220,7 @@ void part_of_tiles(const Case& c, Variants& out) {
         FetchChange fetch;
         fetch.loaded_rows = loaded;
         fetch.loaded_of = of;
+        out.in_pairs(false);
         change(which, fetch, out, {number("rows", loaded), number("of", of)});
       }
   };

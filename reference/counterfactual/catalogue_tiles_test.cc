@@ -195,16 +195,28 @@ TEST_CASE("tile-swizzled: chunks of columns change places, from row to row other
 TEST_CASE("stale-tile: another tile of the loop stands for every one") {
   const testing::Case c = make_case({});
   check_output(
-      c, variant_of(c, "stale-tile", {"operand = k,", "tile = the first", "all keys"}),
+      c, variant_of(c, "stale-tile", {"operand = k,", "tile = the first,", "all keys"}),
       [](const Formula& f) { return with_k(f, [&](int j, int d) { return f.k(j % 16, d); }); });
   check_output(c, variant_of(c, "stale-tile", {"operand = v,", "number ^ 1", "all keys"}),
                [](const Formula& f) {
                  return with_v(f, [&](int j, int d) { return f.v(j < 32 ? j ^ 16 : j, d); });
                });
   const testing::Case split = make_case({.seqlen_k = 64, .splits = 2});
-  check_output(split, variant_of(split, "stale-tile", {"= v,", "tile = the last", "loop"}),
+  check_output(split, variant_of(split, "stale-tile", {"= v,", "tile = the last,", "loop"}),
                [](const Formula& f) {
                  return with_v(f, [&](int j, int d) { return f.v(j / 32 * 32 + 16 + j % 16, d); });
+               });
+}
+
+TEST_CASE("stale-tile: one tile of the loop alone") {
+  const testing::Case c = make_case({});
+  check_output(c, variant_of(c, "stale-tile", {"operand = v,", "for the last", "all keys"}),
+               [](const Formula& f) {
+                 return with_v(f, [&](int j, int d) { return f.v(j < 32 ? j : j - 16, d); });
+               });
+  check_output(c, variant_of(c, "stale-tile", {"operand = k,", "for the second", "all keys"}),
+               [](const Formula& f) {
+                 return with_k(f, [&](int j, int d) { return f.k(j / 16 == 1 ? j - 16 : j, d); });
                });
 }
 

@@ -90,6 +90,7 @@ void runs(const Case& c, Variants& out) {
   };
   for (const std::int32_t run : std::set{2, 4, 8, 16, 32, 64, tile.block_n}) {
     if (run >= p.seqlen_k) continue;
+    out.in_pairs(run == tile.block_n);
     add(&MaskChange::last_of, "keys", run, "all seen with the last key's");
     add(&MaskChange::last_of, "keys", -run, "not seen with the last key's");
     if (p.mask.kind != MaskKind::kWindow) continue;
@@ -98,6 +99,7 @@ void runs(const Case& c, Variants& out) {
   }
   for (const std::int32_t run : std::set{2, 4, 8, 16, 32, 64, tile.block_m}) {
     if (run >= p.seqlen_q) continue;
+    out.in_pairs(run == tile.block_m);
     add(&MaskChange::query_of, "queries", run, "that of the first");
     add(&MaskChange::query_of, "queries", -run, "that of the last");
   }

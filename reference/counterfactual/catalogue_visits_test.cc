@@ -168,6 +168,10 @@ TEST_CASE("query tiles and rows that nobody has") {
   check_output(
       c, variant_of(c, "rows-unowned", {"owned = 3,", "of = 4", "zero"}),
       [](const Formula& f) { return f.row.query % 4 < 3 ? f.attend(f.scores()) : Vec(16, 0.0); });
+  check_output(c, variant_of(c, "rows-unowned", {"not from = 4,", "rows = 4,", "zero"}),
+               [](const Formula& f) {
+                 return f.row.query % 16 / 4 != 1 ? f.attend(f.scores()) : Vec(16, 0.0);
+               });
 }
 
 }  // namespace

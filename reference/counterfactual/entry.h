@@ -17,7 +17,7 @@ class Variants {
   explicit Variants(const Hypothesis& hypothesis) : x_hypothesis(&hypothesis) {}
 
   void add(const Deviation& deviation, std::vector<ParameterValue> parameters = {}) {
-    x_list.push_back({{x_hypothesis}, std::move(parameters), deviation, std::nullopt});
+    x_list.push_back({{x_hypothesis}, std::move(parameters), deviation, std::nullopt, x_in_pairs});
   }
   // Of the deviation that `set` makes of the right formula.
   template <class Set>
@@ -28,13 +28,17 @@ class Variants {
   }
   void add_free(const Deviation& deviation, FreeParameter free,
                 std::vector<ParameterValue> parameters = {}) {
-    x_list.push_back({{x_hypothesis}, std::move(parameters), deviation, std::move(free)});
+    x_list.push_back(
+        {{x_hypothesis}, std::move(parameters), deviation, std::move(free), x_in_pairs});
   }
+  // Of the variants that are added from now on.
+  void in_pairs(bool yes) { x_in_pairs = yes; }
   std::vector<Variant> take() { return std::move(x_list); }
 
  private:
   const Hypothesis* x_hypothesis;
   std::vector<Variant> x_list;
+  bool x_in_pairs = true;
 };
 
 // Parameters that are numbers, and those that are one of a few names.

@@ -106,8 +106,8 @@ void Evaluator::enter_head(std::int32_t batch, std::int32_t head) {
   head_ = head;
   lent_.clear();
   dots_.clear();
-  k_ = view_rows(*c_.k, d_.k, columns_, gathered_k_);
-  v_ = needs_pv_ ? view_rows(*c_.v, d_.v, dim_v_, gathered_v_) : RowsView{};
+  k_ = view_rows(d_.k.of_other ? *c_.v : *c_.k, d_.k, columns_, gathered_k_);
+  v_ = needs_pv_ ? view_rows(d_.v.of_other ? *c_.k : *c_.v, d_.v, dim_v_, gathered_v_) : RowsView{};
   k_norms_.resize(static_cast<std::size_t>(slots_.size));
   row_norms(k_.data, k_.stride, slots_.size, columns_, k_norms_.data());
 }

@@ -97,6 +97,10 @@ std::int32_t tile_in_place_of(TileOrder order, KeyRange loop, std::int32_t tile)
       return loop.end - 1;
     case TileOrder::kPairsSwapped:
       return other < loop.end ? other : tile;
+    case TileOrder::kSecondStale:
+      return tile == loop.begin + 1 ? loop.begin : tile;
+    case TileOrder::kLastStale:
+      return tile == loop.end - 1 ? std::max(tile - 1, loop.begin) : tile;
   }
   return tile;
 }

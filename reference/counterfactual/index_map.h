@@ -37,6 +37,11 @@ struct NamedIndexMap {
   bool permutes = true;  // every index once
 };
 
+// i ^ by
+constexpr bool swaps(const IndexMap& map) {
+  return map.rule == IndexRule::kRotated && map.group == 2 * map.by;
+}
+
 // The maps of n indices worth trying, no two alike; of fewer than `seen` of them none is the identity.
 std::vector<NamedIndexMap> index_maps(std::int32_t n, std::int32_t seen, char index);
 

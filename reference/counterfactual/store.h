@@ -15,6 +15,8 @@ namespace attn_diag::reference {
 inline bool owns(const Case::Data& c, const StoreChange& change, std::int32_t query) {
   const std::int32_t block_m = c.geometry.tile.block_m;
   if (change.whole_tiles && query >= c.problem.seqlen_q / block_m * block_m) return false;
+  const std::int32_t row = query % block_m - change.unowned_first;
+  if (row >= 0 && row < change.unowned_rows) return false;
   const std::int32_t of = change.owned_of > 0 ? change.owned_of : block_m;
   return change.rows_owned == 0 || query % block_m % of < change.rows_owned;
 }

@@ -12,7 +12,7 @@ auto fields(FetchChange& f) {
   return std::tie(f.row_shift, f.column_shift, f.head, f.batch_zero, f.strides, f.tiles_late,
                   f.outside, f.tile, f.type, f.late_in_loop, f.pages, f.page_rows, f.batch_in_heads,
                   f.loaded_rows, f.first_scaled, f.scaled_columns, f.column_scale, f.beyond,
-                  f.order, f.tile_step, f.loaded_of, f.unloaded_late);
+                  f.order, f.tile_step, f.of_other, f.loaded_of, f.unloaded_late);
 }
 auto fields(LogitsChange& l) {
   return std::tie(l.first_column, l.scaled_query, l.kappa, l.bias_factor, l.bias_before_cap,
@@ -60,7 +60,7 @@ auto fields(FinishChange& f) {
 auto fields(StoreChange& s) {
   return std::tie(s.lse, s.row_shift, s.first_column, s.fragment, s.other_layout, s.head,
                   s.batch_zero, s.columns, s.rows_owned, s.unwritten, s.batch_in_heads, s.row_map,
-                  s.column_map, s.owned_of, s.whole_tiles);
+                  s.column_map, s.owned_of, s.whole_tiles, s.unowned_first, s.unowned_rows);
 }
 auto fields(Deviation& d) {
   return std::tuple_cat(fields(d.q), fields(d.k), fields(d.v), fields(d.logits), fields(d.mask),

@@ -119,6 +119,8 @@ struct Variant {
   std::vector<ParameterValue> parameters;
   Deviation deviation;
   std::optional<FreeParameter> free;
+  // Of many alike: not worth trying with every other bug.
+  bool in_pairs = true;
 
   // The variant with its free parameter fixed. Without a free one: the variant itself.
   Variant at(double value, std::string named = {}) const;

@@ -328,7 +328,9 @@ struct StoreChange {
   bool batch_in_heads = false;   // as of what is read
   IndexMap row_map, column_map;  // row r of a query tile, column c hold those that these stand for
   std::int32_t owned_of = 0;     // rows_owned are of every so many rows, not of a tile
-  bool whole_tiles = false;      // a last query tile that is not full is not written
+  // Rows of a query tile that nobody writes, from the first one on.
+  std::int32_t unowned_first = 0, unowned_rows = 0;
+  bool whole_tiles = false;  // a last query tile that is not full is not written
   bool operator==(const StoreChange&) const = default;
 };
 

@@ -135,6 +135,8 @@ enum class TileOrder : std::uint8_t {
   kFirst,
   kLast,
   kPairsSwapped,  // the tile's number within the loop ^ 1, where there is one
+  kSecondStale,   // the second is the first again
+  kLastStale,     // the last is the one before it
 };
 
 // Which page of the keys is read for one, pages being runs of keys that a table finds. Past the last page
@@ -158,6 +160,7 @@ struct FetchChange {
   // Row r, column d of memory stand for row r - row_shift, column d - column_shift.
   std::int32_t row_shift = 0, column_shift = 0;
   Beyond beyond = Beyond::kMemory;
+  bool of_other = false;  // it is read from the buffer of v for k, of k for v
   TileOrder order = TileOrder::kRight;
   std::int32_t tile_step = 0;  // rows from one tile to the next; 0: those of a tile
   HeadMap head = HeadMap::kRight;
