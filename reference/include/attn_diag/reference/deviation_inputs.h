@@ -312,7 +312,7 @@ struct MaskChange {
   std::int32_t query_of =
       0;  // the mask is that of the first of so many queries; less than 0: the last
   double masked_added = 0;  // if not 0, masked scores have it added and are not -inf
-  RowChoice row;                   // whose keys count
+  RowChoice row;            // whose keys count
   bool operator==(const MaskChange&) const = default;
 };
 
