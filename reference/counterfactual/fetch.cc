@@ -263,19 +263,32 @@ void gather(const Case::Data& c, const Operand& x, const FetchChange& change, Fe
   out.values.resize(positions.size() * width);
   out.known.assign(positions.size(), 1);
   out.all_known = true;
-  for (std::size_t s = 0; s < positions.size(); ++s)
+  // Rows that are read as they lie in memory need one address each.
+  const bool whole_rows = change.tile == TileRead{} && change.column_shift == 0 && columns <= x.dim;
+  const auto value = [&](std::int64_t at) {
+    if (at < 0) return 0.0;
+    const double right = x.values[static_cast<std::size_t>(at)];
+    return change.type == Narrow::kNone ? right : round_to(change.type, right);
+  };
+  for (std::size_t s = 0; s < positions.size(); ++s) {
+    double* const row = out.values.data() + s * width;
+    const std::int64_t first = whole_rows ? element(positions[s], 0) : kOutside;
+    const bool contiguous = first >= 0 && first + columns <= size;
+    bool known = true;
     for (std::int32_t d = 0; d < columns; ++d) {
-      const std::int64_t at = element(positions[s], d);
-      const bool scaled = static_cast<std::uint32_t>(d - change.first_scaled) <
-                          static_cast<std::uint32_t>(change.scaled_columns);
-      out.values[s * width + static_cast<std::size_t>(d)] =
-          at >= 0 ? round_to(change.type, x.values[static_cast<std::size_t>(at)]) *
-                        (scaled ? change.column_scale : 1)
-                  : 0.0;
-      if (at != kOutside) continue;
-      out.known[s] = 0;
-      out.all_known = false;
+      const std::int64_t at = contiguous                ? first + d
+                              : whole_rows && first < 0 ? first
+                                                        : element(positions[s], d);
+      row[d] = value(at);
+      known = known && at != kOutside;
     }
+    for (std::int32_t d = change.first_scaled;
+         d < std::min(columns, change.first_scaled + change.scaled_columns); ++d)
+      row[d] *= change.column_scale;
+    if (known) continue;
+    out.known[s] = 0;
+    out.all_known = false;
+  }
 }
 
 namespace {
