@@ -299,7 +299,7 @@ TEST_CASE("bounds of bugs of the merge and the end hold in fp32") {
                [](float m, float l, float top, int n) {
                  return std::array{n == 1 ? 0 : std::exp(m - top), 1.0f, l};
                });
-  check(c, variant_of(c, "partials-narrow", {"fp16)"}),
+  check(c, variant_of(c, "partials-narrow", {"fp16", "of = o)"}),
         [](FloatKernel& x) { x.narrow_partials = true; });
   check(c, variant_of(c, "sink-counted", {"n = 2"}), [](FloatKernel& x) { x.more_l = 2; });
   check(c, variant_of(c, "l-missing"),

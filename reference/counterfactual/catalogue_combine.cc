@@ -1,7 +1,11 @@
 // F25, F25b: the weights of the merge of splits.
 #include <algorithm>
 #include <numbers>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "reference/counterfactual/catalogue_loops.h"
 #include "reference/counterfactual/entry.h"
 
 namespace attn_diag::reference {
@@ -24,7 +28,7 @@ ParameterValue lse_value(MergedLse lse) {
 }
 
 void weighted(const Case& c, Variants& out, double max_factor, double o_power, double l_power,
-              const std::vector<ParameterValue>& parameters = {}) {
+              const std::vector<ParameterValue>& parameters = {}, bool skips_zero_l = false) {
   if (!merges(c)) return;
   for (const MergedLse lse : {MergedLse::kOfSums, MergedLse::kRight}) {
     std::vector<ParameterValue> values = parameters;
@@ -37,6 +41,7 @@ void weighted(const Case& c, Variants& out, double max_factor, double o_power, d
           d.combine.o_power = o_power;
           d.combine.l_power = l_power;
           d.combine.lse = lse;
+          d.combine.skips_zero_l = skips_zero_l;
         },
         std::move(values));
     if (one) break;
@@ -77,9 +82,83 @@ void bases(const Case& c, Variants& out) {
     }
 }
 
+// Only m or only ln l is in another base, in both sums or in one.
+void bases_of_parts(const Case& c, Variants& out) {
+  if (!merges(c)) return;
+  struct Sums {
+    bool o, l;
+    const char* name;
+  };
+  const double scale = c.problem().softmax_scale;
+  for (const auto& [o, l, name] : {Sums{true, true, "both sums"},
+                                   {true, false, "the sum of o"},
+                                   {false, true, "the sum of l"}})
+    for (const MergedLse lse : {MergedLse::kOfSums, MergedLse::kRight}) {
+      const auto set_sums = [&, o = o, l = l](Deviation& d) {
+        d.combine.max_factor_o = o;
+        d.combine.max_factor_l = l;
+        d.combine.lse = lse;
+      };
+      const std::vector<ParameterValue> values = {named("in", o + 2 * l, name), lse_value(lse)};
+      for (const auto& [kappa, what] : {std::pair{std::numbers::ln2, "ln 2"},
+                                        {std::numbers::log2e, "log2 e"},
+                                        {scale, "softmax_scale"}}) {
+        std::vector<ParameterValue> of_m = values;
+        of_m.insert(of_m.begin(), named("m times", kappa, what));
+        out.with(
+            [&, factor = kappa](Deviation& d) {
+              set_sums(d);
+              d.combine.max_factor = factor;
+            },
+            std::move(of_m));
+        if (kappa == scale) continue;
+        std::vector<ParameterValue> of_l = values;
+        of_l.insert(of_l.begin(), named("ln l times", kappa, what));
+        out.with(
+            [&, factor = kappa, o = o, l = l](Deviation& d) {
+              d.combine.o_power = o ? factor - 1 : 0;
+              d.combine.l_power = l ? factor : 1;
+              d.combine.lse = lse;
+            },
+            std::move(of_l));
+      }
+    }
+  for (const auto& [low, high] : {std::pair{0x1p-6, 0.95}, {1.05, 0x1p6}})
+    out.add_free(
+        {}, {"kappa", low, high, {low < 1 ? 0.5 : 4}, {}},
+        {named("in", 3, "both sums"), named("range", low > 1, low > 1 ? "above 1" : "below 1")});
+}
+
+// Where splits are merged one after another.
+void online(const Case& c, Variants& out) {
+  if (!merges(c) || used_splits(c) < 2) return;
+  const std::pair<Rescale, const char*> hows[] = {
+      {Rescale::kMissing, "missing"}, {Rescale::kInverted, "inverted"}, {Rescale::kZero, "0"}};
+  const auto add = [&](OnlineMerge merge, bool beta, Rescale how, bool l, bool o,
+                       const std::string& what, const char* of) {
+    out.with(
+        [&](Deviation& d) {
+          d.combine.online = merge;
+          if (l) (beta ? d.combine.beta_l : d.combine.alpha_l) = how;
+          if (o) (beta ? d.combine.beta_o : d.combine.alpha_o) = how;
+          if (merge == OnlineMerge::kDivided) d.combine.lse = MergedLse::kRight;
+        },
+        {named("what", static_cast<double>(how) * 2 + beta, what), named("of", l * 2 + o, of)});
+  };
+  for (const bool beta : {false, true})
+    for (const auto& [how, name] : hows) {
+      if (beta && how == Rescale::kZero) continue;
+      const std::string what = std::string(beta ? "factor of the next split " : "alpha ") + name;
+      add(OnlineMerge::kSums, beta, how, false, true, what, "o");
+      add(OnlineMerge::kSums, beta, how, true, false, what, "l");
+      add(OnlineMerge::kSums, beta, how, true, true, what, "l and o");
+      add(OnlineMerge::kDivided, beta, how, false, true, what, "o divided by l");
+    }
+}
+
 void dropped(const Case& c, Variants& out) {
   if (!merges(c)) return;
-  for (std::int32_t n = 0; n < used_splits(c); ++n)
+  for (std::int32_t n = 0; n < used_splits(c); ++n) {
     for (const bool counted : {false, true})
       out.with(
           [&](Deviation& d) {
@@ -87,7 +166,24 @@ void dropped(const Case& c, Variants& out) {
             d.combine.factor = 0;
             d.combine.max_of_counted = counted;
           },
-          {number("split", n), frame_value(counted)});
+          {number("split", n), frame_value(counted), named("of", 0, "both sums")});
+    out.with(
+        [&](Deviation& d) {
+          d.combine.scaled_split = n;
+          d.combine.factor = 0;
+          d.combine.factors_o_only = true;
+        },
+        {number("split", n), named("of", 1, "the sum of o")});
+    for (const MergedLse lse : {MergedLse::kOfSums, MergedLse::kRight})
+      out.with(
+          [&](Deviation& d) {
+            d.combine.scaled_split = n;
+            d.combine.factor = 0;
+            d.combine.factors_l_only = true;
+            d.combine.lse = lse;
+          },
+          {number("split", n), named("of", 2, "the sum of l"), lse_value(lse)});
+  }
 }
 
 void doubled(const Case& c, Variants& out) {
@@ -106,13 +202,16 @@ void weights(const Case& c, Variants& out) {
   if (!merges(c)) return;
   const auto splits = std::min(used_splits(c), static_cast<std::int32_t>(kWeightedSplits));
   for (std::int32_t n = 0; n < splits; ++n)
-    for (const bool o_only : {false, true}) {
+    for (const int sums : {0, 1, 2}) {
       Deviation d;
       d.combine.scaled_split = n;
-      d.combine.factors_o_only = o_only;
-      out.add_free(
-          d, {"c", 0x1p-10, 0x1p10, {0.5, 2}, {{"c", 2, "2"}, {"c", 0.5, "1 / 2"}}},
-          {number("split", n), named("in", o_only, o_only ? "the sum of o" : "both sums")});
+      d.combine.factors_o_only = sums == 1;
+      d.combine.factors_l_only = sums == 2;
+      out.add_free(d, {"c", 0x1p-10, 0x1p10, {0.5, 2}, {{"c", 2, "2"}, {"c", 0.5, "1 / 2"}}},
+                   {number("split", n), named("in", sums,
+                                              sums == 1   ? "the sum of o"
+                                              : sums == 2 ? "the sum of l"
+                                                          : "both sums")});
     }
 }
 
@@ -142,17 +241,49 @@ const Entry kEntries[] = {
       .needs_splits = true},
      bases,
      set_base},
+    {{.id = "combine-max-base",
+      .statement =
+          "splits are weighted with e^(kappa m) l or e^m l^kappa: one part is in another base",
+      .formula = "F25",
+      .family = Family::kCombine,
+      .stage = Stage::kReduce,
+      .parameters = {"m times", "ln l times", "in", "kappa", "range", "lse"},
+      .citation = "",
+      .remedy = "exp and exp2, log and log2, in both sums of the merge",
+      .needs_tiles = true,
+      .needs_splits = true},
+     bases_of_parts,
+     [](Deviation& d, double kappa) { d.combine.max_factor = kappa; }},
+    {{.id = "combine-online",
+      .statement = "a merge that takes one split after another rescales wrongly what it has",
+      .formula = "F25b",
+      .family = Family::kCombine,
+      .stage = Stage::kReduce,
+      .parameters = {"what", "of"},
+      .citation = "",
+      .remedy = "the factors e^(m_old - m_new) and e^(m_i - m_new), on l and on o",
+      .needs_tiles = true,
+      .needs_splits = true},
+     online},
     {{.id = "combine-mean",
       .statement = "the merge is the plain mean of the splits' outputs",
       .formula = "F25b",
       .family = Family::kCombine,
       .stage = Stage::kReduce,
-      .parameters = {"lse"},
+      .parameters = {"splits without keys", "lse"},
       .citation = "",
       .remedy = "the weights of the merge",
       .needs_tiles = true,
       .needs_splits = true},
-     [](const Case& c, Variants& out) { weighted(c, out, 0, -1, 0); }},
+     [](const Case& c, Variants& out) {
+       const auto counted = [](bool all) {
+         return named("splits without keys", all, all ? "counted" : "not counted");
+       };
+       const bool some_empty = masked(c) || used_splits(c) < c.geometry().num_splits;
+       if (!some_empty) return weighted(c, out, 0, -1, 0);
+       weighted(c, out, 0, -1, 0, {counted(true)});
+       weighted(c, out, 0, -1, 0, {counted(false)}, true);
+     }},
     {{.id = "combine-without-max",
       .statement = "splits are added as they are: the factor e^(m_i - m) is missing",
       .formula = "F25b",
@@ -217,7 +348,7 @@ const Entry kEntries[] = {
       .formula = "F25b",
       .family = Family::kCombine,
       .stage = Stage::kReduce,
-      .parameters = {"split", "m"},
+      .parameters = {"split", "m", "of", "lse"},
       .citation = "",
       .remedy = "the number of splits the merge loops over, and who writes each partial",
       .needs_tiles = true,

@@ -51,7 +51,7 @@ TEST_CASE("the merge of splits with other weights") {
           const double weight = p.l > 0 ? std::pow(p.l * w(p, m), 0.7) : 0;
           return std::array{weight, 1 / p.l, 1.0};
         });
-  check(variant_of(c, "combine-mean", {"right"}), [](const Part& p, double, int) {
+  check(variant_of(c, "combine-mean", {"right", "= counted"}), [](const Part& p, double, int) {
     return std::array{1.0, 1 / p.l, 1.0};
   });
   check(variant_of(c, "combine-without-max", {"right"}), [](const Part& p, double, int) {
@@ -194,6 +194,75 @@ TEST_CASE("splits with factors of their own, in both sums or in that of o") {
       });
     });
   }
+}
+
+TEST_CASE("combine-max-base: m or ln l in another base, in both sums or in one") {
+  const testing::Case c = make_case({.splits = 3});
+  const double ln2 = std::log(2.0);
+  check_output(c, variant_of(c, "combine-max-base", {"m times = ln 2", "both", "same"}),
+               [&](const Formula& f) {
+                 return merged(f, [&](const Part& p, double m, int) {
+                   return std::array{std::exp2(p.m - m), 1.0, p.l};
+                 });
+               });
+  check_output(c, variant_of(c, "combine-max-base", {"m times = ln 2", "sum of o", "same"}),
+               [&](const Formula& f) {
+                 return merged(f, [&](const Part& p, double m, int) {
+                   return std::array{1.0, std::exp2(p.m - m), factor(p.m, m) * p.l};
+                 });
+               });
+  check_output(c, variant_of(c, "combine-max-base", {"ln l times = ln 2", "both", "same"}),
+               [&](const Formula& f) {
+                 return merged(f, [&](const Part& p, double m, int) {
+                   return std::array{factor(p.m, m), std::pow(p.l, ln2 - 1), std::pow(p.l, ln2)};
+                 });
+               });
+}
+
+TEST_CASE("combine-online: what was merged so far is not rescaled, or the next split is not") {
+  const testing::Case c = make_case({.splits = 3});
+  const auto taken = [](const Formula& f, bool alpha, bool beta) {
+    double m = -kInf, l = 0;
+    Vec o(16, 0.0);
+    for (const Part& p : splits_of(f)) {
+      const double now = std::max(m, p.m);
+      l = factor(m, now) * l + factor(p.m, now) * p.l;
+      o = plus(times(alpha ? factor(m, now) : 1, o), times(beta ? factor(p.m, now) : 1, p.a));
+      m = now;
+    }
+    return times(1 / l, o);
+  };
+  check_output(c, variant_of(c, "combine-online", {"alpha missing", "of = o)"}),
+               [&](const Formula& f) { return taken(f, false, true); });
+  check_output(c, variant_of(c, "combine-online", {"next split missing", "of = o)"}),
+               [&](const Formula& f) { return taken(f, true, false); });
+  check_output(c, variant_of(c, "combine-online", {"alpha missing", "divided"}),
+               [&](const Formula& f) {
+                 double lse = -kInf;
+                 Vec o(16, 0.0);
+                 for (const Part& p : splits_of(f)) {
+                   const double own = p.m + std::log(p.l);
+                   lse = std::log(std::exp(lse) + std::exp(own));
+                   o = plus(o, times(std::exp(own - lse) / p.l, p.a));
+                 }
+                 return o;
+               });
+}
+
+TEST_CASE("stale-split-merged: an empty split has the o of another one") {
+  const testing::Case c = make_case({.splits = 3});
+  for (const bool divided : {true, false})
+    check_output(c,
+                 variant_of(c, "stale-split-merged",
+                            {divided ? "split 1, divided," : "split 1,", "lse = 1",
+                             divided ? "divided" : "that of split 1, lse"}),
+                 [&](const Formula& f) {
+                   const Part all = part_of(f, f.row.query, 0, 40);
+                   const Part stale = splits_of(f)[1];
+                   const double w = std::exp(1 - all.m);
+                   return times(1 / (all.l + w),
+                                plus(all.a, times(divided ? w / stale.l : w, stale.a)));
+                 });
 }
 
 TEST_CASE("the end: division by l, factors, lse") {

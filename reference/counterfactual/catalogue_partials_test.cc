@@ -156,8 +156,9 @@ TEST_CASE("what is counted besides the keys") {
   check_output(
       c, variant_of(c, "empty-split-merged", {"one more", "lse = 0"}),
       [&](const Formula& f) { return with_more(f, [](double m) { return std::exp(-m); }); });
-  CHECK(predicted(c, {0, 0, 3}, variant_of(c, "empty-split-merged", {"one more", "inf"}).deviation)
-            .o[0] == 0);
+  CHECK(
+      predicted(c, {0, 0, 3}, variant_of(c, "empty-split-merged", {"one more", "= inf)"}).deviation)
+          .o[0] == 0);
   check_output(c, variant_of(c, "sink-counted", {"n = 2"}), [&](const Formula& f) {
     return with_more(f, [](double m) { return 2 * std::exp(-m); });
   });

@@ -91,6 +91,8 @@ const RowState& Evaluator::foreign(const Row& row, std::size_t slot) {
     Deviation rest = d_;
     rest.combine.map = PartialMap::kRight;
     rest.combine.written = rest.combine.read = PartialOrder::kBhqn;
+    rest.combine.read_splits = rest.combine.read_queries = rest.combine.read_heads = 0;
+    rest.combine.read_shift = 0;
     // The state is that of the reduce stage, whatever is wanted of this row.
     foreign_evaluator_ =
         std::make_unique<Evaluator>(c_, rest, tensors_ | 1u << static_cast<int>(Tensor::kLse));

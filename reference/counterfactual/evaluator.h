@@ -68,8 +68,8 @@ class Evaluator {
   double exp_slope() const;
   // Whether sums are rounded to a narrow type, which they may be either way: bounds before it count then.
   bool rounds_sums() const {
-    return d_.combine.partial != Narrow::kNone || d_.recurrence.accumulator != Narrow::kNone ||
-           d_.pv.type != Narrow::kNone;
+    return d_.combine.partial != Narrow::kNone || d_.combine.partial_lse != Narrow::kNone ||
+           d_.recurrence.accumulator != Narrow::kNone || d_.pv.type != Narrow::kNone;
   }
   double certain_m(std::int32_t tile, const RowState& state) const;
   void probs_of_tile(std::int32_t tile, double rescaling, RowState& state);
@@ -110,6 +110,10 @@ class Evaluator {
                  std::int32_t o_split) const;
   void mix_shares(const Row& row, std::vector<Share>& shares);
   void merge(const Row& row, RowState& state);
+  struct Carried;
+  Carried carried_through(const std::vector<Share>& shares, double total_m) const;
+  void round_shares(std::vector<Share>& shares) const;
+  void add_stale(const Share& share, double n, RowState& state) const;
   void merged_lse(const std::vector<Share>& shares, RowState& state);
   void count_besides(double n, double lse, RowState& state) const;
   void finish(const Row& row, RowState& state);

@@ -25,7 +25,12 @@ struct Evaluator::Share {
   const double* o = nullptr;  // null: nothing but zeros
   const double* o_error = nullptr;
   double o_factor = 1;  // of both
+  double o_lost = 0;    // relative error of the weight of o
   bool known = true, o_known = true;
+};
+
+struct Evaluator::Carried {
+  std::vector<double> o, l;  // of every split; empty: right
 };
 
 Evaluator::Share Evaluator::share_of(const RowState& sums, const RowState& accumulators,
@@ -104,6 +109,11 @@ void Evaluator::merge(const Row& row, RowState& state) {
   std::vector<std::pair<Row, const RowState*>> others;
   for (std::int32_t n = 0; n < g_.num_splits; ++n) {
     const auto [from, read] = lending_ ? std::pair{row, n} : partial_read(row, n);
+    if (read < 0) {
+      shares.push_back(share_of(state, state, n, n));
+      (change.map_o_only ? shares.back().o_known : shares.back().known) = false;
+      continue;
+    }
     const RowState* other = from == row ? &state : nullptr;
     for (const auto& [known, its_state] : others)
       if (known == from) other = its_state;
@@ -121,7 +131,7 @@ void Evaluator::merge(const Row& row, RowState& state) {
   const auto counts = [&](std::size_t n) {
     const auto split = static_cast<std::int32_t>(n);
     return (change.only_split < 0 || split == change.only_split) &&
-           (factor_of(change, n) != 0 || change.factors_o_only);
+           (factor_of(change, n) != 0 || change.factors_o_only || change.factors_l_only);
   };
   for (std::size_t n = 0; n < splits; ++n) {
     const Share& share = shares[n];
@@ -132,16 +142,25 @@ void Evaluator::merge(const Row& row, RowState& state) {
     state.total_m_error = std::max(state.total_m_error, share.m_error);
   }
   const Rounding& store = model_.partial;
+  const Carried carried = carried_through(shares, state.total_m);
+  round_shares(shares);
   double l = 0, l_error = 0;
   for (std::size_t n = 0; n < splits; ++n) {
     const Share& share = shares[n];
-    double w = change.max_factor == 0 ? 1
-               : share.m == -kInf
-                   ? 0
-                   : exp_at(kExpOfMerge, change.max_factor * (share.m - state.total_m));
+    const auto weight = [&](double factor) {
+      return factor == 0        ? 1
+             : share.m == -kInf ? 0
+                                : exp_at(kExpOfMerge, factor * (share.m - state.total_m));
+    };
+    double w = weight(change.max_factor_l ? change.max_factor : 1);
+    double w_of_o = weight(change.max_factor_o ? change.max_factor : 1);
+    if (!carried.l.empty()) {
+      w = carried.l[n];
+      w_of_o = carried.o[n];
+    }
     if (!change.factors_o_only) w *= factor_of(change, n);
-    if (!counts(n) || (change.skips_zero_l && share.l == 0)) w = 0;
-    const double w_of_o = change.factors_o_only ? w * factor_of(change, n) : w;
+    if (!change.factors_l_only) w_of_o *= factor_of(change, n);
+    if (!counts(n) || (change.skips_zero_l && share.l == 0)) w = w_of_o = 0;
     // Weights that hold l or m in another way than the frames do keep their errors.
     const double relative_l = share.l != 0 ? share.l_error / std::fabs(share.l) : 0;
     const double w_error =
@@ -163,10 +182,19 @@ void Evaluator::merge(const Row& row, RowState& state) {
                                             : l_factor * std::fabs(change.l_power) * relative_l) +
         (w_error > 0 ? std::fabs(w) * l_factor * w_error : 0);
     if (share.o != nullptr && w_of_o * o_factor != 0) {
-      const double relative = w_error + rounded_error + std::fabs(change.o_power) * relative_l;
+      const double relative =
+          w_error + share.o_lost + rounded_error + std::fabs(change.o_power) * relative_l;
       for (std::size_t d = 0; d < dim; ++d) {
         double part = share.o_factor * share.o[d], error = share.o_factor * share.o_error[d];
-        round_both(change.partial, part, error);
+        if (change.partial_divided && share.l > 0) {
+          part /= share.l;
+          error = error / share.l + std::fabs(part) * relative_l;
+          round_both(change.partial, part, error);
+          part *= share.l;
+          error *= share.l;
+        } else {
+          round_both(change.partial, part, error);
+        }
         error += store.u * std::fabs(part) + store.tiny + relative * std::fabs(part);
         state.o[d] += w_of_o * o_factor * part;
         state.o_error[d] += std::fabs(w_of_o) * o_factor * error;
@@ -186,9 +214,79 @@ void Evaluator::merge(const Row& row, RowState& state) {
     const auto empty = [](const Share& share) { return share.m == -kInf; };
     const auto n =
         change.extra == ExtraSplit::kEmpty ? 1 : std::count_if(shares.begin(), shares.end(), empty);
-    if (n > 0) count_besides(static_cast<double>(n), change.extra_lse, state);
+    if (n > 0) {
+      count_besides(static_cast<double>(n), change.extra_lse, state);
+      if (change.stale_split >= 0)
+        add_stale(shares[static_cast<std::size_t>(change.stale_split)], static_cast<double>(n),
+                  state);
+      if (change.nan_of_infinite) std::fill(state.o.begin(), state.o.end(), kNan);
+    }
   }
   merged_lse(shares, state);
+}
+
+// By what every split's l and o is multiplied in the end, where the merge takes one after another.
+Evaluator::Carried Evaluator::carried_through(const std::vector<Share>& shares,
+                                              double total_m) const {
+  const CombineChange& change = d_.combine;
+  Carried carried;
+  if (change.online == OnlineMerge::kNone) return carried;
+  const bool divided = change.online == OnlineMerge::kDivided;
+  double before = -kInf;
+  for (const Share& share : shares) {
+    // The frame of o divided by l so far is lse so far; that of l is m.
+    const double own = share.l > 0 ? share.m + (divided ? std::log(share.l) : 0) : -kInf;
+    const double most = std::max(before, own);
+    double now = most;
+    if (divided && most > -kInf)
+      now = most + std::log(std::exp(before - most) + std::exp(own - most));
+    for (double& x : carried.o) x *= rescale(change.alpha_o, before, now, kExpOfMerge);
+    for (double& x : carried.l) x *= rescale(change.alpha_l, before, now, kExpOfMerge);
+    const double beta_o = own == -kInf ? 0 : rescale(change.beta_o, own, now, kExpOfMerge);
+    const double beta_l = own == -kInf ? 0 : rescale(change.beta_l, own, now, kExpOfMerge);
+    carried.o.push_back(divided && share.l > 0 ? beta_o / share.l : beta_o);
+    carried.l.push_back(beta_l);
+    before = now;
+  }
+  if (!divided) return carried;
+  // l is right, and o is as if it had been divided by it.
+  double l = 0;
+  for (std::size_t n = 0; n < shares.size(); ++n) {
+    carried.l[n] = shares[n].m == -kInf ? 0 : std::exp(shares[n].m - total_m);
+    l += carried.l[n] * shares[n].l;
+  }
+  for (double& x : carried.o) x *= l;
+  return carried;
+}
+
+// What is rounded between the two kernels besides the accumulators.
+void Evaluator::round_shares(std::vector<Share>& shares) const {
+  const CombineChange& change = d_.combine;
+  for (Share& share : shares) {
+    if (share.l <= 0) continue;
+    round_both(change.partial_l, share.l, share.l_error);
+    if (change.partial_lse == Narrow::kNone) continue;
+    const double right = share.m + std::log(share.l);
+    double lse = right, error = share.m_error + share.l_error / share.l;
+    round_both(change.partial_lse, lse, error);
+    // Both sums have e^lse for a weight.
+    share.m += lse - right;
+    share.m_error = error;
+    share.l_error += share.l * error;
+    share.o_lost = error;
+  }
+}
+
+void Evaluator::add_stale(const Share& share, double n, RowState& state) const {
+  if (share.o == nullptr || share.l == 0) return;
+  const double x = d_.combine.extra_lse - state.total_m;
+  const double w = n * exp_in_range(x) / (d_.combine.stale_divided ? share.l : 1);
+  const double error = rescale_error(x) + state.total_m_error +
+                       (d_.combine.stale_divided ? share.l_error / share.l : 0);
+  for (std::size_t d = 0; d < state.o.size(); ++d) {
+    state.o[d] += w * share.o[d];
+    state.o_error[d] += w * (share.o_error[d] + std::fabs(share.o[d]) * error);
+  }
 }
 
 // What is in l and not in o: n times e^lse.

@@ -1,4 +1,5 @@
 // Where the merge finds a partial.
+#include <algorithm>
 #include <array>
 
 #include "reference/counterfactual/evaluator.h"
@@ -18,10 +19,20 @@ class Place {
   Place(const Problem& p, const Geometry& g, const Row& row, std::int32_t split)
       : row_(row), split_(split), p_(p), splits_(g.num_splits) {}
 
-  std::int64_t offset(PartialOrder order) {
+  // With the extents of another shape, if need be.
+  std::int64_t offset(PartialOrder order, const CombineChange& read) {
     std::int64_t at = 0;
-    for (const PartialAxis& axis : axes(order)) at = at * axis.extent + *axis.index;
-    return at;
+    for (const PartialAxis& axis : axes(order)) {
+      const std::int32_t other = axis.index == &split_       ? read.read_splits
+                                 : axis.index == &row_.query ? read.read_queries
+                                 : axis.index == &row_.head  ? read.read_heads
+                                                             : 0;
+      at = at * (other > 0 ? other : axis.extent) + *axis.index;
+    }
+    return at + read.read_shift;
+  }
+  std::int64_t size() const {
+    return static_cast<std::int64_t>(p_.batch) * p_.heads * p_.seqlen_q * splits_;
   }
   void move_to(PartialOrder order, std::int64_t at) {
     const std::array<PartialAxis, 4> all = axes(order);
@@ -44,6 +55,20 @@ class Place {
         return {b, n, h, q};
       case PartialOrder::kNbhq:
         return {n, b, h, q};
+      case PartialOrder::kHbqn:
+        return {h, b, q, n};
+      case PartialOrder::kHbnq:
+        return {h, b, n, q};
+      case PartialOrder::kBqhn:
+        return {b, q, h, n};
+      case PartialOrder::kQbhn:
+        return {q, b, h, n};
+      case PartialOrder::kNbqh:
+        return {n, b, q, h};
+      case PartialOrder::kNhbq:
+        return {n, h, b, q};
+      case PartialOrder::kBqnh:
+        return {b, q, n, h};
       case PartialOrder::kBhqn:
         break;
     }
@@ -60,6 +85,7 @@ class Place {
 
 std::pair<Row, std::int32_t> Evaluator::partial_read(const Row& row, std::int32_t split) const {
   const CombineChange& change = d_.combine;
+  const std::int32_t group = p_.heads / p_.kv_heads;
   Row from = row;
   std::int32_t read = split;
   switch (change.map) {
@@ -95,10 +121,63 @@ std::pair<Row, std::int32_t> Evaluator::partial_read(const Row& row, std::int32_
     case PartialMap::kNextQuery:
       from.query = (row.query + 1) % p_.seqlen_q;
       break;
+    case PartialMap::kPreviousHead:
+      from.head = (row.head + p_.heads - 1) % p_.heads;
+      break;
+    case PartialMap::kPreviousBatch:
+      from.batch = (row.batch + p_.batch - 1) % p_.batch;
+      break;
+    case PartialMap::kPreviousQuery:
+      from.query = (row.query + p_.seqlen_q - 1) % p_.seqlen_q;
+      break;
+    case PartialMap::kReversedHeads:
+      from.head = p_.heads - 1 - row.head;
+      break;
+    case PartialMap::kReversedBatches:
+      from.batch = p_.batch - 1 - row.batch;
+      break;
+    case PartialMap::kReversedQueries:
+      from.query = p_.seqlen_q - 1 - row.query;
+      break;
+    case PartialMap::kLastHead:
+      from.head = p_.heads - 1;
+      break;
+    case PartialMap::kLastBatch:
+      from.batch = p_.batch - 1;
+      break;
+    case PartialMap::kLastQuery:
+      from.query = p_.seqlen_q - 1;
+      break;
+    case PartialMap::kKvHead:
+      from.head = row.head / group;
+      break;
+    case PartialMap::kHeadModulo:
+      from.head = row.head % p_.kv_heads;
+      break;
+    case PartialMap::kHeadOfGroup:
+      from.head = row.head / group * group;
+      break;
+    case PartialMap::kHeadPairs:
+      from.head = std::min(row.head ^ 1, p_.heads - 1);
+      break;
+    case PartialMap::kQueryPairs:
+      from.query = std::min(row.query ^ 1, p_.seqlen_q - 1);
+      break;
+    case PartialMap::kQueryOfFragment:
+      from.query = std::min(row.query ^ 8, p_.seqlen_q - 1);
+      break;
+    case PartialMap::kSplits:
+      read = change.split_map[static_cast<std::size_t>(split)];
+      break;
   }
-  if (change.read == change.written) return {from, read};
+  const bool other_shape = change.read_splits > 0 || change.read_queries > 0 ||
+                           change.read_heads > 0 || change.read_shift != 0;
+  if (change.read == change.written && !other_shape) return {from, read};
   Place place(p_, g_, from, read);
-  place.move_to(change.written, place.offset(change.read));
+  const std::int64_t at = place.offset(change.read, change);
+  // Past the ends nobody knows what is there.
+  if (at < 0 || at >= place.size()) return {row, -1};
+  place.move_to(change.written, at);
   return {place.row(), place.split()};
 }
 

@@ -49,7 +49,11 @@ auto fields(RecurrenceChange& r) {
 auto fields(CombineChange& c) {
   return std::tie(c.max_factor, c.o_power, c.l_power, c.scaled_split, c.factor, c.only_split, c.lse,
                   c.max_of_counted, c.map, c.map_o_only, c.extra, c.extra_lse, c.sinks, c.partial,
-                  c.factors, c.skips_zero_l, c.map_sums_only, c.written, c.read, c.factors_o_only);
+                  c.factors, c.skips_zero_l, c.map_sums_only, c.written, c.read, c.factors_o_only,
+                  c.factors_l_only, c.max_factor_o, c.max_factor_l, c.online, c.alpha_o, c.alpha_l,
+                  c.beta_o, c.beta_l, c.split_map, c.read_splits, c.read_queries, c.read_heads,
+                  c.read_shift, c.stale_split, c.stale_divided, c.nan_of_infinite,
+                  c.partial_divided, c.partial_lse, c.partial_l);
 }
 auto fields(FinishChange& f) {
   return std::tie(f.o_type, f.lse_type, f.gain, f.l_power, f.l_factor, f.l_added, f.l_row,

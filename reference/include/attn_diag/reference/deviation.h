@@ -193,6 +193,22 @@ enum class PartialMap : std::uint8_t {
   kNextHead,    // cyclic, as the following
   kNextBatch,
   kNextQuery,
+  kPreviousHead,
+  kPreviousBatch,
+  kPreviousQuery,
+  kReversedHeads,
+  kReversedBatches,
+  kReversedQueries,
+  kLastHead,
+  kLastBatch,
+  kLastQuery,
+  kKvHead,           // head / group_size
+  kHeadModulo,       // head % kv_heads
+  kHeadOfGroup,      // the first of the head's group
+  kHeadPairs,        // head ^ 1
+  kQueryPairs,       // query ^ 1
+  kQueryOfFragment,  // query ^ 8
+  kSplits,           // split n is read from CombineChange::split_map[n]
 };
 // The order of axes in the memory between the two kernels: batch, head, query, split.
 enum class PartialOrder : std::uint8_t {
@@ -200,6 +216,13 @@ enum class PartialOrder : std::uint8_t {
   kBhnq,
   kBnhq,
   kNbhq,
+  kHbqn,
+  kHbnq,
+  kBqhn,
+  kQbhn,
+  kNbqh,
+  kNhbq,
+  kBqnh,
 };
 // Splits with o = 0 and the lse extra_lse.
 enum class ExtraSplit : std::uint8_t {
@@ -222,26 +245,47 @@ inline constexpr std::size_t kWeightedSplits = 8;
 using SplitFactors = std::array<double, kWeightedSplits>;
 inline constexpr SplitFactors kRightFactors = {1, 1, 1, 1, 1, 1, 1, 1};
 
+// How the merge takes split after split: sums in the frame of the highest m so far, or an o that is divided
+// by the l so far.
+enum class OnlineMerge : std::uint8_t { kNone, kSums, kDivided };
+
 // o = sum_n w_n A_n l_n^o_power / sum_n w_n l_n^l_power, w_n = exp(max_factor (m_n - m))
 struct CombineChange {
   double max_factor = 1, o_power = 0, l_power = 1;
+  bool max_factor_o = true,
+       max_factor_l = true;  // of which sum's weights; those of the other are right
+  // alpha: what was summed so far is brought to the frame of all splits so far; beta: likewise the split.
+  OnlineMerge online = OnlineMerge::kNone;
+  Rescale alpha_o = Rescale::kRight, alpha_l = Rescale::kRight;
+  Rescale beta_o = Rescale::kRight, beta_l = Rescale::kRight;
   std::int32_t scaled_split = -1;  // the split whose weight is multiplied by `factor`; -1: none
   double factor = 1;
   std::int32_t only_split = -1;  // all others are left out
   MergedLse lse = MergedLse::kOfSums;
   bool max_of_counted = false;  // m is that of the splits that are not left out
   PartialMap map = PartialMap::kRight;
-  bool map_o_only = false;  // m and l are read right
+  std::array<std::uint8_t, kWeightedSplits> split_map = {};
+  // With these extents is it looked for; 0: the right ones.
+  std::int32_t read_splits = 0, read_queries = 0, read_heads = 0;
+  std::int32_t read_shift = 0;  // ... and so many rows and splits on
+  bool map_o_only = false;      // m and l are read right
   ExtraSplit extra = ExtraSplit::kNone;
   double extra_lse = 0;
+  std::int32_t stale_split = -1;         // the o of the extra split is that of this one; -1: 0
+  bool stale_divided = false;            // ... divided by its l
+  bool nan_of_infinite = false;          // an infinite lse gives inf - inf
   double sinks = 0;                      // that many keys of score 0 and v = 0 are counted
-  Narrow partial = Narrow::kNone;        // accumulators are rounded to it before the merge
+  Narrow partial = Narrow::kNone;        // accumulators are rounded to it before the merge ...
+  bool partial_divided = false;          // ... after they were divided by l
+  Narrow partial_lse = Narrow::kNone;    // so is m + ln l
+  Narrow partial_l = Narrow::kNone;      // so is l
   SplitFactors factors = kRightFactors;  // of the weights of the first splits, besides `factor`
   bool skips_zero_l = false;  // a split whose l is 0 has no weight, whatever its accumulator
   // Where a partial is written, and where it is looked for.
   PartialOrder written = PartialOrder::kBhqn, read = PartialOrder::kBhqn;
-  bool map_sums_only = false;   // of another partial are m and l, and o is its own
-  bool factors_o_only = false;  // these and `factor` are in the sum of o, not in that of l
+  bool map_sums_only = false;  // of another partial are m and l, and o is its own
+  // These and `factor` are in the sum of o, not in that of l, or the reverse.
+  bool factors_o_only = false, factors_l_only = false;
   bool operator==(const CombineChange&) const = default;
 };
 
