@@ -53,11 +53,32 @@ class FirstRows {
     for (const std::size_t at : x_at) x_row.push_back(sample.row[at]);
   }
 
+  std::size_t size() const { return x_row.size(); }
+  bool have_lse() const { return x_search.evidence().has(Tensor::kLse); }
+
   bool explains_all(const reference::Variant& variant) const {
-    return std::all_of(x_row.begin(), x_row.end(), [&](const reference::Row& row) {
-      const auto i = static_cast<std::size_t>(&row - x_row.data());
-      return judge(variant, i).telling;
-    });
+    for (std::size_t i = 0; i < size(); ++i) {
+      // Most pairs fail here already, and lse needs no product with v.
+      if (have_lse() && !lse(variant.deviation, i).explained) return false;
+      if (!judge(variant, i).telling) return false;
+    }
+    return true;
+  }
+
+  struct Lse {
+    double value = 0;
+    bool known = true, explained = true;  // what is not known explains anything
+  };
+  // Of row `i` alone, as predicted.
+  Lse lse(const reference::Deviation& deviation, std::size_t i) const {
+    thread_local reference::Prediction out;
+    reference::predict(x_search.cuts().front(), std::span(&x_row[i], 1), deviation,
+                       1u << static_cast<unsigned>(Tensor::kLse), out);
+    const reference::Prediction::Values& lse = out[Tensor::kLse];
+    if (lse.known.front() == 0) return {0, false, true};
+    const double actual = x_search.sample().actual[static_cast<std::size_t>(Tensor::kLse)][x_at[i]];
+    return {lse.value.front(), true,
+            residual_over_bound(actual, lse.value.front(), lse.bound.front()) <= 1};
   }
   // Mean of ln(1 + residual/bound) of the rows' worst cells.
   double distance(const reference::Variant& variant) const {
@@ -85,6 +106,40 @@ class FirstRows {
   const Search& x_search;
   std::vector<std::size_t> x_at;
   std::vector<reference::Row> x_row;
+};
+
+// Which pairs cannot give the lse of the first rows. A bug that leaves lse alone, to the bit, leaves that of
+// the other bug alone: the other one must account for it by itself.
+class LseOfPairs {
+ public:
+  LseOfPairs(const Search& search, const FirstRows& rows, const std::vector<Single>& singles)
+      : x_used(rows.have_lse()), x_leaves(singles.size()), x_explains(singles.size()) {
+    if (!x_used) return;
+    std::vector<FirstRows::Lse> right;
+    for (std::size_t i = 0; i < rows.size(); ++i) right.push_back(rows.lse({}, i));
+    x_right =
+        std::all_of(right.begin(), right.end(), [](const auto& lse) { return lse.explained; });
+    for_each_piece(static_cast<std::int64_t>(singles.size()), search.threads(),
+                   [&](std::int64_t s) {
+                     const auto at = static_cast<std::size_t>(s);
+                     x_leaves[at] = x_explains[at] = 1;
+                     for (std::size_t i = 0; i < rows.size(); ++i) {
+                       const FirstRows::Lse lse = rows.lse(singles[at].variant.deviation, i);
+                       if (!lse.known || lse.value != right[i].value) x_leaves[at] = 0;
+                       if (!lse.explained) x_explains[at] = 0;
+                     }
+                   });
+  }
+
+  bool allows(std::size_t a, std::size_t b) const {
+    if (!x_used || (x_leaves[a] == 0 && x_leaves[b] == 0)) return true;
+    if (x_leaves[a] != 0 && x_leaves[b] != 0) return x_right;
+    return x_explains[x_leaves[a] != 0 ? b : a] != 0;
+  }
+
+ private:
+  bool x_used, x_right = true;
+  std::vector<std::uint8_t> x_leaves, x_explains;  // of each single; bytes, written by many threads
 };
 
 // The members of a pair, each with its parameter as it was fitted for the pair.
@@ -141,10 +196,12 @@ void keep_inside(const Search& search, std::vector<Candidate>& found) {
 // Pairs of which neither has a free parameter, that explain the first rows.
 std::vector<Candidate> fixed_pairs(const Search& search, const FirstRows& rows,
                                    const std::vector<Single>& singles) {
+  const LseOfPairs lse(search, rows, singles);
   std::vector<std::pair<std::size_t, std::size_t>> pairs;
   for (std::size_t a = 0; a < singles.size(); ++a)
     for (std::size_t b = a + 1; b < singles.size(); ++b)
-      if (singles[a].variant.hypotheses != singles[b].variant.hypotheses) pairs.emplace_back(a, b);
+      if (singles[a].variant.hypotheses != singles[b].variant.hypotheses && lse.allows(a, b))
+        pairs.emplace_back(a, b);
   const double most = kWork / std::max(1.0, rows.work());
   if (static_cast<double>(pairs.size()) > most) pairs.resize(static_cast<std::size_t>(most));
   std::vector<std::optional<Candidate>> slots(pairs.size());

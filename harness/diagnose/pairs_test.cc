@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "attn_diag/harness/compare.h"
 #include "attn_diag/harness/diagnose.h"
 #include "harness/catch_for_tests.h"
 #include "harness/diagnose/pairs.h"
@@ -15,10 +16,12 @@ namespace {
 
 using testing::BuggyCase;
 
+// Of each bug one variant of those that are tried in pairs.
 std::vector<reference::Variant> fixed_variants(const reference::Case& data) {
   std::vector<reference::Variant> all;
   for (const reference::Hypothesis* hypothesis : reference::catalogue()) {
-    const std::vector<reference::Variant> variants = hypothesis->variants(data);
+    std::vector<reference::Variant> variants = hypothesis->variants(data);
+    std::erase_if(variants, [](const reference::Variant& v) { return !v.in_pairs; });
     if (variants.empty()) continue;
     const reference::Variant& v = variants[variants.size() / 2];
     if (!v.free) {
@@ -52,7 +55,14 @@ class HasNoEffect : public reference::Hypothesis {
 
 bool holds(const Match& match, const std::string& id) {
   return std::any_of(match.parts.begin(), match.parts.end(),
-                     [&](const Match::Part& part) { return part.id == id; });
+                     [&](const Match::Part& part) { return part.id == id; }) ||
+         std::any_of(match.equivalent.begin(), match.equivalent.end(),
+                     [&](const std::string& label) { return label.find(id) != label.npos; });
+}
+
+// Whether rounding alone makes the two differ no more than this.
+bool alike(const Capture& a, const Capture& b) {
+  return compare_captures(a, b, Tolerance{}).agrees();
 }
 
 }  // namespace
@@ -73,8 +83,13 @@ TEST_CASE("of ten pairs of bugs at least eight are named together, and none wron
     const reference::Variant& b = all[draw()];
     const std::optional<reference::Variant> pair = reference::combine(a, b);
     if (!pair) continue;
+    const Capture capture = testing::buggy_capture(c, pair->deviation);
+    // Where one bug hides the other there is one to be named.
+    if (alike(capture, testing::buggy_capture(c, a.deviation)) ||
+        alike(capture, testing::buggy_capture(c, b.deviation)))
+      continue;
     ++planted;
-    const Diagnosis d = diagnose(testing::buggy_capture(c, pair->deviation), {});
+    const Diagnosis d = diagnose(capture, {});
     const auto has = [&](const Match& m, const reference::Variant& v) {
       return holds(m, std::string(v.hypotheses.front()->info().id));
     };

@@ -6,6 +6,7 @@
 
 #include "reference/counterfactual/case_data.h"
 #include "reference/counterfactual/slots.h"
+#include "reference/counterfactual/weighted_rows.h"
 #include "reference/mask.h"
 #include "reference/plan.h"
 #include "reference/widen.h"
@@ -33,6 +34,11 @@ std::shared_ptr<const Operand> widen(const Problem& p, const void* data, std::in
   for (std::int32_t b = 0; b < p.batch; ++b)
     widen_rows(data, p.dtype, Layout::kBHSD, 1, rows, dim, b, 0, 0, rows,
                x->values.data() + b * rows_of_batch * dim);
+  x->norms.resize(static_cast<std::size_t>(p.batch * rows_of_batch));
+  double* norms = x->norms.data();
+  for (std::int32_t b = 0; b < p.batch; ++b)
+    for (std::int32_t head = 0; head < heads; ++head, norms += seqlen)
+      row_norms(x->values.data() + x->row_offset(b, head, 0), x->strides.seq, seqlen, dim, norms);
   return x;
 }
 

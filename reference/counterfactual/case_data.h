@@ -14,6 +14,7 @@ struct Operand {
   std::int32_t heads = 0, seqlen = 0, dim = 0;
   Strides strides{};
   std::vector<double> values;
+  std::vector<double> norms;  // |row|: dense (batch, head, position), in any layout
 
   std::int64_t row_offset(std::int32_t batch, std::int32_t head, std::int32_t position) const {
     return batch * strides.batch + head * strides.head + position * strides.seq;

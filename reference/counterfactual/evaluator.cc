@@ -110,16 +110,22 @@ void Evaluator::enter_head(std::int32_t batch, std::int32_t head) {
   dots_.clear();
   k_ = view_rows(d_.k.of_other ? *c_.v : *c_.k, d_.k, columns_, gathered_k_);
   v_ = needs_pv_ ? view_rows(d_.v.of_other ? *c_.k : *c_.v, d_.v, dim_v_, gathered_v_) : RowsView{};
+  if (k_.norms != nullptr) return;
   k_norms_.resize(static_cast<std::size_t>(slots_.size));
   row_norms(k_.data, k_.stride, slots_.size, columns_, k_norms_.data());
+  k_.norms = k_norms_.data();
 }
 
 RowsView Evaluator::view_rows(const Operand& operand, const FetchChange& change,
                               std::int32_t columns,
                               std::shared_ptr<const Gathered>& gathered) const {
-  if (slots_.plain && change == FetchChange{} && columns <= operand.dim)
-    return {operand.values.data() + operand.row_offset(batch_, kv_head_of(p_, head_), 0),
-            operand.strides.seq, nullptr};
+  const std::vector<std::uint8_t>* known = nullptr;
+  if (slots_.plain && change == FetchChange{} && columns <= operand.dim) {
+    const std::int32_t head = kv_head_of(p_, head_);
+    const std::int64_t first = (std::int64_t{batch_} * operand.heads + head) * operand.seqlen;
+    return {operand.values.data() + operand.row_offset(batch_, head, 0), operand.strides.seq, known,
+            columns == operand.dim ? operand.norms.data() + first : nullptr};
+  }
   const FetchRequest request{batch_,  head_,           false,      g_.tile.block_n,
                              columns, d_.mask.padding, view_loop_, g_.tiles_per_split};
   if (slots_.plain) {
@@ -129,7 +135,9 @@ RowsView Evaluator::view_rows(const Operand& operand, const FetchChange& change,
     gather(c_, operand, change, request, slots_.position, *own);
     gathered = own;
   }
-  return {gathered->values.data(), columns, gathered->all_known ? nullptr : &gathered->known};
+  if (!gathered->all_known) known = &gathered->known;
+  return {gathered->values.data(), columns, known,
+          gathered->norms.empty() ? nullptr : gathered->norms.data()};
 }
 
 double Evaluator::in_range(double x) const {

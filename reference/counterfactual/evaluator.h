@@ -34,6 +34,7 @@ struct RowsView {
   const double* data = nullptr;
   std::int64_t stride = 0;
   const std::vector<std::uint8_t>* known = nullptr;  // per slot; null: all
+  const double* norms = nullptr;                     // per slot; null: not at hand
 };
 
 class Evaluator {

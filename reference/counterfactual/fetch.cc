@@ -4,6 +4,7 @@
 
 #include "reference/counterfactual/index_map.h"
 #include "reference/counterfactual/narrow.h"
+#include "reference/counterfactual/weighted_rows.h"
 #include "reference/mask.h"
 
 namespace attn_diag::reference {
@@ -310,6 +311,9 @@ class Kept {
     }
     const auto gathered = std::make_shared<Gathered>();
     gather(c, operand, change, request, positions, *gathered);
+    gathered->norms.resize(positions.size());
+    row_norms(gathered->values.data(), request.columns, static_cast<std::int32_t>(positions.size()),
+              request.columns, gathered->norms.data());
     if (x_size + gathered->values.size() > kMostValues) {
       x_entries.clear();
       x_size = 0;

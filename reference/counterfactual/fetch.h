@@ -16,6 +16,7 @@ struct Gathered {
   std::vector<double> values;
   std::vector<std::uint8_t> known;  // (positions): 0 where an element is not known
   bool all_known = true;
+  std::vector<double> norms;  // of each row; gather_all() fills them
 };
 
 struct FetchRequest {

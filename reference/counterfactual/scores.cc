@@ -150,7 +150,7 @@ void Evaluator::score_slots(const Row& row, KeyRange slots, RowState& state) {
   }
   double* s = state.s.data() + slots.begin;
   double* error = state.s_error.data() + slots.begin;
-  const double* norms = k_norms_.data() + slots.begin;
+  const double* norms = k_.norms + slots.begin;
   const double* k = k_.data + slots.begin * k_.stride + change.first_column;
   const std::int32_t columns = columns_ - change.first_column;
   q += change.first_column;
