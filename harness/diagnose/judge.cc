@@ -140,9 +140,11 @@ std::int64_t telling_rows(const Tally& t) {
 bool inside(const Tally& t) {
   const std::int64_t unknown = t.unknown_wrong + t.unknown_right;
   if (t.by_place > 0 && part(t.unknown_wrong, unknown) < kUnknownPrecision) return false;
+  // Rows that tell by their place say nothing for the others.
+  const std::int64_t others = t.wrong_rows - t.by_place;
+  if (others > 0 && part(t.telling - t.by_place, others) < kLeastTelling) return false;
   const std::int64_t allowed = (t.rows + kRowsPerNearMiss - 1) / kRowsPerNearMiss;
-  return t.within + t.near >= t.rows && t.near <= allowed && telling_rows(t) > 0 &&
-         part(t.telling, t.wrong_rows) >= kLeastTelling;
+  return t.within + t.near >= t.rows && t.near <= allowed && telling_rows(t) > 0;
 }
 
 }  // namespace attn_diag::matching

@@ -164,6 +164,19 @@ TEST_CASE("what judges nothing, or whose unknown cells are right, accounts for n
   CHECK_FALSE(inside(tally));
 }
 
+TEST_CASE("rows that tell by their place say nothing for those whose bounds are wide") {
+  Tally tally;
+  RowFit by_place, wide;
+  by_place.within = by_place.telling = by_place.by_place = true;
+  by_place.unknown_wrong = 1;
+  by_place.judged = wide.judged = 4;
+  wide.within = true;
+  tally.add(by_place, true);
+  CHECK(inside(tally));
+  tally.add(wide, true);
+  CHECK_FALSE(inside(tally));
+}
+
 TEST_CASE("rows are spread, without repetition, and any first part holds wrong and right ones") {
   const Capture capture = testing::buggy_capture(testing::buggy_case(), {});
   Evidence evidence(capture, {Tensor::kO});

@@ -54,31 +54,46 @@ class FirstRows {
   }
 
   std::size_t size() const { return x_row.size(); }
-  bool have_lse() const { return x_search.evidence().has(Tensor::kLse); }
 
   bool explains_all(const reference::Variant& variant) const {
     for (std::size_t i = 0; i < size(); ++i) {
       // Most pairs fail here already, and lse needs no product with v.
-      if (have_lse() && !lse(variant.deviation, i).explained) return false;
+      if (have_lse() && !explains_lse(variant, i)) return false;
       if (!judge(variant, i).telling) return false;
     }
     return true;
   }
 
-  struct Lse {
-    double value = 0;
-    bool known = true, explained = true;  // what is not known explains anything
+  // What a bug does to row `i`: whether it leaves it as it should be, to the bit, and whether the row is as
+  // the bug would have it. Where it is not known what it does, it may be anything.
+  struct Effect {
+    bool leaves_row = true, explains_row = true, leaves_lse = false, explains_lse = true;
   };
-  // Of row `i` alone, as predicted.
-  Lse lse(const reference::Deviation& deviation, std::size_t i) const {
+  Effect effect(const reference::Deviation& deviation, std::size_t i) const {
+    const Evidence& evidence = x_search.evidence();
+    const Rows& sample = x_search.sample();
     thread_local reference::Prediction out;
-    reference::predict(x_search.cuts().front(), std::span(&x_row[i], 1), deviation,
-                       1u << static_cast<unsigned>(Tensor::kLse), out);
-    const reference::Prediction::Values& lse = out[Tensor::kLse];
-    if (lse.known.front() == 0) return {0, false, true};
-    const double actual = x_search.sample().actual[static_cast<std::size_t>(Tensor::kLse)][x_at[i]];
-    return {lse.value.front(), true,
-            residual_over_bound(actual, lse.value.front(), lse.bound.front()) <= 1};
+    reference::predict(x_search.cuts().front(), std::span(&x_row[i], 1), deviation, evidence.mask(),
+                       out);
+    Effect effect;
+    for (const Tensor t : evidence.tensors()) {
+      const reference::Prediction::Values &with = out[t], &right = sample.right[t];
+      const auto n = static_cast<std::size_t>(evidence.cells(t));
+      bool leaves = true, explains = true;
+      for (std::size_t d = 0; d < std::min(n, with.value.size()); ++d) {
+        const std::size_t cell = x_at[i] * n + d;
+        leaves = leaves && with.known[d] != 0 &&
+                 residual_over_bound(with.value[d], right.value[cell], 0) == 0;
+        explains =
+            explains && (with.known[d] == 0 ||
+                         residual_over_bound(sample.actual[static_cast<std::size_t>(t)][cell],
+                                             with.value[d], with.bound[d]) <= 1);
+      }
+      effect.leaves_row = effect.leaves_row && leaves;
+      effect.explains_row = effect.explains_row && explains;
+      if (t == Tensor::kLse) effect.leaves_lse = leaves, effect.explains_lse = explains;
+    }
+    return effect;
   }
   // Mean of ln(1 + residual/bound) of the rows' worst cells.
   double distance(const reference::Variant& variant) const {
@@ -96,6 +111,16 @@ class FirstRows {
   }
 
  private:
+  bool have_lse() const { return x_search.evidence().has(Tensor::kLse); }
+  bool explains_lse(const reference::Variant& variant, std::size_t i) const {
+    thread_local reference::Prediction out;
+    reference::predict(x_search.cuts().front(), std::span(&x_row[i], 1), variant.deviation,
+                       tensor_bit(Tensor::kLse), out);
+    const reference::Prediction::Values& lse = out[Tensor::kLse];
+    const double actual = x_search.sample().actual[static_cast<std::size_t>(Tensor::kLse)][x_at[i]];
+    return lse.known.front() == 0 ||
+           residual_over_bound(actual, lse.value.front(), lse.bound.front()) <= 1;
+  }
   RowFit judge(const reference::Variant& variant, std::size_t i) const {
     thread_local reference::Prediction out;
     reference::predict(x_search.cuts().front(), std::span(&x_row[i], 1), variant.deviation,
@@ -108,38 +133,32 @@ class FirstRows {
   std::vector<reference::Row> x_row;
 };
 
-// Which pairs cannot give the lse of the first rows. A bug that leaves lse alone, to the bit, leaves that of
-// the other bug alone: the other one must account for it by itself.
-class LseOfPairs {
+// Which pairs cannot account for the first rows. A bug that leaves a row alone, to the bit, leaves it to the
+// other bug, which must account for it by itself; likewise of lse alone.
+class Prospects {
  public:
-  LseOfPairs(const Search& search, const FirstRows& rows, const std::vector<Single>& singles)
-      : x_used(rows.have_lse()), x_leaves(singles.size()), x_explains(singles.size()) {
-    if (!x_used) return;
-    std::vector<FirstRows::Lse> right;
-    for (std::size_t i = 0; i < rows.size(); ++i) right.push_back(rows.lse({}, i));
-    x_right =
-        std::all_of(right.begin(), right.end(), [](const auto& lse) { return lse.explained; });
+  Prospects(const Search& search, const FirstRows& rows, const std::vector<Single>& singles)
+      : x_of(singles.size()) {
     for_each_piece(static_cast<std::int64_t>(singles.size()), search.threads(),
                    [&](std::int64_t s) {
                      const auto at = static_cast<std::size_t>(s);
-                     x_leaves[at] = x_explains[at] = 1;
-                     for (std::size_t i = 0; i < rows.size(); ++i) {
-                       const FirstRows::Lse lse = rows.lse(singles[at].variant.deviation, i);
-                       if (!lse.known || lse.value != right[i].value) x_leaves[at] = 0;
-                       if (!lse.explained) x_explains[at] = 0;
-                     }
+                     for (std::size_t i = 0; i < rows.size(); ++i)
+                       x_of[at].push_back(rows.effect(singles[at].variant.deviation, i));
                    });
   }
 
-  bool allows(std::size_t a, std::size_t b) const {
-    if (!x_used || (x_leaves[a] == 0 && x_leaves[b] == 0)) return true;
-    if (x_leaves[a] != 0 && x_leaves[b] != 0) return x_right;
-    return x_explains[x_leaves[a] != 0 ? b : a] != 0;
+  bool allow(std::size_t a, std::size_t b) const {
+    for (std::size_t i = 0; i < x_of[a].size(); ++i) {
+      const FirstRows::Effect &of_a = x_of[a][i], &of_b = x_of[b][i];
+      if ((of_a.leaves_lse && !of_b.explains_lse) || (of_b.leaves_lse && !of_a.explains_lse) ||
+          (of_a.leaves_row && !of_b.explains_row) || (of_b.leaves_row && !of_a.explains_row))
+        return false;
+    }
+    return true;
   }
 
  private:
-  bool x_used, x_right = true;
-  std::vector<std::uint8_t> x_leaves, x_explains;  // of each single; bytes, written by many threads
+  std::vector<std::vector<FirstRows::Effect>> x_of;  // [single][row]
 };
 
 // The members of a pair, each with its parameter as it was fitted for the pair.
@@ -196,11 +215,11 @@ void keep_inside(const Search& search, std::vector<Candidate>& found) {
 // Pairs of which neither has a free parameter, that explain the first rows.
 std::vector<Candidate> fixed_pairs(const Search& search, const FirstRows& rows,
                                    const std::vector<Single>& singles) {
-  const LseOfPairs lse(search, rows, singles);
+  const Prospects prospects(search, rows, singles);
   std::vector<std::pair<std::size_t, std::size_t>> pairs;
   for (std::size_t a = 0; a < singles.size(); ++a)
     for (std::size_t b = a + 1; b < singles.size(); ++b)
-      if (singles[a].variant.hypotheses != singles[b].variant.hypotheses && lse.allows(a, b))
+      if (singles[a].variant.hypotheses != singles[b].variant.hypotheses && prospects.allow(a, b))
         pairs.emplace_back(a, b);
   const double most = kWork / std::max(1.0, rows.work());
   if (static_cast<double>(pairs.size()) > most) pairs.resize(static_cast<std::size_t>(most));

@@ -171,6 +171,19 @@ const Shape kTiled{.seqlen_q = 70, .seqlen_k = 70, .head_dim = 32, .mask = kCaus
 const Shape kSplit{
     .seqlen_q = 70, .seqlen_k = 70, .head_dim = 32, .block_n = 8, .splits = 3, .mask = {}};
 
+TEST_CASE("where exponents may be off by more than 1/2 no number is claimed") {
+  const testing::Case c = make_case({});
+  const reference::Case data(c.problem, c.geometry, {}, c.inputs());
+  Deviation hot;
+  const std::array<Row, 1> row = {Row{0, 1, 20}};
+  Prediction out;
+  for (const double kappa : {1.0, 8.0, 1e6}) {
+    hot.logits.kappa = kappa;
+    predict(data, row, hot, 1u << static_cast<unsigned>(Tensor::kLse), out);
+    CHECK((out[Tensor::kLse].bound.front() > 1e6) == (kappa > 8));
+  }
+}
+
 TEST_CASE("bounds of bugs of logits and masks hold in fp32") {
   const testing::Case c = make_case(kTiled);
   check(c, {}, [](FloatKernel&) {});

@@ -16,6 +16,10 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 // Beyond this, exp_shifted leaves the range of fp64.
 constexpr double kLargestExponent = 700;
 
+// An exponent that may be off by more than kFirstOrder gives a weight of which nothing is known, but where even
+// then it is below e^kNegligible of the largest.
+constexpr double kFirstOrder = 0.5, kNegligible = -40, kNothingKnown = 1e30;
+
 }  // namespace
 
 // P relative to `shift`; `most` is the largest of s.
@@ -114,6 +118,7 @@ void Evaluator::probs_of_tile(std::int32_t tile, double rescaling, RowState& sta
     const double e = counts ? slope * (s_error[j] + l_base + per_x * std::fabs(m - s[j])) : 0.0;
     l_weight[j] = counts && p[j] < least ? least : p[j] * e;
     o_weight[j] = counts ? l_weight[j] + p[j] * o_base + p_tiny : 0.0;
+    if (e > kFirstOrder && s[j] - m + e > kNegligible) l_weight[j] = o_weight[j] = kNothingKnown;
   }
   // What makes m has S - m = 0, however S is rounded.
   const double own = certain_m(tile, state);

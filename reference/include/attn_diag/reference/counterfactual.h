@@ -168,7 +168,8 @@ struct Prediction {
 // The bound of a number is that of rounding in arithmetic() to first order, carried through the
 // deviation's own formula: a weight P_j is off by P_j (e_S + e_m + rho(m - S_j) + u |m - S_j| + r), with r
 // for rescaling from tile to tile and split to split, u_probs and gamma_n where it multiplies V
-// (docs/bounds.md has e_S, rho and gamma; e_S is taken from |q||k|). The bound of NaN says nothing.
+// (docs/bounds.md has e_S, rho and gamma; e_S is taken from |q||k|). The bound of NaN says nothing. Where an
+// exponent may be off by more than 1/2, first order is not enough, and the bound is beyond any number.
 //
 // A given m, l or partial_o is its own prediction; where S is given, so is S. From given S or P what comes
 // before has no say.
