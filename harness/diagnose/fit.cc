@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 #include <optional>
 
@@ -11,6 +12,7 @@ namespace {
 constexpr int kFitRows = 3;
 constexpr int kGrid = 17;
 constexpr int kGoldenSteps = 36;  // leaves 3e-8 of the interval
+constexpr double kNoBound = 1e20;
 constexpr double kHopeless = 60;  // of one cell that is NaN or infinite on one side only
 
 // Where a row is 1000 bounds away it should matter little more than where it is 100: outliers are left
@@ -95,8 +97,11 @@ class Fitter {
           const std::size_t p = r * n + i;
           if (predicted.known[p] == 0) continue;
           const double actual = x_rows.actual[static_cast<std::size_t>(t)][x_at[r] * n + i];
+          // A bound that is beyond any number makes nothing fit.
           const double residual =
-              residual_over_bound(actual, predicted.value[p], predicted.bound[p]);
+              predicted.bound[p] > kNoBound
+                  ? std::numeric_limits<double>::infinity()
+                  : residual_over_bound(actual, predicted.value[p], predicted.bound[p]);
           x_within = x_within && residual <= 1;
           sum += penalty(residual);
         }

@@ -139,6 +139,8 @@ class Prospects {
  public:
   Prospects(const Search& search, const FirstRows& rows, const std::vector<Single>& singles)
       : x_of(singles.size()) {
+    for (const Single& single : singles)
+      x_family.push_back(single.variant.hypotheses.front()->info().family);
     for_each_piece(static_cast<std::int64_t>(singles.size()), search.threads(),
                    [&](std::int64_t s) {
                      const auto at = static_cast<std::size_t>(s);
@@ -148,6 +150,7 @@ class Prospects {
   }
 
   bool allow(std::size_t a, std::size_t b) const {
+    if (may_meet(x_family[a], x_family[b])) return true;
     for (std::size_t i = 0; i < x_of[a].size(); ++i) {
       const FirstRows::Effect &of_a = x_of[a][i], &of_b = x_of[b][i];
       if ((of_a.leaves_lse && !of_b.explains_lse) || (of_b.leaves_lse && !of_a.explains_lse) ||
@@ -158,6 +161,20 @@ class Prospects {
   }
 
  private:
+  // What a bug of softmax, recurrence or merge does to a row depends on its scores: where it leaves the row
+  // alone it may not once another bug has changed them, or the other steps that depend on them.
+  static bool may_meet(reference::Family a, reference::Family b) {
+    using reference::Family;
+    const auto depends = [](Family f) {
+      return f == Family::kSoftmax || f == Family::kRecurrence || f == Family::kCombine;
+    };
+    const auto follows = [](Family f) {
+      return f == Family::kPv || f == Family::kFinish || f == Family::kStore;
+    };
+    return (depends(a) && !follows(b)) || (depends(b) && !follows(a));
+  }
+
+  std::vector<reference::Family> x_family;
   std::vector<std::vector<FirstRows::Effect>> x_of;  // [single][row]
 };
 

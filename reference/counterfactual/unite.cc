@@ -66,31 +66,43 @@ auto fields(StoreChange& s) {
                   s.batch_zero, s.columns, s.rows_owned, s.unwritten, s.batch_in_heads, s.row_map,
                   s.column_map, s.owned_of, s.whole_tiles, s.unowned_first, s.unowned_rows);
 }
-auto fields(Deviation& d) {
-  return std::tuple_cat(fields(d.q), fields(d.k), fields(d.v), fields(d.logits), fields(d.mask),
-                        fields(d.softmax), fields(d.pv), fields(d.recurrence), fields(d.combine),
-                        fields(d.finish), fields(d.store));
+// The parts of a deviation, each as its fields.
+auto parts(Deviation& d) {
+  return std::make_tuple(fields(d.q), fields(d.k), fields(d.v), fields(d.logits), fields(d.mask),
+                         fields(d.softmax), fields(d.pv), fields(d.recurrence), fields(d.combine),
+                         fields(d.finish), fields(d.store));
 }
 
-template <class Tuple, std::size_t... i>
-bool unite_fields(Tuple into, Tuple from, Tuple right, std::index_sequence<i...>) {
-  const auto unite_one = [](auto& x, const auto& y, const auto& neutral) {
+template <class Tuple, class Function, std::size_t... i>
+bool all_of_three(const Tuple& x, const Tuple& y, const Tuple& z, const Function& function,
+                  std::index_sequence<i...>) {
+  return (function(std::get<i>(x), std::get<i>(y), std::get<i>(z)) && ...);
+}
+template <class... Elements, class Function>
+bool all_of_three(const std::tuple<Elements...>& x, const std::tuple<Elements...>& y,
+                  const std::tuple<Elements...>& z, const Function& function) {
+  return all_of_three(x, y, z, function, std::index_sequence_for<Elements...>());
+}
+
+// Part by part: compilers limit how long one fold may be.
+bool unite_parts(Deviation& into, Deviation& from, Deviation& right) {
+  const auto unite_field = [](auto& x, const auto& y, const auto& neutral) {
     if (y == neutral) return true;
     if (!(x == neutral)) return false;
     x = y;
     return true;
   };
-  return (unite_one(std::get<i>(into), std::get<i>(from), std::get<i>(right)) && ...);
+  return all_of_three(parts(into), parts(from), parts(right),
+                      [&](const auto& x, const auto& y, const auto& neutral) {
+                        return all_of_three(x, y, neutral, unite_field);
+                      });
 }
 
 }  // namespace
 
 std::optional<Deviation> unite(const Deviation& a, const Deviation& b) {
   Deviation both = a, other = b, right;
-  const auto into = fields(both);
-  constexpr std::size_t kFields = std::tuple_size_v<std::remove_const_t<decltype(into)>>;
-  if (!unite_fields(into, fields(other), fields(right), std::make_index_sequence<kFields>()))
-    return std::nullopt;
+  if (!unite_parts(both, other, right)) return std::nullopt;
   return both;
 }
 
