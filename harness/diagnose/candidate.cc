@@ -1,5 +1,6 @@
 #include "harness/diagnose/candidate.h"
 
+#include <set>
 #include <string>
 
 namespace attn_diag::matching {
@@ -55,8 +56,10 @@ Match to_match(const Candidate& candidate) {
   match.median_residual_over_bound = t.median_wrong();
   match.confirmed = candidate.confirmed;
   match.equivalent = candidate.equivalent;
+  // With other cuts of the keys the same parameters are not others.
+  std::set<std::string> said{match.label};
   for (const reference::Variant& other : candidate.alternatives)
-    match.other_parameters.push_back(other.label());
+    if (said.insert(other.label()).second) match.other_parameters.push_back(other.label());
   return match;
 }
 

@@ -206,11 +206,10 @@ class SubjectDiagnosis {
                       return h->info().needs_tiles || h->info().needs_splits;
                     });
     if (matters)
-      x_out.notes.push_back(
-          fmt::format("How the kernel cuts the keys is not known: {} cuts were tried, and it fits "
-                      "KV tiles of {} "
-                      "keys and {} splits.",
-                      x_cuts.size(), g.tile.block_n, g.num_splits));
+      x_out.notes.push_back(fmt::format(
+          "How the kernel cuts the keys is not known: of {} cuts tried one that fits has "
+          "KV tiles of {} keys and {} split{}.",
+          x_cuts.size(), g.tile.block_n, g.num_splits, g.num_splits == 1 ? "" : "s"));
   }
 
   // Nothing accounts for all of it.

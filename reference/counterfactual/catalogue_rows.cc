@@ -149,7 +149,9 @@ void probs_of_rows(const Case& c, Variants& out) {
 void masks_of_rows(const Case& c, Variants& out) {
   if (!masked(c)) return;
   for (const auto& [row, value] : choices_of(c))
-    under_both_loops(c, out, [&, row = row](Deviation& d) { d.mask.row = row; }, {value});
+    // The mask of the next row is mask-shift's.
+    if (row.kind != Kind::kShifted)
+      under_both_loops(c, out, [&, row = row](Deviation& d) { d.mask.row = row; }, {value});
 }
 
 void rows_mixed_in_loop(const Case& c, Variants& out) { mixed(c, out, true); }

@@ -78,6 +78,9 @@ class Files(unittest.TestCase):
         flags = "--q q.npy --k k.npy --v v.npy --o wrong.npy --mask causal"
         found = json.loads(self.call(f"diagnose {flags} --json", 1))
         self.assertEqual(found["diagnosis"][0]["id"], "mask-shift")
+        self.assertEqual(found["diagnosis"][0]["equivalent"], [])
+        others = found["diagnosis"][0]["other_parameters"]
+        self.assertEqual(others, ["mask-shift(last = 1, loop = tiles with a visible key)"])
         self.assertIn("q.npy", self.call(f"diagnose {flags}", 1))
 
     def test_what_is_missing_or_contradicts_is_refused(self):
