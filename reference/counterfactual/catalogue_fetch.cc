@@ -195,7 +195,10 @@ void page_maps(const Case& c, Variants& out) {
           named("pages", static_cast<double>(map), name), number("rows", rows)};
       // Without a mask the order of keys is nothing to the output.
       if (!permutes || masked(c) || p.seqlen_k % rows != 0) change(kKv, fetch, out, parameters);
-      if (map != PageMap::kNext && map != PageMap::kReversed) continue;
+      // Within a tile, or of tiles, others know it.
+      const bool pairs = map == PageMap::kPairsSwapped &&
+                         (rows > c.geometry().tile.block_n || p.seqlen_k % (2 * rows) != 0);
+      if (map != PageMap::kNext && map != PageMap::kReversed && !pairs) continue;
       for (const Operands& which : {kK, kV}) change(which, fetch, out, parameters);
     }
   }

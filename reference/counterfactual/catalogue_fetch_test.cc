@@ -228,6 +228,13 @@ TEST_CASE("page-map: the keys of another page") {
                });
 }
 
+TEST_CASE("page-map: pairs of pages of k alone, where no tile has both") {
+  const testing::Case c = make_case({.seqlen_k = 64, .block_n = 8});
+  check_output(
+      c, variant_of(c, "page-map", {"operand = k,", "page ^ 1", "rows = 16)"}),
+      [](const Formula& f) { return with_k(f, [&](int j, int d) { return f.k(j ^ 16, d); }); });
+}
+
 TEST_CASE("inputs-narrow: bf16 keeps eight bits of v") {
   const testing::Case c = make_case({});
   check_output(c, variant_of(c, "inputs-narrow", {"operand = v", "bf16"}), [](const Formula& f) {
@@ -291,6 +298,19 @@ TEST_CASE("rows-unowned: as many rows for every warp leave some, of which nothin
     for (std::size_t i = 0; i < known.size(); ++i)
       CHECK(out[t.id].unwritten[i] == (known[i] == 0 ? 1 : 0));
   }
+}
+
+TEST_CASE("output-columns: the last ones of a vector") {
+  const testing::Case c = make_case({});
+  for (const int missing : {1, 3, 8})
+    check_output(c,
+                 variant_of(c, "output-columns",
+                            {"columns = " + std::to_string(16 - missing) + ",", "first", "zero"}),
+                 [&](const Formula& f) {
+                   Vec o = f.attend(f.scores());
+                   std::fill(o.end() - missing, o.end(), 0.0);
+                   return o;
+                 });
 }
 
 TEST_CASE("output in another place, or in none") {

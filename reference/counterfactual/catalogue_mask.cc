@@ -322,17 +322,23 @@ const Entry kEntries[] = {
       .needs_tiles = true},
      padding},
     {{.id = "boundary-key-twice",
-      .statement = "the first key of every tile but the first counts in the tile before it too",
+      .statement = "the first key of every tile, or of every split, but the first counts in the "
+                   "one before it too",
       .formula = "F12b",
       .family = Family::kMask,
       .stage = Stage::kSoftmax,
-      .parameters = {},
+      .parameters = {"of"},
       .citation = "",
-      .remedy = "the loop within a tile: j < kBlockN, not <=",
+      .remedy = "the loop within a tile: j < kBlockN, not <=; the end of a split",
       .needs_tiles = true},
      [](const Case& c, Variants& out) {
        if (num_kv_tiles(c.problem(), c.geometry()) > 1)
-         out.with([](Deviation& d) { d.mask.boundary_key_twice = true; });
+         out.with([](Deviation& d) { d.mask.boundary_key_twice = true; },
+                  {named("of", 0, "every tile")});
+       // Where splits have one tile each, it is the same.
+       if (used_splits(c) > 1 && longest_split(c) > 1)
+         out.with([](Deviation& d) { d.mask.boundary_key_twice = d.mask.boundary_of_split = true; },
+                  {named("of", 1, "every split")});
      }},
     {{.id = "empty-row-mean",
       .statement = "a row that sees no key yields the mean of v: its masked scores are all alike",

@@ -264,6 +264,16 @@ TEST_CASE("boundary-key-twice: the first keys of later tiles have twice the weig
   });
 }
 
+TEST_CASE("boundary-key-twice: the first key of the next split") {
+  const testing::Case c = make_case({.seqlen_k = 45, .block_n = 8, .splits = 2});
+  check_output(c, variant_of(c, "boundary-key-twice", {"every split"}), [](const Formula& f) {
+    const Vec s = f.scores();
+    Vec p = exps(s, largest(s));
+    p[24] *= 2;  // six tiles, three of them in the first split
+    return times(1 / total(p), f.weighted(p));
+  });
+}
+
 TEST_CASE("rows that see no key") {
   const testing::Case c = make_case({.seqlen_q = 40, .seqlen_k = 25, .mask = kBottomRight});
   const auto mean = [](const Formula& f, double n) {

@@ -10,15 +10,26 @@ namespace attn_diag::reference {
 namespace {
 
 ParameterValue left_as(Unwritten unwritten) {
-  return unwritten == Unwritten::kZero ? named("others", 1, "zero") : named("others", 0, "unknown");
+  switch (unwritten) {
+    case Unwritten::kZero:
+      return named("others", 1, "zero");
+    case Unwritten::kOfRowBefore:
+      return named("others", 2, "those of the row before");
+    case Unwritten::kUnknown:
+      break;
+  }
+  return named("others", 0, "unknown");
 }
 
 constexpr Unwritten kBoth[] = {Unwritten::kZero, Unwritten::kUnknown};
+constexpr Unwritten kAnyOfRows[] = {Unwritten::kZero, Unwritten::kUnknown, Unwritten::kOfRowBefore};
 
 void columns(const Case& c, Variants& out) {
   const std::int32_t dim = c.problem().head_dim_v;
-  std::set<std::int32_t> tried{dim / 2, dim - 8};
-  for (std::int32_t d = 16; d < dim; d += 16) tried.insert(d);
+  // A vector of up to 8 columns, or part of it, and whole ones.
+  std::set<std::int32_t> tried{dim / 2};
+  for (std::int32_t d = 8; d < dim; d += 8) tried.insert(d);
+  for (std::int32_t missing = 1; missing <= 8; ++missing) tried.insert(dim - missing);
   for (const std::int32_t written : tried) {
     if (written <= 0 || written >= dim) continue;
     for (const Unwritten unwritten : kBoth) {
@@ -42,7 +53,7 @@ void groups_of_rows(const Case& c, Variants& out) {
   const std::int32_t block_m = c.geometry().tile.block_m, seqlen = c.problem().seqlen_q;
   out.in_pairs(false);
   const auto add = [&](std::int32_t owned, std::int32_t of) {
-    for (const Unwritten unwritten : kBoth)
+    for (const Unwritten unwritten : kAnyOfRows)
       out.with(
           [&](Deviation& d) {
             d.store.rows_owned = owned;
@@ -72,7 +83,7 @@ void rows(const Case& c, Variants& out) {
   const std::int32_t block_m = c.geometry().tile.block_m;
   for (const std::int32_t owned : rows_by_warps(block_m)) {
     if (owned <= 0 || owned >= std::min(block_m, c.problem().seqlen_q)) continue;
-    for (const Unwritten unwritten : kBoth)
+    for (const Unwritten unwritten : kAnyOfRows)
       out.with(
           [&](Deviation& d) {
             d.store.rows_owned = owned;

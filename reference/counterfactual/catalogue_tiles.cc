@@ -1,4 +1,5 @@
 // F5, F18, F19, F26: which elements of a tile of q, k or v are where they should be.
+#include <numeric>
 #include <set>
 #include <string>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "reference/counterfactual/catalogue_maps.h"
 #include "reference/counterfactual/catalogue_operands.h"
 #include "reference/counterfactual/entry.h"
+#include "reference/counterfactual/fragment.h"
 #include "reference/counterfactual/index_map.h"
 
 namespace attn_diag::reference {
@@ -107,8 +109,10 @@ void transposed_tiles(const Case& c, Variants& out) {
 void mixed_fragments(const Case& c, Variants& out) {
   const Problem& p = c.problem();
   const TileShape tile = c.geometry().tile;
-  for (const Operands& which : {kQ, kK, kV}) {
-    const std::int32_t dim = which.v ? p.head_dim_v : p.head_dim;
+  for (const Operands& which : {kQ, kK, kV, kKv}) {
+    const std::int32_t dim = which.k && which.v ? std::gcd(p.head_dim, p.head_dim_v)
+                             : which.v          ? p.head_dim_v
+                                                : p.head_dim;
     const std::int32_t rows = which.q ? tile.block_m : tile.block_n;
     const auto add = [&](std::int32_t blocks, const char* what) {
       FetchChange fetch;
@@ -120,8 +124,24 @@ void mixed_fragments(const Case& c, Variants& out) {
                                                                 {4, "4x4 parts transposed"},
                                                                 {2, "2x2 parts transposed"}};
     for (const auto& [size, name] : kBlocks)
-      if (dim % size == 0 && rows % size == 0) add(size, name);
+      if (dim % size == 0 && rows % size == 0 && !(which.k && which.v && size < 8)) add(size, name);
+    if (dim % kFragmentSize != 0 || rows % kFragmentSize != 0) continue;
+    // Of whole rows and columns, others know more.
+    FetchChange fetch;
+    fetch.tile.fragment = FragmentMap::kHalvesSwapped;
+    change(which, fetch, out, {named("elements", 0, "[r + 8][c] and [r][c + 8] swapped")});
   }
+  // One loader of the first operand, for both products.
+  if (p.head_dim % kFragmentSize != 0 || tile.block_m % kFragmentSize != 0) return;
+  if (tile.block_n % kFragmentSize != 0 || p.seqlen_q <= kFragmentSize / 2) return;
+  for (const NamedMap& map : kFragmentMaps)
+    out.with(
+        [&](Deviation& d) {
+          d.q.tile.fragment = map.map;
+          d.pv.probs = map.map;
+        },
+        {named("operand", 8, "q and p"),
+         named("elements", -static_cast<double>(map.map), map.name)});
 }
 
 // A permutation of the columns of q is the inverse one of those of k.
@@ -267,8 +287,9 @@ const Entry kEntries[] = {
       .needs_tiles = true},
      transposed_tiles},
     {{.id = "fragment-elements",
-      .statement = "elements of q, k or v change places within their fragment",
-      .formula = "F19",
+      .statement = "elements of q, k or v, or of q and P, change places within the fragments they "
+                   "are loaded as",
+      .formula = "F19, F20",
       .family = Family::kFetch,
       .stage = Stage::kQk,
       .parameters = {"operand", "elements"},

@@ -127,14 +127,58 @@ TEST_CASE("tile-transposed: what is stored as (key, dim) is read as (dim, key)")
 
 TEST_CASE("fragment-elements: elements of a fragment change places") {
   const testing::Case c = make_case({.seqlen_k = 32, .head_dim = 32, .head_dim_v = 32});
-  check_output(
-      c, variant_of(c, "fragment-elements", {"operand = k", "16x16"}), [](const Formula& f) {
-        return with_k(
-            f, [&](int j, int d) { return f.k(j / 16 * 16 + d % 16, d / 16 * 16 + j % 16); });
-      });
-  check_output(c, variant_of(c, "fragment-elements", {"operand = v", "8x8"}), [](const Formula& f) {
+  check_output(c, variant_of(c, "fragment-elements", {"= k,", "16x16"}), [](const Formula& f) {
+    return with_k(f, [&](int j, int d) { return f.k(j / 16 * 16 + d % 16, d / 16 * 16 + j % 16); });
+  });
+  check_output(c, variant_of(c, "fragment-elements", {"= v,", "8x8"}), [](const Formula& f) {
     return with_v(f, [&](int j, int d) { return f.v(j / 8 * 8 + d % 8, d / 8 * 8 + j % 8); });
   });
+}
+
+TEST_CASE("fragment-elements: halves swapped; k and v alike; q and P by one loader") {
+  const testing::Case c = make_case({.seqlen_k = 32, .head_dim = 32, .head_dim_v = 32});
+  const auto swapped = [](const At& x, int i, int d) {
+    return (i % 16 < 8) != (d % 16 < 8) ? x(i ^ 8, d ^ 8) : x(i, d);
+  };
+  check_output(c, variant_of(c, "fragment-elements", {"= v,", "swapped"}), [&](const Formula& f) {
+    return with_v(f, [&](int j, int d) {
+      return swapped([&](int key, int column) { return f.v(key, column); }, j, d);
+    });
+  });
+  check_output(c, variant_of(c, "fragment-elements", {"k and v", "16x16"}), [](const Formula& f) {
+    const auto key = [](int j, int d) { return j / 16 * 16 + d % 16; };
+    const auto column = [](int j, int d) { return d / 16 * 16 + j % 16; };
+    return with_kv(
+        f, [&](int j, int d) { return f.k(key(j, d), column(j, d)); },
+        [&](int j, int d) { return f.v(key(j, d), column(j, d)); });
+  });
+  // One KV tile: P of the rows that lend theirs are in their own frames, l is the row's own.
+  const testing::Case one =
+      make_case({.seqlen_k = 16, .head_dim = 32, .mask = {}, .layout = Layout::kBSHD});
+  check_output(
+      one, variant_of(one, "fragment-elements", {"q and p", "[c + 8] swapped"}),
+      [&](const Formula& f) {
+        const auto probs = [&](int i) {
+          Vec s;
+          for (int j = 0; j < 16; ++j) {
+            double dot = 0;
+            for (int d = 0; d < 32; ++d)
+              dot += swapped([&](int row, int column) { return row < 40 ? f.q(row, column) : 0; },
+                             i, d) *
+                     f.k(j, d);
+            s.push_back(f.scale() * dot);
+          }
+          return exps(s, largest(s));
+        };
+        const int i = f.row.query;
+        // Of rows past the last query, P is nobody's.
+        if ((i ^ 8) >= 40) return Vec(16, NAN);
+        const Vec own = probs(i), other = probs(i ^ 8);
+        Vec p = own;
+        for (std::size_t j = 0; j < 16; ++j)
+          if ((i % 16 < 8) != (j < 8)) p[j] = other[j ^ 8];
+        return times(1 / total(own), f.weighted(p));
+      });
 }
 
 TEST_CASE("tile-columns-mixed: columns change places, or stand for others") {

@@ -67,7 +67,11 @@ TEST_CASE("distance-bias-left-on: a slope of the head times the distance") {
 TEST_CASE("scores-offset: lse is off by as much, and o is right") {
   const testing::Case c = make_case({.mask = kCausal});
   const Variant variant = variant_of(c, "scores-offset").at(3.5);
-  check_output(c, variant, [](const Formula& f) { return f.attend(f.scores()); });
+  for (const int query : {0, 17, 39}) {
+    const Predicted is = predicted(c, {1, 2, query}, variant.deviation);
+    const Predicted right = predicted(c, {1, 2, query}, {});
+    for (std::size_t d = 0; d < is.o.size(); ++d) CHECK(std::fabs(is.o[d] - right.o[d]) < 1e-12);
+  }
   check_lse(c, variant, [](const Formula& f) {
     const Vec s = f.scores();
     return 3.5 + largest(s) + std::log(total(exps(s, largest(s))));
@@ -98,7 +102,7 @@ TEST_CASE("product-not-cleared: P V of earlier tiles, in their frames, is in tha
   check_output(c, variant_of(c, "product-not-cleared"), [](const Formula& f) {
     Vec sum(16, 0.0), o(16, 0.0);
     double m = -INFINITY, l = 0;
-    for (int t = 0; t <= f.tile_of(f.row.query); ++t) {
+    for (int t = 0; t < f.tiles(); ++t) {
       const Part part = tile(f, t);
       const double to = std::max(m, part.m), alpha = factor(m, to);
       sum = plus(times(factor(part.m, to), part.a), sum);

@@ -2,9 +2,13 @@
 // keys cut off.
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "reference/counterfactual/catalogue_loops.h"
+#include "reference/counterfactual/catalogue_maps.h"
 #include "reference/counterfactual/entry.h"
+#include "reference/counterfactual/fragment.h"
+#include "reference/counterfactual/tile_view.h"
 #include "reference/counterfactual/unite.h"
 #include "reference/mask.h"
 
@@ -105,17 +109,94 @@ void runs(const Case& c, Variants& out) {
   }
 }
 
+// Per query tile and KV tile: whether the mask hides some key of it from some row.
+std::vector<bool> hiding_tiles(const Problem& p, const Geometry& g) {
+  const std::int32_t tiles = num_kv_tiles(p, g);
+  std::vector<bool> hides;
+  for (std::int32_t first = 0; first < p.seqlen_q; first += g.tile.block_m) {
+    KeyRange seen = visible_keys(p, first);
+    for (std::int32_t i = first; i < std::min(first + g.tile.block_m, p.seqlen_q); ++i)
+      seen = intersect(seen, visible_keys(p, i));
+    for (std::int32_t t = 0; t < tiles; ++t) {
+      const KeyRange keys = keys_of_tile(p, g, t);
+      hides.push_back(intersect(keys, seen).size() < keys.size());
+    }
+  }
+  return hides;
+}
+
+// Of these, the ones that are visited and not masked.
+std::vector<bool> bared_tiles(const Problem& p, const Geometry& g, const MaskChange& change,
+                              const std::vector<bool>& hiding) {
+  const std::int32_t tiles = num_kv_tiles(p, g);
+  std::vector<bool> bared(hiding.size());
+  for (std::size_t i = 0; i < hiding.size(); ++i) {
+    const auto tile = static_cast<std::int32_t>(i) % tiles;
+    const std::int32_t query = static_cast<std::int32_t>(i) / tiles * g.tile.block_m;
+    const KeyRange visited = visited_tiles(p, g, change, query);
+    const bool visits = tile >= visited.begin && tile < visited.end;
+    bared[i] = hiding[i] && visits && !masks_tile(p, g, change, query, tile, visited);
+  }
+  return bared;
+}
+
 void some_tiles(const Case& c, Variants& out) {
-  if (!masked(c) || num_kv_tiles(c.problem(), c.geometry()) < 2) return;
-  const auto add = [&](MaskedTiles tiles, const char* what) {
-    under_both_loops(c, out, [&](Deviation& d) { d.mask.masked_tiles = tiles; },
-                     {named("tiles", static_cast<double>(tiles), what)});
+  const Problem& p = c.problem();
+  const Geometry& g = c.geometry();
+  if (!masked(c) || num_kv_tiles(p, g) < 2) return;
+  struct Choice {
+    MaskedTiles tiles;
+    std::int32_t run;
+    const char* what;
   };
-  add(MaskedTiles::kNotLastVisited, "all but the last");
-  add(MaskedTiles::kFirstVisited, "the first");
-  add(MaskedTiles::kNotFirstVisited, "all but the first");
-  add(MaskedTiles::kSameNumber, "that with the query tile's number");
-  if (merges(c)) add(MaskedTiles::kLastOfRow, "the last of all splits");
+  // The first is mask-on-last-tile-only.
+  constexpr Choice kChoices[] = {{MaskedTiles::kLastVisited, 1, ""},
+                                 {MaskedTiles::kNotLastVisited, 1, "all but the last"},
+                                 {MaskedTiles::kFirstVisited, 1, "the first"},
+                                 {MaskedTiles::kNotFirstVisited, 1, "all but the first"},
+                                 {MaskedTiles::kSameNumber, 1, "that with the query tile's number"},
+                                 {MaskedTiles::kLastOfRow, 1, "the last of all splits"},
+                                 {MaskedTiles::kLastVisited, 2, "the last 2"},
+                                 {MaskedTiles::kLastVisited, 3, "the last 3"},
+                                 {MaskedTiles::kLastVisited, 4, "the last 4"},
+                                 {MaskedTiles::kLastOfRow, 2, "the last 2 of all splits"},
+                                 {MaskedTiles::kLastOfRow, 3, "the last 3 of all splits"},
+                                 {MaskedTiles::kLastOfSequence, 1, "the last of the sequence"},
+                                 {MaskedTiles::kFirstOfSequence, 1, "the first of the sequence"},
+                                 {MaskedTiles::kFirstVisited, 2, "the first 2"},
+                                 {MaskedTiles::kNotLastVisited, 2, "all but the last 2"}};
+  const std::vector<bool> hiding = hiding_tiles(p, g);
+  // Under one loop, tiles that are bared alike are one function.
+  for (const TileLoop loop : {TileLoop::kAll, TileLoop::kBounded}) {
+    std::set<std::vector<bool>> tried{std::vector<bool>(hiding.size(), false)};
+    for (const auto& [tiles, run, what] : kChoices) {
+      Deviation d;
+      d.mask.masked_tiles = tiles;
+      d.mask.masked_run = run;
+      d.mask.loop = loop;
+      const bool is_new = tried.insert(bared_tiles(p, g, d.mask, hiding)).second;
+      if (!is_new || (tiles == MaskedTiles::kLastVisited && run == 1)) continue;
+      const double number = static_cast<double>(tiles) + 256 * (run - 1);
+      out.add(d, {named("tiles", number, what), loop_value(loop)});
+    }
+  }
+}
+
+// The mask of an accumulator's elements, whose places in the fragment depend on the lane.
+void masks_of_elements(const Case& c, Variants& out) {
+  const TileShape tile = c.geometry().tile;
+  if (!masked(c) || tile.block_m < kFragmentSize || tile.block_n < kFragmentSize) return;
+  const auto add = [&](FragmentMap map, const char* what) {
+    under_both_loops(c, out, [&](Deviation& d) { d.mask.fragment = map; },
+                     {named("elements", static_cast<double>(map), what)});
+  };
+  add(FragmentMap::kElementNumber, "row 0, column i for element i of a lane");
+  add(FragmentMap::kElementNumber8, "row 0, column i for element i of a lane, of 16x8");
+  add(FragmentMap::kOfLaneZero, "those of lane 0");
+  add(FragmentMap::kColumnOfLaneZero, "the columns of lane 0");
+  // Of other rows as they are, mask-of-row knows.
+  for (const NamedMap& map : kFragmentMaps)
+    if (map.map != FragmentMap::kRowsSwapped) add(map.map, map.name);
 }
 
 void cut_keys(const Case& c, Variants& out) {
@@ -175,6 +256,18 @@ const Entry kEntries[] = {
       .remedy = "which tiles are taken for wholly visible",
       .needs_tiles = true},
      some_tiles},
+    {{.id = "mask-of-element",
+      .statement = "the mask takes an element of a 16x16 fragment for another one: its lane is "
+                   "forgotten, or "
+                   "misread",
+      .formula = "F34",
+      .family = Family::kMask,
+      .stage = Stage::kQk,
+      .parameters = {"elements", "loop"},
+      .citation = "",
+      .remedy = "which row and column a fragment's element i belongs to: both depend on the lane",
+      .needs_tiles = true},
+     masks_of_elements},
     {{.id = "keys-cut",
       .statement = "the first or the last keys of the sequence are not counted",
       .formula = "F12b",

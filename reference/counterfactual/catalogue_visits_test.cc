@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <stdexcept>
+#include <string>
+#include <utility>
 
 #include "reference/counterfactual/testing/formula.h"
 #include "reference/counterfactual/testing/rows.h"
@@ -90,6 +93,67 @@ TEST_CASE("mask-on-some-tiles: the others show all their keys") {
   check("all but the first,", "visible", bounded, [](const Formula&, int t) { return t != 0; });
   check("query tile's number,", "visible", bounded,
         [](const Formula& f, int t) { return t == f.row.query / 8; });
+  check("the last of the sequence,", "visible", bounded,
+        [](const Formula&, int t) { return t == 2; });
+}
+
+TEST_CASE("mask-on-some-tiles: as many as fit a smaller query tile") {
+  // The diagonal crosses four KV tiles of a query tile.
+  const testing::Case c =
+      make_case({.seqlen_q = 64, .seqlen_k = 64, .block_m = 32, .block_n = 8, .mask = kCausal});
+  const auto last = [](const Formula& f) { return f.row.query < 32 ? 3 : 7; };
+  const auto check = [&](const testing::Case& of, const char* tiles, const char* loop,
+                         const std::function<bool(const Formula&, int tile)>& bare) {
+    check_output(of, variant_of(of, "mask-on-some-tiles", {tiles, loop}), [&](const Formula& f) {
+      return attend_to(f, [&](int j) {
+        const int t = f.tile_of(j);
+        const bool visits = std::string(loop) != "visible" || t <= last(f);
+        return visits && (bare(f, t) || j <= f.row.query);
+      });
+    });
+  };
+  for (const int n : {2, 3})
+    check(c, ("= the last " + std::to_string(n) + ",").c_str(), "visible",
+          [&](const Formula& f, int t) { return t <= last(f) - n; });
+  check(c, "= the last 4,", "all tiles", [](const Formula&, int t) { return t < 4; });
+  check(c, "all but the last 2,", "visible",
+        [&](const Formula& f, int t) { return t > last(f) - 2; });
+  check(c, "the first 2,", "visible", [](const Formula&, int t) { return t >= 2; });
+  const testing::Case split = make_case(
+      {.seqlen_q = 64, .seqlen_k = 64, .block_m = 32, .block_n = 8, .splits = 4, .mask = kCausal});
+  check(split, "= the last 2 of all splits,", "visible",
+        [&](const Formula& f, int t) { return t <= last(f) - 2; });
+  // Four are all that the diagonal crosses.
+  CHECK_THROWS_AS(variant_of(c, "mask-on-some-tiles", {"= the last 4,", "visible"}),
+                  std::logic_error);
+}
+
+TEST_CASE("mask-of-element: indices of another element of the fragment are compared") {
+  const testing::Case c = make_case({.seqlen_k = 48, .mask = kCausal});
+  const auto check = [&](const char* elements, const char* loop,
+                         const std::function<std::pair<int, int>(int r, int k)>& place) {
+    check_output(c, variant_of(c, "mask-of-element", {elements, loop}), [&](const Formula& f) {
+      const int r = f.row.query % 16, first_row = f.row.query - r;
+      return attend_to(f, [&](int j) {
+        const bool visits = std::string(loop) == "all tiles" || j < first_row + 16;
+        const auto [row, column] = place(r, j % 16);
+        return visits && j - j % 16 + column <= first_row + row;
+      });
+    });
+  };
+  const auto element = [](int r, int k) { return 4 * (k / 8) + 2 * (r / 8) + k % 2; };
+  check("of a lane, loop", "visible", [&](int r, int k) { return std::pair{0, element(r, k)}; });
+  check("of a lane, loop", "all tiles", [&](int r, int k) { return std::pair{0, element(r, k)}; });
+  check("of 16x8,", "visible", [&](int r, int k) {
+    return std::pair{0, 8 * (k / 8) + element(r, k % 8)};
+  });
+  check("= those of lane 0,", "all tiles", [](int r, int k) {
+    return std::pair{r / 8 * 8, k / 8 * 8 + k % 2};
+  });
+  check("the columns of lane 0,", "visible", [](int r, int k) {
+    return std::pair{r, k / 8 * 8 + k % 2};
+  });
+  check("= transposed,", "all tiles", [](int r, int k) { return std::pair{k, r}; });
 }
 
 TEST_CASE("keys-cut: the first or the last keys do not count") {
@@ -168,6 +232,17 @@ TEST_CASE("query tiles and rows that nobody has") {
   check_output(
       c, variant_of(c, "rows-unowned", {"owned = 3,", "of = 4", "zero"}),
       [](const Formula& f) { return f.row.query % 4 < 3 ? f.attend(f.scores()) : Vec(16, 0.0); });
+  const Variant stale = variant_of(c, "rows-unowned", {"owned = 3,", "of = 4", "row before"});
+  const auto left = [](const Formula& f) {
+    return Row{f.row.batch, f.row.head, f.row.query - (f.row.query % 4 == 3 ? 1 : 0)};
+  };
+  check_output(c, stale, [&](const Formula& f) {
+    return Formula{f.c, left(f)}.attend(f.scores(left(f).query));
+  });
+  check_lse(c, stale, [&](const Formula& f) {
+    const Vec s = f.scores(left(f).query);
+    return largest(s) + std::log(total(exps(s, largest(s))));
+  });
   check_output(c, variant_of(c, "rows-unowned", {"not from = 4,", "rows = 4,", "zero"}),
                [](const Formula& f) {
                  return f.row.query % 16 / 4 != 1 ? f.attend(f.scores()) : Vec(16, 0.0);

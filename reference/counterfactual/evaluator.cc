@@ -5,6 +5,7 @@
 #include <limits>
 #include <numbers>
 
+#include "reference/counterfactual/tile_view.h"
 #include "reference/counterfactual/weighted_rows.h"
 
 namespace attn_diag::reference {
@@ -69,7 +70,7 @@ Evaluator::Evaluator(const Case::Data& c, const Deviation& deviation, std::uint3
 
 void Evaluator::evaluate(const Row& row, RowState& state) {
   const bool by_loop = d_.k.late_in_loop || d_.v.late_in_loop;
-  const KeyRange loop = by_loop ? visited_tiles(row.query) : KeyRange{};
+  const KeyRange loop = by_loop ? visited_tiles(p_, g_, d_.mask, row.query) : KeyRange{};
   if (row.batch != batch_ || row.head != head_ || loop.begin != view_loop_.begin ||
       loop.end != view_loop_.end) {
     view_loop_ = loop;

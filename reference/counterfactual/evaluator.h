@@ -54,8 +54,7 @@ class Evaluator {
   RowsView view_rows(const Operand& operand, const FetchChange& change, std::int32_t columns,
                      std::shared_ptr<const Gathered>& gathered) const;
   TileView view_of(std::int32_t query, std::int32_t tile) const;
-  KeyRange visited_tiles(std::int32_t query) const;
-  bool masks_tile(std::int32_t query, std::int32_t tile, KeyRange visited) const;
+  bool sees_by_fragment(std::int32_t query, std::int32_t key) const;
   void scores(const Row& row, RowState& state);
   void score_slots(const Row& row, KeyRange slots, RowState& state);
   double slope_of(std::int32_t head) const;
@@ -90,6 +89,7 @@ class Evaluator {
   void take_probs_of(const Row& row, RowState& state);
   void take_frames_of(const Row& row, RowState& state);
   std::vector<std::int32_t> mixed_queries(const MixedRows& mixed, std::int32_t query) const;
+  void overflow_probs(RowState& state) const;
   void delay_probs(RowState& state) const;
   void accumulate_product(std::int32_t tile, RowState& state) const;
   void begin(const Row& row);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "reference/counterfactual/fragment.h"
 #include "reference/counterfactual/index_map.h"
 #include "reference/counterfactual/narrow.h"
 #include "reference/counterfactual/weighted_rows.h"
@@ -24,6 +25,11 @@ Place place_in_tile(const TileRead& read, std::int32_t tile_rows, std::int32_t c
     return {row / size * size + column % size, column / size * size + row % size};
   }
   if (read == TileRead{}) return {row, column};
+  if (read.fragment != FragmentMap::kRight) {
+    const std::int32_t in_row = row % kFragmentSize, in_column = column % kFragmentSize;
+    const FragmentPlace from = fragment_source(read.fragment, in_row, in_column);
+    return {row - in_row + from.row, column - in_column + from.column};
+  }
   if (read.rows.rule != IndexRule::kRight || read.columns.rule != IndexRule::kRight)
     return {mapped(read.rows, row, tile_rows), mapped(read.columns, column, columns)};
   if (read.swizzled_by > 0)
@@ -37,9 +43,8 @@ Place place_in_tile(const TileRead& read, std::int32_t tile_rows, std::int32_t c
   const std::int32_t minor = read.read_transposed ? row : column;
   std::int32_t flat = 0;
   if (read.stride_within_fragments) {
-    constexpr std::int32_t kFragment = 16;
-    flat = major / kFragment * kFragment * stored;
-    major %= kFragment;
+    flat = major / kFragmentSize * kFragmentSize * stored;
+    major %= kFragmentSize;
   }
   flat += major * read_by + minor;
   Place place{flat / stored, flat % stored};

@@ -7,6 +7,7 @@
 #include "reference/counterfactual/evaluator.h"
 #include "reference/counterfactual/lane_map.h"
 #include "reference/counterfactual/narrow.h"
+#include "reference/counterfactual/tile_view.h"
 
 namespace attn_diag::reference {
 namespace {
@@ -100,7 +101,7 @@ void Evaluator::finish_empty(const Row& row, RowState& state) {
   const bool divided = how == EmptyRow::kNanOfRow || how == EmptyRow::kNanOfSplit;
   state.lse_known = how == EmptyRow::kNan || divided;
   if (how == EmptyRow::kNan) state.lse = kNan;
-  const KeyRange visited = visited_tiles(row.query);
+  const KeyRange visited = visited_tiles(p_, g_, d_.mask, row.query);
   if (how == EmptyRow::kNan || divided || visited.empty()) {
     std::fill(state.o.begin(), state.o.end(), kNan);
     return;

@@ -31,6 +31,15 @@ constexpr FragmentPlace fragment_source(FragmentMap map, std::int32_t row, std::
       return {row, column ^ 8};
     case FragmentMap::kPairsSwapped:
       return {row, column ^ 1};
+    // A lane has rows r and r + 8 of columns c, c + 1, c + 8 and c + 9.
+    case FragmentMap::kElementNumber:
+      return {0, column / 8 * 4 + row / 8 * 2 + column % 2};
+    case FragmentMap::kElementNumber8:
+      return {0, column / 8 * 8 + row / 8 * 2 + column % 2};
+    case FragmentMap::kOfLaneZero:
+      return {row & 8, column & 9};
+    case FragmentMap::kColumnOfLaneZero:
+      return {row, column & 9};
   }
   return {row, column};
 }

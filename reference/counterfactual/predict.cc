@@ -97,6 +97,11 @@ void put_lse_of(const std::optional<Row>& row, Evaluator& evaluator, const Targe
   put(evaluator.slots(), state, Tensor::kLse, 1, to);
 }
 
+// What a row's sums are stored as when the loop is over, o apart.
+bool made_of_sums(Tensor t) {
+  return t == Tensor::kLse || t == Tensor::kMergedL || t == Tensor::kMergedO;
+}
+
 bool defined(const Case::Data& c, Tensor t) {
   return c.geometry.has_split_merge || (t != Tensor::kMergedL && t != Tensor::kMergedO);
 }
@@ -129,7 +134,10 @@ void predict(const Case& c, std::span<const Row> rows, const Deviation& deviatio
   RowState state;
   for (std::size_t r = 0; r < rows.size(); ++r) {
     const bool owned = owns(data, deviation.store, rows[r].query);
-    if (owned && evaluated != 0) evaluator.evaluate(rows[r], state);
+    const std::optional<std::int32_t> other =
+        owned ? std::nullopt : left_over(data, deviation.store, rows[r].query);
+    if ((owned || other) && evaluated != 0)
+      evaluator.evaluate({rows[r].batch, rows[r].head, other.value_or(rows[r].query)}, state);
     for (const TensorInfo& t : kTensors) {
       Prediction::Values& values = out[t.id];
       if (values.value.empty()) continue;
@@ -138,7 +146,7 @@ void predict(const Case& c, std::span<const Row> rows, const Deviation& deviatio
                       values.known.data() + r * n, values.unwritten.data() + r * n};
       if (t.id == Tensor::kO && moved)
         stored->cells(rows[r], to.value, to.bound, to.known, to.unwritten);
-      else if (!owned)
+      else if (!owned && !(other && made_of_sums(t.id)))
         // A merge makes some lse even of what it finds in the workspace: its max may pass over NaN.
         leave_unwritten(n, to, !(data.geometry.has_split_merge && t.id == Tensor::kLse));
       else if (t.id == Tensor::kLse && lse_moved)

@@ -1,6 +1,7 @@
 // partial_o = P V of every tile of one row.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "reference/counterfactual/evaluator.h"
 #include "reference/counterfactual/fragment.h"
@@ -8,6 +9,11 @@
 #include "reference/counterfactual/weighted_rows.h"
 
 namespace attn_diag::reference {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+}  // namespace
 
 // Every visited tile of a split gets the P of the one before it, and the first one its own.
 void Evaluator::delay_probs(RowState& state) const {
@@ -28,6 +34,23 @@ void Evaluator::delay_probs(RowState& state) const {
           state.softmax_known[static_cast<std::size_t>(t)];
     }
     later = t;
+  }
+}
+
+// In another frame than its own, P may be more than its type holds.
+void Evaluator::overflow_probs(RowState& state) const {
+  const double most = model_.probs.largest;
+  if (d_.softmax.max_row.is_own()) return;
+  if (state.weights.empty()) state.weights = state.p;
+  for (std::int32_t t = 0; t < tiles_; ++t) {
+    const KeyRange slots = state.counted[static_cast<std::size_t>(t)];
+    for (auto i = static_cast<std::size_t>(slots.begin); i < static_cast<std::size_t>(slots.end);
+         ++i) {
+      double& weight = state.weights[i];
+      if (weight + state.o_weight[i] <= most) continue;
+      if (weight - state.o_weight[i] <= most) state.product_known[static_cast<std::size_t>(t)] = 0;
+      weight = kInf;
+    }
   }
 }
 
@@ -64,6 +87,7 @@ void Evaluator::product(const Row& row, RowState& state) {
   if (d_.pv.probs != FragmentMap::kRight && !lending_) permute_probs(row, state);
   if (!d_.pv.row.is_own() && !lending_) take_probs_of(row, state);
   if (d_.pv.probs_late && !lending_) delay_probs(state);
+  overflow_probs(state);
   const std::vector<double>& weights = state.weights.empty() ? state.p : state.weights;
   for (std::int32_t t = 0; t < tiles_; ++t) {
     const KeyRange slots = state.counted[static_cast<std::size_t>(t)];

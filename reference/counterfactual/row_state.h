@@ -15,6 +15,7 @@ struct TileView {
   KeyRange all;      // of the tile
   KeyRange counted;  // or, inverted, all but these
   bool inverted = false;
+  bool by_fragment = false;  // of these, those that the mask shows at other places of the fragment
 };
 
 // The state of the online softmax.

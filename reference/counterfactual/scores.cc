@@ -253,6 +253,10 @@ void Evaluator::scores(const Row& row, RowState& state) {
       hide(view.all.begin, view.all.end, -kInf, false);
     } else if (view.inverted) {
       hide(view.counted.begin, view.counted.end, masked);
+    } else if (view.by_fragment) {
+      for (std::int32_t i = view.all.begin; i < view.all.end; ++i)
+        if (!sees_by_fragment(row.query, slots_.position[static_cast<std::size_t>(i)]))
+          hide(i, i + 1, masked);
     } else {
       hide(view.all.begin, std::min(view.counted.begin, view.all.end), masked);
       hide(std::max(view.counted.begin, view.counted.end), view.all.end, masked);

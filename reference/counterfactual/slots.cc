@@ -34,7 +34,8 @@ Slots::Slots(const Case::Data& c, const MaskChange& mask) : plain(is_plain(c, ma
       position.push_back(j);
       home.push_back(j < seqlen ? j : -1);
     }
-    if (mask.boundary_key_twice && end < seqlen) {
+    const bool ends = !mask.boundary_of_split || (t + 1) % c.geometry.tiles_per_split == 0;
+    if (mask.boundary_key_twice && ends && end < seqlen) {
       position.push_back(end);
       home.push_back(-1);
     }

@@ -72,7 +72,11 @@ std::optional<StoredOutput::Source> StoredOutput::source_of(const Row& row,
   from.row.query -= change_.row_shift;
   if (from.row.query < 0 || from.row.query >= p.seqlen_q) return std::nullopt;
   if (change_.columns > 0 && column >= change_.columns) return std::nullopt;
-  if (!owns(c_, change_, row.query)) return std::nullopt;
+  if (!owns(c_, change_, row.query)) {
+    const std::optional<std::int32_t> other = left_over(c_, change_, row.query);
+    if (!other) return std::nullopt;
+    from.row.query = *other;
+  }
   return from;
 }
 

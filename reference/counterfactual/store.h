@@ -21,6 +21,15 @@ inline bool owns(const Case::Data& c, const StoreChange& change, std::int32_t qu
   return change.rows_owned == 0 || query % block_m % of < change.rows_owned;
 }
 
+// The query whose sums are taken for those of one that no warp has; none: nobody's.
+inline std::optional<std::int32_t> left_over(const Case::Data& c, const StoreChange& change,
+                                             std::int32_t query) {
+  if (change.unwritten != Unwritten::kOfRowBefore || change.rows_owned == 0) return std::nullopt;
+  const std::int32_t block_m = c.geometry.tile.block_m;
+  const std::int32_t of = change.owned_of > 0 ? change.owned_of : block_m;
+  return query - query % block_m % of + change.rows_owned - 1;
+}
+
 // Whose lse stands in the place of `row`; none: nobody's.
 std::optional<Row> lse_source(const Problem& p, LsePlace place, const Row& row);
 

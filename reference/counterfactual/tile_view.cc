@@ -1,9 +1,12 @@
 // Which keys a row counts, under the mask bugs.
+#include "reference/counterfactual/tile_view.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <utility>
 
 #include "reference/counterfactual/evaluator.h"
+#include "reference/counterfactual/fragment.h"
 
 namespace attn_diag::reference {
 namespace {
@@ -39,60 +42,76 @@ std::int64_t tiles_up_to(std::int64_t last, std::int64_t block_n, std::int64_t t
 
 }  // namespace
 
-// The tiles that the loop of the row's query tile visits.
-KeyRange Evaluator::visited_tiles(std::int32_t query) const {
-  const TileLoop loop = d_.mask.loop;
-  if (loop == TileLoop::kAll) return {0, tiles_};
-  const std::int64_t block_m = g_.tile.block_m, block_n = g_.tile.block_n;
+KeyRange visited_tiles(const Problem& p, const Geometry& g, const MaskChange& change,
+                       std::int32_t query) {
+  const TileLoop loop = change.loop;
+  const std::int32_t tiles = kv_tile_count(p, g);
+  if (loop == TileLoop::kAll) return {0, tiles};
+  const std::int64_t block_m = g.tile.block_m, block_n = g.tile.block_n;
   const std::int64_t first_row = query / block_m * block_m;
-  const std::int64_t last_row = std::min<std::int64_t>(first_row + block_m, p_.seqlen_q) - 1;
+  const std::int64_t last_row = std::min<std::int64_t>(first_row + block_m, p.seqlen_q) - 1;
   // The loop's bounds have a bug of their own or none: they do not follow a shifted mask.
-  const Ends of_first = ends_of(p_, {}, first_row), of_last = ends_of(p_, {}, last_row);
+  const Ends of_first = ends_of(p, {}, first_row), of_last = ends_of(p, {}, last_row);
   const std::int64_t least =
-      (loop == TileLoop::kLastRow ? of_last.first : of_first.first) + d_.mask.begin_shift;
+      (loop == TileLoop::kLastRow ? of_last.first : of_first.first) + change.begin_shift;
   std::int64_t most = loop == TileLoop::kFirstRow ? of_first.last : of_last.last;
-  most = std::min<std::int64_t>(most, p_.seqlen_k - 1) + d_.mask.end_shift;
-  const std::int64_t begin = std::clamp<std::int64_t>(least, 0, p_.seqlen_k) / block_n;
-  std::int64_t end = tiles_up_to(most, block_n, tiles_);
+  most = std::min<std::int64_t>(most, p.seqlen_k - 1) + change.end_shift;
+  const std::int64_t begin = std::clamp<std::int64_t>(least, 0, p.seqlen_k) / block_n;
+  std::int64_t end = tiles_up_to(most, block_n, tiles);
   if (loop == TileLoop::kRoundedDown) end = (most + 1) / block_n;
   if (loop == TileLoop::kOneLess) end -= 1;
-  if (loop == TileLoop::kSquare) end = std::min<std::int64_t>(query / block_m + 1, tiles_);
+  if (loop == TileLoop::kSquare) end = std::min<std::int64_t>(query / block_m + 1, tiles);
   return {static_cast<std::int32_t>(begin), static_cast<std::int32_t>(std::max(begin, end))};
 }
 
-// Whether the mask is applied on this tile of those that are visited.
-bool Evaluator::masks_tile(std::int32_t query, std::int32_t tile, KeyRange visited) const {
-  const MaskedTiles which = d_.mask.masked_tiles;
-  const KeyRange loop = intersect(tiles_of_split(p_, g_, tile / g_.tiles_per_split), visited);
-  switch (which) {
+bool masks_tile(const Problem& p, const Geometry& g, const MaskChange& change, std::int32_t query,
+                std::int32_t tile, KeyRange visited) {
+  if (change.masked_tiles == MaskedTiles::kAll) return true;
+  const std::int32_t run = change.masked_run;
+  const KeyRange loop = intersect(tiles_of_split(p, g, tile / g.tiles_per_split), visited);
+  switch (change.masked_tiles) {
     case MaskedTiles::kAll:
       break;
     case MaskedTiles::kLastVisited:
-      return tile == loop.end - 1;
+      return tile >= loop.end - run;
     case MaskedTiles::kNotLastVisited:
-      return tile != loop.end - 1;
+      return tile < loop.end - run;
     case MaskedTiles::kFirstVisited:
-      return tile == loop.begin;
+      return tile < loop.begin + run;
     case MaskedTiles::kNotFirstVisited:
-      return tile != loop.begin;
+      return tile >= loop.begin + run;
     case MaskedTiles::kLastOfRow:
-      return tile == visited.end - 1;
+      return tile >= visited.end - run;
+    case MaskedTiles::kLastOfSequence:
+      return tile >= kv_tile_count(p, g) - run;
+    case MaskedTiles::kFirstOfSequence:
+      return tile < run;
     case MaskedTiles::kSameNumber:
-      return tile == query / g_.tile.block_m;
+      return tile == query / g.tile.block_m;
     case MaskedTiles::kAboveDiagonal: {
-      const std::int64_t block_m = g_.tile.block_m, block_n = g_.tile.block_n;
+      const std::int64_t block_m = g.tile.block_m, block_n = g.tile.block_n;
       const std::int64_t last_row =
-          std::min<std::int64_t>(query / block_m * block_m + block_m, p_.seqlen_q) - 1;
-      return (tile + 1) * block_n > ends_of(p_, d_.mask, last_row).last + 1;
+          std::min<std::int64_t>(query / block_m * block_m + block_m, p.seqlen_q) - 1;
+      return (tile + 1) * block_n > ends_of(p, change, last_row).last + 1;
     }
   }
   return true;
 }
 
+// Where the mask compares the query and the key of another element of the fragment.
+bool Evaluator::sees_by_fragment(std::int32_t query, std::int32_t key) const {
+  const std::int32_t row = query % g_.tile.block_m % kFragmentSize;
+  const std::int32_t column = key % g_.tile.block_n % kFragmentSize;
+  const FragmentPlace from = fragment_source(d_.mask.fragment, row, column);
+  const Ends ends = ends_of(p_, d_.mask, query - row + from.row);
+  const std::int64_t compared = key - column + from.column;
+  return compared >= ends.first && compared <= ends.last;
+}
+
 TileView Evaluator::view_of(std::int32_t query, std::int32_t tile) const {
   TileView view;
   view.all = slots_.of_tile(tile);
-  const KeyRange visited = visited_tiles(query);
+  const KeyRange visited = visited_tiles(p_, g_, d_.mask, query);
   view.visited = tile >= visited.begin && tile < visited.end;
   view.counted = {view.all.begin, view.all.begin};
   const MaskChange& change = d_.mask;
@@ -119,7 +138,9 @@ TileView Evaluator::view_of(std::int32_t query, std::int32_t tile) const {
       view.counted.end = std::min(view.counted.end, slot(std::int64_t{query} + change.reach + 1));
     return view;
   }
-  if (!masks_tile(query, tile, visited)) return view;
+  if (!masks_tile(p_, g_, change, query, tile, visited)) return view;
+  view.by_fragment = change.fragment != FragmentMap::kRight;
+  if (view.by_fragment) return view;
   const bool query_in_tile =
       change.rule == MaskRule::kQueryInTile || change.rule == MaskRule::kBothInTile;
   const bool key_in_tile =

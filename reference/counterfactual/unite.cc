@@ -23,7 +23,8 @@ auto fields(MaskChange& m) {
   return std::tie(m.rule, m.first_shift, m.last_shift, m.masked_tiles, m.loop, m.padding,
                   m.boundary_key_twice, m.masked_score, m.reach, m.tile_left_out, m.tile_keys,
                   m.tile_first, m.keys_before, m.keys_behind, m.padded_keys, m.end_shift,
-                  m.begin_shift, m.last_of, m.first_of, m.query_of, m.masked_added, m.row);
+                  m.begin_shift, m.last_of, m.first_of, m.query_of, m.masked_added, m.row,
+                  m.masked_run, m.boundary_of_split, m.fragment);
 }
 auto fields(SoftmaxChange& s) {
   return std::tie(s.empty, s.m_floor, s.exp, s.lanes, s.num_lanes, s.lanes_keep_max, s.lanes_o,

@@ -348,7 +348,12 @@ struct FinishChange {
 
 // ---- store ------------------------------------------------------------------------------------
 
-enum class Unwritten : std::uint8_t { kUnknown, kZero };
+// What stands where nothing is written.
+enum class Unwritten : std::uint8_t {
+  kUnknown,
+  kZero,
+  kOfRowBefore,  // of rows that no warp has: what the row before them left in its registers
+};
 
 // The row whose lse is found in a row's place.
 enum class LsePlace : std::uint8_t {

@@ -104,10 +104,27 @@ enum class StrideSet : std::uint8_t {
   kRowOfOtherDim,      // all distances from the other head dimension
 };
 
+// Which element of its 16x16 fragment stands for element [row][column].
+enum class FragmentMap : std::uint8_t {
+  kRight,
+  kHalvesSwapped,  // [row + 8][column] with [row][column + 8], both < 8
+  kTransposed8,    // within blocks of 8
+  kTransposed16,
+  kRowsSwapped,     // row ^ 8
+  kColumnsSwapped,  // column ^ 8
+  kPairsSwapped,    // column ^ 1
+  // No permutations: the lane is forgotten. Of the elements of a lane's accumulator, ...
+  kElementNumber,    // ... element i stands for [0][i]
+  kElementNumber8,   // ... likewise, of 16x8
+  kOfLaneZero,       // ... that of lane 0
+  kColumnOfLaneZero  // ... that column, of its own row
+};
+
 // Which element of its tile stands for element (row, column), a tile being block_m or block_n rows
 // of an operand as they lie in shared memory.
 struct TileRead {
   std::int32_t transposed_blocks = 0;  // 8, 16: every block of this size is transposed
+  FragmentMap fragment = FragmentMap::kRight;
   // Stored at row * stored_stride + column, or transposed; read at row * read_stride + column, or
   // transposed. 0: the natural one. What lies between rows is 0.
   bool stored_transposed = false, read_transposed = false;
@@ -184,19 +201,6 @@ struct FetchChange {
   bool operator==(const FetchChange&) const = default;
 };
 
-// ---- fragments --------------------------------------------------------------------------------
-
-// Which element of its 16x16 fragment stands for element [row][column].
-enum class FragmentMap : std::uint8_t {
-  kRight,
-  kHalvesSwapped,  // [row + 8][column] with [row][column + 8], both < 8
-  kTransposed8,    // within blocks of 8
-  kTransposed16,
-  kRowsSwapped,     // row ^ 8
-  kColumnsSwapped,  // column ^ 8
-  kPairsSwapped,    // column ^ 1
-};
-
 // ---- logits -----------------------------------------------------------------------------------
 
 enum class SoftcapChange : std::uint8_t {
@@ -264,8 +268,10 @@ enum class MaskedTiles : std::uint8_t {
   kNotLastVisited,
   kFirstVisited,
   kNotFirstVisited,
-  kLastOfRow,   // on the last tile that all splits together visit
-  kSameNumber,  // on the tile with the query tile's number only
+  kLastOfRow,       // on the last tile that all splits together visit
+  kSameNumber,      // on the tile with the query tile's number only
+  kLastOfSequence,  // on the last one there is, whether or not it is visited
+  kFirstOfSequence,
 };
 // The KV tiles that are visited for a query tile.
 enum class TileLoop : std::uint8_t {
@@ -291,9 +297,11 @@ struct MaskChange {
   MaskRule rule = MaskRule::kRight;
   std::int32_t first_shift = 0, last_shift = 0;  // added to the first and the last key it sees
   MaskedTiles masked_tiles = MaskedTiles::kAll;
+  std::int32_t masked_run = 1;  // the first and the last ones are as many
   TileLoop loop = TileLoop::kAll;
   Padding padding = Padding::kNotCounted;
-  bool boundary_key_twice = false;  // the first key of the next tile counts in this one too
+  bool boundary_key_twice = false;  // the first key of the next tile counts in this one too ...
+  bool boundary_of_split = false;   // ... if that is another split's
   double masked_score =
       -std::numeric_limits<double>::infinity();  // of masked keys in visited tiles
   // Without a mask a query sees the keys up to its own number and so many more, padding as well; -1: all.
@@ -313,6 +321,7 @@ struct MaskChange {
       0;  // the mask is that of the first of so many queries; less than 0: the last
   double masked_added = 0;  // if not 0, masked scores have it added and are not -inf
   RowChoice row;            // whose keys count
+  FragmentMap fragment = FragmentMap::kRight;  // whose query and key are compared
   bool operator==(const MaskChange&) const = default;
 };
 
