@@ -243,7 +243,7 @@ TEST_CASE("bounds of bugs from tile to tile hold in fp32") {
   with_alphas(variant_of(c, "alpha-times-l", {"all"}), [](float a, float, float, float l, int) {
     return Alphas{a, a * l};
   });
-  with_alphas(variant_of(c, "alpha-missing-on-one-tile", {"tile = 2", "of = o", "all"}),
+  with_alphas(variant_of(c, "alpha-missing-on-one-tile", {"tile = 2", "of = o"}),
               [](float a, float, float, float, int t) {
                 return Alphas{a, t == 2 ? 1 : a};
               });
@@ -251,7 +251,8 @@ TEST_CASE("bounds of bugs from tile to tile hold in fp32") {
               [](float a, float, float, float, int) {
                 return Alphas{a, 0};
               });
-  check(c, variant_of(c, "tile-frame", {"of = o"}), [](FloatKernel& x) { x.own_frame = true; });
+  check(c, variant_of(c, "tile-frame", {"of = o", "every tile"}),
+        [](FloatKernel& x) { x.own_frame = true; });
   check(c, variant_of(c, "probs-narrow", {"fp16", "in = P V"}),
         [](FloatKernel& x) { x.narrow_probs = true; });
   check(c, variant_of(c, "accumulator-narrow", {"type = fp16)"}),
@@ -269,13 +270,14 @@ TEST_CASE("bounds of bugs from tile to tile hold in fp32") {
       return std::exp2(whole) * (1 + (y * 1.44269504f - whole));
     };
   });
-  check(c, variant_of(c, "rescale-skipped-max-kept", {"below = 2)"}), [](FloatKernel& x) {
-    x.keep_below = 2;
-    x.alphas = [](float a, float from, float to, float, int) {
-      const float kept = to - from <= 2 ? 1 : a;
-      return Alphas{kept, kept};
-    };
-  });
+  check(c, variant_of(c, "rescale-skipped-max-kept", {"below = 2,", "new max"}),
+        [](FloatKernel& x) {
+          x.keep_below = 2;
+          x.alphas = [](float a, float from, float to, float, int) {
+            const float kept = to - from <= 2 ? 1 : a;
+            return Alphas{kept, kept};
+          };
+        });
   check(c, variant_of(c, "product-times-n", {"n = 4"}), [](FloatKernel& x) { x.repeats = 4; });
 }
 

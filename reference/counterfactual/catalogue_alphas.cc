@@ -13,17 +13,17 @@ namespace {
 
 constexpr int kTilesTried = 9;
 
-// Sums that are not rescaled on some tiles, or in some columns or rows.
-template <class Set>
-void not_rescaled(const Case& c, Variants& out, Set set, const std::string& where) {
+// Sums that are not rescaled on some tiles.
+void not_rescaled(const Case& c, Variants& out, const SomeTiles& tiles,
+                  const ParameterValue& where) {
   each(out, [&](bool l, bool o, const ParameterValue& what, Variants& list) {
-    under_both_loops(c, list,
-                     [&](Deviation& d) {
-                       if (l) d.recurrence.alpha_l = Rescale::kMissing;
-                       if (o) d.recurrence.alpha_o = Rescale::kMissing;
-                       set(d.recurrence);
-                     },
-                     {named("tile", 0, where), what});
+    under_loops(c, list, tiles,
+                [&](Deviation& d) {
+                  if (l) d.recurrence.alpha_l = Rescale::kMissing;
+                  if (o) d.recurrence.alpha_o = Rescale::kMissing;
+                  d.recurrence.alpha_tiles = tiles;
+                },
+                {where, what});
   });
 }
 
@@ -32,29 +32,13 @@ void some_tiles(const Case& c, Variants& out) {
   const std::int32_t all = longest_split(c), tiles = std::min(all, kTilesTried);
   if (tiles < 3) return;
   for (std::int32_t tile = 1; tile < tiles; ++tile)
-    not_rescaled(
-        c, out,
-        [&](RecurrenceChange& r) {
-          r.tile_choice = TileChoice::kOne;
-          r.only_tile = tile;
-        },
-        std::to_string(tile));
+    not_rescaled(c, out, {TileChoice::kOne, tile}, named("tile", tile, std::to_string(tile)));
   for (std::int32_t tile = 2; tile < tiles; ++tile)
     if (tile + 1 < all)
-      not_rescaled(
-          c, out,
-          [&](RecurrenceChange& r) {
-            r.tile_choice = TileChoice::kFrom;
-            r.only_tile = tile;
-          },
-          "from " + std::to_string(tile) + " on");
-  not_rescaled(
-      c, out, [](RecurrenceChange& r) { r.tile_choice = TileChoice::kLast; }, "the last");
-  if (all < 4) return;
-  not_rescaled(
-      c, out, [](RecurrenceChange& r) { r.tile_choice = TileChoice::kOdd; }, "odd ones");
-  not_rescaled(
-      c, out, [](RecurrenceChange& r) { r.tile_choice = TileChoice::kEven; }, "even ones");
+      not_rescaled(c, out, {TileChoice::kFrom, tile},
+                   named("tile", 100 + tile, "from " + std::to_string(tile) + " on"));
+  for (const NamedTiles& apart : tiles_treated_apart(c))
+    not_rescaled(c, out, apart.tiles, tiles_value("tile", apart));
 }
 
 }  // namespace
@@ -71,8 +55,7 @@ void alphas_of_some_tiles(const Case& c, Variants& out) {
           [&](Deviation& d) {
             if (l) d.recurrence.alpha_l = Rescale::kMissing;
             if (o) d.recurrence.alpha_o = Rescale::kMissing;
-            d.recurrence.tile_choice = TileChoice::kOne;
-            d.recurrence.only_tile = tile;
+            d.recurrence.alpha_tiles = {TileChoice::kOne, tile};
             d.recurrence.tile_of_sequence = true;
           },
           {named("tile", tile, std::to_string(tile) + " of the sequence"), what});
@@ -105,29 +88,41 @@ constexpr std::pair<double, const char*> kRises[] = {{0.1, ""},
 
 void alphas_of_small_rises(const Case& c, Variants& out) {
   if (one_tile(c)) return;
-  for (const bool beta : {false, true})
+  struct Frames {
+    bool sums, probs;
+    const char* name;
+  };
+  for (const Frames& old :
+       {Frames{true, false, "of the sums"}, {false, true, "of P"}, {true, true, "of both"}})
     for (const auto& [below, text] : kRises)
-      for (const auto& [l, o] : kSums)
+      for (const auto& [l, o] : kSums) {
+        // Both sums have the P of one frame where alpha is not computed at all.
+        if (old.sums && old.probs && !(l && o)) continue;
         out.with(
             [&, below = below, l = l, o = o](Deviation& d) {
               d.recurrence.skip_below = below;
               d.recurrence.skip_l = l;
               d.recurrence.skip_o = o;
-              d.recurrence.skip_beta = beta;
+              d.recurrence.skip_alpha = old.sums;
+              d.recurrence.skip_beta = old.probs;
             },
             {named("below", below, text), of(l, o),
-             named("old frame", beta, beta ? "of P" : "of the sums")});
+             named("old frame", old.sums + 2 * old.probs, old.name)});
+      }
 }
 
 void kept_maxima_of_small_rises(const Case& c, Variants& out) {
   if (one_tile(c)) return;
-  for (const auto& [below, text] : kRises)
-    out.with(
-        [&, below = below](Deviation& d) {
-          d.recurrence.skip_below = below;
-          d.recurrence.skip_keeps_m = true;
-        },
-        {named("below", below, text)});
+  for (const bool old : {false, true})
+    for (const auto& [below, text] : kRises)
+      out.with(
+          [&, below = below](Deviation& d) {
+            d.recurrence.skip_below = below;
+            d.recurrence.skip_keeps_m = true;
+            d.recurrence.skip_old_probs = old;
+          },
+          {named("below", below, text),
+           named("P relative to", old, old ? "the max before" : "the new max")});
 }
 
 void alphas_in_part(const Case& c, Variants& out) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "reference/counterfactual/catalogue_lanes.h"
+#include "reference/counterfactual/catalogue_loops.h"
 #include "reference/counterfactual/catalogue_rows.h"
 #include "reference/counterfactual/catalogue_sums.h"
 #include "reference/counterfactual/entry.h"
@@ -64,6 +65,21 @@ void incomplete_sums(const Case& c, Variants& out, bool in_loop) {
   for (const std::int32_t warps : {8, 4, 2})
     if (block_n % warps == 0 && c.problem().head_dim_v % warps == 0)
       return add_all(LaneMap::kBlocked, "j / (kBlockN / lanes)", warps);
+}
+
+void repeated_tile_sums(const Case& c, Variants& out) {
+  if (longest_split(c) == 1) return;
+  std::vector<NamedTiles> apart = tiles_treated_apart(c);
+  apart.push_back({{TileChoice::kOne, 0}, "the first"});
+  apart.push_back({{TileChoice::kFrom, 1}, "all but the first"});
+  for (const NamedTiles& some : apart)
+    for (const double n : {2, 4, 8, 16, 32})
+      under_loops(c, out, some.tiles,
+                  [&](Deviation& d) {
+                    d.recurrence.tile_l_times = n;
+                    d.recurrence.tile_l_tiles = some.tiles;
+                  },
+                  {number("n", n), tiles_value("on", some)});
 }
 
 void divisors(const Case& c, Variants& out) {
@@ -191,6 +207,17 @@ const Entry kEntries[] = {
        for (const double n : {2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128, 256})
          out.with([&](Deviation& d) { d.finish.l_factor = n; }, {number("n", n)});
      }},
+    {{.id = "tile-sum-times-n",
+      .statement =
+          "the sum of some tiles, already the same in all lanes, is summed over the lanes again",
+      .formula = "F30",
+      .family = Family::kFinish,
+      .stage = Stage::kSoftmax,
+      .parameters = {"n", "on", "loop"},
+      .citation = "",
+      .remedy = "reductions of a value that every lane has, in iterations that were peeled off",
+      .needs_tiles = true},
+     repeated_tile_sums},
     {{.id = "l-seeded",
       .statement = "a constant is added to the row sum, or it begins with one",
       .formula = "F11",
@@ -199,7 +226,7 @@ const Entry kEntries[] = {
       .parameters = {"l0", "m begins with"},
       .citation = "flashinfer#4267",
       .remedy = "the initial value of l, and an epsilon that guards the division"},
-     [](const Case&, Variants& out) {
+     [](const Case& c, Variants& out) {
        out.add_free({}, {"l0",
                          0x1p-24,
                          0x1p12,
@@ -212,6 +239,10 @@ const Entry kEntries[] = {
              d.recurrence.first_l = 1;
            },
            {number("l0", 1), named("m begins with", 1, "0")});
+       // ... or the max of its first tile with a key.
+       if (longest_split(c) > 1 || merges(c))
+         out.with([](Deviation& d) { d.recurrence.first_l = 1; },
+                  {number("l0", 1), named("m begins with", 2, "that of the first tile")});
      },
      [](Deviation& d, double l0) { d.finish.l_added = l0; }},
     {{.id = "lane-sum-not-shared",

@@ -41,4 +41,32 @@ void under_both_loops(const Case& c, Variants& out, Set set,
   }
 }
 
+// Of some tiles of the loop. Loops begin apart under a window alone, and end apart under every mask.
+template <class Set>
+void under_loops(const Case& c, Variants& out, const SomeTiles& tiles, Set set,
+                 std::vector<ParameterValue> parameters) {
+  const bool by_end = tiles.choice == TileChoice::kLast || tiles.choice == TileChoice::kNotLast;
+  const bool by_number = tiles.choice != TileChoice::kAll && !by_end;
+  if (by_end || (by_number && c.problem().mask.kind == MaskKind::kWindow))
+    return under_both_loops(c, out, set, std::move(parameters));
+  out.with(set, std::move(parameters));
+}
+
+// Tiles that a loop may treat apart: its last one, or every other one where it is unrolled.
+struct NamedTiles {
+  SomeTiles tiles;
+  const char* name;
+};
+inline std::vector<NamedTiles> tiles_treated_apart(const Case& c) {
+  std::vector<NamedTiles> all = {{{TileChoice::kLast, -1}, "the last"},
+                                 {{TileChoice::kNotLast, -1}, "all but the last"}};
+  if (longest_split(c) < 4) return all;
+  all.push_back({{TileChoice::kOdd, -1}, "odd ones"});
+  all.push_back({{TileChoice::kEven, -1}, "even ones"});
+  return all;
+}
+inline ParameterValue tiles_value(std::string_view name, const NamedTiles& of) {
+  return named(name, -static_cast<double>(of.tiles.choice), of.name);
+}
+
 }  // namespace attn_diag::reference

@@ -169,13 +169,36 @@ TEST_CASE("what is counted besides the keys") {
   check_output(c, variant_of(c, "l-seeded", {"?"}).at(0.5),
                [&](const Formula& f) { return with_more(f, [](double) { return 0.5; }); });
   // Three splits, each of which has seen a score of 0.
-  check_output(c, variant_of(c, "l-seeded", {"m begins"}), [&](const Formula& f) {
+  check_output(c, variant_of(c, "l-seeded", {"begins with = 0"}), [&](const Formula& f) {
     return with_more(f, [](double m) { return 3 * std::exp(-m); });
   });
-  check_lse(c, variant_of(c, "l-seeded", {"m begins"}), [&](const Formula& f) {
+  check_lse(c, variant_of(c, "l-seeded", {"begins with = 0"}), [&](const Formula& f) {
     const Part all = part_of(f, f.row.query, 0, 40);
     return std::log(std::exp(all.m) * all.l + 3);
   });
+}
+
+TEST_CASE("l-seeded: l begins with 1 in the frame of the first tile with a key") {
+  const testing::Case c =
+      make_case({.block_n = 8,
+                 .splits = 2,
+                 .mask = {MaskKind::kCausal, CausalAlignment::kBottomRight, 0, 0}});
+  const auto more = [](const Formula& f) {
+    double sum = 0;
+    for (const int begin : {0, 24}) {
+      double first = -std::numeric_limits<double>::infinity();
+      for (int t = begin; t < (begin == 0 ? 24 : 40) && first < -1e300; t += 8)
+        first = part_of(f, f.row.query, t, t + 8).m;
+      sum += factor(first, 0);
+    }
+    return sum;
+  };
+  check_output(c, variant_of(c, "l-seeded", {"first tile"}), [&](const Formula& f) {
+    const Vec p = exps(f.scores(), 0);
+    return f.weighted(times(1 / (total(p) + more(f)), p));
+  });
+  check_lse(c, variant_of(c, "l-seeded", {"first tile"}),
+            [&](const Formula& f) { return std::log(total(exps(f.scores(), 0)) + more(f)); });
 }
 
 }  // namespace

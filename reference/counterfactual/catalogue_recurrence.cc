@@ -58,17 +58,42 @@ void reset(const Case& c, Variants& out) {
 void normalised(const Case& c, Variants& out) {
   if (one_tile(c)) return;
   const auto add = [&](Normalise how, double l_power, const char* what) {
-    under_both_loops(c, out,
-                     [&](Deviation& d) {
-                       d.recurrence.normalise = how;
-                       d.finish.l_power = l_power;
-                     },
-                     {named("by", static_cast<double>(how) * 2 + l_power, what)});
+    const auto set = [&](Deviation& d) {
+      d.recurrence.normalise = how;
+      d.finish.l_power = l_power;
+    };
+    std::vector<ParameterValue> value = {named("by", static_cast<double>(how) * 2 + l_power, what)};
+    // A product of nothing stays 0, whatever it is divided by.
+    if (how != Normalise::kRunningSum) return out.with(set, std::move(value));
+    under_both_loops(c, out, set, std::move(value));
   };
   add(Normalise::kTileSum, 1, "the tile's l, and by l at the end");
   add(Normalise::kTileSum, 0, "the tile's l, not at the end");
   add(Normalise::kRunningSum, 1, "the running l, and by l at the end");
   add(Normalise::kRunningSum, 0, "the running l, not at the end");
+  add(Normalise::kTileByRunningSum, 1, "the running l, P V alone, and by l at the end");
+  add(Normalise::kTileByRunningSum, 0, "the running l, P V alone, not at the end");
+}
+
+void tile_frames(const Case& c, Variants& out) {
+  if (one_tile(c)) return;
+  const auto add = [&](bool l, bool o, const SomeTiles& tiles,
+                       std::vector<ParameterValue> parameters) {
+    under_loops(
+        c, out, tiles,
+        [&](Deviation& d) {
+          d.recurrence.tile_frame_l = l;
+          d.recurrence.tile_frame_o = o;
+          d.recurrence.frame_tiles = tiles;
+        },
+        std::move(parameters));
+  };
+  each(out, [&](bool l, bool o, const ParameterValue& what, Variants&) {
+    add(l, o, {}, {what, named("on", 0, "every tile")});
+    // One P serves both sums; it is l that may be brought to another frame after all.
+    for (const NamedTiles& apart : tiles_treated_apart(c))
+      if (o) add(l, o, apart.tiles, {what, tiles_value("on", apart)});
+  });
 }
 
 // m alone changes neither o nor lse.
@@ -217,7 +242,7 @@ const Entry kEntries[] = {
     {{.id = "rescale-skipped",
       .statement =
           "small rises of the max leave the sums in the old frame and P is in the new one, or the "
-          "reverse",
+          "reverse, or both stay and m does not",
       .formula = "F14",
       .family = Family::kRecurrence,
       .stage = Stage::kReduce,
@@ -229,37 +254,40 @@ const Entry kEntries[] = {
     {{.id = "rescale-skipped-max-kept",
       .statement =
           "small rises of the max leave the state and its max in the old frame, but P is in the "
-          "new one",
+          "new one, or P stays in the old one whatever the rise",
       .formula = "F14",
       .family = Family::kRecurrence,
       .stage = Stage::kSoftmax,
-      .parameters = {"below"},
+      .parameters = {"below", "P relative to"},
       .citation = "rocm-libraries#6498",
       .remedy = "the branch that skips the rescaling: P must be relative to the max that is kept",
       .needs_tiles = true},
      kept_maxima_of_small_rises},
+    {{.id = "rescale-decided-by-rows",
+      .statement =
+          "a row's sums are rescaled only where the max of another row of the query tile rises, "
+          "or that of every row of a group",
+      .formula = "F14",
+      .family = Family::kRecurrence,
+      .stage = Stage::kReduce,
+      .parameters = {"row", "of"},
+      .citation = "",
+      .remedy = "the branch around the rescaling: every row that a thread holds, or a vote of any",
+      .needs_tiles = true},
+     rescales_of_rows},
     {{.id = "tile-frame",
       .statement = "P relative to the tile's max is added to sums relative to the running max",
       .formula = "F32",
       .family = Family::kRecurrence,
       .stage = Stage::kReduce,
-      .parameters = {"of"},
+      .parameters = {"of", "on", "loop"},
       .citation = "",
       .remedy = "which max is subtracted in exp(S - m), or the factor exp(m_tile - m)",
       .needs_tiles = true},
-     [](const Case& c, Variants& out) {
-       if (one_tile(c)) return;
-       each(out, [](bool l, bool o, const ParameterValue& what, Variants& list) {
-         list.with(
-             [&](Deviation& d) {
-               d.recurrence.tile_frame_l = l;
-               d.recurrence.tile_frame_o = o;
-             },
-             {what});
-       });
-     }},
+     tile_frames},
     {{.id = "normalised-every-tile",
-      .statement = "the accumulator is divided by a row sum with every tile",
+      .statement =
+          "the accumulator, or what is added to it, is divided by a row sum with every tile",
       .formula = "F13",
       .family = Family::kRecurrence,
       .stage = Stage::kReduce,
@@ -296,7 +324,9 @@ const Entry kEntries[] = {
                             {number("n", n)});
      }},
     {{.id = "fragment-row-alpha",
-      .statement = "a row's sums are rescaled with the alpha of another row of the query tile",
+      .statement =
+          "a row's sums are rescaled with the alpha of another row of the query tile, or with the "
+          "largest of several",
       .formula = "F31, F34",
       .family = Family::kRecurrence,
       .stage = Stage::kReduce,

@@ -61,10 +61,16 @@ TEST_CASE("alpha missing, inverted, zero, on one tile") {
   check_output(c, variant_of(c, "state-reset", {"of = o", "all"}), [&](const Formula& f) {
     return online(f, [&](State& x, const Part& p, int) { advance(x, p, alpha(x, p), 0); });
   });
-  check_output(c, variant_of(c, "alpha-missing-on-one-tile", {"tile = 2", "of = o", "all"}),
+  check_output(c, variant_of(c, "alpha-missing-on-one-tile", {"tile = 2,", "of = o"}),
                [&](const Formula& f) {
                  return online(f, [&](State& x, const Part& p, int t) {
                    advance(x, p, alpha(x, p), t == 2 ? 1 : alpha(x, p));
+                 });
+               });
+  check_output(c, variant_of(c, "alpha-missing-on-one-tile", {"all but", "of = o", "all tiles"}),
+               [&](const Formula& f) {
+                 return online(f, [&](State& x, const Part& p, int t) {
+                   advance(x, p, alpha(x, p), t < 4 ? 1 : alpha(x, p));
                  });
                });
   check_output(c, variant_of(c, "alpha-times-l", {"all"}), [&](const Formula& f) {
@@ -86,25 +92,32 @@ TEST_CASE("alpha missing, inverted, zero, on one tile") {
   });
 }
 
-TEST_CASE("rescale-skipped-max-kept: P is relative to the new max, the state to the old one") {
+TEST_CASE(
+    "rescale-skipped-max-kept: P is relative to the new max or the old, the state to the old") {
   testing::Case c = make_case({.block_n = 8, .mask = kCausal});
-  const auto kept = [](State& x, const Part& p, int) {
-    const double before = x.m;
+  bool old_probs = false;
+  const auto kept = [&](State& x, const Part& p, int) {
+    const double before = x.m, m = std::max(before, p.m);
     const bool keep = before > -kInf && p.m - before <= 2;
-    const double alpha = keep ? 1 : factor(before, std::max(before, p.m));
-    advance(x, p, alpha, alpha);
-    if (keep) x.m = before;
+    const double alpha = keep ? 1 : factor(before, m);
+    const double beta = factor(p.m, before > -kInf && old_probs ? before : m);
+    x.l = alpha * x.l + beta * p.l;
+    x.a = plus(times(alpha, x.a), times(beta, p.a));
+    x.m = keep ? before : m;
   };
-  for (const Frame frame : {Frame::kTile, Frame::kRunning}) {
-    c.geometry.frame = frame;
-    const Variant variant = variant_of(c, "rescale-skipped-max-kept", {"below = 2)"});
-    check_output(c, variant, [&](const Formula& f) { return online(f, kept); });
-    check_lse(c, variant, [&](const Formula& f) {
-      State x;
-      for (int t = 0; t < f.tiles(); ++t) kept(x, tile(f, t), t);
-      return x.m + std::log(x.l);
-    });
-  }
+  for (const bool old : {false, true})
+    for (const Frame frame : {Frame::kTile, Frame::kRunning}) {
+      old_probs = old;
+      c.geometry.frame = frame;
+      const Variant variant =
+          variant_of(c, "rescale-skipped-max-kept", {"below = 2,", old ? "max before" : "new max"});
+      check_output(c, variant, [&](const Formula& f) { return online(f, kept); });
+      check_lse(c, variant, [&](const Formula& f) {
+        State x;
+        for (int t = 0; t < f.tiles(); ++t) kept(x, tile(f, t), t);
+        return x.m + std::log(x.l);
+      });
+    }
 }
 
 TEST_CASE("alpha-missing-on-one-tile: of the sequence, which is in one split only") {
@@ -173,6 +186,17 @@ TEST_CASE("order, frames and divisions within the loop") {
                                   x.a = plus(times(alpha, x.a), times(beta, p.a));
                                 });
                });
+  check_output(c, variant_of(c, "rescale-skipped", {"below = 1,", "l and o", "of both"}),
+               [&](const Formula& f) {
+                 return in_step(f,
+                                [](State& x, const Part& p, double m, double alpha, double beta) {
+                                  const bool stays = x.m > -kInf && m - x.m < 1;
+                                  if (stays) beta *= std::exp(m - x.m);
+                                  if (stays) alpha = 1;
+                                  x.l = alpha * x.l + beta * p.l;
+                                  x.a = plus(times(alpha, x.a), times(beta, p.a));
+                                });
+               });
   check_output(c, variant_of(c, "alpha-after-product", {"of = o", "first = 0"}),
                [&](const Formula& f) {
                  return in_step(f, [](State& x, const Part& p, double, double alpha, double beta) {
@@ -188,22 +212,21 @@ TEST_CASE("order, frames and divisions within the loop") {
                    x.a = times(alpha, plus(x.a, times(beta, p.a)));
                  });
                });
-  check_output(c, variant_of(c, "tile-frame", {"of = o"}), [&](const Formula& f) {
+  check_output(c, variant_of(c, "tile-frame", {"of = o", "every tile"}), [&](const Formula& f) {
     return in_step(f, [](State& x, const Part& p, double, double alpha, double beta) {
       x.l = alpha * x.l + beta * p.l;
       x.a = plus(times(alpha, x.a), p.a);
     });
   });
-  check_output(c, variant_of(c, "normalised-every-tile", {"tile's l, not", "all"}),
-               [&](const Formula& f) {
-                 return in_step(
-                     f,
-                     [](State& x, const Part& p, double, double alpha, double) {
-                       // Numerator and denominator are in the same frame, the running one.
-                       if (p.l > 0) x.a = plus(times(alpha, x.a), times(1 / p.l, p.a));
-                     },
-                     false);
-               });
+  check_output(c, variant_of(c, "normalised-every-tile", {"tile's l, not"}), [&](const Formula& f) {
+    return in_step(
+        f,
+        [](State& x, const Part& p, double, double alpha, double) {
+          // Numerator and denominator are in the same frame, the running one.
+          if (p.l > 0) x.a = plus(times(alpha, x.a), times(1 / p.l, p.a));
+        },
+        false);
+  });
   check_output(c, variant_of(c, "normalised-every-tile", {"running l, and", "all"}),
                [&](const Formula& f) {
                  return in_step(f, [](State& x, const Part& p, double, double alpha, double beta) {
@@ -211,6 +234,63 @@ TEST_CASE("order, frames and divisions within the loop") {
                    x.a = times(1 / x.l, plus(times(alpha, x.a), times(beta, p.a)));
                  });
                });
+}
+
+TEST_CASE("tile-frame: on the last tile of the loop, or on all but that") {
+  const testing::Case c = make_case({.block_m = 8, .block_n = 8, .mask = kCausal});
+  for (const bool last : {true, false})
+    check_output(c,
+                 variant_of(c, "tile-frame",
+                            {"l and o", last ? "on = the last" : "all but the last", "visible"}),
+                 [&](const Formula& f) {
+                   return online(f, [&](State& x, const Part& p, int t) {
+                     const double m = std::max(x.m, p.m), alpha = factor(x.m, m);
+                     const bool own = (t == f.row.query / 8) == last;
+                     const double beta = own && p.m > -kInf ? 1 : factor(p.m, m);
+                     x.l = alpha * x.l + beta * p.l;
+                     x.a = plus(times(alpha, x.a), times(beta, p.a));
+                     x.m = m;
+                   });
+                 });
+}
+
+TEST_CASE("tile-sum-times-n: of the last tile, of all but the first") {
+  const testing::Case c = make_case({.block_m = 8, .block_n = 8, .mask = kCausal});
+  const auto check = [&](const std::vector<std::string>& words, double n,
+                         const std::function<bool(const Formula&, int t)>& on) {
+    check_output(c, variant_of(c, "tile-sum-times-n", words), [&](const Formula& f) {
+      return online(f, [&](State& x, Part p, int t) {
+        const double alpha = factor(x.m, std::max(x.m, p.m));
+        if (on(f, t)) p.l *= n;
+        advance(x, p, alpha, alpha);
+      });
+    });
+  };
+  check({"n = 32,", "on = the last", "visible"}, 32,
+        [](const Formula& f, int t) { return t == f.row.query / 8; });
+  check({"n = 4,", "all but the first"}, 4, [](const Formula&, int t) { return t > 0; });
+  check({"n = 8,", "on = the first"}, 8, [](const Formula&, int t) { return t == 0; });
+  check({"n = 2,", "on = odd"}, 2, [](const Formula&, int t) { return t % 2 == 1; });
+}
+
+TEST_CASE("normalised-every-tile: P V of a tile is divided by the l so far") {
+  const testing::Case c = make_case({.block_n = 8, .mask = kCausal});
+  for (const bool at_end : {false, true})
+    check_output(c,
+                 variant_of(c, "normalised-every-tile",
+                            {"P V alone", at_end ? "by l at the end" : "not at the end"}),
+                 [&](const Formula& f) {
+                   return online(
+                       f,
+                       [](State& x, const Part& p, int) {
+                         const double m = std::max(x.m, p.m), alpha = factor(x.m, m);
+                         const double beta = factor(p.m, m);
+                         x.l = alpha * x.l + beta * p.l;
+                         x.a = plus(times(alpha, x.a), times(beta / x.l, p.a));
+                         x.m = m;
+                       },
+                       at_end);
+                 });
 }
 
 TEST_CASE("state of another row") {

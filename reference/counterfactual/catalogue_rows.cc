@@ -1,6 +1,7 @@
 // F31, F34: rows of a query tile that lend each other what is their own.
 #include "reference/counterfactual/catalogue_rows.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <utility>
@@ -107,6 +108,25 @@ void mixed(const Case& c, Variants& out, bool in_loop) {
   add(whole, std::to_string(block_m));
 }
 
+// Rows that share alpha, with how many they are. Among more, the max of one stays nearly always: that is an
+// alpha that is missing.
+std::vector<std::pair<MixedRows, std::int32_t>> runs_of_rows(const Case& c) {
+  std::vector<std::pair<MixedRows, std::int32_t>> runs;
+  for (std::int32_t n = 2; n <= std::min(c.geometry().tile.block_m, 4); n *= 2) {
+    if (n / 2 >= c.problem().seqlen_q) break;
+    MixedRows rows;
+    rows.bits = n - 1;
+    runs.emplace_back(rows, n);
+  }
+  return runs;
+}
+
+void share_alpha(const MixedRows& rows, GroupAlpha how, bool of_l, Deviation& d) {
+  d.recurrence.alpha_group = rows;
+  d.recurrence.group_alpha = how;
+  d.recurrence.alpha_row_l = of_l;
+}
+
 }  // namespace
 
 void alphas_of_rows(const Case& c, Variants& out) {
@@ -120,6 +140,33 @@ void alphas_of_rows(const Case& c, Variants& out) {
             d.recurrence.alpha_row_o = o;
           },
           {value, of(l, o)});
+  for (const auto& [rows, n] : runs_of_rows(c))
+    for (const auto& [l, o] : kSums)
+      if (o)
+        out.with([&, rows = rows,
+                  l = l](Deviation& d) { share_alpha(rows, GroupAlpha::kLargest, l, d); },
+                 {named("row", -n, "the largest of " + std::to_string(n)), of(l, o)});
+}
+
+// P is in the new frame, and sums that are not rescaled there are not.
+void rescales_of_rows(const Case& c, Variants& out) {
+  if (longest_split(c) == 1) return;
+  for (const auto& [row, value] : choices_of(c)) {
+    // A thread looks at one of the rows it holds, or a warp at that of one of its lanes.
+    if (row.kind != Kind::kFirst && row.kind != Kind::kLast) continue;
+    for (const bool l : {false, true})
+      out.with(
+          [&, row = row](Deviation& d) {
+            d.recurrence.alpha_row = row;
+            d.recurrence.alpha_row_l = l;
+            d.recurrence.alpha_row_decides = true;
+          },
+          {value, of(l, true)});
+  }
+  for (const auto& [rows, n] : runs_of_rows(c))
+    for (const bool l : {false, true})
+      out.with([&, rows = rows](Deviation& d) { share_alpha(rows, GroupAlpha::kAllRise, l, d); },
+               {named("row", -n, "all of " + std::to_string(n)), of(l, true)});
 }
 
 void sums_of_rows(const Case& c, Variants& out) {

@@ -6,6 +6,7 @@
 namespace attn_diag::reference {
 
 void alphas_of_rows(const Case& c, Variants& out);
+void rescales_of_rows(const Case& c, Variants& out);
 void sums_of_rows(const Case& c, Variants& out);
 void maxima_of_rows(const Case& c, Variants& out);
 void probs_of_rows(const Case& c, Variants& out);

@@ -1,7 +1,10 @@
 // Rows that lend each other alpha, l, m, P or their mask; reductions over other lanes or not over all of them:
 // each hypothesis against its formula.
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <utility>
 
 #include "reference/counterfactual/testing/formula.h"
 #include "reference/testing/catch2_test.h"
@@ -57,6 +60,75 @@ TEST_CASE("fragment-row-alpha: alpha of another row, for o, for l or for both") 
   check("row = 4 in reverse,", [](int i) { return i / 4 * 4 + 3 - i % 4; });
   // The row before the tile's first one is another tile's.
   check("row = r - 1,", [](int i) { return i % 16 == 0 ? 40 : i - 1; });
+}
+
+// The online softmax of a row, with what `alpha_of` makes of the tile's number and its own alpha for o, and
+// for l if it is there too.
+Vec with_alpha(const Formula& f, bool l_too,
+               const std::function<double(int t, double own)>& alpha_of) {
+  double m = -kInf, l = 0;
+  Vec a(16, 0.0);
+  for (int t = 0; t < f.tiles(); ++t) {
+    const Part p = tile(f, t);
+    const double before = m;
+    m = std::max(m, p.m);
+    const double own = factor(before, m), alpha = alpha_of(t, own);
+    l = (l_too ? alpha : own) * l + factor(p.m, m) * p.l;
+    a = plus(times(alpha, a), times(factor(p.m, m), p.a));
+  }
+  return times(1 / l, a);
+}
+// The max of row i before tile t, and after it.
+std::pair<double, double> rise(const Formula& f, int i, int t) {
+  const double before = t == 0 ? -kInf : part_of(f, i, 0, t * f.block_n()).m;
+  return {before, part_of(f, i, 0, (t + 1) * f.block_n()).m};
+}
+
+TEST_CASE("fragment-row-alpha: the largest alpha of a run of rows") {
+  const testing::Case c = make_case({.block_n = 8, .mask = kCausal});
+  for (const bool l_too : {false, true})
+    check_output(
+        c, variant_of(c, "fragment-row-alpha", {"largest of 4,", l_too ? "l and o" : "of = o"}),
+        [&](const Formula& f) {
+          return with_alpha(f, l_too, [&](int t, double own) {
+            for (int i = f.row.query / 4 * 4; i < f.row.query / 4 * 4 + 4; ++i) {
+              const auto [before, now] = rise(f, i, t);
+              own = std::max(own, factor(before, now));
+            }
+            return own;
+          });
+        });
+}
+
+TEST_CASE("rescale-decided-by-rows: one row of a run decides, or all of them") {
+  const testing::Case c = make_case({.block_n = 8, .mask = kCausal});
+  const auto check = [&](const char* row, bool l_too,
+                         const std::function<bool(int i, int n)>& asked, int n) {
+    check_output(c, variant_of(c, "rescale-decided-by-rows", {row, l_too ? "l and o" : "of = o"}),
+                 [&](const Formula& f) {
+                   const int first = f.row.query / n * n;
+                   // Rows past the last query hold what nobody knows.
+                   for (int i = first; i < first + n; ++i)
+                     if (asked(i, n) && i >= 40) return Vec(16, NAN);
+                   return with_alpha(f, l_too, [&](int t, double own) {
+                     for (int i = first; i < first + n; ++i) {
+                       const auto [before, now] = rise(f, i, t);
+                       if (asked(i, n) && t > 0 && now == before) own = 1;
+                     }
+                     return own;
+                   });
+                 });
+  };
+  check(
+      "the first of 4,", true, [](int i, int n) { return i % n == 0; }, 4);
+  check(
+      "the first of 4,", false, [](int i, int n) { return i % n == 0; }, 4);
+  check(
+      "the last of 16,", true, [](int i, int n) { return i % n == n - 1; }, 16);
+  check(
+      "all of 4,", true, [](int, int) { return true; }, 4);
+  check(
+      "all of 2,", false, [](int, int) { return true; }, 2);
 }
 
 TEST_CASE("fragment-row-l: the l of another row, in o alone or in lse too") {

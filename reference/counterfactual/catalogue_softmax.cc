@@ -38,6 +38,21 @@ void lanes(const Case& c, Variants& out) {
   add(LaneMap::kQuad, 4, "j % 8 / 2");
   for (const std::int32_t n : {8, 16, 32})
     if (2 * n <= block_n) add(LaneMap::kPairs, n, "j / 2 % lanes");
+  // A warp that takes every other tile, or one of four, has a max of its own from tile to tile.
+  for (const std::int32_t n : {2, 4}) {
+    if (n > longest_split(c)) continue;
+    for (const bool with_o : {false, true})
+      out.with(
+          [&](Deviation& d) {
+            d.softmax.lanes = LaneMap::kTiles;
+            d.softmax.num_lanes = n;
+            d.softmax.lanes_keep_max = true;
+            d.softmax.lanes_o = with_o;
+          },
+          {named("lane of a key", static_cast<double>(LaneMap::kTiles), "its tile % lanes"),
+           number("lanes", n), named("max over", true, "the split"),
+           named("of", with_o, with_o ? "l and o" : "l")});
+  }
   // With no more keys than lanes these are runs of keys.
   for (const std::int32_t n : {2, 4, 8, 16})
     if (block_n > kLanesOfWarp) add(LaneMap::kGroups, n, "j % 32 / (32 / lanes)");
@@ -125,18 +140,24 @@ void flushed(const Case&, Variants& out) {
 
 void lane_maxima(const Case& c, Variants& out) {
   const auto add = [&](LaneMap map, std::int32_t lanes, const char* what, std::int32_t steps) {
-    for (const bool sum : {false, true})
-      if (!sum || steps < 0)
-        under_both_loops(
-            c, out,
-            [&](Deviation& d) {
-              d.softmax.max_lanes = map;
-              d.softmax.num_max_lanes = lanes;
-              d.softmax.max_lanes_sum = sum;
-              d.softmax.max_steps = steps;
-            },
-            {named("lane of a key", static_cast<double>(map), what), number("lanes", lanes),
-             named("sum", sum, sum ? "in lane 0 only" : "in every lane"), steps_value(steps)});
+    const auto add_one = [&](bool alpha, bool sum) {
+      under_both_loops(
+          c, out,
+          [&](Deviation& d) {
+            d.softmax.max_lanes = map;
+            d.softmax.num_max_lanes = lanes;
+            d.softmax.max_lanes_sum = sum;
+            d.softmax.max_steps = steps;
+            d.softmax.max_lanes_alpha = alpha;
+          },
+          {named("lane of a key", static_cast<double>(map), what), number("lanes", lanes),
+           named("of", alpha, alpha ? "alpha of o" : "P, l and alpha"),
+           named("sum", sum, sum ? "in lane 0 only" : "in every lane"), steps_value(steps)});
+    };
+    add_one(false, false);
+    if (steps >= 0) return;
+    add_one(false, true);
+    if (longest_split(c) > 1) add_one(true, false);
   };
   if (c.problem().seqlen_k < 2 || c.geometry().tile.block_n < 2) return;
   for (const std::int32_t lanes : {4, 8, 16, 32})
@@ -242,11 +263,13 @@ const Entry kEntries[] = {
       .remedy = "exp or exp2 in every place, and whether log2 e is in the scores already"},
      exp_bases},
     {{.id = "max-not-shared",
-      .statement = "the row max is complete in lane 0 only, and every lane goes on with its own",
+      .statement = "the row max is complete in lane 0 only, and every lane goes on with its own, "
+                   "in all or in "
+                   "alpha alone",
       .formula = "F29",
       .family = Family::kSoftmax,
       .stage = Stage::kSoftmax,
-      .parameters = {"lane of a key", "lanes", "sum", "steps", "loop"},
+      .parameters = {"lane of a key", "lanes", "of", "sum", "steps", "loop"},
       .citation = "",
       .remedy = "shfl_xor for shfl_down, or a shfl from lane 0 after it",
       .needs_tiles = true},

@@ -162,6 +162,25 @@ TEST_CASE("lanes-not-rescaled: sum over lanes of e^(S - m_lane)") {
                  const Vec p = lane_exps(f.scores(), [](int j) { return j % 16 % 8 / 2; });
                  return times(1 / total(p), f.weighted(p));
                });
+  // Odd tiles and even ones, in one split, and in two of which one has both.
+  for (const int splits : {1, 2}) {
+    const testing::Case two = make_case({.splits = splits, .mask = kCausal});
+    check_output(two, variant_of(two, "lanes-not-rescaled", {"its tile", "lanes = 2", "of = l)"}),
+                 [&](const Formula& f) {
+                   const Vec s = f.scores();
+                   const auto lane = [&](int j) { return f.split_of(j) * 2 + f.tile_of(j) % 2; };
+                   Vec p = lane_exps(s, lane);
+                   double l = 0;
+                   for (int n = 0; n < splits; ++n) {
+                     const auto in_split = [&](int j) { return f.split_of(j) == n; };
+                     double sum = 0;
+                     for (int j = 0; j < 40; ++j)
+                       if (in_split(j)) sum += p[static_cast<std::size_t>(j)];
+                     l += sum * factor(max_where(s, in_split), 0);
+                   }
+                   return f.weighted(times(1 / l, exps(s, 0)));
+                 });
+  }
 }
 
 TEST_CASE("rows-mixed: l is that of all rows of the group") {

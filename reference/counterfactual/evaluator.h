@@ -14,6 +14,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -49,6 +50,7 @@ class Evaluator {
  private:
   // Another row of the tile or fragment, up to softmax.
   const RowState& lent(const Row& row);
+  std::shared_ptr<RowState> lent_anew(const Row& row);
 
   void enter_head(std::int32_t batch, std::int32_t head);
   RowsView view_rows(const Operand& operand, const FetchChange& change, std::int32_t columns,
@@ -102,7 +104,22 @@ class Evaluator {
   Running last_of(const RowState& s) const;
   void take_given(const Row& row, RowState& state) const;
   struct Loop;
-  void step(std::size_t tile, const RowState& other, bool stranger, RowState& state, Loop& loop);
+  // Rows of the query tile that have to do with a row's alpha (alphas_of_others.cc).
+  struct Others {
+    const RowState* row;                 // whose alpha is used
+    std::vector<const RowState*> group;  // those besides it that have a say
+    bool strange = false;                // a row that does not exist is among them
+  };
+  struct GroupsAlpha {
+    double value = 1, error = 0;
+    bool known = true;
+  };
+  Others others_of(const Row& row, const RowState& state);
+  GroupsAlpha alpha_of_group(std::size_t tile, const Others& others, double before,
+                             double now) const;
+  void step(std::size_t tile, const Others& others, RowState& state, Loop& loop);
+  static std::int32_t last_visited(std::size_t first, std::size_t end, const RowState& state);
+  void multiply_sums(RowState& state) const;
   void recurrence(const Row& row, RowState& state);
   std::size_t tile_visited_twice(std::size_t first, std::size_t end, const RowState& state) const;
   void begin_with_l(const RowState& state, Running& now) const;
@@ -161,10 +178,11 @@ class Evaluator {
   std::vector<double> scaled_q_;
   std::vector<double> k_norms_;                       // per slot
   std::map<std::int32_t, std::vector<double>> dots_;  // q.k of whole rows, by query, of this head
-  std::map<std::int32_t, std::unique_ptr<RowState>> lent_;  // by query, of this head
-  bool lending_ = false;                                    // the row under way is one that is lent
-  Running before_;                                          // the state that the row begins with
-  std::vector<double> shifted_;                             // scores of a tile
+  std::map<std::int32_t, std::shared_ptr<const RowState>> lent_;  // by query, of this head
+  std::optional<bool> lends_right_rows_;
+  bool lending_ = false;         // the row under way is one that is lent
+  Running before_;               // the state that the row begins with
+  std::vector<double> shifted_;  // scores of a tile
   // What the last row of each chain left behind, and who evaluates them.
   struct Left {
     std::int32_t place = -1;

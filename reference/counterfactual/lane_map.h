@@ -23,6 +23,7 @@ inline std::size_t lane_of(LaneMap map, std::int32_t place, std::int32_t lanes,
       return static_cast<std::size_t>(place / 2 % lanes);
     case LaneMap::kGroups:
       return static_cast<std::size_t>(place % kLanesOfWarp / (kLanesOfWarp / lanes));
+    case LaneMap::kTiles:  // not of a place
     case LaneMap::kInterleaved:
     case LaneMap::kNone:
       break;

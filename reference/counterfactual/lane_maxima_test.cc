@@ -87,37 +87,78 @@ TEST_CASE("max-not-shared: every lane has its frame, its alpha and its l") {
   };
   for (const Frame frame : {Frame::kTile, Frame::kRunning}) {
     c.geometry.frame = frame;
-    check({"j % lanes", "lanes = 4,", "every", "down", "all"}, 4, [](int i) { return i % 4; });
-    check({"j % lanes", "lanes = 32,", "every", "down", "all"}, 32, [](int i) { return i % 32; });
-    check({"j % 8 / 2", "every", "down", "all"}, 4, [](int i) { return i % 8 / 2; });
+    check({"j % lanes", "lanes = 4,", "of = P", "every", "down", "all"}, 4,
+          [](int i) { return i % 4; });
+    check({"j % lanes", "lanes = 32,", "of = P", "every", "down", "all"}, 32,
+          [](int i) { return i % 32; });
+    check({"j % 8 / 2", "of = P", "every", "down", "all"}, 4, [](int i) { return i % 8 / 2; });
   }
   check(
       {"j % lanes", "lanes = 8,", "sum = in lane 0", "down", "all"}, 8, [](int i) { return i % 8; },
       true);
 }
 
+TEST_CASE("max-not-shared: alpha of o alone is that of a lane's max") {
+  testing::Case c = make_case({.block_m = 8, .block_n = 8, .mask = kCausal});
+  for (const Frame frame : {Frame::kTile, Frame::kRunning})
+    for (const bool bounded : {false, true}) {
+      c.geometry.frame = frame;
+      const Variant variant = variant_of(
+          c, "max-not-shared", {"lanes = 8,", "of = alpha", bounded ? "visible" : "all tiles"});
+      check_output(c, variant, [&](const Formula& f) {
+        const Vec s = f.scores();
+        Vec lane_m(8, -kInf), o(16, 0.0);
+        double m = -kInf, l = 0;
+        for (int t = 0; t <= (bounded ? f.row.query / 8 : 4); ++t) {
+          const Part p = tile(f, t);
+          const double before = m;
+          m = std::max(m, p.m);
+          l = factor(before, m) * l + factor(p.m, m) * p.l;
+          Vec alpha;
+          for (std::size_t lane = 0; lane < 8; ++lane) {
+            // Lane i has the max over the lanes from i on, and key j is lane j's.
+            double most = lane_m[lane];
+            for (std::size_t j = lane; j < 8; ++j)
+              most = std::max(most, s[static_cast<std::size_t>(t) * 8 + j]);
+            alpha.push_back(factor(lane_m[lane], most));
+            lane_m[lane] = most;
+          }
+          for (std::size_t d = 0; d < 16; ++d) o[d] = alpha[d % 8] * o[d] + factor(p.m, m) * p.a[d];
+        }
+        return times(1 / l, o);
+      });
+      check_lse(c, variant, [](const Formula& f) {
+        const Part all = part_of(f, f.row.query, 0, 40);
+        return all.m + std::log(all.l);
+      });
+    }
+}
+
 TEST_CASE("max-not-shared: a tile that is not visited resets no lane") {
   const testing::Case c = make_case({.block_m = 8, .block_n = 8, .mask = kCausal});
-  check_output(
-      c, variant_of(c, "max-not-shared", {"j % lanes", "lanes = 8,", "every", "down", "visible"}),
-      [](const Formula& f) {
-        Lanes x = run_lanes(
-            f, 8, [](int i) { return i % 8; }, 0, f.row.query / 8 + 1);
-        for (std::size_t d = 0; d < 16; ++d) x.o[d] = x.l[d % 8] == 0 ? 0 : x.o[d] / x.l[d % 8];
-        return x.o;
-      });
+  check_output(c,
+               variant_of(c, "max-not-shared",
+                          {"j % lanes", "lanes = 8,", "of = P", "every", "down", "visible"}),
+               [](const Formula& f) {
+                 Lanes x = run_lanes(
+                     f, 8, [](int i) { return i % 8; }, 0, f.row.query / 8 + 1);
+                 for (std::size_t d = 0; d < 16; ++d)
+                   x.o[d] = x.l[d % 8] == 0 ? 0 : x.o[d] / x.l[d % 8];
+                 return x.o;
+               });
 }
 
 TEST_CASE("max-not-shared: splits are merged by what lane 0 wrote") {
   const testing::Case c = make_case({.block_n = 8, .splits = 2});
-  check_output(c, variant_of(c, "max-not-shared", {"j % lanes", "lanes = 16", "every", "down"}),
-               [](const Formula& f) {
-                 const auto lane = [](int i) { return i % 16; };
-                 const Lanes a = run_lanes(f, 16, lane, 0, 3), b = run_lanes(f, 16, lane, 3, 5);
-                 const double m = std::max(a.m[0], b.m[0]);
-                 const double w = factor(a.m[0], m), v = factor(b.m[0], m);
-                 return times(1 / (w * a.l[0] + v * b.l[0]), plus(times(w, a.o), times(v, b.o)));
-               });
+  check_output(
+      c, variant_of(c, "max-not-shared", {"j % lanes", "lanes = 16", "of = P", "every", "down"}),
+      [](const Formula& f) {
+        const auto lane = [](int i) { return i % 16; };
+        const Lanes a = run_lanes(f, 16, lane, 0, 3), b = run_lanes(f, 16, lane, 3, 5);
+        const double m = std::max(a.m[0], b.m[0]);
+        const double w = factor(a.m[0], m), v = factor(b.m[0], m);
+        return times(1 / (w * a.l[0] + v * b.l[0]), plus(times(w, a.o), times(v, b.o)));
+      });
 }
 
 }  // namespace

@@ -1,8 +1,12 @@
 // Reductions over lanes that go wrong, and rows that lend each other their softmax.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "reference/counterfactual/evaluator.h"
 #include "reference/counterfactual/fragment.h"
@@ -13,20 +17,69 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
+// Whether rows lend what the right formula makes of them: m, l and what follows of them, not P.
+bool lends_right_rows(Deviation d) {
+  d.softmax.mixed = {};
+  d.softmax.max_row = {};
+  const RecurrenceChange right;
+  d.recurrence.alpha_row = right.alpha_row;
+  d.recurrence.alpha_row_l = right.alpha_row_l;
+  d.recurrence.alpha_row_o = right.alpha_row_o;
+  d.recurrence.alpha_row_decides = right.alpha_row_decides;
+  d.recurrence.alpha_group = right.alpha_group;
+  d.recurrence.group_alpha = right.group_alpha;
+  d.finish.l_row = {};
+  d.finish.l_row_lse = d.finish.m_row_lse = false;
+  d.finish.mixed = {};
+  return d == Deviation{};
+}
+
+// Right rows, which are the same for many deviations, without what they have per key.
+struct RightRows {
+  std::uint64_t serial = 0;
+  std::map<std::array<std::int32_t, 3>, std::shared_ptr<const RowState>> rows;
+};
+constexpr std::size_t kMostRightRows = 4096;
+
+void drop_keys(RowState& state) {
+  for (std::vector<double>* of_keys : {&state.s, &state.s_error, &state.unmasked_s, &state.p,
+                                       &state.l_weight, &state.o_weight, &state.weights})
+    std::vector<double>().swap(*of_keys);
+}
+
 }  // namespace
 
 const RowState& Evaluator::lent(const Row& row) {
-  std::unique_ptr<RowState>& slot = lent_[row.query];
+  std::shared_ptr<const RowState>& slot = lent_[row.query];
   if (slot != nullptr) return *slot;
-  slot = std::make_unique<RowState>();
+  if (!lends_right_rows_) lends_right_rows_ = lends_right_rows(d_);
+  if (!*lends_right_rows_) {
+    slot = lent_anew(row);
+    return *slot;
+  }
+  thread_local RightRows right;
+  if (right.serial != c_.serial || right.rows.size() >= kMostRightRows) right.rows.clear();
+  right.serial = c_.serial;
+  std::shared_ptr<const RowState>& shared = right.rows[{row.batch, row.head, row.query}];
+  if (shared == nullptr) {
+    const std::shared_ptr<RowState> anew = lent_anew(row);
+    drop_keys(*anew);
+    shared = anew;
+  }
+  slot = shared;
+  return *slot;
+}
+
+std::shared_ptr<RowState> Evaluator::lent_anew(const Row& row) {
+  auto state = std::make_shared<RowState>();
   const bool was_lending = lending_;
   lending_ = true;
-  scores(row, *slot);
-  softmax(row, *slot);
-  recurrence(row, *slot);
-  merge(row, *slot);
+  scores(row, *state);
+  softmax(row, *state);
+  recurrence(row, *state);
+  merge(row, *state);
   lending_ = was_lending;
-  return *slot;
+  return state;
 }
 
 // Whose numbers a reduction takes for those of one row.
@@ -96,6 +149,7 @@ void Evaluator::weigh_lanes(RowState& state) {
   const std::int32_t lanes = change.num_lanes, block_n = g_.tile.block_n;
   std::vector<double> most(static_cast<std::size_t>(lanes));
   const auto lane = [&](std::int32_t tile, std::int32_t slot) {
+    if (change.lanes == LaneMap::kTiles) return static_cast<std::size_t>(tile % lanes);
     return lane_of(change.lanes, slot - slots_.of_tile(tile).begin, lanes, block_n);
   };
   const auto take_max = [&](std::int32_t tile) {

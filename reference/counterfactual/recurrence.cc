@@ -36,24 +36,6 @@ void record(const Running& now, std::size_t tile, RowState& state) {
   state.running_o_known[tile] = now.known && now.o_known ? 1 : 0;
 }
 
-bool chosen(const RecurrenceChange& change, std::int32_t number, bool is_last) {
-  switch (change.tile_choice) {
-    case TileChoice::kOne:
-      return number == change.only_tile;
-    case TileChoice::kFrom:
-      return number >= change.only_tile;
-    case TileChoice::kOdd:
-      return number % 2 != 0;
-    case TileChoice::kEven:
-      return number % 2 == 0;
-    case TileChoice::kLast:
-      return is_last;
-    case TileChoice::kAll:
-      break;
-  }
-  return true;
-}
-
 }  // namespace
 
 // Replaces what was computed by what the kernel recorded.
@@ -69,14 +51,19 @@ void Evaluator::take_given(const Row& row, RowState& state) const {
   if (needs_pv_ && !lending_) take(Tensor::kPartialO, state.partial_o, state.partial_o_error);
 }
 
-// The state before the first tile where that is not nothing; its frame rises up to the highest of the row.
+// The state before the first tile where that is not nothing; its frame, or that of the first tile with a key,
+// rises up to the highest of the row.
 void Evaluator::begin_with_l(const RowState& state, Running& now) const {
   const double l = d_.recurrence.first_l;
   if (l == 0) return;
   const double highest = *std::max_element(state.m.begin(), state.m.end());
   now.m = d_.softmax.m_floor;
   now.l = l;
-  now.l_error = l * rescale_error(std::max(0.0, highest - now.m), tiles_ + g_.num_splits);
+  double lowest = now.m == -kInf ? highest : now.m;
+  for (const double m : state.m)
+    if (now.m == -kInf && m > -kInf) lowest = std::min(lowest, m);
+  const double rise = lowest > -kInf ? std::max(0.0, highest - lowest) : 0;
+  now.l_error = l * rescale_error(rise, tiles_ + g_.num_splits);
 }
 
 // The online softmax of one split, as far as it has come.
@@ -91,8 +78,7 @@ struct Evaluator::Loop {
 };
 
 // One KV tile.
-void Evaluator::step(std::size_t t, const RowState& other, bool stranger, RowState& state,
-                     Loop& loop) {
+void Evaluator::step(std::size_t t, const Others& others, RowState& state, Loop& loop) {
   const RecurrenceChange& change = d_.recurrence;
   const std::size_t dim = loop.now.o.size();
   Running& now = loop.now;
@@ -102,11 +88,12 @@ void Evaluator::step(std::size_t t, const RowState& other, bool stranger, RowSta
   if (d_.softmax.running_max != RunningMax::kRight && state.m[t] > -kInf) frame = state.m[t];
   now.m = change.skip_keeps_m && frame - own_before <= change.skip_below ? own_before : frame;
   now.m_error = std::max(now.m_error, state.m_error[t]);
-  loop.other_m = &other == &state ? now.m : other.running_m[t];
+  loop.other_m = others.row == &state ? now.m : others.row->running_m[t];
   if (!state.views[t].visited && state.own_m[t] == -kInf) return;
+  const bool is_last = static_cast<std::int32_t>(t) == loop.last;
   const std::int32_t number = change.tile_of_sequence ? static_cast<std::int32_t>(t) : loop.visits;
-  const bool deviates =
-      loop.row_deviates && chosen(change, number, static_cast<std::int32_t>(t) == loop.last);
+  const bool deviates = loop.row_deviates && change.alpha_tiles.hold(number, is_last);
+  const bool in_tile_frame = change.frame_tiles.hold(loop.visits, is_last);
   const bool first = loop.visits++ == 0;
   const auto alpha_of = [&](Rescale how, bool of_other, double power) {
     if (!deviates) how = Rescale::kRight;
@@ -119,9 +106,15 @@ void Evaluator::step(std::size_t t, const RowState& other, bool stranger, RowSta
   std::swap(alpha_l, change.alpha_late_l ? loop.last_alpha_l : alpha_l);
   std::swap(alpha_o, change.alpha_late_o ? loop.last_alpha_o : alpha_o);
   if (first) loop.last_alpha_l = loop.last_alpha_o = change.first_alpha;
+  GroupsAlpha of_group;
+  if (!others.group.empty()) {
+    of_group = alpha_of_group(t, others, own_before, now.m);
+    if (change.alpha_row_l) alpha_l = of_group.value;
+    if (change.alpha_row_o) alpha_o = of_group.value;
+  }
   const bool skips = change.skip_below > 0 && !change.skip_keeps_m && own_before > -kInf &&
                      now.m - own_before < change.skip_below;
-  if (skips && !change.skip_beta) {
+  if (skips && change.skip_alpha) {
     if (change.skip_o) alpha_o = 1;
     if (change.skip_l) alpha_l = 1;
   }
@@ -133,6 +126,7 @@ void Evaluator::step(std::size_t t, const RowState& other, bool stranger, RowSta
   if (own_before == -kInf) {
     if (change.alpha_after) alpha_o = change.first_alpha;
     if (change.alpha_after_l) alpha_l = change.first_alpha;
+    if (change.first_l != 0) alpha_l = 1;
   }
   const double beta = rescale(Rescale::kRight, state.m[t], frame);
   // From the frame of P to that of the tile's own max, or of the max before the tile; the first has none.
@@ -140,17 +134,23 @@ void Evaluator::step(std::size_t t, const RowState& other, bool stranger, RowSta
     if (own_frame) return rescale(Rescale::kInverted, state.own_m[t], state.m[t]);
     return previous_frame && own_before > -kInf ? beta * exp_in_range(frame - own_before) : beta;
   };
-  double beta_l = beta_of(change.tile_frame_l,
-                          change.previous_frame_l || (skips && change.skip_beta && change.skip_l));
-  double beta_o = beta_of(change.tile_frame_o,
-                          change.previous_frame_o || (skips && change.skip_beta && change.skip_o));
+  // Where P is in a frame of its own, it was computed so.
+  const bool old_probs = change.skip_old_probs && g_.frame != Frame::kRunning;
+  double beta_l =
+      beta_of(change.tile_frame_l && in_tile_frame,
+              change.previous_frame_l || old_probs || (skips && change.skip_beta && change.skip_l));
+  double beta_o =
+      beta_of(change.tile_frame_o && in_tile_frame,
+              change.previous_frame_o || old_probs || (skips && change.skip_beta && change.skip_o));
   const double add_first = change.alpha_after ? alpha_o : 1;
   if (change.alpha_after_l) beta_l *= alpha_l;
 
   // Rounding takes the error of the sum so far away; that of this step comes after it.
   const bool rounds = change.accumulator != Narrow::kNone || change.sum != Narrow::kNone;
   const bool rises = own_before > -kInf && now.m > own_before;
-  double l_rounded = 0, o_rounded = 0;  // what rounding leaves open of alpha
+  // What rounding leaves open of alpha, and what another row's alpha does.
+  double l_rounded = change.alpha_row_l ? of_group.error : 0;
+  double o_rounded = change.alpha_row_o ? of_group.error : 0;
   const auto round_alpha = [&](double& alpha, double& error) {
     error = std::fabs(alpha) * (rescale_error(now.m - own_before) + error_before + now.m_error);
     round_both(change.alpha_type, alpha, error);
@@ -163,6 +163,9 @@ void Evaluator::step(std::size_t t, const RowState& other, bool stranger, RowSta
   const double alpha_error =
       rounds && rises ? rescale_error(now.m - own_before) + error_before + now.m_error : 0;
   const double sum_error = rounds ? 2 * model_.op.u : 0;
+  const double lane_error = d_.softmax.max_lanes_alpha && own_before > -kInf
+                                ? rescale_error(now.m - own_before) + error_before + now.m_error
+                                : 0;
   const double l_carried = std::fabs(alpha_l * now.l);
   now.l_error = std::fabs(alpha_l) * now.l_error + beta_l * state.l_error[t] +
                 l_carried * alpha_error + l_rounded * std::fabs(now.l) +
@@ -171,6 +174,11 @@ void Evaluator::step(std::size_t t, const RowState& other, bool stranger, RowSta
   round_both(change.sum, now.l, now.l_error);
   if (lanes.present()) step_lanes(t, state, lanes);
   double over = 1, over_error = 0;  // what the accumulator is divided by, and its relative error
+  double part_error = 0;            // likewise of what the tile's product is divided by
+  if (change.normalise == Normalise::kTileByRunningSum && now.l != 0) {
+    beta_o /= now.l;
+    part_error = now.l_error / std::fabs(now.l);
+  }
   if (change.normalise == Normalise::kTileSum && state.l[t] != 0) {
     beta_o /= state.l[t];
     over_error = state.l_error[t] / state.l[t];
@@ -183,7 +191,7 @@ void Evaluator::step(std::size_t t, const RowState& other, bool stranger, RowSta
     double a = alpha_o, b = beta_o;
     if (lanes.present()) {
       a = lanes.alpha[lane_of_column(d)];
-      b = lanes.beta[lane_of_column(d)];
+      if (!d_.softmax.max_lanes_alpha) b = lanes.beta[lane_of_column(d)];
     }
     if (!change.alpha_columns.holds(static_cast<std::int64_t>(d))) a = right_alpha;
     if (change.carried_column > 0 && d % static_cast<std::size_t>(change.carried_column) != 0)
@@ -195,17 +203,27 @@ void Evaluator::step(std::size_t t, const RowState& other, bool stranger, RowSta
         (std::fabs(a) * now.o_error[d] + carried * alpha_error + o_rounded * std::fabs(now.o[d]) +
          std::fabs(b) * add_first * state.partial_o_error[t * dim + d]) /
             std::fabs(over) +
-        over_error * std::fabs(o) + sum_error * (carried + std::fabs(part));
+        over_error * std::fabs(o) + sum_error * (carried + std::fabs(part)) +
+        part_error * std::fabs(part) + lane_error * carried;
     round_both(change.accumulator, o, error);
     now.o[d] = o;
     now.o_error[d] = error;
   }
-  now.known = now.known && state.softmax_known[t] != 0 && !(stranger && change.alpha_row_l);
+  const bool strange = others.strange || !of_group.known;
+  now.known = now.known && state.softmax_known[t] != 0 && !(strange && change.alpha_row_l);
   now.o_known =
-      now.o_known && !(stranger && change.alpha_row_o) && (dim == 0 || state.product_known[t] != 0);
+      now.o_known && !(strange && change.alpha_row_o) && (dim == 0 || state.product_known[t] != 0);
 }
 
-// Of the loop [first, end) of a split; `end` if there is none.
+// Of the loop [first, end) of a split; -1 if there is none.
+std::int32_t Evaluator::last_visited(std::size_t first, std::size_t end, const RowState& state) {
+  std::int32_t last = -1;
+  for (std::size_t t = first; t < end; ++t)
+    if (state.views[t].visited) last = static_cast<std::int32_t>(t);
+  return last;
+}
+
+// Likewise; `end` if there is none.
 std::size_t Evaluator::tile_visited_twice(std::size_t first, std::size_t end,
                                           const RowState& state) const {
   std::size_t twice = end;
@@ -226,15 +244,7 @@ void Evaluator::recurrence(const Row& row, RowState& state) {
   const auto tiles_left = static_cast<std::size_t>(std::max(0, -change.tiles_after));
   resize(tiles, dim, state);
   take_given(row, state);
-  const RowState* other = &state;  // whose alpha is used
-  bool stranger = false;           // it is that of a row that does not exist
-  if (!change.alpha_row.is_own() && !lending_) {
-    const std::int32_t query = chosen_query(change.alpha_row, row.query);
-    if (query < 0)
-      stranger = true;
-    else if (query != row.query)
-      other = &lent({row.batch, row.head, query});
-  }
+  const Others others = others_of(row, state);
   const bool row_deviates = change.alpha_rows.holds(row.query % g_.tile.block_m);
   Running begin = before_;
   begin.o.resize(dim);
@@ -242,26 +252,32 @@ void Evaluator::recurrence(const Row& row, RowState& state) {
   for (std::size_t first = 0; first < tiles; first += per_split) {
     const std::size_t end = std::min(first + per_split, tiles);
     if (begin.m == -kInf) begin_with_l(state, begin);
-    std::int32_t last = -1;
-    for (std::size_t t = first; t < end; ++t)
-      if (state.views[t].visited) last = static_cast<std::int32_t>(t);
-    Loop loop{begin, begin.m, last, row_deviates, 0, LaneScales(d_.softmax.num_max_lanes), 0, 0};
+    Loop loop{begin,
+              begin.m,
+              last_visited(first, end, state),
+              row_deviates,
+              0,
+              LaneScales(d_.softmax.num_max_lanes),
+              0,
+              0};
     const std::size_t again = tile_visited_twice(first, end, state);
     for (std::size_t t = first - std::min(first, tiles_before); t < first; ++t)
-      step(t, *other, stranger, state, loop);
+      step(t, others, state, loop);
     for (std::size_t t = first; t < end; ++t) {
       // The last ones may be left to a next split that does not take them.
       const bool left_out = end < tiles && t + tiles_left >= end;
-      if (!left_out) step(t, *other, stranger, state, loop);
-      if (!left_out && t == again) step(t, *other, stranger, state, loop);
+      if (!left_out) step(t, others, state, loop);
+      if (!left_out && t == again) step(t, others, state, loop);
       record(loop.now, t, state);
     }
     for (std::size_t t = end; t < std::min(end + tiles_after, tiles); ++t) {
-      step(t, *other, stranger, state, loop);
+      step(t, others, state, loop);
       record(loop.now, end - 1, state);
     }
-    state.lane_l = loop.lanes.l;
-    state.lane_l_error = loop.lanes.l_error;
+    if (!d_.softmax.max_lanes_alpha) {
+      state.lane_l = loop.lanes.l;
+      state.lane_l_error = loop.lanes.l_error;
+    }
     begin = {-kInf, 0, 0, 0, std::vector<double>(dim, 0.0), std::vector<double>(dim, 0.0)};
   }
 }

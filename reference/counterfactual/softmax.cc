@@ -68,6 +68,7 @@ void Evaluator::frames(const Row& row, RowState& state) {
     if (!keeps) continue;
     state.frame[t] = state.m[t];
     if (!in_loop) continue;
+    if (d_.recurrence.skip_old_probs && before > -kInf) state.frame[t] = before;
     const double rise = running - before, below = d_.recurrence.skip_below;
     if (rise > 0 && std::fabs(rise - below) <= 2 * running_error) state.frame_known[t] = 0;
     if (rise <= below) state.m[t] = running = before;
@@ -100,14 +101,18 @@ void Evaluator::probs_of_tile(std::int32_t tile, double rescaling, RowState& sta
   double* l_weight = state.l_weight.data() + slots.begin;
   double* o_weight = state.o_weight.data() + slots.begin;
   double most = unmasked ? largest(s, n) : state.own_m[t];
-  if (change.max_lanes != LaneMap::kNone) {
+  if (change.max_lanes != LaneMap::kNone && !change.max_lanes_alpha) {
     s = shift_lanes(tile, m, state);
     most = m;
   }
   exp_of_shifted(s, n, most, m, p);
 
   const double per_x = model_.declared.exp_ulp_per_x * 0x1p-24 + u;
-  const double l_base = state.m_error[t] + model_.declared.exp_ulp * 0x1p-24 + rescaling;
+  // Where P keeps the frame of before, the two frames do not cancel.
+  const RecurrenceChange& loop = d_.recurrence;
+  const bool old_frame = loop.skip_old_probs || (loop.skip_below > 0 && loop.skip_beta);
+  const double m_error = (old_frame ? 2 : 1) * state.m_error[t];
+  const double l_base = m_error + model_.declared.exp_ulp * 0x1p-24 + rescaling;
   const double o_base = model_.probs.u + gamma(static_cast<double>(n), model_.dot_u);
   // Below half the smallest subnormal number a kernel has 0.
   for (std::size_t j = 0; j < n; ++j) p[j] = p[j] < model_.op.tiny ? 0 : p[j];
@@ -194,6 +199,24 @@ double Evaluator::exp_slope() const {
   return std::max(1.0, std::fabs(change.exp_factor)) * slope;
 }
 
+// l of some tiles, which all lanes have, is summed over them again.
+void Evaluator::multiply_sums(RowState& state) const {
+  const RecurrenceChange& change = d_.recurrence;
+  const auto tiles = static_cast<std::size_t>(tiles_);
+  const auto per_split = static_cast<std::size_t>(g_.tiles_per_split);
+  for (std::size_t first = 0; first < tiles; first += per_split) {
+    const std::size_t end = std::min(first + per_split, tiles);
+    const std::int32_t last = last_visited(first, end, state);
+    std::int32_t visits = 0;
+    for (std::size_t t = first; t < end; ++t) {
+      if (!state.views[t].visited) continue;
+      if (!change.tile_l_tiles.hold(visits++, static_cast<std::int32_t>(t) == last)) continue;
+      state.l[t] = in_range(change.tile_l_times * state.l[t]);
+      state.l_error[t] *= std::fabs(change.tile_l_times);
+    }
+  }
+}
+
 void Evaluator::softmax(const Row& row, RowState& state) {
   const auto tiles = static_cast<std::size_t>(tiles_);
   const std::size_t n = state.s.size();
@@ -239,6 +262,7 @@ void Evaluator::softmax(const Row& row, RowState& state) {
   if (change.lanes != LaneMap::kNone) weigh_lanes(state);
   if (d_.finish.lane_sum_in_loop) sum_in_lane_zero(state);
   if (change.mixed.sum && !lending_) mix_sums(row, state);
+  if (d_.recurrence.tile_l_times != 1) multiply_sums(state);
 }
 
 }  // namespace attn_diag::reference

@@ -31,7 +31,7 @@ auto fields(SoftmaxChange& s) {
                   s.mixed, s.probs, s.sum_of_narrow, s.l_counts_masked, s.o_counts_masked,
                   s.exp_factor, s.exp_places, s.flush_below, s.flush_l, s.max_lanes,
                   s.num_max_lanes, s.max_lanes_sum, s.exp_c, s.max_steps, s.running_max, s.max_type,
-                  s.max_row);
+                  s.max_row, s.max_lanes_alpha);
 }
 auto fields(PvChange& p) {
   return std::tie(p.probs_late, p.probs, p.factor, p.staircase, p.row, p.type, p.accumulates);
@@ -39,13 +39,14 @@ auto fields(PvChange& p) {
 auto fields(RecurrenceChange& r) {
   return std::tie(r.alpha_power_l, r.alpha_power_o, r.alpha_late_l, r.alpha_late_o, r.first_alpha,
                   r.previous_frame_l, r.previous_frame_o, r.sum, r.tiles_after, r.tiles_before,
-                  r.alpha_l, r.alpha_o, r.only_tile, r.carried_column, r.alpha_after,
-                  r.alpha_times_l, r.skip_below, r.skip_l, r.tile_frame_l, r.tile_frame_o,
-                  r.normalise, r.carry_over, r.alpha_row, r.alpha_row_l, r.accumulator,
-                  r.carry_distance, r.carry_order, r.tile_of_sequence, r.skip_keeps_m, r.first_l,
-                  r.tile_choice, r.alpha_columns, r.alpha_rows, r.alpha_after_l, r.skip_o,
-                  r.skip_beta, r.alpha_row_o, r.alpha_type, r.alpha_type_l, r.alpha_type_o,
-                  r.tile_twice);
+                  r.alpha_l, r.alpha_o, r.carried_column, r.alpha_after, r.alpha_times_l,
+                  r.skip_below, r.skip_l, r.tile_frame_l, r.tile_frame_o, r.normalise, r.carry_over,
+                  r.alpha_row, r.alpha_row_l, r.accumulator, r.carry_distance, r.carry_order,
+                  r.tile_of_sequence, r.skip_keeps_m, r.first_l, r.alpha_tiles, r.alpha_columns,
+                  r.alpha_rows, r.alpha_after_l, r.skip_o, r.skip_beta, r.alpha_row_o, r.alpha_type,
+                  r.alpha_type_l, r.alpha_type_o, r.tile_twice, r.skip_alpha, r.frame_tiles,
+                  r.tile_l_times, r.tile_l_tiles, r.alpha_row_decides, r.alpha_group, r.group_alpha,
+                  r.skip_old_probs);
 }
 auto fields(CombineChange& c) {
   return std::tie(c.max_factor, c.o_power, c.l_power, c.scaled_split, c.factor, c.only_split, c.lse,

@@ -47,6 +47,7 @@ enum class LaneMap : std::uint8_t {
   kQuad,         // j % 8 / 2: lanes that share a row of an MMA accumulator
   kPairs,        // j / 2 % lanes
   kGroups,       // of the 32 lanes of a warp, which hold key j % 32: j % 32 / (32 / lanes)
+  kTiles,        // all keys of a tile: the tile's number % lanes
 };
 inline constexpr std::int32_t kLanesOfWarp = 32;
 
@@ -91,8 +92,9 @@ struct SoftmaxChange {
   // keys, and alpha and l of its columns of o, are relative to that. Recorded are those of lane 0.
   LaneMap max_lanes = LaneMap::kNone;
   std::int32_t num_max_lanes = 0;
-  bool max_lanes_sum = false;   // the sum over the lanes is in lane 0 alone, too
-  std::int32_t max_steps = -1;  // of a butterfly that the max has instead, as LaneSum::kButterfly
+  bool max_lanes_sum = false;    // the sum over the lanes is in lane 0 alone, too
+  std::int32_t max_steps = -1;   // of a butterfly that the max has instead, as LaneSum::kButterfly
+  bool max_lanes_alpha = false;  // alpha of o alone is of a lane's max: P and l are right
   RunningMax running_max = RunningMax::kRight;
   Narrow max_type = Narrow::kNone;  // m is rounded to it
   RowChoice max_row;                // P is relative to the m of that row
@@ -118,16 +120,47 @@ struct PvChange {
 enum class Rescale : std::uint8_t { kRight, kMissing, kInverted, kZero };
 enum class Normalise : std::uint8_t {
   kAtEnd,
-  kTileSum,     // every tile's product is divided by its own l
-  kRunningSum,  // the accumulator is divided by the running l after every tile
+  kTileSum,           // every tile's product is divided by its own l
+  kRunningSum,        // the accumulator is divided by the running l after every tile
+  kTileByRunningSum,  // every tile's product is divided by the running l
 };
 // What the state of a query tile begins with.
 // Sums of these.
 enum CarryOver : std::uint8_t { kCarryNothing = 0, kCarryM = 1, kCarryL = 2, kCarryO = 4 };
 // In which order a block takes its work items: the query tiles of a head, or a query tile of all heads.
 enum class ItemOrder : std::uint8_t { kTiles, kTilesReversed, kHeads };
-// On which tiles of the loop a bug of alpha shows.
-enum class TileChoice : std::uint8_t { kAll, kOne, kFrom, kOdd, kEven, kLast };
+enum class TileChoice : std::uint8_t { kAll, kOne, kFrom, kOdd, kEven, kLast, kNotLast };
+// On which tiles of the loop a bug shows, the visited ones being numbered.
+struct SomeTiles {
+  TileChoice choice = TileChoice::kAll;
+  std::int32_t tile = -1;  // of kOne and kFrom
+  bool hold(std::int32_t number, bool is_last) const {
+    switch (choice) {
+      case TileChoice::kOne:
+        return number == tile;
+      case TileChoice::kFrom:
+        return number >= tile;
+      case TileChoice::kOdd:
+        return number % 2 != 0;
+      case TileChoice::kEven:
+        return number % 2 == 0;
+      case TileChoice::kLast:
+        return is_last;
+      case TileChoice::kNotLast:
+        return !is_last;
+      case TileChoice::kAll:
+        break;
+    }
+    return true;
+  }
+  bool operator==(const SomeTiles&) const = default;
+};
+// What becomes of alpha where rows of a group share it.
+enum class GroupAlpha : std::uint8_t {
+  kOwn,
+  kLargest,  // of the alphas of all of them
+  kAllRise,  // a row's own, and 1 unless the max rises in all of them
+};
 // Of the columns of o or the rows of the query tile those for which (index / size) % 2 is `odd`, or all.
 struct Half {
   std::int32_t size = 0;
@@ -148,31 +181,37 @@ struct RecurrenceChange {
   // 0: of its own last ones are left out), and of the one before.
   std::int32_t tiles_after = 0, tiles_before = 0;
   Rescale alpha_l = Rescale::kRight, alpha_o = Rescale::kRight;
-  // alpha is right but on these tiles, the visited ones being numbered.
-  TileChoice tile_choice = TileChoice::kAll;
-  std::int32_t only_tile = -1;
+  SomeTiles alpha_tiles;           // alpha is right but on these
   Half alpha_columns, alpha_rows;  // ... and of o in these columns, in these rows of the query tile
   std::int32_t carried_column = 0;  // 4: only columns 0, 4, 8 ... are carried from tile to tile
   // o = alpha * (o + P V), likewise l; the alpha of the first tile is first_alpha.
   bool alpha_after = false, alpha_after_l = false;
-  bool alpha_times_l = false;          // o = alpha l o + P V
-  double skip_below = 0;               // alpha = 1 where the max rises by less
-  bool skip_l = false, skip_o = true;  // of which sums
-  bool skip_beta = false;              // P is relative to the old max there, and alpha is right
-  // P is relative to the tile's own max and not rescaled.
+  bool alpha_times_l = false;                 // o = alpha l o + P V
+  double skip_below = 0;                      // alpha = 1 where the max rises by less
+  bool skip_l = false, skip_o = true;         // of which sums
+  bool skip_alpha = true, skip_beta = false;  // of alpha, and P is relative to the old max there
+  // P is relative to the tile's own max and not rescaled, on these tiles.
   bool tile_frame_l = false, tile_frame_o = false;
+  SomeTiles frame_tiles;
+  double tile_l_times = 1;  // l of a tile is multiplied by it, on these
+  SomeTiles tile_l_tiles;
   Normalise normalise = Normalise::kAtEnd;
   std::uint8_t carry_over = kCarryNothing;
   RowChoice alpha_row;
   bool alpha_row_l = false, alpha_row_o = true;  // of which sums
-  Narrow alpha_type = Narrow::kNone;             // alpha is rounded to it
+  bool alpha_row_decides = false;  // alpha is the row's own, and 1 where the max of that row stays
+  MixedRows alpha_group;           // likewise of which sums
+  GroupAlpha group_alpha = GroupAlpha::kOwn;
+  Narrow alpha_type = Narrow::kNone;  // alpha is rounded to it
   bool alpha_type_l = true, alpha_type_o = true;
   Narrow accumulator = Narrow::kNone;  // o is rounded to it after every tile
   std::int32_t carry_distance = 1;     // of `carry_over`, in work items
   ItemOrder carry_order = ItemOrder::kTiles;
-  bool tile_of_sequence = false;  // only_tile counts all KV tiles, not those the loop visits
+  bool tile_of_sequence = false;  // alpha_tiles counts all KV tiles, not those the loop visits
   bool skip_keeps_m = false;      // where alpha is skipped, m stays what it was
-  double first_l = 0;             // l begins with it, and m with m_floor
+  bool skip_old_probs = false;    // ... and P is relative to the max before any tile but the first
+  double first_l =
+      0;  // l begins with it, and m with m_floor; nothing rescales it on the first tile
   // Of the loop of every split, the tile that is visited twice: 1: the first, -1: the last.
   std::int32_t tile_twice = 0;
   bool operator==(const RecurrenceChange&) const = default;
