@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 #include <utility>
+#include <span>
 
 #include "reference/counterfactual/testing/formula.h"
 #include "reference/testing/catch2_test.h"
@@ -176,6 +177,31 @@ TEST_CASE("row-max, row-probs, mask-of-row: m, P and the mask of another row") {
       s.push_back(f.sees(f.row.query ^ 1, j) ? f.scale() * f.dot(f.row.query, j) : -kInf);
     return f.attend(s);
   });
+}
+
+TEST_CASE("row-max: P of more than its type holds is infinite in P V") {
+  testing::Case c = make_case({.block_n = 64, .mask = kCausal});
+  c.problem.softmax_scale = 2;
+  const reference::Case data(c.problem, c.geometry, {.probs = DType::kFp16}, c.inputs());
+  const Deviation deviation = variant_of(c, "row-max", {"= r ^ 2)"}).deviation;
+  int infinite = 0, finite = 0;
+  for (int query = 0; query < 40; ++query) {
+    const Formula f{c, {0, 1, query}};
+    Prediction out;
+    predict(data, std::span(&f.row, 1), deviation, 1u << static_cast<int>(Tensor::kO), out);
+    Vec p = exps(f.scores(), largest(f.scores(query ^ 2)));
+    for (double& x : p) x = x > 65504 ? kInf : x;
+    const Vec sum = f.weighted(p);
+    for (std::size_t d = 0; d < sum.size(); ++d) {
+      const double is = out[Tensor::kO].value[d];
+      CHECK(std::isnan(is) == std::isnan(sum[d]));
+      CHECK((is == kInf) == (sum[d] == kInf));
+      CHECK((is == -kInf) == (sum[d] == -kInf));
+      ++(std::isfinite(is) ? finite : infinite);
+    }
+  }
+  CHECK(infinite > 0);
+  CHECK(finite > 0);
 }
 
 TEST_CASE("rows-mixed: rows whose numbers differ in some bits, and a sum that four lanes have") {

@@ -32,6 +32,7 @@ void columns(const Case& c, Variants& out) {
   for (std::int32_t missing = 1; missing <= 8; ++missing) tried.insert(dim - missing);
   for (const std::int32_t written : tried) {
     if (written <= 0 || written >= dim) continue;
+    out.in_pairs(written % 16 == 0 || written == dim / 2 || written == dim - 8);
     for (const Unwritten unwritten : kBoth) {
       out.with(
           [&](Deviation& d) {
@@ -83,13 +84,15 @@ void rows(const Case& c, Variants& out) {
   const std::int32_t block_m = c.geometry().tile.block_m;
   for (const std::int32_t owned : rows_by_warps(block_m)) {
     if (owned <= 0 || owned >= std::min(block_m, c.problem().seqlen_q)) continue;
-    for (const Unwritten unwritten : kAnyOfRows)
+    for (const Unwritten unwritten : kAnyOfRows) {
+      out.in_pairs(unwritten != Unwritten::kOfRowBefore);
       out.with(
           [&](Deviation& d) {
             d.store.rows_owned = owned;
             d.store.unwritten = unwritten;
           },
           {number("owned", owned), left_as(unwritten)});
+    }
   }
   groups_of_rows(c, out);
 }

@@ -134,7 +134,8 @@ void mixed_fragments(const Case& c, Variants& out) {
   // One loader of the first operand, for both products.
   if (p.head_dim % kFragmentSize != 0 || tile.block_m % kFragmentSize != 0) return;
   if (tile.block_n % kFragmentSize != 0 || p.seqlen_q <= kFragmentSize / 2) return;
-  for (const NamedMap& map : kFragmentMaps)
+  for (const NamedMap& map : kFragmentMaps) {
+    out.in_pairs(map.map == FragmentMap::kHalvesSwapped);
     out.with(
         [&](Deviation& d) {
           d.q.tile.fragment = map.map;
@@ -142,6 +143,7 @@ void mixed_fragments(const Case& c, Variants& out) {
         },
         {named("operand", 8, "q and p"),
          named("elements", -static_cast<double>(map.map), map.name)});
+  }
 }
 
 // A permutation of the columns of q is the inverse one of those of k.

@@ -177,6 +177,7 @@ void some_tiles(const Case& c, Variants& out) {
       const bool is_new = tried.insert(bared_tiles(p, g, d.mask, hiding)).second;
       if (!is_new || (tiles == MaskedTiles::kLastVisited && run == 1)) continue;
       const double number = static_cast<double>(tiles) + 256 * (run - 1);
+      out.in_pairs(run == 1);
       out.add(d, {named("tiles", number, what), loop_value(loop)});
     }
   }
@@ -191,6 +192,7 @@ void masks_of_elements(const Case& c, Variants& out) {
                      {named("elements", static_cast<double>(map), what)});
   };
   add(FragmentMap::kElementNumber, "row 0, column i for element i of a lane");
+  out.in_pairs(false);
   add(FragmentMap::kElementNumber8, "row 0, column i for element i of a lane, of 16x8");
   add(FragmentMap::kOfLaneZero, "those of lane 0");
   add(FragmentMap::kColumnOfLaneZero, "the columns of lane 0");
