@@ -4,8 +4,8 @@
 #include <cmath>
 #include <functional>
 #include <limits>
-#include <utility>
 #include <span>
+#include <utility>
 
 #include "reference/counterfactual/testing/formula.h"
 #include "reference/testing/catch2_test.h"

@@ -193,7 +193,13 @@ void masks_of_elements(const Case& c, Variants& out) {
   };
   add(FragmentMap::kElementNumber, "row 0, column i for element i of a lane");
   out.in_pairs(false);
-  add(FragmentMap::kElementNumber8, "row 0, column i for element i of a lane, of 16x8");
+  // Of row 0 a diagonal through a fragment's corner shows column 0 alone, which both have in the same places.
+  const Problem& p = c.problem();
+  const bool through_corners =
+      p.mask.kind == MaskKind::kCausal && (p.seqlen_k - p.seqlen_q) % kFragmentSize == 0 &&
+      tile.block_m % kFragmentSize == 0 && tile.block_n % kFragmentSize == 0;
+  if (!through_corners)
+    add(FragmentMap::kElementNumber8, "row 0, column i for element i of a lane, of 16x8");
   add(FragmentMap::kOfLaneZero, "those of lane 0");
   add(FragmentMap::kColumnOfLaneZero, "the columns of lane 0");
   // Of other rows as they are, mask-of-row knows.

@@ -144,9 +144,6 @@ TEST_CASE("mask-of-element: indices of another element of the fragment are compa
   const auto element = [](int r, int k) { return 4 * (k / 8) + 2 * (r / 8) + k % 2; };
   check("of a lane, loop", "visible", [&](int r, int k) { return std::pair{0, element(r, k)}; });
   check("of a lane, loop", "all tiles", [&](int r, int k) { return std::pair{0, element(r, k)}; });
-  check("of 16x8,", "visible", [&](int r, int k) {
-    return std::pair{0, 8 * (k / 8) + element(r, k % 8)};
-  });
   check("= those of lane 0,", "all tiles", [](int r, int k) {
     return std::pair{r / 8 * 8, k / 8 * 8 + k % 2};
   });
@@ -154,6 +151,15 @@ TEST_CASE("mask-of-element: indices of another element of the fragment are compa
     return std::pair{r, k / 8 * 8 + k % 2};
   });
   check("= transposed,", "all tiles", [](int r, int k) { return std::pair{k, r}; });
+  const testing::Case window = make_case({.mask = kWindow});
+  check_output(window, variant_of(window, "mask-of-element", {"of 16x8,", "all tiles"}),
+               [&](const Formula& f) {
+                 const int r = f.row.query % 16, first = f.row.query - r;
+                 return attend_to(f, [&](int j) {
+                   const int at = j / 8 * 8 + element(r, j % 8);
+                   return at >= first - 9 && at <= first + 4;
+                 });
+               });
 }
 
 TEST_CASE("keys-cut: the first or the last keys do not count") {
