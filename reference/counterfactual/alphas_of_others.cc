@@ -36,7 +36,7 @@ Evaluator::Others Evaluator::others_of(const Row& row, const RowState& state) {
 // What the sums of a row whose max goes from `before` to `now` are rescaled by.
 Evaluator::GroupsAlpha Evaluator::alpha_of_group(std::size_t tile, const Others& others,
                                                  double before, double now) const {
-  GroupsAlpha alpha{rescale(Rescale::kRight, before, now), 0, true};
+  GroupsAlpha alpha{rescale(Rescale::kRight, before, now), 0};
   const bool begins = tile % static_cast<std::size_t>(g_.tiles_per_split) == 0;
   for (const RowState* other : others.group) {
     const double its_before = begins ? -kInf : other->running_m[tile - 1];
@@ -48,7 +48,7 @@ Evaluator::GroupsAlpha Evaluator::alpha_of_group(std::size_t tile, const Others&
       alpha.error = its * (rescale_error(its_now - its_before) + 2 * error);
     } else if (its_before > -kInf && now > before) {
       // A max that the tile's own all but reaches may rise or not.
-      if (std::fabs(other->own_m[tile] - its_before) <= 2 * error) alpha.known = false;
+      if (std::fabs(other->own_m[tile] - its_before) <= 2 * error) alpha.error = kNothingKnown;
       if (its_now == its_before) alpha.value = 1;
     }
   }

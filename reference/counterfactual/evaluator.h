@@ -30,6 +30,9 @@ namespace attn_diag::reference {
 
 struct LaneScales;  // lane_maxima.h
 
+// The bound of what rounding leaves open: beyond any number.
+inline constexpr double kNothingKnown = 1e30;
+
 // Rows of K or V in the order of slots.
 struct RowsView {
   const double* data = nullptr;
@@ -112,7 +115,6 @@ class Evaluator {
   };
   struct GroupsAlpha {
     double value = 1, error = 0;
-    bool known = true;
   };
   Others others_of(const Row& row, const RowState& state);
   GroupsAlpha alpha_of_group(std::size_t tile, const Others& others, double before,

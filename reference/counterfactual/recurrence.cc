@@ -209,10 +209,9 @@ void Evaluator::step(std::size_t t, const Others& others, RowState& state, Loop&
     now.o[d] = o;
     now.o_error[d] = error;
   }
-  const bool strange = others.strange || !of_group.known;
-  now.known = now.known && state.softmax_known[t] != 0 && !(strange && change.alpha_row_l);
-  now.o_known =
-      now.o_known && !(strange && change.alpha_row_o) && (dim == 0 || state.product_known[t] != 0);
+  now.known = now.known && state.softmax_known[t] != 0 && !(others.strange && change.alpha_row_l);
+  now.o_known = now.o_known && !(others.strange && change.alpha_row_o) &&
+                (dim == 0 || state.product_known[t] != 0);
 }
 
 // Of the loop [first, end) of a split; -1 if there is none.

@@ -18,7 +18,7 @@ constexpr double kLargestExponent = 700;
 
 // An exponent that may be off by more than kFirstOrder gives a weight of which nothing is known, but where even
 // then it is below e^kNegligible of the largest.
-constexpr double kFirstOrder = 0.5, kNegligible = -40, kNothingKnown = 1e30;
+constexpr double kFirstOrder = 0.5, kNegligible = -40;
 
 }  // namespace
 
@@ -44,7 +44,7 @@ void Evaluator::frames(const Row& row, RowState& state) {
   const bool keeps = d_.recurrence.skip_keeps_m;
   const RunningMax kind = d_.softmax.running_max;
   state.frame.resize(keeps ? tiles : 0);
-  state.frame_known.assign(keeps ? tiles : 0, 1);
+  state.frame_known.clear();
   double running = before_.m, running_error = before_.m_error;
   for (std::size_t t = 0; t < tiles; ++t) {
     const KeyRange counted = state.counted[t];
@@ -70,7 +70,9 @@ void Evaluator::frames(const Row& row, RowState& state) {
     if (!in_loop) continue;
     if (d_.recurrence.skip_old_probs && before > -kInf) state.frame[t] = before;
     const double rise = running - before, below = d_.recurrence.skip_below;
-    if (rise > 0 && std::fabs(rise - below) <= 2 * running_error) state.frame_known[t] = 0;
+    // Rounding may decide either way.
+    if (rise > 0 && std::fabs(rise - below) <= 2 * running_error)
+      running_error = state.m_error[t] = kNothingKnown;
     if (rise <= below) state.m[t] = running = before;
   }
   if (d_.softmax.mixed.max && !lending_) mix_frames(row, state);
