@@ -270,14 +270,13 @@ TEST_CASE("bounds of bugs from tile to tile hold in fp32") {
       return std::exp2(whole) * (1 + (y * 1.44269504f - whole));
     };
   });
-  check(c, variant_of(c, "rescale-skipped-max-kept", {"below = 2,", "new max"}),
-        [](FloatKernel& x) {
-          x.keep_below = 2;
-          x.alphas = [](float a, float from, float to, float, int) {
-            const float kept = to - from <= 2 ? 1 : a;
-            return Alphas{kept, kept};
-          };
-        });
+  check(c, variant_of(c, "rescale-skipped-max-kept", {"below = 2)"}), [](FloatKernel& x) {
+    x.keep_below = 2;
+    x.alphas = [](float a, float from, float to, float, int) {
+      const float kept = to - from <= 2 ? 1 : a;
+      return Alphas{kept, kept};
+    };
+  });
   check(c, variant_of(c, "product-times-n", {"n = 4"}), [](FloatKernel& x) { x.repeats = 4; });
 }
 

@@ -111,18 +111,16 @@ void alphas_of_small_rises(const Case& c, Variants& out) {
       }
 }
 
-void kept_maxima_of_small_rises(const Case& c, Variants& out) {
+void kept_maxima_of_small_rises(const Case& c, Variants& out, bool old_probs) {
   if (one_tile(c)) return;
-  for (const bool old : {false, true})
-    for (const auto& [below, text] : kRises)
-      out.with(
-          [&, below = below](Deviation& d) {
-            d.recurrence.skip_below = below;
-            d.recurrence.skip_keeps_m = true;
-            d.recurrence.skip_old_probs = old;
-          },
-          {named("below", below, text),
-           named("P relative to", old, old ? "the max before" : "the new max")});
+  for (const auto& [below, text] : kRises)
+    out.with(
+        [&, below = below](Deviation& d) {
+          d.recurrence.skip_below = below;
+          d.recurrence.skip_keeps_m = true;
+          d.recurrence.skip_old_probs = old_probs;
+        },
+        {named("below", below, text)});
 }
 
 void alphas_in_part(const Case& c, Variants& out) {

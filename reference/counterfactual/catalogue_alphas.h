@@ -16,7 +16,8 @@ void each(Variants& out, Set set) {
 
 void alphas_of_some_tiles(const Case& c, Variants& out);
 void alphas_of_small_rises(const Case& c, Variants& out);
-void kept_maxima_of_small_rises(const Case& c, Variants& out);
+// P is relative to the new max there, or to the old one in any case.
+void kept_maxima_of_small_rises(const Case& c, Variants& out, bool old_probs);
 void alphas_in_part(const Case& c, Variants& out);
 
 }  // namespace attn_diag::reference

@@ -254,15 +254,15 @@ const Entry kEntries[] = {
     {{.id = "rescale-skipped-max-kept",
       .statement =
           "small rises of the max leave the state and its max in the old frame, but P is in the "
-          "new one, or P stays in the old one whatever the rise",
+          "new one",
       .formula = "F14",
       .family = Family::kRecurrence,
       .stage = Stage::kSoftmax,
-      .parameters = {"below", "P relative to"},
+      .parameters = {"below"},
       .citation = "rocm-libraries#6498",
       .remedy = "the branch that skips the rescaling: P must be relative to the max that is kept",
       .needs_tiles = true},
-     kept_maxima_of_small_rises},
+     [](const Case& c, Variants& out) { kept_maxima_of_small_rises(c, out, false); }},
     {{.id = "rescale-decided-by-rows",
       .statement =
           "a row's sums are rescaled only where the max of another row of the query tile rises, "

@@ -109,8 +109,8 @@ TEST_CASE(
     for (const Frame frame : {Frame::kTile, Frame::kRunning}) {
       old_probs = old;
       c.geometry.frame = frame;
-      const Variant variant =
-          variant_of(c, "rescale-skipped-max-kept", {"below = 2,", old ? "max before" : "new max"});
+      const Variant variant = variant_of(
+          c, old ? "probs-in-previous-frame" : "rescale-skipped-max-kept", {"below = 2)"});
       check_output(c, variant, [&](const Formula& f) { return online(f, kept); });
       check_lse(c, variant, [&](const Formula& f) {
         State x;

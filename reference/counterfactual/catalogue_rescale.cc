@@ -1,6 +1,7 @@
 // F12b, F13, F16, F32: alphas of another power or tile, frames of P, the type of l, tiles that two splits share.
 #include <numbers>
 
+#include "reference/counterfactual/catalogue_alphas.h"
 #include "reference/counterfactual/catalogue_loops.h"
 #include "reference/counterfactual/catalogue_sums.h"
 #include "reference/counterfactual/entry.h"
@@ -83,11 +84,13 @@ const Entry kEntries[] = {
       .needs_tiles = true},
      late},
     {{.id = "probs-in-previous-frame",
-      .statement = "P is relative to the max before the tile, the sums to the one after it",
+      .statement =
+          "P is relative to the max before the tile, the sums to the one after it, which small "
+          "rises may leave as it was",
       .formula = "F32",
       .family = Family::kRecurrence,
-      .stage = Stage::kReduce,
-      .parameters = {"of"},
+      .stage = Stage::kSoftmax,
+      .parameters = {"of", "below"},
       .citation = "",
       .remedy = "P = exp(S - m_new): whether m is the new one there",
       .needs_tiles = true},
@@ -100,6 +103,7 @@ const Entry kEntries[] = {
                d.recurrence.previous_frame_o = o;
              },
              {of(l, o)});
+       kept_maxima_of_small_rises(c, out, true);
      }},
     {{.id = "sum-narrow",
       .statement = "the row sum is kept in a narrow type from tile to tile",
