@@ -55,11 +55,11 @@ class FirstRows {
 
   std::size_t size() const { return x_row.size(); }
 
-  bool explains_all(const reference::Variant& variant) const {
+  bool explains_all(const reference::Deviation& deviation) const {
     for (std::size_t i = 0; i < size(); ++i) {
       // Most pairs fail here already, and lse needs no product with v.
-      if (have_lse() && !explains_lse(variant, i)) return false;
-      if (!judge(variant, i).telling) return false;
+      if (have_lse() && !explains_lse(deviation, i)) return false;
+      if (!judge(deviation, i).telling) return false;
     }
     return true;
   }
@@ -99,7 +99,7 @@ class FirstRows {
   double distance(const reference::Variant& variant) const {
     double sum = 0;
     for (std::size_t i = 0; i < x_row.size(); ++i)
-      sum += std::log1p(std::min(judge(variant, i).worst, 1e12));
+      sum += std::log1p(std::min(judge(variant.deviation, i).worst, 1e12));
     return sum;
   }
   double work() const {
@@ -112,18 +112,18 @@ class FirstRows {
 
  private:
   bool have_lse() const { return x_search.evidence().has(Tensor::kLse); }
-  bool explains_lse(const reference::Variant& variant, std::size_t i) const {
+  bool explains_lse(const reference::Deviation& deviation, std::size_t i) const {
     thread_local reference::Prediction out;
-    reference::predict(x_search.cuts().front(), std::span(&x_row[i], 1), variant.deviation,
+    reference::predict(x_search.cuts().front(), std::span(&x_row[i], 1), deviation,
                        tensor_bit(Tensor::kLse), out);
     const reference::Prediction::Values& lse = out[Tensor::kLse];
     const double actual = x_search.sample().actual[static_cast<std::size_t>(Tensor::kLse)][x_at[i]];
     return lse.known.front() == 0 ||
            residual_over_bound(actual, lse.value.front(), lse.bound.front()) <= 1;
   }
-  RowFit judge(const reference::Variant& variant, std::size_t i) const {
+  RowFit judge(const reference::Deviation& deviation, std::size_t i) const {
     thread_local reference::Prediction out;
-    reference::predict(x_search.cuts().front(), std::span(&x_row[i], 1), variant.deviation,
+    reference::predict(x_search.cuts().front(), std::span(&x_row[i], 1), deviation,
                        x_search.evidence().mask(), out);
     return judge_row(x_search.evidence(), x_search.sample(), x_at[i], out, x_at[i]);
   }
@@ -233,30 +233,32 @@ void keep_inside(const Search& search, std::vector<Candidate>& found) {
 std::vector<Candidate> fixed_pairs(const Search& search, const FirstRows& rows,
                                    const std::vector<Single>& singles) {
   const Prospects prospects(search, rows, singles);
-  std::vector<std::pair<std::size_t, std::size_t>> pairs;
-  for (std::size_t a = 0; a < singles.size(); ++a)
-    for (std::size_t b = a + 1; b < singles.size(); ++b)
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs;
+  for (std::uint32_t a = 0; a < singles.size(); ++a)
+    for (std::uint32_t b = a + 1; b < singles.size(); ++b)
       if (singles[a].variant.hypotheses != singles[b].variant.hypotheses && prospects.allow(a, b))
         pairs.emplace_back(a, b);
   const double most = kWork / std::max(1.0, rows.work());
   if (static_cast<double>(pairs.size()) > most) pairs.resize(static_cast<std::size_t>(most));
-  std::vector<std::optional<Candidate>> slots(pairs.size());
+  // There may be millions: of each no more than its answer is kept.
+  std::vector<std::uint8_t> explains(pairs.size(), 0);
   for_each_piece(static_cast<std::int64_t>(pairs.size()), search.threads(), [&](std::int64_t i) {
-    const auto at = static_cast<std::size_t>(i);
-    std::optional<reference::Variant> both =
-        reference::combine(singles[pairs[at].first].variant, singles[pairs[at].second].variant);
-    if (!both || !rows.explains_all(*both)) return;
-    Candidate candidate;
-    candidate.variant = std::move(*both);
-    candidate.parts = {singles[pairs[at].first].variant, singles[pairs[at].second].variant};
-    candidate.generality = static_cast<int>(singles[pairs[at].first].generality) +
-                           static_cast<int>(singles[pairs[at].second].generality);
-    candidate.order = i;
-    slots[at] = std::move(candidate);
+    const auto [a, b] = pairs[static_cast<std::size_t>(i)];
+    const std::optional<reference::Deviation> both =
+        reference::unite(singles[a].variant.deviation, singles[b].variant.deviation);
+    explains[static_cast<std::size_t>(i)] = both && rows.explains_all(*both);
   });
   std::vector<Candidate> found;
-  for (std::optional<Candidate>& slot : slots)
-    if (slot) found.push_back(std::move(*slot));
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    if (explains[i] == 0) continue;
+    const Single &a = singles[pairs[i].first], &b = singles[pairs[i].second];
+    Candidate candidate;
+    candidate.variant = reference::combine(a.variant, b.variant).value();
+    candidate.parts = {a.variant, b.variant};
+    candidate.generality = static_cast<int>(a.generality) + static_cast<int>(b.generality);
+    candidate.order = static_cast<std::int64_t>(i);
+    found.push_back(std::move(candidate));
+  }
   return found;
 }
 

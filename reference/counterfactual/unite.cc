@@ -4,6 +4,8 @@
 #include <tuple>
 #include <utility>
 
+#include "attn_diag/reference/counterfactual.h"
+
 namespace attn_diag::reference {
 namespace {
 

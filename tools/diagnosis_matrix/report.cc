@@ -75,12 +75,18 @@ std::string by_input_table(const Evidence& evidence, bool after) {
   return s;
 }
 
-// A line a bug, a column an input set: outcomes over kernels, dtypes and what was recorded.
+// A line a bug, a column an input set: outcomes over kernels, dtypes and what was recorded; and the first
+// answers where there are some.
 std::string matrix(const Evidence& evidence, const Records& records, bool after) {
   std::string s = "| bug | formula | kernels |";
   std::string rule = "|---|---|---|";
   for (const InputSet& inputs : input_sets()) {
     s += " " + inputs.name + " |";
+    rule += "---|";
+  }
+  const bool has_first = after && !evidence.first_answers.empty();
+  if (has_first) {
+    s += " when first asked |";
     rule += "---|";
   }
   s += "\n" + rule + "\n";
@@ -97,6 +103,12 @@ std::string matrix(const Evidence& evidence, const Records& records, bool after)
     s += fmt::format("| `{}`: {} | {} | {} |", bug.name, cell(bug.what), bug.formula,
                      fmt::join(kernels, ", "));
     for (const InputSet& inputs : input_sets()) s += " " + counts_text(counts[inputs.name]) + " |";
+    if (has_first) {
+      Counts first;
+      for (const SingleResult& r : evidence.first_answers)
+        if (r.bug->name == bug.name) ++first[r.outcome];
+      s += " " + counts_text(first) + " |";
+    }
     s += "\n";
   }
   return s;
@@ -198,11 +210,19 @@ std::string to_markdown(const Evidence& evidence, const Records& records) {
   if (evidence.every > 1)
     s += fmt::format("Of the cases of single bugs, one in {} was run.\n\n", evidence.every);
   s += "## Targets\n\n" + targets_table(evidence);
+  if (!evidence.first_answers.empty())
+    s += fmt::format(
+        "\nThe bugs written last were planted when the matcher was frozen, at {}, by hands that "
+        "had not "
+        "seen it. What it answered then, \"when first asked\", is what to expect of a variant that "
+        "is "
+        "new to it (`docs/results/first-answers.json`). Since then it has learnt them: "
+        "\"today\".\n",
+        evidence.first_commit);
   for (const bool after : {false, true}) {
     const std::string table = by_input_table(evidence, after);
-    s += after ? "\n## Bugs written last\n\nBy one who had not seen what the matcher knows. Not "
-                 "known: "
-                 "of no claim, where the catalogue has no statement of the bug.\n\n"
+    s += after ? "\n## Bugs written last\n\nBy hands that had not seen what the matcher knew. Not "
+                 "known: of no claim, where the catalogue has no statement of the bug.\n\n"
                : "\n## Bugs written first\n\n";
     s += table + "\n" + matrix(evidence, records, after);
   }

@@ -14,6 +14,9 @@ struct Evidence {
   std::size_t every = 1;  // of the cases of single bugs, the every-th was run
   std::vector<VisibleResult> visible;
   std::vector<SingleResult> singles;
+  // Of bugs written after the matcher was frozen: what it said of them then. Without words.
+  std::vector<SingleResult> first_answers;
+  std::string first_commit;  // of the matcher that said it
   std::vector<UnsteadyResult> unsteady;
   std::vector<PairResult> pairs;
   RightResult right;
@@ -25,15 +28,20 @@ struct Target {
   double reached = 0, wanted = 0;  // shares; of wrong names and detections: counts
   std::int64_t count = 0, of = 0;
   bool is_count = false;  // at most `wanted`, otherwise at least
+  bool is_past = false;   // of the first answers
 
   bool met() const { return is_count ? reached <= wanted : of > 0 && reached >= wanted; }
 };
-// Of what was run.
+// Of what was run, and of the first answers.
 std::vector<Target> targets(const Evidence& evidence);
 
 // Cases of `evidence` with a worse outcome than in `before`, which to_json() wrote, in words. Throws Error
 // where none is in both.
 std::vector<std::string> worse_than(const Evidence& evidence, const nlohmann::ordered_json& before);
+
+// Takes the first answers from what to_json() wrote when they were given. Throws Error where that is none.
+void read_first_answers(const nlohmann::ordered_json& then, const Records& records,
+                        Evidence& evidence);
 
 nlohmann::ordered_json to_json(const Evidence& evidence);
 std::string to_markdown(const Evidence& evidence, const Records& records);

@@ -46,12 +46,65 @@ TEST_CASE("targets count each input set, and bugs of after the freeze apart") {
   CHECK(find(all, "probe: detected").met());
   CHECK_FALSE(find(all, "probe: wrong name").met());
   CHECK(find(all, "randn: right name or class").met());
-  CHECK_FALSE(find(all, "probe: detected, bugs written last").met());
-  CHECK(find(all, "probe: wrong name, bugs written last").met());
-  CHECK(find(all, "probe: detected, bugs written last").of == 1);
+  CHECK_FALSE(find(all, "probe: detected, bugs written last, today").met());
+  CHECK(find(all, "probe: wrong name, bugs written last, today").met());
+  CHECK(find(all, "probe: detected, bugs written last, today").of == 1);
   const Target& named = find(all, "bugs that are not in the catalogue: given a name");
   CHECK(named.count == 1);
   CHECK(named.of == 2);
+}
+
+TEST_CASE("first answers are of bugs written last alone, and counted beside today's") {
+  Records records;
+  records.bugs.resize(2);
+  records.bugs[0].name = "early";
+  records.bugs[1].name = "late";
+  for (Bug& bug : records.bugs) {
+    bug.formula = "F1";
+    bug.hypotheses = {"a"};
+  }
+  records.bugs[1].after_freeze = true;
+  const auto then = nlohmann::ordered_json::parse(R"({"commit": "c0ffee", "bugs": {
+      "split.early": {"probe fp16 stages": "wrong"},
+      "split.late": {"probe fp16 stages": "name", "probe bf16 outputs": "unknown"},
+      "wmma.late": {"randn fp16 outputs": "wrong"}}})");
+  Evidence evidence;
+  read_first_answers(then, records, evidence);
+  CHECK(evidence.first_answers.size() == 3);
+  evidence.singles.push_back(result(records.bugs[1], "probe", Outcome::kName));
+
+  const auto all = targets(evidence);
+  const Target& first =
+      find(all, "probe: right name or class, bugs written last, when first asked");
+  CHECK(first.count == 1);
+  CHECK(first.of == 2);
+  CHECK(first.is_past);
+  CHECK(find(all, "all inputs: wrong name, bugs written last, when first asked").count == 1);
+  const Target& today = find(all, "probe: right name or class, bugs written last, today");
+  CHECK(today.met());
+  CHECK_FALSE(today.is_past);
+  const std::string page = to_markdown(evidence, records);
+  CHECK(page.find("1 name, 1 unknown, 1 wrong |\n") != std::string::npos);
+  CHECK(page.find("c0ffee") != std::string::npos);
+}
+
+TEST_CASE("first answers that are none are refused") {
+  const Records records{{[] {
+                          Bug bug;
+                          bug.name = "late";
+                          bug.after_freeze = true;
+                          return bug;
+                        }()},
+                        {}};
+  Evidence evidence;
+  const auto read = [&](const char* text) {
+    read_first_answers(nlohmann::ordered_json::parse(text), records, evidence);
+  };
+  CHECK_THROWS_AS(read("{}"), Error);
+  CHECK_THROWS_AS(read(R"({"commit": null, "bugs": {}})"), Error);
+  CHECK_THROWS_AS(
+      read(R"({"commit": "a", "bugs": {"split.late": {"probe fp16 stages": "maybe"}}})"), Error);
+  CHECK_THROWS_AS(read(R"({"commit": "a", "bugs": {"split.late": {"ones fp16": "name"}}})"), Error);
 }
 
 TEST_CASE("a target of which nothing was run is none") { CHECK(targets({}).empty()); }

@@ -9,11 +9,12 @@ struct Counted {
   std::int64_t all = 0, shown = 0, right = 0, wrong = 0;
 };
 
+// Of those whose bug the catalogue has.
 template <class Takes>
-Counted count(const Evidence& evidence, const Takes& takes) {
+Counted count(const std::vector<SingleResult>& results, const Takes& takes) {
   Counted c;
-  for (const SingleResult& result : evidence.singles) {
-    if (!takes(result)) continue;
+  for (const SingleResult& result : results) {
+    if (result.bug->hypotheses.empty() || !takes(result)) continue;
     ++c.all;
     c.shown += result.outcome != Outcome::kHidden;
     c.right += result.outcome == Outcome::kName || result.outcome == Outcome::kClass;
@@ -24,39 +25,46 @@ Counted count(const Evidence& evidence, const Takes& takes) {
 
 Target share(std::string what, std::int64_t count, std::int64_t of, double wanted) {
   const double reached = of > 0 ? static_cast<double>(count) / static_cast<double>(of) : 0.0;
-  return {std::move(what), reached, wanted, count, of, false};
+  return {std::move(what), reached, wanted, count, of, false, false};
 }
 Target none(std::string what, std::int64_t count, std::int64_t of) {
-  return {std::move(what), static_cast<double>(count), 0.0, count, of, true};
+  return {std::move(what), static_cast<double>(count), 0.0, count, of, true, false};
+}
+
+void of_singles(const std::vector<SingleResult>& results, const std::string& whose, bool after,
+                std::vector<Target>& all) {
+  const auto with = [&](const char* inputs) {
+    return count(results, [&](const SingleResult& r) {
+      return r.bug->after_freeze == after && r.setting.inputs.name == inputs;
+    });
+  };
+  const Counted probe = with("probe"), randn = with("randn");
+  const Counted any =
+      count(results, [&](const SingleResult& r) { return r.bug->after_freeze == after; });
+  all.push_back(share("probe: detected" + whose, probe.shown, probe.all, 1.0));
+  all.push_back(share("probe: right name or class" + whose, probe.right, probe.all, 0.98));
+  all.push_back(none("probe: wrong name" + whose, probe.wrong, probe.all));
+  all.push_back(share("randn: right name or class" + whose, randn.right, randn.all, 0.9));
+  all.push_back(none("all inputs: wrong name" + whose, any.wrong, any.all));
 }
 
 }  // namespace
 
 std::vector<Target> targets(const Evidence& evidence) {
   std::vector<Target> all;
-  for (const bool after : {false, true}) {
-    const std::string whose = after ? ", bugs written last" : "";
-    const auto with = [&](const char* inputs) {
-      return count(evidence, [&](const SingleResult& r) {
-        return r.bug->after_freeze == after && !r.bug->hypotheses.empty() &&
-               r.setting.inputs.name == inputs;
-      });
-    };
-    const Counted probe = with("probe"), randn = with("randn");
-    const Counted any = count(evidence, [&](const SingleResult& r) {
-      return r.bug->after_freeze == after && !r.bug->hypotheses.empty();
-    });
-    all.push_back(share("probe: detected" + whose, probe.shown, probe.all, 1.0));
-    all.push_back(share("probe: right name or class" + whose, probe.right, probe.all, 0.98));
-    all.push_back(none("probe: wrong name" + whose, probe.wrong, probe.all));
-    all.push_back(share("randn: right name or class" + whose, randn.right, randn.all, 0.9));
-    all.push_back(none("all inputs: wrong name" + whose, any.wrong, any.all));
-  }
+  of_singles(evidence.singles, "", false, all);
+  const std::size_t past = all.size();
+  of_singles(evidence.first_answers, ", bugs written last, when first asked", true, all);
+  for (std::size_t i = past; i < all.size(); ++i) all[i].is_past = true;
+  of_singles(evidence.singles, ", bugs written last, today", true, all);
   // Of what the catalogue has no statement of the right answer is that it is none of the known bugs.
-  const Counted strange =
-      count(evidence, [](const SingleResult& r) { return r.bug->hypotheses.empty(); });
-  all.push_back(
-      none("bugs that are not in the catalogue: given a name", strange.wrong, strange.all));
+  std::int64_t strange = 0, given_a_name = 0;
+  for (const SingleResult& result : evidence.singles) {
+    if (!result.bug->hypotheses.empty()) continue;
+    ++strange;
+    given_a_name += result.outcome == Outcome::kWrong;
+  }
+  all.push_back(none("bugs that are not in the catalogue: given a name", given_a_name, strange));
   std::int64_t pairs = 0, both = 0;
   for (const PairResult& pair : evidence.pairs) {
     if (pair.is_masked) continue;

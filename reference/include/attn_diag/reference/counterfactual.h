@@ -147,6 +147,8 @@ const Hypothesis* find_hypothesis(std::string_view id);
 // The variant of a kernel that has both bugs. None where they are variants of one hypothesis or exclude
 // each other (both set the same thing), or either still has a free parameter and so has the other.
 std::optional<Variant> combine(const Variant& a, const Variant& b);
+// Every field of both that is not at its default; none where both set one field.
+std::optional<Deviation> unite(const Deviation& a, const Deviation& b);
 
 // Predicted numbers of some rows: dense [row][cells per row]. A cell that the bug leaves unwritten, or
 // whose value the formula cannot know (what stood in memory before), has `known` 0: its value is judged by

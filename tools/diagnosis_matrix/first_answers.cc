@@ -1,0 +1,55 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "attn_diag/harness/error.h"
+#include "tools/diagnosis_matrix/report.h"
+
+namespace attn_diag::diagnosis_matrix {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::optional<Outcome> outcome_named(const std::string& word) {
+  for (std::size_t i = 0; i < kNumOutcomes; ++i)
+    if (word == name(static_cast<Outcome>(i))) return static_cast<Outcome>(i);
+  return std::nullopt;
+}
+
+// Of "probe fp16 outputs", the set: the rest does not count here.
+std::optional<InputSet> inputs_of(const std::string& setting) {
+  for (const InputSet& inputs : input_sets())
+    if (setting.compare(0, inputs.name.size() + 1, inputs.name + ' ') == 0) return inputs;
+  return std::nullopt;
+}
+
+}  // namespace
+
+void read_first_answers(const Json& then, const Records& records, Evidence& evidence) {
+  const auto bugs = then.find("bugs"), commit = then.find("commit");
+  if (bugs == then.end() || commit == then.end() || !commit->is_string())
+    throw Error("the first answers need \"bugs\" and \"commit\", as in a diagnosis.json");
+  evidence.first_commit = commit->get<std::string>();
+  for (const auto& [kernel, answers] : bugs->items()) {
+    const std::size_t dot = kernel.find('.');
+    const Bug* const bug =
+        dot == std::string::npos ? nullptr : records.find(kernel.substr(dot + 1));
+    if (bug == nullptr || !bug->after_freeze) continue;
+    for (const auto& [setting, word] : answers.items()) {
+      const auto inputs = inputs_of(setting);
+      const auto outcome = outcome_named(word.get<std::string>());
+      if (!inputs || !outcome)
+        throw Error(fmt::format("the first answer to {} [{}], \"{}\", is none that is known",
+                                kernel, setting, word.get<std::string>()));
+      SingleResult result;
+      result.bug = bug;
+      result.kernel = kernel.substr(0, dot);
+      result.setting.inputs = *inputs;
+      result.outcome = *outcome;
+      evidence.first_answers.push_back(std::move(result));
+    }
+  }
+}
+
+}  // namespace attn_diag::diagnosis_matrix
