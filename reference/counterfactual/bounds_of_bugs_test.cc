@@ -253,7 +253,7 @@ TEST_CASE("bounds of bugs from tile to tile hold in fp32") {
               });
   check(c, variant_of(c, "tile-frame", {"of = o", "every tile"}),
         [](FloatKernel& x) { x.own_frame = true; });
-  check(c, variant_of(c, "probs-narrow", {"fp16", "in = P V"}),
+  check(c, variant_of(c, "probs-narrow", {"type = fp16, in = P V"}),
         [](FloatKernel& x) { x.narrow_probs = true; });
   check(c, variant_of(c, "accumulator-narrow", {"type = fp16)"}),
         [](FloatKernel& x) { x.narrow_accumulator = true; });
@@ -288,7 +288,7 @@ TEST_CASE("bounds of bugs of the merge and the end hold in fp32") {
         check(c, variant, [&](FloatKernel& x) { x.weights = weights; });
       };
   check(c, {}, [](FloatKernel&) {});
-  with_weights(variant_of(c, "combine-lse-base", {"right", "ln 2"}),
+  with_weights(variant_of(c, "combine-lse-base", {"right", "natural lse"}),
                [](float m, float l, float top, int) {
                  const float w = std::exp2((m - top) + std::log(l));
                  return std::array{w, 1 / l, 1.0f};

@@ -53,6 +53,13 @@ ParameterValue frame_value(bool counted) {
   return named("m", counted, counted ? "of what is merged" : "of all splits");
 }
 
+std::string splits_of(std::uint32_t set) {
+  std::string text;
+  for (std::int32_t n = 0; set >> n != 0 && n < 32; ++n)
+    if ((set >> n & 1) != 0) text += (text.empty() ? "" : ", ") + std::to_string(n);
+  return text;
+}
+
 void set_base(Deviation& d, double kappa) {
   d.combine.max_factor = kappa;
   d.combine.o_power = kappa - 1;
@@ -72,6 +79,25 @@ void bases(const Case& c, Variants& out) {
             d.combine.lse = lse;
           },
           {named("kappa", kappa, what), lse_value(lse)});
+  // One split's lse is of another base than the others', or all but the first's or the last's.
+  const std::int32_t splits = used_splits(c);
+  if (splits > 1 && splits <= 32) {
+    const std::uint32_t all = splits < 32 ? (1u << splits) - 1 : ~0u;
+    std::vector<std::uint32_t> sets;
+    for (std::int32_t n = 0; n < splits; ++n) sets.push_back(1u << n);
+    if (splits > 2) sets.insert(sets.end(), {all & ~1u, all >> 1});
+    for (const std::uint32_t set : sets)
+      for (const MergedLse lse : {MergedLse::kOfSums, MergedLse::kRight})
+        for (const auto& [kappa, what] :
+             {std::pair{std::numbers::ln2, "ln 2"}, {std::numbers::log2e, "log2 e"}})
+          out.with(
+              [&, base = kappa](Deviation& d) {
+                set_base(d, base);
+                d.combine.only_splits = set;
+                d.combine.lse = lse;
+              },
+              {named("kappa", kappa, what), named("splits", set, splits_of(set)), lse_value(lse)});
+  }
   // At 1 the weights are right: that is no bug.
   for (const MergedLse lse : {MergedLse::kRight, MergedLse::kOfSums})
     for (const auto& [low, high] : {std::pair{0x1p-6, 0.95}, {1.05, 0x1p6}}) {
@@ -234,7 +260,7 @@ const Entry kEntries[] = {
       .formula = "F25",
       .family = Family::kCombine,
       .stage = Stage::kReduce,
-      .parameters = {"kappa", "range", "lse"},
+      .parameters = {"kappa", "range", "splits", "lse"},
       .citation = "sglang#35045, vllm#28840",
       .remedy = "exp for natural lse, exp2 for lse in base 2, on both sides of the workspace",
       .needs_tiles = true,

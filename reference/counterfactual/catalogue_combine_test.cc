@@ -79,6 +79,59 @@ TEST_CASE("the merge of splits with other weights") {
   });
 }
 
+TEST_CASE("the lse of some splits is of another base") {
+  const testing::Case c = make_case(kSplits);
+  const auto check = [&](const char* splits, const char* base, double kappa,
+                         const std::function<bool(int)>& other) {
+    const Variant variant =
+        variant_of(c, "combine-lse-base", {std::string(splits) + ", lse = of the same sums", base});
+    const auto weight = [=](const Part& p, int n) {
+      return p.l > 0 ? std::exp((other(n) ? kappa : 1.0) * (p.m + std::log(p.l))) : 0;
+    };
+    check_output(c, variant, [&](const Formula& f) {
+      return merged(f, [&](const Part& p, double, int n) {
+        return std::array{weight(p, n), 1 / p.l, 1.0};
+      });
+    });
+    check_lse(c, variant, [&](const Formula& f) {
+      double sum = 0;
+      for (int n = 0; n < 3; ++n) sum += weight(tile(f, n), n);
+      return std::log(sum);
+    });
+  };
+  check("splits = 0", "log2 e", 1 / std::log(2.0), [](int n) { return n == 0; });
+  check("splits = 1", "ln 2", std::log(2.0), [](int n) { return n == 1; });
+  check("splits = 1, 2", "log2 e", 1 / std::log(2.0), [](int n) { return n != 0; });
+  check("splits = 0, 1", "ln 2", std::log(2.0), [](int n) { return n != 2; });
+}
+
+TEST_CASE("the merge sums l over lanes that have a split each, and does not share the sum") {
+  const testing::Case c = make_case({.head_dim_v = 40, .splits = 3});
+  const auto check = [&](const std::vector<std::string>& words,
+                         const std::function<bool(int lane, int n)>& has) {
+    const Variant variant = variant_of(c, "lane-sum-not-shared", words);
+    check_output(c, variant, [&](const Formula& f) {
+      const std::vector<Part> parts = splits_of(f);
+      const Part all = part_of(f, f.row.query, 0, 40);
+      Vec o = all.a;
+      for (int d = 0; d < 40; ++d) {
+        double l = 0;
+        for (int n = 0; n < 3; ++n) {
+          const Part& part = parts[static_cast<std::size_t>(n)];
+          if (has(d % 32, n)) l += factor(part.m, all.m) * part.l;
+        }
+        double& x = o[static_cast<std::size_t>(d)];
+        x = l > 0 ? x / l : 0;
+      }
+      return o;
+    });
+  };
+  check({"down", "its split", "o = 0"}, [](int lane, int n) { return n >= lane; });
+  check({"none", "its split", "o = 0"}, [](int lane, int n) { return n == lane; });
+  check({"only 2, 4, 8, 16", "its split", "o = 0"},
+        [](int lane, int n) { return n % 2 == lane % 2; });
+}
+
 TEST_CASE("lse of a merge with other weights") {
   const testing::Case c = make_case({.splits = 3});
   const auto largest_lse = [](const Formula& f) {
@@ -93,14 +146,14 @@ TEST_CASE("lse of a merge with other weights") {
       of_weights += std::exp(kappa * (p.m + std::log(p.l) - in_frame));
     return of_weights;
   };
-  check_lse(c, variant_of(c, "combine-lse-base", {"in that base", "ln 2"}),
+  check_lse(c, variant_of(c, "combine-lse-base", {"in that base", "natural lse"}),
             [&](const Formula& f) { return std::log(sum(f, 0)) / kappa; });
-  check_lse(c, variant_of(c, "combine-lse-base", {"largest", "ln 2"}),
+  check_lse(c, variant_of(c, "combine-lse-base", {"largest", "natural lse"}),
             [&](const Formula& f) { return largest_lse(f) + std::log(sum(f, largest_lse(f))); });
-  check_lse(c, variant_of(c, "combine-lse-base", {"of the sum of the weights", "ln 2"}),
+  check_lse(c, variant_of(c, "combine-lse-base", {"of the sum of the weights", "natural lse"}),
             [&](const Formula& f) { return std::log(sum(f, 0)); });
   // m of all, and l of the weights: the two are not in one frame.
-  check_lse(c, variant_of(c, "combine-lse-base", {"of the same sums)", "ln 2"}),
+  check_lse(c, variant_of(c, "combine-lse-base", {"of the same sums)", "natural lse"}),
             [&](const Formula& f) {
               const std::vector<Part> parts = splits_of(f);
               const double m = std::max({parts[0].m, parts[1].m, parts[2].m});

@@ -24,6 +24,30 @@ void gains(const Case& c, Variants& out) {
   out.add_free({}, g);
 }
 
+// The merge sums l over lanes that have a split each: down to lane 0, with a step missing, or not at all.
+void sums_of_splits(const Case& c, Variants& out) {
+  const std::int32_t lanes = kLanesOfWarp;
+  if (used_splits(c) < 2 || used_splits(c) > lanes) return;
+  const auto add = [&](LaneSum sum, std::int32_t steps) {
+    for (const bool guard : {true, false}) {
+      out.with(
+          [&](Deviation& d) {
+            d.finish.lanes_of_splits = true;
+            d.finish.lane_sum = sum;
+            d.finish.lane_steps = std::max(steps, 0);
+            d.finish.lanes = lanes;
+            d.finish.lse_of_lane = true;
+            d.finish.lane_guard = guard;
+          },
+          {steps_value(steps), named("lane of a key", 100, "its split"), number("lanes", lanes),
+           named("lse", 1, "of lane 0"), named("sum of 0", guard, guard ? "o = 0" : "o = inf")});
+    }
+  };
+  add(LaneSum::kShuffleDown, -1);
+  add(LaneSum::kButterfly, 0);
+  for (std::int32_t step = 1; step < lanes; step *= 2) add(LaneSum::kButterfly, lanes - 1 - step);
+}
+
 // In the loop, what lane 0 has of a tile's sum is taken for it; else lse alone may be of lane 0.
 void incomplete_sums(const Case& c, Variants& out, bool in_loop) {
   const std::int32_t block_n = c.geometry().tile.block_n;
@@ -55,7 +79,7 @@ void incomplete_sums(const Case& c, Variants& out, bool in_loop) {
   const auto add_all = [&](LaneMap map, const char* what, std::int32_t lanes) {
     for (const std::int32_t steps : incomplete_butterflies(lanes)) add(map, what, lanes, steps);
   };
-  if (merges(c) && !in_loop) return;
+  if (merges(c) && !in_loop) return sums_of_splits(c, out);
   const std::int32_t most = most_lanes(c);
   for (std::int32_t lanes = 4; lanes <= most && !in_loop; lanes *= 2)
     add(LaneMap::kInterleaved, "j % lanes", lanes, -1);

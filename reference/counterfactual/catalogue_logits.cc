@@ -111,22 +111,34 @@ const Entry kEntries[] = {
                 {named("form", 0, "s tanh(s)")});
        out.with([](Deviation& d) { d.logits.softcap = SoftcapChange::kNotMultiplied; },
                 {named("form", 1, "tanh(s / c)")});
+       out.with([](Deviation& d) { d.logits.softcap = SoftcapChange::kScoreTimesTanh; },
+                {named("form", 2, "s tanh(s / c)")});
      }},
     {{.id = "softcap-after-mask",
       .statement = "the softcap is applied to masked scores, which become -c instead of -inf",
       .formula = "F4",
       .family = Family::kLogits,
       .stage = Stage::kQk,
-      .parameters = {},
+      .parameters = {"masked"},
       .citation = "TransformerEngine#3391",
       .remedy = "the order of softcap and mask"},
      [](const Case& c, Variants& out) {
        if (softcap_of(c) == 0 || c.problem().mask.kind == MaskKind::kNone) return;
-       for (const TileLoop loop : {TileLoop::kAll, TileLoop::kBounded})
-         out.with([&](Deviation& d) {
-           d.logits.softcap = SoftcapChange::kAfterMask;
-           d.mask.loop = loop;
-         });
+       for (const bool biased : {false, true})
+         for (const TileLoop loop : {TileLoop::kAll, TileLoop::kBounded}) {
+           std::vector<ParameterValue> values;
+           if (has_bias(c))
+             values.push_back(named("masked", biased, biased ? "-c + bias" : "-c"));
+           else if (biased)
+             continue;
+           out.with(
+               [&](Deviation& d) {
+                 d.logits.softcap =
+                     biased ? SoftcapChange::kAfterMaskBeforeBias : SoftcapChange::kAfterMask;
+                 d.mask.loop = loop;
+               },
+               std::move(values));
+         }
      }},
     {{.id = "columns-missing",
       .statement = "only some columns of q and k are multiplied, the first or the last ones",

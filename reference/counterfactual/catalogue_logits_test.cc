@@ -125,13 +125,15 @@ TEST_CASE("bias and softcap: factor, order, form") {
   const auto cap = [](double s) { return 2 * std::tanh(s / 2); };
   const auto check = [&](const Deviation& deviation,
                          const std::function<double(double s, double bias)>& score,
-                         double masked = -kInf) {
+                         double masked = -kInf, double times_bias = 0) {
     for (const std::int32_t query : {0, 7, 20, 39}) {
       const Row row{0, 3, query};
       const Formula f{c, row};
       Vec s;
       for (int j = 0; j < 40; ++j)
-        s.push_back(f.sees(query, j) ? score(f.scale() * f.dot(query, j), bias(query, j)) : masked);
+        s.push_back(f.sees(query, j)
+                        ? score(f.scale() * f.dot(query, j), bias(query, j))
+                        : masked + (times_bias != 0 ? times_bias * bias(query, j) : 0));
       const Vec should = f.attend(s);
       Prediction out;
       predict(data, std::span(&row, 1), deviation, 1u << static_cast<int>(Tensor::kO), out);
@@ -150,9 +152,12 @@ TEST_CASE("bias and softcap: factor, order, form") {
         [&](double s, double b) { return s * std::tanh(s) + b; });
   check(variants("softcap-formula").at(1).deviation,
         [&](double s, double b) { return std::tanh(s / 2) + b; });
-  check(
-      variants("softcap-after-mask").at(0).deviation,
-      [&](double s, double b) { return cap(s) + b; }, -2);
+  check(variants("softcap-formula").at(2).deviation,
+        [&](double s, double b) { return s * std::tanh(s / 2) + b; });
+  const auto capped = [&](double s, double b) { return cap(s) + b; };
+  check(variants("softcap-after-mask").at(0).deviation, capped, -2);
+  CHECK(variants("softcap-after-mask").at(2).label() == "softcap-after-mask(masked = -c + bias)");
+  check(variants("softcap-after-mask").at(2).deviation, capped, -2, 1);
 }
 
 TEST_CASE("a bias of the wrong size is refused in words") {

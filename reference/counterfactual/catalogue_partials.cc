@@ -311,6 +311,10 @@ void stale_splits(const Case& c, Variants& out) {
 }
 
 void sinks(const Case& c, Variants& out) {
+  // Without a mask that is as many sinks as there are tiles.
+  if (masked(c))
+    under_both_loops(c, out, [](Deviation& d) { d.recurrence.tile_sinks = 1; },
+                     {named("n", 0, "1 with every tile")});
   std::set<std::int32_t> counts = {2};
   if (merges(c)) counts.insert(c.geometry().num_splits);
   for (const std::int32_t n : counts)
@@ -368,7 +372,7 @@ const Entry kEntries[] = {
       .formula = "F23",
       .family = Family::kCombine,
       .stage = Stage::kReduce,
-      .parameters = {"n"},
+      .parameters = {"n", "loop"},
       .citation = "",
       .remedy = "who adds the sink: one split of one row, once"},
      sinks,

@@ -147,6 +147,24 @@ TEST_CASE("a row that sees no key has the lse of what is counted besides, and o 
   check(variant_of(c, "sink-counted", {"?"}).at(5), std::log(5.0));
 }
 
+TEST_CASE("a sink with every tile that the loop visits") {
+  const testing::Case c = make_case({.splits = 2, .mask = kCausal});
+  const auto check = [&](const char* loop, const std::function<int(int query)>& tiles) {
+    const Variant variant = variant_of(c, "sink-counted", {"with every tile", loop});
+    check_output(c, variant, [&](const Formula& f) {
+      const Part all = part_of(f, f.row.query, 0, 40);
+      return times(1 / (all.l + tiles(f.row.query) * std::exp(-all.m)), all.a);
+    });
+    check_lse(c, variant, [&](const Formula& f) {
+      const Part all = part_of(f, f.row.query, 0, 40);
+      return std::log(std::exp(all.m) * all.l + tiles(f.row.query));
+    });
+  };
+  // Tiles of 16 x 16; split 0 has keys up to 32, and split 1 shows nothing to rows before its own.
+  check("all tiles", [](int query) { return query < 32 ? 2 : 3; });
+  check("visible key", [](int query) { return query / 16 + 1; });
+}
+
 TEST_CASE("what is counted besides the keys") {
   const testing::Case c = make_case({.splits = 3});
   const auto with_more = [](const Formula& f, const std::function<double(double m)>& more) {

@@ -1,4 +1,6 @@
 // F20, F21b: the second product.
+#include <algorithm>
+
 #include "reference/counterfactual/catalogue_loops.h"
 #include "reference/counterfactual/catalogue_maps.h"
 #include "reference/counterfactual/catalogue_rows.h"
@@ -49,19 +51,29 @@ const Entry kEntries[] = {
       .needs_tiles = true},
      probs_of_rows},
     {{.id = "product-narrow",
-      .statement = "P V of a tile is rounded to a narrow type",
+      .statement = "P V of a tile is accumulated in or rounded to a narrow type",
       .formula = "F16",
       .family = Family::kPv,
       .stage = Stage::kPv,
-      .parameters = {"type"},
+      .parameters = {"type", "every"},
       .citation = "ik_llama.cpp#1196",
       .remedy = "the accumulator type of the second product",
       .needs_tiles = true},
-     [](const Case&, Variants& out) {
-       for (const auto& [type, name] :
-            {std::pair{Narrow::kFp16, "fp16"}, {Narrow::kBf16, "bf16"}, {Narrow::kTf32, "tf32"}})
-         out.with([&, type = type](Deviation& d) { d.pv.type = type; },
-                  {named("type", static_cast<double>(type), name)});
+     [](const Case& c, Variants& out) {
+       const auto add = [&](Narrow type, const char* name, std::int32_t every) {
+         if (every >= std::min(c.geometry().tile.block_n, c.problem().seqlen_k)) return;
+         out.with(
+             [&](Deviation& d) {
+               d.pv.type = type;
+               d.pv.rounded_every = every;
+             },
+             {named("type", static_cast<double>(type), name), number("every", every)});
+       };
+       for (const std::int32_t every : {0, 16, 1}) {
+         add(Narrow::kFp16, "fp16", every);
+         add(Narrow::kBf16, "bf16", every);
+       }
+       add(Narrow::kTf32, "tf32", 0);
      }},
     {{.id = "probs-stale",
       .statement = "P V takes the P of the tile before: it is not waited for",

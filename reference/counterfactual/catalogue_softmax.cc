@@ -186,6 +186,10 @@ void narrow_probs(const Case& c, Variants& out) {
   if (declared != DType::kBf16) add(Narrow::kBf16, "bf16");
   if (declared == DType::kFp32) add(Narrow::kTf32, "tf32");
   add(Narrow::kFp8E4m3, "fp8 e4m3");
+  add(Narrow::kFp8E5m2, "fp8 e5m2");
+  if (declared != DType::kBf16) add(Narrow::kFp16Cut, "fp16, cut off");
+  if (declared != DType::kFp16) add(Narrow::kBf16Cut, "bf16, cut off");
+  if (declared == DType::kFp32) add(Narrow::kTf32Cut, "tf32, cut off");
 }
 
 const Entry kEntries[] = {

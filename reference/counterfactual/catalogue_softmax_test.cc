@@ -246,25 +246,36 @@ TEST_CASE("probs-flushed: small P are 0, l may sum them") {
 }
 
 TEST_CASE("probs-narrow: P is rounded, l may be too") {
-  const testing::Case c = make_case({.block_n = 64, .mask = kCausal});
-  const auto rounded = [](const Formula& f) {
-    const Vec s = f.scores();
-    Vec p = exps(s, largest(s));
-    for (double& x : p)
-      if (x > 0) {
-        const double quantum = std::exp2(std::max(std::floor(std::log2(x)), -6.0) - 3);
-        x = std::nearbyint(x / quantum) * quantum;
-      }
-    return p;
+  // Of few keys, few lie between two ways to round.
+  const testing::Case c = make_case({.seqlen_k = 5, .block_n = 64});
+  const auto check = [&](const char* type, int bits, double least, bool cut) {
+    const auto rounded = [&](const Formula& f) {
+      const Vec s = f.scores();
+      Vec p = exps(s, largest(s));
+      for (double& x : p)
+        if (x > 0) {
+          const double quantum = std::exp2(std::max(std::floor(std::log2(x)), least) - bits);
+          x = (cut ? std::floor(x / quantum) : std::nearbyint(x / quantum)) * quantum;
+        }
+      return p;
+    };
+    check_rounded_output(c, variant_of(c, "probs-narrow", {type, "in = P V"}),
+                         [&](const Formula& f) {
+                           const Vec s = f.scores();
+                           return times(1 / total(exps(s, largest(s))), f.weighted(rounded(f)));
+                         });
+    check_rounded_output(c, variant_of(c, "probs-narrow", {type, "in = l and P V"}),
+                         [&](const Formula& f) {
+                           const Vec p = rounded(f);
+                           return times(1 / total(p), f.weighted(p));
+                         });
   };
-  check_output(c, variant_of(c, "probs-narrow", {"fp8", "in = P V"}), [&](const Formula& f) {
-    const Vec s = f.scores();
-    return times(1 / total(exps(s, largest(s))), f.weighted(rounded(f)));
-  });
-  check_output(c, variant_of(c, "probs-narrow", {"fp8", "in = l and P V"}), [&](const Formula& f) {
-    const Vec p = rounded(f);
-    return times(1 / total(p), f.weighted(p));
-  });
+  check("e4m3", 3, -6, false);
+  check("e5m2", 2, -14, false);
+  check("type = tf32, in", 10, -126, false);
+  check("tf32, cut", 10, -126, true);
+  check("fp16, cut", 10, -14, true);
+  check("bf16, cut", 7, -126, true);
 }
 
 TEST_CASE("the mask is missing in one of l and P V") {

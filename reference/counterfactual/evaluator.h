@@ -78,6 +78,8 @@ class Evaluator {
   }
   double certain_m(std::int32_t tile, const RowState& state) const;
   void probs_of_tile(std::int32_t tile, double rescaling, RowState& state);
+  void round_probs(std::int32_t tile, double rescaling, RowState& state) const;
+  bool has_one_max(std::int32_t tile, const RowState& state) const;
   void mix_frames(const Row& row, RowState& state);
   void mix_sums(const Row& row, RowState& state);
   void weigh_lanes(RowState& state);
@@ -96,6 +98,7 @@ class Evaluator {
   std::vector<std::int32_t> mixed_queries(const MixedRows& mixed, std::int32_t query) const;
   void overflow_probs(RowState& state) const;
   void delay_probs(RowState& state) const;
+  void add_narrow(std::int32_t tile, const std::vector<double>& weights, RowState& state) const;
   void accumulate_product(std::int32_t tile, RowState& state) const;
   void begin(const Row& row);
   struct Chain {
@@ -146,6 +149,7 @@ class Evaluator {
   std::pair<Row, std::int32_t> partial_read(const Row& row, std::int32_t split) const;
   // l of every lane, from P of the whole row in the frame of its total.
   std::vector<double> lane_sums(const RowState& state) const;
+  std::vector<double> sums_of_splits(const std::vector<double>& of_splits) const;
   std::vector<double> reduced(std::vector<double> x) const;
   static std::vector<double> shuffled_down(std::vector<double> x);
 

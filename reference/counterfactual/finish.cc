@@ -26,8 +26,10 @@ bool fits(Narrow type, DType into) {
     case Narrow::kBf16Cut:
       return into != DType::kFp16;
     case Narrow::kTf32:
+    case Narrow::kTf32Cut:
       return into == DType::kFp32;
     case Narrow::kFp8E4m3:
+    case Narrow::kFp8E5m2:
       return true;
     case Narrow::kNone:
       break;
@@ -128,8 +130,13 @@ void Evaluator::finish(const Row& row, RowState& state) {
   if (state.total_m == -kInf) return finish_empty(row, state);
   double l = change.l_factor * state.total_l + change.l_added;
   double l_error = std::fabs(change.l_factor) * state.total_l_error;
-  std::vector<double> lanes;
-  if (change.lane_sum != LaneSum::kRight && !g_.has_split_merge) lanes = lane_sums(state);
+  std::vector<double> lanes, lanes_error;
+  if (change.lanes_of_splits) {
+    lanes = sums_of_splits(state.split_l);
+    lanes_error = sums_of_splits(state.split_l_error);
+  } else if (change.lane_sum != LaneSum::kRight && !g_.has_split_merge) {
+    lanes = lane_sums(state);
+  }
   double lse_m = state.lse_m, lse_l_error = l_error;
   double lse_l = change.l_factor * state.lse_l + change.l_added;
   if (change.lse_of_lane && !lanes.empty()) lse_l = lanes.front();
@@ -170,8 +177,12 @@ void Evaluator::finish(const Row& row, RowState& state) {
   const Rounding& store = model_.output;
   for (std::size_t d = 0; d < state.o.size(); ++d) {
     double divisor = l, divisor_error = l_error;
-    if (!lanes.empty())
-      divisor = lanes[lane_of(change.lane_map, static_cast<std::int32_t>(d), change.lanes, dim_v_)];
+    if (!lanes.empty()) {
+      const std::size_t lane =
+          lane_of(change.lane_map, static_cast<std::int32_t>(d), change.lanes, dim_v_);
+      divisor = lanes[lane];
+      if (!lanes_error.empty()) divisor_error = lanes_error[lane];
+    }
     if (own_l) {
       divisor = state.lane_l[lane_of_column(d)];
       divisor_error = state.lane_l_error[lane_of_column(d)];

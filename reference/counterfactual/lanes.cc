@@ -259,6 +259,13 @@ std::vector<double> Evaluator::lane_sums(const RowState& state) const {
   return reduced(std::move(l));
 }
 
+// What the merge's reduction over the lanes makes of a number of every split.
+std::vector<double> Evaluator::sums_of_splits(const std::vector<double>& of_splits) const {
+  std::vector<double> lanes(static_cast<std::size_t>(d_.finish.lanes), 0.0);
+  for (std::size_t n = 0; n < of_splits.size(); ++n) lanes[n % lanes.size()] += of_splits[n];
+  return reduced(std::move(lanes));
+}
+
 // l of a tile is what lane 0 has.
 void Evaluator::sum_in_lane_zero(RowState& state) const {
   const FinishChange& change = d_.finish;

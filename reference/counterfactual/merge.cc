@@ -98,6 +98,8 @@ void Evaluator::merge(const Row& row, RowState& state) {
   const auto dim = needs_pv_ && !lending_ ? static_cast<std::size_t>(dim_v_) : 0;
   state.merged_l.resize(splits);
   state.merged_l_error.resize(splits);
+  state.split_l.resize(splits);
+  state.split_l_error.resize(splits);
   state.merged_o.resize(splits * dim);
   state.merged_o_error.resize(splits * dim);
   state.o.assign(dim, 0.0);
@@ -147,13 +149,18 @@ void Evaluator::merge(const Row& row, RowState& state) {
   double l = 0, l_error = 0;
   for (std::size_t n = 0; n < splits; ++n) {
     const Share& share = shares[n];
+    // Where splits differ in their base, m of all is right.
+    const bool differ = change.only_splits != 0;
+    const bool has_base = !differ || (n < 32 && (change.only_splits >> n & 1) != 0);
+    const double max_factor = has_base ? change.max_factor : 1;
+    const double o_power = has_base ? change.o_power : 0, l_power = has_base ? change.l_power : 1;
     const auto weight = [&](double factor) {
-      return factor == 0        ? 1
-             : share.m == -kInf ? 0
-                                : exp_at(kExpOfMerge, factor * (share.m - state.total_m));
+      const double x =
+          differ ? factor * share.m - state.total_m : factor * (share.m - state.total_m);
+      return factor == 0 ? 1 : share.m == -kInf ? 0 : exp_at(kExpOfMerge, x);
     };
-    double w = weight(change.max_factor_l ? change.max_factor : 1);
-    double w_of_o = weight(change.max_factor_o ? change.max_factor : 1);
+    double w = weight(change.max_factor_l ? max_factor : 1);
+    double w_of_o = weight(change.max_factor_o ? max_factor : 1);
     if (!carried.l.empty()) {
       w = carried.l[n];
       w_of_o = carried.o[n];
@@ -164,26 +171,28 @@ void Evaluator::merge(const Row& row, RowState& state) {
     // Weights that hold l or m in another way than the frames do keep their errors.
     const double relative_l = share.l != 0 ? share.l_error / std::fabs(share.l) : 0;
     const double w_error =
-        share.m == -kInf ? 0
-                         : std::fabs(change.max_factor - 1) *
-                               (share.m_error + model_.op.u * std::fabs(share.m - state.total_m));
+        share.m == -kInf
+            ? 0
+            : std::fabs(max_factor - 1) *
+                  (share.m_error +
+                   model_.op.u * (differ ? std::fabs(share.m) + std::fabs(state.total_m)
+                                         : std::fabs(share.m - state.total_m)));
     // ... and so do those of sums whose own error was rounded away.
     const bool rounded = rounds_sums();
     double rounded_error = rounded ? 3 * model_.op.u : 0;
     if (rounded && share.m > -kInf && share.m < state.total_m)
       rounded_error += rescale_error(share.m - state.total_m) + share.m_error + state.total_m_error;
-    const double o_factor =
-        share.l != 0 || change.o_power == 0 ? std::pow(share.l, change.o_power) : 0;
-    const double l_factor =
-        share.l != 0 || change.l_power == 0 ? std::pow(share.l, change.l_power) : 0;
-    l += w * l_factor;
-    l_error +=
-        std::fabs(w) * (change.l_power == 1 ? share.l_error
-                                            : l_factor * std::fabs(change.l_power) * relative_l) +
+    const double o_factor = share.l != 0 || o_power == 0 ? std::pow(share.l, o_power) : 0;
+    const double l_factor = share.l != 0 || l_power == 0 ? std::pow(share.l, l_power) : 0;
+    state.split_l[n] = w * l_factor;
+    state.split_l_error[n] =
+        std::fabs(w) * (l_power == 1 ? share.l_error : l_factor * std::fabs(l_power) * relative_l) +
         (w_error > 0 ? std::fabs(w) * l_factor * w_error : 0);
+    l += state.split_l[n];
+    l_error += state.split_l_error[n];
     if (share.o != nullptr && w_of_o * o_factor != 0) {
       const double relative =
-          w_error + share.o_lost + rounded_error + std::fabs(change.o_power) * relative_l;
+          w_error + share.o_lost + rounded_error + std::fabs(o_power) * relative_l;
       for (std::size_t d = 0; d < dim; ++d) {
         double part = share.o_factor * share.o[d], error = share.o_factor * share.o_error[d];
         if (change.partial_divided && share.l > 0) {

@@ -26,9 +26,12 @@ Format format_of(Narrow type) {
     case Narrow::kBf16Cut:
       return {7, -126, 0x1.fep127, false};
     case Narrow::kTf32:
+    case Narrow::kTf32Cut:
       return {10, -126, 0x1.ffcp127, false};
     case Narrow::kFp8E4m3:
       return {3, -6, 448, true};
+    case Narrow::kFp8E5m2:
+      return {2, -14, 57344, false};
     case Narrow::kNone:
       break;
   }
@@ -50,7 +53,7 @@ double round_to(Narrow type, double x) {
   const Format f = format_of(type);
   const int bits = std::max(exponent(x), f.least_exponent) - f.mantissa_bits;
   const double scaled = x * power_of_2(-bits);
-  const bool cut = type == Narrow::kFp16Cut || type == Narrow::kBf16Cut;
+  const bool cut = type == Narrow::kFp16Cut || type == Narrow::kBf16Cut || type == Narrow::kTf32Cut;
   const double rounded = (cut ? std::trunc(scaled) : std::nearbyint(scaled)) * power_of_2(bits);
   if (std::fabs(rounded) <= f.largest) return rounded;
   return std::copysign(f.saturates ? f.largest : std::numeric_limits<double>::infinity(), x);

@@ -66,6 +66,22 @@ void Evaluator::accumulate_product(std::int32_t tile, RowState& state) const {
   state.product_known[t] &= state.product_known[t - 1];
 }
 
+// A product that is rounded every so many keys, as an accumulator of that type is.
+void Evaluator::add_narrow(std::int32_t tile, const std::vector<double>& weights,
+                           RowState& state) const {
+  const KeyRange slots = state.counted[static_cast<std::size_t>(tile)];
+  const std::int32_t first = slots_.of_tile(tile).begin, every = d_.pv.rounded_every;
+  double* out = state.partial_o.data() + static_cast<std::int64_t>(tile) * dim_v_;
+  double* error = state.partial_o_error.data() + static_cast<std::int64_t>(tile) * dim_v_;
+  for (std::int32_t i = slots.begin; i < slots.end;) {
+    const std::int32_t end = std::min(slots.end, first + ((i - first) / every + 1) * every);
+    add_weighted_rows(weights.data() + i, state.o_weight.data() + i, v_.data + i * v_.stride,
+                      v_.stride, end - i, dim_v_, out, error);
+    for (std::int32_t d = 0; d < dim_v_; ++d) round_both(d_.pv.type, out[d], error[d]);
+    i = end;
+  }
+}
+
 void Evaluator::product(const Row& row, RowState& state) {
   const std::int64_t dim = dim_v_;
   state.partial_o.assign(static_cast<std::size_t>(tiles_ * dim), 0.0);
@@ -94,15 +110,19 @@ void Evaluator::product(const Row& row, RowState& state) {
     if (slots.empty() && !d_.pv.accumulates) continue;
     double* out = state.partial_o.data() + t * dim;
     double* error = state.partial_o_error.data() + t * dim;
-    add_weighted_rows(weights.data() + slots.begin, state.o_weight.data() + slots.begin,
-                      v_.data + slots.begin * v_.stride, v_.stride, slots.size(), dim_v_, out,
-                      error);
+    if (d_.pv.rounded_every > 0)
+      add_narrow(t, weights, state);
+    else
+      add_weighted_rows(weights.data() + slots.begin, state.o_weight.data() + slots.begin,
+                        v_.data + slots.begin * v_.stride, v_.stride, slots.size(), dim_v_, out,
+                        error);
     if (v_.known != nullptr)
       for (std::int32_t i = slots.begin; i < slots.end; ++i)
         if ((*v_.known)[static_cast<std::size_t>(i)] == 0 &&
             weights[static_cast<std::size_t>(i)] != 0)
           state.product_known[static_cast<std::size_t>(t)] = 0;
-    for (std::int32_t d = 0; d < dim_v_ && d_.pv.type != Narrow::kNone; ++d)
+    const bool rounds_once = d_.pv.type != Narrow::kNone && d_.pv.rounded_every == 0;
+    for (std::int32_t d = 0; d < dim_v_ && rounds_once; ++d)
       round_both(d_.pv.type, out[d], error[d]);
     if (d_.pv.accumulates) accumulate_product(t, state);
     if (d_.pv.factor == 1 && d_.pv.staircase == 0) continue;

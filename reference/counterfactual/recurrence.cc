@@ -171,6 +171,11 @@ void Evaluator::step(std::size_t t, const Others& others, RowState& state, Loop&
                 l_carried * alpha_error + l_rounded * std::fabs(now.l) +
                 sum_error * (l_carried + beta_l * state.l[t]);
   now.l = in_range(alpha_l * now.l + beta_l * state.l[t]);
+  if (change.tile_sinks != 0 && now.m > -kInf) {
+    const double sinks = change.tile_sinks * exp_in_range(-now.m);
+    now.l = in_range(now.l + sinks);
+    now.l_error += sinks * (now.m_error + rescale_error(now.m) + 2 * model_.op.u);
+  }
   round_both(change.sum, now.l, now.l_error);
   if (lanes.present()) step_lanes(t, state, lanes);
   double over = 1, over_error = 0;  // what the accumulator is divided by, and its relative error

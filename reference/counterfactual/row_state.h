@@ -31,6 +31,7 @@ struct RowState {
   // Per slot (slots.h): -inf where the key is not counted.
   std::vector<double> s, s_error;
   std::vector<double> unmasked_s;             // filled where masked keys are counted after all
+  std::vector<double> masked_s;               // of masked keys, where not all have one score
   std::vector<double> p, l_weight, o_weight;  // P, and its error as l and as P.V feel it
   std::vector<double> weights;                // what multiplies V, if it is not P; else empty
   // Per KV tile.
@@ -44,6 +45,7 @@ struct RowState {
   std::vector<double> running_o, running_o_error;  // (tiles, head_dim_v)
   // Per split.
   std::vector<double> merged_l, merged_l_error;
+  std::vector<double> split_l, split_l_error;    // what the split adds to l
   std::vector<double> merged_o, merged_o_error;  // (splits, head_dim_v)
   double total_m = 0, total_m_error = 0, total_l = 0, total_l_error = 0;
   double lse_m = 0, lse_l = 0;               // of which lse is made

@@ -46,7 +46,8 @@ double bias_of_place(DistanceBias bias, std::int32_t query, std::int32_t key) {
   return 0;
 }
 
-// d(out)/d(in) is at most 1 in magnitude for every form, but for s tanh(s): 1 + |s|.
+// d(out)/d(in) is at most 1 in magnitude for every form, but for s tanh(s): 1 + |s|, and for s times the right
+// tanh.
 double cap(SoftcapChange change, double softcap, double s, double& error) {
   switch (change) {
     case SoftcapChange::kMissing:
@@ -57,8 +58,12 @@ double cap(SoftcapChange change, double softcap, double s, double& error) {
     case SoftcapChange::kNotMultiplied:
       error /= softcap;
       return std::tanh(s / softcap);
+    case SoftcapChange::kScoreTimesTanh:
+      error *= std::fabs(std::tanh(s / softcap)) + std::fabs(s / softcap);
+      return s * std::tanh(s / softcap);
     case SoftcapChange::kRight:
     case SoftcapChange::kAfterMask:
+    case SoftcapChange::kAfterMaskBeforeBias:
       break;
   }
   return softcap * std::tanh(s / softcap);
@@ -195,6 +200,8 @@ void Evaluator::score_slots(const Row& row, KeyRange slots, RowState& state) {
     if (change.bias_before_cap) s[j] += added;
     if (softcap != 0) s[j] = cap(change.softcap, softcap, s[j], error[j]);
     if (!change.bias_before_cap) s[j] += added;
+    if (change.softcap == SoftcapChange::kAfterMaskBeforeBias)
+      state.masked_s[static_cast<std::size_t>(slots.begin + j)] = added - softcap;
     const double besides =
         slope * bias_of_place(change.bias, row.query,
                               slots_.position[static_cast<std::size_t>(slots.begin + j)]) +
@@ -215,7 +222,9 @@ void Evaluator::scores(const Row& row, RowState& state) {
   const bool given = c_.has(Tensor::kS);
   const bool unmasked = d_.softmax.l_counts_masked || d_.softmax.o_counts_masked;
   const double softcap = d_.logits.cap != 0 ? d_.logits.cap : c_.extras.softcap;
-  const double masked = d_.logits.softcap == SoftcapChange::kAfterMask && softcap != 0
+  const bool biased = d_.logits.softcap == SoftcapChange::kAfterMaskBeforeBias && softcap != 0;
+  state.masked_s.assign(biased ? n : 0, -softcap);
+  const double masked = (d_.logits.softcap == SoftcapChange::kAfterMask && softcap != 0) || biased
                             ? -softcap
                             : d_.mask.masked_score;
   const double added = d_.mask.masked_added;
@@ -244,8 +253,15 @@ void Evaluator::scores(const Row& row, RowState& state) {
       }
       return;
     }
-    std::fill(state.s.data() + begin, state.s.data() + end, score);
     std::fill(state.s_error.data() + begin, state.s_error.data() + end, 0.0);
+    if (biased && by_mask) {
+      for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+        state.s[i] = state.masked_s[i];
+        state.s_error[i] = 2 * model_.op.u * std::fabs(state.s[i]);
+      }
+      return;
+    }
+    std::fill(state.s.data() + begin, state.s.data() + end, score);
   };
   for (std::int32_t t = 0; t < tiles_; ++t) {
     const TileView& view = views[static_cast<std::size_t>(t)];

@@ -133,15 +133,7 @@ void Evaluator::probs_of_tile(std::int32_t tile, double rescaling, RowState& sta
     if (s[j] == own)
       o_weight[j] = p[j] * (model_.declared.exp_ulp * 0x1p-24 + rescaling + o_base) + p_tiny;
   if (change.probs != Narrow::kNone) {
-    for (std::size_t j = 0; j < n; ++j) {
-      double narrow = p[j], error = l_weight[j];
-      round_both(change.probs, narrow, error);
-      state.weights[static_cast<std::size_t>(slots.begin) + j] = narrow;
-      o_weight[j] = error + std::fabs(narrow) * gamma(static_cast<double>(n), model_.dot_u);
-      if (!change.sum_of_narrow) continue;
-      p[j] = narrow;
-      l_weight[j] = error;
-    }
+    round_probs(tile, slope * rescaling, state);
   } else if (unmasked) {
     // Each of l and P.V sees the mask or not.
     const double* masked = state.s.data() + slots.begin;
@@ -158,6 +150,43 @@ void Evaluator::probs_of_tile(std::int32_t tile, double rescaling, RowState& sta
   state.l[t] = in_range(l);
   state.l_error[t] = sum(l_weight, n) + l * gamma(count, u);
   if (model_.declared.l_from_rounded_probs) state.l_error[t] += l * model_.probs.u + count * p_tiny;
+}
+
+// P as a narrow type holds it. Rescaling comes after that.
+void Evaluator::round_probs(std::int32_t tile, double rescaling, RowState& state) const {
+  const auto t = static_cast<std::size_t>(tile);
+  const KeyRange slots = state.counted[t];
+  const bool one_max = has_one_max(tile, state);
+  const double m = state.m[t];
+  for (auto j = static_cast<std::size_t>(slots.begin); j < static_cast<std::size_t>(slots.end);
+       ++j) {
+    const double p = state.p[j];
+    // What makes m has S - m = 0, however S is rounded.
+    const bool is_one = one_max && state.s[j] == m;
+    double narrow = p, error = is_one ? 0 : std::max(0.0, state.l_weight[j] - p * rescaling);
+    round_both(d_.softmax.probs, narrow, error);
+    error += std::fabs(narrow) * rescaling;
+    state.weights[j] = narrow;
+    state.o_weight[j] = error + std::fabs(narrow) * gamma(slots.size(), model_.dot_u);
+    if (!d_.softmax.sum_of_narrow) continue;
+    state.p[j] = narrow;
+    state.l_weight[j] = error;
+  }
+}
+
+// Whether m of this tile is the score of one of its keys, and no other can be it.
+bool Evaluator::has_one_max(std::int32_t tile, const RowState& state) const {
+  const auto t = static_cast<std::size_t>(tile);
+  const double m = state.m[t];
+  if (!state.frame.empty() || d_.softmax.max_type != Narrow::kNone) return false;
+  const bool continues = g_.frame == Frame::kRunning && tile % g_.tiles_per_split != 0;
+  const double least = m - state.m_error[t];
+  if (continues && state.m[t - 1] + state.m_error[t - 1] >= least) return false;
+  const KeyRange slots = state.counted[t];
+  int near = 0;
+  for (auto j = static_cast<std::size_t>(slots.begin); j < static_cast<std::size_t>(slots.end); ++j)
+    near += state.s[j] + state.s_error[j] >= least;
+  return near == 1 && state.own_m[t] == m;
 }
 
 // Where sums are rounded: m of the tile's split, if it is that of this tile's frame and no other key can be

@@ -36,7 +36,8 @@ auto fields(SoftmaxChange& s) {
                   s.max_row, s.max_lanes_alpha);
 }
 auto fields(PvChange& p) {
-  return std::tie(p.probs_late, p.probs, p.factor, p.staircase, p.row, p.type, p.accumulates);
+  return std::tie(p.probs_late, p.probs, p.factor, p.staircase, p.row, p.type, p.rounded_every,
+                  p.accumulates);
 }
 auto fields(RecurrenceChange& r) {
   return std::tie(r.alpha_power_l, r.alpha_power_o, r.alpha_late_l, r.alpha_late_o, r.first_alpha,
@@ -48,7 +49,7 @@ auto fields(RecurrenceChange& r) {
                   r.alpha_rows, r.alpha_after_l, r.skip_o, r.skip_beta, r.alpha_row_o, r.alpha_type,
                   r.alpha_type_l, r.alpha_type_o, r.tile_twice, r.skip_alpha, r.frame_tiles,
                   r.tile_l_times, r.tile_l_tiles, r.alpha_row_decides, r.alpha_group, r.group_alpha,
-                  r.skip_old_probs);
+                  r.skip_old_probs, r.tile_sinks);
 }
 auto fields(CombineChange& c) {
   return std::tie(c.max_factor, c.o_power, c.l_power, c.scaled_split, c.factor, c.only_split, c.lse,
@@ -57,13 +58,13 @@ auto fields(CombineChange& c) {
                   c.factors_l_only, c.max_factor_o, c.max_factor_l, c.online, c.alpha_o, c.alpha_l,
                   c.beta_o, c.beta_l, c.split_map, c.read_splits, c.read_queries, c.read_heads,
                   c.read_shift, c.stale_split, c.stale_divided, c.nan_of_infinite,
-                  c.partial_divided, c.partial_lse, c.partial_l);
+                  c.partial_divided, c.partial_lse, c.partial_l, c.only_splits);
 }
 auto fields(FinishChange& f) {
   return std::tie(f.o_type, f.lse_type, f.gain, f.l_power, f.l_factor, f.l_added, f.l_row,
                   f.lane_sum, f.lanes, f.lse, f.lane_guard, f.mixed, f.divisor, f.inverse_type,
                   f.columns, f.rows, f.l_row_lse, f.m_row_lse, f.lane_map, f.lane_steps,
-                  f.lane_sum_in_loop, f.lse_of_lane);
+                  f.lane_sum_in_loop, f.lse_of_lane, f.lanes_of_splits);
 }
 auto fields(StoreChange& s) {
   return std::tie(s.lse, s.row_shift, s.first_column, s.fragment, s.other_layout, s.head,

@@ -104,9 +104,10 @@ struct SoftmaxChange {
 // ---- pv ---------------------------------------------------------------------------------------
 
 struct PvChange {
-  RowChoice row;                // whose P is multiplied
-  Narrow type = Narrow::kNone;  // a tile's product is rounded to it
-  bool probs_late = false;      // P of the visited tile before; of the first, its own
+  RowChoice row;                   // whose P is multiplied
+  Narrow type = Narrow::kNone;     // a tile's product is rounded to it ...
+  std::int32_t rounded_every = 0;  // ... after as many keys, 0: once
+  bool probs_late = false;         // P of the visited tile before; of the first, its own
   FragmentMap probs = FragmentMap::kRight;
   double factor = 1;           // of every tile's product
   std::int32_t staircase = 0;  // columns of block c of 16 are added min(c + 1, staircase) times
@@ -214,6 +215,8 @@ struct RecurrenceChange {
       0;  // l begins with it, and m with m_floor; nothing rescales it on the first tile
   // Of the loop of every split, the tile that is visited twice: 1: the first, -1: the last.
   std::int32_t tile_twice = 0;
+  double tile_sinks =
+      0;  // with every visited tile, that many keys of score 0 and v = 0 are counted
   bool operator==(const RecurrenceChange&) const = default;
 };
 
@@ -291,6 +294,8 @@ enum class OnlineMerge : std::uint8_t { kNone, kSums, kDivided };
 // o = sum_n w_n A_n l_n^o_power / sum_n w_n l_n^l_power, w_n = exp(max_factor (m_n - m))
 struct CombineChange {
   double max_factor = 1, o_power = 0, l_power = 1;
+  // If not 0, those are of the splits n whose bit 2^n is set: exp(max_factor m_n - m). Others are right.
+  std::uint32_t only_splits = 0;
   bool max_factor_o = true,
        max_factor_l = true;  // of which sum's weights; those of the other are right
   // alpha: what was summed so far is brought to the frame of all splits so far; beta: likewise the split.
@@ -380,6 +385,8 @@ struct FinishChange {
   bool lse_of_lane = false;       // lse is made of l of lane 0
   LseForm lse = LseForm::kRight;
   bool lane_guard = false;  // a lane whose sum is 0 divides by nothing: o = 0
+  // Lane n of the merge holds the l of split n, weighted, and lanes without a split hold 0.
+  bool lanes_of_splits = false;
   // When the loop is over, l (and m, with o and l brought to it) is reduced over as many rows.
   MixedRows mixed;
   bool operator==(const FinishChange&) const = default;

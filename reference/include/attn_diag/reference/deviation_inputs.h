@@ -11,11 +11,13 @@ enum class Narrow : std::uint8_t {
   kNone,
   kFp16Cut,
   kBf16Cut,
+  kTf32Cut,
   kFp16,
   kFp16Saturated,  // beyond 65504: 65504
   kBf16,
   kTf32,
   kFp8E4m3,  // saturates at 448; least number 2^-9
+  kFp8E5m2,  // beyond 57344: infinity; least number 2^-16
 };
 
 // Another row of the query tile, whose number is taken for a row's own.
@@ -206,9 +208,11 @@ struct FetchChange {
 enum class SoftcapChange : std::uint8_t {
   kRight,
   kMissing,
-  kTimesTanh,      // s * tanh(s)
-  kNotMultiplied,  // tanh(s / softcap)
-  kAfterMask,      // masked scores become -softcap
+  kTimesTanh,            // s * tanh(s)
+  kNotMultiplied,        // tanh(s / softcap)
+  kAfterMask,            // masked scores become -softcap
+  kScoreTimesTanh,       // s * tanh(s / softcap)
+  kAfterMaskBeforeBias,  // masked scores become -softcap, + bias_factor * bias
 };
 
 // What is added to the score of a key besides: a bias that nobody asked for.
