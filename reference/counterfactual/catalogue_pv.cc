@@ -33,12 +33,13 @@ const Entry kEntries[] = {
       .formula = "F18",
       .family = Family::kPv,
       .stage = Stage::kPv,
-      .parameters = {},
+      .parameters = {"loop"},
       .citation = "",
       .remedy = "the accumulator of the second product: cleared before every tile",
       .needs_tiles = true},
      [](const Case& c, Variants& out) {
-       if (longest_split(c) > 1) out.with([](Deviation& d) { d.pv.accumulates = true; });
+       if (longest_split(c) > 1)
+         under_both_loops(c, out, [](Deviation& d) { d.pv.accumulates = true; });
      }},
     {{.id = "row-probs",
       .statement = "P V takes the P of another row of the query tile",

@@ -99,19 +99,31 @@ TEST_CASE("scores-not-cleared: q.k of earlier tiles is in that of a tile") {
 
 TEST_CASE("product-not-cleared: P V of earlier tiles, in their frames, is in that of a tile") {
   const testing::Case c = make_case({.mask = kCausal});
-  check_output(c, variant_of(c, "product-not-cleared"), [](const Formula& f) {
-    Vec sum(16, 0.0), o(16, 0.0);
-    double m = -INFINITY, l = 0;
-    for (int t = 0; t < f.tiles(); ++t) {
-      const Part part = tile(f, t);
-      const double to = std::max(m, part.m), alpha = factor(m, to);
-      sum = plus(times(factor(part.m, to), part.a), sum);
-      o = plus(times(alpha, o), sum);
-      l = alpha * l + factor(part.m, to) * part.l;
-      m = to;
-    }
-    return times(1 / l, o);
-  });
+  // A tile of hidden keys adds nothing of its own, but what is left.
+  const auto seen_by_tile = [](const Formula& f, int t) {
+    const int first = f.row.query / f.block_m() * f.block_m();
+    for (int i = first; i < std::min(first + f.block_m(), f.c.problem.seqlen_q); ++i)
+      for (int j = t * f.block_n(); j < std::min((t + 1) * f.block_n(), f.keys()); ++j)
+        if (f.sees(i, j)) return true;
+    return false;
+  };
+  for (const bool all : {true, false}) {
+    const Variant variant = variant_of(c, "product-not-cleared", {all ? "all" : "visible"});
+    check_output(c, variant, [&](const Formula& f) {
+      Vec sum(16, 0.0), o(16, 0.0);
+      double m = -INFINITY, l = 0;
+      for (int t = 0; t < f.tiles(); ++t) {
+        if (!all && !seen_by_tile(f, t)) continue;
+        const Part part = tile(f, t);
+        const double to = std::max(m, part.m), alpha = factor(m, to);
+        sum = plus(times(factor(part.m, to), part.a), sum);
+        o = plus(times(alpha, o), sum);
+        l = alpha * l + factor(part.m, to) * part.l;
+        m = to;
+      }
+      return times(1 / l, o);
+    });
+  }
 }
 
 }  // namespace
