@@ -14,13 +14,16 @@ namespace {
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
 // Rounds every `every` columns, as an accumulator of that type does.
+// `step` is the error of adding one part, beside the rounding to `type`: it may decide each of these.
 void dot_narrow(const double* q, const double* k, std::int32_t columns, std::int32_t every,
-                Narrow type, double& s, double& error) {
+                Narrow type, double step, double& s, double& error) {
   s = 0;
+  error = 0;
   for (std::int32_t d = 0; d < columns; d += every) {
     double part = 0;
     for (std::int32_t i = d; i < std::min(d + every, columns); ++i) part += q[i] * k[i];
     s += part;
+    error += step;
     round_both(type, s, error);
   }
 }
@@ -177,8 +180,11 @@ void Evaluator::score_slots(const Row& row, KeyRange slots, RowState& state) {
   if (change.type != Narrow::kNone) {
     const std::int32_t every = change.rounded_every > 0 ? change.rounded_every : columns;
     for (std::int32_t j = 0; j < slots.size(); ++j) {
-      double e = relative_s_error_ * q_norm * norms[j] / std::max(1, columns / every);
-      dot_narrow(q, k + j * k_.stride, columns, every, change.type, s[j], e);
+      // The products of the part, and its sum with those before.
+      const double whole = relative_s_error_ * q_norm * norms[j];
+      const double step = whole / std::max(1, columns / every) + whole / columns;
+      double e = 0;
+      dot_narrow(q, k + j * k_.stride, columns, every, change.type, step, s[j], e);
       s[j] *= scale;
       error[j] = e * std::fabs(scale) + u * std::fabs(s[j]) + tiny;
     }
