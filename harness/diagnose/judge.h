@@ -84,8 +84,8 @@ inline constexpr double kNearMiss = 2.0;
 inline constexpr std::int64_t kRowsPerNearMiss = 200;
 
 // Whether a hypothesis accounts for all of it: every row is within, but for the near misses allowed; one
-// in ten of the wrong rows is telling, those left out that tell by their place; a quarter of the cells are judged; and where rows tell by their
-// place, at least 9 in 10 of the cells that are not judged are wrong.
+// in ten of the wrong rows is telling, those left out that tell by their place; a quarter of the cells are
+// judged; and where rows tell by their place, at least 9 in 10 of the cells that are not judged are wrong.
 bool inside(const Tally& tally);
 
 }  // namespace attn_diag::matching

@@ -84,10 +84,7 @@ class FirstRows {
         const std::size_t cell = x_at[i] * n + d;
         leaves = leaves && with.known[d] != 0 &&
                  residual_over_bound(with.value[d], right.value[cell], 0) == 0;
-        explains =
-            explains && (with.known[d] == 0 ||
-                         residual_over_bound(sample.actual[static_cast<std::size_t>(t)][cell],
-                                             with.value[d], with.bound[d]) <= 1);
+        explains = explains && explains_cell(with, d, t, cell);
       }
       effect.leaves_row = effect.leaves_row && leaves;
       effect.explains_row = effect.explains_row && explains;
@@ -112,14 +109,18 @@ class FirstRows {
 
  private:
   bool have_lse() const { return x_search.evidence().has(Tensor::kLse); }
+  // What is not known explains anything.
+  bool explains_cell(const reference::Prediction::Values& predicted, std::size_t at, Tensor t,
+                     std::size_t cell) const {
+    const double actual = x_search.sample().actual[static_cast<std::size_t>(t)][cell];
+    return predicted.known[at] == 0 ||
+           residual_over_bound(actual, predicted.value[at], predicted.bound[at]) <= 1;
+  }
   bool explains_lse(const reference::Deviation& deviation, std::size_t i) const {
     thread_local reference::Prediction out;
     reference::predict(x_search.cuts().front(), std::span(&x_row[i], 1), deviation,
                        tensor_bit(Tensor::kLse), out);
-    const reference::Prediction::Values& lse = out[Tensor::kLse];
-    const double actual = x_search.sample().actual[static_cast<std::size_t>(Tensor::kLse)][x_at[i]];
-    return lse.known.front() == 0 ||
-           residual_over_bound(actual, lse.value.front(), lse.bound.front()) <= 1;
+    return explains_cell(out[Tensor::kLse], 0, Tensor::kLse, x_at[i]);
   }
   RowFit judge(const reference::Deviation& deviation, std::size_t i) const {
     thread_local reference::Prediction out;

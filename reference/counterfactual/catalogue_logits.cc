@@ -6,6 +6,7 @@
 
 #include "reference/counterfactual/case_data.h"
 #include "reference/counterfactual/catalogue_maps.h"
+#include "reference/counterfactual/catalogue_sums.h"
 #include "reference/counterfactual/entry.h"
 
 namespace attn_diag::reference {
@@ -231,20 +232,12 @@ const Entry kEntries[] = {
       .citation = "ik_llama.cpp#1196, triton#1671",
       .remedy = "the accumulator type of the first product, and the type of the S tile"},
      [](const Case& c, Variants& out) {
-       const auto add = [&](Narrow type, const char* name, std::int32_t every) {
-         if (every >= c.problem().head_dim) return;
-         out.with(
-             [&](Deviation& d) {
-               d.logits.type = type;
-               d.logits.rounded_every = every;
-             },
-             {named("type", static_cast<double>(type), name), number("every", every)});
+       const auto set = [](Deviation& d, Narrow type, std::int32_t every) {
+         d.logits.type = type;
+         d.logits.rounded_every = every;
        };
-       for (const std::int32_t every : {0, 16, 1}) {
-         add(Narrow::kFp16, "fp16", every);
-         add(Narrow::kBf16, "bf16", every);
-       }
-       add(Narrow::kFp16Saturated, "fp16, saturated", 0);
+       narrow_sums(c.problem().head_dim, out, set);
+       narrow_sum(Narrow::kFp16Saturated, "fp16, saturated", 0, out, set);
      }},
     {{.id = "scores-kept-narrow",
       .statement = "S is kept in a narrow type, with its scale and mask applied",

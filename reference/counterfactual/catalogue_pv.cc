@@ -4,6 +4,7 @@
 #include "reference/counterfactual/catalogue_loops.h"
 #include "reference/counterfactual/catalogue_maps.h"
 #include "reference/counterfactual/catalogue_rows.h"
+#include "reference/counterfactual/catalogue_sums.h"
 #include "reference/counterfactual/entry.h"
 
 namespace attn_diag::reference {
@@ -61,20 +62,12 @@ const Entry kEntries[] = {
       .remedy = "the accumulator type of the second product",
       .needs_tiles = true},
      [](const Case& c, Variants& out) {
-       const auto add = [&](Narrow type, const char* name, std::int32_t every) {
-         if (every >= std::min(c.geometry().tile.block_n, c.problem().seqlen_k)) return;
-         out.with(
-             [&](Deviation& d) {
-               d.pv.type = type;
-               d.pv.rounded_every = every;
-             },
-             {named("type", static_cast<double>(type), name), number("every", every)});
+       const auto set = [](Deviation& d, Narrow type, std::int32_t every) {
+         d.pv.type = type;
+         d.pv.rounded_every = every;
        };
-       for (const std::int32_t every : {0, 16, 1}) {
-         add(Narrow::kFp16, "fp16", every);
-         add(Narrow::kBf16, "bf16", every);
-       }
-       add(Narrow::kTf32, "tf32", 0);
+       narrow_sums(std::min(c.geometry().tile.block_n, c.problem().seqlen_k), out, set);
+       narrow_sum(Narrow::kTf32, "tf32", 0, out, set);
      }},
     {{.id = "probs-stale",
       .statement = "P V takes the P of the tile before: it is not waited for",

@@ -14,22 +14,24 @@ namespace {
 
 void lanes(const Case& c, Variants& out) {
   const std::int32_t block_n = c.geometry().tile.block_n;
+  const auto add_one = [&](LaneMap map, std::int32_t num_lanes, const char* what, bool with_o,
+                           bool keep) {
+    out.with(
+        [&](Deviation& d) {
+          d.softmax.lanes = map;
+          d.softmax.num_lanes = num_lanes;
+          d.softmax.lanes_keep_max = keep;
+          d.softmax.lanes_o = with_o;
+        },
+        {named("lane of a key", static_cast<double>(map), what), number("lanes", num_lanes),
+         named("max over", keep, keep ? "the split" : "the tile"),
+         named("of", with_o, with_o ? "l and o" : "l")});
+  };
   const auto add = [&](LaneMap map, std::int32_t num_lanes, const char* what) {
     if (num_lanes > block_n || (map == LaneMap::kQuad && block_n < 8)) return;
     for (const bool with_o : {false, true})
-      for (const bool keep : {false, true}) {
-        if (keep && longest_split(c) == 1) continue;
-        out.with(
-            [&](Deviation& d) {
-              d.softmax.lanes = map;
-              d.softmax.num_lanes = num_lanes;
-              d.softmax.lanes_keep_max = keep;
-              d.softmax.lanes_o = with_o;
-            },
-            {named("lane of a key", static_cast<double>(map), what), number("lanes", num_lanes),
-             named("max over", keep, keep ? "the split" : "the tile"),
-             named("of", with_o, with_o ? "l and o" : "l")});
-      }
+      for (const bool keep : {false, true})
+        if (!keep || longest_split(c) > 1) add_one(map, num_lanes, what, with_o, keep);
   };
   for (const std::int32_t n : {2, 4, 8, 16, 32}) {
     add(LaneMap::kInterleaved, n, "j % lanes");
@@ -39,20 +41,9 @@ void lanes(const Case& c, Variants& out) {
   for (const std::int32_t n : {8, 16, 32})
     if (2 * n <= block_n) add(LaneMap::kPairs, n, "j / 2 % lanes");
   // A warp that takes every other tile, or one of four, has a max of its own from tile to tile.
-  for (const std::int32_t n : {2, 4}) {
-    if (n > longest_split(c)) continue;
+  for (const std::int32_t n : {2, 4})
     for (const bool with_o : {false, true})
-      out.with(
-          [&](Deviation& d) {
-            d.softmax.lanes = LaneMap::kTiles;
-            d.softmax.num_lanes = n;
-            d.softmax.lanes_keep_max = true;
-            d.softmax.lanes_o = with_o;
-          },
-          {named("lane of a key", static_cast<double>(LaneMap::kTiles), "its tile % lanes"),
-           number("lanes", n), named("max over", true, "the split"),
-           named("of", with_o, with_o ? "l and o" : "l")});
-  }
+      if (n <= longest_split(c)) add_one(LaneMap::kTiles, n, "its tile % lanes", with_o, true);
   // With no more keys than lanes these are runs of keys.
   for (const std::int32_t n : {2, 4, 8, 16})
     if (block_n > kLanesOfWarp) add(LaneMap::kGroups, n, "j % 32 / (32 / lanes)");
@@ -268,8 +259,7 @@ const Entry kEntries[] = {
      exp_bases},
     {{.id = "max-not-shared",
       .statement = "the row max is complete in lane 0 only, and every lane goes on with its own, "
-                   "in all or in "
-                   "alpha alone",
+                   "in all or in alpha alone",
       .formula = "F29",
       .family = Family::kSoftmax,
       .stage = Stage::kSoftmax,

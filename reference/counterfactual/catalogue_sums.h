@@ -1,4 +1,4 @@
-// Bugs of the recurrence that l may have alone, o alone, or both.
+// Bugs of sums: that l may have alone, o alone, or both; and of the type a sum is kept in.
 #pragma once
 
 #include <algorithm>
@@ -34,6 +34,23 @@ inline std::vector<HalfIn> halves_of(const Case& c) {
       if (n > 0 && n < std::min(rows, c.problem().seqlen_q)) all.push_back({{n, odd}, false});
   }
   return all;
+}
+
+// A sum that is kept in a narrow type: rounded every so many terms, or once at its end for 0.
+template <class Set>
+void narrow_sum(Narrow type, const char* name, std::int32_t every, Variants& out, Set set) {
+  out.with([&](Deviation& d) { set(d, type, every); },
+           {named("type", static_cast<double>(type), name), number("every", every)});
+}
+
+// In fp16 and bf16: at the end, with every step of an MMA, with every term.
+template <class Set>
+void narrow_sums(std::int32_t terms, Variants& out, Set set) {
+  for (const std::int32_t every : {0, 16, 1}) {
+    if (every >= terms) continue;
+    narrow_sum(Narrow::kFp16, "fp16", every, out, set);
+    narrow_sum(Narrow::kBf16, "bf16", every, out, set);
+  }
 }
 
 }  // namespace attn_diag::reference

@@ -266,8 +266,7 @@ const Entry kEntries[] = {
      some_tiles},
     {{.id = "mask-of-element",
       .statement = "the mask takes an element of a 16x16 fragment for another one: its lane is "
-                   "forgotten, or "
-                   "misread",
+                   "forgotten, or misread",
       .formula = "F34",
       .family = Family::kMask,
       .stage = Stage::kQk,

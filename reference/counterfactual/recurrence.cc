@@ -151,8 +151,12 @@ void Evaluator::step(std::size_t t, const Others& others, RowState& state, Loop&
   // What rounding leaves open of alpha, and what another row's alpha does.
   double l_rounded = change.alpha_row_l ? of_group.error : 0;
   double o_rounded = change.alpha_row_o ? of_group.error : 0;
+  // Relative, of an alpha of this rise.
+  const auto error_of_rise = [&] {
+    return rescale_error(now.m - own_before) + error_before + now.m_error;
+  };
   const auto round_alpha = [&](double& alpha, double& error) {
-    error = std::fabs(alpha) * (rescale_error(now.m - own_before) + error_before + now.m_error);
+    error = std::fabs(alpha) * error_of_rise();
     round_both(change.alpha_type, alpha, error);
   };
   if (change.alpha_type != Narrow::kNone && rises) {
@@ -160,12 +164,9 @@ void Evaluator::step(std::size_t t, const Others& others, RowState& state, Loop&
     if (change.alpha_type_o) round_alpha(alpha_o, o_rounded);
   }
   const double right_alpha = rescale(Rescale::kRight, own_before, now.m);
-  const double alpha_error =
-      rounds && rises ? rescale_error(now.m - own_before) + error_before + now.m_error : 0;
+  const double alpha_error = rounds && rises ? error_of_rise() : 0;
   const double sum_error = rounds ? 2 * model_.op.u : 0;
-  const double lane_error = d_.softmax.max_lanes_alpha && own_before > -kInf
-                                ? rescale_error(now.m - own_before) + error_before + now.m_error
-                                : 0;
+  const double lane_error = d_.softmax.max_lanes_alpha && own_before > -kInf ? error_of_rise() : 0;
   const double l_carried = std::fabs(alpha_l * now.l);
   now.l_error = std::fabs(alpha_l) * now.l_error + beta_l * state.l_error[t] +
                 l_carried * alpha_error + l_rounded * std::fabs(now.l) +

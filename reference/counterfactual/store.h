@@ -11,23 +11,27 @@
 
 namespace attn_diag::reference {
 
+// The place of a row among those of which the first `rows_owned` have a warp.
+inline std::int32_t place_in_run(const Case::Data& c, const StoreChange& change,
+                                 std::int32_t query) {
+  const std::int32_t block_m = c.geometry.tile.block_m;
+  return query % block_m % (change.owned_of > 0 ? change.owned_of : block_m);
+}
+
 // Whether some warp has the row: none of its tensors is written otherwise.
 inline bool owns(const Case::Data& c, const StoreChange& change, std::int32_t query) {
   const std::int32_t block_m = c.geometry.tile.block_m;
   if (change.whole_tiles && query >= c.problem.seqlen_q / block_m * block_m) return false;
   const std::int32_t row = query % block_m - change.unowned_first;
   if (row >= 0 && row < change.unowned_rows) return false;
-  const std::int32_t of = change.owned_of > 0 ? change.owned_of : block_m;
-  return change.rows_owned == 0 || query % block_m % of < change.rows_owned;
+  return change.rows_owned == 0 || place_in_run(c, change, query) < change.rows_owned;
 }
 
 // The query whose sums are taken for those of one that no warp has; none: nobody's.
 inline std::optional<std::int32_t> left_over(const Case::Data& c, const StoreChange& change,
                                              std::int32_t query) {
   if (change.unwritten != Unwritten::kOfRowBefore || change.rows_owned == 0) return std::nullopt;
-  const std::int32_t block_m = c.geometry.tile.block_m;
-  const std::int32_t of = change.owned_of > 0 ? change.owned_of : block_m;
-  return query - query % block_m % of + change.rows_owned - 1;
+  return query - place_in_run(c, change, query) + change.rows_owned - 1;
 }
 
 // Whose lse stands in the place of `row`; none: nobody's.
