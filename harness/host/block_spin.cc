@@ -159,7 +159,7 @@ void BlockRunner::look_at_running_thread(const Interrupted& at) {
   }
   if (x_silent) leave_for_good();
   const std::uintptr_t stack_top = x_stack[x_current->index.linear].top;
-  const bool loops = x_fingerprints.insert(at.fingerprint(stack_top));
+  const bool loops = x_fingerprints.comes_back(at.fingerprint(stack_top));
   if (loops || silent >= kPartAlone * x_plan->silent_seconds) {
     x_interrupted = true;
     look_soon();  // at the next, which may poll too

@@ -1,3 +1,4 @@
+#include "harness/host/fingerprints.h"
 #include "harness/host/sanitizer.h"
 #include "harness/host/test_kernels/spin_kernels.h"
 #include "harness/host/test_support.h"
@@ -125,6 +126,22 @@ TEST_CASE("a thread that computes for long without synchronising is not interrup
             return plain::long_computation(20000000, &counter, order.data(), sink.data());
           }).completed());
   CHECK(order == std::vector<int>{0, 1, 2, 3});
+}
+
+TEST_CASE("a state that is seen again is a loop, at once only if another was seen between") {
+  Fingerprints fingerprints;
+  CHECK_FALSE(fingerprints.comes_back(0x100));
+  CHECK_FALSE(fingerprints.comes_back(0x100));
+  CHECK_FALSE(fingerprints.comes_back(0x100));
+  CHECK_FALSE(fingerprints.comes_back(0x200));
+  CHECK(fingerprints.comes_back(0x100));
+  CHECK_FALSE(fingerprints.comes_back(0x100));
+  CHECK_FALSE(fingerprints.comes_back(0x100));
+  CHECK(fingerprints.comes_back(0x100));
+  CHECK(fingerprints.comes_back(0x100));
+  fingerprints.clear();
+  CHECK_FALSE(fingerprints.comes_back(0x100));
+  CHECK_FALSE(fingerprints.comes_back(0x200));
 }
 
 TEST_CASE("a launch of which no thread gets on is reported, with who waits where") {
