@@ -26,16 +26,17 @@ std::optional<InputSet> inputs_of(const std::string& setting) {
 
 }  // namespace
 
-void read_first_answers(const Json& then, const Records& records, Evidence& evidence) {
+FirstAnswers read_first_answers(const Json& then, const Records& records) {
   const auto bugs = then.find("bugs"), commit = then.find("commit");
   if (bugs == then.end() || commit == then.end() || !commit->is_string())
     throw Error("the first answers need \"bugs\" and \"commit\", as in a diagnosis.json");
-  evidence.first_commit = commit->get<std::string>();
+  FirstAnswers first;
+  first.commit = commit->get<std::string>();
   for (const auto& [kernel, answers] : bugs->items()) {
     const std::size_t dot = kernel.find('.');
     const Bug* const bug =
         dot == std::string::npos ? nullptr : records.find(kernel.substr(dot + 1));
-    if (bug == nullptr || !bug->after_freeze) continue;
+    if (bug == nullptr || bug->frozen_at != first.commit) continue;
     for (const auto& [setting, word] : answers.items()) {
       const auto inputs = inputs_of(setting);
       const auto outcome = outcome_named(word.get<std::string>());
@@ -47,9 +48,21 @@ void read_first_answers(const Json& then, const Records& records, Evidence& evid
       result.kernel = kernel.substr(0, dot);
       result.setting.inputs = *inputs;
       result.outcome = *outcome;
-      evidence.first_answers.push_back(std::move(result));
+      first.answers.push_back(std::move(result));
     }
   }
+  return first;
+}
+
+std::vector<std::string> freezes(const Evidence& evidence) {
+  std::vector<std::string> commits;
+  const auto add = [&](const std::string& commit) {
+    if (!commit.empty() && std::find(commits.begin(), commits.end(), commit) == commits.end())
+      commits.push_back(commit);
+  };
+  for (const FirstAnswers& first : evidence.first_answers) add(first.commit);
+  for (const SingleResult& result : evidence.singles) add(result.bug->frozen_at);
+  return commits;
 }
 
 }  // namespace attn_diag::diagnosis_matrix

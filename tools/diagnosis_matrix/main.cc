@@ -18,10 +18,10 @@ namespace fs = std::filesystem;
 
 struct Options {
   std::string kernels, records, out, commit;
-  std::vector<std::string> sections, only, inputs, dtypes, recorded;
+  std::vector<std::string> sections, only, inputs, dtypes, recorded, first_answers;
   std::int64_t right_cases = 2100;
   std::size_t every = 1;
-  std::string no_worse_than, first_answers;
+  std::string no_worse_than;
 };
 
 bool has(const std::vector<std::string>& items, const std::string& item) {
@@ -97,7 +97,8 @@ int run(const Options& o) {
   Evidence evidence;
   evidence.commit = o.commit;
   evidence.every = o.every;
-  if (!o.first_answers.empty()) read_first_answers(read_json(o.first_answers), records, evidence);
+  for (const std::string& path : o.first_answers)
+    evidence.first_answers.push_back(read_first_answers(read_json(path), records));
   bool good = gather(o, records, evidence);
   if (!o.out.empty() &&
       (!write(fs::path(o.out) / "diagnosis.json", to_json(evidence).dump(1) + "\n") ||
@@ -141,8 +142,8 @@ int main(int argc, char** argv) {
                  "a diagnosis.json: fail where a case's outcome is worse than there");
   app.add_option(
       "--first-answers", o.first_answers,
-      "a diagnosis.json of when the bugs written last were first asked about: its answers "
-      "are shown beside today's");
+      "a diagnosis.json of the commit that bugs are marked with as frozen: what was said of them "
+      "then is shown beside what is said today; repeatable");
   CLI11_PARSE(app, argc, argv);
   try {
     return run(o);

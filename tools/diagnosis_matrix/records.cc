@@ -94,9 +94,12 @@ Bug bug_of(const Table& table) {
   bug.problem = table.text("problem");
   bug.hypotheses = table.texts("hypotheses");
   bug.shows_in_outputs = table.text_or("shows_in", "") != "stages";
-  bug.after_freeze = table.text("frozen") == "after";
-  if (!bug.after_freeze && table.text("frozen") != "before")
-    table.fail("frozen", "before or after");
+  bug.frozen_at = table.text("frozen");
+  if (bug.frozen_at == "before")
+    bug.frozen_at.clear();
+  else if (bug.frozen_at.size() < 7 ||
+           bug.frozen_at.find_first_not_of("0123456789abcdef") != std::string::npos)
+    table.fail("frozen", "before, or the commit of the matcher that was frozen");
   return bug;
 }
 

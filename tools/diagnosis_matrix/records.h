@@ -25,7 +25,10 @@ struct Bug {
   std::string name, what, formula;
   std::vector<std::string> kernels, stages, hypotheses;
   std::string problem;
-  bool shows_in_outputs = true, after_freeze = false;
+  bool shows_in_outputs = true;
+  // The commit of the matcher that was frozen when the bug was written by hands that had not seen it;
+  // empty: written while the matcher was.
+  std::string frozen_at;
 
   bool is_formula() const { return !formula.empty(); }
 };

@@ -46,7 +46,8 @@ std::string targets_table(const Evidence& evidence) {
   return s;
 }
 
-std::string by_input_table(const Evidence& evidence, bool after) {
+// Of the bugs written after a freeze of the matcher, or ("") while it was written.
+std::string by_input_table(const Evidence& evidence, const std::string& frozen_at) {
   std::string s =
       "| inputs | recorded | cases | name | class | partial | unknown | not known | hidden | wrong "
       "| stage right |\n|---|---|---|---|---|---|---|---|---|---|---|\n";
@@ -55,7 +56,7 @@ std::string by_input_table(const Evidence& evidence, bool after) {
       Counts counts;
       int cases = 0, staged = 0, right_stage = 0;
       for (const SingleResult& r : evidence.singles) {
-        if (r.bug->after_freeze != after || r.setting.inputs.name != inputs.name ||
+        if (r.bug->frozen_at != frozen_at || r.setting.inputs.name != inputs.name ||
             r.setting.with_stages != with_stages)
           continue;
         ++cases;
@@ -77,21 +78,23 @@ std::string by_input_table(const Evidence& evidence, bool after) {
 
 // A line a bug, a column an input set: outcomes over kernels, dtypes and what was recorded; and the first
 // answers where there are some.
-std::string matrix(const Evidence& evidence, const Records& records, bool after) {
+std::string matrix(const Evidence& evidence, const Records& records, const std::string& frozen_at) {
   std::string s = "| bug | formula | kernels |";
   std::string rule = "|---|---|---|";
   for (const InputSet& inputs : input_sets()) {
     s += " " + inputs.name + " |";
     rule += "---|";
   }
-  const bool has_first = after && !evidence.first_answers.empty();
-  if (has_first) {
+  const FirstAnswers* first = nullptr;
+  for (const FirstAnswers& answers : evidence.first_answers)
+    if (answers.commit == frozen_at) first = &answers;
+  if (first != nullptr) {
     s += " when first asked |";
     rule += "---|";
   }
   s += "\n" + rule + "\n";
   for (const Bug& bug : records.bugs) {
-    if (!bug.is_formula() || bug.after_freeze != after) continue;
+    if (!bug.is_formula() || bug.frozen_at != frozen_at) continue;
     std::map<std::string, Counts> counts;
     std::set<std::string> kernels;
     for (const SingleResult& r : evidence.singles) {
@@ -103,11 +106,11 @@ std::string matrix(const Evidence& evidence, const Records& records, bool after)
     s += fmt::format("| `{}`: {} | {} | {} |", bug.name, cell(bug.what), bug.formula,
                      fmt::join(kernels, ", "));
     for (const InputSet& inputs : input_sets()) s += " " + counts_text(counts[inputs.name]) + " |";
-    if (has_first) {
-      Counts first;
-      for (const SingleResult& r : evidence.first_answers)
-        if (r.bug->name == bug.name) ++first[r.outcome];
-      s += " " + counts_text(first) + " |";
+    if (first != nullptr) {
+      Counts then;
+      for (const SingleResult& r : first->answers)
+        if (r.bug->name == bug.name) ++then[r.outcome];
+      s += " " + counts_text(then) + " |";
     }
     s += "\n";
   }
@@ -211,21 +214,20 @@ std::string to_markdown(const Evidence& evidence, const Records& records) {
     s += fmt::format("Of the cases of single bugs, one in {} was run.\n\n", evidence.every);
   s += "## Targets\n\n" + targets_table(evidence);
   if (!evidence.first_answers.empty())
+    s += "\nBugs written after a commit were planted when the matcher was frozen there, by hands "
+         "that "
+         "had not seen it. What it answered then, \"when first asked\", is what to expect of a "
+         "variant "
+         "that is new to it (`docs/results/first-answers-*.json`). Since then it has learnt them: "
+         "\"today\".\n";
+  s += "\n## Bugs written while the matcher was\n\n" + by_input_table(evidence, "") + "\n" +
+       matrix(evidence, records, "");
+  for (const std::string& commit : freezes(evidence))
     s += fmt::format(
-        "\nThe bugs written last were planted when the matcher was frozen, at {}, by hands that "
-        "had not "
-        "seen it. What it answered then, \"when first asked\", is what to expect of a variant that "
-        "is "
-        "new to it (`docs/results/first-answers.json`). Since then it has learnt them: "
-        "\"today\".\n",
-        evidence.first_commit);
-  for (const bool after : {false, true}) {
-    const std::string table = by_input_table(evidence, after);
-    s += after ? "\n## Bugs written last\n\nBy hands that had not seen what the matcher knew. Not "
-                 "known: of no claim, where the catalogue has no statement of the bug.\n\n"
-               : "\n## Bugs written first\n\n";
-    s += table + "\n" + matrix(evidence, records, after);
-  }
+             "\n## Bugs written after {}\n\nBy hands that had not seen what the matcher knew. Not "
+             "known: of no claim, where the catalogue has no statement of the bug.\n\n",
+             commit) +
+         by_input_table(evidence, commit) + "\n" + matrix(evidence, records, commit);
   s += "\n## What was not named\n\nIn fp16; wrong names in every type.\n\n" + misses(evidence);
   s += "\n## Two bugs at once\n\n" + pairs_table(evidence);
   s += "\n## No formula\n\n" + unsteady_table(evidence);

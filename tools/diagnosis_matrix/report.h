@@ -9,14 +9,18 @@
 
 namespace attn_diag::diagnosis_matrix {
 
+// Of the bugs written after the matcher was frozen at a commit: what that matcher said of them. Without words.
+struct FirstAnswers {
+  std::string commit;
+  std::vector<SingleResult> answers;
+};
+
 struct Evidence {
   std::string commit;
   std::size_t every = 1;  // of the cases of single bugs, the every-th was run
   std::vector<VisibleResult> visible;
   std::vector<SingleResult> singles;
-  // Of bugs written after the matcher was frozen: what it said of them then. Without words.
-  std::vector<SingleResult> first_answers;
-  std::string first_commit;  // of the matcher that said it
+  std::vector<FirstAnswers> first_answers;  // the latest last
   std::vector<UnsteadyResult> unsteady;
   std::vector<PairResult> pairs;
   RightResult right;
@@ -39,9 +43,11 @@ std::vector<Target> targets(const Evidence& evidence);
 // where none is in both.
 std::vector<std::string> worse_than(const Evidence& evidence, const nlohmann::ordered_json& before);
 
-// Takes the first answers from what to_json() wrote when they were given. Throws Error where that is none.
-void read_first_answers(const nlohmann::ordered_json& then, const Records& records,
-                        Evidence& evidence);
+// From what to_json() wrote when they were given. Throws Error where that is none.
+FirstAnswers read_first_answers(const nlohmann::ordered_json& then, const Records& records);
+
+// The commits at which the matcher was frozen for bugs of the evidence, in the order of the first answers.
+std::vector<std::string> freezes(const Evidence& evidence);
 
 nlohmann::ordered_json to_json(const Evidence& evidence);
 std::string to_markdown(const Evidence& evidence, const Records& records);

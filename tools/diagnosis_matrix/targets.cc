@@ -9,12 +9,11 @@ struct Counted {
   std::int64_t all = 0, shown = 0, right = 0, wrong = 0;
 };
 
-// Of those whose bug the catalogue has.
 template <class Takes>
 Counted count(const std::vector<SingleResult>& results, const Takes& takes) {
   Counted c;
   for (const SingleResult& result : results) {
-    if (result.bug->hypotheses.empty() || !takes(result)) continue;
+    if (!takes(result)) continue;
     ++c.all;
     c.shown += result.outcome != Outcome::kHidden;
     c.right += result.outcome == Outcome::kName || result.outcome == Outcome::kClass;
@@ -31,16 +30,13 @@ Target none(std::string what, std::int64_t count, std::int64_t of) {
   return {std::move(what), static_cast<double>(count), 0.0, count, of, true, false};
 }
 
-void of_singles(const std::vector<SingleResult>& results, const std::string& whose, bool after,
+void of_singles(const std::vector<SingleResult>& results, const std::string& whose,
                 std::vector<Target>& all) {
   const auto with = [&](const char* inputs) {
-    return count(results, [&](const SingleResult& r) {
-      return r.bug->after_freeze == after && r.setting.inputs.name == inputs;
-    });
+    return count(results, [&](const SingleResult& r) { return r.setting.inputs.name == inputs; });
   };
   const Counted probe = with("probe"), randn = with("randn");
-  const Counted any =
-      count(results, [&](const SingleResult& r) { return r.bug->after_freeze == after; });
+  const Counted any = count(results, [](const SingleResult&) { return true; });
   all.push_back(share("probe: detected" + whose, probe.shown, probe.all, 1.0));
   all.push_back(share("probe: right name or class" + whose, probe.right, probe.all, 0.98));
   all.push_back(none("probe: wrong name" + whose, probe.wrong, probe.all));
@@ -52,11 +48,22 @@ void of_singles(const std::vector<SingleResult>& results, const std::string& who
 
 std::vector<Target> targets(const Evidence& evidence) {
   std::vector<Target> all;
-  of_singles(evidence.singles, "", false, all);
-  const std::size_t past = all.size();
-  of_singles(evidence.first_answers, ", bugs written last, when first asked", true, all);
-  for (std::size_t i = past; i < all.size(); ++i) all[i].is_past = true;
-  of_singles(evidence.singles, ", bugs written last, today", true, all);
+  // Of bugs that the catalogue has a statement of, by now.
+  const auto today = [&](const std::string& frozen_at) {
+    std::vector<SingleResult> results;
+    for (const SingleResult& r : evidence.singles)
+      if (r.bug->frozen_at == frozen_at && !r.bug->hypotheses.empty()) results.push_back(r);
+    return results;
+  };
+  of_singles(today(""), "", all);
+  for (const std::string& commit : freezes(evidence)) {
+    const std::string whose = ", bugs written after " + commit;
+    const std::size_t past = all.size();
+    for (const FirstAnswers& first : evidence.first_answers)
+      if (first.commit == commit) of_singles(first.answers, whose + ", when first asked", all);
+    for (std::size_t i = past; i < all.size(); ++i) all[i].is_past = true;
+    of_singles(today(commit), whose + ", today", all);
+  }
   // Of what the catalogue has no statement of the right answer is that it is none of the known bugs.
   std::int64_t strange = 0, given_a_name = 0;
   for (const SingleResult& result : evidence.singles) {
