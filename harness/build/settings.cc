@@ -2,6 +2,7 @@
 
 #include <fstream>
 #include <sstream>
+#include <vector>
 
 #include "attn_diag/harness/error.h"
 
@@ -40,6 +41,14 @@ Settings load_settings(const fs::path& file) {
     throw Error("'" + file.string() +
                 "' is not whole: it must name the executor, the headers and the options of a "
                 "kernel build. Install the package anew.");
+  std::vector<fs::path> parts = settings.includes;
+  parts.push_back(settings.executor);
+  for (const fs::path& part : parts)
+    if (!fs::exists(part))
+      throw Error("kernels cannot be compiled: '" + part.string() + "' is not there, which '" +
+                  file.string() +
+                  "' names. The package was built or installed in part: build all of it "
+                  "(cmake --build), and install it if you do (cmake --install, without an error).");
   return settings;
 }
 

@@ -196,6 +196,20 @@ class Build(unittest.TestCase):
         self.assertIn("CXX", none)
 
     @unittest.skipIf(NVCC is None, "needs nvcc")
+    def test_a_package_that_is_there_in_part_says_what_is_missing(self):
+        settings = (pathlib.Path(PROGRAM).resolve().parent.parent / "lib/attn_diag/kernel_build.conf").read_text()
+        lines = [line for line in settings.splitlines() if not line.startswith("include")]
+        (self.folder / "lib/attn_diag").mkdir(parents=True)
+        (self.folder / "lib/attn_diag/kernel_build.conf").write_text(
+            "\n".join(lines + ["include ../../include/attn_diag_host_cuda"]))
+        (self.folder / "bin").mkdir()
+        shutil.copy(PROGRAM, self.folder / "bin/attn-diag")
+        result = subprocess.run([self.folder / "bin/attn-diag", "build", "mine.cu", "adapter.cu", "-o", "mine.so"],
+                                cwd=self.folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertIn("include/attn_diag_host_cuda' is not there", result.stderr)
+        self.assertIn("cmake --install", result.stderr)
+
     def test_nvcc_is_asked_too_and_its_errors_are_shown_apart(self):
         build = "build mine.cu adapter.cu -o mine.so -I include --no-lockstep"
         self.assertNotIn("error", self.call(build, 0).stderr)

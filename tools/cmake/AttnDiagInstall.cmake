@@ -55,7 +55,8 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/harness/host/include/
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/attn_diag_host_cuda)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/harness/host/torch_include/
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/attn_diag_torch)
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/kernels/ DESTINATION share/attn_diag/kernels)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/kernels/ DESTINATION share/attn_diag/kernels
+  PATTERN "*_test.*" EXCLUDE PATTERN machine_code_test EXCLUDE PATTERN testing EXCLUDE)
 
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/${package_dir}/attn_diag-config-version.cmake
   COMPATIBILITY SameMinorVersion)

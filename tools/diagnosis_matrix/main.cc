@@ -17,8 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Options {
-  std::string kernels, records, out, commit;
-  std::vector<std::string> sections, only, inputs, dtypes, recorded, first_answers;
+  std::string kernels, out, commit;
+  std::vector<std::string> records, sections, only, inputs, dtypes, recorded, first_answers;
   std::int64_t right_cases = 2100;
   std::size_t every = 1;
   std::string no_worse_than;
@@ -126,7 +126,7 @@ int main(int argc, char** argv) {
   Options o;
   CLI::App app("Plants bugs, asks what they are, and counts how often the answer is right.");
   app.add_option("--kernels", o.kernels, "folder of the planted kernels")->required();
-  app.add_option("--records", o.records, "bugs.toml")->required();
+  app.add_option("--records", o.records, "bugs.toml, and others after it")->required();
   app.add_option("--out", o.out, "folder for diagnosis.md and diagnosis.json");
   app.add_option("--only", o.only, "these bugs; all if none");
   app.add_option("--commit", o.commit, "of the sources, for the report");

@@ -123,14 +123,15 @@ const Bug* Records::find(const std::string& name) const {
   return at == bugs.end() ? nullptr : &*at;
 }
 
-Records read_records(const std::string& path) {
+namespace {
+
+void read_records(const std::string& path, Records& records) {
   toml::table file;
   try {
     file = toml::parse_file(path);
   } catch (const toml::parse_error& e) {
     throw Error(path + ": " + std::string(e.description()));
   }
-  Records records;
   if (const toml::table* problems = file["problem"].as_table()) {
     for (const auto& [name, node] : *problems) {
       const std::string key(name.str());
@@ -145,12 +146,20 @@ Records read_records(const std::string& path) {
         path + ", bug " + fields["name"].value_or(std::string("without name"));
     const Table table(fields, where);
     Bug bug = bug_of(table);
+    if (records.find(bug.name) != nullptr) table.fail("name", "a name of its own");
     if (!records.problems.contains(bug.problem)) table.fail("problem", "one of the [problem]s");
     for (const std::string& id : bug.hypotheses)
       if (reference::find_hypothesis(id) == nullptr)
         throw Error(where + ": the catalogue has no hypothesis '" + id + "'");
     records.bugs.push_back(std::move(bug));
   }
+}
+
+}  // namespace
+
+Records read_records(const std::vector<std::string>& paths) {
+  Records records;
+  for (const std::string& path : paths) read_records(path, records);
   return records;
 }
 

@@ -1,4 +1,4 @@
-// fixtures/diagnosis/bugs.toml: what is planted, on which problem it shows, and what names it rightly.
+// fixtures/diagnosis/*.toml: what is planted, on which problem it shows, and what names it rightly.
 #pragma once
 
 #include <map>
@@ -41,8 +41,8 @@ struct Records {
   const Bug* find(const std::string& name) const;
 };
 
-// Throws Error saying which key of which bug is missing or wrong. Hypotheses are checked against the
-// catalogue.
-Records read_records(const std::string& path);
+// The files together; a problem stands before the first bug that is shown on it, or in an earlier file. Throws
+// Error saying which key of which bug is missing or wrong. Hypotheses are checked against the catalogue.
+Records read_records(const std::vector<std::string>& paths);
 
 }  // namespace attn_diag::diagnosis_matrix
