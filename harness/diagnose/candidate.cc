@@ -43,6 +43,7 @@ Match to_match(const Candidate& candidate) {
     for (const reference::ParameterValue& value : variant.parameters)
       for (const std::string_view name : info.parameters)
         if (value.name == name) part.parameters.push_back(value);
+    if (!variant.where.empty()) part.parameters.push_back({"only in", 0, variant.where, true});
     match.parts.push_back(std::move(part));
   }
   match.label = variant.label();

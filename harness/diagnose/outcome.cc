@@ -10,6 +10,7 @@
 #include "harness/diagnose/equivalence.h"
 #include "harness/diagnose/pairs.h"
 #include "harness/diagnose/parallel.h"
+#include "harness/diagnose/places.h"
 #include "harness/diagnose/residual.h"
 #include "harness/diagnose/split_weights.h"
 
@@ -140,6 +141,7 @@ class SubjectDiagnosis {
     std::vector<Candidate> singles = search.screen(x_hypotheses);
     std::vector<Candidate> answer = all_inside(search, singles);
     if (answer.empty()) answer = find_split_weights(search);
+    if (answer.empty()) answer = find_in_places(search, x_hypotheses, singles);
     if (answer.empty() && x_options.pairs) {
       step("trying pairs of bugs");
       answer = find_pairs(search, x_hypotheses);

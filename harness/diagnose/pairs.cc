@@ -214,20 +214,12 @@ bool shows_alone(const Search& search, const reference::Variant& variant) {
 }
 
 void keep_inside(const Search& search, std::vector<Candidate>& found) {
-  search.judge_on_sample(found);
-  std::erase_if(found, [](const Candidate& c) {
-    return !inside(c.tally) || judged_share(c.tally) < kLeastJudged;
-  });
-  std::vector<Candidate*> pointers;
-  for (Candidate& candidate : found) pointers.push_back(&candidate);
-  search.confirm(pointers);
+  search.keep_inside(found, kLeastJudged);
   std::erase_if(found, [&](const Candidate& c) {
-    if (!c.confirmed || !inside(c.tally)) return true;
     const std::vector<reference::Variant> members = members_of(c);
     return !std::all_of(members.begin(), members.end(),
                         [&](const reference::Variant& v) { return shows_alone(search, v); });
   });
-  std::stable_sort(found.begin(), found.end(), better);
 }
 
 // Pairs of which neither has a free parameter, that explain the first rows.
@@ -247,7 +239,8 @@ std::vector<Candidate> fixed_pairs(const Search& search, const FirstRows& rows,
     const auto [a, b] = pairs[static_cast<std::size_t>(i)];
     const std::optional<reference::Deviation> both =
         reference::unite(singles[a].variant.deviation, singles[b].variant.deviation);
-    explains[static_cast<std::size_t>(i)] = both && rows.explains_all(*both);
+    explains[static_cast<std::size_t>(i)] =
+        both && rows.explains_all(*both) && search.fits_sample(*both);
   });
   std::vector<Candidate> found;
   for (std::size_t i = 0; i < pairs.size(); ++i) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 
 #include "harness/diagnose/parallel.h"
 #include "harness/diagnose/sample.h"
@@ -125,6 +126,27 @@ void Search::confirm(std::vector<Candidate*> candidates) const {
     std::erase_if(candidates, [](const Candidate* c) { return !inside(c->tally); });
   }
   if (!candidates.empty()) judge_all_rows(candidates);
+}
+
+void Search::keep_inside(std::vector<Candidate>& found, double least_judged) const {
+  judge_on_sample(found);
+  std::erase_if(found, [&](const Candidate& c) {
+    return !inside(c.tally) || judged_share(c.tally) < least_judged;
+  });
+  std::vector<Candidate*> pointers;
+  for (Candidate& candidate : found) pointers.push_back(&candidate);
+  confirm(pointers);
+  std::erase_if(found, [](const Candidate& c) { return !c.confirmed || !inside(c.tally); });
+  std::stable_sort(found.begin(), found.end(), better);
+}
+
+bool Search::fits_sample(const reference::Deviation& deviation) const {
+  for (std::size_t at = 0; at < x_sample.size(); ++at) {
+    reference::predict(x_cuts.front(), std::span(&x_sample.row[at], 1), deviation,
+                       x_evidence.mask(), scratch());
+    if (judge_row(x_evidence, x_sample, at, scratch(), at).worst > kNearMiss) return false;
+  }
+  return true;
 }
 
 }  // namespace attn_diag::matching

@@ -33,6 +33,12 @@ class Search {
   // Judges on all rows, a chunk of rows at a time, first on a part of them; a candidate that is not
   // inside there is left unconfirmed, with that part's tally.
   void confirm(std::vector<Candidate*> candidates) const;
+  // Judges on the sample, then all rows, and keeps what accounts for all of them and says so of at least
+  // that share of the cells; best first.
+  void keep_inside(std::vector<Candidate>& found, double least_judged) const;
+  // Whether no row of the sample rules a deviation out, under the first cut: what inside() asks at least. Row by row,
+  // since most are ruled out by one of the first.
+  bool fits_sample(const reference::Deviation& deviation) const;
   // On all rows at once.
   void judge_all_rows(const std::vector<Candidate*>& candidates) const;
 

@@ -116,9 +116,28 @@ std::string Variant::label() const {
       values += free->name;
       values += " = ?";
     }
+    if (!where.empty()) values += (values.empty() ? "only in = " : ", only in = ") + where;
     if (!values.empty()) text += "(" + values + ")";
   }
   return text;
+}
+
+std::optional<Variant> in_place(const Variant& variant, const NamedPlace& place) {
+  if (variant.deviation.place != Place{}) return std::nullopt;
+  if (place.place.tiles != TilePlace::kAll) {
+    Deviation rest = variant.deviation;
+    rest.q = rest.k = rest.v = {};
+    rest.logits = {};
+    rest.mask = {};
+    rest.pv = {};
+    if (rest != Deviation{} || variant.deviation.logits.accumulates ||
+        variant.deviation.pv.accumulates || variant.deviation.pv.probs_late)
+      return std::nullopt;
+  }
+  Variant placed = variant;
+  placed.deviation.place = place.place;
+  placed.where = place.name;
+  return placed;
 }
 
 std::optional<Variant> combine(const Variant& a, const Variant& b) {

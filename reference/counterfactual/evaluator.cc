@@ -68,7 +68,7 @@ Evaluator::Evaluator(const Case::Data& c, const Deviation& deviation, std::uint3
   relative_s_error_ = gamma(columns_, model_.dot_u) + narrow + model_.op.u;
 }
 
-void Evaluator::evaluate(const Row& row, RowState& state) {
+void Evaluator::enter_row(const Row& row) {
   const bool by_loop = d_.k.late_in_loop || d_.v.late_in_loop;
   const KeyRange loop = by_loop ? visited_tiles(p_, g_, d_.mask, row.query) : KeyRange{};
   if (row.batch != batch_ || row.head != head_ || loop.begin != view_loop_.begin ||
@@ -76,15 +76,64 @@ void Evaluator::evaluate(const Row& row, RowState& state) {
     view_loop_ = loop;
     enter_head(row.batch, row.head);
   }
+}
+
+void Evaluator::evaluate(const Row& row, RowState& state) {
+  enter_row(row);
   scores(row, state);
+  const bool by_tile = d_.place.tiles != TilePlace::kAll && slots_.plain;
+  if (by_tile) take_right_scores(row, state);
   if (!needs_softmax_) return;
   begin(row);
   softmax(row, state);
+  if (needs_pv_ && by_tile) right_state_ = state;
   if (needs_pv_) product(row, state);
+  if (needs_pv_ && by_tile) take_right_products(row, state);
   if (!needs_reduce_) return;
   recurrence(row, state);
   merge(row, state);
   finish(row, state);
+}
+
+bool Evaluator::is_right_on(std::int32_t query, std::int32_t tile) const {
+  return !holds(d_.place.tiles, p_, g_, query, tile);
+}
+
+// Tiles on which the deviation is not are those of the right formula.
+void Evaluator::take_right_scores(const Row& row, RowState& state) {
+  if (right_ == nullptr) right_ = std::make_unique<Evaluator>(c_, Deviation{}, tensors_);
+  right_->enter_row(row);
+  right_->scores(row, right_state_);
+  for (std::int32_t tile = 0; tile < tiles_; ++tile) {
+    if (!is_right_on(row.query, tile)) continue;
+    const auto t = static_cast<std::size_t>(tile);
+    const KeyRange slots = slots_.of_tile(tile);
+    const auto take = [&](const auto& from, auto& to) {
+      std::copy(from.begin() + slots.begin, from.begin() + slots.end, to.begin() + slots.begin);
+    };
+    take(right_state_.s, state.s);
+    take(right_state_.s_error, state.s_error);
+    if (!state.s_known.empty())
+      std::fill(state.s_known.begin() + slots.begin, state.s_known.begin() + slots.end,
+                std::uint8_t{1});
+    state.views[t] = right_state_.views[t];
+    state.counted[t] = right_state_.counted[t];
+  }
+}
+
+// From the same P; right_state_ has it.
+void Evaluator::take_right_products(const Row& row, RowState& state) {
+  right_->product(row, right_state_);
+  const auto dim = static_cast<std::size_t>(dim_v_);
+  for (std::int32_t tile = 0; tile < tiles_; ++tile) {
+    if (!is_right_on(row.query, tile)) continue;
+    const auto t = static_cast<std::size_t>(tile);
+    std::copy_n(right_state_.partial_o.begin() + tile * dim_v_, dim,
+                state.partial_o.begin() + tile * dim_v_);
+    std::copy_n(right_state_.partial_o_error.begin() + tile * dim_v_, dim,
+                state.partial_o_error.begin() + tile * dim_v_);
+    state.product_known[t] = right_state_.product_known[t];
+  }
 }
 
 const RowState& Evaluator::foreign(const Row& row, std::size_t slot) {

@@ -46,6 +46,7 @@ class Evaluator {
   // The steps up to and including the last one that `tensors` needs are run.
   Evaluator(const Case::Data& c, const Deviation& deviation, std::uint32_t tensors);
 
+  // In rows that are not of the deviation's place, too, it is that of the deviation.
   void evaluate(const Row& row, RowState& state);
 
   const Slots& slots() const { return slots_; }
@@ -55,7 +56,11 @@ class Evaluator {
   const RowState& lent(const Row& row);
   std::shared_ptr<RowState> lent_anew(const Row& row);
 
+  void enter_row(const Row& row);
   void enter_head(std::int32_t batch, std::int32_t head);
+  bool is_right_on(std::int32_t query, std::int32_t tile) const;
+  void take_right_scores(const Row& row, RowState& state);
+  void take_right_products(const Row& row, RowState& state);
   RowsView view_rows(const Operand& operand, const FetchChange& change, std::int32_t columns,
                      std::shared_ptr<const Gathered>& gathered) const;
   TileView view_of(std::int32_t query, std::int32_t tile) const;
@@ -199,6 +204,9 @@ class Evaluator {
   RowState left_state_;
   std::unique_ptr<Evaluator> chain_;
   bool in_chain_ = false;
+  // What is right, where the deviation is on some tiles only.
+  std::unique_ptr<Evaluator> right_;
+  RowState right_state_;
   // Where rows of other heads or query tiles lend their state.
   std::unique_ptr<Evaluator> foreign_evaluator_;
   std::deque<RowState> foreign_states_;  // one for each row that is needed at a time

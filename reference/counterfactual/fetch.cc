@@ -14,11 +14,11 @@ namespace {
 // An element of an operand in memory; kZero: the kernel's tile holds 0 there; kOutside: nobody knows.
 constexpr std::int64_t kZero = -1, kOutside = -2;
 
-struct Place {
+struct PlaceInTile {
   std::int32_t row = 0, column = 0;  // within the tile; column < 0: between rows
 };
 
-Place place_in_tile(const TileRead& read, std::int32_t tile_rows, std::int32_t columns,
+PlaceInTile place_in_tile(const TileRead& read, std::int32_t tile_rows, std::int32_t columns,
                     std::int32_t row, std::int32_t column) {
   if (read.transposed_blocks > 0) {
     const std::int32_t size = read.transposed_blocks;
@@ -47,7 +47,7 @@ Place place_in_tile(const TileRead& read, std::int32_t tile_rows, std::int32_t c
     major %= kFragmentSize;
   }
   flat += major * read_by + minor;
-  Place place{flat / stored, flat % stored};
+  PlaceInTile place{flat / stored, flat % stored};
   if (read.stored_transposed) std::swap(place.row, place.column);
   if (place.column >= columns) place.column = -1;
   return place;
@@ -212,7 +212,7 @@ void gather(const Case::Data& c, const Operand& x, const FetchChange& change, Fe
   const std::int32_t tiles = ceil_div(x.seqlen, rows);
   const auto element = [&](std::int32_t position, std::int32_t column) -> std::int64_t {
     std::int32_t tile = position / rows;
-    const Place place = place_in_tile(change.tile, rows, columns, position % rows, column);
+    const PlaceInTile place = place_in_tile(change.tile, rows, columns, position % rows, column);
     if (place.column < 0) return kZero;
     const std::int32_t loaded_of = change.loaded_of > 0 ? change.loaded_of : rows;
     const bool unloaded = change.loaded_rows > 0 && place.row % loaded_of >= change.loaded_rows;

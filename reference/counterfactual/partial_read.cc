@@ -14,9 +14,9 @@ struct PartialAxis {
 };
 
 // Where a partial is, and its axes in an order, the slowest first.
-class Place {
+class PlaceInMemory {
  public:
-  Place(const Problem& p, const Geometry& g, const Row& row, std::int32_t split)
+  PlaceInMemory(const Problem& p, const Geometry& g, const Row& row, std::int32_t split)
       : row_(row), split_(split), p_(p), splits_(g.num_splits) {}
 
   // With the extents of another shape, if need be.
@@ -173,7 +173,7 @@ std::pair<Row, std::int32_t> Evaluator::partial_read(const Row& row, std::int32_
   const bool other_shape = change.read_splits > 0 || change.read_queries > 0 ||
                            change.read_heads > 0 || change.read_shift != 0;
   if (change.read == change.written && !other_shape) return {from, read};
-  Place place(p_, g_, from, read);
+  PlaceInMemory place(p_, g_, from, read);
   const std::int64_t at = place.offset(change.read, change);
   // Past the ends nobody knows what is there.
   if (at < 0 || at >= place.size()) return {row, -1};

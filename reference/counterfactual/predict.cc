@@ -106,6 +106,19 @@ bool defined(const Case::Data& c, Tensor t) {
   return c.geometry.has_split_merge || (t != Tensor::kMergedL && t != Tensor::kMergedO);
 }
 
+// Every tensor that is wanted, of row r of so many.
+void put_row(const Slots& slots, const RowState& state, std::size_t r, std::size_t rows,
+             Prediction& out) {
+  for (const TensorInfo& t : kTensors) {
+    Prediction::Values& values = out[t.id];
+    if (values.value.empty()) continue;
+    const std::size_t n = values.value.size() / rows;
+    put(slots, state, t.id, n,
+        {values.value.data() + r * n, values.bound.data() + r * n, values.known.data() + r * n,
+         values.unwritten.data() + r * n});
+  }
+}
+
 }  // namespace
 
 void predict(const Case& c, std::span<const Row> rows, const Deviation& deviation,
@@ -131,8 +144,16 @@ void predict(const Case& c, std::span<const Row> rows, const Deviation& deviatio
   const std::uint32_t evaluated = moved ? tensors & ~(1u << static_cast<int>(Tensor::kO)) : tensors;
   const bool lse_moved = deviation.store.lse != LsePlace::kRight;
   if (lse_moved) lse_evaluator.emplace(data, deviation, 1u << static_cast<int>(Tensor::kLse));
+  std::optional<Evaluator> elsewhere;
+  if (deviation.place.rows != RowPlace{}) elsewhere.emplace(data, Deviation{}, tensors);
   RowState state;
   for (std::size_t r = 0; r < rows.size(); ++r) {
+    if (elsewhere && !holds(deviation.place.rows, data.geometry, rows[r].batch, rows[r].head,
+                            rows[r].query)) {
+      elsewhere->evaluate(rows[r], state);
+      put_row(elsewhere->slots(), state, r, rows.size(), out);
+      continue;
+    }
     const bool owned = owns(data, deviation.store, rows[r].query);
     const std::optional<std::int32_t> other =
         owned ? std::nullopt : left_over(data, deviation.store, rows[r].query);

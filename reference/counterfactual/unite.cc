@@ -71,11 +71,12 @@ auto fields(StoreChange& s) {
                   s.batch_zero, s.columns, s.rows_owned, s.unwritten, s.batch_in_heads, s.row_map,
                   s.column_map, s.owned_of, s.whole_tiles, s.unowned_first, s.unowned_rows);
 }
+auto fields(Place& p) { return std::tie(p.tiles, p.rows); }
 // The parts of a deviation, each as its fields.
 auto parts(Deviation& d) {
   return std::make_tuple(fields(d.q), fields(d.k), fields(d.v), fields(d.logits), fields(d.mask),
                          fields(d.softmax), fields(d.pv), fields(d.recurrence), fields(d.combine),
-                         fields(d.finish), fields(d.store));
+                         fields(d.finish), fields(d.store), fields(d.place));
 }
 
 template <class Tuple, class Function, std::size_t... i>

@@ -121,6 +121,7 @@ struct Variant {
   std::optional<FreeParameter> free;
   // Of many alike: not worth trying with every other bug.
   bool in_pairs = true;
+  std::string where = {};  // the place of the deviation in words; empty: everywhere
 
   // The variant with its free parameter fixed. Without a free one: the variant itself.
   Variant at(double value, std::string named = {}) const;
@@ -138,6 +139,10 @@ class Hypothesis {
   // Sets the free parameter of `variant` in its deviation.
   virtual void set(Deviation& deviation, double value) const = 0;
 };
+
+// The variant on some tiles or in some rows alone. None where it cannot be: of tiles, only what is made of a tile
+// alone can be on some of them, that is what is read of q, k and v, scores, mask and P V.
+std::optional<Variant> in_place(const Variant& variant, const NamedPlace& place);
 
 // Every known bug, in the order of the catalogue. Lives as long as the program.
 const std::vector<const Hypothesis*>& catalogue();

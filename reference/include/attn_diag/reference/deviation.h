@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "attn_diag/reference/deviation_inputs.h"
+#include "attn_diag/reference/place.h"
 
 namespace attn_diag::reference {
 // ---- softmax ----------------------------------------------------------------------------------
@@ -439,6 +440,8 @@ struct Deviation {
   CombineChange combine;
   FinishChange finish;
   StoreChange store;
+  // Where all of that is so: on these tiles what q.k, the mask and P V make of a tile, in these rows everything.
+  Place place;
   bool operator==(const Deviation&) const = default;
 };
 
