@@ -83,6 +83,7 @@ bool holds(TilePlace place, const Problem& p, const Geometry& g, std::int32_t qu
            std::int32_t tile) {
   const KeyRange visited = visited_tiles(p, g, {}, query);
   const KeyRange loop = intersect(tiles_of_split(p, g, tile / g.tiles_per_split), visited);
+  if (place != TilePlace::kAll && (tile < loop.begin || tile >= loop.end)) return false;
   const std::int32_t number = tile - loop.begin;
   switch (place) {
     case TilePlace::kAll:
