@@ -57,7 +57,8 @@ void add_tile_places(const Search& search,
                      const std::vector<const reference::Hypothesis*>& hypotheses,
                      std::vector<Candidate>& found) {
   const reference::Case& c = search.cuts().front();
-  const std::vector<reference::NamedPlace> places = reference::tile_places(c.problem(), c.geometry());
+  const std::vector<reference::NamedPlace> places =
+      reference::tile_places(c.problem(), c.geometry());
   std::vector<Candidate> all;
   const auto add = [&](const reference::Variant& variant, Generality generality) {
     Candidate everywhere;

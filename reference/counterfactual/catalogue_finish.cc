@@ -263,10 +263,17 @@ const Entry kEntries[] = {
              d.recurrence.first_l = 1;
            },
            {number("l0", 1), named("m begins with", 1, "0")});
+       out.with(
+           [](Deviation& d) {
+             d.softmax.m_floor = 10;
+             d.recurrence.first_l = 1;
+           },
+           {number("l0", 1), named("m begins with", 3, "10")});
        // ... or the max of its first tile with a key.
        if (longest_split(c) > 1 || merges(c))
-         out.with([](Deviation& d) { d.recurrence.first_l = 1; },
-                  {number("l0", 1), named("m begins with", 2, "that of the first tile")});
+         for (const double l : {1, 2, 4, 8, 16, 32})
+           out.with([&](Deviation& d) { d.recurrence.first_l = l; },
+                    {number("l0", l), named("m begins with", 2, "that of the first tile")});
      },
      [](Deviation& d, double l0) { d.finish.l_added = l0; }},
     {{.id = "lane-sum-not-shared",

@@ -196,7 +196,7 @@ TEST_CASE("what is counted besides the keys") {
   });
 }
 
-TEST_CASE("l-seeded: l begins with 1 in the frame of the first tile with a key") {
+TEST_CASE("l-seeded: l begins with a number in the frame of the first tile with a key") {
   const testing::Case c =
       make_case({.block_n = 8,
                  .splits = 2,
@@ -211,12 +211,16 @@ TEST_CASE("l-seeded: l begins with 1 in the frame of the first tile with a key")
     }
     return sum;
   };
-  check_output(c, variant_of(c, "l-seeded", {"first tile"}), [&](const Formula& f) {
-    const Vec p = exps(f.scores(), 0);
-    return f.weighted(times(1 / (total(p) + more(f)), p));
-  });
-  check_lse(c, variant_of(c, "l-seeded", {"first tile"}),
-            [&](const Formula& f) { return std::log(total(exps(f.scores(), 0)) + more(f)); });
+  for (const int n : {1, 4}) {
+    const Variant variant =
+        variant_of(c, "l-seeded", {"l0 = " + std::to_string(n) + ",", "first tile"});
+    check_output(c, variant, [&](const Formula& f) {
+      const Vec p = exps(f.scores(), 0);
+      return f.weighted(times(1 / (total(p) + n * more(f)), p));
+    });
+    check_lse(c, variant,
+              [&](const Formula& f) { return std::log(total(exps(f.scores(), 0)) + n * more(f)); });
+  }
 }
 
 }  // namespace

@@ -94,6 +94,25 @@ const Entry kEntries[] = {
        for (const double n : {2, 3, 4, 8, 16, 32})
          out.with([&](Deviation& d) { d.pv.factor = n; }, {number("n", n)});
      }},
+    {{.id = "product-left-out",
+      .statement = "P V of some tiles is not added, and their keys count in l",
+      .formula = "F12b",
+      .family = Family::kPv,
+      .stage = Stage::kPv,
+      .parameters = {"of"},
+      .citation = "",
+      .remedy = "the bounds of the loop over the second product: those of the first",
+      .needs_tiles = true},
+     [](const Case& c, Variants& out) {
+       double number = 0;
+       for (const NamedPlace& place : tile_places(c.problem(), c.geometry()))
+         out.with(
+             [&](Deviation& d) {
+               d.pv.factor = 0;
+               d.place = place.place;
+             },
+             {named("of", ++number, place.name)});
+     }},
     {{.id = "product-overlaps",
       .statement = "every warp adds P V of all columns from its own first one on",
       .formula = "F21b",

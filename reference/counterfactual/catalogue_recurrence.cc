@@ -352,6 +352,9 @@ const Entry kEntries[] = {
        add(Narrow::kFp16, "fp16");
        add(Narrow::kFp16Saturated, "fp16, saturated");
        add(Narrow::kBf16, "bf16");
+       add(Narrow::kBf16Cut, "bf16, cut off");
+       add(Narrow::kTf32, "tf32");
+       add(Narrow::kTf32Cut, "tf32, cut off");
      }},
 };
 

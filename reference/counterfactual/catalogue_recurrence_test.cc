@@ -363,7 +363,7 @@ TEST_CASE("state of another row") {
 
 TEST_CASE("accumulator-narrow: eight bits after every tile") {
   const testing::Case c = make_case({.mask = kCausal});
-  check_rounded_output(c, variant_of(c, "accumulator-narrow", {"bf16"}), [](const Formula& f) {
+  check_rounded_output(c, variant_of(c, "accumulator-narrow", {"= bf16)"}), [](const Formula& f) {
     return online(f, [](State& x, const Part& p, int) {
       const double alpha = factor(x.m, std::max(x.m, p.m));
       advance(x, p, alpha, alpha);

@@ -19,7 +19,7 @@ struct PlaceInTile {
 };
 
 PlaceInTile place_in_tile(const TileRead& read, std::int32_t tile_rows, std::int32_t columns,
-                    std::int32_t row, std::int32_t column) {
+                          std::int32_t row, std::int32_t column) {
   if (read.transposed_blocks > 0) {
     const std::int32_t size = read.transposed_blocks;
     return {row / size * size + column % size, column / size * size + row % size};

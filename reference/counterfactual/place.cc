@@ -14,7 +14,8 @@ bool is_cut(const Problem& p, const Geometry& g, std::int32_t query, std::int32_
   const std::int32_t last_query = std::min(first_query + g.tile.block_m, p.seqlen_q) - 1;
   const std::int32_t first_key = tile * g.tile.block_n;
   const std::int32_t end_key = std::min(first_key + g.tile.block_n, p.seqlen_k);
-  return visible_keys(p, first_query).end < end_key || visible_keys(p, last_query).begin > first_key;
+  return visible_keys(p, first_query).end < end_key ||
+         visible_keys(p, last_query).begin > first_key;
 }
 
 std::int32_t index_of(RowAxis axis, const Geometry& g, std::int32_t batch, std::int32_t head,
@@ -54,7 +55,8 @@ class RowPlaces {
   void of_rows(std::int32_t block_m) {
     for (const std::int32_t of : {2, 4, 8, 16, 32, 64, 128}) {
       if (of > block_m) break;
-      const std::string every = of == block_m ? "of the query tile" : "of every " + std::to_string(of);
+      const std::string every =
+          of == block_m ? "of the query tile" : "of every " + std::to_string(of);
       if (of > 2) {
         add(RowAxis::kRowOfTile, of, 0, 1, "the first row " + every);
         add(RowAxis::kRowOfTile, of, of - 1, of, "the last row " + every);
@@ -81,7 +83,10 @@ class RowPlaces {
 
 bool holds(TilePlace place, const Problem& p, const Geometry& g, std::int32_t query,
            std::int32_t tile) {
-  const KeyRange visited = visited_tiles(p, g, {}, query);
+  const bool whole = place == TilePlace::kLastOfAll || place == TilePlace::kNotLastOfAll;
+  MaskChange bounded;
+  bounded.loop = whole ? TileLoop::kAll : TileLoop::kBounded;
+  const KeyRange visited = visited_tiles(p, g, bounded, query);
   const KeyRange loop = intersect(tiles_of_split(p, g, tile / g.tiles_per_split), visited);
   if (place != TilePlace::kAll && (tile < loop.begin || tile >= loop.end)) return false;
   const std::int32_t number = tile - loop.begin;
@@ -92,9 +97,13 @@ bool holds(TilePlace place, const Problem& p, const Geometry& g, std::int32_t qu
       return number == 0;
     case TilePlace::kNotFirst:
       return number != 0;
+    case TilePlace::kTail:
+      return (tile + 1) * g.tile.block_n > p.seqlen_k;
     case TilePlace::kLast:
+    case TilePlace::kLastOfAll:
       return tile == loop.end - 1;
     case TilePlace::kNotLast:
+    case TilePlace::kNotLastOfAll:
       return tile != loop.end - 1;
     case TilePlace::kOdd:
       return number % 2 != 0;
@@ -128,9 +137,14 @@ std::vector<NamedPlace> tile_places(const Problem& p, const Geometry& g) {
     add(TilePlace::kCut, "tiles in which the mask hides a key");
     add(TilePlace::kWhole, "tiles in which the mask hides no key");
   }
+  if (p.seqlen_k % g.tile.block_n != 0) add(TilePlace::kTail, "a last tile that is not full");
   if (kv_tile_count(p, g) < 2) return all;
   add(TilePlace::kLast, "the last tile of the loop");
   add(TilePlace::kNotLast, "all tiles of the loop but the last");
+  if (p.mask.kind != MaskKind::kNone) {
+    add(TilePlace::kLastOfAll, "the last of all tiles");
+    add(TilePlace::kNotLastOfAll, "all tiles but the last of all");
+  }
   add(TilePlace::kFirst, "the first tile of the loop");
   add(TilePlace::kNotFirst, "all tiles of the loop but the first");
   add(TilePlace::kOdd, "odd tiles of the loop, the first being 0");

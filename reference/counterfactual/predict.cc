@@ -148,8 +148,8 @@ void predict(const Case& c, std::span<const Row> rows, const Deviation& deviatio
   if (deviation.place.rows != RowPlace{}) elsewhere.emplace(data, Deviation{}, tensors);
   RowState state;
   for (std::size_t r = 0; r < rows.size(); ++r) {
-    if (elsewhere && !holds(deviation.place.rows, data.geometry, rows[r].batch, rows[r].head,
-                            rows[r].query)) {
+    if (elsewhere &&
+        !holds(deviation.place.rows, data.geometry, rows[r].batch, rows[r].head, rows[r].query)) {
       elsewhere->evaluate(rows[r], state);
       put_row(elsewhere->slots(), state, r, rows.size(), out);
       continue;

@@ -10,14 +10,18 @@
 
 namespace attn_diag::reference {
 
-// Of the KV tiles that the loop of a query tile visits, of its split where there are splits.
+// Of the KV tiles that the loop of a query tile visits, of its split where there are splits. A loop visits the
+// tiles in which the mask shows a key to some query of the query tile; OfAll: all of them, as some kernels do.
 enum class TilePlace : std::uint8_t {
   kAll,
   kFirst,
   kNotFirst,
   kLast,
   kNotLast,
-  kOdd,  // the first one is number 0
+  kLastOfAll,
+  kNotLastOfAll,
+  kTail,  // the last tile of the sequence, where it is not full
+  kOdd,   // the first one is number 0
   kEven,
   kCut,    // in which the mask hides a key from some query of the query tile
   kWhole,  // in which it hides none
