@@ -50,6 +50,25 @@ void bias_factors(const Case& c, Variants& out) {
   out.add_free({}, factor);
 }
 
+// Masked scores are capped like the others.
+void capped_masks(const Case& c, Variants& out) {
+  for (const bool biased : {false, true})
+    for (const TileLoop loop : {TileLoop::kAll, TileLoop::kBounded}) {
+      std::vector<ParameterValue> values;
+      if (has_bias(c))
+        values.push_back(named("masked", biased, biased ? "-c + bias" : "-c"));
+      else if (biased)
+        continue;
+      out.with(
+          [&](Deviation& d) {
+            d.logits.softcap =
+                biased ? SoftcapChange::kAfterMaskBeforeBias : SoftcapChange::kAfterMask;
+            d.mask.loop = loop;
+          },
+          std::move(values));
+    }
+}
+
 const Entry kEntries[] = {
     {{.id = "temperature",
       .statement = "the scores are multiplied by another factor than softmax_scale",
@@ -124,22 +143,15 @@ const Entry kEntries[] = {
       .citation = "TransformerEngine#3391",
       .remedy = "the order of softcap and mask"},
      [](const Case& c, Variants& out) {
-       if (softcap_of(c) == 0 || c.problem().mask.kind == MaskKind::kNone) return;
-       for (const bool biased : {false, true})
-         for (const TileLoop loop : {TileLoop::kAll, TileLoop::kBounded}) {
-           std::vector<ParameterValue> values;
-           if (has_bias(c))
-             values.push_back(named("masked", biased, biased ? "-c + bias" : "-c"));
-           else if (biased)
-             continue;
-           out.with(
-               [&](Deviation& d) {
-                 d.logits.softcap =
-                     biased ? SoftcapChange::kAfterMaskBeforeBias : SoftcapChange::kAfterMask;
-                 d.mask.loop = loop;
-               },
-               std::move(values));
-         }
+       if (softcap_of(c) == 0) return;
+       if (c.problem().mask.kind != MaskKind::kNone) capped_masks(c, out);
+       // Keys past the end, which are zeros, too: each is a sink of score -c.
+       const std::int32_t past =
+           num_kv_tiles(c.problem(), c.geometry()) * c.geometry().tile.block_n -
+           c.problem().seqlen_k;
+       if (past > 0)
+         out.with([&](Deviation& d) { d.combine.sinks = past * std::exp(-softcap_of(c)); },
+                  {named("masked", 2, "keys past the end alone")});
      }},
     {{.id = "columns-missing",
       .statement = "only some columns of q and k are multiplied, the first or the last ones",

@@ -158,6 +158,9 @@ TEST_CASE("bias and softcap: factor, order, form") {
   check(variants("softcap-after-mask").at(0).deviation, capped, -2);
   CHECK(variants("softcap-after-mask").at(2).label() == "softcap-after-mask(masked = -c + bias)");
   check(variants("softcap-after-mask").at(2).deviation, capped, -2, 1);
+  // 40 keys in tiles of 16: 8 keys of zeros, each with score -2.
+  CHECK(variants("softcap-after-mask").back().deviation.combine.sinks ==
+        Approx(8 * std::exp(-2.0)));
 }
 
 TEST_CASE("a bias of the wrong size is refused in words") {

@@ -73,6 +73,12 @@ void normalised(const Case& c, Variants& out) {
   add(Normalise::kRunningSum, 0, "the running l, not at the end");
   add(Normalise::kTileByRunningSum, 1, "the running l, P V alone, and by l at the end");
   add(Normalise::kTileByRunningSum, 0, "the running l, P V alone, not at the end");
+  out.with(
+      [](Deviation& d) {
+        d.recurrence.normalise = Normalise::kRunningSum;
+        d.recurrence.normalised_tiles = {TileChoice::kOne, 0};
+      },
+      {named("by", 10, "l after the first tile alone, and by l at the end")});
 }
 
 void tile_frames(const Case& c, Variants& out) {

@@ -236,6 +236,19 @@ TEST_CASE("order, frames and divisions within the loop") {
                });
 }
 
+TEST_CASE("normalised-every-tile: after the first tile alone") {
+  const testing::Case c = make_case({.block_n = 8, .mask = kCausal});
+  check_output(c, variant_of(c, "normalised-every-tile", {"after the first tile alone"}),
+               [&](const Formula& f) {
+                 return online(f, [](State& x, const Part& p, int) {
+                   const bool first = x.m == -kInf;
+                   const double alpha = factor(x.m, std::max(x.m, p.m));
+                   advance(x, p, alpha, alpha);
+                   if (first) x.a = times(1 / x.l, x.a);
+                 });
+               });
+}
+
 TEST_CASE("tile-frame: on the last tile of the loop, or on all but that") {
   const testing::Case c = make_case({.block_m = 8, .block_n = 8, .mask = kCausal});
   for (const bool last : {true, false})

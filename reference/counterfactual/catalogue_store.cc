@@ -78,6 +78,18 @@ void groups_of_rows(const Case& c, Variants& out) {
               d.store.unwritten = unwritten;
             },
             {number("not from", first), number("rows", rows), left_as(unwritten)});
+  // The first of every few.
+  for (const std::int32_t of : {4, 8, 16, 32})
+    for (const Unwritten unwritten : kBoth)
+      if (of < block_m && of <= seqlen)
+        out.with(
+            [&](Deviation& d) {
+              d.store.unowned_rows = block_m;
+              d.store.unwritten = unwritten;
+              d.place.rows = {RowAxis::kRowOfTile, of, 0, 1};
+            },
+            {number("owned", of - 1), number("of", of), named("not from", 0, "0"),
+             left_as(unwritten)});
 }
 
 void rows(const Case& c, Variants& out) {

@@ -236,9 +236,10 @@ TEST_CASE("query tiles and rows that nobody has") {
     return f.row.query < 32 ? f.attend(f.scores()) : Vec(16, 0.0);
   });
   check_output(
-      c, variant_of(c, "rows-unowned", {"owned = 3,", "of = 4", "zero"}),
+      c, variant_of(c, "rows-unowned", {"owned = 3, of = 4, others = zero"}),
       [](const Formula& f) { return f.row.query % 4 < 3 ? f.attend(f.scores()) : Vec(16, 0.0); });
-  const Variant stale = variant_of(c, "rows-unowned", {"owned = 3,", "of = 4", "row before"});
+  const Variant stale =
+      variant_of(c, "rows-unowned", {"owned = 3, of = 4, others = those of the row before"});
   const auto left = [](const Formula& f) {
     return Row{f.row.batch, f.row.head, f.row.query - (f.row.query % 4 == 3 ? 1 : 0)};
   };
@@ -253,6 +254,9 @@ TEST_CASE("query tiles and rows that nobody has") {
                [](const Formula& f) {
                  return f.row.query % 16 / 4 != 1 ? f.attend(f.scores()) : Vec(16, 0.0);
                });
+  check_output(
+      c, variant_of(c, "rows-unowned", {"owned = 7, of = 8, not from = 0, others = zero"}),
+      [](const Formula& f) { return f.row.query % 8 != 0 ? f.attend(f.scores()) : Vec(16, 0.0); });
 }
 
 }  // namespace

@@ -94,6 +94,7 @@ void Evaluator::step(std::size_t t, const Others& others, RowState& state, Loop&
   const std::int32_t number = change.tile_of_sequence ? static_cast<std::int32_t>(t) : loop.visits;
   const bool deviates = loop.row_deviates && change.alpha_tiles.hold(number, is_last);
   const bool in_tile_frame = change.frame_tiles.hold(loop.visits, is_last);
+  const bool normalises = change.normalised_tiles.hold(loop.visits, is_last);
   const bool first = loop.visits++ == 0;
   const auto alpha_of = [&](Rescale how, bool of_other, double power) {
     if (!deviates) how = Rescale::kRight;
@@ -181,15 +182,15 @@ void Evaluator::step(std::size_t t, const Others& others, RowState& state, Loop&
   if (lanes.present()) step_lanes(t, state, lanes);
   double over = 1, over_error = 0;  // what the accumulator is divided by, and its relative error
   double part_error = 0;            // likewise of what the tile's product is divided by
-  if (change.normalise == Normalise::kTileByRunningSum && now.l != 0) {
+  if (change.normalise == Normalise::kTileByRunningSum && normalises && now.l != 0) {
     beta_o /= now.l;
     part_error = now.l_error / std::fabs(now.l);
   }
-  if (change.normalise == Normalise::kTileSum && state.l[t] != 0) {
+  if (change.normalise == Normalise::kTileSum && normalises && state.l[t] != 0) {
     beta_o /= state.l[t];
     over_error = state.l_error[t] / state.l[t];
   }
-  if (change.normalise == Normalise::kRunningSum && now.l != 0) {
+  if (change.normalise == Normalise::kRunningSum && normalises && now.l != 0) {
     over = now.l;
     over_error = now.l_error / now.l;
   }

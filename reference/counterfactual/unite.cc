@@ -49,7 +49,7 @@ auto fields(RecurrenceChange& r) {
                   r.alpha_rows, r.alpha_after_l, r.skip_o, r.skip_beta, r.alpha_row_o, r.alpha_type,
                   r.alpha_type_l, r.alpha_type_o, r.tile_twice, r.skip_alpha, r.frame_tiles,
                   r.tile_l_times, r.tile_l_tiles, r.alpha_row_decides, r.alpha_group, r.group_alpha,
-                  r.skip_old_probs, r.tile_sinks);
+                  r.skip_old_probs, r.tile_sinks, r.normalised_tiles);
 }
 auto fields(CombineChange& c) {
   return std::tie(c.max_factor, c.o_power, c.l_power, c.scaled_split, c.factor, c.only_split, c.lse,

@@ -198,6 +198,7 @@ struct RecurrenceChange {
   double tile_l_times = 1;  // l of a tile is multiplied by it, on these
   SomeTiles tile_l_tiles;
   Normalise normalise = Normalise::kAtEnd;
+  SomeTiles normalised_tiles;  // on which it is normalised so
   std::uint8_t carry_over = kCarryNothing;
   RowChoice alpha_row;
   bool alpha_row_l = false, alpha_row_o = true;  // of which sums
