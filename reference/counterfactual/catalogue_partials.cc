@@ -295,7 +295,7 @@ void stale_splits(const Case& c, Variants& out) {
             named("split", static_cast<double>(extra), which),
             named("o", n * 2 + divided,
                   "that of split " + std::to_string(n) + (divided ? ", divided" : ""))};
-        for (const double lse : {0.0, 1.0}) {
+        for (const double lse : {0.0, 1.0, std::numeric_limits<double>::infinity()}) {
           d.combine.extra_lse = lse;
           std::vector<ParameterValue> fixed = values;
           fixed.push_back(number("lse", lse));

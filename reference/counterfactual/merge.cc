@@ -288,6 +288,18 @@ void Evaluator::round_shares(std::vector<Share>& shares) const {
 
 void Evaluator::add_stale(const Share& share, double n, RowState& state) const {
   if (share.o == nullptr || share.l == 0) return;
+  if (std::isinf(d_.combine.extra_lse)) {  // it has all the weight
+    const double by = d_.combine.stale_divided ? share.l : 1;
+    const double by_error = d_.combine.stale_divided ? share.l_error / share.l + model_.op.u : 0;
+    for (std::size_t d = 0; d < state.o.size(); ++d) {
+      state.o[d] = share.o[d] / by;
+      state.o_error[d] = share.o_error[d] / by + std::fabs(state.o[d]) * by_error;
+    }
+    state.total_m = d_.combine.extra_lse;
+    state.total_l = 1;
+    state.total_m_error = state.total_l_error = 0;
+    return;
+  }
   const double x = d_.combine.extra_lse - state.total_m;
   const double w = n * exp_in_range(x) / (d_.combine.stale_divided ? share.l : 1);
   const double error = rescale_error(x) + state.total_m_error +
