@@ -27,6 +27,21 @@ ParameterValue lse_value(MergedLse lse) {
   return named("lse", 0, "of the same sums");
 }
 
+// The first or the last split alone has other weights.
+void of_one_split(const Case& c, Variants& out, double max_factor, double o_power) {
+  if (!merges(c)) return;
+  const std::int32_t last = used_splits(c) - 1;
+  if (last < 1 || last > 31) return;
+  for (const std::int32_t split : {0, last})
+    out.with(
+        [&](Deviation& d) {
+          d.combine.max_factor = max_factor;
+          d.combine.o_power = o_power;
+          d.combine.only_splits = 1u << split;
+        },
+        {named("split", split, split == 0 ? "the first alone" : "the last alone")});
+}
+
 void weighted(const Case& c, Variants& out, double max_factor, double o_power, double l_power,
               const std::vector<ParameterValue>& parameters = {}, bool skips_zero_l = false) {
   if (!merges(c)) return;
@@ -315,12 +330,15 @@ const Entry kEntries[] = {
       .formula = "F25b",
       .family = Family::kCombine,
       .stage = Stage::kReduce,
-      .parameters = {"lse"},
+      .parameters = {"split", "lse"},
       .citation = "",
       .remedy = "the weights of the merge: e^(m_i - m), on l and on o",
       .needs_tiles = true,
       .needs_splits = true},
-     [](const Case& c, Variants& out) { weighted(c, out, 0, 0, 1); }},
+     [](const Case& c, Variants& out) {
+       weighted(c, out, 0, 0, 1);
+       of_one_split(c, out, 0, 0);
+     }},
     {{.id = "combine-max-only",
       .statement = "normalised splits are weighted with e^(m_i - m) alone: their l is missing",
       .formula = "F25b",
@@ -363,12 +381,15 @@ const Entry kEntries[] = {
       .formula = "F25b",
       .family = Family::kCombine,
       .stage = Stage::kReduce,
-      .parameters = {},
+      .parameters = {"split"},
       .citation = "",
       .remedy = "whether partials are normalised: the writer and the merge must agree",
       .needs_tiles = true,
       .needs_splits = true},
-     [](const Case& c, Variants& out) { weighted(c, out, 1, -1, 1); }},
+     [](const Case& c, Variants& out) {
+       weighted(c, out, 1, -1, 1);
+       of_one_split(c, out, 1, -1);
+     }},
     {{.id = "split-dropped",
       .statement = "one split is left out of the merge",
       .formula = "F25b",

@@ -74,9 +74,40 @@ TEST_CASE("the merge of splits with other weights") {
   check(variant_of(c, "combine-lacks-l", {"right"}), [&](const Part& p, double m, int) {
     return std::array{w(p, m), 1.0, 1.0};
   });
-  check(variant_of(c, "combine-divides-by-l-twice"), [&](const Part& p, double m, int) {
-    return std::array{w(p, m), 1 / p.l, p.l};
+  const reference::Case data(c.problem, c.geometry, {.output = DType::kFp32}, c.inputs());
+  check(find_hypothesis("combine-divides-by-l-twice")->variants(data).front(),
+        [&](const Part& p, double m, int) {
+          return std::array{w(p, m), 1 / p.l, p.l};
+        });
+}
+
+TEST_CASE("the merge with other weights of the last split alone") {
+  const testing::Case c = make_case(kSplits);
+  const auto check = [&](const char* id, const auto& w) {
+    check_output(c, variant_of(c, id, {"the last alone"}),
+                 [&](const Formula& f) { return merged(f, w); });
+  };
+  check("combine-divides-by-l-twice", [](const Part& p, double m, int n) {
+    return std::array{factor(p.m, m), n == 2 ? 1 / p.l : 1.0, p.l};
   });
+  // Where the split has no keys for the row, nothing is added.
+  check("combine-without-max", [](const Part& p, double m, int n) {
+    return std::array{n == 2 && p.l > 0 ? 1.0 : factor(p.m, m), 1.0, p.l};
+  });
+}
+
+TEST_CASE("partials-narrow: m of a split in bf16, its l and o relative to what it was") {
+  const testing::Case c = make_case({.splits = 3});
+  const auto narrow = [](double x) {
+    const double quantum = std::exp2(std::floor(std::log2(std::fabs(x))) - 7);
+    return x == 0 ? 0 : std::nearbyint(x / quantum) * quantum;
+  };
+  check_rounded_output(c, variant_of(c, "partials-narrow", {"bf16", "of = m)"}),
+                       [&](const Formula& f) {
+                         return merged(f, [&](const Part& p, double m, int) {
+                           return std::array{std::exp(narrow(p.m) - m), 1.0, p.l};
+                         });
+                       });
 }
 
 TEST_CASE("the lse of some splits is of another base") {
@@ -316,6 +347,16 @@ TEST_CASE("stale-split-merged: an empty split has the o of another one") {
                    return times(1 / (all.l + w),
                                 plus(all.a, times(divided ? w / stale.l : w, stale.a)));
                  });
+}
+
+TEST_CASE("stale-split-merged: with lse +inf the stale o has all the weight") {
+  const testing::Case c = make_case({.splits = 3});
+  const Variant variant = variant_of(c, "stale-split-merged", {"split 1, divided,", "lse = inf"});
+  check_output(c, variant, [](const Formula& f) {
+    const Part stale = splits_of(f)[1];
+    return times(1 / stale.l, stale.a);
+  });
+  check_lse(c, variant, [](const Formula&) { return kInf; });
 }
 
 TEST_CASE("the end: division by l, factors, lse") {

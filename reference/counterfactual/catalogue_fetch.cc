@@ -177,7 +177,7 @@ void page_maps(const Case& c, Variants& out) {
     fetch.page_rows = p.seqlen_q;
     change(kQ, fetch, out, {named("pages", 0, "of the next sequence")});
   }
-  for (const std::int32_t rows : {16, 32, 64, 128}) {
+  for (const std::int32_t rows : {8, 16, 32, 64, 128}) {
     if (rows >= p.seqlen_k) break;
     fetch.page_rows = rows;
     const bool two = ceil_div(p.seqlen_k, rows) == 2;

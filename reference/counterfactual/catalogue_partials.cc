@@ -315,6 +315,14 @@ void sinks(const Case& c, Variants& out) {
   if (masked(c))
     under_both_loops(c, out, [](Deviation& d) { d.recurrence.tile_sinks = 1; },
                      {named("n", 0, "1 with every tile")});
+  // Without a mask every split has keys for every row.
+  if (merges(c) && masked(c))
+    out.with(
+        [](Deviation& d) {
+          d.combine.sinks = 1;
+          d.combine.sinks_of_splits = true;
+        },
+        {named("n", 0, "1 with every split that has keys")});
   std::set<std::int32_t> counts = {2};
   if (merges(c)) counts.insert(c.geometry().num_splits);
   for (const std::int32_t n : counts)
@@ -399,6 +407,7 @@ const Entry kEntries[] = {
          };
          add("lse", 2, [](CombineChange& x, Narrow to) { x.partial_lse = to; });
          add("l", 3, [](CombineChange& x, Narrow to) { x.partial_l = to; });
+         add("m", 5, [](CombineChange& x, Narrow to) { x.partial_m = to; });
          if (declared == DType::kBf16 || (declared == DType::kFp16 && type == Narrow::kFp16))
            continue;
          add("o", 0, [](CombineChange& x, Narrow to) { x.partial = to; });

@@ -147,6 +147,16 @@ TEST_CASE("a row that sees no key has the lse of what is counted besides, and o 
   check(variant_of(c, "sink-counted", {"?"}).at(5), std::log(5.0));
 }
 
+TEST_CASE("a sink with every split that has keys for the row") {
+  const testing::Case c = make_case({.splits = 3, .mask = kCausal});
+  const Variant variant = variant_of(c, "sink-counted", {"every split that has keys"});
+  check_output(c, variant, [&](const Formula& f) {
+    const Part all = part_of(f, f.row.query, 0, 40);
+    const int splits = f.row.query / 16 + 1;
+    return times(1 / (all.l + splits * std::exp(-all.m)), all.a);
+  });
+}
+
 TEST_CASE("a sink with every tile that the loop visits") {
   const testing::Case c = make_case({.splits = 2, .mask = kCausal});
   const auto check = [&](const char* loop, const std::function<int(int query)>& tiles) {

@@ -67,6 +67,7 @@ void exp_places(const Case& c, Variants& out, const std::function<void(Deviation
   if (tiles) add(kExpOfProbs | kExpOfAlpha, "P and alpha");
   if (tiles && alpha_alone) add(kExpOfAlpha, "alpha");
   if (splits) add(kExpOfProbs | kExpOfAlpha | kExpOfMerge, "P, alpha and the merge");
+  if (splits && alpha_alone) add(kExpOfMerge, "the merge");
 }
 
 void exp_bases(const Case& c, Variants& out) {

@@ -127,10 +127,12 @@ TEST_CASE("exponentials of another kind, in P, alpha and the merge") {
   check(whole, variant_of(whole, "exp-linear", {"P and alpha"}), linear_exp, linear_exp, right);
   const testing::Case split = make_case({.block_n = 8, .splits = 2});
   check(split, base(split, "in = P and alpha)"), two, two, right);
-  check(split, base(split, "merge"), two, two, two);
+  check(split, base(split, "alpha and the merge"), two, two, two);
   check(split, variant_of(split, "exp-linear", {"in = P and alpha)"}), linear_exp, linear_exp,
         right);
-  check(split, variant_of(split, "exp-linear", {"merge"}), linear_exp, linear_exp, linear_exp);
+  check(split, variant_of(split, "exp-linear", {"alpha and the merge"}), linear_exp, linear_exp,
+        linear_exp);
+  check(split, variant_of(split, "exp-linear", {"in = the merge"}), right, right, linear_exp);
 }
 
 TEST_CASE("lanes-not-rescaled: sum over lanes of e^(S - m_lane)") {

@@ -218,7 +218,12 @@ void Evaluator::merge(const Row& row, RowState& state) {
   }
   state.total_l = l;
   state.total_l_error = l_error;
-  if (change.sinks != 0) count_besides(change.sinks, 0, state);
+  if (change.sinks != 0) {
+    const auto with_keys = std::count_if(shares.begin(), shares.end(),
+                                         [](const Share& share) { return share.m > -kInf; });
+    count_besides(change.sinks * (change.sinks_of_splits ? static_cast<double>(with_keys) : 1), 0,
+                  state);
+  }
   if (change.extra != ExtraSplit::kNone) {
     const auto empty = [](const Share& share) { return share.m == -kInf; };
     const auto n =
@@ -274,6 +279,11 @@ void Evaluator::round_shares(std::vector<Share>& shares) const {
   for (Share& share : shares) {
     if (share.l <= 0) continue;
     round_both(change.partial_l, share.l, share.l_error);
+    round_both(change.partial_m, share.m, share.m_error);
+    if (change.partial_m != Narrow::kNone) {
+      share.l_error += share.l * share.m_error;
+      share.o_lost = share.m_error;
+    }
     if (change.partial_lse == Narrow::kNone) continue;
     const double right = share.m + std::log(share.l);
     double lse = right, error = share.m_error + share.l_error / share.l;

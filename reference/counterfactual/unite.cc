@@ -58,7 +58,8 @@ auto fields(CombineChange& c) {
                   c.factors_l_only, c.max_factor_o, c.max_factor_l, c.online, c.alpha_o, c.alpha_l,
                   c.beta_o, c.beta_l, c.split_map, c.read_splits, c.read_queries, c.read_heads,
                   c.read_shift, c.stale_split, c.stale_divided, c.nan_of_infinite,
-                  c.partial_divided, c.partial_lse, c.partial_l, c.only_splits);
+                  c.partial_divided, c.partial_lse, c.partial_l, c.only_splits, c.partial_m,
+                  c.sinks_of_splits);
 }
 auto fields(FinishChange& f) {
   return std::tie(f.o_type, f.lse_type, f.gain, f.l_power, f.l_factor, f.l_added, f.l_row,

@@ -321,10 +321,12 @@ struct CombineChange {
   bool stale_divided = false;            // ... divided by its l
   bool nan_of_infinite = false;          // an infinite lse gives inf - inf
   double sinks = 0;                      // that many keys of score 0 and v = 0 are counted
+  bool sinks_of_splits = false;          // ... for every split with a key for the row
   Narrow partial = Narrow::kNone;        // accumulators are rounded to it before the merge ...
   bool partial_divided = false;          // ... after they were divided by l
   Narrow partial_lse = Narrow::kNone;    // so is m + ln l
   Narrow partial_l = Narrow::kNone;      // so is l
+  Narrow partial_m = Narrow::kNone;      // so is m
   SplitFactors factors = kRightFactors;  // of the weights of the first splits, besides `factor`
   bool skips_zero_l = false;  // a split whose l is 0 has no weight, whatever its accumulator
   // Where a partial is written, and where it is looked for.
