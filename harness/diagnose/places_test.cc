@@ -29,13 +29,17 @@ reference::Variant bug_in(const BuggyCase& c, const std::string& id, double valu
   return *variant;
 }
 
-void check_named(const BuggyCase& c, const reference::Variant& bug, bool stages,
-                 const std::string& label) {
-  const Capture capture = testing::buggy_capture(c, bug.deviation, stages);
+Diagnosis diagnose_singly(const Capture& capture) {
   DiagnoseOptions options;
   options.threads = 1;
   options.pairs = false;
-  const Diagnosis diagnosis = diagnose(capture, options);
+  return diagnose(capture, options);
+}
+
+void check_named(const BuggyCase& c, const reference::Variant& bug, bool stages,
+                 const std::string& label) {
+  const Capture capture = testing::buggy_capture(c, bug.deviation, stages);
+  const Diagnosis diagnosis = diagnose_singly(capture);
   INFO(bug.label());
   REQUIRE_FALSE(diagnosis.best.empty());
   CHECK(diagnosis.verdict == DiagnosisVerdict::kNamed);
@@ -66,10 +70,7 @@ TEST_CASE("a fitted parameter is found in its place") {
   const auto place = place_named(places, "tiles in which the mask hides no key");
   const Capture capture =
       testing::buggy_capture(c, bug_in(c, "temperature", 1.37, place).deviation, true);
-  DiagnoseOptions options;
-  options.threads = 1;
-  options.pairs = false;
-  const Diagnosis diagnosis = diagnose(capture, options);
+  const Diagnosis diagnosis = diagnose_singly(capture);
   REQUIRE(diagnosis.verdict == DiagnosisVerdict::kNamed);
   const Match& match = diagnosis.best.front();
   CHECK(match.parts.front().id == "temperature");
@@ -93,10 +94,7 @@ TEST_CASE("rows that no place describes have no name in one") {
       {reference::TilePlace::kAll, {reference::RowAxis::kRowOfTile, 32, 5, 12}}, "nowhere"};
   const Capture capture =
       testing::buggy_capture(c, bug_in(c, "l-missing", 0, strange).deviation, false);
-  DiagnoseOptions options;
-  options.threads = 1;
-  options.pairs = false;
-  const Diagnosis diagnosis = diagnose(capture, options);
+  const Diagnosis diagnosis = diagnose_singly(capture);
   CHECK(diagnosis.verdict != DiagnosisVerdict::kNamed);
   CHECK(diagnosis.verdict != DiagnosisVerdict::kClass);
 }

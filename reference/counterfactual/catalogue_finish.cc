@@ -1,6 +1,7 @@
 // F2, F11, F29, F30, F34: the last division, factors of the output, lse.
 #include <algorithm>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "reference/counterfactual/catalogue_lanes.h"
@@ -257,18 +258,13 @@ const Entry kEntries[] = {
                          {0.001, 1},
                          {{"l0", 1, "1"}, {"l0", 1e-3, "1e-3"}, {"l0", 1e-6, "1e-6"}}});
        // Every split begins as if it had seen a key of score 0.
-       out.with(
-           [](Deviation& d) {
-             d.softmax.m_floor = 0;
-             d.recurrence.first_l = 1;
-           },
-           {number("l0", 1), named("m begins with", 1, "0")});
-       out.with(
-           [](Deviation& d) {
-             d.softmax.m_floor = 10;
-             d.recurrence.first_l = 1;
-           },
-           {number("l0", 1), named("m begins with", 3, "10")});
+       for (const auto& [floor, place, name] : {std::tuple{0.0, 1, "0"}, std::tuple{10.0, 3, "10"}})
+         out.with(
+             [first_m = floor](Deviation& d) {
+               d.softmax.m_floor = first_m;
+               d.recurrence.first_l = 1;
+             },
+             {number("l0", 1), named("m begins with", place, name)});
        // ... or the max of its first tile with a key.
        if (longest_split(c) > 1 || merges(c))
          for (const double l : {1, 2, 4, 8, 16, 32})

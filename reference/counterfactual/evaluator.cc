@@ -82,13 +82,14 @@ void Evaluator::evaluate(const Row& row, RowState& state) {
   enter_row(row);
   scores(row, state);
   const bool by_tile = d_.place.tiles != TilePlace::kAll && slots_.plain;
+  const bool other_products = by_tile && (d_.v != FetchChange{} || d_.pv != PvChange{});
   if (by_tile) take_right_scores(row, state);
   if (!needs_softmax_) return;
   begin(row);
   softmax(row, state);
-  if (needs_pv_ && by_tile) right_state_ = state;
+  if (needs_pv_ && other_products) right_state_ = state;
   if (needs_pv_) product(row, state);
-  if (needs_pv_ && by_tile) take_right_products(row, state);
+  if (needs_pv_ && other_products) take_right_products(row, state);
   if (!needs_reduce_) return;
   recurrence(row, state);
   merge(row, state);

@@ -106,6 +106,11 @@ bool defined(const Case::Data& c, Tensor t) {
   return c.geometry.has_split_merge || (t != Tensor::kMergedL && t != Tensor::kMergedO);
 }
 
+Target target_of(Prediction::Values& values, std::size_t r, std::size_t n) {
+  return {values.value.data() + r * n, values.bound.data() + r * n, values.known.data() + r * n,
+          values.unwritten.data() + r * n};
+}
+
 // Every tensor that is wanted, of row r of so many.
 void put_row(const Slots& slots, const RowState& state, std::size_t r, std::size_t rows,
              Prediction& out) {
@@ -113,9 +118,7 @@ void put_row(const Slots& slots, const RowState& state, std::size_t r, std::size
     Prediction::Values& values = out[t.id];
     if (values.value.empty()) continue;
     const std::size_t n = values.value.size() / rows;
-    put(slots, state, t.id, n,
-        {values.value.data() + r * n, values.bound.data() + r * n, values.known.data() + r * n,
-         values.unwritten.data() + r * n});
+    put(slots, state, t.id, n, target_of(values, r, n));
   }
 }
 
@@ -163,8 +166,7 @@ void predict(const Case& c, std::span<const Row> rows, const Deviation& deviatio
       Prediction::Values& values = out[t.id];
       if (values.value.empty()) continue;
       const std::size_t n = values.value.size() / rows.size();
-      const Target to{values.value.data() + r * n, values.bound.data() + r * n,
-                      values.known.data() + r * n, values.unwritten.data() + r * n};
+      const Target to = target_of(values, r, n);
       if (t.id == Tensor::kO && moved)
         stored->cells(rows[r], to.value, to.bound, to.known, to.unwritten);
       else if (!owned && !(other && made_of_sums(t.id)))
