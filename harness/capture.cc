@@ -1,6 +1,7 @@
 #include "attn_diag/harness/capture.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -33,6 +34,18 @@ std::uint16_t round_to_16_bit(double value, int mantissa_bits, int min_exponent)
 
 Region whole(const Problem& problem) {
   return {{0, 0, 0}, {problem.batch, problem.heads, problem.seqlen_q}};
+}
+
+std::span<const Tensor> outputs_of(Part part) {
+  static constexpr std::array<Tensor, 2> kOutputs = {Tensor::kO, Tensor::kLse};
+  static constexpr std::array<Tensor, 1> kS = {Tensor::kS};
+  if (part == Part::kScores) return kS;
+  return kOutputs;
+}
+
+bool is_output(Tensor t, Part part) {
+  const std::span<const Tensor> outputs = outputs_of(part);
+  return std::find(outputs.begin(), outputs.end(), t) != outputs.end();
 }
 
 std::int64_t TensorData::size() const {

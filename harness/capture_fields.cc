@@ -19,6 +19,10 @@ constexpr Spellings<DType, 4> kDTypes = {{{DType::kFp16, "fp16"},
                                           {DType::kFp64, "fp64"}}};
 constexpr Spellings<Layout, 2> kLayouts = {{{Layout::kBHSD, "BHSD"}, {Layout::kBSHD, "BSHD"}}};
 constexpr Spellings<Frame, 2> kFrames = {{{Frame::kTile, "tile"}, {Frame::kRunning, "running"}}};
+constexpr Spellings<Part, 4> kParts = {{{Part::kAttention, "attention"},
+                                        {Part::kScores, "scores"},
+                                        {Part::kFromScores, "from_scores"},
+                                        {Part::kFromProbs, "from_probs"}}};
 
 template <class T, std::size_t kCount>
 std::string spell(const Spellings<T, kCount>& spellings, T value) {
@@ -50,6 +54,7 @@ bool take_number(std::string_view& s, std::int32_t& value) {
 std::string text(DType dtype) { return spell(kDTypes, dtype); }
 std::string text(Layout layout) { return spell(kLayouts, layout); }
 std::string text(Frame frame) { return spell(kFrames, frame); }
+std::string text(Part part) { return spell(kParts, part); }
 
 std::string text(const Mask& mask) {
   switch (mask.kind) {
@@ -67,6 +72,7 @@ std::string text(const Mask& mask) {
 bool from_text(const std::string& s, DType& dtype) { return read(kDTypes, s, dtype); }
 bool from_text(const std::string& s, Layout& layout) { return read(kLayouts, s, layout); }
 bool from_text(const std::string& s, Frame& frame) { return read(kFrames, s, frame); }
+bool from_text(const std::string& s, Part& part) { return read(kParts, s, part); }
 
 bool from_text(const std::string& s, Mask& mask) {
   mask = {};

@@ -12,11 +12,13 @@ namespace attn_diag {
 std::string text(DType dtype);       // "fp16"
 std::string text(Layout layout);     // "BHSD"
 std::string text(Frame frame);       // "running"
+std::string text(Part part);         // "attention", "scores", "from_scores", "from_probs"
 std::string text(const Mask& mask);  // "none", "causal:top_left", "window:3,0"
 // The reverse. Return false where the text is none of the spellings.
 bool from_text(const std::string& s, DType& dtype);
 bool from_text(const std::string& s, Layout& layout);
 bool from_text(const std::string& s, Frame& frame);
+bool from_text(const std::string& s, Part& part);
 bool from_text(const std::string& s, Mask& mask);
 
 // v(name, field) for each field; P is Problem or const Problem, and so on.
@@ -50,9 +52,11 @@ template <class A, class V>
 void visit_arithmetic(A& a, V&& v) {
   v("accumulate", a.accumulate);
   v("dot_ulp", a.dot_ulp);
+  v("scores", a.scores);
   v("probs", a.probs);
   v("l_from_rounded_probs", a.l_from_rounded_probs);
   v("partial", a.partial);
+  v("partial_stats", a.partial_stats);
   v("output", a.output);
   v("scaled_q", a.scaled_q);
   v("scale_applied_to_q", a.scale_applied_to_q);
@@ -61,6 +65,7 @@ void visit_arithmetic(A& a, V&& v) {
   v("exp_flush", a.exp_flush);
   v("log_ulp", a.log_ulp);
   v("log_abs", a.log_abs);
+  v("part", a.part);
 }
 
 // The plain fields; `sources` is a list and handled apart.

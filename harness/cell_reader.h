@@ -29,12 +29,12 @@ class CellSlab {
 
 // Reads any run of cells in row-major order. Where the cells lie in the file as they are, the file
 // itself is read, from any number of threads at once: large datasets are mapped a slab at a time,
-// which saves copying them. Chunked or compressed datasets go through the library, one thread at a
-// time. A mapped file that another program shortens meanwhile ends this program with SIGBUS; dumps
+// which saves copying them. Chunked or compressed datasets go through the library in its helper, one
+// thread at a time. A mapped file that another program shortens meanwhile ends this program with SIGBUS; dumps
 // are replaced whole and never shortened by attn-diag.
 class CellReader {
  public:
-  // The file stays open, and the Hdf5Session held, for as long as this lives.
+  // The file has to live for as long as this does.
   CellReader(const DumpFile& file, const std::string& dataset,
              const std::vector<std::int64_t>& shape);
 
@@ -46,13 +46,11 @@ class CellReader {
 
  private:
   const void* map(std::int64_t position, std::size_t bytes, CellSlab& slab) const;
-  void read_directly(std::int64_t position, std::size_t bytes, std::byte* cells) const;
-  void read_through_library(std::int64_t at, std::int64_t n, std::byte* cells) const;
 
-  std::string x_path;
-  std::vector<std::int64_t> x_shape;
+  const Hdf5Document& x_document;
   DType x_dtype{};
-  Hdf5Id x_dataset, x_type;
+  const Hdf5Object& x_dataset;
+  std::string x_path;
   int x_descriptor = -1;        // of the file; -1: not readable directly
   std::int64_t x_position = 0;  // of the first cell in the file
   bool x_mappable = false;

@@ -1,5 +1,8 @@
 #include "attn_diag/harness/compare.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cmath>
 #include <initializer_list>
 #include <mutex>
@@ -9,6 +12,7 @@
 #include "harness/compare_accumulator.h"
 #include "harness/compare_check.h"
 #include "harness/compare_pool.h"
+#include "harness/passes.h"
 #include "harness/reference_rows.h"
 
 namespace attn_diag {
@@ -31,8 +35,7 @@ class WidenedLimits {
     for (std::size_t i = 0; i < x_limits.size(); ++i) {
       x_limits[i] = limit(static_cast<std::int64_t>(i));
       for (const TensorData* data : x_uncertain)
-        if (needed(*data))
-          x_limits[i] += static_cast<double>(data->uncertainty[static_cast<std::size_t>(x_at) + i]);
+        x_limits[i] += uncertainty_of(*data, x_at + static_cast<std::int64_t>(i));
     }
     return ArrayLimit{x_limits.data()};
   }
@@ -43,6 +46,13 @@ class WidenedLimits {
   std::vector<double> x_limits;
 };
 
+std::int64_t sum_of(const std::vector<TensorComparison>& tensors,
+                    std::int64_t TensorComparison::*cells) {
+  std::int64_t sum = 0;
+  for (const TensorComparison& t : tensors) sum += t.*cells;
+  return sum;
+}
+
 void check_tensors(const Capture& capture) {
   for (const std::optional<TensorData>& data : capture.tensors)
     if (data) check_tensor(capture, *data);
@@ -50,10 +60,35 @@ void check_tensors(const Capture& capture) {
 
 }  // namespace
 
-bool Comparison::agrees() const {
+Answer Comparison::answer() const {
+  if (mismatched() > 0) return Answer::kDiverges;
   for (const TensorComparison& t : tensors)
-    if (!t.agrees()) return false;
-  return !tensors.empty();
+    if (t.tensor == Tensor::kO) return t.answer();
+  return answer_of(judged(), 0);
+}
+
+std::string why_not_judged(const Comparison& comparison) {
+  const std::int64_t judged = comparison.judged();
+  std::int64_t cells = comparison.unjudged();
+  if (judged + cells == 0) return "nothing was compared";
+  for (const TensorComparison& t : comparison.tensors)
+    if (judged > 0 && t.tensor == Tensor::kO) cells = t.unjudged;
+  return fmt::format("none of the {} elements{} can be judged, having no bound: {}", cells,
+                     judged > 0 ? " of o" : "", comparison.unjudged_because);
+}
+
+Answer answer_of(const Capture& capture, const Comparison& comparison) {
+  const bool holes = std::any_of(capture.coverage.begin(), capture.coverage.end(),
+                                 [](const Coverage& c) { return c.never > 0 || c.repeatedly > 0; });
+  return holes || !capture.input_writes.empty() || capture.repetition.unsound()
+             ? Answer::kDiverges
+             : comparison.answer();
+}
+
+std::int64_t Comparison::judged() const { return sum_of(tensors, &TensorComparison::compared); }
+std::int64_t Comparison::unjudged() const { return sum_of(tensors, &TensorComparison::unjudged); }
+std::int64_t Comparison::mismatched() const {
+  return sum_of(tensors, &TensorComparison::mismatched);
 }
 
 Comparison compare_with_reference(const Capture& capture, const Tolerance& tolerance, int threads) {
@@ -72,9 +107,8 @@ Comparison compare_with_reference(const Capture& capture, const Tolerance& toler
       if (WidenedLimits::needed(work.actual)) {
         WidenedLimits limits({&work.actual}, at, n);
         set[i].add(at, n, cells_of(work.actual, at), expected, limits.add_to([&](std::int64_t j) {
-          return tolerance.use_bound
-                     ? block.bound[t][j]
-                     : tolerance.atol + tolerance.rtol * std::fabs(block.value[t][j]);
+          return cell_limit(tolerance, tolerance.use_bound ? block.bound[t][j] : 0,
+                            block.value[t][j]);
         }));
         continue;
       }
@@ -109,10 +143,9 @@ Comparison compare_captures(const Capture& actual, const Capture& expected,
       const TensorData& other = expected[work.grid.id];
       if (WidenedLimits::needed(work.actual) || WidenedLimits::needed(other)) {
         WidenedLimits limits({&work.actual, &other}, 0, work.grid.size());
-        part.add(0, work.grid.size(), cells_of(work.actual, 0), cells_of(other, 0),
-                 limits.add_to([&](std::int64_t j) {
-                   return tolerance.atol + tolerance.rtol * std::fabs(other.at(j));
-                 }));
+        part.add(
+            0, work.grid.size(), cells_of(work.actual, 0), cells_of(other, 0),
+            limits.add_to([&](std::int64_t j) { return cell_limit(tolerance, 0, other.at(j)); }));
         return;
       }
       part.add(0, work.grid.size(), cells_of(work.actual, 0), cells_of(expected[work.grid.id], 0),

@@ -279,7 +279,6 @@ TensorComparison merge(const CellGrid& grid, SharedPicture&& picture,
   };
   for (const CellAccumulator* part : parts) {
     c.compared += part->x_compared - part->x_sums.unjudged;
-    c.unjudged += part->x_sums.unjudged;
     c.mismatched += part->x_sums.mismatched;
     c.nan_actual += part->x_sums.nan_actual;
     c.nan_both += part->x_sums.nan_both;
@@ -297,6 +296,7 @@ TensorComparison merge(const CellGrid& grid, SharedPicture&& picture,
     if (beats(part->x_rel, rel)) rel = part->x_rel;
     rows.insert(rows.end(), part->x_wrong_rows.begin(), part->x_wrong_rows.end());
   }
+  c.unjudged = grid.size() - c.compared;  // also what nothing was held against
   c.max_err_over_bound = worst.value;
   c.max_abs_err = abs.value;
   c.max_rel_err = rel.value;

@@ -81,7 +81,8 @@ inline __attribute__((always_inline)) Doubles limit_at(const AbsoluteRelativeLim
 }
 
 // Cells of which the reference cannot say how far rounding may take them: overflow, or NaN or infinity
-// in what they come from. A limit of the user's own judges every cell.
+// in what they come from. They cannot fail, so that to equal is no evidence either. A limit of the user's own
+// judges every cell. passes.h has the same rule for one cell.
 inline __attribute__((always_inline)) Ints beyond_judging(const ArrayLimit&, Doubles limit,
                                                           Doubles expected_magnitude) {
   return (limit == kInfinity) & ~(expected_magnitude == kInfinity);
@@ -99,7 +100,7 @@ inline __attribute__((always_inline)) CellErrors judge(Doubles actual, Doubles e
   c.limit = limit_at(limit, i, c.magnitude);
   const Ints nan = actual != actual;
   const Ints equal = (actual == expected) | (nan & (expected != expected));
-  c.unjudged = beyond_judging(limit, c.limit, c.magnitude) & ~equal;
+  c.unjudged = beyond_judging(limit, c.limit, c.magnitude);
   c.nan_both = nan & equal;
   c.nan_actual = nan & ~equal & ~c.unjudged;
   const Ints same = equal | c.unjudged;  // infinities of one sign too

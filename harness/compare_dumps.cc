@@ -117,7 +117,7 @@ class DumpComparer {
   const DumpFile* bound_file() const {
     for (const DumpFile* file : {&x_expected, &x_actual}) {
       const auto has_bound = [&](const std::unique_ptr<TensorWork>& work) {
-        return link_exists(file->id(), tensor_path(kBoundGroup, work->grid.id));
+        return file->has(tensor_path(kBoundGroup, work->grid.id));
       };
       if (std::all_of(x_pool.work().begin(), x_pool.work().end(), has_bound)) return file;
     }
@@ -216,9 +216,7 @@ class DumpComparer {
 namespace {
 
 bool has_uncertainty(const std::string& path) {
-  const Hdf5Session session;
-  const DumpFile file(path);
-  return link_exists(file.id(), std::string(kUncertaintyGroup));
+  return DumpFile(path).has(std::string(kUncertaintyGroup));
 }
 
 }  // namespace
@@ -228,7 +226,6 @@ Comparison compare_dumps(const std::string& actual_path, const std::string& expe
   // Reconstructed tensors are of small problems: there is no need to read them in pieces.
   if (has_uncertainty(actual_path) || has_uncertainty(expected_path))
     return compare_captures(read_dump(actual_path), read_dump(expected_path), tolerance);
-  const Hdf5Session session;
   const DumpFile actual(actual_path), expected(expected_path);
   check_comparable(actual.header(), expected.header(), actual_path, expected_path);
   try {

@@ -93,7 +93,9 @@ DumpOptions with(int deflate, bool reference) {
   const testing::ChildResult made = testing::in_child([&] {
     Problem p;
     p.seqlen_q = queries, p.seqlen_k = 8192, p.head_dim = p.head_dim_v = 1;
-    Capture c = testing::empty_capture(p, {});
+    Geometry g;
+    g.tiles_per_split = num_kv_tiles(p, g);
+    Capture c = testing::empty_capture(p, g);
     testing::put(c, Tensor::kS, DType::kFp32,
                  std::vector<double>(static_cast<std::size_t>(queries * p.seqlen_k), 1.25));
     write_dump(a, c, with(0, false));
@@ -155,7 +157,9 @@ TEST_CASE("bounds come from either file or are computed, and are the same") {
 TEST_CASE("a slab boundary inside a row changes nothing") {
   Problem p;
   p.seqlen_q = 3, p.seqlen_k = 300001, p.head_dim = p.head_dim_v = 1;
-  Capture a = testing::empty_capture(p, {});
+  Geometry g;
+  g.tiles_per_split = num_kv_tiles(p, g);
+  Capture a = testing::empty_capture(p, g);
   std::vector<double> values;
   for (std::int64_t i = 0; i < 3 * 300001; ++i) values.push_back(static_cast<double>(i % 1000));
   testing::put(a, Tensor::kS, DType::kFp32, values);

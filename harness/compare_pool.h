@@ -34,6 +34,7 @@ class AccumulatorPool {
   Comparison finish();
 
  private:
+  const Capture& x_capture;
   std::vector<std::unique_ptr<TensorWork>> x_work;
   std::mutex x_mutex;
   std::vector<std::unique_ptr<Set>> x_sets;

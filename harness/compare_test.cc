@@ -48,7 +48,7 @@ TensorComparison plain_comparison(const CellGrid& grid, const std::vector<double
     const auto index = grid.index_of(i);
     double err = std::fabs(a - e);
     const bool equal = a == e || (std::isnan(a) && std::isnan(e));
-    const bool unjudged = !equal && l == kInf && !std::isinf(e);
+    const bool unjudged = l == kInf && !std::isinf(e);
     if (equal || unjudged) err = 0;
     const bool ok = err == 0 || (std::isfinite(err) && err <= l);
     double ratio = err == 0 ? 0 : err / l;
@@ -231,6 +231,70 @@ TEST_CASE("a comparison that compared nothing does not agree") {
   const Capture nothing = testing::empty_capture(small_problem(), small_geometry());
   CHECK_FALSE(compare_captures(nothing, nothing, {false, 1, 1}).agrees());
   CHECK_FALSE(compare_with_reference(nothing, {}).agrees());
+}
+
+TEST_CASE("a cell that cannot fail is not judged, not even where it equals what is expected") {
+  const Capture right = testing::reference_capture(small_problem(), small_geometry(), 3);
+  Capture c = right;
+  c.problem.softmax_scale = 1e9f;  // scores so large that their rounding may change any weight
+  for (std::optional<TensorData>& t : c.tensors)
+    if (t && t->id != Tensor::kO) t.reset();
+  const Comparison comparison = compare_with_reference(c, {});
+  REQUIRE(comparison.tensors.size() == 1);
+  const TensorComparison& o = comparison.tensors.front();
+  CHECK(o.unjudged > 0);
+  CHECK(o.compared + o.unjudged == c[Tensor::kO].size());
+  CHECK_THAT(comparison.notes.front(),
+             contains("elements of o are not judged") && contains("scores are so large"));
+
+  // One head of v is NaN: whatever stands in its o, the reference's NaN among it, is no evidence.
+  c.problem = right.problem;
+  const std::size_t half = c.v.size() / 2;
+  for (std::size_t at = 0; at < half; at += size_of(c.problem.dtype))
+    store_element(c.v.data() + at, c.problem.dtype, 0, kNaN);
+  for (const double value : {kNaN, 0.5}) {
+    TensorData& data = *c.tensors[static_cast<std::size_t>(Tensor::kO)];
+    for (std::int64_t i = 0; i < data.size() / 2; ++i)
+      store_element(data.bytes.data(), data.dtype, i, value);
+    const Comparison nan = compare_with_reference(c, {});
+    CHECK(nan.answer() == Answer::kAgrees);  // in the other half
+    CHECK(nan.tensors.front().mismatched == 0);
+    CHECK(nan.tensors.front().compared == data.size() / 2);
+    CHECK_THAT(nan.unjudged_because, contains("NaN or infinity in q, k or v"));
+  }
+}
+
+TEST_CASE(
+    "nothing judged is neither right nor wrong, and no verdict on o comes from other tensors") {
+  CHECK(answer_of(0, 0) == Answer::kNotJudged);
+  CHECK(answer_of(1, 0) == Answer::kAgrees);
+  CHECK(answer_of(5, 1) == Answer::kDiverges);
+  CHECK(Comparison{}.answer() == Answer::kNotJudged);
+  Comparison c;
+  c.tensors.resize(2);
+  c.tensors[0].tensor = Tensor::kS, c.tensors[0].compared = 10;
+  c.tensors[1].tensor = Tensor::kO, c.tensors[1].unjudged = 4;
+  CHECK(c.answer() == Answer::kNotJudged);
+  CHECK_THAT(why_not_judged(c), contains("none of the 4 elements of o"));
+  c.tensors[0].mismatched = 1;
+  CHECK(c.answer() == Answer::kDiverges);
+  c.tensors[0].mismatched = 0, c.tensors[1].compared = 1;
+  CHECK(c.answer() == Answer::kAgrees);
+}
+
+TEST_CASE("a run that wrote an input, left a hole or moved diverges, whatever it compares to") {
+  Capture c = testing::reference_capture(small_problem(), small_geometry(), 3);
+  const Comparison right = compare_with_reference(c, {false, 1e-6, 5e-4});
+  CHECK(answer_of(c, right) == Answer::kAgrees);
+  Capture other = c;
+  other.input_writes.push_back({});
+  CHECK(answer_of(other, right) == Answer::kDiverges);
+  other = c;
+  other.coverage[0].never = 1;
+  CHECK(answer_of(other, right) == Answer::kDiverges);
+  other = c;
+  other.repetition.first = Repetition::Cell{};
+  CHECK(answer_of(other, right) == Answer::kDiverges);
 }
 
 TEST_CASE("vectors and several accumulators find what a plain loop finds") {

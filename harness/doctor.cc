@@ -17,6 +17,7 @@
 #include "attn_diag/harness/compare.h"
 #include "attn_diag/harness/error.h"
 #include "attn_diag/harness/run.h"
+#include "harness/helper.h"
 
 namespace attn_diag {
 namespace {
@@ -53,8 +54,11 @@ Problem small_problem() {
 std::string why_it_fails(const std::string& kernel, const std::string& backend) {
   try {
     const Problem problem = small_problem();
-    const Capture capture = run_kernel(Kernel::load(kernel, backend), problem,
-                                       make_inputs(problem, "randn", 0, 1.0), RunOptions{});
+    const Kernel loaded = Kernel::load(kernel, backend);
+    RunOptions options;
+    options.taps = (loaded.info().gates >> static_cast<unsigned>(options.gate) & 1u) != 0;
+    const Capture capture =
+        run_kernel(loaded, problem, make_inputs(problem, "randn", 0, 1.0), options);
     if (compare_with_reference(capture, {}).agrees() && !capture.repetition.moved()) return "";
     return fmt::format("{} runs, but is wrong. See attn-diag trace --kernel {} --backend {}.",
                        kernel, kernel, backend);
@@ -63,8 +67,48 @@ std::string why_it_fails(const std::string& kernel, const std::string& backend) 
   }
 }
 
-// Tries the kernels that could run until one does.
-BackendHealth examine_backend(const std::string& name, const std::vector<LibraryHealth>& all) {
+// Runs kernels, each in a process of its own, since their code may do anything. Must be made before this process
+// asks for GPUs: the CUDA runtime does not work in children of one that has.
+class Trials {
+ public:
+  struct Outcome {
+    std::string why_not;  // empty if the kernel runs and agrees
+    bool ended = false;   // by its own code
+  };
+  Outcome try_kernel(const std::string& kernel, const std::string& backend) {
+    const Bytes answer = x_starter.ask(WireWriter().text(kernel).text(backend).take());
+    WireReader from(answer);
+    Outcome outcome;
+    outcome.ended = from.truth();
+    outcome.why_not = from.text();
+    return outcome;
+  }
+
+ private:
+  static Bytes in_another(const Bytes& question) {
+    static constexpr HelperLimits kLimits{.seconds_per_answer = 60};
+    WireReader from(question);
+    const std::string kernel = from.text(), backend = from.text();
+    try {
+      Helper one(kLimits, [&](const Bytes&) {
+        return WireWriter().truth(false).text(why_it_fails(kernel, backend)).take();
+      });
+      return one.ask({});
+    } catch (const HelperLost& lost) {
+      return WireWriter()
+          .truth(true)
+          .text(fmt::format("The code of {} failed in a small run: {}.", kernel, lost.what()))
+          .take();
+    }
+  }
+
+  Helper x_starter{HelperLimits{}, in_another};
+};
+
+// Tries the kernels that could run until one does. One that refuses the small case may take others; one that
+// ends the process cannot run.
+BackendHealth examine_backend(const std::string& name, std::vector<LibraryHealth>& all,
+                              Trials& trials) {
   BackendHealth health;
   health.name = name;
   health.why_not = fmt::format(
@@ -72,11 +116,16 @@ BackendHealth examine_backend(const std::string& name, const std::vector<Library
       "folder in "
       "ATTN_DIAG_KERNEL_PATH.",
       name, name == "cuda" ? "_cuda, which there are where nvcc is found" : "");
-  for (const LibraryHealth& l : all) {
+  for (LibraryHealth& l : all) {
     if (l.library.backend != name || l.library.lockstep || !l.library.fault.empty()) continue;
-    health.why_not = l.why_not.empty() ? why_it_fails(l.library.file_stem, name) : l.why_not;
+    health.why_not = l.why_not;
     if (!health.why_not.empty()) continue;
-    health.ran = l.library.file_stem;
+    const std::string kernel = l.library.spec(l.library.kernels.front());
+    const Trials::Outcome tried = trials.try_kernel(kernel, name);
+    health.why_not = tried.why_not;
+    if (tried.ended) l.why_not = tried.why_not;
+    if (!health.why_not.empty()) continue;
+    health.ran = kernel;
     break;
   }
   return health;
@@ -103,7 +152,7 @@ void find_lacks(Health& h) {
     // What a backend lacks as a whole is said once.
     const bool whole = l.library.backend == "cuda" && !h.gpus.usable();
     if (!l.why_not.empty() && !whole) lack(l.library.path, l.why_not);
-    if (l.stale) stale.push_back(std::filesystem::path(l.library.path).filename().string());
+    if (l.library.stale) stale.push_back(std::filesystem::path(l.library.path).filename().string());
   }
   if (!stale.empty())
     lack("trusting " + fmt::format("{}", fmt::join(stale, ", ")),
@@ -134,6 +183,7 @@ Toolkit find_toolkit(const std::string& path) {
 }
 
 Health examine() {
+  Trials trials;
   Health h;
   h.compiler = ATTN_DIAG_COMPILER;
   h.toolkit_built = {ATTN_DIAG_BUILT_NVCC, ATTN_DIAG_BUILT_NVCC_VERSION};
@@ -149,15 +199,11 @@ Health examine() {
   for (LibraryEntry& library : list_libraries()) {
     LibraryHealth l;
     l.why_not = why_not_here(library, h.gpus);
-    if (library.problem.empty() && !library.kernels.empty())
-      l.stale = Kernel::load(library.path + ":" + library.kernels.front(), library.backend, false)
-                    .provenance()
-                    .stale();
     l.library = std::move(library);
     h.libraries.push_back(std::move(l));
   }
-  h.host = examine_backend("host", h.libraries);
-  h.cuda = examine_backend("cuda", h.libraries);
+  h.host = examine_backend("host", h.libraries, trials);
+  h.cuda = examine_backend("cuda", h.libraries, trials);
   if (!h.gpus.usable()) h.cuda.why_not = h.gpus.why_not;
   find_lacks(h);
   return h;

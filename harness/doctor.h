@@ -15,7 +15,6 @@ struct Toolkit {
 
 struct LibraryHealth {
   LibraryEntry library;
-  bool stale = false;
   std::string why_not;  // empty: it can run here
 };
 

@@ -8,13 +8,16 @@
 #include <unistd.h>
 
 #include <array>
+#include <cmath>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <limits>
 #include <string>
 #include <thread>
+#include <type_traits>
 
 #include "attn_diag/harness/dump.h"
 #include "attn_diag/harness/error.h"
@@ -83,6 +86,12 @@ void replace_attribute(hid_t file, const char* group, const char* attribute, std
   write_attribute(object, attribute, value);
 }
 
+void replace_real(hid_t file, const char* group, const char* attribute, double value) {
+  const Hdf5Id object = open_group(file, group);
+  check(H5Adelete(object, attribute), "delete");
+  write_attribute(object, attribute, value);
+}
+
 void replace_dataset(hid_t file, const char* path, hid_t type, std::vector<hsize_t> shape) {
   check(H5Ldelete(file, path, H5P_DEFAULT), "delete");
   const Hdf5Id space(
@@ -115,6 +124,44 @@ std::string writing(const std::string& path, const DumpOptions& options = {}) {
 }
 
 }  // namespace
+
+TEST_CASE("a dump that declares what cannot be is refused, and says which value") {
+  const testing::TemporaryDirectory directory;
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
+  const auto refused = [&](const char* group, const char* attribute, auto value, const char* said) {
+    INFO(attribute << " = " << value);
+    CHECK_THAT(reading(changed_dump(directory,
+                                    [&](hid_t file) {
+                                      if constexpr (std::is_floating_point_v<decltype(value)>)
+                                        replace_real(file, group, attribute, value);
+                                      else
+                                        replace_attribute(file, group, attribute, value);
+                                    })),
+               contains(said));
+  };
+  for (const double value : {1e300, nan, -1.0, inf})
+    for (const char* error :
+         {"dot_ulp", "exp_ulp", "exp_ulp_per_x", "exp_flush", "log_ulp", "log_abs"})
+      refused("/arithmetic", error, value, error);
+  for (const double value : {nan, inf, -inf, 1e300})
+    refused("/problem", "softmax_scale", value, "softmax_scale");
+  for (const std::int64_t value : {std::int64_t{0}, std::int64_t{-8}, std::int64_t{1} << 30}) {
+    refused("/problem", "block_m", value, "make no sense");
+    refused("/problem", "block_n", value, "make no sense");
+    refused("/problem", "num_splits", value, "make no sense");
+  }
+  refused("/problem", "tiles_per_split", std::int64_t{1}, "do not cover");
+  refused("/", "runs", std::int64_t{0}, "runs");
+  const auto of_o = [&](const char* attribute, std::int64_t value) {
+    return reading(changed_dump(directory, [&](hid_t file) {
+      const Hdf5Id o(check(H5Dopen2(file, "/stages/reduce/o", H5P_DEFAULT), "open o"), H5Dclose);
+      check(H5Adelete(o, attribute), "delete");
+      write_attribute(o, attribute, value);
+    }));
+  };
+  CHECK_THAT(of_o("never_written", -1), contains("never_written"));
+  CHECK_THAT(of_o("repeatedly_written", 1 << 20), contains("repeatedly_written"));
+}
 
 TEST_CASE("a file that is missing or no file is said to be so") {
   const testing::TemporaryDirectory directory;

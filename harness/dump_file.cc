@@ -22,13 +22,17 @@
 namespace attn_diag {
 namespace {
 
+constexpr std::int64_t kMostRuns = 1'000'000;
+
 // Reads a visited field: the reverse of the writer's.
 class AttributeReader {
  public:
-  AttributeReader(hid_t object, const char* group) : x_object(object), x_group(group) {}
+  AttributeReader(const Hdf5Object& object, const char* group) : x_object(object), x_group(group) {}
 
   template <class T>
   void operator()(const char* field, T& value) const {
+    // Attributes that came after the first dumps of this schema: theirs are the defaults.
+    if (is_younger(field) && !has_attribute(x_object, field)) return;
     try {
       read(field, value);
     } catch (const Error& e) {
@@ -37,6 +41,10 @@ class AttributeReader {
   }
 
  private:
+  static bool is_younger(std::string_view field) {
+    return field == "scores" || field == "partial_stats" || field == "part";
+  }
+
   template <class T>
   void read(const char* field, T& value) const {
     if constexpr (std::is_same_v<T, std::string> || std::is_same_v<T, std::uint64_t>) {
@@ -60,7 +68,7 @@ class AttributeReader {
     }
   }
 
-  hid_t x_object;
+  const Hdf5Object& x_object;
   const char* x_group;
 };
 
@@ -72,7 +80,7 @@ std::uint64_t parse_hash(const std::string& text) {
   return hash;
 }
 
-void read_sources(hid_t provenance, std::vector<SourceState>& sources) {
+void read_sources(const Hdf5Object& provenance, std::vector<SourceState>& sources) {
   std::vector<std::string> paths, built, disk;
   read_attribute(provenance, "source_paths", paths);
   read_attribute(provenance, "source_built_hashes", built);
@@ -86,7 +94,7 @@ void read_sources(hid_t provenance, std::vector<SourceState>& sources) {
 }
 
 template <std::size_t kCount>
-std::array<std::int64_t, kCount> read_array(hid_t object, const char* field) {
+std::array<std::int64_t, kCount> read_array(const Hdf5Object& object, const char* field) {
   std::vector<std::int64_t> values;
   read_attribute(object, field, values);
   if (values.size() != kCount)
@@ -95,13 +103,6 @@ std::array<std::int64_t, kCount> read_array(hid_t object, const char* field) {
   std::array<std::int64_t, kCount> array{};
   std::copy(values.begin(), values.end(), array.begin());
   return array;
-}
-
-void check_geometry(const Geometry& g) {
-  if (g.tile.block_m < 1 || g.tile.block_n < 1 || g.num_splits < 1 || g.tiles_per_split < 1)
-    throw Error(fmt::format(
-        "Tiles of {} x {} in {} splits of {} tiles make no sense: each must be at least 1.",
-        g.tile.block_m, g.tile.block_n, g.num_splits, g.tiles_per_split));
 }
 
 void check_region(const Region& region, const Problem& p) {
@@ -113,34 +114,51 @@ void check_region(const Region& region, const Problem& p) {
                               region.extent, region.origin, sizes));
 }
 
-std::array<std::int64_t, 5> read_index(hid_t dataset, const char* field, Tensor t) {
+// A number of cells of a tensor.
+std::int64_t read_cells(const Hdf5Object& dataset, const char* field, const TensorData& data) {
+  std::int64_t cells = 0;
+  read_attribute(dataset, field, cells);
+  if (cells < 0 || cells > data.size())
+    throw Error(fmt::format("Attribute {} of {} is {}, but the tensor has {} cells.", field,
+                            name(data.id), cells, data.size()));
+  return cells;
+}
+
+std::array<std::int64_t, 5> read_index(const Hdf5Object& dataset, const char* field,
+                                       const TensorData& data) {
+  const Tensor t = data.id;
   std::vector<std::int64_t> found;
   read_attribute(dataset, field, found);
   if (static_cast<int>(found.size()) != info(t).rank)
     throw Error(fmt::format("Attribute {} of {} has {} values, but needs {}.", field, name(t),
                             found.size(), info(t).rank));
   std::array<std::int64_t, 5> index{};
-  std::copy(found.begin(), found.end(), index.begin());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    index[i] = found[i];
+    if (found[i] < data.origin[i] || found[i] >= data.origin[i] + data.shape[i])
+      throw Error(fmt::format("Attribute {} of {} is {}, which is none of its cells.", field,
+                              name(t), found));
+  }
   return index;
 }
 
 // Files of before there were GPUs have none of this.
-void read_moves(hid_t dataset, Tensor t, Repetition& repetition) {
+void read_moves(const Hdf5Object& dataset, const TensorData& data, Repetition& repetition) {
   if (has_attribute(dataset, "moved"))
-    read_attribute(dataset, "moved", repetition.differing[static_cast<std::size_t>(t)]);
+    repetition.differing[static_cast<std::size_t>(data.id)] = read_cells(dataset, "moved", data);
   if (!has_attribute(dataset, "first_moved")) return;
-  Repetition::Cell cell{t, read_index(dataset, "first_moved", t), 0, 0};
+  Repetition::Cell cell{data.id, read_index(dataset, "first_moved", data), 0, 0};
   read_attribute(dataset, "first_moved_value", cell.first);
   read_attribute(dataset, "first_moved_second_value", cell.second);
   repetition.first = cell;
 }
 
-Coverage read_coverage(hid_t dataset, Tensor t) {
+Coverage read_coverage(const Hdf5Object& dataset, const TensorData& data) {
   Coverage coverage;
-  read_attribute(dataset, "never_written", coverage.never);
-  read_attribute(dataset, "repeatedly_written", coverage.repeatedly);
+  coverage.never = read_cells(dataset, "never_written", data);
+  coverage.repeatedly = read_cells(dataset, "repeatedly_written", data);
   const auto fault = [&](const char* field) {
-    return CoverageFault{t, read_index(dataset, field, t), 0};
+    return CoverageFault{data.id, read_index(dataset, field, data), 0};
   };
   if (has_attribute(dataset, "first_never_written"))
     coverage.first_never = fault("first_never_written");
@@ -171,24 +189,20 @@ void DumpFile::require_dump(const std::string& path) {
     throw Error(fmt::format("It could not be opened: {}. Check the name.", std::strerror(errno)));
   if (!S_ISREG(status.st_mode))
     throw Error("It is not a regular file. Name a file that attn-diag dump wrote.");
-  if (H5Fis_hdf5(path.c_str()) <= 0)
+  if (!is_hdf5_file(path))
     throw Error(fmt::format(
         "It is not an HDF5 file ({} bytes without the HDF5 signature), or its beginning is lost. "
         "Name a file that attn-diag dump wrote.",
         status.st_size));
-  x_file = Hdf5Id(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
-  if (x_file < 0)
-    throw Error(
-        fmt::format("It is an HDF5 file, but truncated or damaged ({}). Copy or write it "
-                    "again.",
-                    hdf5_reason()));
-  if (!has_attribute(x_file, "schema"))
+  x_document = std::make_unique<Hdf5Document>(path);
+  const Hdf5Object& root = x_document->root();
+  if (!has_attribute(root, "schema"))
     throw Error(fmt::format(
         "It is an HDF5 file of another program: expected the root attribute schema with the value "
         "\"{}\", found none. Name a file that attn-diag dump wrote.",
         kSchema));
   std::string schema;
-  read_attribute(x_file, "schema", schema);
+  read_attribute(root, "schema", schema);
   if (schema == kSchema) return;
   const std::string_view family =
       std::string_view(kSchema).substr(0, std::string_view(kSchema).find('/') + 1);
@@ -205,26 +219,35 @@ void DumpFile::require_dump(const std::string& path) {
 
 void DumpFile::read_header() {
   Capture& c = x_header;
+  const Hdf5Object& root = x_document->root();
   std::int64_t isolated = 0;
-  read_attribute(x_file, "isolated", isolated);
+  read_attribute(root, "isolated", isolated);
   c.isolated = isolated != 0;
-  read_attribute(x_file, "notes", c.notes);
+  read_attribute(root, "notes", c.notes);
   std::int64_t runs = 1;
-  if (has_attribute(x_file, "runs")) read_attribute(x_file, "runs", runs);
+  if (has_attribute(root, "runs")) read_attribute(root, "runs", runs);
+  if (runs < 1 || runs > kMostRuns)
+    throw Error(fmt::format("Attribute runs is {}, but a dump is of 1 run or a few.", runs));
   c.repetition.runs = static_cast<int>(runs);
+  // Of files that do not say so, what moved counts as a race.
+  std::int64_t within = 0;
+  if (has_attribute(root, "moved_within_rounding"))
+    read_attribute(root, "moved_within_rounding", within);
+  c.repetition.within_rounding = within != 0;
 
-  const Hdf5Id problem = open_group(x_file, "/problem");
+  const Hdf5Object& problem = group("/problem");
   visit_problem(c.problem, AttributeReader(problem, "/problem"));
   visit_geometry(c.geometry, AttributeReader(problem, "/problem"));
   c.region.origin = read_array<3>(problem, "region_origin");
   c.region.extent = read_array<3>(problem, "region_extent");
   check_problem(c.problem);
-  check_geometry(c.geometry);
+  check_geometry(c.geometry, c.problem);
   check_region(c.region, c.problem);
 
-  const Hdf5Id arithmetic = open_group(x_file, "/arithmetic");
+  const Hdf5Object& arithmetic = group("/arithmetic");
   visit_arithmetic(c.arithmetic, AttributeReader(arithmetic, "/arithmetic"));
-  const Hdf5Id provenance = open_group(x_file, "/provenance");
+  check_arithmetic(c.arithmetic);
+  const Hdf5Object& provenance = group("/provenance");
   visit_provenance(c.provenance, AttributeReader(provenance, "/provenance"));
   read_sources(provenance, c.provenance.sources);
 }
@@ -233,46 +256,47 @@ void DumpFile::read_tensor_headers() {
   Capture& c = x_header;
   for (const TensorInfo& t : kTensors) {
     const auto i = static_cast<std::size_t>(t.id);
-    const Hdf5Id group = open_group(x_file, fmt::format("{}/{}", kStagesGroup, name(t.stage)));
+    const Hdf5Object& stage = group(fmt::format("{}/{}", kStagesGroup, name(t.stage)));
     const std::string exempt = fmt::format("exempt_{}", t.name);
-    if (has_attribute(group, exempt.c_str())) read_attribute(group, exempt.c_str(), c.exempt[i]);
+    if (has_attribute(stage, exempt.c_str())) read_attribute(stage, exempt.c_str(), c.exempt[i]);
     const std::string path = tensor_path(kStagesGroup, t.id);
-    if (!link_exists(x_file, path)) continue;
+    if (!has(path)) continue;
     TensorData data;
     data.id = t.id;
     data.shape = recorded_shape(t.id, c);
     data.origin = recorded_origin(t.id, c);
-    const Hdf5Id dataset = open(path, data.shape, data.dtype);
-    c.coverage[i] = read_coverage(dataset, t.id);
-    read_moves(dataset, t.id, c.repetition);
+    const Hdf5Object& dataset = open(path, data.shape, data.dtype);
+    c.coverage[i] = read_coverage(dataset, data);
+    read_moves(dataset, data, c.repetition);
     c.tensors[i] = std::move(data);
   }
 }
 
-Hdf5Id DumpFile::open(const std::string& dataset_path, const std::vector<std::int64_t>& shape,
-                      DType& dtype) const {
-  if (!link_exists(x_file, dataset_path))
+const Hdf5Object& DumpFile::group(const std::string& path) const {
+  const Hdf5Object* found = x_document->find(path);
+  if (found == nullptr || found->is_dataset)
+    throw Error(fmt::format("Group {} is missing. Write the dump again.", path));
+  return *found;
+}
+
+const Hdf5Object& DumpFile::open(const std::string& dataset_path,
+                                 const std::vector<std::int64_t>& shape, DType& dtype) const {
+  const Hdf5Object* dataset = x_document->find(dataset_path);
+  if (dataset == nullptr || !dataset->is_dataset)
     throw Error(fmt::format("Dataset {} is missing. Write the dump again.", dataset_path));
-  Hdf5Id dataset = open_dataset(x_file, dataset_path);
-  if (const std::vector<std::int64_t> found = dataset_shape(dataset); found != shape)
+  if (!dataset->refused.empty()) throw Error(dataset->refused);
+  if (dataset->shape != shape)
     throw Error(fmt::format(
         "Dataset {} has shape {}, but its problem, tiles and region ask for {}. Write the dump "
         "again.",
-        dataset_path, found, shape));
-  if (!element_type(dataset, dtype))
+        dataset_path, dataset->shape, shape));
+  if (!dataset->native)
     throw Error(fmt::format(
         "Dataset {} has elements of type {}; expected a little-endian float of 16, 32 or 64 bits. "
         "Write the dump again.",
-        dataset_path, describe_type(dataset)));
-  return dataset;
-}
-
-std::vector<std::byte> read_whole(hid_t dataset, DType dtype, std::int64_t cells,
-                                  const std::string& path) {
-  std::vector<std::byte> bytes(static_cast<std::size_t>(cells) * size_of(dtype));
-  check(H5Dread(dataset, file_type(dtype), H5S_ALL, H5S_ALL, H5P_DEFAULT, bytes.data()),
-        "read " + path);
-  return bytes;
+        dataset_path, dataset->type));
+  dtype = *dataset->dtype;
+  return *dataset;
 }
 
 void DumpFile::read_inputs(Capture& c) const {
@@ -282,13 +306,13 @@ void DumpFile::read_inputs(Capture& c) const {
     const std::string path = fmt::format("/inputs/{}", layouts[i].name);
     const auto& shape = layouts[i].shape;
     DType dtype{};
-    const Hdf5Id dataset = open(path, {shape.begin(), shape.end()}, dtype);
+    const Hdf5Object& dataset = open(path, {shape.begin(), shape.end()}, dtype);
     if (dtype != c.problem.dtype)
       throw Error(
           fmt::format("Dataset {} has type {}, but the problem's is {}. Write the dump "
                       "again.",
                       path, text(dtype), text(c.problem.dtype)));
-    *inputs[i] = read_whole(dataset, dtype, shape[0] * shape[1] * shape[2] * shape[3], path);
+    *inputs[i] = x_document->read(dataset);
   }
 }
 

@@ -2,15 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "attn_diag/harness/capture.h"
-#include "harness/hdf5_handle.h"
+#include "harness/hdf5_document.h"
 
 namespace attn_diag {
 
-// Needs an Hdf5Session for as long as it lives.
 class DumpFile {
  public:
   // Checks that the file is a whole dump of a schema this program reads, and reads its header.
@@ -20,11 +20,12 @@ class DumpFile {
   // Problem, geometry, arithmetic, provenance, region, exemptions, coverage, notes. Tensors that
   // the file has are there with type and shape, but without bytes; q, k, v are empty.
   const Capture& header() const { return x_header; }
-  hid_t id() const { return x_file; }
+  const Hdf5Document& document() const { return *x_document; }
+  bool has(const std::string& path) const { return x_document->find(path) != nullptr; }
 
-  // Opens a dataset, checks its shape and that its type is one of ours, and says which.
-  Hdf5Id open(const std::string& dataset, const std::vector<std::int64_t>& shape,
-              DType& dtype) const;
+  // Finds a dataset, checks its shape and that its type is one of ours, and says which.
+  const Hdf5Object& open(const std::string& dataset, const std::vector<std::int64_t>& shape,
+                         DType& dtype) const;
 
   // Sets q, k and v.
   void read_inputs(Capture& capture) const;
@@ -34,12 +35,10 @@ class DumpFile {
   void read_header();
   void read_tensor_headers();
 
-  Hdf5Id x_file;
+  const Hdf5Object& group(const std::string& path) const;
+
+  std::unique_ptr<Hdf5Document> x_document;
   Capture x_header;
 };
-
-// A dataset's cells as they are stored.
-std::vector<std::byte> read_whole(hid_t dataset, DType dtype, std::int64_t cells,
-                                  const std::string& path);
 
 }  // namespace attn_diag

@@ -13,25 +13,23 @@ namespace {
 
 void read_uncertainty(const DumpFile& file, TensorData& to) {
   const std::string path = tensor_path(kUncertaintyGroup, to.id);
-  if (!link_exists(file.id(), path)) return;
+  if (!file.has(path)) return;
   DType dtype{};
-  const Hdf5Id dataset = file.open(path, to.shape, dtype);
+  const Hdf5Object& dataset = file.open(path, to.shape, dtype);
   if (dtype != DType::kFp32)
     throw Error(fmt::format("Dataset {} is not of 32-bit floats. Write the dump again.", path));
-  const std::vector<std::byte> bytes = read_whole(dataset, dtype, to.size(), path);
+  const std::vector<std::byte> bytes = file.document().read(dataset);
   to.uncertainty.resize(static_cast<std::size_t>(to.size()));
   std::memcpy(to.uncertainty.data(), bytes.data(), bytes.size());
+  for (const float x : to.uncertainty)
+    if (x < 0) throw Error(fmt::format("Dataset {} has a value below 0: {}.", path, x));
 }
 
 }  // namespace
 
-Capture read_dump_header(const std::string& path) {
-  const Hdf5Session session;
-  return DumpFile(path).header();
-}
+Capture read_dump_header(const std::string& path) { return DumpFile(path).header(); }
 
 Capture read_dump(const std::string& path) {
-  const Hdf5Session session;
   const DumpFile file(path);
   try {
     Capture c = file.header();
@@ -39,8 +37,8 @@ Capture read_dump(const std::string& path) {
     for (std::optional<TensorData>& t : c.tensors) {
       if (!t) continue;
       const std::string dataset_path = tensor_path(kStagesGroup, t->id);
-      const Hdf5Id dataset = file.open(dataset_path, t->shape, t->dtype);
-      t->bytes = read_whole(dataset, t->dtype, t->size(), dataset_path);
+      const Hdf5Object& dataset = file.open(dataset_path, t->shape, t->dtype);
+      t->bytes = file.document().read(dataset);
       read_uncertainty(file, *t);
     }
     return c;

@@ -49,6 +49,7 @@ Capture recorded(DType dtype = DType::kFp16) {
   c.repetition.runs = 2;
   c.repetition.differing[static_cast<std::size_t>(Tensor::kP)] = 7;
   c.repetition.first = Repetition::Cell{Tensor::kP, {1, 2, 5, 7}, 0.25, 0.3};
+  c.repetition.within_rounding = true;
   c.arithmetic.exp_flush = 1e-40;
   c.arithmetic.l_from_rounded_probs = true;
   c.isolated = true;
@@ -81,6 +82,7 @@ std::string header_lines(const Capture& c) {
   for (const std::string& note : c.notes) lines.text += note + "\n";
   for (const std::string& reason : c.exempt) lines.text += reason + "\n";
   lines.text += std::to_string(c.repetition.runs) + repetition_text(c.repetition);
+  lines.text += c.repetition.unsound() ? "unsound" : "sound";
   return lines.text;
 }
 

@@ -90,6 +90,9 @@ class DumpWriter {
     write_attribute(x_file, "isolated", std::int64_t{x_capture.isolated});
     write_attribute(x_file, "notes", x_capture.notes);
     write_attribute(x_file, "runs", std::int64_t{x_capture.repetition.runs});
+    if (x_capture.repetition.moved())
+      write_attribute(x_file, "moved_within_rounding",
+                      std::int64_t{x_capture.repetition.within_rounding});
     const Hdf5Id problem = create_group(x_file, "/problem");
     visit_problem(x_capture.problem, AttributeWriter(problem));
     visit_geometry(x_capture.geometry, AttributeWriter(problem));

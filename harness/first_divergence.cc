@@ -112,6 +112,7 @@ bool stage_diverges(Stage stage, const Capture& capture, const Comparison& compa
 
 Comparison of_stage(const Comparison& comparison, Stage stage) {
   Comparison out;
+  out.unjudged_because = comparison.unjudged_because;
   std::copy_if(comparison.tensors.begin(), comparison.tensors.end(),
                std::back_inserter(out.tensors),
                [&](const TensorComparison& t) { return stage_of(t.tensor) == stage; });

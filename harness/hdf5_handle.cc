@@ -58,10 +58,6 @@ Hdf5Id open_group(hid_t parent, const std::string& name) {
   return {check(H5Gopen2(parent, name.c_str(), H5P_DEFAULT), "open group " + name), H5Gclose};
 }
 
-Hdf5Id open_dataset(hid_t parent, const std::string& name) {
-  return {check(H5Dopen2(parent, name.c_str(), H5P_DEFAULT), "open dataset " + name), H5Dclose};
-}
-
 bool link_exists(hid_t parent, const std::string& path) {
   for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     const std::string part = path.substr(0, end);
@@ -82,16 +78,6 @@ Hdf5Id file_type(DType dtype) {
       break;
   }
   return {check(H5Tcopy(H5T_IEEE_F64LE), "copy a type"), H5Tclose};
-}
-
-bool element_type(hid_t dataset, DType& dtype) {
-  const Hdf5Id type(check(H5Dget_type(dataset), "read a dataset's type"), H5Tclose);
-  for (const DType candidate : {DType::kFp16, DType::kBf16, DType::kFp32, DType::kFp64})
-    if (check(H5Tequal(type, file_type(candidate)), "compare types") > 0) {
-      dtype = candidate;
-      return true;
-    }
-  return false;
 }
 
 std::string describe_type(hid_t dataset) {

@@ -85,15 +85,12 @@ class Hdf5Id {
 
 Hdf5Id create_group(hid_t parent, const std::string& name);
 Hdf5Id open_group(hid_t parent, const std::string& name);
-Hdf5Id open_dataset(hid_t parent, const std::string& name);
 // False also where a group on the way is missing.
 bool link_exists(hid_t parent, const std::string& path);
 
 // Our element types in a file: little-endian IEEE floats of 16, 32 and 64 bits; bf16 a 16-bit float
 // with 8 exponent bits. In memory they are the same, so that nothing is converted.
 Hdf5Id file_type(DType dtype);
-// The element type of a dataset; false if it is none of ours.
-bool element_type(hid_t dataset, DType& dtype);
 // "32-bit integer" and the like, for messages.
 std::string describe_type(hid_t dataset);
 
@@ -106,14 +103,5 @@ void write_attribute(hid_t object, const char* name, std::uint64_t value);
 void write_attribute(hid_t object, const char* name, double value);
 void write_attribute(hid_t object, const char* name, const std::vector<std::int64_t>& values);
 void write_attribute(hid_t object, const char* name, const std::vector<std::string>& values);
-// Throw Error naming the attribute if it is missing or of another kind; numbers may be stored in any
-// width.
-void read_attribute(hid_t object, const char* name, std::string& value);
-void read_attribute(hid_t object, const char* name, std::int64_t& value);
-void read_attribute(hid_t object, const char* name, std::uint64_t& value);
-void read_attribute(hid_t object, const char* name, double& value);
-void read_attribute(hid_t object, const char* name, std::vector<std::int64_t>& values);
-void read_attribute(hid_t object, const char* name, std::vector<std::string>& values);
-bool has_attribute(hid_t object, const char* name);
 
 }  // namespace attn_diag

@@ -28,9 +28,10 @@ std::string hex(std::uint64_t x) { return fmt::format("{:016x}", x); }
 
 std::uint64_t output_hash(const Capture& c) {
   std::uint64_t hash = 0;
+  const Part part = c.arithmetic.part;
   const bool has_outputs = c.has(Tensor::kO) && c.has(Tensor::kLse);
   for (const TensorInfo& t : kTensors) {
-    if (!c.has(t.id) || (has_outputs && t.id != Tensor::kO && t.id != Tensor::kLse)) continue;
+    if (!c.has(t.id) || (has_outputs && !is_output(t.id, part))) continue;
     hash = hash_bytes(c[t.id].bytes, hash + static_cast<std::uint64_t>(t.id) + 1);
   }
   return hash;

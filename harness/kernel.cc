@@ -11,9 +11,12 @@
 #include <fstream>
 
 #include "attn_diag/harness/error.h"
+#include "attn_diag/harness/host/call_clock.h"
 #include "harness/build_id.h"
 #include "harness/close_names.h"
 #include "harness/elf_file.h"
+#include "harness/helper.h"
+#include "harness/user_code.h"
 
 namespace attn_diag {
 namespace {
@@ -69,7 +72,8 @@ std::string lockstep_build_of(const std::string& path) {
     throw Error(
         fmt::format("{} has no build for the lockstep schedule: {} does not exist. "
                     "attn-diag build makes it, without --no-lockstep and --backend cuda; "
-                    "attn_diag_add_kernel() does with the option LOCKSTEP.",
+                    "attn_diag_add_kernel() does with the option LOCKSTEP. Both need clang and "
+                    "llvm-dev of one version (tools/setup installs them).",
                     path, lockstep));
   return lockstep;
 }
@@ -81,6 +85,8 @@ LoadedLibrary load_library(const std::string& path) {
   const std::string absolute = fs::canonical(path, ignored).string();
   // Never unloaded: kernels' shared memory is thread-local storage of the library, and worker
   // threads outlive a Kernel.
+  const UserCode guard;         // constructors
+  const host::TimedCall timed;  // static objects of the user's are made
   void* const handle = dlopen(absolute.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (handle == nullptr) {
     const std::string why = dlerror();
@@ -163,7 +169,7 @@ std::vector<fs::path> library_files(const std::string& directory) {
 std::string why_no_build(const std::string& backend, bool lockstep) {
   if (lockstep)
     return "has no build for the lockstep schedule. Give attn_diag_add_kernel() the option "
-           "LOCKSTEP.";
+           "LOCKSTEP; it needs clang and llvm-dev of one version (tools/setup installs them).";
   if (backend == "cuda")
     return "has no build for backend cuda. Build it where nvcc is found (fault kernels: cmake "
            "--build "
@@ -240,6 +246,20 @@ const BuildInfo& Kernel::build() const { return *x_state->loaded.build; }
 const std::string& Kernel::spec() const { return x_state->spec; }
 const std::string& Kernel::library_path() const { return x_state->loaded.path; }
 
+namespace {
+
+std::vector<SourceState> sources_of(const BuildInfo& build) {
+  std::vector<SourceState> sources;
+  for (int i = 0; i < build.num_sources; ++i) {
+    const SourceFile& source = build.sources[i];
+    const std::optional<std::uint64_t> on_disk = hash_file(source.path);
+    sources.push_back({source.path, source.xxh3, on_disk.value_or(0), on_disk.has_value()});
+  }
+  return sources;
+}
+
+}  // namespace
+
 Provenance Kernel::provenance() const {
   Provenance provenance;
   provenance.kernel = spec();
@@ -248,12 +268,7 @@ Provenance Kernel::provenance() const {
   provenance.compiler = build().compiler;
   provenance.flags = build().flags;
   provenance.backend = build().backend;
-  for (int i = 0; i < build().num_sources; ++i) {
-    const SourceFile& source = build().sources[i];
-    const std::optional<std::uint64_t> on_disk = hash_file(source.path);
-    provenance.sources.push_back(
-        {source.path, source.xxh3, on_disk.value_or(0), on_disk.has_value()});
-  }
+  provenance.sources = sources_of(build());
   return provenance;
 }
 
@@ -277,20 +292,40 @@ std::vector<std::string> kernel_directories() {
 
 namespace {
 
-// Fills in what loading tells.
+// Fills in what loading tells, without loading it into this process: its constructors may do anything.
 void load_entry(LibraryEntry& entry) {
+  HelperLimits limits;
+  limits.seconds_per_answer = kSecondsToLoad;
   try {
-    const LoadedLibrary loaded = load_library(entry.path);
-    entry.kernels = kernel_names(*loaded.library);
-    entry.backend = loaded.build->backend;
-    entry.architectures = loaded.build->architectures;
-    entry.compiler = loaded.build->compiler;
+    Helper helper(limits, [&](const Bytes&) {
+      const LoadedLibrary loaded = load_library(entry.path);
+      Provenance provenance;
+      provenance.sources = sources_of(*loaded.build);
+      WireWriter to;
+      to.texts(kernel_names(*loaded.library)).text(loaded.build->backend);
+      to.text(loaded.build->architectures).text(loaded.build->compiler);
+      return to.truth(provenance.stale()).truth(provenance.sources_missing()).take();
+    });
+    const Bytes answer = helper.ask({});
+    WireReader from(answer);
+    entry.kernels = from.texts();
+    entry.backend = from.text();
+    entry.architectures = from.text();
+    entry.compiler = from.text();
+    entry.stale = from.truth();
+    entry.sources_missing = from.truth();
+  } catch (const HelperLost& lost) {
+    entry.problem = fmt::format("its own code failed while it was loaded: {}.", lost.what());
   } catch (const Error& error) {
     entry.problem = error.what();
   }
 }
 
 }  // namespace
+
+std::string LibraryEntry::spec(const std::string& kernel) const {
+  return kernels.size() == 1 && file_stem != path ? file_stem : path + ":" + kernel;
+}
 
 std::vector<LibraryEntry> list_libraries() {
   std::vector<LibraryEntry> entries;

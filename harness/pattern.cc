@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "attn_diag/reference/reference.h"
+#include "harness/cell_places.h"
 #include "harness/index_ranges.h"
 
 namespace attn_diag {
@@ -43,6 +44,18 @@ struct AxisView {
   }
 };
 
+MarkedCells marked_cells(const WrongCells& cells, const Geometry& geometry, std::uint8_t bits) {
+  const Region& region = cells.region;
+  const std::int64_t rows = region.extent[0] * region.extent[1] * region.extent[2];
+  MarkedCells out;
+  out.columns = static_cast<std::int64_t>(cells.cells.size()) / std::max<std::int64_t>(1, rows);
+  out.block_m = geometry.tile.block_m;
+  for (std::int64_t row = 0; row < rows; ++row)
+    out.query.push_back(region.origin[2] + row % region.extent[2]);
+  for (const std::uint8_t cell : cells.cells) out.marked.push_back((cell & bits) != 0 ? 1 : 0);
+  return out;
+}
+
 class Describer {
  public:
   Describer(const WrongCells& cells, const Problem& problem, const Geometry& geometry)
@@ -55,6 +68,7 @@ class Describer {
     tiles();
     diagonal();
     dims();
+    places();
     values();
     return std::move(x_out);
   }
@@ -282,6 +296,26 @@ class Describer {
       } else {
         axis(dim);
       }
+    }
+  }
+
+  // Inside blocks, and at threads: of what is wrong, of what nobody wrote and of what is NaN.
+  void places() {
+    if (x_cells.cells.empty()) return;
+    struct Kind {
+      std::uint8_t bits;
+      CellWords words;
+    };
+    std::vector<std::uint8_t> last;
+    for (const Kind& kind :
+         {Kind{kCellWrong, {"wrong", "right"}}, Kind{kCellUnwritten, {"unwritten", "written"}},
+          Kind{kCellNaN, {"NaN", "other"}}}) {
+      MarkedCells cells = marked_cells(x_cells, x_geometry, kind.bits);
+      if (cells.marked == last) continue;  // said already
+      if (const std::optional<std::string> rule = place_rule(cells, kind.words))
+        say(StatementKind::kWrong,
+            kind.bits == kCellWrong ? *rule : fmt::format("{} {}", kind.words.marked, *rule));
+      last = std::move(cells.marked);
     }
   }
 

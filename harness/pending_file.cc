@@ -22,9 +22,22 @@ std::string exists_message(const std::string& path) {
 
 }  // namespace
 
-PendingFile::PendingFile(const std::string& path, bool replace) : x_path(path), x_replace(replace) {
+std::string where_it_leads(const std::string& path) {
+  constexpr int kMostLinks = 40;  // as the kernel
+  namespace fs = std::filesystem;
+  fs::path at(path);
+  struct stat there {};
+  if (::stat(path.c_str(), &there) == 0 ? !S_ISREG(there.st_mode) : errno != ENOENT) return path;
+  std::error_code error;
+  for (int link = 0; link < kMostLinks && fs::is_symlink(at, error); ++link)
+    at = at.parent_path() / fs::read_symlink(at, error);
+  return at.string();
+}
+
+PendingFile::PendingFile(const std::string& path, bool replace)
+    : x_path(where_it_leads(path)), x_replace(replace) {
   require_free();
-  const std::filesystem::path target(path);
+  const std::filesystem::path target(x_path);
   std::filesystem::path directory = target.parent_path();
   if (directory.empty()) directory = ".";
   if (target.filename().empty())

@@ -1,9 +1,13 @@
-// A file that appears under its name only when it is complete.
+// Files that appear under their names only when they are complete.
 #pragma once
 
 #include <string>
 
 namespace attn_diag {
+
+// The file that a name stands for, which is what a finished one replaces: of a symbolic link (/dev/stdout is one)
+// what that leads to, if it is a file or not there yet.
+std::string where_it_leads(const std::string& path);
 
 // Picks a temporary name that no file has, ".NAME.PID-N.part", in the directory of `path`, and makes
 // sure that a file can be created there. The caller creates it, exclusively; commit() renames it.

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <memory>
 #include <numeric>
@@ -21,14 +23,20 @@ std::array<std::int64_t, 5> index_of(const TensorData& data, std::int64_t cell) 
   return index;
 }
 
+// Which NaN it is depends on the order of operands, and means nothing.
+bool both_nan(const TensorData& a, const TensorData& b, std::int64_t cell) {
+  return std::isnan(a.at(cell)) && std::isnan(b.at(cell));
+}
+
 void compare(const TensorData& a, const TensorData& b, bool all, Repetition& out) {
   if (a.bytes == b.bytes) return;
   const std::size_t size = size_of(a.dtype);
   std::int64_t& differing = out.differing[static_cast<std::size_t>(a.id)];
   for (std::int64_t cell = 0; cell < a.size(); ++cell) {
     const std::size_t at = static_cast<std::size_t>(cell) * size;
-    if (std::memcmp(a.bytes.data() + at, b.bytes.data() + at, size) == 0) continue;
-    if (!all && is_poison(a.bytes.data() + at, a.dtype)) continue;
+    const std::byte *const x = a.bytes.data() + at, *const y = b.bytes.data() + at;
+    if (std::memcmp(x, y, size) == 0) continue;
+    if (is_poison(x, a.dtype) ? !all : both_nan(a, b, cell) && !is_poison(y, b.dtype)) continue;
     ++differing;
     if (!out.first) out.first = {a.id, index_of(a, cell), a.at(cell), b.at(cell)};
   }
@@ -38,6 +46,7 @@ void compare(const TensorData& a, const TensorData& b, bool all, Repetition& out
 
 void add_repetition(Capture& capture, Capture second) {
   ++capture.repetition.runs;
+  if (capture.input_writes.empty()) capture.input_writes = second.input_writes;
   for (const TensorInfo& tensor : kTensors) {
     if (capture.has(tensor.id))
       compare(capture[tensor.id], second[tensor.id], true, capture.repetition);
@@ -57,6 +66,17 @@ void add_repetition(Capture& capture, Capture second) {
     capture.repetition.second = std::make_shared<const Capture>(std::move(second));
 }
 
+bool near_each_other(const Capture& one, const Capture& other, const Tolerance& tolerance) {
+  Tolerance of_two = tolerance;  // with bounds, compare_captures doubles them itself
+  of_two.atol *= 2;
+  of_two.rtol *= 2;
+  const Comparison comparison = compare_captures(other, one, of_two);
+  return std::any_of(comparison.tensors.begin(), comparison.tensors.end(),
+                     [](const TensorComparison& t) { return t.compared > 0; }) &&
+         std::all_of(comparison.tensors.begin(), comparison.tensors.end(),
+                     [](const TensorComparison& t) { return t.mismatched == 0; });
+}
+
 bool every_run_agrees(const Capture& capture, const Comparison& first, const Tolerance& tolerance,
                       int threads) {
   const Capture* second = capture.repetition.second.get();
@@ -66,7 +86,7 @@ bool every_run_agrees(const Capture& capture, const Comparison& first, const Tol
 
 Repetition moved_outputs(const Capture& first, const Capture& second, bool all) {
   Repetition moved;
-  for (const Tensor t : {Tensor::kO, Tensor::kLse})
+  for (const Tensor t : outputs_of(first.arithmetic.part))
     if (first.has(t) && second.has(t)) compare(first[t], second[t], all, moved);
   return moved;
 }

@@ -10,6 +10,10 @@ namespace attn_diag {
 // capture.repetition. Coverage faults of the second run are added where the first has none.
 void add_repetition(Capture& capture, Capture second);
 
+// Whether no cell of one run is further from the other's than rounding can take two runs of one kernel: twice
+// its bound, or twice what is tolerated. Cells without a bound do not count. Both have the same tensors.
+bool near_each_other(const Capture& one, const Capture& other, const Tolerance& tolerance);
+
 // Whether every run of the case is within its bounds: `first` is how capture, the first run, compares.
 bool every_run_agrees(const Capture& capture, const Comparison& first, const Tolerance& tolerance,
                       int threads);

@@ -1,5 +1,7 @@
 #include "harness/repetition.h"
 
+#include <cmath>
+#include <cstring>
 #include <string>
 
 #include "harness/catch_for_tests.h"
@@ -40,6 +42,19 @@ TEST_CASE("two runs with the same bits have not moved") {
   CHECK(c.repetition.runs == 2);
   CHECK_FALSE(c.repetition.moved());
   CHECK(repetition_text(c.repetition).empty());
+}
+
+TEST_CASE("one NaN is as good as another, but not as a cell that nobody wrote") {
+  Capture c = capture(), second = capture();
+  set(c, Tensor::kLse, 2, std::nan(""));
+  set(second, Tensor::kLse, 2, -std::nan(""));
+  add_repetition(c, second);
+  CHECK_FALSE(c.repetition.moved());
+  const std::uint32_t poison = 0x7FA5A5A5u;  // what o and lse hold before a run
+  std::memcpy(second.tensors[static_cast<std::size_t>(Tensor::kLse)]->bytes.data() + 2 * 4, &poison,
+              4);
+  add_repetition(c, second);
+  CHECK(c.repetition.moved());
 }
 
 TEST_CASE("cells whose bits differ are counted, and the first is named by its coordinates") {

@@ -3,6 +3,7 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,9 +20,11 @@
 #include "attn_diag/harness/gpu.h"
 #include "attn_diag/harness/host/executor.h"
 #include "attn_diag/reference/reference.h"
+#include "harness/coded_inputs.h"
 #include "harness/conventions.h"
 #include "harness/coverage.h"
 #include "harness/cuda/run_on_gpu.h"
+#include "harness/input_writes.h"
 #include "harness/repetition.h"
 #include "harness/run_device.h"
 #include "harness/run_memory.h"
@@ -60,8 +63,6 @@ TensorData allocate(Tensor t, DType dtype, bool with_values, const Capture& capt
   data.writes.assign(cells, 0);
   return data;
 }
-
-bool is_output(Tensor t) { return t == Tensor::kO || t == Tensor::kLse; }
 
 TapView view_of(TensorData& data, const Region& region, RunDevice& device, std::size_t guard) {
   TapView view;
@@ -177,7 +178,7 @@ class Case {
   Case(const Kernel& kernel, const Problem& problem, const InputData& inputs,
        const RunOptions& options)
       : x_kernel(kernel),
-        x_inputs(inputs),
+        x_given(inputs),
         x_options(options),
         x_gate(options.taps ? options.gate : Gate::kFull),
         x_on_gpu(std::string_view(kernel.build().backend) == "cuda") {
@@ -185,17 +186,22 @@ class Case {
     const Geometry geometry = plan_geometry(kernel, problem, options);
     check_memory(kernel, problem, geometry, options);
     if (x_on_gpu) cuda::check_device_memory(device_bytes(kernel, problem, geometry, options));
+
     check_inputs(problem, inputs);
+    x_coded = coded_inputs(kernel, problem, inputs);
 
     Capture& capture = x_empty;
     capture.problem = problem;
     capture.geometry = geometry;
-    capture.arithmetic = kernel.info().arithmetic(problem, geometry);
+    capture.arithmetic = declared_arithmetic(kernel, problem, geometry);
     capture.region = resolve_region(options.region, problem);
     capture.isolated = options.isolate && options.taps;
-    capture.q = inputs.q;
-    capture.k = inputs.k;
-    capture.v = inputs.v;
+    capture.q = this->inputs().q;
+    capture.k = this->inputs().k;
+    capture.v = this->inputs().v;
+    x_between =
+        make_between(problem, geometry, capture.arithmetic,
+                     {capture.q.data(), capture.k.data(), capture.v.data()}, options.threads);
     x_recorded = recorded_tensors(kernel, geometry, options);
     if (capture.isolated && replaced_tensors(kernel, geometry, options) == 0)
       throw Error(fmt::format(
@@ -206,16 +212,19 @@ class Case {
       const auto at = static_cast<std::size_t>(tensor.id);
       if (tensor.id == Tensor::kLse && !has_lse())
         capture.exempt[at] = "the kernel declares that it writes none";
-      if (is_recorded(tensor.id) || kernel.info().exposure[at].exposed || is_output(tensor.id) ||
-          !defined_for(tensor.id, geometry))
+      if (is_recorded(tensor.id) || kernel.info().exposure[at].exposed ||
+          is_output(tensor.id, part()) || !defined_for(tensor.id, geometry))
         continue;
       const char* reason = kernel.info().exposure[at].exempt_reason;
       capture.exempt[at] = reason != nullptr ? reason : "the kernel does not say why";
     }
     x_replacements =
         make_replacements(capture, replaced_tensors(kernel, geometry, options), options.threads);
-    fill_provenance(capture, kernel, inputs, options, x_gate);
+    fill_provenance(capture, kernel, this->inputs(), options, x_gate);
     capture.notes.emplace_back(x_on_gpu ? cuda::limits_in_one_line() : host::limits_in_one_line());
+    if (const std::vector<std::string> coded = code_words(kernel.info()); !coded.empty())
+      capture.notes.push_back(fmt::format("The kernel takes {}: it is judged by what they mean.",
+                                          fmt::join(coded, ", ")));
     if (inputs.has_nonfinite) capture.notes.emplace_back("q, k or v hold NaN or infinity.");
   }
 
@@ -223,20 +232,21 @@ class Case {
     Capture capture = x_empty;
     const std::unique_ptr<RunDevice> device = make_run_device(x_kernel, x_options);
     const std::size_t guard = guard_bytes(capture.problem, capture.geometry);
-    RunMemory memory(capture.problem, capture.geometry, x_inputs,
+    RunMemory memory(capture.problem, capture.geometry, inputs(),
                      x_kernel.info().workspace_bytes(capture.problem, capture.geometry),
-                     x_options.fill);
+                     x_options.fill, x_between);
     RunRequest request;
     request.problem = capture.problem;
     request.geometry = capture.geometry;
     request.gate = x_gate;
+    std::copy(std::begin(x_kernel.info().codes), std::end(x_kernel.info().codes), request.codes);
     memory.place(*device, request, guard);
     for (const TensorInfo& tensor : kTensors) {
       const auto at = static_cast<std::size_t>(tensor.id);
       TapView& view = request.taps.view[at];
       if (is_recorded(tensor.id)) {
         const DType dtype = tensor.id == Tensor::kO ? capture.problem.dtype : DType::kFp32;
-        capture.tensors[at] = allocate(tensor.id, dtype, !is_output(tensor.id), capture);
+        capture.tensors[at] = allocate(tensor.id, dtype, !is_output(tensor.id, part()), capture);
         view = view_of(*capture.tensors[at], capture.region, *device, guard);
       }
       std::vector<float>& values = x_replacements[at];
@@ -245,15 +255,15 @@ class Case {
                         values.size() * sizeof(float), guard, false));
     }
 
-    const std::vector<std::string> remarks = device->run(x_kernel, request);
-    capture.notes.insert(capture.notes.end(), remarks.begin(), remarks.end());
+    const DeviceReport report = device->run(x_kernel, request);
+    capture.notes.insert(capture.notes.end(), report.remarks.begin(), report.remarks.end());
     memory.check_guards(x_kernel);
-    if (has_outputs()) {
-      take_output(*capture.tensors[static_cast<std::size_t>(Tensor::kO)], memory.o, capture);
-      if (has_lse())
-        take_output(*capture.tensors[static_cast<std::size_t>(Tensor::kLse)], memory.lse, capture);
-    }
+    capture.input_writes = find_input_writes(capture.problem, inputs(), x_between, memory);
+    for (const Tensor t : outputs_of(part()))
+      if (is_recorded(t))
+        take_output(*capture.tensors[static_cast<std::size_t>(t)], memory, capture);
     settle_coverage(capture);
+    require_something_written(capture, report.launches);
     apply_conventions(x_kernel.info().conventions, capture);
     return capture;
   }
@@ -262,20 +272,47 @@ class Case {
   bool is_repeated() const { return x_on_gpu; }
 
  private:
-  bool has_outputs() const { return last_stage(x_gate) == Stage::kReduce; }
+  // As the kernel is given them.
+  const InputData& inputs() const { return x_coded ? *x_coded : x_given; }
+  Part part() const { return x_kernel.info().part; }
   bool has_lse() const { return x_kernel.info().conventions.lse != LseConvention::kNone; }
   bool is_recorded(Tensor t) const {
     if (t == Tensor::kLse && !has_lse()) return false;
-    return (x_recorded & tensor_bit(t)) != 0 || (is_output(t) && has_outputs());
+    return (x_recorded & tensor_bit(t)) != 0 ||
+           (is_output(t, part()) && stage_of(t) <= last_stage(x_gate));
+  }
+
+  // Host code that returns early has no output to judge. Without a launch it may have computed one all the
+  // same; of a GPU only the output tells.
+  void require_something_written(const Capture& capture,
+                                 std::optional<std::uint64_t> launches) const {
+    if (launches.value_or(0) > 0 || x_options.fill[GivenMemory::kOutput] != MemoryFill::kNaN)
+      return;
+    std::int64_t cells = 0, never = 0;
+    for (const std::optional<TensorData>& data : capture.tensors)
+      if (data) cells += data->size();
+    for (const Coverage& coverage : capture.coverage) never += coverage.never;
+    if (never < cells || cells == 0) return;
+    throw Error(fmt::format(
+        "{} left no result: {}, and nothing that it was to write was written. Nothing was judged. "
+        "{}",
+        x_kernel.spec(), launches ? "its host code launched no kernel" : "no launch failed",
+        launches
+            ? "Look for what made it return early: a check of shapes or types, an error that it "
+              "printed."
+            : "Either its host code launched no kernel, or what it launched stores nothing "
+              "where o is; --backend host tells which."));
   }
 
   const Kernel& x_kernel;
-  const InputData& x_inputs;
+  const InputData& x_given;
+  std::optional<InputData> x_coded;
   const RunOptions& x_options;
   Gate x_gate;
   bool x_on_gpu;
   std::uint32_t x_recorded = 0;
   Replacements x_replacements;
+  Between x_between;
   Capture x_empty;  // what is known before a run
 };
 
@@ -283,14 +320,18 @@ class Case {
 
 Capture run_kernel(const Kernel& given, const Problem& problem, const InputData& inputs,
                    const RunOptions& options) {
-  const bool lockstep = options.schedule == "lockstep" && !given.build().lockstep &&
+  const bool lockstep = host::is_lockstep(options.schedule) && !given.build().lockstep &&
                         std::string_view(given.build().backend) == "host";
   const Kernel kernel = lockstep ? Kernel::load(given.spec(), "host", true) : given;
   make_run_device(kernel, options);  // what cannot run here is refused before the reference runs
   Case one(kernel, problem, inputs, options);
   Capture capture = one.run();
   if (one.is_repeated()) add_repetition(capture, one.run());
-  if (capture.repetition.moved()) capture.notes.push_back(repetition_text(capture.repetition));
+  if (capture.repetition.moved()) {
+    capture.repetition.within_rounding =
+        near_each_other(capture, *capture.repetition.second, Tolerance{});
+    capture.notes.push_back(repetition_text(capture.repetition));
+  }
   return capture;
 }
 

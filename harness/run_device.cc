@@ -8,8 +8,10 @@
 #include <string_view>
 
 #include "attn_diag/harness/error.h"
+#include "attn_diag/harness/host/call_clock.h"
 #include "attn_diag/harness/host/executor.h"
 #include "harness/cuda/run_on_gpu.h"
+#include "harness/user_code.h"
 
 namespace attn_diag {
 namespace {
@@ -35,7 +37,7 @@ class HostDevice : public RunDevice {
     return host;
   }
 
-  std::vector<std::string> run(const Kernel& kernel, RunRequest request) override {
+  DeviceReport run(const Kernel& kernel, RunRequest request) override {
     const host::LaunchScope scope(x_launch);
     std::string refused;
     try {
@@ -53,7 +55,7 @@ class HostDevice : public RunDevice {
       throw Error(text);
     }
     if (!refused.empty()) throw Error(refused);
-    return report.notes;
+    return {report.notes, report.launches};
   }
 
  private:
@@ -76,6 +78,8 @@ void call_kernel(const Kernel& kernel, RunRequest request, const std::string& fa
   request.error_capacity = message.size();
   Status status = Status::kOk;
   try {
+    const UserCode guard;
+    const host::TimedCall timed;
     status = kernel.info().run(request);
   } catch (const std::exception& e) {
     throw Error(fmt::format("{} {}: its host code threw an exception: {}", kernel.spec(), failed,

@@ -4,12 +4,20 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "attn_diag/harness/run.h"
 
 namespace attn_diag {
+
+// What a device has to say of a run that ended.
+struct DeviceReport {
+  std::vector<std::string> remarks;
+  // Kernels that were launched; not known of a GPU.
+  std::optional<std::uint64_t> launches;
+};
 
 class RunDevice {
  public:
@@ -22,9 +30,9 @@ class RunDevice {
                       bool written, std::uint8_t around = 0xFF) = 0;
 
   // Runs the request, whose pointers are those that place() gave, and brings back what was written.
-  // Returns what the launch has to remark. Throws Error if the kernel does not support the request or
+  // Throws Error if the kernel does not support the request or
   // did not complete, and where it wrote outside what it was given.
-  virtual std::vector<std::string> run(const Kernel& kernel, RunRequest request) = 0;
+  virtual DeviceReport run(const Kernel& kernel, RunRequest request) = 0;
 };
 
 // The device of the kernel's backend. Throws Error where that cannot be had here.

@@ -3,8 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "attn_diag/harness/run.h"
+#include "attn_diag/reference/reference.h"
 #include "harness/guarded_buffer.h"
 #include "harness/run_device.h"
 
@@ -20,15 +22,29 @@ std::int64_t rows_of(const Problem& problem);
 // memory order, as a kernel without tail checks goes; up to 1 MiB.
 std::size_t guard_bytes(const Problem& problem, const Geometry& geometry);
 
+// S or P, of a kernel that computes a part of attention.
+struct Between {
+  Part part = Part::kAttention;
+  DType type = DType::kFp32;
+  std::vector<std::byte> given;  // where it is given: all of it, as the kernel finds it
+};
+constexpr const char* between_name(Part part) { return part == Part::kFromProbs ? "P" : "S"; }
+std::int64_t between_cells(const Problem& problem);
+Between make_between(const Problem& problem, const Geometry& geometry, const Arithmetic& arithmetic,
+                     const reference::Inputs& inputs, int threads);
+
 // Reads outside q, k and v give NaN, and writes outside o, lse and workspace are found. o and lse hold
 // poison: signalling NaNs, which arithmetic and conversions never produce.
 struct RunMemory {
-  GuardedBuffer q, k, v, o, lse, workspace;
+  GuardedBuffer q, k, v, o, lse, workspace, between;
+  Part part;
+  DType between_type;
 
   RunMemory(const Problem& problem, const Geometry& geometry, const InputData& inputs,
-            std::size_t workspace_bytes, const MemoryFill& fill);
+            std::size_t workspace_bytes, const MemoryFill& fill, const Between& given = {});
 
-  // Puts all of it on the device and its addresses into the request.
+  // Puts all of it on the device and its addresses into the request. After the run q, k and v are here as the
+  // kernel left them.
   void place(RunDevice& device, RunRequest& request, std::size_t guard);
   // Names all of it to the checker of the host executor, under whose launches the request then runs.
   void place_for_check(RunRequest& request);
@@ -36,8 +52,8 @@ struct RunMemory {
   void check_guards(const Kernel& kernel) const;
 };
 
-// Copies the region of o or lse out of the kernel's memory. A cell without its poison was written at
+// Copies the region of o, lse or S out of the kernel's memory. A cell without its poison was written at
 // least once; the tap, if the kernel has one there, knows how often.
-void take_output(TensorData& data, const GuardedBuffer& buffer, const Capture& capture);
+void take_output(TensorData& data, const RunMemory& memory, const Capture& capture);
 
 }  // namespace attn_diag

@@ -17,8 +17,6 @@
 namespace attn_diag {
 namespace {
 
-bool is_output(Tensor t) { return t == Tensor::kO || t == Tensor::kLse; }
-
 // The exposed and defined ones of `wanted` up to the gate's last stage.
 std::uint32_t reachable(std::uint32_t wanted, const Kernel& kernel, const Geometry& geometry,
                         const RunOptions& options) {
@@ -26,7 +24,7 @@ std::uint32_t reachable(std::uint32_t wanted, const Kernel& kernel, const Geomet
   std::uint32_t mask = 0;
   for (const TensorInfo& tensor : kTensors) {
     const auto at = static_cast<std::size_t>(tensor.id);
-    if ((wanted & tensor_bit(tensor.id)) != 0 && !is_output(tensor.id) &&
+    if ((wanted & tensor_bit(tensor.id)) != 0 && !is_output(tensor.id, kernel.info().part) &&
         tensor.stage <= last_stage(options.gate) && defined_for(tensor.id, geometry) &&
         kernel.info().exposure[at].exposed)
       mask |= tensor_bit(tensor.id);
@@ -76,7 +74,24 @@ Geometry plan_geometry(const Kernel& kernel, const Problem& problem, const RunOp
     throw Error(fmt::format("{} does not support this problem: {}", kernel.spec(),
                             message[0] != 0 ? message.data() : "it does not say why."));
   }
+  try {
+    check_geometry(geometry, problem);
+  } catch (const Error& e) {
+    throw Error(fmt::format("{} plans what cannot be: {}", kernel.spec(), e.what()));
+  }
   return geometry;
+}
+
+Arithmetic declared_arithmetic(const Kernel& kernel, const Problem& problem,
+                               const Geometry& geometry) {
+  Arithmetic arithmetic = kernel.info().arithmetic(problem, geometry);
+  arithmetic.part = kernel.info().part;
+  try {
+    check_arithmetic(arithmetic);
+  } catch (const Error& e) {
+    throw Error(fmt::format("{}: {}", kernel.spec(), e.what()));
+  }
+  return arithmetic;
 }
 
 Region resolve_region(const Region& region, const Problem& problem) {
@@ -134,11 +149,14 @@ double device_bytes(const Kernel& kernel, const Problem& problem, const Geometry
   double bytes = static_cast<double>(kernel.info().workspace_bytes(problem, geometry)) + 6 * zones;
   for (const TensorInfo& tensor : kTensors) {
     const double cells = cells_in_region(tensor.id, problem, geometry, region);
-    const bool counted = is_output(tensor.id) && last_stage(options.gate) == Stage::kReduce;
+    const bool counted =
+        is_output(tensor.id, kernel.info().part) && last_stage(options.gate) == Stage::kReduce;
     if ((recorded & tensor_bit(tensor.id)) != 0) bytes += cells * (sizeof(float) + 1) + 2 * zones;
     if (counted) bytes += cells + zones;
     if ((replaced & tensor_bit(tensor.id)) != 0) bytes += cells * sizeof(float) + zones;
   }
+  if (kernel.info().part != Part::kAttention)
+    bytes += static_cast<double>(between_cells(problem)) * sizeof(float) + zones;
   const auto element = static_cast<double>(size_of(problem.dtype));
   const double kv_rows = static_cast<double>(problem.batch) * problem.kv_heads * problem.seqlen_k;
   return bytes +
@@ -157,10 +175,13 @@ double run_bytes(const Kernel& kernel, const Problem& problem, const Geometry& g
   double bytes = static_cast<double>(kernel.info().workspace_bytes(problem, geometry));
   for (const TensorInfo& tensor : kTensors) {
     const double cells = cells_in_region(tensor.id, problem, geometry, region);
-    const double value = is_output(tensor.id) ? 0 : sizeof(float);
+    const double value = is_output(tensor.id, kernel.info().part) ? 0 : sizeof(float);
     if ((recorded & tensor_bit(tensor.id)) != 0) bytes += captures * cells * (value + 1);
     if ((replaced & tensor_bit(tensor.id)) != 0) bytes += cells * value;
   }
+  // S or P: what is given, or the kernel's and the captures' copies.
+  if (kernel.info().part != Part::kAttention)
+    bytes += (1 + captures) * static_cast<double>(between_cells(problem)) * sizeof(float);
   const double rows = static_cast<double>(problem.batch) * problem.heads * problem.seqlen_q;
   const double o_row = problem.head_dim_v * static_cast<double>(size_of(problem.dtype));
   const double region_rows = static_cast<double>(region.extent[0] * region.extent[1]) *

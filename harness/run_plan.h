@@ -12,6 +12,10 @@ constexpr std::uint32_t tensor_bit(Tensor t) { return 1u << static_cast<unsigned
 // The region with every extent of 0 made whole. Throws Error where it leaves the problem.
 Region resolve_region(const Region& region, const Problem& problem);
 
+// What the kernel declares of its arithmetic. Throws Error where that makes no sense.
+Arithmetic declared_arithmetic(const Kernel& kernel, const Problem& problem,
+                               const Geometry& geometry);
+
 // True if the tensor exists for this geometry: merged_l and merged_o need a merge of splits.
 bool defined_for(Tensor t, const Geometry& geometry);
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "attn_diag/harness/error.h"
+#include "attn_diag/harness/host/executor.h"
 
 namespace attn_diag {
 namespace {
@@ -14,6 +15,8 @@ namespace {
 // Lockstep switches threads at every memory access: run it unasked only where that takes well under
 // a second.
 constexpr double kLockstepMultiplyAdds = 1 << 22;
+// Of a wrong result, which may be right there, unless it takes many seconds.
+constexpr double kLockstepOfWrong = 1 << 28;
 
 // Why the kernel has no build that can run in lockstep; empty if it has one.
 std::string no_lockstep_build(const Kernel& kernel) {
@@ -25,20 +28,20 @@ std::string no_lockstep_build(const Kernel& kernel) {
   }
 }
 
-double multiply_adds(const Problem& p) {
-  return static_cast<double>(p.batch) * p.heads * p.seqlen_q * p.seqlen_k *
-         (static_cast<double>(p.head_dim) + p.head_dim_v);
-}
-
 std::string sentence(const ScheduleTrial& trial) {
   if (!trial.completed)
     return fmt::format("Under {} it did not complete: {}", trial.schedule, trial.error);
   if (trial.differing == 0) return fmt::format("Under {} it gives the same bits.", trial.schedule);
-  return fmt::format("Under {} {} cells of o and lse differ, and it is {}.", trial.schedule,
+  return fmt::format("Under {} {} cells of the outputs differ, and it is {}.", trial.schedule,
                      trial.differing, trial.right ? "right" : "wrong");
 }
 
 }  // namespace
+
+double multiply_adds(const Problem& p) {
+  return static_cast<double>(p.batch) * p.heads * p.seqlen_q * p.seqlen_k *
+         (static_cast<double>(p.head_dim) + p.head_dim_v);
+}
 
 std::vector<std::string> schedules_to_try(const std::string& schedule, int runs) {
   std::vector<std::string> schedules = {schedule, schedule == "reverse" ? "forward" : "reverse"};
@@ -47,6 +50,11 @@ std::vector<std::string> schedules_to_try(const std::string& schedule, int runs)
       schedules.push_back(seeded);
   schedules.resize(static_cast<std::size_t>(runs));
   return schedules;
+}
+
+bool worth_lockstep(const Kernel& kernel, const Problem& problem, const std::string& schedule) {
+  return !host::is_lockstep(schedule) && multiply_adds(problem) <= kLockstepOfWrong &&
+         no_lockstep_build(kernel).empty();
 }
 
 ScheduleCheck add_lockstep(ScheduleTrials& trials, const std::string& schedule, bool right,
@@ -58,11 +66,12 @@ ScheduleCheck add_lockstep(ScheduleTrials& trials, const std::string& schedule, 
   std::string not_run;
   if (!suspicious && multiply_adds(problem) > kLockstepMultiplyAdds) {
     not_run = "the problem is large and nothing is amiss.";
-  } else if (schedule != "lockstep") {
+  } else if (!host::is_lockstep(schedule)) {
     not_run = no_lockstep_build(trials.kernel());
     if (not_run.empty()) runs.push_back(trials.run("lockstep"));
   }
   ScheduleCheck check = classify_schedules(schedule, right, runs);
+  check.lockstep = not_run.empty();
   if (!not_run.empty()) check.detail += " Lockstep was not run: " + not_run;
   return check;
 }
@@ -83,7 +92,7 @@ ScheduleCheck classify_repeats(const std::vector<ScheduleTrial>& trials,
   const bool same = differing == 0 && failed.empty();
   check.finding = same ? ScheduleFinding::kSame : ScheduleFinding::kOrderDependent;
   check.detail = same ? fmt::format("Bit-identical in {} runs on {}.", runs, device)
-                      : fmt::format("In {} runs on {}, up to {} cells of o and lse differ.", runs,
+                      : fmt::format("In {} runs on {}, up to {} cells of the outputs differ.", runs,
                                     device, differing) +
                             failed;
   check.detail += " The schedules forward, reverse, seed:N and lockstep are of backend host.";

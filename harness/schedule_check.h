@@ -15,6 +15,8 @@ struct ScheduleCheck {
   // A schedule other than options.schedule under which the production kernel ran to the end and is
   // wrong; empty if there is none.
   std::string wrong_under;
+  // Of backend host: the kernel has a build that can run in lockstep, which was run, or was given.
+  bool lockstep = false;
 };
 
 // What the trials say about a kernel whose first run was made under `schedule` and is `right` or
@@ -24,6 +26,11 @@ ScheduleCheck classify_schedules(const std::string& schedule, bool right,
 
 // `runs` schedules: the given one again, the opposite order, and shuffled ones.
 std::vector<std::string> schedules_to_try(const std::string& schedule, int runs);
+
+double multiply_adds(const Problem& problem);
+
+// Whether a run in lockstep takes little time: the problem is small, and the kernel has such a build.
+bool worth_lockstep(const Kernel& kernel, const Problem& problem, const std::string& schedule);
 
 // Of backend host: runs in lockstep too, where the library has such a build and the problem is small or
 // something is amiss, and classifies all.

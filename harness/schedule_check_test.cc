@@ -5,11 +5,19 @@
 namespace attn_diag {
 namespace {
 
+ScheduleTrial completed(const std::string& schedule, std::int64_t differing, bool right) {
+  ScheduleTrial trial;
+  trial.schedule = schedule;
+  trial.completed = true;
+  trial.differing = differing;
+  trial.right = right;
+  return trial;
+}
 ScheduleTrial same(const std::string& schedule, bool right) {
-  return {schedule, true, 0, right, ""};
+  return completed(schedule, 0, right);
 }
 ScheduleTrial differs(const std::string& schedule, bool right) {
-  return {schedule, true, 7, right, ""};
+  return completed(schedule, 7, right);
 }
 
 }  // namespace
@@ -34,7 +42,8 @@ TEST_CASE("a kernel right under one order and wrong under another depends on the
                           differs("lockstep", false)});
   CHECK(check.finding == ScheduleFinding::kOrderDependent);
   CHECK(check.wrong_under == "reverse");
-  CHECK_THAT(check.detail, contains("Under reverse 7 cells of o and lse differ, and it is wrong."));
+  CHECK_THAT(check.detail,
+             contains("Under reverse 7 cells of the outputs differ, and it is wrong."));
 }
 
 TEST_CASE("a kernel wrong on free orders and right in lockstep is right only if converged") {
@@ -66,10 +75,11 @@ TEST_CASE("results that differ within rounding depend on the order all the same"
 }
 
 TEST_CASE("a schedule under which the kernel does not complete is a finding with its message") {
-  const ScheduleCheck check = classify_schedules("forward", true,
-                                                 {same("forward", true),
-                                                  {"reverse", false, 0, false, "barrier at x.cu:3"},
-                                                  same("seed:1", true)});
+  ScheduleTrial stopped;
+  stopped.schedule = "reverse";
+  stopped.error = "barrier at x.cu:3";
+  const ScheduleCheck check =
+      classify_schedules("forward", true, {same("forward", true), stopped, same("seed:1", true)});
   CHECK(check.finding == ScheduleFinding::kOrderDependent);
   CHECK(check.wrong_under.empty());  // there is nothing to look at
   CHECK_THAT(check.detail, contains("Under reverse it did not complete: barrier at x.cu:3"));

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "harness/capture_fields.h"
+#include "harness/coded_inputs.h"
 
 namespace attn_diag {
 namespace {
@@ -126,6 +127,25 @@ std::vector<std::string> convention_words(const Conventions& c) {
   if (c.scores == ScoreUnit::kBase2) words.emplace_back("scores and row maxima in base 2");
   if (c.scores == ScoreUnit::kUnscaled) words.emplace_back("scores and row maxima unscaled");
   if (c.normalised_partials) words.emplace_back("partials divided by l");
+  return words;
+}
+
+std::vector<std::string> part_words(const KernelInfo& kernel) {
+  std::vector<std::string> words;
+  switch (kernel.part) {
+    case Part::kAttention:
+      break;
+    case Part::kScores:
+      words.emplace_back("computes S of q and k alone");
+      break;
+    case Part::kFromScores:
+      words.emplace_back("is given S, and computes o of S and v");
+      break;
+    case Part::kFromProbs:
+      words.emplace_back("is given P, and computes o of P and v");
+      break;
+  }
+  for (const std::string& coded : code_words(kernel)) words.push_back("takes " + coded);
   return words;
 }
 

@@ -13,6 +13,8 @@ std::vector<std::string> support_words(const Support& support);
 
 // What the kernel writes otherwise than docs/conventions.md says: "lse in base 2". Often empty.
 std::vector<std::string> convention_words(const Conventions& conventions);
+// What of attention it computes, and which inputs it takes as codes; empty: all of it, none.
+std::vector<std::string> part_words(const KernelInfo& kernel);
 
 // Why a problem is not among those declared, and which are; empty if it is.
 std::string why_not_supported(const Support& support, const Problem& problem);

@@ -32,6 +32,11 @@ std::uint32_t inputs_of(Stage stage) {
   return 0;
 }
 
+// Of a stage of which nothing is wrong.
+Verdict verdict_of(const Comparison& stage) {
+  return stage.agrees() ? Verdict::kAgrees : Verdict::kNotJudged;
+}
+
 // A run and how it compares with the reference.
 struct Look {
   Capture capture;
@@ -60,6 +65,7 @@ class Tracer {
     step("running every stage");
     Look prefix = look(x_run, "With taps on");
     if (production) compare_with_production(*production, prefix);
+    look_where_it_holds_still(prefix);
     report_stages(prefix);
     use(finding_in(prefix.capture, prefix.comparison), "");
     if (x_options.isolate && x_run.taps) isolate();
@@ -78,6 +84,7 @@ class Tracer {
         !x_result.first && !unseen.empty())
       x_result.notes.push_back(std::move(unseen));
     x_result.capture = std::move(prefix.capture);
+    if (!x_input_writes.empty()) x_result.capture.input_writes = std::move(x_input_writes);
     return std::move(x_result);
   }
 
@@ -93,7 +100,9 @@ class Tracer {
     out.comparison = compare_with_reference(out.capture, x_options.tolerance, run.threads);
     if (!out.capture.repetition.moved()) return out;
     x_moved += fmt::format(" {}: {}", how, repetition_text(out.capture.repetition));
-    x_moves_within_bounds &= agrees_every_time(out);
+    x_moves_within_bounds &=
+        near_each_other(out.capture, *out.capture.repetition.second, x_options.tolerance) &&
+        agrees_every_time(out) == out.comparison.agrees();
     return out;
   }
 
@@ -101,7 +110,7 @@ class Tracer {
     return every_run_agrees(look.capture, look.comparison, x_options.tolerance, x_run.threads);
   }
 
-  // A result that differs from run to run is no agreement, even where each run is within its bounds.
+  // A result that differs from run to run by more than rounding is no agreement.
   void report_moves() {
     if (x_moved.empty()) return;
     x_result.sanity.within_bounds =
@@ -152,6 +161,7 @@ class Tracer {
     run.taps = false;
     Look production = look(run, "Without taps");
     x_result.production = production.comparison;
+    x_input_writes = production.capture.input_writes;
     x_in_production = finding_in(production.capture, production.comparison);
     if (sanity_runs() == 0) return production;
     step("running it again, in other orders and on other unwritten bytes");
@@ -185,6 +195,36 @@ class Tracer {
     prefix = std::move(other);
   }
 
+  // What moves must not silence what else is wrong: where the result holds still and a stage diverges all the
+  // same, the stages are looked at there.
+  void look_where_it_holds_still(Look& prefix) {
+    if (!x_result.sanity.unsound() || !x_result.sanity.calm) return;
+    const Sanity::Calm& calm = *x_result.sanity.calm;
+    RunOptions run = x_run;
+    run.schedule = calm.schedule;
+    run.fill = calm.fill;
+    Look other = look(run, "With taps on");
+    Finding found_in_production;
+    if (!calm.right) {
+      run.taps = false;
+      Look production = look(run, "Without taps");
+      found_in_production = finding_in(production.capture, production.comparison);
+      run.taps = x_run.taps;
+      x_result.production = production.comparison;
+      if (x_result.observer_checked) {
+        x_result.observer_differing =
+            moved_outputs(production.capture, other.capture).moved_cells();
+        x_result.observer_identical = x_result.observer_differing == 0;
+      }
+    } else if (!find_first_divergence(other.capture, other.comparison)) {
+      return;  // nothing else is wrong
+    }
+    x_result.calmly = calm.text;
+    x_in_production = std::move(found_in_production);
+    x_run = run;
+    prefix = std::move(other);
+  }
+
   void report_stages(const Look& prefix) {
     for (int s = 0; s < kNumStages; ++s) {
       StageReport report;
@@ -195,8 +235,8 @@ class Tracer {
         report.verdict = Verdict::kNotReached;
       } else if (stage_diverges(report.stage, prefix.capture, prefix.comparison)) {
         report.verdict = Verdict::kDiverges;
-      } else if (report.prefix.agrees()) {
-        report.verdict = Verdict::kAgrees;
+      } else if (!report.prefix.tensors.empty()) {
+        report.verdict = verdict_of(report.prefix);
       } else if (!report.exempt_reason.empty()) {
         report.verdict = Verdict::kExempt;
       }
@@ -241,8 +281,8 @@ class Tracer {
       report.isolation = of_stage(isolated.comparison, report.stage);
       report.isolated = stage_diverges(report.stage, isolated.capture, isolated.comparison)
                             ? Verdict::kDiverges
-                        : report.isolation.agrees() ? Verdict::kAgrees
-                                                    : Verdict::kNotRun;
+                        : report.isolation.tensors.empty() ? Verdict::kNotRun
+                                                           : verdict_of(report.isolation);
       if (report.isolated == Verdict::kDiverges && !x_result.first && !x_in_isolation.first)
         x_in_isolation = finding_in(isolated.capture, report.isolation);
     }
@@ -290,6 +330,7 @@ class Tracer {
   int x_step = 0, x_steps = 0;
   TraceResult x_result;
   Finding x_in_production, x_in_isolation;
+  std::vector<InputWrite> x_input_writes;  // of the production kernel
   std::string x_wrong_under;  // a schedule under which only the production kernel was found wrong
   std::string x_moved;        // a sentence for each look whose two runs differ
   bool x_moves_within_bounds = true;  // in all of these
@@ -297,18 +338,35 @@ class Tracer {
 
 }  // namespace
 
-bool TraceResult::agrees() const {
-  if (first || sanity.moved() || schedules == ScheduleFinding::kOrderDependent ||
-      schedules == ScheduleFinding::kRightIfConverged)
-    return false;
-  if (!production.tensors.empty() && !production.agrees()) return false;
-  const auto is = [](Verdict v) {
-    return [v](const StageReport& report) { return report.verdict == v; };
+Answer TraceResult::answer() const {
+  const bool by_order = schedules == ScheduleFinding::kOrderDependent ||
+                        schedules == ScheduleFinding::kRightIfConverged;
+  if (first || sanity.unsound() || (by_order && !sanity.within_bounds) ||
+      !capture.input_writes.empty() || production.answer() == Answer::kDiverges)
+    return Answer::kDiverges;
+  const auto any = [&](Verdict v) {
+    return std::any_of(stages.begin(), stages.end(),
+                       [v](const StageReport& report) { return report.verdict == v; });
   };
-  // A stage that should have been compared and was not is no agreement.
-  return std::none_of(stages.begin(), stages.end(), is(Verdict::kDiverges)) &&
-         std::none_of(stages.begin(), stages.end(), is(Verdict::kNotRun)) &&
-         std::any_of(stages.begin(), stages.end(), is(Verdict::kAgrees));
+  if (any(Verdict::kDiverges)) return Answer::kDiverges;
+  // A stage that should have been compared and was not is no agreement; nor is one without o.
+  const bool production_unjudged = !production.tensors.empty() && !production.agrees();
+  const bool no_output = !stages.empty() && stages.back().verdict == Verdict::kNotJudged;
+  return any(Verdict::kAgrees) && !any(Verdict::kNotRun) && !production_unjudged && !no_output
+             ? Answer::kAgrees
+             : Answer::kNotJudged;
+}
+
+std::int64_t TraceResult::judged() const {
+  std::int64_t sum = 0;
+  for (const StageReport& stage : stages) sum += stage.prefix.judged();
+  return sum;
+}
+
+std::int64_t TraceResult::cells() const {
+  std::int64_t sum = judged();
+  for (const StageReport& stage : stages) sum += stage.prefix.unjudged();
+  return sum;
 }
 
 TraceResult trace(const Kernel& kernel, const Problem& problem, const InputData& inputs,

@@ -47,7 +47,10 @@ void bound_scores(const Plan& plan, const ErrorModel& model, const KvMagnitudes&
   const double row_relative = relative * scale * kRoom, row_per_k = per_k * kRoom,
                row_absolute = absolute * kRoom;
   // Above this some partial sum, or the scaled result, may overflow.
-  const double largest_dot = model.op.largest / (1 + relative) / std::max(1.0, scale_q ? 0 : scale);
+  const Rounding& store = model.scores;
+  const double stored_tiny = store.tiny * std::max(1.0, scale) * kRoom;
+  const double largest_dot = std::min(model.op.largest, store.largest) / (1 + relative) /
+                             std::max(1.0, scale_q ? 0 : scale);
 
   RowOut(bounds.abs_q.data(), values.rows * dim) = RowIn(values.q.data(), values.rows * dim).abs();
   const KeyRange any = values.any_keys;
@@ -58,6 +61,7 @@ void bound_scores(const Plan& plan, const ErrorModel& model, const KvMagnitudes&
   for (std::int32_t r = 0; r < values.rows; ++r) {
     const KeyRange keys = values.keys[static_cast<std::size_t>(r)];
     double* row = e + r * sk;
+    const double* s = values[Tensor::kS] + r * sk;
     if (keys.empty()) {
       std::fill(row, row + sk, 0.0);
       continue;
@@ -72,11 +76,43 @@ void bound_scores(const Plan& plan, const ErrorModel& model, const KvMagnitudes&
     }
     for (std::int32_t j = keys.begin; j < keys.end; ++j) {
       const double a = row[j];
-      const double bound =
+      double bound =
           row_relative * a + row_per_k * kv.k_sum[static_cast<std::size_t>(j)] + row_absolute;
+      // S in a narrower type, before or after the scale: one rounding of what was computed.
+      bound += store.u * kRoom * (std::fabs(s[j]) + bound) + stored_tiny;
       row[j] = a < q_limit ? bound : kInf;
     }
   }
+}
+
+// S is given: exact, but where it is no number.
+void bound_given_scores(const Plan& plan, const BlockValues& values, BlockBounds& bounds) {
+  const Eigen::Index sk = plan.problem.seqlen_k;
+  for (std::int32_t r = 0; r < values.rows; ++r) {
+    const KeyRange keys = values.keys[static_cast<std::size_t>(r)];
+    const double* s = values[Tensor::kS] + r * sk;
+    double* row = bounds[Tensor::kS] + r * sk;
+    std::fill(row, row + sk, 0.0);
+    for (std::int32_t j = keys.begin; j < keys.end; ++j)
+      if (!std::isfinite(s[j])) row[j] = kInf;
+  }
+}
+
+// P is given: exact, and so are m and l. What is left are the products and their sums.
+void bound_given_probs(const Plan& plan, const ErrorModel& model, const BlockValues& values,
+                       std::int32_t r, BlockBounds& bounds) {
+  const Eigen::Index sk = plan.problem.seqlen_k;
+  const std::int64_t cell = std::int64_t{r} * plan.tiles;
+  const double* p = values[Tensor::kP] + r * sk;
+  std::fill_n(bounds[Tensor::kP] + r * sk, sk, 0.0);
+  for (const Tensor t : {Tensor::kM, Tensor::kL}) std::fill_n(bounds[t] + cell, plan.tiles, 0.0);
+  std::fill_n(bounds.frame.data() + cell, plan.tiles, 0.0);
+  std::fill_n(bounds.running.data() + cell, plan.tiles, 0.0);
+  // In any order of all keys, however the kernel cuts them.
+  const double relative = gamma(values.keys[static_cast<std::size_t>(r)].size(), model.dot_u);
+  double* weights = bounds.weights.data() + r * sk;
+  for (Eigen::Index j = 0; j < sk; ++j)
+    weights[j] = std::isfinite(p[j]) ? std::fabs(p[j]) * relative : kInf;
 }
 
 // Replaces the error of S by that of the reference's S rounded to the kernel's type, with what fp64
@@ -84,7 +120,8 @@ void bound_scores(const Plan& plan, const ErrorModel& model, const KvMagnitudes&
 void take_scores_as_given(const ErrorModel& model, const KeyRange& keys, const double* s,
                           const double* bound, double* e) {
   for (std::int32_t j = keys.begin; j < keys.end; ++j)
-    e[j] = model.op.u * std::fabs(s[j]) + model.op.tiny + 0x1p-28 * bound[j];
+    e[j] = (model.op.u + model.scores.u * (1 + model.op.u)) * std::fabs(s[j]) + model.op.tiny +
+           model.scores.tiny + 0x1p-28 * bound[j];
 }
 
 // How far the computed maximum over a range can be from m: the largest and the smallest that the
@@ -158,7 +195,10 @@ void bound_softmax(const Plan& plan, const ErrorModel& model, const BlockValues&
     e = bounds.scratch.data();
   }
   const double u = model.op.u, up = model.probs.u;
-  const double largest_p = (1 + model.declared.exp_ulp * 0x1p-24) * (1 + up);
+  // S <= m, but not where S is given and narrowed after that, and m is given as it is.
+  const bool below_m = !(isolate && model.scores.u > 0);
+  const double largest_p =
+      below_m ? (1 + model.declared.exp_ulp * 0x1p-24) * (1 + up) : model.op.largest;
   MaxRange running;
   double running_m = -kInf;
   for (std::int32_t t = 0; t < plan.tiles; ++t) {
@@ -279,9 +319,16 @@ KvMagnitudes magnitudes(const Plan& plan, const KvHead& kv) {
 void compute_bounds(const Plan& plan, const ErrorModel& model, const KvMagnitudes& magnitudes,
                     const BlockValues& values, BlockBounds& bounds) {
   resize(plan, values, bounds);
-  bound_scores(plan, model, magnitudes, values, bounds);
-  if (plan.softmax)
-    for (std::int32_t r = 0; r < values.rows; ++r) bound_softmax(plan, model, values, r, bounds);
+  const Part part = plan.arithmetic.part;
+  if (part == Part::kFromScores)
+    bound_given_scores(plan, values, bounds);
+  else
+    bound_scores(plan, model, magnitudes, values, bounds);
+  for (std::int32_t r = 0; plan.softmax && r < values.rows; ++r)
+    if (part == Part::kFromProbs)
+      bound_given_probs(plan, model, values, r, bounds);
+    else
+      bound_softmax(plan, model, values, r, bounds);
   if (plan.pv) bound_pv(plan, model, magnitudes, values, bounds);
   if (plan.softmax)
     for (std::int32_t r = 0; r < values.rows; ++r) bound_reduce(plan, model, values, r, bounds);

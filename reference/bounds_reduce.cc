@@ -76,11 +76,13 @@ class RowReduce {
   // The error of a reference value that is handed to the kernel in its type.
   double given(double value) const { return model_.op.u * std::fabs(value) + model_.op.tiny; }
 
-  // exp(from - to) between two frames whose errors are given.
-  Factor between(double from, double to, double from_error, double to_error) const {
+  // exp(from - to) between two frames whose errors are given; `stored`: what narrowing m to the type
+  // of the partials adds to `from` alone.
+  Factor between(double from, double to, double from_error, double to_error,
+                 double stored = 0) const {
     if (from == -kInf) return {0, 0, from_error + to_error < kInf ? 0 : kInf};
     const double x = from - to, errors = from_error + to_error;
-    const double rounding = model_.op.u * (std::fabs(x) + errors);
+    const double rounding = model_.op.u * (std::fabs(x) + errors + stored) + stored;
     return isolate_ ? factor_of(model_, x, errors + rounding, 0)
                     : factor_of(model_, x, rounding, errors);
   }
@@ -146,6 +148,18 @@ class RowReduce {
       errors[d] = step(errors[d], sum == nullptr ? 0 : sum[d], part_error[d], part[d], result[d]);
   }
 
+  // How far the m of a split may be moved by being stored, or its lse m + ln l, for an error of l of
+  // up to kLargestLError of it.
+  static constexpr double kLargestLError = 0.0625;
+  double stored_m_error(std::int64_t cell) const {
+    const Rounding& store = model_.stats;
+    const double m = values_[Tensor::kRunningM][cell], l = values_[Tensor::kRunningL][cell];
+    if (store.u == 0 || m == -kInf || !plan_.geometry.has_split_merge) return 0;
+    const double e = bounds_.running[static_cast<std::size_t>(cell)];
+    const double size = std::fabs(m) + e + std::fabs(std::log(l)) + 2 * kLargestLError;
+    return size <= store.largest ? store.u * size + store.tiny : kInf;
+  }
+
   void merge() {
     // The frame of the merge and its error: the largest of the splits'.
     m_ = values_.last_m[static_cast<std::size_t>(row_)];
@@ -155,7 +169,7 @@ class RowReduce {
       if (tiles.empty()) continue;
       const std::int64_t cell = cell_of(tiles.end - 1);
       const double m = values_[Tensor::kRunningM][cell];
-      const double e = bounds_.running[static_cast<std::size_t>(cell)];
+      const double e = bounds_.running[static_cast<std::size_t>(cell)] + stored_m_error(cell);
       high = e < kInf ? std::max(high, m + e) : kInf;
       low = std::max(low, m - e);
     }
@@ -195,10 +209,15 @@ class RowReduce {
     const double e = bounds_.running[static_cast<std::size_t>(cell)];
     const double m = values_[Tensor::kRunningM][cell];
     if (m == -kInf && e == 0 && m_error_ < kInf) return;
-    const Factor w = between(m, m_, e, m_error_);
+    const Factor w = between(m, m_, e, m_error_, stored_m_error(cell));
     const double before_l = first ? 0 : values_[Tensor::kMergedL][merged_cell - 1];
-    merged_l_ = step_of(model_, kOne, w, !first)(merged_l_, before_l, error_l_,
-                                                 values_[Tensor::kRunningL][cell],
+    const double l = values_[Tensor::kRunningL][cell];
+    const Rounding& stats = model_.stats;
+    double stored_l = stats.u * (l + error_l_) + stats.tiny * exp_above(shift(e));
+    if (stats.u > 0 &&
+        !(error_l_ <= kLargestLError * l && (l + error_l_) * exp_above(shift(e)) <= stats.largest))
+      stored_l = kInf;
+    merged_l_ = step_of(model_, kOne, w, !first)(merged_l_, before_l, error_l_ + stored_l, l,
                                                  values_[Tensor::kMergedL][merged_cell]);
     if (!plan_.pv) return;
     // The accumulator is stored in the type of the partials before it is weighted.
@@ -218,6 +237,7 @@ class RowReduce {
   }
 
   void output() {
+    if (plan_.arithmetic.part == Part::kFromProbs) merged_l_ = 0;  // nothing is divided by l
     const double l = values_.last_l[static_cast<std::size_t>(row_)];
     double* lse = bounds_[Tensor::kLse] + row_;
     if (m_ == -kInf && m_error_ == 0) {  // no visible key: o = 0 and lse = -inf, exactly

@@ -64,6 +64,8 @@ double median(std::vector<double> x) {
 
 std::string describe(const Arithmetic& a) {
   return "accumulate=" + std::to_string(static_cast<int>(a.accumulate)) +
+         " scores=" + std::to_string(static_cast<int>(a.scores)) +
+         " partial_stats=" + std::to_string(static_cast<int>(a.partial_stats)) +
          " probs=" + std::to_string(static_cast<int>(a.probs)) +
          " l_from_rounded=" + std::to_string(a.l_from_rounded_probs) +
          " partial=" + std::to_string(static_cast<int>(a.partial)) +
@@ -281,6 +283,7 @@ TEST_CASE("a coarser declaration never has a smaller bound") {
     Arithmetic coarse;
     coarse.accumulate = DType::kFp16;
     coarse.probs = coarse.partial = coarse.output = coarse.scaled_q = DType::kBf16;
+    coarse.scores = coarse.partial_stats = DType::kBf16;
     Arithmetic fine;
     fine.output = DType::kFp32;
     const Tensors f = bounds_of(c, fine), g = bounds_of(c, coarse);

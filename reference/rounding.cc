@@ -38,8 +38,10 @@ ErrorModel::ErrorModel(const Arithmetic& arithmetic)
     : declared(arithmetic),
       dot_u(0),
       op(rounding_of(arithmetic.accumulate == DType::kFp64 ? DType::kFp32 : arithmetic.accumulate)),
+      scores(narrowing_to(arithmetic.scores)),
       probs(narrowing_to(arithmetic.probs)),
       partial(narrowing_to(arithmetic.partial)),
+      stats(narrowing_to(arithmetic.partial_stats)),
       output(narrowing_to(arithmetic.output)) {
   dot_u = op.u * arithmetic.dot_ulp;
   // exp(x) is subnormal only for |x| <= 104, then 0; its error there is counted in units of the

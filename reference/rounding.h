@@ -36,8 +36,10 @@ struct ErrorModel {
   Arithmetic declared;
   double dot_u;      // of an addition in q.k and P.V
   Rounding op;       // of every elementary operation and sum; fp32 at best, as taps record fp32
+  Rounding scores;   // of S before the softmax; none for fp32
   Rounding probs;    // of P before P.V; none for fp32
   Rounding partial;  // of the accumulator between kernels; none for fp32
+  Rounding stats;    // of m and l between kernels; none for fp32
   Rounding output;   // of o; none for fp32
   double exp_abs;    // absolute error of exp where its result is subnormal
 

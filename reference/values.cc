@@ -74,6 +74,34 @@ void compute_scores(const Plan& plan, const KvHead& kv, BlockValues& block) {
   }
 }
 
+// What the kernel is given: S as it lies in its memory.
+void narrow_given_scores(const Plan& plan, BlockValues& block) {
+  double* s = block[Tensor::kS];
+  const std::int64_t cells = std::int64_t{block.rows} * plan.problem.seqlen_k;
+  for (std::int64_t i = 0; i < cells; ++i) s[i] = narrowed(plan.arithmetic.scores, s[i]);
+}
+
+// Of a kernel that is given P: exp(S - lse) as it lies in its memory, each row in the frame of m = 0. Its row
+// sums are not 1, and nothing is divided by them.
+void compute_given_probs(const Plan& plan, BlockValues& block) {
+  const Eigen::Index sk = plan.problem.seqlen_k;
+  for (std::int32_t r = 0; r < block.rows; ++r) {
+    const KeyRange keys = block.keys[static_cast<std::size_t>(r)];
+    const double* s = block[Tensor::kS] + r * sk;
+    double* p = block[Tensor::kP] + r * sk;
+    double* m = block[Tensor::kM] + std::int64_t{r} * plan.tiles;
+    double* l = block[Tensor::kL] + std::int64_t{r} * plan.tiles;
+    std::fill(p, p + sk, 0.0);
+    std::fill(m, m + plan.tiles, keys.empty() ? -kInf : 0.0);
+    std::fill(l, l + plan.tiles, 0.0);
+    if (keys.empty()) continue;
+    const auto n = static_cast<std::size_t>(keys.size());
+    const double sum = exp_shifted(s + keys.begin, n, largest(s + keys.begin, n), p + keys.begin);
+    for (std::int32_t j = keys.begin; j < keys.end; ++j)
+      p[j] = narrowed(plan.arithmetic.probs, p[j] / sum);
+  }
+}
+
 // m, P and l of every tile, in the frame the geometry declares.
 void compute_softmax(const Plan& plan, BlockValues& block) {
   const Eigen::Index sk = plan.problem.seqlen_k;
@@ -174,6 +202,7 @@ void compute_merge(const Plan& plan, std::int32_t r, BlockValues& block) {
     merged_l[cell] = l;
     if (plan.pv) RowOut(merged_o + cell * dim, dim) = o;
   }
+  if (plan.arithmetic.part == Part::kFromProbs) l = 1;
   block.last_m[static_cast<std::size_t>(r)] = m;
   block.last_l[static_cast<std::size_t>(r)] = l;
   block[Tensor::kLse][r] = m == -kInf ? -kInf : m + std::log(l);
@@ -215,7 +244,11 @@ void compute_values(const Plan& plan, const KvHead& kv, std::int32_t batch, std:
   block.rows = rows;
   resize(plan, block);
   compute_scores(plan, kv, block);
-  if (plan.softmax) compute_softmax(plan, block);
+  if (plan.arithmetic.part == Part::kFromScores) narrow_given_scores(plan, block);
+  if (plan.softmax && plan.arithmetic.part == Part::kFromProbs)
+    compute_given_probs(plan, block);
+  else if (plan.softmax)
+    compute_softmax(plan, block);
   if (plan.pv) compute_pv(plan, kv, block);
   if (!plan.reduce) return;
   for (std::int32_t r = 0; r < rows; ++r) {

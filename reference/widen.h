@@ -13,4 +13,7 @@ void widen_rows(const void* data, DType dtype, Layout layout, std::int32_t heads
                 std::int32_t seqlen, std::int32_t dim, std::int32_t batch, std::int32_t head,
                 std::int32_t begin, std::int32_t end, double* out);
 
+// x rounded to nearest in the type, as a kernel finds it that is given x in it.
+double narrowed(DType type, double x);
+
 }  // namespace attn_diag::reference

@@ -13,6 +13,7 @@ import sys
 import tarfile
 import tempfile
 import unittest
+import unittest.mock
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -142,6 +143,34 @@ class Command(unittest.TestCase):
         for place in "bin/attn-diag", "bin/gpu_check", "gpu-check", "fixtures/wmma/layout_sm80.csv", \
                 "fixtures/faults/gqa-modulo/finding.toml":
             self.assertIn(place, plan)
+
+    def test_with_pairs_the_zoo_and_what_compares_it_go_along(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "pairs").mkdir()
+            (pathlib.Path(folder) / "pairs" / "x@broken.cuda.so").touch()
+            places = [place for _, place in bundle.plan(pathlib.Path(folder), False, True)]
+            self.assertNotIn("compare_with_sanitizer",
+                             [place for _, place in bundle.plan(pathlib.Path(folder), False)])
+        for place in "compare_with_sanitizer", "lib/attn_diag/pairs/pairs.json", \
+                "lib/attn_diag/pairs/x@broken.cuda.so":
+            self.assertIn(place, places)
+            self.assertEqual(bundle.group_of(place) == "scripts and texts", "/" not in place)
+
+    def test_packages_that_are_missing_are_installed_before_anything_is_built(self):
+        def commands(code, *words):
+            run = []
+            with unittest.mock.patch.object(
+                    bundle.subprocess, "run",
+                    lambda command, **_: run.append(command) or subprocess.CompletedProcess(command, code)):
+                try:
+                    bundle.build_all(bundle.parse(words))
+                except bundle_check.Failure as failure:
+                    self.assertEqual(failure.code, 2)
+            return [" ".join(pathlib.Path(word).name for word in command[:2]) for command in run]
+
+        self.assertEqual(commands(0), ["setup --test", "cmake --preset", "cmake --build"])
+        self.assertEqual(commands(1), ["setup --test"])
+        self.assertEqual(commands(0, "--no-setup")[0], "cmake --preset")
 
     def test_stale_kernels_are_told_from_others(self):
         report = {"kernels": [{"library": "/a.so", "stale": True}, {"library": "/b.so", "stale": False}]}

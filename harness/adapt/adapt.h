@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,11 +38,15 @@ struct CandidateRecord {
 };
 
 struct Draft {
-  std::string source;  // as given
-  std::string kernel;  // the name under which it is exported
-  std::string text;    // the adapter
+  std::string source;         // as given
+  std::string kernel;         // the name under which it is exported
+  std::string text;           // the adapter
+  bool holds_source = false;  // its text has that of the source in it, instead of including it
   // Of attn-diag run, for a problem that it takes; empty: the default is one.
   std::string run_flags;
+  bool bshd = false;
+  // Nothing but the kernel's own code says which layout: the other is as likely if it has a mistake.
+  bool layout_unsure = false;
   std::vector<CandidateRecord> candidates;
   std::vector<Note> notes;
 };
@@ -51,6 +56,7 @@ struct AdaptRequest {
   std::string function;  // empty: the best
   // Where the adapter will lie: its #include of the source is relative to that.
   std::filesystem::path output_directory;
+  std::optional<bool> bshd;  // the layout, from who knows it; else what the source says
 };
 
 // Throws Error where nothing can be drafted, naming what was looked at and why it will not do.

@@ -16,7 +16,7 @@ Draft draft_of(const std::string& text, const std::string& function = "") {
   const testing::TemporaryDirectory directory;
   const std::filesystem::path file = directory.path() / "mine.cu";
   std::ofstream(file) << text;
-  return draft_adapter({file, function, directory.path()});
+  return draft_adapter({file, function, directory.path(), std::nullopt});
 }
 
 // "guessed: ..." of every note of a kind, a line each.
@@ -106,10 +106,11 @@ TEST_CASE("N beside another length is the batch, and that is said") {
 }
 
 TEST_CASE("what is not known stands as a comment and is said") {
-  const Draft draft = draft_of(launcher(
-      kTensors + "int B, int H, int S, int D, int frobnicate, float* zork, const int* cu_seqlens"));
+  const Draft draft = draft_of(
+      launcher(kTensors +
+               "int B, int H, int S, int D, int frobnicate, float* zork, const int* block_table"));
   CHECK_THAT(draft.text,
-             contains("0 /* frobnicate? */, zork_buffer.data(), nullptr /* cu_seqlens? */"));
+             contains("0 /* frobnicate? */, zork_buffer.data(), nullptr /* block_table? */"));
   CHECK_THAT(notes(draft, NoteKind::kUnknown), contains("what to pass for 'int frobnicate'"));
   CHECK_THAT(draft.text, contains("// Not known: what to pass for 'int frobnicate'"));
 }
@@ -306,6 +307,48 @@ TEST_CASE("a workspace has room in bytes of numbers, and its size stands under w
   CHECK_THAT(floats.text, contains("DeviceBuffer<float> workspace_buffer((rows * "));
 }
 
+TEST_CASE("codes are declared with what has a scale of its own, as comments or indices say") {
+  const auto of = [](const std::string& type, const std::string& parameters,
+                     const std::string& index, const std::string& comment = "") {
+    return draft_of(comment + "__global__ void attend(const half* q, const " + type +
+                    "* k, const half* v, half* o, " + parameters +
+                    ", int H, int S) {\n  const int h = blockIdx.y % H, b = blockIdx.y / H, bh = "
+                    "blockIdx.y;\n  const int kv = h / group_size, j = 0;\n  x = " +
+                    index + ";\n}\nvoid attention(const half* q, const " + type +
+                    "* k, const half* v, half* o, " + parameters +
+                    ", int B, int H, int S, int D) { attend<<<1, 1>>>(q, k, v, o); }\n");
+  };
+  const std::string scales = "const float* k_scale";
+  for (const auto& [index, per] :
+       {std::pair{"k_scale[0]", "kTensor"}, std::pair{"*k_scale", "kTensor"},
+        std::pair{"k_scale[h]", "kHead"}, std::pair{"k_scale[kv]", "kHead"},
+        std::pair{"k_scale[bh]", "kBatchHead"}, std::pair{"k_scale[b * H + h]", "kBatchHead"},
+        std::pair{"k_scale[bh * S + j]", "kToken"}, std::pair{"(k_scale + bh * S)[j]", "kToken"}}) {
+    CAPTURE(index);
+    const Draft draft = of("int8_t", scales, index);
+    CHECK_THAT(draft.text, contains(std::string("{CodeType::kInt8, ScalePer::") + per + "}"));
+    CHECK_THAT(draft.text, contains("k_coded.scales<float>()") && contains("coded_inputs.h"));
+    CHECK_THAT(notes(draft, NoteKind::kCheck), contains("only the kernel's own index"));
+  }
+  const Draft said = of("int8_t", scales, "k_scale[h]", "// k_scale: [B, H]\n");
+  CHECK_THAT(said.text, contains("ScalePer::kBatchHead"));
+  CHECK_THAT(of("int8_t", scales, "k_scale[h]", "// quantised per token\n").text,
+             contains("ScalePer::kToken"));
+  CHECK_THAT(notes(of("int8_t", scales, "0"), NoteKind::kUnknown),
+             contains("what of K has a scale of its own"));
+  CHECK_THAT(of("__nv_fp8_e5m2", "float k_descale", "0").text,
+             contains("{CodeType::kE5m2, ScalePer::kTensor}") && contains("k_coded.scale()"));
+  CHECK_THAT(
+      of("uint8_t", "const half* kScales, const half* kZeros", "kScales[h] + kZeros[h]").text,
+      contains("k_coded.zeros<half>()") && contains("CodeType::kUint8"));
+  CHECK_THAT(of("uint8_t", scales, "k_scale[0] * __nv_cvt_fp8_to_halfraw(k[0], __NV_E4M3)").text,
+             contains("CodeType::kE4m3"));
+  CHECK_THROWS_WITH(of("uint8_t", scales, "0"), contains("no parameter is its zero"));
+  CHECK_THROWS_WITH(of("int8_t", "float softmax_scale", "0"),
+                    contains("no parameter is its scale"));
+  CHECK_THROWS_WITH(of("int8_t", "const float* kv_scale", "0"), contains("share their scales"));
+}
+
 TEST_CASE("what a launcher returns is looked at") {
   const auto with_result = [](const std::string& type) {
     std::string text = launcher(kTensors + "int N");
@@ -318,16 +361,146 @@ TEST_CASE("what a launcher returns is looked at") {
   CHECK_THAT(with_result("int"), contains("\n    attention("));
 }
 
+TEST_CASE("a length that is a template argument or a constant of the kernel is declared") {
+  const Draft by_template = draft_of(
+      "template <int S, int D> __global__ void k(const half* q, const half* k, const half* v, "
+      "half* "
+      "o) {}\nvoid attention(const half* q, const half* k, const half* v, half* o, int bh) { "
+      "k<512, "
+      "64><<<bh, 32>>>(q, k, v, o); }\n");
+  CHECK_THAT(by_template.text, contains(".head_dims = {64}") && contains(".max_seqlen_k = 512") &&
+                                   contains(".seqlen_q_multiple_of = 512"));
+  CHECK(by_template.run_flags == " --seqlen 512 --batch 2");
+  const Draft by_macro = draft_of(
+      "#define N 256\n#define H 8\n__global__ void k(const half* q, const half* k, const half* v, "
+      "half* o) { int i = N * H; }\nvoid attention(const half* q, const half* k, const half* v, "
+      "half* o, int batch, int d) { k<<<1, 32>>>(q, k, v, o); }\n");
+  CHECK_THAT(by_macro.text, contains(".max_seqlen_k = 256") &&
+                                contains("if (c.heads() != 8)\n    c.refuse(\"the number of heads "
+                                         "is fixed in the source: 8\");"));
+  // Where the length is a parameter, a constant of that name is something else.
+  CHECK(draft_of("constexpr int kSeq = 256;\n" +
+                 launcher(kTensors + "int B, int H, int seqlen, int d", "int x = kSeq;"))
+            .text.find("max_seqlen_k") == std::string::npos);
+}
+
+TEST_CASE(
+    "heads without batches are called for each batch, batches without heads are those of all") {
+  const Draft heads = draft_of(launcher(kTensors + "int H, int N, int d"));
+  CHECK_THAT(heads.text,
+             contains("for (int one_batch = 0; one_batch < c.batch(); ++one_batch) {") &&
+                 contains("c.k<half>() + one_batch * c.k_strides().batch"));
+  const Draft batches = draft_of(launcher(kTensors + "int B, int N, int d"));
+  CHECK_THAT(batches.text, contains("c.o<half>(), c.batch() * c.heads(), c.seqlen()"));
+  CHECK_THAT(draft_of(launcher(kTensors + "int B, int H, int N, int d")).text,
+             contains("c.o<half>(), c.batch(), c.heads(), c.seqlen()"));
+}
+
+TEST_CASE("the conditions around a launch are kept where they are of the problem") {
+  const Draft draft = draft_of(R"(
+template <bool C> __global__ void k(const float* Q, const float* K, const float* V, float* O, int n) {}
+void bench(int batch, int heads, int n, bool causal, int argc) {
+  float *q, *k_, *v, *o;
+  dim3 grid(n, batch * heads);
+  if (argc > 1) {
+    if (causal) k<true><<<grid, 32>>>(q, k_, v, o, n);
+    else k<false><<<grid, 32>>>(q, k_, v, o, n);
+  }
+})");
+  CHECK_THAT(draft.text, contains("if (causal) k<true><<<grid, 32, 0, c.stream()>>>") &&
+                             contains("if (!(causal)) k<false><<<grid, 32, 0, c.stream()>>>") &&
+                             contains("const bool causal = c.is_causal();"));
+  CHECK(draft.text.find("argc") == std::string::npos);
+}
+
+TEST_CASE("scales of tensors are 1, the softmax scale may come by a pointer") {
+  CHECK_THAT(draft_of(launcher(kTensors + "int B, int H, int N, int d, const float* k_scale, const "
+                                          "float* v_scale, const float* softmax_scale"))
+                 .text,
+             contains("k_scale_buffer.fill(1.0f);") && contains("v_scale_buffer.fill(1.0f);") &&
+                 contains("softmax_scale_buffer.fill(c.scale());"));
+}
+
+TEST_CASE("comments name axes in many ways, and decide the layout against the kernel's indices") {
+  const std::string kernel =
+      "__global__ void kernel(const float* q, const float* k, const float* v, float* o, int S, int "
+      "H, "
+      "int D) {\n  o[((blockIdx.z * H + blockIdx.y) * S + blockIdx.x) * D] = "
+      "q[((blockIdx.z * H + blockIdx.y) * S + blockIdx.x) * D];\n}\n"
+      "void attention(const float* q, const float* k, const float* v, float* o, int B, int H, int "
+      "S, "
+      "int D) {\n  kernel<<<1, 1>>>(q, k, v, o, S, H, D);\n}\n";
+  CHECK_THAT(draft_of(kernel).text, !contains(".layouts"));
+  for (const char* comment :
+       {"// [B, S, H, D]", "// q[batch][seq][head][dim]",
+        "// (batch size, seq len, num heads, head dim)",
+        "// [batch, seq_len, NUM_HEADS * HEAD_SIZE]", "// N x d_model, heads side by side",
+        "// B x S x H x D", "// (B, T, 3C)", "// [total_tokens, num_heads, head_dim]",
+        "// q[((b * S + s) * H + h) * D + d]", "/* qkv: [batch, seqlen, 3, nheads, headdim] */",
+        "// BSND", "// [seq, batch, heads, dim]",
+        "void f() { TORCH_CHECK(true, \"(batch, seq, heads, dim)\"); }"}) {
+    INFO(comment);
+    CHECK_THAT(draft_of(std::string(comment) + "\n" + kernel).text, contains(".layouts = bshd"));
+  }
+  for (const char* comment : {"// [B*H, S, D]", "// (bh, seq, 64)", "// B x H x N x d", "// BNSD",
+                              "// [batch][head][token][dim]"}) {
+    INFO(comment);
+    CHECK_THAT(draft_of(std::string(comment) + "\n" + kernel).text, !contains(".layouts"));
+    CHECK_THAT(draft_of(std::string(comment) + "\n" + kernel).text, contains("as a comment says"));
+  }
+  // Batches side by side within a row are one batch's layout alone.
+  CHECK_THAT(draft_of("// [seq, batch, heads, dim]\n" + kernel).text, contains("c.batch() != 1"));
+}
+
+TEST_CASE("a window of one width is what the kernel compares it with") {
+  for (const auto& [code, words] : {std::pair{"j = i - window + 1", "c.window_left() + 1"},
+                                    {"if (i - j >= window) continue", "c.window_left() + 1"},
+                                    {"keep = j > i - window", "c.window_left() + 1"},
+                                    {"j = max(0, i - window)", "c.window_left())"},
+                                    {"keep = i - j <= window", "c.window_left())"},
+                                    {"if (j < i - window) continue", "c.window_left())"}}) {
+    INFO(code);
+    const Draft draft = draft_of(
+        "__global__ void kernel(const half* q, const half* k, const half* v, half* o, int window) "
+        "{\n  " +
+        std::string(code) + ";\n}\nvoid attention(" + kTensors +
+        "int B, int H, int S, int D, int window) {\n  kernel<<<1, 1>>>(q, k, v, o, window);\n}\n");
+    CHECK_THAT(draft.text, contains(words) && contains(".masks = window"));
+    CHECK_THAT(draft.text, contains("if (c.window_right() != 0)"));
+    CHECK_THAT(draft.run_flags, contains("--mask window:20,0"));
+  }
+}
+
+TEST_CASE("a log-sum-exp is known by what is stored, not in parts of splits") {
+  const auto text = [](const std::string& more, const std::string& name) {
+    return draft_of(
+               "__global__ void kernel(const half* q, const half* k, const half* v, half* o, "
+               "float* " +
+               name + ", int n) {\n  " + more + "\n  " + name +
+               "[blockIdx.x] = m + logf(l);\n}\n"
+               "void attention(const half* q, const half* k, const half* v, half* o, float* " +
+               name +
+               ", int B, int H, int n, int D, void* stream) {\n  kernel<<<1, 1, 0, "
+               "(cudaStream_t)stream>>>(q, k, v, o, " +
+               name + ", n);\n}\n")
+        .text;
+  };
+  CHECK_THAT(text("float m = 0, l = 1;", "L"), contains("c.o<half>(), c.lse(), c.batch()"));
+  CHECK_THAT(text("float m = 0, l = 1;", "M"), contains("c.o<half>(), c.lse(), c.batch()"));
+  CHECK_THAT(text("float m = 0, l = 1;", "M"), contains("c.head_dim(), c.stream())"));
+  CHECK_THAT(text("int split = 0; float m = 0, l = 1;", "M"), !contains("c.lse()"));
+}
+
 TEST_CASE("a source that has an adapter is refused with its line") {
   CHECK_THROWS_WITH(draft_of(launcher(kTensors + "int N") + "ATTN_DIAG_EXPORT({.name = x});\n"),
                     contains("has an adapter already, in line "));
 }
 
 TEST_CASE("the flags of the first run ask for a problem that is declared") {
-  CHECK(draft_of(launcher(kTensors + "int B, int H, int N")).run_flags.empty());
+  CHECK(draft_of(launcher(kTensors + "int B, int H, int N")).run_flags == " --batch 2");
   CHECK(draft_of("// float, BSHD\nconstexpr int kHeadDim = 32;\n" +
                  launcher("const float* q, const float* k, const float* v, float* o, int N"))
-            .run_flags == " --dtype fp32 --head-dim 32 --layout BSHD");
+            .run_flags == " --dtype fp32 --head-dim 32 --batch 2 --layout BSHD");
 }
 
 TEST_CASE("members of a class and sources without attention are refused with what they are") {

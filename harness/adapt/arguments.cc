@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
+
+#include "harness/adapt/role_names.h"
 
 namespace attn_diag::adapt {
 namespace {
@@ -29,7 +32,7 @@ std::string stride_expression(const std::string& stride) {
 std::string size_expression(Role role, const Facts& facts) {
   switch (role) {
     case Role::kBatch:
-      return "c.batch()";
+      return facts.batch_is_slices ? "c.batch() * c.heads()" : "c.batch()";
     case Role::kHeads:
       return "c.heads()";
     case Role::kKvHeads:
@@ -37,11 +40,15 @@ std::string size_expression(Role role, const Facts& facts) {
     case Role::kGroup:
       return "c.heads() / c.kv_heads()";
     case Role::kSeqlen:
-      return facts.other_seqlen_k ? "c.seqlen_q()" : "c.seqlen()";
+      return facts.one_query        ? "c.seqlen_k()"
+             : facts.other_seqlen_k ? "c.seqlen_q()"
+                                    : "c.seqlen()";
     case Role::kSeqlenQ:
       return "c.seqlen_q()";
     case Role::kSeqlenK:
       return "c.seqlen_k()";
+    case Role::kTokens:
+      return "c.batch() * c.seqlen_q()";
     case Role::kHeadDim:
       return "c.head_dim()";
     case Role::kHeadDimV:
@@ -70,6 +77,8 @@ std::string size_expression(Role role, const Facts& facts) {
       return "c.is_causal()";
     case Role::kWindowLeft:
       return "c.window_left()";
+    case Role::kWindow:
+      return facts.window_counts_itself ? "c.window_left() + 1" : "c.window_left()";
     case Role::kWindowRight:
       return "c.window_right()";
     case Role::kDropout:
@@ -85,7 +94,16 @@ std::string Arguments::tensor(const char* which, const Parameter& p) {
   if (is_tensor_class(p)) return fmt::format("attn_diag::torch_{}(c)", which);
   const auto named = x_names.find(p.element);
   const std::string element = named == x_names.end() ? p.element : named->second;
-  const std::string offset = x_facts.single_head ? offset_of(which[0]) : "";
+  const std::string offset = x_facts.single_head ? offset_of(which[0])
+                             : x_facts.per_batch
+                                 ? fmt::format(" + one_batch * c.{}_strides().batch", which)
+                                 : "";
+  if (x_facts.codes.count(which[0]) > 0) {
+    const bool bytes = element != "void" && !element.ends_with("4");
+    return bytes ? fmt::format("{}.codes<{}>()", coded(which[0]), element)
+                 : fmt::format("reinterpret_cast<{}*>({}.codes<signed char>())", element,
+                               coded(which[0]));
+  }
   const bool wide = element.ends_with("2") || element.ends_with("4");
   const bool plain = !wide && element != "void";
   if (x_facts.host_memory)
@@ -93,6 +111,15 @@ std::string Arguments::tensor(const char* which, const Parameter& p) {
   if (element == "void") return fmt::format("c.{}()", which);
   if (plain) return fmt::format("c.{}<{}>(){}", which, element, offset);
   return fmt::format("static_cast<{}*>(c.{}())", element, which);
+}
+
+// The variable that holds the codes of a tensor and their scales.
+std::string Arguments::coded(char tensor) {
+  const std::string line =
+      fmt::format("attn_diag::CodedInput {0}_coded = attn_diag::coded_{0}(c);", tensor);
+  if (std::find(x_around.before.begin(), x_around.before.end(), line) == x_around.before.end())
+    x_around.before.push_back(line);
+  return fmt::format("{}_coded", tensor);
 }
 
 std::string Arguments::buffer(const Parameter& p, const std::string& count, const char* fill) {
@@ -103,6 +130,28 @@ std::string Arguments::buffer(const Parameter& p, const std::string& count, cons
   x_around.before.push_back(
       fmt::format("attn_diag::DeviceBuffer<{}> {}_buffer({});", element, p.name, count));
   if (fill[0] != 0) x_around.before.push_back(fmt::format("{}_buffer.fill({});", p.name, fill));
+  return p.name + "_buffer.data()";
+}
+
+// Where batches begin, or how long they are: all alike here.
+std::string Arguments::integers(const Parameter& p, Role role) {
+  const bool keys = is_about_keys(p.name) && x_facts.other_seqlen_k;
+  const char* length = keys ? "c.seqlen_k()" : "c.seqlen_q()";
+  x_around.needs_buffer = true;
+  const bool offsets = role == Role::kOffsets;
+  x_around.before.push_back(fmt::format("std::vector<{}> {}_values;", p.element, p.name));
+  x_around.before.push_back(
+      fmt::format("for (int i = 0; i < c.batch(){}; ++i)\n  {}_values.push_back({}{});",
+                  offsets ? " + 1" : "", p.name, offsets ? "i * " : "", length));
+  x_around.before.push_back(fmt::format(
+      "attn_diag::DeviceBuffer<{0}> {1}_buffer({1}_values.size());", p.element, p.name));
+  x_around.before.push_back(fmt::format(
+      "cudaMemcpy({0}_buffer.data(), {0}_values.data(), {0}_values.size() * sizeof({1}), "
+      "cudaMemcpyHostToDevice);",
+      p.name, p.element));
+  x_notes.push_back(
+      {NoteKind::kGuessed,
+       fmt::format("'{}' holds {}, which are all of one length here", p.name, words(role))});
   return p.name + "_buffer.data()";
 }
 
@@ -126,6 +175,14 @@ std::string Arguments::unknown(const Parameter& p, const Classified& c) {
   if (p.is_pointer && !p.is_const && !is_tensor_class(p))
     return workspace(p, fmt::format("what '{}' is and how large it must be", p.name),
                      is_integer(p.element));
+  // As tests of block sizes pass it.
+  if (const std::string name = join(split_name(p.name));
+      !p.is_pointer && is_integer(p.element) &&
+      (name == "blocksize" || name == "blockdim" || name == "threads" || name == "numthreads" ||
+       name == "nthreads" || name == "threadsperblock")) {
+    x_notes.push_back({NoteKind::kGuessed, fmt::format("'{}' is 128 threads a block", p.name)});
+    return "128";
+  }
   const std::string why = c.guess.empty() ? "" : " (" + c.guess + ")";
   x_notes.push_back(
       {NoteKind::kUnknown, fmt::format("what to pass for '{} {}'{}: it stands as {}", p.type,
@@ -157,7 +214,10 @@ std::string Arguments::of(const Parameter& p, const Classified& c) {
       if (is_optional(p)) return "{}";
       if (is_tensor_class(p)) return "attn_diag::torch_lse(c)";
       if (x_facts.host_memory) return "host.lse()";
-      return std::string("c.lse()") + (x_facts.single_head ? " + head * c.seqlen_q()" : "");
+      return std::string("c.lse()") + (x_facts.single_head ? " + head * c.seqlen_q()"
+                                       : x_facts.per_batch
+                                           ? " + one_batch * c.heads() * c.seqlen_q()"
+                                           : "");
     case Role::kQkv: {
       const auto named = x_names.find(p.element);
       const std::string element = named == x_names.end() ? p.element : named->second;
@@ -175,6 +235,8 @@ std::string Arguments::of(const Parameter& p, const Classified& c) {
       return buffer(p, "rows", "0.0f");
     case Role::kScores:
     case Role::kProbs:
+      if (x_facts.part != Part::kAttention)
+        return tensor(c.role == Role::kScores ? "scores" : "probs", p);
       return buffer(p, "rows * c.seqlen_k()", "");
     case Role::kPartialO:
       return buffer(p, "rows * c.num_splits() * c.head_dim_v()", "");
@@ -182,11 +244,26 @@ std::string Arguments::of(const Parameter& p, const Classified& c) {
     case Role::kPartialMax:
     case Role::kPartialSum:
       return buffer(p, "rows * c.num_splits()", "");
+    case Role::kScale:
+      return p.is_pointer ? buffer(p, "rows", "c.scale()") : "c.scale()";
+    case Role::kUnitScale:
+      return p.is_pointer ? buffer(p, "rows * c.head_dim()", "1.0f") : "1.0f";
+    case Role::kCodeScale:
+    case Role::kCodeZero: {
+      const char* const what = c.role == Role::kCodeScale ? "scale" : "zero";
+      if (!p.is_pointer) return fmt::format("{}.{}()", coded(c.tensor), what);
+      const auto named = x_names.find(p.element);
+      return fmt::format("{}.{}s<{}>()", coded(c.tensor), what,
+                         named == x_names.end() ? p.element : named->second);
+    }
     case Role::kWorkspace:
       return workspace(p, fmt::format("how large '{}' must be", p.name), false);
     case Role::kOptionalTensor:
       x_notes.push_back({NoteKind::kGuessed, fmt::format("'{}' may be absent", p.name)});
       return p.is_pointer ? "nullptr" : "{}";
+    case Role::kOffsets:
+    case Role::kLengths:
+      return is_tensor_class(p) ? unknown(p, c) : integers(p, c.role);
     case Role::kDropout:
       x_notes.push_back({NoteKind::kGuessed, fmt::format("'{}' is 0: no dropout", p.name)});
       return "0.0f";

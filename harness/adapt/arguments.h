@@ -29,6 +29,8 @@ class Arguments {
 
  private:
   std::string tensor(const char* which, const Parameter& p);
+  std::string coded(char tensor);
+  std::string integers(const Parameter& p, Role role);
   std::string buffer(const Parameter& p, const std::string& count, const char* fill);
   std::string workspace(const Parameter& p, const std::string& question, bool is_zero);
   std::string unknown(const Parameter& p, const Classified& c);

@@ -91,12 +91,13 @@ class Shape {
     if (around.zero_output)
       lines.emplace_back(
           "cudaMemset(c.o(), 0, rows * c.head_dim_v() * attn_diag::size_of(c.dtype()));");
-    lines.insert(lines.end(), around.before.begin(), around.before.end());
-    lines.push_back(fmt::format("const dim3 grid({});", x_grid));
-    lines.push_back(fmt::format("const dim3 block({});", x_block));
+    std::vector<std::string> inner = around.before;
+    inner.push_back(fmt::format("const dim3 grid({});", x_grid));
+    inner.push_back(fmt::format("const dim3 block({});", x_block));
     if (!x_shared.empty())
-      lines.push_back(fmt::format("const std::size_t shared_bytes = {};", x_shared));
-    lines.insert(lines.end(), calls.begin(), calls.end());
+      inner.push_back(fmt::format("const std::size_t shared_bytes = {};", x_shared));
+    inner.insert(inner.end(), calls.begin(), calls.end());
+    add_calls(x_facts, inner, lines);
     Body out;
     if (around.needs_buffer) out.headers.insert("device_buffer.h");
     if (x_c.has(Role::kQkv)) out.headers.insert("packed_tensors.h");
@@ -243,7 +244,13 @@ class Shape {
     if (words.empty()) words.emplace_back("1");
     x_grid = fmt::format("{}", fmt::join(words, ", "));
     guess(fmt::format("grid ({}), by the names that blockIdx is given", x_grid));
-    if (!counts("c.heads()") && !x_facts.single_head)
+    if (counts("c.heads()") || counts("c.batch()") || counts("c.kv_heads()")) return shared();
+    std::set<Role> roles;
+    for (const auto* own : {&x_c.roles, &x_c.member_roles})
+      for (const Classified& c : *own) roles.insert(c.role);
+    for (const auto& [role, values] : x_facts.fixed) roles.insert(role);
+    settle_heads(roles, x_facts, x_notes);
+    if (!x_facts.single_head)
       x_notes.push_back(
           {NoteKind::kUnknown, "which blocks work on which head: no block index is named so"});
     shared();

@@ -27,7 +27,7 @@ std::string default_element(const Facts& facts) {
 // A guess for a template parameter that the source gives no argument for.
 std::vector<std::string> guesses(const TemplateParameter& t, const Facts& facts) {
   if (is_type_parameter(t)) return {default_element(facts)};
-  const Role role = classify_size(t.name).role;
+  const Role role = classify_constant(t.name).role;
   if (t.kind == "bool")
     return role == Role::kCausal ? std::vector<std::string>{"true", "false"}
                                  : std::vector<std::string>{"false"};
@@ -54,7 +54,9 @@ std::string condition_of(const Model& model, const FunctionModel& f,
         conditions.push_back(fmt::format("c.dtype() == attn_diag::DType::{}", dtype_name(dtype)));
       continue;
     }
-    const Role role = classify_size(t.name).role;
+    const Role role = classify_constant(t.name).role;
+    if (facts.fixed.count(role) > 0)
+      conditions.push_back(fmt::format("{} == {}", size_expression(role, facts), arguments[i]));
     if (role == Role::kCausal)
       conditions.emplace_back(model.value(arguments[i]).value_or(0) != 0 ? "c.is_causal()"
                                                                          : "!c.is_causal()");
@@ -116,13 +118,7 @@ class HostCall {
     finish(around, out, lines);
     std::vector<std::string> inner = around.before;
     inner.insert(inner.end(), calls.begin(), calls.end());
-    if (x_facts.single_head) {
-      lines.emplace_back("for (int head = 0; head < c.batch() * c.heads(); ++head) {");
-      for (const std::string& line : inner) lines.push_back("  " + line);
-      lines.emplace_back("}");
-    } else {
-      lines.insert(lines.end(), inner.begin(), inner.end());
-    }
+    add_calls(x_facts, inner, lines);
     if (x_facts.host_memory) lines.emplace_back("host.store();");
     out.text = indented(lines, 2);
     return out;
@@ -254,12 +250,12 @@ class HostCall {
     for (std::size_t i = 1; many && i < names.size(); ++i) {
       const Parameter p = {"float*", "float", names[i], true, false, false};
       const Role role = classify({p}).front().role;
-      const bool lse = role == Role::kLse || names[i] == "L";
+      const bool lse = role == Role::kLse || names[i] == "L" || x_f.lse_names.count(names[i]) > 0;
       if (!lse || x_facts.has_lse) continue;
       x_facts.has_lse = true;
-      x_notes.push_back(
-          {NoteKind::kGuessed,
-           fmt::format("'{}', the {}. of what it returns, is the log-sum-exp", names[i], i + 1)});
+      x_notes.push_back({NoteKind::kGuessed,
+                         fmt::format("'{}', the {}. of what it returns, is the log-sum-exp{}",
+                                     names[i], i + 1, x_facts.base2_lse ? ", in base 2" : "")});
       text += fmt::format(";\nattn_diag::store_lse(c, {})", element(i));
     }
     return text;
@@ -273,6 +269,17 @@ class HostCall {
 };
 
 }  // namespace
+
+void add_calls(const Facts& facts, const std::vector<std::string>& inner,
+               std::vector<std::string>& lines) {
+  const bool loop = facts.single_head || facts.per_batch;
+  if (facts.single_head)
+    lines.emplace_back("for (int head = 0; head < c.batch() * c.heads(); ++head) {");
+  if (facts.per_batch)
+    lines.emplace_back("for (int one_batch = 0; one_batch < c.batch(); ++one_batch) {");
+  for (const std::string& line : inner) lines.push_back((loop ? "  " : "") + line);
+  if (loop) lines.emplace_back("}");
+}
 
 std::string indented(const std::vector<std::string>& lines, int by) {
   std::string text;
@@ -322,7 +329,7 @@ std::vector<Instance> instances_of(const Model& model, const FunctionModel& f, F
                                          f.name, fmt::join(uses.front(), ", "))});
     if (facts.head_dims.empty())
       for (const TemplateParameter& t : f.templates)
-        if (classify_size(t.name).role == Role::kHeadDim) facts.head_dims = {64};
+        if (classify_constant(t.name).role == Role::kHeadDim) facts.head_dims = {64};
   }
   std::vector<Instance> out;
   for (const auto& use : uses) {
@@ -340,8 +347,11 @@ std::vector<Instance> instances_of(const Model& model, const FunctionModel& f, F
 }
 
 Body make_body(const Model& model, const Candidate& c, Facts& facts, std::vector<Note>& notes) {
-  if (c.way == Way::kLaunchCode) return launch_code(model, c, facts, notes);
-  if (c.way == Way::kBareKernel) return bare_kernel(model, c, facts, notes);
+  if (c.way == Way::kLaunchCode) return launch_code(model, *c.function, nullptr, facts, notes);
+  if (c.way == Way::kBareKernel) {
+    if (c.launched_in == nullptr) return bare_kernel(model, c, facts, notes);
+    return launch_code(model, *c.launched_in, c.function, facts, notes);
+  }
   return HostCall(model, c, facts, notes).body();
 }
 

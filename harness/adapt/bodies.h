@@ -11,15 +11,18 @@ namespace attn_diag::adapt {
 
 struct Body {
   std::string text;               // indented by two
+  std::string before;             // call() itself
   std::set<std::string> headers;  // of attn_diag/kernels/
 };
 
 // May settle facts: what a function returns, what a launch is given.
 Body make_body(const Model& model, const Candidate& c, Facts& facts, std::vector<Note>& notes);
 
-// The launches of a function that makes its own data (launch_code.cc), and of a kernel that nothing
-// launches (bare_kernel.cc).
-Body launch_code(const Model& model, const Candidate& c, Facts& facts, std::vector<Note>& notes);
+// The launches of a function that makes its own data (launch_code.cc), of the kernel `only` or of all;
+// empty where it has none that can be repeated. And of a kernel that nothing launches
+// (bare_kernel.cc).
+Body launch_code(const Model& model, const FunctionModel& f, const FunctionModel* only,
+                 Facts& facts, std::vector<Note>& notes);
 Body bare_kernel(const Model& model, const Candidate& c, Facts& facts, std::vector<Note>& notes);
 
 // What the template parameters of a function may stand for, and for which problems.
@@ -30,6 +33,10 @@ struct Instance {
 };
 std::vector<Instance> instances_of(const Model& model, const FunctionModel& f, Facts& facts,
                                    std::vector<Note>& notes);
+
+// `inner`, once for all or in a loop over what the code knows nothing of: heads, batches.
+void add_calls(const Facts& facts, const std::vector<std::string>& inner,
+               std::vector<std::string>& lines);
 
 // The lines, each indented by so many blanks.
 std::string indented(const std::vector<std::string>& lines, int by);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <set>
 
+#include "harness/adapt/codes.h"
+
 namespace attn_diag::adapt {
 namespace {
 
@@ -48,8 +50,11 @@ void use_struct(const Model& model, Candidate& c) {
     c.params = &p;
     c.members = structure->members;
     c.member_roles = roles;
-    return;
+    break;
   }
+  for (const Parameter& p : c.function->parameters)
+    if (const auto structure = model.structure(p.element); structure && &p != c.params)
+      for (const Classified& r : classify(structure->members)) c.size_roles.push_back(r);
 }
 
 // Why the tensors of a candidate are not those of a forward attention; empty if they are.
@@ -69,9 +74,38 @@ std::string missing_tensors(const Candidate& c) {
   return missing.empty() ? "" : "its parameters name no " + missing;
 }
 
+// Of host functions whose tensors are those of one product: S of q and k, or o of S or P and v.
+Part part_of(const Candidate& c) {
+  const FunctionModel& f = *c.function;
+  if (c.params != nullptr || contains_any(f.name, {"backward", "bwd", "_grad"}) ||
+      c.has(Role::kGradient))
+    return Part::kAttention;
+  const auto has_tensor = [&](Role role) {
+    for (std::size_t i = 0; i < c.roles.size(); ++i)
+      if (c.roles[i].role == role && f.parameters[i].is_pointer) return true;
+    return false;
+  };
+  const bool q = has_tensor(Role::kQ), k = has_tensor(Role::kK), v = has_tensor(Role::kV),
+             o = has_tensor(Role::kO), s = has_tensor(Role::kScores), p = has_tensor(Role::kProbs);
+  if (q && k && s && !v && !o && !p) return Part::kScores;
+  if (!q && !k && v && o && s != p) return s ? Part::kFromScores : Part::kFromProbs;
+  return Part::kAttention;
+}
+
+// Why a function of a part cannot be declared; empty if it can.
+std::string not_a_part(const Candidate& c) {
+  if (c.part != Part::kFromScores) return "";
+  if (c.has(Role::kScale) || c.has(Role::kScaleLog2))
+    return "it scales the scores that it is given, and only scaled ones can be declared";
+  if (c.has(Role::kCausal) || c.has(Role::kWindow) || c.has(Role::kWindowLeft))
+    return "it masks the scores that it is given, and only masked ones can be declared";
+  return "";
+}
+
 int score_of(const Model& model, const Candidate& c) {
   const FunctionModel& f = *c.function;
-  int score = c.way == Way::kHostFunction    ? 300
+  int score = c.part != Part::kAttention     ? 50  // where there is nothing whole
+              : c.way == Way::kHostFunction  ? 300
               : c.way == Way::kTorchFunction ? 200
               : c.way == Way::kLaunchCode    ? 150
                                              : 100;
@@ -90,14 +124,14 @@ int score_of(const Model& model, const Candidate& c) {
   return score;
 }
 
-// Heads without batches are those of all batches.
-void count_all_heads(Candidate& c) {
-  if (c.has(Role::kBatch) || c.has(Role::kStride) || c.has(Role::kHidden)) return;
-  for (Classified& r : c.roles) {
-    if (r.role != Role::kHeads) continue;
-    r.role = Role::kBatchHeads;
-    r.guess = "of all batches together, as no parameter is a batch size";
-  }
+// The function whose launch of a kernel can be repeated: not one that does little but pass it on.
+const FunctionModel* launching_function(const Model& model, const FunctionModel& kernel) {
+  for (const FunctionModel& f : model.functions())
+    for (const Launch& launch : f.launches)
+      if (!f.is_kernel && !f.is_device && launch.kernel == kernel.name && !launch.grid.empty() &&
+          launch.arguments.size() == kernel.parameters.size())
+        return &f;
+  return nullptr;
 }
 
 Candidate candidate(const Model& model, const FunctionModel& f,
@@ -112,12 +146,20 @@ Candidate candidate(const Model& model, const FunctionModel& f,
   } else {
     const bool torch = std::any_of(f.parameters.begin(), f.parameters.end(), is_tensor_class);
     c.way = torch ? Way::kTorchFunction : Way::kHostFunction;
-    if (missing_tensors(c).starts_with("its parameters") && !f.launches.empty() && !torch)
+    if (!torch) c.part = part_of(c);
+    if (c.part == Part::kAttention && missing_tensors(c).starts_with("its parameters") &&
+        !f.launches.empty() && !torch)
       c.way = Way::kLaunchCode;
   }
   if (f.is_member) c.why_not = "it is a member of a class";
   if (!c.why_not.empty()) return c;
-  if (c.way == Way::kHostFunction) count_all_heads(c);
+  c.why_not = codes_not_declared(model, f.parameters, c.roles);
+  if (c.why_not.empty()) c.why_not = codes_not_declared(model, c.members, c.member_roles);
+  if (!c.why_not.empty()) {
+    c.why_not += "; write the adapter by hand (docs/bring-your-kernel.md, quantised inputs)";
+    return c;
+  }
+  if (c.way == Way::kBareKernel) c.launched_in = launching_function(model, f);
   if (c.way == Way::kLaunchCode) {
     if (contains_any(f.name, {"backward", "bwd"})) c.why_not = "it is a backward pass";
     std::set<Role> named;
@@ -128,12 +170,15 @@ Candidate candidate(const Model& model, const FunctionModel& f,
       use_struct(model, k);
       for (const Role role : {Role::kQ, Role::kK, Role::kV, Role::kO})
         if (k.has(role) || k.has(Role::kQkv)) named.insert(role);
+      if (const std::string what = codes_not_declared(model, kernel->parameters, k.roles);
+          !what.empty())
+        c.why_not = kernel->name + "()'s " + what;
     }
     const std::string missing =
         named.size() == 4 ? "" : "the kernels it launches name no Q, K, V and output";
     if (c.why_not.empty()) c.why_not = missing;
   } else {
-    c.why_not = missing_tensors(c);
+    c.why_not = c.part == Part::kAttention ? missing_tensors(c) : not_a_part(c);
     if (c.why_not.empty() && c.way == Way::kHostFunction &&
         contains_any(f.name, {"test", "bench", "verify", "check", "reference"}))
       c.why_not = "its name says that it is a test";
@@ -147,7 +192,8 @@ Candidate candidate(const Model& model, const FunctionModel& f,
 bool Candidate::has(Role role) const {
   const auto is = [role](const Classified& c) { return c.role == role; };
   return std::any_of(roles.begin(), roles.end(), is) ||
-         std::any_of(member_roles.begin(), member_roles.end(), is);
+         std::any_of(member_roles.begin(), member_roles.end(), is) ||
+         std::any_of(size_roles.begin(), size_roles.end(), is);
 }
 
 std::vector<const FunctionModel*> kernels_of(const Model& model, const FunctionModel& function) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "attn_diag/kernels/arithmetic.h"
 #include "harness/adapt/adapt.h"
 #include "harness/adapt/model.h"
 #include "harness/adapt/roles.h"
@@ -13,10 +14,13 @@ namespace attn_diag::adapt {
 struct Candidate {
   const FunctionModel* function = nullptr;
   Way way = Way::kHostFunction;
+  Part part = Part::kAttention;
   std::vector<Classified> roles;      // of its parameters
   const Parameter* params = nullptr;  // the one that is a struct with the tensors
   std::vector<Parameter> members;     // of that struct
   std::vector<Classified> member_roles;
+  std::vector<Classified> size_roles;          // of members of structures that hold sizes alone
+  const FunctionModel* launched_in = nullptr;  // of a kernel: the function whose launch is repeated
   int score = 0;
   std::string why_not;  // empty: it would do
 

@@ -65,7 +65,7 @@ class Reader {
 
  private:
   void add_file(const fs::path& path) {
-    if (!x_seen.insert(fs::weakly_canonical(path).string()).second) return;
+    if (!x_seen.insert(whole_path(path).string()).second) return;
     x_code.texts.push_back(read_text(path));
     source::TokenList own;
     try {
@@ -114,7 +114,9 @@ class Reader {
       const std::string name = d.rest.substr(0, end);
       if (end == std::string::npos)
         x_code.macros[name] = "";
-      else if (d.rest[end] != '(')
+      else if (d.rest[end] == '(')
+        x_code.calls[name] = d.rest.substr(std::min(d.rest.find(')', end), d.rest.size() - 1) + 1);
+      else
         x_code.macros[name] = d.rest.substr(d.rest.find_first_not_of(" \t", end));
     } else if (taking() && d.word == "undef") {
       x_code.macros.erase(d.rest);
@@ -164,6 +166,12 @@ std::optional<std::int64_t> macro_value(const std::string& name, const void* con
 }
 
 }  // namespace
+
+fs::path whole_path(const fs::path& path) {
+  std::error_code error;
+  fs::path whole = fs::weakly_canonical(path, error);
+  return error ? fs::absolute(path) : whole;
+}
 
 Code read_code(const fs::path& source) { return Reader().read(source); }
 

@@ -7,6 +7,8 @@
 #include "attn_diag/harness/error.h"
 #include "harness/adapt/arguments.h"
 #include "harness/adapt/bodies.h"
+#include "harness/adapt/include_line.h"
+#include "harness/printable.h"
 
 namespace attn_diag::adapt {
 namespace {
@@ -20,6 +22,38 @@ std::string kernel_name(const fs::path& source) {
   return name;
 }
 
+// The only length there is, of queries and keys alike; 0: there are several.
+std::int64_t fixed_length(const Facts& f) {
+  const auto found = f.fixed.find(Role::kSeqlen);
+  return found == f.fixed.end() || found->second.size() != 1 ? 0 : *found->second.begin();
+}
+
+// "if (c.seqlen() != 512) c.refuse(...);" for every size that is fixed otherwise than by the declaration.
+std::string refusals(const Facts& f) {
+  std::string text;
+  for (const auto& [role, values] : f.fixed) {
+    if (role == Role::kSeqlen && values.size() == 1) continue;
+    std::vector<std::string> conditions;
+    for (const std::int64_t value : values)
+      conditions.push_back(fmt::format("{} != {}", size_expression(role, f), value));
+    text += fmt::format("  if ({})\n    c.refuse(\"{} is fixed in the source: {}\");\n",
+                        fmt::join(conditions, " && "), words(role), fmt::join(values, " or "));
+  }
+  if (f.scaled_q)
+    text +=
+        "  if (c.scale() != 1.0f)\n    c.refuse(\"q is expected multiplied by the softmax scale: "
+        "--softmax-scale 1 gives such\");\n";
+  if (f.window_alone)
+    text += fmt::format("  if (c.window_right() != {}) c.refuse(\"{}\");\n",
+                        f.window_both_sides ? "c.window_left()" : "0",
+                        f.window_both_sides ? "its window reaches as far to both sides"
+                                            : "its window ends at the query");
+  if (f.fixed_splits > 0)
+    text += fmt::format("  if (c.num_splits() != {0}) c.refuse(\"the source has {0} splits\");\n",
+                        f.fixed_splits);
+  return text;
+}
+
 std::string declaration(const std::string& name, const Candidate& c, const Facts& f) {
   std::vector<std::string> fields;
   const auto add = [&](const std::string& field, const std::string& value) {
@@ -28,10 +62,14 @@ std::string declaration(const std::string& name, const Candidate& c, const Facts
   add("name", '"' + name + '"');
   add("summary", fmt::format("\"{}() of the user's source\"", c.function->qualified));
   add("call", "call");
+  if (f.part != Part::kAttention)
+    add("part", f.part == Part::kScores       ? "Part::kScores"
+                : f.part == Part::kFromScores ? "Part::kFromScores"
+                                              : "Part::kFromProbs");
   add("dtypes", fmt::format("{}", fmt::join(f.dtypes, " | ")));
   if (!f.head_dims.empty()) add("head_dims", fmt::format("{{{}}}", fmt::join(f.head_dims, ", ")));
   std::vector<std::string> masks;
-  if (!f.causal_only) masks.emplace_back("none");
+  if (!f.causal_only && !f.window_alone) masks.emplace_back("none");
   if (f.causal || f.causal_only) masks.emplace_back("causal");
   if (f.window) masks.emplace_back("window");
   add("masks", fmt::format("{}", fmt::join(masks, " | ")));
@@ -39,17 +77,33 @@ std::string declaration(const std::string& name, const Candidate& c, const Facts
   if (f.bshd && !f.both_layouts) add("layouts", "bshd");
   if (f.grouped_heads) add("grouped_heads", "true");
   if (f.other_seqlen_k) add("other_seqlen_k", "true");
-  if (f.q_multiple > 1) add("seqlen_q_multiple_of", std::to_string(f.q_multiple));
-  if (f.k_multiple > 1) add("seqlen_k_multiple_of", std::to_string(f.k_multiple));
+  const std::int64_t length = fixed_length(f);
+  if (length > 0) {
+    add("seqlen_q_multiple_of", std::to_string(length));
+    add("seqlen_k_multiple_of", std::to_string(length));
+    add("max_seqlen_k", std::to_string(length));
+  }
+  if (length == 0 && f.q_multiple > 1) add("seqlen_q_multiple_of", std::to_string(f.q_multiple));
+  if (length == 0 && f.k_multiple > 1) add("seqlen_k_multiple_of", std::to_string(f.k_multiple));
   if (f.own_scale) add("any_scale", "false");
+  for (const char tensor : {'q', 'k', 'v'})
+    if (const auto codes = f.codes.find(tensor); codes != f.codes.end())
+      add(fmt::format("{}_codes", tensor),
+          fmt::format("{{CodeType::{}, ScalePer::{}}}", codes->second.type, codes->second.per));
   add("tile",
       fmt::format("{{{}, {}}}", f.tile_m == 0 ? 64 : f.tile_m, f.tile_n == 0 ? 64 : f.tile_n));
-  if (f.takes_splits) add("num_splits", "2");
+  if (f.takes_splits && !f.split_per_tile)
+    add("num_splits", std::to_string(f.fixed_splits > 0 ? f.fixed_splits : 2));
+  if (f.split_per_tile) add("split_per_tile", "true");
   if (f.tensor_cores) add("tensor_cores", "true");
+  if (f.s_in_input_type) add("s_in_input_type", "true");
   if (f.p_in_input_type) add("p_in_input_type", "true");
   if (f.exp2) add("exp2", "true");
-  if (!f.has_lse) add("lse", "Lse::kNone");
-  if (f.base2_lse) add("lse", "Lse::kBase2");
+  if (f.partial_in_input_type) add("partial_in_input_type", "true");
+  if (f.stats_in_input_type) add("partial_stats_in_input_type", "true");
+  if (!f.has_lse && f.part != Part::kScores && f.part != Part::kFromProbs) add("lse", "Lse::kNone");
+  if (f.has_lse && f.base2_lse) add("lse", "Lse::kBase2");
+  if (f.unscaled) add("scores", "Scores::kUnscaled");
   std::string text = "ATTN_DIAG_EXPORT({", line;
   const std::string indent(18, ' ');
   for (std::size_t i = 0; i < fields.size(); ++i) {
@@ -70,7 +124,23 @@ std::string run_flags(const Facts& f) {
   if (!f.head_dims.empty() &&
       std::find(f.head_dims.begin(), f.head_dims.end(), 64) == f.head_dims.end())
     flags += fmt::format(" --head-dim {}", f.head_dims.front());
+  for (const auto& [role, flag] : {std::pair{Role::kBatch, "batch"},
+                                   {Role::kHeads, "heads"},
+                                   {Role::kKvHeads, "kv-heads"},
+                                   {Role::kSeqlen, "seqlen"},
+                                   {Role::kSeqlenQ, "seqlen-q"},
+                                   {Role::kSeqlenK, "seqlen-k"}})
+    if (const auto found = f.fixed.find(role); found != f.fixed.end())
+      flags += fmt::format(" --{} {}", flag, *found->second.begin());
+  // As many heads as KV heads would not show what goes wrong in groups.
+  if (f.grouped_heads && f.fixed.count(Role::kHeads) + f.fixed.count(Role::kKvHeads) == 0)
+    flags += " --heads 4 --kv-heads 2";
+  // One batch would not show what goes wrong between batches.
+  if (f.fixed.count(Role::kBatch) == 0) flags += " --batch 2";
+  if (f.scaled_q) flags += " --softmax-scale 1";
   if (f.causal_only) flags += " --mask causal";
+  if (f.window_alone) flags += f.window_both_sides ? " --mask window:20,20" : " --mask window:20,0";
+  if (f.both_layouts) flags += " --layout BHSD,BSHD";
   if (f.bshd && !f.both_layouts) flags += " --layout BSHD";
   return flags;
 }
@@ -80,7 +150,7 @@ std::string comments(const std::vector<Note>& notes) {
   for (const auto& [kind, word] :
        {std::pair{NoteKind::kUnknown, "Not known"}, std::pair{NoteKind::kGuessed, "Guessed"}})
     for (const Note& note : notes)
-      if (note.kind == kind) text += fmt::format("// {}: {}.\n", word, note.text);
+      if (note.kind == kind) text += fmt::format("// {}: {}.\n", word, one_line(note.text));
   return text;
 }
 
@@ -99,11 +169,14 @@ void add_checks(const Candidate& c, const Facts& f, std::vector<Note>& notes) {
     check(fmt::format(
         "the layout ({}): if o is wrong everywhere but in head 0 of batch 0, try the other",
         f.bshd ? "BSHD" : "BHSD"));
-  if (!f.causal && !f.causal_only)
+  if (f.window_alone)
+    check("the window: whether its width counts the query itself, and the keys behind it");
+  else if (!f.causal && !f.causal_only)
     check("the mask: none is declared; if the code masks, declare .masks = causal");
   if (f.has_lse && !f.base2_lse) check("the log-sum-exp: natural, of scaled scores");
   if (c.way == Way::kBareKernel) check("the launch shape: grid, block and shared memory");
-  if (f.takes_splits) check("num_splits: 2 unless --num-splits says otherwise");
+  if (f.takes_splits && !f.split_per_tile && f.fixed_splits == 0)
+    check("num_splits: 2 unless --num-splits says otherwise");
 }
 
 std::vector<CandidateRecord> records(const std::vector<Candidate>& candidates,
@@ -143,7 +216,7 @@ const Candidate& choose(const AdaptRequest& request, const std::vector<Candidate
   const Candidate& best = candidates.front();
   std::string others;
   for (const Candidate& c : candidates)
-    if (&c != &best && c.why_not.empty() && c.way == best.way &&
+    if (&c != &best && c.why_not.empty() && c.way == best.way && c.part == best.part &&
         best.function->calls.count(c.function->name) == 0)
       others += fmt::format("{}{}()", others.empty() ? "" : ", ", c.function->qualified);
   if (!others.empty())
@@ -151,15 +224,6 @@ const Candidate& choose(const AdaptRequest& request, const std::vector<Candidate
         {NoteKind::kGuessed, fmt::format("{}() is meant; {} would do too: --function chooses",
                                          best.function->qualified, others)});
   return best;
-}
-
-std::string include_path(const AdaptRequest& request) {
-  const fs::path source = fs::weakly_canonical(request.source);
-  const fs::path from = request.output_directory.empty()
-                            ? source.parent_path()
-                            : fs::weakly_canonical(request.output_directory);
-  const fs::path relative = source.lexically_relative(from);
-  return relative.empty() ? source.string() : relative.string();
 }
 
 }  // namespace
@@ -196,23 +260,39 @@ Draft draft_adapter(const AdaptRequest& request) {
   for (const std::string& missing : model.code().missing)
     draft.notes.push_back({NoteKind::kUnknown,
                            fmt::format("what \"{}\" holds: it is not beside the source", missing)});
-  Facts facts = gather(model, c, draft.notes);
-  const Body body = make_body(model, c, facts, draft.notes);
+  Facts facts = gather(model, c, request.bshd, draft.notes);
+  if (!facts.codes.empty() && (facts.single_head || facts.per_batch || facts.host_memory))
+    throw Error(
+        fmt::format("{}() takes codes of one head, of one batch or in host memory, which a draft "
+                    "cannot call: write the adapter by hand, with .k_codes and the like "
+                    "(docs/bring-your-kernel.md).",
+                    c.function->qualified));
+  if (c.part != Part::kAttention && (facts.single_head || facts.per_batch || facts.host_memory))
+    throw Error(
+        fmt::format("{}() computes a part of attention of one head, of one batch or of host "
+                    "memory, which a draft cannot call: write the "
+                    "adapter by hand, with .part = (docs/bring-your-kernel.md).",
+                    c.function->qualified));
+  Body body = make_body(model, c, facts, draft.notes);
   add_checks(c, facts, draft.notes);
   only_once(draft.notes);
 
-  std::string text =
-      fmt::format("// Drafted by attn-diag adapt: calls {}(), line {} of {}.\n",
-                  c.function->qualified, c.function->line, request.source.filename().string());
+  std::string text = fmt::format("// Drafted by attn-diag adapt: calls {}(), line {} of {}.\n",
+                                 c.function->qualified, c.function->line,
+                                 one_line(request.source.filename().string()));
   text += comments(draft.notes);
   text += "#include <attn_diag/kernels/bring.h>\n";
+  if (!facts.codes.empty()) body.headers.insert("coded_inputs.h");
   for (const std::string& header : body.headers)
     text += fmt::format("#include <attn_diag/kernels/{}>\n", header);
-  text += fmt::format("\n#include \"{}\"\n\n", include_path(request));
-  text += "static void call(const attn_diag::Call& c) {\n" + body.text + "}\n\n";
+  text += '\n' + include_line(request, draft.holds_source) + '\n';
+  text += body.before;
+  text += "static void call(const attn_diag::Call& c) {\n" + refusals(facts) + body.text + "}\n\n";
   text += declaration(draft.kernel, c, facts);
   draft.text = std::move(text);
   draft.run_flags = run_flags(facts);
+  draft.bshd = facts.bshd;
+  draft.layout_unsure = facts.layout_by_kernel && !facts.single_head && !facts.both_layouts;
   return draft;
 }
 

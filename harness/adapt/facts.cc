@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "harness/adapt/codes.h"
 #include "harness/adapt/facts_code.h"
 
 namespace attn_diag::adapt {
@@ -18,10 +19,11 @@ FactsCode::FactsCode(const Model& model, const Candidate& c, std::vector<Note>& 
   x_functions.push_back(c.function);
   for (const FunctionModel* kernel : kernels_of(model, *c.function))
     if (kernel != c.function) x_functions.push_back(kernel);
-  // Device functions that those call, and host functions in between.
+  // Device functions that those call, and host functions in between; not a reference on the CPU.
   for (std::size_t i = 0; i < x_functions.size(); ++i)
     for (const FunctionModel& f : model.functions())
       if (x_functions[i]->calls.count(f.name) > 0 &&
+          (f.is_kernel || f.is_device || !kernels_of(model, f).empty()) &&
           std::find(x_functions.begin(), x_functions.end(), &f) == x_functions.end())
         x_functions.push_back(&f);
 }
@@ -44,11 +46,14 @@ bool FactsCode::has(Role role) const {
   return false;
 }
 
-Facts gather(const Model& model, const Candidate& c, std::vector<Note>& notes) {
+Facts gather(const Model& model, const Candidate& c, std::optional<bool> bshd,
+             std::vector<Note>& notes) {
   FactsCode code(model, c, notes);
   Facts facts;
-  for (const auto read : {read_sizes, read_tiles, read_types, read_head_dims, read_arithmetic,
-                          read_outputs, read_mask, read_layout, read_multiples, read_host_memory})
+  facts.given_bshd = bshd;
+  for (const auto read : {read_fixed, read_sizes, read_tiles, read_types, read_splits,
+                          read_head_dims, read_arithmetic, read_outputs, read_mask, read_layout,
+                          read_codes, read_multiples, read_host_memory})
     read(code, facts);
   return facts;
 }

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -10,22 +12,48 @@
 
 namespace attn_diag::adapt {
 
+// Of a tensor of codes, as the declaration has it.
+struct CodesFact {
+  std::string type, per;  // "kInt8", "kToken"
+};
+
 struct Facts {
   std::set<std::string> dtypes;         // "fp16"
   std::vector<std::int64_t> head_dims;  // empty: any
   std::int64_t tile_m = 0, tile_n = 0;  // 0: not found
   bool bshd = false, both_layouts = false;
+  std::optional<bool> given_bshd;
+  bool layout_by_kernel = false;  // nothing but the kernel's own code says which
   bool causal = false, causal_only = false, window = false;
   bool tensor_cores = false, p_in_input_type = false, exp2 = false;
   bool has_lse = false, base2_lse = false;
   bool grouped_heads = false, other_seqlen_k = false, own_scale = false;
+  bool scaled_q = false;  // it takes q multiplied by the softmax scale already
+  Part part = Part::kAttention;
+  bool unscaled = false;      // of S: q.k alone
+  bool one_query = false;     // of decoding: q has no axis of queries
+  bool window_alone = false;  // always, by one width that may count the query itself
+  bool window_counts_itself = false, window_both_sides = false;
   std::int64_t q_multiple = 1, k_multiple = 1;
-  bool single_head = false;  // no batch and no heads: called for each
+  bool single_head = false;      // no batch and no heads: called for each
+  bool per_batch = false;        // heads and no batch: called for each
+  bool batch_is_slices = false;  // batches and no heads: those of all heads
+  // Sizes that the code has at compile time, and the values it has them with.
+  std::map<Role, std::set<std::int64_t>> fixed;
   bool host_memory = false;  // its pointers are of host memory
   bool takes_splits = false;
+  bool split_per_tile = false;    // a split for every KV tile
+  std::int64_t fixed_splits = 0;  // as many, always; 0: not fixed
+  bool s_in_input_type = false, partial_in_input_type = false, stats_in_input_type = false;
+  std::map<char, CodesFact> codes;  // of 'q', 'k', 'v'
+  std::string partial;  // "fp16", where partials are narrower than fp32 whatever the input
 };
 
+// Whether heads and batches are known to code that names sizes of these roles, and what to do if not.
+void settle_heads(const std::set<Role>& roles, Facts& facts, std::vector<Note>& notes);
+
 // Adds to `notes` what was found and guessed.
-Facts gather(const Model& model, const Candidate& c, std::vector<Note>& notes);
+Facts gather(const Model& model, const Candidate& c, std::optional<bool> bshd,
+             std::vector<Note>& notes);
 
 }  // namespace attn_diag::adapt

@@ -21,6 +21,7 @@ class FactsCode {
   // The candidate, the kernels it launches, and the functions of the source that those call.
   const std::vector<const FunctionModel*>& functions() const { return x_functions; }
 
+  std::vector<Note>& notes() { return x_notes; }
   void note(NoteKind kind, std::string text) { x_notes.push_back({kind, std::move(text)}); }
 
   // Calls f(function, index of the token) for the bodies of all functions.
@@ -47,6 +48,10 @@ void read_sizes(FactsCode& code, Facts& facts);
 void read_tiles(FactsCode& code, Facts& facts);
 void read_head_dims(FactsCode& code, Facts& facts);
 void read_multiples(FactsCode& code, Facts& facts);
+// facts_fixed.cc; before sizes.
+void read_fixed(FactsCode& code, Facts& facts);
+// facts_splits.cc; after tiles and types.
+void read_splits(FactsCode& code, Facts& facts);
 // facts_values.cc; of arithmetic, after types.
 void read_types(FactsCode& code, Facts& facts);
 void read_arithmetic(FactsCode& code, Facts& facts);

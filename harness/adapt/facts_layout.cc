@@ -7,6 +7,7 @@
 #include <set>
 #include <string_view>
 
+#include "harness/adapt/axes.h"
 #include "harness/adapt/facts_code.h"
 
 namespace attn_diag::adapt {
@@ -18,6 +19,8 @@ namespace {
 // What speaks for either layout.
 struct Votes {
   int bshd = 0, bhsd = 0;
+  int sequence_first = 0;  // [seq, batch, heads, dim]: BSHD for a batch of one
+  bool decides() const { return (bshd > 0) != (bhsd > 0); }
 };
 
 bool is_queries(Role role) { return role == Role::kSeqlen || role == Role::kSeqlenQ; }
@@ -28,55 +31,35 @@ Role role_at(const Syntax& s, std::size_t i) {
   return s[i].is_identifier() ? classify_size(std::string(s[i].text)).role : Role::kUnknown;
 }
 
-std::string comments_of(std::string_view text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '"') {
-      for (++i; i < text.size() && text[i] != '"'; ++i) i += text[i] == '\\' ? 1 : 0;
-      continue;
-    }
-    const bool line = text.substr(i, 2) == "//";
-    if (!line && text.substr(i, 2) != "/*") continue;
-    const std::size_t end = std::min(text.find(line ? "\n" : "*/", i + 2), text.size());
-    out += std::string(text.substr(i, end - i)) + '\n';
-    i = end;
-  }
-  return out;
-}
-
-// "[B, H, N, D]", "(batch, seq, heads, dim)", "[batch][heads][seq][dim]": of four axes, whose order.
-void vote_of_axes(std::string_view text, Votes& votes) {
-  for (std::size_t at = text.find_first_of("[("); at != std::string_view::npos;
-       at = text.find_first_of("[(", at + 1)) {
-    std::vector<std::string> names(1);
-    for (std::size_t i = at + 1; i < text.size() && names.size() <= 4; ++i) {
-      const char c = text[i];
-      if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_') {
-        names.back() += c;
-      } else if (c == ',' || text.substr(i, 2) == "][") {
-        i += c == ']' ? 1 : 0;
-        names.emplace_back();
-      } else if (c != ' ') {
-        break;
-      }
-    }
-    if (names.size() != 4) continue;
-    std::array<Role, 4> roles{};
-    std::transform(names.begin(), names.end(), roles.begin(),
-                   [](const std::string& name) { return classify_size(name).role; });
-    if (roles[0] != Role::kBatch || roles[3] != Role::kHeadDim) continue;
-    votes.bshd += is_length(roles[1]) && is_heads(roles[2]) ? 1 : 0;
-    votes.bhsd += is_heads(roles[1]) && is_length(roles[2]) ? 1 : 0;
-  }
-}
-
 Votes votes_of_comments(const Model& model) {
   Votes votes;
-  for (const std::string& text : model.code().texts) {
-    const std::string comments = lower(comments_of(text));
-    votes.bshd += comments.find("bshd") != std::string::npos ? 1 : 0;
-    votes.bhsd += comments.find("bhsd") != std::string::npos ? 1 : 0;
-    vote_of_axes(comments, votes);
+  for (const std::string& text : comments_of(model)) {
+    const std::string comments = lower(text);
+    for (const char* word : {"bshd", "bsnd", "bthd", "blhd"})
+      votes.bshd += comments.find(word) != std::string::npos ? 1 : 0;
+    for (const char* word : {"bhsd", "bnsd", "bhtd", "bhld"})
+      votes.bhsd += comments.find(word) != std::string::npos ? 1 : 0;
+    for (const NamedAxes& found : axes_in(text)) {
+      std::vector<Role> axes = found.axes;
+      if (axes.size() == 3) axes.insert(axes.begin(), Role::kBatch);
+      if (axes.size() != 4 || axes[3] != Role::kHeadDim) continue;
+      if (is_length(axes[0]) && axes[1] == Role::kBatch && is_heads(axes[2]))
+        ++votes.sequence_first;
+      if (axes[0] != Role::kBatch) continue;
+      votes.bshd += is_length(axes[1]) && is_heads(axes[2]) ? 1 : 0;
+      votes.bhsd += is_heads(axes[1]) && is_length(axes[2]) ? 1 : 0;
+    }
+    // ((b * H + h) * S + s) * D + d
+    for (std::size_t at = text.find(") * "); at != std::string::npos;
+         at = text.find(") * ", at + 1)) {
+      std::size_t end = at + 4;
+      while (end < text.size() &&
+             (std::isalnum(static_cast<unsigned char>(text[end])) != 0 || text[end] == '_'))
+        ++end;
+      const Role after = classify_constant(text.substr(at + 4, end - at - 4)).role;
+      votes.bshd += is_heads(after) ? 1 : 0;
+      votes.bhsd += is_length(after) ? 1 : 0;
+    }
   }
   return votes;
 }
@@ -99,11 +82,25 @@ bool indexes_rows(const Syntax& s, std::size_t i) {
   return false;
 }
 
-Votes votes_of_indices(const FactsCode& code) {
+// Of the code of the candidate and its kernels, or of what in the file is neither: references on the
+// CPU, tests, main().
+Votes votes_of_indices(const FactsCode& code, bool of_others) {
   const Syntax& s = code.syntax();
   Votes votes;
+  std::vector<const FunctionModel*> functions = code.functions();
+  if (of_others) {
+    functions.clear();
+    for (const FunctionModel& f : code.model().functions())
+      if (!f.is_kernel && !f.is_device && f.launches.empty() &&
+          std::find(code.functions().begin(), code.functions().end(), &f) == code.functions().end())
+        functions.push_back(&f);
+  }
+  const auto each_token = [&](const auto& f) {
+    for (const FunctionModel* function : functions)
+      for (std::size_t i = function->open; i < function->close; ++i) f(*function, i);
+  };
   // Products of sizes that index: of a row, heads * dim in BSHD, and dim alone in BHSD.
-  code.each_token([&](const FunctionModel&, std::size_t i) {
+  each_token([&](const FunctionModel&, std::size_t i) {
     if (!s.is(i, "*") || s.is(i - 2, "*")) return;
     const bool ends = !s.is(i + 4, "*");
     if (!s.is(i + 2, "*") || !ends || role_at(s, i + 3) != Role::kHeadDim) return;
@@ -112,19 +109,31 @@ Votes votes_of_indices(const FactsCode& code) {
     votes.bhsd += is_length(second) ? 1 : 0;
   });
   // (b * S + s) * H + h against (b * H + h) * S + s.
-  code.each_token([&](const FunctionModel&, std::size_t i) {
+  each_token([&](const FunctionModel&, std::size_t i) {
     if (!s.is(i, ")") || !s.is(i + 1, "*") || indexes_rows(s, i)) return;
     const Role after = role_at(s, i + 2);
     votes.bshd += is_heads(after) ? 1 : 0;
     votes.bhsd += is_length(after) ? 1 : 0;
   });
-  // x = q.size(1): which axis is which.
+  // row = heads * dim: of a row in BSHD.
+  each_token([&](const FunctionModel& f, std::size_t i) {
+    if (of_others || (!f.is_kernel && !f.is_device) || !s.is(i, "=") || !s.is(i + 2, "*")) return;
+    const bool ends = s.is(i + 4, ";") || s.is(i + 4, ",");
+    if (ends && is_heads(role_at(s, i + 1)) && role_at(s, i + 3) == Role::kHeadDim) ++votes.bshd;
+  });
+  return votes;
+}
+
+// What the host code takes the axes of tensors for: x = q.size(1).
+Votes votes_of_tensor_sizes(const FactsCode& code) {
+  const Syntax& s = code.syntax();
+  Votes votes;
   code.each_token([&](const FunctionModel&, std::size_t i) {
     if (!s.is(i, "size") || !s.is(i + 1, "(") || i < 4) return;
     const Role of = role_at(s, i - 4);
     const bool one = s.is(i + 2, "1"), two = s.is(i + 2, "2");
-    if ((one && of == Role::kHeads) || (two && is_queries(of))) votes.bhsd += 2;
-    if ((two && of == Role::kHeads) || (one && is_queries(of))) votes.bshd += 2;
+    if ((one && is_heads(of)) || (two && is_queries(of))) ++votes.bhsd;
+    if ((two && is_heads(of)) || (one && is_queries(of))) ++votes.bshd;
   });
   return votes;
 }
@@ -154,18 +163,60 @@ std::string query_that_ends_a_loop(const FactsCode& code) {
     std::size_t at = i + 2;
     while (at < s.match(i + 1) && !s.is(at, ";")) ++at;
     if (!s.is(at + 2, "<=") || !s[at + 3].is_identifier() || !s.is(at + 4, ";")) return;
-    for (std::size_t j = f.open; j + 2 < f.close; ++j)
-      if (s[j].is(s[at + 3].text) && (s.is(j + 1, "<") || s.is(j + 1, ">=")) &&
-          is_queries(role_at(s, j + 2)))
+    for (std::size_t j = f.open; j + 2 < f.close; ++j) {
+      if (!s[j].is(s[at + 3].text)) continue;
+      if ((s.is(j + 1, "<") || s.is(j + 1, ">=")) && is_queries(role_at(s, j + 2)))
         found = std::string(s[at + 3].text);
+      // t = (index / heads) % queries
+      for (std::size_t k = j + 2; s.is(j + 1, "=") && !s.is(k, ",") && !s.is(k, ";"); ++k) {
+        if (s.is(k, "(")) k = s.match(k);
+        if (s.is(k, "%") && is_queries(role_at(s, k + 1))) found = std::string(s[at + 3].text);
+      }
+    }
   });
   return found;
 }
 
 }  // namespace
 
+namespace {
+
+// A mask of one width: whether that counts the query itself, as in i - j < window, and whether keys
+// behind it are seen, too.
+void read_window(FactsCode& code, Facts& facts) {
+  const Syntax& s = code.syntax();
+  int itself = 0, beside = 0;
+  const auto is_of = [&](std::size_t i, std::initializer_list<std::string_view> texts) {
+    return std::any_of(texts.begin(), texts.end(), [&](std::string_view t) { return s.is(i, t); });
+  };
+  code.each_token([&](const FunctionModel& f, std::size_t i) {
+    if ((!f.is_kernel && !f.is_device) || role_at(s, i) != Role::kWindow) return;
+    if (s.is(i - 1, "-")) {  // i - window: where a row begins, or compared with a key
+      const bool plus_one = s.is(i + 1, "+") && s.is(i + 2, "1");
+      const bool left_out = is_of(i - 3, {">", "<="}) || is_of(i + 1, {"<", ">="});
+      const bool compared =
+          is_of(i - 3, {">", "<=", "<", ">="}) || is_of(i + 1, {"<", ">=", ">", "<="});
+      ++(plus_one != (compared && left_out) ? itself : beside);
+    }
+    if (s.is(i - 1, "+")) facts.window_both_sides = true;
+    if (is_of(i - 1, {"<", ">="})) ++itself;
+    if (is_of(i - 1, {"<=", ">"})) ++beside;
+  });
+  facts.window_alone = facts.window = true;
+  facts.window_counts_itself = itself >= beside;
+  code.note(
+      NoteKind::kGuessed,
+      fmt::format("the mask is a window of one width, {}{}",
+                  facts.window_counts_itself ? "the query itself counted" : "beside the query",
+                  facts.window_both_sides ? ", to both sides" : ", of keys before the query"));
+}
+
+}  // namespace
+
 void read_mask(FactsCode& code, Facts& facts) {
   const Model& model = code.model();
+  if (code.has(Role::kWindow) && !code.has(Role::kWindowLeft) && !code.has(Role::kCausal))
+    return read_window(code, facts);
   facts.window = code.has(Role::kWindowLeft);
   facts.causal = code.has(Role::kCausal) || code.has(Role::kWindowRight);
   for (const FunctionModel* f : code.functions())
@@ -205,23 +256,48 @@ void read_layout(FactsCode& code, Facts& facts) {
     code.note(NoteKind::kFound, "strides of heads and rows are parameters: both layouts");
     return;
   }
-  const Votes said = votes_of_comments(code.model()), indexed = votes_of_indices(code);
+  const Votes said = votes_of_comments(code.model()), taken = votes_of_tensor_sizes(code),
+              indexed = votes_of_indices(code, false), others = votes_of_indices(code, true);
   const std::optional<bool> order = length_before_heads(c.roles);
   std::string why;
-  if ((said.bshd > 0) != (said.bhsd > 0)) {
+  if (facts.given_bshd) {
+    facts.bshd = *facts.given_bshd;
+    why = ", as was given";
+  } else if (said.decides()) {
     facts.bshd = said.bshd > 0;
     why = ", as a comment says";
+  } else if (said.sequence_first > 0) {
+    facts.bshd = true;
+    facts.fixed[Role::kBatch] = {1};
+    why = ", of a batch of 1: a comment says [seq, batch, heads, dim]";
+  } else if (code.has(Role::kOffsets)) {
+    facts.bshd = true;
+    why = ": the rows of all batches lie one behind the other";
+  } else if (taken.decides()) {
+    facts.bshd = taken.bshd > 0;
+    why = ", as the code takes the sizes of its tensors";
+  } else if (others.decides()) {
+    facts.bshd = others.bshd > 0;
+    why = ", as the code beside it that is no kernel has it";
   } else if (indexed.bshd > 0 || indexed.bhsd > 0) {
+    facts.layout_by_kernel = true;
     facts.bshd = indexed.bshd > indexed.bhsd;
     why = fmt::format(", by {} of {} index expressions", std::max(indexed.bshd, indexed.bhsd),
                       indexed.bshd + indexed.bhsd);
   } else {
+    facts.layout_by_kernel = true;
     facts.bshd = order.value_or(false);
     why = order ? ", by the order of the parameters alone"
                 : ": no index expression shows the order of heads and rows";
   }
-  if (!facts.single_head)
-    code.note(NoteKind::kGuessed, fmt::format("layout {}{}", facts.bshd ? "BSHD" : "BHSD", why));
+  if (facts.single_head) return;
+  code.note(NoteKind::kGuessed, fmt::format("layout {}{}", facts.bshd ? "BSHD" : "BHSD", why));
+  const int against = facts.bshd ? indexed.bhsd - indexed.bshd : indexed.bshd - indexed.bhsd;
+  if (against > 0)
+    code.note(NoteKind::kCheck,
+              fmt::format("the kernel's own index expressions have the other layout, {}: if it is "
+                          "wrong, that is where",
+                          facts.bshd ? "BHSD" : "BSHD"));
 }
 
 }  // namespace attn_diag::adapt

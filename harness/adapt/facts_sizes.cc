@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "harness/adapt/axes.h"
 #include "harness/adapt/facts_code.h"
 
 namespace attn_diag::adapt {
@@ -29,6 +30,18 @@ std::int64_t head_dim_of_comments(const Model& model) {
   return 0;
 }
 
+// Whether comments say that the caller has multiplied q by the scale. That no code does so is not enough: it
+// may be the mistake.
+bool says_q_is_scaled(const FactsCode& code) {
+  if (code.mentions_part({"sqrt"})) return false;
+  for (const std::string& text : comments_of(code.model()))
+    for (const char* words : {"prescaled", "pre-scaled", "premultiplied", "pre-multiplied",
+                              "already scaled", "already multiplied", "scaled by the caller",
+                              "caller scales", "caller has scaled", "scaled beforehand"})
+      if (lower(text).find(words) != std::string::npos) return true;
+  return false;
+}
+
 // Whether the comparison at i is the condition of a for.
 bool in_for(const Syntax& s, std::size_t i) {
   int depth = 0;
@@ -44,29 +57,55 @@ bool in_for(const Syntax& s, std::size_t i) {
 
 void read_sizes(FactsCode& code, Facts& facts) {
   const Candidate& c = code.candidate();
-  facts.grouped_heads = code.has(Role::kKvHeads) || code.has(Role::kGroup);
+  facts.grouped_heads =
+      code.has(Role::kKvHeads) || code.has(Role::kGroup) || facts.fixed.count(Role::kKvHeads) > 0;
   facts.other_seqlen_k =
-      (code.has(Role::kSeqlenQ) || code.has(Role::kSeqlen)) && code.has(Role::kSeqlenK);
+
+      facts.one_query ||
+      ((code.has(Role::kSeqlenQ) || code.has(Role::kSeqlen)) && code.has(Role::kSeqlenK));
   facts.takes_splits = code.has(Role::kNumSplits);
-  const bool any_scale = code.has(Role::kScale) || code.has(Role::kScaleLog2);
-  facts.own_scale = !any_scale;
+  facts.part = c.part;
+  const bool from_part = c.part == Part::kFromScores || c.part == Part::kFromProbs;
+  const bool any_scale = from_part || code.has(Role::kScale) || code.has(Role::kScaleLog2);
+  if (c.part == Part::kScores && !any_scale) {
+    bool root = false;
+    code.each_token([&](const FunctionModel&, std::size_t i) {
+      root |= code.syntax()[i].text.find("sqrt") != std::string_view::npos;
+    });
+    facts.unscaled = !root;
+  }
+  if (facts.unscaled)
+    code.note(NoteKind::kGuessed,
+              "S is q.k without a scale: no parameter is one, and no code takes a root");
+  facts.scaled_q = !any_scale && !facts.unscaled && says_q_is_scaled(code);
+  facts.own_scale = !any_scale && !facts.scaled_q && !facts.unscaled;
+  if (facts.scaled_q)
+    code.note(NoteKind::kGuessed,
+              "q is multiplied by the softmax scale already, as a comment says");
   if (facts.own_scale)
     code.note(NoteKind::kGuessed,
               "no parameter is the softmax scale: it computes 1/sqrt(head_dim) itself");
-  const bool heads = code.has(Role::kBatch) || code.has(Role::kHeads) ||
-                     code.has(Role::kBatchHeads) || code.has(Role::kHidden) ||
-                     code.has(Role::kStride);
-  facts.single_head = c.way == Way::kHostFunction && !heads;
-  if (facts.single_head)
-    code.note(NoteKind::kGuessed,
-              "no parameter is a batch size or number of heads: it is called once for every head");
+  if (c.way != Way::kHostFunction) return;
+  std::set<Role> roles;
+  bool all_known = true;
+  for (const auto* own : {&c.roles, &c.member_roles, &c.size_roles})
+    for (const Classified& r : *own) roles.insert(r.role);
+  for (std::size_t i = 0; i < c.roles.size(); ++i) {
+    const Parameter& p = c.function->parameters[i];
+    all_known &= p.is_pointer || c.roles[i].role != Role::kUnknown || !is_integer(p.element);
+  }
+  for (const auto& [role, values] : facts.fixed) roles.insert(role);
+  for (const FunctionModel* f : code.functions())
+    for (const TemplateParameter& t : f->templates) roles.insert(classify_constant(t.name).role);
+  const bool says = roles.count(Role::kBatch) + roles.count(Role::kHeads) > 0;
+  if (all_known || !says) settle_heads(roles, facts, code.notes());
 }
 
 void read_tiles(FactsCode& code, Facts& facts) {
   const Model& model = code.model();
   const auto take = [&](const std::string& name, std::optional<std::int64_t> value) {
     if (!value || *value < 1 || *value > 1024) return;
-    const Role role = classify_size(name).role;
+    const Role role = classify_constant(name).role;
     std::int64_t* to = role == Role::kTileM   ? &facts.tile_m
                        : role == Role::kTileN ? &facts.tile_n
                                               : nullptr;
@@ -111,7 +150,7 @@ void read_head_dims(FactsCode& code, Facts& facts) {
   const Candidate& c = code.candidate();
   std::set<std::int64_t> dims;
   const auto take = [&](const std::string& name, std::optional<std::int64_t> value) {
-    if (value && *value >= 4 && *value <= 512 && classify_size(name).role == Role::kHeadDim)
+    if (value && *value >= 4 && *value <= 512 && classify_constant(name).role == Role::kHeadDim)
       dims.insert(*value);
   };
   for (const FunctionModel* f : code.functions()) {

@@ -2,6 +2,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
+#include "harness/adapt/codes.h"
 #include "harness/adapt/facts_code.h"
 
 namespace attn_diag::adapt {
@@ -20,8 +23,14 @@ void read_types(FactsCode& code, Facts& facts) {
   };
   const auto tensors = [&](const std::vector<Parameter>& parameters,
                            const std::vector<Classified>& roles) {
+    bool q_is_codes = false;
     for (std::size_t i = 0; i < roles.size(); ++i)
-      if ((roles[i].role == Role::kQ || roles[i].role == Role::kQkv) && parameters[i].is_pointer)
+      q_is_codes |= roles[i].role == Role::kQ && is_code_type(parameters[i].element);
+    for (std::size_t i = 0; i < roles.size(); ++i)
+      if ((roles[i].role == Role::kQ || roles[i].role == Role::kQkv ||
+           (q_is_codes && roles[i].role == Role::kO) ||
+           (c.part != Part::kAttention && roles[i].role == Role::kV)) &&
+          parameters[i].is_pointer)
         add(parameters[i].element);
   };
   tensors(c.function->parameters, c.roles);
@@ -53,6 +62,10 @@ void read_types(FactsCode& code, Facts& facts) {
                                : "neither half nor bfloat16"));
 }
 
+namespace {
+void read_stored_scores(FactsCode& code, Facts& facts);
+}  // namespace
+
 void read_arithmetic(FactsCode& code, Facts& facts) {
   const Syntax& s = code.syntax();
   facts.tensor_cores = code.mentions_part({"wmma", "mma_sync", "wgmma"});
@@ -61,6 +74,7 @@ void read_arithmetic(FactsCode& code, Facts& facts) {
         s[i].kind == source::TokenKind::kString && s[i].text.find("mma") != std::string_view::npos;
   });
   facts.exp2 = code.mentions_part({"exp2f", "ex2", "h2exp2", "hexp2"});
+  read_stored_scores(code, facts);
   const bool narrow = facts.dtypes.count("fp32") == 0;
   if (facts.tensor_cores) {
     code.note(NoteKind::kFound, "products on tensor cores");
@@ -69,34 +83,78 @@ void read_arithmetic(FactsCode& code, Facts& facts) {
       code.note(NoteKind::kGuessed, "P is rounded to the input type, as tensor cores take it so");
     }
   }
-  if (!narrow || facts.tensor_cores) return;
-  // An array of P, or an assignment to one, in the input type.
-  code.each_token([&](const FunctionModel&, std::size_t i) {
-    if (facts.p_in_input_type || dtype_of(std::string(s[i].text)).empty() ||
-        dtype_of(std::string(s[i].text)) == "fp32")
-      return;
-    for (std::size_t j = i + 1; j < i + 4 && j < s.size(); ++j) {
-      const std::string name = lower(std::string(s[j].text));
-      if (name == "p" || name == "sp" || name == "s_p" || name == "ps" || name == "p_s" ||
-          name == "p_smem" || name == "smem_p" || name == "rp" || name == "probs") {
-        facts.p_in_input_type = true;
-        code.note(NoteKind::kGuessed,
-                  fmt::format("P is rounded to the input type, as '{} {}' holds it", s[i].text,
-                              s[j].text));
-        return;
-      }
-    }
-  });
+  if (!narrow) return;
+  // An array or pointer of P in the input type.
+  const auto holds = [&](std::initializer_list<const char*> names) {
+    std::string found;
+    code.each_token([&](const FunctionModel&, std::size_t i) {
+      const std::string dtype = dtype_of(std::string(s[i].text));
+      if (!found.empty() || dtype.empty() || dtype == "fp32") return;
+      for (std::size_t j = i + 1; j < i + 4 && j < s.size(); ++j)
+        for (const char* name : names)
+          if (lower(std::string(s[j].text)) == name)
+            found = fmt::format("{} {}", s[i].text, s[j].text);
+    });
+    return found;
+  };
+  if (const std::string p =
+          holds({"p", "sp", "s_p", "ps", "p_s", "p_smem", "smem_p", "rp", "probs", "s_probs"});
+      !facts.p_in_input_type && !p.empty()) {
+    facts.p_in_input_type = true;
+    code.note(NoteKind::kGuessed,
+              fmt::format("P is rounded to the input type, as '{}' holds it", p));
+  }
+  if (const std::string scores = holds({"scores", "s_scores", "sscores", "smem_scores", "logits",
+                                        "s_logits", "s_s", "ss", "smem_s", "attn_scores"});
+      !scores.empty()) {
+    facts.s_in_input_type = true;
+    code.note(NoteKind::kGuessed,
+              fmt::format("S is rounded to the input type, as '{}' holds it", scores));
+  }
 }
+
+namespace {
+
+// Scores or probabilities in memory between kernels, in the input type.
+void read_stored_scores(FactsCode& code, Facts& facts) {
+  if (facts.dtypes == std::set<std::string>{"fp32"}) return;
+  const Model& model = code.model();
+  for (const FunctionModel* f : code.functions()) {
+    if (f->is_device) continue;
+    const std::vector<Classified> roles = classify(f->parameters);
+    for (std::size_t i = 0; i < roles.size(); ++i) {
+      const Parameter& p = f->parameters[i];
+      if (!p.is_pointer || (roles[i].role != Role::kScores && roles[i].role != Role::kProbs))
+        continue;
+      std::string type = p.element;
+      for (int k = 0; k < 3 && dtype_of(type).empty(); ++k) type = model.resolve_type(type);
+      const bool is_template =
+          std::any_of(f->templates.begin(), f->templates.end(),
+                      [&](const TemplateParameter& t) { return t.name == p.element; });
+      if (dtype_of(type) == "fp32" || (dtype_of(type).empty() && !is_template)) continue;
+      // P often takes the place of S.
+      const bool scores = roles[i].role == Role::kScores;
+      if (scores && !facts.s_in_input_type)
+        code.note(NoteKind::kGuessed,
+                  fmt::format("S, and P in its place, are rounded to the input type: '{} {}'",
+                              p.type, p.name));
+      facts.s_in_input_type |= scores;
+      facts.p_in_input_type = true;
+    }
+  }
+}
+
+}  // namespace
 
 void read_outputs(FactsCode& code, Facts& facts) {
   const Syntax& s = code.syntax();
   const Candidate& c = code.candidate();
+  if (c.part == Part::kScores || c.part == Part::kFromProbs) return;
   facts.has_lse = code.has(Role::kLse);
   const bool torch = c.way == Way::kTorchFunction;
   if (!facts.has_lse && !torch)
     code.note(NoteKind::kFound, "no parameter is a log-sum-exp: o alone is compared");
-  if (!facts.has_lse) return;
+  if (!facts.has_lse && !torch) return;
   bool log2 = false, ln2 = false;
   code.each_token([&](const FunctionModel&, std::size_t i) {
     const std::string text = lower(std::string(s[i].text));
@@ -104,7 +162,7 @@ void read_outputs(FactsCode& code, Facts& facts) {
     ln2 |= text.find("ln2") != std::string::npos || text == "ln_2" || text.starts_with("0.6931");
   });
   facts.base2_lse = log2 && !ln2;
-  if (log2)
+  if (log2 && facts.has_lse)
     code.note(NoteKind::kGuessed,
               facts.base2_lse
                   ? "the log-sum-exp is in base 2, as the code takes log2 and names no ln 2"

@@ -103,6 +103,7 @@ Model::Model(const std::filesystem::path& source)
   add_structures();
   for (const source::Function& f : x_syntax->functions()) add_function(f);
   add_kernels_by_address();
+  add_stored_logs();
 }
 
 // auto kernel = causal ? &attend<true> : &attend<false>; kernel<<<...>>>(...).
@@ -240,6 +241,7 @@ void Model::add_function(const source::Function& f) {
   if (f.name > 0 && s.is(f.name - 1, "::")) out.is_member = true;
   out.is_kernel = f.is_kernel;
   out.is_device = f.is_device && !f.is_kernel;
+  out.name_at = f.name;
   out.open = f.open;
   out.close = f.close;
   out.file = s.file(f.name);

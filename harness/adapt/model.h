@@ -21,6 +21,7 @@ struct Parameter {
   std::string name;
   bool is_pointer = false, is_const = false;
   bool has_default = false;
+  bool holds_lse = false;  // a kernel stores x + log(y) in it
 };
 
 struct TemplateParameter {
@@ -46,11 +47,12 @@ struct FunctionModel {
   std::vector<Parameter> parameters;
   bool is_kernel = false, is_device = false, is_member = false;
   std::string launch_bounds;  // the first value
-  std::size_t open = 0, close = 0;
+  std::size_t name_at = 0, open = 0, close = 0;
   std::string file;
   int line = 0;
   std::vector<Launch> launches;
-  std::set<std::string> calls;  // names that are called or launched
+  std::set<std::string> calls;      // names that are called or launched
+  std::set<std::string> lse_names;  // names in it of what a kernel stores x + log(y) in
 };
 
 struct StructModel {
@@ -94,7 +96,9 @@ class Model {
  private:
   void add_function(const source::Function& f);
   void add_launches(FunctionModel& f);
+  std::vector<std::string> addressed(const FunctionModel& f, const std::string& name) const;
   void add_kernels_by_address();
+  void add_stored_logs();
   void add_constants();
   void add_structures();
   void add_aliases();

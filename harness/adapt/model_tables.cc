@@ -49,6 +49,22 @@ std::size_t configuration_end(const Syntax& s, std::size_t open) {
 
 }  // namespace
 
+// What the addresses in "void* args[] = {&q, &k}" are of, for the name of the array.
+std::vector<std::string> Model::addressed(const FunctionModel& f, const std::string& name) const {
+  const Syntax& s = *x_syntax;
+  std::vector<std::string> out;
+  for (std::size_t i = f.open; i + 4 < f.close && out.empty(); ++i) {
+    if (!s[i].is(name) || !s.is(i + 1, "[")) continue;
+    const std::size_t open = s.match(i + 1) + 2;
+    if (!s.is(open - 1, "=") || !s.is(open, "{")) continue;
+    for (const std::string& part : split(open + 1, s.match(open))) {
+      const std::size_t at = part.rfind('&');
+      out.push_back(at == std::string::npos ? part : part.substr(at + 1));
+    }
+  }
+  return out;
+}
+
 void Model::add_launches(FunctionModel& f) {
   const Syntax& s = *x_syntax;
   for (std::size_t i = f.open; i < f.close; ++i) {
@@ -83,6 +99,10 @@ void Model::add_launches(FunctionModel& f) {
         launch.grid = values[1];
         launch.block = values[2];
       }
+      if (!has_config && values.size() > 4) {
+        launch.arguments = addressed(f, values[3]);
+        if (values[4] != "0") launch.shared = values[4];
+      }
     } else {
       continue;
     }
@@ -90,6 +110,73 @@ void Model::add_launches(FunctionModel& f) {
     launch.templates = template_arguments(launch.callee);
     f.calls.insert(launch.kernel);
     f.launches.push_back(std::move(launch));
+  }
+}
+
+// A log-sum-exp by what is stored, whatever its name: lse[i] = m + logf(l). Then what is passed for it.
+void Model::add_stored_logs() {
+  const Syntax& s = *x_syntax;
+  static const std::set<std::string_view> logs = {"log",  "logf",  "__logf",
+                                                  "log2", "log2f", "__log2f"};
+  // Of a split it is none of the whole row.
+  const auto splits = [&](const FunctionModel& f) {
+    for (std::size_t i = f.name_at; i < f.close; ++i)
+      for (const char* word : {"split", "Split", "SPLIT", "chunk", "Chunk", "partial"})
+        if (s[i].text.find(word) != std::string_view::npos) return true;
+    return false;
+  };
+  for (FunctionModel& f : x_functions)
+    for (Parameter& p : f.parameters) {
+      if (splits(f) || !f.is_kernel || !p.is_pointer || p.is_const || p.element != "float")
+        continue;
+      for (std::size_t i = f.open; i < f.close && !p.holds_lse; ++i) {
+        if (!s[i].is(p.name) || !s.is(i + 1, "[")) continue;
+        std::size_t at = s.match(i + 1) + 1;
+        bool sum = false, log = false;
+        for (const std::size_t end = s.statement_end(i); at < end; ++at) {
+          sum |= s.is(at, "+") || s.is(at, "-");
+          log |= logs.count(s[at].text) > 0;
+        }
+        p.holds_lse = s.is(s.match(i + 1) + 1, "=") && sum && log;
+      }
+    }
+  const auto first_name = [](const std::string& argument) {
+    std::size_t i = 0, end = 0;
+    while (i < argument.size() && std::isalpha(static_cast<unsigned char>(argument[i])) == 0 &&
+           argument[i] != '_')
+      ++i;
+    for (end = i;
+         end < argument.size() &&
+         (std::isalnum(static_cast<unsigned char>(argument[end])) != 0 || argument[end] == '_');)
+      ++end;
+    return argument.substr(i, end - i);
+  };
+  bool grew = true;
+  const auto pass = [&](FunctionModel& f, const FunctionModel& to,
+                        const std::vector<std::string>& arguments) {
+    for (std::size_t i = 0; i < arguments.size() && i < to.parameters.size(); ++i) {
+      if (!to.parameters[i].holds_lse) continue;
+      const std::string name = first_name(arguments[i]);
+      grew |= f.lse_names.insert(name).second;
+      for (Parameter& p : f.parameters) p.holds_lse |= p.name == name && !p.is_const;
+    }
+  };
+  while (grew) {
+    grew = false;
+    for (FunctionModel& f : x_functions) {
+      if (f.is_kernel || f.is_device) continue;
+      for (const Launch& launch : f.launches)
+        if (const FunctionModel* kernel = function(launch.kernel))
+          pass(f, *kernel, launch.arguments);
+      for (std::size_t i = f.open; i < f.close; ++i) {
+        if (!s[i].is_identifier() || f.calls.count(std::string(s[i].text)) == 0) continue;
+        const FunctionModel* other = function(std::string(s[i].text));
+        if (other == nullptr || other->is_kernel || other == &f) continue;
+        std::size_t open = i + 1;
+        if (s.is(open, "<")) open = std::min(s.close_angle(open) + 1, f.close);
+        if (s.is(open, "(")) pass(f, *other, split(open + 1, s.match(open)));
+      }
+    }
   }
 }
 

@@ -92,14 +92,27 @@ Role tensor_role(const std::string& name) {
       {Role::kWorkspace, {"workspace", "ws", "scratch", "tmp", "temp", "buffer", "buf"}},
       {Role::kOptionalTensor,
        {"mask", "attnmask", "bias", "attnbias", "alibislopes", "slopes", "rngstate", "seed",
-        "offset", "keypaddingmask"}},
-      {Role::kPaged,
-       {"blocktable", "blocktables", "cuseqlensq", "cuseqlensk", "cuseqlens", "seqlens",
-        "contextlens", "seqlensk", "slotmapping", "indptr", "kvindices", "kvindptr", "seqlensq",
-        "lengths"}}};
+        "offset", "keypaddingmask"}}};
   for (const auto& [role, names] : table)
     if (names.count(n) > 0) return role;
   return Role::kUnknown;
+}
+
+bool is_about_keys(const std::string& name) {
+  return any(split_name(name), {"k", "kv", "keys", "key", "seqlensk", "seqlenk"});
+}
+
+Role integers_role(const std::string& name) {
+  const std::string n = join(split_name(name));
+  const auto holds = [&](const char* word) { return n.find(word) != std::string::npos; };
+  if (holds("cuseq") || holds("culen") || holds("indptr") || holds("cumseq") || n == "seqoffsets" ||
+      n == "seqstarts")
+    return Role::kOffsets;
+  if (holds("seqlens") || holds("contextlens") || holds("kvlens") || n == "lengths" ||
+      n == "seqlengths" || n == "kvlengths" || n == "qlens" || n == "klens" || n == "lens" ||
+      n == "contextlengths" || n == "cachelens" || n == "cacheseqlens")
+    return Role::kLengths;
+  return Role::kPaged;
 }
 
 Role size_role(const std::string& name) {
@@ -107,7 +120,7 @@ Role size_role(const std::string& name) {
   static const std::map<Role, Names> table = {
       {Role::kBatch,
        {"b", "batch", "batchsize", "bs", "bsz", "nbatch", "numbatch", "numbatches", "batches",
-        "nbatches", "batchcount", "bz"}},
+        "nbatches", "batchcount", "bz", "numseqs", "nseqs", "numsequences"}},
       {Role::kHeads,
        {"h",         "heads",     "numheads",          "nheads",  "nh",  "nhead",  "headnum",
         "numheadsq", "nheadsq",   "numqheads",         "nqheads", "hq",  "qheads", "numqoheads",
@@ -121,22 +134,48 @@ Role size_role(const std::string& name) {
        {"groupsize", "nrep", "gqaratio", "kvgroups", "numkvgroups", "group", "qperkv", "hhkratio",
         "headspergroup", "headsperkv", "gqagroupsize", "queriesperkv"}},
       {Role::kSeqlen,
-       {"n", "s", "t", "seqlen", "seqlength", "seq", "length", "len", "sequencelength", "nseq",
-        "numtokens", "ntokens", "seqsize", "sl", "nctx", "tokens", "contextlength", "l"}},
+       {"n",
+        "s",
+        "t",
+        "seqlen",
+        "seqlength",
+        "seq",
+        "length",
+        "len",
+        "sequencelength",
+        "nseq",
+        "numtokens",
+        "ntokens",
+        "seqsize",
+        "sl",
+        "nctx",
+        "tokens",
+        "contextlength",
+        "l",
+        "maxseqlen",
+        "maxseq",
+        "maxlen",
+        "maxseqlength",
+        "maxs"}},
+      {Role::kTokens,
+       {"totaltokens", "totalq", "totalseqlen", "totalseqlenq", "totalrows", "totalqlen"}},
       {Role::kSeqlenQ,
-       {"sq",    "seqlenq",    "qlen",   "qlength",    "lenq",    "seqq",     "nq", "qseqlen",
-        "lq",    "numqueries", "tgtlen", "seqlengthq", "qseq",    "nqueries", "m",  "tq",
-        "slenq", "qsize",      "nctxq",  "seqq",       "queries", "rows"}},
+       {"sq",      "seqlenq", "qlen",       "qlength", "lenq",       "seqq",  "nq",
+        "qseqlen", "lq",      "numqueries", "tgtlen",  "seqlengthq", "qseq",  "nqueries",
+        "m",       "tq",      "maxseqlenq", "maxqlen", "maxq",       "slenq", "qsize",
+        "nctxq",   "seqq",    "queries",    "rows"}},
       {Role::kSeqlenK,
-       {"sk",     "seqlenk", "seqlenkv",    "kvlen",  "kvlength",   "klen",     "lenk",
-        "lenkv",  "seqk",    "seqkv",       "nk",     "nkv_",       "kvseqlen", "kseqlen",
-        "lk",     "lkv",     "numkeys",     "srclen", "contextlen", "cachelen", "seqlengthk",
-        "kvseq",  "nkeys",   "skv",         "tk",     "tkv",        "slenk",    "slenkv",
-        "kvsize", "nctxk",   "contextsize", "keys",   "pastlen"}},
-      {Role::kHeadDim,
-       {"d",          "headdim",     "dim",       "dhead",     "hd",   "dk",      "headsize",
-        "dh",         "hdim",        "qkdim",     "headdimqk", "dqk",  "dimhead", "e",
-        "dimperhead", "sizeperhead", "khead_dim", "kheaddim",  "kdim", "kd"}},
+       {"sk",         "seqlenk", "seqlenkv",   "kvlen",       "kvlength",    "klen",
+        "lenk",       "lenkv",   "seqk",       "seqkv",       "nk",          "nkv_",
+        "kvseqlen",   "kseqlen", "maxseqlenk", "maxseqlenkv", "maxkvlen",    "maxklen",
+        "lk",         "lkv",     "numkeys",    "srclen",      "contextlen",  "cachelen",
+        "seqlengthk", "kvseq",   "nkeys",      "skv",         "tk",          "tkv",
+        "slenk",      "slenkv",  "kvsize",     "nctxk",       "contextsize", "keys",
+        "pastlen"}},
+      {Role::kHeadDim, {"d",        "headdim", "dim",        "dhead",       "hd",        "dk",
+                        "headsize", "dh",      "hdim",       "qkdim",       "headdimqk", "dqk",
+                        "dimhead",  "e",       "dimperhead", "sizeperhead", "khead_dim", "kheaddim",
+                        "kdim",     "kd",      "hs",         "headembd",    "embdhead",  "dkv"}},
       {Role::kHeadDimV, {"dv", "headdimv", "vdim", "dimv", "headdimvo", "dvo", "headsizev"}},
       {Role::kBatchHeads,
        {"bh", "batchheads", "numbh", "nbh", "batchxheads", "totalheads", "bxh", "batchhead",
@@ -175,6 +214,8 @@ Role size_role(const std::string& name) {
        {"causal", "iscausal", "usecausal", "causalmask", "kcausal", "kiscausal", "docausal",
         "withcausal", "applycausal", "usecausalmask", "applycausalmask", "usemask", "ismasked",
         "masked"}},
+      {Role::kWindow,
+       {"window", "windowsize", "slidingwindow", "windowlen", "swasize", "localwindow"}},
       {Role::kWindowLeft, {"windowleft", "windowsizeleft", "leftwindow", "wl", "left"}},
       {Role::kWindowRight, {"windowright", "windowsizeright", "rightwindow", "wr", "right"}}};
   for (const auto& [role, names] : table)
@@ -236,7 +277,7 @@ std::string stride_of(const std::string& name) {
   return (tensor.empty() ? "q" : tensor) + " " + axis;
 }
 
-bool is_tensor(Role role) { return role >= Role::kQ && role <= Role::kPaged; }
+bool is_tensor(Role role) { return role >= Role::kQ && role <= Role::kLengths; }
 
 const char* words(Role role) {
   static const std::map<Role, const char*> table = {
@@ -260,6 +301,8 @@ const char* words(Role role) {
       {Role::kGradient, "a gradient"},
       {Role::kOptionalTensor, "an optional tensor"},
       {Role::kPaged, "an array of integers"},
+      {Role::kOffsets, "where batches begin among the rows"},
+      {Role::kLengths, "the lengths of the batches"},
       {Role::kBatch, "the batch size"},
       {Role::kHeads, "the number of heads"},
       {Role::kKvHeads, "the number of KV heads"},
@@ -267,6 +310,7 @@ const char* words(Role role) {
       {Role::kSeqlen, "the sequence length"},
       {Role::kSeqlenQ, "the number of queries"},
       {Role::kSeqlenK, "the number of keys"},
+      {Role::kTokens, "the number of rows of all batches"},
       {Role::kHeadDim, "the head dimension"},
       {Role::kHeadDimV, "the head dimension of V"},
       {Role::kBatchHeads, "batch times heads"},
@@ -280,9 +324,13 @@ const char* words(Role role) {
       {Role::kCount, "a number of elements"},
       {Role::kScale, "the softmax scale"},
       {Role::kScaleLog2, "the softmax scale times log2 e"},
+      {Role::kUnitScale, "a scale of quantised values"},
+      {Role::kCodeScale, "scales of codes"},
+      {Role::kCodeZero, "zeros of codes"},
       {Role::kCausal, "whether the mask is causal"},
       {Role::kWindowLeft, "the window to the left"},
       {Role::kWindowRight, "the window to the right"},
+      {Role::kWindow, "the width of the window"},
       {Role::kDropout, "the dropout probability"},
       {Role::kStride, "a stride"},
       {Role::kStream, "the stream"}};

@@ -12,9 +12,10 @@ namespace attn_diag::adapt {
 std::vector<std::string> split_name(const std::string& name);
 std::string join(const std::vector<std::string>& parts);
 
-Role tensor_role(const std::string& name);  // of pointers
-Role size_role(const std::string& name);    // of integers
-Role number_role(const std::string& name);  // of floating-point numbers
+Role tensor_role(const std::string& name);    // of pointers
+Role integers_role(const std::string& name);  // of pointers to integers
+Role size_role(const std::string& name);      // of integers
+Role number_role(const std::string& name);    // of floating-point numbers
 
 // "q_batch_stride", "stride_kh", "strideQ", "ldq": "q batch" and so on; "" if it is none.
 std::string stride_of(const std::string& name);

@@ -6,6 +6,7 @@
 #include <array>
 #include <set>
 
+#include "harness/adapt/codes.h"
 #include "harness/adapt/role_names.h"
 
 namespace attn_diag::adapt {
@@ -25,14 +26,22 @@ namespace {
 
 Classified classify_one(const Parameter& p) {
   Classified out;
+  const bool opaque = p.is_pointer && p.element == "void" &&
+                      (p.name == "stream" || p.name == "cuda_stream" || p.name == "cudaStream");
   if (p.element == "cudaStream_t" || p.element == "at::cuda::CUDAStream" ||
-      p.element == "CUstream") {
+      p.element == "CUstream" || opaque) {
     out.role = Role::kStream;
     return out;
   }
   const bool tensor_class = p.element.ends_with("Tensor") || p.element.ends_with("Tensor>");
   if (p.is_pointer || tensor_class) {
-    out.role = is_integer(p.element) && !tensor_class ? Role::kPaged : tensor_role(p.name);
+    out.role = is_integer(p.element) && !tensor_class ? integers_role(p.name) : tensor_role(p.name);
+    if (p.holds_lse && (out.role == Role::kUnknown || out.role == Role::kRowMax ||
+                        out.role == Role::kRowSum || out.role == Role::kWorkspace))
+      out.role = Role::kLse;
+    if (out.role == Role::kUnknown && p.is_const && p.element == "float" &&
+        number_role(p.name) == Role::kScale)
+      out.role = Role::kScale;
     return out;
   }
   out.stride = stride_of(p.name);
@@ -58,6 +67,42 @@ Classified classify_size(const std::string& name) {
   out.role = out.stride.empty() ? size_role(name) : Role::kStride;
   return out;
 }
+
+Classified classify_constant(const std::string& name) {
+  if (name.size() > 2 && name[0] == 'k' && std::isupper(static_cast<unsigned char>(name[1])) != 0) {
+    const Classified own = classify_size(name.substr(1));
+    if (own.role != Role::kUnknown) return own;
+  }
+  return classify_size(name);
+}
+
+namespace {
+
+// "k_scale", "v_dequant_scale": of one tensor.
+bool scales_a_tensor(const std::string& name) {
+  const std::vector<std::string> parts = split_name(name);
+  return std::any_of(parts.begin(), parts.end(), [](const std::string& part) {
+    static const std::set<std::string> names = {"q",   "k",       "v",       "o",
+                                                "kv",  "descale", "dequant", "quant",
+                                                "out", "qscale",  "kscale",  "vscale"};
+    return names.count(part) > 0;
+  });
+}
+
+// Scales of tensors are 1 where there is a softmax scale beside them, or several of them.
+void settle_scales(const std::vector<Parameter>& parameters, std::vector<Classified>& out) {
+  int whole = 0, single = 0;
+  for (std::size_t i = 0; i < out.size(); ++i)
+    if (out[i].role == Role::kScale) ++(scales_a_tensor(parameters[i].name) ? single : whole);
+  if (whole == 0 && single < 2) return;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    if (out[i].role != Role::kScale || !scales_a_tensor(parameters[i].name)) continue;
+    out[i].role = Role::kUnitScale;
+    out[i].guess = "1, as what it scales is not quantised here";
+  }
+}
+
+}  // namespace
 
 std::vector<Classified> classify(const std::vector<Parameter>& parameters) {
   std::vector<Classified> out;
@@ -85,6 +130,10 @@ std::vector<Classified> classify(const std::vector<Parameter>& parameters) {
   // Sizes that mean another thing beside others.
   each([&](const Parameter& p, Classified& c) {
     if (p.is_pointer) return;
+    // Tokens of all batches, where these lie one behind the other.
+    if (c.role == Role::kSeqlen && has(Role::kOffsets) &&
+        join(split_name(p.name)).find("tokens") != std::string::npos)
+      c.role = Role::kTokens;
     const auto other_seqlen = [&] {
       for (std::size_t i = 0; i < out.size(); ++i)
         if (parameters[i].name != p.name && !parameters[i].is_pointer &&
@@ -109,12 +158,17 @@ std::vector<Classified> classify(const std::vector<Parameter>& parameters) {
         if (parameters[i].name != p.name && out[i].role == Role::kHeadDim) c.role = Role::kHidden;
     }
   });
+  settle_codes(parameters, out);
+  settle_scales(parameters, out);
   // "n" and "k" beside "seqlen" ...: the first by name wins, a second of the same role is not known.
   for (std::size_t i = 0; i < out.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
       const bool one_only = out[i].role != Role::kUnknown && out[i].role != Role::kStride &&
                             out[i].role != Role::kOptionalTensor && out[i].role != Role::kPaged &&
-                            out[i].role != Role::kWorkspace && out[i].role != Role::kGradient;
+                            out[i].role != Role::kOffsets && out[i].role != Role::kLengths &&
+                            out[i].role != Role::kUnitScale && out[i].role != Role::kCodeScale &&
+                            out[i].role != Role::kCodeZero && out[i].role != Role::kWorkspace &&
+                            out[i].role != Role::kGradient;
       if (one_only && out[i].role == out[j].role) {
         out[i] = {Role::kUnknown, "",
                   fmt::format("{} is {} already", parameters[j].name, words(out[j].role))};
@@ -142,6 +196,13 @@ std::vector<Classified> classify(const std::vector<Parameter>& parameters) {
         by_place(outputs[i], std::array{Role::kQ, Role::kK, Role::kV, Role::kO}[i]);
       return out;
     }
+  }
+  // "inp" of a layer that knows its width and heads, as (B, T, 3C).
+  if (!has(Role::kQ) && !has(Role::kQkv) && inputs.size() == 1 && has(Role::kHidden) &&
+      has(Role::kHeads)) {
+    const std::string& name = parameters[inputs[0]].name;
+    if (name == "inp" || name == "input" || name == "in" || name == "x")
+      out[inputs[0]] = {Role::kQkv, "", "the only input, of a width that is a parameter"};
   }
   if (!has(Role::kO) && outputs.size() == 1 && has(Role::kQ)) by_place(outputs[0], Role::kO);
   return out;

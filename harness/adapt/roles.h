@@ -29,7 +29,9 @@ enum class Role {
   kWorkspace,
   kGradient,        // of a backward pass
   kOptionalTensor,  // mask, bias, slopes, dropout: may be null
-  kPaged,           // block tables, cumulative lengths: not in the problem
+  kPaged,           // block tables: not in the problem
+  kOffsets,         // of batches among the rows: cu_seqlens
+  kLengths,         // of batches
   // Sizes.
   kBatch,
   kHeads,
@@ -38,6 +40,7 @@ enum class Role {
   kSeqlen,
   kSeqlenQ,
   kSeqlenK,
+  kTokens,  // of all batches
   kHeadDim,
   kHeadDimV,
   kBatchHeads,
@@ -52,9 +55,13 @@ enum class Role {
   // Numbers.
   kScale,
   kScaleLog2,
+  kUnitScale,  // of quantised values, which are none here
+  kCodeScale,  // of a tensor of codes: Classified::tensor
+  kCodeZero,
   kCausal,
   kWindowLeft,
   kWindowRight,
+  kWindow,  // how far a query sees, itself counted or not
   kDropout,
   kStride,  // see Classified::stride
   kStream,
@@ -64,6 +71,7 @@ struct Classified {
   Role role = Role::kUnknown;
   std::string stride;  // of kStride: "q batch", "k head", "o seq", "v dim"
   std::string guess;   // why, where it is not plain from the name: "taken for Q by its place"
+  char tensor = 0;     // of kCodeScale and kCodeZero: 'q', 'k', 'v'; '2': K and V
 };
 
 // One for each parameter. Looks at all of them: what N is depends on whether there is an M.
@@ -71,6 +79,10 @@ std::vector<Classified> classify(const std::vector<Parameter>& parameters);
 
 // Of one name as an integer, for variables around a launch.
 Classified classify_size(const std::string& name);
+// Of a constant or template parameter, which may begin with a k: kSeqLen.
+Classified classify_constant(const std::string& name);
+
+bool is_about_keys(const std::string& name);  // "cu_seqlens_k", "kv_indptr"
 
 const char* words(Role role);  // "Q", "the number of heads"
 bool is_tensor(Role role);

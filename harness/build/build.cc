@@ -30,9 +30,10 @@ std::string read_source(const fs::path& file) {
 bool includes_file(const BuildRequest& request, const fs::path& from, std::string_view directive,
                    const fs::path& file) {
   const std::size_t open = directive.find_first_of("\"<");
-  const std::size_t close = directive.find_first_of("\">", open + 1);
-  if (directive.find("include") == std::string_view::npos || close == std::string_view::npos)
+  if (directive.find("include") == std::string_view::npos || open == std::string_view::npos)
     return false;
+  const std::size_t close = directive.find(directive[open] == '<' ? '>' : '"', open + 1);
+  if (close == std::string_view::npos) return false;
   const fs::path name(directive.substr(open + 1, close - open - 1));
   std::vector<fs::path> folders = {from.parent_path()};
   folders.insert(folders.end(), request.includes.begin(), request.includes.end());

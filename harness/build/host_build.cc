@@ -18,6 +18,7 @@ namespace {
 
 struct Variant {
   bool instrumented = false;
+  std::string compiler;
   std::string name;  // "g++ (lockstep)"
   fs::path library;
 };
@@ -44,7 +45,10 @@ std::vector<std::string> options_of(const BuildRequest& request, const Settings&
     words.insert(words.end(), more.begin(), more.end());
   };
   append(settings.compile);
-  if (variant.instrumented) append(settings.instrumented);
+  if (variant.instrumented) {
+    append(settings.instrumented);
+    words.push_back("-fpass-plugin=" + settings.plugin.string());
+  }
   append(request.compiler_flags);
   return words;
 }
@@ -52,7 +56,6 @@ std::vector<std::string> options_of(const BuildRequest& request, const Settings&
 UnitResult compile_unit(const BuildRequest& request, const Settings& settings,
                         const Variant& variant, const ScratchFolder& scratch, const fs::path& file,
                         std::size_t number) {
-  const std::string compiler = find_compiler(request);
   const std::vector<std::string> options = options_of(request, settings, variant);
   const std::string stem =
       fmt::format("{}{}", number, variant.instrumented ? ".lockstep" : ".plain");
@@ -61,7 +64,7 @@ UnitResult compile_unit(const BuildRequest& request, const Settings& settings,
   result.headers = scratch / (stem + ".d");
   result.object = scratch / (stem + ".o");
 
-  std::vector<std::string> words = {compiler, "-xc++"};
+  std::vector<std::string> words = {variant.compiler, "-xc++"};
   words.insert(words.end(), options.begin(), options.end());
   for (const std::string& folder : request.includes) words.push_back("-I" + folder);
   for (const std::string& define : request.defines) words.push_back("-D" + define);
@@ -86,7 +89,7 @@ UnitResult compile_unit(const BuildRequest& request, const Settings& settings,
 
   const fs::path translated = scratch / (stem + ".ii");
   write_file(translated, unit.translation.text);
-  std::vector<std::string> compile = {compiler};
+  std::vector<std::string> compile = {variant.compiler};
   compile.insert(compile.end(), options.begin(), options.end());
   compile.insert(compile.end(), {"-c", translated.string(), "-o", result.object.string()});
   const ProcessResult compiled = run_process(compile);
@@ -99,10 +102,9 @@ UnitResult compile_unit(const BuildRequest& request, const Settings& settings,
 // Links the objects of a variant, under a name of its own until it is whole.
 Step link(const BuildRequest& request, const Settings& settings, const Variant& variant,
           const ScratchFolder& scratch, const std::vector<const UnitResult*>& units) {
-  const std::string compiler = find_compiler(request);
   BuildInfoRequest info;
   info.root = fs::current_path();
-  info.compiler = compiler_version(compiler);
+  info.compiler = compiler_version(variant.compiler);
   info.flags = shell_line(options_of(request, settings, variant));
   info.backend = "host";
   info.lockstep = variant.instrumented;
@@ -112,8 +114,8 @@ Step link(const BuildRequest& request, const Settings& settings, const Variant& 
   write_file(source, build_info(info).code);
 
   const fs::path temporary = variant.library.string() + ".building";
-  std::vector<std::string> words = {compiler, "-std=c++20", "-shared",
-                                    "-fPIC",  "-O1",        "-fvisibility=hidden"};
+  std::vector<std::string> words = {variant.compiler, "-std=c++20", "-shared",
+                                    "-fPIC",          "-O1",        "-fvisibility=hidden"};
   for (const fs::path& folder : settings.includes) words.push_back("-I" + folder.string());
   words.push_back(source.string());
   for (const UnitResult* unit : units) words.push_back(unit->object.string());
@@ -141,12 +143,23 @@ Step link(const BuildRequest& request, const Settings& settings, const Variant& 
 }  // namespace
 
 void build_for_host(const BuildRequest& request, const Settings& settings, BuildRecord& record) {
-  const std::string compiler = fs::path(find_compiler(request)).filename().string();
-  std::vector<Variant> variants = {{false, compiler, request.output}};
+  const std::string compiler = find_compiler(request);
+  const auto name_of = [](const std::string& path) { return fs::path(path).filename().string(); };
+  std::vector<Variant> variants = {{false, compiler, name_of(compiler), request.output}};
   if (request.lockstep && request.write_files) {
     const std::string stem = request.output.string();
-    variants.push_back(
-        {true, compiler + " (lockstep)", stem.substr(0, stem.size() - 3) + ".lockstep.so"});
+    const std::string library = stem.substr(0, stem.size() - 3) + ".lockstep.so";
+    const std::string missing = settings.no_instrumenter();
+    if (missing.empty())
+      variants.push_back(
+          {true, settings.instrumenter, name_of(settings.instrumenter) + " (lockstep)", library});
+    else
+      record.steps.push_back({"instrument", library, "",
+                              "'" + library +
+                                  "', for attn-diag check and the schedule lockstep, "
+                                  "is not built: " +
+                                  missing + "\n",
+                              true});
   }
   const ScratchFolder scratch;
   const std::vector<fs::path> units = units_of(request);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "attn_diag/harness/error.h"
+#include "harness/build/process.h"
 
 namespace attn_diag::build {
 
@@ -27,6 +28,8 @@ Settings load_settings(const fs::path& file) {
     std::string rest;
     std::getline(text >> std::ws, rest);
     if (group == "executor") settings.executor = resolve(rest);
+    if (group == "instrumenter") settings.instrumenter = rest;
+    if (group == "plugin") settings.plugin = resolve(rest);
     if (group == "include") settings.includes.push_back(resolve(rest));
     std::vector<std::string>* options = group == "preprocess"     ? &settings.preprocess
                                         : group == "compile"      ? &settings.compile
@@ -50,6 +53,21 @@ Settings load_settings(const fs::path& file) {
                   "' names. The package was built or installed in part: build all of it "
                   "(cmake --build), and install it if you do (cmake --install, without an error).");
   return settings;
+}
+
+std::string Settings::no_instrumenter() const {
+  const std::string remedy =
+      " Install clang and llvm-dev of one version (tools/setup does) and configure anew.";
+  if (instrumenter.empty())
+    return "attn-diag was configured without clang++ and the headers of its LLVM, which instrument "
+           "kernels." +
+           remedy;
+  if (!is_program(instrumenter))
+    return "'" + instrumenter + "', which instruments kernels, is no longer there." + remedy;
+  if (!fs::exists(plugin))
+    return "'" + plugin.string() +
+           "', the plugin that instruments kernels, is not there: build all of the package.";
+  return "";
 }
 
 fs::path settings_file_of_program() {

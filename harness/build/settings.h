@@ -11,6 +11,11 @@ struct Settings {
   std::filesystem::path executor;               // the library that kernels link to
   std::vector<std::filesystem::path> includes;  // stand-in headers, contract headers
   std::vector<std::string> preprocess, compile, instrumented;
+  std::string instrumenter;      // the clang++ of instrumented builds; empty: none was found
+  std::filesystem::path plugin;  // that it loads
+
+  // Why instrumented libraries cannot be built here; empty: they can.
+  std::string no_instrumenter() const;
 };
 
 // Throws Error if the file cannot be read or lacks a group.

@@ -14,7 +14,9 @@
 #include "attn_diag/harness/error.h"
 #include "harness/cuda/bench_device.h"
 #include "harness/cuda/device.h"
+#include "harness/input_writes.h"
 #include "harness/run_memory.h"
+#include "harness/support.h"
 
 namespace attn_diag {
 namespace {
@@ -110,14 +112,18 @@ std::vector<Capture> compare_first(const Kernel& kernel, const InputData& inputs
     run.region.extent = {p.batch, p.heads, range.end - range.begin};
     captures.push_back(run_kernel(kernel, p, inputs, run));
     const Capture& capture = captures.back();
-    const Comparison comparison = compare_with_reference(capture, {}, run.threads);
+    const Comparison comparison = compare_with_reference(capture, options.tolerance, run.threads);
     for (const TensorComparison& t : comparison.tensors)
       row.max_err_over_bound = std::max(row.max_err_over_bound, t.max_err_over_bound);
     row.rows_compared += run.region.extent[0] * run.region.extent[1] * run.region.extent[2];
     const bool holes =
         std::any_of(capture.coverage.begin(), capture.coverage.end(),
                     [](const Coverage& c) { return c.never > 0 || c.repeatedly > 0; });
-    if (!comparison.agrees()) {
+    if (!capture.input_writes.empty()) {
+      row.why = input_writes_text(capture.input_writes) + ": not timed.";
+    } else if (comparison.answer() == Answer::kNotJudged) {
+      row.why = why_not_judged(comparison) + ": not timed.";
+    } else if (!comparison.agrees()) {
       row.why = fmt::format(
           "The output diverges from the reference ({:.3g} times what rounding can "
           "explain): not timed. attn-diag trace finds where.",
@@ -180,9 +186,12 @@ BenchRow bench_kernel(const Kernel& kernel, const Problem& problem, const BenchO
   row.rows = rows_of(problem);
   row.verdict = BenchVerdict::kUnsupported;
   try {
+    if (const std::vector<std::string> words = part_words(kernel.info()); !words.empty())
+      throw Error(fmt::format("{} {}: such kernels are not timed.", kernel.spec(), words.front()));
     row.geometry = plan_geometry(kernel, problem, options.run);
     row.verdict = BenchVerdict::kFailed;
-    const InputData inputs = make_inputs(problem, options.inputs, options.seed, 1.0);
+    const InputData inputs =
+        make_inputs(problem, options.inputs, options.seed, options.input_scale);
     const std::vector<Capture> compared = compare_first(kernel, inputs, options, row);
     if (!row.why.empty()) {
       row.verdict = BenchVerdict::kDiverges;

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "attn_diag/harness/compare.h"
 #include "attn_diag/harness/kernel.h"
 #include "attn_diag/harness/run.h"
 #include "attn_diag/kernels/geometry.h"
@@ -79,6 +80,8 @@ struct BenchOptions {
   RunOptions run;  // tile, num_splits
   std::string inputs = "randn";
   std::uint64_t seed = 0;
+  double input_scale = 1;
+  Tolerance tolerance;
   // Samples are taken for this long, but at least min_samples and at most max_samples; a kernel so
   // slow that min_samples would take eight times as long ends with fewer.
   double seconds = 0.3;

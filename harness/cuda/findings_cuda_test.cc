@@ -106,20 +106,23 @@ TEST_CASE("a store outside a buffer on the GPU is an error that says where", "[c
   CHECK_THAT(error_of("writes-before"), contains("wrote outside lse: first at byte -4"));
 }
 
-TEST_CASE("a result that moves between two runs on the GPU never agrees", "[cuda]") {
+TEST_CASE(
+    "a result that moves by less than rounding between runs on the GPU agrees, and is said to move",
+    "[cuda]") {
   if (!gpu_is_here()) return;
   const Capture c = run("moves");
   CHECK(compare_with_reference(c, {}).agrees());  // each run alone is within its bounds
   REQUIRE(c.repetition.moved());
   CHECK(c.repetition.first->tensor == Tensor::kO);
   CHECK_THAT(c.notes.back(), contains("Two runs of the same case differ in "));
-  CHECK_THAT(c, !matches_reference());
+  CHECK(c.repetition.within_rounding);
+  CHECK_THAT(c, matches_reference());
 
   TraceOptions options;
   options.run.gate = Gate::kFull;
   const TraceResult result = trace(Kernel::load(misbehaving("moves"), "cuda"), problem(),
                                    make_inputs(problem(), "randn", 0, 1.0), options);
-  CHECK_FALSE(result.agrees());
+  CHECK(result.agrees());
   CHECK(result.schedules == ScheduleFinding::kOrderDependent);
   CHECK(result.sanity.within_bounds);
 }

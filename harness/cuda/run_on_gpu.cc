@@ -44,7 +44,7 @@ class GpuDevice : public RunDevice {
     return m.memory.data() + zone;
   }
 
-  std::vector<std::string> run(const Kernel& kernel, RunRequest request) override {
+  DeviceReport run(const Kernel& kernel, RunRequest request) override {
     const std::string failed = fmt::format("did not complete (gate {}, on {})", name(request.gate),
                                            text(gpu_state().gpus.front()));
     request.synchronize = true;

@@ -28,6 +28,10 @@ bool better(const Candidate& a, const Candidate& b) {
   return a.order < b.order;
 }
 
+bool accounts(const Candidate& candidate) {
+  return inside(candidate.tally) && outweighs_its_freedom(candidate.tally, candidate.fitted);
+}
+
 Match to_match(const Candidate& candidate) {
   Match match;
   const reference::Variant& variant = candidate.variant;

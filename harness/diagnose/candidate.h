@@ -15,6 +15,7 @@ struct Candidate {
   reference::Variant variant;
   std::vector<reference::Variant> parts;  // of a pair: its two bugs, each alone
   int generality = 0;                     // of its bugs, added up
+  bool fitted = false;                    // a parameter is a number that was fitted, without a name
   std::size_t cut = 0;     // which of the cases: the cut into tiles that it was predicted for
   std::int64_t order = 0;  // in the catalogue
   Tally tally;             // of the rows looked at so far
@@ -29,6 +30,9 @@ struct Candidate {
 // Whether `a` accounts better for what was recorded: more wrong rows, then more rows, then a smaller
 // residual, then less general, then earlier in the catalogue.
 bool better(const Candidate& a, const Candidate& b);
+
+// Whether it accounts for all of the rows looked at, and these are more than its own freedom.
+bool accounts(const Candidate& candidate);
 
 Match to_match(const Candidate& candidate);
 

@@ -9,6 +9,7 @@
 #include "attn_diag/harness/error.h"
 #include "harness/diagnose/outcome.h"
 #include "harness/diagnose/stages.h"
+#include "harness/looser_declaration.h"
 #include "harness/repetition.h"
 
 namespace attn_diag {
@@ -69,7 +70,10 @@ Diagnosis diagnose_stages(const Capture& capture, const Comparison& comparison,
   Subject outputs;
   for (const Tensor t : {Tensor::kLse, Tensor::kO})
     if (capture.has(t)) outputs.tensors.push_back(t);
-  Diagnosis by_outputs = matching::diagnose_subject(capture, comparison, outputs, true, options);
+  // Pairs are tried twice: of o and lse, then of each stage.
+  DiagnoseOptions half = options;
+  half.pair_work = options.pair_work / 2;
+  Diagnosis by_outputs = matching::diagnose_subject(capture, comparison, outputs, true, half);
   if (answered(by_outputs) && by_outputs.verdict != DiagnosisVerdict::kNothingWrong) {
     by_outputs.notes.push_back(fmt::format(
         "It was found by o and lse: what the kernel recorded of stage {} is not what is predicted "
@@ -78,7 +82,8 @@ Diagnosis diagnose_stages(const Capture& capture, const Comparison& comparison,
     by_outputs.stage = by_stages.stage;
     return by_outputs;
   }
-  return options.pairs ? diagnose_all(capture, comparison, subjects, options) : by_stages;
+  half.pair_work /= static_cast<double>(subjects.size());
+  return options.pairs ? diagnose_all(capture, comparison, subjects, half) : by_stages;
 }
 
 }  // namespace
@@ -87,20 +92,36 @@ Diagnosis diagnose(const Capture& capture, const DiagnoseOptions& options) {
   if (capture.q.empty() || capture.k.empty() || capture.v.empty())
     throw Error("diagnose needs q, k and v beside the output: one of them is not there.");
   Diagnosis out;
-  if (capture.repetition.moved()) {
+  if (capture.repetition.unsound()) {
     out.verdict = DiagnosisVerdict::kNotAFormula;
     out.notes.push_back(repetition_text(capture.repetition));
+    out.residual = matching::where_it_is_wrong(capture, options);
     return out;
   }
   if (options.on_step) options.on_step(1, 3, "comparing with the reference");
   const Comparison comparison = matching::compare(capture, options);
   std::vector<Subject> all = matching::subjects(capture, comparison, options);
   if (all.empty()) {
-    out.verdict = DiagnosisVerdict::kNothingWrong;
+    const bool judged = comparison.answer() == Answer::kAgrees;
+    out.verdict = judged ? DiagnosisVerdict::kNothingWrong : DiagnosisVerdict::kNotJudged;
+    if (!judged) out.not_judged = why_not_judged(comparison);
+    out.judged = comparison.judged();
+    out.unjudged = comparison.unjudged();
+    out.notes = comparison.notes;
     out.rows = capture.region.extent[0] * capture.region.extent[1] * capture.region.extent[2];
     return out;
   }
   out = diagnose_stages(capture, comparison, all, options);
+  if (!comparison.tensors.empty()) {
+    out.judged = comparison.judged();
+    out.unjudged = comparison.unjudged();
+  }
+  // Of what a kernel of a library declares; files of others declare nothing.
+  if (!capture.provenance.library.empty())
+    if (std::string note =
+            looser_declaration(capture, comparison, options.tolerance, options.threads);
+        !note.empty())
+      out.notes.insert(out.notes.begin(), std::move(note));
   if (const std::optional<std::string> sentence = two_outputs(comparison))
     out.notes.insert(out.notes.begin(), *sentence);
   return out;

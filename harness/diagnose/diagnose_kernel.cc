@@ -1,9 +1,12 @@
 #include "attn_diag/harness/diagnose_kernel.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 #include <vector>
 
 #include "attn_diag/harness/error.h"
+#include "harness/diagnose/outcome.h"
 
 namespace attn_diag {
 namespace {
@@ -31,6 +34,21 @@ std::vector<Geometry> other_cuts(const Kernel& kernel, const Problem& problem,
   return cuts;
 }
 
+// Of a result that moves, and is wrong where it holds still as well: whether that is certainly another bug's doing.
+// A race may go on in lockstep, where it reads what nobody wrote; what a read of such bytes makes of zeros may look
+// like a formula, unless more cells are wrong than such reads reach.
+bool is_another_bug(const TraceResult& trace) {
+  const Sanity& sanity = trace.sanity;
+  bool filled = false;  // other bytes make another result of it
+  for (const Sanity::Culprit& c : sanity.culprits)
+    filled |= sanity.calm->fill[c.memory] != MemoryFill::kNaN;
+  if (!filled) return true;
+  std::int64_t wrong = 0, reached = 0;
+  for (const TensorComparison& t : trace.production.tensors) wrong += t.mismatched;
+  for (const Sanity::Culprit& c : sanity.culprits) reached += c.differing;
+  return sanity.finding == SanityFinding::kReadsUnwritten && wrong > reached;
+}
+
 }  // namespace
 
 KernelDiagnosis diagnose_kernel(const Kernel& kernel, const Problem& problem,
@@ -42,28 +60,46 @@ KernelDiagnosis diagnose_kernel(const Kernel& kernel, const Problem& problem,
   tracing.closure = false;
   out.trace = trace(kernel, problem, inputs, tracing);
   out.capture = out.trace.capture;
-  const bool converged_only = out.trace.schedules == ScheduleFinding::kRightIfConverged;
-  if (out.trace.sanity.moved() || converged_only ||
-      out.trace.schedules == ScheduleFinding::kOrderDependent) {
+  const Sanity& sanity = out.trace.sanity;
+  if (sanity.unsound()) {
     out.diagnosis.verdict = DiagnosisVerdict::kNotAFormula;
-    if (out.trace.sanity.moved()) out.diagnosis.notes.push_back(out.trace.sanity.detail);
-    if (!out.trace.schedules_detail.empty() &&
-        out.trace.schedules_detail != out.trace.sanity.detail)
+    out.diagnosis.notes.push_back(sanity.detail);
+    if (!out.trace.schedules_detail.empty() && out.trace.schedules_detail != sanity.detail)
       out.diagnosis.notes.push_back(out.trace.schedules_detail);
-    return out;
+    if (out.trace.calmly.empty() || !is_another_bug(out.trace)) {
+      out.diagnosis.residual = matching::where_it_is_wrong(out.capture, options);
+      return out;
+    }
+  }
+  RunOptions as_traced = trace_options.run;
+  if (sanity.unsound()) {
+    as_traced.schedule = sanity.calm->schedule;
+    as_traced.fill = sanity.calm->fill;
   }
   const bool taps_hide =
       out.trace.observer_checked && !out.trace.observer_identical && !out.trace.production.agrees();
   if (taps_hide) {
-    RunOptions run = trace_options.run;
+    RunOptions run = as_traced;
     run.isolate = false;
     run.replace = 0;
     run.taps = false;
     out.capture = run_kernel(kernel, problem, inputs, run);
   }
   DiagnoseOptions diagnosing = options;
-  diagnosing.other_cuts = other_cuts(kernel, problem, trace_options.run, out.capture.geometry);
-  out.diagnosis = diagnose(out.capture, diagnosing);
+  diagnosing.other_cuts = other_cuts(kernel, problem, as_traced, out.capture.geometry);
+  Diagnosis found = diagnose(out.capture, diagnosing);
+  if (sanity.unsound()) {
+    // Only a name that accounts for everything is another bug's.
+    if (found.verdict != DiagnosisVerdict::kNamed && found.verdict != DiagnosisVerdict::kClass) {
+      out.diagnosis.notes.push_back(fmt::format(
+          "Where the result holds still, {}, none of the known bugs accounts for what is wrong.",
+          out.trace.calmly));
+      out.diagnosis.residual = std::move(found.residual);
+      return out;
+    }
+    found.notes.insert(found.notes.begin(), out.diagnosis.notes.begin(), out.diagnosis.notes.end());
+  }
+  out.diagnosis = std::move(found);
   if (taps_hide)
     out.diagnosis.notes.emplace_back(
         "The production kernel was diagnosed, by o and lse alone: the taps change its result.");

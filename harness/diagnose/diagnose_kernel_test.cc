@@ -45,6 +45,26 @@ TEST_CASE("a result that moves gets no name") {
   CHECK_THAT(r.diagnosis.notes.front(), contains("workspace"));
 }
 
+TEST_CASE("a bug with a name is named although the result moves, where it holds still") {
+  const KernelDiagnosis r = diagnose_fake("reads-workspace-and-divides-twice");
+  CHECK_FALSE(r.agrees());
+  CHECK(r.diagnosis.verdict == DiagnosisVerdict::kNamed);
+  CHECK(holds(r.diagnosis, "l-twice"));
+  CHECK(r.trace.calmly == "with zeros in the workspace");
+  REQUIRE_FALSE(r.diagnosis.notes.empty());
+  CHECK_THAT(r.diagnosis.notes.front(), contains("workspace"));
+}
+
+TEST_CASE(
+    "bits that move by less than rounding end no diagnosis, of a wrong kernel or a right one") {
+  const KernelDiagnosis wrong = diagnose_fake("unsteady-rounding-and-divides-twice");
+  CHECK(wrong.diagnosis.verdict == DiagnosisVerdict::kNamed);
+  CHECK(holds(wrong.diagnosis, "l-twice"));
+  const KernelDiagnosis right = diagnose_fake("unsteady-rounding");
+  CHECK(right.agrees());
+  CHECK(right.diagnosis.verdict == DiagnosisVerdict::kNothingWrong);
+}
+
 TEST_CASE("a kernel without taps, or asked for its outputs alone, is diagnosed by o and lse") {
   TraceOptions options;
   options.run.gate = Gate::kFull;

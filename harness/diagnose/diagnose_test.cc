@@ -224,4 +224,137 @@ TEST_CASE("what a bug leaves unwritten is no number where attn-diag ran the kern
   CHECK(is_named());
 }
 
+namespace {
+
+// The right output, changed.
+template <class Change>
+Capture changed(const BuggyCase& c, Tensor t, const Change& change) {
+  Capture capture = buggy_capture(c, {});
+  TensorData& data = *capture.tensors[static_cast<std::size_t>(t)];
+  for (std::int64_t i = 0; i < data.size(); ++i)
+    store_element(data.bytes.data(), data.dtype, i, change(data.at(i), i));
+  return capture;
+}
+
+bool answered(const Diagnosis& d) {
+  return d.verdict == DiagnosisVerdict::kNamed || d.verdict == DiagnosisVerdict::kClass;
+}
+
+bool says(const std::vector<std::string>& sentences, const std::string& part) {
+  return std::any_of(sentences.begin(), sentences.end(),
+                     [&](const std::string& s) { return s.find(part) != s.npos; });
+}
+
+}  // namespace
+
+TEST_CASE("an output that is NaN or 0 everywhere has no name, by one bug or two") {
+  BuggyCase c = buggy_case();
+  c.problem.batch = c.problem.heads = c.problem.kv_heads = 1;
+  c.problem.seqlen_q = c.problem.seqlen_k = 32;
+  c.geometry.tiles_per_split = 1;
+  DiagnoseOptions options;
+  options.pair_work = 1e8;
+  for (const double value : {std::nan(""), 0.0, HUGE_VAL}) {
+    const Diagnosis d =
+        diagnose(changed(c, Tensor::kO, [&](double, std::int64_t) { return value; }), options);
+    INFO(value << ": " << (d.best.empty() ? "" : d.best.front().label));
+    CHECK(d.verdict == DiagnosisVerdict::kUnknown);
+    if (std::isnan(value)) {
+      CHECK(says(d.residual,
+                 "NaN begins in o: 512 of 512 cells, first o(0, 0, 0, 0); before it "
+                 "lse hold none"));
+      CHECK(says(d.residual, "32 of 32 rows of o hold NaN, 32 of them in every dim"));
+    }
+  }
+}
+
+TEST_CASE("NaN from one key on: which rows, and which key they see") {
+  const BuggyCase c = buggy_case();
+  DiagnoseOptions options;
+  options.pairs = false;
+  const Diagnosis d = diagnose(
+      changed(c, Tensor::kO,
+              [&](double x, std::int64_t i) { return i / 16 % 96 >= 40 ? std::nan("") : x; }),
+      options);
+  CHECK_FALSE(answered(d));
+  CHECK(says(d.residual,
+             "224 of 384 rows of o hold NaN, 224 of them in every dim: of every head, "
+             "queries 40-95"));
+  CHECK(says(d.residual, "the rows of o with NaN are those that see key 40, and no others"));
+}
+
+TEST_CASE(
+    "an lse that is right rules out a bug by which it would be wrong, though o is as it predicts") {
+  const BuggyCase c = buggy_case();
+  Capture capture = buggy_capture(c, some_variant(bug("temperature"), c).deviation);
+  capture.tensors[static_cast<std::size_t>(Tensor::kLse)] =
+      buggy_capture(c, {}).tensors[static_cast<std::size_t>(Tensor::kLse)];
+  DiagnoseOptions options;
+  options.pairs = false;
+  const Diagnosis d = diagnose(capture, options);
+  INFO((d.best.empty() ? "" : d.best.front().label));
+  CHECK_FALSE((answered(d) && names(d.best.front(), "temperature")));
+}
+
+TEST_CASE("one wrong row that is the right one times a number is no fitted factor") {
+  const BuggyCase c = buggy_case();
+  DiagnoseOptions options;
+  options.pairs = false;
+  const Diagnosis d = diagnose(
+      changed(c, Tensor::kO, [&](double x, std::int64_t i) { return i / 16 == 77 ? 1.37 * x : x; }),
+      options);
+  INFO((d.best.empty() ? "" : d.best.front().label));
+  CHECK(d.wrong_rows == 1);
+  CHECK_FALSE(answered(d));
+}
+
+TEST_CASE(
+    "pairs end at their limit, say what was not tried, and end alike with any number of threads") {
+  const BuggyCase c = buggy_case();
+  const Capture capture = changed(
+      c, Tensor::kO, [&](double x, std::int64_t i) { return std::tanh(x) + (i % 7) * 0.01; });
+  DiagnoseOptions few;
+  few.pair_work = 2e7;
+  std::string step;
+  few.on_step = [&](int, int, const std::string& what) { step += what + '\n'; };
+  few.threads = 1;
+  const Diagnosis a = diagnose(capture, few);
+  CHECK(a.verdict == DiagnosisVerdict::kUnknown);
+  CHECK_THAT(step, contains("trying pairs of bugs: "));
+  CHECK(says(a.notes, " pairs of bugs "));
+  CHECK(says(a.notes, " were tried, those first whose bugs alone come nearest"));
+  few.threads = 5;
+  CHECK(diagnose(capture, few).notes == a.notes);
+}
+
+TEST_CASE("where the result moves, it is said where the recorded run is wrong") {
+  const BuggyCase c = buggy_case();
+  Capture capture = changed(c, Tensor::kO, [](double x, std::int64_t i) {
+    return i % 16 >= 8 ? x + 0.01 * static_cast<double>(i % 13 + 5) : x;
+  });
+  capture.repetition.runs = 2;
+  capture.repetition.first = Repetition::Cell{Tensor::kO, {}, 0, 1};
+  const Diagnosis d = diagnose(capture, {});
+  CHECK(d.verdict == DiagnosisVerdict::kNotAFormula);
+  CHECK(says(d.residual, "wrong where dim is 8-15, right elsewhere: 100% of 3,072 wrong cells"));
+  CHECK(says(d.residual, "this is of the run that was recorded: others differ"));
+}
+
+TEST_CASE("what has no name is described inside blocks") {
+  const BuggyCase c = buggy_case();
+  DiagnoseOptions options;
+  options.pairs = false;
+  const Diagnosis d =
+      diagnose(changed(c, Tensor::kO,
+                       [&](double x, std::int64_t i) {
+                         const std::int64_t q = i / 16 % 96, dim = i % 16;
+                         return q % 8 == 5 && dim % 8 / 2 == 1 ? x + 0.01 * (i % 13 + 5) : x;
+                       }),
+               options);
+  CHECK_FALSE(answered(d));
+  CHECK(says(d.residual,
+             "wrong where q mod 8 is 5 and dim mod 8 is 2-3 (what lane 21 holds of an mma.m16n8 "
+             "accumulator), right elsewhere: 100% of 192 wrong cells, 0 of 5,952 right ones"));
+}
+
 }  // namespace attn_diag

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <set>
 #include <vector>
 
 #include "attn_diag/reference/counterfactual.h"
@@ -35,8 +36,17 @@ struct RowFit {
   double worst = 0;
   // Cells that the prediction cannot know, by whether what was recorded there is wrong.
   std::int64_t unknown_wrong = 0, unknown_right = 0;
+  // Cells whose bound is beyond any number: they pass, and say nothing.
+  std::int64_t unbounded = 0;
   std::int64_t judged = 0;
   bool by_place = false;  // telling, but no wrong cell is judged
+  bool by_pattern =
+      false;  // telling, but what is wrong is NaN, infinite or 0, which many formulas give
+  // Judged cells of each tensor: wrong ones that are NaN, infinite or 0, and all others.
+  std::array<std::int64_t, kNumTensors> special{}, plain{};
+  // Of up to eight wrong numbers, which they are: equal where what is right and what was recorded is the same.
+  std::array<std::uint64_t, 8> numbers{};
+  std::size_t num_numbers = 0;
 };
 
 // Row `at` of `rows` under a prediction whose first row is row `first` of `rows`.
@@ -47,7 +57,8 @@ struct RowFit {
 // began as NaN, and so did the workspace, from which a merge may have written it. A wrong row tells nothing for a prediction
 // whose bound is so wide that it takes in the right value too: at the judged cell that is furthest from the
 // right value (in bounds of the right value), the prediction's bound must not be larger than that
-// distance. If none of its wrong cells is judged, a row tells by its place.
+// distance. If none of its wrong cells is judged, a row tells by its place; if those that are judged are NaN,
+// infinite or 0, by its pattern.
 RowFit judge_row(const Evidence& evidence, const Rows& rows, std::size_t at,
                  const reference::Prediction& prediction, std::size_t first);
 
@@ -64,7 +75,11 @@ struct Tally {
   std::int64_t rows = 0, within = 0, wrong_rows = 0, wrong_within = 0, telling = 0;
   std::int64_t near = 0;  // not within, but within kNearMiss bounds
   std::int64_t judged = 0, unknown_wrong = 0, unknown_right = 0;  // cells
-  std::int64_t by_place = 0;  // telling rows of which no wrong cell was judged
+  std::int64_t unbounded = 0;
+  std::int64_t by_place = 0;    // telling rows of which no wrong cell was judged
+  std::int64_t by_pattern = 0;  // telling rows of which every wrong cell is NaN, infinite or 0
+  std::array<std::int64_t, kNumTensors> special{}, plain{};
+  std::set<std::uint64_t> numbers;  // different ones among the wrong, as far as they were collected
   double worst = 0;
   std::vector<float> wrong_worst;  // of each wrong row, in no order
 
@@ -75,8 +90,13 @@ struct Tally {
 
 // The share of the cells that were judged.
 double judged_share(const Tally& tally);
-// The telling rows: none where less than a quarter of the cells is judged, and those that tell by their
-// place alone only where every row is within or near.
+// Rows that tell by numbers, not by where they are NaN, infinite, 0 or unwritten.
+std::int64_t rows_by_value(const Tally& tally);
+// Whether NaN, infinities and zeros tell: the prediction says of at least one cell in ten of each tensor that has
+// wrong ones that it is another number, and so it is.
+bool pattern_tells(const Tally& tally);
+// The telling rows: none where less than a quarter of the cells is judged, those that tell by their
+// place alone only where every row is within or near, and those that tell by their pattern where that tells.
 std::int64_t telling_rows(const Tally& tally);
 
 // The bounds are to first order: of every 200 rows, begun ones too, one may be up to twice as far off.
@@ -87,5 +107,11 @@ inline constexpr std::int64_t kRowsPerNearMiss = 200;
 // in ten of the wrong rows is telling, those left out that tell by their place; a quarter of the cells are
 // judged; and where rows tell by their place, at least 9 in 10 of the cells that are not judged are wrong.
 bool inside(const Tally& tally);
+
+// Whether there is more evidence than freedom: with a parameter that was fitted, three telling rows and four
+// different numbers; where nothing was, two numbers, unless rows tell by place or pattern alone.
+bool outweighs_its_freedom(const Tally& tally, bool fitted);
+// Of what is one of very many (pairs, places): one in ten of the wrong rows must tell by their numbers.
+bool tells_by_value(const Tally& tally);
 
 }  // namespace attn_diag::matching

@@ -127,6 +127,70 @@ TEST_CASE("an infinite bound judges nothing") {
   CHECK_FALSE(r.judge().telling);
 }
 
+TEST_CASE("a bound beyond any number judges nothing") {
+  OneRow r;
+  r.o().bound.assign(3, 1e30);
+  const RowFit fit = r.judge();
+  CHECK(fit.within);
+  CHECK(fit.judged == 0);
+  CHECK(fit.unbounded == 3);
+  CHECK_FALSE(fit.telling);
+  Tally tally;
+  tally.add(fit, true);
+  CHECK(judged_share(tally) == 0);
+}
+
+TEST_CASE("NaN where the right value has no bound either is not wrong, and tells nothing") {
+  OneRow r;
+  r.o().value = {kNaN, kNaN, kNaN};
+  r.rows.actual[static_cast<std::size_t>(Tensor::kO)] = {kNaN, kNaN, kNaN};
+  CHECK(r.judge().telling);
+  r.rows.right[Tensor::kO].bound.assign(3, kInfinity);
+  CHECK_FALSE(r.judge().telling);
+}
+
+TEST_CASE("NaN, infinity and 0 tell only beside numbers that are as predicted") {
+  for (const double special : {kNaN, kInfinity, 0.0}) {
+    OneRow r;
+    r.rows.right[Tensor::kO].value = {1, 1, 1};
+    r.o().value = {special, special, special};
+    r.rows.actual[static_cast<std::size_t>(Tensor::kO)] = {special, special, special};
+    const RowFit all = r.judge();
+    CHECK(all.within);
+    CHECK(all.by_pattern);
+    Tally everywhere;
+    for (int i = 0; i < 100; ++i) everywhere.add(all, true);
+    CHECK(telling_rows(everywhere) == 0);
+    CHECK_FALSE(inside(everywhere));
+    // Of rows as many are right, and predicted so.
+    Tally in_places = everywhere;
+    r.rows.wrong = {0};
+    r.rows.actual[static_cast<std::size_t>(Tensor::kO)] = {1, 1, 1};
+    r.o().value = {1, 1, 1};
+    for (int i = 0; i < 100; ++i) in_places.add(r.judge(), false);
+    CHECK(telling_rows(in_places) == 100);
+    CHECK(inside(in_places));
+    CHECK_FALSE(tells_by_value(in_places));
+  }
+}
+
+TEST_CASE("a fitted number needs more rows and numbers than it has freedom") {
+  OneRow r;
+  Tally tally;
+  tally.add(r.judge(), true);
+  CHECK(tally.numbers.size() == 1);
+  CHECK_FALSE(outweighs_its_freedom(tally, false));
+  // The same two numbers in every row are one piece of evidence.
+  for (int i = 0; i < 50; ++i) tally.add(r.judge(), true);
+  CHECK_FALSE(outweighs_its_freedom(tally, true));
+  for (const double x : {2.0, 3.0, 4.0}) {
+    r.rows.actual[static_cast<std::size_t>(Tensor::kO)][0] = r.o().value[0] = x;
+    tally.add(r.judge(), true);
+  }
+  CHECK(outweighs_its_freedom(tally, false));
+  CHECK(outweighs_its_freedom(tally, true));
+}
+
 TEST_CASE("one row of every 200 may be twice its bound off, and no more") {
   Tally tally;
   RowFit good, near, bad;

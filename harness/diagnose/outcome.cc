@@ -13,6 +13,7 @@
 #include "harness/diagnose/places.h"
 #include "harness/diagnose/residual.h"
 #include "harness/diagnose/split_weights.h"
+#include "harness/passes.h"
 
 namespace attn_diag::matching {
 namespace {
@@ -35,7 +36,7 @@ void mark_by_prediction(Evidence& evidence, const Cuts& cuts, const Tolerance& t
       for (const Tensor t : evidence.tensors()) {
         reference::Prediction::Values& right = chunk.right[t];
         for (std::size_t c = 0; c < right.value.size(); ++c)
-          right.bound[c] = tolerance.atol + tolerance.rtol * std::fabs(right.value[c]);
+          right.bound[c] = cell_limit(tolerance, 0, right.value[c]);
       }
     for (std::size_t at = 0; at < chunk.size(); ++at)
       if (judge_row(evidence, chunk, at, chunk.right, 0).worst > 1)
@@ -102,6 +103,22 @@ double wrong_share(const Match& match) {
              : static_cast<double>(match.telling_rows) / static_cast<double>(match.wrong_rows);
 }
 
+// Whether a bug would make rows of a tensor wrong that are right as recorded: more than one in 200 of the sample's.
+bool contradicts(const Search& search, const Candidate& candidate, Tensor t) {
+  const Evidence evidence(search.evidence().capture(), {t});
+  const reference::Case& c = search.cuts()[candidate.cut];
+  const Rows rows = read_rows(evidence, search.cuts().front(), search.sample().flat);
+  reference::Prediction predicted;
+  reference::predict(c, rows.row, candidate.variant.deviation, evidence.mask(), predicted);
+  std::int64_t right = 0, wrong = 0;
+  for (std::size_t at = 0; at < rows.size(); ++at) {
+    if (judge_row(evidence, rows, at, rows.right, 0).worst > 1) continue;
+    ++right;
+    wrong += judge_row(evidence, rows, at, predicted, 0).worst > kNearMiss;
+  }
+  return wrong > (right + kRowsPerNearMiss - 1) / kRowsPerNearMiss;
+}
+
 bool answered(const Diagnosis& d) {
   return d.verdict == DiagnosisVerdict::kNamed || d.verdict == DiagnosisVerdict::kClass;
 }
@@ -129,11 +146,15 @@ class SubjectDiagnosis {
     x_hypotheses = open_hypotheses(subject);
   }
 
+  // Of a tensor that is not matched: a bug by which a row is wrong there that is right is none.
+  void may_not_contradict(Tensor t) { x_may_not_contradict = t; }
+
   Diagnosis run() {
     x_out.rows = x_evidence.rows();
     x_out.wrong_rows = x_evidence.wrong_rows();
     if (x_out.wrong_rows == 0) {
       x_out.verdict = DiagnosisVerdict::kNothingWrong;
+      count_judged();
       return std::move(x_out);
     }
     const Search search(x_evidence, x_cuts, x_options.threads);
@@ -141,11 +162,15 @@ class SubjectDiagnosis {
     std::vector<Candidate> singles = search.screen(x_hypotheses);
     std::vector<Candidate> answer = all_inside(search, singles);
     if (answer.empty()) answer = find_split_weights(search);
-    if (answer.empty()) answer = find_in_places(search, x_hypotheses, singles);
-    if (answer.empty() && x_options.pairs) {
-      step("trying pairs of bugs");
-      answer = find_pairs(search, x_hypotheses);
+    if (answer.empty()) {
+      step("trying bugs in places");
+      answer = find_in_places(search, x_hypotheses, singles);
     }
+    if (answer.empty() && x_options.pairs) answer = try_pairs(search);
+    if (x_may_not_contradict)
+      std::erase_if(answer, [&](const Candidate& candidate) {
+        return contradicts(search, candidate, *x_may_not_contradict);
+      });
     if (answer.empty()) {
       settle_for_parts(search, singles);
     } else {
@@ -157,18 +182,53 @@ class SubjectDiagnosis {
 
  private:
   void step(const std::string& what) {
-    if (x_options.on_step) x_options.on_step(++x_step, 3, what);
+    if (x_options.on_step) x_options.on_step(++x_step, x_options.pairs ? 4 : 3, what);
+  }
+
+  std::vector<Candidate> try_pairs(const Search& search) {
+    step("trying pairs of bugs");
+    PairLimit limit;
+    limit.work = x_options.pair_work;
+    limit.on_tried = [&](std::int64_t tried, std::int64_t all) {
+      if (x_options.on_step)
+        x_options.on_step(x_step, 4, fmt::format("trying pairs of bugs: {} of {}", tried, all));
+    };
+    std::vector<Candidate> found = find_pairs(search, x_hypotheses, limit);
+    if (limit.tried < limit.all)
+      x_out.notes.push_back(
+          fmt::format("Of {} pairs of bugs {} were tried, those first whose bugs alone come "
+                      "nearest: more take too long for so many keys. A smaller "
+                      "case that is wrong too lets all be tried.",
+                      limit.all, limit.tried));
+    return found;
+  }
+
+  // Of outputs that nothing but a prediction was compared with.
+  void count_judged() {
+    for (std::int64_t row = 0; row < x_evidence.rows(); ++row) {
+      const Rows one = read_rows(x_evidence, x_cuts.front(), {row});
+      const RowFit fit = judge_row(x_evidence, one, 0, one.right, 0);
+      x_out.judged += fit.judged;
+      for (const Tensor t : x_evidence.tensors()) x_out.unjudged += x_evidence.cells(t);
+    }
+    x_out.unjudged -= x_out.judged;
+    if (x_out.judged > 0) return;
+    x_out.verdict = DiagnosisVerdict::kNotJudged;
+    x_out.not_judged = fmt::format(
+        "none of the {} elements can be judged, having no bound: overflow is possible, or NaN or "
+        "infinity in what they come from",
+        x_out.unjudged);
   }
 
   std::vector<Candidate> all_inside(const Search& search, std::vector<Candidate>& singles) {
     std::vector<Candidate*> hopeful;
     for (Candidate& candidate : singles)
-      if (!candidate.explained.empty() && inside(candidate.tally)) hopeful.push_back(&candidate);
+      if (!candidate.explained.empty() && accounts(candidate)) hopeful.push_back(&candidate);
     step(fmt::format("confirming {} on all rows", hopeful.size()));
     search.confirm(hopeful);
     std::vector<Candidate> answer;
     for (const Candidate* candidate : hopeful)
-      if (candidate->confirmed && inside(candidate->tally)) answer.push_back(*candidate);
+      if (candidate->confirmed && accounts(*candidate)) answer.push_back(*candidate);
     return answer;
   }
 
@@ -230,13 +290,28 @@ class SubjectDiagnosis {
           both[0].variant.label(), both[0].tally.telling, both[0].tally.wrong_rows,
           both[1].variant.label(), both[1].tally.telling));
     }
+    const bool too_little = note_too_little(singles);
     const std::size_t skip = both.empty() ? x_out.best.size() : 0;
     x_out.runner_up = runner_up_of(x_out.ruled_out, skip);
-    const bool partial =
-        !both.empty() || (!x_out.best.empty() && wrong_share(x_out.best.front()) >= kMost);
+    const bool partial = !both.empty() || (!too_little && !x_out.best.empty() &&
+                                           wrong_share(x_out.best.front()) >= kMost);
     x_out.verdict = partial ? DiagnosisVerdict::kPartial : DiagnosisVerdict::kUnknown;
     x_out.residual =
         residual_structure(x_evidence, x_cuts.front(), x_options.tolerance, search.threads());
+  }
+
+  // What would account for all of it, but with a number that was fitted to little more than itself.
+  bool note_too_little(const std::vector<Candidate>& singles) {
+    for (const Candidate& candidate : singles) {
+      if (candidate.explained.empty() || !inside(candidate.tally) || accounts(candidate)) continue;
+      x_out.notes.push_back(
+          fmt::format("{} would account for what was looked at, and is not named: too little is "
+                      "wrong to tell it from others ({} "
+                      "rows that tell by their numbers).",
+                      candidate.variant.label(), rows_by_value(candidate.tally)));
+      return true;
+    }
+    return false;
   }
 
   const DiagnoseOptions& x_options;
@@ -244,6 +319,7 @@ class SubjectDiagnosis {
   Evidence x_evidence;
   std::vector<const reference::Hypothesis*> x_hypotheses;
   Diagnosis x_out;
+  std::optional<Tensor> x_may_not_contradict;
   int x_step = 0;
 };
 
@@ -286,12 +362,26 @@ Diagnosis diagnose_subject(const Capture& capture, const Comparison& comparison,
   std::erase(without_lse.tensors, Tensor::kLse);
   DiagnoseOptions singles = options;
   singles.pairs = false;
-  Diagnosis o = SubjectDiagnosis(capture, comparison, without_lse, first, singles).run();
+  SubjectDiagnosis of_o(capture, comparison, without_lse, first, singles);
+  of_o.may_not_contradict(Tensor::kLse);
+  Diagnosis o = of_o.run();
   if (!answered(o)) return all;
   o.notes.emplace_back(
       "lse was left out: it is not what this bug would give, and may be wrong for a reason of its "
       "own.");
   return o;
+}
+
+std::vector<std::string> where_it_is_wrong(const Capture& capture, const DiagnoseOptions& options) {
+  if (!capture.has(Tensor::kO)) return {};
+  Evidence evidence(capture, {Tensor::kO});
+  evidence.mark_wrong(compare(capture, options));
+  if (evidence.wrong_rows() == 0) return {};
+  const Cuts cuts = make_cuts(capture, {}, options);
+  std::vector<std::string> sentences =
+      residual_structure(evidence, cuts.front(), options.tolerance, options.threads);
+  sentences.emplace_back("this is of the run that was recorded: others differ");
+  return sentences;
 }
 
 Diagnosis join(std::vector<Diagnosis> parts) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <utility>
@@ -13,8 +14,12 @@ namespace {
 
 constexpr std::size_t kFirstRows = 3;  // on which a pair must be right before it gets the sample
 constexpr std::size_t kPartners = 24;  // of a hypothesis whose parameter is fitted
-constexpr double kWork = 1.2e10;       // multiplications
-constexpr double kLeastShare = 0.05;   // of the wrong rows, for a member of a union
+constexpr double kRowOverhead = 4000;  // of predicting a row, in multiplications
+constexpr double kFitRuns = 110;       // predictions that a fit makes of each of its rows
+constexpr double kFitShare = 0.25;     // of the work, kept for pairs of which one is fitted
+constexpr std::size_t kChunk = 4096;   // pairs between two looks at what was spent
+constexpr int kRowsToChooseFrom = 12;
+constexpr double kLeastShare = 0.05;  // of the wrong rows, for a member of a union
 // Of the cells: among so many pairs, one that says nothing of half of them fits by chance.
 constexpr double kLeastJudged = 0.75;
 
@@ -49,16 +54,34 @@ class FirstRows {
  public:
   explicit FirstRows(const Search& search) : x_search(search) {
     const Rows& sample = search.sample();
-    x_at = rows_to_fit(search.evidence(), sample, sample.size(), kFirstRows);
-    for (const std::size_t at : x_at) x_row.push_back(sample.row[at]);
+    // Rows that see few keys cost little, and most pairs fail there.
+    std::vector<std::pair<std::int64_t, std::size_t>> by_keys;
+    for (const std::size_t at :
+         rows_to_fit(search.evidence(), sample, sample.size(), kRowsToChooseFrom))
+      by_keys.emplace_back(keys_of(sample.row[at]), at);
+    std::sort(by_keys.begin(), by_keys.end());
+    if (by_keys.size() > kFirstRows)
+      by_keys = {by_keys.front(), by_keys[by_keys.size() / 2], by_keys.back()};
+    const Problem& p = search.cuts().front().problem();
+    for (const auto& [keys, at] : by_keys) {
+      x_at.push_back(at);
+      x_row.push_back(sample.row[at]);
+      x_lse_work.push_back(kRowOverhead + static_cast<double>(keys * p.head_dim));
+      x_work.push_back(kRowOverhead + static_cast<double>(keys * (p.head_dim + p.head_dim_v)));
+    }
   }
 
   std::size_t size() const { return x_row.size(); }
 
-  bool explains_all(const reference::Deviation& deviation) const {
+  // Adds what it cost to `spent`.
+  bool explains_all(const reference::Deviation& deviation, double& spent) const {
     for (std::size_t i = 0; i < size(); ++i) {
       // Most pairs fail here already, and lse needs no product with v.
-      if (have_lse() && !explains_lse(deviation, i)) return false;
+      if (have_lse()) {
+        spent += x_lse_work[i];
+        if (!explains_lse(deviation, i)) return false;
+      }
+      spent += x_work[i];
       if (!judge(deviation, i).telling) return false;
     }
     return true;
@@ -99,15 +122,20 @@ class FirstRows {
       sum += std::log1p(std::min(judge(variant.deviation, i).worst, 1e12));
     return sum;
   }
+  // Of one of the rows, on average.
   double work() const {
-    const Problem& p = x_search.cuts().front().problem();
-    double keys = 0;
-    for (const reference::Row& row : x_row) keys += std::min(row.query + 1, p.seqlen_k);
-    return keys * (p.head_dim + p.head_dim_v) /
-           static_cast<double>(std::max<std::size_t>(1, x_row.size()));
+    return std::accumulate(x_work.begin(), x_work.end(), 0.0) /
+           static_cast<double>(std::max<std::size_t>(1, x_work.size()));
   }
 
  private:
+  std::int64_t keys_of(const reference::Row& row) const {
+    const Problem& p = x_search.cuts().front().problem();
+    std::int64_t keys = 0;
+    for (std::int32_t key = 0; key < p.seqlen_k; ++key)
+      keys += reference::visible(p, row.query, key);
+    return keys;
+  }
   bool have_lse() const { return x_search.evidence().has(Tensor::kLse); }
   // What is not known explains anything.
   bool explains_cell(const reference::Prediction::Values& predicted, std::size_t at, Tensor t,
@@ -132,6 +160,7 @@ class FirstRows {
   const Search& x_search;
   std::vector<std::size_t> x_at;
   std::vector<reference::Row> x_row;
+  std::vector<double> x_work, x_lse_work;
 };
 
 // Which pairs cannot account for the first rows. A bug that leaves a row alone, to the bit, leaves it to the
@@ -222,50 +251,84 @@ void keep_inside(const Search& search, std::vector<Candidate>& found) {
   });
 }
 
-// Pairs of which neither has a free parameter, that explain the first rows.
-std::vector<Candidate> fixed_pairs(const Search& search, const FirstRows& rows,
-                                   const std::vector<Single>& singles) {
+// Places in `singles`, those first that come nearest to the first rows.
+std::vector<std::uint32_t> nearest_first(const Search& search, const FirstRows& rows,
+                                         const std::vector<Single>& singles) {
+  std::vector<double> distance(singles.size());
+  for_each_piece(static_cast<std::int64_t>(singles.size()), search.threads(), [&](std::int64_t i) {
+    const auto at = static_cast<std::size_t>(i);
+    distance[at] = rows.distance(singles[at].variant);
+  });
+  std::vector<std::uint32_t> order(singles.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return distance[a] < distance[b]; });
+  return order;
+}
+
+using Pair = std::pair<std::uint32_t, std::uint32_t>;
+
+// All that the first rows do not rule out, by the sum of their members' ranks.
+std::vector<Pair> pairs_in_order(const Search& search, const FirstRows& rows,
+                                 const std::vector<Single>& singles) {
   const Prospects prospects(search, rows, singles);
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs;
-  for (std::uint32_t a = 0; a < singles.size(); ++a)
-    for (std::uint32_t b = a + 1; b < singles.size(); ++b)
+  const std::vector<std::uint32_t> order = nearest_first(search, rows, singles);
+  const auto n = static_cast<std::uint32_t>(order.size());
+  std::vector<Pair> pairs;
+  for (std::uint32_t sum = 1; sum + 1 < 2 * n; ++sum)
+    for (std::uint32_t i = sum < n ? 0 : sum - n + 1; 2 * i < sum; ++i) {
+      const auto [a, b] = std::minmax(order[i], order[sum - i]);
       if (singles[a].variant.hypotheses != singles[b].variant.hypotheses && prospects.allow(a, b))
         pairs.emplace_back(a, b);
-  const double most = kWork / std::max(1.0, rows.work());
-  if (static_cast<double>(pairs.size()) > most) pairs.resize(static_cast<std::size_t>(most));
-  // There may be millions: of each no more than its answer is kept.
-  std::vector<std::uint8_t> explains(pairs.size(), 0);
-  for_each_piece(static_cast<std::int64_t>(pairs.size()), search.threads(), [&](std::int64_t i) {
-    const auto [a, b] = pairs[static_cast<std::size_t>(i)];
-    const std::optional<reference::Deviation> both =
-        reference::unite(singles[a].variant.deviation, singles[b].variant.deviation);
-    explains[static_cast<std::size_t>(i)] =
-        both && rows.explains_all(*both) && search.fits_sample(*both);
-  });
+    }
+  return pairs;
+}
+
+// Pairs of which neither has a free parameter, that explain the first rows.
+std::vector<Candidate> fixed_pairs(const Search& search, const FirstRows& rows,
+                                   const std::vector<Single>& singles, PairLimit& limit) {
+  const std::vector<Pair> pairs = pairs_in_order(search, rows, singles);
+  limit.all += static_cast<std::int64_t>(pairs.size());
   std::vector<Candidate> found;
-  for (std::size_t i = 0; i < pairs.size(); ++i) {
-    if (explains[i] == 0) continue;
-    const Single &a = singles[pairs[i].first], &b = singles[pairs[i].second];
-    Candidate candidate;
-    candidate.variant = reference::combine(a.variant, b.variant).value();
-    candidate.parts = {a.variant, b.variant};
-    candidate.generality = static_cast<int>(a.generality) + static_cast<int>(b.generality);
-    candidate.order = static_cast<std::int64_t>(i);
-    found.push_back(std::move(candidate));
+  double spent = 0;
+  for (std::size_t begin = 0; begin < pairs.size() && spent < (1 - kFitShare) * limit.work;
+       begin += kChunk) {
+    if (limit.on_tried) limit.on_tried(limit.tried, limit.all);
+    const std::size_t n = std::min(kChunk, pairs.size() - begin);
+    // There may be millions: of each no more than its answer is kept.
+    std::vector<std::uint8_t> explains(n, 0);
+    std::vector<double> work(n, 0);
+    for_each_piece(static_cast<std::int64_t>(n), search.threads(), [&](std::int64_t i) {
+      const auto at = static_cast<std::size_t>(i);
+      const auto [a, b] = pairs[begin + at];
+      const std::optional<reference::Deviation> both =
+          reference::unite(singles[a].variant.deviation, singles[b].variant.deviation);
+      explains[at] = both && rows.explains_all(*both, work[at]) && search.fits_sample(*both);
+    });
+    spent += std::accumulate(work.begin(), work.end(), 0.0);
+    limit.tried += static_cast<std::int64_t>(n);
+    for (std::size_t i = 0; i < n; ++i) {
+      if (explains[i] == 0) continue;
+      const auto [first, second] = pairs[begin + i];
+      const Single &a = singles[first], &b = singles[second];
+      Candidate candidate;
+      candidate.variant = reference::combine(a.variant, b.variant).value();
+      candidate.parts = {a.variant, b.variant};
+      candidate.generality = static_cast<int>(a.generality) + static_cast<int>(b.generality);
+      candidate.order = static_cast<std::int64_t>(first * singles.size() + second);
+      found.push_back(std::move(candidate));
+    }
   }
   return found;
 }
 
 // Pairs of which one has a free parameter, with the partners that come nearest.
-std::vector<Candidate> fitted_pairs(const FirstRows& rows, const Pool& pool) {
-  std::vector<std::pair<double, std::size_t>> nearest;
-  for (std::size_t i = 0; i < pool.fixed.size(); ++i)
-    nearest.emplace_back(rows.distance(pool.fixed[i].variant), i);
-  std::stable_sort(nearest.begin(), nearest.end());
+std::vector<Candidate> fitted_pairs(const Search& search, const FirstRows& rows, const Pool& pool) {
+  std::vector<std::uint32_t> nearest = nearest_first(search, rows, pool.fixed);
   nearest.resize(std::min(nearest.size(), kPartners));
   std::vector<Candidate> found;
-  for (const Single& free : pool.free)
-    for (const auto& [distance, partner] : nearest) {
+  for (const std::uint32_t partner : nearest)
+    for (const Single& free : pool.free) {
       std::optional<reference::Variant> both =
           reference::combine(free.variant, pool.fixed[partner].variant);
       if (!both) continue;
@@ -282,13 +345,20 @@ std::vector<Candidate> fitted_pairs(const FirstRows& rows, const Pool& pool) {
 }  // namespace
 
 std::vector<Candidate> find_pairs(const Search& search,
-                                  const std::vector<const reference::Hypothesis*>& hypotheses) {
+                                  const std::vector<const reference::Hypothesis*>& hypotheses,
+                                  PairLimit& limit) {
   const Pool pool = pool_of(search, hypotheses);
   const FirstRows rows(search);
-  std::vector<Candidate> found = fixed_pairs(search, rows, pool.fixed);
+  std::vector<Candidate> found = fixed_pairs(search, rows, pool.fixed, limit);
   keep_inside(search, found);
   if (!found.empty()) return found;
-  found = fitted_pairs(rows, pool);
+  found = fitted_pairs(search, rows, pool);
+  const double each = kFitRuns * static_cast<double>(rows.size()) * rows.work();
+  const auto most = static_cast<std::size_t>(kFitShare * limit.work / std::max(1.0, each));
+  limit.all += static_cast<std::int64_t>(found.size());
+  if (found.size() > most) found.resize(most);
+  limit.tried += static_cast<std::int64_t>(found.size());
+  if (limit.on_tried) limit.on_tried(limit.tried, limit.all);
   keep_inside(search, found);
   return found;
 }

@@ -145,7 +145,8 @@ TEST_CASE("a change that would not be seen alone is no half of a pair") {
   const matching::Search search(evidence, cuts, 1);
   // Beside l-twice it accounts for everything, as l-twice does without it.
   const HasNoEffect nothing;
-  CHECK(matching::find_pairs(search, {&nothing, &real}).empty());
+  matching::PairLimit limit;
+  CHECK(matching::find_pairs(search, {&nothing, &real}, limit).empty());
 }
 
 }  // namespace attn_diag

@@ -12,6 +12,7 @@
 #include "harness/diagnose/residual_rows.h"
 #include "harness/diagnose/sample.h"
 #include "harness/diagnose/split_weights.h"
+#include "harness/nan_origin.h"
 
 namespace attn_diag::matching {
 namespace {
@@ -180,7 +181,9 @@ std::vector<std::string> residual_structure(const Evidence& evidence, const refe
   const Tensor t = evidence.tensors().back();
   for (const PatternStatement& statement : describe_pattern(
            collect_wrong_cells(capture, t, tolerance, threads), c.problem(), c.geometry()))
-    if (statement.kind != StatementKind::kHint) sentences.push_back(statement.text);
+    if (statement.kind != StatementKind::kHint)
+      sentences.push_back((statement.text.starts_with("where ") ? "wrong " : "") + statement.text);
+  for (std::string& sentence : where_nan_begins(capture)) sentences.push_back(std::move(sentence));
   if (t != Tensor::kO) return sentences;
   const std::vector<Head> heads = wrong_heads(evidence, c, t);
   if (std::string merge = split_weights_sentence(evidence, c); !merge.empty())

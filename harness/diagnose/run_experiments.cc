@@ -57,6 +57,10 @@ void run_experiments(const Kernel& kernel, const Problem& problem, const InputDa
           fmt::format("{}: nothing is wrong, so that it does not show the bug.", title));
       continue;
     }
+    if (again.verdict == DiagnosisVerdict::kNotJudged) {
+      found.experiments.push_back(fmt::format("{}: {}.", title, again.not_judged));
+      continue;
+    }
     std::vector<Match> left;
     for (const Match& member : d.best)
       if (accounts_for(member, capture, again, options)) left.push_back(member);

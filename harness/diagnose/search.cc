@@ -35,6 +35,7 @@ void Search::judge_one(Candidate& candidate) const {
     Fitted fitted = fit(x_evidence, c, candidate.variant, x_sample, x_sample.size());
     candidate.variant = std::move(fitted.variant);
     candidate.generality += static_cast<int>(fitted.generality);
+    candidate.fitted = fitted.generality == Generality::kFitted;
   }
   candidate.tally = {};
   candidate.explained.clear();
@@ -123,7 +124,7 @@ void Search::judge_all_rows(const std::vector<Candidate*>& candidates) const {
 void Search::confirm(std::vector<Candidate*> candidates) const {
   if (x_evidence.rows() > 2 * kSecondLook) {
     judge_rows(candidates, choose_rows(x_evidence, kSecondLook * 3 / 4, kSecondLook / 4));
-    std::erase_if(candidates, [](const Candidate* c) { return !inside(c->tally); });
+    std::erase_if(candidates, [](const Candidate* c) { return !accounts(*c); });
   }
   if (!candidates.empty()) judge_all_rows(candidates);
 }
@@ -131,12 +132,14 @@ void Search::confirm(std::vector<Candidate*> candidates) const {
 void Search::keep_inside(std::vector<Candidate>& found, double least_judged) const {
   judge_on_sample(found);
   std::erase_if(found, [&](const Candidate& c) {
-    return !inside(c.tally) || judged_share(c.tally) < least_judged;
+    return !accounts(c) || !tells_by_value(c.tally) || judged_share(c.tally) < least_judged;
   });
   std::vector<Candidate*> pointers;
   for (Candidate& candidate : found) pointers.push_back(&candidate);
   confirm(pointers);
-  std::erase_if(found, [](const Candidate& c) { return !c.confirmed || !inside(c.tally); });
+  std::erase_if(found, [](const Candidate& c) {
+    return !c.confirmed || !accounts(c) || !tells_by_value(c.tally);
+  });
   std::stable_sort(found.begin(), found.end(), better);
 }
 

@@ -192,6 +192,7 @@ Candidate candidate_of(const Eigen::VectorXd& fitted, bool o_only) {
       {"c", 0, std::move(text), true},
       {"in", o_only ? 1.0 : 0.0, o_only ? "the sum of o" : "both sums", true}};
   candidate.generality = static_cast<int>(Generality::kFitted);
+  candidate.fitted = true;
   return candidate;
 }
 
@@ -213,11 +214,11 @@ std::vector<Candidate> find_split_weights(const Search& search) {
     if (c.allFinite()) found.push_back(candidate_of(c, o_only));
   }
   search.judge_on_sample(found);
-  std::erase_if(found, [](const Candidate& c) { return !inside(c.tally); });
+  std::erase_if(found, [](const Candidate& c) { return !accounts(c); });
   std::vector<Candidate*> pointers;
   for (Candidate& candidate : found) pointers.push_back(&candidate);
   search.confirm(pointers);
-  std::erase_if(found, [](const Candidate& c) { return !c.confirmed || !inside(c.tally); });
+  std::erase_if(found, [](const Candidate& c) { return !c.confirmed || !accounts(c); });
   return found;
 }
 

@@ -5,6 +5,7 @@
 
 #include "attn_diag/harness/error.h"
 #include "harness/diagnose/sample.h"
+#include "harness/run_memory.h"
 
 namespace attn_diag::matching {
 namespace {
@@ -59,11 +60,34 @@ bool wrong_by_itself(const Capture& capture, const Subject& subject,
   return false;
 }
 
+// What a kernel of a part of attention is given, for predictions to start from: S, or P in the frame of m = 0
+// with row sums that nothing is divided by.
+std::vector<reference::GivenTensor> given_to_part(const Capture& c) {
+  const Part part = c.arithmetic.part;
+  if (part != Part::kFromScores && part != Part::kFromProbs) return {};
+  const Between between =
+      make_between(c.problem, c.geometry, c.arithmetic, {c.q.data(), c.k.data(), c.v.data()}, 0);
+  reference::GivenTensor given{part == Part::kFromScores ? Tensor::kS : Tensor::kP, {}};
+  const std::size_t cells = between.given.size() / size_of(between.type);
+  for (std::size_t i = 0; i < cells; ++i)
+    given.values.push_back(static_cast<float>(
+        load_element(between.given.data(), between.type, static_cast<std::int64_t>(i))));
+  std::vector<reference::GivenTensor> all = {std::move(given)};
+  if (part == Part::kFromScores) return all;
+  const auto tiles = static_cast<std::size_t>(num_kv_tiles(c.problem, c.geometry));
+  const std::size_t rows = cells / static_cast<std::size_t>(c.problem.seqlen_k);
+  std::vector<float> l(rows * tiles, 0.0f);
+  for (std::size_t row = 0; row < rows; ++row) l[row * tiles] = 1.0f;
+  all.push_back({Tensor::kM, std::vector<float>(rows * tiles, 0.0f)});
+  all.push_back({Tensor::kL, std::move(l)});
+  return all;
+}
+
 }  // namespace
 
 Cuts make_cuts(const Capture& capture, const std::vector<Tensor>& given,
                const DiagnoseOptions& options) {
-  std::vector<reference::GivenTensor> tensors;
+  std::vector<reference::GivenTensor> tensors = given_to_part(capture);
   for (const Tensor t : given) {
     const TensorData& data = capture[t];
     reference::GivenTensor tensor{t, {}};

@@ -101,7 +101,7 @@ WhyNot why_not(const Capture& capture, const DiagnoseOptions& options, const std
   Candidate& best = *std::min_element(candidates.begin(), candidates.end(), matching::better);
   search.judge_all_rows({&best});
   out.match = matching::to_match(best);
-  if (!matching::inside(best.tally)) out.worst = worst_cell(evidence, cuts[best.cut], best);
+  if (!matching::accounts(best)) out.worst = worst_cell(evidence, cuts[best.cut], best);
   return out;
 }
 

@@ -5,22 +5,35 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
 
 #include "attn_diag/harness/error.h"
+#include "harness/printable.h"
 
 namespace attn_diag::files {
 
 std::int64_t Array::size() const { return cells_of(shape, where()); }
 
+std::vector<std::byte> Array::load() const {
+  constexpr std::uint64_t kPiece = std::uint64_t{1} << 26;
+  if (bytes <= kPiece) return read(0, bytes);
+  std::vector<std::byte> all(bytes);
+  for (std::uint64_t at = 0; at < bytes; at += kPiece) {
+    const std::vector<std::byte> piece = read(at, std::min(kPiece, bytes - at));
+    std::copy(piece.begin(), piece.end(), all.begin() + static_cast<std::ptrdiff_t>(at));
+  }
+  return all;
+}
+
 std::string Array::where() const {
-  return file.ends_with(".npy") ? file : fmt::format("{} of {}", name, file);
+  return one_line(file.ends_with(".npy") ? file : fmt::format("{} of {}", name, file));
 }
 
 std::string Array::text() const {
-  return fmt::format("{}, {} {}", where(), type, shape_text(shape));
+  return fmt::format("{}, {} {}", where(), one_line(type), shape_text(shape));
 }
 
 std::string shape_text(const std::vector<std::int64_t>& shape) {
@@ -60,7 +73,7 @@ ReadBytes bytes_of_file(const std::string& path) {
           "{} is truncated: it has {} bytes, and {} are needed from byte {} on. Copy or "
           "write it again.",
           path, whole, size, offset));
-    const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0)
       throw Error(fmt::format("{} could not be opened: {}. Check its permissions.", path,
                               std::strerror(errno)));

@@ -13,6 +13,10 @@
 
 namespace attn_diag::files {
 
+// Bytes [offset, offset + size) of a file, of a member of an archive, or of an array's cells. Throws Error if
+// they end before.
+using ReadBytes = std::function<std::vector<std::byte>(std::uint64_t offset, std::uint64_t size)>;
+
 struct Array {
   std::string file;  // as the user named it
   std::string name;  // within the file: "attn/query"; of a .npy file its name without the ending
@@ -23,8 +27,13 @@ struct Array {
   bool opaque16 = false;
   // Why the cells cannot be read as they are, with what to do; empty: they can.
   std::string unreadable;
-  // The cells, row-major and little-endian. Throws Error.
-  std::function<std::vector<std::byte>()> load;
+  // The cells, row-major and little-endian: how many bytes they take, and any of these.
+  std::uint64_t bytes = 0;
+  ReadBytes read;
+  // Where in `file` they lie as they are; none: they are packed, or not of this machine's byte order.
+  std::optional<std::uint64_t> offset;
+
+  std::vector<std::byte> load() const;  // all of them; throws Error
 
   std::int64_t size() const;  // cells
   std::string where() const;  // "query of x.npz", "q.npy"
@@ -44,12 +53,10 @@ std::string shape_text(const std::vector<std::int64_t>& shape);  // "[2, 8, 512,
 // Cells of a shape; throws Error, naming `what`, where that is no sensible number.
 std::int64_t cells_of(const std::vector<std::int64_t>& shape, const std::string& what);
 
-// Bytes [offset, offset + size) of a file or of a member of an archive. Throws Error if it ends before.
-using ReadBytes = std::function<std::vector<std::byte>(std::uint64_t offset, std::uint64_t size)>;
 ReadBytes bytes_of_file(const std::string& path);
 std::uint64_t file_size(const std::string& path);  // throws Error
 
-// One reader a format. They read what the arrays are, not their cells, and throw Error saying what was
+// One reader a format; all but that of HDF5, which has a helper of its own, are called in a helper. They read what the arrays are, not their cells, and throw Error saying what was
 // expected, what was found and what to do.
 void read_npy(const std::string& file, const std::string& name, const ReadBytes& read,
               std::uint64_t size, Contents& to);
@@ -57,7 +64,8 @@ void read_npz(const std::string& path, Contents& to);
 void read_safetensors(const std::string& path, Contents& to);
 void read_hdf5(const std::string& path, Contents& to);
 
-// By what the file begins with. A folder: every .npy file in it.
+// By what the file begins with. A folder: every .npy file in it. Whatever the bytes are, it ends with
+// arrays or with an Error: what reads them is a helper process.
 void read_any(const std::string& path, Contents& to);
 
 }  // namespace attn_diag::files

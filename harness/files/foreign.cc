@@ -17,7 +17,7 @@
 #include "harness/files/roles.h"
 #include "harness/files/said.h"
 #include "harness/files/shapes.h"
-#include "harness/hdf5_handle.h"
+#include "harness/hdf5_document.h"
 
 namespace attn_diag {
 namespace {
@@ -28,13 +28,15 @@ using Arrays = std::array<const Array*, kNumForeignRoles>;
 constexpr std::array kInputs = {ForeignRole::kQ, ForeignRole::kK, ForeignRole::kV};
 
 bool is_dump(const std::string& path) {
-  const Hdf5Session session;
-  if (H5Fis_hdf5(path.c_str()) <= 0) return false;
-  const Hdf5Id file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
-  if (file < 0 || !has_attribute(file, "schema")) return false;
-  std::string schema;
-  read_attribute(file, "schema", schema);
-  return schema.starts_with("attn-diag/");
+  if (!is_hdf5_file(path)) return false;
+  try {
+    const Hdf5Document document(path);
+    std::string schema;
+    read_attribute(document.root(), "schema", schema);
+    return schema.starts_with("attn-diag/");
+  } catch (const Error&) {
+    return false;  // read_any() says what is wrong with it
+  }
 }
 
 // Cells of an array, with their type.
@@ -45,9 +47,12 @@ struct Cells {
   double at(std::int64_t i) const { return load_element(bytes.data(), dtype, i); }
 };
 
-Cells load(const Array& array, ForeignRole role, const ForeignHints& hints) {
+void require_readable(const Array& array, ForeignRole role) {
   if (!array.unreadable.empty())
     throw Error(fmt::format("{} is {}. {}", name(role), array.text(), array.unreadable));
+}
+
+Cells load(const Array& array, ForeignRole role, const ForeignHints& hints) {
   Cells cells;
   if (array.dtype) {
     cells.dtype = *array.dtype;
@@ -224,6 +229,8 @@ ForeignCase read_foreign(const std::vector<std::string>& paths, const ForeignHin
   for (const std::string& path : names) files::read_any(path, contents);
 
   const Arrays arrays = files::find_roles(contents.arrays, hints);
+  for (std::size_t i = 0; i < kNumForeignRoles; ++i)
+    if (arrays[i] != nullptr) require_readable(*arrays[i], static_cast<ForeignRole>(i));
   const files::Said said = files::what_is_said(contents.settings, hints);
   const files::Shapes shapes = files::understand_shapes(arrays, said.layout);
   ForeignCase out;

@@ -1,93 +1,54 @@
 // HDF5 files of any program: every dataset, in whatever group, and attributes of groups and datasets.
 #include <fmt/format.h>
 
+#include <bit>
+#include <memory>
+
 #include "attn_diag/harness/error.h"
-#include "harness/dump_file.h"
 #include "harness/files/array.h"
-#include "harness/files/scalar.h"
-#include "harness/hdf5_handle.h"
+#include "harness/hdf5_document.h"
 
 namespace attn_diag::files {
 namespace {
 
-constexpr const char* kAgain = "Copy or write it again.";
-
-Hdf5Id open_file(const std::string& path) {
-  Hdf5Id file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
-  if (file < 0)
-    throw Error(fmt::format("{} is an HDF5 file, but truncated or damaged ({}). {}", path,
-                            hdf5_reason(), kAgain));
-  return file;
-}
-
-// Floats of ours in either byte order: the library turns them when it reads.
-std::optional<DType> float_type(hid_t dataset) {
-  DType dtype{};
-  if (element_type(dataset, dtype)) return dtype;
-  const Hdf5Id type(check(H5Dget_type(dataset), "read a dataset's type"), H5Tclose);
-  if (H5Tget_class(type) != H5T_FLOAT) return std::nullopt;
-  const Hdf5Id turned(check(H5Tcopy(type), "copy a type"), H5Tclose);
-  check(H5Tset_order(turned, H5T_ORDER_LE), "turn a type");
-  for (const DType candidate : {DType::kFp16, DType::kBf16, DType::kFp32, DType::kFp64})
-    if (check(H5Tequal(turned, file_type(candidate)), "compare types") > 0) return candidate;
+// Of a single value; none of what is no number, text or truth.
+std::optional<std::string> text_of(const Hdf5Attribute& a) {
+  if (a.list) return std::nullopt;
+  using Kind = Hdf5Attribute::Kind;
+  if (a.kind == Kind::kText && a.texts.size() == 1) return a.texts.front();
+  if (a.values.size() != 1) return std::nullopt;
+  const std::uint64_t value = a.values.front();
+  switch (a.kind) {
+    case Kind::kSigned:
+      return fmt::format("{}", static_cast<std::int64_t>(value));
+    case Kind::kUnsigned:
+      return fmt::format("{}", value);
+    case Kind::kReal:
+      return fmt::format("{}", std::bit_cast<double>(value));
+    case Kind::kTruth:
+      return value != 0 ? "true" : "false";
+    case Kind::kText:
+    case Kind::kOther:
+      break;
+  }
   return std::nullopt;
 }
 
-std::optional<std::string> attribute_text(hid_t object, const char* name) {
-  try {
-    std::string text;
-    read_attribute(object, name, text);
-    return text;
-  } catch (const Error&) {
-  }
-  try {
-    double value = 0;
-    read_attribute(object, name, value);
-    return fmt::format("{}", value);
-  } catch (const Error&) {
-  }
-  // h5py's bool: an enumeration of one byte.
-  const Hdf5Id attribute(check(H5Aopen(object, name, H5P_DEFAULT), "open an attribute"), H5Aclose);
-  const Hdf5Id type(check(H5Aget_type(attribute), "read an attribute's type"), H5Tclose);
-  if (H5Tget_class(type) != H5T_ENUM || H5Tget_size(type) != 1) return std::nullopt;
-  unsigned char value = 0;
-  check(H5Aread(attribute, type, &value), "read an attribute");
-  return number_text('b', 1, &value);
-}
-
-herr_t note_attribute(hid_t object, const char* name, const H5A_info_t*, void* to) {
-  if (const auto text = attribute_text(object, name))
-    static_cast<Settings*>(to)->emplace(name, *text);
-  return 0;
-}
-
-void note_attributes(hid_t object, Settings& to) {
-  check(H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_INC, nullptr, note_attribute, &to),
-        "read attributes");
-}
-
-herr_t note_name(hid_t, const char* name, const H5L_info_t*, void* to) {
-  static_cast<std::vector<std::string>*>(to)->emplace_back(name);
-  return 0;
-}
-
-Array describe(const std::string& path, const std::string& name, hid_t dataset) {
+Array describe(const std::shared_ptr<const Hdf5Document>& document, const Hdf5Object& dataset) {
   Array array;
-  array.file = path;
-  array.name = name;
-  array.shape = dataset_shape(dataset);
-  array.dtype = float_type(dataset);
-  array.type = describe_type(dataset);
+  array.file = document->file();
+  array.name = dataset.path;
+  array.shape = dataset.shape;
+  array.dtype = dataset.dtype;
+  array.type = dataset.type;
   array.opaque16 = array.type == "16-bit integer";
-  array.load = [path, name, dtype = array.dtype.value_or(DType::kBf16), opaque = !array.dtype] {
-    const Hdf5Session session;
-    const Hdf5Id file = open_file(path);
-    const Hdf5Id set = open_dataset(file, name);
-    const std::int64_t cells = cells_of(dataset_shape(set), name);
-    if (!opaque) return read_whole(set, dtype, cells, name);
-    std::vector<std::byte> bytes(static_cast<std::size_t>(cells) * 2);
-    check(H5Dread(set, H5T_NATIVE_UINT16, H5S_ALL, H5S_ALL, H5P_DEFAULT, bytes.data()),
-          "read " + name);
+  array.unreadable = dataset.refused;
+  const std::uint64_t cell = dataset.dtype ? size_of(*dataset.dtype) : 2;
+  array.bytes = array.unreadable.empty() ? static_cast<std::uint64_t>(array.size()) * cell : 0;
+  array.read = [document, &dataset, cell](std::uint64_t at, std::uint64_t n) {
+    std::vector<std::byte> bytes(n);
+    document->read(dataset, static_cast<std::int64_t>(at / cell),
+                   static_cast<std::int64_t>(n / cell), bytes.data());
     return bytes;
   };
   return array;
@@ -96,16 +57,16 @@ Array describe(const std::string& path, const std::string& name, hid_t dataset) 
 }  // namespace
 
 void read_hdf5(const std::string& path, Contents& to) {
-  const Hdf5Session session;
-  const Hdf5Id file = open_file(path);
-  note_attributes(file, to.settings);
-  std::vector<std::string> names;
-  check(H5Lvisit(file, H5_INDEX_NAME, H5_ITER_INC, note_name, &names), "list " + path);
-  for (const std::string& name : names) {
-    const Hdf5Id object(H5Oopen(file, name.c_str(), H5P_DEFAULT), H5Oclose);
-    if (object < 0) continue;  // a link to nowhere
-    note_attributes(object, to.settings);
-    if (H5Iget_type(object) == H5I_DATASET) to.arrays.push_back(describe(path, name, object));
+  std::shared_ptr<const Hdf5Document> document;
+  try {
+    document = std::make_shared<const Hdf5Document>(path);
+  } catch (const Error& e) {
+    throw Error(fmt::format("{} cannot be read. {}", path, e.what()));
+  }
+  for (const Hdf5Object& object : document->objects()) {
+    for (const auto& [name, attribute] : object.attributes)
+      if (const auto text = text_of(attribute)) to.settings.emplace(name, *text);
+    if (object.is_dataset) to.arrays.push_back(describe(document, object));
   }
 }
 

@@ -73,7 +73,9 @@ std::optional<Type> parse_type(std::string_view value) {
   type.order = text[0];
   type.kind = text[1];
   const auto [rest, error] = std::from_chars(text.data() + 2, text.data() + text.size(), type.size);
-  if (error != std::errc() || rest != text.data() + text.size()) return std::nullopt;
+  constexpr std::size_t kMost = std::size_t{1} << 32;
+  if (error != std::errc() || rest != text.data() + text.size() || type.size > kMost)
+    return std::nullopt;
   return type;
 }
 
@@ -157,12 +159,11 @@ void read_npy(const std::string& file, const std::string& name, const ReadBytes&
   if (!type || type->kind == 'O') {
     array.unreadable = "It holds Python objects or records: save plain numbers.";
   } else if (const std::uint64_t item = type->kind == 'U' ? 4 * type->size : type->size;
-             cells * item > size - offset) {
-    throw Error(
-        fmt::format("{} is truncated: {} cells of {} bytes are {} bytes, but {} follow its header. "
-                    "Copy or write "
-                    "it again.",
-                    what, cells, item, cells * item, size - offset));
+             item > 0 && cells > (size - offset) / item) {
+    throw Error(fmt::format(
+        "{} is truncated: {} cells of {} bytes are more than the {} bytes that follow its header. "
+        "Copy or write it again.",
+        what, cells, item, size - offset));
   } else {
     if (shape->empty() && type->order != '>') {
       if (const auto value = scalar_text(*type, read(offset, item))) {
@@ -179,7 +180,9 @@ void read_npy(const std::string& file, const std::string& name, const ReadBytes&
       array.unreadable =
           "Its cells are in Fortran order: save it with numpy.save(file, "
           "numpy.ascontiguousarray(x)).";
-    array.load = [read, offset, bytes = cells * item] { return read(offset, bytes); };
+    array.bytes = cells * item;
+    array.offset = offset;
+    array.read = [read, offset](std::uint64_t at, std::uint64_t n) { return read(offset + at, n); };
   }
   to.arrays.push_back(std::move(array));
 }

@@ -47,6 +47,7 @@ void read_safetensors(const std::string& path, Contents& to) {
 
   for (const auto& [name, entry] : header.items()) {
     if (name == "__metadata__") {
+      if (!entry.is_object()) throw refuse("its __metadata__ is not an object");
       for (const auto& [key, value] : entry.items())
         if (value.is_string()) to.settings.emplace(key, value.get<std::string>());
       continue;
@@ -70,7 +71,11 @@ void read_safetensors(const std::string& path, Contents& to) {
     if (array.dtype && static_cast<std::uint64_t>(array.size()) * size_of(*array.dtype) != held)
       throw refuse(fmt::format("{} has {} bytes, which {} {} does not take", name, held, array.type,
                                shape_text(array.shape)));
-    array.load = [read, begin = data + range[0], held] { return read(begin, held); };
+    array.bytes = held;
+    array.offset = data + range[0];
+    array.read = [read, begin = data + range[0]](std::uint64_t at, std::uint64_t n) {
+      return read(begin + at, n);
+    };
     to.arrays.push_back(std::move(array));
   }
 }

@@ -20,7 +20,8 @@ std::string spelled(const void* from) {
 }  // namespace
 
 std::optional<std::string> number_text(char kind, std::size_t size, const void* from) {
-  if (kind == 'b') return *static_cast<const unsigned char*>(from) != 0 ? "true" : "false";
+  if (kind == 'b' && size == 1)
+    return *static_cast<const unsigned char*>(from) != 0 ? "true" : "false";
   if (kind == 'f' && size == 2) return fmt::format("{}", load_element(from, DType::kFp16, 0));
   if (kind == 'f' && size == 4) return spelled<float>(from);
   if (kind == 'f' && size == 8) return spelled<double>(from);

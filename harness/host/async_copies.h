@@ -15,6 +15,7 @@ struct AsyncCopy {
   std::size_t zeros;  // of these, at the end, written as 0 and not read
   const char* file;
   int line;
+  bool around_l1 = false;  // cp.async.cg
 };
 
 // Those whose thread ended, or whose barrier's phase did not, before they landed.

@@ -146,6 +146,11 @@ __nv_bfloat162 atomicAdd(__nv_bfloat162* to, __nv_bfloat162 value) {
   return {atomicAdd(&to->x, value.x), atomicAdd(&to->y, value.y)};
 }
 
+void attn_diag::host::block_memory_fence() {
+  note_fence(false);
+  __atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
 void attn_diag::host::memory_fence() {
   note_fence();
   std::atomic_thread_fence(std::memory_order_seq_cst);

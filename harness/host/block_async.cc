@@ -6,9 +6,10 @@
 namespace attn_diag::host {
 
 void async_copy(void* to, const void* from, std::size_t bytes, std::size_t zeros,
-                const void* barrier, const char* file, int line) {
+                const void* barrier, const char* file, int line, bool around_l1) {
   BlockRunner::current()->async_copy(
-      {static_cast<std::byte*>(to), static_cast<const std::byte*>(from), bytes, zeros, file, line},
+      {static_cast<std::byte*>(to), static_cast<const std::byte*>(from), bytes, zeros, file, line,
+       around_l1},
       barrier, address(__builtin_return_address(0)), address(__builtin_frame_address(0)));
 }
 
@@ -38,7 +39,7 @@ void barrier_wait(const BlockBarrier* barrier, std::uint32_t phase, const char* 
 
 void BlockRunner::async_copy(const AsyncCopy& copy, const void* barrier, std::uintptr_t pc,
                              std::uintptr_t frame) {
-  check_copy(copy);
+  check_copy(copy, pc);
   if (x_plan->async_copies == AsyncCopies::kEarly) {
     step_together(pc, frame);
     land(copy);
@@ -116,16 +117,19 @@ void BlockRunner::barrier_wait(const BlockBarrier* barrier, std::uint32_t phase,
     x_check->leave(x_current->index.linear, address(barrier));
 }
 
-void BlockRunner::check_copy(const AsyncCopy& copy) {
+void BlockRunner::check_copy(const AsyncCopy& copy, std::uintptr_t pc) {
   const std::uintptr_t to = address(copy.to), from = address(copy.from);
   const char* what = nullptr;
   const char* advice = nullptr;
-  if (copy.bytes != 4 && copy.bytes != 8 && copy.bytes != 16) {
+  if (copy.around_l1 && copy.bytes != 16) {
+    what = "by cp.async.cg, which copies 16";
+    advice = "Copy 4 or 8 bytes by cp.async.ca";
+  } else if (copy.bytes != 4 && copy.bytes != 8 && copy.bytes != 16) {
     what = "of a size that is not 4, 8 or 16 bytes";
     advice = "Split it, or copy with plain loads and stores";
-  } else if (to % copy.bytes != 0 || from % copy.bytes != 0) {
-    what = to % copy.bytes != 0 ? "whose destination is not aligned to its size"
-                                : "whose source is not aligned to its size";
+  } else if (!may_be_aligned(to, copy.bytes) || from % copy.bytes != 0) {
+    what = from % copy.bytes == 0 ? "whose destination is not aligned to its size"
+                                  : "whose source is not aligned to its size";
     advice = "Both addresses must be multiples of the bytes copied";
   } else if (copy.zeros > copy.bytes) {
     what = "that fills with more zeros than it has bytes";
@@ -143,6 +147,7 @@ void BlockRunner::check_copy(const AsyncCopy& copy) {
          concat(thread_name(*x_current), " issues an asynchronous copy of ", copy.bytes, " bytes ",
                 what, " at ", copy.file, ':', copy.line),
          advice, copy.file, copy.line);
+  if (x_check != nullptr) x_check->ended_at(x_current->index.linear, pc);
   leave_for_good();
 }
 

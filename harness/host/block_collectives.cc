@@ -217,7 +217,7 @@ void BlockRunner::complete_group(Warp& warp, unsigned warp_number, Warp::Group& 
   const WarpOp op = op_of(group.kind);
   if (is_matrix(op)) complete_matrix(warp_number, group);
   if (x_check != nullptr) [[unlikely]]
-    x_check->warp_sync(warp_number, lanes, warp.live);
+    x_check->warp_sync(warp_number, lanes, warp.live, op == WarpOp::kSync);
   const std::uint32_t slot = 1u << (&group - warp.groups);
   warp.pending &= ~slot;
   warp.displaced &= ~slot;

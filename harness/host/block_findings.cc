@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <vector>
 
+#include "attn_diag/harness/host/call_clock.h"
 #include "attn_diag_host/indices.h"
 #include "harness/host/block_runner_switch.h"
 #include "harness/host/text.h"
@@ -74,6 +75,8 @@ std::string BlockRunner::waits_at(const Fiber& fiber) const {
       return concat(mbarrier_state(fiber), " at ", place(fiber));
     case Wait::kSpin:
       return concat("a loop that polls at ", place(fiber));
+    case Wait::kGrid:
+      return concat("grid.sync() at ", place(fiber));
     case Wait::kLoop:
     case Wait::kBusy:
       return concat("a loop ", fiber.file == nullptr ? "before any synchronisation point"
@@ -172,9 +175,12 @@ void BlockRunner::record_silence() {
                                  : "";
   record(
       FindingKind::kStepLimit,
-      concat(thread_name(*fiber), " has used ", x_plan->silent_seconds,
-             " s of CPU time without reaching a synchronisation point; ", last,
-             waiting.empty() ? "" : concat("; waiting are ", waiting), others),
+      concat(thread_name(*fiber),
+             is_out_of_time() ? concat(" did not come to its end in the time that it was given "
+                                       "(--timeout)")
+                              : concat(" has used ", x_plan->silent_seconds,
+                                       " s of CPU time without reaching a synchronisation point"),
+             "; ", last, waiting.empty() ? "" : concat("; waiting are ", waiting), others),
       "Look for a loop whose end is never reached, or that waits for what no thread stores; a flag "
       "that others set must be read as volatile or by an atomic function",
       fiber->file, fiber->line);

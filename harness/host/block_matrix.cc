@@ -188,7 +188,7 @@ void BlockRunner::matrix_load(const Fragment& to, const void* memory, unsigned s
   check_matrix_memory(WarpOp::kMatrixLoad, to.kind.type, memory, stride, file, line);
   for_each_element(to.kind, lane, static_cast<const std::byte*>(memory), stride, column_major,
                    [&](const std::byte* from, unsigned at, unsigned bytes) {
-                     note_access(Access::kRead, from, bytes, pc);
+                     note_access(Access::kRead, from, bytes, pc, kTile);
                      std::memcpy(static_cast<std::byte*>(to.elements) + at, from, bytes);
                    });
   *to.set = true;
@@ -258,7 +258,8 @@ void BlockRunner::complete_matrix(unsigned warp_number, const Warp::Group& group
 
 void BlockRunner::check_matrix_memory(WarpOp op, MatrixType type, const void* memory,
                                       unsigned stride, const char* file, int line) {
-  constexpr unsigned kAlignment = 32, kStrideBytes = 16;  // CUDA C++ Programming Guide, "wmma"
+  // CUDA C++ Programming Guide, "wmma"; and what instructions need that devices really have.
+  constexpr unsigned kAlignment = 32, kTaken = 16, kStrideBytes = 16;
   const char* const name = function_name(op);
   const unsigned bytes = bytes_of(type);
   if (is_own(address(memory))) {
@@ -267,12 +268,13 @@ void BlockRunner::check_matrix_memory(WarpOp op, MatrixType type, const void* me
                " an array of its own with ", name),
         "The matrix of a warp lies in shared or global memory; a thread's own elements are x[]",
         file, line);
-  } else if (address(memory) % kAlignment != 0) {
-    record_matrix_misuse(concat("passes ", name, " a pointer that is ",
-                                address(memory) % kAlignment, " bytes past a multiple of 32"),
-                         "The pointer must be aligned to 256 bits: align the array, and let tiles "
-                         "start at multiples "
-                         "of 16 columns",
+  } else if (const std::uintptr_t at = device_address(address(memory));
+             !may_be_aligned(address(memory), kTaken)) {
+    record_matrix_misuse(concat("passes ", name, " a pointer that is ", at % kAlignment,
+                                " bytes past a multiple of 32"),
+                         "The pointer must be aligned to 256 bits (sm_80 to sm_90 take 128): align "
+                         "the array, and let "
+                         "tiles start at multiples of 16 columns",
                          file, line);
   } else if (stride * bytes % kStrideBytes != 0) {
     record_matrix_misuse(
@@ -280,6 +282,12 @@ void BlockRunner::check_matrix_memory(WarpOp op, MatrixType type, const void* me
                " bytes"),
         "It must be a multiple of 16 bytes: of 8 for 16-bit elements, of 4 for float", file, line);
   } else {
+    if (at % kAlignment != 0) [[unlikely]]
+      note_latent(concat("passes ", name, " a pointer"),
+                  at % kTaken == 0
+                      ? "it is not 32-byte aligned, as CUDA asks for; sm_80 to sm_90 take 16"
+                      : kPlaceNotKnown,
+                  file, line);
     return;
   }
   leave_for_good();

@@ -181,10 +181,10 @@ std::string BlockRunner::mbarrier_state(const Fiber& fiber) const {
 
 void BlockRunner::check_mbarrier_memory(const std::uint64_t* barrier, const char* file, int line) {
   if (!is_shared(address(barrier))) report_not_shared("uses an mbarrier", barrier, file, line);
-  if (address(barrier) % alignof(std::uint64_t) == 0) [[likely]]
+  const std::uintptr_t at = device_address(address(barrier));
+  if (may_be_aligned(address(barrier), alignof(std::uint64_t))) [[likely]]
     return;
-  record_mbarrier("uses an mbarrier",
-                  concat(" that is ", address(barrier) % 8, " bytes past a multiple of 8"),
+  record_mbarrier("uses an mbarrier", concat(" that is ", at % 8, " bytes past a multiple of 8"),
                   "Align it to 8 bytes", file, line);
   leave_for_good();
 }

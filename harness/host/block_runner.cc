@@ -1,11 +1,11 @@
 #include "harness/host/block_runner.h"
 
-#include <cstring>
 #include <exception>
 
 #include "attn_diag_host/indices.h"
 #include "harness/host/block_runner_switch.h"
 #include "harness/host/flight_names.h"
+#include "harness/host/grid_barrier.h"
 #include "harness/host/random.h"
 #include "harness/host/sanitizer.h"
 
@@ -37,6 +37,7 @@ void BlockRunner::begin_launch(const LaunchPlan& plan) {
   x_plan = &plan;
   x_seen_progress = 0;
   x_kind = plan.schedule.kind;
+  x_warp_order = plan.schedule.warps;
   x_step_limit = plan.step_limit;
   x_threads = shape.x * shape.y * shape.z;
   x_words = (x_threads + 63) / 64;
@@ -50,20 +51,13 @@ void BlockRunner::begin_launch(const LaunchPlan& plan) {
       x_fibers[t].index = {{t % shape.x, t / shape.x % shape.y, t / shape.x / shape.y}, t};
     x_indexed_for = shape;
   }
-  constexpr std::size_t kAlign = SharedWindow::kAlignment;
-  if (x_dynamic_shared_memory.size() < plan.config.dynamicSmemBytes + kAlign)
-    x_dynamic_shared_memory.resize(plan.config.dynamicSmemBytes + kAlign);
-  void* memory = x_dynamic_shared_memory.data();
-  std::size_t space = x_dynamic_shared_memory.size();
-  x_dynamic_shared = std::align(kAlign, plan.config.dynamicSmemBytes, memory, space);
-  x_static_shared = plan.library.tls_module != 0 ? thread_storage(plan.library) : nullptr;
-  x_window = SharedWindow(x_static_shared, plan.library.tls_bytes, plan.library.tls_alignment,
-                          x_dynamic_shared, plan.config.dynamicSmemBytes);
+  place_shared_memory();
+  x_latent_places.clear();
   x_check = nullptr;
   if (plan.checker != nullptr) {
     if (x_made_check == nullptr) x_made_check = std::make_unique<BlockChecker>();
     x_check = x_made_check.get();
-    x_check->begin_launch(plan, x_static_shared, x_dynamic_shared);
+    x_check->begin_launch(plan, x_static_storage, x_dynamic.data());
     for (unsigned t = 0; t < x_made; ++t)
       plan.checker->ignore(x_stack[t].bottom, x_stack[t].top - x_stack[t].bottom);
     plan.checker->ignore(address(&threadIdx), sizeof threadIdx);
@@ -71,19 +65,12 @@ void BlockRunner::begin_launch(const LaunchPlan& plan) {
     plan.checker->ignore(address(&blockDim), sizeof blockDim);
     plan.checker->ignore(address(&gridDim), sizeof gridDim);
   }
+  prepare_for_faults();
   x_watches_memory = is_lockstep() || x_check != nullptr;
   x_easy_check = is_lockstep() ? nullptr : x_check;
   x_watchdog.set_interval(kTickSeconds);
   blockDim = shape;
   gridDim = plan.config.gridDim;
-}
-
-void BlockRunner::poison_shared_memory() {
-  std::memset(x_dynamic_shared, x_plan->shared_fill, x_plan->config.dynamicSmemBytes);
-  // The main program's thread-local storage is not only its kernels'.
-  const KernelLibrary& library = x_plan->library;
-  if (library.tls_module != 0 && !library.is_main_program)
-    std::memset(x_static_shared, x_plan->shared_fill, library.tls_bytes);
 }
 
 BlockOutcome BlockRunner::run_block(std::uint64_t number) {
@@ -103,6 +90,7 @@ BlockOutcome BlockRunner::run_block(std::uint64_t number) {
   for (unsigned w = 0; w * kWarpSize < x_threads; ++w) {
     x_warps[w].live = runnable_lanes(w);
     x_warps[w].pending = x_warps[w].displaced = 0;
+    if (is_lockstep()) x_regions[w].clear();
   }
   for (unsigned t = 0; t < x_threads; ++t) {
     Fiber& fiber = x_fibers[t];
@@ -140,8 +128,12 @@ BlockOutcome BlockRunner::run_block(std::uint64_t number) {
   arrived_on_stack(x_worker_sanitizer_stack);
   x_running = false;
   s_current = nullptr;
-  if (x_check != nullptr) x_check->end_block();
+  if (x_check != nullptr)
+    x_check->end_block();  // which has seen what a guard only shows
+  else if (!x_abandoned)
+    check_guards();
 
+  note_block_ended(number);
   if (x_copies_in_flight) {
     if (x_abandoned)
       x_copies = CopiesInFlight(kMaxThreads);
@@ -152,6 +144,7 @@ BlockOutcome BlockRunner::run_block(std::uint64_t number) {
   if (x_named.open != 0 && !x_abandoned) note_open_named_barriers();
   if (x_abandoned) {
     if (x_silent) record_silence();
+    record_what_ended_block();
     for (unsigned t = 0; t < x_made; ++t) renew(t);
   }
   x_outcome.silent = x_silent;
@@ -189,6 +182,7 @@ void BlockRunner::exit_thread() {
   x_alive[thread / 64] &= ~(1ull << (thread % 64));
   fiber.wait = Wait::kNone;
   if (x_copies_in_flight) x_copies.drop(thread);
+  if (is_lockstep()) let_go_on(warp_number, x_regions[warp_number].exit(thread % kWarpSize));
   if (--x_live == 0) {
     leave_block(false);
     return;

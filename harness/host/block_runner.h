@@ -7,9 +7,11 @@
 
 #include <array>
 #include <atomic>
+#include <csignal>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "attn_diag/harness/host/executor.h"
@@ -19,11 +21,13 @@
 #include "harness/host/alternate_stack.h"
 #include "harness/host/async_copies.h"
 #include "harness/host/check/block_checker.h"
+#include "harness/host/dynamic_shared.h"
 #include "harness/host/fiber.h"
 #include "harness/host/fingerprints.h"
 #include "harness/host/launch_plan.h"
 #include "harness/host/named_barriers.h"
 #include "harness/host/shared_window.h"
+#include "harness/host/warp_regions.h"
 #include "harness/host/watchdog.h"
 
 namespace attn_diag::host {
@@ -56,7 +60,8 @@ struct MbarrierChange {
 
 struct BlockOutcome {
   std::optional<Finding> finding;
-  std::string note;  // empty: none
+  std::string note;                 // empty: none
+  std::vector<std::string> latent;  // notes that are the same for every block
   std::uint64_t steps = 0;
   bool silent = false;  // it polled or looped without end: perhaps for what another failed to do
 };
@@ -84,7 +89,7 @@ class __attribute__((visibility("hidden"))) BlockRunner {
   std::uint64_t collective(WarpCall call, unsigned mask, std::uint64_t value, const char* file,
                            int line, std::uintptr_t pc, std::uintptr_t frame);
   unsigned active_mask(std::uintptr_t pc, std::uintptr_t frame);
-  void* dynamic_shared_memory() { return x_dynamic_shared; }
+  void* dynamic_shared_memory() { return x_dynamic.data(); }
   void matrix_load(const Fragment& to, const void* memory, unsigned stride, bool column_major,
                    const char* file, int line, std::uintptr_t pc, std::uintptr_t frame);
   void matrix_store(void* memory, const ConstFragment& from, unsigned stride, bool column_major,
@@ -137,10 +142,19 @@ class __attribute__((visibility("hidden"))) BlockRunner {
   // For the flight record: in signal handlers, perhaps of another thread.
   bool is_running() const { return x_running; }
   void describe(FlightRecord& out) const noexcept;
+  // In a grid.sync() of this round that some blocks will never reach. False: they may still come.
+  bool record_missing_blocks(std::uint64_t round, const char* file, int line);
+  [[noreturn]] void leave_after_finding() { leave_for_good(); }
   // For debuggers: which threads run, wait and have ended.
   std::string threads_text() const;
   // A load or store of an instrumented library, which comes next.
   void access(MemoryAccess what, std::uintptr_t pc, std::uintptr_t frame);
+  // All that a loop loads and stores, which comes next. False: it is to announce each by itself.
+  bool access_loop(const std::uint32_t* shape, const std::int64_t* values,
+                   const std::uint64_t* sites, std::uintptr_t frame);
+  // Lockstep: before a branch, and where its paths meet again.
+  void enter_region(std::uint32_t region, std::uintptr_t pc, std::uintptr_t frame);
+  void join_region(std::uint32_t region, std::uintptr_t pc, std::uintptr_t frame);
   bool watches_memory() const { return x_watches_memory; }
   // Whether the checker alone watches, and has noted the load.
   __attribute__((always_inline)) bool note_easy_read(std::uintptr_t at, std::size_t bytes,
@@ -158,7 +172,9 @@ class __attribute__((visibility("hidden"))) BlockRunner {
       x_check->async_landed(reinterpret_cast<std::uintptr_t>(copy.to), copy.bytes);
   }
   void note_atomic(const void* memory, std::size_t bytes, bool reads, const void* pc) {
-    if (x_check == nullptr || is_own(reinterpret_cast<std::uintptr_t>(memory))) return;
+    if (is_own(reinterpret_cast<std::uintptr_t>(memory))) [[unlikely]]
+      report_local_atomic(reinterpret_cast<std::uintptr_t>(pc));
+    if (x_check == nullptr) return;
     x_check->access(x_current->index.linear,
                     {reads ? Access::kUpdate : Access::kWrite,
                      reinterpret_cast<std::uintptr_t>(memory), bytes, kAtomic},
@@ -170,25 +186,46 @@ class __attribute__((visibility("hidden"))) BlockRunner {
       x_check->overflow(x_current->index.linear, left, sign, right, type,
                         reinterpret_cast<std::uintptr_t>(pc));
   }
-  void note_index(std::int64_t index, const char* array, const void* pc) {
+  // What the one of the next three that is called next is about.
+  void note_about(const AboutVariable& what) { x_about = what; }
+  void note_index(std::int64_t index, const char* type, const void* pc) {
+    const AboutVariable about = std::exchange(x_about, {});
     if (x_check != nullptr)
-      x_check->index_out_of_bounds(x_current->index.linear, index, array,
+      x_check->index_out_of_bounds(x_current->index.linear, index, type, about,
                                    reinterpret_cast<std::uintptr_t>(pc));
   }
-  void note_misaligned(std::uintptr_t at, unsigned alignment, const char* type, const void* pc) {
+  void note_local_outside(const OutsideLocal& what, const void* pc) {
+    const AboutVariable about = std::exchange(x_about, {});
+    if (x_check != nullptr)
+      x_check->outside_local(x_current->index.linear, what, about,
+                             reinterpret_cast<std::uintptr_t>(pc));
+  }
+  void note_misaligned(std::uintptr_t at, unsigned alignment, std::size_t bytes, const void* pc) {
     if (x_check == nullptr) return;
-    x_check->misaligned(x_current->index.linear, at, alignment, type,
+    x_check->misaligned(x_current->index.linear, at, alignment, bytes,
                         reinterpret_cast<std::uintptr_t>(pc));
     leave_for_good();  // the access itself would end the program
   }
   void note_local_array(const void* array, std::size_t bytes, const char* name) {
+    const AboutVariable about = std::exchange(x_about, {});
     if (x_check != nullptr)
       x_check->local_array(x_current->index.linear, reinterpret_cast<std::uintptr_t>(array), bytes,
-                           name);
+                           name, about);
   }
-  void note_fence() {
-    if (x_check != nullptr) x_check->fence(x_current->index.linear);
+  // Kernel code makes a call that touches memory unseen.
+  void note_unseen(const char* what, const void* pc) {
+    if (x_check != nullptr) x_plan->checker->unseen(what, reinterpret_cast<std::uintptr_t>(pc));
   }
+  void note_fence(bool device) {
+    if (x_check != nullptr) x_check->fence(x_current->index.linear, device);
+  }
+  void note_shared_pointer(const char* name, const volatile void* pointer) {
+    if (x_check != nullptr)
+      x_check->shared_pointer(x_current->index.linear, name,
+                              reinterpret_cast<std::uintptr_t>(pointer));
+  }
+  // In a signal handler. Comes back if that was not the kernel's doing.
+  void leave_after_fault(int signal, const siginfo_t& info, const void* context);
   bool is_lockstep() const { return x_kind == ScheduleKind::kLockstep; }
 
  private:
@@ -196,7 +233,35 @@ class __attribute__((visibility("hidden"))) BlockRunner {
   // Runs now and then in a signal handler, while a kernel runs.
   static void tick(void* runner, const Interrupted& at);
   void renew(unsigned thread);
+
+  // block_guards.cc
+  void place_shared_memory();
   void poison_shared_memory();
+  std::uintptr_t device_address(std::uintptr_t at) const;
+  // Whether nvcc may have put the variable so that the address is a multiple, as far as this run shows.
+  bool may_be_aligned(std::uintptr_t at, std::size_t alignment) const;
+  static constexpr const char* kPlaceNotKnown =
+      "its alignment depends on the shared variables before it, of which nvcc leaves out what it "
+      "finds unused: align the array itself";
+  void check_guards();
+  void record_outside_shared(const std::string& name, std::size_t bytes, std::int64_t offset);
+  // Once a place: what is right on some devices or for a reason that is not CUDA's.
+  void note_latent(const std::string& what, const std::string& why, const char* file, int line);
+
+  // block_faults.cc
+  struct Fault {
+    int signal = 0;
+    std::uintptr_t pc = 0;  // behind the instruction, in the kernel; 0: none
+    std::uintptr_t address = 0;
+    bool is_misaligned = false, is_unknown = false, local_atomic = false;
+  };
+  void prepare_for_faults();
+  std::string place_text(const Fault& fault) const;
+  void record_fault();
+  void record_at(FindingKind kind, const std::string& what, const char* advice, std::uintptr_t pc);
+  [[noreturn]] void report_local_atomic(std::uintptr_t pc);
+  void record_what_ended_block();
+
   void run_thread();
   void exit_thread();
 
@@ -206,6 +271,8 @@ class __attribute__((visibility("hidden"))) BlockRunner {
   Fiber* next_lockstep();
   Fiber& first_lane(unsigned warp, std::uint32_t lanes);
   bool choose_step(unsigned warp);
+  void let_go_on(unsigned warp, std::uint32_t lanes);
+  bool release_joins();
   std::uint64_t random();
   void switch_to(Fiber& to);
   void switch_between(Fiber& from, Fiber& to);
@@ -227,10 +294,11 @@ class __attribute__((visibility("hidden"))) BlockRunner {
   }
   void step_together(std::uintptr_t pc, std::uintptr_t frame);
   // Tells the checker of memory that the executor reads or writes for the current thread.
-  void note_access(Access kind, const void* memory, std::size_t bytes, std::uintptr_t pc) {
+  void note_access(Access kind, const void* memory, std::size_t bytes, std::uintptr_t pc,
+                   std::uint32_t flags = 0) {
     if (x_check != nullptr) [[unlikely]]
       x_check->access(x_current->index.linear,
-                      {kind, reinterpret_cast<std::uintptr_t>(memory), bytes, 0}, pc);
+                      {kind, reinterpret_cast<std::uintptr_t>(memory), bytes, flags}, pc);
   }
   Fiber& arrive(Wait wait, const char* file, int line, std::uintptr_t pc, std::uintptr_t frame);
   void wait_for_others(Fiber& fiber);
@@ -279,7 +347,7 @@ class __attribute__((visibility("hidden"))) BlockRunner {
                        const char* file, int line);
 
   // block_async.cc
-  void check_copy(const AsyncCopy& copy);
+  void check_copy(const AsyncCopy& copy, std::uintptr_t pc);
   void check_barrier(const BlockBarrier* barrier, const char* file, int line);
   void note_dropped_copies();
 
@@ -305,13 +373,15 @@ class __attribute__((visibility("hidden"))) BlockRunner {
   const LaunchPlan* x_plan = nullptr;
   bool x_watches_memory = false;  // the schedule or the checker wants to know of loads and stores
   BlockChecker* x_easy_check = nullptr;  // x_check, except in lockstep
-  BlockChecker* x_check = nullptr;       // null: this launch is not checked
+  AnnouncedLoop x_loop;
+  BlockChecker* x_check = nullptr;  // null: this launch is not checked
   std::unique_ptr<BlockChecker> x_made_check;
   Fiber* x_current = nullptr;
   ScheduleKind x_kind = ScheduleKind::kForward;
-  unsigned x_threads = 0;  // of the block
-  unsigned x_live = 0;     // threads that have not exited
-  unsigned x_words = 0;    // of the bit sets
+  WarpOrder x_warp_order = WarpOrder::kForward;  // of lockstep
+  unsigned x_threads = 0;                        // of the block
+  unsigned x_live = 0;                           // threads that have not exited
+  unsigned x_words = 0;                          // of the bit sets
   std::uint64_t x_steps = 0;
   std::uint64_t x_step_limit = 0;
 
@@ -330,7 +400,9 @@ class __attribute__((visibility("hidden"))) BlockRunner {
   std::uint64_t x_random = 0;
   unsigned x_step_warp = 0;        // lockstep: the warp that runs,
   std::uint32_t x_step_lanes = 0;  // the lanes that have yet to take the current step,
-  std::uint32_t x_step_group = 0;  // and all that take it
+  std::uint32_t x_step_group = 0;  // and all that take it;
+  std::uint64_t x_step_number = 0;
+  std::array<WarpRegions, kMaxThreads / kWarpSize> x_regions;
 
   std::array<std::uint64_t, kMaxThreads / 64> x_runnable{};
   std::array<std::uint64_t, kMaxThreads / 64> x_alive{};
@@ -345,10 +417,11 @@ class __attribute__((visibility("hidden"))) BlockRunner {
   const void* x_worker_stack_bottom = nullptr;
   std::size_t x_worker_stack_bytes = 0;
 
-  void* x_dynamic_shared = nullptr;
-  void* x_static_shared = nullptr;  // the library's thread-local storage; null: none
+  DynamicShared x_dynamic;
+  std::uintptr_t x_static_storage = 0;   // the library's thread-local storage; 0: none
+  std::byte* x_static_shared = nullptr;  // the part of it that is shared memory; null: none
   SharedWindow x_window;
-  std::vector<std::byte> x_dynamic_shared_memory;
+  std::vector<std::pair<const char*, int>> x_latent_places;  // noted in this launch
   std::unique_ptr<Fiber[]> x_fibers = std::make_unique<Fiber[]>(kMaxThreads);
   std::unique_ptr<FiberStack[]> x_stack = std::make_unique<FiberStack[]>(kMaxThreads);
   std::unique_ptr<Position[]> x_position = std::make_unique<Position[]>(kMaxThreads);
@@ -372,8 +445,11 @@ class __attribute__((visibility("hidden"))) BlockRunner {
   std::uint64_t x_seen_progress = 0;
   volatile bool x_passing = false;
   volatile bool x_silent = false;  // for too long: abandon the block
+  AboutVariable x_about;           // of the report that comes next
   Watchdog x_watchdog;
   BlockOutcome x_outcome;
+  bool x_keeps_faults = false;
+  Fault x_fault;
 };
 
 }  // namespace attn_diag::host

@@ -60,6 +60,7 @@ inline void BlockRunner::note_position(const Fiber& fiber, std::uintptr_t pc,
 inline void BlockRunner::switch_to_next_or_report() {
   Fiber* next = next_thread();
   if (next == nullptr) next = next_poller();
+  if (next == nullptr && release_joins()) next = next_thread();
   if (next == nullptr) report_stuck();
   switch_to(*next);
 }

@@ -1,7 +1,7 @@
 // Which thread of the block runs next.
 #include <bit>
 
-#include "harness/host/block_runner.h"
+#include "harness/host/block_runner_switch.h"
 
 namespace attn_diag::host {
 std::uint64_t BlockRunner::random() {
@@ -21,7 +21,7 @@ Fiber& BlockRunner::first_thread() {
       for (unsigned w = x_words - 1;; --w)
         if (x_runnable[w] != 0) return x_fibers[w * 64 + 63 - std::countl_zero(x_runnable[w])];
     case ScheduleKind::kLockstep:
-      x_step_warp = 0;
+      x_step_warp = x_warp_order == WarpOrder::kReverse ? (x_threads - 1) / kWarpSize : 0;
       x_step_lanes = 0;
       return *next_lockstep();
     case ScheduleKind::kSeeded:
@@ -93,9 +93,10 @@ Fiber* BlockRunner::next_thread() {
 }
 
 // A step takes the lanes of one warp that stand at the same place on to their next load, store or
-// synchronisation point, one after another. Of lanes that have diverged, those in the deepest call
-// go first, and of these those at the lowest address, so that lanes ahead wait for the others where
-// the paths meet again (Collange, "Stack-less SIMT reconvergence at low cost", 2011).
+// synchronisation point, one after another. Lanes that have diverged wait for each other where their paths
+// meet again, at the end of the region that the branch is in. Of the others those in the deepest call go
+// first, and of these those at the lowest address (Collange, "Stack-less SIMT reconvergence at low cost",
+// 2011).
 bool BlockRunner::choose_step(unsigned warp) {
   const std::uint32_t candidates = runnable_lanes(warp);
   if (candidates == 0) return false;
@@ -113,21 +114,69 @@ bool BlockRunner::choose_step(unsigned warp) {
     if (at.depth == best->depth && at.pc == best->pc) x_step_lanes |= lanes & -lanes;
   }
   x_step_group = x_step_lanes;
+  ++x_step_number;
   return true;
 }
 
-// Warps run one after another between barriers.
+// In turns, the next warp has the next step; else a warp has all steps until it waits.
 Fiber* BlockRunner::next_lockstep() {
   x_step_lanes &= runnable_lanes(x_step_warp);
-  if (x_step_lanes == 0 && !choose_step(x_step_warp)) {
+  if (x_step_lanes == 0) {
     const unsigned warps = (x_threads + kWarpSize - 1) / kWarpSize;
-    unsigned tried = 1;
-    while (tried < warps && !choose_step((x_step_warp + tried) % warps)) ++tried;
-    if (tried >= warps) return nullptr;
+    const unsigned first = x_warp_order == WarpOrder::kTurns ? 1 : 0, from = x_step_warp;
+    const auto try_step = [&](unsigned i) {
+      return choose_step((x_warp_order == WarpOrder::kReverse ? from + warps - i : from + i) %
+                         warps);
+    };
+    unsigned i = first;
+    while (i < first + warps && !try_step(i)) ++i;
+    if (i >= first + warps) return nullptr;
   }
   const auto lane = static_cast<unsigned>(std::countr_zero(x_step_lanes));
   x_step_lanes &= x_step_lanes - 1;
   return &x_fibers[x_step_warp * kWarpSize + lane];
+}
+
+void BlockRunner::let_go_on(unsigned warp, std::uint32_t lanes) {
+  x_runnable[warp / 2] |= std::uint64_t{lanes} << (warp % 2 * 32);
+}
+
+void BlockRunner::enter_region(std::uint32_t region, std::uintptr_t pc, std::uintptr_t frame) {
+  const unsigned thread = x_current->index.linear, warp = thread / kWarpSize;
+  note_position(*x_current, pc, frame);
+  switch_to(*next_lockstep());
+  let_go_on(warp,
+            x_regions[warp].enter(thread % kWarpSize, region, frame, x_step_number, x_step_group));
+}
+
+void BlockRunner::join_region(std::uint32_t region, std::uintptr_t pc, std::uintptr_t frame) {
+  const unsigned thread = x_current->index.linear, warp = thread / kWarpSize;
+  note_position(*x_current, pc, frame);
+  const auto [waits, released] = x_regions[warp].join(thread % kWarpSize, region, frame);
+  let_go_on(warp, released);
+  // Wherever the compiler has put their copies of this call, they go on together.
+  const Position& mine = x_position[thread];
+  for (std::uint32_t lanes = released; lanes != 0; lanes &= lanes - 1) {
+    Position& lane = x_position[warp * kWarpSize + static_cast<unsigned>(std::countr_zero(lanes))];
+    lane.depth = mine.depth;
+    lane.pc = mine.pc;
+  }
+  if (!waits) return switch_to(*next_lockstep());
+  clear_runnable(thread);
+  switch_to_next_or_report();
+}
+
+// Where nothing else can run, say because a lane polls for what another does behind the join. As on
+// hardware, waiting there must not keep a lane from going on for ever.
+bool BlockRunner::release_joins() {
+  if (!is_lockstep()) return false;
+  bool any = false;
+  for (unsigned warp = 0; warp * kWarpSize < x_threads; ++warp) {
+    const std::uint32_t lanes = x_regions[warp].release_innermost();
+    let_go_on(warp, lanes);
+    any = any || lanes != 0;
+  }
+  return any;
 }
 
 }  // namespace attn_diag::host

@@ -82,9 +82,14 @@ Fiber* BlockRunner::next_poller() {
   } else {
     ++x_idle_rounds;
   }
+  const bool in_vain = x_idle_rounds >= (x_interrupted ? kVainSlices : kVainRounds);
+  if (in_vain && release_joins()) {
+    x_idle_rounds = 0;
+    return next_thread();
+  }
   if (only_mbarriers) {
     if (x_idle_rounds > kIdleRounds) return nullptr;  // nobody else can end their phases
-  } else if (x_idle_rounds >= (x_interrupted ? kVainSlices : kVainRounds)) {
+  } else if (in_vain) {
     pass_turn();
   }
   for (unsigned w = 0; w < x_words; ++w) {
@@ -153,14 +158,14 @@ void BlockRunner::look_at_running_thread(const Interrupted& at) {
   const double silent = now - x_silent_since;
   if (!in_kernel) {
     // The lockstep call-outs and threads that poll look at x_silent themselves.
-    x_silent = x_silent || silent >= x_plan->silent_seconds;
+    x_silent = x_silent || silent >= seconds_of_silence(x_plan->silent_seconds);
     look_again();
     return;
   }
   if (x_silent) leave_for_good();
   const std::uintptr_t stack_top = x_stack[x_current->index.linear].top;
   const bool loops = x_fingerprints.comes_back(at.fingerprint(stack_top));
-  if (loops || silent >= kPartAlone * x_plan->silent_seconds) {
+  if (loops || silent >= kPartAlone * seconds_of_silence(x_plan->silent_seconds)) {
     x_interrupted = true;
     look_soon();  // at the next, which may poll too
     if (is_lockstep()) note_position(*x_current, pc, at.stack_pointer());

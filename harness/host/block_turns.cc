@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "attn_diag/harness/host/call_clock.h"
+
 namespace attn_diag::host {
 namespace {
 
@@ -10,6 +12,10 @@ namespace {
 constexpr double kLastSeconds = 0.05;
 
 }  // namespace
+
+double seconds_of_silence(double limit) {
+  return is_out_of_time() ? std::min(kLastSeconds, limit) : limit;
+}
 
 BlockTurns::BlockTurns(std::uint64_t blocks, const TurnLimits& limits,
                        std::function<bool()> add_worker)
@@ -97,7 +103,8 @@ bool BlockTurns::pass(double seconds, std::uint64_t& seen) {
   if (std::exchange(seen, x_progress) != x_progress) ++x_in_vain;
   x_vain_seconds += seconds;
   const double limit = x_stopped ? std::min(kLastSeconds, x_limits.silent_seconds)
-                                 : x_limits.silent_seconds * std::min(x_limits.workers, x_workers);
+                                 : seconds_of_silence(x_limits.silent_seconds) *
+                                       std::min(x_limits.workers, x_workers);
   if (everyone_polls() && start_another()) {
     wait_for_turn(lock);
   } else if (everyone_polls() && x_vain_seconds >= limit) {

@@ -22,6 +22,9 @@ struct TurnLimits {
   double silent_seconds = 0;  // of CPU time that workers may poll in vain
 };
 
+// `limit`, but little once the launch is out of time.
+double seconds_of_silence(double limit);
+
 class BlockTurns {
  public:
   // `add_worker` makes another thread enter; false: it could not.

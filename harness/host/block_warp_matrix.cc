@@ -161,7 +161,7 @@ void BlockRunner::load_matrix(std::uint32_t* out, int count, bool transposed, co
   request.d = out;
   if (x_current->index.linear % kWarpSize < kMatrixRows * static_cast<unsigned>(count)) {
     check_matrix_row(WarpOp::kLoadMatrix, row, file, line);
-    note_access(Access::kRead, row, sizeof request.row, pc);
+    note_access(Access::kRead, row, sizeof request.row, pc, kTile);
     std::memcpy(request.row, row, sizeof request.row);
   }
   meet(warp_call(WarpOp::kLoadMatrix, static_cast<unsigned>(count) * 2 + (transposed ? 1 : 0)),
@@ -205,11 +205,16 @@ void BlockRunner::check_matrix_row(WarpOp op, const void* row, const char* file,
   const bool loads = op == WarpOp::kLoadMatrix;
   if (!is_shared(address(row)) || !is_shared(address(row) + kRowBytes - 1))
     report_not_shared(loads ? "passes ldmatrix a row" : "passes stmatrix a row", row, file, line);
-  if (address(row) % kRowBytes == 0) [[likely]]
+  const std::uintptr_t at = device_address(address(row));
+  if (may_be_aligned(address(row), kRowBytes)) [[likely]] {
+    if (at % kRowBytes != 0)
+      note_latent(concat("passes ", loads ? "ldmatrix" : "stmatrix", " a row"), kPlaceNotKnown,
+                  file, line);
     return;
+  }
   record_matrix_misuse(
-      concat("passes ", loads ? "ldmatrix" : "stmatrix", " a row that is ",
-             address(row) % kRowBytes, " bytes past a multiple of 16"),
+      concat("passes ", loads ? "ldmatrix" : "stmatrix", " a row that is ", at % kRowBytes,
+             " bytes past a multiple of 16"),
       "Each row of 8 elements starts at a multiple of 16 bytes; align the array, and "
       "let its rows be multiples of 16 bytes long",
       file, line);

@@ -39,6 +39,8 @@ Schedule parse_schedule(const std::string& text) {
   if (text == "forward") return {ScheduleKind::kForward, 0};
   if (text == "reverse") return {ScheduleKind::kReverse, 0};
   if (text == "lockstep") return {ScheduleKind::kLockstep, 0};
+  if (text == "lockstep:reverse") return {ScheduleKind::kLockstep, 0, WarpOrder::kReverse};
+  if (text == "lockstep:turns") return {ScheduleKind::kLockstep, 0, WarpOrder::kTurns};
   const std::string prefix = "seed:";
   if (text.starts_with(prefix)) {
     Schedule schedule{ScheduleKind::kSeeded, 0};
@@ -47,7 +49,8 @@ Schedule parse_schedule(const std::string& text) {
     if (error == std::errc() && stop == end) return schedule;
   }
   throw std::invalid_argument("schedule \"" + text +
-                              "\": expected forward, reverse, lockstep or seed:N with N from 0 to "
+                              "\": expected forward, reverse, lockstep, lockstep:reverse, "
+                              "lockstep:turns or seed:N with N from 0 to "
                               "18446744073709551615");
 }
 
@@ -58,7 +61,9 @@ std::string to_string(const Schedule& schedule) {
     case ScheduleKind::kReverse:
       return "reverse";
     case ScheduleKind::kLockstep:
-      return "lockstep";
+      return schedule.warps == WarpOrder::kReverse ? "lockstep:reverse"
+             : schedule.warps == WarpOrder::kTurns ? "lockstep:turns"
+                                                   : "lockstep";
     case ScheduleKind::kSeeded:
       break;
   }

@@ -19,6 +19,7 @@ enum class Wait : std::uint8_t {
   // Those that poll: they run when nobody else can.
   kMbarrier,  // for a phase of one
   kSpin,      // at a place that says so
+  kGrid,      // in grid.sync(), for other blocks
   kLoop,      // in a loop that always comes back to the same state
   kBusy,      // in a loop that has long not come to a synchronisation point
 };

@@ -1,5 +1,9 @@
 #include "harness/host/grid_barrier.h"
 
+#include <algorithm>
+#include <mutex>
+#include <vector>
+
 #include "attn_diag_host/atomics.h"
 #include "attn_diag_host/give_way.h"
 #include "attn_diag_host/grid_group.h"
@@ -17,10 +21,44 @@ struct GridBarrier {
   bool cooperative = false;
   std::uint64_t blocks = 0;
   unsigned long long arrived = 0;  // blocks, since the launch began
+
+  std::mutex mutex;                   // of what follows
+  std::vector<std::uint64_t> rounds;  // by block: how often it has arrived
+  std::vector<bool> ended;
+  std::uint64_t num_ended = 0;
 };
 GridBarrier g_grid;
 
+std::uint64_t this_block() {
+  return (std::uint64_t{::blockIdx.z} * gridDim.y + ::blockIdx.y) * gridDim.x + ::blockIdx.x;
+}
+
+std::uint64_t arrive() {
+  const std::lock_guard lock(g_grid.mutex);
+  return ++g_grid.rounds[this_block()];
+}
+
+// Where every block waits in this round or has ended, those that have ended before it: nobody can go on.
+std::vector<std::uint64_t> blocks_that_never_come(std::uint64_t round) {
+  const std::lock_guard lock(g_grid.mutex);
+  if (g_grid.num_ended == 0) return {};
+  std::vector<std::uint64_t> missing;
+  for (std::uint64_t block = 0; block < g_grid.blocks; ++block) {
+    if (g_grid.rounds[block] >= round) continue;
+    if (!g_grid.ended[block]) return {};
+    missing.push_back(block);
+  }
+  return missing;
+}
+
 }  // namespace
+
+void note_block_ended(std::uint64_t block) {
+  if (!g_grid.cooperative) return;
+  const std::lock_guard lock(g_grid.mutex);
+  g_grid.ended[block] = true;
+  ++g_grid.num_ended;
+}
 
 bool is_cooperative(const cudaLaunchConfig_t& config) {
   for (unsigned i = 0; i < config.numAttrs; ++i)
@@ -63,6 +101,30 @@ void prepare_grid_barrier(const cudaLaunchConfig_t& config) {
   g_grid.cooperative = is_cooperative(config);
   g_grid.blocks = std::uint64_t{config.gridDim.x} * config.gridDim.y * config.gridDim.z;
   g_grid.arrived = 0;
+  g_grid.rounds.assign(g_grid.cooperative ? g_grid.blocks : 0, 0);
+  g_grid.ended.assign(g_grid.cooperative ? g_grid.blocks : 0, false);
+  g_grid.num_ended = 0;
+}
+
+bool BlockRunner::record_missing_blocks(std::uint64_t round, const char* file, int line) {
+  constexpr std::size_t kMostNamed = 8;
+  const std::vector<std::uint64_t> missing = blocks_that_never_come(round);
+  if (missing.empty()) return false;
+  std::string names;
+  for (std::size_t i = 0; i < std::min(missing.size(), kMostNamed); ++i) {
+    const std::uint64_t b = missing[i];
+    names = concat(names, i == 0 ? "" : ", ", '(', b % gridDim.x, ',', b / gridDim.x % gridDim.y,
+                   ',', b / gridDim.x / gridDim.y, ')');
+  }
+  if (missing.size() > kMostNamed)
+    names = concat(names, " and ", missing.size() - kMostNamed, " more");
+  record(FindingKind::kBarrierDivergence,
+         concat("waits at grid.sync() at ", file, ':', line, " with ",
+                g_grid.blocks - missing.size() - 1, " other blocks for ", missing.size(), " of ",
+                g_grid.blocks, " blocks that have returned: block",
+                missing.size() == 1 ? " " : "s ", names),
+         "All blocks of a cooperative launch must call grid.sync() equally often", file, line);
+  return true;
 }
 
 bool grid_is_cooperative() { return g_grid.cooperative; }
@@ -79,9 +141,15 @@ void grid_barrier(const char* file, int line) {
   block_barrier(file, line);
   if (threadIdx.linear == 0) {
     memory_fence();
+    const std::uint64_t round = arrive();
     const std::uint64_t before = atomicAdd(&g_grid.arrived, 1ull);
     const std::uint64_t end = (before / g_grid.blocks + 1) * g_grid.blocks;
-    while (atomicAdd(&g_grid.arrived, 0ull) < end) give_way(file, line);
+    while (atomicAdd(&g_grid.arrived, 0ull) < end) {
+      BlockRunner::current()->poll(Wait::kGrid, file, line, address(__builtin_return_address(0)),
+                                   address(__builtin_frame_address(0)));
+      if (BlockRunner::current()->record_missing_blocks(round, file, line))
+        BlockRunner::current()->leave_after_finding();
+    }
     memory_fence();
   }
   block_barrier(file, line);

@@ -13,5 +13,7 @@ std::string attribute_problem(const cudaLaunchConfig_t& config);
 bool is_cooperative(const cudaLaunchConfig_t& config);
 // Before the blocks of a launch, of which there is one at a time.
 void prepare_grid_barrier(const cudaLaunchConfig_t& config);
+// All threads of a block have returned.
+void note_block_ended(std::uint64_t block);
 
 }  // namespace attn_diag::host

@@ -150,6 +150,22 @@ TEST_CASE("the blocks of a cooperative grid meet") {
   }
 }
 
+TEST_CASE("a grid barrier that blocks never reach names itself and them") {
+  for (const int workers : {1, 2}) {
+    std::vector<int> values(6);
+    LaunchOptions options;
+    options.workers = workers;
+    const Launched run =
+        launched(options, [&] { return plain::grid_of_leavers(6, values.data()); });
+    CHECK(run.finding().kind == FindingKind::kBarrierDivergence);
+    CAPTURE(run.finding().message);
+    CHECK(contains(run.finding().message, "waits at grid.sync() at "));
+    CHECK(contains(run.finding().message, "group_kernels.cc:"));
+    CHECK(contains(run.finding().message,
+                   "3 of 6 blocks that have returned: blocks (1,0,0), (3,0,0), (5,0,0)"));
+  }
+}
+
 TEST_CASE("a grid that was not launched as a cooperative one may not meet") {
   std::vector<int> values(64);
   const Launched run =

@@ -1,15 +1,9 @@
 #include "harness/host/kernel_library.h"
 
-#include <cxxabi.h>
 #include <dlfcn.h>
 #include <link.h>
 
-#include <cstdlib>
-#include <cstring>
-#include <fstream>
-#include <memory>
-#include <vector>
-
+#include "harness/host/check/symbolizer.h"
 #include "harness/host/text.h"
 
 // The ELF ABI's accessor of thread-local storage. dl_iterate_phdr shows a module's block only once
@@ -62,42 +56,6 @@ const std::size_t g_tls_accessor_bytes = []() -> std::size_t {
   return found == 0 || symbol == nullptr ? 0 : static_cast<const ElfW(Sym)*>(symbol)->st_size;
 }();
 
-std::string demangle(const char* symbol) {
-  int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> text(
-      abi::__cxa_demangle(symbol, nullptr, nullptr, &status), &std::free);
-  return status == 0 ? text.get() : symbol;
-}
-
-// The name of the function at `offset` in the ELF file's symbol table, which unlike the dynamic one
-// has the functions that the library does not export. Empty: no such file, stripped, or not found.
-std::string find_symbol(const std::string& path, std::uintptr_t offset) {
-  std::ifstream file(path, std::ios::binary);
-  const auto read = [&](auto* to, std::uint64_t at, std::size_t count) {
-    file.seekg(static_cast<std::streamoff>(at));
-    file.read(reinterpret_cast<char*>(to), static_cast<std::streamsize>(count * sizeof *to));
-    return static_cast<bool>(file);
-  };
-  ElfW(Ehdr) header;
-  if (!read(&header, 0, 1) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return "";
-  std::vector<ElfW(Shdr)> sections(header.e_shnum);
-  if (!read(sections.data(), header.e_shoff, sections.size())) return "";
-  for (const ElfW(Shdr) & section : sections) {
-    if (section.sh_type != SHT_SYMTAB || section.sh_link >= sections.size()) continue;
-    std::vector<ElfW(Sym)> symbols(section.sh_size / sizeof(ElfW(Sym)));
-    if (!read(symbols.data(), section.sh_offset, symbols.size())) return "";
-    for (const ElfW(Sym) & symbol : symbols) {
-      if (symbol.st_value != offset || (symbol.st_info & 0xF) != STT_FUNC) continue;
-      const ElfW(Shdr)& names = sections[section.sh_link];
-      file.seekg(static_cast<std::streamoff>(names.sh_offset + symbol.st_name));
-      std::string name;
-      std::getline(file, name, '\0');
-      return name;
-    }
-  }
-  return "";
-}
-
 }  // namespace
 
 bool is_in_tls_accessor(std::uintptr_t pc) {
@@ -130,9 +88,9 @@ std::string kernel_name(const void* kernel) {
   const KernelLibrary library = find_library(kernel);
   const std::string path = library.is_main_program ? "/proc/self/exe" : library.path;
   const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(kernel) - library.base;
-  const std::string symbol = find_symbol(path, offset);
-  if (symbol.empty()) return concat("(nameless, ", path, "+0x", std::hex, offset, ")");
-  return without_signature(demangle(symbol.c_str()));
+  const std::string name = function_name(path, offset);
+  if (name.empty()) return concat("(nameless, ", path, "+0x", std::hex, offset, ")");
+  return without_signature(name);
 }
 
 std::string kernel_name(const KernelCall& call) {

@@ -2,6 +2,7 @@
 #include "attn_diag_host/launch.h"
 
 #include <atomic>
+#include <cfenv>
 #include <exception>
 #include <limits>
 #include <map>
@@ -34,7 +35,10 @@ std::map<const void*, std::size_t> g_dynamic_shared_limit;
 // The i-th block to start.
 class BlockOrder {
  public:
-  explicit BlockOrder(const LaunchPlan& plan) : x_kind(plan.schedule.kind), x_blocks(plan.blocks) {
+  explicit BlockOrder(const LaunchPlan& plan)
+      : x_kind(plan.schedule.kind),
+        x_from_last(x_kind == ScheduleKind::kReverse || plan.schedule.warps == WarpOrder::kReverse),
+        x_blocks(plan.blocks) {
     if (x_kind != ScheduleKind::kSeeded) return;
     // An affine permutation.
     x_stride = mix(plan.schedule.seed ^ 0x626C6F636B73u) % x_blocks;
@@ -42,7 +46,7 @@ class BlockOrder {
     x_offset = mix(x_stride ^ plan.schedule.seed) % x_blocks;
   }
   std::uint64_t operator[](std::uint64_t i) const {
-    if (x_kind == ScheduleKind::kReverse) return x_blocks - 1 - i;
+    if (x_from_last) return x_blocks - 1 - i;
     if (x_kind != ScheduleKind::kSeeded) return i;
     return static_cast<std::uint64_t>((Wide{i} * x_stride + x_offset) % x_blocks);
   }
@@ -51,6 +55,7 @@ class BlockOrder {
   __extension__ typedef unsigned __int128 Wide;
 
   ScheduleKind x_kind;
+  bool x_from_last;
   std::uint64_t x_blocks, x_stride = 1, x_offset = 0;
 };
 
@@ -62,6 +67,7 @@ struct Progress {
   std::uint64_t finding_at = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t note_at = std::numeric_limits<std::uint64_t>::max();
   BlockOutcome first_finding, first_note;
+  std::map<std::string, std::uint64_t> latent;  // notes, and the first block that has each
   bool silent = false;  // the finding is that of a block that waited; any other is a better one
   std::uint64_t blocks = 0, steps = 0;
   std::exception_ptr error;
@@ -79,11 +85,31 @@ class Worker {
   BlockTurns& x_turns;
 };
 
+// Device code rounds to nearest, keeps subnormals and does not trap, whatever host code has set for itself in the
+// launching thread or those that it made.
+class DeviceFloats {
+ public:
+  DeviceFloats() {
+    std::fegetenv(&x_before);
+    std::fesetenv(FE_DFL_ENV);
+  }
+  ~DeviceFloats() { std::fesetenv(&x_before); }
+  DeviceFloats(const DeviceFloats&) = delete;
+  DeviceFloats& operator=(const DeviceFloats&) = delete;
+
+ private:
+  std::fenv_t x_before;
+};
+
 void keep(const BlockOutcome& outcome, std::uint64_t i, Progress& progress) {
   const std::lock_guard lock(progress.mutex);
   if (!outcome.note.empty() && i < progress.note_at) {
     progress.note_at = i;
     progress.first_note.note = outcome.note;
+  }
+  for (const std::string& note : outcome.latent) {
+    const auto [known, is_new] = progress.latent.try_emplace(note, i);
+    if (!is_new) known->second = std::min(known->second, i);
   }
   if (!outcome.finding) return;
   const bool first = !progress.first_finding.finding;
@@ -96,6 +122,7 @@ void keep(const BlockOutcome& outcome, std::uint64_t i, Progress& progress) {
 
 void run_blocks(const LaunchPlan& plan, const BlockOrder& order, Progress& progress) {
   static thread_local const auto runner = std::make_unique<BlockRunner>();
+  const DeviceFloats floats;
   std::uint64_t blocks = 0, steps = 0;
   const Worker worker(*plan.turns);
   runner->begin_launch(plan);
@@ -103,7 +130,8 @@ void run_blocks(const LaunchPlan& plan, const BlockOrder& order, Progress& progr
     const BlockOutcome outcome = runner->run_block(order[*i]);
     ++blocks;
     steps += outcome.steps;
-    if (outcome.finding || !outcome.note.empty()) keep(outcome, *i, progress);
+    if (outcome.finding || !outcome.note.empty() || !outcome.latent.empty())
+      keep(outcome, *i, progress);
     if (outcome.finding) plan.turns->stop();
     plan.turns->block_ended();
   }
@@ -182,23 +210,24 @@ cudaError_t launch(const cudaLaunchConfig_t& config, const KernelCall& call) {
     return fail(*report,
                 {FindingKind::kNotInstrumented,
                  concat("kernel ", kernel_name(call),
-                        " was not built for the lockstep schedule: build its library a second time "
-                        "with -fsanitize=thread (attn_diag_add_kernel does), or choose another "
-                        "schedule."),
+                        " was not built for the lockstep schedule: run the library that attn-diag "
+                        "build or attn_diag_add_kernel makes for it, x.lockstep.so, or choose "
+                        "another schedule."),
                  "", 0});
 
   if (options.check && !call.instrumented)
     return fail(*report,
                 {FindingKind::kNotInstrumented,
                  concat("kernel ", kernel_name(call.kernel),
-                        " was not built to be checked: build its library a second time with "
-                        "-fsanitize=thread (attn_diag_add_kernel does)."),
+                        " was not built to be checked: check the library that attn-diag build or "
+                        "attn_diag_add_kernel makes for it, x.lockstep.so."),
                  "", 0});
 
   LaunchPlan plan;
   plan.config = config;
   plan.call = call;
   plan.library = find_library(call.kernel);
+  plan.statics = static_layout(plan.library);
   plan.schedule = options.schedule;
   plan.mma_order = mma_order(options.mma_order);
   plan.async_copies = options.async_copies;
@@ -245,6 +274,9 @@ cudaError_t launch(const cudaLaunchConfig_t& config, const KernelCall& call) {
   report->steps += progress.steps;
   if (!progress.first_note.note.empty())
     report->notes.push_back(std::move(progress.first_note.note));
+  // Blocks behind the first finding may not have run.
+  for (const auto& [note, first] : progress.latent)
+    if (first <= progress.finding_at) report->notes.push_back(note);
   if (!progress.first_finding.finding) return cudaSuccess;
   if (plan.checker != nullptr) plan.checker->add_launch_finding(*progress.first_finding.finding);
   return fail(*report, *progress.first_finding.finding);

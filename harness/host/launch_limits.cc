@@ -7,6 +7,7 @@
 #include "harness/host/device_model.h"
 #include "harness/host/grid_barrier.h"
 #include "harness/host/kernel_library.h"
+#include "harness/host/static_layout.h"
 #include "harness/host/text.h"
 
 namespace attn_diag::host {
@@ -61,8 +62,8 @@ std::string impossible_shared(std::size_t dynamic, const KernelCall& call, std::
                   "cudaFuncAttributeMaxDynamicSharedMemorySize, bytes)");
   // The library has the static memory of all its kernels: seldom is there a need to ask whose it is.
   const KernelLibrary library = find_library(call.kernel);
-  if (library.tls_bytes <= call.most_static_shared && library.tls_bytes + dynamic <= most)
-    return "";
+  const std::size_t bytes = static_layout(library).bytes();
+  if (bytes <= call.most_static_shared && bytes + dynamic <= most) return "";
   const StaticShared& shared = static_shared(call, library);
   if (shared.bytes > call.most_static_shared)
     return concat(shared.bytes, " bytes of static shared memory (", shared.list, "), but ",

@@ -9,6 +9,7 @@
 #include "harness/host/block_turns.h"
 #include "harness/host/kernel_library.h"
 #include "harness/host/mma_arithmetic.h"
+#include "harness/host/static_layout.h"
 
 namespace attn_diag::host {
 
@@ -18,6 +19,7 @@ struct LaunchPlan {
   cudaLaunchConfig_t config;
   KernelCall call;
   KernelLibrary library;  // the shared object the kernel lies in
+  StaticLayout statics;   // its static shared memory
   Schedule schedule;
   MmaOrder mma_order;
   AsyncCopies async_copies = AsyncCopies::kLate;

@@ -1,8 +1,13 @@
+#include <cfenv>
 #include <set>
 #include <stdexcept>
 #include <thread>
 
 #include "harness/host/test_support.h"
+
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
 
 namespace attn_diag::host {
 namespace {
@@ -158,6 +163,33 @@ TEST_CASE("blocks run on workers that persist, at most as many as asked for") {
   }
   CHECK(ids.size() >= 1);
   CHECK(ids.size() <= 3);
+}
+
+TEST_CASE(
+    "device code computes as a device does, whatever the launching thread has set for itself") {
+  const std::vector<float> in = {1.0f, 0x1p-30f, 0x1p-126f, 0.5f};
+  std::fenv_t before;
+  std::fegetenv(&before);
+  for (const int workers : {1, 2}) {
+    std::vector<float> out(2 * 8, -1.0f);
+    LaunchOptions options;
+    options.workers = workers;
+    std::fesetround(FE_UPWARD);
+#if defined(__SSE2__)
+    _mm_setcsr(_mm_getcsr() | 0x8040);  // subnormals are zeros
+#endif
+    // Threads that are made meanwhile inherit that.
+    std::thread([&] {
+      launched(options, [&] { return plain::floats(in.data(), out.data(), 8); });
+    }).join();
+    launched(options, [&] { return plain::floats(in.data(), out.data(), 8); });
+    CHECK(std::fegetround() == FE_UPWARD);
+    std::fesetenv(&before);
+    for (std::size_t i = 0; i < out.size(); i += 2) {
+      CHECK(out[i] == 1.0f);
+      CHECK(out[i + 1] == 0x1p-127f);
+    }
+  }
 }
 
 TEST_CASE("a report counts launches, blocks and steps of its scope") {

@@ -171,6 +171,20 @@ TEST_CASE("what a lane stored of a fragment is not seen by others unless the war
   for (int i = 0; i < 256; ++i) REQUIRE(memory.out[i] == 3.0f);
 }
 
+TEST_CASE("a matrix at a multiple of 16 bytes alone is right on devices, and latent") {
+  Memory memory{};
+  constexpr auto kNothingElse = static_cast<BadMatrix>(99);
+  const Launched run = launched(
+      "forward", [&] { return plain::bad_matrix(kNothingElse, memory.inputs + 8, memory.out); });
+  REQUIRE(run.completed());
+  REQUIRE(run.report.notes.size() == 2);  // a place each
+  for (const std::string& note : run.report.notes) {
+    CHECK(note.starts_with("latent: kernel "));
+    CHECK(contains(note, "load_matrix_sync a pointer at "));
+    CHECK(contains(note, "not 32-byte aligned"));
+  }
+}
+
 TEST_CASE("what CUDA does not define of matrices is a finding with its line") {
   struct Case {
     BadMatrix what;
@@ -189,7 +203,7 @@ TEST_CASE("what CUDA does not define of matrices is a finding with its line") {
       {BadMatrix::kDifferentLines, kMisuse, "reach mma_sync by different calls"},
       {BadMatrix::kHalfStride, kMisuse, "a leading dimension of 20 elements of 2 bytes"},
       {BadMatrix::kFloatStride, kMisuse, "a leading dimension of 18 elements of 4 bytes"},
-      {BadMatrix::kUnalignedLoad, kMisuse, "a pointer that is 16 bytes past a multiple of 32"},
+      {BadMatrix::kUnalignedLoad, kMisuse, "a pointer that is 8 bytes past a multiple of 32"},
       {BadMatrix::kUnalignedStore, kMisuse, "a pointer that is 4 bytes past a multiple of 32"},
       {BadMatrix::kUnsetAccumulator, kMisuse,
        "mma_sync a fragment (accumulator) that was never set"},

@@ -10,6 +10,7 @@
 #include "harness/host/function_limits.h"
 #include "harness/host/kernel_library.h"
 #include "harness/host/last_error.h"
+#include "harness/host/static_layout.h"
 #include "harness/host/text.h"
 
 namespace {
@@ -76,7 +77,12 @@ std::map<cudaLimit, std::size_t>& limits() {
 
 std::size_t static_shared(const void* kernel) {
   const KernelLibrary library = find_library(kernel);
-  return library.is_main_program ? 0 : library.tls_bytes;
+  if (library.is_main_program) return 0;
+  const StaticLayout& layout = static_layout(library);
+  if (layout.variables.empty()) return layout.bytes();
+  std::size_t bytes = 0;
+  for (const StaticVariable& variable : layout.variables) bytes += variable.bytes;
+  return bytes;
 }
 
 int blocks_of_multiprocessor(const void* kernel, int block_size, std::size_t dynamic_shared) {

@@ -31,6 +31,14 @@ class Cells {
     for (std::int64_t i = x_range.begin; i < x_range.end; ++i) n += wrong(i);
     return n;
   }
+  std::int64_t num_judged() const {
+    std::int64_t n = 0;
+    for (std::int64_t i = x_range.begin; i < x_range.end; ++i) n += judged(i);
+    return n;
+  }
+  bool judged(std::int64_t i) const {
+    return is_judged(x_data.expected[at(i)], x_data.limit[at(i)]);
+  }
   std::optional<std::int64_t> first_wrong() const {
     for (std::int64_t i = x_range.begin; i < x_range.end; ++i)
       if (wrong(i)) return i;
@@ -58,7 +66,7 @@ std::string table_of(const RowTensor& data, Tensor tensor, const Range& range,
     const double actual = data.actual[cells.at(i)], expected = data.expected[cells.at(i)];
     const double limit = data.limit[cells.at(i)];
     const bool wrong = cells.wrong(i);
-    const bool judged = std::isfinite(limit) || actual == expected;
+    const bool judged = cells.judged(i);
     const double error = actual == expected ? 0.0 : actual - expected;
     const Colour colour = wrong ? Colour::kRed : Colour::kNone;
     table.add({pointed == i ? "->" : "", info(tensor).rank == 3 ? "" : fmt::format("{}", i),
@@ -116,9 +124,13 @@ std::string view_of(const RowTensor& data, Tensor tensor, std::int64_t tile, con
   if (info(tensor).rank == 5) title += fmt::format(", {} {}", axis_name(tensor, 3), range.outer);
   if (info(tensor).rank > 3 && info(tensor).axes[3] == Axis::kKey)
     title += fmt::format(", kv tile {} (keys {} to {})", tile, range.begin, range.end - 1);
+  const std::int64_t judged = cells.num_judged();
   const std::string verdict =
-      wrong == 0 ? "right"
-                 : paint(style, Colour::kRed, fmt::format("{} of {} wrong", wrong, range.size()));
+      wrong > 0     ? paint(style, Colour::kRed, fmt::format("{} of {} wrong", wrong, range.size()))
+      : judged == 0 ? paint(style, Colour::kYellow, "not judged: no bound")
+      : judged < range.size()
+          ? fmt::format("right in the {} of {} that are judged", judged, range.size())
+          : "right";
   std::string s = title + ": " + verdict;
   if (shown.size() < range.size()) s += fmt::format(", {} of {} shown", shown.size(), range.size());
   return s + '\n' + table_of(data, tensor, shown, std::nullopt, style);

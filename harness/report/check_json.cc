@@ -32,6 +32,9 @@ Json finding_json(const CheckFinding& f) {
   j["space"] = or_null(f.space);
   j["array"] = or_null(f.array);
   j["offset"] = f.space.empty() ? Json(nullptr) : Json(f.offset);
+  j["element"] = or_null(f.element);
+  j["byte_of_element"] = f.element.empty() ? Json(nullptr) : Json(f.byte_of_element);
+  j["extents"] = or_null(f.extents);
   j["message"] = f.message;
   j["advice"] = f.advice;
   j["access"] = access_json(f.access);
@@ -54,6 +57,7 @@ Json check_json(const CheckView& view, const CommandContext& context) {
   j["problem"] = to_json(view.problem);
   j["geometry"] = to_json(view.result.geometry);
   j["schedule"] = view.schedule;
+  j["schedules"] = view.result.schedules;
   j["errors"] = view.count(host::Severity::kError);
   j["latent"] = view.count(host::Severity::kLatent);
   j["benign"] = view.count(host::Severity::kBenign);
@@ -67,6 +71,9 @@ Json check_json(const CheckView& view, const CommandContext& context) {
     entry["suppression_line"] = f.line;
     j["suppressed"].push_back(entry);
   }
+  j["unseen"] = Json::array();
+  for (const host::UnseenCall& call : view.result.report.unseen)
+    j["unseen"].push_back({{"what", call.what}, {"from", access_json(call.from)["places"]}});
   j["unused_suppressions"] = view.unused_suppressions;
   const host::CheckSummary& s = view.result.report.summary;
   j["checked"] = {{"launches", s.launches},     {"blocks", s.blocks},

@@ -18,14 +18,20 @@ using host::CheckFinding;
 constexpr const char* kForm =
     "A line is KIND ARRAY PLACE # REASON, as in: race sRow my_kernel.cu:12 # equal values";
 
+// The pieces between stars, each at its first place behind the one before.
 bool matches(std::string_view glob, std::string_view text) {
-  if (glob.empty()) return text.empty();
-  if (glob.front() == '*') {
-    for (std::size_t skip = 0; skip <= text.size(); ++skip)
-      if (matches(glob.substr(1), text.substr(skip))) return true;
-    return false;
+  const std::size_t first = glob.find('*');
+  if (first == std::string_view::npos) return glob == text;
+  if (!text.starts_with(glob.substr(0, first))) return false;
+  text.remove_prefix(first);
+  glob.remove_prefix(first + 1);
+  for (std::size_t star = glob.find('*'); star != std::string_view::npos; star = glob.find('*')) {
+    const std::size_t at = text.find(glob.substr(0, star));
+    if (at == std::string_view::npos) return false;
+    text.remove_prefix(at + star);
+    glob.remove_prefix(star + 1);
   }
-  return !text.empty() && glob.front() == text.front() && matches(glob.substr(1), text.substr(1));
+  return text.ends_with(glob);
 }
 
 bool matches_place(const std::string& glob, const host::CheckAccess& access) {

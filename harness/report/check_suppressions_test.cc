@@ -30,13 +30,14 @@ std::size_t standing_after(const std::string& line) {
 }  // namespace
 
 TEST_CASE("a suppression takes findings of its kind, array and place out of the count") {
-  for (const char* line : {"race sRow mine.cu:12", "race * *", "* s* kernels/mine.cu:*",
-                           "race sRow other.cuh:7", "race sRow /src/kernels/mine.cu:12"}) {
+  for (const char* line :
+       {"race sRow mine.cu:12", "race * *", "* s* kernels/mine.cu:*", "race sRow other.cuh:7",
+        "race sRow /src/kernels/mine.cu:12", "r*c* s*w kernels/*ne.*:1*", "** *R** **"}) {
     CAPTURE(line);
     CHECK(standing_after(line) == 0);
   }
   for (const char* line : {"race sCol mine.cu:12", "race sRow mine.cu:1", "out-of-bounds sRow *",
-                           "race sRow ne.cu:12"}) {
+                           "race sRow ne.cu:12", "race sR*Row *", "race s*R*w*x *"}) {
     CAPTURE(line);
     CHECK(standing_after(line) == 1);
   }

@@ -74,6 +74,13 @@ std::string access_text(const CheckAccess& a) {
 
 std::string memory_text(const CheckFinding& f) {
   if (f.space.empty()) return "";
+  if (!f.element.empty()) {
+    std::string text = fmt::format(", {} ({} memory)", f.element, f.space);
+    if (f.byte_of_element != 0) text += fmt::format(", byte {} of it", f.byte_of_element);
+    if (f.kind == CheckKind::kOutOfBounds)
+      text += fmt::format(", declared {}{}", f.array, f.extents);
+    return text;
+  }
   const unsigned bytes = std::max(1u, f.access.bytes);
   const std::string element =
       f.offset % bytes == 0
@@ -95,7 +102,57 @@ Colour colour_of(Severity severity) {
                                          : Colour::kDim;
 }
 
-std::string finding_text(int number, const CheckFinding& f, const Style& style) {
+std::string line_text(const CheckAccess& a) {
+  return a.places.empty() ? a.symbol
+                          : fmt::format("{}:{}", file_text(a.places[0].file), a.places[0].line);
+}
+
+// Findings that one edit is likely to mend: of one kind, one of whose lines they have in common. The
+// first stands for all.
+using Group = std::vector<const CheckFinding*>;
+
+bool belongs_to(const Group& group, const CheckFinding& f) {
+  const CheckFinding& first = *group.front();
+  if (f.kind == CheckKind::kLaunch || f.kind != first.kind || f.severity != first.severity ||
+      f.kernel != first.kernel || f.space != first.space || f.has_other != first.has_other)
+    return false;
+  if (!f.has_other) return line_text(f.access) == line_text(first.access);
+  // A store and the loads that race with it; with one store, the others.
+  const auto store = [](const CheckFinding& x) {
+    return line_text(x.access.write ? x.access : x.other);
+  };
+  return store(f) == store(first);
+}
+
+std::vector<Group> grouped(const std::vector<CheckFinding>& findings) {
+  std::vector<Group> groups;
+  for (const CheckFinding& f : findings) {
+    const auto group = std::find_if(groups.begin(), groups.end(),
+                                    [&](const Group& g) { return belongs_to(g, f); });
+    if (group == groups.end())
+      groups.push_back({&f});
+    else
+      group->push_back(&f);
+  }
+  return groups;
+}
+
+// "Also read at x.cu:12 (sK), x.cu:14 (sV)."
+std::string others_text(const Group& group) {
+  std::vector<std::string> lines;
+  for (std::size_t i = 1; i < group.size(); ++i) {
+    const CheckFinding& f = *group[i];
+    const CheckAccess& a = f.has_other && f.access.write ? f.other : f.access;
+    const std::string array = f.array.empty() ? "" : fmt::format(" ({})", f.array);
+    const std::string text =
+        fmt::format("{} at {}{}", a.write ? "write" : "read", line_text(a), array);
+    if (std::find(lines.begin(), lines.end(), text) == lines.end()) lines.push_back(text);
+  }
+  return lines.empty() ? "" : fmt::format("The same with the {}.", fmt::join(lines, ", the "));
+}
+
+std::string finding_text(int number, const Group& group, const Style& style) {
+  const CheckFinding& f = *group.front();
   std::string s =
       fmt::format("{} {}{}\n",
                   paint(style, colour_of(f.severity),
@@ -103,10 +160,17 @@ std::string finding_text(int number, const CheckFinding& f, const Style& style) 
                   f.kernel.empty() ? "" : "in " + function_name(f.kernel), memory_text(f));
   const bool sentence = !f.message.empty() && f.message.back() != '.';
   s += "    " + wrap(f.message + (sentence ? "." : ""), style.width - 4, 4) + '\n';
-  if (f.kind != CheckKind::kLaunch) {
+  const bool seen = f.access.bytes > 0 || !f.access.places.empty() || !f.access.symbol.empty();
+  if (f.kind != CheckKind::kLaunch && seen) {
     s += access_text(f.access);
     if (f.has_other) s += "    and, before it,\n" + access_text(f.other);
   }
+  if (const std::string others = others_text(group); !others.empty())
+    s += "    " + wrap(others, style.width - 4, 4) + '\n';
+  if (f.kind == CheckKind::kLaunch)
+    for (std::size_t i = 1; i < std::min(f.access.places.size(), kMostFrames); ++i)
+      s += fmt::format("      called at {}:{}\n", file_text(f.access.places[i].file),
+                       f.access.places[i].line);
   if (f.folded > 0)
     s += fmt::format("    {} more of the same {}.\n", count(static_cast<std::int64_t>(f.folded)),
                      f.has_other ? "two lines" : "line");
@@ -121,24 +185,33 @@ std::string summary_text(const CheckView& view, const Style& style) {
   const auto line = [&](const std::string& words) {
     text += "  " + wrap(words, style.width - 2, 4) + '\n';
   };
-  line(
-      fmt::format("Checked: {} and {} under schedule {}: {} loads and {} stores of shared and "
-                  "global memory, {} of "
-                  "local arrays; {} block barriers, {} warp collectives, {} atomics, {} fences, {} "
-                  "asynchronous "
-                  "copies.",
-                  s.launches == 1 ? "1 launch" : n(s.launches) + " launches",
-                  plural(static_cast<std::int64_t>(s.blocks), "block"), view.schedule, n(s.loads),
-                  n(s.stores), n(s.local), n(s.block_barriers), n(s.warp_syncs), n(s.atomics),
-                  n(s.fences), n(s.async_copies)));
+  line(fmt::format(
+      "Checked: {} and {} under schedule{} {}: {} loads and {} stores of shared and "
+      "global memory, {} of "
+      "local arrays; {} block barriers, {} warp collectives, {} atomics, {} fences, {} "
+      "asynchronous "
+      "copies.",
+      s.launches == 1 ? "1 launch" : n(s.launches) + " launches",
+      plural(static_cast<std::int64_t>(s.blocks), "block"),
+      view.result.schedules.size() == 1 ? "" : "s", fmt::join(view.result.schedules, " and "),
+      n(s.loads), n(s.stores), n(s.local), n(s.block_barriers), n(s.warp_syncs), n(s.atomics),
+      n(s.fences), n(s.async_copies)));
   line(
       "Not checked: problems of other sizes and branches that this one does not take; registers "
       "and "
-      "scalars; overruns from one static shared array into the next; code of libraries without "
-      "call-outs; memory order beyond barriers, atomics and fences.");
+      "scalars; overruns from one static shared array into the next; memory order beyond barriers, "
+      "atomics and fences.");
   if (s.unknown > 0)
-    line(fmt::format("{} accesses were to constants or to the host's stack, which are not watched.",
-                     n(s.unknown)));
+    line(
+        fmt::format("{} accesses were to constants of the compiler or to the host's stack, which "
+                    "are not watched.",
+                    n(s.unknown)));
+  for (const host::UnseenCall& call : view.result.report.unseen)
+    line(fmt::format(
+        "Not seen: what {} loads and stores, called at {}.", call.what,
+        call.from.places.empty()
+            ? call.from.symbol
+            : fmt::format("{}:{}", file_text(call.from.places[0].file), call.from.places[0].line)));
   if (s.dropped > 0)
     line(fmt::format("{} more findings were dropped: raise --max to see them.", n(s.dropped)));
   if (!s.symbolizer_note.empty()) line("Note: " + s.symbolizer_note + ".");
@@ -163,7 +236,12 @@ std::string check_headline(const CheckView& view) {
             benign = view.count(Severity::kBenign);
   std::string tail;
   if (!view.suppressed.empty()) tail = fmt::format(", {} suppressed", view.suppressed.size());
+  if (const std::size_t unseen = view.result.report.unseen.size(); unseen > 0)
+    tail += fmt::format(", {} not seen", plural(static_cast<std::int64_t>(unseen), "call"));
   if (view.clean() && benign == 0) return fmt::format("CLEAN: nothing found{}", tail);
+  const auto& findings = view.result.report.findings;
+  if (const std::size_t groups = grouped(findings).size(); groups < findings.size())
+    tail += fmt::format(", listed as {}", groups);
   return fmt::format("{}: {}, {} latent, {} benign{}", view.clean() ? "CLEAN" : "FOUND",
                      plural(errors, "error"), latent, benign, tail);
 }
@@ -176,7 +254,8 @@ std::string check_text(const CheckView& view, const CheckTextOptions& options) {
   s += fmt::format("  {}  {}  {}\n\n", view.kernel, problem_text(view.problem),
                    geometry_text(view.result.geometry));
   int number = 0;
-  for (const CheckFinding& f : view.result.report.findings) s += finding_text(++number, f, style);
+  for (const Group& group : grouped(view.result.report.findings))
+    s += finding_text(++number, group, style);
   for (const SuppressedFinding& f : view.suppressed)
     s += fmt::format("  suppressed by line {} ({}): {}, {} and {} more\n", f.line, f.reason,
                      host::name(f.finding.kind), f.finding.array, f.finding.folded);

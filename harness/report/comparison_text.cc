@@ -8,17 +8,45 @@
 #include <utility>
 #include <vector>
 
+#include "harness/input_writes.h"
 #include "harness/report/table.h"
 
 namespace attn_diag::report {
 
-std::string verdict_text(bool agrees, const Style& style) {
-  return agrees ? paint(style, Colour::kGreen, "agrees") : paint(style, Colour::kRed, "DIVERGES");
+std::string verdict_text(Answer answer, const Style& style) {
+  return paint(style, colour_of(answer),
+               answer == Answer::kAgrees     ? "agrees"
+               : answer == Answer::kDiverges ? "DIVERGES"
+                                             : "not judged");
+}
+
+Colour colour_of(Answer answer) {
+  return answer == Answer::kAgrees     ? Colour::kGreen
+         : answer == Answer::kDiverges ? Colour::kRed
+                                       : Colour::kYellow;
+}
+
+std::string judged_text(std::int64_t judged, std::int64_t unjudged) {
+  if (unjudged == 0) return fmt::format("all {} elements", count(judged));
+  return fmt::format("the {} of {} elements that can be judged", count(judged),
+                     count(judged + unjudged));
+}
+
+std::string could_not_compare_text(const Comparison& comparison) {
+  return "COULD NOT COMPARE: " + why_not_judged(comparison);
+}
+
+std::string input_writes_headline(const Capture& capture) {
+  return capture.input_writes.empty() ? "" : "DIVERGES: " + input_writes_text(capture.input_writes);
 }
 
 std::string mismatched_text(std::int64_t mismatched, std::int64_t compared) {
   return fmt::format("{} / {} ({})", count(mismatched), count(compared),
                      percent(mismatched, compared));
+}
+
+std::string greatest_text(double greatest, std::int64_t mismatched) {
+  return mismatched > 0 && greatest == 0 ? "-" : number(greatest);
 }
 
 std::string tensor_table(const Comparison& comparison, const Style& style) {
@@ -27,10 +55,9 @@ std::string tensor_table(const Comparison& comparison, const Style& style) {
   std::string_view last;
   for (const TensorComparison& t : comparison.tensors) {
     const std::string_view stage = name(stage_of(t.tensor));
-    const bool empty = t.compared == 0;
     table.add({stage == last ? "" : std::string(stage), std::string(name(t.tensor)),
-               empty ? "not compared" : verdict_text(t.agrees(), style),
-               ratio(t.max_err_over_bound), number(t.max_abs_err), number(t.max_ulp),
+               verdict_text(t.answer(), style), ratio(t.max_err_over_bound),
+               greatest_text(t.max_abs_err, t.mismatched), greatest_text(t.max_ulp, t.mismatched),
                mismatched_text(t.mismatched, t.compared),
                t.nan_actual > 0 ? count(t.nan_actual) : ""});
     last = stage;
@@ -41,10 +68,13 @@ std::string tensor_table(const Comparison& comparison, const Style& style) {
 std::string difference_lines(const TensorComparison& t) {
   std::string s = fmt::format("  Mismatched elements: {} / {} ({}) of {}\n", t.mismatched,
                               t.compared, percent(t.mismatched, t.compared), name(t.tensor));
-  s += fmt::format("  Greatest absolute difference: {} at index {}\n", number(t.max_abs_err),
-                   index_text(t.tensor, t.max_abs_index));
-  s += fmt::format("  Greatest relative difference: {} at index {}\n", number(t.max_rel_err),
-                   index_text(t.tensor, t.max_rel_index));
+  // Of numbers: NaN and infinities have no difference.
+  if (t.mismatched == 0 || t.max_abs_err > 0) {
+    s += fmt::format("  Greatest absolute difference: {} at index {}\n", number(t.max_abs_err),
+                     index_text(t.tensor, t.max_abs_index));
+    s += fmt::format("  Greatest relative difference: {} at index {}\n", number(t.max_rel_err),
+                     index_text(t.tensor, t.max_rel_index));
+  }
   if (t.nan_actual > 0)
     s += fmt::format("  NaN where a number was expected: {}\n", count(t.nan_actual));
   return s;

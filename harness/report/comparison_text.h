@@ -8,11 +8,25 @@
 
 namespace attn_diag::report {
 
-// "agrees" in green, "DIVERGES" in red.
-std::string verdict_text(bool agrees, const Style& style);
+// "agrees" in green, "DIVERGES" in red, "not judged" in yellow.
+std::string verdict_text(Answer answer, const Style& style);
+// The colour of a headline with this verdict.
+Colour colour_of(Answer answer);
+
+// "all 1,360 elements", or "the 1,088 of 1,360 elements that can be judged".
+std::string judged_text(std::int64_t judged, std::int64_t unjudged);
+// The headline where there is no verdict: "COULD NOT COMPARE: none of the 256 elements of o can be judged,
+// having no bound: NaN or infinity in q, k or v reaches them".
+std::string could_not_compare_text(const Comparison& comparison);
+// "DIVERGES: the kernel wrote k, an input: ..."; empty if it wrote none.
+std::string input_writes_headline(const Capture& capture);
 
 // "1,204 / 8,192 (14.7%)"
 std::string mismatched_text(std::int64_t mismatched, std::int64_t compared);
+
+// The greatest difference of two numbers; "-" where cells are wrong and no two numbers differ: all of these are NaN or
+// infinite.
+std::string greatest_text(double greatest, std::int64_t mismatched);
 
 // One line per tensor.
 std::string tensor_table(const Comparison& comparison, const Style& style);

@@ -65,13 +65,16 @@ std::string index(const std::array<unsigned, 3>& i) {
   return fmt::format("({}, {}, {})", i[0], i[1], i[2]);
 }
 
-std::string where(const host::FlightRecord& f) {
+// With a blank before it; empty where it is not known.
+std::string where(const CrashReport& c) {
+  if (!c.where_known) return "";
+  const host::FlightRecord& f = c.flight;
   const char* const kernel = f.kernel.data();
   if (f.in_kernel)
-    return fmt::format("in kernel {}, block {}, thread {}", kernel, index(f.block),
+    return fmt::format(" in kernel {}, block {}, thread {}", kernel, index(f.block),
                        index(f.thread));
-  return kernel[0] == '\0' ? "in host code, before any kernel was launched"
-                           : fmt::format("in host code; the last kernel launched was {}", kernel);
+  return kernel[0] == '\0' ? " in host code, before any kernel was launched"
+                           : fmt::format(" in host code; the last kernel launched was {}", kernel);
 }
 
 const char* json_kind(CrashReport::Kind kind) {
@@ -91,17 +94,20 @@ const char* json_kind(CrashReport::Kind kind) {
 std::string crash_headline(const CrashReport& c) {
   switch (c.kind) {
     case CrashReport::Kind::kSignal:
-      return fmt::format("The code under test crashed {}: {}.", where(c.flight),
-                         signal_text(c.code));
+      return fmt::format("The code under test crashed{}: {}.", where(c), signal_text(c.code));
     case CrashReport::Kind::kExit:
-      return fmt::format("The code under test ended the process by exit({}), {}.", c.code,
-                         where(c.flight));
+      return c.where_known
+                 ? fmt::format("The code under test ended the process by exit({}),{}.", c.code,
+                               where(c))
+                 : fmt::format(
+                       "The code under test ended the process by _exit({}) or quick_exit({}).",
+                       c.code, c.code);
     case CrashReport::Kind::kTimeout:
       break;
   }
   return fmt::format(
-      "The code under test did not end within {:g} s (--timeout) and was stopped, {}.", c.seconds,
-      where(c.flight));
+      "The code under test did not end within {:g} s (--timeout) and was stopped{}{}.", c.seconds,
+      c.where_known ? "," : "", where(c));
 }
 
 std::string crash_text(const CrashReport& c, const std::string& again) {
@@ -114,7 +120,9 @@ std::string crash_text(const CrashReport& c, const std::string& again) {
   for (std::size_t i = 0; i < c.frames.size(); ++i)
     line((i == 0 ? "At " : "called by ") + c.frames[i]);
   if (!c.step.empty()) line("While at " + c.step + ".");
-  line("Nothing was judged, and no file was written.");
+  line(c.others_kept
+           ? "It was not judged. The steps before it are reported; those after it were not tried."
+           : "Nothing was judged, and no file was written.");
   line("In a debugger: gdb --args " + again + " --in-process");
   return s;
 }
@@ -132,7 +140,7 @@ Json crash_json(const CrashReport& c, const CommandContext& context) {
   if (c.kind == CrashReport::Kind::kSignal) error["signal"] = signal_name(c.code);
   if (c.kind == CrashReport::Kind::kExit) error["exit_code"] = c.code;
   if (c.kind == CrashReport::Kind::kTimeout) error["seconds"] = c.seconds;
-  error["in_kernel"] = c.flight.in_kernel;
+  error["in_kernel"] = c.where_known ? Json(c.flight.in_kernel) : Json(nullptr);
   error["kernel"] = c.flight.kernel[0] == '\0' ? Json(nullptr) : Json(c.flight.kernel.data());
   if (c.flight.in_kernel) {
     error["block"] = c.flight.block;

@@ -23,7 +23,8 @@ struct CrashReport {
   Kind kind = Kind::kSignal;
   int code = 0;
   double seconds = 0;
-  std::string step;  // what the command was doing; may be empty
+  std::string step;          // what the command was doing; may be empty
+  bool others_kept = false;  // steps before it, which are reported apart
 
   bool has_address = false;
   std::uint64_t address = 0;
@@ -32,6 +33,8 @@ struct CrashReport {
   std::int64_t offset = 0;         // bytes from its start,
   std::uint64_t buffer_bytes = 0;  // and its size
 
+  // SIGKILL and _exit() leave no time to look: then nothing below is known.
+  bool where_known = true;
   host::FlightRecord flight;
   // Where it was, innermost first: "function (file:line)", of the user's code and what that called.
   std::vector<std::string> frames;

@@ -29,6 +29,9 @@ struct DiagnosisView {
   std::string reproduce, confirm, check;
   // For each experiment of the diagnosis its command, or ""; empty: there are none.
   std::vector<std::string> experiment_commands;
+  std::optional<Answer> kernel_answer;  // of the kernel, where it was run
+
+  Answer answer() const { return kernel_answer.value_or(answer_of(*diagnosis)); }
 };
 
 std::string_view name(DiagnosisVerdict verdict);  // "named", "class", ...

@@ -93,7 +93,10 @@ Json tiles_json(const TileFinding& tiles) {
 Json diagnosis_json(const DiagnosisView& view, const CommandContext& context) {
   const Diagnosis& d = *view.diagnosis;
   const Capture& c = *view.capture;
-  Json j = json_head(context, d.verdict == DiagnosisVerdict::kNothingWrong, c.provenance.stale());
+  Json j = json_head(context, view.answer(), c.provenance.stale());
+  if (view.trace != nullptr && view.trace->latent()) j["verdict"] = "latent";
+  j["shown"] = view.trace == nullptr || view.trace->calmly.empty() ? Json(nullptr)
+                                                                   : Json(view.trace->calmly);
   j["diagnosis_verdict"] = name(d.verdict);
   j["subject"] = view.subject;
   j["problem"] = to_json(c.problem);
@@ -103,6 +106,9 @@ Json diagnosis_json(const DiagnosisView& view, const CommandContext& context) {
   for (const Tensor t : d.tensors) j["tensors"].push_back(attn_diag::name(t));
   j["rows"] = d.rows;
   j["wrong_rows"] = d.wrong_rows;
+  j["judged"] = d.judged;
+  j["cells"] = d.judged + d.unjudged;
+  j["input_writes"] = input_writes_json(c);
   j["diagnosis"] = Json::array();
   for (std::size_t i = 0; i < d.best.size(); ++i) {
     Json one = match_json(d.best[i]);

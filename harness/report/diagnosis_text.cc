@@ -90,8 +90,19 @@ std::string paragraph(const DiagnosisView& view) {
   const Diagnosis& d = *view.diagnosis;
   switch (d.verdict) {
     case DiagnosisVerdict::kNothingWrong:
-      return fmt::format("All {} are within what rounding can explain.", plural(d.rows, "row"));
+      return d.unjudged == 0
+                 ? fmt::format("All {} are within what rounding can explain.",
+                               plural(d.rows, "row"))
+                 : fmt::format("Of {}, {} are within what rounding can explain.",
+                               plural(d.rows, "row"), judged_text(d.judged, d.unjudged));
+    case DiagnosisVerdict::kNotJudged:
+      return "Nothing can be said of the output: choose inputs whose scores and sums are smaller, "
+             "without "
+             "NaN and infinity, or judge by --atol and --rtol.";
     case DiagnosisVerdict::kNotAFormula:
+      if (view.trace != nullptr && view.trace->latent())
+        return fmt::format("Nothing else is wrong: {} every stage agrees.",
+                           view.trace->sanity.calm->text);
       return "The result is not the same every time, and no formula explains that: no bug is named "
              "before that is mended.";
     case DiagnosisVerdict::kNamed:
@@ -117,6 +128,16 @@ std::string paragraph(const DiagnosisView& view) {
     s += fmt::format(" {} accounts for {} of {} wrong rows ({}).", match.label,
                      count(match.wrong_rows_explained), count(match.wrong_rows), statement(match));
   return s;
+}
+
+// The verdict, and of a result that moves by more than rounding how sure it is.
+std::string headline(const DiagnosisView& view) {
+  const std::string s = diagnosis_headline(*view.diagnosis);
+  if (view.trace == nullptr || !view.trace->sanity.unsound()) return s;
+  const Sanity& sanity = view.trace->sanity;
+  if (view.trace->latent()) return "LATENT: " + sanity_headline(sanity) + standing_text(sanity);
+  if (view.diagnosis->verdict == DiagnosisVerdict::kNotAFormula) return s + standing_text(sanity);
+  return fmt::format("{}, {}; beside that, {}", s, view.trace->calmly, sanity_headline(sanity));
 }
 
 std::string lines_of(const char* heading, const std::vector<std::string>& sentences,
@@ -179,6 +200,8 @@ std::string_view name(DiagnosisVerdict verdict) {
       return "unknown";
     case DiagnosisVerdict::kNotAFormula:
       return "not_a_formula";
+    case DiagnosisVerdict::kNotJudged:
+      return "not_judged";
   }
   return "";
 }
@@ -186,7 +209,11 @@ std::string_view name(DiagnosisVerdict verdict) {
 std::string diagnosis_headline(const Diagnosis& d) {
   switch (d.verdict) {
     case DiagnosisVerdict::kNothingWrong:
-      return "NOTHING WRONG: every row is within what rounding can explain";
+      return d.unjudged == 0
+                 ? "NOTHING WRONG: every row is within what rounding can explain"
+                 : fmt::format("NOTHING WRONG in {}", judged_text(d.judged, d.unjudged));
+    case DiagnosisVerdict::kNotJudged:
+      return "COULD NOT COMPARE: " + d.not_judged;
     case DiagnosisVerdict::kNamed:
       return fmt::format("NAMED: {}", d.best.front().label);
     case DiagnosisVerdict::kClass:
@@ -204,13 +231,15 @@ std::string diagnosis_headline(const Diagnosis& d) {
 std::string diagnosis_text(const DiagnosisView& view, const DiagnosisTextOptions& o) {
   const Diagnosis& d = *view.diagnosis;
   const Capture& c = *view.capture;
-  const bool fine = d.verdict == DiagnosisVerdict::kNothingWrong;
   std::string s = same_output_text(c.same_output, o.style) + stale_text(c.provenance, o.style);
-  s += paint(o.style, fine ? Colour::kGreen : Colour::kRed, diagnosis_headline(d)) + '\n';
+  if (const std::string wrote = input_writes_headline(c); !wrote.empty())
+    s += paint(o.style, Colour::kRed, wrote) + '\n';
+  s += paint(o.style, colour_of(answer_of(d)), headline(view)) + '\n';
   if (o.verdict_only) return s;
   s += "  " + wrap(paragraph(view), o.style.width - 2, 2) + '\n';
-  s += fmt::format("  {}: {}, {}; matched: {}\n", view.subject, problem_text(c.problem),
-                   geometry_text(c.geometry), tensors_text(d.tensors));
+  s += fmt::format("  {}: {}, {}{}\n", view.subject, problem_text(c.problem),
+                   geometry_text(c.geometry),
+                   d.tensors.empty() ? "" : "; matched: " + tensors_text(d.tensors));
   if (view.trace != nullptr && view.trace->sanity.moved())
     s += sanity_text(view.trace->sanity, view.check, o.style);
   s += coverage_text(c, o.style);

@@ -55,16 +55,16 @@ std::string libraries_text(const Health& h, const Style& style) {
   Table table({"library", "kernels", "built by", "code for", "runs here"});
   std::size_t faults = 0;
   for (const LibraryHealth& l : h.libraries) {
-    if (!l.library.fault.empty() && l.why_not.empty() && !l.stale) {
+    if (!l.library.fault.empty() && l.why_not.empty() && !l.library.stale) {
       ++faults;  // all alike: counted
       continue;
     }
-    const bool good = l.why_not.empty() && !l.stale;
+    const bool good = l.why_not.empty() && !l.library.stale;
     table.add({std::filesystem::path(l.library.path).filename().string(),
                join(l.library.kernels, ", "), l.library.compiler, l.library.architectures,
                paint(style, good ? Colour::kGreen : Colour::kRed,
                      !l.why_not.empty() ? "no"
-                     : l.stale          ? "STALE"
+                     : l.library.stale  ? "STALE"
                                         : "yes")});
   }
   if (table.rows() > 0) s += table.text(style);
@@ -140,7 +140,7 @@ Json doctor_json(const Health& h, const std::string& version) {
                               {"compiler", text_or_null(l.library.compiler)},
                               {"architectures", text_or_null(l.library.architectures)},
                               {"gpus", runs_on},
-                              {"stale", l.stale},
+                              {"stale", l.library.stale},
                               {"can_run", l.why_not.empty()},
                               {"why_not", text_or_null(l.why_not)}});
   }

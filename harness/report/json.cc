@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <string_view>
 
+#include "harness/printable.h"
 #include "harness/report/same_output.h"
 #include "harness/report/sanity.h"
 #include "harness/report/summary.h"
@@ -31,12 +34,18 @@ Json mismatch_json(Tensor tensor, const std::optional<Mismatch>& m) {
 
 Json optional_json(const std::optional<std::int64_t>& x) { return x ? Json(*x) : Json(nullptr); }
 
+// Null where cells are wrong and no two numbers differ: all of these are NaN or infinite.
+Json greatest_json(double greatest, std::int64_t mismatched) {
+  return mismatched > 0 && greatest == 0 ? Json(nullptr) : json_number(greatest);
+}
+
 void add_figures(Json& j, const Summary& s) {
   j["max_err_over_bound"] = json_number(s.max_err_over_bound);
-  j["max_abs_err"] = json_number(s.max_abs_err);
-  j["max_ulp"] = json_number(s.max_ulp);
+  j["max_abs_err"] = greatest_json(s.max_abs_err, s.mismatched);
+  j["max_ulp"] = greatest_json(s.max_ulp, s.mismatched);
   j["mismatched"] = s.mismatched;
   j["compared"] = s.compared;
+  j["not_judged"] = s.unjudged;
   j["zeros_err_over_bound"] = json_number(s.zeros_err_over_bound);
 }
 
@@ -156,11 +165,11 @@ Json to_json(const Provenance& p) {
 Json to_json(const TensorComparison& t) {
   Json j;
   j["name"] = name(t.tensor);
-  j["verdict"] = t.compared == 0 ? "not_compared" : t.agrees() ? "agrees" : "diverges";
+  j["verdict"] = t.compared == 0 ? "not_judged" : json_name(t.answer());
   j["max_err_over_bound"] = json_number(t.max_err_over_bound);
-  j["max_abs_err"] = json_number(t.max_abs_err);
-  j["max_rel_err"] = json_number(t.max_rel_err);
-  j["max_ulp"] = json_number(t.max_ulp);
+  j["max_abs_err"] = greatest_json(t.max_abs_err, t.mismatched);
+  j["max_rel_err"] = greatest_json(t.max_rel_err, t.mismatched);
+  j["max_ulp"] = greatest_json(t.max_ulp, t.mismatched);
   j["mismatched"] = t.mismatched;
   j["compared"] = t.compared;
   j["nan"] = t.nan_actual;
@@ -172,12 +181,12 @@ Json to_json(const TensorComparison& t) {
   return j;
 }
 
-Json json_head(const CommandContext& context, bool agrees, bool stale) {
+Json json_head(const CommandContext& context, Answer answer, bool stale) {
   Json j;
   j["schema"] = kJsonSchema;
   j["version"] = context.version;
   j["command"] = context.command;
-  j["verdict"] = agrees ? "agrees" : "diverges";
+  j["verdict"] = json_name(answer);
   j["stale"] = stale;
   j["reproduce"] = context.reproduce;
   return j;
@@ -188,12 +197,26 @@ Json stages_json(const Comparison& comparison) {
   for (int i = 0; i < kNumStages; ++i) {
     const auto stage = static_cast<Stage>(i);
     const Summary s = summarise(comparison, stage);
-    if (s.compared == 0) continue;
+    if (s.compared + s.unjudged == 0) continue;
     Json entry;
     entry["name"] = name(stage);
-    entry["verdict"] = s.agrees() ? "agrees" : "diverges";
+    entry["verdict"] = s.compared == 0 ? "not_judged" : json_name(s.answer());
     add_figures(entry, s);
     entry["tensors"] = tensors_json(comparison, stage);
+    j.push_back(entry);
+  }
+  return j;
+}
+
+Json input_writes_json(const Capture& capture) {
+  Json j = Json::array();
+  for (const InputWrite& w : capture.input_writes) {
+    Json entry;
+    entry["input"] = std::string(1, w.input);
+    entry["cells"] = w.cells;
+    entry["first"] = w.index;
+    entry["before"] = json_number(w.before);
+    entry["after"] = json_number(w.after);
     j.push_back(entry);
   }
   return j;
@@ -218,7 +241,9 @@ Json coverage_json(const Capture& capture) {
 
 Json trace_json(const TraceResult& r, const CommandContext& context) {
   const Capture& c = r.capture;
-  Json j = json_head(context, r.agrees(), c.provenance.stale());
+  Json j = json_head(context, r.answer(), c.provenance.stale());
+  if (r.latent()) j["verdict"] = "latent";
+  j["shown"] = r.calmly.empty() ? Json(nullptr) : Json(r.calmly);
   j["same_output"] = to_json(c.same_output);
   j["sanity"] = to_json(r.sanity, context.check);
   j["kernel"] = c.provenance.kernel;
@@ -226,6 +251,9 @@ Json trace_json(const TraceResult& r, const CommandContext& context) {
   j["problem"] = to_json(c.problem);
   j["geometry"] = to_json(c.geometry);
   j["region"] = to_json(c.region);
+  j["judged"] = r.judged();
+  j["cells"] = r.cells();
+  j["input_writes"] = input_writes_json(c);
   j["stages"] = Json::array();
   for (const StageReport& s : r.stages) j["stages"].push_back(stage_json(s));
   j["first_divergence"] = first_json(r.first);
@@ -253,9 +281,8 @@ Json trace_json(const TraceResult& r, const CommandContext& context) {
   observer["checked"] = r.observer_checked;
   observer["identical"] = r.observer_checked ? Json(r.observer_identical) : Json(nullptr);
   observer["differing"] = r.observer_differing;
-  observer["production_verdict"] = r.production.tensors.empty() ? "not_run"
-                                   : r.production.agrees()      ? "agrees"
-                                                                : "diverges";
+  observer["production_verdict"] =
+      r.production.tensors.empty() ? "not_run" : json_name(r.production.answer());
   j["observer"] = observer;
   Json schedules;
   schedules["finding"] = json_name(r.schedules);
@@ -274,7 +301,18 @@ Json trace_json(const TraceResult& r, const CommandContext& context) {
 }
 
 std::string dump_json(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
+  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string out;
+  // Of control characters JSON itself spells out those of ASCII, but for DEL.
+  for (std::size_t i = 0, n; i < text.size(); i += n) {
+    const CodePoint first = first_code_point(std::string_view(text).substr(i));
+    n = std::max<std::size_t>(1, first.bytes);
+    if (is_control(first.value) && first.value != '\n')
+      out += fmt::format("\\u{:04x}", first.value);
+    else
+      out.append(text, i, n);
+  }
+  return out + '\n';
 }
 
 }  // namespace attn_diag::report

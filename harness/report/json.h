@@ -30,10 +30,12 @@ struct CommandContext {
   std::string version;     // of attn-diag
   std::string check = {};  // of a trace: the shell line that looks for races and unwritten reads
 };
-Json json_head(const CommandContext& context, bool agrees, bool stale);
+Json json_head(const CommandContext& context, Answer answer, bool stale);
 
 // The stages of a comparison, each with its tensors, as `run` and `compare` report them.
 Json stages_json(const Comparison& comparison);
+// Inputs that the kernel wrote: input, cells, and the first of them with what it was and is.
+Json input_writes_json(const Capture& capture);
 // Coverage of every tensor that has a fault.
 Json coverage_json(const Capture& capture);
 

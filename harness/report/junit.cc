@@ -5,25 +5,19 @@
 #include <algorithm>
 #include <string_view>
 
+#include "harness/printable.h"
+
 namespace attn_diag::report {
 namespace {
-
-// Bytes of the UTF-8 sequence at the start of the text; 0 if there is none.
-std::size_t sequence_length(std::string_view text) {
-  const auto lead = static_cast<unsigned char>(text[0]);
-  const std::size_t n = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-  if (lead > 0xf4 || n > text.size()) return 0;
-  for (std::size_t i = 1; i < n; ++i)
-    if ((static_cast<unsigned char>(text[i]) & 0xc0) != 0x80) return 0;
-  return n;
-}
 
 std::string escape(std::string_view text) {
   std::string s;
   for (std::size_t i = 0, n; i < text.size(); i += n) {
-    n = std::max<std::size_t>(1, sequence_length(text.substr(i)));
-    if (n > 1) {
-      s += text.substr(i, n);
+    const CodePoint first = first_code_point(text.substr(i));
+    n = std::max<std::size_t>(1, first.bytes);
+    if (n > 1) {  // XML has no U+FFFE and U+FFFF
+      const bool shown = !is_control(first.value) && (first.value & 0xfffeu) != 0xfffe;
+      s += shown ? text.substr(i, n) : "?";
       continue;
     }
     const char c = text[i];

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "attn_diag/harness/run.h"
+#include "harness/input_writes.h"
 #include "harness/repetition.h"
 #include "harness/report/cells.h"
 #include "harness/report/row.h"
@@ -81,27 +82,32 @@ MatchResult match_reference(const Capture& capture, const Selection& selection,
                             const Tolerance& tolerance) {
   const Comparison comparison = compare_with_reference(capture, tolerance);
   MatchResult result;
-  bool compared = false;
-  std::string wrong;
+  Comparison chosen;
+  chosen.unjudged_because = comparison.unjudged_because;
+  std::string wrong = input_writes_text(capture.input_writes);
   for (const TensorInfo& tensor : kTensors) {
     if (!selected(selection, tensor.id)) continue;
     const auto found =
         std::find_if(comparison.tensors.begin(), comparison.tensors.end(),
                      [&](const TensorComparison& t) { return t.tensor == tensor.id; });
     if (found == comparison.tensors.end()) continue;
-    compared |= found->compared > 0;
+    chosen.tensors.push_back(*found);
+    if (!wrong.empty()) break;
     wrong += coverage_text(capture, tensor.id);
-    if (capture.repetition.differing[static_cast<std::size_t>(tensor.id)] > 0)
+    if (capture.repetition.unsound() &&
+        capture.repetition.differing[static_cast<std::size_t>(tensor.id)] > 0)
       wrong += repetition_text(capture.repetition);
     // The first tensor says it all: later ones are made from it.
     if (wrong.empty() && found->mismatched > 0) wrong = mismatch_text(capture, *found, tolerance);
     if (!wrong.empty()) break;
   }
-  if (compared && wrong.empty()) {
+  if (chosen.answer() == Answer::kAgrees && wrong.empty()) {
     result.matches = true;
     return result;
   }
-  result.text = compared ? wrong : nothing_compared(capture, selection);
+  result.text = !wrong.empty()           ? wrong
+                : chosen.tensors.empty() ? nothing_compared(capture, selection)
+                                         : "Could not compare: " + why_not_judged(chosen) + '.';
   while (!result.text.empty() && result.text.back() == '\n') result.text.pop_back();
   const std::string command = repro_command(capture);
   if (!command.empty()) result.text += "\nReproduce: " + command;

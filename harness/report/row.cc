@@ -64,12 +64,10 @@ Row row_of(const Capture& capture, const Tolerance& tolerance, std::int32_t batc
     for (std::int64_t i = 0; i < inner; ++i) out.actual.push_back(data.at(first + i));
     out.expected = std::move(oracle.value[t]);
     out.limit = std::move(oracle.bound[t]);
-    if (!tolerance.use_bound) {
-      out.limit.clear();
-      for (double e : out.expected)
-        out.limit.push_back(tolerance.atol +
-                            (std::isfinite(e) ? tolerance.rtol * std::abs(e) : 0.0));
-    }
+    out.limit.resize(out.expected.size());  // without bounds there are none
+    for (std::size_t i = 0; i < out.limit.size(); ++i)
+      out.limit[i] = cell_limit(tolerance, out.limit[i], out.expected[i]) +
+                     uncertainty_of(data, first + static_cast<std::int64_t>(i));
   }
   return row;
 }

@@ -45,17 +45,35 @@ const char* json_name(SanityFinding finding) {
 }  // namespace
 
 std::string sanity_headline(const Sanity& sanity) {
-  if (sanity.finding == SanityFinding::kDependsOnOrder)
-    return sanity.within_bounds ? "the result depends on the order in which threads or blocks "
-                                  "arrive, and every run is within its bounds"
-                                : "the result depends on the order in which threads run: a race";
-  if (sanity.finding == SanityFinding::kMoves)
-    return sanity.within_bounds ? "the result moves from run to run, with the order in which "
-                                  "threads or blocks arrive, and every run is within its bounds"
-                                : "the result moves from run to run: a race";
+  if (sanity.unsound() && sanity.finding == SanityFinding::kDependsOnOrder)
+    return "the result depends on the order in which threads run: a race";
+  if (sanity.unsound() && sanity.finding == SanityFinding::kMoves)
+    return "the result moves from run to run: a race";
+  if (sanity.within_bounds)
+    return "the bits of the result depend on the order in which threads or blocks arrive, within "
+           "rounding";
   if (sanity.finding != SanityFinding::kReadsUnwritten) return "";
   return fmt::format("the result depends on what was in {} before the run: {}", memories(sanity),
                      kind_of(sanity.culprits.front().memory));
+}
+
+std::string standing_text(const Sanity& sanity, const std::string& where) {
+  if (!sanity.unsound() || !sanity.calm) return "";
+  const std::string& calm = sanity.calm->text;
+  if (!where.empty()) return fmt::format("; {}, where it holds still, {}", calm, where);
+  switch (sanity.on_gpu) {
+    case OnGpu::kRight:
+      return fmt::format("; right {}, and so most likely on a GPU today", calm);
+    case OnGpu::kWrong:
+      return sanity.calm->right ? fmt::format("; right {}, but most likely wrong on a GPU", calm)
+                                : fmt::format("; wrong {}, too, and so most likely on a GPU", calm);
+    case OnGpu::kEither:
+      return fmt::format("; {} {}, but not if warps come in another order: a GPU may do either",
+                         sanity.calm->right ? "right" : "wrong", calm);
+    case OnGpu::kUnknown:
+      break;
+  }
+  return "";
 }
 
 std::string sanity_text(const Sanity& sanity, const std::string& check, const Style& style) {
@@ -69,14 +87,7 @@ std::string sanity_text(const Sanity& sanity, const std::string& check, const St
          '\n';
   if (!check.empty())
     s += (sanity.within_bounds ? "  Is it a race? " : "  Find the lines: ") + check + '\n';
-  if (sanity.within_bounds) return s;
-  return s + "  " +
-         wrap(
-             "What follows is one of the results: where it is wrong may say who reads, how wrong "
-             "it "
-             "is says nothing.",
-             style.width - 2, 2) +
-         '\n';
+  return s;
 }
 
 Json to_json(const Sanity& sanity, const std::string& check) {
@@ -84,7 +95,23 @@ Json to_json(const Sanity& sanity, const std::string& check) {
   j["finding"] = json_name(sanity.finding);
   j["runs"] = sanity.runs;
   j["within_bounds"] = sanity.within_bounds;
-  j["headline"] = sanity.moved() ? Json(sanity_headline(sanity)) : Json(nullptr);
+  j["seconds"] = sanity.seconds;
+  j["latent"] = sanity.latent();
+  j["on_gpu"] = !sanity.unsound()                 ? Json(nullptr)
+                : sanity.on_gpu == OnGpu::kRight  ? Json("right")
+                : sanity.on_gpu == OnGpu::kWrong  ? Json("wrong")
+                : sanity.on_gpu == OnGpu::kEither ? Json("either")
+                                                  : Json("unknown");
+  j["calm"] = nullptr;
+  if (sanity.calm) {
+    Json calm;
+    calm["how"] = sanity.calm->text;
+    calm["schedule"] = sanity.calm->schedule;
+    calm["right"] = sanity.calm->right;
+    j["calm"] = calm;
+  }
+  j["headline"] =
+      sanity.moved() ? Json(sanity_headline(sanity) + standing_text(sanity)) : Json(nullptr);
   j["memories"] = Json::array();
   for (const Sanity::Culprit& c : sanity.culprits) {
     Json memory;

@@ -43,14 +43,39 @@ TEST_CASE(
     s.finding = finding;
     s.within_bounds = true;
     CHECK_THAT(sanity_headline(s), contains("the order in which threads or blocks arrive") &&
-                                       contains("every run is within its bounds") &&
-                                       !contains("race"));
+                                       contains("within rounding") && !contains("race"));
+    CHECK(standing_text(s).empty());
+    CHECK_FALSE(s.unsound());
     const std::string text = sanity_text(s, "attn-diag check x", {});
     CHECK_THAT(text, contains("Sums by atomics or under a lock do so, and races whose effect"));
     CHECK_THAT(text, contains("Is it a race? attn-diag check x"));
     CHECK_THAT(text, !contains("What follows is one of the results"));
     CHECK(to_json(s, "c")["within_bounds"] == true);
   }
+}
+
+TEST_CASE("of a result that moves it is said what a GPU most likely makes of it") {
+  Sanity s = moved_by(GivenMemory::kWorkspace);
+  CHECK(standing_text(s).empty());  // not known
+  s.calm = Sanity::Calm{"forward", {}, true, "with zeros in the workspace"};
+  s.on_gpu = OnGpu::kRight;
+  CHECK(s.latent());
+  CHECK(standing_text(s) ==
+        "; right with zeros in the workspace, and so most likely on a GPU today");
+  CHECK(to_json(s, "c")["latent"] == true);
+  CHECK(to_json(s, "c")["on_gpu"] == "right");
+  s.on_gpu = OnGpu::kWrong;
+  CHECK_FALSE(s.latent());
+  CHECK_THAT(standing_text(s), contains("but most likely wrong on a GPU"));
+  s.calm->right = false;
+  CHECK_THAT(standing_text(s), contains("wrong with zeros in the workspace, too"));
+  s.on_gpu = OnGpu::kEither;
+  CHECK_FALSE(s.latent());
+  CHECK_THAT(standing_text(s), contains("but not if warps come in another order"));
+  CHECK(to_json(s, "c")["on_gpu"] == "either");
+  CHECK(standing_text(s, "reduce diverges first") ==
+        "; with zeros in the workspace, where it holds still, reduce diverges first");
+  CHECK(to_json(s, "c")["calm"]["right"] == false);
 }
 
 TEST_CASE("what moves comes with the command that finds the lines, what holds still without") {

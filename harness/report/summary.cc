@@ -19,6 +19,7 @@ Summary summarise(const Comparison& comparison, std::optional<Stage> stage) {
     if (stage && stage_of(t.tensor) != *stage) continue;
     s.compared += t.compared;
     s.mismatched += t.mismatched;
+    s.unjudged += t.unjudged;
     s.max_err_over_bound = std::max(s.max_err_over_bound, t.max_err_over_bound);
     s.max_abs_err = std::max(s.max_abs_err, t.max_abs_err);
     s.max_ulp = std::max(s.max_ulp, t.max_ulp);
@@ -38,6 +39,12 @@ std::int64_t coverage_faults(const Capture& capture, std::optional<Stage> stage)
   return n;
 }
 
+std::string_view name(Answer a) {
+  return a == Answer::kAgrees     ? "agrees"
+         : a == Answer::kDiverges ? "diverges"
+                                  : "could not compare";
+}
+
 std::string_view name(Verdict v) {
   switch (v) {
     case Verdict::kAgrees:
@@ -50,6 +57,8 @@ std::string_view name(Verdict v) {
       return "not reached";
     case Verdict::kNotRun:
       return "not run";
+    case Verdict::kNotJudged:
+      return "not judged";
   }
   return "?";
 }
@@ -68,6 +77,7 @@ std::string_view name(ScheduleFinding f) {
   return "?";
 }
 
+std::string json_name(Answer a) { return with_underscores(name(a)); }
 std::string json_name(Verdict v) { return with_underscores(name(v)); }
 std::string json_name(ScheduleFinding f) { return with_underscores(name(f)); }
 

@@ -12,11 +12,11 @@
 namespace attn_diag::report {
 
 struct Summary {
-  std::int64_t compared = 0, mismatched = 0;
+  std::int64_t compared = 0, mismatched = 0, unjudged = 0;
   double max_err_over_bound = 0, max_abs_err = 0, max_ulp = 0, zeros_err_over_bound = 0;
   const TensorComparison* first_wrong = nullptr;  // in pipeline order
 
-  bool agrees() const { return compared > 0 && mismatched == 0; }
+  Answer answer() const { return answer_of(compared, mismatched); }
 };
 
 // Of the tensors of one stage, or of all.
@@ -25,9 +25,12 @@ Summary summarise(const Comparison& comparison, std::optional<Stage> stage = std
 // Cells that were never written or written more than once, over all tensors (or those of a stage).
 std::int64_t coverage_faults(const Capture& capture, std::optional<Stage> stage = std::nullopt);
 
-std::string_view name(Verdict v);  // "agrees", "diverges", "exempt", "not reached", "not run"
+std::string_view name(Answer a);  // "agrees", "diverges", "could not compare"
+std::string_view name(
+    Verdict v);  // "agrees", "diverges", "exempt", "not reached", "not run", "not judged"
 std::string_view name(ScheduleFinding f);
 // The same as a word for JSON: "not_reached", "order_dependent".
+std::string json_name(Answer a);
 std::string json_name(Verdict v);
 std::string json_name(ScheduleFinding f);
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "harness/printable.h"
+
 namespace attn_diag::report {
 
 std::string paint(const Style& style, Colour colour, std::string_view text) {
@@ -179,6 +181,18 @@ std::string shell_quote(std::string_view word) {
            std::string_view("@%+=:,./-_").find(c) != std::string_view::npos;
   };
   if (!word.empty() && std::all_of(word.begin(), word.end(), plain)) return std::string(word);
+  // What would change a terminal or a line: as every shell of today spells it.
+  if (one_line(word) != word) {
+    std::string s = "$'";
+    for (const char c : word) {
+      const auto byte = static_cast<unsigned char>(c);
+      if (c == '\'' || c == '\\')
+        s += {'\\', c};
+      else
+        s += byte < 0x20 || byte >= 0x7f ? fmt::format("\\{:03o}", byte) : std::string(1, c);
+    }
+    return s + "'";
+  }
   std::string s = "'";
   for (char c : word) c == '\'' ? s += "'\\''" : s += c;
   return s + "'";

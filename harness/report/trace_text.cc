@@ -53,8 +53,9 @@ std::array<std::int64_t, 5> index_of(const FirstDivergence& f) {
 }
 
 std::string verdict_cell(Verdict v, const Style& style) {
-  if (v == Verdict::kAgrees || v == Verdict::kDiverges)
-    return verdict_text(v == Verdict::kAgrees, style);
+  if (v == Verdict::kAgrees) return verdict_text(Answer::kAgrees, style);
+  if (v == Verdict::kDiverges) return verdict_text(Answer::kDiverges, style);
+  if (v == Verdict::kNotJudged) return verdict_text(Answer::kNotJudged, style);
   return paint(style, Colour::kDim, name(v));
 }
 
@@ -65,8 +66,9 @@ std::string stage_table(const TraceResult& r, const Style& style) {
     const Summary sum = summarise(s.prefix);
     const bool ran = sum.compared > 0;
     table.add({std::string(name(s.stage)), verdict_cell(s.verdict, style),
-               ran ? ratio(sum.max_err_over_bound) : "", ran ? number(sum.max_abs_err) : "",
-               ran ? number(sum.max_ulp) : "",
+               ran ? ratio(sum.max_err_over_bound) : "",
+               ran ? greatest_text(sum.max_abs_err, sum.mismatched) : "",
+               ran ? greatest_text(sum.max_ulp, sum.mismatched) : "",
                ran ? mismatched_text(sum.mismatched, sum.compared) : "",
                verdict_cell(s.isolated, style)});
   }
@@ -158,18 +160,20 @@ std::string closure_text(const TraceResult& r, const Style& style) {
 std::string observer_text(const TraceResult& r, const Style& style) {
   if (!r.observer_checked) return "";
   if (r.observer_identical)
-    return "  The production kernel gives the same o and lse, bit for bit: the taps disturb "
+    return "  The production kernel gives the same outputs, bit for bit: the taps disturb "
            "nothing.\n";
-  if (r.sanity.moved())
+  if (r.sanity.unsound() && r.calmly.empty())
     return "  Whether the taps disturb cannot be told of a result that moves without them too.\n";
   return "  " +
          paint(style, Colour::kRed,
-               fmt::format("The taps disturb: the production kernel differs in {} of o and lse.",
+               fmt::format("The taps disturb: the production kernel differs in {} of its outputs.",
                            plural(r.observer_differing, "element"))) +
          "\n  " +
          (r.production.tensors.empty() ? "It was not compared with the reference.\n"
           : r.production.agrees()      ? "The production kernel itself agrees with the reference.\n"
-                                  : "The production kernel diverges from the reference too.\n");
+          : r.production.answer() == Answer::kNotJudged
+              ? "The production kernel's o cannot be judged.\n"
+              : "The production kernel diverges from the reference too.\n");
 }
 
 std::string schedules_text(const TraceResult& r, const Style& style) {
@@ -185,7 +189,7 @@ std::string schedules_text(const TraceResult& r, const Style& style) {
              detail + '\n';
     case ScheduleFinding::kOrderDependent:
       return "  " +
-             paint(style, Colour::kRed,
+             paint(style, r.sanity.within_bounds ? Colour::kNone : Colour::kRed,
                    r.sanity.within_bounds
                        ? "The order in which threads or blocks arrive changes the result, within "
                          "its bounds."
@@ -202,10 +206,29 @@ std::string schedules_text(const TraceResult& r, const Style& style) {
   return "";
 }
 
-// Whether that the result moves is the verdict. A divergence that roundings in another order do not explain
-// comes before such roundings.
-bool moves_first(const TraceResult& r) {
-  return r.sanity.moved() && !(r.sanity.within_bounds && r.first);
+// The stages as one comparison.
+Comparison everything(const TraceResult& r) {
+  Comparison all;
+  for (const StageReport& s : r.stages) {
+    all.tensors.insert(all.tensors.end(), s.prefix.tensors.begin(), s.prefix.tensors.end());
+    all.unjudged_because = s.prefix.unjudged_because;
+  }
+  return all;
+}
+
+// What is shown of a result that moves by more than rounding.
+std::string shown_text(const TraceResult& r) {
+  if (!r.calmly.empty())
+    return fmt::format(
+        "What follows was run {}, where the result holds still: another fault, or what the same "
+        "one "
+        "does there.",
+        r.calmly);
+  const std::string rest =
+      "What follows is one of the results: where it is wrong may say who reads, how wrong it is "
+      "says nothing.";
+  if (!r.latent()) return rest;
+  return fmt::format("Nothing else is wrong: {} every stage agrees. {}", r.sanity.calm->text, rest);
 }
 
 std::string notes_text(const TraceResult& r, const Style& style) {
@@ -249,20 +272,30 @@ std::string first_text(const FirstDivergence& f, const Problem& problem) {
 }
 
 std::string trace_headline(const TraceResult& r) {
-  if (moves_first(r)) return "DIVERGES: " + sanity_headline(r.sanity);
+  if (!r.capture.input_writes.empty()) return input_writes_headline(r.capture);
+  if (r.latent()) return "LATENT: " + sanity_headline(r.sanity) + standing_text(r.sanity);
+  if (r.sanity.unsound())
+    return "DIVERGES: " + sanity_headline(r.sanity) +
+           standing_text(r.sanity, r.calmly.empty() || !r.first
+                                       ? ""
+                                       : first_text(*r.first, r.capture.problem));
   if (r.first) return "DIVERGES: " + first_text(*r.first, r.capture.problem);
-  std::int64_t compared = 0;
   double worst = 0;
-  for (const StageReport& s : r.stages) {
-    const Summary sum = summarise(s.prefix);
-    compared += sum.compared;
-    worst = std::max(worst, sum.max_err_over_bound);
-  }
-  if (r.agrees())
+  for (const StageReport& s : r.stages)
+    worst = std::max(worst, summarise(s.prefix).max_err_over_bound);
+  if (r.agrees()) {
+    const std::int64_t unjudged = r.cells() - r.judged();
     return fmt::format(
-        "AGREES: all {} elements of every stage are within what rounding can "
-        "explain (worst {})",
-        count(compared), ratio(worst));
+        "AGREES: {}{} are within what rounding can explain (worst {}){}",
+        judged_text(r.judged(), unjudged), unjudged == 0 ? " of every stage" : "", ratio(worst),
+        r.sanity.within_bounds ? "; bits depend on the order of arrival, within rounding" : "");
+  }
+  if (r.answer() == Answer::kNotJudged) {
+    const Comparison all = everything(r);
+    return all.answer() == Answer::kAgrees
+               ? "COULD NOT COMPARE: a stage has nothing that was compared"
+               : could_not_compare_text(all);
+  }
   if (const std::int64_t n = coverage_faults(r.capture); n > 0)
     return fmt::format("DIVERGES: {} never written or written more than once", plural(n, "cell"));
   if (r.schedules == ScheduleFinding::kOrderDependent ||
@@ -270,18 +303,20 @@ std::string trace_headline(const TraceResult& r) {
     return "DIVERGES: right on this schedule, wrong on another";
   if (r.observer_checked && !r.observer_identical)
     return "DIVERGES: every stage agrees with taps on, but the production kernel differs";
-  return "DIVERGES: a stage fed right inputs diverges, or nothing was compared";
+  return "DIVERGES: a stage fed right inputs diverges";
 }
 
 std::string trace_text(const TraceResult& r, const TraceTextOptions& o) {
   const Capture& c = r.capture;
   std::string s = same_output_text(c.same_output, o.style) + stale_text(c.provenance, o.style);
   const std::string headline = trace_headline(r);
-  s += paint(o.style, r.agrees() ? Colour::kGreen : Colour::kRed, headline) + '\n';
+  s += paint(o.style, r.latent() ? Colour::kYellow : colour_of(r.answer()), headline) + '\n';
   if (o.verdict_only) return s;
 
   if (r.sanity.moved()) s += sanity_text(r.sanity, o.check, o.style);
-  if (moves_first(r) && r.first)
+  if (!c.input_writes.empty() && !o.check.empty()) s += "  Find the line: " + o.check + '\n';
+  if (r.sanity.unsound()) s += "  " + wrap(shown_text(r), o.style.width - 2, 2) + '\n';
+  if ((r.sanity.unsound() || !c.input_writes.empty()) && r.first)
     s += "  " + wrap("In that: " + first_text(*r.first, c.problem), o.style.width - 2, 4) + '\n';
   if (r.first) s += first_lines(r, o);
   s += fmt::format("  {} on {}: {}, {}\n\n", c.provenance.kernel, c.provenance.backend,
@@ -290,7 +325,7 @@ std::string trace_text(const TraceResult& r, const TraceTextOptions& o) {
   s += exempt_text(c);
   s += coverage_text(c, o.style);
   // A pattern is a formula, which a result that moves does not have.
-  if (r.first && !moves_first(r)) s += pattern_text(r, o.style);
+  if (r.first && (!r.sanity.unsound() || !r.calmly.empty())) s += pattern_text(r, o.style);
   if (r.first) s += evidence(r, o);
 
   s += '\n';

@@ -116,7 +116,29 @@ TEST_CASE(
   CHECK_THAT(trace_headline(r), contains("reduce diverges first"));
   CHECK_THAT(trace_text(r, {}), contains("Pattern of"));
   r.first.reset();
-  CHECK_THAT(trace_headline(r), contains("DIVERGES: the result depends on the order"));
+  CHECK_THAT(trace_headline(r), !contains("the result depends on the order"));
+}
+
+TEST_CASE(
+    "a latent flaw is said to be one in the first line, and what else is wrong, where it is seen") {
+  TraceResult r = wrong_o();
+  r.sanity.finding = SanityFinding::kDependsOnOrder;
+  r.sanity.on_gpu = OnGpu::kRight;
+  r.sanity.calm = Sanity::Calm{"lockstep", {}, true, "in lockstep"};
+  CHECK(trace_headline(r) ==
+        "LATENT: the result depends on the order in which threads run: a race; right in lockstep, "
+        "and so most likely on a GPU today");
+  CHECK_THAT(trace_text(r, {}), contains("Nothing else is wrong: in lockstep every stage agrees"));
+  CHECK(trace_json(r, {"trace", "", ""})["verdict"] == "latent");
+  r.sanity.on_gpu = OnGpu::kWrong;
+  r.sanity.calm->right = false;
+  r.calmly = "in lockstep";
+  CHECK_THAT(trace_headline(r),
+             contains("DIVERGES: the result depends on the order") &&
+                 contains("in lockstep, where it holds still, reduce diverges first"));
+  CHECK_THAT(trace_text(r, {}),
+             contains("Pattern of") && contains("What follows was run in lockstep"));
+  CHECK(trace_json(r, {"trace", "", ""})["shown"] == "in lockstep");
 }
 
 TEST_CASE("no line of a trace is wider than 100 columns") {

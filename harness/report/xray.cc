@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "harness/repetition.h"
 #include "harness/report/comparison_text.h"
 #include "harness/report/picture.h"
 #include "harness/report/summary.h"
@@ -20,6 +21,8 @@ std::string_view verdict_name(Verdict verdict) {
       return "holds";
     case Verdict::kBroken:
       return "broken";
+    case Verdict::kExplained:
+      return "explained";
     case Verdict::kNotTried:
       break;
   }
@@ -45,6 +48,14 @@ std::string property_text(const PropertyResult& r, const Style& style) {
   if (r.verdict == Verdict::kNotTried)
     return "    " + title + wrap(fmt::format("not tried: {}", r.why_not), style.width - 4, 21) +
            '\n';
+  if (r.verdict == Verdict::kExplained)
+    return "    " + title +
+           wrap(fmt::format(
+                    "explained by {}: it does not hold in {} cells, all in rows in which that "
+                    "one is broken, as far as it was tried there",
+                    info(r.explained_by).name, mismatched_text(r.broken, r.compared)),
+                style.width - 4, 21) +
+           '\n';
   if (r.verdict == Verdict::kHolds)
     return "    " + title + paint(style, Colour::kGreen, "holds") +
            (r.max_err_over_bound > 0 ? fmt::format(", within {}", ratio(r.max_err_over_bound))
@@ -60,6 +71,19 @@ std::string property_text(const PropertyResult& r, const Style& style) {
                             : "; it has to be the same to the bit"),
             6);
   return s + line(fmt::format("Means: {}.", property.meaning), 6);
+}
+
+// One line where the same keeps all of them from being tried.
+std::string properties_text(const std::vector<PropertyResult>& all, const Style& style) {
+  const bool none = std::all_of(all.begin(), all.end(), [&](const PropertyResult& r) {
+    return r.verdict == Verdict::kNotTried && r.why_not == all.front().why_not;
+  });
+  if (none && !all.empty())
+    return "    " +
+           wrap(fmt::format("none was tried: {}.", all.front().why_not), style.width - 4, 4) + '\n';
+  std::string s;
+  for (const PropertyResult& r : all) s += property_text(r, style);
+  return s;
 }
 
 std::string seen_text(const XrayResult& r) {
@@ -88,6 +112,8 @@ Json property_json(const PropertyResult& r) {
   j["verdict"] = verdict_name(r.verdict);
   j["why_not_tried"] = r.why_not.empty() ? Json(nullptr) : Json(r.why_not);
   j["compared"] = r.compared;
+  j["explained_by"] =
+      r.verdict == Verdict::kExplained ? Json(info(r.explained_by).name) : Json(nullptr);
   j["broken"] = r.broken;
   j["max_err_over_bound"] = json_number(r.max_err_over_bound);
   j["first"] = nullptr;
@@ -115,12 +141,22 @@ bool XrayView::broken() const {
          });
 }
 
+Answer XrayView::answer() const {
+  return broken() ? Answer::kDiverges : answer_of(xray.capture, xray.comparison);
+}
+
 std::string xray_headline(const XrayView& view) {
   const XrayResult& r = view.xray;
   const Summary s = summarise(r.comparison);
-  if (view.agrees())
-    return fmt::format("AGREES: what can be seen of {}, in all {} elements", view.kernel,
-                       count(s.compared));
+  if (!r.capture.input_writes.empty()) return input_writes_headline(r.capture);
+  if (view.answer() == Answer::kAgrees)
+    return fmt::format("AGREES: what can be seen of {}, in {}", view.kernel,
+                       judged_text(s.compared, s.unjudged));
+  if (view.answer() == Answer::kNotJudged) return could_not_compare_text(r.comparison);
+  if (!view.broken() && r.comparison.answer() != Answer::kDiverges)
+    return r.capture.repetition.unsound() ? "DIVERGES: " + repetition_text(r.capture.repetition)
+                                          : fmt::format("DIVERGES: {} never written",
+                                                        plural(coverage_faults(r.capture), "cell"));
   if (s.first_wrong == nullptr || !s.first_wrong->first) {
     const auto n =
         std::count_if(view.properties->begin(), view.properties->end(),
@@ -138,7 +174,7 @@ std::string xray_headline(const XrayView& view) {
 std::string xray_text(const XrayView& view, const Style& style, bool verdict_only) {
   const XrayResult& r = view.xray;
   std::string s = stale_text(r.capture.provenance, style);
-  s += paint(style, view.agrees() ? Colour::kGreen : Colour::kRed, xray_headline(view)) + '\n';
+  s += paint(style, colour_of(view.answer()), xray_headline(view)) + '\n';
   if (verdict_only) return s;
   const auto line = [&](const std::string& words) {
     s += "  " + wrap(words, style.width - 2, 4) + '\n';
@@ -157,6 +193,8 @@ std::string xray_text(const XrayView& view, const Style& style, bool verdict_onl
                     "them: the fault is in l, "
                     "in lse or in the division, not before.",
                     plural(r.rows_without_lse, "row")));
+  for (const std::string& note : r.capture.notes)
+    if (note.starts_with("The result moves")) line(note);
   s += '\n' + tensor_table(r.comparison, style);
   const Summary summary = summarise(r.comparison);
   if (summary.first_wrong != nullptr) {
@@ -171,8 +209,7 @@ std::string xray_text(const XrayView& view, const Style& style, bool verdict_onl
   }
   s += coverage_text(r.capture, style);
   if (view.properties) {
-    s += "\n  Properties of attention:\n";
-    for (const PropertyResult& p : *view.properties) s += property_text(p, style);
+    s += "\n  Properties of attention:\n" + properties_text(*view.properties, style);
   }
   s += "\n  Reproduce: " + view.reproduce + '\n';
   if (!view.dump.empty()) s += fmt::format("  Written: {}\n", view.dump);
@@ -181,7 +218,7 @@ std::string xray_text(const XrayView& view, const Style& style, bool verdict_onl
 
 Json xray_json(const XrayView& view, const CommandContext& context) {
   const XrayResult& r = view.xray;
-  Json j = json_head(context, view.agrees(), r.capture.provenance.stale());
+  Json j = json_head(context, view.answer(), r.capture.provenance.stale());
   j["kernel"] = view.kernel;
   j["backend"] = view.backend;
   j["problem"] = to_json(r.capture.problem);
@@ -197,6 +234,9 @@ Json xray_json(const XrayView& view, const CommandContext& context) {
   x["least_sum_of_weights"] = any ? json_number(r.least_sum) : Json(nullptr);
   x["largest_sum_of_weights"] = any ? json_number(r.largest_sum) : Json(nullptr);
   j["xray"] = x;
+  j["judged"] = r.comparison.judged();
+  j["cells"] = r.comparison.judged() + r.comparison.unjudged();
+  j["input_writes"] = input_writes_json(r.capture);
   j["stages"] = stages_json(r.comparison);
   j["coverage"] = coverage_json(r.capture);
   j["properties"] = nullptr;

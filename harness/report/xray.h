@@ -19,7 +19,7 @@ struct XrayView {
   std::string reproduce;  // one shell line
 
   bool broken() const;  // a property
-  bool agrees() const { return xray.agrees() && !broken(); }
+  Answer answer() const;
 };
 
 // "DIVERGES: P(0, 1, 5, 3) ...", one line.

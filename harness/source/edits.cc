@@ -35,7 +35,7 @@ std::string Edits::apply(std::string_view original) const {
   std::string result;
   std::size_t at = 0;
   for (const Edit& edit : edits) {
-    if (edit.begin < at) throw std::logic_error("edits of a source overlap");
+    if (edit.begin < at) throw OverlappingEdits{edit.begin};
     result += original.substr(at, edit.begin - at);
     result += edit.text;
     result += lines_left(original.substr(edit.begin, edit.end - edit.begin));

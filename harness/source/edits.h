@@ -8,7 +8,12 @@
 
 namespace attn_diag::source {
 
-// Collected in any order, none inside another. What is replaced leaves its newlines and its
+// Two changes of one place, which only text that is no C++ leads to.
+struct OverlappingEdits {
+  std::size_t at = 0;
+};
+
+// Collected in any order, none inside another, or apply() throws OverlappingEdits. What is replaced leaves its newlines and its
 // preprocessor lines behind, so that every other token stays on its line.
 class Edits {
  public:

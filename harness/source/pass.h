@@ -47,6 +47,8 @@ std::string quote(std::string_view text);
 void translate_launches(Pass& pass);
 void translate_shared_memory(Pass& pass);
 void translate_local_arrays(Pass& pass);
+// Behind declarations in a function of pointers made from these names.
+void name_shared_pointers(Pass& pass, const Function& function, std::vector<std::string> names);
 void translate_qualifiers(Pass& pass);
 void translate_pragmas(Pass& pass);
 void translate_kernel_casts(Pass& pass);

@@ -145,6 +145,11 @@ void copy_async(PtxEmitter& e) {
   if (cache.empty() || to != "shared" || from != "global")
     e.unsupported("expected cp.async.ca.shared.global or cp.async.cg.shared.global");
   e.expect_operands(hinted ? 4 : 3, hinted ? 5 : 4);
+  const std::string& size = e.operand(2).text;
+  const bool is_number = !size.empty() && size.find_first_not_of("0123456789") == std::string::npos;
+  if (is_number && size != "16" && (cache == "cg" || (size != "4" && size != "8")))
+    e.fail(cache == "cg" ? "cp.async.cg copies 16 bytes, not " + size
+                         : "cp.async.ca copies 4, 8 or 16 bytes, not " + size);
   const std::string bytes = e.get("std::uint64_t", 2);
   const std::size_t sources = e.count() - (hinted ? 1 : 0);
   std::string source_bytes = bytes;

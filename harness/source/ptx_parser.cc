@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 #include <cctype>
+#include <charconv>
 
 #include "harness/source/ptx.h"
 
@@ -140,12 +141,21 @@ class Parser {
         x_statements.back().names.push_back(name);
         continue;
       }
-      const std::string count = word();
+      const int count = number(word());
       expect('>');
-      for (int i = 0; i < std::atoi(count.c_str()); ++i)
-        x_statements.back().names.push_back(name + std::to_string(i));
+      for (int i = 0; i < count; ++i) x_statements.back().names.push_back(name + std::to_string(i));
     } while (take(','));
     expect(';');
+  }
+
+  // Of registers or of operands, of which no statement has many.
+  int number(const std::string& digits) const {
+    constexpr int kMost = 4096;
+    int value = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (error != std::errc() || end != digits.data() + digits.size() || value > kMost)
+      fail(fmt::format("PTX: {} is no number of registers or operands", digits));
+    return value;
   }
 
   PtxOperand operand() {
@@ -192,7 +202,7 @@ class Parser {
       while (peek() == '%') ++x_at;
       if (std::isdigit(static_cast<unsigned char>(peek())) != 0) {
         result.kind = PtxOperand::Kind::kNumbered;
-        result.number = std::atoi(word().c_str());
+        result.number = number(word());
         return result;
       }
       result.text = "%" + dotted();

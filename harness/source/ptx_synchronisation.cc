@@ -135,7 +135,16 @@ void leave(PtxEmitter& e) {
   e.unsupported("ends the thread from within assembly: write return in the kernel");
 }
 
+// The products themselves are refused; what orders them has nothing to order then.
 void wgmma(PtxEmitter& e) {
+  const std::string part = e.take_any({"fence", "commit_group", "wait_group"});
+  if (!part.empty()) {
+    e.take("sync");
+    e.take("aligned");
+    e.end_of_modifiers();
+    e.expect_operands(part == "wait_group" ? 1 : 0, part == "wait_group" ? 1 : 0);
+    return;
+  }
   e.unsupported(
       "warpgroup matrix products are not run on the host: give the kernel a path with mma.sync or "
       "wmma for it (#if defined(ATTN_DIAG_HOST_EXECUTOR)), or build with --backend cuda");

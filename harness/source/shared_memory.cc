@@ -12,7 +12,8 @@ namespace {
 // One name of `extern __shared__ float a[], b[][64];`.
 struct DynamicArray {
   std::string name;
-  std::string reference;  // "float (&a)[] = ...;" as a local declaration
+  std::string
+      reference;  // "float (&a)[] = ...;" as a local declaration, and its name for the checker
 };
 
 // The end of an alignment or attribute that begins at i, or i.
@@ -67,7 +68,8 @@ std::vector<DynamicArray> dynamic_arrays(const Pass& pass, std::size_t begin, st
     ++i;  // the comma
     array.reference = fmt::format(
         "{0} (&{1}){2} = *static_cast<{0} (*){2}>(static_cast<void*>("
-        "::attn_diag::host::dynamic_shared_memory()));",
+        "::attn_diag::host::dynamic_shared_memory()));"
+        " ::attn_diag::host::named_shared(\"{1}\", &{1}[0]);",
         type, array.name, extents);
     arrays.push_back(array);
   }
@@ -99,10 +101,93 @@ std::vector<std::string> declared_names(const Syntax& s, std::size_t begin, std:
   return names;
 }
 
+// The "{" of the block that token i stands in directly.
+std::size_t block_around(const Syntax& s, std::size_t i) {
+  while (i-- > 0) {
+    if (s.is(i, "}") || s.is(i, ")") || s.is(i, "]"))
+      i = s.match(i);
+    else if (s.is(i, "{"))
+      return i;
+  }
+  return 0;
+}
+
+// What aligns the variables of a declaration `[begin, end)`: "alignas(16) ".
+std::string alignments(const Pass& pass, std::size_t begin, std::size_t end) {
+  const Syntax& s = pass.syntax;
+  std::string text;
+  for (std::size_t i = begin; i < end; ++i) {
+    if (s.is(i, "__align__"))
+      text += "__attribute__((aligned" + pass.source(i + 1, s.match(i + 1) + 1) + ")) ";
+    else if (s.is(i, "alignas") || s.is(i, "__attribute__"))
+      text += pass.source(i, s.match(i + 1) + 1) + ' ';
+    else if (s[i].is_any({"(", "[", "{"}))
+      i = s.match(i);
+    else
+      continue;
+    if (s.is(i + 1, "(")) i = s.match(i + 1);
+  }
+  return text;
+}
+
+std::string guard(std::size_t number, const char* side) {
+  return fmt::format(
+      "[[gnu::used]] alignas(::attn_diag::host::kStaticAlignment) static thread_local unsigned "
+      "char "
+      "attn_diag_guard_{}_{}[::attn_diag::host::kStaticGuardBytes]; ",
+      number, side);
+}
+
+// Whether a variable is used in `[begin, end)` for anything but a store to it or an element of it.
+bool is_read(const Syntax& s, std::size_t begin, std::size_t end, std::string_view name) {
+  for (std::size_t i = begin; i < end; ++i) {
+    if (!s[i].is_identifier() || !s.is(i, name)) continue;
+    if (s[i - 1].is_any({".", "->", "::"})) continue;
+    std::size_t after = i + 1;
+    while (s.is(after, "[") || s.is(after, "."))
+      after = s.is(after, "[") ? s.match(after) + 1 : after + 2;
+    const bool begins_statement = s[i - 1].is_any({";", "{", "}", ")", "else"});
+    if (!begins_statement || !s.is(after, "=")) return true;
+    // What indexes it is used, too.
+    for (std::size_t j = i + 1; j < after; ++j)
+      if (s[j].is_identifier() && s.is(j, name)) return true;
+  }
+  return false;
+}
+
+// Statements behind a declaration that make its variables known to the executor
+// (attn_diag_host/static_shared.h).
+std::string declare_to_executor(const Pass& pass, std::size_t begin, std::size_t end,
+                                std::size_t block_end, bool of_kernel,
+                                const std::vector<std::string>& names) {
+  bool is_volatile = false;
+  for (std::size_t i = begin; i < end; ++i) is_volatile |= pass.syntax.is(i, "volatile");
+  std::string text =
+      " " + guard(begin, "behind") +
+      fmt::format("struct {}attn_diag_aligned_{} {{}};", alignments(pass, begin, end), begin);
+  for (std::size_t i = 0; i < names.size(); ++i)
+    text += fmt::format(
+        " struct attn_diag_shared_{0}_{1} {{ static void* at() {{ return "
+        "const_cast<void*>(static_cast<const volatile void*>(&{2})); }} "
+        "static unsigned char* guard(bool behind) {{ return behind ? attn_diag_guard_{0}_behind : "
+        "attn_diag_guard_{0}_before; }} "
+        "static ::attn_diag::host::StaticSharedDeclaration declaration() {{ return {{\"{2}\", "
+        "__PRETTY_FUNCTION__, sizeof({2}), alignof(attn_diag_aligned_{0}) < alignof(decltype({2})) "
+        "? "
+        "alignof(decltype({2})) : alignof(attn_diag_aligned_{0}), {3}u, {0}u + {1}u, {4}, {5}, "
+        "&at, "
+        "&guard}}; }} "
+        "}}; static_cast<void>(::attn_diag::host::StaticShared<attn_diag_shared_{0}_{1}>::entry);",
+        begin, i, names[i], block_around(pass.syntax, begin), of_kernel,
+        is_volatile || is_read(pass.syntax, end, block_end, names[i]));
+  return text;
+}
+
 // Static shared memory of the function that is being read: names that are still visible.
 class StaticShared {
  public:
-  // Behind a declaration, a static_assert that all of it together is not too much.
+  // Around a declaration, what guards and tells of it, and a static_assert that all of it together is not
+  // too much.
   void declare(Pass& pass, std::size_t begin, std::size_t end) {
     const Syntax& s = pass.syntax;
     const Function* function = s.function_around(begin);
@@ -116,8 +201,8 @@ class StaticShared {
       if (s.is(block_end, "{")) ++depth;
       if (s.is(block_end, "}") && depth-- == 0) break;
     }
-    for (const std::string& name : declared_names(s, begin, end))
-      x_names.push_back({name, block_end});
+    const std::vector<std::string> names = declared_names(s, begin, end);
+    for (const std::string& name : names) x_names.push_back({name, block_end});
     std::string sum;
     for (const Name& name : x_names)
       sum += (sum.empty() ? "sizeof(" : " + sizeof(") + name.text + ")";
@@ -129,6 +214,8 @@ class StaticShared {
             "shared memory: a block may have 48 KB (nvcc for sm_90a: 227 KB); take dynamic "
             "shared memory (extern __shared__) and cudaFuncSetAttribute for more\");",
             sum, s[function->name].text));
+    pass.edits.insert(s[end].end,
+                      declare_to_executor(pass, begin, end, block_end, function->is_kernel, names));
   }
 
  private:
@@ -142,6 +229,11 @@ class StaticShared {
 
 void translate_static(Pass& pass, std::size_t begin, std::size_t word, std::size_t end) {
   const Syntax& s = pass.syntax;
+  if (s.function_around(begin) != nullptr)
+    pass.edits.insert(s[begin].begin, guard(begin, "before"));
+  // Where it lies does not depend on what lies before it, and nothing is left out because it is never read.
+  pass.edits.insert(s[begin].begin,
+                    "[[gnu::used, gnu::aligned(::attn_diag::host::kStaticAlignment)]] ");
   // alignas() may not stand among the words of a type, but in front of a declaration.
   for (std::size_t i = begin; i < end; ++i) {
     if (s.is(i, "alignas") && s.is(i + 1, "(") && i > begin) {
@@ -219,6 +311,12 @@ void translate_shared_memory(Pass& pass) {
       references += ' ' + outer.array.reference;
     }
     if (!references.empty()) pass.edits.insert(s[function.open].end, references);
+    std::vector<std::string> names;
+    for (auto it = declared.lower_bound({function.open, ""});
+         it != declared.end() && it->first == function.open; ++it)
+      names.push_back(it->second);
+    if (!names.empty() && function.is_device)
+      name_shared_pointers(pass, function, std::move(names));
   }
 }
 

@@ -104,6 +104,39 @@ std::size_t Syntax::statement_end(std::size_t i) const {
   return size();
 }
 
+// Whether the "{" at `open`, in a function's body, is that of a class or enumeration.
+bool Syntax::opens_class(std::size_t open) const {
+  for (std::size_t i = statement_begin(open); i < open; ++i) {
+    if ((*this)[i].is_any({"struct", "class", "union", "enum"})) return true;
+    if (is(i, "(") || is(i, "=")) return false;
+  }
+  return false;
+}
+
+void Syntax::find_statements(std::size_t open, std::vector<Statement>& found) const {
+  std::size_t begin = open + 1;
+  for (std::size_t i = begin; i < match(open); ++i) {
+    if ((*this)[i].kind == TokenKind::kDirective) {
+      begin = i + 1;
+    } else if (is(i, "(") || is(i, "[")) {
+      i = match(i);
+    } else if (is(i, "{")) {
+      if (!opens_class(i)) find_statements(i, found);
+      i = match(i);
+      begin = i + 1;
+    } else if (is(i, ";")) {
+      found.push_back({begin, i});
+      begin = i + 1;
+    }
+  }
+}
+
+std::vector<Statement> Syntax::statements(const Function& function) const {
+  std::vector<Statement> found;
+  find_statements(function.open, found);
+  return found;
+}
+
 const Function* Syntax::function_around(std::size_t i) const {
   auto after = std::upper_bound(x_functions.begin(), x_functions.end(), i,
                                 [](std::size_t at, const Function& f) { return at < f.begin; });
@@ -173,7 +206,7 @@ bool Syntax::add_function(std::size_t begin, std::size_t open) {
       break;
     }
   }
-  if (parameters == open) return false;
+  if (parameters == open || parameters == function.begin) return false;  // none, or without a name
   function.parameters = parameters;
   function.name = parameters - 1;
   function.open = open;

@@ -210,9 +210,10 @@ class Tokenizer {
     if (directive.substr(i).starts_with("line")) i += 4;
     skip_blanks();
     if (i >= directive.size() || !is_digit(directive[i])) return false;
+    constexpr int kMost = 100'000'000;  // lines are counted on from here
     int line = 0;
     while (i < directive.size() && is_digit(directive[i]))
-      line = 10 * line + (directive[i++] - '0');
+      line = std::min(kMost, 10 * line + (directive[i++] - '0'));
     skip_blanks();
     x_line = line - 1;
     if (i >= directive.size() || directive[i] != '"') return true;
@@ -265,11 +266,11 @@ std::string string_value(std::string_view literal) {
       --i;
       value += static_cast<char>(code);
     } else if (c == 'x') {
-      int code = 0;
+      unsigned code = 0;
       while (i + 1 < literal.size() &&
              std::isxdigit(static_cast<unsigned char>(literal[i + 1])) != 0) {
         const char d = literal[++i];
-        code = 16 * code + (is_digit(d) ? d - '0' : (d | 0x20) - 'a' + 10);
+        code = 16 * code + static_cast<unsigned>(is_digit(d) ? d - '0' : (d | 0x20) - 'a' + 10);
       }
       value += static_cast<char>(code);
     } else {

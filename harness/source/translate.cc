@@ -37,7 +37,13 @@ Translation translate(std::string_view preprocessed, std::string_view file) {
     translate_pragmas(pass);
     translate_asm(pass);
     translate_kernel_casts(pass);
-    if (pass.out.errors.empty()) pass.out.text = pass.edits.apply(preprocessed);
+    try {
+      if (pass.out.errors.empty()) pass.out.text = pass.edits.apply(preprocessed);
+    } catch (const OverlappingEdits& overlap) {
+      std::size_t token = 0;
+      while (token + 1 < syntax.size() && syntax[token + 1].begin <= overlap.at) ++token;
+      pass.error(token, "this is no C++ that can be translated: two parts of it claim this place");
+    }
     return std::move(pass.out);
   } catch (const SourceError& e) {
     failed.errors.push_back(e.where());

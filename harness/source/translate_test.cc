@@ -85,6 +85,24 @@ TEST_CASE("dynamic shared memory becomes a reference, in functions that use it")
   CHECK_FALSE(contains(text, "extern"));
 }
 
+TEST_CASE("wgmma's fences and waits have nothing to order") {
+  for (const char* text : {"wgmma.fence.sync.aligned;", "wgmma.commit_group.sync.aligned;",
+                           "wgmma.wait_group.sync.aligned 0;"})
+    CHECK(translated(std::string("void k() { asm volatile(\"") + text + "\\n\" ::: \"memory\"); }")
+              .find("wgmma") == std::string::npos);
+  CHECK(contains(error("void k() { asm volatile(\"wgmma.wait_group.sync.aligned;\"); }"), "wgmma"));
+}
+
+TEST_CASE("static shared memory is guarded on both sides, aligned, and known to the executor") {
+  const std::string text = translated("void k() { __shared__ __align__(8) float a[4], b; }");
+  CHECK(contains(text, "attn_diag_guard_5_before["));
+  CHECK(contains(text, "[[gnu::used, gnu::aligned(::attn_diag::host::kStaticAlignment)]] "));
+  CHECK(contains(text, "attn_diag_guard_5_behind["));
+  CHECK(contains(text, "struct __attribute__((aligned(8))) attn_diag_aligned_5 {};"));
+  for (const char* name : {"\"a\", __PRETTY_FUNCTION__", "\"b\", __PRETTY_FUNCTION__"})
+    CHECK(contains(text, name));
+}
+
 TEST_CASE("static shared memory is thread-local whatever the order of its words") {
   CHECK(contains(translated("void k() { __shared__ alignas(16) half s[2][3]; }"),
                  "alignas(16) static thread_local  half s[2][3];"));
@@ -144,6 +162,18 @@ TEST_CASE("inline PTX that is not known is an error that names instruction, file
                  "TMA"));
 }
 
+TEST_CASE("an asynchronous copy of a size that the instruction has not is refused") {
+  const auto copy = [](const std::string& cache, const std::string& bytes) {
+    return "void k() { asm(\"cp.async." + cache + ".shared.global [%0], [%1], " + bytes +
+           ";\" :: \"r\"(x), \"l\"(y)); }";
+  };
+  for (const char* bytes : {"4", "8", "16"})
+    CHECK(translate(copy("ca", bytes), "x.cu").errors.empty());
+  CHECK(translate(copy("cg", "16"), "x.cu").errors.empty());
+  CHECK(contains(error(copy("cg", "4")), "cp.async.cg copies 16 bytes, not 4"));
+  CHECK(contains(error(copy("ca", "2")), "cp.async.ca copies 4, 8 or 16 bytes, not 2"));
+}
+
 TEST_CASE("an empty asm statement is a compiler's barrier and stays") {
   CHECK(translated("void k() { asm volatile(\"\" ::: \"memory\"); }") ==
         "void k() { asm volatile(\"\" ::: \"memory\"); }");
@@ -164,6 +194,28 @@ TEST_CASE("each instruction of an asm statement is translated on its own line") 
 TEST_CASE("brackets without their counterpart are named") {
   CHECK(contains(error("void k() {\n f(1;\n}"), "closes no"));
   CHECK(contains(error("void k() {\n"), "1: '{' is never closed"));
+}
+
+TEST_CASE("pointers into dynamic shared memory are told to the checker by their names") {
+  const auto told = [](const std::string& body) {
+    const std::string text =
+        translated("__global__ void k(float* g) { extern __shared__ float smem[]; " + body + " }");
+    std::string names;
+    for (std::size_t at = text.find("named_shared(\""); at != std::string::npos;
+         at = text.find("named_shared(\"", at + 1)) {
+      const std::size_t open = text.find('"', at);
+      names += text.substr(open + 1, text.find('"', open + 1) - open - 1) + ' ';
+    }
+    return names;
+  };
+  CHECK(told("") == "smem ");
+  CHECK(told("float* sQ = smem; float *sK = sQ + 64, *sV = sK + 64;") == "smem sQ sK sV ");
+  CHECK(told("half* const sP = reinterpret_cast<half*>(smem + n); { auto* a = &smem[4]; }") ==
+        "smem sP a ");
+  CHECK(told("float* p = g; float x = *smem; x * smem[0]; return; float* other = f(g);") ==
+        "smem ");
+  CHECK(told("for (float* p = smem; p < e; ++p) f(p); if (x) float* q = smem;") == "smem ");
+  CHECK(told("struct A { float* p = smem; }; float* q = smem;") == "smem q ");
 }
 
 TEST_CASE("local arrays of device code without a value are told to the checker") {

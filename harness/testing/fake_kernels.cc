@@ -17,6 +17,7 @@ enum class Flaw {
   kNone,
   kDividesTwice,      // o / l^2
   kScaleTwice,        // S of head 1
+  kOneKeyALittle,     // S of one key of each row is 1 % more
   kTwoFaults,         // S of one cell, and o / l^2
   kSkipsCell,         // S(0, 0, 2, 1) is not recorded, o(0, 0, 2, 1) not written
   kVisitsTwice,       // S(0, 1, 1, 0) is recorded twice
@@ -28,12 +29,21 @@ enum class Flaw {
   kExemptP,           // P is not exposed
   kImpreciseExp,      // P off by 10 ulp: less than what S may be off by
   kReadsWorkspace,    // adds a cell of the workspace that nobody wrote
-  kReadsPadding,      // adds 0 times what lies behind v
-  kAddsToO,           // o is added to, and not cleared before
+  kReadsWorkspaceAndDividesTwice,
+  kUnsteadyRoundingAndDividesTwice,
+  kReadsPadding,  // adds 0 times what lies behind v
+  kAddsToO,       // o is added to, and not cleared before
   kRefusesToLaunch,
 };
 
 constexpr TileShape kTiles[] = {{4, 4}, {2, 2}};
+
+constexpr bool reads_workspace(Flaw flaw) {
+  return flaw == Flaw::kReadsWorkspace || flaw == Flaw::kReadsWorkspaceAndDividesTwice;
+}
+constexpr bool rounds_unsteadily(Flaw flaw) {
+  return flaw == Flaw::kUnsteadyRounding || flaw == Flaw::kUnsteadyRoundingAndDividesTwice;
+}
 
 bool sees(const Problem& p, int query, int key) {
   return p.mask.kind == MaskKind::kNone ||
@@ -71,6 +81,7 @@ void attend(const RunRequest& r, const Tap& tap, bool second_run) {
               x += q[at(sq, b, h, i, d)] * k[at(sk, b, g, key, d)];
             x = sees(p, i, key) ? x * p.softmax_scale : -kInfinity;
             if (kFlaw == Flaw::kScaleTwice && h == 1) x *= p.softmax_scale;
+            if (kFlaw == Flaw::kOneKeyALittle && key == i % 3) x *= 1.01f;
             if (kFlaw == Flaw::kTwoFaults && marked_row && key == 1) x += 1.0f;
             if (!(kFlaw == Flaw::kSkipsCell && marked_row && key == 1))
               tap.template visit<Tensor::kS>(x, b, h, i, key);
@@ -109,6 +120,8 @@ void attend(const RunRequest& r, const Tap& tap, bool second_run) {
         r.lse[(std::int64_t{b} * p.heads + h) * p.seqlen_q + i] =
             running_l == 0 ? -kInfinity : running_m + std::log(running_l);
         const bool twice = kFlaw == Flaw::kDividesTwice || kFlaw == Flaw::kTwoFaults ||
+                           kFlaw == Flaw::kReadsWorkspaceAndDividesTwice ||
+                           kFlaw == Flaw::kUnsteadyRoundingAndDividesTwice ||
                            (kFlaw == Flaw::kDisturbedByTaps && !Tap::kEnabled) ||
                            (kFlaw == Flaw::kUnsteady && second_run);
         const float factor =
@@ -118,9 +131,9 @@ void attend(const RunRequest& r, const Tap& tap, bool second_run) {
           float& cell = o[at(so, b, h, i, d)];
           const float before = kFlaw == Flaw::kAddsToO ? cell : 0.0f;
           cell = running_o[static_cast<std::size_t>(d)] * factor + before;
-          if (kFlaw == Flaw::kReadsWorkspace && marked_row)
+          if (reads_workspace(kFlaw) && marked_row)
             cell += static_cast<const float*>(r.workspace)[d];
-          if (kFlaw == Flaw::kUnsteadyRounding && second_run && marked_row && d == 0)
+          if (rounds_unsteadily(kFlaw) && second_run && marked_row && d == 0)
             cell = std::nextafter(cell, kInfinity);
           if (kFlaw == Flaw::kReadsPadding && marked_row)
             cell += 0.0f * v[std::int64_t{p.batch} * p.kv_heads * p.seqlen_k * dv + d];
@@ -175,8 +188,8 @@ KernelInfo describe(const char* name) {
   info.plan = plan;
   info.arithmetic = arithmetic;
   info.workspace_bytes = [](const Problem& p, const Geometry&) {
-    return kFlaw == Flaw::kReadsWorkspace ? static_cast<std::size_t>(p.head_dim_v) * sizeof(float)
-                                          : std::size_t{0};
+    return reads_workspace(kFlaw) ? static_cast<std::size_t>(p.head_dim_v) * sizeof(float)
+                                  : std::size_t{0};
   };
   info.run = run<kFlaw>;
   return info;
@@ -191,6 +204,7 @@ const attn_diag::KernelLibrary* attn_diag_kernel_library() {
       describe<Flaw::kNone>("right"),
       describe<Flaw::kDividesTwice>("divides-twice"),
       describe<Flaw::kScaleTwice>("scale-twice"),
+      describe<Flaw::kOneKeyALittle>("one-key-a-little"),
       describe<Flaw::kTwoFaults>("two-faults"),
       describe<Flaw::kSkipsCell>("skips-cell"),
       describe<Flaw::kVisitsTwice>("visits-twice"),
@@ -202,6 +216,8 @@ const attn_diag::KernelLibrary* attn_diag_kernel_library() {
       describe<Flaw::kExemptP>("exempt-p"),
       describe<Flaw::kImpreciseExp>("imprecise-exp"),
       describe<Flaw::kReadsWorkspace>("reads-workspace"),
+      describe<Flaw::kReadsWorkspaceAndDividesTwice>("reads-workspace-and-divides-twice"),
+      describe<Flaw::kUnsteadyRoundingAndDividesTwice>("unsteady-rounding-and-divides-twice"),
       describe<Flaw::kReadsPadding>("reads-padding"),
       describe<Flaw::kAddsToO>("adds-to-o"),
       describe<Flaw::kRefusesToLaunch>("refuses-to-launch"),

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "attn_diag/harness/error.h"
+#include "harness/xray/moves.h"
 
 namespace attn_diag {
 namespace {
@@ -67,6 +68,44 @@ constexpr std::array<Entry, kNumProperties> kProperties = {{
      xraying::masked_keys},
 }};
 
+std::string joined(const std::vector<std::string>& sentences) {
+  std::string text;
+  for (const std::string& s : sentences) text += (text.empty() ? "" : "; ") + s;
+  return text;
+}
+
+std::vector<PropertyResult> none_tried(const std::string& why) {
+  std::vector<PropertyResult> results;
+  for (const Entry& entry : kProperties) {
+    PropertyResult result;
+    result.property = entry.info.id;
+    result.why_not = why;
+    results.push_back(std::move(result));
+  }
+  return results;
+}
+
+// A key that the mask should hide breaks what is said of weights and of v, too: where a property is broken only in
+// rows in which masked-keys is, as far as both were compared, it says nothing beside that. Not of those that are
+// tried without the mask, nor of zero-q, which is about the mask itself.
+void explain_by_mask(std::vector<PropertyResult>& results) {
+  using Verdict = PropertyResult::Verdict;
+  const PropertyResult mask = results[static_cast<std::size_t>(Property::kMaskedKeys)];
+  if (mask.verdict != Verdict::kBroken) return;
+  for (PropertyResult& r : results) {
+    if (r.verdict != Verdict::kBroken || r.property == Property::kMaskedKeys ||
+        r.property == Property::kZeroQ || r.property == Property::kPermutedKeys ||
+        r.property == Property::kDuplicatedKeys || r.rows.size() != mask.rows.size())
+      continue;
+    bool common = false, beyond = false;
+    for (std::size_t row = 0; row < r.rows.size(); ++row) {
+      common = common || (r.rows[row] == 2 && mask.rows[row] == 2);
+      beyond = beyond || (r.rows[row] == 2 && mask.rows[row] == 1);
+    }
+    if (common && !beyond) r.verdict = Verdict::kExplained;
+  }
+}
+
 }  // namespace
 
 const PropertyInfo& info(Property property) {
@@ -79,9 +118,13 @@ std::vector<PropertyResult> check_properties(const Kernel& kernel, const Problem
     throw Error(
         "The inputs hold NaN or infinity, with which no property can be tried. Choose other "
         "--inputs.");
-  const xraying::Trial trial(kernel, options.run);
+  const xraying::Moves moves = xraying::find_moves(kernel, problem, inputs, options);
+  const xraying::Trial trial(kernel, options.run, moves.moved);
   const xraying::Operands operands(problem, inputs);
   const xraying::Outcome base = trial(operands);
+  if (moves.beyond_rounding) return none_tried(moves.text);
+  if (!base.nan.empty())
+    return none_tried("the result is NaN already for these inputs: " + joined(base.nan));
   std::vector<PropertyResult> results;
   for (const Entry& entry : kProperties) {
     if (options.on_step)
@@ -89,6 +132,7 @@ std::vector<PropertyResult> check_properties(const Kernel& kernel, const Problem
                       entry.info.name);
     results.push_back(entry.check({trial, operands, base}));
   }
+  explain_by_mask(results);
   return results;
 }
 

@@ -11,6 +11,9 @@ double largest_of(DType type) { return type == DType::kFp16 ? 65504.0 : 0x1p127;
 // Below this, doubling before rounding and after it differ by up to half the distance of numbers.
 double smallest_normal(DType type) { return type == DType::kFp16 ? 0x1p-14 : 0x1p-126; }
 
+// Of o: from here on what fp32 loses of products below 2^-126 is far below its last place.
+constexpr double kNoUnderflow = 0x1p-96;
+
 bool sees_a_key(const Problem& p, std::int64_t query) {
   for (std::int32_t j = 0; j < p.seqlen_k; ++j)
     if (reference::visible(p, static_cast<std::int32_t>(query), j)) return true;
@@ -39,6 +42,11 @@ PropertyResult doubled_v(const Subject& s) {
     judge.o_of(twice, row, expected, [&](std::int64_t d) {
       const double x = std::fabs(expected(d));
       if (x > largest_of(twice.output)) return HUGE_VAL;  // o itself does not fit
+      // Where a sum may overflow for one of them, or lose to underflow, only rounding's own bound holds.
+      const double bound =
+          2 * s.base.o_bound[s.base.flat(row, d)] + twice.o_bound[twice.flat(row, d)];
+      if (!(bound < HUGE_VAL)) return HUGE_VAL;
+      if (x < kNoUnderflow) return bound;
       if (twice.moves) return 2 * twice.o_bound[twice.flat(row, d)];
       return x < small ? small * 0x1p-9 : 0.0;
     });

@@ -129,6 +129,59 @@ TEST_CASE("a kernel that takes square problems alone has its keys duplicated wit
   CHECK(named(of_flaw("drops-tail", p), Verdict::kBroken).count("duplicated-keys") == 1);
 }
 
+TEST_CASE("where the result is NaN no property is tried, and all say the same: where it begins") {
+  const auto results = of_flaw("nan-key", problem_of(DType::kFp32, MaskKind::kCausal));
+  REQUIRE(results.size() == kNumProperties);
+  for (const PropertyResult& r : results) {
+    CHECK(r.verdict == Verdict::kNotTried);
+    CHECK(r.why_not == results.front().why_not);
+  }
+  CHECK_THAT(results.front().why_not,
+             contains("NaN begins in lse") && contains("of o hold NaN, 192 of them in every dim"));
+}
+
+TEST_CASE("where the result moves by more than rounding no property is tried, and all say so") {
+  const auto results = of_flaw("moves", problem_of(DType::kFp32, MaskKind::kCausal));
+  REQUIRE(results.size() == kNumProperties);
+  for (const PropertyResult& r : results) {
+    CHECK(r.verdict == Verdict::kNotTried);
+    CHECK_THAT(r.why_not, contains("change with the order in which threads run"));
+  }
+}
+
+TEST_CASE("what only the mask makes wrong is not held against P V") {
+  Problem p = problem_of(DType::kFp32, MaskKind::kCausal);
+  p.seqlen_q = 48;  // of which the first 8 see no key
+  const auto results = of_flaw("leaks", p);
+  CHECK(named(results, Verdict::kExplained) == Names{"sum-of-v", "shifted-keys", "constant-v"});
+  CHECK(named(results, Verdict::kBroken) == Names{"zero-q", "masked-keys"});
+  const auto& constant = results[static_cast<std::size_t>(Property::kConstantV)];
+  CHECK(constant.explained_by == Property::kMaskedKeys);
+  CHECK(constant.broken > 0);
+  // A wrong sum is not, though the mask is wrong, too.
+  CHECK(broken_by("divides-twice").count("constant-v") == 1);
+}
+
+TEST_CASE("of right kernels no property breaks at numbers that overflow or underflow") {
+  for (const std::string name : {"fa1", "split_k"}) {
+    const Kernel kernel = Kernel::load(name, "host");
+    for (const DType dtype : {DType::kFp16, DType::kFp32})
+      for (const std::string inputs : {"randn", "large", "ones"})
+        for (const double scale : {1e-20, 1e-6, 1e3, 1e20}) {
+          const Problem p = problem_of(dtype, MaskKind::kCausal);
+          const InputData data = make_inputs(p, inputs, 3, scale);
+          if (data.has_nonfinite) continue;
+          for (const PropertyResult& r : check_properties(kernel, p, data, {})) {
+            INFO(name << ' ' << static_cast<int>(dtype) << ' ' << inputs << " x " << scale << ' '
+                      << info(r.property).name << ": " << r.why_not << ' ' << r.broken << " of "
+                      << r.compared << ", " << r.max_err_over_bound << ", first " << r.actual
+                      << " expected " << r.expected);
+            CHECK((r.verdict == Verdict::kHolds || r.verdict == Verdict::kNotTried));
+          }
+        }
+  }
+}
+
 TEST_CASE("inputs that hold NaN are refused") {
   Problem p = problem_of(DType::kFp16, MaskKind::kNone);
   const Kernel kernel = Kernel::load("fa1", "host");

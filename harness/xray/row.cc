@@ -74,7 +74,9 @@ void scores_of_row(const RowInput& row, RowScores& out) {
     const bool masked = row.score[j] == -kInfinity;
     const double expected = masked ? 0.0 : std::exp(row.score[j] - row.reference_lse);
     const bool missing = expected > kClearly * (std::fabs(w) + row.absolute);
-    if (std::isnan(w) || w < 0) {
+    if (row.relative == kInfinity) {
+      out.uncertainty[j] = kInfinity;
+    } else if (std::isnan(w) || w < 0) {
       out.score[j] = kNaN;
     } else if (seen(row, w)) {
       out.score[j] = std::log(w) + anchor.value;

@@ -13,9 +13,10 @@ namespace attn_diag::xraying {
 
 // What is known of a row.
 struct RowInput {
-  std::span<const double> weight;     // by key
-  double relative = 0, absolute = 0;  // errors of a weight, as in Weights
-  std::optional<double> lse;          // as the kernel wrote it
+  std::span<const double> weight;  // by key
+  // Errors of a weight, as in Weights; relative inf: nothing is known of the row.
+  double relative = 0, absolute = 0;
+  std::optional<double> lse;  // as the kernel wrote it
   // The reference's, with their rounding bounds.
   const double* score = nullptr;
   const double* score_bound = nullptr;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "attn_diag/reference/reference.h"
+#include "harness/nan_origin.h"
 
 namespace attn_diag::xraying {
 namespace {
@@ -88,7 +89,8 @@ Outcome Trial::operator()(const Operands& operands) const {
     for (std::int64_t i = 0; i < capture[t].size(); ++i) to.push_back(capture[t].at(i));
   };
   out.output = capture.arithmetic.output;
-  out.moves = capture.repetition.moved();
+  out.moves = x_moves || capture.repetition.moved();
+  out.nan = where_nan_begins(capture);
   copy(Tensor::kO, out.o);
   copy(Tensor::kLse, out.lse);
   reference::Options options;
@@ -111,7 +113,7 @@ void for_each_row(const Problem& p, const std::function<void(const Row&)>& f) {
 void Judge::cell(Tensor t, std::array<std::int64_t, 4> index, double actual, double expected,
                  double limit) {
   PropertyResult& r = x_result;
-  if (limit == HUGE_VAL) return;  // nothing can be said
+  if (!(limit < HUGE_VAL) || std::isnan(expected)) return;  // nothing can be said
   ++r.compared;
   const double error = std::fabs(actual - expected);
   const bool same = actual == expected;
@@ -119,6 +121,8 @@ void Judge::cell(Tensor t, std::array<std::int64_t, 4> index, double actual, dou
   if (!same)
     r.max_err_over_bound = std::max(r.max_err_over_bound,
                                     std::isfinite(error) && limit > 0 ? error / limit : HUGE_VAL);
+  std::uint8_t& state = state_of({index[0], index[1], index[2]});
+  state = std::max<std::uint8_t>(state, passed ? 1 : 2);
   if (passed || r.broken++ > 0) return;
   r.tensor = t;
   r.index = index;
@@ -126,14 +130,22 @@ void Judge::cell(Tensor t, std::array<std::int64_t, 4> index, double actual, dou
   r.expected = expected;
 }
 
+std::uint8_t& Judge::state_of(const Row& row) {
+  const Problem& p = x_problem;
+  x_result.rows.resize(static_cast<std::size_t>(std::int64_t{p.batch} * p.heads * p.seqlen_q), 0);
+  return x_result.rows[static_cast<std::size_t>((row[0] * p.heads + row[1]) * p.seqlen_q + row[2])];
+}
+
 void Judge::o_of(const Outcome& run, const Row& row,
                  const std::function<double(std::int64_t)>& expected,
                  const std::function<double(std::int64_t)>& limit) {
+  x_problem = run.problem;
   for (std::int64_t d = 0; d < run.problem.head_dim_v; ++d)
     cell(Tensor::kO, {row[0], row[1], row[2], d}, run.o[run.flat(row, d)], expected(d), limit(d));
 }
 
 void Judge::lse_of(const Outcome& run, const Row& row, double expected, double limit) {
+  x_problem = run.problem;
   if (!run.lse.empty())
     cell(Tensor::kLse, {row[0], row[1], row[2], 0}, run.lse[run.flat(row)], expected, limit);
 }

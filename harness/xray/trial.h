@@ -41,8 +41,9 @@ struct Outcome {
   Problem problem;
   std::vector<double> o, lse;  // [batch][head][query]([dim]); lse empty where the kernel has none
   std::vector<double> o_bound, lse_bound;
-  DType output = DType::kFp32;  // o's type
-  bool moves = false;           // from run to run: nothing can be compared to the bit
+  DType output = DType::kFp32;   // o's type
+  bool moves = false;            // from run to run: nothing can be compared to the bit
+  std::vector<std::string> nan;  // where NaN begins, if o or lse holds any
   std::size_t flat(const Row& row) const {
     return static_cast<std::size_t>((row[0] * problem.heads + row[1]) * problem.seqlen_q + row[2]);
   }
@@ -57,13 +58,16 @@ void for_each_row(const Problem& problem, const std::function<void(const Row&)>&
 // One kernel, run as often as it takes.
 class Trial {
  public:
-  Trial(const Kernel& kernel, const RunOptions& run) : x_kernel(kernel), x_run(run) {}
+  // `moves`: it is known that the bits are not the same in every run.
+  Trial(const Kernel& kernel, const RunOptions& run, bool moves)
+      : x_kernel(kernel), x_run(run), x_moves(moves) {}
   // Throws Error for what the kernel does not support.
   Outcome operator()(const Operands& operands) const;
 
  private:
   const Kernel& x_kernel;
   const RunOptions& x_run;
+  bool x_moves;
 };
 
 // Collects cells into a result.
@@ -71,7 +75,8 @@ class Judge {
  public:
   explicit Judge(Property property) { x_result.property = property; }
 
-  // NaN is never right here: no property is tried on inputs that hold any.
+  // NaN is never right where a number is expected: no property is tried on inputs that hold any. Where the other
+  // run has NaN, or rounding has no bound (overflow is possible), nothing is said.
   void cell(Tensor t, std::array<std::int64_t, 4> index, double actual, double expected,
             double limit);
   // o of one row, cell by cell: expected(dim) within limit(dim).
@@ -88,7 +93,11 @@ class Judge {
   PropertyResult finish();
 
  private:
+  // Of the row that a cell is of.
+  std::uint8_t& state_of(const Row& row);
+
   PropertyResult x_result;
+  Problem x_problem;  // of the run that is judged
 };
 
 }  // namespace attn_diag::xraying

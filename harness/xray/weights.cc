@@ -9,6 +9,7 @@
 
 #include "attn_diag/reference/reference.h"
 #include "harness/run_memory.h"
+#include "harness/run_plan.h"
 
 namespace attn_diag::xraying {
 namespace {
@@ -52,7 +53,7 @@ class Reader {
     x_weights.value.resize(rows * static_cast<std::size_t>(problem.seqlen_k));
     x_weights.relative.resize(rows);
     const Geometry geometry = plan_geometry(kernel, problem, run);
-    x_arithmetic = kernel.info().arithmetic(problem, geometry);
+    x_arithmetic = declared_arithmetic(kernel, problem, geometry);
     x_one = one_of(x_arithmetic.output);
   }
 
@@ -119,6 +120,8 @@ class Reader {
             double& relative = x_weights.relative[static_cast<std::size_t>(row)];
             for (std::int64_t d = 0; d < dims && first + d < x_problem.seqlen_k; ++d) {
               const double value = block.value[o][r * dims + d] / one;
+              // Overflow is possible: whatever the kernel has there, it may be right.
+              if (block.bound[o][r * dims + d] == HUGE_VAL) relative = HUGE_VAL;
               if (value > kLarge)
                 relative = std::max(relative, block.bound[o][r * dims + d] / one / value);
             }

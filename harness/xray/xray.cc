@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include "attn_diag/harness/error.h"
 #include "harness/run_plan.h"
+#include "harness/support.h"
+#include "harness/xray/moves.h"
 #include "harness/xray/scores.h"
 #include "harness/xray/weights.h"
 
@@ -38,12 +41,21 @@ void add_notes(XrayResult& to) {
 
 XrayResult xray(const Kernel& kernel, const Problem& problem, const InputData& inputs,
                 const XrayOptions& options) {
+  // Scores are read from o by inputs of its own, which a part or codes would change.
+  if (const std::vector<std::string> words = part_words(kernel.info()); !words.empty())
+    throw Error(
+        fmt::format("{} {}: an x-ray is of kernels that compute o of q, k and v as they are. Use "
+                    "trace and diagnose.",
+                    kernel.spec(), words.front()));
   XrayResult result;
   RunOptions run = options.run;
   run.gate = Gate::kFull;
   run.taps = false;
   run.region = whole(problem);
   result.capture = run_kernel(kernel, problem, inputs, run);
+  const xraying::Moves moves =
+      xraying::find_moves(kernel, problem, inputs, options, &result.capture);
+  if (moves.beyond_rounding) result.capture.repetition = moves.repetition;
   const xraying::Weights weights = xraying::read_weights(kernel, problem, inputs, options);
   result.launches = weights.launches;
   if (options.on_step) {
@@ -57,6 +69,11 @@ XrayResult xray(const Kernel& kernel, const Problem& problem, const InputData& i
       result.capture.exempt[static_cast<std::size_t>(t.id)] =
           "an x-ray sees weights, not sums within the kernel";
   add_notes(result);
+  if (moves.moved)
+    result.capture.notes.push_back(fmt::format("The result moves: {}.{}", moves.text,
+                                               moves.beyond_rounding
+                                                   ? " The weights are those of single runs."
+                                                   : " Rounding can take two runs as far."));
   result.comparison = compare_with_reference(result.capture, options.tolerance, run.threads);
   return result;
 }

@@ -194,4 +194,30 @@ TEST_CASE("an x-ray's dump compares as the x-ray does, and keeps what is uncerta
   CHECK(compare_dumps(directory / "own.h5", directory / "mine.h5", {}).agrees());
 }
 
+TEST_CASE("a result that moves is said to, and does not agree") {
+  const XrayResult steady = xray_of(flawed("right"), flawed_problem());
+  CHECK_FALSE(steady.capture.repetition.moved());
+  const XrayResult r = xray_of(flawed("moves"), flawed_problem());
+  CHECK(r.capture.repetition.moved());
+  CHECK(r.capture.repetition.moved_cells() == 2 * 20 * 32);
+  CHECK_THAT(r.capture.notes.back(),
+             contains("The result moves: 1280 cells of the outputs change"));
+}
+
+TEST_CASE("of right kernels nothing is wrong at numbers that overflow or underflow") {
+  for (const std::string name : {"fa1", "split_k"}) {
+    const Kernel kernel = Kernel::load(name, "host");
+    for (const DType dtype : {DType::kFp16, DType::kBf16, DType::kFp32})
+      for (const double scale : {1e-20, 1e-3, 1e4, 1e20}) {
+        const Problem p = problem_of(dtype, 20, 40, MaskKind::kCausal);
+        const XrayResult r = xray(kernel, p, make_inputs(p, "randn", 7, scale), {});
+        for (const TensorComparison& t : r.comparison.tensors) {
+          INFO(name << ' ' << static_cast<int>(dtype) << " x " << scale << ' '
+                    << attn_diag::name(t.tensor));
+          CHECK(t.mismatched == 0);
+        }
+      }
+  }
+}
+
 }  // namespace attn_diag

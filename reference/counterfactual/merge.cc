@@ -278,11 +278,18 @@ void Evaluator::round_shares(std::vector<Share>& shares) const {
   const CombineChange& change = d_.combine;
   for (Share& share : shares) {
     if (share.l <= 0) continue;
+    if (model_.stats.u > 0) {  // what m, l or the lse of a split lose as declared
+      const double lost =
+          model_.stats.u * (std::fabs(share.m) + std::fabs(std::log(share.l))) + model_.stats.tiny;
+      share.m_error += lost;
+      share.l_error += share.l * (lost + model_.stats.u) + model_.stats.tiny;
+      share.o_lost = lost;
+    }
     round_both(change.partial_l, share.l, share.l_error);
     round_both(change.partial_m, share.m, share.m_error);
     if (change.partial_m != Narrow::kNone) {
       share.l_error += share.l * share.m_error;
-      share.o_lost = share.m_error;
+      share.o_lost += share.m_error;
     }
     if (change.partial_lse == Narrow::kNone) continue;
     const double right = share.m + std::log(share.l);
@@ -292,7 +299,7 @@ void Evaluator::round_shares(std::vector<Share>& shares) const {
     share.m += lse - right;
     share.m_error = error;
     share.l_error += share.l * error;
-    share.o_lost = error;
+    share.o_lost += error;
   }
 }
 

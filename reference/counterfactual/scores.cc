@@ -174,7 +174,8 @@ void Evaluator::score_slots(const Row& row, KeyRange slots, RowState& state) {
   for (std::int32_t j = 0; j < slots.size(); ++j) {
     s[j] *= scale;
     const double size = tight ? size_of_dot(q, k + j * k_.stride, columns) : q_norm * norms[j];
-    error[j] = relative * size + u * std::fabs(s[j]) + tiny;
+    error[j] =
+        relative * size + (u + model_.scores.u) * std::fabs(s[j]) + tiny + model_.scores.tiny;
   }
   if (change.accumulates) accumulate_scores(state);
   if (change.type != Narrow::kNone) {
@@ -186,7 +187,7 @@ void Evaluator::score_slots(const Row& row, KeyRange slots, RowState& state) {
       double e = 0;
       dot_narrow(q, k + j * k_.stride, columns, every, change.type, step, s[j], e);
       s[j] *= scale;
-      error[j] = e * std::fabs(scale) + u * std::fabs(s[j]) + tiny;
+      error[j] = e * std::fabs(scale) + (u + model_.scores.u) * std::fabs(s[j]) + tiny;
     }
   }
   const Extras& extras = c_.extras;

@@ -2,8 +2,10 @@
 #pragma once
 
 #if __has_include(<catch2/catch_test_macros.hpp>)
+#include <catch2/catch_approx.hpp>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+using Catch::Approx;
 #else
 #include <catch2/catch.hpp>
 #endif

@@ -116,9 +116,13 @@ class Kernel {
           k[static_cast<std::size_t>(d)] =
               element(c_.k, p_, p_.kv_heads, p_.seqlen_k, p_.head_dim, b, kv, j, d);
         s = sum(q, k, true);
+        if (a_.scores != DType::kFp32 && style_.scores_before_scale) s = round_to(a_.scores, s);
         if (!a_.scale_applied_to_q) s = mul(s, scale);
+        if (a_.scores != DType::kFp32 && !style_.scores_before_scale) s = round_to(a_.scores, s);
       }
       s = tap(Tensor::kS, s);
+      // What replaces it is held in the same type.
+      if (a_.scores != DType::kFp32 && !style_.scores_before_scale) s = round_to(a_.scores, s);
     }
   }
 
@@ -190,9 +194,14 @@ class Kernel {
     }
   }
 
-  Split merge(const std::vector<Split>& splits) {
+  Split merge(std::vector<Split>& splits) {
     Split total;
     total.o.assign(static_cast<std::size_t>(p_.head_dim_v), 0.0);
+    if (a_.partial_stats != DType::kFp32)
+      for (Split& split : splits) {
+        split.m = round_to(a_.partial_stats, split.m);
+        split.l = round_to(a_.partial_stats, split.l);
+      }
     for (const Split& split : splits) total.m = std::max(total.m, split.m);
     for (const Split& split : splits) {
       const double w = weight(split.m, total.m);
@@ -236,6 +245,9 @@ Declared random_declared(std::mt19937_64& random) {
   if (flip(random, 3)) a.probs = narrow;
   a.l_from_rounded_probs = flip(random, 2);
   if (flip(random, 4)) a.partial = narrow;
+  if (flip(random, 4)) a.scores = narrow;
+  d.style.scores_before_scale = flip(random, 2);
+  if (flip(random, 6)) a.partial_stats = narrow;
   const DType outputs[] = {DType::kFp16, DType::kBf16, DType::kFp32};
   a.output = outputs[random() % 3];
   if (flip(random, 10)) a.accumulate = narrow;

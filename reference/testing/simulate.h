@@ -33,8 +33,9 @@ struct Style {
   bool exp_of_product = false;  // exp(x) = exp2(fl(x * log2 e)), as GPUs do; else a library's exp
   bool flush = false;           // exp results below exp_flush are 0
   bool reciprocal = false;      // o = acc * fl(1 / l)
-  bool skip_masked_tiles = false;  // else they are computed, with their neutral values
-  std::uint64_t seed = 0;          // of shuffled orders
+  bool scores_before_scale = false;  // S is narrowed before it is scaled
+  bool skip_masked_tiles = false;    // else they are computed, with their neutral values
+  std::uint64_t seed = 0;            // of shuffled orders
   std::string describe() const;
 };
 

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Drafts adapters of sources in many styles, builds and runs them, as a user would.
 
-usage: adapt_cli_test.py ATTN_DIAG STYLES EXAMPLES [NAME...]
+usage: adapt_cli_test.py ATTN_DIAG STYLES EXAMPLES [NAME... | --list GROUP...]
 """
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -33,6 +34,69 @@ CASES = {
                    ["PackedQkv<float>", "masks = causal"]),
     "workspace": ("--dtype fp32 --seqlen 33", ["scores_buffer(rows * c.seqlen_k())"]),
     "torch_forward": ("--dtype fp32 --seqlen 33", ["attn_diag::torch_q(c)", "store_lse(c, result[1])"]),
+}
+
+# Written as their users write them, with a bug that a draft must not hide: what the draft must say, and
+# (old, new, ...) of the bug. Right and broken are run as the draft's own notes propose.
+WHOLE_CASES = {
+    "fixed_length": (["max_seqlen_k = 96"], ("acc += p *", "acc += 2.0f * p *")),
+    "fixed_macros": (["max_seqlen_k = 96", "for (int head = 0;"], None),
+    "narrow_partials": (["split_per_tile = true", "partial_in_input_type = true"],
+                        ("o_sum += w * static_cast<float>(po[d]);", "o_sum += w * l_s * static_cast<float>(po[d]);")),
+    "narrow_sums": (["split_per_tile = true", "partial_stats_in_input_type = true"], None),
+    "product_qk": (["part = Part::kScores", "c.scores<half>()", "s_in_input_type = true", "Scores::kUnscaled"],
+                   ("K[(bh * N + j) * d + x]", "K[(bh * N + (j ^ 1)) * d + x]")),
+    "product_causal_qk": (["part = Part::kScores", "c.scores<float>()", "c.scale()", "none | causal"],
+                          ("s * scale", "s * scale * scale")),
+    "product_pv": (["part = Part::kFromProbs", "c.probs<half>()", "p_in_input_type = true"],
+                   ("j < seqlen; ++j)", "j < seqlen - 1; ++j)")),
+    "softmax_v": (["part = Part::kFromScores", "c.scores<float>()", "Lse::kNone"], ("acc / sum", "acc / (sum + 1.f)")),
+    "half_scores": (["s_in_input_type = true", "p_in_input_type = true"], ("- mx) / sum)", "- mx) / (sum + 1.f))")),
+    "int8_tokens": (["k_codes = {CodeType::kInt8, ScalePer::kToken}", "v_coded.scales<float>()"],
+                    ("s *= ks[j]", "s *= ks[j & ~1]")),
+    "fp8_scalars": (["q_codes = {CodeType::kE4m3, ScalePer::kTensor}", "q_coded.scale()", "dtypes = bf16"],
+                    ("softmax_scale * descale_q * descale_k", "softmax_scale * descale_q * descale_q")),
+    "uint8_zeros": (["v_codes = {CodeType::kUint8, ScalePer::kHead}", "k_coded.zeros<half>()"],
+                    ("vz = __half2float(v_zero[kv_head])", "vz = __half2float(k_zero[kv_head])")),
+    "dp4a_qk": (["q_codes = {CodeType::kInt8, ScalePer::kBatchHead}", "reinterpret_cast<char4*>"],
+                ("q_scale[idx] * k_scale[idx]", "q_scale[idx] * k_scale[head]")),
+    "cpu_reference": (["layouts = bshd", "code beside it that is no kernel"],  # broken: heads before queries
+                      ("+ ((size_t)b * S * H + h) * D;", "+ ((size_t)b * H + h) * S * D;",
+                       "const int rs = H * D;", "const int rs = D;")),
+    "launched_by_test": (["dim3 block(32, warps);"], ("j <= row", "j < row + 1 && j < 60")),
+    "launched_by_bench": (["const int num_heads = c.heads();", "BLOCK_Q, smem_size"], None),
+    "loop_in_main": (["for (int bh = 0; bh < batch * heads; ++bh) {", "c.q<float>() + off"], None),
+    "two_in_main": (["flash_attention<<<", "naive_attention() would do too"], ("l_i = l_i * alpha + p", "l_i = l_i + p")),
+    "launch_by_address": (["sdpa_rows<<<dim3(seqlen, batch * num_heads)"], None),
+    "fixed_in_main": (["max_seqlen_k = 80", "constexpr int D = 32;", "const int B = c.batch();"], None),
+    "fixed_heads": (["c.refuse(", "grouped_heads = true"],
+                    ("kv_h = h / (NUM_HEADS / NUM_KV_HEADS)", "kv_h = h % NUM_KV_HEADS")),
+    "heads_alone": (["c.q_strides().batch", "layouts = bshd"], None),
+    "groups_alone": (["c.k_strides().batch", "c.heads(), c.kv_heads()"],
+                     ("h / (n_heads / n_kv_heads)", "h % n_kv_heads")),
+    "scale_pointer": (["sm_scale_buffer.fill(c.scale());"], None),
+    "scaled_query": (["c.scale() != 1.0f"], ("sum / l", "sum / (l + 1.f)")),
+    "launched_in_template": (["return run_test_launches<true>(c);", "layouts = bshd", "none | causal"],
+                             ("((b * T + i) * H + h) * D; }", "((b * H + h) * T + i) * D; }")),
+    "one_query": (["c.seqlen_q() != 1", "c.kv_heads() != 1"],
+                  ("k_cache + (size_t)b * seq_len", "k_cache + (size_t)b * (seq_len - 1)")),
+    "batch_offsets": (["cu_seqlens_buffer.data(), c.batch(), c.seqlen()", "layouts = bshd"],
+                      ("v + (size_t)(first + j) * row + h * head_dim", "v + (size_t)(first + j) * row + h")),
+    "window_of_one_width": (["masks = window", "c.window_left() + 1"], ("j <= i; ++j", "j < i + 1 && j < 9; ++j")),
+    "sizes_in_macro": (["c.batch() != 2", "c.heads() != 4"],
+                       ("((((b)*SEQ + (s)) * HEADS + (h)) * DIM + (d))",
+                        "((((b) * HEADS + (h)) * SEQ + (s)) * DIM + (d))")),
+    "sizes_in_struct": (["none | causal", "grouped_heads = true", "other_seqlen_k = true"],
+                        ("((size_t)(batch * cfg.num_q_heads + head) * cfg.q_len + token)",
+                         "((size_t)(batch * cfg.q_len + token) * cfg.num_q_heads + head)")),
+    "fixed_splits": (["num_splits = 3", "partial_in_input_type = true", "tile = {64, 1}"],
+                     ("x.y / l * float", "x.y / (l + 1.f) * float")),
+    "packed_width": (["PackedQkv<float>", "masks = causal"], ("att_bth[t2] * value_t2[i]", "att_bth[t2] * value_t2[0]")),
+    "returned_log2": (["Lse::kBase2", "store_lse(c, std::get<1>(result))"],
+                      ("acc[d] = acc[d] * alpha + p", "acc[d] = acc[d] + p")),
+    "axes_in_comment": (["layouts = bshd", "as a comment says"],
+                        ("(size_t)batch * seqlen * stride + head * D", "((size_t)batch * num_heads + head) * seqlen * D",
+                         "const int stride = num_heads * D;", "const int stride = D;")),
 }
 
 # Kernels of the zoo: what the draft must say. They are run as the draft's own notes propose.
@@ -71,6 +135,61 @@ for style in CASES:
     setattr(Styles, "test_" + style, lambda self, name=style: self.try_style(name))
 
 
+class Whole(unittest.TestCase):
+    def run_of(self, text, name, folder):
+        pathlib.Path(folder, name + ".cu").write_text(text)
+        drafted = call("adapt", name + ".cu", "-o", "adapter.cu", "--force", folder=folder)
+        self.assertEqual(drafted.returncode, 0, drafted.stderr)
+        build, run = (line.split()[1:] for line in drafted.stderr.splitlines() if line.startswith("  attn-diag "))
+        built = call(*build, "--no-nvcc", "--no-lockstep", folder=folder)
+        self.assertEqual(built.returncode, 0, built.stderr)
+        return call(*run, "--no-history", folder=folder), pathlib.Path(folder, "adapter.cu").read_text()
+
+    def try_source(self, name):
+        expected, bug = WHOLE_CASES[name]
+        source = (STYLES / f"{name}.cu").read_text()
+        with tempfile.TemporaryDirectory() as folder:
+            ran, draft = self.run_of(source, name, folder)
+            for words in expected:
+                self.assertIn(words, draft)
+            self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
+            if bug is None:
+                return
+            broken = source
+            for right, wrong in zip(bug[0::2], bug[1::2]):
+                self.assertIn(right, broken)
+                broken = broken.replace(right, wrong)
+            ran, _ = self.run_of(broken, name, folder)
+            self.assertEqual(ran.returncode, 1, ran.stdout + ran.stderr)
+
+    def test_a_double_counted_l_in_narrow_partials_is_named_by_the_draft_alone(self):
+        _, bug = WHOLE_CASES["narrow_partials"]
+        source = (STYLES / "narrow_partials.cu").read_text().replace(*bug)
+        with tempfile.TemporaryDirectory() as folder:
+            self.run_of(source, "narrow_partials", folder)
+            named = call("diagnose", "--kernel", "./narrow_partials.so", "--seqlen", 100, "--no-history",
+                         folder=folder)
+            self.assertIn("NAMED: combine-counts-l-twice", named.stdout, named.stderr)
+
+    def test_a_scale_that_is_nowhere_is_a_mistake_unless_a_comment_says_that_q_has_it(self):
+        source = (STYLES / "scaled_query.cu").read_text().replace("q is prescaled; ", "")
+        with tempfile.TemporaryDirectory() as folder:
+            ran, draft = self.run_of(source, "unscaled", folder)
+            self.assertNotIn("c.scale() != 1.0f", draft)
+            self.assertEqual(ran.returncode, 1, ran.stdout + ran.stderr)
+            self.assertIn("takes q multiplied by the softmax scale already", " ".join(ran.stdout.split()))
+
+    def test_quantised_tensors_are_refused_in_words(self):
+        with tempfile.TemporaryDirectory() as folder:
+            refused = call("adapt", STYLES / "quantised_cache.cu", folder=folder)
+            self.assertEqual(refused.returncode, 2)
+            self.assertIn("K is of uint8_t, quantised", refused.stderr)
+
+
+for style in WHOLE_CASES:
+    setattr(Whole, "test_" + style, lambda self, name=style: self.try_source(name))
+
+
 class Zoo(unittest.TestCase):
     def try_kernel(self, source):
         with tempfile.TemporaryDirectory() as folder:
@@ -82,7 +201,8 @@ class Zoo(unittest.TestCase):
             build, run = (line.split()[1:] for line in drafted.stderr.splitlines() if line.startswith("  attn-diag "))
             built = call(*build, "--no-nvcc", "--no-lockstep", folder=folder)
             self.assertEqual(built.returncode, 0, built.stderr)
-            ran = call(*run, "--batch", 2, "--seqlen", 40, folder=folder)
+            more = [word for flag, value in (("--batch", 2), ("--seqlen", 40)) if flag not in run for word in (flag, value)]
+            ran = call(*run, *more, folder=folder)
             self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
 
 
@@ -153,9 +273,75 @@ class Examples(unittest.TestCase):
         self.assertIn("fits a mask that is off by one", traced.stdout)
 
 
+UNSAID = """
+#include <cuda_runtime.h>
+__global__ void rows(const float* q, const float* k, const float* v, float* o, int s, int d) {
+  const int pitch = gridDim.y * d, first = blockIdx.z * s * pitch + blockIdx.y * WHERE;
+  const float* qi = q + first + blockIdx.x * STEP;
+  extern __shared__ float p[];
+  float m = -INFINITY, l = 0.f;
+  for (int j = 0; j < s; ++j) {
+    float x = 0.f;
+    for (int c = 0; c < d; ++c) x += qi[c] * k[first + j * STEP + c];
+    p[j] = x * rsqrtf(float(d));
+    m = fmaxf(m, p[j]);
+  }
+  for (int j = 0; j < s; ++j) l += expf(p[j] - m);
+  for (int c = 0; c < d; ++c) {
+    float sum = 0.f;
+    for (int j = 0; j < s; ++j) sum += expf(p[j] - m) * v[first + j * STEP + c];
+    o[first + blockIdx.x * STEP + c] = sum / l;
+  }
+}
+void attention(const float* q, const float* k, const float* v, float* o, int batch, int heads, int seqlen, int dim) {
+  rows<<<dim3(seqlen, heads, batch), 1, seqlen * sizeof(float)>>>(q, k, v, o, seqlen, dim);
+}
+"""
+
+
+class Try(unittest.TestCase):
+    """Of what nobody says, both are tried."""
+
+    def tried(self, where, step, edit=("", "")):
+        with tempfile.TemporaryDirectory() as folder:
+            text = UNSAID.replace("WHERE", where).replace("STEP", step).replace(*edit)
+            pathlib.Path(folder, "mine.cu").write_text(text)
+            drafted = call("adapt", "mine.cu", "--try", "-o", "adapter.cu", folder=folder)
+            self.assertEqual(drafted.returncode, 0, drafted.stderr)
+            return drafted.stderr, pathlib.Path(folder, "adapter.cu").read_text()
+
+    def test_the_layout_that_agrees_is_declared(self):
+        said, draft = self.tried("d", "pitch")
+        self.assertIn("tried: diverges in BHSD, agrees in BSHD", said)
+        self.assertIn("layouts = bshd", draft)
+        said, draft = self.tried("s * d", "d")
+        self.assertIn("tried: agrees in BHSD", said)
+        self.assertNotIn("layouts = bshd", draft)
+
+    def test_a_wrong_kernel_agrees_in_neither(self):
+        said, _ = self.tried("d", "pitch", ("sum / l", "sum / (l + 1.f)"))
+        self.assertIn("tried: diverges in BHSD, diverges in BSHD", said)
+        self.assertIn("Check first", said[:said.index("tried:")])
+
+    def test_a_layout_that_is_said_is_not_tried_otherwise(self):
+        said, draft = self.tried("d", "pitch", ("__global__", "// q, k, v, o: [B, H, S, D]\n__global__"))
+        self.assertIn("tried: diverges in BHSD\n", said)
+        self.assertNotIn("layouts = bshd", draft)
+
+    def test_a_layout_may_be_given(self):
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "mine.cu").write_text(UNSAID)
+            given = call("adapt", "mine.cu", "--layout", "BSHD", folder=folder)
+            self.assertIn("layouts = bshd", given.stdout)
+            refused = call("adapt", "mine.cu", "--layout", "SBHD", folder=folder)
+            self.assertEqual(refused.returncode, 2)
+            self.assertIn("expected BHSD or BSHD", refused.stderr)
+
+
 class Command(unittest.TestCase):
     def test_every_style_is_tried(self):
-        self.assertEqual({path.stem for path in STYLES.glob("*.cu")}, set(CASES))
+        self.assertEqual({path.stem for path in STYLES.glob("*.cu")},
+                         set(CASES) | set(WHOLE_CASES) | {"quantised_cache"})
 
     def test_the_draft_goes_to_stdout_and_what_is_said_of_it_to_stderr(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -166,6 +352,25 @@ class Command(unittest.TestCase):
             quiet = call("adapt", STYLES / "plain_launcher.cu", "--quiet", folder=folder)
             self.assertEqual(quiet.stderr, "")
             self.assertEqual(quiet.stdout, drafted.stdout)
+
+    def test_names_of_any_characters_give_drafts_that_compile_and_lines_for_the_shell(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name in "a b.cu", "it's $HOME.cu", 'quo"te.cu', "line\nend\x1b[2J.cu":
+                shutil.copy(STYLES / "plain_launcher.cu", pathlib.Path(folder, name))
+                shutil.copy(STYLES / "row.cuh", folder)
+                drafted = call("adapt", name, "-o", "adapter.cu", "--force", folder=folder)
+                self.assertEqual(drafted.returncode, 0, drafted.stderr)
+                self.assertNotIn("\x1b", drafted.stderr)
+                build, run = drafted.stderr.splitlines()[-2:]
+                self.assertTrue(run.startswith("  attn-diag run --kernel "), run)
+                words = subprocess.run(["bash", "-c", f"printf '%s\\0' {build}"], text=True, check=True,
+                                       stdout=subprocess.PIPE).stdout.split("\0")[:-1]
+                built_from = ["adapter.cu"] if "\n" in name else [name, "--adapter", "adapter.cu"]
+                self.assertEqual(words, ["attn-diag", "build", *built_from, "-o", name.replace(".cu", ".so")])
+                if name in ("a b.cu", "it's $HOME.cu"):
+                    continue  # the compiler sees nothing new in these
+                built = call(*words[1:], "--no-nvcc", "--no-lockstep", folder=folder)
+                self.assertEqual(built.returncode, 0, built.stderr)
 
     def test_json_has_the_draft_and_the_notes(self):
 
@@ -197,5 +402,12 @@ class Command(unittest.TestCase):
             self.assertIn("one source", two.stderr)
 
 
+def names_of(group):
+    return [f"{group}.{name}" for name in unittest.defaultTestLoader.getTestCaseNames(globals()[group])]
+
+
 if __name__ == "__main__":
+    if sys.argv[4:5] == ["--list"]:
+        print("\n".join(name for group in sys.argv[5:] for name in names_of(group)))
+        sys.exit()
     unittest.main(argv=[sys.argv[0], *sys.argv[4:]])

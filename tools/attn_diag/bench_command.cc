@@ -68,8 +68,10 @@ std::vector<Case> by_problem(std::vector<Case> cases) {
   return cases;
 }
 
-BenchOptions options_of(const Case& c) {
+BenchOptions options_of(const Case& c, const Tolerance& tolerance) {
   BenchOptions options;
+  options.tolerance = tolerance;
+  options.input_scale = c.input_scale;
   options.run = c.run;
   options.inputs = c.inputs;
   options.seed = c.seed;
@@ -93,6 +95,7 @@ ExitCode code_of(const std::vector<BenchRow>& rows) {
 Outcome bench_command(const Session& session) {
   const Flags flags = with_defaults(session.flags);
   const std::vector<Case> cases = by_problem(expand_cases(flags, true));
+  const Tolerance tolerance = parse_tolerance(flags);
   report::BenchReport bench;
   if (!flags.against.empty()) bench.pytorch = report::read_pytorch_times(flags.against);
   if (!gpu_state().usable()) throw Error("There is no GPU to measure. " + gpu_state().why_not);
@@ -109,7 +112,7 @@ Outcome bench_command(const Session& session) {
       progress.step(static_cast<int>(bench.rows.size()) + 2, steps,
                     c.kernel + " " + report::problem_text(c.problem));
       bench.rows.push_back(
-          bench_kernel(kernels.at(c.kernel), c.problem, options_of(c), bench.peaks));
+          bench_kernel(kernels.at(c.kernel), c.problem, options_of(c, tolerance), bench.peaks));
     }
   }
   Outcome outcome;

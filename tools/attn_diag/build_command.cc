@@ -1,10 +1,9 @@
 // attn-diag build: a kernel library from a user's sources.
 #include <fmt/format.h>
 
-#include <cstdio>
-
 #include "harness/build/build.h"
 #include "harness/report/build_text.h"
+#include "tools/attn_diag/output.h"
 #include "tools/attn_diag/session.h"
 
 namespace attn_diag::cli {
@@ -51,20 +50,19 @@ Outcome build_command(const Session& session) {
         report::build_json(record, {"build", session.this_command(), ATTN_DIAG_VERSION}));
     return outcome;
   }
-  std::fputs(report::build_messages(record).c_str(), stderr);
+  write_stderr(report::build_messages(record));
   if (!session.flags.quiet)
     outcome.out = report::build_text(record, session.flags.build.explain, session.style);
   if (record.ok && record.refused_by_nvcc)
-    std::fputs(
+    write_stderr(
         "attn-diag: nvcc refuses what was built for the host: it runs here, but not on a GPU. "
-        "--no-nvcc does not ask.\n",
-        stderr);
+        "--no-nvcc does not ask.\n");
   if (record.missing_adapter)
-    std::fprintf(stderr,
-                 "attn-diag: '%s' was written, but has no adapter: it exports no "
-                 "attn_diag_kernel_library, which says how to call its kernels. Draft one with "
-                 "attn-diag adapt %s, and add it with --adapter.\n",
-                 request.output.c_str(), session.flags.files.front().c_str());
+    write_stderr(fmt::format(
+        "attn-diag: '{}' was written, but has no adapter: it exports no attn_diag_kernel_library, "
+        "which says how to call its kernels. Draft one with attn-diag adapt {}, and add it with "
+        "--adapter.\n",
+        request.output.string(), report::shell_quote(session.flags.files.front())));
   return outcome;
 }
 

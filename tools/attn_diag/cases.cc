@@ -246,7 +246,10 @@ Tolerance parse_tolerance(const Flags& f) {
 
 std::vector<std::string> reproduce(const std::string& command, const Case& c, const Flags& f) {
   const Problem& p = c.problem;
-  std::vector<std::string> words = {command, "--kernel", c.kernel, "--backend", c.backend};
+  const bool checks =
+      command == "check";  // the production kernel, on backend host, by no tolerance
+  std::vector<std::string> words = {command, "--kernel", c.kernel};
+  if (!checks) words.insert(words.end(), {"--backend", c.backend});
   const auto add = [&](const char* flag, const std::string& value) {
     words.emplace_back(flag);
     words.push_back(value);
@@ -281,6 +284,7 @@ std::vector<std::string> reproduce(const std::string& command, const Case& c, co
   if (c.run.num_splits > 0) add_size("--num-splits", c.run.num_splits);
   if (c.run.schedule != "forward") add("--schedule", c.run.schedule);
   if (c.run.mma_order != 0) add("--mma-order", std::to_string(c.run.mma_order));
+  if (checks) return words;
   if (c.run.async_copies != "late") add("--async-copies", c.run.async_copies);
   if (c.run.gate != Gate::kReduce) add("--stage", std::string(name(c.run.gate)));
   if (c.run.isolate) words.emplace_back("--isolate");
@@ -293,7 +297,7 @@ std::vector<std::string> reproduce(const std::string& command, const Case& c, co
 }
 
 Kernel load_kernel(const Case& c) {
-  return Kernel::load(c.kernel, c.backend, c.run.schedule == "lockstep");
+  return Kernel::load(c.kernel, c.backend, host::is_lockstep(c.run.schedule));
 }
 
 Geometry plan(const Kernel& kernel, Case& c) {

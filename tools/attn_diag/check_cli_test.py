@@ -21,7 +21,8 @@ SCHEDULES = "forward", "reverse", "seed:1", "seed:2", "lockstep"
 
 def call(folder, line):
     return subprocess.run([PROGRAM, *shlex.split(line)], cwd=folder, text=True, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, env={**os.environ, "LC_ALL": "C.UTF-8"}, timeout=300)
+                          stderr=subprocess.PIPE, timeout=300,
+                          env={**os.environ, "LC_ALL": "C.UTF-8", "ATTN_DIAG_HISTORY": "0"})
 
 
 def line_of(mark):
@@ -73,10 +74,66 @@ class Check(unittest.TestCase):
         self.assertEqual(report["checked"]["block_barriers"], 80)
         self.assertGreater(report["checked"]["loads"], 40 * 40 * 8)
 
+    def test_a_pointer_past_the_end_of_a_table_or_of_a_local_array_is_found(self):
+        for kernel in "c_table", "d_table", "d_const", "d_constexpr", "rSum", "rSum-later", "rRow", "either":
+            with self.subTest(kernel):
+                self.check(f"./mine.so:{kernel}", 0, case="--dtype fp32 --seqlen 4 --head-dim 8")
+                text = self.check(f"./mine.so:{kernel}", 1, "--json", "--dtype fp32 --seqlen 6 --head-dim 8")
+                line = "store of one of n" if kernel == "rRow" else "load of one of n"
+                for found in json.loads(text)["findings"]:
+                    self.assertEqual((found["severity"], found["kind"]), ("error", "out-of-bounds"), found)
+                    self.assertEqual(found["array"], None if kernel == "either" else kernel.split("-")[0])
+                    self.assertEqual(places_of(found), {place(line)})
+
+    def test_a_store_to_an_input_is_named_with_its_line_and_one_of_what_is_there_is_benign(self):
+        text = self.check("./mine.so:scales-k", 1)
+        self.assertIn("error, input write", text)
+        self.assertIn(place("store to k"), text)
+        self.assertRegex(" ".join(text.split()), r"the kernel wrote k, an input: 1 of its elements, first "
+                         r"k\(0, 0, 3, 5\), which was \S+ and is")
+        finding = self.report("scales-k", 1)["findings"][0]
+        self.assertEqual((finding["kind"], finding["severity"], finding["array"]), ("input-write", "error", "k"))
+        finding = self.report("stores-q", 0)["findings"][0]
+        self.assertEqual((finding["kind"], finding["severity"]), ("input-write", "benign"))
+
+    def other(self, line, code):
+        """Any command on this kernel; what it says on stdout, or of an error on stderr."""
+        case = "--dtype fp32 --heads 1 --seqlen 40 --head-dim 8"
+        result = call(self.folder, line.replace("CASE", case))
+        self.assertEqual(result.returncode, code, result.stdout + result.stderr)
+        return result.stdout or result.stderr
+
+    def test_a_kernel_that_writes_an_input_is_told_so_first_by_every_command(self):
+        wrote = "the kernel wrote k, an input: 1 of its elements, first k(0, 0, 3, 5), which was "
+        for command in "run", "trace", "xray", "diagnose":
+            line = f"{command} --kernel ./mine.so:scales-k CASE"
+            text = self.other(line, 1)
+            self.assertTrue(text.startswith(f"DIVERGES: {wrote}"), text)
+            self.assertNotIn("a race", text)
+            report = json.loads(self.other(line + " --json", 1))
+            self.assertEqual(report["verdict"], "diverges")
+            self.assertEqual([(w["input"], w["cells"], w["first"]) for w in report["input_writes"]],
+                             [("k", 1, [0, 0, 3, 5])])
+        self.other("run --kernel ./mine.so:scales-k CASE --junit x.xml", 1)
+        self.assertIn("q, k and v are as they were", (self.folder / "x.xml").read_text())
+        self.assertIn(wrote, self.other("run --kernel ./mine.so:scales-k,./mine.so:whole CASE", 1))
+        self.other("run --kernel ./mine.so:stores-q CASE", 0)
+
+    def test_where_nothing_was_launched_or_nothing_ran_there_is_no_verdict(self):
+        for command in "run", "trace", "diagnose":
+            text = self.other(f"{command} --kernel ./mine.so:no-launch CASE", 2)
+            self.assertIn("left no result: its host code launched no kernel", text)
+            self.assertNotIn("DIVERGES", text)
+        self.assertIn("launched no kernel: nothing was checked", self.check("./mine.so:no-launch", 2))
+        self.assertIn("nothing was checked", self.check("./mine.so:all-return", 2))
+        # What was launched and stored nothing where o is, is wrong.
+        for kernel in "all-return", "no-stores":
+            self.assertIn("never", self.other(f"run --kernel ./mine.so:{kernel} CASE", 1))
+
     def test_a_race_exits_1_and_names_both_lines_threads_and_the_array(self):
         text = self.check("./mine.so:race", 1)
         self.assertEqual(text.splitlines()[0], "FOUND: 1 error, 0 latent, 0 benign")
-        self.assertIn("1. error, race in rows<...>, sScores (shared memory), element 32 of 4 bytes", text)
+        self.assertIn("1. error, race in rows<...>, sScores[32] (shared memory)", text)
         self.assertIn(f"write of 4 bytes at {place('store of a score')} in rows<...>\n"
                       "      thread (32,0,0), block (0,0,0), after 0 barriers", text)
         self.assertIn(f"read of 4 bytes at {place('load of a score')} in rows<...>\n"
@@ -92,6 +149,8 @@ class Check(unittest.TestCase):
         self.assertEqual((finding["kind"], finding["severity"]), ("race", "error"))
         self.assertEqual((finding["space"], finding["array"], finding["offset"]),
                          ("shared", "sScores", 128))
+        self.assertEqual((finding["element"], finding["byte_of_element"], finding["extents"]),
+                         ("sScores[32]", 0, "[128]"))
         self.assertEqual((finding["access"]["write"], finding["other"]["write"]), (True, False))
         self.assertEqual(finding["access"]["thread"], [32, 0, 0])
         self.assertEqual(finding["access"]["barriers_passed"], 0)

@@ -1,4 +1,6 @@
 // attn-diag check: one watched run.
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "attn_diag/harness/check.h"
@@ -23,6 +25,12 @@ Kernel load_instrumented(const std::string& spec) {
 
 Outcome check_command(const Session& session) {
   Flags flags = session.flags;
+  if (flags.backend == "cuda")
+    throw Error(
+        "check watches memory on the host executor: --backend takes host. On a GPU, "
+        "compute-sanitizer does that.");
+  if (!flags.backend.empty() && flags.backend != "auto" && flags.backend != "host")
+    throw Error(fmt::format("--backend takes host, but was given '{}'.", flags.backend));
   flags.backend = "host";
   // The production kernel runs: no taps.
   flags.stage = "full";
@@ -46,7 +54,7 @@ Outcome check_command(const Session& session) {
   view.reproduce = session.this_command();
   report::apply_suppressions(suppressions, flags.check.suppressions, view);
   Outcome outcome;
-  outcome.code = verdict_code(view.clean());
+  outcome.code = view.clean() ? ExitCode::kAgrees : ExitCode::kDiverges;
   outcome.out = flags.json ? report::dump_json(report::check_json(
                                  view, {"check", session.this_command(), ATTN_DIAG_VERSION}))
                            : report::check_text(view, {session.style, flags.quiet});

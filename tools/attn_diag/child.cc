@@ -9,31 +9,51 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <ctime>
+#include <filesystem>
+#include <fstream>
 #include <new>
+#include <set>
+#include <sstream>
+#include <string>
 #include <string_view>
 
 #include "tools/attn_diag/crash_page.h"
 #include "tools/attn_diag/crash_report.h"
+#include "tools/attn_diag/output.h"
 #include "tools/attn_diag/values.h"
 
 namespace attn_diag::cli {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr std::array<int, 4> kEnding = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
 volatile pid_t g_child = 0;
+volatile std::sig_atomic_t g_asked = 0;  // the signal that asked this process to end
 
 void pass_on(int signal) {
+  constexpr unsigned kPatience = 3;
   const int saved = errno;
+  g_asked = signal;
   ::kill(g_child, signal);
+  ::alarm(kPatience);
   errno = saved;
 }
 
-// What asks this process to end goes to the child; its end then ends this one.
+void insist(int) {
+  const int saved = errno;
+  ::kill(g_child, SIGKILL);
+  errno = saved;
+}
+
+// What asks this process to end goes to the child; its end then ends this one. The user's code may ignore it, but
+// not for long.
 class Forwarding {
  public:
   Forwarding() {
@@ -45,8 +65,14 @@ class Forwarding {
       action.sa_flags = SA_RESTART;
       sigaction(kEnding[i], &action, nullptr);
     }
+    struct sigaction action {};
+    action.sa_handler = &insist;
+    action.sa_flags = SA_RESTART;
+    sigaction(SIGALRM, &action, &x_alarm);
   }
   ~Forwarding() {
+    ::alarm(0);
+    sigaction(SIGALRM, &x_alarm, nullptr);
     for (std::size_t i = 0; i < kEnding.size(); ++i) sigaction(kEnding[i], &x_before[i], nullptr);
   }
   Forwarding(const Forwarding&) = delete;
@@ -54,6 +80,7 @@ class Forwarding {
 
  private:
   std::array<struct sigaction, kEnding.size()> x_before{};
+  struct sigaction x_alarm {};
 };
 
 // Blocked signals wait until parent and child are set up for them.
@@ -102,6 +129,24 @@ std::optional<int> wait_for(pid_t child, double seconds) {
   }
 }
 
+// The same, but `seconds` are those of one call of the code under test. One that takes longer is asked to
+// say where it is, and then given a little more.
+std::optional<int> wait_for_calls(pid_t child, double seconds, host::CallClock& clock) {
+  constexpr double kLook = 0.05, kPatience = 2;
+  const auto allowed = static_cast<std::int64_t>(seconds * 1e9);
+  for (;;) {
+    if (const auto status = wait_for(child, kLook)) return status;
+    const std::int64_t since = clock.since;
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    const std::int64_t used =
+        std::chrono::duration_cast<std::chrono::nanoseconds>(now).count() - since;
+    if (since == 0 || used < allowed) continue;
+    clock.out_of_time = since;
+    if (const auto status = wait_for(child, std::min(kPatience, kLook + seconds))) return status;
+    if (clock.since == since) return std::nullopt;
+  }
+}
+
 // Asks the child where it is, and ends it.
 int stop(pid_t child) {
   constexpr double kPatience = 2;
@@ -111,17 +156,77 @@ int stop(pid_t child) {
   return *wait_for(child, 0);
 }
 
+// Processes that the user's code leaves behind become children of this one and are ended. Those that this one
+// had before are not the user's code's.
+class Descendants {
+ public:
+  Descendants() : x_before(children()) { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
+
+  // To be called when the child has ended. Ending one may leave others.
+  void end() {
+    constexpr int kMostRounds = 100;
+    std::size_t ended = 0;
+    for (int round = 0; round < kMostRounds; ++round) {
+      std::size_t left = 0;
+      for (const pid_t child : children()) {
+        if (x_before.contains(child)) continue;
+        ++left;
+        if (::waitpid(child, nullptr, WNOHANG) == child) {
+          --left;
+          continue;
+        }
+        if (round == 0) continue;  // one that is about to end has time to
+        if (x_killed.insert(child).second) ++ended;
+        ::kill(child, SIGKILL);
+      }
+      if (left == 0) break;
+      const timespec pause{0, 10'000'000};
+      ::nanosleep(&pause, nullptr);
+    }
+    if (ended > 0)
+      write_stderr(fmt::format("attn-diag: the code under test left {} behind, now ended\n",
+                               ended == 1 ? "a process" : fmt::format("{} processes", ended)));
+  }
+
+ private:
+  static std::set<pid_t> children() {
+    std::set<pid_t> found;
+    std::error_code ignored;
+    for (const fs::directory_entry& entry : fs::directory_iterator("/proc", ignored)) {
+      const std::string name = entry.path().filename().string();
+      pid_t process = 0;
+      if (std::from_chars(name.data(), name.data() + name.size(), process).ec != std::errc())
+        continue;
+      std::ifstream file(entry.path() / "stat");
+      std::string text;
+      std::getline(file, text);
+      const std::size_t behind_name = text.rfind(')');  // which may hold anything
+      if (behind_name == std::string::npos) continue;
+      std::istringstream rest(text.substr(behind_name + 1));
+      char state = 0;
+      pid_t parent = 0;
+      if (rest >> state >> parent && parent == ::getpid()) found.insert(process);
+    }
+    return found;
+  }
+
+  std::set<pid_t> x_before, x_killed;
+};
+
 [[noreturn]] void end_by(int signal) {
   std::signal(signal, SIG_DFL);
   ::raise(signal);
   std::_Exit(128 + signal);
 }
 
-[[noreturn]] void be_child(pid_t parent, CrashPage& page, const std::function<int()>& command) {
+[[noreturn]] void be_child(pid_t parent, CrashPage& page, SharedOutput& output,
+                           const std::function<int()>& command) {
   // The parent may be killed where it cannot pass that on.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) std::_Exit(2);
   watch_for_crashes(page);
+  output.take_over();
+  host::use_call_clock(&page.clock);
   page.code = command();
   page.finished = true;
   // What the user's code has printed is still in its buffers. Other clean-up at exit is the user's, too,
@@ -139,6 +244,8 @@ CrashPage* shared_page() {
 }  // namespace
 
 bool wants_child(const Flags& flags) {
+  // Files are read by a helper of their own.
+  if (flags.command == "diagnose" && flags.kernel.empty()) return false;
   constexpr std::array<std::string_view, 8> kRunCode = {"bench",  "check", "diagnose", "dump",
                                                         "inputs", "run",   "trace",    "xray"};
   return !flags.child.in_process &&
@@ -151,7 +258,10 @@ int run_in_child(const Session& session, const std::function<int()>& command) {
   const double seconds = timeout.empty() ? 0 : parse_real("--timeout", timeout, kLeastSeconds);
   CrashPage* const page = shared_page();
   if (page == nullptr) return command();
+  page->report = ::memfd_create("attn-diag report", MFD_CLOEXEC);
   std::fflush(nullptr);  // or both would write it
+  SharedOutput output;
+  Descendants descendants;
 
   Blocked blocked;
   const pid_t parent = ::getpid();
@@ -162,18 +272,19 @@ int run_in_child(const Session& session, const std::function<int()>& command) {
   }
   if (child == 0) {
     blocked.release();
-    be_child(parent, *page, command);
+    be_child(parent, *page, output, command);
   }
   g_child = child;
   std::optional<int> status;
   {
     const Forwarding forwarding;
     blocked.release_ending();
-    status = wait_for(child, seconds);
+    status = seconds > 0 ? wait_for_calls(child, seconds, page->clock) : wait_for(child, 0);
     if (!status) {
       const int stopped = stop(child);
       if (!page->finished) {
         blocked.release();
+        descendants.end();
         return report_crash(session, *page, {report::CrashReport::Kind::kTimeout, 0, seconds},
                             child);
       }
@@ -181,11 +292,16 @@ int run_in_child(const Session& session, const std::function<int()>& command) {
     }
   }
   blocked.release();
-  if (page->finished) return page->code;
+  descendants.end();
+  if (page->finished) {
+    output.write_out();
+    return page->code;
+  }
   if (WIFEXITED(*status))
     return report_crash(session, *page, {report::CrashReport::Kind::kExit, WEXITSTATUS(*status), 0},
                         child);
-  const int signal = WTERMSIG(*status);
+  int signal = WTERMSIG(*status);
+  if (signal == SIGKILL && g_asked != 0) signal = g_asked;
   if (std::find(kEnding.begin(), kEnding.end(), signal) != kEnding.end()) {
     remove_temporary_files(session, child);
     end_by(signal);

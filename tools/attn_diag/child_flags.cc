@@ -8,8 +8,8 @@ namespace attn_diag::cli {
 
 void add_child_flags(CLI::App& app, ChildFlags& flags) {
   app.add_option("--timeout", flags.timeout,
-                 "Seconds after which a run that does not end is stopped, with where it was (none; "
-                 "kernels that loop are found without it)")
+                 "Seconds that one run of the code under test may take; one that does not end is "
+                 "stopped, with where it was (none; kernels that loop are found without it)")
       ->group(kRunGroup)
       ->type_name("");
   app.add_flag("--in-process", flags.in_process,

@@ -12,6 +12,7 @@ import re
 import resource
 import shlex
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -46,7 +47,8 @@ class CommandTest(unittest.TestCase):
 
     def expect(self, line, code, **more):
         result = self.call(line, **more)
-        self.assertEqual(result.returncode, code, f"{line}\n{result.stdout}\n{result.stderr}")
+        if code is not None:
+            self.assertEqual(result.returncode, code, f"{line}\n{result.stdout}\n{result.stderr}")
         return result
 
     def refused(self, line, *said):
@@ -147,7 +149,7 @@ class Verdicts(CommandTest):
 
     def test_infinite_inputs_are_allowed_and_said(self):
         result = self.call(f"run --kernel fa1 {SMALL} --input-scale 1e6")
-        self.assertIn(result.returncode, (AGREES, DIVERGES), result.stderr)
+        self.assertEqual(result.returncode, COULD_NOT, result.stderr)  # no element of o has a bound
         self.assertIn("NaN or infinity", result.stdout)
         report = json.loads(self.call(f"run --kernel fa1 {SMALL} --input-scale 1e6 --json").stdout)
         self.assertTrue(report["nonfinite_inputs"])
@@ -211,6 +213,84 @@ class Matrix(CommandTest):
     def test_only_run_takes_lists(self):
         self.refused("trace --kernel fa1,split_k", "run takes lists")
         self.refused("dump --kernel fa1 --seqlen 4,5 -o x.h5", "run takes lists")
+
+
+class Judged(CommandTest):
+    """What cannot be judged is not right, and not wrong."""
+    CASE = "--kernel fa1 --heads 1 --seqlen 16 --head-dim 16"
+    # fp32 sums that may overflow; scores whose rounding alone may change any weight.
+    UNBOUNDED = "--dtype fp32 --inputs large --input-scale 1e20", "--softmax-scale 1e8"
+
+    def no_verdict(self, line):
+        text = self.expect(line, COULD_NOT).stdout
+        self.assertTrue(text.startswith("COULD NOT COMPARE"), text)
+        for wrong in "DIVERGES", "AGREES", "a race", "NOTHING WRONG":
+            self.assertNotIn(wrong, text)
+        self.assertEqual(self.json_of(line, COULD_NOT)["verdict"], "could_not_compare")
+        return text
+
+    def test_where_nothing_of_o_has_a_bound_every_command_says_that_it_could_not_compare(self):
+        for flags in self.UNBOUNDED:
+            for command in "run", "trace", "diagnose", "xray":
+                text = self.no_verdict(f"{command} {self.CASE} {flags}")
+                self.assertIn("overflow is possible, or scores are so large", text)
+            self.expect(f"dump {self.CASE} {flags} -o x.h5 --force", AGREES)
+            self.no_verdict("compare x.h5")
+            self.no_verdict("show x.h5")
+            self.no_verdict("diagnose x.h5")
+
+    def test_so_do_the_reports_for_programs(self):
+        line = f"{self.CASE} {self.UNBOUNDED[0]} --junit x.xml"
+        for command in "run", "trace":
+            self.expect(f"{command} {line}", COULD_NOT)
+            suite = ElementTree.parse(self.folder / "x.xml").getroot()
+            self.assertEqual((suite.get("failures"), suite.get("errors")), ("0", "1"))
+        report = self.json_of(f"run {self.CASE} {self.UNBOUNDED[0]}", COULD_NOT)
+        self.assertEqual(report["judged"], 0)
+        self.assertGreater(report["cells"], 256)
+        for stage in report["stages"]:
+            self.assertEqual(stage["verdict"], "not_judged")
+
+    def test_in_a_matrix_the_row_has_no_verdict_and_the_others_have(self):
+        line = f"run {self.CASE} --dtype fp32 --inputs large --input-scale 1,1e20"
+        text = self.expect(line, COULD_NOT).stdout
+        self.assertIn("2 cases: 1 agrees, 1 not judged", text)
+        report = self.json_of(line, COULD_NOT)
+        self.assertEqual([c["verdict"] for c in report["cases"]], ["agrees", "could_not_compare"])
+
+    def test_a_verdict_on_a_part_says_how_large_it_is(self):
+        line = f"{self.CASE} --softmax-scale 5e4 --mask causal"  # some rows have large scores
+        for command in "run", "trace":
+            text = self.expect(f"{command} {line}", AGREES).stdout
+            self.assertRegex(text, r"^AGREES: the [0-9,]+ of [0-9,]+ elements that can be judged are within")
+            report = self.json_of(f"{command} {line}", AGREES)
+            self.assertLess(report["judged"], report["cells"])
+        text = self.expect(f"diagnose {line}", AGREES).stdout
+        self.assertRegex(text, r"^NOTHING WRONG in the [0-9,]+ of [0-9,]+ elements that can be judged")
+        self.expect(f"dump {line} -o x.h5", AGREES)
+        self.assertIn("elements that can be judged", self.expect("compare x.h5", AGREES).stdout)
+        rows = [self.call(f"show x.h5 --stage reduce --head 0 --query {i} --quiet") for i in range(16)]
+        self.assertEqual({r.returncode for r in rows}, {AGREES, COULD_NOT})
+        for row in rows:
+            self.assertEqual(row.returncode == COULD_NOT, row.stdout.startswith("COULD NOT COMPARE"))
+
+    def test_a_wrong_kernel_diverges_where_it_can_be_judged(self):
+        text = self.expect(f"run {self.CASE} --softmax-scale 1e8 {IMPOSSIBLE}", DIVERGES).stdout
+        self.assertIn("qk diverges first", text)
+
+    def test_garbage_in_o_is_not_right_because_v_holds_nan(self):
+        def npy(name, values, shape):
+            header = repr({"descr": "<f4", "fortran_order": False, "shape": shape}).ljust(117) + "\n"
+            (self.folder / name).write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) +
+                                             header.encode() + struct.pack(f"<{len(values)}f", *values))
+        cells = 8 * 4
+        small = [0.01 * (i % 7) for i in range(cells)]
+        npy("q.npy", small, (1, 1, 8, 4))
+        npy("k.npy", small, (1, 1, 8, 4))
+        npy("o.npy", [123.0] * cells, (1, 1, 8, 4))
+        npy("v.npy", [float("nan") if 4 <= i < 8 else x for i, x in enumerate(small)], (1, 1, 8, 4))
+        text = self.no_verdict("diagnose --q q.npy --k k.npy --v v.npy --o o.npy --layout BHSD --mask none")
+        self.assertIn("NaN or infinity in q, k or v", text)
 
 
 class Files(CommandTest):
@@ -306,6 +386,9 @@ class Files(CommandTest):
         self.refused(line + "/dev/full --force", "/dev/full", "not a regular file")
         self.refused(f"run --kernel fa1 {SMALL} --junit no/such/r.xml", "no/such/r.xml")
         self.refused(f"run --kernel fa1 {SMALL} --junit .", "directory")
+        for command in "list", "run --kernel", "compare", "run --kernel fa1 --inputs":
+            said = self.refused(f"{command} {'x' * 5000}", "x" * 100, "... (50")
+            self.assertLess(len(said), 3000)
         self.refused(f"run --kernel fa1 {SMALL} --junit /dev/full", "/dev/full", "No space left")
 
     def test_a_disk_that_is_full_leaves_nothing_behind(self):
@@ -483,6 +566,26 @@ class Streams(CommandTest):
         result = subprocess.run(["sh", "-c", line], cwd=self.folder, capture_output=True, text=True)
         self.assertEqual(result.returncode, COULD_NOT, result.stderr)
         self.expect("compare x.h5", AGREES)
+
+    def test_a_link_stays_a_link_to_what_is_written(self):
+        folder = pathlib.Path(self.folder)
+        (folder / "there").mkdir()
+        for name in "r.xml", "x.h5":
+            (folder / name).symlink_to(f"there/{name}")
+        for _ in "the file is new", "it is replaced":
+            self.expect(f"run --kernel fa1 {SMALL} --junit r.xml", AGREES)
+            self.expect(f"dump --kernel fa1 {SMALL} -o x.h5 --force", AGREES)
+        ElementTree.parse(folder / "there" / "r.xml")
+        self.expect("compare there/x.h5", AGREES)
+        self.assertTrue((folder / "r.xml").is_symlink() and (folder / "x.h5").is_symlink())
+
+    def test_a_report_may_go_to_stdout_and_to_the_file_that_stdout_is(self):
+        everything = pathlib.Path(self.folder) / "all"
+        for name in "/proc/self/fd/1", "all":  # the former is /dev/stdout
+            with open(everything, "w") as file:
+                self.expect(f"run --kernel fa1 {SMALL} --junit {name}", AGREES, stdout=file)
+            for text in "<testsuites", "AGREES":
+                self.assertIn(text, everything.read_text(), name)
 
     def test_stderr_may_be_closed_too(self):
         line = f"{shlex.quote(PROGRAM)} trace --kernel nope >&- 2>&-"

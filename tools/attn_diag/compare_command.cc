@@ -80,21 +80,21 @@ std::string binaries_text(const Compared& c, bool agrees, const report::Style& s
   return "  " + report::wrap(s, style.width - 2, 4) + '\n';
 }
 
-std::string headline(const Compared& c, bool agrees, const Flags& flags,
+std::string headline(const Compared& c, Answer answer, const Flags& flags,
                      const report::Style& style) {
   const report::Summary s = report::summarise(c.comparison);
-  if (agrees)
-    return report::paint(style, report::Colour::kGreen,
-                         c.exact
-                             ? fmt::format("AGREES: {} and {} are identical in all {} elements",
-                                           flags.files[0], c.against, report::count(s.compared))
-                             : fmt::format("AGREES: {} with {} in all {} elements", flags.files[0],
-                                           c.against, report::count(s.compared)));
-  if (c.comparison.agrees() && c.capture && c.capture->repetition.moved())
+  if (answer == Answer::kNotJudged)
+    return report::paint(style, report::colour_of(answer),
+                         report::could_not_compare_text(c.comparison));
+  if (answer == Answer::kAgrees)
+    return report::paint(
+        style, report::colour_of(answer),
+        fmt::format("AGREES: {} {} {}{} in {}", flags.files[0], c.exact ? "and" : "with", c.against,
+                    c.exact ? " are identical" : "", report::judged_text(s.compared, s.unjudged)));
+  if (c.comparison.agrees() && c.capture && c.capture->repetition.unsound())
     return report::paint(
         style, report::Colour::kRed,
-        fmt::format("DIVERGES: two runs of the case in {} differ: a race, or sums in the order in "
-                    "which threads or blocks arrive",
+        fmt::format("DIVERGES: two runs of the case in {} differ by more than rounding: a race",
                     flags.files[0]));
   std::string where;
   if (s.first_wrong != nullptr && s.first_wrong->first)
@@ -113,7 +113,11 @@ std::vector<report::JunitCase> junit_of_tensors(const Compared& c, const Session
     report::JunitCase one;
     one.class_name = "attn-diag.compare." + session.flags.files[0];
     one.name = fmt::format("{} {} against {}", name(stage_of(t.tensor)), name(t.tensor), c.against);
-    if (!t.agrees()) {
+    if (t.compared == 0) {
+      one.kind = c.comparison.answer() == Answer::kNotJudged ? report::JunitCase::Kind::kError
+                                                             : report::JunitCase::Kind::kSkipped;
+      one.message = fmt::format("none of {} elements can be judged, having no bound", t.unjudged);
+    } else if (!t.agrees()) {
       one.kind = report::JunitCase::Kind::kFailed;
       one.message = fmt::format("{} of {} elements wrong", t.mismatched, t.compared);
       one.detail = session.this_command();
@@ -139,25 +143,27 @@ Outcome compare_command(const Session& session) {
     c = compare_files(flags);
   }
   const report::Summary summary = report::summarise(c.comparison);
-  if (summary.compared == 0)
+  if (summary.compared + summary.unjudged == 0)
     throw Error(fmt::format("Nothing was compared: {} and {} have no tensor in common.",
                             flags.files[0], c.against));
-  const bool holes = c.capture && report::coverage_faults(*c.capture) > 0;
   const bool moved = c.capture && c.capture->repetition.moved();
-  const bool agrees = c.comparison.agrees() && !holes && !moved;
+  const Answer answer = c.capture ? answer_of(*c.capture, c.comparison) : c.comparison.answer();
+  const bool agrees = answer == Answer::kAgrees;
   const bool stale = c.capture && c.capture->provenance.stale();
 
   if (junit) junit->finish(report::junit_xml("attn-diag compare", junit_of_tensors(c, session)));
   Outcome outcome;
-  outcome.code = verdict_code(agrees);
+  outcome.code = verdict_code(answer);
   const report::Style& style = session.style;
   if (flags.json) {
     report::Json j =
-        report::json_head({"compare", session.this_command(), ATTN_DIAG_VERSION}, agrees, stale);
+        report::json_head({"compare", session.this_command(), ATTN_DIAG_VERSION}, answer, stale);
     j["actual"] = flags.files[0];
     j["expected"] = flags.files.size() > 1 ? report::Json(flags.files[1]) : report::Json(nullptr);
     j["rule"] = c.rule;
     if (c.binaries) j["same_binary"] = c.binaries->same();
+    j["judged"] = c.comparison.judged();
+    j["cells"] = c.comparison.judged() + c.comparison.unjudged();
     j["stages"] = report::stages_json(c.comparison);
     if (c.capture) {
       j["problem"] = report::to_json(c.capture->problem);
@@ -171,7 +177,7 @@ Outcome compare_command(const Session& session) {
     return outcome;
   }
   if (c.capture) outcome.out += report::stale_text(c.capture->provenance, style);
-  outcome.out += headline(c, agrees, flags, style) + '\n';
+  outcome.out += headline(c, answer, flags, style) + '\n';
   if (flags.quiet) return outcome;
   if (c.capture)
     outcome.out += fmt::format(
@@ -188,8 +194,10 @@ Outcome compare_command(const Session& session) {
         "  " + report::wrap(repetition_text(c.capture->repetition), style.width - 2, 4) + '\n';
   if (summary.first_wrong != nullptr)
     outcome.out += '\n' + report::difference_lines(*summary.first_wrong);
+  for (const std::string& note : c.comparison.notes)
+    outcome.out += "  " + report::wrap("Note: " + note, style.width - 2, 4) + '\n';
   outcome.out += "\n  Reproduce: " + session.this_command() + '\n';
-  if (!agrees && c.capture)
+  if (answer == Answer::kDiverges && c.capture)
     outcome.out += "  Look at it: " + session.shell({"show", flags.files[0]}) + '\n';
   return outcome;
 }

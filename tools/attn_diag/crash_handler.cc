@@ -11,7 +11,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "tools/attn_diag/crash_page.h"
+#include "harness/report/json.h"
+#include "tools//attn_diag/crash_page.h"
 
 namespace attn_diag::cli {
 namespace {
@@ -80,16 +81,20 @@ void note_frames(std::uintptr_t pc) {
 // exit() called by code that has no business to.
 void note_exit() {
   int none = 0;
-  if (g_page->finished || !g_page->signal.compare_exchange_strong(none, CrashPage::kExited)) return;
+  if (::getpid() != g_page->process || g_page->finished ||
+      !g_page->signal.compare_exchange_strong(none, CrashPage::kExited))
+    return;
   host::read_flight_record(g_page->flight);
   note_frames(reinterpret_cast<std::uintptr_t>(__builtin_return_address(0)));
 }
 
 void handle(int signal, siginfo_t* info, void* context) {
   int none = 0;
-  if (g_page->signal.compare_exchange_strong(none, signal)) {
+  if (::getpid() == g_page->process && g_page->signal.compare_exchange_strong(none, signal)) {
     const auto& c = *static_cast<const ucontext_t*>(context);
-    g_page->has_address = (signal == SIGSEGV || signal == SIGBUS) && info->si_code > 0;
+    // A general protection fault comes without an address.
+    g_page->has_address =
+        (signal == SIGSEGV || signal == SIGBUS) && info->si_code > 0 && info->si_code != SI_KERNEL;
     g_page->address = reinterpret_cast<std::uintptr_t>(info->si_addr);
     g_page->stack_pointer = stack_pointer(c);
     host::read_flight_record(g_page->flight);
@@ -106,6 +111,7 @@ void handle(int signal, siginfo_t* info, void* context) {
 
 void watch_for_crashes(CrashPage& page) {
   g_page = &page;
+  page.process = ::getpid();
   host::enable_flight_records();
   // AddressSanitizer reports crashes itself, and better.
   const bool sanitized = dlsym(RTLD_DEFAULT, "__asan_init") != nullptr;
@@ -132,6 +138,38 @@ void watch_for_crashes(CrashPage& page) {
 void note_step(const char* step) {
   if (g_page == nullptr) return;
   std::strncpy(g_page->step.data(), step, g_page->step.size() - 1);
+}
+
+void keep_report(const KeptReport& report) {
+  if (g_page == nullptr || g_page->report < 0 || ftruncate(g_page->report, 0) != 0) return;
+  report::Json junit = report::Json::array();
+  for (const report::JunitCase& c : report.junit)
+    junit.push_back(
+        {c.class_name, c.name, static_cast<int>(c.kind), c.message, c.detail, c.seconds});
+  const std::string text = report::dump_json({{"out", report.out}, {"junit", std::move(junit)}});
+  for (std::size_t done = 0; done < text.size();) {
+    const ssize_t n =
+        pwrite(g_page->report, text.data() + done, text.size() - done, static_cast<off_t>(done));
+    if (n <= 0) return;
+    done += static_cast<std::size_t>(n);
+  }
+}
+
+KeptReport kept_report(const CrashPage& page) {
+  std::string text;
+  char buffer[4096];
+  ssize_t n = 0;
+  while (page.report >= 0 &&
+         (n = pread(page.report, buffer, sizeof buffer, static_cast<off_t>(text.size()))) > 0)
+    text.append(buffer, static_cast<std::size_t>(n));
+  KeptReport kept;
+  const report::Json json = report::Json::parse(text, nullptr, false);
+  if (!json.is_object()) return kept;  // none, or cut off by a second crash
+  kept.out = json.at("out");
+  for (const report::Json& c : json.at("junit"))
+    kept.junit.push_back(
+        {c[0], c[1], static_cast<report::JunitCase::Kind>(c[2].get<int>()), c[3], c[4], c[5]});
+  return kept;
 }
 
 }  // namespace attn_diag::cli

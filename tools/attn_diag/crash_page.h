@@ -1,22 +1,36 @@
 // What the child that runs a user's code tells its parent, in memory that both see.
 #pragma once
 
+#include <sys/types.h>
+
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <string>
+#include <vector>
 
+#include "attn_diag/harness/host/call_clock.h"
 #include "attn_diag/harness/host/flight_record.h"
 #include "harness/guarded_buffer.h"
+#include "harness/report/junit.h"
 
 namespace attn_diag::cli {
 
 struct CrashPage {
+  pid_t process = 0;  // the child's; copies of it that the user's code makes have no say here
+
   // The command came to its end, with this exit code.
   std::atomic<bool> finished{false};
   int code = 0;
 
+  // How long the code under test has been running.
+  host::CallClock clock;
+
   // What the command was doing: written before every step.
   std::array<char, 256> step{};
+
+  // A file of what the command would report if it ended here, rewritten by keep_report(); -1: none.
+  int report = -1;
 
   // Filled by the signal handler, or with kExited when exit() was called; everything below is valid if
   // this is not 0.
@@ -42,5 +56,14 @@ void watch_for_crashes(CrashPage& page);
 
 // Notes what is being done, for the report of a crash. Nothing in a process without a page.
 void note_step(const char* step);
+
+// What is to be written if the process comes to no end of its own from here on.
+struct KeptReport {
+  std::string out;  // to stdout
+  std::vector<report::JunitCase> junit;
+};
+void keep_report(const KeptReport& report);
+// In the parent: the last that was kept; empty if none was.
+KeptReport kept_report(const CrashPage& page);
 
 }  // namespace attn_diag::cli

@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "harness/pending_file.h"
+#include "harness/printable.h"
 #include "harness/report/junit.h"
 #include "tools/attn_diag/output.h"
 #include "tools/attn_diag/source_lines.h"
@@ -40,7 +42,8 @@ CrashReport describe(const CrashPage& page, const HowItEnded& ended) {
   crash.code = ended.code;
   crash.seconds = ended.seconds;
   crash.step = page.step.data();
-  if (page.signal == 0) return crash;
+  crash.where_known = page.signal != 0;
+  if (!crash.where_known) return crash;
   crash.flight = page.flight;
   crash.frames = frames_of(page);
   if (!page.has_address) return crash;
@@ -61,9 +64,10 @@ void remove_temporary_files(const Session& session, pid_t child) {
   const Flags& flags = session.flags;
   // As TextFile and PendingFile name them.
   std::error_code ignored;
-  if (!flags.junit.empty()) fs::remove(fmt::format("{}.{}.tmp", flags.junit, child), ignored);
+  if (!flags.junit.empty())
+    fs::remove(fmt::format("{}.{}.tmp", where_it_leads(flags.junit), child), ignored);
   if (flags.output.empty()) return;
-  const fs::path target(flags.output);
+  const fs::path target(where_it_leads(flags.output));
   const std::string prefix = fmt::format(".{}.{}-", target.filename().string(), child);
   const fs::path directory = target.parent_path().empty() ? "." : target.parent_path();
   for (const fs::directory_entry& entry : fs::directory_iterator(directory, ignored)) {
@@ -75,20 +79,27 @@ void remove_temporary_files(const Session& session, pid_t child) {
 int report_crash(const Session& session, const CrashPage& page, const HowItEnded& ended,
                  pid_t child) {
   remove_temporary_files(session, child);
-  const CrashReport crash = describe(page, ended);
+  CrashReport crash = describe(page, ended);
   const std::string again = session.this_command();
   const Flags& flags = session.flags;
+  const KeptReport kept = kept_report(page);
+  crash.others_kept = !kept.out.empty();
   std::string text = "attn-diag: error: " + report::crash_headline(crash) + '\n';
   if (!flags.quiet) text += report::crash_text(crash, again);
-  std::fputs(text.c_str(), stderr);
+  write_stderr(text);
   if (!flags.junit.empty()) {
+    std::vector<report::JunitCase> cases = kept.junit;
+    cases.push_back(report::crash_junit(crash, again));
     TextFile junit(flags.junit);
-    junit.finish(
-        report::junit_xml("attn-diag " + flags.command, {report::crash_junit(crash, again)}));
+    junit.finish(report::junit_xml("attn-diag " + flags.command, cases));
   }
-  if (flags.json)
-    write_stdout(
-        report::dump_json(report::crash_json(crash, {flags.command, again, ATTN_DIAG_VERSION})));
+  if (flags.json) {
+    report::Json json = report::crash_json(crash, {flags.command, again, ATTN_DIAG_VERSION});
+    if (crash.others_kept) json["before"] = report::Json::parse(kept.out);
+    write_stdout(report::dump_json(json));
+  } else if (crash.others_kept) {
+    write_stdout(printable(kept.out, session.style.colour));
+  }
   return static_cast<int>(ExitCode::kCouldNotCompare);
 }
 

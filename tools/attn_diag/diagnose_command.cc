@@ -35,9 +35,9 @@ std::vector<TapLine> taps_of(const Capture& capture, const Diagnosis& diagnosis,
                                    : find_tap_lines(capture.provenance, diagnosis.tensors.front());
 }
 
-Outcome report_of(const report::DiagnosisView& view, const Session& session, bool agrees) {
+Outcome report_of(const report::DiagnosisView& view, const Session& session) {
   Outcome outcome;
-  outcome.code = verdict_code(agrees);
+  outcome.code = verdict_code(view.answer());
   outcome.out = session.flags.json
                     ? report::dump_json(report::diagnosis_json(
                           view, {"diagnose", view.reproduce, ATTN_DIAG_VERSION, view.check}))
@@ -136,7 +136,7 @@ Outcome diagnose_file(const Session& session) {
   view.taps = taps_of(read.capture, diagnosis, nullptr);
   view.subject = subject;
   view.reproduce = session.this_command();
-  return report_of(view, session, diagnosis.verdict == DiagnosisVerdict::kNothingWrong);
+  return report_of(view, session);
 }
 
 Outcome diagnose_a_kernel(const Session& session) {
@@ -156,15 +156,20 @@ Outcome diagnose_a_kernel(const Session& session) {
   const InputData inputs = inputs_of(one, kernel, geometry);
   KernelDiagnosis found = diagnose_kernel(kernel, one.problem, inputs, tracing, options);
   found.capture.provenance.command_line = session.this_command();
-  History(flags).note(found.capture, found.agrees() ? "agrees" : "diverges");
+  History(flags).note(found.capture, found.answer());
   const std::vector<WhyNot> failed = why_nots(found.capture, options, flags);
   std::optional<TileFinding> tiles;
+  if (!found.trace.calmly.empty()) {
+    tracing.run.schedule = found.trace.sanity.calm->schedule;
+    tracing.run.fill = found.trace.sanity.calm->fill;
+  }
   const bool formula = found.diagnosis.verdict != DiagnosisVerdict::kNotAFormula;
-  if (flags.diagnose.active && formula && !found.agrees()) {
+  if (flags.diagnose.active && formula && found.answer() == Answer::kDiverges) {
     run_experiments(kernel, one.problem, inputs, found, tracing, options);
     constexpr int kTrials = 8;
-    tiles = try_tiles(kernel, one.problem, inputs, one.run, tracing.tolerance, kTrials,
-                      [&](int i, int n) { progress.step(i, n, "other tiles"); });
+    if (found.capture.has(Tensor::kO))  // by which tiles are judged
+      tiles = try_tiles(kernel, one.problem, inputs, tracing.run, tracing.tolerance, kTrials,
+                        [&](int i, int n) { progress.step(i, n, "other tiles"); });
   }
 
   report::DiagnosisView view;
@@ -190,12 +195,13 @@ Outcome diagnose_a_kernel(const Session& session) {
                                             : "");
   }
   // The same name for other numbers.
-  if (!one.inputs_from_file && !found.agrees()) {
+  if (!one.inputs_from_file && found.answer() == Answer::kDiverges) {
     Case other = one;
     other.seed = one.seed + 1;
     view.confirm = session.shell(reproduce("diagnose", other, flags));
   }
-  return report_of(view, session, found.agrees());
+  view.kernel_answer = found.answer();
+  return report_of(view, session);
 }
 
 }  // namespace

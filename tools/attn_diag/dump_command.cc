@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "attn_diag/harness/dump.h"
+#include "harness/input_writes.h"
 #include "harness/repetition.h"
 #include "harness/report/comparison_text.h"
 #include "harness/report/json.h"
@@ -52,6 +53,9 @@ Outcome dump_command(const Session& session) {
   Capture capture = run_kernel(kernel, one.problem, inputs, one.run);
   capture.provenance.command_line = session.this_command();
   if (!one.backend_note.empty()) capture.notes.push_back(one.backend_note);
+  if (!capture.input_writes.empty())
+    capture.notes.push_back("Not as a kernel should: " + input_writes_text(capture.input_writes) +
+                            '.');
   History(flags).note(capture, "");
   progress.step(3, 3, "writing " + path);
   write_dump(path, capture, options);
@@ -95,6 +99,9 @@ Outcome dump_command(const Session& session) {
   if (capture.repetition.moved())
     outcome.out +=
         "  " + report::wrap(repetition_text(capture.repetition), style.width - 2, 4) + '\n';
+  if (!capture.input_writes.empty())
+    outcome.out +=
+        "  " + report::wrap(report::input_writes_headline(capture), style.width - 2, 4) + '\n';
   if (inputs.has_nonfinite) outcome.out += "  The inputs hold NaN or infinity.\n";
   outcome.out += "  Reproduce: " + again + '\n';
   return outcome;

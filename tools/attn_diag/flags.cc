@@ -70,6 +70,7 @@ class Parser {
     case_flags(run);
     run.add_option("--stage,--gate", x_flags.stage, kStageHelp)->group(kRunGroup)->type_name("");
     run.add_flag("--isolate", x_flags.isolate, kIsolateHelp)->group(kRunGroup);
+    add_sanity_flags(run, x_flags.sanity, true);
     region_flags(run);
     tolerance_flags(run);
     output_flags(run, true);
@@ -208,10 +209,10 @@ class Parser {
       app.add_option(flag, to, help)->group(group)->type_name("");
     };
     add("--kernel", x_flags.kernel, "name, name@fault or ./library.so:name (needed)", kRunGroup);
-    if (freely)
-      add("--backend", x_flags.backend, "host, cuda, or auto: cuda where a GPU can run it (auto)",
-          kRunGroup);
-    add("--schedule", x_flags.schedule, "Of backend host: forward, reverse, seed:N or lockstep",
+    add("--backend", x_flags.backend,
+        freely ? "host, cuda, or auto: cuda where a GPU can run it (auto)" : "host", kRunGroup);
+    add("--schedule", x_flags.schedule,
+        "Of backend host: forward, reverse, seed:N, lockstep, lockstep:reverse or lockstep:turns",
         kRunGroup);
     add("--mma-order", x_flags.mma_order,
         "Of backend host: how tensor-core products are summed; 0 as on sm_90, N otherwise",
@@ -225,13 +226,19 @@ class Parser {
     add("--num-splits", x_flags.num_splits, kNumSplitsHelp, kRunGroup);
     shape_flags(app, "Query heads (2)", "Queries and keys (128)",
                 "none, causal, causal:top_left, causal:bottom_right or window:LEFT,RIGHT (none)");
-    add("--softmax-scale", x_flags.softmax_scale, "1/sqrt(head_dim) if not given", kProblemGroup);
+    add("--softmax-scale", x_flags.softmax_scale, kSoftmaxScaleHelp, kProblemGroup);
     add("--inputs", x_flags.inputs, kInputsHelp, kProblemGroup);
     add("--seed", x_flags.seed, kSeedHelp, kProblemGroup);
-    add("--input-scale", x_flags.input_scale, "Multiplies the inputs (1)", kProblemGroup);
+    add("--input-scale", x_flags.input_scale, kInputScaleHelp, kProblemGroup);
     add_child_flags(app, x_flags.child);
-    if (freely)
-      app.add_flag("--no-history", x_flags.no_history, kNoHistoryHelp)->group(kOutputGroup);
+    history_flag(app, freely);
+  }
+
+  // Of a command that notes nothing it is kept anyway.
+  void history_flag(CLI::App& app, bool notes_runs) {
+    app.add_flag("--no-history", x_flags.no_history,
+                 notes_runs ? kNoHistoryHelp : "As always here: this command notes no runs")
+        ->group(kOutputGroup);
   }
 
   // Sizes, type, mask and memory order; the help is where commands have other defaults.
@@ -268,7 +275,11 @@ class Parser {
     add("--inputs", x_flags.inputs, "randn, large, ... (attn-diag list shows them) (randn)",
         kProblemGroup);
     add("--seed", x_flags.seed, kSeedHelp, kProblemGroup);
+    add("--input-scale", x_flags.input_scale, kInputScaleHelp, kProblemGroup);
+    add("--softmax-scale", x_flags.softmax_scale, kSoftmaxScaleHelp, kProblemGroup);
     add_child_flags(app, x_flags.child);
+    tolerance_flags(app);
+    history_flag(app, false);
     app.add_option("--against", x_flags.against, kAgainstHelp)
         ->group(kOutputGroup)
         ->type_name("FILE");
@@ -345,8 +356,36 @@ class Parser {
     const std::string flag = first.substr(0, first.find('='));
     if (on == nullptr)
       throw Error(fmt::format("There is no flag {} before the command. {}", flag, kCommandsHelp));
-    throw Error(fmt::format("{} has no flag {}.{} See attn-diag {} --help.", on->get_name(), flag,
-                            did_you_mean(flag, flag_names(*on)), on->get_name()));
+    const char* const why = why_no_flag(on->get_name(), flag);
+    throw Error(fmt::format(
+        "{} has no flag {}{} See attn-diag {} --help.", on->get_name(), flag,
+        why != nullptr ? fmt::format(": {}", why) : '.' + did_you_mean(flag, flag_names(*on)),
+        on->get_name()));
+  }
+
+  // Why a flag that other commands have makes no sense of this one; null where it is nobody's.
+  static const char* why_no_flag(std::string_view command, std::string_view flag) {
+    struct Row {
+      std::string_view command, flags;
+      const char* why;
+    };
+    static constexpr Row kRows[] = {
+        {"check", "--atol --rtol ", "it judges what memory does, not values."},
+        {"check", "--threads ", "a watched run has one worker, so that all of it is seen."},
+        {"check", "--async-copies ",
+         "in a watched run copies land late, where a missing wait shows."},
+        {"check", "--stage --gate --isolate --batch-index --head --query ",
+         "the whole production kernel is watched, without taps."},
+        {"check", "--sanity --no-sanity ", "one run is watched; --schedule chooses which."},
+        {"bench", "--schedule --mma-order --async-copies --sanity --no-sanity ",
+         "a GPU decides that itself."},
+        {"bench", "--stage --gate --isolate --batch-index --head --query ",
+         "the whole production kernel is timed, without taps."},
+    };
+    for (const Row& row : kRows)
+      if (row.command == command && row.flags.find(std::string(flag) + ' ') != row.flags.npos)
+        return row.why;
+    return nullptr;
   }
 
   // CLI11 gives a flag whatever word follows it, even `--kernel --json`.

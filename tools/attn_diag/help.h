@@ -39,6 +39,8 @@ inline constexpr const char* kHeadDimVHelp = "Of v and o (as --head-dim)";
 inline constexpr const char* kDTypeHelp = "fp16, bf16 or fp32 (fp16)";
 inline constexpr const char* kLayoutHelp = "BHSD or BSHD (BHSD)";
 inline constexpr const char* kSeedHelp = "Of the inputs (0)";
+inline constexpr const char* kInputScaleHelp = "Multiplies the inputs (1)";
+inline constexpr const char* kSoftmaxScaleHelp = "1/sqrt(head_dim) if not given";
 
 inline constexpr const char* kMainFooter = R"(
 Examples:
@@ -95,6 +97,11 @@ inline constexpr const char* kRunFooter = R"(
 Every flag of the problem, --kernel, --tile, --num-splits and --seed take lists separated by commas.
 Their combinations make a matrix: one table, one verdict a row, one exit code.
 
+On backend host each case is run twice more, without taps, in other orders of threads and on other
+bytes in all memory that the kernel has not written. A result that moves by more than rounding is a
+divergence, or LATENT: right as a GPU most likely has it (warps that stay converged, zeros in fresh
+memory), and wrong otherwise.
+
 Examples:
   attn-diag run --kernel fa1 --seqlen 65 --mask causal
   attn-diag run --kernel fa1,split_k --seqlen 4,64,65,128,192,256,512 --dtype fp16,bf16
@@ -103,7 +110,7 @@ Examples:
 
 Exit codes: the highest of the rows': 0 agrees, 1 diverges, 2 the run failed. A row that a kernel
 does not support is shown as "unsupported" and counted, and does not decide, unless a kernel was
-left with no row that could be compared: then 2. 3 internal error.)";
+left with no row that could be compared: then 2. A latent row is 1. 3 internal error.)";
 
 inline constexpr const char* kDumpSummary = "Run once and store every stage in an HDF5 file";
 inline constexpr const char* kDumpFooter = R"(
@@ -136,10 +143,12 @@ inline constexpr const char* kTraceSummary =
     "The bug hunt: the first stage that is wrong, exact query and tile";
 inline constexpr const char* kTraceFooter = R"(
 First runs the production kernel again, in other orders and on other bytes in all memory it has
-not written: a result that moves is a race, an uninitialised read or a sum in order of arrival, and
-is reported first. Then runs the kernel with taps and judges every stage by its rounding bound; runs
-each stage alone, fed the reference's inputs; puts the right output of the first wrong stage in and
-runs on; and compares the production kernel with the tapped one.
+not written: a result that moves by more than rounding is a race or an uninitialised read, and is
+reported first, as LATENT where a GPU most likely has it right today; what follows is looked at
+where the result holds still, if it is wrong there too. Then runs the kernel with taps and judges
+every stage by its rounding bound; runs each stage alone, fed the reference's inputs; puts the right
+output of the first wrong stage in and runs on; and compares the production kernel with the tapped
+one.
 
 Examples:
   attn-diag trace --kernel fa1
@@ -148,7 +157,7 @@ Examples:
   attn-diag trace --kernel fa1 --inputs failing.h5 --json
   attn-diag trace --kernel fa1 --mask causal -o fa1.h5 && attn-diag show fa1.h5
 
-Exit codes: 0 agrees; 1 diverges; 2 could not compare; 3 internal error.)";
+Exit codes: 0 agrees; 1 diverges, or latent; 2 could not compare; 3 internal error.)";
 
 inline constexpr const char* kShowSummary =
     "The values of one query around a KV tile, beside the reference";

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "attn_diag/harness/capture.h"
+#include "attn_diag/harness/compare.h"
 #include "harness/history.h"
 #include "tools/attn_diag/flags.h"
 
@@ -25,6 +25,11 @@ class History {
   // "agrees", "diverges", or "" where nothing was compared: the verdict that these very bits had before
   // then counts.
   void note(Capture& capture, const std::string& verdict);
+  void note(Capture& capture, Answer answer) {
+    note(capture, answer == Answer::kAgrees     ? "agrees"
+                  : answer == Answer::kDiverges ? "diverges"
+                                                : "");
+  }
 
  private:
   std::string x_command;

@@ -3,6 +3,7 @@
 
 #include "attn_diag/harness/identifiability.h"
 #include "harness/report/identifiability.h"
+#include "harness/run_plan.h"
 #include "tools/attn_diag/cases.h"
 #include "tools/attn_diag/progress.h"
 #include "tools/attn_diag/session.h"
@@ -24,7 +25,7 @@ Outcome inputs_command(const Session& session) {
       const Geometry geometry = plan(kernel, one);
       const InputData inputs = inputs_of(one, kernel, geometry);
       const reference::Case data(one.problem, geometry,
-                                 kernel.info().arithmetic(one.problem, geometry),
+                                 declared_arithmetic(kernel, one.problem, geometry),
                                  {inputs.q.data(), inputs.k.data(), inputs.v.data()});
       view.all.push_back({one.inputs, one.problem, geometry, identify(data, one.run.threads)});
     }

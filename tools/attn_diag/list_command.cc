@@ -10,6 +10,7 @@
 #include "attn_diag/harness/run.h"
 #include "harness/cuda/run_on_gpu.h"
 #include "harness/doctor.h"
+#include "harness/helper.h"
 #include "harness/report/json.h"
 #include "harness/report/table.h"
 #include "harness/support.h"
@@ -26,7 +27,7 @@ struct Entry {
   std::string spec;     // what --kernel takes
   std::string state;    // "ready", "STALE", "cannot be loaded: ..."
   std::string why_not;  // of a cuda build: why it cannot run here
-  bool usable = false, stale = false, sources_missing = false, lockstep = false;
+  bool usable = false, lockstep = false;
   std::string summary;
   std::vector<std::string> tiles, gates, exempt;
   std::vector<std::string> supports;  // as the kernel declares; empty: it does not say
@@ -40,6 +41,7 @@ void describe(Entry& e, const KernelInfo& k) {
   e.takes_num_splits = k.takes_num_splits;
   if (k.support != nullptr) e.supports = support_words(*k.support);
   for (const std::string& words : convention_words(k.conventions)) e.supports.push_back(words);
+  for (const std::string& words : part_words(k)) e.supports.push_back(words);
   for (int i = 0; i < k.num_tiles; ++i)
     e.tiles.push_back(fmt::format("{}x{}", k.tiles[i].block_m, k.tiles[i].block_n));
   for (std::size_t g = 0; g < kGateNames.size(); ++g)
@@ -50,23 +52,43 @@ void describe(Entry& e, const KernelInfo& k) {
   }
 }
 
+// In a helper: a library may do anything when it is loaded and asked.
+Bytes what_loading_tells(const LibraryEntry& library, const std::string& kernel) {
+  const Kernel loaded = Kernel::load(library.path + ":" + kernel, library.backend);
+  Entry e;
+  describe(e, loaded.info());
+  WireWriter to;
+  to.text(e.summary).truth(e.takes_num_splits);
+  return to.texts(e.supports).texts(e.tiles).texts(e.gates).texts(e.exempt).take();
+}
+
+void note(const Bytes& told, Entry& e) {
+  WireReader from(told);
+  e.summary = from.text();
+  e.takes_num_splits = from.truth();
+  e.supports = from.texts();
+  e.tiles = from.texts();
+  e.gates = from.texts();
+  e.exempt = from.texts();
+}
+
 Entry entry_of(const LibraryEntry& library, const std::string& kernel) {
   Entry e;
   e.library = library;
-  const bool by_name = library.kernels.size() == 1 && library.file_stem != library.path;
-  e.spec = by_name ? library.file_stem : library.path + ":" + kernel;
+  e.spec = library.spec(kernel);
+  e.why_not = why_not_here(library, gpu_state());
+  HelperLimits limits;
+  limits.seconds_per_answer = kSecondsToLoad;
   try {
-    const Kernel loaded = Kernel::load(library.path + ":" + kernel, library.backend);
-    describe(e, loaded.info());
-    e.why_not = why_not_here(library, gpu_state());
-    const Provenance provenance = loaded.provenance();
-    e.stale = provenance.stale();
-    e.sources_missing = provenance.sources_missing();
+    Helper helper(limits, [&](const Bytes&) { return what_loading_tells(library, kernel); });
+    note(helper.ask({}), e);
     e.usable = e.why_not.empty();
-    e.state = e.stale             ? "STALE: sources changed since the build"
-              : !e.usable         ? "cannot run here"
-              : e.sources_missing ? "ready; sources not found"
-                                  : "ready";
+    e.state = library.stale             ? "STALE: sources changed since the build"
+              : !e.usable               ? "cannot run here"
+              : library.sources_missing ? "ready; sources not found"
+                                        : "ready";
+  } catch (const HelperLost& lost) {
+    e.state = fmt::format("cannot be loaded: its own code failed: {}.", lost.what());
   } catch (const Error& error) {
     e.state = fmt::format("cannot be loaded: {}", error.what());
   }
@@ -75,9 +97,17 @@ Entry entry_of(const LibraryEntry& library, const std::string& kernel) {
 
 // Whether the instrumented build lies beside a library that was named by its path.
 bool has_lockstep(const LibraryEntry& library) {
+  HelperLimits limits;
+  limits.seconds_per_answer = kSecondsToLoad;
   try {
-    Kernel::load(library.path + ":" + library.kernels.front(), "host", true);
+    Helper helper(limits, [&](const Bytes&) {
+      Kernel::load(library.path + ":" + library.kernels.front(), "host", true);
+      return Bytes();
+    });
+    helper.ask({});
     return true;
+  } catch (const HelperLost&) {
+    return false;
   } catch (const Error&) {
     return false;
   }
@@ -128,8 +158,8 @@ Json entry_json(const Entry& e) {
   j["why_not"] = e.why_not.empty() ? Json(nullptr) : Json(e.why_not);
   j["architectures"] =
       e.library.architectures.empty() ? Json(nullptr) : Json(e.library.architectures);
-  j["stale"] = e.stale;
-  j["sources_missing"] = e.sources_missing;
+  j["stale"] = e.library.stale;
+  j["sources_missing"] = e.library.sources_missing;
   j["lockstep"] = e.lockstep;
   j["summary"] = e.summary;
   j["tiles"] = e.tiles;
@@ -201,9 +231,9 @@ std::string list_text(const std::vector<Entry>& all, const report::Style& style)
   report::Table summaries({"kernel", "what it is, and what it cannot show"});
   std::set<std::string> described;
   for (const Entry& e : all) {
-    const Colour colour = !e.why_not.empty()     ? Colour::kDim
-                          : !e.usable || e.stale ? Colour::kRed
-                                                 : Colour::kGreen;
+    const Colour colour = !e.why_not.empty()             ? Colour::kDim
+                          : !e.usable || e.library.stale ? Colour::kRed
+                                                         : Colour::kGreen;
     std::vector<std::string> gates = e.gates;
     if (gates.size() == kGateNames.size()) gates = {"all"};
     kernels.add({e.spec, e.library.backend, report::paint(style, colour, e.state),

@@ -1,10 +1,15 @@
 // attn-diag: parse, call, print, exit code.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <functional>
 #include <new>
+#include <string>
+#include <string_view>
 
+#include "harness/printable.h"
 #include "tools/attn_diag/child.h"
 #include "tools/attn_diag/output.h"
 #include "tools/attn_diag/session.h"
@@ -31,8 +36,25 @@ Outcome dispatch(const Session& session) {
   return show_command(session);
 }
 
+// Of words that nobody will read to their end, the beginning.
+std::string with_words_shortened(std::string_view text) {
+  constexpr std::size_t kLongest = 1024, kKept = 200;
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find_first_of(" \n"), text.size());
+    if (end > kLongest)
+      out += std::string(text.substr(0, kKept)) + "... (" + std::to_string(end) + " characters)";
+    else
+      out += text.substr(0, end);
+    const std::size_t next = std::min(end + 1, text.size());
+    out += text.substr(end, next - end);
+    text.remove_prefix(next);
+  }
+  return out;
+}
+
 int fail(ExitCode code, const char* kind, const char* what) {
-  std::fprintf(stderr, "attn-diag: %s%s\n", kind, what);
+  write_stderr(std::string("attn-diag: ") + kind + with_words_shortened(what) + '\n');
   return static_cast<int>(code);
 }
 
@@ -46,6 +68,9 @@ int guarded(const std::function<int()>& work) {
     return fail(ExitCode::kCouldNotCompare, "error: ",
                 "There is not enough memory. Choose a smaller problem (--batch, --heads, --seqlen) "
                 "or record less of it (--stage, --batch-index, --head, --query).");
+  } catch (
+      const std::filesystem::filesystem_error& e) {  // a name that is too long, a loop of links
+    return fail(ExitCode::kCouldNotCompare, "error: ", e.what());
   } catch (const std::exception& e) {
     return fail(ExitCode::kInternal,
                 "internal error, please report it with the command line: ", e.what());
@@ -67,7 +92,8 @@ int run(int argc, char** argv) {
   const auto command = [&] {
     keep_stdout_for_reports();
     const Outcome outcome = dispatch(session);
-    write_stdout(outcome.out);
+    const bool as_it_is = session.flags.json || (outcome.is_source && !stdout_is_terminal());
+    write_stdout(as_it_is ? outcome.out : printable(outcome.out, session.style.colour));
     return static_cast<int>(outcome.code);
   };
   if (!wants_child(session.flags)) return command();

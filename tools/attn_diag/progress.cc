@@ -5,6 +5,7 @@
 
 #include <cstdio>
 
+#include "harness/printable.h"
 #include "tools/attn_diag/crash_page.h"
 
 namespace attn_diag::cli {
@@ -33,10 +34,10 @@ Progress::~Progress() {
 }
 
 void Progress::step(int i, int n, const std::string& what) {
-  note_step(fmt::format("step {} of {}: {}", i, n, what).c_str());
+  note_step(fmt::format("step {} of {}: {}", i, n, one_line(what)).c_str());
   if (!x_watcher.joinable()) return;
   const std::lock_guard lock(x_mutex);
-  x_line = fmt::format("step {} of {}: {}", i, n, what);
+  x_line = fmt::format("step {} of {}: {}", i, n, one_line(what));
   x_changed.notify_one();
 }
 

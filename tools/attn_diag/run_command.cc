@@ -9,15 +9,21 @@
 #include <set>
 
 #include "attn_diag/harness/host/executor.h"
+#include "attn_diag/harness/host/faults.h"
 #include "harness/cuda/run_on_gpu.h"
+#include "harness/input_writes.h"
+#include "harness/looser_declaration.h"
 #include "harness/repetition.h"
 #include "harness/report/comparison_text.h"
 #include "harness/report/json.h"
 #include "harness/report/junit.h"
 #include "harness/report/matrix.h"
 #include "harness/report/same_output.h"
+#include "harness/report/sanity.h"
 #include "harness/report/summary.h"
+#include "harness/sanity.h"
 #include "tools/attn_diag/cases.h"
+#include "tools/attn_diag/crash_page.h"
 #include "tools/attn_diag/history.h"
 #include "tools/attn_diag/output.h"
 #include "tools/attn_diag/progress.h"
@@ -49,6 +55,34 @@ struct Run {
   std::optional<Capture> capture;  // kept for a single run only
 };
 
+// Gate 0, the cheap part of it unless more is asked for: is the verdict the same in other orders of threads and on
+// other bytes that nobody wrote?
+void run_again(const Kernel& kernel, const Case& c, const InputData& inputs,
+               const Tolerance& tolerance, const Flags& flags, Capture& capture, MatrixRow& row) {
+  // A GPU orders threads as it likes, and runs each case twice. Inputs of stages are not a kernel's own.
+  if (c.backend != "host" || c.run.isolate || last_stage(c.run.gate) != Stage::kReduce) return;
+  // Of what cannot be judged it cannot be told whether it moves by more than rounding.
+  if (row.verdict == RowVerdict::kNotJudged) return;
+  const int runs = parse_sanity_runs(flags.sanity);
+  if (runs == 0) return;
+  if (runs < 0 && !worth_running_again(c.problem)) {
+    row.not_checked =
+        "Other orders of threads were not tried: the case is large. --sanity 3 tries them.";
+    capture.notes.push_back(row.not_checked);
+    return;
+  }
+  const bool right = row.verdict == RowVerdict::kAgrees;
+  RunCheck again = check_run(kernel, c.problem, inputs, c.run, tolerance, capture, right, runs);
+  row.sanity = std::move(again.check.sanity);
+  if (row.sanity.unsound()) {
+    row.verdict = row.sanity.latent() ? RowVerdict::kLatent : RowVerdict::kDiverges;
+  } else if (right && again.production && again.production->answer() == Answer::kDiverges) {
+    row.verdict = RowVerdict::kDiverges;
+    row.comparison = std::move(*again.production);
+    capture.notes.emplace_back("Only the production kernel diverges: with taps it is right.");
+  }
+}
+
 Run run_one(Case c, Kernels& kernels, const Tolerance& tolerance, History& history,
             const Session& session) {
   const auto begin = std::chrono::steady_clock::now();
@@ -70,16 +104,16 @@ Run run_one(Case c, Kernels& kernels, const Tolerance& tolerance, History& histo
     run.row.moved_within_bounds =
         capture.repetition.moved() &&
         every_run_agrees(capture, run.row.comparison, tolerance, c.run.threads);
-    const std::int64_t compared = report::summarise(run.row.comparison).compared;
-    run.row.verdict =
-        compared == 0 ? RowVerdict::kFailed
-        : run.row.comparison.agrees() && run.row.coverage_faults == 0 && run.row.moved_cells == 0
-            ? RowVerdict::kAgrees
-            : RowVerdict::kDiverges;
-    if (compared == 0) run.row.why = "Nothing was compared.";
-    history.note(capture, run.row.verdict == RowVerdict::kAgrees     ? "agrees"
-                          : run.row.verdict == RowVerdict::kDiverges ? "diverges"
-                                                                     : "");
+    run.row.input_writes = capture.input_writes;
+    const bool rounding = run.row.moved_cells == 0 || run.row.moved_within_bounds;
+    const Answer answer = rounding ? answer_of(capture, run.row.comparison) : Answer::kDiverges;
+    run.row.verdict = report::row_verdict(answer);
+    if (answer == Answer::kNotJudged) run.row.why = why_not_judged(run.row.comparison);
+    if (capture.input_writes.empty())
+      run_again(kernel, c, inputs, tolerance, session.flags, capture, run.row);
+    history.note(capture, run.row.verdict == RowVerdict::kAgrees      ? "agrees"
+                          : run.row.verdict == RowVerdict::kNotJudged ? ""
+                                                                      : "diverges");
     run.row.same_output = capture.same_output;
     run.capture = std::move(capture);
   } catch (const Error& e) {
@@ -94,6 +128,7 @@ Run run_one(Case c, Kernels& kernels, const Tolerance& tolerance, History& histo
   run.row.tile = c.run.tile;
   run.row.num_splits = c.run.num_splits;
   run.row.reproduce = session.shell(reproduce("run", c, session.flags));
+  run.row.look_closer = session.shell(reproduce("check", c, session.flags));
   run.row.hunt = session.shell(reproduce("trace", c, session.flags));
   run.row.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   run.what = std::move(c);
@@ -105,6 +140,7 @@ ExitCode code_of(RowVerdict v) {
     case RowVerdict::kAgrees:
       return ExitCode::kAgrees;
     case RowVerdict::kDiverges:
+    case RowVerdict::kLatent:
       return ExitCode::kDiverges;
     default:
       return ExitCode::kCouldNotCompare;
@@ -124,6 +160,19 @@ ExitCode code_of(const std::vector<MatrixRow>& rows) {
   return tried.size() < named.size() ? ExitCode::kCouldNotCompare : worst;
 }
 
+// "0.6x"
+std::string cost_text(double seconds, double all) {
+  return report::ratio(seconds / std::max(all - seconds, 1e-6));
+}
+
+std::string again_text(const MatrixRow& row, const Session& session) {
+  const Sanity& sanity = row.sanity;
+  if (sanity.finding == SanityFinding::kNotChecked) return "";
+  return report::sanity_text(sanity, sanity.moved() ? row.look_closer : "", session.style) +
+         fmt::format("  That took {} the time of the run; --no-sanity leaves it out.\n",
+                     cost_text(sanity.seconds, row.seconds));
+}
+
 std::string single_text(const Run& run, const Session& session) {
   const MatrixRow& row = run.row;
   const Capture& capture = *run.capture;
@@ -140,12 +189,13 @@ std::string single_text(const Run& run, const Session& session) {
   const report::Summary summary = report::summarise(row.comparison);
   if (summary.first_wrong != nullptr) s += '\n' + report::difference_lines(*summary.first_wrong);
   s += '\n' + report::zeros_text(row.comparison);
+  s += again_text(row, session);
   s += report::sources_missing_text(capture.provenance, style);
   for (const auto* notes : {&row.comparison.notes, &capture.notes})
     for (const std::string& note : *notes)
       s += "  " + report::wrap("Note: " + note, style.width - 2, 4) + '\n';
   s += "  Reproduce: " + row.reproduce + '\n';
-  if (row.verdict == RowVerdict::kDiverges) s += "  Find where: " + row.hunt + '\n';
+  if (row.verdict != RowVerdict::kAgrees) s += "  Find where: " + row.hunt + '\n';
   return s;
 }
 
@@ -155,7 +205,7 @@ std::vector<JunitCase> junit_of_stages(const Run& run) {
     const auto stage = static_cast<Stage>(i);
     const report::Summary s = report::summarise(run.row.comparison, stage);
     const std::int64_t holes = report::coverage_faults(*run.capture, stage);
-    if (s.compared == 0 && holes == 0) continue;
+    if (s.compared + s.unjudged == 0 && holes == 0) continue;
     JunitCase c;
     c.class_name = "attn-diag.run." + run.row.kernel;
     c.name = fmt::format("{} [{}]", name(stage), report::problem_text(run.row.problem));
@@ -166,20 +216,66 @@ std::vector<JunitCase> junit_of_stages(const Run& run) {
                               s.compared, report::ratio(s.max_err_over_bound));
       if (holes > 0) c.message += fmt::format("; {} cells never or repeatedly written", holes);
       c.detail = run.row.reproduce;
+    } else if (s.compared == 0) {
+      c.kind = JunitCase::Kind::kSkipped;
+      c.message = fmt::format("none of {} elements can be judged, having no bound", s.unjudged);
     }
     cases.push_back(c);
   }
-  if (run.row.same_output) {
+  if (const Sanity& sanity = run.row.sanity; sanity.finding != SanityFinding::kNotChecked) {
     JunitCase c;
     c.class_name = "attn-diag.run." + run.row.kernel;
-    c.name = fmt::format("the edit changed something [{}]", report::problem_text(run.row.problem));
-    c.kind = JunitCase::Kind::kFailed;
-    c.message = report::same_output_line(*run.row.same_output) + ". " +
-                report::same_output_proof(*run.row.same_output);
-    c.detail = run.row.reproduce;
+    c.name = fmt::format("the result does not move [{}]", report::problem_text(run.row.problem));
+    if (sanity.unsound()) {
+      c.kind = JunitCase::Kind::kFailed;
+      c.message = (sanity.latent() ? "LATENT: " : "") + report::sanity_headline(sanity) +
+                  report::standing_text(sanity) + ". " + sanity.detail;
+      c.detail = run.row.look_closer;
+    }
     cases.push_back(c);
   }
+  const auto add = [&](const char* what, JunitCase::Kind kind, const std::string& message) {
+    JunitCase c;
+    c.class_name = "attn-diag.run." + run.row.kernel;
+    c.name = fmt::format("{} [{}]", what, report::problem_text(run.row.problem));
+    c.kind = kind;
+    c.message = message;
+    c.detail = run.row.reproduce;
+    cases.push_back(c);
+  };
+  if (!run.row.input_writes.empty())
+    add("q, k and v are as they were", JunitCase::Kind::kFailed,
+        input_writes_text(run.row.input_writes));
+  if (run.row.verdict == RowVerdict::kNotJudged)
+    add("the output can be judged", JunitCase::Kind::kError, run.row.why);
+  if (run.row.same_output)
+    add("the edit changed something", JunitCase::Kind::kFailed,
+        report::same_output_line(*run.row.same_output) + ". " +
+            report::same_output_proof(*run.row.same_output));
   return cases;
+}
+
+// Of a matrix: what running again has cost, and where it was left out.
+std::string again_text(const std::vector<MatrixRow>& rows, const report::Style& style) {
+  int checked = 0, left_out = 0;
+  double again = 0, all = 0;
+  for (const MatrixRow& row : rows) {
+    left_out += !row.not_checked.empty();
+    if (row.sanity.finding == SanityFinding::kNotChecked) continue;
+    ++checked;
+    again += row.sanity.seconds;
+    all += row.seconds;
+  }
+  std::string s;
+  if (checked > 0)
+    s = fmt::format(
+        "{} run again in other orders of threads and on other bytes that nobody wrote, at {} the "
+        "time of the runs; --no-sanity leaves that out.",
+        report::plural(checked, "case") + (checked == 1 ? " was" : " were"), cost_text(again, all));
+  if (left_out > 0)
+    s += fmt::format("{}{} too large for that; --sanity 3 does it.", s.empty() ? "" : " ",
+                     report::plural(left_out, "case") + (left_out == 1 ? " is" : " are"));
+  return s.empty() ? "" : "  " + report::wrap(s, style.width - 2, 4) + '\n';
 }
 
 // What the backends of a matrix cannot show, and why they were chosen, each said once.
@@ -195,6 +291,13 @@ std::vector<std::string> backend_notes(const std::vector<Case>& cases) {
   return notes;
 }
 
+std::string matrix_report(const std::vector<MatrixRow>& rows, ExitCode code,
+                          const Session& session) {
+  if (!session.flags.json) return report::matrix_text(rows, session.style, session.flags.quiet);
+  return report::dump_json(report::matrix_json(rows, static_cast<int>(code),
+                                               {"run", session.this_command(), ATTN_DIAG_VERSION}));
+}
+
 }  // namespace
 
 Outcome run_command(const Session& session) {
@@ -204,6 +307,7 @@ Outcome run_command(const Session& session) {
   std::unique_ptr<TextFile> junit;
   if (!flags.junit.empty()) junit = std::make_unique<TextFile>(flags.junit);
 
+  if (cases.size() > 1) host::make_faults_findings();  // one row's, not the end of all
   Kernels kernels;
   for (const Case& c : cases) kernels.get(c);  // a wrong name shows before long work
   std::vector<MatrixRow> rows;
@@ -217,27 +321,33 @@ Outcome run_command(const Session& session) {
       Run run = run_one(c, kernels, tolerance, history, session);
       rows.push_back(run.row);
       if (cases.size() == 1) single = std::move(run);
+      // Host code that crashes in a later row takes none of these with it.
+      if (cases.size() > 1)
+        keep_report({matrix_report(rows, code_of(rows), session), report::junit_of_rows(rows)});
     }
   }
   const bool alone = single.has_value();
   if (alone && !single->capture) throw Error(single->row.why);
+  if (alone && single->row.verdict == RowVerdict::kDiverges)
+    if (const std::string note = looser_declaration(*single->capture, single->row.comparison,
+                                                    tolerance, single->what.run.threads);
+        !note.empty())
+      single->row.comparison.notes.push_back(note);
 
   Outcome outcome;
   outcome.code = code_of(rows);
   if (junit)
     junit->finish(report::junit_xml(
         "attn-diag run", alone ? junit_of_stages(*single) : report::junit_of_rows(rows)));
-  if (flags.json) {
+  if (alone && flags.json) {
     const report::CommandContext context{"run", session.this_command(), ATTN_DIAG_VERSION};
-    outcome.out = report::dump_json(
-        alone ? report::run_json(*single->capture, single->row, context)
-              : report::matrix_json(rows, static_cast<int>(outcome.code), context));
+    outcome.out = report::dump_json(report::run_json(*single->capture, single->row, context));
   } else if (alone) {
     outcome.out = single_text(*single, session);
   } else {
-    outcome.out = report::matrix_text(rows, session.style, flags.quiet);
-    if (!flags.quiet) {
-      outcome.out += '\n';
+    outcome.out = matrix_report(rows, outcome.code, session);
+    if (!flags.json && !flags.quiet) {
+      outcome.out += '\n' + again_text(rows, session.style);
       for (const std::string& note : backend_notes(cases))
         outcome.out += "  " + report::wrap(note, session.style.width - 2, 4) + '\n';
       outcome.out += "  Reproduce: " + session.this_command() + '\n';

@@ -8,10 +8,14 @@
 
 namespace attn_diag::cli {
 
-void add_sanity_flags(CLI::App& app, SanityFlags& flags) {
+void add_sanity_flags(CLI::App& app, SanityFlags& flags, bool cheaply) {
   app.add_option("--sanity", flags.runs,
-                 "How often the production kernel is run again, in other orders and on other "
-                 "unwritten bytes, before anything is judged (3; on a GPU 4, of two each)")
+                 cheaply
+                     ? "Of backend host: how often the production kernel is run again, in other "
+                       "orders and on other unwritten bytes (2, unless the case is large)"
+                     : "How often the production kernel is run again, in other orders and on "
+                       "other unwritten bytes, before anything is judged (3; on a GPU 4, of two "
+                       "each)")
       ->group(kRunGroup)
       ->type_name("");
   app.add_flag("--no-sanity", flags.off, "Judge the first run as it is")->group(kRunGroup);

@@ -14,7 +14,8 @@ struct SanityFlags {
   bool off = false;
 };
 
-void add_sanity_flags(CLI::App& app, SanityFlags& flags);
+// `cheaply`: of a command that without --sanity does the cheap part only.
+void add_sanity_flags(CLI::App& app, SanityFlags& flags, bool cheaply = false);
 
 // TraceOptions::sanity_runs. Throws Error for what is no number, or both flags.
 int parse_sanity_runs(const SanityFlags& flags);

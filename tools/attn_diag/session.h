@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "attn_diag/harness/compare.h"
 #include "attn_diag/harness/error.h"
 #include "harness/report/text.h"
 #include "tools/attn_diag/flags.h"
@@ -22,7 +23,8 @@ struct Session {
 };
 
 struct Outcome {
-  std::string out;  // for stdout
+  std::string out;         // for stdout
+  bool is_source = false;  // for a compiler, not for people: goes to files and pipes as it is
   ExitCode code = ExitCode::kAgrees;
 };
 
@@ -42,8 +44,10 @@ Outcome trace_command(const Session& session);
 Outcome show_command(const Session& session);
 Outcome xray_command(const Session& session);
 
-constexpr ExitCode verdict_code(bool agrees) {
-  return agrees ? ExitCode::kAgrees : ExitCode::kDiverges;
+constexpr ExitCode verdict_code(Answer answer) {
+  return answer == Answer::kAgrees     ? ExitCode::kAgrees
+         : answer == Answer::kDiverges ? ExitCode::kDiverges
+                                       : ExitCode::kCouldNotCompare;
 }
 
 }  // namespace attn_diag::cli

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <utility>
 
 #include "attn_diag/harness/dump.h"
 #include "harness/report/cells.h"
@@ -63,16 +64,24 @@ Place choose(const Capture& capture, const Flags& f, const Tolerance& tolerance)
   return place;
 }
 
-bool row_agrees(const report::Row& row, Stage stage) {
-  std::int64_t compared = 0;
+// The cells of a row's stage.
+Comparison cells_of(const report::Row& row, Stage stage) {
+  Comparison cells;
   for (const TensorInfo& t : kTensors) {
     if (t.stage != stage) continue;
     const report::RowTensor& data = row[t.id];
-    for (std::size_t i = 0; i < data.actual.size(); ++i, ++compared)
-      if (!passes(data.actual[i], data.expected[i], data.limit[i])) return false;
+    if (data.actual.empty()) continue;
+    TensorComparison tensor;
+    tensor.tensor = t.id;
+    for (std::size_t i = 0; i < data.actual.size(); ++i) {
+      ++(is_judged(data.expected[i], data.limit[i]) ? tensor.compared : tensor.unjudged);
+      tensor.mismatched += !passes(data.actual[i], data.expected[i], data.limit[i]);
+    }
+    cells.tensors.push_back(std::move(tensor));
   }
-  if (compared == 0) throw Error(fmt::format("The file holds no tensor of stage {}.", name(stage)));
-  return true;
+  if (cells.tensors.empty())
+    throw Error(fmt::format("The file holds no tensor of stage {}.", name(stage)));
+  return cells;
 }
 
 report::Json values_json(const std::vector<double>& values) {
@@ -120,7 +129,8 @@ Outcome show_command(const Session& session) {
                              num_kv_tiles(capture.problem, capture.geometry) - 1);
   const Place place = choose(capture, flags, tolerance);
   const report::Row row = report::row_of(capture, tolerance, place.batch, place.head, place.query);
-  const bool agrees = row_agrees(row, place.stage);
+  const Comparison cells = cells_of(row, place.stage);
+  const Answer answer = cells.answer();
 
   std::vector<std::string> words = {"show", flags.files[0], "--stage",
                                     std::string(name(place.stage))};
@@ -142,10 +152,12 @@ Outcome show_command(const Session& session) {
   const std::string again = session.shell(words);
 
   Outcome outcome;
-  outcome.code = verdict_code(agrees);
+  outcome.code = verdict_code(answer);
   if (flags.json) {
     report::Json j =
-        report::json_head({"show", again, ATTN_DIAG_VERSION}, agrees, capture.provenance.stale());
+        report::json_head({"show", again, ATTN_DIAG_VERSION}, answer, capture.provenance.stale());
+    j["judged"] = cells.judged();
+    j["cells"] = cells.judged() + cells.unjudged();
     j["stage"] = name(place.stage);
     j["batch"] = place.batch;
     j["head"] = place.head;
@@ -160,10 +172,17 @@ Outcome show_command(const Session& session) {
   const std::string batch =
       capture.problem.batch > 1 ? fmt::format("batch {}, ", place.batch) : std::string();
   outcome.out += report::paint(
-      style, agrees ? report::Colour::kGreen : report::Colour::kRed,
-      fmt::format("{}: {}{}, {}head {}, query {}, query tile {}", agrees ? "AGREES" : "DIVERGES",
+      style, report::colour_of(answer),
+      fmt::format("{}: {}{}, {}head {}, query {}, query tile {}",
+                  answer == Answer::kAgrees     ? "AGREES"
+                  : answer == Answer::kDiverges ? "DIVERGES"
+                                                : "COULD NOT COMPARE",
                   name(place.stage), capture.isolated ? " (fed the reference's inputs)" : "", batch,
                   place.head, place.query, place.query / capture.geometry.tile.block_m));
+  if (cells.unjudged() > 0)
+    outcome.out += fmt::format(", {} of {} elements judged, the others have no bound",
+                               report::count(cells.judged()),
+                               report::count(cells.judged() + cells.unjudged()));
   outcome.out += place.found ? " (the first wrong row)\n" : "\n";
   if (flags.quiet) return outcome;
   outcome.out +=

@@ -1,61 +1,33 @@
 #include "tools/attn_diag/source_lines.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <array>
 #include <filesystem>
 #include <utility>
 
-extern char** environ;
+#include "harness/host/check/symbolizer.h"
 
 namespace attn_diag::cli {
 namespace {
 
 namespace fs = std::filesystem;
 
-// What a program prints; empty where it cannot be run.
-std::string output_of(std::vector<std::string> words) {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return "";
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  pid_t child = 0;
-  const int failed =
-      ::posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  ::close(ends[1]);
-  std::string text;
-  std::array<char, 4096> buffer;
-  for (ssize_t n = 0; failed == 0 && (n = ::read(ends[0], buffer.data(), buffer.size())) > 0;)
-    text.append(buffer.data(), static_cast<std::size_t>(n));
-  ::close(ends[0]);
-  if (failed == 0) ::waitpid(child, nullptr, 0);
-  return text;
-}
-
 // "attend(float*) (/src/mine.cu:12)"
 std::string frame_text(const CrashPage::Frame& frame) {
   const std::string module = frame.module.data();
-  const std::string place =
+  // As of a call that returns behind it.
+  host::SourceLines lines = host::find_source_lines(module, {frame.offset + 1});
+  const std::vector<host::SourcePlace> places =
+      host::users_places(std::move(lines.places[frame.offset + 1]));
+  // Of a function that is inlined only the debug information knows the name.
+  std::string function = places.size() > 1 ? "" : host::function_name(module, frame.offset);
+  if (function.empty() && !places.empty()) function = places[0].function;
+  const std::string offset =
       fmt::format("{}+{:#x}", fs::path(module).filename().string(), frame.offset);
-  const std::string lines =
-      output_of({"addr2line", "-C", "-f", "-e", module, fmt::format("{:#x}", frame.offset)});
-  const std::size_t end = lines.find('\n');
-  if (end == std::string::npos || lines.starts_with("??")) return place;
-  const std::string function = lines.substr(0, end);
-  std::string line = lines.substr(end + 1, lines.find('\n', end + 1) - end - 1);
-  line = line.substr(0, line.find(" (discriminator"));
-  const bool known = !line.starts_with("??") && !line.ends_with(":?") && !line.ends_with(":0");
-  return fmt::format("{} ({})", function, known ? line : place);
+  if (function.empty()) return offset;
+  return fmt::format(
+      "{} ({})", function,
+      places.empty() ? offset : fmt::format("{}:{}", places[0].file, places[0].line));
 }
 
 // Whether a frame is of what runs a kernel, and not of the kernel or of what it calls.

@@ -9,7 +9,7 @@
 namespace attn_diag::cli {
 
 // "function (file:line)" of each frame, innermost first, without those of this program and the executor,
-// as far as debug information and addr2line tell; else "function in library+0x12a0".
+// as far as debug information tells; else "function (library+0x12a0)", or the latter alone.
 std::vector<std::string> frames_of(const CrashPage& page);
 
 }  // namespace attn_diag::cli

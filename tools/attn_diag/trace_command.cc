@@ -5,6 +5,7 @@
 
 #include "attn_diag/harness/dump.h"
 #include "attn_diag/harness/trace.h"
+#include "harness/report/comparison_text.h"
 #include "harness/report/json.h"
 #include "harness/report/junit.h"
 #include "harness/report/same_output.h"
@@ -35,8 +36,12 @@ std::vector<report::JunitCase> junit_of_trace(const TraceResult& r, const std::s
   };
   using Kind = report::JunitCase::Kind;
   if (r.sanity.finding != SanityFinding::kNotChecked)
-    add("the result does not move", r.sanity.moved() ? Kind::kFailed : Kind::kPassed,
-        r.sanity.moved() ? report::sanity_headline(r.sanity) + ". " + r.sanity.detail : "");
+    add("the result does not move", r.sanity.unsound() ? Kind::kFailed : Kind::kPassed,
+        r.sanity.unsound() ? (r.latent() ? "LATENT: " : "") + report::sanity_headline(r.sanity) +
+                                 report::standing_text(r.sanity) + ". " + r.sanity.detail
+                           : "");
+  if (!r.capture.input_writes.empty())
+    add("q, k and v are as they were", Kind::kFailed, report::input_writes_headline(r.capture));
   for (const StageReport& s : r.stages) {
     const bool first = r.first && r.first->stage == s.stage;
     const std::string what(name(s.stage));
@@ -58,7 +63,10 @@ std::vector<report::JunitCase> junit_of_trace(const TraceResult& r, const std::s
     add("the edit changed something", Kind::kFailed,
         report::same_output_line(*same) + ". " + report::same_output_proof(*same));
   // Whatever else makes a trace diverge must fail here too.
-  add("whole kernel", r.agrees() ? Kind::kPassed : Kind::kFailed,
+  add("whole kernel",
+      r.agrees()                         ? Kind::kPassed
+      : r.answer() == Answer::kNotJudged ? Kind::kError
+                                         : Kind::kFailed,
       r.agrees() ? "" : report::trace_headline(r));
   return cases;
 }
@@ -96,7 +104,7 @@ Outcome trace_command(const Session& session) {
     if (!one.backend_note.empty()) result.capture.notes.push_back(one.backend_note);
     // Only the tapped run's bits are at hand: they must be the production kernel's.
     if (!result.observer_checked || result.observer_identical)
-      History(flags).note(result.capture, result.agrees() ? "agrees" : "diverges");
+      History(flags).note(result.capture, result.answer());
     if (dumps) {
       progress.step(1, 1, "writing " + flags.output);
       write_dump(flags.output, result.capture, dump_options);
@@ -107,7 +115,7 @@ Outcome trace_command(const Session& session) {
   const std::string check = session.shell(reproduce("check", one, flags));
   if (junit) junit->finish(report::junit_xml("attn-diag trace", junit_of_trace(result, again)));
   Outcome outcome;
-  outcome.code = verdict_code(result.agrees());
+  outcome.code = verdict_code(result.answer());
   if (flags.json) {
     report::Json j = report::trace_json(result, {"trace", again, ATTN_DIAG_VERSION, check});
     if (dumps) j["dump"] = flags.output;

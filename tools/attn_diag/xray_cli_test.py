@@ -43,6 +43,14 @@ class Xray(unittest.TestCase):
         self.assertEqual({p["verdict"] for p in report["properties"]}, {"holds"})
         self.assertIsNone(self.report("fa1", 0)["properties"])
 
+    def test_every_row_of_a_dump_that_agrees_agrees(self):
+        self.call("xray --kernel fa1 --seqlen 40 --mask causal -o x.h5", 0)
+        self.call("compare x.h5", 0)
+        for stage in "qk", "softmax", "reduce":
+            for query in 0, 3, 17, 39:
+                shown = self.call(f"show x.h5 --stage {stage} --query {query}", 0)
+                self.assertTrue(shown.startswith("AGREES"), shown)
+
     def test_a_masked_cell_is_named_and_the_dump_says_the_same(self):
         text = self.call(f"xray --kernel {FLAWED}:masked-cell {CASE} -o x.h5", 1)
         self.assertTrue(text.startswith("DIVERGES: S(0, 1, 5, 3) is -inf"), text)

@@ -53,7 +53,7 @@ Outcome xray_command(const Session& session) {
   view.reproduce = session.shell(words);
 
   Outcome outcome;
-  outcome.code = verdict_code(view.agrees());
+  outcome.code = verdict_code(view.answer());
   outcome.out =
       flags.json
           ? report::dump_json(report::xray_json(view, {"xray", view.reproduce, ATTN_DIAG_VERSION}))

@@ -20,7 +20,8 @@
 #
 # For the host, sources are preprocessed and put through the source pass (translate_source), then
 # compiled: <<<>>>, __shared__ and inline PTX are read there. The options of these builds are those of
-# kernel_build.conf, which `attn-diag build` reads too.
+# kernel_build.conf, which `attn-diag build` reads too. The lockstep build is made by the clang++ that this
+# file names, with the project's plugin; where it names none, the target is there and builds nothing.
 #
 # Needs the targets attn_diag::contract, attn_diag::host_cuda, attn_diag::hash_sources and
 # attn_diag::translate_source, of this project or of find_package(attn_diag).
@@ -33,13 +34,18 @@ if(NOT ATTN_DIAG_KERNEL_BUILD_CONF)
 endif()
 set(ATTN_DIAG_KERNEL_BUILD_CONF "${ATTN_DIAG_KERNEL_BUILD_CONF}" CACHE INTERNAL
   "Options of kernel builds for the host")
-foreach(group IN ITEMS preprocess instrumented)
+foreach(group IN ITEMS preprocess compile instrumented instrumenter plugin)
   file(STRINGS "${ATTN_DIAG_KERNEL_BUILD_CONF}" lines REGEX "^${group} ")
   list(TRANSFORM lines REPLACE "^${group} " "")
   list(JOIN lines " " options)
   separate_arguments(options UNIX_COMMAND "${options}")
   set(ATTN_DIAG_KERNEL_${group}_OPTIONS "${options}" CACHE INTERNAL "of ATTN_DIAG_KERNEL_BUILD_CONF")
 endforeach()
+if(ATTN_DIAG_KERNEL_plugin_OPTIONS)
+  get_filename_component(directory "${ATTN_DIAG_KERNEL_BUILD_CONF}" DIRECTORY)
+  get_filename_component(plugin "${ATTN_DIAG_KERNEL_plugin_OPTIONS}" ABSOLUTE BASE_DIR "${directory}")
+  set(ATTN_DIAG_KERNEL_plugin_OPTIONS "${plugin}" CACHE INTERNAL "of ATTN_DIAG_KERNEL_BUILD_CONF")
+endif()
 
 set(ATTN_DIAG_CUDA AUTO CACHE STRING
   "Build for GPUs too: AUTO (where nvcc is found), ON (an error if it is not), OFF")
@@ -87,12 +93,44 @@ function(attn_diag_add_kernel name)
   endforeach()
   _attn_diag_kernel_library(${ARG_TARGET} "${file_stem}.host" "" "${ARG_DEFINITIONS}")
   if(ARG_LOCKSTEP)
-    _attn_diag_kernel_library(${ARG_TARGET}_lockstep "${file_stem}.lockstep"
-      "${ATTN_DIAG_KERNEL_instrumented_OPTIONS}" "${ARG_DEFINITIONS};${ARG_LOCKSTEP_DEFINITIONS}")
+    if(ATTN_DIAG_KERNEL_instrumenter_OPTIONS)
+      _attn_diag_kernel_library(${ARG_TARGET}_lockstep "${file_stem}.lockstep"
+        "${ATTN_DIAG_KERNEL_instrumented_OPTIONS}" "${ARG_DEFINITIONS};${ARG_LOCKSTEP_DEFINITIONS}")
+    else()
+      add_custom_target(${ARG_TARGET}_lockstep
+        COMMAND ${CMAKE_COMMAND} -E echo "${file_stem}.lockstep.so is not built: there is no clang++ with llvm-dev")
+    endif()
   endif()
   if(ATTN_DIAG_NVCC_VERSION)
     _attn_diag_cuda_library(${ARG_TARGET}_cuda "${file_stem}.cuda")
   endif()
+endfunction()
+
+# Compiles sources with the plugin, to objects for a target: whatever compiles the rest of the project. `arguments`
+# is a file of further options, `language` c++ or c++-cpp-output. The objects go to the variable `objects`.
+function(attn_diag_instrument target language arguments objects)
+  set(launcher ${CMAKE_CXX_COMPILER_LAUNCHER})
+  set(plugin ${ATTN_DIAG_KERNEL_plugin_OPTIONS})
+  set(needed ${plugin})
+  if(plugin STREQUAL "${ATTN_DIAG_INSTRUMENT_PLUGIN}")  # of this project
+    list(APPEND needed attn_diag_instrument)
+  endif()
+  set(all "")
+  foreach(source IN LISTS ARGN)
+    cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE)
+    cmake_path(GET source FILENAME file)
+    set(object ${CMAKE_CURRENT_BINARY_DIR}/${target}.${file}.o)
+    list(APPEND all ${object})
+    add_custom_command(
+      OUTPUT ${object}
+      COMMAND ${launcher} ${ATTN_DIAG_KERNEL_instrumenter_OPTIONS} -fpass-plugin=${plugin} @${arguments}
+        -fPIC -x ${language} -MD -MF ${object}.d -MT ${object} -c ${source} -o ${object}
+      DEPENDS ${source} ${arguments} ${needed}
+      DEPFILE ${object}.d
+      COMMENT "Instrumenting ${file} of ${target}"
+      VERBATIM)
+  endforeach()
+  set(${objects} ${all} PARENT_SCOPE)
 endfunction()
 
 # One module, from the variables of attn_diag_add_kernel.
@@ -103,10 +141,21 @@ function(_attn_diag_kernel_library target file_name instrumentation definitions)
     cmake_path(GET source FILENAME file)
     list(APPEND translated ${CMAKE_CURRENT_BINARY_DIR}/${target}.${file}.ii)
   endforeach()
-  # CMake itself says -xc++, which would preprocess a second time.
-  set_source_files_properties(${translated} PROPERTIES
-    LANGUAGE CXX COMPILE_OPTIONS "-xc++-cpp-output;$<$<CXX_COMPILER_ID:Clang>:-Wno-unused-command-line-argument>")
-  add_library(${target} MODULE ${translated} ${build_info})
+  set(arguments ${CMAKE_CURRENT_BINARY_DIR}/${target}.arguments)
+  if(instrumentation)
+    attn_diag_instrument(${target} c++-cpp-output ${arguments}.compile compiled ${translated})
+    set_source_files_properties(${compiled} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
+    set(compiler ${ATTN_DIAG_KERNEL_instrumenter_OPTIONS})
+    set(compiler_name "Clang with ${ATTN_DIAG_KERNEL_plugin_OPTIONS}")
+  else()
+    # CMake itself says -xc++, which would preprocess a second time.
+    set_source_files_properties(${translated} PROPERTIES
+      LANGUAGE CXX COMPILE_OPTIONS "-xc++-cpp-output;$<$<CXX_COMPILER_ID:Clang>:-Wno-unused-command-line-argument>")
+    set(compiled ${translated})
+    set(compiler ${CMAKE_CXX_COMPILER})
+    set(compiler_name "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")
+  endif()
+  add_library(${target} MODULE ${compiled} ${build_info})
   set_target_properties(${target} PROPERTIES
     PREFIX "" OUTPUT_NAME "${file_name}" SUFFIX ".so"
     CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF
@@ -123,12 +172,10 @@ function(_attn_diag_kernel_library target file_name instrumentation definitions)
   target_include_directories(${target} BEFORE PRIVATE ${ARG_INCLUDES})
   target_compile_definitions(${target} PRIVATE ${definitions})
   target_link_libraries(${target} PRIVATE attn_diag::contract attn_diag::host_cuda)
-  if(TARGET attn_diag_flags)
+  if(TARGET attn_diag_flags AND NOT instrumentation)
     target_link_libraries(${target} PRIVATE attn_diag_flags)
   endif()
-  target_compile_options(${target} PRIVATE
-    $<$<NOT:$<CONFIG:Debug>>:-O3>
-    ${instrumentation})
+  target_compile_options(${target} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O3>)
   if(NOT DEFINED ATTN_DIAG_NATIVE OR ATTN_DIAG_NATIVE)
     target_compile_options(${target} PRIVATE -march=native)
   endif()
@@ -139,13 +186,20 @@ function(_attn_diag_kernel_library target file_name instrumentation definitions)
   set(defines $<TARGET_PROPERTY:${target},COMPILE_DEFINITIONS>)
   set(defines "$<$<BOOL:${defines}>:-D$<JOIN:${defines}, -D>>")
   set(options "$<JOIN:$<TARGET_PROPERTY:${target},COMPILE_OPTIONS>, >")
+  if(instrumentation)
+    list(JOIN instrumentation " " instrumented)
+    string(APPEND options " ${instrumented}")
+  endif()
   string(TOUPPER "${CMAKE_BUILD_TYPE}" config)
-  set(flags "${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${config}} ${CMAKE_CXX20_STANDARD_COMPILE_OPTION}")
-  set(arguments ${CMAKE_CURRENT_BINARY_DIR}/${target}.arguments)
+  set(flags "${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${config}} -std=c++20")
   list(JOIN ATTN_DIAG_KERNEL_preprocess_OPTIONS " " preprocess)
   string(APPEND preprocess " -D__CUDA_ARCH__=900")
   file(GENERATE OUTPUT ${arguments} CONTENT
     "${flags} ${options} ${defines} \"-I$<JOIN:${includes},\" \"-I>\" -xc++ ${preprocess}\n")
+  if(instrumentation)
+    file(GENERATE OUTPUT ${arguments}.compile CONTENT
+      "${flags} ${options} -fvisibility=hidden -fvisibility-inlines-hidden\n")
+  endif()
   set(header_lists "")
   foreach(source file_ii IN ZIP_LISTS sources translated)
     list(APPEND header_lists ${file_ii}.headers)
@@ -153,7 +207,7 @@ function(_attn_diag_kernel_library target file_name instrumentation definitions)
     add_custom_command(
       OUTPUT ${file_ii}
       COMMAND attn_diag::translate_source --output ${file_ii} --file ${source} --
-        ${CMAKE_CXX_COMPILER} @${arguments} -MMD -MF ${file_ii}.d -MT ${file_ii} ${source}
+        ${compiler} @${arguments} -MMD -MF ${file_ii}.d -MT ${file_ii} ${source}
       # A copy for hash_sources: ninja deletes what it has read.
       COMMAND ${CMAKE_COMMAND} -E copy ${file_ii}.d ${file_ii}.headers
       DEPENDS ${source} ${arguments} attn_diag::translate_source
@@ -172,7 +226,7 @@ function(_attn_diag_kernel_library target file_name instrumentation definitions)
   add_custom_command(
     OUTPUT ${build_info}
     COMMAND attn_diag::hash_sources --output ${build_info} --depfile ${build_info}.d --root ${ARG_ROOT}
-      --compiler "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}" --backend host
+      --compiler "${compiler_name}" --backend host
       --flags "${flags} ${options} ${defines}" ${fault} ${lockstep} ${header_lists}
     DEPENDS ${translated} ${arguments} attn_diag::hash_sources
     DEPFILE ${build_info}.d

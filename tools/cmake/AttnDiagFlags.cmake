@@ -5,6 +5,9 @@ if(ATTN_DIAG_SANITIZE)
     -fno-omit-frame-pointer)
   add_link_options(-fsanitize=address,undefined)
 endif()
+if(ATTN_DIAG_FUZZERS)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
 
 # Compile options every target of the project links to, as the INTERFACE target attn_diag_flags.
 add_library(attn_diag_flags INTERFACE)

@@ -1,10 +1,11 @@
 # lib/attn_diag/kernel_build.conf of the build tree, whose paths lead to the sources, and that of an
 # installed tree, whose paths are relative to itself.
-function(_attn_diag_write_kernel_build_conf file)
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    set(tell_volatile_apart --param=tsan-distinguish-volatile=1)
-  else()
-    set(tell_volatile_apart "-mllvm -tsan-distinguish-volatile=1")
+include(AttnDiagInstrument)
+
+function(_attn_diag_write_kernel_build_conf file plugin)
+  set(instrumenter "")
+  if(ATTN_DIAG_CLANG)
+    set(instrumenter "instrumenter ${ATTN_DIAG_CLANG}\nplugin ${plugin}")
   endif()
   configure_file(${PROJECT_SOURCE_DIR}/harness/build/kernel_build.conf.in ${file} @ONLY)
 endfunction()
@@ -14,7 +15,8 @@ set(executor ${PROJECT_BINARY_DIR}/lib/${library_name})
 set(stand_in_headers ${PROJECT_SOURCE_DIR}/harness/host/include)
 set(torch_headers ${PROJECT_SOURCE_DIR}/harness/host/torch_include)
 set(contract_headers ${PROJECT_SOURCE_DIR}/kernels/include)
-_attn_diag_write_kernel_build_conf(${PROJECT_BINARY_DIR}/lib/attn_diag/kernel_build.conf)
+_attn_diag_write_kernel_build_conf(${PROJECT_BINARY_DIR}/lib/attn_diag/kernel_build.conf
+  "${ATTN_DIAG_INSTRUMENT_PLUGIN}")
 set(ATTN_DIAG_KERNEL_BUILD_CONF ${PROJECT_BINARY_DIR}/lib/attn_diag/kernel_build.conf)
 
 set(conf_dir /prefix/lib/attn_diag)
@@ -22,5 +24,6 @@ file(RELATIVE_PATH executor ${conf_dir} /prefix/${CMAKE_INSTALL_LIBDIR}/${librar
 file(RELATIVE_PATH stand_in_headers ${conf_dir} /prefix/${CMAKE_INSTALL_INCLUDEDIR}/attn_diag_host_cuda)
 file(RELATIVE_PATH torch_headers ${conf_dir} /prefix/${CMAKE_INSTALL_INCLUDEDIR}/attn_diag_torch)
 file(RELATIVE_PATH contract_headers ${conf_dir} /prefix/${CMAKE_INSTALL_INCLUDEDIR})
-_attn_diag_write_kernel_build_conf(${PROJECT_BINARY_DIR}/installed/kernel_build.conf)
+cmake_path(GET ATTN_DIAG_INSTRUMENT_PLUGIN FILENAME plugin_name)
+_attn_diag_write_kernel_build_conf(${PROJECT_BINARY_DIR}/installed/kernel_build.conf "${plugin_name}")
 install(FILES ${PROJECT_BINARY_DIR}/installed/kernel_build.conf DESTINATION lib/attn_diag)

@@ -52,6 +52,7 @@ Outcome judge(const Diagnosis& diagnosis, const Bug& bug) {
       return !best.empty() && is(best.front(), bug) ? Outcome::kPartial : no_claim;
     case DiagnosisVerdict::kNotAFormula:
       return Outcome::kMoves;
+    case DiagnosisVerdict::kNotJudged:
     case DiagnosisVerdict::kUnknown:
       break;
   }

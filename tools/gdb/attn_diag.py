@@ -1,11 +1,13 @@
 """gdb commands for kernels that run on the host executor.
 
-    gdb -x tools/gdb/attn_diag.py --args attn-diag run --kernel ./mine.so ... --in-process
+    gdb -x tools/gdb/attn_diag.py --args attn-diag run --kernel ./mine.so ... --in-process --no-sanity
 
     break-thread mine.cu:31 1,0,0 5,0,0   stop there in block (1,0,0), thread (5,0,0) alone
     kernel-threads                        the block that runs: who runs, who waits where
     print $block(), $thread()             which block and thread this is
     break mine.cu:31 if $is_thread("1,0,0", "5,0,0")
+
+`run` runs a case three times, in three orders of threads: --no-sanity leaves the one that is judged.
 """
 
 import gdb

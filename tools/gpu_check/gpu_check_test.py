@@ -35,7 +35,7 @@ class WithoutGpu(unittest.TestCase):
         self.assertEqual((report["schema"], report["exit_code"]), ("attn-diag-gpu-check/1", 2))
         self.assertTrue(report["no_gpu"])
         sections = {section["name"]: section for section in report["sections"]}
-        self.assertEqual(list(sections), ["doctor", "tests", "faults", "agreement", "wmma", "bench"])
+        self.assertEqual(list(sections), ["doctor", "tests", "faults", "agreement", "fidelity", "wmma", "bench"])
         for name, section in sections.items():
             self.assertEqual(section["skipped"], None if name == "doctor" else "no usable GPU")
         text = (self.folder / "here" / "gpu-check.md").read_text()
@@ -44,8 +44,8 @@ class WithoutGpu(unittest.TestCase):
 
     def test_every_section_is_named_on_stderr(self):
         lines = self.call("--build", BUILD, "--quick", "--no-bench").stderr.splitlines()
-        self.assertEqual(len(lines), 6)
-        self.assertRegex(lines[1], r"^\[2/6, \d+ s\] tests: not run: no usable GPU$")
+        self.assertEqual(len(lines), 7)
+        self.assertRegex(lines[1], r"^\[2/7, \d+ s\] tests: not run: no usable GPU$")
 
     def test_what_cannot_be_done_is_said_and_ends_with_2(self):
         for arguments, said in ((["--fast"], "unknown option '--fast'"), (["--out"], "--out needs"),

@@ -44,6 +44,7 @@ void find_programs(Setup& setup) {
   setup.product_probe = (root / "bin" / "wmma_product_probe_cuda").string();
   setup.kernels = (root / "lib" / "attn_diag" / "kernels").string();
   if (setup.fixtures.empty()) setup.fixtures = (root / "fixtures").string();
+  if (setup.pairs.empty()) setup.pairs = (root / "lib" / "attn_diag" / "pairs").string();
   if (setup.pytorch.empty()) setup.pytorch = (root / "compare_with_pytorch.py").string();
 }
 
@@ -78,6 +79,7 @@ std::vector<Planned> plan(const Setup& setup) {
       one("faults", "Planted faults, traced on the GPU", faults_section),
       {"agreement", "Host and GPU, taps on and off, run again",
        [&setup] { return agreement_sections(setup); }},
+      one("fidelity", "Kernels right and wrong: the host says what the GPU says", fidelity_section),
       one("wmma", "Fragments and products of wmma are those of the host executor", wmma_section),
       one("bench", "Speed (attn-diag bench)", bench_section)};
 }
@@ -213,6 +215,8 @@ int parse_and_run(int argc, char** argv) {
   app.add_flag("--quick", options.setup.quick, "Fewer cases, benchmark at one size");
   app.add_flag("--no-bench", options.no_bench, "No benchmark");
   app.add_option("--fixtures", options.setup.fixtures, "The folder fixtures (../fixtures)");
+  app.add_option("--pairs", options.setup.pairs,
+                 "Kernels right and wrong, of fixtures/zoo/run_all pairs (../lib/attn_diag/pairs)");
   app.add_option("--pytorch", options.setup.pytorch,
                  "compare_with_pytorch.py (../compare_with_pytorch.py)");
   app.add_option("--commit", options.commit, "What was built, where there is no MANIFEST.json");

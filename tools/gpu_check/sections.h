@@ -18,6 +18,7 @@ struct Setup {
   std::string layout_probe, product_probe;  // wmma_layout_probe, wmma_product_probe, for cuda
   std::string kernels;                      // folder of the kernel libraries
   std::string fixtures;                     // folder "fixtures"
+  std::string pairs;                        // folder that `fixtures/zoo/run_all pairs` made
   std::string pytorch;                      // compare_with_pytorch.py
   std::string out;                          // folder to write to
   bool quick = false;
@@ -36,6 +37,7 @@ std::vector<Section> agreement_sections(const Setup& setup);
 // Without name and title: the plan of the run gives them (main.cc).
 Section tests_section(const Setup& setup);
 Section faults_section(const Setup& setup);
+Section fidelity_section(const Setup& setup);
 Section wmma_section(const Setup& setup);
 Section bench_section(const Setup& setup);
 

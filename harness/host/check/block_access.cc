@@ -16,10 +16,17 @@ bool BlockChecker::is_ordered_in_segment(Epoch earlier, unsigned thread) const {
 }
 
 bool BlockChecker::is_ordered_in_warp(Epoch earlier, unsigned thread) const {
-  const unsigned other = thread_of(earlier);
-  const WarpClock& warp = x_warps[thread / 32];
-  if (tick_of(earlier) < warp.full) return true;
-  return warp.partial && tick_of(earlier) < warp.known[thread % 32][other % 32];
+  return tick_of(earlier) < x_warps[thread / 32].ordered.before(thread, thread_of(earlier));
+}
+
+bool BlockChecker::has_met(Epoch earlier, unsigned thread) const {
+  return segment_of(earlier) == x_segment && thread_of(earlier) / 32 == thread / 32 &&
+         tick_of(earlier) < x_warps[thread / 32].met.before(thread, thread_of(earlier));
+}
+
+// A load that a warp makes as one has been made when its lanes have met at it.
+bool BlockChecker::is_done(const Entry& reader, const Now& now) const {
+  return (reader.how & kTile) != 0 && has_met(reader.epoch, now.thread);
 }
 
 template <bool kShared>
@@ -69,11 +76,11 @@ void BlockChecker::note_read(Record& record, const Now& now, bool shared) const 
 
 // Any two warps will do: whoever writes in this interval is of another warp than one of them.
 bool BlockChecker::add_readers(WarpReaders& readers, Epoch warp, std::uint32_t lane,
-                               std::uint32_t pc) const {
+                               std::uint32_t pc, std::uint32_t how) const {
   const std::uint32_t segment = segment_of(readers.warp);
   if (segment != x_segment) {
     if (segment < x_first_segment) return false;
-    readers = {warp, pc, lane, 0, 0};
+    readers = {warp, pc, lane, 0, 0, how};
     return true;
   }
   // A lane that reads again and again is for access(). With barrier objects some warps may know of some.
@@ -92,7 +99,7 @@ void BlockChecker::note_readers(Record& record, WarpReaders& readers) const {
   const auto note_lane = [&](Epoch warp, int lane) {
     const unsigned thread = thread_of(warp) + static_cast<unsigned>(lane);
     const Epoch epoch = make_epoch(x_segment, thread, tick_of(warp));
-    note_read(record, {thread, epoch, 0, 0, readers.pc, 0, true, Access::kRead}, true);
+    note_read(record, {thread, epoch, 0, 0, readers.pc, readers.how, true, Access::kRead}, true);
   };
   const auto note = [&](Epoch warp, std::uint32_t lanes) {
     if (lanes == 0) return;
@@ -109,12 +116,12 @@ void BlockChecker::note_readers(Record& record, WarpReaders& readers) const {
 
 template <bool kShared>
 void BlockChecker::touch(Record& record, WarpReaders* readers, const Now& now) {
-  const bool plain = (now.how & ~kStepMask) == 0;
+  const bool plain = (now.how & (kAtomic | kVolatile | kAsync)) == 0;
   if (kShared && readers->warp != 0) {
     const std::uint32_t lane = 1u << (now.thread % 32);
     if (plain && now.kind == Access::kRead) {
       if (readers->warp == warp_of(now.epoch) && (readers->lanes & lane) != 0) return;
-      if (add_readers(*readers, warp_of(now.epoch), lane, now.pc)) return;
+      if (add_readers(*readers, warp_of(now.epoch), lane, now.pc, now.how & ~kStepMask)) return;
     }
     note_readers(record, *readers);
   }
@@ -129,7 +136,7 @@ void BlockChecker::touch(Record& record, WarpReaders* readers, const Now& now) {
     else if (!is_ordered<kShared>(writer, now)) [[unlikely]]
       report_race(record.writer, true, now);
     else if (kShared && segment_of(writer) < x_segment && plain) {
-      *readers = {warp_of(now.epoch), now.pc, 1u << (now.thread % 32), 0, 0};
+      *readers = {warp_of(now.epoch), now.pc, 1u << (now.thread % 32), 0, 0, now.how & ~kStepMask};
       return;
     }
     note_read(record, now, kShared);
@@ -141,6 +148,11 @@ void BlockChecker::touch(Record& record, WarpReaders* readers, const Now& now) {
     record.writer.how = now.how;
     return;
   }
+  // A plain store that an atomic races with is what the next atomics are compared with, too.
+  const bool stays = (now.how & kAtomic) != 0 && record.writer.epoch != 0 &&
+                     segment_of(record.writer.epoch) == x_segment &&
+                     (record.writer.how & (kAtomic | kVolatile | kAsync)) == 0 &&
+                     !is_ordered<kShared>(record.writer.epoch, now);
   if (record.writer.epoch != 0) {
     if (kShared && (record.writer.how & kAsync) != 0 &&
         segment_of(record.writer.epoch) >= x_first_segment) [[unlikely]]
@@ -148,18 +160,38 @@ void BlockChecker::touch(Record& record, WarpReaders* readers, const Now& now) {
     else if (!is_ordered<kShared>(record.writer.epoch, now)) [[unlikely]]
       report_race(record.writer, true, now);
   }
+  // Of atomics of several warps, which do not race, one of another is kept: a plain store may.
+  Entry other_atomic;
+  if ((now.how & kAtomic) != 0)
+    for (const Entry* entry : {&record.far, &record.writer})
+      if ((entry->how & kAtomic) != 0 && thread_of(entry->epoch) / 32 != now.thread / 32 &&
+          segment_of(entry->epoch) == x_segment)
+        other_atomic = *entry;
   for (Entry* reader : {&record.reader, &record.mate, &record.far}) {
     if (reader->epoch == 0) continue;
-    if (!is_ordered<kShared>(reader->epoch, now)) [[unlikely]]
+    if (!is_ordered<kShared>(reader->epoch, now) && !is_done(*reader, now)) [[unlikely]]
       report_race(*reader, false, now);
     *reader = {};
   }
-  record.writer = {now.epoch, now.pc, now.how};
+  record.far = other_atomic;
+  if (!stays) record.writer = {now.epoch, now.pc, now.how};
 }
+
+// For block_loop.cc; hidden, so that calls are direct.
+template __attribute__((visibility("hidden"))) void BlockChecker::touch<true>(Record&, WarpReaders*,
+                                                                              const Now&);
+template __attribute__((visibility("hidden"))) void BlockChecker::touch<false>(Record&,
+                                                                               WarpReaders*,
+                                                                               const Now&);
+template __attribute__((visibility("hidden"))) bool BlockChecker::is_ordered<true>(
+    Epoch, const Now&) const;
+template __attribute__((visibility("hidden"))) bool BlockChecker::is_ordered<false>(
+    Epoch, const Now&) const;
 
 template <bool kShared>
 void BlockChecker::look_at(ShadowPage& page, std::uint32_t offset, std::uint32_t bytes,
                            const Now& now) {
+  if (kShared && page.wide) settle_wide(now.at, now.bytes);
   page.fit(offset, bytes);
   Record* record = page.at(offset);
   WarpReaders* readers = kShared ? page.readers_at(offset) : nullptr;
@@ -191,7 +223,7 @@ void BlockChecker::access(unsigned thread, const MemoryAccess& what, std::uintpt
           at,
           static_cast<std::uint32_t>(bytes),
           from_base(pc),
-          (static_cast<std::uint32_t>(++mine.counts) & kStepMask) | flags,
+          (static_cast<std::uint32_t>(++mine.counts) & kStepMask) | flags | size_code(bytes),
           true,
           kind};
   CheckSummary& summary = x_checker->summary();
@@ -199,6 +231,7 @@ void BlockChecker::access(unsigned thread, const MemoryAccess& what, std::uintpt
   const auto in_array = [](const ShadowPage& page, std::uint32_t offset, std::uint32_t n) {
     return offset >= page.begin && offset + n <= page.end && !page.mixed;
   };
+  bool unusable = false;  // said once of an access, in however many pages it lies
   FlatShadow* const flat = x_dynamic.contains(at)  ? &x_dynamic
                            : x_static.contains(at) ? &x_static
                                                    : nullptr;
@@ -207,8 +240,11 @@ void BlockChecker::access(unsigned thread, const MemoryAccess& what, std::uintpt
     for_each_page(
         *flat, at, bytes,
         [&, at = at, bytes = bytes](ShadowPage& page, std::uint32_t offset, std::uint32_t n) {
-          if (!in_array(page, offset, n) && is_outside_static(at, bytes)) [[unlikely]]
+          if (unusable) return;
+          if (!in_array(page, offset, n) && is_outside_shared(at, bytes)) [[unlikely]] {
+            unusable = true;
             return report_outside(now);
+          }
           look_at<true>(page, offset, n, now);
         });
     return;
@@ -216,10 +252,18 @@ void BlockChecker::access(unsigned thread, const MemoryAccess& what, std::uintpt
   now.shared = false;
   for_each_page(x_checker->global(), at, bytes,
                 [&](ShadowPage& page, std::uint32_t offset, std::uint32_t n) {
-                  if (page.ignored) return void(++summary.unknown);
-                  if (page.begin == page.end || !in_array(page, offset, n)) [[unlikely]] {
-                    if (!is_usable_global(page, now)) return;
+                  if (unusable) return;
+                  if (page.ignored) {
+                    unusable = true;
+                    ++summary.unknown;
+                    return;
                   }
+                  if (page.begin == page.end || !in_array(page, offset, n)) [[unlikely]] {
+                    unusable = !is_usable_global(page, now);
+                    if (unusable) return;
+                  }
+                  if (page.input && now.kind != Access::kRead) [[unlikely]]
+                    report_input_write(now);
                   look_at<false>(page, offset, n, now);
                 });
 }

@@ -1,12 +1,14 @@
 // Checks the loads and stores of one block as they happen.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "harness/host/check/announced_loop.h"
 #include "harness/host/check/checker.h"
 #include "harness/host/check/clock.h"
 #include "harness/host/check/local_arrays.h"
@@ -24,15 +26,27 @@ struct MemoryAccess {
   std::uint32_t flags;  // AccessFlags
 };
 
+// An access past the end of a local variable of the thread.
+struct OutsideLocal {
+  const char* name;     // may be empty
+  std::int64_t offset;  // of the access from the variable's begin
+  std::uint64_t bytes;
+  std::uint64_t size;  // of the variable; 0: one of several
+  bool writes;
+};
+
 class BlockChecker {
  public:
-  // Static shared memory is `static_bytes` bytes at `statics`; dynamic shared memory is asked for by size.
-  void begin_launch(const LaunchPlan& plan, void* statics, void* dynamic);
+  // `statics`: the library's thread-local storage, or 0; `dynamic`: of the size given in the plan.
+  void begin_launch(const LaunchPlan& plan, std::uintptr_t statics, void* dynamic);
   void begin_block(std::uint64_t block, unsigned threads);
   void end_block();
 
   // The access happens when this returns.
   void access(unsigned thread, const MemoryAccess& what, std::uintptr_t pc);
+  // All accesses of a loop, about to happen. False: not all of them are known to be right, each is to be
+  // announced by itself; nothing has been noted but what is right.
+  bool access_loop(unsigned thread, const AnnouncedLoop& loop, std::uintptr_t frame);
   // Most loads: of shared memory that other lanes of the warp have just read by the same instruction. Notes
   // it and returns true; otherwise access() is to be called. `bytes` is a power of two.
   __attribute__((always_inline)) bool note_easy_read(unsigned thread, std::uintptr_t at,
@@ -53,7 +67,8 @@ class BlockChecker {
     WarpReaders* const readers = easy_readers(at, bytes);
     if (readers == nullptr) return false;
     Thread& mine = x_thread[thread];
-    if (!add_readers(*readers, warp_of(mine.epoch), 1u << (thread % 32), from_base(pc)))
+    if (!add_readers(*readers, warp_of(mine.epoch), 1u << (thread % 32), from_base(pc),
+                     size_code(bytes)))
       return false;
     mine.counts += kEasyRead;
     return true;
@@ -72,23 +87,33 @@ class BlockChecker {
     ++x_checker->summary().local;
     if (x_thread[thread].locals.any()) look_at_local(thread, what, pc, frame);
   }
-  void local_array(unsigned thread, std::uintptr_t begin, std::size_t bytes, const char* name) {
-    x_thread[thread].locals.declare(begin, bytes, name);
+  void local_array(unsigned thread, std::uintptr_t begin, std::size_t bytes, const char* name,
+                   const AboutVariable& about) {
+    x_thread[thread].locals.declare(begin, bytes, name, read_shape(about.shape));
   }
+  // The kernel has given a place in dynamic shared memory a name.
+  void shared_pointer(unsigned thread, const char* name, std::uintptr_t at);
   // An operation on signed integers whose result does not fit.
   void overflow(unsigned thread, std::int64_t left, const char* sign, std::int64_t right,
                 const char* type, std::uintptr_t pc);
   // Of an array whose type (as the compiler names it) says how many elements it has.
-  void index_out_of_bounds(unsigned thread, std::int64_t index, const char* array,
-                           std::uintptr_t pc);
+  void index_out_of_bounds(unsigned thread, std::int64_t index, const char* type,
+                           const AboutVariable& about, std::uintptr_t pc);
+  void outside_local(unsigned thread, const OutsideLocal& what, const AboutVariable& about,
+                     std::uintptr_t pc);
   // A pointer that is no multiple of its type's alignment is used.
-  void misaligned(unsigned thread, std::uintptr_t at, unsigned alignment, const char* type,
+  void misaligned(unsigned thread, std::uintptr_t at, unsigned alignment, std::size_t bytes,
                   std::uintptr_t pc);
+  // The block is ended for what the thread asks for at `pc`.
+  void ended_at(unsigned thread, std::uintptr_t pc) { x_checker->note_end(seen_at(thread, pc, 0)); }
+  // An access that ended the block.
+  void fault(unsigned thread, std::uintptr_t at, bool misaligned, const std::string& message,
+             const char* advice, std::uintptr_t pc);
   // All threads of the block have met.
   void block_barrier();
-  // The lanes of a warp have met.
-  void warp_sync(unsigned warp, std::uint32_t lanes, std::uint32_t live);
-  void fence(unsigned thread);
+  // The lanes of a warp have met. `orders`: and what they did before is seen by what they do after.
+  void warp_sync(unsigned warp, std::uint32_t lanes, std::uint32_t live, bool orders);
+  void fence(unsigned thread, bool device);
   // At a barrier of some threads, or a flag that the executor keeps: a thread arrives, the phase ends, a
   // thread that has waited for that goes on.
   void arrive(unsigned thread, std::uintptr_t object);
@@ -100,20 +125,53 @@ class BlockChecker {
   void async_landed(std::uintptr_t to, std::size_t bytes);
 
  private:
+  struct SharedPointer {
+    const char* name;
+    std::uintptr_t at;
+  };
   struct Thread {
     Epoch epoch = 0;
     std::uint64_t counts = 0;     // accesses since the last synchronisation; above, see kEasyRead
     SharedClock clock, unfenced;  // what it has learned by flags and barrier objects
     BlockView fenced;             // of its own block, when it last fenced
+    std::uint32_t fenced_tick =
+        0;  // its accesses of this interval before a fence, of the block too
+    std::vector<SharedPointer> pointers;  // into dynamic shared memory, that it has declared
     LocalArrays locals;
   };
   static constexpr std::uint64_t kEasyRead = std::uint64_t{1} << 32 | 1;
+  // Which accesses of its warp a lane comes after.
+  struct LaneOrder {
+    std::uint32_t full = 0;  // all at earlier ticks
+    bool partial = false;  // and more: then by lane a, of lane b, those at ticks before known[a][b]
+    std::array<std::array<std::uint32_t, 32>, 32> known{};
+
+    std::uint32_t before(unsigned lane, unsigned other) const {
+      return partial ? std::max(full, known[lane % 32][other % 32]) : full;
+    }
+    void begin_partial() {
+      if (!partial)
+        for (auto& row : known) row.fill(full);
+      partial = true;
+    }
+    // `lanes` come after one another, and after what any of them came after.
+    void join(std::uint32_t lanes, std::uint32_t tick);
+  };
   struct WarpClock {
     std::uint32_t tick = 0;
-    std::uint32_t full = 0;  // accesses at earlier ticks are known to all lanes
-    bool partial = false;    // some lanes have met since; then `known` counts too
-    std::array<std::array<std::uint32_t, 32>, 32> known{};  // by lane a, of lane b: earlier ticks
+    LaneOrder met;        // by any collective,
+    LaneOrder ordered;    // and by those that order memory
+    bool fenced = false;  // some lane has fenced in this interval
   };
+  // Loads of shared memory by whole loops, of many elements at the very same places. The records get to know
+  // when something else touches these in the interval: what was written there is older, so nothing else asks.
+  struct WideRead {
+    Stretches places;
+    std::uint32_t pc = 0, bytes = 0;
+    std::vector<Epoch> readers;  // in order
+  };
+  // Where an array is that has all of an access of a loop.
+  enum class Place { kNone, kOwn, kShared, kGlobal };
   // The access being looked at.
   struct Now {
     unsigned thread;
@@ -136,25 +194,49 @@ class BlockChecker {
                                                      : nullptr;
     if (flat == nullptr) return nullptr;
     ShadowPage& page = flat->page(at);
-    if (page.shift() != static_cast<unsigned>(std::countr_zero(bytes)) || (at & (bytes - 1)) != 0)
+    if (page.wide || page.shift() != static_cast<unsigned>(std::countr_zero(bytes)) ||
+        (at & (bytes - 1)) != 0)
       return nullptr;
     return page.readers_at(static_cast<std::uint32_t>(at & (kPageBytes - 1)));
   }
   // The first lane of a warp reads. False: this is not enough to note it.
-  bool add_readers(WarpReaders& readers, Epoch warp, std::uint32_t lane, std::uint32_t pc) const;
+  bool add_readers(WarpReaders& readers, Epoch warp, std::uint32_t lane, std::uint32_t pc,
+                   std::uint32_t how) const;
   void note_readers(Record& record, WarpReaders& readers) const;
   template <bool kShared>
   void look_at(ShadowPage& page, std::uint32_t offset, std::uint32_t bytes, const Now& now);
   template <bool kShared>
   bool is_ordered(Epoch earlier, const Now& now) const;
+  // block_loop.cc
+  Place place_of(const AccessOfLoop& access);
+  Now now_of(unsigned thread, const AccessOfLoop& access, bool shared) const;
+  template <bool kShared>
+  bool is_right(const Record& record, const Now& now) const;  // would be reported otherwise
+  void fetch_records(const Stretches& places);
+  bool write_first(Record& record, WarpReaders& readers, const Now& now) const;
+  bool read_given(Record& record, const Now& now) const;
+  template <bool kShared>
+  bool read_all(const AccessOfLoop& access, const Now& now);
+  template <bool kShared>
+  bool write_all(const AccessOfLoop& access, const Now& now);
+  bool note_wide_read(const AccessOfLoop& access, const Now& now);
+  bool is_of_earlier_intervals(const Stretches& places, std::uint32_t bytes);
+  // The records get to know of the loads that overlap with these bytes.
+  void settle_wide(std::uintptr_t at, std::size_t bytes);
+  void settle(const WideRead& read);
+  void remove_wide(std::size_t number);
+  void mark_wide(const Stretches& places, bool wide);
   bool is_ordered_in_segment(Epoch earlier, unsigned thread) const;
   bool is_ordered_in_warp(Epoch earlier, unsigned thread) const;
+  bool has_met(Epoch earlier, unsigned thread) const;  // two lanes of a warp, by any collective
+  bool is_done(const Entry& reader, const Now& now) const;
   void note_read(Record& record, const Now& now, bool shared) const;
   void look_at_local(unsigned thread, const MemoryAccess& what, std::uintptr_t pc,
                      std::uintptr_t frame);
   SeenAccess seen_at(unsigned thread, std::uintptr_t pc, std::size_t bytes) const;
   void new_segment();
   void restart(unsigned thread, std::uint32_t tick);  // after a synchronisation
+  void order_fenced(unsigned warp, std::uint32_t lanes);
   BlockView own_view(unsigned thread) const;
   BlockView fenced_view(unsigned thread) const;
   void advance(unsigned thread);
@@ -166,20 +248,25 @@ class BlockChecker {
 
   void report_race(const Entry& earlier, bool earlier_writes, const Now& now);
   void report_uninitialised(const Now& now);
+  void report_input_write(const Now& now);
   void report_in_flight(const Entry& copy, const Now& now);
   void report_outside(const Now& now);
-  bool is_outside_static(std::uintptr_t at, std::size_t bytes) const;
+  bool is_outside_shared(std::uintptr_t at, std::size_t bytes) const;
   // Whether the access is to memory that is watched; reports it if it may not be accessed.
   bool is_usable_global(ShadowPage& page, const Now& now);
   SeenAccess seen(const Now& now) const;
   SeenAccess seen(const Entry& entry, bool write, unsigned bytes) const;
-  void name_memory(SeenFinding& finding, std::uintptr_t at) const;
+  void name_memory(SeenFinding& finding, std::uintptr_t at, unsigned thread) const;
+  std::string outside_text(std::uintptr_t at, std::size_t bytes) const;
 
   Checker* x_checker = nullptr;
   const LaunchPlan* x_plan = nullptr;
-  std::uintptr_t x_base = 0;  // of the library
-  FlatShadow x_static, x_dynamic;
+  std::uintptr_t x_base = 0;       // of the library
+  FlatShadow x_static, x_dynamic;  // the latter with the zones around it
+  std::uintptr_t x_static_storage = 0, x_dynamic_begin = 0, x_dynamic_bytes = 0;
   std::vector<StaticArray> x_static_arrays;  // at their addresses
+  std::vector<WideRead> x_wide;              // the first x_num_wide
+  std::size_t x_num_wide = 0;
   std::uint64_t x_block = 0;
   std::uint32_t x_interval = 0, x_segment = 0, x_first_segment = 0;
   unsigned x_threads = 0;

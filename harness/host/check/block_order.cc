@@ -18,7 +18,7 @@ BlockView BlockChecker::own_view(unsigned thread) const {
   const unsigned first = thread / 32 * 32;
   const WarpClock& warp = x_warps[thread / 32];
   for (unsigned t = first; t < std::min(first + 32, x_threads); ++t) {
-    const std::uint32_t known = warp.partial ? warp.known[thread % 32][t % 32] : warp.full;
+    const std::uint32_t known = warp.met.before(thread, t);
     if (known > 0) view.raise(t, known);
   }
   view.raise(thread, tick_of(x_thread[thread].epoch) + 1);
@@ -36,8 +36,7 @@ BlockView BlockChecker::fenced_view(unsigned thread) const {
     const BlockView& fenced = x_thread[t].fenced;
     if (fenced.segment != x_segment) continue;
     // Of lanes that the thread has met since they fenced, too.
-    const std::uint32_t known = warp.partial ? warp.known[thread % 32][t % 32] : warp.full;
-    if (t == thread || known >= fenced.ticks[t]) view.join(fenced);
+    if (t == thread || warp.met.before(thread, t) >= fenced.ticks[t]) view.join(fenced);
   }
   if (view.segment == x_segment) return view;
   for (const Thread& t : x_thread)
@@ -58,10 +57,15 @@ void BlockChecker::advance(unsigned thread) {
     x_thread[t].epoch = make_epoch(x_segment, t, warp.tick);
 }
 
-void BlockChecker::fence(unsigned thread) {
+void BlockChecker::fence(unsigned thread, bool device) {
   x_checker->settle();
-  ++x_checker->summary().fences;
-  x_thread[thread].fenced = own_view(thread);
+  Thread& mine = x_thread[thread];
+  if (device) {
+    ++x_checker->summary().fences;
+    mine.fenced = own_view(thread);
+  }
+  mine.fenced_tick = tick_of(mine.epoch) + 1;
+  x_warps[thread / 32].fenced = true;
   advance(thread);
 }
 

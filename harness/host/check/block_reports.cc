@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "harness/host/check/block_checker.h"
+#include "harness/host/check/stored_values.h"
 #include "harness/host/text.h"
 
 namespace attn_diag::host {
@@ -9,6 +10,11 @@ namespace {
 
 constexpr std::uintptr_t kZone = 1 << 20;
 constexpr std::uint32_t kSynchronising = kAtomic | kVolatile;
+
+std::uintptr_t distance_to(const WatchedMemory& memory, std::uintptr_t at) {
+  const std::uintptr_t end = memory.begin + memory.bytes;
+  return at < memory.begin ? memory.begin - at : at - std::min(at, end);
+}
 
 const char* verb(bool write) { return write ? "write" : "read"; }
 
@@ -25,6 +31,7 @@ SeenAccess BlockChecker::seen(const Now& now) const {
   a.atomic = (now.how & kAtomic) != 0;
   a.is_volatile = (now.how & kVolatile) != 0;
   a.async = (now.how & kAsync) != 0;
+  a.tile = (now.how & kTile) != 0;
   return a;
 }
 
@@ -35,7 +42,7 @@ SeenAccess BlockChecker::seen(const Entry& entry, bool write, unsigned bytes) co
   a.thread = thread_of(entry.epoch);
   a.interval = x_checker->interval_of(segment);
   a.pc = entry.pc;
-  a.bytes = bytes;
+  a.bytes = size_of(entry.how) != 0 ? size_of(entry.how) : bytes;
   a.write = write;
   a.atomic = (entry.how & kAtomic) != 0;
   a.is_volatile = (entry.how & kVolatile) != 0;
@@ -43,20 +50,37 @@ SeenAccess BlockChecker::seen(const Entry& entry, bool write, unsigned bytes) co
   return a;
 }
 
-void BlockChecker::name_memory(SeenFinding& finding, std::uintptr_t at) const {
+void BlockChecker::name_memory(SeenFinding& finding, std::uintptr_t at, unsigned thread) const {
+  finding.shape = {};
   if (x_dynamic.contains(at)) {
     finding.space = "shared";
     finding.array = "dynamic shared memory";
-    finding.offset = static_cast<std::int64_t>(at - x_dynamic.begin());
+    std::uintptr_t begin = x_dynamic_begin;
+    // By the last of the thread's pointers that is not past it.
+    for (const SharedPointer& pointer : x_thread[thread].pointers) {
+      if (pointer.at < begin || pointer.at > at) continue;
+      finding.array = pointer.name;
+      begin = pointer.at;
+    }
+    finding.offset = static_cast<std::int64_t>(at - begin);
     return;
   }
   finding.space = "global";
   if (x_static.contains(at)) {
     finding.space = "shared";
+    const auto known = x_plan->statics.nearest(at - x_static_storage);
+    if (known.variable != nullptr) {
+      finding.array = known.variable->name;
+      finding.offset = known.offset;
+      for (const StaticArray& array : x_static_arrays)
+        if (array.begin == x_static_storage + known.variable->begin) finding.shape = array.shape;
+      return;
+    }
     // The array that has the byte, or the one before it.
     for (const StaticArray& array : x_static_arrays) {
       if (at < array.begin && !finding.array.empty()) break;
       finding.array = array.name;
+      finding.shape = array.shape;
       finding.offset = static_cast<std::int64_t>(at - array.begin);
       if (at < array.begin + array.bytes) break;
     }
@@ -64,8 +88,52 @@ void BlockChecker::name_memory(SeenFinding& finding, std::uintptr_t at) const {
   }
   if (const WatchedMemory* allocation = x_checker->nearest(at)) {
     finding.array = allocation->name;
+    finding.shape = allocation->shape;
     finding.offset = static_cast<std::int64_t>(at - allocation->begin);
   }
+}
+
+// "12 bytes past the end of sQ and 4 bytes before sK": whose index it is the address does not tell.
+std::string BlockChecker::outside_text(std::uintptr_t at, std::size_t bytes) const {
+  struct Neighbour {
+    std::string name;
+    std::uintptr_t begin = 0, end = 0;
+  };
+  Neighbour before, after;
+  const auto consider = [&](const std::string& name, std::uintptr_t begin, std::size_t size) {
+    const std::uintptr_t end = begin + size;
+    if (begin <= at && (before.name.empty() || end > before.end)) before = {name, begin, end};
+    if (begin > at && (after.name.empty() || begin < after.begin)) after = {name, begin, end};
+  };
+  if (x_static.contains(at) && !x_plan->statics.variables.empty()) {
+    for (const StaticVariable& v : x_plan->statics.variables)
+      consider(v.name, x_static_storage + v.begin, v.bytes);
+  } else if (x_static.contains(at)) {
+    for (const StaticArray& array : x_static_arrays)
+      if (!array.is_guard) consider(array.name, array.begin, array.bytes);
+  } else {
+    if (x_dynamic_bytes != 0 || x_dynamic.contains(at))
+      consider("dynamic shared memory", x_dynamic_begin, x_dynamic_bytes);
+    if (!x_dynamic.contains(at)) x_checker->neighbours(at, consider);
+  }
+  const auto n = [](std::uintptr_t count) {
+    return concat(count, count == 1 ? " byte" : " bytes");
+  };
+  if (!before.name.empty() && at < before.end)
+    return concat("of which the first ", n(before.end - at), " are the end of ", before.name);
+  std::string text;
+  if (!before.name.empty())
+    text = at == before.end ? concat("right behind the end of ", before.name)
+                            : concat(n(at - before.end), " past the end of ", before.name);
+  // The farther neighbour says nothing.
+  const bool after_is_near =
+      !after.name.empty() && after.begin - at <= kZone &&
+      (before.name.empty() || after.begin - at <= 16 * (at - before.end + 16));
+  if (after_is_near && !before.name.empty() && at - before.end > 16 * (after.begin - at + 16))
+    text.clear();
+  if (after_is_near)
+    text += concat(text.empty() ? "" : " and ", n(after.begin - at), " before ", after.name);
+  return text.empty() ? concat("outside all arrays (", n(bytes), ")") : text;
 }
 
 void BlockChecker::report_race(const Entry& earlier, bool earlier_writes, const Now& now) {
@@ -77,7 +145,7 @@ void BlockChecker::report_race(const Entry& earlier, bool earlier_writes, const 
   finding.access = seen(now);
   finding.other = seen(earlier, earlier_writes, now.bytes);
   finding.has_other = true;
-  name_memory(finding, now.at);
+  name_memory(finding, now.at, now.thread);
   const bool same_block = finding.other.block == x_block;
   const bool same_warp = same_block && finding.other.thread / 32 == now.thread / 32;
   const bool one_instruction = same_warp && earlier_writes && write && earlier.pc == now.pc &&
@@ -92,13 +160,25 @@ void BlockChecker::report_race(const Entry& earlier, bool earlier_writes, const 
     finding.advice = "Let one lane store, or give each its own element";
   } else if (same_warp) {
     finding.severity = Severity::kLatent;
-    finding.message = concat("two lanes of one warp ", actions,
-                             " with no __syncwarp() between: only convergence orders them");
-    finding.advice = "Put __syncwarp() between the two";
+    if (has_met(earlier.epoch, now.thread)) {
+      finding.message = concat(
+          "two lanes of one warp ", actions,
+          " with a shuffle, vote, match or matrix operation between, which makes lanes meet but "
+          "orders no memory: right today, not promised by CUDA");
+      finding.advice =
+          "Put __syncwarp() between the two: it orders memory among the lanes of its mask";
+    } else {
+      finding.message = concat("two lanes of one warp ", actions,
+                               " with no __syncwarp() between: only convergence orders them");
+      if (!(earlier_writes && write && earlier.pc == now.pc))
+        finding.advice = "Put __syncwarp() between the two";
+    }
   } else if (same_block) {
     finding.message = concat("two threads of one block ", actions, " with no barrier between");
-    finding.advice =
-        concat("Put __syncthreads() between the ", verb(earlier_writes), " and the ", verb(write));
+    // Of two stores: what they have stored will tell.
+    if (!earlier_writes || !write)
+      finding.advice = concat("Put __syncthreads() between the ", verb(earlier_writes), " and the ",
+                              verb(write));
   } else if (const SharedClock& unfenced = x_thread[now.thread].unfenced;
              unfenced != nullptr && unfenced->covers(finding.other.block, earlier.epoch)) {
     finding.kind = CheckKind::kMissingFence;
@@ -115,10 +195,9 @@ void BlockChecker::report_race(const Entry& earlier, bool earlier_writes, const 
         "flag";
   }
   const bool plain = (finding.other.atomic || finding.access.atomic) == false;
-  if (earlier_writes && write && plain && now.bytes <= 16)
-    x_checker->settle_later(finding, now.at, now.bytes);
-  else
-    x_checker->add(finding);
+  if (earlier_writes && write && plain) return x_checker->settle_later(finding, now.at, now.bytes);
+  if (finding.advice.empty()) finding.advice = advice_for_stores("", "", false);
+  x_checker->add(finding);
 }
 
 void BlockChecker::report_in_flight(const Entry& copy, const Now& now) {
@@ -127,7 +206,7 @@ void BlockChecker::report_in_flight(const Entry& copy, const Now& now) {
   finding.access = seen(now);
   finding.other = seen(copy, true, now.bytes);
   finding.has_other = true;
-  name_memory(finding, now.at);
+  name_memory(finding, now.at, now.thread);
   finding.message = concat(verb(now.kind == Access::kWrite),
                            "s what an asynchronous copy that nobody has waited for still writes");
   finding.advice =
@@ -143,12 +222,25 @@ void BlockChecker::report_uninitialised(const Now& now) {
   SeenFinding finding;
   finding.kind = CheckKind::kUninitialisedRead;
   finding.access = seen(now);
-  name_memory(finding, now.at);
-  finding.message = now.shared ? "reads shared memory that no thread of the block has written"
-                               : "reads global memory that nothing has written";
+  name_memory(finding, now.at, now.thread);
+  finding.message = now.shared && (now.how & kTile) != 0
+                        ? "loads a tile with elements that no thread of the block has written"
+                    : now.shared ? "reads shared memory that no thread of the block has written"
+                                 : "reads global memory that nothing has written";
   finding.advice = now.shared ? "Store to it first, also for rows and columns past the end of the "
                                 "problem"
                               : "Write it first, by a kernel or cudaMemset";
+  x_checker->add(finding);
+}
+
+void BlockChecker::report_input_write(const Now& now) {
+  SeenFinding finding;
+  finding.kind = CheckKind::kInputWrite;
+  finding.access = seen(now);
+  name_memory(finding, now.at, now.thread);
+  finding.message = concat("stores to ", finding.array, ", an input");
+  finding.advice =
+      "Store to o, lse or the workspace; a caller still needs its inputs, and others may read them";
   x_checker->add(finding);
 }
 
@@ -172,6 +264,7 @@ void BlockChecker::look_at_local(unsigned thread, const MemoryAccess& what, std:
       finding.access = seen_at(thread, pc, what.bytes);
       finding.space = "local";
       finding.array = array->name;
+      finding.shape = array->shape;
       finding.offset = static_cast<std::int64_t>(what.at - array->begin);
       finding.message = "reads an element of a local array that the thread has not written";
       finding.advice = "Set every element first";
@@ -191,23 +284,57 @@ void BlockChecker::overflow(unsigned thread, std::int64_t left, const char* sign
   x_checker->add(finding);
 }
 
-void BlockChecker::index_out_of_bounds(unsigned thread, std::int64_t index, const char* array,
-                                       std::uintptr_t pc) {
+void BlockChecker::index_out_of_bounds(unsigned thread, std::int64_t index, const char* type,
+                                       const AboutVariable& about, std::uintptr_t pc) {
   SeenFinding finding;
   finding.kind = CheckKind::kOutOfBounds;
   finding.access = seen_at(thread, pc, 0);
-  finding.message = concat("index ", index, " is past the end of an array of type ", array);
+  finding.message = concat("index ", index, " is past the end of an array of type ", type);
+  if (about.name != nullptr && *about.name != '\0') {
+    finding.array = declared_name(about.name);
+    finding.shape = read_shape(about.shape);
+    if (finding.shape.is_known()) {
+      finding.element = concat(finding.array, part_at(finding.shape, about.offset, about.dimension),
+                               '[', index, ']');
+      finding.message +=
+          concat(": ", finding.element, ", declared ", finding.array, finding.shape.declared());
+    } else {
+      finding.message += concat(" within ", finding.array);
+    }
+  }
+  finding.advice = "Check the index against the size of the array";
+  x_checker->add(finding);
+}
+
+void BlockChecker::outside_local(unsigned thread, const OutsideLocal& what,
+                                 const AboutVariable& about, std::uintptr_t pc) {
+  SeenFinding finding;
+  finding.kind = CheckKind::kOutOfBounds;
+  finding.access = seen_at(thread, pc, what.bytes);
+  finding.access.write = what.writes;
+  finding.space = "local";
+  finding.array = what.name;
+  const std::string access = concat(verb(what.writes), "s ", what.bytes, " bytes ");
+  if (what.size == 0) {
+    finding.message = access + "outside each of the local variables that the pointer may be of";
+  } else {
+    finding.offset = what.offset;
+    if (!finding.array.empty()) finding.shape = read_shape(about.shape);
+    finding.message = concat(access, "at byte ", what.offset, " of ",
+                             finding.array.empty() ? "a local variable" : finding.array,
+                             ", which has ", what.size);
+  }
   finding.advice = "Check the index against the size of the array";
   x_checker->add(finding);
 }
 
 void BlockChecker::misaligned(unsigned thread, std::uintptr_t at, unsigned alignment,
-                              const char* type, std::uintptr_t pc) {
+                              std::size_t bytes, std::uintptr_t pc) {
   SeenFinding finding;
   finding.kind = CheckKind::kMisaligned;
-  finding.access = seen_at(thread, pc, alignment);
-  name_memory(finding, at);
-  finding.message = concat("accesses ", type, " at an address that is ", at % alignment,
+  finding.access = seen_at(thread, pc, bytes);
+  name_memory(finding, at, thread);
+  finding.message = concat("accesses ", bytes, " bytes at an address that is ", at % alignment,
                            " bytes past a multiple of ", alignment);
   finding.advice =
       "Vector loads and stores need addresses that are multiples of their size; the rest of this "
@@ -216,7 +343,27 @@ void BlockChecker::misaligned(unsigned thread, std::uintptr_t at, unsigned align
   x_checker->add(finding);
 }
 
-bool BlockChecker::is_outside_static(std::uintptr_t at, std::size_t bytes) const {
+void BlockChecker::fault(unsigned thread, std::uintptr_t at, bool misaligned,
+                         const std::string& message, const char* advice, std::uintptr_t pc) {
+  SeenFinding finding;
+  finding.kind = misaligned ? CheckKind::kMisaligned : CheckKind::kOutOfBounds;
+  finding.access = seen_at(thread, pc, 0);
+  constexpr std::int64_t kFar = std::int64_t{1} << 30;
+  name_memory(finding, at, thread);
+  if (finding.offset < -kFar || finding.offset > kFar) {
+    finding.space = "";
+    finding.array.clear();
+    finding.shape = {};
+    finding.offset = 0;
+  }
+  finding.message = concat(message, "; the rest of this block was not run");
+  finding.advice = advice;
+  x_checker->add(finding);
+}
+
+bool BlockChecker::is_outside_shared(std::uintptr_t at, std::size_t bytes) const {
+  if (x_dynamic.contains(at))
+    return at < x_dynamic_begin || at + bytes > x_dynamic_begin + x_dynamic_bytes;
   for (const StaticArray& array : x_static_arrays)
     if (at >= array.begin && at + bytes <= array.begin + array.bytes) return false;
   return !x_static_arrays.empty();
@@ -226,9 +373,18 @@ void BlockChecker::report_outside(const Now& now) {
   SeenFinding finding;
   finding.kind = CheckKind::kOutOfBounds;
   finding.access = seen(now);
-  name_memory(finding, now.at);
-  finding.message = concat(verb(now.kind == Access::kWrite), "s ", now.bytes, " bytes outside ",
-                           finding.array.empty() ? "all arrays" : finding.array);
+  name_memory(finding, now.at, now.thread);
+  // Behind dynamic shared memory, and nearer to it than to any array of global memory?
+  const std::uintptr_t end = x_dynamic_begin + x_dynamic_bytes;
+  if (x_dynamic_bytes != 0 && now.at >= end && !x_static.contains(now.at)) {
+    const WatchedMemory* const near = x_checker->nearest(now.at);
+    if (near == nullptr || now.at - end < distance_to(*near, now.at)) {
+      name_memory(finding, end - 1, now.thread);
+      finding.offset += static_cast<std::int64_t>(now.at - end + 1);
+    }
+  }
+  finding.message = concat(verb(now.kind == Access::kWrite), "s ", now.bytes,
+                           now.bytes == 1 ? " byte " : " bytes ", outside_text(now.at, now.bytes));
   finding.advice = "Check the index against the size of the array";
   x_checker->add(finding);
 }
@@ -240,20 +396,20 @@ bool BlockChecker::is_usable_global(ShadowPage& page, const Now& now) {
     SeenFinding finding;
     finding.kind = CheckKind::kUseAfterFree;
     finding.access = seen(now);
-    name_memory(finding, now.at);
+    name_memory(finding, now.at, now.thread);
     finding.message = concat(verb(now.kind == Access::kWrite), "s memory after cudaFree");
     finding.advice = "Free it after the last launch that uses it has ended";
     x_checker->add(finding);
     return false;
   }
   // Memory that the harness or a library holds is not known. Near an array it is taken for that one's.
-  const auto distance = [&] {
-    const std::uintptr_t end = near->begin + near->bytes;
-    return now.at < near->begin ? near->begin - now.at : now.at - std::min(now.at, end);
-  };
-  if (page.begin == page.end &&
-      (near == nullptr || distance() > kZone || x_checker->is_other_memory(now.at))) {
+  if (page.begin == page.end && (near == nullptr || distance_to(*near, now.at) > kZone ||
+                                 x_checker->is_other_memory(now.at))) {
     page.ignored = true;
+    ++x_checker->summary().unknown;
+    return false;
+  }
+  if (x_checker->may_be_unnamed_constant(now.at)) {
     ++x_checker->summary().unknown;
     return false;
   }

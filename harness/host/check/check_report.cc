@@ -11,14 +11,6 @@
 namespace attn_diag::host {
 namespace {
 
-// The stand-in CUDA headers are inlined everywhere; what called them is meant.
-bool is_stand_in(const SourcePlace& place) {
-  return place.file.find("/attn_diag_host/") != std::string::npos ||
-         place.file.find("/attn_diag_host_cuda/") != std::string::npos ||
-         place.file.find("/harness/host/include/") != std::string::npos ||
-         place.file.find("/include/c++/") != std::string::npos;
-}
-
 std::array<unsigned, 3> position(std::uint64_t linear, const dim3& shape) {
   return {static_cast<unsigned>(linear % shape.x),
           static_cast<unsigned>(linear / shape.x % shape.y),
@@ -39,8 +31,10 @@ bool is_same_pair(const CheckFinding& a, const CheckFinding& b) {
   if (a.kind == CheckKind::kOutOfBounds && is_index) return line_of(a.access) == line_of(b.access);
   if (a.array != b.array) return false;
   if (!a.has_other) return a.message == b.message && line_of(a.access) == line_of(b.access);
-  const auto same = [](const CheckAccess& x, const CheckAccess& y) {
-    return x.write == y.write && line_of(x) == line_of(y);
+  // Equal values where other accesses of these lines race are nothing apart.
+  const bool any_access = a.severity == Severity::kBenign || b.severity == Severity::kBenign;
+  const auto same = [&](const CheckAccess& x, const CheckAccess& y) {
+    return (any_access || x.write == y.write) && line_of(x) == line_of(y);
   };
   return (same(a.access, b.access) && same(a.other, b.other)) ||
          (same(a.access, b.other) && same(a.other, b.access));
@@ -56,6 +50,13 @@ bool is_consequence(const CheckFinding& read, const CheckFinding& race) {
   return reads_there(race.access) || reads_there(race.other);
 }
 
+void sort_by_severity(std::vector<CheckFinding>& findings) {
+  std::stable_sort(findings.begin(), findings.end(),
+                   [](const CheckFinding& a, const CheckFinding& b) {
+                     return static_cast<int>(a.severity) < static_cast<int>(b.severity);
+                   });
+}
+
 }  // namespace
 
 CheckReport Checker::report() const {
@@ -65,6 +66,9 @@ CheckReport Checker::report() const {
     offsets.insert(seen.access.pc);
     if (seen.has_other) offsets.insert(seen.other.pc);
   }
+  for (const LaunchFinding& ended : x_launch_findings)
+    if (ended.at.pc != 0) wanted[x_launches[ended.launch].library].insert(ended.at.pc);
+  for (const auto& [from, what] : x_unseen) wanted[x_launches[from.launch].library].insert(from.pc);
   CheckReport report;
   report.summary = x_summary;
   std::map<std::string, SourceLines> lines;
@@ -74,6 +78,15 @@ CheckReport Checker::report() const {
     if (!lines[library].problem.empty()) report.summary.symbolizer_note = lines[library].problem;
   }
 
+  const auto place = [&](CheckAccess& access, std::uint32_t pc, const LaunchSeen& launch) {
+    access.places = users_places(lines[launch.library].places[pc]);
+    if (access.places.empty()) {
+      const std::size_t slash = launch.library.rfind('/');
+      access.symbol =
+          concat(slash == std::string::npos ? launch.library : launch.library.substr(slash + 1),
+                 "+0x", std::hex, pc);
+    }
+  };
   const auto resolve = [&](const SeenAccess& seen, const LaunchSeen& launch) {
     CheckAccess access;
     access.block = position(seen.block, launch.grid);
@@ -84,17 +97,15 @@ CheckReport Checker::report() const {
     access.atomic = seen.atomic;
     access.is_volatile = seen.is_volatile;
     access.async = seen.async;
-    access.places = lines[launch.library].places[seen.pc];
-    const auto own = std::find_if_not(access.places.begin(), access.places.end(), is_stand_in);
-    if (own != access.places.end()) access.places.erase(access.places.begin(), own);
-    if (access.places.empty()) {
-      const std::size_t slash = launch.library.rfind('/');
-      access.symbol =
-          concat(slash == std::string::npos ? launch.library : launch.library.substr(slash + 1),
-                 "+0x", std::hex, seen.pc);
-    }
+    access.tile = seen.tile;
+    place(access, seen.pc, launch);
     return access;
   };
+  for (const auto& [from, what] : x_unseen) {
+    UnseenCall& call = report.unseen.emplace_back();
+    call.what = what;
+    place(call.from, from.pc, x_launches[from.launch]);
+  }
   for (const SeenFinding& seen : x_findings) {
     const LaunchSeen& launch = x_launches[seen.launch];
     CheckFinding finding;
@@ -104,6 +115,13 @@ CheckReport Checker::report() const {
     finding.space = seen.space;
     finding.array = seen.array;
     finding.offset = seen.offset;
+    finding.extents = seen.shape.declared();
+    finding.element = seen.element;
+    if (finding.element.empty() && seen.shape.is_known()) {
+      const ArrayElement element = element_at(seen.shape, seen.offset);
+      finding.element = seen.array + element.indices;
+      finding.byte_of_element = element.byte;
+    }
     finding.access = resolve(seen.access, launch);
     finding.has_other = seen.has_other;
     if (seen.has_other) finding.other = resolve(seen.other, launch);
@@ -125,12 +143,18 @@ CheckReport Checker::report() const {
     return std::any_of(all.begin(), all.end(),
                        [&](const CheckFinding& race) { return is_consequence(f, race); });
   });
-  report.findings.insert(report.findings.begin(), x_launch_findings.begin(),
-                         x_launch_findings.end());
-  std::stable_sort(report.findings.begin(), report.findings.end(),
-                   [](const CheckFinding& a, const CheckFinding& b) {
-                     return static_cast<int>(a.severity) < static_cast<int>(b.severity);
-                   });
+  std::vector<CheckFinding> ended;
+  for (const LaunchFinding& launch : x_launch_findings) {
+    ended.push_back(launch.finding);
+    if (launch.at.pc == 0) continue;
+    // The statement is known from the kernel itself; what called it is not.
+    const CheckAccess at = resolve(launch.at, x_launches[launch.launch]);
+    std::vector<SourcePlace>& places = ended.back().access.places;
+    if (at.places.size() > 1)
+      places.insert(places.end(), std::next(at.places.begin()), at.places.end());
+  }
+  report.findings.insert(report.findings.begin(), ended.begin(), ended.end());
+  sort_by_severity(report.findings);
   std::array<int, kNumCheckKinds> kept{};
   std::erase_if(report.findings, [&](const CheckFinding& f) {
     const bool surplus = ++kept[static_cast<std::size_t>(f.kind)] > x_options.max_findings;
@@ -140,13 +164,40 @@ CheckReport Checker::report() const {
   return report;
 }
 
+void add_report(CheckReport& to, const CheckReport& from) {
+  for (const CheckFinding& finding : from.findings) {
+    const auto same = std::find_if(to.findings.begin(), to.findings.end(),
+                                   [&](const CheckFinding& f) { return is_same_pair(f, finding); });
+    if (same == to.findings.end())
+      to.findings.push_back(finding);
+    else if (finding.severity < same->severity)
+      *same = finding;
+  }
+  const std::vector<CheckFinding> all = to.findings;
+  std::erase_if(to.findings, [&](const CheckFinding& f) {
+    return std::any_of(all.begin(), all.end(),
+                       [&](const CheckFinding& race) { return is_consequence(f, race); });
+  });
+  sort_by_severity(to.findings);
+  CheckSummary& sum = to.summary;
+  const CheckSummary& more = from.summary;
+  for (std::uint64_t CheckSummary::*count :
+       {&CheckSummary::launches, &CheckSummary::blocks, &CheckSummary::loads, &CheckSummary::stores,
+        &CheckSummary::local, &CheckSummary::block_barriers, &CheckSummary::warp_syncs,
+        &CheckSummary::atomics, &CheckSummary::fences, &CheckSummary::async_copies,
+        &CheckSummary::unknown, &CheckSummary::dropped})
+    sum.*count += more.*count;
+  if (sum.symbolizer_note.empty()) sum.symbolizer_note = more.symbolizer_note;
+}
+
 void Checker::add_launch_finding(const Finding& found) {
   CheckFinding finding;
   finding.kind = CheckKind::kLaunch;
   finding.kernel = x_launches.empty() ? "" : x_launches.back().kernel;
   finding.message = found.message;
   if (!found.file.empty()) finding.access.places.push_back({found.file, found.line, ""});
-  x_launch_findings.push_back(std::move(finding));
+  const auto launch = static_cast<std::uint32_t>(x_launches.empty() ? 0 : x_launches.size() - 1);
+  x_launch_findings.push_back({std::move(finding), x_ended_at, launch});
 }
 
 }  // namespace attn_diag::host

@@ -144,9 +144,32 @@ TEST_CASE(
               [](Memory& m) { return checked::one_store_of_a_warp(m.out.data()); });
 }
 
-TEST_CASE("lanes of a warp are ordered by __syncwarp and shuffles; else a race is latent") {
+TEST_CASE("of two stores to one place the finding says what they store, and advises what fits") {
+  const auto found = [](float first, float second, bool one_line) {
+    return only(checked_launch(
+        [=](Memory& m) { return checked::two_stores(m.out.data(), first, second, one_line); }));
+  };
+  const CheckFinding cleared = found(1.5f, 0, false);
+  CHECK(cleared.message.ends_with(
+      "with no barrier between: the first stores 1.5 (0x3FC00000), the second 0"));
+  CHECK(cleared.advice.find("clears what the first has stored") != std::string::npos);
+  const CheckFinding set = found(0, 1.5f, false);
+  CHECK(set.message.ends_with("the first stores 0, the second 1.5 (0x3FC00000)"));
+  CHECK(set.advice.find("behind the clearing") != std::string::npos);
+  CHECK(found(2, 3, false).advice.find("Decide which thread owns") != std::string::npos);
+  CHECK(found(2, 3, true).advice.find("the same index") != std::string::npos);
+  CHECK(found(2, 2, true).severity == Severity::kBenign);
+}
+
+TEST_CASE(
+    "lanes of a warp are ordered by __syncwarp; else a race is latent, also where they meet") {
   check_clean([](Memory& m) { return checked::warp_right(m.out.data()); });
-  check_clean([](Memory& m) { return checked::shuffle_orders(m.out.data()); });
+  const CheckFinding met = check_found(CheckKind::kRace, Severity::kLatent, [](Memory& m) {
+    return checked::shuffle_between(m.out.data());
+  });
+  CHECK(met.message.find("a shuffle, vote, match or matrix operation between") !=
+        std::string::npos);
+  CHECK(met.advice.find("__syncwarp()") != std::string::npos);
   check_found(CheckKind::kRace, Severity::kLatent,
               [](Memory& m) { return checked::warp_latent(m.out.data()); });
 }
@@ -178,13 +201,18 @@ TEST_CASE("stores past the end of shared and global arrays are found") {
                   [](Memory& m) { return checked::past_static_array(m.out.data()); });
   CHECK(statics.message.find("63") != std::string::npos);
   CHECK(statics.access.places.at(0).line == line_of("past"));
-  check_found(CheckKind::kOutOfBounds, Severity::kError,
-              [](Memory& m) { return checked::past_dynamic(m.out.data()); });
+  const CheckFinding dynamic =
+      check_found(CheckKind::kOutOfBounds, Severity::kError,
+                  [](Memory& m) { return checked::past_dynamic(m.out.data()); });
+  CHECK(dynamic.array == "dynamic shared memory");
+  CHECK(dynamic.offset == 63 * 4);
+  CHECK(dynamic.message == "writes 4 bytes right behind the end of dynamic shared memory");
   const CheckFinding global = check_found(CheckKind::kOutOfBounds, Severity::kError, [](Memory& m) {
     return checked::read_through(m.in.data(), m.out.data(), 65);
   });
   CHECK(global.array == "in");
   CHECK(global.offset == 128 * 4);
+  CHECK(global.message.starts_with("reads 4 bytes right behind the end of in"));
 #endif
 }
 
@@ -202,6 +230,13 @@ TEST_CASE("reading before the wait for an asynchronous copy is found") {
   check_clean([](Memory& m) { return checked::async_copy(m.out.data(), m.in.data(), 0); });
   check_found(CheckKind::kAsyncCopy, Severity::kError,
               [](Memory& m) { return checked::async_copy(m.out.data(), m.in.data(), 1); });
+  // Of another size than the load: each access has its own.
+  const CheckFinding wide = check_found(CheckKind::kAsyncCopy, Severity::kError, [](Memory& m) {
+    return checked::wide_async_copy(m.out.data(), m.in.data());
+  });
+  CHECK(wide.access.bytes == 4);
+  CHECK(wide.other.bytes == 16);
+  CHECK(wide.other.write);
 }
 
 TEST_CASE("blocks that store to one place race; atomics do not") {
@@ -283,29 +318,47 @@ TEST_CASE("memory of cudaMalloc is watched from its allocation to its end") {
   });
 }
 
+TEST_CASE("small allocations side by side do not forget what was written of one another") {
+  constexpr std::size_t kBytes = 64 * sizeof(int), kMost = 16;
+  // Each is filled before the next one is there, but `unset`; every fourth is given back and asked for again.
+  const auto read_all = [](std::size_t unset) {
+    return [unset](Memory& m) {
+      std::vector<void*> all(kMost);
+      const auto fill = [&](std::size_t i) {
+        cudaMalloc(&all[i], kBytes);
+        if (i != unset) cudaMemset(all[i], 0, kBytes);
+      };
+      for (std::size_t i = 0; i < kMost; ++i) fill(i);
+      for (std::size_t i = 0; i < kMost; i += 4) cudaFree(all[i]);
+      for (std::size_t i = 0; i < kMost; i += 4) fill(i);
+      cudaError_t error = cudaSuccess;
+      for (void* memory : all)
+        if (error == cudaSuccess)
+          error = checked::read_through(static_cast<int*>(memory), m.out.data(), 0);
+      for (void* memory : all) cudaFree(memory);
+      return error;
+    };
+  };
+  check_clean(read_all(kMost));
+  for (std::size_t unset = 0; unset < kMost; ++unset)
+    check_found(CheckKind::kUninitialisedRead, Severity::kError, read_all(unset));
+}
+
 TEST_CASE("an element of a local array that was not set is found when read") {
-#if defined(__clang__)
-  WARN("SKIP: clang announces these accesses in another way, which is not read yet");
-#else
   check_clean([](Memory& m) { return checked::local_array_partly_set(m.out.data(), true); });
   const CheckFinding found =
       check_found(CheckKind::kUninitialisedRead, Severity::kError,
                   [](Memory& m) { return checked::local_array_partly_set(m.out.data(), false); });
   CHECK(found.array == "rSum");
   CHECK(found.space == "local");
-#endif
 }
 
 #if !defined(__SANITIZE_ADDRESS__)  // whose runtime prints these itself
 TEST_CASE("a vector load from an address that is not aligned to it is found") {
-#if defined(__clang__)
-  WARN("SKIP: clang announces these accesses in another way, which is not read yet");
-#else
   check_clean([](Memory& m) { return checked::read_as_vector(m.data.data(), m.out.data(), 4); });
   const CheckFinding found = only(checked_launch(
       [](Memory& m) { return checked::read_as_vector(m.data.data(), m.out.data(), 1); }));
   CHECK(found.kind == CheckKind::kMisaligned);
-#endif
 }
 
 TEST_CASE("an index that overflows int is found, with its operands") {

@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "harness/host/allocations.h"
+#include "harness/host/check/static_arrays.h"
+#include "harness/host/check/stored_values.h"
 #include "harness/host/launch_scope.h"
 #include "harness/host/text.h"
 
@@ -16,6 +18,14 @@ namespace {
 
 // Of each kind, whatever the limit: the report folds some into one and drops others.
 constexpr int kLeastSeen = 1000;
+
+// Nothing else has been seen of these bytes since.
+void note_host_wrote(ShadowPage& page, std::uint32_t offset, std::uint32_t n, bool initialised) {
+  page.fit(offset, n);
+  Record* record = page.at(offset);
+  for (Record* const end = record + (n >> page.shift()); record != end; ++record)
+    *record = {{initialised ? kHostEpoch : Epoch{}, 0, 0}, {}, {}, {}};
+}
 
 struct ImageSearch {
   std::uintptr_t at;
@@ -64,6 +74,8 @@ const char* name(CheckKind kind) {
       return "async-copy";
     case CheckKind::kIntOverflow:
       return "int-overflow";
+    case CheckKind::kInputWrite:
+      return "input-write";
     case CheckKind::kLaunch:
       break;
   }
@@ -84,6 +96,14 @@ void register_memory(const void* memory, std::size_t bytes, const std::string& n
                                   initialised);
 }
 
+void mark_input(const void* memory, std::size_t bytes) {
+  ScopeState* const scope = current_scope();
+  if (scope == nullptr || scope->checker == nullptr) return;
+  SparseShadow& global = scope->checker->global();
+  for_each_page(global, reinterpret_cast<std::uintptr_t>(memory), bytes,
+                [](ShadowPage& page, std::uint32_t, std::uint32_t) { page.input = true; });
+}
+
 Checker::Checker(const CheckOptions& options) : x_options(options) {
   for (const Allocation& a : Allocations::instance().live())
     register_memory(a.begin, a.bytes, numbered(memory_name(a.kind)), true);
@@ -97,8 +117,17 @@ void Checker::begin_launch(const LaunchPlan& plan) {
   x_launches.push_back({kernel_name(plan.call.kernel), plan.library.path, plan.library.base,
                         plan.config.gridDim, plan.config.blockDim});
   ++x_summary.launches;
+  x_ended_at = {};
   x_ignored.clear();
   x_handovers.clear();
+  if (x_libraries.insert(plan.library.base).second)
+    for (const StaticArray& variable : device_variables(plan.library)) {
+      const std::uintptr_t begin = plan.library.base + variable.begin;
+      register_memory(begin, variable.bytes, variable.name, true);
+      x_memory[begin].guard_bytes = variable.guard_bytes;
+      x_memory[begin].is_constant = variable.is_constant;
+      x_memory[begin].shape = variable.shape;
+    }
   const auto [bottom, bytes] = own_stack();
   ignore(bottom, bytes);
 }
@@ -111,11 +140,23 @@ std::uint32_t Checker::new_segment(std::uint64_t block, std::uint32_t interval) 
 void Checker::register_memory(std::uintptr_t begin, std::size_t bytes, const std::string& name,
                               bool initialised) {
   if (bytes == 0) return;
-  x_memory[begin] = {begin, bytes, name, false};
+  WatchedMemory& memory = x_memory[begin] = {};
+  memory.begin = begin;
+  memory.bytes = bytes;
+  memory.name = name;
   for_each_page(x_global, begin, bytes,
                 [&](ShadowPage& page, std::uint32_t offset, std::uint32_t n) {
+                  const bool same = page.begin == offset && page.end == offset + n && !page.mixed;
+                  if (n < kPageBytes && !same && (page.mixed || page.end != 0)) {
+                    // What was seen of the other arrays in this page stays.
+                    page.mixed = true;
+                    page.begin = offset;
+                    page.end = offset + n;
+                    note_host_wrote(page, offset, n, initialised);
+                    return;
+                  }
                   page.forget();
-                  page.mixed = page.end != 0 && (page.begin != offset || page.end != offset + n);
+                  page.mixed = false;
                   page.begin = offset;
                   page.end = offset + n;
                   page.initialised = initialised;
@@ -142,10 +183,7 @@ void Checker::mark_initialised(std::uintptr_t begin, std::size_t bytes) {
                     page.initialised = true;
                     return;
                   }
-                  page.fit(offset, n);
-                  Record* record = page.at(offset);
-                  for (Record* const end = record + (n >> page.shift()); record != end; ++record)
-                    *record = {{kHostEpoch, 0, 0}, {}, {}, {}};
+                  note_host_wrote(page, offset, n, true);
                 });
 }
 
@@ -158,6 +196,15 @@ const WatchedMemory* Checker::nearest(std::uintptr_t at) const {
   return at - (below->begin + below->bytes) <= above->begin - at ? below : above;
 }
 
+bool Checker::may_be_unnamed_constant(std::uintptr_t at) const {
+  const WatchedMemory* const near = nearest(at);
+  if (near == nullptr || !near->is_constant) return false;
+  const auto after = x_memory.upper_bound(at);
+  if (after == x_memory.begin()) return true;
+  const WatchedMemory& below = std::prev(after)->second;
+  return at - below.begin >= below.bytes + below.guard_bytes;
+}
+
 bool Checker::is_other_memory(std::uintptr_t at) const {
   for (const Stretch& stretch : x_ignored)
     if (at - stretch.begin < stretch.bytes) return true;
@@ -168,7 +215,8 @@ bool Checker::is_other_memory(std::uintptr_t at) const {
 
 void Checker::add(const SeenFinding& finding) {
   const Key key{std::uint64_t{finding.access.pc} << 32 | finding.other.pc,
-                static_cast<std::uint32_t>(x_launches.size() - 1), finding.kind, finding.severity};
+                static_cast<std::uint32_t>(x_launches.size() - 1), finding.kind, finding.severity,
+                finding.array};
   const auto known = x_found.find(key);
   if (known != x_found.end()) {
     ++x_findings[known->second].count;
@@ -187,23 +235,44 @@ void Checker::add(const SeenFinding& finding) {
 }
 
 void Checker::settle_later(const SeenFinding& finding, std::uintptr_t at, std::size_t bytes) {
-  settle();
-  x_unsettled = finding;
-  x_unsettled_at = at;
-  x_unsettled_bytes = bytes;
-  std::memcpy(x_unsettled_before.data(), reinterpret_cast<const void*>(at), bytes);
+  Unsettled& store = x_unsettled.emplace_back();
+  store.finding = finding;
+  store.at = at;
+  const auto* const memory = reinterpret_cast<const std::byte*>(at);
+  store.before.assign(memory, memory + bytes);
+}
+
+// The later store has just been made.
+void Checker::note_values(Unsettled& store) {
+  SeenFinding& finding = store.finding;
+  const auto* const now = reinterpret_cast<const std::byte*>(store.at);
+  const std::string first = stored_value(store.before);
+  const std::string second = stored_value({now, store.before.size()});
+  if (!first.empty() && !second.empty())
+    finding.message += concat(": the first stores ", first, ", the second ", second);
+  if (finding.advice.empty())
+    finding.advice = advice_for_stores(first, second, finding.access.pc == finding.other.pc);
 }
 
 void Checker::settle_now() {
-  if (std::memcmp(x_unsettled_before.data(), reinterpret_cast<const void*>(x_unsettled_at),
-                  x_unsettled_bytes) == 0) {
-    x_unsettled.severity = Severity::kBenign;
-    x_unsettled.message =
-        "threads store to the same bytes with nothing to order them, here equal values";
-    x_unsettled.advice = "Harmless while the values are equal; let one thread store";
+  for (Unsettled& store : x_unsettled) {
+    if (std::memcmp(store.before.data(), reinterpret_cast<const void*>(store.at),
+                    store.before.size()) == 0) {
+      store.finding.severity = Severity::kBenign;
+      store.finding.message =
+          "threads store to the same bytes with nothing to order them, here equal values";
+      store.finding.advice = "Harmless while the values are equal; let one thread store";
+    } else {
+      note_values(store);
+    }
+    add(store.finding);
   }
-  x_unsettled_bytes = 0;
-  add(x_unsettled);
+  x_unsettled.clear();
+}
+
+void Checker::unseen(const std::string& what, std::uintptr_t pc) {
+  const auto launch = static_cast<std::uint32_t>(x_launches.size() - 1);
+  x_unseen.try_emplace({launch, static_cast<std::uint32_t>(pc - x_launches.back().base)}, what);
 }
 
 }  // namespace attn_diag::host

@@ -2,14 +2,18 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <map>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "attn_diag/harness/host/check.h"
+#include "harness/host/check/array_shape.h"
 #include "harness/host/check/clock.h"
 #include "harness/host/check/shadow.h"
 #include "harness/host/launch_plan.h"
@@ -21,6 +25,10 @@ struct WatchedMemory {
   std::size_t bytes = 0;
   std::string name;
   bool freed = false;
+  // Of variables: so many bytes behind it are nobody's; it cannot be written.
+  std::size_t guard_bytes = 0;
+  bool is_constant = false;
+  ArrayShape shape;
 };
 
 // An access as it was seen; lines are looked up later.
@@ -28,7 +36,7 @@ struct SeenAccess {
   std::uint64_t block = 0;
   std::uint32_t thread = 0, interval = 0, pc = 0;
   unsigned bytes = 0;
-  bool write = false, atomic = false, is_volatile = false, async = false;
+  bool write = false, atomic = false, is_volatile = false, async = false, tile = false;
 };
 
 struct SeenFinding {
@@ -38,6 +46,8 @@ struct SeenFinding {
   const char* space = "";
   std::string array;
   std::int64_t offset = 0;
+  ArrayShape shape;     // of the array
+  std::string element;  // of an index: "sQ[3][32]"
   SeenAccess access, other;
   bool has_other = false;
   std::uint64_t count = 0;
@@ -69,6 +79,18 @@ class Checker {
   SparseShadow& global() { return x_global; }
   // The array that has the byte, or else the nearest one; null: there are none.
   const WatchedMemory* nearest(std::uintptr_t at) const;
+  // Of an address in no array: whether it may be in a constant that the compiler has made, which lie among
+  // the variables that cannot be written.
+  bool may_be_unnamed_constant(std::uintptr_t at) const;
+  // Calls act(name, begin, bytes) for the arrays on either side.
+  template <class Act>
+  void neighbours(std::uintptr_t at, const Act& act) const {
+    const auto after = x_memory.upper_bound(at);
+    if (after != x_memory.end()) act(after->second.name, after->first, after->second.bytes);
+    if (after == x_memory.begin()) return;
+    const WatchedMemory& before = std::prev(after)->second;
+    act(before.name, before.begin, before.bytes);
+  }
   // Memory that kernels use without having allocated it: of loaded files, of stacks.
   bool is_other_memory(std::uintptr_t at) const;
   void ignore(std::uintptr_t begin, std::size_t bytes) { x_ignored.push_back({begin, bytes}); }
@@ -79,10 +101,15 @@ class Checker {
   // about to happen, has.
   void settle_later(const SeenFinding& finding, std::uintptr_t at, std::size_t bytes);
   void settle() {
-    if (x_unsettled_bytes != 0) [[unlikely]]
+    if (!x_unsettled.empty()) [[unlikely]]
       settle_now();
   }
-  // After a launch: what ended it.
+  // A call at a place of the launch's library whose accesses are not seen.
+  void unseen(const std::string& what, std::uintptr_t pc);
+  // Where a block was when it was ended, and after the launch what ended it.
+  void note_end(const SeenAccess& where) {
+    if (x_ended_at.pc == 0) x_ended_at = where;
+  }
   void add_launch_finding(const Finding& finding);
 
   Handovers& handovers() { return x_handovers; }  // at addresses of global memory
@@ -90,7 +117,9 @@ class Checker {
   CheckReport report() const;
 
  private:
+  struct Unsettled;
   void settle_now();
+  static void note_values(Unsettled& store);
 
   struct Segment {
     std::uint64_t block;
@@ -106,6 +135,7 @@ class Checker {
     std::uint32_t launch;
     CheckKind kind;
     Severity severity;
+    std::string array;  // one line of a function may touch several
     bool operator==(const Key&) const = default;
   };
   struct HashKey {
@@ -121,6 +151,7 @@ class Checker {
   std::uint32_t x_first_segment = 2;
   SparseShadow x_global;
   std::map<std::uintptr_t, WatchedMemory> x_memory;  // by begin
+  std::set<std::uintptr_t> x_libraries;              // whose variables are among it
   struct Stretch {
     std::uintptr_t begin;
     std::size_t bytes;
@@ -129,15 +160,28 @@ class Checker {
   std::vector<SeenFinding> x_findings;
   std::unordered_map<Key, std::size_t, HashKey> x_found;  // indices into them
   std::array<int, kNumCheckKinds> x_kept{};
-  std::vector<CheckFinding> x_launch_findings;
+  struct LaunchFinding {
+    CheckFinding finding;
+    SeenAccess at;  // pc 0: not known
+    std::uint32_t launch;
+  };
+  std::vector<LaunchFinding> x_launch_findings;
+  SeenAccess x_ended_at;
   CheckSummary x_summary;
   Handovers x_handovers;
   int x_allocated = 0;
 
-  SeenFinding x_unsettled;
-  std::uintptr_t x_unsettled_at = 0;
-  std::size_t x_unsettled_bytes = 0;  // 0: none
-  std::array<std::byte, 16> x_unsettled_before{};
+  struct Unsettled {
+    SeenFinding finding;
+    std::uintptr_t at;
+    std::vector<std::byte> before;
+  };
+  std::vector<Unsettled> x_unsettled;  // of the access that comes next
+  struct Unseen {
+    std::uint32_t launch, pc;
+    auto operator<=>(const Unseen&) const = default;
+  };
+  std::map<Unseen, std::string> x_unseen;
 };
 
 }  // namespace attn_diag::host

@@ -6,23 +6,28 @@
 #include <string>
 #include <vector>
 
+#include "harness/host/check/array_shape.h"
+
 namespace attn_diag::host {
 
 struct LocalArray {
   std::uintptr_t begin = 0;
   std::string name;
+  ArrayShape shape;
   std::vector<bool> written;        // by byte
   std::vector<std::byte> contents;  // when it was declared
 };
 
 class LocalArrays {
  public:
-  void declare(std::uintptr_t begin, std::size_t bytes, const char* name);
+  void declare(std::uintptr_t begin, std::size_t bytes, const char* name, ArrayShape shape);
   void forget_all() { x_arrays.clear(); }
   bool any() const { return !x_arrays.empty(); }
 
   // Accesses by code whose stack frame is at `frame`: arrays of frames below it are gone.
   void write(std::uintptr_t at, std::size_t bytes, std::uintptr_t frame);
+  // Whether all that arrays have of these bytes has been written.
+  bool is_written(std::uintptr_t at, std::size_t bytes, std::uintptr_t frame);
   // The array of which a byte is read that nothing has written; null: none. Code without call-outs may
   // have written it: then it no longer holds what it held.
   const LocalArray* read(std::uintptr_t at, std::size_t bytes, std::uintptr_t frame);

@@ -38,8 +38,12 @@ void note_atomic(const void* memory, std::size_t bytes, bool reads, const void* 
   if (BlockRunner* runner = BlockRunner::current()) runner->note_atomic(memory, bytes, reads, pc);
 }
 
-void note_fence() {
-  if (BlockRunner* runner = BlockRunner::current()) runner->note_fence();
+void note_fence(bool device) {
+  if (BlockRunner* runner = BlockRunner::current()) runner->note_fence(device);
+}
+
+void shared_pointer(const char* name, const volatile void* pointer) {
+  if (BlockRunner* runner = BlockRunner::current()) runner->note_shared_pointer(name, pointer);
 }
 
 void local_array(const void* array, std::size_t bytes, const char* name, const char*, int) {

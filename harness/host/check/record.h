@@ -29,10 +29,21 @@ enum AccessFlags : std::uint32_t {
   kAtomic = 1u << 24,
   kVolatile = 1u << 25,
   kAsync = 1u << 26,  // by an asynchronous copy that has not landed
+  kTile = 1u << 27,   // a lane's part of a load that its warp makes as one: of wmma, or ldmatrix
 };
+// Above the flags: log2 of the bytes of the access, plus 1; 0 for other numbers of bytes.
+inline constexpr unsigned kSizeShift = 28;
+constexpr std::uint32_t size_code(std::size_t bytes) {
+  for (std::uint32_t log = 0; log < 15; ++log)
+    if (bytes == std::size_t{1} << log) return (log + 1) << kSizeShift;
+  return 0;
+}
+constexpr unsigned size_of(std::uint32_t how) {
+  return how >> kSizeShift == 0 ? 0 : 1u << ((how >> kSizeShift) - 1);
+}
 
 // One access. `how`: its number among the thread's since the last synchronisation (so that the accesses
-// of one converged instruction have one number), and flags.
+// of one converged instruction have one number), flags and size.
 struct Entry {
   Epoch epoch = 0;
   std::uint32_t pc = 0;  // from the library's base
@@ -55,6 +66,7 @@ struct alignas(32) WarpReaders {
   std::uint32_t lanes = 0;  // 0: written then by a thread of the warp, and not read since
   Epoch before = 0;         // of another warp that read it before; 0: none
   std::uint32_t before_lanes = 0;
+  std::uint32_t how = 0;  // flags and size of the instruction
 };
 // The epoch of the first lane of the thread's warp.
 constexpr Epoch warp_of(Epoch e) { return e & ~(Epoch{31} << kTickBits); }

@@ -1,118 +1,188 @@
 #include "harness/host/check/symbolizer.h"
 
+#include <cxxabi.h>
+#include <dwarf.h>
+#include <elfutils/libdw.h>
 #include <fcntl.h>
-#include <spawn.h>
-#include <sys/wait.h>
+#include <link.h>
 #include <unistd.h>
 
-#include <cstdio>
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <string_view>
+#include <fstream>
+#include <memory>
 
 #include "harness/host/text.h"
-
-extern char** environ;
 
 namespace attn_diag::host {
 namespace {
 
-// What a program prints, given `input`; false if it cannot be run or fails.
-bool run(const std::vector<std::string>& command, const std::string& input, std::string& output) {
-  // A file holds the input: a pipe could fill up while the program waits to be read.
-  std::FILE* const in = std::tmpfile();
-  if (in == nullptr) return false;
-  std::fwrite(input.data(), 1, input.size(), in);
-  std::rewind(in);
-  int out[2];
-  if (pipe2(out, O_CLOEXEC) != 0) {
-    std::fclose(in);
-    return false;
-  }
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, fileno(in), 0);
-  posix_spawn_file_actions_adddup2(&actions, out[1], 1);
-  posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
-  std::vector<char*> arguments;
-  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  pid_t child = 0;
-  const int failed =
-      posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  close(out[1]);
-  if (failed == 0) {
-    char buffer[4096];
-    ssize_t n = 0;
-    while ((n = read(out[0], buffer, sizeof buffer)) > 0)
-      output.append(buffer, static_cast<std::size_t>(n));
-  }
-  close(out[0]);
-  std::fclose(in);
+std::string demangled(const char* name) {
   int status = 0;
-  return failed == 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) &&
-         WEXITSTATUS(status) == 0;
+  const std::unique_ptr<char, decltype(&std::free)> text(
+      abi::__cxa_demangle(name, nullptr, nullptr, &status), &std::free);
+  return status == 0 ? text.get() : name;
 }
 
-std::vector<std::string_view> lines_of(const std::string& text) {
-  std::vector<std::string_view> lines;
-  for (std::size_t at = 0; at < text.size();) {
-    std::size_t end = text.find('\n', at);
-    if (end == std::string::npos) end = text.size();
-    lines.emplace_back(text.data() + at, end - at);
-    at = end + 1;
+// Of a function, or of the inlined copy of one.
+std::string name_of(Dwarf_Die* function) {
+  Dwarf_Attribute attribute;
+  for (const unsigned which : {DW_AT_linkage_name, DW_AT_MIPS_linkage_name, DW_AT_name})
+    if (const char* const name =
+            dwarf_formstring(dwarf_attr_integrate(function, which, &attribute)))
+      return demangled(name);
+  return "";
+}
+
+class DebugInfo {
+ public:
+  explicit DebugInfo(const std::string& path) : x_file(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    if (x_file >= 0) x_dwarf = dwarf_begin(x_file, DWARF_C_READ);
   }
-  return lines;
+  ~DebugInfo() {
+    if (x_dwarf != nullptr) dwarf_end(x_dwarf);
+    if (x_file >= 0) close(x_file);
+  }
+  DebugInfo(const DebugInfo&) = delete;
+  DebugInfo& operator=(const DebugInfo&) = delete;
+
+  // The line at an address, then the calls that were inlined around it, innermost first. Units are asked
+  // one by one: not every compiler writes an index of addresses.
+  std::vector<SourcePlace> places_at(Dwarf_Addr at) {
+    std::vector<SourcePlace> places;
+    if (x_dwarf == nullptr) return places;
+    Dwarf_CU* unit = nullptr;
+    Dwarf_Die die;
+    while (dwarf_get_units(x_dwarf, unit, &unit, nullptr, nullptr, &die, nullptr) == 0)
+      if (dwarf_haspc(&die, at) > 0) {
+        places = places_in(die, at);
+        if (!places.empty()) break;
+      }
+    return places;
+  }
+
+ private:
+  // Functions, inlined ones within, that have the address: outermost first.
+  static void find_functions(Dwarf_Die* parent, Dwarf_Addr at, std::vector<Dwarf_Die>& found) {
+    Dwarf_Die die;
+    if (dwarf_child(parent, &die) != 0) return;
+    do {
+      const int tag = dwarf_tag(&die);
+      const bool is_function = tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine;
+      const bool is_scope = tag == DW_TAG_namespace || tag == DW_TAG_structure_type ||
+                            tag == DW_TAG_class_type;  // which have no addresses of their own
+      if (is_function || tag == DW_TAG_lexical_block) {
+        if (dwarf_haspc(&die, at) <= 0) continue;
+        if (is_function) found.push_back(die);
+        return find_functions(&die, at, found);
+      }
+      if (!is_scope) continue;
+      const std::size_t before = found.size();
+      find_functions(&die, at, found);
+      if (found.size() != before) return;
+    } while (dwarf_siblingof(&die, &die) == 0);
+  }
+
+  static std::vector<SourcePlace> places_in(Dwarf_Die unit, Dwarf_Addr at) {
+    std::vector<SourcePlace> places;
+    Dwarf_Line* const row = dwarf_getsrc_die(&unit, at);
+    SourcePlace place;
+    const char* const file = row == nullptr ? nullptr : dwarf_linesrc(row, nullptr, nullptr);
+    if (file == nullptr || dwarf_lineno(row, &place.line) != 0 || place.line == 0) return places;
+    place.file = file;
+    std::vector<Dwarf_Die> functions;
+    find_functions(&unit, at, functions);
+    Dwarf_Files* files = nullptr;
+    std::size_t count = 0;
+    if (dwarf_getsrcfiles(&unit, &files, &count) != 0) files = nullptr;
+    for (; !functions.empty(); functions.pop_back()) {
+      Dwarf_Die* const function = &functions.back();
+      place.function = name_of(function);
+      places.push_back(place);
+      if (dwarf_tag(function) != DW_TAG_inlined_subroutine) return places;
+      // The call of it, in the next function.
+      Dwarf_Attribute attribute;
+      Dwarf_Word number = 0, line = 0;
+      if (files == nullptr ||
+          dwarf_formudata(dwarf_attr(function, DW_AT_call_file, &attribute), &number) != 0 ||
+          dwarf_formudata(dwarf_attr(function, DW_AT_call_line, &attribute), &line) != 0)
+        return places;
+      const char* const caller = dwarf_filesrc(files, number, nullptr, nullptr);
+      if (caller == nullptr) return places;
+      place = {caller, static_cast<int>(line), ""};
+    }
+    places.push_back(place);
+    return places;
+  }
+
+  int x_file;
+  Dwarf* x_dwarf = nullptr;
+};
+
+// The name of the function that holds `offset` in the symbol table of type `type`; empty: no such file,
+// table or function.
+std::string find_symbol(const std::string& path, std::uint64_t offset, std::uint32_t type) {
+  std::ifstream file(path, std::ios::binary);
+  const auto read = [&](auto* to, std::uint64_t at, std::size_t count) {
+    file.seekg(static_cast<std::streamoff>(at));
+    file.read(reinterpret_cast<char*>(to), static_cast<std::streamsize>(count * sizeof *to));
+    return static_cast<bool>(file);
+  };
+  ElfW(Ehdr) header;
+  if (!read(&header, 0, 1) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return "";
+  std::vector<ElfW(Shdr)> sections(header.e_shnum);
+  if (!read(sections.data(), header.e_shoff, sections.size())) return "";
+  for (const ElfW(Shdr) & section : sections) {
+    if (section.sh_type != type || section.sh_link >= sections.size()) continue;
+    std::vector<ElfW(Sym)> symbols(section.sh_size / sizeof(ElfW(Sym)));
+    if (!read(symbols.data(), section.sh_offset, symbols.size())) return "";
+    for (const ElfW(Sym) & symbol : symbols) {
+      if (symbol.st_shndx == SHN_UNDEF || (symbol.st_info & 0xF) != STT_FUNC) continue;
+      if (symbol.st_value != offset && offset - symbol.st_value >= symbol.st_size) continue;
+      const ElfW(Shdr)& names = sections[section.sh_link];
+      file.seekg(static_cast<std::streamoff>(names.sh_offset + symbol.st_name));
+      std::string name;
+      std::getline(file, name, '\0');
+      return name;
+    }
+  }
+  return "";
 }
 
-// "kernel.cu:12 (discriminator 3)"
-SourcePlace place_of(std::string_view function, std::string_view text) {
-  SourcePlace place;
-  const std::size_t note = text.find(" (");
-  if (note != std::string_view::npos) text = text.substr(0, note);
-  const std::size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos || text.starts_with("??")) return place;
-  place.line = std::atoi(std::string(text.substr(colon + 1)).c_str());
-  if (place.line == 0) return {};
-  place.file = text.substr(0, colon);
-  place.function = function == "??" ? "" : function;
-  return place;
+bool is_stand_in(const SourcePlace& place) {
+  return place.file.find("/attn_diag_host/") != std::string::npos ||
+         place.file.find("/attn_diag_host_cuda/") != std::string::npos ||
+         place.file.find("/harness/host/include/") != std::string::npos ||
+         place.file.find("/include/c++/") != std::string::npos;
 }
 
 }  // namespace
+
+std::string function_name(const std::string& path, std::uint64_t offset) {
+  // The dynamic table lacks the functions that a library does not export.
+  std::string name = find_symbol(path, offset, SHT_SYMTAB);
+  if (name.empty()) name = find_symbol(path, offset, SHT_DYNSYM);
+  return name.empty() ? name : demangled(name.c_str());
+}
+
+std::vector<SourcePlace> users_places(std::vector<SourcePlace> places) {
+  const auto own = std::find_if_not(places.begin(), places.end(), is_stand_in);
+  if (own != places.end()) places.erase(places.begin(), own);
+  return places;
+}
 
 SourceLines find_source_lines(const std::string& library,
                               const std::vector<std::uint64_t>& offsets) {
   SourceLines result;
   if (offsets.empty()) return result;
-  std::string input;
-  // The call is before the address that it returns to.
-  for (const std::uint64_t offset : offsets)
-    input += concat("0x", std::hex, offset > 0 ? offset - 1 : 0, '\n');
-  std::string output;
-  if (!run({"addr2line", "-a", "-i", "-f", "-C", "-e", library}, input, output)) {
-    result.problem =
-        "addr2line (of the GNU binutils) could not be run: places are given as offsets into the "
-        "library";
-    return result;
-  }
-  // For each address a line "0x...", then pairs of lines: a function and its place.
-  const std::vector<std::string_view> lines = lines_of(output);
-  std::size_t next = 0;
-  std::vector<SourcePlace>* places = nullptr;
+  DebugInfo info(library);
   bool any = false;
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    if (lines[i].starts_with("0x")) {
-      places = next < offsets.size() ? &result.places[offsets[next++]] : nullptr;
-      continue;
-    }
-    if (i + 1 >= lines.size()) break;
-    const SourcePlace place = place_of(lines[i], lines[i + 1]);
-    ++i;
-    if (places == nullptr || place.file.empty()) continue;
-    places->push_back(place);
-    any = true;
+  for (const std::uint64_t offset : offsets) {
+    // The call is before the address that it returns to.
+    std::vector<SourcePlace> places = info.places_at(offset > 0 ? offset - 1 : 0);
+    any = any || !places.empty();
+    result.places[offset] = std::move(places);
   }
   if (!any)
     result.problem =

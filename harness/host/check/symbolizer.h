@@ -1,4 +1,4 @@
-// Source lines of program counters, by addr2line of the GNU binutils.
+// Source lines and functions of program counters, from the debug information and symbol tables of a library.
 #pragma once
 
 #include <cstdint>
@@ -18,5 +18,12 @@ struct SourceLines {
 // Of return addresses, as offsets from the library's base: the line of the call.
 SourceLines find_source_lines(const std::string& library,
                               const std::vector<std::uint64_t>& offsets);
+
+// The demangled name of the function at an address of an ELF file, from its symbol table or, where it has none,
+// from what it exports. Empty: not known.
+std::string function_name(const std::string& path, std::uint64_t offset);
+
+// Without the lines of the stand-in CUDA headers, which are inlined everywhere: what called them is meant.
+std::vector<SourcePlace> users_places(std::vector<SourcePlace> places);
 
 }  // namespace attn_diag::host

@@ -65,6 +65,20 @@ __global__ void lanes_store_to_one(int* out) {
   out[threadIdx.x] = sOne[threadIdx.x / 32];
 }
 
+__global__ void two_stores_kernel(int* out, float first, float second, bool one_line) {
+  __shared__ float sOne;
+  const unsigned t = threadIdx.x;
+  if (one_line) {
+    if (t % 32 == 5) sOne = t == 5 ? first : second;
+  } else {
+    if (t == 5) sOne = first;
+    out[t] = 0;  // else the two stores become one
+    if (t == 37) sOne = second;
+  }
+  __syncthreads();
+  out[t] = sOne > 0;
+}
+
 __global__ void exchange_in_half_warps(int* out, bool right) {
   __shared__ int sRow[kThreads];
   const unsigned t = threadIdx.x;
@@ -132,6 +146,15 @@ __global__ void async_copy_kernel(int* out, const int* from, int left_in_flight)
   __pipeline_commit();
   __pipeline_wait_prior(static_cast<std::size_t>(left_in_flight));
   out[t] = sRow[t];
+}
+
+__global__ void wide_async_copy_kernel(int* out, const int* from) {
+  alignas(16) __shared__ int sRow[kThreads];
+  const unsigned t = threadIdx.x;
+  if (t < kThreads / 4) __pipeline_memcpy_async(&sRow[4 * t], from + 4 * t, 16);
+  __pipeline_commit();
+  __syncthreads();
+  if (t == 0) out[0] = sRow[0];
 }
 
 __global__ void every_block_stores(int* out) { out[threadIdx.x] = static_cast<int>(blockIdx.x); }
@@ -213,7 +236,9 @@ cudaError_t barrier_missing(int* out) { return run(1, 0, exchange, out, false); 
 cudaError_t same_value(int* out) { return run(1, 0, all_store_the_same, out); }
 cudaError_t warp_right(int* out) { return run(1, 0, exchange_in_warp, out, Between::kSyncwarp); }
 cudaError_t warp_latent(int* out) { return run(1, 0, exchange_in_warp, out, Between::kNothing); }
-cudaError_t shuffle_orders(int* out) { return run(1, 0, exchange_in_warp, out, Between::kShuffle); }
+cudaError_t shuffle_between(int* out) {
+  return run(1, 0, exchange_in_warp, out, Between::kShuffle);
+}
 cudaError_t reads_of_four_warps(int* out, unsigned who_stores) {
   cudaLaunchConfig_t config;
   config.gridDim = dim3(1);
@@ -221,6 +246,9 @@ cudaError_t reads_of_four_warps(int* out, unsigned who_stores) {
   return cudaLaunchKernelEx(&config, all_read_one_stores, out, who_stores);
 }
 cudaError_t one_store_of_a_warp(int* out) { return run(1, 0, lanes_store_to_one, out); }
+cudaError_t two_stores(int* out, float first, float second, bool one_line) {
+  return run(1, 0, two_stores_kernel, out, first, second, one_line);
+}
 cudaError_t half_warps(int* out, bool right) {
   return run(1, 0, exchange_in_half_warps, out, right);
 }
@@ -236,6 +264,9 @@ cudaError_t barrier_object(int* out, bool waits) {
 cudaError_t named(int* out, bool waits) { return run(1, 0, named_kernel, out, waits); }
 cudaError_t async_copy(int* out, const int* from, int left_in_flight) {
   return run(1, 0, async_copy_kernel, out, from, left_in_flight);
+}
+cudaError_t wide_async_copy(int* out, const int* from) {
+  return run(1, 0, wide_async_copy_kernel, out, from);
 }
 cudaError_t blocks_race(int* out) { return run(3, 0, every_block_stores, out); }
 cudaError_t blocks_add(int* out) { return run(3, 0, every_block_adds, out); }

@@ -13,9 +13,11 @@ cudaError_t same_value(int* out);
 cudaError_t warp_right(int* out);
 cudaError_t warp_latent(int* out);
 cudaError_t one_store_of_a_warp(int* out);
+// Two warps store to one element, with nothing between: floats, from lines of their own or from one.
+cudaError_t two_stores(int* out, float first, float second, bool one_line);
 // 128 threads load 32 elements each; one then stores to one of these.
 cudaError_t reads_of_four_warps(int* out, unsigned who_stores);
-cudaError_t shuffle_orders(int* out);
+cudaError_t shuffle_between(int* out);
 cudaError_t half_warps(int* out, bool right);
 cudaError_t uninitialised_shared(int* out);
 cudaError_t bytes_of_neighbours(int* out);
@@ -24,6 +26,7 @@ cudaError_t past_dynamic(int* out);
 cudaError_t barrier_object(int* out, bool waits);
 cudaError_t named(int* out, bool waits);
 cudaError_t async_copy(int* out, const int* from, int left_in_flight);
+cudaError_t wide_async_copy(int* out, const int* from);
 
 // Global memory, several blocks.
 cudaError_t blocks_race(int* out);

@@ -1,4 +1,4 @@
-// What code compiled with -fsanitize=signed-integer-overflow,alignment,bounds calls. The compiler's own runtime
+// What code compiled with -fsanitize=signed-integer-overflow,array-bounds calls. The compiler's own runtime
 // has these too; it keeps them where the whole program is built with it, and then prints what it finds.
 #include <algorithm>
 
@@ -26,13 +26,6 @@ struct BoundsData {
   const TypeDescriptor* array;
   const TypeDescriptor* index;
 };
-struct MismatchData {
-  SourceLocation place;
-  const TypeDescriptor* type;
-  unsigned char log_alignment;
-  unsigned char check;
-};
-
 using attn_diag::host::BlockRunner;
 
 void overflow(const OverflowData* data, const char* sign, std::uintptr_t left, std::uintptr_t right,
@@ -56,7 +49,6 @@ void __ubsan_handle_sub_overflow(OverflowData*, std::uintptr_t, std::uintptr_t);
 void __ubsan_handle_mul_overflow(OverflowData*, std::uintptr_t, std::uintptr_t);
 void __ubsan_handle_negate_overflow(OverflowData*, std::uintptr_t);
 void __ubsan_handle_divrem_overflow(OverflowData*, std::uintptr_t, std::uintptr_t);
-void __ubsan_handle_type_mismatch_v1(MismatchData*, std::uintptr_t);
 void __ubsan_handle_out_of_bounds(BoundsData*, std::uintptr_t);
 
 void __ubsan_handle_add_overflow(OverflowData* data, std::uintptr_t left, std::uintptr_t right) {
@@ -73,12 +65,6 @@ void __ubsan_handle_negate_overflow(OverflowData* data, std::uintptr_t value) {
 }
 void __ubsan_handle_divrem_overflow(OverflowData* data, std::uintptr_t left, std::uintptr_t right) {
   overflow(data, "/", left, right, __builtin_return_address(0));
-}
-void __ubsan_handle_type_mismatch_v1(MismatchData* data, std::uintptr_t pointer) {
-  BlockRunner* const runner = BlockRunner::current();
-  if (runner == nullptr || pointer == 0) return;
-  runner->note_misaligned(pointer, 1u << data->log_alignment, data->type->name,
-                          __builtin_return_address(0));
 }
 void __ubsan_handle_out_of_bounds(BoundsData* data, std::uintptr_t index) {
   BlockRunner* const runner = BlockRunner::current();

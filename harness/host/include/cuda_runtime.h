@@ -16,6 +16,9 @@
 #include "attn_diag_host/launch_by_pointer.h"
 #include "attn_diag_host/qualifiers.h"
 #include "attn_diag_host/runtime_api.h"
+#if defined(ATTN_DIAG_HOST_TRANSLATED)
+#include "attn_diag_host/static_shared.h"
+#endif
 #include "attn_diag_host/synchronize.h"
 #include "attn_diag_host/time.h"
 #include "attn_diag_host/translated_launch.h"

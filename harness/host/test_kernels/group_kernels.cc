@@ -102,6 +102,15 @@ __global__ void group_copies_kernel(const float* in, int count, bool wait, float
     out[count + i] = tile[1][count - 1 - i];
 }
 
+// Odd blocks come to the first of two barriers alone.
+__global__ void grid_of_leavers_kernel(int* values) {
+  const cg::grid_group grid = cg::this_grid();
+  grid.sync();
+  values[blockIdx.x] = 1;
+  if (blockIdx.x % 2 == 1) return;
+  grid.sync();
+}
+
 // In each round every thread takes its neighbour's value of the round before; one past the end.
 __global__ void grid_rounds_kernel(int* values) {
   const cg::grid_group grid = cg::this_grid();
@@ -176,6 +185,11 @@ cudaError_t grid_rounds(int blocks, int threads, bool cooperative, int* values) 
   const dim3 grid(static_cast<unsigned>(blocks)), block(static_cast<unsigned>(threads));
   return cooperative ? cudaLaunchCooperativeKernel(grid_rounds_kernel, grid, block, arguments)
                      : cudaLaunchKernel(grid_rounds_kernel, grid, block, arguments);
+}
+cudaError_t grid_of_leavers(int blocks, int* values) {
+  void* arguments[] = {&values};
+  return cudaLaunchCooperativeKernel(grid_of_leavers_kernel, dim3(static_cast<unsigned>(blocks)),
+                                     dim3(32), arguments);
 }
 cudaError_t launched_by_pointer(int* out, int value, float scale) {
   void* arguments[] = {&out, &value, &scale};

@@ -18,6 +18,7 @@ enum class Stop { kTrap, kAssert, kAssertHolds };
   cudaError_t wide_shuffle(double4* out);                                                 \
   cudaError_t group_copies(const float* in, int count, bool wait, float* out);            \
   cudaError_t grid_rounds(int blocks, int threads, bool cooperative, int* values);        \
+  cudaError_t grid_of_leavers(int blocks, int* values);                                   \
   cudaError_t launched_by_pointer(int* out, int value, float scale);                      \
   cudaError_t launched_by_untyped_pointer(int* out);                                      \
   cudaError_t clustered(unsigned blocks);                                                 \

@@ -38,6 +38,11 @@ __global__ void endless_after_barrier_kernel(volatile int* flag) {
   }
 }
 
+__global__ void floats_kernel(const float* in, float* out) {
+  out[2 * blockIdx.x] = in[0] + in[1];
+  out[2 * blockIdx.x + 1] = in[2] * in[3];
+}
+
 __global__ void throws_kernel(int thread) {
   __syncthreads();
   if (static_cast<int>(threadIdx.x) == thread) throw std::runtime_error("no such tile");
@@ -120,6 +125,10 @@ cudaError_t endless_loop(volatile int* flag) {
 cudaError_t endless_after_barrier(volatile int* flag) {
   const auto config = shape(1, 32);
   return cudaLaunchKernelEx(&config, endless_after_barrier_kernel, flag);
+}
+cudaError_t floats(const float* in, float* out, unsigned blocks) {
+  const auto config = shape(blocks, 1);
+  return cudaLaunchKernelEx(&config, floats_kernel, in, out);
 }
 cudaError_t throws(int thread) {
   const auto config = shape(1, 64);

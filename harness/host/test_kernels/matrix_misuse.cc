@@ -68,7 +68,7 @@ __global__ void bad_matrix_kernel(BadMatrix what, half* inputs, float* out) {
       wmma::store_matrix_sync(out, c, 18, wmma::mem_row_major);
       break;
     case BadMatrix::kUnalignedLoad:
-      wmma::load_matrix_sync(a, inputs + 8, 16);
+      wmma::load_matrix_sync(a, inputs + 4, 16);
       break;
     case BadMatrix::kUnalignedStore:
       wmma::store_matrix_sync(out + 1, c, 16, wmma::mem_row_major);

@@ -131,6 +131,7 @@ enum class Shuffle { kIndex, kUp, kDown, kXor };
   cudaError_t endless_syncwarps();                                                          \
   cudaError_t endless_loop(volatile int* flag);                                             \
   cudaError_t endless_after_barrier(volatile int* flag);                                    \
+  cudaError_t floats(const float* in, float* out, unsigned blocks);                         \
   cudaError_t throws(int thread);                                                           \
   cudaError_t block_fails(int slow, int* started);                                          \
   cudaError_t indices(dim3 grid, dim3 block, SeenIndices* out);                             \

@@ -32,6 +32,8 @@ enum class Flaw {
   kHeadZero,          // k of KV head 0 for all
   kMixesRows,         // q of the row before is mixed in
   kLeaks,             // masked keys weigh 1/1000
+  kNaNKey,            // the score of key 7 is NaN
+  kMoves,             // o grows by 1/100 in every second run
 };
 
 constexpr TileShape kTiles[] = {{16, 16}};
@@ -66,10 +68,13 @@ float score(const RunRequest& r, const Place& at_row, int key) {
   bool visible = sees(p, i, key);
   if (kFlaw == Flaw::kMaskedCell && h == 1 && i == 5 && key == 3) visible = false;
   if (kFlaw == Flaw::kLeakingCell && h == 0 && i == 5 && key == 9) visible = true;
+  if (kFlaw == Flaw::kNaNKey && visible && key == 7) return std::nanf("");
   if (kFlaw == Flaw::kOnePastMask && key > 0 && sees(p, i, key - 1)) visible = true;
   if (kFlaw == Flaw::kLeaks && !visible) return x - 6.9f;
   return visible ? x : -kInfinity;
 }
+
+int runs = 0;
 
 template <Flaw kFlaw>
 void attend_row(const RunRequest& r, const Place& row) {
@@ -107,11 +112,13 @@ void attend_row(const RunRequest& r, const Place& row) {
   const float factor = l == 0 ? 0.0f : 1.0f / (kFlaw == Flaw::kDividesTwice ? l * l : l);
   for (int d = 0; d < dv; ++d)
     o[at(so, b, h, i, d)] = sum[static_cast<std::size_t>(d)] * factor +
-                            (kFlaw == Flaw::kStartsAtConstant ? 0.01f : 0.0f);
+                            (kFlaw == Flaw::kStartsAtConstant ? 0.01f : 0.0f) +
+                            (kFlaw == Flaw::kMoves && runs % 2 == 0 ? 0.01f : 0.0f);
 }
 
 template <Flaw kFlaw>
 Status run(const RunRequest& r) {
+  ++runs;
   for (int b = 0; b < r.problem.batch; ++b)
     for (int h = 0; h < r.problem.heads; ++h)
       for (int i = 0; i < r.problem.seqlen_q; ++i) attend_row<kFlaw>(r, {b, h, i});
@@ -163,6 +170,8 @@ const attn_diag::KernelLibrary* attn_diag_kernel_library() {
       describe<Flaw::kHeadZero>("head-zero"),
       describe<Flaw::kMixesRows>("mixes-rows"),
       describe<Flaw::kLeaks>("leaks"),
+      describe<Flaw::kNaNKey>("nan-key"),
+      describe<Flaw::kMoves>("moves"),
   };
   static const KernelLibrary library = {kKernelAbiVersion, std::size(kernels), kernels};
   return &library;

@@ -5,7 +5,18 @@
 
 #include <cmath>
 
-enum Fault { kWhole, kEqualStores, kWarpOnly, kNoBarrier, kManyFaults };
+enum Fault {
+  kWhole,
+  kEqualStores,
+  kWarpOnly,
+  kNoBarrier,
+  kManyFaults,
+  kScalesK,        // stores to one element of k, in the end
+  kStoresQ,        // what is there already
+  kAllReturn,      // at once: nothing is loaded or stored
+  kNoLaunch,       // the host code returns first
+  kStoresNothing,  // where o and lse are
+};
 
 constexpr int kThreads = 64;
 
@@ -17,6 +28,7 @@ __global__ void __launch_bounds__(kThreads) rows(const float* q, const float* k,
   __shared__ int sSeen[1];
   const long long head = (long long)blockIdx.y * S * D;
   const int row = blockIdx.x;
+  if (kFault == kAllReturn && S > 0) return;
   if (kFault == kEqualStores) sSeen[0] = S;  // [equal stores]
   const int keys_at_once = kFault == kWarpOnly ? 32 : kThreads;
   if (threadIdx.x < keys_at_once)
@@ -31,7 +43,7 @@ __global__ void __launch_bounds__(kThreads) rows(const float* q, const float* k,
     for (int j = 0; j < S; ++j) m = fmaxf(m, sScores[j]);   // [load of a score]
     for (int j = 0; j < S; ++j) l += expf(sScores[j] - m);  // [second load of a score]
     sSum[0] = l;
-    lse[blockIdx.y * S + row] = m + logf(l);
+    if (kFault != kStoresNothing) lse[blockIdx.y * S + row] = m + logf(l);
   }
   __syncthreads();
   if (kFault == kManyFaults && sSeen[0] == 7) return;         // [load of nothing seen]
@@ -40,15 +52,81 @@ __global__ void __launch_bounds__(kThreads) rows(const float* q, const float* k,
     float sum = 0.0f;
     for (int j = 0; j < S; ++j)
       sum += expf(sScores[j] - (lse[blockIdx.y * S + row] - logf(sSum[0]))) * v[head + j * D + d];
-    o[head + row * D + d] = sum / sSum[0];
+    if (kFault != kStoresNothing) o[head + row * D + d] = sum / sSum[0];
   }
+  if (kFault == kStoresQ && threadIdx.x == 0) {
+    volatile float* first = const_cast<float*>(q) + head + row * D;
+    *first = *first;
+  }
+}
+
+__global__ void scales(float* k, int at) { k[at] *= 2.0f; }  // [store to k]
+
+// Past the end of arrays by pointers, whose types do not say how many elements there are: `n` of 4.
+__constant__ float c_table[4] = {1, 2, 3, 4};
+__device__ float d_table[4] = {1, 2, 3, 4};
+__device__ const float d_const[4] = {5, 6, 7, 8};
+static __device__ constexpr float d_constexpr[4] = {1, 3, 5, 7};
+__device__ inline float sum_of(const float* x, int n) {
+  float sum = 0;
+  for (int i = 0; i < n; ++i) sum += x[i];  // [load of one of n]
+  return sum;
+}
+__device__ inline void scale_all(float* x, int n, float by) {
+  for (int i = 0; i < n; ++i) x[i] *= by;  // [store of one of n]
+}
+struct Softmax {
+  float m, l, rO[4];
+};
+enum Array { kConstant, kDevice, kDeviceConst, kConstexpr, kLocal, kLocalLater, kMember, kEither };
+template <int kArray>
+__global__ void walks(float* o, int n) {
+  const int t = threadIdx.x;
+  float sum = 0;
+  if constexpr (kArray == kConstant) sum = sum_of(c_table, n);
+  if constexpr (kArray == kDevice) sum = sum_of(d_table, n);
+  if constexpr (kArray == kDeviceConst) sum = sum_of(d_const, n);
+  if constexpr (kArray == kConstexpr) sum = sum_of(d_constexpr, n);
+  if constexpr (kArray == kLocal) {
+    float rSum[4] = {1, 2, 3, o[t]};
+    sum = sum_of(rSum, n);
+  }
+  if constexpr (kArray == kLocalLater) {
+    float rSum[4];
+    for (int i = 0; i < 4; ++i) rSum[i] = i;
+    sum = sum_of(rSum, n);
+  }
+  if constexpr (kArray == kMember) {
+    Softmax rRow = {0, 1, {1, 2, 3, 4}};
+    scale_all(rRow.rO, n, 2.0f);
+    sum = rRow.rO[t % 4];
+  }
+  if constexpr (kArray == kEither) {
+    float rEven[4] = {0, 2, 4, o[t]}, rOdd[8] = {1, 3, 5, 7, 9, 11, 13, o[t]};
+    sum = sum_of(t % 2 == 0 ? rEven : rOdd, n);
+  }
+  o[t] = sum;
+}
+template <int kArray>
+attn_diag::Declaration walks_kernel(const char* name) {
+  attn_diag::Declaration kernel;
+  kernel.name = name;
+  kernel.call = [](const attn_diag::Call& c) {
+    cudaMemset(c.o<float>(), 0, c.seqlen() * c.head_dim() * sizeof(float));
+    walks<kArray><<<1, 8>>>(c.o<float>(), c.seqlen());
+  };
+  kernel.dtypes = attn_diag::words::fp32;
+  return kernel;
 }
 
 template <int kFault>
 void call(const attn_diag::Call& c) {
+  if (kFault == kNoLaunch && c.seqlen() > 0) return;
   rows<kFault><<<dim3(c.seqlen(), c.heads()), kThreads, 0, c.stream()>>>(
       c.q<float>(), c.k<float>(), c.v<float>(), c.o<float>(), c.lse(), c.seqlen(), c.head_dim(),
       c.scale());
+  if (kFault == kScalesK)
+    scales<<<1, 1, 0, c.stream()>>>(const_cast<float*>(c.k<float>()), 3 * c.head_dim() + 5);
 }
 
 template <int kFault>
@@ -64,4 +142,10 @@ attn_diag::Declaration rows_kernel(const char* name) {
 
 ATTN_DIAG_EXPORT(rows_kernel<kWhole>("whole"), rows_kernel<kEqualStores>("equal"),
                  rows_kernel<kWarpOnly>("warp"), rows_kernel<kNoBarrier>("race"),
-                 rows_kernel<kManyFaults>("many"));
+                 rows_kernel<kManyFaults>("many"), rows_kernel<kScalesK>("scales-k"),
+                 rows_kernel<kStoresQ>("stores-q"), rows_kernel<kAllReturn>("all-return"),
+                 rows_kernel<kNoLaunch>("no-launch"), rows_kernel<kStoresNothing>("no-stores"),
+                 walks_kernel<kConstant>("c_table"), walks_kernel<kDevice>("d_table"),
+                 walks_kernel<kDeviceConst>("d_const"), walks_kernel<kConstexpr>("d_constexpr"),
+                 walks_kernel<kLocal>("rSum"), walks_kernel<kLocalLater>("rSum-later"),
+                 walks_kernel<kMember>("rRow"), walks_kernel<kEither>("either"));

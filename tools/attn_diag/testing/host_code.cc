@@ -1,14 +1,25 @@
 // A kernel library for tests of the command: plain C++ attention on fp32, run without any launch, and a
 // kernel for each way in which host code goes wrong. Tests compile copies of it.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cfenv>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <locale>
 #include <stdexcept>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "attn_diag/kernels/adapter.h"
+
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
 
 namespace attn_diag {
 namespace {
@@ -94,6 +105,107 @@ Status never_ends(const RunRequest&) {
   return Status::kOk;
 }
 
+Status changes_folder(const RunRequest& r) {
+  if (chdir("/") != 0) std::abort();
+  return right(r);
+}
+
+// Both return.
+Status forks(const RunRequest& r) {
+  if (fork() < 0) std::abort();
+  return right(r);
+}
+
+// One returns; the other outlives everything.
+Status leaves_process(const RunRequest& r) {
+  if (fork() == 0) {
+    setsid();
+    for (;;) sleep(1000);
+  }
+  return right(r);
+}
+
+Status closes_descriptors(const RunRequest& r) {
+  for (int descriptor = 0; descriptor < 1000; ++descriptor) close(descriptor);
+  return right(r);
+}
+
+// Whoever writes to a number that it had before writes into this file.
+Status reuses_descriptors(const RunRequest& r) {
+  closes_descriptors(r);
+  for (int i = 0; i < 100; ++i)
+    if (open("mine.txt", O_WRONLY | O_CREAT | O_APPEND, 0600) < 0) std::abort();
+  return Status::kOk;
+}
+
+Status rounds_upward(const RunRequest& r) {
+  attend(r, 1.0f);
+  std::fesetround(FE_UPWARD);
+  return Status::kOk;
+}
+
+Status flushes_subnormals(const RunRequest& r) {
+  attend(r, 1.0f);
+#if defined(__SSE2__)
+  _mm_setcsr(_mm_getcsr() | 0x8040);  // as what -ffast-math links does
+#endif
+  return Status::kOk;
+}
+
+Status traps_floats(const RunRequest& r) {
+  attend(r, 1.0f);
+  std::feclearexcept(FE_ALL_EXCEPT);
+  feenableexcept(FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW);
+  return Status::kOk;
+}
+
+struct Grouped : std::numpunct<char> {
+  char do_thousands_sep() const override { return '.'; }
+  char do_decimal_point() const override { return ','; }
+  std::string do_grouping() const override { return "\1"; }
+};
+
+Status changes_locale(const RunRequest& r) {
+  attend(r, 1.0f);
+  std::locale::global(std::locale(std::locale(), new Grouped));
+  return Status::kOk;
+}
+
+// As a library does that reports crashes itself.
+void reports_crashes(int) { _exit(0); }
+
+Status handles_signals(const RunRequest&) {
+  for (int number = 1; number < NSIG; ++number) std::signal(number, reports_crashes);
+  std::raise(SIGSEGV);
+  return Status::kOk;
+}
+
+Status ignores_signals(const RunRequest& r) {
+  for (int number = 1; number < NSIG; ++number) std::signal(number, SIG_IGN);
+  return right(r);
+}
+
+Status ignores_signals_and_never_ends(const RunRequest& r) {
+  ignores_signals(r);
+  sigset_t all;
+  sigfillset(&all);
+  sigprocmask(SIG_BLOCK, &all, nullptr);
+  return never_ends(r);
+}
+
+Status leaves_thread(const RunRequest& r) {
+  std::thread([] {
+    for (;;) sleep(1000);
+  }).detach();
+  return right(r);
+}
+
+Status exits_at_once(const RunRequest&) { _exit(0); }
+
+Status says_controls(const RunRequest&) {
+  throw std::runtime_error("\x1b]0;title\a and \x1b[2J \xff");
+}
+
 Status plan(const Problem& p, TileShape tile, std::int32_t, Geometry* geometry, char* error,
             std::size_t error_capacity) {
   if (p.dtype != DType::kFp32) {
@@ -132,6 +244,9 @@ KernelInfo describe(const char* name, Status (*run)(const RunRequest&)) {
 extern "C" void attn_diag_from_nowhere();
 void calls_it() { attn_diag_from_nowhere(); }
 #endif
+#if defined(EXITS_WHEN_LOADED)
+[[maybe_unused]] static const int g_exits = (std::exit(0), 0);
+#endif
 #if defined(ABORTS_WHEN_LOADED)
 [[maybe_unused]] static const int g_aborts = (std::abort(), 0);
 #endif
@@ -156,6 +271,21 @@ const attn_diag::KernelLibrary* attn_diag_kernel_library() {
       describe("divides-by-zero", divides_by_zero),
       describe("writes-far-behind-o", writes_far_behind_o),
       describe("never-ends", never_ends),
+      describe("changes-folder", changes_folder),
+      describe("forks", forks),
+      describe("leaves-process", leaves_process),
+      describe("closes-descriptors", closes_descriptors),
+      describe("reuses-descriptors", reuses_descriptors),
+      describe("rounds-upward", rounds_upward),
+      describe("flushes-subnormals", flushes_subnormals),
+      describe("traps-floats", traps_floats),
+      describe("changes-locale", changes_locale),
+      describe("handles-signals", handles_signals),
+      describe("ignores-signals", ignores_signals),
+      describe("ignores-signals-and-never-ends", ignores_signals_and_never_ends),
+      describe("leaves-thread", leaves_thread),
+      describe("exits-at-once", exits_at_once),
+      describe("says-controls", says_controls),
   };
   static const KernelLibrary library = {
       kVersion, static_cast<std::int32_t>(sizeof kernels / sizeof *kernels), kernels};

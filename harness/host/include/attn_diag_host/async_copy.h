@@ -13,8 +13,9 @@
 namespace attn_diag::host {
 
 // The last `zeros` bytes are written as 0, not read. `barrier`: that of block_barrier.h, or null.
+// `around_l1`: by cp.async.cg, which copies 16 bytes.
 void async_copy(void* to, const void* from, std::size_t bytes, std::size_t zeros,
-                const void* barrier, const char* file, int line);
+                const void* barrier, const char* file, int line, bool around_l1 = false);
 // Ends a group of copies: those issued since the last commit.
 void async_commit();
 // All groups but the last `prior` land.

@@ -73,9 +73,7 @@ void store_ordered(void* to, Parts<T, kWidth> value) {
 inline void cp_async(void* to, const void* from, std::uint64_t bytes, std::uint64_t source_bytes,
                      bool around_l1, const char* file, int line) {
   const std::uint64_t zeros = source_bytes > bytes ? bytes + 1 : bytes - source_bytes;
-  // cp.async.cg is of 16 bytes alone.
-  const std::uint64_t checked = around_l1 && bytes != 16 ? 1 : bytes;
-  async_copy(to, from, checked, zeros, nullptr, file, line);
+  async_copy(to, from, bytes, zeros, nullptr, file, line, around_l1);
 }
 
 inline std::uint16_t compare_and_swap(std::uint16_t* at, std::uint16_t old, std::uint16_t value) {

@@ -27,13 +27,6 @@
 #endif
 
 // 1 in the lockstep build of a kernel library, whose loads and stores call the executor.
-#if defined(__SANITIZE_THREAD__)
-#define ATTN_DIAG_HOST_INSTRUMENTED 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define ATTN_DIAG_HOST_INSTRUMENTED 1
-#endif
-#endif
 #ifndef ATTN_DIAG_HOST_INSTRUMENTED
 #define ATTN_DIAG_HOST_INSTRUMENTED 0
 #endif

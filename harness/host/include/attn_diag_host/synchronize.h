@@ -14,6 +14,7 @@ struct BarrierVotes {
 BarrierVotes block_barrier_vote(int predicate, const char* file, int line);
 // Of the whole device. Compilers warn of it inline in an instrumented build.
 void memory_fence();
+void block_memory_fence();  // of the block
 
 }  // namespace attn_diag::host
 
@@ -34,6 +35,6 @@ inline int __syncthreads_or(int predicate, const char* file = __builtin_FILE(),
   return attn_diag::host::block_barrier_vote(predicate, file, line).ayes != 0;
 }
 
-inline void __threadfence_block() { __atomic_signal_fence(__ATOMIC_SEQ_CST); }
+inline void __threadfence_block() { attn_diag::host::block_memory_fence(); }
 inline void __threadfence() { attn_diag::host::memory_fence(); }
 inline void __threadfence_system() { attn_diag::host::memory_fence(); }

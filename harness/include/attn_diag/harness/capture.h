@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,10 @@ struct Region {
   std::array<std::int64_t, 3> extent{0, 0, 0};
 };
 Region whole(const Problem& problem);
+
+// What a kernel leaves in its output memory: o and lse, or S.
+std::span<const Tensor> outputs_of(Part part);
+bool is_output(Tensor t, Part part);
 
 // One tensor of a capture: dense row-major over `shape`; cell (i0, i1, ...) is the absolute
 // coordinate (origin[0] + i0, origin[1] + i1, ...) on the axes info(id).axes.
@@ -99,8 +104,7 @@ struct Coverage {
 };
 
 // What running the same case again on the same device gave, where it was run again: on a GPU always. A
-// result that moves is no agreement, whatever it compares to: a race, or sums in the order in which threads
-// or blocks arrive.
+// result that moves by more than rounding is no agreement, whatever it compares to: a race.
 struct Capture;
 struct Repetition {
   int runs = 1;
@@ -113,9 +117,22 @@ struct Repetition {
   };
   std::optional<Cell> first;              // in pipeline order, then lowest index
   std::shared_ptr<const Capture> second;  // the other run, where it differs; not stored in dumps
+  // No cell is further from the other run's than rounding can take two runs: sums in the order in which threads
+  // or blocks arrive, or a race whose effect is below rounding.
+  bool within_rounding = false;
 
   bool moved() const { return first.has_value(); }
+  bool unsound() const { return moved() && !within_rounding; }
   std::int64_t moved_cells() const;
+};
+
+// An input that the kernel wrote, though it is given q, k and v to read: whatever comes of it depends on who
+// reads first, and a caller would find other data.
+struct InputWrite {
+  char input = 'q';                     // or 'k', 'v'
+  std::int64_t cells = 0;               // whose bits are others than were given
+  std::array<std::int64_t, 4> index{};  // of the first: batch, head, query or key, dim
+  double before = 0, after = 0;         // its values
 };
 
 struct Capture {
@@ -132,6 +149,7 @@ struct Capture {
   std::array<std::string, kNumTensors> exempt;
   std::array<Coverage, kNumTensors> coverage;
   Repetition repetition;
+  std::vector<InputWrite> input_writes;   // not stored in dumps, but for a note
   std::optional<SameOutput> same_output;  // as the run history knows; not stored in dumps
   bool isolated = false;                  // every stage was fed the reference's inputs
   std::vector<std::string> notes;         // of the backend: what the run cannot show, odd events

@@ -10,12 +10,13 @@ namespace attn_diag {
 struct CheckResult {
   host::CheckReport report;
   Geometry geometry;
-  std::vector<std::string> notes;  // legal but worth knowing
-  Provenance provenance;           // of the instrumented library
+  std::vector<std::string> notes;      // legal but worth knowing
+  std::vector<std::string> schedules;  // under which the kernel was run
+  Provenance provenance;               // of the instrumented library
 };
 
-// Runs the production kernel (no taps) once, watched, in the instrumented build of its library. Of
-// `options` the schedule, the tile, the splits, the order of products and the step limit count.
+// Runs the production kernel (no taps), watched, in the instrumented build of its library: once; under
+// schedule "forward" where it has atomics under "reverse", too. Of `options` the schedule, the tile, the splits, the order of products and the step limit count.
 // Throws Error for what the kernel does not support, a library without an instrumented build, and a
 // kernel that was not built for the host executor.
 CheckResult check_kernel(const Kernel& kernel, const Problem& problem, const InputData& inputs,

@@ -1,8 +1,9 @@
 // Comparing: returns data, prints nothing.
 //
 // An element passes if err <= limit, written positively so that NaN never passes, unless the expected
-// value is NaN itself (NaN inputs); where both sides are infinite they must have the same sign. limit is the reference's rounding bound, or atol +
-// rtol*|expected|.
+// value is NaN itself (NaN inputs); where both sides are infinite they must have the same sign. limit is
+// the reference's rounding bound, or atol + rtol*|expected|. An element that cannot fail, because its
+// bound is infinite, is not judged, whatever it is: not even where it happens to equal what is expected.
 #pragma once
 
 #include <array>
@@ -32,13 +33,24 @@ struct TileError {
   std::int64_t mismatched = 0, compared = 0;
 };
 
+// What a comparison says, of a tensor, a row, a stage or a whole case. Every command's verdict and exit code
+// come from here.
+enum class Answer : std::uint8_t {
+  kAgrees,     // of what was judged; how much that was is said beside it
+  kDiverges,   // a judged cell is wrong
+  kNotJudged,  // no cell was judged: neither right nor wrong
+};
+constexpr Answer answer_of(std::int64_t judged, std::int64_t mismatched) {
+  return mismatched > 0 ? Answer::kDiverges : judged > 0 ? Answer::kAgrees : Answer::kNotJudged;
+}
+
 struct TensorComparison {
   Tensor tensor = Tensor::kS;
-  std::int64_t compared = 0, mismatched = 0;
-  std::int64_t nan_actual = 0;  // NaN where the expected value is not
-  std::int64_t nan_both = 0;    // NaN where the expected value is NaN too: passes, told apart
+  std::int64_t compared = 0, mismatched = 0;  // cells that were judged, and those that are wrong
+  std::int64_t nan_actual = 0;                // NaN where the expected value is not
+  std::int64_t nan_both = 0;  // NaN where the expected value is NaN too: passes, told apart
   // Not among the compared: cells whose rounding bound is infinite (overflow, or NaN or infinity in
-  // what they come from) and that do not equal what is expected.
+  // what they come from).
   std::int64_t unjudged = 0;
   double max_abs_err = 0;           // over finite pairs
   double max_rel_err = 0;           // over finite pairs with expected != 0
@@ -59,14 +71,29 @@ struct TensorComparison {
   std::vector<TileError> picture;
   std::array<std::int64_t, 4> picture_shape{};
 
-  bool agrees() const { return compared > 0 && mismatched == 0; }
+  Answer answer() const { return answer_of(compared, mismatched); }
+  bool agrees() const { return answer() == Answer::kAgrees; }
 };
 
 struct Comparison {
   std::vector<TensorComparison> tensors;  // in pipeline order
   std::vector<std::string> notes;         // "the inputs differ: q" and the like
-  bool agrees() const;                    // false if nothing was compared
+  std::string unjudged_because;  // why cells have no bound; empty where every cell was judged
+
+  // kNotJudged where no cell of any tensor was judged, and where o is there and no cell of it was: what is
+  // said of S alone is no verdict on the output.
+  Answer answer() const;
+  bool agrees() const { return answer() == Answer::kAgrees; }
+  std::int64_t judged() const, unjudged() const, mismatched() const;  // cells
 };
+
+// Of kNotJudged: "none of the 256 elements of o can be judged, having no bound: NaN or infinity in q, k or v
+// reaches them".
+std::string why_not_judged(const Comparison& comparison);
+
+// Of a run: a cell that was not written once, an input that was written or a second run that differs by more than rounding is
+// a divergence too, whatever the comparison says.
+Answer answer_of(const Capture& capture, const Comparison& comparison);
 
 // Against the fp64 reference, streamed by row block: no fp64 copy of the reference is made.
 // Uses capture.isolated to choose the bound. Tensors the capture does not have are not compared.

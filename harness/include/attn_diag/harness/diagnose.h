@@ -49,6 +49,7 @@ enum class DiagnosisVerdict : std::uint8_t {
   kPartial,       // the best explains most wrong rows, not all
   kUnknown,       // none of the known bugs
   kNotAFormula,   // the result moves between runs, or memory was read before it was written
+  kNotJudged,     // no cell of o has a bound, or none of anything: right or wrong cannot be told
 };
 
 // What the inputs cannot tell apart, and what would.
@@ -71,18 +72,33 @@ struct Diagnosis {
   std::vector<std::string> residual;    // kUnknown, kPartial: the structure of what is left
   std::vector<Experiment> experiments;  // kClass: what would tell them apart
   std::int64_t rows = 0, wrong_rows = 0;
-  std::vector<std::string> notes;  // "tile sizes are not known: 16 to 256 were tried"
+  std::int64_t judged = 0, unjudged = 0;  // cells of what was compared
+  std::string not_judged;                 // kNotJudged: why
+  std::vector<std::string> notes;         // "tile sizes are not known: 16 to 256 were tried"
   double confidence = 0;  // 0..1: share of wrong rows explained times how far off the runner-up is
 };
+
+constexpr Answer answer_of(DiagnosisVerdict verdict) {
+  return verdict == DiagnosisVerdict::kNothingWrong ? Answer::kAgrees
+         : verdict == DiagnosisVerdict::kNotJudged  ? Answer::kNotJudged
+                                                    : Answer::kDiverges;
+}
+inline Answer answer_of(const Diagnosis& diagnosis) { return answer_of(diagnosis.verdict); }
 
 // Cuts of a problem into tiles and splits as kernels usually have them, to try where a file does not say.
 // `num_splits`: 1 where that is not known either.
 std::vector<Geometry> usual_cuts(const Problem& problem, std::int32_t num_splits);
 
+// Multiplications that are spent on pairs of bugs unless said otherwise: some seconds of one core.
+inline constexpr double kPairWork = 1e10;
+
 struct DiagnoseOptions {
   Tolerance tolerance;  // which rows are wrong
   int threads = 0;      // 0: all cores
   bool pairs = true;    // search pairs where no single bug explains every row
+  // What is spent on them at most: a count, so that the result does not depend on the machine. Of what was not
+  // tried a note says how much it is.
+  double pair_work = kPairWork;
   // Cuts to try where the file does not say how the kernel tiles; empty: the capture's alone.
   std::vector<Geometry> geometries;
   // Cuts in which the kernel can be run again: what an experiment may propose.

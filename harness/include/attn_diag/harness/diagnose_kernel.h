@@ -15,9 +15,11 @@ struct KernelDiagnosis {
   // What was run to tell a class apart, a sentence each.
   std::vector<std::string> experiments;
 
-  bool agrees() const {
-    return trace.agrees() && diagnosis.verdict == DiagnosisVerdict::kNothingWrong;
+  Answer answer() const {
+    const Answer traced = trace.answer(), diagnosed = answer_of(diagnosis);
+    return traced == Answer::kDiverges ? traced : diagnosed == Answer::kAgrees ? traced : diagnosed;
   }
+  bool agrees() const { return answer() == Answer::kAgrees; }
 };
 
 // Throws what trace() and diagnose() throw.

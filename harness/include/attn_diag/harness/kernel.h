@@ -41,6 +41,10 @@ struct LibraryEntry {
   std::string architectures, compiler;  // as BuildInfo has them
   std::vector<std::string> kernels;     // empty if it cannot be loaded, then `problem` says why
   std::string problem;
+  bool stale = false, sources_missing = false;  // as Provenance has them
+
+  // What --kernel takes for one of `kernels`: the stem, where that says it all.
+  std::string spec(const std::string& kernel) const;
 };
 // Directories searched: $ATTN_DIAG_KERNEL_PATH (colon separated), then ../lib/attn_diag/kernels
 // beside the running program.

@@ -14,6 +14,12 @@
 
 namespace attn_diag {
 
+enum CellState : std::uint8_t {
+  kCellWrong = 1,
+  kCellNaN = 2,        // and no NaN was expected
+  kCellUnwritten = 4,  // of o of a kernel that attn-diag ran: as it was before the run
+};
+
 // Which cells of a tensor are wrong, summed up along its axes.
 struct WrongCells {
   Tensor tensor = Tensor::kO;
@@ -27,6 +33,8 @@ struct WrongCells {
   std::vector<std::int64_t> by_diagonal;
   // Among the mismatches: NaN, infinite and zero actual values where the expected one is not.
   std::int64_t nan = 0, infinite = 0, zero = 0;
+  // Of o of up to 16 Mi cells: what is said of each, dense over the region, as bits of CellState. Else empty.
+  std::vector<std::uint8_t> cells;
   // A factor g per row (batch, head, query) with a mismatch and at least two finite cells (of lse, which
   // has one a row: one): actual = g * expected. How many such rows there are, how many a factor explains (largest
   // residual within 2 % of the largest value), and the smallest and largest g of these.

@@ -39,21 +39,27 @@ InputData make_inputs(const Problem& problem, const std::string& kind, std::uint
 // True if a NaN or an infinity is among the elements.
 bool has_nonfinite(const std::vector<std::byte>& elements, DType dtype);
 
-// Throws Error where sizes, head counts or mask of a problem make no sense.
+// What is declared, by a live kernel or in a file, decides what is called right: what makes no sense is refused.
+// Each throws Error: where sizes, head counts, mask or softmax_scale of a problem make none;
 void check_problem(const Problem& problem);
+// where tiles and splits cannot be, or do not cover the keys;
+void check_geometry(const Geometry& geometry, const Problem& problem);
+// where an error is not a number of at least 0, or larger than any arithmetic of the type has.
+void check_arithmetic(const Arithmetic& arithmetic);
 
 // Memory that a kernel meets before it has written there. What it computes must not depend on it.
 enum class GivenMemory : std::uint8_t {
   kWorkspace,
-  kOutput,  // o and lse
+  kOutput,  // o and lse, or S of a kernel that computes it alone
   kShared,  // host executor: shared memory at the start of a block
   kAroundQ,
   kAroundK,
   kAroundV,
   kAroundOutput,
   kAroundWorkspace,
+  kAroundGiven,  // S or P, of a kernel that is given it
 };
-inline constexpr std::size_t kNumGivenMemories = 8;
+inline constexpr std::size_t kNumGivenMemories = 9;
 std::string_view name(GivenMemory memory);  // "the workspace", "the bytes around v"
 
 // The byte each of it is filled with before a run. 0xFF is NaN in every type; o and lse then hold
@@ -72,6 +78,9 @@ class MemoryFill {
     return fill;
   }
   MemoryFill() { x_bytes.fill(kNaN); }
+  void set(GivenMemory memory, std::uint8_t byte) {
+    x_bytes[static_cast<std::size_t>(memory)] = byte;
+  }
   std::uint8_t operator[](GivenMemory memory) const {
     return x_bytes[static_cast<std::size_t>(memory)];
   }

@@ -1,5 +1,5 @@
-// Does the production kernel give the same bits again? Asked before any verdict: what moves is a race, a
-// read of memory that was never written, or sums in the order of arrival, and no formula explains it.
+// Does the production kernel give the same bits again? Asked before any verdict: what moves by more than
+// rounding is a race or a read of memory that was never written, and no formula explains it.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,15 @@ enum class SanityFinding : std::uint8_t {
   kMoves,           // two runs differ though nothing was changed
 };
 
+// What a GPU most likely makes of a kernel whose result moves by more than rounding: its warps mostly stay
+// converged, as in lockstep; new memory of it mostly holds zeros, and shared memory, or what lies around a
+// buffer, numbers of somebody else. kEither: its warps and blocks come in no order, and the order decides.
+enum class OnGpu : std::uint8_t { kUnknown, kRight, kWrong, kEither };
+
 struct Sanity {
   SanityFinding finding = SanityFinding::kNotChecked;
-  int runs = 0;  // of the production kernel, after the first
+  int runs = 0;        // of the production kernel, after the first
+  double seconds = 0;  // that they took
 
   // Memory whose contents before the run change o or lse, each found by changing it alone.
   struct Culprit {
@@ -32,14 +38,31 @@ struct Sanity {
     std::string error;  // where it did not complete
   };
   std::vector<Culprit> culprits;
-  // Of kDependsOnOrder and kMoves: every run agrees with the reference. Sums by atomics or under a lock are
-  // so, in whose order threads or blocks arrive, and races whose effect is below rounding.
+  // Of a result that moves: no run is further from the first than rounding can take two runs, and all are right
+  // or all wrong. Sums by atomics or under a lock are so, in whose order threads or blocks arrive, and races
+  // whose effect is below rounding. What is wrong then is wrong for another reason.
   bool within_bounds = false;
   std::string detail;  // what was run and what came out, complete sentences
+
+  // Of a result that moves by more.
+  OnGpu on_gpu = OnGpu::kUnknown;
+  // How the kernel was run where its result holds still. There it is right, or it is wrong for
+  // another reason, or by the same one.
+  struct Calm {
+    std::string schedule;
+    MemoryFill fill;
+    bool right = false;
+    std::string text;  // "in lockstep, with zeros in the workspace"
+  };
+  std::optional<Calm> calm;
 
   bool moved() const {
     return finding != SanityFinding::kNotChecked && finding != SanityFinding::kSteady;
   }
+  // By more than rounding.
+  bool unsound() const { return moved() && !within_bounds; }
+  // Right only by what this machine or a GPU happens to do.
+  bool latent() const { return unsound() && on_gpu == OnGpu::kRight; }
 };
 
 }  // namespace attn_diag

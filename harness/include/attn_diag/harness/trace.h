@@ -13,7 +13,7 @@
 
 namespace attn_diag {
 
-enum class Verdict : std::uint8_t { kAgrees, kDiverges, kExempt, kNotReached, kNotRun };
+enum class Verdict : std::uint8_t { kAgrees, kDiverges, kExempt, kNotReached, kNotRun, kNotJudged };
 
 struct StageReport {
   Stage stage = Stage::kQk;
@@ -59,12 +59,22 @@ struct TraceResult {
   ScheduleFinding schedules = ScheduleFinding::kNotChecked;
   std::string schedules_detail;
   std::vector<std::string> notes;
+  // How the stages were looked at where the result moves: where it holds still, and is wrong all the same; empty:
+  // as they were asked for.
+  std::string calmly;
 
-  // Every stage that can be compared was compared and agrees, fed by the stages before it and (where
+  // Right where the result holds still, as a GPU most likely has it; wrong otherwise.
+  bool latent() const { return sanity.latent() && calmly.empty(); }
+
+  // kAgrees: every stage that can be judged agrees, fed by the stages before it and (where
   // that was looked at) by the reference; so does the production kernel; every cell was written
-  // once, and the order of threads makes no difference. A tapped kernel that differs from the
-  // production kernel within rounding is worth saying, but is no divergence.
-  bool agrees() const;
+  // once, q, k and v were not, and the order of threads makes no difference beyond rounding. A tapped kernel that differs
+  // from the production kernel within rounding is worth saying, but is no divergence. kNotJudged: nothing of
+  // that is wrong, but o was not judged, or nothing was.
+  Answer answer() const;
+  bool agrees() const { return answer() == Answer::kAgrees; }
+  // Cells of the stages that were judged, and of all.
+  std::int64_t judged() const, cells() const;
 };
 
 struct TraceOptions {

@@ -30,7 +30,10 @@ struct XrayOptions {
 };
 
 struct XrayResult {
-  Capture capture;        // o and lse as the kernel wrote them; S, m, l and P reconstructed
+  // o and lse as the kernel wrote them; S, m, l and P reconstructed. Its repetition says whether o and lse differ
+  // between two runs: on a GPU of the same, on the host in another order of threads. Where rounding can
+  // take them as far, that is a note.
+  Capture capture;
   Comparison comparison;  // of the capture, with the reference
   int launches = 0;       // with one-hot v
   // Cells of S: seen with a value; seen to have no weight; too small to be seen.
@@ -73,10 +76,14 @@ struct PropertyInfo {
 const PropertyInfo& info(Property property);
 
 struct PropertyResult {
-  enum class Verdict : std::uint8_t { kHolds, kBroken, kNotTried };
+  // kExplained: it does not hold, and only in rows in which another is broken that this would follow from.
+  enum class Verdict : std::uint8_t { kHolds, kBroken, kNotTried, kExplained };
   Property property = Property::kDoubledV;
   Verdict verdict = Verdict::kNotTried;
-  std::string why_not;  // kNotTried
+  std::string why_not;                            // kNotTried
+  Property explained_by = Property::kMaskedKeys;  // kExplained
+  // By row (batch, head, query) of the case: 0 nothing was compared, 1 it holds, 2 it does not.
+  std::vector<std::uint8_t> rows;
   std::int64_t compared = 0, broken = 0;
   double max_err_over_bound = 0;  // inf: a difference where none is allowed
   // The first cell where it does not hold.
@@ -85,6 +92,8 @@ struct PropertyResult {
   double actual = 0, expected = 0;
 };
 
+// Where o or lse is NaN for these inputs, or moves between two runs by more than rounding, no property is tried: all
+// of them say why in the same words.
 std::vector<PropertyResult> check_properties(const Kernel& kernel, const Problem& problem,
                                              const InputData& inputs, const XrayOptions& options);
 

@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "attn_diag/kernels/arithmetic.h"
+#include "attn_diag/kernels/codes.h"
 #include "attn_diag/kernels/geometry.h"
 #include "attn_diag/kernels/problem.h"
 #include "attn_diag/kernels/stage.h"
@@ -20,7 +21,7 @@
 
 namespace attn_diag {
 
-inline constexpr std::uint32_t kKernelAbiVersion = 3;
+inline constexpr std::uint32_t kKernelAbiVersion = 5;
 
 enum class Status : std::int32_t {
   kOk = 0,
@@ -39,8 +40,14 @@ struct RunRequest {
   const void* q = nullptr;
   const void* k = nullptr;
   const void* v = nullptr;
-  void* o = nullptr;          // poisoned by the caller; written only under gates full and reduce
-  float* lse = nullptr;       // likewise
+  void* o = nullptr;     // poisoned by the caller; written only under gates full and reduce
+  float* lse = nullptr;  // likewise
+  // Of a kernel that computes a part of attention: S or P. Written by it under Part::kScores, and poisoned
+  // before; else given.
+  Part part = Part::kAttention;
+  void* between = nullptr;
+  DType between_type = DType::kFp32;
+  Codes codes[3];             // of q, k and v, as the kernel declares
   void* workspace = nullptr;  // workspace_bytes(), 256-byte aligned, poisoned
   void* stream = nullptr;     // cudaStream_t
   // Wait for every launch before the next and report what it ended with, so that an error is that of
@@ -70,6 +77,8 @@ struct KernelInfo {
   // The problems the kernel takes. Null: it does not say, and plan() alone refuses.
   const Support* support = nullptr;
   Conventions conventions;
+  Part part = Part::kAttention;
+  Codes codes[3];  // of q, k and v: inputs that the kernel takes as codes with scales
 
   // The tile for a problem if the user names none: one of `tiles`, by the problem alone, so that it is
   // the same on every machine. Null: the first.

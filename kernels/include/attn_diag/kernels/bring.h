@@ -67,6 +67,8 @@ struct Declaration {
   const char* name = nullptr;           // as in --kernel ./library.so:name
   const char* summary = "";             // one line, for attn-diag list
   void (*call)(const Call&) = nullptr;  // calls the kernel; may throw std::exception
+  // Part::kScores (q, k -> Call::scores()), kFromScores (Call::scores(), v -> o) or kFromProbs (Call::probs(), v -> o).
+  Part part = Part::kAttention;
 
   // The problems it takes; others are refused by these.
   DTypes dtypes = fp16;              // fp16 | bf16 | fp32
@@ -82,21 +84,29 @@ struct Declaration {
   std::int32_t max_seqlen_k = 0;  // 0: any
   bool any_scale = true;          // false: it takes 1 / sqrt(head_dim) alone
 
+  // Inputs that it takes as 8-bit codes with scales, by coded_q(), coded_k() and coded_v() of codes.h, as
+  // {CodeType::kInt8, ScalePer::kToken}.
+  Codes q_codes = {}, k_codes = {}, v_codes = {};
+
   // How it cuts the problem.
   TileShape tile = {64, 64};        // queries and keys a tile
   Few<TileShape> other_tiles = {};  // that Call::tile() may also say, by --tile
   int num_splits = 0;               // of split-K: how many by default, Call::num_splits() says
+  bool split_per_tile = false;      // split-K with a split for every KV tile, whatever num_splits
   Frame frame = Frame::kRunning;    // what recorded m, l, P and partial_o are relative to
   bool skips_masked_tiles = true;
 
   // Its arithmetic, which the bounds follow (docs/bounds.md). By default: fp32 throughout, __expf.
-  bool tensor_cores = false;        // q.k and P.V on tensor cores
-  bool p_in_input_type = false;     // P is rounded to the input type before P.V ...
-  bool l_from_rounded_p = false;    // ... and l sums what it was rounded to
-  bool q_prescaled = false;         // q * softmax_scale is rounded to the input type, then q.k
-  bool exp2 = false;                // exp2(x * log2 e), log2 e in the scale
-  DType accumulate = DType::kFp32;  // of all sums
-  DType partial = DType::kFp32;     // of split partials in memory
+  bool tensor_cores = false;           // q.k and P.V on tensor cores
+  bool s_in_input_type = false;        // S is rounded to the input type before the softmax
+  bool p_in_input_type = false;        // P is rounded to the input type before P.V ...
+  bool l_from_rounded_p = false;       // ... and l sums what it was rounded to
+  bool q_prescaled = false;            // q * softmax_scale is rounded to the input type, then q.k
+  bool exp2 = false;                   // exp2(x * log2 e), log2 e in the scale
+  DType accumulate = DType::kFp32;     // of all sums
+  DType partial = DType::kFp32;        // of split partials in memory
+  bool partial_in_input_type = false;  // partial is the input type, whichever it is
+  bool partial_stats_in_input_type = false;  // m and l, or the lse, of a split, too
   Arithmetic (*arithmetic)(const Problem&, const Geometry&) = nullptr;  // instead of all these
 
   // What it writes.
@@ -115,18 +125,18 @@ struct Declaration {
 #include "attn_diag/kernels/brought_library.h"
 
 // Using-declarations, not a directive: in the braces these words hide others of the user's.
-#define ATTN_DIAG_EXPORT(...)                                                            \
-  static const auto& attn_diag_declared() {                                              \
-    using ::attn_diag::words::fp16, ::attn_diag::words::bf16, ::attn_diag::words::fp32,  \
-        ::attn_diag::words::bhsd, ::attn_diag::words::bshd, ::attn_diag::words::none,    \
-        ::attn_diag::words::causal, ::attn_diag::words::causal_top_left,                 \
-        ::attn_diag::words::causal_bottom_right, ::attn_diag::words::window;             \
-    using ::attn_diag::DType, ::attn_diag::Frame, ::attn_diag::Tensor, ::attn_diag::Lse, \
-        ::attn_diag::Scores;                                                             \
-    static const ::attn_diag::Declaration declared[] = {__VA_ARGS__};                    \
-    return declared;                                                                     \
-  }                                                                                      \
-  extern "C" const ::attn_diag::KernelLibrary* attn_diag_kernel_library() {              \
-    return ::attn_diag::brought_library<&attn_diag_declared>();                          \
-  }                                                                                      \
-  static_assert(::attn_diag::kKernelAbiVersion == 3, "headers of one version of attn-diag")
+#define ATTN_DIAG_EXPORT(...)                                                                 \
+  static const auto& attn_diag_declared() {                                                   \
+    using ::attn_diag::words::fp16, ::attn_diag::words::bf16, ::attn_diag::words::fp32,       \
+        ::attn_diag::words::bhsd, ::attn_diag::words::bshd, ::attn_diag::words::none,         \
+        ::attn_diag::words::causal, ::attn_diag::words::causal_top_left,                      \
+        ::attn_diag::words::causal_bottom_right, ::attn_diag::words::window;                  \
+    using ::attn_diag::DType, ::attn_diag::Frame, ::attn_diag::Tensor, ::attn_diag::Lse,      \
+        ::attn_diag::Scores, ::attn_diag::Part, ::attn_diag::CodeType, ::attn_diag::ScalePer; \
+    static const ::attn_diag::Declaration declared[] = {__VA_ARGS__};                         \
+    return declared;                                                                          \
+  }                                                                                           \
+  extern "C" const ::attn_diag::KernelLibrary* attn_diag_kernel_library() {                   \
+    return ::attn_diag::brought_library<&attn_diag_declared>();                               \
+  }                                                                                           \
+  static_assert(::attn_diag::kKernelAbiVersion == 5, "headers of one version of attn-diag")

@@ -26,15 +26,32 @@ constexpr std::uint32_t stages_of(const Declaration& d) {
   return mask;
 }
 
+// What makes no sense together.
+inline const char* why_not(const Declaration& d) {
+  if (d.part == Part::kAttention) return nullptr;
+  if (d.part != Part::kScores && d.scores != Scores::kNatural)
+    return "a kernel that is given S or P is given S scaled and masked, .scores = Scores::kNatural";
+  if (d.part == Part::kFromProbs && d.stages.size > 0)
+    return "a kernel that computes o of P has no stages before it; leave out .stages";
+  if (d.part == Part::kScores && d.stages.size > 0)
+    return "S is what Call::scores() holds; leave out .stages";
+  return nullptr;
+}
+
+constexpr bool has_splits(const Declaration& d) { return d.num_splits > 0 || d.split_per_tile; }
+
 inline Status plan(const Declaration& d, const Problem& problem, TileShape tile, int num_splits,
                    Geometry* geometry) {
   Geometry g;
   g.tile = tile;
   g.frame = d.frame;
   g.skips_masked_tiles = d.skips_masked_tiles;
-  g.has_split_merge = d.num_splits > 0;
+  g.has_split_merge = has_splits(d);
   const int tiles = ceil_div(problem.seqlen_k, tile.block_n);
-  if (d.num_splits > 0) g.num_splits = num_splits > 0 ? num_splits : d.num_splits;
+  if (d.split_per_tile)
+    g.num_splits = tiles;
+  else if (d.num_splits > 0)
+    g.num_splits = num_splits > 0 ? num_splits : d.num_splits;
   g.tiles_per_split = ceil_div(tiles, g.num_splits);
   *geometry = g;
   return Status::kOk;
@@ -47,7 +64,9 @@ inline Arithmetic arithmetic(const Declaration& d, const Problem& problem, const
   if (d.tensor_cores) a.dot_ulp = 2.5;
   if (d.p_in_input_type) a.probs = problem.dtype;
   a.l_from_rounded_probs = d.l_from_rounded_p;
-  a.partial = d.partial;
+  if (d.s_in_input_type) a.scores = problem.dtype;
+  a.partial = d.partial_in_input_type ? problem.dtype : d.partial;
+  if (d.partial_stats_in_input_type) a.partial_stats = problem.dtype;
   a.output = problem.dtype;
   a.scale_applied_to_q = d.q_prescaled;
   if (d.q_prescaled) a.scaled_q = problem.dtype;
@@ -90,7 +109,9 @@ struct Functions {
   static const Declaration& declaration() { return kDeclared()[kIndex]; }
 
   static Status plan(const Problem& problem, TileShape tile, std::int32_t num_splits,
-                     Geometry* geometry, char*, std::size_t) {
+                     Geometry* geometry, char* error, std::size_t capacity) {
+    if (const char* why = why_not(declaration()))
+      return say(Status::kUnsupported, error, capacity, "its declaration cannot be: ", why);
     return brought::plan(declaration(), problem, tile, num_splits, geometry);
   }
   static Arithmetic arithmetic(const Problem& problem, const Geometry& geometry) {
@@ -129,8 +150,12 @@ inline Support support_of(const Declaration& d) {
 }
 
 inline const char* why_exempt(const Declaration& d, Tensor t) {
+  if (d.part == Part::kScores) return "the kernel computes S alone";
+  if (d.part == Part::kFromScores && t == Tensor::kS) return "it is given";
+  if (d.part == Part::kFromProbs)
+    return t == Tensor::kP ? "it is given" : "the kernel computes o of P alone";
   const bool is_merged = t == Tensor::kMergedL || t == Tensor::kMergedO;
-  if (is_merged && d.num_splits == 0) return "the kernel declares no splits to merge";
+  if (is_merged && !has_splits(d)) return "the kernel declares no splits to merge";
   return "the adapter does not declare it in .stages";
 }
 
@@ -146,16 +171,26 @@ void describe(Described& out) {
   info.summary = d.summary;
   info.tiles = out.tiles;
   info.num_tiles = 1 + d.other_tiles.size;
-  info.takes_num_splits = d.num_splits > 0;
+  info.takes_num_splits = d.num_splits > 0 && !d.split_per_tile;
   info.gates = 1u << static_cast<int>(Gate::kReduce) | 1u << static_cast<int>(Gate::kFull);
   for (int t = 0; t < kNumTensors; ++t) {
     const bool exposed = (stages_of(d) >> t & 1u) != 0;
+    // The kernel runs to its end all the same; what is judged ends there.
+    if (exposed) info.gates |= 1u << static_cast<int>(stage_of(static_cast<Tensor>(t)));
     info.exposure[t] = {exposed, exposed ? nullptr : why_exempt(d, static_cast<Tensor>(t)), true};
   }
   for (const Tensor output : {Tensor::kLse, Tensor::kO})
-    info.exposure[static_cast<int>(output)] = {true, nullptr, true};
+    if (d.part != Part::kScores) info.exposure[static_cast<int>(output)] = {true, nullptr, true};
+  if (d.part == Part::kScores) {
+    info.exposure[static_cast<int>(Tensor::kS)] = {true, nullptr, true};
+    info.gates |= 1u << static_cast<int>(Gate::kQk);
+  }
   info.support = &out.support;
   info.conventions = {d.lse, d.scores, d.normalised_partials};
+  info.part = d.part;
+  // S and P hold no lse; a kernel of P alone makes none.
+  if (d.part == Part::kScores || d.part == Part::kFromProbs) info.conventions.lse = Lse::kNone;
+  for (int i = 0; i < 3; ++i) info.codes[i] = i == 0 ? d.q_codes : i == 1 ? d.k_codes : d.v_codes;
   info.plan = F::plan;
   info.arithmetic = F::arithmetic;
   info.workspace_bytes = F::workspace_bytes;

@@ -46,6 +46,17 @@ class Call {
     check_element<T>();
     return static_cast<T*>(x_request.o);
   }
+  // Of Part::kScores, to be written; of Part::kFromScores, given. Of Part::kFromProbs P, given. T is float, or with
+  // .s_in_input_type or .p_in_input_type the type of the inputs.
+  template <class T = void>
+  T* scores() const {
+    const bool there = x_request.part == Part::kScores || x_request.part == Part::kFromScores;
+    return between<T>(there, "scores", "Part::kScores or Part::kFromScores");
+  }
+  template <class T = void>
+  T* probs() const {
+    return between<T>(x_request.part == Part::kFromProbs, "probs", "Part::kFromProbs");
+  }
   float* lse() const { return x_request.lse; }  // (B, H, Sq)
   // As many bytes as the kernel declared, 256-byte aligned, not zeroed.
   template <class T = void>
@@ -85,6 +96,9 @@ class Call {
   Strides v_strides() const { return strides(kv_heads(), seqlen_k(), head_dim_v()); }
   Strides o_strides() const { return strides(heads(), seqlen_q(), head_dim_v()); }
 
+  // Of q, k, v: 0, 1, 2. coded_inputs.h makes them.
+  const Codes& codes(int input) const { return x_request.codes[input]; }
+
   TileShape tile() const { return x_request.geometry.tile; }
   int num_splits() const { return x_request.geometry.num_splits; }
   cudaStream_t stream() const { return static_cast<cudaStream_t>(x_request.stream); }
@@ -100,6 +114,18 @@ class Call {
   T* input(const void* pointer) const {
     check_element<T>();
     return static_cast<T*>(const_cast<void*>(pointer));
+  }
+
+  template <class T>
+  T* between(bool there, const char* name, const char* parts) const {
+    if (!there) throw std::logic_error(std::string(name) + "(): declare .part = " + parts);
+    const std::size_t expected = size_of(x_request.between_type), found = Size<T>::kValue;
+    if (found != 0 && found != expected)
+      throw std::logic_error(
+          std::string(name) + "() asks for elements of " + std::to_string(found) +
+          " bytes, but has " + std::to_string(expected) +
+          ": they are float, or with .s_in_input_type, .p_in_input_type of the inputs' type");
+    return static_cast<T*>(x_request.between);
   }
 
   template <class T>

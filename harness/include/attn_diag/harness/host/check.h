@@ -25,21 +25,23 @@ enum class CheckKind : std::uint8_t {
   kMisaligned,         // a vector access whose address is no multiple of its size
   kAsyncCopy,          // memory that an asynchronous copy still reads or writes
   kIntOverflow,        // a signed index expression that left the range of its type
+  kInputWrite,         // a store to q, k or v
   kLaunch,  // the launch did not complete: a barrier, a collective, a fragment (see Finding)
 };
-inline constexpr int kNumCheckKinds = 9;
+inline constexpr int kNumCheckKinds = 10;
 // "race", "missing-fence", "uninitialised-read", ...: as suppressions and JSON name them.
 const char* name(CheckKind kind);
 
 enum class Severity : std::uint8_t {
   kError,   // wrong today
-  kLatent,  // right only as long as a warp stays converged, which CUDA does not promise
-  kBenign,  // harmless as far as was seen: equal values
+  kLatent,  // right only as long as a warp stays converged, or orders memory where CUDA does not
+            // promise it
+  kBenign,  // harmless as far as was seen: equal values, or values that reach no output
 };
 const char* name(Severity severity);
 
 struct SourcePlace {
-  std::string file;  // empty: not known (no debug information, or no addr2line)
+  std::string file;  // empty: not known (no debug information)
   int line = 0;
   std::string function;
 };
@@ -49,6 +51,7 @@ struct CheckAccess {
   std::uint32_t interval = 0;  // block barriers that the block had passed
   unsigned bytes = 0;
   bool write = false, atomic = false, is_volatile = false, async = false;
+  bool tile = false;  // a part of a matrix load that the warp makes as one
   // The line, then the lines of the calls that were inlined around it, innermost first.
   std::vector<SourcePlace> places;
   std::string symbol;  // "libx.so+0x1234", where there are no places
@@ -61,7 +64,12 @@ struct CheckFinding {
   std::string space;        // "shared", "global", "local"; empty where it means nothing
   std::string array;        // "sK", "the workspace", "dynamic shared memory"; empty: not known
   std::int64_t offset = 0;  // bytes from the start of the array
-  CheckAccess access;       // the later one
+  // Where the array's extents are known: "sQ[30][32]", which may be outside of what is declared. Of an index past the
+  // end the indices up to it.
+  std::string element;
+  unsigned byte_of_element = 0;
+  std::string extents;  // "[30][32]", as declared
+  CheckAccess access;   // the later one
   bool has_other = false;
   CheckAccess other;         // the earlier one
   std::uint64_t folded = 0;  // further occurrences of the same pair of lines
@@ -79,15 +87,28 @@ struct CheckSummary {
   std::string symbolizer_note;  // why lines are missing; empty: they are not
 };
 
+// A call from kernel code to what has no call-outs and was given memory that is watched: a function of a
+// library, inline assembly. What it loads and stores was not checked.
+struct UnseenCall {
+  std::string what;
+  CheckAccess from;  // places and symbol alone
+};
+
 struct CheckReport {
   std::vector<CheckFinding> findings;  // errors first, then latent ones, then benign ones
+  std::vector<UnseenCall> unseen;
   CheckSummary summary;
 };
+
+// Adds what another run of the same kernel has found: findings that are not there yet, and counts.
+void add_report(CheckReport& to, const CheckReport& from);
 
 // Tells the checker of the scope in force, if there is one, of memory that kernels may use, with what it
 // is called in findings, and whether its contents mean something. Bytes outside registered memory are
 // out of bounds.
 void register_memory(const void* memory, std::size_t bytes, const std::string& name,
                      bool initialised);
+// Of registered memory, which shares no page with other memory: stores to it are found.
+void mark_input(const void* memory, std::size_t bytes);
 
 }  // namespace attn_diag::host

@@ -13,13 +13,19 @@
 namespace attn_diag::host {
 
 enum class ScheduleKind : std::uint8_t { kForward, kReverse, kSeeded, kLockstep };
+enum class WarpOrder : std::uint8_t { kForward, kReverse, kTurns };
 struct Schedule {
   ScheduleKind kind = ScheduleKind::kForward;
   std::uint64_t seed = 0;
+  // Of lockstep. kForward, kReverse: a warp goes on until it waits, then the next or the one before; blocks from
+  // the first or the last. kTurns: warps take turns, a step each.
+  WarpOrder warps = WarpOrder::kForward;
 };
-// "forward", "reverse", "seed:N", "lockstep"; throws std::invalid_argument naming these.
+// "forward", "reverse", "seed:N", "lockstep", "lockstep:reverse", "lockstep:turns"; throws std::invalid_argument naming these.
 Schedule parse_schedule(const std::string& text);
 std::string to_string(const Schedule& schedule);
+// Whether the text names a schedule in which the lanes of a warp go together: it needs an instrumented library.
+inline bool is_lockstep(const std::string& schedule) { return schedule.starts_with("lockstep"); }
 
 // When asynchronous copies read their source and write their destination: at the wait that must complete
 // them, the last legal moment; or when they are issued, the first.
@@ -58,6 +64,9 @@ enum class FindingKind : std::uint8_t {
   kAsyncCopyMisuse,     // an asynchronous copy that CUDA does not define
   kSharedMemoryMisuse,  // a pointer or 32-bit address that should be the block's shared memory
   kTrap,                // the kernel ended itself: __trap, a failed assert
+  kOutOfBounds,         // a store beside shared memory
+  kAtomicMisuse,        // an atomic operation on a thread's own memory
+  kIllegalAddress,      // an access that ends a kernel: null, not mapped, misaligned
 };
 
 // What went wrong in a launch. `message` is complete: kernel, block, threads, file:line, what to

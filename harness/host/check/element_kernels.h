@@ -1,0 +1,26 @@
+// Kernels that go wrong at an element of an array of known extents.
+#pragma once
+
+#include <cuda_runtime.h>
+
+namespace attn_diag::host::checked {
+
+enum class Wrong {
+  kRaceInRows,      // int sRows[30][33]: two warps store to sRows[3][5]
+  kRaceInStructs,   // of structs of 8 bytes: to the second member of sPairs[3]
+  kRaceInVariable,  // of the device: g_table[2][1] of [4][8]
+  kRowPast,         // by a pointer: one row past the end of g_table
+  kInnerIndex,      // sRows[3][33]
+  kOuterIndex,      // sRows[30][0]
+  kMemberIndex,     // an array within a struct
+  kLocalIndex,      // int rSums[4][8]: rSums[2][8]
+  kSecondOfName,    // the same of the second variable rSame of the function
+  kReferenceIndex,  // of a parameter int (&row)[8]
+  kPointerIndex,    // of a parameter int (*rows)[8]
+  kLocalPointer,    // past the end of rSums by a pointer
+  kLocalLoop,       // the last of a loop that goes round so often as the compiler knows
+  kLocalUnset,      // rSums[1][2] is read that was not set
+};
+cudaError_t goes_wrong(Wrong wrong, int* out, int one);
+
+}  // namespace attn_diag::host::checked

@@ -1,0 +1,54 @@
+// Kernels whose loops are announced as a whole, and such whose loops must not be: each right, and with something
+// wrong in the middle.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+
+namespace attn_diag::host::checked {
+
+enum class LoopElement { kChar, kShort, kInt, kInt2, kStruct12, kFloat4 };
+inline constexpr int kNumLoopElements = 6;
+
+// What is wrong with it.
+enum class Flaw {
+  kNone,
+  kOverrun,        // the loop goes one element too far
+  kUninitialised,  // an element of its middle was never stored
+  kRace,           // one of its middle is stored to by another warp, without a barrier
+};
+inline constexpr int kNumFlaws = 4;
+
+// 64 threads fill a row in shared memory, of `count` elements at most 64, and each reads all of it: upwards or
+// downwards, every `stride`-th.
+cudaError_t reads_row(LoopElement element, Flaw flaw, int count, int stride, int* out);
+// The same of global memory: `rows` of `count` elements, of which each thread reads all.
+cudaError_t reads_global(LoopElement element, const void* from, int rows, int count, int pitch,
+                         int* out);
+// Each thread stores a row of 16 elements: of its own, or of one that others store to as well (64 elements in all).
+enum class Rows { kOwn, kShared, kSharedEqual, kOfNeighbourLanes };
+cudaError_t stores_rows(LoopElement element, Rows rows, bool shared, void* to, int* out);
+
+// What loads the rows that loops of other threads then store, with nothing to order them, and with a barrier.
+enum class Before { kLoad, kVolatile, kAtomic, kTwoLines, kUnset, kBarrier };
+inline constexpr int kNumBefore = 6;
+cudaError_t stores_after(Before before, int* out);
+
+enum class Shape {
+  kInPlace,     // a[i] = 2 a[i]
+  kShifted,     // a[i + 1] = a[i]
+  kAliased,     // b[i] = a[i], where b is a
+  kPairs,       // a[2 i] and a[2 i + 1]
+  kSums,        // one element takes the sum
+  kCondition,   // if (i < limit), which all are
+  kLimited,     // which not all are
+  kLocal,       // of a local array that is set
+  kLocalUnset,  // but for one element
+  kOverflow,    // the index of the last round does not fit
+};
+inline constexpr int kNumShapes = 10;
+// 64 rows of 32 ints, one a thread.
+cudaError_t works_on_rows(Shape shape, int* rows, int limit, int* out);
+
+}  // namespace attn_diag::host::checked

@@ -1,0 +1,244 @@
+#include "harness/instrument/array_shapes.h"
+
+#include <llvm/Config/llvm-config.h>
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/DataLayout.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/Operator.h>
+#include <llvm/IR/ValueSymbolTable.h>
+
+#include <array>
+#include <string>
+
+#include "attn_diag_host/callouts.h"
+
+namespace attn_diag::instrument {
+namespace {
+
+using namespace llvm;
+
+struct Shape {
+  SmallVector<std::uint64_t, 4> extents;
+  std::uint64_t element_bytes = 0;
+};
+
+// Of `float a[30][32]`; without extents: not of an array.
+Shape shape_of(Type* type, const DataLayout& layout) {
+  Shape shape;
+  for (; auto* array = dyn_cast<ArrayType>(type); type = array->getElementType())
+    shape.extents.push_back(array->getNumElements());
+  if (type->isSized()) shape.element_bytes = layout.getTypeAllocSize(type).getFixedValue();
+  if (shape.element_bytes == 0) shape.extents.clear();
+  return shape;
+}
+
+// Of a variable of the source, before anything is inlined; empty: of the compiler's own, or not certain.
+// LLVM makes "acc1" of a second acc of a function.
+StringRef source_name(const AllocaInst& variable) {
+  const StringRef name = variable.getName(), stem = name.rtrim("0123456789");
+  const bool is_second = stem.size() < name.size() &&
+                         variable.getFunction()->getValueSymbolTable()->lookup(stem) != nullptr;
+  return name.contains('.') || is_second ? StringRef() : name;
+}
+
+const Value* without_casts(const Value* value) {
+  while (const auto* cast = dyn_cast<CastInst>(value)) value = cast->getOperand(0);
+  return value;
+}
+
+bool is_same_index(const Value* a, const Value* b) {
+  const auto* const x = dyn_cast<ConstantInt>(a);
+  const auto* const y = dyn_cast<ConstantInt>(b);
+  if (x != nullptr && y != nullptr) return x->getSExtValue() == y->getSExtValue();
+  return without_casts(a) == without_casts(b);
+}
+
+// What an address is in: a variable or a reference, and the way there.
+struct Way {
+  const Value* object = nullptr;
+  SmallVector<const GEPOperator*, 4> steps;  // the last one first
+};
+
+Way way_to(const Value* pointer) {
+  Way way;
+  for (;;) {
+    pointer = pointer->stripPointerCasts();
+    if (const auto* step = dyn_cast<GEPOperator>(pointer)) {
+      way.steps.push_back(step);
+      pointer = step->getPointerOperand();
+      continue;
+    }
+#if LLVM_VERSION_MAJOR >= 15
+    if (const auto* call = dyn_cast<IntrinsicInst>(pointer))
+      if (call->getIntrinsicID() == Intrinsic::threadlocal_address) {
+        pointer = call->getArgOperand(0);
+        continue;
+      }
+#endif
+    break;
+  }
+  way.object = pointer;
+  return way;
+}
+
+// Tells which variable a report of an index is about.
+class Indexed {
+ public:
+  Indexed(CallInst& report, const DominatorTree& dominators)
+      : x_report(report), x_dominators(dominators), x_layout(report.getModule()->getDataLayout()) {}
+
+  bool tell() {
+    const GetElementPtrInst* const step = indexing();
+    if (step == nullptr) return false;
+    const Way way = way_to(step->getPointerOperand());
+    const auto [name, type] = variable(way, step->getSourceElementType());
+    if (name.empty()) return false;
+    IRBuilder<> builder(&x_report);
+    Value* offset = builder.getInt64(0);
+    unsigned dimension = 0;
+    Type* part = type;
+    for (auto s = way.steps.rbegin(); part != nullptr && s != way.steps.rend(); ++s)
+      part = descend(builder, **s, part, offset, dimension);
+    if (part != step->getSourceElementType()) {  // of a member, or there was no telling
+      offset = builder.getInt64(0);
+      dimension = 0;
+      part = nullptr;
+    }
+    tell_about(builder, name, part == nullptr ? nullptr : type, offset, dimension);
+    return true;
+  }
+
+ private:
+  // The address that is computed of the index, where control goes whether or not it is reported.
+  const GetElementPtrInst* indexing() const {
+    const BasicBlock* const after = x_report.getParent()->getSingleSuccessor();
+    if (after == nullptr || x_report.arg_size() < 2) return nullptr;
+    for (const Instruction& at : *after)
+      if (const auto* step = dyn_cast<GetElementPtrInst>(&at))
+        if (step->getNumIndices() == 2 && step->getSourceElementType()->isArrayTy() &&
+            is_zero(step->getOperand(1)) &&
+            is_same_index(step->getOperand(2), x_report.getArgOperand(1)))
+          return step;
+    return nullptr;
+  }
+
+  static bool is_zero(const Value* value) {
+    const auto* const number = dyn_cast<ConstantInt>(value);
+    return number != nullptr && number->isZero();
+  }
+
+  // Its name in the source and its type. Of a parameter only a reference is a variable of a known type.
+  std::pair<StringRef, Type*> variable(const Way& way, Type* indexed) const {
+    if (const auto* local = dyn_cast<AllocaInst>(way.object))
+      return {source_name(*local), local->getAllocatedType()};
+    if (const auto* global = dyn_cast<GlobalVariable>(way.object))
+      return {global->getName(), global->getValueType()};  // as it is mangled
+    if (const auto* parameter = dyn_cast<Argument>(way.object)) {
+      Type* const type = way.steps.empty() ? indexed : way.steps.back()->getSourceElementType();
+      const bool is_reference =
+          type->isArrayTy() &&
+          parameter->getDereferenceableBytes() == x_layout.getTypeAllocSize(type).getFixedValue();
+      if (is_reference) return {parameter->getName(), type};
+    }
+    return {};
+  }
+
+  // What one step into arrays leads to; null: into something else.
+  Type* descend(IRBuilder<>& builder, const GEPOperator& step, Type* part, Value*& offset,
+                unsigned& dimension) const {
+    if (step.getSourceElementType() != part || !is_zero(step.getOperand(1))) return nullptr;
+    for (unsigned i = 2; i < step.getNumOperands(); ++i) {
+      auto* const array = dyn_cast<ArrayType>(part);
+      Value* const index = step.getOperand(i);
+      const auto* const computed = dyn_cast<Instruction>(index);
+      if (array == nullptr || !index->getType()->isIntegerTy() ||
+          (computed != nullptr && !x_dominators.dominates(computed, &x_report)))
+        return nullptr;
+      part = array->getElementType();
+      const std::uint64_t bytes = x_layout.getTypeAllocSize(part).getFixedValue();
+      offset = builder.CreateAdd(
+          offset, builder.CreateMul(builder.CreateSExtOrTrunc(index, builder.getInt64Ty()),
+                                    builder.getInt64(bytes)));
+      ++dimension;
+    }
+    return part;
+  }
+
+  CallInst& x_report;
+  const DominatorTree& x_dominators;
+  const DataLayout& x_layout;
+};
+
+}  // namespace
+
+GlobalAlias* name_shape(GlobalVariable& variable) {
+  const Shape shape = shape_of(variable.getValueType(), variable.getParent()->getDataLayout());
+  if (shape.extents.empty()) return nullptr;
+  std::string name = callouts::kShapePrefix;
+  for (const std::uint64_t extent : shape.extents) name += std::to_string(extent) + 'x';
+  name += std::to_string(shape.element_bytes) + '.' + variable.getName().str();
+  auto* const alias =
+      GlobalAlias::create(variable.getValueType(), variable.getAddressSpace(),
+                          GlobalValue::InternalLinkage, name, &variable, variable.getParent());
+  alias->setThreadLocalMode(variable.getThreadLocalMode());
+  return alias;
+}
+
+void tell_about(IRBuilder<>& builder, StringRef name, Type* type, Value* offset,
+                unsigned dimension) {
+  Module& module = *builder.GetInsertBlock()->getModule();
+  auto* const pointer = PointerType::getUnqual(builder.getInt8Ty());
+  Value* words = ConstantPointerNull::get(pointer);
+  const Shape shape = type == nullptr ? Shape() : shape_of(type, module.getDataLayout());
+  if (!shape.extents.empty()) {
+    SmallVector<std::uint64_t, 6> numbers = {shape.extents.size(), shape.element_bytes};
+    numbers.append(shape.extents.begin(), shape.extents.end());
+    Constant* const data = ConstantDataArray::get(builder.getContext(), numbers);
+    words = builder.CreatePointerCast(
+        new GlobalVariable(module, data->getType(), true, GlobalValue::PrivateLinkage, data),
+        pointer);
+  }
+  const std::array<Value*, 4> arguments = {
+      builder.CreatePointerCast(builder.CreateGlobalString(name), pointer), words, offset,
+      builder.getInt32(dimension)};
+  SmallVector<Type*, 4> types;
+  for (const Value* argument : arguments) types.push_back(argument->getType());
+  CallInst* const made = builder.CreateCall(
+      module.getOrInsertFunction(callouts::kAbout,
+                                 FunctionType::get(builder.getVoidTy(), types, false)),
+      arguments);
+  made->setDoesNotThrow();
+}
+
+bool tell_of_indices(Function& function, const DominatorTree& dominators) {
+  SmallVector<CallInst*, 16> reports;
+  for (BasicBlock& block : function)
+    for (Instruction& at : block)
+      if (auto* call = dyn_cast<CallInst>(&at))
+        if (const Function* called = call->getCalledFunction())
+          if (called->getName() == "__ubsan_handle_out_of_bounds") reports.push_back(call);
+  bool any = false;
+  for (CallInst* report : reports) any = Indexed(*report, dominators).tell() || any;
+  return any;
+}
+
+bool tell_of_local_arrays(Function& function) {
+  bool any = false;
+  for (BasicBlock& block : function)
+    for (Instruction& at : block) {
+      auto* const call = dyn_cast<CallInst>(&at);
+      const Function* const called = call == nullptr ? nullptr : call->getCalledFunction();
+      if (called == nullptr || !called->getName().contains(callouts::kLocalArray)) continue;
+      const auto* const variable =
+          dyn_cast<AllocaInst>(call->getArgOperand(0)->stripPointerCasts());
+      if (variable == nullptr) continue;
+      IRBuilder<> builder(call);
+      tell_about(builder, "", variable->getAllocatedType(), builder.getInt64(0), 0);
+      any = true;
+    }
+  return any;
+}
+
+}  // namespace attn_diag::instrument

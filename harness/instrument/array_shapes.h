@@ -1,0 +1,27 @@
+// Which array a report is about, and its extents: so that the checker can say sQ[30][32].
+#pragma once
+
+#include <llvm/ADT/SmallVector.h>
+#include <llvm/IR/Dominators.h>
+#include <llvm/IR/Function.h>
+#include <llvm/IR/GlobalAlias.h>
+#include <llvm/IR/GlobalVariable.h>
+#include <llvm/IR/IRBuilder.h>
+
+namespace attn_diag::instrument {
+
+// A symbol beside the variable whose name says its extents (callouts::kShapePrefix); null: it is no array.
+llvm::GlobalAlias* name_shape(llvm::GlobalVariable& variable);
+
+// Tells what the report that is made next is about. `type`: of the variable, or null; `offset`: of the part of it that
+// is indexed, which `dimension` indices lead to.
+void tell_about(llvm::IRBuilder<>& builder, llvm::StringRef name, llvm::Type* type,
+                llvm::Value* offset, unsigned dimension);
+
+// Before the compiler's reports of indices: of which variable. Early, where its tests are still beside what they test.
+bool tell_of_indices(llvm::Function& function, const llvm::DominatorTree& dominators);
+
+// Before arrays are declared to the checker (attn_diag_host/check_hooks.h).
+bool tell_of_local_arrays(llvm::Function& function);
+
+}  // namespace attn_diag::instrument

@@ -1,0 +1,10 @@
+#pragma once
+
+#include <llvm/IR/Module.h>
+
+namespace attn_diag::instrument {
+
+// Puts bytes that nobody may use behind the module's variables. Whether there are any.
+bool guard_variables(llvm::Module& module);
+
+}  // namespace attn_diag::instrument

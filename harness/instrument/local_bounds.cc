@@ -1,0 +1,194 @@
+// Tests of accesses to local variables whose offsets are known at run time alone.
+//
+// An index into an array itself is tested by the compiler (-fsanitize=array-bounds); this is for pointers to
+// one, as functions have them that are inlined: `void scale(float* x, int n, float by)`.
+#include "harness/instrument/local_bounds.h"
+
+#include <llvm/ADT/SmallVector.h>
+#include <llvm/Analysis/ValueTracking.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/Module.h>
+#include <llvm/Transforms/Utils/BasicBlockUtils.h>
+
+#include <array>
+
+#include "attn_diag_host/callouts.h"
+#include "harness/instrument/array_shapes.h"
+
+namespace attn_diag::instrument {
+namespace {
+
+using namespace llvm;
+
+struct LocalAccess {
+  Instruction* at;
+  Value* pointer;
+  Value* bytes;  // an integer
+  bool writes;
+};
+
+class LocalBounds {
+ public:
+  LocalBounds(Function& function, ScalarEvolution& numbers)
+      : x_function(function), x_numbers(numbers), x_layout(function.getParent()->getDataLayout()) {}
+
+  bool run() {
+    SmallVector<LocalAccess, 16> all;
+    for (BasicBlock& block : x_function)
+      for (Instruction& at : block) look_at(at, all);
+    // What is known of the code, before tests are put into it.
+    erase_if(all, [&](const LocalAccess& access) { return !may_be_outside(access); });
+    for (const LocalAccess& access : all) test(access);
+    return x_changed;
+  }
+
+ private:
+  void look_at(Instruction& at, SmallVectorImpl<LocalAccess>& all) const {
+    if (at.hasMetadata("annotation")) return;  // the compiler's own poison of fresh locals
+    auto* const size_type = Type::getInt64Ty(at.getContext());
+    const auto typed = [&](Value* pointer, Type* type, bool writes) {
+      const TypeSize size = x_layout.getTypeStoreSize(type);
+      if (!size.isScalable())
+        all.push_back({&at, pointer, ConstantInt::get(size_type, size.getFixedValue()), writes});
+    };
+    if (auto* load = dyn_cast<LoadInst>(&at)) {
+      typed(load->getPointerOperand(), load->getType(), false);
+    } else if (auto* store = dyn_cast<StoreInst>(&at)) {
+      typed(store->getPointerOperand(), store->getValueOperand()->getType(), true);
+    } else if (auto* copy = dyn_cast<AnyMemTransferInst>(&at)) {
+      all.push_back({&at, copy->getRawSource(), copy->getLength(), false});
+      all.push_back({&at, copy->getRawDest(), copy->getLength(), true});
+    } else if (auto* fill = dyn_cast<AnyMemSetInst>(&at)) {
+      all.push_back({&at, fill->getRawDest(), fill->getLength(), true});
+    }
+  }
+
+  struct Local {
+    const Value* variable;
+    std::uint64_t size;
+
+    // "acc", without what inlining and optimising add.
+    StringRef name() const {
+      const StringRef whole = variable->getName();
+      return isa<AllocaInst>(variable) ? whole.split('.').first : whole.rsplit('.').second;
+    }
+    // As the source has it; null: not known.
+    Type* type() const {
+      const auto* const local = dyn_cast<AllocaInst>(variable);
+      if (local == nullptr) return cast<GlobalVariable>(variable)->getValueType();
+      return variable->getName().contains(".sroa") ? nullptr : local->getAllocatedType();
+    }
+  };
+  // Of a local array that is never written but by its initialiser the compiler makes a constant.
+  static const GlobalVariable* constant_local(const Value* object) {
+    const auto* const global = dyn_cast<GlobalVariable>(object);
+    const bool is = global != nullptr && global->hasPrivateLinkage() && global->isConstant() &&
+                    global->getName().substr(0, 8) == "__const.";
+    return is ? global : nullptr;
+  }
+  // The local variables of which the pointer goes into one; none: or elsewhere.
+  SmallVector<Local, 2> locals_of(const Value* pointer) const {
+    SmallVector<const Value*, 4> objects;
+    getUnderlyingObjects(pointer, objects);
+    SmallVector<Local, 2> locals;
+    for (const Value* object : objects) {
+      if (const GlobalVariable* const constant = constant_local(object)) {
+        locals.push_back(
+            {constant, x_layout.getTypeStoreSize(constant->getValueType()).getFixedValue()});
+        continue;
+      }
+      const auto* const variable = dyn_cast<AllocaInst>(object);
+      if (variable == nullptr || !variable->isStaticAlloca()) return {};
+      const auto bits = variable->getAllocationSizeInBits(x_layout);
+      if (!bits || bits->isScalable()) return {};
+      locals.push_back({variable, bits->getFixedValue() / 8});
+    }
+    return locals;
+  }
+
+  bool is_inside(const LocalAccess& access, const Local& local) const {
+    APInt offset(x_layout.getIndexTypeSizeInBits(access.pointer->getType()), 0);
+    const Value* const base = access.pointer->stripAndAccumulateConstantOffsets(
+        x_layout, offset, /*AllowNonInbounds=*/true);
+    const auto* const bytes = dyn_cast<ConstantInt>(access.bytes);
+    if (base != local.variable || bytes == nullptr || offset.isNegative()) return false;
+    const std::uint64_t begin = offset.getZExtValue();
+    return begin <= local.size && bytes->getZExtValue() <= local.size - begin;
+  }
+
+  // In loops that go round so often, say.
+  bool is_always_inside(const LocalAccess& access, const Local& local) const {
+    const auto* const bytes = dyn_cast<ConstantInt>(access.bytes);
+    if (bytes == nullptr || bytes->getZExtValue() > local.size) return false;
+    const SCEV* const offset = x_numbers.getMinusSCEV(
+        x_numbers.getSCEV(access.pointer), x_numbers.getSCEV(const_cast<Value*>(local.variable)));
+    return !isa<SCEVCouldNotCompute>(offset) &&
+           x_numbers.getUnsignedRangeMax(offset).ule(local.size - bytes->getZExtValue());
+  }
+
+  bool may_be_outside(const LocalAccess& access) const {
+    const SmallVector<Local, 2> locals = locals_of(access.pointer);
+    return !locals.empty() && (locals.size() > 1 || (!is_inside(access, locals.front()) &&
+                                                     !is_always_inside(access, locals.front())));
+  }
+
+  void test(const LocalAccess& access) {
+    const SmallVector<Local, 2> locals = locals_of(access.pointer);
+    IRBuilder<> builder(access.at);
+    Type* const word = builder.getInt64Ty();
+    const auto number = [&](const Value* pointer) {
+      return builder.CreatePtrToInt(const_cast<Value*>(pointer), word);
+    };
+    Value* const bytes = builder.CreateZExtOrTrunc(access.bytes, word);
+    Value* outside = builder.CreateICmpNE(bytes, builder.getInt64(0));
+    Value* offset = nullptr;
+    for (const Local& local : locals) {
+      offset = builder.CreateSub(number(access.pointer), number(local.variable));
+      Value* const size = builder.getInt64(local.size);
+      // Of unsigned numbers: what is before the begin is past every end.
+      Value* const past =
+          builder.CreateOr(builder.CreateICmpUGT(offset, size),
+                           builder.CreateICmpUGT(bytes, builder.CreateSub(size, offset)));
+      outside = builder.CreateAnd(outside, past);
+    }
+    builder.SetInsertPoint(SplitBlockAndInsertIfThen(outside, access.at, false));
+    report(builder, locals, offset, bytes, access.writes);
+  }
+
+  // Of several variables the pointer does not tell whose end it is past: there is no name then.
+  void report(IRBuilder<>& builder, ArrayRef<Local> locals, Value* offset, Value* bytes,
+              bool writes) {
+    const bool one = locals.size() == 1;
+    if (one) tell_about(builder, "", locals.front().type(), builder.getInt64(0), 0);
+    Value* const name = builder.CreatePointerCast(
+        builder.CreateGlobalString(one ? locals.front().name() : StringRef()),
+        PointerType::getUnqual(builder.getInt8Ty()));
+    const std::array<Value*, 5> arguments = {name, offset, bytes,
+                                             builder.getInt64(one ? locals.front().size : 0),
+                                             builder.getInt32(writes ? callouts::kWrites : 0)};
+    SmallVector<Type*, 5> types;
+    for (const Value* argument : arguments) types.push_back(argument->getType());
+    CallInst* const made = builder.CreateCall(
+        x_function.getParent()->getOrInsertFunction(
+            callouts::kLocalOutside, FunctionType::get(builder.getVoidTy(), types, false)),
+        arguments);
+    made->setDoesNotThrow();
+    made->addFnAttr(Attribute::NoMerge);  // its return address tells the line
+    made->setTailCallKind(CallInst::TCK_NoTail);
+    x_changed = true;
+  }
+
+  Function& x_function;
+  ScalarEvolution& x_numbers;
+  const DataLayout& x_layout;
+  bool x_changed = false;
+};
+
+}  // namespace
+
+bool test_local_bounds(Function& function, ScalarEvolution& numbers) {
+  return LocalBounds(function, numbers).run();
+}
+
+}  // namespace attn_diag::instrument

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <llvm/ADT/SmallPtrSet.h>
+#include <llvm/Analysis/ScalarEvolution.h>
+#include <llvm/IR/Function.h>
+
+namespace attn_diag::instrument {
+
+// Makes a second copy, without calls and vectorised, of loops whose accesses can be announced as a whole:
+// see loops.cc. Of code before vectorisation, loops in simple and closed form. Whether there are any.
+bool announce_loops(llvm::Function& function, llvm::LoopInfo& loops,
+                    llvm::ScalarEvolution& evolution);
+
+// What both copies consist of, whose accesses have their calls, and the marks by which it is found.
+llvm::SmallPtrSet<llvm::Instruction*, 32> announced_in_loops(
+    llvm::Function& function, llvm::SmallPtrSetImpl<llvm::Instruction*>& marks);
+
+}  // namespace attn_diag::instrument

@@ -1,0 +1,53 @@
+#include "harness/xray/moves.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <utility>
+
+#include "attn_diag/harness/error.h"
+#include "harness/repetition.h"
+
+namespace attn_diag::xraying {
+
+Moves find_moves(const Kernel& kernel, const Problem& problem, const InputData& inputs,
+                 const XrayOptions& options, const Capture* first) {
+  RunOptions run = options.run;
+  run.gate = Gate::kFull;
+  run.taps = false;
+  run.region = whole(problem);
+  std::optional<Capture> own;
+  if (first == nullptr) {
+    own = run_kernel(kernel, problem, inputs, run);
+    first = &*own;
+  }
+  Moves out;
+  out.repetition = first->repetition;
+  out.moved = out.repetition.moved();
+  if (out.moved) {
+    out.beyond_rounding = !near_each_other(*first, *first->repetition.second, options.tolerance);
+    out.text = "two runs of the same case differ: " + cell_text(*out.repetition.first);
+    return out;
+  }
+  if (first->provenance.backend != "host") return out;
+  run.schedule = run.schedule == "reverse" ? "forward" : "reverse";
+  try {
+    const Capture second = run_kernel(kernel, problem, inputs, run);
+    const Repetition moved = moved_outputs(*first, second);
+    if (!moved.moved()) return out;
+    out.repetition = moved;
+    out.repetition.runs = 2;
+    out.moved = true;
+    out.beyond_rounding = !near_each_other(*first, second, options.tolerance);
+    out.text = fmt::format(
+        "{} cells of the outputs change with the order in which threads run ({}, {}): {}",
+        moved.moved_cells(), options.run.schedule, run.schedule, cell_text(*moved.first));
+  } catch (const Error& e) {
+    out.moved = out.beyond_rounding = true;
+    out.text = fmt::format("with threads in another order ({}) it does not run to its end: {}",
+                           run.schedule, e.what());
+  }
+  return out;
+}
+
+}  // namespace attn_diag::xraying

@@ -1,0 +1,116 @@
+// Row-per-block attention in fp32 whose result moves with the order of threads, for one reason or another,
+// and in some with a second bug behind that.
+#include <attn_diag/kernels/bring.h>
+#include <cuda_runtime.h>
+
+#include <cmath>
+
+enum Flaw {
+  kAtomics = 1,     // sums in the order in which lanes arrive: no flaw
+  kUnscaled = 2,    // S without the softmax scale: a bug with a name
+  kNoSyncwarp = 4,  // right while the warp stays converged
+  kNoBarrier = 8,   // one warp reads what the other may have yet to write
+  kLastReads = 16,  // which is the second, so that all is well where warps come in their order
+};
+
+constexpr int kThreads = 64;
+
+template <int kFlaws>
+__global__ void __launch_bounds__(kThreads) rows(const float* q, const float* k, const float* v,
+                                                 float* o, float* lse, int S, int D, float scale) {
+  __shared__ float sScores[128];
+  __shared__ float sSum[1];
+  __shared__ float sOut[64];
+  const long long head = (long long)blockIdx.y * S * D;
+  const int row = blockIdx.x;
+  if (threadIdx.x == 0) sSum[0] = 0.0f;
+  if (threadIdx.x < D) sOut[threadIdx.x] = 0.0f;
+  __syncthreads();
+  const int keys_at_once = kFlaws & kNoSyncwarp ? 32 : kThreads;
+  if (threadIdx.x < keys_at_once)
+    for (int j = threadIdx.x; j < S; j += keys_at_once) {
+      float s = 0.0f;
+      for (int d = 0; d < D; ++d) s += q[head + row * D + d] * k[head + j * D + d];
+      sScores[j] = kFlaws & kUnscaled ? s : s * scale;
+    }
+  if (!(kFlaws & (kNoSyncwarp | kNoBarrier))) __syncthreads();
+  const int lane = threadIdx.x % 32;
+  if (threadIdx.x / 32 == (kFlaws & kLastReads ? 1 : 0)) {
+    float m = -INFINITY;
+    for (int j = 0; j < S; ++j) m = fmaxf(m, sScores[j]);
+    // Lanes take turns at the keys, or lane 0 takes all of them.
+    const int lanes = kFlaws & kAtomics ? 32 : 1;
+    if (lane < lanes) {
+      float l = 0.0f;
+      for (int j = lane; j < S; j += lanes) l += expf(sScores[j] - m);
+      atomicAdd(&sSum[0], l);
+      for (int d = 0; d < D; ++d) {
+        float sum = 0.0f;
+        for (int j = lane; j < S; j += lanes) sum += expf(sScores[j] - m) * v[head + j * D + d];
+        atomicAdd(&sOut[d], sum);
+      }
+    }
+    __syncwarp();
+    if (lane == 0) lse[blockIdx.y * S + row] = m + logf(sSum[0]);
+  }
+  __syncthreads();
+  for (int d = threadIdx.x; d < D; d += kThreads) o[head + row * D + d] = sOut[d] / sSum[0];
+}
+
+// Each warp has a row, but both keep their scores in one place: right if one is done before the other begins.
+__global__ void two_rows(const float* q, const float* k, const float* v, float* o, float* lse,
+                         int S, int D, float scale) {
+  __shared__ float sScores[128];
+  const long long head = (long long)blockIdx.y * S * D;
+  const int lane = threadIdx.x % 32, row = blockIdx.x * 2 + threadIdx.x / 32;
+  if (row >= S) return;
+  for (int j = lane; j < S; j += 32) {
+    float s = 0.0f;
+    for (int d = 0; d < D; ++d) s += q[head + row * D + d] * k[head + j * D + d];
+    sScores[j] = s * scale;
+  }
+  __syncwarp();
+  float m = -INFINITY, l = 0.0f;
+  for (int j = 0; j < S; ++j) m = fmaxf(m, sScores[j]);
+  for (int j = 0; j < S; ++j) l += expf(sScores[j] - m);
+  for (int d = lane; d < D; d += 32) {
+    float sum = 0.0f;
+    for (int j = 0; j < S; ++j) sum += expf(sScores[j] - m) * v[head + j * D + d];
+    o[head + row * D + d] = sum / l;
+  }
+  if (lane == 0) lse[blockIdx.y * S + row] = m + logf(l);
+}
+
+void call_two(const attn_diag::Call& c) {
+  two_rows<<<dim3((c.seqlen() + 1) / 2, c.heads()), kThreads, 0, c.stream()>>>(
+      c.q<float>(), c.k<float>(), c.v<float>(), c.o<float>(), c.lse(), c.seqlen(), c.head_dim(),
+      c.scale());
+}
+
+template <int kFlaws>
+void call(const attn_diag::Call& c) {
+  rows<kFlaws><<<dim3(c.seqlen(), c.heads()), kThreads, 0, c.stream()>>>(
+      c.q<float>(), c.k<float>(), c.v<float>(), c.o<float>(), c.lse(), c.seqlen(), c.head_dim(),
+      c.scale());
+}
+
+attn_diag::Declaration a_kernel(const char* name, void (*call)(const attn_diag::Call&)) {
+  attn_diag::Declaration kernel;
+  kernel.name = name;
+  kernel.call = call;
+  kernel.dtypes = attn_diag::words::fp32;
+  kernel.max_seqlen_k = 128;
+  kernel.tile = {1, 64};
+  return kernel;
+}
+
+template <int kFlaws>
+attn_diag::Declaration rows_kernel(const char* name) {
+  return a_kernel(name, call<kFlaws>);
+}
+
+ATTN_DIAG_EXPORT(
+    a_kernel("one-for-two", call_two), rows_kernel<0>("whole"), rows_kernel<kAtomics>("atomics"),
+    rows_kernel<kAtomics | kUnscaled>("atomics-unscaled"), rows_kernel<kNoSyncwarp>("warp"),
+    rows_kernel<kNoSyncwarp | kUnscaled>("warp-unscaled"), rows_kernel<kNoBarrier>("race"),
+    rows_kernel<kNoBarrier | kLastReads>("race-of-the-last"), rows_kernel<kUnscaled>("unscaled"));
