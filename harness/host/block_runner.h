@@ -194,11 +194,14 @@ class __attribute__((visibility("hidden"))) BlockRunner {
       x_check->index_out_of_bounds(x_current->index.linear, index, type, about,
                                    reinterpret_cast<std::uintptr_t>(pc));
   }
+  static constexpr std::size_t kMostElsewhere = std::size_t{1} << 20;
+  // An access past the end of a local variable; the caller makes it elsewhere.
   void note_local_outside(const OutsideLocal& what, const void* pc) {
     const AboutVariable about = std::exchange(x_about, {});
     if (x_check != nullptr)
       x_check->outside_local(x_current->index.linear, what, about,
                              reinterpret_cast<std::uintptr_t>(pc));
+    if (what.bytes > kMostElsewhere) leave_for_good();
   }
   void note_misaligned(std::uintptr_t at, unsigned alignment, std::size_t bytes, const void* pc) {
     if (x_check == nullptr) return;

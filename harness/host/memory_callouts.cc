@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "attn_diag_host/callouts.h"
 #include "harness/host/block_runner_switch.h"
@@ -32,6 +33,15 @@ __attribute__((always_inline)) inline void clear_wide_registers() {
 
 // Without an instruction for it std::has_single_bit() is a call.
 constexpr bool is_power_of_two(std::size_t n) { return n != 0 && (n & (n - 1)) == 0; }
+
+// Nobody's memory, for an access that is not made where the kernel says. Of host code, which nobody looks
+// at, one that is too large goes to address 0.
+void* zeros_for(std::size_t bytes) {
+  thread_local std::vector<std::byte> memory;
+  if (bytes > BlockRunner::kMostElsewhere) return nullptr;
+  memory.assign(bytes, std::byte{0});
+  return memory.data();
+}
 
 // Apart from access(), which then needs few registers and saves none.
 void look_closer(BlockRunner* runner, const void* at, std::size_t bytes, std::uint32_t word,
@@ -127,8 +137,8 @@ std::uint32_t attn_diag_loop(const std::uint32_t* shape, const std::int64_t* val
 void attn_diag_access_lanes(const void* at, std::uint64_t lanes, std::uint32_t word);
 void attn_diag_fence();
 void attn_diag_unseen(const char* what);
-void attn_diag_local_outside(const char* name, std::int64_t offset, std::uint64_t bytes,
-                             std::uint64_t size, std::uint32_t word);
+void* attn_diag_local_outside(const char* name, std::int64_t offset, std::uint64_t bytes,
+                              std::uint64_t size, std::uint32_t word);
 void attn_diag_about(const char* name, const std::uint64_t* shape, std::int64_t offset,
                      std::uint32_t dimension);
 void attn_diag_enter(std::uint32_t region);
@@ -177,11 +187,13 @@ void attn_diag_unseen(const char* what) {
     runner->note_unseen(what, __builtin_return_address(0));
 }
 
-void attn_diag_local_outside(const char* name, std::int64_t offset, std::uint64_t bytes,
-                             std::uint64_t size, std::uint32_t word) {
+void* attn_diag_local_outside(const char* name, std::int64_t offset, std::uint64_t bytes,
+                              std::uint64_t size, std::uint32_t word) {
+  clear_wide_registers();
   if (BlockRunner* runner = BlockRunner::current())
     runner->note_local_outside({name, offset, bytes, size, (word & callouts::kWrites) != 0},
                                __builtin_return_address(0));
+  return zeros_for(bytes);
 }
 
 void attn_diag_about(const char* name, const std::uint64_t* shape, std::int64_t offset,

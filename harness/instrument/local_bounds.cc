@@ -5,6 +5,7 @@
 #include "harness/instrument/local_bounds.h"
 
 #include <llvm/ADT/SmallVector.h>
+#include <llvm/Analysis/MemoryBuiltins.h>
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/IntrinsicInst.h>
@@ -23,15 +24,20 @@ using namespace llvm;
 
 struct LocalAccess {
   Instruction* at;
-  Value* pointer;
+  Use* use;      // of the pointer, in `at`
   Value* bytes;  // an integer
   bool writes;
+
+  Value* pointer() const { return use->get(); }
 };
 
 class LocalBounds {
  public:
-  LocalBounds(Function& function, ScalarEvolution& numbers)
-      : x_function(function), x_numbers(numbers), x_layout(function.getParent()->getDataLayout()) {}
+  LocalBounds(Function& function, ScalarEvolution& numbers, const TargetLibraryInfo& library)
+      : x_function(function),
+        x_numbers(numbers),
+        x_layout(function.getParent()->getDataLayout()),
+        x_sizes(x_layout, &library, function.getContext()) {}
 
   bool run() {
     SmallVector<LocalAccess, 16> all;
@@ -47,20 +53,21 @@ class LocalBounds {
   void look_at(Instruction& at, SmallVectorImpl<LocalAccess>& all) const {
     if (at.hasMetadata("annotation")) return;  // the compiler's own poison of fresh locals
     auto* const size_type = Type::getInt64Ty(at.getContext());
-    const auto typed = [&](Value* pointer, Type* type, bool writes) {
+    const auto typed = [&](unsigned operand, Type* type, bool writes) {
       const TypeSize size = x_layout.getTypeStoreSize(type);
       if (!size.isScalable())
-        all.push_back({&at, pointer, ConstantInt::get(size_type, size.getFixedValue()), writes});
+        all.push_back({&at, &at.getOperandUse(operand),
+                       ConstantInt::get(size_type, size.getFixedValue()), writes});
     };
     if (auto* load = dyn_cast<LoadInst>(&at)) {
-      typed(load->getPointerOperand(), load->getType(), false);
+      typed(LoadInst::getPointerOperandIndex(), load->getType(), false);
     } else if (auto* store = dyn_cast<StoreInst>(&at)) {
-      typed(store->getPointerOperand(), store->getValueOperand()->getType(), true);
+      typed(StoreInst::getPointerOperandIndex(), store->getValueOperand()->getType(), true);
     } else if (auto* copy = dyn_cast<AnyMemTransferInst>(&at)) {
-      all.push_back({&at, copy->getRawSource(), copy->getLength(), false});
-      all.push_back({&at, copy->getRawDest(), copy->getLength(), true});
+      all.push_back({&at, &copy->getRawSourceUse(), copy->getLength(), false});
+      all.push_back({&at, &copy->getRawDestUse(), copy->getLength(), true});
     } else if (auto* fill = dyn_cast<AnyMemSetInst>(&at)) {
-      all.push_back({&at, fill->getRawDest(), fill->getLength(), true});
+      all.push_back({&at, &fill->getRawDestUse(), fill->getLength(), true});
     }
   }
 
@@ -108,8 +115,8 @@ class LocalBounds {
   }
 
   bool is_inside(const LocalAccess& access, const Local& local) const {
-    APInt offset(x_layout.getIndexTypeSizeInBits(access.pointer->getType()), 0);
-    const Value* const base = access.pointer->stripAndAccumulateConstantOffsets(
+    APInt offset(x_layout.getIndexTypeSizeInBits(access.pointer()->getType()), 0);
+    const Value* const base = access.pointer()->stripAndAccumulateConstantOffsets(
         x_layout, offset, /*AllowNonInbounds=*/true);
     const auto* const bytes = dyn_cast<ConstantInt>(access.bytes);
     if (base != local.variable || bytes == nullptr || offset.isNegative()) return false;
@@ -122,73 +129,108 @@ class LocalBounds {
     const auto* const bytes = dyn_cast<ConstantInt>(access.bytes);
     if (bytes == nullptr || bytes->getZExtValue() > local.size) return false;
     const SCEV* const offset = x_numbers.getMinusSCEV(
-        x_numbers.getSCEV(access.pointer), x_numbers.getSCEV(const_cast<Value*>(local.variable)));
+        x_numbers.getSCEV(access.pointer()), x_numbers.getSCEV(const_cast<Value*>(local.variable)));
     return !isa<SCEVCouldNotCompute>(offset) &&
            x_numbers.getUnsignedRangeMax(offset).ule(local.size - bytes->getZExtValue());
   }
 
   bool may_be_outside(const LocalAccess& access) const {
-    const SmallVector<Local, 2> locals = locals_of(access.pointer);
+    const SmallVector<Local, 2> locals = locals_of(access.pointer());
     return !locals.empty() && (locals.size() > 1 || (!is_inside(access, locals.front()) &&
                                                      !is_always_inside(access, locals.front())));
   }
 
-  void test(const LocalAccess& access) {
-    const SmallVector<Local, 2> locals = locals_of(access.pointer);
-    IRBuilder<> builder(access.at);
+  // Of one variable that a pointer goes into: how far it points, and how large the variable is.
+  struct Place {
+    Value* offset;
+    Value* size;
+  };
+  SmallVector<Place, 2> places_of(const LocalAccess& access, ArrayRef<Local> locals,
+                                  IRBuilder<>& builder) {
     Type* const word = builder.getInt64Ty();
+    // Which of several it is is known where the pointer is made: one variable may lie where another ends.
+    if (locals.size() > 1) {
+      const auto [size, offset] = x_sizes.compute(access.pointer());
+      if (size != nullptr && offset != nullptr)
+        return {{builder.CreateSExtOrTrunc(offset, word), builder.CreateZExtOrTrunc(size, word)}};
+    }
     const auto number = [&](const Value* pointer) {
       return builder.CreatePtrToInt(const_cast<Value*>(pointer), word);
     };
-    Value* const bytes = builder.CreateZExtOrTrunc(access.bytes, word);
-    Value* outside = builder.CreateICmpNE(bytes, builder.getInt64(0));
-    Value* offset = nullptr;
-    for (const Local& local : locals) {
-      offset = builder.CreateSub(number(access.pointer), number(local.variable));
-      Value* const size = builder.getInt64(local.size);
-      // Of unsigned numbers: what is before the begin is past every end.
-      Value* const past =
-          builder.CreateOr(builder.CreateICmpUGT(offset, size),
-                           builder.CreateICmpUGT(bytes, builder.CreateSub(size, offset)));
-      outside = builder.CreateAnd(outside, past);
-    }
-    builder.SetInsertPoint(SplitBlockAndInsertIfThen(outside, access.at, false));
-    report(builder, locals, offset, bytes, access.writes);
+    SmallVector<Place, 2> places;
+    for (const Local& local : locals)
+      places.push_back({builder.CreateSub(number(access.pointer()), number(local.variable)),
+                        builder.getInt64(local.size)});
+    return places;
   }
 
-  // Of several variables the pointer does not tell whose end it is past: there is no name then.
-  void report(IRBuilder<>& builder, ArrayRef<Local> locals, Value* offset, Value* bytes,
-              bool writes) {
+  void test(const LocalAccess& access) {
+    const SmallVector<Local, 2> locals = locals_of(access.pointer());
+    IRBuilder<> builder(access.at);
+    const SmallVector<Place, 2> places = places_of(access, locals, builder);
+    Value* const bytes = builder.CreateZExtOrTrunc(access.bytes, builder.getInt64Ty());
+    Value* outside = builder.CreateICmpNE(bytes, builder.getInt64(0));
+    for (const Place& place : places) {
+      // Of unsigned numbers: what is before the begin is past every end.
+      Value* const past = builder.CreateOr(
+          builder.CreateICmpUGT(place.offset, place.size),
+          builder.CreateICmpUGT(bytes, builder.CreateSub(place.size, place.offset)));
+      outside = builder.CreateAnd(outside, past);
+    }
+    BasicBlock* const before = access.at->getParent();
+    Instruction* const end = SplitBlockAndInsertIfThen(outside, access.at, false);
+    builder.SetInsertPoint(end);
+    const Place place = places.size() == 1 ? places.front()
+                                           : Place{builder.getInt64(0), builder.getInt64(0)};
+    Value* const elsewhere = builder.CreatePointerCast(
+        report(builder, locals, place, bytes, access.writes), access.pointer()->getType());
+    builder.SetInsertPoint(access.at);
+    PHINode* const pointer = builder.CreatePHI(elsewhere->getType(), 2);
+    pointer->addIncoming(access.pointer(), before);
+    pointer->addIncoming(elsewhere, end->getParent());
+    access.use->set(pointer);
+  }
+
+  // Where the access is made instead: what is past the end is other variables, which may be anything, and
+  // after a store there the kernel would go on with wrong ones.
+  //
+  // Of several variables the name is not known when the code is made, and where even the place is not, its
+  // size is 0.
+  Value* report(IRBuilder<>& builder, ArrayRef<Local> locals, const Place& place, Value* bytes,
+                bool writes) {
     const bool one = locals.size() == 1;
     if (one) tell_about(builder, "", locals.front().type(), builder.getInt64(0), 0);
     Value* const name = builder.CreatePointerCast(
         builder.CreateGlobalString(one ? locals.front().name() : StringRef()),
         PointerType::getUnqual(builder.getInt8Ty()));
-    const std::array<Value*, 5> arguments = {name, offset, bytes,
-                                             builder.getInt64(one ? locals.front().size : 0),
+    const std::array<Value*, 5> arguments = {name, place.offset, bytes, place.size,
                                              builder.getInt32(writes ? callouts::kWrites : 0)};
     SmallVector<Type*, 5> types;
     for (const Value* argument : arguments) types.push_back(argument->getType());
     CallInst* const made = builder.CreateCall(
         x_function.getParent()->getOrInsertFunction(
-            callouts::kLocalOutside, FunctionType::get(builder.getVoidTy(), types, false)),
+            callouts::kLocalOutside,
+            FunctionType::get(PointerType::getUnqual(builder.getInt8Ty()), types, false)),
         arguments);
     made->setDoesNotThrow();
     made->addFnAttr(Attribute::NoMerge);  // its return address tells the line
     made->setTailCallKind(CallInst::TCK_NoTail);
     x_changed = true;
+    return made;
   }
 
   Function& x_function;
   ScalarEvolution& x_numbers;
   const DataLayout& x_layout;
+  ObjectSizeOffsetEvaluator x_sizes;
   bool x_changed = false;
 };
 
 }  // namespace
 
-bool test_local_bounds(Function& function, ScalarEvolution& numbers) {
-  return LocalBounds(function, numbers).run();
+bool test_local_bounds(Function& function, ScalarEvolution& numbers,
+                       const TargetLibraryInfo& library) {
+  return LocalBounds(function, numbers, library).run();
 }
 
 }  // namespace attn_diag::instrument

@@ -2,6 +2,7 @@
 #include <llvm/ADT/Twine.h>
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/Analysis/ScalarEvolution.h>
+#include <llvm/Analysis/TargetLibraryInfo.h>
 #include <llvm/IR/DebugInfoMetadata.h>
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/Module.h>
@@ -116,7 +117,8 @@ struct AnnounceAccesses : PassInfoMixin<AnnounceAccesses> {
     // Later: its arithmetic on addresses would look like another thread's way to the variable.
     const bool tested =
         !function.isDeclaration() &&
-        test_local_bounds(function, manager.getResult<ScalarEvolutionAnalysis>(function));
+        test_local_bounds(function, manager.getResult<ScalarEvolutionAnalysis>(function),
+                          manager.getResult<TargetLibraryAnalysis>(function));
     const bool told = tell_of_local_arrays(function);
     return announced || tested || told ? PreservedAnalyses::none() : PreservedAnalyses::all();
   }

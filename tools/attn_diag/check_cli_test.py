@@ -75,15 +75,24 @@ class Check(unittest.TestCase):
         self.assertGreater(report["checked"]["loads"], 40 * 40 * 8)
 
     def test_a_pointer_past_the_end_of_a_table_or_of_a_local_array_is_found(self):
-        for kernel in "c_table", "d_table", "d_const", "d_constexpr", "rSum", "rSum-later", "rRow", "either":
+        for kernel in ("c_table", "d_table", "d_const", "d_constexpr", "d_whole", "rSum", "rSum-later", "rRow",
+                       "either", "either-turned"):
             with self.subTest(kernel):
                 self.check(f"./mine.so:{kernel}", 0, case="--dtype fp32 --seqlen 4 --head-dim 8")
                 text = self.check(f"./mine.so:{kernel}", 1, "--json", "--dtype fp32 --seqlen 6 --head-dim 8")
                 line = "store of one of n" if kernel == "rRow" else "load of one of n"
                 for found in json.loads(text)["findings"]:
                     self.assertEqual((found["severity"], found["kind"]), ("error", "out-of-bounds"), found)
-                    self.assertEqual(found["array"], None if kernel == "either" else kernel.split("-")[0])
+                    self.assertEqual(found["array"], None if "either" in kernel else kernel.split("-")[0])
                     self.assertEqual(places_of(found), {place(line)})
+
+    def test_nothing_past_the_end_of_a_local_array_is_touched(self):
+        self.check("./mine.so:rFar", 0, case="--dtype fp32 --seqlen 4 --head-dim 8")
+        report = json.loads(self.check("./mine.so:rFar", 1, "--json", "--dtype fp32 --seqlen 6 --head-dim 8"))
+        for found in report["findings"]:  # the load and the store, and no crash
+            self.assertEqual((found["kind"], found["array"]), ("out-of-bounds", "rFar"))
+            self.assertEqual(places_of(found), {place("store far away")})
+        self.assertEqual(report["checked"]["stores"], 8)  # all threads have gone on
 
     def test_a_store_to_an_input_is_named_with_its_line_and_one_of_what_is_there_is_benign(self):
         text = self.check("./mine.so:scales-k", 1)

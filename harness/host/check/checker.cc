@@ -127,6 +127,11 @@ void Checker::begin_launch(const LaunchPlan& plan) {
       x_memory[begin].guard_bytes = variable.guard_bytes;
       x_memory[begin].is_constant = variable.is_constant;
       x_memory[begin].shape = variable.shape;
+      // What lies behind a variable is nobody's, in whichever page, whatever else is in that.
+      for_each_page(x_global, begin + variable.bytes, variable.guard_bytes,
+                    [](ShadowPage& page, std::uint32_t, std::uint32_t) {
+                      page.mixed |= page.begin == page.end;
+                    });
     }
   const auto [bottom, bytes] = own_stack();
   ignore(bottom, bytes);
@@ -196,13 +201,16 @@ const WatchedMemory* Checker::nearest(std::uintptr_t at) const {
   return at - (below->begin + below->bytes) <= above->begin - at ? below : above;
 }
 
+bool Checker::is_guard(std::uintptr_t at) const {
+  const auto after = x_memory.upper_bound(at);
+  if (after == x_memory.begin()) return false;
+  const WatchedMemory& below = std::prev(after)->second;
+  return at - (below.begin + below.bytes) < below.guard_bytes;
+}
+
 bool Checker::may_be_unnamed_constant(std::uintptr_t at) const {
   const WatchedMemory* const near = nearest(at);
-  if (near == nullptr || !near->is_constant) return false;
-  const auto after = x_memory.upper_bound(at);
-  if (after == x_memory.begin()) return true;
-  const WatchedMemory& below = std::prev(after)->second;
-  return at - below.begin >= below.bytes + below.guard_bytes;
+  return near != nullptr && near->is_constant && !is_guard(at);
 }
 
 bool Checker::is_other_memory(std::uintptr_t at) const {

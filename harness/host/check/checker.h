@@ -79,6 +79,8 @@ class Checker {
   SparseShadow& global() { return x_global; }
   // The array that has the byte, or else the nearest one; null: there are none.
   const WatchedMemory* nearest(std::uintptr_t at) const;
+  // Whether it is behind a variable, where nothing is that anybody may use.
+  bool is_guard(std::uintptr_t at) const;
   // Of an address in no array: whether it may be in a constant that the compiler has made, which lie among
   // the variables that cannot be written.
   bool may_be_unnamed_constant(std::uintptr_t at) const;

@@ -67,6 +67,7 @@ __constant__ float c_table[4] = {1, 2, 3, 4};
 __device__ float d_table[4] = {1, 2, 3, 4};
 __device__ const float d_const[4] = {5, 6, 7, 8};
 static __device__ constexpr float d_constexpr[4] = {1, 3, 5, 7};
+__device__ alignas(1024) const float d_whole[256] = {1, 2};  // it ends where a page of memory may
 __device__ inline float sum_of(const float* x, int n) {
   float sum = 0;
   for (int i = 0; i < n; ++i) sum += x[i];  // [load of one of n]
@@ -75,10 +76,11 @@ __device__ inline float sum_of(const float* x, int n) {
 __device__ inline void scale_all(float* x, int n, float by) {
   for (int i = 0; i < n; ++i) x[i] *= by;  // [store of one of n]
 }
+__device__ inline void add_at(float* x, int i) { x[i] += 1; }  // [store far away]
 struct Softmax {
   float m, l, rO[4];
 };
-enum Array { kConstant, kDevice, kDeviceConst, kConstexpr, kLocal, kLocalLater, kMember, kEither };
+enum Array { kConstant, kDevice, kDeviceConst, kConstexpr, kWholePage, kLocal, kLocalLater, kMember, kEither, kEitherTurned, kFar };
 template <int kArray>
 __global__ void walks(float* o, int n) {
   const int t = threadIdx.x;
@@ -87,6 +89,7 @@ __global__ void walks(float* o, int n) {
   if constexpr (kArray == kDevice) sum = sum_of(d_table, n);
   if constexpr (kArray == kDeviceConst) sum = sum_of(d_const, n);
   if constexpr (kArray == kConstexpr) sum = sum_of(d_constexpr, n);
+  if constexpr (kArray == kWholePage) sum = sum_of(d_whole + 252, n);
   if constexpr (kArray == kLocal) {
     float rSum[4] = {1, 2, 3, o[t]};
     sum = sum_of(rSum, n);
@@ -104,6 +107,15 @@ __global__ void walks(float* o, int n) {
   if constexpr (kArray == kEither) {
     float rEven[4] = {0, 2, 4, o[t]}, rOdd[8] = {1, 3, 5, 7, 9, 11, 13, o[t]};
     sum = sum_of(t % 2 == 0 ? rEven : rOdd, n);
+  }
+  if constexpr (kArray == kEitherTurned) {
+    float rOdd[8] = {1, 3, 5, 7, 9, 11, 13, o[t]}, rEven[4] = {0, 2, 4, o[t]};
+    sum = sum_of(t % 2 == 0 ? rEven : rOdd, n);
+  }
+  if constexpr (kArray == kFar) {
+    float rFar[4] = {1, 2, 3, o[t]};
+    add_at(rFar, n > 4 ? n * 100'000'000 : 0);
+    sum = rFar[t % 4];
   }
   o[t] = sum;
 }
@@ -148,4 +160,6 @@ ATTN_DIAG_EXPORT(rows_kernel<kWhole>("whole"), rows_kernel<kEqualStores>("equal"
                  walks_kernel<kConstant>("c_table"), walks_kernel<kDevice>("d_table"),
                  walks_kernel<kDeviceConst>("d_const"), walks_kernel<kConstexpr>("d_constexpr"),
                  walks_kernel<kLocal>("rSum"), walks_kernel<kLocalLater>("rSum-later"),
-                 walks_kernel<kMember>("rRow"), walks_kernel<kEither>("either"));
+                 walks_kernel<kMember>("rRow"), walks_kernel<kEither>("either"),
+                 walks_kernel<kWholePage>("d_whole"), walks_kernel<kEitherTurned>("either-turned"),
+                 walks_kernel<kFar>("rFar"));

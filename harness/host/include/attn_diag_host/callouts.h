@@ -23,7 +23,8 @@ inline constexpr const char* kAccessRange = "attn_diag_access_range";   // (addr
 inline constexpr const char* kAccessMasked = "attn_diag_access_lanes";  // (address, lanes, word)
 inline constexpr const char* kFence = "attn_diag_fence";                // ()
 inline constexpr const char* kUnseen = "attn_diag_unseen";              // (what)
-// Past the end of a local variable: (name, offset, bytes, bytes of the variable, word).
+// Past the end of a local variable: (name, offset, bytes, bytes of the variable, word) -> where the access is
+// made instead.
 inline constexpr const char* kLocalOutside = "attn_diag_local_outside";
 // Which variable the report that this thread makes next is about: (name, shape, offset, dimension). Of an index: it
 // is one into the part of the variable at this offset, to which so many indices lead.
