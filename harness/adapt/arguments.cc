@@ -1,6 +1,7 @@
 #include "harness/adapt/arguments.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
@@ -61,6 +62,18 @@ std::string size_expression(Role role, const Facts& facts) {
       return "c.num_splits()";
     case Role::kSplitLength:
       return "(c.seqlen_k() + c.num_splits() - 1) / c.num_splits()";
+    case Role::kPageSize:
+      return facts.cache && facts.cache->page > 0 ? std::to_string(facts.cache->page) : "";
+    case Role::kPagesPerBatch:
+      return facts.cache ? "cache.pages_per_batch()" : "";
+    case Role::kPages:
+      return facts.cache ? "cache.pages()" : "";
+    case Role::kPosition:
+      return facts.one_query ? "c.seqlen_k() - 1" : "";
+    case Role::kKvHidden:
+      return "c.kv_heads() * c.head_dim()";
+    case Role::kZero:
+      return "0";
     case Role::kTileM:
       return "c.tile().block_m";
     case Role::kTileN:
@@ -104,6 +117,13 @@ std::string Arguments::tensor(const char* which, const Parameter& p) {
                  : fmt::format("reinterpret_cast<{}*>({}.codes<signed char>())", element,
                                coded(which[0]));
   }
+  if (x_facts.cache && (which[0] == 'k' || which[0] == 'v'))
+    return fmt::format("{}.{}()", cache(element), which);
+  if (x_facts.other_output_layout && which[0] == 'o') {
+    const std::string line = fmt::format("attn_diag::OutputInOtherLayout<{}> output(c);", element);
+    if (add_once(line)) x_around.after.emplace_back("output.store();");
+    return "output.data()";
+  }
   const bool wide = element.ends_with("2") || element.ends_with("4");
   const bool plain = !wide && element != "void";
   if (x_facts.host_memory)
@@ -115,11 +135,34 @@ std::string Arguments::tensor(const char* which, const Parameter& p) {
 
 // The variable that holds the codes of a tensor and their scales.
 std::string Arguments::coded(char tensor) {
-  const std::string line =
-      fmt::format("attn_diag::CodedInput {0}_coded = attn_diag::coded_{0}(c);", tensor);
-  if (std::find(x_around.before.begin(), x_around.before.end(), line) == x_around.before.end())
-    x_around.before.push_back(line);
+  add_once(fmt::format("attn_diag::CodedInput {0}_coded = attn_diag::coded_{0}(c);", tensor));
   return fmt::format("{}_coded", tensor);
+}
+
+bool Arguments::add_once(const std::string& line) {
+  const auto& lines = x_around.before;
+  if (std::find(lines.begin(), lines.end(), line) != lines.end()) return false;
+  x_around.before.push_back(line);
+  return true;
+}
+
+// The variable that holds K and V as a cache.
+std::string Arguments::cache(const std::string& element) {
+  const CacheFact& fact = *x_facts.cache;
+  const auto order = [](const std::string& name) { return "attn_diag::CacheOrder::" + name; };
+  add_once(fmt::format("attn_diag::KvCache<{}> cache(c, {{{}, {}, {}, {}}});", element, fact.page,
+                       order(fact.k), order(fact.v), fact.chunk));
+  return "cache";
+}
+
+// Strides in an array, in the order in which the code names them.
+std::string Arguments::strides(const Parameter& p, const std::vector<std::string>& order) {
+  std::vector<std::string> values;
+  for (const std::string& stride : order)
+    values.push_back(fmt::format("static_cast<{}>({})", p.element, stride_expression(stride)));
+  add_once(
+      fmt::format("const {} {}_values[] = {{{}}};", p.element, p.name, fmt::join(values, ", ")));
+  return p.name + "_values";
 }
 
 std::string Arguments::buffer(const Parameter& p, const std::string& count, const char* fill) {
@@ -135,7 +178,10 @@ std::string Arguments::buffer(const Parameter& p, const std::string& count, cons
 
 // Where batches begin, or how long they are: all alike here.
 std::string Arguments::integers(const Parameter& p, Role role) {
-  const bool keys = is_about_keys(p.name) && x_facts.other_seqlen_k;
+  // Lengths without a word of queries are those of the keys that each batch has.
+  const bool about_keys =
+      is_about_keys(p.name) || (role == Role::kLengths && !is_about_queries(p.name));
+  const bool keys = about_keys && x_facts.other_seqlen_k;
   const char* length = keys ? "c.seqlen_k()" : "c.seqlen_q()";
   x_around.needs_buffer = true;
   const bool offsets = role == Role::kOffsets;
@@ -261,6 +307,10 @@ std::string Arguments::of(const Parameter& p, const Classified& c) {
     case Role::kOptionalTensor:
       x_notes.push_back({NoteKind::kGuessed, fmt::format("'{}' may be absent", p.name)});
       return p.is_pointer ? "nullptr" : "{}";
+    case Role::kPaged:
+      if (!x_facts.cache || x_facts.cache->page == 0 || !p.is_pointer || !is_page_table(p.name))
+        return unknown(p, c);
+      return fmt::format("reinterpret_cast<{}*>(cache.table())", p.element);
     case Role::kOffsets:
     case Role::kLengths:
       return is_tensor_class(p) ? unknown(p, c) : integers(p, c.role);
@@ -268,7 +318,10 @@ std::string Arguments::of(const Parameter& p, const Classified& c) {
       x_notes.push_back({NoteKind::kGuessed, fmt::format("'{}' is 0: no dropout", p.name)});
       return "0.0f";
     case Role::kStride:
-      return stride_expression(c.stride);
+      if (const auto order = x_facts.stride_arrays.find(p.name);
+          p.is_pointer && order != x_facts.stride_arrays.end())
+        return strides(p, order->second);
+      return p.is_pointer ? unknown(p, c) : stride_expression(c.stride);
     default: {
       const std::string expression = is_tensor(c.role) ? "" : size_expression(c.role, x_facts);
       return expression.empty() ? unknown(p, c) : expression;

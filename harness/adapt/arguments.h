@@ -30,6 +30,9 @@ class Arguments {
  private:
   std::string tensor(const char* which, const Parameter& p);
   std::string coded(char tensor);
+  std::string cache(const std::string& element);
+  std::string strides(const Parameter& p, const std::vector<std::string>& order);
+  bool add_once(const std::string& line);  // to what stands before
   std::string integers(const Parameter& p, Role role);
   std::string buffer(const Parameter& p, const std::string& count, const char* fill);
   std::string workspace(const Parameter& p, const std::string& question, bool is_zero);

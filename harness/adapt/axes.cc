@@ -9,6 +9,14 @@ namespace {
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
+// The last word of the code in the line before a comment; empty: there is none.
+std::string name_before_comment(std::string_view text, std::size_t at) {
+  while (at > 0 && std::string_view(" \t;,)=").find(text[at - 1]) != std::string_view::npos) --at;
+  std::size_t begin = at;
+  while (begin > 0 && is_word(text[begin - 1])) --begin;
+  return std::string(text.substr(begin, at - begin));
+}
+
 std::string comments_of_text(std::string_view text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -19,7 +27,13 @@ std::string comments_of_text(std::string_view text) {
     const bool line = text.substr(i, 2) == "//";
     if (!line && text.substr(i, 2) != "/*") continue;
     const std::size_t end = std::min(text.find(line ? "\n" : "*/", i + 2), text.size());
-    out += std::string(text.substr(i, end - i)) + '\n';
+    std::size_t begin = i;
+    while (begin < end && std::string_view("/*! \t<").find(text[begin]) != std::string_view::npos)
+      ++begin;
+    // "half* out;  // [batch, heads, dim]" is about `out`.
+    if (begin < end && (text[begin] == '[' || text[begin] == '('))
+      out += name_before_comment(text, i) + ' ';
+    out += std::string(text.substr(begin, end - begin)) + '\n';
     i = end;
   }
   return out;

@@ -97,6 +97,7 @@ class Shape {
     if (!x_shared.empty())
       inner.push_back(fmt::format("const std::size_t shared_bytes = {};", x_shared));
     inner.insert(inner.end(), calls.begin(), calls.end());
+    inner.insert(inner.end(), around.after.begin(), around.after.end());
     add_calls(x_facts, inner, lines);
     Body out;
     if (around.needs_buffer) out.headers.insert("device_buffer.h");

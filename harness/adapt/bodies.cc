@@ -118,6 +118,7 @@ class HostCall {
     finish(around, out, lines);
     std::vector<std::string> inner = around.before;
     inner.insert(inner.end(), calls.begin(), calls.end());
+    inner.insert(inner.end(), around.after.begin(), around.after.end());
     add_calls(x_facts, inner, lines);
     if (x_facts.host_memory) lines.emplace_back("host.store();");
     out.text = indented(lines, 2);
@@ -179,8 +180,7 @@ class HostCall {
         fmt::format("{}{}({})", x_f.qualified, instance.arguments, fmt::join(words, ", "));
     if (x_c.way == Way::kTorchFunction && x_f.return_type != "void") return returned(plain);
     if (x_f.return_type == "bool")
-      return fmt::format("if (!{}) throw std::runtime_error(\"{}() returned false\")", plain,
-                         x_f.qualified);
+      return fmt::format("if (!{}) c.refuse(\"{}() returned false\")", plain, x_f.qualified);
     if (x_f.return_type == "cudaError_t")
       return fmt::format(
           "if (const cudaError_t error = {}; error != cudaSuccess)\n"
@@ -216,7 +216,7 @@ class HostCall {
     for (std::size_t i = 0; i < members.size(); ++i) {
       const Classified& role = roles[i];
       if (role.role == Role::kUnknown || role.role == Role::kOptionalTensor ||
-          role.role == Role::kPaged) {
+          (role.role == Role::kPaged && !(x_facts.cache && is_page_table(members[i].name)))) {
         x_notes.push_back({NoteKind::kUnknown, fmt::format("member '{}' of {}: it stays 0",
                                                            members[i].name, p.element)});
         continue;

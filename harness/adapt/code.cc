@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "attn_diag/harness/error.h"
+#include "harness/adapt/macros.h"
 #include "harness/source/source_error.h"
 
 namespace attn_diag::adapt {
@@ -79,14 +80,30 @@ class Reader {
     const auto file = static_cast<std::uint32_t>(x_code.list.files.size());
     x_code.list.files.insert(x_code.list.files.end(), own.files.begin(), own.files.end());
     const std::size_t depth = x_taking.size();
-    for (Token token : own.tokens) {
+    for (Token& token : own.tokens) {
       token.begin += offset;
       token.end += offset;
       token.file += file;
-      if (token.kind == TokenKind::kDirective)
+    }
+    for (std::size_t i = 0; i < own.tokens.size();) {
+      const Token& token = own.tokens[i];
+      if (token.kind == TokenKind::kDirective) {
         obey(parse_directive(token.text), path);
-      else if (taking())
+      } else if (taking() && x_launching.begins_at(own.tokens, i)) {
+        std::vector<Token> expanded = x_launching.expand(own.tokens, i, x_code.texts);
+        for (Token& one : expanded) {
+          one.begin += x_offset;
+          one.end += x_offset;
+          x_code.list.tokens.push_back(one);
+        }
+        if (!expanded.empty()) {
+          x_offset = expanded.back().end + 1;
+          continue;
+        }
+      } else if (taking()) {
         x_code.list.tokens.push_back(token);
+      }
+      ++i;
     }
     x_taking.resize(depth);
   }
@@ -115,11 +132,12 @@ class Reader {
       if (end == std::string::npos)
         x_code.macros[name] = "";
       else if (d.rest[end] == '(')
-        x_code.calls[name] = d.rest.substr(std::min(d.rest.find(')', end), d.rest.size() - 1) + 1);
+        define_call(name, d.rest, end);
       else
         x_code.macros[name] = d.rest.substr(d.rest.find_first_not_of(" \t", end));
     } else if (taking() && d.word == "undef") {
       x_code.macros.erase(d.rest);
+      x_launching.undefine(d.rest);
     } else if (taking() && d.word == "include") {
       x_code.includes.push_back(d.rest);
       if (d.rest.size() < 3 || d.rest.front() != '"') return;
@@ -129,6 +147,11 @@ class Reader {
       else
         x_code.missing.push_back(d.rest.substr(1, d.rest.size() - 2));
     }
+  }
+
+  void define_call(const std::string& name, const std::string& rest, std::size_t open) {
+    x_code.calls[name] = rest.substr(std::min(rest.find(')', open), rest.size() - 1) + 1);
+    x_launching.define(name, rest);
   }
 
   bool defined(const std::string& name) const {
@@ -153,6 +176,7 @@ class Reader {
   enum class Branch { kTaken, kWaiting, kDone };  // waiting: no branch was taken yet
 
   Code x_code;
+  LaunchMacros x_launching;
   std::set<std::string> x_seen;
   std::vector<Branch> x_taking;
   std::size_t x_offset = 0;

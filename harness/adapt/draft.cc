@@ -134,7 +134,7 @@ std::string run_flags(const Facts& f) {
       flags += fmt::format(" --{} {}", flag, *found->second.begin());
   // As many heads as KV heads would not show what goes wrong in groups.
   if (f.grouped_heads && f.fixed.count(Role::kHeads) + f.fixed.count(Role::kKvHeads) == 0)
-    flags += " --heads 4 --kv-heads 2";
+    flags += fmt::format(" --heads {} --kv-heads 2", 2 * (f.group == 0 ? 2 : f.group));
   // One batch would not show what goes wrong between batches.
   if (f.fixed.count(Role::kBatch) == 0) flags += " --batch 2";
   if (f.scaled_q) flags += " --softmax-scale 1";
@@ -283,6 +283,8 @@ Draft draft_adapter(const AdaptRequest& request) {
   text += comments(draft.notes);
   text += "#include <attn_diag/kernels/bring.h>\n";
   if (!facts.codes.empty()) body.headers.insert("coded_inputs.h");
+  if (facts.cache) body.headers.insert("kv_cache.h");
+  if (facts.other_output_layout) body.headers.insert("other_layout.h");
   for (const std::string& header : body.headers)
     text += fmt::format("#include <attn_diag/kernels/{}>\n", header);
   text += '\n' + include_line(request, draft.holds_source) + '\n';

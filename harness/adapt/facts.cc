@@ -51,9 +51,10 @@ Facts gather(const Model& model, const Candidate& c, std::optional<bool> bshd,
   FactsCode code(model, c, notes);
   Facts facts;
   facts.given_bshd = bshd;
-  for (const auto read : {read_fixed, read_sizes, read_tiles, read_types, read_splits,
-                          read_head_dims, read_arithmetic, read_outputs, read_mask, read_layout,
-                          read_codes, read_multiples, read_host_memory})
+  for (const auto read :
+       {read_fixed, read_sizes, read_tiles, read_types, read_splits, read_head_dims,
+        read_arithmetic, read_outputs, read_mask, read_layout, read_codes, read_cache,
+        read_stride_arrays, read_multiples, read_host_memory})
     read(code, facts);
   return facts;
 }

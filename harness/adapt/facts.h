@@ -17,6 +17,13 @@ struct CodesFact {
   std::string type, per;  // "kInt8", "kToken"
 };
 
+// Of K and V in a cache, as kv_cache.h has it.
+struct CacheFact {
+  std::int64_t page = 0;                               // 0: no pages
+  std::string k = "kHeadsTokens", v = "kHeadsTokens";  // CacheOrder
+  std::int64_t chunk = 8;
+};
+
 struct Facts {
   std::set<std::string> dtypes;         // "fp16"
   std::vector<std::int64_t> head_dims;  // empty: any
@@ -28,6 +35,8 @@ struct Facts {
   bool tensor_cores = false, p_in_input_type = false, exp2 = false;
   bool has_lse = false, base2_lse = false;
   bool grouped_heads = false, other_seqlen_k = false, own_scale = false;
+  std::int64_t group =
+      0;  // one number of query heads per KV head that there is a kernel for; 0: any
   bool scaled_q = false;  // it takes q multiplied by the softmax scale already
   Part part = Part::kAttention;
   bool unscaled = false;      // of S: q.k alone
@@ -46,6 +55,10 @@ struct Facts {
   std::int64_t fixed_splits = 0;  // as many, always; 0: not fixed
   bool s_in_input_type = false, partial_in_input_type = false, stats_in_input_type = false;
   std::map<char, CodesFact> codes;  // of 'q', 'k', 'v'
+  std::optional<CacheFact> cache;
+  bool other_output_layout = false;  // o is in BSHD and the inputs in BHSD, or the reverse
+  // Of parameters that are arrays of strides: "q batch", "q head", "q seq".
+  std::map<std::string, std::vector<std::string>> stride_arrays;
   std::string partial;  // "fp16", where partials are narrower than fp32 whatever the input
 };
 

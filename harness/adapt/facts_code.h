@@ -60,5 +60,8 @@ void read_host_memory(FactsCode& code, Facts& facts);
 // facts_layout.cc; of the layout, after sizes.
 void read_mask(FactsCode& code, Facts& facts);
 void read_layout(FactsCode& code, Facts& facts);
+// facts_cache.cc; after the layout.
+void read_cache(FactsCode& code, Facts& facts);
+void read_stride_arrays(FactsCode& code, Facts& facts);
 
 }  // namespace attn_diag::adapt

@@ -101,14 +101,25 @@ void read_shapes(FactsCode& code, Facts& facts) {
       if (!has(found.axes, is_batch) || found.axes.back() != Role::kHeadDim) continue;
       const bool rows = has(found.axes, is_length), heads = has(found.axes, is_heads);
       if (tensor == Role::kQ) (rows ? q_has_rows : q_lacks_rows) |= rows || heads;
-      if (tensor != Role::kK) continue;
+      if (tensor != Role::kK && tensor != Role::kV) continue;
       k_has_rows |= rows;
       one_head |= rows && !heads && found.axes.size() == 3;
     }
-  if (q_lacks_rows && !q_has_rows && k_has_rows && !code.has(Role::kSeqlenQ)) {
+  // Or parameters: a length of the keys alone, or lengths alone.
+  const bool lengths = code.has(Role::kLengths), keys = code.has(Role::kSeqlenK);
+  const bool queries = code.has(Role::kSeqlenQ) || code.has(Role::kTokens) ||
+                       code.has(Role::kOffsets) || facts.fixed.count(Role::kSeqlenQ) > 0 ||
+                       facts.fixed.count(Role::kSeqlen) > 0;
+  const bool said = q_lacks_rows && !q_has_rows && (k_has_rows || lengths || keys);
+  const bool given = code.candidate().way != Way::kTorchFunction &&
+                     code.candidate().part == Part::kAttention && !q_has_rows &&
+                     !code.has(Role::kSeqlen) && (lengths || keys || code.has(Role::kPosition));
+  const bool position = code.has(Role::kPosition) && !q_has_rows;
+  if (!queries && (said || given || position)) {
     facts.one_query = true;
     facts.fixed[Role::kSeqlenQ] = {1};
-    code.note(NoteKind::kGuessed, "one query a batch, as comments say of Q");
+    code.note(NoteKind::kGuessed, said ? "one query a batch, as comments say of Q"
+                                       : "one query a batch: its parameters are of keys alone");
   }
   if (one_head && code.has(Role::kHeads) && !code.has(Role::kKvHeads)) {
     facts.fixed[Role::kKvHeads] = {1};

@@ -9,6 +9,7 @@
 
 #include "harness/adapt/axes.h"
 #include "harness/adapt/facts_code.h"
+#include "harness/adapt/role_names.h"
 
 namespace attn_diag::adapt {
 
@@ -19,7 +20,8 @@ namespace {
 // What speaks for either layout.
 struct Votes {
   int bshd = 0, bhsd = 0;
-  int sequence_first = 0;  // [seq, batch, heads, dim]: BSHD for a batch of one
+  int sequence_first = 0;      // [seq, batch, heads, dim]: BSHD for a batch of one
+  int o_bshd = 0, o_bhsd = 0;  // those of the output among them
   bool decides() const { return (bshd > 0) != (bhsd > 0); }
 };
 
@@ -46,8 +48,9 @@ Votes votes_of_comments(const Model& model) {
       if (is_length(axes[0]) && axes[1] == Role::kBatch && is_heads(axes[2]))
         ++votes.sequence_first;
       if (axes[0] != Role::kBatch) continue;
-      votes.bshd += is_length(axes[1]) && is_heads(axes[2]) ? 1 : 0;
-      votes.bhsd += is_heads(axes[1]) && is_length(axes[2]) ? 1 : 0;
+      const bool output = tensor_role(found.name) == Role::kO;
+      (output ? votes.o_bshd : votes.bshd) += is_length(axes[1]) && is_heads(axes[2]) ? 1 : 0;
+      (output ? votes.o_bhsd : votes.bhsd) += is_heads(axes[1]) && is_length(axes[2]) ? 1 : 0;
     }
     // ((b * H + h) * S + s) * D + d
     for (std::size_t at = text.find(") * "); at != std::string::npos;
@@ -60,6 +63,11 @@ Votes votes_of_comments(const Model& model) {
       votes.bshd += is_heads(after) ? 1 : 0;
       votes.bhsd += is_length(after) ? 1 : 0;
     }
+  }
+  // Comments of the output alone are of all.
+  if (votes.bshd + votes.bhsd == 0) {
+    votes.bshd = votes.o_bshd;
+    votes.bhsd = votes.o_bhsd;
   }
   return votes;
 }
@@ -266,6 +274,7 @@ void read_layout(FactsCode& code, Facts& facts) {
   } else if (said.decides()) {
     facts.bshd = said.bshd > 0;
     why = ", as a comment says";
+    facts.other_output_layout = facts.bshd ? said.o_bhsd > said.o_bshd : said.o_bshd > said.o_bhsd;
   } else if (said.sequence_first > 0) {
     facts.bshd = true;
     facts.fixed[Role::kBatch] = {1};
@@ -290,6 +299,10 @@ void read_layout(FactsCode& code, Facts& facts) {
     why = order ? ", by the order of the parameters alone"
                 : ": no index expression shows the order of heads and rows";
   }
+  if (facts.other_output_layout)
+    code.note(NoteKind::kGuessed,
+              fmt::format("the output is in the other layout, {}, as a comment says",
+                          facts.bshd ? "BHSD" : "BSHD"));
   if (facts.single_head) return;
   code.note(NoteKind::kGuessed, fmt::format("layout {}{}", facts.bshd ? "BSHD" : "BHSD", why));
   const int against = facts.bshd ? indexed.bhsd - indexed.bshd : indexed.bshd - indexed.bhsd;

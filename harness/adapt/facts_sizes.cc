@@ -53,14 +53,36 @@ bool in_for(const Syntax& s, std::size_t i) {
   return false;
 }
 
+// group == 4, or a template's GROUP: of several the first.
+void read_group(FactsCode& code, Facts& facts) {
+  const Syntax& s = code.syntax();
+  const auto take = [&](std::optional<std::int64_t> value) {
+    if (value && *value >= 1 && *value <= 64 && facts.group == 0) facts.group = *value;
+  };
+  code.each_token([&](const FunctionModel& f, std::size_t i) {
+    const bool compared = s[i].is_identifier() && (s.is(i + 1, "==") || s.is(i + 1, "!="));
+    if (f.is_kernel || f.is_device || !compared) return;
+    if (classify_size(std::string(s[i].text)).role == Role::kGroup)
+      take(code.model().value(std::string(s[i + 2].text)));
+  });
+  for (const FunctionModel* f : code.functions())
+    for (std::size_t i = 0; i < f->templates.size(); ++i)
+      if (classify_constant(f->templates[i].name).role == Role::kGroup)
+        for (const auto& instance : code.model().instances(f->name))
+          if (i < instance.size()) take(code.model().value(instance[i]));
+  if (facts.group != 0)
+    code.note(NoteKind::kFound,
+              fmt::format("there is code for {} query heads per KV head", facts.group));
+}
+
 }  // namespace
 
 void read_sizes(FactsCode& code, Facts& facts) {
   const Candidate& c = code.candidate();
   facts.grouped_heads =
       code.has(Role::kKvHeads) || code.has(Role::kGroup) || facts.fixed.count(Role::kKvHeads) > 0;
+  read_group(code, facts);
   facts.other_seqlen_k =
-
       facts.one_query ||
       ((code.has(Role::kSeqlenQ) || code.has(Role::kSeqlen)) && code.has(Role::kSeqlenK));
   facts.takes_splits = code.has(Role::kNumSplits);

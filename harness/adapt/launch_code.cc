@@ -40,7 +40,7 @@ class LaunchCode {
              std::vector<Note>& notes)
       : x_model(model), x_s(model.syntax()), x_f(f), x_only(only), x_facts(facts), x_notes(notes) {
     for (const Launch& launch : f.launches) {
-      const FunctionModel* kernel = kernel_of(launch);
+      const FunctionModel* kernel = model.function(launch.kernel);
       if (kernel == nullptr || launch.grid.empty() || launch.arguments.empty()) continue;
       x_launches.push_back({&launch, kernel, classify(kernel->parameters)});
     }
@@ -83,19 +83,6 @@ class LaunchCode {
                       name, instance.arguments));
     calls.emplace_back("c.refuse(\"the source has no instance for this problem\");");
     out.text = indented(calls, 2);
-  }
-
-  // The kernel by its name, or by that in the variable which holds its address.
-  const FunctionModel* kernel_of(const Launch& launch) const {
-    if (const FunctionModel* kernel = x_model.function(launch.kernel)) return kernel;
-    for (std::size_t i = x_f.open; i < launch.at; ++i) {
-      if (!x_s[i].is(launch.kernel) || !x_s.is(i + 1, "=")) continue;
-      for (std::size_t j = i + 2; j < x_s.statement_end(i); ++j)
-        if (const FunctionModel* f = x_model.function(std::string(x_s[j].text));
-            f != nullptr && f->is_kernel)
-          return f;
-    }
-    return nullptr;
   }
 
   // Of several kernels that are attention each on their own, as tests compare them, the last that is
@@ -159,6 +146,7 @@ class LaunchCode {
     std::vector<std::string> inner = x_buffers;
     const std::vector<std::string> sliced = slice.lines();
     inner.insert(inner.end(), sliced.begin(), sliced.end());
+    inner.insert(inner.end(), x_around.after.begin(), x_around.after.end());
     add_calls(x_facts, inner, lines);
     Body out;
     if (x_around.needs_buffer) out.headers.insert("device_buffer.h");
@@ -256,8 +244,9 @@ class LaunchCode {
     if (!problems) own.guess.clear();
     const std::size_t before = x_around.before.size();
     const std::string expression = arguments.of(p, own);
-    x_buffers.insert(x_buffers.end(), x_around.before.begin() + static_cast<std::ptrdiff_t>(before),
-                     x_around.before.end());
+    for (std::size_t i = before; i < x_around.before.size(); ++i)
+      if (std::find(x_buffers.begin(), x_buffers.end(), x_around.before[i]) == x_buffers.end())
+        x_buffers.push_back(x_around.before[i]);
     x_around.before.resize(before);
     x_tensors[key] = expression;
     return expression + tail;

@@ -108,12 +108,24 @@ Model::Model(const std::filesystem::path& source)
 
 // auto kernel = causal ? &attend<true> : &attend<false>; kernel<<<...>>>(...).
 void Model::add_kernels_by_address() {
+  const Syntax& s = *x_syntax;
   std::set<std::string_view> kernels;
   for (const FunctionModel& f : x_functions)
     if (f.is_kernel) kernels.insert(f.name);
-  for (FunctionModel& f : x_functions)
+  for (FunctionModel& f : x_functions) {
     for (std::size_t i = f.open; i < f.close && !f.is_kernel && !f.is_device; ++i)
-      if (kernels.count((*x_syntax)[i].text) > 0) f.calls.emplace((*x_syntax)[i].text);
+      if (kernels.count(s[i].text) > 0) f.calls.emplace(s[i].text);
+    for (Launch& launch : f.launches)
+      for (std::size_t i = f.open; i < launch.at && kernels.count(launch.kernel) == 0; ++i) {
+        if (!s[i].is(launch.kernel) || !s.is(i + 1, "=")) continue;
+        const std::size_t end = s.statement_end(i);
+        for (std::size_t j = i + 2; j < end; ++j)
+          if (kernels.count(s[j].text) > 0) {
+            launch.kernel = std::string(s[j].text);
+            break;
+          }
+      }
+  }
 }
 
 const FunctionModel* Model::function(const std::string& name) const {

@@ -69,13 +69,14 @@ Role tensor_role(const std::string& name) {
     return Role::kWorkspace;
   }
   static const std::map<Role, Names> table = {
-      {Role::kQ, {"q", "query", "queries", "qs", "xq", "qproj", "qvec"}},
+      {Role::kQ, {"q", "query", "queries", "qs", "xq", "qproj", "qvec", "sq"}},
       {Role::kK, {"k", "key", "keys", "ks", "xk", "kcache", "keycache", "kt", "cachek"}},
       {Role::kV,
        {"v", "value", "values", "vs", "xv", "val", "vals", "vcache", "valuecache", "cachev"}},
-      {Role::kO,
-       {"o", "out", "output", "outputs", "result", "res", "attnout", "attnoutput", "context", "ctx",
-        "os", "y", "dst", "attentionout", "attentionoutput", "outo", "oout"}},
+      {Role::kO, {"o",       "out",        "output",  "outputs", "result",       "res",
+                  "attnout", "attnoutput", "context", "ctx",     "os",           "y",
+                  "dst",     "xb",         "sxb",     "xo",      "attentionout", "attentionoutput",
+                  "outo",    "oout"}},
       {Role::kLse, {"lse", "softmaxlse", "logsumexp", "lseout", "outlse", "logsum", "lsum"}},
       {Role::kQkv, {"qkv", "qkvpacked", "packedqkv"}},
       {Role::kKv, {"kv", "kvpacked", "packedkv", "kvcache"}},
@@ -87,8 +88,8 @@ Role tensor_role(const std::string& name) {
        {"s", "scores", "score", "attnscores", "qk", "logits", "preatt", "preattn",
         "attentionscores", "qkt"}},
       {Role::kProbs,
-       {"p", "probs", "prob", "attnweights", "weights", "att", "attn", "softmaxout", "attnprobs",
-        "attention"}},
+       {"p", "probs", "prob", "attnweights", "weights", "att", "satt", "attn", "softmaxout",
+        "attnprobs", "attention"}},
       {Role::kWorkspace, {"workspace", "ws", "scratch", "tmp", "temp", "buffer", "buf"}},
       {Role::kOptionalTensor,
        {"mask", "attnmask", "bias", "attnbias", "alibislopes", "slopes", "rngstate", "seed",
@@ -102,6 +103,18 @@ bool is_about_keys(const std::string& name) {
   return any(split_name(name), {"k", "kv", "keys", "key", "seqlensk", "seqlenk"});
 }
 
+bool is_about_queries(const std::string& name) {
+  return any(split_name(name), {"q", "queries", "query", "qo", "seqlensq", "seqlenq"});
+}
+
+bool is_page_table(const std::string& name) {
+  const std::string n = join(split_name(name));
+  for (const char* word : {"blocktable", "pagetable", "blocktab", "pagestable", "pageindices",
+                           "blockindices", "blockids", "pageids", "blocklist", "pagelist"})
+    if (n.find(word) != std::string::npos) return true;
+  return false;
+}
+
 Role integers_role(const std::string& name) {
   const std::string n = join(split_name(name));
   const auto holds = [&](const char* word) { return n.find(word) != std::string::npos; };
@@ -110,7 +123,8 @@ Role integers_role(const std::string& name) {
     return Role::kOffsets;
   if (holds("seqlens") || holds("contextlens") || holds("kvlens") || n == "lengths" ||
       n == "seqlengths" || n == "kvlengths" || n == "qlens" || n == "klens" || n == "lens" ||
-      n == "contextlengths" || n == "cachelens" || n == "cacheseqlens")
+      n == "contextlengths" || n == "cachelens" || n == "cacheseqlens" || holds("lengthper") ||
+      holds("sequencelengths") || holds("lensper"))
     return Role::kLengths;
   return Role::kPaged;
 }
@@ -120,7 +134,7 @@ Role size_role(const std::string& name) {
   static const std::map<Role, Names> table = {
       {Role::kBatch,
        {"b", "batch", "batchsize", "bs", "bsz", "nbatch", "numbatch", "numbatches", "batches",
-        "nbatches", "batchcount", "bz", "numseqs", "nseqs", "numsequences"}},
+        "nbatches", "batchcount", "bz", "nb", "numseqs", "nseqs", "numsequences"}},
       {Role::kHeads,
        {"h",         "heads",     "numheads",          "nheads",  "nh",  "nhead",  "headnum",
         "numheadsq", "nheadsq",   "numqheads",         "nqheads", "hq",  "qheads", "numqoheads",
@@ -132,7 +146,7 @@ Role size_role(const std::string& name) {
         "numkeyvalueheads", "kvhead", "nkv", "nhk"}},
       {Role::kGroup,
        {"groupsize", "nrep", "gqaratio", "kvgroups", "numkvgroups", "group", "qperkv", "hhkratio",
-        "headspergroup", "headsperkv", "gqagroupsize", "queriesperkv"}},
+        "headspergroup", "headsperkv", "kvmul", "gqagroupsize", "queriesperkv"}},
       {Role::kSeqlen,
        {"n",
         "s",
@@ -164,18 +178,19 @@ Role size_role(const std::string& name) {
         "qseqlen", "lq",      "numqueries", "tgtlen",  "seqlengthq", "qseq",  "nqueries",
         "m",       "tq",      "maxseqlenq", "maxqlen", "maxq",       "slenq", "qsize",
         "nctxq",   "seqq",    "queries",    "rows"}},
-      {Role::kSeqlenK,
-       {"sk",         "seqlenk", "seqlenkv",   "kvlen",       "kvlength",    "klen",
-        "lenk",       "lenkv",   "seqk",       "seqkv",       "nk",          "nkv_",
-        "kvseqlen",   "kseqlen", "maxseqlenk", "maxseqlenkv", "maxkvlen",    "maxklen",
-        "lk",         "lkv",     "numkeys",    "srclen",      "contextlen",  "cachelen",
-        "seqlengthk", "kvseq",   "nkeys",      "skv",         "tk",          "tkv",
-        "slenk",      "slenkv",  "kvsize",     "nctxk",       "contextsize", "keys",
-        "pastlen"}},
-      {Role::kHeadDim, {"d",        "headdim", "dim",        "dhead",       "hd",        "dk",
-                        "headsize", "dh",      "hdim",       "qkdim",       "headdimqk", "dqk",
-                        "dimhead",  "e",       "dimperhead", "sizeperhead", "khead_dim", "kheaddim",
-                        "kdim",     "kd",      "hs",         "headembd",    "embdhead",  "dkv"}},
+      {Role::kSeqlenK, {"sk",          "seqlenk",  "seqlenkv",    "kvlen",         "kvlength",
+                        "klen",        "lenk",     "lenkv",       "seqk",          "seqkv",
+                        "nk",          "nkv_",     "kvseqlen",    "kseqlen",       "maxseqlenk",
+                        "maxseqlenkv", "maxkvlen", "maxklen",     "maxcontextlen", "maxctxlen",
+                        "kvmaxlen",    "lk",       "lkv",         "numkeys",       "srclen",
+                        "contextlen",  "cachelen", "seqlengthk",  "kvseq",         "nkeys",
+                        "skv",         "tk",       "tkv",         "slenk",         "slenkv",
+                        "kvsize",      "nctxk",    "contextsize", "keys",          "pastlen"}},
+      {Role::kHeadDim,
+       {"d",          "headdim",     "dim",   "dhead",     "hd",       "dk",        "headsize",
+        "dh",         "hdim",        "qkdim", "headdimqk", "dqk",      "dimhead",   "e",
+        "dimperhead", "sizeperhead", "hsize", "hsz",       "headsz",   "khead_dim", "kheaddim",
+        "kdim",       "kd",          "hs",    "headembd",  "embdhead", "dkv"}},
       {Role::kHeadDimV, {"dv", "headdimv", "vdim", "dimv", "headdimvo", "dvo", "headsizev"}},
       {Role::kBatchHeads,
        {"bh", "batchheads", "numbh", "nbh", "batchxheads", "totalheads", "bxh", "batchhead",
@@ -190,6 +205,18 @@ Role size_role(const std::string& name) {
       {Role::kSplitLength,
        {"splitlen", "chunksize", "splitsize", "keyspersplit", "partitionsize", "chunklen",
         "kvpersplit", "splitlength", "kvchunksize"}},
+      {Role::kPageSize,
+       {"blocksize", "pagesize", "pageblocksize", "blocklen", "tokensperblock", "tokensperpage",
+        "pagelen", "cacheblocksize"}},
+      {Role::kPagesPerBatch,
+       {"maxnumblocksperseq", "maxblocksperseq", "maxpages", "maxnumpages", "blocktablestride",
+        "tablestride", "maxblocks", "maxpagesperseq", "maxnumblocks", "maxnumpagesperseq",
+        "maxblocksperrequest", "maxblocksperbatch", "blocktablebatchstride", "pagesperseq",
+        "blocksperseq"}},
+      {Role::kPages, {"numpages", "totalpages", "npages", "numphysicalblocks"}},
+      {Role::kPosition, {"pos", "position", "curpos", "stepidx", "timestep"}},
+      {Role::kKvHidden, {"kvdim", "kvhidden", "kvwidth"}},
+      {Role::kZero, {"loff", "layeroffset", "layeroff"}},
       {Role::kTileM,
        {"br",         "blockm",   "bm",        "tilem",      "blockq",       "bq",
         "kblockm",    "tileq",    "blockrows", "blocksizem", "blocksizeq",   "qtile",
@@ -230,7 +257,8 @@ Role number_role(const std::string& name) {
   if (n.find("scale") != std::string::npos || n.find("scaling") != std::string::npos ||
       n == "invsqrtd" || n == "rsqrtd" || n == "normfactor" || n == "smscale" || n == "alpha" ||
       n == "invsqrtdk" || n == "rsqrtdim" || n == "invsqrtheaddim" || n == "tau" ||
-      n == "qkfactor" || n == "factor")
+      n == "qkfactor" || n == "factor" || n == "sc" || n.find("invsqrt") != std::string::npos ||
+      n.find("rsqrt") != std::string::npos)
     return n.find("log2") != std::string::npos || n.find("exp2") != std::string::npos
                ? Role::kScaleLog2
                : Role::kScale;
@@ -317,6 +345,12 @@ const char* words(Role role) {
       {Role::kHidden, "heads times head dimension"},
       {Role::kNumSplits, "the number of splits"},
       {Role::kSplitLength, "keys per split"},
+      {Role::kPageSize, "tokens per page of the cache"},
+      {Role::kPagesPerBatch, "pages per batch"},
+      {Role::kPages, "the number of pages"},
+      {Role::kPosition, "the position of the query"},
+      {Role::kKvHidden, "KV heads times head dimension"},
+      {Role::kZero, "where this layer's cache begins"},
       {Role::kTileM, "queries per tile"},
       {Role::kTileN, "keys per tile"},
       {Role::kTilesM, "the number of query tiles"},

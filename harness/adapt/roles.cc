@@ -36,6 +36,12 @@ Classified classify_one(const Parameter& p) {
   const bool tensor_class = p.element.ends_with("Tensor") || p.element.ends_with("Tensor>");
   if (p.is_pointer || tensor_class) {
     out.role = is_integer(p.element) && !tensor_class ? integers_role(p.name) : tensor_role(p.name);
+    const std::vector<std::string> parts = split_name(p.name);
+    if (out.role == Role::kPaged && parts.size() > 1 &&
+        (parts.back() == "strides" || parts.back() == "stride")) {
+      out.role = Role::kStride;
+      return out;
+    }
     if (p.holds_lse && (out.role == Role::kUnknown || out.role == Role::kRowMax ||
                         out.role == Role::kRowSum || out.role == Role::kWorkspace))
       out.role = Role::kLse;
@@ -102,6 +108,37 @@ void settle_scales(const std::vector<Parameter>& parameters, std::vector<Classif
   }
 }
 
+// Of short names, the one size or number that nothing else is: nb beside nq, nk, nh and hd.
+void settle_last(const std::vector<Parameter>& parameters, std::vector<Classified>& out) {
+  const auto has = [&](std::initializer_list<Role> roles) {
+    return std::any_of(out.begin(), out.end(), [&](const Classified& c) {
+      return std::find(roles.begin(), roles.end(), c.role) != roles.end();
+    });
+  };
+  std::vector<std::size_t> sizes, numbers;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const Parameter& p = parameters[i];
+    if (p.is_pointer || out[i].role != Role::kUnknown || p.has_default || p.name.size() > 5)
+      continue;
+    if (is_integer(p.element)) sizes.push_back(i);
+    if (p.element == "float" && p.name != "eps" && p.name.find("cap") == std::string::npos)
+      numbers.push_back(i);
+  }
+  std::vector<Role> missing;
+  if (!has({Role::kBatch, Role::kBatchHeads, Role::kTokens, Role::kOffsets}))
+    missing.push_back(Role::kBatch);
+  if (!has({Role::kHeads, Role::kBatchHeads, Role::kHidden})) missing.push_back(Role::kHeads);
+  if (!has({Role::kSeqlen, Role::kSeqlenQ, Role::kSeqlenK, Role::kTokens}))
+    missing.push_back(Role::kSeqlen);
+  if (!has({Role::kHeadDim, Role::kHidden})) missing.push_back(Role::kHeadDim);
+  const auto settle = [&](std::size_t i, Role role) {
+    out[i] = {role, "", "nothing else is, and nothing is known of it"};
+  };
+  if (sizes.size() == 1 && missing.size() == 1) settle(sizes.front(), missing.front());
+  if (numbers.size() == 1 && !has({Role::kScale, Role::kScaleLog2}))
+    settle(numbers.front(), Role::kScale);
+}
+
 }  // namespace
 
 std::vector<Classified> classify(const std::vector<Parameter>& parameters) {
@@ -148,6 +185,9 @@ std::vector<Classified> classify(const std::vector<Parameter>& parameters) {
                !has(Role::kBatchHeads) && other_seqlen()) {
       c.role = Role::kBatch;
       c.guess = "the batch size, as another parameter is the sequence length";
+    } else if (p.name == "Z" && c.role == Role::kBatchHeads && has(Role::kHeads)) {
+      c.role = Role::kBatch;
+      c.guess = "the batch size, as a number of heads stands beside it";
     } else if (p.name == "M" && c.role == Role::kSeqlenQ && !has(Role::kSeqlenK) &&
                !std::any_of(parameters.begin(), parameters.end(),
                             [](const Parameter& x) { return x.name == "N"; })) {
@@ -205,6 +245,7 @@ std::vector<Classified> classify(const std::vector<Parameter>& parameters) {
       out[inputs[0]] = {Role::kQkv, "", "the only input, of a width that is a parameter"};
   }
   if (!has(Role::kO) && outputs.size() == 1 && has(Role::kQ)) by_place(outputs[0], Role::kO);
+  settle_last(parameters, out);
   return out;
 }
 

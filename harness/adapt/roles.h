@@ -47,6 +47,12 @@ enum class Role {
   kHidden,
   kNumSplits,
   kSplitLength,
+  kPageSize,  // tokens of a page of a cache
+  kPagesPerBatch,
+  kPages,
+  kPosition,  // of the one query: all keys up to it
+  kKvHidden,  // KV heads times head dimension
+  kZero,      // where in a larger cache a layer begins, say
   kTileM,
   kTileN,
   kTilesM,
@@ -82,7 +88,9 @@ Classified classify_size(const std::string& name);
 // Of a constant or template parameter, which may begin with a k: kSeqLen.
 Classified classify_constant(const std::string& name);
 
-bool is_about_keys(const std::string& name);  // "cu_seqlens_k", "kv_indptr"
+bool is_about_keys(const std::string& name);     // "cu_seqlens_k", "kv_indptr"
+bool is_about_queries(const std::string& name);  // "seqlens_q"
+bool is_page_table(const std::string& name);     // "block_tables"
 
 const char* words(Role role);  // "Q", "the number of heads"
 bool is_tensor(Role role);

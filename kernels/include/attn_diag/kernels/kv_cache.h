@@ -1,0 +1,111 @@
+// For kernels that read K and V from a cache: in pages that a table lists, or with K in chunks of the head
+// dimension, as vLLM's (Kwon et al., "Efficient Memory Management for Large Language Model Serving with
+// PagedAttention", 2023) and FasterTransformer's do.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "attn_diag/kernels/call.h"
+#include "attn_diag/kernels/device_buffer.h"
+
+namespace attn_diag {
+
+// Axes of a cache, outermost first; D is head_dim of K, head_dim_v of V.
+enum class CacheOrder {
+  kTokensHeads,  // [pages][tokens][kv_heads][D]
+  kHeadsTokens,  // [pages][kv_heads][tokens][D]
+  kHeadsDims,    // [pages][kv_heads][D][tokens]
+  kChunks,       // [pages][kv_heads][D / chunk][tokens][chunk]
+};
+
+struct CacheShape {
+  int page = 0;  // tokens of a page; 0: all that a batch has, and batches in order
+  CacheOrder k = CacheOrder::kHeadsTokens, v = CacheOrder::kHeadsTokens;
+  int chunk = 8;  // elements, of kChunks
+};
+
+// K and V of a call in such an order. Pages are listed from the last to the first, so that a wrong index into
+// the table shows; what no token fills holds 3.
+template <class T>
+class KvCache {
+ public:
+  KvCache(const Call& c, CacheShape shape)
+      : x_shape(shape),
+        x_tokens(shape.page == 0 ? c.seqlen_k() : shape.page),
+        x_pages((c.seqlen_k() + x_tokens - 1) / x_tokens),
+        x_count(static_cast<std::size_t>(x_pages) * static_cast<std::size_t>(c.batch())),
+        x_k(elements(c, c.head_dim())),
+        x_v(elements(c, c.head_dim_v())),
+        x_table(x_count) {
+    fill(c, c.k<T>(), c.k_strides(), c.head_dim(), shape.k, x_k);
+    fill(c, c.v<T>(), c.v_strides(), c.head_dim_v(), shape.v, x_v);
+    std::vector<std::int32_t> table(x_count);
+    for (std::size_t i = 0; i < x_count; ++i) table[i] = static_cast<std::int32_t>(page_at(i));
+    check_cuda(cudaMemcpy(x_table.data(), table.data(), x_count * sizeof(std::int32_t),
+                          cudaMemcpyHostToDevice),
+               "fill the table of pages");
+  }
+
+  T* k() const { return x_k.data(); }
+  T* v() const { return x_v.data(); }
+  // [batch][pages_per_batch()]: which page holds the tokens.
+  std::int32_t* table() const { return x_table.data(); }
+  int pages_per_batch() const { return x_pages; }
+  int pages() const { return static_cast<int>(x_count); }
+
+ private:
+  // Of the i-th entry of the table.
+  std::size_t page_at(std::size_t i) const { return x_shape.page == 0 ? i : x_count - 1 - i; }
+
+  std::size_t elements(const Call& c, int dim) const {
+    return x_count * static_cast<std::size_t>(x_tokens) * static_cast<std::size_t>(c.kv_heads()) *
+           static_cast<std::size_t>(dim);
+  }
+
+  void fill(const Call& c, const T* from, Strides strides, int dim, CacheOrder order,
+            const DeviceBuffer<T>& to) const {
+    const std::size_t tokens = static_cast<std::size_t>(x_tokens),
+                      heads = static_cast<std::size_t>(c.kv_heads()),
+                      d = static_cast<std::size_t>(dim),
+                      chunk = static_cast<std::size_t>(x_shape.chunk);
+    if (order == CacheOrder::kChunks && d % chunk != 0)
+      c.refuse("its cache has K in chunks, of which head_dim must be a multiple");
+    const std::size_t keys = static_cast<std::size_t>(c.seqlen_k());
+    std::vector<T> given(static_cast<std::size_t>(c.batch()) * keys * heads * d);
+    std::vector<T> out(to.size(), T(3.0f));
+    check_cuda(cudaMemcpy(given.data(), from, given.size() * sizeof(T), cudaMemcpyDeviceToHost),
+               "read K and V");
+    for (std::size_t b = 0; b < static_cast<std::size_t>(c.batch()); ++b)
+      for (std::size_t key = 0; key < keys; ++key) {
+        const std::size_t page = page_at(b * static_cast<std::size_t>(x_pages) + key / tokens);
+        const std::size_t t = key % tokens;
+        for (std::size_t h = 0; h < heads; ++h)
+          for (std::size_t i = 0; i < d; ++i) {
+            const std::size_t row = page * heads + h;
+            const std::size_t at =
+                order == CacheOrder::kTokensHeads   ? ((page * tokens + t) * heads + h) * d + i
+                : order == CacheOrder::kHeadsTokens ? (row * tokens + t) * d + i
+                : order == CacheOrder::kHeadsDims
+                    ? (row * d + i) * tokens + t
+                    : ((row * (d / chunk) + i / chunk) * tokens + t) * chunk + i % chunk;
+            out[at] = given[b * static_cast<std::size_t>(strides.batch) +
+                            h * static_cast<std::size_t>(strides.head) +
+                            key * static_cast<std::size_t>(strides.seq) + i];
+          }
+      }
+    check_cuda(cudaMemcpy(to.data(), out.data(), out.size() * sizeof(T), cudaMemcpyHostToDevice),
+               "fill the cache");
+  }
+
+  CacheShape x_shape;
+  int x_tokens, x_pages;  // of a page; of a batch
+  std::size_t x_count;
+  DeviceBuffer<T> x_k, x_v;
+  DeviceBuffer<std::int32_t> x_table;
+};
+
+}  // namespace attn_diag
