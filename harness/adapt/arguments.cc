@@ -87,7 +87,13 @@ std::string size_expression(Role role, const Facts& facts) {
     case Role::kScaleLog2:
       return "c.scale() * 1.44269504f";
     case Role::kCausal:
-      return "c.is_causal()";
+      return facts.bottom_right && facts.other_seqlen_k
+                 ? "c.problem().mask.kind == attn_diag::MaskKind::kCausal"
+                 : "c.is_causal()";
+    case Role::kIsFp16:
+      return "c.dtype() == attn_diag::DType::kFp16";
+    case Role::kIsBf16:
+      return "c.dtype() == attn_diag::DType::kBf16";
     case Role::kWindowLeft:
       return "c.window_left()";
     case Role::kWindow:
@@ -170,6 +176,9 @@ std::string Arguments::buffer(const Parameter& p, const std::string& count, cons
   std::string element = named == x_names.end() ? p.element : named->second;
   if (element == "void") element = "float";
   x_around.needs_rows = x_around.needs_buffer = true;
+  // Kernels pad what they keep to whole tiles of queries.
+  if (count.find("padded_rows") != std::string::npos)
+    add_once("const std::size_t padded_rows = rows + std::size_t(128) * c.batch() * c.heads();");
   x_around.before.push_back(
       fmt::format("attn_diag::DeviceBuffer<{}> {}_buffer({});", element, p.name, count));
   if (fill[0] != 0) x_around.before.push_back(fmt::format("{}_buffer.fill({});", p.name, fill));
@@ -201,12 +210,20 @@ std::string Arguments::integers(const Parameter& p, Role role) {
   return p.name + "_buffer.data()";
 }
 
+std::string Arguments::packed(const char* type, const char* axes, const Parameter& p) {
+  const auto named = x_names.find(p.element);
+  const std::string element = named == x_names.end() ? p.element : named->second;
+  x_around.before.push_back(fmt::format("attn_diag::{}<{}> {}_packed(c);", type, element, p.name));
+  x_notes.push_back({NoteKind::kGuessed, fmt::format("'{}' is packed as {}", p.name, axes)});
+  return p.name + "_packed.data()";
+}
+
 // Room for what attention kernels keep: scores, or a sum, a maximum and a few more numbers a row and split.
 std::string Arguments::workspace(const Parameter& p, const std::string& question, bool is_zero) {
   static const std::set<std::string> bytes = {"char",   "signed char", "unsigned char", "uint8_t",
                                               "int8_t", "std::byte",   "std::uint8_t"};
   const std::string count =
-      "(rows * (c.seqlen_k() + (c.num_splits() + 1) * (c.head_dim_v() + 4)) + 4096)";
+      "(padded_rows * (c.seqlen_k() + (c.num_splits() + 1) * (c.head_dim_v() + 4)) + 4096)";
   const bool is_bytes = bytes.count(p.element) > 0;
   x_notes.push_back(
       {NoteKind::kUnknown,
@@ -260,20 +277,19 @@ std::string Arguments::of(const Parameter& p, const Classified& c) {
       if (is_optional(p)) return "{}";
       if (is_tensor_class(p)) return "attn_diag::torch_lse(c)";
       if (x_facts.host_memory) return "host.lse()";
+      if (x_facts.lse_heads_first) {
+        if (add_once("attn_diag::LseHeadsFirst lse(c);"))
+          x_around.after.emplace_back("lse.store();");
+        return "lse.data()";
+      }
       return std::string("c.lse()") + (x_facts.single_head ? " + head * c.seqlen_q()"
                                        : x_facts.per_batch
                                            ? " + one_batch * c.heads() * c.seqlen_q()"
                                            : "");
-    case Role::kQkv: {
-      const auto named = x_names.find(p.element);
-      const std::string element = named == x_names.end() ? p.element : named->second;
-      x_around.before.push_back(
-          fmt::format("attn_diag::PackedQkv<{}> {}_packed(c);", element, p.name));
-      x_notes.push_back(
-          {NoteKind::kGuessed,
-           fmt::format("'{}' is packed as [batch][seqlen][3][heads][head_dim]", p.name)});
-      return p.name + "_packed.data()";
-    }
+    case Role::kQkv:
+      return packed("PackedQkv", "[batch][seqlen][3][heads][head_dim]", p);
+    case Role::kKv:
+      return packed("PackedKv", "[batch][seqlen_k][2][kv_heads][head_dim]", p);
     case Role::kRowMax:
       x_around.zero_output = true;
       return buffer(p, "rows", "-INFINITY");
@@ -285,11 +301,11 @@ std::string Arguments::of(const Parameter& p, const Classified& c) {
         return tensor(c.role == Role::kScores ? "scores" : "probs", p);
       return buffer(p, "rows * c.seqlen_k()", "");
     case Role::kPartialO:
-      return buffer(p, "rows * c.num_splits() * c.head_dim_v()", "");
+      return buffer(p, "padded_rows * c.num_splits() * c.head_dim_v()", "");
     case Role::kPartialLse:
     case Role::kPartialMax:
     case Role::kPartialSum:
-      return buffer(p, "rows * c.num_splits()", "");
+      return buffer(p, "padded_rows * c.num_splits()", "");
     case Role::kScale:
       return p.is_pointer ? buffer(p, "rows", "c.scale()") : "c.scale()";
     case Role::kUnitScale:

@@ -30,6 +30,7 @@ class Arguments {
  private:
   std::string tensor(const char* which, const Parameter& p);
   std::string coded(char tensor);
+  std::string packed(const char* type, const char* axes, const Parameter& p);
   std::string cache(const std::string& element);
   std::string strides(const Parameter& p, const std::vector<std::string>& order);
   bool add_once(const std::string& line);  // to what stands before

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <set>
 #include <string_view>
 
 namespace attn_diag::adapt {
@@ -67,10 +68,26 @@ bool add_axes(std::string name, std::vector<Role>& axes) {
 
 // The word before a place, over blanks and what stands between a name and its shape.
 std::string name_before(std::string_view text, std::size_t at) {
-  while (at > 0 && std::string_view(" :=\t").find(text[at - 1]) != std::string_view::npos) --at;
-  std::size_t begin = at;
-  while (begin > 0 && is_word(text[begin - 1])) --begin;
-  return std::string(text.substr(begin, at - begin));
+  static const std::set<std::string_view> fillers = {
+      "is", "are", "has", "of", "as", "shape", "stored", "tensor", "layout", "cache"};
+  for (;;) {
+    while (at > 0 && std::string_view(" :=\t").find(text[at - 1]) != std::string_view::npos) --at;
+    std::size_t begin = at;
+    while (begin > 0 && is_word(text[begin - 1])) --begin;
+    const std::string_view word = text.substr(begin, at - begin);
+    if (fillers.count(word) == 0) return std::string(word);
+    at = begin;
+  }
+}
+
+// Of two lengths and no heads, "n_q" and "s", the number of Qs is one of heads.
+std::vector<Role> with_heads(std::vector<Role> axes) {
+  const auto has = [&](Role role) {
+    return std::find(axes.begin(), axes.end(), role) != axes.end();
+  };
+  if (has(Role::kSeqlen) && has(Role::kSeqlenQ) && !has(Role::kHeads) && !has(Role::kKvHeads))
+    std::replace(axes.begin(), axes.end(), Role::kSeqlenQ, Role::kHeads);
+  return axes;
 }
 
 // In brackets: "B, H * 2, D", "seq][heads][dim". Empty if it is something else.
@@ -89,7 +106,7 @@ std::vector<Role> axes_from(std::string_view text, std::size_t at) {
     if (!next && c != ']' && c != ')') return {};
     if (word.empty() || !add_axes(word, axes)) return {};
     word.clear();
-    if (!next) return axes;
+    if (!next) return with_heads(axes);
     i += c == ']' ? 1 : 0;
   }
   return {};

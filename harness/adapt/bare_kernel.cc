@@ -41,9 +41,11 @@ class Shape {
     grid();
     Around around;
     const std::vector<Instance> instances = instances_of(x_model, x_f, x_facts, x_notes);
-    std::vector<std::string> calls;
+    std::vector<InstanceCall> each;
     for (const Instance& instance : instances) {
-      Around own;
+      InstanceCall& one = each.emplace_back();
+      one.condition = instance.condition;
+      Around& own = one.around;
       Arguments arguments(x_facts, instance.names, own, x_notes);
       std::vector<std::string> words;
       for (std::size_t i = 0; i < x_f.parameters.size(); ++i) {
@@ -60,30 +62,17 @@ class Shape {
           words.push_back(arguments.of(x_f.parameters[i], x_c.roles[i]));
         }
       }
-      if (calls.empty()) around = own;
       const std::string kernel = x_f.qualified + instance.arguments;
-      std::vector<std::string> own_lines;
       if (!x_shared.empty())
-        own_lines.push_back(
+        one.lines.push_back(
             fmt::format("cudaFuncSetAttribute({}, cudaFuncAttributeMaxDynamicSharedMemorySize, "
                         "int(shared_bytes));",
                         kernel));
-      own_lines.push_back(fmt::format("{}<<<grid, block, {}, c.stream()>>>({});", kernel,
+      one.lines.push_back(fmt::format("{}<<<grid, block, {}, c.stream()>>>({});", kernel,
                                       x_shared.empty() ? "0" : "shared_bytes",
                                       fmt::join(words, ", ")));
-      if (instances.size() == 1) {
-        calls = own_lines;
-        break;
-      }
-      calls.push_back(
-          fmt::format("{}if ({}) {{", calls.empty() ? "" : "} else ", instance.condition));
-      for (const std::string& line : own_lines) calls.push_back("  " + line);
     }
-    if (instances.size() > 1) {
-      calls.emplace_back("} else {");
-      calls.emplace_back("  c.refuse(\"the source has no instance for this problem\");");
-      calls.emplace_back("}");
-    }
+    const std::vector<std::string> calls = branches(each, around);
     std::vector<std::string> lines;
     if (around.needs_rows || around.zero_output)
       lines.emplace_back(
@@ -101,7 +90,7 @@ class Shape {
     add_calls(x_facts, inner, lines);
     Body out;
     if (around.needs_buffer) out.headers.insert("device_buffer.h");
-    if (x_c.has(Role::kQkv)) out.headers.insert("packed_tensors.h");
+    if (x_c.has(Role::kQkv) || x_c.has(Role::kKv)) out.headers.insert("packed_tensors.h");
     out.text = indented(lines, 2);
     return out;
   }

@@ -90,30 +90,19 @@ class HostCall {
     Body out;
     if (x_facts.host_memory) out.headers.insert("host_tensors.h");
     if (x_c.way == Way::kTorchFunction) out.headers.insert("torch_tensors.h");
-    if (x_c.has(Role::kQkv)) out.headers.insert("packed_tensors.h");
-    if (x_c.has(Role::kQkv)) x_facts.bshd = true;
+    if (x_c.has(Role::kQkv) || x_c.has(Role::kKv)) out.headers.insert("packed_tensors.h");
+    if (x_c.has(Role::kQkv) || x_c.has(Role::kKv)) x_facts.bshd = true;
     std::vector<std::string> lines;
     if (x_facts.host_memory) lines.emplace_back("attn_diag::HostTensors host(c);");
     const std::vector<Instance> instances = instances_of(x_model, x_f, x_facts, x_notes);
-    std::vector<std::string> calls;
-    Around around;
+    std::vector<InstanceCall> each;
     for (const Instance& instance : instances) {
-      Around own;
-      const std::string call = this->call(instance, own);
-      if (calls.empty()) around = own;  // the same for all but the type of elements
-      if (instances.size() == 1) {
-        calls.push_back(call + ";");
-      } else {
-        calls.push_back(
-            fmt::format("{}if ({}) {{", calls.empty() ? "" : "} else ", instance.condition));
-        calls.push_back("  " + call + ";");
-      }
+      InstanceCall& one = each.emplace_back();
+      one.condition = instance.condition;
+      one.lines = {call(instance, one.around) + ";"};
     }
-    if (instances.size() > 1) {
-      calls.emplace_back("} else {");
-      calls.emplace_back("  c.refuse(\"the source has no instance for this problem\");");
-      calls.emplace_back("}");
-    }
+    Around around;
+    const std::vector<std::string> calls = branches(each, around);
     if (atomic_output()) around.zero_output = true;
     finish(around, out, lines);
     std::vector<std::string> inner = around.before;
@@ -176,8 +165,8 @@ class HostCall {
         words.push_back(lvalue(p, arguments.of(p, x_c.roles[i]), around));
       }
     }
-    const std::string plain =
-        fmt::format("{}{}({})", x_f.qualified, instance.arguments, fmt::join(words, ", "));
+    const std::string plain = fmt::format("{}{}({})", callee(arguments, around), instance.arguments,
+                                          fmt::join(words, ", "));
     if (x_c.way == Way::kTorchFunction && x_f.return_type != "void") return returned(plain);
     if (x_f.return_type == "bool")
       return fmt::format("if (!{}) c.refuse(\"{}() returned false\")", plain, x_f.qualified);
@@ -187,6 +176,29 @@ class HostCall {
           "  throw std::runtime_error(cudaGetErrorString(error))",
           plain);
     return plain;
+  }
+
+  // The function, or the member of an object of its class.
+  std::string callee(Arguments& arguments, Around& around) const {
+    if (!x_c.object) return x_f.qualified;
+    if (x_f.is_static) return x_f.owner + "::" + x_f.name;
+    around.before.push_back(construction(arguments, x_f.owner, "object", *x_c.object->constructor));
+    return "object." + x_f.name;
+  }
+
+  // "Layer object(c.batch(), c.heads());"; what the function itself has a parameter for by the same name is that.
+  std::string construction(Arguments& arguments, const std::string& type, const std::string& name,
+                           const std::vector<Parameter>& parameters) const {
+    std::vector<std::string> values;
+    const std::vector<Classified> roles = classify(parameters);
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      Classified role = roles[i];
+      for (std::size_t k = 0; k < x_f.parameters.size(); ++k)
+        if (x_f.parameters[k].name == parameters[i].name) role = x_c.roles[k];
+      values.push_back(arguments.of(parameters[i], role));
+    }
+    return values.empty() ? fmt::format("{} {};", type, name)
+                          : fmt::format("{} {}({});", type, name, fmt::join(values, ", "));
   }
 
   // A reference to something that may change needs a variable.
@@ -211,10 +223,21 @@ class HostCall {
   std::string fill_struct(Arguments& arguments, Around& around, const Parameter& p,
                           const std::vector<Parameter>& members,
                           const std::vector<Classified>& roles) {
-    std::vector<std::string> lines = {
-        fmt::format("{} {} = {{}};", x_model.qualified_type(p.element), p.name)};
+    const std::string type = x_model.qualified_type(p.element);
+    if (const auto known = x_model.structure(p.element);
+        known && known->constructor && !known->constructor->empty()) {
+      around.before.push_back(construction(arguments, type, p.name, *known->constructor));
+      return p.is_pointer ? "&" + p.name : p.name;
+    }
+    std::vector<std::string> lines = {fmt::format("{} {} = {{}};", type, p.name)};
     for (std::size_t i = 0; i < members.size(); ++i) {
       const Classified& role = roles[i];
+      const bool room = role.role == Role::kUnknown || role.role == Role::kPaged;
+      if (room && members[i].is_pointer && !members[i].is_const) {
+        lines.push_back(
+            fmt::format("{}.{} = {};", p.name, members[i].name, arguments.of(members[i], {})));
+        continue;
+      }
       if (role.role == Role::kUnknown || role.role == Role::kOptionalTensor ||
           (role.role == Role::kPaged && !(x_facts.cache && is_page_table(members[i].name)))) {
         x_notes.push_back({NoteKind::kUnknown, fmt::format("member '{}' of {}: it stays 0",
@@ -250,7 +273,10 @@ class HostCall {
     for (std::size_t i = 1; many && i < names.size(); ++i) {
       const Parameter p = {"float*", "float", names[i], true, false, false};
       const Role role = classify({p}).front().role;
-      const bool lse = role == Role::kLse || names[i] == "L" || x_f.lse_names.count(names[i]) > 0;
+      const bool sums = std::any_of(names.begin(), names.end(),
+                                    [](const std::string& n) { return n == "M" || n == "m"; });
+      const bool lse =
+          role == Role::kLse || (names[i] == "L" && !sums) || x_f.lse_names.count(names[i]) > 0;
       if (!lse || x_facts.has_lse) continue;
       x_facts.has_lse = true;
       x_notes.push_back({NoteKind::kGuessed,
@@ -270,6 +296,29 @@ class HostCall {
 
 }  // namespace
 
+std::vector<std::string> branches(const std::vector<InstanceCall>& each, Around& around) {
+  around = each.front().around;
+  if (each.size() == 1) return each.front().lines;
+  const bool alike = std::all_of(each.begin(), each.end(), [&](const InstanceCall& one) {
+    return one.around.before == around.before && one.around.after == around.after;
+  });
+  if (!alike) around.before.clear(), around.after.clear();
+  std::vector<std::string> lines;
+  const auto add = [&](const std::vector<std::string>& inner) {
+    for (const std::string& line : inner) lines.push_back(indented({line}, 2, false));
+  };
+  for (const InstanceCall& one : each) {
+    lines.push_back(fmt::format("{}if ({}) {{", lines.empty() ? "" : "} else ", one.condition));
+    if (!alike) add(one.around.before);
+    add(one.lines);
+    if (!alike) add(one.around.after);
+  }
+  lines.emplace_back("} else {");
+  lines.emplace_back("  c.refuse(\"the source has no instance for this problem\");");
+  lines.emplace_back("}");
+  return lines;
+}
+
 void add_calls(const Facts& facts, const std::vector<std::string>& inner,
                std::vector<std::string>& lines) {
   const bool loop = facts.single_head || facts.per_batch;
@@ -281,7 +330,7 @@ void add_calls(const Facts& facts, const std::vector<std::string>& inner,
   if (loop) lines.emplace_back("}");
 }
 
-std::string indented(const std::vector<std::string>& lines, int by) {
+std::string indented(const std::vector<std::string>& lines, int by, bool ends) {
   std::string text;
   for (const std::string& line : lines) {
     std::size_t begin = 0;
@@ -292,6 +341,7 @@ std::string indented(const std::vector<std::string>& lines, int by) {
       begin = end + 1;
     }
   }
+  if (!ends && !text.empty()) text.pop_back();
   return text;
 }
 

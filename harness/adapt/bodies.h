@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/adapt/arguments.h"
 #include "harness/adapt/facts.h"
 
 namespace attn_diag::adapt {
@@ -38,7 +39,16 @@ std::vector<Instance> instances_of(const Model& model, const FunctionModel& f, F
 void add_calls(const Facts& facts, const std::vector<std::string>& inner,
                std::vector<std::string>& lines);
 
-// The lines, each indented by so many blanks.
-std::string indented(const std::vector<std::string>& lines, int by);
+// The lines, each indented by so many blanks. `ends`: with the last one's newline.
+std::string indented(const std::vector<std::string>& lines, int by, bool ends = true);
+
+// How one instance is called, where it is meant.
+struct InstanceCall {
+  std::string condition;
+  std::vector<std::string> lines;
+  Around around;
+};
+// A branch for each; what stands around all of them alike is left to `around`. There is at least one.
+std::vector<std::string> branches(const std::vector<InstanceCall>& each, Around& around);
 
 }  // namespace attn_diag::adapt

@@ -57,6 +57,23 @@ void use_struct(const Model& model, Candidate& c) {
       for (const Classified& r : classify(structure->members)) c.size_roles.push_back(r);
 }
 
+// Of a member function that can be called from outside: its class, made of what its constructor takes.
+void use_object(const Model& model, Candidate& c) {
+  const FunctionModel& f = *c.function;
+  const auto found = model.structure(f.owner.substr(f.owner.rfind(':') + 1));
+  if (c.way == Way::kBareKernel || !found || found->is_template || f.name == found->name) {
+    c.why_not = "it is a member of a class";
+    return;
+  }
+  c.object = found;
+  if (f.is_static) return;
+  if (!found->constructor) {
+    c.why_not = "it is a member of a class that nothing here says how to make";
+    return;
+  }
+  for (const Classified& r : classify(*found->constructor)) c.size_roles.push_back(r);
+}
+
 // Why the tensors of a candidate are not those of a forward attention; empty if they are.
 std::string missing_tensors(const Candidate& c) {
   const FunctionModel& f = *c.function;
@@ -139,6 +156,9 @@ Candidate candidate(const Model& model, const FunctionModel& f,
   Candidate c;
   c.function = &f;
   c.roles = classify(f.parameters);
+  // A structure is no tensor, whatever its name.
+  for (std::size_t i = 0; i < c.roles.size(); ++i)
+    if (is_tensor(c.roles[i].role) && model.structure(f.parameters[i].element)) c.roles[i] = {};
   use_struct(model, c);
   if (f.is_kernel) {
     c.way = Way::kBareKernel;
@@ -151,7 +171,7 @@ Candidate candidate(const Model& model, const FunctionModel& f,
         !f.launches.empty() && !torch)
       c.way = Way::kLaunchCode;
   }
-  if (f.is_member) c.why_not = "it is a member of a class";
+  if (f.is_member) use_object(model, c);
   if (!c.why_not.empty()) return c;
   c.why_not = codes_not_declared(model, f.parameters, c.roles);
   if (c.why_not.empty()) c.why_not = codes_not_declared(model, c.members, c.member_roles);

@@ -1,6 +1,7 @@
 // Which functions of a source can be called with an attention problem.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct Candidate {
   std::vector<Parameter> members;     // of that struct
   std::vector<Classified> member_roles;
   std::vector<Classified> size_roles;          // of members of structures that hold sizes alone
+  std::optional<StructModel> object;           // of a member function: the class
   const FunctionModel* launched_in = nullptr;  // of a kernel: the function whose launch is repeated
   int score = 0;
   std::string why_not;  // empty: it would do

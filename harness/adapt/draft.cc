@@ -70,7 +70,9 @@ std::string declaration(const std::string& name, const Candidate& c, const Facts
   if (!f.head_dims.empty()) add("head_dims", fmt::format("{{{}}}", fmt::join(f.head_dims, ", ")));
   std::vector<std::string> masks;
   if (!f.causal_only && !f.window_alone) masks.emplace_back("none");
-  if (f.causal || f.causal_only) masks.emplace_back("causal");
+  const bool lengths_differ = f.bottom_right && f.other_seqlen_k;
+  if (f.causal || f.causal_only)
+    masks.emplace_back(lengths_differ ? "causal_bottom_right" : "causal");
   if (f.window) masks.emplace_back("window");
   add("masks", fmt::format("{}", fmt::join(masks, " | ")));
   if (f.both_layouts) add("layouts", "bhsd | bshd");
@@ -138,7 +140,8 @@ std::string run_flags(const Facts& f) {
   // One batch would not show what goes wrong between batches.
   if (f.fixed.count(Role::kBatch) == 0) flags += " --batch 2";
   if (f.scaled_q) flags += " --softmax-scale 1";
-  if (f.causal_only) flags += " --mask causal";
+  if (f.causal_only)
+    flags += f.bottom_right && f.other_seqlen_k ? " --mask causal:bottom_right" : " --mask causal";
   if (f.window_alone) flags += f.window_both_sides ? " --mask window:20,20" : " --mask window:20,0";
   if (f.both_layouts) flags += " --layout BHSD,BSHD";
   if (f.bshd && !f.both_layouts) flags += " --layout BSHD";
@@ -177,6 +180,24 @@ void add_checks(const Candidate& c, const Facts& f, std::vector<Note>& notes) {
   if (c.way == Way::kBareKernel) check("the launch shape: grid, block and shared memory");
   if (f.takes_splits && !f.split_per_tile && f.fixed_splits == 0)
     check("num_splits: 2 unless --num-splits says otherwise");
+}
+
+// Of types that a source uses and leaves to its includer.
+std::string missing_headers(const Model& model, const Facts& f) {
+  std::string text;
+  for (const auto& [dtype, header] :
+       {std::pair{"fp16", "<cuda_fp16.h>"}, std::pair{"bf16", "<cuda_bf16.h>"}}) {
+    const auto& all = model.code().includes;
+    if (f.dtypes.count(dtype) > 0 && model.code().missing.empty() &&
+        std::none_of(all.begin(), all.end(), [&](const std::string& include) {
+          return include.find(std::string(header).substr(1, 9)) != std::string::npos ||
+                 include.find("mma.h") != std::string::npos ||
+                 include.find("torch") != std::string::npos ||
+                 include.find("ATen") != std::string::npos;
+        }))
+      text += fmt::format("#include {}\n", header);
+  }
+  return text;
 }
 
 std::vector<CandidateRecord> records(const std::vector<Candidate>& candidates,
@@ -281,10 +302,11 @@ Draft draft_adapter(const AdaptRequest& request) {
                                  c.function->qualified, c.function->line,
                                  one_line(request.source.filename().string()));
   text += comments(draft.notes);
+  text += missing_headers(model, facts);
   text += "#include <attn_diag/kernels/bring.h>\n";
   if (!facts.codes.empty()) body.headers.insert("coded_inputs.h");
   if (facts.cache) body.headers.insert("kv_cache.h");
-  if (facts.other_output_layout) body.headers.insert("other_layout.h");
+  if (facts.other_output_layout || facts.lse_heads_first) body.headers.insert("other_layout.h");
   for (const std::string& header : body.headers)
     text += fmt::format("#include <attn_diag/kernels/{}>\n", header);
   text += '\n' + include_line(request, draft.holds_source) + '\n';

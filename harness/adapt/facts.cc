@@ -5,6 +5,7 @@
 
 #include "harness/adapt/codes.h"
 #include "harness/adapt/facts_code.h"
+#include "harness/adapt/slice.h"
 
 namespace attn_diag::adapt {
 
@@ -26,10 +27,23 @@ FactsCode::FactsCode(const Model& model, const Candidate& c, std::vector<Note>& 
           (f.is_kernel || f.is_device || !kernels_of(model, f).empty()) &&
           std::find(x_functions.begin(), x_functions.end(), &f) == x_functions.end())
         x_functions.push_back(&f);
+  std::vector<std::string> names;
+  each_token([&](const FunctionModel&, std::size_t i) {
+    if (syntax()[i].is_identifier()) names.emplace_back(syntax()[i].text);
+  });
+  std::set<std::string> seen;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto macro = model.code().calls.find(names[i]);
+    if (macro == model.code().calls.end() || !seen.insert(names[i]).second) continue;
+    x_macros.push_back(macro->second);
+    for (const std::string& inner : names_in(macro->second)) names.push_back(inner);
+  }
 }
 
 bool FactsCode::mentions_part(std::initializer_list<const char*> parts) const {
   bool found = false;
+  for (const std::string& macro : x_macros)
+    for (const char* part : parts) found |= macro.find(part) != std::string::npos;
   each_token([&](const FunctionModel&, std::size_t i) {
     for (const char* part : parts) found |= syntax()[i].text.find(part) != std::string_view::npos;
   });

@@ -32,8 +32,10 @@ struct Facts {
   std::optional<bool> given_bshd;
   bool layout_by_kernel = false;  // nothing but the kernel's own code says which
   bool causal = false, causal_only = false, window = false;
+  bool bottom_right = false;  // queries are the last of the keys
   bool tensor_cores = false, p_in_input_type = false, exp2 = false;
   bool has_lse = false, base2_lse = false;
+  bool lse_heads_first = false;  // [heads][rows of all batches]
   bool grouped_heads = false, other_seqlen_k = false, own_scale = false;
   std::int64_t group =
       0;  // one number of query heads per KV head that there is a kernel for; 0: any

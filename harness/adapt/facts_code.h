@@ -30,6 +30,7 @@ class FactsCode {
     for (const FunctionModel* function : x_functions)
       for (std::size_t i = function->open; i < function->close; ++i) f(*function, i);
   }
+  // Of the functions, or of macros that they use.
   bool mentions_part(std::initializer_list<const char*> parts) const;
   // Roles of the candidate, or of the kernels whose launches are taken out of it.
   bool has(Role role) const;
@@ -39,6 +40,7 @@ class FactsCode {
   const Candidate& x_c;
   std::vector<Note>& x_notes;
   std::vector<const FunctionModel*> x_functions;
+  std::vector<std::string> x_macros;  // what function-like ones stand for
 };
 
 std::string lower(std::string text);

@@ -120,14 +120,23 @@ Votes votes_of_indices(const FactsCode& code, bool of_others) {
   each_token([&](const FunctionModel&, std::size_t i) {
     if (!s.is(i, ")") || !s.is(i + 1, "*") || indexes_rows(s, i)) return;
     const Role after = role_at(s, i + 2);
+    // (bh * S + s) * Sk is of scores.
+    bool of_scores = false;
+    for (std::size_t j = s.match(i); j < i; ++j) of_scores |= is_length(role_at(s, j));
     votes.bshd += is_heads(after) ? 1 : 0;
-    votes.bhsd += is_length(after) ? 1 : 0;
+    votes.bhsd += is_length(after) && !of_scores ? 1 : 0;
+  });
+  // t * kv_dim + h * dim
+  each_token([&](const FunctionModel&, std::size_t i) {
+    votes.bshd += s.is(i, "*") && role_at(s, i + 1) == Role::kKvHidden && s.is(i + 2, "+") ? 1 : 0;
   });
   // row = heads * dim: of a row in BSHD.
   each_token([&](const FunctionModel& f, std::size_t i) {
     if (of_others || (!f.is_kernel && !f.is_device) || !s.is(i, "=") || !s.is(i + 2, "*")) return;
     const bool ends = s.is(i + 4, ";") || s.is(i + 4, ",");
-    if (ends && is_heads(role_at(s, i + 1)) && role_at(s, i + 3) == Role::kHeadDim) ++votes.bshd;
+    const bool row =
+        s.is(i - 1, "ld") || s.is(i - 1, "pitch") || role_at(s, i + 3) == Role::kHeadDim;
+    if (ends && row && is_heads(role_at(s, i + 1))) ++votes.bshd;
   });
   return votes;
 }
@@ -223,6 +232,14 @@ void read_window(FactsCode& code, Facts& facts) {
 
 void read_mask(FactsCode& code, Facts& facts) {
   const Model& model = code.model();
+  const Syntax& s = code.syntax();
+  // Queries are the last of the keys where a difference of the lengths is added: nk - nq + i.
+  code.each_token([&](const FunctionModel& f, std::size_t i) {
+    const Role before = s.is(i, "-") ? role_at(s, i - 1) : Role::kUnknown;
+    const Role after = s.is(i, "-") ? role_at(s, i + 1) : Role::kUnknown;
+    facts.bottom_right |=
+        (f.is_kernel || f.is_device) && before == Role::kSeqlenK && is_queries(after);
+  });
   if (code.has(Role::kWindow) && !code.has(Role::kWindowLeft) && !code.has(Role::kCausal))
     return read_window(code, facts);
   facts.window = code.has(Role::kWindowLeft);
@@ -244,6 +261,16 @@ void read_mask(FactsCode& code, Facts& facts) {
   facts.causal_only = named;
   if (named) {
     code.note(NoteKind::kGuessed, "the mask is always causal, by a name that says so");
+    return;
+  }
+  for (const std::string& text : comments_of(model))
+    named |= facts.bottom_right && lower(text).find("causal") != std::string::npos;
+  if (named) {
+    facts.causal_only = true;
+    code.note(
+        NoteKind::kGuessed,
+        "the mask is always causal, of the last queries: a comment names it, and the code adds the "
+        "difference of the lengths");
     return;
   }
   const std::string query = query_that_ends_a_loop(code);

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 
+#include "harness/adapt/axes.h"
 #include "harness/adapt/codes.h"
 #include "harness/adapt/facts_code.h"
+#include "harness/adapt/role_names.h"
 
 namespace attn_diag::adapt {
 
@@ -54,6 +56,15 @@ void read_types(FactsCode& code, Facts& facts) {
     return;
   }
   const bool half = code.mentions_part({"half"}), bf16 = code.mentions_part({"bfloat16"});
+  const bool told = code.has(Role::kIsFp16) || code.has(Role::kIsBf16);
+  if (told && (half || code.has(Role::kIsFp16))) facts.dtypes.insert("fp16");
+  if (told && (bf16 || code.has(Role::kIsBf16))) facts.dtypes.insert("bf16");
+  if (told && (!half || !bf16)) facts.dtypes.insert("fp32");
+  if (told) {
+    code.note(NoteKind::kGuessed, fmt::format("element type {}, as a parameter says which",
+                                              fmt::join(facts.dtypes, ", ")));
+    return;
+  }
   facts.dtypes.insert(half ? "fp16" : bf16 ? "bf16" : "fp32");
   code.note(NoteKind::kGuessed,
             fmt::format("element type {}, as the code uses {}", *facts.dtypes.begin(),
@@ -68,7 +79,7 @@ void read_stored_scores(FactsCode& code, Facts& facts);
 
 void read_arithmetic(FactsCode& code, Facts& facts) {
   const Syntax& s = code.syntax();
-  facts.tensor_cores = code.mentions_part({"wmma", "mma_sync", "wgmma"});
+  facts.tensor_cores = code.mentions_part({"wmma", "mma_sync", "wgmma", "mma.sync"});
   code.each_token([&](const FunctionModel&, std::size_t i) {
     facts.tensor_cores |=
         s[i].kind == source::TokenKind::kString && s[i].text.find("mma") != std::string_view::npos;
@@ -146,6 +157,31 @@ void read_stored_scores(FactsCode& code, Facts& facts) {
 
 }  // namespace
 
+namespace {
+
+// [heads][rows of all batches], as a comment says or lse[head * total_q + row] does.
+void read_lse_order(FactsCode& code, Facts& facts) {
+  const Syntax& s = code.syntax();
+  for (const std::string& text : comments_of(code.model()))
+    for (const NamedAxes& found : axes_in(text))
+      facts.lse_heads_first |= tensor_role(found.name) == Role::kLse && found.axes.size() == 3 &&
+                               found.axes[0] == Role::kHeads && found.axes[1] == Role::kBatch;
+  for (const FunctionModel* f : code.functions()) {
+    const std::vector<Classified> roles = classify(f->parameters);
+    for (std::size_t p = 0; p < roles.size(); ++p)
+      for (std::size_t i = f->open; roles[p].role == Role::kLse && i < f->close; ++i) {
+        if (!s[i].is(f->parameters[p].name) || !s.is(i + 1, "[")) continue;
+        for (std::size_t j = i + 2; j < s.match(i + 1); ++j)
+          facts.lse_heads_first |=
+              s.is(j, "*") && classify_size(std::string(s[j + 1].text)).role == Role::kTokens;
+      }
+  }
+  if (facts.lse_heads_first)
+    code.note(NoteKind::kGuessed, "the log-sum-exp is [heads][rows of all batches]");
+}
+
+}  // namespace
+
 void read_outputs(FactsCode& code, Facts& facts) {
   const Syntax& s = code.syntax();
   const Candidate& c = code.candidate();
@@ -155,6 +191,7 @@ void read_outputs(FactsCode& code, Facts& facts) {
   if (!facts.has_lse && !torch)
     code.note(NoteKind::kFound, "no parameter is a log-sum-exp: o alone is compared");
   if (!facts.has_lse && !torch) return;
+  read_lse_order(code, facts);
   bool log2 = false, ln2 = false;
   code.each_token([&](const FunctionModel&, std::size_t i) {
     const std::string text = lower(std::string(s[i].text));

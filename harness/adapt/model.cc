@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "attn_diag/harness/error.h"
+#include "harness/adapt/codes.h"
 #include "harness/source/source_error.h"
 
 namespace attn_diag::adapt {
@@ -225,7 +226,7 @@ bool Model::mentions(const FunctionModel& f, const std::string& word) const {
 }
 
 // "a::b::" for what stands in namespaces a and b; "" for unnamed ones.
-std::string Model::scope_of(std::size_t at, bool& in_class) const {
+std::string Model::scope_of(std::size_t at, bool& in_class, std::string* owner) const {
   const Syntax& s = *x_syntax;
   std::string scope;
   for (std::size_t i = 0; i < at; ++i) {
@@ -240,6 +241,8 @@ std::string Model::scope_of(std::size_t at, bool& in_class) const {
           scope += std::string(s[j].text) + "::";
     } else if (!s.is(begin, "extern")) {
       in_class = true;
+      for (std::size_t j = begin; owner != nullptr && j + 1 < i; ++j)
+        if (s.is(j, "class") || s.is(j, "struct")) *owner = scope + std::string(s[j + 1].text);
     }
   }
   return scope;
@@ -249,7 +252,9 @@ void Model::add_function(const source::Function& f) {
   const Syntax& s = *x_syntax;
   FunctionModel out;
   out.name = std::string(s[f.name].text);
-  out.qualified = scope_of(f.begin, out.is_member) + out.name;
+  out.qualified = scope_of(f.begin, out.is_member, &out.owner) + out.name;
+  for (std::size_t j = f.begin; j < f.name; ++j)
+    out.is_static |= out.is_member && s.is(j, "static");
   if (f.name > 0 && s.is(f.name - 1, "::")) out.is_member = true;
   out.is_kernel = f.is_kernel;
   out.is_device = f.is_device && !f.is_kernel;
@@ -293,7 +298,12 @@ void Model::add_function(const source::Function& f) {
                        word;
   }
   for (const std::string& text : split(f.parameters + 1, s.match(f.parameters)))
-    if (text != "void") out.parameters.push_back(parse_parameter(text));
+    if (text != "void") {
+      out.parameters.push_back(parse_parameter(text));
+      // using fp8 = __nv_fp8_e4m3: of codes the type itself tells.
+      Parameter& p = out.parameters.back();
+      if (const std::string type = resolve_type(p.element); is_code_type(type)) p.element = type;
+    }
   add_launches(out);
   x_functions.push_back(std::move(out));
 }

@@ -42,6 +42,8 @@ struct Launch {
 struct FunctionModel {
   std::string name;
   std::string qualified;  // with its namespaces
+  std::string owner;      // the class of a member, with namespaces
+  bool is_static = false;
   std::string return_type;
   std::vector<TemplateParameter> templates;
   std::vector<Parameter> parameters;
@@ -60,6 +62,8 @@ struct StructModel {
   std::string scope;  // "gqa::", or empty
   std::vector<std::string> bases;
   std::vector<Parameter> members;
+  std::optional<std::vector<Parameter>> constructor;  // the first of several
+  bool is_template = false;
 };
 
 class Model {
@@ -102,7 +106,7 @@ class Model {
   void add_constants();
   void add_structures();
   void add_aliases();
-  std::string scope_of(std::size_t at, bool& in_class) const;
+  std::string scope_of(std::size_t at, bool& in_class, std::string* owner = nullptr) const;
 
   std::unique_ptr<Code> x_code;
   std::unique_ptr<source::Syntax> x_syntax;

@@ -229,12 +229,16 @@ void Model::add_structures() {
     std::size_t j = i + 1;
     while (j < s.size() && (s.is(j, "__align__") || s.is(j, "alignas")) && s.is(j + 1, "("))
       j = s.match(j + 1) + 1;
-    if (!s[j].is_identifier()) continue;
     StructModel out;
-    out.name = std::string(s[j].text);
     bool in_class = false;
     out.scope = scope_of(i, in_class);
-    for (++j; j < s.size() && !s.is(j, "{") && !s.is(j, ";") && !s.is(j, "("); ++j)
+    out.is_template = i > 0 && s.is(i - 1, ">");
+    if (s[j].is_identifier()) out.name = std::string(s[j++].text);
+    // typedef struct {...} Name;
+    if (i > 0 && s.is(i - 1, "typedef") && s.is(j, "{") && s[s.match(j) + 1].is_identifier())
+      out.name = std::string(s[s.match(j) + 1].text);
+    if (out.name.empty()) continue;
+    for (; j < s.size() && !s.is(j, "{") && !s.is(j, ";") && !s.is(j, "("); ++j)
       if (s[j].is_identifier() && !s.is(j, "public") && !s.is(j, "final"))
         out.bases.emplace_back(s[j].text);
     if (!s.is(j, "{")) continue;
@@ -255,6 +259,17 @@ void Model::add_structures() {
       while (begin + 1 < end && s.is(begin + 1, ":") &&
              (s.is(begin, "public") || s.is(begin, "private")))
         begin += 2;
+      std::size_t at = begin;
+      while (at < end && s[at].is_any({"explicit", "inline", "constexpr", "__host__"})) ++at;
+      if (!is_data && s.is(at, out.name) && s.is(at + 1, "(") && !out.constructor) {
+        const std::vector<std::string> given = split(at + 2, s.match(at + 1));
+        // A copy is none that makes one of sizes.
+        if (given.empty() || given.front().find(out.name) == std::string::npos) {
+          out.constructor.emplace();
+          for (const std::string& text : given)
+            if (text != "void") out.constructor->push_back(parse_parameter(text));
+        }
+      }
       const bool is_other = s.is(begin, "static") || s.is(begin, "using") ||
                             s.is(begin, "typedef") || s.is(begin, "template") ||
                             s.is(begin, "struct") || s.is(begin, "enum");

@@ -61,7 +61,10 @@ Classified classify_one(const Parameter& p) {
                     p.element.find("optional<double>") != std::string::npos;
   out.role = real ? number_role(p.name) : size_role(p.name);
   if (!real && out.role == Role::kUnknown) out.role = number_role(p.name);
-  if (p.element == "bool" && out.role != Role::kCausal) out.role = Role::kUnknown;
+  const bool says_type = out.role == Role::kIsFp16 || out.role == Role::kIsBf16;
+  if ((p.element == "bool" && out.role != Role::kCausal && !says_type) ||
+      (says_type && p.element != "bool" && p.element != "int"))
+    out.role = Role::kUnknown;
   return out;
 }
 
@@ -118,8 +121,8 @@ void settle_last(const std::vector<Parameter>& parameters, std::vector<Classifie
   std::vector<std::size_t> sizes, numbers;
   for (std::size_t i = 0; i < out.size(); ++i) {
     const Parameter& p = parameters[i];
-    if (p.is_pointer || out[i].role != Role::kUnknown || p.has_default || p.name.size() > 5)
-      continue;
+    const bool open = out[i].role == Role::kUnknown || p.name == "size";
+    if (p.is_pointer || !open || p.has_default || p.name.size() > 5) continue;
     if (is_integer(p.element)) sizes.push_back(i);
     if (p.element == "float" && p.name != "eps" && p.name.find("cap") == std::string::npos)
       numbers.push_back(i);
@@ -185,6 +188,11 @@ std::vector<Classified> classify(const std::vector<Parameter>& parameters) {
                !has(Role::kBatchHeads) && other_seqlen()) {
       c.role = Role::kBatch;
       c.guess = "the batch size, as another parameter is the sequence length";
+    } else if (join(split_name(p.name)) == "nq" && c.role == Role::kSeqlenQ &&
+               has(Role::kKvHeads) && !has(Role::kHeads) &&
+               (has(Role::kSeqlen) || has(Role::kTokens))) {
+      c.role = Role::kHeads;
+      c.guess = "the number of heads, as one of KV heads and a length stand beside it";
     } else if (p.name == "Z" && c.role == Role::kBatchHeads && has(Role::kHeads)) {
       c.role = Role::kBatch;
       c.guess = "the batch size, as a number of heads stands beside it";

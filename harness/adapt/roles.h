@@ -69,6 +69,8 @@ enum class Role {
   kWindowRight,
   kWindow,  // how far a query sees, itself counted or not
   kDropout,
+  kIsFp16,
+  kIsBf16,  // what the type of elements is
   kStride,  // see Classified::stride
   kStream,
 };

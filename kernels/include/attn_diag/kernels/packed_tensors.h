@@ -1,4 +1,4 @@
-// For kernels that take Q, K and V in one tensor.
+// For kernels that take Q, K and V in one tensor, or K and V.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -27,6 +27,31 @@ class PackedQkv {
       check_cuda(cudaMemcpy2D(reinterpret_cast<unsigned char*>(x_packed.data()) + i * width,
                               3 * width, parts[i], width, width, rows, cudaMemcpyDeviceToDevice),
                  "pack Q, K and V");
+  }
+  T* data() const { return x_packed.data(); }
+
+ private:
+  DeviceBuffer<T> x_packed;
+};
+
+// [batch][seqlen_k][2][kv_heads][head_dim], of a call with layout BSHD.
+template <class T>
+class PackedKv {
+ public:
+  explicit PackedKv(const Call& c)
+      : x_packed(2 * static_cast<std::size_t>(c.batch()) * static_cast<std::size_t>(c.seqlen_k()) *
+                 static_cast<std::size_t>(c.kv_heads()) * static_cast<std::size_t>(c.head_dim())) {
+    if (c.layout() != Layout::kBSHD) c.refuse("K and V are packed from layout BSHD alone");
+    if (c.head_dim() != c.head_dim_v())
+      c.refuse("K and V are packed where they are of one head_dim");
+    const std::size_t rows =
+        static_cast<std::size_t>(c.batch()) * static_cast<std::size_t>(c.seqlen_k());
+    const std::size_t width = x_packed.size() / 2 / rows * sizeof(T);
+    const T* const parts[] = {c.k<T>(), c.v<T>()};
+    for (std::size_t i = 0; i < 2; ++i)
+      check_cuda(cudaMemcpy2D(reinterpret_cast<unsigned char*>(x_packed.data()) + i * width,
+                              2 * width, parts[i], width, width, rows, cudaMemcpyDeviceToDevice),
+                 "pack K and V");
   }
   T* data() const { return x_packed.data(); }
 
