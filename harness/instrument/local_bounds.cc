@@ -180,8 +180,8 @@ class LocalBounds {
     BasicBlock* const before = access.at->getParent();
     Instruction* const end = SplitBlockAndInsertIfThen(outside, access.at, false);
     builder.SetInsertPoint(end);
-    const Place place = places.size() == 1 ? places.front()
-                                           : Place{builder.getInt64(0), builder.getInt64(0)};
+    const Place place =
+        places.size() == 1 ? places.front() : Place{builder.getInt64(0), builder.getInt64(0)};
     Value* const elsewhere = builder.CreatePointerCast(
         report(builder, locals, place, bytes, access.writes), access.pointer()->getType());
     builder.SetInsertPoint(access.at);

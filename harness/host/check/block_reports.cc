@@ -403,8 +403,8 @@ bool BlockChecker::is_usable_global(ShadowPage& page, const Now& now) {
     return false;
   }
   // Memory that the harness or a library holds is not known. Near an array it is taken for that one's.
-  const bool foreign = near == nullptr || distance_to(*near, now.at) > kZone ||
-                       x_checker->is_other_memory(now.at);
+  const bool foreign =
+      near == nullptr || distance_to(*near, now.at) > kZone || x_checker->is_other_memory(now.at);
   if (page.begin == page.end && foreign && !x_checker->is_guard(now.at)) {
     page.ignored = !page.mixed;
     ++x_checker->summary().unknown;

@@ -80,7 +80,19 @@ __device__ inline void add_at(float* x, int i) { x[i] += 1; }  // [store far awa
 struct Softmax {
   float m, l, rO[4];
 };
-enum Array { kConstant, kDevice, kDeviceConst, kConstexpr, kWholePage, kLocal, kLocalLater, kMember, kEither, kEitherTurned, kFar };
+enum Array {
+  kConstant,
+  kDevice,
+  kDeviceConst,
+  kConstexpr,
+  kWholePage,
+  kLocal,
+  kLocalLater,
+  kMember,
+  kEither,
+  kEitherTurned,
+  kFar
+};
 template <int kArray>
 __global__ void walks(float* o, int n) {
   const int t = threadIdx.x;
