@@ -106,9 +106,8 @@ TEST_CASE("N beside another length is the batch, and that is said") {
 }
 
 TEST_CASE("what is not known stands as a comment and is said") {
-  const Draft draft = draft_of(
-      launcher(kTensors +
-               "int B, int H, int S, int D, int frobnicate, float* zork, const int* splines"));
+  const Draft draft = draft_of(launcher(
+      kTensors + "int B, int H, int S, int D, int frobnicate, float* zork, const int* splines"));
   CHECK_THAT(draft.text,
              contains("0 /* frobnicate? */, zork_buffer.data(), nullptr /* splines? */"));
   CHECK_THAT(notes(draft, NoteKind::kUnknown), contains("what to pass for 'int frobnicate'"));
@@ -297,11 +296,12 @@ TEST_CASE("a kernel that is launched through a pointer is read too") {
 
 TEST_CASE("a workspace has room in bytes of numbers, and its size stands under what is not known") {
   const Draft bytes = draft_of(launcher(kTensors + "char* workspace, int N, int num_splits"));
-  CHECK_THAT(bytes.text, contains("DeviceBuffer<char> workspace_buffer(sizeof(float) * (padded_rows * "));
+  CHECK_THAT(bytes.text,
+             contains("DeviceBuffer<char> workspace_buffer(sizeof(float) * (padded_rows * "));
   CHECK_THAT(notes(bytes, NoteKind::kUnknown), contains("how large 'workspace' must be"));
   const Draft unknown = draft_of(launcher(kTensors + "int N, uint8_t* stuff, int* tickets"));
-  CHECK_THAT(unknown.text,
-             contains("stuff_buffer(sizeof(float) * (padded_rows") && contains("tickets_buffer.fill(0);"));
+  CHECK_THAT(unknown.text, contains("stuff_buffer(sizeof(float) * (padded_rows") &&
+                               contains("tickets_buffer.fill(0);"));
   CHECK_THAT(notes(unknown, NoteKind::kUnknown), contains("what 'tickets' is and how large it"));
   const Draft floats = draft_of(launcher(kTensors + "float* workspace, int N"));
   CHECK_THAT(floats.text, contains("DeviceBuffer<float> workspace_buffer((padded_rows * "));
