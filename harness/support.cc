@@ -81,26 +81,89 @@ bool is_default_scale(const Problem& p) {
   return std::fabs(p.softmax_scale - expected) <= 1e-6 * expected;
 }
 
-// What is not taken, as the problem has it; empty if all is.
-std::string first_refused(const Support& s, const Problem& p) {
-  if (!has(s.dtypes, p.dtype)) return "dtype " + text(p.dtype);
-  if (!has(s.layouts, p.layout)) return "layout " + text(p.layout);
-  if (!takes_mask(s, p))
-    return fmt::format("mask {} with seqlen_q {} and seqlen_k {}", text(p.mask), p.seqlen_q,
-                       p.seqlen_k);
-  if (!takes_head_dim(s, p.head_dim)) return fmt::format("head_dim {}", p.head_dim);
+// All that is not taken, as the problem has it.
+std::vector<std::string> all_refused(const Support& s, const Problem& p) {
+  std::vector<std::string> all;
+  const auto add = [&](bool refused, std::string words) {
+    if (refused) all.push_back(std::move(words));
+  };
+  add(!has(s.dtypes, p.dtype), "dtype " + text(p.dtype));
+  add(!has(s.layouts, p.layout), "layout " + text(p.layout));
+  add(!takes_mask(s, p), fmt::format("mask {} with seqlen_q {} and seqlen_k {}", text(p.mask),
+                                     p.seqlen_q, p.seqlen_k));
+  add(!takes_head_dim(s, p.head_dim), fmt::format("head_dim {}", p.head_dim));
+  add(p.head_dim_v != p.head_dim && !(s.other_head_dim_v && takes_head_dim(s, p.head_dim_v)),
+      fmt::format("head_dim_v {} with head_dim {}", p.head_dim_v, p.head_dim));
+  add(p.kv_heads != p.heads && !s.grouped_heads,
+      fmt::format("{} kv_heads for {} heads", p.kv_heads, p.heads));
+  add(p.seqlen_q != p.seqlen_k && !s.other_seqlen_k,
+      fmt::format("seqlen_q {} with seqlen_k {}", p.seqlen_q, p.seqlen_k));
+  add(p.seqlen_q % s.seqlen_q_multiple_of != 0, fmt::format("seqlen_q {}", p.seqlen_q));
+  add(p.seqlen_k % s.seqlen_k_multiple_of != 0 ||
+          (s.max_seqlen_k > 0 && p.seqlen_k > s.max_seqlen_k),
+      fmt::format("seqlen_k {}", p.seqlen_k));
+  add(!s.any_scale && !is_default_scale(p), fmt::format("softmax_scale {}", p.softmax_scale));
+  return all;
+}
+
+// The multiple that is at least n, or the last one below a maximum.
+std::int32_t to_multiple(std::int32_t n, std::int32_t of, std::int32_t most) {
+  const std::int32_t up = (n + of - 1) / of * of;
+  return most > 0 && up > most ? most / of * of : up;
+}
+
+// The flags that make of a problem the nearest one that is taken; empty if none is known.
+std::string nearest_flags(const Support& s, Problem p) {
+  std::vector<std::string> flags;
+  const bool own_scale = is_default_scale(p);
+  const auto add = [&](const char* flag, const auto& value) {
+    flags.push_back(fmt::format("--{} {}", flag, value));
+  };
+  for (const DType type : {DType::kFp16, DType::kBf16, DType::kFp32})
+    if (!has(s.dtypes, p.dtype) && has(s.dtypes, type)) add("dtype", text(p.dtype = type));
+  for (const Layout layout : {Layout::kBHSD, Layout::kBSHD})
+    if (!has(s.layouts, p.layout) && has(s.layouts, layout)) add("layout", text(p.layout = layout));
+  if (!takes_head_dim(s, p.head_dim)) {
+    const std::int32_t old = p.head_dim;
+    p.head_dim = s.num_head_dims == 0
+                     ? s.max_head_dim
+                     : *std::min_element(s.head_dims, s.head_dims + s.num_head_dims,
+                                         [&](std::int32_t a, std::int32_t b) {
+                                           return std::abs(a - old) < std::abs(b - old);
+                                         });
+    add("head-dim", p.head_dim);
+    if (p.head_dim_v == old) p.head_dim_v = p.head_dim;
+  }
   if (p.head_dim_v != p.head_dim && !(s.other_head_dim_v && takes_head_dim(s, p.head_dim_v)))
-    return fmt::format("head_dim_v {} with head_dim {}", p.head_dim_v, p.head_dim);
-  if (p.kv_heads != p.heads && !s.grouped_heads)
-    return fmt::format("{} kv_heads for {} heads", p.kv_heads, p.heads);
-  if (p.seqlen_q != p.seqlen_k && !s.other_seqlen_k)
-    return fmt::format("seqlen_q {} with seqlen_k {}", p.seqlen_q, p.seqlen_k);
-  if (p.seqlen_q % s.seqlen_q_multiple_of != 0) return fmt::format("seqlen_q {}", p.seqlen_q);
-  if (p.seqlen_k % s.seqlen_k_multiple_of != 0) return fmt::format("seqlen_k {}", p.seqlen_k);
-  if (s.max_seqlen_k > 0 && p.seqlen_k > s.max_seqlen_k)
-    return fmt::format("seqlen_k {}", p.seqlen_k);
-  if (!s.any_scale && !is_default_scale(p)) return fmt::format("softmax_scale {}", p.softmax_scale);
-  return "";
+    add("head-dim-v", p.head_dim_v = p.head_dim);
+  if (p.kv_heads != p.heads && !s.grouped_heads) add("kv-heads", p.kv_heads = p.heads);
+  const std::int32_t keys = to_multiple(s.other_seqlen_k ? p.seqlen_k : p.seqlen_q,
+                                        s.seqlen_k_multiple_of, s.max_seqlen_k);
+  const std::int32_t queries =
+      s.other_seqlen_k ? to_multiple(p.seqlen_q, s.seqlen_q_multiple_of, 0) : keys;
+  if (queries != p.seqlen_q && queries == keys)
+    add("seqlen", queries);
+  else if (queries != p.seqlen_q)
+    add("seqlen-q", queries);
+  if (keys != p.seqlen_k && queries != keys) add("seqlen-k", keys);
+  if (keys != p.seqlen_k && queries == keys && queries == p.seqlen_q) add("seqlen-k", keys);
+  p.seqlen_q = queries;
+  p.seqlen_k = keys;
+  if (own_scale)
+    p.softmax_scale = static_cast<float>(1 / std::sqrt(static_cast<double>(p.head_dim)));
+  for (const char* const mask :
+       {"none", "causal", "causal:bottom_right", "causal:top_left", "window:16,0"}) {
+    if (takes_mask(s, p)) break;
+    const std::string_view word = mask;
+    p.mask = {};
+    p.mask.kind = word == "none"          ? MaskKind::kNone
+                  : word == "window:16,0" ? MaskKind::kWindow
+                                          : MaskKind::kCausal;
+    p.mask.alignment =
+        word == "causal:top_left" ? CausalAlignment::kTopLeft : CausalAlignment::kBottomRight;
+    if (takes_mask(s, p)) add("mask", mask);
+  }
+  return all_refused(s, p).empty() ? fmt::format("{}", fmt::join(flags, " ")) : "";
 }
 
 }  // namespace
@@ -150,10 +213,12 @@ std::vector<std::string> part_words(const KernelInfo& kernel) {
 }
 
 std::string why_not_supported(const Support& support, const Problem& problem) {
-  const std::string refused = first_refused(support, problem);
+  const std::vector<std::string> refused = all_refused(support, problem);
   if (refused.empty()) return "";
-  return fmt::format("{} is not among what it declares: {}.", refused,
-                     fmt::join(support_words(support), "; "));
+  const std::string flags = nearest_flags(support, problem);
+  return fmt::format("{} {} not among what it declares: {}.{}", fmt::join(refused, ", "),
+                     refused.size() == 1 ? "is" : "are", fmt::join(support_words(support), "; "),
+                     flags.empty() ? "" : fmt::format(" It takes the problem with {}.", flags));
 }
 
 }  // namespace attn_diag
