@@ -22,7 +22,8 @@ constexpr Spellings<Frame, 2> kFrames = {{{Frame::kTile, "tile"}, {Frame::kRunni
 constexpr Spellings<Part, 4> kParts = {{{Part::kAttention, "attention"},
                                         {Part::kScores, "scores"},
                                         {Part::kFromScores, "from_scores"},
-                                        {Part::kFromProbs, "from_probs"}}};
+                                        {Part::kFromProbs, "from_probs"},
+                                        {Part::kFromRawScores, "from_raw_scores"}}};
 
 template <class T, std::size_t kCount>
 std::string spell(const Spellings<T, kCount>& spellings, T value) {

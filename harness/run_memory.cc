@@ -23,7 +23,9 @@ void poison(GuardedBuffer& buffer, DType dtype) {
     std::memcpy(buffer.data() + at, &bits, size);  // little endian
 }
 
-bool is_given(Part part) { return part == Part::kFromScores || part == Part::kFromProbs; }
+bool is_given(Part part) {
+  return part == Part::kFromScores || part == Part::kFromRawScores || part == Part::kFromProbs;
+}
 
 }  // namespace
 
@@ -45,15 +47,11 @@ std::size_t guard_bytes(const Problem& p, const Geometry& g) {
 
 std::int64_t between_cells(const Problem& p) { return rows_of(p) * p.seqlen_k; }
 
-Between make_between(const Problem& p, const Geometry& geometry, const Arithmetic& arithmetic,
-                     const reference::Inputs& inputs, int threads) {
-  Between out;
-  out.part = arithmetic.part;
-  if (out.part == Part::kAttention) return out;
-  out.type = out.part == Part::kFromProbs ? arithmetic.probs : arithmetic.scores;
-  if (!is_given(out.part)) return out;
-  out.given.resize(static_cast<std::size_t>(between_cells(p)) * size_of(out.type));
-  const auto t = static_cast<std::size_t>(out.part == Part::kFromProbs ? Tensor::kP : Tensor::kS);
+std::vector<float> dense_reference(const Problem& p, const Geometry& geometry,
+                                   const Arithmetic& arithmetic, const reference::Inputs& inputs,
+                                   Tensor tensor, int threads) {
+  std::vector<float> values(static_cast<std::size_t>(between_cells(p)));
+  const auto t = static_cast<std::size_t>(tensor);
   reference::Options options;
   options.tensors = 1u << t;
   options.bounds = false;
@@ -63,8 +61,30 @@ Between make_between(const Problem& p, const Geometry& geometry, const Arithmeti
         const std::int64_t row =
             (std::int64_t{block.batch} * p.heads + block.head) * p.seqlen_q + block.query_begin;
         for (std::int64_t i = 0; i < std::int64_t{block.rows} * p.seqlen_k; ++i)
-          store_element(out.given.data(), out.type, row * p.seqlen_k + i, block.value[t][i]);
+          values[static_cast<std::size_t>(row * p.seqlen_k + i)] =
+              static_cast<float>(block.value[t][i]);
       });
+  return values;
+}
+
+Between make_between(const Problem& p, const Geometry& geometry, const Arithmetic& arithmetic,
+                     const reference::Inputs& inputs, int threads) {
+  Between out;
+  out.part = arithmetic.part;
+  if (out.part == Part::kAttention) return out;
+  out.type = out.part == Part::kFromProbs ? arithmetic.probs : arithmetic.scores;
+  if (!is_given(out.part)) return out;
+  Problem given = p;
+  if (out.part == Part::kFromRawScores) {  // q.k of all keys
+    given.softmax_scale = 1;
+    given.mask = {};
+  }
+  const Tensor t = out.part == Part::kFromProbs ? Tensor::kP : Tensor::kS;
+  const std::vector<float> values =
+      dense_reference(given, geometry, arithmetic, inputs, t, threads);
+  out.given.resize(values.size() * size_of(out.type));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    store_element(out.given.data(), out.type, static_cast<std::int64_t>(i), values[i]);
   return out;
 }
 

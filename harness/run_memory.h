@@ -30,6 +30,10 @@ struct Between {
 };
 constexpr const char* between_name(Part part) { return part == Part::kFromProbs ? "P" : "S"; }
 std::int64_t between_cells(const Problem& problem);
+// S or P of the reference, dense, as a kernel of a part of attention has it (Arithmetic::part).
+std::vector<float> dense_reference(const Problem& problem, const Geometry& geometry,
+                                   const Arithmetic& arithmetic, const reference::Inputs& inputs,
+                                   Tensor tensor, int threads);
 Between make_between(const Problem& problem, const Geometry& geometry, const Arithmetic& arithmetic,
                      const reference::Inputs& inputs, int threads);
 

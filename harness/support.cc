@@ -204,6 +204,9 @@ std::vector<std::string> part_words(const KernelInfo& kernel) {
     case Part::kFromScores:
       words.emplace_back("is given S, and computes o of S and v");
       break;
+    case Part::kFromRawScores:
+      words.emplace_back("is given q.k before scale and mask, and computes o of it and v");
+      break;
     case Part::kFromProbs:
       words.emplace_back("is given P, and computes o of P and v");
       break;

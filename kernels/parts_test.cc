@@ -98,6 +98,27 @@ TEST_CASE("a kernel that is given S is judged by what it makes of it") {
         Verdicts{"lse agrees", "o diverges"});
 }
 
+TEST_CASE(
+    "a kernel that is given S before scale and mask is judged by what it makes of all three") {
+  for (Problem p : {small(), causal()})
+    for (const float scale : {p.softmax_scale, 0.7f, -0.3f, 0.0f})
+      for (const char* inputs : {"randn", "probe", "heavy"}) {
+        INFO(scale << ' ' << inputs);
+        p.softmax_scale = scale;
+        CHECK(verdicts(run("of-raw-scores", p, inputs)) == Verdicts{"lse agrees", "o agrees"});
+        CHECK(verdicts(run("of-raw-half-scores", p, inputs)) == Verdicts{"lse agrees", "o agrees"});
+      }
+  CHECK(exempt(run("of-raw-scores", small()), Tensor::kS) == "it is given");
+  CHECK(verdicts(run("of-raw-scores-mask-off-by-one", small())) ==
+        Verdicts{"lse agrees", "o agrees"});
+  CHECK(verdicts(run("of-raw-scores-mask-off-by-one", causal())) ==
+        Verdicts{"lse diverges", "o diverges"});
+  CHECK(verdicts(run("of-raw-scores-scale-missing", small())) ==
+        Verdicts{"lse diverges", "o diverges"});
+  // What is given is not masked: a kernel that does not mask is wrong.
+  CHECK(verdicts(run("of-raw-scores-no-mask", causal())) == Verdicts{"lse diverges", "o diverges"});
+}
+
 TEST_CASE("a kernel that is given P is judged by o alone") {
   for (const Problem& p : {small(), causal()})
     for (const char* inputs : {"randn", "probe", "ones", "heavy", "cancel"}) {
@@ -127,7 +148,7 @@ TEST_CASE("what a kernel is given of S or P is an input that it must not write")
 TEST_CASE("a region of a kernel of a part has absolute coordinates") {
   RunOptions options;
   options.region = {{1, 0, 5}, {1, 2, 3}};
-  for (const char* name : {"scores", "of-scores", "of-half-probs"})
+  for (const char* name : {"scores", "of-scores", "of-raw-scores", "of-half-probs"})
     CHECK(verdicts(run(name, causal(), "randn", options)) == verdicts(run(name, causal())));
   CHECK(verdicts(run("scores-mask-off-by-one", causal(), "randn", options)) ==
         Verdicts{"S diverges"});
@@ -149,12 +170,15 @@ TEST_CASE("trace finds the stage of a part, and says what is not judged") {
   CHECK(wrong.first->tensor == Tensor::kS);
   CHECK(wrong.first->key == 1);
   CHECK(traced("of-scores").answer() == Answer::kAgrees);
+  CHECK(traced("of-raw-scores").answer() == Answer::kAgrees);
+  CHECK(traced("of-raw-scores-mask-off-by-one").answer() == Answer::kDiverges);
   CHECK(traced("of-probs").answer() == Answer::kAgrees);
   CHECK(traced("of-scores-rows-of-v-swapped").first->tensor == Tensor::kO);
 }
 
 TEST_CASE("a dump of a part is judged as the run was") {
-  for (const char* name : {"scores", "of-scores", "of-half-probs", "int8-per-token"}) {
+  for (const char* name :
+       {"scores", "of-scores", "of-raw-half-scores", "of-half-probs", "int8-per-token"}) {
     const std::string path =
         (std::filesystem::temp_directory_path() / (std::string("attn_diag_parts_") + name + ".h5"))
             .string();
@@ -177,8 +201,16 @@ TEST_CASE("diagnose knows the parts, and names only what can be wrong of them") 
     const Problem p = causal();
     return diagnose_kernel(part(name), p, make_inputs(p, "probe", 1, 1.0), {}, {}).diagnosis;
   };
-  for (const char* name : {"scores", "of-scores", "of-half-probs"})
+  for (const char* name :
+       {"scores", "of-scores", "of-raw-scores", "of-raw-half-scores", "of-half-probs"})
     CHECK(diagnosed(name).verdict == DiagnosisVerdict::kNothingWrong);
+  // Predictions start from S as it should be: what is wrong of scale or mask has no name, and no other bug's.
+  for (const char* name : {"of-raw-scores-mask-off-by-one", "of-raw-scores-scale-missing"}) {
+    INFO(name);
+    const Diagnosis wrong = diagnosed(name);
+    CHECK(wrong.verdict != DiagnosisVerdict::kNothingWrong);
+    CHECK(wrong.verdict != DiagnosisVerdict::kNamed);
+  }
   const Diagnosis mask = diagnosed("scores-mask-off-by-one");
   CHECK(mask.verdict == DiagnosisVerdict::kNamed);
   CHECK(mask.best.at(0).parts.at(0).id == "mask-shift");
@@ -224,7 +256,8 @@ TEST_CASE("adapters and declarations that do not fit are told what does") {
                     contains("scores() asks for elements of 2 bytes, but has 4"));
   CHECK_THROWS_WITH(run("asks-for-codes", small()),
                     contains("coded_k(): declare the type of its codes in .k_codes"));
-  CHECK_THROWS_WITH(run("of-raw-scores", small()), contains("is given S scaled and masked"));
+  CHECK_THROWS_WITH(run("of-unscaled-scores", small()),
+                    contains("is given S scaled and masked") && contains("kFromRawScores"));
 }
 
 TEST_CASE("a kernel of codes is judged by what they mean") {

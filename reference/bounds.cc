@@ -85,16 +85,21 @@ void bound_scores(const Plan& plan, const ErrorModel& model, const KvMagnitudes&
   }
 }
 
-// S is given: exact, but where it is no number.
-void bound_given_scores(const Plan& plan, const BlockValues& values, BlockBounds& bounds) {
+// S is given: exact, but where it is no number; before the scale, with the rounding of that, and to the type in
+// which the kernel may keep it.
+void bound_given_scores(const Plan& plan, const ErrorModel& model, const BlockValues& values,
+                        BlockBounds& bounds) {
   const Eigen::Index sk = plan.problem.seqlen_k;
+  const bool raw = plan.arithmetic.part == Part::kFromRawScores;
+  const double relative = raw ? kRoom * (model.op.u + model.scores.u * (1 + model.op.u)) : 0;
+  const double absolute = raw ? kRoom * (model.op.tiny + model.scores.tiny) : 0;
   for (std::int32_t r = 0; r < values.rows; ++r) {
     const KeyRange keys = values.keys[static_cast<std::size_t>(r)];
     const double* s = values[Tensor::kS] + r * sk;
     double* row = bounds[Tensor::kS] + r * sk;
     std::fill(row, row + sk, 0.0);
     for (std::int32_t j = keys.begin; j < keys.end; ++j)
-      if (!std::isfinite(s[j])) row[j] = kInf;
+      row[j] = std::isfinite(s[j]) ? relative * std::fabs(s[j]) + absolute : kInf;
   }
 }
 
@@ -320,8 +325,8 @@ void compute_bounds(const Plan& plan, const ErrorModel& model, const KvMagnitude
                     const BlockValues& values, BlockBounds& bounds) {
   resize(plan, values, bounds);
   const Part part = plan.arithmetic.part;
-  if (part == Part::kFromScores)
-    bound_given_scores(plan, values, bounds);
+  if (part == Part::kFromScores || part == Part::kFromRawScores)
+    bound_given_scores(plan, model, values, bounds);
   else
     bound_scores(plan, model, magnitudes, values, bounds);
   for (std::int32_t r = 0; plan.softmax && r < values.rows; ++r)

@@ -46,8 +46,10 @@ void compute_scores(const Plan& plan, const KvHead& kv, BlockValues& block) {
   const Eigen::Index dim = p.head_dim, sk = p.seqlen_k;
   widen_rows(plan.inputs.q, p.dtype, p.layout, p.heads, p.seqlen_q, p.head_dim, block.batch,
              block.head, block.query_begin, block.query_begin + block.rows, block.q.data());
-  RowOut(block.scaled_q.data(), block.rows * dim) =
-      RowIn(block.q.data(), block.rows * dim) * static_cast<double>(p.softmax_scale);
+  // Given before scale and mask S is q.k as it lies in memory, of all keys: whatever is masked rounds nothing else.
+  const bool raw = plan.arithmetic.part == Part::kFromRawScores;
+  const double scale = raw ? 1.0 : static_cast<double>(p.softmax_scale);
+  RowOut(block.scaled_q.data(), block.rows * dim) = RowIn(block.q.data(), block.rows * dim) * scale;
 
   block.any_keys = {p.seqlen_k, 0};
   for (std::int32_t r = 0; r < block.rows; ++r) {
@@ -57,7 +59,7 @@ void compute_scores(const Plan& plan, const KvHead& kv, BlockValues& block) {
     block.any_keys.begin = std::min(block.any_keys.begin, keys.begin);
     block.any_keys.end = std::max(block.any_keys.end, keys.end);
   }
-  const KeyRange any = block.any_keys;
+  const KeyRange any = raw ? KeyRange{0, p.seqlen_k} : block.any_keys;
   double* s = block[Tensor::kS];
   if (!any.empty())
     multiply(block.scaled_q.data(), dim, block.rows, p.head_dim, kv.k, 0, any.begin, any.end, s,
@@ -74,11 +76,18 @@ void compute_scores(const Plan& plan, const KvHead& kv, BlockValues& block) {
   }
 }
 
-// What the kernel is given: S as it lies in its memory.
+// What the kernel is given: S as it lies in its memory, and then scaled if it is not yet.
 void narrow_given_scores(const Plan& plan, BlockValues& block) {
   double* s = block[Tensor::kS];
   const std::int64_t cells = std::int64_t{block.rows} * plan.problem.seqlen_k;
   for (std::int64_t i = 0; i < cells; ++i) s[i] = narrowed(plan.arithmetic.scores, s[i]);
+  if (plan.arithmetic.part != Part::kFromRawScores) return;
+  const auto scale = static_cast<double>(plan.problem.softmax_scale);
+  for (std::int32_t r = 0; r < block.rows; ++r) {
+    const KeyRange keys = block.keys[static_cast<std::size_t>(r)];
+    double* row = s + std::int64_t{r} * plan.problem.seqlen_k;
+    for (std::int32_t j = keys.begin; j < keys.end; ++j) row[j] *= scale;
+  }
 }
 
 // Of a kernel that is given P: exp(S - lse) as it lies in its memory, each row in the frame of m = 0. Its row
@@ -244,7 +253,8 @@ void compute_values(const Plan& plan, const KvHead& kv, std::int32_t batch, std:
   block.rows = rows;
   resize(plan, block);
   compute_scores(plan, kv, block);
-  if (plan.arithmetic.part == Part::kFromScores) narrow_given_scores(plan, block);
+  const Part part = plan.arithmetic.part;
+  if (part == Part::kFromScores || part == Part::kFromRawScores) narrow_given_scores(plan, block);
   if (plan.softmax && plan.arithmetic.part == Part::kFromProbs)
     compute_given_probs(plan, block);
   else if (plan.softmax)

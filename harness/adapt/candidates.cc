@@ -105,18 +105,13 @@ Part part_of(const Candidate& c) {
   const bool q = has_tensor(Role::kQ), k = has_tensor(Role::kK), v = has_tensor(Role::kV),
              o = has_tensor(Role::kO), s = has_tensor(Role::kScores), p = has_tensor(Role::kProbs);
   if (q && k && s && !v && !o && !p) return Part::kScores;
-  if (!q && !k && v && o && s != p) return s ? Part::kFromScores : Part::kFromProbs;
-  return Part::kAttention;
-}
-
-// Why a function of a part cannot be declared; empty if it can.
-std::string not_a_part(const Candidate& c) {
-  if (c.part != Part::kFromScores) return "";
-  if (c.has(Role::kScale) || c.has(Role::kScaleLog2))
-    return "it scales the scores that it is given, and only scaled ones can be declared";
-  if (c.has(Role::kCausal) || c.has(Role::kWindow) || c.has(Role::kWindowLeft))
-    return "it masks the scores that it is given, and only masked ones can be declared";
-  return "";
+  if (q || k || !v || !o || s == p) return Part::kAttention;
+  if (p) return Part::kFromProbs;
+  // What scales or masks the scores that it is given is given q.k.
+  for (const Role role :
+       {Role::kScale, Role::kScaleLog2, Role::kCausal, Role::kWindow, Role::kWindowLeft})
+    if (c.has(role)) return Part::kFromRawScores;
+  return Part::kFromScores;
 }
 
 int score_of(const Model& model, const Candidate& c) {
@@ -198,7 +193,7 @@ Candidate candidate(const Model& model, const FunctionModel& f,
         named.size() == 4 ? "" : "the kernels it launches name no Q, K, V and output";
     if (c.why_not.empty()) c.why_not = missing;
   } else {
-    c.why_not = c.part == Part::kAttention ? missing_tensors(c) : not_a_part(c);
+    c.why_not = c.part == Part::kAttention ? missing_tensors(c) : "";
     if (c.why_not.empty() && c.way == Way::kHostFunction &&
         contains_any(f.name, {"test", "bench", "verify", "check", "reference"}))
       c.why_not = "its name says that it is a test";

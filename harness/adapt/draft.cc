@@ -63,9 +63,10 @@ std::string declaration(const std::string& name, const Candidate& c, const Facts
   add("summary", fmt::format("\"{}() of the user's source\"", c.function->qualified));
   add("call", "call");
   if (f.part != Part::kAttention)
-    add("part", f.part == Part::kScores       ? "Part::kScores"
-                : f.part == Part::kFromScores ? "Part::kFromScores"
-                                              : "Part::kFromProbs");
+    add("part", f.part == Part::kScores          ? "Part::kScores"
+                : f.part == Part::kFromScores    ? "Part::kFromScores"
+                : f.part == Part::kFromRawScores ? "Part::kFromRawScores"
+                                                 : "Part::kFromProbs");
   add("dtypes", fmt::format("{}", fmt::join(f.dtypes, " | ")));
   if (!f.head_dims.empty()) add("head_dims", fmt::format("{{{}}}", fmt::join(f.head_dims, ", ")));
   std::vector<std::string> masks;
@@ -184,19 +185,16 @@ void add_checks(const Candidate& c, const Facts& f, std::vector<Note>& notes) {
 
 // Of types that a source uses and leaves to its includer.
 std::string missing_headers(const Model& model, const Facts& f) {
+  const auto includes = [&](std::initializer_list<std::string_view> any) {
+    for (const std::string& include : model.code().includes)
+      for (const std::string_view part : any)
+        if (include.find(part) != std::string::npos) return true;
+    return false;
+  };
+  if (!model.code().missing.empty() || includes({"mma.h", "torch", "ATen"})) return "";
   std::string text;
-  for (const auto& [dtype, header] :
-       {std::pair{"fp16", "<cuda_fp16.h>"}, std::pair{"bf16", "<cuda_bf16.h>"}}) {
-    const auto& all = model.code().includes;
-    if (f.dtypes.count(dtype) > 0 && model.code().missing.empty() &&
-        std::none_of(all.begin(), all.end(), [&](const std::string& include) {
-          return include.find(std::string(header).substr(1, 9)) != std::string::npos ||
-                 include.find("mma.h") != std::string::npos ||
-                 include.find("torch") != std::string::npos ||
-                 include.find("ATen") != std::string::npos;
-        }))
-      text += fmt::format("#include {}\n", header);
-  }
+  if (f.dtypes.count("fp16") > 0 && !includes({"cuda_fp16"})) text += "#include <cuda_fp16.h>\n";
+  if (f.dtypes.count("bf16") > 0 && !includes({"cuda_bf16"})) text += "#include <cuda_bf16.h>\n";
   return text;
 }
 

@@ -87,7 +87,11 @@ void read_sizes(FactsCode& code, Facts& facts) {
       ((code.has(Role::kSeqlenQ) || code.has(Role::kSeqlen)) && code.has(Role::kSeqlenK));
   facts.takes_splits = code.has(Role::kNumSplits);
   facts.part = c.part;
-  const bool from_part = c.part == Part::kFromScores || c.part == Part::kFromProbs;
+  // Scores that it masks and does not scale are scaled already: q.k of a scale of 1.
+  const bool masks_scaled =
+      c.part == Part::kFromRawScores && !code.has(Role::kScale) && !code.has(Role::kScaleLog2);
+  const bool from_part =
+      c.part == Part::kFromScores || c.part == Part::kFromRawScores || c.part == Part::kFromProbs;
   const bool any_scale = from_part || code.has(Role::kScale) || code.has(Role::kScaleLog2);
   if (c.part == Part::kScores && !any_scale) {
     bool root = false;
@@ -99,11 +103,14 @@ void read_sizes(FactsCode& code, Facts& facts) {
   if (facts.unscaled)
     code.note(NoteKind::kGuessed,
               "S is q.k without a scale: no parameter is one, and no code takes a root");
-  facts.scaled_q = !any_scale && !facts.unscaled && says_q_is_scaled(code);
+  facts.scaled_q = masks_scaled || (!any_scale && !facts.unscaled && says_q_is_scaled(code));
   facts.own_scale = !any_scale && !facts.scaled_q && !facts.unscaled;
   if (facts.scaled_q)
-    code.note(NoteKind::kGuessed,
-              "q is multiplied by the softmax scale already, as a comment says");
+    code.note(
+        NoteKind::kGuessed,
+        masks_scaled
+            ? "the scores that it is given are scaled already: it masks them, and takes no scale"
+            : "q is multiplied by the softmax scale already, as a comment says");
   if (facts.own_scale)
     code.note(NoteKind::kGuessed,
               "no parameter is the softmax scale: it computes 1/sqrt(head_dim) itself");

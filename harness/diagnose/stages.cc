@@ -64,18 +64,15 @@ bool wrong_by_itself(const Capture& capture, const Subject& subject,
 // with row sums that nothing is divided by.
 std::vector<reference::GivenTensor> given_to_part(const Capture& c) {
   const Part part = c.arithmetic.part;
-  if (part != Part::kFromScores && part != Part::kFromProbs) return {};
-  const Between between =
-      make_between(c.problem, c.geometry, c.arithmetic, {c.q.data(), c.k.data(), c.v.data()}, 0);
-  reference::GivenTensor given{part == Part::kFromScores ? Tensor::kS : Tensor::kP, {}};
-  const std::size_t cells = between.given.size() / size_of(between.type);
-  for (std::size_t i = 0; i < cells; ++i)
-    given.values.push_back(static_cast<float>(
-        load_element(between.given.data(), between.type, static_cast<std::int64_t>(i))));
-  std::vector<reference::GivenTensor> all = {std::move(given)};
-  if (part == Part::kFromScores) return all;
+  if (part != Part::kFromScores && part != Part::kFromRawScores && part != Part::kFromProbs)
+    return {};
+  const Tensor t = part == Part::kFromProbs ? Tensor::kP : Tensor::kS;
+  std::vector<reference::GivenTensor> all = {
+      {t, dense_reference(c.problem, c.geometry, c.arithmetic, {c.q.data(), c.k.data(), c.v.data()},
+                          t, 0)}};
+  if (t == Tensor::kS) return all;
   const auto tiles = static_cast<std::size_t>(num_kv_tiles(c.problem, c.geometry));
-  const std::size_t rows = cells / static_cast<std::size_t>(c.problem.seqlen_k);
+  const auto rows = static_cast<std::size_t>(rows_of(c.problem));
   std::vector<float> l(rows * tiles, 0.0f);
   for (std::size_t row = 0; row < rows; ++row) l[row * tiles] = 1.0f;
   all.push_back({Tensor::kM, std::vector<float>(rows * tiles, 0.0f)});

@@ -49,20 +49,25 @@ __global__ void scores(const Element* q, const Element* k, Score* s, int n, int 
   }
 }
 
+// Of scores as they are, or, with a scale, of q.k.
 template <class Score, class Element>
 __global__ void of_scores(const Score* s, const Element* v, Element* o, float* lse, int n, int dim,
-                          Bug bug) {
+                          Bug bug, float scale = 1.0f, bool causal = false) {
   const long long head = blockIdx.x;
   const int row = static_cast<int>(blockIdx.y * kThreads + threadIdx.x);
   if (row >= n) return;
   s += (head * n + row) * n;
+  const auto score = [&](int key) {
+    const bool masked = causal && key > row + (bug == kMaskOffByOne);
+    return masked ? -INFINITY : to_float(s[key]) * (bug == kScaleMissing ? 1.0f : scale);
+  };
   float m = -INFINITY, l = 0.0f;
-  for (int key = 0; key < n; ++key) m = fmaxf(m, to_float(s[key]));
-  for (int key = 0; key < n - (bug == kLastKeyNotInL); ++key) l += __expf(to_float(s[key]) - m);
+  for (int key = 0; key < n; ++key) m = fmaxf(m, score(key));
+  for (int key = 0; key < n - (bug == kLastKeyNotInL); ++key) l += __expf(score(key) - m);
   for (int d = 0; d < dim; ++d) {
     float sum = 0.0f;
     for (int key = 0; key < n; ++key)
-      sum += __expf(to_float(s[key]) - m) *
+      sum += __expf(score(key) - m) *
              to_float(v[(head * n + (bug == kRowsOfVSwapped ? key ^ 1 : key)) * dim + d]);
     store(o[(head * n + row) * dim + d], sum / l);
   }
@@ -152,6 +157,15 @@ void call_of_scores(const Call& c) {
   of_scores<<<grid(c), kThreads>>>(c.scores<Score>(), c.v<__half>(), c.o<__half>(), c.lse(),
                                    c.seqlen(), c.head_dim_v(), kBug);
 }
+template <Bug kBug, class Score>
+void call_of_raw_scores(const Call& c) {
+  of_scores<<<grid(c), kThreads>>>(c.scores<Score>(), c.v<__half>(), c.o<__half>(), c.lse(),
+                                   c.seqlen(), c.head_dim_v(), kBug, c.scale(), c.is_causal());
+}
+void call_of_raw_scores_without_mask(const Call& c) {
+  of_scores<<<grid(c), kThreads>>>(c.scores<float>(), c.v<__half>(), c.o<__half>(), c.lse(),
+                                   c.seqlen(), c.head_dim_v(), kRight, c.scale());
+}
 template <Bug kBug, class Prob, class Element>
 void call_of_probs(const Call& c) {
   of_probs<<<grid(c), kThreads>>>(c.probs<Prob>(), c.v<Element>(), c.o<Element>(), c.seqlen(),
@@ -202,6 +216,11 @@ void call_of_codes(const Call& c) {
     .name = NAME, .call = CALL, .part = Part::kFromScores, .masks = none | causal, \
     .tile = {32, 256}, .s_in_input_type = HALF                                     \
   }
+#define OF_RAW_SCORES(NAME, CALL, HALF)                                               \
+  {                                                                                   \
+    .name = NAME, .call = CALL, .part = Part::kFromRawScores, .masks = none | causal, \
+    .tile = {32, 256}, .s_in_input_type = HALF                                        \
+  }
 #define OF_PROBS(NAME, CALL, TYPES, HALF)                                                          \
   {                                                                                                \
     .name = NAME, .call = CALL, .part = Part::kFromProbs, .dtypes = TYPES, .masks = none | causal, \
@@ -244,10 +263,16 @@ ATTN_DIAG_EXPORT(
     {.name = "half-s-declared", .call = call_half_s, .tile = {32, 256}, .s_in_input_type = true},
     {.name = "without-scale", .call = call_without_scale, .tile = {32, 256}},
     {.name = "asks-for-codes", .call = call_asks_for_codes},
-    {.name = "of-raw-scores",
+    {.name = "of-unscaled-scores",
      .call = call_of_scores<kRight, float>,
      .part = Part::kFromScores,
      .scores = Scores::kUnscaled},
+    OF_RAW_SCORES("of-raw-scores", (call_of_raw_scores<kRight, float>), false),
+    OF_RAW_SCORES("of-raw-half-scores", (call_of_raw_scores<kRight, __half>), true),
+    OF_RAW_SCORES("of-raw-scores-mask-off-by-one", (call_of_raw_scores<kMaskOffByOne, float>),
+                  false),
+    OF_RAW_SCORES("of-raw-scores-no-mask", call_of_raw_scores_without_mask, false),
+    OF_RAW_SCORES("of-raw-scores-scale-missing", (call_of_raw_scores<kScaleMissing, float>), false),
     OF_CODES("int8-per-tensor", call_of_codes<kRight>, CodeType::kInt8, kTensor),
     OF_CODES("int8-per-token", call_of_codes<kRight>, CodeType::kInt8, kToken),
     OF_CODES("uint8-per-head", call_of_codes<kRight>, CodeType::kUint8, kHead),

@@ -11,10 +11,11 @@ namespace attn_diag {
 // What of attention a kernel computes. S (scaled and masked) and P (normalised: exp(S - lse)) then lie dense in
 // memory, (batch, heads, seqlen_q, seqlen_k), in the types `scores` and `probs`.
 enum class Part : std::uint8_t {
-  kAttention,   // q, k, v -> o and lse
-  kScores,      // q, k -> S
-  kFromScores,  // S, v -> o, and perhaps lse
-  kFromProbs,   // P, v -> o
+  kAttention,      // q, k, v -> o and lse
+  kScores,         // q, k -> S
+  kFromScores,     // S, v -> o, and perhaps lse
+  kFromProbs,      // P, v -> o
+  kFromRawScores,  // as kFromScores, of q.k of all keys: the kernel scales and masks
 };
 
 struct Arithmetic {

@@ -67,7 +67,8 @@ struct Declaration {
   const char* name = nullptr;           // as in --kernel ./library.so:name
   const char* summary = "";             // one line, for attn-diag list
   void (*call)(const Call&) = nullptr;  // calls the kernel; may throw std::exception
-  // Part::kScores (q, k -> Call::scores()), kFromScores (Call::scores(), v -> o) or kFromProbs (Call::probs(), v -> o).
+  // Part::kScores (q, k -> Call::scores()), kFromScores (Call::scores(), v -> o), kFromRawScores (the same, of q.k before
+  // scale and mask) or kFromProbs (Call::probs(), v -> o).
   Part part = Part::kAttention;
 
   // The problems it takes; others are refused by these.

@@ -30,7 +30,9 @@ constexpr std::uint32_t stages_of(const Declaration& d) {
 inline const char* why_not(const Declaration& d) {
   if (d.part == Part::kAttention) return nullptr;
   if (d.part != Part::kScores && d.scores != Scores::kNatural)
-    return "a kernel that is given S or P is given S scaled and masked, .scores = Scores::kNatural";
+    return "a kernel that is given S or P is given S scaled and masked, .scores = "
+           "Scores::kNatural; before scale "
+           "and mask S is .part = Part::kFromRawScores";
   if (d.part == Part::kFromProbs && d.stages.size > 0)
     return "a kernel that computes o of P has no stages before it; leave out .stages";
   if (d.part == Part::kScores && d.stages.size > 0)
@@ -151,7 +153,8 @@ inline Support support_of(const Declaration& d) {
 
 inline const char* why_exempt(const Declaration& d, Tensor t) {
   if (d.part == Part::kScores) return "the kernel computes S alone";
-  if (d.part == Part::kFromScores && t == Tensor::kS) return "it is given";
+  const bool of_scores = d.part == Part::kFromScores || d.part == Part::kFromRawScores;
+  if (of_scores && t == Tensor::kS) return "it is given";
   if (d.part == Part::kFromProbs)
     return t == Tensor::kP ? "it is given" : "the kernel computes o of P alone";
   const bool is_merged = t == Tensor::kMergedL || t == Tensor::kMergedO;

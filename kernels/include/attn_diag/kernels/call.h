@@ -46,12 +46,14 @@ class Call {
     check_element<T>();
     return static_cast<T*>(x_request.o);
   }
-  // Of Part::kScores, to be written; of Part::kFromScores, given. Of Part::kFromProbs P, given. T is float, or with
+  // Of Part::kScores, to be written; of Part::kFromScores and kFromRawScores, given. Of Part::kFromProbs P, given. T is float, or with
   // .s_in_input_type or .p_in_input_type the type of the inputs.
   template <class T = void>
   T* scores() const {
-    const bool there = x_request.part == Part::kScores || x_request.part == Part::kFromScores;
-    return between<T>(there, "scores", "Part::kScores or Part::kFromScores");
+    const Part part = x_request.part;
+    const bool there =
+        part == Part::kScores || part == Part::kFromScores || part == Part::kFromRawScores;
+    return between<T>(there, "scores", "Part::kScores, Part::kFromScores or Part::kFromRawScores");
   }
   template <class T = void>
   T* probs() const {
