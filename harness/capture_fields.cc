@@ -19,7 +19,7 @@ constexpr Spellings<DType, 4> kDTypes = {{{DType::kFp16, "fp16"},
                                           {DType::kFp64, "fp64"}}};
 constexpr Spellings<Layout, 2> kLayouts = {{{Layout::kBHSD, "BHSD"}, {Layout::kBSHD, "BSHD"}}};
 constexpr Spellings<Frame, 2> kFrames = {{{Frame::kTile, "tile"}, {Frame::kRunning, "running"}}};
-constexpr Spellings<Part, 4> kParts = {{{Part::kAttention, "attention"},
+constexpr Spellings<Part, 5> kParts = {{{Part::kAttention, "attention"},
                                         {Part::kScores, "scores"},
                                         {Part::kFromScores, "from_scores"},
                                         {Part::kFromProbs, "from_probs"},
