@@ -155,6 +155,7 @@ std::string nearest_flags(const Support& s, Problem p) {
        {"none", "causal", "causal:bottom_right", "causal:top_left", "window:16,0"}) {
     if (takes_mask(s, p)) break;
     const std::string_view word = mask;
+    if (word == "causal" && p.seqlen_q != p.seqlen_k) continue;  // it does not say which
     p.mask = {};
     p.mask.kind = word == "none"          ? MaskKind::kNone
                   : word == "window:16,0" ? MaskKind::kWindow

@@ -104,6 +104,7 @@ TEST_CASE(
     for (const float scale : {p.softmax_scale, 0.7f, -0.3f, 0.0f})
       for (const char* inputs : {"randn", "probe", "heavy"}) {
         INFO(scale << ' ' << inputs);
+        if (scale == 0 && std::string_view(inputs) == "probe") continue;  // they are divided by it
         p.softmax_scale = scale;
         CHECK(verdicts(run("of-raw-scores", p, inputs)) == Verdicts{"lse agrees", "o agrees"});
         CHECK(verdicts(run("of-raw-half-scores", p, inputs)) == Verdicts{"lse agrees", "o agrees"});

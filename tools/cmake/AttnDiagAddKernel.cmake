@@ -146,7 +146,9 @@ function(_attn_diag_kernel_library target file_name instrumentation definitions)
     attn_diag_instrument(${target} c++-cpp-output ${arguments}.compile compiled ${translated})
     set_source_files_properties(${compiled} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
     set(compiler ${ATTN_DIAG_KERNEL_instrumenter_OPTIONS})
-    set(compiler_name "Clang with ${ATTN_DIAG_KERNEL_plugin_OPTIONS}")
+    # Users see it; where this machine has the plugin tells them nothing.
+    cmake_path(GET ATTN_DIAG_KERNEL_plugin_OPTIONS FILENAME plugin_file)
+    set(compiler_name "Clang with ${plugin_file}")
   else()
     # CMake itself says -xc++, which would preprocess a second time.
     set_source_files_properties(${translated} PROPERTIES
