@@ -228,4 +228,20 @@ TEST_CASE("packed K and V, and a group that there is code for") {
   CHECK_THAT(group.text, contains("c.refuse(\"attention() returned false\")"));
 }
 
+TEST_CASE("scores that a function scales or masks itself are given before that") {
+  const auto of = [](const std::string& numbers) {
+    return draft_of(
+        "__global__ void pv(const float* scores, const float* v, float* o) {}\nvoid "
+        "attention(const float* "
+        "scores, const float* v, float* o, " +
+        kSizes + numbers + ") { pv<<<1, 32>>>(scores, v, o); }\n");
+  };
+  CHECK_THAT(of(", float scale, bool causal").text,
+             contains(".part = Part::kFromRawScores") && contains("c.scale(), c.is_causal())"));
+  const Draft masks = of(", bool causal");
+  CHECK_THAT(masks.text, contains(".part = Part::kFromRawScores") && contains("c.scale() != 1.0f"));
+  CHECK_THAT(masks.run_flags, contains("--softmax-scale 1"));
+  CHECK_THAT(of("").text, contains(".part = Part::kFromScores"));
+}
+
 }  // namespace attn_diag::adapt
