@@ -24,6 +24,7 @@
 #include "harness/conventions.h"
 #include "harness/coverage.h"
 #include "harness/cuda/run_on_gpu.h"
+#include "harness/draft_note.h"
 #include "harness/input_writes.h"
 #include "harness/repetition.h"
 #include "harness/run_device.h"
@@ -225,6 +226,8 @@ class Case {
     if (const std::vector<std::string> coded = code_words(kernel.info()); !coded.empty())
       capture.notes.push_back(fmt::format("The kernel takes {}: it is judged by what they mean.",
                                           fmt::join(coded, ", ")));
+    if (std::string note = draft_note(x_kernel); !note.empty())
+      capture.notes.push_back(std::move(note));
     if (inputs.has_nonfinite) capture.notes.emplace_back("q, k or v hold NaN or infinity.");
   }
 

@@ -307,9 +307,17 @@ Draft draft_adapter(const AdaptRequest& request) {
   if (facts.other_output_layout || facts.lse_heads_first) body.headers.insert("other_layout.h");
   for (const std::string& header : body.headers)
     text += fmt::format("#include <attn_diag/kernels/{}>\n", header);
+  text += "#include <attn_diag/kernels/draft.h>\n";
   text += '\n' + include_line(request, draft.holds_source) + '\n';
   text += body.before;
   text += "static void call(const attn_diag::Call& c) {\n" + refusals(facts) + body.text + "}\n\n";
+  const auto count = [&](NoteKind kind) {
+    return std::count_if(draft.notes.begin(), draft.notes.end(),
+                         [kind](const Note& note) { return note.kind == kind; });
+  };
+  text +=
+      fmt::format("ATTN_DIAG_DRAFT({}, {});  // delete it once you have read what stands above\n",
+                  count(NoteKind::kGuessed), count(NoteKind::kUnknown));
   text += declaration(draft.kernel, c, facts);
   draft.text = std::move(text);
   draft.run_flags = run_flags(facts);

@@ -2,6 +2,7 @@
 // such sources build and run is tried by tools/attn_diag/adapt_cli_test.py.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "attn_diag/harness/error.h"
@@ -226,6 +227,22 @@ TEST_CASE("packed K and V, and a group that there is code for") {
                "  return group == 4;\n}\n");
   CHECK_THAT(group.run_flags, contains("--heads 8 --kv-heads 2"));
   CHECK_THAT(group.text, contains("c.refuse(\"attention() returned false\")"));
+}
+
+TEST_CASE("a draft says how much of it is guessed and not known") {
+  const auto marked = [](const Draft& draft) {
+    const auto count = [&](NoteKind kind) {
+      return std::count_if(draft.notes.begin(), draft.notes.end(),
+                           [kind](const Note& note) { return note.kind == kind; });
+    };
+    return fmt::format("ATTN_DIAG_DRAFT({}, {});", count(NoteKind::kGuessed),
+                       count(NoteKind::kUnknown));
+  };
+  const Draft known = draft_of(source(kTensors + kSizes)),
+              unknown =
+                  draft_of(source(kTensors + kSizes + ", const int* splines, int frobnicate"));
+  CHECK_THAT(known.text, contains(marked(known)) && contains("kernels/draft.h"));
+  CHECK_THAT(unknown.text, contains(marked(unknown)) && contains(", 2);"));
 }
 
 TEST_CASE("scores that a function scales or masks itself are given before that") {

@@ -171,6 +171,20 @@ class Whole(unittest.TestCase):
                          folder=folder)
             self.assertIn("NAMED: combine-counts-l-twice", named.stdout, named.stderr)
 
+    def test_a_verdict_says_that_the_adapter_is_a_draft_until_it_is_none(self):
+        source = (STYLES / "product_qk.cu").read_text()
+        with tempfile.TemporaryDirectory() as folder:
+            ran, draft = self.run_of(source, "product_qk", folder)
+            said = "The adapter is attn-diag adapt's draft, in which "
+            self.assertIn(said, " ".join(ran.stdout.split()))
+            mark = next(line for line in draft.splitlines() if line.startswith("ATTN_DIAG_DRAFT("))
+            pathlib.Path(folder, "adapter.cu").write_text(draft.replace(mark, ""))
+            built = call("build", "product_qk.cu", "--adapter", "adapter.cu", "-o", "read.so", "--no-nvcc",
+                         "--no-lockstep", folder=folder)
+            self.assertEqual(built.returncode, 0, built.stderr)
+            ran = call("run", "--kernel", "./read.so", "--dtype", "fp32", "--no-history", folder=folder)
+            self.assertNotIn(said, " ".join((ran.stdout + ran.stderr).split()))
+
     def test_a_scale_that_is_nowhere_is_a_mistake_unless_a_comment_says_that_q_has_it(self):
         source = (STYLES / "scaled_query.cu").read_text().replace("q is prescaled; ", "")
         with tempfile.TemporaryDirectory() as folder:
