@@ -177,6 +177,9 @@ class Whole(unittest.TestCase):
             ran, draft = self.run_of(source, "product_qk", folder)
             said = "The adapter is attn-diag adapt's draft, in which "
             self.assertIn(said, " ".join(ran.stdout.split()))
+            several = call("run", "--kernel", "./product_qk.so", "--dtype", "fp32", "--seqlen", "16,32", "--no-history",
+                           folder=folder)
+            self.assertEqual(" ".join(several.stdout.split()).count(said), 1, several.stdout + several.stderr)
             mark = next(line for line in draft.splitlines() if line.startswith("ATTN_DIAG_DRAFT("))
             pathlib.Path(folder, "adapter.cu").write_text(draft.replace(mark, ""))
             built = call("build", "product_qk.cu", "--adapter", "adapter.cu", "-o", "read.so", "--no-nvcc",

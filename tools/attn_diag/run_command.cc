@@ -11,6 +11,7 @@
 #include "attn_diag/harness/host/executor.h"
 #include "attn_diag/harness/host/faults.h"
 #include "harness/cuda/run_on_gpu.h"
+#include "harness/draft_note.h"
 #include "harness/input_writes.h"
 #include "harness/looser_declaration.h"
 #include "harness/repetition.h"
@@ -278,8 +279,8 @@ std::string again_text(const std::vector<MatrixRow>& rows, const report::Style& 
   return s.empty() ? "" : "  " + report::wrap(s, style.width - 2, 4) + '\n';
 }
 
-// What the backends of a matrix cannot show, and why they were chosen, each said once.
-std::vector<std::string> backend_notes(const std::vector<Case>& cases) {
+// What the backends of a matrix cannot show, why they were chosen, and which adapters are drafts; each once.
+std::vector<std::string> matrix_notes(const std::vector<Case>& cases, Kernels& kernels) {
   std::vector<std::string> notes;
   const auto add = [&](const std::string& note) {
     if (!note.empty() && std::find(notes.begin(), notes.end(), note) == notes.end())
@@ -288,6 +289,7 @@ std::vector<std::string> backend_notes(const std::vector<Case>& cases) {
   for (const Case& c : cases)
     add(c.backend == "cuda" ? cuda::limits_in_one_line() : host::limits_in_one_line());
   for (const Case& c : cases) add(c.backend_note);
+  for (const Case& c : cases) add(draft_note(kernels.get(c)));
   return notes;
 }
 
@@ -348,7 +350,7 @@ Outcome run_command(const Session& session) {
     outcome.out = matrix_report(rows, outcome.code, session);
     if (!flags.json && !flags.quiet) {
       outcome.out += '\n' + again_text(rows, session.style);
-      for (const std::string& note : backend_notes(cases))
+      for (const std::string& note : matrix_notes(cases, kernels))
         outcome.out += "  " + report::wrap(note, session.style.width - 2, 4) + '\n';
       outcome.out += "  Reproduce: " + session.this_command() + '\n';
     }
