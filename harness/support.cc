@@ -217,6 +217,10 @@ std::vector<std::string> part_words(const KernelInfo& kernel) {
 }
 
 std::string why_not_supported(const Support& support, const Problem& problem) {
+  if (support.seqlen_q_multiple_of < 1 || support.seqlen_k_multiple_of < 1)
+    return fmt::format(
+        "it declares seqlen_q_multiple_of = {} and seqlen_k_multiple_of = {}: they are at least 1.",
+        support.seqlen_q_multiple_of, support.seqlen_k_multiple_of);
   const std::vector<std::string> refused = all_refused(support, problem);
   if (refused.empty()) return "";
   const std::string flags = nearest_flags(support, problem);

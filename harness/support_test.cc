@@ -83,6 +83,13 @@ TEST_CASE("masks are those that it takes of these lengths") {
   CHECK_THAT(why_not_supported(s, p), contains("with --mask window:16,0."));
 }
 
+TEST_CASE("multiples of nothing are no declaration") {
+  Support s = support();
+  s.seqlen_k_multiple_of = 0;
+  CHECK_THAT(why_not_supported(s, default_problem()),
+             contains("seqlen_k_multiple_of = 0: they are at least 1."));
+}
+
 TEST_CASE("where no flag helps none is named") {
   Problem p = default_problem();
   p.softmax_scale = 1;
