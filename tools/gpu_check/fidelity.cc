@@ -62,6 +62,11 @@ bool same_verdict(const BackendVerdict& host, const BackendVerdict& gpu) {
   return host.kind == gpu.kind && host.tensors == gpu.tensors;
 }
 
+bool as_expected(const BackendVerdict& host, const BackendVerdict& gpu, bool broken) {
+  using Kind = BackendVerdict::Kind;
+  return broken ? same_verdict(host, gpu) : host.kind == Kind::kAgrees && gpu.kind == Kind::kAgrees;
+}
+
 std::string reason_of(int exit_code, const std::string& out) {
   const Json json = Json::parse(out, nullptr, false);
   if (exit_code != 1 || json.is_discarded()) return "";

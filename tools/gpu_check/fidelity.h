@@ -22,6 +22,9 @@ std::string in_words(const BackendVerdict& verdict);
 // Both agree, both diverge in the same tensors, or neither completes.
 bool same_verdict(const BackendVerdict& host, const BackendVerdict& gpu);
 
+// Whether these are what a kernel of the pairs should give: one with nothing wrong must run and agree on both.
+bool as_expected(const BackendVerdict& host, const BackendVerdict& gpu, bool broken);
+
 // What `attn-diag check --json` found that lets a GPU and the host differ: "check: latent race: ..."; "" if
 // it found nothing.
 std::string reason_of(int exit_code, const std::string& out);

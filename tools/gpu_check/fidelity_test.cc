@@ -41,6 +41,18 @@ TEST_CASE("host and GPU say the same only where kind and tensors are the same") 
   CHECK_FALSE(same_verdict(hang, o));
 }
 
+TEST_CASE("a kernel with nothing wrong must agree on both, not only fail on both alike") {
+  const BackendVerdict agrees = read_run(0, false, "{}", "");
+  const BackendVerdict refused = read_run(2, false, "", "layout BHSD is not declared");
+  const BackendVerdict o = read_run(1, false, diverging("o"), "");
+  CHECK(as_expected(agrees, agrees, false));
+  CHECK_FALSE(as_expected(refused, refused, false));
+  CHECK_FALSE(as_expected(o, o, false));
+  CHECK(as_expected(refused, refused, true));
+  CHECK(as_expected(o, o, true));
+  CHECK_FALSE(as_expected(agrees, o, true));
+}
+
 TEST_CASE("only what check finds beyond equal stores is a reason to differ") {
   const std::string latent =
       R"({"findings": [{"severity": "latent", "kind": "race", "message": "two lanes"}]})";
