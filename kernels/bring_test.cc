@@ -3,7 +3,7 @@
 #include <attn_diag/harness/kernel.h>
 #include <attn_diag/harness/run.h>
 #include <attn_diag/harness/trace.h>
-#include "harness/catch_for_tests.h"
+#include "harness/testing/catch_for_tests.h"
 
 #include <cmath>
 

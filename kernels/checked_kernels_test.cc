@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "attn_diag/harness/check.h"
-#include "harness/catch_for_tests.h"
+#include "harness/testing/catch_for_tests.h"
 
 namespace attn_diag {
 namespace {

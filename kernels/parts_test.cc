@@ -8,7 +8,7 @@
 #include <attn_diag/harness/run.h>
 #include <attn_diag/harness/trace.h>
 #include <attn_diag/harness/xray.h>
-#include "harness/catch_for_tests.h"
+#include "harness/testing/catch_for_tests.h"
 
 #include <cmath>
 #include <filesystem>

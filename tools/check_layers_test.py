@@ -76,20 +76,20 @@ class CheckLayers(unittest.TestCase):
 
     def test_harness_must_not_include_tools(self):
         self.write("tools/attn_diag/options.h", "#include <string>\n")
-        self.assert_red("harness/run.cc", '"tools/attn_diag/options.h"', "layer 'tools'")
+        self.assert_red("harness/run/run.cc", '"tools/attn_diag/options.h"', "layer 'tools'")
 
     def test_harness_must_not_parse_command_lines(self):
-        self.assert_red("harness/run.cc", "<CLI/CLI.hpp>", "must not use CLI11")
+        self.assert_red("harness/run/run.cc", "<CLI/CLI.hpp>", "must not use CLI11")
 
     def test_public_header_must_not_include_a_private_one(self):
         self.assert_red("harness/include/attn_diag/harness/dump.h", '"harness/hdf5_file.h"',
                         "a public header must not include a private one")
 
     def test_header_that_does_not_exist_is_red(self):
-        self.assert_red("harness/run.cc", '"attn_diag/harness/nowhere.h"', "no such header")
+        self.assert_red("harness/run/run.cc", '"attn_diag/harness/nowhere.h"', "no such header")
 
     def test_harness_may_include_reference_contract_and_executor(self):
-        self.write("harness/run.cc", '#include "attn_diag/kernels/problem.h"\n'
+        self.write("harness/run/run.cc", '#include "attn_diag/kernels/problem.h"\n'
                    '#include "attn_diag/reference/reference.h"\n'
                    '#include "attn_diag/harness/host/executor.h"\n#include "harness/hdf5_file.h"\n')
         self.assertEqual(check(self.root)[0], 0)
@@ -98,8 +98,8 @@ class CheckLayers(unittest.TestCase):
         self.assert_green("kernels/fa1/fa1.cu", "<cuda_runtime.h>")
 
     def test_only_the_device_file_calls_the_cuda_runtime(self):
-        self.assert_green("harness/cuda/device.cc", "<cuda_runtime_api.h>")
-        self.assert_red("harness/cuda/gpu.cc", "<cuda_runtime_api.h>", "must not use cuda")
+        self.assert_green("harness/backends/cuda/device.cc", "<cuda_runtime_api.h>")
+        self.assert_red("harness/backends/cuda/gpu.cc", "<cuda_runtime_api.h>", "must not use cuda")
 
     def test_a_test_may_include_other_layers_and_catch2(self):
         self.write("kernels/fa1/fa1_test.cc",

@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "attn_diag/harness/error.h"
+#include "harness/compare/looser_declaration.h"
 #include "harness/diagnose/outcome.h"
 #include "harness/diagnose/stages.h"
-#include "harness/looser_declaration.h"
-#include "harness/repetition.h"
+#include "harness/run/repetition.h"
 
 namespace attn_diag {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "harness/catch_for_tests.h"
+#include "harness/testing/catch_for_tests.h"
 #include "harness/testing/fake_kernels.h"
 
 namespace attn_diag {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include "harness/passes.h"
+#include "harness/compare/passes.h"
 
 namespace attn_diag::matching {
 namespace {

@@ -5,11 +5,11 @@
 #include <limits>
 #include <numeric>
 
-#include "harness/catch_for_tests.h"
 #include "harness/diagnose/fit.h"
 #include "harness/diagnose/residual.h"
 #include "harness/diagnose/sample.h"
 #include "harness/diagnose/testing/buggy_capture.h"
+#include "harness/testing/catch_for_tests.h"
 
 namespace attn_diag::matching {
 namespace {

@@ -7,13 +7,13 @@
 #include <numeric>
 #include <utility>
 
+#include "harness/compare/passes.h"
 #include "harness/diagnose/equivalence.h"
 #include "harness/diagnose/pairs.h"
 #include "harness/diagnose/parallel.h"
 #include "harness/diagnose/places.h"
 #include "harness/diagnose/residual.h"
 #include "harness/diagnose/split_weights.h"
-#include "harness/passes.h"
 
 namespace attn_diag::matching {
 namespace {

@@ -6,10 +6,10 @@
 
 #include "attn_diag/harness/compare.h"
 #include "attn_diag/harness/diagnose.h"
-#include "harness/catch_for_tests.h"
 #include "harness/diagnose/pairs.h"
 #include "harness/diagnose/stages.h"
 #include "harness/diagnose/testing/buggy_capture.h"
+#include "harness/testing/catch_for_tests.h"
 
 namespace attn_diag {
 namespace {

@@ -3,8 +3,8 @@
 #include <string>
 
 #include "attn_diag/harness/diagnose.h"
-#include "harness/catch_for_tests.h"
 #include "harness/diagnose/testing/buggy_capture.h"
+#include "harness/testing/catch_for_tests.h"
 
 namespace attn_diag {
 namespace {

@@ -12,7 +12,7 @@
 #include "harness/diagnose/residual_rows.h"
 #include "harness/diagnose/sample.h"
 #include "harness/diagnose/split_weights.h"
-#include "harness/nan_origin.h"
+#include "harness/trace/nan_origin.h"
 
 namespace attn_diag::matching {
 namespace {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "attn_diag/harness/diagnose.h"
-#include "harness/catch_for_tests.h"
 #include "harness/diagnose/testing/buggy_capture.h"
+#include "harness/testing/catch_for_tests.h"
 
 namespace attn_diag {
 namespace {

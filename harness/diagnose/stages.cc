@@ -5,7 +5,7 @@
 
 #include "attn_diag/harness/error.h"
 #include "harness/diagnose/sample.h"
-#include "harness/run_memory.h"
+#include "harness/run/run_memory.h"
 
 namespace attn_diag::matching {
 namespace {

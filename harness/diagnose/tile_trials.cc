@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "attn_diag/reference/reference.h"
-#include "harness/index_ranges.h"
+#include "harness/base/index_ranges.h"
 
 namespace attn_diag {
 namespace {

@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "harness/catch_for_tests.h"
+#include "harness/testing/catch_for_tests.h"
 
 namespace attn_diag {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "attn_diag/harness/diagnose.h"
 #include "attn_diag/harness/error.h"
-#include "harness/close_names.h"
+#include "harness/base/close_names.h"
 #include "harness/diagnose/outcome.h"
 #include "harness/diagnose/search.h"
 #include "harness/diagnose/stages.h"

@@ -11,7 +11,7 @@
 #include <memory>
 
 #include "attn_diag/harness/error.h"
-#include "harness/printable.h"
+#include "harness/base/printable.h"
 
 namespace attn_diag::files {
 

@@ -12,8 +12,8 @@
 #include "attn_diag/harness/dump.h"
 #include "attn_diag/harness/error.h"
 #include "attn_diag/harness/files.h"
-#include "harness/catch_for_tests.h"
 #include "harness/testing/captures.h"
+#include "harness/testing/catch_for_tests.h"
 #include "harness/testing/temporary_directory.h"
 
 namespace attn_diag {

@@ -12,12 +12,12 @@
 #include "attn_diag/harness/error.h"
 #include "attn_diag/harness/files.h"
 #include "attn_diag/harness/run.h"
-#include "harness/capture_fields.h"
+#include "harness/capture/capture_fields.h"
+#include "harness/dump/hdf5_document.h"
 #include "harness/files/array.h"
 #include "harness/files/roles.h"
 #include "harness/files/said.h"
 #include "harness/files/shapes.h"
-#include "harness/hdf5_document.h"
 
 namespace attn_diag {
 namespace {

@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "attn_diag/harness/error.h"
+#include "harness/dump/hdf5_document.h"
 #include "harness/files/array.h"
-#include "harness/hdf5_document.h"
 
 namespace attn_diag::files {
 namespace {

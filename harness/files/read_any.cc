@@ -9,9 +9,9 @@
 #include <string_view>
 
 #include "attn_diag/harness/error.h"
+#include "harness/base/helper.h"
+#include "harness/dump/hdf5_document.h"
 #include "harness/files/array.h"
-#include "harness/hdf5_document.h"
-#include "harness/helper.h"
 
 namespace attn_diag::files {
 namespace {

@@ -8,7 +8,7 @@
 #include <initializer_list>
 
 #include "attn_diag/harness/error.h"
-#include "harness/capture_fields.h"
+#include "harness/capture/capture_fields.h"
 
 namespace attn_diag::files {
 namespace {

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "attn_diag/harness/error.h"
-#include "harness/capture_fields.h"
+#include "harness/capture/capture_fields.h"
 
 namespace attn_diag::files {
 namespace {

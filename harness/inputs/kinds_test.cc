@@ -8,7 +8,7 @@
 #include "attn_diag/harness/catch2.h"
 #include "attn_diag/harness/kernel.h"
 #include "attn_diag/harness/run.h"
-#include "harness/catch_for_tests.h"
+#include "harness/testing/catch_for_tests.h"
 
 namespace attn_diag {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "attn_diag/harness/run.h"
-#include "harness/catch_for_tests.h"
+#include "harness/testing/catch_for_tests.h"
 
 namespace attn_diag {
 namespace {

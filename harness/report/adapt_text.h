@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "harness/adapt/adapt.h"
 #include "harness/report/json.h"
 #include "harness/report/text.h"
+#include "harness/toolchain/adapt/adapt.h"
 
 namespace attn_diag::report {
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "harness/cuda/bench.h"
 #include "harness/report/json.h"
 #include "harness/report/text.h"
+#include "harness/timing/bench.h"
 
 namespace attn_diag::report {
 

@@ -3,7 +3,7 @@
 #include <fstream>
 
 #include "attn_diag/harness/error.h"
-#include "harness/catch_for_tests.h"
+#include "harness/testing/catch_for_tests.h"
 #include "harness/testing/temporary_directory.h"
 
 namespace attn_diag::report {

@@ -5,7 +5,7 @@
 #include <array>
 #include <map>
 
-#include "harness/build/translate_unit.h"
+#include "harness/toolchain/build/translate_unit.h"
 
 namespace attn_diag::report {
 namespace {

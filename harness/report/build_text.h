@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "harness/build/build.h"
 #include "harness/report/json.h"
 #include "harness/report/text.h"
+#include "harness/toolchain/build/build.h"
 
 namespace attn_diag::report {
 

@@ -1,7 +1,7 @@
 #include "harness/report/check_suppressions.h"
 
 #include "attn_diag/harness/error.h"
-#include "harness/catch_for_tests.h"
+#include "harness/testing/catch_for_tests.h"
 
 namespace attn_diag::report {
 namespace {

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "harness/input_writes.h"
 #include "harness/report/table.h"
+#include "harness/run/input_writes.h"
 
 namespace attn_diag::report {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "harness/doctor.h"
+#include "harness/doctor/doctor.h"
 #include "harness/report/json.h"
 #include "harness/report/text.h"
 

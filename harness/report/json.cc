@@ -6,7 +6,7 @@
 #include <cmath>
 #include <string_view>
 
-#include "harness/printable.h"
+#include "harness/base/printable.h"
 #include "harness/report/same_output.h"
 #include "harness/report/sanity.h"
 #include "harness/report/summary.h"

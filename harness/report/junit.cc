@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "harness/printable.h"
+#include "harness/base/printable.h"
 
 namespace attn_diag::report {
 namespace {

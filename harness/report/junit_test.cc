@@ -1,6 +1,6 @@
 #include "harness/report/junit.h"
 
-#include "harness/catch_for_tests.h"
+#include "harness/testing/catch_for_tests.h"
 
 namespace attn_diag::report {
 namespace {

@@ -8,12 +8,12 @@
 #include <set>
 #include <utility>
 
-#include "harness/input_writes.h"
 #include "harness/report/comparison_text.h"
 #include "harness/report/same_output.h"
 #include "harness/report/sanity.h"
 #include "harness/report/summary.h"
 #include "harness/report/table.h"
+#include "harness/run/input_writes.h"
 
 namespace attn_diag::report {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "harness/catch_for_tests.h"
+#include "harness/testing/catch_for_tests.h"
 
 namespace attn_diag::report {
 namespace {

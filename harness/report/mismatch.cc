@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "attn_diag/harness/run.h"
-#include "harness/input_writes.h"
-#include "harness/repetition.h"
 #include "harness/report/cells.h"
 #include "harness/report/row.h"
 #include "harness/report/text.h"
+#include "harness/run/input_writes.h"
+#include "harness/run/repetition.h"
 
 namespace attn_diag {
 namespace {

@@ -5,7 +5,7 @@
 #include "attn_diag/harness/catch2.h"
 #include "attn_diag/harness/run.h"
 #include "attn_diag/reference/reference.h"
-#include "harness/catch_for_tests.h"
+#include "harness/testing/catch_for_tests.h"
 #include "harness/testing/fake_kernels.h"
 
 namespace attn_diag {

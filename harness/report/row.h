@@ -7,7 +7,7 @@
 
 #include "attn_diag/harness/capture.h"
 #include "attn_diag/harness/compare.h"
-#include "harness/passes.h"
+#include "harness/compare/passes.h"
 
 namespace attn_diag::report {
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "harness/history.h"
+#include "harness/history/history.h"
 #include "harness/report/json.h"
 #include "harness/report/text.h"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "harness/printable.h"
+#include "harness/base/printable.h"
 
 namespace attn_diag::report {
 

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <limits>
 
-#include "harness/catch_for_tests.h"
 #include "harness/report/table.h"
+#include "harness/testing/catch_for_tests.h"
 
 namespace attn_diag::report {
 namespace {

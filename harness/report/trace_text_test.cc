@@ -4,10 +4,10 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "harness/catch_for_tests.h"
 #include "harness/report/json.h"
 #include "harness/report/row.h"
 #include "harness/report/summary.h"
+#include "harness/testing/catch_for_tests.h"
 
 namespace attn_diag::report {
 namespace {

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "harness/repetition.h"
 #include "harness/report/comparison_text.h"
 #include "harness/report/picture.h"
 #include "harness/report/summary.h"
+#include "harness/run/repetition.h"
 
 namespace attn_diag::report {
 namespace {

@@ -3,7 +3,7 @@
 #include <random>
 
 #include "attn_diag/reference/reference.h"
-#include "harness/compare_check.h"
+#include "harness/capture/consistency.h"
 
 namespace attn_diag::testing {
 namespace {

@@ -13,8 +13,8 @@
 #include "attn_diag/harness/kernel.h"
 #include "attn_diag/harness/run.h"
 #include "attn_diag/reference/reference.h"
-#include "harness/catch_for_tests.h"
-#include "harness/passes.h"
+#include "harness/compare/passes.h"
+#include "harness/testing/catch_for_tests.h"
 #include "reference/testing/hand_case.h"
 
 namespace attn_diag::testing {

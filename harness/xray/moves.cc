@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "attn_diag/harness/error.h"
-#include "harness/repetition.h"
+#include "harness/run/repetition.h"
 
 namespace attn_diag::xraying {
 

@@ -9,7 +9,7 @@
 #include "attn_diag/harness/error.h"
 #include "attn_diag/harness/kernel.h"
 #include "attn_diag/harness/xray.h"
-#include "harness/catch_for_tests.h"
+#include "harness/testing/catch_for_tests.h"
 
 namespace attn_diag {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "attn_diag/reference/reference.h"
-#include "harness/reference_rows.h"
-#include "harness/run_memory.h"
+#include "harness/capture/reference_rows.h"
+#include "harness/run/run_memory.h"
 #include "harness/xray/row.h"
 
 namespace attn_diag::xraying {

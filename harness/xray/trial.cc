@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "attn_diag/reference/reference.h"
-#include "harness/nan_origin.h"
+#include "harness/trace/nan_origin.h"
 
 namespace attn_diag::xraying {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "attn_diag/reference/reference.h"
-#include "harness/run_memory.h"
-#include "harness/run_plan.h"
+#include "harness/run/plan.h"
+#include "harness/run/run_memory.h"
 
 namespace attn_diag::xraying {
 namespace {

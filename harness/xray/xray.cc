@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "attn_diag/harness/error.h"
-#include "harness/run_plan.h"
-#include "harness/support.h"
+#include "harness/library/support.h"
+#include "harness/run/plan.h"
 #include "harness/xray/moves.h"
 #include "harness/xray/scores.h"
 #include "harness/xray/weights.h"

@@ -7,7 +7,7 @@
 #include "attn_diag/harness/dump.h"
 #include "attn_diag/harness/kernel.h"
 #include "attn_diag/harness/xray.h"
-#include "harness/catch_for_tests.h"
+#include "harness/testing/catch_for_tests.h"
 #include "harness/testing/temporary_directory.h"
 
 namespace attn_diag {

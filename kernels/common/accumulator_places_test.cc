@@ -3,7 +3,7 @@
 #include <array>
 
 #include "common/element.h"
-#include "harness/catch_for_tests.h"
+#include "harness/testing/catch_for_tests.h"
 
 namespace attn_diag {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "harness/catch_for_tests.h"
+#include "harness/testing/catch_for_tests.h"
 
 namespace attn_diag {
 namespace {

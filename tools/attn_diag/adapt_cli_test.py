@@ -208,7 +208,7 @@ for style in WHOLE_CASES:
 
 
 class Unseen(unittest.TestCase):
-    """Sources of strangers (harness/adapt/testing/unseen), all right: drafts that agree."""
+    """Sources of strangers (harness/toolchain/adapt/testing/unseen), all right: drafts that agree."""
 
     def try_source(self, source):
         with tempfile.TemporaryDirectory() as folder:

@@ -5,11 +5,11 @@
 #include <optional>
 #include <sstream>
 
-#include "harness/adapt/adapt.h"
-#include "harness/build/build.h"
-#include "harness/build/process.h"
-#include "harness/build/scratch.h"
 #include "harness/report/adapt_text.h"
+#include "harness/toolchain/adapt/adapt.h"
+#include "harness/toolchain/build/build.h"
+#include "harness/toolchain/build/process.h"
+#include "harness/toolchain/build/scratch.h"
 #include "tools/attn_diag/output.h"
 #include "tools/attn_diag/session.h"
 

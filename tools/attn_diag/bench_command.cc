@@ -7,9 +7,9 @@
 
 #include "attn_diag/harness/gpu.h"
 #include "attn_diag/harness/kernel.h"
-#include "harness/cuda/bench.h"
-#include "harness/cuda/bench_device.h"
 #include "harness/report/bench.h"
+#include "harness/timing/bench.h"
+#include "harness/timing/bench_device.h"
 #include "tools/attn_diag/cases.h"
 #include "tools/attn_diag/output.h"
 #include "tools/attn_diag/progress.h"

@@ -1,8 +1,8 @@
 // attn-diag build: a kernel library from a user's sources.
 #include <fmt/format.h>
 
-#include "harness/build/build.h"
 #include "harness/report/build_text.h"
+#include "harness/toolchain/build/build.h"
 #include "tools/attn_diag/output.h"
 #include "tools/attn_diag/session.h"
 

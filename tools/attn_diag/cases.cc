@@ -9,9 +9,9 @@
 #include "attn_diag/harness/dump.h"
 #include "attn_diag/harness/error.h"
 #include "attn_diag/harness/host/executor.h"
-#include "harness/backend.h"
+#include "harness/backends/choose_backend.h"
 #include "harness/report/text.h"
-#include "harness/run_plan.h"
+#include "harness/run/plan.h"
 #include "tools/attn_diag/suggest.h"
 #include "tools/attn_diag/values.h"
 

@@ -5,11 +5,11 @@
 #include <memory>
 
 #include "attn_diag/harness/dump.h"
-#include "harness/repetition.h"
 #include "harness/report/comparison_text.h"
 #include "harness/report/json.h"
 #include "harness/report/junit.h"
 #include "harness/report/summary.h"
+#include "harness/run/repetition.h"
 #include "tools/attn_diag/cases.h"
 #include "tools/attn_diag/output.h"
 #include "tools/attn_diag/progress.h"

@@ -11,8 +11,8 @@
 
 #include "attn_diag/harness/host/call_clock.h"
 #include "attn_diag/harness/host/flight_record.h"
-#include "harness/guarded_buffer.h"
 #include "harness/report/junit.h"
+#include "harness/run/guarded_buffer.h"
 
 namespace attn_diag::cli {
 

@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "harness/pending_file.h"
-#include "harness/printable.h"
+#include "harness/base/pending_file.h"
+#include "harness/base/printable.h"
 #include "harness/report/junit.h"
 #include "tools/attn_diag/output.h"
 #include "tools/attn_diag/source_lines.h"

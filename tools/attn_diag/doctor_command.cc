@@ -1,5 +1,5 @@
 // attn-diag doctor: what can run here, and what to do about what cannot.
-#include "harness/doctor.h"
+#include "harness/doctor/doctor.h"
 
 #include "harness/report/doctor.h"
 #include "tools/attn_diag/session.h"

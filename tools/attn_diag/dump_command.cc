@@ -5,12 +5,12 @@
 #include <filesystem>
 
 #include "attn_diag/harness/dump.h"
-#include "harness/input_writes.h"
-#include "harness/repetition.h"
 #include "harness/report/comparison_text.h"
 #include "harness/report/json.h"
 #include "harness/report/same_output.h"
 #include "harness/report/summary.h"
+#include "harness/run/input_writes.h"
+#include "harness/run/repetition.h"
 #include "tools/attn_diag/cases.h"
 #include "tools/attn_diag/dump_options.h"
 #include "tools/attn_diag/history.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "attn_diag/harness/compare.h"
-#include "harness/history.h"
+#include "harness/history/history.h"
 #include "tools/attn_diag/flags.h"
 
 namespace attn_diag::cli {

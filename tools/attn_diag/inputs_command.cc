@@ -3,7 +3,7 @@
 
 #include "attn_diag/harness/identifiability.h"
 #include "harness/report/identifiability.h"
-#include "harness/run_plan.h"
+#include "harness/run/plan.h"
 #include "tools/attn_diag/cases.h"
 #include "tools/attn_diag/progress.h"
 #include "tools/attn_diag/session.h"

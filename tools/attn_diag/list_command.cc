@@ -8,12 +8,12 @@
 #include "attn_diag/harness/host/executor.h"
 #include "attn_diag/harness/kernel.h"
 #include "attn_diag/harness/run.h"
-#include "harness/cuda/run_on_gpu.h"
-#include "harness/doctor.h"
-#include "harness/helper.h"
+#include "harness/backends/cuda/run_on_gpu.h"
+#include "harness/base/helper.h"
+#include "harness/doctor/doctor.h"
+#include "harness/library/support.h"
 #include "harness/report/json.h"
 #include "harness/report/table.h"
-#include "harness/support.h"
 #include "tools/attn_diag/session.h"
 
 namespace attn_diag::cli {

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "harness/printable.h"
+#include "harness/base/printable.h"
 #include "tools/attn_diag/child.h"
 #include "tools/attn_diag/output.h"
 #include "tools/attn_diag/session.h"

@@ -18,8 +18,8 @@
 #include <filesystem>
 
 #include "attn_diag/harness/error.h"
-#include "harness/pending_file.h"
-#include "harness/printable.h"
+#include "harness/base/pending_file.h"
+#include "harness/base/printable.h"
 
 namespace attn_diag::cli {
 namespace {

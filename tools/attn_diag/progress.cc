@@ -5,7 +5,7 @@
 
 #include <cstdio>
 
-#include "harness/printable.h"
+#include "harness/base/printable.h"
 #include "tools/attn_diag/crash_page.h"
 
 namespace attn_diag::cli {

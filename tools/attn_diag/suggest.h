@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "harness/close_names.h"
+#include "harness/base/close_names.h"
 
 namespace attn_diag::cli {
 

@@ -24,8 +24,9 @@ endfunction()
 
 set_target_properties(attn_diag_host_executor PROPERTIES
   VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+get_property(rooms GLOBAL PROPERTY ATTN_DIAG_ROOMS)
 install(TARGETS attn_diag_contract attn_diag_host_executor attn_diag_host_cuda attn_diag_reference
-                attn_diag_adapt attn_diag_harness attn_diag_kernel_build attn_diag_report attn_diag_source
+                attn_diag_adapt ${rooms} attn_diag_harness attn_diag_kernel_build attn_diag_report attn_diag_source
   EXPORT attn_diag
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
@@ -85,7 +86,7 @@ install(EXPORT attn_diag NAMESPACE attn_diag:: FILE attn_diag-targets.cmake DEST
 set_target_properties(attn_diag_flags PROPERTIES EXPORT_NAME build_flags)
 set_target_properties(attn_diag_native PROPERTIES EXPORT_NAME build_native)
 export(TARGETS attn_diag_contract attn_diag_host_executor attn_diag_host_cuda attn_diag_reference
-               attn_diag_adapt attn_diag_harness attn_diag_kernel_build attn_diag_report attn_diag_source
+               attn_diag_adapt ${rooms} attn_diag_harness attn_diag_kernel_build attn_diag_report attn_diag_source
                attn_diag_hash_sources attn_diag_translate_source
                attn_diag_flags attn_diag_native
   NAMESPACE attn_diag:: FILE ${PROJECT_BINARY_DIR}/${package_dir}/attn_diag-targets.cmake)

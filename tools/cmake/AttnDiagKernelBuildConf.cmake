@@ -7,7 +7,7 @@ function(_attn_diag_write_kernel_build_conf file plugin)
   if(ATTN_DIAG_CLANG)
     set(instrumenter "instrumenter ${ATTN_DIAG_CLANG}\nplugin ${plugin}")
   endif()
-  configure_file(${PROJECT_SOURCE_DIR}/harness/build/kernel_build.conf.in ${file} @ONLY)
+  configure_file(${PROJECT_SOURCE_DIR}/harness/toolchain/build/kernel_build.conf.in ${file} @ONLY)
 endfunction()
 
 set(library_name libattn_diag_host_executor.so)

@@ -34,7 +34,7 @@ if(NOT TARGET attn_diag_precompiled_tests)
   target_link_libraries(attn_diag_precompiled_tests PRIVATE attn_diag_test_main attn_diag_flags attn_diag_test_flags
     nlohmann_json::nlohmann_json)
   attn_diag_precompile(attn_diag_precompiled_tests <fmt/format.h> <nlohmann/json.hpp>
-    ${PROJECT_SOURCE_DIR}/harness/catch_for_tests.h)
+    ${PROJECT_SOURCE_DIR}/harness/testing/catch_for_tests.h)
 endif()
 
 function(attn_diag_add_test name)

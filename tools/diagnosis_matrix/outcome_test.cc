@@ -1,6 +1,6 @@
 #include "tools/diagnosis_matrix/outcome.h"
 
-#include "harness/catch_for_tests.h"
+#include "harness/testing/catch_for_tests.h"
 
 namespace attn_diag::diagnosis_matrix {
 namespace {

@@ -1,7 +1,7 @@
 #include "tools/diagnosis_matrix/report.h"
 
 #include "attn_diag/harness/error.h"
-#include "harness/catch_for_tests.h"
+#include "harness/testing/catch_for_tests.h"
 
 namespace attn_diag::diagnosis_matrix {
 namespace {

@@ -6,7 +6,7 @@
 #include <chrono>
 
 #include "harness/diagnose/parallel.h"
-#include "harness/sanity.h"
+#include "harness/trace/sanity.h"
 
 namespace attn_diag::diagnosis_matrix {
 namespace {

@@ -3,7 +3,7 @@
 #include <atomic>
 
 #include "attn_diag/harness/error.h"
-#include "harness/catch_for_tests.h"
+#include "harness/testing/catch_for_tests.h"
 #include "tools/gpu_check/parallel.h"
 
 namespace attn_diag::gpu_check {

@@ -1,6 +1,6 @@
 #include "tools/gpu_check/report.h"
 
-#include "harness/catch_for_tests.h"
+#include "harness/testing/catch_for_tests.h"
 
 namespace attn_diag::gpu_check {
 namespace {

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/build/build_info.h"
+#include "harness/toolchain/build/build_info.h"
 
 namespace {
 

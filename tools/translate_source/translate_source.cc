@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/build/translate_unit.h"
+#include "harness/toolchain/build/translate_unit.h"
 
 namespace {
 

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "attn_diag/harness/host/executor.h"
-#include "harness/catch_for_tests.h"
 #include "harness/host/check/access_kernels.h"
+#include "harness/testing/catch_for_tests.h"
 
 namespace attn_diag::host {
 namespace {

@@ -3,10 +3,10 @@
 #include <vector>
 
 #include "attn_diag/harness/host/executor.h"
-#include "harness/catch_for_tests.h"
 #include "harness/host/check/array_shape.h"
 #include "harness/host/check/element_kernels.h"
 #include "harness/host/sanitizer.h"
+#include "harness/testing/catch_for_tests.h"
 
 namespace attn_diag::host {
 namespace {

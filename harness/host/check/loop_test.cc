@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "attn_diag/harness/host/executor.h"
-#include "harness/catch_for_tests.h"
 #include "harness/host/check/announced_loop.h"
 #include "harness/host/check/loop_kernels.h"
+#include "harness/testing/catch_for_tests.h"
 
 namespace attn_diag::host {
 namespace {

@@ -1,0 +1,211 @@
+#include "attn_diag/harness/check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "attn_diag/harness/error.h"
+#include "attn_diag/harness/host/executor.h"
+#include "harness/backends/run_device.h"
+#include "harness/inputs/coded_inputs.h"
+#include "harness/run/input_writes.h"
+#include "harness/run/plan.h"
+#include "harness/run/repetition.h"
+#include "harness/run/run_memory.h"
+
+namespace attn_diag {
+namespace {
+
+host::LaunchOptions launch_options(const RunOptions& options, const host::CheckOptions& check) {
+  host::LaunchOptions launch;
+  try {
+    launch.schedule = host::parse_schedule(options.schedule);
+  } catch (const std::invalid_argument& e) {
+    throw Error(e.what());
+  }
+  launch.mma_order = options.mma_order;
+  launch.step_limit = static_cast<std::uint64_t>(std::max<std::int64_t>(options.step_limit, 0));
+  launch.check = check;
+  return launch;
+}
+
+// Stores of what is there already change nothing; what the checker did not see being stored shows in the end.
+void settle_input_writes(const std::vector<InputWrite>& writes,
+                         std::vector<host::CheckFinding>& findings) {
+  const auto is_of = [](const host::CheckFinding& f, const InputWrite& w) {
+    return f.kind == host::CheckKind::kInputWrite && f.array == std::string(1, w.input);
+  };
+  for (host::CheckFinding& f : findings)
+    if (f.kind == host::CheckKind::kInputWrite &&
+        std::none_of(writes.begin(), writes.end(), [&](const auto& w) { return is_of(f, w); })) {
+      f.severity = host::Severity::kBenign;
+      f.message += ", of what is there already";
+    }
+  for (const InputWrite& w : writes) {
+    const std::string text = input_write_text(w);
+    bool seen = false;
+    for (host::CheckFinding& f : findings)
+      if (is_of(f, w)) {
+        f.message = text;
+        seen = true;
+      }
+    if (seen) continue;
+    host::CheckFinding f;
+    f.kind = host::CheckKind::kInputWrite;
+    f.array = std::string(1, w.input);
+    f.message = text + ", by a store that was not seen";
+    f.advice =
+        "Look for memcpy, memset, cudaMemcpy and asynchronous copies, and for kernels of "
+        "libraries without call-outs";
+    findings.insert(findings.begin(), f);
+  }
+  // Errors come first.
+  std::stable_sort(findings.begin(), findings.end(),
+                   [](const auto& a, const auto& b) { return a.severity < b.severity; });
+}
+
+// Where nothing ran, or nothing that ran loaded or stored, nothing was checked.
+void require_something_checked(const Kernel& kernel, const host::LaunchReport& launched) {
+  const host::CheckSummary& seen = launched.check.summary;
+  if (launched.launches == 0)
+    throw Error(fmt::format(
+        "{} launched no kernel: nothing was checked. Look for what made its host code return "
+        "early: a check of shapes or types, an error that it printed.",
+        kernel.spec()));
+  // Arguments and constants are not watched.
+  if (seen.loads + seen.stores <= seen.unknown)
+    throw Error(fmt::format(
+        "{} launched {} of {}, and none of their threads loaded or stored anything in shared or "
+        "global memory that could be seen: nothing was checked. Look at the sizes that the kernel "
+        "is given, and at what its threads return for.",
+        kernel.spec(),
+        launched.launches == 1 ? "1 kernel" : fmt::format("{} kernels", launched.launches),
+        launched.blocks == 1 ? "1 block" : fmt::format("{} blocks", launched.blocks)));
+}
+
+// One watched run.
+void run_checked(const Kernel& kernel, const Problem& problem, const InputData& inputs,
+                 const RunOptions& options, const host::CheckOptions& check, CheckResult& result) {
+  Between between;
+  if (kernel.info().part != Part::kAttention)
+    between = make_between(problem, result.geometry,
+                           declared_arithmetic(kernel, problem, result.geometry),
+                           {inputs.q.data(), inputs.k.data(), inputs.v.data()}, options.threads);
+  RunMemory memory(problem, result.geometry, inputs,
+                   kernel.info().workspace_bytes(problem, result.geometry), MemoryFill(), between);
+  RunRequest request;
+  request.problem = problem;
+  request.geometry = result.geometry;
+  request.gate = Gate::kFull;
+  std::copy(std::begin(kernel.info().codes), std::end(kernel.info().codes), request.codes);
+  const host::LaunchScope scope(launch_options(options, check));
+  memory.place_for_check(request);
+  std::string refused;
+  try {
+    call_kernel(kernel, request, "failed to launch");
+  } catch (const Error& e) {
+    refused = e.what();
+  }
+  const host::LaunchReport& launched = scope.report();
+  // A launch that did not complete is a finding; what was never launched was not checked.
+  for (const host::Finding& finding : launched.findings)
+    if (finding.kind == host::FindingKind::kLaunchConfig ||
+        finding.kind == host::FindingKind::kNotInstrumented)
+      throw Error(kernel.spec() + " did not complete: " + finding.message);
+  if (launched.findings.empty() && !refused.empty()) throw Error(refused);
+  host::CheckReport seen = launched.check;
+  settle_input_writes(find_input_writes(problem, inputs, between, memory), seen.findings);
+  if (seen.findings.empty()) require_something_checked(kernel, launched);
+  host::add_report(result.report, seen);
+  for (const std::string& note : launched.notes)
+    if (std::find(result.notes.begin(), result.notes.end(), note) == result.notes.end())
+      result.notes.push_back(note);
+  result.schedules.push_back(options.schedule);
+}
+
+bool is_unwritten_tile(const host::CheckFinding& finding) {
+  return finding.kind == host::CheckKind::kUninitialisedRead && finding.access.tile;
+}
+
+// A matrix load takes a whole tile, with the rows of the tail that nobody has written. They do no harm
+// if o and lse have the same bits whatever is there.
+void judge_unwritten_tiles(CheckResult& result, const Kernel& kernel, const Problem& problem,
+                           const InputData& inputs, RunOptions options) {
+  std::vector<host::CheckFinding>& findings = result.report.findings;
+  if (std::none_of(findings.begin(), findings.end(), is_unwritten_tile)) return;
+  options.gate = Gate::kFull;
+  options.taps = false;
+  // Nothing, and large finite numbers of every type; the first run has NaN.
+  constexpr std::array<std::uint8_t, 2> kBytes = {0x00, 0x77};
+  const auto reaches_output = [&](GivenMemory where) {
+    try {
+      options.fill = MemoryFill();
+      const Capture first = run_kernel(kernel, problem, inputs, options);
+      return std::any_of(kBytes.begin(), kBytes.end(), [&](std::uint8_t byte) {
+        options.fill = MemoryFill::only(where, byte);
+        return moved_outputs(first, run_kernel(kernel, problem, inputs, options)).moved();
+      });
+    } catch (const Error&) {
+      return true;  // not to be told
+    }
+  };
+  std::array<std::optional<bool>, kNumGivenMemories> known;
+  for (host::CheckFinding& finding : findings) {
+    if (!is_unwritten_tile(finding)) continue;
+    const bool shared = finding.space == "shared";
+    if (!shared && finding.array != name(GivenMemory::kWorkspace)) continue;
+    const GivenMemory where = shared ? GivenMemory::kShared : GivenMemory::kWorkspace;
+    std::optional<bool>& reaches = known[static_cast<std::size_t>(where)];
+    if (!reaches) reaches = reaches_output(where);
+    if (*reaches) continue;
+    finding.severity = host::Severity::kBenign;
+    finding.message += fmt::format(
+        ", which reach no output: the outputs have the same bits with NaN, zeros and large numbers "
+        "in {}",
+        name(where));
+    finding.advice =
+        "Harmless for this problem; clear them where another mask or length may use them";
+  }
+  std::stable_sort(findings.begin(), findings.end(),
+                   [](const host::CheckFinding& a, const host::CheckFinding& b) {
+                     return static_cast<int>(a.severity) < static_cast<int>(b.severity);
+                   });
+}
+
+}  // namespace
+
+CheckResult check_kernel(const Kernel& given, const Problem& problem, const InputData& uncoded,
+                         const RunOptions& options, const host::CheckOptions& check) {
+  if (std::string_view(given.build().backend) != "host")
+    throw Error(
+        fmt::format("{} was built for backend {}: check runs on the host executor. On a GPU, "
+                    "compute-sanitizer does this.",
+                    given.spec(), given.build().backend));
+  const Kernel kernel = given.build().lockstep ? given : Kernel::load(given.spec(), "host", true);
+  if ((kernel.info().gates >> static_cast<unsigned>(Gate::kFull) & 1u) == 0)
+    throw Error(
+        fmt::format("{} was built without gate full, the production kernel.", kernel.spec()));
+  CheckResult result;
+  result.geometry = plan_geometry(kernel, problem, options);
+  const std::optional<InputData> coded = coded_inputs(kernel, problem, uncoded);
+  const InputData& inputs = coded ? *coded : uncoded;
+  result.provenance = kernel.provenance();
+  run_checked(kernel, problem, inputs, options, check, result);
+  // An atomic, or a flag behind a fence, hands over to whoever comes next. What that orders depends on who came
+  // first.
+  const host::CheckSummary& seen = result.report.summary;
+  if (options.schedule == "forward" && seen.atomics + seen.fences > 0) {
+    RunOptions other = options;
+    other.schedule = "reverse";
+    run_checked(kernel, problem, inputs, other, check, result);
+  }
+  judge_unwritten_tiles(result, given, problem, inputs, options);
+  return result;
+}
+
+}  // namespace attn_diag

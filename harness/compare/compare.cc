@@ -1,0 +1,181 @@
+#include "attn_diag/harness/compare.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "harness/capture/consistency.h"
+#include "harness/capture/reference_rows.h"
+#include "harness/compare/accumulator.h"
+#include "harness/compare/passes.h"
+#include "harness/compare/pool.h"
+
+namespace attn_diag {
+namespace {
+
+TypedCells cells_of(const TensorData& data, std::int64_t at) {
+  return {data.bytes.data() + at * static_cast<std::int64_t>(size_of(data.dtype)), data.dtype};
+}
+
+// Limits of n cells from `at` on, with what is uncertain about them added.
+class WidenedLimits {
+ public:
+  WidenedLimits(std::initializer_list<const TensorData*> uncertain, std::int64_t at, std::int64_t n)
+      : x_uncertain(uncertain), x_at(at), x_limits(static_cast<std::size_t>(n)) {}
+
+  static bool needed(const TensorData& data) { return !data.uncertainty.empty(); }
+
+  template <class Limit>
+  ArrayLimit add_to(const Limit& limit) {
+    for (std::size_t i = 0; i < x_limits.size(); ++i) {
+      x_limits[i] = limit(static_cast<std::int64_t>(i));
+      for (const TensorData* data : x_uncertain)
+        x_limits[i] += uncertainty_of(*data, x_at + static_cast<std::int64_t>(i));
+    }
+    return ArrayLimit{x_limits.data()};
+  }
+
+ private:
+  std::vector<const TensorData*> x_uncertain;
+  std::int64_t x_at;
+  std::vector<double> x_limits;
+};
+
+std::int64_t sum_of(const std::vector<TensorComparison>& tensors,
+                    std::int64_t TensorComparison::*cells) {
+  std::int64_t sum = 0;
+  for (const TensorComparison& t : tensors) sum += t.*cells;
+  return sum;
+}
+
+void check_tensors(const Capture& capture) {
+  for (const std::optional<TensorData>& data : capture.tensors)
+    if (data) check_tensor(capture, *data);
+}
+
+}  // namespace
+
+Answer Comparison::answer() const {
+  if (mismatched() > 0) return Answer::kDiverges;
+  for (const TensorComparison& t : tensors)
+    if (t.tensor == Tensor::kO) return t.answer();
+  return answer_of(judged(), 0);
+}
+
+std::string why_not_judged(const Comparison& comparison) {
+  const std::int64_t judged = comparison.judged();
+  std::int64_t cells = comparison.unjudged();
+  if (judged + cells == 0) return "nothing was compared";
+  for (const TensorComparison& t : comparison.tensors)
+    if (judged > 0 && t.tensor == Tensor::kO) cells = t.unjudged;
+  return fmt::format("none of the {} elements{} can be judged, having no bound: {}", cells,
+                     judged > 0 ? " of o" : "", comparison.unjudged_because);
+}
+
+Answer answer_of(const Capture& capture, const Comparison& comparison) {
+  const bool holes = std::any_of(capture.coverage.begin(), capture.coverage.end(),
+                                 [](const Coverage& c) { return c.never > 0 || c.repeatedly > 0; });
+  return holes || !capture.input_writes.empty() || capture.repetition.unsound()
+             ? Answer::kDiverges
+             : comparison.answer();
+}
+
+std::int64_t Comparison::judged() const { return sum_of(tensors, &TensorComparison::compared); }
+std::int64_t Comparison::unjudged() const { return sum_of(tensors, &TensorComparison::unjudged); }
+std::int64_t Comparison::mismatched() const {
+  return sum_of(tensors, &TensorComparison::mismatched);
+}
+
+Comparison compare_with_reference(const Capture& capture, const Tolerance& tolerance, int threads) {
+  check_tensors(capture);
+  AccumulatorPool pool(capture);
+  if (pool.work().empty()) return {};
+  const auto visit = [&](const reference::RowBlock& block) {
+    AccumulatorPool::Set& set = pool.borrow();
+    for (std::size_t i = 0; i < set.size(); ++i) {
+      const TensorWork& work = *pool.work()[i];
+      const auto t = static_cast<std::size_t>(work.grid.id);
+      const std::int64_t at = first_row(capture.region, block) * work.grid.row_cells;
+      const std::int64_t n = block.rows * work.grid.row_cells;
+      if (block.value[t] == nullptr) continue;  // not defined for this geometry
+      const TypedCells expected{block.value[t], DType::kFp64};
+      if (WidenedLimits::needed(work.actual)) {
+        WidenedLimits limits({&work.actual}, at, n);
+        set[i].add(at, n, cells_of(work.actual, at), expected, limits.add_to([&](std::int64_t j) {
+          return cell_limit(tolerance, tolerance.use_bound ? block.bound[t][j] : 0,
+                            block.value[t][j]);
+        }));
+        continue;
+      }
+      if (tolerance.use_bound)
+        set[i].add(at, n, cells_of(work.actual, at), expected, ArrayLimit{block.bound[t]});
+      else
+        set[i].add(at, n, cells_of(work.actual, at), expected,
+                   AbsoluteRelativeLimit{tolerance.atol, tolerance.rtol});
+    }
+    pool.give_back(set);
+  };
+  reference::for_each_row_block(capture.problem, capture.geometry, capture.arithmetic,
+                                {capture.q.data(), capture.k.data(), capture.v.data()},
+                                reference_options(capture, threads, tolerance.use_bound), visit);
+  return pool.finish();
+}
+
+Comparison compare_captures(const Capture& actual, const Capture& expected,
+                            const Tolerance& tolerance) {
+  check_comparable(actual, expected);
+  check_tensors(actual);
+  check_tensors(expected);
+  AccumulatorPool pool(actual);
+  if (pool.work().empty()) return {};
+
+  AccumulatorPool::Set& set = pool.borrow();
+  const auto each_tensor = [&](const auto& add) {
+    for (std::size_t i = 0; i < set.size(); ++i) add(set[i], *pool.work()[i]);
+  };
+  if (!tolerance.use_bound) {
+    each_tensor([&](CellAccumulator& part, const TensorWork& work) {
+      const TensorData& other = expected[work.grid.id];
+      if (WidenedLimits::needed(work.actual) || WidenedLimits::needed(other)) {
+        WidenedLimits limits({&work.actual, &other}, 0, work.grid.size());
+        part.add(
+            0, work.grid.size(), cells_of(work.actual, 0), cells_of(other, 0),
+            limits.add_to([&](std::int64_t j) { return cell_limit(tolerance, 0, other.at(j)); }));
+        return;
+      }
+      part.add(0, work.grid.size(), cells_of(work.actual, 0), cells_of(expected[work.grid.id], 0),
+               AbsoluteRelativeLimit{tolerance.atol, tolerance.rtol});
+    });
+    return pool.finish();
+  }
+  std::mutex mutex;
+  const auto visit = [&](const reference::RowBlock& block) {
+    const std::lock_guard lock(mutex);
+    each_tensor([&](CellAccumulator& part, const TensorWork& work) {
+      const double* bound = block.bound[static_cast<std::size_t>(work.grid.id)];
+      if (bound == nullptr) return;
+      const std::int64_t at = first_row(actual.region, block) * work.grid.row_cells;
+      const TensorData& other = expected[work.grid.id];
+      if (WidenedLimits::needed(work.actual) || WidenedLimits::needed(other)) {
+        const std::int64_t n = block.rows * work.grid.row_cells;
+        WidenedLimits limits({&work.actual, &other}, at, n);
+        part.add(at, n, cells_of(work.actual, at), cells_of(other, at),
+                 limits.add_to([&](std::int64_t j) { return kBoundsApart * bound[j]; }));
+        return;
+      }
+      part.add(at, block.rows * work.grid.row_cells, cells_of(work.actual, at),
+               cells_of(expected[work.grid.id], at), ArrayLimit{bound, kBoundsApart});
+    });
+  };
+  reference::for_each_row_block(expected.problem, expected.geometry, expected.arithmetic,
+                                {expected.q.data(), expected.k.data(), expected.v.data()},
+                                reference_options(expected, 0, true), visit);
+  return pool.finish();
+}
+
+}  // namespace attn_diag

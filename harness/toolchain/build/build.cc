@@ -1,0 +1,117 @@
+#include "harness/toolchain/build/build.h"
+
+#include <fmt/format.h>
+
+#include <cctype>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include "attn_diag/harness/error.h"
+#include "harness/toolchain/build/build_steps.h"
+#include "harness/toolchain/build/process.h"
+#include "harness/toolchain/source/token.h"
+
+namespace attn_diag::build {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string read_source(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in || !fs::is_regular_file(file))
+    throw Error(fmt::format("There is no source file '{}': expected CUDA C++, such as kernel.cu.",
+                            file.string()));
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+// The file that `#include "x.cu"` in `from` names, by its folder and the folders of -I.
+bool includes_file(const BuildRequest& request, const fs::path& from, std::string_view directive,
+                   const fs::path& file) {
+  const std::size_t open = directive.find_first_of("\"<");
+  if (directive.find("include") == std::string_view::npos || open == std::string_view::npos)
+    return false;
+  const std::size_t close = directive.find(directive[open] == '<' ? '>' : '"', open + 1);
+  if (close == std::string_view::npos) return false;
+  const fs::path name(directive.substr(open + 1, close - open - 1));
+  std::vector<fs::path> folders = {from.parent_path()};
+  folders.insert(folders.end(), request.includes.begin(), request.includes.end());
+  for (const fs::path& folder : folders)
+    if (fs::weakly_canonical(folder / name) == fs::weakly_canonical(file)) return true;
+  return false;
+}
+
+void check(const BuildRequest& request) {
+  if (request.sources.empty() && request.adapter.empty())
+    throw Error("No source was given. Expected attn-diag build kernel.cu -o kernel.so.");
+  for (const fs::path& source : request.sources) read_source(source);
+  if (!request.adapter.empty()) read_source(request.adapter);
+  if (request.write_files && request.output.extension() != ".so")
+    throw Error(fmt::format(
+        "-o '{}': expected the library to write, with a name that ends in .so, as -o my_kernel.so.",
+        request.output.string()));
+  const fs::path folder = request.output.parent_path();
+  if (request.write_files && !folder.empty() && !fs::is_directory(folder))
+    throw Error(
+        fmt::format("-o '{}': there is no folder '{}'.", request.output.string(), folder.string()));
+  arch_number(request.arch);
+}
+
+}  // namespace
+
+std::string arch_number(const std::string& arch) {
+  std::string number = arch.starts_with("sm_") ? arch.substr(3) : "";
+  if (!number.empty() && (number.back() == 'a' || number.back() == 'f')) number.pop_back();
+  bool digits = number.size() >= 2 && number.size() <= 3;
+  for (const char c : number) digits &= std::isdigit(static_cast<unsigned char>(c)) != 0;
+  if (!digits)
+    throw Error(fmt::format(
+        "--arch {}: expected an architecture of a GPU, as sm_80, sm_90 or sm_90a.", arch));
+  return number;
+}
+
+std::size_t static_shared_limit(const std::string& arch) {
+  // What ptxas says of each: 48 KB, but all that a block can have where code is for one architecture
+  // alone (sm_90a, sm_100f, ...).
+  if (arch.empty() || (arch.back() != 'a' && arch.back() != 'f')) return 48 * 1024;
+  return (arch_number(arch)[0] == '1' && arch_number(arch)[1] == '2' ? 99 : 227) * 1024;
+}
+
+std::string compiler_version(const std::string& compiler) {
+  const std::string text = run_process({compiler, "--version"}).out;
+  const std::string first = text.substr(0, text.find('\n'));
+  const std::string version = run_process({compiler, "-dumpfullversion", "-dumpversion"}).out;
+  const std::string name = first.find("clang") != std::string::npos ? "Clang " : "GNU ";
+  return name + version.substr(0, version.find('\n'));
+}
+
+std::vector<fs::path> units_of(const BuildRequest& request) {
+  if (request.adapter.empty()) return request.sources;
+  const std::string text = read_source(request.adapter);
+  const source::TokenList list = source::tokenize(text, request.adapter.string());
+  std::vector<fs::path> units = {request.adapter};
+  for (const fs::path& source : request.sources) {
+    bool included = fs::weakly_canonical(source) == fs::weakly_canonical(request.adapter);
+    for (const source::Token& token : list.tokens)
+      included |= token.kind == source::TokenKind::kDirective &&
+                  includes_file(request, request.adapter, token.text, source);
+    if (!included) units.push_back(source);
+  }
+  return units;
+}
+
+BuildRecord build_library(const BuildRequest& request, const Settings& settings) {
+  check(request);
+  BuildRecord record;
+  if (request.backend == Backend::kHost)
+    build_for_host(request, settings, record);
+  else
+    build_for_cuda(request, settings, record);
+  if (record.ok && request.write_files &&
+      !exports_symbol(request.output, "attn_diag_kernel_library"))
+    record.missing_adapter = true;
+  return record;
+}
+
+}  // namespace attn_diag::build

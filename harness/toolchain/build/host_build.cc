@@ -1,0 +1,207 @@
+// For the host executor: translate, compile, link; plain and instrumented at the same time.
+#include <fmt/format.h>
+
+#include <future>
+
+#include "attn_diag/harness/error.h"
+#include "harness/toolchain/build/build_info.h"
+#include "harness/toolchain/build/build_steps.h"
+#include "harness/toolchain/build/process.h"
+#include "harness/toolchain/build/scratch.h"
+#include "harness/toolchain/build/translate_unit.h"
+
+namespace attn_diag::build {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Variant {
+  bool instrumented = false;
+  std::string compiler;
+  std::string name;  // "g++ (lockstep)"
+  fs::path library;
+};
+
+// What compiling one file for one variant gave.
+struct UnitResult {
+  SourceRecord record;
+  std::vector<Step> steps;
+  fs::path object, headers;
+  bool ok = false;
+};
+
+std::vector<std::string> options_of(const BuildRequest& request, const Settings& settings,
+                                    const Variant& variant) {
+  std::vector<std::string> words = {
+      "-std=" + (request.standard == "c++17" ? "c++20" : request.standard),
+      "-O3",
+      "-g",
+      "-march=native",
+      "-fPIC",
+      "-fvisibility=hidden",
+      "-fvisibility-inlines-hidden"};
+  const auto append = [&](const std::vector<std::string>& more) {
+    words.insert(words.end(), more.begin(), more.end());
+  };
+  append(settings.compile);
+  if (variant.instrumented) {
+    append(settings.instrumented);
+    words.push_back("-fpass-plugin=" + settings.plugin.string());
+  }
+  append(request.compiler_flags);
+  return words;
+}
+
+UnitResult compile_unit(const BuildRequest& request, const Settings& settings,
+                        const Variant& variant, const ScratchFolder& scratch, const fs::path& file,
+                        std::size_t number) {
+  const std::vector<std::string> options = options_of(request, settings, variant);
+  const std::string stem =
+      fmt::format("{}{}", number, variant.instrumented ? ".lockstep" : ".plain");
+  UnitResult result;
+  result.record.file = file.string();
+  result.headers = scratch / (stem + ".d");
+  result.object = scratch / (stem + ".o");
+
+  std::vector<std::string> words = {variant.compiler, "-xc++"};
+  words.insert(words.end(), options.begin(), options.end());
+  for (const std::string& folder : request.includes) words.push_back("-I" + folder);
+  for (const std::string& define : request.defines) words.push_back("-D" + define);
+  for (const fs::path& folder : settings.includes) words.push_back("-I" + folder.string());
+  words.insert(words.end(), settings.preprocess.begin(), settings.preprocess.end());
+  words.push_back("-D__CUDA_ARCH__=" + arch_number(request.arch) + "0");
+  words.push_back(
+      fmt::format("-DATTN_DIAG_HOST_MOST_STATIC_SHARED={}", static_shared_limit(request.arch)));
+  words.insert(words.end(), {"-MMD", "-MF", result.headers.string(), "-MT", "unit", file.string()});
+  Unit unit = translate_unit(words, file);
+  result.record.items = std::move(unit.translation.items);
+  result.record.errors = std::move(unit.translation.errors);
+  words.emplace_back("-E");
+  if (!unit.preprocessed || !unit.preprocessor_messages.empty())
+    result.steps.push_back({variant.name, file.string(), shell_line(words),
+                            unit.preprocessor_messages, unit.preprocessed});
+  if (!unit.preprocessed || !result.record.errors.empty()) return result;
+  if (!request.write_files) {
+    result.ok = true;
+    return result;
+  }
+
+  const fs::path translated = scratch / (stem + ".ii");
+  write_file(translated, unit.translation.text);
+  std::vector<std::string> compile = {variant.compiler};
+  compile.insert(compile.end(), options.begin(), options.end());
+  compile.insert(compile.end(), {"-c", translated.string(), "-o", result.object.string()});
+  const ProcessResult compiled = run_process(compile);
+  result.steps.push_back(
+      {variant.name, file.string(), shell_line(compile), compiled.err, compiled.ok()});
+  result.ok = compiled.ok();
+  return result;
+}
+
+// Links the objects of a variant, under a name of its own until it is whole.
+Step link(const BuildRequest& request, const Settings& settings, const Variant& variant,
+          const ScratchFolder& scratch, const std::vector<const UnitResult*>& units) {
+  BuildInfoRequest info;
+  info.root = fs::current_path();
+  info.compiler = compiler_version(variant.compiler);
+  info.flags = shell_line(options_of(request, settings, variant));
+  info.backend = "host";
+  info.lockstep = variant.instrumented;
+  for (const UnitResult* unit : units) info.header_lists.push_back(unit->headers);
+  const fs::path source =
+      scratch / (variant.instrumented ? "build_info.lockstep.cc" : "build_info.plain.cc");
+  write_file(source, build_info(info).code);
+
+  const fs::path temporary = variant.library.string() + ".building";
+  std::vector<std::string> words = {variant.compiler, "-std=c++20", "-shared",
+                                    "-fPIC",          "-O1",        "-fvisibility=hidden"};
+  for (const fs::path& folder : settings.includes) words.push_back("-I" + folder.string());
+  words.push_back(source.string());
+  for (const UnitResult* unit : units) words.push_back(unit->object.string());
+  words.insert(words.end(), {"-o", temporary.string(), settings.executor.string(),
+                             "-Wl,-rpath," + settings.executor.parent_path().string(),
+                             "-Wl,--build-id", "-Wl,--no-undefined"});
+  // Sanitizers and the like have a library of their own.
+  for (const std::string& flag : request.compiler_flags)
+    for (const char* const prefix : {"-fsanitize", "-l", "-L", "-Wl,", "--coverage", "-pg"})
+      if (flag.starts_with(prefix)) words.push_back(flag);
+  const ProcessResult linked = run_process(words);
+  Step step{variant.instrumented ? "link (lockstep)" : "link", variant.library.string(),
+            shell_line(words), linked.err, linked.ok()};
+  std::error_code error;
+  if (step.ok)
+    fs::rename(temporary, variant.library, error);
+  else
+    fs::remove(temporary, error);
+  if (step.ok && error)
+    throw Error(
+        fmt::format("'{}' cannot be written: {}.", variant.library.string(), error.message()));
+  return step;
+}
+
+}  // namespace
+
+void build_for_host(const BuildRequest& request, const Settings& settings, BuildRecord& record) {
+  const std::string compiler = find_compiler(request);
+  const auto name_of = [](const std::string& path) { return fs::path(path).filename().string(); };
+  std::vector<Variant> variants = {{false, compiler, name_of(compiler), request.output}};
+  if (request.lockstep && request.write_files) {
+    const std::string stem = request.output.string();
+    const std::string library = stem.substr(0, stem.size() - 3) + ".lockstep.so";
+    const std::string missing = settings.no_instrumenter();
+    if (missing.empty())
+      variants.push_back(
+          {true, settings.instrumenter, name_of(settings.instrumenter) + " (lockstep)", library});
+    else
+      record.steps.push_back({"instrument", library, "",
+                              "'" + library +
+                                  "', for attn-diag check and the schedule lockstep, "
+                                  "is not built: " +
+                                  missing + "\n",
+                              true});
+  }
+  const ScratchFolder scratch;
+  const std::vector<fs::path> units = units_of(request);
+  std::future<std::vector<Step>> nvcc;
+  if (request.ask_nvcc)
+    nvcc =
+        std::async(std::launch::async, [&] { return check_with_nvcc(request, settings, units); });
+
+  std::vector<std::vector<std::future<UnitResult>>> running(variants.size());
+  for (std::size_t v = 0; v < variants.size(); ++v)
+    for (std::size_t u = 0; u < units.size(); ++u)
+      running[v].push_back(std::async(std::launch::async, [&, v, u] {
+        return compile_unit(request, settings, variants[v], scratch, units[u], u);
+      }));
+
+  record.ok = true;
+  for (std::size_t v = 0; v < variants.size(); ++v) {
+    std::vector<UnitResult> results;
+    for (auto& unit : running[v]) results.push_back(unit.get());
+    // The instrumented build says the same again.
+    const bool said = v > 0 && !record.ok;
+    bool ok = true;
+    std::vector<const UnitResult*> linked;
+    for (UnitResult& result : results) {
+      ok &= result.ok;
+      linked.push_back(&result);
+      for (const Step& step : result.steps)
+        if (!said && (!step.ok || v == 0)) record.steps.push_back(step);
+      if (v == 0) record.sources.push_back(result.record);
+    }
+    if (ok && record.ok && request.write_files) {
+      record.steps.push_back(link(request, settings, variants[v], scratch, linked));
+      ok = record.steps.back().ok;
+      if (ok) record.libraries.push_back(variants[v].library);
+    }
+    record.ok &= ok;
+  }
+  if (nvcc.valid())
+    for (const Step& step : nvcc.get()) {
+      record.steps.push_back(step);
+      record.refused_by_nvcc |= !step.ok;
+    }
+}
+
+}  // namespace attn_diag::build

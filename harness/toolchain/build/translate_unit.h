@@ -1,0 +1,24 @@
+// One source file: preprocessed by the compiler, then through the source pass.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "harness/toolchain/source/translate.h"
+
+namespace attn_diag::build {
+
+struct Unit {
+  std::string preprocessor_messages;  // warnings and errors of the compiler, as it wrote them
+  bool preprocessed = false;
+  source::Translation translation;
+};
+
+// `compiler`: words that preprocess the unit when "-E" is behind them.
+Unit translate_unit(const std::vector<std::string>& compiler, const std::filesystem::path& file);
+
+// "x.cu:12: error: ..." and the line itself, as compilers write it.
+std::string diagnostic_text(const source::Diagnostic& diagnostic);
+
+}  // namespace attn_diag::build

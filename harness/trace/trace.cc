@@ -1,0 +1,377 @@
+#include "attn_diag/harness/trace.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "harness/run/plan.h"
+#include "harness/run/repetition.h"
+#include "harness/trace/blind_spots.h"
+#include "harness/trace/first_divergence.h"
+#include "harness/trace/sanity.h"
+
+namespace attn_diag {
+namespace {
+
+std::uint32_t inputs_of(Stage stage) {
+  switch (stage) {
+    case Stage::kQk:
+      return 0;
+    case Stage::kSoftmax:
+      return tensor_bit(Tensor::kS);
+    case Stage::kPv:
+      return tensor_bit(Tensor::kP);
+    case Stage::kReduce:
+      return tensor_bit(Tensor::kM) | tensor_bit(Tensor::kL) | tensor_bit(Tensor::kPartialO);
+  }
+  return 0;
+}
+
+// Of a stage of which nothing is wrong.
+Verdict verdict_of(const Comparison& stage) {
+  return stage.agrees() ? Verdict::kAgrees : Verdict::kNotJudged;
+}
+
+// A run and how it compares with the reference.
+struct Look {
+  Capture capture;
+  Comparison comparison;
+};
+
+class Tracer {
+ public:
+  Tracer(const Kernel& kernel, const Problem& problem, const InputData& inputs,
+         const TraceOptions& options)
+      : x_kernel(kernel), x_problem(problem), x_inputs(inputs), x_options(options) {
+    x_run = options.run;
+    x_run.isolate = false;
+    x_run.replace = 0;
+    // A kernel built without taps is traced as a black box: its outputs are all there is to see.
+    x_run.taps = (kernel.info().gates >> static_cast<unsigned>(x_run.gate) & 1u) != 0 &&
+                 x_run.gate != Gate::kFull;
+    x_geometry = plan_geometry(kernel, problem, x_run);
+    x_steps = 1 + (options.observer || options.schedules) + (sanity_runs() > 0) +
+              (options.isolate && x_run.taps) + (options.closure && x_run.taps);
+  }
+
+  TraceResult trace() {
+    // First, whether there is a result at all: what moves is no matter of stages and formulas.
+    const std::optional<Look> production = look_at_production();
+    step("running every stage");
+    Look prefix = look(x_run, "With taps on");
+    if (production) compare_with_production(*production, prefix);
+    look_where_it_holds_still(prefix);
+    report_stages(prefix);
+    use(finding_in(prefix.capture, prefix.comparison), "");
+    if (x_options.isolate && x_run.taps) isolate();
+    if (x_options.closure && x_run.taps) close(prefix.capture);
+    report_moves();
+    for (const std::string& note : prefix.comparison.notes) x_result.notes.push_back(note);
+    use(std::move(x_in_production),
+        "Only the production kernel diverges: with taps on, every stage agrees, so the taps "
+        "disturb "
+        "what they look at.");
+    use(std::move(x_in_isolation),
+        "Only fed the reference's inputs does a stage diverge: in the whole pipeline, what the "
+        "stages "
+        "before it may round hides that.");
+    if (std::string unseen = describe_blind_spots(x_problem, x_geometry);
+        !x_result.first && !unseen.empty())
+      x_result.notes.push_back(std::move(unseen));
+    x_result.capture = std::move(prefix.capture);
+    if (!x_input_writes.empty()) x_result.capture.input_writes = std::move(x_input_writes);
+    return std::move(x_result);
+  }
+
+ private:
+  void step(const std::string& what) {
+    ++x_step;
+    if (x_options.on_step) x_options.on_step(x_step, x_steps, what);
+  }
+
+  Look look(const RunOptions& run, const char* how) {
+    Look out;
+    out.capture = run_kernel(x_kernel, x_problem, x_inputs, run);
+    out.comparison = compare_with_reference(out.capture, x_options.tolerance, run.threads);
+    if (!out.capture.repetition.moved()) return out;
+    x_moved += fmt::format(" {}: {}", how, repetition_text(out.capture.repetition));
+    x_moves_within_bounds &=
+        near_each_other(out.capture, *out.capture.repetition.second, x_options.tolerance) &&
+        agrees_every_time(out) == out.comparison.agrees();
+    return out;
+  }
+
+  bool agrees_every_time(const Look& look) const {
+    return every_run_agrees(look.capture, look.comparison, x_options.tolerance, x_run.threads);
+  }
+
+  // A result that differs from run to run by more than rounding is no agreement.
+  void report_moves() {
+    if (x_moved.empty()) return;
+    x_result.sanity.within_bounds =
+        x_moves_within_bounds && (!x_result.sanity.moved() || x_result.sanity.within_bounds);
+    x_result.schedules = ScheduleFinding::kOrderDependent;
+    x_result.sanity.finding = SanityFinding::kMoves;
+    x_moved.erase(0, 1);  // the blank before the first sentence
+    x_result.sanity.detail = x_moved;
+    if (!x_result.schedules_detail.empty()) x_result.schedules_detail += ' ';
+    x_result.schedules_detail += x_moved;
+  }
+
+  // Where a run first diverges, and how it looks.
+  struct Finding {
+    std::optional<FirstDivergence> first;
+    std::vector<PatternStatement> pattern;
+  };
+  Finding finding_in(const Capture& capture, const Comparison& comparison) const {
+    Finding out;
+    out.first = find_first_divergence(capture, comparison);
+    if (out.first) {
+      out.pattern = describe_pattern(
+          collect_wrong_cells(capture, out.first->tensor, x_options.tolerance, x_run.threads),
+          x_problem, x_geometry);
+    }
+    return out;
+  }
+
+  // Makes it the trace's finding, with a note on where it is from, if there is none yet.
+  void use(Finding finding, const std::string& note) {
+    if (x_result.first || !finding.first) return;
+    x_result.first = finding.first;
+    x_result.pattern = std::move(finding.pattern);
+    if (!note.empty()) x_result.notes.push_back(note);
+  }
+
+  int sanity_runs() const {
+    if (!x_options.schedules) return 0;
+    const bool on_gpu = std::string_view(x_kernel.build().backend) == "cuda";
+    return x_options.sanity_runs >= 0 ? x_options.sanity_runs : on_gpu ? 4 : 3;
+  }
+
+  // The kernel without taps: is it right, and is it the same again?
+  std::optional<Look> look_at_production() {
+    if (!x_options.observer && !x_options.schedules) return std::nullopt;
+    step("running the production kernel, without taps");
+    RunOptions run = x_run;
+    run.taps = false;
+    Look production = look(run, "Without taps");
+    x_result.production = production.comparison;
+    x_input_writes = production.capture.input_writes;
+    x_in_production = finding_in(production.capture, production.comparison);
+    if (sanity_runs() == 0) return production;
+    step("running it again, in other orders and on other unwritten bytes");
+    const bool right = agrees_every_time(production) && !x_in_production.first;
+    SanityCheck check = check_sanity(x_kernel, x_problem, x_inputs, run, x_options.tolerance,
+                                     production.capture, right, sanity_runs());
+    x_result.sanity = std::move(check.sanity);
+    x_result.schedules = check.schedules.finding;
+    x_result.schedules_detail = check.schedules.detail;
+    x_wrong_under = check.schedules.wrong_under;
+    return production;
+  }
+
+  // Do the taps disturb? And where only another schedule goes wrong, the stages are looked at under that
+  // one.
+  void compare_with_production(const Look& production, Look& prefix) {
+    if (x_options.observer && x_run.taps && last_stage(x_run.gate) == Stage::kReduce) {
+      x_result.observer_checked = true;
+      x_result.observer_differing = moved_outputs(production.capture, prefix.capture).moved_cells();
+      x_result.observer_identical = x_result.observer_differing == 0;
+    }
+    if (x_wrong_under.empty() || find_first_divergence(prefix.capture, prefix.comparison)) return;
+    RunOptions run = x_run;
+    run.schedule = x_wrong_under;
+    Look other = look(run, "With taps on");
+    if (!find_first_divergence(other.capture, other.comparison)) return;
+    x_result.notes.push_back(
+        fmt::format("The stages are shown under schedule {}: under {} they all agree.",
+                    run.schedule, x_run.schedule));
+    x_run.schedule = run.schedule;
+    prefix = std::move(other);
+  }
+
+  // What moves must not silence what else is wrong: where the result holds still and a stage diverges all the
+  // same, the stages are looked at there.
+  void look_where_it_holds_still(Look& prefix) {
+    if (!x_result.sanity.unsound() || !x_result.sanity.calm) return;
+    const Sanity::Calm& calm = *x_result.sanity.calm;
+    RunOptions run = x_run;
+    run.schedule = calm.schedule;
+    run.fill = calm.fill;
+    Look other = look(run, "With taps on");
+    Finding found_in_production;
+    if (!calm.right) {
+      run.taps = false;
+      Look production = look(run, "Without taps");
+      found_in_production = finding_in(production.capture, production.comparison);
+      run.taps = x_run.taps;
+      x_result.production = production.comparison;
+      if (x_result.observer_checked) {
+        x_result.observer_differing =
+            moved_outputs(production.capture, other.capture).moved_cells();
+        x_result.observer_identical = x_result.observer_differing == 0;
+      }
+    } else if (!find_first_divergence(other.capture, other.comparison)) {
+      return;  // nothing else is wrong
+    }
+    x_result.calmly = calm.text;
+    x_in_production = std::move(found_in_production);
+    x_run = run;
+    prefix = std::move(other);
+  }
+
+  void report_stages(const Look& prefix) {
+    for (int s = 0; s < kNumStages; ++s) {
+      StageReport report;
+      report.stage = static_cast<Stage>(s);
+      report.prefix = of_stage(prefix.comparison, report.stage);
+      report.exempt_reason = exempt_reason(report.stage, prefix.capture);
+      if (report.stage > last_stage(x_run.gate)) {
+        report.verdict = Verdict::kNotReached;
+      } else if (stage_diverges(report.stage, prefix.capture, prefix.comparison)) {
+        report.verdict = Verdict::kDiverges;
+      } else if (!report.prefix.tensors.empty()) {
+        report.verdict = verdict_of(report.prefix);
+      } else if (!report.exempt_reason.empty()) {
+        report.verdict = Verdict::kExempt;
+      }
+      x_result.stages.push_back(std::move(report));
+    }
+  }
+
+  // "P: kept in registers of the tensor core; l: ..."
+  static std::string exempt_reason(Stage stage, const Capture& capture) {
+    std::string text;
+    for (const TensorInfo& tensor : kTensors) {
+      const std::string& reason = capture.exempt[static_cast<std::size_t>(tensor.id)];
+      if (tensor.stage != stage || reason.empty()) continue;
+      text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", tensor.name, reason);
+    }
+    return text;
+  }
+
+  void isolate() {
+    step("running every stage on the reference's inputs");
+    RunOptions run = x_run;
+    run.isolate = true;
+    const std::uint32_t fed = replaced_tensors(x_kernel, x_geometry, run);
+    if (fed == 0) {  // stages are recorded only
+      for (StageReport& report : x_result.stages)
+        report.isolated =
+            report.verdict == Verdict::kNotReached ? Verdict::kNotReached : Verdict::kExempt;
+      return;
+    }
+    const Look isolated = look(run, "Fed the reference's inputs");
+    for (StageReport& report : x_result.stages) {
+      if (report.verdict == Verdict::kNotReached) {
+        report.isolated = Verdict::kNotReached;
+        continue;
+      }
+      // Without taps on its inputs a stage cannot be fed.
+      if (report.verdict == Verdict::kExempt ||
+          (inputs_of(report.stage) & fed) != inputs_of(report.stage)) {
+        report.isolated = Verdict::kExempt;
+        continue;
+      }
+      report.isolation = of_stage(isolated.comparison, report.stage);
+      report.isolated = stage_diverges(report.stage, isolated.capture, isolated.comparison)
+                            ? Verdict::kDiverges
+                        : report.isolation.tensors.empty() ? Verdict::kNotRun
+                                                           : verdict_of(report.isolation);
+      if (report.isolated == Verdict::kDiverges && !x_result.first && !x_in_isolation.first)
+        x_in_isolation = finding_in(isolated.capture, report.isolation);
+    }
+  }
+
+  // Corrects every stage up to the first bad one and looks whether a later one goes wrong too. The
+  // stages before it are fed as well, so that all of them are in one frame.
+  void close(const Capture& prefix) {
+    step("injecting the correct output of the first bad stage");
+    if (!x_result.first || x_result.first->stage >= last_stage(x_run.gate)) return;
+    const Stage bad = x_result.first->stage;
+    std::uint32_t inject = 0;
+    for (const TensorInfo& tensor : kTensors) {
+      if (tensor.stage > bad) continue;
+      if (prefix.coverage[static_cast<std::size_t>(tensor.id)].never > 0) {
+        x_result.notes.push_back(fmt::format(
+            "Whether a later stage is at fault too was not checked: {} has cells that the kernel "
+            "never visits, and values cannot be injected there.",
+            tensor.name));
+        return;
+      }
+      inject |= tensor_bit(tensor.id);
+    }
+    RunOptions run = x_run;
+    run.replace = inject;
+    if (replaced_tensors(x_kernel, x_geometry, run) == 0) {
+      x_result.notes.emplace_back(
+          "Whether a later stage is at fault too was not checked: the kernel's stages are recorded "
+          "only, nothing can be injected.");
+      return;
+    }
+    const Look closed = look(run, "With the first bad stage repaired");
+    x_result.closure = closed.comparison;
+    for (int s = static_cast<int>(bad) + 1; s <= static_cast<int>(last_stage(x_run.gate)); ++s)
+      x_result.second_fault |=
+          stage_diverges(static_cast<Stage>(s), closed.capture, closed.comparison);
+  }
+
+  const Kernel& x_kernel;
+  const Problem& x_problem;
+  const InputData& x_inputs;
+  const TraceOptions& x_options;
+  RunOptions x_run;
+  Geometry x_geometry;
+  int x_step = 0, x_steps = 0;
+  TraceResult x_result;
+  Finding x_in_production, x_in_isolation;
+  std::vector<InputWrite> x_input_writes;  // of the production kernel
+  std::string x_wrong_under;  // a schedule under which only the production kernel was found wrong
+  std::string x_moved;        // a sentence for each look whose two runs differ
+  bool x_moves_within_bounds = true;  // in all of these
+};
+
+}  // namespace
+
+Answer TraceResult::answer() const {
+  const bool by_order = schedules == ScheduleFinding::kOrderDependent ||
+                        schedules == ScheduleFinding::kRightIfConverged;
+  if (first || sanity.unsound() || (by_order && !sanity.within_bounds) ||
+      !capture.input_writes.empty() || production.answer() == Answer::kDiverges)
+    return Answer::kDiverges;
+  const auto any = [&](Verdict v) {
+    return std::any_of(stages.begin(), stages.end(),
+                       [v](const StageReport& report) { return report.verdict == v; });
+  };
+  if (any(Verdict::kDiverges)) return Answer::kDiverges;
+  // A stage that should have been compared and was not is no agreement; nor is one without o.
+  const bool production_unjudged = !production.tensors.empty() && !production.agrees();
+  const bool no_output = !stages.empty() && stages.back().verdict == Verdict::kNotJudged;
+  return any(Verdict::kAgrees) && !any(Verdict::kNotRun) && !production_unjudged && !no_output
+             ? Answer::kAgrees
+             : Answer::kNotJudged;
+}
+
+std::int64_t TraceResult::judged() const {
+  std::int64_t sum = 0;
+  for (const StageReport& stage : stages) sum += stage.prefix.judged();
+  return sum;
+}
+
+std::int64_t TraceResult::cells() const {
+  std::int64_t sum = judged();
+  for (const StageReport& stage : stages) sum += stage.prefix.unjudged();
+  return sum;
+}
+
+TraceResult trace(const Kernel& kernel, const Problem& problem, const InputData& inputs,
+                  const TraceOptions& options) {
+  return Tracer(kernel, problem, inputs, options).trace();
+}
+
+}  // namespace attn_diag
