@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "attn_diag/harness/check.h"
+#include "attn_diag/harness/check_kernel.h"
 #include "harness/testing/catch_for_tests.h"
 
 namespace attn_diag {

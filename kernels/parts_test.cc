@@ -1,6 +1,6 @@
 // Kernels of a part of attention, and of inputs as codes (testing/parts.cu): the right ones agree, the broken
 // ones diverge in what they make, and what they do not make is not judged.
-#include <attn_diag/harness/check.h>
+#include <attn_diag/harness/check_kernel.h>
 #include <attn_diag/harness/diagnose_kernel.h>
 #include <attn_diag/harness/dump.h>
 #include <attn_diag/harness/error.h>

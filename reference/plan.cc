@@ -130,8 +130,7 @@ Plan make_plan(const Problem& problem, const Geometry& geometry, const Arithmeti
   plan.tiles = kv_tile_count(problem, geometry);
   plan.splits = geometry.num_splits;
   if (!geometry.has_split_merge)
-    o.tensors &=
-        ~(1u << static_cast<int>(Tensor::kMergedL) | 1u << static_cast<int>(Tensor::kMergedO));
+    o.tensors &= ~(tensor_bit(Tensor::kMergedL) | tensor_bit(Tensor::kMergedO));
   for (const TensorInfo& tensor : kTensors) {
     if (!plan.wants(tensor.id) || tensor.stage == Stage::kQk) continue;
     plan.softmax = true;

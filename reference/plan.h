@@ -18,7 +18,7 @@ struct Plan {
   // Stages that have to be computed for the wanted tensors.
   bool softmax = false, pv = false, reduce = false;
 
-  bool wants(Tensor t) const { return (options.tensors >> static_cast<int>(t) & 1u) != 0; }
+  bool wants(Tensor t) const { return (options.tensors & tensor_bit(t)) != 0; }
   // Cells of the tensor per (batch, head, query): the product of the axes after query.
   std::int64_t cells_per_row(Tensor t) const;
 };

@@ -3,12 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "attn_diag/harness/run.h"
+#include "attn_diag/harness/kernel.h"
 
 namespace attn_diag {
 
@@ -34,9 +33,6 @@ class RunDevice {
   // did not complete, and where it wrote outside what it was given.
   virtual DeviceReport run(const Kernel& kernel, RunRequest request) = 0;
 };
-
-// The device of the kernel's backend. Throws Error where that cannot be had here.
-std::unique_ptr<RunDevice> make_run_device(const Kernel& kernel, const RunOptions& options);
 
 // Runs the kernel's function; a status that is not kOk becomes an Error: "fa1 <failed>: ...", with the
 // kernel's own words.

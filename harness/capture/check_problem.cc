@@ -5,8 +5,8 @@
 #include <cmath>
 #include <string_view>
 
+#include "attn_diag/harness/check_problem.h"
 #include "attn_diag/harness/error.h"
-#include "attn_diag/harness/run.h"
 #include "harness/base/memory.h"
 
 namespace attn_diag {

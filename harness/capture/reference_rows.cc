@@ -6,7 +6,7 @@ reference::Options reference_options(const Capture& capture, int threads, bool b
   reference::Options options;
   options.tensors = 0;
   for (int t = 0; t < kNumTensors; ++t)
-    if (capture.has(static_cast<Tensor>(t))) options.tensors |= 1u << t;
+    if (capture.has(static_cast<Tensor>(t))) options.tensors |= tensor_bit(static_cast<Tensor>(t));
   options.bounds = bounds;
   options.mode = capture.isolated ? reference::BoundMode::kIsolate : reference::BoundMode::kPrefix;
   options.threads = threads;

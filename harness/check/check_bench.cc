@@ -15,6 +15,7 @@
 
 #include "attn_diag/harness/host/executor.h"
 #include "attn_diag/harness/kernel.h"
+#include "attn_diag/harness/plan.h"
 #include "attn_diag/harness/run.h"
 #include "harness/backends/run_device.h"
 #include "harness/run/run_memory.h"

@@ -1,4 +1,4 @@
-#include "attn_diag/harness/check.h"
+#include "attn_diag/harness/check_kernel.h"
 
 #include <fmt/format.h>
 
@@ -11,12 +11,13 @@
 
 #include "attn_diag/harness/error.h"
 #include "attn_diag/harness/host/executor.h"
+#include "attn_diag/harness/plan.h"
 #include "harness/backends/run_device.h"
 #include "harness/inputs/coded_inputs.h"
 #include "harness/run/input_writes.h"
-#include "harness/run/plan.h"
 #include "harness/run/repetition.h"
 #include "harness/run/run_memory.h"
+#include "harness/run/run_plan.h"
 
 namespace attn_diag {
 namespace {

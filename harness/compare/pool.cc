@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "attn_diag/harness/run.h"
+#include "attn_diag/harness/inputs.h"
 
 namespace attn_diag {
 namespace {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "attn_diag/harness/error.h"
+#include "attn_diag/harness/plan.h"
 #include "harness/diagnose/outcome.h"
 
 namespace attn_diag {

@@ -9,7 +9,7 @@ namespace attn_diag::matching {
 Evidence::Evidence(const Capture& capture, std::vector<Tensor> tensors)
     : x_capture(&capture), x_tensors(std::move(tensors)) {
   for (const Tensor t : x_tensors) {
-    x_mask |= 1u << static_cast<unsigned>(t);
+    x_mask |= tensor_bit(t);
     std::int64_t cells = 1;
     const std::vector<std::int64_t>& shape = capture[t].shape;
     for (std::size_t i = 3; i < shape.size(); ++i) cells *= shape[i];

@@ -10,7 +10,7 @@
 #include "attn_diag/harness/capture.h"
 #include "attn_diag/harness/compare.h"
 #include "attn_diag/reference/counterfactual.h"
-#include "harness/run/plan.h"
+#include "harness/run/run_plan.h"
 
 namespace attn_diag::matching {
 

@@ -15,8 +15,7 @@ using reference::Variant;
 
 constexpr int kRows = 64;
 constexpr std::int64_t kRowsAtOnce = 512;
-constexpr std::uint32_t kOutputs =
-    1u << static_cast<unsigned>(Tensor::kO) | 1u << static_cast<unsigned>(Tensor::kLse);
+constexpr std::uint32_t kOutputs = tensor_bit(Tensor::kO) | tensor_bit(Tensor::kLse);
 
 struct Way {
   std::size_t bug = 0;  // in Identifiability::bugs

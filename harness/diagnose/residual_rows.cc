@@ -101,7 +101,7 @@ std::vector<std::string> moved_rows(const Evidence& evidence, const reference::C
     for (std::int64_t row = begin; row < std::min(total, begin + kChunk); ++row)
       rows.push_back(evidence.row(row));
     reference::Prediction right;
-    reference::predict(c, rows, {}, 1u << static_cast<unsigned>(Tensor::kO), right);
+    reference::predict(c, rows, {}, tensor_bit(Tensor::kO), right);
     const reference::Prediction::Values& o = right[Tensor::kO];
     for (std::size_t k = 0; k < looked.size(); ++k)
       for (std::size_t r = 0; r < rows.size(); ++r) {

@@ -13,7 +13,7 @@
 #include "attn_diag/harness/error.h"
 #include "attn_diag/harness/tile_trials.h"
 #include "attn_diag/reference/reference.h"
-#include "harness/run/plan.h"
+#include "harness/run/run_plan.h"
 
 namespace attn_diag {
 namespace {

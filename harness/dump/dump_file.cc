@@ -12,9 +12,9 @@
 #include <string_view>
 #include <type_traits>
 
+#include "attn_diag/harness/check_problem.h"
 #include "attn_diag/harness/dump.h"
 #include "attn_diag/harness/error.h"
-#include "attn_diag/harness/run.h"
 #include "harness/capture/capture_fields.h"
 #include "harness/capture/consistency.h"
 #include "harness/dump/dump_layout.h"

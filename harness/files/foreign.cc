@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "attn_diag/harness/check_problem.h"
 #include "attn_diag/harness/dump.h"
 #include "attn_diag/harness/error.h"
 #include "attn_diag/harness/files.h"
-#include "attn_diag/harness/run.h"
 #include "harness/capture/capture_fields.h"
 #include "harness/dump/hdf5_document.h"
 #include "harness/files/array.h"

@@ -8,8 +8,8 @@
 #include <mutex>
 
 #include "attn_diag/harness/host/faults.h"
+#include "attn_diag/harness/host/symbolizer.h"
 #include "harness/host/block_runner_switch.h"
-#include "harness/host/check/symbolizer.h"
 #include "harness/host/operand_address.h"
 #include "harness/host/text.h"
 

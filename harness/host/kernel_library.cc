@@ -3,7 +3,7 @@
 #include <dlfcn.h>
 #include <link.h>
 
-#include "harness/host/check/symbolizer.h"
+#include "attn_diag/harness/host/symbolizer.h"
 #include "harness/host/text.h"
 
 // The ELF ABI's accessor of thread-local storage. dl_iterate_phdr shows a module's block only once

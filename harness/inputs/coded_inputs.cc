@@ -9,41 +9,12 @@
 
 #include "attn_diag/harness/error.h"
 #include "attn_diag/kernels/coding.h"
+#include "harness/library/code_words.h"
 
 namespace attn_diag {
 namespace {
 
 constexpr std::array<std::string_view, 3> kNames = {"q", "k", "v"};
-
-std::string_view text(CodeType type) {
-  switch (type) {
-    case CodeType::kNone:
-      break;
-    case CodeType::kInt8:
-      return "int8";
-    case CodeType::kUint8:
-      return "uint8";
-    case CodeType::kE4m3:
-      return "fp8 e4m3";
-    case CodeType::kE5m2:
-      return "fp8 e5m2";
-  }
-  return "no";
-}
-
-std::string_view text(ScalePer per) {
-  switch (per) {
-    case ScalePer::kTensor:
-      break;
-    case ScalePer::kHead:
-      return "head";
-    case ScalePer::kBatchHead:
-      return "batch and head";
-    case ScalePer::kToken:
-      return "token";
-  }
-  return "tensor";
-}
 
 void make_coded(const Codes& codes, int input, const Problem& p, std::vector<std::byte>& elements) {
   const CodedShape shape = coded_shape(p, input);
@@ -73,17 +44,6 @@ std::optional<InputData> coded_inputs(const Kernel& kernel, const Problem& probl
     make_coded(codes, i, problem, elements);
   }
   return out;
-}
-
-std::vector<std::string> code_words(const KernelInfo& kernel) {
-  std::vector<std::string> words;
-  for (std::size_t i = 0; i < kNames.size(); ++i) {
-    const Codes& codes = kernel.codes[i];
-    if (codes.type == CodeType::kNone) continue;
-    words.push_back(fmt::format("{} as {} codes with a scale per {}", kNames[i], text(codes.type),
-                                text(codes.per)));
-  }
-  return words;
 }
 
 }  // namespace attn_diag

@@ -2,10 +2,9 @@
 #pragma once
 
 #include <optional>
-#include <string>
-#include <vector>
 
-#include "attn_diag/harness/run.h"
+#include "attn_diag/harness/inputs.h"
+#include "attn_diag/harness/kernel.h"
 
 namespace attn_diag {
 
@@ -13,8 +12,5 @@ namespace attn_diag {
 // kernels without codes: none. Throws Error where an input holds what no code means.
 std::optional<InputData> coded_inputs(const Kernel& kernel, const Problem& problem,
                                       const InputData& inputs);
-
-// "k as int8 codes with a scale per token"
-std::vector<std::string> code_words(const KernelInfo& kernel);
 
 }  // namespace attn_diag

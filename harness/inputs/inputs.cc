@@ -4,8 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "attn_diag/harness/capture.h"
+#include "attn_diag/harness/check_problem.h"
 #include "attn_diag/harness/error.h"
-#include "attn_diag/harness/run.h"
+#include "attn_diag/harness/inputs.h"
 #include "harness/inputs/kinds.h"
 
 namespace attn_diag {

@@ -4,6 +4,7 @@
 #include <set>
 #include <vector>
 
+#include "attn_diag/harness/check_problem.h"
 #include "attn_diag/harness/error.h"
 #include "attn_diag/harness/run.h"
 #include "harness/testing/catch_for_tests.h"

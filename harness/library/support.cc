@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "harness/capture/capture_fields.h"
-#include "harness/inputs/coded_inputs.h"
+#include "harness/library/code_words.h"
 
 namespace attn_diag {
 namespace {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "harness/report/row.h"
+#include "harness/report/query_row.h"
 #include "harness/report/text.h"
 
 namespace attn_diag::report {

@@ -1,4 +1,4 @@
-#include "harness/report/check.h"
+#include "harness/report/check_report.h"
 
 namespace attn_diag::report {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "attn_diag/harness/check.h"
-#include "harness/report/check.h"
+#include "attn_diag/harness/check_kernel.h"
+#include "harness/report/check_report.h"
 
 namespace attn_diag::report {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "harness/report/check.h"
+#include "harness/report/check_report.h"
 
 namespace attn_diag::report {
 namespace {

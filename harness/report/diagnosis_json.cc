@@ -1,6 +1,6 @@
 #include "harness/report/diagnosis.h"
 #include "harness/report/same_output.h"
-#include "harness/report/sanity.h"
+#include "harness/report/sanity_report.h"
 
 namespace attn_diag::report {
 namespace {

@@ -6,7 +6,7 @@
 #include "harness/report/comparison_text.h"
 #include "harness/report/diagnosis.h"
 #include "harness/report/same_output.h"
-#include "harness/report/sanity.h"
+#include "harness/report/sanity_report.h"
 #include "harness/report/trace_text.h"
 
 namespace attn_diag::report {

@@ -8,7 +8,7 @@
 
 #include "harness/base/printable.h"
 #include "harness/report/same_output.h"
-#include "harness/report/sanity.h"
+#include "harness/report/sanity_report.h"
 #include "harness/report/summary.h"
 #include "harness/report/text.h"
 

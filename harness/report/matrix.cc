@@ -10,7 +10,7 @@
 
 #include "harness/report/comparison_text.h"
 #include "harness/report/same_output.h"
-#include "harness/report/sanity.h"
+#include "harness/report/sanity_report.h"
 #include "harness/report/summary.h"
 #include "harness/report/table.h"
 #include "harness/run/input_writes.h"

@@ -8,7 +8,7 @@
 
 #include "attn_diag/harness/run.h"
 #include "harness/report/cells.h"
-#include "harness/report/row.h"
+#include "harness/report/query_row.h"
 #include "harness/report/text.h"
 #include "harness/run/input_writes.h"
 #include "harness/run/repetition.h"

@@ -8,9 +8,9 @@
 #include "harness/report/cells.h"
 #include "harness/report/comparison_text.h"
 #include "harness/report/picture.h"
-#include "harness/report/row.h"
+#include "harness/report/query_row.h"
 #include "harness/report/same_output.h"
-#include "harness/report/sanity.h"
+#include "harness/report/sanity_report.h"
 #include "harness/report/summary.h"
 #include "harness/report/table.h"
 

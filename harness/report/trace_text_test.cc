@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/report/json.h"
-#include "harness/report/row.h"
+#include "harness/report/query_row.h"
 #include "harness/report/summary.h"
 #include "harness/testing/catch_for_tests.h"
 

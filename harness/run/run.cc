@@ -19,17 +19,20 @@
 #include "attn_diag/harness/error.h"
 #include "attn_diag/harness/gpu.h"
 #include "attn_diag/harness/host/executor.h"
+#include "attn_diag/harness/plan.h"
 #include "attn_diag/reference/reference.h"
 #include "harness/backends/cuda/run_on_gpu.h"
+#include "harness/backends/make_run_device.h"
 #include "harness/backends/run_device.h"
 #include "harness/inputs/coded_inputs.h"
+#include "harness/library/code_words.h"
 #include "harness/library/draft_note.h"
 #include "harness/run/conventions.h"
 #include "harness/run/coverage.h"
 #include "harness/run/input_writes.h"
-#include "harness/run/plan.h"
 #include "harness/run/repetition.h"
 #include "harness/run/run_memory.h"
+#include "harness/run/run_plan.h"
 
 namespace attn_diag {
 namespace {

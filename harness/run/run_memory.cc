@@ -53,7 +53,7 @@ std::vector<float> dense_reference(const Problem& p, const Geometry& geometry,
   std::vector<float> values(static_cast<std::size_t>(between_cells(p)));
   const auto t = static_cast<std::size_t>(tensor);
   reference::Options options;
-  options.tensors = 1u << t;
+  options.tensors = tensor_bit(tensor);
   options.bounds = false;
   options.threads = threads;
   reference::for_each_row_block(

@@ -4,7 +4,8 @@
 
 #include "attn_diag/harness/compare.h"
 #include "attn_diag/harness/error.h"
-#include "harness/run/plan.h"
+#include "attn_diag/harness/plan.h"
+#include "harness/run/run_plan.h"
 #include "harness/testing/catch_for_tests.h"
 #include "harness/testing/fake_kernels.h"
 

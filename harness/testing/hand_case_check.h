@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "attn_diag/harness/kernel.h"
+#include "attn_diag/harness/plan.h"
 #include "attn_diag/harness/run.h"
 #include "attn_diag/reference/reference.h"
 #include "harness/compare/passes.h"

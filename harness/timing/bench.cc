@@ -12,6 +12,7 @@
 
 #include "attn_diag/harness/compare.h"
 #include "attn_diag/harness/error.h"
+#include "attn_diag/harness/plan.h"
 #include "harness/backends/cuda/device.h"
 #include "harness/library/support.h"
 #include "harness/run/input_writes.h"

@@ -9,11 +9,12 @@
 #include <string_view>
 #include <utility>
 
-#include "harness/run/plan.h"
+#include "attn_diag/harness/plan.h"
 #include "harness/run/repetition.h"
+#include "harness/run/run_plan.h"
 #include "harness/trace/blind_spots.h"
-#include "harness/trace/first_divergence.h"
-#include "harness/trace/sanity.h"
+#include "harness/trace/check_sanity.h"
+#include "harness/trace/find_first_divergence.h"
 
 namespace attn_diag {
 namespace {

@@ -162,7 +162,7 @@ WrongCells collect_wrong_cells(const Capture& capture, Tensor tensor, const Tole
   const auto at = static_cast<std::size_t>(tensor);
   const Region& r = capture.region;
   reference::Options options;
-  options.tensors = 1u << at;
+  options.tensors = tensor_bit(tensor);
   options.bounds = tolerance.use_bound;
   options.mode = capture.isolated ? reference::BoundMode::kIsolate : reference::BoundMode::kPrefix;
   options.threads = threads;

@@ -11,7 +11,7 @@
 #include "attn_diag/reference/reference.h"
 #include "harness/capture/reference_rows.h"
 #include "harness/run/run_memory.h"
-#include "harness/xray/row.h"
+#include "harness/xray/row_of_scores.h"
 
 namespace attn_diag::xraying {
 namespace {
@@ -92,7 +92,7 @@ void reconstruct(const Weights& weights, XrayResult& to, int threads) {
   const Problem& p = c.problem;
   const bool has_lse = c.has(Tensor::kLse);
   reference::Options options = reference_options(c, threads, true);
-  options.tensors = (1u << static_cast<int>(Tensor::kS)) | (1u << static_cast<int>(Tensor::kLse));
+  options.tensors = tensor_bit(Tensor::kS) | tensor_bit(Tensor::kLse);
   std::mutex mutex;
   Counts total;
   const auto visit = [&](const reference::RowBlock& block) {

@@ -94,7 +94,7 @@ Outcome Trial::operator()(const Operands& operands) const {
   copy(Tensor::kO, out.o);
   copy(Tensor::kLse, out.lse);
   reference::Options options;
-  options.tensors = (1u << static_cast<int>(Tensor::kO)) | (1u << static_cast<int>(Tensor::kLse));
+  options.tensors = tensor_bit(Tensor::kO) | tensor_bit(Tensor::kLse);
   options.threads = x_run.threads;
   reference::Tensors tensors =
       reference::compute(p, capture.geometry, capture.arithmetic,

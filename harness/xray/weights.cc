@@ -7,9 +7,10 @@
 #include <limits>
 #include <vector>
 
+#include "attn_diag/harness/plan.h"
 #include "attn_diag/reference/reference.h"
-#include "harness/run/plan.h"
 #include "harness/run/run_memory.h"
+#include "harness/run/run_plan.h"
 
 namespace attn_diag::xraying {
 namespace {
@@ -105,7 +106,7 @@ class Reader {
   void bound(const Capture& capture, const InputData& inputs, std::int64_t first, double one) {
     constexpr double kLarge = 0x1p-14;
     reference::Options options;
-    options.tensors = 1u << static_cast<int>(Tensor::kO);
+    options.tensors = tensor_bit(Tensor::kO);
     options.threads = x_run.threads;
     const std::int64_t dims = x_problem.head_dim_v;
     reference::for_each_row_block(

@@ -4,7 +4,7 @@
 
 #include "attn_diag/harness/error.h"
 #include "harness/library/support.h"
-#include "harness/run/plan.h"
+#include "harness/run/run_plan.h"
 #include "harness/xray/moves.h"
 #include "harness/xray/scores.h"
 #include "harness/xray/weights.h"

@@ -141,8 +141,7 @@ void check_as(DType output, const testing::Case& c, const Variant& variant,
     kernel.output = output;
     plant(kernel);
     const auto [o, lse] = kernel.run();
-    const std::uint32_t wanted =
-        1u << static_cast<int>(Tensor::kO) | 1u << static_cast<int>(Tensor::kLse);
+    const std::uint32_t wanted = tensor_bit(Tensor::kO) | tensor_bit(Tensor::kLse);
     predict(data, std::span(&row, 1), variant.deviation, wanted, out);
     predict(data, std::span(&row, 1), {}, wanted, right);
     const Prediction::Values& predicted = out[Tensor::kO];
@@ -182,7 +181,7 @@ TEST_CASE("where exponents may be off by more than 1/2 no number is claimed") {
   Prediction out;
   for (const double kappa : {1.0, 8.0, 1e6}) {
     hot.logits.kappa = kappa;
-    predict(data, row, hot, 1u << static_cast<unsigned>(Tensor::kLse), out);
+    predict(data, row, hot, tensor_bit(Tensor::kLse), out);
     CHECK((out[Tensor::kLse].bound.front() > 1e6) == (kappa > 8));
   }
 }

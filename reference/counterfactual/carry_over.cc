@@ -21,7 +21,7 @@ void Evaluator::begin(const Row& row) {
   if (chain.place < chain.step) return;
   if (!in_chain_ && chain_ == nullptr) {
     // The state is that of the reduce stage, whatever is wanted of this row.
-    chain_ = std::make_unique<Evaluator>(c_, d_, tensors_ | 1u << static_cast<int>(Tensor::kLse));
+    chain_ = std::make_unique<Evaluator>(c_, d_, tensors_ | tensor_bit(Tensor::kLse));
     chain_->in_chain_ = true;
   }
   const Running& earlier = (in_chain_ ? *this : *chain_).left_before(row);

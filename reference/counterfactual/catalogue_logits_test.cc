@@ -136,7 +136,7 @@ TEST_CASE("bias and softcap: factor, order, form") {
                         : masked + (times_bias != 0 ? times_bias * bias(query, j) : 0));
       const Vec should = f.attend(s);
       Prediction out;
-      predict(data, std::span(&row, 1), deviation, 1u << static_cast<int>(Tensor::kO), out);
+      predict(data, std::span(&row, 1), deviation, tensor_bit(Tensor::kO), out);
       for (std::size_t d = 0; d < should.size(); ++d)
         REQUIRE(std::fabs(out[Tensor::kO].value[d] - should[d]) < 1e-10);
     }

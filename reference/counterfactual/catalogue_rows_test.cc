@@ -188,7 +188,7 @@ TEST_CASE("row-max: P of more than its type holds is infinite in P V") {
   for (int query = 0; query < 40; ++query) {
     const Formula f{c, {0, 1, query}};
     Prediction out;
-    predict(data, std::span(&f.row, 1), deviation, 1u << static_cast<int>(Tensor::kO), out);
+    predict(data, std::span(&f.row, 1), deviation, tensor_bit(Tensor::kO), out);
     Vec p = exps(f.scores(), largest(f.scores(query ^ 2)));
     for (double& x : p) x = x > 65504 ? kInf : x;
     const Vec sum = f.weighted(p);

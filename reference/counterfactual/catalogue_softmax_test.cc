@@ -34,7 +34,7 @@ TEST_CASE("max-floor: m is the larger of it, o and lse stay") {
   const Row row{0, 1, 20};
   Prediction out;
   predict(data, std::span(&row, 1), variant.deviation,
-          1u << static_cast<int>(Tensor::kM) | 1u << static_cast<int>(Tensor::kL), out);
+          tensor_bit(Tensor::kM) | tensor_bit(Tensor::kL), out);
   const Formula f{c, row};
   CHECK(out[Tensor::kM].value == Vec{10, 10, 10});
   double l = 0;
@@ -48,8 +48,8 @@ TEST_CASE("max-floor: m is the larger of it, o and lse stay") {
   for (const char* loop : {"all", "visible"}) {
     const Row early{0, 1, 10};
     predict(split_data, std::span(&early, 1),
-            variant_of(split, "max-floor", {"c = 10", loop}).deviation,
-            1u << static_cast<int>(Tensor::kM), out);
+            variant_of(split, "max-floor", {"c = 10", loop}).deviation, tensor_bit(Tensor::kM),
+            out);
     const double last = std::string(loop) == "all" ? 10 : -kInf;
     CHECK(out[Tensor::kM].value == Vec{10, 10, 10, last, last});
   }

@@ -171,8 +171,7 @@ TEST_CASE(
     "from recorded S, what changes S changes nothing, and the rest what it changes from q and k") {
   std::mt19937_64 random(17);
   Prediction given, computed, right;
-  constexpr std::uint32_t kWanted =
-      1u << static_cast<int>(Tensor::kL) | 1u << static_cast<int>(Tensor::kO);
+  constexpr std::uint32_t kWanted = tensor_bit(Tensor::kL) | tensor_bit(Tensor::kO);
   for (int n = 0; n < 8; ++n) {
     testing::Case random_case = testing::random_case(random, 36, false);
     random_case.input_scale = 1;
@@ -224,7 +223,7 @@ TEST_CASE("what is predicted does not depend on what else is wanted, nor on othe
         predict(c, rows, fixed.deviation, kAllTensors, all);
         for (const TensorInfo& t : kTensors) {
           INFO(t.name);
-          predict(c, last, fixed.deviation, 1u << static_cast<int>(t.id), one);
+          predict(c, last, fixed.deviation, tensor_bit(t.id), one);
           const Prediction::Values& whole = all[t.id];
           const std::size_t cells = one[t.id].value.size(), begin = whole.value.size() - cells;
           for (std::size_t i = 0; i < cells; ++i) {

@@ -56,7 +56,7 @@ Evaluator::Evaluator(const Case::Data& c, const Deviation& deviation, std::uint3
       dim_v_(c.problem.head_dim_v),
       tensors_(tensors) {
   for (const TensorInfo& t : kTensors) {
-    if ((tensors >> static_cast<int>(t.id) & 1u) == 0) continue;
+    if ((tensors & tensor_bit(t.id)) == 0) continue;
     needs_softmax_ = needs_softmax_ || t.stage != Stage::kQk;
     needs_reduce_ = needs_reduce_ || t.stage == Stage::kReduce;
     needs_pv_ =
@@ -145,8 +145,7 @@ const RowState& Evaluator::foreign(const Row& row, std::size_t slot) {
     rest.combine.read_splits = rest.combine.read_queries = rest.combine.read_heads = 0;
     rest.combine.read_shift = 0;
     // The state is that of the reduce stage, whatever is wanted of this row.
-    foreign_evaluator_ =
-        std::make_unique<Evaluator>(c_, rest, tensors_ | 1u << static_cast<int>(Tensor::kLse));
+    foreign_evaluator_ = std::make_unique<Evaluator>(c_, rest, tensors_ | tensor_bit(Tensor::kLse));
   }
   // A deque: what was returned before stays where it is.
   while (foreign_states_.size() <= slot) foreign_states_.emplace_back();

@@ -129,7 +129,7 @@ void predict(const Case& c, std::span<const Row> rows, const Deviation& deviatio
   const Case::Data& data = c.data();
   for (const TensorInfo& t : kTensors) {
     Prediction::Values& values = out[t.id];
-    const bool wanted = (tensors >> static_cast<int>(t.id) & 1u) != 0 && defined(data, t.id);
+    const bool wanted = (tensors & tensor_bit(t.id)) != 0 && defined(data, t.id);
     const std::size_t cells =
         wanted ? rows.size() * static_cast<std::size_t>(data.cells_per_row(t.id)) : 0;
     values.value.resize(cells);
@@ -141,12 +141,12 @@ void predict(const Case& c, std::span<const Row> rows, const Deviation& deviatio
   // Rows whose o comes from elsewhere have an evaluator of their own.
   const bool moved = deviation.store != StoreChange{} && !out[Tensor::kO].value.empty();
   std::optional<Evaluator> source, lse_evaluator;
-  if (moved) source.emplace(data, deviation, 1u << static_cast<int>(Tensor::kO));
+  if (moved) source.emplace(data, deviation, tensor_bit(Tensor::kO));
   std::optional<StoredOutput> stored;
   if (moved) stored.emplace(data, deviation.store, *source);
-  const std::uint32_t evaluated = moved ? tensors & ~(1u << static_cast<int>(Tensor::kO)) : tensors;
+  const std::uint32_t evaluated = moved ? tensors & ~tensor_bit(Tensor::kO) : tensors;
   const bool lse_moved = deviation.store.lse != LsePlace::kRight;
-  if (lse_moved) lse_evaluator.emplace(data, deviation, 1u << static_cast<int>(Tensor::kLse));
+  if (lse_moved) lse_evaluator.emplace(data, deviation, tensor_bit(Tensor::kLse));
   std::optional<Evaluator> elsewhere;
   if (deviation.place.rows != RowPlace{}) elsewhere.emplace(data, Deviation{}, tensors);
   RowState state;

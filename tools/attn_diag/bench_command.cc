@@ -7,7 +7,7 @@
 
 #include "attn_diag/harness/gpu.h"
 #include "attn_diag/harness/kernel.h"
-#include "harness/report/bench.h"
+#include "harness/report/bench_report.h"
 #include "harness/timing/bench.h"
 #include "harness/timing/bench_device.h"
 #include "tools/attn_diag/cases.h"

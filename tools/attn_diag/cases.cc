@@ -6,12 +6,14 @@
 #include <cmath>
 #include <functional>
 
+#include "attn_diag/harness/check_problem.h"
 #include "attn_diag/harness/dump.h"
 #include "attn_diag/harness/error.h"
 #include "attn_diag/harness/host/executor.h"
+#include "attn_diag/harness/plan.h"
 #include "harness/backends/choose_backend.h"
 #include "harness/report/text.h"
-#include "harness/run/plan.h"
+#include "harness/run/run_plan.h"
 #include "tools/attn_diag/suggest.h"
 #include "tools/attn_diag/values.h"
 

@@ -3,8 +3,8 @@
 
 #include <utility>
 
-#include "attn_diag/harness/check.h"
-#include "harness/report/check.h"
+#include "attn_diag/harness/check_kernel.h"
+#include "harness/report/check_report.h"
 #include "harness/report/check_suppressions.h"
 #include "tools/attn_diag/cases.h"
 #include "tools/attn_diag/session.h"

@@ -9,8 +9,8 @@
 #include "attn_diag/harness/files.h"
 #include "harness/report/diagnosis.h"
 #include "tools/attn_diag/cases.h"
-#include "tools/attn_diag/history.h"
 #include "tools/attn_diag/progress.h"
+#include "tools/attn_diag/run_history.h"
 #include "tools/attn_diag/session.h"
 #include "tools/attn_diag/values.h"
 

@@ -1,7 +1,7 @@
 // attn-diag doctor: what can run here, and what to do about what cannot.
 #include "harness/doctor/doctor.h"
 
-#include "harness/report/doctor.h"
+#include "harness/report/doctor_report.h"
 #include "tools/attn_diag/session.h"
 
 namespace attn_diag::cli {

@@ -13,8 +13,8 @@
 #include "harness/run/repetition.h"
 #include "tools/attn_diag/cases.h"
 #include "tools/attn_diag/dump_options.h"
-#include "tools/attn_diag/history.h"
 #include "tools/attn_diag/progress.h"
+#include "tools/attn_diag/run_history.h"
 #include "tools/attn_diag/session.h"
 
 namespace attn_diag::cli {

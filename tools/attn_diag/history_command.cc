@@ -4,7 +4,7 @@
 
 #include "harness/report/json.h"
 #include "harness/report/same_output.h"
-#include "tools/attn_diag/history.h"
+#include "tools/attn_diag/run_history.h"
 #include "tools/attn_diag/session.h"
 #include "tools/attn_diag/values.h"
 

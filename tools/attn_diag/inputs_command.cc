@@ -2,8 +2,8 @@
 #include <utility>
 
 #include "attn_diag/harness/identifiability.h"
-#include "harness/report/identifiability.h"
-#include "harness/run/plan.h"
+#include "harness/report/identifiability_report.h"
+#include "harness/run/run_plan.h"
 #include "tools/attn_diag/cases.h"
 #include "tools/attn_diag/progress.h"
 #include "tools/attn_diag/session.h"

@@ -8,7 +8,7 @@
 #include "harness/report/cells.h"
 #include "harness/report/comparison_text.h"
 #include "harness/report/json.h"
-#include "harness/report/row.h"
+#include "harness/report/query_row.h"
 #include "tools/attn_diag/cases.h"
 #include "tools/attn_diag/session.h"
 #include "tools/attn_diag/values.h"

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "harness/host/check/symbolizer.h"
+#include "attn_diag/harness/host/symbolizer.h"
 
 namespace attn_diag::cli {
 namespace {

@@ -9,14 +9,14 @@
 #include "harness/report/json.h"
 #include "harness/report/junit.h"
 #include "harness/report/same_output.h"
-#include "harness/report/sanity.h"
+#include "harness/report/sanity_report.h"
 #include "harness/report/summary.h"
 #include "harness/report/trace_text.h"
 #include "tools/attn_diag/cases.h"
 #include "tools/attn_diag/dump_options.h"
-#include "tools/attn_diag/history.h"
 #include "tools/attn_diag/output.h"
 #include "tools/attn_diag/progress.h"
+#include "tools/attn_diag/run_history.h"
 #include "tools/attn_diag/session.h"
 
 namespace attn_diag::cli {

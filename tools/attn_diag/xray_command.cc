@@ -3,7 +3,7 @@
 
 #include "attn_diag/harness/dump.h"
 #include "attn_diag/harness/xray.h"
-#include "harness/report/xray.h"
+#include "harness/report/xray_report.h"
 #include "tools/attn_diag/cases.h"
 #include "tools/attn_diag/dump_options.h"
 #include "tools/attn_diag/progress.h"

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "attn_diag/harness/error.h"
+#include "attn_diag/harness/plan.h"
 #include "harness/report/text.h"
 #include "tools/diagnosis_matrix/sections.h"
 

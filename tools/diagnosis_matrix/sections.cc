@@ -6,7 +6,7 @@
 #include <chrono>
 
 #include "harness/diagnose/parallel.h"
-#include "harness/trace/sanity.h"
+#include "harness/trace/check_sanity.h"
 
 namespace attn_diag::diagnosis_matrix {
 namespace {

@@ -67,7 +67,7 @@ std::int64_t first_query_whose_max_rises(const Finding& finding, const Json& geo
   g.tiles_per_split = geometry.at("kv_tiles_per_split").get<int>();
   const InputData inputs = make_inputs(finding.problem, "randn", finding.seed, 1.0);
   reference::Options options;
-  options.tensors = 1u << static_cast<int>(Tensor::kRunningM);
+  options.tensors = tensor_bit(Tensor::kRunningM);
   options.bounds = false;
   options.batch_end = options.head_end = 1;
   const reference::Tensors tensors =

@@ -10,6 +10,7 @@
 #include "attn_diag/harness/compare.h"
 #include "attn_diag/harness/error.h"
 #include "attn_diag/harness/kernel.h"
+#include "attn_diag/harness/plan.h"
 #include "attn_diag/harness/run.h"
 #include "harness/report/json.h"
 #include "harness/report/text.h"

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "attn_diag/harness/options.h"
 #include "harness/backends/run_device.h"
 
 namespace attn_diag::cuda {

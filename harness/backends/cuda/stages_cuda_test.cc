@@ -7,6 +7,7 @@
 #include "attn_diag/harness/catch2.h"
 #include "attn_diag/harness/compare.h"
 #include "attn_diag/harness/error.h"
+#include "attn_diag/harness/plan.h"
 #include "attn_diag/harness/run.h"
 #include "harness/backends/cuda/testing/on_gpu.h"
 #include "harness/testing/catch_for_tests.h"

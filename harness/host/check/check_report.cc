@@ -4,8 +4,8 @@
 #include <set>
 #include <tuple>
 
+#include "attn_diag/harness/host/symbolizer.h"
 #include "harness/host/check/checker.h"
-#include "harness/host/check/symbolizer.h"
 #include "harness/host/text.h"
 
 namespace attn_diag::host {

@@ -1,4 +1,4 @@
-#include "harness/host/check/symbolizer.h"
+#include "attn_diag/harness/host/symbolizer.h"
 
 #include <cxxabi.h>
 #include <dwarf.h>

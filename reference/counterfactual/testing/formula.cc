@@ -151,8 +151,8 @@ Vec with_kv(const Formula& f, const At& k, const At& v) {
 Predicted predicted(const Case& c, const Row& row, const Deviation& deviation) {
   const reference::Case data(c.problem, c.geometry, {.output = DType::kFp32}, c.inputs());
   Prediction out;
-  predict(data, std::span(&row, 1), deviation,
-          1u << static_cast<int>(Tensor::kO) | 1u << static_cast<int>(Tensor::kLse), out);
+  predict(data, std::span(&row, 1), deviation, tensor_bit(Tensor::kO) | tensor_bit(Tensor::kLse),
+          out);
   return {out[Tensor::kO].value, out[Tensor::kO].bound, out[Tensor::kLse].value.at(0),
           out[Tensor::kO].known};
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "attn_diag/harness/compare.h"
+#include "attn_diag/harness/first_divergence.h"
 #include "attn_diag/harness/pattern.h"
 #include "attn_diag/harness/run.h"
 #include "attn_diag/harness/sanity.h"
@@ -21,16 +22,6 @@ struct StageReport {
   Verdict isolated = Verdict::kNotRun;  // fed the reference's inputs
   std::string exempt_reason;
   Comparison prefix, isolation;
-};
-
-struct FirstDivergence {
-  Stage stage = Stage::kQk;
-  Tensor tensor = Tensor::kS;
-  std::int64_t batch = 0, head = 0, query = 0, query_tile = 0;
-  std::optional<std::int64_t> kv_tile, split, key, dim;  // where the tensor has or implies one
-  double expected = 0, actual = 0, bound = 0;
-  // Set if the finding is that the cell was written never (0) or more than once.
-  std::optional<int> writes;
 };
 
 // How a divergence depends on the order in which threads run.

@@ -51,6 +51,9 @@ enum class Tensor : std::uint8_t {
 };
 inline constexpr int kNumTensors = 12;
 
+// Sets of tensors are masks of these.
+constexpr std::uint32_t tensor_bit(Tensor t) { return 1u << static_cast<unsigned>(t); }
+
 // The axis that follows (batch, head, query), if any; kv_tile and split may be followed by dim.
 enum class Axis : std::uint8_t { kBatch, kHead, kQuery, kKey, kKvTile, kSplit, kDim };
 

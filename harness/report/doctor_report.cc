@@ -1,4 +1,4 @@
-#include "harness/report/doctor.h"
+#include "harness/report/doctor_report.h"
 
 #include <fmt/format.h>
 

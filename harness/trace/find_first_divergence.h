@@ -5,7 +5,7 @@
 
 #include "attn_diag/harness/capture.h"
 #include "attn_diag/harness/compare.h"
-#include "attn_diag/harness/trace.h"
+#include "attn_diag/harness/first_divergence.h"
 
 namespace attn_diag {
 

@@ -1,4 +1,4 @@
-#include "harness/run/plan.h"
+#include "harness/run/run_plan.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,7 +9,9 @@
 #include <string_view>
 #include <vector>
 
+#include "attn_diag/harness/check_problem.h"
 #include "attn_diag/harness/error.h"
+#include "attn_diag/harness/plan.h"
 #include "harness/base/memory.h"
 #include "harness/library/support.h"
 #include "harness/run/run_memory.h"

@@ -1,4 +1,4 @@
-#include "harness/trace/first_divergence.h"
+#include "harness/trace/find_first_divergence.h"
 
 #include <algorithm>
 #include <array>

@@ -3,11 +3,9 @@
 
 #include <cstdint>
 
-#include "attn_diag/harness/run.h"
+#include "attn_diag/harness/plan.h"
 
 namespace attn_diag {
-
-constexpr std::uint32_t tensor_bit(Tensor t) { return 1u << static_cast<unsigned>(t); }
 
 // The region with every extent of 0 made whole. Throws Error where it leaves the problem.
 Region resolve_region(const Region& region, const Problem& problem);

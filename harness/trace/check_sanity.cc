@@ -1,4 +1,4 @@
-#include "harness/trace/sanity.h"
+#include "harness/trace/check_sanity.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -209,20 +209,6 @@ class Check {
 };
 
 }  // namespace
-
-std::string_view name(GivenMemory memory) {
-  static constexpr std::array<std::string_view, kNumGivenMemories> kNames = {
-      "the workspace",
-      "o and lse",
-      "shared memory",
-      "the bytes around q",
-      "the bytes around k",
-      "the bytes around v",
-      "the bytes around o and lse",
-      "the bytes around the workspace",
-      "the bytes around what is given of S or P"};
-  return kNames[static_cast<std::size_t>(memory)];
-}
 
 SanityCheck check_sanity(const Kernel& kernel, const Problem& problem, const InputData& inputs,
                          const RunOptions& options, const Tolerance& tolerance,

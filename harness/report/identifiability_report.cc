@@ -1,4 +1,4 @@
-#include "harness/report/identifiability.h"
+#include "harness/report/identifiability_report.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "harness/report/bench.h"
+#include "harness/report/bench_report.h"
 
 #include <fstream>
 

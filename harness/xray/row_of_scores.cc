@@ -1,4 +1,4 @@
-#include "harness/xray/row.h"
+#include "harness/xray/row_of_scores.h"
 
 #include <algorithm>
 #include <cmath>

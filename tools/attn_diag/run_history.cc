@@ -1,4 +1,4 @@
-#include "tools/attn_diag/history.h"
+#include "tools/attn_diag/run_history.h"
 
 #include <cstdlib>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "harness/report/xray.h"
+#include "harness/report/xray_report.h"
 
 #include <fmt/format.h>
 

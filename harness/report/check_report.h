@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "attn_diag/harness/check.h"
+#include "attn_diag/harness/check_kernel.h"
 #include "harness/report/json.h"
 #include "harness/report/text.h"
 

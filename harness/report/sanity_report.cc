@@ -1,4 +1,4 @@
-#include "harness/report/sanity.h"
+#include "harness/report/sanity_report.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "harness/report/row.h"
+#include "harness/report/query_row.h"
 
 #include <fmt/format.h>
 
