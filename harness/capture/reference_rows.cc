@@ -20,10 +20,14 @@ reference::Options reference_options(const Capture& capture, int threads, bool b
   return options;
 }
 
-std::int64_t first_row(const Region& region, const reference::RowBlock& block) {
+std::int64_t row_index(const Region& region, std::int64_t batch, std::int64_t head,
+                       std::int64_t query) {
   const auto& [origin, extent] = region;
-  return ((block.batch - origin[0]) * extent[1] + (block.head - origin[1])) * extent[2] +
-         (block.query_begin - origin[2]);
+  return ((batch - origin[0]) * extent[1] + (head - origin[1])) * extent[2] + (query - origin[2]);
+}
+
+std::int64_t first_row(const Region& region, const reference::RowBlock& block) {
+  return row_index(region, block.batch, block.head, block.query_begin);
 }
 
 }  // namespace attn_diag

@@ -14,6 +14,9 @@ inline constexpr double kBoundsApart = 2.0;
 // The capture's region and recorded tensors; the bound mode its `isolated` asks for.
 reference::Options reference_options(const Capture& capture, int threads, bool bounds);
 
+// Flat row, among the region's (batch, head, query) rows.
+std::int64_t row_index(const Region& region, std::int64_t batch, std::int64_t head,
+                       std::int64_t query);
 // Flat row, among the region's (batch, head, query) rows, of the first row of a block.
 std::int64_t first_row(const Region& region, const reference::RowBlock& block);
 

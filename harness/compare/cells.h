@@ -24,7 +24,7 @@ struct Floors {
   double rel = 0, zeros = 0;
 };
 
-// How a cell and its neighbours in one vector are judged. The one place that says what passes.
+// How a cell and its neighbours in one vector are judged: as judge_cell() (judgement.h), which compare_test holds it to.
 struct CellErrors {
   Doubles magnitude;  // |expected|
   Doubles limit;
@@ -82,7 +82,7 @@ inline __attribute__((always_inline)) Doubles limit_at(const AbsoluteRelativeLim
 
 // Cells of which the reference cannot say how far rounding may take them: overflow, or NaN or infinity
 // in what they come from. They cannot fail, so that to equal is no evidence either. A limit of the user's own
-// judges every cell. passes.h has the same rule for one cell.
+// judges every cell. judgement.h has the same rule for one cell.
 inline __attribute__((always_inline)) Ints beyond_judging(const ArrayLimit&, Doubles limit,
                                                           Doubles expected_magnitude) {
   return (limit == kInfinity) & ~(expected_magnitude == kInfinity);

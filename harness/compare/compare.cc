@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <initializer_list>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -12,7 +11,7 @@
 #include "harness/capture/consistency.h"
 #include "harness/capture/reference_rows.h"
 #include "harness/compare/accumulator.h"
-#include "harness/compare/passes.h"
+#include "harness/compare/judgement.h"
 #include "harness/compare/pool.h"
 
 namespace attn_diag {
@@ -21,30 +20,6 @@ namespace {
 TypedCells cells_of(const TensorData& data, std::int64_t at) {
   return {data.bytes.data() + at * static_cast<std::int64_t>(size_of(data.dtype)), data.dtype};
 }
-
-// Limits of n cells from `at` on, with what is uncertain about them added.
-class WidenedLimits {
- public:
-  WidenedLimits(std::initializer_list<const TensorData*> uncertain, std::int64_t at, std::int64_t n)
-      : x_uncertain(uncertain), x_at(at), x_limits(static_cast<std::size_t>(n)) {}
-
-  static bool needed(const TensorData& data) { return !data.uncertainty.empty(); }
-
-  template <class Limit>
-  ArrayLimit add_to(const Limit& limit) {
-    for (std::size_t i = 0; i < x_limits.size(); ++i) {
-      x_limits[i] = limit(static_cast<std::int64_t>(i));
-      for (const TensorData* data : x_uncertain)
-        x_limits[i] += uncertainty_of(*data, x_at + static_cast<std::int64_t>(i));
-    }
-    return ArrayLimit{x_limits.data()};
-  }
-
- private:
-  std::vector<const TensorData*> x_uncertain;
-  std::int64_t x_at;
-  std::vector<double> x_limits;
-};
 
 std::int64_t sum_of(const std::vector<TensorComparison>& tensors,
                     std::int64_t TensorComparison::*cells) {
@@ -103,20 +78,9 @@ Comparison compare_with_reference(const Capture& capture, const Tolerance& toler
       const std::int64_t at = first_row(capture.region, block) * work.grid.row_cells;
       const std::int64_t n = block.rows * work.grid.row_cells;
       if (block.value[t] == nullptr) continue;  // not defined for this geometry
-      const TypedCells expected{block.value[t], DType::kFp64};
-      if (WidenedLimits::needed(work.actual)) {
-        WidenedLimits limits({&work.actual}, at, n);
-        set[i].add(at, n, cells_of(work.actual, at), expected, limits.add_to([&](std::int64_t j) {
-          return cell_limit(tolerance, tolerance.use_bound ? block.bound[t][j] : 0,
-                            block.value[t][j]);
-        }));
-        continue;
-      }
-      if (tolerance.use_bound)
-        set[i].add(at, n, cells_of(work.actual, at), expected, ArrayLimit{block.bound[t]});
-      else
-        set[i].add(at, n, cells_of(work.actual, at), expected,
-                   AbsoluteRelativeLimit{tolerance.atol, tolerance.rtol});
+      Limits(tolerance, work.actual)
+          .add(set[i], at, n, cells_of(work.actual, at), {block.value[t], DType::kFp64},
+               tolerance.use_bound ? block.bound[t] : nullptr);
     }
     pool.give_back(set);
   };
@@ -141,15 +105,8 @@ Comparison compare_captures(const Capture& actual, const Capture& expected,
   if (!tolerance.use_bound) {
     each_tensor([&](CellAccumulator& part, const TensorWork& work) {
       const TensorData& other = expected[work.grid.id];
-      if (WidenedLimits::needed(work.actual) || WidenedLimits::needed(other)) {
-        WidenedLimits limits({&work.actual, &other}, 0, work.grid.size());
-        part.add(
-            0, work.grid.size(), cells_of(work.actual, 0), cells_of(other, 0),
-            limits.add_to([&](std::int64_t j) { return cell_limit(tolerance, 0, other.at(j)); }));
-        return;
-      }
-      part.add(0, work.grid.size(), cells_of(work.actual, 0), cells_of(expected[work.grid.id], 0),
-               AbsoluteRelativeLimit{tolerance.atol, tolerance.rtol});
+      Limits(tolerance, work.actual, other)
+          .add(part, 0, work.grid.size(), cells_of(work.actual, 0), cells_of(other, 0), nullptr);
     });
     return pool.finish();
   }
@@ -161,15 +118,9 @@ Comparison compare_captures(const Capture& actual, const Capture& expected,
       if (bound == nullptr) return;
       const std::int64_t at = first_row(actual.region, block) * work.grid.row_cells;
       const TensorData& other = expected[work.grid.id];
-      if (WidenedLimits::needed(work.actual) || WidenedLimits::needed(other)) {
-        const std::int64_t n = block.rows * work.grid.row_cells;
-        WidenedLimits limits({&work.actual, &other}, at, n);
-        part.add(at, n, cells_of(work.actual, at), cells_of(other, at),
-                 limits.add_to([&](std::int64_t j) { return kBoundsApart * bound[j]; }));
-        return;
-      }
-      part.add(at, block.rows * work.grid.row_cells, cells_of(work.actual, at),
-               cells_of(expected[work.grid.id], at), ArrayLimit{bound, kBoundsApart});
+      Limits(tolerance, work.actual, other)
+          .add(part, at, block.rows * work.grid.row_cells, cells_of(work.actual, at),
+               cells_of(other, at), bound);
     });
   };
   reference::for_each_row_block(expected.problem, expected.geometry, expected.arithmetic,

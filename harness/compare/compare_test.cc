@@ -8,6 +8,8 @@
 #include "attn_diag/harness/error.h"
 #include "attn_diag/reference/reference.h"
 #include "harness/compare/accumulator.h"
+#include "harness/compare/cells.h"
+#include "harness/compare/judgement.h"
 #include "harness/testing/captures.h"
 #include "harness/testing/catch_for_tests.h"
 
@@ -200,6 +202,62 @@ TEST_CASE("infinities match only with their own sign and never a finite value") 
   CHECK_FALSE(passes(-kInf, 1));
   CHECK_FALSE(passes(1, -kInf, kInf));
   CHECK_FALSE(passes(kInf, 1, kInf));
+}
+
+TEST_CASE("error over limit is infinite where the element cannot pass") {
+  CHECK(judge_cell(1, 2, 0.5).ratio == 2);
+  CHECK(judge_cell(1.75, 2, 0.5).ratio == 0.5);
+  CHECK(judge_cell(kNaN, 2, 0.5).ratio == kInf);
+  CHECK(judge_cell(1, -kInf, 0.5).ratio == kInf);
+  CHECK(judge_cell(-kInf, -kInf, 0).ratio == 0);
+  CHECK(judge_cell(2, 2, 0).ratio == 0);
+  CHECK(judge_cell(kNaN, 2, kInf).ratio == 0);  // an infinite bound judges nothing
+  CHECK_FALSE(judge_cell(kNaN, 2, kInf).judged);
+  CHECK(judge_cell(kNaN, kInf, kInf).judged);
+}
+
+TEST_CASE("cells are judged alike one at a time and many at a time") {
+  const std::vector<double> values = {0,      -0.0, 1,         -1,         std::nextafter(1, 2),
+                                      1.5,    2,    0x1p-1074, -0x1p-1030, 1e300,
+                                      -1e308, kInf, -kInf,     kNaN};
+  const std::vector<double> limits = {0, 0x1p-1074, 0x1p-52, 0.5, 1, 1e308, kInf, kNaN};
+  std::vector<double> actual, expected, limit;
+  for (const double a : values)
+    for (const double e : values)
+      for (const double l : limits) {
+        actual.push_back(a);
+        expected.push_back(e);
+        limit.push_back(l);
+      }
+  const auto n = static_cast<std::int64_t>(actual.size());
+  int judged = 0;
+  cells::for_each_vector(
+      actual.data(), expected.data(), ArrayLimit{limit.data()}, n,
+      [&](const CellErrors& many, std::int64_t first) {
+        for (std::int64_t lane = 0; lane < kLanes && first + lane < n; ++lane) {
+          const auto i = static_cast<std::size_t>(first + lane);
+          INFO(actual[i] << " against " << expected[i] << ", limit " << limit[i]);
+          const Judgement one = judge_cell(actual[i], expected[i], limit[i]);
+          CHECK(one.judged == (many.unjudged[lane] == 0));
+          CHECK(one.passes == (many.passes[lane] != 0));
+          CHECK(one.ratio == many.ratio[lane]);
+          ++judged;
+        }
+      });
+  CHECK(judged == n);
+}
+
+TEST_CASE("a tolerance of the user's own judges every cell, one at a time and many at a time") {
+  const Tolerance tolerance{false, 0.5, 1e300};
+  for (const double expected : {0.0, 1.0, 1e300, kInf, kNaN})
+    for (const double actual : {0.0, 1.0, 1e300, -kInf, kInf, kNaN}) {
+      INFO(actual << " against " << expected);
+      const TensorComparison many = compare_cells({actual}, {expected}, tolerance);
+      const Judgement one = judge_cell(actual, expected, Limits(tolerance).by_tolerance(expected));
+      CHECK(one.judged);
+      CHECK(many.compared == 1);
+      CHECK(one.passes == many.agrees());
+    }
 }
 
 TEST_CASE("limit is atol plus rtol times the magnitude of the expected value") {

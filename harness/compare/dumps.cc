@@ -16,6 +16,7 @@
 #include "attn_diag/harness/error.h"
 #include "harness/capture/consistency.h"
 #include "harness/capture/reference_rows.h"
+#include "harness/compare/judgement.h"
 #include "harness/compare/pool.h"
 #include "harness/dump/cell_reader.h"
 #include "harness/dump/dump_layout.h"
@@ -134,18 +135,15 @@ class DumpComparer {
         throw Error(fmt::format("Dataset {} is not of 64-bit floats. Write the dump again.",
                                 bound->dataset()));
     }
+    const Limits limits(x_tolerance);
     const std::int64_t slab = readers.slab_cells();
     in_parallel((grid.size() + slab - 1) / slab, [&](std::int64_t s) {
       AccumulatorPool::Set& set = x_pool.borrow();
       std::unique_ptr<Slabs> slabs = x_slabs.borrow();
       const std::int64_t first = s * slab;
       const auto judge = [&](std::int64_t at, std::int64_t n, TypedCells a, TypedCells e) {
-        if (!bound) {
-          set[i].add(at, n, a, e, AbsoluteRelativeLimit{x_tolerance.atol, x_tolerance.rtol});
-          return;
-        }
-        const auto* limit = static_cast<const double*>(bound->read(at, n, slabs->bound));
-        set[i].add(at, n, a, e, ArrayLimit{limit, kBoundsApart});
+        const void* limit = bound ? bound->read(at, n, slabs->bound) : nullptr;
+        limits.add(set[i], at, n, a, e, static_cast<const double*>(limit));
       };
       readers.for_each_slab(first, std::min(slab, grid.size() - first), *slabs, judge);
       x_slabs.give_back(std::move(slabs));
@@ -160,6 +158,7 @@ class DumpComparer {
     for (const auto& work : x_pool.work())
       readers.push_back(
           std::make_unique<TensorReaders>(x_actual, x_expected, work->grid.id, work->grid.shape));
+    const Limits limits(x_tolerance);
     const auto visit = [&](const reference::RowBlock& block) {
       AccumulatorPool::Set& set = x_pool.borrow();
       std::unique_ptr<Slabs> slabs = x_slabs.borrow();
@@ -169,7 +168,7 @@ class DumpComparer {
         if (bound == nullptr) continue;
         const std::int64_t first = first_row(c.region, block) * grid.row_cells;
         const auto judge = [&](std::int64_t at, std::int64_t n, TypedCells a, TypedCells e) {
-          set[i].add(at, n, a, e, ArrayLimit{bound + (at - first), kBoundsApart});
+          limits.add(set[i], at, n, a, e, bound + (at - first));
         };
         readers[i]->for_each_slab(first, block.rows * grid.row_cells, *slabs, judge);
       }

@@ -1,5 +1,7 @@
 #include "harness/diagnose/evidence.h"
 
+#include "harness/capture/reference_rows.h"
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -51,12 +53,10 @@ std::vector<std::uint8_t> Evidence::written(Tensor t, std::span<const std::int64
 }
 
 void Evidence::mark_wrong(const Comparison& comparison) {
-  const auto& [origin, extent] = x_capture->region;
   for (const TensorComparison& t : comparison.tensors) {
     if (std::find(x_tensors.begin(), x_tensors.end(), t.tensor) == x_tensors.end()) continue;
     for (const TensorComparison::Row& row : t.wrong_rows)
-      mark_wrong(((row.batch - origin[0]) * extent[1] + row.head - origin[1]) * extent[2] +
-                 row.query - origin[2]);
+      mark_wrong(row_index(x_capture->region, row.batch, row.head, row.query));
   }
 }
 

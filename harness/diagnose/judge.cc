@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include "harness/compare/passes.h"
+#include "harness/compare/judgement.h"
 
 namespace attn_diag::matching {
 namespace {
@@ -90,7 +90,7 @@ RowFit judge_row(const Evidence& evidence, const Rows& rows, std::size_t at,
       const double actual = rows.actual[index][r];
       if (contradicts_memory(rows, t, r, predicted, p)) fit.worst = kInfinity;
       if (predicted.known[p] == 0) {
-        const bool passed = passes(actual, right.value[r], right.bound[r]);
+        const bool passed = judge_cell(actual, right.value[r], right.bound[r]).passes;
         (passed ? fit.unknown_right : fit.unknown_wrong) += 1;
         continue;
       }
@@ -106,7 +106,7 @@ RowFit judge_row(const Evidence& evidence, const Rows& rows, std::size_t at,
         continue;
       }
       ++fit.judged;
-      const bool wrong = !passes(actual, right.value[r], right.bound[r]);
+      const bool wrong = !judge_cell(actual, right.value[r], right.bound[r]).passes;
       const bool is_special = wrong && (!std::isfinite(actual) || actual == 0);
       ++(is_special ? fit.special : fit.plain)[index];
       if (!wrong) continue;

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <utility>
 
-#include "harness/compare/passes.h"
+#include "harness/compare/judgement.h"
 #include "harness/diagnose/equivalence.h"
 #include "harness/diagnose/pairs.h"
 #include "harness/diagnose/parallel.h"
@@ -36,7 +36,7 @@ void mark_by_prediction(Evidence& evidence, const Cuts& cuts, const Tolerance& t
       for (const Tensor t : evidence.tensors()) {
         reference::Prediction::Values& right = chunk.right[t];
         for (std::size_t c = 0; c < right.value.size(); ++c)
-          right.bound[c] = cell_limit(tolerance, 0, right.value[c]);
+          right.bound[c] = Limits(tolerance).by_tolerance(right.value[c]);
       }
     for (std::size_t at = 0; at < chunk.size(); ++at)
       if (judge_row(evidence, chunk, at, chunk.right, 0).worst > 1)

@@ -23,9 +23,10 @@ class Cells {
   std::size_t at(std::int64_t i) const {
     return static_cast<std::size_t>(x_range.outer * x_data.inner1 + i);
   }
-  bool wrong(std::int64_t i) const {
-    return !passes(x_data.actual[at(i)], x_data.expected[at(i)], x_data.limit[at(i)]);
+  Judgement judgement(std::int64_t i) const {
+    return judge_cell(x_data.actual[at(i)], x_data.expected[at(i)], x_data.limit[at(i)]);
   }
+  bool wrong(std::int64_t i) const { return !judgement(i).passes; }
   std::int64_t num_wrong() const {
     std::int64_t n = 0;
     for (std::int64_t i = x_range.begin; i < x_range.end; ++i) n += wrong(i);
@@ -36,9 +37,7 @@ class Cells {
     for (std::int64_t i = x_range.begin; i < x_range.end; ++i) n += judged(i);
     return n;
   }
-  bool judged(std::int64_t i) const {
-    return is_judged(x_data.expected[at(i)], x_data.limit[at(i)]);
-  }
+  bool judged(std::int64_t i) const { return judgement(i).judged; }
   std::optional<std::int64_t> first_wrong() const {
     for (std::int64_t i = x_range.begin; i < x_range.end; ++i)
       if (wrong(i)) return i;
@@ -71,7 +70,7 @@ std::string table_of(const RowTensor& data, Tensor tensor, const Range& range,
     const Colour colour = wrong ? Colour::kRed : Colour::kNone;
     table.add({pointed == i ? "->" : "", info(tensor).rank == 3 ? "" : fmt::format("{}", i),
                paint(style, colour, exact(actual)), exact(expected), number(error), number(limit),
-               ratio(err_over_limit(actual, expected, limit)),
+               ratio(judge_cell(actual, expected, limit).ratio),
                wrong    ? paint(style, colour, "WRONG")
                : judged ? ""
                         : "not judged"});
@@ -158,7 +157,7 @@ std::optional<std::int64_t> first_wrong_kv_tile(const Row& row, Stage stage,
     const RowTensor& data = row[t.id];
     if (t.stage != stage || t.rank == 3 || data.actual.empty()) continue;
     for (std::size_t i = 0; i < data.actual.size(); ++i) {
-      if (passes(data.actual[i], data.expected[i], data.limit[i])) continue;
+      if (judge_cell(data.actual[i], data.expected[i], data.limit[i]).passes) continue;
       const std::int64_t at = static_cast<std::int64_t>(i) / data.inner1;
       if (t.axes[3] == Axis::kKey) return at / geometry.tile.block_n;
       if (t.axes[3] == Axis::kKvTile) return at;

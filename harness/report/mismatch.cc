@@ -37,7 +37,7 @@ std::string mismatch_text(const Capture& capture, const TensorComparison& compar
       report::place_text(compared.tensor, first.index, capture.problem, capture.geometry),
       report::exact(first.actual), report::exact(first.expected), report::number(err),
       report::number(first.limit),
-      report::ratio(report::err_over_limit(first.actual, first.expected, first.limit)),
+      report::ratio(judge_cell(first.actual, first.expected, first.limit).ratio),
       report::window_text(row, compared.tensor, first.index, report::Style{}));
 }
 

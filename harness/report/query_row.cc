@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-#include <limits>
-
 #include "attn_diag/harness/error.h"
 #include "attn_diag/reference/reference.h"
 
@@ -24,15 +21,6 @@ void require_inside(const Region& region, std::int32_t batch, std::int32_t head,
 }
 
 }  // namespace
-
-double err_over_limit(double actual, double expected, double limit) {
-  if (!passes(actual, expected, limit)) {
-    const double err = std::abs(actual - expected);
-    return std::isfinite(err) && limit > 0 ? err / limit : std::numeric_limits<double>::infinity();
-  }
-  if (!std::isfinite(expected) || actual == expected || std::isinf(limit)) return 0.0;
-  return std::abs(actual - expected) / limit;
-}
 
 Row row_of(const Capture& capture, const Tolerance& tolerance, std::int32_t batch,
            std::int32_t head, std::int32_t query) {
@@ -56,18 +44,14 @@ Row row_of(const Capture& capture, const Tolerance& tolerance, std::int32_t batc
     if (data.shape.size() > 3) out.inner0 = data.shape[3];
     if (data.shape.size() > 4) out.inner1 = data.shape[4];
     const std::int64_t inner = out.inner0 * out.inner1;
-    const std::int64_t first = (((batch - data.origin[0]) * data.shape[1] +  //
-                                 (head - data.origin[1])) *
-                                    data.shape[2] +
-                                (query - data.origin[2])) *
-                               inner;
+    const std::int64_t first = row_index(capture.region, batch, head, query) * inner;
     for (std::int64_t i = 0; i < inner; ++i) out.actual.push_back(data.at(first + i));
     out.expected = std::move(oracle.value[t]);
     out.limit = std::move(oracle.bound[t]);
     out.limit.resize(out.expected.size());  // without bounds there are none
+    const Limits limits(tolerance, data);
     for (std::size_t i = 0; i < out.limit.size(); ++i)
-      out.limit[i] = cell_limit(tolerance, out.limit[i], out.expected[i]) +
-                     uncertainty_of(data, first + static_cast<std::int64_t>(i));
+      out.limit[i] = limits.of(first + static_cast<std::int64_t>(i), out.limit[i], out.expected[i]);
   }
   return row;
 }

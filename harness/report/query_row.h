@@ -7,7 +7,7 @@
 
 #include "attn_diag/harness/capture.h"
 #include "attn_diag/harness/compare.h"
-#include "harness/compare/passes.h"
+#include "harness/compare/judgement.h"
 
 namespace attn_diag::report {
 
@@ -27,8 +27,5 @@ struct Row {
 // Computes the reference for this row only. Throws Error where the capture does not hold the row.
 Row row_of(const Capture& capture, const Tolerance& tolerance, std::int32_t batch,
            std::int32_t head, std::int32_t query);
-
-// err/limit; infinity where the element cannot pass.
-double err_over_limit(double actual, double expected, double limit);
 
 }  // namespace attn_diag::report

@@ -92,7 +92,7 @@ std::string pattern_text(const TraceResult& r, const Style& style) {
 // What the value was, how wrong that is, and where the fault must be.
 std::string first_lines(const TraceResult& r, const TraceTextOptions& o) {
   const FirstDivergence& f = *r.first;
-  const double score = err_over_limit(f.actual, f.expected, f.bound);
+  const double score = judge_cell(f.actual, f.expected, f.bound).ratio;
   std::string s;
   if (f.writes) {
     s = fmt::format("  {}{} was written {}, expected once\n", name(f.tensor),

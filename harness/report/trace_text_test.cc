@@ -187,15 +187,6 @@ TEST_CASE("numbers that JSON cannot hold are strings") {
   CHECK(json_number(0.5) == 0.5);
 }
 
-TEST_CASE("err over limit is infinite where the element cannot pass") {
-  CHECK(err_over_limit(1, 2, 0.5) == 2);
-  CHECK(std::isinf(err_over_limit(std::nan(""), 2, 0.5)));
-  CHECK(std::isinf(err_over_limit(1, -kInf, 0.5)));
-  CHECK(err_over_limit(-kInf, -kInf, 0) == 0);
-  CHECK(err_over_limit(2, 2, 0) == 0);
-  CHECK(err_over_limit(std::nan(""), 2, kInf) == 0);  // an infinite bound judges nothing
-}
-
 TEST_CASE("a row that was not recorded is refused with what there is") {
   const TraceResult r = wrong_o();
   CHECK_THROWS_WITH(row_of(r.capture, {}, 0, 0, 2), contains("query 2 was not recorded"));

@@ -24,6 +24,7 @@
 #include "harness/backends/cuda/run_on_gpu.h"
 #include "harness/backends/make_run_device.h"
 #include "harness/backends/run_device.h"
+#include "harness/capture/reference_rows.h"
 #include "harness/inputs/coded_inputs.h"
 #include "harness/library/code_words.h"
 #include "harness/library/draft_note.h"
@@ -101,33 +102,21 @@ Replacements make_replacements(const Capture& capture, std::uint32_t mask, int t
     out[at].resize(static_cast<std::size_t>(region.extent[0] * region.extent[1] * region.extent[2] *
                                             inner[at]));
   }
-  const auto narrow = [](std::int64_t x) { return static_cast<std::int32_t>(x); };
-  reference::Options options;
+  reference::Options options = reference_options(capture, threads, false);
   options.tensors = mask;
-  options.bounds = false;
-  options.threads = threads;
-  options.batch_begin = narrow(region.origin[0]);
-  options.batch_end = narrow(region.origin[0] + region.extent[0]);
-  options.head_begin = narrow(region.origin[1]);
-  options.head_end = narrow(region.origin[1] + region.extent[1]);
-  options.query_begin = narrow(region.origin[2]);
-  options.query_end = narrow(region.origin[2] + region.extent[2]);
   // Blocks are disjoint rows of the outputs, so the callbacks need no lock.
-  reference::for_each_row_block(
-      capture.problem, capture.geometry, capture.arithmetic,
-      {capture.q.data(), capture.k.data(), capture.v.data()}, options,
-      [&](const reference::RowBlock& block) {
-        const std::int64_t row =
-            ((block.batch - region.origin[0]) * region.extent[1] + block.head - region.origin[1]) *
-                region.extent[2] +
-            block.query_begin - region.origin[2];
-        for (std::size_t t = 0; t < kNumTensors; ++t) {
-          if (out[t].empty() || block.value[t] == nullptr) continue;
-          std::transform(block.value[t], block.value[t] + block.rows * inner[t],
-                         out[t].begin() + row * inner[t],
-                         [](double x) { return static_cast<float>(x); });
-        }
-      });
+  reference::for_each_row_block(capture.problem, capture.geometry, capture.arithmetic,
+                                {capture.q.data(), capture.k.data(), capture.v.data()}, options,
+                                [&](const reference::RowBlock& block) {
+                                  const std::int64_t row = first_row(region, block);
+                                  for (std::size_t t = 0; t < kNumTensors; ++t) {
+                                    if (out[t].empty() || block.value[t] == nullptr) continue;
+                                    std::transform(block.value[t],
+                                                   block.value[t] + block.rows * inner[t],
+                                                   out[t].begin() + row * inner[t],
+                                                   [](double x) { return static_cast<float>(x); });
+                                  }
+                                });
   return out;
 }
 

@@ -14,7 +14,7 @@
 #include "attn_diag/harness/plan.h"
 #include "attn_diag/harness/run.h"
 #include "attn_diag/reference/reference.h"
-#include "harness/compare/passes.h"
+#include "harness/compare/judgement.h"
 #include "harness/testing/catch_for_tests.h"
 #include "reference/testing/hand_case.h"
 
@@ -87,7 +87,7 @@ inline void check_hand_case(const HandCase& c, const Capture& capture) {
       const double limit = computed.bound[at][i] + moved * (1.0 + std::fabs(expected));
       INFO(tensor.name << " cell " << i << ": actual " << actual << ", by hand " << expected
                        << ", limit " << limit);
-      REQUIRE(passes(actual, expected, limit));
+      REQUIRE(judge_cell(actual, expected, limit).passes);
     }
     ++compared;
   }

@@ -9,7 +9,7 @@
 #include "attn_diag/harness/pattern.h"
 #include "attn_diag/reference/reference.h"
 #include "harness/capture/reference_rows.h"
-#include "harness/compare/passes.h"
+#include "harness/compare/judgement.h"
 #include "harness/run/run_memory.h"
 
 namespace attn_diag {
@@ -19,8 +19,6 @@ namespace {
 // error: a few cells that are a little wrong leave every row near a factor of 1.
 constexpr double kFactorResidual = 0.02, kErrorResidual = 0.25;
 constexpr std::int64_t kMostCells = 1 << 24;  // kept one by one
-
-std::int32_t narrow(std::int64_t x) { return static_cast<std::int32_t>(x); }
 
 std::int64_t kv_tile_of(const TensorInfo& tensor, const Geometry& g, std::int64_t i) {
   switch (tensor.axes[3]) {
@@ -62,10 +60,8 @@ class Collector {
   // `limits` has one limit per cell of the row.
   void add_row(std::int64_t b, std::int64_t h, std::int64_t q, std::span<const double> expected,
                std::span<const double> limits) {
-    const Region& r = x_capture.region;
     const std::int64_t first =
-        (((b - r.origin[0]) * r.extent[1] + h - r.origin[1]) * r.extent[2] + q - r.origin[2]) *
-        static_cast<std::int64_t>(expected.size());
+        row_index(x_capture.region, b, h, q) * static_cast<std::int64_t>(expected.size());
     const TensorData& data = x_capture[x_tensor.id];
     std::vector<double> actual(expected.size());
     for (std::size_t i = 0; i < actual.size(); ++i)
@@ -74,7 +70,7 @@ class Collector {
     const std::lock_guard lock(x_mutex);
     std::int64_t wrong = 0;
     for (std::size_t i = 0; i < actual.size(); ++i) {
-      if (passes(actual[i], expected[i], limits[i])) continue;
+      if (judge_cell(actual[i], expected[i], limits[i]).passes) continue;
       ++wrong;
       count(b, h, q, static_cast<std::int64_t>(i));
       mark(first + static_cast<std::int64_t>(i), std::isnan(actual[i]) && !std::isnan(expected[i]));
@@ -160,35 +156,25 @@ WrongCells collect_wrong_cells(const Capture& capture, Tensor tensor, const Tole
                                int threads) {
   Collector collector(capture, tensor);
   const auto at = static_cast<std::size_t>(tensor);
-  const Region& r = capture.region;
-  reference::Options options;
+  reference::Options options = reference_options(capture, threads, tolerance.use_bound);
   options.tensors = tensor_bit(tensor);
-  options.bounds = tolerance.use_bound;
-  options.mode = capture.isolated ? reference::BoundMode::kIsolate : reference::BoundMode::kPrefix;
-  options.threads = threads;
-  options.batch_begin = narrow(r.origin[0]);
-  options.batch_end = narrow(r.origin[0] + r.extent[0]);
-  options.head_begin = narrow(r.origin[1]);
-  options.head_end = narrow(r.origin[1] + r.extent[1]);
-  options.query_begin = narrow(r.origin[2]);
-  options.query_end = narrow(r.origin[2] + r.extent[2]);
   const TensorData& data = capture[tensor];
   std::int64_t row_size = 1;
   for (std::size_t i = 3; i < data.shape.size(); ++i) row_size *= data.shape[i];
+  const Limits limit(tolerance, data);
   reference::for_each_row_block(
       capture.problem, capture.geometry, capture.arithmetic,
       {capture.q.data(), capture.k.data(), capture.v.data()}, options,
       [&](const reference::RowBlock& block) {
         const auto size = static_cast<std::size_t>(row_size);
         std::vector<double> limits(size);
-        const std::int64_t first = first_row(r, block) * row_size;
+        const std::int64_t first = first_row(capture.region, block) * row_size;
         for (std::int32_t row = 0; row < block.rows; ++row) {
           const double* expected = block.value[at] + row * row_size;
           for (std::size_t i = 0; i < size; ++i) {
             const std::size_t cell = static_cast<std::size_t>(row) * size + i;
-            limits[i] = cell_limit(tolerance, tolerance.use_bound ? block.bound[at][cell] : 0,
-                                   expected[i]) +
-                        uncertainty_of(data, first + static_cast<std::int64_t>(cell));
+            limits[i] = limit.of(first + static_cast<std::int64_t>(cell),
+                                 tolerance.use_bound ? block.bound[at][cell] : 0, expected[i]);
           }
           collector.add_row(block.batch, block.head, block.query_begin + row, {expected, size},
                             limits);

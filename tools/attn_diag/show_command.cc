@@ -74,8 +74,9 @@ Comparison cells_of(const report::Row& row, Stage stage) {
     TensorComparison tensor;
     tensor.tensor = t.id;
     for (std::size_t i = 0; i < data.actual.size(); ++i) {
-      ++(is_judged(data.expected[i], data.limit[i]) ? tensor.compared : tensor.unjudged);
-      tensor.mismatched += !passes(data.actual[i], data.expected[i], data.limit[i]);
+      const Judgement cell = judge_cell(data.actual[i], data.expected[i], data.limit[i]);
+      ++(cell.judged ? tensor.compared : tensor.unjudged);
+      tensor.mismatched += !cell.passes;
     }
     cells.tensors.push_back(std::move(tensor));
   }
