@@ -188,7 +188,7 @@ CheckResult check_kernel(const Kernel& given, const Problem& problem, const Inpu
                     "compute-sanitizer does this.",
                     given.spec(), given.build().backend));
   const Kernel kernel = given.build().lockstep ? given : Kernel::load(given.spec(), "host", true);
-  if ((kernel.info().gates >> static_cast<unsigned>(Gate::kFull) & 1u) == 0)
+  if (!has_gate(kernel.info(), Gate::kFull))
     throw Error(
         fmt::format("{} was built without gate full, the production kernel.", kernel.spec()));
   CheckResult result;

@@ -1,10 +1,10 @@
 #include "harness/diagnose/evidence.h"
 
-#include "harness/capture/reference_rows.h"
-
 #include <algorithm>
 #include <cmath>
 #include <utility>
+
+#include "harness/capture/reference_rows.h"
 
 namespace attn_diag::matching {
 

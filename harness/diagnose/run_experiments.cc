@@ -39,8 +39,7 @@ void run_experiments(const Kernel& kernel, const Problem& problem, const InputDa
     RunOptions run = trace_options.run;
     run.isolate = false;
     run.replace = 0;
-    run.taps = (kernel.info().gates >> static_cast<unsigned>(run.gate) & 1u) != 0 &&
-               run.gate != Gate::kFull;
+    run.taps = has_gate(kernel.info(), run.gate) && run.gate != Gate::kFull;
     if (experiment.cut) {
       run.tile = experiment.cut->tile;
       run.num_splits = kernel.info().takes_num_splits ? experiment.cut->num_splits : 0;

@@ -56,7 +56,7 @@ std::string why_it_fails(const std::string& kernel, const std::string& backend) 
     const Problem problem = small_problem();
     const Kernel loaded = Kernel::load(kernel, backend);
     RunOptions options;
-    options.taps = (loaded.info().gates >> static_cast<unsigned>(options.gate) & 1u) != 0;
+    options.taps = has_gate(loaded.info(), options.gate);
     const Capture capture =
         run_kernel(loaded, problem, make_inputs(problem, "randn", 0, 1.0), options);
     if (compare_with_reference(capture, {}).agrees() && !capture.repetition.moved()) return "";

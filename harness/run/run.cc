@@ -155,10 +155,10 @@ void fill_provenance(Capture& capture, const Kernel& kernel, const InputData& in
 }
 
 void check_gate(const Kernel& kernel, Gate gate) {
-  if ((kernel.info().gates >> static_cast<unsigned>(gate) & 1u) != 0) return;
+  if (has_gate(kernel.info(), gate)) return;
   std::string there;
   for (std::size_t g = 0; g < kGateNames.size(); ++g) {
-    if ((kernel.info().gates >> g & 1u) == 0) continue;
+    if (!has_gate(kernel.info(), static_cast<Gate>(g))) continue;
     there += (there.empty() ? "" : ", ") + std::string(kGateNames[g]);
   }
   throw Error(fmt::format("{} was built without gate {}. It has: {}.", kernel.spec(), name(gate),

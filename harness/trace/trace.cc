@@ -53,8 +53,7 @@ class Tracer {
     x_run.isolate = false;
     x_run.replace = 0;
     // A kernel built without taps is traced as a black box: its outputs are all there is to see.
-    x_run.taps = (kernel.info().gates >> static_cast<unsigned>(x_run.gate) & 1u) != 0 &&
-                 x_run.gate != Gate::kFull;
+    x_run.taps = has_gate(kernel.info(), x_run.gate) && x_run.gate != Gate::kFull;
     x_geometry = plan_geometry(kernel, problem, x_run);
     x_steps = 1 + (options.observer || options.schedules) + (sanity_runs() > 0) +
               (options.isolate && x_run.taps) + (options.closure && x_run.taps);

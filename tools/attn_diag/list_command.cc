@@ -45,7 +45,7 @@ void describe(Entry& e, const KernelInfo& k) {
   for (int i = 0; i < k.num_tiles; ++i)
     e.tiles.push_back(fmt::format("{}x{}", k.tiles[i].block_m, k.tiles[i].block_n));
   for (std::size_t g = 0; g < kGateNames.size(); ++g)
-    if ((k.gates >> g & 1u) != 0) e.gates.emplace_back(kGateNames[g]);
+    if (has_gate(k, static_cast<Gate>(g))) e.gates.emplace_back(kGateNames[g]);
   for (const TensorInfo& t : kTensors) {
     const TensorExposure& x = k.exposure[static_cast<std::size_t>(t.id)];
     if (!x.exposed) e.exempt.push_back(fmt::format("{}: {}", t.name, text(x.exempt_reason)));

@@ -32,6 +32,11 @@ class Kernel {
   std::shared_ptr<const State> x_state;
 };
 
+// Whether the gate is compiled into the kernel.
+inline bool has_gate(const KernelInfo& kernel, Gate gate) {
+  return (kernel.gates >> static_cast<unsigned>(gate) & 1u) != 0;
+}
+
 // What `attn-diag list` shows.
 struct LibraryEntry {
   std::string path, file_stem;  // "split_k@reduce-counts-l-twice"
