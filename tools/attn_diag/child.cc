@@ -22,6 +22,7 @@
 #include <string>
 #include <string_view>
 
+#include "tools/attn_diag/commands.h"
 #include "tools/attn_diag/crash_page.h"
 #include "tools/attn_diag/crash_report.h"
 #include "tools/attn_diag/output.h"
@@ -246,10 +247,7 @@ CrashPage* shared_page() {
 bool wants_child(const Flags& flags) {
   // Files are read by a helper of their own.
   if (flags.command == "diagnose" && flags.kernel.empty()) return false;
-  constexpr std::array<std::string_view, 8> kRunCode = {"bench",  "check", "diagnose", "dump",
-                                                        "inputs", "run",   "trace",    "xray"};
-  return !flags.child.in_process &&
-         std::find(kRunCode.begin(), kRunCode.end(), flags.command) != kRunCode.end();
+  return !flags.child.in_process && find_command(flags.command)->runs_kernels;
 }
 
 int run_in_child(const Session& session, const std::function<int()>& command) {

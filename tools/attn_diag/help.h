@@ -9,10 +9,6 @@ inline constexpr const char* kOutputGroup = "Output";
 
 inline constexpr const char* kSummary =
     "Finds the stage, query and KV tile at which an attention kernel goes wrong.";
-inline constexpr const char* kCommandsHelp =
-    "The commands are list, doctor, run, check, dump, compare, trace, diagnose, xray, inputs, "
-    "show, history, bench, adapt and build; see attn-diag --help.";
-
 inline constexpr const char* kStageHelp =
     "Run up to this stage: qk, softmax, pv, reduce (default), or full: the production kernel, "
     "without taps";

@@ -11,30 +11,12 @@
 
 #include "harness/base/printable.h"
 #include "tools/attn_diag/child.h"
+#include "tools/attn_diag/commands.h"
 #include "tools/attn_diag/output.h"
 #include "tools/attn_diag/session.h"
 
 namespace attn_diag::cli {
 namespace {
-
-Outcome dispatch(const Session& session) {
-  const std::string& command = session.flags.command;
-  if (command == "bench") return bench_command(session);
-  if (command == "adapt") return adapt_command(session);
-  if (command == "build") return build_command(session);
-  if (command == "check") return check_command(session);
-  if (command == "diagnose") return diagnose_command(session);
-  if (command == "doctor") return doctor_command(session);
-  if (command == "history") return history_command(session);
-  if (command == "inputs") return inputs_command(session);
-  if (command == "list") return list_command(session);
-  if (command == "run") return run_command(session);
-  if (command == "dump") return dump_command(session);
-  if (command == "compare") return compare_command(session);
-  if (command == "trace") return trace_command(session);
-  if (command == "xray") return xray_command(session);
-  return show_command(session);
-}
 
 // Of words that nobody will read to their end, the beginning.
 std::string with_words_shortened(std::string_view text) {
@@ -91,7 +73,7 @@ int run(int argc, char** argv) {
   session.style = stdout_style();
   const auto command = [&] {
     keep_stdout_for_reports();
-    const Outcome outcome = dispatch(session);
+    const Outcome outcome = find_command(session.flags.command)->run(session);
     const bool as_it_is = session.flags.json || (outcome.is_source && !stdout_is_terminal());
     write_stdout(as_it_is ? outcome.out : printable(outcome.out, session.style.colour));
     return static_cast<int>(outcome.code);

@@ -1,0 +1,274 @@
+#include "tools/attn_diag/commands.h"
+
+#include <algorithm>
+#include <array>
+
+#include "tools/attn_diag/flag_groups.h"
+#include "tools/attn_diag/help.h"
+
+namespace attn_diag::cli {
+namespace {
+
+void list_flags(FlagGroups& g) {
+  CLI::App& app = g.app();
+  Flags& f = g.flags();
+  app.add_option("library", f.files, "Kernel libraries (all that are found)")
+      ->expected(0, 100)
+      ->type_name("");
+  app.add_option("--kernel", f.kernel, "Likewise, as other commands have it")->type_name("");
+  g.output_flags(false);
+}
+
+void doctor_flags(FlagGroups& g) { g.output_flags(false); }
+
+void run_flags(FlagGroups& g) {
+  CLI::App& app = g.app();
+  Flags& f = g.flags();
+  g.case_flags();
+  app.add_option("--stage,--gate", f.stage, kStageHelp)->group(kRunGroup)->type_name("");
+  app.add_flag("--isolate", f.isolate, kIsolateHelp)->group(kRunGroup);
+  add_sanity_flags(app, f.sanity, true);
+  g.region_flags();
+  g.tolerance_flags();
+  g.output_flags(true);
+}
+
+void check_flags(FlagGroups& g) {
+  CLI::App& app = g.app();
+  Flags& f = g.flags();
+  g.case_flags(false);
+  add_check_flags(app, f.check);
+  g.output_flags(false);
+}
+
+void dump_flags(FlagGroups& g) {
+  CLI::App& app = g.app();
+  Flags& f = g.flags();
+  g.case_flags();
+  app.add_option("--stage,--gate", f.stage, kStageHelp)->group(kRunGroup)->type_name("");
+  app.add_flag("--isolate", f.isolate, kIsolateHelp)->group(kRunGroup);
+  g.region_flags();
+  g.dump_flags("The file to write (needed)");
+  g.output_flags(false);
+}
+
+void compare_flags(FlagGroups& g) {
+  CLI::App& app = g.app();
+  Flags& f = g.flags();
+  app.add_option("file", f.files, "One dump, or two")->expected(0, 100)->type_name("");
+  g.tolerance_flags();
+  app.add_flag("--bound", f.bound,
+               "Two files: judge by the rounding bound stored in one of them (written by "
+               "dump --with-reference)");
+  app.add_option("--threads", f.threads, kThreadsHelp)->type_name("");
+  g.output_flags(true);
+}
+
+void trace_flags(FlagGroups& g) {
+  CLI::App& app = g.app();
+  Flags& f = g.flags();
+  g.case_flags();
+  app.add_option("--stage,--gate", f.stage, kTraceStageHelp)->group(kRunGroup)->type_name("");
+  add_sanity_flags(app, f.sanity);
+  g.region_flags();
+  g.tolerance_flags();
+  g.dump_flags("Also leave what was recorded in this file");
+  g.output_flags(true);
+}
+
+void diagnose_flags(FlagGroups& g) {
+  CLI::App& app = g.app();
+  Flags& f = g.flags();
+  app.add_option("file", f.files, "A dump, or files of another program with q, k, v and o")
+      ->expected(0, 100)
+      ->type_name("");
+  g.case_flags();
+  app.add_option("--stage,--gate", f.stage, kDiagnoseStageHelp)->group(kRunGroup)->type_name("");
+  add_sanity_flags(app, f.sanity);
+  add_diagnose_flags(app, f.diagnose);
+  g.tolerance_flags();
+  g.output_flags(false);
+}
+
+void xray_flags(FlagGroups& g) {
+  CLI::App& app = g.app();
+  Flags& f = g.flags();
+  g.case_flags();
+  add_xray_flags(app, f.xray);
+  g.tolerance_flags();
+  g.dump_flags("Also leave what was seen in this file");
+  g.output_flags(false);
+}
+
+void inputs_flags(FlagGroups& g) {
+  g.case_flags();
+  g.output_flags(false);
+}
+
+void show_flags(FlagGroups& g) {
+  CLI::App& app = g.app();
+  Flags& f = g.flags();
+  app.add_option("file", f.files, "The dump")->expected(0, 100)->type_name("");
+  const auto add = [&](const char* flag, std::string& to, const char* help) {
+    app.add_option(flag, to, help)->type_name("");
+  };
+  add("--stage", f.stage, "qk, softmax, pv or reduce; else the first wrong one");
+  add("--batch-index", f.batch_index, "Which batch entry; else the first wrong one");
+  add("--head", f.head, "Which head; else the first wrong one");
+  add("--query", f.query, "Which query; else the first wrong one");
+  add("--kv-tile", f.kv_tile, "Around which KV tile; else the first wrong one");
+  add("--cells", f.cells, "Values shown of each tensor, or all (8)");
+  g.tolerance_flags();
+  g.output_flags(false);
+}
+
+void history_flags(FlagGroups& g) {
+  CLI::App& app = g.app();
+  Flags& f = g.flags();
+  app.add_option("--kernel", f.kernel, "Only runs of this kernel, as it was typed")->type_name("");
+  add_history_flags(app, f.history);
+  g.output_flags(false);
+}
+
+void adapt_flags(FlagGroups& g) {
+  CLI::App& app = g.app();
+  Flags& f = g.flags();
+  app.add_option("file", f.files, "The source")->expected(0, 100)->type_name("");
+  app.add_option("-o,--output", f.output, "The adapter to write; else stdout")->type_name("FILE");
+  app.add_flag("--force", f.force, "Overwrite an existing file");
+  add_adapt_flags(app, f.adapt);
+  g.output_flags(false);
+}
+
+void build_flags(FlagGroups& g) {
+  CLI::App& app = g.app();
+  Flags& f = g.flags();
+  app.add_option("file", f.files, "The sources")->expected(0, 100)->type_name("");
+  app.add_option("-o,--output", f.output, "The library to write, as my_kernel.so")
+      ->type_name("FILE");
+  app.add_option("--backend", f.backend, "host, or cuda: with nvcc (host)")->type_name("");
+  add_build_flags(app, f.build);
+  g.output_flags(false);
+}
+
+void bench_flags(FlagGroups& g) {
+  g.bench_flags();
+  g.output_flags(false);
+}
+
+constexpr RefusedFlags kNotOfCheck[] = {
+    {"--atol --rtol ", "it judges what memory does, not values."},
+    {"--threads ", "a watched run has one worker, so that all of it is seen."},
+    {"--async-copies ", "in a watched run copies land late, where a missing wait shows."},
+    {"--stage --gate --isolate --batch-index --head --query ",
+     "the whole production kernel is watched, without taps."},
+    {"--sanity --no-sanity ", "one run is watched; --schedule chooses which."},
+};
+constexpr RefusedFlags kNotOfBench[] = {
+    {"--schedule --mma-order --async-copies --sanity --no-sanity ", "a GPU decides that itself."},
+    {"--stage --gate --isolate --batch-index --head --query ",
+     "the whole production kernel is timed, without taps."},
+};
+
+// In the order of attn-diag --help.
+const Command kCommands[] = {
+    {"list",
+     "[LIBRARY...] [FLAGS]",
+     kListSummary,
+     kListFooter,
+     list_flags,
+     list_command,
+     false,
+     {}},
+    {"doctor", "[FLAGS]", kDoctorSummary, kDoctorFooter, doctor_flags, doctor_command, false, {}},
+    {"run", "--kernel KERNEL [FLAGS]", kRunSummary, kRunFooter, run_flags, run_command, true, {}},
+    {"check", "--kernel KERNEL [FLAGS]", kCheckSummary, kCheckFooter, check_flags, check_command,
+     true, kNotOfCheck},
+    {"dump",
+     "--kernel KERNEL -o FILE [FLAGS]",
+     kDumpSummary,
+     kDumpFooter,
+     dump_flags,
+     dump_command,
+     true,
+     {}},
+    {"compare",
+     "FILE [FILE] [FLAGS]",
+     kCompareSummary,
+     kCompareFooter,
+     compare_flags,
+     compare_command,
+     false,
+     {}},
+    {"trace",
+     "--kernel KERNEL [FLAGS]",
+     kTraceSummary,
+     kTraceFooter,
+     trace_flags,
+     trace_command,
+     true,
+     {}},
+    {"diagnose",
+     "--kernel KERNEL | FILE [FLAGS]",
+     kDiagnoseSummary,
+     kDiagnoseFooter,
+     diagnose_flags,
+     diagnose_command,
+     true,
+     {}},
+    {"xray",
+     "--kernel KERNEL [FLAGS]",
+     kXraySummary,
+     kXrayFooter,
+     xray_flags,
+     xray_command,
+     true,
+     {}},
+    {"inputs",
+     "--kernel KERNEL [FLAGS]",
+     kInputsSummary,
+     kInputsFooter,
+     inputs_flags,
+     inputs_command,
+     true,
+     {}},
+    {"show", "FILE [FLAGS]", kShowSummary, kShowFooter, show_flags, show_command, false, {}},
+    {"history",
+     "[FLAGS]",
+     kHistorySummary,
+     kHistoryFooter,
+     history_flags,
+     history_command,
+     false,
+     {}},
+    {"bench", "[FLAGS]", kBenchSummary, kBenchFooter, bench_flags, bench_command, true,
+     kNotOfBench},
+    {"adapt",
+     "FILE [-o FILE] [FLAGS]",
+     kAdaptSummary,
+     kAdaptFooter,
+     adapt_flags,
+     adapt_command,
+     false,
+     {}},
+    {"build",
+     "FILE... -o LIBRARY [FLAGS] [-- COMPILER FLAGS]",
+     kBuildSummary,
+     kBuildFooter,
+     build_flags,
+     build_command,
+     false,
+     {}},
+};
+
+}  // namespace
+
+std::span<const Command> commands() { return kCommands; }
+
+const Command* find_command(std::string_view name) {
+  const auto* const found = std::find_if(std::begin(kCommands), std::end(kCommands),
+                                         [&](const Command& c) { return c.name == name; });
+  return found == std::end(kCommands) ? nullptr : found;
+}
+
+}  // namespace attn_diag::cli

@@ -1,0 +1,36 @@
+// Flags that several commands have.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "tools/attn_diag/flags.h"
+
+namespace attn_diag::cli {
+
+// Adds flags to one command, to be read into `flags`.
+class FlagGroups {
+ public:
+  FlagGroups(CLI::App& app, Flags& flags) : x_app(app), x_flags(flags) {}
+
+  CLI::App& app() { return x_app; }
+  Flags& flags() { return x_flags; }
+
+  // `freely`: on any backend, with as many threads and copies landing when asked for, and noted.
+  void case_flags(bool freely = true);
+  // Of a command that notes nothing it is kept anyway.
+  void history_flag(bool notes_runs);
+  // Sizes, type, mask and memory order; the help is where commands have other defaults.
+  void shape_flags(const char* heads, const char* seqlen, const char* mask);
+  // As case_flags, with bench's own defaults and without what only the host executor has.
+  void bench_flags();
+  void region_flags();
+  void tolerance_flags();
+  void dump_flags(const char* output_help);
+  void output_flags(bool with_junit);
+
+ private:
+  CLI::App& x_app;
+  Flags& x_flags;
+};
+
+}  // namespace attn_diag::cli
