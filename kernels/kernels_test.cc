@@ -10,6 +10,7 @@
 #include "attn_diag/harness/capture.h"
 #include "attn_diag/harness/kernel.h"
 #include "harness/testing/catch_for_tests.h"
+#include "harness/testing/shipped_kernels.h"
 
 namespace attn_diag {
 namespace {
@@ -191,7 +192,7 @@ const Case kCases[] = {
 bool on_tensor_cores(const std::string& kernel) { return kernel.rfind("fused_wmma", 0) == 0; }
 
 TEST_CASE("every kernel, tile and type computes attention") {
-  const std::string name = GENERATE("fa1", "split_k", "fused_wmma_simple", "fused_wmma");
+  const std::string name = GENERATE(from_range(testing::shipped_kernels()));
   const Kernel kernel = Kernel::load(name, "host");
   const DType dtype = GENERATE(DType::kFp16, DType::kBf16, DType::kFp32);
   if (on_tensor_cores(name) && dtype == DType::kFp32) return;

@@ -88,7 +88,7 @@ int main(int argc, char** argv) try {
     else
       specs.push_back(argv[i]);
   }
-  if (specs.empty()) specs = {"fa1", "split_k", "fused_wmma", "fused_wmma_simple"};
+  if (specs.empty()) specs = attn_diag::kernels_built_for("host");
   for (const std::string& spec : specs) attn_diag::compare(spec, seqlen);
   return 0;
 } catch (const std::exception& e) {

@@ -9,6 +9,7 @@
 #include "attn_diag/harness/kernel.h"
 #include "attn_diag/harness/run.h"
 #include "harness/testing/catch_for_tests.h"
+#include "harness/testing/shipped_kernels.h"
 
 namespace attn_diag {
 namespace {
@@ -104,8 +105,6 @@ float recorded(const Capture& capture, Tensor t, std::int64_t b, std::int64_t h,
   return static_cast<float>(capture[t].at(((b * shape[1] + h) * shape[2] + i) * shape[3] + last));
 }
 
-const std::vector<std::string> kKernels = {"fa1", "split_k", "fused_wmma_simple", "fused_wmma"};
-
 }  // namespace
 
 TEST_CASE("inputs that are scaled or clipped randn have the sizes they promise") {
@@ -164,7 +163,7 @@ TEST_CASE("cancel inputs: terms of q.k and of P.V are many times what they sum u
 }
 
 TEST_CASE("integers: S of every kernel has the bits of fp64's, rounded once") {
-  for (const std::string& name : kKernels) {
+  for (const std::string& name : testing::shipped_kernels()) {
     const Kernel kernel = Kernel::load(name, "host");
     Problem p = problem_of(DType::kFp16);
     // Where the scale is no power of two, the finished sum is multiplied, and rounded, once.
@@ -187,7 +186,7 @@ TEST_CASE("integers: S of every kernel has the bits of fp64's, rounded once") {
 }
 
 TEST_CASE("powers: P is 0 or 1, and P, l and P.V have the bits of fp64's in every kernel") {
-  for (const std::string& name : kKernels) {
+  for (const std::string& name : testing::shipped_kernels()) {
     const Kernel kernel = Kernel::load(name, "host");
     const Problem p = problem_of(DType::kBf16);
     const InputData inputs = make_inputs(p, "powers", 5, 1.0);

@@ -346,6 +346,15 @@ std::vector<LibraryEntry> list_libraries() {
   return entries;
 }
 
+std::vector<std::string> kernels_built_for(const std::string& backend) {
+  std::vector<std::string> names;
+  for (const LibraryEntry& library : list_libraries())
+    if (library.backend == backend && library.fault.empty()) names.push_back(library.file_stem);
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
+
 LibraryEntry describe_library(const std::string& path) {
   if (!fs::is_regular_file(path))
     throw Error(fmt::format("The kernel library {} does not exist.", path));

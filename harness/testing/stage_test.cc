@@ -7,6 +7,7 @@
 #include "attn_diag/harness/kernel.h"
 #include "attn_diag/harness/run.h"
 #include "harness/testing/catch_for_tests.h"
+#include "harness/testing/shipped_kernels.h"
 #include "harness/testing/stage_cases.h"
 
 namespace attn_diag {
@@ -90,7 +91,7 @@ TEST_CASE("stage reduce of fused_wmma on backend host is right, prefix and isola
 }
 
 TEST_CASE("every compiled tile of every kernel on backend host is right in every stage") {
-  for (const std::string kernel_name : {"fa1", "split_k", "fused_wmma_simple", "fused_wmma"}) {
+  for (const std::string& kernel_name : testing::shipped_kernels()) {
     const Kernel kernel = Kernel::load(kernel_name, "host");
     for (std::int32_t i = 0; i < kernel.info().num_tiles; ++i) {
       RunOptions options;

@@ -10,6 +10,7 @@
 #include "attn_diag/harness/kernel.h"
 #include "attn_diag/harness/xray.h"
 #include "harness/testing/catch_for_tests.h"
+#include "harness/testing/shipped_kernels.h"
 
 namespace attn_diag {
 namespace {
@@ -53,7 +54,7 @@ Names broken_by(const std::string& name) {
 }  // namespace
 
 TEST_CASE("every property holds of every right kernel") {
-  for (const std::string name : {"fa1", "split_k", "fused_wmma_simple", "fused_wmma"}) {
+  for (const std::string& name : testing::shipped_kernels()) {
     const Kernel kernel = Kernel::load(name, "host");
     for (const DType dtype : {DType::kFp16, DType::kBf16, DType::kFp32}) {
       if (dtype == DType::kFp32 && name.starts_with("fused")) continue;

@@ -8,6 +8,7 @@
 #include "attn_diag/harness/kernel.h"
 #include "attn_diag/harness/xray.h"
 #include "harness/testing/catch_for_tests.h"
+#include "harness/testing/shipped_kernels.h"
 #include "harness/testing/temporary_directory.h"
 
 namespace attn_diag {
@@ -53,7 +54,7 @@ double cell(const TensorData& data, std::int64_t h, std::int64_t i, std::int64_t
 
 TEST_CASE(
     "an x-ray of every right kernel agrees with the reference and with the kernel's own taps") {
-  for (const std::string name : {"fa1", "split_k", "fused_wmma_simple", "fused_wmma"}) {
+  for (const std::string& name : testing::shipped_kernels()) {
     const Kernel kernel = Kernel::load(name, "host");
     for (const DType dtype : {DType::kFp16, DType::kBf16, DType::kFp32}) {
       if (dtype == DType::kFp32 && name.starts_with("fused")) continue;

@@ -18,12 +18,14 @@ import sys
 from tap_statements import delete_tap_statements
 
 ARCHITECTURES = ("sm_80", "sm_90")
-TYPES = {"fa1": ("fp16", "bf16", "fp32"), "split_k": ("fp16", "bf16", "fp32"),
-         "fused_wmma_simple": ("fp16", "bf16"), "fused_wmma": ("fp16", "bf16")}
+# The types of each kernel: <kernel>/<kernel>_<type>.cu.
+FOLDER = pathlib.Path(__file__).resolve().parent.parent
+TYPES = {kernel.parent.name: [t for t in ("fp16", "bf16", "fp32")
+                              if (kernel.parent / f"{kernel.stem}_{t}.cu").exists()]
+         for kernel in sorted(FOLDER.glob("*/*.cu")) if kernel.stem == kernel.parent.name}
 # The tensor-core kernels take long to compile, and every tile is the same source: one of them. (nvcc
 # cuts arguments at commas.)
-OPTIONS = {"fused_wmma_simple": [r"-DATTN_DIAG_COMPILED_TILES={64\,64}"],
-           "fused_wmma": [r"-DATTN_DIAG_COMPILED_TILES={64\,64}"]}
+OPTIONS = {kernel: [r"-DATTN_DIAG_COMPILED_TILES={64\,64}"] for kernel in TYPES if "fp32" not in TYPES[kernel]}
 # Bit masks of ATTN_DIAG_COMPILED_GATES.
 FULL, REDUCE = 0x10, 0x08
 

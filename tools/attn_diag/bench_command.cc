@@ -20,11 +20,7 @@ namespace {
 
 // Every kernel that was built for GPUs, without the planted faults.
 std::string all_kernels() {
-  std::vector<std::string> names;
-  for (const LibraryEntry& library : list_libraries())
-    if (library.backend == "cuda" && library.fault.empty()) names.push_back(library.file_stem);
-  std::sort(names.begin(), names.end());
-  names.erase(std::unique(names.begin(), names.end()), names.end());
+  const std::vector<std::string> names = kernels_built_for("cuda");
   if (names.empty())
     throw Error(fmt::format("No kernels built for backend cuda were found (searched: {}).",
                             report::join(kernel_directories(), ", ")));

@@ -17,8 +17,11 @@ import tempfile
 import unittest
 
 PROGRAM = ""
-KERNELS = {"fa1": ["fp16", "bf16", "fp32"], "split_k": ["fp16", "bf16", "fp32"],
-           "fused_wmma": ["fp16", "bf16"], "fused_wmma_simple": ["fp16", "bf16"]}
+SOURCES = pathlib.Path(__file__).resolve().parents[2] / "kernels"
+# The types of each kernel: <kernel>/<kernel>_<type>.cu.
+KERNELS = {kernel.parent.name: [t for t in ("fp16", "bf16", "fp32")
+                                if (kernel.parent / f"{kernel.stem}_{t}.cu").exists()]
+           for kernel in sorted(SOURCES.glob("*/*.cu")) if kernel.stem == kernel.parent.name}
 INPUTS = ["large", "heavy", "cancel", "powers", "small", "probe", "randn"]
 CASE = "--heads 2 --seqlen 70 --head-dim 64 --mask causal --no-history"
 

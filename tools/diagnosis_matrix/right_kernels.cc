@@ -70,7 +70,7 @@ std::string words(const std::string& kernel, const RightCase& c, const Diagnosis
 RightResult right_kernels(PlantedKernels& planted, std::int64_t cases,
                           const std::function<void(const std::string&)>& on_step) {
   std::vector<Kernel> kernels;
-  for (const char* name : {"fa1", "split_k", "fused_wmma", "fused_wmma_simple"})
+  for (const std::string& name : kernels_built_for("host"))
     kernels.push_back(Kernel::load(name, "host"));
   for (const std::string& base : planted.bases()) kernels.push_back(planted.load(base));
   RightResult result;

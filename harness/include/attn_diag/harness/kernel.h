@@ -58,6 +58,10 @@ std::vector<LibraryEntry> list_libraries();
 // A library anywhere, as list_libraries() describes those it finds. Throws Error if there is no such file.
 LibraryEntry describe_library(const std::string& path);
 
+// The libraries that list_libraries() finds with a build for the backend, without planted faults: what --kernel takes
+// for each, sorted.
+std::vector<std::string> kernels_built_for(const std::string& backend);
+
 // Lower 64 bits of XXH3 of a file's bytes; nullopt if it cannot be read.
 std::optional<std::uint64_t> hash_file(const std::string& path);
 
