@@ -14,11 +14,16 @@ constexpr int kLocalRows = 96;
 
 bool is_output(Tensor t) { return t == Tensor::kO || t == Tensor::kLse; }
 
-// What was recorded before a stage, from which the rest of it follows: m and l from S.
+// What was recorded before a stage, from which the rest of it follows: of its inputs and those of earlier stages the
+// ones by key, since m and l follow from S, partial_o from P.
 std::vector<Tensor> inputs_of(Stage stage) {
-  if (stage == Stage::kQk) return {};
-  if (stage == Stage::kSoftmax) return {Tensor::kS};
-  return {Tensor::kS, Tensor::kP};
+  std::uint32_t inputs = 0;
+  for (const StageInfo& s : kStages)
+    if (s.id <= stage) inputs |= s.inputs;
+  std::vector<Tensor> by_key;
+  for (const TensorInfo& t : kTensors)
+    if ((inputs & tensor_bit(t.id)) != 0 && t.axes[3] == Axis::kKey) by_key.push_back(t.id);
+  return by_key;
 }
 
 // An x-ray's S, m, l and P come from o: a bug after P is in them, too, and no prediction has it there.

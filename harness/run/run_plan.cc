@@ -38,11 +38,6 @@ std::string shape_text(TileShape t) { return fmt::format("{}x{}", t.block_m, t.b
 
 }  // namespace
 
-std::uint32_t stage_input_mask() {
-  return tensor_bit(Tensor::kS) | tensor_bit(Tensor::kM) | tensor_bit(Tensor::kL) |
-         tensor_bit(Tensor::kP) | tensor_bit(Tensor::kPartialO);
-}
-
 Geometry plan_geometry(const Kernel& kernel, const Problem& problem, const RunOptions& options) {
   check_problem(problem);
   const KernelInfo& kernel_info = kernel.info();
@@ -124,7 +119,7 @@ std::uint32_t recorded_tensors(const Kernel& kernel, const Geometry& geometry,
 
 std::uint32_t replaced_tensors(const Kernel& kernel, const Geometry& geometry,
                                const RunOptions& options) {
-  std::uint32_t wanted = options.replace | (options.isolate ? stage_input_mask() : 0);
+  std::uint32_t wanted = options.replace | (options.isolate ? kStageInputs : 0);
   for (const TensorInfo& tensor : kTensors)
     if (kernel.info().exposure[static_cast<std::size_t>(tensor.id)].recorded_only)
       wanted &= ~tensor_bit(tensor.id);

@@ -19,20 +19,6 @@
 namespace attn_diag {
 namespace {
 
-std::uint32_t inputs_of(Stage stage) {
-  switch (stage) {
-    case Stage::kQk:
-      return 0;
-    case Stage::kSoftmax:
-      return tensor_bit(Tensor::kS);
-    case Stage::kPv:
-      return tensor_bit(Tensor::kP);
-    case Stage::kReduce:
-      return tensor_bit(Tensor::kM) | tensor_bit(Tensor::kL) | tensor_bit(Tensor::kPartialO);
-  }
-  return 0;
-}
-
 // Of a stage of which nothing is wrong.
 Verdict verdict_of(const Comparison& stage) {
   return stage.agrees() ? Verdict::kAgrees : Verdict::kNotJudged;
@@ -274,7 +260,7 @@ class Tracer {
       }
       // Without taps on its inputs a stage cannot be fed.
       if (report.verdict == Verdict::kExempt ||
-          (inputs_of(report.stage) & fed) != inputs_of(report.stage)) {
+          (info(report.stage).inputs & fed) != info(report.stage).inputs) {
         report.isolated = Verdict::kExempt;
         continue;
       }

@@ -10,9 +10,6 @@
 
 namespace attn_diag {
 
-// The tensors that are inputs of a later stage (S, m, l, P, partial_o), as a mask.
-std::uint32_t stage_input_mask();
-
 // The geometry the kernel takes for a problem under these options. Throws Error naming what the
 // kernel does support.
 Geometry plan_geometry(const Kernel& kernel, const Problem& problem, const RunOptions& options);

@@ -65,8 +65,30 @@ struct TensorInfo {
   std::array<Axis, 5> axes;  // the first `rank` are valid
 };
 
-inline constexpr std::array<std::string_view, kNumStages> kStageNames = {"qk", "softmax", "pv",
-                                                                         "reduce"};
+struct StageInfo {
+  Stage id;
+  std::string_view name;  // as TensorInfo's
+  std::uint32_t inputs;   // tensors of earlier stages that it computes from, tensor_bit() each
+};
+
+inline constexpr std::array<StageInfo, kNumStages> kStages = {{
+    {Stage::kQk, "qk", 0},
+    {Stage::kSoftmax, "softmax", tensor_bit(Tensor::kS)},
+    {Stage::kPv, "pv", tensor_bit(Tensor::kP)},
+    {Stage::kReduce, "reduce",
+     tensor_bit(Tensor::kM) | tensor_bit(Tensor::kL) | tensor_bit(Tensor::kPartialO)},
+}};
+inline constexpr std::array<std::string_view, kNumStages> kStageNames = [] {
+  std::array<std::string_view, kNumStages> names;
+  for (int s = 0; s < kNumStages; ++s) names[s] = kStages[s].name;
+  return names;
+}();
+// The inputs of all stages.
+inline constexpr std::uint32_t kStageInputs = [] {
+  std::uint32_t inputs = 0;
+  for (const StageInfo& stage : kStages) inputs |= stage.inputs;
+  return inputs;
+}();
 inline constexpr std::array<std::string_view, 5> kGateNames = {"qk", "softmax", "pv", "reduce",
                                                                "full"};
 inline constexpr std::array<std::string_view, 7> kAxisNames = {"batch",   "head",  "query", "key",
@@ -96,7 +118,8 @@ inline constexpr std::array<TensorInfo, kNumTensors> kTensors = [] {
 
 constexpr const TensorInfo& info(Tensor t) { return kTensors[static_cast<std::size_t>(t)]; }
 constexpr std::string_view name(Tensor t) { return info(t).name; }
-constexpr std::string_view name(Stage s) { return kStageNames[static_cast<std::size_t>(s)]; }
+constexpr const StageInfo& info(Stage s) { return kStages[static_cast<std::size_t>(s)]; }
+constexpr std::string_view name(Stage s) { return info(s).name; }
 constexpr std::string_view name(Gate g) { return kGateNames[static_cast<std::size_t>(g)]; }
 constexpr std::string_view name(Axis a) { return kAxisNames[static_cast<std::size_t>(a)]; }
 constexpr Stage stage_of(Tensor t) { return info(t).stage; }
