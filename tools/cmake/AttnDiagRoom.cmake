@@ -12,8 +12,10 @@ function(attn_diag_add_room name)
     PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/harness/include>
            $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
     PRIVATE ${PROJECT_SOURCE_DIR})
+  if(NOT name STREQUAL base)  # which knows nothing of attention
+    target_link_libraries(${target} PUBLIC attn_diag_contract attn_diag_reference ${ARG_ROOMS})
+  endif()
   target_link_libraries(${target}
-    PUBLIC attn_diag_contract attn_diag_reference ${ARG_ROOMS}
     PRIVATE fmt::fmt ${ARG_LIBRARIES} $<BUILD_INTERFACE:attn_diag_flags> $<BUILD_INTERFACE:attn_diag_native>)
   # All are compiled alike, so that one room's precompiled headers serve all.
   if(name STREQUAL base)
