@@ -11,6 +11,7 @@
 #include "harness/capture/consistency.h"
 #include "harness/capture/reference_rows.h"
 #include "harness/compare/accumulator.h"
+#include "harness/compare/compare_and_visit.h"
 #include "harness/compare/judgement.h"
 #include "harness/compare/pool.h"
 
@@ -67,10 +68,16 @@ std::int64_t Comparison::mismatched() const {
 }
 
 Comparison compare_with_reference(const Capture& capture, const Tolerance& tolerance, int threads) {
+  return compare_and_visit(capture, tolerance, threads, nullptr);
+}
+
+Comparison compare_and_visit(const Capture& capture, const Tolerance& tolerance, int threads,
+                             const BlockVisitor& also) {
   check_tensors(capture);
   AccumulatorPool pool(capture);
   if (pool.work().empty()) return {};
   const auto visit = [&](const reference::RowBlock& block) {
+    if (also) also(block);
     AccumulatorPool::Set& set = pool.borrow();
     for (std::size_t i = 0; i < set.size(); ++i) {
       const TensorWork& work = *pool.work()[i];

@@ -24,7 +24,6 @@
 #include "harness/backends/cuda/run_on_gpu.h"
 #include "harness/backends/make_run_device.h"
 #include "harness/backends/run_device.h"
-#include "harness/capture/reference_rows.h"
 #include "harness/inputs/coded_inputs.h"
 #include "harness/library/code_words.h"
 #include "harness/library/draft_note.h"
@@ -32,6 +31,7 @@
 #include "harness/run/coverage.h"
 #include "harness/run/input_writes.h"
 #include "harness/run/repetition.h"
+#include "harness/run/replacements.h"
 #include "harness/run/run_memory.h"
 #include "harness/run/run_plan.h"
 
@@ -85,41 +85,6 @@ TapView view_of(TensorData& data, const Region& region, RunDevice& device, std::
   return view;
 }
 
-using Replacements = std::array<std::vector<float>, kNumTensors>;
-
-// The reference's values of the masked tensors over the region, rounded to fp32.
-Replacements make_replacements(const Capture& capture, std::uint32_t mask, int threads) {
-  Replacements out;
-  if (mask == 0) return out;
-  const Region& region = capture.region;
-  std::array<std::int64_t, kNumTensors> inner{};
-  for (const TensorInfo& tensor : kTensors) {
-    if ((mask & tensor_bit(tensor.id)) == 0) continue;
-    const auto at = static_cast<std::size_t>(tensor.id);
-    const auto shape = tensor_shape(tensor.id, capture.problem, capture.geometry);
-    inner[at] = 1;
-    for (std::size_t i = 3; i < shape.size(); ++i) inner[at] *= shape[i];
-    out[at].resize(static_cast<std::size_t>(region.extent[0] * region.extent[1] * region.extent[2] *
-                                            inner[at]));
-  }
-  reference::Options options = reference_options(capture, threads, false);
-  options.tensors = mask;
-  // Blocks are disjoint rows of the outputs, so the callbacks need no lock.
-  reference::for_each_row_block(capture.problem, capture.geometry, capture.arithmetic,
-                                {capture.q.data(), capture.k.data(), capture.v.data()}, options,
-                                [&](const reference::RowBlock& block) {
-                                  const std::int64_t row = first_row(region, block);
-                                  for (std::size_t t = 0; t < kNumTensors; ++t) {
-                                    if (out[t].empty() || block.value[t] == nullptr) continue;
-                                    std::transform(block.value[t],
-                                                   block.value[t] + block.rows * inner[t],
-                                                   out[t].begin() + row * inner[t],
-                                                   [](double x) { return static_cast<float>(x); });
-                                  }
-                                });
-  return out;
-}
-
 std::string now_utc() {
   const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(now));
@@ -169,7 +134,7 @@ void check_gate(const Kernel& kernel, Gate gate) {
 class Case {
  public:
   Case(const Kernel& kernel, const Problem& problem, const InputData& inputs,
-       const RunOptions& options)
+       const RunOptions& options, const std::shared_ptr<Replacements>& ready)
       : x_kernel(kernel),
         x_given(inputs),
         x_options(options),
@@ -177,7 +142,11 @@ class Case {
         x_on_gpu(std::string_view(kernel.build().backend) == "cuda") {
     check_gate(kernel, x_gate);
     const Geometry geometry = plan_geometry(kernel, problem, options);
-    check_memory(kernel, problem, geometry, options);
+    const std::uint32_t replaced = replaced_tensors(kernel, geometry, options);
+    const bool is_ready = ready != nullptr && (replaced & ~ready->tensors()) == 0;
+    RunOptions taking_memory = options;
+    if (is_ready) taking_memory.isolate = false, taking_memory.replace = 0;
+    check_memory(kernel, problem, geometry, taking_memory);
     if (x_on_gpu) cuda::check_device_memory(device_bytes(kernel, problem, geometry, options));
 
     check_inputs(problem, inputs);
@@ -196,7 +165,7 @@ class Case {
         make_between(problem, geometry, capture.arithmetic,
                      {capture.q.data(), capture.k.data(), capture.v.data()}, options.threads);
     x_recorded = recorded_tensors(kernel, geometry, options);
-    if (capture.isolated && replaced_tensors(kernel, geometry, options) == 0)
+    if (capture.isolated && replaced == 0)
       throw Error(fmt::format(
           "{} cannot be fed the reference's inputs: its stages are recorded only, or not exposed. "
           "Leave out --isolate.",
@@ -211,8 +180,8 @@ class Case {
       const char* reason = kernel.info().exposure[at].exempt_reason;
       capture.exempt[at] = reason != nullptr ? reason : "the kernel does not say why";
     }
-    x_replacements =
-        make_replacements(capture, replaced_tensors(kernel, geometry, options), options.threads);
+    x_replaced = replaced;
+    x_replacements = is_ready ? ready : make_replacements(capture, replaced, options.threads);
     fill_provenance(capture, kernel, this->inputs(), options, x_gate);
     capture.notes.emplace_back(x_on_gpu ? cuda::limits_in_one_line() : host::limits_in_one_line());
     if (const std::vector<std::string> coded = code_words(kernel.info()); !coded.empty())
@@ -244,7 +213,8 @@ class Case {
         capture.tensors[at] = allocate(tensor.id, dtype, !is_output(tensor.id, part()), capture);
         view = view_of(*capture.tensors[at], capture.region, *device, guard);
       }
-      std::vector<float>& values = x_replacements[at];
+      if ((x_replaced & tensor_bit(tensor.id)) == 0) continue;
+      std::vector<float>& values = (*x_replacements)[tensor.id];
       view.replace = static_cast<const float*>(
           device->place("the replacement of " + std::string(tensor.name), values.data(),
                         values.size() * sizeof(float), guard, false));
@@ -305,21 +275,26 @@ class Case {
   const RunOptions& x_options;
   Gate x_gate;
   bool x_on_gpu;
-  std::uint32_t x_recorded = 0;
-  Replacements x_replacements;
+  std::uint32_t x_recorded = 0, x_replaced = 0;
+  std::shared_ptr<Replacements> x_replacements;
   Between x_between;
   Capture x_empty;  // what is known before a run
 };
 
 }  // namespace
 
-Capture run_kernel(const Kernel& given, const Problem& problem, const InputData& inputs,
+Capture run_kernel(const Kernel& kernel, const Problem& problem, const InputData& inputs,
                    const RunOptions& options) {
+  return run_kernel(kernel, problem, inputs, options, nullptr);
+}
+
+Capture run_kernel(const Kernel& given, const Problem& problem, const InputData& inputs,
+                   const RunOptions& options, const std::shared_ptr<Replacements>& ready) {
   const bool lockstep = host::is_lockstep(options.schedule) && !given.build().lockstep &&
                         std::string_view(given.build().backend) == "host";
   const Kernel kernel = lockstep ? Kernel::load(given.spec(), "host", true) : given;
   make_run_device(kernel, options);  // what cannot run here is refused before the reference runs
-  Case one(kernel, problem, inputs, options);
+  Case one(kernel, problem, inputs, options, ready);
   Capture capture = one.run();
   if (one.is_repeated()) add_repetition(capture, one.run());
   if (capture.repetition.moved()) {

@@ -10,7 +10,9 @@
 #include <utility>
 
 #include "attn_diag/harness/plan.h"
+#include "harness/compare/compare_and_visit.h"
 #include "harness/run/repetition.h"
+#include "harness/run/replacements.h"
 #include "harness/run/run_plan.h"
 #include "harness/trace/blind_spots.h"
 #include "harness/trace/check_sanity.h"
@@ -58,6 +60,8 @@ class Tracer {
     if (x_options.closure && x_run.taps) close(prefix.capture);
     report_moves();
     for (const std::string& note : prefix.comparison.notes) x_result.notes.push_back(note);
+    if (!x_result.first && x_in_production.first && x_pattern_is_open)
+      x_in_production.pattern = pattern_in(production->capture, x_in_production.first->tensor);
     use(std::move(x_in_production),
         "Only the production kernel diverges: with taps on, every stage agrees, so the taps "
         "disturb "
@@ -82,14 +86,34 @@ class Tracer {
 
   Look look(const RunOptions& run, const char* how) {
     Look out;
-    out.capture = run_kernel(x_kernel, x_problem, x_inputs, run);
-    out.comparison = compare_with_reference(out.capture, x_options.tolerance, run.threads);
+    out.capture = run_kernel(x_kernel, x_problem, x_inputs, run, x_replacements);
+    out.comparison = compare(out.capture, run.threads);
     if (!out.capture.repetition.moved()) return out;
     x_moved += fmt::format(" {}: {}", how, repetition_text(out.capture.repetition));
     x_moves_within_bounds &=
         near_each_other(out.capture, *out.capture.repetition.second, x_options.tolerance) &&
         agrees_every_time(out) == out.comparison.agrees();
     return out;
+  }
+
+  // What is fed to stages later comes of the same pass of the reference.
+  Comparison compare(const Capture& capture, int threads) {
+    RunOptions fed = x_run;
+    fed.isolate = true;
+    const std::uint32_t tensors = x_run.taps && (x_options.isolate || x_options.closure)
+                                      ? replaced_tensors(x_kernel, x_geometry, fed)
+                                      : 0;
+    const bool all_there = std::all_of(kTensors.begin(), kTensors.end(), [&](const TensorInfo& t) {
+      return (tensors & tensor_bit(t.id)) == 0 || capture.has(t.id);
+    });
+    if (x_replacements || tensors == 0 || !all_there)
+      return compare_with_reference(capture, x_options.tolerance, threads);
+    auto values = std::make_shared<Replacements>(capture, tensors);
+    Comparison comparison =
+        compare_and_visit(capture, x_options.tolerance, threads,
+                          [&](const reference::RowBlock& block) { values->take(block); });
+    if (values->complete()) x_replacements = std::move(values);
+    return comparison;
   }
 
   bool agrees_every_time(const Look& look) const {
@@ -117,12 +141,13 @@ class Tracer {
   Finding finding_in(const Capture& capture, const Comparison& comparison) const {
     Finding out;
     out.first = find_first_divergence(capture, comparison);
-    if (out.first) {
-      out.pattern = describe_pattern(
-          collect_wrong_cells(capture, out.first->tensor, x_options.tolerance, x_run.threads),
-          x_problem, x_geometry);
-    }
+    if (out.first) out.pattern = pattern_in(capture, out.first->tensor);
     return out;
+  }
+  std::vector<PatternStatement> pattern_in(const Capture& capture, Tensor tensor) const {
+    return describe_pattern(
+        collect_wrong_cells(capture, tensor, x_options.tolerance, x_run.threads), x_problem,
+        x_geometry);
   }
 
   // Makes it the trace's finding, with a note on where it is from, if there is none yet.
@@ -148,7 +173,8 @@ class Tracer {
     Look production = look(run, "Without taps");
     x_result.production = production.comparison;
     x_input_writes = production.capture.input_writes;
-    x_in_production = finding_in(production.capture, production.comparison);
+    x_in_production.first = find_first_divergence(production.capture, production.comparison);
+    x_pattern_is_open = true;  // asked for only if no stage diverges
     if (sanity_runs() == 0) return production;
     step("running it again, in other orders and on other unwritten bytes");
     const bool right = agrees_every_time(production) && !x_in_production.first;
@@ -207,6 +233,7 @@ class Tracer {
     }
     x_result.calmly = calm.text;
     x_in_production = std::move(found_in_production);
+    x_pattern_is_open = false;
     x_run = run;
     prefix = std::move(other);
   }
@@ -313,9 +340,11 @@ class Tracer {
   const TraceOptions& x_options;
   RunOptions x_run;
   Geometry x_geometry;
+  std::shared_ptr<Replacements> x_replacements;  // the inputs of every stage, once they are known
   int x_step = 0, x_steps = 0;
   TraceResult x_result;
   Finding x_in_production, x_in_isolation;
+  bool x_pattern_is_open = false;          // of x_in_production
   std::vector<InputWrite> x_input_writes;  // of the production kernel
   std::string x_wrong_under;  // a schedule under which only the production kernel was found wrong
   std::string x_moved;        // a sentence for each look whose two runs differ
