@@ -137,8 +137,8 @@ std::string view_of(const RowTensor& data, Tensor tensor, std::int64_t tile, con
 
 }  // namespace
 
-std::string window_text(const Row& row, Tensor tensor, const std::array<std::int64_t, 5>& index,
-                        const Style& style) {
+std::string window_text(const QueryRow& row, Tensor tensor,
+                        const std::array<std::int64_t, 5>& index, const Style& style) {
   const RowTensor& data = row[tensor];
   if (data.actual.empty()) return "";
   const int rank = info(tensor).rank;
@@ -151,7 +151,7 @@ std::string window_text(const Row& row, Tensor tensor, const std::array<std::int
   return table_of(data, tensor, range, at, style);
 }
 
-std::optional<std::int64_t> first_wrong_kv_tile(const Row& row, Stage stage,
+std::optional<std::int64_t> first_wrong_kv_tile(const QueryRow& row, Stage stage,
                                                 const Geometry& geometry) {
   for (const TensorInfo& t : kTensors) {
     const RowTensor& data = row[t.id];
@@ -168,7 +168,7 @@ std::optional<std::int64_t> first_wrong_kv_tile(const Row& row, Stage stage,
   return std::nullopt;
 }
 
-std::string stage_view(const Row& row, Stage stage, const Geometry& geometry,
+std::string stage_view(const QueryRow& row, Stage stage, const Geometry& geometry,
                        const ViewOptions& options, const Style& style) {
   const std::int64_t tile =
       options.kv_tile.value_or(first_wrong_kv_tile(row, stage, geometry).value_or(0));

@@ -25,7 +25,7 @@ std::string mismatch_text(const Capture& capture, const TensorComparison& compar
                           const Tolerance& tolerance) {
   const Mismatch& first = *compared.first;
   const double err = std::abs(first.actual - first.expected);
-  const report::Row row = report::row_of(
+  const report::QueryRow row = report::row_of(
       capture, tolerance, static_cast<std::int32_t>(first.index[0]),
       static_cast<std::int32_t>(first.index[1]), static_cast<std::int32_t>(first.index[2]));
   return fmt::format(

@@ -22,8 +22,8 @@ void require_inside(const Region& region, std::int32_t batch, std::int32_t head,
 
 }  // namespace
 
-Row row_of(const Capture& capture, const Tolerance& tolerance, std::int32_t batch,
-           std::int32_t head, std::int32_t query) {
+QueryRow row_of(const Capture& capture, const Tolerance& tolerance, std::int32_t batch,
+                std::int32_t head, std::int32_t query) {
   require_inside(capture.region, batch, head, query);
   reference::Options options;
   options.mode = capture.isolated ? reference::BoundMode::kIsolate : reference::BoundMode::kPrefix;
@@ -35,7 +35,7 @@ Row row_of(const Capture& capture, const Tolerance& tolerance, std::int32_t batc
       reference::compute(capture.problem, capture.geometry, capture.arithmetic,
                          {capture.q.data(), capture.k.data(), capture.v.data()}, options);
 
-  Row row;
+  QueryRow row;
   row.batch = batch, row.head = head, row.query = query;
   for (std::size_t t = 0; t < kNumTensors; ++t) {
     if (!capture.tensors[t]) continue;

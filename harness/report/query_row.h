@@ -17,7 +17,7 @@ struct RowTensor {
   std::int64_t inner0 = 1, inner1 = 1;
 };
 
-struct Row {
+struct QueryRow {
   std::int32_t batch = 0, head = 0, query = 0;
   std::array<RowTensor, kNumTensors> tensors;
 
@@ -25,7 +25,7 @@ struct Row {
 };
 
 // Computes the reference for this row only. Throws Error where the capture does not hold the row.
-Row row_of(const Capture& capture, const Tolerance& tolerance, std::int32_t batch,
-           std::int32_t head, std::int32_t query);
+QueryRow row_of(const Capture& capture, const Tolerance& tolerance, std::int32_t batch,
+                std::int32_t head, std::int32_t query);
 
 }  // namespace attn_diag::report

@@ -244,8 +244,9 @@ std::string evidence(const TraceResult& r, const TraceTextOptions& o) {
   std::string s;
   if (const TensorComparison* t = comparison_of(r, f.tensor))
     if (t->mismatched > 0) s += '\n' + difference_lines(*t);
-  const Row row = row_of(r.capture, o.tolerance, static_cast<std::int32_t>(f.batch),
-                         static_cast<std::int32_t>(f.head), static_cast<std::int32_t>(f.query));
+  const QueryRow row =
+      row_of(r.capture, o.tolerance, static_cast<std::int32_t>(f.batch),
+             static_cast<std::int32_t>(f.head), static_cast<std::int32_t>(f.query));
   s += "\n  " +
        wrap(fmt::format("First mismatch of {} and its neighbours ({}):", name(f.tensor),
                         place_text(f.tensor, index_of(f), r.capture.problem, r.capture.geometry)),

@@ -131,10 +131,10 @@ void check_gate(const Kernel& kernel, Gate gate) {
 }
 
 // What is the same for every run of a case.
-class Case {
+class PreparedRun {
  public:
-  Case(const Kernel& kernel, const Problem& problem, const InputData& inputs,
-       const RunOptions& options, const std::shared_ptr<Replacements>& ready)
+  PreparedRun(const Kernel& kernel, const Problem& problem, const InputData& inputs,
+              const RunOptions& options, const std::shared_ptr<Replacements>& ready)
       : x_kernel(kernel),
         x_given(inputs),
         x_options(options),
@@ -294,7 +294,7 @@ Capture run_kernel(const Kernel& given, const Problem& problem, const InputData&
                         std::string_view(given.build().backend) == "host";
   const Kernel kernel = lockstep ? Kernel::load(given.spec(), "host", true) : given;
   make_run_device(kernel, options);  // what cannot run here is refused before the reference runs
-  Case one(kernel, problem, inputs, options, ready);
+  PreparedRun one(kernel, problem, inputs, options, ready);
   Capture capture = one.run();
   if (one.is_repeated()) add_repetition(capture, one.run());
   if (capture.repetition.moved()) {

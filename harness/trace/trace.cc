@@ -134,12 +134,12 @@ class Tracer {
   }
 
   // Where a run first diverges, and how it looks.
-  struct Finding {
+  struct Located {
     std::optional<FirstDivergence> first;
     std::vector<PatternStatement> pattern;
   };
-  Finding finding_in(const Capture& capture, const Comparison& comparison) const {
-    Finding out;
+  Located finding_in(const Capture& capture, const Comparison& comparison) const {
+    Located out;
     out.first = find_first_divergence(capture, comparison);
     if (out.first) out.pattern = pattern_in(capture, out.first->tensor);
     return out;
@@ -151,7 +151,7 @@ class Tracer {
   }
 
   // Makes it the trace's finding, with a note on where it is from, if there is none yet.
-  void use(Finding finding, const std::string& note) {
+  void use(Located finding, const std::string& note) {
     if (x_result.first || !finding.first) return;
     x_result.first = finding.first;
     x_result.pattern = std::move(finding.pattern);
@@ -216,7 +216,7 @@ class Tracer {
     run.schedule = calm.schedule;
     run.fill = calm.fill;
     Look other = look(run, "With taps on");
-    Finding found_in_production;
+    Located found_in_production;
     if (!calm.right) {
       run.taps = false;
       Look production = look(run, "Without taps");
@@ -343,7 +343,7 @@ class Tracer {
   std::shared_ptr<Replacements> x_replacements;  // the inputs of every stage, once they are known
   int x_step = 0, x_steps = 0;
   TraceResult x_result;
-  Finding x_in_production, x_in_isolation;
+  Located x_in_production, x_in_isolation;
   bool x_pattern_is_open = false;          // of x_in_production
   std::vector<InputWrite> x_input_writes;  // of the production kernel
   std::string x_wrong_under;  // a schedule under which only the production kernel was found wrong

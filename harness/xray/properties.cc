@@ -121,7 +121,7 @@ std::vector<PropertyResult> check_properties(const Kernel& kernel, const Problem
   const xraying::Moves moves = xraying::find_moves(kernel, problem, inputs, options);
   const xraying::Trial trial(kernel, options.run, moves.moved);
   const xraying::Operands operands(problem, inputs);
-  const xraying::Outcome base = trial(operands);
+  const xraying::TrialOutcome base = trial(operands);
   if (moves.beyond_rounding) return none_tried(moves.text);
   if (!base.nan.empty())
     return none_tried("the result is NaN already for these inputs: " + joined(base.nan));

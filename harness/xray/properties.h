@@ -9,7 +9,7 @@ namespace attn_diag::xraying {
 struct Subject {
   const Trial& run;
   const Operands& operands;
-  const Outcome& base;  // of these operands
+  const TrialOutcome& base;  // of these operands
 };
 
 // properties_of_v.cc

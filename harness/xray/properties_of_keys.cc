@@ -75,7 +75,7 @@ PropertyResult shifted_keys(const Subject& s) {
   shifted.for_each_key([&](std::int64_t b, std::int64_t h, std::int64_t j) {
     for (std::int64_t d = 0; d < p.head_dim; ++d) shifted.k(b, h, j, d) += shift(d);
   });
-  const Outcome before = s.run(plain), after = s.run(shifted);
+  const TrialOutcome before = s.run(plain), after = s.run(shifted);
   for_each_row(p, [&](const Row& row) {
     const std::size_t at = before.flat(row);
     judge.o_of(
@@ -100,8 +100,8 @@ PropertyResult permuted_keys(const Subject& s) {
   const std::vector<std::int64_t> order = permutation(p.seqlen_k);
   const auto permuted = [&](std::int64_t j) { return order[static_cast<std::size_t>(j)]; };
   const auto try_with = [&](const Problem& problem) {
-    const Outcome before = s.run(with_problem(s.operands, problem, same, same));
-    const Outcome after = s.run(with_problem(s.operands, problem, permuted, same));
+    const TrialOutcome before = s.run(with_problem(s.operands, problem, same, same));
+    const TrialOutcome after = s.run(with_problem(s.operands, problem, permuted, same));
     for_each_row(problem, [&](const Row& row) {
       if (sees_all(problem, row[2])) judge.same_within_bounds(after, before, row);
     });
@@ -128,9 +128,9 @@ PropertyResult duplicated_keys(const Subject& s) {
     Problem twice = once;
     twice.seqlen_k *= 2;
     twice.seqlen_q *= queries;
-    const Outcome after =
+    const TrialOutcome after =
         s.run(with_problem(s.operands, twice, half, queries == 1 ? Map(same) : Map(half)));
-    const Outcome before = s.run(with_problem(s.operands, once, same, same));
+    const TrialOutcome before = s.run(with_problem(s.operands, once, same, same));
     for_each_row(once, [&](const Row& row) {
       const Row other = {row[0], row[1], row[2] * queries};
       const std::size_t at = before.flat(row), there = after.flat(other);
@@ -163,7 +163,7 @@ PropertyResult zero_q(const Subject& s) {
   for_each_row(p, [&](const Row& row) {
     for (std::int64_t d = 0; d < p.head_dim; ++d) zero.q(row[0], row[1], row[2], d) = 0;
   });
-  const Outcome run = s.run(zero);
+  const TrialOutcome run = s.run(zero);
   for_each_row(p, [&](const Row& row) {
     std::vector<double> mean(static_cast<std::size_t>(p.head_dim_v), 0.0);
     double keys = 0;

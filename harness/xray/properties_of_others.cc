@@ -33,7 +33,7 @@ void halves(const Subject& s, Judge& judge, const Change& change,
   for (const int half : {0, 1}) {
     Operands changed = s.operands;
     change(changed, half);
-    const Outcome run = s.run(changed);
+    const TrialOutcome run = s.run(changed);
     for_each_row(s.operands.problem(), [&](const Row& row) {
       if (stays(row, half)) judge.same_bits(run, s.base, row);
     });

@@ -35,7 +35,7 @@ PropertyResult doubled_v(const Subject& s) {
     }
   });
   if (largest > largest_of(p.dtype)) return judge.not_tried("2v does not fit into v's type");
-  const Outcome twice = s.run(doubled);
+  const TrialOutcome twice = s.run(doubled);
   const double small = 2 * smallest_normal(twice.output);
   for_each_row(p, [&](const Row& row) {
     const auto expected = [&](std::int64_t d) { return 2 * s.base.o[s.base.flat(row, d)]; };
@@ -61,7 +61,7 @@ PropertyResult sum_of_v(const Subject& s) {
   even.for_each_key([&](std::int64_t b, std::int64_t h, std::int64_t j) {
     for (std::int64_t d = 0; d < p.head_dim_v; ++d) (j % 2 == 0 ? odd : even).v(b, h, j, d) = 0;
   });
-  const Outcome first = s.run(even), second = s.run(odd);
+  const TrialOutcome first = s.run(even), second = s.run(odd);
   for_each_row(p, [&](const Row& row) {
     judge.o_of(
         s.base, row,
@@ -85,7 +85,7 @@ PropertyResult constant_v(const Subject& s) {
   constant.for_each_key([&](std::int64_t b, std::int64_t h, std::int64_t j) {
     for (std::int64_t d = 0; d < p.head_dim_v; ++d) constant.v(b, h, j, d) = value(d);
   });
-  const Outcome run = s.run(constant);
+  const TrialOutcome run = s.run(constant);
   for_each_row(p, [&](const Row& row) {
     const bool sees = sees_a_key(p, row[2]);
     judge.o_of(

@@ -74,7 +74,7 @@ InputData Operands::inputs() const {
   return out;
 }
 
-Outcome Trial::operator()(const Operands& operands) const {
+TrialOutcome Trial::operator()(const Operands& operands) const {
   const Problem& p = operands.problem();
   RunOptions run = x_run;
   run.gate = Gate::kFull;
@@ -82,7 +82,7 @@ Outcome Trial::operator()(const Operands& operands) const {
   run.region = whole(p);
   const InputData inputs = operands.inputs();
   const Capture capture = run_kernel(x_kernel, p, inputs, run);
-  Outcome out;
+  TrialOutcome out;
   out.problem = p;
   const auto copy = [&](Tensor t, std::vector<double>& to) {
     if (!capture.has(t)) return;
@@ -136,7 +136,7 @@ std::uint8_t& Judge::state_of(const Row& row) {
   return x_result.rows[static_cast<std::size_t>((row[0] * p.heads + row[1]) * p.seqlen_q + row[2])];
 }
 
-void Judge::o_of(const Outcome& run, const Row& row,
+void Judge::o_of(const TrialOutcome& run, const Row& row,
                  const std::function<double(std::int64_t)>& expected,
                  const std::function<double(std::int64_t)>& limit) {
   x_problem = run.problem;
@@ -144,13 +144,13 @@ void Judge::o_of(const Outcome& run, const Row& row,
     cell(Tensor::kO, {row[0], row[1], row[2], d}, run.o[run.flat(row, d)], expected(d), limit(d));
 }
 
-void Judge::lse_of(const Outcome& run, const Row& row, double expected, double limit) {
+void Judge::lse_of(const TrialOutcome& run, const Row& row, double expected, double limit) {
   x_problem = run.problem;
   if (!run.lse.empty())
     cell(Tensor::kLse, {row[0], row[1], row[2], 0}, run.lse[run.flat(row)], expected, limit);
 }
 
-void Judge::same_bits(const Outcome& run, const Outcome& other, const Row& row) {
+void Judge::same_bits(const TrialOutcome& run, const TrialOutcome& other, const Row& row) {
   if (run.moves || other.moves) return same_within_bounds(run, other, row);
   const auto zero = [](std::int64_t) { return 0.0; };
   o_of(
@@ -158,7 +158,7 @@ void Judge::same_bits(const Outcome& run, const Outcome& other, const Row& row) 
   if (!other.lse.empty()) lse_of(run, row, other.lse[other.flat(row)], 0);
 }
 
-void Judge::same_within_bounds(const Outcome& run, const Outcome& other, const Row& row) {
+void Judge::same_within_bounds(const TrialOutcome& run, const TrialOutcome& other, const Row& row) {
   o_of(
       run, row, [&](std::int64_t d) { return other.o[other.flat(row, d)]; },
       [&](std::int64_t d) {

@@ -37,7 +37,7 @@ class Operands {
 using Row = std::array<std::int64_t, 3>;  // batch, head, query
 
 // What a run gave, and what rounding can move it by.
-struct Outcome {
+struct TrialOutcome {
   Problem problem;
   std::vector<double> o, lse;  // [batch][head][query]([dim]); lse empty where the kernel has none
   std::vector<double> o_bound, lse_bound;
@@ -62,7 +62,7 @@ class Trial {
   Trial(const Kernel& kernel, const RunOptions& run, bool moves)
       : x_kernel(kernel), x_run(run), x_moves(moves) {}
   // Throws Error for what the kernel does not support.
-  Outcome operator()(const Operands& operands) const;
+  TrialOutcome operator()(const Operands& operands) const;
 
  private:
   const Kernel& x_kernel;
@@ -80,14 +80,14 @@ class Judge {
   void cell(Tensor t, std::array<std::int64_t, 4> index, double actual, double expected,
             double limit);
   // o of one row, cell by cell: expected(dim) within limit(dim).
-  void o_of(const Outcome& run, const Row& row,
+  void o_of(const TrialOutcome& run, const Row& row,
             const std::function<double(std::int64_t dim)>& expected,
             const std::function<double(std::int64_t dim)>& limit);
   // Likewise lse, where the kernel has it.
-  void lse_of(const Outcome& run, const Row& row, double expected, double limit);
+  void lse_of(const TrialOutcome& run, const Row& row, double expected, double limit);
   // A row of two runs that has to be the same: to the bit, or within both bounds.
-  void same_bits(const Outcome& run, const Outcome& other, const Row& row);
-  void same_within_bounds(const Outcome& run, const Outcome& other, const Row& row);
+  void same_bits(const TrialOutcome& run, const TrialOutcome& other, const Row& row);
+  void same_within_bounds(const TrialOutcome& run, const TrialOutcome& other, const Row& row);
   // Nothing can be said: why.
   PropertyResult not_tried(std::string why);
   PropertyResult finish();

@@ -102,14 +102,14 @@ std::string next_step(const adapt::Draft& draft, const std::string& adapter) {
 
 }  // namespace
 
-Outcome adapt_command(const Session& session) {
+CommandResult adapt_command(const Session& session) {
   const Flags& flags = session.flags;
   const adapt::AdaptRequest request = make_request(flags);
   std::optional<TextFile> file;
   if (!flags.output.empty()) file.emplace(flags.output);
   adapt::Draft draft = adapt::draft_adapter(request);
   if (flags.adapt.try_out) draft = tried(request, std::move(draft));
-  Outcome outcome;
+  CommandResult outcome;
   if (flags.json) {
     outcome.out = report::dump_json(
         report::adapt_json(draft, {"adapt", session.this_command(), ATTN_DIAG_VERSION}));

@@ -88,7 +88,7 @@ ExitCode code_of(const std::vector<BenchRow>& rows) {
 
 }  // namespace
 
-Outcome bench_command(const Session& session) {
+CommandResult bench_command(const Session& session) {
   const Flags flags = with_defaults(session.flags);
   const std::vector<Case> cases = by_problem(expand_cases(flags, true));
   const Tolerance tolerance = parse_tolerance(flags);
@@ -111,7 +111,7 @@ Outcome bench_command(const Session& session) {
           bench_kernel(kernels.at(c.kernel), c.problem, options_of(c, tolerance), bench.peaks));
     }
   }
-  Outcome outcome;
+  CommandResult outcome;
   outcome.code = code_of(bench.rows);
   outcome.out = flags.json ? report::dump_json(report::bench_json(
                                  bench, static_cast<int>(outcome.code),

@@ -38,11 +38,11 @@ build::BuildRequest make_request(const Flags& flags) {
 
 }  // namespace
 
-Outcome build_command(const Session& session) {
+CommandResult build_command(const Session& session) {
   const build::BuildRequest request = make_request(session.flags);
   const build::Settings settings = build::load_settings(build::settings_file_of_program());
   const build::BuildRecord record = build::build_library(request, settings);
-  Outcome outcome;
+  CommandResult outcome;
   const bool usable = record.ok && !record.missing_adapter && !record.refused_by_nvcc;
   outcome.code = usable ? ExitCode::kAgrees : ExitCode::kCouldNotCompare;
   if (session.flags.json) {

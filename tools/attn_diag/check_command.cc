@@ -23,7 +23,7 @@ Kernel load_instrumented(const std::string& spec) {
 
 }  // namespace
 
-Outcome check_command(const Session& session) {
+CommandResult check_command(const Session& session) {
   Flags flags = session.flags;
   if (flags.backend == "cuda")
     throw Error(
@@ -53,7 +53,7 @@ Outcome check_command(const Session& session) {
   view.schedule = one.run.schedule;
   view.reproduce = session.this_command();
   report::apply_suppressions(suppressions, flags.check.suppressions, view);
-  Outcome outcome;
+  CommandResult outcome;
   outcome.code = view.clean() ? ExitCode::kAgrees : ExitCode::kDiverges;
   outcome.out = flags.json ? report::dump_json(report::check_json(
                                  view, {"check", session.this_command(), ATTN_DIAG_VERSION}))

@@ -22,7 +22,7 @@ struct Command {
   const char* summary;  // one line
   const char* footer;   // of its --help: what it does, examples, exit codes
   void (*add_flags)(FlagGroups& groups);
-  Outcome (*run)(const Session& session);
+  CommandResult (*run)(const Session& session);
   bool runs_kernels;  // and so works in a child process (child.h)
   std::span<const RefusedFlags> refused;
 };

@@ -129,7 +129,7 @@ std::vector<report::JunitCase> junit_of_tensors(const Compared& c, const Session
 
 }  // namespace
 
-Outcome compare_command(const Session& session) {
+CommandResult compare_command(const Session& session) {
   const Flags& flags = session.flags;
   if (flags.files.empty() || flags.files.size() > 2)
     throw Error(
@@ -152,7 +152,7 @@ Outcome compare_command(const Session& session) {
   const bool stale = c.capture && c.capture->provenance.stale();
 
   if (junit) junit->finish(report::junit_xml("attn-diag compare", junit_of_tensors(c, session)));
-  Outcome outcome;
+  CommandResult outcome;
   outcome.code = verdict_code(answer);
   const report::Style& style = session.style;
   if (flags.json) {

@@ -35,8 +35,8 @@ std::vector<TapLine> taps_of(const Capture& capture, const Diagnosis& diagnosis,
                                    : find_tap_lines(capture.provenance, diagnosis.tensors.front());
 }
 
-Outcome report_of(const report::DiagnosisView& view, const Session& session) {
-  Outcome outcome;
+CommandResult report_of(const report::DiagnosisView& view, const Session& session) {
+  CommandResult outcome;
   outcome.code = verdict_code(view.answer());
   outcome.out = session.flags.json
                     ? report::dump_json(report::diagnosis_json(
@@ -112,7 +112,7 @@ void refuse_case_flags(const Flags& f) {
           fmt::format("{} is about running a kernel, but a file was given: leave it out.", flag));
 }
 
-Outcome diagnose_file(const Session& session) {
+CommandResult diagnose_file(const Session& session) {
   const Flags& flags = session.flags;
   refuse_case_flags(flags);
   DiagnoseOptions options = options_of(flags);
@@ -139,7 +139,7 @@ Outcome diagnose_file(const Session& session) {
   return report_of(view, session);
 }
 
-Outcome diagnose_a_kernel(const Session& session) {
+CommandResult diagnose_a_kernel(const Session& session) {
   const Flags& flags = session.flags;
   Case one = expand_cases(flags, false).front();
   DiagnoseOptions options = options_of(flags);
@@ -206,7 +206,7 @@ Outcome diagnose_a_kernel(const Session& session) {
 
 }  // namespace
 
-Outcome diagnose_command(const Session& session) {
+CommandResult diagnose_command(const Session& session) {
   const Flags& flags = session.flags;
   const bool files = names_files(flags);
   if (files && !flags.kernel.empty()) throw Error("diagnose takes a file or --kernel, not both.");

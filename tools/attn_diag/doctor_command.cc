@@ -6,9 +6,9 @@
 
 namespace attn_diag::cli {
 
-Outcome doctor_command(const Session& session) {
+CommandResult doctor_command(const Session& session) {
   const Health health = examine();
-  Outcome outcome;
+  CommandResult outcome;
   outcome.code = health.host.works() ? ExitCode::kAgrees : ExitCode::kCouldNotCompare;
   if (session.flags.json) {
     outcome.out = report::dump_json(report::doctor_json(health, ATTN_DIAG_VERSION));

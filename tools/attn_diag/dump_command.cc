@@ -36,7 +36,7 @@ std::vector<Stored> stored_tensors(const Capture& capture) {
 
 }  // namespace
 
-Outcome dump_command(const Session& session) {
+CommandResult dump_command(const Session& session) {
   const Flags& flags = session.flags;
   const std::string& path = flags.output;
   if (path.empty()) throw Error("dump needs -o FILE.h5: where to write.");
@@ -64,7 +64,7 @@ Outcome dump_command(const Session& session) {
                             report::shell_quote(path) + dump_words(flags);
   const auto size = static_cast<double>(std::filesystem::file_size(path));
   const std::vector<Stored> stored = stored_tensors(capture);
-  Outcome outcome;
+  CommandResult outcome;
   if (flags.json) {
     report::Json j;
     j["schema"] = report::kJsonSchema;

@@ -10,7 +10,7 @@
 
 namespace attn_diag::cli {
 
-Outcome history_command(const Session& session) {
+CommandResult history_command(const Session& session) {
   const HistoryFlags& flags = session.flags.history;
   const std::int64_t most =
       flags.limit.empty() ? kShownRuns : parse_int("--limit", flags.limit, 1, 1 << 20);
@@ -22,7 +22,7 @@ Outcome history_command(const Session& session) {
   const std::size_t found = runs.size();
   if (std::ssize(runs) > most) runs.erase(runs.begin(), runs.end() - most);
 
-  Outcome outcome;
+  CommandResult outcome;
   if (session.flags.json) {
     report::Json j;
     j["schema"] = report::kJsonSchema;

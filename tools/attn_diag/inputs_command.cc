@@ -10,7 +10,7 @@
 
 namespace attn_diag::cli {
 
-Outcome inputs_command(const Session& session) {
+CommandResult inputs_command(const Session& session) {
   const Flags& flags = session.flags;
   std::vector<Case> cases = expand_cases(flags, true);
   report::IdentifiabilityView view;
@@ -30,7 +30,7 @@ Outcome inputs_command(const Session& session) {
       view.all.push_back({one.inputs, one.problem, geometry, identify(data, one.run.threads)});
     }
   }
-  Outcome outcome;
+  CommandResult outcome;
   outcome.out = flags.json ? report::dump_json(report::identifiability_json(
                                  view, {"inputs", view.reproduce, ATTN_DIAG_VERSION}))
                            : report::identifiability_text(view, session.style, flags.quiet);

@@ -271,11 +271,11 @@ std::string list_text(const std::vector<Entry>& all, const report::Style& style)
 
 }  // namespace
 
-Outcome list_command(const Session& session) {
+CommandResult list_command(const Session& session) {
   std::vector<std::string> named = session.flags.files;
   if (!session.flags.kernel.empty()) named.push_back(session.flags.kernel);
   const std::vector<Entry> all = entries(named);
-  Outcome outcome;
+  CommandResult outcome;
   if (all.empty()) outcome.code = ExitCode::kCouldNotCompare;
   if (session.flags.json) {
     outcome.out = list_json(all);

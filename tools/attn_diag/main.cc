@@ -73,7 +73,7 @@ int run(int argc, char** argv) {
   session.style = stdout_style();
   const auto command = [&] {
     keep_stdout_for_reports();
-    const Outcome outcome = find_command(session.flags.command)->run(session);
+    const CommandResult outcome = find_command(session.flags.command)->run(session);
     const bool as_it_is = session.flags.json || (outcome.is_source && !stdout_is_terminal());
     write_stdout(as_it_is ? outcome.out : printable(outcome.out, session.style.colour));
     return static_cast<int>(outcome.code);

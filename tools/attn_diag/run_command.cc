@@ -302,7 +302,7 @@ std::string matrix_report(const std::vector<MatrixRow>& rows, ExitCode code,
 
 }  // namespace
 
-Outcome run_command(const Session& session) {
+CommandResult run_command(const Session& session) {
   const Flags& flags = session.flags;
   const std::vector<Case> cases = expand_cases(flags, true);
   const Tolerance tolerance = parse_tolerance(flags);
@@ -336,7 +336,7 @@ Outcome run_command(const Session& session) {
         !note.empty())
       single->row.comparison.notes.push_back(note);
 
-  Outcome outcome;
+  CommandResult outcome;
   outcome.code = code_of(rows);
   if (junit)
     junit->finish(report::junit_xml(

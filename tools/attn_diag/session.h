@@ -22,27 +22,27 @@ struct Session {
   std::string this_command() const { return shell(args); }
 };
 
-struct Outcome {
+struct CommandResult {
   std::string out;         // for stdout
   bool is_source = false;  // for a compiler, not for people: goes to files and pipes as it is
   ExitCode code = ExitCode::kAgrees;
 };
 
-Outcome bench_command(const Session& session);
-Outcome adapt_command(const Session& session);
-Outcome build_command(const Session& session);
-Outcome check_command(const Session& session);
-Outcome diagnose_command(const Session& session);
-Outcome doctor_command(const Session& session);
-Outcome history_command(const Session& session);
-Outcome inputs_command(const Session& session);
-Outcome list_command(const Session& session);
-Outcome run_command(const Session& session);
-Outcome dump_command(const Session& session);
-Outcome compare_command(const Session& session);
-Outcome trace_command(const Session& session);
-Outcome show_command(const Session& session);
-Outcome xray_command(const Session& session);
+CommandResult bench_command(const Session& session);
+CommandResult adapt_command(const Session& session);
+CommandResult build_command(const Session& session);
+CommandResult check_command(const Session& session);
+CommandResult diagnose_command(const Session& session);
+CommandResult doctor_command(const Session& session);
+CommandResult history_command(const Session& session);
+CommandResult inputs_command(const Session& session);
+CommandResult list_command(const Session& session);
+CommandResult run_command(const Session& session);
+CommandResult dump_command(const Session& session);
+CommandResult compare_command(const Session& session);
+CommandResult trace_command(const Session& session);
+CommandResult show_command(const Session& session);
+CommandResult xray_command(const Session& session);
 
 constexpr ExitCode verdict_code(Answer answer) {
   return answer == Answer::kAgrees     ? ExitCode::kAgrees

@@ -16,7 +16,7 @@
 namespace attn_diag::cli {
 namespace {
 
-struct Place {
+struct ShownPlace {
   std::int32_t batch = 0, head = 0, query = 0;
   Stage stage = Stage::kReduce;
   bool found = false;  // nothing was asked for, and this is the first wrong row
@@ -29,14 +29,14 @@ std::optional<std::int32_t> index_of(std::string_view flag, const std::string& t
 }
 
 // What was not asked for is where the first wrong row is, or else the first row recorded.
-Place choose(const Capture& capture, const Flags& f, const Tolerance& tolerance) {
+ShownPlace choose(const Capture& capture, const Flags& f, const Tolerance& tolerance) {
   const auto batch = index_of("--batch-index", f.batch_index, capture.problem.batch);
   const auto head = index_of("--head", f.head, capture.problem.heads);
   const auto query = index_of("--query", f.query, capture.problem.seqlen_q);
   std::optional<Stage> stage;
   if (!f.stage.empty()) stage = parse_stage(f.stage);
 
-  Place place;
+  ShownPlace place;
   const auto origin = [&](std::size_t axis) {
     return static_cast<std::int32_t>(capture.region.origin[axis]);
   };
@@ -65,7 +65,7 @@ Place choose(const Capture& capture, const Flags& f, const Tolerance& tolerance)
 }
 
 // The cells of a row's stage.
-Comparison cells_of(const report::Row& row, Stage stage) {
+Comparison cells_of(const report::QueryRow& row, Stage stage) {
   Comparison cells;
   for (const TensorInfo& t : kTensors) {
     if (t.stage != stage) continue;
@@ -91,7 +91,7 @@ report::Json values_json(const std::vector<double>& values) {
   return j;
 }
 
-report::Json row_json(const report::Row& row, Stage stage) {
+report::Json row_json(const report::QueryRow& row, Stage stage) {
   report::Json tensors = report::Json::array();
   for (const TensorInfo& t : kTensors) {
     const report::RowTensor& data = row[t.id];
@@ -113,7 +113,7 @@ report::Json row_json(const report::Row& row, Stage stage) {
 
 }  // namespace
 
-Outcome show_command(const Session& session) {
+CommandResult show_command(const Session& session) {
   const Flags& flags = session.flags;
   if (flags.files.size() != 1)
     throw Error(fmt::format("show takes one file, but was given {}.", flags.files.size()));
@@ -128,8 +128,9 @@ Outcome show_command(const Session& session) {
   if (!flags.kv_tile.empty())
     view.kv_tile = parse_int("--kv-tile", flags.kv_tile, 0,
                              num_kv_tiles(capture.problem, capture.geometry) - 1);
-  const Place place = choose(capture, flags, tolerance);
-  const report::Row row = report::row_of(capture, tolerance, place.batch, place.head, place.query);
+  const ShownPlace place = choose(capture, flags, tolerance);
+  const report::QueryRow row =
+      report::row_of(capture, tolerance, place.batch, place.head, place.query);
   const Comparison cells = cells_of(row, place.stage);
   const Answer answer = cells.answer();
 
@@ -152,7 +153,7 @@ Outcome show_command(const Session& session) {
   }
   const std::string again = session.shell(words);
 
-  Outcome outcome;
+  CommandResult outcome;
   outcome.code = verdict_code(answer);
   if (flags.json) {
     report::Json j =

@@ -73,7 +73,7 @@ std::vector<report::JunitCase> junit_of_trace(const TraceResult& r, const std::s
 
 }  // namespace
 
-Outcome trace_command(const Session& session) {
+CommandResult trace_command(const Session& session) {
   const Flags& flags = session.flags;
   Case one = expand_cases(flags, false).front();
   const bool dumps = !flags.output.empty();
@@ -114,7 +114,7 @@ Outcome trace_command(const Session& session) {
   const std::string again = session.shell(reproduce("trace", one, flags));
   const std::string check = session.shell(reproduce("check", one, flags));
   if (junit) junit->finish(report::junit_xml("attn-diag trace", junit_of_trace(result, again)));
-  Outcome outcome;
+  CommandResult outcome;
   outcome.code = verdict_code(result.answer());
   if (flags.json) {
     report::Json j = report::trace_json(result, {"trace", again, ATTN_DIAG_VERSION, check});

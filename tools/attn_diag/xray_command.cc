@@ -11,7 +11,7 @@
 
 namespace attn_diag::cli {
 
-Outcome xray_command(const Session& session) {
+CommandResult xray_command(const Session& session) {
   Flags flags = session.flags;
   flags.stage = "full";  // the production kernel
   Case one = expand_cases(flags, false).front();
@@ -52,7 +52,7 @@ Outcome xray_command(const Session& session) {
   if (flags.xray.properties) words.emplace_back("--properties");
   view.reproduce = session.shell(words);
 
-  Outcome outcome;
+  CommandResult outcome;
   outcome.code = verdict_code(view.answer());
   outcome.out =
       flags.json

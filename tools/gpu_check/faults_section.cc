@@ -17,7 +17,7 @@ Check run_fault(const Setup& setup, const std::string& name) {
   Check check;
   check.name = name;
   const std::size_t at = name.find('@');
-  const Finding finding = read_finding(
+  const StatedFinding finding = read_finding(
       setup.fixtures + "/faults/" + name.substr(at + 1) + "/finding.toml", name.substr(0, at));
   std::vector<std::string> words = {setup.attn_diag, "trace", "--kernel", name,
                                     "--backend",     "cuda"};

@@ -58,7 +58,7 @@ Problem problem_of(const Table& table) {
 }
 
 // By the reference, in the cut into tiles and splits that the trace reports.
-std::int64_t first_query_whose_max_rises(const Finding& finding, const Json& geometry) {
+std::int64_t first_query_whose_max_rises(const StatedFinding& finding, const Json& geometry) {
   const int tile = *finding.max_rises_in_kv_tile;
   const std::string shape = geometry.at("tile").get<std::string>();
   Geometry g;
@@ -85,7 +85,7 @@ std::int64_t first_query_whose_max_rises(const Finding& finding, const Json& geo
 
 }  // namespace
 
-Finding read_finding(const std::string& path, const std::string& kernel) {
+StatedFinding read_finding(const std::string& path, const std::string& kernel) {
   toml::table file;
   try {
     file = toml::parse_file(path);
@@ -93,7 +93,7 @@ Finding read_finding(const std::string& path, const std::string& kernel) {
     throw Error(fmt::format("{}: {}", path, e.description()));
   }
   const Table what(file, "case", kernel, path);
-  Finding finding;
+  StatedFinding finding;
   finding.problem = problem_of(what);
   finding.seed = static_cast<std::uint64_t>(what.number("seed"));
   const auto add = [&](const char* flag, const std::string& value) {
@@ -125,7 +125,7 @@ Finding read_finding(const std::string& path, const std::string& kernel) {
   return finding;
 }
 
-std::string difference(const Finding& finding, const Json& trace) {
+std::string difference(const StatedFinding& finding, const Json& trace) {
   const Json& first = trace.at("first_divergence");
   if (first.is_null())
     return fmt::format("diverges, but in no stage: {}", trace.at("schedules").dump());

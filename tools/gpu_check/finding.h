@@ -10,7 +10,7 @@
 
 namespace attn_diag::gpu_check {
 
-struct Finding {
+struct StatedFinding {
   std::vector<std::string> flags;  // of attn-diag trace: the problem, the tile, the inputs
   bool race = false;               // shows or not as threads and copies happen to run
   // Keys of a trace's first_divergence ("stage", "query", ...) that are stated, with their values.
@@ -22,9 +22,9 @@ struct Finding {
 };
 
 // Of `kernel` ("fa1"). Throws Error for a file that cannot be read or lacks a key.
-Finding read_finding(const std::string& path, const std::string& kernel);
+StatedFinding read_finding(const std::string& path, const std::string& kernel);
 
 // Why the JSON report of a trace is not what the finding states; "" if it is.
-std::string difference(const Finding& finding, const Json& trace);
+std::string difference(const StatedFinding& finding, const Json& trace);
 
 }  // namespace attn_diag::gpu_check

@@ -11,7 +11,7 @@
 namespace attn_diag::gpu_check {
 namespace {
 
-Finding of(const std::string& fault, const std::string& kernel) {
+StatedFinding of(const std::string& fault, const std::string& kernel) {
   return read_finding(std::string(ATTN_DIAG_FAULTS) + "/" + fault + "/finding.toml", kernel);
 }
 
@@ -24,7 +24,7 @@ Json trace(const char* first, const char* geometry = "{}") {
 }
 
 TEST_CASE("the case becomes flags of attn-diag trace") {
-  const Finding finding = of("gqa-modulo", "fa1");
+  const StatedFinding finding = of("gqa-modulo", "fa1");
   const auto value_of = [&](const std::string& flag) {
     const auto at = std::find(finding.flags.begin(), finding.flags.end(), flag);
     return at == finding.flags.end() ? std::string() : *(at + 1);
@@ -52,7 +52,7 @@ TEST_CASE("a finding that depends on the order of threads or copies is a race") 
 }
 
 TEST_CASE("a trace is compared key by key") {
-  const Finding finding = of("gqa-modulo", "fa1");
+  const StatedFinding finding = of("gqa-modulo", "fa1");
   const char* right = R"({"stage": "qk", "tensor": "S", "batch": 0, "head": 1, "query": 0,
                           "query_tile": 0, "kv_tile": 0, "key": 0, "dim": null})";
   CHECK(difference(finding, trace(right)).empty());
@@ -65,7 +65,7 @@ TEST_CASE("a trace is compared key by key") {
 }
 
 TEST_CASE("the first query whose running max rises comes from the reference") {
-  const Finding finding = of("missing-rescale-o", "fa1");
+  const StatedFinding finding = of("missing-rescale-o", "fa1");
   REQUIRE(finding.max_rises_in_kv_tile == 1);
   const char* geometry = R"({"tile": "64x64", "num_splits": 1, "kv_tiles_per_split": 2})";
   const std::string said =
