@@ -57,6 +57,9 @@ std::optional<std::vector<std::int64_t>> parse_shape(std::string_view text) {
   }
 }
 
+// No kind of NumPy's, and none that a file can spell.
+constexpr char kBfloat16 = '\x01';
+
 struct Type {
   char order = '|', kind = 'V';
   std::size_t size = 0;
@@ -68,10 +71,11 @@ std::optional<Type> parse_type(std::string_view value) {
   if (end == std::string_view::npos) return std::nullopt;
   std::string_view text = value.substr(1, end - 1);
   Type type;
-  if (text == "bfloat16") return Type{'<', 'E', 2};  // of ml_dtypes
+  if (text == "bfloat16") return Type{'<', kBfloat16, 2};  // of ml_dtypes
   if (text.size() < 3) return std::nullopt;
   type.order = text[0];
   type.kind = text[1];
+  if (type.kind == kBfloat16) return std::nullopt;
   const auto [rest, error] = std::from_chars(text.data() + 2, text.data() + text.size(), type.size);
   constexpr std::size_t kMost = std::size_t{1} << 32;
   if (error != std::errc() || rest != text.data() + text.size() || type.size > kMost)
@@ -84,7 +88,7 @@ std::string spelled(const Type& type) {
   switch (type.kind) {
     case 'f':
       return fmt::format("float{}", bits);
-    case 'E':
+    case kBfloat16:
       return "bfloat16";
     case 'i':
       return fmt::format("int{}", bits);
@@ -97,7 +101,7 @@ std::string spelled(const Type& type) {
 }
 
 std::optional<DType> dtype_of(const Type& type) {
-  if (type.kind == 'E') return DType::kBf16;
+  if (type.kind == kBfloat16) return DType::kBf16;
   if (type.kind != 'f') return std::nullopt;
   if (type.size == 2) return DType::kFp16;
   if (type.size == 4) return DType::kFp32;
