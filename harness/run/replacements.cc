@@ -23,7 +23,8 @@ Replacements::Replacements(const Capture& of, std::uint32_t tensors)
 void Replacements::take(const reference::RowBlock& block) {
   const std::int64_t row = first_row(x_region, block);
   for (std::size_t t = 0; t < kNumTensors; ++t) {
-    if ((x_tensors >> t & 1u) == 0 || block.value[t] == nullptr) continue;
+    if ((x_tensors & tensor_bit(static_cast<Tensor>(t))) == 0 || block.value[t] == nullptr)
+      continue;
     std::transform(block.value[t], block.value[t] + block.rows * x_inner[t],
                    x_values[t].begin() + row * x_inner[t],
                    [](double x) { return static_cast<float>(x); });
@@ -34,7 +35,7 @@ void Replacements::take(const reference::RowBlock& block) {
 bool Replacements::complete() const {
   std::int64_t needed = 0;
   for (std::size_t t = 0; t < kNumTensors; ++t)
-    if ((x_tensors >> t & 1u) != 0) needed += x_rows;
+    if ((x_tensors & tensor_bit(static_cast<Tensor>(t))) != 0) needed += x_rows;
   return x_taken == needed;
 }
 

@@ -4,6 +4,7 @@
 
 #include "attn_diag/reference/reference.h"
 #include "harness/capture/consistency.h"
+#include "harness/capture/reference_rows.h"
 
 namespace attn_diag::testing {
 namespace {
@@ -56,15 +57,8 @@ Capture reference_capture(const Problem& problem, const Geometry& geometry, unsi
   if (region) c.region = *region;
   c.arithmetic.output = problem.dtype;
 
-  reference::Options options;
-  options.bounds = false;
-  const auto& [origin, extent] = c.region;
-  options.batch_begin = static_cast<std::int32_t>(origin[0]);
-  options.batch_end = static_cast<std::int32_t>(origin[0] + extent[0]);
-  options.head_begin = static_cast<std::int32_t>(origin[1]);
-  options.head_end = static_cast<std::int32_t>(origin[1] + extent[1]);
-  options.query_begin = static_cast<std::int32_t>(origin[2]);
-  options.query_end = static_cast<std::int32_t>(origin[2] + extent[2]);
+  reference::Options options = reference_options(c, 0, false);
+  options.tensors = reference::Options{}.tensors;  // all: none is recorded yet
   const reference::Tensors tensors = reference::compute(
       problem, geometry, c.arithmetic, {c.q.data(), c.k.data(), c.v.data()}, options);
   for (int i = 0; i < kNumTensors; ++i) {
