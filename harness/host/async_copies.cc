@@ -2,12 +2,16 @@
 
 #include <cstring>
 
+#include "harness/host/values/recorder.h"
+
 namespace attn_diag::host {
 
 void land(const AsyncCopy& copy) {
   const std::size_t read = copy.bytes - copy.zeros;
   if (read > 0) std::memcpy(copy.to, copy.from, read);
   std::memset(copy.to + read, 0, copy.zeros);
+  note_copied(copy.to, copy.from, read);
+  note_cleared(copy.to + read, copy.zeros);
   note_landed(copy);
 }
 

@@ -9,6 +9,7 @@
 #include "harness/host/block_runner_switch.h"
 #include "harness/host/fragment_layout.h"
 #include "harness/host/text.h"
+#include "harness/host/values/products.h"
 
 namespace attn_diag::host {
 
@@ -115,17 +116,53 @@ void gather(const MatrixRequest* const* requests, ConstFragment MatrixRequest::*
     for (unsigned i = 0; i < kCells; ++i) to[i] = bfloat16_value(bits[i]);
 }
 
+// Where the lanes keep the elements of a matrix.
+template <MatrixUse kUse, MatrixShape kShape>
+void find_numbers(const MatrixRequest* const* requests, ConstFragment MatrixRequest::*part,
+                  unsigned columns, std::vector<NumberPlace>& to) {
+  const unsigned bytes = bytes_of((requests[0]->*part).kind.type);
+  for (unsigned lane = 0; lane < kWarpSize; ++lane)
+    for (unsigned e = 0; e < distinct_elements_of(kUse, kShape); ++e) {
+      const MatrixCell cell = cell_of(kUse, kShape, lane, e);
+      const auto* const elements = static_cast<const std::byte*>((requests[lane]->*part).elements);
+      to[cell.row * columns + cell.column] = {elements + std::size_t{e} * bytes, bytes, lane};
+    }
+}
+
+template <MatrixShape kShape>
+void note_product(const MatrixRequest* const* requests, const float* a, const float* b,
+                  const float* c, MatrixProduct& product) {
+  constexpr MatrixExtent kExtent = extent_of(kShape);
+  product.set_size(kExtent.m, kExtent.n, kMatrixK);
+  find_numbers<MatrixUse::kA, kShape>(requests, &MatrixRequest::a, kMatrixK, product.a);
+  find_numbers<MatrixUse::kB, kShape>(requests, &MatrixRequest::b, kExtent.n, product.b);
+  find_numbers<MatrixUse::kAccumulator, kShape>(requests, &MatrixRequest::c, kExtent.n, product.c);
+  product.read(a, b, c);
+  const unsigned bytes = bytes_of(requests[0]->d.kind.type);
+  for (unsigned lane = 0; lane < kWarpSize; ++lane)
+    for (unsigned e = 0; e < distinct_elements_of(MatrixUse::kAccumulator, kShape); ++e) {
+      const MatrixCell cell = cell_of(MatrixUse::kAccumulator, kShape, lane, e);
+      const auto* const elements = static_cast<const std::byte*>(requests[lane]->d.elements);
+      product.c[cell.row * kExtent.n + cell.column] = {elements + std::size_t{e} * bytes, bytes, lane};
+    }
+}
+
 template <MatrixShape kShape>
 void multiply(const Fiber* lanes, const MmaOrder& order) {
   const MatrixRequest* requests[kWarpSize];
   for (unsigned lane = 0; lane < kWarpSize; ++lane)
     requests[lane] = reinterpret_cast<const MatrixRequest*>(lanes[lane].value);
   constexpr MatrixExtent kExtent = extent_of(kShape);
+  MatrixProduct product;
   alignas(64) float a[kExtent.m * kMatrixK], b[kMatrixK * kExtent.n], c[kExtent.m * kExtent.n];
   gather<MatrixUse::kA, kShape>(requests, &MatrixRequest::a, a);
   gather<MatrixUse::kB, kShape>(requests, &MatrixRequest::b, b);
   gather<MatrixUse::kAccumulator, kShape>(requests, &MatrixRequest::c, c);
+  if (product.wanted()) [[unlikely]]
+    note_product<kShape>(requests, a, b, c, product);
   multiply_accumulate(a, b, c, c, kExtent.m, kExtent.n, order);
+  if (product.wanted()) [[unlikely]]
+    product.write(c);
   for (unsigned lane = 0; lane < kWarpSize; ++lane) {
     const Fragment& d = requests[lane]->d;
     *d.set = true;
@@ -190,6 +227,7 @@ void BlockRunner::matrix_load(const Fragment& to, const void* memory, unsigned s
                    [&](const std::byte* from, unsigned at, unsigned bytes) {
                      note_access(Access::kRead, from, bytes, pc, kTile);
                      std::memcpy(static_cast<std::byte*>(to.elements) + at, from, bytes);
+                     note_copied(static_cast<std::byte*>(to.elements) + at, from, bytes);
                    });
   *to.set = true;
   const MatrixRequest request{memory, stride, column_major, {}, {}, {}, {}};
@@ -208,6 +246,7 @@ void BlockRunner::matrix_store(void* memory, const ConstFragment& from, unsigned
                    [&](std::byte* to, unsigned at, unsigned bytes) {
                      note_access(Access::kWrite, to, bytes, pc);
                      std::memcpy(to, static_cast<const std::byte*>(from.elements) + at, bytes);
+                     note_copied(to, static_cast<const std::byte*>(from.elements) + at, bytes);
                    });
 }
 

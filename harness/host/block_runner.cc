@@ -65,6 +65,8 @@ void BlockRunner::begin_launch(const LaunchPlan& plan) {
     plan.checker->ignore(address(&blockDim), sizeof blockDim);
     plan.checker->ignore(address(&gridDim), sizeof gridDim);
   }
+  x_values = plan.values;
+  x_watches_values = false;
   prepare_for_faults();
   x_watches_memory = is_lockstep() || x_check != nullptr;
   x_easy_check = is_lockstep() ? nullptr : x_check;
@@ -81,6 +83,7 @@ BlockOutcome BlockRunner::run_block(std::uint64_t number) {
               static_cast<unsigned>(number / grid.x / grid.y)};
   poison_shared_memory();
   if (x_check != nullptr) x_check->begin_block(number, x_threads);
+  if (x_values != nullptr) begin_values(number);
 
   for (unsigned w = 0; w < x_words; ++w) {
     const unsigned bits = x_threads - w * 64;

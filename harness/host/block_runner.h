@@ -48,6 +48,7 @@ struct Warp {
   Group groups[kWarpSize];
 };
 
+class ValueRecorder;
 struct MatrixRequest;
 struct FlightRecord;
 
@@ -114,6 +115,11 @@ class __attribute__((visibility("hidden"))) BlockRunner {
   void* shared_pointer(std::uint32_t shared, const char* file, int line);
   bool is_shared(std::uintptr_t at) const;
   bool is_own(std::uintptr_t at) const;
+  // Of a launch that tells where its numbers come from, else null; of blocks that are not watched, too.
+  ValueRecorder* values() const { return x_values; }
+  bool watches_values() const { return x_watches_values; }
+  // As in ValueNode.
+  std::uint32_t place_of_values() const { return x_values_block << 10 | x_current->index.linear; }
   // `wait`: until as many threads have arrived as are named; 0: all.
   void named_barrier(unsigned id, unsigned threads, bool wait, const char* file, int line,
                      std::uintptr_t pc, std::uintptr_t frame);
@@ -232,6 +238,7 @@ class __attribute__((visibility("hidden"))) BlockRunner {
   bool is_lockstep() const { return x_kind == ScheduleKind::kLockstep; }
 
  private:
+  void begin_values(std::uint64_t number);
   static void fiber_main();
   // Runs now and then in a signal handler, while a kernel runs.
   static void tick(void* runner, const Interrupted& at);
@@ -378,6 +385,9 @@ class __attribute__((visibility("hidden"))) BlockRunner {
   BlockChecker* x_easy_check = nullptr;  // x_check, except in lockstep
   AnnouncedLoop x_loop;
   BlockChecker* x_check = nullptr;  // null: this launch is not checked
+  ValueRecorder* x_values = nullptr;
+  bool x_watches_values = false;
+  std::uint32_t x_values_block = 0;
   std::unique_ptr<BlockChecker> x_made_check;
   Fiber* x_current = nullptr;
   ScheduleKind x_kind = ScheduleKind::kForward;

@@ -8,6 +8,7 @@
 #include "harness/host/block_runner_switch.h"
 #include "harness/host/register_layout.h"
 #include "harness/host/text.h"
+#include "harness/host/values/products.h"
 
 namespace attn_diag::host {
 
@@ -17,6 +18,7 @@ struct WarpMatrixRequest {
   int count = 0;
   bool transposed = false;
   std::uint16_t row[8] = {};
+  const void* memory = nullptr;  // of the row
   // mma.sync; the others use d and a
   MmaKind kind{};
   std::uint32_t* d = nullptr;
@@ -65,6 +67,13 @@ void load(WarpMatrixRequest* const* lanes) {
                                           : rows[cell.row]->row[cell.column + half]}
                  << (16 * half);
       lanes[lane]->d[m] = value;
+      if (watching_values() != nullptr) [[unlikely]]
+        for (unsigned half = 0; half < 2; ++half) {
+          const WarpMatrixRequest& row = *rows[transposed ? cell.column + half : cell.row];
+          const unsigned column = transposed ? cell.row : cell.column + half;
+          note_copied(reinterpret_cast<std::byte*>(&lanes[lane]->d[m]) + 2 * half,
+                      static_cast<const std::byte*>(row.memory) + 2 * column, 2);
+        }
     }
 }
 
@@ -76,11 +85,50 @@ void store(WarpMatrixRequest* const* lanes) {
       const MatrixCell cell = loaded_cell(lane);
       for (unsigned half = 0; half < 2; ++half) {
         const std::uint16_t value = half_of(lanes[lane]->a, static_cast<unsigned>(m) * 2 + half);
-        if (lanes[lane]->transposed)
-          rows[cell.column + half]->row[cell.row] = value;
-        else
-          rows[cell.row]->row[cell.column + half] = value;
+        const bool transposed = lanes[lane]->transposed;
+        WarpMatrixRequest& row = *rows[transposed ? cell.column + half : cell.row];
+        const unsigned column = transposed ? cell.row : cell.column + half;
+        row.row[column] = value;
+        if (watching_values() != nullptr) [[unlikely]]
+          note_copied(static_cast<std::byte*>(const_cast<void*>(row.memory)) + 2 * column,
+                      reinterpret_cast<const std::byte*>(&lanes[lane]->a[m]) + 2 * half, 2);
       }
+    }
+}
+
+void note_product(WarpMatrixRequest* const* lanes, const float* a, const float* b, const float* c,
+                  MatrixProduct& product) {
+  const MmaKind kind = lanes[0]->kind;
+  const bool wide = kind.input == MmaInput::kTf32;
+  const unsigned bytes = wide ? 4 : 2;
+  const auto place = [](const std::uint32_t* registers, unsigned element, unsigned size,
+                        unsigned lane) {
+    return NumberPlace{reinterpret_cast<const std::byte*>(registers) + std::size_t{element} * size,
+                       size, lane};
+  };
+  product.set_size(kMmaRows, kMmaColumns, kMmaDepth);
+  for (unsigned lane = 0; lane < kWarpSize; ++lane) {
+    const WarpMatrixRequest& request = *lanes[lane];
+    for (unsigned e = 0; e < elements_of_a(kind.shape); ++e) {
+      const MatrixCell cell = cell_of_a(wide, lane, e);
+      product.a[cell.row * kMmaDepth + cell.column] = place(request.a, e, bytes, lane);
+    }
+    for (unsigned e = 0; e < elements_of_b(kind.shape); ++e) {
+      const MatrixCell cell = cell_of_b(wide, lane, e);
+      product.b[cell.row * kMmaColumns + cell.column] = place(request.b, e, bytes, lane);
+    }
+    for (unsigned e = 0; e < kElementsOfAccumulator; ++e) {
+      const MatrixCell cell = cell_of_accumulator(lane, e);
+      product.c[cell.row * kMmaColumns + cell.column] =
+          place(request.c, e, kind.half_c ? 2 : 4, lane);
+    }
+  }
+  product.read(a, b, c);
+  for (unsigned lane = 0; lane < kWarpSize; ++lane)
+    for (unsigned e = 0; e < kElementsOfAccumulator; ++e) {
+      const MatrixCell cell = cell_of_accumulator(lane, e);
+      product.c[cell.row * kMmaColumns + cell.column] =
+          place(lanes[lane]->d, e, kind.half_d ? 2 : 4, lane);
     }
 }
 
@@ -106,7 +154,12 @@ void multiply(WarpMatrixRequest* const* lanes, const MmaOrder& order) {
           kind.half_c ? half_value(half_of(request.c, e)) : std::bit_cast<float>(request.c[e]);
     }
   }
+  MatrixProduct product;
+  if (product.wanted()) [[unlikely]]
+    note_product(lanes, a, b, c, product);
   multiply_accumulate(a, b, c, c, kMmaRows, kMmaColumns, order);
+  if (product.wanted()) [[unlikely]]
+    product.write(c);
   for (unsigned lane = 0; lane < kWarpSize; ++lane) {
     std::uint32_t* const d = lanes[lane]->d;
     float value[kElementsOfAccumulator];
@@ -163,6 +216,7 @@ void BlockRunner::load_matrix(std::uint32_t* out, int count, bool transposed, co
     check_matrix_row(WarpOp::kLoadMatrix, row, file, line);
     note_access(Access::kRead, row, sizeof request.row, pc, kTile);
     std::memcpy(request.row, row, sizeof request.row);
+    request.memory = row;
   }
   meet(warp_call(WarpOp::kLoadMatrix, static_cast<unsigned>(count) * 2 + (transposed ? 1 : 0)),
        &request, file, line, pc, frame);
@@ -177,7 +231,10 @@ void BlockRunner::store_matrix(void* row, const std::uint32_t* in, int count, bo
   request.a = in;
   const bool has_row =
       x_current->index.linear % kWarpSize < kMatrixRows * static_cast<unsigned>(count);
-  if (has_row) check_matrix_row(WarpOp::kStoreMatrix, row, file, line);
+  if (has_row) {
+    check_matrix_row(WarpOp::kStoreMatrix, row, file, line);
+    request.memory = row;
+  }
   meet(warp_call(WarpOp::kStoreMatrix, static_cast<unsigned>(count) * 2 + (transposed ? 1 : 0)),
        &request, file, line, pc, frame);
   if (!has_row) return;

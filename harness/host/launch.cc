@@ -21,6 +21,7 @@
 #include "harness/host/launch_scope.h"
 #include "harness/host/random.h"
 #include "harness/host/text.h"
+#include "harness/host/values/recorder.h"
 #include "harness/host/worker_pool.h"
 
 namespace attn_diag::host {
@@ -243,6 +244,11 @@ cudaError_t launch(const cudaLaunchConfig_t& config, const KernelCall& call) {
     plan.async_copies = AsyncCopies::kLate;
     plan.checker = scope->checker.get();
     plan.checker->begin_launch(plan);
+  }
+  if (options.values != nullptr) {
+    options.workers = 1;
+    plan.values = options.values.get();
+    plan.values->begin_launch();
   }
   std::uint64_t workers = options.workers > 0 ? static_cast<std::uint64_t>(options.workers)
                                               : std::max(1u, std::thread::hardware_concurrency());

@@ -14,6 +14,7 @@
 namespace attn_diag::host {
 
 class Checker;
+class ValueRecorder;
 
 struct LaunchPlan {
   cudaLaunchConfig_t config;
@@ -29,6 +30,7 @@ struct LaunchPlan {
   std::uint64_t blocks = 0;
   std::string kernel_name;     // for the flight record, where that is wanted
   Checker* checker = nullptr;  // null: loads and stores are not looked at
+  ValueRecorder* values = nullptr;  // null: nobody asks where numbers come from
   BlockTurns* turns = nullptr;
 };
 

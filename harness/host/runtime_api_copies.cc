@@ -6,6 +6,7 @@
 #include "harness/host/check/notes.h"
 #include "harness/host/last_error.h"
 #include "harness/host/text.h"
+#include "harness/host/values/recorder.h"
 
 namespace {
 
@@ -46,6 +47,7 @@ cudaError_t copy(const char* call, void* to, const void* from, std::size_t bytes
   const std::string problem = copy_problem(to, bytes, from, bytes, kind);
   if (!problem.empty()) return refuse(cudaErrorInvalidValue, call, problem);
   std::memmove(to, from, bytes);
+  attn_diag::host::note_copied(to, from, bytes);
   note_host_wrote(to, bytes);
   return cudaSuccess;
 }

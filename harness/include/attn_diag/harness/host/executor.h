@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,6 +34,8 @@ enum class AsyncCopies : std::uint8_t { kLate, kEarly };
 // "late", "early"; throws std::invalid_argument naming these.
 AsyncCopies parse_async_copies(const std::string& text);
 
+class ValueRecorder;  // values.h
+
 struct LaunchOptions {
   Schedule schedule;
   std::uint64_t mma_order =
@@ -48,6 +51,8 @@ struct LaunchOptions {
              // every type
   // Watch loads and stores (check.h): instrumented libraries, one worker, asynchronous copies late.
   std::optional<CheckOptions> check;
+  // Watch where numbers come from (values.h): watch builds, one worker.
+  std::shared_ptr<ValueRecorder> values;
 };
 
 enum class FindingKind : std::uint8_t {

@@ -1,0 +1,215 @@
+// What a watch build calls as it computes (attn_diag_host/value_callouts.h).
+#include <algorithm>
+
+#include "attn_diag_host/warp.h"
+#include "harness/host/block_runner_switch.h"
+#include "harness/host/launch_scope.h"
+#include "harness/host/values/recorder.h"
+
+namespace attn_diag::host {
+
+void BlockRunner::begin_values(std::uint64_t number) {
+  x_watches_values = x_values->begin_block(number);
+  x_values_block = x_values->block_number(number);
+  if (!x_watches_values) return;
+  x_values->forget(x_dynamic.data(), x_plan->config.dynamicSmemBytes);
+  if (x_static_shared != nullptr) x_values->forget(x_static_shared, x_plan->statics.bytes());
+}
+
+ValueRecorder* watching_values() {
+  if (const BlockRunner* const runner = BlockRunner::current())
+    return runner->watches_values() ? runner->values() : nullptr;
+  const ScopeState* const scope = current_scope();
+  return scope == nullptr ? nullptr : scope->options.values.get();
+}
+
+void note_copied(void* to, const void* from, std::size_t bytes) {
+  if (ValueRecorder* recorder = watching_values()) recorder->copy(to, from, bytes);
+}
+
+void note_cleared(void* at, std::size_t bytes) {
+  if (ValueRecorder* recorder = watching_values()) recorder->forget(at, bytes);
+}
+
+}  // namespace attn_diag::host
+
+namespace {
+
+using attn_diag::host::BlockRunner;
+using attn_diag::host::Label;
+using attn_diag::host::ValueRecorder;
+using attn_diag::value_callouts::Site;
+
+// The watched block's, or null.
+struct Watched {
+  BlockRunner* runner = BlockRunner::current();
+  ValueRecorder* recorder =
+      runner != nullptr && runner->watches_values() ? runner->values() : nullptr;
+  std::uint32_t where() const { return runner->place_of_values(); }
+};
+
+std::uintptr_t address(const void* at) { return reinterpret_cast<std::uintptr_t>(at); }
+
+// Which block reads what another wrote, whether or not they are watched.
+void note_global(const void* at, std::uint32_t bytes, bool is_store) {
+  BlockRunner* const runner = BlockRunner::current();
+  if (runner == nullptr || runner->values() == nullptr || runner->is_own(address(at)) ||
+      runner->is_shared(address(at)) || runner->values()->is_input(at))
+    return;
+  runner->values()->note_global(runner->place_of_values() >> 10, at, bytes, is_store);
+}
+
+}  // namespace
+
+extern "C" {
+
+Label attn_diag_value_load(Site* site, const void* at, std::uint32_t bytes, std::uint64_t bits);
+void attn_diag_value_store(Site* site, const void* at, std::uint32_t bytes, Label label,
+                           std::uint64_t bits);
+Label attn_diag_value_compute(Site* site, float result, Label a, float x, Label b, float y, Label c,
+                              float z);
+Label attn_diag_value_pick(Site* site, Label chosen, float number, Label other);
+Label attn_diag_value_convert(Site* site, Label label, float result, std::uint32_t bytes);
+Label attn_diag_value_resize(Label label, std::uint32_t bytes, std::uint32_t to);
+Label attn_diag_value_shift(Label label, std::uint32_t bytes, std::int32_t bits);
+Label attn_diag_value_mask(Label label, std::uint32_t bytes, std::uint64_t mask);
+Label attn_diag_value_merge(Site* site, Label a, Label b, std::uint32_t bytes);
+Label attn_diag_value_join(Label low, Label high, std::uint32_t low_bytes, std::uint32_t high_bytes);
+Label attn_diag_value_as_number(Site* site, Label label, std::uint32_t bytes, float number);
+void attn_diag_value_copy(void* to, const void* from, std::uint64_t bytes);
+void attn_diag_value_forget(void* at, std::uint64_t bytes);
+void attn_diag_value_offer(Label label, std::uint64_t bits);
+Label attn_diag_value_receive(Site* site, std::uint32_t call, std::uint64_t bits);
+void attn_diag_value_atomic_add(Site* site, void* at, Label label, float number);
+void attn_diag_value_at(Site* site);
+
+Label attn_diag_value_load(Site* site, const void* at, std::uint32_t bytes, std::uint64_t bits) {
+  note_global(at, bytes, false);
+  const Watched watched;
+  return watched.recorder == nullptr ? 0
+                                     : watched.recorder->load(*site, watched.where(), at, bytes, bits);
+}
+
+void attn_diag_value_store(Site* site, const void* at, std::uint32_t bytes, Label label,
+                           std::uint64_t bits) {
+  note_global(at, bytes, true);
+  const Watched watched;
+  if (watched.recorder != nullptr) {
+    watched.recorder->store(*site, watched.where(), at, bytes, label, bits);
+    return;
+  }
+  // Which block stores an output is known of all.
+  if (watched.runner != nullptr && watched.runner->values() != nullptr &&
+      watched.runner->values()->is_output(at))
+    watched.runner->values()->note_output(*site, watched.where() >> 10, at, bytes, 0);
+}
+
+Label attn_diag_value_compute(Site* site, float result, Label a, float x, Label b, float y, Label c,
+                              float z) {
+  if ((a | b | c) == 0) return 0;
+  const Watched watched;
+  if (watched.recorder == nullptr) return 0;
+  using Op = attn_diag::value_callouts::Op;
+  const unsigned operands = site->op == Op::kFma ? 3
+                            : site->op == Op::kNegate || site->op == Op::kRound ||
+                                    site->op == Op::kAbsolute
+                                ? 1
+                            : site->op == Op::kFunction ? (c != 0 ? 3 : b != 0 ? 2 : 1)
+                                                        : 2;
+  return watched.recorder->compute(*site, watched.where(), result, {a, b, c}, {x, y, z}, operands);
+}
+
+Label attn_diag_value_pick(Site* site, Label chosen, float number, Label other) {
+  if ((chosen | other) == 0) return 0;
+  const Watched watched;
+  return watched.recorder == nullptr
+             ? 0
+             : watched.recorder->pick(*site, watched.where(), chosen, number, other);
+}
+
+Label attn_diag_value_convert(Site* site, Label label, float result, std::uint32_t) {
+  if (label == 0) return 0;
+  const Watched watched;
+  return watched.recorder == nullptr
+             ? 0
+             : watched.recorder->convert(*site, watched.where(), label, result);
+}
+
+Label attn_diag_value_resize(Label label, std::uint32_t bytes, std::uint32_t to) {
+  if (label == 0) return 0;
+  const Watched watched;
+  return watched.recorder == nullptr ? 0 : watched.recorder->resize(label, bytes, to);
+}
+
+Label attn_diag_value_shift(Label label, std::uint32_t bytes, std::int32_t bits) {
+  if (label == 0) return 0;
+  const Watched watched;
+  return watched.recorder == nullptr ? 0 : watched.recorder->shift(label, bytes, bits);
+}
+
+Label attn_diag_value_mask(Label label, std::uint32_t bytes, std::uint64_t mask) {
+  if (label == 0) return 0;
+  const Watched watched;
+  return watched.recorder == nullptr ? 0 : watched.recorder->mask(label, bytes, mask);
+}
+
+Label attn_diag_value_merge(Site* site, Label a, Label b, std::uint32_t bytes) {
+  if ((a | b) == 0) return 0;
+  const Watched watched;
+  return watched.recorder == nullptr
+             ? 0
+             : watched.recorder->merge(*site, watched.where(), a, b, bytes);
+}
+
+Label attn_diag_value_join(Label low, Label high, std::uint32_t low_bytes,
+                           std::uint32_t high_bytes) {
+  if ((low | high) == 0) return 0;
+  const Watched watched;
+  return watched.recorder == nullptr ? 0 : watched.recorder->join(low, high, low_bytes, high_bytes);
+}
+
+Label attn_diag_value_as_number(Site* site, Label label, std::uint32_t bytes, float number) {
+  if (label == 0) return 0;
+  const Watched watched;
+  return watched.recorder == nullptr
+             ? 0
+             : watched.recorder->as_number(*site, watched.where(), label, bytes, number);
+}
+
+void attn_diag_value_copy(void* to, const void* from, std::uint64_t bytes) {
+  attn_diag::host::note_copied(to, from, bytes);
+}
+
+void attn_diag_value_forget(void* at, std::uint64_t bytes) {
+  attn_diag::host::note_cleared(at, bytes);
+}
+
+void attn_diag_value_offer(Label label, std::uint64_t bits) {
+  const Watched watched;
+  if (watched.recorder != nullptr) watched.recorder->offer(watched.where() & 1023, label, bits);
+}
+
+Label attn_diag_value_receive(Site* site, std::uint32_t call, std::uint64_t bits) {
+  const Watched watched;
+  if (watched.recorder == nullptr) return 0;
+  using attn_diag::host::WarpOp;
+  const auto op = static_cast<WarpOp>(call & 0xFF);
+  if (op < WarpOp::kShuffle || op > WarpOp::kShuffleXor) return 0;
+  const std::uint32_t thread = (watched.where() & 1023) / 32 * 32 + (call >> 16 & 31);
+  return watched.recorder->receive(*site, watched.where(), thread, bits);
+}
+
+void attn_diag_value_atomic_add(Site* site, void* at, Label label, float number) {
+  note_global(at, 4, false);
+  note_global(at, 4, true);
+  const Watched watched;
+  if (watched.recorder != nullptr)
+    watched.recorder->atomic_add(*site, watched.where(), at, label, number);
+}
+
+void attn_diag_value_at(Site* site) {
+  const Watched watched;
+  if (watched.recorder != nullptr) watched.recorder->stand_at(site);
+}
+
+}  // extern "C"

@@ -1,0 +1,454 @@
+#include "harness/host/values/recorder.h"
+
+#include <algorithm>
+
+namespace attn_diag::host {
+
+using value_callouts::Site;
+
+namespace {
+
+constexpr std::uint32_t kLabelMask = (1u << kPartShift) - 1;
+constexpr std::uint64_t kMostNodes = kPacked - 1;
+
+// Of what is copied from an input by the executor.
+Site g_copied = {0, value_callouts::Op::kInput, 0, 0, "", "", "", "", "", ""};
+
+std::uintptr_t address_of(const void* at) { return reinterpret_cast<std::uintptr_t>(at); }
+
+}  // namespace
+
+ValueRecorder::ValueRecorder(const ValueOptions& options) : x_options(options) {
+  x_options.max_nodes = std::min(x_options.max_nodes, kMostNodes);
+  x_graph.sites.emplace_back();
+  x_graph.nodes.emplace_back();
+  x_width.push_back(0);
+  for (const ValueBuffer& buffer : x_options.outputs)
+    x_graph.outputs.emplace_back(buffer.bytes / buffer.element_bytes);
+}
+
+void ValueRecorder::begin_launch() { x_launch_begin = x_blocks; }
+
+bool ValueRecorder::begin_block(std::uint64_t number) {
+  const std::uint32_t block = block_number(number);
+  x_blocks = std::max(x_blocks, block + 1);
+  if (x_graph.reads_of.size() <= block) x_graph.reads_of.resize(block + 1);
+  return x_options.all_blocks ||
+         std::find(x_options.blocks.begin(), x_options.blocks.end(), block) !=
+             x_options.blocks.end();
+}
+
+ValueGraph ValueRecorder::take() {
+  // Another recorder numbers them anew.
+  for (Site* site : x_numbered) site->number = 0;
+  x_numbered.clear();
+  return std::move(x_graph);
+}
+
+int ValueRecorder::find(const std::vector<ValueBuffer>& buffers, const void* at) {
+  for (std::size_t i = 0; i < buffers.size(); ++i)
+    if (address_of(at) - address_of(buffers[i].memory) < buffers[i].bytes)
+      return static_cast<int>(i);
+  return -1;
+}
+
+bool ValueRecorder::is_output(const void* at) const { return find(x_options.outputs, at) >= 0; }
+
+std::uint32_t ValueRecorder::number_of(Site& site) {
+  if (site.number != 0) return site.number;
+  x_graph.instrumented = true;
+  ValueSite made;
+  made.op = site.op;
+  made.line = static_cast<int>(site.line);
+  made.column = static_cast<int>(site.column);
+  made.file = site.file;
+  made.function = site.function;
+  made.variable = site.variable;
+  made.conditions = site.conditions;
+  made.indices = site.indices;
+  made.callers = site.callers;
+  x_graph.sites.push_back(std::move(made));
+  site.number = static_cast<std::uint32_t>(x_graph.sites.size() - 1);
+  x_numbered.push_back(&site);
+  return site.number;
+}
+
+Label ValueRecorder::add_node(std::uint32_t site, std::uint32_t where,
+                              std::array<std::uint32_t, 3> operand, float value) {
+  if (x_graph.nodes.size() >= x_options.max_nodes) {
+    x_graph.full = true;
+    return 0;
+  }
+  x_graph.nodes.push_back({site, where, operand, value});
+  x_width.push_back(4);
+  return static_cast<Label>(x_graph.nodes.size() - 1);
+}
+
+Label ValueRecorder::add(Site& site, std::uint32_t where, std::array<std::uint32_t, 3> operand,
+                         float value) {
+  return add_node(number_of(site), where, operand, value);
+}
+
+Label ValueRecorder::constant(float value) {
+  Label& label = x_constants[std::bit_cast<std::uint32_t>(value)];
+  if (label == 0) label = add_node(0, 0, {}, value);
+  return label;
+}
+
+std::uint32_t ValueRecorder::node_or_constant(Label label, float number) {
+  if ((label & kPacked) != 0) return 0;
+  return label != 0 ? label : constant(number);
+}
+
+// Bytes of labels.
+
+ValueRecorder::Page* ValueRecorder::page(std::uintptr_t at, bool make) {
+  const std::uintptr_t number = at >> 12;
+  auto& recent = x_recent[number % x_recent.size()];
+  if (recent.first == number && recent.second != nullptr) return recent.second;
+  const auto found = x_pages.find(number);
+  if (found == x_pages.end() && !make) return nullptr;
+  Page* const there = found != x_pages.end()
+                          ? found->second.get()
+                          : (x_pages[number] = std::make_unique<Page>()).get();
+  recent = {number, there};
+  return there;
+}
+
+Packed ValueRecorder::bytes_at(const void* memory, unsigned bytes) {
+  Packed out{};
+  std::uintptr_t at = address_of(memory);
+  for (unsigned i = 0; i < bytes;) {
+    const unsigned offset = (at + i) & 4095, here = std::min(bytes - i, 4096 - offset);
+    if (const Page* p = page(at + i, false))
+      std::copy_n(p->bytes.begin() + offset, here, out.begin() + i);
+    i += here;
+  }
+  return out;
+}
+
+void ValueRecorder::write(std::uintptr_t at, const std::uint32_t* bytes, std::size_t count) {
+  for (std::size_t i = 0; i < count;) {
+    const std::size_t offset = (at + i) & 4095, here = std::min(count - i, 4096 - offset);
+    const bool any = bytes != nullptr &&
+                     std::any_of(bytes + i, bytes + i + here, [](std::uint32_t b) { return b != 0; });
+    if (Page* p = page(at + i, any)) {
+      if (bytes != nullptr)
+        std::copy_n(bytes + i, here, p->bytes.begin() + static_cast<std::ptrdiff_t>(offset));
+      else
+        std::fill_n(p->bytes.begin() + static_cast<std::ptrdiff_t>(offset), here, 0u);
+    }
+    i += here;
+  }
+}
+
+void ValueRecorder::forget(const void* memory, std::size_t bytes) {
+  write(address_of(memory), nullptr, bytes);
+}
+
+Packed ValueRecorder::unpack(Label label, unsigned bytes) const {
+  if ((label & kPacked) != 0) return x_packed[label & ~kPacked];
+  Packed out{};
+  if (label == 0) return out;
+  const unsigned count = std::min<unsigned>({bytes, x_width[label], 8});
+  for (unsigned i = 0; i < count; ++i) out[i] = label | i << kPartShift;
+  return out;
+}
+
+// One label, where the bytes are those of one number.
+Label ValueRecorder::pack(const Packed& bytes, unsigned count) {
+  count = std::min<unsigned>(count, 16);
+  const Label first = bytes[0] & kLabelMask;
+  bool one = first != 0 && x_width[first] == count;
+  for (unsigned i = 0; one && i < count; ++i) one = bytes[i] == (first | i << kPartShift);
+  if (one) return first;
+  if (std::all_of(bytes.begin(), bytes.begin() + count, [](std::uint32_t b) { return b == 0; }))
+    return 0;
+  if (x_packed.size() >= x_options.max_nodes / 4) {
+    x_graph.full = true;
+    return 0;
+  }
+  Packed kept{};
+  std::copy_n(bytes.begin(), count, kept.begin());
+  x_packed.push_back(kept);
+  return static_cast<Label>(x_packed.size() - 1) | kPacked;
+}
+
+Label ValueRecorder::label_at(const void* at, unsigned bytes) {
+  return pack(bytes_at(at, bytes), bytes);
+}
+
+void ValueRecorder::set_label(void* at, unsigned bytes, Label label) {
+  if (label != 0 && (label & kPacked) == 0) x_width[label] = static_cast<unsigned char>(bytes);
+  const Packed parts = unpack(label, bytes);
+  write(address_of(at), parts.data(), bytes);
+}
+
+void ValueRecorder::copy(void* to, const void* from, std::size_t bytes) {
+  std::vector<std::uint32_t> labels(bytes);
+  for (std::size_t i = 0; i < bytes; i += 16) {
+    const auto here = static_cast<unsigned>(std::min<std::size_t>(16, bytes - i));
+    const std::byte* const at = static_cast<const std::byte*>(from) + i;
+    Packed parts{};
+    // What comes straight from an input gets its nodes as it is copied.
+    if (const int buffer = find(x_options.inputs, at); buffer >= 0) {
+      const ValueBuffer& input = x_options.inputs[static_cast<std::size_t>(buffer)];
+      const auto offset = address_of(at) - address_of(input.memory);
+      for (unsigned b = 0; b + input.element_bytes <= here; b += input.element_bytes) {
+        float value = 0;
+        if (input.element_bytes == 4) std::memcpy(&value, at + b, 4);
+        const Label label =
+            add(g_copied, 0,
+                {static_cast<std::uint32_t>(buffer) + 1,
+                 static_cast<std::uint32_t>((offset + b) / input.element_bytes), 0},
+                value);
+        if (label == 0) break;
+        x_width[label] = static_cast<unsigned char>(input.element_bytes);
+        for (unsigned p = 0; p < input.element_bytes; ++p) parts[b + p] = label | p << kPartShift;
+      }
+    } else {
+      parts = bytes_at(at, here);
+    }
+    std::copy_n(parts.begin(), here, labels.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  write(address_of(to), labels.data(), bytes);
+}
+
+// Loads and stores.
+
+float ValueRecorder::number_of_bits(Label label, unsigned bytes, std::uint64_t bits) const {
+  if (bytes == 4) return std::bit_cast<float>(static_cast<std::uint32_t>(bits));
+  if (bytes == 8) return static_cast<float>(std::bit_cast<double>(bits));
+  return label != 0 && (label & kPacked) == 0 ? x_graph.nodes[label].value : 0;
+}
+
+Label ValueRecorder::load(Site& site, std::uint32_t where, const void* at, unsigned bytes,
+                          std::uint64_t bits) {
+  if (bytes > 16) return 0;
+  if (const int buffer = find(x_options.inputs, at); buffer >= 0) {
+    const ValueBuffer& input = x_options.inputs[static_cast<std::size_t>(buffer)];
+    const auto offset = address_of(at) - address_of(input.memory);
+    Packed parts{};
+    for (unsigned b = 0; b + input.element_bytes <= bytes; b += input.element_bytes) {
+      float value = 0;
+      if (input.element_bytes == 4)
+        std::memcpy(&value, static_cast<const std::byte*>(at) + b, sizeof value);
+      const Label label =
+          add(site, where,
+              {static_cast<std::uint32_t>(buffer) + 1,
+               static_cast<std::uint32_t>((offset + b) / input.element_bytes), 0},
+              value);
+      if (label == 0) return 0;
+      x_width[label] = static_cast<unsigned char>(input.element_bytes);
+      for (unsigned p = 0; p < input.element_bytes; ++p) parts[b + p] = label | p << kPartShift;
+    }
+    return pack(parts, bytes);
+  }
+  const Label label = label_at(at, bytes);
+  if (label == 0 || (label & kPacked) != 0) return label;
+  const float value = number_of_bits(label, bytes, bits);
+  // Stored to since by what does not tell.
+  if (bytes == 4 && std::bit_cast<std::uint32_t>(value) !=
+                        std::bit_cast<std::uint32_t>(x_graph.nodes[label].value)) {
+    ++x_graph.unseen;
+    return 0;
+  }
+  const Label made = add(site, where, {label, 0, 0}, value);
+  if (made != 0) x_width[made] = static_cast<unsigned char>(bytes);
+  return made;
+}
+
+void ValueRecorder::store(Site& site, std::uint32_t where, const void* at, unsigned bytes,
+                          Label label, std::uint64_t bits) {
+  if (bytes > 16) return forget(at, bytes);
+  Label kept = label;
+  if (label != 0 && (label & kPacked) == 0) {
+    kept = add(site, where, {label, 0, 0}, number_of_bits(label, bytes, bits));
+    if (kept != 0) x_width[kept] = static_cast<unsigned char>(bytes);
+  }
+  const Packed parts = unpack(kept, bytes);
+  write(address_of(at), parts.data(), bytes);
+  if (is_output(at)) note_output(site, where >> 10, at, bytes, kept);
+}
+
+void ValueRecorder::note_output(Site& site, std::uint32_t block, const void* at, unsigned bytes,
+                                Label label) {
+  const int buffer = find(x_options.outputs, at);
+  if (buffer < 0) return;
+  const ValueBuffer& output = x_options.outputs[static_cast<std::size_t>(buffer)];
+  const std::size_t first = (address_of(at) - address_of(output.memory)) / output.element_bytes;
+  const Packed parts = unpack(label, bytes);
+  auto& elements = x_graph.outputs[static_cast<std::size_t>(buffer)];
+  for (unsigned b = 0; b + output.element_bytes <= std::max(bytes, output.element_bytes) &&
+                       first + b / output.element_bytes < elements.size();
+       b += output.element_bytes) {
+    ValueOutput& element = elements[first + b / output.element_bytes];
+    element.block = block;
+    element.site = number_of(site);
+    element.node = b < 16 ? parts[b] & kLabelMask : 0;
+  }
+}
+
+void ValueRecorder::note_global(std::uint32_t block, const void* at, unsigned bytes,
+                                bool is_store) {
+  for (std::uintptr_t word = address_of(at) / 4; word <= (address_of(at) + bytes - 1) / 4; ++word) {
+    if (is_store) {
+      x_writers[word] = block;
+      continue;
+    }
+    const auto writer = x_writers.find(word);
+    if (writer == x_writers.end() || writer->second == block) continue;
+    auto& reads = x_graph.reads_of[block];
+    if (std::find(reads.begin(), reads.end(), writer->second) == reads.end())
+      reads.push_back(writer->second);
+  }
+}
+
+// Numbers.
+
+Label ValueRecorder::compute(Site& site, std::uint32_t where, float result,
+                             const std::array<Label, 3>& labels,
+                             const std::array<float, 3>& numbers, unsigned count) {
+  std::array<std::uint32_t, 3> operand{};
+  for (unsigned i = 0; i < count; ++i) operand[i] = node_or_constant(labels[i], numbers[i]);
+  return add(site, where, operand, result);
+}
+
+Label ValueRecorder::pick(Site& site, std::uint32_t where, Label chosen, float number,
+                          Label other) {
+  if ((other & kPacked) != 0) other = 0;
+  if ((chosen & kPacked) != 0) return chosen;
+  // Nothing was chosen between.
+  if (chosen == other) return chosen;
+  return add(site, where, {node_or_constant(chosen, number), other, 0}, number);
+}
+
+Label ValueRecorder::convert(Site& site, std::uint32_t where, Label label, float result) {
+  if (label == 0 || (label & kPacked) != 0) return 0;
+  return add(site, where, {label, 0, 0}, result);
+}
+
+void ValueRecorder::offer(std::uint32_t thread, Label label, std::uint64_t bits) {
+  if (x_offered.size() <= thread) x_offered.resize(thread + 1);
+  Offered& offered = x_offered[thread];
+  offered.bits[offered.next % 16] = bits;
+  offered.label[offered.next % 16] = label;
+  ++offered.next;
+}
+
+Label ValueRecorder::receive(Site& site, std::uint32_t where, std::uint32_t source_thread,
+                             std::uint64_t bits) {
+  if (source_thread >= x_offered.size()) return 0;
+  const Offered& offered = x_offered[source_thread];
+  for (unsigned back = 1; back <= std::min(offered.next, 16u); ++back) {
+    const unsigned i = (offered.next - back) % 16;
+    if (offered.bits[i] != bits) continue;
+    const Label label = offered.label[i];
+    if (label == 0 || (label & kPacked) != 0) return label;
+    const Label made = add(site, where, {label, 0, 0}, x_graph.nodes[label].value);
+    if (made != 0) x_width[made] = x_width[label];
+    return made;
+  }
+  return 0;
+}
+
+void ValueRecorder::atomic_add(Site& site, std::uint32_t where, void* at, Label label,
+                               float number) {
+  float before;
+  std::memcpy(&before, at, sizeof before);
+  const Label there = label_at(at, 4);
+  const Label made = add(site, where,
+                         {node_or_constant(there, before), node_or_constant(label, number), 0},
+                         before + number);
+  set_label(at, 4, made);
+  if (is_output(at)) note_output(site, where >> 10, at, 4, made);
+}
+
+Label ValueRecorder::product(std::uint32_t where, Label addend,
+                             const std::vector<std::uint32_t>& pairs, float value) {
+  if (x_at == nullptr) return 0;
+  const auto begin = static_cast<std::uint32_t>(x_graph.products.size());
+  x_graph.products.insert(x_graph.products.end(), pairs.begin(), pairs.end());
+  return add(*x_at, where,
+             {addend, begin, static_cast<std::uint32_t>(pairs.size() / 2)}, value);
+}
+
+// Integers that hold bits of numbers.
+
+Label ValueRecorder::resize(Label label, unsigned bytes, unsigned to) {
+  if (label == 0) return 0;
+  Packed parts = unpack(label, bytes);
+  for (unsigned i = std::min(bytes, to); i < 16; ++i) parts[i] = 0;
+  return pack(parts, to);
+}
+
+Label ValueRecorder::shift(Label label, unsigned bytes, int bits) {
+  if (label == 0 || bits % 8 != 0) return 0;
+  const Packed parts = unpack(label, bytes);
+  Packed out{};
+  for (int i = 0; i < static_cast<int>(bytes); ++i) {
+    const int from = i - bits / 8;
+    if (from >= 0 && from < static_cast<int>(bytes)) out[static_cast<unsigned>(i)] = parts[static_cast<unsigned>(from)];
+  }
+  return pack(out, bytes);
+}
+
+Label ValueRecorder::mask(Label label, unsigned bytes, std::uint64_t mask) {
+  if (label == 0) return 0;
+  Packed parts = unpack(label, bytes);
+  for (unsigned i = 0; i < std::min(bytes, 8u); ++i)
+    if ((mask >> (8 * i) & 0xFF) == 0) parts[i] = 0;
+  return pack(parts, bytes);
+}
+
+Label ValueRecorder::merge(Site& site, std::uint32_t where, Label a, Label b, unsigned bytes) {
+  if (a == 0 || b == 0) return a | b;
+  Packed parts = unpack(a, bytes);
+  const Packed others = unpack(b, bytes);
+  bool apart = true;
+  for (unsigned i = 0; i < 16; ++i) {
+    apart = apart && (parts[i] == 0 || others[i] == 0);
+    parts[i] |= others[i];
+  }
+  if (apart) return pack(parts, bytes);
+  const auto whole = [](Label label) { return (label & kPacked) != 0 ? 0 : label; };
+  return add(site, where, {whole(a), whole(b), 0}, 0);
+}
+
+Label ValueRecorder::join(Label low, Label high, unsigned low_bytes, unsigned high_bytes) {
+  if ((low | high) == 0) return 0;
+  Packed parts = unpack(low, low_bytes);
+  const Packed others = unpack(high, high_bytes);
+  for (unsigned i = 0; i < high_bytes && low_bytes + i < 16; ++i) parts[low_bytes + i] = others[i];
+  return pack(parts, low_bytes + high_bytes);
+}
+
+Label ValueRecorder::as_number(Site& site, std::uint32_t where, Label label, unsigned bytes,
+                               float number) {
+  if (label == 0) return 0;
+  if ((label & kPacked) == 0 && x_width[label] == bytes) return label;
+  const Packed parts = unpack(label, bytes);
+  // bfloat16 is the upper half of a float.
+  if (bytes == 4 && parts[0] == 0 && parts[1] == 0) {
+    const Label upper = parts[2] & kLabelMask;
+    if (upper != 0 && x_width[upper] == 2 && parts[2] == upper &&
+        parts[3] == (upper | 1u << kPartShift))
+      return add(site, where, {upper, 0, 0}, number);
+  }
+  std::array<std::uint32_t, 3> operand{};
+  unsigned count = 0;
+  for (const std::uint32_t part : parts) {
+    const Label of = part & kLabelMask;
+    if (of != 0 && count < 3 && std::find(operand.begin(), operand.end(), of) == operand.end())
+      operand[count++] = of;
+  }
+  return add(site, where, operand, number);
+}
+
+std::shared_ptr<ValueRecorder> make_value_recorder(const ValueOptions& options) {
+  return std::make_shared<ValueRecorder>(options);
+}
+
+ValueGraph take_graph(ValueRecorder& recorder) { return recorder.take(); }
+
+}  // namespace attn_diag::host

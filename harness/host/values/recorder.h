@@ -1,0 +1,122 @@
+// Keeps what a watch build tells of its numbers.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstring>
+#include <unordered_map>
+#include <vector>
+
+#include "attn_diag/harness/host/values.h"
+
+namespace attn_diag::host {
+
+// The number of a node; with kPacked, of a list of bytes that belong to several.
+using Label = std::uint32_t;
+inline constexpr Label kPacked = 1u << 27;
+// A byte of memory: a label, and which byte of its number it is.
+inline constexpr unsigned kPartShift = 28;
+using Packed = std::array<std::uint32_t, 16>;
+
+class __attribute__((visibility("hidden"))) ValueRecorder {
+ public:
+  explicit ValueRecorder(const ValueOptions& options);
+
+  // Whether the block that begins now is watched; counts it.
+  void begin_launch();
+  bool begin_block(std::uint64_t number);
+  void forget(const void* memory, std::size_t bytes);
+  ValueGraph take();
+
+  // Whether `at` is memory that blocks share.
+  std::uint32_t block_number(std::uint64_t number) const {
+    return x_launch_begin + static_cast<std::uint32_t>(number);
+  }
+
+  // As in value_callouts.h. `where`: as in ValueNode; `global`: whether other blocks may see the memory.
+  Label load(value_callouts::Site& site, std::uint32_t where, const void* at, unsigned bytes,
+             std::uint64_t bits);
+  void store(value_callouts::Site& site, std::uint32_t where, const void* at, unsigned bytes,
+             Label label, std::uint64_t bits);
+  void note_global(std::uint32_t block, const void* at, unsigned bytes, bool is_store);
+  void note_output(value_callouts::Site& site, std::uint32_t block, const void* at, unsigned bytes,
+                   Label label);
+  bool is_output(const void* at) const;
+  bool is_input(const void* at) const { return find(x_options.inputs, at) >= 0; }
+  Label compute(value_callouts::Site& site, std::uint32_t where, float result,
+                const std::array<Label, 3>& labels, const std::array<float, 3>& numbers, unsigned count);
+  Label pick(value_callouts::Site& site, std::uint32_t where, Label chosen, float number,
+             Label other);
+  Label convert(value_callouts::Site& site, std::uint32_t where, Label label, float result);
+  Label receive(value_callouts::Site& site, std::uint32_t where, std::uint32_t source_thread,
+                std::uint64_t bits);
+  void offer(std::uint32_t thread, Label label, std::uint64_t bits);
+  void atomic_add(value_callouts::Site& site, std::uint32_t where, void* at, Label label,
+                  float number);
+
+  // Of integers.
+  Label resize(Label label, unsigned bytes, unsigned to);
+  Label shift(Label label, unsigned bytes, int bits);
+  Label mask(Label label, unsigned bytes, std::uint64_t mask);
+  Label merge(value_callouts::Site& site, std::uint32_t where, Label a, Label b, unsigned bytes);
+  Label join(Label low, Label high, unsigned low_bytes, unsigned high_bytes);
+  Label as_number(value_callouts::Site& site, std::uint32_t where, Label label, unsigned bytes,
+                  float number);
+
+  // Of memory.
+  void copy(void* to, const void* from, std::size_t bytes);
+  Label label_at(const void* at, unsigned bytes);
+  void set_label(void* at, unsigned bytes, Label label);
+  Label constant(float value);
+
+  // A sum of products by a tensor core, at the place that a thread named last.
+  void stand_at(value_callouts::Site* site) { x_at = site; }
+  Label product(std::uint32_t where, Label addend, const std::vector<std::uint32_t>& pairs,
+                float value);
+
+ private:
+  struct Page {
+    std::array<std::uint32_t, 4096> bytes{};
+  };
+  struct Offered {
+    std::array<std::uint64_t, 16> bits{};
+    std::array<Label, 16> label{};
+    unsigned next = 0;
+  };
+
+  static int find(const std::vector<ValueBuffer>& buffers, const void* at);
+  std::uint32_t number_of(value_callouts::Site& site);
+  Label add(value_callouts::Site& site, std::uint32_t where, std::array<std::uint32_t, 3> operand,
+            float value);
+  Label add_node(std::uint32_t site, std::uint32_t where, std::array<std::uint32_t, 3> operand,
+                 float value);
+  Packed unpack(Label label, unsigned bytes) const;
+  Label pack(const Packed& bytes, unsigned count);
+  Packed bytes_at(const void* at, unsigned bytes);
+  Page* page(std::uintptr_t at, bool make);
+  void write(std::uintptr_t at, const std::uint32_t* bytes, std::size_t count);
+  std::uint32_t node_or_constant(Label label, float number);
+  float number_of_bits(Label label, unsigned bytes, std::uint64_t bits) const;
+
+  ValueOptions x_options;
+  ValueGraph x_graph;
+  std::vector<unsigned char> x_width;  // of nodes: bytes in memory
+  std::vector<Packed> x_packed;
+  std::unordered_map<std::uintptr_t, std::unique_ptr<Page>> x_pages;
+  std::array<std::pair<std::uintptr_t, Page*>, 64> x_recent{};
+  std::unordered_map<std::uint32_t, Label> x_constants;  // by bits
+  std::unordered_map<std::uintptr_t, std::uint32_t> x_writers;  // of 4 bytes of global memory: the block
+  std::unordered_map<std::string, std::uint32_t> x_sites;
+  std::vector<value_callouts::Site*> x_numbered;
+  std::vector<Offered> x_offered;
+  std::uint32_t x_launch_begin = 0, x_blocks = 0;
+  value_callouts::Site* x_at = nullptr;
+};
+
+// Of the block that runs on the calling worker, if it is watched, or of host code; else null.
+ValueRecorder* watching_values();
+// What the executor itself does to memory of the block.
+void note_copied(void* to, const void* from, std::size_t bytes);
+void note_cleared(void* at, std::size_t bytes);
+
+}  // namespace attn_diag::host

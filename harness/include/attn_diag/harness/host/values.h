@@ -1,0 +1,83 @@
+// Where the numbers of a launch come from: a graph of everything that was computed of the inputs.
+//
+// A watch build (x.watch.so) run under LaunchOptions::values tells of each number that comes of q, k and v how it was
+// made: loaded, multiplied, added, chosen, handed to another lane, summed by a tensor core. Launches then run on
+// one worker, so that the graph is the same in every run.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "attn_diag_host/value_callouts.h"
+
+namespace attn_diag::host {
+
+using ValueOp = value_callouts::Op;
+
+// A place in the source.
+struct ValueSite {
+  ValueOp op = ValueOp::kLoad;
+  int line = 0, column = 0;
+  std::string file, function;
+  std::string variable;    // empty: nothing with a name
+  std::string conditions;  // "loop 12,if 30,": what decides whether this runs, the innermost first
+  std::string indices;     // "row 12,first 30,": integers in the address and where they get their values
+  std::string callers;     // "57,60,": lines of the calls around it
+};
+
+// A number. Operands are numbers of nodes, all less than its own; 0: there is none.
+struct ValueNode {
+  std::uint32_t site = 0;
+  std::uint32_t where = 0;  // thread in its block, and 1024 times the block's number among all that ran
+  // kInput: the buffer, the element in it. kProduct: the addend, begin and number of pairs in products.
+  // kPick: what was chosen, what was not.
+  std::array<std::uint32_t, 3> operand{};
+  float value = 0;
+};
+
+// Where the element of an output buffer got its last value.
+struct ValueOutput {
+  std::uint32_t node = 0;    // 0: of nothing that comes of the inputs, or never
+  std::uint32_t block = ~0u; // among all that ran; ~0: it was never stored to
+  std::uint32_t site = 0;    // of the store; 0: not by code that tells
+};
+
+struct ValueGraph {
+  std::vector<ValueSite> sites;            // 0 stands for none
+  std::vector<ValueNode> nodes;            // 0 stands for none; a node of site 0 is a constant
+  std::vector<std::uint32_t> products;     // pairs of nodes
+  std::vector<std::vector<ValueOutput>> outputs;  // by output buffer and element
+  // By block among all that ran: those whose results it read; of all blocks, watched or not.
+  std::vector<std::vector<std::uint32_t>> reads_of;
+  std::uint64_t unseen = 0;  // loads of what was stored by nobody who tells
+  bool full = false;         // there were more nodes than max_nodes: the graph is cut off
+  bool instrumented = false; // some code told
+
+  bool is_constant(std::uint32_t node) const { return nodes[node].site == 0; }
+  const ValueSite& site_of(std::uint32_t node) const { return sites[nodes[node].site]; }
+};
+
+struct ValueBuffer {
+  const void* memory = nullptr;
+  std::uint64_t bytes = 0;
+  unsigned element_bytes = 4;
+};
+
+struct ValueOptions {
+  std::vector<ValueBuffer> inputs, outputs;
+  bool all_blocks = true;             // else those of `blocks`, by number among all that ran
+  std::vector<std::uint32_t> blocks;
+  std::uint64_t max_nodes = 24'000'000;  // 24 bytes each; at most 2^27
+};
+
+class ValueRecorder;
+
+// For LaunchOptions::values.
+std::shared_ptr<ValueRecorder> make_value_recorder(const ValueOptions& options);
+// What was told so far; the recorder has none of it afterwards.
+ValueGraph take_graph(ValueRecorder& recorder);
+
+}  // namespace attn_diag::host

@@ -1,0 +1,202 @@
+#include "harness/instrument/values/value_sites.h"
+
+#include <llvm/ADT/SetVector.h>
+#include <llvm/ADT/SmallPtrSet.h>
+#include <llvm/Demangle/Demangle.h>
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/DebugInfoMetadata.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/Operator.h>
+
+#include <array>
+#include <deque>
+
+namespace attn_diag::instrument {
+
+using namespace llvm;
+
+bool is_header_file(StringRef path) {
+  for (const StringRef part :
+       {"/attn_diag_host/", "/attn_diag_host_cuda/", "/harness/host/include/", "/include/c++/",
+        "/harness/host/torch_include/", "/attn_diag_torch/"})
+    if (path.contains(part)) return true;
+  return path.substr(0, 5) == "/usr/";
+}
+
+namespace {
+
+std::string file_of(const DIScope& scope) {
+  const StringRef file = scope.getFilename();
+  if (file.substr(0, 1) == "/" || scope.getDirectory().empty()) return file.str();
+  return (scope.getDirectory() + "/" + file).str();
+}
+
+}  // namespace
+
+ValueSites::ValueSites(Function& function, const DominatorTree& dominators, const LoopInfo& loops)
+    : x_function(function), x_dominators(dominators), x_loops(loops), x_after(function) {
+  for (const BasicBlock& block : function)
+    for (const Instruction& at : block)
+      if (const auto* say = dyn_cast<DbgVariableIntrinsic>(&at)) {
+        const DILocalVariable* const variable = say->getVariable();
+        if (variable->getName().empty() || variable->getName() == "this" ||
+            is_header_file(file_of(*variable->getScope())))
+          continue;
+        for (const Value* value : say->location_ops()) {
+          if (isa<AllocaInst>(value)) x_storage[value] = variable->getName().str();
+          else if (!isa<Constant>(value)) x_named[value].push_back(variable);
+        }
+      }
+}
+
+ValueSites::Place ValueSites::place_of(const DebugLoc& location) {
+  Place place;
+  const DILocation* at = location.get();
+  while (at != nullptr && at->getInlinedAt() != nullptr &&
+         (at->getLine() == 0 || is_header_file(file_of(*at->getScope()))))
+    at = at->getInlinedAt();
+  if (at == nullptr) return place;
+  place.file = file_of(*at->getScope());
+  if (const DISubprogram* program = at->getScope()->getSubprogram())
+    place.function = program->getName().str();
+  place.line = at->getLine();
+  place.column = at->getColumn();
+  for (at = at->getInlinedAt(); at != nullptr; at = at->getInlinedAt())
+    if (at->getLine() != 0 && !is_header_file(file_of(*at->getScope())))
+      place.callers += std::to_string(at->getLine()) + ",";
+  return place;
+}
+
+std::string ValueSites::variable_of(const Value* value) const {
+  const auto found = x_named.find(value);
+  return found == x_named.end() ? "" : found->second.back()->getName().str();
+}
+
+std::string ValueSites::name_of_address(const Value* address, int depth) const {
+  constexpr int kDeepest = 24;
+  if (depth > kDeepest) return "";
+  if (const std::string name = variable_of(address); !name.empty()) return name;
+  if (const auto found = x_storage.find(address); found != x_storage.end()) return found->second;
+  if (const auto* global = dyn_cast<GlobalVariable>(address)) {
+    SmallVector<DIGlobalVariableExpression*, 1> say;
+    global->getDebugInfo(say);
+    if (!say.empty()) return say.front()->getVariable()->getName().str();
+    return demangle(global->getName().str());
+  }
+  if (const auto* argument = dyn_cast<Argument>(address)) return argument->getName().str();
+  if (const auto* step = dyn_cast<GEPOperator>(address))
+    return name_of_address(step->getPointerOperand(), depth + 1);
+  if (const auto* cast = dyn_cast<BitCastOperator>(address))
+    return name_of_address(cast->getOperand(0), depth + 1);
+  if (const auto* load = dyn_cast<LoadInst>(address))
+    return name_of_address(load->getPointerOperand(), depth + 1);
+  if (const auto* choice = dyn_cast<SelectInst>(address))
+    return name_of_address(choice->getTrueValue(), depth + 1);
+  if (const auto* merge = dyn_cast<PHINode>(address))
+    for (const Value* value : merge->incoming_values())
+      if (value != address)
+        if (const std::string name = name_of_address(value, depth + 8); !name.empty()) return name;
+  if (const auto* cast = dyn_cast<IntToPtrInst>(address))
+    return name_of_address(cast->getOperand(0), depth + 1);
+  return "";
+}
+
+// The named integers in the expression, nearest first: "n 30,kv_start 24,".
+std::string ValueSites::indices_of(const Value* address) const {
+  constexpr std::size_t kMost = 64;
+  SmallSetVector<const Value*, 16> seen;
+  std::string words;
+  SmallPtrSet<const DILocalVariable*, 8> told;
+  seen.insert(address);
+  for (std::size_t i = 0; i < seen.size() && seen.size() < kMost; ++i) {
+    const auto* const made = dyn_cast<Instruction>(seen[i]);
+    if (made == nullptr) continue;
+    if (i > 0)
+      if (const auto named = x_named.find(made); named != x_named.end())
+        for (const DILocalVariable* variable : named->second)
+          if (told.insert(variable).second) {
+            const Place place = place_of(made->getDebugLoc());
+            words += variable->getName().str() + " " +
+                     std::to_string(place.line != 0 ? place.line : variable->getLine()) + ",";
+          }
+    if (isa<LoadInst>(made) || isa<CallBase>(made)) continue;
+    for (const Value* operand : made->operands())
+      if (!isa<Constant>(operand) && !isa<BasicBlock>(operand)) seen.insert(operand);
+  }
+  return words;
+}
+
+// Branches that some path from takes past the block.
+std::string ValueSites::conditions_of(const BasicBlock* block) {
+  if (const auto found = x_conditions.find(block); found != x_conditions.end())
+    return found->second;
+  std::string words;
+  const auto* node = x_dominators.getNode(block);
+  while (node != nullptr && node->getIDom() != nullptr) {
+    node = node->getIDom();
+    const BasicBlock* const above = node->getBlock();
+    const auto* const branch = dyn_cast<BranchInst>(above->getTerminator());
+    if (branch == nullptr || !branch->isConditional() || x_after.dominates(block, above)) continue;
+    const Loop* const loop = x_loops.getLoopFor(above);
+    const bool leaves = loop != nullptr && (!loop->contains(branch->getSuccessor(0)) ||
+                                            !loop->contains(branch->getSuccessor(1)));
+    DebugLoc where = branch->getDebugLoc();
+    if (const auto* test = dyn_cast<Instruction>(branch->getCondition()))
+      if (test->getDebugLoc()) where = test->getDebugLoc();
+    const Place place = place_of(where);
+    if (place.line != 0)
+      words += (leaves ? "loop " : "if ") + std::to_string(place.line) + ",";
+  }
+  return x_conditions[block] = words;
+}
+
+Constant* ValueSites::text(const std::string& words) {
+  Module& module = *x_function.getParent();
+  const std::string name = "attn_diag.text." + words;
+  GlobalVariable* kept = module.getNamedGlobal(name);
+  if (kept == nullptr) {
+    Constant* const data = ConstantDataArray::getString(module.getContext(), words);
+    kept = new GlobalVariable(module, data->getType(), true, GlobalValue::PrivateLinkage, data, name);
+  }
+  return ConstantExpr::getPointerCast(kept, PointerType::getUnqual(Type::getInt8Ty(module.getContext())));
+}
+
+GlobalVariable* ValueSites::make(value_callouts::Op op, const Place& place,
+                                 const std::string& variable, const std::string& conditions,
+                                 const std::string& indices) {
+  Module& module = *x_function.getParent();
+  auto* const word = Type::getInt32Ty(module.getContext());
+  const std::array<Constant*, 10> members = {
+      ConstantInt::get(word, 0),          ConstantInt::get(word, static_cast<std::uint32_t>(op)),
+      ConstantInt::get(word, place.line), ConstantInt::get(word, place.column),
+      text(place.file),                   text(place.function),
+      text(variable),                     text(conditions),
+      text(indices),                      text(place.callers)};
+  Constant* const data = ConstantStruct::getAnon(members);
+  return new GlobalVariable(module, data->getType(), false, GlobalValue::PrivateLinkage, data,
+                            "attn_diag.site");
+}
+
+GlobalVariable* ValueSites::site(const Instruction& at, value_callouts::Op op,
+                                 const Value* address) {
+  const std::string variable =
+      address == nullptr ? variable_of(&at) : name_of_address(address);
+  return make(op, place_of(at.getDebugLoc()), variable, conditions_of(at.getParent()),
+              address == nullptr ? "" : indices_of(address));
+}
+
+GlobalVariable* ValueSites::site_of_choice(const Instruction& at, const Value* condition) {
+  Place place = place_of(at.getDebugLoc());
+  std::string indices;
+  if (const auto* test = dyn_cast_or_null<Instruction>(condition)) {
+    const Place there = place_of(test->getDebugLoc());
+    if (there.line != 0) place = there;
+    indices = indices_of(condition);
+  }
+  return make(value_callouts::Op::kPick, place, variable_of(&at), conditions_of(at.getParent()),
+              indices);
+}
+
+}  // namespace attn_diag::instrument

@@ -1,0 +1,57 @@
+// What the source says of an instruction: its line, the variable, the conditions and indices around it.
+#pragma once
+
+#include <llvm/ADT/DenseMap.h>
+#include <llvm/ADT/SmallVector.h>
+#include <llvm/Analysis/LoopInfo.h>
+#include <llvm/Analysis/PostDominators.h>
+#include <llvm/IR/Dominators.h>
+#include <llvm/IR/Function.h>
+#include <llvm/IR/GlobalVariable.h>
+#include <llvm/IR/Instructions.h>
+
+#include <string>
+
+#include "attn_diag_host/value_callouts.h"
+
+namespace attn_diag::instrument {
+
+// Whether the file is one of the stand-in CUDA headers or of the C++ library, which no user wrote.
+bool is_header_file(llvm::StringRef path);
+
+class ValueSites {
+ public:
+  ValueSites(llvm::Function& function, const llvm::DominatorTree& dominators,
+             const llvm::LoopInfo& loops);
+
+  // A constant that describes `at`; `address`: of a load or store, else null.
+  llvm::GlobalVariable* site(const llvm::Instruction& at, value_callouts::Op op,
+                             const llvm::Value* address);
+  // Of a number that was chosen: the place of the condition.
+  llvm::GlobalVariable* site_of_choice(const llvm::Instruction& at, const llvm::Value* condition);
+
+ private:
+  struct Place {
+    std::string file, function, callers;
+    unsigned line = 0, column = 0;
+  };
+  static Place place_of(const llvm::DebugLoc& location);
+  std::string variable_of(const llvm::Value* value) const;
+  std::string name_of_address(const llvm::Value* address, int depth = 0) const;
+  std::string indices_of(const llvm::Value* address) const;
+  std::string conditions_of(const llvm::BasicBlock* block);
+  llvm::GlobalVariable* make(value_callouts::Op op, const Place& place, const std::string& variable,
+                             const std::string& conditions, const std::string& indices);
+  llvm::Constant* text(const std::string& words);
+
+  llvm::Function& x_function;
+  const llvm::DominatorTree& x_dominators;
+  const llvm::LoopInfo& x_loops;
+  llvm::PostDominatorTree x_after;
+  // By value the variables of the source that hold it; by variable in memory its name.
+  llvm::DenseMap<const llvm::Value*, llvm::SmallVector<const llvm::DILocalVariable*, 1>> x_named;
+  llvm::DenseMap<const llvm::Value*, std::string> x_storage;
+  llvm::DenseMap<const llvm::BasicBlock*, std::string> x_conditions;
+};
+
+}  // namespace attn_diag::instrument
