@@ -58,6 +58,15 @@ void check(const BuildRequest& request) {
   arch_number(request.arch);
 }
 
+// For compilers that run elsewhere.
+BuildRequest with_absolute_paths(BuildRequest request) {
+  for (fs::path& source : request.sources) source = fs::absolute(source);
+  if (!request.adapter.empty()) request.adapter = fs::absolute(request.adapter);
+  if (!request.output.empty()) request.output = fs::absolute(request.output);
+  for (std::string& folder : request.includes) folder = fs::absolute(folder).string();
+  return request;
+}
+
 }  // namespace
 
 std::string arch_number(const std::string& arch) {
@@ -101,8 +110,9 @@ std::vector<fs::path> units_of(const BuildRequest& request) {
   return units;
 }
 
-BuildRecord build_library(const BuildRequest& request, const Settings& settings) {
-  check(request);
+BuildRecord build_library(const BuildRequest& given, const Settings& settings) {
+  check(given);
+  const BuildRequest request = given.folder.empty() ? given : with_absolute_paths(given);
   BuildRecord record;
   if (request.backend == Backend::kHost)
     build_for_host(request, settings, record);

@@ -19,6 +19,8 @@ struct BuildRequest {
   std::filesystem::path output;   // x.so; the instrumented build is x.lockstep.so
   Backend backend = Backend::kHost;
   std::vector<std::string> includes, defines, compiler_flags;
+  // Where compilers run, so where paths in compiler_flags begin; the other paths are of this process. Empty: here.
+  std::filesystem::path folder;
   std::string standard = "c++20";  // the host's headers need c++20, and get it instead of c++17
   std::string arch = "sm_90";      // what __CUDA_ARCH__ says; what nvcc compiles for
   std::string compiler;            // empty: $CXX, else g++
@@ -59,6 +61,10 @@ BuildRecord build_library(const BuildRequest& request, const Settings& settings)
 // The compiler and nvcc that a request leads to. Throws Error if there is none.
 std::string find_compiler(const BuildRequest& request);
 std::optional<std::string> find_nvcc(const BuildRequest& request);
+
+// What `attn-diag build` was asked for when it wrote this library, whose file is read and not loaded; `output` is the
+// library. nullopt: it was built otherwise (attn_diag_add_kernel()), or by another version.
+std::optional<BuildRequest> request_of(const std::filesystem::path& library);
 
 // Whether a shared library defines a symbol for others.
 bool exports_symbol(const std::filesystem::path& library, const std::string& symbol);

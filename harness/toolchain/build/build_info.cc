@@ -93,7 +93,7 @@ BuildInfoText build_info(const BuildInfoRequest& request) {
   std::set<std::string> files;  // absolute, without repetition, in a fixed order
   for (const fs::path& list : request.header_lists) {
     for (const std::string& file : prerequisites(read(list))) {
-      const fs::path path = fs::weakly_canonical(file);
+      const fs::path path = fs::weakly_canonical(request.folder / file);
       if (exclude.empty() || !lies_below(path, exclude)) files.insert(path.string());
     }
   }

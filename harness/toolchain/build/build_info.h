@@ -9,6 +9,7 @@ namespace attn_diag::build {
 
 struct BuildInfoRequest {
   std::filesystem::path root;     // files below it are shown relative to it
+  std::filesystem::path folder;   // where the compiler ran; empty: here
   std::filesystem::path exclude;  // files below it are left out, as the compiler's own are
   std::string compiler, flags, backend, architectures, fault;
   bool lockstep = false;

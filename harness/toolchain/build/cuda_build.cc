@@ -5,6 +5,7 @@
 #include "harness/toolchain/build/build_info.h"
 #include "harness/toolchain/build/build_steps.h"
 #include "harness/toolchain/build/process.h"
+#include "harness/toolchain/build/request_record.h"
 #include "harness/toolchain/build/scratch.h"
 
 namespace attn_diag::build {
@@ -53,7 +54,7 @@ std::vector<Step> check_with_nvcc(const BuildRequest& request, const Settings& s
     std::vector<std::string> words = nvcc_words(request, *nvcc, settings);
     words.insert(words.end(),
                  {"-x", "cu", "-cubin", file.string(), "-o", (scratch / "checked.cubin").string()});
-    const ProcessResult result = run_process(words);
+    const ProcessResult result = run_process(words, request.folder);
     // Headers for which the host has a stand-in (torch/extension.h) may not be here.
     const std::string messages = result.out + result.err;
     const bool lacks_header = !result.ok() && messages.find("fatal error: ") != std::string::npos &&
@@ -75,7 +76,8 @@ void build_for_cuda(const BuildRequest& request, const Settings& settings, Build
   flags.emplace_back("-Xcompiler=-fPIC,-fvisibility=hidden");
   flags.insert(flags.end(), request.compiler_flags.begin(), request.compiler_flags.end());
   BuildInfoRequest info;
-  info.root = fs::current_path();
+  info.root = request.folder.empty() ? fs::current_path() : request.folder;
+  info.folder = request.folder;
   info.exclude = fs::weakly_canonical(fs::path(*nvcc)).parent_path().parent_path();
   info.compiler = nvcc_version(*nvcc);
   info.backend = "cuda";
@@ -85,7 +87,7 @@ void build_for_cuda(const BuildRequest& request, const Settings& settings, Build
   record.ok = true;
   const auto run = [&](const std::string& name, const std::string& file,
                        const std::vector<std::string>& words) {
-    const ProcessResult result = run_process(words);
+    const ProcessResult result = run_process(words, request.folder);
     record.steps.push_back({name, file, shell_line(words), result.out + result.err, result.ok()});
     record.ok &= result.ok();
   };
@@ -113,7 +115,7 @@ void build_for_cuda(const BuildRequest& request, const Settings& settings, Build
   }
   if (!record.ok) return;
   const fs::path source = scratch / "build_info.cc";
-  write_file(source, build_info(info).code);
+  write_file(source, build_info(info).code + request_code(request));
   link.push_back(source.string());
   run("link", request.output.string(), link);
   std::error_code error;

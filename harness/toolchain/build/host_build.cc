@@ -7,6 +7,7 @@
 #include "harness/toolchain/build/build_info.h"
 #include "harness/toolchain/build/build_steps.h"
 #include "harness/toolchain/build/process.h"
+#include "harness/toolchain/build/request_record.h"
 #include "harness/toolchain/build/scratch.h"
 #include "harness/toolchain/build/translate_unit.h"
 
@@ -74,7 +75,7 @@ UnitResult compile_unit(const BuildRequest& request, const Settings& settings,
   words.push_back(
       fmt::format("-DATTN_DIAG_HOST_MOST_STATIC_SHARED={}", static_shared_limit(request.arch)));
   words.insert(words.end(), {"-MMD", "-MF", result.headers.string(), "-MT", "unit", file.string()});
-  Unit unit = translate_unit(words, file);
+  Unit unit = translate_unit(words, file, request.folder);
   result.record.items = std::move(unit.translation.items);
   result.record.errors = std::move(unit.translation.errors);
   words.emplace_back("-E");
@@ -92,7 +93,7 @@ UnitResult compile_unit(const BuildRequest& request, const Settings& settings,
   std::vector<std::string> compile = {variant.compiler};
   compile.insert(compile.end(), options.begin(), options.end());
   compile.insert(compile.end(), {"-c", translated.string(), "-o", result.object.string()});
-  const ProcessResult compiled = run_process(compile);
+  const ProcessResult compiled = run_process(compile, request.folder);
   result.steps.push_back(
       {variant.name, file.string(), shell_line(compile), compiled.err, compiled.ok()});
   result.ok = compiled.ok();
@@ -103,7 +104,8 @@ UnitResult compile_unit(const BuildRequest& request, const Settings& settings,
 Step link(const BuildRequest& request, const Settings& settings, const Variant& variant,
           const ScratchFolder& scratch, const std::vector<const UnitResult*>& units) {
   BuildInfoRequest info;
-  info.root = fs::current_path();
+  info.root = request.folder.empty() ? fs::current_path() : request.folder;
+  info.folder = request.folder;
   info.compiler = compiler_version(variant.compiler);
   info.flags = shell_line(options_of(request, settings, variant));
   info.backend = "host";
@@ -111,7 +113,7 @@ Step link(const BuildRequest& request, const Settings& settings, const Variant& 
   for (const UnitResult* unit : units) info.header_lists.push_back(unit->headers);
   const fs::path source =
       scratch / (variant.instrumented ? "build_info.lockstep.cc" : "build_info.plain.cc");
-  write_file(source, build_info(info).code);
+  write_file(source, build_info(info).code + request_code(request));
 
   const fs::path temporary = variant.library.string() + ".building";
   std::vector<std::string> words = {variant.compiler, "-std=c++20", "-shared",
@@ -126,7 +128,7 @@ Step link(const BuildRequest& request, const Settings& settings, const Variant& 
   for (const std::string& flag : request.compiler_flags)
     for (const char* const prefix : {"-fsanitize", "-l", "-L", "-Wl,", "--coverage", "-pg"})
       if (flag.starts_with(prefix)) words.push_back(flag);
-  const ProcessResult linked = run_process(words);
+  const ProcessResult linked = run_process(words, request.folder);
   Step step{variant.instrumented ? "link (lockstep)" : "link", variant.library.string(),
             shell_line(words), linked.err, linked.ok()};
   std::error_code error;

@@ -61,7 +61,8 @@ void read_both(Pipe& out, Pipe& err, ProcessResult& result) {
 
 }  // namespace
 
-ProcessResult run_process(const std::vector<std::string>& words) {
+ProcessResult run_process(const std::vector<std::string>& words,
+                          const std::filesystem::path& folder) {
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
@@ -71,6 +72,7 @@ ProcessResult run_process(const std::vector<std::string>& words) {
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, out.write, STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, err.write, STDERR_FILENO);
+  if (!folder.empty()) posix_spawn_file_actions_addchdir_np(&actions, folder.c_str());
   pid_t child = 0;
   const int failed =
       posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);

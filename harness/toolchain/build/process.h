@@ -1,6 +1,7 @@
 // Running a compiler.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -12,8 +13,10 @@ struct ProcessResult {
   bool ok() const { return status == 0; }
 };
 
-// Waits for its end. `words[0]` is looked for in PATH. Throws Error if it cannot be started.
-ProcessResult run_process(const std::vector<std::string>& words);
+// Waits for its end. `words[0]` is looked for in PATH. It runs in `folder`; empty: here. Throws Error if it cannot be
+// started.
+ProcessResult run_process(const std::vector<std::string>& words,
+                          const std::filesystem::path& folder = {});
 
 // Whether PATH, or the path itself, has such a program.
 bool is_program(const std::string& name);

@@ -8,10 +8,11 @@
 
 namespace attn_diag::build {
 
-Unit translate_unit(const std::vector<std::string>& compiler, const std::filesystem::path& file) {
+Unit translate_unit(const std::vector<std::string>& compiler, const std::filesystem::path& file,
+                    const std::filesystem::path& folder) {
   std::vector<std::string> words = compiler;
   words.emplace_back("-E");
-  ProcessResult result = run_process(words);
+  ProcessResult result = run_process(words, folder);
   Unit unit;
   unit.preprocessor_messages = std::move(result.err);
   unit.preprocessed = result.ok();

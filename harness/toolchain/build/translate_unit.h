@@ -15,8 +15,9 @@ struct Unit {
   source::Translation translation;
 };
 
-// `compiler`: words that preprocess the unit when "-E" is behind them.
-Unit translate_unit(const std::vector<std::string>& compiler, const std::filesystem::path& file);
+// `compiler`: words that preprocess the unit when "-E" is behind them, in `folder`; empty: here.
+Unit translate_unit(const std::vector<std::string>& compiler, const std::filesystem::path& file,
+                    const std::filesystem::path& folder = {});
 
 // "x.cu:12: error: ..." and the line itself, as compilers write it.
 std::string diagnostic_text(const source::Diagnostic& diagnostic);
