@@ -143,7 +143,8 @@ void note_product(const MatrixRequest* const* requests, const float* a, const fl
     for (unsigned e = 0; e < distinct_elements_of(MatrixUse::kAccumulator, kShape); ++e) {
       const MatrixCell cell = cell_of(MatrixUse::kAccumulator, kShape, lane, e);
       const auto* const elements = static_cast<const std::byte*>(requests[lane]->d.elements);
-      product.c[cell.row * kExtent.n + cell.column] = {elements + std::size_t{e} * bytes, bytes, lane};
+      product.c[cell.row * kExtent.n + cell.column] = {elements + std::size_t{e} * bytes, bytes,
+                                                       lane};
     }
 }
 

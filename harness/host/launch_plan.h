@@ -28,8 +28,8 @@ struct LaunchPlan {
   double silent_seconds = 0;
   std::uint8_t shared_fill = 0xFF;
   std::uint64_t blocks = 0;
-  std::string kernel_name;     // for the flight record, where that is wanted
-  Checker* checker = nullptr;  // null: loads and stores are not looked at
+  std::string kernel_name;          // for the flight record, where that is wanted
+  Checker* checker = nullptr;       // null: loads and stores are not looked at
   ValueRecorder* values = nullptr;  // null: nobody asks where numbers come from
   BlockTurns* turns = nullptr;
 };

@@ -1,5 +1,7 @@
 #include "harness/report/json.h"
 
+#include "harness/report/lines_report.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -257,6 +259,7 @@ Json trace_json(const TraceResult& r, const CommandContext& context) {
   j["stages"] = Json::array();
   for (const StageReport& s : r.stages) j["stages"].push_back(stage_json(s));
   j["first_divergence"] = first_json(r.first);
+  j["line_divergence"] = r.lines ? to_json(*r.lines) : Json(nullptr);
   j["pattern"] = Json::array();
   for (const PatternStatement& p : r.pattern) {
     Json statement;

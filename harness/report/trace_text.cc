@@ -7,6 +7,7 @@
 
 #include "harness/report/cells.h"
 #include "harness/report/comparison_text.h"
+#include "harness/report/lines_report.h"
 #include "harness/report/picture.h"
 #include "harness/report/query_row.h"
 #include "harness/report/same_output.h"
@@ -320,6 +321,7 @@ std::string trace_text(const TraceResult& r, const TraceTextOptions& o) {
   if ((r.sanity.unsound() || !c.input_writes.empty()) && r.first)
     s += "  " + wrap("In that: " + first_text(*r.first, c.problem), o.style.width - 2, 4) + '\n';
   if (r.first) s += first_lines(r, o);
+  if (r.lines) s += lines_text(*r.lines, o.style) + '\n';
   s += fmt::format("  {} on {}: {}, {}\n\n", c.provenance.kernel, c.provenance.backend,
                    problem_text(c.problem), geometry_text(c.geometry));
   s += stage_table(r, o.style);

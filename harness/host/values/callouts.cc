@@ -1,4 +1,4 @@
-// What a watch build calls as it computes (attn_diag_host/value_callouts.h).
+// What a watch build calls as it computes (attn_diag/harness/host/value_callouts.h).
 #include <algorithm>
 
 #include "attn_diag_host/warp.h"
@@ -74,7 +74,8 @@ Label attn_diag_value_resize(Label label, std::uint32_t bytes, std::uint32_t to)
 Label attn_diag_value_shift(Label label, std::uint32_t bytes, std::int32_t bits);
 Label attn_diag_value_mask(Label label, std::uint32_t bytes, std::uint64_t mask);
 Label attn_diag_value_merge(Site* site, Label a, Label b, std::uint32_t bytes);
-Label attn_diag_value_join(Label low, Label high, std::uint32_t low_bytes, std::uint32_t high_bytes);
+Label attn_diag_value_join(Label low, Label high, std::uint32_t low_bytes,
+                           std::uint32_t high_bytes);
 Label attn_diag_value_as_number(Site* site, Label label, std::uint32_t bytes, float number);
 void attn_diag_value_copy(void* to, const void* from, std::uint64_t bytes);
 void attn_diag_value_forget(void* at, std::uint64_t bytes);
@@ -86,8 +87,9 @@ void attn_diag_value_at(Site* site);
 Label attn_diag_value_load(Site* site, const void* at, std::uint32_t bytes, std::uint64_t bits) {
   note_global(at, bytes, false);
   const Watched watched;
-  return watched.recorder == nullptr ? 0
-                                     : watched.recorder->load(*site, watched.where(), at, bytes, bits);
+  return watched.recorder == nullptr
+             ? 0
+             : watched.recorder->load(*site, watched.where(), at, bytes, bits);
 }
 
 void attn_diag_value_store(Site* site, const void* at, std::uint32_t bytes, Label label,
@@ -110,12 +112,13 @@ Label attn_diag_value_compute(Site* site, float result, Label a, float x, Label 
   const Watched watched;
   if (watched.recorder == nullptr) return 0;
   using Op = attn_diag::value_callouts::Op;
-  const unsigned operands = site->op == Op::kFma ? 3
-                            : site->op == Op::kNegate || site->op == Op::kRound ||
-                                    site->op == Op::kAbsolute
-                                ? 1
-                            : site->op == Op::kFunction ? (c != 0 ? 3 : b != 0 ? 2 : 1)
-                                                        : 2;
+  const unsigned operands =
+      site->op == Op::kFma                                                             ? 3
+      : site->op == Op::kNegate || site->op == Op::kRound || site->op == Op::kAbsolute ? 1
+      : site->op == Op::kFunction                                                      ? (c != 0   ? 3
+                                                                                          : b != 0 ? 2
+                                                                                                   : 1)
+                                                                                       : 2;
   return watched.recorder->compute(*site, watched.where(), result, {a, b, c}, {x, y, z}, operands);
 }
 
@@ -156,9 +159,8 @@ Label attn_diag_value_mask(Label label, std::uint32_t bytes, std::uint64_t mask)
 Label attn_diag_value_merge(Site* site, Label a, Label b, std::uint32_t bytes) {
   if ((a | b) == 0) return 0;
   const Watched watched;
-  return watched.recorder == nullptr
-             ? 0
-             : watched.recorder->merge(*site, watched.where(), a, b, bytes);
+  return watched.recorder == nullptr ? 0
+                                     : watched.recorder->merge(*site, watched.where(), a, b, bytes);
 }
 
 Label attn_diag_value_join(Label low, Label high, std::uint32_t low_bytes,

@@ -49,8 +49,8 @@ class __attribute__((visibility("hidden"))) MatrixProduct {
           pairs.push_back(y);
         }
         const NumberPlace& to = c[row * x_n + column];
-        const Label label =
-            x_recorder->product(where | to.lane, x_c[row * x_n + column], pairs, values[row * x_n + column]);
+        const Label label = x_recorder->product(where | to.lane, x_c[row * x_n + column], pairs,
+                                                values[row * x_n + column]);
         x_recorder->set_label(const_cast<std::byte*>(to.at), to.bytes, label);
       }
   }

@@ -1,6 +1,7 @@
 #include "harness/host/values/recorder.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace attn_diag::host {
 
@@ -33,9 +34,8 @@ bool ValueRecorder::begin_block(std::uint64_t number) {
   const std::uint32_t block = block_number(number);
   x_blocks = std::max(x_blocks, block + 1);
   if (x_graph.reads_of.size() <= block) x_graph.reads_of.resize(block + 1);
-  return x_options.all_blocks ||
-         std::find(x_options.blocks.begin(), x_options.blocks.end(), block) !=
-             x_options.blocks.end();
+  return x_options.all_blocks || std::find(x_options.blocks.begin(), x_options.blocks.end(),
+                                           block) != x_options.blocks.end();
 }
 
 ValueGraph ValueRecorder::take() {
@@ -108,9 +108,8 @@ ValueRecorder::Page* ValueRecorder::page(std::uintptr_t at, bool make) {
   if (recent.first == number && recent.second != nullptr) return recent.second;
   const auto found = x_pages.find(number);
   if (found == x_pages.end() && !make) return nullptr;
-  Page* const there = found != x_pages.end()
-                          ? found->second.get()
-                          : (x_pages[number] = std::make_unique<Page>()).get();
+  Page* const there = found != x_pages.end() ? found->second.get()
+                                             : (x_pages[number] = std::make_unique<Page>()).get();
   recent = {number, there};
   return there;
 }
@@ -130,8 +129,8 @@ Packed ValueRecorder::bytes_at(const void* memory, unsigned bytes) {
 void ValueRecorder::write(std::uintptr_t at, const std::uint32_t* bytes, std::size_t count) {
   for (std::size_t i = 0; i < count;) {
     const std::size_t offset = (at + i) & 4095, here = std::min(count - i, 4096 - offset);
-    const bool any = bytes != nullptr &&
-                     std::any_of(bytes + i, bytes + i + here, [](std::uint32_t b) { return b != 0; });
+    const bool any = bytes != nullptr && std::any_of(bytes + i, bytes + i + here,
+                                                     [](std::uint32_t b) { return b != 0; });
     if (Page* p = page(at + i, any)) {
       if (bytes != nullptr)
         std::copy_n(bytes + i, here, p->bytes.begin() + static_cast<std::ptrdiff_t>(offset));
@@ -200,7 +199,7 @@ void ValueRecorder::copy(void* to, const void* from, std::size_t bytes) {
         const Label label =
             add(g_copied, 0,
                 {static_cast<std::uint32_t>(buffer) + 1,
-                 static_cast<std::uint32_t>((offset + b) / input.element_bytes), 0},
+                 static_cast<std::uint32_t>((offset + b) / input.element_bytes), ValueNode::kInput},
                 value);
         if (label == 0) break;
         x_width[label] = static_cast<unsigned char>(input.element_bytes);
@@ -236,7 +235,7 @@ Label ValueRecorder::load(Site& site, std::uint32_t where, const void* at, unsig
       const Label label =
           add(site, where,
               {static_cast<std::uint32_t>(buffer) + 1,
-               static_cast<std::uint32_t>((offset + b) / input.element_bytes), 0},
+               static_cast<std::uint32_t>((offset + b) / input.element_bytes), ValueNode::kInput},
               value);
       if (label == 0) return 0;
       x_width[label] = static_cast<unsigned char>(input.element_bytes);
@@ -245,6 +244,14 @@ Label ValueRecorder::load(Site& site, std::uint32_t where, const void* at, unsig
     return pack(parts, bytes);
   }
   const Label label = label_at(at, bytes);
+  // NaN of nobody is what memory holds that nobody wrote: worth knowing where it was read.
+  if (label == 0 &&
+      ((bytes == 4 && std::isnan(std::bit_cast<float>(static_cast<std::uint32_t>(bits)))) ||
+       (bytes == 2 && bits == 0xFFFF))) {
+    const Label unwritten = add(site, where, {}, std::bit_cast<float>(0x7FC00000u));
+    if (unwritten != 0) x_width[unwritten] = static_cast<unsigned char>(bytes);
+    return unwritten;
+  }
   if (label == 0 || (label & kPacked) != 0) return label;
   const float value = number_of_bits(label, bytes, bits);
   // Stored to since by what does not tell.
@@ -357,9 +364,9 @@ void ValueRecorder::atomic_add(Site& site, std::uint32_t where, void* at, Label 
   float before;
   std::memcpy(&before, at, sizeof before);
   const Label there = label_at(at, 4);
-  const Label made = add(site, where,
-                         {node_or_constant(there, before), node_or_constant(label, number), 0},
-                         before + number);
+  const Label made =
+      add(site, where, {node_or_constant(there, before), node_or_constant(label, number), 0},
+          before + number);
   set_label(at, 4, made);
   if (is_output(at)) note_output(site, where >> 10, at, 4, made);
 }
@@ -369,8 +376,7 @@ Label ValueRecorder::product(std::uint32_t where, Label addend,
   if (x_at == nullptr) return 0;
   const auto begin = static_cast<std::uint32_t>(x_graph.products.size());
   x_graph.products.insert(x_graph.products.end(), pairs.begin(), pairs.end());
-  return add(*x_at, where,
-             {addend, begin, static_cast<std::uint32_t>(pairs.size() / 2)}, value);
+  return add(*x_at, where, {addend, begin, static_cast<std::uint32_t>(pairs.size() / 2)}, value);
 }
 
 // Integers that hold bits of numbers.
@@ -388,7 +394,8 @@ Label ValueRecorder::shift(Label label, unsigned bytes, int bits) {
   Packed out{};
   for (int i = 0; i < static_cast<int>(bytes); ++i) {
     const int from = i - bits / 8;
-    if (from >= 0 && from < static_cast<int>(bytes)) out[static_cast<unsigned>(i)] = parts[static_cast<unsigned>(from)];
+    if (from >= 0 && from < static_cast<int>(bytes))
+      out[static_cast<unsigned>(i)] = parts[static_cast<unsigned>(from)];
   }
   return pack(out, bytes);
 }

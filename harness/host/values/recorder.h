@@ -44,7 +44,8 @@ class __attribute__((visibility("hidden"))) ValueRecorder {
   bool is_output(const void* at) const;
   bool is_input(const void* at) const { return find(x_options.inputs, at) >= 0; }
   Label compute(value_callouts::Site& site, std::uint32_t where, float result,
-                const std::array<Label, 3>& labels, const std::array<float, 3>& numbers, unsigned count);
+                const std::array<Label, 3>& labels, const std::array<float, 3>& numbers,
+                unsigned count);
   Label pick(value_callouts::Site& site, std::uint32_t where, Label chosen, float number,
              Label other);
   Label convert(value_callouts::Site& site, std::uint32_t where, Label label, float result);
@@ -105,7 +106,8 @@ class __attribute__((visibility("hidden"))) ValueRecorder {
   std::unordered_map<std::uintptr_t, std::unique_ptr<Page>> x_pages;
   std::array<std::pair<std::uintptr_t, Page*>, 64> x_recent{};
   std::unordered_map<std::uint32_t, Label> x_constants;  // by bits
-  std::unordered_map<std::uintptr_t, std::uint32_t> x_writers;  // of 4 bytes of global memory: the block
+  std::unordered_map<std::uintptr_t, std::uint32_t>
+      x_writers;  // of 4 bytes of global memory: the block
   std::unordered_map<std::string, std::uint32_t> x_sites;
   std::vector<value_callouts::Site*> x_numbered;
   std::vector<Offered> x_offered;

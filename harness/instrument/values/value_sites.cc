@@ -1,6 +1,5 @@
 #include "harness/instrument/values/value_sites.h"
 
-#include <llvm/ADT/SetVector.h>
 #include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/Demangle/Demangle.h>
 #include <llvm/IR/Constants.h>
@@ -11,7 +10,7 @@
 #include <llvm/IR/Operator.h>
 
 #include <array>
-#include <deque>
+#include <vector>
 
 namespace attn_diag::instrument {
 
@@ -45,8 +44,10 @@ ValueSites::ValueSites(Function& function, const DominatorTree& dominators, cons
             is_header_file(file_of(*variable->getScope())))
           continue;
         for (const Value* value : say->location_ops()) {
-          if (isa<AllocaInst>(value)) x_storage[value] = variable->getName().str();
-          else if (!isa<Constant>(value)) x_named[value].push_back(variable);
+          if (isa<AllocaInst>(value))
+            x_storage[value] = variable->getName().str();
+          else if (!isa<Constant>(value))
+            x_named[value].push_back(variable);
         }
       }
 }
@@ -106,12 +107,13 @@ std::string ValueSites::name_of_address(const Value* address, int depth) const {
 // The named integers in the expression, nearest first: "n 30,kv_start 24,".
 std::string ValueSites::indices_of(const Value* address) const {
   constexpr std::size_t kMost = 64;
-  SmallSetVector<const Value*, 16> seen;
+  std::vector<const Value*> reached = {address};
+  SmallPtrSet<const Value*, 32> seen;
   std::string words;
   SmallPtrSet<const DILocalVariable*, 8> told;
   seen.insert(address);
-  for (std::size_t i = 0; i < seen.size() && seen.size() < kMost; ++i) {
-    const auto* const made = dyn_cast<Instruction>(seen[i]);
+  for (std::size_t i = 0; i < reached.size() && reached.size() < kMost; ++i) {
+    const auto* const made = dyn_cast<Instruction>(reached[i]);
     if (made == nullptr) continue;
     if (i > 0)
       if (const auto named = x_named.find(made); named != x_named.end())
@@ -123,7 +125,8 @@ std::string ValueSites::indices_of(const Value* address) const {
           }
     if (isa<LoadInst>(made) || isa<CallBase>(made)) continue;
     for (const Value* operand : made->operands())
-      if (!isa<Constant>(operand) && !isa<BasicBlock>(operand)) seen.insert(operand);
+      if (!isa<Constant>(operand) && !isa<BasicBlock>(operand) && seen.insert(operand).second)
+        reached.push_back(operand);
   }
   return words;
 }
@@ -146,8 +149,7 @@ std::string ValueSites::conditions_of(const BasicBlock* block) {
     if (const auto* test = dyn_cast<Instruction>(branch->getCondition()))
       if (test->getDebugLoc()) where = test->getDebugLoc();
     const Place place = place_of(where);
-    if (place.line != 0)
-      words += (leaves ? "loop " : "if ") + std::to_string(place.line) + ",";
+    if (place.line != 0) words += (leaves ? "loop " : "if ") + std::to_string(place.line) + ",";
   }
   return x_conditions[block] = words;
 }
@@ -158,9 +160,11 @@ Constant* ValueSites::text(const std::string& words) {
   GlobalVariable* kept = module.getNamedGlobal(name);
   if (kept == nullptr) {
     Constant* const data = ConstantDataArray::getString(module.getContext(), words);
-    kept = new GlobalVariable(module, data->getType(), true, GlobalValue::PrivateLinkage, data, name);
+    kept =
+        new GlobalVariable(module, data->getType(), true, GlobalValue::PrivateLinkage, data, name);
   }
-  return ConstantExpr::getPointerCast(kept, PointerType::getUnqual(Type::getInt8Ty(module.getContext())));
+  return ConstantExpr::getPointerCast(kept,
+                                      PointerType::getUnqual(Type::getInt8Ty(module.getContext())));
 }
 
 GlobalVariable* ValueSites::make(value_callouts::Op op, const Place& place,
@@ -168,12 +172,16 @@ GlobalVariable* ValueSites::make(value_callouts::Op op, const Place& place,
                                  const std::string& indices) {
   Module& module = *x_function.getParent();
   auto* const word = Type::getInt32Ty(module.getContext());
-  const std::array<Constant*, 10> members = {
-      ConstantInt::get(word, 0),          ConstantInt::get(word, static_cast<std::uint32_t>(op)),
-      ConstantInt::get(word, place.line), ConstantInt::get(word, place.column),
-      text(place.file),                   text(place.function),
-      text(variable),                     text(conditions),
-      text(indices),                      text(place.callers)};
+  const std::array<Constant*, 10> members = {ConstantInt::get(word, 0),
+                                             ConstantInt::get(word, static_cast<std::uint32_t>(op)),
+                                             ConstantInt::get(word, place.line),
+                                             ConstantInt::get(word, place.column),
+                                             text(place.file),
+                                             text(place.function),
+                                             text(variable),
+                                             text(conditions),
+                                             text(indices),
+                                             text(place.callers)};
   Constant* const data = ConstantStruct::getAnon(members);
   return new GlobalVariable(module, data->getType(), false, GlobalValue::PrivateLinkage, data,
                             "attn_diag.site");
@@ -181,8 +189,7 @@ GlobalVariable* ValueSites::make(value_callouts::Op op, const Place& place,
 
 GlobalVariable* ValueSites::site(const Instruction& at, value_callouts::Op op,
                                  const Value* address) {
-  const std::string variable =
-      address == nullptr ? variable_of(&at) : name_of_address(address);
+  const std::string variable = address == nullptr ? variable_of(&at) : name_of_address(address);
   return make(op, place_of(at.getDebugLoc()), variable, conditions_of(at.getParent()),
               address == nullptr ? "" : indices_of(address));
 }

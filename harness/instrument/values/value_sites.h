@@ -12,7 +12,7 @@
 
 #include <string>
 
-#include "attn_diag_host/value_callouts.h"
+#include "attn_diag/harness/host/value_callouts.h"
 
 namespace attn_diag::instrument {
 

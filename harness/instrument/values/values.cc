@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "attn_diag_host/value_callouts.h"
+#include "attn_diag/harness/host/value_callouts.h"
 #include "harness/instrument/values/value_sites.h"
 
 namespace attn_diag::instrument {
@@ -62,15 +62,22 @@ std::optional<Primitive> primitive_of(StringRef name) {
 
 std::optional<Primitive> primitive_of(const IntrinsicInst& call) {
   switch (call.getIntrinsicID()) {
-    case Intrinsic::exp: return Primitive{Op::kExp};
-    case Intrinsic::exp2: return Primitive{Op::kExp2};
-    case Intrinsic::log: return Primitive{Op::kLog};
-    case Intrinsic::log2: return Primitive{Op::kLog2};
-    case Intrinsic::fabs: return Primitive{Op::kAbsolute};
+    case Intrinsic::exp:
+      return Primitive{Op::kExp};
+    case Intrinsic::exp2:
+      return Primitive{Op::kExp2};
+    case Intrinsic::log:
+      return Primitive{Op::kLog};
+    case Intrinsic::log2:
+      return Primitive{Op::kLog2};
+    case Intrinsic::fabs:
+      return Primitive{Op::kAbsolute};
     case Intrinsic::sqrt:
     case Intrinsic::pow:
-    case Intrinsic::powi: return Primitive{Op::kFunction};
-    default: return std::nullopt;
+    case Intrinsic::powi:
+      return Primitive{Op::kFunction};
+    default:
+      return std::nullopt;
   }
 }
 
@@ -109,7 +116,8 @@ class Watcher {
       }
     visit_in_dominance_order();
     for (Instruction* at : all)
-      if (auto* phi = dyn_cast<PHINode>(at); phi != nullptr && x_may.count(phi) != 0) complete(*phi);
+      if (auto* phi = dyn_cast<PHINode>(at); phi != nullptr && x_may.count(phi) != 0)
+        complete(*phi);
     return x_changed;
   }
 
@@ -142,7 +150,8 @@ class Watcher {
   bool can_be_labelled(Type* type) const {
     if (type->isFloatTy() || type->isDoubleTy() || type->isHalfTy() || type->isBFloatTy())
       return true;
-    if (type->isIntegerTy()) return type->getIntegerBitWidth() % 8 == 0 && type->getIntegerBitWidth() <= 128;
+    if (type->isIntegerTy())
+      return type->getIntegerBitWidth() % 8 == 0 && type->getIntegerBitWidth() <= 128;
     if (const auto* vector = dyn_cast<FixedVectorType>(type))
       return vector->getNumElements() <= 16 && can_be_labelled(vector->getElementType());
     if (auto* const record = dyn_cast<StructType>(type)) {
@@ -205,8 +214,10 @@ class Watcher {
       case Instruction::InsertElement:
       case Instruction::ShuffleVector:
       case Instruction::ExtractValue:
-      case Instruction::InsertValue: return any();
-      default: return false;
+      case Instruction::InsertValue:
+        return any();
+      default:
+        return false;
     }
   }
 
@@ -287,49 +298,64 @@ class Watcher {
     if (auto* load = dyn_cast<LoadInst>(&at)) return visit_load(*load);
     IRBuilder<> builder(behind(at));
     switch (at.getOpcode()) {
-      case Instruction::FAdd: return arithmetic(builder, at, Op::kAdd);
-      case Instruction::FSub: return arithmetic(builder, at, Op::kSubtract);
-      case Instruction::FMul: return arithmetic(builder, at, Op::kMultiply);
-      case Instruction::FDiv: return arithmetic(builder, at, Op::kDivide);
-      case Instruction::FRem: return arithmetic(builder, at, Op::kFunction);
-      case Instruction::FNeg: return arithmetic(builder, at, Op::kNegate);
+      case Instruction::FAdd:
+        return arithmetic(builder, at, Op::kAdd);
+      case Instruction::FSub:
+        return arithmetic(builder, at, Op::kSubtract);
+      case Instruction::FMul:
+        return arithmetic(builder, at, Op::kMultiply);
+      case Instruction::FDiv:
+        return arithmetic(builder, at, Op::kDivide);
+      case Instruction::FRem:
+        return arithmetic(builder, at, Op::kFunction);
+      case Instruction::FNeg:
+        return arithmetic(builder, at, Op::kNegate);
       case Instruction::FPExt:
-      case Instruction::FPTrunc: return arithmetic(builder, at, Op::kRound);
-      case Instruction::Select: return visit_select(builder, cast<SelectInst>(at));
-      case Instruction::Freeze: x_labels[&at] = label_of(at.getOperand(0)); return;
+      case Instruction::FPTrunc:
+        return arithmetic(builder, at, Op::kRound);
+      case Instruction::Select:
+        return visit_select(builder, cast<SelectInst>(at));
+      case Instruction::Freeze:
+        x_labels[&at] = label_of(at.getOperand(0));
+        return;
       case Instruction::Trunc:
       case Instruction::ZExt:
-      case Instruction::SExt: return resize(builder, cast<CastInst>(at));
-      case Instruction::BitCast: return reinterpret(builder, cast<CastInst>(at));
+      case Instruction::SExt:
+        return resize(builder, cast<CastInst>(at));
+      case Instruction::BitCast:
+        return reinterpret(builder, cast<CastInst>(at));
       case Instruction::Shl:
       case Instruction::LShr:
-      case Instruction::AShr: return shift(builder, at);
-      case Instruction::And: return mask(builder, at);
+      case Instruction::AShr:
+        return shift(builder, at);
+      case Instruction::And:
+        return mask(builder, at);
       case Instruction::Or:
-      case Instruction::Xor: return merge(builder, at);
+      case Instruction::Xor:
+        return merge(builder, at);
       case Instruction::ExtractElement:
-        x_labels[&at] =
-            builder.CreateExtractElement(label_of(at.getOperand(0)), at.getOperand(1));
+        x_labels[&at] = builder.CreateExtractElement(label_of(at.getOperand(0)), at.getOperand(1));
         return;
       case Instruction::InsertElement:
         x_labels[&at] = builder.CreateInsertElement(label_of(at.getOperand(0)),
                                                     label_of(at.getOperand(1)), at.getOperand(2));
         return;
       case Instruction::ShuffleVector:
-        x_labels[&at] = builder.CreateShuffleVector(
-            label_of(at.getOperand(0)), label_of(at.getOperand(1)),
-            cast<ShuffleVectorInst>(at).getShuffleMask());
+        x_labels[&at] =
+            builder.CreateShuffleVector(label_of(at.getOperand(0)), label_of(at.getOperand(1)),
+                                        cast<ShuffleVectorInst>(at).getShuffleMask());
         return;
       case Instruction::ExtractValue:
         x_labels[&at] = builder.CreateExtractValue(label_of(at.getOperand(0)),
                                                    cast<ExtractValueInst>(at).getIndices());
         return;
       case Instruction::InsertValue:
-        x_labels[&at] = builder.CreateInsertValue(label_of(at.getOperand(0)),
-                                                  label_of(at.getOperand(1)),
-                                                  cast<InsertValueInst>(at).getIndices());
+        x_labels[&at] =
+            builder.CreateInsertValue(label_of(at.getOperand(0)), label_of(at.getOperand(1)),
+                                      cast<InsertValueInst>(at).getIndices());
         return;
-      default: return;
+      default:
+        return;
     }
   }
 
@@ -351,7 +377,8 @@ class Watcher {
     compute(builder, at, op, {at.operands().begin(), at.operands().end()});
   }
 
-  void compute(IRBuilder<>& builder, Instruction& at, Op op, const SmallVector<Value*, 3>& operands) {
+  void compute(IRBuilder<>& builder, Instruction& at, Op op,
+               const SmallVector<Value*, 3>& operands) {
     bool any = false;
     for (Value* operand : operands) any = any || !is_zero(label_of(operand));
     if (!any) return;
@@ -404,8 +431,7 @@ class Watcher {
            {as_pointer(builder, site),
             bytes_at(builder, store.getPointerOperand(), lane < 0 ? 0 : lane * bytes),
             builder.getInt32(static_cast<std::uint32_t>(bytes)),
-            lane_of(builder, label_of(value), lane),
-            bits(builder, lane_of(builder, value, lane))});
+            lane_of(builder, label_of(value), lane), bits(builder, lane_of(builder, value, lane))});
       return builder.getInt32(0);
     });
   }
@@ -443,8 +469,7 @@ class Watcher {
       return;
     const auto* const node = x_dominators.getNode(phi.getParent());
     if (node == nullptr || node->getIDom() == nullptr) return;
-    const auto* const branch =
-        dyn_cast<BranchInst>(node->getIDom()->getBlock()->getTerminator());
+    const auto* const branch = dyn_cast<BranchInst>(node->getIDom()->getBlock()->getTerminator());
     if (branch == nullptr || !branch->isConditional()) return;
     Value* known = nullptr;
     for (Value* value : phi.incoming_values())
@@ -469,7 +494,8 @@ class Watcher {
   }
 
   unsigned bytes_of(const Type* type) const {
-    return static_cast<unsigned>((const_cast<Type*>(type)->getPrimitiveSizeInBits().getFixedValue() + 7) / 8);
+    return static_cast<unsigned>(
+        (const_cast<Type*>(type)->getPrimitiveSizeInBits().getFixedValue() + 7) / 8);
   }
 
   void resize(IRBuilder<>& builder, CastInst& at) {
@@ -494,7 +520,8 @@ class Watcher {
                     builder.getInt32(each)});
       return all;
     };
-    const bool same_lanes = in != nullptr && out != nullptr && in->getNumElements() == out->getNumElements();
+    const bool same_lanes =
+        in != nullptr && out != nullptr && in->getNumElements() == out->getNumElements();
     if (same_lanes) {
       x_labels[&at] = label;
       return;
@@ -509,9 +536,10 @@ class Watcher {
     const unsigned bytes = bytes_of(from);
     Value* labels = zero(to);
     for (unsigned lane = 0; lane < out->getNumElements(); ++lane) {
-      Value* part = call(builder, value_callouts::kShift, x_label,
-                         {whole, builder.getInt32(bytes),
-                          builder.getInt32(static_cast<std::uint32_t>(-8 * static_cast<int>(each * lane)))});
+      Value* part =
+          call(builder, value_callouts::kShift, x_label,
+               {whole, builder.getInt32(bytes),
+                builder.getInt32(static_cast<std::uint32_t>(-8 * static_cast<int>(each * lane)))});
       part = call(builder, value_callouts::kResize, x_label,
                   {part, builder.getInt32(bytes), builder.getInt32(each)});
       labels = builder.CreateInsertElement(labels, part, lane);
@@ -530,8 +558,9 @@ class Watcher {
     if (at.getType()->isVectorTy()) return;
     Value* by = builder.CreateZExtOrTrunc(at.getOperand(1), builder.getInt32Ty());
     if (at.getOpcode() != Instruction::Shl) by = builder.CreateNeg(by);
-    x_labels[&at] = call(builder, value_callouts::kShift, x_label,
-                         {label_of(at.getOperand(0)), builder.getInt32(bytes_of(at.getType())), by});
+    x_labels[&at] =
+        call(builder, value_callouts::kShift, x_label,
+             {label_of(at.getOperand(0)), builder.getInt32(bytes_of(at.getType())), by});
   }
 
   void mask(IRBuilder<>& builder, Instruction& at) {
@@ -546,10 +575,9 @@ class Watcher {
   void merge(IRBuilder<>& builder, Instruction& at) {
     if (at.getType()->isVectorTy()) return;
     GlobalVariable* const site = x_sites.site(at, Op::kBits, nullptr);
-    x_labels[&at] =
-        call(builder, value_callouts::kMerge, x_label,
-             {as_pointer(builder, site), label_of(at.getOperand(0)), label_of(at.getOperand(1)),
-              builder.getInt32(bytes_of(at.getType()))});
+    x_labels[&at] = call(builder, value_callouts::kMerge, x_label,
+                         {as_pointer(builder, site), label_of(at.getOperand(0)),
+                          label_of(at.getOperand(1)), builder.getInt32(bytes_of(at.getType()))});
   }
 
   void visit_call(CallBase& at) {
@@ -609,11 +637,14 @@ class Watcher {
     };
     switch (at.getIntrinsicID()) {
       case Intrinsic::fma:
-      case Intrinsic::fmuladd: return compute(builder, at, Op::kFma, operands(3));
+      case Intrinsic::fmuladd:
+        return compute(builder, at, Op::kFma, operands(3));
       case Intrinsic::maxnum:
-      case Intrinsic::maximum: return compute(builder, at, Op::kMaximum, operands(2));
+      case Intrinsic::maximum:
+        return compute(builder, at, Op::kMaximum, operands(2));
       case Intrinsic::minnum:
-      case Intrinsic::minimum: return compute(builder, at, Op::kMinimum, operands(2));
+      case Intrinsic::minimum:
+        return compute(builder, at, Op::kMinimum, operands(2));
       default:
         if (is_number_or_vector(at.getType()) && at.arg_size() <= 3) {
           SmallVector<Value*, 3> numbers;
@@ -643,9 +674,9 @@ class Watcher {
            {label_of(at.getArgOperand(2)), at.getArgOperand(2)});
     }
     IRBuilder<> builder(behind(at));
-    x_labels[&at] = call(builder, value_callouts::kReceive, x_label,
-                         {as_pointer(builder, x_sites.site(at, Op::kLoad, nullptr)),
-                          at.getArgOperand(0), &at});
+    x_labels[&at] =
+        call(builder, value_callouts::kReceive, x_label,
+             {as_pointer(builder, x_sites.site(at, Op::kLoad, nullptr)), at.getArgOperand(0), &at});
   }
 
   Function& x_function;

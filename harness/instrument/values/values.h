@@ -1,4 +1,4 @@
-// Makes code tell where its numbers come from (attn_diag_host/value_callouts.h).
+// Makes code tell where its numbers come from (attn_diag/harness/host/value_callouts.h).
 #pragma once
 
 #include <llvm/Analysis/LoopInfo.h>

@@ -26,6 +26,8 @@ struct BuildRequest {
   std::string compiler;            // empty: $CXX, else g++
   std::string nvcc;                // empty: $CUDACXX, else nvcc, else where toolkits are installed
   bool lockstep = true;
+  bool watch =
+      false;  // nothing but the watch build, which tells where numbers come from, into `output`
   bool ask_nvcc = true;     // compile for the host with nvcc too, where there is one
   bool write_files = true;  // else only translate
 };

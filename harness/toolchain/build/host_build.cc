@@ -17,8 +17,16 @@ namespace fs = std::filesystem;
 
 namespace {
 
+enum class BuildKind { kPlain, kLockstep, kWatch };
+
+std::string file_name(const std::string& path) { return fs::path(path).filename().string(); }
+
+const char* name_of(BuildKind kind) {
+  return kind == BuildKind::kPlain ? "plain" : kind == BuildKind::kLockstep ? "lockstep" : "watch";
+}
+
 struct Variant {
-  bool instrumented = false;
+  BuildKind kind = BuildKind::kPlain;
   std::string compiler;
   std::string name;  // "g++ (lockstep)"
   fs::path library;
@@ -46,9 +54,12 @@ std::vector<std::string> options_of(const BuildRequest& request, const Settings&
     words.insert(words.end(), more.begin(), more.end());
   };
   append(settings.compile);
-  if (variant.instrumented) {
+  if (variant.kind == BuildKind::kLockstep) {
     append(settings.instrumented);
     words.push_back("-fpass-plugin=" + settings.plugin.string());
+  } else if (variant.kind == BuildKind::kWatch) {
+    append(settings.watched);
+    words.push_back("-fpass-plugin=" + settings.watch_plugin.string());
   }
   append(request.compiler_flags);
   return words;
@@ -58,8 +69,7 @@ UnitResult compile_unit(const BuildRequest& request, const Settings& settings,
                         const Variant& variant, const ScratchFolder& scratch, const fs::path& file,
                         std::size_t number) {
   const std::vector<std::string> options = options_of(request, settings, variant);
-  const std::string stem =
-      fmt::format("{}{}", number, variant.instrumented ? ".lockstep" : ".plain");
+  const std::string stem = fmt::format("{}.{}", number, name_of(variant.kind));
   UnitResult result;
   result.record.file = file.string();
   result.headers = scratch / (stem + ".d");
@@ -109,10 +119,9 @@ Step link(const BuildRequest& request, const Settings& settings, const Variant& 
   info.compiler = compiler_version(variant.compiler);
   info.flags = shell_line(options_of(request, settings, variant));
   info.backend = "host";
-  info.lockstep = variant.instrumented;
+  info.lockstep = variant.kind == BuildKind::kLockstep;
   for (const UnitResult* unit : units) info.header_lists.push_back(unit->headers);
-  const fs::path source =
-      scratch / (variant.instrumented ? "build_info.lockstep.cc" : "build_info.plain.cc");
+  const fs::path source = scratch / fmt::format("build_info.{}.cc", name_of(variant.kind));
   write_file(source, build_info(info).code + request_code(request));
 
   const fs::path temporary = variant.library.string() + ".building";
@@ -129,8 +138,9 @@ Step link(const BuildRequest& request, const Settings& settings, const Variant& 
     for (const char* const prefix : {"-fsanitize", "-l", "-L", "-Wl,", "--coverage", "-pg"})
       if (flag.starts_with(prefix)) words.push_back(flag);
   const ProcessResult linked = run_process(words, request.folder);
-  Step step{variant.instrumented ? "link (lockstep)" : "link", variant.library.string(),
-            shell_line(words), linked.err, linked.ok()};
+  Step step{
+      variant.kind == BuildKind::kPlain ? "link" : fmt::format("link ({})", name_of(variant.kind)),
+      variant.library.string(), shell_line(words), linked.err, linked.ok()};
   std::error_code error;
   if (step.ok)
     fs::rename(temporary, variant.library, error);
@@ -146,15 +156,22 @@ Step link(const BuildRequest& request, const Settings& settings, const Variant& 
 
 void build_for_host(const BuildRequest& request, const Settings& settings, BuildRecord& record) {
   const std::string compiler = find_compiler(request);
-  const auto name_of = [](const std::string& path) { return fs::path(path).filename().string(); };
-  std::vector<Variant> variants = {{false, compiler, name_of(compiler), request.output}};
-  if (request.lockstep && request.write_files) {
+  std::vector<Variant> variants;
+  if (request.watch) {
+    if (const std::string missing = settings.no_instrumenter(); !missing.empty())
+      throw Error(missing);
+    variants.push_back({BuildKind::kWatch, settings.instrumenter,
+                        file_name(settings.instrumenter) + " (watch)", request.output});
+  } else {
+    variants.push_back({BuildKind::kPlain, compiler, file_name(compiler), request.output});
+  }
+  if (request.lockstep && !request.watch && request.write_files) {
     const std::string stem = request.output.string();
     const std::string library = stem.substr(0, stem.size() - 3) + ".lockstep.so";
     const std::string missing = settings.no_instrumenter();
     if (missing.empty())
-      variants.push_back(
-          {true, settings.instrumenter, name_of(settings.instrumenter) + " (lockstep)", library});
+      variants.push_back({BuildKind::kLockstep, settings.instrumenter,
+                          file_name(settings.instrumenter) + " (lockstep)", library});
     else
       record.steps.push_back({"instrument", library, "",
                               "'" + library +

@@ -30,10 +30,12 @@ Settings load_settings(const fs::path& file) {
     if (group == "executor") settings.executor = resolve(rest);
     if (group == "instrumenter") settings.instrumenter = rest;
     if (group == "plugin") settings.plugin = resolve(rest);
+    if (group == "watch-plugin") settings.watch_plugin = resolve(rest);
     if (group == "include") settings.includes.push_back(resolve(rest));
     std::vector<std::string>* options = group == "preprocess"     ? &settings.preprocess
                                         : group == "compile"      ? &settings.compile
                                         : group == "instrumented" ? &settings.instrumented
+                                        : group == "watched"      ? &settings.watched
                                                                   : nullptr;
     if (options == nullptr) continue;
     std::istringstream each(rest);
@@ -64,9 +66,10 @@ std::string Settings::no_instrumenter() const {
            remedy;
   if (!is_program(instrumenter))
     return "'" + instrumenter + "', which instruments kernels, is no longer there." + remedy;
-  if (!fs::exists(plugin))
-    return "'" + plugin.string() +
-           "', the plugin that instruments kernels, is not there: build all of the package.";
+  for (const fs::path& needed : {plugin, watch_plugin})
+    if (!fs::exists(needed))
+      return "'" + needed.string() +
+             "', a plugin that instruments kernels, is not there: build all of the package.";
   return "";
 }
 

@@ -10,9 +10,10 @@ namespace attn_diag::build {
 struct Settings {
   std::filesystem::path executor;               // the library that kernels link to
   std::vector<std::filesystem::path> includes;  // stand-in headers, contract headers
-  std::vector<std::string> preprocess, compile, instrumented;
-  std::string instrumenter;      // the clang++ of instrumented builds; empty: none was found
-  std::filesystem::path plugin;  // that it loads
+  std::vector<std::string> preprocess, compile, instrumented, watched;
+  std::string instrumenter;            // the clang++ of instrumented builds; empty: none was found
+  std::filesystem::path plugin;        // that it loads
+  std::filesystem::path watch_plugin;  // that it loads for watch builds
 
   // Why instrumented libraries cannot be built here; empty: they can.
   std::string no_instrumenter() const;

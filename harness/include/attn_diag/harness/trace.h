@@ -8,6 +8,7 @@
 
 #include "attn_diag/harness/compare.h"
 #include "attn_diag/harness/first_divergence.h"
+#include "attn_diag/harness/lines.h"
 #include "attn_diag/harness/pattern.h"
 #include "attn_diag/harness/run.h"
 #include "attn_diag/harness/sanity.h"
@@ -46,7 +47,8 @@ struct TraceResult {
   // The production kernel (gate full, no taps) against the tapped one: o and lse bit for bit.
   bool observer_checked = false, observer_identical = false;
   std::int64_t observer_differing = 0;
-  Comparison production;  // o, lse of the production kernel against the reference
+  Comparison production;                // o, lse of the production kernel against the reference
+  std::optional<LineDivergence> lines;  // of what diverges, where that was asked for
   ScheduleFinding schedules = ScheduleFinding::kNotChecked;
   std::string schedules_detail;
   std::vector<std::string> notes;
@@ -72,6 +74,7 @@ struct TraceOptions {
   RunOptions run;
   Tolerance tolerance;
   bool closure = true, isolate = true, observer = true, schedules = true;
+  bool lines = true;  // of kernels on the host that were built by attn-diag build
   // Runs of gate 0 (with `schedules`), after the first: -1 is 3, on a GPU 4 of two each; 0 is none.
   int sanity_runs = -1;
   // Called as step `step` of `steps` (from 1) begins, so that a long trace can say where it is.

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "attn_diag_host/value_callouts.h"
+#include "attn_diag/harness/host/value_callouts.h"
 
 namespace attn_diag::host {
 
@@ -24,37 +24,43 @@ struct ValueSite {
   std::string file, function;
   std::string variable;    // empty: nothing with a name
   std::string conditions;  // "loop 12,if 30,": what decides whether this runs, the innermost first
-  std::string indices;     // "row 12,first 30,": integers in the address and where they get their values
-  std::string callers;     // "57,60,": lines of the calls around it
+  std::string
+      indices;  // "row 12,first 30,": integers in the address and where they get their values
+  std::string callers;  // "57,60,": lines of the calls around it
 };
 
 // A number. Operands are numbers of nodes, all less than its own; 0: there is none.
 struct ValueNode {
+  static constexpr std::uint32_t kInput = ~0u;
+
   std::uint32_t site = 0;
-  std::uint32_t where = 0;  // thread in its block, and 1024 times the block's number among all that ran
-  // kInput: the buffer, the element in it. kProduct: the addend, begin and number of pairs in products.
+  std::uint32_t where =
+      0;  // thread in its block, and 1024 times the block's number among all that ran
+  // Of an element of an input: the number of the buffer, from 1, the element in it, kInput. kProduct: the addend, begin and number of pairs in products.
   // kPick: what was chosen, what was not.
   std::array<std::uint32_t, 3> operand{};
-  float value = 0;
+  float value = 0;  // of elements of 16 bits that were only moved: 0
+
+  bool is_input() const { return operand[2] == kInput; }
 };
 
 // Where the element of an output buffer got its last value.
 struct ValueOutput {
-  std::uint32_t node = 0;    // 0: of nothing that comes of the inputs, or never
-  std::uint32_t block = ~0u; // among all that ran; ~0: it was never stored to
-  std::uint32_t site = 0;    // of the store; 0: not by code that tells
+  std::uint32_t node = 0;     // 0: of nothing that comes of the inputs, or never
+  std::uint32_t block = ~0u;  // among all that ran; ~0: it was never stored to
+  std::uint32_t site = 0;     // of the store; 0: not by code that tells
 };
 
 struct ValueGraph {
-  std::vector<ValueSite> sites;            // 0 stands for none
-  std::vector<ValueNode> nodes;            // 0 stands for none; a node of site 0 is a constant
-  std::vector<std::uint32_t> products;     // pairs of nodes
+  std::vector<ValueSite> sites;         // 0 stands for none
+  std::vector<ValueNode> nodes;         // 0 stands for none; a node of site 0 is a constant
+  std::vector<std::uint32_t> products;  // pairs of nodes
   std::vector<std::vector<ValueOutput>> outputs;  // by output buffer and element
   // By block among all that ran: those whose results it read; of all blocks, watched or not.
   std::vector<std::vector<std::uint32_t>> reads_of;
-  std::uint64_t unseen = 0;  // loads of what was stored by nobody who tells
-  bool full = false;         // there were more nodes than max_nodes: the graph is cut off
-  bool instrumented = false; // some code told
+  std::uint64_t unseen = 0;   // loads of what was stored by nobody who tells
+  bool full = false;          // there were more nodes than max_nodes: the graph is cut off
+  bool instrumented = false;  // some code told
 
   bool is_constant(std::uint32_t node) const { return nodes[node].site == 0; }
   const ValueSite& site_of(std::uint32_t node) const { return sites[nodes[node].site]; }
@@ -68,7 +74,7 @@ struct ValueBuffer {
 
 struct ValueOptions {
   std::vector<ValueBuffer> inputs, outputs;
-  bool all_blocks = true;             // else those of `blocks`, by number among all that ran
+  bool all_blocks = true;  // else those of `blocks`, by number among all that ran
   std::vector<std::uint32_t> blocks;
   std::uint64_t max_nodes = 24'000'000;  // 24 bytes each; at most 2^27
 };
@@ -76,8 +82,9 @@ struct ValueOptions {
 class ValueRecorder;
 
 // For LaunchOptions::values.
-std::shared_ptr<ValueRecorder> make_value_recorder(const ValueOptions& options);
+[[gnu::visibility("default")]] std::shared_ptr<ValueRecorder> make_value_recorder(
+    const ValueOptions& options);
 // What was told so far; the recorder has none of it afterwards.
-ValueGraph take_graph(ValueRecorder& recorder);
+[[gnu::visibility("default")]] ValueGraph take_graph(ValueRecorder& recorder);
 
 }  // namespace attn_diag::host

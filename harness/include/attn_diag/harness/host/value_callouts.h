@@ -10,9 +10,9 @@
 namespace attn_diag::value_callouts {
 
 enum class Op : std::uint32_t {
-  kInput,    // an element of q, k or v is loaded
-  kLoad,     // of what lies in memory
-  kStore,    // to memory
+  kInput,  // an element of q, k or v is loaded
+  kLoad,   // of what lies in memory
+  kStore,  // to memory
   kAdd,
   kSubtract,
   kMultiply,
@@ -26,12 +26,12 @@ enum class Op : std::uint32_t {
   kExp2,
   kLog,
   kLog2,
-  kRound,      // to another floating-point type, or as itself
-  kPick,       // by a condition: one of two numbers
-  kBits,       // what integer operations made of a number's bits
-  kFunction,   // some other function
+  kRound,     // to another floating-point type, or as itself
+  kPick,      // by a condition: one of two numbers
+  kBits,      // what integer operations made of a number's bits
+  kFunction,  // some other function
   kAtomicAdd,
-  kProduct,    // of matrices: a sum of products and an addend
+  kProduct,  // of matrices: a sum of products and an addend
 };
 inline constexpr unsigned kNumOps = 22;
 
@@ -61,12 +61,17 @@ inline constexpr const char* kPick = "attn_diag_value_pick";
 // (site, label, result as float, bytes of the result) -> label: a conversion or a function of one number.
 inline constexpr const char* kConvert = "attn_diag_value_convert";
 // Of integers that hold bits of numbers. A label stands for all bytes of its number.
-inline constexpr const char* kResize = "attn_diag_value_resize";  // (label, bytes, new bytes) -> label
-inline constexpr const char* kShift = "attn_diag_value_shift";    // (label, bytes, bits to the left) -> label
-inline constexpr const char* kMask = "attn_diag_value_mask";      // (label, bytes, mask) -> label
-inline constexpr const char* kMerge = "attn_diag_value_merge";    // (site, label, label, bytes) -> label
-inline constexpr const char* kJoinParts = "attn_diag_value_join";  // (label, label, bytes of each) -> label
-inline constexpr const char* kAsNumber = "attn_diag_value_as_number";  // (site, label, bytes, number) -> label
+inline constexpr const char* kResize =
+    "attn_diag_value_resize";  // (label, bytes, new bytes) -> label
+inline constexpr const char* kShift =
+    "attn_diag_value_shift";  // (label, bytes, bits to the left) -> label
+inline constexpr const char* kMask = "attn_diag_value_mask";  // (label, bytes, mask) -> label
+inline constexpr const char* kMerge =
+    "attn_diag_value_merge";  // (site, label, label, bytes) -> label
+inline constexpr const char* kJoinParts =
+    "attn_diag_value_join";  // (label, label, bytes of each) -> label
+inline constexpr const char* kAsNumber =
+    "attn_diag_value_as_number";  // (site, label, bytes, number) -> label
 // (to, from, bytes), (to, bytes): copies and fills of memory; after them.
 inline constexpr const char* kCopy = "attn_diag_value_copy";
 inline constexpr const char* kForget = "attn_diag_value_forget";

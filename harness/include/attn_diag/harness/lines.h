@@ -1,0 +1,72 @@
+// The line: where in its source a kernel, as it is, without taps, first leaves attention.
+//
+// The kernel's sources are built once more so that every number tells how it was made (host/values.h). From the inputs
+// on, each number is then read as a quantity of attention, with its indices, whatever the tiling; the first
+// number that is none, or the first sum that lacks keys or has some it should not, is the answer.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "attn_diag/harness/inputs.h"
+#include "attn_diag/harness/kernel.h"
+#include "attn_diag/harness/options.h"
+
+namespace attn_diag {
+
+struct LinePlace {
+  std::string file, function;
+  int line = 0, column = 0;
+  std::string text;      // of the line, without blanks around it
+  std::string variable;  // empty: nothing with a name
+};
+
+struct LineSuspect {
+  LinePlace place;
+  std::string why;  // "adds parts in different frames"
+};
+
+// What a variable holds at a line, of the blocks that were watched.
+struct LineRole {
+  LinePlace place;
+  std::string holds;         // "scores, times 0.125"
+  std::int64_t numbers = 0;  // that were seen there
+  double share = 0;          // of these, that are so
+};
+
+// Which elements of an input a line loads.
+struct LineReads {
+  LinePlace place;
+  std::string input;    // "k"
+  std::string rows;     // "0..63 of 64"
+  std::string columns;  // "0..31 of 64"
+};
+
+enum class LineAnswer : std::uint8_t {
+  kNotLooked,  // see `reason`
+  kNone,       // every number is what attention asks for
+  kLine,       // the first suspect is where it goes wrong
+  kUnsure,     // the suspects are likely, no more
+};
+const char* name(LineAnswer answer);
+
+struct LineDivergence {
+  LineAnswer answer = LineAnswer::kNotLooked;
+  std::string reason;                 // of kNotLooked and kUnsure
+  std::vector<LineSuspect> suspects;  // the likeliest first
+  std::string what;                   // a sentence: "o of query 5 lacks keys 32..63"
+  std::string where;  // "block 3, thread 17, query 5, key 32"; empty: nothing to say
+  std::vector<LineRole> roles;
+  std::vector<LineReads> reads;
+  std::vector<std::string> unread;  // "rows 32..63 of v are loaded by no line"
+  std::int64_t numbers = 0;         // looked at
+};
+
+// Of a case that diverges. Builds the kernel's watch build, runs it twice: which blocks make the wrong
+// rows, and what they compute. What it cannot do it says in `reason`.
+LineDivergence trace_lines(const Kernel& kernel, const Problem& problem, const InputData& inputs,
+                           const RunOptions& options);
+
+}  // namespace attn_diag

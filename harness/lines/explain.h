@@ -1,0 +1,23 @@
+// Why outputs are wrong, by the terms of what they were made of.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "attn_diag/harness/lines.h"
+#include "harness/lines/terms.h"
+
+namespace attn_diag::lines {
+
+// One element of o.
+struct OutputElement {
+  std::uint64_t index = 0;  // in memory
+  bool wrong = false;
+};
+
+// Fills answer, suspects, what and where. `elements`: those of the watched blocks that were judged, and those nobody
+// stored.
+void explain(const Terms& terms, const std::vector<OutputElement>& elements, LineDivergence& out);
+
+}  // namespace attn_diag::lines

@@ -1,0 +1,250 @@
+#include "attn_diag/harness/lines.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <set>
+
+#include "attn_diag/harness/error.h"
+#include "attn_diag/harness/plan.h"
+#include "attn_diag/reference/reference.h"
+#include "harness/capture/element.h"
+#include "harness/inputs/coded_inputs.h"
+#include "harness/lines/explain.h"
+#include "harness/lines/roles.h"
+#include "harness/lines/terms.h"
+#include "harness/lines/watch.h"
+#include "harness/run/run_plan.h"
+
+namespace attn_diag {
+
+const char* name(LineAnswer answer) {
+  switch (answer) {
+    case LineAnswer::kNotLooked:
+      return "not_looked";
+    case LineAnswer::kNone:
+      return "none";
+    case LineAnswer::kLine:
+      return "line";
+    case LineAnswer::kUnsure:
+      return "unsure";
+  }
+  return "";
+}
+
+namespace {
+
+using lines::Attention;
+using lines::OutputElement;
+using lines::WatchedRun;
+
+LineDivergence not_looked(std::string reason) {
+  LineDivergence out;
+  out.reason = std::move(reason);
+  return out;
+}
+
+double o_element(const WatchedRun& run, DType type, std::size_t i) {
+  if (type == DType::kFp32) {
+    float value;
+    std::memcpy(&value, run.o.data() + 4 * i, sizeof value);
+    return value;
+  }
+  std::uint16_t bits;
+  std::memcpy(&bits, run.o.data() + 2 * i, sizeof bits);
+  return type == DType::kFp16 ? widen_fp16(bits) : widen_bf16(bits);
+}
+
+// Rows of o, (batch, head, query) as one number, with what they should be.
+class ExpectedRows {
+ public:
+  ExpectedRows(const Kernel& kernel, const Problem& problem, const InputData& inputs,
+               const RunOptions& options)
+      : x_problem(problem),
+        x_inputs(inputs),
+        x_geometry(plan_geometry(kernel, problem, options)),
+        x_arithmetic(declared_arithmetic(kernel, problem, x_geometry)) {}
+
+  bool is_wrong(std::uint32_t row, std::uint32_t column, double actual) {
+    const Row& expected = row_of(row);
+    const double value = expected.value[column], bound = expected.bound[column];
+    if (std::isinf(bound)) return false;
+    return !(std::fabs(actual - value) <= bound);
+  }
+
+ private:
+  struct Row {
+    std::vector<double> value, bound;
+  };
+  const Row& row_of(std::uint32_t row) {
+    const auto found = x_rows.find(row);
+    if (found != x_rows.end()) return found->second;
+    const auto queries = static_cast<std::uint32_t>(x_problem.seqlen_q);
+    const auto heads = static_cast<std::uint32_t>(x_problem.heads);
+    const std::uint32_t head = row / queries;
+    reference::Options options;
+    options.tensors = tensor_bit(Tensor::kO);
+    options.batch_begin = static_cast<std::int32_t>(head / heads);
+    options.batch_end = options.batch_begin + 1;
+    options.head_begin = static_cast<std::int32_t>(head % heads);
+    options.head_end = options.head_begin + 1;
+    const auto dim = static_cast<std::size_t>(x_problem.head_dim_v);
+    const reference::Tensors all =
+        reference::compute(x_problem, x_geometry, x_arithmetic,
+                           {x_inputs.q.data(), x_inputs.k.data(), x_inputs.v.data()}, options);
+    const auto o = static_cast<std::size_t>(Tensor::kO);
+    for (std::uint32_t q = 0; q < queries; ++q) {
+      Row& one = x_rows[head * queries + q];
+      const auto begin = static_cast<std::ptrdiff_t>(q * dim);
+      one.value.assign(all.value[o].begin() + begin,
+                       all.value[o].begin() + begin + static_cast<std::ptrdiff_t>(dim));
+      one.bound.assign(all.bound[o].begin() + begin,
+                       all.bound[o].begin() + begin + static_cast<std::ptrdiff_t>(dim));
+    }
+    return x_rows[row];
+  }
+
+  const Problem& x_problem;
+  const InputData& x_inputs;
+  Geometry x_geometry;
+  Arithmetic x_arithmetic;
+  std::map<std::uint32_t, Row> x_rows;
+};
+
+// The blocks that make these rows, and all whose results those read.
+std::vector<std::uint32_t> blocks_of(const host::ValueGraph& survey,
+                                     const std::vector<std::size_t>& elements) {
+  constexpr std::size_t kMost = 64;
+  std::vector<std::uint32_t> blocks;
+  const auto add = [&](std::uint32_t block) {
+    if (block != ~0u && blocks.size() < kMost &&
+        std::find(blocks.begin(), blocks.end(), block) == blocks.end())
+      blocks.push_back(block);
+  };
+  for (const std::size_t element : elements) add(survey.outputs[0][element].block);
+  for (std::size_t i = 0; i < blocks.size(); ++i)
+    if (blocks[i] < survey.reads_of.size())
+      for (const std::uint32_t other : survey.reads_of[blocks[i]]) add(other);
+  return blocks;
+}
+
+// A few wrong elements, of the first, a middle and the last of the wrong rows; and a right one.
+std::vector<std::size_t> chosen_elements(const WatchedRun& run, const Attention& attention,
+                                         ExpectedRows& expected) {
+  const Problem& p = attention.problem();
+  const std::size_t count = run.graph.outputs[0].size();
+  const auto dim = static_cast<std::size_t>(p.head_dim_v);
+  std::vector<std::size_t> wrong_rows, right_rows;
+  for (std::size_t first = 0; first < count; first += dim) {
+    std::uint32_t row = 0, column = 0;
+    attention.locate_output(first, row, column);
+    bool wrong = false;
+    for (std::size_t d = 0; d < dim; ++d)
+      wrong = wrong || expected.is_wrong(row, static_cast<std::uint32_t>(d),
+                                         o_element(run, p.dtype, first + d));
+    (wrong ? wrong_rows : right_rows).push_back(first);
+  }
+  std::vector<std::size_t> chosen;
+  const auto take = [&](const std::vector<std::size_t>& rows, std::size_t i) {
+    if (i < rows.size() && std::find(chosen.begin(), chosen.end(), rows[i]) == chosen.end())
+      chosen.push_back(rows[i]);
+  };
+  take(wrong_rows, 0);
+  take(wrong_rows, wrong_rows.size() / 2);
+  take(wrong_rows, wrong_rows.empty() ? 0 : wrong_rows.size() - 1);
+  take(right_rows, right_rows.size() / 2);
+  return chosen;
+}
+
+void add_source_text(LineDivergence& out) {
+  std::map<std::string, std::vector<std::string>> files;
+  const auto fill = [&](LinePlace& place) {
+    auto [found, is_new] = files.try_emplace(place.file);
+    if (is_new) {
+      std::ifstream in(place.file);
+      for (std::string line; std::getline(in, line);) found->second.push_back(line);
+    }
+    const auto number = static_cast<std::size_t>(place.line);
+    if (number == 0 || number > found->second.size()) return;
+    const std::string& line = found->second[number - 1];
+    const std::size_t begin = line.find_first_not_of(" \t");
+    if (begin == std::string::npos) return;
+    place.text = line.substr(begin, line.find_last_not_of(" \t\r") + 1 - begin);
+  };
+  for (LineSuspect& suspect : out.suspects) fill(suspect.place);
+  for (LineRole& role : out.roles) fill(role.place);
+  for (LineReads& read : out.reads) fill(read.place);
+}
+
+}  // namespace
+
+LineDivergence trace_lines(const Kernel& kernel, const Problem& problem, const InputData& uncoded,
+                           const RunOptions& options) {
+  if (std::string_view(kernel.build().backend) != "host")
+    return not_looked("lines are traced on the host executor: name the library built for it");
+  if (kernel.info().part != Part::kAttention)
+    return not_looked("of kernels that compute a part of attention lines are not traced yet");
+  const std::optional<InputData> coded = coded_inputs(kernel, problem, uncoded);
+  if (coded) return not_looked("of kernels that take codes lines are not traced yet");
+  if (uncoded.has_nonfinite)
+    return not_looked("with NaN or infinity among the inputs nothing can be told");
+  const lines::WatchBuild build = lines::make_watch_build(kernel);
+  if (!build.kernel) return not_looked(build.reason);
+
+  RunOptions run_options = options;
+  run_options.taps = false;
+  run_options.gate = Gate::kFull;
+  const WatchedRun survey =
+      lines::watch_run(*build.kernel, problem, uncoded, run_options, std::vector<std::uint32_t>{});
+  if (survey.graph.outputs.empty()) return not_looked(survey.reason);
+  if (!survey.graph.instrumented && survey.reason.empty())
+    return not_looked("no code of the watch build told anything");
+  const WatchedRun plain =
+      lines::watch_run(kernel, problem, uncoded, run_options, std::vector<std::uint32_t>{});
+
+  Attention attention(problem, uncoded.q.data(), uncoded.k.data(), uncoded.v.data());
+  ExpectedRows expected(kernel, problem, uncoded, run_options);
+  const std::vector<std::size_t> chosen = chosen_elements(survey, attention, expected);
+  std::vector<std::uint32_t> blocks = blocks_of(survey.graph, chosen);
+  WatchedRun run = lines::watch_run(*build.kernel, problem, uncoded, run_options, blocks);
+
+  LineDivergence out;
+  out.numbers = static_cast<std::int64_t>(run.graph.nodes.size()) - 1;
+  const lines::Terms terms(run.graph, attention);
+  std::vector<OutputElement> elements;
+  std::size_t unstored = 0;
+  for (std::size_t i = 0; i < run.graph.outputs[0].size(); ++i) {
+    const std::uint32_t block = run.graph.outputs[0][i].block;
+    const bool nobody = block == ~0u;
+    if (nobody ? ++unstored > 4096 : std::find(blocks.begin(), blocks.end(), block) == blocks.end())
+      continue;
+    std::uint32_t row = 0, column = 0;
+    attention.locate_output(i, row, column);
+    elements.push_back(
+        {i, nobody || expected.is_wrong(row, column, o_element(run, problem.dtype, i))});
+  }
+  explain(terms, elements, out);
+  describe(terms, out);
+  if (run.graph.full) {
+    out.answer = LineAnswer::kUnsure;
+    out.reason = fmt::format(
+        "there were more than {} numbers, what came later was not seen: take a smaller case",
+        out.numbers);
+  }
+  if (plain.o != survey.o && out.answer == LineAnswer::kLine) {
+    out.answer = LineAnswer::kUnsure;
+    out.reason = "the watch build's o differs from the kernel's own in some bits";
+  }
+  if (!run.reason.empty() && out.answer == LineAnswer::kLine) {
+    out.answer = LineAnswer::kUnsure;
+    out.reason = run.reason;
+  }
+  add_source_text(out);
+  return out;
+}
+
+}  // namespace attn_diag

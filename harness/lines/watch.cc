@@ -1,0 +1,102 @@
+#include "harness/lines/watch.h"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
+#include "attn_diag/harness/error.h"
+#include "attn_diag/harness/host/executor.h"
+#include "attn_diag/harness/plan.h"
+#include "harness/backends/run_device.h"
+#include "harness/run/run_memory.h"
+#include "harness/toolchain/build/build.h"
+#include "harness/toolchain/build/scratch.h"
+
+namespace attn_diag::lines {
+
+namespace {
+
+std::string first_error_of(const build::BuildRecord& record) {
+  for (const build::Step& step : record.steps)
+    if (!step.ok) return step.messages.substr(0, step.messages.find('\n'));
+  return "the compiler gave no reason";
+}
+
+}  // namespace
+
+WatchBuild make_watch_build(const Kernel& of) {
+  WatchBuild out;
+  std::optional<build::BuildRequest> request = build::request_of(of.library_path());
+  if (!request) {
+    out.reason =
+        "its library does not say what it was built from: build it anew with attn-diag build";
+    return out;
+  }
+  const auto folder = std::make_shared<const build::ScratchFolder>();
+  request->output = *folder / "kernel.so";
+  request->watch = true;
+  request->lockstep = request->ask_nvcc = false;
+  try {
+    const build::BuildRecord record =
+        build_library(*request, build::load_settings(build::settings_file_of_program()));
+    if (!record.ok) {
+      out.reason = "its watch build does not compile: " + first_error_of(record);
+      return out;
+    }
+    out.kernel = Kernel::load(request->output.string() + ":" + of.info().name, "host");
+  } catch (const Error& e) {
+    out.reason = e.what();
+    return out;
+  }
+  out.folder = folder;
+  return out;
+}
+
+WatchedRun watch_run(const Kernel& watched, const Problem& problem, const InputData& inputs,
+                     const RunOptions& options,
+                     const std::optional<std::vector<std::uint32_t>>& blocks) {
+  WatchedRun out;
+  const Geometry geometry = plan_geometry(watched, problem, options);
+  RunMemory memory(problem, geometry, inputs, watched.info().workspace_bytes(problem, geometry),
+                   options.fill);
+  RunRequest request;
+  request.problem = problem;
+  request.geometry = geometry;
+  request.gate = Gate::kFull;
+  std::copy(std::begin(watched.info().codes), std::end(watched.info().codes), request.codes);
+
+  host::ValueOptions values;
+  const auto size = static_cast<unsigned>(size_of(problem.dtype));
+  for (const GuardedBuffer* input : {&memory.q, &memory.k, &memory.v})
+    values.inputs.push_back({input->data(), input->size(), size});
+  values.outputs.push_back({memory.o.data(), memory.o.size(), size});
+  values.outputs.push_back({memory.lse.data(), memory.lse.size(), 4});
+  values.all_blocks = !blocks;
+  if (blocks) values.blocks = *blocks;
+
+  host::LaunchOptions launch;
+  launch.schedule =
+      host::parse_schedule(host::is_lockstep(options.schedule) ? "forward" : options.schedule);
+  launch.mma_order = options.mma_order;
+  launch.workers = 1;
+  launch.step_limit = static_cast<std::uint64_t>(std::max<std::int64_t>(options.step_limit, 0));
+  launch.values = host::make_value_recorder(values);
+  const host::LaunchScope scope(launch);
+  memory.place_for_check(request);
+  try {
+    call_kernel(watched, request, "failed to launch");
+  } catch (const Error& e) {
+    out.reason = e.what();
+  }
+  for (const host::Finding& finding : scope.report().findings)
+    if (out.reason.empty()) out.reason = finding.message;
+  out.graph = host::take_graph(*launch.values);
+  if (out.reason.empty() && !out.graph.instrumented)
+    out.reason = "no code of the watch build told anything";
+  out.o.assign(memory.o.data(), memory.o.data() + memory.o.size());
+  out.lse.resize(memory.lse.size() / sizeof(float));
+  if (!out.lse.empty()) std::memcpy(out.lse.data(), memory.lse.data(), memory.lse.size());
+  return out;
+}
+
+}  // namespace attn_diag::lines

@@ -1,0 +1,36 @@
+// A watch build of a kernel's sources, and a run of it.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "attn_diag/harness/host/values.h"
+#include "attn_diag/harness/inputs.h"
+#include "attn_diag/harness/kernel.h"
+#include "attn_diag/harness/options.h"
+
+namespace attn_diag::lines {
+
+// The kernel, built so that its numbers tell where they come from, in a folder that goes with the last copy.
+struct WatchBuild {
+  std::optional<Kernel> kernel;
+  std::string reason;  // why there is none
+  std::shared_ptr<const void> folder;
+};
+WatchBuild make_watch_build(const Kernel& of);
+
+struct WatchedRun {
+  host::ValueGraph graph;    // outputs: o, lse
+  std::vector<std::byte> o;  // as the kernel wrote it
+  std::vector<float> lse;
+  std::string reason;  // why nothing was seen; empty: it was
+};
+// Only the blocks of the list are watched, by number among all that run; all: every block.
+WatchedRun watch_run(const Kernel& watched, const Problem& problem, const InputData& inputs,
+                     const RunOptions& options,
+                     const std::optional<std::vector<std::uint32_t>>& blocks);
+
+}  // namespace attn_diag::lines

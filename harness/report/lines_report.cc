@@ -1,0 +1,117 @@
+#include "harness/report/lines_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "harness/report/table.h"
+
+namespace attn_diag::report {
+namespace {
+
+constexpr std::size_t kShown = 4;  // suspects in the text
+
+std::string file_name(const std::string& path) {
+  return std::filesystem::path(path).filename().string();
+}
+std::string place_text(const LinePlace& place) {
+  return fmt::format("{}:{}", file_name(place.file), place.line);
+}
+
+std::string suspect_text(const LineSuspect& suspect, const Style& style, bool first) {
+  const std::string place = place_text(suspect.place);
+  std::string s = "    " + paint(style, first ? Colour::kRed : Colour::kNone, place) + "  " +
+                  suspect.place.text + '\n';
+  s +=
+      "        " +
+      wrap(suspect.why +
+               (suspect.place.variable.empty() ? "" : fmt::format(" ({})", suspect.place.variable)),
+           style.width - 8, 8) +
+      '\n';
+  return s;
+}
+
+// What variables hold, of the lines up to the first suspect's function.
+std::string roles_text(const LineDivergence& lines, const Style& style) {
+  if (lines.roles.empty()) return "";
+  Table table({"line", "variable", "holds", ">numbers", ">share"});
+  for (const LineRole& role : lines.roles)
+    table.add({place_text(role.place), role.place.variable, role.holds, count(role.numbers),
+               fmt::format("{:.0f} %", role.share * 100)});
+  return "\n  What variables hold, of the blocks that were watched:\n" + table.text(style);
+}
+
+Json to_json(const LinePlace& place) {
+  Json j;
+  j["file"] = place.file;
+  j["line"] = place.line;
+  j["column"] = place.column;
+  j["function"] = place.function;
+  j["variable"] = place.variable;
+  j["text"] = place.text;
+  return j;
+}
+
+}  // namespace
+
+std::string lines_text(const LineDivergence& lines, const Style& style) {
+  if (lines.answer == LineAnswer::kNotLooked)
+    return lines.reason.empty()
+               ? ""
+               : "\n  " + wrap("The line was not traced: " + lines.reason, style.width - 2, 4) +
+                     '\n';
+  std::string s;
+  const bool sure = lines.answer == LineAnswer::kLine;
+  if (lines.suspects.empty()) {
+    s += "\n  " + wrap("No line is told: " + lines.reason, style.width - 2, 4) + '\n';
+  } else {
+    s += "\n  " +
+         paint(style, Colour::kBold, sure ? "Where it goes wrong: " : "Not sure, likely: ") +
+         wrap(lines.what, style.width - 24, 4) + '\n';
+    if (!sure && !lines.reason.empty()) s += "    " + wrap(lines.reason, style.width - 4, 4) + '\n';
+    for (std::size_t i = 0; i < std::min(kShown, lines.suspects.size()); ++i) {
+      if (i == 1) s += "    then:\n";
+      s += suspect_text(lines.suspects[i], style, sure && i == 0);
+    }
+    if (!lines.where.empty()) s += "    seen at " + lines.where + '\n';
+  }
+  for (const std::string& unread : lines.unread) s += "    " + unread + '\n';
+  s += roles_text(lines, style);
+  return s;
+}
+
+Json to_json(const LineDivergence& lines) {
+  Json j;
+  j["answer"] = name(lines.answer);
+  j["reason"] = lines.reason;
+  j["what"] = lines.what;
+  j["where"] = lines.where;
+  j["suspects"] = Json::array();
+  for (const LineSuspect& suspect : lines.suspects) {
+    Json one = to_json(suspect.place);
+    one["why"] = suspect.why;
+    j["suspects"].push_back(one);
+  }
+  j["roles"] = Json::array();
+  for (const LineRole& role : lines.roles) {
+    Json one = to_json(role.place);
+    one["holds"] = role.holds;
+    one["numbers"] = role.numbers;
+    one["share"] = role.share;
+    j["roles"].push_back(one);
+  }
+  j["reads"] = Json::array();
+  for (const LineReads& read : lines.reads) {
+    Json one = to_json(read.place);
+    one["input"] = read.input;
+    one["rows"] = read.rows;
+    one["columns"] = read.columns;
+    j["reads"].push_back(one);
+  }
+  j["unread"] = lines.unread;
+  j["numbers"] = lines.numbers;
+  return j;
+}
+
+}  // namespace attn_diag::report

@@ -1,0 +1,17 @@
+// The line at which a kernel leaves attention, as text and JSON.
+#pragma once
+
+#include <string>
+
+#include "attn_diag/harness/lines.h"
+#include "harness/report/json.h"
+#include "harness/report/text.h"
+
+namespace attn_diag::report {
+
+// Below a trace's verdict. Empty: nothing to say.
+std::string lines_text(const LineDivergence& lines, const Style& style);
+
+Json to_json(const LineDivergence& lines);
+
+}  // namespace attn_diag::report
