@@ -71,6 +71,8 @@ cudaError_t copy_rows(const char* call, void* to, std::size_t to_pitch, const vo
   for (std::size_t row = 0; row < height; ++row) {
     std::memmove(static_cast<char*>(to) + row * to_pitch,
                  static_cast<const char*>(from) + row * from_pitch, width);
+    attn_diag::host::note_copied(static_cast<char*>(to) + row * to_pitch,
+                                 static_cast<const char*>(from) + row * from_pitch, width);
     note_host_wrote(static_cast<char*>(to) + row * to_pitch, width);
   }
   return cudaSuccess;
@@ -87,6 +89,7 @@ cudaError_t fill(const char* call, void* pointer, std::size_t pitch, int value, 
   if (!problem.empty()) return refuse(cudaErrorInvalidValue, call, problem);
   for (std::size_t row = 0; row < height; ++row) {
     std::memset(static_cast<char*>(pointer) + row * pitch, value, width);
+    attn_diag::host::note_cleared(static_cast<char*>(pointer) + row * pitch, width);
     note_host_wrote(static_cast<char*>(pointer) + row * pitch, width);
   }
   return cudaSuccess;
@@ -150,5 +153,6 @@ cudaError_t attn_diag::host::copy_symbol(const char* call, void* to, const void*
     return refuse(cudaErrorInvalidValue, call,
                   concat(bytes, " bytes from byte ", offset, " on leave the variable's ", size));
   if (bytes > 0) std::memmove(to, from, bytes);
+  attn_diag::host::note_copied(to, from, bytes);
   return cudaSuccess;
 }

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <unordered_map>
+#include <string_view>
 #include <unordered_set>
 
 #include "harness/base/index_ranges.h"
@@ -25,18 +26,43 @@ constexpr const char* kBuffers[] = {"q", "k", "v"};
 struct NamedLine {
   std::string name;
   int line;
+  std::string sources;  // as value_callouts::Site has them
+};
+struct Condition {
+  bool loop;
+  int line;
+  std::vector<NamedLine> tests;
 };
 
-// "row 12,first 30,"
-std::vector<NamedLine> named_lines(const std::string& words) {
+std::vector<std::string_view> split(std::string_view words, char by) {
+  std::vector<std::string_view> out;
+  while (!words.empty()) {
+    const std::size_t end = std::min(words.find(by), words.size());
+    if (end > 0) out.push_back(words.substr(0, end));
+    words.remove_prefix(std::min(end + 1, words.size()));
+  }
+  return out;
+}
+
+// "row@12:yt"
+std::vector<NamedLine> variables_in(std::string_view words, char by) {
   std::vector<NamedLine> out;
-  for (std::size_t begin = 0; begin < words.size();) {
-    const std::size_t end = words.find(',', begin), blank = words.rfind(' ', end);
-    NamedLine one;
-    one.name = words.substr(begin, blank - begin);
-    one.line = std::atoi(words.c_str() + blank + 1);
-    out.push_back(one);
-    begin = end + 1;
+  for (const std::string_view word : split(words, by)) {
+    const std::size_t at = word.find('@'), colon = word.find(':');
+    if (at == word.npos) continue;
+    out.push_back({std::string(word.substr(0, at)), std::atoi(std::string(word.substr(at + 1)).c_str()),
+                   colon == word.npos ? "" : std::string(word.substr(colon + 1))});
+  }
+  return out;
+}
+
+// "loop 12 n@9: n@11:x,if 30 row@4:yt,"
+std::vector<Condition> conditions_in(const std::string& words) {
+  std::vector<Condition> out;
+  for (const std::string_view word : split(words, ',')) {
+    const std::vector<std::string_view> parts = split(word, ' ');
+    if (parts.size() < 2) continue;
+    out.push_back({parts[0] == "loop", std::atoi(std::string(parts[1]).c_str()), variables_in(word, ' ')});
   }
   return out;
 }
@@ -79,18 +105,21 @@ class Explainer {
     std::set<std::tuple<What, Ill, std::uint32_t>> innocent;
     std::size_t wrong = 0;
     for (const OutputElement& element : x_elements) {
-      if (!element.wrong && innocent.size() > 64) continue;
       const Cause cause = cause_of(element.index);
       if (!element.wrong) {
-        if (cause.what != What::kOther) innocent.insert(cause.kind());
+        ++x_out.right;
+        if (cause.what == What::kOther)
+          ++x_out.understood;
+        else if (innocent.insert(cause.kind()).second && x_out.reason.size() < 400)
+          x_out.reason += fmt::format("{}:{} {} {}; ", site(cause.site).line, site(cause.site).variable,
+                                      static_cast<int>(cause.what), ill_text(cause.ill));
         continue;
       }
       ++wrong;
       causes[cause.kind()].push_back(cause);
     }
     if (wrong == 0) {
-      x_out.answer = LineAnswer::kUnsure;
-      x_out.reason = "no wrong element of o was among those that were watched";
+      x_out.answer = LineAnswer::kNone;
       return;
     }
     // The cause of most elements that right ones do not have; of two alike, the one that began first.
@@ -160,6 +189,8 @@ class Explainer {
       return cause;
     }
     if (term.kind != TermKind::kWeight || term.column == kNone) {
+      // Of a row without keys o is 0.
+      if (term.kind == TermKind::kNumber && sees_nothing(cause.row)) return cause;
       cause.what = What::kNothing;
       if (term.kind == TermKind::kNumber)
         for (unsigned j = 0; j < x_terms.keys().size(); ++j)
@@ -181,6 +212,12 @@ class Explainer {
       return cause;
     }
     return cause;
+  }
+
+  bool sees_nothing(std::uint32_t row) const {
+    for (unsigned j = 0; j < x_terms.keys().size(); ++j)
+      if (x_attention.visible(row, j)) return false;
+    return true;
   }
 
   // Of a sum over keys: whether it lacks some, or has some it should not.
@@ -280,8 +317,8 @@ class Explainer {
   }
   void suggest_indices(std::uint32_t site_number, const std::string& why) {
     const ValueSite& s = site(site_number);
-    for (const NamedLine& index : named_lines(s.indices))
-      suggest(s.file, s.function, index.line, 0, index.name, why);
+    for (const NamedLine& use : variables_in(s.uses, ','))
+      suggest(s.file, s.function, use.line, 0, use.name, why);
   }
   void suggest_callers(std::uint32_t site_number, const std::string& why) {
     const ValueSite& s = site(site_number);
@@ -292,9 +329,12 @@ class Explainer {
   }
   void suggest_conditions(std::uint32_t site_number, const char* kind, const std::string& why) {
     const ValueSite& s = site(site_number);
-    for (const NamedLine& condition : named_lines(s.conditions))
-      if (kind == nullptr || condition.name == kind)
+    for (const Condition& condition : conditions_in(s.conditions))
+      if (kind == nullptr || condition.loop == (std::string_view(kind) == "loop")) {
         suggest(s.file, s.function, condition.line, 0, "", why);
+        for (const NamedLine& test : condition.tests)
+          suggest(s.file, s.function, test.line, 0, test.name, why);
+      }
   }
 
   std::string place_of(std::uint32_t n) const {
@@ -474,6 +514,8 @@ class Explainer {
         return "takes the exponential of a score that is scaled wrongly";
       case Ill::kSumOfScores:
         return "adds scores of different keys";
+      case Ill::kOffset:
+        return "adds a number to a sum that should begin with 0";
       case Ill::kUnwritten:
         return "computes with memory that nobody wrote";
       case Ill::kSign:
@@ -496,6 +538,28 @@ class Explainer {
       case Ill::kKeys:
         return suggest_pair(n, a, b, cause.row, why);
       case Ill::kTwice:
+        // Parts that were summed before they were put together: their loops may overlap.
+        for (const std::uint32_t operand : {a, b}) {
+          if (operand == 0 || operand >= n) continue;
+          const Term& term = x_terms[operand];
+          const bool many = (term.kind == TermKind::kWeight && x_terms.keys().count(term.set) > 1) ||
+                            (term.kind == TermKind::kScore && x_terms.columns().count(term.set) > 1);
+          const std::uint32_t made = made_by(operand);
+          if (!many || node(made).site == 0 || node(made).site == cause.site) continue;
+          suggest_conditions(node(made).site, "loop", "decides what a part is the sum of");
+          suggest_node(made, "sums a part");
+        }
+        // Parts that were summed before they were put together: their loops may overlap.
+        for (const std::uint32_t operand : {a, b}) {
+          if (operand == 0 || operand >= n) continue;
+          const Term& term = x_terms[operand];
+          const bool many = (term.kind == TermKind::kWeight && x_terms.keys().count(term.set) > 1) ||
+                            (term.kind == TermKind::kScore && x_terms.columns().count(term.set) > 1);
+          const std::uint32_t made = made_by(operand);
+          if (!many || node(made).site == 0 || node(made).site == cause.site) continue;
+          suggest_conditions(node(made).site, "loop", "decides what a part is the sum of");
+          suggest_node(made, "sums a part");
+        }
         for (const unsigned buffer : {1u, 2u, 0u})
           if (!loads_all(buffer, cause.row))
             suggest_loaders(buffer, fmt::format("does not load all of {}", kBuffers[buffer]));
@@ -507,40 +571,32 @@ class Explainer {
         return suspect_frames(n, a, b, why);
       case Ill::kPartial:
         return suspect_partial(a, n, cause.row);
-      case Ill::kScale: {
-        // Where the factor came in.
-        std::uint32_t at = made_by(a);
-        for (int steps = 0; steps < 64 && node(at).site != 0; ++steps) {
-          const ValueOp is = op(at);
-          if (is == ValueOp::kMultiply || is == ValueOp::kDivide) {
-            const bool by_number = x_terms[node(at).operand[0]].kind == TermKind::kNumber ||
-                                   x_terms[node(at).operand[1]].kind == TermKind::kNumber;
-            if (by_number) suggest_node(at, "scales the score");
-          }
-          std::uint32_t next = 0;
-          for (const std::uint32_t operand : node(at).operand)
-            if (operand != 0 && operand < at && next == 0 &&
-                (x_terms[operand].kind == TermKind::kScore ||
-                 x_terms[operand].kind == TermKind::kElement))
-              next = operand;
-          if (is == ValueOp::kProduct) next = x_graph.products[node(at).operand[1]];
-          if (next == 0 || node(at).is_input()) break;
-          at = made_by(next);
-        }
+      case Ill::kScale: return suspect_scale(a, n, why);
+      case Ill::kOffset: {
+        // Where the sum begins, then where it goes on.
+        for (const NamedLine& use : variables_in(site(cause.site).uses, ','))
+          if (use.line != site(cause.site).line)
+            suggest(site(cause.site).file, site(cause.site).function, use.line, 0, use.name,
+                    "gives the sum its first value");
         suggest_node(n, why);
+        for (const std::uint32_t operand : {a, b}) suggest_moves(operand, "hands on an operand");
+        return;
+      }
+      case Ill::kSign: {
+        suggest_node(n, why);
+        for (const std::uint32_t operand : {a, b, node(n).operand[2]})
+          if (operand != 0 && operand < n && !(node(operand).value > 0 && std::isfinite(node(operand).value)))
+            suggest_origin(operand, "makes an operand that is not finite");
+        suggest_uses(cause.site, "is an operand");
         return;
       }
       case Ill::kUnwritten: {
         for (const std::uint32_t operand : {a, b, node(n).operand[2]})
           if (operand != 0 && operand < n && std::isnan(node(operand).value) &&
-              x_terms[operand].kind == TermKind::kNumber) {
-            suggest_node(operand, "reads memory that nobody wrote");
-            if (node(operand).site != 0) {
-              suggest_stores_to(site(node(operand).site).variable);
-              suggest_indices(node(operand).site, "makes the index");
-            }
-          }
+              x_terms[operand].kind == TermKind::kNumber)
+            suggest_nan(operand);
         suggest_node(n, why);
+        suggest_uses(cause.site, "is an operand");
         return;
       }
       default:
@@ -549,6 +605,98 @@ class Explainer {
           if (operand != 0 && operand < n) suggest_node(made_by(operand), "makes an operand");
         suggest_callers(cause.site, why);
     }
+  }
+
+  void suggest_uses(std::uint32_t s, const std::string& why) {
+    for (const NamedLine& use : variables_in(site(s).uses, ','))
+      suggest(site(s).file, site(s).function, use.line, 0, use.name, why);
+  }
+
+  // The loads, stores and choices that a number went through.
+  void suggest_moves(std::uint32_t n, const std::string& why) {
+    const std::uint32_t made = made_by(n);
+    for (; n != made; n = node(n).operand[0]) {
+      suggest_node(n, why);
+      if (node(n).site == 0) return;
+    }
+    suggest_node(made, why);
+  }
+
+  // Where a number became what it is: back through operations on numbers that are no better.
+  void suggest_origin(std::uint32_t n, const std::string& why) {
+    for (int steps = 0; steps < 32; ++steps) {
+      if (node(n).site == 0) return;
+      suggest_node(n, why);
+      suggest_uses(node(n).site, "is an operand of what is not finite");
+      std::uint32_t next = 0;
+      for (const std::uint32_t operand : node(n).operand)
+        if (operand != 0 && operand < n && next == 0 && !node(n).is_input() &&
+            !(std::isfinite(node(operand).value)))
+          next = operand;
+      if (next == 0) return;
+      n = next;
+    }
+  }
+
+  // NaN: memory that nobody wrote, or an operation on infinities.
+  void suggest_nan(std::uint32_t n) {
+    for (int steps = 0; steps < 64 && node(n).site != 0; ++steps) {
+      std::uint32_t next = 0;
+      for (const std::uint32_t operand : node(n).operand)
+        if (operand != 0 && operand < n && next == 0 && std::isnan(node(operand).value)) next = operand;
+      if (next == 0) break;
+      n = next;
+    }
+    if (node(n).site == 0) return;
+    const bool unwritten = op(n) == ValueOp::kLoad && node(n).operand[0] == 0;
+    if (!unwritten) {
+      x_out.what = "makes NaN";
+      suggest_uses(node(n).site, "makes an operand of NaN");
+      suggest_node(n, "makes NaN");
+      return;
+    }
+    suggest_node(n, "reads memory that nobody wrote");
+    suggest_uses(node(n).site, "makes the index");
+    suggest_stores_to(site(node(n).site).variable);
+  }
+
+  void suspect_scale(std::uint32_t score, std::uint32_t n, const std::string& why) {
+    std::uint32_t at = score;
+    bool scaled = false;
+    std::vector<std::uint32_t> passed;
+    for (int steps = 0; steps < 128 && node(at).site != 0 && !node(at).is_input(); ++steps) {
+      const ValueOp is = op(at);
+      if (is == ValueOp::kMultiply || is == ValueOp::kDivide) {
+        const bool by_number = x_terms[node(at).operand[0]].kind == TermKind::kNumber ||
+                               x_terms[node(at).operand[1]].kind == TermKind::kNumber;
+        if (by_number) {
+          scaled = true;
+          suggest_node(at, "scales the score");
+          suggest_uses(node(at).site, "is a factor of the score");
+        }
+      }
+      passed.push_back(at);
+      std::uint32_t next = 0;
+      for (const std::uint32_t operand : node(at).operand)
+        if (operand != 0 && operand < at && next == 0 &&
+            (x_terms[operand].kind == TermKind::kScore || x_terms[operand].kind == TermKind::kElement))
+          next = operand;
+      if (is == ValueOp::kProduct) next = x_graph.products[node(at).operand[1]];
+      if (next == 0) break;
+      at = next;
+    }
+    // Nobody does: where the score goes from its sum to the exponential.
+    if (!scaled)
+      for (const std::uint32_t one : passed)
+        if (x_terms[one].kind == TermKind::kScore &&
+            x_terms.columns().count(x_terms[one].set) == x_terms.columns().size() &&
+            (op(one) == ValueOp::kPick || op(one) == ValueOp::kStore || op(one) == ValueOp::kRound))
+          suggest_node(one, "hands on the score, which nobody scales");
+    suggest_node(n, why);
+    suggest_uses(node(n).site, "is an operand");
+    if (!scaled)
+      for (const std::uint32_t one : passed)
+        if (x_terms[one].kind == TermKind::kScore) suggest_node(one, "makes the score");
   }
 
   void suggest_stores_to(const std::string& variable) {
@@ -611,7 +759,6 @@ class Explainer {
     std::uint32_t inner = sum;
     for (int steps = 0; steps < 64; ++steps) {
       if (node(inner).site == 0) break;
-      const std::vector<NamedLine> conditions = named_lines(site(node(inner).site).conditions);
       const bool multiplies =
           op(inner) == ValueOp::kProduct || op(inner) == ValueOp::kFma ||
           (op(inner) == ValueOp::kAdd && op(made_by(node(inner).operand[1])) == ValueOp::kMultiply);
@@ -625,8 +772,8 @@ class Explainer {
     }
     if (node(inner).site != 0) {
       bool first = true;
-      for (const NamedLine& condition : named_lines(site(node(inner).site).conditions)) {
-        if (condition.name != "loop" && !first) continue;
+      for (const Condition& condition : conditions_in(site(node(inner).site).conditions)) {
+        if (!condition.loop && !first) continue;
         suggest(site(node(inner).site).file, site(node(inner).site).function, condition.line, 0, "",
                 "decides which columns are added");
         first = false;
@@ -679,6 +826,53 @@ class Explainer {
     suggest(cause.site, "stores o");
     suggest_indices(cause.site, "makes the index of the store");
     suggest_loaders(buffer, why);
+  }
+
+  // Keys that have a weight and are lost on the way to o.
+  bool suspect_lost(const Cause& cause, unsigned key) {
+    const std::uint32_t dim = cause.column;
+    std::uint32_t last = 0;
+    bool with_v = false;
+    for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
+      const Term& term = x_terms[n];
+      if (term.kind != TermKind::kWeight || term.row != cause.row || !x_terms.keys().has(term.set, key))
+        continue;
+      if (term.column != kNone && term.column != dim) continue;
+      if (with_v && term.column == kNone) continue;
+      with_v = term.column != kNone;
+      last = n;
+    }
+    if (last == 0 || !with_v) return false;
+    // What takes it, and loses it?
+    for (std::uint32_t n = last + 1; n < x_graph.nodes.size(); ++n) {
+      if (node(n).is_input() || op(n) == ValueOp::kProduct) continue;
+      const auto& operand = node(n).operand;
+      if (std::find(operand.begin(), operand.end(), last) == operand.end()) continue;
+      if (op(n) != ValueOp::kMultiply && op(n) != ValueOp::kFma && op(n) != ValueOp::kDivide) continue;
+      x_out.what += "; their sum is multiplied by 0 or lost";
+      const std::uint32_t by = operand[operand[0] == last ? 1 : 0];
+      const std::uint32_t made = made_by(by);
+      if (node(made).site != 0) {
+        suggest_node(made, "makes the factor that takes all away");
+        // The exponent: what was the maximum before?
+        std::uint32_t exponent = node(made).operand[0] != 0 && node(made).operand[0] < made ? made_by(node(made).operand[0]) : 0;
+        if (exponent != 0 && node(exponent).site != 0) {
+          suggest_node(exponent, "makes its exponent");
+          suggest_uses(node(exponent).site, "is an operand of its exponent");
+        }
+      } else {
+        suggest_node(n, "multiplies by 0");
+        suggest_uses(node(n).site, "is an operand");
+      }
+      suggest_node(n, "multiplies by 0");
+      return true;
+    }
+    x_out.what += "; their sum is not taken further";
+    suggest_moves(last, "holds them last");
+    suggest_node(last, "holds them last");
+    suggest_conditions(node(last).site, nullptr, "decides what is taken further");
+    suggest_uses(node(last).site, "is an operand");
+    return true;
   }
 
   // Of a row: how far each key came.
@@ -737,15 +931,18 @@ class Explainer {
   // The loops around a sum over keys: those at the tail of all keys are cut by the outer one.
   void suggest_loops(std::uint32_t s, const std::vector<unsigned>& keys, bool skip_columns,
                      const std::string& why) {
-    std::vector<NamedLine> loops;
-    for (const NamedLine& condition : named_lines(site(s).conditions))
-      if (condition.name == "loop") loops.push_back(condition);
+    std::vector<Condition> loops;
+    for (const Condition& condition : conditions_in(site(s).conditions))
+      if (condition.loop) loops.push_back(condition);
     if (skip_columns && loops.size() > 1) loops.erase(loops.begin());
     const bool tail = !keys.empty() && keys.back() + 1 == x_terms.keys().size() &&
                       keys.back() - keys.front() + 1 == keys.size();
     if (tail) std::reverse(loops.begin(), loops.end());
-    for (const NamedLine& loop : loops)
+    for (const Condition& loop : loops) {
       suggest(site(s).file, site(s).function, loop.line, 0, "", why);
+      for (const NamedLine& test : loop.tests)
+        suggest(site(s).file, site(s).function, test.line, 0, test.name, why);
+    }
   }
 
   void suspect_missing(const Cause& cause) {
@@ -761,6 +958,7 @@ class Explainer {
       suggest_conditions(node(masked).site, "if", why);
       return;
     }
+    if (suspect_lost(cause, key)) return;
     const Way way = way_of(cause.row, key);
     const std::string why = "decides which keys take part";
     std::uint32_t at = 0;  // what is done for others

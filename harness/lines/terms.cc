@@ -200,6 +200,10 @@ bool near_factor(float a, float b) {
   return std::fabs(a - b) <= kFactorSlack * std::max(std::fabs(a), std::fabs(b));
 }
 
+bool is_same_element(const Term& a, const Term& b) {
+  return a.buffer == b.buffer && a.row == b.row && a.column == b.column;
+}
+
 std::uint64_t pair_of(std::uint32_t row, std::uint32_t key) {
   return std::uint64_t{row} << 32 | key;
 }
@@ -436,6 +440,7 @@ Term Terms::add(const Term& a, float x, const Term& b, float y, std::uint32_t no
   switch (a.kind) {
     case TermKind::kScore:
       if (b.kind == TermKind::kNumber) {
+        if (x_columns.count(a.set) < x_columns.size()) return ill(Ill::kOffset, node);
         out.shifted = true;
         return out;
       }
@@ -456,7 +461,7 @@ Term Terms::add(const Term& a, float x, const Term& b, float y, std::uint32_t no
       out.set = x_columns.join(a.set, b.set);
       return out.set == kNone ? ill(Ill::kTwice, node) : out;
     case TermKind::kWeight: {
-      if (b.kind == TermKind::kNumber) return ill(Ill::kMeaningless, node);
+      if (b.kind == TermKind::kNumber) return ill(Ill::kOffset, node);
       if (b.kind != TermKind::kWeight) return ill(Ill::kMeaningless, node);
       if (a.row != b.row) return ill(Ill::kRows, node);
       if (a.column != b.column) return ill(Ill::kColumns, node);
@@ -468,6 +473,10 @@ Term Terms::add(const Term& a, float x, const Term& b, float y, std::uint32_t no
       if (b.kind == TermKind::kNumber) return out;
       if (b.kind == TermKind::kScore) return b.row == a.row ? out : ill(Ill::kRows, node);
       return ill(Ill::kMeaningless, node);
+    case TermKind::kElement:
+      // An element in two parts, of which each is rounded.
+      if (b.kind == TermKind::kElement && is_same_element(a, b)) return out;
+      return ill(Ill::kMeaningless, node);
     default:
       return ill(Ill::kMeaningless, node);
   }
@@ -477,6 +486,8 @@ Term Terms::subtract(const Term& a, float x, const Term& b, float y, float, std:
   if (a.kind == TermKind::kNumber && b.kind == TermKind::kNumber) return Term{};
   if (b.kind == TermKind::kNumber && y == 0) return a;
   Term out = a;
+  if (a.kind == TermKind::kElement && b.kind == TermKind::kElement && is_same_element(a, b))
+    return out;
   if (a.kind == TermKind::kScore) {
     if (b.kind == TermKind::kNumber) {
       out.shifted = true;

@@ -47,6 +47,7 @@ enum class Ill : std::uint8_t {
   kPartial,      // exponential of a score that lacks columns
   kScale,        // exponential of a score that is not scaled as it should be
   kSumOfScores,  // scores of different keys are added
+  kOffset,       // a number is added to a sum that should begin with 0
   kUnwritten,    // NaN that comes of no input: memory that nobody wrote
   kSign,         // a weight that is not positive, a frame that is not finite
   kMeaningless,  // an operation that has no meaning here

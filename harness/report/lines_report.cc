@@ -111,6 +111,8 @@ Json to_json(const LineDivergence& lines) {
   }
   j["unread"] = lines.unread;
   j["numbers"] = lines.numbers;
+  j["right"] = lines.right;
+  j["understood"] = lines.understood;
   return j;
 }
 

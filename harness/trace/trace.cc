@@ -44,7 +44,7 @@ class Tracer {
     x_run.taps = has_gate(kernel.info(), x_run.gate) && x_run.gate != Gate::kFull;
     x_geometry = plan_geometry(kernel, problem, x_run);
     x_steps = 1 + (options.observer || options.schedules) + (sanity_runs() > 0) +
-              (options.isolate && x_run.taps) + (options.closure && x_run.taps) + options.lines;
+              (options.isolate && x_run.taps) + (options.closure && x_run.taps) + (options.lines != LinesWanted::kNever);
   }
 
   TraceResult trace() {
@@ -73,12 +73,20 @@ class Tracer {
     if (std::string unseen = describe_blind_spots(x_problem, x_geometry);
         !x_result.first && !unseen.empty())
       x_result.notes.push_back(std::move(unseen));
-    if (x_options.lines && x_result.first && std::string_view(x_kernel.build().backend) == "host") {
+    if ((x_options.lines == LinesWanted::kAlways || (x_options.lines == LinesWanted::kWhereWrong && x_result.first)) && std::string_view(x_kernel.build().backend) == "host") {
       step("tracing where numbers come from, line by line");
       RunOptions run = x_options.run;
       run.schedule = x_run.schedule;
       run.fill = x_run.fill;
       x_result.lines = trace_lines(x_kernel, x_problem, x_inputs, run);
+      // What moves comes first: of it a line says where it shows, not where it is from.
+      if (x_result.sanity.unsound() && x_result.calmly.empty() &&
+          x_result.lines->answer == LineAnswer::kLine) {
+        x_result.lines->answer = LineAnswer::kUnsure;
+        x_result.lines->reason =
+            "the result moves, which is no matter of a formula: attn-diag check names the lines that race or read "
+            "what nobody wrote";
+      }
     }
     x_result.capture = std::move(prefix.capture);
     if (!x_input_writes.empty()) x_result.capture.input_writes = std::move(x_input_writes);

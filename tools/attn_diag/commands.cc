@@ -70,7 +70,11 @@ void trace_flags(FlagGroups& g) {
   g.case_flags();
   app.add_option("--stage,--gate", f.stage, kTraceStageHelp)->group(kRunGroup)->type_name("");
   add_sanity_flags(app, f.sanity);
-  app.add_flag("--no-lines", f.no_lines, "Do not look for the line")->group(kRunGroup);
+  auto* const no_lines =
+      app.add_flag("--no-lines", f.no_lines, "Do not look for the line")->group(kRunGroup);
+  app.add_flag("--lines", f.lines, "Say what variables hold where all agrees, too")
+      ->excludes(no_lines)
+      ->group(kRunGroup);
   g.region_flags();
   g.tolerance_flags();
   g.dump_flags("Also leave what was recorded in this file");

@@ -32,7 +32,7 @@ struct Flags {
   std::vector<std::string> files;
   bool isolate = false, force = false, with_reference = false, bound = false;
   bool json = false, quiet = false;
-  bool no_lines = false;
+  bool no_lines = false, lines = false;
   bool no_history = false;
   AdaptFlags adapt;
   BuildFlags build;

@@ -88,7 +88,9 @@ CommandResult trace_command(const Session& session) {
   TraceOptions options;
   options.sanity_runs = parse_sanity_runs(flags.sanity);
   options.tolerance = parse_tolerance(flags);
-  options.lines = !flags.no_lines;
+  options.lines = flags.no_lines ? LinesWanted::kNever
+                  : flags.lines  ? LinesWanted::kAlways
+                                 : LinesWanted::kWhereWrong;
   std::unique_ptr<TextFile> junit;
   if (!flags.junit.empty()) junit = std::make_unique<TextFile>(flags.junit);
   const Kernel kernel = load_kernel(one);

@@ -130,12 +130,12 @@ Label attn_diag_value_pick(Site* site, Label chosen, float number, Label other) 
              : watched.recorder->pick(*site, watched.where(), chosen, number, other);
 }
 
-Label attn_diag_value_convert(Site* site, Label label, float result, std::uint32_t) {
+Label attn_diag_value_convert(Site* site, Label label, float result, std::uint32_t bytes) {
   if (label == 0) return 0;
   const Watched watched;
   return watched.recorder == nullptr
              ? 0
-             : watched.recorder->convert(*site, watched.where(), label, result);
+             : watched.recorder->convert(*site, watched.where(), label, result, bytes);
 }
 
 Label attn_diag_value_resize(Label label, std::uint32_t bytes, std::uint32_t to) {

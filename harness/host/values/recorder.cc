@@ -65,7 +65,7 @@ std::uint32_t ValueRecorder::number_of(Site& site) {
   made.function = site.function;
   made.variable = site.variable;
   made.conditions = site.conditions;
-  made.indices = site.indices;
+  made.uses = site.uses;
   made.callers = site.callers;
   x_graph.sites.push_back(std::move(made));
   site.number = static_cast<std::uint32_t>(x_graph.sites.size() - 1);
@@ -211,6 +211,15 @@ void ValueRecorder::copy(void* to, const void* from, std::size_t bytes) {
     std::copy_n(parts.begin(), here, labels.begin() + static_cast<std::ptrdiff_t>(i));
   }
   write(address_of(to), labels.data(), bytes);
+  if (!is_output(to)) return;
+  const ValueBuffer& output = x_options.outputs[static_cast<std::size_t>(find(x_options.outputs, to))];
+  for (std::size_t i = 0; i + output.element_bytes <= bytes; i += output.element_bytes) {
+    const auto* const at = static_cast<const std::byte*>(from) + i;
+    const auto writer = x_writers.find(address_of(at) / 4);
+    if (writer != x_writers.end())
+      note_output(g_copied, writer->second, static_cast<const std::byte*>(to) + i, output.element_bytes,
+                  label_at(static_cast<const std::byte*>(to) + i, output.element_bytes));
+  }
 }
 
 // Loads and stores.
@@ -330,9 +339,19 @@ Label ValueRecorder::pick(Site& site, std::uint32_t where, Label chosen, float n
   return add(site, where, {node_or_constant(chosen, number), other, 0}, number);
 }
 
-Label ValueRecorder::convert(Site& site, std::uint32_t where, Label label, float result) {
-  if (label == 0 || (label & kPacked) != 0) return 0;
-  return add(site, where, {label, 0, 0}, result);
+Label ValueRecorder::convert(Site& site, std::uint32_t where, Label label, float result,
+                             unsigned bytes) {
+  if (label == 0) return 0;
+  // Of bits that are not one number's: of the first.
+  if ((label & kPacked) != 0) {
+    const Packed parts = x_packed[label & ~kPacked];
+    const auto first = std::find_if(parts.begin(), parts.end(), [](std::uint32_t b) { return b != 0; });
+    if (first == parts.end()) return 0;
+    label = *first & kLabelMask;
+  }
+  const Label made = add(site, where, {label, 0, 0}, result);
+  if (made != 0) x_width[made] = static_cast<unsigned char>(bytes);
+  return made;
 }
 
 void ValueRecorder::offer(std::uint32_t thread, Label label, std::uint64_t bits) {

@@ -48,7 +48,8 @@ class __attribute__((visibility("hidden"))) ValueRecorder {
                 unsigned count);
   Label pick(value_callouts::Site& site, std::uint32_t where, Label chosen, float number,
              Label other);
-  Label convert(value_callouts::Site& site, std::uint32_t where, Label label, float result);
+  Label convert(value_callouts::Site& site, std::uint32_t where, Label label, float result,
+                unsigned bytes);
   Label receive(value_callouts::Site& site, std::uint32_t where, std::uint32_t source_thread,
                 std::uint64_t bits);
   void offer(std::uint32_t thread, Label label, std::uint64_t bits);

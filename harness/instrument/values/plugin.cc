@@ -1,4 +1,6 @@
 // The plugin of clang that makes the watch build of a kernel library, x.watch.so. See README.md.
+#include <llvm/ADT/SmallPtrSet.h>
+#include <llvm/IR/Instructions.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/PassManager.h>
 #include <llvm/Passes/PassBuilder.h>
@@ -6,6 +8,7 @@
 #include <llvm/Transforms/IPO/AlwaysInliner.h>
 #include <llvm/Transforms/Scalar/SROA.h>
 
+#include "harness/instrument/values/value_sites.h"
 #include "harness/instrument/values/values.h"
 
 namespace attn_diag::instrument {
@@ -13,11 +16,55 @@ namespace {
 
 using namespace llvm;
 
+constexpr const char* kWatched = "attn-diag-watched";
+
+// Code that runs on the device: what asks for its index, what calls that, and all that those call.
+SmallPtrSet<Function*, 32> device_functions(Module& module) {
+  SmallPtrSet<Function*, 32> found;
+  SmallVector<Function*, 64> pending;
+  const auto add = [&](Function* function) {
+    if (function != nullptr && !function->isDeclaration() && found.insert(function).second)
+      pending.push_back(function);
+  };
+  const auto add_user = [&](Function* function) {
+    if (function != nullptr && !function->isDeclaration()) add(function);
+  };
+  for (GlobalVariable& global : module.globals()) {
+    const StringRef name = global.getName();
+    if (!name.contains("threadIdx") && !name.contains("blockIdx")) continue;
+    SmallVector<User*, 64> users(global.users());
+    while (!users.empty()) {
+      User* const user = users.pop_back_val();
+      if (auto* at = dyn_cast<Instruction>(user)) add_user(at->getFunction());
+      else users.append(user->user_begin(), user->user_end());
+    }
+  }
+  // Callers first, then everything below.
+  SmallVector<Function*, 64> callers(found.begin(), found.end());
+  while (!callers.empty()) {
+    Function* const function = callers.pop_back_val();
+    for (User* user : function->users()) {
+      auto* const call = dyn_cast<CallBase>(user);
+      if (call == nullptr || call->getCalledFunction() != function) continue;
+      if (!found.count(call->getFunction())) callers.push_back(call->getFunction());
+      add(call->getFunction());
+    }
+  }
+  while (!pending.empty()) {
+    Function* const function = pending.pop_back_val();
+    for (BasicBlock& block : *function)
+      for (Instruction& at : block)
+        if (auto* call = dyn_cast<CallBase>(&at)) add(call->getCalledFunction());
+  }
+  return found;
+}
+
 // So that a kernel and what it calls are one function, whose numbers can be followed in registers.
 struct InlineAll : PassInfoMixin<InlineAll> {
   static PreservedAnalyses run(Module& module, ModuleAnalysisManager&) {
-    for (Function& function : module) {
-      if (function.isDeclaration() || function.isIntrinsic()) continue;
+    for (Function* each : device_functions(module)) {
+      Function& function = *each;
+      function.addFnAttr(kWatched);
       function.removeFnAttr(Attribute::OptimizeNone);
       if (is_primitive(function)) {
         function.removeFnAttr(Attribute::AlwaysInline);
@@ -32,9 +79,19 @@ struct InlineAll : PassInfoMixin<InlineAll> {
   static bool isRequired() { return true; }
 };
 
+// While variables are still in memory.
+struct NoteAssignments : PassInfoMixin<NoteAssignments> {
+  static PreservedAnalyses run(Function& function, FunctionAnalysisManager&) {
+    note_assignments(function);
+    return PreservedAnalyses::all();
+  }
+  static bool isRequired() { return true; }
+};
+
 struct WatchValues : PassInfoMixin<WatchValues> {
   static PreservedAnalyses run(Function& function, FunctionAnalysisManager& manager) {
-    if (is_primitive(function)) return PreservedAnalyses::all();
+    if (is_primitive(function) || !function.hasFnAttribute(kWatched))
+      return PreservedAnalyses::all();
     return watch_values(function, manager.getResult<DominatorTreeAnalysis>(function),
                         manager.getResult<LoopAnalysis>(function))
                ? PreservedAnalyses::none()
@@ -69,6 +126,7 @@ void add_passes(PassBuilder& builder) {
     passes.addPass(AlwaysInlinerPass(false));
     passes.addPass(DropInlined());
     FunctionPassManager each;
+    each.addPass(NoteAssignments());
 #if LLVM_VERSION_MAJOR >= 16
     each.addPass(SROAPass(SROAOptions::PreserveCFG));
 #else

@@ -1,6 +1,8 @@
 #include "harness/instrument/values/value_sites.h"
 
+#include <llvm/ADT/STLExtras.h>
 #include <llvm/ADT/SmallPtrSet.h>
+#include <llvm/Analysis/ValueTracking.h>
 #include <llvm/Demangle/Demangle.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/DebugInfoMetadata.h>
@@ -32,7 +34,41 @@ std::string file_of(const DIScope& scope) {
   return (scope.getDirectory() + "/" + file).str();
 }
 
+// By variable; of the module that is compiled.
+DenseMap<const DILocalVariable*, SmallVector<unsigned, 2>>& assignments() {
+  static DenseMap<const DILocalVariable*, SmallVector<unsigned, 2>> lines;
+  return lines;
+}
+
+SmallVector<unsigned, 2> lines_of(const DILocalVariable& variable) {
+  const auto found = assignments().find(&variable);
+  if (found != assignments().end()) return found->second;
+  return {variable.getLine()};
+}
+
 }  // namespace
+
+void note_assignments(const Function& function) {
+  DenseMap<const Value*, const DILocalVariable*> variables;
+  for (const BasicBlock& block : function)
+    for (const Instruction& at : block)
+      if (const auto* say = dyn_cast<DbgVariableIntrinsic>(&at))
+        for (const Value* value : say->location_ops())
+          if (isa<AllocaInst>(value)) variables[value] = say->getVariable();
+  for (const BasicBlock& block : function)
+    for (const Instruction& at : block) {
+      const auto* const store = dyn_cast<StoreInst>(&at);
+      if (store == nullptr) continue;
+      const auto found = variables.find(getUnderlyingObject(store->getPointerOperand()));
+      if (found == variables.end()) continue;
+      unsigned line = ValueSites::user_line(at.getDebugLoc());
+      if (line == 0) line = found->second->getLine();  // of a parameter
+      SmallVector<unsigned, 2>& lines = assignments()[found->second];
+      if (!is_contained(lines, line)) lines.push_back(line);
+    }
+}
+
+unsigned ValueSites::user_line(const DebugLoc& location) { return place_of(location).line; }
 
 ValueSites::ValueSites(Function& function, const DominatorTree& dominators, const LoopInfo& loops)
     : x_function(function), x_dominators(dominators), x_loops(loops), x_after(function) {
@@ -104,26 +140,66 @@ std::string ValueSites::name_of_address(const Value* address, int depth) const {
   return "";
 }
 
-// The named integers in the expression, nearest first: "n 30,kv_start 24,".
-std::string ValueSites::indices_of(const Value* address) const {
-  constexpr std::size_t kMost = 64;
-  std::vector<const Value*> reached = {address};
+// Which parts of the index of a block, and whether that of a thread, a value is made of: "yt".
+std::string ValueSites::sources_of(const Value* value) const {
+  constexpr std::size_t kMost = 256;
+  std::vector<const Value*> reached = {value};
   SmallPtrSet<const Value*, 32> seen;
-  std::string words;
-  SmallPtrSet<const DILocalVariable*, 8> told;
-  seen.insert(address);
+  bool block[3] = {false, false, false}, thread = false;
   for (std::size_t i = 0; i < reached.size() && reached.size() < kMost; ++i) {
     const auto* const made = dyn_cast<Instruction>(reached[i]);
     if (made == nullptr) continue;
-    if (i > 0)
-      if (const auto named = x_named.find(made); named != x_named.end())
-        for (const DILocalVariable* variable : named->second)
-          if (told.insert(variable).second) {
-            const Place place = place_of(made->getDebugLoc());
-            words += variable->getName().str() + " " +
-                     std::to_string(place.line != 0 ? place.line : variable->getLine()) + ",";
-          }
-    if (isa<LoadInst>(made) || isa<CallBase>(made)) continue;
+    if (const auto* load = dyn_cast<LoadInst>(made)) {
+      APInt offset(64, 0);
+      const Value* const base = load->getPointerOperand()->stripAndAccumulateConstantOffsets(
+          made->getModule()->getDataLayout(), offset, true);
+      const StringRef name = base->getName();
+      if (name.contains("blockIdx") && offset.getZExtValue() / 4 < 3)
+        block[offset.getZExtValue() / 4] = true;
+      thread = thread || name.contains("threadIdx");
+      continue;
+    }
+    for (const Value* operand : made->operands())
+      if (!isa<Constant>(operand) && !isa<BasicBlock>(operand) && seen.insert(operand).second)
+        reached.push_back(operand);
+  }
+  std::string words;
+  for (int i = 0; i < 3; ++i)
+    if (block[i]) words += "xyz"[i];
+  return words + (thread ? "t" : "");
+}
+
+// The variables of the source that a value is made of, nearest first: "n@30:t,kv_start@24:,"; `deep`: also those that these
+// are made of.
+std::string ValueSites::uses_of(const Value* value, bool deep, char separator) const {
+  constexpr std::size_t kMost = 96;
+  std::vector<const Value*> reached = {value};
+  SmallPtrSet<const Value*, 32> seen;
+  std::string words;
+  SmallPtrSet<const DILocalVariable*, 8> told;
+  for (std::size_t i = 0; i < reached.size() && reached.size() < kMost; ++i) {
+    const auto* const made = dyn_cast<Instruction>(reached[i]);
+    if (made == nullptr) continue;
+    bool named = false;
+    if (const auto known = x_named.find(made); i > 0 && known != x_named.end())
+      for (const DILocalVariable* variable : known->second) {
+        named = true;
+        if (!told.insert(variable).second) continue;
+        std::string sources;
+        if (deep) sources.append(":").append(sources_of(made));
+        for (const unsigned line : lines_of(*variable))
+          words.append(variable->getName().str()).append("@").append(std::to_string(line)).append(sources) += separator;
+      }
+    if ((named && !deep) || isa<LoadInst>(made) || isa<CallBase>(made)) {
+      // An element of an array in memory.
+      if (const auto* load = dyn_cast<LoadInst>(made); load != nullptr && !named && i > 0)
+        if (const std::string name = name_of_address(load->getPointerOperand()); !name.empty()) {
+          const Place place = place_of(load->getDebugLoc());
+          if (place.line != 0)
+            words.append(name).append("@").append(std::to_string(place.line)).append(deep ? ":" : "") += separator;
+        }
+      if (!isa<CallBase>(made) || named) continue;
+    }
     for (const Value* operand : made->operands())
       if (!isa<Constant>(operand) && !isa<BasicBlock>(operand) && seen.insert(operand).second)
         reached.push_back(operand);
@@ -169,7 +245,7 @@ Constant* ValueSites::text(const std::string& words) {
 
 GlobalVariable* ValueSites::make(value_callouts::Op op, const Place& place,
                                  const std::string& variable, const std::string& conditions,
-                                 const std::string& indices) {
+                                 const std::string& uses) {
   Module& module = *x_function.getParent();
   auto* const word = Type::getInt32Ty(module.getContext());
   const std::array<Constant*, 10> members = {ConstantInt::get(word, 0),
@@ -180,7 +256,7 @@ GlobalVariable* ValueSites::make(value_callouts::Op op, const Place& place,
                                              text(place.function),
                                              text(variable),
                                              text(conditions),
-                                             text(indices),
+                                             text(uses),
                                              text(place.callers)};
   Constant* const data = ConstantStruct::getAnon(members);
   return new GlobalVariable(module, data->getType(), false, GlobalValue::PrivateLinkage, data,
@@ -191,19 +267,19 @@ GlobalVariable* ValueSites::site(const Instruction& at, value_callouts::Op op,
                                  const Value* address) {
   const std::string variable = address == nullptr ? variable_of(&at) : name_of_address(address);
   return make(op, place_of(at.getDebugLoc()), variable, conditions_of(at.getParent()),
-              address == nullptr ? "" : indices_of(address));
+              address == nullptr ? uses_of(&at, false, ',') : uses_of(address, true, ','));
 }
 
 GlobalVariable* ValueSites::site_of_choice(const Instruction& at, const Value* condition) {
   Place place = place_of(at.getDebugLoc());
-  std::string indices;
+  std::string uses;
   if (const auto* test = dyn_cast_or_null<Instruction>(condition)) {
     const Place there = place_of(test->getDebugLoc());
     if (there.line != 0) place = there;
-    indices = indices_of(condition);
+    uses = uses_of(condition, true, ',');
   }
   return make(value_callouts::Op::kPick, place, variable_of(&at), conditions_of(at.getParent()),
-              indices);
+              uses);
 }
 
 }  // namespace attn_diag::instrument

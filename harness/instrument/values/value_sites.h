@@ -19,10 +19,16 @@ namespace attn_diag::instrument {
 // Whether the file is one of the stand-in CUDA headers or of the C++ library, which no user wrote.
 bool is_header_file(llvm::StringRef path);
 
+// Where variables of the source are assigned to, before they become registers: user's lines by variable.
+void note_assignments(const llvm::Function& function);
+
 class ValueSites {
  public:
   ValueSites(llvm::Function& function, const llvm::DominatorTree& dominators,
              const llvm::LoopInfo& loops);
+
+  // The line of the user's source that code belongs to; 0: none.
+  static unsigned user_line(const llvm::DebugLoc& location);
 
   // A constant that describes `at`; `address`: of a load or store, else null.
   llvm::GlobalVariable* site(const llvm::Instruction& at, value_callouts::Op op,
@@ -38,10 +44,11 @@ class ValueSites {
   static Place place_of(const llvm::DebugLoc& location);
   std::string variable_of(const llvm::Value* value) const;
   std::string name_of_address(const llvm::Value* address, int depth = 0) const;
-  std::string indices_of(const llvm::Value* address) const;
+  std::string uses_of(const llvm::Value* value, bool deep, char separator) const;
+  std::string sources_of(const llvm::Value* value) const;
   std::string conditions_of(const llvm::BasicBlock* block);
   llvm::GlobalVariable* make(value_callouts::Op op, const Place& place, const std::string& variable,
-                             const std::string& conditions, const std::string& indices);
+                             const std::string& conditions, const std::string& uses);
   llvm::Constant* text(const std::string& words);
 
   llvm::Function& x_function;

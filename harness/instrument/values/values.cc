@@ -43,6 +43,8 @@ std::optional<Primitive> primitive_of(StringRef name) {
       {"13bfloat16_bitsE", {Op::kRound, 0, true}},
       {"14bfloat16_valueE", {Op::kRound}},
       {"12round_to_oddE", {Op::kRound}},
+      {"8fp8_bitsE", {Op::kRound, 0, true}},
+      {"9fp8_valueE", {Op::kRound}},
   }};
   if (name.contains("9attn_diag4host"))
     for (const Known& known : kInNamespace)
@@ -639,6 +641,11 @@ class Watcher {
       case Intrinsic::fma:
       case Intrinsic::fmuladd:
         return compute(builder, at, Op::kFma, operands(3));
+      case Intrinsic::copysign:
+        // copysign(0, x): what is too small, as a zero.
+        if (const auto* size = dyn_cast<ConstantFP>(at.getArgOperand(0)); size != nullptr && size->isZero())
+          return convert(at, {Op::kRound, 1});
+        return compute(builder, at, Op::kFunction, operands(2));
       case Intrinsic::maxnum:
       case Intrinsic::maximum:
         return compute(builder, at, Op::kMaximum, operands(2));

@@ -62,6 +62,8 @@ struct LineDivergence {
   std::vector<LineReads> reads;
   std::vector<std::string> unread;  // "rows 32..63 of v are loaded by no line"
   std::int64_t numbers = 0;         // looked at
+  // Of the elements of o that are right, of the blocks that were watched: how many are made as attention asks for.
+  std::int64_t right = 0, understood = 0;
 };
 
 // Of a case that diverges. Builds the kernel's watch build, runs it twice: which blocks make the wrong

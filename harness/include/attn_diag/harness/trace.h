@@ -70,11 +70,13 @@ struct TraceResult {
   std::int64_t judged() const, cells() const;
 };
 
+enum class LinesWanted : std::uint8_t { kNever, kWhereWrong, kAlways };
+
 struct TraceOptions {
   RunOptions run;
   Tolerance tolerance;
   bool closure = true, isolate = true, observer = true, schedules = true;
-  bool lines = true;  // of kernels on the host that were built by attn-diag build
+  LinesWanted lines = LinesWanted::kWhereWrong;  // of kernels on the host
   // Runs of gate 0 (with `schedules`), after the first: -1 is 3, on a GPU 4 of two each; 0 is none.
   int sanity_runs = -1;
   // Called as step `step` of `steps` (from 1) begins, so that a long trace can say where it is.

@@ -43,10 +43,12 @@ struct Site {
   const char* file;
   const char* function;
   const char* variable;  // what is stored to, loaded of or computed; empty: nothing with a name
-  // Where conditions are that decide whether this runs, the innermost first: "loop 12,if 30,".
+  // Where conditions are that decide whether this runs, the innermost first, and the variables that they
+  // test: "loop 12 n@9 n@11,if 30 row@4,". A variable stands once for each line that assigns to it.
   const char* conditions;
-  // Integers of which the address is made, and where each gets its value: "row 12,kv_start 30,".
-  const char* indices;
+  // Variables that the address is made of, or the number: "row@12:yt,row@14:yt,first@30:,", with which of
+  // blockIdx.x, .y and .z (x, y, z) and of threadIdx (t) they depend on.
+  const char* uses;
   const char* callers;  // lines of calls around it in the user's code: "57,60,"
 };
 

@@ -23,9 +23,7 @@ struct ValueSite {
   int line = 0, column = 0;
   std::string file, function;
   std::string variable;    // empty: nothing with a name
-  std::string conditions;  // "loop 12,if 30,": what decides whether this runs, the innermost first
-  std::string
-      indices;  // "row 12,first 30,": integers in the address and where they get their values
+  std::string conditions, uses;  // as value_callouts::Site has them
   std::string callers;  // "57,60,": lines of the calls around it
 };
 
