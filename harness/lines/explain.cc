@@ -87,6 +87,7 @@ struct Cause {
   std::uint32_t site = 0;
   std::uint32_t row = 0, column = 0;
   std::vector<unsigned> keys;  // of kMissing, kExtra
+  bool of_l = false;           // of these: in the sum that o is divided by
 
   auto kind() const { return std::tuple(what, ill, site); }
 };
@@ -102,17 +103,16 @@ class Explainer {
 
   void run() {
     std::map<std::tuple<What, Ill, std::uint32_t>, std::vector<Cause>> causes;
-    std::set<std::tuple<What, Ill, std::uint32_t>> innocent;
+    std::map<std::tuple<What, Ill, std::uint32_t>, std::int64_t> of_right;
     std::size_t wrong = 0;
     for (const OutputElement& element : x_elements) {
-      const Cause cause = cause_of(element.index);
+      const Cause cause = cause_of(element);
       if (!element.wrong) {
         ++x_out.right;
         if (cause.what == What::kOther)
           ++x_out.understood;
-        else if (innocent.insert(cause.kind()).second && x_out.reason.size() < 400)
-          x_out.reason += fmt::format("{}:{} {} {}; ", site(cause.site).line, site(cause.site).variable,
-                                      static_cast<int>(cause.what), ill_text(cause.ill));
+        else
+          ++of_right[cause.kind()];
         continue;
       }
       ++wrong;
@@ -122,12 +122,18 @@ class Explainer {
       x_out.answer = LineAnswer::kNone;
       return;
     }
+    // What is as common where all is right is no cause.
+    const auto is_innocent = [&](const auto& kind, std::size_t count) {
+      const auto found = of_right.find(kind);
+      return found != of_right.end() && static_cast<double>(found->second) / static_cast<double>(x_out.right) >
+                                            0.5 * static_cast<double>(count) / static_cast<double>(wrong);
+    };
     // The cause of most elements that right ones do not have; of two alike, the one that began first.
     const std::vector<Cause>* most = nullptr;
     bool seen_in_right = false;
     for (const bool with_innocent : {false, true}) {
       for (const auto& [kind, list] : causes) {
-        if (std::get<0>(kind) == What::kOther || (innocent.count(kind) != 0) != with_innocent)
+        if (std::get<0>(kind) == What::kOther || is_innocent(kind, list.size()) != with_innocent)
           continue;
         if (most == nullptr || list.size() > most->size() ||
             (list.size() == most->size() && list.front().node < most->front().node))
@@ -155,6 +161,12 @@ class Explainer {
     } else if (share < 0.25) {
       x_out.answer = LineAnswer::kUnsure;
       x_out.reason = fmt::format("this explains {:.0f} % of the wrong elements", share * 100);
+    } else if (x_out.right > 0 && 2 * x_out.understood < x_out.right) {
+      x_out.answer = LineAnswer::kUnsure;
+      x_out.reason = "of the elements that are right most are made in a way that is not understood";
+    } else if (most->front().ill == Ill::kMeaningless && x_out.understood == 0) {
+      x_out.answer = LineAnswer::kUnsure;
+      x_out.reason = "no element is right: whether that is the kernel's own way or its fault cannot be told";
     } else if (most->front().ill == Ill::kUnknown) {
       x_out.answer = LineAnswer::kUnsure;
       x_out.reason = "an operation that is not known stands there";
@@ -168,12 +180,19 @@ class Explainer {
     return node(n).site == 0 ? ValueOp::kBits : site(node(n).site).op;
   }
 
+  bool is_load(std::uint32_t n) const {
+    return op(n) == ValueOp::kLoad || op(n) == ValueOp::kLoadNumber;
+  }
+
   // Causes.
 
-  Cause cause_of(std::uint64_t element) {
-    const host::ValueOutput& output = x_graph.outputs[0][element];
+  Cause cause_of(const OutputElement& element) {
+    const host::ValueOutput& output = x_graph.outputs[element.of_lse ? 1 : 0][element.index];
     Cause cause;
-    x_attention.locate_output(element, cause.row, cause.column);
+    if (element.of_lse)
+      cause.row = static_cast<std::uint32_t>(element.index);
+    else
+      x_attention.locate_output(element.index, cause.row, cause.column);
     if (output.block == ~0u) {
       cause.what = What::kUnstored;
       return cause;
@@ -188,6 +207,7 @@ class Explainer {
       cause.site = node(term.root).site;
       return cause;
     }
+    if (element.of_lse) return cause_of_lse(term, cause, element.wrong);
     if (term.kind != TermKind::kWeight || term.column == kNone) {
       // Of a row without keys o is 0.
       if (term.kind == TermKind::kNumber && sees_nothing(cause.row)) return cause;
@@ -211,6 +231,24 @@ class Explainer {
       frame_cause(cause);
       return cause;
     }
+    return cause;
+  }
+
+  Cause cause_of_lse(const Term& term, Cause cause, bool wrong) const {
+    if (term.kind == TermKind::kNumber && sees_nothing(cause.row)) return cause;
+    if (term.kind != TermKind::kLog) {
+      cause.what = What::kNothing;
+      return cause;
+    }
+    if (term.row != cause.row) {
+      cause.what = What::kOtherRow;
+      return cause;
+    }
+    if (keys_differ(term, cause)) {
+      cause.of_l = true;
+      return cause;
+    }
+    if (wrong) cause.what = What::kFrame;
     return cause;
   }
 
@@ -258,7 +296,7 @@ class Explainer {
       const ValueOp is = op(n);
       const bool moved =
           node(n).site != 0 && !node(n).is_input() && node(n).operand[0] != 0 &&
-          (is == ValueOp::kStore || is == ValueOp::kLoad || is == ValueOp::kRound ||
+          (is == ValueOp::kStore || is == ValueOp::kLoad || is == ValueOp::kLoadNumber || is == ValueOp::kRound ||
            is == ValueOp::kPick || (is == ValueOp::kBits && node(n).operand[1] == 0));
       if (!moved) return n;
       n = node(n).operand[0];
@@ -280,6 +318,7 @@ class Explainer {
           Cause of_sum = cause;
           if (keys_differ(term, of_sum) && of_sum.what != What::kOther) {
             cause = of_sum;
+            cause.of_l = true;
             cause.node = by;
             cause.site = node(at).site;
             return;
@@ -298,13 +337,14 @@ class Explainer {
   void suggest(const std::string& file, const std::string& function, int line, int column,
                const std::string& variable, const std::string& why) {
     if (line == 0) return;
+    const bool own = variable.find("attn_diag_") != std::string::npos;
     for (LineSuspect& known : x_out.suspects)
       if (known.place.line == line && known.place.file == file) {
-        if (known.place.variable.empty()) known.place.variable = variable;
+        if (known.place.variable.empty() && !own) known.place.variable = variable;
         return;
       }
     LineSuspect one;
-    one.place = {file, function, line, column, "", variable};
+    one.place = {file, function, line, column, "", own ? "" : variable};
     one.why = why;
     x_out.suspects.push_back(std::move(one));
   }
@@ -390,10 +430,15 @@ class Explainer {
     if (x_loads_known) return;
     x_loads_known = true;
     for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
-      if (!node(n).is_input()) continue;
       const Term& term = x_terms[n];
-      x_loaded[term.buffer].insert(std::uint64_t{term.row} << 32 | term.column);
-      x_loaders[term.buffer].insert(node(n).site);
+      if (node(n).is_input()) {
+        x_loaded[term.buffer].insert(std::uint64_t{term.row} << 32 | term.column);
+        if (site(node(n).site).line != 0) x_loaders[term.buffer].insert(node(n).site);
+      } else if (term.kind == TermKind::kElement && is_load(n) && node(n).operand[0] != 0 &&
+                 site(node(node(n).operand[0]).site).line == 0) {
+        // Of what the host copied.
+        x_loaders[term.buffer].insert(node(n).site);
+      }
     }
   }
 
@@ -459,7 +504,9 @@ class Explainer {
       case What::kUnstored:
         return suspect_store(list);
       case What::kNothing:
-        x_out.what = "o holds a number that comes of no input";
+        x_out.what = fmt::format("{} holds a number that comes of no input",
+                                 x_elements.front().of_lse ? "lse" : "o");
+        if (cause.node != 0 && std::isnan(node(cause.node).value)) suggest_nan(cause.node);
         return suspect_missing(cause);
       case What::kOtherRow:
         return suspect_place(cause, true);
@@ -474,12 +521,28 @@ class Explainer {
                                  query_text(cause.row), keys_text(cause.keys));
         return suspect_extra(cause);
       case What::kFrame:
+        if (x_elements.front().of_lse) return suspect_lse(cause);
         x_out.what = "o is the right sum times a wrong factor";
         suggest(cause.site, "gives o another factor than 1 / l");
         suggest_scale(cause.node);
         return;
       case What::kOther:
         return;
+    }
+  }
+
+  // lse is the logarithm of the right sum, and a wrong number.
+  void suspect_lse(const Cause& cause) {
+    x_out.what = "lse is made of the right sum and the wrong number";
+    std::uint32_t at = cause.node;
+    for (int steps = 0; steps < 64 && node(at).site != 0; ++steps) {
+      suggest_node(at, "makes lse");
+      suggest_uses(node(at).site, "is an operand of lse");
+      std::uint32_t next = 0;
+      for (const std::uint32_t operand : node(at).operand)
+        if (operand != 0 && operand < at && next == 0 && x_terms[operand].kind == TermKind::kLog) next = operand;
+      if (next == 0) break;
+      at = next;
     }
   }
 
@@ -533,8 +596,21 @@ class Explainer {
     x_out.what = why;
     const auto [a, b] = operands_of(n);
     switch (cause.ill) {
-      case Ill::kColumns:
       case Ill::kHeads:
+        for (const std::uint32_t operand : {a, b}) {
+          if (operand == 0 || operand >= n || x_terms[operand].kind != TermKind::kElement) continue;
+          const Term& element = x_terms[operand];
+          if (element.buffer == 0 || x_attention.same_head(cause.row, element.row)) continue;
+          const std::uint32_t input = input_of(operand);
+          const std::uint32_t end =
+              key_row(cause.row, 0) + static_cast<std::uint32_t>(x_terms.keys().size());
+          // The rows behind the head's own: who runs past the end?
+          if (element.row >= end && element.row < end + x_terms.keys().size())
+            for (const std::uint32_t s : {node(n).site, node(operand).site, node(input).site})
+              suggest_conditions(s, nullptr, "lets rows behind the last key through");
+        }
+        return suggest_pair(n, a, b, cause.row, why);
+      case Ill::kColumns:
       case Ill::kKeys:
         return suggest_pair(n, a, b, cause.row, why);
       case Ill::kTwice:
@@ -578,8 +654,12 @@ class Explainer {
           if (use.line != site(cause.site).line)
             suggest(site(cause.site).file, site(cause.site).function, use.line, 0, use.name,
                     "gives the sum its first value");
+        for (const std::uint32_t operand : {a, b})
+          if (operand != 0 && operand < n && x_terms[operand].kind == TermKind::kNumber)
+            suggest_foreign(operand);
         suggest_node(n, why);
-        for (const std::uint32_t operand : {a, b}) suggest_moves(operand, "hands on an operand");
+        for (const std::uint32_t operand : {a, b})
+          if (operand != 0 && operand < n) suggest_moves(operand, "hands on an operand");
         return;
       }
       case Ill::kSign: {
@@ -600,9 +680,13 @@ class Explainer {
         return;
       }
       default:
+        if (op(n) == ValueOp::kProduct) suggest_callers(cause.site, why);
         suggest_node(n, why);
-        for (const std::uint32_t operand : {a, b})
-          if (operand != 0 && operand < n) suggest_node(made_by(operand), "makes an operand");
+        for (const std::uint32_t operand : {a, b}) {
+          if (operand == 0 || operand >= n) continue;
+          if (x_terms[operand].kind == TermKind::kNumber) suggest_foreign(operand);
+          suggest_moves_with_indices(operand, "hands on an operand");
+        }
         suggest_callers(cause.site, why);
     }
   }
@@ -620,6 +704,41 @@ class Explainer {
       if (node(n).site == 0) return;
     }
     suggest_node(made, why);
+  }
+
+  void suggest_moves_with_indices(std::uint32_t n, const std::string& why) {
+    const std::uint32_t made = made_by(n);
+    for (std::uint32_t at = n; at != made && node(at).site != 0; at = node(at).operand[0])
+      if (op(at) == ValueOp::kStore) suggest_node(at, why);
+    for (std::uint32_t at = n; at != made && node(at).site != 0; at = node(at).operand[0]) {
+      suggest_node(at, why);
+      suggest_uses(node(at).site, "makes the index of an operand");
+    }
+    suggest_node(made, why);
+  }
+
+  // A number where something of the inputs should be: a choice, or memory that holds it.
+  void suggest_foreign(std::uint32_t n) {
+    for (int steps = 0; steps < 64 && node(n).site != 0; ++steps) {
+      if (op(n) == ValueOp::kPick) {
+        suggest_node(n, "chooses a number that comes of no input");
+        return;
+      }
+      if (is_load(n) && node(n).operand[0] == 0) {
+        suggest_node(n, "reads a number that comes of no input");
+        suggest_stores_to(site(node(n).site).variable);
+        return;
+      }
+      std::uint32_t next = 0;
+      for (const std::uint32_t operand : node(n).operand)
+        if (operand != 0 && operand < n && next == 0 && node(operand).site != 0) next = operand;
+      if (next == 0) break;
+      n = next;
+    }
+    if (node(n).site != 0) {
+      suggest_node(n, "makes a number that comes of no input");
+      suggest_uses(node(n).site, "is an operand of it");
+    }
   }
 
   // Where a number became what it is: back through operations on numbers that are no better.
@@ -648,7 +767,7 @@ class Explainer {
       n = next;
     }
     if (node(n).site == 0) return;
-    const bool unwritten = op(n) == ValueOp::kLoad && node(n).operand[0] == 0;
+    const bool unwritten = is_load(n) && node(n).operand[0] == 0;
     if (!unwritten) {
       x_out.what = "makes NaN";
       suggest_uses(node(n).site, "makes an operand of NaN");
@@ -656,8 +775,8 @@ class Explainer {
       return;
     }
     suggest_node(n, "reads memory that nobody wrote");
-    suggest_uses(node(n).site, "makes the index");
     suggest_stores_to(site(node(n).site).variable);
+    suggest_uses(node(n).site, "makes the index");
   }
 
   void suspect_scale(std::uint32_t score, std::uint32_t n, const std::string& why) {
@@ -685,6 +804,18 @@ class Explainer {
       if (next == 0) break;
       at = next;
     }
+    // It was scaled, and stored elsewhere.
+    if (!scaled) {
+      const Term& raw = x_terms[score];
+      for (std::uint32_t other = 1; other < x_graph.nodes.size(); ++other)
+        if (op(other) == ValueOp::kStore && x_terms[other].kind == TermKind::kScore &&
+            x_terms[other].row == raw.row && x_terms[other].column == raw.column &&
+            !(std::fabs(x_terms[other].x - raw.x) <= 0.01F * std::fabs(raw.x))) {
+          suggest_node(other, "stores the score that is scaled");
+          suggest_uses(node(other).site, "makes the index of that store");
+          break;
+        }
+    }
     // Nobody does: where the score goes from its sum to the exponential.
     if (!scaled)
       for (const std::uint32_t one : passed)
@@ -704,8 +835,11 @@ class Explainer {
     for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s)
       if (site(s).op == ValueOp::kStore && site(s).variable == variable) {
         suggest(s, "stores to it");
-        suggest_indices(s, "makes the index of a store to it");
+      }
+    for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s)
+      if (site(s).op == ValueOp::kStore && site(s).variable == variable) {
         suggest_conditions(s, nullptr, "decides what is stored to it");
+        suggest_indices(s, "makes the index of a store to it");
       }
   }
 
@@ -730,11 +864,39 @@ class Explainer {
         }
       }
       suggest_node(scaled, "rescales the sum so far");
+    }     else {
+      // Nothing was rescaled: is it the maximum that differs?
+      for (const std::uint32_t operand : {a, b}) suggest_maximum(operand);
     }
     suggest_node(n, why);
     suggest_callers(node(n).site, why);
     for (const std::uint32_t operand : {a, b})
-      if (operand != 0 && operand < n) suggest_node(made_by(operand), "makes a part of the sum");
+      if (operand != 0 && operand < n) {
+        suggest_node(made_by(operand), "makes a part of the sum");
+        suggest_maximum(operand);
+      }
+  }
+
+  // What was subtracted in the exponent of a weight.
+  void suggest_maximum(std::uint32_t n) {
+    for (int steps = 0; steps < 32 && n != 0; ++steps) {
+      n = made_by(n);
+      const ValueOp is = op(n);
+      if (is == ValueOp::kExp || is == ValueOp::kExp2) {
+        const std::uint32_t exponent = made_by(node(n).operand[0]);
+        if (op(exponent) != ValueOp::kSubtract) return;
+        const std::uint32_t most = node(exponent).operand[1];
+        if (most == 0) return;
+        suggest_moves(most, "makes the maximum");
+        suggest_uses(node(exponent).site, "is an operand of the exponent");
+        return;
+      }
+      std::uint32_t next = 0;
+      if (node(n).site == 0 || is == ValueOp::kProduct || node(n).is_input()) return;
+      for (const std::uint32_t operand : node(n).operand)
+        if (operand != 0 && operand < n && next == 0 && x_terms[operand].kind == TermKind::kWeight) next = operand;
+      n = next;
+    }
   }
 
   // A score that lacks columns.
@@ -755,6 +917,16 @@ class Explainer {
       if (next == 0) break;
       sum = made_by(next);
     }
+    // Were the columns that lack multiplied at all? Then they were not added.
+    const Term& partial = x_terms[score];
+    bool computed = false;
+    for (std::uint32_t n = 1; n < x_graph.nodes.size() && !computed; ++n) {
+      const Term& term = x_terms[n];
+      if (term.kind != TermKind::kScore || term.row != partial.row || term.column != partial.column) continue;
+      for (unsigned d = 0; d < x_terms.columns().size() && !computed; ++d)
+        computed = x_terms.columns().has(term.set, d) && !x_terms.columns().has(partial.set, d);
+    }
+    if (computed) suggest_node(sum, "adds the columns of a score, and loses some");
     // Lanes may each have a part: then it is the loop in which each makes its own.
     std::uint32_t inner = sum;
     for (int steps = 0; steps < 64; ++steps) {
@@ -790,21 +962,48 @@ class Explainer {
   void suspect_store(const std::vector<Cause>& list) {
     std::set<std::uint32_t> rows;
     for (const Cause& cause : list) rows.insert(cause.row);
-    const auto dim = static_cast<std::size_t>(x_attention.problem().head_dim_v);
+    const auto dim = static_cast<std::size_t>(x_elements.front().of_lse ? 1 : x_attention.problem().head_dim_v);
     const bool whole_rows = list.size() >= rows.size() * dim;
     x_out.what = fmt::format(
-        "{} of o {} stored by nobody",
+        "{} of {} are stored by nobody",
         whole_rows ? fmt::format("{} rows", rows.size()) : fmt::format("{} elements", list.size()),
-        "are");
+        x_elements.front().of_lse ? "lse" : "o");
     std::set<std::uint32_t> sites;
-    for (const host::ValueOutput& output : x_graph.outputs[0])
+    for (const host::ValueOutput& output : x_graph.outputs[x_elements.front().of_lse ? 1 : 0])
       if (output.site != 0) sites.insert(output.site);
+    // Where others are stored twice, or hold what belongs elsewhere, it is the index.
+    std::size_t misplaced = 0;
+    for (const OutputElement& element : x_elements) {
+      const What what = cause_of(element).what;
+      misplaced += what == What::kOtherRow || what == What::kOtherColumn;
+    }
+    const bool by_index = misplaced > 0 || x_graph.stored_twice > 0;
     for (const std::uint32_t s : sites) {
+      if (by_index) {
+        suggest_indices_of_place(s, list);
+        suggest(s, "stores o");
+        suggest_indices(s, "makes the index of the store");
+      }
       suggest_conditions(s, whole_rows ? "if" : "loop", "decides which elements are stored");
       suggest(s, "stores o");
       suggest_indices(s, "makes the index of the store");
       suggest_conditions(s, nullptr, "decides which elements are stored");
       suggest_callers(s, "stores o");
+    }
+  }
+
+  // Of whole heads that lack: what depends on the block alone.
+  void suggest_indices_of_place(std::uint32_t s, const std::vector<Cause>& list) {
+    const auto queries = static_cast<std::size_t>(x_attention.problem().seqlen_q);
+    std::map<std::uint32_t, std::set<std::uint32_t>> by_head;
+    for (const Cause& cause : list) by_head[cause.row / static_cast<std::uint32_t>(queries)].insert(cause.row);
+    const bool heads = std::all_of(by_head.begin(), by_head.end(),
+                                   [&](const auto& head) { return 2 * head.second.size() > queries; });
+    for (const NamedLine& use : variables_in(site(s).uses, ',')) {
+      const bool of_block = !use.sources.empty() && use.sources.find('t') == std::string::npos &&
+                            use.sources.find('x') == std::string::npos;
+      if (of_block == heads)
+        suggest(site(s).file, site(s).function, use.line, 0, use.name, "makes the index of the store");
     }
   }
 
@@ -816,16 +1015,36 @@ class Explainer {
     else
       x_out.what =
           fmt::format("what is stored in column {} of o is column {}", cause.column, term.column);
-    // If every element of o is stored, the stores are as they should be.
-    const bool all_stored =
-        std::all_of(x_graph.outputs[0].begin(), x_graph.outputs[0].end(),
-                    [](const host::ValueOutput& output) { return output.block != ~0u; });
     const unsigned buffer = rows ? 0 : 2;
     const std::string why = rows ? "loads the row of q" : "loads the column of v";
-    if (all_stored) suggest_loaders(buffer, why);
+    if (!loads_all(buffer, cause.row)) suggest_loaders(buffer, why);
     suggest(cause.site, "stores o");
+    if (rows) suggest_loaders(buffer, why);
+    suggest_moves_with_indices(cause.node, "hands on the column");
     suggest_indices(cause.site, "makes the index of the store");
     suggest_loaders(buffer, why);
+  }
+
+  // l lacks keys.
+  void suspect_sum_of_weights(const Cause& cause) {
+    std::uint32_t at = made_by(cause.node);
+    for (int steps = 0; steps < 8; ++steps) {
+      const ValueOp is = op(at);
+      if (is == ValueOp::kAdd || is == ValueOp::kFma || is == ValueOp::kAtomicAdd) break;
+      std::uint32_t next = 0;
+      if (node(at).site == 0 || is == ValueOp::kProduct) break;
+      for (const std::uint32_t operand : node(at).operand)
+        if (operand != 0 && operand < at && next == 0 && x_terms[operand].kind == TermKind::kWeight) next = operand;
+      if (next == 0) break;
+      at = made_by(next);
+    }
+    suggest_moves(cause.node, "hands on l");
+    suggest_node(at, "sums l");
+    if (node(at).site != 0) {
+      suggest_conditions(node(at).site, nullptr, "decides which weights are summed");
+      suggest_uses(node(at).site, "is an operand");
+    }
+    suggest(cause.site, "divides by l");
   }
 
   // Keys that have a weight and are lost on the way to o.
@@ -958,6 +1177,13 @@ class Explainer {
       suggest_conditions(node(masked).site, "if", why);
       return;
     }
+    if (cause.of_l) return suspect_sum_of_weights(cause);
+    // Who has a weight, and no row of v?
+    const Way before = way_of(cause.row, key);
+    if (before.weight != 0 && before.times_v == 0 && !loads_all(2, cause.row))
+      suggest_loaders(2, "does not load all of v");
+    else if (before.score == 0 && !loads_all(1, cause.row) && loads_all(2, cause.row))
+      suggest_loaders(1, "does not load all of k");
     if (suspect_lost(cause, key)) return;
     const Way way = way_of(cause.row, key);
     const std::string why = "decides which keys take part";

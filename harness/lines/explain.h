@@ -10,14 +10,15 @@
 
 namespace attn_diag::lines {
 
-// One element of o.
+// One element of o, or of lse.
 struct OutputElement {
   std::uint64_t index = 0;  // in memory
   bool wrong = false;
+  bool of_lse = false;
 };
 
 // Fills answer, suspects, what and where. `elements`: those of the watched blocks that were judged, and those nobody
-// stored.
+// stored; all of o, or all of lse.
 void explain(const Terms& terms, const std::vector<OutputElement>& elements, LineDivergence& out);
 
 }  // namespace attn_diag::lines

@@ -75,10 +75,16 @@ class ExpectedRows {
     if (std::isinf(bound)) return false;
     return !(std::fabs(actual - value) <= bound);
   }
+  bool is_wrong_lse(std::uint32_t row, double actual) {
+    const Row& expected = row_of(row);
+    if (std::isinf(expected.lse_bound) || actual == expected.lse) return false;
+    return !(std::fabs(actual - expected.lse) <= expected.lse_bound);
+  }
 
  private:
   struct Row {
     std::vector<double> value, bound;
+    double lse = 0, lse_bound = 0;
   };
   const Row& row_of(std::uint32_t row) {
     const auto found = x_rows.find(row);
@@ -87,7 +93,7 @@ class ExpectedRows {
     const auto heads = static_cast<std::uint32_t>(x_problem.heads);
     const std::uint32_t head = row / queries;
     reference::Options options;
-    options.tensors = tensor_bit(Tensor::kO);
+    options.tensors = tensor_bit(Tensor::kO) | tensor_bit(Tensor::kLse);
     options.batch_begin = static_cast<std::int32_t>(head / heads);
     options.batch_end = options.batch_begin + 1;
     options.head_begin = static_cast<std::int32_t>(head % heads);
@@ -97,8 +103,11 @@ class ExpectedRows {
         reference::compute(x_problem, x_geometry, x_arithmetic,
                            {x_inputs.q.data(), x_inputs.k.data(), x_inputs.v.data()}, options);
     const auto o = static_cast<std::size_t>(Tensor::kO);
+    const auto lse = static_cast<std::size_t>(Tensor::kLse);
     for (std::uint32_t q = 0; q < queries; ++q) {
       Row& one = x_rows[head * queries + q];
+      one.lse = all.value[lse][q];
+      one.lse_bound = all.bound[lse][q];
       const auto begin = static_cast<std::ptrdiff_t>(q * dim);
       one.value.assign(all.value[o].begin() + begin,
                        all.value[o].begin() + begin + static_cast<std::ptrdiff_t>(dim));
@@ -115,9 +124,47 @@ class ExpectedRows {
   std::map<std::uint32_t, Row> x_rows;
 };
 
+// A few wrong elements, of the first, a middle and the last of the wrong rows; and a right one. Of lse, if all of o
+// is right.
+struct Chosen {
+  bool of_lse = false;
+  std::vector<std::size_t> elements;
+};
+Chosen chosen_elements(const WatchedRun& run, const Attention& attention, ExpectedRows& expected) {
+  const Problem& p = attention.problem();
+  Chosen chosen;
+  std::vector<std::size_t> wrong, right;
+  const std::size_t count = run.graph.outputs[0].size();
+  const auto dim = static_cast<std::size_t>(p.head_dim_v);
+  for (std::size_t first = 0; first < count; first += dim) {
+    std::uint32_t row = 0, column = 0;
+    attention.locate_output(first, row, column);
+    bool is_wrong = false;
+    for (std::size_t d = 0; d < dim; ++d)
+      is_wrong = is_wrong || expected.is_wrong(row, static_cast<std::uint32_t>(d), o_element(run, p.dtype, first + d));
+    (is_wrong ? wrong : right).push_back(first);
+  }
+  if (wrong.empty()) {
+    std::vector<std::size_t> right_lse;
+    for (std::size_t row = 0; row < run.lse.size(); ++row)
+      (expected.is_wrong_lse(static_cast<std::uint32_t>(row), run.lse[row]) ? wrong : right_lse).push_back(row);
+    chosen.of_lse = !wrong.empty();
+    if (chosen.of_lse) right = right_lse;
+  }
+  const auto take = [&](const std::vector<std::size_t>& rows, std::size_t i) {
+    if (i < rows.size() && std::find(chosen.elements.begin(), chosen.elements.end(), rows[i]) == chosen.elements.end())
+      chosen.elements.push_back(rows[i]);
+  };
+  take(wrong, 0);
+  take(wrong, wrong.size() / 2);
+  take(wrong, wrong.empty() ? 0 : wrong.size() - 1);
+  take(right, right.size() / 2);
+  return chosen;
+}
+
 // The blocks that make these rows, and all whose results those read.
 std::vector<std::uint32_t> blocks_of(const host::ValueGraph& survey,
-                                     const std::vector<std::size_t>& elements) {
+                                     const Chosen& chosen) {
   constexpr std::size_t kMost = 64;
   std::vector<std::uint32_t> blocks;
   const auto add = [&](std::uint32_t block) {
@@ -125,39 +172,12 @@ std::vector<std::uint32_t> blocks_of(const host::ValueGraph& survey,
         std::find(blocks.begin(), blocks.end(), block) == blocks.end())
       blocks.push_back(block);
   };
-  for (const std::size_t element : elements) add(survey.outputs[0][element].block);
+  for (const std::size_t element : chosen.elements)
+    add(survey.outputs[chosen.of_lse ? 1 : 0][element].block);
   for (std::size_t i = 0; i < blocks.size(); ++i)
     if (blocks[i] < survey.reads_of.size())
       for (const std::uint32_t other : survey.reads_of[blocks[i]]) add(other);
   return blocks;
-}
-
-// A few wrong elements, of the first, a middle and the last of the wrong rows; and a right one.
-std::vector<std::size_t> chosen_elements(const WatchedRun& run, const Attention& attention,
-                                         ExpectedRows& expected) {
-  const Problem& p = attention.problem();
-  const std::size_t count = run.graph.outputs[0].size();
-  const auto dim = static_cast<std::size_t>(p.head_dim_v);
-  std::vector<std::size_t> wrong_rows, right_rows;
-  for (std::size_t first = 0; first < count; first += dim) {
-    std::uint32_t row = 0, column = 0;
-    attention.locate_output(first, row, column);
-    bool wrong = false;
-    for (std::size_t d = 0; d < dim; ++d)
-      wrong = wrong || expected.is_wrong(row, static_cast<std::uint32_t>(d),
-                                         o_element(run, p.dtype, first + d));
-    (wrong ? wrong_rows : right_rows).push_back(first);
-  }
-  std::vector<std::size_t> chosen;
-  const auto take = [&](const std::vector<std::size_t>& rows, std::size_t i) {
-    if (i < rows.size() && std::find(chosen.begin(), chosen.end(), rows[i]) == chosen.end())
-      chosen.push_back(rows[i]);
-  };
-  take(wrong_rows, 0);
-  take(wrong_rows, wrong_rows.size() / 2);
-  take(wrong_rows, wrong_rows.empty() ? 0 : wrong_rows.size() - 1);
-  take(right_rows, right_rows.size() / 2);
-  return chosen;
 }
 
 void add_source_text(LineDivergence& out) {
@@ -208,7 +228,7 @@ LineDivergence trace_lines(const Kernel& kernel, const Problem& problem, const I
 
   Attention attention(problem, uncoded.q.data(), uncoded.k.data(), uncoded.v.data());
   ExpectedRows expected(kernel, problem, uncoded, run_options);
-  const std::vector<std::size_t> chosen = chosen_elements(survey, attention, expected);
+  const Chosen chosen = chosen_elements(survey, attention, expected);
   std::vector<std::uint32_t> blocks = blocks_of(survey.graph, chosen);
   WatchedRun run = lines::watch_run(*build.kernel, problem, uncoded, run_options, blocks);
 
@@ -217,15 +237,17 @@ LineDivergence trace_lines(const Kernel& kernel, const Problem& problem, const I
   const lines::Terms terms(run.graph, attention);
   std::vector<OutputElement> elements;
   std::size_t unstored = 0;
-  for (std::size_t i = 0; i < run.graph.outputs[0].size(); ++i) {
-    const std::uint32_t block = run.graph.outputs[0][i].block;
+  const auto& outputs = run.graph.outputs[chosen.of_lse ? 1 : 0];
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const std::uint32_t block = outputs[i].block;
     const bool nobody = block == ~0u;
     if (nobody ? ++unstored > 4096 : std::find(blocks.begin(), blocks.end(), block) == blocks.end())
       continue;
-    std::uint32_t row = 0, column = 0;
-    attention.locate_output(i, row, column);
-    elements.push_back(
-        {i, nobody || expected.is_wrong(row, column, o_element(run, problem.dtype, i))});
+    std::uint32_t row = static_cast<std::uint32_t>(i), column = 0;
+    if (!chosen.of_lse) attention.locate_output(i, row, column);
+    const bool wrong = chosen.of_lse ? expected.is_wrong_lse(row, run.lse[i])
+                                     : expected.is_wrong(row, column, o_element(run, problem.dtype, i));
+    elements.push_back({i, wrong, chosen.of_lse});
   }
   explain(terms, elements, out);
   describe(terms, out);

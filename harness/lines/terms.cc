@@ -268,7 +268,7 @@ Term Terms::of(std::uint32_t n) {
     default:
       break;
   }
-  if (op == ValueOp::kInput || op == ValueOp::kLoad) {
+  if (op == ValueOp::kInput || op == ValueOp::kLoad || op == ValueOp::kLoadNumber) {
     if (node.is_input()) {
       Term element;
       element.kind = TermKind::kElement;
@@ -280,11 +280,6 @@ Term Terms::of(std::uint32_t n) {
   }
   const bool computes = op != ValueOp::kStore && op != ValueOp::kRound && op != ValueOp::kBits;
   for (const std::uint32_t operand : node.operand)
-    if (operand != 0 && computes && x_terms[operand].kind == TermKind::kNumber &&
-        std::isnan(x_graph.nodes[operand].value) && op != ValueOp::kMaximum &&
-        op != ValueOp::kMinimum)
-      return ill(Ill::kUnwritten, n);
-  for (const std::uint32_t operand : node.operand)
     if (operand != 0 && x_terms[operand].kind == TermKind::kIll) {
       // The larger of NaN and a number is the number.
       if (op == ValueOp::kMaximum || op == ValueOp::kMinimum) continue;
@@ -293,6 +288,11 @@ Term Terms::of(std::uint32_t n) {
         if (other != 0) all = worse(all, x_terms[other]);
       return all;
     }
+  for (const std::uint32_t operand : node.operand)
+    if (operand != 0 && computes && x_terms[operand].kind == TermKind::kNumber &&
+        std::isnan(x_graph.nodes[operand].value) && op != ValueOp::kMaximum &&
+        op != ValueOp::kMinimum)
+      return ill(Ill::kUnwritten, n);
   switch (op) {
     case ValueOp::kStore:
     case ValueOp::kRound:

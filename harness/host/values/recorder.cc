@@ -253,13 +253,14 @@ Label ValueRecorder::load(Site& site, std::uint32_t where, const void* at, unsig
     return pack(parts, bytes);
   }
   const Label label = label_at(at, bytes);
-  // NaN of nobody is what memory holds that nobody wrote: worth knowing where it was read.
-  if (label == 0 &&
-      ((bytes == 4 && std::isnan(std::bit_cast<float>(static_cast<std::uint32_t>(bits)))) ||
-       (bytes == 2 && bits == 0xFFFF))) {
-    const Label unwritten = add(site, where, {}, std::bit_cast<float>(0x7FC00000u));
-    if (unwritten != 0) x_width[unwritten] = static_cast<unsigned char>(bytes);
-    return unwritten;
+  // A number of nobody: worth knowing where it was read. Bits are one if they are what memory holds that nobody wrote.
+  const bool unwritten = (bytes == 4 && bits == 0xFFFFFFFF) || (bytes == 2 && bits == 0xFFFF);
+  if (label == 0 && (unwritten || (site.op == ValueOp::kLoadNumber && bytes == 4))) {
+    const Label made =
+        add(site, where, {},
+            unwritten ? std::bit_cast<float>(0x7FC00000u) : std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
+    if (made != 0) x_width[made] = static_cast<unsigned char>(bytes);
+    return made;
   }
   if (label == 0 || (label & kPacked) != 0) return label;
   const float value = number_of_bits(label, bytes, bits);
@@ -299,6 +300,7 @@ void ValueRecorder::note_output(Site& site, std::uint32_t block, const void* at,
                        first + b / output.element_bytes < elements.size();
        b += output.element_bytes) {
     ValueOutput& element = elements[first + b / output.element_bytes];
+    x_graph.stored_twice += element.block != ~0u && element.block != block;
     element.block = block;
     element.site = number_of(site);
     element.node = b < 16 ? parts[b] & kLabelMask : 0;

@@ -207,25 +207,37 @@ std::string ValueSites::uses_of(const Value* value, bool deep, char separator) c
   return words;
 }
 
-// Branches that some path from takes past the block.
+// The branches on which the block depends, directly or by others: control dependence (Ferrante, Ottenstein and Warren, "The
+// program dependence graph and its use in optimization", 1987), the nearest first.
 std::string ValueSites::conditions_of(const BasicBlock* block) {
   if (const auto found = x_conditions.find(block); found != x_conditions.end())
     return found->second;
   std::string words;
-  const auto* node = x_dominators.getNode(block);
-  while (node != nullptr && node->getIDom() != nullptr) {
-    node = node->getIDom();
-    const BasicBlock* const above = node->getBlock();
-    const auto* const branch = dyn_cast<BranchInst>(above->getTerminator());
-    if (branch == nullptr || !branch->isConditional() || x_after.dominates(block, above)) continue;
-    const Loop* const loop = x_loops.getLoopFor(above);
-    const bool leaves = loop != nullptr && (!loop->contains(branch->getSuccessor(0)) ||
-                                            !loop->contains(branch->getSuccessor(1)));
-    DebugLoc where = branch->getDebugLoc();
-    if (const auto* test = dyn_cast<Instruction>(branch->getCondition()))
-      if (test->getDebugLoc()) where = test->getDebugLoc();
-    const Place place = place_of(where);
-    if (place.line != 0) words += (leaves ? "loop " : "if ") + std::to_string(place.line) + ",";
+  std::vector<const BasicBlock*> pending = {block};
+  SmallPtrSet<const BasicBlock*, 8> seen;
+  for (std::size_t i = 0; i < pending.size(); ++i) {
+    const auto* node = x_dominators.getNode(pending[i]);
+    for (bool self = true; node != nullptr; node = node->getIDom(), self = false) {
+      const BasicBlock* const above = node->getBlock();
+      const auto* const branch = dyn_cast<BranchInst>(above->getTerminator());
+      if (branch == nullptr || !branch->isConditional() || (self && i == 0 && !x_loops.isLoopHeader(above)))
+        continue;
+      if (!self && x_after.dominates(pending[i], above)) continue;
+      const bool decides = x_after.dominates(pending[i], branch->getSuccessor(0)) !=
+                           x_after.dominates(pending[i], branch->getSuccessor(1));
+      if (!decides || !seen.insert(above).second) continue;
+      pending.push_back(above);
+      const Loop* const loop = x_loops.getLoopFor(above);
+      const bool leaves = loop != nullptr && (!loop->contains(branch->getSuccessor(0)) ||
+                                              !loop->contains(branch->getSuccessor(1)));
+      DebugLoc where = branch->getDebugLoc();
+      if (const auto* test = dyn_cast<Instruction>(branch->getCondition()))
+        if (test->getDebugLoc()) where = test->getDebugLoc();
+      const Place place = place_of(where);
+      if (place.line != 0)
+        words += (leaves ? "loop " : "if ") + std::to_string(place.line) + " " +
+                 uses_of(branch->getCondition(), true, ' ') + ",";
+    }
   }
   return x_conditions[block] = words;
 }

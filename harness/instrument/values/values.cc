@@ -403,7 +403,8 @@ class Watcher {
     IRBuilder<> builder(behind(load));
     Type* const type = load.getType();
     if (type->isAggregateType()) return;
-    GlobalVariable* const site = x_sites.site(load, Op::kLoad, load.getPointerOperand());
+    GlobalVariable* const site = x_sites.site(
+        load, is_number_or_vector(type) ? Op::kLoadNumber : Op::kLoad, load.getPointerOperand());
     Type* const element = type->getScalarType();
     const std::uint64_t bytes = x_layout.getTypeStoreSize(element).getFixedValue();
     x_labels[&load] = by_lane(builder, type, [&](int lane) {

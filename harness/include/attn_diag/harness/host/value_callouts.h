@@ -11,7 +11,8 @@ namespace attn_diag::value_callouts {
 
 enum class Op : std::uint32_t {
   kInput,  // an element of q, k or v is loaded
-  kLoad,   // of what lies in memory
+  kLoad,        // of bits that lie in memory
+  kLoadNumber,  // of a number that lies there
   kStore,  // to memory
   kAdd,
   kSubtract,
@@ -33,7 +34,7 @@ enum class Op : std::uint32_t {
   kAtomicAdd,
   kProduct,  // of matrices: a sum of products and an addend
 };
-inline constexpr unsigned kNumOps = 22;
+inline constexpr unsigned kNumOps = 23;
 
 // A place in the source, as the plugin lays it out. Strings are never null.
 struct Site {

@@ -56,6 +56,7 @@ struct ValueGraph {
   std::vector<std::vector<ValueOutput>> outputs;  // by output buffer and element
   // By block among all that ran: those whose results it read; of all blocks, watched or not.
   std::vector<std::vector<std::uint32_t>> reads_of;
+  std::uint64_t stored_twice = 0;  // stores to an output that another block had stored to
   std::uint64_t unseen = 0;   // loads of what was stored by nobody who tells
   bool full = false;          // there were more nodes than max_nodes: the graph is cut off
   bool instrumented = false;  // some code told
