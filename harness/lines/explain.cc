@@ -27,6 +27,7 @@ struct NamedLine {
   std::string name;
   int line;
   std::string sources;  // as value_callouts::Site has them
+  std::optional<double> constant;  // that is assigned there
 };
 struct Condition {
   bool loop;
@@ -50,8 +51,11 @@ std::vector<NamedLine> variables_in(std::string_view words, char by) {
   for (const std::string_view word : split(words, by)) {
     const std::size_t at = word.find('@'), colon = word.find(':');
     if (at == word.npos) continue;
+    const std::size_t equals = word.find('=', at);
+    std::optional<double> constant;
+    if (equals != word.npos && equals < colon) constant = std::atof(std::string(word.substr(equals + 1)).c_str());
     out.push_back({std::string(word.substr(0, at)), std::atoi(std::string(word.substr(at + 1)).c_str()),
-                   colon == word.npos ? "" : std::string(word.substr(colon + 1))});
+                   colon == word.npos ? "" : std::string(word.substr(colon + 1)), constant});
   }
   return out;
 }
@@ -305,16 +309,21 @@ class Explainer {
 
   // o is what it should be but for a factor: is it the sum that it is divided by?
   void frame_cause(Cause& cause) {
-    std::uint32_t at = made_by(cause.node);
-    for (int steps = 0; steps < 64; ++steps) {
+    std::vector<std::uint32_t> pending = {made_by(cause.node)};
+    bool placed = false;
+    for (std::size_t i = 0; i < pending.size() && i < 256; ++i) {
+      const std::uint32_t at = pending[i];
+      if (node(at).site == 0 || node(at).is_input()) continue;
       const ValueOp is = op(at);
-      if (is != ValueOp::kDivide && is != ValueOp::kMultiply) break;
-      for (const unsigned side : {1u, 0u}) {
-        const std::uint32_t by = node(at).operand[side];
-        if (by == 0) continue;
-        const Term& term = x_terms[by];
-        if ((term.kind == TermKind::kWeight && term.column == kNone) ||
-            term.kind == TermKind::kInverse) {
+      if (is == ValueOp::kDivide || is == ValueOp::kMultiply) {
+        for (const unsigned side : {1u, 0u}) {
+          const std::uint32_t by = node(at).operand[side];
+          if (by == 0) continue;
+          const Term& term = x_terms[by];
+          const bool is_sum = term.kind == TermKind::kInverse ||
+                              (is == ValueOp::kDivide && side == 1 && term.kind == TermKind::kWeight &&
+                               term.column == kNone);
+          if (!is_sum) continue;
           Cause of_sum = cause;
           if (keys_differ(term, of_sum) && of_sum.what != What::kOther) {
             cause = of_sum;
@@ -324,11 +333,20 @@ class Explainer {
             return;
           }
         }
+        if (!placed) {
+          placed = true;
+          cause.node = at;
+          cause.site = node(at).site;
+        }
       }
-      cause.node = at;
-      cause.site = node(at).site;
-      const unsigned through = x_terms[node(at).operand[0]].column != kNone ? 0 : 1;
-      at = made_by(node(at).operand[through]);
+      if (is == ValueOp::kProduct) {
+        const std::uint32_t* pair = x_graph.products.data() + node(at).operand[1];
+        if (node(at).operand[2] > 0) pending.push_back(made_by(pair[0]));
+        continue;
+      }
+      for (const std::uint32_t operand : node(at).operand)
+        if (operand != 0 && operand < at && x_terms[operand].kind == TermKind::kWeight)
+          pending.push_back(made_by(operand));
     }
   }
 
@@ -353,7 +371,10 @@ class Explainer {
     suggest(s.file, s.function, s.line, s.column, s.variable, why);
   }
   void suggest_node(std::uint32_t n, const std::string& why) {
-    if (n != 0 && node(n).site != 0) suggest(node(n).site, why);
+    if (n == 0 || node(n).site == 0) return;
+    // Of inline assembly in a helper the call says more.
+    if (op(n) == ValueOp::kProduct) suggest_callers(node(n).site, why);
+    suggest(node(n).site, why);
   }
   void suggest_indices(std::uint32_t site_number, const std::string& why) {
     const ValueSite& s = site(site_number);
@@ -456,6 +477,8 @@ class Explainer {
   // Two operands that do not fit together, each with the way it came.
   void suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32_t b, std::uint32_t row,
                     const std::string& why) {
+    if (x_terms[a].kind == TermKind::kWeight && !loads_all(1, row))
+      suggest_loaders(1, "does not load all of k");
     for (const std::uint32_t operand : {b, a}) {
       const std::uint32_t input = input_of(operand);
       if (!node(input).is_input()) continue;
@@ -650,8 +673,9 @@ class Explainer {
       case Ill::kScale: return suspect_scale(a, n, why);
       case Ill::kOffset: {
         // Where the sum begins, then where it goes on.
+        suggest_constants(cause.site, "gives the sum its first value", [](double x) { return x != 0; });
         for (const NamedLine& use : variables_in(site(cause.site).uses, ','))
-          if (use.line != site(cause.site).line)
+          if (use.line != site(cause.site).line && !use.constant)
             suggest(site(cause.site).file, site(cause.site).function, use.line, 0, use.name,
                     "gives the sum its first value");
         for (const std::uint32_t operand : {a, b})
@@ -675,12 +699,15 @@ class Explainer {
           if (operand != 0 && operand < n && std::isnan(node(operand).value) &&
               x_terms[operand].kind == TermKind::kNumber)
             suggest_nan(operand);
+        if (x_out.suspects.empty())
+          suggest_constants(cause.site, "is a number of which NaN is made",
+                            [](double x) { return !(x < 1e30); });
         suggest_node(n, why);
         suggest_uses(cause.site, "is an operand");
         return;
       }
       default:
-        if (op(n) == ValueOp::kProduct) suggest_callers(cause.site, why);
+        suggest_what_others_do(n, a, b);
         suggest_node(n, why);
         for (const std::uint32_t operand : {a, b}) {
           if (operand == 0 || operand >= n) continue;
@@ -694,6 +721,14 @@ class Explainer {
   void suggest_uses(std::uint32_t s, const std::string& why) {
     for (const NamedLine& use : variables_in(site(s).uses, ','))
       suggest(site(s).file, site(s).function, use.line, 0, use.name, why);
+  }
+
+  // Variables that are given a constant that should not be.
+  template <class Bad>
+  void suggest_constants(std::uint32_t s, const std::string& why, const Bad& bad) {
+    for (const NamedLine& use : variables_in(site(s).uses, ','))
+      if (use.constant && bad(*use.constant))
+        suggest(site(s).file, site(s).function, use.line, 0, use.name, why);
   }
 
   // The loads, stores and choices that a number went through.
@@ -715,6 +750,30 @@ class Explainer {
       suggest_uses(node(at).site, "makes the index of an operand");
     }
     suggest_node(made, why);
+  }
+
+  // Where others have a weight and this one has not: what made theirs is not done for it.
+  void suggest_what_others_do(std::uint32_t n, std::uint32_t a, std::uint32_t b) {
+    for (std::uint32_t other = 1; other < x_graph.nodes.size(); ++other) {
+      if (other == n || node(other).site != node(n).site || op(n) == ValueOp::kProduct) continue;
+      const TermKind kind = x_terms[other].kind;
+      if (kind == TermKind::kIll || kind == TermKind::kNumber) continue;
+      for (unsigned i = 0; i < 2; ++i) {
+        const std::uint32_t mine = i == 0 ? a : b, theirs = node(other).operand[i];
+        if (mine == 0 || theirs == 0 || x_terms[mine].kind == x_terms[theirs].kind ||
+            x_terms[theirs].kind == TermKind::kNumber || x_terms[theirs].kind == TermKind::kIll)
+          continue;
+        for (std::uint32_t at = theirs; node(at).site != 0; at = node(at).operand[0]) {
+          if (op(at) == ValueOp::kStore) {
+            suggest_conditions(node(at).site, "loop", "is not done for all");
+            suggest_node(at, "is not done for all");
+            return;
+          }
+          if (at == made_by(at)) break;
+        }
+      }
+      return;
+    }
   }
 
   // A number where something of the inputs should be: a choice, or memory that holds it.
@@ -770,6 +829,8 @@ class Explainer {
     const bool unwritten = is_load(n) && node(n).operand[0] == 0;
     if (!unwritten) {
       x_out.what = "makes NaN";
+      suggest_constants(node(n).site, "is a number of which NaN is made",
+                        [](double x) { return !(x < 1e30); });
       suggest_uses(node(n).site, "makes an operand of NaN");
       suggest_node(n, "makes NaN");
       return;
@@ -836,11 +897,23 @@ class Explainer {
       if (site(s).op == ValueOp::kStore && site(s).variable == variable) {
         suggest(s, "stores to it");
       }
+    const bool any = std::any_of(x_graph.sites.begin(), x_graph.sites.end(), [&](const ValueSite& s) {
+      return s.op == ValueOp::kStore && s.variable == variable;
+    });
+    if (!any) suggest_stores_of_elements();
     for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s)
       if (site(s).op == ValueOp::kStore && site(s).variable == variable) {
         suggest_conditions(s, nullptr, "decides what is stored to it");
         suggest_indices(s, "makes the index of a store to it");
       }
+  }
+
+  // Where q, k and v are put.
+  void suggest_stores_of_elements() {
+    std::set<std::uint32_t> stores;
+    for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
+      if (op(n) == ValueOp::kStore && x_terms[n].kind == TermKind::kElement) stores.insert(node(n).site);
+    for (const std::uint32_t s : stores) suggest(s, "stores elements");
   }
 
   void suspect_frames(std::uint32_t n, std::uint32_t a, std::uint32_t b, const std::string& why) {
@@ -865,8 +938,14 @@ class Explainer {
       }
       suggest_node(scaled, "rescales the sum so far");
     }     else {
-      // Nothing was rescaled: is it the maximum that differs?
-      for (const std::uint32_t operand : {a, b}) suggest_maximum(operand);
+      // Nothing was rescaled. Of parts that other threads made it is the maximum that differs.
+      const std::uint32_t thread = node(n).where;
+      const bool of_others = std::any_of(std::begin({a, b}), std::end({a, b}), [&](std::uint32_t operand) {
+        return operand != 0 && operand < n && node(made_by(operand)).site != 0 &&
+               node(made_by(operand)).where != thread;
+      });
+      if (of_others)
+        for (const std::uint32_t operand : {a, b}) suggest_maximum(operand);
     }
     suggest_node(n, why);
     suggest_callers(node(n).site, why);
@@ -997,8 +1076,8 @@ class Explainer {
     const auto queries = static_cast<std::size_t>(x_attention.problem().seqlen_q);
     std::map<std::uint32_t, std::set<std::uint32_t>> by_head;
     for (const Cause& cause : list) by_head[cause.row / static_cast<std::uint32_t>(queries)].insert(cause.row);
-    const bool heads = std::all_of(by_head.begin(), by_head.end(),
-                                   [&](const auto& head) { return 2 * head.second.size() > queries; });
+    // The first head is as it should be, whatever a head is multiplied by.
+    const bool heads = by_head.count(0) == 0;
     for (const NamedLine& use : variables_in(site(s).uses, ',')) {
       const bool of_block = !use.sources.empty() && use.sources.find('t') == std::string::npos &&
                             use.sources.find('x') == std::string::npos;
@@ -1017,8 +1096,16 @@ class Explainer {
           fmt::format("what is stored in column {} of o is column {}", cause.column, term.column);
     const unsigned buffer = rows ? 0 : 2;
     const std::string why = rows ? "loads the row of q" : "loads the column of v";
+    const auto& outputs = x_graph.outputs[x_elements.front().of_lse ? 1 : 0];
+    const bool by_store =
+        x_graph.stored_twice > 0 ||
+        std::any_of(outputs.begin(), outputs.end(), [](const auto& output) { return output.block == ~0u; });
+    if (by_store) {
+      suggest_indices_of_place(cause.site, {cause});
+      suggest_indices(cause.site, "makes the index of the store");
+    }
     if (!loads_all(buffer, cause.row)) suggest_loaders(buffer, why);
-    suggest(cause.site, "stores o");
+    suggest(cause.site, "stores it");
     if (rows) suggest_loaders(buffer, why);
     suggest_moves_with_indices(cause.node, "hands on the column");
     suggest_indices(cause.site, "makes the index of the store");
@@ -1182,8 +1269,6 @@ class Explainer {
     const Way before = way_of(cause.row, key);
     if (before.weight != 0 && before.times_v == 0 && !loads_all(2, cause.row))
       suggest_loaders(2, "does not load all of v");
-    else if (before.score == 0 && !loads_all(1, cause.row) && loads_all(2, cause.row))
-      suggest_loaders(1, "does not load all of k");
     if (suspect_lost(cause, key)) return;
     const Way way = way_of(cause.row, key);
     const std::string why = "decides which keys take part";
@@ -1219,6 +1304,7 @@ class Explainer {
     const unsigned key = cause.keys.front();
     const Way way = way_of(cause.row, key);
     const std::string why = fmt::format("lets {} through", keys_text({key}));
+    if (!loads_all(1, cause.row)) suggest_loaders(1, "does not load all of k");
     std::uint32_t at = way.weight != 0 ? node(way.weight).operand[0] : way.score;
     for (int steps = 0; at != 0 && steps < 64; ++steps) {
       if (op(at) == ValueOp::kPick) {

@@ -34,16 +34,31 @@ std::string file_of(const DIScope& scope) {
   return (scope.getDirectory() + "/" + file).str();
 }
 
+struct Assignment {
+  unsigned line;
+  std::string constant;  // "=1"; empty: what is computed
+  bool operator==(const Assignment&) const = default;
+};
+
 // By variable; of the module that is compiled.
-DenseMap<const DILocalVariable*, SmallVector<unsigned, 2>>& assignments() {
-  static DenseMap<const DILocalVariable*, SmallVector<unsigned, 2>> lines;
+DenseMap<const DILocalVariable*, SmallVector<Assignment, 2>>& assignments() {
+  static DenseMap<const DILocalVariable*, SmallVector<Assignment, 2>> lines;
   return lines;
 }
 
-SmallVector<unsigned, 2> lines_of(const DILocalVariable& variable) {
+SmallVector<Assignment, 2> assignments_of(const DILocalVariable& variable) {
   const auto found = assignments().find(&variable);
   if (found != assignments().end()) return found->second;
-  return {variable.getLine()};
+  if (variable.getArg() != 0) return {};
+  return {{variable.getLine(), ""}};
+}
+
+std::string constant_text(const Value* value) {
+  const auto* const number = dyn_cast<ConstantFP>(value);
+  if (number == nullptr || !(value->getType()->isFloatTy() || value->getType()->isDoubleTy())) return "";
+  const double x = value->getType()->isFloatTy() ? number->getValueAPF().convertToFloat()
+                                                 : number->getValueAPF().convertToDouble();
+  return std::string("=").append(std::to_string(x));
 }
 
 }  // namespace
@@ -61,10 +76,14 @@ void note_assignments(const Function& function) {
       if (store == nullptr) continue;
       const auto found = variables.find(getUnderlyingObject(store->getPointerOperand()));
       if (found == variables.end()) continue;
-      unsigned line = ValueSites::user_line(at.getDebugLoc());
-      if (line == 0) line = found->second->getLine();  // of a parameter
-      SmallVector<unsigned, 2>& lines = assignments()[found->second];
-      if (!is_contained(lines, line)) lines.push_back(line);
+      const unsigned line = ValueSites::user_line(at.getDebugLoc());
+      // The compiler's own, so that what nobody wrote shows.
+      if (store->getMetadata(LLVMContext::MD_annotation) != nullptr) continue;
+      // What a parameter is given stands at the call.
+      if (line == 0 || isa<Argument>(store->getValueOperand())) continue;
+      SmallVector<Assignment, 2>& known = assignments()[found->second];
+      const Assignment one = {line, constant_text(store->getValueOperand())};
+      if (!is_contained(known, one)) known.push_back(one);
     }
 }
 
@@ -187,8 +206,12 @@ std::string ValueSites::uses_of(const Value* value, bool deep, char separator) c
         if (!told.insert(variable).second) continue;
         std::string sources;
         if (deep) sources.append(":").append(sources_of(made));
-        for (const unsigned line : lines_of(*variable))
-          words.append(variable->getName().str()).append("@").append(std::to_string(line)).append(sources) += separator;
+        for (const Assignment& one : assignments_of(*variable))
+          words.append(variable->getName().str())
+              .append("@")
+              .append(std::to_string(one.line))
+              .append(one.constant)
+              .append(sources) += separator;
       }
     if ((named && !deep) || isa<LoadInst>(made) || isa<CallBase>(made)) {
       // An element of an array in memory.
