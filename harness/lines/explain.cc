@@ -7,8 +7,8 @@
 #include <cmath>
 #include <map>
 #include <optional>
-#include <unordered_map>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "harness/base/index_ranges.h"
@@ -26,7 +26,7 @@ constexpr const char* kBuffers[] = {"q", "k", "v"};
 struct NamedLine {
   std::string name;
   int line;
-  std::string sources;  // as value_callouts::Site has them
+  std::string sources;             // as value_callouts::Site has them
   std::optional<double> constant;  // that is assigned there
 };
 struct Condition {
@@ -53,8 +53,10 @@ std::vector<NamedLine> variables_in(std::string_view words, char by) {
     if (at == word.npos) continue;
     const std::size_t equals = word.find('=', at);
     std::optional<double> constant;
-    if (equals != word.npos && equals < colon) constant = std::atof(std::string(word.substr(equals + 1)).c_str());
-    out.push_back({std::string(word.substr(0, at)), std::atoi(std::string(word.substr(at + 1)).c_str()),
+    if (equals != word.npos && equals < colon)
+      constant = std::atof(std::string(word.substr(equals + 1)).c_str());
+    out.push_back({std::string(word.substr(0, at)),
+                   std::atoi(std::string(word.substr(at + 1)).c_str()),
                    colon == word.npos ? "" : std::string(word.substr(colon + 1)), constant});
   }
   return out;
@@ -66,7 +68,8 @@ std::vector<Condition> conditions_in(const std::string& words) {
   for (const std::string_view word : split(words, ',')) {
     const std::vector<std::string_view> parts = split(word, ' ');
     if (parts.size() < 2) continue;
-    out.push_back({parts[0] == "loop", std::atoi(std::string(parts[1]).c_str()), variables_in(word, ' ')});
+    out.push_back(
+        {parts[0] == "loop", std::atoi(std::string(parts[1]).c_str()), variables_in(word, ' ')});
   }
   return out;
 }
@@ -129,8 +132,9 @@ class Explainer {
     // What is as common where all is right is no cause.
     const auto is_innocent = [&](const auto& kind, std::size_t count) {
       const auto found = of_right.find(kind);
-      return found != of_right.end() && static_cast<double>(found->second) / static_cast<double>(x_out.right) >
-                                            0.5 * static_cast<double>(count) / static_cast<double>(wrong);
+      return found != of_right.end() &&
+             static_cast<double>(found->second) / static_cast<double>(x_out.right) >
+                 0.5 * static_cast<double>(count) / static_cast<double>(wrong);
     };
     // The cause of most elements that right ones do not have; of two alike, the one that began first.
     const std::vector<Cause>* most = nullptr;
@@ -159,6 +163,10 @@ class Explainer {
     suspect(*most);
     const double share = static_cast<double>(most->size()) / static_cast<double>(wrong);
     x_out.answer = x_out.suspects.empty() ? LineAnswer::kUnsure : LineAnswer::kLine;
+    if (!x_sure) {
+      x_out.answer = LineAnswer::kUnsure;
+      x_out.reason = "the first of these lines is the likeliest";
+    }
     if (seen_in_right) {
       x_out.answer = LineAnswer::kUnsure;
       x_out.reason = "rows that are right are made the same way";
@@ -170,7 +178,8 @@ class Explainer {
       x_out.reason = "of the elements that are right most are made in a way that is not understood";
     } else if (most->front().ill == Ill::kMeaningless && x_out.understood == 0) {
       x_out.answer = LineAnswer::kUnsure;
-      x_out.reason = "no element is right: whether that is the kernel's own way or its fault cannot be told";
+      x_out.reason =
+          "no element is right: whether that is the kernel's own way or its fault cannot be told";
     } else if (most->front().ill == Ill::kUnknown) {
       x_out.answer = LineAnswer::kUnsure;
       x_out.reason = "an operation that is not known stands there";
@@ -300,8 +309,9 @@ class Explainer {
       const ValueOp is = op(n);
       const bool moved =
           node(n).site != 0 && !node(n).is_input() && node(n).operand[0] != 0 &&
-          (is == ValueOp::kStore || is == ValueOp::kLoad || is == ValueOp::kLoadNumber || is == ValueOp::kRound ||
-           is == ValueOp::kPick || (is == ValueOp::kBits && node(n).operand[1] == 0));
+          (is == ValueOp::kStore || is == ValueOp::kLoad || is == ValueOp::kLoadNumber ||
+           is == ValueOp::kRound || is == ValueOp::kPick ||
+           (is == ValueOp::kBits && node(n).operand[1] == 0));
       if (!moved) return n;
       n = node(n).operand[0];
     }
@@ -321,8 +331,8 @@ class Explainer {
           if (by == 0) continue;
           const Term& term = x_terms[by];
           const bool is_sum = term.kind == TermKind::kInverse ||
-                              (is == ValueOp::kDivide && side == 1 && term.kind == TermKind::kWeight &&
-                               term.column == kNone);
+                              (is == ValueOp::kDivide && side == 1 &&
+                               term.kind == TermKind::kWeight && term.column == kNone);
           if (!is_sum) continue;
           Cause of_sum = cause;
           if (keys_differ(term, of_sum) && of_sum.what != What::kOther) {
@@ -351,6 +361,9 @@ class Explainer {
   }
 
   // Suspects.
+
+  // Of the suspect that comes next, if it is the first: nothing else explains what is seen.
+  void be_sure() { x_sure = x_sure || x_out.suspects.empty(); }
 
   void suggest(const std::string& file, const std::string& function, int line, int column,
                const std::string& variable, const std::string& why) {
@@ -477,6 +490,7 @@ class Explainer {
   // Two operands that do not fit together, each with the way it came.
   void suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32_t b, std::uint32_t row,
                     const std::string& why) {
+    if (x_terms[a].kind == TermKind::kWeight && !loads_all(1, row)) be_sure();
     if (x_terms[a].kind == TermKind::kWeight && !loads_all(1, row))
       suggest_loaders(1, "does not load all of k");
     for (const std::uint32_t operand : {b, a}) {
@@ -563,7 +577,8 @@ class Explainer {
       suggest_uses(node(at).site, "is an operand of lse");
       std::uint32_t next = 0;
       for (const std::uint32_t operand : node(at).operand)
-        if (operand != 0 && operand < at && next == 0 && x_terms[operand].kind == TermKind::kLog) next = operand;
+        if (operand != 0 && operand < at && next == 0 && x_terms[operand].kind == TermKind::kLog)
+          next = operand;
       if (next == 0) break;
       at = next;
     }
@@ -641,8 +656,9 @@ class Explainer {
         for (const std::uint32_t operand : {a, b}) {
           if (operand == 0 || operand >= n) continue;
           const Term& term = x_terms[operand];
-          const bool many = (term.kind == TermKind::kWeight && x_terms.keys().count(term.set) > 1) ||
-                            (term.kind == TermKind::kScore && x_terms.columns().count(term.set) > 1);
+          const bool many =
+              (term.kind == TermKind::kWeight && x_terms.keys().count(term.set) > 1) ||
+              (term.kind == TermKind::kScore && x_terms.columns().count(term.set) > 1);
           const std::uint32_t made = made_by(operand);
           if (!many || node(made).site == 0 || node(made).site == cause.site) continue;
           suggest_conditions(node(made).site, "loop", "decides what a part is the sum of");
@@ -652,8 +668,9 @@ class Explainer {
         for (const std::uint32_t operand : {a, b}) {
           if (operand == 0 || operand >= n) continue;
           const Term& term = x_terms[operand];
-          const bool many = (term.kind == TermKind::kWeight && x_terms.keys().count(term.set) > 1) ||
-                            (term.kind == TermKind::kScore && x_terms.columns().count(term.set) > 1);
+          const bool many =
+              (term.kind == TermKind::kWeight && x_terms.keys().count(term.set) > 1) ||
+              (term.kind == TermKind::kScore && x_terms.columns().count(term.set) > 1);
           const std::uint32_t made = made_by(operand);
           if (!many || node(made).site == 0 || node(made).site == cause.site) continue;
           suggest_conditions(node(made).site, "loop", "decides what a part is the sum of");
@@ -662,6 +679,7 @@ class Explainer {
         for (const unsigned buffer : {1u, 2u, 0u})
           if (!loads_all(buffer, cause.row))
             suggest_loaders(buffer, fmt::format("does not load all of {}", kBuffers[buffer]));
+        be_sure();
         suggest_node(n, why);
         suggest_conditions(cause.site, "loop", "decides how often that is done");
         suggest_callers(cause.site, why);
@@ -670,10 +688,12 @@ class Explainer {
         return suspect_frames(n, a, b, why);
       case Ill::kPartial:
         return suspect_partial(a, n, cause.row);
-      case Ill::kScale: return suspect_scale(a, n, why);
+      case Ill::kScale:
+        return suspect_scale(a, n, why);
       case Ill::kOffset: {
         // Where the sum begins, then where it goes on.
-        suggest_constants(cause.site, "gives the sum its first value", [](double x) { return x != 0; });
+        suggest_constants(cause.site, "gives the sum its first value",
+                          [](double x) { return x != 0; });
         for (const NamedLine& use : variables_in(site(cause.site).uses, ','))
           if (use.line != site(cause.site).line && !use.constant)
             suggest(site(cause.site).file, site(cause.site).function, use.line, 0, use.name,
@@ -689,7 +709,8 @@ class Explainer {
       case Ill::kSign: {
         suggest_node(n, why);
         for (const std::uint32_t operand : {a, b, node(n).operand[2]})
-          if (operand != 0 && operand < n && !(node(operand).value > 0 && std::isfinite(node(operand).value)))
+          if (operand != 0 && operand < n &&
+              !(node(operand).value > 0 && std::isfinite(node(operand).value)))
             suggest_origin(operand, "makes an operand that is not finite");
         suggest_uses(cause.site, "is an operand");
         return;
@@ -727,8 +748,10 @@ class Explainer {
   template <class Bad>
   void suggest_constants(std::uint32_t s, const std::string& why, const Bad& bad) {
     for (const NamedLine& use : variables_in(site(s).uses, ','))
-      if (use.constant && bad(*use.constant))
+      if (use.constant && bad(*use.constant)) {
+        be_sure();
         suggest(site(s).file, site(s).function, use.line, 0, use.name, why);
+      }
   }
 
   // The loads, stores and choices that a number went through.
@@ -821,7 +844,8 @@ class Explainer {
     for (int steps = 0; steps < 64 && node(n).site != 0; ++steps) {
       std::uint32_t next = 0;
       for (const std::uint32_t operand : node(n).operand)
-        if (operand != 0 && operand < n && next == 0 && std::isnan(node(operand).value)) next = operand;
+        if (operand != 0 && operand < n && next == 0 && std::isnan(node(operand).value))
+          next = operand;
       if (next == 0) break;
       n = next;
     }
@@ -851,6 +875,7 @@ class Explainer {
                                x_terms[node(at).operand[1]].kind == TermKind::kNumber;
         if (by_number) {
           scaled = true;
+          be_sure();
           suggest_node(at, "scales the score");
           suggest_uses(node(at).site, "is a factor of the score");
         }
@@ -859,7 +884,8 @@ class Explainer {
       std::uint32_t next = 0;
       for (const std::uint32_t operand : node(at).operand)
         if (operand != 0 && operand < at && next == 0 &&
-            (x_terms[operand].kind == TermKind::kScore || x_terms[operand].kind == TermKind::kElement))
+            (x_terms[operand].kind == TermKind::kScore ||
+             x_terms[operand].kind == TermKind::kElement))
           next = operand;
       if (is == ValueOp::kProduct) next = x_graph.products[node(at).operand[1]];
       if (next == 0) break;
@@ -872,6 +898,7 @@ class Explainer {
         if (op(other) == ValueOp::kStore && x_terms[other].kind == TermKind::kScore &&
             x_terms[other].row == raw.row && x_terms[other].column == raw.column &&
             !(std::fabs(x_terms[other].x - raw.x) <= 0.01F * std::fabs(raw.x))) {
+          be_sure();
           suggest_node(other, "stores the score that is scaled");
           suggest_uses(node(other).site, "makes the index of that store");
           break;
@@ -897,9 +924,9 @@ class Explainer {
       if (site(s).op == ValueOp::kStore && site(s).variable == variable) {
         suggest(s, "stores to it");
       }
-    const bool any = std::any_of(x_graph.sites.begin(), x_graph.sites.end(), [&](const ValueSite& s) {
-      return s.op == ValueOp::kStore && s.variable == variable;
-    });
+    const bool any = std::any_of(
+        x_graph.sites.begin(), x_graph.sites.end(),
+        [&](const ValueSite& s) { return s.op == ValueOp::kStore && s.variable == variable; });
     if (!any) suggest_stores_of_elements();
     for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s)
       if (site(s).op == ValueOp::kStore && site(s).variable == variable) {
@@ -912,7 +939,8 @@ class Explainer {
   void suggest_stores_of_elements() {
     std::set<std::uint32_t> stores;
     for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
-      if (op(n) == ValueOp::kStore && x_terms[n].kind == TermKind::kElement) stores.insert(node(n).site);
+      if (op(n) == ValueOp::kStore && x_terms[n].kind == TermKind::kElement)
+        stores.insert(node(n).site);
     for (const std::uint32_t s : stores) suggest(s, "stores elements");
   }
 
@@ -937,13 +965,14 @@ class Explainer {
         }
       }
       suggest_node(scaled, "rescales the sum so far");
-    }     else {
+    } else {
       // Nothing was rescaled. Of parts that other threads made it is the maximum that differs.
       const std::uint32_t thread = node(n).where;
-      const bool of_others = std::any_of(std::begin({a, b}), std::end({a, b}), [&](std::uint32_t operand) {
-        return operand != 0 && operand < n && node(made_by(operand)).site != 0 &&
-               node(made_by(operand)).where != thread;
-      });
+      const bool of_others =
+          std::any_of(std::begin({a, b}), std::end({a, b}), [&](std::uint32_t operand) {
+            return operand != 0 && operand < n && node(made_by(operand)).site != 0 &&
+                   node(made_by(operand)).where != thread;
+          });
       if (of_others)
         for (const std::uint32_t operand : {a, b}) suggest_maximum(operand);
     }
@@ -973,7 +1002,8 @@ class Explainer {
       std::uint32_t next = 0;
       if (node(n).site == 0 || is == ValueOp::kProduct || node(n).is_input()) return;
       for (const std::uint32_t operand : node(n).operand)
-        if (operand != 0 && operand < n && next == 0 && x_terms[operand].kind == TermKind::kWeight) next = operand;
+        if (operand != 0 && operand < n && next == 0 && x_terms[operand].kind == TermKind::kWeight)
+          next = operand;
       n = next;
     }
   }
@@ -1001,11 +1031,15 @@ class Explainer {
     bool computed = false;
     for (std::uint32_t n = 1; n < x_graph.nodes.size() && !computed; ++n) {
       const Term& term = x_terms[n];
-      if (term.kind != TermKind::kScore || term.row != partial.row || term.column != partial.column) continue;
+      if (term.kind != TermKind::kScore || term.row != partial.row || term.column != partial.column)
+        continue;
       for (unsigned d = 0; d < x_terms.columns().size() && !computed; ++d)
         computed = x_terms.columns().has(term.set, d) && !x_terms.columns().has(partial.set, d);
     }
-    if (computed) suggest_node(sum, "adds the columns of a score, and loses some");
+    if (computed) {
+      be_sure();
+      suggest_node(sum, "adds the columns of a score, and loses some");
+    }
     // Lanes may each have a part: then it is the loop in which each makes its own.
     std::uint32_t inner = sum;
     for (int steps = 0; steps < 64; ++steps) {
@@ -1041,7 +1075,8 @@ class Explainer {
   void suspect_store(const std::vector<Cause>& list) {
     std::set<std::uint32_t> rows;
     for (const Cause& cause : list) rows.insert(cause.row);
-    const auto dim = static_cast<std::size_t>(x_elements.front().of_lse ? 1 : x_attention.problem().head_dim_v);
+    const auto dim =
+        static_cast<std::size_t>(x_elements.front().of_lse ? 1 : x_attention.problem().head_dim_v);
     const bool whole_rows = list.size() >= rows.size() * dim;
     x_out.what = fmt::format(
         "{} of {} are stored by nobody",
@@ -1075,14 +1110,16 @@ class Explainer {
   void suggest_indices_of_place(std::uint32_t s, const std::vector<Cause>& list) {
     const auto queries = static_cast<std::size_t>(x_attention.problem().seqlen_q);
     std::map<std::uint32_t, std::set<std::uint32_t>> by_head;
-    for (const Cause& cause : list) by_head[cause.row / static_cast<std::uint32_t>(queries)].insert(cause.row);
+    for (const Cause& cause : list)
+      by_head[cause.row / static_cast<std::uint32_t>(queries)].insert(cause.row);
     // The first head is as it should be, whatever a head is multiplied by.
     const bool heads = by_head.count(0) == 0;
     for (const NamedLine& use : variables_in(site(s).uses, ',')) {
       const bool of_block = !use.sources.empty() && use.sources.find('t') == std::string::npos &&
                             use.sources.find('x') == std::string::npos;
       if (of_block == heads)
-        suggest(site(s).file, site(s).function, use.line, 0, use.name, "makes the index of the store");
+        suggest(site(s).file, site(s).function, use.line, 0, use.name,
+                "makes the index of the store");
     }
   }
 
@@ -1097,9 +1134,9 @@ class Explainer {
     const unsigned buffer = rows ? 0 : 2;
     const std::string why = rows ? "loads the row of q" : "loads the column of v";
     const auto& outputs = x_graph.outputs[x_elements.front().of_lse ? 1 : 0];
-    const bool by_store =
-        x_graph.stored_twice > 0 ||
-        std::any_of(outputs.begin(), outputs.end(), [](const auto& output) { return output.block == ~0u; });
+    const bool by_store = x_graph.stored_twice > 0 ||
+                          std::any_of(outputs.begin(), outputs.end(),
+                                      [](const auto& output) { return output.block == ~0u; });
     if (by_store) {
       suggest_indices_of_place(cause.site, {cause});
       suggest_indices(cause.site, "makes the index of the store");
@@ -1121,12 +1158,27 @@ class Explainer {
       std::uint32_t next = 0;
       if (node(at).site == 0 || is == ValueOp::kProduct) break;
       for (const std::uint32_t operand : node(at).operand)
-        if (operand != 0 && operand < at && next == 0 && x_terms[operand].kind == TermKind::kWeight) next = operand;
+        if (operand != 0 && operand < at && next == 0 && x_terms[operand].kind == TermKind::kWeight)
+          next = operand;
       if (next == 0) break;
       at = made_by(next);
     }
-    suggest_moves(cause.node, "hands on l");
+    // How far did the weight of a key come?
+    std::uint32_t furthest = 0;
+    unsigned most = 0;
+    for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
+      const Term& term = x_terms[n];
+      if (term.kind != TermKind::kWeight || term.column != kNone || term.row != cause.row ||
+          !x_terms.keys().has(term.set, cause.keys.front()) || n == made_by(cause.node))
+        continue;
+      if (x_terms.keys().count(term.set) < most) continue;
+      if (x_terms.keys().count(term.set) == most && made_by(n) != n) continue;
+      most = x_terms.keys().count(term.set);
+      furthest = n;
+    }
+    suggest_node(furthest, "makes what l then lacks");
     suggest_node(at, "sums l");
+    suggest_moves(cause.node, "hands on l");
     if (node(at).site != 0) {
       suggest_conditions(node(at).site, nullptr, "decides which weights are summed");
       suggest_uses(node(at).site, "is an operand");
@@ -1141,7 +1193,8 @@ class Explainer {
     bool with_v = false;
     for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
       const Term& term = x_terms[n];
-      if (term.kind != TermKind::kWeight || term.row != cause.row || !x_terms.keys().has(term.set, key))
+      if (term.kind != TermKind::kWeight || term.row != cause.row ||
+          !x_terms.keys().has(term.set, key))
         continue;
       if (term.column != kNone && term.column != dim) continue;
       if (with_v && term.column == kNone) continue;
@@ -1154,14 +1207,17 @@ class Explainer {
       if (node(n).is_input() || op(n) == ValueOp::kProduct) continue;
       const auto& operand = node(n).operand;
       if (std::find(operand.begin(), operand.end(), last) == operand.end()) continue;
-      if (op(n) != ValueOp::kMultiply && op(n) != ValueOp::kFma && op(n) != ValueOp::kDivide) continue;
+      if (op(n) != ValueOp::kMultiply && op(n) != ValueOp::kFma && op(n) != ValueOp::kDivide)
+        continue;
       x_out.what += "; their sum is multiplied by 0 or lost";
       const std::uint32_t by = operand[operand[0] == last ? 1 : 0];
       const std::uint32_t made = made_by(by);
       if (node(made).site != 0) {
         suggest_node(made, "makes the factor that takes all away");
         // The exponent: what was the maximum before?
-        std::uint32_t exponent = node(made).operand[0] != 0 && node(made).operand[0] < made ? made_by(node(made).operand[0]) : 0;
+        std::uint32_t exponent = node(made).operand[0] != 0 && node(made).operand[0] < made
+                                     ? made_by(node(made).operand[0])
+                                     : 0;
         if (exponent != 0 && node(exponent).site != 0) {
           suggest_node(exponent, "makes its exponent");
           suggest_uses(node(exponent).site, "is an operand of its exponent");
@@ -1174,6 +1230,7 @@ class Explainer {
       return true;
     }
     x_out.what += "; their sum is not taken further";
+    if (op(made_by(last)) != ValueOp::kProduct) be_sure();
     suggest_moves(last, "holds them last");
     suggest_node(last, "holds them last");
     suggest_conditions(node(last).site, nullptr, "decides what is taken further");
@@ -1331,6 +1388,7 @@ class Explainer {
   Attention& x_attention;
   const std::vector<OutputElement>& x_elements;
   LineDivergence& x_out;
+  bool x_sure = false;
   bool x_loads_known = false;
   std::unordered_set<std::uint64_t> x_loaded[3];
   std::set<std::uint32_t> x_loaders[3];

@@ -141,18 +141,21 @@ Chosen chosen_elements(const WatchedRun& run, const Attention& attention, Expect
     attention.locate_output(first, row, column);
     bool is_wrong = false;
     for (std::size_t d = 0; d < dim; ++d)
-      is_wrong = is_wrong || expected.is_wrong(row, static_cast<std::uint32_t>(d), o_element(run, p.dtype, first + d));
+      is_wrong = is_wrong || expected.is_wrong(row, static_cast<std::uint32_t>(d),
+                                               o_element(run, p.dtype, first + d));
     (is_wrong ? wrong : right).push_back(first);
   }
   if (wrong.empty()) {
     std::vector<std::size_t> right_lse;
     for (std::size_t row = 0; row < run.lse.size(); ++row)
-      (expected.is_wrong_lse(static_cast<std::uint32_t>(row), run.lse[row]) ? wrong : right_lse).push_back(row);
+      (expected.is_wrong_lse(static_cast<std::uint32_t>(row), run.lse[row]) ? wrong : right_lse)
+          .push_back(row);
     chosen.of_lse = !wrong.empty();
     if (chosen.of_lse) right = right_lse;
   }
   const auto take = [&](const std::vector<std::size_t>& rows, std::size_t i) {
-    if (i < rows.size() && std::find(chosen.elements.begin(), chosen.elements.end(), rows[i]) == chosen.elements.end())
+    if (i < rows.size() &&
+        std::find(chosen.elements.begin(), chosen.elements.end(), rows[i]) == chosen.elements.end())
       chosen.elements.push_back(rows[i]);
   };
   take(wrong, 0);
@@ -163,8 +166,7 @@ Chosen chosen_elements(const WatchedRun& run, const Attention& attention, Expect
 }
 
 // The blocks that make these rows, and all whose results those read.
-std::vector<std::uint32_t> blocks_of(const host::ValueGraph& survey,
-                                     const Chosen& chosen) {
+std::vector<std::uint32_t> blocks_of(const host::ValueGraph& survey, const Chosen& chosen) {
   constexpr std::size_t kMost = 64;
   std::vector<std::uint32_t> blocks;
   const auto add = [&](std::uint32_t block) {
@@ -245,8 +247,9 @@ LineDivergence trace_lines(const Kernel& kernel, const Problem& problem, const I
       continue;
     std::uint32_t row = static_cast<std::uint32_t>(i), column = 0;
     if (!chosen.of_lse) attention.locate_output(i, row, column);
-    const bool wrong = chosen.of_lse ? expected.is_wrong_lse(row, run.lse[i])
-                                     : expected.is_wrong(row, column, o_element(run, problem.dtype, i));
+    const bool wrong = chosen.of_lse
+                           ? expected.is_wrong_lse(row, run.lse[i])
+                           : expected.is_wrong(row, column, o_element(run, problem.dtype, i));
     elements.push_back({i, wrong, chosen.of_lse});
   }
   explain(terms, elements, out);

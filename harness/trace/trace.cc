@@ -44,7 +44,8 @@ class Tracer {
     x_run.taps = has_gate(kernel.info(), x_run.gate) && x_run.gate != Gate::kFull;
     x_geometry = plan_geometry(kernel, problem, x_run);
     x_steps = 1 + (options.observer || options.schedules) + (sanity_runs() > 0) +
-              (options.isolate && x_run.taps) + (options.closure && x_run.taps) + (options.lines != LinesWanted::kNever);
+              (options.isolate && x_run.taps) + (options.closure && x_run.taps) +
+              (options.lines != LinesWanted::kNever);
   }
 
   TraceResult trace() {
@@ -73,7 +74,9 @@ class Tracer {
     if (std::string unseen = describe_blind_spots(x_problem, x_geometry);
         !x_result.first && !unseen.empty())
       x_result.notes.push_back(std::move(unseen));
-    if ((x_options.lines == LinesWanted::kAlways || (x_options.lines == LinesWanted::kWhereWrong && x_result.first)) && std::string_view(x_kernel.build().backend) == "host") {
+    if ((x_options.lines == LinesWanted::kAlways ||
+         (x_options.lines == LinesWanted::kWhereWrong && x_result.first)) &&
+        std::string_view(x_kernel.build().backend) == "host") {
       step("tracing where numbers come from, line by line");
       RunOptions run = x_options.run;
       run.schedule = x_run.schedule;
@@ -84,7 +87,8 @@ class Tracer {
           x_result.lines->answer == LineAnswer::kLine) {
         x_result.lines->answer = LineAnswer::kUnsure;
         x_result.lines->reason =
-            "the result moves, which is no matter of a formula: attn-diag check names the lines that race or read "
+            "the result moves, which is no matter of a formula: attn-diag check names the lines "
+            "that race or read "
             "what nobody wrote";
       }
     }

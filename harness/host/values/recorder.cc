@@ -212,12 +212,14 @@ void ValueRecorder::copy(void* to, const void* from, std::size_t bytes) {
   }
   write(address_of(to), labels.data(), bytes);
   if (!is_output(to)) return;
-  const ValueBuffer& output = x_options.outputs[static_cast<std::size_t>(find(x_options.outputs, to))];
+  const ValueBuffer& output =
+      x_options.outputs[static_cast<std::size_t>(find(x_options.outputs, to))];
   for (std::size_t i = 0; i + output.element_bytes <= bytes; i += output.element_bytes) {
     const auto* const at = static_cast<const std::byte*>(from) + i;
     const auto writer = x_writers.find(address_of(at) / 4);
     if (writer != x_writers.end())
-      note_output(g_copied, writer->second, static_cast<const std::byte*>(to) + i, output.element_bytes,
+      note_output(g_copied, writer->second, static_cast<const std::byte*>(to) + i,
+                  output.element_bytes,
                   label_at(static_cast<const std::byte*>(to) + i, output.element_bytes));
   }
 }
@@ -256,9 +258,9 @@ Label ValueRecorder::load(Site& site, std::uint32_t where, const void* at, unsig
   // A number of nobody: worth knowing where it was read. Bits are one if they are what memory holds that nobody wrote.
   const bool unwritten = (bytes == 4 && bits == 0xFFFFFFFF) || (bytes == 2 && bits == 0xFFFF);
   if (label == 0 && (unwritten || (site.op == ValueOp::kLoadNumber && bytes == 4))) {
-    const Label made =
-        add(site, where, {},
-            unwritten ? std::bit_cast<float>(0x7FC00000u) : std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
+    const Label made = add(site, where, {},
+                           unwritten ? std::bit_cast<float>(0x7FC00000u)
+                                     : std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
     if (made != 0) x_width[made] = static_cast<unsigned char>(bytes);
     return made;
   }
@@ -347,7 +349,8 @@ Label ValueRecorder::convert(Site& site, std::uint32_t where, Label label, float
   // Of bits that are not one number's: of the first.
   if ((label & kPacked) != 0) {
     const Packed parts = x_packed[label & ~kPacked];
-    const auto first = std::find_if(parts.begin(), parts.end(), [](std::uint32_t b) { return b != 0; });
+    const auto first =
+        std::find_if(parts.begin(), parts.end(), [](std::uint32_t b) { return b != 0; });
     if (first == parts.end()) return 0;
     label = *first & kLabelMask;
   }

@@ -35,8 +35,10 @@ SmallPtrSet<Function*, 32> device_functions(Module& module) {
     SmallVector<User*, 64> users(global.users());
     while (!users.empty()) {
       User* const user = users.pop_back_val();
-      if (auto* at = dyn_cast<Instruction>(user)) add_user(at->getFunction());
-      else users.append(user->user_begin(), user->user_end());
+      if (auto* at = dyn_cast<Instruction>(user))
+        add_user(at->getFunction());
+      else
+        users.append(user->user_begin(), user->user_end());
     }
   }
   // Callers first, then everything below.

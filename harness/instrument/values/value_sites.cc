@@ -55,7 +55,8 @@ SmallVector<Assignment, 2> assignments_of(const DILocalVariable& variable) {
 
 std::string constant_text(const Value* value) {
   const auto* const number = dyn_cast<ConstantFP>(value);
-  if (number == nullptr || !(value->getType()->isFloatTy() || value->getType()->isDoubleTy())) return "";
+  if (number == nullptr || !(value->getType()->isFloatTy() || value->getType()->isDoubleTy()))
+    return "";
   const double x = value->getType()->isFloatTy() ? number->getValueAPF().convertToFloat()
                                                  : number->getValueAPF().convertToDouble();
   return std::string("=").append(std::to_string(x));
@@ -219,7 +220,10 @@ std::string ValueSites::uses_of(const Value* value, bool deep, char separator) c
         if (const std::string name = name_of_address(load->getPointerOperand()); !name.empty()) {
           const Place place = place_of(load->getDebugLoc());
           if (place.line != 0)
-            words.append(name).append("@").append(std::to_string(place.line)).append(deep ? ":" : "") += separator;
+            words.append(name)
+                .append("@")
+                .append(std::to_string(place.line))
+                .append(deep ? ":" : "") += separator;
         }
       if (!isa<CallBase>(made) || named) continue;
     }
@@ -243,7 +247,8 @@ std::string ValueSites::conditions_of(const BasicBlock* block) {
     for (bool self = true; node != nullptr; node = node->getIDom(), self = false) {
       const BasicBlock* const above = node->getBlock();
       const auto* const branch = dyn_cast<BranchInst>(above->getTerminator());
-      if (branch == nullptr || !branch->isConditional() || (self && i == 0 && !x_loops.isLoopHeader(above)))
+      if (branch == nullptr || !branch->isConditional() ||
+          (self && i == 0 && !x_loops.isLoopHeader(above)))
         continue;
       if (!self && x_after.dominates(pending[i], above)) continue;
       const bool decides = x_after.dominates(pending[i], branch->getSuccessor(0)) !=

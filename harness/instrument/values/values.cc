@@ -644,7 +644,8 @@ class Watcher {
         return compute(builder, at, Op::kFma, operands(3));
       case Intrinsic::copysign:
         // copysign(0, x): what is too small, as a zero.
-        if (const auto* size = dyn_cast<ConstantFP>(at.getArgOperand(0)); size != nullptr && size->isZero())
+        if (const auto* size = dyn_cast<ConstantFP>(at.getArgOperand(0));
+            size != nullptr && size->isZero())
           return convert(at, {Op::kRound, 1});
         return compute(builder, at, Op::kFunction, operands(2));
       case Intrinsic::maxnum:

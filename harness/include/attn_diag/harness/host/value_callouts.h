@@ -10,10 +10,10 @@
 namespace attn_diag::value_callouts {
 
 enum class Op : std::uint32_t {
-  kInput,  // an element of q, k or v is loaded
+  kInput,       // an element of q, k or v is loaded
   kLoad,        // of bits that lie in memory
   kLoadNumber,  // of a number that lies there
-  kStore,  // to memory
+  kStore,       // to memory
   kAdd,
   kSubtract,
   kMultiply,

@@ -22,9 +22,9 @@ struct ValueSite {
   ValueOp op = ValueOp::kLoad;
   int line = 0, column = 0;
   std::string file, function;
-  std::string variable;    // empty: nothing with a name
+  std::string variable;          // empty: nothing with a name
   std::string conditions, uses;  // as value_callouts::Site has them
-  std::string callers;  // "57,60,": lines of the calls around it
+  std::string callers;           // "57,60,": lines of the calls around it
 };
 
 // A number. Operands are numbers of nodes, all less than its own; 0: there is none.
@@ -57,9 +57,9 @@ struct ValueGraph {
   // By block among all that ran: those whose results it read; of all blocks, watched or not.
   std::vector<std::vector<std::uint32_t>> reads_of;
   std::uint64_t stored_twice = 0;  // stores to an output that another block had stored to
-  std::uint64_t unseen = 0;   // loads of what was stored by nobody who tells
-  bool full = false;          // there were more nodes than max_nodes: the graph is cut off
-  bool instrumented = false;  // some code told
+  std::uint64_t unseen = 0;        // loads of what was stored by nobody who tells
+  bool full = false;               // there were more nodes than max_nodes: the graph is cut off
+  bool instrumented = false;       // some code told
 
   bool is_constant(std::uint32_t node) const { return nodes[node].site == 0; }
   const ValueSite& site_of(std::uint32_t node) const { return sites[nodes[node].site]; }
