@@ -1,21 +1,12 @@
 // Why outputs are wrong, by the terms of what they were made of.
 #pragma once
 
-#include <set>
-#include <string>
 #include <vector>
 
 #include "attn_diag/harness/lines.h"
-#include "harness/lines/terms.h"
+#include "harness/lines/causes.h"
 
 namespace attn_diag::lines {
-
-// One element of o, or of lse.
-struct OutputElement {
-  std::uint64_t index = 0;  // in memory
-  bool wrong = false;
-  bool of_lse = false;
-};
 
 // Fills answer, suspects, what and where. `elements`: those of the watched blocks that were judged, and those nobody
 // stored; all of o, or all of lse.

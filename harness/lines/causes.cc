@@ -1,0 +1,140 @@
+#include "harness/lines/causes.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace attn_diag::lines {
+
+Cause Causes::cause_of(const OutputElement& element) {
+  const host::ValueOutput& output = x_graph.outputs[element.of_lse ? 1 : 0][element.index];
+  Cause cause;
+  if (element.of_lse)
+    cause.row = static_cast<std::uint32_t>(element.index);
+  else
+    x_attention.locate_output(element.index, cause.row, cause.column);
+  if (output.block == ~0u) {
+    cause.what = What::kUnstored;
+    return cause;
+  }
+  cause.site = output.site;
+  cause.node = output.node;
+  const Term term = output.node == 0 ? Term{} : x_terms[output.node];
+  if (term.kind == TermKind::kIll) {
+    cause.what = What::kIll;
+    cause.ill = term.ill;
+    cause.node = term.root;
+    cause.site = node(term.root).site;
+    return cause;
+  }
+  if (element.of_lse) return cause_of_lse(term, cause, element.wrong);
+  if (term.kind != TermKind::kWeight || term.column == kNone) {
+    // Of a row without keys o is 0.
+    if (term.kind == TermKind::kNumber && sees_nothing(cause.row)) return cause;
+    cause.what = What::kNothing;
+    if (term.kind == TermKind::kNumber)
+      for (unsigned j = 0; j < x_terms.keys().size(); ++j)
+        if (x_attention.visible(cause.row, j)) cause.keys.push_back(j);
+    return cause;
+  }
+  if (term.row != cause.row) {
+    cause.what = What::kOtherRow;
+    return cause;
+  }
+  if (term.column != cause.column) {
+    cause.what = What::kOtherColumn;
+    return cause;
+  }
+  if (keys_differ(term, cause)) return cause;
+  if (std::fabs(term.x - x_attention.lse(cause.row)) > 0.01) {
+    cause.what = What::kFrame;
+    frame_cause(cause);
+    return cause;
+  }
+  return cause;
+}
+
+Cause Causes::cause_of_lse(const Term& term, Cause cause, bool wrong) const {
+  if (term.kind == TermKind::kNumber && sees_nothing(cause.row)) return cause;
+  if (term.kind != TermKind::kLog) {
+    cause.what = What::kNothing;
+    return cause;
+  }
+  if (term.row != cause.row) {
+    cause.what = What::kOtherRow;
+    return cause;
+  }
+  if (keys_differ(term, cause)) {
+    cause.of_l = true;
+    return cause;
+  }
+  if (wrong) cause.what = What::kFrame;
+  return cause;
+}
+
+bool Causes::keys_differ(const Term& term, Cause& cause) const {
+  std::vector<unsigned> missing, extra;
+  for (unsigned j = 0; j < x_terms.keys().size(); ++j) {
+    const bool has = x_terms.keys().has(term.set, j), should = x_attention.visible(cause.row, j);
+    if (has && !should) extra.push_back(j);
+    if (!has && should) missing.push_back(j);
+  }
+  if (missing.empty() && extra.empty()) return false;
+  cause.what = extra.empty() ? What::kMissing : What::kExtra;
+  cause.keys = extra.empty() ? missing : extra;
+  // Weights that are 0 in float count as nothing.
+  if (extra.empty()) {
+    const double lse = x_attention.lse(cause.row);
+    std::erase_if(cause.keys, [&](unsigned j) {
+      return x_attention.score(cause.row, key_row(cause.row, j)) - lse < -80;
+    });
+    if (cause.keys.empty()) {
+      cause.what = What::kOther;
+      return false;
+    }
+  }
+  return true;
+}
+
+void Causes::frame_cause(Cause& cause) {
+  std::vector<std::uint32_t> pending = {made_by(cause.node)};
+  bool placed = false;
+  for (std::size_t i = 0; i < pending.size() && i < 256; ++i) {
+    const std::uint32_t at = pending[i];
+    if (node(at).site == 0 || node(at).is_input()) continue;
+    const ValueOp is = op(at);
+    if (is == ValueOp::kDivide || is == ValueOp::kMultiply) {
+      for (const unsigned side : {1u, 0u}) {
+        const std::uint32_t by = node(at).operand[side];
+        if (by == 0) continue;
+        const Term& term = x_terms[by];
+        const bool is_sum = term.kind == TermKind::kInverse ||
+                            (is == ValueOp::kDivide && side == 1 &&
+                             term.kind == TermKind::kWeight && term.column == kNone);
+        if (!is_sum) continue;
+        Cause of_sum = cause;
+        if (keys_differ(term, of_sum) && of_sum.what != What::kOther) {
+          cause = of_sum;
+          cause.of_l = true;
+          cause.node = by;
+          cause.site = node(at).site;
+          return;
+        }
+      }
+      if (!placed) {
+        placed = true;
+        cause.node = at;
+        cause.site = node(at).site;
+      }
+    }
+    if (is == ValueOp::kProduct) {
+      const std::uint32_t* pair = x_graph.products.data() + node(at).operand[1];
+      if (node(at).operand[2] > 0) pending.push_back(made_by(pair[0]));
+      continue;
+    }
+    for (const std::uint32_t operand : node(at).operand)
+      if (operand != 0 && operand < at && x_terms[operand].kind == TermKind::kWeight)
+        pending.push_back(made_by(operand));
+  }
+}
+
+}  // namespace attn_diag::lines

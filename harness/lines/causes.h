@@ -1,0 +1,58 @@
+// Why an element of o or lse is wrong, by the term of what was stored there.
+#pragma once
+
+#include <cstdint>
+#include <tuple>
+#include <vector>
+
+#include "harness/lines/graph_walk.h"
+
+namespace attn_diag::lines {
+
+// One element of o, or of lse.
+struct OutputElement {
+  std::uint64_t index = 0;  // in memory
+  bool wrong = false;
+  bool of_lse = false;
+};
+
+enum class What : std::uint8_t {
+  kIll,
+  kUnstored,
+  kNothing,  // a number that comes of no input
+  kOtherRow,
+  kOtherColumn,
+  kMissing,
+  kExtra,
+  kFrame,
+  kOther,  // ill-formed in no way, and wrong all the same
+};
+
+// Why an element is wrong.
+struct Cause {
+  What what = What::kOther;
+  Ill ill = Ill::kNot;
+  std::uint32_t node = 0;  // where it began
+  std::uint32_t site = 0;
+  std::uint32_t row = 0, column = 0;
+  std::vector<unsigned> keys;  // of kMissing, kExtra
+  bool of_l = false;           // of these: in the sum that o is divided by
+
+  auto kind() const { return std::tuple(what, ill, site); }
+};
+
+class Causes : public Walk {
+ public:
+  using Walk::Walk;
+
+  Cause cause_of(const OutputElement& element);
+
+ private:
+  Cause cause_of_lse(const Term& term, Cause cause, bool wrong) const;
+  // Of a sum over keys: whether it lacks some, or has some it should not.
+  bool keys_differ(const Term& term, Cause& cause) const;
+  // o is what it should be but for a factor: is it the sum that it is divided by?
+  void frame_cause(Cause& cause);
+};
+
+}  // namespace attn_diag::lines

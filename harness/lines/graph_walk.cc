@@ -1,0 +1,90 @@
+#include "harness/lines/graph_walk.h"
+
+#include <fmt/format.h>
+
+#include "harness/base/index_ranges.h"
+
+namespace attn_diag::lines {
+
+host::ValueOp Walk::op(std::uint32_t n) const {
+  return node(n).site == 0 ? ValueOp::kBits : site(node(n).site).op;
+}
+
+bool Walk::is_load(std::uint32_t n) const {
+  return op(n) == ValueOp::kLoad || op(n) == ValueOp::kLoadNumber;
+}
+
+bool Walk::sees_nothing(std::uint32_t row) const {
+  for (unsigned j = 0; j < x_terms.keys().size(); ++j)
+    if (x_attention.visible(row, j)) return false;
+  return true;
+}
+
+std::uint32_t Walk::key_row(std::uint32_t row, unsigned key) const {
+  const auto sk = static_cast<std::uint32_t>(x_attention.problem().seqlen_k);
+  std::uint32_t first = 0;
+  while (!x_attention.same_head(row, first)) first += sk;
+  return first + key;
+}
+
+std::uint32_t Walk::made_by(std::uint32_t n) const {
+  for (;;) {
+    const ValueOp is = op(n);
+    const bool moved = node(n).site != 0 && !node(n).is_input() && node(n).operand[0] != 0 &&
+                       (is == ValueOp::kStore || is == ValueOp::kLoad ||
+                        is == ValueOp::kLoadNumber || is == ValueOp::kRound ||
+                        is == ValueOp::kPick || (is == ValueOp::kBits && node(n).operand[1] == 0));
+    if (!moved) return n;
+    n = node(n).operand[0];
+  }
+}
+
+std::string Walk::place_of(std::uint32_t n) const {
+  return fmt::format("block {}, thread {}", node(n).where >> 10, node(n).where & 1023);
+}
+
+std::string Walk::query_text(std::uint32_t row) const {
+  const Problem& p = x_attention.problem();
+  const std::uint32_t head = row / static_cast<std::uint32_t>(p.seqlen_q);
+  std::string text = fmt::format("query {}", x_attention.query_of(row));
+  if (p.batch * p.heads > 1)
+    text = fmt::format("batch {}, head {}, {}", head / static_cast<std::uint32_t>(p.heads),
+                       head % static_cast<std::uint32_t>(p.heads), text);
+  return text;
+}
+
+std::string Walk::keys_text(const std::vector<unsigned>& keys) {
+  std::vector<std::int64_t> numbers(keys.begin(), keys.end());
+  return (keys.size() == 1 ? "key " : "keys ") + index_ranges(numbers);
+}
+
+std::uint32_t Walk::input_of(std::uint32_t n) const {
+  n = made_by(n);
+  for (int steps = 0; steps < 64 && !node(n).is_input(); ++steps) {
+    std::uint32_t next = 0;
+    for (const std::uint32_t operand : node(n).operand)
+      if (operand != 0 && operand < n && x_terms[operand].kind == TermKind::kElement)
+        next = operand;
+    if (next == 0) break;
+    n = made_by(next);
+  }
+  return n;
+}
+
+std::pair<std::uint32_t, std::uint32_t> Walk::operands_of(std::uint32_t n) const {
+  if (op(n) != ValueOp::kProduct) return {node(n).operand[0], node(n).operand[1]};
+  const std::uint32_t* pair = x_graph.products.data() + node(n).operand[1];
+  std::pair<std::uint32_t, std::uint32_t> last = {0, 0};
+  for (std::uint32_t i = 0; i < node(n).operand[2]; ++i, pair += 2) {
+    last = {pair[0], pair[1]};
+    const Term &a = x_terms[pair[0]], &b = x_terms[pair[1]];
+    if (a.kind == TermKind::kElement && b.kind == TermKind::kElement && a.column != b.column) break;
+    if (a.kind == TermKind::kWeight && b.kind == TermKind::kElement &&
+        (x_terms.keys().count(a.set) != 1 || !x_terms.keys().has(a.set, x_attention.key_of(b.row))))
+      break;
+    if (a.kind == TermKind::kElement && b.kind == TermKind::kWeight) break;
+  }
+  return last;
+}
+
+}  // namespace attn_diag::lines

@@ -1,0 +1,43 @@
+// Going through the graph of a kernel's numbers.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "harness/lines/terms.h"
+
+namespace attn_diag::lines {
+
+class Walk {
+ public:
+  explicit Walk(const Terms& terms)
+      : x_terms(terms), x_graph(terms.graph()), x_attention(terms.attention()) {}
+
+ protected:
+  using ValueNode = host::ValueNode;
+  using ValueOp = host::ValueOp;
+  using ValueSite = host::ValueSite;
+
+  const ValueNode& node(std::uint32_t n) const { return x_graph.nodes[n]; }
+  const ValueSite& site(std::uint32_t n) const { return x_graph.sites[n]; }
+  ValueOp op(std::uint32_t n) const;
+  bool is_load(std::uint32_t n) const;
+  bool sees_nothing(std::uint32_t row) const;
+  std::uint32_t key_row(std::uint32_t row, unsigned key) const;
+  // What was only moved.
+  std::uint32_t made_by(std::uint32_t n) const;
+  std::string place_of(std::uint32_t n) const;
+  std::string query_text(std::uint32_t row) const;
+  static std::string keys_text(const std::vector<unsigned>& keys);
+  // The load of the input that an element is.
+  std::uint32_t input_of(std::uint32_t n) const;
+  // The two numbers of a product of matrices, or of a product, that do not fit.
+  std::pair<std::uint32_t, std::uint32_t> operands_of(std::uint32_t n) const;
+
+  const Terms& x_terms;
+  const host::ValueGraph& x_graph;
+  Attention& x_attention;
+};
+
+}  // namespace attn_diag::lines

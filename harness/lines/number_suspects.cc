@@ -1,0 +1,305 @@
+#include "harness/lines/number_suspects.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+namespace attn_diag::lines {
+namespace {
+
+constexpr const char* kBuffers[] = {"q", "k", "v"};
+
+}  // namespace
+
+void NumberSuspects::suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32_t b,
+                                  std::uint32_t row, const std::string& why) {
+  if (x_terms[a].kind == TermKind::kWeight && !loads_all(1, row)) be_sure();
+  if (x_terms[a].kind == TermKind::kWeight && !loads_all(1, row))
+    suggest_loaders(1, "does not load all of k");
+  for (const std::uint32_t operand : {b, a}) {
+    const std::uint32_t input = input_of(operand);
+    if (!node(input).is_input()) continue;
+    const unsigned buffer = x_terms[input].buffer;
+    if (!loads_all(buffer, row))
+      suggest_loader(node(input).site, fmt::format("does not load all of {}", kBuffers[buffer]));
+  }
+  suggest_node(at, why);
+  for (const std::uint32_t operand : {a, b}) {
+    // Where it was read last, and where it was put there.
+    for (std::uint32_t n = operand; n != 0; n = node(n).operand[0]) {
+      suggest_node(n, why);
+      if (node(n).site != 0) suggest_indices(node(n).site, why);
+      if (node(n).is_input() || node(n).site == 0 || n == made_by(n)) break;
+    }
+  }
+  suggest_callers(node(at).site, why);
+}
+
+const char* NumberSuspects::ill_text(Ill why) {
+  switch (why) {
+    case Ill::kColumns:
+      return "multiplies different columns, or adds such";
+    case Ill::kHeads:
+      return "multiplies elements of different heads";
+    case Ill::kKeys:
+      return "multiplies the weight of one key with v of another";
+    case Ill::kRows:
+      return "puts together numbers of different query rows";
+    case Ill::kTwice:
+      return "adds what was added before";
+    case Ill::kFactors:
+      return "adds parts of a score that are scaled differently";
+    case Ill::kFrames:
+      return "adds parts of a sum that are relative to different maxima";
+    case Ill::kPartial:
+      return "takes the exponential of a score that lacks columns";
+    case Ill::kScale:
+      return "takes the exponential of a score that is scaled wrongly";
+    case Ill::kSumOfScores:
+      return "adds scores of different keys";
+    case Ill::kOffset:
+      return "adds a number to a sum that should begin with 0";
+    case Ill::kUnwritten:
+      return "computes with memory that nobody wrote";
+    case Ill::kSign:
+      return "makes a weight that is not positive and finite";
+    case Ill::kMeaningless:
+      return "computes what has no place in attention";
+    default:
+      return "computes in a way that is not known";
+  }
+}
+
+void NumberSuspects::suspect_ill(const Cause& cause) {
+  const std::uint32_t n = cause.node;
+  const std::string why = ill_text(cause.ill);
+  x_out.what = why;
+  const auto [a, b] = operands_of(n);
+  switch (cause.ill) {
+    case Ill::kHeads:
+      for (const std::uint32_t operand : {a, b}) {
+        if (operand == 0 || operand >= n || x_terms[operand].kind != TermKind::kElement) continue;
+        const Term& element = x_terms[operand];
+        if (element.buffer == 0 || x_attention.same_head(cause.row, element.row)) continue;
+        const std::uint32_t input = input_of(operand);
+        const std::uint32_t end =
+            key_row(cause.row, 0) + static_cast<std::uint32_t>(x_terms.keys().size());
+        // The rows behind the head's own: who runs past the end?
+        if (element.row >= end && element.row < end + x_terms.keys().size())
+          for (const std::uint32_t s : {node(n).site, node(operand).site, node(input).site})
+            suggest_conditions(s, nullptr, "lets rows behind the last key through");
+      }
+      return suggest_pair(n, a, b, cause.row, why);
+    case Ill::kColumns:
+    case Ill::kKeys:
+      return suggest_pair(n, a, b, cause.row, why);
+    case Ill::kTwice:
+      // Parts that were summed before they were put together: their loops may overlap.
+      for (const std::uint32_t operand : {a, b}) {
+        if (operand == 0 || operand >= n) continue;
+        const Term& term = x_terms[operand];
+        const bool many = (term.kind == TermKind::kWeight && x_terms.keys().count(term.set) > 1) ||
+                          (term.kind == TermKind::kScore && x_terms.columns().count(term.set) > 1);
+        const std::uint32_t made = made_by(operand);
+        if (!many || node(made).site == 0 || node(made).site == cause.site) continue;
+        suggest_conditions(node(made).site, "loop", "decides what a part is the sum of");
+        suggest_node(made, "sums a part");
+      }
+      // Parts that were summed before they were put together: their loops may overlap.
+      for (const std::uint32_t operand : {a, b}) {
+        if (operand == 0 || operand >= n) continue;
+        const Term& term = x_terms[operand];
+        const bool many = (term.kind == TermKind::kWeight && x_terms.keys().count(term.set) > 1) ||
+                          (term.kind == TermKind::kScore && x_terms.columns().count(term.set) > 1);
+        const std::uint32_t made = made_by(operand);
+        if (!many || node(made).site == 0 || node(made).site == cause.site) continue;
+        suggest_conditions(node(made).site, "loop", "decides what a part is the sum of");
+        suggest_node(made, "sums a part");
+      }
+      for (const unsigned buffer : {1u, 2u, 0u})
+        if (!loads_all(buffer, cause.row))
+          suggest_loaders(buffer, fmt::format("does not load all of {}", kBuffers[buffer]));
+      be_sure();
+      suggest_node(n, why);
+      suggest_conditions(cause.site, "loop", "decides how often that is done");
+      suggest_callers(cause.site, why);
+      return;
+    case Ill::kFrames:
+      return suspect_frames(n, a, b, why);
+    case Ill::kPartial:
+      return suspect_partial(a, n, cause.row);
+    case Ill::kScale:
+      return suspect_scale(a, n, why);
+    case Ill::kOffset: {
+      // Where the sum begins, then where it goes on.
+      suggest_constants(cause.site, "gives the sum its first value",
+                        [](double x) { return x != 0; });
+      for (const NamedLine& use : variables_in(site(cause.site).uses, ','))
+        if (use.line != site(cause.site).line && !use.constant)
+          suggest(site(cause.site).file, site(cause.site).function, use.line, 0, use.name,
+                  "gives the sum its first value");
+      for (const std::uint32_t operand : {a, b})
+        if (operand != 0 && operand < n && x_terms[operand].kind == TermKind::kNumber)
+          suggest_foreign(operand);
+      suggest_node(n, why);
+      for (const std::uint32_t operand : {a, b})
+        if (operand != 0 && operand < n) suggest_moves(operand, "hands on an operand");
+      return;
+    }
+    case Ill::kSign: {
+      suggest_node(n, why);
+      for (const std::uint32_t operand : {a, b, node(n).operand[2]})
+        if (operand != 0 && operand < n &&
+            !(node(operand).value > 0 && std::isfinite(node(operand).value)))
+          suggest_origin(operand, "makes an operand that is not finite");
+      suggest_uses(cause.site, "is an operand");
+      return;
+    }
+    case Ill::kUnwritten: {
+      for (const std::uint32_t operand : {a, b, node(n).operand[2]})
+        if (operand != 0 && operand < n && std::isnan(node(operand).value) &&
+            x_terms[operand].kind == TermKind::kNumber)
+          suggest_nan(operand);
+      if (x_out.suspects.empty())
+        suggest_constants(cause.site, "is a number of which NaN is made",
+                          [](double x) { return !(x < 1e30); });
+      suggest_node(n, why);
+      suggest_uses(cause.site, "is an operand");
+      return;
+    }
+    default:
+      suggest_what_others_do(n, a, b);
+      suggest_node(n, why);
+      for (const std::uint32_t operand : {a, b}) {
+        if (operand == 0 || operand >= n) continue;
+        if (x_terms[operand].kind == TermKind::kNumber) suggest_foreign(operand);
+        suggest_moves_with_indices(operand, "hands on an operand");
+      }
+      suggest_callers(cause.site, why);
+  }
+}
+
+void NumberSuspects::suggest_moves_with_indices(std::uint32_t n, const std::string& why) {
+  const std::uint32_t made = made_by(n);
+  for (std::uint32_t at = n; at != made && node(at).site != 0; at = node(at).operand[0])
+    if (op(at) == ValueOp::kStore) suggest_node(at, why);
+  for (std::uint32_t at = n; at != made && node(at).site != 0; at = node(at).operand[0]) {
+    suggest_node(at, why);
+    suggest_uses(node(at).site, "makes the index of an operand");
+  }
+  suggest_node(made, why);
+}
+
+void NumberSuspects::suggest_what_others_do(std::uint32_t n, std::uint32_t a, std::uint32_t b) {
+  for (std::uint32_t other = 1; other < x_graph.nodes.size(); ++other) {
+    if (other == n || node(other).site != node(n).site || op(n) == ValueOp::kProduct) continue;
+    const TermKind kind = x_terms[other].kind;
+    if (kind == TermKind::kIll || kind == TermKind::kNumber) continue;
+    for (unsigned i = 0; i < 2; ++i) {
+      const std::uint32_t mine = i == 0 ? a : b, theirs = node(other).operand[i];
+      if (mine == 0 || theirs == 0 || x_terms[mine].kind == x_terms[theirs].kind ||
+          x_terms[theirs].kind == TermKind::kNumber || x_terms[theirs].kind == TermKind::kIll)
+        continue;
+      for (std::uint32_t at = theirs; node(at).site != 0; at = node(at).operand[0]) {
+        if (op(at) == ValueOp::kStore) {
+          suggest_conditions(node(at).site, "loop", "is not done for all");
+          suggest_node(at, "is not done for all");
+          return;
+        }
+        if (at == made_by(at)) break;
+      }
+    }
+    return;
+  }
+}
+
+void NumberSuspects::suggest_foreign(std::uint32_t n) {
+  for (int steps = 0; steps < 64 && node(n).site != 0; ++steps) {
+    if (op(n) == ValueOp::kPick) {
+      suggest_node(n, "chooses a number that comes of no input");
+      return;
+    }
+    if (is_load(n) && node(n).operand[0] == 0) {
+      suggest_node(n, "reads a number that comes of no input");
+      suggest_stores_to(site(node(n).site).variable);
+      return;
+    }
+    std::uint32_t next = 0;
+    for (const std::uint32_t operand : node(n).operand)
+      if (operand != 0 && operand < n && next == 0 && node(operand).site != 0) next = operand;
+    if (next == 0) break;
+    n = next;
+  }
+  if (node(n).site != 0) {
+    suggest_node(n, "makes a number that comes of no input");
+    suggest_uses(node(n).site, "is an operand of it");
+  }
+}
+
+void NumberSuspects::suggest_origin(std::uint32_t n, const std::string& why) {
+  for (int steps = 0; steps < 32; ++steps) {
+    if (node(n).site == 0) return;
+    suggest_node(n, why);
+    suggest_uses(node(n).site, "is an operand of what is not finite");
+    std::uint32_t next = 0;
+    for (const std::uint32_t operand : node(n).operand)
+      if (operand != 0 && operand < n && next == 0 && !node(n).is_input() &&
+          !(std::isfinite(node(operand).value)))
+        next = operand;
+    if (next == 0) return;
+    n = next;
+  }
+}
+
+void NumberSuspects::suggest_nan(std::uint32_t n) {
+  for (int steps = 0; steps < 64 && node(n).site != 0; ++steps) {
+    std::uint32_t next = 0;
+    for (const std::uint32_t operand : node(n).operand)
+      if (operand != 0 && operand < n && next == 0 && std::isnan(node(operand).value))
+        next = operand;
+    if (next == 0) break;
+    n = next;
+  }
+  if (node(n).site == 0) return;
+  const bool unwritten = is_load(n) && node(n).operand[0] == 0;
+  if (!unwritten) {
+    x_out.what = "makes NaN";
+    suggest_constants(node(n).site, "is a number of which NaN is made",
+                      [](double x) { return !(x < 1e30); });
+    suggest_uses(node(n).site, "makes an operand of NaN");
+    suggest_node(n, "makes NaN");
+    return;
+  }
+  suggest_node(n, "reads memory that nobody wrote");
+  suggest_stores_to(site(node(n).site).variable);
+  suggest_uses(node(n).site, "makes the index");
+}
+
+void NumberSuspects::suggest_stores_to(const std::string& variable) {
+  if (variable.empty()) return;
+  for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s)
+    if (site(s).op == ValueOp::kStore && site(s).variable == variable) {
+      suggest(s, "stores to it");
+    }
+  const bool any = std::any_of(x_graph.sites.begin(), x_graph.sites.end(), [&](const ValueSite& s) {
+    return s.op == ValueOp::kStore && s.variable == variable;
+  });
+  if (!any) suggest_stores_of_elements();
+  for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s)
+    if (site(s).op == ValueOp::kStore && site(s).variable == variable) {
+      suggest_conditions(s, nullptr, "decides what is stored to it");
+      suggest_indices(s, "makes the index of a store to it");
+    }
+}
+
+void NumberSuspects::suggest_stores_of_elements() {
+  std::set<std::uint32_t> stores;
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
+    if (op(n) == ValueOp::kStore && x_terms[n].kind == TermKind::kElement)
+      stores.insert(node(n).site);
+  for (const std::uint32_t s : stores) suggest(s, "stores elements");
+}
+
+}  // namespace attn_diag::lines

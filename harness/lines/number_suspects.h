@@ -1,0 +1,41 @@
+// The lines that may have made a number that has no meaning in attention.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "harness/lines/causes.h"
+#include "harness/lines/suspects.h"
+
+namespace attn_diag::lines {
+
+class NumberSuspects : public Suspects {
+ protected:
+  using Suspects::Suspects;
+
+  // Two operands that do not fit together, each with the way it came.
+  void suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32_t b, std::uint32_t row,
+                    const std::string& why);
+  static const char* ill_text(Ill why);
+  void suspect_ill(const Cause& cause);
+  void suggest_moves_with_indices(std::uint32_t n, const std::string& why);
+  // Where others have a weight and this one has not: what made theirs is not done for it.
+  void suggest_what_others_do(std::uint32_t n, std::uint32_t a, std::uint32_t b);
+  // A number where something of the inputs should be: a choice, or memory that holds it.
+  void suggest_foreign(std::uint32_t n);
+  // Where a number became what it is: back through operations on numbers that are no better.
+  void suggest_origin(std::uint32_t n, const std::string& why);
+  // NaN: memory that nobody wrote, or an operation on infinities.
+  void suggest_nan(std::uint32_t n);
+  void suspect_scale(std::uint32_t score, std::uint32_t n, const std::string& why);
+  void suggest_stores_to(const std::string& variable);
+  // Where q, k and v are put.
+  void suggest_stores_of_elements();
+  void suspect_frames(std::uint32_t n, std::uint32_t a, std::uint32_t b, const std::string& why);
+  // What was subtracted in the exponent of a weight.
+  void suggest_maximum(std::uint32_t n);
+  // A score that lacks columns.
+  void suspect_partial(std::uint32_t score, std::uint32_t at, std::uint32_t row);
+};
+
+}  // namespace attn_diag::lines

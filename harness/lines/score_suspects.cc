@@ -1,0 +1,198 @@
+// Of scores and weights: what scales them, what they are relative to, which columns they have.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "harness/lines/number_suspects.h"
+
+namespace attn_diag::lines {
+namespace {
+
+constexpr const char* kBuffers[] = {"q", "k", "v"};
+
+}  // namespace
+
+void NumberSuspects::suspect_scale(std::uint32_t score, std::uint32_t n, const std::string& why) {
+  std::uint32_t at = score;
+  bool scaled = false;
+  std::vector<std::uint32_t> passed;
+  for (int steps = 0; steps < 128 && node(at).site != 0 && !node(at).is_input(); ++steps) {
+    const ValueOp is = op(at);
+    if (is == ValueOp::kMultiply || is == ValueOp::kDivide) {
+      const bool by_number = x_terms[node(at).operand[0]].kind == TermKind::kNumber ||
+                             x_terms[node(at).operand[1]].kind == TermKind::kNumber;
+      if (by_number) {
+        scaled = true;
+        be_sure();
+        suggest_node(at, "scales the score");
+        suggest_uses(node(at).site, "is a factor of the score");
+      }
+    }
+    passed.push_back(at);
+    std::uint32_t next = 0;
+    for (const std::uint32_t operand : node(at).operand)
+      if (operand != 0 && operand < at && next == 0 &&
+          (x_terms[operand].kind == TermKind::kScore ||
+           x_terms[operand].kind == TermKind::kElement))
+        next = operand;
+    if (is == ValueOp::kProduct) next = x_graph.products[node(at).operand[1]];
+    if (next == 0) break;
+    at = next;
+  }
+  // It was scaled, and stored elsewhere.
+  if (!scaled) {
+    const Term& raw = x_terms[score];
+    for (std::uint32_t other = 1; other < x_graph.nodes.size(); ++other)
+      if (op(other) == ValueOp::kStore && x_terms[other].kind == TermKind::kScore &&
+          x_terms[other].row == raw.row && x_terms[other].column == raw.column &&
+          !(std::fabs(x_terms[other].x - raw.x) <= 0.01F * std::fabs(raw.x))) {
+        be_sure();
+        suggest_node(other, "stores the score that is scaled");
+        suggest_uses(node(other).site, "makes the index of that store");
+        break;
+      }
+  }
+  // Nobody does: where the score goes from its sum to the exponential.
+  if (!scaled)
+    for (const std::uint32_t one : passed)
+      if (x_terms[one].kind == TermKind::kScore &&
+          x_terms.columns().count(x_terms[one].set) == x_terms.columns().size() &&
+          (op(one) == ValueOp::kPick || op(one) == ValueOp::kStore || op(one) == ValueOp::kRound))
+        suggest_node(one, "hands on the score, which nobody scales");
+  suggest_node(n, why);
+  suggest_uses(node(n).site, "is an operand");
+  if (!scaled)
+    for (const std::uint32_t one : passed)
+      if (x_terms[one].kind == TermKind::kScore) suggest_node(one, "makes the score");
+}
+
+void NumberSuspects::suspect_frames(std::uint32_t n, std::uint32_t a, std::uint32_t b,
+                                    const std::string& why) {
+  if (op(n) == ValueOp::kFma) b = node(n).operand[2];
+  // What was there before has more keys than what is added.
+  const auto keys = [&](std::uint32_t of) {
+    return x_terms[of].kind == TermKind::kWeight ? x_terms.keys().count(x_terms[of].set) : 0;
+  };
+  const std::uint32_t before = keys(a) >= keys(b) ? a : b;
+  const std::uint32_t scaled = made_by(before);
+  if (op(scaled) == ValueOp::kMultiply || op(scaled) == ValueOp::kDivide) {
+    for (const std::uint32_t operand : node(scaled).operand) {
+      if (operand == 0 || operand >= scaled) continue;
+      const std::uint32_t made = made_by(operand);
+      const ValueOp is = op(made);
+      if (is == ValueOp::kExp || is == ValueOp::kExp2 ||
+          x_terms[operand].kind == TermKind::kNumber) {
+        suggest_node(made, "makes the factor of the sum so far");
+        if (node(made).site != 0 && node(made).operand[0] != 0)
+          suggest_node(made_by(node(made).operand[0]), "makes its exponent");
+      }
+    }
+    suggest_node(scaled, "rescales the sum so far");
+  } else {
+    // Nothing was rescaled. Of parts that other threads made it is the maximum that differs.
+    const std::uint32_t thread = node(n).where;
+    const bool of_others =
+        std::any_of(std::begin({a, b}), std::end({a, b}), [&](std::uint32_t operand) {
+          return operand != 0 && operand < n && node(made_by(operand)).site != 0 &&
+                 node(made_by(operand)).where != thread;
+        });
+    if (of_others)
+      for (const std::uint32_t operand : {a, b}) suggest_maximum(operand);
+  }
+  suggest_node(n, why);
+  suggest_callers(node(n).site, why);
+  for (const std::uint32_t operand : {a, b})
+    if (operand != 0 && operand < n) {
+      suggest_node(made_by(operand), "makes a part of the sum");
+      suggest_maximum(operand);
+    }
+}
+
+void NumberSuspects::suggest_maximum(std::uint32_t n) {
+  for (int steps = 0; steps < 32 && n != 0; ++steps) {
+    n = made_by(n);
+    const ValueOp is = op(n);
+    if (is == ValueOp::kExp || is == ValueOp::kExp2) {
+      const std::uint32_t exponent = made_by(node(n).operand[0]);
+      if (op(exponent) != ValueOp::kSubtract) return;
+      const std::uint32_t most = node(exponent).operand[1];
+      if (most == 0) return;
+      suggest_moves(most, "makes the maximum");
+      suggest_uses(node(exponent).site, "is an operand of the exponent");
+      return;
+    }
+    std::uint32_t next = 0;
+    if (node(n).site == 0 || is == ValueOp::kProduct || node(n).is_input()) return;
+    for (const std::uint32_t operand : node(n).operand)
+      if (operand != 0 && operand < n && next == 0 && x_terms[operand].kind == TermKind::kWeight)
+        next = operand;
+    n = next;
+  }
+}
+
+void NumberSuspects::suspect_partial(std::uint32_t score, std::uint32_t at, std::uint32_t row) {
+  for (const unsigned buffer : {1u, 0u})
+    if (!loads_all(buffer, row))
+      suggest_loaders(buffer, fmt::format("does not load all of {}", kBuffers[buffer]));
+  std::uint32_t sum = made_by(score);
+  for (int steps = 0; steps < 32; ++steps) {
+    const ValueOp is = op(sum);
+    if (node(sum).site == 0 || is == ValueOp::kAdd || is == ValueOp::kFma ||
+        is == ValueOp::kProduct)
+      break;
+    std::uint32_t next = 0;
+    for (const std::uint32_t operand : node(sum).operand)
+      if (operand != 0 && operand < sum && next == 0 && x_terms[operand].kind == TermKind::kScore)
+        next = operand;
+    if (next == 0) break;
+    sum = made_by(next);
+  }
+  // Were the columns that lack multiplied at all? Then they were not added.
+  const Term& partial = x_terms[score];
+  bool computed = false;
+  for (std::uint32_t n = 1; n < x_graph.nodes.size() && !computed; ++n) {
+    const Term& term = x_terms[n];
+    if (term.kind != TermKind::kScore || term.row != partial.row || term.column != partial.column)
+      continue;
+    for (unsigned d = 0; d < x_terms.columns().size() && !computed; ++d)
+      computed = x_terms.columns().has(term.set, d) && !x_terms.columns().has(partial.set, d);
+  }
+  if (computed) {
+    be_sure();
+    suggest_node(sum, "adds the columns of a score, and loses some");
+  }
+  // Lanes may each have a part: then it is the loop in which each makes its own.
+  std::uint32_t inner = sum;
+  for (int steps = 0; steps < 64; ++steps) {
+    if (node(inner).site == 0) break;
+    const bool multiplies =
+        op(inner) == ValueOp::kProduct || op(inner) == ValueOp::kFma ||
+        (op(inner) == ValueOp::kAdd && op(made_by(node(inner).operand[1])) == ValueOp::kMultiply);
+    if (multiplies) break;
+    std::uint32_t next = 0;
+    for (const std::uint32_t operand : node(inner).operand)
+      if (operand != 0 && operand < inner && x_terms[operand].kind == TermKind::kScore)
+        next = operand;
+    if (next == 0) break;
+    inner = made_by(next);
+  }
+  if (node(inner).site != 0) {
+    bool first = true;
+    for (const Condition& condition : conditions_in(site(node(inner).site).conditions)) {
+      if (!condition.loop && !first) continue;
+      suggest(site(node(inner).site).file, site(node(inner).site).function, condition.line, 0, "",
+              "decides which columns are added");
+      first = false;
+      break;
+    }
+    suggest_node(inner, "adds the columns of a score");
+  }
+  suggest_node(sum, "adds the columns of a score");
+  suggest_node(at, ill_text(Ill::kPartial));
+  if (node(inner).site != 0)
+    suggest_conditions(node(inner).site, "loop", "decides which columns are added");
+}
+
+}  // namespace attn_diag::lines

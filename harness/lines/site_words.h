@@ -1,0 +1,31 @@
+// What the plugin wrote of a site, in words (value_callouts.h), as data.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace attn_diag::lines {
+
+// A variable, where it gets a value.
+struct NamedLine {
+  std::string name;
+  int line = 0;
+  std::string sources;             // as value_callouts::Site has them
+  std::optional<double> constant;  // that is assigned there
+};
+
+// A branch that decides whether something runs.
+struct Condition {
+  bool loop = false;
+  int line = 0;
+  std::vector<NamedLine> tests;
+};
+
+std::vector<NamedLine> variables_in(std::string_view words, char by);
+std::vector<Condition> conditions_in(const std::string& words);
+// "57,60,"
+std::vector<int> lines_in(const std::string& words);
+
+}  // namespace attn_diag::lines

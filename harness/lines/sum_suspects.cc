@@ -1,0 +1,370 @@
+#include "harness/lines/sum_suspects.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <unordered_set>
+
+namespace attn_diag::lines {
+
+void SumSuspects::suspect(const std::vector<Cause>& list) {
+  const Cause& cause = list.front();
+  x_out.where =
+      cause.node == 0 ? query_text(cause.row) : place_of(cause.node) + ", " + query_text(cause.row);
+  switch (cause.what) {
+    case What::kIll:
+      return suspect_ill(cause);
+    case What::kUnstored:
+      return suspect_store(list);
+    case What::kNothing:
+      x_out.what = fmt::format("{} holds a number that comes of no input",
+                               x_elements.front().of_lse ? "lse" : "o");
+      if (cause.node != 0 && std::isnan(node(cause.node).value)) suggest_nan(cause.node);
+      return suspect_missing(cause);
+    case What::kOtherRow:
+      return suspect_place(cause, true);
+    case What::kOtherColumn:
+      return suspect_place(cause, false);
+    case What::kMissing:
+      x_out.what =
+          fmt::format("a sum of {} lacks {}", query_text(cause.row), keys_text(cause.keys));
+      return suspect_missing(cause);
+    case What::kExtra:
+      x_out.what = fmt::format("a sum of {} has {}, which it should not see", query_text(cause.row),
+                               keys_text(cause.keys));
+      return suspect_extra(cause);
+    case What::kFrame:
+      if (x_elements.front().of_lse) return suspect_lse(cause);
+      x_out.what = "o is the right sum times a wrong factor";
+      suggest(cause.site, "gives o another factor than 1 / l");
+      suggest_scale(cause.node);
+      return;
+    case What::kOther:
+      return;
+  }
+}
+
+void SumSuspects::suspect_lse(const Cause& cause) {
+  x_out.what = "lse is made of the right sum and the wrong number";
+  std::uint32_t at = cause.node;
+  for (int steps = 0; steps < 64 && node(at).site != 0; ++steps) {
+    suggest_node(at, "makes lse");
+    suggest_uses(node(at).site, "is an operand of lse");
+    std::uint32_t next = 0;
+    for (const std::uint32_t operand : node(at).operand)
+      if (operand != 0 && operand < at && next == 0 && x_terms[operand].kind == TermKind::kLog)
+        next = operand;
+    if (next == 0) break;
+    at = next;
+  }
+}
+
+void SumSuspects::suggest_scale(std::uint32_t n) {
+  for (const std::uint32_t operand : node(n).operand) {
+    if (operand == 0 || operand >= n) continue;
+    const Term& term = x_terms[operand];
+    if (term.kind == TermKind::kWeight && term.column != kNone) continue;
+    suggest_node(made_by(operand), "makes that factor");
+  }
+}
+
+void SumSuspects::suspect_store(const std::vector<Cause>& list) {
+  std::set<std::uint32_t> rows;
+  for (const Cause& cause : list) rows.insert(cause.row);
+  const auto dim =
+      static_cast<std::size_t>(x_elements.front().of_lse ? 1 : x_attention.problem().head_dim_v);
+  const bool whole_rows = list.size() >= rows.size() * dim;
+  x_out.what = fmt::format(
+      "{} of {} are stored by nobody",
+      whole_rows ? fmt::format("{} rows", rows.size()) : fmt::format("{} elements", list.size()),
+      x_elements.front().of_lse ? "lse" : "o");
+  std::set<std::uint32_t> sites;
+  for (const host::ValueOutput& output : x_graph.outputs[x_elements.front().of_lse ? 1 : 0])
+    if (output.site != 0) sites.insert(output.site);
+  // Where others are stored twice, or hold what belongs elsewhere, it is the index.
+  const bool by_index = x_misplaced || x_graph.stored_twice > 0;
+  for (const std::uint32_t s : sites) {
+    if (by_index) {
+      suggest_indices_of_place(s, list);
+      suggest(s, "stores o");
+      suggest_indices(s, "makes the index of the store");
+    }
+    suggest_conditions(s, whole_rows ? "if" : "loop", "decides which elements are stored");
+    suggest(s, "stores o");
+    suggest_indices(s, "makes the index of the store");
+    suggest_conditions(s, nullptr, "decides which elements are stored");
+    suggest_callers(s, "stores o");
+  }
+}
+
+void SumSuspects::suggest_indices_of_place(std::uint32_t s, const std::vector<Cause>& list) {
+  const auto queries = static_cast<std::size_t>(x_attention.problem().seqlen_q);
+  std::map<std::uint32_t, std::set<std::uint32_t>> by_head;
+  for (const Cause& cause : list)
+    by_head[cause.row / static_cast<std::uint32_t>(queries)].insert(cause.row);
+  // The first head is as it should be, whatever a head is multiplied by.
+  const bool heads = by_head.count(0) == 0;
+  for (const NamedLine& use : variables_in(site(s).uses, ',')) {
+    const bool of_block = !use.sources.empty() && use.sources.find('t') == std::string::npos &&
+                          use.sources.find('x') == std::string::npos;
+    if (of_block == heads)
+      suggest(site(s).file, site(s).function, use.line, 0, use.name,
+              "makes the index of the store");
+  }
+}
+
+void SumSuspects::suspect_place(const Cause& cause, bool rows) {
+  const Term& term = x_terms[cause.node];
+  if (rows)
+    x_out.what = fmt::format("what is stored as o of {} was made of q of {}", query_text(cause.row),
+                             query_text(term.row));
+  else
+    x_out.what =
+        fmt::format("what is stored in column {} of o is column {}", cause.column, term.column);
+  const unsigned buffer = rows ? 0 : 2;
+  const std::string why = rows ? "loads the row of q" : "loads the column of v";
+  const auto& outputs = x_graph.outputs[x_elements.front().of_lse ? 1 : 0];
+  const bool by_store = x_graph.stored_twice > 0 ||
+                        std::any_of(outputs.begin(), outputs.end(),
+                                    [](const auto& output) { return output.block == ~0u; });
+  if (by_store) {
+    suggest_indices_of_place(cause.site, {cause});
+    suggest_indices(cause.site, "makes the index of the store");
+  }
+  if (!loads_all(buffer, cause.row)) suggest_loaders(buffer, why);
+  suggest(cause.site, "stores it");
+  if (rows) suggest_loaders(buffer, why);
+  suggest_moves_with_indices(cause.node, "hands on the column");
+  suggest_indices(cause.site, "makes the index of the store");
+  suggest_loaders(buffer, why);
+}
+
+void SumSuspects::suspect_sum_of_weights(const Cause& cause) {
+  std::uint32_t at = made_by(cause.node);
+  for (int steps = 0; steps < 8; ++steps) {
+    const ValueOp is = op(at);
+    if (is == ValueOp::kAdd || is == ValueOp::kFma || is == ValueOp::kAtomicAdd) break;
+    std::uint32_t next = 0;
+    if (node(at).site == 0 || is == ValueOp::kProduct) break;
+    for (const std::uint32_t operand : node(at).operand)
+      if (operand != 0 && operand < at && next == 0 && x_terms[operand].kind == TermKind::kWeight)
+        next = operand;
+    if (next == 0) break;
+    at = made_by(next);
+  }
+  // How far did the weight of a key come?
+  std::uint32_t furthest = 0;
+  unsigned most = 0;
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
+    const Term& term = x_terms[n];
+    if (term.kind != TermKind::kWeight || term.column != kNone || term.row != cause.row ||
+        !x_terms.keys().has(term.set, cause.keys.front()) || n == made_by(cause.node))
+      continue;
+    if (x_terms.keys().count(term.set) < most) continue;
+    if (x_terms.keys().count(term.set) == most && made_by(n) != n) continue;
+    most = x_terms.keys().count(term.set);
+    furthest = n;
+  }
+  suggest_node(furthest, "makes what l then lacks");
+  suggest_node(at, "sums l");
+  suggest_moves(cause.node, "hands on l");
+  if (node(at).site != 0) {
+    suggest_conditions(node(at).site, nullptr, "decides which weights are summed");
+    suggest_uses(node(at).site, "is an operand");
+  }
+  suggest(cause.site, "divides by l");
+}
+
+bool SumSuspects::suspect_lost(const Cause& cause, unsigned key) {
+  const std::uint32_t dim = cause.column;
+  std::uint32_t last = 0;
+  bool with_v = false;
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
+    const Term& term = x_terms[n];
+    if (term.kind != TermKind::kWeight || term.row != cause.row ||
+        !x_terms.keys().has(term.set, key))
+      continue;
+    if (term.column != kNone && term.column != dim) continue;
+    if (with_v && term.column == kNone) continue;
+    with_v = term.column != kNone;
+    last = n;
+  }
+  if (last == 0 || !with_v) return false;
+  // What takes it, and loses it?
+  for (std::uint32_t n = last + 1; n < x_graph.nodes.size(); ++n) {
+    if (node(n).is_input() || op(n) == ValueOp::kProduct) continue;
+    const auto& operand = node(n).operand;
+    if (std::find(operand.begin(), operand.end(), last) == operand.end()) continue;
+    if (op(n) != ValueOp::kMultiply && op(n) != ValueOp::kFma && op(n) != ValueOp::kDivide)
+      continue;
+    x_out.what += "; their sum is multiplied by 0 or lost";
+    const std::uint32_t by = operand[operand[0] == last ? 1 : 0];
+    const std::uint32_t made = made_by(by);
+    if (node(made).site != 0) {
+      suggest_node(made, "makes the factor that takes all away");
+      // The exponent: what was the maximum before?
+      std::uint32_t exponent = node(made).operand[0] != 0 && node(made).operand[0] < made
+                                   ? made_by(node(made).operand[0])
+                                   : 0;
+      if (exponent != 0 && node(exponent).site != 0) {
+        suggest_node(exponent, "makes its exponent");
+        suggest_uses(node(exponent).site, "is an operand of its exponent");
+      }
+    } else {
+      suggest_node(n, "multiplies by 0");
+      suggest_uses(node(n).site, "is an operand");
+    }
+    suggest_node(n, "multiplies by 0");
+    return true;
+  }
+  x_out.what += "; their sum is not taken further";
+  if (op(made_by(last)) != ValueOp::kProduct) be_sure();
+  suggest_moves(last, "holds them last");
+  suggest_node(last, "holds them last");
+  suggest_conditions(node(last).site, nullptr, "decides what is taken further");
+  suggest_uses(node(last).site, "is an operand");
+  return true;
+}
+
+SumSuspects::Way SumSuspects::way_of(std::uint32_t row, unsigned key) {
+  auto& known = x_ways[row];
+  if (known.empty()) {
+    known.resize(x_terms.keys().size());
+    for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
+      const Term& term = x_terms[n];
+      if (term.row != row || node(n).site == 0) continue;
+      const ValueOp is = op(n);
+      if (term.kind == TermKind::kScore) {
+        Way& way = known[x_attention.key_of(term.column)];
+        if (!x_attention.same_head(row, term.column)) continue;
+        if (is == ValueOp::kAdd || is == ValueOp::kFma || is == ValueOp::kProduct ||
+            is == ValueOp::kMultiply)
+          (x_terms.columns().count(term.set) == x_terms.columns().size() ? way.score : way.part) =
+              n;
+      } else if (term.kind == TermKind::kWeight && x_terms.keys().count(term.set) == 1) {
+        for (unsigned j = 0; j < known.size(); ++j)
+          if (x_terms.keys().has(term.set, j)) {
+            if (is == ValueOp::kExp || is == ValueOp::kExp2) known[j].weight = n;
+            if (term.column != kNone && is == ValueOp::kMultiply) known[j].times_v = n;
+          }
+      }
+    }
+  }
+  return known[key];
+}
+
+std::optional<SumSuspects::Way> SumSuspects::way_of_another(
+    std::uint32_t row, const std::vector<unsigned>& not_these) {
+  const std::unordered_set<unsigned> missing(not_these.begin(), not_these.end());
+  for (unsigned j = 0; j < x_terms.keys().size(); ++j) {
+    if (missing.count(j) != 0) continue;
+    const Way way = way_of(row, j);
+    if (way.score != 0 || way.weight != 0) return way;
+  }
+  for (const OutputElement& element : x_elements) {
+    std::uint32_t other = 0, column = 0;
+    x_attention.locate_output(element.index, other, column);
+    if (column != 0 || other == row) continue;
+    if (x_ways.size() > 8) break;
+    for (unsigned j = 0; j < x_terms.keys().size(); ++j) {
+      const Way way = way_of(other, j);
+      if (way.score != 0 || way.weight != 0) return way;
+    }
+  }
+  return std::nullopt;
+}
+
+void SumSuspects::suggest_loops(std::uint32_t s, const std::vector<unsigned>& keys,
+                                bool skip_columns, const std::string& why) {
+  std::vector<Condition> loops;
+  for (const Condition& condition : conditions_in(site(s).conditions))
+    if (condition.loop) loops.push_back(condition);
+  if (skip_columns && loops.size() > 1) loops.erase(loops.begin());
+  const bool tail = !keys.empty() && keys.back() + 1 == x_terms.keys().size() &&
+                    keys.back() - keys.front() + 1 == keys.size();
+  if (tail) std::reverse(loops.begin(), loops.end());
+  for (const Condition& loop : loops) {
+    suggest(site(s).file, site(s).function, loop.line, 0, "", why);
+    for (const NamedLine& test : loop.tests)
+      suggest(site(s).file, site(s).function, test.line, 0, test.name, why);
+  }
+}
+
+void SumSuspects::suspect_missing(const Cause& cause) {
+  if (cause.keys.empty()) {
+    suggest(cause.site, "stores it");
+    return;
+  }
+  const unsigned key = cause.keys.front();
+  if (const std::uint32_t masked = x_terms.masked_at(cause.row, key); masked != 0) {
+    const std::string why = fmt::format("masks {}, which is visible", keys_text({key}));
+    suggest_node(masked, why);
+    suggest_indices(node(masked).site, "makes what is compared there");
+    suggest_conditions(node(masked).site, "if", why);
+    return;
+  }
+  if (cause.of_l) return suspect_sum_of_weights(cause);
+  // Who has a weight, and no row of v?
+  const Way before = way_of(cause.row, key);
+  if (before.weight != 0 && before.times_v == 0 && !loads_all(2, cause.row))
+    suggest_loaders(2, "does not load all of v");
+  if (suspect_lost(cause, key)) return;
+  const Way way = way_of(cause.row, key);
+  const std::string why = "decides which keys take part";
+  std::uint32_t at = 0;  // what is done for others
+  if (way.times_v != 0 || way.weight != 0) {
+    // It has a weight, which was not added.
+    at = way.times_v != 0 ? way.times_v : way.weight;
+    if (const auto other = way_of_another(cause.row, cause.keys);
+        other && other->times_v != 0 && way.times_v == 0)
+      at = other->times_v;
+  } else if (const auto other = way_of_another(cause.row, cause.keys)) {
+    if (way.score == 0 && way.part != 0) return suspect_partial(way.part, way.part, cause.row);
+    at = way.score == 0 ? other->score : other->weight;
+    if (at == 0) at = other->score != 0 ? other->score : other->weight;
+  } else if (way.part != 0) {
+    return suspect_partial(way.part, way.part, cause.row);
+  }
+  if (way.score == 0 && !loads_all(1, cause.row)) x_out.what += "; not all of k is loaded";
+  if (at != 0) {
+    const std::uint32_t s = node(at).site;
+    const bool of_products = op(at) == ValueOp::kAdd || op(at) == ValueOp::kFma ||
+                             op(at) == ValueOp::kProduct || op(at) == ValueOp::kMultiply;
+    suggest_loops(s, cause.keys, of_products, why);
+    suggest_conditions(s, nullptr, why);
+    if (!loads_all(1, cause.row)) suggest_loaders(1, "does not load all of k");
+    if (!loads_all(2, cause.row)) suggest_loaders(2, "does not load all of v");
+    suggest_node(at, "is not done for these keys");
+  }
+  if (cause.site != 0) suggest(cause.site, "stores the sum");
+}
+
+void SumSuspects::suspect_extra(const Cause& cause) {
+  const unsigned key = cause.keys.front();
+  const Way way = way_of(cause.row, key);
+  const std::string why = fmt::format("lets {} through", keys_text({key}));
+  if (!loads_all(1, cause.row)) suggest_loaders(1, "does not load all of k");
+  std::uint32_t at = way.weight != 0 ? node(way.weight).operand[0] : way.score;
+  for (int steps = 0; at != 0 && steps < 64; ++steps) {
+    if (op(at) == ValueOp::kPick) {
+      suggest_node(at, why);
+      suggest_indices(node(at).site, "makes what is compared there");
+    }
+    std::uint32_t next = 0;
+    for (const std::uint32_t operand : node(at).operand)
+      if (operand != 0 && operand < at && next == 0 && x_terms[operand].kind == TermKind::kScore)
+        next = operand;
+    if (next == 0 || node(at).site == 0 || op(at) == ValueOp::kProduct) break;
+    at = next;
+  }
+  for (const std::uint32_t n : {way.weight, way.score})
+    if (n != 0) {
+      suggest_conditions(node(n).site, "if", why);
+      suggest_loops(node(n).site, cause.keys, n == way.score, why);
+    }
+  suggest_node(way.weight, "makes its weight");
+}
+
+}  // namespace attn_diag::lines

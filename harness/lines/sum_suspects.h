@@ -1,0 +1,54 @@
+// The lines that may be why a sum over keys lacks some, has some it should not, or is stored elsewhere.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include "harness/lines/number_suspects.h"
+
+namespace attn_diag::lines {
+
+class SumSuspects : public NumberSuspects {
+ public:
+  // `elements`: all that were looked at; `misplaced`: some hold what belongs to others.
+  SumSuspects(const Terms& terms, const std::vector<OutputElement>& elements, bool misplaced,
+              LineDivergence& out)
+      : NumberSuspects(terms, out), x_elements(elements), x_misplaced(misplaced) {}
+
+  // Of elements that are wrong for the same reason.
+  void suspect(const std::vector<Cause>& list);
+
+ private:
+  // Of a row: how far each key came.
+  struct Way {
+    std::uint32_t score = 0, weight = 0, part = 0;  // a whole score, a weight, a part of a score
+    std::uint32_t times_v = 0;
+  };
+  // lse is the logarithm of the right sum, and a wrong number.
+  void suspect_lse(const Cause& cause);
+  void suggest_scale(std::uint32_t n);
+  void suspect_store(const std::vector<Cause>& list);
+  // Of whole heads that lack: what depends on the block alone.
+  void suggest_indices_of_place(std::uint32_t s, const std::vector<Cause>& list);
+  void suspect_place(const Cause& cause, bool rows);
+  // l lacks keys.
+  void suspect_sum_of_weights(const Cause& cause);
+  // Keys that have a weight and are lost on the way to o.
+  bool suspect_lost(const Cause& cause, unsigned key);
+  Way way_of(std::uint32_t row, unsigned key);
+  // A key that did come through, of the same or another row.
+  std::optional<Way> way_of_another(std::uint32_t row, const std::vector<unsigned>& not_these);
+  // The loops around a sum over keys: those at the tail of all keys are cut by the outer one.
+  void suggest_loops(std::uint32_t s, const std::vector<unsigned>& keys, bool skip_columns,
+                     const std::string& why);
+  void suspect_missing(const Cause& cause);
+  void suspect_extra(const Cause& cause);
+
+  const std::vector<OutputElement>& x_elements;
+  bool x_misplaced;
+  std::unordered_map<std::uint32_t, std::vector<Way>> x_ways;
+};
+
+}  // namespace attn_diag::lines

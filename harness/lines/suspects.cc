@@ -1,0 +1,116 @@
+#include "harness/lines/suspects.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace attn_diag::lines {
+
+void Suspects::suggest(const std::string& file, const std::string& function, int line, int column,
+                       const std::string& variable, const std::string& why) {
+  if (line == 0) return;
+  const bool own = variable.find("attn_diag_") != std::string::npos;
+  for (LineSuspect& known : x_out.suspects)
+    if (known.place.line == line && known.place.file == file) {
+      if (known.place.variable.empty() && !own) known.place.variable = variable;
+      return;
+    }
+  LineSuspect one;
+  one.place = {file, function, line, column, "", own ? "" : variable};
+  one.why = why;
+  x_out.suspects.push_back(std::move(one));
+}
+
+void Suspects::suggest(std::uint32_t site_number, const std::string& why) {
+  const ValueSite& s = site(site_number);
+  suggest(s.file, s.function, s.line, s.column, s.variable, why);
+}
+
+void Suspects::suggest_node(std::uint32_t n, const std::string& why) {
+  if (n == 0 || node(n).site == 0) return;
+  // Of inline assembly in a helper the call says more.
+  if (op(n) == ValueOp::kProduct) suggest_callers(node(n).site, why);
+  suggest(node(n).site, why);
+}
+
+void Suspects::suggest_indices(std::uint32_t site_number, const std::string& why) {
+  const ValueSite& s = site(site_number);
+  for (const NamedLine& use : variables_in(s.uses, ','))
+    suggest(s.file, s.function, use.line, 0, use.name, why);
+}
+
+void Suspects::suggest_callers(std::uint32_t site_number, const std::string& why) {
+  const ValueSite& s = site(site_number);
+  for (const int line : lines_in(s.callers)) suggest(s.file, s.function, line, 0, "", why);
+}
+
+void Suspects::suggest_conditions(std::uint32_t site_number, const char* kind,
+                                  const std::string& why) {
+  const ValueSite& s = site(site_number);
+  for (const Condition& condition : conditions_in(s.conditions))
+    if (kind == nullptr || condition.loop == (std::string_view(kind) == "loop")) {
+      suggest(s.file, s.function, condition.line, 0, "", why);
+      for (const NamedLine& test : condition.tests)
+        suggest(s.file, s.function, test.line, 0, test.name, why);
+    }
+}
+
+bool Suspects::loads_all(unsigned buffer, std::uint32_t row) {
+  note_loads();
+  const auto& seen = x_loaded[buffer];
+  const Problem& p = x_attention.problem();
+  const auto dim = static_cast<std::uint32_t>(buffer == 2 ? p.head_dim_v : p.head_dim);
+  if (buffer == 0) {
+    for (std::uint32_t d = 0; d < dim; ++d)
+      if (seen.count(std::uint64_t{row} << 32 | d) == 0) return false;
+    return true;
+  }
+  for (unsigned j = 0; j < static_cast<unsigned>(p.seqlen_k); ++j)
+    if (x_attention.visible(row, j))
+      for (std::uint32_t d = 0; d < dim; ++d)
+        if (seen.count(std::uint64_t{key_row(row, j)} << 32 | d) == 0) return false;
+  return true;
+}
+
+void Suspects::note_loads() {
+  if (x_loads_known) return;
+  x_loads_known = true;
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
+    const Term& term = x_terms[n];
+    if (node(n).is_input()) {
+      x_loaded[term.buffer].insert(std::uint64_t{term.row} << 32 | term.column);
+      if (site(node(n).site).line != 0) x_loaders[term.buffer].insert(node(n).site);
+    } else if (term.kind == TermKind::kElement && is_load(n) && node(n).operand[0] != 0 &&
+               site(node(node(n).operand[0]).site).line == 0) {
+      // Of what the host copied.
+      x_loaders[term.buffer].insert(node(n).site);
+    }
+  }
+}
+
+void Suspects::suggest_loader(std::uint32_t loader, const std::string& why) {
+  suggest(loader, why);
+  suggest_indices(loader, why);
+  suggest_callers(loader, why);
+}
+
+void Suspects::suggest_loaders(unsigned buffer, const std::string& why) {
+  note_loads();
+  for (const std::uint32_t loader : x_loaders[buffer]) suggest_loader(loader, why);
+}
+
+void Suspects::suggest_uses(std::uint32_t s, const std::string& why) {
+  for (const NamedLine& use : variables_in(site(s).uses, ','))
+    suggest(site(s).file, site(s).function, use.line, 0, use.name, why);
+}
+
+void Suspects::suggest_moves(std::uint32_t n, const std::string& why) {
+  const std::uint32_t made = made_by(n);
+  for (; n != made; n = node(n).operand[0]) {
+    suggest_node(n, why);
+    if (node(n).site == 0) return;
+  }
+  suggest_node(made, why);
+}
+
+}  // namespace attn_diag::lines
