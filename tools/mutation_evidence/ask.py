@@ -1,8 +1,10 @@
 """Asks attn-diag about a kernel library: does it build, does it agree, what do trace, diagnose and repair say?"""
 
+import functools
 import json
 import os
 import pathlib
+import re
 import shlex
 import signal
 import subprocess
@@ -42,8 +44,9 @@ class AttnDiag:
     def version(self):
         return run_within(60, [self.path, "--version"], None)[1].strip().splitlines()[:1]
 
+    @functools.cache
     def commands(self):
-        return run_within(60, [self.path, "--help"], None)[1]
+        return re.findall(r"^  (\w+) ", run_within(60, [self.path, "--help"], None)[1], re.M)
 
     def build(self, folder, sources, flags):
         """Whether x.so was built in the folder, and what was said."""
@@ -70,11 +73,11 @@ class AttnDiag:
         return {"verdict": {0: "silent", 1: "finds"}.get(code, "fails"), "exit": code, "seconds": round(seconds, 3),
                 "kinds": sorted(set(kinds)), "lines": [json.loads(x) for x in dict.fromkeys(map(json.dumps, lines))]}
 
-    def trace(self, folder, case):
+    def trace(self, folder, case, *flags):
         """{exit, verdict, seconds, answer, reason, suspects}."""
         code, out, err, seconds = run_within(self.trace_seconds, [
             self.path, "trace", "--kernel", "./x.so", "--backend", "host", *shlex.split(case), "--no-history", "--json",
-            "--timeout", str(self.seconds)], folder)
+            "--timeout", str(self.seconds), *flags], folder)
         said = read(out)
         return {"exit": code, "verdict": verdict(code, said, err), "seconds": round(seconds, 3),
                 **line_divergence(said, folder)}
@@ -121,7 +124,7 @@ def line_divergence(said, folder):
     part = said.get("line_divergence") or {"answer": "not_looked"}
     suspects = [{"file": relative(s.get("file") or "", folder), "line": s.get("line"), "column": s.get("column"),
                  "variable": s.get("variable"), "text": s.get("text")} for s in part.get("suspects") or []]
-    return {"answer": part.get("answer", "not_looked"), "reason": part.get("reason", ""), "suspects": suspects}
+    return {"answer": part.get("answer", "not_looked"), "reason": (part.get("reason") or "").replace(f"{folder}/", ""), "suspects": suspects}
 
 
 def relative(path, folder):

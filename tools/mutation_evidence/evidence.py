@@ -6,14 +6,15 @@ import json
 import os
 import pathlib
 import random
+import shlex
 import shutil
 import sys
 import threading
 import time
 
-from mutation_evidence import ask, draw, kernels, report
+from mutation_evidence import ask, draw, kernels, report, score
+from mutation_evidence.report import ROWS
 
-ROWS = "mutants.jsonl"
 DRAWS_PER_WANTED = 12  # of a kernel, before it is given up on
 
 
@@ -23,7 +24,7 @@ class Rows:
     def __init__(self, folder, settings):
         self.path = folder / ROWS
         self.lock = threading.Lock()
-        self.rows = read_rows(folder)
+        self.rows = report.read_rows(folder)
         first = self.rows[0] if self.rows else None
         if first is None:
             self.add(settings)
@@ -34,25 +35,15 @@ class Rows:
     def add(self, row):
         with self.lock:
             self.rows.append(row)
-            with self.path.open("a") as file:
-                file.write(json.dumps(row) + "\n")
+            with self.path.open("a+") as file:
+                file.seek(0)
+                whole = file.read()
+                # After a call that was stopped while it wrote the last line is not whole.
+                file.write(("\n" if whole and not whole.endswith("\n") else "") + json.dumps(row) + "\n")
 
     def of(self, kind, kernel):
         with self.lock:
             return [row for row in self.rows if row["row"] == kind and row["kernel"] == kernel]
-
-
-def read_rows(folder):
-    path = pathlib.Path(folder) / ROWS
-    if not path.exists():
-        return []
-    rows = []
-    for line in path.read_text().splitlines():
-        try:
-            rows.append(json.loads(line))
-        except json.JSONDecodeError:
-            continue  # the last line of a call that was stopped while it wrote
-    return rows
 
 
 class Progress:
@@ -75,9 +66,33 @@ def quotas(options, chosen):
     return {kernel.name: (options.count + len(chosen) - 1 - i) // len(chosen) for i, kernel in enumerate(chosen)}
 
 
+def command_of(options):
+    """The call as it may be repeated anywhere: no folders of this machine but the names of brought kernels."""
+    words = ["tools/mutation-evidence", "--seed", options.seed]
+    words += ["--count", options.count] if options.count is not None else ["--per-kernel", options.per_kernel or 8]
+    words += [word for folder in options.kernel_dir for word in ("--kernel-dir", folder.name)]
+    words += ["--only", options.only] if options.only else []
+    words += ["--controls", options.controls] if options.controls else []
+    words += [f"--control-flags={options.control_flags}"] if options.control_flags else []
+    words += ["--no-diagnose"] * options.no_diagnose + ["--repair"] * options.repair
+    return shlex.join(map(str, words))
+
+
 def hash_of(sources):
     text = "".join(f"{name}\0{sources[name].text}\0" for name in sorted(sources))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def unasked(made, options, attn_diag):
+    """What of a killed mutant was not asked yet, or is to be asked anew."""
+    if made["outcome"] != "killed" or options.no_ask:
+        return []
+    questions = ["check", "trace"]
+    if not options.no_diagnose:
+        questions.append("diagnose")
+    if options.repair and "repair" in attn_diag.commands():
+        questions.append("repair")
+    return [question for question in questions if question not in made or question in options.again]
 
 
 class Worker:
@@ -118,24 +133,42 @@ class Worker:
         return row, right
 
     def mutants(self, row, wanted):
-        """Goes on drawing until so many are killed."""
+        """Goes on drawing until so many are killed; asks of those there are what was not asked yet."""
         had = {made["id"]: made for made in self.rows.of("mutant", self.kernel.name)}
-        killed = sum(made["outcome"] == "killed" for made in had.values())
+        killed = 0
         for number, mutant in enumerate(draw.draw(self.kernel.name, self.sources, self.options.seed)):
             if killed >= wanted or number >= DRAWS_PER_WANTED * wanted + 12:
                 break
-            if mutant.id in had:
+            made = had.get(mutant.id)
+            if made is None:
+                made = self.one(mutant, row)
+            elif unasked(made, self.options, self.attn_diag):
+                made = self.asked_again(mutant, made)
+            else:
+                killed += made["outcome"] == "killed"
                 continue
-            made = self.one(mutant, row)
             self.rows.add(made)
             killed += made["outcome"] == "killed"
             said = made["outcome"] + (f" ({made['how']})" if "how" in made else "")
-            if made.get("trace"):
-                said += f", trace: {report.judge(made)['verdict']}"
+            if "trace" in made:
+                said += f", trace: {score.verdict(made)}"
             self.progress.say(f"{mutant.id} {mutant.operator}, {mutant.file}:{mutant.line}: {said}",
                               finished=made["outcome"] == "killed")
         if killed < wanted:
             self.progress.say(f"{self.kernel.name}: no more mutants; {killed} of {wanted} killed", wanted - killed)
+
+    def asked_again(self, mutant, made):
+        folder = self.work / mutant.id
+        self.build(folder, mutant)
+        made = {**made, **self.ask(folder, made, unasked(made, self.options, self.attn_diag))}
+        self.finish(folder, made)
+        return made
+
+    def finish(self, folder, made):
+        if made["outcome"] == "killed" and self.options.keep:
+            (folder / "mutant.json").write_text(json.dumps(made, indent=1) + "\n")
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
 
     def one(self, mutant, row):
         folder = self.work / mutant.id
@@ -147,12 +180,8 @@ class Worker:
                 made["said"] = said.strip()[-300:].replace(str(folder) + "/", "")
         else:
             made.update(self.kill(folder, row["cases"]))
-            if made["outcome"] == "killed":
-                if not self.options.no_ask:
-                    made.update(self.ask(folder, made))
-                (folder / "mutant.json").write_text(json.dumps(made, indent=1) + "\n")
-        if made["outcome"] != "killed" or not self.options.keep:
-            shutil.rmtree(folder, ignore_errors=True)
+            made.update(self.ask(folder, made, unasked(made, self.options, self.attn_diag)))
+        self.finish(folder, made)
         return made
 
     def kill(self, folder, cases):
@@ -165,14 +194,11 @@ class Worker:
             return {"outcome": "killed", "how": "check", "case": cases[0], "check": check}
         return {"outcome": "agrees"}
 
-    def ask(self, folder, made):
-        answers = {"trace": self.attn_diag.trace(folder, made["case"])}
-        if "check" not in made:
-            answers["check"] = self.attn_diag.check(folder, made["case"])
-        if not self.options.no_diagnose:
-            answers["diagnose"] = self.attn_diag.diagnose(folder, made["case"])
-        if self.options.repair and "repair" in self.attn_diag.commands():
-            answers["repair"] = self.attn_diag.repair(folder, made["case"], self.options.repair_timeout)
+    def ask(self, folder, made, questions):
+        answers = {}
+        for question in questions:
+            more = [self.options.repair_timeout] if question == "repair" else []
+            answers[question] = getattr(self.attn_diag, question)(folder, made["case"], *more)
         return answers
 
     def controls(self, row, right, wanted):
@@ -187,7 +213,7 @@ class Worker:
             if case in had:
                 taken += of_random
                 continue
-            traced = self.attn_diag.trace(right, case)
+            traced = self.attn_diag.trace(right, case, *shlex.split(self.options.control_flags))
             if traced["verdict"] in ("unsupported", "does not run") and of_random:
                 continue
             taken += of_random
@@ -198,6 +224,7 @@ class Worker:
 
 def gather(options, chosen, commit):
     options.out.mkdir(parents=True, exist_ok=True)
+    options.again = options.again.split(",") if options.again else []
     work = (options.work or options.out / "work").resolve()
     work.mkdir(parents=True, exist_ok=True)
     attn_diag = ask.AttnDiag(find_attn_diag(options.attn_diag), options.timeout, options.trace_timeout)
@@ -205,8 +232,10 @@ def gather(options, chosen, commit):
         return show_one(options, chosen, attn_diag, work)
     rows = Rows(options.out, {"row": "settings", "seed": options.seed, "commit": commit,
                               "attn_diag": " ".join(attn_diag.version())})
+    rows.add({"row": "call", "command": command_of(options)})
     wanted = quotas(options, chosen)
-    done = sum(row["row"] == "mutant" and row["outcome"] == "killed" and row["kernel"] in wanted for row in rows.rows)
+    done = sum(row["row"] == "mutant" and row["outcome"] == "killed" and row["kernel"] in wanted
+               and not unasked(row, options, attn_diag) for row in rows.rows)
     progress = Progress(sum(wanted.values()), done)
     controls = {kernel.name: (options.controls + len(chosen) - 1 - i) // len(chosen)
                 for i, kernel in enumerate(chosen)}

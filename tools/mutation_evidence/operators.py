@@ -70,9 +70,7 @@ def calls(source, *roles):
     for expression, i in over(source, *roles):
         if source.words[i] != "(" or i not in source.match or i == 0:
             continue
-        name = i - 1
-        if source.words[name] == ">" and name in source.angles:
-            name = source.angles[name] - 1
+        name = source.called(i)
         if source.tokens[name].kind == "name" and source.words[name] not in KEYWORDS:
             yield expression, name, source.split(i + 1, source.match[i] - 1)
 
@@ -90,8 +88,7 @@ def in_index(source, expression, i):
     """Whether token i is in brackets [], or in what an integer or a pointer is set to."""
     if expression.type and (source.is_integer(expression.type) or expression.type.endswith("*")):
         return True
-    return any(source.words[a] == "[" and a < i < b for a, b in source.match.items()
-               if expression.first <= a <= expression.last and a < b)
+    return source.subscript[i] >= expression.first
 
 
 def integer(text):
@@ -376,7 +373,7 @@ def is_barrier(source, statement):
         return bool(re.search(r"bar\.|barrier|wait|commit|fence|membar|arrive", said))
     if source.words[last] != ")" or last not in source.match:
         return False
-    name = source.words[source.match[last] - 1].replace("async", "")
+    name = source.words[source.called(source.match[last])].replace("async", "")
     return bool(re.search("sync|wait|fence|commit|arrive|acquire|release|barrier", name)
                 and not re.search("mma|matrix|shfl|ballot|init|popc|reduce", name))
 

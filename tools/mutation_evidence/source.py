@@ -117,6 +117,7 @@ class Source:
         for a, b in self.angles.items():
             for i in range(a, b + 1):  # nothing for the pairs the other way round
                 self.in_angles[i] = True
+        self.subscript = self._subscripts()  # of each token the innermost [ around it, or -1
         self.aliases = self._aliases()
         self.statements, self.expressions = [], []
         self.device_ranges = []
@@ -158,6 +159,16 @@ class Source:
                     match[i] = open_.pop()
                     match[match[i]] = i
         return match
+
+    def _subscripts(self):
+        around, open_ = [], []
+        for i, word in enumerate(self.words):
+            while open_ and self.match[open_[-1]] <= i:
+                open_.pop()
+            around.append(open_[-1] if open_ else -1)
+            if word == "[" and i in self.match:
+                open_.append(i)
+        return around
 
     def _match_angles(self):
         angles = {}
@@ -624,6 +635,11 @@ class Source:
     WRITING = re.compile(r"^(mma_sync|fill_fragment|load_matrix_sync|store_matrix_sync|atomic\w+|memcpy_async|memcpy|"
                          r"__pipeline_memcpy_async)$")
 
+    def called(self, open_):
+        """The token before the ( of a call that is the function's name: f of f<0>(x)."""
+        name = open_ - 1
+        return self.angles[name] - 1 if self.words[name] == ">" and name in self.angles else name
+
     def assigned(self, first, last):
         i = first
         while i <= last:
@@ -636,11 +652,11 @@ class Source:
             return self.path_of(first, last)
         if self.words[last] == ")" and last in self.match:
             open_ = self.match[last]
-            if open_ > first and self.WRITING.match(self.words[open_ - 1]):
+            called = self.words[self.called(open_)]
+            if open_ > first and self.WRITING.match(called):
                 arguments = self.split(open_ + 1, last - 1)
                 if arguments:
-                    at = 1 if self.words[open_ - 1] == "memcpy_async" and len(arguments) > 3 else 0
-                    return self.path_of(*arguments[at])
+                    return self.path_of(*arguments[called == "memcpy_async" and len(arguments) > 3])
         return ""
 
     # -- expressions
