@@ -55,7 +55,7 @@ class AttnDiag:
         return code == 0, (out + err)
 
     def run(self, folder, case):
-        """agrees, diverges, latent, crashes, does not end, does not run, unsupported, internal error."""
+        """agrees, diverges, latent, writes outside, crashes, does not end, does not run, unsupported, internal error."""
         code, out, err, _ = run_within(self.seconds + 10, [
             self.path, "run", "--kernel", "./x.so", "--backend", "host", *shlex.split(case), "--no-history", "--json",
             "--timeout", str(self.seconds)], folder)
@@ -80,7 +80,7 @@ class AttnDiag:
             "--timeout", str(self.seconds), *flags], folder)
         said = read(out)
         return {"exit": code, "verdict": verdict(code, said, err), "seconds": round(seconds, 3),
-                **line_divergence(said, folder)}
+                **line_divergence(said, folder), **error_of(err, folder)}
 
     def diagnose(self, folder, case):
         """{exit, verdict, names}."""
@@ -115,8 +115,23 @@ def verdict(code, said, err):
             return "does not end"
         if kind == "signal":
             return "crashes"
+        if " wrote outside " in err:
+            return "writes outside"
         return "unsupported" if "does not support" in err else "does not run"
     return "internal error"
+
+
+def error_of(err, folder):
+    """{error, error_lines} of what was said instead of a verdict: places of the kernel's sources, without addresses."""
+    found = re.search(r"^attn-diag: error: (.*(?:\n  .*)*)", err, re.M)
+    if not found:
+        return {}
+    text = found.group(1).replace(f"{folder}/", "")
+    places = [[relative(name, folder), int(line)] for name, line in
+              re.findall(r"([\w./+-]+\.(?:cu|cuh|h|hpp)):(\d+)", text)]
+    kept = [place for place in places if (pathlib.Path(folder) / place[0]).exists()]
+    return {"error": re.sub(r"0x[0-9a-f]+", "0x...", text.splitlines()[0]),
+            "error_lines": [json.loads(place) for place in dict.fromkeys(map(json.dumps, kept))]}
 
 
 def line_divergence(said, folder):
@@ -124,7 +139,8 @@ def line_divergence(said, folder):
     part = said.get("line_divergence") or {"answer": "not_looked"}
     suspects = [{"file": relative(s.get("file") or "", folder), "line": s.get("line"), "column": s.get("column"),
                  "variable": s.get("variable"), "text": s.get("text")} for s in part.get("suspects") or []]
-    return {"answer": part.get("answer", "not_looked"), "reason": (part.get("reason") or "").replace(f"{folder}/", ""), "suspects": suspects}
+    reason = (part.get("reason") or "").replace(f"{folder}/", "")
+    return {"answer": part.get("answer", "not_looked"), "reason": reason, "suspects": suspects}
 
 
 def relative(path, folder):

@@ -25,6 +25,9 @@ class Rows:
         self.path = folder / ROWS
         self.lock = threading.Lock()
         self.rows = report.read_rows(folder)
+        if self.path.exists() and not self.path.read_text().endswith("\n"):
+            with self.path.open("a") as file:
+                file.write("\n")  # a call was stopped while it wrote
         first = self.rows[0] if self.rows else None
         if first is None:
             self.add(settings)
@@ -35,11 +38,8 @@ class Rows:
     def add(self, row):
         with self.lock:
             self.rows.append(row)
-            with self.path.open("a+") as file:
-                file.seek(0)
-                whole = file.read()
-                # After a call that was stopped while it wrote the last line is not whole.
-                file.write(("\n" if whole and not whole.endswith("\n") else "") + json.dumps(row) + "\n")
+            with self.path.open("a") as file:
+                file.write(json.dumps(row) + "\n")
 
     def of(self, kind, kernel):
         with self.lock:
@@ -266,11 +266,13 @@ def show_one(options, chosen, attn_diag, work):
         raise SystemExit(f"mutation-evidence: {options.mutant} is of no kernel here")
     options.keep = True
     worker = Worker(options, kernel, attn_diag, None, None, work)
+    known = [row["cases"] for row in report.read_rows(options.out)
+             if row["row"] == "kernel" and row["kernel"] == kernel.name]
     for mutant in draw.draw(kernel.name, worker.sources, options.seed):
         if mutant.id == options.mutant:
-            made = worker.one(mutant, {"cases": [*kernels.own_cases(kernel)]})
+            made = worker.one(mutant, {"cases": known[0] if known else kernels.own_cases(kernel)})
             print(json.dumps(made, indent=1))
-            print(made["diff"], file=sys.stderr)
+            print(made["diff"] + (f"kept: {work / mutant.id}" if made["outcome"] == "killed" else ""), file=sys.stderr)
             return 0
     raise SystemExit(f"mutation-evidence: the seed {options.seed} draws no {options.mutant}")
 

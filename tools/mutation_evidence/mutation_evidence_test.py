@@ -17,7 +17,7 @@ import unittest
 sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
-from mutation_evidence import draw, kernels, operators, report, score  # noqa: E402
+from mutation_evidence import ask, draw, kernels, operators, report, score  # noqa: E402
 from mutation_evidence.source import Source, tokens_of  # noqa: E402
 
 TOOL = HERE.parent / "mutation-evidence"
@@ -48,9 +48,10 @@ class Tokens(unittest.TestCase):
         text = ('#define MAX(a, b) \\\n  ((a) < (b))\n// a < b\n/* c < d\n */ x = "e < f" + R"--(g < ")--" + \'<\';\n'
                 "int y = 0xffu + 1.5e-3f + 1'000;")
         kinds = [(t.kind, t.text) for t in tokens_of(text)]
-        self.assertEqual([text for _, text in kinds if "<" in text],
-                         ["#define MAX(a, b) \\\n  ((a) < (b))", "// a < b", "/* c < d\n */", '"e < f"', 'R"--(g < ")--"',
-                          "'<'"])
+        self.assertEqual([token for token in kinds if "<" in token[1]],
+                         [("preprocessor", "#define MAX(a, b) \\\n  ((a) < (b))"), ("comment", "// a < b"),
+                          ("comment", "/* c < d\n */"), ("string", '"e < f"'), ("string", 'R"--(g < ")--"'),
+                          ("char", "'<'")])
         self.assertEqual([text for kind, text in kinds if kind == "number"], ["0xffu", "1.5e-3f", "1'000"])
 
     def test_a_directive_begins_a_line(self):
@@ -85,6 +86,13 @@ auto on_device = [] __device__ (int i) { return i + 1; };
 """
         self.assertEqual(self.edited(text), {5, 9, 15, 18})
 
+    def test_a_variable_of_the_device_makes_no_function_after_it_one(self):
+        self.assertEqual(self.edited("""__device__ float table[4] = {1, 2, 3, 4};
+int host(int n) { return n + 1; }
+__device__ int declared(int n);
+int other(int n) { return n + 1; }
+"""), set())
+
     def test_comments_strings_directives_and_assembly_are_left_alone(self):
         body = """  // if (n < 3) o[0] = 1;
   /* n + 1 */
@@ -115,7 +123,7 @@ auto on_device = [] __device__ (int i) { return i + 1; };
             sources = kernels.parsed(kernel)
             texts = kernels.texts(kernel)
             functions = sum(t.text == "__global__" for text in texts.values() for t in tokens_of(text))
-            found = sum(source.words[: ].count("__global__") for source in sources.values())
+            found = sum(source.words.count("__global__") for source in sources.values())
             self.assertEqual(found, functions, kernel.name)
             ranges = sum(len(source.device_ranges) for source in sources.values())
             self.assertGreaterEqual(ranges, functions, kernel.name)
@@ -131,6 +139,7 @@ class Operators(unittest.TestCase):
     def test_relational(self):
         source = in_kernel("  if (n < m && n != 3) o[n >> 1] = vec<3>(n) > 2 ? 1 : 2;")
         self.assertEqual(edits(source, "relational"), {("<", "<="), ("!=", "=="), (">", ">=")})
+        self.assertEqual(len(operators.sites(source)["relational"]), 3)  # a shift is none
 
     def test_arithmetic_is_of_two_operands(self):
         source = in_kernel("  float x = -*q + (float)*o - (n % 2) / -m * scale; ++n;")
@@ -162,6 +171,7 @@ class Operators(unittest.TestCase):
         source = in_kernel("  auto f = [&](int i) { o[i] = q[i + n]; };\n  f(3);")
         self.assertIn(("i", "m"), edits(source, "index-variable"))
         self.assertIn(("n", "i"), edits(source, "index-variable"))
+        self.assertEqual(len(operators.sites(source)["index-variable"]), 3)
 
     def test_threads_and_blocks(self):
         self.assertEqual(edits(in_kernel("  o[threadIdx.x] = 1;"), "index-variable"), {("x", "y")})
@@ -245,6 +255,10 @@ class Operators(unittest.TestCase):
         self.assertEqual({text for text, _ in edits(source, "statement-deleted")},
                          {"wmma::mma_sync(a, b, c, a);", "cuda::memcpy_async(block, s, g, 4, pipe);", "o[n] = 1;"})
 
+    def test_a_statement_with_a_body_of_its_own_is_not_deleted_but_those_in_it_are(self):
+        source = in_kernel("  each(n, [&](int i) { o[i] = 1; });")
+        self.assertEqual(edits(source, "statement-deleted"), {("o[i] = 1;", ";")})
+
     def test_initialisers(self):
         source = in_kernel("""  float a[4] = {}, l = 0.f, b = -INFINITY;
   for (int i = 0; i < n; ++i) o[i] = a[i];
@@ -277,7 +291,8 @@ class Places(unittest.TestCase):
         self.assertIn("-  shared.k[n][m] =\n-      q[n];\n+  ;\n", found[0].diff)
 
     def test_an_edit_within_a_statement_of_many_lines_is_where_it_begins(self):
-        (found,) = self.mutants("  const float a = 1.f,\n              b = scale /\n                  q[n];", "factor-dropped")
+        body = "  const float a = 1.f,\n              b = scale /\n                  q[n];"
+        (found,) = self.mutants(body, "factor-dropped")
         self.assertEqual((found.line, found.first_line, found.last_line, found.variable), (4, 3, 5, "b"))
 
     def test_a_guard_has_the_variable_of_the_one_statement_that_it_guards(self):
@@ -388,7 +403,7 @@ class Scoring(unittest.TestCase):
         expected = {"drawn": 9, "does_not_compile": 1, "agrees": 1, "killed": 7, "asked": 7, "detected": 7,
                     "exact_first": 2, "claimed_exact": 1, "exact_in_three": 3, "same_statement_or_variable": 2,
                     "within_one_line": 3, "claimed": 3, "wrong": 1, "unsure": 2, "no_line": 1, "not_looked": 1,
-                    "check_has_line": 0}
+                    "check_has_line": 0, "error_has_line": 0}
         self.assertEqual(counts, expected)
 
     def test_repair(self):
@@ -396,6 +411,15 @@ class Scoring(unittest.TestCase):
         self.assertEqual((right["repaired"], right["repaired_line"]), (True, True))
         elsewhere = score.score(answered("none", repair={"found": True, "lines": [["a.cu", 14]], "seconds": 3}))
         self.assertEqual((elsewhere["repaired"], elsewhere["repaired_line"]), (True, False))
+
+    def test_lines_that_check_and_errors_name(self):
+        scores = score.score(answered("none"))
+        self.assertEqual((scores["check_has_line"], scores["error_has_line"]), (False, False))
+        mutant = answered("none")
+        mutant["check"]["lines"] = [["b.cu", 11], ["a.cu", 11]]
+        mutant["trace"]["error_lines"] = [["a.cu", 11]]
+        scores = score.score(mutant)
+        self.assertEqual((scores["check_has_line"], scores["error_has_line"]), (True, True))
 
     def test_seconds(self):
         mutants = [answered("none", seconds=s) for s in (5, 1, 2, 3, 4, 6, 7, 8, 9, 10)]
@@ -407,6 +431,26 @@ class Scoring(unittest.TestCase):
                 {"random": True, "trace": {"answer": "unsure", "verdict": "diverges"}}]
         counts = score.controls(rows)
         self.assertEqual((counts["cases"], counts["random"], counts["false_lines"], counts["does_not_agree"]), (3, 2, 1, 1))
+
+
+class Reading(unittest.TestCase):
+    def test_an_error_has_places_and_no_addresses(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "a.cu").touch()
+            said = ask.error_of(f"attn-diag: step 1 of 5\nattn-diag: error: at 0x7f01 of {folder}/a.cu:7.\n"
+                                f"  called by {folder}/a.cu:9 and /usr/include/x.h:3\nelsewhere a.cu:11\n", folder)
+        self.assertEqual(said, {"error": "at 0x... of a.cu:7.", "error_lines": [["a.cu", 7], ["a.cu", 9]]})
+        self.assertEqual(ask.error_of("attn-diag: step 1 of 5\n", folder), {})
+
+    def test_verdicts(self):
+        for code, said, err, expected in [
+                (0, {}, "", "agrees"), (1, {}, "", "diverges"), (1, {"verdict": "latent"}, "", "latent"),
+                (None, {}, "", "does not end"), (2, {"error": {"kind": "timeout"}}, "", "does not end"),
+                (2, {}, "the block has not ended after 9 steps", "does not end"),
+                (2, {"error": {"kind": "signal"}}, "", "crashes"), (2, {}, "x wrote outside o", "writes outside"),
+                (2, {}, "x does not support this", "unsupported"), (2, {}, "misaligned", "does not run"),
+                (3, {}, "", "internal error")]:
+            self.assertEqual(ask.verdict(code, said, err), expected)
 
 
 class Cases(unittest.TestCase):
@@ -478,7 +522,7 @@ class Gathering(unittest.TestCase):
         kernel = self.folder / "brought"
         kernel.mkdir()
         (kernel / "a.cu").write_text(KERNEL)
-        (kernel / "adapter.cu").write_text("int adapter(int n) { return n + 1; }\n")
+        (kernel / "adapter.cu").write_text("__device__ int adapter(int n) { return n + 1; }\n")
         (kernel / "expect.toml").write_text("sources = ['a.cu', 'adapter.cu']\ncases = ['--seqlen 40']\n")
         (self.folder / "right.cu").write_text(KERNEL)
         self.asked = self.folder / "asked"
@@ -503,6 +547,7 @@ class Gathering(unittest.TestCase):
         self.assertEqual((outcomes[3], outcomes[4], outcomes[5]), ("killed", "killed", "agrees"))
         how = {row["line"]: row.get("how") for row in found["rows"]}
         self.assertEqual((how[3], how[4]), ("diverges", "check"))
+        self.assertEqual({row["file"] for row in found["rows"]}, {"a.cu"})
         overall = found["overall"]
         self.assertEqual((overall["killed"], overall["detected"], overall["exact_first"], overall["wrong"]), (6, 6, 6, 0))
         self.assertEqual(overall["drawn"], overall["killed"] + overall["agrees"] + overall["does_not_compile"])
@@ -533,6 +578,9 @@ class Gathering(unittest.TestCase):
         self.call("--per-kernel", "6")
         again = {line.split()[1] for line in self.asked.read_text().splitlines()}
         self.assertFalse(again & (kept - {None}))
+
+        calls = [line for line in rows.read_text().splitlines() if line.startswith('{"row": "call"')]
+        self.assertEqual(len(calls), 2)
 
         def without_times(rows):
             return json.loads(json.dumps(rows), object_hook=lambda x: {k: v for k, v in x.items() if k != "seconds"})
@@ -581,6 +629,24 @@ class Gathering(unittest.TestCase):
         (self.folder / "out" / "mutation.json").unlink()
         self.call("--score-only")
         self.assertEqual(self.report(), before)
+
+    def test_one_mutant_can_be_made_again_and_looked_at(self):
+        self.call("--per-kernel", "2")
+        row = next(row for row in self.report()["rows"] if row["outcome"] == "killed")
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            _, said = self.call("--mutant", row["id"])
+        self.assertEqual(json.loads(out.getvalue())["diff"], row["diff"])
+        self.assertIn(row["diff"], said)
+        self.assertTrue((self.folder / "out" / "work" / row["id"] / "x.so").exists())
+
+    def test_targets(self):
+        rows = [{"row": "settings", "seed": "s", "commit": "c", "attn_diag": "9"},
+                *({**answered("line", ("a.cu", 11 if i < 300 else 40, "x")), "id": f"k-{i:03}"} for i in range(310))]
+        text = report.markdown(*report.summary_of(rows))
+        self.assertIn("| killed mutants | 310 | >= 300 | met |", text)
+        self.assertIn("| the exact line is the first answer | 96.8 % | >= 70 % | met |", text)
+        self.assertIn("| wrong without saying that it is unsure | 3.2 % | <= 2 % | **missed** |", text)
+        self.assertIn("| repaired | - | >= 60 % | not measured |", text)
 
     def test_the_wrong_ones_are_listed_with_their_diff(self):
         rows = [{"row": "settings", "seed": "s", "commit": "c", "attn_diag": "9"}, {"row": "call", "command": "x"},

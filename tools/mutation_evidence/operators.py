@@ -302,7 +302,7 @@ def arguments_swapped(source):
             continue  # the same either way
         for (a, b), (c, d) in zip(arguments, arguments[1:]):
             one, other = source.text_of(a, b), source.text_of(c, d)
-            if one != other and "{" not in one + other:
+            if "{" not in one + other:
                 between = source.text[source.tokens[b].end:source.tokens[c].start]
                 yield at(source, expression, a, d, other + between + one)
 

@@ -67,8 +67,40 @@ OVERALL = [
     ("unsure", "unsure"),
     ("no line", "no_line"),
     ("not looked", "not_looked"),
-    ("`check` has the exact line", "check_has_line"),
+    ("a finding of `check` has the exact line", "check_has_line"),
+    ("the error in place of a verdict has the exact line", "error_has_line"),
 ]
+TARGETS = [  # what, how it is read off the summary, what is wanted
+    ("killed mutants", lambda s: s["overall"]["killed"], ">= 300"),
+    ("kernels they are of", lambda s: s["kernels"], ">= 25"),
+    ("detected", lambda s: percent(s["overall"], "detected"), ">= 100 %"),
+    ("the exact line is the first answer", lambda s: percent(s["overall"], "exact_first"), ">= 70 %"),
+    ("the exact line is among the first three", lambda s: percent(s["overall"], "exact_in_three"), ">= 90 %"),
+    ("wrong without saying that it is unsure", lambda s: percent(s["overall"], "wrong"), "<= 2 %"),
+    ("repaired", lambda s: percent(s["overall"], "repaired", "repair_asked"), ">= 60 %"),
+    ("right kernels: random cases", lambda s: s["controls"]["random"], ">= 500"),
+    ("right kernels: lines that are claimed", lambda s: s["controls"]["false_lines"] if s["controls"]["cases"] else None,
+     "<= 0"),
+]
+
+
+def percent(counts, key, of="asked"):
+    return 100 * counts[key] / counts[of] if counts.get(of) else None
+
+
+def target_rows(summary):
+    lines = ["| target | reached | wanted | |", "|---|---|---|---|"]
+    for title, read, wanted in TARGETS:
+        value, (sign, limit, *unit) = read(summary), wanted.split()
+        if value is None:
+            reached, verdict = "-", "not measured"
+        else:
+            met = value >= float(limit) if sign == ">=" else value <= float(limit)
+            reached, verdict = f"{value:.1f} %" if unit else str(value), "met" if met else "**missed**"
+        lines.append(f"| {title} | {reached} | {wanted} | {verdict} |")
+    return lines
+
+
 COLUMNS = [("drawn", "drawn"), ("not compiled", "does_not_compile"), ("agrees", "agrees"), ("killed", "killed"),
            ("detected", "detected"), ("exact first", "exact_first"), ("in three", "exact_in_three"),
            ("statement or variable", "same_statement_or_variable"), ("within a line", "within_one_line"),
@@ -86,22 +118,26 @@ def markdown(summary, mutants):
     overall, killed = summary["overall"], [m for m in mutants if m["outcome"] == "killed"]
     asked = overall["asked"]
     lines = ["# Evidence that a trace names the line", "",
-             "Written by `tools/mutation-evidence`; do not edit. How it is made: [README.md](README.md#how-often-a-trace-names-the-line).",
-             "", f"Seed `{summary['seed']}`, commit `{summary['commit']}`. To make it again:", "",
+             "Written by `tools/mutation-evidence`; do not edit. How it is made: "
+             "[README.md](README.md#how-often-a-trace-names-the-line).",
+             "", f"Seed `{summary['seed']}`, commit `{summary['commit']}`, {summary['attn_diag']}. To make it again:", "",
              f"    {summary['command']}", "",
-             f"{overall['drawn']} mutants were drawn: {overall['does_not_compile']} do not compile, {overall['agrees']} agree on every "
-             f"case and under `check`, {overall['killed']} of {summary['kernels']} kernels are killed.", "",
+             f"{overall['drawn']} mutants were drawn: {overall['does_not_compile']} do not compile, {overall['agrees']} agree "
+             f"on every case and under `check`, {overall['killed']} of {summary['kernels']} kernels are killed.", "",
+             "## Targets", "", *target_rows(summary), "",
              "## Overall", "", f"Of the {asked} killed mutants that were traced:", "", "| | | |", "|---|---|---|"]
     for title, key in OVERALL:
         lines.append(f"| {title} | {overall[key]} | {share(overall[key], asked)} |")
     if "repair_asked" in overall:
         of = overall["repair_asked"]
         lines.append(f"| repaired | {overall['repaired']} of {of} | {share(overall['repaired'], of)} |")
-        lines.append(f"| ... on the mutated line | {overall['repaired_line']} of {of} | {share(overall['repaired_line'], of)} |")
+        there = overall["repaired_line"]
+        lines.append(f"| ... on the mutated line | {there} of {of} | {share(there, of)} |")
     for title, key in ("seconds of `trace`", "trace_seconds"), ("seconds of `repair`", "repair_seconds"):
         took = summary[key]
         if took:
-            lines.append(f"| {title}: median, nine in ten, most | {took['median']:.2f}, {took['nine_in_ten']:.2f}, {took['most']:.2f} | |")
+            figures = ", ".join(f"{took[key]:.2f}" for key in ("median", "nine_in_ten", "most"))
+            lines.append(f"| {title}: median, nine in ten, most | {figures} | |")
     if summary["diagnose"]:
         of = sum(summary["diagnose"].values())
         lines += ["", "What `diagnose` alone says of them, right or not:", "", "| | | |", "|---|---|---|"]
@@ -132,8 +168,8 @@ def missed(killed):
         lines += ["", f"## {title}", ""]
         for m in mutants:
             said = "; ".join(f"{s['file']}:{s['line']} {s['variable'] or ''}".strip() for s in m["trace"]["suspects"][:3])
-            lines += [f"`{m['id']}`, {m['operator']}, `{m['case']}`: {m['how']}. "
-                      + (f"Said: {said}" if said else m["trace"]["reason"] or "Nothing is said."), "",
+            said = f"Said: {said}" if said else m["trace"]["reason"] or m["trace"].get("error") or "Nothing is said."
+            lines += [f"`{m['id']}`, {m['operator']}, `{m['case']}`: {m['how']}. {said}", "",
                       "```diff", m["diff"].rstrip("\n"), "```", ""]
     return lines
 

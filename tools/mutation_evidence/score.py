@@ -36,13 +36,16 @@ def score(mutant):
     trace, check = mutant["trace"], mutant.get("check") or {}
     suspects = trace["suspects"] if trace["answer"] in ("line", "unsure") else []
     relations = [relation(mutant, suspect) for suspect in suspects]
-    named = [[file, line] for file, line in check.get("lines", []) if same_file(file, mutant["file"])]
+
+    def among(places):
+        return any(same_file(file, mutant["file"]) and line == mutant["line"] for file, line in places)
     scores = {
         "detected": trace["exit"] != 0 or check.get("exit", 0) != 0,
         "answer": trace["answer"],
         "first": relations[0] if relations else None,
         "rank": relations.index("exact") + 1 if "exact" in relations else None,
-        "check_has_line": any(line == mutant["line"] for _, line in named),
+        "check_has_line": among(check.get("lines", [])),
+        "error_has_line": among(trace.get("error_lines", [])),
         "seconds": trace["seconds"],
     }
     scores["wrong"] = scores["answer"] == "line" and scores["first"] in ("other", None)
@@ -51,8 +54,7 @@ def score(mutant):
     if mutant.get("repair"):
         repair = mutant["repair"]
         scores["repaired"] = repair["found"]
-        scores["repaired_line"] = repair["found"] and any(
-            same_file(file, mutant["file"]) and line == mutant["line"] for file, line in repair["lines"])
+        scores["repaired_line"] = repair["found"] and among(repair["lines"])
         scores["repair_seconds"] = repair["seconds"]
     return scores
 
@@ -81,6 +83,7 @@ COUNTS = {  # of killed mutants that were asked about
     "no_line": lambda s: s["answer"] == "none",
     "not_looked": lambda s: s["answer"] == "not_looked",
     "check_has_line": lambda s: s["check_has_line"],
+    "error_has_line": lambda s: s["error_has_line"],
 }
 
 
