@@ -177,7 +177,8 @@ class Operators(unittest.TestCase):
         self.assertEqual(edits(in_kernel("  o[threadIdx.x] = 1;"), "index-variable"), {("x", "y")})
 
     def test_index_offsets_only_in_indices(self):
-        source = in_kernel("  for (int i = 0; i < n; ++i) o[i] = scale * m; const int r = m;")
+        source = in_kernel("  for (int i = 0; i < n; ++i) o[i] = scale * m; const int r = m * kDim;",
+                           before="constexpr int kDim = 32;")
         self.assertEqual(edits(source, "index-offset"), {("i", "(i + 1)"), ("i", "(i - 1)"), ("m", "(m + 1)"),
                                                          ("m", "(m - 1)")})
 
@@ -285,9 +286,10 @@ class Places(unittest.TestCase):
         found = self.mutants("""  shared.k[n][m] =
       q[n];
   *reinterpret_cast<float*>(o + n) = 1;
-  mma_sync(acc[n], a, b, c);""", "statement-deleted")
+  mma_sync(acc[n], a, b, c);
+  cuda::memcpy_async(block, tile[n], q, 4, pipe);""", "statement-deleted")
         self.assertEqual([(m.line, m.column, m.first_line, m.last_line, m.variable) for m in found],
-                         [(3, 3, 3, 4, "shared.k"), (5, 3, 5, 5, "o"), (6, 3, 6, 6, "acc")])
+                         [(3, 3, 3, 4, "shared.k"), (5, 3, 5, 5, "o"), (6, 3, 6, 6, "acc"), (7, 3, 7, 7, "tile")])
         self.assertIn("-  shared.k[n][m] =\n-      q[n];\n+  ;\n", found[0].diff)
 
     def test_an_edit_within_a_statement_of_many_lines_is_where_it_begins(self):
@@ -613,6 +615,9 @@ class Gathering(unittest.TestCase):
         found = self.report()["controls"]
         self.assertEqual((found["random"], found["false_lines"], found["answers"]), (3, 0, {"none": found["cases"]}))
         self.assertGreater(found["cases"], 3)
+        self.asked.write_text("")
+        self.call("--per-kernel", "1", "--controls", "3")
+        self.assertNotIn("trace", self.asked.read_text())
 
     def test_kept_folders_have_the_mutant(self):
         self.call("--per-kernel", "2", "--keep")
