@@ -1,0 +1,55 @@
+"""Draws mutants by a seed: of one kernel an operator among those with sites, then a site, then what stands there."""
+
+import dataclasses
+import difflib
+import random
+
+from mutation_evidence import operators
+
+
+@dataclasses.dataclass(frozen=True)
+class Mutant:
+    id: str
+    kernel: str
+    operator: str
+    file: str
+    line: int  # where the edit begins; of a deleted statement its first
+    column: int
+    first_line: int  # of the statement
+    last_line: int
+    variable: str  # that the statement assigns; '' if it cannot be told
+    diff: str
+    text: str  # of the whole file, mutated
+
+    def record(self):
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.name != "text"}
+
+
+def mutate(source, name, kernel, operator, site, instead, number):
+    text = source.text[:site.start] + instead + source.text[site.end:]
+    diff = "".join(difflib.unified_diff(source.text.splitlines(True), text.splitlines(True), f"a/{name}", f"b/{name}",
+                                        n=1))
+    return Mutant(id=f"{kernel}-{number:03}", kernel=kernel, operator=operator, file=name,
+                  line=source.line_of(site.token), column=source.column_of(site.token),
+                  first_line=source.line_of(site.statement.first), last_line=source.last_line_of(site.statement.last),
+                  variable=site.variable, diff=diff, text=text)
+
+
+def draw(kernel, sources, seed):
+    """Yields mutants of the kernel (its name; {file: Source}), no text twice, until there are no more."""
+    chance = random.Random(f"{seed}/{kernel}")
+    left = {}
+    for name in sorted(sources):
+        for operator, sites in operators.sites(sources[name]).items():
+            left.setdefault(operator, []).extend((name, site) for site in sites)
+    seen, number = set(), 0
+    while left:
+        operator = chance.choice(sorted(left))
+        name, site = left[operator].pop(chance.randrange(len(left[operator])))
+        if not left[operator]:
+            del left[operator]
+        mutant = mutate(sources[name], name, kernel, operator, site, chance.choice(site.instead), number)
+        if (name, mutant.text) not in seen:
+            seen.add((name, mutant.text))
+            yield mutant
+            number += 1
