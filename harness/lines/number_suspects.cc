@@ -72,6 +72,32 @@ const char* NumberSuspects::ill_text(Ill why) {
   }
 }
 
+void NumberSuspects::suspect_twice(const Cause& cause, std::uint32_t a, std::uint32_t b) {
+  const std::uint32_t n = cause.node;
+  const std::string why = ill_text(Ill::kTwice);
+  // Parts that were summed before they were put together: their loops may overlap.
+  const auto is_part = [&](std::uint32_t operand) {
+    if (operand == 0 || operand >= n) return false;
+    const Term& term = x_terms[operand];
+    return (term.kind == TermKind::kWeight && x_terms.keys().count(term.set) > 1) ||
+           (term.kind == TermKind::kScore && x_terms.columns().count(term.set) > 1);
+  };
+  if (is_part(a) && is_part(b))
+    for (const std::uint32_t operand : {a, b}) {
+      const std::uint32_t made = made_by(operand);
+      if (node(made).site == 0 || node(made).site == cause.site) continue;
+      suggest_conditions(node(made).site, "loop", "decides what a part is the sum of");
+      suggest_node(made, "sums a part");
+    }
+  for (const unsigned buffer : {1u, 2u, 0u})
+    if (!loads_all(buffer, cause.row))
+      suggest_loaders(buffer, fmt::format("does not load all of {}", kBuffers[buffer]));
+  be_sure();
+  suggest_node(n, why);
+  suggest_conditions(cause.site, "loop", "decides how often that is done");
+  suggest_callers(cause.site, why);
+}
+
 void NumberSuspects::suspect_ill(const Cause& cause) {
   const std::uint32_t n = cause.node;
   const std::string why = ill_text(cause.ill);
@@ -96,36 +122,7 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
     case Ill::kKeys:
       return suggest_pair(n, a, b, cause.row, why);
     case Ill::kTwice:
-      // Parts that were summed before they were put together: their loops may overlap.
-      for (const std::uint32_t operand : {a, b}) {
-        if (operand == 0 || operand >= n) continue;
-        const Term& term = x_terms[operand];
-        const bool many = (term.kind == TermKind::kWeight && x_terms.keys().count(term.set) > 1) ||
-                          (term.kind == TermKind::kScore && x_terms.columns().count(term.set) > 1);
-        const std::uint32_t made = made_by(operand);
-        if (!many || node(made).site == 0 || node(made).site == cause.site) continue;
-        suggest_conditions(node(made).site, "loop", "decides what a part is the sum of");
-        suggest_node(made, "sums a part");
-      }
-      // Parts that were summed before they were put together: their loops may overlap.
-      for (const std::uint32_t operand : {a, b}) {
-        if (operand == 0 || operand >= n) continue;
-        const Term& term = x_terms[operand];
-        const bool many = (term.kind == TermKind::kWeight && x_terms.keys().count(term.set) > 1) ||
-                          (term.kind == TermKind::kScore && x_terms.columns().count(term.set) > 1);
-        const std::uint32_t made = made_by(operand);
-        if (!many || node(made).site == 0 || node(made).site == cause.site) continue;
-        suggest_conditions(node(made).site, "loop", "decides what a part is the sum of");
-        suggest_node(made, "sums a part");
-      }
-      for (const unsigned buffer : {1u, 2u, 0u})
-        if (!loads_all(buffer, cause.row))
-          suggest_loaders(buffer, fmt::format("does not load all of {}", kBuffers[buffer]));
-      be_sure();
-      suggest_node(n, why);
-      suggest_conditions(cause.site, "loop", "decides how often that is done");
-      suggest_callers(cause.site, why);
-      return;
+      return suspect_twice(cause, a, b);
     case Ill::kFrames:
       return suspect_frames(n, a, b, why);
     case Ill::kPartial:
