@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+"""Traces kernels as users write them to the line: right ones, and copies with one edit.
+
+usage: lines_cli_test.py ATTN_DIAG [unittest arguments]
+"""
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM = pathlib.Path(sys.argv[1]).resolve()
+FIXTURES = pathlib.Path(__file__).resolve().parents[2] / "fixtures"
+sys.path.insert(0, str(FIXTURES / "zoo"))
+import zoo  # noqa: E402
+
+# Kernel, case, what is edited and into what, and where in the list of suspects the line must be; `sure`: it is claimed.
+EDITS = {
+    "a summand more": ("warp_per_row", 0, "      const float pj = __shfl_sync(kFull, p, j);\n",
+                       "      const float pj = __shfl_sync(kFull, p, j);\n      l += pj;\n", "l += pj;", 1, True),
+    "a factor of the scores": ("two_externs", 0, "* scale", "* scale * scale", "* scale * scale", 1, True),
+    "scores are not added": ("half2_rows", 0, "      s += a.x * b.x + a.y * b.y;", "      s = a.x * b.x + a.y * b.y;",
+                             "s = a.x * b.x", 1, True),
+    "a sum that begins with 1": ("half2_rows", 0, "    float s = 0.f;", "    float s = 1.f;", "float s = 1.f;", 1, True),
+    "a score of half the columns": ("example_flash", 0, "d < kHeadDim; ++d) s +=", "d < kHeadDim / 2; ++d) s +=",
+                                    "d < kHeadDim / 2; ++d) s +=", 1, False),
+    "keys that are left out": ("warp_per_row", 0, "first < limit; first += 32", "first < limit; first += 64",
+                               "first += 64", 3, False),
+    "a wmma store of another row": ("wmma_block", 0, "                t.S[lane * N + c] = x;",
+                                    "                t.S[lane + N + c] = x;", "t.S[lane + N + c] = x;", 1, False),
+    "lse alone": ("cp_async_ring", 0, "= m + __logf(l);", "= m + (l);", "= m + (l);", 1, False),
+}
+
+
+class LinesTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="attn-diag-lines-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def call(self, *words):
+        return subprocess.run([PROGRAM, *map(str, words)], cwd=self.folder, text=True, capture_output=True,
+                              timeout=600, check=False)
+
+    def build(self, kernel, *flags):
+        copy = self.folder / "source"
+        shutil.copytree(kernel.folder, copy)
+        return self.build_in(kernel, copy, *flags)
+
+    def build_in(self, kernel, copy, *flags):
+        built = self.call("build", *[copy / s for s in kernel.sources], "-o", "k.so", *kernel.build_flags,
+                          "--no-nvcc", "--no-lockstep", *flags)
+        self.assertEqual(built.returncode, 0, built.stdout + built.stderr)
+
+    def trace(self, case, *flags):
+        out = self.call("trace", "--kernel", "./k.so", *case.split(), "--no-history", "--json", *flags)
+        self.assertIn(out.returncode, (0, 1), out.stderr)
+        return json.loads(out.stdout)
+
+    def plant(self, kernel, old, new):
+        copy = self.folder / "source"
+        shutil.copytree(kernel.folder, copy)
+        planted = 0
+        for source in copy.iterdir():
+            if source.suffix in (".cu", ".cuh", ".h") and old in source.read_text():
+                source.write_text(source.read_text().replace(old, new, 1))
+                planted += 1
+        self.assertEqual(planted, 1, f"{old!r} is not in {kernel.name}")
+        self.build_in(kernel, copy)
+
+    def test_edits_are_told(self):
+        for what, (name, case, old, new, line, among, sure) in EDITS.items():
+            with self.subTest(what):
+                shutil.rmtree(self.folder / "source", ignore_errors=True)
+                kernel = zoo.load(name)
+                self.plant(kernel, old, new)
+                lines = self.trace(kernel.cases[case])["line_divergence"]
+                texts = [s["text"] for s in lines["suspects"]]
+                self.assertTrue(any(line in text for text in texts[:among]), json.dumps(lines["suspects"][:4], indent=1))
+                self.assertEqual(lines["answer"], "line" if sure else "unsure", lines["reason"])
+
+    def test_of_right_kernels_every_number_is_understood(self):
+        for name in ["mma_flash2", "warp_slices", "atomic_split", "bf162_warps", "cp_async_ring"]:
+            with self.subTest(name):
+                shutil.rmtree(self.folder / "source", ignore_errors=True)
+                kernel = zoo.load(name)
+                self.build(kernel)
+                lines = self.trace(kernel.cases[0], "--lines")["line_divergence"]
+                self.assertEqual(lines["answer"], "none", lines["reason"])
+                self.assertEqual(lines["suspects"], [])
+                self.assertGreater(lines["right"], 0)
+                self.assertEqual(lines["understood"], lines["right"])
+
+    def test_roles_and_reads(self):
+        kernel = zoo.load("warp_per_row")
+        self.build(kernel)
+        lines = self.trace(kernel.cases[0], "--lines")["line_divergence"]
+        holds = {(role["variable"], role["holds"]) for role in lines["roles"]}
+        self.assertIn(("rq", "q"), holds)
+        self.assertIn(("part", "parts of scores"), holds)
+        self.assertIn(("l", "l: sums of weights"), holds)
+        self.assertIn(("acc", "o: weighted sums of v"), holds)
+        reads = {(read["input"], read["columns"]) for read in lines["reads"]}
+        self.assertEqual(reads, {("q", "0-31 of 32"), ("k", "0-31 of 32"), ("v", "0-31 of 32")})
+
+    def test_asked_for_or_not(self):
+        kernel = zoo.load("warp_per_row")
+        self.build(kernel)
+        self.assertIsNone(self.trace(kernel.cases[0])["line_divergence"])  # it is right
+        shutil.rmtree(self.folder / "source")
+        self.plant(kernel, *EDITS["a summand more"][2:4])
+        self.assertIsNone(self.trace(kernel.cases[0], "--no-lines")["line_divergence"])
+        text = self.call("trace", "--kernel", "./k.so", *kernel.cases[0].split(), "--no-history").stdout
+        self.assertIn("Where it goes wrong: adds what was added before", text)
+        self.assertIn("l += pj;", text)
+        both = self.call("trace", "--kernel", "./k.so", "--lines", "--no-lines")
+        self.assertEqual(both.returncode, 2)
+
+    def test_of_a_shipped_kernel_it_says_why_not(self):
+        out = self.call("trace", "--kernel", "fa1", "--seqlen", "16", "--no-history", "--json", "--lines")
+        lines = json.loads(out.stdout)["line_divergence"]
+        self.assertEqual(lines["answer"], "not_looked")
+        self.assertIn("attn-diag build", lines["reason"])
+
+    def test_sources_that_are_gone(self):
+        kernel = zoo.load("warp_per_row")
+        self.plant(kernel, *EDITS["a summand more"][2:4])
+        shutil.rmtree(self.folder / "source")
+        lines = self.trace(kernel.cases[0])["line_divergence"]
+        self.assertEqual(lines["answer"], "not_looked")
+        self.assertIn("source", lines["reason"])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]])
