@@ -45,7 +45,7 @@ class Tracer {
     x_geometry = plan_geometry(kernel, problem, x_run);
     x_steps = 1 + (options.observer || options.schedules) + (sanity_runs() > 0) +
               (options.isolate && x_run.taps) + (options.closure && x_run.taps) +
-              (options.lines != LinesWanted::kNever);
+              may_trace_lines();
   }
 
   TraceResult trace() {
@@ -74,9 +74,7 @@ class Tracer {
     if (std::string unseen = describe_blind_spots(x_problem, x_geometry);
         !x_result.first && !unseen.empty())
       x_result.notes.push_back(std::move(unseen));
-    if ((x_options.lines == LinesWanted::kAlways ||
-         (x_options.lines == LinesWanted::kWhereWrong && x_result.first)) &&
-        std::string_view(x_kernel.build().backend) == "host") {
+    if (may_trace_lines() && (x_options.lines == LinesWanted::kAlways || x_result.first)) {
       step("tracing where numbers come from, line by line");
       RunOptions run = x_options.run;
       run.schedule = x_run.schedule;
@@ -88,8 +86,7 @@ class Tracer {
         x_result.lines->answer = LineAnswer::kUnsure;
         x_result.lines->reason =
             "the result moves, which is no matter of a formula: attn-diag check names the lines "
-            "that race or read "
-            "what nobody wrote";
+            "that race or read what nobody wrote";
       }
     }
     x_result.capture = std::move(prefix.capture);
@@ -98,6 +95,12 @@ class Tracer {
   }
 
  private:
+  // Lines are traced in host builds alone.
+  bool may_trace_lines() const {
+    return x_options.lines != LinesWanted::kNever &&
+           std::string_view(x_kernel.build().backend) == "host";
+  }
+
   void step(const std::string& what) {
     ++x_step;
     if (x_options.on_step) x_options.on_step(x_step, x_steps, what);

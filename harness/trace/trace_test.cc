@@ -313,6 +313,12 @@ TEST_CASE("a trace announces each of its steps") {
     CHECK_FALSE(what.empty());
   };
   trace_fake("scale-twice", options);
+  CHECK(steps == std::vector<int>{1, 2, 3, 4, 5, 6});
+  CHECK(announced == 6);
+
+  options.lines = LinesWanted::kNever;
+  steps.clear();
+  trace_fake("scale-twice", options);
   CHECK(steps == std::vector<int>{1, 2, 3, 4, 5});
   CHECK(announced == 5);
 }
