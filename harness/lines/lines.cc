@@ -208,6 +208,8 @@ LineDivergence trace_lines(const Kernel& kernel, const Problem& problem, const I
                            const RunOptions& options) {
   if (std::string_view(kernel.build().backend) != "host")
     return not_looked("lines are traced on the host executor: name the library built for it");
+  if (kernel.provenance().stale())
+    return not_looked("its sources have changed since it was built: build it anew");
   if (kernel.info().part != Part::kAttention)
     return not_looked("of kernels that compute a part of attention lines are not traced yet");
   const std::optional<InputData> coded = coded_inputs(kernel, problem, uncoded);

@@ -32,7 +32,16 @@ std::string suspect_text(const LineSuspect& suspect, const Style& style, bool fi
   return s;
 }
 
-// What variables hold, of the lines up to the first suspect's function.
+// Which elements of the inputs lines load.
+std::string reads_text(const LineDivergence& lines, const Style& style) {
+  if (lines.reads.empty()) return "";
+  Table table({"line", "variable", "loads", "rows", "columns"});
+  for (const LineReads& read : lines.reads)
+    table.add({place_text(read.place), read.place.variable, read.input, read.rows, read.columns});
+  return "\n  What is loaded of the inputs there:\n" + table.text(style);
+}
+
+// What variables hold at each line.
 std::string roles_text(const LineDivergence& lines, const Style& style) {
   if (lines.roles.empty()) return "";
   Table table({"line", "variable", "holds", ">numbers", ">share"});
@@ -78,6 +87,17 @@ std::string lines_text(const LineDivergence& lines, const Style& style) {
   }
   for (const std::string& unread : lines.unread) s += "    " + unread + '\n';
   s += roles_text(lines, style);
+  s += reads_text(lines, style);
+  return s;
+}
+
+std::string lines_line(const LineDivergence& lines) {
+  if (lines.answer == LineAnswer::kNone) return "";
+  if (lines.suspects.empty()) return lines.reason;
+  const LineSuspect& first = lines.suspects.front();
+  std::string s = fmt::format("{}: {}: {}", place_text(first.place), lines.what, first.place.text);
+  if (lines.answer == LineAnswer::kUnsure)
+    s.append(" (not sure: ").append(lines.reason).append(")");
   return s;
 }
 

@@ -12,6 +12,9 @@ namespace attn_diag::report {
 // Below a trace's verdict. Empty: nothing to say.
 std::string lines_text(const LineDivergence& lines, const Style& style);
 
+// The first suspect and what is wrong, in one line; empty: nothing is.
+std::string lines_line(const LineDivergence& lines);
+
 Json to_json(const LineDivergence& lines);
 
 }  // namespace attn_diag::report

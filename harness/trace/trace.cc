@@ -44,8 +44,7 @@ class Tracer {
     x_run.taps = has_gate(kernel.info(), x_run.gate) && x_run.gate != Gate::kFull;
     x_geometry = plan_geometry(kernel, problem, x_run);
     x_steps = 1 + (options.observer || options.schedules) + (sanity_runs() > 0) +
-              (options.isolate && x_run.taps) + (options.closure && x_run.taps) +
-              may_trace_lines();
+              (options.isolate && x_run.taps) + (options.closure && x_run.taps) + may_trace_lines();
   }
 
   TraceResult trace() {

@@ -8,6 +8,7 @@
 #include "harness/report/comparison_text.h"
 #include "harness/report/json.h"
 #include "harness/report/junit.h"
+#include "harness/report/lines_report.h"
 #include "harness/report/same_output.h"
 #include "harness/report/sanity_report.h"
 #include "harness/report/summary.h"
@@ -57,6 +58,12 @@ std::vector<report::JunitCase> junit_of_trace(const TraceResult& r, const std::s
           s.exempt_reason.empty() ? std::string(report::name(s.verdict)) : s.exempt_reason);
     }
   }
+  if (r.lines)
+    add("every number is what attention asks for",
+        r.lines->answer == LineAnswer::kNone        ? Kind::kPassed
+        : r.lines->answer == LineAnswer::kNotLooked ? Kind::kSkipped
+                                                    : Kind::kFailed,
+        report::lines_line(*r.lines));
   if (r.capture.provenance.stale())
     add("binary is up to date", Kind::kFailed, "STALE: the sources have changed since the build");
   if (const auto& same = r.capture.same_output)
