@@ -103,6 +103,15 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
   const std::string why = ill_text(cause.ill);
   x_out.what = why;
   const auto [a, b] = operands_of(n);
+  const bool sums = cause.ill == Ill::kFrames || cause.ill == Ill::kTwice;
+  auto [left, right] = std::pair(a, sums && op(n) == ValueOp::kFma ? node(n).operand[2] : b);
+  if (sums && op(n) == ValueOp::kProduct) {
+    const auto frames = frames_of_product(n);
+    left = std::get<0>(frames);
+    right = std::get<1>(frames);
+  }
+  if (left != 0 && right != 0 && left < n && right < n)
+    x_out.what += fmt::format(": {}, and {}", term_text(left), term_text(right));
   switch (cause.ill) {
     case Ill::kHeads:
       for (const std::uint32_t operand : {a, b}) {

@@ -64,7 +64,7 @@ Json to_json(const LinePlace& place) {
 
 }  // namespace
 
-std::string lines_text(const LineDivergence& lines, const Style& style) {
+std::string lines_text(const LineDivergence& lines, const Style& style, bool tables) {
   if (lines.answer == LineAnswer::kNotLooked)
     return lines.reason.empty()
                ? ""
@@ -86,8 +86,7 @@ std::string lines_text(const LineDivergence& lines, const Style& style) {
     if (!lines.where.empty()) s += "    seen at " + lines.where + '\n';
   }
   for (const std::string& unread : lines.unread) s += "    " + unread + '\n';
-  s += roles_text(lines, style);
-  s += reads_text(lines, style);
+  if (tables) s += roles_text(lines, style) + reads_text(lines, style);
   return s;
 }
 
