@@ -86,7 +86,7 @@ CommandResult result_of(const RefusedTrace& refused, const Session& session, boo
   if (session.flags.json) {
     report::Json j = report::json_head({"trace", session.this_command(), ATTN_DIAG_VERSION},
                                        Answer::kNotJudged, stale);
-    j["error"] = refused.what();
+    j["refused"] = refused.what();
     j["line_divergence"] = report::to_json(refused.lines);
     outcome.out = report::dump_json(j);
   } else if (!session.flags.quiet) {
