@@ -457,6 +457,7 @@ Term Terms::add(const Term& a, float x, const Term& b, float y, std::uint32_t no
           out.shifted = true;
           return out;
         }
+        return ill(Ill::kSumOfScores, node);
       }
       if (a.column != b.column) return ill(Ill::kSumOfScores, node);
       if (!near_factor(a.x, b.x)) return ill(Ill::kFactors, node);

@@ -72,7 +72,10 @@ std::string lines_text(const LineDivergence& lines, const Style& style, bool tab
                      '\n';
   std::string s;
   const bool sure = lines.answer == LineAnswer::kLine;
-  if (lines.suspects.empty()) {
+  if (lines.answer == LineAnswer::kNone) {
+    s += fmt::format("\n  Of {} numbers every one is what attention asks for.\n",
+                     count(lines.numbers));
+  } else if (lines.suspects.empty()) {
     s += "\n  " + wrap("No line is told: " + lines.reason, style.width - 2, 4) + '\n';
   } else {
     s += "\n  " +
