@@ -16,6 +16,8 @@ class FindingSuspects : public Suspects {
  private:
   void suspect_access(const host::CheckAccess& access, const std::string& array,
                       const std::string& why);
+  // What that line depends on.
+  void suspect_site(const host::CheckAccess& access, bool indices_first);
 };
 
 }  // namespace attn_diag::lines

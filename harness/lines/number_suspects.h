@@ -21,6 +21,8 @@ class NumberSuspects : public Suspects {
   static const char* ill_text(Ill why);
   void suspect_ill(const Cause& cause);
   void suspect_twice(const Cause& cause, std::uint32_t a, std::uint32_t b);
+  // Sums of v whose factors are no weights.
+  bool suspect_factor_of_v(const Cause& cause, std::uint32_t a, std::uint32_t b);
   void suggest_moves_with_indices(std::uint32_t n, const std::string& why);
   // Where others have a weight and this one has not: what made theirs is not done for it.
   void suggest_what_others_do(std::uint32_t n, std::uint32_t a, std::uint32_t b);

@@ -204,6 +204,7 @@ bool SumSuspects::suspect_lost(const Cause& cause, unsigned key) {
     const std::uint32_t made = made_by(by);
     if (node(made).site != 0) {
       suggest_node(made, "makes the factor that takes all away");
+      suggest_uses(node(made).site, "is an operand of it");
       // The exponent: what was the maximum before?
       std::uint32_t exponent = node(made).operand[0] != 0 && node(made).operand[0] < made
                                    ? made_by(node(made).operand[0])
@@ -246,7 +247,9 @@ SumSuspects::Way SumSuspects::way_of(std::uint32_t row, unsigned key) {
       } else if (term.kind == TermKind::kWeight && x_terms.keys().count(term.set) == 1) {
         for (unsigned j = 0; j < known.size(); ++j)
           if (x_terms.keys().has(term.set, j)) {
-            if (is == ValueOp::kExp || is == ValueOp::kExp2) known[j].weight = n;
+            // The first: later exponentials of the row's largest score rescale.
+            if ((is == ValueOp::kExp || is == ValueOp::kExp2) && known[j].weight == 0)
+              known[j].weight = n;
             if (term.column != kNone && is == ValueOp::kMultiply) known[j].times_v = n;
           }
       }
@@ -292,6 +295,16 @@ void SumSuspects::suggest_loops(std::uint32_t s, const std::vector<unsigned>& ke
   }
 }
 
+bool SumSuspects::sums_columns(std::uint32_t n) const {
+  const Term& term = x_terms[n];
+  for (std::uint32_t other = 1; other < x_graph.nodes.size(); ++other)
+    if (other != n && node(other).site == node(n).site && node(other).where == node(n).where &&
+        x_terms[other].kind == term.kind && x_terms[other].row == term.row &&
+        x_terms[other].column == term.column)
+      return true;
+  return false;
+}
+
 void SumSuspects::suspect_missing(const Cause& cause) {
   if (cause.keys.empty()) {
     suggest(cause.site, "stores it");
@@ -332,7 +345,7 @@ void SumSuspects::suspect_missing(const Cause& cause) {
     const std::uint32_t s = node(at).site;
     const bool of_products = op(at) == ValueOp::kAdd || op(at) == ValueOp::kFma ||
                              op(at) == ValueOp::kProduct || op(at) == ValueOp::kMultiply;
-    suggest_loops(s, cause.keys, of_products, why);
+    suggest_loops(s, cause.keys, of_products && sums_columns(at), why);
     suggest_conditions(s, nullptr, why);
     if (!loads_all(1, cause.row)) suggest_loaders(1, "does not load all of k");
     if (!loads_all(2, cause.row)) suggest_loaders(2, "does not load all of v");

@@ -73,7 +73,8 @@ class Tracer {
     if (std::string unseen = describe_blind_spots(x_problem, x_geometry);
         !x_result.first && !unseen.empty())
       x_result.notes.push_back(std::move(unseen));
-    if (may_trace_lines() && (x_options.lines == LinesWanted::kAlways || x_result.first)) {
+    if (may_trace_lines() &&
+        (x_options.lines == LinesWanted::kAlways || x_result.first || x_result.sanity.unsound())) {
       step("tracing where numbers come from, line by line");
       RunOptions run = x_options.run;
       run.schedule = x_run.schedule;
