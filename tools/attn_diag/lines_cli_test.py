@@ -132,7 +132,7 @@ class LinesTest(unittest.TestCase):
         self.trace(kernel.cases[0], "--junit", "k.xml")
         xml = (self.folder / "k.xml").read_text()
         self.assertIn("every number is what attention asks for", xml)
-        self.assertRegex(xml, r"warp_per_row\.cuh?:\d+: .*l \+= pj;")
+        self.assertRegex(xml, r"warp_attention\.cu:\d+: .*l \+= pj;")
 
     def test_of_a_shipped_kernel_it_says_why_not(self):
         out = self.call("trace", "--kernel", "fa1", "--seqlen", "16", "--no-history", "--json", "--lines")
