@@ -146,8 +146,7 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
       });
       for (const NamedLine& use : variables_in(site(cause.site).uses, ','))
         if (use.line != site(cause.site).line && !use.constant)
-          suggest(site(cause.site).file, site(cause.site).function, use.line, 0, use.name,
-                  "gives the sum its first value");
+          suggest(cause.site, use, "gives the sum its first value");
       for (const std::uint32_t operand : {a, b})
         if (operand != 0 && operand < n && x_terms[operand].kind == TermKind::kNumber)
           suggest_foreign(operand);

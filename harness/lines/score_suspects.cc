@@ -240,8 +240,7 @@ void NumberSuspects::suspect_partial(std::uint32_t score, std::uint32_t at, std:
     bool first = true;
     for (const Condition& condition : conditions_in(site(node(inner).site).conditions)) {
       if (!condition.loop && !first) continue;
-      suggest(site(node(inner).site).file, site(node(inner).site).function, condition.line, 0, "",
-              "decides which columns are added");
+      suggest(node(inner).site, condition.at, "decides which columns are added");
       first = false;
       break;
     }

@@ -109,9 +109,7 @@ void SumSuspects::suggest_indices_of_place(std::uint32_t s, const std::vector<Ca
   for (const NamedLine& use : variables_in(site(s).uses, ',')) {
     const bool of_block = !use.sources.empty() && use.sources.find('t') == std::string::npos &&
                           use.sources.find('x') == std::string::npos;
-    if (of_block == heads)
-      suggest(site(s).file, site(s).function, use.line, 0, use.name,
-              "makes the index of the store");
+    if (of_block == heads) suggest(s, use, "makes the index of the store");
   }
 }
 
@@ -202,6 +200,11 @@ bool SumSuspects::suspect_lost(const Cause& cause, unsigned key) {
     x_out.what += "; their sum is multiplied by 0 or lost";
     const std::uint32_t by = operand[operand[0] == last ? 1 : 0];
     const std::uint32_t made = made_by(by);
+    for (std::uint32_t at = by; at != made && node(at).site != 0; at = node(at).operand[0])
+      if (op(at) == ValueOp::kPick && node(at).operand[1] != 0) {
+        suggest_node(at, "chooses that factor");
+        suggest_uses(node(at).site, "decides which factor is chosen");
+      }
     if (node(made).site != 0) {
       suggest_node(made, "makes the factor that takes all away");
       suggest_uses(node(made).site, "is an operand of it");
@@ -289,9 +292,8 @@ void SumSuspects::suggest_loops(std::uint32_t s, const std::vector<unsigned>& ke
                     keys.back() - keys.front() + 1 == keys.size();
   if (tail) std::reverse(loops.begin(), loops.end());
   for (const Condition& loop : loops) {
-    suggest(site(s).file, site(s).function, loop.line, 0, "", why);
-    for (const NamedLine& test : loop.tests)
-      suggest(site(s).file, site(s).function, test.line, 0, test.name, why);
+    suggest(s, loop.at, why);
+    for (const NamedLine& test : loop.tests) suggest(s, test, why);
   }
 }
 
@@ -354,6 +356,12 @@ void SumSuspects::suspect_missing(const Cause& cause) {
   if (cause.site != 0) suggest(cause.site, "stores the sum");
 }
 
+std::uint32_t SumSuspects::masks_others(std::uint32_t row) const {
+  for (unsigned j = 0; j < x_terms.keys().size(); ++j)
+    if (const std::uint32_t at = x_terms.masked_at(row, j); at != 0) return at;
+  return 0;
+}
+
 void SumSuspects::suspect_extra(const Cause& cause) {
   const unsigned key = cause.keys.front();
   const Way way = way_of(cause.row, key);
@@ -371,6 +379,10 @@ void SumSuspects::suspect_extra(const Cause& cause) {
         next = operand;
     if (next == 0 || node(at).site == 0 || op(at) == ValueOp::kProduct) break;
     at = next;
+  }
+  if (const std::uint32_t masks = masks_others(cause.row); masks != 0) {
+    suggest_node(masks, "masks other keys, not these");
+    suggest_indices(node(masks).site, "makes what is compared there");
   }
   for (const std::uint32_t n : {way.weight, way.score})
     if (n != 0) {
