@@ -104,7 +104,8 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
   x_out.what = why;
   const auto [a, b] = operands_of(n);
   const bool sums = cause.ill == Ill::kFrames || cause.ill == Ill::kTwice;
-  auto [left, right] = std::pair(a, sums && op(n) == ValueOp::kFma ? node(n).operand[2] : b);
+  std::uint32_t left = a;
+  std::uint32_t right = sums && op(n) == ValueOp::kFma ? node(n).operand[2] : b;
   if (sums && op(n) == ValueOp::kProduct) {
     const auto frames = frames_of_product(n);
     left = std::get<0>(frames);
