@@ -12,6 +12,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 
@@ -93,6 +94,7 @@ int Jobs::start(const std::function<Bytes()>& work, double seconds, double proce
     ::close(ends[0]);
     for (const Running& other : x_running) ::close(other.pipe);
     set_up();
+    if (!x_scratch.empty()) ::setenv("TMPDIR", x_scratch.c_str(), 1);
     limit_processor_time(processor_seconds);
     if (::getppid() != parent) ::_exit(0);
     try {

@@ -5,6 +5,8 @@
 
 #include <chrono>
 #include <functional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "harness/base/helper.h"
@@ -22,7 +24,8 @@ class Jobs {
     double processor_seconds = 0;  // of its own, not of what it started
   };
 
-  explicit Jobs(int most) : x_most(most) {}
+  // `scratch`: where jobs have their temporary files, which those that are stopped leave behind; empty: as ever.
+  explicit Jobs(int most, std::string scratch = {}) : x_most(most), x_scratch(std::move(scratch)) {}
   ~Jobs();
   Jobs(const Jobs&) = delete;
   Jobs& operator=(const Jobs&) = delete;
@@ -52,6 +55,7 @@ class Jobs {
   Result finish(std::size_t i, bool too_long);
 
   int x_most;
+  std::string x_scratch;
   int x_next = 0;
   std::vector<Running> x_running;
 };

@@ -10,7 +10,10 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
+#include <optional>
 #include <thread>
+#include <tuple>
 
 #include "attn_diag/harness/error.h"
 #include "harness/repair/search.h"
@@ -73,91 +76,64 @@ build::BuildRequest request_for(const Kernel& kernel) {
   return *request;
 }
 
-// How far an edit is from the nearest place of suspicion: 0 at it, 1 close by, 2 not far, 3 elsewhere.
-int remoteness(const Edit& edit, const Code& code, const std::vector<SourcePlace>& suspects) {
-  if (suspects.empty()) return 0;
-  int nearest = 3;
-  for (const SourcePlace& place : suspects) {
-    const fs::path path(code.path), named(place.file);
-    const bool same = code.path == place.file || code.shown == place.file ||
-                      path.string().ends_with("/" + named.lexically_normal().string());
-    if (!same) continue;
-    const int lines = std::abs(edit.line - place.line);
-    nearest = std::min(nearest, lines == 0 ? 0 : lines <= 2 ? 1 : lines <= 8 ? 2 : 3);
-  }
-  return nearest;
-}
-
-std::vector<int> ordered(const Program& program, const std::vector<Edit>& edits,
-                         const std::vector<SourcePlace>& suspects) {
-  std::vector<int> order(edits.size());
-  std::vector<int> distance(edits.size());
-  for (std::size_t i = 0; i < edits.size(); ++i) {
-    order[i] = static_cast<int>(i);
-    const Code& code = *program.files[static_cast<std::size_t>(edits[i].file)];
-    distance[i] = edits[i].tier + remoteness(edits[i], code, suspects);
-  }
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-    const auto x = static_cast<std::size_t>(a), y = static_cast<std::size_t>(b);
-    if (distance[x] != distance[y]) return distance[x] < distance[y];
-    return edits[x].size < edits[y].size;
-  });
-  return order;
-}
-
+// What the user's own library does in a trial.
 struct Baseline {
-  bool agrees = false;
+  bool ran = false, agrees = false;
+  bool ends = true;
   std::string what;
+  std::vector<SourcePlace> places;
   double seconds = 0;
 };
 
-// What the user's own library does in each trial.
-std::vector<Baseline> run_baseline(const std::string& spec, const std::vector<Trial>& trials,
-                                   const RepairOptions& options, double seconds) {
-  std::vector<Baseline> results(trials.size());
+void run_baseline(const std::string& spec, const std::vector<Trial>& trials,
+                  const std::vector<std::size_t>& which, const RepairOptions& options,
+                  double seconds, std::vector<Baseline>& results) {
   Jobs jobs(options.processes);
   std::map<int, std::size_t> started;
   std::size_t next = 0;
-  while (next < trials.size() || !jobs.empty()) {
-    while (next < trials.size() && !jobs.full()) {
-      const std::size_t i = next++;
+  while (next < which.size() || !jobs.empty()) {
+    while (next < which.size() && !jobs.full()) {
+      const std::size_t i = which[next++];
       started[jobs.start(
           [&, i] {
             const TrialVerdict verdict = run_trial(spec, trials[i], options.tolerance, 0);
-            return WireWriter().truth(verdict.agrees).text(verdict.what).take();
+            Bytes bytes = WireWriter().truth(verdict.agrees).text(verdict.what).take();
+            const Bytes places = to_bytes(verdict.places);
+            bytes.insert(bytes.end(), places.begin(), places.end());
+            return bytes;
           },
           seconds)] = i;
     }
     const Jobs::Result result = jobs.wait();
     Baseline& baseline = results[started.at(result.id)];
+    baseline.ran = true;
     baseline.seconds = result.processor_seconds;
     if (result.end == Jobs::End::kDone) {
       WireReader from(result.answer);
       baseline.agrees = from.truth();
       baseline.what = from.text();
+      baseline.places = places_of(from);
     } else {
-      baseline.what = result.end == Jobs::End::kTookTooLong ? "it does not end" : "it crashes";
+      baseline.ends = result.end != Jobs::End::kTookTooLong;
+      baseline.what =
+          baseline.ends ? "it crashes" : fmt::format("it does not end within {:.0f} s", seconds);
     }
   }
-  return results;
 }
 
-// The trial that edits are tried on first: a failing one of the case itself, of values before memory, and a quick one.
+// The trial that edits are tried on first: a failing one that is quick, of values before memory, of the case itself
+// before others.
 std::optional<std::size_t> screen_of(const std::vector<Trial>& trials,
                                      const std::vector<Baseline>& baseline) {
+  const auto cost = [&](std::size_t i) {
+    constexpr double kQuick = 0.3;  // seconds
+    const bool own = trials[i].inputs == trials[0].inputs;
+    return std::tuple(!baseline[i].ends, !own, trials[i].check, trials[i].instrumented(),
+                      baseline[i].seconds > kQuick ? baseline[i].seconds : 0.0, i);
+  };
   std::optional<std::size_t> found;
-  for (std::size_t i = 0; i < trials.size(); ++i) {
-    const Problem &p = trials[i].problem, &given = trials[0].problem;
-    const bool own = p.seqlen_q == given.seqlen_q && p.seqlen_k == given.seqlen_k &&
-                     p.heads == given.heads && p.batch == given.batch &&
-                     p.head_dim == given.head_dim && p.dtype == given.dtype &&
-                     p.mask.kind == given.mask.kind && trials[i].inputs == trials[0].inputs;
-    if (baseline[i].agrees || !own) continue;
-    const auto cost = [&](std::size_t t) {
-      return (trials[t].check ? 2 : 0) + (trials[t].instrumented() ? 1 : 0);
-    };
-    if (!found || cost(i) < cost(*found)) found = i;
-  }
+  for (std::size_t i = 0; i < trials.size(); ++i)
+    if (baseline[i].ran && !baseline[i].agrees && (!found || cost(i) < cost(*found))) found = i;
   return found;
 }
 
@@ -195,24 +171,30 @@ RepairResult repair(const Kernel& kernel, const Problem& problem,
             : "Neither lockstep nor check was tried: " + no_instrumenter);
   const std::vector<Trial> trials = make_trials(kernel, problem, inputs, options.run, instrumented);
   const std::string spec = kernel.library_path() + ":" + kernel.info().name;
-  const std::vector<Baseline> baseline =
-      run_baseline(spec, trials, options, std::max(1.0, options.seconds / 4));
   const auto finish = [&] {
     result.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
     return std::move(result);
   };
   for (const Trial& trial : trials) result.cases.push_back(trial.words);
+  // Where the case itself fails soon, the others tell nothing new.
+  std::vector<Baseline> baseline(trials.size());
+  run_baseline(spec, trials, {0}, options, std::max(1.0, std::min(10.0, options.seconds / 6)),
+               baseline);
+  if (baseline[0].agrees) {
+    std::vector<std::size_t> others;
+    for (std::size_t i = 1; i < trials.size(); ++i) others.push_back(i);
+    run_baseline(spec, trials, others, options, std::max(1.0, options.seconds / 4), baseline);
+  }
   const std::optional<std::size_t> screen = screen_of(trials, baseline);
   if (!screen) {
     result.outcome = RepairResult::Outcome::kAgreesAlready;
     result.reason = "the kernel agrees already";
-    for (std::size_t i = 0; i < trials.size(); ++i)
-      if (!baseline[i].agrees)
-        result.notes.push_back(
-            fmt::format("It does not agree on {}: {}. Name that case to have it repaired.",
-                        trials[i].words, baseline[i].what));
     return finish();
   }
+  if (trials[*screen].inputs != trials[0].inputs)
+    result.notes.push_back(
+        fmt::format("The case that was named agrees ({}), but {} does not.", trials[0].words,
+                    trials[*screen].words));
   result.failing = trials[*screen].words;
   result.failing_how = baseline[*screen].what;
 
@@ -225,9 +207,19 @@ RepairResult repair(const Kernel& kernel, const Problem& problem,
   const Workshop workshop(request, settings, files);
   const auto deadline = begin + std::chrono::duration_cast<Clock::duration>(
                                     std::chrono::duration<double>(options.seconds));
-  Search search(program, edits, workshop, trials, *screen, baseline[*screen].seconds,
-                kernel.info().name, options, deadline);
-  search.run(ordered(program, edits, options.suspects));
+  Search::Wrong wrong;
+  wrong.spec = spec;
+  wrong.trial = *screen;
+  wrong.seconds = baseline[*screen].ends ? baseline[*screen].seconds : 0;
+  wrong.suspects.by_user = options.suspects;
+  for (std::size_t i = 0; i < trials.size(); ++i)
+    if (trials[i].check && baseline[i].ran) {
+      wrong.check_has_run = true;
+      wrong.suspects.by_check = baseline[i].places;
+    }
+  Search search(program, edits, workshop, trials, wrong, kernel.info().name, options, deadline);
+  search.run();
+  result.suspects = search.suspects().in_order();
 
   result.tried = search.tried();
   result.built = search.built();

@@ -10,19 +10,16 @@
 #include "attn_diag/harness/inputs.h"
 #include "attn_diag/harness/kernel.h"
 #include "attn_diag/harness/options.h"
+#include "harness/repair/places.h"
 #include "harness/toolchain/build/settings.h"
 
 namespace attn_diag::repair {
 
-struct SourcePlace {
-  std::string file;  // its path, or as much of its end as tells it apart
-  int line = 0;
-};
-
 struct RepairOptions {
   RunOptions run;
   Tolerance tolerance;
-  std::vector<SourcePlace> suspects;  // where edits are tried first, the most likely first
+  // Where edits are tried first. Empty: at the lines that trace suspects, then at those that check names.
+  std::vector<SourcePlace> suspects;
   double seconds = 120;               // for all of it
   int processes = 0;                  // at the same time; 0: all cores
   // Called from time to time: how many of how many edits were tried, and what is being done.
@@ -47,6 +44,7 @@ struct RepairResult {
   int also = 0;                     // more than those that make the cases agree
   std::string failing;              // the case that edits were tried on first
   std::string failing_how;          // what was wrong with it
+  std::vector<SourcePlace> suspects;  // where edits were tried first
   std::vector<std::string> cases;   // all that the edits found agree on
   int proposed = 0, tried = 0, built = 0, not_possible = 0;
   double seconds = 0;

@@ -15,6 +15,7 @@ struct Site {
   std::size_t begin = 0, end = 0;
   Way way = Way::kExpression;
   bool in_macro = false;
+  std::string number;  // Edit::number
   std::vector<int> edits;
   std::vector<Site> parts;  // within it, in order
 };
@@ -39,6 +40,7 @@ class FileSchema {
       site.end = e.site_end;
       site.way = e.way;
       site.in_macro |= e.in_macro;
+      if (site.number.empty()) site.number = e.number;
       site.edits.push_back(i);
     }
     std::vector<Site> all;

@@ -14,6 +14,9 @@ namespace {
 // The first library is soon there, the next ones hold more.
 constexpr std::size_t kFirstLibrary = 150, kLaterLibraries = 450;
 constexpr double kBuildSeconds = 90, kRunSeconds = 20;  // by the clock
+constexpr double kUnknownSeconds = 0.1;                 // of the processor: a short run
+// Looking for suspects must leave most of the time to edits.
+constexpr double kLookSeconds = 25, kLookShare = 0.2;
 
 struct TrialsAnswer {
   std::size_t agreed = 0;
@@ -69,19 +72,20 @@ bool agrees(const Jobs::Result& result) {
 }  // namespace
 
 Search::Search(const Program& program, const std::vector<Edit>& edits, const Workshop& workshop,
-               const std::vector<Trial>& trials, std::size_t screen, double screen_seconds,
-               const std::string& kernel, const RepairOptions& options, Clock::time_point deadline)
+               const std::vector<Trial>& trials, const Wrong& wrong, const std::string& kernel,
+               const RepairOptions& options, Clock::time_point deadline)
     : x_program(program),
       x_edits(edits),
       x_workshop(workshop),
       x_trials(trials),
-      x_screen(screen),
-      x_screen_seconds(screen_seconds),
+      x_wrong(wrong),
+      x_screen(wrong.trial),
+      x_screen_seconds(wrong.seconds > 0 ? wrong.seconds : kUnknownSeconds),
       x_kernel(kernel),
       x_options(options),
       x_deadline(deadline),
       x_begin(Clock::now()),
-      x_jobs(options.processes) {}
+      x_jobs(options.processes, workshop.folder()) {}
 
 double Search::seconds_left() const {
   return std::chrono::duration<double>(x_deadline - Clock::now()).count();
@@ -121,23 +125,67 @@ bool Search::enough() const {
   return since > std::max(1.5, 0.35 * took);
 }
 
-void Search::run(const std::vector<int>& order) {
-  x_rank.assign(x_edits.size(), 0);
-  std::vector<int> together;
-  for (std::size_t i = 0; i < order.size(); ++i) {
+// Of all edits that are not in a library yet.
+void Search::set_order() {
+  const std::vector<int> order = ordered(x_program, x_edits, x_wrong.suspects.in_order());
+  for (std::size_t i = 0; i < order.size(); ++i)
     x_rank[static_cast<std::size_t>(order[i])] = static_cast<int>(i);
-    if (x_edits[static_cast<std::size_t>(order[i])].way == Way::kAlone)
-      x_alone.push_back(order[i]);
-    else
-      together.push_back(order[i]);
-  }
-  for (std::size_t begin = 0, size = kFirstLibrary; begin < together.size();
-       begin += size, size = kLaterLibraries) {
+  const auto by_rank = [&](int a, int b) {
+    return x_rank[static_cast<std::size_t>(a)] < x_rank[static_cast<std::size_t>(b)];
+  };
+  std::sort(x_alone.begin(), x_alone.end(), by_rank);
+  for (Library& library : x_libraries)
+    std::sort(library.order.begin() + static_cast<std::ptrdiff_t>(library.next),
+              library.order.end(), [&](int a, int b) {
+                return by_rank(library.schema.edits[static_cast<std::size_t>(a) - 1],
+                               library.schema.edits[static_cast<std::size_t>(b) - 1]);
+              });
+  std::vector<int> together;
+  for (const std::vector<int>& group : x_to_build)
+    together.insert(together.end(), group.begin(), group.end());
+  std::sort(together.begin(), together.end(), by_rank);
+  x_to_build.clear();
+  std::size_t size = kFirstLibrary;
+  for (std::size_t begin = 0; begin < together.size(); begin += size) {
+    if (begin > 0) size = kLaterLibraries;
     const std::size_t end = std::min(begin + size, together.size());
     x_to_build.emplace_back(together.begin() + static_cast<std::ptrdiff_t>(begin),
                             together.begin() + static_cast<std::ptrdiff_t>(end));
-    if (begin > 0) size = kLaterLibraries;
   }
+}
+
+void Search::start_looking() {
+  const double seconds = std::min(kLookSeconds, kLookShare * seconds_left());
+  const auto checks = std::find_if(x_trials.begin(), x_trials.end(),
+                                   [](const Trial& trial) { return trial.check; });
+  if (checks != x_trials.end() && !x_wrong.check_has_run) {
+    ++x_looking;
+    start(
+        {Task::kCheck, -1, -1, 0},
+        [&, checks] {
+          return to_bytes(run_trial(x_wrong.spec, *checks, x_options.tolerance, 0).places);
+        },
+        seconds);
+  }
+  if (has_lines(x_trials[x_screen])) {
+    ++x_looking;
+    start(
+        {Task::kLines, -1, -1, 0},
+        [&] { return to_bytes(suspected_lines(x_wrong.spec, x_trials[x_screen])); }, seconds);
+  }
+}
+
+void Search::run() {
+  x_rank.assign(x_edits.size(), 0);
+  std::vector<int> together;
+  for (std::size_t i = 0; i < x_edits.size(); ++i)
+    if (x_edits[i].way == Way::kAlone)
+      x_alone.push_back(static_cast<int>(i));
+    else
+      together.push_back(static_cast<int>(i));
+  if (!together.empty()) x_to_build.push_back(std::move(together));
+  set_order();
+  if (x_wrong.suspects.by_user.empty()) start_looking();
   while (!enough()) {
     if (seconds_left() <= 0) {
       x_out_of_time = true;
@@ -152,10 +200,13 @@ void Search::run(const std::vector<int>& order) {
     x_started.erase(found);
     handle(what, result);
     if (x_options.on_step)
-      x_options.on_step(x_tried, static_cast<int>(x_edits.size()),
-                        fmt::format("{} edits of {} tried, {:.0f} s left{}", x_tried,
-                                    x_edits.size(), std::max(0.0, seconds_left()),
-                                    x_verified.empty() ? "" : ", a repair is found"));
+      x_options.on_step(
+          x_tried, static_cast<int>(x_edits.size()),
+          fmt::format("{}{} edits of {} tried on {}, {:.0f} s left{}",
+                      x_looking > 0 ? "looking for suspects, " : "", x_tried, x_edits.size(),
+                      x_jobs.most() == 1 ? "1 core" : fmt::format("{} cores", x_jobs.most()),
+                      std::max(0.0, seconds_left()),
+                      x_verified.empty() ? "" : ", a repair is found"));
   }
   x_jobs.stop_all();
 }
@@ -171,6 +222,13 @@ bool Search::next_task() {
   for (const Library& library : x_libraries)
     if (library.ready) waiting += library.order.size() - library.next;
   if (start_verification() || start_trials()) return true;
+  // The first library holds what is wrong most often; which are to be in the next, suspects decide.
+  constexpr int kFewCores = 4;
+  const bool has_work =
+      waiting > 0 || std::any_of(x_started.begin(), x_started.end(), [](const auto& job) {
+        return job.second.task == Task::kBuild || job.second.task == Task::kControl;
+      });
+  if (x_looking > 0 && has_work && x_jobs.most() <= kFewCores) return start_screening();
   // A library is built while the edits of another are tried.
   if (x_building == 0 && waiting < kLaterLibraries && start_library()) return true;
   if (start_screening() || start_library()) return true;
@@ -337,35 +395,24 @@ bool Search::start_alone() {
 void Search::handle(const Started& what, const Jobs::Result& result) {
   Library* library =
       what.library < 0 ? nullptr : &x_libraries[static_cast<std::size_t>(what.library)];
-  static double cpu[8][5];
-  static int cnt[8][5];  // DEVLOG
-  cpu[(int)what.task][(int)result.end] += result.processor_seconds;
-  cnt[(int)what.task][(int)result.end]++;
-  if (getenv("RLOG")) {
-    FILE* f = fopen(fmt::format("{}.cpu", getenv("RLOG")).c_str(), "w");
-    for (int t = 0; t < 6; ++t)
-      for (int e = 0; e < 4; ++e)
-        if (cnt[t][e]) fprintf(f, "task %d end %d: %d jobs %.2f s\n", t, e, cnt[t][e], cpu[t][e]);
-    fclose(f);
-  }
   switch (what.task) {
+    case Task::kLines:
+    case Task::kCheck:
+      --x_looking;
+      if (result.end != Jobs::End::kDone) break;
+      {
+        WireReader from(result.answer);
+        (what.task == Task::kLines ? x_wrong.suspects.by_lines : x_wrong.suspects.by_check) =
+            places_of(from);
+      }
+      if (!x_wrong.suspects.empty()) set_order();
+      break;
     case Task::kBuild:
       --x_building;
       library_built(what.library, result);
       break;
     case Task::kControl:
-      // Without any edit it must be wrong as the user's is.
-      library->ready = !agrees(result);
-      if (library->ready && result.end == Jobs::End::kDone) {
-        WireReader from(result.answer);
-        from.truth();
-        for (std::size_t i = 0; i <= library->schema.edits.size(); ++i)
-          library->reached.push_back(from.truth());
-      }
-      if (library->ready)
-        x_screen_seconds = std::max(x_screen_seconds, result.processor_seconds);
-      else
-        x_not_possible += static_cast<int>(library->schema.edits.size());
+      control_done(*library, result);
       break;
     case Task::kSlowScreen:
       if (agrees(result)) x_survivors.push_back({what.edit, what.library});
@@ -399,6 +446,21 @@ void Search::handle(const Started& what, const Jobs::Result& result) {
   }
 }
 
+// Without any edit it must be wrong as the user's is.
+void Search::control_done(Library& library, const Jobs::Result& result) {
+  library.ready = !agrees(result);
+  if (!library.ready) {
+    x_not_possible += static_cast<int>(library.schema.edits.size());
+    return;
+  }
+  if (result.end != Jobs::End::kDone) return;
+  WireReader from(result.answer);
+  from.truth();
+  for (std::size_t i = 0; i <= library.schema.edits.size(); ++i)
+    library.reached.push_back(from.truth());
+  x_screen_seconds = std::max(x_screen_seconds, result.processor_seconds);
+}
+
 void Search::library_built(int index, const Jobs::Result& result) {
   Library& library = x_libraries[static_cast<std::size_t>(index)];
   bool ok = false;
@@ -421,7 +483,7 @@ void Search::library_built(int index, const Jobs::Result& result) {
         for (const bool place : noted) to.truth(place);
         return to.take();
       },
-      kBuildSeconds);
+      kRunSeconds, std::max(1.0, 25 * x_screen_seconds));
 }
 
 // Without those that the compiler refuses it is built again.
@@ -439,20 +501,6 @@ void Search::library_refused(Library& library, const std::string& messages) {
       const Code& code = *x_program.files[static_cast<std::size_t>(edit.file)];
       if (code.path == file && edit.line == line && !refused.contains(i)) doubtful.insert(i);
     }
-  if (getenv("RLOG")) {  // DEVLOG
-    FILE* f = fopen(getenv("RLOG"), "a");
-    fprintf(f, "=== %zu edits, refused %zu, doubtful %zu, blame %zu lines %zu\n", numbers.size(),
-            refused.size(), doubtful.size(), blame.numbers.size(), blame.lines.size());
-    fprintf(f, "%s\n", messages.c_str());
-    fclose(f);
-    static int n = 0;
-    for (auto& t : library.schema.texts)
-      if (t.find(kEditFile) != t.npos) {
-        FILE* g = fopen(fmt::format("{}.{}.cu", getenv("RLOG"), n++).c_str(), "w");
-        fputs(t.c_str(), g);
-        fclose(g);
-      }
-  }
   x_not_possible += static_cast<int>(refused.size());
   std::vector<int> rest, apart;
   for (const int i : numbers)

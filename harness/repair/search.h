@@ -10,6 +10,7 @@
 
 #include "harness/repair/jobs.h"
 #include "harness/repair/repair.h"
+#include "harness/repair/suspects.h"
 #include "harness/repair/trials.h"
 #include "harness/repair/workshop.h"
 
@@ -19,14 +20,20 @@ class Search {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // `screen`: the trial that edits are tried on first, which fails without; `screen_seconds`: of the processor that
-  // it takes.
+  // What is wrong with the user's library: `trial` is that which edits are tried on first, which fails without.
+  struct Wrong {
+    std::string spec;  // of the library
+    std::size_t trial = 0;
+    double seconds = 0;  // of the processor that it takes; 0: not known, it does not end
+    Suspects suspects;   // as far as they are known
+    bool check_has_run = false;
+  };
   Search(const Program& program, const std::vector<Edit>& edits, const Workshop& workshop,
-         const std::vector<Trial>& trials, std::size_t screen, double screen_seconds,
-         const std::string& kernel, const RepairOptions& options, Clock::time_point deadline);
+         const std::vector<Trial>& trials, const Wrong& wrong, const std::string& kernel,
+         const RepairOptions& options, Clock::time_point deadline);
 
-  // Edits in the order in which they are to be tried.
-  void run(const std::vector<int>& order);
+  void run();
+  const Suspects& suspects() const { return x_wrong.suspects; }
 
   // Those under which everything agrees in a library of their own, smallest first.
   const std::vector<int>& verified() const { return x_verified; }
@@ -45,7 +52,17 @@ class Search {
   const Near& near() const { return x_near; }
 
  private:
-  enum class Task { kBuild, kControl, kScreen, kSlowScreen, kTrials, kScreenAlone, kVerify };
+  enum class Task {
+    kLines,
+    kCheck,
+    kBuild,
+    kControl,
+    kScreen,
+    kSlowScreen,
+    kTrials,
+    kScreenAlone,
+    kVerify
+  };
   struct Started {
     Task task = Task::kBuild;
     int library = -1, edit = -1, number = 0;
@@ -59,6 +76,8 @@ class Search {
     std::vector<bool> reached;  // by the first number of a place: whether the run comes by
   };
 
+  void set_order();
+  void start_looking();
   bool next_task();
   bool start_verification();
   bool start_trials();
@@ -71,6 +90,7 @@ class Search {
              double processor_seconds = 0);
 
   void handle(const Started& what, const Jobs::Result& result);
+  void control_done(Library& library, const Jobs::Result& result);
   void library_built(int index, const Jobs::Result& result);
   void library_refused(Library& library, const std::string& messages);
   void trials_done(const Started& what, const Jobs::Result& result);
@@ -86,6 +106,7 @@ class Search {
   const std::vector<Edit>& x_edits;
   const Workshop& x_workshop;
   const std::vector<Trial>& x_trials;
+  Wrong x_wrong;
   std::size_t x_screen;
   double x_screen_seconds;
   std::string x_kernel;
@@ -110,6 +131,7 @@ class Search {
   Near x_near;
   int x_next_number = 1;
   int x_tried = 0, x_built = 0, x_not_possible = 0, x_building = 0, x_verifying = 0;
+  int x_looking = 0;  // for suspects
   bool x_out_of_time = false;
 };
 

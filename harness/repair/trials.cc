@@ -101,6 +101,20 @@ bool has_default_scale(const Problem& p) {
   return std::fabs(p.softmax_scale * std::sqrt(static_cast<float>(p.head_dim)) - 1) < 1e-5f;
 }
 
+// The lines of a finding, with those of the calls around them.
+void add_places(const host::CheckFinding& finding, std::vector<SourcePlace>& to) {
+  constexpr std::size_t kMost = 12;
+  const auto add = [&](const host::CheckAccess& access) {
+    for (const host::SourcePlace& at : access.places) {
+      const SourcePlace place{at.file, at.line};
+      if (at.line > 0 && to.size() < kMost && std::find(to.begin(), to.end(), place) == to.end())
+        to.push_back(place);
+    }
+  };
+  add(finding.access);
+  if (finding.has_other) add(finding.other);
+}
+
 }  // namespace
 
 bool Trial::instrumented() const { return check || host::is_lockstep(run.schedule); }
@@ -212,8 +226,11 @@ TrialVerdict run_trial(const std::string& spec, const Trial& trial, const Tolera
       const CheckResult result =
           check_kernel(kernel, trial.problem, *trial.inputs, trial.run, host::CheckOptions());
       int standing = 0;
-      for (const host::CheckFinding& finding : result.report.findings)
-        standing += finding.severity != host::Severity::kBenign;
+      for (const host::CheckFinding& finding : result.report.findings) {
+        if (finding.severity == host::Severity::kBenign) continue;
+        ++standing;
+        add_places(finding, verdict.places);
+      }
       verdict.agrees = standing == 0;
       if (standing > 0)
         verdict.what =

@@ -9,6 +9,7 @@
 #include "attn_diag/harness/inputs.h"
 #include "attn_diag/harness/kernel.h"
 #include "attn_diag/harness/options.h"
+#include "harness/repair/places.h"
 
 namespace attn_diag::repair {
 
@@ -25,6 +26,8 @@ struct Trial {
 struct TrialVerdict {
   bool agrees = false;
   std::string what;  // why not: an error, how much is wrong
+  // Lines that check names, in its order.
+  std::vector<SourcePlace> places;
 };
 
 // The case as it is given, under `options.schedule`, is the first. Then other orders of threads and other bytes in

@@ -36,6 +36,8 @@ class Workshop {
               Which which, Speed speed) const;
   std::string library(int number, bool instrumented) const;
   void remove(int number) const;
+  // Where all of it lies; it is removed in the end.
+  std::string folder() const { return (x_folder / "").string(); }
 
  private:
   std::filesystem::path moved(int number, const std::filesystem::path& path) const;

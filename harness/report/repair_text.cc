@@ -92,6 +92,9 @@ Json repair_json(const RepairView& view, const CommandContext& context) {
   j["also"] = r.also;
   j["applied"] = view.applied;
   j["failing"] = r.failing.empty() ? Json(nullptr) : Json(r.failing);
+  j["suspects"] = Json::array();
+  for (const repair::SourcePlace& place : r.suspects)
+    j["suspects"].push_back({{"file", place.file}, {"line", place.line}});
   j["failing_how"] = r.failing_how.empty() ? Json(nullptr) : Json(r.failing_how);
   j["proposed"] = r.proposed;
   j["tried"] = r.tried;

@@ -1,0 +1,35 @@
+// Where edits are tried first: what trace's lines and check suspect, unless the user names lines.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "harness/base/helper.h"
+#include "harness/repair/edit.h"
+#include "harness/repair/trials.h"
+
+namespace attn_diag::repair {
+
+// One after the other, the likeliest first.
+struct Suspects {
+  std::vector<SourcePlace> by_user, by_lines, by_check;
+
+  bool empty() const { return by_user.empty() && by_lines.empty() && by_check.empty(); }
+  // Each once; those of the user's alone, where there are some.
+  std::vector<SourcePlace> in_order() const;
+};
+
+// Whether numbers of this trial can be followed to lines: they are wrong, and not by the order of threads.
+bool has_lines(const Trial& trial);
+// What trace would suspect. Empty: nothing, or it could not look.
+std::vector<SourcePlace> suspected_lines(const std::string& spec, const Trial& trial);
+
+Bytes to_bytes(const std::vector<SourcePlace>& places);
+std::vector<SourcePlace> places_of(WireReader& from);
+
+// Edits in the order in which they are to be tried: usual ones before unusual ones, those near a suspect before
+// others, small ones before large ones.
+std::vector<int> ordered(const Program& program, const std::vector<Edit>& edits,
+                         const std::vector<SourcePlace>& suspects);
+
+}  // namespace attn_diag::repair
