@@ -33,7 +33,8 @@ struct Edit {
   std::string number;
   bool in_macro = false;  // among the arguments of a macro, where no line may begin with "#"
   int tier = 0;           // how far off the usual mistakes it is: 0, 1, 2
-  int size = 0;  // how much it changes: words and signs that come in count 2, those that go 1, if none come 2 more
+  int size =
+      0;  // how much it changes: words and signs that come in count 2, those that go 1, if none come 2 more
 };
 
 // Every edit that is tried, without repetitions.

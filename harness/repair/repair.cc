@@ -85,6 +85,7 @@ struct Baseline {
   double seconds = 0;
 };
 
+// `seconds`: of the processor, for each, since the machine may be busy.
 void run_baseline(const std::string& spec, const std::vector<Trial>& trials,
                   const std::vector<std::size_t>& which, const RepairOptions& options,
                   double seconds, std::vector<Baseline>& results) {
@@ -102,7 +103,7 @@ void run_baseline(const std::string& spec, const std::vector<Trial>& trials,
             bytes.insert(bytes.end(), places.begin(), places.end());
             return bytes;
           },
-          seconds)] = i;
+          options.seconds / 2, seconds)] = i;
     }
     const Jobs::Result result = jobs.wait();
     Baseline& baseline = results[started.at(result.id)];
@@ -116,24 +117,27 @@ void run_baseline(const std::string& spec, const std::vector<Trial>& trials,
     } else {
       baseline.ends = result.end != Jobs::End::kTookTooLong;
       baseline.what =
-          baseline.ends ? "it crashes" : fmt::format("it does not end within {:.0f} s", seconds);
+          baseline.ends ? "it crashes"
+                        : fmt::format("it does not end within {:.0f} s of the processor", seconds);
     }
   }
 }
 
 // The trial that edits are tried on first: a failing one that is quick, of values before memory, of the case itself
-// before others.
+// before others. Of others that do not end nothing is known: they may be slow.
 std::optional<std::size_t> screen_of(const std::vector<Trial>& trials,
                                      const std::vector<Baseline>& baseline) {
   const auto cost = [&](std::size_t i) {
     constexpr double kQuick = 0.3;  // seconds
     const bool own = trials[i].inputs == trials[0].inputs;
-    return std::tuple(!baseline[i].ends, !own, trials[i].check, trials[i].instrumented(),
+    return std::tuple(!own, trials[i].check, trials[i].instrumented(),
                       baseline[i].seconds > kQuick ? baseline[i].seconds : 0.0, i);
   };
   std::optional<std::size_t> found;
   for (std::size_t i = 0; i < trials.size(); ++i)
-    if (baseline[i].ran && !baseline[i].agrees && (!found || cost(i) < cost(*found))) found = i;
+    if (baseline[i].ran && !baseline[i].agrees && (i == 0 || baseline[i].ends) &&
+        (!found || cost(i) < cost(*found)))
+      found = i;
   return found;
 }
 
@@ -178,23 +182,28 @@ RepairResult repair(const Kernel& kernel, const Problem& problem,
   for (const Trial& trial : trials) result.cases.push_back(trial.words);
   // Where the case itself fails soon, the others tell nothing new.
   std::vector<Baseline> baseline(trials.size());
-  run_baseline(spec, trials, {0}, options, std::max(1.0, std::min(10.0, options.seconds / 6)),
-               baseline);
+  const double run_seconds = std::max(1.0, std::min(10.0, options.seconds / 6));
+  run_baseline(spec, trials, {0}, options, run_seconds, baseline);
   if (baseline[0].agrees) {
     std::vector<std::size_t> others;
     for (std::size_t i = 1; i < trials.size(); ++i) others.push_back(i);
-    run_baseline(spec, trials, others, options, std::max(1.0, options.seconds / 4), baseline);
+    run_baseline(spec, trials, others, options, run_seconds, baseline);
   }
   const std::optional<std::size_t> screen = screen_of(trials, baseline);
   if (!screen) {
     result.outcome = RepairResult::Outcome::kAgreesAlready;
     result.reason = "the kernel agrees already";
+    for (std::size_t i = 0; i < trials.size(); ++i) {
+      if (baseline[i].agrees) continue;
+      std::erase(result.cases, trials[i].words);
+      result.notes.push_back(
+          fmt::format("{} is not among them: {}.", trials[i].words, baseline[i].what));
+    }
     return finish();
   }
   if (trials[*screen].inputs != trials[0].inputs)
-    result.notes.push_back(
-        fmt::format("The case that was named agrees ({}), but {} does not.", trials[0].words,
-                    trials[*screen].words));
+    result.notes.push_back(fmt::format("The case that was named agrees ({}), but {} does not.",
+                                       trials[0].words, trials[*screen].words));
   result.failing = trials[*screen].words;
   result.failing_how = baseline[*screen].what;
 

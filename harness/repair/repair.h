@@ -20,8 +20,8 @@ struct RepairOptions {
   Tolerance tolerance;
   // Where edits are tried first. Empty: at the lines that trace suspects, then at those that check names.
   std::vector<SourcePlace> suspects;
-  double seconds = 120;               // for all of it
-  int processes = 0;                  // at the same time; 0: all cores
+  double seconds = 120;  // for all of it
+  int processes = 0;     // at the same time; 0: all cores
   // Called from time to time: how many of how many edits were tried, and what is being done.
   std::function<void(int tried, int edits, const std::string& what)> on_step;
 };
@@ -40,12 +40,12 @@ struct RepairedEdit {
 struct RepairResult {
   enum class Outcome { kFound, kNothing, kAgreesAlready };
   Outcome outcome = Outcome::kNothing;
-  std::vector<RepairedEdit> edits;  // those built first, then the smallest first; up to five
-  int also = 0;                     // more than those that make the cases agree
-  std::string failing;              // the case that edits were tried on first
-  std::string failing_how;          // what was wrong with it
+  std::vector<RepairedEdit> edits;    // those built first, then the smallest first; up to five
+  int also = 0;                       // more than those that make the cases agree
+  std::string failing;                // the case that edits were tried on first
+  std::string failing_how;            // what was wrong with it
   std::vector<SourcePlace> suspects;  // where edits were tried first
-  std::vector<std::string> cases;   // all that the edits found agree on
+  std::vector<std::string> cases;     // all that the edits found agree on
   int proposed = 0, tried = 0, built = 0, not_possible = 0;
   double seconds = 0;
   bool out_of_time = false;

@@ -100,6 +100,11 @@ Workshop::Speed Search::speed() const {
   return x_screen_seconds < kShort ? Workshop::Speed::kSoonBuilt : Workshop::Speed::kSoonRun;
 }
 
+// Of the processor, for all trials; compilers are not counted.
+double Search::trials_seconds() const {
+  return 5 + 20 * x_screen_seconds * static_cast<double>(x_trials.size());
+}
+
 bool Search::better(int a, int b) const {
   const Edit &left = x_edits[static_cast<std::size_t>(a)],
              &right = x_edits[static_cast<std::size_t>(b)];
@@ -330,7 +335,7 @@ bool Search::start_trials() {
       [&, where, number, instrumented] {
         return to_bytes(run_trials(where, x_trials, x_options.tolerance, number, instrumented));
       },
-      kBuildSeconds, 5 + 20 * x_screen_seconds * static_cast<double>(x_trials.size()));
+      kBuildSeconds, trials_seconds());
   return true;
 }
 
@@ -361,7 +366,7 @@ bool Search::start_verification() {
         if (!built.ok) throw Error(built.messages);
         return to_bytes(run_trials(spec(number, false), x_trials, x_options.tolerance, 0, true));
       },
-      kBuildSeconds);
+      kBuildSeconds, trials_seconds());
   return true;
 }
 
@@ -388,7 +393,7 @@ bool Search::start_alone() {
           return to_bytes(TrialsAnswer{0, static_cast<int>(x_screen), ""});
         return to_bytes(run_trials(where, x_trials, x_options.tolerance, 0, instrumented));
       },
-      kBuildSeconds);
+      kBuildSeconds, trials_seconds());
   return true;
 }
 

@@ -98,6 +98,7 @@ class Search {
 
   std::string spec(int number, bool instrumented) const;
   double seconds_left() const;
+  double trials_seconds() const;
   Workshop::Speed speed() const;
   bool better(int a, int b) const;  // the smaller edit
   bool enough() const;
