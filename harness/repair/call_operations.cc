@@ -5,6 +5,8 @@
 #include <array>
 #include <set>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "harness/repair/proposals.h"
 
@@ -167,6 +169,24 @@ void missing_call(Proposals& p, std::string_view name) {
   }
 }
 
+// Of a loop in steps: what is left, as n - first.
+std::vector<std::string> rests_at(const Proposals& p, std::size_t token) {
+  std::set<std::string> bounds, counters;
+  for (const Statement& s : p.function().statements) {
+    if (s.kind != StatementKind::kLoop || s.begin > token || s.end <= token) continue;
+    for (const int condition : s.conditions) {
+      const Expression& c = p.at(condition);
+      if (c.kind != Kind::kBinary || c.parts.size() != 2 || !p.is_known_at(c, token)) continue;
+      counters.insert(p.words(c.parts[0]));
+      bounds.insert(as_operand(p, c.parts[1]));
+    }
+  }
+  std::vector<std::string> found;
+  for (const std::string& bound : bounds)
+    for (const std::string& counter : counters) found.push_back(bound + " - " + counter);
+  return found;
+}
+
 // m = m: m = fmaxf(m, s); n = kTile: n = min(kTile, rest), with the values at hand.
 void missing_limit(Proposals& p, std::string_view name) {
   const auto limit = [&](int value) {
@@ -174,7 +194,10 @@ void missing_limit(Proposals& p, std::string_view name) {
     const bool real = p.is_real_value(value);
     if (e.constant || (!real && !p.is_integer_value(value)) || p.type(value) == "bool") return;
     const std::string text = p.words(e);
-    for (const std::string& other : p.values_at(e.begin, real)) {
+    std::vector<std::string> others = p.values_at(e.begin, real);
+    if (!real)
+      for (std::string& rest : rests_at(p, e.begin)) others.push_back(std::move(rest));
+    for (const std::string& other : others) {
       if (other == text) continue;
       for (const char* const function : {real ? "fmaxf" : "min", real ? "fminf" : "max"})
         p.replace(name, 2, value, fmt::format("{}({}, {})", function, text, other));

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "harness/repair/code.h"
@@ -36,6 +37,8 @@ struct Edit {
   int size =
       0;  // how much it changes: words and signs that come in count 2, those that go 1, if none come 2 more
 };
+
+inline constexpr std::string_view kBarrierOperation = "barrier";
 
 // Every edit that is tried, without repetitions.
 std::vector<Edit> propose_edits(const Program& program);

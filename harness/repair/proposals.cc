@@ -203,7 +203,10 @@ bool Proposals::is_known_at(const Expression& e, std::size_t token) const {
     if (!t.is_identifier()) continue;
     if (i > e.begin && code().token(i - 1).is_any({".", "->", "::"})) continue;
     const Variable* here = variable(t.text, i);
-    if (here != nullptr && variable(t.text, token) != here) return false;
+    if (here == nullptr) continue;
+    // Another variable of this name will do, such as the counter of another loop.
+    const Variable* there = variable(t.text, token);
+    if (there == nullptr || there->type != here->type) return false;
   }
   return true;
 }

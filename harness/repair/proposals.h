@@ -39,7 +39,7 @@ class Proposals {
   // Those that can be used there, each name once.
   std::vector<const Variable*> visible(std::size_t token) const;
 
-  // Whether all that an expression of this function reads means the same at another place.
+  // Whether all that an expression of this function reads means something of the same type at another place.
   bool is_known_at(const Expression& e, std::size_t token) const;
   // Expressions of the function that are values of this kind and can stand at the place, each text once.
   std::vector<std::string> values_at(std::size_t token, bool real) const;

@@ -77,11 +77,9 @@ build::BuildRequest request_for(const Kernel& kernel) {
 }
 
 // What the user's own library does in a trial.
-struct Baseline {
-  bool ran = false, agrees = false;
+struct Baseline : TrialVerdict {
+  bool ran = false;
   bool ends = true;
-  std::string what;
-  std::vector<SourcePlace> places;
   double seconds = 0;
 };
 
@@ -96,13 +94,7 @@ void run_baseline(const std::string& spec, const std::vector<Trial>& trials,
     while (next < which.size() && !jobs.full()) {
       const std::size_t i = which[next++];
       started[jobs.start(
-          [&, i] {
-            const TrialVerdict verdict = run_trial(spec, trials[i], options.tolerance, 0);
-            Bytes bytes = WireWriter().truth(verdict.agrees).text(verdict.what).take();
-            const Bytes places = to_bytes(verdict.places);
-            bytes.insert(bytes.end(), places.begin(), places.end());
-            return bytes;
-          },
+          [&, i] { return to_bytes(run_trial(spec, trials[i], options.tolerance, 0)); },
           options.seconds / 2, seconds)] = i;
     }
     const Jobs::Result result = jobs.wait();
@@ -111,9 +103,7 @@ void run_baseline(const std::string& spec, const std::vector<Trial>& trials,
     baseline.seconds = result.processor_seconds;
     if (result.end == Jobs::End::kDone) {
       WireReader from(result.answer);
-      baseline.agrees = from.truth();
-      baseline.what = from.text();
-      baseline.places = places_of(from);
+      static_cast<TrialVerdict&>(baseline) = verdict_of(from);
     } else {
       baseline.ends = result.end != Jobs::End::kTookTooLong;
       baseline.what =
@@ -225,7 +215,9 @@ RepairResult repair(const Kernel& kernel, const Problem& problem,
     if (trials[i].check && baseline[i].ran) {
       wrong.check_has_run = true;
       wrong.suspects.by_check = baseline[i].places;
+      wrong.suspects.order = baseline[i].order;
     }
+  if (!trials[*screen].check) wrong.suspects.by_error = baseline[*screen].places;
   Search search(program, edits, workshop, trials, wrong, kernel.info().name, options, deadline);
   search.run();
   result.suspects = search.suspects().in_order();

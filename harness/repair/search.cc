@@ -127,12 +127,12 @@ bool Search::enough() const {
   if (!x_first_verified) return false;
   const double took = std::chrono::duration<double>(*x_first_verified - x_begin).count();
   const double since = std::chrono::duration<double>(Clock::now() - *x_first_verified).count();
-  return since > std::max(1.5, 0.35 * took);
+  return since > std::max(1.5, 0.2 * took);
 }
 
 // Of all edits that are not in a library yet.
 void Search::set_order() {
-  const std::vector<int> order = ordered(x_program, x_edits, x_wrong.suspects.in_order());
+  const std::vector<int> order = ordered(x_program, x_edits, x_wrong.suspects);
   for (std::size_t i = 0; i < order.size(); ++i)
     x_rank[static_cast<std::size_t>(order[i])] = static_cast<int>(i);
   const auto by_rank = [&](int a, int b) {
@@ -167,16 +167,19 @@ void Search::start_looking() {
     ++x_looking;
     start(
         {Task::kCheck, -1, -1, 0},
-        [&, checks] {
-          return to_bytes(run_trial(x_wrong.spec, *checks, x_options.tolerance, 0).places);
-        },
+        [&, checks] { return to_bytes(run_trial(x_wrong.spec, *checks, x_options.tolerance, 0)); },
         seconds);
   }
   if (has_lines(x_trials[x_screen])) {
     ++x_looking;
     start(
         {Task::kLines, -1, -1, 0},
-        [&] { return to_bytes(suspected_lines(x_wrong.spec, x_trials[x_screen])); }, seconds);
+        [&] {
+          TrialVerdict verdict;
+          verdict.places = suspected_lines(x_wrong.spec, x_trials[x_screen]);
+          return to_bytes(verdict);
+        },
+        seconds);
   }
 }
 
@@ -407,8 +410,10 @@ void Search::handle(const Started& what, const Jobs::Result& result) {
       if (result.end != Jobs::End::kDone) break;
       {
         WireReader from(result.answer);
+        const TrialVerdict verdict = verdict_of(from);
         (what.task == Task::kLines ? x_wrong.suspects.by_lines : x_wrong.suspects.by_check) =
-            places_of(from);
+            verdict.places;
+        x_wrong.suspects.order |= verdict.order;
       }
       if (!x_wrong.suspects.empty()) set_order();
       break;

@@ -65,6 +65,10 @@ void constant_condition(Proposals& p, std::string_view name) {
     for (const int condition : conditions_of(p))
       if (p.is_known_at(p.at(condition), e.begin)) p.replace(name, 0, i, p.words(condition));
     const std::vector<const Variable*> visible = p.visible(e.begin);
+    if (p.code().text.find("threadIdx.x") != std::string::npos)
+      for (const Variable* b : visible)
+        if (is_integer(b->type) && b->type != "bool")
+          p.replace(name, 1, i, "threadIdx.x < " + b->name);
     for (const Variable* a : visible) {
       if (!is_integer(a->type)) continue;
       if (!a->constant) p.replace(name, 0, i, a->name);
@@ -355,7 +359,7 @@ constexpr Operation kOperations[] = {
     {"statement dropped", dropped_statement},
     {"jump", other_jump},
     {"initialiser", missing_initialiser},
-    {"barrier", missing_barrier},
+    {kBarrierOperation, missing_barrier},
     {"statements swapped", swapped_statements},
     {"guard", missing_guard},
     {"stricter condition", stricter_condition},

@@ -38,7 +38,7 @@ int remoteness(const Edit& edit, const std::vector<SourcePlace>& suspects,
 std::vector<SourcePlace> Suspects::in_order() const {
   if (!by_user.empty()) return by_user;
   std::vector<SourcePlace> all;
-  for (const auto* places : {&by_lines, &by_check})
+  for (const auto* places : {&by_error, &by_check, &by_lines})
     for (const SourcePlace& place : *places)
       if (std::find(all.begin(), all.end(), place) == all.end()) all.push_back(place);
   return all;
@@ -59,25 +59,30 @@ std::vector<SourcePlace> suspected_lines(const std::string& spec, const Trial& t
   return places;
 }
 
-Bytes to_bytes(const std::vector<SourcePlace>& places) {
+Bytes to_bytes(const TrialVerdict& verdict) {
   WireWriter to;
-  to.number(places.size());
-  for (const SourcePlace& place : places)
+  to.truth(verdict.agrees).text(verdict.what).truth(verdict.order).number(verdict.places.size());
+  for (const SourcePlace& place : verdict.places)
     to.text(place.file).number(static_cast<std::uint64_t>(place.line));
   return to.take();
 }
 
-std::vector<SourcePlace> places_of(WireReader& from) {
-  std::vector<SourcePlace> places(from.count());
-  for (SourcePlace& place : places) {
+TrialVerdict verdict_of(WireReader& from) {
+  TrialVerdict verdict;
+  verdict.agrees = from.truth();
+  verdict.what = from.text();
+  verdict.order = from.truth();
+  verdict.places.resize(from.count());
+  for (SourcePlace& place : verdict.places) {
     place.file = from.text();
     place.line = static_cast<int>(from.number());
   }
-  return places;
+  return verdict;
 }
 
 std::vector<int> ordered(const Program& program, const std::vector<Edit>& edits,
-                         const std::vector<SourcePlace>& suspects) {
+                         const Suspects& all) {
+  const std::vector<SourcePlace> suspects = all.in_order();
   std::vector<std::vector<bool>> here;  // by file: which of the suspects are in it
   for (const auto& code : program.files) {
     here.emplace_back();
@@ -89,6 +94,7 @@ std::vector<int> ordered(const Program& program, const std::vector<Edit>& edits,
     order[i] = static_cast<int>(i);
     distance[i] = edits[i].tier +
                   remoteness(edits[i], suspects, here[static_cast<std::size_t>(edits[i].file)]);
+    if (all.order && edits[i].operation == kBarrierOperation) distance[i] -= 1;
   }
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
     const auto x = static_cast<std::size_t>(a), y = static_cast<std::size_t>(b);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <regex>
 #include <set>
 
 #include "attn_diag/harness/check_kernel.h"
@@ -101,6 +102,11 @@ bool has_default_scale(const Problem& p) {
   return std::fabs(p.softmax_scale * std::sqrt(static_cast<float>(p.head_dim)) - 1) < 1e-5f;
 }
 
+bool is_of_order(host::CheckKind kind) {
+  using enum host::CheckKind;
+  return kind == kRace || kind == kMissingFence || kind == kAsyncCopy || kind == kUninitialisedRead;
+}
+
 // The lines of a finding, with those of the calls around them.
 void add_places(const host::CheckFinding& finding, std::vector<SourcePlace>& to) {
   constexpr std::size_t kMost = 12;
@@ -113,6 +119,16 @@ void add_places(const host::CheckFinding& finding, std::vector<SourcePlace>& to)
   };
   add(finding.access);
   if (finding.has_other) add(finding.other);
+}
+
+// "threads wait at /x/k.cu:40; ..."
+void add_places(const std::string& words, std::vector<SourcePlace>& to) {
+  static const std::regex kPlace("([^\\s:'\"()]+\\.(?:cu|cuh|h|hpp|inl)):([0-9]{1,6})");
+  for (auto i = std::sregex_iterator(words.begin(), words.end(), kPlace);
+       i != std::sregex_iterator(); ++i) {
+    const SourcePlace place{(*i)[1], std::stoi((*i)[2])};
+    if (place.line > 0 && std::find(to.begin(), to.end(), place) == to.end()) to.push_back(place);
+  }
 }
 
 }  // namespace
@@ -229,6 +245,7 @@ TrialVerdict run_trial(const std::string& spec, const Trial& trial, const Tolera
       for (const host::CheckFinding& finding : result.report.findings) {
         if (finding.severity == host::Severity::kBenign) continue;
         ++standing;
+        verdict.order |= is_of_order(finding.kind);
         add_places(finding, verdict.places);
       }
       verdict.agrees = standing == 0;
@@ -245,6 +262,7 @@ TrialVerdict run_trial(const std::string& spec, const Trial& trial, const Tolera
     }
   } catch (const Error& e) {
     verdict.what = e.what();
+    add_places(verdict.what, verdict.places);
   }
   for (std::size_t i = 0; places != nullptr && i < noted->size(); ++i) (*noted)[i] = places[i] != 0;
   return verdict;

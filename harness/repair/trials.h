@@ -26,8 +26,9 @@ struct Trial {
 struct TrialVerdict {
   bool agrees = false;
   std::string what;  // why not: an error, how much is wrong
-  // Lines that check names, in its order.
+  // Lines that check names, or an error, in their order.
   std::vector<SourcePlace> places;
+  bool order = false;  // check finds that threads do not wait for each other
 };
 
 // The case as it is given, under `options.schedule`, is the first. Then other orders of threads and other bytes in

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <optional>
 #include <set>
+#include <vector>
 
 #include "harness/repair/proposals.h"
 
@@ -47,9 +48,11 @@ std::optional<double> real_of(std::string_view text, std::string& suffix) {
   return value;
 }
 
-std::string spelled(double value, const std::string& suffix) {
+// As "1.f" is written, or as "1.0f".
+std::string spelled(std::string_view like, double value, const std::string& suffix) {
   std::string text = fmt::format("{}", value);
-  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  const bool bare = like.ends_with("." + suffix);
+  if (text.find_first_of(".e") == std::string::npos) text += bare ? "." : ".0";
   return text + suffix;
 }
 
@@ -114,7 +117,9 @@ void other_real(Proposals& p, std::string_view name) {
     const std::optional<double> x = real_of(p.code().token(e.begin).text, suffix);
     if (!x) continue;
     const auto put = [&](int tier, double value) {
-      p.replace(name, tier, i, (value < 0 ? "-" : "") + spelled(std::fabs(value), suffix));
+      std::string text = value < 0 ? "-" : "";
+      text.append(spelled(p.code().token(e.begin).text, std::fabs(value), suffix));
+      p.replace(name, tier, i, text);
     };
     if (*x == 0) {
       put(0, 1);
@@ -207,6 +212,18 @@ void off_by_one(Proposals& p, std::string_view name) {
   }
 }
 
+// b.z: a.z, with each a of b's type.
+std::vector<std::string> other_members(const Proposals& p, const Expression& e) {
+  std::vector<std::string> found;
+  if (e.kind != Kind::kMember || e.op != e.begin + 2) return found;
+  const Variable* const object = p.variable(p.code().token(e.begin).text, e.begin);
+  if (object == nullptr) return found;
+  for (const Variable* other : p.visible(e.begin))
+    if (other != object && other->type == object->type)
+      found.push_back(other->name + p.code().words(e.begin + 1, e.end));
+  return found;
+}
+
 // p: p * alpha, p / l, with each real number at hand.
 void missing_factor(Proposals& p, std::string_view name) {
   for (int i = 0; i < static_cast<int>(p.function().expressions.size()); ++i) {
@@ -224,6 +241,10 @@ void missing_factor(Proposals& p, std::string_view name) {
       p.replace(name, 1, i, divisor ? "(" + product + ")" : product);
       p.replace(name, 2, i, divisor ? "(" + quotient + ")" : quotient);
     }
+    for (const std::string& factor : other_members(p, e))
+      p.replace(
+          name, 1, i,
+          divisor ? fmt::format("({} * {})", text, factor) : fmt::format("{} * {}", text, factor));
     p.replace("sign", 1, i, divisor || e.parent >= 0 ? "(-" + text + ")" : "-" + text);
   }
 }
