@@ -142,14 +142,38 @@ class Repair(unittest.TestCase):
         more = "float least = -INFINITY;\n  for (int d = 0; d < dim; ++d) least = fminf(least, a[d]);\n  return fmaxf(sum, least);"
         header = HEADER.replace("return sum;", more)
         self.build(header=header.replace("d < dim; ++d) least", "d <= dim; ++d) least"))
-        report = self.report(0, "--line tile.cuh:8")
+        report = self.report(0)
         self.assertIn("check", report["failing"])
         self.assertIn("check finds", report["failing_how"])
+        self.assertIn(8, [place["line"] for place in report["suspects"]])
         self.assertIn("+  for (int d = 0; d < dim; ++d) least", report["edits"][0]["diff"])
 
     def test_a_missing_barrier_is_put_back(self):
         self.broken("    m = m_new;\n    __syncthreads();\n", "    m = m_new;\n")
         self.assertIn("+    __syncthreads();", self.report(0, "--line rows.cu:24")["edits"][0]["diff"])
+
+    def test_without_a_line_it_looks_for_suspects_itself(self):
+        self.broken("l += __expf(s[j] - m_new)", "l += __expf(s[j] + m_new)")
+        report = self.report(0)
+        self.assertIn(17, [place["line"] for place in report["suspects"]])
+        self.assertEqual(report["edits"][0]["line"], 17)
+        self.assertIn("+    for (int j = 0; j < keys; ++j) l += __expf(s[j] - m_new);", report["edits"][0]["diff"])
+
+    def test_an_edit_that_works_only_for_small_scores_is_none(self):
+        # Without the maximum, or with a constant for it, small scores are right, too.
+        self.broken("l *= alpha", "l *= 1.0f")
+        report = self.report(0, "--line rows.cu:16")
+        self.assertIn("H=2 S=9 D=16 fp32, scores up to hundreds", report["cases"])
+        self.assertNotIn("fmaxf", report["edits"][0]["diff"].replace("m_new = fmaxf(m_new, s[j])", ""))
+        self.assertIn("alpha", report["edits"][0]["diff"].split("\n+")[-1])
+
+    def test_another_case_that_fails_is_repaired_and_named(self):
+        self.broken("return min(first + kTile, n)", "return first + kTile")
+        report = json.loads(self.call("repair --kernel ./rows.so --dtype fp32 --heads 2 --seqlen 8 --head-dim 16 --json "
+                                      "--line tile.cuh:3", 0))
+        self.assertIn("The case that was named agrees", " ".join(report["notes"]))
+        self.assertTrue(report["found"])
+        self.assertIn("min(first + kTile, n)", report["edits"][0]["diff"])
 
     def test_a_kernel_that_agrees_has_nothing_to_repair(self):
         self.build()
