@@ -195,6 +195,10 @@ void missing_limit(Proposals& p, std::string_view name) {
     if (e.constant || (!real && !p.is_integer_value(value)) || p.type(value) == "bool") return;
     const std::string text = p.words(e);
     std::vector<std::string> others = p.values_at(e.begin, real);
+    for (const Variable* v : p.visible(e.begin))
+      if (real ? is_real(v->type) : is_integer(v->type) && v->type != "bool")
+        if (std::find(others.begin(), others.end(), v->name) == others.end())
+          others.push_back(v->name);
     if (!real)
       for (std::string& rest : rests_at(p, e.begin)) others.push_back(std::move(rest));
     for (const std::string& other : others) {

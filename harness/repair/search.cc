@@ -122,12 +122,23 @@ std::vector<int> Search::others() const {
   return edits;
 }
 
-// One is found: others are looked for a little longer, since they may be smaller.
+// One is found: others are looked for a little longer, since they may be smaller. A smaller one that is on its way gets
+// the time that it needs.
 bool Search::enough() const {
   if (!x_first_verified) return false;
   const double took = std::chrono::duration<double>(*x_first_verified - x_begin).count();
   const double since = std::chrono::duration<double>(Clock::now() - *x_first_verified).count();
-  return since > std::max(1.5, 0.2 * took);
+  if (since <= std::max(1.5, 0.2 * took)) return false;
+  const auto smaller = [&](int edit) { return better(edit, x_verified.front()); };
+  const bool on_its_way =
+      std::any_of(x_hopeful.begin(), x_hopeful.end(), smaller) ||
+      std::any_of(x_survivors.begin(), x_survivors.end(),
+                  [&](const Survivor& survivor) { return smaller(survivor.edit); }) ||
+      std::any_of(x_started.begin(), x_started.end(), [&](const auto& job) {
+        return (job.second.task == Task::kTrials || job.second.task == Task::kVerify) &&
+               smaller(job.second.edit);
+      });
+  return !on_its_way || since > std::max(10.0, took);
 }
 
 // Of all edits that are not in a library yet.
