@@ -50,7 +50,7 @@ class HostDevice : public RunDevice {
       if (report.findings.size() > 1)
         text +=
             fmt::format(" ({} more findings of this kind or others.)", report.findings.size() - 1);
-      throw Error(text);
+      throw KernelFault(text);
     }
     if (!refused.empty()) throw Error(refused);
     return {report.notes, report.launches};

@@ -37,7 +37,7 @@ void call_kernel(const Kernel& kernel, RunRequest request, const std::string& fa
 
 void throw_wrote_outside(const Kernel& kernel, const std::string& what, std::ptrdiff_t offset,
                          std::size_t bytes) {
-  throw Error(
+  throw KernelFault(
       fmt::format("{} wrote outside {}: first at byte {} of a buffer of {} bytes. Check the index "
                   "arithmetic and "
                   "the tail predicates of its stores.",

@@ -33,10 +33,11 @@ void explain(const Terms& terms, const std::vector<OutputElement>& elements, Lin
     out.answer = LineAnswer::kNone;
     return;
   }
-  // What is as common where all is right is no cause.
+  // What is as common where all is right is no cause. A few may be right by luck: within the bound all the same.
+  const bool by_luck = static_cast<double>(out.right) < 0.05 * static_cast<double>(wrong);
   const auto is_innocent = [&](const Kind& kind, std::size_t count) {
     const auto found = of_right.find(kind);
-    return found != of_right.end() &&
+    return !by_luck && found != of_right.end() &&
            static_cast<double>(found->second) / static_cast<double>(out.right) >
                0.5 * static_cast<double>(count) / static_cast<double>(wrong);
   };

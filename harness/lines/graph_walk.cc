@@ -58,6 +58,43 @@ std::string Walk::keys_text(const std::vector<unsigned>& keys) {
   return (keys.size() == 1 ? "key " : "keys ") + index_ranges(numbers);
 }
 
+std::string Walk::term_text(std::uint32_t n) const {
+  constexpr const char* kRows[] = {"q of query", "k of key", "v of key"};
+  const Term& term = x_terms[n];
+  const auto keys = [&] {
+    std::vector<unsigned> all;
+    for (unsigned j = 0; j < x_terms.keys().size(); ++j)
+      if (x_terms.keys().has(term.set, j)) all.push_back(j);
+    return keys_text(all);
+  };
+  const unsigned count = term.kind == TermKind::kScore ? x_terms.columns().count(term.set) : 0;
+  switch (term.kind) {
+    case TermKind::kElement:
+      return fmt::format(
+          "{} {}, column {}", kRows[term.buffer],
+          term.buffer == 0 ? x_attention.query_of(term.row) : x_attention.key_of(term.row),
+          term.column);
+    case TermKind::kScore:
+      return fmt::format(
+          "{} of query {} and key {}",
+          count == x_terms.columns().size()
+              ? std::string("the score")
+              : fmt::format("{} of {} columns of the score", count, x_terms.columns().size()),
+          x_attention.query_of(term.row), x_attention.key_of(term.column));
+    case TermKind::kWeight:
+      return fmt::format(
+          "{} {}{} relative to {:.5g}",
+          x_terms.keys().count(term.set) == 1 ? "the weight of" : "the sum over", keys(),
+          term.column == kNone ? "" : fmt::format(" times column {} of v", term.column), term.x);
+    case TermKind::kInverse:
+      return "1 / l";
+    case TermKind::kLog:
+      return "ln l";
+    default:
+      return fmt::format("{:.5g}", node(n).value);
+  }
+}
+
 std::uint32_t Walk::input_of(std::uint32_t n) const {
   n = made_by(n);
   for (int steps = 0; steps < 64 && !node(n).is_input(); ++steps) {

@@ -29,6 +29,8 @@ class Walk {
   std::uint32_t made_by(std::uint32_t n) const;
   std::string place_of(std::uint32_t n) const;
   std::string query_text(std::uint32_t row) const;
+  // "the weight of key 5"
+  std::string term_text(std::uint32_t n) const;
   static std::string keys_text(const std::vector<unsigned>& keys);
   // The load of the input that an element is.
   std::uint32_t input_of(std::uint32_t n) const;

@@ -9,12 +9,14 @@
 #include <map>
 #include <set>
 
+#include "attn_diag/harness/check_kernel.h"
 #include "attn_diag/harness/error.h"
 #include "attn_diag/harness/plan.h"
 #include "attn_diag/reference/reference.h"
 #include "harness/capture/element.h"
 #include "harness/inputs/coded_inputs.h"
 #include "harness/lines/explain.h"
+#include "harness/lines/finding_suspects.h"
 #include "harness/lines/roles.h"
 #include "harness/lines/terms.h"
 #include "harness/lines/watch.h"
@@ -182,6 +184,19 @@ std::vector<std::uint32_t> blocks_of(const host::ValueGraph& survey, const Chose
   return blocks;
 }
 
+// What the checker finds, before what numbers tell. Empty: it was asked; else why it could not be.
+std::string put_findings(const Kernel& kernel, const Problem& problem, const InputData& inputs,
+                         const RunOptions& options, const lines::Terms& terms,
+                         LineDivergence& out) {
+  try {
+    const CheckResult check = check_kernel(kernel, problem, inputs, options, {});
+    lines::FindingSuspects(terms, out).suspect(check.report);
+    return "";
+  } catch (const Error& e) {
+    return e.what();
+  }
+}
+
 void add_source_text(LineDivergence& out) {
   std::map<std::string, std::vector<std::string>> files;
   const auto fill = [&](LinePlace& place) {
@@ -205,9 +220,11 @@ void add_source_text(LineDivergence& out) {
 }  // namespace
 
 LineDivergence trace_lines(const Kernel& kernel, const Problem& problem, const InputData& uncoded,
-                           const RunOptions& options) {
+                           const RunOptions& options, LinesBy by) {
   if (std::string_view(kernel.build().backend) != "host")
     return not_looked("lines are traced on the host executor: name the library built for it");
+  if (kernel.provenance().stale())
+    return not_looked("its sources have changed since it was built: build it anew");
   if (kernel.info().part != Part::kAttention)
     return not_looked("of kernels that compute a part of attention lines are not traced yet");
   const std::optional<InputData> coded = coded_inputs(kernel, problem, uncoded);
@@ -252,8 +269,23 @@ LineDivergence trace_lines(const Kernel& kernel, const Problem& problem, const I
                            : expected.is_wrong(row, column, o_element(run, problem.dtype, i));
     elements.push_back({i, wrong, chosen.of_lse});
   }
+  std::string unchecked;
+  if (by == LinesBy::kChecker)
+    unchecked = put_findings(kernel, problem, uncoded, run_options, terms, out);
+  const bool found = !out.suspects.empty();
+  const std::string finding = out.what;
   explain(terms, elements, out);
   describe(terms, out);
+  if (found) {
+    out.what = finding;
+    out.where.clear();
+    out.answer = LineAnswer::kUnsure;
+    out.reason = "this is what attn-diag check finds; the fault may be what makes an index there";
+  } else if (by == LinesBy::kChecker && out.answer == LineAnswer::kLine) {
+    out.answer = LineAnswer::kUnsure;
+    out.reason = "the result moves, or the run is refused, and attn-diag check " +
+                 (unchecked.empty() ? std::string("finds nothing") : "cannot look: " + unchecked);
+  }
   if (run.graph.full) {
     out.answer = LineAnswer::kUnsure;
     out.reason = fmt::format(

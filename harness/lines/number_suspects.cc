@@ -103,6 +103,15 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
   const std::string why = ill_text(cause.ill);
   x_out.what = why;
   const auto [a, b] = operands_of(n);
+  const bool sums = cause.ill == Ill::kFrames || cause.ill == Ill::kTwice;
+  auto [left, right] = std::pair(a, sums && op(n) == ValueOp::kFma ? node(n).operand[2] : b);
+  if (sums && op(n) == ValueOp::kProduct) {
+    const auto frames = frames_of_product(n);
+    left = std::get<0>(frames);
+    right = std::get<1>(frames);
+  }
+  if (left != 0 && right != 0 && left < n && right < n)
+    x_out.what += fmt::format(": {}, and {}", term_text(left), term_text(right));
   switch (cause.ill) {
     case Ill::kHeads:
       for (const std::uint32_t operand : {a, b}) {
@@ -131,12 +140,13 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
       return suspect_scale(a, n, why);
     case Ill::kOffset: {
       // Where the sum begins, then where it goes on.
-      suggest_constants(cause.site, "gives the sum its first value",
-                        [](double x) { return x != 0; });
+      suggest_constants(cause.site, "gives the sum its first value", [&, left, right](double x) {
+        return x != 0 && ((left < n && x == double{node(left).value}) ||
+                          (right < n && x == double{node(right).value}));
+      });
       for (const NamedLine& use : variables_in(site(cause.site).uses, ','))
         if (use.line != site(cause.site).line && !use.constant)
-          suggest(site(cause.site).file, site(cause.site).function, use.line, 0, use.name,
-                  "gives the sum its first value");
+          suggest(cause.site, use, "gives the sum its first value");
       for (const std::uint32_t operand : {a, b})
         if (operand != 0 && operand < n && x_terms[operand].kind == TermKind::kNumber)
           suggest_foreign(operand);
@@ -167,6 +177,7 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
       return;
     }
     default:
+      if (suspect_factor_of_v(cause, a, b)) return;
       suggest_what_others_do(n, a, b);
       suggest_node(n, why);
       for (const std::uint32_t operand : {a, b}) {
@@ -176,6 +187,44 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
       }
       suggest_callers(cause.site, why);
   }
+}
+
+bool NumberSuspects::suspect_factor_of_v(const Cause& cause, std::uint32_t a, std::uint32_t b) {
+  const auto is_of_v = [&](std::uint32_t n) {
+    return n != 0 && n < cause.node && x_terms[n].kind == TermKind::kElement &&
+           x_terms[n].buffer == 2;
+  };
+  if (!is_of_v(a) || !is_of_v(b)) return false;
+  x_out.what = "adds rows of v whose factors come of no score";
+  // Is there a score, and where is it last?
+  std::uint32_t last = 0, part = 0;
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
+    const Term& term = x_terms[n];
+    if (term.kind == TermKind::kScore && term.row == cause.row)
+      (x_terms.columns().count(term.set) == x_terms.columns().size() ? last : part) = n;
+    if (term.kind == TermKind::kWeight && term.row == cause.row) last = n;
+  }
+  if (last == 0) last = part;
+  // The factor itself: who chose it, or holds it?
+  for (const std::uint32_t of : {a, b}) {
+    const std::uint32_t made = made_by(of);
+    if (op(made) != ValueOp::kMultiply) continue;
+    for (const std::uint32_t operand : node(made).operand)
+      if (operand != 0 && operand < made && x_terms[operand].kind == TermKind::kNumber)
+        suggest_foreign(operand);
+  }
+  if (last != 0) {
+    suggest_node(last, "holds what comes of a score last");
+    suggest_moves(last, "holds what comes of a score last");
+    suggest_uses(node(last).site, "is an operand");
+  } else {
+    x_out.what += ": no product of q and k is made";
+    suggest_loaders(0, "loads q, for no product");
+    suggest_loaders(1, "loads k, for no product");
+  }
+  suggest_node(cause.node, "adds rows of v whose factors come of no score");
+  suggest_uses(cause.site, "is an operand");
+  return true;
 }
 
 void NumberSuspects::suggest_moves_with_indices(std::uint32_t n, const std::string& why) {

@@ -4,7 +4,9 @@
 #include <string>
 #include <utility>
 
+#include <tuple>
 #include "harness/lines/causes.h"
+
 #include "harness/lines/suspects.h"
 
 namespace attn_diag::lines {
@@ -19,6 +21,8 @@ class NumberSuspects : public Suspects {
   static const char* ill_text(Ill why);
   void suspect_ill(const Cause& cause);
   void suspect_twice(const Cause& cause, std::uint32_t a, std::uint32_t b);
+  // Sums of v whose factors are no weights.
+  bool suspect_factor_of_v(const Cause& cause, std::uint32_t a, std::uint32_t b);
   void suggest_moves_with_indices(std::uint32_t n, const std::string& why);
   // Where others have a weight and this one has not: what made theirs is not done for it.
   void suggest_what_others_do(std::uint32_t n, std::uint32_t a, std::uint32_t b);
@@ -33,6 +37,12 @@ class NumberSuspects : public Suspects {
   // Where q, k and v are put.
   void suggest_stores_of_elements();
   void suspect_frames(std::uint32_t n, std::uint32_t a, std::uint32_t b, const std::string& why);
+  // The two parts of a product of matrices that are in different frames, and whether both are weights.
+  std::tuple<std::uint32_t, std::uint32_t, bool> frames_of_product(std::uint32_t n) const;
+  bool is_scaled(std::uint32_t n) const;
+  // Of another sum at n's line, and of any other sum: the node that rescales what it was so far; 0: none.
+  std::uint32_t rescaled_for_others(std::uint32_t n, std::uint32_t before) const;
+  std::uint32_t rescaled_beside(std::uint32_t n) const;
   // What was subtracted in the exponent of a weight.
   void suggest_maximum(std::uint32_t n);
   // A score that lacks columns.

@@ -87,7 +87,8 @@ void describe(const Terms& terms, LineDivergence& out) {
       read.columns.insert(term.column);
       continue;
     }
-    if (site.variable.empty() || site.op == ValueOp::kLoad || site.op == ValueOp::kLoadNumber)
+    if (site.variable.empty() || site.variable.rfind("attn_diag_", 0) == 0 ||
+        site.op == ValueOp::kLoad || site.op == ValueOp::kLoadNumber)
       continue;
     Held& one = held[node.site];
     ++one.all;

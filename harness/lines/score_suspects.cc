@@ -71,12 +71,20 @@ void NumberSuspects::suspect_scale(std::uint32_t score, std::uint32_t n, const s
 void NumberSuspects::suspect_frames(std::uint32_t n, std::uint32_t a, std::uint32_t b,
                                     const std::string& why) {
   if (op(n) == ValueOp::kFma) b = node(n).operand[2];
+  bool among_weights = false;  // of a product: its weights differ, not the sum so far
+  if (op(n) == ValueOp::kProduct) std::tie(a, b, among_weights) = frames_of_product(n);
   // What was there before has more keys than what is added.
   const auto keys = [&](std::uint32_t of) {
     return x_terms[of].kind == TermKind::kWeight ? x_terms.keys().count(x_terms[of].set) : 0;
   };
   const std::uint32_t before = keys(a) >= keys(b) ? a : b;
   const std::uint32_t scaled = made_by(before);
+  // Of other sums at this line the sum so far was rescaled: where?
+  if (const std::uint32_t others = rescaled_for_others(n, before); others != 0) {
+    suggest_node(others, "rescales this of other sums, not of all");
+    suggest_conditions(node(others).site, "if", "decides what is rescaled");
+    suggest_conditions(node(others).site, "loop", "decides what is rescaled");
+  }
   if (op(scaled) == ValueOp::kMultiply || op(scaled) == ValueOp::kDivide) {
     for (const std::uint32_t operand : node(scaled).operand) {
       if (operand == 0 || operand >= scaled) continue;
@@ -94,6 +102,7 @@ void NumberSuspects::suspect_frames(std::uint32_t n, std::uint32_t a, std::uint3
     // Nothing was rescaled. Of parts that other threads made it is the maximum that differs.
     const std::uint32_t thread = node(n).where;
     const bool of_others =
+        (op(n) != ValueOp::kProduct || among_weights) &&
         std::any_of(std::begin({a, b}), std::end({a, b}), [&](std::uint32_t operand) {
           return operand != 0 && operand < n && node(made_by(operand)).site != 0 &&
                  node(made_by(operand)).where != thread;
@@ -103,11 +112,60 @@ void NumberSuspects::suspect_frames(std::uint32_t n, std::uint32_t a, std::uint3
   }
   suggest_node(n, why);
   suggest_callers(node(n).site, why);
+  if (!is_scaled(before)) suggest_node(rescaled_beside(n), "rescales another sum of the row");
   for (const std::uint32_t operand : {a, b})
     if (operand != 0 && operand < n) {
       suggest_node(made_by(operand), "makes a part of the sum");
       suggest_maximum(operand);
     }
+}
+
+std::tuple<std::uint32_t, std::uint32_t, bool> NumberSuspects::frames_of_product(
+    std::uint32_t n) const {
+  const std::uint32_t* pair = x_graph.products.data() + node(n).operand[1];
+  std::uint32_t first = 0;
+  for (std::uint32_t i = 0; i < 2 * node(n).operand[2]; ++i) {
+    const std::uint32_t weight = pair[i];
+    if (x_terms[weight].kind != TermKind::kWeight) continue;
+    if (first == 0) first = weight;
+    if (!same_frame(x_terms[first], x_terms[weight])) return {first, weight, true};
+  }
+  return {node(n).operand[0], first, false};
+}
+
+bool NumberSuspects::is_scaled(std::uint32_t n) const {
+  const ValueOp is = op(made_by(n));
+  return is == ValueOp::kMultiply || is == ValueOp::kDivide;
+}
+
+std::uint32_t NumberSuspects::rescaled_beside(std::uint32_t n) const {
+  for (std::uint32_t other = 1; other < x_graph.nodes.size(); ++other) {
+    const Term& term = x_terms[other];
+    if (op(other) != ValueOp::kMultiply || term.kind != TermKind::kWeight ||
+        node(other).site == node(n).site || x_terms.keys().count(term.set) < 2)
+      continue;
+    const std::uint32_t by = node(other).operand[1], sum = node(other).operand[0];
+    for (const std::uint32_t factor : {by, sum})
+      if (factor != 0 &&
+          (op(made_by(factor)) == ValueOp::kExp || op(made_by(factor)) == ValueOp::kExp2))
+        return other;
+  }
+  return 0;
+}
+
+std::uint32_t NumberSuspects::rescaled_for_others(std::uint32_t n, std::uint32_t before) const {
+  if (before == 0 || is_scaled(before)) return 0;
+  for (std::uint32_t other = 1; other < x_graph.nodes.size(); ++other) {
+    if (node(other).site != node(n).site || x_terms[other].kind != TermKind::kWeight) continue;
+    for (const std::uint32_t operand : node(other).operand) {
+      if (operand == 0 || operand >= other || node(operand).site == 0) continue;
+      const Term& sum = x_terms[operand];
+      if (sum.kind == TermKind::kWeight && x_terms.keys().count(sum.set) > 1 && is_scaled(operand))
+        return made_by(operand);
+      if (op(n) == ValueOp::kProduct) break;  // the others are no nodes
+    }
+  }
+  return 0;
 }
 
 void NumberSuspects::suggest_maximum(std::uint32_t n) {
@@ -182,8 +240,7 @@ void NumberSuspects::suspect_partial(std::uint32_t score, std::uint32_t at, std:
     bool first = true;
     for (const Condition& condition : conditions_in(site(node(inner).site).conditions)) {
       if (!condition.loop && !first) continue;
-      suggest(site(node(inner).site).file, site(node(inner).site).function, condition.line, 0, "",
-              "decides which columns are added");
+      suggest(node(inner).site, condition.at, "decides which columns are added");
       first = false;
       break;
     }

@@ -16,6 +16,23 @@ std::vector<std::string_view> split(std::string_view words, char by) {
   return out;
 }
 
+// "12" or "12~/src/a.h"
+NamedLine line_in(std::string_view word) {
+  NamedLine out;
+  out.line = std::atoi(std::string(word).c_str());
+  const std::size_t path = word.find('~');
+  if (path == word.npos) return out;
+  for (std::size_t i = path + 1; i < word.size(); ++i)
+    if (word[i] == '%' && i + 2 < word.size()) {
+      out.file +=
+          static_cast<char>(std::strtol(std::string(word.substr(i + 1, 2)).c_str(), nullptr, 16));
+      i += 2;
+    } else {
+      out.file += word[i];
+    }
+  return out;
+}
+
 }  // namespace
 
 // "row@12:yt"
@@ -25,12 +42,12 @@ std::vector<NamedLine> variables_in(std::string_view words, char by) {
     const std::size_t at = word.find('@'), colon = word.find(':');
     if (at == word.npos) continue;
     const std::size_t equals = word.find('=', at);
-    std::optional<double> constant;
+    NamedLine one = line_in(word.substr(at + 1, std::min(colon, equals) - at - 1));
+    one.name = word.substr(0, at);
     if (equals != word.npos && equals < colon)
-      constant = std::atof(std::string(word.substr(equals + 1)).c_str());
-    out.push_back({std::string(word.substr(0, at)),
-                   std::atoi(std::string(word.substr(at + 1)).c_str()),
-                   colon == word.npos ? "" : std::string(word.substr(colon + 1)), constant});
+      one.constant = std::atof(std::string(word.substr(equals + 1)).c_str());
+    if (colon != word.npos) one.sources = word.substr(colon + 1);
+    out.push_back(std::move(one));
   }
   return out;
 }
@@ -41,16 +58,14 @@ std::vector<Condition> conditions_in(const std::string& words) {
   for (const std::string_view word : split(words, ',')) {
     const std::vector<std::string_view> parts = split(word, ' ');
     if (parts.size() < 2) continue;
-    out.push_back(
-        {parts[0] == "loop", std::atoi(std::string(parts[1]).c_str()), variables_in(word, ' ')});
+    out.push_back({parts[0] == "loop", line_in(parts[1]), variables_in(word, ' ')});
   }
   return out;
 }
 
-std::vector<int> lines_in(const std::string& words) {
-  std::vector<int> out;
-  for (const std::string_view word : split(words, ','))
-    out.push_back(std::atoi(std::string(word).c_str()));
+std::vector<NamedLine> lines_in(const std::string& words) {
+  std::vector<NamedLine> out;
+  for (const std::string_view word : split(words, ',')) out.push_back(line_in(word));
   return out;
 }
 

@@ -12,6 +12,7 @@ namespace attn_diag::lines {
 struct NamedLine {
   std::string name;
   int line = 0;
+  std::string file;                // empty: the site's home
   std::string sources;             // as value_callouts::Site has them
   std::optional<double> constant;  // that is assigned there
 };
@@ -19,13 +20,13 @@ struct NamedLine {
 // A branch that decides whether something runs.
 struct Condition {
   bool loop = false;
-  int line = 0;
+  NamedLine at;
   std::vector<NamedLine> tests;
 };
 
 std::vector<NamedLine> variables_in(std::string_view words, char by);
 std::vector<Condition> conditions_in(const std::string& words);
-// "57,60,"
-std::vector<int> lines_in(const std::string& words);
+// "57,60~/src/a.h,": lines without names.
+std::vector<NamedLine> lines_in(const std::string& words);
 
 }  // namespace attn_diag::lines

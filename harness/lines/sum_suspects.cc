@@ -109,9 +109,7 @@ void SumSuspects::suggest_indices_of_place(std::uint32_t s, const std::vector<Ca
   for (const NamedLine& use : variables_in(site(s).uses, ',')) {
     const bool of_block = !use.sources.empty() && use.sources.find('t') == std::string::npos &&
                           use.sources.find('x') == std::string::npos;
-    if (of_block == heads)
-      suggest(site(s).file, site(s).function, use.line, 0, use.name,
-              "makes the index of the store");
+    if (of_block == heads) suggest(s, use, "makes the index of the store");
   }
 }
 
@@ -202,8 +200,14 @@ bool SumSuspects::suspect_lost(const Cause& cause, unsigned key) {
     x_out.what += "; their sum is multiplied by 0 or lost";
     const std::uint32_t by = operand[operand[0] == last ? 1 : 0];
     const std::uint32_t made = made_by(by);
+    for (std::uint32_t at = by; at != made && node(at).site != 0; at = node(at).operand[0])
+      if (op(at) == ValueOp::kPick && node(at).operand[1] != 0) {
+        suggest_node(at, "chooses that factor");
+        suggest_uses(node(at).site, "decides which factor is chosen");
+      }
     if (node(made).site != 0) {
       suggest_node(made, "makes the factor that takes all away");
+      suggest_uses(node(made).site, "is an operand of it");
       // The exponent: what was the maximum before?
       std::uint32_t exponent = node(made).operand[0] != 0 && node(made).operand[0] < made
                                    ? made_by(node(made).operand[0])
@@ -246,7 +250,9 @@ SumSuspects::Way SumSuspects::way_of(std::uint32_t row, unsigned key) {
       } else if (term.kind == TermKind::kWeight && x_terms.keys().count(term.set) == 1) {
         for (unsigned j = 0; j < known.size(); ++j)
           if (x_terms.keys().has(term.set, j)) {
-            if (is == ValueOp::kExp || is == ValueOp::kExp2) known[j].weight = n;
+            // The first: later exponentials of the row's largest score rescale.
+            if ((is == ValueOp::kExp || is == ValueOp::kExp2) && known[j].weight == 0)
+              known[j].weight = n;
             if (term.column != kNone && is == ValueOp::kMultiply) known[j].times_v = n;
           }
       }
@@ -286,10 +292,19 @@ void SumSuspects::suggest_loops(std::uint32_t s, const std::vector<unsigned>& ke
                     keys.back() - keys.front() + 1 == keys.size();
   if (tail) std::reverse(loops.begin(), loops.end());
   for (const Condition& loop : loops) {
-    suggest(site(s).file, site(s).function, loop.line, 0, "", why);
-    for (const NamedLine& test : loop.tests)
-      suggest(site(s).file, site(s).function, test.line, 0, test.name, why);
+    suggest(s, loop.at, why);
+    for (const NamedLine& test : loop.tests) suggest(s, test, why);
   }
+}
+
+bool SumSuspects::sums_columns(std::uint32_t n) const {
+  const Term& term = x_terms[n];
+  for (std::uint32_t other = 1; other < x_graph.nodes.size(); ++other)
+    if (other != n && node(other).site == node(n).site && node(other).where == node(n).where &&
+        x_terms[other].kind == term.kind && x_terms[other].row == term.row &&
+        x_terms[other].column == term.column)
+      return true;
+  return false;
 }
 
 void SumSuspects::suspect_missing(const Cause& cause) {
@@ -332,13 +347,19 @@ void SumSuspects::suspect_missing(const Cause& cause) {
     const std::uint32_t s = node(at).site;
     const bool of_products = op(at) == ValueOp::kAdd || op(at) == ValueOp::kFma ||
                              op(at) == ValueOp::kProduct || op(at) == ValueOp::kMultiply;
-    suggest_loops(s, cause.keys, of_products, why);
+    suggest_loops(s, cause.keys, of_products && sums_columns(at), why);
     suggest_conditions(s, nullptr, why);
     if (!loads_all(1, cause.row)) suggest_loaders(1, "does not load all of k");
     if (!loads_all(2, cause.row)) suggest_loaders(2, "does not load all of v");
     suggest_node(at, "is not done for these keys");
   }
   if (cause.site != 0) suggest(cause.site, "stores the sum");
+}
+
+std::uint32_t SumSuspects::masks_others(std::uint32_t row) const {
+  for (unsigned j = 0; j < x_terms.keys().size(); ++j)
+    if (const std::uint32_t at = x_terms.masked_at(row, j); at != 0) return at;
+  return 0;
 }
 
 void SumSuspects::suspect_extra(const Cause& cause) {
@@ -358,6 +379,10 @@ void SumSuspects::suspect_extra(const Cause& cause) {
         next = operand;
     if (next == 0 || node(at).site == 0 || op(at) == ValueOp::kProduct) break;
     at = next;
+  }
+  if (const std::uint32_t masks = masks_others(cause.row); masks != 0) {
+    suggest_node(masks, "masks other keys, not these");
+    suggest_indices(node(masks).site, "makes what is compared there");
   }
   for (const std::uint32_t n : {way.weight, way.score})
     if (n != 0) {

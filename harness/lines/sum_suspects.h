@@ -43,7 +43,11 @@ class SumSuspects : public NumberSuspects {
   // The loops around a sum over keys: those at the tail of all keys are cut by the outer one.
   void suggest_loops(std::uint32_t s, const std::vector<unsigned>& keys, bool skip_columns,
                      const std::string& why);
+  // Whether its thread passed n's line more than once for one score: the innermost loop goes over columns.
+  bool sums_columns(std::uint32_t n) const;
   void suspect_missing(const Cause& cause);
+  // What masks a key of the row; 0: nothing.
+  std::uint32_t masks_others(std::uint32_t row) const;
   void suspect_extra(const Cause& cause);
 
   const std::vector<OutputElement>& x_elements;

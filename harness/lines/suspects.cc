@@ -26,6 +26,11 @@ void Suspects::suggest(std::uint32_t site_number, const std::string& why) {
   suggest(s.file, s.function, s.line, s.column, s.variable, why);
 }
 
+void Suspects::suggest(std::uint32_t site_number, const NamedLine& at, const std::string& why) {
+  const ValueSite& s = site(site_number);
+  suggest(at.file.empty() ? s.home : at.file, s.function, at.line, 0, at.name, why);
+}
+
 void Suspects::suggest_node(std::uint32_t n, const std::string& why) {
   if (n == 0 || node(n).site == 0) return;
   // Of inline assembly in a helper the call says more.
@@ -35,13 +40,12 @@ void Suspects::suggest_node(std::uint32_t n, const std::string& why) {
 
 void Suspects::suggest_indices(std::uint32_t site_number, const std::string& why) {
   const ValueSite& s = site(site_number);
-  for (const NamedLine& use : variables_in(s.uses, ','))
-    suggest(s.file, s.function, use.line, 0, use.name, why);
+  for (const NamedLine& use : variables_in(s.uses, ',')) suggest(site_number, use, why);
 }
 
 void Suspects::suggest_callers(std::uint32_t site_number, const std::string& why) {
   const ValueSite& s = site(site_number);
-  for (const int line : lines_in(s.callers)) suggest(s.file, s.function, line, 0, "", why);
+  for (const NamedLine& line : lines_in(s.callers)) suggest(site_number, line, why);
 }
 
 void Suspects::suggest_conditions(std::uint32_t site_number, const char* kind,
@@ -49,9 +53,8 @@ void Suspects::suggest_conditions(std::uint32_t site_number, const char* kind,
   const ValueSite& s = site(site_number);
   for (const Condition& condition : conditions_in(s.conditions))
     if (kind == nullptr || condition.loop == (std::string_view(kind) == "loop")) {
-      suggest(s.file, s.function, condition.line, 0, "", why);
-      for (const NamedLine& test : condition.tests)
-        suggest(s.file, s.function, test.line, 0, test.name, why);
+      suggest(site_number, condition.at, why);
+      for (const NamedLine& test : condition.tests) suggest(site_number, test, why);
     }
 }
 
@@ -100,8 +103,7 @@ void Suspects::suggest_loaders(unsigned buffer, const std::string& why) {
 }
 
 void Suspects::suggest_uses(std::uint32_t s, const std::string& why) {
-  for (const NamedLine& use : variables_in(site(s).uses, ','))
-    suggest(site(s).file, site(s).function, use.line, 0, use.name, why);
+  for (const NamedLine& use : variables_in(site(s).uses, ',')) suggest(s, use, why);
 }
 
 void Suspects::suggest_moves(std::uint32_t n, const std::string& why) {

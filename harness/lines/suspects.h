@@ -24,6 +24,8 @@ class Suspects : public Walk {
   void suggest(const std::string& file, const std::string& function, int line, int column,
                const std::string& variable, const std::string& why);
   void suggest(std::uint32_t site_number, const std::string& why);
+  // What a site's words name.
+  void suggest(std::uint32_t site_number, const NamedLine& at, const std::string& why);
   void suggest_node(std::uint32_t n, const std::string& why);
   void suggest_indices(std::uint32_t site_number, const std::string& why);
   void suggest_callers(std::uint32_t site_number, const std::string& why);
@@ -41,7 +43,7 @@ class Suspects : public Walk {
     for (const NamedLine& use : variables_in(site(s).uses, ','))
       if (use.constant && bad(*use.constant)) {
         be_sure();
-        suggest(site(s).file, site(s).function, use.line, 0, use.name, why);
+        suggest(s, use, why);
       }
   }
   // The loads, stores and choices that a number went through.

@@ -210,6 +210,8 @@ std::uint64_t pair_of(std::uint32_t row, std::uint32_t key) {
 
 }  // namespace
 
+bool same_frame(const Term& a, const Term& b) { return near(a.x, b.x, kFrameSlack); }
+
 Terms::Terms(const host::ValueGraph& graph, Attention& attention)
     : x_graph(graph),
       x_attention(attention),
@@ -455,6 +457,7 @@ Term Terms::add(const Term& a, float x, const Term& b, float y, std::uint32_t no
           out.shifted = true;
           return out;
         }
+        return ill(Ill::kSumOfScores, node);
       }
       if (a.column != b.column) return ill(Ill::kSumOfScores, node);
       if (!near_factor(a.x, b.x)) return ill(Ill::kFactors, node);
@@ -465,7 +468,7 @@ Term Terms::add(const Term& a, float x, const Term& b, float y, std::uint32_t no
       if (b.kind != TermKind::kWeight) return ill(Ill::kMeaningless, node);
       if (a.row != b.row) return ill(Ill::kRows, node);
       if (a.column != b.column) return ill(Ill::kColumns, node);
-      if (!near(a.x, b.x, kFrameSlack)) return ill(Ill::kFrames, node);
+      if (!same_frame(a, b)) return ill(Ill::kFrames, node);
       out.set = x_keys.join(a.set, b.set);
       return out.set == kNone ? ill(Ill::kTwice, node) : out;
     }

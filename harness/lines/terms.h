@@ -67,6 +67,9 @@ struct Term {
   std::uint32_t root = 0;        // of kIll: the node where it began
 };
 
+// Whether two weights may be added.
+bool same_frame(const Term& a, const Term& b);
+
 // Sets of small numbers; each is there once.
 class Sets {
  public:

@@ -32,7 +32,16 @@ std::string suspect_text(const LineSuspect& suspect, const Style& style, bool fi
   return s;
 }
 
-// What variables hold, of the lines up to the first suspect's function.
+// Which elements of the inputs lines load.
+std::string reads_text(const LineDivergence& lines, const Style& style) {
+  if (lines.reads.empty()) return "";
+  Table table({"line", "variable", "loads", "rows", "columns"});
+  for (const LineReads& read : lines.reads)
+    table.add({place_text(read.place), read.place.variable, read.input, read.rows, read.columns});
+  return "\n  What is loaded of the inputs there:\n" + table.text(style);
+}
+
+// What variables hold at each line.
 std::string roles_text(const LineDivergence& lines, const Style& style) {
   if (lines.roles.empty()) return "";
   Table table({"line", "variable", "holds", ">numbers", ">share"});
@@ -55,7 +64,7 @@ Json to_json(const LinePlace& place) {
 
 }  // namespace
 
-std::string lines_text(const LineDivergence& lines, const Style& style) {
+std::string lines_text(const LineDivergence& lines, const Style& style, bool tables) {
   if (lines.answer == LineAnswer::kNotLooked)
     return lines.reason.empty()
                ? ""
@@ -63,7 +72,10 @@ std::string lines_text(const LineDivergence& lines, const Style& style) {
                      '\n';
   std::string s;
   const bool sure = lines.answer == LineAnswer::kLine;
-  if (lines.suspects.empty()) {
+  if (lines.answer == LineAnswer::kNone) {
+    s += fmt::format("\n  Of {} numbers every one is what attention asks for.\n",
+                     count(lines.numbers));
+  } else if (lines.suspects.empty()) {
     s += "\n  " + wrap("No line is told: " + lines.reason, style.width - 2, 4) + '\n';
   } else {
     s += "\n  " +
@@ -77,7 +89,17 @@ std::string lines_text(const LineDivergence& lines, const Style& style) {
     if (!lines.where.empty()) s += "    seen at " + lines.where + '\n';
   }
   for (const std::string& unread : lines.unread) s += "    " + unread + '\n';
-  s += roles_text(lines, style);
+  if (tables) s += roles_text(lines, style) + reads_text(lines, style);
+  return s;
+}
+
+std::string lines_line(const LineDivergence& lines) {
+  if (lines.answer == LineAnswer::kNone) return "";
+  if (lines.suspects.empty()) return lines.reason;
+  const LineSuspect& first = lines.suspects.front();
+  std::string s = fmt::format("{}: {}: {}", place_text(first.place), lines.what, first.place.text);
+  if (lines.answer == LineAnswer::kUnsure)
+    s.append(" (not sure: ").append(lines.reason).append(")");
   return s;
 }
 

@@ -9,8 +9,11 @@
 
 namespace attn_diag::report {
 
-// Below a trace's verdict. Empty: nothing to say.
-std::string lines_text(const LineDivergence& lines, const Style& style);
+// Below a trace's verdict; `tables`: with what variables hold and what is loaded. Empty: nothing to say.
+std::string lines_text(const LineDivergence& lines, const Style& style, bool tables);
+
+// The first suspect and what is wrong, in one line; empty: nothing is.
+std::string lines_line(const LineDivergence& lines);
 
 Json to_json(const LineDivergence& lines);
 

@@ -14,6 +14,7 @@ struct TraceTextOptions {
   std::string check;      // the shell line that looks for races and unwritten reads; empty: none
   std::string reproduce;  // one shell line
   bool verdict_only = false;
+  bool tables = false;  // what variables hold, and what lines load
 };
 
 // "reduce diverges first, head 0, query 1, query tile 0, kv tile 0"

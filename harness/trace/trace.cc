@@ -44,8 +44,7 @@ class Tracer {
     x_run.taps = has_gate(kernel.info(), x_run.gate) && x_run.gate != Gate::kFull;
     x_geometry = plan_geometry(kernel, problem, x_run);
     x_steps = 1 + (options.observer || options.schedules) + (sanity_runs() > 0) +
-              (options.isolate && x_run.taps) + (options.closure && x_run.taps) +
-              may_trace_lines();
+              (options.isolate && x_run.taps) + (options.closure && x_run.taps) + may_trace_lines();
   }
 
   TraceResult trace() {
@@ -74,33 +73,35 @@ class Tracer {
     if (std::string unseen = describe_blind_spots(x_problem, x_geometry);
         !x_result.first && !unseen.empty())
       x_result.notes.push_back(std::move(unseen));
-    if (may_trace_lines() && (x_options.lines == LinesWanted::kAlways || x_result.first)) {
+    if (may_trace_lines() &&
+        (x_options.lines == LinesWanted::kAlways || x_result.first || x_result.sanity.unsound())) {
       step("tracing where numbers come from, line by line");
       RunOptions run = x_options.run;
       run.schedule = x_run.schedule;
       run.fill = x_run.fill;
-      x_result.lines = trace_lines(x_kernel, x_problem, x_inputs, run);
-      // What moves comes first: of it a line says where it shows, not where it is from.
-      if (x_result.sanity.unsound() && x_result.calmly.empty() &&
-          x_result.lines->answer == LineAnswer::kLine) {
-        x_result.lines->answer = LineAnswer::kUnsure;
-        x_result.lines->reason =
-            "the result moves, which is no matter of a formula: attn-diag check names the lines "
-            "that race or read what nobody wrote";
-      }
+      // What moves comes first: of it numbers say where it shows, not where it is from.
+      const bool moves = x_result.sanity.unsound() && x_result.calmly.empty();
+      x_result.lines = trace_lines(x_kernel, x_problem, x_inputs, run,
+                                   moves ? LinesBy::kChecker : LinesBy::kNumbers);
     }
     x_result.capture = std::move(prefix.capture);
     if (!x_input_writes.empty()) x_result.capture.input_writes = std::move(x_input_writes);
     return std::move(x_result);
   }
 
- private:
+  // What a refused run did, by the line.
+  LineDivergence lines_of_fault() {
+    step("tracing what stopped it, line by line");
+    return trace_lines(x_kernel, x_problem, x_inputs, x_options.run, LinesBy::kChecker);
+  }
+
   // Lines are traced in host builds alone.
   bool may_trace_lines() const {
     return x_options.lines != LinesWanted::kNever &&
            std::string_view(x_kernel.build().backend) == "host";
   }
 
+ private:
   void step(const std::string& what) {
     ++x_step;
     if (x_options.on_step) x_options.on_step(x_step, x_steps, what);
@@ -408,7 +409,13 @@ std::int64_t TraceResult::cells() const {
 
 TraceResult trace(const Kernel& kernel, const Problem& problem, const InputData& inputs,
                   const TraceOptions& options) {
-  return Tracer(kernel, problem, inputs, options).trace();
+  Tracer tracer(kernel, problem, inputs, options);
+  try {
+    return tracer.trace();
+  } catch (const KernelFault& fault) {
+    if (!tracer.may_trace_lines()) throw;
+    throw RefusedTrace(fault, tracer.lines_of_fault());
+  }
 }
 
 }  // namespace attn_diag

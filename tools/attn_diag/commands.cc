@@ -72,7 +72,8 @@ void trace_flags(FlagGroups& g) {
   add_sanity_flags(app, f.sanity);
   auto* const no_lines =
       app.add_flag("--no-lines", f.no_lines, "Do not look for the line")->group(kRunGroup);
-  app.add_flag("--lines", f.lines, "Say what variables hold where all agrees, too")
+  app.add_flag("--lines", f.lines,
+               "Say what variables hold and what lines load, also where all agrees")
       ->excludes(no_lines)
       ->group(kRunGroup);
   g.region_flags();

@@ -117,6 +117,23 @@ class LinesTest(unittest.TestCase):
         both = self.call("trace", "--kernel", "./k.so", "--lines", "--no-lines")
         self.assertEqual(both.returncode, 2)
 
+    def test_a_stale_library_is_not_looked_at(self):
+        kernel = zoo.load("warp_per_row")
+        self.plant(kernel, *EDITS["a summand more"][2:4])
+        for source in (self.folder / "source").iterdir():
+            source.write_text(source.read_text().replace("      l += pj;\n", "", 1))
+        lines = self.trace(kernel.cases[0])["line_divergence"]
+        self.assertEqual(lines["answer"], "not_looked")
+        self.assertIn("changed since it was built", lines["reason"])
+
+    def test_junit_names_the_line(self):
+        kernel = zoo.load("warp_per_row")
+        self.plant(kernel, *EDITS["a summand more"][2:4])
+        self.trace(kernel.cases[0], "--junit", "k.xml")
+        xml = (self.folder / "k.xml").read_text()
+        self.assertIn("every number is what attention asks for", xml)
+        self.assertRegex(xml, r"warp_attention\.cu:\d+: .*l \+= pj;")
+
     def test_of_a_shipped_kernel_it_says_why_not(self):
         out = self.call("trace", "--kernel", "fa1", "--seqlen", "16", "--no-history", "--json", "--lines")
         lines = json.loads(out.stdout)["line_divergence"]

@@ -76,6 +76,7 @@ int run(int argc, char** argv) {
     const CommandResult outcome = find_command(session.flags.command)->run(session);
     const bool as_it_is = session.flags.json || (outcome.is_source && !stdout_is_terminal());
     write_stdout(as_it_is ? outcome.out : printable(outcome.out, session.style.colour));
+    if (!outcome.error.empty()) return fail(outcome.code, "error: ", outcome.error.c_str());
     return static_cast<int>(outcome.code);
   };
   if (!wants_child(session.flags)) return command();

@@ -24,6 +24,7 @@ struct Session {
 
 struct CommandResult {
   std::string out;         // for stdout
+  std::string error;       // for stderr, as a thrown Error's
   bool is_source = false;  // for a compiler, not for people: goes to files and pipes as it is
   ExitCode code = ExitCode::kAgrees;
 };

@@ -8,6 +8,7 @@
 #include "harness/report/comparison_text.h"
 #include "harness/report/json.h"
 #include "harness/report/junit.h"
+#include "harness/report/lines_report.h"
 #include "harness/report/same_output.h"
 #include "harness/report/sanity_report.h"
 #include "harness/report/summary.h"
@@ -57,6 +58,12 @@ std::vector<report::JunitCase> junit_of_trace(const TraceResult& r, const std::s
           s.exempt_reason.empty() ? std::string(report::name(s.verdict)) : s.exempt_reason);
     }
   }
+  if (r.lines)
+    add("every number is what attention asks for",
+        r.lines->answer == LineAnswer::kNone        ? Kind::kPassed
+        : r.lines->answer == LineAnswer::kNotLooked ? Kind::kSkipped
+                                                    : Kind::kFailed,
+        report::lines_line(*r.lines));
   if (r.capture.provenance.stale())
     add("binary is up to date", Kind::kFailed, "STALE: the sources have changed since the build");
   if (const auto& same = r.capture.same_output)
@@ -69,6 +76,23 @@ std::vector<report::JunitCase> junit_of_trace(const TraceResult& r, const std::s
                                          : Kind::kFailed,
       r.agrees() ? "" : report::trace_headline(r));
   return cases;
+}
+
+// Nothing was judged, but lines may be known.
+CommandResult result_of(const RefusedTrace& refused, const Session& session, bool stale) {
+  CommandResult outcome;
+  outcome.code = ExitCode::kCouldNotCompare;
+  outcome.error = refused.what();
+  if (session.flags.json) {
+    report::Json j = report::json_head({"trace", session.this_command(), ATTN_DIAG_VERSION},
+                                       Answer::kNotJudged, stale);
+    j["refused"] = refused.what();
+    j["line_divergence"] = report::to_json(refused.lines);
+    outcome.out = report::dump_json(j);
+  } else if (!session.flags.quiet) {
+    outcome.out = report::lines_text(refused.lines, session.style, session.flags.lines);
+  }
+  return outcome;
 }
 
 }  // namespace
@@ -98,7 +122,7 @@ CommandResult trace_command(const Session& session) {
   options.run = one.run;
 
   TraceResult result;
-  {
+  try {
     Progress progress(!flags.quiet);
     options.on_step = [&](int i, int n, const std::string& what) { progress.step(i, n, what); };
     const InputData inputs = inputs_of(one, kernel, geometry);
@@ -112,6 +136,8 @@ CommandResult trace_command(const Session& session) {
       progress.step(1, 1, "writing " + flags.output);
       write_dump(flags.output, result.capture, dump_options);
     }
+  } catch (const RefusedTrace& refused) {
+    return result_of(refused, session, kernel.provenance().stale());
   }
 
   const std::string again = session.shell(reproduce("trace", one, flags));
@@ -130,6 +156,7 @@ CommandResult trace_command(const Session& session) {
   text.tolerance = options.tolerance;
   text.check = check;
   text.reproduce = again;
+  text.tables = flags.lines;
   text.verdict_only = flags.quiet;
   outcome.out = report::trace_text(result, text);
   if (dumps && !flags.quiet)

@@ -13,7 +13,7 @@ constexpr std::uint32_t kLabelMask = (1u << kPartShift) - 1;
 constexpr std::uint64_t kMostNodes = kPacked - 1;
 
 // Of what is copied from an input by the executor.
-Site g_copied = {0, value_callouts::Op::kInput, 0, 0, "", "", "", "", "", ""};
+Site g_copied = {0, value_callouts::Op::kInput, 0, 0, "", "", "", "", "", "", ""};
 
 std::uintptr_t address_of(const void* at) { return reinterpret_cast<std::uintptr_t>(at); }
 
@@ -67,6 +67,7 @@ std::uint32_t ValueRecorder::number_of(Site& site) {
   made.conditions = site.conditions;
   made.uses = site.uses;
   made.callers = site.callers;
+  made.home = site.home;
   x_graph.sites.push_back(std::move(made));
   site.number = static_cast<std::uint32_t>(x_graph.sites.size() - 1);
   x_numbered.push_back(&site);

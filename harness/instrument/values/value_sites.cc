@@ -2,6 +2,7 @@
 
 #include <llvm/ADT/STLExtras.h>
 #include <llvm/ADT/SmallPtrSet.h>
+#include <llvm/ADT/StringExtras.h>
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/Demangle/Demangle.h>
 #include <llvm/IR/Constants.h>
@@ -34,8 +35,20 @@ std::string file_of(const DIScope& scope) {
   return (scope.getDirectory() + "/" + file).str();
 }
 
+// As a word: without what separates words.
+std::string escaped(const std::string& path) {
+  std::string out;
+  for (const char c : path)
+    if (StringRef(" ,:@=~%").contains(c))
+      out.append("%").append(toHex(StringRef(&c, 1)));
+    else
+      out += c;
+  return out;
+}
+
 struct Assignment {
   unsigned line;
+  std::string file;
   std::string constant;  // "=1"; empty: what is computed
   bool operator==(const Assignment&) const = default;
 };
@@ -50,7 +63,7 @@ SmallVector<Assignment, 2> assignments_of(const DILocalVariable& variable) {
   const auto found = assignments().find(&variable);
   if (found != assignments().end()) return found->second;
   if (variable.getArg() != 0) return {};
-  return {{variable.getLine(), ""}};
+  return {{variable.getLine(), file_of(*variable.getScope()), ""}};
 }
 
 std::string constant_text(const Value* value) {
@@ -77,21 +90,35 @@ void note_assignments(const Function& function) {
       if (store == nullptr) continue;
       const auto found = variables.find(getUnderlyingObject(store->getPointerOperand()));
       if (found == variables.end()) continue;
-      const unsigned line = ValueSites::user_line(at.getDebugLoc());
+      const auto [file, line] = ValueSites::user_line(at.getDebugLoc());
       // The compiler's own, so that what nobody wrote shows.
       if (store->getMetadata(LLVMContext::MD_annotation) != nullptr) continue;
       // What a parameter is given stands at the call.
       if (line == 0 || isa<Argument>(store->getValueOperand())) continue;
       SmallVector<Assignment, 2>& known = assignments()[found->second];
-      const Assignment one = {line, constant_text(store->getValueOperand())};
+      const Assignment one = {line, file, constant_text(store->getValueOperand())};
       if (!is_contained(known, one)) known.push_back(one);
     }
 }
 
-unsigned ValueSites::user_line(const DebugLoc& location) { return place_of(location).line; }
+std::pair<std::string, unsigned> ValueSites::user_line(const DebugLoc& location) {
+  const Place place = place_of(location, "");
+  return {place.file, place.line};
+}
+
+std::string ValueSites::line_text(unsigned line, const std::string& file) const {
+  return line_text(line, file, x_home);
+}
+
+std::string ValueSites::line_text(unsigned line, const std::string& file, const std::string& home) {
+  std::string words = std::to_string(line);
+  if (!file.empty() && file != home) words.append("~").append(escaped(file));
+  return words;
+}
 
 ValueSites::ValueSites(Function& function, const DominatorTree& dominators, const LoopInfo& loops)
     : x_function(function), x_dominators(dominators), x_loops(loops), x_after(function) {
+  if (const DISubprogram* program = function.getSubprogram()) x_home = file_of(*program);
   for (const BasicBlock& block : function)
     for (const Instruction& at : block)
       if (const auto* say = dyn_cast<DbgVariableIntrinsic>(&at)) {
@@ -108,7 +135,7 @@ ValueSites::ValueSites(Function& function, const DominatorTree& dominators, cons
       }
 }
 
-ValueSites::Place ValueSites::place_of(const DebugLoc& location) {
+ValueSites::Place ValueSites::place_of(const DebugLoc& location, const std::string& home) {
   Place place;
   const DILocation* at = location.get();
   while (at != nullptr && at->getInlinedAt() != nullptr &&
@@ -122,7 +149,7 @@ ValueSites::Place ValueSites::place_of(const DebugLoc& location) {
   place.column = at->getColumn();
   for (at = at->getInlinedAt(); at != nullptr; at = at->getInlinedAt())
     if (at->getLine() != 0 && !is_header_file(file_of(*at->getScope())))
-      place.callers += std::to_string(at->getLine()) + ",";
+      place.callers += line_text(at->getLine(), file_of(*at->getScope()), home) + ",";
   return place;
 }
 
@@ -210,7 +237,7 @@ std::string ValueSites::uses_of(const Value* value, bool deep, char separator) c
         for (const Assignment& one : assignments_of(*variable))
           words.append(variable->getName().str())
               .append("@")
-              .append(std::to_string(one.line))
+              .append(line_text(one.line, one.file))
               .append(one.constant)
               .append(sources) += separator;
       }
@@ -218,11 +245,11 @@ std::string ValueSites::uses_of(const Value* value, bool deep, char separator) c
       // An element of an array in memory.
       if (const auto* load = dyn_cast<LoadInst>(made); load != nullptr && !named && i > 0)
         if (const std::string name = name_of_address(load->getPointerOperand()); !name.empty()) {
-          const Place place = place_of(load->getDebugLoc());
+          const Place place = place_of(load->getDebugLoc(), x_home);
           if (place.line != 0)
             words.append(name)
                 .append("@")
-                .append(std::to_string(place.line))
+                .append(line_text(place.line, place.file))
                 .append(deep ? ":" : "") += separator;
         }
       if (!isa<CallBase>(made) || named) continue;
@@ -261,9 +288,9 @@ std::string ValueSites::conditions_of(const BasicBlock* block) {
       DebugLoc where = branch->getDebugLoc();
       if (const auto* test = dyn_cast<Instruction>(branch->getCondition()))
         if (test->getDebugLoc()) where = test->getDebugLoc();
-      const Place place = place_of(where);
+      const Place place = place_of(where, x_home);
       if (place.line != 0)
-        words += (leaves ? "loop " : "if ") + std::to_string(place.line) + " " +
+        words += (leaves ? "loop " : "if ") + line_text(place.line, place.file) + " " +
                  uses_of(branch->getCondition(), true, ' ') + ",";
     }
   }
@@ -288,7 +315,7 @@ GlobalVariable* ValueSites::make(value_callouts::Op op, const Place& place,
                                  const std::string& uses) {
   Module& module = *x_function.getParent();
   auto* const word = Type::getInt32Ty(module.getContext());
-  const std::array<Constant*, 10> members = {ConstantInt::get(word, 0),
+  const std::array<Constant*, 11> members = {ConstantInt::get(word, 0),
                                              ConstantInt::get(word, static_cast<std::uint32_t>(op)),
                                              ConstantInt::get(word, place.line),
                                              ConstantInt::get(word, place.column),
@@ -297,7 +324,8 @@ GlobalVariable* ValueSites::make(value_callouts::Op op, const Place& place,
                                              text(variable),
                                              text(conditions),
                                              text(uses),
-                                             text(place.callers)};
+                                             text(place.callers),
+                                             text(x_home)};
   Constant* const data = ConstantStruct::getAnon(members);
   return new GlobalVariable(module, data->getType(), false, GlobalValue::PrivateLinkage, data,
                             "attn_diag.site");
@@ -306,15 +334,15 @@ GlobalVariable* ValueSites::make(value_callouts::Op op, const Place& place,
 GlobalVariable* ValueSites::site(const Instruction& at, value_callouts::Op op,
                                  const Value* address) {
   const std::string variable = address == nullptr ? variable_of(&at) : name_of_address(address);
-  return make(op, place_of(at.getDebugLoc()), variable, conditions_of(at.getParent()),
+  return make(op, place_of(at.getDebugLoc(), x_home), variable, conditions_of(at.getParent()),
               address == nullptr ? uses_of(&at, false, ',') : uses_of(address, true, ','));
 }
 
 GlobalVariable* ValueSites::site_of_choice(const Instruction& at, const Value* condition) {
-  Place place = place_of(at.getDebugLoc());
+  Place place = place_of(at.getDebugLoc(), x_home);
   std::string uses;
   if (const auto* test = dyn_cast_or_null<Instruction>(condition)) {
-    const Place there = place_of(test->getDebugLoc());
+    const Place there = place_of(test->getDebugLoc(), x_home);
     if (there.line != 0) place = there;
     uses = uses_of(condition, true, ',');
   }

@@ -11,6 +11,7 @@
 #include <llvm/IR/Instructions.h>
 
 #include <string>
+#include <utility>
 
 #include "attn_diag/harness/host/value_callouts.h"
 
@@ -27,8 +28,8 @@ class ValueSites {
   ValueSites(llvm::Function& function, const llvm::DominatorTree& dominators,
              const llvm::LoopInfo& loops);
 
-  // The line of the user's source that code belongs to; 0: none.
-  static unsigned user_line(const llvm::DebugLoc& location);
+  // File and line of the user's source that code belongs to; 0: none.
+  static std::pair<std::string, unsigned> user_line(const llvm::DebugLoc& location);
 
   // A constant that describes `at`; `address`: of a load or store, else null.
   llvm::GlobalVariable* site(const llvm::Instruction& at, value_callouts::Op op,
@@ -41,7 +42,10 @@ class ValueSites {
     std::string file, function, callers;
     unsigned line = 0, column = 0;
   };
-  static Place place_of(const llvm::DebugLoc& location);
+  // `home`: as in value_callouts::Site.
+  static Place place_of(const llvm::DebugLoc& location, const std::string& home);
+  std::string line_text(unsigned line, const std::string& file) const;
+  static std::string line_text(unsigned line, const std::string& file, const std::string& home);
   std::string variable_of(const llvm::Value* value) const;
   std::string name_of_address(const llvm::Value* address, int depth = 0) const;
   std::string uses_of(const llvm::Value* value, bool deep, char separator) const;
@@ -54,6 +58,7 @@ class ValueSites {
   llvm::Function& x_function;
   const llvm::DominatorTree& x_dominators;
   const llvm::LoopInfo& x_loops;
+  std::string x_home;
   llvm::PostDominatorTree x_after;
   // By value the variables of the source that hold it; by variable in memory its name.
   llvm::DenseMap<const llvm::Value*, llvm::SmallVector<const llvm::DILocalVariable*, 1>> x_named;

@@ -66,9 +66,15 @@ struct LineDivergence {
   std::int64_t right = 0, understood = 0;
 };
 
+// What is looked at first.
+enum class LinesBy : std::uint8_t {
+  kNumbers,
+  kChecker,  // of runs that are refused, and of results that move: what the checker finds comes first
+};
+
 // Of a case that diverges. Builds the kernel's watch build, runs it twice: which blocks make the wrong
 // rows, and what they compute. What it cannot do it says in `reason`.
 LineDivergence trace_lines(const Kernel& kernel, const Problem& problem, const InputData& inputs,
-                           const RunOptions& options);
+                           const RunOptions& options, LinesBy by = LinesBy::kNumbers);
 
 }  // namespace attn_diag

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "attn_diag/harness/compare.h"
+#include "attn_diag/harness/error.h"
 #include "attn_diag/harness/first_divergence.h"
 #include "attn_diag/harness/lines.h"
 #include "attn_diag/harness/pattern.h"
@@ -83,6 +84,15 @@ struct TraceOptions {
   std::function<void(int step, int steps, const std::string& what)> on_step;
 };
 
+// Of a run that ended with a KernelFault, with the lines that may be why; empty: lines were not asked for.
+class RefusedTrace : public KernelFault {
+ public:
+  RefusedTrace(const KernelFault& fault, LineDivergence found)
+      : KernelFault(fault), lines(std::move(found)) {}
+  LineDivergence lines;
+};
+
+// Throws RefusedTrace, and Error for what could not be run at all.
 TraceResult trace(const Kernel& kernel, const Problem& problem, const InputData& inputs,
                   const TraceOptions& options);
 

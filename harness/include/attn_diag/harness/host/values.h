@@ -25,6 +25,7 @@ struct ValueSite {
   std::string variable;          // empty: nothing with a name
   std::string conditions, uses;  // as value_callouts::Site has them
   std::string callers;           // "57,60,": lines of the calls around it
+  std::string home;
 };
 
 // A number. Operands are numbers of nodes, all less than its own; 0: there is none.

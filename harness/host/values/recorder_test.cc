@@ -1,0 +1,179 @@
+// The recorder alone, as a watch build calls it.
+#include "harness/host/values/recorder.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+namespace attn_diag::host {
+namespace {
+
+using value_callouts::Op;
+using value_callouts::Site;
+
+Site site_of(Op op, const char* variable = "") {
+  return {0, op, 7, 3, "a.cu", "f", variable, "", "", "", "a.cu"};
+}
+std::uint64_t bits_of(float x) { return std::bit_cast<std::uint32_t>(x); }
+
+struct Recording {
+  explicit Recording(std::uint64_t max_nodes = 1000) : recorder(options(max_nodes)) {
+    recorder.begin_launch();
+    recorder.begin_block(0);
+  }
+  ValueOptions options(std::uint64_t max_nodes) {
+    ValueOptions o;
+    o.inputs.push_back({input, sizeof input, 4});
+    o.inputs.push_back({halves, sizeof halves, 2});
+    o.outputs.push_back({output, sizeof output, 4});
+    o.max_nodes = max_nodes;
+    return o;
+  }
+
+  alignas(16) float input[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+  alignas(16) std::uint16_t halves[8] = {};
+  alignas(16) float output[4] = {};
+  alignas(16) float memory[8] = {};
+  ValueRecorder recorder;
+  Site load = site_of(Op::kLoad), store = site_of(Op::kStore, "x"), add = site_of(Op::kAdd),
+       bits = site_of(Op::kBits);
+};
+
+}  // namespace
+
+TEST_CASE("an element of an input that goes through memory and arithmetic is known in the output") {
+  Recording r;
+  const Label a = r.recorder.load(r.load, 5, &r.input[2], 4, bits_of(3));
+  r.recorder.store(r.store, 5, &r.memory[1], 4, a, bits_of(3));
+  const Label b = r.recorder.load(r.load, 6, &r.memory[1], 4, bits_of(3));
+  const Label sum = r.recorder.compute(r.add, 6, 3.5F, {b, 0, 0}, {3, 0.5F, 0}, 2);
+  r.recorder.store(r.store, 6, &r.output[3], 4, sum, bits_of(3.5F));
+
+  const ValueGraph graph = r.recorder.take();
+  const ValueOutput& out = graph.outputs[0][3];
+  REQUIRE(out.node != 0);
+  CHECK(out.block == 0);
+  CHECK(graph.sites[out.site].variable == "x");
+  CHECK(graph.outputs[0][2].block == ~0u);  // nobody stored it
+  const ValueNode& stored = graph.nodes[out.node];
+  const ValueNode& added = graph.nodes[stored.operand[0]];
+  CHECK(graph.site_of(stored.operand[0]).op == Op::kAdd);
+  CHECK(added.value == 3.5F);
+  CHECK(graph.is_constant(added.operand[1]));
+  CHECK(graph.nodes[added.operand[1]].value == 0.5F);
+  std::uint32_t n = added.operand[0];
+  while (!graph.nodes[n].is_input()) n = graph.nodes[n].operand[0];
+  CHECK(graph.nodes[n].operand[0] == 1);  // the first input
+  CHECK(graph.nodes[n].operand[1] == 2);
+  CHECK(graph.nodes[n].where == 5);
+}
+
+TEST_CASE("halves of a word are told apart, and put together again") {
+  Recording r;
+  const Label both = r.recorder.load(r.load, 0, &r.halves[4], 4, 0);
+  REQUIRE((both & kPacked) != 0);
+  const Label low = r.recorder.mask(both, 4, 0xFFFF);
+  const Label high = r.recorder.shift(both, 4, -16);
+  const Label again = r.recorder.merge(r.bits, 0, low, r.recorder.shift(high, 4, 16), 4);
+  r.recorder.set_label(&r.memory[0], 4, again);
+  const Label first = r.recorder.label_at(&r.memory[0], 2);
+  const Label second = r.recorder.label_at(reinterpret_cast<const std::byte*>(&r.memory[0]) + 2, 2);
+  const Label narrow = r.recorder.resize(high, 4, 2);
+  const ValueGraph graph = r.recorder.take();
+  REQUIRE(first != 0);
+  REQUIRE((first & kPacked) == 0);
+  CHECK(graph.nodes[first].operand[0] == 2);
+  CHECK(graph.nodes[first].operand[1] == 4);
+  REQUIRE(second != 0);
+  CHECK(graph.nodes[second].operand[1] == 5);
+  CHECK(narrow == second);
+}
+
+TEST_CASE("copies take labels along, fills and stores of constants forget them") {
+  Recording r;
+  r.recorder.copy(r.memory, r.input + 4, 16);
+  const Label copied = r.recorder.label_at(&r.memory[3], 4);
+  r.recorder.forget(&r.memory[3], 4);
+  const Label forgotten = r.recorder.label_at(&r.memory[3], 4);
+  r.recorder.store(r.store, 0, &r.memory[2], 4, 0, 0);
+  const Label constant = r.recorder.label_at(&r.memory[2], 4);
+  const Label kept = r.recorder.label_at(&r.memory[1], 4);
+  const ValueGraph graph = r.recorder.take();
+  REQUIRE(copied != 0);
+  CHECK(graph.nodes[copied].operand[1] == 7);
+  CHECK(forgotten == 0);
+  CHECK(constant == 0);
+  CHECK(graph.nodes[kept].operand[1] == 5);
+}
+
+TEST_CASE("what another lane offered is received with its label") {
+  Recording r;
+  const Label a = r.recorder.load(r.load, 3, &r.input[1], 4, bits_of(2));
+  r.recorder.offer(3, a, bits_of(2));
+  Site shuffle = site_of(Op::kPick);
+  const Label got = r.recorder.receive(shuffle, 9, 3, bits_of(2));
+  const Label other_bits = r.recorder.receive(shuffle, 9, 3, bits_of(4));
+  const ValueGraph graph = r.recorder.take();
+  REQUIRE(got != 0);
+  CHECK(graph.nodes[got].operand[0] == a);
+  CHECK(graph.nodes[got].where == 9);
+  CHECK(other_bits == 0);
+}
+
+TEST_CASE("memory that changed behind the recorder's back is not taken for what it was") {
+  Recording r;
+  const Label a = r.recorder.load(r.load, 0, &r.input[1], 4, bits_of(2));
+  r.recorder.store(r.store, 0, &r.memory[0], 4, a, bits_of(2));
+  const Label read = r.recorder.load(r.load, 0, &r.memory[0], 4, bits_of(99));
+  const ValueGraph graph = r.recorder.take();
+  CHECK(read == 0);
+  CHECK(graph.unseen == 1);
+}
+
+TEST_CASE("memory that nobody wrote is a number of its own, and NaN") {
+  Recording r;
+  const Label read = r.recorder.load(r.load, 0, &r.memory[0], 4, 0xFFFFFFFF);
+  const ValueGraph graph = r.recorder.take();
+  REQUIRE(read != 0);
+  CHECK(std::isnan(graph.nodes[read].value));
+  CHECK(graph.nodes[read].operand[0] == 0);
+}
+
+TEST_CASE("blocks are known by whose results they read, and who stores what another stored") {
+  Recording r;
+  r.recorder.begin_block(1);
+  r.recorder.note_global(0, &r.memory[0], 4, true);
+  r.recorder.note_global(1, &r.memory[0], 4, false);
+  r.recorder.note_output(r.store, 0, &r.output[0], 4, 0);
+  r.recorder.note_output(r.store, 1, &r.output[0], 4, 0);
+  const ValueGraph graph = r.recorder.take();
+  REQUIRE(graph.reads_of.size() == 2);
+  CHECK(graph.reads_of[1] == std::vector<std::uint32_t>{0});
+  CHECK(graph.reads_of[0].empty());
+  CHECK(graph.stored_twice == 1);
+}
+
+TEST_CASE("the graph is cut off at its limit, and says so") {
+  Recording r(4);
+  Label last = 1;
+  for (int i = 0; i < 8; ++i) last = r.recorder.load(r.load, 0, &r.input[i], 4, 0);
+  const ValueGraph graph = r.recorder.take();
+  CHECK(last == 0);
+  CHECK(graph.full);
+  CHECK(graph.nodes.size() == 4);
+}
+
+TEST_CASE("of blocks that are not chosen nothing is recorded") {
+  ValueOptions options;
+  options.all_blocks = false;
+  options.blocks = {2, 7};
+  ValueRecorder recorder(options);
+  recorder.begin_launch();
+  CHECK_FALSE(recorder.begin_block(0));
+  CHECK(recorder.begin_block(2));
+  recorder.begin_block(4);
+  recorder.begin_launch();  // five blocks ran before
+  CHECK(recorder.begin_block(2));
+  CHECK_FALSE(recorder.begin_block(3));
+}
+
+}  // namespace attn_diag::host
