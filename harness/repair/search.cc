@@ -122,6 +122,27 @@ std::vector<int> Search::others() const {
   return edits;
 }
 
+// Whether an edit that is smaller than this one, and likelier, has not been tried yet: a library whose first build was
+// refused comes late.
+bool Search::likelier_waits(int edit) const {
+  const auto likelier = [&](int other) {
+    return x_rank[static_cast<std::size_t>(other)] < x_rank[static_cast<std::size_t>(edit)] &&
+           better(other, edit);
+  };
+  for (const std::vector<int>& edits : x_to_build)
+    if (std::any_of(edits.begin(), edits.end(), likelier)) return true;
+  for (const auto& [id, job] : x_started) {
+    if (job.task != Task::kBuild && job.task != Task::kControl) continue;
+    const std::vector<int>& edits = x_libraries[static_cast<std::size_t>(job.library)].schema.edits;
+    if (std::any_of(edits.begin(), edits.end(), likelier)) return true;
+  }
+  for (const Library& library : x_libraries)
+    for (std::size_t i = library.next; library.ready && i < library.order.size(); ++i)
+      if (likelier(library.schema.edits[static_cast<std::size_t>(library.order[i]) - 1]))
+        return true;
+  return false;
+}
+
 // One is found: others are looked for a little longer, since they may be smaller. A smaller one that is on its way gets
 // the time that it needs.
 bool Search::enough() const {
@@ -134,10 +155,12 @@ bool Search::enough() const {
       std::any_of(x_hopeful.begin(), x_hopeful.end(), smaller) ||
       std::any_of(x_survivors.begin(), x_survivors.end(),
                   [&](const Survivor& survivor) { return smaller(survivor.edit); }) ||
-      std::any_of(x_started.begin(), x_started.end(), [&](const auto& job) {
-        return (job.second.task == Task::kTrials || job.second.task == Task::kVerify) &&
-               smaller(job.second.edit);
-      });
+      std::any_of(x_started.begin(), x_started.end(),
+                  [&](const auto& job) {
+                    return (job.second.task == Task::kTrials || job.second.task == Task::kVerify) &&
+                           smaller(job.second.edit);
+                  }) ||
+      likelier_waits(x_verified.front());
   return !on_its_way || since > std::max(10.0, took);
 }
 

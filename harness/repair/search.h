@@ -101,6 +101,7 @@ class Search {
   double trials_seconds() const;
   Workshop::Speed speed() const;
   bool better(int a, int b) const;  // the smaller edit
+  bool likelier_waits(int edit) const;
   bool enough() const;
 
   const Program& x_program;

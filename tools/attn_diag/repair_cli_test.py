@@ -139,7 +139,7 @@ class Repair(unittest.TestCase):
 
     def test_what_only_check_sees_is_repaired_by_what_check_says(self):
         # It reads one number too many, which changes nothing.
-        more = "float least = -INFINITY;\n  for (int d = 0; d < dim; ++d) least = fminf(least, a[d]);\n  return fmaxf(sum, least);"
+        more = "float least = -INFINITY;\n  for (int d = 0; d < dim; ++d) least = fminf(least, a[d]);\n  return least > 1e30f ? least : sum;"
         header = HEADER.replace("return sum;", more)
         self.build(header=header.replace("d < dim; ++d) least", "d <= dim; ++d) least"))
         report = self.report(0)
@@ -219,5 +219,5 @@ class Repair(unittest.TestCase):
 if __name__ == "__main__":
     if len(sys.argv) < 2:
         sys.exit(__doc__)
-    PROGRAM = sys.argv.pop(1)
+    PROGRAM = str(pathlib.Path(sys.argv.pop(1)).resolve())
     unittest.main()
