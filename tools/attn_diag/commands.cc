@@ -106,6 +106,13 @@ void xray_flags(FlagGroups& g) {
   g.output_flags(false);
 }
 
+void repair_flags(FlagGroups& g) {
+  g.case_flags();
+  add_repair_flags(g.app(), g.flags().repair);
+  g.tolerance_flags();
+  g.output_flags(false);
+}
+
 void inputs_flags(FlagGroups& g) {
   g.case_flags();
   g.output_flags(false);
@@ -170,6 +177,11 @@ constexpr RefusedFlags kNotOfCheck[] = {
      "the whole production kernel is watched, without taps."},
     {"--sanity --no-sanity ", "one run is watched; --schedule chooses which."},
 };
+constexpr RefusedFlags kNotOfRepair[] = {
+    {"--stage --gate --isolate --batch-index --head --query ",
+     "edits are judged by what the whole production kernel computes."},
+    {"--sanity --no-sanity ", "an edit must hold in every order of threads."},
+};
 constexpr RefusedFlags kNotOfBench[] = {
     {"--schedule --mma-order --async-copies --sanity --no-sanity ", "a GPU decides that itself."},
     {"--stage --gate --isolate --batch-index --head --query ",
@@ -230,6 +242,8 @@ const Command kCommands[] = {
      xray_command,
      true,
      {}},
+    {"repair", "--kernel LIBRARY [FLAGS]", kRepairSummary, kRepairFooter, repair_flags,
+     repair_command, true, kNotOfRepair},
     {"inputs",
      "--kernel KERNEL [FLAGS]",
      kInputsSummary,

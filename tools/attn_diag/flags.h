@@ -12,6 +12,7 @@
 #include "tools/attn_diag/child_flags.h"
 #include "tools/attn_diag/diagnose_flags.h"
 #include "tools/attn_diag/history_flags.h"
+#include "tools/attn_diag/repair_flags.h"
 #include "tools/attn_diag/sanity_flags.h"
 #include "tools/attn_diag/xray_flags.h"
 
@@ -40,6 +41,7 @@ struct Flags {
   ChildFlags child;
   DiagnoseFlags diagnose;
   HistoryFlags history;
+  RepairFlags repair;
   SanityFlags sanity;
   XrayFlags xray;
 };

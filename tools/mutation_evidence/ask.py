@@ -92,12 +92,15 @@ class AttnDiag:
                 "names": [named.get("name") for named in said.get("diagnosis") or [] if isinstance(named, dict)]}
 
     def repair(self, folder, case, seconds):
-        """{exit, found, lines, seconds}."""
+        """{exit, found, lines of the edits, the reported one first, its operator, seconds}."""
         code, out, _, took = run_within(seconds + 60, [
-            self.path, "repair", "--kernel", "./x.so", *shlex.split(case), "--json"], folder)
+            self.path, "repair", "--kernel", "./x.so", *shlex.split(case), "--json", "--time-limit", f"{seconds:g}"],
+            folder)
         said = read(out)
-        lines = [[relative(edit.get("file", ""), folder), edit.get("line")] for edit in said.get("edits") or []]
+        edits = said.get("edits") or []
+        lines = [[relative(edit.get("file", ""), folder), edit.get("line")] for edit in edits]
         return {"exit": code, "found": bool(said.get("found")), "lines": lines,
+                "operator": edits[0].get("operator") if edits else None, "tried": said.get("tried"),
                 "seconds": round(said.get("seconds") or took, 3)}
 
 

@@ -413,6 +413,9 @@ class Scoring(unittest.TestCase):
         self.assertEqual((right["repaired"], right["repaired_line"]), (True, True))
         elsewhere = score.score(answered("none", repair={"found": True, "lines": [["a.cu", 14]], "seconds": 3}))
         self.assertEqual((elsewhere["repaired"], elsewhere["repaired_line"]), (True, False))
+        # The edit that is reported counts, not others that would do.
+        both = score.score(answered("none", repair={"found": True, "lines": [["a.cu", 14], ["a.cu", 11]], "seconds": 3}))
+        self.assertFalse(both["repaired_line"])
 
     def test_lines_that_check_and_errors_name(self):
         scores = score.score(answered("none"))

@@ -54,7 +54,7 @@ def score(mutant):
     if mutant.get("repair"):
         repair = mutant["repair"]
         scores["repaired"] = repair["found"]
-        scores["repaired_line"] = repair["found"] and among(repair["lines"])
+        scores["repaired_line"] = repair["found"] and among(repair["lines"][:1])
         scores["repair_seconds"] = repair["seconds"]
     return scores
 

@@ -118,8 +118,8 @@ BuildRecord build_library(const BuildRequest& given, const Settings& settings) {
     build_for_host(request, settings, record);
   else
     build_for_cuda(request, settings, record);
-  if (record.ok && request.write_files &&
-      !exports_symbol(request.output, "attn_diag_kernel_library"))
+  if (record.ok && !record.libraries.empty() &&
+      !exports_symbol(record.libraries.front(), "attn_diag_kernel_library"))
     record.missing_adapter = true;
   return record;
 }

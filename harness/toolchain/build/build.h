@@ -25,6 +25,7 @@ struct BuildRequest {
   std::string arch = "sm_90";      // what __CUDA_ARCH__ says; what nvcc compiles for
   std::string compiler;            // empty: $CXX, else g++
   std::string nvcc;                // empty: $CUDACXX, else nvcc, else where toolkits are installed
+  bool plain = true;               // x.so itself; backend host may leave it out for x.lockstep.so
   bool lockstep = true;
   bool watch =
       false;  // nothing but the watch build, which tells where numbers come from, into `output`

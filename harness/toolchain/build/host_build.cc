@@ -162,7 +162,7 @@ void build_for_host(const BuildRequest& request, const Settings& settings, Build
       throw Error(missing);
     variants.push_back({BuildKind::kWatch, settings.instrumenter,
                         file_name(settings.instrumenter) + " (watch)", request.output});
-  } else {
+  } else if (request.plain) {
     variants.push_back({BuildKind::kPlain, compiler, file_name(compiler), request.output});
   }
   if (request.lockstep && !request.watch && request.write_files) {

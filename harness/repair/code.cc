@@ -1,0 +1,292 @@
+#include "harness/repair/code.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "harness/repair/parser.h"
+#include "harness/toolchain/source/source_error.h"
+
+namespace attn_diag::repair {
+
+using source::Function;
+using source::Syntax;
+using source::TokenKind;
+
+namespace {
+
+constexpr std::array<std::string_view, 28> kIntegers = {"int",           "unsigned",
+                                                        "unsigned int",  "long",
+                                                        "long long",     "unsigned long",
+                                                        "long int",      "long long int",
+                                                        "short",         "unsigned short",
+                                                        "char",          "signed char",
+                                                        "unsigned char", "bool",
+                                                        "size_t",        "std::size_t",
+                                                        "int8_t",        "uint8_t",
+                                                        "int16_t",       "uint16_t",
+                                                        "int32_t",       "uint32_t",
+                                                        "int64_t",       "uint64_t",
+                                                        "uint",          "unsigned long long",
+                                                        "std::int64_t",  "std::uint32_t"};
+
+// "#define NAME text" or "#define NAME(a) text".
+struct Macro {
+  std::string name, text;
+  bool takes_arguments = false;
+};
+
+std::optional<Macro> macro_of(std::string_view directive) {
+  std::size_t i = directive.find_first_not_of(" \t", 1);
+  if (i == directive.npos || !directive.substr(i).starts_with("define")) return std::nullopt;
+  i = directive.find_first_not_of(" \t", i + 6);
+  if (i == directive.npos) return std::nullopt;
+  std::size_t end = i;
+  const auto names = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+  };
+  while (end < directive.size() && names(directive[end])) ++end;
+  Macro macro;
+  macro.name = directive.substr(i, end - i);
+  macro.takes_arguments = end < directive.size() && directive[end] == '(';
+  macro.text = directive.substr(end);
+  return macro;
+}
+
+// What files share.
+struct Outside {
+  std::vector<Variable> variables;     // constants and macros that are numbers
+  std::set<std::string> device_words;  // macros that say __device__
+  std::set<std::string> integers;      // names of integer types: using i64 = long long
+};
+
+void read_macros(const Code& code, Outside& outside, Program& program) {
+  for (const Token& t : code.list.tokens) {
+    if (t.kind != TokenKind::kDirective) continue;
+    const std::optional<Macro> macro = macro_of(t.text);
+    if (!macro) continue;
+    if (macro->takes_arguments) {
+      program.macros.push_back(macro->name);
+    } else if (macro->text.find("__device__") != std::string::npos ||
+               macro->text.find("__global__") != std::string::npos) {
+      outside.device_words.insert(macro->name);
+    } else {
+      // A number, or made of numbers.
+      const auto digit = [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; };
+      const std::string body = macro->text.substr(0, macro->text.find("/*"));
+      const std::string text = body.substr(0, body.find("//"));
+      if (std::none_of(text.begin(), text.end(), digit) ||
+          text.find_first_of("\"{};=") != std::string::npos)
+        continue;
+      Variable v;
+      v.name = macro->name;
+      v.type = text.find('.') == std::string::npos ? "int" : "float";
+      v.constant = true;
+      v.to = static_cast<std::size_t>(-1);
+      v.declared = static_cast<std::size_t>(-1);
+      outside.variables.push_back(v);
+    }
+  }
+}
+
+// typedef unsigned u32; using i64 = long long;
+void read_integer_names(const Syntax& s, Outside& outside) {
+  for (std::size_t i = 0; i < s.size(); ++i) {
+    if (!s[i].is_any({"typedef", "using"})) continue;
+    const std::size_t end = s.statement_end(i);
+    if (!s.is(end, ";") || end < i + 3) continue;
+    const bool is_typedef = s.is(i, "typedef");
+    if (!is_typedef && !s.is(i + 2, "=")) continue;
+    std::string type;
+    for (std::size_t j = is_typedef ? i + 1 : i + 3; j < (is_typedef ? end - 1 : end); ++j)
+      type +=
+          (type.empty() || s.is(j, "::") || s.is(j - 1, "::") ? "" : " ") + std::string(s[j].text);
+    if (is_integer(type))
+      outside.integers.insert(std::string(s[is_typedef ? end - 1 : i + 1].text));
+  }
+}
+
+bool lies_in_function(const Syntax& s, std::size_t token) {
+  const Function* around = s.function_around(token);
+  return around != nullptr && token > around->open && token < around->close;
+}
+
+void read_records(Code& code, const std::set<std::string>& device_words) {
+  const Syntax& s = *code.syntax;
+  const auto none = [](std::string_view) { return false; };
+  for (std::size_t i = 0; i + 2 < s.size(); ++i) {
+    if (!s[i].is_any({"struct", "class"}) || lies_in_function(s, i)) continue;
+    std::size_t name = i + 1;
+    while (s[name].is_any({"alignas", "__align__"}) && s.is(name + 1, "("))
+      name = s.match(name + 1) + 1;
+    if (!s[name].is_identifier()) continue;
+    std::size_t open = name + 1;
+    while (open < s.size() && !s[open].is_any({"{", ";", "(", ")", ">", ",", "="})) ++open;
+    if (!s.is(open, "{")) continue;
+    Record record;
+    record.name = s[name].text;
+    record.open = open;
+    record.close = s.match(open);
+    for (std::size_t j = open + 1; j < record.close;) {
+      std::size_t end = j;
+      bool braces = false;
+      while (end < record.close && !s.is(end, ";")) {
+        if (s.is(end, "{")) braces = true;
+        if (s[end].is_any({"(", "[", "{"})) end = s.match(end);
+        ++end;
+        if (braces && s.is(end - 1, "}") && !s.is(end, ";") && !s.is(end, ",")) break;
+      }
+      if (const auto type = declared_type(s, j, end + 1, none);
+          type && !device_words.contains(type->type))
+        for (const Declarator& d : declarators(s, type->end, end)) {
+          if (d.has_initialiser && s.is(d.initialiser.begin, "(")) continue;  // a function
+          Variable v;
+          v.name = s[d.name].text;
+          v.type = type->type + d.type_suffix;
+          v.constant = type->constant;
+          v.declared = d.name;
+          record.fields.push_back(std::move(v));
+        }
+      j = end + 1;
+    }
+    code.records.push_back(std::move(record));
+  }
+}
+
+// Constants outside functions: constexpr int kTile = 32, kRows = 2 * kTile;
+void read_constants(Code& code, Outside& outside) {
+  const Syntax& s = *code.syntax;
+  const auto none = [](std::string_view) { return false; };
+  DeviceFunction scratch;
+  Parser parser(s, scratch);
+  for (std::size_t i = 0; i < s.size(); ++i) {
+    if (!s[i].is_any({"constexpr", "const"}) || lies_in_function(s, i)) continue;
+    const std::size_t begin = s.statement_begin(i);
+    const std::size_t end = s.statement_end(i);
+    const auto type = declared_type(s, begin, s.size(), none);
+    if (!type || end >= s.size()) continue;
+    if (begin > 0 && !s[begin - 1].is_any({";", "{", "}"}) &&
+        s[begin - 1].kind != TokenKind::kDirective)
+      continue;              // a parameter, or template arguments
+    std::size_t stop = end;  // an initialiser in braces has its ";" behind it
+    while (stop < s.size() && !s.is(stop, ";")) {
+      if (s[stop].is_any({"(", "[", "{"})) stop = s.match(stop);
+      ++stop;
+    }
+    for (const Declarator& d : declarators(s, type->end, stop)) {
+      if (!d.has_initialiser || s.is(d.initialiser.begin, "(")) continue;
+      parser.constant(d.initialiser.begin, d.initialiser.end);
+      Variable v;
+      v.name = s[d.name].text;
+      v.type = type->type + d.type_suffix;
+      v.constant = true;
+      v.to = static_cast<std::size_t>(-1);
+      v.declared = static_cast<std::size_t>(-1);
+      outside.variables.push_back(v);
+    }
+    i = stop;
+  }
+  code.constants = std::move(scratch.expressions);
+}
+
+void read_function(Code& code, const Function& function, const Outside& outside) {
+  const Syntax& s = *code.syntax;
+  DeviceFunction f;
+  f.name = s[function.name].text;
+  f.is_kernel = function.is_kernel;
+  f.open = function.open;
+  f.close = function.close;
+  f.variables = outside.variables;
+  for (const Record& record : code.records)
+    if (record.open < f.open && f.close < record.close)
+      for (Variable v : record.fields) {
+        v.from = f.open;
+        v.to = f.close;
+        f.variables.push_back(v);
+      }
+  Parser parser(s, f);
+  for (std::size_t i = function.begin; s.is(i, "template") && s.is(i + 1, "<");) {
+    parser.template_parameters(i + 1);
+    i = s.close_angle(i + 1) + 1;
+  }
+  // Of the classes around it.
+  for (const Record& record : code.records)
+    if (record.open < f.open && f.close < record.close) {
+      const std::size_t begin = s.statement_begin(record.open);
+      if (s.is(begin, "template") && s.is(begin + 1, "<")) parser.template_parameters(begin + 1);
+    }
+  parser.parameters(function.parameters);
+  parser.body(function.open);
+  for (Variable& v : f.variables)
+    for (const std::string& name : outside.integers)
+      if (v.type == name) v.type = "int64_t";
+  code.functions.push_back(std::move(f));
+}
+
+void read_functions(Code& code, const Outside& outside) {
+  const Syntax& s = *code.syntax;
+  for (const Function& function : s.functions()) {
+    bool device = function.is_device;
+    for (std::size_t i = function.begin; i < function.parameters && !device; ++i)
+      device = outside.device_words.contains(std::string(s[i].text));
+    if (device) read_function(code, function, outside);
+  }
+}
+
+}  // namespace
+
+std::string_view Code::written(std::size_t begin, std::size_t end) const {
+  if (begin >= end) return {};
+  return std::string_view(text).substr(token(begin).begin, token(end - 1).end - token(begin).begin);
+}
+
+std::string Code::words(std::size_t begin, std::size_t end) const {
+  return source::words(text, *syntax, begin, end);
+}
+
+const Record* Program::record(std::string_view type) const {
+  for (const auto& code : files)
+    for (const Record& record : code->records)
+      if (record.name == type) return &record;
+  return nullptr;
+}
+
+Program take_apart(const std::vector<SourceFile>& files) {
+  Program program;
+  Outside outside;
+  for (const SourceFile& file : files) {
+    auto code = std::make_unique<Code>();
+    code->path = file.path;
+    code->shown = file.shown;
+    code->text = file.text;
+    try {
+      code->list = source::tokenize(code->text, code->path);
+      code->syntax = std::make_unique<Syntax>(code->list);
+    } catch (const source::SourceError& e) {
+      code->problem = e.what();
+      code->syntax = nullptr;
+    }
+    program.files.push_back(std::move(code));
+  }
+  for (const auto& code : program.files) {
+    if (!code->syntax) continue;
+    read_macros(*code, outside, program);
+    read_integer_names(*code->syntax, outside);
+  }
+  for (const auto& code : program.files) {
+    if (!code->syntax) continue;
+    read_records(*code, outside.device_words);
+    read_constants(*code, outside);
+  }
+  for (const auto& code : program.files)
+    if (code->syntax) read_functions(*code, outside);
+  return program;
+}
+
+bool is_integer(std::string_view type) {
+  return std::find(kIntegers.begin(), kIntegers.end(), type) != kIntegers.end();
+}
+
+bool is_real(std::string_view type) { return type == "float" || type == "double"; }
+
+}  // namespace attn_diag::repair

@@ -1,0 +1,183 @@
+// What edits are proposed, what they look like, and that many of them are one text.
+#include "harness/repair/edit.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <string>
+
+#include "harness/repair/schema.h"
+#include "harness/testing/catch_for_tests.h"
+
+namespace attn_diag::repair {
+namespace {
+
+Program program_of(const std::string& text) { return take_apart({{"/x/k.cu", "k.cu", text}}); }
+
+// A kernel with this body, on line 2.
+std::string kernel_of(const std::string& body) {
+  return "__global__ void k(float* o, const float* q, int n, int m, float alpha) {\n" + body +
+         "\n}\n";
+}
+
+// Whether some edit makes the second of the first.
+const Edit* edit_to(const Program& p, const std::vector<Edit>& edits, const std::string& wanted) {
+  for (const Edit& e : edits)
+    if (edited(*p.files[0], e) == wanted) return &e;
+  return nullptr;
+}
+
+struct Wanted {
+  const char* wrong;
+  const char* right;
+  const char* operation;
+};
+
+TEST_CASE("each way of being wrong by little has its edit") {
+  const Wanted rows[] = {
+      {"if (n < m) o[n] = 1;", "if (n <= m) o[n] = 1;", "relational operator"},
+      {"o[n] = q[n] + alpha;", "o[n] = q[n] * alpha;", "arithmetic operator"},
+      {"if (n > 0 || m > 0) o[n] = 1;", "if (n > 0 && m > 0) o[n] = 1;", "logical operator"},
+      {"o[n] = q[n] * alpha;", "o[n] = q[n];", "operand dropped"},
+      {"if (n < 4 && m < 4) o[n] = 1;", "if (m < 4) o[n] = 1;", "operand dropped"},
+      {"o[n] = alpha - q[n];", "o[n] = q[n] - alpha;", "operands swapped"},
+      {"o[n * 8 + m] = 1;", "o[m * 8 + n] = 1;", "terms swapped"},
+      {"o[(n + m) * 8] = 1;", "o[n + m * 8] = 1;", "grouping"},
+      {"o[n] += q[n];", "o[n] = q[n];", "assignment operator"},
+      {"o[n] = n < m ? q[n] : 0.f;", "o[n] = q[n];", "choice"},
+      {"o[n] = -q[n];", "o[n] = q[n];", "sign"},
+      {"o[n] += q[n];", "o[n] = o[n] * alpha + q[n];", "sum rescaled"},
+      {"o[n] = 3;", "o[n] = 4;", "integer"},
+      {"o[n + 16] = 1;", "o[n + 32] = 1;", "integer"},
+      {"o[n] = 0.5f;", "o[n] = -0.5f;", "real number"},
+      {"float x = 0.f; o[n] = x;", "float x = -INFINITY; o[n] = x;", "real number"},
+      {"o[n] = q[n];", "o[n] = q[m];", "name"},
+      {"o[n] = q[n];", "o[n] = q[n - 1];", "off by one"},
+      {"o[n] = q[n];", "o[n] = q[n] * alpha;", "missing factor"},
+      {"o[n] = q[n];", "o[n] = q[n * m];", "missing term"},
+      {"o[threadIdx.x] = 1;", "o[threadIdx.y] = 1;", "member"},
+      {"o[n] = fmaxf(q[n], alpha);", "o[n] = fminf(q[n], alpha);", "function"},
+      {"o[n] = f(n, m);", "o[n] = f(m, n);", "arguments swapped"},
+      {"o[n] = f(q[n]);", "o[n] = q[n];", "call dropped"},
+      {"if (n < m) o[n] = 1;", "if (!(n < m)) o[n] = 1;", "condition"},
+      {"if (n < m) o[n] = 1; o[m] = 2;", "if (n < m) o[n] = 1; if (n < m) o[m] = 2;", "guard"},
+      {"float s; o[n] = s;", "float s = 0.f; o[n] = s;", "initialiser"},
+      {"float s[4]; o[n] = s[0];", "float s[4] = {}; o[n] = s[0];", "initialiser"},
+      {"for (;;) { if (n < m) break; }", "for (;;) { if (n < m) continue; }", "jump"},
+      {"int t[2][2]; o[t[n][m]] = 1;", "int t[2][2]; o[t[m][n]] = 1;", "indices swapped"},
+  };
+  for (const Wanted& row : rows) {
+    INFO(row.wrong << " -> " << row.right);
+    const Program p = program_of(kernel_of(row.wrong));
+    const std::vector<Edit> edits = propose_edits(p);
+    const Edit* edit = edit_to(p, edits, kernel_of(row.right));
+    REQUIRE(edit != nullptr);
+    CHECK(edit->operation == std::string(row.operation));
+    CHECK(edit->line == 2);
+  }
+}
+
+TEST_CASE("barriers are put between statements, moved, and left out with their line") {
+  const std::string text =
+      "__global__ void k(float* o) {\n  o[0] = 1;\n  __syncthreads();\n  o[1] = 2;\n}\n";
+  const Program p = program_of(text);
+  const std::vector<Edit> edits = propose_edits(p);
+  CHECK(edit_to(p, edits, "__global__ void k(float* o) {\n  o[0] = 1;\n  o[1] = 2;\n}\n"));
+  CHECK(
+      edit_to(p, edits,
+              "__global__ void k(float* o) {\n  __syncthreads();\n  o[0] = 1;\n  o[1] = 2;\n}\n"));
+  CHECK(edit_to(p, edits,
+                "__global__ void k(float* o) {\n  o[0] = 1;\n  __syncthreads();\n  o[1] = 2;\n  "
+                "__syncthreads();\n}\n"));
+}
+
+TEST_CASE("what the compiler must know is edited by itself") {
+  const Program p = program_of(
+      "constexpr int kTile = 32;\n"
+      "template <int N> __device__ int f(int n) { __shared__ float s[N + 1]; return g<2>(n); }\n");
+  std::set<std::string> alone;
+  for (const Edit& e : propose_edits(p))
+    if (e.way == Way::kAlone)
+      alone.insert(p.files[0]->text.substr(e.begin, e.end - e.begin) + ">" + e.text);
+  CHECK(alone.contains("32>33"));
+  CHECK(alone.contains("2>3"));
+  CHECK(alone.contains("+>-"));
+}
+
+TEST_CASE("no edit is proposed twice, and none changes nothing") {
+  const Program p = program_of(kernel_of("for (int i = 0; i < n; ++i) o[i] = q[i] * alpha;"));
+  std::set<std::string> seen;
+  for (const Edit& e : propose_edits(p)) {
+    INFO(e.operation << ": " << e.text);
+    const std::string after = edited(*p.files[0], e);
+    CHECK(after != p.files[0]->text);
+    CHECK(seen.insert(after).second);
+    CHECK(e.size > 0);
+  }
+}
+
+TEST_CASE("a schema holds every edit that fits, and the text as it was") {
+  const std::string text = kernel_of(
+      "  for (int i = 0; i < n; ++i) {\n    o[i] = q[i] * alpha;\n    __syncthreads();\n  }\n");
+  const Program p = program_of(text);
+  const std::vector<Edit> edits = propose_edits(p);
+  std::vector<int> which;
+  for (std::size_t i = 0; i < edits.size(); ++i)
+    if (edits[i].way != Way::kAlone) which.push_back(static_cast<int>(i));
+  const Schema schema = make_schema(p, edits, which);
+  CHECK(schema.edits.size() + schema.left.size() == which.size());
+  CHECK(schema.first.size() == schema.edits.size());
+  CHECK(schema.left.size() < which.size() / 10);
+  // Each once, in the places that hold them.
+  for (std::size_t n = 1; n <= schema.edits.size(); ++n) {
+    CHECK_THAT(schema.texts[0], contains("#line " + std::to_string(n) + " \"attn-diag-edit\""));
+    CHECK(schema.first[n - 1] <= static_cast<int>(n));
+  }
+  // Lines of the user's are told after each.
+  CHECK_THAT(schema.texts[0], contains("#line 3 \"/x/k.cu\""));
+  CHECK(make_schema(p, edits, {}).texts[0] == text);
+}
+
+TEST_CASE("edits within a macro's arguments have no lines of their own") {
+  const Program p =
+      program_of("#define AT(x) ((x) + 1)\n__device__ int f(int n) { return AT(n); }\n");
+  const std::vector<Edit> edits = propose_edits(p);
+  bool found = false;
+  for (std::size_t i = 0; i < edits.size(); ++i) {
+    if (edits[i].text != "n + 1") continue;
+    found = true;
+    CHECK(make_schema(p, edits, {static_cast<int>(i)}).texts[0].find("#line") == std::string::npos);
+  }
+  CHECK(found);
+}
+
+TEST_CASE("a compiler's errors tell which edits are not possible") {
+  const Blame g = blamed(
+      "attn-diag-edit:4:82: error: operands to '?:' have different types\n"
+      "x.cu: In instantiation of 'void f() [with T = int]':\n"
+      "attn-diag-edit:7:3:   required from here\n"
+      "/usr/include/y.h:5:1: error: no match for 'operator+'\n"
+      "/x/k.cu:9:2: error: 'a' is not a constant\n");
+  CHECK(g.numbers == std::vector<int>{4, 7});
+  REQUIRE(g.lines.size() == 1);
+  CHECK(g.lines[0] == std::pair<std::string, int>{"/x/k.cu", 9});
+  const Blame clang = blamed(
+      "/usr/include/y.h:5:1: error: invalid operands to binary expression\n"
+      "attn-diag-edit:12:3: note: in instantiation of function template specialization\n");
+  CHECK(clang.numbers == std::vector<int>{12});
+  CHECK(blamed("confused by earlier errors, bailing out\n").lines.empty());
+}
+
+TEST_CASE("a diff has the changed lines and three around them") {
+  const std::string before = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
+  CHECK(unified_diff("k.cu", before, before).empty());
+  CHECK(unified_diff("k.cu", before, "1\n2\n3\n4\nfive\n6\n7\n8\n9\n") ==
+        "--- a/k.cu\n+++ b/k.cu\n@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8\n");
+  CHECK(unified_diff("k.cu", "1\n2\n", "1\n") == "--- a/k.cu\n+++ b/k.cu\n@@ -1,2 +1 @@\n 1\n-2\n");
+  CHECK(unified_diff("k.cu", "1\n2", "1\nx") ==
+        "--- a/k.cu\n+++ b/k.cu\n@@ -1,2 +1,2 @@\n 1\n-2\n\\ No newline at end of file\n+x\n\\ No "
+        "newline at end of file\n");
+}
+
+}  // namespace
+}  // namespace attn_diag::repair

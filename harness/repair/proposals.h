@@ -1,0 +1,95 @@
+// What the operators of edits ask of a function, and where their edits go.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/repair/edit.h"
+
+namespace attn_diag::repair {
+
+class Proposals {
+ public:
+  Proposals(const Program& program, int file, const DeviceFunction& function,
+            std::vector<Edit>& edits)
+      : x_program(program), x_file(file), x_function(function), x_edits(edits) {}
+
+  const Code& code() const { return *x_program.files[static_cast<std::size_t>(x_file)]; }
+  const DeviceFunction& function() const { return x_function; }
+  const Program& program() const { return x_program; }
+  const Expression& at(int expression) const {
+    return x_function.expressions[static_cast<std::size_t>(expression)];
+  }
+  const Statement& statement(int i) const {
+    return x_function.statements[static_cast<std::size_t>(i)];
+  }
+  std::string words(const Expression& e) const { return code().words(e.begin, e.end); }
+  std::string words(int e) const { return words(at(e)); }
+  std::string_view op(const Expression& e) const;  // ">>" though it is two tokens
+
+  // "float", "int", ...; empty: not known.
+  std::string type(int expression) const;
+  bool is_integer_value(int expression) const;
+  bool is_real_value(int expression) const;
+  // The variable that a name means at a token; null: none that is known.
+  const Variable* variable(std::string_view name, std::size_t token) const;
+  // Those that can be used there, each name once.
+  std::vector<const Variable*> visible(std::size_t token) const;
+
+  // Whether all that an expression of this function reads means something of the same type at another place.
+  bool is_known_at(const Expression& e, std::size_t token) const;
+  // Expressions of the function that are values of this kind and can stand at the place, each text once.
+  std::vector<std::string> values_at(std::size_t token, bool real) const;
+
+  // Whether something is stored to the expression, or its address is taken.
+  bool is_target(int expression) const;
+  bool is_callee(int expression) const;
+  // Within the index of an array or a condition.
+  bool in_index(int expression) const;
+
+  // Tokens [begin, end), which are part of the expression, are replaced.
+  void replace(std::string_view operation, int tier, int expression, std::size_t begin,
+               std::size_t end, const std::string& text);
+  // All of it is.
+  void replace(std::string_view operation, int tier, int expression, const std::string& text);
+  // All of a statement, with what it ends with; `on_one_line` where the text has several.
+  void replace_statement(std::string_view operation, int tier, int statement,
+                         const std::string& text, const std::string& on_one_line = {});
+  // Two that follow each other change places; `between` is what is written between them.
+  void swap(std::string_view operation, int tier, int first, int second,
+            const std::string& between);
+  // A statement before or behind one that stands in a block.
+  void insert(std::string_view operation, int tier, int statement, bool before,
+              const std::string& text);
+  // Another text where a declaration ends, which at run time is the same as this statement behind it.
+  void extend_declaration(std::string_view operation, int tier, int statement, std::size_t behind,
+                          const std::string& text, const std::string& same);
+
+ private:
+  void add(Edit edit);
+  bool in_macro(std::size_t token) const;
+
+  const Program& x_program;
+  int x_file;
+  const DeviceFunction& x_function;
+  std::vector<Edit>& x_edits;
+};
+
+// A way in which sources are wrong by little.
+struct Operation {
+  std::string_view name;
+  void (*propose)(Proposals& to, std::string_view name);
+};
+
+std::span<const Operation> expression_operations();  // operators and operands
+std::span<const Operation> value_operations();       // numbers, names, members
+std::span<const Operation> call_operations();
+std::span<const Operation> statement_operations();
+
+// A value that an expression can hold without parentheses: "a + b" is no factor.
+std::string as_operand(const Proposals& p, int expression);
+
+}  // namespace attn_diag::repair

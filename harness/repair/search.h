@@ -1,0 +1,140 @@
+// Tries edits: many in one library first, then those that need one of their own.
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/repair/jobs.h"
+#include "harness/repair/repair.h"
+#include "harness/repair/suspects.h"
+#include "harness/repair/trials.h"
+#include "harness/repair/workshop.h"
+
+namespace attn_diag::repair {
+
+class Search {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // What is wrong with the user's library: `trial` is that which edits are tried on first, which fails without.
+  struct Wrong {
+    std::string spec;  // of the library
+    std::size_t trial = 0;
+    double seconds = 0;  // of the processor that it takes; 0: not known, it does not end
+    Suspects suspects;   // as far as they are known
+    bool check_has_run = false;
+  };
+  Search(const Program& program, const std::vector<Edit>& edits, const Workshop& workshop,
+         const std::vector<Trial>& trials, const Wrong& wrong, const std::string& kernel,
+         const RepairOptions& options, Clock::time_point deadline);
+
+  void run();
+  const Suspects& suspects() const { return x_wrong.suspects; }
+
+  // Those under which everything agrees in a library of their own, smallest first.
+  const std::vector<int>& verified() const { return x_verified; }
+  // Others that make every trial agree, as one of many in a library.
+  std::vector<int> others() const;
+  int tried() const { return x_tried; }
+  int built() const { return x_built; }
+  int not_possible() const { return x_not_possible; }
+  bool out_of_time() const { return x_out_of_time; }
+  // The edit that makes the most trials agree, if some does not, and the first that does not.
+  struct Near {
+    int edit = -1;
+    std::size_t agreed = 0;
+    std::string words, what;  // of the trial, and of why not
+  };
+  const Near& near() const { return x_near; }
+
+ private:
+  enum class Task {
+    kLines,
+    kCheck,
+    kBuild,
+    kControl,
+    kScreen,
+    kSlowScreen,
+    kTrials,
+    kScreenAlone,
+    kVerify
+  };
+  struct Started {
+    Task task = Task::kBuild;
+    int library = -1, edit = -1, number = 0;
+  };
+  struct Library {
+    int number = 0;
+    Schema schema;
+    std::vector<int> order;     // its numbers, as they are to be tried
+    std::size_t next = 0;       // of these
+    bool ready = false;         // built, and wrong without an edit
+    std::vector<bool> reached;  // by the first number of a place: whether the run comes by
+  };
+
+  void set_order();
+  void start_looking();
+  bool next_task();
+  bool start_verification();
+  bool start_trials();
+  bool start_screening();
+  bool start_slow_screening();
+  void screen(const Started& what, double processor_seconds);
+  bool start_library();
+  bool start_alone();
+  void start(Started what, const std::function<Bytes()>& work, double seconds,
+             double processor_seconds = 0);
+
+  void handle(const Started& what, const Jobs::Result& result);
+  void control_done(Library& library, const Jobs::Result& result);
+  void library_built(int index, const Jobs::Result& result);
+  void library_refused(Library& library, const std::string& messages);
+  void trials_done(const Started& what, const Jobs::Result& result);
+  void verification_done(const Started& what, const Jobs::Result& result);
+
+  std::string spec(int number, bool instrumented) const;
+  double seconds_left() const;
+  double trials_seconds() const;
+  Workshop::Speed speed() const;
+  bool better(int a, int b) const;  // the smaller edit
+  bool likelier_waits(int edit) const;
+  bool enough() const;
+
+  const Program& x_program;
+  const std::vector<Edit>& x_edits;
+  const Workshop& x_workshop;
+  const std::vector<Trial>& x_trials;
+  Wrong x_wrong;
+  std::size_t x_screen;
+  double x_screen_seconds;
+  std::string x_kernel;
+  const RepairOptions& x_options;
+  Clock::time_point x_deadline, x_begin;
+  Jobs x_jobs;
+
+  std::vector<int> x_rank;                  // of each edit: its place in the order
+  std::deque<std::vector<int>> x_to_build;  // groups of edits
+  std::deque<int> x_alone;                  // that need a library of their own
+  std::deque<Library> x_libraries;
+  std::map<int, Started> x_started;
+  struct Survivor {
+    int edit = 0, library = -1;
+  };
+  std::deque<Started> x_slow;        // screenings that were stopped
+  std::deque<Survivor> x_survivors;  // of the screening
+  std::vector<int> x_hopeful;        // under which all trials agree, not yet verified
+  std::vector<int> x_verified;
+  std::vector<int> x_agreed;
+  std::optional<Clock::time_point> x_first_verified;
+  Near x_near;
+  int x_next_number = 1;
+  int x_tried = 0, x_built = 0, x_not_possible = 0, x_building = 0, x_verifying = 0;
+  int x_looking = 0;  // for suspects
+  bool x_out_of_time = false;
+};
+
+}  // namespace attn_diag::repair

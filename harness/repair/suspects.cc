@@ -1,0 +1,107 @@
+#include "harness/repair/suspects.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include "attn_diag/harness/lines.h"
+
+namespace attn_diag::repair {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool names_file(const SourcePlace& place, const Code& code) {
+  if (code.path == place.file || code.shown == place.file) return true;
+  const std::string named = fs::path(place.file).lexically_normal().string();
+  return code.path.size() > named.size() && code.path.ends_with(named) &&
+         code.path[code.path.size() - named.size() - 1] == '/';
+}
+
+// How far an edit is from a place of suspicion: 0 at it, 1 close by, 2 not far, 3 elsewhere. Places far down the list
+// are less of a reason.
+int remoteness(const Edit& edit, const std::vector<SourcePlace>& suspects,
+               const std::vector<bool>& here) {
+  constexpr std::size_t kFirstOnes = 4;
+  int nearest = 3;
+  for (std::size_t i = 0; i < suspects.size(); ++i) {
+    if (!here[i]) continue;
+    const int lines = std::abs(edit.line - suspects[i].line);
+    const int distance = lines == 0 ? 0 : lines <= 2 ? 1 : lines <= 8 ? 2 : 3;
+    nearest = std::min(nearest, distance + (i < kFirstOnes ? 0 : 1));
+  }
+  return nearest;
+}
+
+}  // namespace
+
+std::vector<SourcePlace> Suspects::in_order() const {
+  if (!by_user.empty()) return by_user;
+  std::vector<SourcePlace> all;
+  for (const auto* places : {&by_error, &by_check, &by_lines})
+    for (const SourcePlace& place : *places)
+      if (std::find(all.begin(), all.end(), place) == all.end()) all.push_back(place);
+  return all;
+}
+
+bool has_lines(const Trial& trial) { return !trial.instrumented(); }
+
+std::vector<SourcePlace> suspected_lines(const std::string& spec, const Trial& trial) {
+  const Kernel kernel = Kernel::load(spec, "host");
+  const LineDivergence lines = trace_lines(kernel, trial.problem, *trial.inputs, trial.run);
+  std::vector<SourcePlace> places;
+  if (lines.answer != LineAnswer::kLine && lines.answer != LineAnswer::kUnsure) return places;
+  for (const LineSuspect& suspect : lines.suspects) {
+    const SourcePlace place{suspect.place.file, suspect.place.line};
+    if (place.line > 0 && std::find(places.begin(), places.end(), place) == places.end())
+      places.push_back(place);
+  }
+  return places;
+}
+
+Bytes to_bytes(const TrialVerdict& verdict) {
+  WireWriter to;
+  to.truth(verdict.agrees).text(verdict.what).truth(verdict.order).number(verdict.places.size());
+  for (const SourcePlace& place : verdict.places)
+    to.text(place.file).number(static_cast<std::uint64_t>(place.line));
+  return to.take();
+}
+
+TrialVerdict verdict_of(WireReader& from) {
+  TrialVerdict verdict;
+  verdict.agrees = from.truth();
+  verdict.what = from.text();
+  verdict.order = from.truth();
+  verdict.places.resize(from.count());
+  for (SourcePlace& place : verdict.places) {
+    place.file = from.text();
+    place.line = static_cast<int>(from.number());
+  }
+  return verdict;
+}
+
+std::vector<int> ordered(const Program& program, const std::vector<Edit>& edits,
+                         const Suspects& all) {
+  const std::vector<SourcePlace> suspects = all.in_order();
+  std::vector<std::vector<bool>> here;  // by file: which of the suspects are in it
+  for (const auto& code : program.files) {
+    here.emplace_back();
+    for (const SourcePlace& place : suspects) here.back().push_back(names_file(place, *code));
+  }
+  std::vector<int> order(edits.size());
+  std::vector<int> distance(edits.size());
+  for (std::size_t i = 0; i < edits.size(); ++i) {
+    order[i] = static_cast<int>(i);
+    distance[i] = edits[i].tier +
+                  remoteness(edits[i], suspects, here[static_cast<std::size_t>(edits[i].file)]);
+    if (all.order && edits[i].operation == kBarrierOperation) distance[i] -= 1;
+  }
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+    const auto x = static_cast<std::size_t>(a), y = static_cast<std::size_t>(b);
+    if (distance[x] != distance[y]) return distance[x] < distance[y];
+    return edits[x].size < edits[y].size;
+  });
+  return order;
+}
+
+}  // namespace attn_diag::repair

@@ -1,0 +1,47 @@
+// What an edited kernel is held to: cases with their sizes, orders of threads, and what check says.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "attn_diag/harness/compare.h"
+#include "attn_diag/harness/inputs.h"
+#include "attn_diag/harness/kernel.h"
+#include "attn_diag/harness/options.h"
+#include "harness/repair/places.h"
+
+namespace attn_diag::repair {
+
+struct Trial {
+  std::string words;  // "H=2 S=40 D=32 fp32 causal, schedule reverse"
+  Problem problem;
+  std::shared_ptr<const InputData> inputs;
+  RunOptions run;
+  bool check = false;  // races, reads of what nobody wrote, bounds: nothing may be found
+
+  bool instrumented() const;  // needs x.lockstep.so
+};
+
+struct TrialVerdict {
+  bool agrees = false;
+  std::string what;  // why not: an error, how much is wrong
+  // Lines that check names, or an error, in their order.
+  std::vector<SourcePlace> places;
+  bool order = false;  // check finds that threads do not wait for each other
+};
+
+// The case as it is given, under `options.schedule`, is the first. Then other orders of threads and other bytes in
+// memory; lockstep and check, where `instrumented`; other numbers; lengths about the edges of tiles, masks, types and
+// head counts that the kernel declares. Cases that it refuses are left out. All are small.
+std::vector<Trial> make_trials(const Kernel& kernel, const Problem& problem,
+                               const std::shared_ptr<const InputData>& inputs,
+                               const RunOptions& options, bool instrumented);
+
+// Runs it, in this process. `spec`: a library, as Kernel::load takes it. `edit`: the number of the one that is chosen;
+// 0: none, or the library has no choice.
+// `noted`: where it comes by places of edits, by their first numbers, of as many as it has entries.
+TrialVerdict run_trial(const std::string& spec, const Trial& trial, const Tolerance& tolerance,
+                       int edit, std::vector<bool>* noted = nullptr);
+
+}  // namespace attn_diag::repair

@@ -1,0 +1,89 @@
+#include "harness/repair/workshop.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace attn_diag::repair {
+
+namespace fs = std::filesystem;
+
+Workshop::Workshop(const build::BuildRequest& request, build::Settings settings,
+                   const std::vector<SourceFile>& sources)
+    : x_request(request), x_settings(std::move(settings)) {
+  for (const SourceFile& source : sources) x_sources.emplace_back(source.path);
+  x_request.ask_nvcc = false;
+  x_request.write_files = true;
+}
+
+// Where a file of the user's lies in the folder of a library.
+fs::path Workshop::moved(int number, const fs::path& path) const {
+  return x_folder / fmt::format("{}", number) / path.relative_path();
+}
+
+Workshop::Built Workshop::build(int number, const std::vector<std::string>& texts,
+                                const std::string& prelude, Which which, Speed speed) const {
+  for (std::size_t i = 0; i < x_sources.size(); ++i) {
+    const fs::path to = moved(number, x_sources[i]);
+    fs::create_directories(to.parent_path());
+    build::write_file(to, texts[i]);
+  }
+  build::BuildRequest request = x_request;
+  for (fs::path& source : request.sources) source = moved(number, fs::weakly_canonical(source));
+  if (!request.adapter.empty())
+    request.adapter = moved(number, fs::weakly_canonical(request.adapter));
+  // Headers are found in the copy before they are found where they were.
+  std::vector<std::string> includes;
+  for (const std::string& folder : x_request.includes) {
+    includes.push_back(moved(number, fs::weakly_canonical(folder)).string());
+    includes.push_back(folder);
+  }
+  request.includes = std::move(includes);
+  const fs::path folder = x_folder / fmt::format("{}", number);
+  fs::create_directories(folder);
+  if (!prelude.empty()) {
+    build::write_file(folder / "attn_diag_edits.h", prelude);
+    request.compiler_flags.insert(request.compiler_flags.end(),
+                                  {"-include", (folder / "attn_diag_edits.h").string()});
+  }
+  const auto flags = [&](std::initializer_list<std::string> more) {
+    request.compiler_flags.insert(request.compiler_flags.end(), more);
+  };
+  // An array whose extent is no constant any more is another array.
+  flags({"-Wno-error", "-Werror=vla"});
+  if (speed == Speed::kSoonBuilt) flags({"-O0", "-g0"});
+  if (speed == Speed::kSoonRun) flags({"-O1", "-g0"});
+  // Which is the quicker compiler, and says of every edit what is wrong with it. g++ crashes while it words some of
+  // these errors.
+  if (!prelude.empty() && x_settings.no_instrumenter().empty()) {
+    request.compiler = x_settings.instrumenter;
+    flags({"-ferror-limit=0"});
+  }
+  request.plain = which != Which::kInstrumented;
+  request.lockstep = which != Which::kPlain;
+  request.output = folder / "edited.so";
+  Built built;
+  built.library = request.output.string();
+  const build::BuildRecord record = build::build_library(request, x_settings);
+  built.ok = record.ok && !record.missing_adapter;
+  if (built.ok) return built;
+  for (const build::SourceRecord& source : record.sources)
+    for (const source::Diagnostic& error : source.errors)
+      built.messages += fmt::format("{}:{}: error: {}\n", error.file, error.line, error.message);
+  for (const build::Step& step : record.steps)
+    if (!step.ok) built.messages += step.messages;
+  return built;
+}
+
+std::string Workshop::library(int number, bool instrumented) const {
+  return (x_folder / fmt::format("{}", number) /
+          (instrumented ? "edited.lockstep.so" : "edited.so"))
+      .string();
+}
+
+void Workshop::remove(int number) const {
+  std::error_code ignored;
+  fs::remove_all(x_folder / fmt::format("{}", number), ignored);
+}
+
+}  // namespace attn_diag::repair

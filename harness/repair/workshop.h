@@ -1,0 +1,51 @@
+// A copy of the user's sources in a folder of ours, from which edited libraries are built: the user's files stay as
+// they are.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "harness/repair/edit.h"
+#include "harness/repair/schema.h"
+#include "harness/toolchain/build/build.h"
+#include "harness/toolchain/build/scratch.h"
+
+namespace attn_diag::repair {
+
+class Workshop {
+ public:
+  // `request`: what the user's library was built by; `sources`: the files it was made from.
+  Workshop(const build::BuildRequest& request, build::Settings settings,
+           const std::vector<SourceFile>& sources);
+
+  struct Built {
+    bool ok = false;
+    std::string library;
+    std::string messages;  // of what went wrong
+  };
+  // Which of a library and its instrumented build.
+  enum class Which { kPlain, kInstrumented, kBoth };
+
+  // What a library is for: to be run a few times, many times, or as the user's is.
+  enum class Speed { kSoonBuilt, kSoonRun, kAsBuilt };
+
+  // A library of these texts, one for each source; `prelude`: what every file begins with. `number` is that of the
+  // library, which no other has; libraries may be built at the same time.
+  Built build(int number, const std::vector<std::string>& texts, const std::string& prelude,
+              Which which, Speed speed) const;
+  std::string library(int number, bool instrumented) const;
+  void remove(int number) const;
+  // Where all of it lies; it is removed in the end.
+  std::string folder() const { return (x_folder / "").string(); }
+
+ private:
+  std::filesystem::path moved(int number, const std::filesystem::path& path) const;
+
+  build::BuildRequest x_request;
+  build::Settings x_settings;
+  std::vector<std::filesystem::path> x_sources;
+  build::ScratchFolder x_folder;
+};
+
+}  // namespace attn_diag::repair

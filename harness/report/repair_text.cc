@@ -1,0 +1,111 @@
+#include "harness/report/repair_text.h"
+
+#include <fmt/format.h>
+
+namespace attn_diag::report {
+namespace {
+
+using Outcome = repair::RepairResult::Outcome;
+
+std::string place(const repair::RepairedEdit& edit) {
+  return fmt::format("{}:{} ({})", edit.shown, edit.line, edit.operation);
+}
+
+std::string coloured_diff(const std::string& diff, const Style& style) {
+  std::string text;
+  for (std::size_t begin = 0; begin < diff.size();) {
+    const std::size_t end = std::min(diff.find('\n', begin), diff.size());
+    const std::string line = diff.substr(begin, end - begin);
+    const Colour colour = line.starts_with('+')   ? Colour::kGreen
+                          : line.starts_with('-') ? Colour::kRed
+                                                  : Colour::kNone;
+    text += paint(style, colour, line) + '\n';
+    begin = end + 1;
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string repair_headline(const RepairView& view) {
+  const repair::RepairResult& r = view.result;
+  if (r.outcome == Outcome::kAgreesAlready)
+    return fmt::format("AGREES ALREADY: there is nothing to repair, {} agree",
+                       plural(static_cast<std::int64_t>(r.cases.size()), "case"));
+  if (r.outcome == Outcome::kNothing) return "NOTHING FOUND: " + r.reason;
+  return fmt::format("REPAIRED: under an edit of {} all {} agree", place(r.edits.front()),
+                     plural(static_cast<std::int64_t>(r.cases.size()), "case"));
+}
+
+std::string repair_text(const RepairView& view, const Style& style, bool verdict_only) {
+  const repair::RepairResult& r = view.result;
+  const bool good = r.outcome != Outcome::kNothing;
+  std::string s = paint(style, good ? Colour::kGreen : Colour::kRed, repair_headline(view)) + '\n';
+  if (!r.edits.empty()) s += '\n' + coloured_diff(r.edits.front().diff, style) + '\n';
+  if (verdict_only) return s;
+  const auto line = [&](const std::string& text) {
+    s += "  " + wrap(text, style.width - 2, 4) + '\n';
+  };
+  if (r.outcome != Outcome::kAgreesAlready)
+    line(fmt::format("Without an edit {}: {}.", r.failing, r.failing_how));
+  if (r.outcome == Outcome::kFound) line("Agree with it: " + join(r.cases, "; ") + ".");
+  if (r.edits.size() > 1) {
+    line(fmt::format("{} too; they may mean the same, or differ in cases that were not tried:",
+                     r.edits.size() == 2 ? "Another edit makes the cases agree"
+                                         : "Other edits make the cases agree"));
+    for (std::size_t i = 1; i < r.edits.size(); ++i) s += "    " + place(r.edits[i]) + '\n';
+  }
+  if (r.also > 0) line(fmt::format("and {} more.", r.also));
+  if (r.outcome != Outcome::kAgreesAlready)
+    line(fmt::format(
+        "{} of {} edits were tried in {:.1f} s, in {} built libraries; {} do not compile.{}",
+        r.tried, r.proposed, r.seconds, r.built, r.not_possible,
+        r.out_of_time ? " Time was up: --time-limit allows more." : ""));
+  for (const std::string& note : r.notes) line("Note: " + note);
+  if (view.applied)
+    line(fmt::format("The edit was put into {}. Build it again to run it.", r.edits.front().file));
+  else if (r.outcome == Outcome::kFound)
+    line(
+        "Nothing was written. --apply puts the edit into the file; so does patch -p1 with the "
+        "lines above.");
+  s += "  Reproduce: " + view.reproduce + '\n';
+  return s;
+}
+
+Json repair_json(const RepairView& view, const CommandContext& context) {
+  const repair::RepairResult& r = view.result;
+  Json j = {{"schema", kJsonSchema},
+            {"version", context.version},
+            {"command", context.command},
+            {"verdict", r.outcome == Outcome::kAgreesAlready ? "agrees" : "diverges"},
+            {"stale", false},  // then there is no repair
+            {"reproduce", context.reproduce},
+            {"problem", to_json(view.problem)}};
+  j["found"] = r.outcome == Outcome::kFound;
+  j["edits"] = Json::array();
+  for (const repair::RepairedEdit& edit : r.edits)
+    j["edits"].push_back({{"file", edit.file},
+                          {"line", edit.line},
+                          {"operator", edit.operation},
+                          {"built", edit.built},
+                          {"diff", edit.diff}});
+  j["also"] = r.also;
+  j["applied"] = view.applied;
+  j["failing"] = r.failing.empty() ? Json(nullptr) : Json(r.failing);
+  j["suspects"] = Json::array();
+  for (const repair::SourcePlace& place : r.suspects)
+    j["suspects"].push_back({{"file", place.file}, {"line", place.line}});
+  j["failing_how"] = r.failing_how.empty() ? Json(nullptr) : Json(r.failing_how);
+  j["proposed"] = r.proposed;
+  j["tried"] = r.tried;
+  j["built"] = r.built;
+  j["not_possible"] = r.not_possible;
+  j["cases"] = r.cases;
+  j["seconds"] = json_number(r.seconds);
+  j["out_of_time"] = r.out_of_time;
+  j["reason"] = r.reason.empty() ? Json(nullptr) : Json(r.reason);
+  j["notes"] = r.notes;
+  return j;
+}
+
+}  // namespace attn_diag::report

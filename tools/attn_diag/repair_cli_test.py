@@ -1,0 +1,223 @@
+#!/usr/bin/env python3
+"""attn-diag repair as it is called: what it finds, what it leaves alone and what it refuses.
+
+usage: repair_cli_test.py PATH_TO_ATTN_DIAG [unittest arguments]
+"""
+
+import json
+import os
+import pathlib
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM = ""
+CASE = "--dtype fp32 --heads 2 --seqlen 9 --head-dim 16"
+
+KERNEL = """\
+#include <cuda_runtime.h>
+#include "tile.cuh"
+
+__global__ void rows(const float* q, const float* k, const float* v, float* o, float* lse, int n, int dim,
+                     float scale) {
+  __shared__ float s[64];
+  const int row = blockIdx.x, at = blockIdx.y * n * dim;
+  float m = -INFINITY, l = 0.0f;
+  for (int first = 0; first < n; first += kTile) {
+    const int keys = tile_end(first, n) - first;
+    for (int j = threadIdx.x; j < keys; j += 32) s[j] = dot(q + at + row * dim, k + at + (first + j) * dim, dim) * scale;
+    __syncthreads();
+    float m_new = m;
+    for (int j = 0; j < keys; ++j) m_new = fmaxf(m_new, s[j]);
+    const float alpha = __expf(m - m_new);
+    l *= alpha;
+    for (int j = 0; j < keys; ++j) l += __expf(s[j] - m_new);
+    for (int d = threadIdx.x; d < dim; d += 32) {
+      float sum = first == 0 ? 0.0f : o[at + row * dim + d] * alpha;
+      for (int j = 0; j < keys; ++j) sum += __expf(s[j] - m_new) * v[at + (first + j) * dim + d];
+      o[at + row * dim + d] = sum;
+    }
+    m = m_new;
+    __syncthreads();
+  }
+  for (int d = threadIdx.x; d < dim; d += 32) o[at + row * dim + d] /= l;
+  if (threadIdx.x == 0) lse[blockIdx.y * n + row] = m + logf(l);
+}
+
+void attend(const float* q, const float* k, const float* v, float* o, float* lse, int heads, int n, int dim,
+            float scale, cudaStream_t stream) {
+  rows<<<dim3(n, heads), 32, 0, stream>>>(q, k, v, o, lse, n, dim, scale);
+}
+
+#include <attn_diag/kernels/bring.h>
+static void call(const attn_diag::Call& c) {
+  attend(c.q<float>(), c.k<float>(), c.v<float>(), c.o<float>(), c.lse(), c.batch() * c.heads(), c.seqlen(),
+         c.head_dim(), c.scale(), c.stream());
+}
+ATTN_DIAG_EXPORT({.name = "rows", .call = call, .dtypes = fp32, .max_head_dim = 32, .tile = {1, 4}});
+"""
+
+HEADER = """\
+#pragma once
+constexpr int kTile = 4;
+__device__ inline int tile_end(int first, int n) { return min(first + kTile, n); }
+__device__ inline float dot(const float* a, const float* b, int dim) {
+  float sum = 0.0f;
+  for (int d = 0; d < dim; ++d) sum += a[d] * b[d];
+  return sum;
+}
+"""
+
+
+class Repair(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="attn-diag-test-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def call(self, line, code, **options):
+        result = subprocess.run([PROGRAM, *shlex.split(line)], cwd=self.folder, text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                env={**os.environ, "LC_ALL": "C.UTF-8"}, timeout=600, **options)
+        self.assertEqual(result.returncode, code, f"{line}\n{result.stdout}\n{result.stderr}")
+        return result.stderr if code == 2 else result.stdout
+
+    def write(self, kernel=KERNEL, header=HEADER):
+        (self.folder / "include").mkdir(exist_ok=True)
+        (self.folder / "rows.cu").write_text(kernel)
+        (self.folder / "include/tile.cuh").write_text(header)
+
+    def build(self, kernel=KERNEL, header=HEADER, flags=""):
+        self.write(kernel, header)
+        self.call(f"build rows.cu -o rows.so -I include --no-nvcc {flags}", 0)
+
+    def broken(self, old, new, flags=""):
+        """Builds the kernel with a bug in its source or its header."""
+        self.assertIn(old, KERNEL + HEADER)
+        self.build(KERNEL.replace(old, new, 1), HEADER.replace(old, new, 1), flags)
+
+    def report(self, code, flags=""):
+        return json.loads(self.call(f"repair --kernel ./rows.so {CASE} --json {flags}", code))
+
+    def test_the_smallest_edit_is_found_and_the_file_is_only_written_when_told(self):
+        self.broken("j < keys; ++j) l +=", "j <= keys; ++j) l +=")
+        before = (self.folder / "rows.cu").read_text()
+        report = self.report(0, "--line rows.cu:17")
+        self.assertTrue(report["found"])
+        edit = report["edits"][0]
+        self.assertEqual((edit["line"], edit["operator"], edit["built"]), (17, "relational operator", True))
+        self.assertEqual(pathlib.Path(edit["file"]).resolve(), (self.folder / "rows.cu").resolve())
+        self.assertIn("-    for (int j = 0; j <= keys; ++j) l +=", edit["diff"])
+        self.assertIn("+    for (int j = 0; j < keys; ++j) l +=", edit["diff"])
+        self.assertIn("H=2 S=9 D=16 fp32, check", report["cases"])
+        self.assertIn("elements are wrong", report["failing_how"])
+        self.assertGreater(report["tried"], 0)
+        self.assertEqual((self.folder / "rows.cu").read_text(), before)
+        # The diff is one.
+        subprocess.run(["patch", "-p1", "--dry-run"], cwd=self.folder, input=edit["diff"], text=True, check=True,
+                       stdout=subprocess.PIPE)
+        text = self.call(f"repair --kernel ./rows.so {CASE} --line rows.cu:17 --apply", 0)
+        self.assertTrue(text.startswith("REPAIRED: under an edit of rows.cu:17 (relational operator)"), text)
+        self.assertIn("The edit was put into", text)
+        self.assertEqual((self.folder / "rows.cu").read_text(), KERNEL)
+        self.assertEqual(sorted(p.name for p in self.folder.iterdir()),
+                         ["include", "rows.cu", "rows.lockstep.so", "rows.so"])
+
+    def test_a_bug_in_a_header_is_repaired_there(self):
+        self.broken("sum += a[d] * b[d]", "sum = a[d] * b[d]")
+        edit = self.report(0, "--line tile.cuh:6")["edits"][0]
+        self.assertTrue(edit["file"].endswith("include/tile.cuh"), edit)
+        self.assertIn("+  for (int d = 0; d < dim; ++d) sum += a[d] * b[d];", edit["diff"])
+
+    def test_what_the_compiler_must_know_is_edited_too(self):
+        # More scores than there is room for.
+        self.broken("__shared__ float s[64];", "__shared__ float s[2];")
+        edit = self.report(0, "--line rows.cu:6")["edits"][0]
+        self.assertIn("+  __shared__ float s[4];", edit["diff"])
+
+    def test_what_only_check_sees_is_repaired_by_what_check_says(self):
+        # It reads one number too many, which changes nothing.
+        more = "float least = -INFINITY;\n  for (int d = 0; d < dim; ++d) least = fminf(least, a[d]);\n  return least > 1e30f ? least : sum;"
+        header = HEADER.replace("return sum;", more)
+        self.build(header=header.replace("d < dim; ++d) least", "d <= dim; ++d) least"))
+        report = self.report(0)
+        self.assertIn("check", report["failing"])
+        self.assertIn("check finds", report["failing_how"])
+        self.assertIn(8, [place["line"] for place in report["suspects"]])
+        self.assertIn("+  for (int d = 0; d < dim; ++d) least", report["edits"][0]["diff"])
+
+    def test_a_missing_barrier_is_put_back(self):
+        self.broken("    m = m_new;\n    __syncthreads();\n", "    m = m_new;\n")
+        self.assertIn("+    __syncthreads();", self.report(0, "--line rows.cu:24")["edits"][0]["diff"])
+
+    def test_without_a_line_it_looks_for_suspects_itself(self):
+        self.broken("l += __expf(s[j] - m_new)", "l += __expf(s[j] + m_new)")
+        report = self.report(0)
+        self.assertIn(17, [place["line"] for place in report["suspects"]])
+        self.assertEqual(report["edits"][0]["line"], 17)
+        self.assertIn("+    for (int j = 0; j < keys; ++j) l += __expf(s[j] - m_new);", report["edits"][0]["diff"])
+
+    def test_an_edit_that_works_only_for_small_scores_is_none(self):
+        # Without the maximum, or with a constant for it, small scores are right, too.
+        self.broken("l *= alpha", "l *= 1.0f")
+        report = self.report(0, "--line rows.cu:16")
+        self.assertIn("H=2 S=9 D=16 fp32, scores up to hundreds", report["cases"])
+        self.assertNotIn("fmaxf", report["edits"][0]["diff"].replace("m_new = fmaxf(m_new, s[j])", ""))
+        self.assertIn("alpha", report["edits"][0]["diff"].split("\n+")[-1])
+
+    def test_another_case_that_fails_is_repaired_and_named(self):
+        self.broken("return min(first + kTile, n)", "return first + kTile")
+        report = json.loads(self.call("repair --kernel ./rows.so --dtype fp32 --heads 2 --seqlen 8 --head-dim 16 --json "
+                                      "--line tile.cuh:3", 0))
+        self.assertIn("The case that was named agrees", " ".join(report["notes"]))
+        self.assertTrue(report["found"])
+        self.assertIn("min(first + kTile, n)", report["edits"][0]["diff"])
+
+    def test_a_kernel_that_agrees_has_nothing_to_repair(self):
+        self.build()
+        report = self.report(0)
+        self.assertFalse(report["found"])
+        self.assertEqual((report["verdict"], report["edits"]), ("agrees", []))
+        self.assertTrue(self.call(f"repair --kernel ./rows.so {CASE}", 0).startswith("AGREES ALREADY"))
+
+    def test_where_nothing_is_found_it_says_so(self):
+        self.build(KERNEL.replace("l *= alpha", "l *= 3", 1).replace("m + logf(l)", "m - logf(l)", 1))
+        report = self.report(1, "--time-limit 12")
+        self.assertFalse(report["found"])
+        self.assertIn("agree", report["reason"])
+        text = self.call(f"repair --kernel ./rows.so {CASE} --time-limit 3 --quiet", 1)
+        self.assertTrue(text.startswith("NOTHING FOUND: "), text)
+
+    def test_without_an_instrumented_build_that_is_said(self):
+        self.broken("m + logf(l)", "m - logf(l)", "--no-lockstep")
+        report = self.report(0, "--line rows.cu:28")
+        self.assertIn("no instrumented build", " ".join(report["notes"]))
+        self.assertNotIn("check", " ".join(report["cases"]))
+
+    def test_what_cannot_be_looked_at_is_refused_in_words(self):
+        refused = self.call(f"repair --kernel fa1 {CASE}", 2)
+        self.assertIn("does not say how it was built", refused)
+        self.broken("m + logf(l)", "m - logf(l)")
+        self.assertIn("expected FILE:LINE", self.call(f"repair --kernel ./rows.so {CASE} --line rows.cu", 2))
+        self.assertIn("--backend takes host", self.call(f"repair --kernel ./rows.so {CASE} --backend cuda", 2))
+        self.assertIn("--time-limit", self.call(f"repair --kernel ./rows.so {CASE} --time-limit 0", 2))
+        self.assertIn("--time-limit is that of all", self.call(f"repair --kernel ./rows.so {CASE} --timeout 3", 2))
+        (self.folder / "include/tile.cuh").write_text(HEADER + "\n")
+        self.assertIn("STALE", self.call(f"repair --kernel ./rows.so {CASE}", 2))
+        (self.folder / "include/tile.cuh").unlink()
+        self.assertIn("are not all there", self.call(f"repair --kernel ./rows.so {CASE}", 2))
+
+    def test_it_stops_at_its_time_limit(self):
+        self.build(KERNEL.replace("l *= alpha", "l *= 3", 1).replace("m + logf(l)", "m - logf(l)", 1))
+        report = self.report(1, "--time-limit 4")
+        self.assertTrue(report["out_of_time"])
+        self.assertLess(report["seconds"], 30)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    PROGRAM = str(pathlib.Path(sys.argv.pop(1)).resolve())
+    unittest.main()
