@@ -26,6 +26,18 @@ Cause Causes::cause_of(const OutputElement& element) {
     cause.site = node(term.root).site;
     return cause;
   }
+  // A number was chosen, perhaps because another one that decides was ill.
+  if (term.kind == TermKind::kNumber)
+    for (std::uint32_t at = output.node; node(at).site != 0 && at != made_by(at);
+         at = node(at).operand[0]) {
+      const std::uint32_t other = op(at) == ValueOp::kPick ? node(at).operand[1] : 0;
+      if (other == 0 || other >= at || x_terms[other].kind != TermKind::kIll) continue;
+      cause.what = What::kIll;
+      cause.ill = x_terms[other].ill;
+      cause.node = x_terms[other].root;
+      cause.site = node(cause.node).site;
+      return cause;
+    }
   if (element.of_lse) return cause_of_lse(term, cause, element.wrong);
   if (term.kind != TermKind::kWeight || term.column == kNone) {
     // Of a row without keys o is 0.

@@ -187,10 +187,10 @@ std::vector<std::uint32_t> blocks_of(const host::ValueGraph& survey, const Chose
 // What the checker finds, before what numbers tell. Empty: it was asked; else why it could not be.
 std::string put_findings(const Kernel& kernel, const Problem& problem, const InputData& inputs,
                          const RunOptions& options, const lines::Terms& terms,
-                         LineDivergence& out) {
+                         const std::vector<OutputElement>& elements, LineDivergence& out) {
   try {
     const CheckResult check = check_kernel(kernel, problem, inputs, options, {});
-    lines::FindingSuspects(terms, out).suspect(check.report);
+    lines::FindingSuspects(terms, elements, out).suspect(check.report);
     return "";
   } catch (const Error& e) {
     return e.what();
@@ -269,9 +269,12 @@ LineDivergence trace_lines(const Kernel& kernel, const Problem& problem, const I
                            : expected.is_wrong(row, column, o_element(run, problem.dtype, i));
     elements.push_back({i, wrong, chosen.of_lse});
   }
+  // An access that is wrong by itself is a fault, whatever else is.
   std::string unchecked;
-  if (by == LinesBy::kChecker)
-    unchecked = put_findings(kernel, problem, uncoded, run_options, terms, out);
+  const bool any_wrong = std::any_of(elements.begin(), elements.end(),
+                                     [](const OutputElement& element) { return element.wrong; });
+  if (by == LinesBy::kChecker || any_wrong)
+    unchecked = put_findings(kernel, problem, uncoded, run_options, terms, elements, out);
   const bool found = !out.suspects.empty();
   const std::string finding = out.what;
   explain(terms, elements, out);

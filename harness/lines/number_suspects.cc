@@ -10,6 +10,7 @@ namespace attn_diag::lines {
 namespace {
 
 constexpr const char* kBuffers[] = {"q", "k", "v"};
+constexpr double kNoMaximum = 1e4;  // of scores
 
 }  // namespace
 
@@ -24,6 +25,13 @@ void NumberSuspects::suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32
     const unsigned buffer = x_terms[input].buffer;
     if (!loads_all(buffer, row))
       suggest_loader(node(input).site, fmt::format("does not load all of {}", kBuffers[buffer]));
+  }
+  // Of q the row is known.
+  for (const std::uint32_t operand : {a, b}) {
+    const Term& term = x_terms[operand];
+    if (term.kind == TermKind::kElement && term.buffer == 0 && term.row != row &&
+        node(input_of(operand)).is_input())
+      suggest_loader(node(input_of(operand)).site, "loads q of another row");
   }
   suggest_node(at, why);
   for (const std::uint32_t operand : {a, b}) {
@@ -92,10 +100,32 @@ void NumberSuspects::suspect_twice(const Cause& cause, std::uint32_t a, std::uin
   for (const unsigned buffer : {1u, 2u, 0u})
     if (!loads_all(buffer, cause.row))
       suggest_loaders(buffer, fmt::format("does not load all of {}", kBuffers[buffer]));
-  be_sure();
+  // Where the same line added it before, it is done too often; another line is one too many.
+  if (added_there_before(n))
+    suggest_conditions(cause.site, "loop", "decides how often that is done");
+  else
+    be_sure();
   suggest_node(n, why);
   suggest_conditions(cause.site, "loop", "decides how often that is done");
   suggest_callers(cause.site, why);
+}
+
+bool NumberSuspects::added_there_before(std::uint32_t n) const {
+  const auto [a, b] = operands_of(n);
+  const std::uint32_t third = op(n) == ValueOp::kFma ? node(n).operand[2] : 0;
+  for (std::uint32_t other = 1; other < n; ++other) {
+    if (node(other).site != node(n).site || node(other).where != node(n).where) continue;
+    const Term& sum = x_terms[other];
+    for (const std::uint32_t operand : {a, b, third}) {
+      if (operand == 0 || operand >= n || x_terms[operand].kind != sum.kind) continue;
+      const Term& part = x_terms[operand];
+      if (part.row != sum.row || part.column != sum.column) continue;
+      if (sum.kind == TermKind::kWeight && x_terms.keys().count(part.set) == 1)
+        for (unsigned j = 0; j < x_terms.keys().size(); ++j)
+          if (x_terms.keys().has(part.set, j) && x_terms.keys().has(sum.set, j)) return true;
+    }
+  }
+  return false;
 }
 
 void NumberSuspects::suspect_ill(const Cause& cause) {
@@ -123,7 +153,10 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
         const std::uint32_t end =
             key_row(cause.row, 0) + static_cast<std::uint32_t>(x_terms.keys().size());
         // The rows behind the head's own: who runs past the end?
-        if (element.row >= end && element.row < end + x_terms.keys().size())
+        const Term& other = x_terms[operand == a ? b : a];
+        const bool same_key = other.kind == TermKind::kWeight &&
+                              x_terms.keys().has(other.set, x_attention.key_of(element.row));
+        if (!same_key && element.row >= end && element.row < end + x_terms.keys().size())
           for (const std::uint32_t s : {node(n).site, node(operand).site, node(input).site})
             suggest_conditions(s, nullptr, "lets rows behind the last key through");
       }
@@ -157,6 +190,14 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
       return;
     }
     case Ill::kSign: {
+      suggest_odd_maxima(cause.site);
+      // Too large for what was subtracted: where was that made, if of no maximum?
+      if ((op(n) == ValueOp::kExp || op(n) == ValueOp::kExp2) && a != 0 && a < n &&
+          node(a).value > 80)
+        for (const NamedLine& use : variables_in(site(cause.site).uses, ','))
+          if (!use.constant && use.line != site(cause.site).line &&
+              text_of(cause.site, use).find("max") == std::string::npos)
+            suggest(cause.site, use, "makes what is subtracted");
       suggest_node(n, why);
       for (const std::uint32_t operand : {a, b, node(n).operand[2]})
         if (operand != 0 && operand < n &&
@@ -166,6 +207,7 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
       return;
     }
     case Ill::kUnwritten: {
+      suggest_odd_maxima(cause.site);
       for (const std::uint32_t operand : {a, b, node(n).operand[2]})
         if (operand != 0 && operand < n && std::isnan(node(operand).value) &&
             x_terms[operand].kind == TermKind::kNumber)
@@ -178,7 +220,11 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
       return;
     }
     default:
+      if (suspect_bare_score(cause, a, b)) return;
       if (suspect_factor_of_v(cause, a, b)) return;
+      if ((op(n) == ValueOp::kMultiply || op(n) == ValueOp::kDivide) && b != 0 && b < n &&
+          x_terms[b].kind == TermKind::kWeight && x_terms[b].column != kNone)
+        suggest_moves_with_indices(b, "makes a sum of weights that has v in it");
       suggest_what_others_do(n, a, b);
       suggest_node(n, why);
       for (const std::uint32_t operand : {a, b}) {
@@ -313,6 +359,7 @@ void NumberSuspects::suggest_nan(std::uint32_t n) {
   const bool unwritten = is_load(n) && node(n).operand[0] == 0;
   if (!unwritten) {
     x_out.what = "makes NaN";
+    suggest_odd_maxima(node(n).site);
     suggest_constants(node(n).site, "is a number of which NaN is made",
                       [](double x) { return !(x < 1e30); });
     suggest_uses(node(n).site, "makes an operand of NaN");
@@ -322,6 +369,71 @@ void NumberSuspects::suggest_nan(std::uint32_t n) {
   suggest_node(n, "reads memory that nobody wrote");
   suggest_stores_to(site(node(n).site).variable);
   suggest_uses(node(n).site, "makes the index");
+}
+
+void NumberSuspects::suggest_odd_maxima(std::uint32_t from) {
+  // Numbers that come of no input are no nodes: back through the lines that assign to the operands.
+  std::vector<std::uint32_t> reached = {from};
+  std::vector<std::pair<std::uint32_t, NamedLine>> minima, constants;
+  const auto reach = [&](const std::string& file, int line) {
+    for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s) {
+      if (site(s).line != line || site(s).file != file) continue;
+      if (std::find(reached.begin(), reached.end(), s) == reached.end()) reached.push_back(s);
+    }
+  };
+  reach(site(from).file, site(from).line);
+  for (std::size_t i = 0; i < reached.size() && reached.size() < 64; ++i) {
+    const std::uint32_t s = reached[i];
+    for (const NamedLine& use : variables_in(site(s).uses, ',')) {
+      if (use.constant && !(*use.constant < kNoMaximum)) constants.emplace_back(s, use);
+      if (takes_minimum(text_of(s, use), use.name)) minima.emplace_back(s, use);
+      reach(use.file.empty() ? site(s).home : use.file, use.line);
+    }
+  }
+  for (const auto& [s, use] : minima) suggest(s, use, "takes the smaller one for a maximum");
+  for (const auto& [s, use] : constants) suggest(s, use, "is where a maximum begins");
+}
+
+bool NumberSuspects::suspect_frame_of(std::uint32_t row, unsigned key) {
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
+    if ((op(n) != ValueOp::kExp && op(n) != ValueOp::kExp2) || node(n).value != 0) continue;
+    const std::uint32_t of = node(n).operand[0];
+    if (of == 0 || of >= n) continue;
+    const Term& term = x_terms[of];
+    if (term.kind != TermKind::kScore || term.row != row || x_attention.key_of(term.column) != key)
+      continue;
+    if (x_attention.score(row, term.column) < -kNoMaximum || !(node(of).value <= -kNoMaximum))
+      continue;
+    const std::size_t before = x_out.suspects.size();
+    suggest_odd_maxima(node(n).site);
+    if (x_out.suspects.size() == before) return false;
+    x_out.what += "; its score was compared with a maximum that is none";
+    suggest_node(n, "takes the exponential of it");
+    suggest_uses(node(n).site, "is an operand");
+    return true;
+  }
+  return false;
+}
+
+bool NumberSuspects::suspect_bare_score(const Cause& cause, std::uint32_t a, std::uint32_t b) {
+  const auto is_bare = [&](std::uint32_t n) {
+    if (n == 0 || n >= cause.node) return false;
+    const Term& term = x_terms[n];
+    return term.kind == TermKind::kScore && term.shifted &&
+           x_terms.columns().count(term.set) == x_terms.columns().size();
+  };
+  const std::uint32_t third =
+      op(cause.node) == ValueOp::kFma ? node(cause.node).operand[2] : std::uint32_t{0};
+  const std::uint32_t bare = is_bare(a) ? a : is_bare(b) ? b : is_bare(third) ? third : 0;
+  if (bare == 0) return false;
+  x_out.what =
+      "uses a score less its maximum where the exponential of that belongs: " + term_text(bare);
+  suggest_node(made_by(bare), "makes what should be an exponential");
+  suggest_moves(bare, "hands it on");
+  suggest_node(cause.node, "uses it");
+  suggest_callers(cause.site, "uses it");
+  suggest_uses(node(made_by(bare)).site, "is an operand");
+  return true;
 }
 
 void NumberSuspects::suggest_stores_to(const std::string& variable) {

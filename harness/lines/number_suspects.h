@@ -2,11 +2,10 @@
 #pragma once
 
 #include <string>
+#include <tuple>
 #include <utility>
 
-#include <tuple>
 #include "harness/lines/causes.h"
-
 #include "harness/lines/suspects.h"
 
 namespace attn_diag::lines {
@@ -21,6 +20,8 @@ class NumberSuspects : public Suspects {
   static const char* ill_text(Ill why);
   void suspect_ill(const Cause& cause);
   void suspect_twice(const Cause& cause, std::uint32_t a, std::uint32_t b);
+  // Whether the line of a sum added the same weight in an earlier step of its thread.
+  bool added_there_before(std::uint32_t n) const;
   // Sums of v whose factors are no weights.
   bool suspect_factor_of_v(const Cause& cause, std::uint32_t a, std::uint32_t b);
   void suggest_moves_with_indices(std::uint32_t n, const std::string& why);
@@ -32,6 +33,13 @@ class NumberSuspects : public Suspects {
   void suggest_origin(std::uint32_t n, const std::string& why);
   // NaN: memory that nobody wrote, or an operation on infinities.
   void suggest_nan(std::uint32_t n);
+  // What may have made a maximum none, infinite or larger than any score: a minimum, or a first value that is so, on
+  // the way to this site.
+  void suggest_odd_maxima(std::uint32_t from);
+  // Whether the key's exponential is 0 or infinite because of what was subtracted; then says so.
+  bool suspect_frame_of(std::uint32_t row, unsigned key);
+  // A score where its exponential belongs.
+  bool suspect_bare_score(const Cause& cause, std::uint32_t a, std::uint32_t b);
   void suspect_scale(std::uint32_t score, std::uint32_t n, const std::string& why);
   void suggest_stores_to(const std::string& variable);
   // Where q, k and v are put.
@@ -45,6 +53,8 @@ class NumberSuspects : public Suspects {
   std::uint32_t rescaled_beside(std::uint32_t n) const;
   // What was subtracted in the exponent of a weight.
   void suggest_maximum(std::uint32_t n);
+  // Whether the product that a score lacks was made where its thread made one that the score has.
+  bool lost_in_thread(std::uint32_t lost, const Term& partial) const;
   // A score that lacks columns.
   void suspect_partial(std::uint32_t score, std::uint32_t at, std::uint32_t row);
 };

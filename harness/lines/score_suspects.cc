@@ -190,6 +190,18 @@ void NumberSuspects::suggest_maximum(std::uint32_t n) {
   }
 }
 
+bool NumberSuspects::lost_in_thread(std::uint32_t lost, const Term& partial) const {
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
+    const Term& term = x_terms[n];
+    if (n == lost || node(n).site != node(lost).site || node(n).where != node(lost).where ||
+        term.kind != TermKind::kScore || term.row != partial.row || term.column != partial.column)
+      continue;
+    for (unsigned d = 0; d < x_terms.columns().size(); ++d)
+      if (x_terms.columns().has(term.set, d) && x_terms.columns().has(partial.set, d)) return true;
+  }
+  return false;
+}
+
 void NumberSuspects::suspect_partial(std::uint32_t score, std::uint32_t at, std::uint32_t row) {
   for (const unsigned buffer : {1u, 0u})
     if (!loads_all(buffer, row))
@@ -210,14 +222,24 @@ void NumberSuspects::suspect_partial(std::uint32_t score, std::uint32_t at, std:
   // Were the columns that lack multiplied at all? Then they were not added.
   const Term& partial = x_terms[score];
   bool computed = false;
-  for (std::uint32_t n = 1; n < x_graph.nodes.size() && !computed; ++n) {
+  std::uint32_t lost = 0;  // of those the sum that has most of them
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
     const Term& term = x_terms[n];
     if (term.kind != TermKind::kScore || term.row != partial.row || term.column != partial.column)
       continue;
-    for (unsigned d = 0; d < x_terms.columns().size() && !computed; ++d)
-      computed = x_terms.columns().has(term.set, d) && !x_terms.columns().has(partial.set, d);
+    bool lacks = false;
+    for (unsigned d = 0; d < x_terms.columns().size() && !lacks; ++d)
+      lacks = x_terms.columns().has(term.set, d) && !x_terms.columns().has(partial.set, d);
+    computed = computed || lacks;
+    if (lacks && (lost == 0 ||
+                  x_terms.columns().count(term.set) > x_terms.columns().count(x_terms[lost].set)))
+      lost = n;
   }
-  if (computed) {
+  // Its own thread lost it, if what that thread made at the same line did come through.
+  const bool in_thread =
+      computed && x_terms.columns().count(x_terms[lost].set) == 1 && lost_in_thread(lost, partial);
+  if (in_thread) suggest_node(lost, "makes parts of a score, of which the next replaces the last");
+  if (computed && !in_thread) {
     be_sure();
     suggest_node(sum, "adds the columns of a score, and loses some");
   }
@@ -237,6 +259,7 @@ void NumberSuspects::suspect_partial(std::uint32_t score, std::uint32_t at, std:
     inner = made_by(next);
   }
   if (node(inner).site != 0) {
+    suggest_late_loops(node(inner).site);
     bool first = true;
     for (const Condition& condition : conditions_in(site(node(inner).site).conditions)) {
       if (!condition.loop && !first) continue;

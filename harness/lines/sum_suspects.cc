@@ -22,6 +22,8 @@ void SumSuspects::suspect(const std::vector<Cause>& list) {
       x_out.what = fmt::format("{} holds a number that comes of no input",
                                x_elements.front().of_lse ? "lse" : "o");
       if (cause.node != 0 && std::isnan(node(cause.node).value)) suggest_nan(cause.node);
+      if (cause.node != 0 && x_terms[cause.node].kind == TermKind::kWeight)
+        return suspect_no_v(cause);
       return suspect_missing(cause);
     case What::kOtherRow:
       return suspect_place(cause, true);
@@ -44,6 +46,26 @@ void SumSuspects::suspect(const std::vector<Cause>& list) {
     case What::kOther:
       return;
   }
+}
+
+void SumSuspects::suspect_no_v(const Cause& cause) {
+  x_out.what = "o holds a sum of weights without v";
+  std::uint32_t at = made_by(cause.node);
+  for (int steps = 0; steps < 64 && node(at).site != 0; ++steps) {
+    const ValueOp is = op(at);
+    if (is == ValueOp::kAdd || is == ValueOp::kFma || is == ValueOp::kAtomicAdd ||
+        is == ValueOp::kProduct)
+      break;
+    std::uint32_t next = 0;
+    for (const std::uint32_t operand : node(at).operand)
+      if (operand != 0 && operand < at && next == 0 && x_terms[operand].kind == TermKind::kWeight)
+        next = operand;
+    if (next == 0) break;
+    at = made_by(next);
+  }
+  suggest_node(at, "adds weights that were not multiplied with v");
+  suggest_uses(node(at).site, "is an operand");
+  suggest(cause.site, "stores it");
 }
 
 void SumSuspects::suspect_lse(const Cause& cause) {
@@ -85,9 +107,13 @@ void SumSuspects::suspect_store(const std::vector<Cause>& list) {
     if (output.site != 0) sites.insert(output.site);
   // Where others are stored twice, or hold what belongs elsewhere, it is the index.
   const bool by_index = x_misplaced || x_graph.stored_twice > 0;
+  // A condition that is too strict cuts the rows at the end of a head off; others lack where their index is wrong.
+  const bool cut_off = whole_rows && lacks_tails(rows);
   for (const std::uint32_t s : sites) {
-    if (by_index) {
+    if (!whole_rows && by_index) suggest(s, "stores o");
+    if (by_index || (whole_rows && !cut_off)) {
       suggest_indices_of_place(s, list);
+      if (whole_rows) suggest_rows_of_place(s);
       suggest(s, "stores o");
       suggest_indices(s, "makes the index of the store");
     }
@@ -97,6 +123,22 @@ void SumSuspects::suspect_store(const std::vector<Cause>& list) {
     suggest_conditions(s, nullptr, "decides which elements are stored");
     suggest_callers(s, "stores o");
   }
+}
+
+bool SumSuspects::lacks_tails(const std::set<std::uint32_t>& rows) const {
+  const auto queries = static_cast<std::uint32_t>(x_attention.problem().seqlen_q);
+  for (const std::uint32_t row : rows) {
+    const std::uint32_t next = row + 1;
+    if (next % queries != 0 && rows.count(next) == 0) return false;
+    if (row % queries == 0) return false;  // the whole head
+  }
+  return true;
+}
+
+void SumSuspects::suggest_rows_of_place(std::uint32_t s) {
+  std::vector<NamedLine> rows = variables_in(site(s).uses, ',');
+  std::erase_if(rows, [](const NamedLine& use) { return use.sources.empty(); });
+  suggest_computed(s, rows, "makes the index of the store");
 }
 
 void SumSuspects::suggest_indices_of_place(std::uint32_t s, const std::vector<Cause>& list) {
@@ -109,7 +151,7 @@ void SumSuspects::suggest_indices_of_place(std::uint32_t s, const std::vector<Ca
   for (const NamedLine& use : variables_in(site(s).uses, ',')) {
     const bool of_block = !use.sources.empty() && use.sources.find('t') == std::string::npos &&
                           use.sources.find('x') == std::string::npos;
-    if (of_block == heads) suggest(s, use, "makes the index of the store");
+    if (of_block == heads && !use.sources.empty()) suggest(s, use, "makes the index of the store");
   }
 }
 
@@ -158,7 +200,7 @@ void SumSuspects::suspect_sum_of_weights(const Cause& cause) {
   for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
     const Term& term = x_terms[n];
     if (term.kind != TermKind::kWeight || term.column != kNone || term.row != cause.row ||
-        !x_terms.keys().has(term.set, cause.keys.front()) || n == made_by(cause.node))
+        !x_terms.keys().has(term.set, cause.keys.front()) || n >= made_by(cause.node))
       continue;
     if (x_terms.keys().count(term.set) < most) continue;
     if (x_terms.keys().count(term.set) == most && made_by(n) != n) continue;
@@ -224,7 +266,7 @@ bool SumSuspects::suspect_lost(const Cause& cause, unsigned key) {
     return true;
   }
   x_out.what += "; their sum is not taken further";
-  if (op(made_by(last)) != ValueOp::kProduct) be_sure();
+  if (op(made_by(last)) != ValueOp::kProduct && cause.what != What::kNothing) be_sure();
   suggest_moves(last, "holds them last");
   suggest_node(last, "holds them last");
   suggest_conditions(node(last).site, nullptr, "decides what is taken further");
@@ -288,13 +330,11 @@ void SumSuspects::suggest_loops(std::uint32_t s, const std::vector<unsigned>& ke
   for (const Condition& condition : conditions_in(site(s).conditions))
     if (condition.loop) loops.push_back(condition);
   if (skip_columns && loops.size() > 1) loops.erase(loops.begin());
-  const bool tail = !keys.empty() && keys.back() + 1 == x_terms.keys().size() &&
+  const bool all = keys.size() == x_terms.keys().size();
+  const bool tail = !keys.empty() && !all && keys.back() + 1 == x_terms.keys().size() &&
                     keys.back() - keys.front() + 1 == keys.size();
   if (tail) std::reverse(loops.begin(), loops.end());
-  for (const Condition& loop : loops) {
-    suggest(s, loop.at, why);
-    for (const NamedLine& test : loop.tests) suggest(s, test, why);
-  }
+  for (const Condition& loop : loops) suggest_condition(s, loop, why);
 }
 
 bool SumSuspects::sums_columns(std::uint32_t n) const {
@@ -302,7 +342,8 @@ bool SumSuspects::sums_columns(std::uint32_t n) const {
   for (std::uint32_t other = 1; other < x_graph.nodes.size(); ++other)
     if (other != n && node(other).site == node(n).site && node(other).where == node(n).where &&
         x_terms[other].kind == term.kind && x_terms[other].row == term.row &&
-        x_terms[other].column == term.column)
+        x_terms[other].column == term.column &&
+        (term.kind != TermKind::kWeight || x_terms[other].set == term.set))
       return true;
   return false;
 }
@@ -313,6 +354,15 @@ void SumSuspects::suspect_missing(const Cause& cause) {
     return;
   }
   const unsigned key = cause.keys.front();
+  for (std::uint32_t at = cause.node; node(at).site != 0; at = node(at).operand[0]) {
+    const std::uint32_t other = op(at) == ValueOp::kPick ? node(at).operand[1] : 0;
+    if (other != 0 && other < at && x_terms[other].kind == TermKind::kWeight) {
+      x_out.what += fmt::format("; {} was at hand, and not chosen", term_text(other));
+      suggest_node(at, "chooses another number");
+      suggest_uses(node(at).site, "decides what is chosen");
+    }
+    if (at == made_by(at)) break;
+  }
   if (const std::uint32_t masked = x_terms.masked_at(cause.row, key); masked != 0) {
     const std::string why = fmt::format("masks {}, which is visible", keys_text({key}));
     suggest_node(masked, why);
@@ -320,6 +370,7 @@ void SumSuspects::suspect_missing(const Cause& cause) {
     suggest_conditions(node(masked).site, "if", why);
     return;
   }
+  if (suspect_frame_of(cause.row, key)) return;
   if (cause.of_l) return suspect_sum_of_weights(cause);
   // Who has a weight, and no row of v?
   const Way before = way_of(cause.row, key);
@@ -342,9 +393,18 @@ void SumSuspects::suspect_missing(const Cause& cause) {
   } else if (way.part != 0) {
     return suspect_partial(way.part, way.part, cause.row);
   }
+  if (way.score == 0 && way.part == 0 && !loads_all(0, cause.row)) {
+    x_out.what += "; its row of q is loaded by nobody";
+    note_loads();
+    for (const std::uint32_t loader : x_loaders[0]) {
+      suggest_conditions(loader, "if", "decides which rows of q are loaded");
+      suggest_loader(loader, "does not load all of q");
+    }
+  }
   if (way.score == 0 && !loads_all(1, cause.row)) x_out.what += "; not all of k is loaded";
   if (at != 0) {
     const std::uint32_t s = node(at).site;
+    suggest_late_loops(s);
     const bool of_products = op(at) == ValueOp::kAdd || op(at) == ValueOp::kFma ||
                              op(at) == ValueOp::kProduct || op(at) == ValueOp::kMultiply;
     suggest_loops(s, cause.keys, of_products && sums_columns(at), why);

@@ -15,7 +15,9 @@ class SumSuspects : public NumberSuspects {
   // `elements`: all that were looked at; `misplaced`: some hold what belongs to others.
   SumSuspects(const Terms& terms, const std::vector<OutputElement>& elements, bool misplaced,
               LineDivergence& out)
-      : NumberSuspects(terms, out), x_elements(elements), x_misplaced(misplaced) {}
+      : NumberSuspects(terms, out), x_elements(elements), x_misplaced(misplaced) {
+    note_heads(elements);
+  }
 
   // Of elements that are wrong for the same reason.
   void suspect(const std::vector<Cause>& list);
@@ -26,10 +28,16 @@ class SumSuspects : public NumberSuspects {
     std::uint32_t score = 0, weight = 0, part = 0;  // a whole score, a weight, a part of a score
     std::uint32_t times_v = 0;
   };
+  // Weights were added, and not multiplied with v.
+  void suspect_no_v(const Cause& cause);
   // lse is the logarithm of the right sum, and a wrong number.
   void suspect_lse(const Cause& cause);
   void suggest_scale(std::uint32_t n);
   void suspect_store(const std::vector<Cause>& list);
+  // Whether the rows that lack are the last ones of heads that have others.
+  bool lacks_tails(const std::set<std::uint32_t>& rows) const;
+  // What says which row a store is for.
+  void suggest_rows_of_place(std::uint32_t s);
   // Of whole heads that lack: what depends on the block alone.
   void suggest_indices_of_place(std::uint32_t s, const std::vector<Cause>& list);
   void suspect_place(const Cause& cause, bool rows);

@@ -6,6 +6,17 @@
 
 namespace attn_diag::lines {
 
+void Suspects::note_heads(const std::vector<OutputElement>& elements) {
+  bool first_wrong = false, first_right = false;
+  for (const OutputElement& element : elements) {
+    std::uint32_t row = static_cast<std::uint32_t>(element.index), column = 0;
+    if (!element.of_lse) x_attention.locate_output(element.index, row, column);
+    if (row < static_cast<std::uint32_t>(x_attention.problem().seqlen_q))
+      (element.wrong ? first_wrong : first_right) = true;
+  }
+  x_only_later_heads = first_right && !first_wrong;
+}
+
 void Suspects::suggest(const std::string& file, const std::string& function, int line, int column,
                        const std::string& variable, const std::string& why) {
   if (line == 0) return;
@@ -39,8 +50,43 @@ void Suspects::suggest_node(std::uint32_t n, const std::string& why) {
 }
 
 void Suspects::suggest_indices(std::uint32_t site_number, const std::string& why) {
-  const ValueSite& s = site(site_number);
-  for (const NamedLine& use : variables_in(s.uses, ',')) suggest(site_number, use, why);
+  const std::vector<NamedLine> uses = variables_in(site(site_number).uses, ',');
+  suggest_computed(site_number, uses, why);
+  for (const NamedLine& use : uses) suggest(site_number, use, why);
+}
+
+void Suspects::suggest_computed(std::uint32_t site_number, const std::vector<NamedLine>& variables,
+                                const std::string& why) {
+  for (const NamedLine& one : variables)
+    if (computes(text_of(site_number, one), one.name)) suggest(site_number, one, why);
+}
+
+void Suspects::suggest_condition(std::uint32_t site_number, const Condition& condition,
+                                 const std::string& why) {
+  if (condition.loop && is_plain_loop(text_of(site_number, condition.at))) {
+    std::vector<NamedLine> range = condition.tests;
+    std::erase_if(range, [&](const NamedLine& test) { return test.line == condition.at.line; });
+    suggest_computed(site_number, range, why);
+  }
+  suggest(site_number, condition.at, why);
+  for (const NamedLine& test : condition.tests) suggest(site_number, test, why);
+}
+
+void Suspects::suggest_late_loops(std::uint32_t site_number) {
+  for (const Condition& condition : conditions_in(site(site_number).conditions))
+    if (condition.loop && begins_late(text_of(site_number, condition.at)))
+      suggest(site_number, condition.at, "leaves its first steps out");
+}
+
+const std::string& Suspects::text_of(std::uint32_t site_number, const NamedLine& at) {
+  return x_text.line(at.file.empty() ? site(site_number).home : at.file, at.line);
+}
+
+void Suspects::suggest_of_block(std::uint32_t site_number, const std::string& why) {
+  for (const NamedLine& use : variables_in(site(site_number).uses, ','))
+    if (!use.sources.empty() && use.sources.find('t') == std::string::npos &&
+        use.sources.find('x') == std::string::npos)
+      suggest(site_number, use, why);
 }
 
 void Suspects::suggest_callers(std::uint32_t site_number, const std::string& why) {
@@ -52,10 +98,8 @@ void Suspects::suggest_conditions(std::uint32_t site_number, const char* kind,
                                   const std::string& why) {
   const ValueSite& s = site(site_number);
   for (const Condition& condition : conditions_in(s.conditions))
-    if (kind == nullptr || condition.loop == (std::string_view(kind) == "loop")) {
-      suggest(site_number, condition.at, why);
-      for (const NamedLine& test : condition.tests) suggest(site_number, test, why);
-    }
+    if (kind == nullptr || condition.loop == (std::string_view(kind) == "loop"))
+      suggest_condition(site_number, condition, why);
 }
 
 bool Suspects::loads_all(unsigned buffer, std::uint32_t row) {
@@ -92,13 +136,24 @@ void Suspects::note_loads() {
 }
 
 void Suspects::suggest_loader(std::uint32_t loader, const std::string& why) {
+  suggest_what_it_is_of(loader, why);
   suggest(loader, why);
   suggest_indices(loader, why);
   suggest_callers(loader, why);
 }
 
+void Suspects::suggest_what_it_is_of(std::uint32_t access, const std::string& why) {
+  const ValueSite& s = site(access);
+  if (x_only_later_heads) suggest_of_block(access, why);
+  if (!is_plain_subscript(x_text.line(s.file, s.line), s.variable)) return;
+  std::vector<NamedLine> pointer = variables_in(s.uses, ',');
+  std::erase_if(pointer, [&](const NamedLine& use) { return use.name != s.variable; });
+  suggest_computed(access, pointer, why);
+}
+
 void Suspects::suggest_loaders(unsigned buffer, const std::string& why) {
   note_loads();
+  for (const std::uint32_t loader : x_loaders[buffer]) suggest_late_loops(loader);
   for (const std::uint32_t loader : x_loaders[buffer]) suggest_loader(loader, why);
 }
 

@@ -1,13 +1,16 @@
 // Lines that may be at fault, the likeliest first.
 #pragma once
 
+#include <cmath>
 #include <set>
 #include <string>
 #include <unordered_set>
 
 #include "attn_diag/harness/lines.h"
+#include "harness/lines/causes.h"
 #include "harness/lines/graph_walk.h"
 #include "harness/lines/site_words.h"
+#include "harness/lines/source_text.h"
 
 namespace attn_diag::lines {
 
@@ -19,6 +22,8 @@ class Suspects : public Walk {
   bool sure() const { return x_sure; }
 
  protected:
+  // Of wrong elements, which heads they are of.
+  void note_heads(const std::vector<OutputElement>& elements);
   // Of the suspect that comes next, if it is the first: nothing else explains what is seen.
   void be_sure() { x_sure = x_sure || x_out.suspects.empty(); }
   void suggest(const std::string& file, const std::string& function, int line, int column,
@@ -27,7 +32,17 @@ class Suspects : public Walk {
   // What a site's words name.
   void suggest(std::uint32_t site_number, const NamedLine& at, const std::string& why);
   void suggest_node(std::uint32_t n, const std::string& why);
+  // The variables that an index is made of: those that are computed before those that are only named.
   void suggest_indices(std::uint32_t site_number, const std::string& why);
+  // Of these the ones whose line computes them.
+  void suggest_computed(std::uint32_t site_number, const std::vector<NamedLine>& variables,
+                        const std::string& why);
+  // A loop whose line computes nothing comes after the lines that computed its range.
+  void suggest_condition(std::uint32_t site_number, const Condition& condition,
+                         const std::string& why);
+  // Loops around a site that leave their first steps out, where something lacks.
+  void suggest_late_loops(std::uint32_t site_number);
+  const std::string& text_of(std::uint32_t site_number, const NamedLine& at);
   void suggest_callers(std::uint32_t site_number, const std::string& why);
   void suggest_conditions(std::uint32_t site_number, const char* kind, const std::string& why);
   // Whether the watched blocks loaded every element of these rows of k or v, or of their own rows of q.
@@ -35,6 +50,11 @@ class Suspects : public Walk {
   void note_loads();
   // The loads of an input and what they are made of.
   void suggest_loader(std::uint32_t loader, const std::string& why);
+  // What comes before the line of an access: "q[d]" computes nothing, what is wrong with it was made where q was; and
+  // where the first head is right, what depends on the head.
+  void suggest_what_it_is_of(std::uint32_t access, const std::string& why);
+  // What a line takes from the index of the block alone, as the place of a head.
+  void suggest_of_block(std::uint32_t site_number, const std::string& why);
   void suggest_loaders(unsigned buffer, const std::string& why);
   void suggest_uses(std::uint32_t s, const std::string& why);
   // Variables that are given a constant that should not be.
@@ -42,7 +62,7 @@ class Suspects : public Walk {
   void suggest_constants(std::uint32_t s, const std::string& why, const Bad& bad) {
     for (const NamedLine& use : variables_in(site(s).uses, ','))
       if (use.constant && bad(*use.constant)) {
-        be_sure();
+        if (std::isfinite(*use.constant)) be_sure();  // an infinity may be meant for another use
         suggest(s, use, why);
       }
   }
@@ -51,6 +71,9 @@ class Suspects : public Walk {
 
   LineDivergence& x_out;
   std::set<std::uint32_t> x_loaders[3];
+  SourceText x_text;
+  bool x_only_later_heads =
+      false;  // are wrong: the first is right, whatever a head is multiplied by
 
  private:
   bool x_sure = false;

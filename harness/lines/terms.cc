@@ -565,7 +565,7 @@ Term Terms::exponential(const Term& a, float x, float result, bool base2, std::u
   out.row = a.row;
   out.set = x_keys.single(x_attention.key_of(a.column));
   out.x = static_cast<float>(x_attention.score(a.row, a.column) - double{natural(x)});
-  if (!std::isfinite(out.x)) return ill(Ill::kSign, node);
+  if (!std::isfinite(out.x) || !std::isfinite(result)) return ill(Ill::kSign, node);
   return out;
 }
 

@@ -321,7 +321,12 @@ std::string trace_text(const TraceResult& r, const TraceTextOptions& o) {
   if ((r.sanity.unsound() || !c.input_writes.empty()) && r.first)
     s += "  " + wrap("In that: " + first_text(*r.first, c.problem), o.style.width - 2, 4) + '\n';
   if (r.first) s += first_lines(r, o);
-  if (r.lines) s += lines_text(*r.lines, o.style, o.tables) + '\n';
+  if (r.lines) {
+    s += lines_text(*r.lines, o.style, o.tables);
+    if (!r.lines->suspects.empty() && !o.repair.empty())
+      s += "    Try small edits there: " + o.repair + '\n';
+    s += '\n';
+  }
   s += fmt::format("  {} on {}: {}, {}\n\n", c.provenance.kernel, c.provenance.backend,
                    problem_text(c.problem), geometry_text(c.geometry));
   s += stage_table(r, o.style);

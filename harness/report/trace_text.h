@@ -12,6 +12,7 @@ struct TraceTextOptions {
   Style style;
   Tolerance tolerance;    // as the trace was made with
   std::string check;      // the shell line that looks for races and unwritten reads; empty: none
+  std::string repair;     // the shell line that tries edits; empty: none
   std::string reproduce;  // one shell line
   bool verdict_only = false;
   bool tables = false;  // what variables hold, and what lines load

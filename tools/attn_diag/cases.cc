@@ -248,8 +248,8 @@ Tolerance parse_tolerance(const Flags& f) {
 
 std::vector<std::string> reproduce(const std::string& command, const Case& c, const Flags& f) {
   const Problem& p = c.problem;
-  const bool checks =
-      command == "check";  // the production kernel, on backend host, by no tolerance
+  // The production kernel, on backend host.
+  const bool repairs = command == "repair", checks = command == "check" || repairs;
   std::vector<std::string> words = {command, "--kernel", c.kernel};
   if (!checks) words.insert(words.end(), {"--backend", c.backend});
   const auto add = [&](const char* flag, const std::string& value) {
@@ -286,6 +286,8 @@ std::vector<std::string> reproduce(const std::string& command, const Case& c, co
   if (c.run.num_splits > 0) add_size("--num-splits", c.run.num_splits);
   if (c.run.schedule != "forward") add("--schedule", c.run.schedule);
   if (c.run.mma_order != 0) add("--mma-order", std::to_string(c.run.mma_order));
+  if (repairs && !f.atol.empty()) add("--atol", f.atol);
+  if (repairs && !f.rtol.empty()) add("--rtol", f.rtol);
   if (checks) return words;
   if (c.run.async_copies != "late") add("--async-copies", c.run.async_copies);
   if (c.run.gate != Gate::kReduce) add("--stage", std::string(name(c.run.gate)));

@@ -50,7 +50,7 @@ class LinesTest(unittest.TestCase):
 
     def build_in(self, kernel, copy, *flags):
         built = self.call("build", *[copy / s for s in kernel.sources], "-o", "k.so", *kernel.build_flags,
-                          "--no-nvcc", "--no-lockstep", *flags)
+                          "--no-nvcc", *(flags or ["--no-lockstep"]))
         self.assertEqual(built.returncode, 0, built.stdout + built.stderr)
 
     def trace(self, case, *flags):
@@ -58,7 +58,7 @@ class LinesTest(unittest.TestCase):
         self.assertIn(out.returncode, (0, 1), out.stderr)
         return json.loads(out.stdout)
 
-    def plant(self, kernel, old, new):
+    def plant(self, kernel, old, new, *flags):
         copy = self.folder / "source"
         shutil.copytree(kernel.folder, copy)
         planted = 0
@@ -67,7 +67,7 @@ class LinesTest(unittest.TestCase):
                 source.write_text(source.read_text().replace(old, new, 1))
                 planted += 1
         self.assertEqual(planted, 1, f"{old!r} is not in {kernel.name}")
-        self.build_in(kernel, copy)
+        self.build_in(kernel, copy, *flags)
 
     def test_edits_are_told(self):
         for what, (name, case, old, new, line, among, sure) in EDITS.items():
@@ -114,8 +114,35 @@ class LinesTest(unittest.TestCase):
         text = self.call("trace", "--kernel", "./k.so", *kernel.cases[0].split(), "--no-history").stdout
         self.assertIn("Where it goes wrong: adds what was added before", text)
         self.assertIn("l += pj;", text)
+        self.assertRegex(text, r"Try small edits there: .* repair --kernel \./k\.so .*--head-dim")
         both = self.call("trace", "--kernel", "./k.so", "--lines", "--no-lines")
         self.assertEqual(both.returncode, 2)
+
+    def test_a_run_that_is_refused_has_lines_all_the_same(self):
+        kernel = zoo.load("gqa_packed")
+        self.plant(kernel, "if (valid) {", "if (!valid) {", "--quiet")
+        words = ["trace", "--kernel", "./k.so", *kernel.cases[0].split(), "--no-history"]
+        out = self.call(*words, "--json")
+        self.assertEqual(out.returncode, 2, out.stderr)
+        report = json.loads(out.stdout)
+        self.assertIn("wrote outside o", report["refused"])
+        lines = report["line_divergence"]
+        self.assertEqual(lines["answer"], "unsure")
+        self.assertIn("behind the end of o", lines["what"])
+        self.assertTrue(any("if (!valid)" in s["text"] for s in lines["suspects"][:2]), lines["suspects"][:3])
+        text = self.call(*words)
+        self.assertEqual(text.returncode, 2)
+        self.assertIn("if (!valid) {", text.stdout)
+        self.assertIn("wrote outside o", text.stderr)
+
+    def test_of_a_race_what_check_finds_comes_first(self):
+        kernel = zoo.load("aligned_half")
+        self.plant(kernel, "o += (size_t)blockIdx.y * nq * HEAD_DIM;", "o += 0;", "--quiet")
+        lines = self.trace("--heads 2 --seqlen 40")["line_divergence"]
+        self.assertEqual(lines["answer"], "unsure")
+        self.assertIn("write the same bytes", lines["what"])
+        self.assertIn("attn-diag check", lines["reason"])
+        self.assertIn("o[", lines["suspects"][0]["text"])
 
     def test_a_stale_library_is_not_looked_at(self):
         kernel = zoo.load("warp_per_row")

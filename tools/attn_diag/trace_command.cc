@@ -155,6 +155,7 @@ CommandResult trace_command(const Session& session) {
   text.style = session.style;
   text.tolerance = options.tolerance;
   text.check = check;
+  text.repair = session.shell(reproduce("repair", one, flags));
   text.reproduce = again;
   text.tables = flags.lines;
   text.verdict_only = flags.quiet;

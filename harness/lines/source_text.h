@@ -1,0 +1,33 @@
+// What a line of the source says, as far as it can be at fault: a loop "for (int j = begin; j < end; ++j)" computes
+// nothing, so that what is wrong with its range was made where begin and end were.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace attn_diag::lines {
+
+// Whether the line has a for loop that begins at 0 or a variable, goes on below a variable, and takes steps of 1, a
+// number or a variable.
+bool is_plain_loop(std::string_view line);
+// Whether the line has a for loop that counts up from another number than 0: "for (int j = 1; j < n; ++j)".
+bool begins_late(std::string_view line);
+// Whether the line assigns the smaller of two real numbers to the variable.
+bool takes_minimum(std::string_view line, std::string_view variable);
+// Whether the line has variable[...] and nothing within the brackets but names and numbers.
+bool is_plain_subscript(std::string_view line, std::string_view variable);
+// Whether the line assigns more to the variable than one name or number: "end = min(n, begin + 4)", "q += n".
+bool computes(std::string_view line, std::string_view variable);
+
+// Lines of files, which are read when first asked for. Of what cannot be read: empty.
+class SourceText {
+ public:
+  const std::string& line(const std::string& file, int number);
+
+ private:
+  std::map<std::string, std::vector<std::string>> x_files;
+};
+
+}  // namespace attn_diag::lines

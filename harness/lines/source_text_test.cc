@@ -1,0 +1,71 @@
+#include "harness/lines/source_text.h"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+
+namespace attn_diag::lines {
+
+TEST_CASE("a loop over a range that others computed is plain") {
+  for (const char* line :
+       {"for (int j = 0; j < n; ++j) {", "for (int j = begin; j < end; j++) sum += x[j];",
+        "for (int at = 0; at < limits.end; at += 32) {", "for (; j < last; ++j)"})
+    CHECK(is_plain_loop(line));
+  for (const char* line :
+       {"for (int j = 1; j < n; ++j) {", "for (int j = 0; j <= n; ++j)",
+        "for (int j = 0; j < n - 1; ++j)", "for (int j = 4 * split; j < n; ++j)",
+        "for (int j = 0; j < min(n, 4); ++j)", "for (int x = n; x > 0; x /= 2)",
+        "for (int j = 0; j < n; j += 2 * k)", "while (j < n)", "for (int j = 0;",
+        "for (int j = first, n = 0; j < last; j += step, ++n)", "for (auto x : y)"})
+    CHECK_FALSE(is_plain_loop(line));
+}
+
+TEST_CASE("a loop that leaves its first steps out begins late") {
+  CHECK(begins_late("for (int j = 1; j < n; ++j)"));
+  CHECK(begins_late("for (int j = 2; j <= its.n; j += 2) {"));
+  for (const char* line :
+       {"for (int j = 0; j < n; ++j)", "for (int x = 16; x > 0; x /= 2)", "int j = 1;",
+        "for (int j = first; j < n; ++j)", "for (int j = 1 + i; j < n; ++j)", "for (int j = 1;"})
+    CHECK_FALSE(begins_late(line));
+}
+
+TEST_CASE("who takes the smaller one") {
+  CHECK(takes_minimum("const float m_new = fminf(m, s), alpha = x;", "m_new"));
+  CHECK(takes_minimum("m = cuda::std::min(m, s);", "m"));
+  CHECK_FALSE(takes_minimum("const float m_new = fmaxf(m, s), last = fminf(a, b);", "m_new"));
+  CHECK_FALSE(takes_minimum("f(fminf(m, s));", "m"));
+}
+
+TEST_CASE("an index of names alone is plain") {
+  CHECK(is_plain_subscript("s += q[d] * k[j * n + d];", "q"));
+  CHECK_FALSE(is_plain_subscript("s += q[d] * k[j * n + d];", "k"));
+  CHECK_FALSE(is_plain_subscript("s += q[d];", "k"));
+  CHECK(is_plain_subscript("tile[i][threadIdx.x] = 0;", "tile"));
+  CHECK_FALSE(is_plain_subscript("x = a[b[i + 1]];", "a"));
+  CHECK_FALSE(is_plain_subscript("x = \"a[", "a"));
+}
+
+TEST_CASE("what is given more than a name is computed") {
+  CHECK(computes("const int end = min(n, begin + 4);", "end"));
+  CHECK(computes("const int begin = 4 * i, end = n;", "begin"));
+  CHECK_FALSE(computes("const int begin = 4 * i, end = n;", "end"));
+  CHECK(computes("q += head;", "q"));
+  CHECK(computes("x = -1;", "x"));
+  CHECK_FALSE(computes("int lane = threadIdx.x, warp = 0;", "lane"));
+  CHECK_FALSE(computes("int lane = threadIdx.x, warp = 0;", "warp"));
+  CHECK_FALSE(computes("if (x == y + 1) return;", "x"));
+  CHECK_FALSE(computes("f(const float* q, int n)", "q"));
+}
+
+TEST_CASE("lines of files, and none of what is not there") {
+  const auto path = std::filesystem::temp_directory_path() / "attn_diag_source_text_test.cu";
+  std::ofstream(path) << "one\ntwo\n";
+  SourceText text;
+  CHECK(text.line(path.string(), 2) == "two");
+  CHECK(text.line(path.string(), 0).empty());
+  CHECK(text.line(path.string(), 3).empty());
+  CHECK(text.line(path.string() + ".not", 1).empty());
+  std::filesystem::remove(path);
+}
+
+}  // namespace attn_diag::lines
