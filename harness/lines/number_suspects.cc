@@ -114,7 +114,9 @@ bool NumberSuspects::added_there_before(std::uint32_t n) const {
   const auto [a, b] = operands_of(n);
   const std::uint32_t third = op(n) == ValueOp::kFma ? node(n).operand[2] : 0;
   for (std::uint32_t other = 1; other < n; ++other) {
-    if (node(other).site != node(n).site || node(other).where != node(n).where) continue;
+    if (node(other).where != node(n).where || node(other).site == 0 ||
+        site(node(other).site).line != site(node(n).site).line)
+      continue;
     const Term& sum = x_terms[other];
     for (const std::uint32_t operand : {a, b, third}) {
       if (operand == 0 || operand >= n || x_terms[operand].kind != sum.kind) continue;
@@ -158,7 +160,7 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
                               x_terms.keys().has(other.set, x_attention.key_of(element.row));
         if (!same_key && element.row >= end && element.row < end + x_terms.keys().size())
           for (const std::uint32_t s : {node(n).site, node(operand).site, node(input).site})
-            suggest_conditions(s, nullptr, "lets rows behind the last key through");
+            suggest_conditions(s, nullptr, "lets rows behind the last key through", false);
       }
       return suggest_pair(n, a, b, cause.row, why);
     case Ill::kColumns:
@@ -195,7 +197,7 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
       if ((op(n) == ValueOp::kExp || op(n) == ValueOp::kExp2) && a != 0 && a < n &&
           node(a).value > 80)
         for (const NamedLine& use : variables_in(site(cause.site).uses, ','))
-          if (!use.constant && use.line != site(cause.site).line &&
+          if (!use.constant && use.name != score_variable(a) && use.line != site(cause.site).line &&
               text_of(cause.site, use).find("max") == std::string::npos)
             suggest(cause.site, use, "makes what is subtracted");
       suggest_node(n, why);
@@ -360,6 +362,9 @@ void NumberSuspects::suggest_nan(std::uint32_t n) {
   if (!unwritten) {
     x_out.what = "makes NaN";
     suggest_odd_maxima(node(n).site);
+    for (const std::uint32_t operand : node(n).operand)
+      if (operand != 0 && operand < n && std::isinf(node(operand).value))
+        suggest_node(made_by(operand), "makes an operand that is infinite");
     suggest_constants(node(n).site, "is a number of which NaN is made",
                       [](double x) { return !(x < 1e30); });
     suggest_uses(node(n).site, "makes an operand of NaN");
@@ -369,6 +374,20 @@ void NumberSuspects::suggest_nan(std::uint32_t n) {
   suggest_node(n, "reads memory that nobody wrote");
   suggest_stores_to(site(node(n).site).variable);
   suggest_uses(node(n).site, "makes the index");
+}
+
+std::string NumberSuspects::score_variable(std::uint32_t exponent) const {
+  std::uint32_t at = made_by(exponent);
+  for (int steps = 0; steps < 8 && node(at).site != 0; ++steps) {
+    for (const std::uint32_t operand : node(at).operand)
+      if (operand != 0 && operand < at && x_terms[operand].kind == TermKind::kScore &&
+          !x_terms[operand].shifted)
+        return node(operand).site == 0 ? "" : site(node(operand).site).variable;
+    const std::uint32_t next = node(at).operand[0];
+    if (next == 0 || next >= at) break;
+    at = made_by(next);
+  }
+  return "";
 }
 
 void NumberSuspects::suggest_odd_maxima(std::uint32_t from) {

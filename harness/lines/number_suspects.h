@@ -33,6 +33,8 @@ class NumberSuspects : public Suspects {
   void suggest_origin(std::uint32_t n, const std::string& why);
   // NaN: memory that nobody wrote, or an operation on infinities.
   void suggest_nan(std::uint32_t n);
+  // The variable that holds the score of an exponent; empty: not known.
+  std::string score_variable(std::uint32_t exponent) const;
   // What may have made a maximum none, infinite or larger than any score: a minimum, or a first value that is so, on
   // the way to this site.
   void suggest_odd_maxima(std::uint32_t from);

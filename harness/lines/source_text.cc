@@ -43,7 +43,7 @@ std::size_t loop_at(const std::vector<Token>& tokens) {
 
 }  // namespace
 
-bool is_plain_loop(std::string_view line) {
+bool is_plain_loop(std::string_view line, bool any_step) {
   const std::vector<Token> tokens = tokens_of(line);
   std::size_t i = loop_at(tokens);
   // What it begins with.
@@ -63,7 +63,7 @@ bool is_plain_loop(std::string_view line) {
   // Its step.
   std::size_t operators = 0;
   for (i = end + 1; i < tokens.size() && !tokens[i].is(")"); ++i) {
-    if (is_operand(tokens[i])) continue;
+    if (tokens[i].is_identifier() || (any_step && is_operand(tokens[i]))) continue;
     if (!tokens[i].is_any({"++", "+=", ","})) return false;
     operators += tokens[i].is(",") ? 0 : 1;
   }

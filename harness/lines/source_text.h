@@ -9,9 +9,9 @@
 
 namespace attn_diag::lines {
 
-// Whether the line has a for loop that begins at 0 or a variable, goes on below a variable, and takes steps of 1, a
-// number or a variable.
-bool is_plain_loop(std::string_view line);
+// Whether the line has a for loop that begins at 0 or a variable, goes on below a variable, and takes steps of 1 or a
+// variable; of a number where steps may be of any size.
+bool is_plain_loop(std::string_view line, bool any_step);
 // Whether the line has a for loop that counts up from another number than 0: "for (int j = 1; j < n; ++j)".
 bool begins_late(std::string_view line);
 // Whether the line assigns the smaller of two real numbers to the variable.

@@ -9,15 +9,17 @@ namespace attn_diag::lines {
 TEST_CASE("a loop over a range that others computed is plain") {
   for (const char* line :
        {"for (int j = 0; j < n; ++j) {", "for (int j = begin; j < end; j++) sum += x[j];",
-        "for (int at = 0; at < limits.end; at += 32) {", "for (; j < last; ++j)"})
-    CHECK(is_plain_loop(line));
+        "for (int at = 0; at < limits.end; at += step) {", "for (; j < last; ++j)"})
+    CHECK(is_plain_loop(line, false));
+  CHECK(is_plain_loop("for (int at = 0; at < n; at += 32) {", true));
+  CHECK_FALSE(is_plain_loop("for (int at = 0; at < n; at += 32) {", false));
   for (const char* line :
        {"for (int j = 1; j < n; ++j) {", "for (int j = 0; j <= n; ++j)",
         "for (int j = 0; j < n - 1; ++j)", "for (int j = 4 * split; j < n; ++j)",
         "for (int j = 0; j < min(n, 4); ++j)", "for (int x = n; x > 0; x /= 2)",
         "for (int j = 0; j < n; j += 2 * k)", "while (j < n)", "for (int j = 0;",
         "for (int j = first, n = 0; j < last; j += step, ++n)", "for (auto x : y)"})
-    CHECK_FALSE(is_plain_loop(line));
+    CHECK_FALSE(is_plain_loop(line, true));
 }
 
 TEST_CASE("a loop that leaves its first steps out begins late") {

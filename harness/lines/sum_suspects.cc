@@ -325,7 +325,7 @@ std::optional<SumSuspects::Way> SumSuspects::way_of_another(
 }
 
 void SumSuspects::suggest_loops(std::uint32_t s, const std::vector<unsigned>& keys,
-                                bool skip_columns, const std::string& why) {
+                                bool skip_columns, bool lacks, const std::string& why) {
   std::vector<Condition> loops;
   for (const Condition& condition : conditions_in(site(s).conditions))
     if (condition.loop) loops.push_back(condition);
@@ -334,7 +334,7 @@ void SumSuspects::suggest_loops(std::uint32_t s, const std::vector<unsigned>& ke
   const bool tail = !keys.empty() && !all && keys.back() + 1 == x_terms.keys().size() &&
                     keys.back() - keys.front() + 1 == keys.size();
   if (tail) std::reverse(loops.begin(), loops.end());
-  for (const Condition& loop : loops) suggest_condition(s, loop, why);
+  for (const Condition& loop : loops) suggest_condition(s, loop, why, lacks);
 }
 
 bool SumSuspects::sums_columns(std::uint32_t n) const {
@@ -407,7 +407,7 @@ void SumSuspects::suspect_missing(const Cause& cause) {
     suggest_late_loops(s);
     const bool of_products = op(at) == ValueOp::kAdd || op(at) == ValueOp::kFma ||
                              op(at) == ValueOp::kProduct || op(at) == ValueOp::kMultiply;
-    suggest_loops(s, cause.keys, of_products && sums_columns(at), why);
+    suggest_loops(s, cause.keys, of_products && sums_columns(at), true, why);
     suggest_conditions(s, nullptr, why);
     if (!loads_all(1, cause.row)) suggest_loaders(1, "does not load all of k");
     if (!loads_all(2, cause.row)) suggest_loaders(2, "does not load all of v");
@@ -446,8 +446,8 @@ void SumSuspects::suspect_extra(const Cause& cause) {
   }
   for (const std::uint32_t n : {way.weight, way.score})
     if (n != 0) {
-      suggest_conditions(node(n).site, "if", why);
-      suggest_loops(node(n).site, cause.keys, n == way.score, why);
+      suggest_conditions(node(n).site, "if", why, false);
+      suggest_loops(node(n).site, cause.keys, n == way.score, false, why);
     }
   suggest_node(way.weight, "makes its weight");
 }

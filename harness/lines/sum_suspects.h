@@ -50,7 +50,7 @@ class SumSuspects : public NumberSuspects {
   std::optional<Way> way_of_another(std::uint32_t row, const std::vector<unsigned>& not_these);
   // The loops around a sum over keys: those at the tail of all keys are cut by the outer one.
   void suggest_loops(std::uint32_t s, const std::vector<unsigned>& keys, bool skip_columns,
-                     const std::string& why);
+                     bool lacks, const std::string& why);
   // Whether its thread passed n's line more than once for one score: the innermost loop goes over columns.
   bool sums_columns(std::uint32_t n) const;
   void suspect_missing(const Cause& cause);

@@ -62,8 +62,8 @@ void Suspects::suggest_computed(std::uint32_t site_number, const std::vector<Nam
 }
 
 void Suspects::suggest_condition(std::uint32_t site_number, const Condition& condition,
-                                 const std::string& why) {
-  if (condition.loop && is_plain_loop(text_of(site_number, condition.at))) {
+                                 const std::string& why, bool lacks) {
+  if (condition.loop && is_plain_loop(text_of(site_number, condition.at), !lacks)) {
     std::vector<NamedLine> range = condition.tests;
     std::erase_if(range, [&](const NamedLine& test) { return test.line == condition.at.line; });
     suggest_computed(site_number, range, why);
@@ -95,11 +95,11 @@ void Suspects::suggest_callers(std::uint32_t site_number, const std::string& why
 }
 
 void Suspects::suggest_conditions(std::uint32_t site_number, const char* kind,
-                                  const std::string& why) {
+                                  const std::string& why, bool lacks) {
   const ValueSite& s = site(site_number);
   for (const Condition& condition : conditions_in(s.conditions))
     if (kind == nullptr || condition.loop == (std::string_view(kind) == "loop"))
-      suggest_condition(site_number, condition, why);
+      suggest_condition(site_number, condition, why, lacks);
 }
 
 bool Suspects::loads_all(unsigned buffer, std::uint32_t row) {

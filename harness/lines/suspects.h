@@ -38,13 +38,15 @@ class Suspects : public Walk {
   void suggest_computed(std::uint32_t site_number, const std::vector<NamedLine>& variables,
                         const std::string& why);
   // A loop whose line computes nothing comes after the lines that computed its range.
+  // `lacks`: steps may be too large.
   void suggest_condition(std::uint32_t site_number, const Condition& condition,
-                         const std::string& why);
+                         const std::string& why, bool lacks);
   // Loops around a site that leave their first steps out, where something lacks.
   void suggest_late_loops(std::uint32_t site_number);
   const std::string& text_of(std::uint32_t site_number, const NamedLine& at);
   void suggest_callers(std::uint32_t site_number, const std::string& why);
-  void suggest_conditions(std::uint32_t site_number, const char* kind, const std::string& why);
+  void suggest_conditions(std::uint32_t site_number, const char* kind, const std::string& why,
+                          bool lacks = true);
   // Whether the watched blocks loaded every element of these rows of k or v, or of their own rows of q.
   bool loads_all(unsigned buffer, std::uint32_t row);
   void note_loads();
