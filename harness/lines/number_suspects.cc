@@ -447,11 +447,21 @@ bool NumberSuspects::suspect_bare_score(const Cause& cause, std::uint32_t a, std
   if (bare == 0) return false;
   x_out.what =
       "uses a score less its maximum where the exponential of that belongs: " + term_text(bare);
-  suggest_node(made_by(bare), "makes what should be an exponential");
+  // 0 plus it is still it.
+  std::uint32_t made = made_by(bare);
+  for (int steps = 0; steps < 16 && (op(made) == ValueOp::kAdd || op(made) == ValueOp::kFma);
+       ++steps) {
+    std::uint32_t next = 0;
+    for (const std::uint32_t operand : node(made).operand)
+      if (operand < made && is_bare(operand)) next = operand;
+    if (next == 0) break;
+    made = made_by(next);
+  }
+  suggest_node(made, "makes what should be an exponential");
   suggest_moves(bare, "hands it on");
   suggest_node(cause.node, "uses it");
   suggest_callers(cause.site, "uses it");
-  suggest_uses(node(made_by(bare)).site, "is an operand");
+  suggest_uses(node(made).site, "is an operand");
   return true;
 }
 

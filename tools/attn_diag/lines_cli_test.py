@@ -30,6 +30,15 @@ EDITS = {
                                "first += 64", 3, False),
     "a wmma store of another row": ("wmma_block", 0, "                t.S[lane * N + c] = x;",
                                     "                t.S[lane + N + c] = x;", "t.S[lane + N + c] = x;", 1, False),
+    "a bound that is computed elsewhere": ("look_back", 0, "last = min(sk, first + kChunk)", "last = min(sk, first + kChunk) - 1",
+                                           "kChunk) - 1", 1, False),
+    "a loop that begins late": ("bf162_warps", 0, "for (int j = 0; j < kTile; ++j) {", "for (int j = 1; j < kTile; ++j) {",
+                                "int j = 1;", 1, False),
+    "scores without exponential": ("naive_rows", 0, "scores[j] = expf(scores[j] - rowMax)", "scores[j] = (scores[j] - rowMax)",
+                                   "(scores[j] - rowMax)", 1, False),
+    "a minimum for a maximum": ("aligned_half", 0, "mnew = fmaxf(mnew, sp[r][c])", "mnew = fminf(mnew, sp[r][c])", "fminf", 1,
+                                False),
+    "weights without v": ("example_flash", 0, "p * __half2float(sV[j * kHeadDim + d])", "p", "rescale + p;", 1, False),
     "lse alone": ("cp_async_ring", 0, "= m + __logf(l);", "= m + (l);", "= m + (l);", 1, False),
 }
 
