@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <fstream>
 #include <map>
 #include <set>
 
@@ -18,6 +17,7 @@
 #include "harness/lines/explain.h"
 #include "harness/lines/finding_suspects.h"
 #include "harness/lines/roles.h"
+#include "harness/lines/source_text.h"
 #include "harness/lines/terms.h"
 #include "harness/lines/watch.h"
 #include "harness/run/run_plan.h"
@@ -198,16 +198,9 @@ std::string put_findings(const Kernel& kernel, const Problem& problem, const Inp
 }
 
 void add_source_text(LineDivergence& out) {
-  std::map<std::string, std::vector<std::string>> files;
+  lines::SourceText text;
   const auto fill = [&](LinePlace& place) {
-    auto [found, is_new] = files.try_emplace(place.file);
-    if (is_new) {
-      std::ifstream in(place.file);
-      for (std::string line; std::getline(in, line);) found->second.push_back(line);
-    }
-    const auto number = static_cast<std::size_t>(place.line);
-    if (number == 0 || number > found->second.size()) return;
-    const std::string& line = found->second[number - 1];
+    const std::string& line = text.line(place.file, place.line);
     const std::size_t begin = line.find_first_not_of(" \t");
     if (begin == std::string::npos) return;
     place.text = line.substr(begin, line.find_last_not_of(" \t\r") + 1 - begin);
