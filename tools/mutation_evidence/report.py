@@ -178,5 +178,8 @@ def write(folder):
     folder = pathlib.Path(folder)
     summary, mutants = summary_of(read_rows(folder))
     rows = [{**m, "scores": score.score(m)} if "trace" in m else m for m in mutants]
-    (folder / "mutation.json").write_text(json.dumps({**summary, "rows": rows}, indent=1) + "\n")
+    # A row a line: it is read by programs, and by people in diffs.
+    lines = ",\n  ".join(json.dumps(row) for row in rows)
+    head = json.dumps(summary, indent=1).removesuffix("\n}")
+    (folder / "mutation.json").write_text(f'{head},\n "rows": [\n  {lines}\n ]\n}}\n')
     (folder / "mutation.md").write_text(markdown(summary, mutants))
