@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "attn_diag/harness/error.h"
+#include "harness/base/child_process.h"
 
 namespace attn_diag {
 namespace {
@@ -70,14 +71,8 @@ std::uint64_t address_space() {
   return pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
-// Nothing of what the parent has set up for itself: handlers, what is blocked, where it writes.
 void set_up(const HelperLimits& limits) {
-  for (int signal = 1; signal < NSIG; ++signal) std::signal(signal, SIG_DFL);
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
-  const int nowhere = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-  for (int standard = 0; standard <= 2 && nowhere >= 0; ++standard) ::dup2(nowhere, standard);
+  forget_parent();
   lower(RLIMIT_CORE, 0);
   if (limits.processor_seconds > 0)
     lower(RLIMIT_CPU, static_cast<std::uint64_t>(std::ceil(limits.processor_seconds)));

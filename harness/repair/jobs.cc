@@ -18,23 +18,18 @@
 
 #include "attn_diag/harness/error.h"
 #include "attn_diag/harness/host/call_clock.h"
+#include "harness/base/child_process.h"
 
 namespace attn_diag::repair {
 namespace {
 
 enum class Answer : std::uint8_t { kDone, kFailed };
 
-// Nothing of what this process has set up for itself: handlers, clocks, where it writes.
 void set_up() {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   host::use_call_clock(nullptr);
-  for (int signal = 1; signal < NSIG; ++signal) std::signal(signal, SIG_DFL);
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
-  const int nowhere = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-  for (int standard = 0; standard <= 2 && nowhere >= 0; ++standard) ::dup2(nowhere, standard);
+  forget_parent();
   rlimit core{};
   ::setrlimit(RLIMIT_CORE, &core);
 }
