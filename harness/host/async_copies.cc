@@ -10,7 +10,7 @@ void land(const AsyncCopy& copy) {
   const std::size_t read = copy.bytes - copy.zeros;
   if (read > 0) std::memcpy(copy.to, copy.from, read);
   std::memset(copy.to + read, 0, copy.zeros);
-  note_copied(copy.to, copy.from, read);
+  note_copied(copy.to, copy.from, read, copy.at);
   note_cleared(copy.to + read, copy.zeros);
   note_landed(copy);
 }

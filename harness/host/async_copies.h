@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "harness/host/values/copied_at.h"
+
 namespace attn_diag::host {
 
 struct AsyncCopy {
@@ -16,6 +18,7 @@ struct AsyncCopy {
   const char* file;
   int line;
   bool around_l1 = false;  // cp.async.cg
+  CopiedAt at = {};
 };
 
 // Those whose thread ended, or whose barrier's phase did not, before they landed.

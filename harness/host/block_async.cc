@@ -2,6 +2,7 @@
 #include "attn_diag_host/async_copy.h"
 #include "harness/host/block_runner_switch.h"
 #include "harness/host/text.h"
+#include "harness/host/values/recorder.h"
 
 namespace attn_diag::host {
 
@@ -9,7 +10,7 @@ void async_copy(void* to, const void* from, std::size_t bytes, std::size_t zeros
                 const void* barrier, const char* file, int line, bool around_l1) {
   BlockRunner::current()->async_copy(
       {static_cast<std::byte*>(to), static_cast<const std::byte*>(from), bytes, zeros, file, line,
-       around_l1},
+       around_l1, copied_at()},
       barrier, address(__builtin_return_address(0)), address(__builtin_frame_address(0)));
 }
 

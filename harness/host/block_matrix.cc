@@ -222,13 +222,14 @@ void BlockRunner::matrix_load(const Fragment& to, const void* memory, unsigned s
                               bool column_major, const char* file, int line, std::uintptr_t pc,
                               std::uintptr_t frame) {
   const unsigned lane = x_current->index.linear % kWarpSize;
+  const CopiedAt at_line = copied_at();
   step_together(pc, frame);
   check_matrix_memory(WarpOp::kMatrixLoad, to.kind.type, memory, stride, file, line);
   for_each_element(to.kind, lane, static_cast<const std::byte*>(memory), stride, column_major,
                    [&](const std::byte* from, unsigned at, unsigned bytes) {
                      note_access(Access::kRead, from, bytes, pc, kTile);
                      std::memcpy(static_cast<std::byte*>(to.elements) + at, from, bytes);
-                     note_copied(static_cast<std::byte*>(to.elements) + at, from, bytes);
+                     note_copied(static_cast<std::byte*>(to.elements) + at, from, bytes, at_line);
                    });
   *to.set = true;
   const MatrixRequest request{memory, stride, column_major, {}, {}, {}, {}};

@@ -41,7 +41,7 @@ Cause Causes::cause_of(const OutputElement& element) {
   if (element.of_lse) return cause_of_lse(term, cause, element.wrong);
   if (term.kind != TermKind::kWeight || term.column == kNone) {
     // Of a row without keys o is 0.
-    if (term.kind == TermKind::kNumber && sees_nothing(cause.row)) return cause;
+    if (term.kind == TermKind::kNumber && sees_nothing(cause.row) && !element.wrong) return cause;
     cause.what = What::kNothing;
     if (term.kind == TermKind::kNumber)
       for (unsigned j = 0; j < x_terms.keys().size(); ++j)
@@ -59,14 +59,25 @@ Cause Causes::cause_of(const OutputElement& element) {
   if (keys_differ(term, cause)) return cause;
   if (std::fabs(term.x - x_attention.lse(cause.row)) > 0.01) {
     cause.what = What::kFrame;
-    frame_cause(cause);
+    cause.undivided = is_undivided(term);
+    if (!cause.undivided) frame_cause(cause);
     return cause;
   }
   return cause;
 }
 
+bool Causes::is_undivided(const Term& term) const {
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
+    const Term& l = x_terms[n];
+    if (l.kind == TermKind::kWeight && l.column == kNone && l.row == term.row &&
+        l.set == term.set && same_frame(l, term))
+      return true;
+  }
+  return false;
+}
+
 Cause Causes::cause_of_lse(const Term& term, Cause cause, bool wrong) const {
-  if (term.kind == TermKind::kNumber && sees_nothing(cause.row)) return cause;
+  if (term.kind == TermKind::kNumber && sees_nothing(cause.row) && !wrong) return cause;
   if (term.kind != TermKind::kLog) {
     cause.what = What::kNothing;
     return cause;

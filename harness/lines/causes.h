@@ -37,6 +37,7 @@ struct Cause {
   std::uint32_t row = 0, column = 0;
   std::vector<unsigned> keys;  // of kMissing, kExtra
   bool of_l = false;           // of these: in the sum that o is divided by
+  bool undivided = false;      // of kFrame: o is relative to what l is relative to
 
   auto kind() const { return std::tuple(what, ill, site); }
 };
@@ -51,6 +52,8 @@ class Causes : public Walk {
   Cause cause_of_lse(const Term& term, Cause cause, bool wrong) const;
   // Of a sum over keys: whether it lacks some, or has some it should not.
   bool keys_differ(const Term& term, Cause& cause) const;
+  // Whether there is an l of the same keys in the same frame.
+  bool is_undivided(const Term& term) const;
   // o is what it should be but for a factor: is it the sum that it is divided by?
   void frame_cause(Cause& cause);
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,8 +28,25 @@ class FindingSuspects : public NumberSuspects {
   std::vector<std::uint32_t> sites_of(const host::CheckAccess& access) const;
   // What was made elsewhere of an access whose own line computes nothing.
   void suspect_makers(const host::CheckAccess& access, const std::string& array);
+  // Of what lies right behind an array: loops that go one step too far.
+  void suspect_last_step(const host::CheckFinding& finding);
   // What that line depends on.
   void suspect_site(const host::CheckAccess& access, bool indices_first);
+  // Between which lines threads should have waited for each other, where that explains all races.
+  void suspect_missing_barrier(const host::CheckReport& report);
+  struct Gap {
+    std::string file;
+    int begin = 0, end = 0;    // behind this line, or before that one
+    int last = 0;              // before this one it would still do
+    bool goes_round = false;   // there is a barrier between them: it is missing on the way from the end to the begin
+  };
+  std::optional<Gap> gap_of(const host::CheckFinding& race);
+  std::vector<Condition> conditions_of(const host::CheckAccess& access) const;
+  static bool is_among(const Condition& condition, const std::vector<Condition>& others);
+  bool in_one_loop(const host::CheckAccess& a, const host::CheckAccess& b) const;
+  // Where the outermost statement around a line begins or ends that is around this access alone.
+  int statement_of(const host::CheckAccess& access, const host::CheckAccess& other, int line,
+                   bool its_end);
   // Of what nobody wrote: who should have.
   void suspect_stores(const std::string& array);
 };

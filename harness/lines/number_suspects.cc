@@ -130,6 +130,24 @@ bool NumberSuspects::added_there_before(std::uint32_t n) const {
   return false;
 }
 
+void NumberSuspects::suspect_dropped_scores(const Cause& cause) {
+  switch (cause.ill) {
+    case Ill::kOffset:
+    case Ill::kSign:
+    case Ill::kUnwritten:
+    case Ill::kMeaningless:
+    case Ill::kUnknown:
+      break;
+    default:
+      return;
+  }
+  suspect_dropped([&](const Term& term) -> unsigned {
+    if (term.row != cause.row) return 0;
+    if (term.kind == TermKind::kWeight) return 1 + x_terms.keys().count(term.set);
+    return term.kind == TermKind::kScore && x_terms.columns().count(term.set) == x_terms.columns().size();
+  });
+}
+
 void NumberSuspects::suspect_ill(const Cause& cause) {
   const std::uint32_t n = cause.node;
   const std::string why = ill_text(cause.ill);
@@ -145,6 +163,7 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
   }
   if (left != 0 && right != 0 && left < n && right < n)
     x_out.what += fmt::format(": {}, and {}", term_text(left), term_text(right));
+  suspect_dropped_scores(cause);
   switch (cause.ill) {
     case Ill::kHeads:
       for (const std::uint32_t operand : {a, b}) {
@@ -156,9 +175,10 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
             key_row(cause.row, 0) + static_cast<std::uint32_t>(x_terms.keys().size());
         // The rows behind the head's own: who runs past the end?
         const Term& other = x_terms[operand == a ? b : a];
+        if (loads_none(element.buffer, cause.row)) suggest_pointer(node(input).site, why);
         const bool same_key = other.kind == TermKind::kWeight &&
                               x_terms.keys().has(other.set, x_attention.key_of(element.row));
-        if (!same_key && element.row >= end && element.row < end + x_terms.keys().size())
+        if (!same_key && !loads_none(element.buffer, cause.row) && element.row >= end && element.row < end + x_terms.keys().size())
           for (const std::uint32_t s : {node(n).site, node(operand).site, node(input).site})
             suggest_conditions(s, nullptr, "lets rows behind the last key through", false);
       }
@@ -183,6 +203,11 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
       for (const NamedLine& use : variables_in(site(cause.site).uses, ','))
         if (use.line != site(cause.site).line && !use.constant)
           suggest(cause.site, use, "gives the sum its first value");
+      // A number that was computed is no first value.
+      for (const std::uint32_t operand : {left, right})
+        if (operand != 0 && operand < n && x_terms[operand].kind == TermKind::kNumber &&
+            node(made_by(operand)).operand[0] != 0)
+          suggest_node(n, why);
       for (const std::uint32_t operand : {a, b})
         if (operand != 0 && operand < n && x_terms[operand].kind == TermKind::kNumber)
           suggest_foreign(operand);

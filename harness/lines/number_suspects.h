@@ -19,6 +19,8 @@ class NumberSuspects : public Suspects {
                     const std::string& why);
   static const char* ill_text(Ill why);
   void suspect_ill(const Cause& cause);
+  // Whole scores and sums of the row that nobody takes further, where what has no meaning stands in their place.
+  void suspect_dropped_scores(const Cause& cause);
   void suspect_twice(const Cause& cause, std::uint32_t a, std::uint32_t b);
   // Whether the line of a sum added the same weight in an earlier step of its thread.
   bool added_there_before(std::uint32_t n) const;

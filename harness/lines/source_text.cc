@@ -1,10 +1,10 @@
 #include "harness/lines/source_text.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <fstream>
 
 #include "harness/toolchain/source/source_error.h"
-#include "harness/toolchain/source/token.h"
 
 namespace attn_diag::lines {
 namespace {
@@ -39,6 +39,43 @@ std::size_t loop_at(const std::vector<Token>& tokens) {
   for (std::size_t i = 0; i + 1 < tokens.size(); ++i)
     if (tokens[i].is("for") && tokens[i + 1].is("(")) return i + 2;
   return tokens.size();
+}
+
+// Behind the bracket that closes the one at i.
+std::size_t behind_bracket(const std::vector<Token>& tokens, std::size_t i) {
+  int depth = 0;
+  for (; i < tokens.size(); ++i) {
+    if (tokens[i].is_any({"(", "[", "{"})) ++depth;
+    if (tokens[i].is_any({")", "]", "}"}) && --depth == 0) return i + 1;
+  }
+  return i;
+}
+
+// Behind the statement that begins at i.
+std::size_t behind_statement(const std::vector<Token>& tokens, std::size_t i) {
+  while (i < tokens.size() && tokens[i].kind == TokenKind::kDirective) ++i;
+  if (i >= tokens.size()) return i;
+  if (tokens[i].is("{")) return behind_bracket(tokens, i);
+  const bool is_if = tokens[i].is("if");
+  if (is_if || tokens[i].is_any({"for", "while", "switch"})) {
+    while (i < tokens.size() && !tokens[i].is("(")) ++i;
+    i = behind_statement(tokens, behind_bracket(tokens, i));
+    if (is_if && i < tokens.size() && tokens[i].is("else")) return behind_statement(tokens, i + 1);
+    return i;
+  }
+  if (tokens[i].is("do")) i = behind_statement(tokens, i + 1);
+  while (i < tokens.size() && !tokens[i].is_any({";", "}"}))
+    i = tokens[i].is_any({"(", "[", "{"}) ? behind_bracket(tokens, i) : i + 1;
+  return i < tokens.size() && tokens[i].is(";") ? i + 1 : i;
+}
+
+bool is_barrier(const Token& token) {
+  const auto has = [&](std::string_view part) { return token.text.find(part) != token.text.npos; };
+  if (token.kind == TokenKind::kString)
+    return has("bar.sync") || has("barrier.") || has("bar.warp.sync") || has("try_wait");
+  return token.is_identifier() &&
+         (token.is_any({"sync", "wait", "arrive_and_wait", "consumer_wait", "bar_sync"}) ||
+          has("__syncthreads") || has("__syncwarp") || (has("barrier") && (has("sync") || has("wait"))));
 }
 
 }  // namespace
@@ -81,6 +118,15 @@ bool begins_late(std::string_view line) {
   return false;
 }
 
+bool goes_up_to(std::string_view line) {
+  const std::vector<Token> tokens = tokens_of(line);
+  std::size_t i = loop_at(tokens);
+  while (i < tokens.size() && !tokens[i].is(";")) ++i;
+  for (++i; i < tokens.size() && !tokens[i].is(";"); ++i)
+    if (tokens[i].is("<=")) return true;
+  return false;
+}
+
 bool takes_minimum(std::string_view line, std::string_view variable) {
   const std::vector<Token> tokens = tokens_of(line);
   for (std::size_t i = 0; i + 2 < tokens.size(); ++i)
@@ -109,6 +155,16 @@ bool is_plain_subscript(std::string_view line, std::string_view variable) {
   return found;
 }
 
+bool is_plain_offset(std::string_view line, std::string_view variable) {
+  const std::vector<Token> tokens = tokens_of(line);
+  for (std::size_t i = 0; i + 3 < tokens.size(); ++i) {
+    if (!tokens[i].is(variable) || !tokens[i + 1].is("+")) continue;
+    const std::size_t end = name_at(tokens, i + 2);
+    if (end > i + 2 && end < tokens.size() && tokens[end].is_any({",", ")"})) return true;
+  }
+  return false;
+}
+
 bool computes(std::string_view line, std::string_view variable) {
   const std::vector<Token> tokens = tokens_of(line);
   for (std::size_t i = 0; i + 2 < tokens.size(); ++i) {
@@ -124,15 +180,52 @@ bool computes(std::string_view line, std::string_view variable) {
   return false;
 }
 
+const SourceText::File& SourceText::file_of(const std::string& file) {
+  const auto [found, is_new] = x_files.try_emplace(file);
+  File& one = found->second;
+  if (!is_new) return one;
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);) {
+    one.text += line;
+    one.text += '\n';
+    one.lines.push_back(std::move(line));
+  }
+  try {
+    one.tokens = source::tokenize(one.text, file);
+  } catch (const source::SourceError&) {
+    // Its lines are there all the same.
+  }
+  return one;
+}
+
 const std::string& SourceText::line(const std::string& file, int number) {
   static const std::string none;
-  const auto [found, is_new] = x_files.try_emplace(file);
-  if (is_new) {
-    std::ifstream in(file);
-    for (std::string line; std::getline(in, line);) found->second.push_back(line);
-  }
+  const std::vector<std::string>& lines = file_of(file).lines;
   const auto i = static_cast<std::size_t>(number);
-  return i == 0 || i > found->second.size() ? none : found->second[i - 1];
+  return i == 0 || i > lines.size() ? none : lines[i - 1];
+}
+
+int SourceText::end_of_statement(const std::string& file, int number) {
+  const std::vector<Token>& tokens = file_of(file).tokens.tokens;
+  const auto first = std::find_if(tokens.begin(), tokens.end(),
+                                  [&](const Token& token) { return token.line >= number; });
+  if (first == tokens.end() || first->line != number) return number;
+  // "int n = 4; for (...)": that of the loop.
+  auto begin = first;
+  while (begin != tokens.end() && begin->line == number &&
+         !begin->is_any({"for", "while", "if", "do", "switch"}))
+    ++begin;
+  if (begin == tokens.end() || begin->line != number) begin = first;
+  const std::size_t end =
+      behind_statement(tokens, static_cast<std::size_t>(begin - tokens.begin()));
+  return std::max(number, tokens[end - 1].line);
+}
+
+bool SourceText::has_barrier(const std::string& file, int after, int before) {
+  const std::vector<Token>& tokens = file_of(file).tokens.tokens;
+  return std::any_of(tokens.begin(), tokens.end(), [&](const Token& token) {
+    return token.line > after && token.line < before && is_barrier(token);
+  });
 }
 
 }  // namespace attn_diag::lines

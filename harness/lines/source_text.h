@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "harness/toolchain/source/token.h"
+
 namespace attn_diag::lines {
 
 // Whether the line has a for loop that begins at 0 or a variable, goes on below a variable, and takes steps of 1 or a
@@ -14,10 +16,14 @@ namespace attn_diag::lines {
 bool is_plain_loop(std::string_view line, bool any_step);
 // Whether the line has a for loop that counts up from another number than 0: "for (int j = 1; j < n; ++j)".
 bool begins_late(std::string_view line);
+// Whether the line has a for loop that goes up to its limit, and not only below it: "for (int j = 0; j <= n; ++j)".
+bool goes_up_to(std::string_view line);
 // Whether the line assigns the smaller of two real numbers to the variable.
 bool takes_minimum(std::string_view line, std::string_view variable);
 // Whether the line has variable[...] and nothing within the brackets but names and numbers.
 bool is_plain_subscript(std::string_view line, std::string_view variable);
+// Whether the line has the variable plus a name as an argument: "memcpy_async(block, tile, k + at, bytes)".
+bool is_plain_offset(std::string_view line, std::string_view variable);
 // Whether the line assigns more to the variable than one name or number: "end = min(n, begin + 4)", "q += n".
 bool computes(std::string_view line, std::string_view variable);
 
@@ -25,9 +31,21 @@ bool computes(std::string_view line, std::string_view variable);
 class SourceText {
  public:
   const std::string& line(const std::string& file, int number);
+  // The last line of the loop, condition or other statement that begins at this one: that of its closing brace. The
+  // line itself where it cannot be told.
+  int end_of_statement(const std::string& file, int number);
+  // Whether threads wait for each other at a line behind `after` and before `before`.
+  bool has_barrier(const std::string& file, int after, int before);
 
  private:
-  std::map<std::string, std::vector<std::string>> x_files;
+  struct File {
+    std::vector<std::string> lines;
+    std::string text;
+    source::TokenList tokens;
+  };
+  const File& file_of(const std::string& file);
+
+  std::map<std::string, File> x_files;
 };
 
 }  // namespace attn_diag::lines

@@ -31,6 +31,14 @@ TEST_CASE("a loop that leaves its first steps out begins late") {
     CHECK_FALSE(begins_late(line));
 }
 
+TEST_CASE("a loop that goes up to its limit") {
+  CHECK(goes_up_to("for (int j = 0; j <= n; ++j)"));
+  CHECK(goes_up_to("for (int j = 0; j < 4 && first + j <= n; ++j) {"));
+  for (const char* line : {"for (int j = 0; j < n; ++j) if (x <= y)", "while (j <= n)", "for (int j = i <= n; j < 4; ++j)",
+                           "for (int j = 0;"})
+    CHECK_FALSE(goes_up_to(line));
+}
+
 TEST_CASE("who takes the smaller one") {
   CHECK(takes_minimum("const float m_new = fminf(m, s), alpha = x;", "m_new"));
   CHECK(takes_minimum("m = cuda::std::min(m, s);", "m"));
@@ -45,6 +53,14 @@ TEST_CASE("an index of names alone is plain") {
   CHECK(is_plain_subscript("tile[i][threadIdx.x] = 0;", "tile"));
   CHECK_FALSE(is_plain_subscript("x = a[b[i + 1]];", "a"));
   CHECK_FALSE(is_plain_subscript("x = \"a[", "a"));
+}
+
+TEST_CASE("an offset of a name alone is plain") {
+  CHECK(is_plain_offset("cuda::memcpy_async(block, tile, k + at, bytes, pipe);", "k"));
+  CHECK(is_plain_offset("copy(k + its.at)", "k"));
+  CHECK_FALSE(is_plain_offset("copy(k + at * 4, n)", "k"));
+  CHECK_FALSE(is_plain_offset("copy(k + 4, n)", "k"));
+  CHECK_FALSE(is_plain_offset("copy(q + at, n)", "k"));
 }
 
 TEST_CASE("what is given more than a name is computed") {
@@ -67,6 +83,35 @@ TEST_CASE("lines of files, and none of what is not there") {
   CHECK(text.line(path.string(), 0).empty());
   CHECK(text.line(path.string(), 3).empty());
   CHECK(text.line(path.string() + ".not", 1).empty());
+  std::filesystem::remove(path);
+}
+
+TEST_CASE("where a statement ends, and where threads wait") {
+  const auto path = std::filesystem::temp_directory_path() / "attn_diag_statements_test.cu";
+  std::ofstream(path) << "__global__ void f(float* x) {\n"                // 1
+                         "  for (int i = 0; i < 4; ++i)\n"                 // 2
+                         "    for (int j = 0; j < 4; ++j) {\n"             // 3
+                         "      x[i] = g([&] { return 1; });\n"            // 4
+                         "    }\n"                                         // 5
+                         "  __syncthreads();\n"                            // 6
+                         "  int n = 0; if (n) {\n"                         // 7
+                         "    __shfl_xor_sync(~0u, n, 1);\n"               // 8
+                         "  } else\n"                                      // 9
+                         "    wmma::load_matrix_sync(n,\n"                 // 10
+                         "                           n);\n"                // 11
+                         "  asm volatile(\"bar.sync 0;\");\n"              // 12
+                         "  // __syncthreads();\n"                         // 13
+                         "  do n = 0; while (n);\n"                        // 14
+                         "}\n";
+  SourceText text;
+  const std::string file = path.string();
+  const std::map<int, int> ends = {{2, 5}, {3, 5}, {4, 4}, {6, 6}, {7, 11}, {10, 11}, {13, 13}, {14, 14}, {99, 99}};
+  for (const auto& [begin, end] : ends) CHECK(text.end_of_statement(file, begin) == end);
+  CHECK(text.has_barrier(file, 5, 7));
+  CHECK_FALSE(text.has_barrier(file, 6, 12));
+  CHECK(text.has_barrier(file, 6, 13));
+  CHECK_FALSE(text.has_barrier(file, 12, 99));
+  CHECK_FALSE(text.has_barrier(file + ".not", 0, 99));
   std::filesystem::remove(path);
 }
 

@@ -39,6 +39,12 @@ void SumSuspects::suspect(const std::vector<Cause>& list) {
       return suspect_extra(cause);
     case What::kFrame:
       if (x_elements.front().of_lse) return suspect_lse(cause);
+      if (cause.undivided) {
+        x_out.what = "o is a sum over the right keys that was not divided by l";
+        suggest(cause.site, "stores it");
+        suggest_moves(cause.node, "hands it on");
+        return;
+      }
       x_out.what = "o is the right sum times a wrong factor";
       suggest(cause.site, "gives o another factor than 1 / l");
       suggest_scale(cause.node);
@@ -371,6 +377,15 @@ void SumSuspects::suspect_missing(const Cause& cause) {
     return;
   }
   if (suspect_frame_of(cause.row, key)) return;
+  suspect_dropped([&](const Term& term) -> unsigned {
+    if (term.row != cause.row) return 0;
+    if (term.kind == TermKind::kScore)
+      return x_attention.key_of(term.column) == key && x_attention.same_head(cause.row, term.column) &&
+             x_terms.columns().count(term.set) == x_terms.columns().size();
+    if (term.kind != TermKind::kWeight || !x_terms.keys().has(term.set, key)) return 0;
+    if (cause.of_l) return term.column == kNone ? 3 : 0;
+    return term.column == kNone ? 2 : term.column == cause.column ? 3 : 0;
+  });
   if (cause.of_l) return suspect_sum_of_weights(cause);
   // Who has a weight, and no row of v?
   const Way before = way_of(cause.row, key);

@@ -102,6 +102,13 @@ void Suspects::suggest_conditions(std::uint32_t site_number, const char* kind,
       suggest_condition(site_number, condition, why, lacks);
 }
 
+bool Suspects::loads_none(unsigned buffer, std::uint32_t row) {
+  note_loads();
+  for (unsigned j = 0; j < static_cast<unsigned>(x_attention.problem().seqlen_k); ++j)
+    if (x_loaded[buffer].count(std::uint64_t{key_row(row, j)} << 32) != 0) return false;
+  return true;
+}
+
 bool Suspects::loads_all(unsigned buffer, std::uint32_t row) {
   note_loads();
   const auto& seen = x_loaded[buffer];
@@ -145,9 +152,14 @@ void Suspects::suggest_loader(std::uint32_t loader, const std::string& why) {
 void Suspects::suggest_what_it_is_of(std::uint32_t access, const std::string& why) {
   const ValueSite& s = site(access);
   if (x_only_later_heads) suggest_of_block(access, why);
-  if (!is_plain_subscript(x_text.line(s.file, s.line), s.variable)) return;
-  std::vector<NamedLine> pointer = variables_in(s.uses, ',');
-  std::erase_if(pointer, [&](const NamedLine& use) { return use.name != s.variable; });
+  if (is_plain_offset(x_text.line(s.file, s.line), s.variable))
+    suggest_computed(access, variables_in(s.uses, ','), why);
+  if (is_plain_subscript(x_text.line(s.file, s.line), s.variable)) suggest_pointer(access, why);
+}
+
+void Suspects::suggest_pointer(std::uint32_t access, const std::string& why) {
+  std::vector<NamedLine> pointer = variables_in(site(access).uses, ',');
+  std::erase_if(pointer, [&](const NamedLine& use) { return use.name != site(access).variable; });
   suggest_computed(access, pointer, why);
 }
 
@@ -168,6 +180,70 @@ void Suspects::suggest_moves(std::uint32_t n, const std::string& why) {
     if (node(n).site == 0) return;
   }
   suggest_node(made, why);
+}
+
+const std::vector<bool>& Suspects::reaches_output(bool by_thread) {
+  std::vector<bool>& alive = x_alive[by_thread ? 1 : 0];
+  if (!alive.empty()) return alive;
+  alive.resize(x_graph.nodes.size());
+  for (const auto& output : x_graph.outputs)
+    for (const host::ValueOutput& element : output) alive[element.node] = true;
+  for (std::uint32_t n = static_cast<std::uint32_t>(alive.size()) - 1; n > 0; --n) {
+    if (!alive[n] || node(n).site == 0 || node(n).is_input()) continue;
+    const ValueOp is = op(n);
+    if (is == ValueOp::kProduct) {
+      if (node(n).operand[0] < n) alive[node(n).operand[0]] = true;
+      const std::uint32_t* pair = x_graph.products.data() + node(n).operand[1];
+      for (std::uint32_t i = 0; i < 2 * node(n).operand[2]; ++i) alive[pair[i]] = true;
+      continue;
+    }
+    if ((is == ValueOp::kMaximum || is == ValueOp::kMinimum) &&
+        x_terms[n].kind == TermKind::kNumber)
+      continue;
+    for (unsigned i = 0; i < (is == ValueOp::kPick ? 1 : 3); ++i) {
+      const std::uint32_t operand = node(n).operand[i];
+      if (operand >= n) continue;
+      const bool of_another_lane = is == ValueOp::kLoad && op(operand) != ValueOp::kStore &&
+                                   node(operand).where != node(n).where;
+      if (!by_thread || !of_another_lane) alive[operand] = true;
+    }
+  }
+  return alive;
+}
+
+bool Suspects::suggest_what_drops(std::uint32_t n) {
+  const std::string held = term_text(n);
+  // A load of which nothing is made: its own line.
+  if (is_load(n)) {
+    x_out.what += "; " + held + " is loaded, and not taken further";
+    suggest_node(n, "loads it, and nothing is made of it");
+    return true;
+  }
+  const ValueSite& made = site(node(n).site);
+  if (made.variable.empty() || op(n) == ValueOp::kStore) return false;
+  const std::string why = "replaces what " + made.variable + " was: " + held;
+  // What the variable is next, in the same thread; or where the source assigns a number to it next.
+  std::uint32_t next = n + 1;
+  while (next < x_graph.nodes.size() &&
+         (node(next).site == 0 || node(next).where != node(n).where ||
+          site(node(next).site).variable != made.variable ||
+          site(node(next).site).function != made.function))
+    ++next;
+  const int next_line = next < x_graph.nodes.size() ? site(node(next).site).line : 0;
+  std::pair<std::uint32_t, NamedLine> assigned;
+  for (std::uint32_t s = 1; s < x_graph.sites.size() && next_line <= made.line; ++s)
+    for (NamedLine& use : variables_in(site(s).uses, ','))
+      if (use.name == made.variable && use.line > made.line &&
+          (assigned.first == 0 || use.line < assigned.second.line))
+        assigned = {s, std::move(use)};
+  x_out.what += "; " + held + " is not taken further";
+  if (assigned.first != 0)
+    suggest(assigned.first, assigned.second, why);
+  else if (next_line >= made.line)
+    suggest_node(next, why);
+  else
+    suggest_node(n, "makes it, and nothing is made of it");
+  return true;
 }
 
 }  // namespace attn_diag::lines

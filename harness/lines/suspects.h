@@ -49,12 +49,16 @@ class Suspects : public Walk {
                           bool lacks = true);
   // Whether the watched blocks loaded every element of these rows of k or v, or of their own rows of q.
   bool loads_all(unsigned buffer, std::uint32_t row);
+  // Of k or v: whether they loaded the first column of no row of the query's head.
+  bool loads_none(unsigned buffer, std::uint32_t row);
   void note_loads();
   // The loads of an input and what they are made of.
   void suggest_loader(std::uint32_t loader, const std::string& why);
   // What comes before the line of an access: "q[d]" computes nothing, what is wrong with it was made where q was; and
   // where the first head is right, what depends on the head.
   void suggest_what_it_is_of(std::uint32_t access, const std::string& why);
+  // Where the pointer that is read there was computed.
+  void suggest_pointer(std::uint32_t access, const std::string& why);
   // What a line takes from the index of the block alone, as the place of a head.
   void suggest_of_block(std::uint32_t site_number, const std::string& why);
   void suggest_loaders(unsigned buffer, const std::string& why);
@@ -68,6 +72,28 @@ class Suspects : public Walk {
         suggest(s, use, why);
       }
   }
+  // Of numbers that hold what lacks elsewhere (`lacks`: how much of it a term has) the one that has most, if nobody takes
+  // it further. Says whether there is one, and suggests what replaced it.
+  template <class Lacks>
+  bool suspect_dropped(const Lacks& lacks) {
+    if (suspect_replaced(lacks)) return true;
+    for (const bool by_thread : {false, true}) {
+      const std::vector<bool>& alive = reaches_output(by_thread);
+      std::uint32_t dropped = 0, most = 0;
+      bool kept = false;
+      for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
+        const std::uint32_t share = node(n).site == 0 ? 0 : lacks(x_terms[n]);
+        if (share == 0 || share < most) continue;
+        if (share > most) kept = false;
+        most = share;
+        kept = kept || alive[n];
+        if (!alive[n]) dropped = n;
+      }
+      if (most == 0) return false;
+      if (!kept && suggest_what_drops(dropped)) return true;
+    }
+    return false;
+  }
   // The loads, stores and choices that a number went through.
   void suggest_moves(std::uint32_t n, const std::string& why);
 
@@ -78,7 +104,22 @@ class Suspects : public Walk {
       false;  // are wrong: the first is right, whatever a head is multiplied by
 
  private:
+  // Stores that replaced what nobody had read.
+  template <class Lacks>
+  bool suspect_replaced(const Lacks& lacks) {
+    const std::size_t before = x_out.suspects.size();
+    for (const host::ReplacedValue& one : x_graph.replaced)
+      if (lacks(x_terms[one.node]) > lacks(x_terms[one.by]))
+        suggest(one.site, "replaces what nobody had read: " + term_text(one.node));
+    return x_out.suspects.size() > before;
+  }
+  // Whether a number goes into o or lse, other than by a maximum; `by_thread`: what another lane took counts as taken
+  // by its own thread only if that has it, too.
+  const std::vector<bool>& reaches_output(bool by_thread);
+  bool suggest_what_drops(std::uint32_t n);
+
   bool x_sure = false;
+  std::vector<bool> x_alive[2];
   bool x_loads_known = false;
   std::unordered_set<std::uint64_t> x_loaded[3];
 };

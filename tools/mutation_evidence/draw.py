@@ -17,12 +17,20 @@ class Mutant:
     column: int
     first_line: int  # of the statement
     last_line: int
+    beside: tuple  # of a deleted statement the lines of code before and behind it; else none
     variable: str  # that the statement assigns; '' if it cannot be told
     diff: str
     text: str  # of the whole file, mutated
 
     def record(self):
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.name != "text"}
+
+
+def beside(source, site):
+    code = [i for i, token in enumerate(source.tokens) if token.kind != "comment"]
+    before = [i for i in code if source.tokens[i].end <= site.start]
+    behind = [i for i in code if source.tokens[i].start >= site.end]
+    return (source.line_of(before[-1]), source.line_of(behind[0]))
 
 
 def mutate(source, name, kernel, operator, site, instead, number):
@@ -32,6 +40,7 @@ def mutate(source, name, kernel, operator, site, instead, number):
     return Mutant(id=f"{kernel}-{number:03}", kernel=kernel, operator=operator, file=name,
                   line=source.line_of(site.token), column=source.column_of(site.token),
                   first_line=source.line_of(site.statement.first), last_line=source.last_line_of(site.statement.last),
+                  beside=beside(source, site) if operator.endswith("-deleted") else (),
                   variable=site.variable, diff=diff, text=text)
 
 

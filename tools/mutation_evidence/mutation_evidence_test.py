@@ -292,6 +292,12 @@ class Places(unittest.TestCase):
                          [(3, 3, 3, 4, "shared.k"), (5, 3, 5, 5, "o"), (6, 3, 6, 6, "acc"), (7, 3, 7, 7, "tile")])
         self.assertIn("-  shared.k[n][m] =\n-      q[n];\n+  ;\n", found[0].diff)
 
+    def test_lines_beside_what_was_deleted_are_those_of_code(self):
+        body = "  for (int i = 0; i < n; ++i) {\n    o[i] = 1;\n  }\n  // waits\n  __syncthreads();\n\n  o[n] = 2;"
+        (found,) = self.mutants(body, "barrier-deleted")
+        self.assertEqual((found.line, found.beside), (7, (5, 9)))
+        self.assertEqual({m.beside for m in self.mutants(body, "integer-constant")}, {()})
+
     def test_an_edit_within_a_statement_of_many_lines_is_where_it_begins(self):
         body = "  const float a = 1.f,\n              b = scale /\n                  q[n];"
         (found,) = self.mutants(body, "factor-dropped")
@@ -395,6 +401,24 @@ class Scoring(unittest.TestCase):
         self.assertTrue(score.score(answered("none", exit=0, check=1))["detected"])
         self.assertFalse(score.score(answered("none", exit=0, check=0))["detected"])
 
+    def test_what_was_deleted_has_no_line_but_two_beside_it(self):
+        mutant = answered("unsure", ("a.cu", 40, "x"), ("a.cu", 8, "x"))
+        self.assertIsNone(score.score(mutant)["told"])
+        mutant["beside"] = (8, 14)
+        self.assertEqual((score.score(mutant)["told"], score.score(mutant)["rank"]), (2, None))
+        self.assertEqual(score.score({**answered("unsure", ("a.cu", 14, "x")), "beside": (8, 14)})["first"], "gap")
+        self.assertEqual(score.score({**answered("unsure", ("a.cu", 15, "x")), "beside": (8, 14)})["first"], "other")
+
+    def test_without_suspects_the_place_is_that_of_the_error_or_else_of_check(self):
+        mutant = answered("not_looked")
+        mutant["trace"].update(verdict="crashes", error_lines=[["a.cu", 40], ["a.cu", 11]])
+        self.assertEqual(score.score(mutant)["told"], 2)
+        mutant = answered("not_looked")
+        mutant["check"]["lines"] = [["a.cu", 11]]
+        self.assertIsNone(score.score(mutant)["told"])  # trace has a verdict of its own
+        mutant["trace"]["verdict"] = "agrees"
+        self.assertEqual(score.score(mutant)["told"], 1)
+
     def test_counts(self):
         other, exact, near = ("a.cu", 40, "x"), ("a.cu", 11, "x"), ("a.cu", 13, "x")
         mutants = [answered("line", exact), answered("unsure", exact), answered("line", other, other, exact),
@@ -403,7 +427,8 @@ class Scoring(unittest.TestCase):
                    {**MUTANT, "outcome": "does not compile"}]
         counts = score.tally(mutants)
         expected = {"drawn": 9, "does_not_compile": 1, "agrees": 1, "killed": 7, "asked": 7, "detected": 7,
-                    "exact_first": 2, "claimed_exact": 1, "exact_in_three": 3, "same_statement_or_variable": 2,
+                    "exact_first": 2, "claimed_exact": 1, "exact_in_three": 3,
+                    "place_first": 2, "place_in_three": 3, "same_statement_or_variable": 2,
                     "within_one_line": 3, "claimed": 3, "wrong": 1, "unsure": 2, "no_line": 1, "not_looked": 1,
                     "check_has_line": 0, "error_has_line": 0}
         self.assertEqual(counts, expected)

@@ -60,6 +60,8 @@ OVERALL = [
     ("the exact line is the first answer", "exact_first"),
     ("... and claimed, not unsure", "claimed_exact"),
     ("the exact line is among the first three", "exact_in_three"),
+    ("the first place that is told is exact, or of a deletion beside it", "place_first"),
+    ("... or among the first three", "place_in_three"),
     ("the first answer is the same statement or variable", "same_statement_or_variable"),
     ("... or a line beside", "within_one_line"),
     ("a line is claimed", "claimed"),

@@ -4,7 +4,7 @@ import collections
 import re
 import statistics
 
-RELATIONS = ("exact", "statement", "variable", "near", "other")
+RELATIONS = ("exact", "gap", "statement", "variable", "near", "other")
 
 
 def last_name(variable):
@@ -24,6 +24,8 @@ def relation(mutant, suspect):
         return "exact"
     if here and line is not None and mutant["first_line"] <= line <= mutant["last_line"]:
         return "statement"
+    if here and line is not None and mutant.get("beside") and mutant["beside"][0] <= line <= mutant["beside"][1]:
+        return "gap"
     if mutant["variable"] and last_name(suspect.get("variable")) == last_name(mutant["variable"]):
         return "variable"
     if here and line is not None and mutant["first_line"] - 1 <= line <= mutant["last_line"] + 1:
@@ -31,11 +33,21 @@ def relation(mutant, suspect):
     return "other"
 
 
+def first_told(mutant):
+    """What is told first: suspects, or else the places of the error, or else, where trace agrees, of check's findings."""
+    trace, check = mutant["trace"], mutant.get("check") or {}
+    if trace["answer"] in ("line", "unsure") and trace["suspects"]:
+        return trace["suspects"]
+    places = trace.get("error_lines") or (check.get("lines") if trace["verdict"] == "agrees" else None) or []
+    return [{"file": file, "line": line} for file, line in places]
+
+
 def score(mutant):
     """Of a killed mutant that was asked about."""
     trace, check = mutant["trace"], mutant.get("check") or {}
     suspects = trace["suspects"] if trace["answer"] in ("line", "unsure") else []
     relations = [relation(mutant, suspect) for suspect in suspects]
+    told = [relation(mutant, place) in ("exact", "gap") for place in first_told(mutant)]
 
     def among(places):
         return any(same_file(file, mutant["file"]) and line == mutant["line"] for file, line in places)
@@ -44,6 +56,7 @@ def score(mutant):
         "answer": trace["answer"],
         "first": relations[0] if relations else None,
         "rank": relations.index("exact") + 1 if "exact" in relations else None,
+        "told": told.index(True) + 1 if True in told else None,
         "check_has_line": among(check.get("lines", [])),
         "error_has_line": among(trace.get("error_lines", [])),
         "seconds": trace["seconds"],
@@ -64,7 +77,7 @@ def verdict(mutant):
     scores = score(mutant)
     if scores["answer"] not in ("line", "unsure"):
         return {"not_looked": "not looked", "none": "no line"}.get(scores["answer"], scores["answer"])
-    first = {"exact": "exact line", "statement": "same statement", "variable": "same variable", "near": "a line beside",
+    first = {"exact": "exact line", "gap": "beside the gap", "statement": "same statement", "variable": "same variable", "near": "a line beside",
              "other": "another line", None: "no line"}[scores["first"]]
     rank = f", exact line is number {scores['rank']}" if scores["rank"] and scores["rank"] > 1 else ""
     return f"{first}{rank}" + (" (unsure)" if scores["answer"] == "unsure" else "")
@@ -74,8 +87,10 @@ COUNTS = {  # of killed mutants that were asked about
     "detected": lambda s: s["detected"],
     "exact_first": lambda s: s["first"] == "exact",
     "exact_in_three": lambda s: s["rank"] is not None and s["rank"] <= 3,
-    "same_statement_or_variable": lambda s: s["first"] in ("exact", "statement", "variable"),
-    "within_one_line": lambda s: s["first"] in ("exact", "statement", "variable", "near"),
+    "place_first": lambda s: s["told"] == 1,
+    "place_in_three": lambda s: s["told"] is not None and s["told"] <= 3,
+    "same_statement_or_variable": lambda s: s["first"] in ("exact", "gap", "statement", "variable"),
+    "within_one_line": lambda s: s["first"] in ("exact", "gap", "statement", "variable", "near"),
     "claimed": lambda s: s["answer"] == "line",
     "claimed_exact": lambda s: s["answer"] == "line" and s["first"] == "exact",
     "wrong": lambda s: s["wrong"],

@@ -23,8 +23,14 @@ ValueRecorder* watching_values() {
   return scope == nullptr ? nullptr : scope->options.values.get();
 }
 
-void note_copied(void* to, const void* from, std::size_t bytes) {
-  if (ValueRecorder* recorder = watching_values()) recorder->copy(to, from, bytes);
+void note_copied(void* to, const void* from, std::size_t bytes, CopiedAt at) {
+  if (ValueRecorder* recorder = watching_values()) recorder->copy(to, from, bytes, at);
+}
+
+CopiedAt copied_at() {
+  const BlockRunner* const runner = BlockRunner::current();
+  if (runner == nullptr || !runner->watches_values()) return {};
+  return {runner->values()->stands_at(), runner->place_of_values()};
 }
 
 void note_cleared(void* at, std::size_t bytes) {
@@ -77,7 +83,7 @@ Label attn_diag_value_merge(Site* site, Label a, Label b, std::uint32_t bytes);
 Label attn_diag_value_join(Label low, Label high, std::uint32_t low_bytes,
                            std::uint32_t high_bytes);
 Label attn_diag_value_as_number(Site* site, Label label, std::uint32_t bytes, float number);
-void attn_diag_value_copy(void* to, const void* from, std::uint64_t bytes);
+void attn_diag_value_copy(Site* site, void* to, const void* from, std::uint64_t bytes);
 void attn_diag_value_forget(void* at, std::uint64_t bytes);
 void attn_diag_value_offer(Label label, std::uint64_t bits);
 Label attn_diag_value_receive(Site* site, std::uint32_t call, std::uint64_t bits);
@@ -178,8 +184,10 @@ Label attn_diag_value_as_number(Site* site, Label label, std::uint32_t bytes, fl
              : watched.recorder->as_number(*site, watched.where(), label, bytes, number);
 }
 
-void attn_diag_value_copy(void* to, const void* from, std::uint64_t bytes) {
-  attn_diag::host::note_copied(to, from, bytes);
+void attn_diag_value_copy(Site* site, void* to, const void* from, std::uint64_t bytes) {
+  const Watched watched;
+  if (watched.recorder != nullptr)
+    watched.recorder->copy(to, from, bytes, {site, watched.where()});
 }
 
 void attn_diag_value_forget(void* at, std::uint64_t bytes) {

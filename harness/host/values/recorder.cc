@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint32_t kLabelMask = (1u << kPartShift) - 1;
 constexpr std::uint64_t kMostNodes = kPacked - 1;
 
-// Of what is copied from an input by the executor.
+// Of what host code copies.
 Site g_copied = {0, value_callouts::Op::kInput, 0, 0, "", "", "", "", "", "", ""};
 
 std::uintptr_t address_of(const void* at) { return reinterpret_cast<std::uintptr_t>(at); }
@@ -24,6 +24,7 @@ ValueRecorder::ValueRecorder(const ValueOptions& options) : x_options(options) {
   x_graph.sites.emplace_back();
   x_graph.nodes.emplace_back();
   x_width.push_back(0);
+  x_read.push_back(false);
   for (const ValueBuffer& buffer : x_options.outputs)
     x_graph.outputs.emplace_back(buffer.bytes / buffer.element_bytes);
 }
@@ -82,6 +83,7 @@ Label ValueRecorder::add_node(std::uint32_t site, std::uint32_t where,
   }
   x_graph.nodes.push_back({site, where, operand, value});
   x_width.push_back(4);
+  x_read.push_back(false);
   return static_cast<Label>(x_graph.nodes.size() - 1);
 }
 
@@ -184,7 +186,7 @@ void ValueRecorder::set_label(void* at, unsigned bytes, Label label) {
   write(address_of(at), parts.data(), bytes);
 }
 
-void ValueRecorder::copy(void* to, const void* from, std::size_t bytes) {
+void ValueRecorder::copy(void* to, const void* from, std::size_t bytes, CopiedAt at_line) {
   std::vector<std::uint32_t> labels(bytes);
   for (std::size_t i = 0; i < bytes; i += 16) {
     const auto here = static_cast<unsigned>(std::min<std::size_t>(16, bytes - i));
@@ -198,7 +200,7 @@ void ValueRecorder::copy(void* to, const void* from, std::size_t bytes) {
         float value = 0;
         if (input.element_bytes == 4) std::memcpy(&value, at + b, 4);
         const Label label =
-            add(g_copied, 0,
+            add(at_line.site == nullptr ? g_copied : *at_line.site, at_line.where,
                 {static_cast<std::uint32_t>(buffer) + 1,
                  static_cast<std::uint32_t>((offset + b) / input.element_bytes), ValueNode::kInput},
                 value);
@@ -208,6 +210,7 @@ void ValueRecorder::copy(void* to, const void* from, std::size_t bytes) {
       }
     } else {
       parts = bytes_at(at, here);
+      for (const std::uint32_t part : parts) x_read[part & kLabelMask] = true;
     }
     std::copy_n(parts.begin(), here, labels.begin() + static_cast<std::ptrdiff_t>(i));
   }
@@ -265,7 +268,10 @@ Label ValueRecorder::load(Site& site, std::uint32_t where, const void* at, unsig
     if (made != 0) x_width[made] = static_cast<unsigned char>(bytes);
     return made;
   }
+  if ((label & kPacked) != 0)
+    for (const std::uint32_t part : x_packed[label & ~kPacked]) x_read[part & kLabelMask] = true;
   if (label == 0 || (label & kPacked) != 0) return label;
+  x_read[label] = true;
   const float value = number_of_bits(label, bytes, bits);
   // Stored to since by what does not tell.
   if (bytes == 4 && std::bit_cast<std::uint32_t>(value) !=
@@ -286,9 +292,19 @@ void ValueRecorder::store(Site& site, std::uint32_t where, const void* at, unsig
     kept = add(site, where, {label, 0, 0}, number_of_bits(label, bytes, bits));
     if (kept != 0) x_width[kept] = static_cast<unsigned char>(bytes);
   }
+  note_replaced(site, at, bytes, kept);
   const Packed parts = unpack(kept, bytes);
   write(address_of(at), parts.data(), bytes);
   if (is_output(at)) note_output(site, where >> 10, at, bytes, kept);
+}
+
+void ValueRecorder::note_replaced(Site& site, const void* at, unsigned bytes, Label by) {
+  const Packed before = bytes_at(at, bytes);
+  const Label old = before[0] & kLabelMask;
+  if (old == 0 || x_read[old] || before[0] != old || x_width[old] != bytes ||
+      x_graph.replaced.size() >= ValueGraph::kMostReplaced)
+    return;
+  x_graph.replaced.push_back({old, (by & kPacked) != 0 ? 0 : by, number_of(site)});
 }
 
 void ValueRecorder::note_output(Site& site, std::uint32_t block, const void* at, unsigned bytes,
@@ -389,6 +405,7 @@ void ValueRecorder::atomic_add(Site& site, std::uint32_t where, void* at, Label 
   float before;
   std::memcpy(&before, at, sizeof before);
   const Label there = label_at(at, 4);
+  if ((there & kPacked) == 0) x_read[there] = true;
   const Label made =
       add(site, where, {node_or_constant(there, before), node_or_constant(label, number), 0},
           before + number);

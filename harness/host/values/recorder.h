@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "attn_diag/harness/host/values.h"
+#include "harness/host/values/copied_at.h"
 
 namespace attn_diag::host {
 
@@ -66,13 +67,14 @@ class __attribute__((visibility("hidden"))) ValueRecorder {
                   float number);
 
   // Of memory.
-  void copy(void* to, const void* from, std::size_t bytes);
+  void copy(void* to, const void* from, std::size_t bytes, CopiedAt at = {});
   Label label_at(const void* at, unsigned bytes);
   void set_label(void* at, unsigned bytes, Label label);
   Label constant(float value);
 
-  // A sum of products by a tensor core, at the place that a thread named last.
+  // The place that a thread named last: of a sum of products by a tensor core, or of a copy.
   void stand_at(value_callouts::Site* site) { x_at = site; }
+  value_callouts::Site* stands_at() const { return x_at; }
   Label product(std::uint32_t where, Label addend, const std::vector<std::uint32_t>& pairs,
                 float value);
 
@@ -96,6 +98,7 @@ class __attribute__((visibility("hidden"))) ValueRecorder {
   Label pack(const Packed& bytes, unsigned count);
   Packed bytes_at(const void* at, unsigned bytes);
   Page* page(std::uintptr_t at, bool make);
+  void note_replaced(value_callouts::Site& site, const void* at, unsigned bytes, Label by);
   void write(std::uintptr_t at, const std::uint32_t* bytes, std::size_t count);
   std::uint32_t node_or_constant(Label label, float number);
   float number_of_bits(Label label, unsigned bytes, std::uint64_t bits) const;
@@ -103,6 +106,7 @@ class __attribute__((visibility("hidden"))) ValueRecorder {
   ValueOptions x_options;
   ValueGraph x_graph;
   std::vector<unsigned char> x_width;  // of nodes: bytes in memory
+  std::vector<bool> x_read;            // of nodes: loaded from memory
   std::vector<Packed> x_packed;
   std::unordered_map<std::uintptr_t, std::unique_ptr<Page>> x_pages;
   std::array<std::pair<std::uintptr_t, Page*>, 64> x_recent{};
@@ -118,8 +122,10 @@ class __attribute__((visibility("hidden"))) ValueRecorder {
 
 // Of the block that runs on the calling worker, if it is watched, or of host code; else null.
 ValueRecorder* watching_values();
+// Of the executor's work that the calling thread has just asked for.
+CopiedAt copied_at();
 // What the executor itself does to memory of the block.
-void note_copied(void* to, const void* from, std::size_t bytes);
+void note_copied(void* to, const void* from, std::size_t bytes, CopiedAt at = {});
 void note_cleared(void* at, std::size_t bytes);
 
 }  // namespace attn_diag::host

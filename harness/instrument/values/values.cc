@@ -87,6 +87,10 @@ bool is_atomic_add_of_floats(StringRef name) {
   return name == "_Z9atomicAddPff" || name == "_Z9atomicAddPdd";
 }
 bool is_collective(StringRef name) { return name.contains("4host15warp_collectiveE"); }
+// Of memory that its second argument points to.
+bool is_copying_call(StringRef name) {
+  return name.contains("4host10async_copyE") || name.contains("4host11matrix_loadE");
+}
 bool is_matrix_call(StringRef name) {
   return name.contains("4host15matrix_multiplyE") || name.contains("4host8mma_syncE");
 }
@@ -587,7 +591,8 @@ class Watcher {
     if (auto* copy = dyn_cast<MemTransferInst>(&at)) {
       IRBuilder<> builder(behind(at));
       call(builder, value_callouts::kCopy, builder.getVoidTy(),
-           {bytes_at(builder, copy->getDest(), 0), bytes_at(builder, copy->getSource(), 0),
+           {as_pointer(builder, x_sites.site(at, Op::kLoad, copy->getSource())),
+            bytes_at(builder, copy->getDest(), 0), bytes_at(builder, copy->getSource(), 0),
             builder.CreateZExtOrTrunc(copy->getLength(), x_bits)});
       return;
     }
@@ -607,6 +612,12 @@ class Watcher {
       IRBuilder<> builder(&at);
       call(builder, value_callouts::kAt, builder.getVoidTy(),
            {as_pointer(builder, x_sites.site(at, Op::kProduct, nullptr))});
+      return;
+    }
+    if (is_copying_call(name)) {
+      IRBuilder<> builder(&at);
+      call(builder, value_callouts::kAt, builder.getVoidTy(),
+           {as_pointer(builder, x_sites.site(at, Op::kLoad, at.getArgOperand(1)))});
       return;
     }
     if (is_atomic_add_of_floats(name)) {

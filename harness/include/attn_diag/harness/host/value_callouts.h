@@ -78,7 +78,7 @@ inline constexpr const char* kJoinParts =
     "attn_diag_value_join";  // (label, label, bytes of each) -> label
 inline constexpr const char* kAsNumber =
     "attn_diag_value_as_number";  // (site, label, bytes, number) -> label
-// (to, from, bytes), (to, bytes): copies and fills of memory; after them.
+// (site, to, from, bytes), (to, bytes): copies and fills of memory; after them.
 inline constexpr const char* kCopy = "attn_diag_value_copy";
 inline constexpr const char* kForget = "attn_diag_value_forget";
 // (label, bits): before warp_collective(); (site, call, bits) -> label: after it.
@@ -86,7 +86,7 @@ inline constexpr const char* kOffer = "attn_diag_value_offer";
 inline constexpr const char* kReceive = "attn_diag_value_receive";
 // (site, address, label, number): before atomicAdd on floats.
 inline constexpr const char* kAtomicAdd = "attn_diag_value_atomic_add";
-// (site): which call the executor's own work belongs to: products of matrices.
+// (site): which call the executor's own work belongs to: products of matrices, asynchronous copies, loads of fragments.
 inline constexpr const char* kAt = "attn_diag_value_at";
 
 }  // namespace attn_diag::value_callouts

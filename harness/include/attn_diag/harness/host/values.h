@@ -50,6 +50,13 @@ struct ValueOutput {
   std::uint32_t site = 0;     // of the store; 0: not by code that tells
 };
 
+// A number in memory that another store replaced before anybody read it.
+struct ReplacedValue {
+  std::uint32_t node = 0;  // the store that is lost
+  std::uint32_t by = 0;    // the node that replaced it; 0: what comes of no input
+  std::uint32_t site = 0;  // of the store that replaced it
+};
+
 struct ValueGraph {
   std::vector<ValueSite> sites;         // 0 stands for none
   std::vector<ValueNode> nodes;         // 0 stands for none; a node of site 0 is a constant
@@ -57,6 +64,8 @@ struct ValueGraph {
   std::vector<std::vector<ValueOutput>> outputs;  // by output buffer and element
   // By block among all that ran: those whose results it read; of all blocks, watched or not.
   std::vector<std::vector<std::uint32_t>> reads_of;
+  std::vector<ReplacedValue> replaced;  // the first kMostReplaced
+  static constexpr std::size_t kMostReplaced = 1 << 20;
   std::uint64_t stored_twice = 0;  // stores to an output that another block had stored to
   std::uint64_t unseen = 0;        // loads of what was stored by nobody who tells
   bool full = false;               // there were more nodes than max_nodes: the graph is cut off
