@@ -16,6 +16,7 @@
 #include <llvm/Transforms/Utils/Mem2Reg.h>
 #include <llvm/Transforms/Utils/ModuleUtils.h>
 
+#include "harness/base/stand_in_headers.h"
 #include "harness/instrument/accesses.h"
 #include "harness/instrument/array_shapes.h"
 #include "harness/instrument/guards.h"
@@ -41,10 +42,7 @@ bool is_of_headers(const Function& function) {
   const DISubprogram* const where = function.getSubprogram();
   if (where == nullptr) return false;
   const std::string file = (where->getDirectory() + "/" + where->getFilename()).str();
-  for (const StringRef part :
-       {"/attn_diag_host/", "/attn_diag_host_cuda/", "/harness/host/include/", "/include/c++/"})
-    if (StringRef(file).contains(part)) return true;
-  return false;
+  return is_stand_in_header(file);
 }
 
 // Before optimisation.

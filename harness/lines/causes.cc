@@ -16,7 +16,7 @@ Cause Causes::cause_of(const OutputElement& element) {
     cause.what = What::kUnstored;
     return cause;
   }
-  cause.site = output.site;
+  cause.site = store_of(output);
   cause.node = output.node;
   const Term term = output.node == 0 ? Term{} : x_terms[output.node];
   if (term.kind == TermKind::kIll) {

@@ -56,8 +56,10 @@ void FindingSuspects::suspect_missing_barrier(const host::CheckReport& report) {
   std::string array;
   for (const host::CheckFinding& finding : report.findings) {
     if (finding.severity != host::Severity::kError) continue;
-    // What is out of bounds, and what two threads write, is an index.
-    if (finding.kind == host::CheckKind::kOutOfBounds) return;
+    // What is out of bounds, and what two threads write, is an index; a copy wants its own wait.
+    if (finding.kind == host::CheckKind::kOutOfBounds ||
+        finding.kind == host::CheckKind::kAsyncCopy)
+      return;
     if (finding.kind != host::CheckKind::kRace || !finding.has_other) continue;
     if (finding.access.write && finding.other.write) return;
     const std::optional<Gap> one = gap_of(finding);

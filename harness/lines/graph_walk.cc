@@ -27,6 +27,11 @@ std::uint32_t Walk::key_row(std::uint32_t row, unsigned key) const {
   return first + key;
 }
 
+std::uint32_t Walk::store_of(const host::ValueOutput& output) const {
+  const bool copied = output.site != 0 && site(output.site).line == 0;
+  return copied && op(output.node) == ValueOp::kStore ? node(output.node).site : output.site;
+}
+
 std::uint32_t Walk::made_by(std::uint32_t n) const {
   for (;;) {
     const ValueOp is = op(n);

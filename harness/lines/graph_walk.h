@@ -25,6 +25,8 @@ class Walk {
   bool is_load(std::uint32_t n) const;
   bool sees_nothing(std::uint32_t row) const;
   std::uint32_t key_row(std::uint32_t row, unsigned key) const;
+  // Who stores what became this element of an output, perhaps before it was copied there; 0: nobody who tells.
+  std::uint32_t store_of(const host::ValueOutput& output) const;
   // What was only moved.
   std::uint32_t made_by(std::uint32_t n) const;
   std::string place_of(std::uint32_t n) const;

@@ -141,7 +141,8 @@ void NumberSuspects::suspect_dropped_scores(const Cause& cause) {
     default:
       return;
   }
-  suspect_dropped([&](const Term& term) -> unsigned {
+  suspect_dropped([&](std::uint32_t n) -> unsigned {
+    const Term& term = x_terms[n];
     if (term.row != cause.row) return 0;
     if (term.kind == TermKind::kWeight) return 1 + x_terms.keys().count(term.set);
     return term.kind == TermKind::kScore && x_terms.columns().count(term.set) == x_terms.columns().size();

@@ -204,13 +204,18 @@ bool NumberSuspects::lost_in_thread(std::uint32_t lost, const Term& partial) con
 
 void NumberSuspects::suspect_partial(std::uint32_t score, std::uint32_t at, std::uint32_t row) {
   const Term& has = x_terms[score];
-  suspect_dropped([&](const Term& term) -> unsigned {
-    if (term.kind != TermKind::kScore || term.row != has.row || term.column != has.column) return 0;
+  const auto holds_more = [&](std::uint32_t n) {
+    const Term& term = x_terms[n];
     unsigned more = 0;
+    if (term.kind != TermKind::kScore || term.row != has.row || term.column != has.column)
+      return more;
     for (unsigned d = 0; d < x_terms.columns().size(); ++d)
       more += x_terms.columns().has(term.set, d) && !x_terms.columns().has(has.set, d);
     return more;
-  });
+  };
+  // Others may have what its own thread lost.
+  if (!suspect_dropped(holds_more))
+    suspect_dropped([&](std::uint32_t n) { return node(n).where == node(score).where ? holds_more(n) : 0; });
   for (const unsigned buffer : {1u, 0u})
     if (!loads_all(buffer, row))
       suggest_loaders(buffer, fmt::format("does not load all of {}", kBuffers[buffer]));

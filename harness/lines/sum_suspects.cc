@@ -110,7 +110,7 @@ void SumSuspects::suspect_store(const std::vector<Cause>& list) {
       x_elements.front().of_lse ? "lse" : "o");
   std::set<std::uint32_t> sites;
   for (const host::ValueOutput& output : x_graph.outputs[x_elements.front().of_lse ? 1 : 0])
-    if (output.site != 0) sites.insert(output.site);
+    if (const std::uint32_t s = store_of(output); s != 0) sites.insert(s);
   // Where others are stored twice, or hold what belongs elsewhere, it is the index.
   const bool by_index = x_misplaced || x_graph.stored_twice > 0;
   // A condition that is too strict cuts the rows at the end of a head off; others lack where their index is wrong.
@@ -360,15 +360,6 @@ void SumSuspects::suspect_missing(const Cause& cause) {
     return;
   }
   const unsigned key = cause.keys.front();
-  for (std::uint32_t at = cause.node; node(at).site != 0; at = node(at).operand[0]) {
-    const std::uint32_t other = op(at) == ValueOp::kPick ? node(at).operand[1] : 0;
-    if (other != 0 && other < at && x_terms[other].kind == TermKind::kWeight) {
-      x_out.what += fmt::format("; {} was at hand, and not chosen", term_text(other));
-      suggest_node(at, "chooses another number");
-      suggest_uses(node(at).site, "decides what is chosen");
-    }
-    if (at == made_by(at)) break;
-  }
   if (const std::uint32_t masked = x_terms.masked_at(cause.row, key); masked != 0) {
     const std::string why = fmt::format("masks {}, which is visible", keys_text({key}));
     suggest_node(masked, why);
@@ -376,8 +367,21 @@ void SumSuspects::suspect_missing(const Cause& cause) {
     suggest_conditions(node(masked).site, "if", why);
     return;
   }
+  for (std::uint32_t at = cause.node; node(at).site != 0; at = node(at).operand[0]) {
+    const std::uint32_t other = op(at) == ValueOp::kPick ? node(at).operand[1] : 0;
+    if (other != 0 && other < at && x_terms[other].kind == TermKind::kWeight) {
+      x_out.what += fmt::format("; {} was at hand, and not chosen", term_text(other));
+      // What was computed there says more than that it was.
+      if (const std::uint32_t made = made_by(node(at).operand[0]); made > other)
+        suggest_node(made, "makes what was chosen");
+      suggest_node(at, "chooses another number");
+      suggest_uses(node(at).site, "decides what is chosen");
+    }
+    if (at == made_by(at)) break;
+  }
   if (suspect_frame_of(cause.row, key)) return;
-  suspect_dropped([&](const Term& term) -> unsigned {
+  suspect_dropped([&](std::uint32_t n) -> unsigned {
+    const Term& term = x_terms[n];
     if (term.row != cause.row) return 0;
     if (term.kind == TermKind::kScore)
       return x_attention.key_of(term.column) == key && x_attention.same_head(cause.row, term.column) &&
@@ -428,7 +432,14 @@ void SumSuspects::suspect_missing(const Cause& cause) {
     if (!loads_all(2, cause.row)) suggest_loaders(2, "does not load all of v");
     suggest_node(at, "is not done for these keys");
   }
+  if (at == 0) suspect_what_never_ran();
   if (cause.site != 0) suggest(cause.site, "stores the sum");
+}
+
+void SumSuspects::suspect_what_never_ran() {
+  for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s)
+    if (!site(s).ran && (site(s).op == ValueOp::kExp || site(s).op == ValueOp::kExp2))
+      suggest_conditions(s, nullptr, "decides whether exponentials are taken at all");
 }
 
 std::uint32_t SumSuspects::masks_others(std::uint32_t row) const {

@@ -54,6 +54,8 @@ class SumSuspects : public NumberSuspects {
   // Whether its thread passed n's line more than once for one score: the innermost loop goes over columns.
   bool sums_columns(std::uint32_t n) const;
   void suspect_missing(const Cause& cause);
+  // Where no key has a weight: what would have made one.
+  void suspect_what_never_ran();
   // What masks a key of the row; 0: nothing.
   std::uint32_t masks_others(std::uint32_t row) const;
   void suspect_extra(const Cause& cause);

@@ -203,9 +203,11 @@ const std::vector<bool>& Suspects::reaches_output(bool by_thread) {
     for (unsigned i = 0; i < (is == ValueOp::kPick ? 1 : 3); ++i) {
       const std::uint32_t operand = node(n).operand[i];
       if (operand >= n) continue;
-      const bool of_another_lane = is == ValueOp::kLoad && op(operand) != ValueOp::kStore &&
-                                   node(operand).where != node(n).where;
-      if (!by_thread || !of_another_lane) alive[operand] = true;
+      // Not by memory, where stores and the executor's own work leave it.
+      const bool in_memory = is_load(n) && (op(operand) == ValueOp::kStore ||
+                                            op(operand) == ValueOp::kProduct ||
+                                            node(operand).is_input());
+      if (!by_thread || in_memory || node(operand).where == node(n).where) alive[operand] = true;
     }
   }
   return alive;
@@ -230,10 +232,16 @@ bool Suspects::suggest_what_drops(std::uint32_t n) {
           site(node(next).site).function != made.function))
     ++next;
   const int next_line = next < x_graph.nodes.size() ? site(node(next).site).line : 0;
+  // Of the same sum, not where the variable begins anew.
+  const Term &before = x_terms[n], &behind = x_terms[next < x_graph.nodes.size() ? next : n];
+  const bool goes_on =
+      next_line != 0 && behind.kind == before.kind && behind.row == before.row &&
+      (before.kind != TermKind::kScore || behind.column == before.column);
   std::pair<std::uint32_t, NamedLine> assigned;
-  for (std::uint32_t s = 1; s < x_graph.sites.size() && next_line <= made.line; ++s)
+  for (std::uint32_t s = 1; s < x_graph.sites.size() && !(goes_on && next_line == made.line); ++s)
     for (NamedLine& use : variables_in(site(s).uses, ','))
       if (use.name == made.variable && use.line > made.line &&
+          (next_line <= made.line || use.line < next_line) &&
           (assigned.first == 0 || use.line < assigned.second.line))
         assigned = {s, std::move(use)};
   x_out.what += "; " + held + " is not taken further";

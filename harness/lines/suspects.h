@@ -72,7 +72,7 @@ class Suspects : public Walk {
         suggest(s, use, why);
       }
   }
-  // Of numbers that hold what lacks elsewhere (`lacks`: how much of it a term has) the one that has most, if nobody takes
+  // Of numbers that hold what lacks elsewhere (`lacks`: how much of it a node has) the one that has most, if nobody takes
   // it further. Says whether there is one, and suggests what replaced it.
   template <class Lacks>
   bool suspect_dropped(const Lacks& lacks) {
@@ -82,7 +82,7 @@ class Suspects : public Walk {
       std::uint32_t dropped = 0, most = 0;
       bool kept = false;
       for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
-        const std::uint32_t share = node(n).site == 0 ? 0 : lacks(x_terms[n]);
+        const std::uint32_t share = node(n).site == 0 ? 0 : lacks(n);
         if (share == 0 || share < most) continue;
         if (share > most) kept = false;
         most = share;
@@ -109,7 +109,7 @@ class Suspects : public Walk {
   bool suspect_replaced(const Lacks& lacks) {
     const std::size_t before = x_out.suspects.size();
     for (const host::ReplacedValue& one : x_graph.replaced)
-      if (lacks(x_terms[one.node]) > lacks(x_terms[one.by]))
+      if (lacks(one.node) > (one.by == 0 ? 0 : lacks(one.by)))
         suggest(one.site, "replaces what nobody had read: " + term_text(one.node));
     return x_out.suspects.size() > before;
   }

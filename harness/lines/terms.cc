@@ -467,7 +467,9 @@ Term Terms::add(const Term& a, float x, const Term& b, float y, std::uint32_t no
       if (b.kind == TermKind::kNumber) return ill(Ill::kOffset, node);
       if (b.kind != TermKind::kWeight) return ill(Ill::kMeaningless, node);
       if (a.row != b.row) return ill(Ill::kRows, node);
-      if (a.column != b.column) return ill(Ill::kColumns, node);
+      if (a.column != b.column)
+        return ill(a.column == kNone || b.column == kNone ? Ill::kMeaningless : Ill::kColumns,
+                   node);
       if (!same_frame(a, b)) return ill(Ill::kFrames, node);
       out.set = x_keys.join(a.set, b.set);
       return out.set == kNone ? ill(Ill::kTwice, node) : out;

@@ -13,6 +13,7 @@
 #include <fstream>
 #include <memory>
 
+#include "harness/base/stand_in_headers.h"
 #include "harness/host/text.h"
 
 namespace attn_diag::host {
@@ -150,13 +151,6 @@ std::string find_symbol(const std::string& path, std::uint64_t offset, std::uint
   return "";
 }
 
-bool is_stand_in(const SourcePlace& place) {
-  return place.file.find("/attn_diag_host/") != std::string::npos ||
-         place.file.find("/attn_diag_host_cuda/") != std::string::npos ||
-         place.file.find("/harness/host/include/") != std::string::npos ||
-         place.file.find("/include/c++/") != std::string::npos;
-}
-
 }  // namespace
 
 std::string function_name(const std::string& path, std::uint64_t offset) {
@@ -167,7 +161,9 @@ std::string function_name(const std::string& path, std::uint64_t offset) {
 }
 
 std::vector<SourcePlace> users_places(std::vector<SourcePlace> places) {
-  const auto own = std::find_if_not(places.begin(), places.end(), is_stand_in);
+  const auto own = std::find_if_not(
+      places.begin(), places.end(),
+      [](const SourcePlace& place) { return is_stand_in_header(place.file); });
   if (own != places.end()) places.erase(places.begin(), own);
   return places;
 }

@@ -83,6 +83,8 @@ Label attn_diag_value_merge(Site* site, Label a, Label b, std::uint32_t bytes);
 Label attn_diag_value_join(Label low, Label high, std::uint32_t low_bytes,
                            std::uint32_t high_bytes);
 Label attn_diag_value_as_number(Site* site, Label label, std::uint32_t bytes, float number);
+void attn_diag_value_add_sites(Site* const* sites, std::uint64_t count);
+void attn_diag_value_remove_sites(Site* const* sites, std::uint64_t count);
 void attn_diag_value_copy(Site* site, void* to, const void* from, std::uint64_t bytes);
 void attn_diag_value_forget(void* at, std::uint64_t bytes);
 void attn_diag_value_offer(Label label, std::uint64_t bits);
@@ -215,6 +217,14 @@ void attn_diag_value_atomic_add(Site* site, void* at, Label label, float number)
   const Watched watched;
   if (watched.recorder != nullptr)
     watched.recorder->atomic_add(*site, watched.where(), at, label, number);
+}
+
+void attn_diag_value_add_sites(Site* const* sites, std::uint64_t count) {
+  attn_diag::host::add_value_sites(sites, count);
+}
+
+void attn_diag_value_remove_sites(Site* const* sites, std::uint64_t) {
+  attn_diag::host::remove_value_sites(sites);
 }
 
 void attn_diag_value_at(Site* site) {

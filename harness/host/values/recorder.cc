@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <mutex>
 
 namespace attn_diag::host {
 
@@ -15,9 +17,34 @@ constexpr std::uint64_t kMostNodes = kPacked - 1;
 // Of what host code copies.
 Site g_copied = {0, value_callouts::Op::kInput, 0, 0, "", "", "", "", "", "", ""};
 
+struct Modules {
+  std::mutex mutex;
+  std::map<Site* const*, std::size_t> counts;
+};
+Modules& modules() {
+  static Modules all;
+  return all;
+}
+
+template <class Each>
+void for_each_module(const Each& each) {
+  const std::lock_guard lock(modules().mutex);
+  for (const auto& [sites, count] : modules().counts) each(sites, count);
+}
+
 std::uintptr_t address_of(const void* at) { return reinterpret_cast<std::uintptr_t>(at); }
 
 }  // namespace
+
+void add_value_sites(Site* const* sites, std::size_t count) {
+  const std::lock_guard lock(modules().mutex);
+  modules().counts[sites] = count;
+}
+
+void remove_value_sites(Site* const* sites) {
+  const std::lock_guard lock(modules().mutex);
+  modules().counts.erase(sites);
+}
 
 ValueRecorder::ValueRecorder(const ValueOptions& options) : x_options(options) {
   x_options.max_nodes = std::min(x_options.max_nodes, kMostNodes);
@@ -40,6 +67,14 @@ bool ValueRecorder::begin_block(std::uint64_t number) {
 }
 
 ValueGraph ValueRecorder::take() {
+  // The others of libraries some of whose sites ran.
+  const std::size_t ran = x_graph.sites.size();
+  for_each_module([&](Site* const* sites, std::size_t count) {
+    if (std::none_of(sites, sites + count, [](const Site* site) { return site->number != 0; }))
+      return;
+    for (std::size_t i = 0; i < count; ++i) number_of(*sites[i]);
+  });
+  for (std::size_t i = ran; i < x_graph.sites.size(); ++i) x_graph.sites[i].ran = false;
   // Another recorder numbers them anew.
   for (Site* site : x_numbered) site->number = 0;
   x_numbered.clear();

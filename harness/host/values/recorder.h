@@ -19,6 +19,10 @@ inline constexpr Label kPacked = 1u << 27;
 inline constexpr unsigned kPartShift = 28;
 using Packed = std::array<std::uint32_t, 16>;
 
+// The sites of libraries that are loaded.
+void add_value_sites(value_callouts::Site* const* sites, std::size_t count);
+void remove_value_sites(value_callouts::Site* const* sites);
+
 class __attribute__((visibility("hidden"))) ValueRecorder {
  public:
   explicit ValueRecorder(const ValueOptions& options);

@@ -1,5 +1,6 @@
 // The plugin of clang that makes the watch build of a kernel library, x.watch.so. See README.md.
 #include <llvm/ADT/SmallPtrSet.h>
+#include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/PassManager.h>
@@ -7,6 +8,7 @@
 #include <llvm/Passes/PassPlugin.h>
 #include <llvm/Transforms/IPO/AlwaysInliner.h>
 #include <llvm/Transforms/Scalar/SROA.h>
+#include <llvm/Transforms/Utils/ModuleUtils.h>
 
 #include "harness/instrument/values/value_sites.h"
 #include "harness/instrument/values/values.h"
@@ -122,6 +124,41 @@ struct DropInlined : PassInfoMixin<DropInlined> {
   static bool isRequired() { return true; }
 };
 
+// Calls made as the library is loaded and unloaded, with all sites of the module.
+struct RegisterSites : PassInfoMixin<RegisterSites> {
+  static PreservedAnalyses run(Module& module, ModuleAnalysisManager&) {
+    auto* const byte_pointer = PointerType::getUnqual(Type::getInt8Ty(module.getContext()));
+    SmallVector<Constant*, 256> sites;
+    for (GlobalVariable& global : module.globals())
+      if (is_site(global)) sites.push_back(ConstantExpr::getPointerCast(&global, byte_pointer));
+    if (sites.empty()) return PreservedAnalyses::all();
+    auto* const type = ArrayType::get(byte_pointer, sites.size());
+    auto* const all = new GlobalVariable(module, type, true, GlobalValue::PrivateLinkage,
+                                         ConstantArray::get(type, sites), "attn_diag.sites");
+    const auto call = [&](const char* name) {
+      auto* const made =
+          Function::Create(FunctionType::get(Type::getVoidTy(module.getContext()), false),
+                           GlobalValue::InternalLinkage, Twine("caller_of_") + name, module);
+      IRBuilder<> builder(BasicBlock::Create(module.getContext(), "", made));
+      SmallVector<Value*, 2> arguments = {builder.CreatePointerCast(all, byte_pointer),
+                                          builder.getInt64(sites.size())};
+      builder.CreateCall(
+          module.getOrInsertFunction(name, FunctionType::get(builder.getVoidTy(),
+                                                             {byte_pointer, builder.getInt64Ty()},
+                                                             false)),
+          arguments);
+      builder.CreateRetVoid();
+      return made;
+    };
+    Function* const add = call(value_callouts::kAddSites);
+    Function* const remove = call(value_callouts::kRemoveSites);
+    appendToGlobalCtors(module, add, 0);
+    appendToGlobalDtors(module, remove, 0);
+    return PreservedAnalyses::none();
+  }
+  static bool isRequired() { return true; }
+};
+
 void add_passes(PassBuilder& builder) {
   builder.registerPipelineStartEPCallback([](ModulePassManager& passes, auto) {
     passes.addPass(InlineAll());
@@ -136,6 +173,7 @@ void add_passes(PassBuilder& builder) {
 #endif
     each.addPass(WatchValues());
     passes.addPass(createModuleToFunctionPassAdaptor(std::move(each)));
+    passes.addPass(RegisterSites());
   });
 }
 

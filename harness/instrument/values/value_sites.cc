@@ -15,19 +15,20 @@
 #include <array>
 #include <vector>
 
+#include "harness/base/stand_in_headers.h"
+
 namespace attn_diag::instrument {
 
 using namespace llvm;
 
 bool is_header_file(StringRef path) {
-  for (const StringRef part :
-       {"/attn_diag_host/", "/attn_diag_host_cuda/", "/harness/host/include/", "/include/c++/",
-        "/harness/host/torch_include/", "/attn_diag_torch/"})
-    if (path.contains(part)) return true;
-  return path.substr(0, 5) == "/usr/";
+  return is_stand_in_header({path.data(), path.size()}) ||
+         path.substr(0, 5) == "/usr/";
 }
 
 namespace {
+
+constexpr const char* kSiteName = "attn_diag.site";
 
 std::string file_of(const DIScope& scope) {
   const StringRef file = scope.getFilename();
@@ -328,8 +329,10 @@ GlobalVariable* ValueSites::make(value_callouts::Op op, const Place& place,
                                              text(x_home)};
   Constant* const data = ConstantStruct::getAnon(members);
   return new GlobalVariable(module, data->getType(), false, GlobalValue::PrivateLinkage, data,
-                            "attn_diag.site");
+                            kSiteName);
 }
+
+bool is_site(const GlobalVariable& global) { return global.getName().startswith(kSiteName); }
 
 GlobalVariable* ValueSites::site(const Instruction& at, value_callouts::Op op,
                                  const Value* address) {

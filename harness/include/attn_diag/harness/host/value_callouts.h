@@ -89,4 +89,8 @@ inline constexpr const char* kAtomicAdd = "attn_diag_value_atomic_add";
 // (site): which call the executor's own work belongs to: products of matrices, asynchronous copies, loads of fragments.
 inline constexpr const char* kAt = "attn_diag_value_at";
 
+// (sites, how many), as the library is loaded and unloaded: all of them, those that never run, too.
+inline constexpr const char* kAddSites = "attn_diag_value_add_sites";
+inline constexpr const char* kRemoveSites = "attn_diag_value_remove_sites";
+
 }  // namespace attn_diag::value_callouts
