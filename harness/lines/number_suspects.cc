@@ -134,7 +134,6 @@ void NumberSuspects::suspect_dropped_scores(const Cause& cause) {
   switch (cause.ill) {
     case Ill::kOffset:
     case Ill::kSign:
-    case Ill::kUnwritten:
     case Ill::kMeaningless:
     case Ill::kUnknown:
       break;
@@ -397,8 +396,9 @@ void NumberSuspects::suggest_nan(std::uint32_t n) {
     suggest_node(n, "makes NaN");
     return;
   }
-  suggest_node(n, "reads memory that nobody wrote");
+  // The checker has found nothing unwritten, if it was asked: it was stored there.
   suggest_stores_to(site(node(n).site).variable);
+  suggest_node(n, "reads it");
   suggest_uses(node(n).site, "makes the index");
 }
 

@@ -21,6 +21,7 @@ void SumSuspects::suspect(const std::vector<Cause>& list) {
     case What::kNothing:
       x_out.what = fmt::format("{} holds a number that comes of no input",
                                x_elements.front().of_lse ? "lse" : "o");
+      if (!way_of_another(cause.row, {})) suspect_what_never_ran();
       if (cause.node != 0 && std::isnan(node(cause.node).value)) suggest_nan(cause.node);
       if (cause.node != 0 && x_terms[cause.node].kind == TermKind::kWeight)
         return suspect_no_v(cause);

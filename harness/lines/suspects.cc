@@ -245,6 +245,7 @@ bool Suspects::suggest_what_drops(std::uint32_t n) {
           (assigned.first == 0 || use.line < assigned.second.line))
         assigned = {s, std::move(use)};
   x_out.what += "; " + held + " is not taken further";
+  if (goes_on && assigned.first == 0) be_sure();
   if (assigned.first != 0)
     suggest(assigned.first, assigned.second, why);
   else if (next_line >= made.line)

@@ -39,6 +39,17 @@ EDITS = {
     "a minimum for a maximum": ("aligned_half", 0, "mnew = fmaxf(mnew, sp[r][c])", "mnew = fminf(mnew, sp[r][c])", "fminf", 1,
                                 False),
     "weights without v": ("example_flash", 0, "p * __half2float(sV[j * kHeadDim + d])", "p", "rescale + p;", 1, False),
+    "a sum that is replaced": ("persistent_queue", 0, "s += __shfl_xor_sync(0xffffffffu, s, 1)", "s = __shfl_xor_sync(0xffffffffu, s, 1)",
+                               "s = __shfl_xor_sync(0xffffffffu, s, 1)", 1, False),
+    "scores that nobody uses": ("bf162_warps", 0, "seq_k ? s * scale :", "seq_k ? scale :", "seq_k ? scale :", 1, False),
+    "accumulators that are replaced": ("mma_flash2", 0, "of[j][half_row * 2 + 1] *= alpha;", "of[j][half_row * 2 + 1] = alpha;",
+                                       "+ 1] = alpha;", 1, False),
+    "o that is not divided": ("gqa_packed", 0, "= rO[d] / l;", "= rO[d];", "= rO[d];", 1, False),
+    "where a copy begins": ("block_pipeline", 0, "(size_t)t * kKeys * kDim, bytes", "(size_t)t + kKeys * kDim, bytes",
+                            "(size_t)t + kKeys * kDim, bytes", 1, False),
+    "a loop that never runs": ("atomic_split", 0, "first + (int)blockDim.x)", "first - (int)blockDim.x)", "first - (int)", 1, False),
+    "o of a row that sees nothing": ("vote_skip", 2, "acc[d] / l : 0.f", "acc[d] / l : 1.f", "acc[d] / l : 1.f", 1, False),
+    "NaN that is stored": ("atomic_split", 0, "0xff800000", "0x7fc00000", "0x7fc00000", 1, False),
     "lse alone": ("cp_async_ring", 0, "= m + __logf(l);", "= m + (l);", "= m + (l);", 1, False),
 }
 
@@ -126,6 +137,16 @@ class LinesTest(unittest.TestCase):
         self.assertRegex(text, r"Try small edits there: .* repair --kernel \./k\.so .*--head-dim")
         both = self.call("trace", "--kernel", "./k.so", "--lines", "--no-lines")
         self.assertEqual(both.returncode, 2)
+
+    def test_where_a_barrier_is_missing(self):
+        kernel = zoo.load("persistent_queue")
+        self.plant(kernel, "  __syncthreads();\n", "", "--quiet")
+        lines = self.trace(kernel.cases[0])["line_divergence"]
+        first, second = lines["suspects"][:2]
+        self.assertEqual((first["text"], first["why"]), ("}", "a barrier is missing behind it"))
+        self.assertEqual((second["why"]), "a barrier is missing before it")
+        self.assertLess(first["line"], second["line"])
+        self.assertEqual(lines["answer"], "unsure")
 
     def test_a_run_that_is_refused_has_lines_all_the_same(self):
         kernel = zoo.load("gqa_packed")

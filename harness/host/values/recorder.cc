@@ -309,8 +309,9 @@ Label ValueRecorder::load(Site& site, std::uint32_t where, const void* at, unsig
   x_read[label] = true;
   const float value = number_of_bits(label, bytes, bits);
   // Stored to since by what does not tell.
-  if (bytes == 4 && std::bit_cast<std::uint32_t>(value) !=
-                        std::bit_cast<std::uint32_t>(x_graph.nodes[label].value)) {
+  const float known = x_graph.nodes[label].value;
+  if (bytes == 4 && !(std::isnan(value) && std::isnan(known)) &&
+      std::bit_cast<std::uint32_t>(value) != std::bit_cast<std::uint32_t>(known)) {
     ++x_graph.unseen;
     return 0;
   }
