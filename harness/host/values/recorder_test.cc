@@ -105,6 +105,59 @@ TEST_CASE("copies take labels along, fills and stores of constants forget them")
   CHECK(graph.nodes[kept].operand[1] == 5);
 }
 
+TEST_CASE("an element that the executor copies has the line that asked for it") {
+  Recording r;
+  Site asked = site_of(Op::kLoad, "k");
+  r.recorder.copy(r.memory, r.input, 4, {&asked, 9});
+  const Label there = r.recorder.label_at(&r.memory[0], 4);
+  const ValueGraph graph = r.recorder.take();
+  CHECK(graph.site_of(there).variable == "k");
+  CHECK(graph.nodes[there].where == 9);
+}
+
+TEST_CASE("what is stored and replaced before anybody reads it is kept apart") {
+  Recording r;
+  const Label a = r.recorder.load(r.load, 0, &r.input[0], 4, bits_of(1));
+  const auto store = [&](unsigned i, Label label) {
+    r.recorder.store(r.store, 0, &r.memory[i], 4, label, bits_of(1));
+  };
+  store(0, a);
+  store(0, 0);  // a constant instead
+  store(1, a);
+  r.recorder.load(r.load, 1, &r.memory[1], 4, bits_of(1));
+  store(1, a);
+  store(2, a);
+  r.recorder.copy(&r.memory[4], &r.memory[2], 4);  // reads it, too
+  store(2, a);
+  store(3, a);
+  store(3, a);
+  const ValueGraph graph = r.recorder.take();
+  REQUIRE(graph.replaced.size() == 2);
+  CHECK(graph.nodes[graph.replaced[0].node].operand[0] == a);
+  CHECK(graph.replaced[0].by == 0);
+  CHECK(graph.sites[graph.replaced[0].site].variable == "x");
+  CHECK(graph.nodes[graph.replaced[1].by].operand[0] == a);
+}
+
+TEST_CASE("sites of a library are known that never ran, if another of it did") {
+  Recording r;
+  Site never = site_of(Op::kExp, "p");
+  Site elsewhere = site_of(Op::kExp, "q");
+  const std::array<Site*, 2> library = {&r.load, &never};
+  const std::array<Site*, 1> other = {&elsewhere};
+  add_value_sites(library.data(), library.size());
+  add_value_sites(other.data(), other.size());
+  r.recorder.load(r.load, 0, &r.input[0], 4, bits_of(1));
+  const ValueGraph graph = r.recorder.take();
+  remove_value_sites(library.data());
+  remove_value_sites(other.data());
+  REQUIRE(graph.sites.size() == 3);
+  CHECK(graph.sites[1].ran);
+  CHECK(graph.sites[2].variable == "p");
+  CHECK_FALSE(graph.sites[2].ran);
+  CHECK(never.number == 0);
+}
+
 TEST_CASE("what another lane offered is received with its label") {
   Recording r;
   const Label a = r.recorder.load(r.load, 3, &r.input[1], 4, bits_of(2));
