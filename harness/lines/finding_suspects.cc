@@ -69,10 +69,9 @@ void FindingSuspects::suspect_missing_barrier(const host::CheckReport& report) {
       array = finding.array;
     } else if (one->file == gap->file && one->goes_round == gap->goes_round) {
       // What lies in all of them.
-      const int begin = gap->goes_round ? std::min(gap->begin, one->begin)
-                                        : std::max(gap->begin, one->begin);
-      const int end =
-          gap->goes_round ? std::max(gap->end, one->end) : std::min(gap->end, one->end);
+      const int begin =
+          gap->goes_round ? std::min(gap->begin, one->begin) : std::max(gap->begin, one->begin);
+      const int end = gap->goes_round ? std::max(gap->end, one->end) : std::min(gap->end, one->end);
       if (begin < end) {
         gap->begin = begin;
         gap->end = end;
@@ -146,7 +145,8 @@ int FindingSuspects::statement_of(const host::CheckAccess& access, const host::C
   for (const Condition& condition : conditions_of(access)) {
     const int at = condition.at.line;
     // A guard with a return is no statement around it.
-    if (is_among(condition, others) || at > line || x_text.end_of_statement(file, at) < line) continue;
+    if (is_among(condition, others) || at > line || x_text.end_of_statement(file, at) < line)
+      continue;
     out = its_end ? std::max(out, x_text.end_of_statement(file, at)) : std::min(out, at);
   }
   return out;

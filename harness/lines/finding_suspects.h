@@ -36,9 +36,10 @@ class FindingSuspects : public NumberSuspects {
   void suspect_missing_barrier(const host::CheckReport& report);
   struct Gap {
     std::string file;
-    int begin = 0, end = 0;    // behind this line, or before that one
-    int last = 0;              // before this one it would still do
-    bool goes_round = false;   // there is a barrier between them: it is missing on the way from the end to the begin
+    int begin = 0, end = 0;  // behind this line, or before that one
+    int last = 0;            // before this one it would still do
+    bool goes_round =
+        false;  // there is a barrier between them: it is missing on the way from the end to the begin
   };
   std::optional<Gap> gap_of(const host::CheckFinding& race);
   std::vector<Condition> conditions_of(const host::CheckAccess& access) const;

@@ -144,7 +144,8 @@ void NumberSuspects::suspect_dropped_scores(const Cause& cause) {
     const Term& term = x_terms[n];
     if (term.row != cause.row) return 0;
     if (term.kind == TermKind::kWeight) return 1 + x_terms.keys().count(term.set);
-    return term.kind == TermKind::kScore && x_terms.columns().count(term.set) == x_terms.columns().size();
+    return term.kind == TermKind::kScore &&
+           x_terms.columns().count(term.set) == x_terms.columns().size();
   });
 }
 
@@ -178,7 +179,8 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
         if (loads_none(element.buffer, cause.row)) suggest_pointer(node(input).site, why);
         const bool same_key = other.kind == TermKind::kWeight &&
                               x_terms.keys().has(other.set, x_attention.key_of(element.row));
-        if (!same_key && !loads_none(element.buffer, cause.row) && element.row >= end && element.row < end + x_terms.keys().size())
+        if (!same_key && !loads_none(element.buffer, cause.row) && element.row >= end &&
+            element.row < end + x_terms.keys().size())
           for (const std::uint32_t s : {node(n).site, node(operand).site, node(input).site})
             suggest_conditions(s, nullptr, "lets rows behind the last key through", false);
       }

@@ -215,7 +215,8 @@ void NumberSuspects::suspect_partial(std::uint32_t score, std::uint32_t at, std:
   };
   // Others may have what its own thread lost.
   if (!suspect_dropped(holds_more))
-    suspect_dropped([&](std::uint32_t n) { return node(n).where == node(score).where ? holds_more(n) : 0; });
+    suspect_dropped(
+        [&](std::uint32_t n) { return node(n).where == node(score).where ? holds_more(n) : 0; });
   for (const unsigned buffer : {1u, 0u})
     if (!loads_all(buffer, row))
       suggest_loaders(buffer, fmt::format("does not load all of {}", kBuffers[buffer]));

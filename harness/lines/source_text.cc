@@ -75,7 +75,8 @@ bool is_barrier(const Token& token) {
     return has("bar.sync") || has("barrier.") || has("bar.warp.sync") || has("try_wait");
   return token.is_identifier() &&
          (token.is_any({"sync", "wait", "arrive_and_wait", "consumer_wait", "bar_sync"}) ||
-          has("__syncthreads") || has("__syncwarp") || (has("barrier") && (has("sync") || has("wait"))));
+          has("__syncthreads") || has("__syncwarp") ||
+          (has("barrier") && (has("sync") || has("wait"))));
 }
 
 }  // namespace

@@ -34,8 +34,8 @@ TEST_CASE("a loop that leaves its first steps out begins late") {
 TEST_CASE("a loop that goes up to its limit") {
   CHECK(goes_up_to("for (int j = 0; j <= n; ++j)"));
   CHECK(goes_up_to("for (int j = 0; j < 4 && first + j <= n; ++j) {"));
-  for (const char* line : {"for (int j = 0; j < n; ++j) if (x <= y)", "while (j <= n)", "for (int j = i <= n; j < 4; ++j)",
-                           "for (int j = 0;"})
+  for (const char* line : {"for (int j = 0; j < n; ++j) if (x <= y)", "while (j <= n)",
+                           "for (int j = i <= n; j < 4; ++j)", "for (int j = 0;"})
     CHECK_FALSE(goes_up_to(line));
 }
 
@@ -88,24 +88,25 @@ TEST_CASE("lines of files, and none of what is not there") {
 
 TEST_CASE("where a statement ends, and where threads wait") {
   const auto path = std::filesystem::temp_directory_path() / "attn_diag_statements_test.cu";
-  std::ofstream(path) << "__global__ void f(float* x) {\n"                // 1
-                         "  for (int i = 0; i < 4; ++i)\n"                 // 2
-                         "    for (int j = 0; j < 4; ++j) {\n"             // 3
-                         "      x[i] = g([&] { return 1; });\n"            // 4
-                         "    }\n"                                         // 5
-                         "  __syncthreads();\n"                            // 6
-                         "  int n = 0; if (n) {\n"                         // 7
-                         "    __shfl_xor_sync(~0u, n, 1);\n"               // 8
-                         "  } else\n"                                      // 9
-                         "    wmma::load_matrix_sync(n,\n"                 // 10
-                         "                           n);\n"                // 11
-                         "  asm volatile(\"bar.sync 0;\");\n"              // 12
-                         "  // __syncthreads();\n"                         // 13
-                         "  do n = 0; while (n);\n"                        // 14
+  std::ofstream(path) << "__global__ void f(float* x) {\n"       // 1
+                         "  for (int i = 0; i < 4; ++i)\n"       // 2
+                         "    for (int j = 0; j < 4; ++j) {\n"   // 3
+                         "      x[i] = g([&] { return 1; });\n"  // 4
+                         "    }\n"                               // 5
+                         "  __syncthreads();\n"                  // 6
+                         "  int n = 0; if (n) {\n"               // 7
+                         "    __shfl_xor_sync(~0u, n, 1);\n"     // 8
+                         "  } else\n"                            // 9
+                         "    wmma::load_matrix_sync(n,\n"       // 10
+                         "                           n);\n"      // 11
+                         "  asm volatile(\"bar.sync 0;\");\n"    // 12
+                         "  // __syncthreads();\n"               // 13
+                         "  do n = 0; while (n);\n"              // 14
                          "}\n";
   SourceText text;
   const std::string file = path.string();
-  const std::map<int, int> ends = {{2, 5}, {3, 5}, {4, 4}, {6, 6}, {7, 11}, {10, 11}, {13, 13}, {14, 14}, {99, 99}};
+  const std::map<int, int> ends = {{2, 5},   {3, 5},   {4, 4},   {6, 6},  {7, 11},
+                                   {10, 11}, {13, 13}, {14, 14}, {99, 99}};
   for (const auto& [begin, end] : ends) CHECK(text.end_of_statement(file, begin) == end);
   CHECK(text.has_barrier(file, 5, 7));
   CHECK_FALSE(text.has_barrier(file, 6, 12));

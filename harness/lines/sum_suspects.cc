@@ -385,7 +385,8 @@ void SumSuspects::suspect_missing(const Cause& cause) {
     const Term& term = x_terms[n];
     if (term.row != cause.row) return 0;
     if (term.kind == TermKind::kScore)
-      return x_attention.key_of(term.column) == key && x_attention.same_head(cause.row, term.column) &&
+      return x_attention.key_of(term.column) == key &&
+             x_attention.same_head(cause.row, term.column) &&
              x_terms.columns().count(term.set) == x_terms.columns().size();
     if (term.kind != TermKind::kWeight || !x_terms.keys().has(term.set, key)) return 0;
     if (cause.of_l) return term.column == kNone ? 3 : 0;

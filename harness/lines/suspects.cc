@@ -204,9 +204,9 @@ const std::vector<bool>& Suspects::reaches_output(bool by_thread) {
       const std::uint32_t operand = node(n).operand[i];
       if (operand >= n) continue;
       // Not by memory, where stores and the executor's own work leave it.
-      const bool in_memory = is_load(n) && (op(operand) == ValueOp::kStore ||
-                                            op(operand) == ValueOp::kProduct ||
-                                            node(operand).is_input());
+      const bool in_memory =
+          is_load(n) && (op(operand) == ValueOp::kStore || op(operand) == ValueOp::kProduct ||
+                         node(operand).is_input());
       if (!by_thread || in_memory || node(operand).where == node(n).where) alive[operand] = true;
     }
   }
@@ -234,9 +234,8 @@ bool Suspects::suggest_what_drops(std::uint32_t n) {
   const int next_line = next < x_graph.nodes.size() ? site(node(next).site).line : 0;
   // Of the same sum, not where the variable begins anew.
   const Term &before = x_terms[n], &behind = x_terms[next < x_graph.nodes.size() ? next : n];
-  const bool goes_on =
-      next_line != 0 && behind.kind == before.kind && behind.row == before.row &&
-      (before.kind != TermKind::kScore || behind.column == before.column);
+  const bool goes_on = next_line != 0 && behind.kind == before.kind && behind.row == before.row &&
+                       (before.kind != TermKind::kScore || behind.column == before.column);
   std::pair<std::uint32_t, NamedLine> assigned;
   for (std::uint32_t s = 1; s < x_graph.sites.size() && !(goes_on && next_line == made.line); ++s)
     for (NamedLine& use : variables_in(site(s).uses, ','))

@@ -161,9 +161,9 @@ std::string function_name(const std::string& path, std::uint64_t offset) {
 }
 
 std::vector<SourcePlace> users_places(std::vector<SourcePlace> places) {
-  const auto own = std::find_if_not(
-      places.begin(), places.end(),
-      [](const SourcePlace& place) { return is_stand_in_header(place.file); });
+  const auto own = std::find_if_not(places.begin(), places.end(), [](const SourcePlace& place) {
+    return is_stand_in_header(place.file);
+  });
   if (own != places.end()) places.erase(places.begin(), own);
   return places;
 }

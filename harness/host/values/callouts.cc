@@ -188,8 +188,7 @@ Label attn_diag_value_as_number(Site* site, Label label, std::uint32_t bytes, fl
 
 void attn_diag_value_copy(Site* site, void* to, const void* from, std::uint64_t bytes) {
   const Watched watched;
-  if (watched.recorder != nullptr)
-    watched.recorder->copy(to, from, bytes, {site, watched.where()});
+  if (watched.recorder != nullptr) watched.recorder->copy(to, from, bytes, {site, watched.where()});
 }
 
 void attn_diag_value_forget(void* at, std::uint64_t bytes) {

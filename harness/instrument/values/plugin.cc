@@ -142,11 +142,10 @@ struct RegisterSites : PassInfoMixin<RegisterSites> {
       IRBuilder<> builder(BasicBlock::Create(module.getContext(), "", made));
       SmallVector<Value*, 2> arguments = {builder.CreatePointerCast(all, byte_pointer),
                                           builder.getInt64(sites.size())};
-      builder.CreateCall(
-          module.getOrInsertFunction(name, FunctionType::get(builder.getVoidTy(),
-                                                             {byte_pointer, builder.getInt64Ty()},
-                                                             false)),
-          arguments);
+      builder.CreateCall(module.getOrInsertFunction(
+                             name, FunctionType::get(builder.getVoidTy(),
+                                                     {byte_pointer, builder.getInt64Ty()}, false)),
+                         arguments);
       builder.CreateRetVoid();
       return made;
     };

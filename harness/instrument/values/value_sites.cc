@@ -22,8 +22,7 @@ namespace attn_diag::instrument {
 using namespace llvm;
 
 bool is_header_file(StringRef path) {
-  return is_stand_in_header({path.data(), path.size()}) ||
-         path.substr(0, 5) == "/usr/";
+  return is_stand_in_header({path.data(), path.size()}) || path.substr(0, 5) == "/usr/";
 }
 
 namespace {

@@ -26,7 +26,8 @@ struct ValueSite {
   std::string conditions, uses;  // as value_callouts::Site has them
   std::string callers;           // "57,60,": lines of the calls around it
   std::string home;
-  bool ran = true;  // false: no thread of a watched block came there with a number that comes of the inputs
+  bool ran =
+      true;  // false: no thread of a watched block came there with a number that comes of the inputs
 };
 
 // A number. Operands are numbers of nodes, all less than its own; 0: there is none.
