@@ -16,7 +16,7 @@
 #include <llvm/Transforms/Utils/Mem2Reg.h>
 #include <llvm/Transforms/Utils/ModuleUtils.h>
 
-#include "harness/base/stand_in_headers.h"
+#include "attn_diag_host/stand_in_headers.h"
 #include "harness/instrument/accesses.h"
 #include "harness/instrument/array_shapes.h"
 #include "harness/instrument/guards.h"

@@ -13,7 +13,7 @@
 #include <fstream>
 #include <memory>
 
-#include "harness/base/stand_in_headers.h"
+#include "attn_diag_host/stand_in_headers.h"
 #include "harness/host/text.h"
 
 namespace attn_diag::host {

@@ -15,7 +15,7 @@
 #include <array>
 #include <vector>
 
-#include "harness/base/stand_in_headers.h"
+#include "attn_diag_host/stand_in_headers.h"
 
 namespace attn_diag::instrument {
 
