@@ -422,10 +422,11 @@ void NumberSuspects::suggest_odd_maxima(std::uint32_t from) {
   // Numbers that come of no input are no nodes: back through the lines that assign to the operands.
   std::vector<std::uint32_t> reached = {from};
   std::vector<std::pair<std::uint32_t, NamedLine>> minima, constants;
+  std::set<std::string> known;  // uses: sites of a template say the same in each of its instances
   const auto reach = [&](const std::string& file, int line) {
     for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s) {
       if (site(s).line != line || site(s).file != file) continue;
-      if (std::find(reached.begin(), reached.end(), s) == reached.end()) reached.push_back(s);
+      if (known.insert(site(s).uses).second) reached.push_back(s);
     }
   };
   reach(site(from).file, site(from).line);

@@ -273,12 +273,32 @@ bool SumSuspects::suspect_lost(const Cause& cause, unsigned key) {
     return true;
   }
   x_out.what += "; their sum is not taken further";
-  if (op(made_by(last)) != ValueOp::kProduct && cause.what != What::kNothing) be_sure();
+  const std::size_t before = x_out.suspects.size();
+  suggest_readers(last);
+  if (x_out.suspects.size() == before && op(made_by(last)) != ValueOp::kProduct && cause.what != What::kNothing) be_sure();
   suggest_moves(last, "holds them last");
   suggest_node(last, "holds them last");
   suggest_conditions(node(last).site, nullptr, "decides what is taken further");
   suggest_uses(node(last).site, "is an operand");
   return true;
+}
+
+void SumSuspects::suggest_readers(std::uint32_t stored) {
+  if (op(stored) != ValueOp::kStore) return;
+  std::set<std::uint32_t> readers;
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
+    const std::uint32_t from = node(n).operand[0];
+    if (from != 0 && from < n && is_load(n) && op(from) == ValueOp::kStore &&
+        node(from).site == node(stored).site)
+      readers.insert(node(n).site);
+  }
+  for (const std::uint32_t s : readers) suggest_late_loops(s);
+  for (const std::uint32_t s : readers)
+    suggest_conditions(s, "loop", "decides which of what was stored is read");
+  for (const std::uint32_t s : readers) {
+    suggest_indices(s, "makes the index of what is read");
+    suggest(s, "reads others of what was stored");
+  }
 }
 
 SumSuspects::Way SumSuspects::way_of(std::uint32_t row, unsigned key) {

@@ -45,6 +45,8 @@ class SumSuspects : public NumberSuspects {
   void suspect_sum_of_weights(const Cause& cause);
   // Keys that have a weight and are lost on the way to o.
   bool suspect_lost(const Cause& cause, unsigned key);
+  // Where others were read that the same line stored.
+  void suggest_readers(std::uint32_t stored);
   Way way_of(std::uint32_t row, unsigned key);
   // A key that did come through, of the same or another row.
   std::optional<Way> way_of_another(std::uint32_t row, const std::vector<unsigned>& not_these);
