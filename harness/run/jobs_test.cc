@@ -1,4 +1,4 @@
-#include "harness/repair/jobs.h"
+#include "harness/run/jobs.h"
 
 #include <unistd.h>
 
@@ -10,7 +10,7 @@
 #include "attn_diag/harness/error.h"
 #include "harness/testing/catch_for_tests.h"
 
-namespace attn_diag::repair {
+namespace attn_diag {
 namespace {
 
 using End = Jobs::End;
@@ -80,4 +80,4 @@ TEST_CASE("an answer may be long") {
 }
 
 }  // namespace
-}  // namespace attn_diag::repair
+}  // namespace attn_diag

@@ -1,4 +1,4 @@
-#include "harness/repair/jobs.h"
+#include "harness/run/jobs.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -20,7 +20,7 @@
 #include "attn_diag/harness/host/call_clock.h"
 #include "harness/base/child_process.h"
 
-namespace attn_diag::repair {
+namespace attn_diag {
 namespace {
 
 enum class Answer : std::uint8_t { kDone, kFailed };
@@ -175,4 +175,4 @@ void Jobs::stop_all() {
   while (!x_running.empty()) finish(0, true);
 }
 
-}  // namespace attn_diag::repair
+}  // namespace attn_diag

@@ -11,7 +11,7 @@
 
 #include "harness/base/helper.h"
 
-namespace attn_diag::repair {
+namespace attn_diag {
 
 class Jobs {
  public:
@@ -60,4 +60,4 @@ class Jobs {
   std::vector<Running> x_running;
 };
 
-}  // namespace attn_diag::repair
+}  // namespace attn_diag
