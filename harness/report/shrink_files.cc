@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <map>
 
 #include "attn_diag/harness/compare.h"
 #include "attn_diag/reference/reference.h"
@@ -171,6 +172,7 @@ std::string comments_of(const ShrinkView& view) {
                      index_text(t.tensor, t.first->index), exact(t.first->actual),
                      exact(t.first->expected), number(t.first->limit));
   }
+  std::map<std::string, std::string> exempt;  // tensors by why
   for (const TensorInfo& t : kTensors) {
     const Coverage& c = r.capture.coverage[static_cast<std::size_t>(t.id)];
     if (c.never > 0)
@@ -179,9 +181,12 @@ std::string comments_of(const ShrinkView& view) {
       s +=
           fmt::format("# {} of {} written more than once.\n", plural(c.repeatedly, "cell"), t.name);
     const std::string& why = r.capture.exempt[static_cast<std::size_t>(t.id)];
-    if (!why.empty())
-      s += fmt::format("# What {} is in the kernel is not known: {}.\n", t.name, why);
+    if (why.empty()) continue;
+    std::string& names = exempt[why];
+    names += (names.empty() ? "" : ", ") + std::string(t.name);
   }
+  for (const auto& [why, names] : exempt)
+    s += fmt::format("# Not known of the kernel: {}: {}.\n", names, why);
   return s;
 }
 

@@ -53,6 +53,13 @@ std::string case_text(const shrink::Case& one) {
   return text;
 }
 
+// Of a message its first sentence, and not too much of that.
+std::string short_of(const std::string& what) {
+  constexpr std::size_t kMost = 120;
+  const std::string first = what.substr(0, what.find(". "));
+  return first.size() <= kMost ? first : first.substr(0, first.rfind(' ', kMost)) + " ...";
+}
+
 std::string said_of(const SizeReport::Neighbour& one) {
   switch (one.said) {
     case Said::kFails:
@@ -60,8 +67,7 @@ std::string said_of(const SizeReport::Neighbour& one) {
     case Said::kPasses:
       return fmt::format("{} passes", one.size);
     case Said::kOther:
-      return fmt::format("{} fails otherwise ({})", one.size,
-                         one.what.substr(0, one.what.find(". ")));
+      return fmt::format("{} fails otherwise ({})", one.size, short_of(one.what));
     case Said::kRefused:
       break;
   }
@@ -94,8 +100,9 @@ std::string numbers_text(const shrink::ShrinkResult& r) {
   const auto& [all, nonzero] = r.elements;
   if (r.smallest.inputs == r.before_values.inputs) return "its numbers are as they were";
   if (nonzero == 0) return fmt::format("all {} numbers are 0", all);
-  return fmt::format("{} of {} numbers are not 0{}", nonzero, all,
-                     r.integers ? nonzero == 1 ? ", an integer" : ", and integers" : "");
+  return fmt::format("{} of {} {} not 0{}", nonzero, all,
+                     nonzero == 1 ? "numbers is" : "numbers are",
+                     r.integers ? nonzero == 1 ? ", but an integer" : ", but integers" : "");
 }
 
 std::string indented(const std::string& text) {
@@ -116,7 +123,7 @@ std::string shrink_headline(const ShrinkView& view) {
   if (!r.fails)
     return fmt::format("AGREES: there is nothing to make smaller, {}", case_text(r.given));
   return fmt::format("SMALLEST{}: {}, {}", r.out_of_time ? " in the time there was" : "",
-                     case_text(r.smallest), r.failure.what.substr(0, r.failure.what.find(". ")));
+                     case_text(r.smallest), short_of(r.failure.what));
 }
 
 std::string shrink_text(const ShrinkView& view, const Style& style, bool verdict_only) {
@@ -139,6 +146,11 @@ std::string shrink_text(const ShrinkView& view, const Style& style, bool verdict
     } else if (!r.trace) {
       line(r.failure.what);
     }
+    if (r.failure.moves) line("Besides, the result is not the same in every run.");
+    if (r.origin != std::array<std::int64_t, 4>{})
+      line(fmt::format(
+          "It begins at batch {}, KV head {}, query {} and key {} of the case that was given.",
+          r.origin[0], r.origin[1], r.origin[2], r.origin[3]));
     if (!r.failure.line.empty()) line(fmt::format("The line stays {}.", r.failure.line));
     for (const SizeReport& size : r.sizes) line(size_text(size) + ".");
     line(fmt::format("Numbers: {}.", numbers_text(r)));
@@ -218,6 +230,7 @@ Json shrink_json(const ShrinkView& view, const CommandContext& context) {
                   {"bound", json_number(first.bound)}};
     for (const PatternStatement& p : r.trace->pattern) j["pattern"].push_back(p.text);
   }
+  j["origin"] = r.origin;
   j["sizes"] = Json::array();
   const auto neighbour = [](const std::optional<SizeReport::Neighbour>& one) {
     return one ? Json({{"size", one->size}, {"said", name(one->said)}}) : Json(nullptr);

@@ -133,6 +133,7 @@ Jobs::Result Jobs::finish(std::size_t i, bool too_long) {
     result.end = End::kTookTooLong;
   } else if (running.answer.empty() || !WIFEXITED(status)) {
     result.end = End::kCrashed;
+    if (WIFSIGNALED(status)) result.signal = WTERMSIG(status);
   } else {
     const bool done = running.answer[0] == static_cast<std::byte>(Answer::kDone);
     result.end = done ? End::kDone : End::kFailed;

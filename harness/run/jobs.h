@@ -20,6 +20,7 @@ class Jobs {
     int id = 0;
     End end = End::kDone;
     Bytes answer;                  // of kDone; of kFailed the words of the error
+    int signal = 0;                // of kCrashed: what ended it; 0: it ended itself
     double seconds = 0;            // that it took
     double processor_seconds = 0;  // of its own, not of what it started
   };

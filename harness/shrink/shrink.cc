@@ -68,10 +68,12 @@ class Shrinker {
     x_trials.stop_at(share(0.75));
     report_sizes();
     x_result.smallest = x_result.before_values = *case_of(x_block);
+    x_result.origin = x_block.origin;
     x_result.made = made_by_kind(x_result.before_values);
     x_trials.stop_at(share(0.95));
-    make_values_simpler();
+    if (!x_options.keep_values) make_values_simpler();
     describe_values();
+    if (const auto last = x_trials.known(x_result.smallest)) x_result.failure = last->failure;
     run_smallest();
     return finish();
   }
@@ -375,6 +377,7 @@ class Shrinker {
       const double rounded = std::round(x);
       return rounded != 0 ? rounded : x > 0 ? 1.0 : x < 0 ? -1.0 : 0.0;
     };
+    const auto larger = [](double x) { return std::copysign(std::ceil(std::fabs(x)), x); };
     struct Pass {
       PartSize size;
       std::function<double(double)> simpler;
@@ -385,7 +388,8 @@ class Shrinker {
                                       {PartSize::kRows, zero, "rows of zeros", false},
                                       {PartSize::kElements, zero, "zeros", false},
                                       {PartSize::kElements, one, "ones", true},
-                                      {PartSize::kElements, integer, "integers", true}};
+                                      {PartSize::kElements, integer, "integers", true},
+                                      {PartSize::kElements, larger, "larger integers", true}};
     bool changed = true;
     for (int round = 0; round < 2 && changed; ++round) {
       changed = false;

@@ -19,9 +19,10 @@ namespace attn_diag::shrink {
 struct ShrinkOptions {
   RunOptions run;
   Tolerance tolerance;
-  double seconds = 120;  // for all of it
-  int processes = 0;     // at the same time; 0: all cores
-  bool lines = false;    // the line that trace names must stay, too
+  double seconds = 120;      // for all of it
+  int processes = 0;         // at the same time; 0: all cores
+  bool keep_values = false;  // numbers stay as they are
+  bool lines = false;        // the line that trace names must stay, too
   // Called from time to time: which step, and what is tried, with the seconds that are left.
   std::function<void(int step, int steps, const std::string& what)> on_step;
 };
@@ -44,11 +45,12 @@ struct SizeReport {
 
 struct ShrinkResult {
   bool fails = false;  // else there is nothing to make smaller: everything agrees
-  Failure failure;     // of the case as it was given
+  Failure failure;     // of the smallest case; of the case as it was given where none is smaller
   Case given, smallest;
-  Case before_values;             // the smallest whose numbers are those that were given
-  bool made = false;              // before_values: its numbers are those of make_inputs()
-  std::vector<SizeReport> sizes;  // those that could be smaller
+  std::array<std::int64_t, 4> origin{};  // of the smallest in the given: batch, KV head, query, key
+  Case before_values;                    // the smallest whose numbers are those that were given
+  bool made = false;                     // before_values: its numbers are those of make_inputs()
+  std::vector<SizeReport> sizes;         // those that could be smaller
   std::array<std::int64_t, 2>
       elements{};                 // of q, k and v of the smallest: all, and those that are not 0
   bool integers = false;          // all of them are

@@ -4,6 +4,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -122,7 +123,10 @@ Told Trials::told_by(const Jobs::Result& result) const {
     told.failure.what = "it does not end in time";
   } else {
     told.failure.kind = FailureKind::kCrash;
-    told.failure.what = "its process ended";
+    told.failure.what = result.signal == 0 ? "its process ended itself"
+                                           : fmt::format("its process was ended by signal {} ({})",
+                                                         result.signal, ::strsignal(result.signal));
+    told.failure.error_kind = told.failure.what;
   }
   const bool same = x_aim.kind == FailureKind::kNone || x_aim.same_as(told.failure);
   told.said = same ? Said::kFails : Said::kOther;
@@ -142,6 +146,12 @@ Told Trials::aim(const Case& original, bool lines) {
     const double left = std::chrono::duration<double>(x_settings.deadline - Clock::now()).count();
     jobs.start([&] { return look_at(original, how); }, std::max(1.0, left / 4));
     const Jobs::Result result = jobs.wait();
+    if (result.end == Jobs::End::kTookTooLong)
+      throw Error(
+          fmt::format("The case that was named does not end within {:.0f} s, a quarter of the "
+                      "time: --time-limit "
+                      "allows more. Whether it ends at all, attn-diag trace --timeout tells.",
+                      result.seconds));
     seconds = result.processor_seconds;
     ++x_tried;
     return told_by(result);
@@ -170,8 +180,7 @@ Told Trials::aim(const Case& original, bool lines) {
     }
   }
   x_aim = told.failure;
-  x_limit = told.failure.kind == FailureKind::kNoEnd ? std::max(1.0, seconds)
-                                                     : std::max(2.0, 10 * seconds);
+  x_limit = std::max(2.0, 10 * seconds);
   x_known[key_of(original)] = told;
   return told;
 }

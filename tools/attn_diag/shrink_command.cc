@@ -16,15 +16,16 @@
 namespace attn_diag::cli {
 namespace {
 
-// The shell line that traces the smallest case whose numbers are still those of make_inputs().
-std::string trace_before(const Session& session, const Case& given,
-                         const shrink::ShrinkResult& result) {
-  if (!result.made) return "";
+// The shell line that traces a smaller case, with the inputs of the command line or those of a file.
+std::string trace_of(const Session& session, const Case& given, const shrink::Case& smaller,
+                     const std::string& inputs = "") {
   Case one = given;
-  one.problem = result.before_values.problem;
+  one.problem = smaller.problem;
+  one.run.tile = smaller.tile;
+  one.run.num_splits = smaller.num_splits;
   one.scale_given = !shrink::has_default_scale(one.problem);
-  one.run.tile = result.before_values.tile;
-  one.run.num_splits = result.before_values.num_splits;
+  one.inputs_from_file = !inputs.empty();
+  if (one.inputs_from_file) one.inputs = inputs;
   return session.shell(reproduce("trace", one, session.flags));
 }
 
@@ -49,7 +50,11 @@ CommandResult shrink_command(const Session& session) {
   Case one = std::move(expand_cases(flags, false).front());
   const bool dumps = !flags.output.empty();
   const DumpOptions dump_options = parse_dump_options(flags);
-  if (dumps) require_writable(flags.output, flags.force);
+  if (dumps) {
+    require_writable(flags.output, flags.force);
+  } else if (flags.with_reference || !flags.deflate.empty()) {
+    throw Error("--deflate and --with-reference are about the file of -o, which is not given.");
+  }
   std::unique_ptr<TextFile> test, sheet;
   const auto open = [&](std::unique_ptr<TextFile>& file, const std::string& path) {
     if (path.empty()) return;
@@ -59,6 +64,7 @@ CommandResult shrink_command(const Session& session) {
   shrink::ShrinkOptions options;
   options.tolerance = parse_tolerance(flags);
   options.lines = flags.lines;
+  options.keep_values = flags.shrink.keep_values;
   if (!flags.shrink.time_limit.empty())
     options.seconds = parse_real("--time-limit", flags.shrink.time_limit, 1);
   const Kernel kernel = load_kernel(one);
@@ -80,16 +86,17 @@ CommandResult shrink_command(const Session& session) {
   CommandResult outcome;
   if (view.result.fails) {
     outcome.code = ExitCode::kDiverges;
-    view.trace_before = trace_before(session, one, view.result);
+    if (view.result.made) view.trace_before = trace_of(session, one, view.result.before_values);
     if (dumps) {
       Capture& capture = view.result.capture;
       capture.provenance.command_line = session.this_command();
       write_dump(flags.output, capture, dump_options);
       view.dump = flags.output;
-      view.look = session.shell(view.result.shows_it
-                                    ? std::vector<std::string>{"diagnose", flags.output}
-                                    : std::vector<std::string>{"trace", "--kernel", one.kernel,
-                                                               "--inputs", flags.output});
+      // Few and simple numbers tell few bugs apart: of them no name is asked for.
+      view.look =
+          view.result.shows_it
+              ? session.shell({flags.shrink.keep_values ? "diagnose" : "compare", flags.output})
+              : trace_of(session, one, view.result.smallest, flags.output);
     }
     open(test, flags.shrink.test);
     write_new(test, report::catch2_test(view));

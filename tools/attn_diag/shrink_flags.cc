@@ -10,6 +10,9 @@ void add_shrink_flags(CLI::App& app, ShrinkFlags& flags) {
   app.add_option("--time-limit", flags.time_limit, "Seconds for all of it (120)")
       ->group(kRunGroup)
       ->type_name("");
+  app.add_flag("--keep-values", flags.keep_values,
+               "Leave the numbers as they are: diagnose tells more bugs apart by them")
+      ->group(kRunGroup);
   const auto add_file = [&](const char* flag, std::string& to, const char* help) {
     app.add_option(flag, to, help)->group(kOutputGroup)->type_name("FILE");
   };

@@ -11,6 +11,7 @@ namespace attn_diag::cli {
 
 struct ShrinkFlags {
   std::string time_limit, test, sheet;
+  bool keep_values = false;
 };
 
 inline constexpr const char* kShrinkSummary =
