@@ -92,11 +92,8 @@ CommandResult shrink_command(const Session& session) {
       capture.provenance.command_line = session.this_command();
       write_dump(flags.output, capture, dump_options);
       view.dump = flags.output;
-      // Few and simple numbers tell few bugs apart: of them no name is asked for.
-      view.look =
-          view.result.shows_it
-              ? session.shell({flags.shrink.keep_values ? "diagnose" : "compare", flags.output})
-              : trace_of(session, one, view.result.smallest, flags.output);
+      view.look = view.result.shows_it ? session.shell({"compare", flags.output})
+                                       : trace_of(session, one, view.result.smallest, flags.output);
     }
     open(test, flags.shrink.test);
     write_new(test, report::catch2_test(view));

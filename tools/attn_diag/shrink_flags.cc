@@ -11,7 +11,7 @@ void add_shrink_flags(CLI::App& app, ShrinkFlags& flags) {
       ->group(kRunGroup)
       ->type_name("");
   app.add_flag("--keep-values", flags.keep_values,
-               "Leave the numbers as they are: diagnose tells more bugs apart by them")
+               "Leave the numbers as they are, so that flags name the case")
       ->group(kRunGroup);
   const auto add_file = [&](const char* flag, std::string& to, const char* help) {
     app.add_option(flag, to, help)->group(kOutputGroup)->type_name("FILE");
