@@ -100,9 +100,12 @@ std::string numbers_text(const shrink::ShrinkResult& r) {
   const auto& [all, nonzero] = r.elements;
   if (r.smallest.inputs == r.before_values.inputs) return "its numbers are as they were";
   if (nonzero == 0) return fmt::format("all {} numbers are 0", all);
-  return fmt::format("{} of {} {} not 0{}", nonzero, all,
-                     nonzero == 1 ? "numbers is" : "numbers are",
-                     r.integers ? nonzero == 1 ? ", but an integer" : ", but integers" : "");
+  const std::int64_t zeros = all - nonzero;
+  if (zeros == 0) return r.integers ? "all are integers" : "none is 0";
+  return fmt::format("{} of {} {} 0{}", zeros, all, zeros == 1 ? "is" : "are",
+                     !r.integers    ? ""
+                     : nonzero == 1 ? ", the other is an integer"
+                                    : ", the others are integers");
 }
 
 std::string indented(const std::string& text) {
