@@ -201,8 +201,12 @@ std::string catch2_test(const ShrinkView& view) {
   if (code.find("read_dump") != std::string::npos) head += "#include <attn_diag/harness/dump.h>\n";
   head +=
       by_trace ? "#include <attn_diag/harness/trace.h>\n" : "#include <attn_diag/harness/run.h>\n";
-  head +=
-      "\n#include <cmath>\n#include <initializer_list>\n#include <utility>\n#include <vector>\n";
+  std::string needed;
+  if (code.find("NAN") != code.npos || code.find("INFINITY") != code.npos)
+    needed += "#include <cmath>\n";
+  if (code.find("Elements") != code.npos)
+    needed += "#include <initializer_list>\n#include <utility>\n#include <vector>\n";
+  if (!needed.empty()) head += '\n' + needed;
   std::string s = fmt::format(
       "\nTEST_CASE({}) {{\n  using namespace attn_diag;\n",
       literal(fmt::format("{} is right: {}", view.kernel, problem_text(r.smallest.problem))));
