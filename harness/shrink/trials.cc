@@ -138,7 +138,7 @@ Told Trials::aim(const Case& original, bool lines) {
     x_watch = lines::make_watch_build(x_kernel);
     if (!x_watch->kernel)
       throw Error(
-          fmt::format("--lines: no line can be told of {}: {}.", x_kernel.spec(), x_watch->reason));
+          fmt::format("--lines: no line can be told of {}: {}", x_kernel.spec(), x_watch->reason));
   }
   double seconds = 0;
   const auto look = [&](const Look& how) {
