@@ -210,21 +210,33 @@ void add_source_text(LineDivergence& out) {
   for (LineReads& read : out.reads) fill(read.place);
 }
 
+std::string why_not_traced(const Kernel& kernel, const Problem& problem, const InputData& inputs) {
+  if (std::string_view(kernel.build().backend) != "host")
+    return "lines are traced on the host executor: name the library built for it";
+  if (kernel.provenance().stale())
+    return "its sources have changed since it was built: build it anew";
+  if (kernel.info().part != Part::kAttention)
+    return "of kernels that compute a part of attention lines are not traced yet";
+  if (coded_inputs(kernel, problem, inputs))
+    return "of kernels that take codes lines are not traced yet";
+  if (inputs.has_nonfinite) return "with NaN or infinity among the inputs nothing can be told";
+  return "";
+}
+
 }  // namespace
 
-LineDivergence trace_lines(const Kernel& kernel, const Problem& problem, const InputData& uncoded,
+LineDivergence trace_lines(const Kernel& kernel, const Problem& problem, const InputData& inputs,
                            const RunOptions& options, LinesBy by) {
-  if (std::string_view(kernel.build().backend) != "host")
-    return not_looked("lines are traced on the host executor: name the library built for it");
-  if (kernel.provenance().stale())
-    return not_looked("its sources have changed since it was built: build it anew");
-  if (kernel.info().part != Part::kAttention)
-    return not_looked("of kernels that compute a part of attention lines are not traced yet");
-  const std::optional<InputData> coded = coded_inputs(kernel, problem, uncoded);
-  if (coded) return not_looked("of kernels that take codes lines are not traced yet");
-  if (uncoded.has_nonfinite)
-    return not_looked("with NaN or infinity among the inputs nothing can be told");
-  const lines::WatchBuild build = lines::make_watch_build(kernel);
+  if (const std::string why = why_not_traced(kernel, problem, inputs); !why.empty())
+    return not_looked(why);
+  return lines::trace_lines(lines::make_watch_build(kernel), kernel, problem, inputs, options, by);
+}
+
+LineDivergence lines::trace_lines(const WatchBuild& build, const Kernel& kernel,
+                                  const Problem& problem, const InputData& uncoded,
+                                  const RunOptions& options, LinesBy by) {
+  if (const std::string why = why_not_traced(kernel, problem, uncoded); !why.empty())
+    return not_looked(why);
   if (!build.kernel) return not_looked(build.reason);
 
   RunOptions run_options = options;

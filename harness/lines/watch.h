@@ -10,6 +10,7 @@
 #include "attn_diag/harness/host/values.h"
 #include "attn_diag/harness/inputs.h"
 #include "attn_diag/harness/kernel.h"
+#include "attn_diag/harness/lines.h"
 #include "attn_diag/harness/options.h"
 
 namespace attn_diag::lines {
@@ -21,6 +22,10 @@ struct WatchBuild {
   std::shared_ptr<const void> folder;
 };
 WatchBuild make_watch_build(const Kernel& of);
+
+// As lines.h has it, of a kernel whose watch build is there: for many cases of one kernel.
+LineDivergence trace_lines(const WatchBuild& build, const Kernel& kernel, const Problem& problem,
+                           const InputData& inputs, const RunOptions& options, LinesBy by);
 
 struct WatchedRun {
   host::ValueGraph graph;    // outputs: o, lse

@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "harness/repair/jobs.h"
 #include "harness/repair/repair.h"
 #include "harness/repair/suspects.h"
 #include "harness/repair/trials.h"
 #include "harness/repair/workshop.h"
+#include "harness/run/jobs.h"
 
 namespace attn_diag::repair {
 

@@ -233,6 +233,8 @@ class PreparedRun {
     return capture;
   }
 
+  const Capture& before() const { return x_empty; }
+
   // A GPU orders its threads as it likes: what comes out may differ from run to run.
   bool is_repeated() const { return x_on_gpu; }
 
@@ -303,6 +305,11 @@ Capture run_kernel(const Kernel& given, const Problem& problem, const InputData&
     capture.notes.push_back(repetition_text(capture.repetition));
   }
   return capture;
+}
+
+Capture capture_before_run(const Kernel& kernel, const Problem& problem, const InputData& inputs,
+                           const RunOptions& options) {
+  return PreparedRun(kernel, problem, inputs, options, nullptr).before();
 }
 
 }  // namespace attn_diag

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "attn_diag/harness/inputs.h"
 #include "attn_diag/harness/plan.h"
 
 namespace attn_diag {
@@ -37,5 +38,10 @@ double device_bytes(const Kernel& kernel, const Problem& problem, const Geometry
 // Throws Error if the run would allocate more than memory allows, with the size and what cuts it.
 void check_memory(const Kernel& kernel, const Problem& problem, const Geometry& geometry,
                   const RunOptions& options);
+
+// What is known of a run before it is made: a capture without tensors, with q, k, v and the provenance. Throws as
+// run_kernel() does for what cannot be run.
+Capture capture_before_run(const Kernel& kernel, const Problem& problem, const InputData& inputs,
+                           const RunOptions& options);
 
 }  // namespace attn_diag

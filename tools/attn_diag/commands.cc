@@ -113,6 +113,19 @@ void repair_flags(FlagGroups& g) {
   g.output_flags(false);
 }
 
+void shrink_flags(FlagGroups& g) {
+  CLI::App& app = g.app();
+  Flags& f = g.flags();
+  g.case_flags();
+  app.add_option("--stage,--gate", f.stage, kTraceStageHelp)->group(kRunGroup)->type_name("");
+  app.add_flag("--lines", f.lines, "The line that trace names must stay, too: slower")
+      ->group(kRunGroup);
+  add_shrink_flags(app, f.shrink);
+  g.tolerance_flags();
+  g.dump_flags("Leave the smallest case and what was recorded of it in this file");
+  g.output_flags(false);
+}
+
 void inputs_flags(FlagGroups& g) {
   g.case_flags();
   g.output_flags(false);
@@ -182,6 +195,11 @@ constexpr RefusedFlags kNotOfRepair[] = {
      "edits are judged by what the whole production kernel computes."},
     {"--sanity --no-sanity ", "an edit must hold in every order of threads."},
 };
+constexpr RefusedFlags kNotOfShrink[] = {
+    {"--isolate --batch-index --head --query ",
+     "every stage of the whole case is looked at, since the smallest is not known before."},
+    {"--sanity --no-sanity ", "what the case needs to fail is run again in every smaller one."},
+};
 constexpr RefusedFlags kNotOfBench[] = {
     {"--schedule --mma-order --async-copies --sanity --no-sanity ", "a GPU decides that itself."},
     {"--stage --gate --isolate --batch-index --head --query ",
@@ -244,6 +262,8 @@ const Command kCommands[] = {
      {}},
     {"repair", "--kernel LIBRARY [FLAGS]", kRepairSummary, kRepairFooter, repair_flags,
      repair_command, true, kNotOfRepair},
+    {"shrink", "--kernel KERNEL [FLAGS]", kShrinkSummary, kShrinkFooter, shrink_flags,
+     shrink_command, true, kNotOfShrink},
     {"inputs",
      "--kernel KERNEL [FLAGS]",
      kInputsSummary,

@@ -14,6 +14,7 @@
 #include "tools/attn_diag/history_flags.h"
 #include "tools/attn_diag/repair_flags.h"
 #include "tools/attn_diag/sanity_flags.h"
+#include "tools/attn_diag/shrink_flags.h"
 #include "tools/attn_diag/xray_flags.h"
 
 namespace attn_diag::cli {
@@ -43,6 +44,7 @@ struct Flags {
   HistoryFlags history;
   RepairFlags repair;
   SanityFlags sanity;
+  ShrinkFlags shrink;
   XrayFlags xray;
 };
 

@@ -1,4 +1,4 @@
-#include "harness/repair/jobs.h"
+#include "harness/run/jobs.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -20,7 +20,7 @@
 #include "attn_diag/harness/host/call_clock.h"
 #include "harness/base/child_process.h"
 
-namespace attn_diag::repair {
+namespace attn_diag {
 namespace {
 
 enum class Answer : std::uint8_t { kDone, kFailed };
@@ -133,6 +133,7 @@ Jobs::Result Jobs::finish(std::size_t i, bool too_long) {
     result.end = End::kTookTooLong;
   } else if (running.answer.empty() || !WIFEXITED(status)) {
     result.end = End::kCrashed;
+    if (WIFSIGNALED(status)) result.signal = WTERMSIG(status);
   } else {
     const bool done = running.answer[0] == static_cast<std::byte>(Answer::kDone);
     result.end = done ? End::kDone : End::kFailed;
@@ -175,4 +176,4 @@ void Jobs::stop_all() {
   while (!x_running.empty()) finish(0, true);
 }
 
-}  // namespace attn_diag::repair
+}  // namespace attn_diag

@@ -11,7 +11,7 @@
 
 #include "harness/base/helper.h"
 
-namespace attn_diag::repair {
+namespace attn_diag {
 
 class Jobs {
  public:
@@ -20,6 +20,7 @@ class Jobs {
     int id = 0;
     End end = End::kDone;
     Bytes answer;                  // of kDone; of kFailed the words of the error
+    int signal = 0;                // of kCrashed: what ended it; 0: it ended itself
     double seconds = 0;            // that it took
     double processor_seconds = 0;  // of its own, not of what it started
   };
@@ -60,4 +61,4 @@ class Jobs {
   std::vector<Running> x_running;
 };
 
-}  // namespace attn_diag::repair
+}  // namespace attn_diag

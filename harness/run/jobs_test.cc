@@ -1,8 +1,9 @@
-#include "harness/repair/jobs.h"
+#include "harness/run/jobs.h"
 
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <map>
 #include <string>
@@ -10,7 +11,7 @@
 #include "attn_diag/harness/error.h"
 #include "harness/testing/catch_for_tests.h"
 
-namespace attn_diag::repair {
+namespace attn_diag {
 namespace {
 
 using End = Jobs::End;
@@ -25,7 +26,8 @@ TEST_CASE("jobs run at the same time, and each says how it ended") {
   std::map<int, End> expected;
   expected[jobs.start([] { return WireWriter().text("done").take(); }, 20)] = End::kDone;
   expected[jobs.start([]() -> Bytes { throw Error("not possible"); }, 20)] = End::kFailed;
-  expected[jobs.start([]() -> Bytes { std::abort(); }, 20)] = End::kCrashed;
+  const int aborts = jobs.start([]() -> Bytes { std::abort(); }, 20);
+  expected[aborts] = End::kCrashed;
   expected[jobs.start([]() -> Bytes { ::_exit(0); }, 20)] = End::kCrashed;
   expected[jobs.start(
       [] {
@@ -45,6 +47,7 @@ TEST_CASE("jobs run at the same time, and each says how it ended") {
     const Jobs::Result result = jobs.wait();
     INFO(result.id);
     CHECK(result.end == expected.at(result.id));
+    if (result.end == End::kCrashed) CHECK(result.signal == (result.id == aborts ? SIGABRT : 0));
     if (result.end == End::kDone) {
       WireReader from(result.answer);
       CHECK(from.text() == "done");
@@ -80,4 +83,4 @@ TEST_CASE("an answer may be long") {
 }
 
 }  // namespace
-}  // namespace attn_diag::repair
+}  // namespace attn_diag
