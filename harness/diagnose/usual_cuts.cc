@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <vector>
 
@@ -25,6 +27,24 @@ std::vector<Geometry> usual_cuts(const Problem& problem, std::int32_t num_splits
   if (num_splits <= 1)
     for (const std::int32_t block_m : {128, 16, 32}) add(block_m, 64, 1);
   return cuts;
+}
+
+std::vector<Geometry> cuts_to_try(ForeignCase& foreign, std::optional<TileShape> tile,
+                                  std::int32_t num_splits) {
+  if (foreign.geometry_known) return {};
+  const Problem& problem = foreign.capture.problem;
+  Geometry& known = foreign.capture.geometry;
+  if (num_splits > 0) known.num_splits = num_splits;
+  if (!tile) {
+    std::vector<Geometry> cuts = usual_cuts(problem, known.num_splits);
+    foreign.assumed.push_back(
+        fmt::format("tiles and splits not known: {} cuts are tried", cuts.size() + 1));
+    return cuts;
+  }
+  known.tile = *tile;
+  known.tiles_per_split = ceil_div(num_kv_tiles(problem, known), known.num_splits);
+  known.has_split_merge = known.num_splits > 1;
+  return {};
 }
 
 }  // namespace attn_diag

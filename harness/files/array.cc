@@ -29,11 +29,13 @@ std::vector<std::byte> Array::load() const {
 }
 
 std::string Array::where() const {
+  if (file.empty()) return name;
   return one_line(file.ends_with(".npy") ? file : fmt::format("{} of {}", name, file));
 }
 
 std::string Array::text() const {
-  return fmt::format("{}, {} {}", where(), one_line(type), shape_text(shape));
+  const std::string what = fmt::format("{} {}", one_line(type), shape_text(shape));
+  return file.empty() ? what : fmt::format("{}, {}", where(), what);
 }
 
 std::string shape_text(const std::vector<std::int64_t>& shape) {

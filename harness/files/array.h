@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "attn_diag/harness/files.h"
 #include "attn_diag/kernels/problem.h"
 
 namespace attn_diag::files {
@@ -18,7 +19,7 @@ namespace attn_diag::files {
 using ReadBytes = std::function<std::vector<std::byte>(std::uint64_t offset, std::uint64_t size)>;
 
 struct Array {
-  std::string file;  // as the user named it
+  std::string file;  // as the user named it; empty: an array in memory
   std::string name;  // within the file: "attn/query"; of a .npy file its name without the ending
   std::vector<std::int64_t> shape;
   std::string type;            // as the format spells it: "float16", "<f4", "BF16"
@@ -37,7 +38,8 @@ struct Array {
 
   std::int64_t size() const;  // cells
   std::string where() const;  // "query of x.npz", "q.npy"
-  std::string text() const;   // "query of x.npz, float16 [2, 8, 512, 64]"
+  std::string text()
+      const;  // "query of x.npz, float16 [2, 8, 512, 64]"; of one in memory without the place
 };
 
 // Single values that a file holds beside its arrays, as text: "0.125", "true", "causal". Names as they
@@ -48,6 +50,9 @@ struct Contents {
   std::vector<Array> arrays;
   Settings settings;
 };
+
+// It reads the memory of `from`.
+Array array_in_memory(const ForeignArray& from);
 
 std::string shape_text(const std::vector<std::int64_t>& shape);  // "[2, 8, 512, 64]"
 // Cells of a shape; throws Error, naming `what`, where that is no sensible number.

@@ -186,12 +186,8 @@ void set_bias(const Array& array, const ForeignHints& hints, ForeignCase& to) {
 
 void guess_kernel(ForeignCase& to) {
   Capture& c = to.capture;
-  c.geometry.tile = {64, 64};
-  c.geometry.tiles_per_split = num_kv_tiles(c.problem, c.geometry);
-  // What tensor cores do, which is no more exact than anything else.
-  c.arithmetic.dot_ulp = 2.5;
-  c.arithmetic.probs = c.problem.dtype;
-  c.arithmetic.partial = DType::kFp32;
+  c.geometry = unknown_geometry(c.problem);
+  c.arithmetic = unknown_arithmetic(c.problem);
   to.assumed.push_back(fmt::format("fp32 sums as tensor cores round them, P rounded to {}",
                                    text(c.arithmetic.probs)));
 }
@@ -204,34 +200,11 @@ ForeignCase from_dump(const std::string& path) {
   return out;
 }
 
-}  // namespace
-
-std::string_view name(ForeignRole role) {
-  constexpr std::array<std::string_view, kNumForeignRoles> kNames = {"q", "k",   "v",
-                                                                     "o", "lse", "bias"};
-  return kNames[static_cast<std::size_t>(role)];
-}
-
-ForeignCase read_foreign(const std::vector<std::string>& paths, const ForeignHints& hints) {
-  if (paths.size() == 1 && is_dump(paths.front())) return from_dump(paths.front());
-  // Every file once, those that only a role names too.
-  std::vector<std::string> names;
-  const auto add = [&](const std::string& path) {
-    if (std::find(names.begin(), names.end(), path) == names.end()) names.push_back(path);
-  };
-  for (const std::string& path : paths) add(path);
-  for (const std::string& source : hints.source)
-    if (const auto path = files::file_of_source(source)) add(*path);
-  if (names.empty())
-    throw Error(
-        "No file was named. Name one that has q, k, v and o, or several: --q q.npy --k k.npy ...");
-  files::Contents contents;
-  for (const std::string& path : names) files::read_any(path, contents);
-
-  const Arrays arrays = files::find_roles(contents.arrays, hints);
+ForeignCase from_arrays(const Arrays& arrays, const files::Settings& settings,
+                        const ForeignHints& hints) {
   for (std::size_t i = 0; i < kNumForeignRoles; ++i)
     if (arrays[i] != nullptr) require_readable(*arrays[i], static_cast<ForeignRole>(i));
-  const files::Said said = files::what_is_said(contents.settings, hints);
+  const files::Said said = files::what_is_said(settings, hints);
   const files::Shapes shapes = files::understand_shapes(arrays, said.layout);
   ForeignCase out;
   for (std::size_t i = 0; i < kNumForeignRoles; ++i)
@@ -259,13 +232,73 @@ ForeignCase read_foreign(const std::vector<std::string>& paths, const ForeignHin
   if (const Array* bias = arrays[static_cast<std::size_t>(ForeignRole::kBias)])
     set_bias(*bias, hints, out);
 
-  c.provenance.kernel = fmt::format("{}", fmt::join(names, " "));
-  c.provenance.inputs = c.provenance.kernel;
   c.provenance.backend = "unknown";
   c.provenance.gate = name(Gate::kFull);
   for (const TensorInfo& t : kTensors)
     if (!c.has(t.id)) c.exempt[static_cast<std::size_t>(t.id)] = "not in the files";
   return out;
+}
+
+}  // namespace
+
+std::string_view name(ForeignRole role) {
+  constexpr std::array<std::string_view, kNumForeignRoles> kNames = {"q", "k",   "v",
+                                                                     "o", "lse", "bias"};
+  return kNames[static_cast<std::size_t>(role)];
+}
+
+ForeignCase read_foreign(const std::vector<std::string>& paths, const ForeignHints& hints) {
+  if (paths.size() == 1 && is_dump(paths.front())) return from_dump(paths.front());
+  // Every file once, those that only a role names too.
+  std::vector<std::string> names;
+  const auto add = [&](const std::string& path) {
+    if (std::find(names.begin(), names.end(), path) == names.end()) names.push_back(path);
+  };
+  for (const std::string& path : paths) add(path);
+  for (const std::string& source : hints.source)
+    if (const auto path = files::file_of_source(source)) add(*path);
+  if (names.empty())
+    throw Error(
+        "No file was named. Name one that has q, k, v and o, or several: --q q.npy --k k.npy ...");
+  files::Contents contents;
+  for (const std::string& path : names) files::read_any(path, contents);
+
+  ForeignCase out =
+      from_arrays(files::find_roles(contents.arrays, hints), contents.settings, hints);
+  Provenance& provenance = out.capture.provenance;
+  provenance.kernel = provenance.inputs = fmt::format("{}", fmt::join(names, " "));
+  return out;
+}
+
+ForeignCase take_foreign(const std::vector<ForeignArray>& given, const ForeignHints& hints) {
+  std::vector<Array> arrays(given.size());
+  Arrays by_role{};
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    arrays[i] = files::array_in_memory(given[i]);
+    by_role[static_cast<std::size_t>(given[i].role)] = &arrays[i];
+  }
+  for (const ForeignRole role :
+       {ForeignRole::kQ, ForeignRole::kK, ForeignRole::kV, ForeignRole::kO})
+    if (by_role[static_cast<std::size_t>(role)] == nullptr)
+      throw Error(fmt::format("q, k, v and o are needed, and {} was not given.", name(role)));
+  ForeignCase out = from_arrays(by_role, {}, hints);
+  out.capture.provenance.kernel = out.capture.provenance.inputs = "arrays in memory";
+  return out;
+}
+
+Geometry unknown_geometry(const Problem& problem) {
+  Geometry geometry;
+  geometry.tile = {64, 64};
+  geometry.tiles_per_split = num_kv_tiles(problem, geometry);
+  return geometry;
+}
+
+Arithmetic unknown_arithmetic(const Problem& problem) {
+  Arithmetic arithmetic;
+  arithmetic.dot_ulp = 2.5;
+  arithmetic.probs = problem.dtype;
+  arithmetic.partial = DType::kFp32;
+  return arithmetic;
 }
 
 }  // namespace attn_diag

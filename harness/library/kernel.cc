@@ -241,6 +241,13 @@ Kernel Kernel::load(const std::string& spec, const std::string& backend, bool lo
   return kernel;
 }
 
+Kernel Kernel::of_caller(const std::string& name, const KernelInfo& info) {
+  static constexpr BuildInfo kBuild{0, nullptr, "", "", "caller", "", false, ""};
+  Kernel kernel;
+  kernel.x_state = std::make_shared<const State>(State{name, {"", nullptr, &kBuild}, &info});
+  return kernel;
+}
+
 const KernelInfo& Kernel::info() const { return *x_state->info; }
 const BuildInfo& Kernel::build() const { return *x_state->loaded.build; }
 const std::string& Kernel::spec() const { return x_state->spec; }
@@ -264,7 +271,8 @@ Provenance Kernel::provenance() const {
   Provenance provenance;
   provenance.kernel = spec();
   provenance.library = library_path();
-  provenance.build_id = build_id_at(x_state->loaded.library);
+  if (x_state->loaded.library != nullptr)
+    provenance.build_id = build_id_at(x_state->loaded.library);
   provenance.compiler = build().compiler;
   provenance.flags = build().flags;
   provenance.backend = build().backend;

@@ -73,7 +73,8 @@ std::string property_text(const PropertyResult& r, const Style& style) {
   return s + line(fmt::format("Means: {}.", property.meaning), 6);
 }
 
-// One line where the same keeps all of them from being tried.
+}  // namespace
+
 std::string properties_text(const std::vector<PropertyResult>& all, const Style& style) {
   const bool none = std::all_of(all.begin(), all.end(), [&](const PropertyResult& r) {
     return r.verdict == Verdict::kNotTried && r.why_not == all.front().why_not;
@@ -85,6 +86,8 @@ std::string properties_text(const std::vector<PropertyResult>& all, const Style&
   for (const PropertyResult& r : all) s += property_text(r, style);
   return s;
 }
+
+namespace {
 
 std::string seen_text(const XrayResult& r) {
   const std::int64_t cells = r.seen + r.without_weight + r.unknown;
@@ -132,13 +135,18 @@ Json property_json(const PropertyResult& r) {
   return j;
 }
 
+bool broken(const PropertyResult& r) { return r.verdict == Verdict::kBroken; }
+
 }  // namespace
 
+Json properties_json(const std::vector<PropertyResult>& all) {
+  Json j = Json::array();
+  for (const PropertyResult& r : all) j.push_back(property_json(r));
+  return j;
+}
+
 bool XrayView::broken() const {
-  return properties &&
-         std::any_of(properties->begin(), properties->end(), [](const PropertyResult& r) {
-           return r.verdict == PropertyResult::Verdict::kBroken;
-         });
+  return properties && std::any_of(properties->begin(), properties->end(), report::broken);
 }
 
 Answer XrayView::answer() const {
@@ -211,7 +219,7 @@ std::string xray_text(const XrayView& view, const Style& style, bool verdict_onl
   if (view.properties) {
     s += "\n  Properties of attention:\n" + properties_text(*view.properties, style);
   }
-  s += "\n  Reproduce: " + view.reproduce + '\n';
+  if (!view.reproduce.empty()) s += "\n  Reproduce: " + view.reproduce + '\n';
   if (!view.dump.empty()) s += fmt::format("  Written: {}\n", view.dump);
   return s;
 }
@@ -240,10 +248,7 @@ Json xray_json(const XrayView& view, const CommandContext& context) {
   j["stages"] = stages_json(r.comparison);
   j["coverage"] = coverage_json(r.capture);
   j["properties"] = nullptr;
-  if (view.properties) {
-    j["properties"] = Json::array();
-    for (const PropertyResult& p : *view.properties) j["properties"].push_back(property_json(p));
-  }
+  if (view.properties) j["properties"] = properties_json(*view.properties);
   j["notes"] = r.capture.notes;
   j["dump"] = view.dump.empty() ? Json(nullptr) : Json(view.dump);
   j["provenance"] = to_json(r.capture.provenance);

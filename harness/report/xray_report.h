@@ -22,6 +22,10 @@ struct XrayView {
   Answer answer() const;
 };
 
+// Properties alone: a paragraph each, or one line where the same keeps all of them from being tried.
+std::string properties_text(const std::vector<PropertyResult>& all, const Style& style);
+Json properties_json(const std::vector<PropertyResult>& all);
+
 // "DIVERGES: P(0, 1, 5, 3) ...", one line.
 std::string xray_headline(const XrayView& view);
 std::string xray_text(const XrayView& view, const Style& style, bool verdict_only);

@@ -104,7 +104,7 @@ void fill_provenance(Capture& capture, const Kernel& kernel, const InputData& in
   if (p.backend == "cuda") {
     p.device = text(gpu_state().gpus.front());
     p.driver = gpu_state().driver();
-  } else {
+  } else if (p.backend == "host") {
     p.device = "SIMT host executor";
     p.schedule = options.schedule;
     p.mma_order = options.mma_order;
@@ -183,7 +183,10 @@ class PreparedRun {
     x_replaced = replaced;
     x_replacements = is_ready ? ready : make_replacements(capture, replaced, options.threads);
     fill_provenance(capture, kernel, this->inputs(), options, x_gate);
-    capture.notes.emplace_back(x_on_gpu ? cuda::limits_in_one_line() : host::limits_in_one_line());
+    if (x_on_gpu)
+      capture.notes.emplace_back(cuda::limits_in_one_line());
+    else if (capture.provenance.backend == "host")
+      capture.notes.emplace_back(host::limits_in_one_line());
     if (const std::vector<std::string> coded = code_words(kernel.info()); !coded.empty())
       capture.notes.push_back(fmt::format("The kernel takes {}: it is judged by what they mean.",
                                           fmt::join(coded, ", ")));

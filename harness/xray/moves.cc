@@ -29,8 +29,9 @@ Moves find_moves(const Kernel& kernel, const Problem& problem, const InputData& 
     out.text = "two runs of the same case differ: " + cell_text(*out.repetition.first);
     return out;
   }
-  if (first->provenance.backend != "host") return out;
-  run.schedule = run.schedule == "reverse" ? "forward" : "reverse";
+  const bool on_host = first->provenance.backend == "host";
+  if (!on_host && first->provenance.backend != "caller") return out;
+  if (on_host) run.schedule = run.schedule == "reverse" ? "forward" : "reverse";
   try {
     const Capture second = run_kernel(kernel, problem, inputs, run);
     const Repetition moved = moved_outputs(*first, second);
@@ -39,10 +40,14 @@ Moves find_moves(const Kernel& kernel, const Problem& problem, const InputData& 
     out.repetition.runs = 2;
     out.moved = true;
     out.beyond_rounding = !near_each_other(*first, second, options.tolerance);
-    out.text = fmt::format(
-        "{} cells of the outputs change with the order in which threads run ({}, {}): {}",
-        moved.moved_cells(), options.run.schedule, run.schedule, cell_text(*moved.first));
+    out.text =
+        on_host
+            ? fmt::format(
+                  "{} cells of the outputs change with the order in which threads run ({}, {}): {}",
+                  moved.moved_cells(), options.run.schedule, run.schedule, cell_text(*moved.first))
+            : "two runs of the same case differ: " + cell_text(*moved.first);
   } catch (const Error& e) {
+    if (!on_host) throw;
     out.moved = out.beyond_rounding = true;
     out.text = fmt::format("with threads in another order ({}) it does not run to its end: {}",
                            run.schedule, e.what());

@@ -55,7 +55,10 @@ void dump_flags(FlagGroups& g) {
 void compare_flags(FlagGroups& g) {
   CLI::App& app = g.app();
   Flags& f = g.flags();
-  app.add_option("file", f.files, "One dump, or two")->expected(0, 100)->type_name("");
+  app.add_option("file", f.files, "A dump or files of another program, or two dumps")
+      ->expected(0, 100)
+      ->type_name("");
+  g.foreign_flags();
   g.tolerance_flags();
   app.add_flag("--bound", f.bound,
                "Two files: judge by the rounding bound stored in one of them (written by "
@@ -91,6 +94,7 @@ void diagnose_flags(FlagGroups& g) {
   g.case_flags();
   app.add_option("--stage,--gate", f.stage, kDiagnoseStageHelp)->group(kRunGroup)->type_name("");
   add_sanity_flags(app, f.sanity);
+  add_foreign_flags(app, f.foreign);
   add_diagnose_flags(app, f.diagnose);
   g.tolerance_flags();
   g.output_flags(false);

@@ -52,42 +52,6 @@ std::vector<WhyNot> why_nots(const Capture& capture, const DiagnoseOptions& opti
   return all;
 }
 
-ForeignHints hints_of(const Flags& flags) {
-  const DiagnoseFlags& f = flags.diagnose;
-  ForeignHints hints;
-  if (!flags.layout.empty()) hints.layout = parse_layout(flags.layout);
-  if (!flags.dtype.empty()) hints.dtype = parse_dtype(flags.dtype);
-  if (!flags.softmax_scale.empty())
-    hints.softmax_scale = static_cast<float>(parse_real("--softmax-scale", flags.softmax_scale));
-  if (!flags.mask.empty()) hints.mask = flags.mask;
-  if (!f.softcap.empty()) hints.softcap = parse_real("--softcap", f.softcap, 0);
-  hints.source = {f.q, f.k, f.v, f.o, f.lse, f.bias};
-  return hints;
-}
-
-// The cut that the user names, else the usual ones.
-void set_cuts(const Flags& flags, ForeignCase& read, DiagnoseOptions& options) {
-  if (read.geometry_known) return;
-  Geometry& known = read.capture.geometry;
-  if (!flags.num_splits.empty())
-    known.num_splits = static_cast<int>(parse_int("--num-splits", flags.num_splits, 1, 65535));
-  if (flags.tile.empty()) {
-    options.geometries = usual_cuts(read.capture.problem, known.num_splits);
-    read.assumed.push_back(fmt::format("tiles and splits not known: {} cuts are tried",
-                                       options.geometries.size() + 1));
-    return;
-  }
-  known.tile = parse_tile(flags.tile);
-  known.tiles_per_split = ceil_div(num_kv_tiles(read.capture.problem, known), known.num_splits);
-  known.has_split_merge = known.num_splits > 1;
-}
-
-// As such, or array by array: --q q.npy --k k.npy ...
-bool names_files(const Flags& flags) {
-  const DiagnoseFlags& f = flags.diagnose;
-  return !flags.files.empty() || !(f.q + f.k + f.v + f.o + f.lse + f.bias).empty();
-}
-
 void refuse_case_flags(const Flags& f) {
   const std::pair<const char*, const std::string*> of_cases[] = {
       {"--batch", &f.batch},
@@ -118,8 +82,12 @@ CommandResult diagnose_file(const Session& session) {
   DiagnoseOptions options = options_of(flags);
   Progress progress(!flags.quiet);
   options.on_step = [&](int i, int n, const std::string& what) { progress.step(i, n, what); };
-  ForeignCase read = read_foreign(flags.files, hints_of(flags));
-  set_cuts(flags, read, options);
+  ForeignCase read = read_foreign(flags.files, foreign_hints(flags));
+  options.geometries = cuts_to_try(
+      read, flags.tile.empty() ? std::nullopt : std::optional(parse_tile(flags.tile)),
+      flags.num_splits.empty()
+          ? 0
+          : static_cast<std::int32_t>(parse_int("--num-splits", flags.num_splits, 1, 65535)));
   options.extras = read.extras;
   const std::string subject =
       flags.files.empty() ? read.capture.provenance.inputs : report::join(flags.files, ", ");
@@ -208,7 +176,7 @@ CommandResult diagnose_a_kernel(const Session& session) {
 
 CommandResult diagnose_command(const Session& session) {
   const Flags& flags = session.flags;
-  const bool files = names_files(flags);
+  const bool files = !flags.files.empty() || flags.foreign.name_arrays();
   if (files && !flags.kernel.empty()) throw Error("diagnose takes a file or --kernel, not both.");
   if (!files && flags.kernel.empty())
     throw Error("diagnose needs --kernel or a file; attn-diag list shows which kernels there are.");

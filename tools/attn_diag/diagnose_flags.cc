@@ -12,18 +12,6 @@ void add_diagnose_flags(CLI::App& app, DiagnoseFlags& flags) {
       ->group(kOutputGroup)
       ->delimiter(',')
       ->type_name("ID");
-  const auto source = [&](const char* flag, std::string& to, const char* what) {
-    app.add_option(flag, to, what)->group("The file of another program")->type_name("NAME");
-  };
-  source("--q", flags.q, "The array of the queries: NAME, FILE or FILE:NAME (by its name)");
-  source("--k", flags.k, "Of the keys");
-  source("--v", flags.v, "Of the values");
-  source("--o", flags.o, "Of the output");
-  source("--lse", flags.lse, "Of the logsumexp");
-  source("--bias", flags.bias, "Of what is added to the scaled scores");
-  app.add_option("--softcap", flags.softcap, "Scores are softcap * tanh(score / softcap)")
-      ->group("The file of another program")
-      ->type_name("");
   app.add_flag("--active", flags.active,
                "Run the kernel again: on inputs that tell a class apart, and in other tiles")
       ->group(kRunGroup);

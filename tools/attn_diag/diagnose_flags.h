@@ -13,8 +13,6 @@ namespace attn_diag::cli {
 struct DiagnoseFlags {
   std::vector<std::string> why_not;
   bool no_pairs = false, active = false;
-  // Of files of other programs: which array is which, and what the formula has beside.
-  std::string q, k, v, o, lse, bias, softcap;
 };
 
 inline constexpr const char* kDiagnoseSummary =

@@ -83,6 +83,18 @@ void FlagGroups::bench_flags() {
       ->type_name("FILE");
 }
 
+void FlagGroups::foreign_flags() {
+  const auto add = [&](const char* flag, std::string& to, const char* help) {
+    x_app.add_option(flag, to, help)->group("The file of another program")->type_name("");
+  };
+  add_foreign_flags(x_app, x_flags.foreign);
+  add("--dtype", x_flags.dtype, "Of q, k and v, as the kernel got them");
+  add("--mask", x_flags.mask,
+      "none, causal, causal:top_left, causal:bottom_right or window:LEFT,RIGHT (none)");
+  add("--layout", x_flags.layout, kLayoutHelp);
+  add("--softmax-scale", x_flags.softmax_scale, kSoftmaxScaleHelp);
+}
+
 void FlagGroups::region_flags() {
   const auto add = [&](const char* flag, std::string& to, const char* help) {
     x_app.add_option(flag, to, help)->group("Record only")->type_name("");

@@ -23,6 +23,7 @@ class FlagGroups {
   void shape_flags(const char* heads, const char* seqlen, const char* mask);
   // As case_flags, with bench's own defaults and without what only the host executor has.
   void bench_flags();
+  void foreign_flags();
   void region_flags();
   void tolerance_flags();
   void dump_flags(const char* output_help);

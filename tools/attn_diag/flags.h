@@ -11,6 +11,7 @@
 #include "tools/attn_diag/check_flags.h"
 #include "tools/attn_diag/child_flags.h"
 #include "tools/attn_diag/diagnose_flags.h"
+#include "tools/attn_diag/foreign_flags.h"
 #include "tools/attn_diag/history_flags.h"
 #include "tools/attn_diag/repair_flags.h"
 #include "tools/attn_diag/sanity_flags.h"
@@ -41,6 +42,7 @@ struct Flags {
   CheckFlags check;
   ChildFlags child;
   DiagnoseFlags diagnose;
+  ForeignFlags foreign;
   HistoryFlags history;
   RepairFlags repair;
   SanityFlags sanity;

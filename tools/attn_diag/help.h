@@ -122,14 +122,16 @@ Exit codes: 0 written; 2 not written (exists, not writable, too large, unsupport
 error.)";
 
 inline constexpr const char* kCompareSummary =
-    "A dump against the reference, or against another dump";
+    "A dump, or q, k, v and o of any program, against the reference; or two dumps";
 inline constexpr const char* kCompareFooter = R"(
-One file: every tensor in it against the fp64 reference, recomputed from the inputs in it.
+One file: every tensor in it against the fp64 reference, recomputed from the inputs in it. It is a dump, or HDF5, .npy,
+.npz or safetensors of any program (docs/files.md).
 Two files: the first against the second; without --atol, --rtol or --bound every value must be
 the same. Files of different problems cannot be compared.
 
 Examples:
   attn-diag compare before.h5
+  attn-diag compare case.safetensors --mask causal
   attn-diag compare after.h5 before.h5
   attn-diag compare after.h5 before.h5 --atol 1e-3 --rtol 1e-2
 

@@ -14,6 +14,7 @@
 
 #include "attn_diag/harness/capture.h"
 #include "attn_diag/kernels/stage.h"
+#include "attn_diag/reference/counterfactual.h"
 
 namespace attn_diag {
 
@@ -99,6 +100,9 @@ Answer answer_of(const Capture& capture, const Comparison& comparison);
 // Uses capture.isolated to choose the bound. Tensors the capture does not have are not compared.
 Comparison compare_with_reference(const Capture& capture, const Tolerance& tolerance,
                                   int threads = 0);
+// The same of a formula that has more than Problem: a bias, a softcap. Of o and lse, whole.
+Comparison compare_with_reference(const Capture& capture, const reference::Extras& extras,
+                                  const Tolerance& tolerance, int threads = 0);
 
 // Two captures of the same problem and region. Each may be a rounding bound away from the exact
 // value, so with use_bound the limit is twice the bound of `expected`. Throws Error where they cannot

@@ -16,6 +16,7 @@
 
 #include "attn_diag/harness/capture.h"
 #include "attn_diag/harness/compare.h"
+#include "attn_diag/harness/files.h"
 #include "attn_diag/reference/counterfactual.h"
 
 namespace attn_diag {
@@ -88,6 +89,10 @@ inline Answer answer_of(const Diagnosis& diagnosis) { return answer_of(diagnosis
 // Cuts of a problem into tiles and splits as kernels usually have them, to try where a file does not say.
 // `num_splits`: 1 where that is not known either.
 std::vector<Geometry> usual_cuts(const Problem& problem, std::int32_t num_splits);
+// The cuts to try, beside the capture's own, of a case of which nothing but the arrays is known: none where the tile
+// is said, which then is the capture's, else the usual ones. What is taken goes into `assumed`. Splits: 0, not known.
+std::vector<Geometry> cuts_to_try(ForeignCase& foreign, std::optional<TileShape> tile,
+                                  std::int32_t num_splits);
 
 // Multiplications that are spent on pairs of bugs unless said otherwise: some seconds of one core.
 inline constexpr double kPairWork = 1e10;

@@ -1,5 +1,5 @@
-// Reading q, k, v and what a kernel made of them from files of any framework: HDF5, .npy, .npz and
-// safetensors. docs/files.md has the names and shapes that are understood.
+// Reading q, k, v and what a kernel made of them from files of any framework (HDF5, .npy, .npz and
+// safetensors) or from memory. docs/files.md has the names and shapes that are understood.
 #pragma once
 
 #include <array>
@@ -34,6 +34,15 @@ struct ForeignHints {
   std::array<std::string, kNumForeignRoles> source;
 };
 
+// One array of a case in memory. Cell (i, j, ...) is at data + i*strides[0] + j*strides[1] + ..., counted in
+// elements; no strides: dense row-major.
+struct ForeignArray {
+  ForeignRole role = ForeignRole::kQ;
+  DType dtype = DType::kFp32;
+  std::vector<std::int64_t> shape, strides;
+  const void* data = nullptr;
+};
+
 // One case as read, and what about it is not known.
 struct ForeignCase {
   // q, k, v, o and lse where it is there. geometry and arithmetic are guesses unless known below.
@@ -50,5 +59,17 @@ struct ForeignCase {
 // Throws Error, saying what was expected, what was found and what to do, for files that cannot be read
 // and arrays that are missing, ambiguous, of a type or of shapes that do not fit.
 ForeignCase read_foreign(const std::vector<std::string>& paths, const ForeignHints& hints);
+
+// The same of arrays in memory, which are copied. `hints.source` is not looked at.
+ForeignCase take_foreign(const std::vector<ForeignArray>& arrays, const ForeignHints& hints);
+
+// A safetensors file that read_foreign() reads as this very case without any hint. Throws Error where it cannot
+// be written, or exists and `force` is false.
+void write_foreign(const std::string& path, const ForeignCase& from, bool force);
+
+// What is taken of a kernel of which nothing is known: one split of tiles of 64x64, and what tensor cores do, which is
+// no more exact than anything else.
+Geometry unknown_geometry(const Problem& problem);
+Arithmetic unknown_arithmetic(const Problem& problem);
 
 }  // namespace attn_diag

@@ -19,6 +19,9 @@ class Kernel {
   // named by path. `lockstep` picks the build with memory-access instrumentation. Loading a cuda build
   // needs no GPU. Throws Error naming what was looked for, where, and what there is.
   static Kernel load(const std::string& spec, const std::string& backend, bool lockstep = false);
+  // A function of this program, of backend "caller": it is called with memory of this process, and nothing else is
+  // known of it. `info` outlives the Kernel.
+  static Kernel of_caller(const std::string& name, const KernelInfo& info);
 
   const KernelInfo& info() const;
   const BuildInfo& build() const;
