@@ -212,6 +212,58 @@ TEST_CASE("a folder of .npy files, or files named one by one, make one case") {
   CHECK(read_foreign({}, hints).capture.k == read("folder").capture.v);
 }
 
+TEST_CASE("a case that is written is read again as it was, without hints") {
+  NEEDS_FILES();
+  const testing::TemporaryDirectory directory;
+  for (const char* file : {"stored.npz", "deflated.npz", "bshd.npz", "wide.npz", "no_heads.npz"}) {
+    CAPTURE(file);
+    const ForeignCase c = read(file);
+    const std::string path = (directory.path() / file).string() + ".safetensors";
+    write_foreign(path, c, false);
+    const ForeignCase again = read_foreign({path}, {});
+    check_values(again, c.capture.problem.batch == 1 ? 1 : 0);
+    CHECK(again.capture.problem.layout == c.capture.problem.layout);
+    CHECK(again.capture.problem.dtype == c.capture.problem.dtype);
+    CHECK(again.capture.problem.softmax_scale == c.capture.problem.softmax_scale);
+    CHECK(again.capture.problem.mask.kind == c.capture.problem.mask.kind);
+    CHECK(again.capture.problem.mask.alignment == c.capture.problem.mask.alignment);
+    CHECK(again.capture.arithmetic.output == c.capture.arithmetic.output);
+    CHECK(again.extras.softcap == c.extras.softcap);
+    CHECK(again.extras.bias == c.extras.bias);
+    REQUIRE(again.capture.has(Tensor::kLse) == c.capture.has(Tensor::kLse));
+    if (c.capture.has(Tensor::kLse))
+      CHECK(again.capture[Tensor::kLse].bytes == c.capture[Tensor::kLse].bytes);
+    CHECK_FALSE(says(again.assumed, "mask"));
+    CHECK_THROWS_WITH(write_foreign(path, c, false), contains("exists"));
+    CHECK_NOTHROW(write_foreign(path, c, true));
+  }
+}
+
+TEST_CASE("arrays in memory are read in any strides") {
+  std::vector<float> numbers(2 * 3 * 4 * 5);
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i);
+  const ForeignArray q{ForeignRole::kQ, DType::kFp32, {2, 3, 4, 5}, {}, numbers.data()};
+  const auto as = [&](ForeignRole role, std::vector<std::int64_t> strides) {
+    return ForeignArray{role, DType::kFp32, {2, 3, 4, 5}, std::move(strides), numbers.data()};
+  };
+  // k: the last two axes were [5, 4]. v: the batch entries backwards.
+  ForeignArray v = as(ForeignRole::kV, {-60, 20, 5, 1});
+  v.data = numbers.data() + 60;
+  const ForeignCase c =
+      take_foreign({q, as(ForeignRole::kK, {60, 20, 1, 4}), v, as(ForeignRole::kO, {})}, {});
+  const auto value = [&](const std::vector<std::byte>& bytes, int b, int h, int s, int d) {
+    return load_element(bytes.data(), c.capture.problem.dtype, ((b * 3 + h) * 4 + s) * 5 + d);
+  };
+  for (int b = 0; b < 2; ++b)
+    for (int s = 0; s < 4; ++s)
+      for (int d = 0; d < 5; ++d) {
+        CHECK(value(c.capture.q, b, 1, s, d) == 60 * b + 20 + 5 * s + d);
+        CHECK(value(c.capture.k, b, 1, s, d) == 60 * b + 20 + s + 4 * d);
+        CHECK(value(c.capture.v, b, 1, s, d) == 60 * (1 - b) + 20 + 5 * s + d);
+      }
+  CHECK_THROWS_WITH(take_foreign({q}, {}), contains("k was not given"));
+}
+
 TEST_CASE("HDF5 of any group and byte order is read, with its attributes") {
   NEEDS_FILES();
   const ForeignCase c = read("groups.h5");
