@@ -1,6 +1,7 @@
 """compare() and diagnose(): verdicts, texts and files that are the command's, arrays in any memory."""
 
 import json
+import os
 import threading
 import time
 
@@ -49,23 +50,17 @@ def test_text_and_json_are_the_command_s(tmp_path):
     result = attn_diag.compare(q, k, v, o, lse, **said)
     assert "Reproduce" not in str(result)
     path = result.save(tmp_path / "a case.safetensors")
-    assert str(result) + "\n" == command("compare", path, code=1).replace(
-        str(command_name()), "attn-diag")
+    assert str(result) + "\n" == command("compare", path, code=1).replace(os.environ["ATTN_DIAG"], "attn-diag")
     ours, theirs = result.to_dict(), json.loads(command("compare", path, "--json", code=1))
     for report in ours, theirs:
         del report["reproduce"], report["provenance"]
     assert ours == theirs
     found, same = result.diagnosis, json.loads(command("diagnose", path, "--json", code=1))
-    assert found.finding == "named" and found.named[0].startswith("o-divided-by-l-twice") or found.named
+    assert found.finding == "named" and found.named == ["l-twice"]
     assert found.to_dict()["diagnosis"] == same["diagnosis"]
     assert found.headline == command("diagnose", path, "--quiet", code=1).rstrip("\n")
     again = attn_diag.diagnose(q, k, v, o, lse, **said)
     assert again.named == found.named
-
-
-def command_name():
-    import os
-    return os.environ["ATTN_DIAG"]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -111,7 +106,10 @@ def test_a_softcap_and_a_bias_are_part_of_the_formula(tmp_path):
     assert right, str(right)
     assert not attn_diag.compare(q, k, v, o, lse, mask="causal", softcap=2.0)
     assert not attn_diag.compare(q, k, v, o, lse, mask="causal", bias=bias)
-    assert command("compare", right.save(tmp_path / "x.safetensors"), code=0) == str(right) + "\n"
+    assert command("compare", right.save(tmp_path / "x.safetensors"), code=0).startswith("AGREES")
+    wrong = attn_diag.compare(q, k, v, o + np.float16(0.1), lse, mask="causal", softcap=2.0, bias=bias)
+    assert not wrong and wrong.pattern == []
+    command("diagnose", wrong.save(tmp_path / "y.safetensors"), code=1)
 
 
 def test_a_tolerance_of_one_s_own_judges_instead():

@@ -101,7 +101,7 @@ def test_properties_hold_or_say_which_not():
     assert not wrong and "permuted-keys" in wrong.broken, str(wrong)
     # With a mask of its own, a function is not asked for another.
     masked = attn_diag.properties(causal, q, k, v, mask="causal")
-    assert masked and {p["name"]: p["verdict"] for p in masked}["permuted-keys"] == "not_tried"
+    assert masked and {p["name"]: p["verdict"] for p in masked}["duplicated-keys"] == "not_tried"
 
 
 def test_what_a_function_raises_is_raised():

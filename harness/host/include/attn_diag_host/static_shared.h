@@ -1,5 +1,5 @@
-// Static shared memory of translated kernels: what the source pass tells of each variable, and the memory
-// around all of them that nobody may use.
+// Static shared memory of translated kernels: what the source pass tells of each variable, and two zones around all of
+// them. Thread-local storage is laid out .tdata first, common symbols last: a store far past a variable hits a zone.
 #pragma once
 #pragma GCC system_header  // the source pass would take the assembly below for PTX
 
@@ -11,9 +11,9 @@ namespace attn_diag::host {
 inline constexpr std::size_t kStaticGuardBytes = 128;
 // Every variable begins at a multiple of this, whatever it declares.
 inline constexpr std::size_t kStaticAlignment = 128;
-
-// Thread-local storage is laid out .tdata first and common symbols last: so all other variables lie between
-// these two, and a store far past one of them hits no other memory of the process.
+#ifdef ATTN_DIAG_HOST_EXECUTOR_LIBRARY  // has no such variables; dlopen() has no room for its zones
+inline constexpr std::size_t kBytesBeforeStatic = 4096, kBytesBehindStatic = 0;
+#else
 inline constexpr std::size_t kBytesBeforeStatic = 4096;
 [[gnu::used]] alignas(
     1024) inline constinit thread_local unsigned char static_shared_before[kBytesBeforeStatic] = {
@@ -27,7 +27,7 @@ __asm__(
     ".tls_common attn_diag_static_shared_behind,65536,1024\n"
     ".type attn_diag_static_shared_behind,@object\n");
 #endif
-
+#endif
 struct StaticSharedDeclaration {
   const char* name;
   const char*
