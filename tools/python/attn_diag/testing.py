@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
+from math import isfinite
 from pathlib import Path
 from typing import Any, Optional
 
@@ -38,7 +39,7 @@ def _free_path(name: str) -> Path:
 
 def _name() -> str:
     """Of the running test, as a file name."""
-    test = os.environ.get("PYTEST_CURRENT_TEST", "attention").partition(" ")[0].rpartition("::")[2]
+    test = os.environ.get("PYTEST_CURRENT_TEST", "attention ").rpartition(" ")[0].rpartition("::")[2]
     return re.sub(r"[^\w.=-]+", "_", test).strip("_.")[:100] or "attention"
 
 
@@ -52,17 +53,18 @@ def assert_attention(o: Any, q: Any, k: Any, v: Any, lse: Any = None, **said: An
     result = compare(q, k, v, o, lse, **said)
     if result.agrees:
         return result
-    path = result.save(_free_path(_name()))
     lines = [result.headline]
+    path = result.save(_free_path(_name()))
     diagnosis = None
     if result.first is not None:
         first = result.first
-        ratio = abs(first["actual"] - first["expected"]) / first["bound"] if first["bound"] else float("inf")
+        error, bound = abs(first["actual"] - first["expected"]), first["bound"]
+        ratio = f": {error / bound:.3g}x what rounding can explain" if bound and isfinite(error) else ""
         index = ", ".join(str(first[axis]) for axis in ("batch", "head", "query", "dim") if axis in first)
         lines.append(f"  {first['tensor']}({index}) is {first['actual']:.9g}, expected {first['expected']:.9g} within "
-                     f"{first['bound']:.4g}: {ratio:.3g}x")
+                     f"{bound:.4g}{ratio}")
         lines += [f"  {kind:<6} {text}" for kind, text in result.pattern]
-        diagnosis = result.diagnosis
+        diagnosis = result._diagnose(pairs=False)  # which the command below looks for, too
         lines.append(diagnosis.headline)
     report = Path(path).with_suffix(".html")
     report.write_text(page(result, _name(), [] if diagnosis is None else [str(diagnosis)]), encoding="utf-8")

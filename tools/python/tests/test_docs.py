@@ -17,6 +17,7 @@ def check(section, run):
     found = re.search(EXAMPLE.format(section), text, re.DOTALL)
     assert found, f"no example in section {section} of {PAGE}"
     printed = run(found[2])
+    assert printed
     if os.environ.get("ATTN_DIAG_UPDATE_DOCS"):
         PAGE.write_text(text[:found.start(4)] + printed + text[found.end(4):], encoding="utf-8")
     else:

@@ -80,6 +80,6 @@ def test_without_a_folder_the_dump_is_temporary(run):
 def test_nothing_judged_is_no_pass():
     q, k, v = attn_diag.inputs(heads=1, seqlen=16, head_dim=16)
     o, _ = attention(q, k, v)
-    v[:] = np.inf
+    v[:] = np.nan
     with pytest.raises(attn_diag.testing.AttentionError, match="COULD NOT COMPARE"):
         attn_diag.testing.assert_attention(o, q, k, v)
