@@ -62,6 +62,20 @@ class Files(unittest.TestCase):
         self.save("x.npz", attention(*draw(), shift=0), causal=True)
         self.assertTrue(self.call("diagnose x.npz", 0).startswith("NOTHING WRONG"))
 
+    def test_compare_judges_what_diagnose_names(self):
+        self.save("x.npz", attention(*draw(), shift=0), causal=True)
+        text = self.call("compare x.npz", 0)
+        self.assertTrue(text.startswith("AGREES: x.npz with the reference in all 10,240 elements"), text)
+        self.assertIn("Assumed: softmax_scale 0.125 (1/sqrt(head_dim)).", text)
+        self.call("compare x.npz --mask none", 1)
+        self.save("y.npz", attention(*draw(), scale=1 / DIMS))
+        found = json.loads(self.call("compare y.npz --json", 1))
+        self.assertEqual((found["verdict"], found["actual"], found["expected"]), ("diverges", "y.npz", None))
+        self.assertIn("mask none", found["assumed"])
+        self.call(f"compare y.npz --softmax-scale {1 / DIMS}", 0)
+        self.assertIn("leave out what is about one of another program",
+                      self.call("compare x.npz y.npz --mask causal", 2))
+
     def test_a_scale_that_is_applied_twice_is_named(self):
         self.save("x.npz", attention(*draw(), scale=1 / DIMS))
         text = self.call("diagnose x.npz", 1)
