@@ -40,7 +40,8 @@ class Result:
 
     def to_dict(self) -> Json:
         """The same, parsed. Numbers that JSON has not are "nan", "inf" and "-inf"."""
-        return json.loads(self._rendered.json)
+        parsed: Json = json.loads(self._rendered.json)
+        return parsed
 
     def __bool__(self) -> bool:
         return self.agrees
@@ -80,7 +81,8 @@ class Comparison(Result):
     @property
     def problem(self) -> Json:
         """Sizes, dtype, layout, mask and softmax_scale, as they were understood."""
-        return json.loads(self._case.problem)
+        parsed: Json = json.loads(self._case.problem)
+        return parsed
 
     @property
     def first(self) -> Optional[Json]:
@@ -90,7 +92,8 @@ class Comparison(Result):
     @property
     def stages(self) -> List[Json]:
         """The table: a stage each with its tensors, what was compared, mismatched, and by how much."""
-        return self.to_dict()["stages"]
+        stages: List[Json] = self.to_dict()["stages"]
+        return stages
 
     @cached_property
     def pattern(self) -> List[Tuple[str, str]]:
@@ -107,7 +110,7 @@ class Comparison(Result):
         native = _native.Diagnosed(self._case, self._subject, self._atol, self._rtol, threads=self._threads, **options)
         return Diagnosis(native, lambda: (self._file, self._line("diagnose")))
 
-    def save(self, path: Union[str, os.PathLike], force: bool = False) -> str:
+    def save(self, path: Union[str, "os.PathLike[str]"], force: bool = False) -> str:
         """Writes q, k, v, o, lse, bias and what was said of them to a .safetensors file, which `attn-diag compare
         FILE` and `attn-diag diagnose FILE` judge as this does. Returns the path.
 

@@ -112,10 +112,13 @@ def test_a_softcap_and_a_bias_are_part_of_the_formula(tmp_path):
     command("diagnose", wrong.save(tmp_path / "y.safetensors"), code=1)
 
 
-def test_a_tolerance_of_one_s_own_judges_instead():
+def test_a_tolerance_of_one_s_own_judges_instead(tmp_path):
     q, k, v, o, lse = case()
     assert attn_diag.compare(q, k, v, o + np.float16(0.01), lse, mask="causal", atol=0.1)
-    assert not attn_diag.compare(q, k, v, o + np.float16(0.01), lse, mask="causal", atol=1e-4, rtol=1e-4)
+    wrong = attn_diag.compare(q, k, v, o + np.float16(0.01), lse, mask="causal", atol=1e-4, rtol=1e-4)
+    assert not wrong
+    path = wrong.save(tmp_path / "x.safetensors")
+    assert wrong.reproduce == f"attn-diag compare {path} --atol 0.0001 --rtol 0.0001"
 
 
 def test_what_cannot_be_is_refused_in_the_command_s_words():
@@ -184,7 +187,7 @@ def test_inputs_are_the_same_numbers_everywhere():
 
 def test_other_threads_run_meanwhile():
     """The GIL is not held: a counter goes on while a comparison of about a second runs."""
-    q, k, v = attn_diag.inputs(heads=2, seqlen=1024, dtype="fp32")
+    q, k, v = attn_diag.inputs(heads=2, seqlen=512, dtype="fp32")
     o, lse = attention(q, k, v)
     longest, stop = [0.0], threading.Event()
 

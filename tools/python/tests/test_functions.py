@@ -142,7 +142,12 @@ def test_layout_rank_and_wider_arrays_stay_as_they_are():
     q, k, v = (x[0, 0] for x in attn_diag.inputs(**SHAPE))
     assert attn_diag.check_function(o_alone, q, k, v)
     wide = [x.astype(np.float64) for x in (q, k, v)]
-    assert attn_diag.check_function(lambda q, k, v: attention(q, k, v, dtype=np.float64)[0], *wide)
+
+    def of_fp64(q, k, v):
+        assert q.dtype == k.dtype == v.dtype == np.float64
+        return attention(q, k, v)[0]
+
+    assert attn_diag.check_function(of_fp64, *wide)
 
 
 def test_bf16_out_of_fp32_in_is_judged_as_bf16():
