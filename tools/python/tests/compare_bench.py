@@ -2,7 +2,7 @@
 """What compare() costs, against the command's compare of the same arrays in a file, and against what one writes without
 it: torch's attention in fp64 and assert_close. In turns, medians; ratios hold on a busy machine.
 
-usage: ATTN_DIAG=<build>/bin/attn-diag PYTHONPATH=<build>/python tools/python/bench.py [--rounds N] [--seqlen S] ...
+usage: ATTN_DIAG=<build>/bin/attn-diag PYTHONPATH=<build>/python tools/python/tests/compare_bench.py [--rounds N] [--seqlen S] ...
 """
 
 import argparse
