@@ -41,8 +41,11 @@ bool is_of_library(const Function& function) {
 bool is_of_headers(const Function& function) {
   const DISubprogram* const where = function.getSubprogram();
   if (where == nullptr) return false;
+  // Of PyTorch's stand-in much is host code, of which no line is wanted: small functions of it will do.
+  constexpr unsigned kSmall = 60;
   const std::string file = (where->getDirectory() + "/" + where->getFilename()).str();
-  return is_stand_in_header(file);
+  return is_stand_in_header(file) &&
+         (file.find("torch") == file.npos || function.getInstructionCount() <= kSmall);
 }
 
 // Before optimisation.
