@@ -211,7 +211,10 @@ bool outweighs_its_freedom(const Tally& t, bool fitted) {
   constexpr std::int64_t kRows = 3;
   constexpr std::size_t kNumbersIfFitted = 4, kNumbers = 2;
   if (fitted) return rows_by_value(t) >= kRows && t.numbers.size() >= kNumbersIfFitted;
-  return t.numbers.size() >= kNumbers || rows_by_value(t) == 0;
+  if (rows_by_value(t) > 0) return t.numbers.size() >= kNumbers;
+  // Which cells are wrong tells nothing where no others are right.
+  constexpr std::int64_t kRightCells = 8;
+  return t.by_place == 0 || t.judged >= kRightCells;
 }
 
 bool tells_by_value(const Tally& t) {

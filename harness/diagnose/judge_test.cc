@@ -228,6 +228,21 @@ TEST_CASE("what judges nothing, or whose unknown cells are right, accounts for n
   CHECK_FALSE(inside(tally));
 }
 
+TEST_CASE("which cells are wrong tells nothing where few are right") {
+  Tally tally;
+  RowFit by_place, right;
+  by_place.within = by_place.telling = by_place.by_place = true;
+  by_place.unknown_wrong = 1;
+  by_place.judged = 1;
+  right.judged = 4;
+  right.within = true;
+  tally.add(by_place, true);
+  tally.add(right, false);
+  CHECK_FALSE(outweighs_its_freedom(tally, false));
+  tally.add(right, false);
+  CHECK(outweighs_its_freedom(tally, false));
+}
+
 TEST_CASE("rows that tell by their place say nothing for those whose bounds are wide") {
   Tally tally;
   RowFit by_place, wide;

@@ -291,6 +291,11 @@ class SubjectDiagnosis {
           both[1].variant.label(), both[1].tally.telling));
     }
     const bool too_little = note_too_little(singles);
+    constexpr std::int64_t kFewRows = 4;
+    if (!too_little && x_out.rows < kFewRows)
+      x_out.notes.push_back(fmt::format(
+          "{} row{} tell{} few bugs from others: a larger case that is wrong may name it.",
+          x_out.rows, x_out.rows == 1 ? "" : "s", x_out.rows == 1 ? "s" : ""));
     const std::size_t skip = both.empty() ? x_out.best.size() : 0;
     x_out.runner_up = runner_up_of(x_out.ruled_out, skip);
     const bool partial = !both.empty() || (!too_little && !x_out.best.empty() &&
