@@ -122,7 +122,7 @@ Exit codes: 0 written; 2 not written (exists, not writable, too large, unsupport
 error.)";
 
 inline constexpr const char* kCompareSummary =
-    "A dump, or q, k, v and o of any program, against the reference; or two dumps";
+    "A dump, or arrays of any program, against the reference; or two dumps";
 inline constexpr const char* kCompareFooter = R"(
 One file: every tensor in it against the fp64 reference, recomputed from the inputs in it. It is a dump, or HDF5, .npy,
 .npz or safetensors of any program (docs/files.md).
