@@ -124,10 +124,10 @@ error.)";
 inline constexpr const char* kCompareSummary =
     "A dump, or arrays of any program, against the reference; or two dumps";
 inline constexpr const char* kCompareFooter = R"(
-One file: every tensor in it against the fp64 reference, recomputed from the inputs in it. It is a dump, or HDF5, .npy,
-.npz or safetensors of any program (docs/files.md).
-Two files: the first against the second; without --atol, --rtol or --bound every value must be
-the same. Files of different problems cannot be compared.
+One file: every tensor in it against the fp64 reference, recomputed from the inputs in it. It is a
+dump, or HDF5, .npy, .npz or safetensors of any program (docs/files.md). Two files: the first
+against the second; without --atol, --rtol or --bound every value must be the same. Files of
+different problems cannot be compared.
 
 Examples:
   attn-diag compare before.h5
