@@ -66,14 +66,21 @@ Cause Causes::cause_of(const OutputElement& element) {
   return cause;
 }
 
-bool Causes::is_undivided(const Term& term) const {
-  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
-    const Term& l = x_terms[n];
-    if (l.kind == TermKind::kWeight && l.column == kNone && l.row == term.row &&
-        l.set == term.set && same_frame(l, term))
-      return true;
+bool Causes::is_undivided(const Term& term) {
+  if (!x_sums_known) {
+    x_sums_known = true;
+    for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
+      if (const Term& l = x_terms[n];
+          l.kind == TermKind::kWeight && l.column == kNone && !std::isnan(l.x))
+        x_frames[{l.row, l.set}].insert(l.x);
   }
-  return false;
+  const auto found = x_frames.find({term.row, term.set});
+  if (found == x_frames.end()) return false;
+  return std::any_of(found->second.begin(), found->second.end(), [&](float x) {
+    Term l = term;
+    l.x = x;
+    return same_frame(l, term);
+  });
 }
 
 Cause Causes::cause_of_lse(const Term& term, Cause cause, bool wrong) const {

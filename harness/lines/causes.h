@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <set>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "harness/lines/graph_walk.h"
@@ -53,9 +56,13 @@ class Causes : public Walk {
   // Of a sum over keys: whether it lacks some, or has some it should not.
   bool keys_differ(const Term& term, Cause& cause) const;
   // Whether there is an l of the same keys in the same frame.
-  bool is_undivided(const Term& term) const;
+  bool is_undivided(const Term& term);
   // o is what it should be but for a factor: is it the sum that it is divided by?
   void frame_cause(Cause& cause);
+
+  bool x_sums_known = false;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::set<float>>
+      x_frames;  // of weights without v, by row and set
 };
 
 }  // namespace attn_diag::lines
