@@ -216,7 +216,8 @@ ForeignCase from_arrays(const Arrays& arrays, const files::Settings& settings,
   Capture& c = out.capture;
   c.problem = shapes.problem;
   Problem& p = c.problem;
-  p.softmax_scale = static_cast<float>(said.softmax_scale.value_or(1.0 / std::sqrt(p.head_dim)));
+  p.softmax_scale =
+      static_cast<float>(said.softmax_scale.value_or(default_softmax_scale(p.head_dim)));
   if (!said.softmax_scale)
     out.assumed.push_back(fmt::format("softmax_scale {} (1/sqrt(head_dim))", p.softmax_scale));
   p.mask = files::mask_of(said.mask.value_or("none"), p.seqlen_q, p.seqlen_k);

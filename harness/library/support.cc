@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "attn_diag/harness/check_problem.h"
 #include "harness/capture/capture_fields.h"
 #include "harness/library/code_words.h"
 
@@ -149,8 +150,7 @@ std::string nearest_flags(const Support& s, Problem p) {
   if (keys != p.seqlen_k && queries == keys && queries == p.seqlen_q) add("seqlen-k", keys);
   p.seqlen_q = queries;
   p.seqlen_k = keys;
-  if (own_scale)
-    p.softmax_scale = static_cast<float>(1 / std::sqrt(static_cast<double>(p.head_dim)));
+  if (own_scale) p.softmax_scale = default_softmax_scale(p.head_dim);
   for (const char* const mask :
        {"none", "causal", "causal:bottom_right", "causal:top_left", "window:16,0"}) {
     if (takes_mask(s, p)) break;

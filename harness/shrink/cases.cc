@@ -1,7 +1,6 @@
 #include "harness/shrink/cases.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "attn_diag/harness/check_problem.h"
@@ -107,12 +106,8 @@ bool made_by_kind(const Case& one) {
   return made.q == given.q && made.k == given.k && made.v == given.v;
 }
 
-float default_scale(std::int32_t head_dim) {
-  return static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim)));
-}
-
 bool has_default_scale(const Problem& problem) {
-  return problem.softmax_scale == default_scale(problem.head_dim);
+  return problem.softmax_scale == default_softmax_scale(problem.head_dim);
 }
 
 Numbers numbers_of(const Case& one) {

@@ -37,7 +37,6 @@ bool made_by_kind(const Case& one);
 
 // softmax_scale is the default of its head_dim, and follows it.
 bool has_default_scale(const Problem& problem);
-float default_scale(std::int32_t head_dim);
 
 // The numbers of a case, to be changed.
 struct Numbers {

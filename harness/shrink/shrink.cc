@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "attn_diag/harness/check_problem.h"
 #include "attn_diag/harness/error.h"
 #include "attn_diag/harness/run.h"
 #include "harness/run/run_plan.h"
@@ -130,7 +131,7 @@ class Shrinker {
     dim.set = [=](Block& b, std::int64_t n) {
       b.problem.head_dim = static_cast<std::int32_t>(n);
       if (one_dim) b.problem.head_dim_v = b.problem.head_dim;
-      if (default_scale_too) b.problem.softmax_scale = default_scale(b.problem.head_dim);
+      if (default_scale_too) b.problem.softmax_scale = default_softmax_scale(b.problem.head_dim);
     };
     x_axes.push_back(dim);
     if (!one_dim) x_axes.push_back(axis_of("head_dim_v", &Problem::head_dim_v));

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 
 #include "attn_diag/harness/check_problem.h"
@@ -224,8 +223,7 @@ std::vector<Case> expand_cases(const Flags& f, bool many) {
       c.problem.softmax_scale = static_cast<float>(parse_real("--softmax-scale", f.softmax_scale));
       c.scale_given = true;
     } else if (!c.scale_given) {
-      c.problem.softmax_scale =
-          static_cast<float>(1.0 / std::sqrt(static_cast<double>(c.problem.head_dim)));
+      c.problem.softmax_scale = default_softmax_scale(c.problem.head_dim);
     }
     check_problem(c.problem);
     set_region(c, f);

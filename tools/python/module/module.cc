@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "attn_diag/harness/check_problem.h"
 #include "attn_diag/harness/compare.h"
 #include "attn_diag/harness/diagnose.h"
 #include "attn_diag/harness/error.h"
@@ -323,7 +324,7 @@ py::tuple inputs_of(const std::string& kind, const std::array<int, 7>& sizes,
   p.dtype = dtype_of(dtype);
   p.layout = layout_of(layout);
   p.mask = files::mask_of(mask, p.seqlen_q, p.seqlen_k);
-  p.softmax_scale = static_cast<float>(scale.value_or(1.0 / std::sqrt(p.head_dim)));
+  p.softmax_scale = static_cast<float>(scale.value_or(default_softmax_scale(p.head_dim)));
   InputData data;
   {
     const py::gil_scoped_release released;
