@@ -284,6 +284,8 @@ std::vector<std::string> reproduce(const std::string& command, const Case& c, co
   if (c.run.num_splits > 0) add_size("--num-splits", c.run.num_splits);
   if (c.run.schedule != "forward") add("--schedule", c.run.schedule);
   if (c.run.mma_order != 0) add("--mma-order", std::to_string(c.run.mma_order));
+  // The line says everything, so that no file of defaults may change it.
+  if (f.no_config) words.emplace_back("--no-config");
   if (repairs && !f.atol.empty()) add("--atol", f.atol);
   if (repairs && !f.rtol.empty()) add("--rtol", f.rtol);
   if (checks) return words;

@@ -7,6 +7,7 @@
 #include "harness/report/check_report.h"
 #include "harness/report/check_suppressions.h"
 #include "tools/attn_diag/cases.h"
+#include "tools/attn_diag/located_output.h"
 #include "tools/attn_diag/session.h"
 #include "tools/attn_diag/values.h"
 
@@ -42,6 +43,7 @@ CommandResult check_command(const Session& session) {
   std::vector<report::Suppression> suppressions;
   if (!flags.check.suppressions.empty())
     suppressions = report::read_suppressions(flags.check.suppressions);
+  LocatedOutput located(session);
   const Kernel kernel = load_instrumented(one.kernel);
   const Geometry geometry = plan(kernel, one);
   const InputData inputs = inputs_of(one, kernel, geometry);
@@ -58,6 +60,7 @@ CommandResult check_command(const Session& session) {
   outcome.out = flags.json ? report::dump_json(report::check_json(
                                  view, {"check", session.this_command(), ATTN_DIAG_VERSION}))
                            : report::check_text(view, {session.style, flags.quiet});
+  located.finish(report::located(view), outcome);
   return outcome;
 }
 

@@ -38,6 +38,7 @@ void check_flags(FlagGroups& g) {
   Flags& f = g.flags();
   g.case_flags(false);
   add_check_flags(app, f.check);
+  add_located_flags(app, f.located);
   g.output_flags(false);
 }
 
@@ -82,6 +83,7 @@ void trace_flags(FlagGroups& g) {
   g.region_flags();
   g.tolerance_flags();
   g.dump_flags("Also leave what was recorded in this file");
+  add_located_flags(app, f.located);
   g.output_flags(true);
 }
 
@@ -184,6 +186,22 @@ void build_flags(FlagGroups& g) {
 void bench_flags(FlagGroups& g) {
   g.bench_flags();
   g.output_flags(false);
+}
+
+void explain_flags(FlagGroups& g) {
+  CLI::App& app = g.app();
+  Flags& f = g.flags();
+  app.add_option("word", f.files, "A word of a report or of a flag; else all are listed")
+      ->expected(0, 1)
+      ->type_name("");
+  app.add_flag("--json", f.json, "One JSON object on stdout, nothing else")->group(kOutputGroup);
+}
+
+void completions_flags(FlagGroups& g) {
+  g.app()
+      .add_option("form", g.flags().files, "bash, zsh or fish; man: the manual; or kernels")
+      ->expected(0, 1)
+      ->type_name("");
 }
 
 constexpr RefusedFlags kNotOfCheck[] = {
@@ -301,6 +319,22 @@ const Command kCommands[] = {
      kBuildFooter,
      build_flags,
      build_command,
+     false,
+     {}},
+    {"explain",
+     "[WORD] [FLAGS]",
+     kExplainSummary,
+     kExplainFooter,
+     explain_flags,
+     explain_command,
+     false,
+     {}},
+    {"completions",
+     "bash | zsh | fish | man | kernels",
+     kCompletionsSummary,
+     kCompletionsFooter,
+     completions_flags,
+     completions_command,
      false,
      {}},
 };

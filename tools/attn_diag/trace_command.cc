@@ -15,6 +15,7 @@
 #include "harness/report/trace_text.h"
 #include "tools/attn_diag/cases.h"
 #include "tools/attn_diag/dump_options.h"
+#include "tools/attn_diag/located_output.h"
 #include "tools/attn_diag/output.h"
 #include "tools/attn_diag/progress.h"
 #include "tools/attn_diag/run_history.h"
@@ -79,7 +80,8 @@ std::vector<report::JunitCase> junit_of_trace(const TraceResult& r, const std::s
 }
 
 // Nothing was judged, but lines may be known.
-CommandResult result_of(const RefusedTrace& refused, const Session& session, bool stale) {
+CommandResult result_of(const RefusedTrace& refused, const Session& session, bool stale,
+                        LocatedOutput& located) {
   CommandResult outcome;
   outcome.code = ExitCode::kCouldNotCompare;
   outcome.error = refused.what();
@@ -92,6 +94,7 @@ CommandResult result_of(const RefusedTrace& refused, const Session& session, boo
   } else if (!session.flags.quiet) {
     outcome.out = report::lines_text(refused.lines, session.style, session.flags.lines);
   }
+  located.finish(report::located(refused.lines, refused.what()), outcome);
   return outcome;
 }
 
@@ -117,6 +120,7 @@ CommandResult trace_command(const Session& session) {
                                  : LinesWanted::kWhereWrong;
   std::unique_ptr<TextFile> junit;
   if (!flags.junit.empty()) junit = std::make_unique<TextFile>(flags.junit);
+  LocatedOutput located(session);
   const Kernel kernel = load_kernel(one);
   const Geometry geometry = plan(kernel, one);
   options.run = one.run;
@@ -137,7 +141,7 @@ CommandResult trace_command(const Session& session) {
       write_dump(flags.output, result.capture, dump_options);
     }
   } catch (const RefusedTrace& refused) {
-    return result_of(refused, session, kernel.provenance().stale());
+    return result_of(refused, session, kernel.provenance().stale(), located);
   }
 
   const std::string again = session.shell(reproduce("trace", one, flags));
@@ -149,6 +153,7 @@ CommandResult trace_command(const Session& session) {
     report::Json j = report::trace_json(result, {"trace", again, ATTN_DIAG_VERSION, check});
     if (dumps) j["dump"] = flags.output;
     outcome.out = report::dump_json(j);
+    located.finish(report::located(result), outcome);
     return outcome;
   }
   report::TraceTextOptions text;
@@ -162,6 +167,7 @@ CommandResult trace_command(const Session& session) {
   outcome.out = report::trace_text(result, text);
   if (dumps && !flags.quiet)
     outcome.out += fmt::format("  Look at it: {}\n", session.shell({"show", flags.output}));
+  located.finish(report::located(result), outcome);
   return outcome;
 }
 

@@ -73,14 +73,14 @@ std::uint64_t parse_seed(std::string_view flag, std::string_view text) {
 }
 
 DType parse_dtype(std::string_view text) {
-  static constexpr std::array<std::string_view, 3> kNames = {"fp16", "bf16", "fp32"};
-  return static_cast<DType>(choose("--dtype", text, kNames));
+  return static_cast<DType>(choose("--dtype", text, kDTypeNames));
 }
 
 Layout parse_layout(std::string_view text) {
-  static constexpr std::array<std::string_view, 2> kNames = {"BHSD", "BSHD"};
-  return static_cast<Layout>(choose("--layout", text, kNames));
+  return static_cast<Layout>(choose("--layout", text, kLayoutNames));
 }
+
+void parse_format(std::string_view text) { choose("--format", text, kFormatNames); }
 
 Gate parse_gate(std::string_view text) {
   return static_cast<Gate>(choose("--stage", text, kGateNames));
