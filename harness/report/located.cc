@@ -91,6 +91,29 @@ std::vector<LocatedFinding> of_lines(const LineDivergence& lines) {
   return {one};
 }
 
+// Compilers note a file as they were given it, perhaps from another folder: the library knows its sources by their
+// whole paths. A name that fits two of them stays as it is.
+void find_file(LocatedPlace& place, const Provenance& library) {
+  if (place.file.empty() || place.file.starts_with('/')) return;
+  const std::string end = '/' + std::filesystem::path(place.file).lexically_normal().string();
+  std::string found;
+  for (const SourceState& source : library.sources) {
+    if (!source.path.ends_with(end)) continue;
+    if (!found.empty() && found != source.path) return;
+    found = source.path;
+  }
+  if (!found.empty()) place.file = found;
+}
+
+std::vector<LocatedFinding> with_whole_paths(std::vector<LocatedFinding> all,
+                                             const Provenance& library) {
+  for (LocatedFinding& f : all) {
+    find_file(f.place, library);
+    for (LocatedPlace& place : f.related) find_file(place, library);
+  }
+  return all;
+}
+
 }  // namespace
 
 const char* name(Level level) {
@@ -111,7 +134,7 @@ std::vector<LocatedFinding> located(const CheckView& view) {
     all.push_back(located(f.finding));
     all.back().accepted = f.reason;
   }
-  return all;
+  return with_whole_paths(std::move(all), view.result.provenance);
 }
 
 std::vector<LocatedFinding> located(const TraceResult& result) {
@@ -128,14 +151,15 @@ std::vector<LocatedFinding> located(const TraceResult& result) {
   if (all.empty()) return {verdict};
   if (result.latent()) all.front().level = Level::kWarning;
   all.front().place.message += ". " + verdict.place.message;
-  return all;
+  return with_whole_paths(std::move(all), result.capture.provenance);
 }
 
-std::vector<LocatedFinding> located(const LineDivergence& lines, const std::string& why) {
+std::vector<LocatedFinding> located(const LineDivergence& lines, const std::string& why,
+                                    const Provenance& library) {
   std::vector<LocatedFinding> all = of_lines(lines);
   if (all.empty()) return {unplaced("could_not_compare", one_line(why))};
   all.front().place.message += ". " + one_line(why);
-  return all;
+  return with_whole_paths(std::move(all), library);
 }
 
 std::string file_below(const std::string& file, const std::string& folder) {

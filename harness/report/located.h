@@ -33,7 +33,8 @@ std::vector<LocatedFinding> located(const CheckView& view);
 // verdict without a place.
 std::vector<LocatedFinding> located(const TraceResult& result);
 // Of a run that was refused, because of `why`.
-std::vector<LocatedFinding> located(const LineDivergence& lines, const std::string& why);
+std::vector<LocatedFinding> located(const LineDivergence& lines, const std::string& why,
+                                    const Provenance& library);
 // Of something without a place, as a crash.
 LocatedFinding unplaced(std::string rule, std::string message);
 

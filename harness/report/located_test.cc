@@ -79,6 +79,20 @@ TEST_CASE("only what lies below the folder becomes relative") {
   CHECK(file_below("c.cu", "/a") == "c.cu");
 }
 
+TEST_CASE(
+    "a file that was compiled from another folder goes by the path that the library has, if that "
+    "is one") {
+  CheckView view = view_of(race());
+  view.result.report.findings[0].access.places = {{"src/./k.cu", 12, "load"}};
+  view.result.report.findings[0].has_other = false;
+  const auto place = [&] { return located(view)[0].place.file; };
+  CHECK(place() == "src/./k.cu");
+  view.result.provenance.sources = {{"/else/where/other_k.cu"}, {"/else/where/src/k.cu"}};
+  CHECK(place() == "/else/where/src/k.cu");
+  view.result.provenance.sources.push_back({"/third/src/k.cu"});
+  CHECK(place() == "src/./k.cu");
+}
+
 TEST_CASE("SARIF: rules are explained, places are URIs, both lines of a race are there") {
   CheckView view = view_of(race());
   host::CheckFinding read = race();
@@ -132,14 +146,15 @@ LineDivergence lines_with(LineAnswer answer) {
 TEST_CASE(
     "the line of a trace: an error where it is sure, else a warning; the other suspects are "
     "notes") {
-  CHECK(gcc_text(located(lines_with(LineAnswer::kLine), "refused"), "/w") ==
+  CHECK(gcc_text(located(lines_with(LineAnswer::kLine), "refused", {}), "/w") ==
         "k.cu:9:5: error: o of query 5 lacks key 3: adds a key twice. refused [wrong-line]\n"
         "k.cu:4: note: decides which keys\n");
-  const std::string unsure = gcc_text(located(lines_with(LineAnswer::kUnsure), "refused"), "/w");
+  const std::string unsure =
+      gcc_text(located(lines_with(LineAnswer::kUnsure), "refused", {}), "/w");
   CHECK(unsure.starts_with("k.cu:9:5: warning: not sure, likely: "));
   CHECK(unsure.find("[likely-line]") != std::string::npos);
   LineDivergence none;
-  CHECK(gcc_text(located(none, "it wrote outside o"), "/w") ==
+  CHECK(gcc_text(located(none, "it wrote outside o", {}), "/w") ==
         "attn-diag: error: it wrote outside o [could_not_compare]\n");
 }
 

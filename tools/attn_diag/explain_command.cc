@@ -37,7 +37,7 @@ std::string list_text(const report::Style& style) {
       kind = word.kind;
       line.clear();
     }
-    line += (line.empty() ? "" : "  ") + word.word;
+    line += (line.empty() ? "" : ", ") + word.word;
   }
   end_kind();
   return s + "\nattn-diag explain WORD says what one of them means.\n";

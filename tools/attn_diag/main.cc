@@ -61,19 +61,32 @@ int guarded(const std::function<int()>& work) {
   }
 }
 
+std::string defaults_line(const ProjectDefaults& defaults) {
+  return "Defaults of " + defaults.file + ": " + report::shell_line(defaults.words);
+}
+
+// What is wrong with a flag may be wrong in the file that set it.
+CommandResult run_command_of(const Session& session) {
+  try {
+    return find_command(session.flags.command)->run(session);
+  } catch (const Error& e) {
+    if (session.defaults.file.empty()) throw;
+    throw Error(std::string(e.what()) + " (" + defaults_line(session.defaults) + ")");
+  }
+}
+
 // What a file set of the flags is said with what came of it: as JSON, below a text, else on stderr.
 void say_defaults(const Session& session, CommandResult& outcome) {
   const ProjectDefaults& defaults = session.defaults;
   if (defaults.file.empty()) return;
   const Flags& flags = session.flags;
-  const std::string words = report::shell_line(defaults.words);
   if (flags.json && !outcome.out.empty()) {
     report::Json json = report::Json::parse(outcome.out);
-    json["defaults"] = {{"file", defaults.file}, {"flags", words}};
+    json["defaults"] = {{"file", defaults.file}, {"flags", report::shell_line(defaults.words)}};
     outcome.out = report::dump_json(json);
     return;
   }
-  const std::string line = "Defaults of " + defaults.file + ": " + words + '\n';
+  const std::string line = defaults_line(defaults) + '\n';
   const bool for_people = !flags.quiet && !outcome.is_source &&
                           (flags.located.format.empty() || flags.located.format == "text");
   if (for_people && !outcome.out.empty())
@@ -97,7 +110,7 @@ int run(int argc, char** argv) {
   session.style = stdout_style();
   const auto command = [&] {
     keep_stdout_for_reports();
-    CommandResult outcome = find_command(session.flags.command)->run(session);
+    CommandResult outcome = run_command_of(session);
     say_defaults(session, outcome);
     const bool as_it_is = session.flags.json || (outcome.is_source && !stdout_is_terminal());
     write_stdout(as_it_is ? outcome.out : printable(outcome.out, session.style.colour));

@@ -80,21 +80,21 @@ std::vector<report::JunitCase> junit_of_trace(const TraceResult& r, const std::s
 }
 
 // Nothing was judged, but lines may be known.
-CommandResult result_of(const RefusedTrace& refused, const Session& session, bool stale,
-                        LocatedOutput& located) {
+CommandResult result_of(const RefusedTrace& refused, const Session& session,
+                        const Provenance& library, LocatedOutput& located) {
   CommandResult outcome;
   outcome.code = ExitCode::kCouldNotCompare;
   outcome.error = refused.what();
   if (session.flags.json) {
     report::Json j = report::json_head({"trace", session.this_command(), ATTN_DIAG_VERSION},
-                                       Answer::kNotJudged, stale);
+                                       Answer::kNotJudged, library.stale());
     j["refused"] = refused.what();
     j["line_divergence"] = report::to_json(refused.lines);
     outcome.out = report::dump_json(j);
   } else if (!session.flags.quiet) {
     outcome.out = report::lines_text(refused.lines, session.style, session.flags.lines);
   }
-  located.finish(report::located(refused.lines, refused.what()), outcome);
+  located.finish(report::located(refused.lines, refused.what(), library), outcome);
   return outcome;
 }
 
@@ -141,7 +141,7 @@ CommandResult trace_command(const Session& session) {
       write_dump(flags.output, result.capture, dump_options);
     }
   } catch (const RefusedTrace& refused) {
-    return result_of(refused, session, kernel.provenance().stale(), located);
+    return result_of(refused, session, kernel.provenance(), located);
   }
 
   const std::string again = session.shell(reproduce("trace", one, flags));
