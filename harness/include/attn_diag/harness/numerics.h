@@ -11,6 +11,7 @@
 
 #include "attn_diag/harness/capture.h"
 #include "attn_diag/harness/compare.h"
+#include "attn_diag/harness/inputs.h"
 #include "attn_diag/harness/kernel.h"
 #include "attn_diag/harness/options.h"
 #include "attn_diag/reference/twin.h"
@@ -130,9 +131,10 @@ struct RangeInType {
 
 struct Contribution {
   reference::Rounded rounding = reference::Rounded::kOutput;
-  std::string what;  // "P rounded to fp16"
-  double rms = 0;    // error of o with this rounding alone
-  double share = 0;  // rms^2 over the sum of all rms^2
+  std::string what;        // "P rounded to fp16"
+  double rms = 0;          // error of o with this rounding alone
+  double share = 0;        // rms^2 over the sum of all rms^2
+  double rms_without = 0;  // with all the others: what leaving it out buys
 };
 struct Contributions {
   std::string why_not;               // nothing was computed; else empty
@@ -155,7 +157,6 @@ struct Contributions {
 // ---- all of it --------------------------------------------------------------------------------
 
 struct NumericsOptions {
-  Tolerance tolerance;
   int threads = 0;
   int twin_rows = 64;  // rows of o that the twin computes, spread evenly
 };
@@ -239,8 +240,8 @@ struct BaselineTensor {
   Census census;
 };
 struct Baseline {
-  std::string of;  // kernel, problem, tiles, inputs: one line; runs of others are not compared
-  std::string created, build_id;
+  std::string of;  // problem, tiles, inputs, stages: one line; runs of others are not compared
+  std::string kernel, created, build_id;  // of whichever kernel
   std::vector<BaselineTensor> tensors;
 };
 Baseline baseline_of(const Capture& capture, const Numerics& numerics);

@@ -1,0 +1,1 @@
+#include "harness/testing/catch_for_tests.h"
