@@ -113,7 +113,9 @@ void bound_row(const Problem& p, const Geometry& g, const ErrorModel& model, con
       std::max(of_all.largest_score, std::fabs(static_cast<double>(p.softmax_scale)) * a + score);
   const WeightErrors e = weight_errors(p, g, model, a, score, keys);
   const double off = e.relative + e.absolute;  // of l, which is 1 at least
-  if (!(off < 0.5)) return;
+  // As the reference's bounds: of an l that is stored narrow more cannot be said.
+  const bool stored = g.has_split_merge && model.stats.u > 0;
+  if (!(off < (stored ? 0.0625 : 0.5))) return;
   const double scale = std::fabs(static_cast<double>(p.softmax_scale)), u = model.op.u;
   const double log_l = std::log(static_cast<double>(keys)), log_error = -std::log1p(-off);
   const double error = log_error + model.declared.log_abs +

@@ -81,7 +81,10 @@ TensorComparison plain_comparison(const CellGrid& grid, const std::vector<double
       c.max_rel_err = r;
       c.max_rel_index = index;
     }
-    if (finite_err > 0) {
+    const double half = dtype_of_ulps == DType::kFp16   ? 0x1p-5
+                        : dtype_of_ulps == DType::kBf16 ? 0x1p-4
+                                                        : 0x1p-12;
+    if (finite_err > 0 && (!by_bound || l <= half * std::fabs(e))) {
       const int exponent = e == 0 ? min_exponent : std::max(std::ilogb(e), min_exponent);
       c.max_ulp =
           std::max(c.max_ulp, std::ldexp(finite_err, static_cast<int>(ulp_bits) - exponent));

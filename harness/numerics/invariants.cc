@@ -183,6 +183,7 @@ class Check {
     if (!x_bounds.scores_finite)
       for (Rule* rule : {&x_finite_max, &x_sum_in_range, &x_log_sum_exp})
         rule->skip("scores may overflow, or q or k holds NaN or infinity");
+    if (!x_bounds.scores_finite) x_output.skip("scores may overflow, or q or k holds NaN or infinity");
     if (!x_v_finite) x_output.skip("v holds NaN or infinity");
     Rule* const rules[] = {&x_masked_scores, &x_finite_max,   &x_not_decreasing,
                            &x_masked_probs,  &x_sum_in_range, &x_sum_of_probs,
@@ -292,6 +293,8 @@ class Check {
       const std::int64_t end = std::min<std::int64_t>(begin + x_g.tile.block_n, x_p.seqlen_k);
       double sum = 0;
       for (std::int64_t j = begin; j < end; ++j) sum += value(*p, j);
+      // Numbers are not asked of NaN scores; of others NaN in P or l is no sum.
+      if (!x_bounds.scores_finite && !std::isfinite(sum)) continue;
       x_sum_of_probs.cell(x_row, Tensor::kL, place(tile), value(*l, tile), sum,
                           x_limits.sum_of_probs(end - begin, std::isfinite(sum) ? sum : 0));
     }

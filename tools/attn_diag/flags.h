@@ -13,6 +13,7 @@
 #include "tools/attn_diag/diagnose_flags.h"
 #include "tools/attn_diag/foreign_flags.h"
 #include "tools/attn_diag/history_flags.h"
+#include "tools/attn_diag/numerics_flags.h"
 #include "tools/attn_diag/repair_flags.h"
 #include "tools/attn_diag/sanity_flags.h"
 #include "tools/attn_diag/shrink_flags.h"
@@ -44,6 +45,7 @@ struct Flags {
   DiagnoseFlags diagnose;
   ForeignFlags foreign;
   HistoryFlags history;
+  NumericsFlags numerics;
   RepairFlags repair;
   SanityFlags sanity;
   ShrinkFlags shrink;

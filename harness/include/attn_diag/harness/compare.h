@@ -45,17 +45,6 @@ constexpr Answer answer_of(std::int64_t judged, std::int64_t mismatched) {
   return mismatched > 0 ? Answer::kDiverges : judged > 0 ? Answer::kAgrees : Answer::kNotJudged;
 }
 
-// Whether an error can be told in ULPs of the storage type: where rounding alone leaves fewer than half of its digits,
-// as of a sum that cancels, ULPs count what nobody could have got right.
-constexpr bool ulps_mean_something(DType storage, double expected, double bound) {
-  const double size = expected < 0 ? -expected : expected;
-  const double half = storage == DType::kFp16   ? 0x1p-5
-                      : storage == DType::kBf16 ? 0x1p-4
-                      : storage == DType::kFp32 ? 0x1p-12
-                                                : 0x1p-26;
-  return bound <= half * size;
-}
-
 struct TensorComparison {
   Tensor tensor = Tensor::kS;
   std::int64_t compared = 0, mismatched = 0;  // cells that were judged, and those that are wrong

@@ -56,7 +56,7 @@ struct TensorNumerics {
   std::int64_t cells = 0, judged = 0, mismatched = 0;
 
   // ULPs are counted where they mean something: in judged cells whose rounding bound leaves half of the digits of
-  // the storage type (ulps_mean_something in compare.h).
+  // the storage type (harness/compare/limits.h).
   std::array<std::int64_t, kUlpBins> ulps{};
   std::int64_t with_ulps = 0;
   double max_ulp = 0;  // of those
