@@ -202,8 +202,8 @@ CellFindings judge_cells(const A* actual, const E* expected, const Limit& limit,
         nan_both += c.nan_both;
         unjudged += c.unjudged;
         max_abs = larger(c.finite_err, max_abs);
-        max_ulp = larger(
-            cells::where(cells::tells_ulps(c, ulp, limit), cells::ulps(c, ulp)), max_ulp);
+        max_ulp =
+            larger(cells::where(cells::tells_ulps(c, ulp, limit), cells::ulps(c, ulp)), max_ulp);
         max_ratio = larger(c.ratio, max_ratio);
         rel_reached |= (c.finite_err >= rel_floor * c.magnitude) & (c.finite_err > 0.0);
         zeros_reached |= (c.magnitude > zeros_floor * c.limit) & (c.magnitude > 0.0);

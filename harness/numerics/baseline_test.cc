@@ -70,10 +70,11 @@ TEST_CASE("what is no baseline, or one of another case, is refused in words") {
   Baseline other = sample(1, 10, 0.5);
   other.of = "another case";
   REQUIRE_THROWS_AS(find_drift(other, sample(1, 10, 0.5)), Error);
-  for (const char* text : {"", "{}", "[1]", "{\"schema\": \"x\"}",
-                           "{\"schema\":\"attn-diag-numerics-baseline/1\",\"of\":\"\",\"kernel\":\"\","
-                           "\"created\":\"\",\"build_id\":\"\",\"tensors\":[{\"name\":\"o\",\"ulps\":[1],"
-                           "\"err_over_bound\":[],\"census\":{}}]}"})
+  for (const char* text :
+       {"", "{}", "[1]", "{\"schema\": \"x\"}",
+        "{\"schema\":\"attn-diag-numerics-baseline/1\",\"of\":\"\",\"kernel\":\"\","
+        "\"created\":\"\",\"build_id\":\"\",\"tensors\":[{\"name\":\"o\",\"ulps\":[1],"
+        "\"err_over_bound\":[],\"census\":{}}]}"})
     REQUIRE_THROWS_AS(read_baseline(text, "x.json"), Error);
 }
 

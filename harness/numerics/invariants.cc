@@ -26,12 +26,12 @@ constexpr std::array<InvariantInfo, kNumInvariants> kInvariants = {{
      "the maximum of the tile before is forgotten, or another row's is taken"},
     {Invariant::kMaskedProbs, "masked-probs", "P is exactly 0 where masked",
      "a masked key is given weight: its score is not -inf, or exp(-inf - -inf) is not guarded"},
+    {Invariant::kSumOfProbs, "sum-of-probs", "the P of a tile sum up to its l",
+     "l is summed over other keys than P: lanes, rows or a tail are left out or counted twice"},
     {Invariant::kSumAtLeastOne, "sum-in-range",
      "l of a row that sees n keys is at least 1, its largest P, and at most n",
      "l misses keys or counts some twice, is not rescaled or too often, or is relative to "
      "another max than m"},
-    {Invariant::kSumOfProbs, "sum-of-probs", "the P of a tile sum up to its l",
-     "l is summed over other keys than P: lanes, rows or a tail are left out or counted twice"},
     {Invariant::kLogSumExp, "log-sum-exp", "lse = m + ln l",
      "lse is in another base, lacks m or ln l, or takes them from another row or tile"},
     {Invariant::kEmptyRows, "empty-rows", "o = 0 and lse = -inf where a row sees no key",
@@ -116,38 +116,47 @@ class Rule {
     r.verdict = r.broken > 0 ? Verdict::kBroken : Verdict::kHolds;
     r.rows.assign(static_cast<std::size_t>(r.broken > 0 ? rows : 0), 0);
     for (const BrokenCell& c : x_cells) r.rows[static_cast<std::size_t>(c.row)] = 1;
-    if (!x_cells.empty()) show(x_cells.front());
+    if (!x_cells.empty()) show(x_cells.front(), r);
     return r;
   }
-  // Shows the first of the cells in none of the rows, or says from which of `before` it follows.
-  static void explain(Rule& rule, InvariantResult& r, const std::vector<InvariantResult>& before) {
-    using Verdict = InvariantResult::Verdict;
-    if (r.verdict != Verdict::kBroken) return;
+  // Says from which of `before` it follows, where one of them is broken in most of its rows; else shows the first
+  // of its cells that lies in none of theirs.
+  static void explain(const Rule& rule, InvariantResult& r,
+                      const std::vector<InvariantResult>& before) {
+    if (r.verdict != InvariantResult::Verdict::kBroken) return;
+    const InvariantResult* root = nullptr;
+    const BrokenCell* own = nullptr;
+    std::size_t follow = 0;
     for (const BrokenCell& c : rule.x_cells) {
-      const auto root = std::find_if(before.begin(), before.end(), [&](const InvariantResult& b) {
-        return b.verdict == Verdict::kBroken && b.rows[static_cast<std::size_t>(c.row)] != 0;
+      const auto found = std::find_if(before.begin(), before.end(), [&](const InvariantResult& b) {
+        return b.verdict == InvariantResult::Verdict::kBroken &&
+               b.rows[static_cast<std::size_t>(c.row)] != 0;
       });
-      if (root == before.end()) {
-        rule.x_result = r;
-        rule.show(c);
-        r = rule.x_result;
-        return;
+      if (found == before.end()) {
+        if (own == nullptr) own = &c;
+        continue;
       }
-      if (&c == &rule.x_cells.front()) r.follows_from = root->invariant;
+      ++follow;
+      if (root == nullptr) root = &*found;
     }
-    r.verdict = Verdict::kFollows;
+    if (2 * follow > rule.x_cells.size()) {
+      r.verdict = InvariantResult::Verdict::kFollows;
+      r.follows_from = root->invariant;
+    } else if (own != nullptr) {
+      show(*own, r);
+    }
   }
 
  private:
   void worst(double ratio) {
     x_result.max_err_over_limit = std::max(x_result.max_err_over_limit, ratio);
   }
-  void show(const BrokenCell& c) {
-    x_result.tensor = c.tensor;
-    x_result.index = c.index;
-    x_result.actual = c.actual;
-    x_result.expected = c.expected;
-    x_result.limit = c.limit;
+  static void show(const BrokenCell& c, InvariantResult& r) {
+    r.tensor = c.tensor;
+    r.index = c.index;
+    r.actual = c.actual;
+    r.expected = c.expected;
+    r.limit = c.limit;
   }
 
   InvariantResult x_result;
@@ -183,10 +192,11 @@ class Check {
     if (!x_bounds.scores_finite)
       for (Rule* rule : {&x_finite_max, &x_sum_in_range, &x_log_sum_exp})
         rule->skip("scores may overflow, or q or k holds NaN or infinity");
-    if (!x_bounds.scores_finite) x_output.skip("scores may overflow, or q or k holds NaN or infinity");
+    if (!x_bounds.scores_finite)
+      x_output.skip("scores may overflow, or q or k holds NaN or infinity");
     if (!x_v_finite) x_output.skip("v holds NaN or infinity");
     Rule* const rules[] = {&x_masked_scores, &x_finite_max,   &x_not_decreasing,
-                           &x_masked_probs,  &x_sum_in_range, &x_sum_of_probs,
+                           &x_masked_probs,  &x_sum_of_probs, &x_sum_in_range,
                            &x_log_sum_exp,   &x_empty,        &x_output};
     if (std::all_of(x_keys.begin(), x_keys.end(), [](const Keys& k) { return k.count() > 0; }))
       x_empty.skip("every row sees a key");

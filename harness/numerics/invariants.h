@@ -7,7 +7,7 @@
 
 namespace attn_diag {
 
-// Where one is broken in rows alone in which one before it is, it follows from that.
+// A cell where an invariant does not hold.
 struct BrokenCell {
   std::int64_t row = 0;  // of the region
   Tensor tensor = Tensor::kO;

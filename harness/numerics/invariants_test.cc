@@ -26,8 +26,7 @@ Capture simulated(const reference::testing::Case& c, const reference::testing::D
       reference::testing::simulate(c, declared.arithmetic, declared.style, nullptr, mistake);
   for (const TensorInfo& t : kTensors)
     if (!values[static_cast<std::size_t>(t.id)].empty())
-      testing::put(capture, t.id,
-                   t.id == Tensor::kO ? declared.arithmetic.output : DType::kFp32,
+      testing::put(capture, t.id, t.id == Tensor::kO ? declared.arithmetic.output : DType::kFp32,
                    values[static_cast<std::size_t>(t.id)]);
   return capture;
 }

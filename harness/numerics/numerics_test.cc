@@ -210,8 +210,8 @@ TEST_CASE("a NaN of o is followed back through l = 0 to the P that are all 0") {
   REQUIRE(n.origins.size() == 1);  // m, running_m and o come from one place
   std::vector<Tensor> path;
   for (const OriginStep& s : n.origins.front().steps) path.push_back(s.tensor);
-  REQUIRE(path == std::vector<Tensor>{Tensor::kO, Tensor::kRunningL, Tensor::kL, Tensor::kP,
-                                      Tensor::kM});
+  REQUIRE(path ==
+          std::vector<Tensor>{Tensor::kO, Tensor::kRunningL, Tensor::kL, Tensor::kP, Tensor::kM});
   REQUIRE(n.origins.front().steps[2].why == "all P of the tile are 0");
   REQUIRE(n.origins.front().steps.back().value == inf);
 }

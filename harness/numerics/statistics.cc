@@ -197,7 +197,7 @@ void Statistics::add(const reference::RowBlock& block) {
 }
 
 void Statistics::positions(const OfTensor& from, TensorNumerics& out) const {
-  constexpr int kQueryBins = 16;
+  constexpr int kQueryBins = 8;
   const Region& region = x_capture.region;
   const auto queries = static_cast<int>(region.extent[2]);
   const int width = std::max(1, (queries + kQueryBins - 1) / kQueryBins);

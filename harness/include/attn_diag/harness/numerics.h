@@ -178,8 +178,8 @@ enum class Invariant : std::uint8_t {
   kFiniteMax,         // m is finite on tiles with a key
   kMaxNotDecreasing,  // running_m
   kMaskedProbs,       // P is 0 where masked
-  kSumAtLeastOne,     // l of a row that sees a key
   kSumOfProbs,        // sum P / l = 1
+  kSumAtLeastOne,     // l of a row that sees a key
   kLogSumExp,         // lse = m + ln l
   kEmptyRows,         // o = 0 and lse = -inf where a row sees no key
   kOutputInRange,     // o within [min V, max V] of the visible keys, dim by dim
@@ -200,7 +200,7 @@ struct InvariantInfo {
 const InvariantInfo& info(Invariant invariant);
 
 struct InvariantResult {
-  // kFollows: it does not hold, in rows alone in which one before it does not, from which it may follow.
+  // kFollows: it does not hold, and in most of these rows one before it does not, from which it may follow.
   enum class Verdict : std::uint8_t { kHolds, kBroken, kFollows, kNotTried };
   Invariant invariant = Invariant::kMaskedScores;
   Verdict verdict = Verdict::kNotTried;
