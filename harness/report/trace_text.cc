@@ -69,7 +69,9 @@ std::string stage_table(const TraceResult& r, const Style& style) {
     table.add({std::string(name(s.stage)), verdict_cell(s.verdict, style),
                ran ? ratio(sum.max_err_over_bound) : "",
                ran ? greatest_text(sum.max_abs_err, sum.mismatched) : "",
-               ran ? greatest_text(sum.max_ulp, sum.mismatched) : "",
+               !ran                                     ? ""
+               : has_ulps(sum.max_ulp, sum.max_abs_err) ? greatest_text(sum.max_ulp, sum.mismatched)
+                                                        : "-",
                ran ? mismatched_text(sum.mismatched, sum.compared) : "",
                verdict_cell(s.isolated, style)});
   }

@@ -112,6 +112,17 @@ void xray_flags(FlagGroups& g) {
   g.output_flags(false);
 }
 
+void numerics_flags(FlagGroups& g) {
+  CLI::App& app = g.app();
+  Flags& f = g.flags();
+  app.add_option("file", f.files, "A dump")->expected(0, 100)->type_name("");
+  g.case_flags();
+  app.add_option("--stage,--gate", f.stage, kStageHelp)->group(kRunGroup)->type_name("");
+  add_numerics_flags(app, f.numerics);
+  g.region_flags();
+  g.output_flags(false);
+}
+
 void repair_flags(FlagGroups& g) {
   g.case_flags();
   add_repair_flags(g.app(), g.flags().repair);
@@ -280,6 +291,14 @@ const Command kCommands[] = {
      kXrayFooter,
      xray_flags,
      xray_command,
+     true,
+     {}},
+    {"numerics",
+     "--kernel KERNEL | FILE [FLAGS]",
+     kNumericsSummary,
+     kNumericsFooter,
+     numerics_flags,
+     numerics_command,
      true,
      {}},
     {"repair", "--kernel LIBRARY [FLAGS]", kRepairSummary, kRepairFooter, repair_flags,

@@ -14,6 +14,7 @@
 #include "tools/attn_diag/foreign_flags.h"
 #include "tools/attn_diag/history_flags.h"
 #include "tools/attn_diag/located_flags.h"
+#include "tools/attn_diag/numerics_flags.h"
 #include "tools/attn_diag/repair_flags.h"
 #include "tools/attn_diag/sanity_flags.h"
 #include "tools/attn_diag/shrink_flags.h"
@@ -47,6 +48,7 @@ struct Flags {
   ForeignFlags foreign;
   HistoryFlags history;
   LocatedFlags located;
+  NumericsFlags numerics;
   RepairFlags repair;
   SanityFlags sanity;
   ShrinkFlags shrink;

@@ -10,6 +10,7 @@
 
 #include "attn_diag/harness/host/executor.h"
 #include "attn_diag/harness/host/faults.h"
+#include "attn_diag/harness/numerics.h"
 #include "harness/backends/cuda/run_on_gpu.h"
 #include "harness/compare/looser_declaration.h"
 #include "harness/library/draft_note.h"
@@ -99,6 +100,8 @@ Run run_one(Case c, Kernels& kernels, const Tolerance& tolerance, History& histo
     capture.provenance.command_line = session.this_command();
     if (!c.backend_note.empty()) capture.notes.push_back(c.backend_note);
     run.row.comparison = compare_with_reference(capture, tolerance, c.run.threads);
+    for (std::string& broken : broken_invariants(check_invariants(capture)))
+      capture.notes.push_back(std::move(broken));
     run.row.coverage_faults = report::coverage_faults(capture);
     run.row.runs = capture.repetition.runs;
     run.row.moved_cells = capture.repetition.moved_cells();

@@ -47,6 +47,7 @@ CommandResult explain_command(const Session& session);
 CommandResult history_command(const Session& session);
 CommandResult inputs_command(const Session& session);
 CommandResult list_command(const Session& session);
+CommandResult numerics_command(const Session& session);
 CommandResult repair_command(const Session& session);
 CommandResult run_command(const Session& session);
 CommandResult dump_command(const Session& session);

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "attn_diag/harness/dump.h"
+#include "attn_diag/harness/numerics.h"
 #include "attn_diag/harness/trace.h"
 #include "harness/report/comparison_text.h"
 #include "harness/report/json.h"
@@ -133,6 +134,8 @@ CommandResult trace_command(const Session& session) {
     result = trace(kernel, one.problem, inputs, options);
     result.capture.provenance.command_line = session.this_command();
     if (!one.backend_note.empty()) result.capture.notes.push_back(one.backend_note);
+    for (std::string& broken : broken_invariants(check_invariants(result.capture)))
+      result.notes.push_back(std::move(broken));
     // Only the tapped run's bits are at hand: they must be the production kernel's.
     if (!result.observer_checked || result.observer_identical)
       History(flags).note(result.capture, result.answer());
