@@ -14,6 +14,7 @@
 #include "tools/attn_diag/foreign_flags.h"
 #include "tools/attn_diag/history_flags.h"
 #include "tools/attn_diag/repair_flags.h"
+#include "tools/attn_diag/report_flags.h"
 #include "tools/attn_diag/sanity_flags.h"
 #include "tools/attn_diag/shrink_flags.h"
 #include "tools/attn_diag/xray_flags.h"
@@ -45,6 +46,7 @@ struct Flags {
   ForeignFlags foreign;
   HistoryFlags history;
   RepairFlags repair;
+  ReportFlags report;
   SanityFlags sanity;
   ShrinkFlags shrink;
   XrayFlags xray;
