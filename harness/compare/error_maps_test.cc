@@ -17,6 +17,7 @@ Capture right_capture(std::int32_t seqlen, Tensor tensor) {
   Problem p;
   p.heads = p.kv_heads = 2;
   p.seqlen_q = p.seqlen_k = seqlen;
+  p.head_dim = p.head_dim_v = 64;
   p.mask.kind = MaskKind::kCausal;
   Geometry g;
   g.tile = {64, 64};

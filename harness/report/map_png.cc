@@ -17,9 +17,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What the colours are of: -1 exact, 0 at the bound, then decades; more than 4 looks alike. "?" is drawn as nothing.
+// What the colours are of: -1 exact, 0 at the bound, then decades; more than 6 looks alike. "?" is drawn as nothing.
 std::string level_text(float worst) {
-  constexpr double kMost = 4.0, kNotFinite = 4.5;
+  constexpr double kMost = 6.0, kNotFinite = 6.5;
   if (worst < 0) return "?";
   if (!std::isfinite(worst)) return fmt::format("{}", kNotFinite);
   if (worst <= 1) return fmt::format("{:.3f}", worst - 1);
@@ -57,11 +57,12 @@ std::string map_program(const ErrorMap& map, const std::string& title, const std
       "set output {}\nset title {}\nset xlabel {}\nset ylabel 'query'\n",
       quoted(png), quoted(title),
       quoted(map.columns > 1 ? std::string(name(map.across)) : std::string("lse")));
-  s += "set datafile missing '?'\nset cbrange [-1:4.5]\nset cblabel 'error / bound'\n"
-       "set cbtics ('0' -1, '1' 0, '10' 1, '100' 2, '1,000' 3, '10,000' 4, 'not finite' 4.5)\n"
-       "set palette maxcolors 256 defined (-1 '#e8f1f8', -0.001 '#a9cce3', 0 '#ffd166', 1.4 "
-       "'#f77f3a', 2.7 '#c8102e', "
-       "4 '#4a0010', 4.2 '#4a0010', 4.21 '#a3119c', 4.5 '#a3119c')\nset tics out nomirror\n";
+  s += "set datafile missing '?'\nset cbrange [-1:6.5]\nset cblabel 'error / bound'\n"
+       "set cbtics ('0' -1, '1' 0, '10' 1, '100' 2, '1,000' 3, '10,000' 4, '100,000' 5, "
+       "'1,000,000' 6, 'not finite' 6.5)\n"
+       "set palette maxcolors 256 defined (-1 '#e8f1f8', -0.001 '#a9cce3', 0 '#ffd166', "
+       "2 '#f77f3a', 4 '#c8102e', 6 '#4a0010', 6.2 '#4a0010', 6.21 '#a3119c', 6.5 '#a3119c')\n"
+       "set tics out nomirror\n";
   const std::int64_t last = map.first_query + map.queries;
   s += fmt::format("set yrange [{}:{}]\nset xrange [-0.5:{}]\n", static_cast<double>(last) - 0.5,
                    static_cast<double>(map.first_query) - 0.5,

@@ -16,9 +16,10 @@ std::string limit_name(std::size_t bin) {
   constexpr std::size_t kMore = ErrorHistogram::kEdges + 1;
   if (bin == 0) return "0";
   if (bin == kMore + 1) return "not finite";
-  const double exponent = ErrorHistogram::kFirstExponent + (static_cast<double>(bin) - 1) / 2;
-  if (bin == kMore) return fmt::format("> {:.0e}x", std::pow(10.0, ErrorHistogram::kLastExponent));
-  return fmt::format("<= {:.1g}x", std::pow(10.0, exponent));
+  const auto edge = static_cast<int>(bin) - 1;
+  const double least = std::pow(10.0, ErrorHistogram::kFirstExponent + edge / 2);
+  if (bin == kMore) return fmt::format("> {:g}x", std::pow(10.0, ErrorHistogram::kLastExponent));
+  return fmt::format("<= {:g}x", edge % 2 == 0 ? least : 3 * least);
 }
 
 }  // namespace

@@ -25,7 +25,8 @@ function numbers(text, Type) {
 for (const t of data.tensors) {
   t.picture.heads = numbers(t.picture.heads, Float32Array);
   t.picture.tiles = t.picture.tiles && numbers(t.picture.tiles, Float32Array);
-  for (const m of t.maps) m.worst = numbers(m.worst, Float32Array);
+  // Each the upper half of a float.
+  for (const m of t.maps) m.worst = new Float32Array(Uint32Array.from(numbers(m.worst, Uint16Array), x => x << 16 >>> 0).buffer);
   for (const w of t.windows) {
     w.actual = numbers(w.actual, Float32Array);
     w.expected = numbers(w.expected, Float64Array);
@@ -33,9 +34,11 @@ for (const t of data.tensors) {
   }
 }
 const axisName = { key: "key", kv_tile: "KV tile", split: "split", dim: "dim" };
+// Of maps, whose numbers are kept in 16 bits.
+const rough = x => ratio(x > 0 && isFinite(x) ? Number(x.toPrecision(2)) : x);
 const ratio = x => x < 0 ? "not judged" : !isFinite(x) ? "no multiple of it" : x === 0 ? "0×" : x < 0.01 ? "< 0.01×"
   : x < 10 ? x.toFixed(2) + "×" : x < 1000 ? x.toFixed(0) + "×" : x.toExponential(1).replace("e+", "e") + "×";
-const value = x => Number.isFinite(x) ? String(Number(x.toPrecision(9))) : Number.isNaN(x) ? "nan" : x > 0 ? "inf" : "-inf";
+const value = x => x !== 0 && Math.abs(x) < 1e-3 ? String(x.toExponential(8)).replace(/\.?0+e/, "e") : Number.isFinite(x) ? String(Number(x.toPrecision(9))) : Number.isNaN(x) ? "nan" : x > 0 ? "inf" : "-inf";
 
 // --- colours: blue within the bound, yellow to dark red beyond it ----------------------------------
 
@@ -43,7 +46,7 @@ const ramps = {
   light: { none: "#0000", right: ["#e8f1f8", "#a9cce3"], wrong: ["#ffd166", "#f77f3a", "#c8102e", "#4a0010"], nan: "#a3119c" },
   dark: { none: "#0000", right: ["#15222d", "#2c5878"], wrong: ["#a9790f", "#e8641b", "#ff3045", "#ffb3bd"], nan: "#e056fd" },
 };
-const kDecades = 4;
+const kDecades = 6;
 function colour(x) {
   const ramp = dark.matches ? ramps.dark : ramps.light;
   if (x < 0) return ramp.none;
@@ -130,9 +133,11 @@ function heatMap(host, o) {
     const mark = o.mark && o.mark();
     if (mark) {
       const left = zx(mark.x), top = zy(mark.y), w = Math.max(7, zx(mark.x + mark.w) - left), h = Math.max(7, zy(mark.y + mark.h) - top);
-      context.lineWidth = 2;
-      context.strokeStyle = style.getPropertyValue("--text");
-      context.strokeRect(left - 1.5, top - 1.5, w + 3, h + 3);
+      for (const [line, colour] of [[5, "--card"], [2, "--text"]]) {  // to be seen on any colour
+        context.lineWidth = line;
+        context.strokeStyle = style.getPropertyValue(colour);
+        context.strokeRect(left - 2, top - 2, w + 4, h + 4);
+      }
     }
     const integers = d => Number.isInteger(d) ? d : "";
     gx.call(d3.axisTop(zx).ticks(Math.max(2, width / 60)).tickFormat(integers).tickSizeOuter(0));
@@ -241,10 +246,8 @@ function strip() {
 
 let detail = null;
 
-function overview(host) {
+function overview(panel) {
   const p = state.tensor.picture, per = p.down * p.wide, tile0 = Math.floor(data.origin[2] / data.tile[0]);
-  if (!p.tiles || p.wide < 2) return;
-  const panel = element(host, "figure", "panel narrow");
   element(panel, "figcaption", "", `${state.tensor.name}, ${headName()}: query tile × ${p.axis}`);
   heatMap(panel, {
     rows: p.down, columns: p.wide, byX: 1, byY: 1, x0: 0, y0: tile0, xName: p.axis, yName: "query tile",
@@ -273,9 +276,8 @@ function valuesOf(query, column) {
   return null;
 }
 
-function cells(host) {
+function cells(panel) {
   const m = currentMap();
-  const panel = element(host, "figure", "panel");
   const t = state.tensor, across = axisName[t.across] || "";
   if (!m) {
     element(panel, "figcaption", "", `${t.name}, ${headName()}`);
@@ -297,10 +299,10 @@ function cells(host) {
     at: (r, c) => m.worst[r * wide + c],
     label: (r, c) => {
       const v = single && valuesOf(data.origin[2] + r, c);
-      return v ? value(Number(v.actual.toPrecision(4))) : ratio(m.worst[r * wide + c]);
+      return v ? value(Number(v.actual.toPrecision(4))) : rough(m.worst[r * wide + c]);
     },
     hint: "Drag, pinch or Ctrl + wheel to zoom; a click shows the cell.",
-    tell: hit => `query ${hit.row}${across ? `, ${across} ${hit.column}` : ""}: ${ratio(m.worst[hit.r * wide + hit.c])} the ${data.limit}`,
+    tell: hit => `query ${hit.row}${across ? `, ${across} ${hit.column}` : ""}: ${rough(m.worst[hit.r * wide + hit.c])} the ${data.limit}`,
     pick: hit => {
       state.cell = { query: hit.row, column: hit.column };
       inspector(document.getElementById("cell"));
@@ -329,7 +331,7 @@ function inspector(host) {
   if (v) {
     row("value", value(v.actual));
     row("expected", value(v.expected));
-    row(data.limit, String(Number(v.limit.toPrecision(4))));
+    row(data.limit, value(Number(v.limit.toPrecision(4))));
     const error = Math.abs(v.actual - v.expected);
     row("error", value(Number(error.toPrecision(4))));
     const same = v.actual === v.expected || (Number.isNaN(v.actual) && Number.isNaN(v.expected));
@@ -337,7 +339,7 @@ function inspector(host) {
     return;
   }
   const m = currentMap(), wide = Math.ceil(m.columns / m.by_column);
-  row(`error / ${data.limit}`, ratio(m.worst[Math.floor((cell.query - data.origin[2]) / m.by_query) * wide + Math.floor(cell.column / m.by_column)]) +
+  row(`error / ${data.limit}`, rough(m.worst[Math.floor((cell.query - data.origin[2]) / m.by_query) * wide + Math.floor(cell.column / m.by_column)]) +
       (m.by_query * m.by_column > 1 ? " (the worst of its group)" : ""));
   element(host, "p", "small", "Values are in this file around the first and the worst wrong cell alone." +
     (data.show ? " Here:" : " attn-diag show has those of a dump."));
@@ -346,8 +348,7 @@ function inspector(host) {
       ` --head ${state.head} --query ${cell.query}`);
 }
 
-function histogram(host, counts, names, title, wrongFrom) {
-  const panel = element(host, "figure", "panel");
+function histogram(panel, counts, names, title, wrongFrom) {
   element(panel, "figcaption", "", title);
   let low = counts.findIndex(c => c > 0), high = counts.length - 1;
   while (high > 0 && counts[high] === 0) --high;
@@ -372,15 +373,16 @@ function histogram(host, counts, names, title, wrongFrom) {
 
 function histograms() {
   const t = state.tensor, host = element(plots, "div", "panels");
-  const power = e => e === 0 ? "1×" : (e < 0 ? String(Number(Math.pow(10, e).toPrecision(1))) : e < 4 ? String(Math.round(Math.pow(10, e))) : "1e" + e) + "×";
+  const left = element(host, "figure", "panel"), right = element(host, "figure", "panel");
+  const power = (digit, e) => (e < 4 ? String(Number((digit * Math.pow(10, e)).toPrecision(1))) : `${digit}e${e}`) + "×";
   const [from, to] = data.exponents, limits = ["0"];
-  for (let i = 0; i <= 2 * (to - from); ++i) limits.push(i % 2 ? "≤ 3·" + power(from + (i - 1) / 2) : "≤ " + power(from + i / 2));
+  for (let i = 0; i <= 2 * (to - from); ++i) limits.push("≤ " + (i % 2 ? power(3, from + (i - 1) / 2) : power(1, from + i / 2)));
   limits.push("more", "not finite");
-  histogram(host, t.by_limit, limits, `Cells of ${t.name} by error / ${data.limit}, all heads`, limits.indexOf("≤ 1×") + 1);
+  histogram(left, t.by_limit, limits, `Cells of ${t.name} by error / ${data.limit}, all heads`, limits.indexOf("≤ 1×") + 1);
   const ulps = ["0", "≤ ½"];
   for (let i = 0; i < t.by_ulp.length - 4; ++i) ulps.push("≤ " + (i < 14 ? String(2 ** i) : "2^" + i));
   ulps.push("more", "not finite");
-  histogram(host, t.by_ulp, ulps, `Cells of ${t.name} by error in ULPs of ${t.storage}, all heads`, ulps.length);
+  histogram(right, t.by_ulp, ulps, `Cells of ${t.name} by error in ULPs of ${t.storage}, all heads`, ulps.length);
 }
 
 function legend() {
@@ -391,7 +393,7 @@ function legend() {
     one.appendChild(document.createTextNode(text));
   };
   element(box, "b", "", `error / ${data.limit}`);
-  for (const [x, text] of [[-1, "masked, not judged"], [0.02, "0"], [1, "1×: right up to here"], [1.01, "more"], [10, "10×"], [100, "100×"], [1000, "1,000×"], [1e4, "10,000×"], [Infinity, "not finite"]])
+  for (const [x, text] of [[-1, "masked, not judged"], [0.02, "0"], [1, "1×: right up to here"], [1.01, "more"], [10, "10×"], [100, "100×"], [1000, "1,000×"], [1e4, "10,000×"], [1e6, "1,000,000×"], [Infinity, "not finite"]])
     item(x, text);
 }
 
@@ -400,11 +402,13 @@ function draw() {
   detail = null;
   chips();
   strip();
-  const panels = element(plots, "div", "panels");
-  overview(panels);
-  cells(panels);
-  const cell = element(panels, "figure", "panel narrow");
+  // All of them, before one takes the room that there is.
+  const panels = element(plots, "div", "panels"), p = state.tensor.picture;
+  const tiles = p.tiles && p.wide > 1 ? element(panels, "figure", "panel narrow") : null;
+  const map = element(panels, "figure", "panel"), cell = element(panels, "figure", "panel narrow");
   cell.id = "cell";
+  if (tiles) overview(tiles);
+  cells(map);
   inspector(cell);
   legend();
   histograms();

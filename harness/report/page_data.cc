@@ -1,5 +1,7 @@
 // What the script of the page draws.
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstring>
 #include <string_view>
 
@@ -71,6 +73,17 @@ Json tiles_json(const TensorComparison& t, const Capture& c) {
   return j;
 }
 
+// The upper halves of floats: enough for a colour. What is beyond 1 stays beyond it.
+std::vector<std::uint16_t> halves(const std::vector<float>& values) {
+  std::vector<std::uint16_t> out;
+  for (const float x : values) {
+    const auto bits = std::bit_cast<std::uint32_t>(x);
+    const bool up = std::isfinite(x) && x > 1 && (bits & 0xffffU) != 0;
+    out.push_back(static_cast<std::uint16_t>((bits >> 16) + (up ? 1 : 0)));
+  }
+  return out;
+}
+
 Json map_json(const ErrorMap& map) {
   Json j;
   j["batch"] = map.batch;
@@ -79,7 +92,7 @@ Json map_json(const ErrorMap& map) {
   j["columns"] = map.columns;
   j["by_query"] = map.by_query;
   j["by_column"] = map.by_column;
-  j["worst"] = packed(map.worst);
+  j["worst"] = packed(halves(map.worst));
   return j;
 }
 

@@ -37,7 +37,8 @@ TEST_CASE("what others wrote is text on the page, wherever it stands") {
   CHECK(page.find("<b>") == std::string::npos);
 }
 
-TEST_CASE("an excerpt has the lines around, the one marked, and nothing where the source is not there") {
+TEST_CASE(
+    "an excerpt has the lines around, the one marked, and nothing where the source is not there") {
   const testing::TemporaryDirectory folder;
   const std::string path = folder / "k.cu";
   std::ofstream(path) << "one\ntwo\nx < y;\nfour\nfive\n";
@@ -52,7 +53,9 @@ TEST_CASE("a map in a terminal has a character for each bin, and says what a bin
   Problem p;
   p.heads = 8;
   const std::string text = map_text(small_map(), p, {false, false, 80});
-  CHECK_THAT(text, contains("Error of S, head 3, by query (down) and key (across),\n  the worst of each 2 x 2"));
+  CHECK_THAT(
+      text,
+      contains("Error of S, head 3, by query (down) and key (across),\n  the worst of each 2 x 2"));
   CHECK_THAT(text, contains("      16  .-\n"));
   CHECK_THAT(text, contains("      18  #N.\n"));
   CHECK_THAT(text, contains("blank masked"));
@@ -94,7 +97,7 @@ TEST_CASE("gnuplot is given every bin, and text that cannot end its strings") {
   const std::string program = map_program(small_map(), "it's", "a'b.png");
   CHECK_THAT(program, contains("set title 'it''s'"));
   CHECK_THAT(program, contains("set output 'a''b.png'"));
-  CHECK_THAT(program, contains("-0.500 0.699 ? \n3.301 4.5 -1.000 \nEND"));
+  CHECK_THAT(program, contains("-0.500 0.699 ? \n3.301 6.5 -1.000 \nEND"));
   CHECK_THAT(program, contains("($1*2+0.5):($2*2+16.5):3"));
 }
 
