@@ -94,7 +94,7 @@ function heatMap(host, o) {
   const svg = d3.select(box).append("svg").attr("width", "100%").attr("height", "100%").attr("aria-hidden", "true");
   const gx = svg.append("g").attr("transform", `translate(${margin.left},${margin.top})`);
   const gy = svg.append("g").attr("transform", `translate(${margin.left},${margin.top})`);
-  svg.append("text").attr("class", "label").attr("x", margin.left).attr("y", 11).text(o.xName + " →");
+  svg.append("text").attr("class", "label").attr("x", margin.left).attr("y", 11).text(o.xName && o.xName + " →");
   svg.append("text").attr("class", "label").attr("transform", `translate(11,${margin.top}) rotate(-90)`)
      .attr("text-anchor", "end").text("← " + o.yName);
   const x = d3.scaleLinear([o.x0, o.x0 + o.columns], [0, width]);
@@ -140,7 +140,7 @@ function heatMap(host, o) {
       }
     }
     const integers = d => Number.isInteger(d) ? d : "";
-    gx.call(d3.axisTop(zx).ticks(Math.max(2, width / 60)).tickFormat(integers).tickSizeOuter(0));
+    if (o.xName) gx.call(d3.axisTop(zx).ticks(Math.max(2, width / 60)).tickFormat(integers).tickSizeOuter(0));
     gy.call(d3.axisLeft(zy).ticks(Math.max(2, height / 40)).tickFormat(integers).tickSizeOuter(0));
   }
 
@@ -162,8 +162,9 @@ function heatMap(host, o) {
   });
 
   let zoomed = 1;
-  const most = Math.max(1, o.columns / 4, o.rows / 4);
-  const zoom = d3.zoom().scaleExtent([1, most]).extent([[0, 0], [width, height]]).translateExtent([[0, 0], [width, height]])
+  const wide = o.columns / o.byX, down = o.rows / o.byY;  // bins
+  const most = Math.max(1, wide / 4, down / 4), extent = [[0, 0], [width, height]];
+  const zoom = d3.zoom().scaleExtent([1, most]).extent(extent).translateExtent(extent)
     .filter(function (e) {
       const event = e && e.type ? e : d3.event;
       if (event.type === "wheel") return event.ctrlKey || zoomed > 1;
@@ -177,6 +178,9 @@ function heatMap(host, o) {
       draw();
     });
   const selection = d3.select(canvas);
+  // The middle of the view, as far as the map has so much on either side.
+  const look = (cx, cy, k) => zoom.transform(selection, zoom.constrain()(
+    d3.zoomIdentity.translate(width / 2, height / 2).scale(k).translate(-x(cx), -y(cy)), extent, extent));
   if (o.zooms) {
     selection.call(zoom);
     const tools = element(host, "div", "tools");
@@ -186,9 +190,9 @@ function heatMap(host, o) {
     tool("All", () => zoom.transform(selection, d3.zoomIdentity));
     if (o.mark && o.mark())
       tool("To the cell", () => {
-        const m = o.mark(), k = Math.max(1, Math.min(most, Math.max(o.columns / 12, o.rows / 16)));
-        zoom.transform(selection, d3.zoomIdentity.translate(width / 2, height / 2).scale(k)
-                                    .translate(-x(m.x + m.w / 2), -y(m.y + m.h / 2)));
+        // As large as values need to be written in the cells.
+        const m = o.mark(), k = Math.max(1, Math.min(most, Math.max(60 * wide / width, 17 * down / height)));
+        look(m.x + m.w / 2, m.y + m.h / 2, k);
       });
     tools.querySelectorAll("button").forEach(b => { b.type = "button"; });
   }
@@ -196,7 +200,7 @@ function heatMap(host, o) {
   return {
     show(x0, x1, y0, y1) {
       const k = Math.max(1, Math.min(most, Math.min(o.columns / (x1 - x0), o.rows / (y1 - y0))));
-      zoom.transform(selection, d3.zoomIdentity.translate(width / 2, height / 2).scale(k).translate(-x((x0 + x1) / 2), -y((y0 + y1) / 2)));
+      look((x0 + x1) / 2, (y0 + y1) / 2, k);
     },
   };
 }
@@ -285,17 +289,17 @@ function cells(panel) {
     element(panel, "p", "unknown", `Of ${t.name} this file keeps single cells of ${kept || "no head"} alone.`);
     return;
   }
-  element(panel, "figcaption", "", `${t.name}, ${headName()}: query × ${across || "lse"}` +
+  element(panel, "figcaption", "", `${t.name}, ${headName()}: ${across ? "query × " + across : "by query"}` +
     (t.between ? `, the worst ${axisName[t.between]} of each` : "") +
     (m.by_query > 1 || m.by_column > 1 ? `; the worst of each ${m.by_query} × ${m.by_column} cells` : ""));
   const wide = Math.ceil(m.columns / m.by_column);
   const lines = [];
-  for (let q = Math.ceil((data.origin[2] + 1) / data.tile[0]) * data.tile[0]; q < data.origin[2] + m.queries; q += data.tile[0]) lines.push({ y: q });
+  if (data.tile[0] > 7) for (let q = Math.ceil((data.origin[2] + 1) / data.tile[0]) * data.tile[0]; q < data.origin[2] + m.queries; q += data.tile[0]) lines.push({ y: q });
   if (t.across === "key") for (let k = data.tile[1]; k < m.columns; k += data.tile[1]) lines.push({ x: k });
   const single = m.by_query === 1 && m.by_column === 1;
   detail = heatMap(panel, {
     rows: m.queries, columns: m.columns, byX: m.by_column, byY: m.by_query, x0: 0, y0: data.origin[2],
-    xName: across || "o", yName: "query", lines: lines.length > 40 ? [] : lines, zooms: true,
+    xName: across, yName: "query", lines: lines.length > 40 ? [] : lines, zooms: true,
     at: (r, c) => m.worst[r * wide + c],
     label: (r, c) => {
       const v = single && valuesOf(data.origin[2] + r, c);

@@ -112,8 +112,9 @@ std::string card_html(const StageCard& card, Stage stage, bool first) {
     s += fmt::format("<p>{} wrong of {}</p>\n", count(card.figures.mismatched),
                      count(card.figures.compared));
   }
-  if (!card.isolated.empty()) s += fmt::format("<p>fed right inputs: {}</p>\n", card.isolated);
-  if (!card.why.empty()) s += "<p>" + escape(card.why) + "</p>\n";
+  if (!card.isolated.empty() && card.isolated != "exempt")
+    s += fmt::format("<p>fed right inputs: {}</p>\n", card.isolated);
+  if (!card.why.empty()) s += "<p class=\"small\">" + escape(card.why) + "</p>\n";
   return s + "</li>\n";
 }
 
