@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "attn_diag/harness/check_problem.h"
+#include "attn_diag/harness/diagnose.h"
 #include "attn_diag/harness/dump.h"
 #include "attn_diag/harness/error.h"
 #include "attn_diag/harness/host/executor.h"
@@ -244,6 +245,38 @@ Tolerance parse_tolerance(const Flags& f) {
   return t;
 }
 
+void refuse_case_flags(const Flags& f) {
+  const std::pair<const char*, const std::string*> of_cases[] = {
+      {"--batch", &f.batch},
+      {"--heads", &f.heads},
+      {"--kv-heads", &f.kv_heads},
+      {"--seqlen", &f.seqlen},
+      {"--seqlen-q", &f.seqlen_q},
+      {"--seqlen-k", &f.seqlen_k},
+      {"--head-dim", &f.head_dim},
+      {"--head-dim-v", &f.head_dim_v},
+      {"--inputs", &f.inputs},
+      {"--seed", &f.seed},
+      {"--input-scale", &f.input_scale},
+      {"--stage", &f.stage},
+      {"--schedule", &f.schedule},
+      {"--backend", &f.backend},
+      {"--mma-order", &f.mma_order},
+      {"--async-copies", &f.async_copies}};
+  for (const auto& [flag, value] : of_cases)
+    if (!value->empty())
+      throw Error(
+          fmt::format("{} is about running a kernel, but a file was given: leave it out.", flag));
+}
+
+std::vector<Geometry> cuts_of(const Flags& flags, ForeignCase& file) {
+  return cuts_to_try(
+      file, flags.tile.empty() ? std::nullopt : std::optional(parse_tile(flags.tile)),
+      flags.num_splits.empty()
+          ? 0
+          : static_cast<std::int32_t>(parse_int("--num-splits", flags.num_splits, 1, 65535)));
+}
+
 std::vector<std::string> reproduce(const std::string& command, const Case& c, const Flags& f) {
   const Problem& p = c.problem;
   // The production kernel, on backend host.
@@ -302,6 +335,11 @@ std::vector<std::string> reproduce(const std::string& command, const Case& c, co
 
 Kernel load_kernel(const Case& c) {
   return Kernel::load(c.kernel, c.backend, host::is_lockstep(c.run.schedule));
+}
+
+Kernel load_instrumented(const std::string& spec) {
+  const bool named = spec.ends_with(".lockstep.so") || spec.find(".lockstep.so:") != spec.npos;
+  return Kernel::load(spec, "host", !named);
 }
 
 Geometry plan(const Kernel& kernel, Case& c) {

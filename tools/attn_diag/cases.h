@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "attn_diag/harness/compare.h"
+#include "attn_diag/harness/files.h"
 #include "attn_diag/harness/kernel.h"
 #include "attn_diag/harness/run.h"
 #include "tools/attn_diag/flags.h"
@@ -31,10 +32,17 @@ std::vector<Case> expand_cases(const Flags& flags, bool many);
 
 Tolerance parse_tolerance(const Flags& flags);
 
+// Of a command that was given a file: throws Error for flags that are about running a kernel.
+void refuse_case_flags(const Flags& flags);
+// The cuts in which diagnose looks at a file, as --tile and --num-splits say or else by trying.
+std::vector<Geometry> cuts_of(const Flags& flags, ForeignCase& file);
+
 // The words of a command line that runs this very case again: no default is left out.
 std::vector<std::string> reproduce(const std::string& command, const Case& one, const Flags& flags);
 
 Kernel load_kernel(const Case& one);
+// The build for check, by name or by the path of either build.
+Kernel load_instrumented(const std::string& spec);
 
 // What the kernel makes of the case: its tile and splits, written into the case's options.
 Geometry plan(const Kernel& kernel, Case& one);

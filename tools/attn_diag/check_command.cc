@@ -16,12 +16,6 @@ namespace {
 
 constexpr std::int64_t kMostFindings = 1000000;
 
-// By name or by the path of either build.
-Kernel load_instrumented(const std::string& spec) {
-  const bool named = spec.ends_with(".lockstep.so") || spec.find(".lockstep.so:") != spec.npos;
-  return Kernel::load(spec, "host", !named);
-}
-
 }  // namespace
 
 CommandResult check_command(const Session& session) {

@@ -143,6 +143,25 @@ void shrink_flags(FlagGroups& g) {
   g.output_flags(false);
 }
 
+void report_flags(FlagGroups& g) {
+  CLI::App& app = g.app();
+  Flags& f = g.flags();
+  app.add_option("file", f.files, "A dump, or files of another program with q, k, v and o")
+      ->expected(0, 100)
+      ->type_name("");
+  g.case_flags();
+  add_sanity_flags(app, f.sanity);
+  app.add_flag("--no-lines", f.no_lines, "Do not look for the line")->group(kRunGroup);
+  add_foreign_flags(app, f.foreign);
+  app.add_option("-o,--output", f.output, "The page to write, as report.html; else the terminal")
+      ->group("The page")
+      ->type_name("FILE");
+  add_report_flags(app, f.report);
+  app.add_flag("--force", f.force, "Overwrite existing files")->group("The page");
+  g.tolerance_flags();
+  g.output_flags(false);
+}
+
 void inputs_flags(FlagGroups& g) {
   g.case_flags();
   g.output_flags(false);
@@ -311,6 +330,14 @@ const Command kCommands[] = {
      kInputsFooter,
      inputs_flags,
      inputs_command,
+     true,
+     {}},
+    {"report",
+     "--kernel KERNEL | FILE [-o PAGE] [FLAGS]",
+     kReportSummary,
+     kReportFooter,
+     report_flags,
+     report_command,
      true,
      {}},
     {"show", "FILE [FLAGS]", kShowSummary, kShowFooter, show_flags, show_command, false, {}},

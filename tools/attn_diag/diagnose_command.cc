@@ -52,30 +52,6 @@ std::vector<WhyNot> why_nots(const Capture& capture, const DiagnoseOptions& opti
   return all;
 }
 
-void refuse_case_flags(const Flags& f) {
-  const std::pair<const char*, const std::string*> of_cases[] = {
-      {"--batch", &f.batch},
-      {"--heads", &f.heads},
-      {"--kv-heads", &f.kv_heads},
-      {"--seqlen", &f.seqlen},
-      {"--seqlen-q", &f.seqlen_q},
-      {"--seqlen-k", &f.seqlen_k},
-      {"--head-dim", &f.head_dim},
-      {"--head-dim-v", &f.head_dim_v},
-      {"--inputs", &f.inputs},
-      {"--seed", &f.seed},
-      {"--input-scale", &f.input_scale},
-      {"--stage", &f.stage},
-      {"--schedule", &f.schedule},
-      {"--backend", &f.backend},
-      {"--mma-order", &f.mma_order},
-      {"--async-copies", &f.async_copies}};
-  for (const auto& [flag, value] : of_cases)
-    if (!value->empty())
-      throw Error(
-          fmt::format("{} is about running a kernel, but a file was given: leave it out.", flag));
-}
-
 CommandResult diagnose_file(const Session& session) {
   const Flags& flags = session.flags;
   refuse_case_flags(flags);
@@ -83,11 +59,7 @@ CommandResult diagnose_file(const Session& session) {
   Progress progress(!flags.quiet);
   options.on_step = [&](int i, int n, const std::string& what) { progress.step(i, n, what); };
   ForeignCase read = read_foreign(flags.files, foreign_hints(flags));
-  options.geometries = cuts_to_try(
-      read, flags.tile.empty() ? std::nullopt : std::optional(parse_tile(flags.tile)),
-      flags.num_splits.empty()
-          ? 0
-          : static_cast<std::int32_t>(parse_int("--num-splits", flags.num_splits, 1, 65535)));
+  options.geometries = cuts_of(flags, read);
   options.extras = read.extras;
   const std::string subject =
       flags.files.empty() ? read.capture.provenance.inputs : report::join(flags.files, ", ");

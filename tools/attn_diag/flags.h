@@ -16,6 +16,7 @@
 #include "tools/attn_diag/located_flags.h"
 #include "tools/attn_diag/numerics_flags.h"
 #include "tools/attn_diag/repair_flags.h"
+#include "tools/attn_diag/report_flags.h"
 #include "tools/attn_diag/sanity_flags.h"
 #include "tools/attn_diag/shrink_flags.h"
 #include "tools/attn_diag/xray_flags.h"
@@ -50,6 +51,7 @@ struct Flags {
   LocatedFlags located;
   NumericsFlags numerics;
   RepairFlags repair;
+  ReportFlags report;
   SanityFlags sanity;
   ShrinkFlags shrink;
   XrayFlags xray;

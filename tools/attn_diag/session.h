@@ -49,6 +49,7 @@ CommandResult inputs_command(const Session& session);
 CommandResult list_command(const Session& session);
 CommandResult numerics_command(const Session& session);
 CommandResult repair_command(const Session& session);
+CommandResult report_command(const Session& session);
 CommandResult run_command(const Session& session);
 CommandResult dump_command(const Session& session);
 CommandResult compare_command(const Session& session);

@@ -13,6 +13,7 @@
 #   share/attn_diag/kernels               sources of the kernels, to start from
 #   share/man/man1/attn-diag.1            the manual
 #   share/{bash-completion/completions,zsh/site-functions,fish/vendor_completions.d}  completions
+#   share/attn_diag/d3.min.js             the distribution's, with which `attn-diag report` draws its page
 include(CMakePackageConfigHelpers)
 
 set(package_dir lib/cmake/attn_diag)
@@ -65,6 +66,12 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/harness/host/torch_include/
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/attn_diag_torch)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/kernels/ DESTINATION share/attn_diag/kernels
   PATTERN "*_test.*" EXCLUDE PATTERN machine_code_test EXCLUDE PATTERN testing EXCLUDE)
+
+# Else the command says what to install.
+set(attn_diag_d3 /usr/share/nodejs/d3/dist/d3.min.js)
+if(EXISTS ${attn_diag_d3})
+  install(FILES ${attn_diag_d3} DESTINATION share/attn_diag)
+endif()
 
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/${package_dir}/attn_diag-config-version.cmake
   COMPATIBILITY SameMinorVersion)
