@@ -8,6 +8,7 @@
 #include "attn_diag/harness/compare.h"
 #include "attn_diag/harness/kernel.h"
 #include "attn_diag/harness/run.h"
+#include "harness/compare/some_rows.h"
 #include "tools/attn_diag/flags.h"
 
 namespace attn_diag::cli {
@@ -18,6 +19,7 @@ struct Case {
   std::string backend_note;  // why, if the choice was left open
   Problem problem;
   RunOptions run;
+  SomeRows rows;  // of which o and lse alone are judged; no queries: all that is recorded
   bool scale_given = false;  // --softmax-scale
   std::string inputs = "randn";
   bool inputs_from_file = false;
@@ -30,6 +32,9 @@ struct Case {
 std::vector<Case> expand_cases(const Flags& flags, bool many);
 
 Tolerance parse_tolerance(const Flags& flags);
+
+// The rows that --batch-index, --head and --query sample:N name.
+SomeRows parse_some_rows(const Flags& flags, const Problem& problem, std::uint64_t seed);
 
 // The words of a command line that runs this very case again: no default is left out.
 std::vector<std::string> reproduce(const std::string& command, const Case& one, const Flags& flags);

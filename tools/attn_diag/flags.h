@@ -16,6 +16,7 @@
 #include "tools/attn_diag/repair_flags.h"
 #include "tools/attn_diag/sanity_flags.h"
 #include "tools/attn_diag/shrink_flags.h"
+#include "tools/attn_diag/sweep_flags.h"
 #include "tools/attn_diag/xray_flags.h"
 
 namespace attn_diag::cli {
@@ -47,6 +48,7 @@ struct Flags {
   RepairFlags repair;
   SanityFlags sanity;
   ShrinkFlags shrink;
+  SweepFlags sweep;
   XrayFlags xray;
 };
 

@@ -15,6 +15,7 @@
 #include "harness/report/trace_text.h"
 #include "tools/attn_diag/cases.h"
 #include "tools/attn_diag/dump_options.h"
+#include "tools/attn_diag/forecast.h"
 #include "tools/attn_diag/output.h"
 #include "tools/attn_diag/progress.h"
 #include "tools/attn_diag/run_history.h"
@@ -119,6 +120,7 @@ CommandResult trace_command(const Session& session) {
   if (!flags.junit.empty()) junit = std::make_unique<TextFile>(flags.junit);
   const Kernel kernel = load_kernel(one);
   const Geometry geometry = plan(kernel, one);
+  if (!flags.quiet) say_forecast(kernel, one, true);
   options.run = one.run;
 
   TraceResult result;
