@@ -88,9 +88,9 @@ class OneNode:
                 process.wait()
 
     def start(self, name, *args):
-        log = open(self.folder / f"{name}.out", "wb")
-        self.processes.append(subprocess.Popen([find(name), *map(str, args)], env=self.environment, stdout=log,
-                                               stderr=subprocess.STDOUT))
+        with open(self.folder / f"{name}.out", "wb") as log:
+            self.processes.append(subprocess.Popen([find(name), *map(str, args)], env=self.environment, stdout=log,
+                                                   stderr=subprocess.STDOUT))
 
     def call(self, name, *args, cwd=None):
         return subprocess.run([find(name), *map(str, args)], env=self.environment, cwd=cwd, capture_output=True,
