@@ -147,6 +147,23 @@ void problem_from_flags(Product& product, const Flags& f) {
                 });
 }
 
+// Of rows here and there o and lse of the production kernel are judged: taps record boxes.
+void set_sample(Case& c, const Flags& f) {
+  if (f.command != "run")
+    throw Error(fmt::format(
+        "--query {}: run and compare judge o and lse of rows here and there. {} records stages, of "
+        "one box of rows: --query A:B.",
+        f.query, f.command));
+  if ((!f.stage.empty() && c.run.gate != Gate::kFull) || c.run.isolate)
+    throw Error(fmt::format(
+        "--query {} judges o and lse of the production kernel: leave out --stage and --isolate, or "
+        "give --query A:B, of which stages can be recorded.",
+        f.query));
+  c.run.gate = Gate::kFull;
+  c.run.taps = false;
+  c.rows = parse_some_rows(f, c.problem, c.seed);
+}
+
 void set_region(Case& c, const Flags& f) {
   const auto set = [&](std::size_t axis, std::string_view flag, const std::string& text,
                        std::int64_t extent) {
@@ -156,6 +173,10 @@ void set_region(Case& c, const Flags& f) {
     c.run.region.extent[axis] = i.end - i.begin;
   };
   c.run.region = whole(c.problem);
+  if (parse_sample("--query", f.query)) {
+    set_sample(c, f);
+    return;
+  }
   set(0, "--batch-index", f.batch_index, c.problem.batch);
   set(1, "--head", f.head, c.problem.heads);
   set(2, "--query", f.query, c.problem.seqlen_q);
@@ -235,6 +256,27 @@ std::vector<Case> expand_cases(const Flags& f, bool many) {
                     "takes lists.",
                     f.command, product.cases().size()));
   return std::move(product.cases());
+}
+
+SomeRows parse_some_rows(const Flags& f, const Problem& p, std::uint64_t seed) {
+  const auto range = [](std::string_view flag, const std::string& text, std::int32_t extent) {
+    return text.empty() ? Interval{0, extent} : parse_interval(flag, text, extent);
+  };
+  const Interval batch = range("--batch-index", f.batch_index, p.batch);
+  const Interval head = range("--head", f.head, p.heads);
+  SomeRows rows{static_cast<std::int32_t>(batch.begin),
+                static_cast<std::int32_t>(batch.end),
+                static_cast<std::int32_t>(head.begin),
+                static_cast<std::int32_t>(head.end),
+                {}};
+  if (const auto sample = parse_sample("--query", f.query)) {
+    rows.queries = sampled_queries(p.seqlen_q, *sample, seed);
+  } else {
+    const Interval query = range("--query", f.query, p.seqlen_q);
+    for (std::int64_t q = query.begin; q < query.end; ++q)
+      rows.queries.push_back(static_cast<std::int32_t>(q));
+  }
+  return rows;
 }
 
 Tolerance parse_tolerance(const Flags& f) {

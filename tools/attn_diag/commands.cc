@@ -28,7 +28,7 @@ void run_flags(FlagGroups& g) {
   app.add_option("--stage,--gate", f.stage, kStageHelp)->group(kRunGroup)->type_name("");
   app.add_flag("--isolate", f.isolate, kIsolateHelp)->group(kRunGroup);
   add_sanity_flags(app, f.sanity, true);
-  g.region_flags();
+  g.some_rows_flags("Record only");
   g.tolerance_flags();
   g.output_flags(true);
 }
@@ -60,6 +60,7 @@ void compare_flags(FlagGroups& g) {
       ->expected(0, 100)
       ->type_name("");
   g.foreign_flags();
+  g.some_rows_flags("Judge only, of one case");
   g.tolerance_flags();
   app.add_flag("--bound", f.bound,
                "Two files: judge by the rounding bound stored in one of them (written by "
@@ -162,6 +163,23 @@ void report_flags(FlagGroups& g) {
   g.output_flags(false);
 }
 
+void sweep_flags(FlagGroups& g) {
+  CLI::App& app = g.app();
+  Flags& f = g.flags();
+  app.add_option("what", f.files, "merge DIR: what the shards have left, as one report")
+      ->expected(0, 2)
+      ->type_name("");
+  add_sweep_flags(app, f.sweep);
+  g.case_flags();
+  app.add_option("--stage,--gate", f.stage, kStageHelp)->group(kRunGroup)->type_name("");
+  add_sanity_flags(app, f.sanity, true);
+  g.tolerance_flags();
+  app.add_option("-o,--output", f.output, "The folder of results; of merge: all lines in one file")
+      ->group(kOutputGroup)
+      ->type_name("DIR");
+  g.output_flags(true);
+}
+
 void inputs_flags(FlagGroups& g) {
   g.case_flags();
   g.output_flags(false);
@@ -252,6 +270,9 @@ constexpr RefusedFlags kNotOfShrink[] = {
      "every stage of the whole case is looked at, since the smallest is not known before."},
     {"--sanity --no-sanity ", "what the case needs to fail is run again in every smaller one."},
 };
+constexpr RefusedFlags kNotOfSweep[] = {
+    {"--isolate --batch-index --head --query ", "of each case all is judged."},
+};
 constexpr RefusedFlags kNotOfBench[] = {
     {"--schedule --mma-order --async-copies --sanity --no-sanity ", "a GPU decides that itself."},
     {"--stage --gate --isolate --batch-index --head --query ",
@@ -324,6 +345,8 @@ const Command kCommands[] = {
      repair_command, true, kNotOfRepair},
     {"shrink", "--kernel KERNEL [FLAGS]", kShrinkSummary, kShrinkFooter, shrink_flags,
      shrink_command, true, kNotOfShrink},
+    {"sweep", "--kernel KERNEL [FLAGS] | merge DIR", kSweepSummary, kSweepFooter, sweep_flags,
+     sweep_command, true, kNotOfSweep},
     {"inputs",
      "--kernel KERNEL [FLAGS]",
      kInputsSummary,

@@ -19,6 +19,7 @@
 #include "tools/attn_diag/report_flags.h"
 #include "tools/attn_diag/sanity_flags.h"
 #include "tools/attn_diag/shrink_flags.h"
+#include "tools/attn_diag/sweep_flags.h"
 #include "tools/attn_diag/xray_flags.h"
 
 namespace attn_diag::cli {
@@ -54,6 +55,7 @@ struct Flags {
   ReportFlags report;
   SanityFlags sanity;
   ShrinkFlags shrink;
+  SweepFlags sweep;
   XrayFlags xray;
 };
 

@@ -55,6 +55,7 @@ CommandResult dump_command(const Session& session);
 CommandResult compare_command(const Session& session);
 CommandResult trace_command(const Session& session);
 CommandResult shrink_command(const Session& session);
+CommandResult sweep_command(const Session& session);
 CommandResult show_command(const Session& session);
 CommandResult xray_command(const Session& session);
 

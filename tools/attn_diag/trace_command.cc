@@ -16,6 +16,7 @@
 #include "harness/report/trace_text.h"
 #include "tools/attn_diag/cases.h"
 #include "tools/attn_diag/dump_options.h"
+#include "tools/attn_diag/forecast.h"
 #include "tools/attn_diag/located_output.h"
 #include "tools/attn_diag/output.h"
 #include "tools/attn_diag/progress.h"
@@ -124,6 +125,7 @@ CommandResult trace_command(const Session& session) {
   LocatedOutput located(session);
   const Kernel kernel = load_kernel(one);
   const Geometry geometry = plan(kernel, one);
+  if (!flags.quiet) say_forecast(kernel, one, true);
   options.run = one.run;
 
   TraceResult result;

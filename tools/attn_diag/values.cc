@@ -140,6 +140,17 @@ Mask parse_mask(std::string_view text, std::int32_t seqlen_q, std::int32_t seqle
   return mask;
 }
 
+std::optional<std::int64_t> parse_sample(std::string_view flag, std::string_view text) {
+  constexpr std::string_view kSample = "sample:";
+  if (!text.starts_with(kSample)) return std::nullopt;
+  const auto n = number_of<std::int64_t>(text.substr(kSample.size()));
+  if (!n || *n < 1 || *n > kMaxSize)
+    throw Error(
+        fmt::format("{} takes sample:N with N from 1, for instance sample:64, but was given '{}'.",
+                    flag, text));
+  return n;
+}
+
 Interval parse_interval(std::string_view flag, std::string_view text, std::int64_t extent) {
   const std::size_t colon = text.find(':');
   const auto begin = number_of<std::int64_t>(text.substr(0, colon));

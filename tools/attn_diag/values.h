@@ -48,4 +48,7 @@ struct Interval {
 };
 Interval parse_interval(std::string_view flag, std::string_view text, std::int64_t extent);
 
+// N of "sample:N"; nullopt where it is no sample.
+std::optional<std::int64_t> parse_sample(std::string_view flag, std::string_view text);
+
 }  // namespace attn_diag::cli
