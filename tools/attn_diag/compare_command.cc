@@ -5,6 +5,7 @@
 
 #include "attn_diag/harness/dump.h"
 #include "attn_diag/harness/files.h"
+#include "harness/diagnose/key_lengths.h"
 #include "harness/report/comparison_report.h"
 #include "tools/attn_diag/cases.h"
 #include "tools/attn_diag/output.h"
@@ -27,7 +28,7 @@ void compare_case(const Flags& f, const Tolerance& tolerance, Compared& c) {
       f.threads.empty() ? 0 : static_cast<int>(parse_int("--threads", f.threads, 1, 1024));
   if (f.bound) throw Error("--bound is for two files; one file is judged by its bound anyway.");
   c.one = read_foreign(f.files, foreign_hints(f));
-  c.comparison = compare_with_reference(c.one.capture, c.one.extras, tolerance, threads);
+  c.comparison = compare_case(c.one, tolerance, threads);
   c.view.capture = &c.one.capture;
   if (!c.one.arithmetic_known) c.view.assumed = c.one.assumed;
 }
