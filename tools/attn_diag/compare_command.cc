@@ -5,6 +5,7 @@
 
 #include "attn_diag/harness/dump.h"
 #include "attn_diag/harness/files.h"
+#include "harness/diagnose/key_lengths.h"
 #include "harness/report/comparison_report.h"
 #include "tools/attn_diag/cases.h"
 #include "tools/attn_diag/output.h"
@@ -30,12 +31,12 @@ void compare_case(const Flags& f, const Tolerance& tolerance, Compared& c) {
   if (f.bound) throw Error("--bound is for two files; one file is judged by its bound anyway.");
   c.one = read_foreign(f.files, foreign_hints(f));
   if (!names_rows(f)) {
-    c.comparison = compare_with_reference(c.one.capture, c.one.extras, tolerance, threads);
+    c.comparison = compare_case(c.one, tolerance, threads);
   } else {
-    if (!c.one.extras.bias.empty() || c.one.extras.softcap != 0)
+    if (!c.one.extras.bias.empty() || c.one.extras.softcap != 0 || !c.one.kv_lens.empty())
       throw Error(
-          "With a bias or a softcap all rows are judged: leave out --batch-index, --head and "
-          "--query.");
+          "With a bias, a softcap or kv_lens all rows are judged: leave out --batch-index, --head "
+          "and --query.");
     const std::uint64_t seed = c.one.capture.provenance.seed;
     const SomeRows rows = parse_some_rows(f, c.one.capture.problem, seed);
     c.comparison = compare_some_rows(c.one.capture, rows, tolerance, threads);

@@ -7,6 +7,7 @@
 #include "attn_diag/harness/diagnose.h"
 #include "attn_diag/harness/diagnose_kernel.h"
 #include "attn_diag/harness/files.h"
+#include "harness/diagnose/key_lengths.h"
 #include "harness/report/diagnosis.h"
 #include "tools/attn_diag/cases.h"
 #include "tools/attn_diag/progress.h"
@@ -52,13 +53,18 @@ std::vector<WhyNot> why_nots(const Capture& capture, const DiagnoseOptions& opti
   return all;
 }
 
+CaseToDiagnose to_diagnose(ForeignCase read, const DiagnoseOptions& options) {
+  if (read.kv_lens.empty()) return {std::move(read), ""};
+  return case_to_diagnose(read, compare_case(read, options.tolerance, options.threads));
+}
+
 CommandResult diagnose_file(const Session& session) {
   const Flags& flags = session.flags;
   refuse_case_flags(flags);
   DiagnoseOptions options = options_of(flags);
   Progress progress(!flags.quiet);
   options.on_step = [&](int i, int n, const std::string& what) { progress.step(i, n, what); };
-  ForeignCase read = read_foreign(flags.files, foreign_hints(flags));
+  auto [read, note] = to_diagnose(read_foreign(flags.files, foreign_hints(flags)), options);
   options.geometries = cuts_of(flags, read);
   options.extras = read.extras;
   const std::string subject =
@@ -66,6 +72,7 @@ CommandResult diagnose_file(const Session& session) {
   if (flags.diagnose.active)
     throw Error("--active runs a kernel: it is for --kernel, not for files.");
   Diagnosis diagnosis = diagnose(read.capture, options);
+  if (!note.empty()) diagnosis.notes.push_back(note);
   for (const std::string& phrase : read.assumed)
     diagnosis.notes.push_back("Assumed: " + phrase + '.');
   const std::vector<WhyNot> failed = why_nots(read.capture, options, flags);

@@ -9,6 +9,7 @@
 #include "attn_diag/harness/diagnose_kernel.h"
 #include "attn_diag/harness/files.h"
 #include "attn_diag/harness/pattern.h"
+#include "harness/diagnose/key_lengths.h"
 #include "harness/report/comparison_report.h"
 #include "harness/report/lines_report.h"
 #include "harness/report/map_png.h"
@@ -30,6 +31,7 @@ constexpr report::Style kPlain = {false, true, 100};
 // What the view points to.
 struct Known {
   ForeignCase file;
+  CaseToDiagnose diagnosed;  // of a file
   KernelDiagnosis kernel;
   Comparison comparison;
   std::optional<FirstDivergence> first;
@@ -67,16 +69,15 @@ void report_file(const Session& session, Progress& progress, Known& k) {
   const int threads =
       flags.threads.empty() ? 0 : static_cast<int>(parse_int("--threads", flags.threads, 1, 1024));
   k.file = read_foreign(flags.files, foreign_hints(flags));
-  DiagnoseOptions options;
-  options.geometries = cuts_of(flags, k.file);
   const Capture& capture = k.file.capture;
   const Tolerance& tolerance = k.view.tolerance;
   k.view.subject = report::join(flags.files, ", ");
   k.view.reproduce = session.this_command();
   progress.step(1, 3, "comparing " + k.view.subject);
-  k.comparison = compare_with_reference(capture, k.file.extras, tolerance, threads);
+  k.comparison = compare_case(k.file, tolerance, threads);
   k.first = find_first_divergence(capture, k.comparison);
-  const bool plain = k.file.extras.bias.empty() && k.file.extras.softcap == 0;
+  const bool plain = k.file.extras.bias.empty() && k.file.extras.softcap == 0 &&
+                     k.file.kv_lens.empty();
 
   report::ComparisonView compared;
   compared.comparison = &k.comparison;
@@ -97,20 +98,24 @@ void report_file(const Session& session, Progress& progress, Known& k) {
     map_case(k, capture, threads);
   } else {
     k.view.no_maps =
-        "No maps are drawn of a formula with a bias or a softcap: o and lse were compared as a "
-        "whole.";
+        "No maps are drawn of a formula with a bias, a softcap or kv_lens: o and lse were compared "
+        "as a whole.";
   }
   if (k.file.arithmetic_known) k.view.show = session.shell({"show", flags.files[0]});
 
   progress.step(3, 3, "diagnosing");
+  k.diagnosed = case_to_diagnose(k.file, k.comparison);
+  DiagnoseOptions options;
+  options.geometries = cuts_of(flags, k.diagnosed.one);
   options.tolerance = tolerance;
   options.threads = threads;
-  options.extras = k.file.extras;
-  k.diagnosis = diagnose(capture, options);
+  options.extras = k.diagnosed.one.extras;
+  k.diagnosis = diagnose(k.diagnosed.one.capture, options);
+  if (!k.diagnosed.note.empty()) k.diagnosis.notes.push_back(k.diagnosed.note);
   for (const std::string& phrase : k.file.assumed)
     k.diagnosis.notes.push_back("Assumed: " + phrase + '.');
   k.diagnosis_view.diagnosis = &k.diagnosis;
-  k.diagnosis_view.capture = &capture;
+  k.diagnosis_view.capture = &k.diagnosed.one.capture;
   k.diagnosis_view.subject = k.view.subject;
   k.view.diagnosis = &k.diagnosis_view;
   k.view.no_lines =

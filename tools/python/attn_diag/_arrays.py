@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, Callable, Dict, Optional, Sequence, Tuple
 
 _HOST = (1, 3)  # DLPack's kDLCPU, kDLCUDAHost
@@ -72,10 +73,20 @@ def made(framework: str, memory: Any, dtype: str, shape: Sequence[int], device: 
     raise ValueError(f"framework is {framework!r}; expected 'numpy', 'torch' or 'jax'")
 
 
+def framework_of(x: Any) -> str:
+    module = type(x).__module__.partition(".")[0]
+    return {"torch": "torch", "jax": "jax", "jaxlib": "jax"}.get(module, "numpy")
+
+
+def zeros(dtype: str, shape: Sequence[int]) -> Any:
+    """Of numpy."""
+    size = prod(shape) * (4 if dtype == "fp32" else 2)
+    return _numpy_array(bytearray(size), dtype, shape)
+
+
 def like(x: Any, dtype: str) -> Callable[[Any, Sequence[int]], Any]:
     """Makes arrays of x's framework, type and device from a copy of memory that holds `dtype`."""
-    module = type(x).__module__.partition(".")[0]
-    framework = {"torch": "torch", "jax": "jax", "jaxlib": "jax"}.get(module, "numpy")
+    framework = framework_of(x)
     device = getattr(x, "device", None) if framework != "numpy" else None
 
     def make(memory: Any, shape: Sequence[int]) -> Any:
