@@ -10,7 +10,9 @@ dense in any strides, on the host or, copied from there, on a device. docs/pytho
 
 from ._api import (Comparison, Diagnosis, Properties, Result, Xray, check_function, compare, diagnose, input_kinds,
                    inputs, properties, xray)
+from ._lines import LineTrace, trace_lines
 from ._native import Error, __version__
 
-__all__ = ["Comparison", "Diagnosis", "Error", "Properties", "Result", "Xray", "__version__", "check_function",
-           "compare", "diagnose", "input_kinds", "inputs", "properties", "xray"]
+__all__ = ["Comparison", "Diagnosis", "Error", "LineTrace", "Properties", "Result", "Xray", "__version__", "check_function",
+           "compare", "diagnose", "input_kinds", "inputs", "properties", "trace_lines",
+           "xray"]

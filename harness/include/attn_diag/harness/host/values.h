@@ -72,6 +72,8 @@ struct ValueGraph {
   std::uint64_t unseen = 0;        // loads of what was stored by nobody who tells
   bool full = false;               // there were more nodes than max_nodes: the graph is cut off
   bool instrumented = false;       // some code told
+  // A line made a block of numbers at once (Triton, NumPy, PyTorch): `where` has no thread, only the block.
+  bool whole_blocks = false;
 
   bool is_constant(std::uint32_t node) const { return nodes[node].site == 0; }
   const ValueSite& site_of(std::uint32_t node) const { return sites[nodes[node].site]; }
