@@ -44,6 +44,12 @@ class NumberSuspects : public Suspects {
   bool suspect_frame_of(std::uint32_t row, unsigned key);
   // A score where its exponential belongs.
   bool suspect_bare_score(const Cause& cause, std::uint32_t a, std::uint32_t b);
+  // Whether the exponential n is of another base than others are, and the score is scaled for these.
+  bool has_other_base(std::uint32_t score, std::uint32_t n) const;
+  // Numbers that are added to scores, as a bias is.
+  void suggest_shifts(std::uint32_t weight);
+  // Another sum of the row, which is rescaled, where nothing rescales the one that n adds to.
+  void suggest_beside_missing_rescale(std::uint32_t n, std::uint32_t before);
   void suspect_scale(std::uint32_t score, std::uint32_t n, const std::string& why);
   void suggest_stores_to(const std::string& variable);
   // Where q, k and v are put.

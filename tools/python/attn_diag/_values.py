@@ -81,6 +81,7 @@ class Recorder:
         self.replaced: List[Any] = []
         self.outside: Dict[int, Tuple[int, int, str]] = {}  # by site
         self.untracked: Dict[str, str] = {}  # operations that are not known: where
+        self.functions: Dict[Tuple[str, str], Any] = {}  # in which numbers were made
         self._read = np.zeros(1 << 16, bool)
         self._site_numbers: Dict[Tuple[Any, ...], int] = {}
         self._constants: Dict[float, int] = {}
@@ -97,6 +98,7 @@ class Recorder:
         if found is None:
             words = spot.words(role) if made is None else made.words(role, spot)
             self.sites.append((int(op), *words))
+            self.functions[spot.level.file, spot.level.name] = spot.level.function
             found = self._site_numbers[key] = len(self.sites)
         return found
 
@@ -303,6 +305,7 @@ class Recorder:
         wanted = addresses.ravel()[where]
         numbers = np.broadcast_to(values, shape).ravel()
         out = np.zeros(addresses.size, np.uint32)
+        self.site(Op.LOAD, spot, "address")  # even if it makes no node
         for region, inside in self._split(wanted):
             at = where[inside]
             offset = (wanted[inside] - np.uint64(region.base)).astype(np.int64)
@@ -374,6 +377,10 @@ class Recorder:
         return node, block, site, bool(seen.all())
 
     def graph(self, outputs: Sequence[Tuple[Any, Any, Any]], reason: str) -> Dict[str, Any]:
+        # What is assigned in functions that ran, though no number that comes of an input was made there.
+        for function in {id(f): f for f in self.functions.values() if f is not None}.values():
+            words = "".join(f"{name}@{one.line}," for name, all_ in function.assigned.items() for one in all_)
+            self.sites.append((-1, getattr(function.node, "lineno", 0), 0, function.file, function.name, "", "", words, ""))
         products = np.concatenate(self.products) if self.products else np.zeros(0, np.uint32)
         replaced = np.concatenate(self.replaced) if self.replaced else np.zeros((0, 3), np.uint32)
         return {"sites": self.sites, "nodes": self.nodes[:self.count].view(np.uint8), "products": products,

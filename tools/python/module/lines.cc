@@ -39,8 +39,9 @@ ValueGraph graph_of(const py::dict& from) {
   for (const py::handle one : from["sites"]) {
     const auto [op, line, column, file, function, variable, conditions, uses, callers] =
         one.cast<SiteWords>();
-    graph.sites.push_back({static_cast<host::ValueOp>(op), line, column, file, function, variable,
-                           conditions, uses, callers, file, true});
+    const bool ran = op >= 0;
+    graph.sites.push_back({ran ? static_cast<host::ValueOp>(op) : host::ValueOp::kFunction, line,
+                           column, file, function, variable, conditions, uses, callers, file, ran});
   }
   graph.nodes = elements_of<ValueNode>(from["nodes"]);
   graph.products = elements_of<std::uint32_t>(from["products"]);

@@ -22,7 +22,7 @@ import tempfile
 import time
 
 os.environ["TRITON_INTERPRET"] = "1"
-KERNELS = pathlib.Path(__file__).resolve().parents[2] / "fixtures" / "triton"
+KERNELS = pathlib.Path(__file__).resolve().parents[3] / "fixtures" / "triton"
 SECONDS = 120
 
 BINARY = {ast.Add: ["-"], ast.Sub: ["+"], ast.Mult: ["+"], ast.Div: ["*"], ast.FloorDiv: ["%"], ast.Mod: ["//"],
