@@ -384,7 +384,10 @@ void SumSuspects::suspect_missing(const Cause& cause) {
     return;
   }
   const unsigned key = cause.keys.front();
-  if (x_graph.whole_blocks) suspect_chosen_weight(cause.row, key);
+  if (x_graph.whole_blocks) {
+    suspect_chosen_weight(cause.row, key);
+    suspect_masked_loads(cause.row, key);
+  }
   if (const std::uint32_t masked = x_terms.masked_at(cause.row, key); masked != 0) {
     const std::string why = fmt::format("masks {}, which is visible", keys_text({key}));
     suggest_node(masked, why);
@@ -476,6 +479,27 @@ void SumSuspects::suspect_chosen_weight(std::uint32_t row, unsigned key) {
           x_terms.keys().has(x_terms[operand].set, key))
         return suggest_node(n, "chooses between weights, which should be added");
   }
+}
+
+void SumSuspects::suspect_masked_loads(std::uint32_t row, unsigned key) {
+  const std::uint32_t wanted = key_row(row, key);
+  std::set<std::uint32_t> sites;
+  for (const host::MaskedLoad& one : x_graph.masked) {
+    if (one.buffer == 1) continue;
+    std::uint32_t at = 0, column = 0;
+    x_attention.locate(static_cast<int>(one.buffer) - 1, one.element, at, column);
+    if (at == wanted && !loads_all(one.buffer - 1, row)) sites.insert(one.site);
+  }
+  const std::string why = fmt::format("masks the load of {}", keys_text({key}));
+  for (const std::uint32_t s : sites) {
+    for (const Condition& condition : conditions_in(site(s).conditions))
+      if (!condition.loop) {
+        suggest(s, condition.at, why);
+        break;
+      }
+    suggest(s, why);
+  }
+  for (const std::uint32_t s : sites) suggest_conditions(s, "if", why);
 }
 
 void SumSuspects::suggest_idle_v() {

@@ -58,6 +58,8 @@ class SumSuspects : public NumberSuspects {
   void suspect_missing(const Cause& cause);
   // A maximum of weights where a sum belongs, which loses the key.
   void suspect_chosen_weight(std::uint32_t row, unsigned key);
+  // Loads of k or v that a mask kept from the key.
+  void suspect_masked_loads(std::uint32_t row, unsigned key);
   // Loads of v of which nothing is made.
   void suggest_idle_v();
   // Of a kernel, where code of the host only converts what that stored.

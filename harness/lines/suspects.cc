@@ -58,7 +58,7 @@ void Suspects::suggest_indices(std::uint32_t site_number, const std::string& why
 
 void Suspects::suggest_computed(std::uint32_t site_number, const std::vector<NamedLine>& variables,
                                 const std::string& why) {
-  for (const NamedLine& one : variables)
+  for (const NamedLine& one : by_likelihood(site_number, variables))
     if (computes(text_of(site_number, one), one.name)) suggest(site_number, one, why);
 }
 
@@ -103,9 +103,9 @@ std::vector<NamedLine> Suspects::by_likelihood(std::uint32_t site_number,
     }
   const auto rank = [&](const NamedLine& use) {
     const std::string& text = text_of(site_number, use);
-    // Which program it is, and a range from 0, are seldom wrong.
-    const bool plain = text.find("program_id") != text.npos || text.find("arange") != text.npos;
-    return std::pair(plain, x_accesses[{use.name, use.line}].size());
+    const bool range = text.find("arange") != text.npos;  // from 0: seldom wrong
+    const bool later = x_first_step && text.find("+=") != text.npos;
+    return std::tuple(range, later, x_accesses[{use.name, use.line}].size());
   };
   std::stable_sort(uses.begin(), uses.end(), [&](const NamedLine& a, const NamedLine& b) {
     return rank(a) < rank(b);
@@ -187,6 +187,8 @@ void Suspects::suggest_what_it_is_of(std::uint32_t access, const std::string& wh
     // Which index of a program is that of a head is not known.
     if (x_only_later_heads || is_plain_subscript(x_text.line(s.file, s.line), s.variable))
       suggest_pointer(access, why);
+    else if (is_plain_offset(x_text.line(s.file, s.line), s.variable))
+      suggest_computed(access, variables_in(s.uses, ','), why);
     return;
   }
   if (x_only_later_heads) suggest_of_block(access, why);

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -109,6 +110,7 @@ class Suspects : public Walk {
   void suggest_moves(std::uint32_t n, const std::string& why);
 
   LineDivergence& x_out;
+  bool x_first_step = false;  // what is wrong is so before a loop has advanced anything
   std::set<std::uint32_t> x_loaders[3];
   SourceText x_text;
   bool x_only_later_heads =

@@ -267,6 +267,8 @@ class Spot:
         if mask is not None:
             line = mask.lineno
             function = self.level.function
+            while isinstance(mask, ast.Subscript):
+                mask = mask.value
             if isinstance(mask, ast.Name) and function is not None and mask.id in function.assigned:
                 line = function.assigned[mask.id][0].line
             words += f"if {self._line(self.level, line)} {self._uses([mask], True, ' ')},"

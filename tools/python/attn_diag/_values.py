@@ -79,6 +79,7 @@ class Recorder:
         self.unseen = 0
         self.stored_twice = 0           # to what was returned
         self.replaced: List[Any] = []
+        self.masked: List[Any] = []     # site, buffer and element of what masks kept from being loaded
         self.outside: Dict[int, Tuple[int, int, str]] = {}  # by site
         self.untracked: Dict[str, str] = {}  # operations that are not known: where
         self.functions: Dict[Tuple[str, str], Any] = {}  # in which numbers were made
@@ -297,11 +298,20 @@ class Recorder:
                                        f"{verb} {len(outside)} elements outside of every tensor that the kernel was given"))
         return mask
 
+    def _note_masked(self, site: int, addresses: Any) -> None:
+        for region, inside in self._split(addresses):
+            if region.buffer != 0:
+                element = (addresses[inside] - np.uint64(region.base)).astype(np.int64) // region.itemsize
+                self.masked.append(np.stack([np.full(len(inside), site, np.uint32), np.full(len(inside), region.buffer, np.uint32),
+                                             element.astype(np.uint32)], 1))
+
     def load(self, spot: Spot, addresses: Any, mask: Any, values: Any) -> Ids:
         """values: what was loaded, as fp32."""
         shape = addresses.shape
         mask = np.broadcast_to(mask, shape).ravel()
         where = np.flatnonzero(mask)
+        if len(where) < len(mask):
+            self._note_masked(self.site(Op.LOAD, spot, "address"), addresses.ravel()[~mask])
         wanted = addresses.ravel()[where]
         numbers = np.broadcast_to(values, shape).ravel()
         out = np.zeros(addresses.size, np.uint32)
@@ -385,4 +395,5 @@ class Recorder:
         replaced = np.concatenate(self.replaced) if self.replaced else np.zeros((0, 3), np.uint32)
         return {"sites": self.sites, "nodes": self.nodes[:self.count].view(np.uint8), "products": products,
                 "outputs": list(outputs), "replaced": np.ascontiguousarray(replaced, np.uint32), "unseen": self.unseen,
-                "stored_twice": self.stored_twice, "full": self.full, "outside": list(self.outside.values()), "reason": reason}
+                "stored_twice": self.stored_twice, "full": self.full, "masked": np.concatenate(self.masked) if self.masked else np.zeros((0, 3), np.uint32),
+                "outside": list(self.outside.values()), "reason": reason}

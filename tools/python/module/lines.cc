@@ -22,7 +22,8 @@ using host::ValueNode;
 using SiteWords = std::tuple<int, int, int, std::string, std::string, std::string, std::string,
                              std::string, std::string>;
 
-static_assert(sizeof(ValueNode) == 24 && sizeof(host::ReplacedValue) == 12,
+static_assert(sizeof(ValueNode) == 24 && sizeof(host::ReplacedValue) == 12 &&
+                  sizeof(host::MaskedLoad) == 12,
               "as _values.py has them");
 
 template <class T>
@@ -55,6 +56,7 @@ ValueGraph graph_of(const py::dict& from) {
     for (std::size_t i = 0; i < nodes.size(); ++i) output[i] = {nodes[i], blocks[i], sites[i]};
   }
   graph.outputs.resize(2);
+  graph.masked = elements_of<host::MaskedLoad>(from["masked"]);
   graph.unseen = from["unseen"].cast<std::uint64_t>();
   graph.stored_twice = from["stored_twice"].cast<std::uint64_t>();
   graph.full = from["full"].cast<bool>();
