@@ -12,6 +12,7 @@
 #include "attn_diag/harness/error.h"
 #include "attn_diag/harness/plan.h"
 #include "attn_diag/reference/reference.h"
+#include "harness/base/close_names.h"
 #include "harness/capture/element.h"
 #include "harness/inputs/coded_inputs.h"
 #include "harness/lines/explain.h"
@@ -19,6 +20,7 @@
 #include "harness/lines/roles.h"
 #include "harness/lines/source_text.h"
 #include "harness/lines/terms.h"
+#include "harness/lines/variables.h"
 #include "harness/lines/watch.h"
 #include "harness/run/run_plan.h"
 
@@ -247,8 +249,6 @@ LineDivergence lines::trace_lines(const WatchBuild& build, const Kernel& kernel,
   if (survey.graph.outputs.empty()) return not_looked(survey.reason);
   if (!survey.graph.instrumented && survey.reason.empty())
     return not_looked("no code of the watch build told anything");
-  const WatchedRun plain =
-      lines::watch_run(kernel, problem, uncoded, run_options, std::vector<std::uint32_t>{});
 
   Attention attention(problem, uncoded.q.data(), uncoded.k.data(), uncoded.v.data());
   ExpectedRows expected(kernel, problem, uncoded, run_options);
@@ -300,15 +300,66 @@ LineDivergence lines::trace_lines(const WatchBuild& build, const Kernel& kernel,
         "there were more than {} numbers, what came later was not seen: take a smaller case",
         out.numbers);
   }
-  if (plain.o != survey.o && out.answer == LineAnswer::kLine) {
-    out.answer = LineAnswer::kUnsure;
-    out.reason = "the watch build's o differs from the kernel's own in some bits";
+  out.fault_is_firm = out.fault_is_firm && !found && by == LinesBy::kNumbers && !run.graph.full &&
+                      run.reason.empty();
+  // Before anything is claimed.
+  if (out.answer == LineAnswer::kLine || out.fault_is_firm) {
+    const WatchedRun plain =
+        lines::watch_run(kernel, problem, uncoded, run_options, std::vector<std::uint32_t>{});
+    if (plain.o != survey.o) {
+      out.fault_is_firm = false;
+      if (out.answer == LineAnswer::kLine) {
+        out.answer = LineAnswer::kUnsure;
+        out.reason = "the watch build's o differs from the kernel's own in some bits";
+      }
+    }
   }
   if (!run.reason.empty() && out.answer == LineAnswer::kLine) {
     out.answer = LineAnswer::kUnsure;
     out.reason = run.reason;
   }
   add_source_text(out);
+  return out;
+}
+
+lines::VariableTable lines::variable_table(const Kernel& kernel, const Problem& problem,
+                                           const InputData& inputs, const RunOptions& options,
+                                           const VariableQuery& query) {
+  VariableTable out;
+  out.reason = why_not_traced(kernel, problem, inputs);
+  if (!out.reason.empty()) return out;
+  const WatchBuild build = make_watch_build(kernel);
+  out.reason = build.reason;
+  if (!build.kernel) return out;
+  RunOptions run_options = options;
+  run_options.taps = false;
+  run_options.gate = Gate::kFull;
+  Attention attention(problem, inputs.q.data(), inputs.k.data(), inputs.v.data());
+  std::vector<std::uint32_t> blocks;
+  if (query.block) {
+    blocks = {*query.block};
+  } else {
+    const WatchedRun survey = watch_run(*build.kernel, problem, inputs, run_options,
+                                        std::vector<std::uint32_t>{});
+    out.reason = survey.reason;
+    if (survey.graph.outputs.empty()) return out;
+    ExpectedRows expected(kernel, problem, inputs, run_options);
+    blocks = blocks_of(survey.graph, chosen_elements(survey, attention, expected));
+  }
+  const WatchedRun run = watch_run(*build.kernel, problem, inputs, run_options, blocks);
+  const Terms terms(run.graph, attention);
+  for (const std::uint32_t block : blocks) {
+    out.block = block;
+    out.values = values_of(terms, query, block);
+    if (!out.values.empty()) return out;
+  }
+  const std::vector<std::string> names = variable_names(run.graph);
+  std::vector<std::string> near = close_names(query.name, names);
+  if (near.empty()) near = names;
+  out.reason = fmt::format(
+      "no variable {}{} has numbers there that come of q, k and v{}", query.name,
+      query.line == 0 ? "" : fmt::format(" of line {}", query.line),
+      near.empty() ? "" : fmt::format("; there are {}", fmt::join(near, ", ")));
   return out;
 }
 

@@ -11,13 +11,15 @@
 namespace attn_diag::lines {
 
 class NumberSuspects : public Suspects {
+ public:
+  static const char* ill_text(Ill why);
+
  protected:
   using Suspects::Suspects;
 
   // Two operands that do not fit together, each with the way it came.
   void suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32_t b, std::uint32_t row,
                     const std::string& why);
-  static const char* ill_text(Ill why);
   void suspect_ill(const Cause& cause);
   // Whole scores and sums of the row that nobody takes further, where what has no meaning stands in their place.
   void suspect_dropped_scores(const Cause& cause);

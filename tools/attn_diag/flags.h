@@ -36,6 +36,7 @@ struct Flags {
   bool isolate = false, force = false, with_reference = false, bound = false;
   bool json = false, quiet = false;
   bool no_lines = false, lines = false;
+  std::string variable, block;
   bool no_history = false;
   AdaptFlags adapt;
   BuildFlags build;
