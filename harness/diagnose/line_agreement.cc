@@ -85,8 +85,7 @@ LineSays line_says(const Match& match, const LineDivergence& lines) {
     return hypothesis != nullptr && !is_rounding(part.id) &&
            (can_be(hypothesis->info()) & found) == 0;
   });
-  const bool rounds =
-      of_every_part([](const Match::Part& part) { return is_rounding(part.id); });
+  const bool rounds = of_every_part([](const Match::Part& part) { return is_rounding(part.id); });
   return none || rounds ? LineSays::kOtherwise : LineSays::kAgrees;
 }
 

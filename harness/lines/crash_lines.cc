@@ -60,8 +60,8 @@ std::vector<std::string> variables_of(const std::vector<Token>& tokens, CrashOf 
     } else if (depth > 0) {
       add(i);
     } else if (tokens[i].is("*") && (i == 0 || (!tokens[i - 1].is_identifier() &&
-                                                 tokens[i - 1].kind != source::TokenKind::kNumber &&
-                                                 !tokens[i - 1].is_any({")", "]"})))) {
+                                                tokens[i - 1].kind != source::TokenKind::kNumber &&
+                                                !tokens[i - 1].is_any({")", "]"})))) {
       add_operand(i + 1);
     } else if (tokens[i].is("->") && i > 0) {
       add(i - 1);
@@ -107,8 +107,8 @@ LineDivergence crash_lines(const std::vector<host::SourcePlace>& stack, CrashOf 
     const std::string& words = text.line(at.file, line);
     const std::size_t begin = words.find_first_not_of(" \t");
     if (begin == std::string::npos) return;
-    const bool known = std::any_of(
-        out.suspects.begin(), out.suspects.end(), [&](const LineSuspect& suspect) {
+    const bool known =
+        std::any_of(out.suspects.begin(), out.suspects.end(), [&](const LineSuspect& suspect) {
           return suspect.place.line == line && suspect.place.file == at.file;
         });
     if (known) return;
@@ -124,8 +124,7 @@ LineDivergence crash_lines(const std::vector<host::SourcePlace>& stack, CrashOf 
   if (out.suspects.empty()) return out;
   bool from_caller = false;
   if (of != CrashOf::kOther)
-    for (const std::string& name :
-         variables_of(tokens_of_line(text.line(at.file, at.line)), of)) {
+    for (const std::string& name : variables_of(tokens_of_line(text.line(at.file, at.line)), of)) {
       const int line = assigned_above(text, at.file, at.line, name);
       from_caller = from_caller || line == 0;
       if (line != 0)

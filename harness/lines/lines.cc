@@ -244,8 +244,13 @@ LineDivergence lines::trace_lines(const WatchBuild& build, const Kernel& kernel,
   RunOptions run_options = options;
   run_options.taps = false;
   run_options.gate = Gate::kFull;
-  const WatchedRun survey =
-      lines::watch_run(*build.kernel, problem, uncoded, run_options, std::vector<std::uint32_t>{});
+  // What was refused may never end: that was seen before, and need not be waited for again.
+  const bool refused = by == LinesBy::kChecker;
+  constexpr std::int64_t kStepsOfRefused = 1 << 22;
+  constexpr double kPatience = 2;
+  if (refused && run_options.step_limit == 0) run_options.step_limit = kStepsOfRefused;
+  const WatchedRun survey = lines::watch_run(*build.kernel, problem, uncoded, run_options,
+                                             std::vector<std::uint32_t>{}, refused ? kPatience : 0);
   if (survey.graph.outputs.empty()) return not_looked(survey.reason);
   if (!survey.graph.instrumented && survey.reason.empty())
     return not_looked("no code of the watch build told anything");
@@ -254,7 +259,8 @@ LineDivergence lines::trace_lines(const WatchBuild& build, const Kernel& kernel,
   ExpectedRows expected(kernel, problem, uncoded, run_options);
   const Chosen chosen = chosen_elements(survey, attention, expected);
   std::vector<std::uint32_t> blocks = blocks_of(survey.graph, chosen);
-  WatchedRun run = lines::watch_run(*build.kernel, problem, uncoded, run_options, blocks);
+  WatchedRun run = lines::watch_run(*build.kernel, problem, uncoded, run_options, blocks,
+                                    refused ? kPatience : 0);
 
   LineDivergence out;
   out.numbers = static_cast<std::int64_t>(run.graph.nodes.size()) - 1;
@@ -339,8 +345,8 @@ lines::VariableTable lines::variable_table(const Kernel& kernel, const Problem& 
   if (query.block) {
     blocks = {*query.block};
   } else {
-    const WatchedRun survey = watch_run(*build.kernel, problem, inputs, run_options,
-                                        std::vector<std::uint32_t>{});
+    const WatchedRun survey =
+        watch_run(*build.kernel, problem, inputs, run_options, std::vector<std::uint32_t>{});
     out.reason = survey.reason;
     if (survey.graph.outputs.empty()) return out;
     ExpectedRows expected(kernel, problem, inputs, run_options);
@@ -356,10 +362,10 @@ lines::VariableTable lines::variable_table(const Kernel& kernel, const Problem& 
   const std::vector<std::string> names = variable_names(run.graph);
   std::vector<std::string> near = close_names(query.name, names);
   if (near.empty()) near = names;
-  out.reason = fmt::format(
-      "no variable {}{} has numbers there that come of q, k and v{}", query.name,
-      query.line == 0 ? "" : fmt::format(" of line {}", query.line),
-      near.empty() ? "" : fmt::format("; there are {}", fmt::join(near, ", ")));
+  out.reason =
+      fmt::format("no variable {}{} has numbers there that come of q, k and v{}", query.name,
+                  query.line == 0 ? "" : fmt::format(" of line {}", query.line),
+                  near.empty() ? "" : fmt::format("; there are {}", fmt::join(near, ", ")));
   return out;
 }
 

@@ -74,18 +74,17 @@ class Reader : public Walk {
   std::string quantity(const Term& term) const {
     switch (term.kind) {
       case TermKind::kElement:
-        return term.buffer == 0
-                   ? fmt::format("{}q[{}, column {}]", factor_text(term.x), query(term.row),
-                                 term.column)
-                   : fmt::format("{}{}[key {}, column {}]", factor_text(term.x),
-                                 term.buffer == 1 ? "k" : "v", x_attention.key_of(term.row),
-                                 term.column);
+        return term.buffer == 0 ? fmt::format("{}q[{}, column {}]", factor_text(term.x),
+                                              query(term.row), term.column)
+                                : fmt::format("{}{}[key {}, column {}]", factor_text(term.x),
+                                              term.buffer == 1 ? "k" : "v",
+                                              x_attention.key_of(term.row), term.column);
       case TermKind::kScore: {
         const unsigned columns = x_terms.columns().count(term.set);
-        const std::string of = columns == x_terms.columns().size()
-                                   ? ""
-                                   : fmt::format(", {} of {} columns", columns,
-                                                 x_terms.columns().size());
+        const std::string of =
+            columns == x_terms.columns().size()
+                ? ""
+                : fmt::format(", {} of {} columns", columns, x_terms.columns().size());
         return fmt::format("{}q.k[{}, key {}{}]{}", factor_text(term.x), query(term.row),
                            x_attention.key_of(term.column), of,
                            term.shifted ? " less a number" : "");

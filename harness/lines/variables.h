@@ -13,8 +13,9 @@ namespace attn_diag::lines {
 
 struct VariableQuery {
   std::string name;
-  int line = 0;                        // 0: wherever it gets a value
-  std::optional<std::uint32_t> block;  // by number among all that ran; none: one that makes a wrong row
+  int line = 0;  // 0: wherever it gets a value
+  std::optional<std::uint32_t>
+      block;  // by number among all that ran; none: one that makes a wrong row
 };
 
 struct VariableValue {

@@ -153,9 +153,8 @@ Json diagnosis_json(const DiagnosisView& view, const CommandContext& context) {
   j["sanity"] = view.trace != nullptr ? to_json(view.trace->sanity, view.check) : Json(nullptr);
   j["same_output"] = to_json(c.same_output);
   j["coverage"] = coverage_json(c);
-  j["line_divergence"] = view.trace != nullptr && view.trace->lines
-                             ? to_json(*view.trace->lines)
-                             : Json(nullptr);
+  j["line_divergence"] =
+      view.trace != nullptr && view.trace->lines ? to_json(*view.trace->lines) : Json(nullptr);
   j["notes"] = d.notes;
   j["confirm"] = view.confirm.empty() ? Json(nullptr) : Json(view.confirm);
   j["provenance"] = to_json(c.provenance);

@@ -123,7 +123,8 @@ std::string paragraph(const DiagnosisView& view) {
       for (const Match& match : d.best) s += ' ' + statement(match) + ';';
       s.back() = '.';
       return s + ' ' + how_sure(d) +
-             " But numbers first go wrong where that leaves them right: so it is another bug, of the "
+             " But numbers first go wrong where that leaves them right: so it is another bug, of "
+             "the "
              "same effect here.";
     }
     case DiagnosisVerdict::kPartial:

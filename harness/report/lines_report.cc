@@ -99,8 +99,7 @@ LineDivergence lines_of_json(const std::string& json) {
       lines.suspects.push_back({place_of(one), one.at("why").get<std::string>()});
     for (const Json& one : j.at("roles"))
       lines.roles.push_back({place_of(one), one.at("holds").get<std::string>(),
-                             one.at("numbers").get<std::int64_t>(),
-                             one.at("share").get<double>()});
+                             one.at("numbers").get<std::int64_t>(), one.at("share").get<double>()});
     for (const Json& one : j.at("reads"))
       lines.reads.push_back({place_of(one), one.at("input").get<std::string>(),
                              one.at("rows").get<std::string>(),

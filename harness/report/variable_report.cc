@@ -42,8 +42,7 @@ std::vector<std::span<const VariableValue>> rows_of(const VariableTable& table) 
 std::string values_text(std::span<const VariableValue> values, const Style& style) {
   std::string text;
   for (std::size_t i = 0; i < std::min(kShownValues, values.size()); ++i) {
-    const std::string one =
-        fmt::format("{:.4g}{}", values[i].value, values[i].wrong ? "!" : "");
+    const std::string one = fmt::format("{:.4g}{}", values[i].value, values[i].wrong ? "!" : "");
     text += (i == 0 ? "" : " ") + paint(style, values[i].wrong ? Colour::kRed : Colour::kNone, one);
   }
   return text + (values.size() > kShownValues ? " ..." : "");

@@ -161,9 +161,9 @@ CommandResult show_lines(const Session& session) {
                                                             : "COULD NOT COMPARE") +
                 (line.empty() ? "" : ": " + line) + '\n';
   if (f.quiet) return outcome;
-  outcome.out += fmt::format("  {} on {}: {}, {}\n", capture.provenance.kernel,
-                             capture.provenance.backend, report::problem_text(capture.problem),
-                             report::geometry_text(capture.geometry));
+  outcome.out +=
+      fmt::format("  {} on {}: {}, {}\n", capture.provenance.kernel, capture.provenance.backend,
+                  report::problem_text(capture.problem), report::geometry_text(capture.geometry));
   outcome.out += report::lines_text(lines, session.style, true);
   outcome.out += "\n  Reproduce: " + again + '\n';
   return outcome;

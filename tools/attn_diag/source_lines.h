@@ -13,7 +13,8 @@ namespace attn_diag::cli {
 // as far as debug information tells; else "function (library+0x12a0)", or the latter alone.
 struct Frames {
   std::vector<std::string> texts;
-  std::vector<host::SourcePlace> places;  // of the user's code, innermost first, with those of inlined functions
+  std::vector<host::SourcePlace>
+      places;  // of the user's code, innermost first, with those of inlined functions
 };
 Frames frames_of(const CrashPage& page);
 

@@ -25,8 +25,7 @@ lines::VariableQuery query_of(const Flags& flags) {
     throw Error("--variable takes a name of the source, or a name and a line: s, s:43.");
   constexpr std::int64_t kMostBlocks = (1 << 22) - 1;
   if (!flags.block.empty())
-    query.block =
-        static_cast<std::uint32_t>(parse_int("--block", flags.block, 0, kMostBlocks));
+    query.block = static_cast<std::uint32_t>(parse_int("--block", flags.block, 0, kMostBlocks));
   return query;
 }
 
@@ -36,9 +35,10 @@ void refuse_others(const Flags& f) {
         std::pair{"--lines", f.lines}, std::pair{"--no-lines", f.no_lines},
         std::pair{"--stage", !f.stage.empty()}})
     if (given)
-      throw Error(fmt::format("{} is about the whole trace, and --variable asks for one variable: "
-                              "leave one of them out.",
-                              flag));
+      throw Error(
+          fmt::format("{} is about the whole trace, and --variable asks for one variable: "
+                      "leave one of them out.",
+                      flag));
 }
 
 }  // namespace
@@ -48,8 +48,8 @@ CommandResult variable_command(const Session& session, Case& one, const Kernel& 
   refuse_others(flags);
   const lines::VariableQuery query = query_of(flags);
   const Geometry geometry = plan(kernel, one);
-  const lines::VariableTable table = lines::variable_table(
-      kernel, one.problem, inputs_of(one, kernel, geometry), one.run, query);
+  const lines::VariableTable table =
+      lines::variable_table(kernel, one.problem, inputs_of(one, kernel, geometry), one.run, query);
   if (table.values.empty())
     throw Error(fmt::format("{} cannot be shown: {}.", query.name, table.reason));
   const bool wrong = std::any_of(table.values.begin(), table.values.end(),
@@ -59,8 +59,8 @@ CommandResult variable_command(const Session& session, Case& one, const Kernel& 
   outcome.code = verdict_code(answer);
   const std::string again = session.this_command();
   if (flags.json) {
-    report::Json j = report::json_head({"trace", again, ATTN_DIAG_VERSION}, answer,
-                                       kernel.provenance().stale());
+    report::Json j =
+        report::json_head({"trace", again, ATTN_DIAG_VERSION}, answer, kernel.provenance().stale());
     j["variable"] = query.name;
     j["problem"] = report::to_json(one.problem);
     j["variable_values"] = report::to_json(table);

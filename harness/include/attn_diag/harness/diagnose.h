@@ -73,12 +73,12 @@ struct Experiment {
 
 struct Diagnosis {
   DiagnosisVerdict verdict = DiagnosisVerdict::kUnknown;
-  Stage stage = Stage::kReduce;         // whose tensors were matched
-  std::vector<Tensor> tensors;          // likewise
-  std::vector<Match> best;              // kNamed: one; kClass, kDisputed: all of it, the simplest first;
-                                        // kPartial, kUnknown: the best few
-  std::optional<Match> runner_up;       // the best that is not in `best`
-  std::vector<Match> ruled_out;         // every other hypothesis, each at its best parameters
+  Stage stage = Stage::kReduce;    // whose tensors were matched
+  std::vector<Tensor> tensors;     // likewise
+  std::vector<Match> best;         // kNamed: one; kClass, kDisputed: all of it, the simplest first;
+                                   // kPartial, kUnknown: the best few
+  std::optional<Match> runner_up;  // the best that is not in `best`
+  std::vector<Match> ruled_out;    // every other hypothesis, each at its best parameters
   std::vector<std::string> residual;    // kUnknown, kPartial: the structure of what is left
   std::vector<Experiment> experiments;  // kClass: what would tell them apart
   std::int64_t rows = 0, wrong_rows = 0;
