@@ -7,6 +7,7 @@
 
 #include "attn_diag/harness/error.h"
 #include "attn_diag/harness/plan.h"
+#include "harness/diagnose/line_agreement.h"
 #include "harness/diagnose/outcome.h"
 
 namespace attn_diag {
@@ -111,6 +112,7 @@ KernelDiagnosis diagnose_traced(const Kernel& kernel, const Problem& problem,
   if (taps_hide)
     out.diagnosis.notes.emplace_back(
         "The production kernel was diagnosed, by o and lse alone: the taps change its result.");
+  if (out.trace.lines) matching::confirm_by_line(out.diagnosis, *out.trace.lines);
   return out;
 }
 

@@ -178,6 +178,7 @@ void add_source_text(LineDivergence& out) {
 void finish(const WatchedRun& run, const Terms& terms, LineDivergence& out) {
   out.numbers = static_cast<std::int64_t>(run.graph.nodes.size()) - 1;
   describe(terms, out);
+  out.fault_is_firm = out.fault_is_firm && !run.graph.full && run.reason.empty();
   if (run.graph.full) {
     out.answer = LineAnswer::kUnsure;
     out.reason = fmt::format(

@@ -5,11 +5,14 @@
 #include "attn_diag/harness/check_kernel.h"
 #include "attn_diag/harness/error.h"
 #include "attn_diag/harness/plan.h"
+#include "harness/base/close_names.h"
 #include "harness/inputs/coded_inputs.h"
 #include "harness/lines/explain.h"
 #include "harness/lines/finding_suspects.h"
 #include "harness/lines/judged.h"
 #include "harness/lines/terms.h"
+#include "harness/lines/variables.h"
+#include "harness/lines/watch.h"
 #include "harness/run/run_plan.h"
 
 namespace attn_diag {
@@ -107,13 +110,16 @@ LineDivergence lines::trace_lines(const WatchBuild& build, const Kernel& kernel,
   RunOptions run_options = options;
   run_options.taps = false;
   run_options.gate = Gate::kFull;
-  const WatchedRun survey =
-      lines::watch_run(*build.kernel, problem, uncoded, run_options, std::vector<std::uint32_t>{});
+  // What was refused may never end: that was seen before, and need not be waited for again.
+  const bool refused = by == LinesBy::kChecker;
+  constexpr std::int64_t kStepsOfRefused = 1 << 22;
+  constexpr double kPatience = 2;
+  if (refused && run_options.step_limit == 0) run_options.step_limit = kStepsOfRefused;
+  const WatchedRun survey = lines::watch_run(*build.kernel, problem, uncoded, run_options,
+                                             std::vector<std::uint32_t>{}, refused ? kPatience : 0);
   if (survey.graph.outputs.empty()) return not_looked(survey.reason);
   if (!survey.graph.instrumented && survey.reason.empty())
     return not_looked("no code of the watch build told anything");
-  const WatchedRun plain =
-      lines::watch_run(kernel, problem, uncoded, run_options, std::vector<std::uint32_t>{});
 
   Attention attention(problem, uncoded.q.data(), uncoded.k.data(), uncoded.v.data());
   const Geometry geometry = plan_geometry(kernel, problem, run_options);
@@ -121,7 +127,8 @@ LineDivergence lines::trace_lines(const WatchBuild& build, const Kernel& kernel,
                         declared_arithmetic(kernel, problem, geometry));
   const Chosen chosen = chosen_elements(survey, attention, expected);
   std::vector<std::uint32_t> blocks = blocks_of(survey.graph, chosen);
-  WatchedRun run = lines::watch_run(*build.kernel, problem, uncoded, run_options, blocks);
+  WatchedRun run = lines::watch_run(*build.kernel, problem, uncoded, run_options, blocks,
+                                    refused ? kPatience : 0);
 
   LineDivergence out;
   out.numbers = static_cast<std::int64_t>(run.graph.nodes.size()) - 1;
@@ -147,11 +154,63 @@ LineDivergence lines::trace_lines(const WatchBuild& build, const Kernel& kernel,
     out.reason = "the result moves, or the run is refused, and attn-diag check " +
                  (unchecked.empty() ? std::string("finds nothing") : "cannot look: " + unchecked);
   }
-  if (plain.o != survey.o && out.answer == LineAnswer::kLine) {
-    out.answer = LineAnswer::kUnsure;
-    out.reason = "the watch build's o differs from the kernel's own in some bits";
+  out.fault_is_firm = out.fault_is_firm && !found && by == LinesBy::kNumbers;
+  // Before anything is claimed.
+  if (out.answer == LineAnswer::kLine || out.fault_is_firm) {
+    const WatchedRun plain =
+        lines::watch_run(kernel, problem, uncoded, run_options, std::vector<std::uint32_t>{});
+    if (plain.o != survey.o) {
+      out.fault_is_firm = false;
+      if (out.answer == LineAnswer::kLine) {
+        out.answer = LineAnswer::kUnsure;
+        out.reason = "the watch build's o differs from the kernel's own in some bits";
+      }
+    }
   }
   finish(run, terms, out);
+  return out;
+}
+
+lines::VariableTable lines::variable_table(const Kernel& kernel, const Problem& problem,
+                                           const InputData& inputs, const RunOptions& options,
+                                           const VariableQuery& query) {
+  VariableTable out;
+  out.reason = why_not_traced(kernel, problem, inputs);
+  if (!out.reason.empty()) return out;
+  const WatchBuild build = make_watch_build(kernel);
+  out.reason = build.reason;
+  if (!build.kernel) return out;
+  RunOptions run_options = options;
+  run_options.taps = false;
+  run_options.gate = Gate::kFull;
+  Attention attention(problem, inputs.q.data(), inputs.k.data(), inputs.v.data());
+  std::vector<std::uint32_t> blocks;
+  if (query.block) {
+    blocks = {*query.block};
+  } else {
+    const WatchedRun survey =
+        watch_run(*build.kernel, problem, inputs, run_options, std::vector<std::uint32_t>{});
+    out.reason = survey.reason;
+    if (survey.graph.outputs.empty()) return out;
+    const Geometry geometry = plan_geometry(kernel, problem, run_options);
+    ExpectedRows expected(problem, inputs, geometry,
+                          declared_arithmetic(kernel, problem, geometry));
+    blocks = blocks_of(survey.graph, chosen_elements(survey, attention, expected));
+  }
+  const WatchedRun run = watch_run(*build.kernel, problem, inputs, run_options, blocks);
+  const Terms terms(run.graph, attention);
+  for (const std::uint32_t block : blocks) {
+    out.block = block;
+    out.values = values_of(terms, query, block);
+    if (!out.values.empty()) return out;
+  }
+  const std::vector<std::string> names = variable_names(run.graph);
+  std::vector<std::string> near = close_names(query.name, names);
+  if (near.empty()) near = names;
+  out.reason =
+      fmt::format("no variable {}{} has numbers there that come of q, k and v{}", query.name,
+                  query.line == 0 ? "" : fmt::format(" of line {}", query.line),
+                  near.empty() ? "" : fmt::format("; there are {}", fmt::join(near, ", ")));
   return out;
 }
 

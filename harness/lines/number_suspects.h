@@ -11,13 +11,15 @@
 namespace attn_diag::lines {
 
 class NumberSuspects : public Suspects {
+ public:
+  static const char* ill_text(Ill why);
+
  protected:
   using Suspects::Suspects;
 
   // Two operands that do not fit together, each with the way it came.
   void suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32_t b, std::uint32_t row,
                     const std::string& why);
-  static const char* ill_text(Ill why);
   void suspect_ill(const Cause& cause);
   // Whether no key of the row came further than `n` before: `weight` is an operand.
   bool is_first_step(std::uint32_t row, std::uint32_t n, std::uint32_t weight) const;

@@ -413,6 +413,8 @@ Term Terms::multiply_ordered(const Term& a, float, const Term& b, float y, float
         const std::uint32_t key = x_attention.key_of(b.row);
         if (x_keys.count(a.set) != 1 || !x_keys.has(a.set, key)) return ill(Ill::kKeys, node);
         out.column = b.column;
+        // v that was multiplied by a number before.
+        if (b.x > 0 && b.x != 1 && std::isfinite(b.x)) out.x = a.x - std::log(b.x);
         return out;
       }
       if (b.kind == TermKind::kScore || b.kind == TermKind::kLog)

@@ -5,6 +5,7 @@
 
 #include "harness/report/comparison_text.h"
 #include "harness/report/diagnosis.h"
+#include "harness/report/lines_report.h"
 #include "harness/report/same_output.h"
 #include "harness/report/sanity_report.h"
 #include "harness/report/trace_text.h"
@@ -103,6 +104,33 @@ std::string taps_text(const DiagnosisView& view) {
   return places.empty() ? "" : "  Recorded at: " + join(places, ", ") + '\n';
 }
 
+// Whether the line agrees with what was named.
+std::string agreement(const Diagnosis& d) {
+  std::vector<std::string> with, otherwise;
+  for (const Match& match : d.best) {
+    if (match.line == LineSays::kAgrees) with.push_back(match.label);
+    if (match.line == LineSays::kOtherwise) otherwise.push_back(match.label);
+  }
+  if (d.verdict != DiagnosisVerdict::kNamed && d.verdict != DiagnosisVerdict::kClass &&
+      d.verdict != DiagnosisVerdict::kDisputed)
+    return "The line";
+  if (with.empty() && otherwise.empty()) return "The line, which tells nothing of the name";
+  if (with.size() == d.best.size()) return "The line agrees";
+  if (otherwise.size() == d.best.size()) return "The line says otherwise";
+  if (with.empty()) return "The line does not agree with " + join(otherwise, ", ");
+  return fmt::format("The line agrees with {}{}", join(with, ", "),
+                     otherwise.empty() ? "" : ", not with " + join(otherwise, ", "));
+}
+
+std::string line_text(const DiagnosisView& view, const Style& style) {
+  if (view.trace == nullptr || !view.trace->lines || answer_of(*view.diagnosis) == Answer::kAgrees)
+    return "";
+  const LineDivergence& lines = *view.trace->lines;
+  if (lines.suspects.empty()) return "";
+  return "  " + wrap(agreement(*view.diagnosis) + ": " + lines_line(lines), style.width - 2, 2) +
+         '\n';
+}
+
 std::string why_not_text(const WhyNot& w, const Style& style) {
   const Match& m = w.match;
   const Match::Part& part = m.parts.front();
@@ -139,6 +167,14 @@ std::string_view name(DiagnosisVerdict verdict) {
       return "named";
     case DiagnosisVerdict::kClass:
       return "class";
+    case DiagnosisVerdict::kDisputed: {
+      std::string s = where(view) + " All of it is accounted for by:";
+      for (const Match& match : d.best) s += ' ' + statement(match) + ';';
+      s.back() = '.';
+      return s + ' ' + how_sure(d) +
+             " But numbers first go wrong where that leaves them right: so it is another bug, of "
+             "the same effect here.";
+    }
     case DiagnosisVerdict::kPartial:
       return "partial";
     case DiagnosisVerdict::kUnknown:
@@ -147,6 +183,8 @@ std::string_view name(DiagnosisVerdict verdict) {
       return "not_a_formula";
     case DiagnosisVerdict::kNotJudged:
       return "not_judged";
+    case DiagnosisVerdict::kDisputed:
+      return "disputed";
   }
   return "";
 }
@@ -169,6 +207,9 @@ std::string diagnosis_headline(const Diagnosis& d) {
       return "UNKNOWN: none of the known bugs";
     case DiagnosisVerdict::kNotAFormula:
       return "NOT A FORMULA: the result moves";
+    case DiagnosisVerdict::kDisputed:
+      return fmt::format("NOT CERTAIN: {} by the numbers, and the line says otherwise",
+                         labels(d.best));
   }
   return "";
 }
@@ -242,6 +283,7 @@ std::string diagnosis_text(const DiagnosisView& view, const DiagnosisTextOptions
     s += sanity_text(view.trace->sanity, view.check, o.style);
   s += coverage_text(c, o.style);
   s += taps_text(view);
+  s += line_text(view, o.style);
   s += lines_of("What is left", d.residual, o.style);
   std::vector<std::string> experiments;
   for (const Experiment& e : d.experiments) experiments.push_back(e.what + ": " + e.why + '.');

@@ -81,6 +81,14 @@ void trace_flags(FlagGroups& g) {
                "Say what variables hold and what lines load, also where all agrees")
       ->excludes(no_lines)
       ->group(kRunGroup);
+  auto* const variable =
+      app.add_option("--variable", f.variable, "The values of this variable of the source instead")
+          ->group(kRunGroup)
+          ->type_name("NAME[:LINE]");
+  app.add_option("--block", f.block, "Of this block, by number; else one that makes a wrong row")
+      ->needs(variable)
+      ->group(kRunGroup)
+      ->type_name("");
   g.region_flags();
   g.tolerance_flags();
   g.dump_flags("Also leave what was recorded in this file");
@@ -97,6 +105,8 @@ void diagnose_flags(FlagGroups& g) {
   g.case_flags();
   app.add_option("--stage,--gate", f.stage, kDiagnoseStageHelp)->group(kRunGroup)->type_name("");
   add_sanity_flags(app, f.sanity);
+  app.add_flag("--no-lines", f.no_lines, "Do not look for the line, which may contradict the name")
+      ->group(kRunGroup);
   add_foreign_flags(app, f.foreign);
   add_diagnose_flags(app, f.diagnose);
   g.tolerance_flags();
@@ -198,6 +208,7 @@ void show_flags(FlagGroups& g) {
   add("--query", f.query, "Which query; else the first wrong one");
   add("--kv-tile", f.kv_tile, "Around which KV tile; else the first wrong one");
   add("--cells", f.cells, "Values shown of each tensor, or all (8)");
+  app.add_flag("--lines", f.lines, "What the trace that wrote it found of the line, instead");
   g.tolerance_flags();
   g.output_flags(false);
 }

@@ -4,11 +4,13 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 
 #include "harness/base/pending_file.h"
 #include "harness/base/printable.h"
+#include "harness/lines/crash_lines.h"
 #include "harness/report/junit.h"
 #include "tools/attn_diag/located_output.h"
 #include "tools/attn_diag/output.h"
@@ -46,7 +48,17 @@ CrashReport describe(const CrashPage& page, const HowItEnded& ended) {
   crash.where_known = page.signal != 0;
   if (!crash.where_known) return crash;
   crash.flight = page.flight;
-  crash.frames = frames_of(page);
+  Frames frames = frames_of(page);
+  crash.frames = std::move(frames.texts);
+  if (crash.kind == CrashReport::Kind::kSignal) {
+    const bool divides = crash.code == SIGFPE;
+    const bool accesses = crash.code == SIGSEGV || crash.code == SIGBUS;
+    crash.lines = lines::crash_lines(frames.places,
+                                     divides    ? lines::CrashOf::kDivisor
+                                     : accesses ? lines::CrashOf::kAddress
+                                                : lines::CrashOf::kOther,
+                                     report::crash_headline(crash));
+  }
   if (!page.has_address) return crash;
   crash.has_address = true;
   crash.address = page.address;

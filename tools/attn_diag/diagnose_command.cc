@@ -71,6 +71,8 @@ CommandResult diagnose_file(const Session& session) {
       flags.files.empty() ? read.capture.provenance.inputs : report::join(flags.files, ", ");
   if (flags.diagnose.active)
     throw Error("--active runs a kernel: it is for --kernel, not for files.");
+  if (flags.no_lines)
+    throw Error("--no-lines is about running a kernel: lines of files are not looked for.");
   Diagnosis diagnosis = diagnose(read.capture, options);
   if (!note.empty()) diagnosis.notes.push_back(note);
   for (const std::string& phrase : read.assumed)
@@ -93,6 +95,7 @@ CommandResult diagnose_a_kernel(const Session& session) {
   TraceOptions tracing;
   tracing.sanity_runs = parse_sanity_runs(flags.sanity);
   tracing.tolerance = options.tolerance;
+  if (flags.no_lines) tracing.lines = LinesWanted::kNever;
   const Kernel kernel = load_kernel(one);
   const Geometry geometry = plan(kernel, one);
   tracing.run = one.run;

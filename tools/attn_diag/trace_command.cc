@@ -22,6 +22,7 @@
 #include "tools/attn_diag/progress.h"
 #include "tools/attn_diag/run_history.h"
 #include "tools/attn_diag/session.h"
+#include "tools/attn_diag/variable_command.h"
 
 namespace attn_diag::cli {
 namespace {
@@ -106,7 +107,7 @@ CommandResult trace_command(const Session& session) {
   const Flags& flags = session.flags;
   Case one = expand_cases(flags, false).front();
   const bool dumps = !flags.output.empty();
-  const DumpOptions dump_options = parse_dump_options(flags);
+  DumpOptions dump_options = parse_dump_options(flags);
   if (dumps) {
     require_writable(flags.output, flags.force);
   } else if (flags.force || flags.with_reference || !flags.deflate.empty()) {
@@ -124,6 +125,7 @@ CommandResult trace_command(const Session& session) {
   if (!flags.junit.empty()) junit = std::make_unique<TextFile>(flags.junit);
   LocatedOutput located(session);
   const Kernel kernel = load_kernel(one);
+  if (!flags.variable.empty()) return variable_command(session, one, kernel);
   const Geometry geometry = plan(kernel, one);
   if (!flags.quiet) say_forecast(kernel, one, true);
   options.run = one.run;
@@ -143,6 +145,7 @@ CommandResult trace_command(const Session& session) {
       History(flags).note(result.capture, result.answer());
     if (dumps) {
       progress.step(1, 1, "writing " + flags.output);
+      if (result.lines) dump_options.lines = report::dump_json(report::to_json(*result.lines));
       write_dump(flags.output, result.capture, dump_options);
     }
   } catch (const RefusedTrace& refused) {
