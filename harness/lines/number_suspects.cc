@@ -24,7 +24,9 @@ void NumberSuspects::suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32
     if (!node(input).is_input()) continue;
     const unsigned buffer = x_terms[input].buffer;
     if (x_graph.whole_blocks || !loads_all(buffer, row))
-      suggest_loader(node(input).site, loads_all(buffer, row) ? why : fmt::format("does not load all of {}", kBuffers[buffer]));
+      suggest_loader(
+          node(input).site,
+          loads_all(buffer, row) ? why : fmt::format("does not load all of {}", kBuffers[buffer]));
   }
   // Of q the row is known.
   for (const std::uint32_t operand : {a, b}) {

@@ -133,7 +133,8 @@ void NumberSuspects::suspect_scale(std::uint32_t score, std::uint32_t n, const s
       if (x_terms[one].kind == TermKind::kScore &&
           x_terms.columns().count(x_terms[one].set) == x_terms.columns().size() &&
           (x_graph.whole_blocks ? is_sum_of_columns(one)
-           : op(one) == ValueOp::kPick || op(one) == ValueOp::kStore || op(one) == ValueOp::kRound))
+                                : op(one) == ValueOp::kPick || op(one) == ValueOp::kStore ||
+                                      op(one) == ValueOp::kRound))
         suggest_node(one, "hands on the score, which nobody scales");
   if (x_graph.whole_blocks && !scaled)
     for (const std::uint32_t one : passed)

@@ -515,8 +515,7 @@ void SumSuspects::suggest_idle_v() {
 void SumSuspects::suggest_last_store(std::uint32_t n) {
   const std::uint32_t made = made_by(n);
   for (; n != made && node(n).site != 0; n = node(n).operand[0])
-    if (op(n) == ValueOp::kStore && (node(n).where >> 10) != 0)
-      return suggest_node(n, "stores it");
+    if (op(n) == ValueOp::kStore && (node(n).where >> 10) != 0) return suggest_node(n, "stores it");
 }
 
 void SumSuspects::suspect_what_never_ran() {

@@ -167,14 +167,6 @@ std::string_view name(DiagnosisVerdict verdict) {
       return "named";
     case DiagnosisVerdict::kClass:
       return "class";
-    case DiagnosisVerdict::kDisputed: {
-      std::string s = where(view) + " All of it is accounted for by:";
-      for (const Match& match : d.best) s += ' ' + statement(match) + ';';
-      s.back() = '.';
-      return s + ' ' + how_sure(d) +
-             " But numbers first go wrong where that leaves them right: so it is another bug, of "
-             "the same effect here.";
-    }
     case DiagnosisVerdict::kPartial:
       return "partial";
     case DiagnosisVerdict::kUnknown:
@@ -244,6 +236,14 @@ std::string diagnosis_paragraph(const DiagnosisView& view) {
       for (std::size_t i = 0; i < d.best.size(); ++i)
         s += fmt::format("{}({}) {}", i == 0 ? "" : "; ", i + 1, statement(d.best[i]));
       return s + ". " + how_sure(d) + remedies(d);
+    }
+    case DiagnosisVerdict::kDisputed: {
+      std::string s = where(view) + " All of it is accounted for by:";
+      for (const Match& match : d.best) s += ' ' + statement(match) + ';';
+      s.back() = '.';
+      return s + ' ' + how_sure(d) +
+             " But numbers first go wrong where that leaves them right: so it is another bug, of "
+             "the same effect here.";
     }
     case DiagnosisVerdict::kPartial:
     case DiagnosisVerdict::kUnknown:

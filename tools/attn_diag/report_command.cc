@@ -76,8 +76,8 @@ void report_file(const Session& session, Progress& progress, Known& k) {
   progress.step(1, 3, "comparing " + k.view.subject);
   k.comparison = compare_case(k.file, tolerance, threads);
   k.first = find_first_divergence(capture, k.comparison);
-  const bool plain = k.file.extras.bias.empty() && k.file.extras.softcap == 0 &&
-                     k.file.kv_lens.empty();
+  const bool plain =
+      k.file.extras.bias.empty() && k.file.extras.softcap == 0 && k.file.kv_lens.empty();
 
   report::ComparisonView compared;
   compared.comparison = &k.comparison;

@@ -69,7 +69,8 @@ ValueGraph graph_of(const py::dict& from) {
 host::CheckReport findings_of(const py::dict& from, const ValueGraph& graph) {
   host::CheckReport report;
   for (const py::handle one : from["outside"]) {
-    const auto [site, offset, text] = one.cast<std::tuple<std::uint32_t, std::int64_t, std::string>>();
+    const auto [site, offset, text] =
+        one.cast<std::tuple<std::uint32_t, std::int64_t, std::string>>();
     const host::ValueSite& at = graph.sites.at(site);
     host::CheckFinding finding;
     finding.kind = host::CheckKind::kOutOfBounds;
