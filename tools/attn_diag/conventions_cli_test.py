@@ -370,6 +370,9 @@ class Config(InFolder):
         (self.project / "out").mkdir()
         self.run_it("trace", 0, folder=self.below)
         self.assertTrue((self.project / "out" / "t.sarif").exists())
+        self.write('[run]\nkernel = ["./mine.so:x", "fa1", "/not/here.so:y"]\n')
+        text = self.run_it("run --seqlen 8", 2, folder=self.below).stderr
+        self.assertIn("--kernel ../../mine.so:x,fa1,/not/here.so:y", text)
 
     def test_lists_switches_and_numbers(self):
         self.write('[run]\nseqlen = [8, 9]\ndtype = ["fp16", "bf16"]\ninput-scale = 0.5\nno-sanity = true\n')

@@ -38,6 +38,7 @@ std::vector<std::string> values_of(std::string_view command, std::string_view fl
   if (flag == "--mask") return words_of_kind("mask");
   if (flag == "--async-copies") return words_of_kind("landing of copies");
   if (flag == "--dtype") return strings(kDTypeNames);
+  if (flag == "--why-not") return words_of_kind("bug of the catalogue");
   if (flag == "--layout") return strings(kLayoutNames);
   if (flag == "--format") return strings(kFormatNames);
   if (flag == "--backend") {

@@ -21,15 +21,10 @@ std::string working_directory() {
   return std::filesystem::current_path(error).string();
 }
 
-// The root of the checkout: annotations name files from there.
-std::string github_root() {
-  const std::string root = from_environment("GITHUB_WORKSPACE");
-  return root.empty() ? working_directory() : root;
-}
-
 }  // namespace
 
-LocatedOutput::LocatedOutput(const Session& session) : x_session(session) {
+LocatedOutput::LocatedOutput(const Session& session)
+    : x_session(session), x_folder(working_directory()) {
   const LocatedFlags& flags = session.flags.located;
   if (!flags.format.empty()) parse_format(flags.format);
   if (session.flags.json && !flags.format.empty())
@@ -40,17 +35,20 @@ LocatedOutput::LocatedOutput(const Session& session) : x_session(session) {
 void LocatedOutput::finish(const std::vector<report::LocatedFinding>& findings,
                            CommandResult& outcome) {
   if (x_sarif)
-    x_sarif->finish(report::sarif(findings, {ATTN_DIAG_VERSION, x_session.this_command(),
-                                             working_directory(), static_cast<int>(outcome.code)})
+    x_sarif->finish(report::sarif(findings, {ATTN_DIAG_VERSION, x_session.this_command(), x_folder,
+                                             static_cast<int>(outcome.code)})
                         .dump(2, ' ', false, report::Json::error_handler_t::replace) +
                     '\n');
+  // The root of the checkout: annotations name files from there.
+  const std::string workspace = from_environment("GITHUB_WORKSPACE");
+  const std::string& root = workspace.empty() ? x_folder : workspace;
   const std::string& format = x_session.flags.located.format;
   if (format == "gcc") {
-    outcome.out = report::gcc_text(findings, working_directory());
+    outcome.out = report::gcc_text(findings, x_folder);
   } else if (format == "github") {
-    outcome.out = report::github_text(findings, github_root());
+    outcome.out = report::github_text(findings, root);
   } else if (format.empty() && from_environment("GITHUB_ACTIONS") == "true") {
-    write_stderr(report::github_text(findings, github_root()));
+    write_stderr(report::github_text(findings, root));
   }
 }
 

@@ -22,6 +22,7 @@ class LocatedOutput {
 
  private:
   const Session& x_session;
+  std::string x_folder;  // the working directory: user code may change it
   std::unique_ptr<TextFile> x_sarif;
 };
 

@@ -179,17 +179,21 @@ class Reader {
     if (text.empty()) fail(node, fmt::format("'{}' is given an empty text.", name));
     const bool path = flag.type == "FILE" || flag.type == "DIR" ||
                       ((name == "kernel" || name == "inputs") && text.find('/') != text.npos);
-    return path ? from_here(text) : text;
+    if (!path || text == "-") return text;
+    return from_here(flag.type.empty() ? split_list(name, text) : std::vector<std::string>{text});
   }
 
-  // A path of the file, which is meant from its folder, as it is from the working directory.
-  std::string from_here(const std::string& text) const {
+  // Paths of the file, which are meant from its folder, as they are from the working directory. What has no '/' is a
+  // name where there are several.
+  std::string from_here(const std::vector<std::string>& entries) const {
     std::string out;
-    for (const std::string& entry : split_list("a path", text)) {
+    for (const std::string& entry : entries) {
       std::error_code error;
       fs::path path(entry);
-      if (path.is_relative()) {
-        path = (fs::path(x_file).parent_path() / path).lexically_relative(fs::current_path(error));
+      if (path.is_relative() && (entries.size() == 1 || entry.find('/') != entry.npos)) {
+        path = (fs::path(x_file).parent_path() / path)
+                   .lexically_normal()
+                   .lexically_relative(fs::current_path(error));
         if (path.string().find('/') == std::string::npos) path = fs::path(".") / path;
       }
       out += (out.empty() ? "" : ",") + path.string();
