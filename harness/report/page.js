@@ -311,7 +311,10 @@ function cells(panel) {
       state.cell = { query: hit.row, column: hit.column };
       inspector(document.getElementById("cell"));
     },
-    mark: () => state.cell && { x: state.cell.column, y: state.cell.query, w: m.by_column > 1 ? m.by_column : 1, h: m.by_query > 1 ? m.by_query : 1 },
+    mark: () => state.cell && {  // its bin
+      x: state.cell.column - state.cell.column % m.by_column, w: m.by_column,
+      y: state.cell.query - (state.cell.query - data.origin[2]) % m.by_query, h: m.by_query,
+    },
   });
 }
 
