@@ -190,7 +190,8 @@ class Check {
       output();
     }
     if (!x_bounds.scores_finite)
-      for (Rule* rule : {&x_finite_max, &x_sum_in_range, &x_log_sum_exp})
+      for (Rule* rule :
+           {&x_masked_scores, &x_finite_max, &x_masked_probs, &x_sum_in_range, &x_log_sum_exp})
         rule->skip("scores may overflow, or q or k holds NaN or infinity");
     if (!x_bounds.scores_finite)
       x_output.skip("scores may overflow, or q or k holds NaN or infinity");
@@ -232,9 +233,11 @@ class Check {
   }
 
   void masked() {
+    // What masks by adding -inf leaves NaN where it was.
+    if (!x_bounds.scores_finite) return;
     if (const TensorData* s = recorded(Tensor::kS)) {
       each_masked(*s, -kInf, x_masked_scores);
-      for (std::int64_t j = keys().begin; x_bounds.scores_finite && j < keys().end; ++j) {
+      for (std::int64_t j = keys().begin; j < keys().end; ++j) {
         const double x = value(*s, j);
         if (std::isfinite(x))
           x_masked_scores.held(1);
@@ -345,6 +348,7 @@ class Check {
     const TensorData* o = recorded(Tensor::kO);
     const TensorData* lse = recorded(Tensor::kLse);
     if (keys().count() == 0) {
+      if (!x_v_finite || !x_bounds.scores_finite) return;
       if (lse != nullptr) x_empty.cell(x_row, Tensor::kLse, place(0), value(*lse, 0), -kInf, 0);
       for (std::int64_t d = 0; o != nullptr && d < x_p.head_dim_v; ++d)
         x_empty.cell(x_row, Tensor::kO, place(d), value(*o, d), 0, 0);

@@ -216,8 +216,8 @@ std::string step_text(const OriginStep& s) {
 std::string origins_text(const Numerics& n, const Style& style) {
   std::string s;
   for (const NonFiniteOrigin& o : n.origins) {
-    s += fmt::format("\n  Where {} no numbers of {} come from, by the first:\n", count(o.cells),
-                     name(o.steps.front().tensor));
+    s += fmt::format("\n  Where the {} cells of {} that are no numbers come from, by the first:\n",
+                     count(o.cells), name(o.steps.front().tensor));
     // Long chains are those of one tensor from tile to tile: both ends are shown.
     constexpr std::size_t kShown = 12;
     for (std::size_t i = 0; i < o.steps.size(); ++i) {

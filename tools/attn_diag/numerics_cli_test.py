@@ -118,7 +118,7 @@ class Numerics(unittest.TestCase):
         line = "numerics --kernel fa1 --heads 1 --seqlen 8 --head-dim 32 --dtype fp32 --input-scale 1e30"
         text = self.call(line, 2)
         self.assertTrue(text.startswith("COULD NOT COMPARE"), text)
-        self.assertIn("no numbers of o come from", text)
+        self.assertIn("of o that are no numbers come from", text)
         origins = json.loads(self.call(line + " --json", 2))["numerics"]["origins"]
         of_o = [o for o in origins if o["steps"][0]["of"] == "o"]
         self.assertEqual(len(of_o), 1, origins)

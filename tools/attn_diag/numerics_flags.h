@@ -17,13 +17,14 @@ struct NumericsFlags {
 inline constexpr const char* kNumericsSummary =
     "How large errors are, where, and which rounding makes them; invariants";
 inline constexpr const char* kNumericsFooter = R"(
-Of a run, or of a dump: errors of every tensor in ULPs and over their bounds, their sign and where they
-are; what each declared rounding adds (P in 16 bits, sums in fp32, ...), against what is observed; what
-cancels; NaN, infinities, subnormals, and which operands made the first of them; and what holds of
-attention without a reference (docs/numerics.md).
+Of a run, or of a dump: errors of every tensor in ULPs and over their bounds, their sign and where
+they are; what each declared rounding adds (P in 16 bits, sums in fp32, ...), against what is
+observed; what cancels; NaN, infinities, subnormals, and which operands made the first of them; and
+what holds of attention without a reference (docs/numerics.md).
 
---invariants computes no reference at all: what was recorded is held against itself, and the kernel is
-run again with V = 1, with keys, heads and batch entries permuted, and with another number of splits.
+--invariants computes no reference at all: what was recorded is held against itself, and the kernel
+is run again with constant v, with keys, heads and batch entries permuted, and with another number
+of splits.
 
 Examples:
   attn-diag numerics --kernel fused_wmma --mask causal
