@@ -15,5 +15,5 @@ from ._native import Error, __version__
 from ._shrink import Shrunk, shrink
 from ._sweep import Sweep, sweep
 
-__all__ = ["Comparison", "Diagnosis", "Error", "Properties", "Result", "Shrunk", "Sweep", "Xray", "__version__", "check_function",
-           "compare", "diagnose", "input_kinds", "inputs", "load_inputs", "properties", "shrink", "sweep", "xray"]
+__all__ = ["Comparison", "Diagnosis", "Error", "Properties", "Result", "Shrunk", "Sweep", "Xray", "__version__",
+           "check_function", "compare", "diagnose", "input_kinds", "inputs", "load_inputs", "properties", "shrink", "sweep", "xray"]
