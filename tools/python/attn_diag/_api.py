@@ -147,7 +147,7 @@ class Diagnosis(Result):
 
     @property
     def finding(self) -> str:
-        """"nothing_wrong", "named", "class", "partial", "unknown", "not_a_formula" or "not_judged"."""
+        """"nothing_wrong", "named", "class", "partial", "unknown", "not_a_formula", "not_judged" or "disputed"."""
         return self._native.verdict
 
     @property

@@ -102,6 +102,21 @@ def copied(x: Any) -> Any:
     return x.detach().clone() if hasattr(x, "detach") else x.copy()
 
 
+def dense(x: Any) -> Any:
+    """A copy without gaps, in the order of its shape."""
+    if hasattr(x, "contiguous"):
+        return copied(x.detach().contiguous())
+    return x.copy(order="C") if hasattr(x, "flags") else copied(x)
+
+
+def alike(a: Any, b: Any) -> bool:
+    """Whether two results of one function have the same bits."""
+    if hasattr(a, "detach"):
+        a, b = (x.detach().cpu().float().numpy() for x in (a, b))
+    return bool(_numpy().array_equal(_numpy().asarray(a).astype("float32").view("uint32"),
+                                     _numpy().asarray(b).astype("float32").view("uint32")))
+
+
 def shapes(sizes: Sequence[int], layout: str, rank: int = 4) -> Dict[str, Tuple[int, ...]]:
     """Of q, k and v, from (batch, heads, kv_heads, seqlen_q, seqlen_k, head_dim, head_dim_v)."""
     batch, heads, kv_heads, queries, keys, dims, dims_v = sizes

@@ -11,6 +11,7 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "attn_diag/harness/check_problem.h"
@@ -27,11 +28,13 @@
 #include "harness/files/said.h"
 #include "harness/report/comparison_report.h"
 #include "harness/report/diagnosis.h"
+#include "harness/report/lines_report.h"
 #include "harness/report/summary.h"
 #include "harness/report/xray_report.h"
 #include "harness/run/repetition.h"
 #include "tools/python/module/arrays.h"
 #include "tools/python/module/function.h"
+#include "tools/python/module/lines.h"
 #include "tools/python/module/shrink.h"
 
 namespace attn_diag::python {
@@ -88,6 +91,7 @@ SharedCase take_case(const py::dict& arrays, const MaybeText& layout, const Mayb
 struct Rendered {
   Answer answer = Answer::kNotJudged;
   std::string headline, text, json;
+  std::string line = {};  // of traced lines: the first suspect, in one line
 };
 
 // --- comparisons ------------------------------------------------------------------------------------
@@ -323,6 +327,27 @@ Rendered properties_of(const std::string& name, const py::function& call,
   });
 }
 
+// --- lines ------------------------------------------------------------------------------------------
+
+// Below the comparison what is told of lines. `graph`: as lines_of() takes it, or why there is none.
+Rendered lines_rendered(const Compared& compared, const std::string& name,
+                        const std::variant<py::dict, std::string>& graph) {
+  LineDivergence lines;
+  if (const auto* const recorded = std::get_if<py::dict>(&graph))
+    lines = lines_of(*compared.of(), *recorded);
+  else
+    lines.reason = std::get<std::string>(graph);
+  Rendered out = compared.rendered("", "");
+  report::Json j = report::json_head({"trace_lines", "", ATTN_DIAG_VERSION}, out.answer, false);
+  j["function"] = name;
+  j["problem"] = report::to_json(compared.of()->capture.problem);
+  j["line_divergence"] = report::to_json(lines);
+  out.text = out.headline + '\n' + report::lines_text(lines, {}, true);
+  out.line = report::lines_line(lines);
+  out.json = report::dump_json(j);
+  return out;
+}
+
 // --- inputs -----------------------------------------------------------------------------------------
 
 py::tuple inputs_of(const std::string& kind, const std::array<int, 7>& sizes,
@@ -368,6 +393,7 @@ PYBIND11_MODULE(_native, m) {
       .def_property_readonly("verdict", [](const Rendered& r) { return text_of(r.answer); })
       .def_readonly("headline", &Rendered::headline)
       .def_readonly("text", &Rendered::text)
+      .def_readonly("line", &Rendered::line)
       .def_readonly("json", &Rendered::json);
 
   py::class_<ForeignCase, SharedCase>(m, "Case")
@@ -447,6 +473,7 @@ PYBIND11_MODULE(_native, m) {
       py::arg("name"), py::arg("call"), py::arg("example"), py::arg("atol"), py::arg("rtol"),
       py::arg("runs"), py::arg("seconds"), py::arg("keep_values"), py::arg("square"),
       py::arg("hold"), py::arg("on_step"));
+  m.def("trace_lines", &lines_rendered, py::arg("compared"), py::arg("name"), py::arg("graph"));
   m.def("properties", &properties_of, py::arg("name"), py::arg("call"), py::arg("example"));
   m.def("inputs", &inputs_of, py::arg("kind"), py::arg("sizes"), py::arg("dtype"),
         py::arg("layout"), py::arg("mask"), py::arg("scale"), py::arg("seed"),

@@ -1,0 +1,57 @@
+#include "tools/attn_diag/located_output.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "attn_diag/harness/error.h"
+#include "tools/attn_diag/values.h"
+
+namespace attn_diag::cli {
+namespace {
+
+std::string from_environment(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+std::string working_directory() {
+  std::error_code error;
+  return std::filesystem::current_path(error).string();
+}
+
+// The root of the checkout: annotations name files from there.
+std::string github_root() {
+  const std::string root = from_environment("GITHUB_WORKSPACE");
+  return root.empty() ? working_directory() : root;
+}
+
+}  // namespace
+
+LocatedOutput::LocatedOutput(const Session& session) : x_session(session) {
+  const LocatedFlags& flags = session.flags.located;
+  if (!flags.format.empty()) parse_format(flags.format);
+  if (session.flags.json && !flags.format.empty())
+    throw Error("--json and --format are both about what stdout shows: give one of them.");
+  if (!flags.sarif.empty()) x_sarif = std::make_unique<TextFile>(flags.sarif);
+}
+
+void LocatedOutput::finish(const std::vector<report::LocatedFinding>& findings,
+                           CommandResult& outcome) {
+  if (x_sarif)
+    x_sarif->finish(report::sarif(findings, {ATTN_DIAG_VERSION, x_session.this_command(),
+                                             working_directory(), static_cast<int>(outcome.code)})
+                        .dump(2, ' ', false, report::Json::error_handler_t::replace) +
+                    '\n');
+  const std::string& format = x_session.flags.located.format;
+  if (format == "gcc") {
+    outcome.out = report::gcc_text(findings, working_directory());
+  } else if (format == "github") {
+    outcome.out = report::github_text(findings, github_root());
+  } else if (format.empty() && from_environment("GITHUB_ACTIONS") == "true") {
+    write_stderr(report::github_text(findings, github_root()));
+  }
+}
+
+}  // namespace attn_diag::cli
