@@ -147,7 +147,7 @@ std::string shrink_text(const ShrinkView& view, const Style& style, bool verdict
           first.writes ? fmt::format(" is written {} times", *first.writes)
                        : fmt::format(" is {}, expected {} within {}", exact(first.actual),
                                      exact(first.expected), number(first.bound))));
-    } else if (!r.trace) {
+    } else if (!r.trace && !view.of_function) {
       line(r.failure.what);
     }
     if (r.failure.moves) line("Besides, the result is not the same in every run.");

@@ -61,5 +61,6 @@ def comparison_html(result: "Comparison") -> str:
 def page(result: "Comparison", title: str, paragraphs: List[str]) -> str:
     """A whole page, with what else there is to say above."""
     said = "".join(f"<pre>{escape(paragraph)}</pre>" for paragraph in paragraphs)
-    return (f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><meta name="color-scheme" content="light dark"><title>{escape(title)}</title>'
+    return (f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><meta name="color-scheme" content="light dark">'
+            f"<title>{escape(title)}</title>"
             f"<h1>{escape(title)}</h1>{comparison_html(result)}{said}</html>\n")

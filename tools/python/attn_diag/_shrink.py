@@ -119,7 +119,8 @@ def _named(shrunk: Shrunk) -> List[str]:
         return ["Note: run once more, or judged as arrays of which nothing else is known, it agrees."]
     smallest, given = comparison.diagnosis, shrunk.given.diagnosis
     lines = [f"Of the case as it was given: {given.headline}"]
-    if not set(smallest.named) & set(given.named):
+    ids = [{label.partition("(")[0] for label in found.named} for found in (smallest, given)]
+    if not ids[0] & ids[1]:
         lines.append(f"Of the smallest sizes: {smallest.headline}")
         if given.named:
             lines.append("Note: this may be another bug than that of the case as it was given; hold=[...] keeps sizes "

@@ -35,4 +35,5 @@ if __name__ == "__main__":
     print()
     print(attn_diag.sweep(attention, dict(seqlen_q=8, seqlen_k=[1, 64, 65, 128, 200]), dtypes="bf16", framework="torch"))
     print()
-    print(str(attn_diag.shrink(attention, q, k, v, hold=["head_dim"], seconds=600)).partition("  A test")[0].rstrip())
+    shrunk = attn_diag.shrink(attention, q, k, v, hold=["head_dim"], seconds=600)
+    print(str(shrunk).partition("  A test")[0].rstrip())

@@ -60,4 +60,5 @@ if __name__ == "__main__":
     print()
     print(attn_diag.sweep(attention, dict(seqlen=[16, 17, 32], head_dim=[8, 32]), framework="torch", device=DEVICE))
     print()
-    print(str(attn_diag.shrink(attention, q, k, v, hold=["head_dim"], keep_values=True, seconds=600)).partition("  A test")[0].rstrip())
+    shrunk = attn_diag.shrink(attention, q, k, v, hold=["head_dim"], keep_values=True, seconds=600)
+    print(str(shrunk).partition("  A test")[0].rstrip())

@@ -1,5 +1,5 @@
-"""xray(), properties(), sweep() and shrink() of functions of torch and of JAX: arrays of the framework go in, exceptions come out,
-other threads run."""
+"""xray(), properties(), sweep() and shrink() of functions of torch and of JAX: arrays of the framework go in, exceptions
+come out, other threads run."""
 
 import importlib
 import importlib.util
