@@ -45,7 +45,11 @@ TEST_CASE("rows here and there are judged as they are among all") {
     CHECK(same.tensors[i].max_err_over_bound == all.tensors[i].max_err_over_bound);
     CHECK(same.tensors[i].max_abs_err == all.tensors[i].max_abs_err);
   }
+  CHECK(same.notes.empty());
   const Comparison some = compare_some_rows(capture, rows_of({0, 17, 49}), {}, 2);
+  CHECK(some.notes.empty());  // nothing of what was asked for is left out
+  CHECK(some.unjudged() > 0);
+  CHECK(some.unjudged_because == "they are not of the rows that were asked for");
   CHECK(some.answer() == Answer::kAgrees);
   for (const TensorComparison& t : some.tensors)
     if (t.tensor == Tensor::kO) CHECK(t.compared == 2 * 3 * 3 * 8);

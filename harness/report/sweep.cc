@@ -240,8 +240,8 @@ std::string time_text(const SweepView& view) {
     most = std::max(most, number_of(line, "seconds"));
   }
   if (view.lines.empty()) return "";
-  return fmt::format("  The cases took {:.3g} s together, {:.2g} s each; the longest {:.2g} s\n",
-                     seconds, seconds / static_cast<double>(view.lines.size()), most);
+  return fmt::format("  The cases took {} together, {:.2g} s each; the longest {:.2g} s\n",
+                     duration(seconds), seconds / static_cast<double>(view.lines.size()), most);
 }
 
 }  // namespace

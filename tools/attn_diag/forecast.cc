@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
+#include <cstdio>
+#include <ctime>
 #include <thread>
 
 #include "attn_diag/harness/error.h"
@@ -11,17 +12,17 @@
 #include "attn_diag/reference/sampled_rows.h"
 #include "harness/report/text.h"
 #include "harness/run/run_plan.h"
-#include "tools/attn_diag/output.h"
 
 namespace attn_diag::cli {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr std::int64_t kSampled = 64;  // queries that the message offers
 
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
+// Of all threads of this process: what others do on the machine does not change it.
+double processor_seconds() {
+  timespec t{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
 int threads_of(const Case& c) {
@@ -62,9 +63,9 @@ double kernel_seconds(const Kernel& kernel, const Case& c) {
   part.problem = small_problem(c.problem, side, side);
   part.run.region = {};
   const InputData inputs = make_inputs(part.problem, "randn", 0, 1);
-  const Clock::time_point begin = Clock::now();
+  const double begin = processor_seconds();
   run_kernel(kernel, part.problem, inputs, part.run);
-  return seconds_since(begin) * pairs(c.problem) / pairs(part.problem);
+  return (processor_seconds() - begin) / threads_of(c) * pairs(c.problem) / pairs(part.problem);
 }
 
 // The rows of a short sequence cost a row of a long one's in proportion, and k and v are widened once a head.
@@ -80,11 +81,11 @@ double reference_seconds(const Kernel& kernel, const Case& c, std::int64_t rows,
     std::vector<std::int32_t> queries;  // the last, which see most keys
     for (std::int32_t q = std::max(0, p.seqlen_q - count); q < p.seqlen_q; ++q)
       queries.push_back(q);
-    const Clock::time_point begin = Clock::now();
+    const double begin = processor_seconds();
     reference::for_each_sampled_rows(p, geometry, declared_arithmetic(kernel, p, geometry),
                                      {inputs.q.data(), inputs.k.data(), inputs.v.data()}, options,
                                      queries, [](const reference::SampledBlock&) {});
-    return seconds_since(begin);
+    return (processor_seconds() - begin) / threads_of(c);
   };
   const double widen = seconds_of(1), both = seconds_of(few + 1);
   const double keys = static_cast<double>(c.problem.seqlen_k) / p.seqlen_k;
@@ -141,7 +142,9 @@ void say_forecast(const Kernel& kernel, const Case& c, bool each_run) {
           "; --query sample:{} judges o and lse of {} queries of each head in about {} and {}",
           kSampled, kSampled, report::duration(less->seconds()), report::bytes(less->bytes));
   }
-  write_stderr(s + '\n');
+  // At once: what a child gives to write_stderr() appears when it has ended.
+  std::fputs((s + '\n').c_str(), stderr);
+  std::fflush(stderr);
 }
 
 }  // namespace attn_diag::cli

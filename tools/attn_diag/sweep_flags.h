@@ -20,8 +20,8 @@ Flags take lists (1,8), ranges (1:8: 1 to 8; 1:9:2: every second; 64:4096:*2: do
 lists of these; the cases are all combinations, or N of them with --random N, drawn by --seed. Each case runs in a
 process of its own, judged as attn-diag run judges it; one that crashes or does not end is a case that failed.
 
-With -o DIR each result is a line of JSON on the disk before the next case begins. The same command, or
-attn-diag sweep -o DIR, goes on where it was stopped. --shard I/N runs one of N parts; tasks of Slurm arrays and of
+With -o DIR each result is a line of JSON, on the disk within a quarter of a second or as soon as it is there. The
+same command, or attn-diag sweep -o DIR, goes on where it was stopped. --shard I/N runs one of N parts; tasks of Slurm arrays and of
 srun, MPI ranks and pods of Kubernetes indexed jobs know theirs by themselves. A shard exits with 0 when its cases
 have been run, whatever they say: the verdict is that of attn-diag sweep merge DIR, which counts no case twice and
 names what is missing.
