@@ -233,8 +233,8 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
       return;
     }
     case Ill::kSign: {
-      if (x_graph.whole_blocks && op(n) == ValueOp::kDivide && b != 0 && b < n &&
-          x_terms[b].kind == TermKind::kNumber)
+      if (x_graph.whole_blocks && b != 0 && b < n && x_terms[b].kind == TermKind::kNumber &&
+          (op(n) == ValueOp::kDivide || std::isinf(node(b).value)))
         suggest_last_weight(cause.row);
       suggest_odd_maxima(cause.site);
       // Too large for what was subtracted: where was that made, if of no maximum?

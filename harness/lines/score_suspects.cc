@@ -65,6 +65,16 @@ void NumberSuspects::suggest_shifts(std::uint32_t weight) {
   }
 }
 
+void NumberSuspects::suggest_unbiased(std::uint32_t weight) {
+  std::uint32_t at = weight;
+  for (int steps = 0; steps < 64 && at != 0 && node(at).site != 0 && !node(at).is_input(); ++steps) {
+    if (op(at) == ValueOp::kPick || op(at) == ValueOp::kProduct)
+      suggest_node(at, "hands on the score, to which no bias is added");
+    if (op(at) == ValueOp::kProduct) return;
+    at = node(at).operand[0];
+  }
+}
+
 void NumberSuspects::suggest_beside_missing_rescale(std::uint32_t n, std::uint32_t before) {
   if (!x_graph.whole_blocks || node(n).site == 0 || is_scaled(before)) return;
   const ValueSite& adds = site(node(n).site);
@@ -157,8 +167,10 @@ void NumberSuspects::suspect_frames(std::uint32_t n, std::uint32_t a, std::uint3
   const std::uint32_t before = keys(a) >= keys(b) ? a : b;
   const std::uint32_t scaled = made_by(before);
   if (x_graph.whole_blocks) {
-    for (const std::uint32_t operand : {a, b})
-      if (operand != 0 && keys(operand) == 1) suggest_shifts(operand);
+    if (a != 0 && b != 0 && keys(a) == 1 && keys(b) == 1) {
+      for (const std::uint32_t operand : {a, b}) suggest_shifts(operand);
+      if (x_out.suspects.empty() && x_attention.has_bias()) suggest_unbiased(a);
+    }
     suggest_beside_missing_rescale(n, before);
   }
   // Of other sums at this line the sum so far was rescaled: where?

@@ -31,7 +31,7 @@ def _library_paths() -> Tuple[str, ...]:
 
 
 @functools.lru_cache(maxsize=None)
-def _is_users(file: str) -> bool:
+def is_users(file: str) -> bool:
     return not file.startswith("<") and not os.path.abspath(file).startswith(_library_paths())
 
 
@@ -327,6 +327,20 @@ class Spot:
         return (self.line, self.level.column, self.file, self.level.name, variable, self._conditions(mask), uses, callers)
 
 
+def idle(function: Function, calls: Tuple[str, ...], lines: Set[int]) -> List[Words]:
+    """Of a function, calls of these at other lines: where nothing of the inputs came."""
+    out = []
+    for nodes in list(function.by_line.values()):
+        for node in nodes:
+            name = getattr(getattr(node, "func", None), "attr", "")
+            if isinstance(node, ast.Call) and name in calls and node.lineno not in lines:
+                level = Level.__new__(Level)
+                level.caller, level.file, level.line, level.column = None, function.file, node.lineno, node.col_offset + 1
+                level.function, level.name, level.node = function, function.name, node
+                out.append(Spot(level).words(""))
+    return out
+
+
 class Places:
     """The place that is running now, up to call_of_kernel() or call_of_user()."""
 
@@ -341,7 +355,7 @@ class Places:
             code = frame.f_code
             if code.co_name in ("call_of_kernel", "call_of_user") and code.co_filename.startswith(_OURS):
                 break
-            if _is_users(code.co_filename):
+            if is_users(code.co_filename):
                 frames.append((code, frame.f_lasti))
             frame = frame.f_back
         key = tuple(frames)
