@@ -184,7 +184,9 @@ void NumberSuspects::suspect_frames(std::uint32_t n, std::uint32_t a, std::uint3
       if (operand == 0 || operand >= scaled) continue;
       const std::uint32_t made = made_by(operand);
       const ValueOp is = op(made);
-      if (is == ValueOp::kExp || is == ValueOp::kExp2 ||
+      const bool scaled_factor = x_graph.whole_blocks && is == ValueOp::kMultiply &&
+                                 op(made_by(node(made).operand[0])) == ValueOp::kExp;
+      if (is == ValueOp::kExp || is == ValueOp::kExp2 || scaled_factor ||
           x_terms[operand].kind == TermKind::kNumber) {
         suggest_node(made, "makes the factor of the sum so far");
         if (node(made).site != 0 && node(made).operand[0] != 0)
