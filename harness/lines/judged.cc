@@ -118,8 +118,8 @@ Chosen chosen_elements(const WatchedRun& run, const Attention& attention, Expect
     attention.locate_output(first, row, column);
     bool is_wrong = false;
     for (std::size_t d = 0; d < dim; ++d)
-      is_wrong = is_wrong || expected.is_wrong(row, static_cast<std::uint32_t>(d),
-                                               o_element(run, first + d));
+      is_wrong = is_wrong ||
+                 expected.is_wrong(row, static_cast<std::uint32_t>(d), o_element(run, first + d));
     (is_wrong ? wrong : right).push_back(first);
   }
   if (wrong.empty()) {
@@ -210,7 +210,8 @@ LineDivergence tell_lines(const WatchedRun& run, const Problem& problem, const I
   if (wrong) FindingSuspects(terms, elements, out).suspect(found);
   for (const host::CheckFinding& finding : found.findings)
     if (!wrong)
-      out.unread.push_back(fmt::format("line {} {}", finding.access.places.front().line, finding.message));
+      out.unread.push_back(
+          fmt::format("line {} {}", finding.access.places.front().line, finding.message));
   const std::string finding = out.what;
   explain(terms, elements, out);
   if (!finding.empty()) {

@@ -30,11 +30,11 @@ const char* name(LineAnswer answer) {
 
 namespace {
 
-using lines::finish;
 using lines::Attention;
 using lines::Chosen;
 using lines::chosen_elements;
 using lines::ExpectedRows;
+using lines::finish;
 using lines::judged_elements;
 using lines::OutputElement;
 using lines::WatchedRun;
@@ -117,8 +117,7 @@ LineDivergence lines::trace_lines(const WatchBuild& build, const Kernel& kernel,
 
   Attention attention(problem, uncoded.q.data(), uncoded.k.data(), uncoded.v.data());
   const Geometry geometry = plan_geometry(kernel, problem, run_options);
-  ExpectedRows expected(problem, uncoded, geometry,
-                        declared_arithmetic(kernel, problem, geometry));
+  ExpectedRows expected(problem, uncoded, geometry, declared_arithmetic(kernel, problem, geometry));
   const Chosen chosen = chosen_elements(survey, attention, expected);
   std::vector<std::uint32_t> blocks = blocks_of(survey.graph, chosen);
   WatchedRun run = lines::watch_run(*build.kernel, problem, uncoded, run_options, blocks);

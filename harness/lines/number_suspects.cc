@@ -24,7 +24,9 @@ void NumberSuspects::suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32
     if (!node(input).is_input()) continue;
     const unsigned buffer = x_terms[input].buffer;
     if (x_graph.whole_blocks || !loads_all(buffer, row))
-      suggest_loader(node(input).site, loads_all(buffer, row) ? why : fmt::format("does not load all of {}", kBuffers[buffer]));
+      suggest_loader(
+          node(input).site,
+          loads_all(buffer, row) ? why : fmt::format("does not load all of {}", kBuffers[buffer]));
   }
   // Of q the row is known.
   for (const std::uint32_t operand : {a, b}) {
@@ -103,7 +105,7 @@ void NumberSuspects::suspect_twice(const Cause& cause, std::uint32_t a, std::uin
   // Where the same line added it before, it is done too often; another line is one too many.
   if (added_there_before(n))
     suggest_conditions(cause.site, "loop", "decides how often that is done");
-  else
+  else if (!x_graph.whole_blocks)  // of a block it may be an index
     be_sure();
   suggest_node(n, why);
   suggest_conditions(cause.site, "loop", "decides how often that is done");
@@ -192,8 +194,8 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
                               x_terms.keys().has(other.set, x_attention.key_of(element.row));
         // Of a block the columns would be right.
         const bool shifted =
-            x_graph.whole_blocks && (x_first_step || (other.kind == TermKind::kElement &&
-                                                      other.column != element.column));
+            x_graph.whole_blocks &&
+            (x_first_step || (other.kind == TermKind::kElement && other.column != element.column));
         if (!same_key && !shifted && !loads_none(element.buffer, cause.row) && element.row >= end &&
             element.row < end + x_terms.keys().size())
           for (const std::uint32_t s : {node(n).site, node(operand).site, node(input).site})

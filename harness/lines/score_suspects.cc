@@ -67,7 +67,8 @@ void NumberSuspects::suggest_shifts(std::uint32_t weight) {
 
 void NumberSuspects::suggest_unbiased(std::uint32_t weight) {
   std::uint32_t at = weight;
-  for (int steps = 0; steps < 64 && at != 0 && node(at).site != 0 && !node(at).is_input(); ++steps) {
+  for (int steps = 0; steps < 64 && at != 0 && node(at).site != 0 && !node(at).is_input();
+       ++steps) {
     if (op(at) == ValueOp::kPick || op(at) == ValueOp::kProduct)
       suggest_node(at, "hands on the score, to which no bias is added");
     if (op(at) == ValueOp::kProduct) return;
@@ -95,7 +96,10 @@ void NumberSuspects::suggest_beside_missing_rescale(std::uint32_t n, std::uint32
 void NumberSuspects::suspect_scale(std::uint32_t score, std::uint32_t n, const std::string& why) {
   std::uint32_t at = score;
   if (has_other_base(score, n)) suggest_node(n, "is of another base than other exponentials");
-  bool scaled = false;
+  bool scaled = false, all = true;  // scores are wrong
+  for (std::uint32_t other = 1; other < x_graph.nodes.size() && x_graph.whole_blocks; ++other)
+    all = all && !((op(other) == ValueOp::kExp || op(other) == ValueOp::kExp2) &&
+                   x_terms[other].kind == TermKind::kWeight);
   std::vector<std::uint32_t> passed;
   for (int steps = 0; steps < 128 && node(at).site != 0; ++steps) {
     if (node(at).is_input()) {
@@ -108,7 +112,7 @@ void NumberSuspects::suspect_scale(std::uint32_t score, std::uint32_t n, const s
                              x_terms[node(at).operand[1]].kind == TermKind::kNumber;
       if (by_number) {
         scaled = true;
-        be_sure();
+        if (all) be_sure();
         suggest_node(at, "scales the score");
         suggest_uses(node(at).site, "is a factor of the score");
       }
@@ -143,7 +147,8 @@ void NumberSuspects::suspect_scale(std::uint32_t score, std::uint32_t n, const s
       if (x_terms[one].kind == TermKind::kScore &&
           x_terms.columns().count(x_terms[one].set) == x_terms.columns().size() &&
           (x_graph.whole_blocks ? is_sum_of_columns(one)
-           : op(one) == ValueOp::kPick || op(one) == ValueOp::kStore || op(one) == ValueOp::kRound))
+                                : op(one) == ValueOp::kPick || op(one) == ValueOp::kStore ||
+                                      op(one) == ValueOp::kRound))
         suggest_node(one, "hands on the score, which nobody scales");
   if (x_graph.whole_blocks && !scaled)
     for (const std::uint32_t one : passed)

@@ -176,8 +176,8 @@ bool takes_minimum(std::string_view line, std::string_view variable) {
 bool is_plain_subscript(std::string_view line, std::string_view variable) {
   const std::vector<Token> tokens = tokens_of(line);
   for (std::size_t i = 0; i + 3 < tokens.size(); ++i)
-    if (tokens[i].is_any({"load", "store"}) && tokens[i + 1].is("(") && tokens[i + 2].is(variable) &&
-        tokens[i + 3].is_any({",", ")"}))
+    if (tokens[i].is_any({"load", "store"}) && tokens[i + 1].is("(") &&
+        tokens[i + 2].is(variable) && tokens[i + 3].is_any({",", ")"}))
       return true;
   bool found = false;
   for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {

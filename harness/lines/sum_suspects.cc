@@ -530,7 +530,8 @@ void SumSuspects::suggest_idle_v() {
 }
 
 void SumSuspects::suggest_end_of_loop(std::uint32_t factor) {
-  if (node(factor).site == 0 || (op(factor) != ValueOp::kExp && op(factor) != ValueOp::kExp2)) return;
+  if (node(factor).site == 0 || (op(factor) != ValueOp::kExp && op(factor) != ValueOp::kExp2))
+    return;
   const std::uint32_t exponent = made_by(node(factor).operand[0]);
   const std::uint32_t before = node(exponent).site == 0 ? 0 : node(exponent).operand[0];
   // A maximum that is still none.

@@ -91,12 +91,12 @@ void Suspects::suggest_of_block(std::uint32_t site_number, const std::string& wh
 }
 
 std::vector<NamedLine> Suspects::by_likelihood(std::uint32_t site_number,
-                                              std::vector<NamedLine> uses) {
+                                               std::vector<NamedLine> uses) {
   if (!x_graph.whole_blocks) return uses;
   if (x_accesses.empty())
     for (const ValueSite& s : x_graph.sites) {
-      const bool accesses = s.op == ValueOp::kInput || s.op == ValueOp::kLoad ||
-                            s.op == ValueOp::kStore;
+      const bool accesses =
+          s.op == ValueOp::kInput || s.op == ValueOp::kLoad || s.op == ValueOp::kStore;
       if (!accesses || s.line == 0) continue;
       for (const NamedLine& use : variables_in(s.uses, ','))
         x_accesses[{use.name, use.line}].insert(s.line);
@@ -107,9 +107,8 @@ std::vector<NamedLine> Suspects::by_likelihood(std::uint32_t site_number,
     const bool later = x_first_step && text.find("+=") != text.npos;
     return std::tuple(range, later, x_accesses[{use.name, use.line}].size());
   };
-  std::stable_sort(uses.begin(), uses.end(), [&](const NamedLine& a, const NamedLine& b) {
-    return rank(a) < rank(b);
-  });
+  std::stable_sort(uses.begin(), uses.end(),
+                   [&](const NamedLine& a, const NamedLine& b) { return rank(a) < rank(b); });
   return uses;
 }
 

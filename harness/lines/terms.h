@@ -131,7 +131,7 @@ class Attention {
   double bias(std::uint32_t row, std::uint32_t key_row) const;
 
   Problem x_problem;
-  reference::Extras x_extras;  // no softcap
+  reference::Extras x_extras;        // no softcap
   std::vector<float> x_q, x_k, x_v;  // by row and column
   std::unordered_map<std::uint32_t, std::vector<double>> x_raw;
   std::unordered_map<std::uint32_t, double> x_lse;

@@ -41,8 +41,8 @@ ValueGraph graph_of(const py::dict& from) {
     const auto [op, line, column, file, function, variable, conditions, uses, callers] =
         one.cast<SiteWords>();
     const bool ran = op >= 0;
-    graph.sites.push_back({static_cast<host::ValueOp>(ran ? op : -1 - op), line,
-                           column, file, function, variable, conditions, uses, callers, file, ran});
+    graph.sites.push_back({static_cast<host::ValueOp>(ran ? op : -1 - op), line, column, file,
+                           function, variable, conditions, uses, callers, file, ran});
   }
   graph.nodes = elements_of<ValueNode>(from["nodes"]);
   graph.products = elements_of<std::uint32_t>(from["products"]);
@@ -69,7 +69,8 @@ ValueGraph graph_of(const py::dict& from) {
 host::CheckReport findings_of(const py::dict& from, const ValueGraph& graph) {
   host::CheckReport report;
   for (const py::handle one : from["outside"]) {
-    const auto [site, offset, text] = one.cast<std::tuple<std::uint32_t, std::int64_t, std::string>>();
+    const auto [site, offset, text] =
+        one.cast<std::tuple<std::uint32_t, std::int64_t, std::string>>();
     const host::ValueSite& at = graph.sites.at(site);
     host::CheckFinding finding;
     finding.kind = host::CheckKind::kOutOfBounds;
