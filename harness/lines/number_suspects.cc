@@ -105,7 +105,7 @@ void NumberSuspects::suspect_twice(const Cause& cause, std::uint32_t a, std::uin
   // Where the same line added it before, it is done too often; another line is one too many.
   if (added_there_before(n))
     suggest_conditions(cause.site, "loop", "decides how often that is done");
-  else
+  else if (!x_graph.whole_blocks)  // of a block it may be an index
     be_sure();
   suggest_node(n, why);
   suggest_conditions(cause.site, "loop", "decides how often that is done");
@@ -193,8 +193,9 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
         const bool same_key = other.kind == TermKind::kWeight &&
                               x_terms.keys().has(other.set, x_attention.key_of(element.row));
         // Of a block the columns would be right.
-        const bool shifted = x_graph.whole_blocks && other.kind == TermKind::kElement &&
-                             other.column != element.column;
+        const bool shifted =
+            x_graph.whole_blocks &&
+            (x_first_step || (other.kind == TermKind::kElement && other.column != element.column));
         if (!same_key && !shifted && !loads_none(element.buffer, cause.row) && element.row >= end &&
             element.row < end + x_terms.keys().size())
           for (const std::uint32_t s : {node(n).site, node(operand).site, node(input).site})
@@ -235,8 +236,8 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
       return;
     }
     case Ill::kSign: {
-      if (x_graph.whole_blocks && op(n) == ValueOp::kDivide && b != 0 && b < n &&
-          x_terms[b].kind == TermKind::kNumber)
+      if (x_graph.whole_blocks && b != 0 && b < n && x_terms[b].kind == TermKind::kNumber &&
+          (op(n) == ValueOp::kDivide || std::isinf(node(b).value)))
         suggest_last_weight(cause.row);
       suggest_odd_maxima(cause.site);
       // Too large for what was subtracted: where was that made, if of no maximum?

@@ -56,6 +56,8 @@ class NumberSuspects : public Suspects {
   bool is_sum_of_columns(std::uint32_t n) const;
   // Numbers that are added to scores, as a bias is.
   void suggest_shifts(std::uint32_t weight);
+  // Where a score has no bias and should.
+  void suggest_unbiased(std::uint32_t weight);
   // Another sum of the row, which is rescaled, where nothing rescales the one that n adds to.
   void suggest_beside_missing_rescale(std::uint32_t n, std::uint32_t before);
   void suspect_scale(std::uint32_t score, std::uint32_t n, const std::string& why);

@@ -65,6 +65,17 @@ void NumberSuspects::suggest_shifts(std::uint32_t weight) {
   }
 }
 
+void NumberSuspects::suggest_unbiased(std::uint32_t weight) {
+  std::uint32_t at = weight;
+  for (int steps = 0; steps < 64 && at != 0 && node(at).site != 0 && !node(at).is_input();
+       ++steps) {
+    if (op(at) == ValueOp::kPick || op(at) == ValueOp::kProduct)
+      suggest_node(at, "hands on the score, to which no bias is added");
+    if (op(at) == ValueOp::kProduct) return;
+    at = node(at).operand[0];
+  }
+}
+
 void NumberSuspects::suggest_beside_missing_rescale(std::uint32_t n, std::uint32_t before) {
   if (!x_graph.whole_blocks || node(n).site == 0 || is_scaled(before)) return;
   const ValueSite& adds = site(node(n).site);
@@ -85,7 +96,10 @@ void NumberSuspects::suggest_beside_missing_rescale(std::uint32_t n, std::uint32
 void NumberSuspects::suspect_scale(std::uint32_t score, std::uint32_t n, const std::string& why) {
   std::uint32_t at = score;
   if (has_other_base(score, n)) suggest_node(n, "is of another base than other exponentials");
-  bool scaled = false;
+  bool scaled = false, all = true;  // scores are wrong
+  for (std::uint32_t other = 1; other < x_graph.nodes.size() && x_graph.whole_blocks; ++other)
+    all = all && !((op(other) == ValueOp::kExp || op(other) == ValueOp::kExp2) &&
+                   x_terms[other].kind == TermKind::kWeight);
   std::vector<std::uint32_t> passed;
   for (int steps = 0; steps < 128 && node(at).site != 0; ++steps) {
     if (node(at).is_input()) {
@@ -98,7 +112,7 @@ void NumberSuspects::suspect_scale(std::uint32_t score, std::uint32_t n, const s
                              x_terms[node(at).operand[1]].kind == TermKind::kNumber;
       if (by_number) {
         scaled = true;
-        be_sure();
+        if (all) be_sure();
         suggest_node(at, "scales the score");
         suggest_uses(node(at).site, "is a factor of the score");
       }
@@ -158,8 +172,10 @@ void NumberSuspects::suspect_frames(std::uint32_t n, std::uint32_t a, std::uint3
   const std::uint32_t before = keys(a) >= keys(b) ? a : b;
   const std::uint32_t scaled = made_by(before);
   if (x_graph.whole_blocks) {
-    for (const std::uint32_t operand : {a, b})
-      if (operand != 0 && keys(operand) == 1) suggest_shifts(operand);
+    if (a != 0 && b != 0 && keys(a) == 1 && keys(b) == 1) {
+      for (const std::uint32_t operand : {a, b}) suggest_shifts(operand);
+      if (x_out.suspects.empty() && x_attention.has_bias()) suggest_unbiased(a);
+    }
     suggest_beside_missing_rescale(n, before);
   }
   // Of other sums at this line the sum so far was rescaled: where?
@@ -173,7 +189,9 @@ void NumberSuspects::suspect_frames(std::uint32_t n, std::uint32_t a, std::uint3
       if (operand == 0 || operand >= scaled) continue;
       const std::uint32_t made = made_by(operand);
       const ValueOp is = op(made);
-      if (is == ValueOp::kExp || is == ValueOp::kExp2 ||
+      const bool scaled_factor = x_graph.whole_blocks && is == ValueOp::kMultiply &&
+                                 op(made_by(node(made).operand[0])) == ValueOp::kExp;
+      if (is == ValueOp::kExp || is == ValueOp::kExp2 || scaled_factor ||
           x_terms[operand].kind == TermKind::kNumber) {
         suggest_node(made, "makes the factor of the sum so far");
         if (node(made).site != 0 && node(made).operand[0] != 0)

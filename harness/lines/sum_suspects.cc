@@ -42,12 +42,12 @@ void SumSuspects::suspect(const std::vector<Cause>& list) {
       if (x_elements.front().of_lse) return suspect_lse(cause);
       if (cause.undivided) {
         x_out.what = "o is a sum over the right keys that was not divided by l";
-        if (x_graph.whole_blocks) suggest_last_store(cause.node);
         suggest(cause.site, "stores it");
         suggest_moves(cause.node, "hands it on");
         return;
       }
       x_out.what = "o is the right sum times a wrong factor";
+      if (x_graph.whole_blocks) suggest_wrong_inverse(cause.node);
       suggest(cause.site, "gives o another factor than 1 / l");
       suggest_scale(cause.node);
       return;
@@ -255,6 +255,7 @@ bool SumSuspects::suspect_lost(const Cause& cause, unsigned key) {
         suggest_node(at, "chooses that factor");
         suggest_uses(node(at).site, "decides which factor is chosen");
       }
+    if (x_graph.whole_blocks) suggest_end_of_loop(made);
     if (node(made).site != 0) {
       suggest_node(made, "makes the factor that takes all away");
       suggest_uses(node(made).site, "is an operand of it");
@@ -483,9 +484,12 @@ void SumSuspects::suspect_chosen_weight(std::uint32_t row, unsigned key) {
 
 void SumSuspects::suspect_masked_loads(std::uint32_t row, unsigned key) {
   const std::uint32_t wanted = key_row(row, key);
-  std::set<std::uint32_t> sites;
+  std::set<std::uint32_t> sites, blocks;  // that look at the row
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
+    if (x_terms[n].row == row && x_terms[n].kind == TermKind::kElement && x_terms[n].buffer == 0)
+      blocks.insert(node(n).where >> 10);
   for (const host::MaskedLoad& one : x_graph.masked) {
-    if (one.buffer == 1) continue;
+    if (one.buffer == 1 || blocks.count(one.block) == 0) continue;
     std::uint32_t at = 0, column = 0;
     x_attention.locate(static_cast<int>(one.buffer) - 1, one.element, at, column);
     if (at == wanted && !loads_all(one.buffer - 1, row)) sites.insert(one.site);
@@ -502,6 +506,19 @@ void SumSuspects::suspect_masked_loads(std::uint32_t row, unsigned key) {
   for (const std::uint32_t s : sites) suggest_conditions(s, "if", why);
 }
 
+void SumSuspects::suggest_wrong_inverse(std::uint32_t n) {
+  const Term* sum = nullptr;
+  std::uint32_t inverse = 0;
+  for (const std::uint32_t operand : node(n).operand) {
+    if (operand == 0 || operand >= n) continue;
+    if (x_terms[operand].kind == TermKind::kInverse) inverse = operand;
+    if (x_terms[operand].kind == TermKind::kWeight && x_terms[operand].column != kNone)
+      sum = &x_terms[operand];
+  }
+  if (inverse != 0 && sum != nullptr && !same_frame(*sum, x_terms[inverse]))
+    suggest_node(made_by(inverse), "makes that factor");
+}
+
 void SumSuspects::suggest_idle_v() {
   const std::vector<bool>& alive = reaches_output(false);
   std::map<std::uint32_t, bool> idle;  // by site of a load
@@ -516,6 +533,28 @@ void SumSuspects::suggest_last_store(std::uint32_t n) {
   const std::uint32_t made = made_by(n);
   for (; n != made && node(n).site != 0; n = node(n).operand[0])
     if (op(n) == ValueOp::kStore && (node(n).where >> 10) != 0) return suggest_node(n, "stores it");
+}
+
+void SumSuspects::suggest_end_of_loop(std::uint32_t factor) {
+  if (node(factor).site == 0 || (op(factor) != ValueOp::kExp && op(factor) != ValueOp::kExp2))
+    return;
+  const std::uint32_t exponent = made_by(node(factor).operand[0]);
+  const std::uint32_t before = node(exponent).site == 0 ? 0 : node(exponent).operand[0];
+  // A maximum that is still none.
+  if (before == 0 || !x_graph.is_constant(before) || node(before).value > -1e4F) return;
+  const ValueSite& made = site(node(factor).site);
+  const auto loop_of = [](const ValueSite& s) {
+    for (const Condition& condition : conditions_in(s.conditions))
+      if (condition.loop) return condition.at.line;
+    return 0;
+  };
+  const int loop = loop_of(made);
+  std::uint32_t last = 0;
+  for (std::uint32_t s = 1; s < x_graph.sites.size() && loop != 0; ++s)
+    if (site(s).ran && site(s).function == made.function && site(s).file == made.file &&
+        loop_of(site(s)) == loop && (last == 0 || site(s).line > site(last).line))
+      last = s;
+  if (last != 0) suggest(last, "ends a step of the loop, and the maximum is not taken over");
 }
 
 void SumSuspects::suspect_what_never_ran() {
@@ -541,6 +580,12 @@ void SumSuspects::suspect_extra(const Cause& cause) {
       suggest_node(at, why);
       suggest_indices(node(at).site, "makes what is compared there");
     }
+    for (const std::uint32_t operand : node(at).operand)
+      if (x_graph.whole_blocks && operand != 0 && operand < at && op(operand) == ValueOp::kPick &&
+          x_terms[operand].kind == TermKind::kNumber) {
+        suggest_node(operand, why);
+        suggest_indices(node(operand).site, "makes what is compared there");
+      }
     std::uint32_t next = 0;
     for (const std::uint32_t operand : node(at).operand)
       if (operand != 0 && operand < at && next == 0 && x_terms[operand].kind == TermKind::kScore)

@@ -60,10 +60,12 @@ class SumSuspects : public NumberSuspects {
   void suspect_chosen_weight(std::uint32_t row, unsigned key);
   // Loads of k or v that a mask kept from the key.
   void suspect_masked_loads(std::uint32_t row, unsigned key);
+  // Where a rescaling factor is 0 since the maximum of the last step is still none.
+  void suggest_end_of_loop(std::uint32_t factor);
+  // 1 / l that is not of the l of this sum.
+  void suggest_wrong_inverse(std::uint32_t n);
   // Loads of v of which nothing is made.
   void suggest_idle_v();
-  // Of a kernel, where code of the host only converts what that stored.
-  void suggest_last_store(std::uint32_t n);
   // Where no key has a weight: what would have made one.
   void suspect_what_never_ran();
   // What masks a key of the row; 0: nothing.

@@ -317,6 +317,11 @@ Term Terms::of(std::uint32_t n) {
       return node.operand[1] == 0 ? term(0) : ill(Ill::kUnknown, n);
     case ValueOp::kAdd:
     case ValueOp::kAtomicAdd:
+      for (const unsigned i : {0u, 1u})
+        if (term(i).kind == TermKind::kScore && term(1 - i).kind == TermKind::kNumber &&
+            value(1 - i) <= -1e4F && x_graph.whole_blocks)
+          x_masked[pair_of(term(i).row, x_attention.key_of(term(i).column))] =
+              x_graph.is_constant(node.operand[1 - i]) ? n : node.operand[1 - i];
       return add(term(0), value(0), term(1), value(1), n);
     case ValueOp::kSubtract:
       return subtract(term(0), value(0), term(1), value(1), node.value, n);

@@ -124,6 +124,7 @@ class Attention {
   }
   // Whether a row of k or v is of the head that the query's reads.
   bool same_head(std::uint32_t row, std::uint32_t key_row) const;
+  bool has_bias() const { return !x_extras.bias.empty(); }
   bool visible(std::uint32_t row, std::uint32_t key) const;
 
  private:

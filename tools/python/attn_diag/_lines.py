@@ -71,7 +71,8 @@ def trace_lines(fn: Callable[..., Any], q: Any, k: Any, v: Any, *, mask: Optiona
     name = getattr(fn, "__qualname__", type(fn).__qualname__)
     from ._triton import bf16_products  # imports numpy, which the package does without
     copies = {role: _arrays.dense(x) for role, x in (("q", q), ("k", k), ("v", v))}
-    with bf16_products():
+    import numpy
+    with bf16_products(), numpy.errstate(all="ignore"):
         returned, graph = _recorded(fn, copies, layout)
         # A kernel that accesses memory which is not its own would do so now.
         outside = not isinstance(graph, str) and bool(graph["outside"])

@@ -6,11 +6,12 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Union
 
 import contextlib
+import sys
 
 import numpy as np
 
 from . import _arrays
-from ._places import Places, Spot
+from ._places import Places, Spot, is_users
 from ._values import Ids, Op, Recorder, Region
 
 _BINARY = {"add": Op.ADD, "subtract": Op.SUBTRACT, "multiply": Op.MULTIPLY, "divide": Op.DIVIDE,
@@ -308,8 +309,16 @@ def _new(x: Any, name: str) -> Any:
 @contextlib.contextmanager
 def _new_arrays() -> Iterator[None]:
     plain = {name: getattr(np, name) for name in _NEW}
+
+    def wrapped(name: str, make: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            made = make(*args, **kwargs)
+            return _new(made, name) if is_users(sys._getframe(1).f_code.co_filename) else made
+
+        return call
+
     for name, make in plain.items():
-        setattr(np, name, lambda *args, make=make, name=name, **kwargs: _new(make(*args, **kwargs), name))
+        setattr(np, name, wrapped(name, make))
     try:
         yield
     finally:

@@ -31,7 +31,7 @@ def _library_paths() -> Tuple[str, ...]:
 
 
 @functools.lru_cache(maxsize=None)
-def _is_users(file: str) -> bool:
+def is_users(file: str) -> bool:
     return not file.startswith("<") and not os.path.abspath(file).startswith(_library_paths())
 
 
@@ -229,8 +229,8 @@ def _sources_of(level: Level, node: Optional[ast.AST]) -> str:
 class Spot:
     """A place in the user's code, with the calls around it in code that runs with it."""
 
-    def __init__(self, level: Level):
-        self.level = level
+    def __init__(self, level: Level, in_kernel: bool = True):
+        self.level, self.in_kernel = level, in_kernel  # of code of the host no calls are told
         self.line, self.file = level.line, level.file
 
     def text(self) -> str:
@@ -319,12 +319,26 @@ class Spot:
         else:
             uses = self._uses([address if address is not None else node], address is not None, ",")
         callers = ""
-        level = self.level.caller
+        level = self.level.caller if self.in_kernel else None
         while level is not None:
             callers += self._line(level, level.line) + ","
             level = level.caller
         variable = (chosen or self)._variable(address)
         return (self.line, self.level.column, self.file, self.level.name, variable, self._conditions(mask), uses, callers)
+
+
+def idle(function: Function, calls: Tuple[str, ...], lines: Set[int]) -> List[Words]:
+    """Of a function, calls of these at other lines: where nothing of the inputs came."""
+    out = []
+    for nodes in list(function.by_line.values()):
+        for node in nodes:
+            name = getattr(getattr(node, "func", None), "attr", "")
+            if isinstance(node, ast.Call) and name in calls and node.lineno not in lines:
+                level = Level.__new__(Level)
+                level.caller, level.file, level.line, level.column = None, function.file, node.lineno, node.col_offset + 1
+                level.function, level.name, level.node = function, function.name, node
+                out.append(Spot(level).words(""))
+    return out
 
 
 class Places:
@@ -336,12 +350,14 @@ class Places:
 
     def now(self) -> Spot:
         frames: List[Tuple[CodeType, int]] = []
+        in_kernel = False
         frame: Optional[FrameType] = sys._getframe(1)
         while frame is not None:
             code = frame.f_code
             if code.co_name in ("call_of_kernel", "call_of_user") and code.co_filename.startswith(_OURS):
+                in_kernel = code.co_name == "call_of_kernel"
                 break
-            if _is_users(code.co_filename):
+            if is_users(code.co_filename):
                 frames.append((code, frame.f_lasti))
             frame = frame.f_back
         key = tuple(frames)
@@ -354,5 +370,5 @@ class Places:
                 if known is None:
                     known = self._levels[above] = Level(*frames[i], level)
                 level = known
-            spot = self._spots[key] = Spot(level or Level(sys._getframe(0).f_code, 0, None))
+            spot = self._spots[key] = Spot(level or Level(sys._getframe(0).f_code, 0, None), in_kernel)
         return spot

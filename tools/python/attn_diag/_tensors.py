@@ -270,6 +270,11 @@ def _boolean(x: Any) -> Any:
     return x.detach().contiguous().numpy() if isinstance(x, torch.Tensor) else np.asarray(x)
 
 
+def _unknown(recorder: Recorder) -> str:
+    what = ", ".join(f"{name} ({where})" for name, where in recorder.untracked.items())
+    return f"what these make is not known: {what}"
+
+
 def call_of_user(fn: Callable[..., Any], arrays: Dict[str, Any]) -> Any:
     return fn(*arrays.values())
 
@@ -286,13 +291,14 @@ def record(fn: Callable[..., Any], arrays: Dict[str, Any], layout: str) -> Tuple
         if x is None:
             continue
         *parts, seen = recorder.output(_addresses(x).ravel())
+        if not seen and recorder.untracked:
+            return (o, lse), _unknown(recorder)
         if not seen:
             return (o, lse), f"{name} lies in memory that was written by what is not watched"
         outputs.append(tuple(parts))
     reason = ""
     if recorder.untracked:
-        what = ", ".join(f"{name} ({where})" for name, where in recorder.untracked.items())
-        reason = f"what these make is not known: {what}"
+        reason = _unknown(recorder)
     elif recorder.unseen:
         reason = "what is not watched wrote numbers that were read"
     if not interpreter.kernels and "triton" in sys.modules and recorder.count < 2:

@@ -123,7 +123,7 @@ class Interpreter:
         if isinstance(result, TensorHandle) and result.data.dtype == np.bool_:
             result.attn_diag_made = self.places.now()
             return None
-        if name in _SILENT or not any(_ids(h) is not None for h in handles):
+        if name in _SILENT or name != "select" and not any(_ids(h) is not None for h in handles):
             return None
         spot = self.places.now()
         computed = name in _BINARY or name in _FUNCTIONS or name == "fma" or _UNARY.get(name, Op.ROUND) != Op.ROUND
@@ -139,6 +139,8 @@ class Interpreter:
             ids = r.unary(Op.FUNCTION, spot, _numbers(result), _ids(handles[0]))
         elif name == "select":
             condition, a, b = handles
+            if not _is_number(result):
+                return None
             ids = r.pick(spot, getattr(condition, "attn_diag_made", None), condition.data, _operand(a), _operand(b),
                          _numbers(result))
         elif name == "fma":

@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from ._places import Spot
+from ._places import Spot, idle
 
 Ids = Optional["np.ndarray[Any, Any]"]  # uint32, 0: comes of no input; None: nothing of it does
 Array = "np.ndarray[Any, Any]"
@@ -166,7 +166,12 @@ class Recorder:
     def pick(self, spot: Spot, made: Optional[Spot], condition: Any, a: Tuple[Ids, Any], b: Tuple[Ids, Any], result: Any) -> Ids:
         """Where `condition`, which was computed at `made`, a, else b."""
         if a[0] is None and b[0] is None:
-            return None
+            # Numbers that are added to scores to mask some.
+            numbers = np.asarray(result, np.float32)
+            if made is None or numbers.size < 2 or not (numbers < -1e4).any():
+                return None
+            site = self.site(Op.PICK, spot, "condition", made)
+            return self._add(site, [self.constants(numbers).ravel()], numbers.ravel()).reshape(numbers.shape)
         shape = np.shape(result)
         ia, ib = (np.zeros(shape, np.uint32) if ids is None else np.broadcast_to(ids, shape) for ids in (a[0], b[0]))
         condition = np.broadcast_to(condition, shape)
@@ -303,7 +308,7 @@ class Recorder:
             if region.buffer != 0:
                 element = (addresses[inside] - np.uint64(region.base)).astype(np.int64) // region.itemsize
                 self.masked.append(np.stack([np.full(len(inside), site, np.uint32), np.full(len(inside), region.buffer, np.uint32),
-                                             element.astype(np.uint32)], 1))
+                                             element.astype(np.uint32), np.full(len(inside), self.block, np.uint32)], 1))
 
     def load(self, spot: Spot, addresses: Any, mask: Any, values: Any) -> Ids:
         """values: what was loaded, as fp32."""
@@ -390,10 +395,12 @@ class Recorder:
         # What is assigned in functions that ran, though no number that comes of an input was made there.
         for function in {id(f): f for f in self.functions.values() if f is not None}.values():
             words = "".join(f"{name}@{one.line}," for name, all_ in function.assigned.items() for one in all_)
-            self.sites.append((-1, getattr(function.node, "lineno", 0), 0, function.file, function.name, "", "", words, ""))
+            self.sites.append((-1 - int(Op.FUNCTION), getattr(function.node, "lineno", 0), 0, function.file, function.name, "", "", words, ""))
+            self.sites += [(-1 - int(Op.EXP), *words) for words in idle(function, ("exp", "exp2"),
+                                                                        {site[1] for site in self.sites})]
         products = np.concatenate(self.products) if self.products else np.zeros(0, np.uint32)
         replaced = np.concatenate(self.replaced) if self.replaced else np.zeros((0, 3), np.uint32)
         return {"sites": self.sites, "nodes": self.nodes[:self.count].view(np.uint8), "products": products,
                 "outputs": list(outputs), "replaced": np.ascontiguousarray(replaced, np.uint32), "unseen": self.unseen,
-                "stored_twice": self.stored_twice, "full": self.full, "masked": np.concatenate(self.masked) if self.masked else np.zeros((0, 3), np.uint32),
+                "stored_twice": self.stored_twice, "full": self.full, "masked": np.concatenate(self.masked) if self.masked else np.zeros((0, 4), np.uint32),
                 "outside": list(self.outside.values()), "reason": reason}

@@ -23,7 +23,7 @@ using SiteWords = std::tuple<int, int, int, std::string, std::string, std::strin
                              std::string, std::string>;
 
 static_assert(sizeof(ValueNode) == 24 && sizeof(host::ReplacedValue) == 12 &&
-                  sizeof(host::MaskedLoad) == 12,
+                  sizeof(host::MaskedLoad) == 16,
               "as _values.py has them");
 
 template <class T>
@@ -41,8 +41,8 @@ ValueGraph graph_of(const py::dict& from) {
     const auto [op, line, column, file, function, variable, conditions, uses, callers] =
         one.cast<SiteWords>();
     const bool ran = op >= 0;
-    graph.sites.push_back({ran ? static_cast<host::ValueOp>(op) : host::ValueOp::kFunction, line,
-                           column, file, function, variable, conditions, uses, callers, file, ran});
+    graph.sites.push_back({static_cast<host::ValueOp>(ran ? op : -1 - op), line, column, file,
+                           function, variable, conditions, uses, callers, file, ran});
   }
   graph.nodes = elements_of<ValueNode>(from["nodes"]);
   graph.products = elements_of<std::uint32_t>(from["products"]);

@@ -10,7 +10,7 @@
 
 namespace attn_diag::python {
 
-// `graph` is a dict, as attn_diag/_values.py makes it: sites (tuples of op, or -1 of what is only named, line, column, file, function, variable,
+// `graph` is a dict, as attn_diag/_values.py makes it: sites (tuples of op, or -1 less it where it never ran, line, column, file, function, variable,
 // conditions, uses, callers), nodes and products (buffers), outputs (of o, then of lse where there is one: three
 // buffers of uint32, node, block and site of each element in memory order), replaced and masked (buffers), unseen,
 // outside (accesses to memory that the function was not given: site, bytes behind the nearest, sentence), stored_twice, full, reason.

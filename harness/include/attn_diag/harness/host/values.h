@@ -61,7 +61,7 @@ struct ReplacedValue {
 
 // An element of an input that a mask kept from being loaded.
 struct MaskedLoad {
-  std::uint32_t site = 0, buffer = 0, element = 0;  // buffer: from 1
+  std::uint32_t site = 0, buffer = 0, element = 0, block = 0;  // buffer: from 1
 };
 
 struct ValueGraph {
