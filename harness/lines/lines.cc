@@ -15,6 +15,7 @@
 #include "harness/base/close_names.h"
 #include "harness/capture/element.h"
 #include "harness/inputs/coded_inputs.h"
+#include "harness/lines/crash_lines.h"
 #include "harness/lines/explain.h"
 #include "harness/lines/finding_suspects.h"
 #include "harness/lines/roles.h"
@@ -286,15 +287,23 @@ LineDivergence lines::trace_lines(const WatchBuild& build, const Kernel& kernel,
                                      [](const OutputElement& element) { return element.wrong; });
   if (by == LinesBy::kChecker || any_wrong)
     unchecked = put_findings(kernel, problem, uncoded, run_options, terms, elements, out);
+  const bool ended = out.suspects.empty() && survey.illegal;
+  if (ended) {
+    const std::int64_t numbers = out.numbers;
+    out = lines::crash_lines({*survey.illegal}, lines::CrashOf::kAddress, survey.reason);
+    out.numbers = numbers;
+  }
   const bool found = !out.suspects.empty();
-  const std::string finding = out.what;
+  const std::string finding = out.what, why = out.reason;
   explain(terms, elements, out);
   describe(terms, out);
   if (found) {
     out.what = finding;
     out.where.clear();
     out.answer = LineAnswer::kUnsure;
-    out.reason = "this is what attn-diag check finds; the fault may be what makes an index there";
+    out.reason = ended ? why
+                       : "this is what attn-diag check finds; the fault may be what makes an index "
+                         "there";
   } else if (by == LinesBy::kChecker && out.answer == LineAnswer::kLine) {
     out.answer = LineAnswer::kUnsure;
     out.reason = "the result moves, or the run is refused, and attn-diag check " +
