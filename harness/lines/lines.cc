@@ -268,6 +268,7 @@ LineDivergence lines::trace_lines(const WatchBuild& build, const Kernel& kernel,
   const lines::Terms terms(run.graph, attention);
   std::vector<OutputElement> elements;
   std::size_t unstored = 0;
+  bool untold = false;
   const auto& outputs = run.graph.outputs[chosen.of_lse ? 1 : 0];
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const std::uint32_t block = outputs[i].block;
@@ -276,9 +277,14 @@ LineDivergence lines::trace_lines(const WatchBuild& build, const Kernel& kernel,
       continue;
     std::uint32_t row = static_cast<std::uint32_t>(i), column = 0;
     if (!chosen.of_lse) attention.locate_output(i, row, column);
-    const bool wrong = chosen.of_lse
-                           ? expected.is_wrong_lse(row, run.lse[i])
-                           : expected.is_wrong(row, column, o_element(run, problem.dtype, i));
+    const double value = chosen.of_lse ? run.lse[i] : o_element(run, problem.dtype, i);
+    const bool wrong = chosen.of_lse ? expected.is_wrong_lse(row, run.lse[i])
+                                     : expected.is_wrong(row, column, value);
+    // Memory that began as NaN holds a number: somebody stored it, by code that does not tell.
+    if (nobody && !std::isnan(value) && options.fill[GivenMemory::kOutput] == MemoryFill::kNaN) {
+      untold = untold || wrong;
+      continue;
+    }
     elements.push_back({i, wrong, chosen.of_lse});
   }
   // An access that is wrong by itself is a fault, whatever else is.
@@ -308,6 +314,10 @@ LineDivergence lines::trace_lines(const WatchBuild& build, const Kernel& kernel,
     out.answer = LineAnswer::kUnsure;
     out.reason = "the result moves, or the run is refused, and attn-diag check " +
                  (unchecked.empty() ? std::string("finds nothing") : "cannot look: " + unchecked);
+  }
+  if (untold && out.answer == LineAnswer::kNone) {
+    out.answer = LineAnswer::kUnsure;
+    out.reason = "what is wrong was stored by code that the watch build does not see";
   }
   if (run.graph.full) {
     out.answer = LineAnswer::kUnsure;

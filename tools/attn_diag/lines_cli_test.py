@@ -250,7 +250,9 @@ class LinesTest(unittest.TestCase):
         self.assertEqual(right.returncode, 0, right.stderr)
         table = json.loads(right.stdout)["variable_values"]
         self.assertEqual(table["wrong"], 0)
-        self.assertEqual({value["thread"] for value in table["values"]}, set(range(32)))
+        threads = {value["thread"] for value in table["values"]}
+        self.assertEqual(threads, set(range(len(threads))))  # every lane of some warps, a row each
+        self.assertEqual(len(threads) % 32, 0)
         # Lane 3 multiplies column 3 of q and k: one number a key.
         lane = [value for value in table["values"] if value["thread"] == 3]
         self.assertRegex(lane[0]["holds"], r"^q\.k\[.*query \d+, key 0, 1 of 32 columns\]$")
