@@ -1,19 +1,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
-#include <exception>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <vector>
 
 #include "attn_diag/harness/compare.h"
 #include "attn_diag/harness/dump.h"
 #include "attn_diag/harness/error.h"
+#include "harness/base/parallel_for.h"
 #include "harness/capture/consistency.h"
 #include "harness/capture/reference_rows.h"
 #include "harness/compare/judgement.h"
@@ -25,28 +22,6 @@ namespace attn_diag {
 namespace {
 
 constexpr std::int64_t kSlabBytes = 1 << 20;
-
-// Runs work(0) .. work(n - 1), on all cores, in no particular order; rethrows the first exception.
-void in_parallel(std::int64_t n, const std::function<void(std::int64_t)>& work) {
-  std::atomic<std::int64_t> next{0};
-  std::mutex mutex;
-  std::exception_ptr failure;
-  const auto run = [&] {
-    try {
-      for (std::int64_t i; (i = next++) < n;) work(i);
-    } catch (...) {
-      next = n;
-      const std::lock_guard lock(mutex);
-      if (!failure) failure = std::current_exception();
-    }
-  };
-  const auto cores = static_cast<std::int64_t>(std::max(1u, std::thread::hardware_concurrency()));
-  std::vector<std::jthread> others;
-  for (std::int64_t i = 1; i < std::min(cores, n); ++i) others.emplace_back(run);
-  run();
-  others.clear();
-  if (failure) std::rethrow_exception(failure);
-}
 
 // A slab of both sides, and of the bound where there is one.
 struct Slabs {
@@ -137,7 +112,7 @@ class DumpComparer {
     }
     const Limits limits(x_tolerance);
     const std::int64_t slab = readers.slab_cells();
-    in_parallel((grid.size() + slab - 1) / slab, [&](std::int64_t s) {
+    parallel_for((grid.size() + slab - 1) / slab, 0, [&](std::int64_t s) {
       AccumulatorPool::Set& set = x_pool.borrow();
       std::unique_ptr<Slabs> slabs = x_slabs.borrow();
       const std::int64_t first = s * slab;

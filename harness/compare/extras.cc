@@ -1,16 +1,14 @@
-// Cases with what Problem does not have, and batch entries with keys of their own number: o and lse against the formula's own values and bounds.
+// Cases with what Problem does not have, and batch entries with keys of their own number: o and lse against the
+// formula's own values and bounds.
 #include <algorithm>
-#include <atomic>
-#include <exception>
 #include <limits>
-#include <mutex>
 #include <optional>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "attn_diag/harness/compare.h"
 #include "attn_diag/harness/error.h"
+#include "harness/base/parallel_for.h"
 #include "harness/compare/entries.h"
 #include "harness/compare/judgement.h"
 #include "harness/compare/pool.h"
@@ -106,25 +104,9 @@ Comparison compare(const Capture& capture, const std::vector<Entry>& entries,
   const std::int64_t all =
       std::int64_t{capture.problem.batch} * capture.problem.heads * capture.problem.seqlen_q;
 
-  std::atomic<std::int64_t> next = 0;
-  std::mutex mutex;
-  std::exception_ptr failed;
-  const auto work = [&] {
-    try {
-      for (std::int64_t at = next.fetch_add(kRowsAtOnce); at < all;
-           at = next.fetch_add(kRowsAtOnce))
-        rows.compare(at, std::min(all, at + kRowsAtOnce));
-    } catch (...) {
-      const std::lock_guard lock(mutex);
-      failed = std::current_exception();
-    }
-  };
-  const auto cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  std::vector<std::jthread> others;
-  for (int i = 1; i < (threads > 0 ? threads : cores); ++i) others.emplace_back(work);
-  work();
-  others.clear();
-  if (failed) std::rethrow_exception(failed);
+  parallel_for((all + kRowsAtOnce - 1) / kRowsAtOnce, threads, [&](std::int64_t i) {
+    rows.compare(i * kRowsAtOnce, std::min(all, (i + 1) * kRowsAtOnce));
+  });
   return pool.finish();
 }
 

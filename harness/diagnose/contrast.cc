@@ -6,8 +6,8 @@
 #include <numeric>
 
 #include "attn_diag/harness/run.h"
+#include "harness/base/parallel_for.h"
 #include "harness/diagnose/judge.h"
-#include "harness/diagnose/parallel.h"
 #include "harness/diagnose/sample.h"
 
 namespace attn_diag::matching {
@@ -31,7 +31,7 @@ Contrast::Contrast(const reference::Case& c, const std::vector<reference::Row>& 
                    const std::vector<reference::Deviation>& deviations, std::uint32_t tensors,
                    int threads)
     : x_predictions(deviations.size()), x_rows(rows.size()) {
-  for_each_piece(static_cast<std::int64_t>(deviations.size()), threads, [&](std::int64_t i) {
+  parallel_for(static_cast<std::int64_t>(deviations.size()), threads, [&](std::int64_t i) {
     const auto at = static_cast<std::size_t>(i);
     reference::predict(c, rows, deviations[at], tensors, x_predictions[at]);
   });

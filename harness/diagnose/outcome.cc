@@ -7,10 +7,10 @@
 #include <numeric>
 #include <utility>
 
+#include "harness/base/parallel_for.h"
 #include "harness/compare/judgement.h"
 #include "harness/diagnose/equivalence.h"
 #include "harness/diagnose/pairs.h"
-#include "harness/diagnose/parallel.h"
 #include "harness/diagnose/places.h"
 #include "harness/diagnose/residual.h"
 #include "harness/diagnose/split_weights.h"
@@ -28,7 +28,7 @@ void mark_by_prediction(Evidence& evidence, const Cuts& cuts, const Tolerance& t
   constexpr std::int64_t kChunk = 64;
   const std::int64_t rows = evidence.rows();
   std::vector<std::uint8_t> wrong(static_cast<std::size_t>(rows), 0);
-  for_each_piece((rows + kChunk - 1) / kChunk, threads, [&](std::int64_t i) {
+  parallel_for((rows + kChunk - 1) / kChunk, threads, [&](std::int64_t i) {
     std::vector<std::int64_t> flat(static_cast<std::size_t>(std::min(kChunk, rows - i * kChunk)));
     std::iota(flat.begin(), flat.end(), i * kChunk);
     Rows chunk = read_rows(evidence, cuts.front(), std::move(flat));

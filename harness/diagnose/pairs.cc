@@ -7,7 +7,7 @@
 #include <span>
 #include <utility>
 
-#include "harness/diagnose/parallel.h"
+#include "harness/base/parallel_for.h"
 
 namespace attn_diag::matching {
 namespace {
@@ -171,12 +171,11 @@ class Prospects {
       : x_of(singles.size()) {
     for (const Single& single : singles)
       x_family.push_back(single.variant.hypotheses.front()->info().family);
-    for_each_piece(static_cast<std::int64_t>(singles.size()), search.threads(),
-                   [&](std::int64_t s) {
-                     const auto at = static_cast<std::size_t>(s);
-                     for (std::size_t i = 0; i < rows.size(); ++i)
-                       x_of[at].push_back(rows.effect(singles[at].variant.deviation, i));
-                   });
+    parallel_for(static_cast<std::int64_t>(singles.size()), search.threads(), [&](std::int64_t s) {
+      const auto at = static_cast<std::size_t>(s);
+      for (std::size_t i = 0; i < rows.size(); ++i)
+        x_of[at].push_back(rows.effect(singles[at].variant.deviation, i));
+    });
   }
 
   bool allow(std::size_t a, std::size_t b) const {
@@ -255,7 +254,7 @@ void keep_inside(const Search& search, std::vector<Candidate>& found) {
 std::vector<std::uint32_t> nearest_first(const Search& search, const FirstRows& rows,
                                          const std::vector<Single>& singles) {
   std::vector<double> distance(singles.size());
-  for_each_piece(static_cast<std::int64_t>(singles.size()), search.threads(), [&](std::int64_t i) {
+  parallel_for(static_cast<std::int64_t>(singles.size()), search.threads(), [&](std::int64_t i) {
     const auto at = static_cast<std::size_t>(i);
     distance[at] = rows.distance(singles[at].variant);
   });
@@ -298,7 +297,7 @@ std::vector<Candidate> fixed_pairs(const Search& search, const FirstRows& rows,
     // There may be millions: of each no more than its answer is kept.
     std::vector<std::uint8_t> explains(n, 0);
     std::vector<double> work(n, 0);
-    for_each_piece(static_cast<std::int64_t>(n), search.threads(), [&](std::int64_t i) {
+    parallel_for(static_cast<std::int64_t>(n), search.threads(), [&](std::int64_t i) {
       const auto at = static_cast<std::size_t>(i);
       const auto [a, b] = pairs[begin + at];
       const std::optional<reference::Deviation> both =

@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "harness/diagnose/parallel.h"
+#include "harness/base/parallel_for.h"
 
 namespace attn_diag::matching {
 namespace {
@@ -76,7 +76,7 @@ void add_tile_places(const Search& search,
         add(variant.at(value.value, value.named), Generality::kNamed);
     }
   std::vector<std::uint8_t> fits(all.size());
-  for_each_piece(static_cast<std::int64_t>(all.size()), search.threads(), [&](std::int64_t i) {
+  parallel_for(static_cast<std::int64_t>(all.size()), search.threads(), [&](std::int64_t i) {
     const reference::Variant& variant = all[static_cast<std::size_t>(i)].variant;
     fits[static_cast<std::size_t>(i)] = variant.free || search.fits_sample(variant.deviation);
   });

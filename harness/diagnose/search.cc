@@ -4,7 +4,7 @@
 #include <numeric>
 #include <span>
 
-#include "harness/diagnose/parallel.h"
+#include "harness/base/parallel_for.h"
 #include "harness/diagnose/sample.h"
 
 namespace attn_diag::matching {
@@ -60,8 +60,8 @@ void Search::judge_one(Candidate& candidate) const {
 }
 
 void Search::judge_on_sample(std::vector<Candidate>& candidates) const {
-  for_each_piece(static_cast<std::int64_t>(candidates.size()), x_threads,
-                 [&](std::int64_t i) { judge_one(candidates[static_cast<std::size_t>(i)]); });
+  parallel_for(static_cast<std::int64_t>(candidates.size()), x_threads,
+               [&](std::int64_t i) { judge_one(candidates[static_cast<std::size_t>(i)]); });
 }
 
 std::vector<Candidate> Search::screen(
@@ -69,7 +69,7 @@ std::vector<Candidate> Search::screen(
   // Enumerating looks at the geometry, and takes a while where many cuts are tried.
   const auto n_cuts = static_cast<std::int64_t>(x_cuts.size());
   std::vector<std::vector<reference::Variant>> lists(hypotheses.size() * x_cuts.size());
-  for_each_piece(static_cast<std::int64_t>(lists.size()), x_threads, [&](std::int64_t i) {
+  parallel_for(static_cast<std::int64_t>(lists.size()), x_threads, [&](std::int64_t i) {
     const reference::Hypothesis& hypothesis = *hypotheses[static_cast<std::size_t>(i / n_cuts)];
     const reference::HypothesisInfo& info = hypothesis.info();
     const auto cut = static_cast<std::size_t>(i % n_cuts);
@@ -93,7 +93,7 @@ void Search::judge_rows(const std::vector<Candidate*>& candidates,
                         const std::vector<std::int64_t>& flat) const {
   const auto chunks = static_cast<std::int64_t>((flat.size() + kChunk - 1) / kChunk);
   std::vector<std::vector<Tally>> tallies(static_cast<std::size_t>(chunks));
-  for_each_piece(chunks, x_threads, [&](std::int64_t i) {
+  parallel_for(chunks, x_threads, [&](std::int64_t i) {
     const std::size_t begin = static_cast<std::size_t>(i) * kChunk;
     const std::size_t end = std::min(flat.size(), begin + kChunk);
     const Rows rows = read_rows(x_evidence, x_cuts.front(),

@@ -51,6 +51,7 @@ void CopiesInFlight::land_bound(unsigned thread) {
 }
 
 void CopiesInFlight::arrive_after(unsigned thread, const void* mbarrier) {
+  x_any = true;
   Queue& queue = x_queues[thread];
   for (const AsyncCopy& copy : queue.copies) x_bound.push_back({mbarrier, thread, copy});
   queue.copies.clear();

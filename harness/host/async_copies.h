@@ -32,8 +32,15 @@ class CopiesInFlight {
  public:
   explicit CopiesInFlight(unsigned threads) : x_queues(threads) {}
 
-  void add(unsigned thread, const AsyncCopy& copy) { x_queues[thread].copies.push_back(copy); }
+  // Whether the block has issued any: most blocks do not, and need not be asked more.
+  bool any() const { return x_any; }
+  bool take_any() { return std::exchange(x_any, false); }
+  void add(unsigned thread, const AsyncCopy& copy) {
+    x_any = true;
+    x_queues[thread].copies.push_back(copy);
+  }
   void add(const void* barrier, const AsyncCopy& copy) {
+    x_any = true;
     x_bound.push_back({barrier, kNoThread, copy});
   }
   void commit(unsigned thread);
@@ -70,6 +77,7 @@ class CopiesInFlight {
   void land_bound(unsigned thread);
   void drop(const AsyncCopy& copy);
 
+  bool x_any = false;
   std::vector<Queue> x_queues;
   std::vector<Bound> x_bound;
   std::vector<Arrival> x_arrivals;

@@ -5,7 +5,7 @@
 #include "attn_diag_host/bfloat16.h"
 #include "attn_diag_host/half.h"
 #include "attn_diag_host/synchronize.h"
-#include "harness/host/block_runner_switch.h"
+#include "harness/host/block_runner.h"
 #include "harness/host/check/notes.h"
 
 namespace {

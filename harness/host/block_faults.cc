@@ -9,7 +9,7 @@
 
 #include "attn_diag/harness/host/faults.h"
 #include "attn_diag/harness/host/symbolizer.h"
-#include "harness/host/block_runner_switch.h"
+#include "harness/host/block_runner.h"
 #include "harness/host/operand_address.h"
 #include "harness/host/text.h"
 
@@ -110,12 +110,13 @@ std::string BlockRunner::place_text(const Fault& fault) const {
   if (at < stack.bottom && stack.bottom - at <= FiberStacks::kBytes)
     return concat("memory below its stack: the stack overflowed (", FiberStacks::kBytes / 1024,
                   " KiB are here, a GPU has less)");
-  if (x_dynamic.is_near(at)) {
-    const auto offset = static_cast<std::int64_t>(at - address(x_dynamic.data()));
-    return offset < 0 ? concat("memory ", -offset, " bytes before dynamic shared memory")
-                      : concat("memory ", offset - static_cast<std::int64_t>(x_dynamic.bytes()),
-                               " bytes past the end of dynamic shared memory, which has ",
-                               x_dynamic.bytes(), " bytes");
+  if (x_memory.dynamic().is_near(at)) {
+    const auto offset = static_cast<std::int64_t>(at - address(x_memory.dynamic().data()));
+    return offset < 0
+               ? concat("memory ", -offset, " bytes before dynamic shared memory")
+               : concat("memory ", offset - static_cast<std::int64_t>(x_memory.dynamic().bytes()),
+                        " bytes past the end of dynamic shared memory, which has ",
+                        x_memory.dynamic().bytes(), " bytes");
   }
   return concat(address_text, ", where there is no memory");
 }

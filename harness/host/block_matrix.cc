@@ -6,21 +6,12 @@
 
 #include "attn_diag_host/bfloat16.h"
 #include "attn_diag_host/half.h"
-#include "harness/host/block_runner_switch.h"
+#include "harness/host/block_matrix.h"
 #include "harness/host/fragment_layout.h"
 #include "harness/host/text.h"
 #include "harness/host/values/products.h"
 
 namespace attn_diag::host {
-
-// What a lane brings to a matrix operation.
-struct MatrixRequest {
-  const void* memory = nullptr;
-  unsigned stride = 0;
-  bool column_major = false;
-  Fragment d{};
-  ConstFragment a{}, b{}, c{};
-};
 
 namespace {
 
@@ -193,197 +184,173 @@ void for_each_element(FragmentKind kind, unsigned lane, Byte* memory, unsigned s
 
 }  // namespace
 
-void matrix_load(const Fragment& to, const void* memory, unsigned stride, bool column_major,
-                 const char* file, int line) {
-  BlockRunner::current()->matrix_load(to, memory, stride, column_major, file, line,
-                                      address(__builtin_return_address(0)),
-                                      address(__builtin_frame_address(0)));
-}
-
-void matrix_store(void* memory, const ConstFragment& from, unsigned stride, bool column_major,
-                  const char* file, int line) {
-  BlockRunner::current()->matrix_store(memory, from, stride, column_major, file, line,
-                                       address(__builtin_return_address(0)),
-                                       address(__builtin_frame_address(0)));
-}
-
-void matrix_multiply(const Fragment& d, const ConstFragment& a, const ConstFragment& b,
-                     const ConstFragment& c, const char* file, int line) {
-  BlockRunner::current()->matrix_multiply({nullptr, 0, false, d, a, b, c}, file, line,
-                                          address(__builtin_return_address(0)),
-                                          address(__builtin_frame_address(0)));
-}
-
-void fragment_index_out_of_range(long long index, int elements, const char* file, int line) {
-  BlockRunner::current()->report_fragment_index(index, elements, file, line);
-}
-
-void BlockRunner::matrix_load(const Fragment& to, const void* memory, unsigned stride,
-                              bool column_major, const char* file, int line, std::uintptr_t pc,
-                              std::uintptr_t frame) {
-  const unsigned lane = x_current->index.linear % kWarpSize;
+void WarpMatrices::load_fragment(const Fragment& to, const void* memory, unsigned stride,
+                                 bool column_major, const char* file, int line, std::uintptr_t pc,
+                                 std::uintptr_t frame) {
+  const unsigned lane = x_block.current_thread() % kWarpSize;
   const CopiedAt at_line = copied_at();
-  step_together(pc, frame);
-  check_matrix_memory(WarpOp::kMatrixLoad, to.kind.type, memory, stride, file, line);
+  x_block.step_together(pc, frame);
+  check_memory(WarpOp::kMatrixLoad, to.kind.type, memory, stride, file, line);
   for_each_element(to.kind, lane, static_cast<const std::byte*>(memory), stride, column_major,
                    [&](const std::byte* from, unsigned at, unsigned bytes) {
-                     note_access(Access::kRead, from, bytes, pc, kTile);
+                     x_block.note_access(Access::kRead, from, bytes, pc, kTile);
                      std::memcpy(static_cast<std::byte*>(to.elements) + at, from, bytes);
                      note_copied(static_cast<std::byte*>(to.elements) + at, from, bytes, at_line);
                    });
   *to.set = true;
   const MatrixRequest request{memory, stride, column_major, {}, {}, {}, {}};
-  meet(warp_call(WarpOp::kMatrixLoad, number_of(to.kind)), &request, file, line, pc, frame);
+  x_collectives.meet(warp_call(WarpOp::kMatrixLoad, number_of(to.kind)), &request, file, line, pc,
+                     frame);
 }
 
-void BlockRunner::matrix_store(void* memory, const ConstFragment& from, unsigned stride,
-                               bool column_major, const char* file, int line, std::uintptr_t pc,
-                               std::uintptr_t frame) {
-  const unsigned lane = x_current->index.linear % kWarpSize;
-  check_matrix_memory(WarpOp::kMatrixStore, from.kind.type, memory, stride, file, line);
+void WarpMatrices::store_fragment(void* memory, const ConstFragment& from, unsigned stride,
+                                  bool column_major, const char* file, int line, std::uintptr_t pc,
+                                  std::uintptr_t frame) {
+  const unsigned lane = x_block.current_thread() % kWarpSize;
+  check_memory(WarpOp::kMatrixStore, from.kind.type, memory, stride, file, line);
   check_fragment_set(from, WarpOp::kMatrixStore, file, line);
   const MatrixRequest request{memory, stride, column_major, {}, {}, {}, {}};
-  meet(warp_call(WarpOp::kMatrixStore, number_of(from.kind)), &request, file, line, pc, frame);
+  x_collectives.meet(warp_call(WarpOp::kMatrixStore, number_of(from.kind)), &request, file, line,
+                     pc, frame);
   for_each_element(from.kind, lane, static_cast<std::byte*>(memory), stride, column_major,
                    [&](std::byte* to, unsigned at, unsigned bytes) {
-                     note_access(Access::kWrite, to, bytes, pc);
+                     x_block.note_access(Access::kWrite, to, bytes, pc);
                      std::memcpy(to, static_cast<const std::byte*>(from.elements) + at, bytes);
                      note_copied(to, static_cast<const std::byte*>(from.elements) + at, bytes);
                    });
 }
 
-void BlockRunner::matrix_multiply(const MatrixRequest& request, const char* file, int line,
-                                  std::uintptr_t pc, std::uintptr_t frame) {
+void WarpMatrices::multiply_fragments(const MatrixRequest& request, const char* file, int line,
+                                      std::uintptr_t pc, std::uintptr_t frame) {
   for (const ConstFragment* fragment : {&request.a, &request.b, &request.c})
     check_fragment_set(*fragment, WarpOp::kMatrixMultiply, file, line);
   const unsigned number = static_cast<unsigned>(request.a.kind.shape) * 8 +
                           static_cast<unsigned>(request.a.kind.type) * 4 +
                           (request.c.kind.type == MatrixType::kFloat ? 2 : 0) +
                           (request.d.kind.type == MatrixType::kFloat ? 1 : 0);
-  meet(warp_call(WarpOp::kMatrixMultiply, number), &request, file, line, pc, frame);
+  x_collectives.meet(warp_call(WarpOp::kMatrixMultiply, number), &request, file, line, pc, frame);
 }
 
-void BlockRunner::complete_matrix(unsigned warp_number, const Warp::Group& group) {
-  const Fiber* const lanes = &x_fibers[warp_number * kWarpSize];
-  const auto op = static_cast<WarpOp>(group.kind & 0xFFu);
-  if (group.arrived != kAllLanes) report_matrix_lanes_missing(warp_number, group);
-  if (op >= WarpOp::kLoadMatrix) return complete_warp_matrix(warp_number, op);
+void WarpMatrices::complete(unsigned warp, WarpOp op, std::uint32_t arrived) {
+  const Fiber* const lanes = x_block.lanes_of(warp);
+  if (arrived != kAllLanes) report_lanes_missing(warp, op, arrived);
+  if (op >= WarpOp::kLoadMatrix) return complete_registers(lanes, op);
   const auto request = [&](unsigned lane) {
     return reinterpret_cast<const MatrixRequest*>(lanes[lane].value);
   };
   const MatrixRequest& first = *request(0);
   for (unsigned lane = 1; lane < kWarpSize; ++lane) {
     const MatrixRequest& other = *request(lane);
-    if (other.memory != first.memory)
-      report_matrix_mismatch(op, lanes[0], lanes[lane], "addresses");
+    if (other.memory != first.memory) report_mismatch(op, lanes[0], lanes[lane], "addresses");
     if (other.stride != first.stride)
-      report_matrix_mismatch(op, lanes[0], lanes[lane], "leading dimensions");
+      report_mismatch(op, lanes[0], lanes[lane], "leading dimensions");
     if (other.column_major != first.column_major)
-      report_matrix_mismatch(op, lanes[0], lanes[lane], "layouts");
+      report_mismatch(op, lanes[0], lanes[lane], "layouts");
     if (lanes[lane].line != lanes[0].line ||
         (lanes[lane].file != lanes[0].file && std::strcmp(lanes[lane].file, lanes[0].file) != 0))
-      report_matrix_mismatch(op, lanes[0], lanes[lane], nullptr);
+      report_mismatch(op, lanes[0], lanes[lane], nullptr);
   }
   if (op != WarpOp::kMatrixMultiply) return;
   switch (first.a.kind.shape) {
     case MatrixShape::k16x16x16:
-      return multiply<MatrixShape::k16x16x16>(lanes, x_plan->mma_order);
+      return multiply<MatrixShape::k16x16x16>(lanes, x_block.plan().mma_order);
     case MatrixShape::k32x8x16:
-      return multiply<MatrixShape::k32x8x16>(lanes, x_plan->mma_order);
+      return multiply<MatrixShape::k32x8x16>(lanes, x_block.plan().mma_order);
     case MatrixShape::k8x32x16:
-      return multiply<MatrixShape::k8x32x16>(lanes, x_plan->mma_order);
+      return multiply<MatrixShape::k8x32x16>(lanes, x_block.plan().mma_order);
   }
 }
 
 // What went wrong, in words.
 
-void BlockRunner::check_matrix_memory(WarpOp op, MatrixType type, const void* memory,
-                                      unsigned stride, const char* file, int line) {
+void WarpMatrices::check_memory(WarpOp op, MatrixType type, const void* memory, unsigned stride,
+                                const char* file, int line) {
   // CUDA C++ Programming Guide, "wmma"; and what instructions need that devices really have.
   constexpr unsigned kAlignment = 32, kTaken = 16, kStrideBytes = 16;
   const char* const name = function_name(op);
   const unsigned bytes = bytes_of(type);
-  if (is_own(address(memory))) {
-    record_matrix_misuse(
+  if (x_block.is_own(address(memory))) {
+    record_misuse(
         concat(op == WarpOp::kMatrixStore ? "stores a fragment into" : "loads a fragment from",
                " an array of its own with ", name),
         "The matrix of a warp lies in shared or global memory; a thread's own elements are x[]",
         file, line);
-  } else if (const std::uintptr_t at = device_address(address(memory));
-             !may_be_aligned(address(memory), kTaken)) {
-    record_matrix_misuse(concat("passes ", name, " a pointer that is ", at % kAlignment,
-                                " bytes past a multiple of 32"),
-                         "The pointer must be aligned to 256 bits (sm_80 to sm_90 take 128): align "
-                         "the array, and let "
-                         "tiles start at multiples of 16 columns",
-                         file, line);
+  } else if (const std::uintptr_t at = x_block.memory().device_address(address(memory));
+             !x_block.memory().may_be_aligned(address(memory), kTaken)) {
+    record_misuse(concat("passes ", name, " a pointer that is ", at % kAlignment,
+                         " bytes past a multiple of 32"),
+                  "The pointer must be aligned to 256 bits (sm_80 to sm_90 take 128): align "
+                  "the array, and let "
+                  "tiles start at multiples of 16 columns",
+                  file, line);
   } else if (stride * bytes % kStrideBytes != 0) {
-    record_matrix_misuse(
-        concat("passes ", name, " a leading dimension of ", stride, " elements of ", bytes,
-               " bytes"),
-        "It must be a multiple of 16 bytes: of 8 for 16-bit elements, of 4 for float", file, line);
+    record_misuse(concat("passes ", name, " a leading dimension of ", stride, " elements of ",
+                         bytes, " bytes"),
+                  "It must be a multiple of 16 bytes: of 8 for 16-bit elements, of 4 for float",
+                  file, line);
   } else {
     if (at % kAlignment != 0) [[unlikely]]
-      note_latent(concat("passes ", name, " a pointer"),
-                  at % kTaken == 0
-                      ? "it is not 32-byte aligned, as CUDA asks for; sm_80 to sm_90 take 16"
-                      : kPlaceNotKnown,
-                  file, line);
+      x_block.note_latent(
+          concat("passes ", name, " a pointer"),
+          at % kTaken == 0 ? "it is not 32-byte aligned, as CUDA asks for; sm_80 to sm_90 take 16"
+                           : BlockMemory::kPlaceNotKnown,
+          file, line);
     return;
   }
-  leave_for_good();
+  x_block.leave_for_good();
 }
 
-void BlockRunner::check_fragment_set(const ConstFragment& fragment, WarpOp op, const char* file,
-                                     int line) {
+void WarpMatrices::check_fragment_set(const ConstFragment& fragment, WarpOp op, const char* file,
+                                      int line) {
   if (was_set(fragment)) [[likely]]
     return;
   const char* const use = fragment.kind.use == MatrixUse::kA   ? "matrix_a"
                           : fragment.kind.use == MatrixUse::kB ? "matrix_b"
                                                                : "accumulator";
-  record_matrix_misuse(
-      concat("passes ", function_name(op), " a fragment (", use, ") that was never set"),
-      "fill_fragment, load_matrix_sync or mma_sync must set it first", file, line);
-  leave_for_good();
+  record_misuse(concat("passes ", function_name(op), " a fragment (", use, ") that was never set"),
+                "fill_fragment, load_matrix_sync or mma_sync must set it first", file, line);
+  x_block.leave_for_good();
 }
 
-void BlockRunner::report_fragment_index(long long index, int elements, const char* file, int line) {
-  record_matrix_misuse(
+void WarpMatrices::report_fragment_index(long long index, int elements, const char* file,
+                                         int line) {
+  record_misuse(
       concat("uses element x[", index, "] of a fragment that has ", elements, " elements"),
       "Valid are 0 to num_elements - 1", file, line);
-  leave_for_good();
+  x_block.leave_for_good();
 }
 
-void BlockRunner::record_matrix_misuse(const std::string& what, const char* advice,
-                                       const char* file, int line) {
-  record(FindingKind::kMatrixMisuse,
-         concat(thread_name(*x_current), ' ', what, " at ", file, ':', line), advice, file, line);
+void WarpMatrices::record_misuse(const std::string& what, const char* advice, const char* file,
+                                 int line) {
+  x_block.record(FindingKind::kMatrixMisuse,
+                 concat(x_block.thread_name(x_block.current()), ' ', what, " at ", file, ':', line),
+                 advice, file, line);
 }
 
-void BlockRunner::report_matrix_mismatch(WarpOp op, const Fiber& one, const Fiber& other,
-                                         const char* what) {
-  record(FindingKind::kMatrixMisuse,
-         concat("lanes of a warp ", what == nullptr ? "reach " : "pass ", function_name(op),
-                what == nullptr ? " by different calls" : concat(" different ", what), ": ",
-                thread_name(one), " at ", one.file, ':', one.line, " and ", thread_name(other),
-                " at ", other.file, ':', other.line),
-         "All 32 lanes make the same call, with the same pointer, leading dimension and layout",
-         other.file, other.line);
-  leave_for_good();
+void WarpMatrices::report_mismatch(WarpOp op, const Fiber& one, const Fiber& other,
+                                   const char* what) {
+  x_block.record(
+      FindingKind::kMatrixMisuse,
+      concat("lanes of a warp ", what == nullptr ? "reach " : "pass ", function_name(op),
+             what == nullptr ? " by different calls" : concat(" different ", what), ": ",
+             x_block.thread_name(one), " at ", one.file, ':', one.line, " and ",
+             x_block.thread_name(other), " at ", other.file, ':', other.line),
+      "All 32 lanes make the same call, with the same pointer, leading dimension and layout",
+      other.file, other.line);
+  x_block.leave_for_good();
 }
 
-void BlockRunner::report_matrix_lanes_missing(unsigned warp_number, const Warp::Group& group) {
-  const Fiber& fiber =
-      x_fibers[warp_number * kWarpSize + static_cast<unsigned>(std::countr_zero(group.arrived))];
-  record(FindingKind::kWarpDivergence,
-         concat(function_name(static_cast<WarpOp>(group.kind & 0xFFu)), " at ", fiber.file, ':',
-                fiber.line, " is reached by ", std::popcount(group.arrived),
-                " of the 32 lanes of warp ", warp_number,
-                "; the others have returned or do not exist"),
-         "All 32 lanes of a warp must reach it: let no thread return before, and make the block a "
-         "multiple of 32 threads",
-         fiber.file, fiber.line);
-  leave_for_good();
+void WarpMatrices::report_lanes_missing(unsigned warp, WarpOp op, std::uint32_t arrived) {
+  const Fiber& fiber = x_block.lanes_of(warp)[std::countr_zero(arrived)];
+  x_block.record(
+      FindingKind::kWarpDivergence,
+      concat(function_name(op), " at ", fiber.file, ':', fiber.line, " is reached by ",
+             std::popcount(arrived), " of the 32 lanes of warp ", warp,
+             "; the others have returned or do not exist"),
+      "All 32 lanes of a warp must reach it: let no thread return before, and make the block a "
+      "multiple of 32 threads",
+      fiber.file, fiber.line);
+  x_block.leave_for_good();
 }
 
 }  // namespace attn_diag::host

@@ -4,7 +4,7 @@
 
 #include "attn_diag_host/kernel_limits.h"
 #include "attn_diag_host/trap.h"
-#include "harness/host/block_runner_switch.h"
+#include "harness/host/block_runner.h"
 #include "harness/host/text.h"
 
 namespace attn_diag::host {

@@ -5,25 +5,12 @@
 #include "attn_diag_host/bfloat16.h"
 #include "attn_diag_host/half.h"
 #include "attn_diag_host/warp_matrix.h"
-#include "harness/host/block_runner_switch.h"
+#include "harness/host/block_matrix.h"
 #include "harness/host/register_layout.h"
 #include "harness/host/text.h"
 #include "harness/host/values/products.h"
 
 namespace attn_diag::host {
-
-// What a lane brings.
-struct WarpMatrixRequest {
-  // ldmatrix, stmatrix
-  int count = 0;
-  bool transposed = false;
-  std::uint16_t row[8] = {};
-  const void* memory = nullptr;  // of the row
-  // mma.sync; the others use d and a
-  MmaKind kind{};
-  std::uint32_t* d = nullptr;
-  const std::uint32_t *a = nullptr, *b = nullptr, *c = nullptr;
-};
 
 namespace {
 
@@ -178,104 +165,93 @@ void multiply(WarpMatrixRequest* const* lanes, const MmaOrder& order) {
 
 }  // namespace
 
-#define ATTN_DIAG_HOST_PLACE \
-  file, line, address(__builtin_return_address(0)), address(__builtin_frame_address(0))
-
-void ldmatrix(std::uint32_t* out, int count, bool transposed, const void* row, const char* file,
-              int line) {
-  BlockRunner::current()->load_matrix(out, count, transposed, row, ATTN_DIAG_HOST_PLACE);
-}
-
-void stmatrix(void* row, const std::uint32_t* in, int count, bool transposed, const char* file,
-              int line) {
-  BlockRunner::current()->store_matrix(row, in, count, transposed, ATTN_DIAG_HOST_PLACE);
-}
-
-void mma_sync(MmaKind kind, std::uint32_t* d, const std::uint32_t* a, const std::uint32_t* b,
-              const std::uint32_t* c, const char* file, int line) {
+void WarpMatrices::multiply_registers(MmaKind kind, std::uint32_t* d, const std::uint32_t* a,
+                                      const std::uint32_t* b, const std::uint32_t* c,
+                                      const char* file, int line, std::uintptr_t pc,
+                                      std::uintptr_t frame) {
   WarpMatrixRequest request;
   request.kind = kind;
   request.d = d;
   request.a = a;
   request.b = b;
   request.c = c;
-  BlockRunner::current()->meet(warp_call(WarpOp::kMma, number_of(kind)), &request,
-                               ATTN_DIAG_HOST_PLACE);
+  x_collectives.meet(warp_call(WarpOp::kMma, number_of(kind)), &request, file, line, pc, frame);
 }
 
-#undef ATTN_DIAG_HOST_PLACE
-
-void BlockRunner::load_matrix(std::uint32_t* out, int count, bool transposed, const void* row,
-                              const char* file, int line, std::uintptr_t pc, std::uintptr_t frame) {
-  step_together(pc, frame);
+void WarpMatrices::load_registers(std::uint32_t* out, int count, bool transposed, const void* row,
+                                  const char* file, int line, std::uintptr_t pc,
+                                  std::uintptr_t frame) {
+  x_block.step_together(pc, frame);
   WarpMatrixRequest request;
   request.count = count;
   request.transposed = transposed;
   request.d = out;
-  if (x_current->index.linear % kWarpSize < kMatrixRows * static_cast<unsigned>(count)) {
-    check_matrix_row(WarpOp::kLoadMatrix, row, file, line);
-    note_access(Access::kRead, row, sizeof request.row, pc, kTile);
+  if (x_block.current_thread() % kWarpSize < kMatrixRows * static_cast<unsigned>(count)) {
+    check_row(WarpOp::kLoadMatrix, row, file, line);
+    x_block.note_access(Access::kRead, row, sizeof request.row, pc, kTile);
     std::memcpy(request.row, row, sizeof request.row);
     request.memory = row;
   }
-  meet(warp_call(WarpOp::kLoadMatrix, static_cast<unsigned>(count) * 2 + (transposed ? 1 : 0)),
-       &request, file, line, pc, frame);
+  x_collectives.meet(
+      warp_call(WarpOp::kLoadMatrix, static_cast<unsigned>(count) * 2 + (transposed ? 1 : 0)),
+      &request, file, line, pc, frame);
 }
 
-void BlockRunner::store_matrix(void* row, const std::uint32_t* in, int count, bool transposed,
-                               const char* file, int line, std::uintptr_t pc,
-                               std::uintptr_t frame) {
+void WarpMatrices::store_registers(void* row, const std::uint32_t* in, int count, bool transposed,
+                                   const char* file, int line, std::uintptr_t pc,
+                                   std::uintptr_t frame) {
   WarpMatrixRequest request;
   request.count = count;
   request.transposed = transposed;
   request.a = in;
   const bool has_row =
-      x_current->index.linear % kWarpSize < kMatrixRows * static_cast<unsigned>(count);
+      x_block.current_thread() % kWarpSize < kMatrixRows * static_cast<unsigned>(count);
   if (has_row) {
-    check_matrix_row(WarpOp::kStoreMatrix, row, file, line);
+    check_row(WarpOp::kStoreMatrix, row, file, line);
     request.memory = row;
   }
-  meet(warp_call(WarpOp::kStoreMatrix, static_cast<unsigned>(count) * 2 + (transposed ? 1 : 0)),
-       &request, file, line, pc, frame);
+  x_collectives.meet(
+      warp_call(WarpOp::kStoreMatrix, static_cast<unsigned>(count) * 2 + (transposed ? 1 : 0)),
+      &request, file, line, pc, frame);
   if (!has_row) return;
-  note_access(Access::kWrite, row, sizeof request.row, pc);
+  x_block.note_access(Access::kWrite, row, sizeof request.row, pc);
   std::memcpy(row, request.row, sizeof request.row);
 }
 
-void BlockRunner::complete_warp_matrix(unsigned warp_number, WarpOp op) {
-  const Fiber* const fibers = &x_fibers[warp_number * kWarpSize];
+void WarpMatrices::complete_registers(const Fiber* fibers, WarpOp op) {
   WarpMatrixRequest* lanes[kWarpSize];
   for (unsigned lane = 0; lane < kWarpSize; ++lane) {
     lanes[lane] = reinterpret_cast<WarpMatrixRequest*>(fibers[lane].value);
     if (fibers[lane].line != fibers[0].line ||
         (fibers[lane].file != fibers[0].file &&
          std::strcmp(fibers[lane].file, fibers[0].file) != 0))
-      report_matrix_mismatch(op, fibers[0], fibers[lane], nullptr);
+      report_mismatch(op, fibers[0], fibers[lane], nullptr);
   }
   if (op == WarpOp::kLoadMatrix) return load(lanes);
   if (op == WarpOp::kStoreMatrix) return store(lanes);
-  multiply(lanes, x_plan->mma_order);
+  multiply(lanes, x_block.plan().mma_order);
 }
 
-void BlockRunner::check_matrix_row(WarpOp op, const void* row, const char* file, int line) {
+void WarpMatrices::check_row(WarpOp op, const void* row, const char* file, int line) {
   constexpr unsigned kRowBytes = 16;
   const bool loads = op == WarpOp::kLoadMatrix;
-  if (!is_shared(address(row)) || !is_shared(address(row) + kRowBytes - 1))
-    report_not_shared(loads ? "passes ldmatrix a row" : "passes stmatrix a row", row, file, line);
-  const std::uintptr_t at = device_address(address(row));
-  if (may_be_aligned(address(row), kRowBytes)) [[likely]] {
+  if (!x_block.memory().is_shared(address(row)) ||
+      !x_block.memory().is_shared(address(row) + kRowBytes - 1))
+    x_block.memory().report_not_shared(loads ? "passes ldmatrix a row" : "passes stmatrix a row",
+                                       row, file, line);
+  const std::uintptr_t at = x_block.memory().device_address(address(row));
+  if (x_block.memory().may_be_aligned(address(row), kRowBytes)) [[likely]] {
     if (at % kRowBytes != 0)
-      note_latent(concat("passes ", loads ? "ldmatrix" : "stmatrix", " a row"), kPlaceNotKnown,
-                  file, line);
+      x_block.note_latent(concat("passes ", loads ? "ldmatrix" : "stmatrix", " a row"),
+                          BlockMemory::kPlaceNotKnown, file, line);
     return;
   }
-  record_matrix_misuse(
-      concat("passes ", loads ? "ldmatrix" : "stmatrix", " a row that is ", at % kRowBytes,
-             " bytes past a multiple of 16"),
-      "Each row of 8 elements starts at a multiple of 16 bytes; align the array, and "
-      "let its rows be multiples of 16 bytes long",
-      file, line);
-  leave_for_good();
+  record_misuse(concat("passes ", loads ? "ldmatrix" : "stmatrix", " a row that is ",
+                       at % kRowBytes, " bytes past a multiple of 16"),
+                "Each row of 8 elements starts at a multiple of 16 bytes; align the array, and "
+                "let its rows be multiples of 16 bytes long",
+                file, line);
+  x_block.leave_for_good();
 }
 
 }  // namespace attn_diag::host

@@ -7,7 +7,7 @@
 
 namespace attn_diag::host {
 
-std::string BlockRunner::threads_text() const {
+std::string BlockReporter::threads_text() const {
   unsigned alive = 0;
   for (unsigned w = 0; w < x_words; ++w) alive += static_cast<unsigned>(std::popcount(x_alive[w]));
   const std::string waiting = waiting_list();

@@ -23,6 +23,7 @@ enum class Wait : std::uint8_t {
   kLoop,      // in a loop that always comes back to the same state
   kBusy,      // in a loop that has long not come to a synchronisation point
 };
+inline constexpr std::size_t kNumWaits = static_cast<std::size_t>(Wait::kBusy) + 1;
 
 // What a switch touches: one cache line a thread.
 struct alignas(64) Fiber {

@@ -9,7 +9,7 @@
 #include "attn_diag_host/grid_group.h"
 #include "attn_diag_host/launch_by_pointer.h"
 #include "attn_diag_host/synchronize.h"
-#include "harness/host/block_runner_switch.h"
+#include "harness/host/block_runner.h"
 #include "harness/host/last_error.h"
 #include "harness/host/text.h"
 
@@ -148,7 +148,7 @@ void grid_barrier(const char* file, int line) {
       BlockRunner::current()->poll(Wait::kGrid, file, line, address(__builtin_return_address(0)),
                                    address(__builtin_frame_address(0)));
       if (BlockRunner::current()->record_missing_blocks(round, file, line))
-        BlockRunner::current()->leave_after_finding();
+        BlockRunner::current()->leave_for_good();
     }
     memory_fence();
   }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "attn_diag_host/callouts.h"
-#include "harness/host/block_runner_switch.h"
+#include "harness/host/block_runner.h"
 #include "harness/host/check/notes.h"
 
 namespace {
@@ -69,28 +69,17 @@ inline void BlockRunner::access(MemoryAccess what, std::uintptr_t pc, std::uintp
     if (x_check != nullptr) x_check->local_access(fiber.index.linear, what, pc, frame);
     return;
   }
-  if (x_silent) [[unlikely]]
+  if (is_silent()) [[unlikely]]
     leave_for_good();
   // A loop that uses the same memory again and again waits for another thread.
-  constexpr unsigned kOftenAgain = 64;
-  Position& position = x_position[fiber.index.linear];
-  if (x_check != nullptr && x_check->take_easy_reads(fiber.index.linear)) position.again = 0;
-  const bool again = what.at == position.seen[0] || what.at == position.seen[1];
-  if (!again) position.seen[1] = std::exchange(position.seen[0], what.at);
-  position.again = again ? position.again + 1 : 0;
-  if (is_lockstep()) note_position(fiber, pc, frame);
-  if (position.again > kOftenAgain) {
-    position.again = 0;
-    stand_back(Wait::kLoop);
-  } else if (is_lockstep()) {
-    switch_to(*next_lockstep());
-  }
+  const bool used_other = x_check != nullptr && x_check->take_easy_reads(fiber.index.linear);
+  note_use(what.at, used_other, pc, frame);
   if (x_check != nullptr) x_check->access(fiber.index.linear, what, pc);
 }
 
 bool BlockRunner::access_loop(const std::uint32_t* shape, const std::int64_t* values,
                               const std::uint64_t* sites, std::uintptr_t frame) {
-  if (is_lockstep() || x_silent || !whole_loops().allowed || !tests_hold(shape, values))
+  if (is_lockstep() || is_silent() || !whole_loops().allowed || !tests_hold(shape, values))
     return false;
   if (x_check == nullptr) return true;
   const unsigned thread = x_current->index.linear;
@@ -98,7 +87,7 @@ bool BlockRunner::access_loop(const std::uint32_t* shape, const std::int64_t* va
   if (!read_loop(shape, values, sites, stack.bottom, stack.top, x_loop) ||
       !x_check->access_loop(thread, x_loop, frame))
     return false;
-  x_position[thread].again = 0;
+  note_other_use(thread);
   return true;
 }
 

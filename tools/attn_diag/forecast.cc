@@ -123,8 +123,9 @@ std::optional<Forecast> forecast(const Kernel& kernel, const Case& c) {
 void say_forecast(const Kernel& kernel, const Case& c, bool each_run) {
   const std::optional<Forecast> all = forecast(kernel, c);
   if (!all) return;
-  std::string s = fmt::format("attn-diag: {} will take about {}{} and {} of memory",
+  std::string s = fmt::format("attn-diag: {} will take about {} on {}{} and {} of memory",
                               each_run ? "each run" : "this", report::duration(all->seconds()),
+                              report::plural(threads_of(c), "core"),
                               all->kernel_seconds > 0
                                   ? fmt::format(" ({} of it the kernel on the host executor)",
                                                 report::duration(all->kernel_seconds))

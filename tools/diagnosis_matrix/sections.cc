@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "harness/diagnose/parallel.h"
+#include "harness/base/parallel_for.h"
 #include "harness/trace/check_sanity.h"
 
 namespace attn_diag::diagnosis_matrix {
@@ -94,11 +94,10 @@ std::vector<SingleResult> Runner::singles(const std::function<bool(const Setting
     const std::size_t n = std::min(kBatch, results.size() - begin);
     std::vector<Capture> captures;
     for (std::size_t i = 0; i < n; ++i) captures.push_back(run(results[begin + i]));
-    matching::for_each_piece(static_cast<std::int64_t>(n), matching::resolve_threads(0),
-                             [&](std::int64_t i) {
-                               const auto at = static_cast<std::size_t>(i);
-                               answer(captures[at], results[begin + at]);
-                             });
+    parallel_for(static_cast<std::int64_t>(n), resolve_threads(0), [&](std::int64_t i) {
+      const auto at = static_cast<std::size_t>(i);
+      answer(captures[at], results[begin + at]);
+    });
   }
   return results;
 }
@@ -169,16 +168,15 @@ std::vector<PairResult> Runner::pairs(const Setting& setting) const {
       bugs.emplace_back(first, second);
     }
   }
-  matching::for_each_piece(
-      static_cast<std::int64_t>(results.size()), matching::resolve_threads(0), [&](std::int64_t i) {
-        const auto at = static_cast<std::size_t>(i);
-        if (results[at].is_masked) return;
-        DiagnoseOptions options;
-        options.threads = 1;
-        const Diagnosis diagnosis = diagnose(captures[at], options);
-        results[at].outcome = judge_pair(diagnosis, *bugs[at].first, *bugs[at].second);
-        results[at].words = words_of(diagnosis);
-      });
+  parallel_for(static_cast<std::int64_t>(results.size()), resolve_threads(0), [&](std::int64_t i) {
+    const auto at = static_cast<std::size_t>(i);
+    if (results[at].is_masked) return;
+    DiagnoseOptions options;
+    options.threads = 1;
+    const Diagnosis diagnosis = diagnose(captures[at], options);
+    results[at].outcome = judge_pair(diagnosis, *bugs[at].first, *bugs[at].second);
+    results[at].words = words_of(diagnosis);
+  });
   return results;
 }
 

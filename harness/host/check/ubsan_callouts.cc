@@ -2,7 +2,7 @@
 // has these too; it keeps them where the whole program is built with it, and then prints what it finds.
 #include <algorithm>
 
-#include "harness/host/block_runner_switch.h"
+#include "harness/host/block_runner.h"
 
 #if !defined(ATTN_DIAG_HOST_ASAN)
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "attn_diag_host/warp.h"
-#include "harness/host/block_runner_switch.h"
+#include "harness/host/block_runner.h"
 #include "harness/host/launch_scope.h"
 #include "harness/host/values/recorder.h"
 
@@ -12,8 +12,9 @@ void BlockRunner::begin_values(std::uint64_t number) {
   x_watches_values = x_values->begin_block(number);
   x_values_block = x_values->block_number(number);
   if (!x_watches_values) return;
-  x_values->forget(x_dynamic.data(), x_plan->config.dynamicSmemBytes);
-  if (x_static_shared != nullptr) x_values->forget(x_static_shared, x_plan->statics.bytes());
+  x_values->forget(x_memory.dynamic().data(), x_plan->config.dynamicSmemBytes);
+  if (x_memory.static_shared() != nullptr)
+    x_values->forget(x_memory.static_shared(), x_plan->statics.bytes());
 }
 
 ValueRecorder* watching_values() {
@@ -60,7 +61,7 @@ std::uintptr_t address(const void* at) { return reinterpret_cast<std::uintptr_t>
 void note_global(const void* at, std::uint32_t bytes, bool is_store) {
   BlockRunner* const runner = BlockRunner::current();
   if (runner == nullptr || runner->values() == nullptr || runner->is_own(address(at)) ||
-      runner->is_shared(address(at)) || runner->values()->is_input(at))
+      runner->memory().is_shared(address(at)) || runner->values()->is_input(at))
     return;
   runner->values()->note_global(runner->place_of_values() >> 10, at, bytes, is_store);
 }

@@ -6,7 +6,7 @@
 
 #include "attn_diag/harness/host/call_clock.h"
 #include "attn_diag_host/indices.h"
-#include "harness/host/block_runner_switch.h"
+#include "harness/host/block_reporter.h"
 #include "harness/host/text.h"
 
 namespace attn_diag::host {
@@ -59,20 +59,34 @@ std::string place(const Fiber& fiber) { return concat(fiber.file, ':', fiber.lin
 
 }  // namespace
 
-std::string BlockRunner::waits_at(const Fiber& fiber) const {
+void BlockReporter::begin_launch(const LaunchPlan& plan, void (*fiber_main)()) {
+  BlockThreads::begin_launch(plan, fiber_main);
+  x_latent_places.clear();
+}
+
+void BlockReporter::begin_block() {
+  BlockThreads::begin_block();
+  x_abandoned = false;
+  x_outcome = BlockOutcome{};
+}
+
+void BlockReporter::describe_wait(Wait wait, WaitText text) {
+  x_wait_text[static_cast<std::size_t>(wait)] = std::move(text);
+}
+
+void BlockReporter::note(const std::string& text) {
+  x_outcome.note = concat(x_outcome.note, has_note() ? " " : "", text);
+}
+
+std::string BlockReporter::waits_at(const Fiber& fiber) const {
   switch (fiber.wait) {
     case Wait::kBarrier:
       return concat("__syncthreads at ", place(fiber));
     case Wait::kBarrierObject:
       return concat("cuda::barrier::wait at ", place(fiber));
-    case Wait::kNamedBarrier: {
-      const NamedBarrier& barrier = x_named.barriers[fiber.mask];
-      const unsigned threads = barrier.threads == 0 ? x_live : barrier.threads;
-      return concat("barrier ", fiber.mask, " (", barrier.arrived, " of ", threads, " threads) at ",
-                    place(fiber));
-    }
+    case Wait::kNamedBarrier:
     case Wait::kMbarrier:
-      return concat(mbarrier_state(fiber), " at ", place(fiber));
+      return concat(x_wait_text[static_cast<std::size_t>(fiber.wait)](fiber), " at ", place(fiber));
     case Wait::kSpin:
       return concat("a loop that polls at ", place(fiber));
     case Wait::kGrid:
@@ -91,18 +105,17 @@ std::string BlockRunner::waits_at(const Fiber& fiber) const {
                 " at ", place(fiber));
 }
 
-std::string BlockRunner::where() const {
+std::string BlockReporter::where() const {
   const uint3 block = ::blockIdx;
   return concat("kernel ", kernel_name(x_plan->call), ", block ",
                 in_parentheses(block.x, block.y, block.z));
 }
 
-std::string BlockRunner::thread_name(const Fiber& fiber) const {
+std::string BlockReporter::thread_name(const Fiber& fiber) const {
   return concat("thread ", in_parentheses(fiber.index.x, fiber.index.y, fiber.index.z));
 }
 
-// "threads (0..15,0,0), (0..31,1,0) at ...; thread (3,0,0) at ..."
-std::string BlockRunner::waiting_list() const {
+std::string BlockReporter::waiting_list() const {
   struct Place {
     std::string what;
     std::string threads;
@@ -111,13 +124,12 @@ std::string BlockRunner::waiting_list() const {
   std::vector<Place> places;
   for (unsigned t = 0; t < x_threads; ++t) {
     const Fiber& fiber = x_fibers[t];
-    if (fiber.wait == Wait::kNone || (x_runnable[t / 64] >> (t % 64) & 1u) != 0) continue;
+    if (fiber.wait == Wait::kNone || is_runnable(t)) continue;
     const std::string what = waits_at(fiber);
     // The run of neighbours along x that wait at the same place.
     unsigned last = t;
     while (last + 1 < x_threads && x_fibers[last + 1].index.x == x_fibers[last].index.x + 1 &&
-           x_fibers[last + 1].wait != Wait::kNone &&
-           (x_runnable[(last + 1) / 64] >> ((last + 1) % 64) & 1u) == 0 &&
+           x_fibers[last + 1].wait != Wait::kNone && !is_runnable(last + 1) &&
            waits_at(x_fibers[last + 1]) == what)
       ++last;
     const std::string range = last == t
@@ -138,8 +150,8 @@ std::string BlockRunner::waiting_list() const {
   return text;
 }
 
-void BlockRunner::record(FindingKind kind, const std::string& what, const std::string& advice,
-                         const char* file, int line) {
+void BlockReporter::record(FindingKind kind, const std::string& what, const std::string& advice,
+                           const char* file, int line) {
   Finding finding;
   finding.kind = kind;
   finding.message = concat(where(), ": ", what, ". ", advice, ".");
@@ -148,7 +160,7 @@ void BlockRunner::record(FindingKind kind, const std::string& what, const std::s
   x_outcome.finding = std::move(finding);
 }
 
-void BlockRunner::record_exception(const std::string& what) {
+void BlockReporter::record_exception(const std::string& what) {
   const Fiber& fiber = *x_current;
   record(FindingKind::kKernelException, concat(thread_name(fiber), " threw an exception: ", what),
          "Device code cannot throw; catch it in the kernel or do not call what throws", fiber.file,
@@ -156,7 +168,7 @@ void BlockRunner::record_exception(const std::string& what) {
 }
 
 // Neither this block nor another has got on: of its threads, those that loop come first.
-void BlockRunner::record_silence() {
+void BlockReporter::record_silence() {
   const Fiber* fiber = x_current;
   for (unsigned t = 0; t < x_threads; ++t)
     if (x_fibers[t].wait >= Wait::kSpin) {
@@ -165,7 +177,7 @@ void BlockRunner::record_silence() {
     }
   const std::string last = fiber->file == nullptr ? std::string("it has not reached one yet")
                                                   : concat("the last was at ", place(*fiber));
-  for (unsigned w = 0; w < x_words; ++w) x_runnable[w] = 0;
+  stop_all();
   const std::string waiting = waiting_list();
   const BlockTurns& turns = *x_plan->turns;
   const std::string others = turns.started() < turns.blocks()
@@ -186,36 +198,14 @@ void BlockRunner::record_silence() {
       fiber->file, fiber->line);
 }
 
-void BlockRunner::leave_for_good() {
+void BlockReporter::leave_for_good() {
   x_abandoned = true;
   leave_block(true);
   __builtin_unreachable();
 }
 
-void BlockRunner::report_barrier_divergence() {
-  // When the last thread to arrive is still marked runnable it waits all the same.
-  for (unsigned w = 0; w < x_words; ++w) x_runnable[w] = 0;
-  record(FindingKind::kBarrierDivergence,
-         concat("threads of the block wait at different __syncthreads(): ", waiting_list()),
-         "All threads of a block that have not returned must reach the same __syncthreads(); move "
-         "it out of the branch",
-         x_barrier_file, x_barrier_line);
-  leave_for_good();
-}
-
-void BlockRunner::report_barrier_zero() {
-  const NamedBarrier& zero = x_named.barriers[0];
-  record(
-      FindingKind::kBarrierDivergence,
-      concat(zero.arrived, " threads have arrived at barrier 0 with a count of ", zero.threads,
-             " at ", zero.file, ':', zero.line, ", and ", x_arrived, " wait at __syncthreads at ",
-             x_barrier_file, ':', x_barrier_line, ", which is barrier 0 too"),
-      "Use barriers 1 to 15 for a part of the block", zero.file, zero.line);
-  leave_for_good();
-}
-
 // Of the waits, the one that most likely shows the mistake comes first.
-void BlockRunner::report_stuck() {
+void BlockReporter::report_stuck() {
   struct Advice {
     Wait wait;
     FindingKind kind;
@@ -251,7 +241,7 @@ void BlockRunner::report_stuck() {
   leave_for_good();
 }
 
-void BlockRunner::report_step_limit() {
+void BlockReporter::report_step_limit() {
   const Fiber& fiber = *x_current;
   record(FindingKind::kStepLimit,
          concat("the block has not ended after ", x_step_limit, " synchronisation steps; ",
@@ -261,19 +251,13 @@ void BlockRunner::report_step_limit() {
   leave_for_good();
 }
 
-// Takes no std::string: it would never be destroyed.
-void BlockRunner::report_warp_misuse(const char* what, const char* advice) {
-  const Fiber& fiber = *x_current;
-  record(FindingKind::kWarpDivergence, concat(thread_name(fiber), ' ', what, " at ", place(fiber)),
-         advice, fiber.file, fiber.line);
-  leave_for_good();
-}
-
-void BlockRunner::note_exited_threads() {
-  if (!x_outcome.note.empty()) return;
-  x_outcome.note = concat(where(), ": ", x_threads - x_live, " of ", x_threads,
-                          " threads had returned before __syncthreads() at ", x_barrier_file, ':',
-                          x_barrier_line, " (legal since Volta: they no longer count).");
+void BlockReporter::note_latent(const std::string& what, const std::string& why, const char* file,
+                                int line) {
+  for (const auto& [known_file, known_line] : x_latent_places)
+    if (known_line == line && known_file == file) return;
+  x_latent_places.emplace_back(file, line);
+  x_outcome.latent.push_back(concat("latent: kernel ", kernel_name(x_plan->call), ' ', what, " at ",
+                                    file, ':', line, ": ", why, '.'));
 }
 
 }  // namespace attn_diag::host

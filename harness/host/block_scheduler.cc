@@ -1,10 +1,50 @@
 // Which thread of the block runs next.
+#include "harness/host/block_scheduler.h"
+
 #include <bit>
 
-#include "harness/host/block_runner_switch.h"
+#include "harness/host/random.h"
 
 namespace attn_diag::host {
-std::uint64_t BlockRunner::random() {
+namespace {
+
+constexpr double kTickSeconds = 5e-3;
+
+}  // namespace
+
+BlockScheduler::BlockScheduler() : x_watchdog(&tick, this) {}
+
+void BlockScheduler::begin_launch(const LaunchPlan& plan, void (*fiber_main)()) {
+  BlockReporter::begin_launch(plan, fiber_main);
+  x_seen_progress = 0;
+  x_kind = plan.schedule.kind;
+  x_warp_order = plan.schedule.warps;
+  x_watchdog.set_interval(kTickSeconds);
+}
+
+void BlockScheduler::begin_block(std::uint64_t number) {
+  BlockReporter::begin_block();
+  for (unsigned w = 0; w < x_words; ++w) x_polling[w] = 0;
+  if (is_lockstep())
+    for (unsigned w = 0; w * kWarpSize < x_threads; ++w) x_regions[w].clear();
+  for (unsigned t = 0; t < x_threads; ++t) x_position[t] = Position{};
+  x_idle_rounds = 0;
+  x_round_steps = 0;
+  x_silent = false;
+  x_interrupted = false;
+  x_idle_atomics = 0;
+  x_turn_begin = 0;
+  ++x_blocks_run;
+  x_random = mix(mix(x_plan->schedule.seed) + number);
+}
+
+Fiber& BlockScheduler::start() {
+  if (x_plan->turns->polling()) look_soon();
+  x_current = &x_fibers[0];
+  return first_thread();
+}
+
+std::uint64_t BlockScheduler::random() {
   // xorshift64*
   x_random ^= x_random >> 12;
   x_random ^= x_random << 25;
@@ -12,7 +52,7 @@ std::uint64_t BlockRunner::random() {
   return x_random * 0x2545F4914F6CDD1Du;
 }
 
-Fiber& BlockRunner::first_thread() {
+Fiber& BlockScheduler::first_thread() {
   switch (x_kind) {
     case ScheduleKind::kForward:
       for (unsigned w = 0;; ++w)
@@ -30,7 +70,7 @@ Fiber& BlockRunner::first_thread() {
   return *next_thread();
 }
 
-Fiber& BlockRunner::first_lane(unsigned warp, std::uint32_t lanes) {
+Fiber& BlockScheduler::first_lane(unsigned warp, std::uint32_t lanes) {
   unsigned lane = 0;
   switch (x_kind) {
     case ScheduleKind::kForward:
@@ -46,7 +86,7 @@ Fiber& BlockRunner::first_lane(unsigned warp, std::uint32_t lanes) {
   return x_fibers[warp * kWarpSize + lane];
 }
 
-Fiber* BlockRunner::next_thread() {
+Fiber* BlockScheduler::next_thread() {
   const unsigned at = x_current->index.linear;
   const unsigned word = at / 64;
   switch (x_kind) {
@@ -97,7 +137,7 @@ Fiber* BlockRunner::next_thread() {
 // meet again, at the end of the region that the branch is in. Of the others those in the deepest call go
 // first, and of these those at the lowest address (Collange, "Stack-less SIMT reconvergence at low cost",
 // 2011).
-bool BlockRunner::choose_step(unsigned warp) {
+bool BlockScheduler::choose_step(unsigned warp) {
   const std::uint32_t candidates = runnable_lanes(warp);
   if (candidates == 0) return false;
   const Position* const position = &x_position[warp * kWarpSize];
@@ -119,7 +159,7 @@ bool BlockRunner::choose_step(unsigned warp) {
 }
 
 // In turns, the next warp has the next step; else a warp has all steps until it waits.
-Fiber* BlockRunner::next_lockstep() {
+Fiber* BlockScheduler::next_lockstep() {
   x_step_lanes &= runnable_lanes(x_step_warp);
   if (x_step_lanes == 0) {
     const unsigned warps = (x_threads + kWarpSize - 1) / kWarpSize;
@@ -137,23 +177,19 @@ Fiber* BlockRunner::next_lockstep() {
   return &x_fibers[x_step_warp * kWarpSize + lane];
 }
 
-void BlockRunner::let_go_on(unsigned warp, std::uint32_t lanes) {
-  x_runnable[warp / 2] |= std::uint64_t{lanes} << (warp % 2 * 32);
-}
-
-void BlockRunner::enter_region(std::uint32_t region, std::uintptr_t pc, std::uintptr_t frame) {
+void BlockScheduler::enter_region(std::uint32_t region, std::uintptr_t pc, std::uintptr_t frame) {
   const unsigned thread = x_current->index.linear, warp = thread / kWarpSize;
   note_position(*x_current, pc, frame);
   switch_to(*next_lockstep());
-  let_go_on(warp,
-            x_regions[warp].enter(thread % kWarpSize, region, frame, x_step_number, x_step_group));
+  let_lanes_go_on(
+      warp, x_regions[warp].enter(thread % kWarpSize, region, frame, x_step_number, x_step_group));
 }
 
-void BlockRunner::join_region(std::uint32_t region, std::uintptr_t pc, std::uintptr_t frame) {
+void BlockScheduler::join_region(std::uint32_t region, std::uintptr_t pc, std::uintptr_t frame) {
   const unsigned thread = x_current->index.linear, warp = thread / kWarpSize;
   note_position(*x_current, pc, frame);
   const auto [waits, released] = x_regions[warp].join(thread % kWarpSize, region, frame);
-  let_go_on(warp, released);
+  let_lanes_go_on(warp, released);
   // Wherever the compiler has put their copies of this call, they go on together.
   const Position& mine = x_position[thread];
   for (std::uint32_t lanes = released; lanes != 0; lanes &= lanes - 1) {
@@ -168,15 +204,39 @@ void BlockRunner::join_region(std::uint32_t region, std::uintptr_t pc, std::uint
 
 // Where nothing else can run, say because a lane polls for what another does behind the join. As on
 // hardware, waiting there must not keep a lane from going on for ever.
-bool BlockRunner::release_joins() {
+bool BlockScheduler::release_joins() {
   if (!is_lockstep()) return false;
   bool any = false;
   for (unsigned warp = 0; warp * kWarpSize < x_threads; ++warp) {
     const std::uint32_t lanes = x_regions[warp].release_innermost();
-    let_go_on(warp, lanes);
+    let_lanes_go_on(warp, lanes);
     any = any || lanes != 0;
   }
   return any;
+}
+
+std::uint32_t BlockScheduler::lanes_that_come(std::uintptr_t pc, std::uintptr_t frame) {
+  note_position(*x_current, pc, frame);
+  switch_to_next_or_report();
+  return x_step_group;
+}
+
+void BlockScheduler::note_use(std::uintptr_t at, bool used_other, std::uintptr_t pc,
+                              std::uintptr_t frame) {
+  constexpr unsigned kOftenAgain = 64;
+  const Fiber& fiber = *x_current;
+  Position& position = x_position[fiber.index.linear];
+  if (used_other) position.again = 0;
+  const bool again = at == position.seen[0] || at == position.seen[1];
+  if (!again) position.seen[1] = std::exchange(position.seen[0], at);
+  position.again = again ? position.again + 1 : 0;
+  if (is_lockstep()) note_position(fiber, pc, frame);
+  if (position.again > kOftenAgain) {
+    position.again = 0;
+    stand_back(Wait::kLoop);
+  } else if (is_lockstep()) {
+    switch_to(*next_lockstep());
+  }
 }
 
 }  // namespace attn_diag::host

@@ -6,8 +6,7 @@
 // within the handler, whose frame keeps the registers.
 #include <algorithm>
 
-#include "attn_diag_host/give_way.h"
-#include "harness/host/block_runner_switch.h"
+#include "harness/host/block_scheduler.h"
 #include "harness/host/block_turns.h"
 
 namespace attn_diag::host {
@@ -28,27 +27,15 @@ constexpr unsigned kMostIdleAtomics = 32;
 
 }  // namespace
 
-void give_way(const char* file, int line) {
-  if (BlockRunner* runner = BlockRunner::current())
-    runner->poll(Wait::kSpin, file, line, address(__builtin_return_address(0)),
-                 address(__builtin_frame_address(0)));
-}
-
-void changed_nothing() {
-  if (BlockRunner* runner = BlockRunner::current())
-    runner->count_idle_atomic(address(__builtin_return_address(0)),
-                              address(__builtin_frame_address(0)));
-}
-
-void BlockRunner::count_idle_atomic(std::uintptr_t pc, std::uintptr_t frame) {
+void BlockScheduler::count_idle_atomic(std::uintptr_t pc, std::uintptr_t frame) {
   if (++x_idle_atomics < kMostIdleAtomics) return;
   x_idle_atomics = 0;
   if (is_lockstep()) note_position(*x_current, pc, frame);
   stand_back(Wait::kLoop);
 }
 
-void BlockRunner::poll(Wait wait, const char* file, int line, std::uintptr_t pc,
-                       std::uintptr_t frame) {
+void BlockScheduler::poll(Wait wait, const char* file, int line, std::uintptr_t pc,
+                          std::uintptr_t frame) {
   Fiber& fiber = *x_current;
   fiber.file = file;
   fiber.line = line;
@@ -57,7 +44,7 @@ void BlockRunner::poll(Wait wait, const char* file, int line, std::uintptr_t pc,
 }
 
 // Until every thread that neither waits nor polls has run as far as it could.
-void BlockRunner::stand_back(Wait wait) {
+void BlockScheduler::stand_back(Wait wait) {
   Fiber& fiber = *x_current;
   const unsigned thread = fiber.index.linear;
   fiber.wait = wait;
@@ -67,7 +54,7 @@ void BlockRunner::stand_back(Wait wait) {
   x_current->wait = Wait::kNone;
 }
 
-Fiber* BlockRunner::next_poller() {
+Fiber* BlockScheduler::next_poller() {
   bool any = false, only_mbarriers = true;
   for (unsigned t = 0; t < x_threads; ++t) {
     if ((x_polling[t / 64] >> (t % 64) & 1u) == 0) continue;
@@ -106,7 +93,7 @@ Fiber* BlockRunner::next_poller() {
   return next_thread();
 }
 
-void BlockRunner::pass_turn() {
+void BlockScheduler::pass_turn() {
   const double now = thread_seconds();
   const double used = x_turn_begin == 0 ? 0 : now - x_turn_begin;
   x_passing = true;
@@ -119,25 +106,25 @@ void BlockRunner::pass_turn() {
 }
 
 // A thread is given the first slice.
-void BlockRunner::look_soon() {
+void BlockScheduler::look_soon() {
   x_looks = 0;
   x_slice = kFirstSlice;
   x_watchdog.call_after(x_slice);
 }
 
-void BlockRunner::look_again() {
+void BlockScheduler::look_again() {
   if (++x_looks > kFirstLooks) x_slice = std::min(2 * x_slice, kLongestSlice);
   x_watchdog.call_after(x_slice);
 }
 
-void BlockRunner::tick(void* runner, const Interrupted& at) {
-  auto& self = *static_cast<BlockRunner*>(runner);
-  if (s_current == &self && !self.x_passing) self.look_at_running_thread(at);
+void BlockScheduler::tick(void* scheduler, const Interrupted& at) {
+  auto& self = *static_cast<BlockScheduler*>(scheduler);
+  if (s_running == &self && !self.x_passing) self.look_at_running_thread(at);
 }
 
 // In a signal handler. Only the kernel's own code can be left anywhere; libraries and the executor may hold
 // locks.
-void BlockRunner::look_at_running_thread(const Interrupted& at) {
+void BlockScheduler::look_at_running_thread(const Interrupted& at) {
   const std::uint64_t steps = static_cast<const volatile std::uint64_t&>(x_steps);
   const std::uintptr_t pc = at.program_counter();
   const bool in_kernel =
