@@ -56,11 +56,18 @@ bool is_another_bug(const TraceResult& trace) {
 KernelDiagnosis diagnose_kernel(const Kernel& kernel, const Problem& problem,
                                 const InputData& inputs, const TraceOptions& trace_options,
                                 const DiagnoseOptions& options) {
-  KernelDiagnosis out;
   TraceOptions tracing = trace_options;
   tracing.isolate = false;
   tracing.closure = false;
-  out.trace = trace(kernel, problem, inputs, tracing);
+  return diagnose_traced(kernel, problem, inputs, trace(kernel, problem, inputs, tracing),
+                         trace_options, options);
+}
+
+KernelDiagnosis diagnose_traced(const Kernel& kernel, const Problem& problem,
+                                const InputData& inputs, TraceResult traced,
+                                const TraceOptions& trace_options, const DiagnoseOptions& options) {
+  KernelDiagnosis out;
+  out.trace = std::move(traced);
   out.capture = out.trace.capture;
   const Sanity& sanity = out.trace.sanity;
   if (sanity.unsound()) {

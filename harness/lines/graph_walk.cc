@@ -45,6 +45,9 @@ std::uint32_t Walk::made_by(std::uint32_t n) const {
 }
 
 std::string Walk::place_of(std::uint32_t n) const {
+  if (x_graph.whole_blocks)
+    return node(n).where == 0 ? std::string("the host")
+                              : fmt::format("program {}", (node(n).where >> 10) - 1);
   return fmt::format("block {}, thread {}", node(n).where >> 10, node(n).where & 1023);
 }
 

@@ -42,6 +42,7 @@ void SumSuspects::suspect(const std::vector<Cause>& list) {
       if (x_elements.front().of_lse) return suspect_lse(cause);
       if (cause.undivided) {
         x_out.what = "o is a sum over the right keys that was not divided by l";
+        if (x_graph.whole_blocks) suggest_last_store(cause.node);
         suggest(cause.site, "stores it");
         suggest_moves(cause.node, "hands it on");
         return;
@@ -77,7 +78,7 @@ void SumSuspects::suspect_no_v(const Cause& cause) {
 
 void SumSuspects::suspect_lse(const Cause& cause) {
   x_out.what = "lse is made of the right sum and the wrong number";
-  std::uint32_t at = cause.node;
+  std::uint32_t at = x_graph.whole_blocks ? made_by(cause.node) : cause.node;
   for (int steps = 0; steps < 64 && node(at).site != 0; ++steps) {
     suggest_node(at, "makes lse");
     suggest_uses(node(at).site, "is an operand of lse");
@@ -383,6 +384,10 @@ void SumSuspects::suspect_missing(const Cause& cause) {
     return;
   }
   const unsigned key = cause.keys.front();
+  if (x_graph.whole_blocks) {
+    suspect_chosen_weight(cause.row, key);
+    suspect_masked_loads(cause.row, key);
+  }
   if (const std::uint32_t masked = x_terms.masked_at(cause.row, key); masked != 0) {
     const std::string why = fmt::format("masks {}, which is visible", keys_text({key}));
     suggest_node(masked, why);
@@ -417,8 +422,11 @@ void SumSuspects::suspect_missing(const Cause& cause) {
   if (cause.of_l) return suspect_sum_of_weights(cause);
   // Who has a weight, and no row of v?
   const Way before = way_of(cause.row, key);
-  if (before.weight != 0 && before.times_v == 0 && !loads_all(2, cause.row))
+  if (before.weight != 0 && before.times_v == 0 && !loads_all(2, cause.row)) {
     suggest_loaders(2, "does not load all of v");
+    if (x_graph.whole_blocks && x_loaders[2].empty()) suggest_unused_loads("loads nothing");
+  }
+  if (x_graph.whole_blocks && before.weight != 0 && cause.what == What::kNothing) suggest_idle_v();
   if (suspect_lost(cause, key)) return;
   const Way way = way_of(cause.row, key);
   const std::string why = "decides which keys take part";
@@ -458,6 +466,56 @@ void SumSuspects::suspect_missing(const Cause& cause) {
   }
   if (at == 0) suspect_what_never_ran();
   if (cause.site != 0) suggest(cause.site, "stores the sum");
+}
+
+void SumSuspects::suspect_chosen_weight(std::uint32_t row, unsigned key) {
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
+    if ((op(n) != ValueOp::kMaximum && op(n) != ValueOp::kMinimum) ||
+        x_terms[n].kind != TermKind::kWeight || x_terms[n].row != row ||
+        x_terms.keys().has(x_terms[n].set, key))
+      continue;
+    for (const std::uint32_t operand : node(n).operand)
+      if (operand != 0 && x_terms[operand].kind == TermKind::kWeight &&
+          x_terms.keys().has(x_terms[operand].set, key))
+        return suggest_node(n, "chooses between weights, which should be added");
+  }
+}
+
+void SumSuspects::suspect_masked_loads(std::uint32_t row, unsigned key) {
+  const std::uint32_t wanted = key_row(row, key);
+  std::set<std::uint32_t> sites;
+  for (const host::MaskedLoad& one : x_graph.masked) {
+    if (one.buffer == 1) continue;
+    std::uint32_t at = 0, column = 0;
+    x_attention.locate(static_cast<int>(one.buffer) - 1, one.element, at, column);
+    if (at == wanted && !loads_all(one.buffer - 1, row)) sites.insert(one.site);
+  }
+  const std::string why = fmt::format("masks the load of {}", keys_text({key}));
+  for (const std::uint32_t s : sites) {
+    for (const Condition& condition : conditions_in(site(s).conditions))
+      if (!condition.loop) {
+        suggest(s, condition.at, why);
+        break;
+      }
+    suggest(s, why);
+  }
+  for (const std::uint32_t s : sites) suggest_conditions(s, "if", why);
+}
+
+void SumSuspects::suggest_idle_v() {
+  const std::vector<bool>& alive = reaches_output(false);
+  std::map<std::uint32_t, bool> idle;  // by site of a load
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
+    if (node(n).is_input() && x_terms[n].buffer == 2)
+      idle.try_emplace(node(n).site, true).first->second &= !alive[n];
+  for (const auto& [s, all] : idle)
+    if (all) suggest(s, "loads v, and nothing is made of it");
+}
+
+void SumSuspects::suggest_last_store(std::uint32_t n) {
+  const std::uint32_t made = made_by(n);
+  for (; n != made && node(n).site != 0; n = node(n).operand[0])
+    if (op(n) == ValueOp::kStore && (node(n).where >> 10) != 0) return suggest_node(n, "stores it");
 }
 
 void SumSuspects::suspect_what_never_ran() {

@@ -56,6 +56,14 @@ class SumSuspects : public NumberSuspects {
   // Whether its thread passed n's line more than once for one score: the innermost loop goes over columns.
   bool sums_columns(std::uint32_t n) const;
   void suspect_missing(const Cause& cause);
+  // A maximum of weights where a sum belongs, which loses the key.
+  void suspect_chosen_weight(std::uint32_t row, unsigned key);
+  // Loads of k or v that a mask kept from the key.
+  void suspect_masked_loads(std::uint32_t row, unsigned key);
+  // Loads of v of which nothing is made.
+  void suggest_idle_v();
+  // Of a kernel, where code of the host only converts what that stored.
+  void suggest_last_store(std::uint32_t n);
   // Where no key has a weight: what would have made one.
   void suspect_what_never_ran();
   // What masks a key of the row; 0: nothing.

@@ -100,6 +100,7 @@ WatchedRun watch_run(const Kernel& watched, const Problem& problem, const InputD
   out.graph = host::take_graph(*launch.values);
   if (out.reason.empty() && !out.graph.instrumented)
     out.reason = "no code of the watch build told anything";
+  out.o_type = problem.dtype;
   out.o.assign(memory.o.data(), memory.o.data() + memory.o.size());
   out.lse.resize(memory.lse.size() / sizeof(float));
   if (!out.lse.empty()) std::memcpy(out.lse.data(), memory.lse.data(), memory.lse.size());

@@ -31,6 +31,7 @@ LineDivergence trace_lines(const WatchBuild& build, const Kernel& kernel, const 
 struct WatchedRun {
   host::ValueGraph graph;    // outputs: o, lse
   std::vector<std::byte> o;  // as the kernel wrote it
+  DType o_type = DType::kFp32;
   std::vector<float> lse;
   std::string reason;                        // why nothing was seen; empty: it was
   std::optional<host::SourcePlace> illegal;  // of an access that ended it

@@ -167,7 +167,7 @@ ATTN_DIAG_DEVICE void attend(const Problem& problem, const AttentionTensors<Elem
     tap.template visit<Tensor::kL>(l, at.lane == 0, at.batch, at.head, at.query, n_block, 0);
     // The state moves on under every gate: the next tile's m is relative to it.
     tap.template visit<Tensor::kRunningM>(m, at.lane == 0, at.batch, at.head, at.query, n_block, 0);
-    const float alpha = state.softmax.append(m, l);
+    const float alpha = state.softmax.merge({m, l});
     if constexpr (Tap::ends_after(Stage::kSoftmax)) continue;
 
     // Stage pv, and the in-loop part of stage reduce: rescale to the new maximum, add.

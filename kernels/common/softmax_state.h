@@ -26,12 +26,16 @@ struct SoftmaxState {
   float m = -INFINITY;
   float l = 0.0f;
 
-  // Adds a tile whose sum tile_l is relative to new_m >= m. Returns the factor by which sums
-  // weighted with the earlier probabilities have to be rescaled.
-  ATTN_DIAG_DEVICE float append(float new_m, float tile_l) {
-    const float alpha = rescale_factor(m, new_m);
-    l = alpha * l + tile_l;
-    m = new_m;
+  // Adds a sum over other keys that is relative to another maximum, m_part <= m: weight is
+  // rescale_factor(m_part, m).
+  ATTN_DIAG_DEVICE void add(float weight, float part_l) { l = weight * part_l + l; }
+
+  // Merges the state of other keys, whose maximum is the larger or the same. Returns the factor by which
+  // what was summed with the earlier probabilities has to be rescaled.
+  ATTN_DIAG_DEVICE float merge(SoftmaxState other) {
+    const float alpha = rescale_factor(m, other.m);
+    other.add(alpha, l);
+    *this = other;
     return alpha;
   }
 

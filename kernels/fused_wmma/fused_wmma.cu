@@ -1,8 +1,6 @@
 // The adapter of fused_wmma: what the harness sees of the kernel.
 #include "fused_wmma/fused_wmma.h"
 
-#include "fused_wmma/compiled.h"
-
 #include "common/fused_wmma_adapter.h"
 
 namespace attn_diag {

@@ -1,13 +1,12 @@
 // Launch of fused_wmma for one element type: picks tile, head dimension and gate.
 #pragma once
 
-#include "fused_wmma/compiled.h"
+#include "fused_wmma/fused_wmma.h"
 
 #include <cstdint>
 
 #include "common/launch.h"
 #include "common/mask.h"
-#include "fused_wmma/fused_wmma.h"
 #include "fused_wmma/fused_wmma_kernel.cuh"
 
 namespace attn_diag {

@@ -1,8 +1,6 @@
 // The adapter of fused_wmma_simple: what the harness sees of the kernel.
 #include "fused_wmma_simple/fused_wmma_simple.h"
 
-#include "fused_wmma_simple/compiled.h"
-
 #include "common/fused_wmma_adapter.h"
 
 namespace attn_diag {

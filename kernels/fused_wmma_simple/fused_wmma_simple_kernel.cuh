@@ -28,7 +28,7 @@
 #include "common/row_times_tile.h"
 #include "common/softmax_state.h"
 #include "common/wmma_tiles.h"
-#include "fused_wmma_simple/fused_wmma_simple_traits.h"
+#include "fused_wmma_simple/fused_wmma_simple.h"
 
 namespace attn_diag {
 
@@ -178,7 +178,7 @@ __global__ void __launch_bounds__(Traits::kThreads)
     tap.template visit<Tensor::kL>(l, row_lane == 0, batch, head, query, n_block, 0);
     // The state moves on under every gate: the next tile's m is relative to it.
     tap.template visit<Tensor::kRunningM>(m, row_lane == 0, batch, head, query, n_block, 0);
-    const float alpha = state.append(m, l);
+    const float alpha = state.merge({m, l});
     if constexpr (Tap::ends_after(Stage::kSoftmax)) continue;
     tap.template visit<Tensor::kRunningL>(state.l, row_lane == 0, batch, head, query, n_block, 0);
     // The in-loop part of stage reduce, first half: O follows m.

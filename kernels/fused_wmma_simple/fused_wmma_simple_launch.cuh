@@ -1,11 +1,10 @@
 // Launch of fused_wmma_simple for one element type: picks tile and gate.
 #pragma once
 
-#include "fused_wmma_simple/compiled.h"
+#include "fused_wmma_simple/fused_wmma_simple.h"
 
 #include "common/launch.h"
 #include "common/mask.h"
-#include "fused_wmma_simple/fused_wmma_simple.h"
 #include "fused_wmma_simple/fused_wmma_simple_kernel.cuh"
 
 namespace attn_diag {

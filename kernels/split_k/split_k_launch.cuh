@@ -2,9 +2,8 @@
 #pragma once
 
 #include "common/launch.h"
-#include "split_k/partial_kernel.cuh"
-#include "split_k/reduce_kernel.cuh"
 #include "split_k/split_k.h"
+#include "split_k/split_k_kernels.cuh"
 
 namespace attn_diag {
 

@@ -12,6 +12,7 @@
 #include "harness/base/printable.h"
 #include "harness/lines/crash_lines.h"
 #include "harness/report/junit.h"
+#include "tools/attn_diag/located_output.h"
 #include "tools/attn_diag/output.h"
 #include "tools/attn_diag/source_lines.h"
 
@@ -78,6 +79,8 @@ void remove_temporary_files(const Session& session, pid_t child) {
   std::error_code ignored;
   if (!flags.junit.empty())
     fs::remove(fmt::format("{}.{}.tmp", where_it_leads(flags.junit), child), ignored);
+  if (!flags.located.sarif.empty())
+    fs::remove(fmt::format("{}.{}.tmp", where_it_leads(flags.located.sarif), child), ignored);
   if (flags.output.empty()) return;
   const fs::path target(where_it_leads(flags.output));
   const std::string prefix = fmt::format(".{}.{}-", target.filename().string(), child);
@@ -104,6 +107,13 @@ int report_crash(const Session& session, const CrashPage& page, const HowItEnded
     cases.push_back(report::crash_junit(crash, again));
     TextFile junit(flags.junit);
     junit.finish(report::junit_xml("attn-diag " + flags.command, cases));
+  }
+  CommandResult outcome;
+  outcome.code = ExitCode::kCouldNotCompare;
+  if (flags.command == "check" || flags.command == "trace") {
+    LocatedOutput located(session);
+    located.finish({report::unplaced("crash", report::crash_headline(crash))}, outcome);
+    if (!outcome.out.empty()) write_stdout(outcome.out);
   }
   if (flags.json) {
     report::Json json = report::crash_json(crash, {flags.command, again, ATTN_DIAG_VERSION});

@@ -41,7 +41,7 @@ class Diagnose(unittest.TestCase):
         self.assertIn("Stage reduce is wrong in 254 of 256 rows", flat)
         self.assertIn("It accounts for 256 of 256 rows (254 of the 254 wrong ones)", flat)
         self.assertIn("lse is right and o is wrong", flat)
-        self.assertIn("reduce_kernel.cuh:", text)
+        self.assertIn("split_k_kernels.cuh:", text)
         self.assertIn("Reproduce: ", text)
         self.assertIn("Confirm: ", text)
 
