@@ -80,13 +80,13 @@ std::string put_findings(const Kernel& kernel, const Problem& problem, const Inp
   }
 }
 
-// Of memory that began as NaN: leaves out what nobody stored and is a number all the same, since code that does not
-// tell stored it. Says whether some of that is wrong.
-bool drop_untold(const WatchedRun& run, bool of_lse, std::vector<OutputElement>& elements) {
+// Memory that began as NaN and holds a number was stored, by code that does not tell. Whether any of it is wrong.
+bool take_out_untold(const WatchedRun& run, bool of_lse, std::vector<OutputElement>& elements) {
+  const auto& outputs = run.graph.outputs[of_lse ? 1 : 0];
   bool wrong = false;
   std::erase_if(elements, [&](const OutputElement& element) {
-    if (run.graph.outputs[of_lse ? 1 : 0][element.index].block != ~0u) return false;
-    if (std::isnan(of_lse ? run.lse[element.index] : lines::o_element(run, element.index)))
+    if (outputs[element.index].block != ~0u ||
+        std::isnan(of_lse ? run.lse[element.index] : lines::o_element(run, element.index)))
       return false;
     wrong = wrong || element.wrong;
     return true;
@@ -151,7 +151,7 @@ LineDivergence lines::trace_lines(const WatchBuild& build, const Kernel& kernel,
   std::vector<OutputElement> elements =
       judged_elements(run, attention, expected, chosen.of_lse, blocks);
   const bool untold = options.fill[GivenMemory::kOutput] == MemoryFill::kNaN &&
-                      drop_untold(run, chosen.of_lse, elements);
+                      take_out_untold(run, chosen.of_lse, elements);
   // An access that is wrong by itself is a fault, whatever else is.
   std::string unchecked;
   const bool any_wrong = std::any_of(elements.begin(), elements.end(),
@@ -183,7 +183,8 @@ LineDivergence lines::trace_lines(const WatchBuild& build, const Kernel& kernel,
     out.answer = LineAnswer::kUnsure;
     out.reason = "what is wrong was stored by code that the watch build does not see";
   }
-  out.fault_is_firm = out.fault_is_firm && !found && by == LinesBy::kNumbers;
+  out.fault_is_firm = out.fault_is_firm && !found && by == LinesBy::kNumbers && !run.graph.full &&
+                      run.reason.empty();
   // Before anything is claimed.
   if (out.answer == LineAnswer::kLine || out.fault_is_firm) {
     const WatchedRun plain =
