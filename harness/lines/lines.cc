@@ -183,8 +183,7 @@ LineDivergence lines::trace_lines(const WatchBuild& build, const Kernel& kernel,
     out.answer = LineAnswer::kUnsure;
     out.reason = "what is wrong was stored by code that the watch build does not see";
   }
-  out.fault_is_firm = out.fault_is_firm && !found && by == LinesBy::kNumbers && !run.graph.full &&
-                      run.reason.empty();
+  out.fault_is_firm = out.fault_is_firm && !found && by == LinesBy::kNumbers;
   // Before anything is claimed.
   if (out.answer == LineAnswer::kLine || out.fault_is_firm) {
     const WatchedRun plain =

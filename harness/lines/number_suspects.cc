@@ -151,16 +151,6 @@ void NumberSuspects::suspect_dropped_scores(const Cause& cause) {
   });
 }
 
-bool NumberSuspects::is_first_step(std::uint32_t row, std::uint32_t n, std::uint32_t weight) const {
-  if (weight != 0 && weight < n && x_terms[weight].kind == TermKind::kWeight)
-    return x_terms.keys().has(x_terms[weight].set, 0);
-  for (std::uint32_t other = 1; other < n; ++other)
-    if (x_terms[other].kind == TermKind::kScore && x_terms[other].row == row &&
-        x_terms.columns().count(x_terms[other].set) == x_terms.columns().size())
-      return false;
-  return true;
-}
-
 void NumberSuspects::suspect_ill(const Cause& cause) {
   const std::uint32_t n = cause.node;
   const std::string why = ill_text(cause.ill);

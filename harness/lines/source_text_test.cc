@@ -39,6 +39,20 @@ TEST_CASE("a loop that goes up to its limit") {
     CHECK_FALSE(goes_up_to(line));
 }
 
+TEST_CASE("loops and loads of Python") {
+  CHECK(is_plain_loop("for start in range(0, seqlen, BLOCK):", false));
+  CHECK(is_plain_loop("for j in tl.range(first, end):", false));
+  CHECK_FALSE(is_plain_loop("for j in range(first, end, 2):", false));
+  CHECK(is_plain_loop("for j in range(first, end, 2):", true));
+  CHECK_FALSE(is_plain_loop("for j in range(first, end + 1):", true));
+  CHECK_FALSE(is_plain_loop("for j in range(1, end):", true));
+  CHECK(begins_late("for j in range(1, end):"));
+  CHECK_FALSE(begins_late("for j in range(0, end):"));
+  CHECK_FALSE(begins_late("for j in range(end):"));
+  CHECK(is_plain_subscript("k = tl.load(k_ptrs, mask=inside, other=0.0)", "k_ptrs"));
+  CHECK_FALSE(is_plain_subscript("k = tl.load(k_ptr + offset, mask=inside)", "k_ptr"));
+}
+
 TEST_CASE("who takes the smaller one") {
   CHECK(takes_minimum("const float m_new = fminf(m, s), alpha = x;", "m_new"));
   CHECK(takes_minimum("m = cuda::std::min(m, s);", "m"));

@@ -43,6 +43,14 @@ def test_jax():
     check("JAX", execute)
 
 
+def test_triton(tmp_path):
+    def run(code):
+        (tmp_path / "my_kernel.py").write_text(code)
+        return subprocess.run([sys.executable, "my_kernel.py"], cwd=tmp_path, stdout=subprocess.PIPE, text=True).stdout
+
+    check("Line by line", run)
+
+
 def test_pytest(tmp_path):
     def run(code):
         (tmp_path / "test_mine.py").write_text(

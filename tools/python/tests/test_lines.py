@@ -58,7 +58,7 @@ def test_rescale_is_missing(tmp_path):
     ("window", "keys[None, :] <= window)", "keys[None, :] < window)"),
     ("split_k", "p = tl.exp(s - m_new)", "p = tl.exp2(s - m_new)"),
     ("paged", "(length + PAGE_SIZE - 1) // PAGE_SIZE", "length // PAGE_SIZE"),
-    ("gqa", "kv_h = h // group", "kv_h = h % group"),
+    ("gqa", "K += kv_h * stride_kh", "K += h * stride_kh"),
 ])
 def test_line(name, old, new, tmp_path):
     result, line = traced(name, tmp_path, (old, new))
