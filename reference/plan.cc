@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -62,6 +63,16 @@ void resolve_range(const char* axis, std::int32_t size, std::int32_t& begin, std
               std::to_string(begin) + ".." + std::to_string(end));
 }
 
+void require_sample(const std::vector<std::int32_t>& queries, const Options& o) {
+  for (std::size_t i = 0; i < queries.size(); ++i) {
+    require(queries[i] >= o.query_begin && queries[i] < o.query_end,
+            "a sampled query must lie within " + std::to_string(o.query_begin) + ".." +
+                std::to_string(o.query_end) + ", found " + std::to_string(queries[i]));
+    require(i == 0 || queries[i] > queries[i - 1],
+            "sampled queries must ascend, each once, found " + std::to_string(queries[i]));
+  }
+}
+
 // Rows whose tensors stay near a second-level cache of 2 MiB together, and no more than it takes to
 // keep all threads busy.
 std::int32_t choose_rows(const Plan& plan) {
@@ -72,13 +83,15 @@ std::int32_t choose_rows(const Plan& plan) {
   constexpr std::int64_t kCacheDoubles = (4 << 20) / sizeof(double);
   const Options& o = plan.options;
   const std::int64_t wanted = std::int64_t{o.batch_end - o.batch_begin} *
-                              (o.head_end - o.head_begin) * (o.query_end - o.query_begin);
+                              (o.head_end - o.head_begin) * std::ssize(plan.queries);
   // A multiple of the rows that multiply() takes at once, if it can be.
   constexpr std::int64_t kStep = kRowsAtOnce, kMostRows = 48;
   const std::int64_t fair = std::max(kStep, wanted / (4 * o.threads));
   const std::int64_t rows = std::min({kCacheDoubles / per_row, fair, kMostRows});
-  return static_cast<std::int32_t>(rows >= kStep ? rows / kStep * kStep
-                                                 : std::max<std::int64_t>(rows, 1));
+  if (rows >= kStep) return static_cast<std::int32_t>(rows / kStep * kStep);
+  // Of long rows that fit no cache: each block reads all of k and v, so that few rows at once cost most.
+  constexpr std::int64_t kMostDoubles = (96 << 20) / sizeof(double);
+  return static_cast<std::int32_t>(std::clamp<std::int64_t>(kMostDoubles / per_row, 1, kStep));
 }
 
 }  // namespace
@@ -110,6 +123,17 @@ std::int64_t Plan::cells_per_row(Tensor t) const {
 Plan make_plan(const Problem& problem, const Geometry& geometry, const Arithmetic& arithmetic,
                const Inputs& inputs, const Options& options) {
   check_problem(problem);
+  Options o = options;
+  resolve_range("query", problem.seqlen_q, o.query_begin, o.query_end);
+  std::vector<std::int32_t> all(static_cast<std::size_t>(o.query_end - o.query_begin));
+  std::iota(all.begin(), all.end(), o.query_begin);
+  return make_plan(problem, geometry, arithmetic, inputs, options, all);
+}
+
+Plan make_plan(const Problem& problem, const Geometry& geometry, const Arithmetic& arithmetic,
+               const Inputs& inputs, const Options& options,
+               const std::vector<std::int32_t>& queries) {
+  check_problem(problem);
   check_geometry(problem, geometry);
   require(inputs.q != nullptr && inputs.k != nullptr && inputs.v != nullptr,
           "q, k and v must be given; found a null pointer");
@@ -123,6 +147,8 @@ Plan make_plan(const Problem& problem, const Geometry& geometry, const Arithmeti
   resolve_range("batch", problem.batch, o.batch_begin, o.batch_end);
   resolve_range("head", problem.heads, o.head_begin, o.head_end);
   resolve_range("query", problem.seqlen_q, o.query_begin, o.query_end);
+  require_sample(queries, o);
+  plan.queries = queries;
   require_at_least("threads", o.threads, 0);
   if (o.threads == 0)
     o.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));

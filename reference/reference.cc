@@ -7,6 +7,7 @@
 #include <mutex>
 #include <thread>
 
+#include "attn_diag/reference/sampled_rows.h"
 #include "reference/bounds.h"
 #include "reference/plan.h"
 #include "reference/values.h"
@@ -53,8 +54,7 @@ class Work {
  public:
   explicit Work(const Plan& plan) : plan_(plan) {
     const Options& o = plan.options;
-    blocks_per_head_ =
-        (o.query_end - o.query_begin + plan.rows_per_block - 1) / plan.rows_per_block;
+    blocks_per_head_ = (std::ssize(plan.queries) + plan.rows_per_block - 1) / plan.rows_per_block;
     heads_ = o.head_end - o.head_begin;
     size_ = std::int64_t{o.batch_end - o.batch_begin} * heads_ * blocks_per_head_;
   }
@@ -62,7 +62,8 @@ class Work {
   std::int64_t size() const { return size_; }
 
   struct Item {
-    std::int32_t batch, head, query_begin, rows;
+    std::int32_t batch, head, rows;
+    const std::int32_t* queries;
   };
   // False when nothing is left.
   bool next(Item& item) {
@@ -72,9 +73,10 @@ class Work {
     const std::int64_t row_of_heads = i / blocks_per_head_;
     item.batch = o.batch_begin + static_cast<std::int32_t>(row_of_heads / heads_);
     item.head = o.head_begin + static_cast<std::int32_t>(row_of_heads % heads_);
-    item.query_begin =
-        o.query_begin + static_cast<std::int32_t>(i % blocks_per_head_) * plan_.rows_per_block;
-    item.rows = std::min(plan_.rows_per_block, o.query_end - item.query_begin);
+    const std::int64_t first = i % blocks_per_head_ * plan_.rows_per_block;
+    item.queries = plan_.queries.data() + first;
+    item.rows = static_cast<std::int32_t>(
+        std::min<std::int64_t>(plan_.rows_per_block, std::ssize(plan_.queries) - first));
     return true;
   }
   void stop() { next_ = size_; }
@@ -86,7 +88,7 @@ class Work {
 };
 
 void run_blocks(const Plan& plan, KvCache& cache, Work& work,
-                const std::function<void(const RowBlock&)>& visit) {
+                const std::function<void(const SampledBlock&)>& visit) {
   const ErrorModel model(plan.arithmetic);
   BlockValues values;
   BlockBounds bounds;
@@ -100,24 +102,20 @@ void run_blocks(const Plan& plan, KvCache& cache, Work& work,
       kv_batch = item.batch;
       kv_head = wanted;
     }
-    compute_values(plan, kv->values, item.batch, item.head, item.query_begin, item.rows, values);
+    compute_values(plan, kv->values, item.batch, item.head, item.queries, item.rows, values);
     if (plan.options.bounds) compute_bounds(plan, model, kv->magnitudes, values, bounds);
-    RowBlock block{item.batch, item.head, item.query_begin, item.rows, {}, {}};
+    SampledBlock sampled{{item.batch, item.head, *item.queries, item.rows, {}, {}}, item.queries};
+    RowBlock& block = sampled.block;
     for (const TensorInfo& t : kTensors) {
       if (!plan.wants(t.id)) continue;
       block.value[static_cast<std::size_t>(t.id)] = values[t.id];
       if (plan.options.bounds) block.bound[static_cast<std::size_t>(t.id)] = bounds[t.id];
     }
-    visit(block);
+    visit(sampled);
   }
 }
 
-}  // namespace
-
-void for_each_row_block(const Problem& problem, const Geometry& geometry,
-                        const Arithmetic& arithmetic, const Inputs& inputs, const Options& options,
-                        const std::function<void(const RowBlock&)>& visit) {
-  const Plan plan = make_plan(problem, geometry, arithmetic, inputs, options);
+void for_each_block(const Plan& plan, const std::function<void(const SampledBlock&)>& visit) {
   KvCache cache(plan);
   Work work(plan);
   std::mutex mutex;
@@ -137,6 +135,22 @@ void for_each_row_block(const Problem& problem, const Geometry& geometry,
   run();
   for (std::thread& thread : threads) thread.join();
   if (failure != nullptr) std::rethrow_exception(failure);
+}
+
+}  // namespace
+
+void for_each_row_block(const Problem& problem, const Geometry& geometry,
+                        const Arithmetic& arithmetic, const Inputs& inputs, const Options& options,
+                        const std::function<void(const RowBlock&)>& visit) {
+  for_each_block(make_plan(problem, geometry, arithmetic, inputs, options),
+                 [&](const SampledBlock& sampled) { visit(sampled.block); });
+}
+
+void for_each_sampled_rows(const Problem& problem, const Geometry& geometry,
+                           const Arithmetic& arithmetic, const Inputs& inputs,
+                           const Options& options, const std::vector<std::int32_t>& queries,
+                           const std::function<void(const SampledBlock&)>& visit) {
+  for_each_block(make_plan(problem, geometry, arithmetic, inputs, options, queries), visit);
 }
 
 Tensors compute(const Problem& problem, const Geometry& geometry, const Arithmetic& arithmetic,

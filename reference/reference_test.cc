@@ -1,10 +1,12 @@
 #include "attn_diag/reference/reference.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <random>
 #include <stdexcept>
 
+#include "attn_diag/reference/sampled_rows.h"
 #include "reference/testing/catch2_test.h"
 #include "reference/testing/naive.h"
 #include "reference/testing/random_case.h"
@@ -97,6 +99,55 @@ TEST_CASE("rows asked for alone equal the same rows of the whole, for any number
       CHECK(part.value[t].size() == at);
     }
   }
+}
+
+TEST_CASE("sampled rows equal the same rows of the whole, wherever they lie") {
+  std::mt19937_64 random(23);
+  for (int i = 0; i < 60; ++i) {
+    const Case c = testing::random_case(random, 40, false);
+    const Problem& p = c.problem;
+    Options options;
+    options.threads = 1;
+    const Tensors whole = compute(p, c.geometry, Arithmetic{}, c.inputs(), options);
+    std::vector<std::int32_t> queries;
+    for (std::int32_t q = 0; q < p.seqlen_q; ++q)
+      if (random() % 3 == 0) queries.push_back(q);
+    options.threads = 3;
+    options.head_begin = p.heads / 2;
+    INFO("case " << i << ": " << c.describe());
+    std::atomic<std::int64_t> rows = 0, wrong = 0;
+    for_each_sampled_rows(
+        p, c.geometry, Arithmetic{}, c.inputs(), options, queries, [&](const SampledBlock& got) {
+          for (std::int32_t r = 0; r < got.block.rows; ++r, ++rows)
+            for (std::size_t t = 0; t < kNumTensors; ++t) {
+              if (got.block.value[t] == nullptr) continue;
+              const std::size_t cells =
+                  whole.value[t].size() / static_cast<std::size_t>(p.batch * p.heads * p.seqlen_q);
+              const auto row = static_cast<std::size_t>(
+                  (got.block.batch * p.heads + got.block.head) * p.seqlen_q + got.queries[r]);
+              for (std::size_t j = 0; j < cells; ++j) {
+                const std::size_t at = static_cast<std::size_t>(r) * cells + j;
+                wrong += got.block.value[t][at] != whole.value[t][row * cells + j] ||
+                         got.block.bound[t][at] != whole.bound[t][row * cells + j];
+              }
+            }
+        });
+    CHECK(rows == p.batch * (p.heads - options.head_begin) * std::ssize(queries));
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("a sample that is none is refused") {
+  std::mt19937_64 random(24);
+  const Case c = testing::random_case(random, 40, false);
+  const auto refuse = [&](std::vector<std::int32_t> queries) {
+    CHECK_THROWS_AS(for_each_sampled_rows(c.problem, c.geometry, Arithmetic{}, c.inputs(),
+                                          Options{}, queries, [](const SampledBlock&) {}),
+                    std::invalid_argument);
+  };
+  refuse({0, 0});
+  refuse({-1});
+  refuse({c.problem.seqlen_q});
 }
 
 TEST_CASE("one wanted tensor has the values and bounds it has among all") {

@@ -44,8 +44,9 @@ void resize(const Plan& plan, BlockValues& block) {
 void compute_scores(const Plan& plan, const KvHead& kv, BlockValues& block) {
   const Problem& p = plan.problem;
   const Eigen::Index dim = p.head_dim, sk = p.seqlen_k;
-  widen_rows(plan.inputs.q, p.dtype, p.layout, p.heads, p.seqlen_q, p.head_dim, block.batch,
-             block.head, block.query_begin, block.query_begin + block.rows, block.q.data());
+  for (std::int32_t r = 0; r < block.rows; ++r)
+    widen_rows(plan.inputs.q, p.dtype, p.layout, p.heads, p.seqlen_q, p.head_dim, block.batch,
+               block.head, block.queries[r], block.queries[r] + 1, block.q.data() + r * dim);
   // Given before scale and mask S is q.k as it lies in memory, of all keys: whatever is masked rounds nothing else.
   const bool raw = plan.arithmetic.part == Part::kFromRawScores;
   const double scale = raw ? 1.0 : static_cast<double>(p.softmax_scale);
@@ -53,7 +54,7 @@ void compute_scores(const Plan& plan, const KvHead& kv, BlockValues& block) {
 
   block.any_keys = {p.seqlen_k, 0};
   for (std::int32_t r = 0; r < block.rows; ++r) {
-    const KeyRange keys = visible_keys(p, block.query_begin + r);
+    const KeyRange keys = visible_keys(p, block.queries[r]);
     block.keys[static_cast<std::size_t>(r)] = keys;
     if (keys.empty()) continue;
     block.any_keys.begin = std::min(block.any_keys.begin, keys.begin);
@@ -246,10 +247,10 @@ KvHead widen_kv_head(const Plan& plan, std::int32_t batch, std::int32_t kv_head)
 }
 
 void compute_values(const Plan& plan, const KvHead& kv, std::int32_t batch, std::int32_t head,
-                    std::int32_t query_begin, std::int32_t rows, BlockValues& block) {
+                    const std::int32_t* queries, std::int32_t rows, BlockValues& block) {
   block.batch = batch;
   block.head = head;
-  block.query_begin = query_begin;
+  block.queries = queries;
   block.rows = rows;
   resize(plan, block);
   compute_scores(plan, kv, block);

@@ -115,6 +115,16 @@ inline __attribute__((always_inline)) CellErrors judge(Doubles actual, Doubles e
   return c;
 }
 
+// Whether ULPs of a cell mean something (UlpScale). What a user tolerates is no bound of rounding.
+inline __attribute__((always_inline)) Ints tells_ulps(const CellErrors& c, const UlpScale& scale,
+                                                      const ArrayLimit&) {
+  return c.limit <= scale.half_of_digits * c.magnitude;
+}
+inline __attribute__((always_inline)) Ints tells_ulps(const CellErrors& c, const UlpScale&,
+                                                      const AbsoluteRelativeLimit&) {
+  return c.finite_err == c.finite_err;
+}
+
 // err in units of the last place of the expected value. 2046 - e is the exponent field of the
 // reciprocal of the power of two with exponent field e.
 inline __attribute__((always_inline)) Doubles ulps(const CellErrors& c, const UlpScale& scale) {
@@ -192,7 +202,8 @@ CellFindings judge_cells(const A* actual, const E* expected, const Limit& limit,
         nan_both += c.nan_both;
         unjudged += c.unjudged;
         max_abs = larger(c.finite_err, max_abs);
-        max_ulp = larger(cells::ulps(c, ulp), max_ulp);
+        max_ulp =
+            larger(cells::where(cells::tells_ulps(c, ulp, limit), cells::ulps(c, ulp)), max_ulp);
         max_ratio = larger(c.ratio, max_ratio);
         rel_reached |= (c.finite_err >= rel_floor * c.magnitude) & (c.finite_err > 0.0);
         zeros_reached |= (c.magnitude > zeros_floor * c.limit) & (c.magnitude > 0.0);

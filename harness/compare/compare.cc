@@ -72,7 +72,7 @@ Comparison compare_with_reference(const Capture& capture, const Tolerance& toler
 }
 
 Comparison compare_and_visit(const Capture& capture, const Tolerance& tolerance, int threads,
-                             const BlockVisitor& also) {
+                             const BlockVisitor& also, std::uint32_t also_tensors) {
   check_tensors(capture);
   AccumulatorPool pool(capture);
   if (pool.work().empty()) return {};
@@ -91,9 +91,11 @@ Comparison compare_and_visit(const Capture& capture, const Tolerance& tolerance,
     }
     pool.give_back(set);
   };
+  reference::Options options = reference_options(capture, threads, tolerance.use_bound);
+  options.tensors |= also_tensors;
   reference::for_each_row_block(capture.problem, capture.geometry, capture.arithmetic,
-                                {capture.q.data(), capture.k.data(), capture.v.data()},
-                                reference_options(capture, threads, tolerance.use_bound), visit);
+                                {capture.q.data(), capture.k.data(), capture.v.data()}, options,
+                                visit);
   return pool.finish();
 }
 

@@ -81,7 +81,8 @@ TensorComparison plain_comparison(const CellGrid& grid, const std::vector<double
       c.max_rel_err = r;
       c.max_rel_index = index;
     }
-    if (finite_err > 0) {
+    // Half of the digits of fp32 are left.
+    if (finite_err > 0 && l <= 0x1p-12 * std::fabs(e)) {
       const int exponent = e == 0 ? min_exponent : std::max(std::ilogb(e), min_exponent);
       c.max_ulp =
           std::max(c.max_ulp, std::ldexp(finite_err, static_cast<int>(ulp_bits) - exponent));
@@ -269,6 +270,23 @@ TEST_CASE("limit is atol plus rtol times the magnitude of the expected value") {
   CHECK(c.max_err_over_bound == 4.0 / 3.0);
   CHECK(c.zeros_err_over_bound == 100.0 / 3.0);
   CHECK(c.max_rel_err == 0.04);
+}
+
+TEST_CASE("ULPs are counted where a rounding bound leaves half of the digits") {
+  const CellGrid grid(Tensor::kLse, {1, 1, 3}, {0, 0, 0}, {});
+  const auto ulps = [&](std::vector<double> limit) {
+    const std::vector<double> expected{1, 0x1p-10, 2}, actual{1 + 0x1p-22, 0x1p-10 + 0x1p-22, 2};
+    SharedPicture picture(grid);
+    CellAccumulator cells(grid, picture, DType::kFp32);
+    cells.add(0, 3, {actual.data(), DType::kFp64}, {expected.data(), DType::kFp64},
+              ArrayLimit{limit.data()});
+    cells.finish();
+    const CellAccumulator* const all[] = {&cells};
+    return merge(grid, std::move(picture), all).max_ulp;
+  };
+  CHECK(ulps({0x1p-13, 0x1p-23, 1}) == 2048);  // 2^-22 of 2^-10
+  CHECK(ulps({0x1p-13, 0x1p-21, 1}) == 2);     // that one cancelled
+  CHECK(ulps({0x1p-11, 0x1p-21, 1}) == 0);     // as did that of 1
 }
 
 TEST_CASE("ULPs are counted in the storage type of the actual tensor") {

@@ -20,19 +20,27 @@ struct AbsoluteRelativeLimit {
 struct UlpScale {
   double per_power_of_two;  // 2^(explicit mantissa bits)
   double smallest_normal;
+  // Where rounding may take a number by more than this of itself, it leaves fewer than half of the digits: as of a
+  // sum that cancels, ULPs count what nobody could have got right.
+  double half_of_digits;
 };
 constexpr UlpScale ulp_scale(DType dtype) {
   switch (dtype) {
     case DType::kFp16:
-      return {0x1p10, 0x1p-14};
+      return {0x1p10, 0x1p-14, 0x1p-5};
     case DType::kBf16:
-      return {0x1p7, 0x1p-126};
+      return {0x1p7, 0x1p-126, 0x1p-4};
     case DType::kFp32:
-      return {0x1p23, 0x1p-126};
+      return {0x1p23, 0x1p-126, 0x1p-12};
     case DType::kFp64:
       break;
   }
-  return {0x1p52, 0x1p-1022};
+  return {0x1p52, 0x1p-1022, 0x1p-26};
+}
+
+// Whether an error can be told in ULPs of the storage type.
+constexpr bool ulps_mean_something(DType storage, double expected, double bound) {
+  return bound <= ulp_scale(storage).half_of_digits * (expected < 0 ? -expected : expected);
 }
 
 // Sums and maxima over a run of cells.

@@ -22,6 +22,7 @@ std::string why_unjudged(const Capture& capture) {
       inputs ? "" : "NaN or infinity in what they come from, or ");
 }
 
+constexpr const char* kNotAsked = "they are not of the rows that were asked for";
 constexpr const char* kTooSmall = "their weights are too small for o's type";
 
 }  // namespace
@@ -49,7 +50,7 @@ void AccumulatorPool::give_back(Set& set) {
   x_idle.push_back(&set);
 }
 
-Comparison AccumulatorPool::finish() {
+Comparison AccumulatorPool::finish(std::optional<std::int64_t> asked) {
   Comparison comparison;
   bool said = false;
   for (const auto& set : x_sets)
@@ -59,7 +60,10 @@ Comparison AccumulatorPool::finish() {
     for (const auto& set : x_sets) parts.push_back(&(*set)[t]);
     comparison.tensors.push_back(merge(x_work[t]->grid, std::move(x_work[t]->picture), parts));
     const TensorComparison& merged = comparison.tensors.back();
-    if (merged.unjudged == 0) continue;
+    const std::int64_t wanted =
+        asked ? *asked * x_work[t]->grid.row_cells : merged.compared + merged.unjudged;
+    const std::int64_t unjudged = wanted - merged.compared;
+    if (unjudged == 0) continue;
     const bool reconstructed = !x_work[t]->actual.uncertainty.empty();
     if (comparison.unjudged_because.empty() && !reconstructed)
       comparison.unjudged_because = why_unjudged(x_capture);
@@ -68,12 +72,11 @@ Comparison AccumulatorPool::finish() {
                                 : std::exchange(said, true)
                                     ? ""
                                     : ", having no bound: " + comparison.unjudged_because;
-    comparison.notes.push_back(fmt::format("{} of {} elements of {} are not judged{}.",
-                                           merged.unjudged, merged.unjudged + merged.compared,
-                                           name(merged.tensor), because));
+    comparison.notes.push_back(fmt::format("{} of {} elements of {} are not judged{}.", unjudged,
+                                           wanted, name(merged.tensor), because));
   }
   if (comparison.unjudged_because.empty() && comparison.unjudged() > 0)
-    comparison.unjudged_because = kTooSmall;
+    comparison.unjudged_because = asked ? kNotAsked : kTooSmall;
   return comparison;
 }
 

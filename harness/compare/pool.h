@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "attn_diag/harness/compare.h"
@@ -31,7 +32,8 @@ class AccumulatorPool {
   Set& borrow();
   void give_back(Set& set);
   // Merges all sets, none of them borrowed any more. Nothing can be added after it.
-  Comparison finish();
+  // `asked`: the rows that were to be judged, where they were not all.
+  Comparison finish(std::optional<std::int64_t> asked = std::nullopt);
 
  private:
   const Capture& x_capture;

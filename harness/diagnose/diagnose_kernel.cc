@@ -7,6 +7,7 @@
 
 #include "attn_diag/harness/error.h"
 #include "attn_diag/harness/plan.h"
+#include "harness/diagnose/line_agreement.h"
 #include "harness/diagnose/outcome.h"
 
 namespace attn_diag {
@@ -55,11 +56,18 @@ bool is_another_bug(const TraceResult& trace) {
 KernelDiagnosis diagnose_kernel(const Kernel& kernel, const Problem& problem,
                                 const InputData& inputs, const TraceOptions& trace_options,
                                 const DiagnoseOptions& options) {
-  KernelDiagnosis out;
   TraceOptions tracing = trace_options;
   tracing.isolate = false;
   tracing.closure = false;
-  out.trace = trace(kernel, problem, inputs, tracing);
+  return diagnose_traced(kernel, problem, inputs, trace(kernel, problem, inputs, tracing),
+                         trace_options, options);
+}
+
+KernelDiagnosis diagnose_traced(const Kernel& kernel, const Problem& problem,
+                                const InputData& inputs, TraceResult traced,
+                                const TraceOptions& trace_options, const DiagnoseOptions& options) {
+  KernelDiagnosis out;
+  out.trace = std::move(traced);
   out.capture = out.trace.capture;
   const Sanity& sanity = out.trace.sanity;
   if (sanity.unsound()) {
@@ -104,6 +112,7 @@ KernelDiagnosis diagnose_kernel(const Kernel& kernel, const Problem& problem,
   if (taps_hide)
     out.diagnosis.notes.emplace_back(
         "The production kernel was diagnosed, by o and lse alone: the taps change its result.");
+  if (out.trace.lines) matching::confirm_by_line(out.diagnosis, *out.trace.lines);
   return out;
 }
 

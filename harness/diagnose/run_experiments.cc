@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "attn_diag/harness/diagnose_kernel.h"
+#include "harness/diagnose/line_agreement.h"
 
 namespace attn_diag {
 namespace {
@@ -75,6 +76,7 @@ void run_experiments(const Kernel& kernel, const Problem& problem, const InputDa
     d.best = std::move(left);
     if (d.best.size() == 1) d.verdict = DiagnosisVerdict::kNamed;
   }
+  if (found.trace.lines) matching::confirm_by_line(d, *found.trace.lines);
 }
 
 }  // namespace attn_diag

@@ -29,6 +29,19 @@ void read_uncertainty(const DumpFile& file, TensorData& to) {
 
 Capture read_dump_header(const std::string& path) { return DumpFile(path).header(); }
 
+std::optional<std::string> read_dump_lines(const std::string& path) {
+  const DumpFile file(path);
+  const Hdf5Object* const group = file.document().find(kLinesGroup);
+  if (group == nullptr) return std::nullopt;
+  std::string json;
+  try {
+    read_attribute(*group, kLinesAttribute, json);
+  } catch (const Error& e) {
+    throw Error(fmt::format("{} cannot be read as a dump. {}", path, e.what()));
+  }
+  return json;
+}
+
 Capture read_dump(const std::string& path) {
   const DumpFile file(path);
   try {

@@ -119,6 +119,17 @@ void check_same(const Capture& a, const Capture& b) {
 
 }  // namespace
 
+TEST_CASE("a dump holds what was found of the line, or says that it does not") {
+  const testing::TemporaryDirectory folder;
+  DumpOptions options;
+  write_dump(folder / "none.h5", recorded(), options);
+  CHECK(read_dump_lines(folder / "none.h5") == std::nullopt);
+  options.lines = "{\"what\": \"" + std::string(200'000, 'x') + "\"}";
+  write_dump(folder / "some.h5", recorded(), options);
+  CHECK(read_dump_lines(folder / "some.h5") == options.lines);
+  CHECK(header_lines(read_dump(folder / "some.h5")) == header_lines(read_dump(folder / "none.h5")));
+}
+
 TEST_CASE("a capture read back from a dump is the one that was written") {
   const testing::TemporaryDirectory directory;
   for (const DType dtype : {DType::kFp16, DType::kBf16, DType::kFp32})

@@ -76,6 +76,9 @@ class DumpWriter {
     write_stages();
     write_uncertainties();
     if (x_options.with_reference) write_reference();
+    if (!x_options.lines.empty())
+      write_attribute(create_group(x_file, std::string(kLinesGroup)), kLinesAttribute,
+                      x_options.lines);
     // What makes the file a dump comes last.
     write_attribute(x_file, "schema", std::string(kSchema));
     x_scales.clear();

@@ -223,6 +223,8 @@ ForeignCase from_arrays(const Arrays& arrays, const files::Settings& settings,
   p.mask = files::mask_of(said.mask.value_or("none"), p.seqlen_q, p.seqlen_k);
   if (!said.mask) out.assumed.emplace_back("mask none");
   out.extras.softcap = said.softcap;
+  out.kv_lens = said.kv_lens;
+  if (!out.kv_lens.empty()) files::check_lengths(out.kv_lens, p, said.mask.value_or("none"));
   set_inputs(arrays, hints, out);
   check_problem(p);
   c.region = whole(p);

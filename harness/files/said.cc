@@ -79,6 +79,11 @@ Said what_is_said(const Settings& settings, const ForeignHints& hints) {
                  only(settings, {"softcap", "logit_softcap", "logits_soft_cap"}, "--softcap")) {
     said.softcap = number_of(*cap, "--softcap X");
   }
+  if (hints.kv_lens) {
+    said.kv_lens = *hints.kv_lens;
+  } else if (const auto lengths = only(settings, {"kv_lens"}, "--kv-lens")) {
+    said.kv_lens = lengths_of(lengths->text, "The files say kv_lens = ");
+  }
   if (said.softcap < 0)
     throw Error(
         fmt::format("softcap is {}; expected a positive number, or 0 for none.", said.softcap));
@@ -101,6 +106,35 @@ Mask mask_of(const std::string& text, std::int64_t seqlen_q, std::int64_t seqlen
                     text));
   }
   return mask;
+}
+
+std::vector<std::int32_t> lengths_of(const std::string& text, const std::string& what) {
+  std::vector<std::int32_t> lengths;
+  const char *at = text.data(), *const end = text.data() + text.size();
+  for (bool more = true; more; at += more ? 1 : 0) {
+    const auto [rest, error] = std::from_chars(at, end, lengths.emplace_back());
+    more = rest != end && *rest == ',';
+    if (error != std::errc() || (rest != end && !more))
+      throw Error(fmt::format("{}'{}'; expected a number of keys for each batch entry: 5,17,64.",
+                              what, text));
+    at = rest;
+  }
+  return lengths;
+}
+
+void check_lengths(const std::vector<std::int32_t>& kv_lens, const Problem& problem,
+                   const std::string& said) {
+  if (std::ssize(kv_lens) != problem.batch)
+    throw Error(fmt::format("kv_lens has {} numbers; expected one for each of {} batch entries.",
+                            kv_lens.size(), problem.batch));
+  for (const std::int32_t n : kv_lens)
+    if (n < 0 || n > problem.seqlen_k)
+      throw Error(fmt::format("kv_lens has {}; expected 0 to {} keys.", n, problem.seqlen_k));
+  if (said == "causal")
+    throw Error(
+        "The mask is causal, but with kv_lens there are two such masks: by the first query and "
+        "key, or by the last of each batch entry. Say which: causal:top_left or "
+        "causal:bottom_right.");
 }
 
 }  // namespace attn_diag::files

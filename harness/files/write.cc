@@ -116,6 +116,7 @@ void write_foreign(const std::string& path, const ForeignCase& from, bool force)
   to.say("layout", text(p.layout));
   to.say("softmax_scale", fmt::format("{}", p.softmax_scale));
   to.say("mask", text(p.mask));
+  if (!from.kv_lens.empty()) to.say("kv_lens", fmt::format("{}", fmt::join(from.kv_lens, ",")));
   if (from.extras.softcap != 0) to.say("softcap", fmt::format("{}", from.extras.softcap));
   to.write(path, force);
 }

@@ -5,6 +5,7 @@
 #include <map>
 #include <tuple>
 
+#include "harness/lines/fault.h"
 #include "harness/lines/sum_suspects.h"
 
 namespace attn_diag::lines {
@@ -57,6 +58,7 @@ void explain(const Terms& terms, const std::vector<OutputElement>& elements, Lin
   if (most == nullptr) most = likeliest(true);
   out.answer = LineAnswer::kUnsure;
   if (most == nullptr) {
+    out.fault = LineFault::kRounding;
     out.reason =
         "every number is made as attention asks for, and the output is wrong all the same: a "
         "matter of rounding, of a "
@@ -66,13 +68,16 @@ void explain(const Terms& terms, const std::vector<OutputElement>& elements, Lin
   SumSuspects suspects(terms, elements, misplaced > 0, out);
   suspects.suspect(*most);
   const double share = static_cast<double>(most->size()) / static_cast<double>(wrong);
+  const bool unusual = out.right > 0 && 2 * out.understood < out.right;
+  out.fault = fault_of(terms, most->front());
+  out.fault_is_firm = !seen_in_right && share >= 0.5 && !unusual;
   if (out.suspects.empty())
     out.reason = "no line is known that this depends on";
   else if (seen_in_right)
     out.reason = "rows that are right are made the same way";
   else if (share < 0.25)
     out.reason = fmt::format("this explains {:.0f} % of the wrong elements", share * 100);
-  else if (out.right > 0 && 2 * out.understood < out.right)
+  else if (unusual)
     out.reason = "of the elements that are right most are made in a way that is not understood";
   else if (most->front().ill == Ill::kMeaningless && out.understood == 0)
     out.reason =

@@ -28,6 +28,13 @@ std::uint32_t Walk::key_row(std::uint32_t row, unsigned key) const {
 }
 
 std::uint32_t Walk::store_of(const host::ValueOutput& output) const {
+  // The kernel's, where code of the host only converts what that stored.
+  if (x_graph.whole_blocks) {
+    const std::uint32_t made = output.node == 0 ? 0 : made_by(output.node);
+    for (std::uint32_t n = output.node; n != made && node(n).site != 0; n = node(n).operand[0])
+      if (op(n) == ValueOp::kStore && (node(n).where >> 10) != 0) return node(n).site;
+    return output.site;
+  }
   const bool copied = output.site != 0 && site(output.site).line == 0;
   return copied && op(output.node) == ValueOp::kStore ? node(output.node).site : output.site;
 }
@@ -45,6 +52,9 @@ std::uint32_t Walk::made_by(std::uint32_t n) const {
 }
 
 std::string Walk::place_of(std::uint32_t n) const {
+  if (x_graph.whole_blocks)
+    return node(n).where == 0 ? std::string("the host")
+                              : fmt::format("program {}", (node(n).where >> 10) - 1);
   return fmt::format("block {}, thread {}", node(n).where >> 10, node(n).where & 1023);
 }
 

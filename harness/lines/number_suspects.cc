@@ -23,8 +23,10 @@ void NumberSuspects::suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32
     const std::uint32_t input = input_of(operand);
     if (!node(input).is_input()) continue;
     const unsigned buffer = x_terms[input].buffer;
-    if (!loads_all(buffer, row))
-      suggest_loader(node(input).site, fmt::format("does not load all of {}", kBuffers[buffer]));
+    if (x_graph.whole_blocks || !loads_all(buffer, row))
+      suggest_loader(
+          node(input).site,
+          loads_all(buffer, row) ? why : fmt::format("does not load all of {}", kBuffers[buffer]));
   }
   // Of q the row is known.
   for (const std::uint32_t operand : {a, b}) {
@@ -103,7 +105,7 @@ void NumberSuspects::suspect_twice(const Cause& cause, std::uint32_t a, std::uin
   // Where the same line added it before, it is done too often; another line is one too many.
   if (added_there_before(n))
     suggest_conditions(cause.site, "loop", "decides how often that is done");
-  else
+  else if (!x_graph.whole_blocks)  // of a block it may be an index
     be_sure();
   suggest_node(n, why);
   suggest_conditions(cause.site, "loop", "decides how often that is done");
@@ -149,11 +151,22 @@ void NumberSuspects::suspect_dropped_scores(const Cause& cause) {
   });
 }
 
+bool NumberSuspects::is_first_step(std::uint32_t row, std::uint32_t n, std::uint32_t weight) const {
+  if (weight != 0 && weight < n && x_terms[weight].kind == TermKind::kWeight)
+    return x_terms.keys().has(x_terms[weight].set, 0);
+  for (std::uint32_t other = 1; other < n; ++other)
+    if (x_terms[other].kind == TermKind::kScore && x_terms[other].row == row &&
+        x_terms.columns().count(x_terms[other].set) == x_terms.columns().size())
+      return false;
+  return true;
+}
+
 void NumberSuspects::suspect_ill(const Cause& cause) {
   const std::uint32_t n = cause.node;
   const std::string why = ill_text(cause.ill);
   x_out.what = why;
   const auto [a, b] = operands_of(n);
+  x_first_step = is_first_step(cause.row, n, a);
   const bool sums = cause.ill == Ill::kFrames || cause.ill == Ill::kTwice;
   std::uint32_t left = a;
   std::uint32_t right = sums && op(n) == ValueOp::kFma ? node(n).operand[2] : b;
@@ -179,7 +192,11 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
         if (loads_none(element.buffer, cause.row)) suggest_pointer(node(input).site, why);
         const bool same_key = other.kind == TermKind::kWeight &&
                               x_terms.keys().has(other.set, x_attention.key_of(element.row));
-        if (!same_key && !loads_none(element.buffer, cause.row) && element.row >= end &&
+        // Of a block the columns would be right.
+        const bool shifted =
+            x_graph.whole_blocks &&
+            (x_first_step || (other.kind == TermKind::kElement && other.column != element.column));
+        if (!same_key && !shifted && !loads_none(element.buffer, cause.row) && element.row >= end &&
             element.row < end + x_terms.keys().size())
           for (const std::uint32_t s : {node(n).site, node(operand).site, node(input).site})
             suggest_conditions(s, nullptr, "lets rows behind the last key through", false);
@@ -219,6 +236,9 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
       return;
     }
     case Ill::kSign: {
+      if (x_graph.whole_blocks && b != 0 && b < n && x_terms[b].kind == TermKind::kNumber &&
+          (op(n) == ValueOp::kDivide || std::isinf(node(b).value)))
+        suggest_last_weight(cause.row);
       suggest_odd_maxima(cause.site);
       // Too large for what was subtracted: where was that made, if of no maximum?
       if ((op(n) == ValueOp::kExp || op(n) == ValueOp::kExp2) && a != 0 && a < n &&

@@ -11,14 +11,20 @@
 namespace attn_diag::lines {
 
 class NumberSuspects : public Suspects {
+ public:
+  static const char* ill_text(Ill why);
+
  protected:
   using Suspects::Suspects;
 
   // Two operands that do not fit together, each with the way it came.
   void suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32_t b, std::uint32_t row,
                     const std::string& why);
-  static const char* ill_text(Ill why);
   void suspect_ill(const Cause& cause);
+  // Whether no key of the row came further than `n` before: `weight` is an operand.
+  bool is_first_step(std::uint32_t row, std::uint32_t n, std::uint32_t weight) const;
+  // Where l is a number that comes of no input.
+  void suggest_last_weight(std::uint32_t row);
   // Whole scores and sums of the row that nobody takes further, where what has no meaning stands in their place.
   void suspect_dropped_scores(const Cause& cause);
   void suspect_twice(const Cause& cause, std::uint32_t a, std::uint32_t b);
@@ -44,6 +50,16 @@ class NumberSuspects : public Suspects {
   bool suspect_frame_of(std::uint32_t row, unsigned key);
   // A score where its exponential belongs.
   bool suspect_bare_score(const Cause& cause, std::uint32_t a, std::uint32_t b);
+  // Whether the exponential n is of another base than others are, and the score is scaled for these.
+  bool has_other_base(std::uint32_t score, std::uint32_t n) const;
+  // Whether it puts a score together.
+  bool is_sum_of_columns(std::uint32_t n) const;
+  // Numbers that are added to scores, as a bias is.
+  void suggest_shifts(std::uint32_t weight);
+  // Where a score has no bias and should.
+  void suggest_unbiased(std::uint32_t weight);
+  // Another sum of the row, which is rescaled, where nothing rescales the one that n adds to.
+  void suggest_beside_missing_rescale(std::uint32_t n, std::uint32_t before);
   void suspect_scale(std::uint32_t score, std::uint32_t n, const std::string& why);
   void suggest_stores_to(const std::string& variable);
   // Where q, k and v are put.

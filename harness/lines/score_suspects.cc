@@ -14,18 +14,105 @@ constexpr const char* kBuffers[] = {"q", "k", "v"};
 
 }  // namespace
 
+void NumberSuspects::suggest_last_weight(std::uint32_t row) {
+  std::uint32_t last = 0;
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
+    if ((op(n) == ValueOp::kExp || op(n) == ValueOp::kExp2) &&
+        x_terms[n].kind == TermKind::kWeight && x_terms[n].row == row)
+      last = n;
+  suggest_node(last, "makes weights, which nobody adds up to l");
+}
+
+bool NumberSuspects::has_other_base(std::uint32_t score, std::uint32_t n) const {
+  const bool base2 = op(n) == ValueOp::kExp2;
+  constexpr float kLn2 = 0.69314718F;
+  const auto scale = static_cast<float>(x_attention.problem().softmax_scale);
+  const float fits = base2 ? scale : scale / kLn2;  // of the other base
+  if (std::fabs(x_terms[score].x - fits) > 0.01F * std::fabs(fits)) return false;
+  return std::any_of(x_graph.sites.begin(), x_graph.sites.end(), [&](const ValueSite& s) {
+    return s.op == (base2 ? ValueOp::kExp : ValueOp::kExp2);
+  });
+}
+
+bool NumberSuspects::is_sum_of_columns(std::uint32_t n) const {
+  if (op(n) == ValueOp::kProduct) return true;
+  const std::uint32_t a = node(n).operand[0];
+  return op(n) == ValueOp::kAdd && a != 0 && x_terms[a].kind == TermKind::kScore &&
+         x_terms.columns().count(x_terms[a].set) < x_terms.columns().size();
+}
+
+void NumberSuspects::suggest_shifts(std::uint32_t weight) {
+  std::uint32_t at = weight;
+  for (int steps = 0; steps < 64 && node(at).site != 0; ++steps) {
+    at = made_by(at);
+    const ValueOp is = op(at);
+    if (node(at).site == 0 || node(at).is_input() || is == ValueOp::kProduct) return;
+    std::uint32_t next = 0, number = 0;
+    for (const std::uint32_t operand : node(at).operand) {
+      if (operand == 0 || operand >= at) continue;
+      const TermKind kind = x_terms[operand].kind;
+      if (kind == TermKind::kNumber) number = operand;
+      if (next == 0 && (kind == TermKind::kScore || kind == TermKind::kWeight)) next = operand;
+    }
+    const bool adds = is == ValueOp::kAdd || is == ValueOp::kSubtract || is == ValueOp::kFma;
+    if (adds && number != 0 && next != 0 && x_terms[next].kind == TermKind::kScore &&
+        std::isfinite(node(number).value) && node(number).value != 0) {
+      suggest_node(at, "adds a number to the score");
+      suggest_uses(node(at).site, "is an operand of what is added to the score");
+    }
+    if (next == 0) return;
+    at = next;
+  }
+}
+
+void NumberSuspects::suggest_unbiased(std::uint32_t weight) {
+  std::uint32_t at = weight;
+  for (int steps = 0; steps < 64 && at != 0 && node(at).site != 0 && !node(at).is_input();
+       ++steps) {
+    if (op(at) == ValueOp::kPick || op(at) == ValueOp::kProduct)
+      suggest_node(at, "hands on the score, to which no bias is added");
+    if (op(at) == ValueOp::kProduct) return;
+    at = node(at).operand[0];
+  }
+}
+
+void NumberSuspects::suggest_beside_missing_rescale(std::uint32_t n, std::uint32_t before) {
+  if (!x_graph.whole_blocks || node(n).site == 0 || is_scaled(before)) return;
+  const ValueSite& adds = site(node(n).site);
+  // A line that multiplies itself would do so there.
+  if (x_text.line(adds.file, adds.line).find('*') != std::string::npos) return;
+  const std::uint32_t other = rescaled_beside(n);
+  for (const std::uint32_t operand : node(other).operand) {
+    const std::uint32_t made = operand == 0 || operand >= other ? 0 : made_by(operand);
+    const bool factor = op(made) == ValueOp::kExp || op(made) == ValueOp::kExp2;
+    // A line that has the factor uses it in a wrong way.
+    if (factor && !site(node(made).site).variable.empty() &&
+        x_text.line(adds.file, adds.line).find(site(node(made).site).variable) != std::string::npos)
+      return;
+  }
+  suggest_node(other, "rescales another sum of the row; this one is not");
+}
+
 void NumberSuspects::suspect_scale(std::uint32_t score, std::uint32_t n, const std::string& why) {
   std::uint32_t at = score;
-  bool scaled = false;
+  if (has_other_base(score, n)) suggest_node(n, "is of another base than other exponentials");
+  bool scaled = false, all = true;  // scores are wrong
+  for (std::uint32_t other = 1; other < x_graph.nodes.size() && x_graph.whole_blocks; ++other)
+    all = all && !((op(other) == ValueOp::kExp || op(other) == ValueOp::kExp2) &&
+                   x_terms[other].kind == TermKind::kWeight);
   std::vector<std::uint32_t> passed;
-  for (int steps = 0; steps < 128 && node(at).site != 0 && !node(at).is_input(); ++steps) {
+  for (int steps = 0; steps < 128 && node(at).site != 0; ++steps) {
+    if (node(at).is_input()) {
+      passed.push_back(at);
+      break;
+    }
     const ValueOp is = op(at);
     if (is == ValueOp::kMultiply || is == ValueOp::kDivide) {
       const bool by_number = x_terms[node(at).operand[0]].kind == TermKind::kNumber ||
                              x_terms[node(at).operand[1]].kind == TermKind::kNumber;
       if (by_number) {
         scaled = true;
-        be_sure();
+        if (all) be_sure();
         suggest_node(at, "scales the score");
         suggest_uses(node(at).site, "is a factor of the score");
       }
@@ -59,8 +146,13 @@ void NumberSuspects::suspect_scale(std::uint32_t score, std::uint32_t n, const s
     for (const std::uint32_t one : passed)
       if (x_terms[one].kind == TermKind::kScore &&
           x_terms.columns().count(x_terms[one].set) == x_terms.columns().size() &&
-          (op(one) == ValueOp::kPick || op(one) == ValueOp::kStore || op(one) == ValueOp::kRound))
+          (x_graph.whole_blocks ? is_sum_of_columns(one)
+                                : op(one) == ValueOp::kPick || op(one) == ValueOp::kStore ||
+                                      op(one) == ValueOp::kRound))
         suggest_node(one, "hands on the score, which nobody scales");
+  if (x_graph.whole_blocks && !scaled)
+    for (const std::uint32_t one : passed)
+      if (node(one).is_input()) suggest_node(one, "loads what nobody scales");
   suggest_node(n, why);
   suggest_uses(node(n).site, "is an operand");
   if (!scaled)
@@ -79,6 +171,13 @@ void NumberSuspects::suspect_frames(std::uint32_t n, std::uint32_t a, std::uint3
   };
   const std::uint32_t before = keys(a) >= keys(b) ? a : b;
   const std::uint32_t scaled = made_by(before);
+  if (x_graph.whole_blocks) {
+    if (a != 0 && b != 0 && keys(a) == 1 && keys(b) == 1) {
+      for (const std::uint32_t operand : {a, b}) suggest_shifts(operand);
+      if (x_out.suspects.empty() && x_attention.has_bias()) suggest_unbiased(a);
+    }
+    suggest_beside_missing_rescale(n, before);
+  }
   // Of other sums at this line the sum so far was rescaled: where?
   if (const std::uint32_t others = rescaled_for_others(n, before); others != 0) {
     suggest_node(others, "rescales this of other sums, not of all");
@@ -90,7 +189,9 @@ void NumberSuspects::suspect_frames(std::uint32_t n, std::uint32_t a, std::uint3
       if (operand == 0 || operand >= scaled) continue;
       const std::uint32_t made = made_by(operand);
       const ValueOp is = op(made);
-      if (is == ValueOp::kExp || is == ValueOp::kExp2 ||
+      const bool scaled_factor = x_graph.whole_blocks && is == ValueOp::kMultiply &&
+                                 op(made_by(node(made).operand[0])) == ValueOp::kExp;
+      if (is == ValueOp::kExp || is == ValueOp::kExp2 || scaled_factor ||
           x_terms[operand].kind == TermKind::kNumber) {
         suggest_node(made, "makes the factor of the sum so far");
         if (node(made).site != 0 && node(made).operand[0] != 0)

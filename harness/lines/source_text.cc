@@ -41,6 +41,29 @@ std::size_t loop_at(const std::vector<Token>& tokens) {
   return tokens.size();
 }
 
+// The arguments of "for i in range(...)" of Python, each from its first token to behind its last.
+using Range = std::pair<std::size_t, std::size_t>;
+std::vector<Range> range_arguments(const std::vector<Token>& tokens) {
+  std::vector<Range> out;
+  std::size_t i = 0;
+  while (i + 3 < tokens.size() && !(tokens[i].is("for") && tokens[i + 2].is("in"))) ++i;
+  if (i + 3 >= tokens.size()) return out;
+  for (i += 3; i + 1 < tokens.size() && !tokens[i].is("(");) ++i;
+  if (i + 1 >= tokens.size() || !tokens[i - 1].is_any({"range", "static_range"})) return out;
+  int depth = 0;
+  std::size_t begin = ++i;
+  for (; i < tokens.size(); ++i) {
+    const bool closes = tokens[i].is_any({")", "]"});
+    if (depth == 0 && (closes || tokens[i].is(","))) {
+      if (begin < i) out.emplace_back(begin, i);
+      begin = i + 1;
+      if (closes) break;
+    }
+    depth += tokens[i].is_any({"(", "["}) ? 1 : closes ? -1 : 0;
+  }
+  return out;
+}
+
 // Behind the bracket that closes the one at i.
 std::size_t behind_bracket(const std::vector<Token>& tokens, std::size_t i) {
   int depth = 0;
@@ -83,6 +106,15 @@ bool is_barrier(const Token& token) {
 
 bool is_plain_loop(std::string_view line, bool any_step) {
   const std::vector<Token> tokens = tokens_of(line);
+  if (const std::vector<Range> range = range_arguments(tokens); !range.empty()) {
+    for (std::size_t i = 0; i < range.size(); ++i) {
+      const auto [begin, end] = range[i];
+      const bool number = end == begin + 1 && tokens[begin].kind == TokenKind::kNumber &&
+                          (i == 2 ? any_step : i == 0 && range.size() > 1 && tokens[begin].is("0"));
+      if (!number && name_at(tokens, begin) != end) return false;
+    }
+    return true;
+  }
   std::size_t i = loop_at(tokens);
   // What it begins with.
   for (; i < tokens.size() && !tokens[i].is(";"); ++i) {
@@ -110,6 +142,10 @@ bool is_plain_loop(std::string_view line, bool any_step) {
 
 bool begins_late(std::string_view line) {
   const std::vector<Token> tokens = tokens_of(line);
+  if (const std::vector<Range> range = range_arguments(tokens); range.size() > 1) {
+    const auto [begin, end] = range.front();
+    return end == begin + 1 && tokens[begin].kind == TokenKind::kNumber && !tokens[begin].is("0");
+  }
   for (std::size_t i = loop_at(tokens); i + 4 < tokens.size() && !tokens[i].is(";"); ++i)
     if (tokens[i].is("=") && tokens[i + 1].kind == TokenKind::kNumber && !tokens[i + 1].is("0")) {
       const std::size_t end = name_at(tokens, i + 3);
@@ -139,6 +175,10 @@ bool takes_minimum(std::string_view line, std::string_view variable) {
 
 bool is_plain_subscript(std::string_view line, std::string_view variable) {
   const std::vector<Token> tokens = tokens_of(line);
+  for (std::size_t i = 0; i + 3 < tokens.size(); ++i)
+    if (tokens[i].is_any({"load", "store"}) && tokens[i + 1].is("(") &&
+        tokens[i + 2].is(variable) && tokens[i + 3].is_any({",", ")"}))
+      return true;
   bool found = false;
   for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
     if (!tokens[i].is(variable) || !tokens[i + 1].is("[")) continue;

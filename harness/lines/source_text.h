@@ -11,6 +11,7 @@
 
 namespace attn_diag::lines {
 
+// Loops are those of C++, or "for j in range(begin, end, step)" of Python.
 // Whether the line has a for loop that begins at 0 or a variable, goes on below a variable, and takes steps of 1 or a
 // variable; of a number where steps may be of any size.
 bool is_plain_loop(std::string_view line, bool any_step);
@@ -20,7 +21,8 @@ bool begins_late(std::string_view line);
 bool goes_up_to(std::string_view line);
 // Whether the line assigns the smaller of two real numbers to the variable.
 bool takes_minimum(std::string_view line, std::string_view variable);
-// Whether the line has variable[...] and nothing within the brackets but names and numbers.
+// Whether the line has variable[...] and nothing within the brackets but names and numbers; or load(variable) of
+// Triton, or store(variable, x).
 bool is_plain_subscript(std::string_view line, std::string_view variable);
 // Whether the line has the variable plus a name as an argument: "memcpy_async(block, tile, k + at, bytes)".
 bool is_plain_offset(std::string_view line, std::string_view variable);

@@ -47,6 +47,7 @@ void SumSuspects::suspect(const std::vector<Cause>& list) {
         return;
       }
       x_out.what = "o is the right sum times a wrong factor";
+      if (x_graph.whole_blocks) suggest_wrong_inverse(cause.node);
       suggest(cause.site, "gives o another factor than 1 / l");
       suggest_scale(cause.node);
       return;
@@ -77,7 +78,7 @@ void SumSuspects::suspect_no_v(const Cause& cause) {
 
 void SumSuspects::suspect_lse(const Cause& cause) {
   x_out.what = "lse is made of the right sum and the wrong number";
-  std::uint32_t at = cause.node;
+  std::uint32_t at = x_graph.whole_blocks ? made_by(cause.node) : cause.node;
   for (int steps = 0; steps < 64 && node(at).site != 0; ++steps) {
     suggest_node(at, "makes lse");
     suggest_uses(node(at).site, "is an operand of lse");
@@ -254,6 +255,7 @@ bool SumSuspects::suspect_lost(const Cause& cause, unsigned key) {
         suggest_node(at, "chooses that factor");
         suggest_uses(node(at).site, "decides which factor is chosen");
       }
+    if (x_graph.whole_blocks) suggest_end_of_loop(made);
     if (node(made).site != 0) {
       suggest_node(made, "makes the factor that takes all away");
       suggest_uses(node(made).site, "is an operand of it");
@@ -383,6 +385,10 @@ void SumSuspects::suspect_missing(const Cause& cause) {
     return;
   }
   const unsigned key = cause.keys.front();
+  if (x_graph.whole_blocks) {
+    suspect_chosen_weight(cause.row, key);
+    suspect_masked_loads(cause.row, key);
+  }
   if (const std::uint32_t masked = x_terms.masked_at(cause.row, key); masked != 0) {
     const std::string why = fmt::format("masks {}, which is visible", keys_text({key}));
     suggest_node(masked, why);
@@ -417,8 +423,11 @@ void SumSuspects::suspect_missing(const Cause& cause) {
   if (cause.of_l) return suspect_sum_of_weights(cause);
   // Who has a weight, and no row of v?
   const Way before = way_of(cause.row, key);
-  if (before.weight != 0 && before.times_v == 0 && !loads_all(2, cause.row))
+  if (before.weight != 0 && before.times_v == 0 && !loads_all(2, cause.row)) {
     suggest_loaders(2, "does not load all of v");
+    if (x_graph.whole_blocks && x_loaders[2].empty()) suggest_unused_loads("loads nothing");
+  }
+  if (x_graph.whole_blocks && before.weight != 0 && cause.what == What::kNothing) suggest_idle_v();
   if (suspect_lost(cause, key)) return;
   const Way way = way_of(cause.row, key);
   const std::string why = "decides which keys take part";
@@ -460,6 +469,94 @@ void SumSuspects::suspect_missing(const Cause& cause) {
   if (cause.site != 0) suggest(cause.site, "stores the sum");
 }
 
+void SumSuspects::suspect_chosen_weight(std::uint32_t row, unsigned key) {
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
+    if ((op(n) != ValueOp::kMaximum && op(n) != ValueOp::kMinimum) ||
+        x_terms[n].kind != TermKind::kWeight || x_terms[n].row != row ||
+        x_terms.keys().has(x_terms[n].set, key))
+      continue;
+    for (const std::uint32_t operand : node(n).operand)
+      if (operand != 0 && x_terms[operand].kind == TermKind::kWeight &&
+          x_terms.keys().has(x_terms[operand].set, key))
+        return suggest_node(n, "chooses between weights, which should be added");
+  }
+}
+
+void SumSuspects::suspect_masked_loads(std::uint32_t row, unsigned key) {
+  const std::uint32_t wanted = key_row(row, key);
+  std::set<std::uint32_t> sites, blocks;  // that look at the row
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
+    if (x_terms[n].row == row && x_terms[n].kind == TermKind::kElement && x_terms[n].buffer == 0)
+      blocks.insert(node(n).where >> 10);
+  for (const host::MaskedLoad& one : x_graph.masked) {
+    if (one.buffer == 1 || blocks.count(one.block) == 0) continue;
+    std::uint32_t at = 0, column = 0;
+    x_attention.locate(static_cast<int>(one.buffer) - 1, one.element, at, column);
+    if (at == wanted && !loads_all(one.buffer - 1, row)) sites.insert(one.site);
+  }
+  const std::string why = fmt::format("masks the load of {}", keys_text({key}));
+  for (const std::uint32_t s : sites) {
+    for (const Condition& condition : conditions_in(site(s).conditions))
+      if (!condition.loop) {
+        suggest(s, condition.at, why);
+        break;
+      }
+    suggest(s, why);
+  }
+  for (const std::uint32_t s : sites) suggest_conditions(s, "if", why);
+}
+
+void SumSuspects::suggest_wrong_inverse(std::uint32_t n) {
+  const Term* sum = nullptr;
+  std::uint32_t inverse = 0;
+  for (const std::uint32_t operand : node(n).operand) {
+    if (operand == 0 || operand >= n) continue;
+    if (x_terms[operand].kind == TermKind::kInverse) inverse = operand;
+    if (x_terms[operand].kind == TermKind::kWeight && x_terms[operand].column != kNone)
+      sum = &x_terms[operand];
+  }
+  if (inverse != 0 && sum != nullptr && !same_frame(*sum, x_terms[inverse]))
+    suggest_node(made_by(inverse), "makes that factor");
+}
+
+void SumSuspects::suggest_idle_v() {
+  const std::vector<bool>& alive = reaches_output(false);
+  std::map<std::uint32_t, bool> idle;  // by site of a load
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
+    if (node(n).is_input() && x_terms[n].buffer == 2)
+      idle.try_emplace(node(n).site, true).first->second &= !alive[n];
+  for (const auto& [s, all] : idle)
+    if (all) suggest(s, "loads v, and nothing is made of it");
+}
+
+void SumSuspects::suggest_last_store(std::uint32_t n) {
+  const std::uint32_t made = made_by(n);
+  for (; n != made && node(n).site != 0; n = node(n).operand[0])
+    if (op(n) == ValueOp::kStore && (node(n).where >> 10) != 0) return suggest_node(n, "stores it");
+}
+
+void SumSuspects::suggest_end_of_loop(std::uint32_t factor) {
+  if (node(factor).site == 0 || (op(factor) != ValueOp::kExp && op(factor) != ValueOp::kExp2))
+    return;
+  const std::uint32_t exponent = made_by(node(factor).operand[0]);
+  const std::uint32_t before = node(exponent).site == 0 ? 0 : node(exponent).operand[0];
+  // A maximum that is still none.
+  if (before == 0 || !x_graph.is_constant(before) || node(before).value > -1e4F) return;
+  const ValueSite& made = site(node(factor).site);
+  const auto loop_of = [](const ValueSite& s) {
+    for (const Condition& condition : conditions_in(s.conditions))
+      if (condition.loop) return condition.at.line;
+    return 0;
+  };
+  const int loop = loop_of(made);
+  std::uint32_t last = 0;
+  for (std::uint32_t s = 1; s < x_graph.sites.size() && loop != 0; ++s)
+    if (site(s).ran && site(s).function == made.function && site(s).file == made.file &&
+        loop_of(site(s)) == loop && (last == 0 || site(s).line > site(last).line))
+      last = s;
+  if (last != 0) suggest(last, "ends a step of the loop, and the maximum is not taken over");
+}
+
 void SumSuspects::suspect_what_never_ran() {
   for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s)
     if (!site(s).ran && (site(s).op == ValueOp::kExp || site(s).op == ValueOp::kExp2))
@@ -483,6 +580,12 @@ void SumSuspects::suspect_extra(const Cause& cause) {
       suggest_node(at, why);
       suggest_indices(node(at).site, "makes what is compared there");
     }
+    for (const std::uint32_t operand : node(at).operand)
+      if (x_graph.whole_blocks && operand != 0 && operand < at && op(operand) == ValueOp::kPick &&
+          x_terms[operand].kind == TermKind::kNumber) {
+        suggest_node(operand, why);
+        suggest_indices(node(operand).site, "makes what is compared there");
+      }
     std::uint32_t next = 0;
     for (const std::uint32_t operand : node(at).operand)
       if (operand != 0 && operand < at && next == 0 && x_terms[operand].kind == TermKind::kScore)

@@ -56,6 +56,16 @@ class SumSuspects : public NumberSuspects {
   // Whether its thread passed n's line more than once for one score: the innermost loop goes over columns.
   bool sums_columns(std::uint32_t n) const;
   void suspect_missing(const Cause& cause);
+  // A maximum of weights where a sum belongs, which loses the key.
+  void suspect_chosen_weight(std::uint32_t row, unsigned key);
+  // Loads of k or v that a mask kept from the key.
+  void suspect_masked_loads(std::uint32_t row, unsigned key);
+  // Where a rescaling factor is 0 since the maximum of the last step is still none.
+  void suggest_end_of_loop(std::uint32_t factor);
+  // 1 / l that is not of the l of this sum.
+  void suggest_wrong_inverse(std::uint32_t n);
+  // Loads of v of which nothing is made.
+  void suggest_idle_v();
   // Where no key has a weight: what would have made one.
   void suspect_what_never_ran();
   // What masks a key of the row; 0: nothing.

@@ -50,14 +50,15 @@ void Suspects::suggest_node(std::uint32_t n, const std::string& why) {
 }
 
 void Suspects::suggest_indices(std::uint32_t site_number, const std::string& why) {
-  const std::vector<NamedLine> uses = variables_in(site(site_number).uses, ',');
+  const std::vector<NamedLine> uses =
+      by_likelihood(site_number, variables_in(site(site_number).uses, ','));
   suggest_computed(site_number, uses, why);
   for (const NamedLine& use : uses) suggest(site_number, use, why);
 }
 
 void Suspects::suggest_computed(std::uint32_t site_number, const std::vector<NamedLine>& variables,
                                 const std::string& why) {
-  for (const NamedLine& one : variables)
+  for (const NamedLine& one : by_likelihood(site_number, variables))
     if (computes(text_of(site_number, one), one.name)) suggest(site_number, one, why);
 }
 
@@ -87,6 +88,28 @@ void Suspects::suggest_of_block(std::uint32_t site_number, const std::string& wh
     if (!use.sources.empty() && use.sources.find('t') == std::string::npos &&
         use.sources.find('x') == std::string::npos)
       suggest(site_number, use, why);
+}
+
+std::vector<NamedLine> Suspects::by_likelihood(std::uint32_t site_number,
+                                               std::vector<NamedLine> uses) {
+  if (!x_graph.whole_blocks) return uses;
+  if (x_accesses.empty())
+    for (const ValueSite& s : x_graph.sites) {
+      const bool accesses =
+          s.op == ValueOp::kInput || s.op == ValueOp::kLoad || s.op == ValueOp::kStore;
+      if (!accesses || s.line == 0) continue;
+      for (const NamedLine& use : variables_in(s.uses, ','))
+        x_accesses[{use.name, use.line}].insert(s.line);
+    }
+  const auto rank = [&](const NamedLine& use) {
+    const std::string& text = text_of(site_number, use);
+    const bool range = text.find("arange") != text.npos;  // from 0: seldom wrong
+    const bool later = x_first_step && text.find("+=") != text.npos;
+    return std::tuple(range, later, x_accesses[{use.name, use.line}].size());
+  };
+  std::stable_sort(uses.begin(), uses.end(),
+                   [&](const NamedLine& a, const NamedLine& b) { return rank(a) < rank(b); });
+  return uses;
 }
 
 void Suspects::suggest_callers(std::uint32_t site_number, const std::string& why) {
@@ -142,6 +165,14 @@ void Suspects::note_loads() {
   }
 }
 
+void Suspects::suggest_unused_loads(const std::string& why) {
+  std::set<std::uint32_t> used;
+  for (const ValueNode& one : x_graph.nodes) used.insert(one.site);
+  for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s)
+    if ((site(s).op == ValueOp::kLoad || site(s).op == ValueOp::kInput) && used.count(s) == 0)
+      suggest_loader(s, why);
+}
+
 void Suspects::suggest_loader(std::uint32_t loader, const std::string& why) {
   suggest_what_it_is_of(loader, why);
   suggest(loader, why);
@@ -151,6 +182,14 @@ void Suspects::suggest_loader(std::uint32_t loader, const std::string& why) {
 
 void Suspects::suggest_what_it_is_of(std::uint32_t access, const std::string& why) {
   const ValueSite& s = site(access);
+  if (x_graph.whole_blocks) {
+    // Which index of a program is that of a head is not known.
+    if (x_only_later_heads || is_plain_subscript(x_text.line(s.file, s.line), s.variable))
+      suggest_pointer(access, why);
+    else if (is_plain_offset(x_text.line(s.file, s.line), s.variable))
+      suggest_computed(access, variables_in(s.uses, ','), why);
+    return;
+  }
   if (x_only_later_heads) suggest_of_block(access, why);
   if (is_plain_offset(x_text.line(s.file, s.line), s.variable))
     suggest_computed(access, variables_in(s.uses, ','), why);

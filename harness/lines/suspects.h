@@ -2,9 +2,13 @@
 #pragma once
 
 #include <cmath>
+#include <map>
 #include <set>
 #include <string>
+#include <tuple>
 #include <unordered_set>
+#include <utility>
+#include <vector>
 
 #include "attn_diag/harness/lines.h"
 #include "harness/lines/causes.h"
@@ -34,6 +38,11 @@ class Suspects : public Walk {
   void suggest_node(std::uint32_t n, const std::string& why);
   // The variables that an index is made of: those that are computed before those that are only named.
   void suggest_indices(std::uint32_t site_number, const std::string& why);
+  // Where a line makes a block of numbers at once: what few other accesses use comes first, since what others use, too,
+  // would be wrong there as well.
+  std::vector<NamedLine> by_likelihood(std::uint32_t site_number, std::vector<NamedLine> uses);
+  // Loads that loaded nothing of what is known.
+  void suggest_unused_loads(const std::string& why);
   // Of these the ones whose line computes them.
   void suggest_computed(std::uint32_t site_number, const std::vector<NamedLine>& variables,
                         const std::string& why);
@@ -94,10 +103,14 @@ class Suspects : public Walk {
     }
     return false;
   }
+  // Whether a number goes into o or lse, other than by a maximum; `by_thread`: what another lane took counts as taken
+  // by its own thread only if that has it, too.
+  const std::vector<bool>& reaches_output(bool by_thread);
   // The loads, stores and choices that a number went through.
   void suggest_moves(std::uint32_t n, const std::string& why);
 
   LineDivergence& x_out;
+  bool x_first_step = false;  // what is wrong is so before a loop has advanced anything
   std::set<std::uint32_t> x_loaders[3];
   SourceText x_text;
   bool x_only_later_heads =
@@ -113,12 +126,10 @@ class Suspects : public Walk {
         suggest(one.site, "replaces what nobody had read: " + term_text(one.node));
     return x_out.suspects.size() > before;
   }
-  // Whether a number goes into o or lse, other than by a maximum; `by_thread`: what another lane took counts as taken
-  // by its own thread only if that has it, too.
-  const std::vector<bool>& reaches_output(bool by_thread);
   bool suggest_what_drops(std::uint32_t n);
 
   bool x_sure = false;
+  std::map<std::pair<std::string, int>, std::set<int>> x_accesses;  // by variable: lines
   std::vector<bool> x_alive[2];
   bool x_loads_known = false;
   std::unordered_set<std::uint64_t> x_loaded[3];

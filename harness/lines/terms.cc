@@ -107,8 +107,10 @@ void locate_in(Layout layout, std::int64_t heads, std::int64_t positions, std::i
 
 }  // namespace
 
-Attention::Attention(const Problem& problem, const void* q, const void* k, const void* v)
+Attention::Attention(const Problem& problem, const void* q, const void* k, const void* v,
+                     reference::Extras extras)
     : x_problem(problem),
+      x_extras(std::move(extras)),
       x_q(rows_of(q, problem.dtype, problem.layout, problem.batch, problem.heads, problem.seqlen_q,
                   problem.head_dim)),
       x_k(rows_of(k, problem.dtype, problem.layout, problem.batch, problem.kv_heads,
@@ -156,6 +158,18 @@ bool Attention::same_head(std::uint32_t row, std::uint32_t key_row) const {
 bool Attention::visible(std::uint32_t row, std::uint32_t key) const {
   return reference::visible(x_problem, static_cast<std::int32_t>(query_of(row)),
                             static_cast<std::int32_t>(key));
+}
+
+double Attention::bias(std::uint32_t row, std::uint32_t key_row) const {
+  if (x_extras.bias.empty()) return 0;
+  const auto heads = static_cast<std::uint32_t>(x_problem.heads);
+  const std::uint32_t head = row / static_cast<std::uint32_t>(x_problem.seqlen_q);
+  const std::uint32_t b = x_extras.bias_batch == 1 ? 0 : head / heads;
+  const std::uint32_t h = x_extras.bias_heads == 1 ? 0 : head % heads;
+  const std::size_t of_head = std::size_t{b} * static_cast<std::uint32_t>(x_extras.bias_heads) + h;
+  const auto queries = static_cast<std::size_t>(x_problem.seqlen_q);
+  const auto keys = static_cast<std::size_t>(x_problem.seqlen_k);
+  return x_extras.bias[(of_head * queries + query_of(row)) * keys + key_of(key_row)];
 }
 
 double Attention::raw(std::uint32_t row, std::uint32_t key_row) {
@@ -303,6 +317,11 @@ Term Terms::of(std::uint32_t n) {
       return node.operand[1] == 0 ? term(0) : ill(Ill::kUnknown, n);
     case ValueOp::kAdd:
     case ValueOp::kAtomicAdd:
+      for (const unsigned i : {0u, 1u})
+        if (term(i).kind == TermKind::kScore && term(1 - i).kind == TermKind::kNumber &&
+            value(1 - i) <= -1e4F && x_graph.whole_blocks)
+          x_masked[pair_of(term(i).row, x_attention.key_of(term(i).column))] =
+              x_graph.is_constant(node.operand[1 - i]) ? n : node.operand[1 - i];
       return add(term(0), value(0), term(1), value(1), n);
     case ValueOp::kSubtract:
       return subtract(term(0), value(0), term(1), value(1), node.value, n);
@@ -399,6 +418,8 @@ Term Terms::multiply_ordered(const Term& a, float, const Term& b, float y, float
         const std::uint32_t key = x_attention.key_of(b.row);
         if (x_keys.count(a.set) != 1 || !x_keys.has(a.set, key)) return ill(Ill::kKeys, node);
         out.column = b.column;
+        // v that was multiplied by a number before.
+        if (b.x > 0 && b.x != 1 && std::isfinite(b.x)) out.x = a.x - std::log(b.x);
         return out;
       }
       if (b.kind == TermKind::kScore || b.kind == TermKind::kLog)

@@ -19,6 +19,7 @@
 
 #include "attn_diag/harness/host/values.h"
 #include "attn_diag/kernels/problem.h"
+#include "attn_diag/reference/counterfactual.h"
 
 namespace attn_diag::lines {
 
@@ -100,7 +101,8 @@ class Sets {
 // The exact attention of a problem small enough to be held.
 class Attention {
  public:
-  Attention(const Problem& problem, const void* q, const void* k, const void* v);
+  Attention(const Problem& problem, const void* q, const void* k, const void* v,
+            reference::Extras extras = {});
 
   const Problem& problem() const { return x_problem; }
   std::uint32_t q_rows() const;
@@ -111,7 +113,7 @@ class Attention {
   double element(int buffer, std::uint32_t row, std::uint32_t column) const;
   double raw(std::uint32_t row, std::uint32_t key_row);  // q k
   double score(std::uint32_t row, std::uint32_t key_row) {
-    return x_problem.softmax_scale * raw(row, key_row);
+    return x_problem.softmax_scale * raw(row, key_row) + bias(row, key_row);
   }
   double lse(std::uint32_t row);
   std::uint32_t key_of(std::uint32_t key_row) const {
@@ -122,10 +124,14 @@ class Attention {
   }
   // Whether a row of k or v is of the head that the query's reads.
   bool same_head(std::uint32_t row, std::uint32_t key_row) const;
+  bool has_bias() const { return !x_extras.bias.empty(); }
   bool visible(std::uint32_t row, std::uint32_t key) const;
 
  private:
+  double bias(std::uint32_t row, std::uint32_t key_row) const;
+
   Problem x_problem;
+  reference::Extras x_extras;        // no softcap
   std::vector<float> x_q, x_k, x_v;  // by row and column
   std::unordered_map<std::uint32_t, std::vector<double>> x_raw;
   std::unordered_map<std::uint32_t, double> x_lse;

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <vector>
 
+#include "harness/lines/fault.h"
+
 namespace attn_diag::lines {
 namespace {
 
@@ -266,6 +268,55 @@ TEST_CASE("memory that nobody wrote is told where it is first computed with") {
   const Reader read(m);
   check_ill(read, unwritten, Ill::kUnwritten, unwritten);
   CHECK(read[larger].kind == TermKind::kScore);
+}
+
+TEST_CASE("what v was multiplied by before is a factor of the sum") {
+  Maker m;
+  const std::uint32_t twice = m.times(m.v(1, 0), m.number(2));
+  const std::uint32_t part = m.times(m.weight(0, 1, 0.5F), twice);
+  const std::uint32_t once = m.times(m.weight(0, 1, 0.5F), m.v(1, 0));
+  const Reader read(m);
+  REQUIRE(read[part].kind == TermKind::kWeight);
+  CHECK(read[part].x == Approx(read[once].x - std::log(2.0)));
+}
+
+TEST_CASE("in which part of attention a number is wrong") {
+  Maker m;
+  const std::uint32_t columns = m.times(m.q(0, 0), m.k(0, 1));
+  const std::uint32_t scale = m.make(ValueOp::kExp, m.less(m.raw(0, 0), m.number(1)));
+  const std::uint32_t part = m.times(m.q(0, 0), m.k(0, 0));
+  const std::uint32_t part_twice = m.add(part, part);
+  const std::uint32_t weight = m.weight(0, 1, 0.5F);
+  const std::uint32_t weight_twice = m.add(weight, weight);
+  const std::uint32_t frames = m.add(m.weight(0, 0, 0.25F), weight);
+  const std::uint32_t other_key = m.times(weight, m.v(2, 0));
+  const std::uint32_t in_product = m.product(0, {weight, m.v(2, 0)});
+  const std::uint32_t rows = m.less(m.score(0, 1), m.score(1, 1));
+  const std::uint32_t seeded = m.add(weight, m.number(1));
+  const Reader read(m);
+  const auto of = [&](std::uint32_t n) {
+    Cause cause;
+    cause.what = What::kIll;
+    cause.ill = read[n].ill;
+    cause.node = read[n].root;
+    REQUIRE(read[n].kind == TermKind::kIll);
+    return fault_of(read.terms, cause);
+  };
+  CHECK(of(columns) == LineFault::kScores);
+  CHECK(of(scale) == LineFault::kScores);
+  CHECK(of(part_twice) == LineFault::kScores);
+  CHECK(of(weight_twice) == LineFault::kKeys);
+  CHECK(of(frames) == LineFault::kFrames);
+  CHECK(of(other_key) == LineFault::kOperands);
+  CHECK(of(in_product) == LineFault::kOperands);
+  CHECK(of(rows) == LineFault::kRows);
+  CHECK(of(seeded) == LineFault::kNoNumbers);
+  Cause missing;
+  missing.what = What::kMissing;
+  CHECK(fault_of(read.terms, missing) == LineFault::kKeys);
+  Cause unstored;
+  unstored.what = What::kUnstored;
+  CHECK(fault_of(read.terms, unstored) == LineFault::kPlace);
 }
 
 TEST_CASE("sets of keys join where they are apart") {

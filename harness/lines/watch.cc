@@ -54,7 +54,7 @@ WatchBuild make_watch_build(const Kernel& of) {
 
 WatchedRun watch_run(const Kernel& watched, const Problem& problem, const InputData& inputs,
                      const RunOptions& options,
-                     const std::optional<std::vector<std::uint32_t>>& blocks) {
+                     const std::optional<std::vector<std::uint32_t>>& blocks, double patience) {
   WatchedRun out;
   const Geometry geometry = plan_geometry(watched, problem, options);
   RunMemory memory(problem, geometry, inputs, watched.info().workspace_bytes(problem, geometry),
@@ -80,6 +80,7 @@ WatchedRun watch_run(const Kernel& watched, const Problem& problem, const InputD
   launch.mma_order = options.mma_order;
   launch.workers = 1;
   launch.step_limit = static_cast<std::uint64_t>(std::max<std::int64_t>(options.step_limit, 0));
+  launch.silent_seconds = patience;
   launch.values = host::make_value_recorder(values);
   const host::LaunchScope scope(launch);
   memory.place_for_check(request);
@@ -93,6 +94,7 @@ WatchedRun watch_run(const Kernel& watched, const Problem& problem, const InputD
   out.graph = host::take_graph(*launch.values);
   if (out.reason.empty() && !out.graph.instrumented)
     out.reason = "no code of the watch build told anything";
+  out.o_type = problem.dtype;
   out.o.assign(memory.o.data(), memory.o.data() + memory.o.size());
   out.lse.resize(memory.lse.size() / sizeof(float));
   if (!out.lse.empty()) std::memcpy(out.lse.data(), memory.lse.data(), memory.lse.size());

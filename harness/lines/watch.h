@@ -30,12 +30,14 @@ LineDivergence trace_lines(const WatchBuild& build, const Kernel& kernel, const 
 struct WatchedRun {
   host::ValueGraph graph;    // outputs: o, lse
   std::vector<std::byte> o;  // as the kernel wrote it
+  DType o_type = DType::kFp32;
   std::vector<float> lse;
   std::string reason;  // why nothing was seen; empty: it was
 };
-// Only the blocks of the list are watched, by number among all that run; all: every block.
+// Only the blocks of the list are watched, by number among all that ran; all: every block. `patience`: seconds of CPU
+// time that a thread may run without reaching a synchronisation; 0: as everywhere.
 WatchedRun watch_run(const Kernel& watched, const Problem& problem, const InputData& inputs,
                      const RunOptions& options,
-                     const std::optional<std::vector<std::uint32_t>>& blocks);
+                     const std::optional<std::vector<std::uint32_t>>& blocks, double patience = 0);
 
 }  // namespace attn_diag::lines

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "harness/report/summary.h"
 #include "harness/report/table.h"
 #include "harness/run/input_writes.h"
 
@@ -57,7 +58,8 @@ std::string tensor_table(const Comparison& comparison, const Style& style) {
     const std::string_view stage = name(stage_of(t.tensor));
     table.add({stage == last ? "" : std::string(stage), std::string(name(t.tensor)),
                verdict_text(t.answer(), style), ratio(t.max_err_over_bound),
-               greatest_text(t.max_abs_err, t.mismatched), greatest_text(t.max_ulp, t.mismatched),
+               greatest_text(t.max_abs_err, t.mismatched),
+               has_ulps(t.max_ulp, t.max_abs_err) ? greatest_text(t.max_ulp, t.mismatched) : "-",
                mismatched_text(t.mismatched, t.compared),
                t.nan_actual > 0 ? count(t.nan_actual) : ""});
     last = stage;

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstring>
 
+#include "harness/report/lines_report.h"
 #include "harness/report/text.h"
 
 namespace attn_diag::report {
@@ -24,6 +26,8 @@ constexpr SignalName kSignals[] = {
     {SIGTRAP, "SIGTRAP", "trap"},
     {SIGKILL, "SIGKILL", "killed: by the system when memory ran out, or by someone"},
 };
+
+constexpr std::size_t kMostLines = 5;  // shown of what an address is made of
 
 std::string signal_name(int number) {
   for (const SignalName& s : kSignals)
@@ -119,6 +123,12 @@ std::string crash_text(const CrashReport& c, const std::string& again) {
         fmt::format("The thread last synchronised at {}:{}.", c.flight.file.data(), c.flight.line));
   for (std::size_t i = 0; i < c.frames.size(); ++i)
     line((i == 0 ? "At " : "called by ") + c.frames[i]);
+  for (std::size_t i = 1; i < std::min(kMostLines, c.lines.suspects.size()); ++i) {
+    const LineSuspect& one = c.lines.suspects[i];
+    line(fmt::format("{}:{} {}{}: {}", one.place.file, one.place.line, one.why,
+                     one.place.variable.empty() ? "" : " (" + one.place.variable + ")",
+                     one.place.text));
+  }
   if (!c.step.empty()) line("While at " + c.step + ".");
   line(c.others_kept
            ? "It was not judged. The steps before it are reported; those after it were not tried."
@@ -156,6 +166,7 @@ Json crash_json(const CrashReport& c, const CommandContext& context) {
   error["frames"] = c.frames;
   error["step"] = c.step;
   j["error"] = error;
+  j["line_divergence"] = c.lines.suspects.empty() ? Json(nullptr) : to_json(c.lines);
   return j;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "attn_diag/harness/host/flight_record.h"
+#include "attn_diag/harness/lines.h"
 #include "harness/report/json.h"
 #include "harness/report/junit.h"
 
@@ -38,6 +39,7 @@ struct CrashReport {
   host::FlightRecord flight;
   // Where it was, innermost first: "function (file:line)", of the user's code and what that called.
   std::vector<std::string> frames;
+  LineDivergence lines;  // of a crash: the line, and what its address is made of
 };
 
 // "./mine.so:x crashed: segmentation fault (SIGSEGV), ..." One line, complete.

@@ -1,4 +1,5 @@
 #include "harness/report/diagnosis.h"
+#include "harness/report/lines_report.h"
 #include "harness/report/same_output.h"
 #include "harness/report/sanity_report.h"
 
@@ -51,6 +52,9 @@ Json match_json(const Match& m) {
   j["median_residual_over_bound"] = json_number(m.median_residual_over_bound);
   j["telling_rows"] = m.telling_rows;
   j["confirmed"] = m.confirmed;
+  j["line"] = m.line == LineSays::kAgrees      ? Json("agrees")
+              : m.line == LineSays::kOtherwise ? Json("otherwise")
+                                               : Json(nullptr);
   return j;
 }
 
@@ -149,6 +153,8 @@ Json diagnosis_json(const DiagnosisView& view, const CommandContext& context) {
   j["sanity"] = view.trace != nullptr ? to_json(view.trace->sanity, view.check) : Json(nullptr);
   j["same_output"] = to_json(c.same_output);
   j["coverage"] = coverage_json(c);
+  j["line_divergence"] =
+      view.trace != nullptr && view.trace->lines ? to_json(*view.trace->lines) : Json(nullptr);
   j["notes"] = d.notes;
   j["confirm"] = view.confirm.empty() ? Json(nullptr) : Json(view.confirm);
   j["provenance"] = to_json(c.provenance);

@@ -52,6 +52,30 @@ struct Example {
 
 }  // namespace
 
+TEST_CASE("the line is told with a name, and says whether it agrees") {
+  Example e;
+  TraceResult trace;
+  trace.lines.emplace();
+  trace.lines->answer = LineAnswer::kLine;
+  trace.lines->what = "adds what was added before";
+  trace.lines->suspects = {{{"/src/k.cu", "k", 12, 3, "l += p;", "l"}, "adds it"}};
+  e.view.trace = &trace;
+  CHECK_THAT(e.text(), contains("The line, which tells nothing of the name: k.cu:12: adds what"));
+  e.diagnosis.best[0].line = LineSays::kAgrees;
+  CHECK_THAT(e.text(), contains("The line agrees with one(kappa = softmax_scale): k.cu:12"));
+  e.diagnosis.best[1].line = LineSays::kOtherwise;
+  CHECK_THAT(e.text(), contains("agrees with one(kappa = softmax_scale), not with two(kappa"));
+  CHECK(e.json()["diagnosis"][0]["line"] == "agrees");
+  CHECK(e.json()["diagnosis"][1]["line"] == "otherwise");
+  CHECK(e.json()["line_divergence"]["suspects"][0]["line"] == 12);
+  e.diagnosis.best.resize(1);
+  e.diagnosis.best[0].line = LineSays::kOtherwise;
+  e.diagnosis.verdict = DiagnosisVerdict::kDisputed;
+  CHECK_THAT(e.text(), contains("NOT CERTAIN: one(kappa = softmax_scale) by the numbers, and"));
+  CHECK_THAT(e.text(), contains("The line says otherwise: k.cu:12"));
+  CHECK(e.json()["diagnosis_verdict"] == "disputed");
+}
+
 TEST_CASE("a class is reported with all members and the command that tells them apart") {
   const Example e;
   CHECK_THAT(e.text(), contains("ONE OF 2: one(kappa = softmax_scale), two(kappa"));

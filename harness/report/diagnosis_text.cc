@@ -5,6 +5,7 @@
 
 #include "harness/report/comparison_text.h"
 #include "harness/report/diagnosis.h"
+#include "harness/report/lines_report.h"
 #include "harness/report/same_output.h"
 #include "harness/report/sanity_report.h"
 #include "harness/report/trace_text.h"
@@ -85,61 +86,6 @@ std::string remedies(const Diagnosis& d) {
   return all.empty() ? "" : " Look at: " + join(all, "; ") + '.';
 }
 
-// The paragraph to act on.
-std::string paragraph(const DiagnosisView& view) {
-  const Diagnosis& d = *view.diagnosis;
-  switch (d.verdict) {
-    case DiagnosisVerdict::kNothingWrong:
-      return d.unjudged == 0
-                 ? fmt::format("All {} are within what rounding can explain.",
-                               plural(d.rows, "row"))
-                 : fmt::format("Of {}, {} are within what rounding can explain.",
-                               plural(d.rows, "row"), judged_text(d.judged, d.unjudged));
-    case DiagnosisVerdict::kNotJudged:
-      return "Nothing can be said of the output: choose inputs whose scores and sums are smaller, "
-             "without "
-             "NaN and infinity, or judge by --atol and --rtol.";
-    case DiagnosisVerdict::kNotAFormula:
-      if (view.trace != nullptr && view.trace->latent())
-        return fmt::format("Nothing else is wrong: {} every stage agrees.",
-                           view.trace->sanity.calm->text);
-      return "The result is not the same every time, and no formula explains that: no bug is named "
-             "before that is mended.";
-    case DiagnosisVerdict::kNamed:
-      return where(view) + " The bug: " + statement(d.best.front()) + ". " + how_sure(d) +
-             remedies(d);
-    case DiagnosisVerdict::kClass: {
-      std::string s =
-          where(view) +
-          fmt::format(" {} bugs account for all of it, and these inputs cannot tell them apart: ",
-                      d.best.size());
-      for (std::size_t i = 0; i < d.best.size(); ++i)
-        s += fmt::format("{}({}) {}", i == 0 ? "" : "; ", i + 1, statement(d.best[i]));
-      return s + ". " + how_sure(d) + remedies(d);
-    }
-    case DiagnosisVerdict::kPartial:
-    case DiagnosisVerdict::kUnknown:
-      break;
-  }
-  std::string s = where(view) + (d.verdict == DiagnosisVerdict::kPartial
-                                     ? " No known bug, and no pair of them, accounts for all of it."
-                                     : " It is none of the known bugs.");
-  for (const Match& match : d.best)
-    s += fmt::format(" {} accounts for {} of {} wrong rows ({}).", match.label,
-                     count(match.wrong_rows_explained), count(match.wrong_rows), statement(match));
-  return s;
-}
-
-// The verdict, and of a result that moves by more than rounding how sure it is.
-std::string headline(const DiagnosisView& view) {
-  const std::string s = diagnosis_headline(*view.diagnosis);
-  if (view.trace == nullptr || !view.trace->sanity.unsound()) return s;
-  const Sanity& sanity = view.trace->sanity;
-  if (view.trace->latent()) return "LATENT: " + sanity_headline(sanity) + standing_text(sanity);
-  if (view.diagnosis->verdict == DiagnosisVerdict::kNotAFormula) return s + standing_text(sanity);
-  return fmt::format("{}, {}; beside that, {}", s, view.trace->calmly, sanity_headline(sanity));
-}
-
 std::string lines_of(const char* heading, const std::vector<std::string>& sentences,
                      const Style& style) {
   if (sentences.empty()) return "";
@@ -156,6 +102,33 @@ std::string taps_text(const DiagnosisView& view) {
     places.push_back(fmt::format("{}:{}", tap.path, tap.line));
   }
   return places.empty() ? "" : "  Recorded at: " + join(places, ", ") + '\n';
+}
+
+// Whether the line agrees with what was named.
+std::string agreement(const Diagnosis& d) {
+  std::vector<std::string> with, otherwise;
+  for (const Match& match : d.best) {
+    if (match.line == LineSays::kAgrees) with.push_back(match.label);
+    if (match.line == LineSays::kOtherwise) otherwise.push_back(match.label);
+  }
+  if (d.verdict != DiagnosisVerdict::kNamed && d.verdict != DiagnosisVerdict::kClass &&
+      d.verdict != DiagnosisVerdict::kDisputed)
+    return "The line";
+  if (with.empty() && otherwise.empty()) return "The line, which tells nothing of the name";
+  if (with.size() == d.best.size()) return "The line agrees";
+  if (otherwise.size() == d.best.size()) return "The line says otherwise";
+  if (with.empty()) return "The line does not agree with " + join(otherwise, ", ");
+  return fmt::format("The line agrees with {}{}", join(with, ", "),
+                     otherwise.empty() ? "" : ", not with " + join(otherwise, ", "));
+}
+
+std::string line_text(const DiagnosisView& view, const Style& style) {
+  if (view.trace == nullptr || !view.trace->lines || answer_of(*view.diagnosis) == Answer::kAgrees)
+    return "";
+  const LineDivergence& lines = *view.trace->lines;
+  if (lines.suspects.empty()) return "";
+  return "  " + wrap(agreement(*view.diagnosis) + ": " + lines_line(lines), style.width - 2, 2) +
+         '\n';
 }
 
 std::string why_not_text(const WhyNot& w, const Style& style) {
@@ -202,6 +175,8 @@ std::string_view name(DiagnosisVerdict verdict) {
       return "not_a_formula";
     case DiagnosisVerdict::kNotJudged:
       return "not_judged";
+    case DiagnosisVerdict::kDisputed:
+      return "disputed";
   }
   return "";
 }
@@ -224,8 +199,72 @@ std::string diagnosis_headline(const Diagnosis& d) {
       return "UNKNOWN: none of the known bugs";
     case DiagnosisVerdict::kNotAFormula:
       return "NOT A FORMULA: the result moves";
+    case DiagnosisVerdict::kDisputed:
+      return fmt::format("NOT CERTAIN: {} by the numbers, and the line says otherwise",
+                         labels(d.best));
   }
   return "";
+}
+
+std::string diagnosis_paragraph(const DiagnosisView& view) {
+  const Diagnosis& d = *view.diagnosis;
+  switch (d.verdict) {
+    case DiagnosisVerdict::kNothingWrong:
+      return d.unjudged == 0
+                 ? fmt::format("All {} are within what rounding can explain.",
+                               plural(d.rows, "row"))
+                 : fmt::format("Of {}, {} are within what rounding can explain.",
+                               plural(d.rows, "row"), judged_text(d.judged, d.unjudged));
+    case DiagnosisVerdict::kNotJudged:
+      return "Nothing can be said of the output: choose inputs whose scores and sums are smaller, "
+             "without "
+             "NaN and infinity, or judge by --atol and --rtol.";
+    case DiagnosisVerdict::kNotAFormula:
+      if (view.trace != nullptr && view.trace->latent())
+        return fmt::format("Nothing else is wrong: {} every stage agrees.",
+                           view.trace->sanity.calm->text);
+      return "The result is not the same every time, and no formula explains that: no bug is named "
+             "before that is mended.";
+    case DiagnosisVerdict::kNamed:
+      return where(view) + " The bug: " + statement(d.best.front()) + ". " + how_sure(d) +
+             remedies(d);
+    case DiagnosisVerdict::kClass: {
+      std::string s =
+          where(view) +
+          fmt::format(" {} bugs account for all of it, and these inputs cannot tell them apart: ",
+                      d.best.size());
+      for (std::size_t i = 0; i < d.best.size(); ++i)
+        s += fmt::format("{}({}) {}", i == 0 ? "" : "; ", i + 1, statement(d.best[i]));
+      return s + ". " + how_sure(d) + remedies(d);
+    }
+    case DiagnosisVerdict::kDisputed: {
+      std::string s = where(view) + " All of it is accounted for by:";
+      for (const Match& match : d.best) s += ' ' + statement(match) + ';';
+      s.back() = '.';
+      return s + ' ' + how_sure(d) +
+             " But numbers first go wrong where that leaves them right: so it is another bug, of "
+             "the same effect here.";
+    }
+    case DiagnosisVerdict::kPartial:
+    case DiagnosisVerdict::kUnknown:
+      break;
+  }
+  std::string s = where(view) + (d.verdict == DiagnosisVerdict::kPartial
+                                     ? " No known bug, and no pair of them, accounts for all of it."
+                                     : " It is none of the known bugs.");
+  for (const Match& match : d.best)
+    s += fmt::format(" {} accounts for {} of {} wrong rows ({}).", match.label,
+                     count(match.wrong_rows_explained), count(match.wrong_rows), statement(match));
+  return s;
+}
+
+std::string diagnosis_headline(const DiagnosisView& view) {
+  const std::string s = diagnosis_headline(*view.diagnosis);
+  if (view.trace == nullptr || !view.trace->sanity.unsound()) return s;
+  const Sanity& sanity = view.trace->sanity;
+  if (view.trace->latent()) return "LATENT: " + sanity_headline(sanity) + standing_text(sanity);
+  if (view.diagnosis->verdict == DiagnosisVerdict::kNotAFormula) return s + standing_text(sanity);
+  return fmt::format("{}, {}; beside that, {}", s, view.trace->calmly, sanity_headline(sanity));
 }
 
 std::string diagnosis_text(const DiagnosisView& view, const DiagnosisTextOptions& o) {
@@ -234,9 +273,9 @@ std::string diagnosis_text(const DiagnosisView& view, const DiagnosisTextOptions
   std::string s = same_output_text(c.same_output, o.style) + stale_text(c.provenance, o.style);
   if (const std::string wrote = input_writes_headline(c); !wrote.empty())
     s += paint(o.style, Colour::kRed, wrote) + '\n';
-  s += paint(o.style, colour_of(answer_of(d)), headline(view)) + '\n';
+  s += paint(o.style, colour_of(answer_of(d)), diagnosis_headline(view)) + '\n';
   if (o.verdict_only) return s;
-  s += "  " + wrap(paragraph(view), o.style.width - 2, 2) + '\n';
+  s += "  " + wrap(diagnosis_paragraph(view), o.style.width - 2, 2) + '\n';
   s += fmt::format("  {}: {}, {}{}\n", view.subject, problem_text(c.problem),
                    geometry_text(c.geometry),
                    d.tensors.empty() ? "" : "; matched: " + tensors_text(d.tensors));
@@ -244,6 +283,7 @@ std::string diagnosis_text(const DiagnosisView& view, const DiagnosisTextOptions
     s += sanity_text(view.trace->sanity, view.check, o.style);
   s += coverage_text(c, o.style);
   s += taps_text(view);
+  s += line_text(view, o.style);
   s += lines_of("What is left", d.residual, o.style);
   std::vector<std::string> experiments;
   for (const Experiment& e : d.experiments) experiments.push_back(e.what + ": " + e.why + '.');

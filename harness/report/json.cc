@@ -44,7 +44,8 @@ Json greatest_json(double greatest, std::int64_t mismatched) {
 void add_figures(Json& j, const Summary& s) {
   j["max_err_over_bound"] = json_number(s.max_err_over_bound);
   j["max_abs_err"] = greatest_json(s.max_abs_err, s.mismatched);
-  j["max_ulp"] = greatest_json(s.max_ulp, s.mismatched);
+  j["max_ulp"] =
+      has_ulps(s.max_ulp, s.max_abs_err) ? greatest_json(s.max_ulp, s.mismatched) : Json(nullptr);
   j["mismatched"] = s.mismatched;
   j["compared"] = s.compared;
   j["not_judged"] = s.unjudged;
@@ -171,7 +172,8 @@ Json to_json(const TensorComparison& t) {
   j["max_err_over_bound"] = json_number(t.max_err_over_bound);
   j["max_abs_err"] = greatest_json(t.max_abs_err, t.mismatched);
   j["max_rel_err"] = greatest_json(t.max_rel_err, t.mismatched);
-  j["max_ulp"] = greatest_json(t.max_ulp, t.mismatched);
+  j["max_ulp"] =
+      has_ulps(t.max_ulp, t.max_abs_err) ? greatest_json(t.max_ulp, t.mismatched) : Json(nullptr);
   j["mismatched"] = t.mismatched;
   j["compared"] = t.compared;
   j["nan"] = t.nan_actual;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "attn_diag/harness/error.h"
 #include "harness/report/table.h"
 
 namespace attn_diag::report {
@@ -62,7 +63,56 @@ Json to_json(const LinePlace& place) {
   return j;
 }
 
+LinePlace place_of(const Json& j) {
+  LinePlace place;
+  place.file = j.at("file").get<std::string>();
+  place.line = j.at("line").get<int>();
+  place.column = j.at("column").get<int>();
+  place.function = j.at("function").get<std::string>();
+  place.variable = j.at("variable").get<std::string>();
+  place.text = j.at("text").get<std::string>();
+  return place;
+}
+
+// Of an enumeration whose values have names.
+template <class T>
+T value_of(const Json& j, T last) {
+  const auto text = j.get<std::string>();
+  for (int i = 0; i <= static_cast<int>(last); ++i)
+    if (text == attn_diag::name(static_cast<T>(i))) return static_cast<T>(i);
+  throw Error(fmt::format("'{}' is not known there: take a newer attn-diag.", text));
+}
+
 }  // namespace
+
+LineDivergence lines_of_json(const std::string& json) {
+  LineDivergence lines;
+  try {
+    const Json j = Json::parse(json);
+    lines.answer = value_of(j.at("answer"), LineAnswer::kUnsure);
+    lines.fault = value_of(j.at("fault"), LineFault::kRounding);
+    lines.fault_is_firm = j.at("fault_is_firm").get<bool>();
+    lines.reason = j.at("reason").get<std::string>();
+    lines.what = j.at("what").get<std::string>();
+    lines.where = j.at("where").get<std::string>();
+    for (const Json& one : j.at("suspects"))
+      lines.suspects.push_back({place_of(one), one.at("why").get<std::string>()});
+    for (const Json& one : j.at("roles"))
+      lines.roles.push_back({place_of(one), one.at("holds").get<std::string>(),
+                             one.at("numbers").get<std::int64_t>(), one.at("share").get<double>()});
+    for (const Json& one : j.at("reads"))
+      lines.reads.push_back({place_of(one), one.at("input").get<std::string>(),
+                             one.at("rows").get<std::string>(),
+                             one.at("columns").get<std::string>()});
+    lines.unread = j.at("unread").get<std::vector<std::string>>();
+    lines.numbers = j.at("numbers").get<std::int64_t>();
+    lines.right = j.at("right").get<std::int64_t>();
+    lines.understood = j.at("understood").get<std::int64_t>();
+  } catch (const Json::exception& e) {
+    throw Error(fmt::format("What it holds of the line cannot be read: {}.", e.what()));
+  }
+  return lines;
+}
 
 std::string lines_text(const LineDivergence& lines, const Style& style, bool tables) {
   if (lines.answer == LineAnswer::kNotLooked)
@@ -107,6 +157,8 @@ Json to_json(const LineDivergence& lines) {
   Json j;
   j["answer"] = name(lines.answer);
   j["reason"] = lines.reason;
+  j["fault"] = name(lines.fault);
+  j["fault_is_firm"] = lines.fault_is_firm;
   j["what"] = lines.what;
   j["where"] = lines.where;
   j["suspects"] = Json::array();

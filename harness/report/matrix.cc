@@ -130,6 +130,8 @@ std::string verdict_cell(const MatrixRow& row, const Style& style) {
   return "";
 }
 
+}  // namespace
+
 std::string remark(const MatrixRow& row) {
   std::string s = input_writes_text(row.input_writes);
   const auto append = [&](const std::string& more) {
@@ -148,6 +150,8 @@ std::string remark(const MatrixRow& row) {
   std::replace(s.begin(), s.end(), '\n', ' ');
   return s;
 }
+
+namespace {
 
 // Remarks that rows share, but for the numbers in them and the kernel's name: said once, below the table.
 class Remarks {

@@ -54,6 +54,9 @@ struct MatrixRow {
 // "agrees", "diverges", "unsupported", "failed", "latent", "not judged"
 std::string_view name(RowVerdict v);
 
+// One line: where it diverges first, or why it could not be compared, and what else there is to say.
+std::string remark(const MatrixRow& row);
+
 // "AGREES: ...", "LATENT: ...", "DIVERGES: reduce diverges first, ..." or "COULD NOT COMPARE: ..." of one
 // compared row.
 std::string comparison_headline(const MatrixRow& row, const Style& style);

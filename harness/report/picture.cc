@@ -4,33 +4,15 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <vector>
 
 #include "attn_diag/reference/reference.h"
+#include "harness/report/levels.h"
 
 namespace attn_diag::report {
 namespace {
 
 constexpr int kMaxRows = 16;
-
-// How bad a tile is, in decades of err/bound.
-enum Level { kMasked, kRight, kWrong1, kWrong10, kWrong100, kWrong1000, kNotFinite };
-constexpr std::array<const char*, 7> kUnicode = {" ", "·", "░", "▒", "▓", "█", "N"};
-constexpr std::array<const char*, 7> kAscii = {" ", ".", "-", "+", "*", "#", "N"};
-constexpr std::array<const char*, 7> kMeaning = {"masked", "right",  ">1x",       ">10x",
-                                                 ">100x",  ">1000x", "not finite"};
-
-Level level_of(const TileError& e) {
-  if (e.mismatched == 0) return kRight;
-  const double r = e.max_err_over_bound;
-  if (!std::isfinite(r)) return kNotFinite;
-  return r > 1000 ? kWrong1000 : r > 100 ? kWrong100 : r > 10 ? kWrong10 : kWrong1;
-}
-
-Colour colour_of(Level level) {
-  return level <= kRight ? Colour::kDim : level <= kWrong10 ? Colour::kYellow : Colour::kRed;
-}
 
 class Grid {
  public:
@@ -75,7 +57,7 @@ class Grid {
                               x_problem, x_geometry, static_cast<std::int32_t>(row + x_first_tile),
                               static_cast<std::int32_t>(column)))))
       return kMasked;
-    return level_of(e);
+    return e.mismatched == 0 ? kRight : wrong_level(e.max_err_over_bound);
   }
 
   const TensorComparison& x_comparison;
@@ -84,16 +66,6 @@ class Grid {
   std::int64_t x_first_tile;
   std::array<std::int64_t, 4> x_shape;
 };
-
-std::string legend(const Style& style, const std::array<const char*, 7>& glyphs, bool with_masked) {
-  std::string s = "    err/bound:";
-  for (int level = with_masked ? kMasked : kRight; level <= kNotFinite; ++level) {
-    const auto i = static_cast<std::size_t>(level);
-    const std::string glyph = level == kMasked ? "blank" : glyphs[i];
-    s += "  " + paint(style, colour_of(static_cast<Level>(level)), glyph) + " " + kMeaning[i];
-  }
-  return s + '\n';
-}
 
 }  // namespace
 
@@ -116,7 +88,6 @@ std::string picture(const TensorComparison& comparison, const Problem& problem,
   const std::int64_t cells = (grid.columns() + by_column - 1) / by_column;
   const auto field = static_cast<std::size_t>(std::max<std::int64_t>(cells, 8) + 3);
 
-  const auto& glyphs = style.unicode ? kUnicode : kAscii;
   const bool split_axis =
       info(comparison.tensor).rank > 3 && info(comparison.tensor).axes[3] == Axis::kSplit;
   std::string out = fmt::format("  Error of {} by query tile (down){}", name(comparison.tensor),
@@ -146,7 +117,7 @@ std::string picture(const TensorComparison& comparison, const Problem& problem,
       for (std::int64_t c = 0; c < grid.columns(); c += by_column) {
         const Level level = grid.level(shown[i], r, c, by_row, by_column);
         any_masked |= level == kMasked;
-        line += paint(style, colour_of(level), glyphs[static_cast<std::size_t>(level)]);
+        line += glyph(level, style);
       }
       if (i + 1 < shown.size()) line.append(field - static_cast<std::size_t>(cells), ' ');
     }
@@ -155,7 +126,7 @@ std::string picture(const TensorComparison& comparison, const Problem& problem,
   }
   if (heads < grid.heads())
     out += fmt::format("    {} more not drawn.\n", plural(grid.heads() - heads, "head"));
-  return out + legend(style, glyphs, any_masked);
+  return out + legend(style, any_masked);
 }
 
 }  // namespace attn_diag::report

@@ -46,7 +46,8 @@ const char* name(Said said) {
   return "";
 }
 
-std::string case_text(const shrink::Case& one) {
+std::string case_text(const ShrinkView& view, const shrink::Case& one) {
+  if (view.of_function) return problem_text(one.problem);
   std::string text =
       fmt::format("{}, {}x{} tiles", problem_text(one.problem), one.tile.block_m, one.tile.block_n);
   if (one.num_splits > 0) text += ", " + plural(one.num_splits, "split");
@@ -124,9 +125,9 @@ std::string indented(const std::string& text) {
 std::string shrink_headline(const ShrinkView& view) {
   const shrink::ShrinkResult& r = view.result;
   if (!r.fails)
-    return fmt::format("AGREES: there is nothing to make smaller, {}", case_text(r.given));
+    return fmt::format("AGREES: there is nothing to make smaller, {}", case_text(view, r.given));
   return fmt::format("SMALLEST{}: {}, {}", r.out_of_time ? " in the time there was" : "",
-                     case_text(r.smallest), short_of(r.failure.what));
+                     case_text(view, r.smallest), short_of(r.failure.what));
 }
 
 std::string shrink_text(const ShrinkView& view, const Style& style, bool verdict_only) {
@@ -138,7 +139,7 @@ std::string shrink_text(const ShrinkView& view, const Style& style, bool verdict
     s += "  " + wrap(text, style.width - 2, 4) + '\n';
   };
   if (r.fails) {
-    line("From " + case_text(r.given) + ".");
+    line("From " + case_text(view, r.given) + ".");
     if (r.trace && r.trace->first) {
       const FirstDivergence& first = *r.trace->first;
       line(fmt::format(
@@ -146,7 +147,7 @@ std::string shrink_text(const ShrinkView& view, const Style& style, bool verdict
           first.writes ? fmt::format(" is written {} times", *first.writes)
                        : fmt::format(" is {}, expected {} within {}", exact(first.actual),
                                      exact(first.expected), number(first.bound))));
-    } else if (!r.trace) {
+    } else if (!r.trace && !view.of_function) {
       line(r.failure.what);
     }
     if (r.failure.moves) line("Besides, the result is not the same in every run.");
@@ -166,8 +167,11 @@ std::string shrink_text(const ShrinkView& view, const Style& style, bool verdict
   line(fmt::format("{} in {:.1f} s; {} more were known already.{}",
                    r.tried == 1 ? "1 case was run" : fmt::format("{} cases were run", r.tried),
                    r.seconds, r.remembered,
-                   r.out_of_time ? " Time was up: --time-limit allows more." : ""));
+                   !r.out_of_time     ? ""
+                   : view.of_function ? " Time was up: seconds=... allows more."
+                                      : " Time was up: --time-limit allows more."));
   for (const std::string& note : r.notes) line("Note: " + note);
+  if (view.of_function) return s;
   if (r.fails) {
     if (!view.dump.empty())
       line(fmt::format("{} has it: {}", view.dump, view.look));
@@ -198,10 +202,11 @@ Json shrink_json(const ShrinkView& view, const CommandContext& context) {
   const auto text_or_null = [](const std::string& text) {
     return text.empty() ? Json(nullptr) : Json(text);
   };
-  const auto of_case = [](const shrink::Case& one) {
-    Json out = {{"problem", to_json(one.problem)},
-                {"tile", {one.tile.block_m, one.tile.block_n}},
-                {"num_splits", one.num_splits}};
+  const auto of_case = [&](const shrink::Case& one) {
+    Json out = {{"problem", to_json(one.problem)}};
+    if (view.of_function) return out;
+    out["tile"] = {one.tile.block_m, one.tile.block_n};
+    out["num_splits"] = one.num_splits;
     return out;
   };
   j["given"] = of_case(r.given);
@@ -255,6 +260,7 @@ Json shrink_json(const ShrinkView& view, const CommandContext& context) {
   j["notes"] = r.notes;
   j["dump"] = text_or_null(view.dump);
   j["trace_before"] = text_or_null(view.trace_before);
+  if (view.of_function) return j;
   j["test"] = r.fails ? Json(catch2_test(view)) : Json(nullptr);
   j["sheet"] = r.fails ? text_or_null(worked_sheet(view)) : Json(nullptr);
   return j;

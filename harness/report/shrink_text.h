@@ -13,6 +13,8 @@ struct ShrinkView {
   shrink::ShrinkResult result;
   std::string kernel, backend;  // as typed, "host"
   Tolerance tolerance;
+  bool of_function =
+      false;              // of a caller: no tiles, and what is left behind is the caller's to say
   std::string reproduce;  // one shell line
   std::string
       trace_before;  // one that traces the case before its numbers were changed; empty: there is none

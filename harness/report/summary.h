@@ -25,6 +25,11 @@ Summary summarise(const Comparison& comparison, std::optional<Stage> stage = std
 // Cells that were never written or written more than once, over all tensors (or those of a stage).
 std::int64_t coverage_faults(const Capture& capture, std::optional<Stage> stage = std::nullopt);
 
+// Whether errors can be told in ULPs: cells differ, and some of them where ULPs mean something.
+constexpr bool has_ulps(double max_ulp, double max_abs_err) {
+  return max_ulp > 0 || max_abs_err == 0;
+}
+
 std::string_view name(Answer a);  // "agrees", "diverges", "could not compare"
 std::string_view name(
     Verdict v);  // "agrees", "diverges", "exempt", "not reached", "not run", "not judged"

@@ -69,6 +69,14 @@ std::string bytes(double n) {
   return unit == 0 ? fmt::format("{:.0f} B", n) : fmt::format("{:.1f} {}", n, kUnits[unit]);
 }
 
+std::string duration(double seconds) {
+  if (seconds < 9.95) return fmt::format("{:.1f} s", seconds);
+  if (seconds < 120) return fmt::format("{:.0f} s", seconds);
+  if (seconds < 7200) return fmt::format("{:.1f} min", seconds / 60);
+  if (seconds < 48 * 3600) return fmt::format("{:.1f} h", seconds / 3600);
+  return fmt::format("{:.1f} days", seconds / 86400);
+}
+
 std::string percent(std::int64_t part, std::int64_t whole) {
   if (whole == 0) return "0%";
   const double p = 100.0 * static_cast<double>(part) / static_cast<double>(whole);

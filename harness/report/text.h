@@ -24,11 +24,12 @@ struct Style {
 };
 std::string paint(const Style& style, Colour colour, std::string_view text);
 
-std::string number(double x);       // 4 significant digits, "nan", "-inf"
-std::string exact(double x);        // enough digits to tell neighbouring fp32 values apart
-std::string ratio(double x);        // err/bound: "0.31x", "5.8e+05x", "infx"
-std::string count(std::int64_t n);  // 1,234,567
-std::string bytes(double n);        // "4.0 TiB"
+std::string number(double x);          // 4 significant digits, "nan", "-inf"
+std::string exact(double x);           // enough digits to tell neighbouring fp32 values apart
+std::string ratio(double x);           // err/bound: "0.31x", "5.8e+05x", "infx"
+std::string count(std::int64_t n);     // 1,234,567
+std::string bytes(double n);           // "4.0 TiB"
+std::string duration(double seconds);  // "0.3 s", "12 s", "3.5 min", "2.1 h", "4.0 days"
 std::string percent(std::int64_t part, std::int64_t whole);
 std::string plural(std::int64_t n, std::string_view noun);  // "1 case", "2 cases"
 std::string join(const std::vector<std::string>& parts, std::string_view separator);

@@ -32,27 +32,6 @@ const TensorComparison* comparison_of(const TraceResult& r, Tensor tensor) {
   return nullptr;
 }
 
-std::array<std::int64_t, 5> index_of(const FirstDivergence& f) {
-  std::array<std::int64_t, 5> index = {f.batch, f.head, f.query, 0, 0};
-  for (int i = 3; i < info(f.tensor).rank; ++i) {
-    const auto at = static_cast<std::size_t>(i);
-    switch (info(f.tensor).axes[at]) {
-      case Axis::kKey:
-        index[at] = f.key.value_or(0);
-        break;
-      case Axis::kKvTile:
-        index[at] = f.kv_tile.value_or(0);
-        break;
-      case Axis::kSplit:
-        index[at] = f.split.value_or(0);
-        break;
-      default:
-        index[at] = f.dim.value_or(0);
-    }
-  }
-  return index;
-}
-
 std::string verdict_cell(Verdict v, const Style& style) {
   if (v == Verdict::kAgrees) return verdict_text(Answer::kAgrees, style);
   if (v == Verdict::kDiverges) return verdict_text(Answer::kDiverges, style);
@@ -69,7 +48,9 @@ std::string stage_table(const TraceResult& r, const Style& style) {
     table.add({std::string(name(s.stage)), verdict_cell(s.verdict, style),
                ran ? ratio(sum.max_err_over_bound) : "",
                ran ? greatest_text(sum.max_abs_err, sum.mismatched) : "",
-               ran ? greatest_text(sum.max_ulp, sum.mismatched) : "",
+               !ran                                     ? ""
+               : has_ulps(sum.max_ulp, sum.max_abs_err) ? greatest_text(sum.max_ulp, sum.mismatched)
+                                                        : "-",
                ran ? mismatched_text(sum.mismatched, sum.compared) : "",
                verdict_cell(s.isolated, style)});
   }
@@ -93,23 +74,7 @@ std::string pattern_text(const TraceResult& r, const Style& style) {
 // What the value was, how wrong that is, and where the fault must be.
 std::string first_lines(const TraceResult& r, const TraceTextOptions& o) {
   const FirstDivergence& f = *r.first;
-  const double score = judge_cell(f.actual, f.expected, f.bound).ratio;
-  std::string s;
-  if (f.writes) {
-    s = fmt::format("  {}{} was written {}, expected once\n", name(f.tensor),
-                    index_text(f.tensor, index_of(f)),
-                    *f.writes == 0 ? "never" : fmt::format("{} times", *f.writes));
-  } else {
-    const std::string within =
-        std::isfinite(f.expected) && std::isfinite(f.bound) ? " within " + number(f.bound) : "";
-    const std::string verdict = !std::isfinite(score) ? "no rounding explains that"
-                                : o.tolerance.use_bound
-                                    ? ratio(score) + " what rounding can explain"
-                                    : ratio(score) + " the tolerance";
-    s = fmt::format("  {}{} is {}, expected {}{}: {}\n", name(f.tensor),
-                    index_text(f.tensor, index_of(f)), exact(f.actual), exact(f.expected), within,
-                    paint(o.style, Colour::kRed, verdict));
-  }
+  std::string s = "  " + first_cell_text(f, o.tolerance, o.style) + '\n';
   const StageReport* stage = stage_report(r, f.stage);
   if (stage != nullptr && stage->isolated == Verdict::kDiverges)
     s += fmt::format("  The fault is in {} itself: fed right inputs, it still diverges.\n",
@@ -271,6 +236,43 @@ std::string first_text(const FirstDivergence& f, const Problem& problem) {
   if (f.dim) s += fmt::format(", dim {}", *f.dim);
   if (f.writes) s += *f.writes == 0 ? ": never written" : ": written more than once";
   return s;
+}
+
+std::array<std::int64_t, 5> index_of(const FirstDivergence& f) {
+  std::array<std::int64_t, 5> index = {f.batch, f.head, f.query, 0, 0};
+  for (int i = 3; i < info(f.tensor).rank; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    switch (info(f.tensor).axes[at]) {
+      case Axis::kKey:
+        index[at] = f.key.value_or(0);
+        break;
+      case Axis::kKvTile:
+        index[at] = f.kv_tile.value_or(0);
+        break;
+      case Axis::kSplit:
+        index[at] = f.split.value_or(0);
+        break;
+      default:
+        index[at] = f.dim.value_or(0);
+    }
+  }
+  return index;
+}
+
+std::string first_cell_text(const FirstDivergence& f, const Tolerance& tolerance,
+                            const Style& style) {
+  const std::string cell = fmt::format("{}{}", name(f.tensor), index_text(f.tensor, index_of(f)));
+  if (f.writes)
+    return fmt::format("{} was written {}, expected once", cell,
+                       *f.writes == 0 ? "never" : fmt::format("{} times", *f.writes));
+  const double score = judge_cell(f.actual, f.expected, f.bound).ratio;
+  const std::string within =
+      std::isfinite(f.expected) && std::isfinite(f.bound) ? " within " + number(f.bound) : "";
+  const std::string verdict = !std::isfinite(score) ? "no rounding explains that"
+                              : tolerance.use_bound ? ratio(score) + " what rounding can explain"
+                                                    : ratio(score) + " the tolerance";
+  return fmt::format("{} is {}, expected {}{}: {}", cell, exact(f.actual), exact(f.expected),
+                     within, paint(style, Colour::kRed, verdict));
 }
 
 std::string trace_headline(const TraceResult& r) {

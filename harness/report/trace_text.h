@@ -1,6 +1,7 @@
 // A trace as text for people: the verdict first, the evidence below it.
 #pragma once
 
+#include <array>
 #include <string>
 
 #include "attn_diag/harness/trace.h"
@@ -20,6 +21,12 @@ struct TraceTextOptions {
 
 // "reduce diverges first, head 0, query 1, query tile 0, kv tile 0"
 std::string first_text(const FirstDivergence& first, const Problem& problem);
+
+// "o(0, 0, 1, 3) is 0.5, expected 0.25 within 1e-05: 2.5e+04x what rounding can explain"
+std::string first_cell_text(const FirstDivergence& first, const Tolerance& tolerance,
+                            const Style& style);
+// Its index, as the tensor's axes have it.
+std::array<std::int64_t, 5> index_of(const FirstDivergence& first);
 
 // One line without its newline: "DIVERGES: ..." or "AGREES: ...".
 std::string trace_headline(const TraceResult& result);

@@ -199,11 +199,19 @@ void check_memory(const Kernel& kernel, const Problem& problem, const Geometry& 
   const double limit = options.memory_limit > 0 ? static_cast<double>(options.memory_limit)
                                                 : 0.75 * available_memory();
   if (limit <= 0 || needed <= limit) return;
+  RunOptions production = options;
+  production.taps = false;
+  production.region = {};
+  const double outputs = run_bytes(kernel, problem, geometry, production);
   throw Error(fmt::format(
       "Recording stages up to {} would take {}, but at most {} are to be used. Record fewer rows "
       "(--batch-index, --head, --query) or fewer stages (--stage), or choose a smaller problem "
-      "(--batch, --heads, --seqlen).",
-      name(last_stage(options.gate)), readable_bytes(needed), readable_bytes(limit)));
+      "(--batch, --heads, --seqlen).{}",
+      name(last_stage(options.gate)), readable_bytes(needed), readable_bytes(limit),
+      outputs <= limit ? fmt::format(" attn-diag run --query sample:64 takes {}: it judges o and "
+                                     "lse of 64 queries of each head.",
+                                     readable_bytes(outputs))
+                       : ""));
 }
 
 }  // namespace attn_diag

@@ -72,6 +72,31 @@ Failure failure_of(const TraceResult& r) {
   return out;
 }
 
+Failure failure_of(const Capture& capture, const Comparison& comparison) {
+  Failure out;
+  const Repetition& again = capture.repetition;
+  out.moves = again.moved() && !again.within_rounding;
+  const auto wrong = std::find_if(comparison.tensors.begin(), comparison.tensors.end(),
+                                  [](const TensorComparison& t) { return t.mismatched > 0; });
+  if (wrong != comparison.tensors.end() && wrong->first) {
+    const Mismatch& first = *wrong->first;
+    out.kind = FailureKind::kWrong;
+    out.tensor = wrong->tensor;
+    out.row = {first.index[0], first.index[1], first.index[2]};
+    out.as = wrong->nan_actual > 0 || std::isnan(first.actual) ? WrongAs::kNaN
+             : std::isinf(first.actual)                        ? WrongAs::kInfinite
+                                                               : WrongAs::kNumbers;
+    out.what = fmt::format("{} {}", name(out.tensor), words(out.as));
+  } else if (!capture.input_writes.empty()) {
+    out.kind = FailureKind::kWritesInputs;
+    out.what = "q, k or v is written";
+  } else if (out.moves) {
+    out.kind = FailureKind::kMoves;
+    out.what = "the result is not the same in every run";
+  }
+  return out;
+}
+
 Failure failure_of(const Error& refused) {
   Failure out;
   out.kind = FailureKind::kRefused;

@@ -40,6 +40,8 @@ struct Failure {
 };
 
 Failure failure_of(const TraceResult& result);
+// Of one that was run without being traced.
+Failure failure_of(const Capture& capture, const Comparison& comparison);
 Failure failure_of(const Error& refused);
 
 // "store to 0x7f.. at k.cu:12 by thread 3" and the same of thread 5 are one kind: what is in parentheses and all

@@ -89,6 +89,7 @@ class Shrinker {
     s.processes = x_options.processes > 0
                       ? x_options.processes
                       : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+    s.judge = x_options.judge;
     s.deadline = share(1);
     s.on_trial = [this](const std::string& what) { step(x_step, what); };
     return s;
@@ -149,11 +150,28 @@ class Shrinker {
     if (x_block.num_splits > 0)
       x_axes.push_back({"num_splits", 1, [](const Block& b) { return std::int64_t{b.num_splits}; },
                         [](Block& b, std::int64_t n) { b.num_splits = static_cast<int>(n); }});
+    hold_sizes();
     // Both lengths at once: of kernels that take no others, and to be quick.
     x_lengths = {"seqlen", 1, [](const Block& b) { return std::int64_t{b.problem.seqlen_q}; },
                  [](Block& b, std::int64_t n) {
                    b.problem.seqlen_q = b.problem.seqlen_k = static_cast<std::int32_t>(n);
                  }};
+  }
+
+  bool is_held(const std::string& name) const {
+    const std::vector<std::string>& held = x_options.hold;
+    return std::find(held.begin(), held.end(), name) != held.end();
+  }
+
+  void hold_sizes() {
+    std::string names;
+    for (const SizeAxis& axis : x_axes) names += (names.empty() ? "" : ", ") + axis.name;
+    for (const std::string& name : x_options.hold)
+      if (std::none_of(x_axes.begin(), x_axes.end(),
+                       [&](const SizeAxis& axis) { return axis.name == name; }))
+        throw Error(
+            fmt::format("'{}' is no size of this case that can be held; it has {}.", name, names));
+    std::erase_if(x_axes, [&](const SizeAxis& axis) { return is_held(axis.name); });
   }
 
   std::optional<Case> case_of(const Block& block) const {
@@ -279,7 +297,9 @@ class Shrinker {
     step(2, "making it smaller");
     for (bool changed = true; changed && !x_trials.out_of_time();) {
       changed = false;
-      if (x_block.problem.seqlen_q == x_block.problem.seqlen_k) changed |= make_smaller(x_lengths);
+      if (x_block.problem.seqlen_q == x_block.problem.seqlen_k && !is_held("seqlen_q") &&
+          !is_held("seqlen_k"))
+        changed |= make_smaller(x_lengths);
       for (const SizeAxis& axis : x_axes) changed |= make_smaller(axis);
       changed |= make_mask_simpler();
       changed |= make_tile_smaller();
@@ -304,7 +324,8 @@ class Shrinker {
     std::vector<SizeAxis> axes;
     Block other = x_block;
     ++other.problem.seqlen_k;
-    const bool square = p.seqlen_q == p.seqlen_k && !is_taken(other);
+    const bool square = p.seqlen_q == p.seqlen_k && !is_held("seqlen_q") && !is_held("seqlen_k") &&
+                        !is_taken(other);
     for (const SizeAxis& axis : x_axes) {
       if (axis.name == "seqlen_k" && square) continue;
       if (axis.name.starts_with("window") && p.mask.kind != MaskKind::kWindow) continue;
@@ -458,10 +479,18 @@ class Shrinker {
     run.taps = has_gate(x_kernel.info(), run.gate) && run.gate != Gate::kFull;
     x_result.look = x_trials.how();
     const FailureKind kind = x_result.failure.kind;
+    if (x_options.judge) run.taps = false;
     if (kind == FailureKind::kRefused || kind == FailureKind::kCrash ||
         kind == FailureKind::kNoEnd) {
       run.taps = false;
       x_result.capture = capture_before_run(x_kernel, one.problem, *one.inputs, run);
+      return;
+    }
+    if (x_options.judge) {
+      x_result.capture = run_kernel(x_kernel, one.problem, *one.inputs, run);
+      x_result.shows_it =
+          answer_of(x_result.capture, compare_with_reference(x_result.capture, x_options.tolerance,
+                                                             1)) == Answer::kDiverges;
       return;
     }
     const TraceOptions options =

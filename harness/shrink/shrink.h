@@ -19,10 +19,12 @@ namespace attn_diag::shrink {
 struct ShrinkOptions {
   RunOptions run;
   Tolerance tolerance;
-  double seconds = 120;      // for all of it
-  int processes = 0;         // at the same time; 0: all cores
-  bool keep_values = false;  // numbers stay as they are
-  bool lines = false;        // the line that trace names must stay, too
+  double seconds = 120;           // for all of it
+  int processes = 0;              // at the same time; 0: all cores
+  bool keep_values = false;       // numbers stay as they are
+  bool lines = false;             // the line that trace names must stay, too
+  Judge judge;                    // of cases, in this process; else they are traced in others
+  std::vector<std::string> hold;  // names of sizes that stay: "head_dim"
   // Called from time to time: which step, and what is tried, with the seconds that are left.
   std::function<void(int step, int steps, const std::string& what)> on_step;
 };
@@ -62,7 +64,8 @@ struct ShrinkResult {
   // of the run that shows it: with taps, or, where only the production kernel is wrong, without.
   Look look;
   std::optional<TraceResult> trace;
-  Capture capture;         // always: without any tensor where there was no run
+  Capture
+      capture;  // always; of a judge's cases without a trace: without any tensor where there was no run
   bool shows_it = false;   // a comparison of `capture` alone tells
   bool with_taps = false;  // how it was run
 };

@@ -128,12 +128,56 @@ Told Trials::told_by(const Jobs::Result& result) const {
                                                          result.signal, ::strsignal(result.signal));
     told.failure.error_kind = told.failure.what;
   }
-  const bool same = x_aim.kind == FailureKind::kNone || x_aim.same_as(told.failure);
-  told.said = same ? Said::kFails : Said::kOther;
+  told.said = Said::kFails;
+  return against_aim(std::move(told));
+}
+
+Told Trials::against_aim(Told told) const {
+  if (told.said == Said::kFails && x_aim.kind != FailureKind::kNone && !x_aim.same_as(told.failure))
+    told.said = Said::kOther;
   return told;
 }
 
+Told Trials::judged(const Case& one) {
+  ++x_tried;
+  return against_aim(x_settings.judge(one));
+}
+
+Told Trials::aim_by_judge(const Case& original) {
+  Told told = judged(original);
+  if (told.said == Said::kRefused)
+    throw Error(
+        fmt::format("The case that was named cannot be made smaller: {}", told.failure.what));
+  x_aim = told.failure;
+  x_known[key_of(original)] = told;
+  return told;
+}
+
+std::optional<std::size_t> Trials::first_judged(
+    std::size_t count, const std::function<std::optional<Case>(std::size_t)>& make,
+    const std::function<std::string(std::size_t)>& words) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::optional<Case> one = make(i);
+    if (!one) continue;
+    const std::string key = key_of(*one);
+    auto found = x_known.find(key);
+    if (found != x_known.end()) {
+      ++x_remembered;
+    } else {
+      if (Clock::now() >= x_settings.deadline) {
+        x_out_of_time = true;
+        return std::nullopt;
+      }
+      if (x_settings.on_trial) x_settings.on_trial(words(i));
+      found = x_known.emplace(key, judged(*one)).first;
+    }
+    if (found->second.said == Said::kFails) return i;
+  }
+  return std::nullopt;
+}
+
 Told Trials::aim(const Case& original, bool lines) {
+  if (x_settings.judge) return aim_by_judge(original);
   if (lines) {
     x_watch = lines::make_watch_build(x_kernel);
     if (!x_watch->kernel)
@@ -193,6 +237,7 @@ std::optional<Told> Trials::known(const Case& one) const {
 std::optional<std::size_t> Trials::first_failing(
     std::size_t count, const std::function<std::optional<Case>(std::size_t)>& make,
     const std::function<std::string(std::size_t)>& words) {
+  if (x_settings.judge) return first_judged(count, make, words);
   struct Started {
     std::size_t candidate = 0;
     std::string key;

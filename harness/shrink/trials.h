@@ -38,6 +38,9 @@ struct Told {
   Failure failure;  // of kFails and kOther
 };
 
+// Looks at a case in this process: kPasses, kRefused, or kFails in whatever way.
+using Judge = std::function<Told(const Case&)>;
+
 // How much of a trace a failure needs to show.
 struct Look {
   bool isolate = false;    // stages are fed the reference's inputs
@@ -57,6 +60,7 @@ class Trials {
     RunOptions run;
     Tolerance tolerance;
     int processes = 1;
+    Judge judge;  // in place of processes and of trace; one case at a time
     Clock::time_point deadline;
     std::function<void(const std::string& what)> on_trial;
   };
@@ -85,6 +89,12 @@ class Trials {
  private:
   Bytes look_at(const Case& one, const Look& look) const;
   Told told_by(const Jobs::Result& result) const;
+  Told judged(const Case& one);
+  Told against_aim(Told told) const;
+  Told aim_by_judge(const Case& original);
+  std::optional<std::size_t> first_judged(
+      std::size_t count, const std::function<std::optional<Case>(std::size_t)>& make,
+      const std::function<std::string(std::size_t)>& words);
 
   const Kernel& x_kernel;
   Settings x_settings;

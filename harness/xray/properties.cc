@@ -1,6 +1,8 @@
 #include "harness/xray/properties.h"
 
+#include <algorithm>
 #include <array>
+#include <bit>
 
 #include "attn_diag/harness/error.h"
 #include "harness/xray/moves.h"
@@ -74,9 +76,10 @@ std::string joined(const std::vector<std::string>& sentences) {
   return text;
 }
 
-std::vector<PropertyResult> none_tried(const std::string& why) {
+std::vector<PropertyResult> none_tried(const std::string& why, std::uint32_t wanted) {
   std::vector<PropertyResult> results;
   for (const Entry& entry : kProperties) {
+    if ((wanted >> static_cast<unsigned>(entry.info.id) & 1u) == 0) continue;
     PropertyResult result;
     result.property = entry.info.id;
     result.why_not = why;
@@ -90,7 +93,11 @@ std::vector<PropertyResult> none_tried(const std::string& why) {
 // tried without the mask, nor of zero-q, which is about the mask itself.
 void explain_by_mask(std::vector<PropertyResult>& results) {
   using Verdict = PropertyResult::Verdict;
-  const PropertyResult mask = results[static_cast<std::size_t>(Property::kMaskedKeys)];
+  const auto found = std::find_if(results.begin(), results.end(), [](const PropertyResult& r) {
+    return r.property == Property::kMaskedKeys;
+  });
+  if (found == results.end()) return;
+  const PropertyResult mask = *found;
   if (mask.verdict != Verdict::kBroken) return;
   for (PropertyResult& r : results) {
     if (r.verdict != Verdict::kBroken || r.property == Property::kMaskedKeys ||
@@ -119,17 +126,22 @@ std::vector<PropertyResult> check_properties(const Kernel& kernel, const Problem
         "The inputs hold NaN or infinity, with which no property can be tried. Choose other "
         "--inputs.");
   const xraying::Moves moves = xraying::find_moves(kernel, problem, inputs, options);
-  const xraying::Trial trial(kernel, options.run, moves.moved);
+  const xraying::Trial trial(kernel, options.run, moves.moved, options.coarse);
   const xraying::Operands operands(problem, inputs);
   const xraying::TrialOutcome base = trial(operands);
-  if (moves.beyond_rounding) return none_tried(moves.text);
+  if (moves.beyond_rounding) return none_tried(moves.text, options.properties);
   if (!base.nan.empty())
-    return none_tried("the result is NaN already for these inputs: " + joined(base.nan));
+    return none_tried("the result is NaN already for these inputs: " + joined(base.nan),
+                      options.properties);
+  const auto wanted = [&](Property p) {
+    return (options.properties >> static_cast<unsigned>(p) & 1u) != 0;
+  };
+  const int tried = std::popcount(options.properties & ((1u << kNumProperties) - 1));
   std::vector<PropertyResult> results;
   for (const Entry& entry : kProperties) {
+    if (!wanted(entry.info.id)) continue;
     if (options.on_step)
-      options.on_step(static_cast<int>(results.size()) + 1, static_cast<int>(kNumProperties),
-                      entry.info.name);
+      options.on_step(static_cast<int>(results.size()) + 1, tried, entry.info.name);
     results.push_back(entry.check({trial, operands, base}));
   }
   explain_by_mask(results);

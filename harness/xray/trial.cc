@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "attn_diag/reference/coarse_bounds.h"
 #include "attn_diag/reference/reference.h"
 #include "harness/trace/nan_origin.h"
 
@@ -26,6 +27,17 @@ std::vector<std::byte> rounded(const std::vector<double>& values, DType dtype) {
   for (std::size_t i = 0; i < values.size(); ++i)
     store_element(out.data(), dtype, static_cast<std::int64_t>(i), values[i]);
   return out;
+}
+
+// A row's bound for each of its dims.
+void take_coarse_bounds(const Capture& capture, const InputData& inputs, TrialOutcome& out) {
+  reference::CoarseBounds bounds =
+      reference::coarse_bounds(capture.problem, capture.geometry, capture.arithmetic,
+                               {inputs.q.data(), inputs.k.data(), inputs.v.data()});
+  const auto dims = static_cast<std::size_t>(capture.problem.head_dim_v);
+  out.o_bound.reserve(bounds.o.size() * dims);
+  for (const double row : bounds.o) out.o_bound.insert(out.o_bound.end(), dims, row);
+  out.lse_bound = std::move(bounds.lse);
 }
 
 }  // namespace
@@ -93,6 +105,10 @@ TrialOutcome Trial::operator()(const Operands& operands) const {
   out.nan = where_nan_begins(capture);
   copy(Tensor::kO, out.o);
   copy(Tensor::kLse, out.lse);
+  if (x_coarse) {
+    take_coarse_bounds(capture, inputs, out);
+    return out;
+  }
   reference::Options options;
   options.tensors = tensor_bit(Tensor::kO) | tensor_bit(Tensor::kLse);
   options.threads = x_run.threads;

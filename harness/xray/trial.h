@@ -59,15 +59,16 @@ void for_each_row(const Problem& problem, const std::function<void(const Row&)>&
 class Trial {
  public:
   // `moves`: it is known that the bits are not the same in every run.
-  Trial(const Kernel& kernel, const RunOptions& run, bool moves)
-      : x_kernel(kernel), x_run(run), x_moves(moves) {}
+  // `coarse`: as XrayOptions has it.
+  Trial(const Kernel& kernel, const RunOptions& run, bool moves, bool coarse = false)
+      : x_kernel(kernel), x_run(run), x_moves(moves), x_coarse(coarse) {}
   // Throws Error for what the kernel does not support.
   TrialOutcome operator()(const Operands& operands) const;
 
  private:
   const Kernel& x_kernel;
   const RunOptions& x_run;
-  bool x_moves;
+  bool x_moves, x_coarse;
 };
 
 // Collects cells into a result.

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "attn_diag/harness/check_problem.h"
+#include "attn_diag/harness/diagnose.h"
 #include "attn_diag/harness/dump.h"
 #include "attn_diag/harness/error.h"
 #include "attn_diag/harness/host/executor.h"
@@ -146,6 +147,23 @@ void problem_from_flags(Product& product, const Flags& f) {
                 });
 }
 
+// Of rows here and there o and lse of the production kernel are judged: taps record boxes.
+void set_sample(Case& c, const Flags& f) {
+  if (f.command != "run")
+    throw Error(fmt::format(
+        "--query {}: run and compare judge o and lse of rows here and there. {} records stages, of "
+        "one box of rows: --query A:B.",
+        f.query, f.command));
+  if ((!f.stage.empty() && c.run.gate != Gate::kFull) || c.run.isolate)
+    throw Error(fmt::format(
+        "--query {} judges o and lse of the production kernel: leave out --stage and --isolate, or "
+        "give --query A:B, of which stages can be recorded.",
+        f.query));
+  c.run.gate = Gate::kFull;
+  c.run.taps = false;
+  c.rows = parse_some_rows(f, c.problem, c.seed);
+}
+
 void set_region(Case& c, const Flags& f) {
   const auto set = [&](std::size_t axis, std::string_view flag, const std::string& text,
                        std::int64_t extent) {
@@ -155,6 +173,10 @@ void set_region(Case& c, const Flags& f) {
     c.run.region.extent[axis] = i.end - i.begin;
   };
   c.run.region = whole(c.problem);
+  if (parse_sample("--query", f.query)) {
+    set_sample(c, f);
+    return;
+  }
   set(0, "--batch-index", f.batch_index, c.problem.batch);
   set(1, "--head", f.head, c.problem.heads);
   set(2, "--query", f.query, c.problem.seqlen_q);
@@ -236,12 +258,65 @@ std::vector<Case> expand_cases(const Flags& f, bool many) {
   return std::move(product.cases());
 }
 
+SomeRows parse_some_rows(const Flags& f, const Problem& p, std::uint64_t seed) {
+  const auto range = [](std::string_view flag, const std::string& text, std::int32_t extent) {
+    return text.empty() ? Interval{0, extent} : parse_interval(flag, text, extent);
+  };
+  const Interval batch = range("--batch-index", f.batch_index, p.batch);
+  const Interval head = range("--head", f.head, p.heads);
+  SomeRows rows{static_cast<std::int32_t>(batch.begin),
+                static_cast<std::int32_t>(batch.end),
+                static_cast<std::int32_t>(head.begin),
+                static_cast<std::int32_t>(head.end),
+                {}};
+  if (const auto sample = parse_sample("--query", f.query)) {
+    rows.queries = sampled_queries(p.seqlen_q, *sample, seed);
+  } else {
+    const Interval query = range("--query", f.query, p.seqlen_q);
+    for (std::int64_t q = query.begin; q < query.end; ++q)
+      rows.queries.push_back(static_cast<std::int32_t>(q));
+  }
+  return rows;
+}
+
 Tolerance parse_tolerance(const Flags& f) {
   Tolerance t;
   t.use_bound = f.atol.empty() && f.rtol.empty();
   if (!f.atol.empty()) t.atol = parse_real("--atol", f.atol, 0);
   if (!f.rtol.empty()) t.rtol = parse_real("--rtol", f.rtol, 0);
   return t;
+}
+
+void refuse_case_flags(const Flags& f) {
+  const std::pair<const char*, const std::string*> of_cases[] = {
+      {"--batch", &f.batch},
+      {"--heads", &f.heads},
+      {"--kv-heads", &f.kv_heads},
+      {"--seqlen", &f.seqlen},
+      {"--seqlen-q", &f.seqlen_q},
+      {"--seqlen-k", &f.seqlen_k},
+      {"--head-dim", &f.head_dim},
+      {"--head-dim-v", &f.head_dim_v},
+      {"--inputs", &f.inputs},
+      {"--seed", &f.seed},
+      {"--input-scale", &f.input_scale},
+      {"--stage", &f.stage},
+      {"--schedule", &f.schedule},
+      {"--backend", &f.backend},
+      {"--mma-order", &f.mma_order},
+      {"--async-copies", &f.async_copies}};
+  for (const auto& [flag, value] : of_cases)
+    if (!value->empty())
+      throw Error(
+          fmt::format("{} is about running a kernel, but a file was given: leave it out.", flag));
+}
+
+std::vector<Geometry> cuts_of(const Flags& flags, ForeignCase& file) {
+  return cuts_to_try(
+      file, flags.tile.empty() ? std::nullopt : std::optional(parse_tile(flags.tile)),
+      flags.num_splits.empty()
+          ? 0
+          : static_cast<std::int32_t>(parse_int("--num-splits", flags.num_splits, 1, 65535)));
 }
 
 std::vector<std::string> reproduce(const std::string& command, const Case& c, const Flags& f) {
@@ -284,6 +359,8 @@ std::vector<std::string> reproduce(const std::string& command, const Case& c, co
   if (c.run.num_splits > 0) add_size("--num-splits", c.run.num_splits);
   if (c.run.schedule != "forward") add("--schedule", c.run.schedule);
   if (c.run.mma_order != 0) add("--mma-order", std::to_string(c.run.mma_order));
+  // The line says everything, so that no file of defaults may change it.
+  if (f.no_config) words.emplace_back("--no-config");
   if (repairs && !f.atol.empty()) add("--atol", f.atol);
   if (repairs && !f.rtol.empty()) add("--rtol", f.rtol);
   if (checks) return words;
@@ -300,6 +377,11 @@ std::vector<std::string> reproduce(const std::string& command, const Case& c, co
 
 Kernel load_kernel(const Case& c) {
   return Kernel::load(c.kernel, c.backend, host::is_lockstep(c.run.schedule));
+}
+
+Kernel load_instrumented(const std::string& spec) {
+  const bool named = spec.ends_with(".lockstep.so") || spec.find(".lockstep.so:") != spec.npos;
+  return Kernel::load(spec, "host", !named);
 }
 
 Geometry plan(const Kernel& kernel, Case& c) {

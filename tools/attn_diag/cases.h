@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "attn_diag/harness/compare.h"
+#include "attn_diag/harness/files.h"
 #include "attn_diag/harness/kernel.h"
 #include "attn_diag/harness/run.h"
+#include "harness/compare/some_rows.h"
 #include "tools/attn_diag/flags.h"
 
 namespace attn_diag::cli {
@@ -18,6 +20,7 @@ struct Case {
   std::string backend_note;  // why, if the choice was left open
   Problem problem;
   RunOptions run;
+  SomeRows rows;  // of which o and lse alone are judged; no queries: all that is recorded
   bool scale_given = false;  // --softmax-scale
   std::string inputs = "randn";
   bool inputs_from_file = false;
@@ -31,10 +34,20 @@ std::vector<Case> expand_cases(const Flags& flags, bool many);
 
 Tolerance parse_tolerance(const Flags& flags);
 
+// Of a command that was given a file: throws Error for flags that are about running a kernel.
+void refuse_case_flags(const Flags& flags);
+// The cuts in which diagnose looks at a file, as --tile and --num-splits say or else by trying.
+std::vector<Geometry> cuts_of(const Flags& flags, ForeignCase& file);
+
+// The rows that --batch-index, --head and --query sample:N name.
+SomeRows parse_some_rows(const Flags& flags, const Problem& problem, std::uint64_t seed);
+
 // The words of a command line that runs this very case again: no default is left out.
 std::vector<std::string> reproduce(const std::string& command, const Case& one, const Flags& flags);
 
 Kernel load_kernel(const Case& one);
+// The build for check, by name or by the path of either build.
+Kernel load_instrumented(const std::string& spec);
 
 // What the kernel makes of the case: its tile and splits, written into the case's options.
 Geometry plan(const Kernel& kernel, Case& one);

@@ -7,6 +7,7 @@
 #include "harness/report/check_report.h"
 #include "harness/report/check_suppressions.h"
 #include "tools/attn_diag/cases.h"
+#include "tools/attn_diag/located_output.h"
 #include "tools/attn_diag/session.h"
 #include "tools/attn_diag/values.h"
 
@@ -14,12 +15,6 @@ namespace attn_diag::cli {
 namespace {
 
 constexpr std::int64_t kMostFindings = 1000000;
-
-// By name or by the path of either build.
-Kernel load_instrumented(const std::string& spec) {
-  const bool named = spec.ends_with(".lockstep.so") || spec.find(".lockstep.so:") != spec.npos;
-  return Kernel::load(spec, "host", !named);
-}
 
 }  // namespace
 
@@ -42,6 +37,7 @@ CommandResult check_command(const Session& session) {
   std::vector<report::Suppression> suppressions;
   if (!flags.check.suppressions.empty())
     suppressions = report::read_suppressions(flags.check.suppressions);
+  LocatedOutput located(session);
   const Kernel kernel = load_instrumented(one.kernel);
   const Geometry geometry = plan(kernel, one);
   const InputData inputs = inputs_of(one, kernel, geometry);
@@ -58,6 +54,7 @@ CommandResult check_command(const Session& session) {
   outcome.out = flags.json ? report::dump_json(report::check_json(
                                  view, {"check", session.this_command(), ATTN_DIAG_VERSION}))
                            : report::check_text(view, {session.style, flags.quiet});
+  located.finish(report::located(view), outcome);
   return outcome;
 }
 

@@ -246,7 +246,10 @@ CrashPage* shared_page() {
 
 bool wants_child(const Flags& flags) {
   // Files are read by a helper of their own.
-  if (flags.command == "diagnose" && flags.kernel.empty()) return false;
+  if ((flags.command == "diagnose" || flags.command == "report") && flags.kernel.empty())
+    return false;
+  if (flags.command == "sweep" && (!flags.files.empty() || !flags.sweep.print.empty()))
+    return false;
   return !flags.child.in_process && find_command(flags.command)->runs_kernels;
 }
 

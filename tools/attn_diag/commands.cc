@@ -28,7 +28,7 @@ void run_flags(FlagGroups& g) {
   app.add_option("--stage,--gate", f.stage, kStageHelp)->group(kRunGroup)->type_name("");
   app.add_flag("--isolate", f.isolate, kIsolateHelp)->group(kRunGroup);
   add_sanity_flags(app, f.sanity, true);
-  g.region_flags();
+  g.some_rows_flags("Record only");
   g.tolerance_flags();
   g.output_flags(true);
 }
@@ -38,6 +38,7 @@ void check_flags(FlagGroups& g) {
   Flags& f = g.flags();
   g.case_flags(false);
   add_check_flags(app, f.check);
+  add_located_flags(app, f.located);
   g.output_flags(false);
 }
 
@@ -59,6 +60,7 @@ void compare_flags(FlagGroups& g) {
       ->expected(0, 100)
       ->type_name("");
   g.foreign_flags();
+  g.some_rows_flags("Judge only, of one case");
   g.tolerance_flags();
   app.add_flag("--bound", f.bound,
                "Two files: judge by the rounding bound stored in one of them (written by "
@@ -79,9 +81,18 @@ void trace_flags(FlagGroups& g) {
                "Say what variables hold and what lines load, also where all agrees")
       ->excludes(no_lines)
       ->group(kRunGroup);
+  auto* const variable =
+      app.add_option("--variable", f.variable, "The values of this variable of the source instead")
+          ->group(kRunGroup)
+          ->type_name("NAME[:LINE]");
+  app.add_option("--block", f.block, "Of this block, by number; else one that makes a wrong row")
+      ->needs(variable)
+      ->group(kRunGroup)
+      ->type_name("");
   g.region_flags();
   g.tolerance_flags();
   g.dump_flags("Also leave what was recorded in this file");
+  add_located_flags(app, f.located);
   g.output_flags(true);
 }
 
@@ -94,6 +105,8 @@ void diagnose_flags(FlagGroups& g) {
   g.case_flags();
   app.add_option("--stage,--gate", f.stage, kDiagnoseStageHelp)->group(kRunGroup)->type_name("");
   add_sanity_flags(app, f.sanity);
+  app.add_flag("--no-lines", f.no_lines, "Do not look for the line, which may contradict the name")
+      ->group(kRunGroup);
   add_foreign_flags(app, f.foreign);
   add_diagnose_flags(app, f.diagnose);
   g.tolerance_flags();
@@ -107,6 +120,17 @@ void xray_flags(FlagGroups& g) {
   add_xray_flags(app, f.xray);
   g.tolerance_flags();
   g.dump_flags("Also leave what was seen in this file");
+  g.output_flags(false);
+}
+
+void numerics_flags(FlagGroups& g) {
+  CLI::App& app = g.app();
+  Flags& f = g.flags();
+  app.add_option("file", f.files, "A dump")->expected(0, 100)->type_name("");
+  g.case_flags();
+  app.add_option("--stage,--gate", f.stage, kStageHelp)->group(kRunGroup)->type_name("");
+  add_numerics_flags(app, f.numerics);
+  g.region_flags();
   g.output_flags(false);
 }
 
@@ -130,6 +154,42 @@ void shrink_flags(FlagGroups& g) {
   g.output_flags(false);
 }
 
+void report_flags(FlagGroups& g) {
+  CLI::App& app = g.app();
+  Flags& f = g.flags();
+  app.add_option("file", f.files, "A dump, or files of another program with q, k, v and o")
+      ->expected(0, 100)
+      ->type_name("");
+  g.case_flags();
+  add_sanity_flags(app, f.sanity);
+  app.add_flag("--no-lines", f.no_lines, "Do not look for the line")->group(kRunGroup);
+  add_foreign_flags(app, f.foreign);
+  app.add_option("-o,--output", f.output, "The page to write, as report.html; else the terminal")
+      ->group("The page")
+      ->type_name("FILE");
+  add_report_flags(app, f.report);
+  app.add_flag("--force", f.force, "Overwrite existing files")->group("The page");
+  g.tolerance_flags();
+  g.output_flags(false);
+}
+
+void sweep_flags(FlagGroups& g) {
+  CLI::App& app = g.app();
+  Flags& f = g.flags();
+  app.add_option("what", f.files, "merge DIR: what the shards have left, as one report")
+      ->expected(0, 2)
+      ->type_name("");
+  add_sweep_flags(app, f.sweep);
+  g.case_flags();
+  app.add_option("--stage,--gate", f.stage, kStageHelp)->group(kRunGroup)->type_name("");
+  add_sanity_flags(app, f.sanity, true);
+  g.tolerance_flags();
+  app.add_option("-o,--output", f.output, "The folder of results; of merge: all lines in one file")
+      ->group(kOutputGroup)
+      ->type_name("DIR");
+  g.output_flags(true);
+}
+
 void inputs_flags(FlagGroups& g) {
   g.case_flags();
   g.output_flags(false);
@@ -148,6 +208,7 @@ void show_flags(FlagGroups& g) {
   add("--query", f.query, "Which query; else the first wrong one");
   add("--kv-tile", f.kv_tile, "Around which KV tile; else the first wrong one");
   add("--cells", f.cells, "Values shown of each tensor, or all (8)");
+  app.add_flag("--lines", f.lines, "What the trace that wrote it found of the line, instead");
   g.tolerance_flags();
   g.output_flags(false);
 }
@@ -186,6 +247,22 @@ void bench_flags(FlagGroups& g) {
   g.output_flags(false);
 }
 
+void explain_flags(FlagGroups& g) {
+  CLI::App& app = g.app();
+  Flags& f = g.flags();
+  app.add_option("word", f.files, "A word of a report or of a flag; else all are listed")
+      ->expected(0, 1)
+      ->type_name("");
+  app.add_flag("--json", f.json, "One JSON object on stdout, nothing else")->group(kOutputGroup);
+}
+
+void completions_flags(FlagGroups& g) {
+  g.app()
+      .add_option("form", g.flags().files, "bash, zsh or fish; man: the manual; or kernels")
+      ->expected(0, 1)
+      ->type_name("");
+}
+
 constexpr RefusedFlags kNotOfCheck[] = {
     {"--atol --rtol ", "it judges what memory does, not values."},
     {"--threads ", "a watched run has one worker, so that all of it is seen."},
@@ -203,6 +280,9 @@ constexpr RefusedFlags kNotOfShrink[] = {
     {"--isolate --batch-index --head --query ",
      "every stage of the whole case is looked at, since the smallest is not known before."},
     {"--sanity --no-sanity ", "what the case needs to fail is run again in every smaller one."},
+};
+constexpr RefusedFlags kNotOfSweep[] = {
+    {"--isolate --batch-index --head --query ", "of each case all is judged."},
 };
 constexpr RefusedFlags kNotOfBench[] = {
     {"--schedule --mma-order --async-copies --sanity --no-sanity ", "a GPU decides that itself."},
@@ -264,16 +344,34 @@ const Command kCommands[] = {
      xray_command,
      true,
      {}},
+    {"numerics",
+     "--kernel KERNEL | FILE [FLAGS]",
+     kNumericsSummary,
+     kNumericsFooter,
+     numerics_flags,
+     numerics_command,
+     true,
+     {}},
     {"repair", "--kernel LIBRARY [FLAGS]", kRepairSummary, kRepairFooter, repair_flags,
      repair_command, true, kNotOfRepair},
     {"shrink", "--kernel KERNEL [FLAGS]", kShrinkSummary, kShrinkFooter, shrink_flags,
      shrink_command, true, kNotOfShrink},
+    {"sweep", "--kernel KERNEL [FLAGS] | merge DIR", kSweepSummary, kSweepFooter, sweep_flags,
+     sweep_command, true, kNotOfSweep},
     {"inputs",
      "--kernel KERNEL [FLAGS]",
      kInputsSummary,
      kInputsFooter,
      inputs_flags,
      inputs_command,
+     true,
+     {}},
+    {"report",
+     "--kernel KERNEL | FILE [-o PAGE] [FLAGS]",
+     kReportSummary,
+     kReportFooter,
+     report_flags,
+     report_command,
      true,
      {}},
     {"show", "FILE [FLAGS]", kShowSummary, kShowFooter, show_flags, show_command, false, {}},
@@ -301,6 +399,22 @@ const Command kCommands[] = {
      kBuildFooter,
      build_flags,
      build_command,
+     false,
+     {}},
+    {"explain",
+     "[WORD] [FLAGS]",
+     kExplainSummary,
+     kExplainFooter,
+     explain_flags,
+     explain_command,
+     false,
+     {}},
+    {"completions",
+     "bash | zsh | fish | man | kernels",
+     kCompletionsSummary,
+     kCompletionsFooter,
+     completions_flags,
+     completions_command,
      false,
      {}},
 };

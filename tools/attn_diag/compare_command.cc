@@ -5,6 +5,7 @@
 
 #include "attn_diag/harness/dump.h"
 #include "attn_diag/harness/files.h"
+#include "harness/diagnose/key_lengths.h"
 #include "harness/report/comparison_report.h"
 #include "tools/attn_diag/cases.h"
 #include "tools/attn_diag/output.h"
@@ -22,18 +23,34 @@ struct Compared {
   report::ComparisonView view;
 };
 
+bool names_rows(const Flags& f) { return !(f.batch_index + f.head + f.query).empty(); }
+
 void compare_case(const Flags& f, const Tolerance& tolerance, Compared& c) {
   const int threads =
       f.threads.empty() ? 0 : static_cast<int>(parse_int("--threads", f.threads, 1, 1024));
   if (f.bound) throw Error("--bound is for two files; one file is judged by its bound anyway.");
   c.one = read_foreign(f.files, foreign_hints(f));
-  c.comparison = compare_with_reference(c.one.capture, c.one.extras, tolerance, threads);
+  if (!names_rows(f)) {
+    c.comparison = compare_case(c.one, tolerance, threads);
+  } else {
+    if (!c.one.extras.bias.empty() || c.one.extras.softcap != 0 || !c.one.kv_lens.empty())
+      throw Error(
+          "With a bias, a softcap or kv_lens all rows are judged: leave out --batch-index, --head "
+          "and --query.");
+    const std::uint64_t seed = c.one.capture.provenance.seed;
+    const SomeRows rows = parse_some_rows(f, c.one.capture.problem, seed);
+    c.comparison = compare_some_rows(c.one.capture, rows, tolerance, threads);
+    c.comparison.notes.push_back(some_rows_note(rows, c.one.capture.problem));
+  }
   c.view.capture = &c.one.capture;
   if (!c.one.arithmetic_known) c.view.assumed = c.one.assumed;
 }
 
 void compare_two(const Flags& f, Tolerance tolerance, Compared& c) {
   c.view.expected = f.files[1];
+  if (names_rows(f))
+    throw Error(
+        "--batch-index, --head and --query are about one case: two files are compared whole.");
   if (f.foreign.name_arrays() || !(f.dtype + f.mask + f.layout + f.softmax_scale).empty())
     throw Error(
         "Two files are compared as they are: leave out what is about one of another program.");

@@ -4,12 +4,15 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 
 #include "harness/base/pending_file.h"
 #include "harness/base/printable.h"
+#include "harness/lines/crash_lines.h"
 #include "harness/report/junit.h"
+#include "tools/attn_diag/located_output.h"
 #include "tools/attn_diag/output.h"
 #include "tools/attn_diag/source_lines.h"
 
@@ -45,7 +48,17 @@ CrashReport describe(const CrashPage& page, const HowItEnded& ended) {
   crash.where_known = page.signal != 0;
   if (!crash.where_known) return crash;
   crash.flight = page.flight;
-  crash.frames = frames_of(page);
+  Frames frames = frames_of(page);
+  crash.frames = std::move(frames.texts);
+  if (crash.kind == CrashReport::Kind::kSignal) {
+    const bool divides = crash.code == SIGFPE;
+    const bool accesses = crash.code == SIGSEGV || crash.code == SIGBUS;
+    crash.lines = lines::crash_lines(frames.places,
+                                     divides    ? lines::CrashOf::kDivisor
+                                     : accesses ? lines::CrashOf::kAddress
+                                                : lines::CrashOf::kOther,
+                                     report::crash_headline(crash));
+  }
   if (!page.has_address) return crash;
   crash.has_address = true;
   crash.address = page.address;
@@ -66,6 +79,8 @@ void remove_temporary_files(const Session& session, pid_t child) {
   std::error_code ignored;
   if (!flags.junit.empty())
     fs::remove(fmt::format("{}.{}.tmp", where_it_leads(flags.junit), child), ignored);
+  if (!flags.located.sarif.empty())
+    fs::remove(fmt::format("{}.{}.tmp", where_it_leads(flags.located.sarif), child), ignored);
   if (flags.output.empty()) return;
   const fs::path target(where_it_leads(flags.output));
   const std::string prefix = fmt::format(".{}.{}-", target.filename().string(), child);
@@ -92,6 +107,13 @@ int report_crash(const Session& session, const CrashPage& page, const HowItEnded
     cases.push_back(report::crash_junit(crash, again));
     TextFile junit(flags.junit);
     junit.finish(report::junit_xml("attn-diag " + flags.command, cases));
+  }
+  CommandResult outcome;
+  outcome.code = ExitCode::kCouldNotCompare;
+  if (flags.command == "check" || flags.command == "trace") {
+    LocatedOutput located(session);
+    located.finish({report::unplaced("crash", report::crash_headline(crash))}, outcome);
+    if (!outcome.out.empty()) write_stdout(outcome.out);
   }
   if (flags.json) {
     report::Json json = report::crash_json(crash, {flags.command, again, ATTN_DIAG_VERSION});

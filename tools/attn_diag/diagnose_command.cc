@@ -7,6 +7,7 @@
 #include "attn_diag/harness/diagnose.h"
 #include "attn_diag/harness/diagnose_kernel.h"
 #include "attn_diag/harness/files.h"
+#include "harness/diagnose/key_lengths.h"
 #include "harness/report/diagnosis.h"
 #include "tools/attn_diag/cases.h"
 #include "tools/attn_diag/progress.h"
@@ -52,28 +53,9 @@ std::vector<WhyNot> why_nots(const Capture& capture, const DiagnoseOptions& opti
   return all;
 }
 
-void refuse_case_flags(const Flags& f) {
-  const std::pair<const char*, const std::string*> of_cases[] = {
-      {"--batch", &f.batch},
-      {"--heads", &f.heads},
-      {"--kv-heads", &f.kv_heads},
-      {"--seqlen", &f.seqlen},
-      {"--seqlen-q", &f.seqlen_q},
-      {"--seqlen-k", &f.seqlen_k},
-      {"--head-dim", &f.head_dim},
-      {"--head-dim-v", &f.head_dim_v},
-      {"--inputs", &f.inputs},
-      {"--seed", &f.seed},
-      {"--input-scale", &f.input_scale},
-      {"--stage", &f.stage},
-      {"--schedule", &f.schedule},
-      {"--backend", &f.backend},
-      {"--mma-order", &f.mma_order},
-      {"--async-copies", &f.async_copies}};
-  for (const auto& [flag, value] : of_cases)
-    if (!value->empty())
-      throw Error(
-          fmt::format("{} is about running a kernel, but a file was given: leave it out.", flag));
+CaseToDiagnose to_diagnose(ForeignCase read, const DiagnoseOptions& options) {
+  if (read.kv_lens.empty()) return {std::move(read), ""};
+  return case_to_diagnose(read, compare_case(read, options.tolerance, options.threads));
 }
 
 CommandResult diagnose_file(const Session& session) {
@@ -82,18 +64,17 @@ CommandResult diagnose_file(const Session& session) {
   DiagnoseOptions options = options_of(flags);
   Progress progress(!flags.quiet);
   options.on_step = [&](int i, int n, const std::string& what) { progress.step(i, n, what); };
-  ForeignCase read = read_foreign(flags.files, foreign_hints(flags));
-  options.geometries = cuts_to_try(
-      read, flags.tile.empty() ? std::nullopt : std::optional(parse_tile(flags.tile)),
-      flags.num_splits.empty()
-          ? 0
-          : static_cast<std::int32_t>(parse_int("--num-splits", flags.num_splits, 1, 65535)));
+  auto [read, note] = to_diagnose(read_foreign(flags.files, foreign_hints(flags)), options);
+  options.geometries = cuts_of(flags, read);
   options.extras = read.extras;
   const std::string subject =
       flags.files.empty() ? read.capture.provenance.inputs : report::join(flags.files, ", ");
   if (flags.diagnose.active)
     throw Error("--active runs a kernel: it is for --kernel, not for files.");
+  if (flags.no_lines)
+    throw Error("--no-lines is about running a kernel: lines of files are not looked for.");
   Diagnosis diagnosis = diagnose(read.capture, options);
+  if (!note.empty()) diagnosis.notes.push_back(note);
   for (const std::string& phrase : read.assumed)
     diagnosis.notes.push_back("Assumed: " + phrase + '.');
   const std::vector<WhyNot> failed = why_nots(read.capture, options, flags);
@@ -114,6 +95,7 @@ CommandResult diagnose_a_kernel(const Session& session) {
   TraceOptions tracing;
   tracing.sanity_runs = parse_sanity_runs(flags.sanity);
   tracing.tolerance = options.tolerance;
+  if (flags.no_lines) tracing.lines = LinesWanted::kNever;
   const Kernel kernel = load_kernel(one);
   const Geometry geometry = plan(kernel, one);
   tracing.run = one.run;

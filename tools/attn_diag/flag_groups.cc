@@ -104,6 +104,16 @@ void FlagGroups::region_flags() {
   add("--query", x_flags.query, "A query, or A:B");
 }
 
+void FlagGroups::some_rows_flags(const char* group) {
+  const auto add = [&](const char* flag, std::string& to, const char* help) {
+    x_app.add_option(flag, to, help)->group(group)->type_name("");
+  };
+  add("--batch-index", x_flags.batch_index, "A batch entry, or A:B (A to B-1)");
+  add("--head", x_flags.head, "A head, or A:B");
+  add("--query", x_flags.query,
+      "A query, or A:B, or sample:N: o and lse of N queries here and there, for long sequences");
+}
+
 void FlagGroups::tolerance_flags() {
   const char* group = "Judged by the rounding bound, or else by |a - r| <= atol + rtol*|r|";
   x_app.add_option("--atol", x_flags.atol, "Absolute tolerance")->group(group)->type_name("");

@@ -25,6 +25,8 @@ class FlagGroups {
   void bench_flags();
   void foreign_flags();
   void region_flags();
+  // Likewise, where rows here and there can be judged.
+  void some_rows_flags(const char* group);
   void tolerance_flags();
   void dump_flags(const char* output_help);
   void output_flags(bool with_junit);

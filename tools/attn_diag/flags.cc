@@ -62,6 +62,8 @@ class Parser {
       app->allow_extras();
       FlagGroups groups(*app, x_flags);
       command.add_flags(groups);
+      if (takes_defaults(*app))
+        app->add_flag("--no-config", x_flags.no_config, kNoConfigHelp)->group(kOutputGroup);
     }
   }
 
@@ -72,20 +74,57 @@ class Parser {
       x_app.parse(args);
     } catch (const CLI::CallForHelp&) {
       CLI::App* on = chosen();
-      return {x_flags, (on == nullptr ? x_app : *on).help()};
+      return {x_flags, (on == nullptr ? x_app : *on).help(), {}};
     } catch (const CLI::ParseError& e) {
       throw Error(fmt::format("{}. See attn-diag {}--help.", e.what(), command_name()));
     }
     CLI::App* on = chosen();
     refuse_leftovers(on);
-    if (x_version) return {x_flags, version_text()};
+    if (x_version) return {x_flags, version_text(), {}};
     if (on == nullptr) throw Error(fmt::format("No command given. {}", commands_help()));
     x_flags.command = on->get_name();
     refuse_swallowed_flags(*on);
-    return {x_flags, std::nullopt};
+    CommandLine line{x_flags, std::nullopt, {}};
+    for (const CLI::Option* o : on->get_options())
+      if (o->count() > 0)
+        line.given.insert(line.given.end(), o->get_lnames().begin(), o->get_lnames().end());
+    return line;
+  }
+
+  std::vector<CommandText> texts() const {
+    std::vector<CommandText> all;
+    for (const Command& command : commands()) {
+      const CLI::App* app = x_app.get_subcommand(command.name);
+      CommandText text{command.name, command.usage, command.summary, command.footer, {}};
+      for (const CLI::Option* o : app->get_options()) text.flags.push_back(flag_text(*o));
+      all.push_back(std::move(text));
+    }
+    return all;
   }
 
  private:
+  // Whether it has a flag that a file may set.
+  static bool takes_defaults(CLI::App& app) {
+    const auto options = app.get_options();
+    return std::any_of(options.begin(), options.end(), [](const CLI::Option* o) {
+      return !o->get_lnames().empty() && o->get_lnames().front() != "help";
+    });
+  }
+
+  static FlagText flag_text(const CLI::Option& o) {
+    FlagText flag;
+    for (const std::string& name : o.get_snames()) flag.names.push_back("-" + name);
+    for (const std::string& name : o.get_lnames()) flag.names.push_back("--" + name);
+    flag.positional = flag.names.empty();
+    if (flag.positional) flag.names = {o.get_name(true)};
+    flag.help = o.get_description();
+    flag.group = o.get_group();
+    flag.type = o.get_type_name();
+    flag.takes_value = o.get_expected_max() > 0;
+    flag.repeats = o.get_expected_max() > 1;
+    return flag;
+  }
+
   CLI::App* chosen() {
     const auto apps = x_app.get_subcommands();
     return apps.empty() ? nullptr : apps.front();
@@ -166,5 +205,7 @@ class Parser {
 CommandLine parse_command_line(const std::vector<std::string>& args) {
   return Parser().parse(args);
 }
+
+std::vector<CommandText> command_texts() { return Parser().texts(); }
 
 }  // namespace attn_diag::cli

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "harness/files/said.h"
 #include "tools/attn_diag/flags.h"
 #include "tools/attn_diag/values.h"
 
@@ -20,6 +21,9 @@ void add_foreign_flags(CLI::App& app, ForeignFlags& flags) {
   app.add_option("--softcap", flags.softcap, "Scores are softcap * tanh(score / softcap)")
       ->group("The file of another program")
       ->type_name("");
+  app.add_option("--kv-lens", flags.kv_lens, "Keys of each batch entry, the first of them: 5,17,64")
+      ->group("The file of another program")
+      ->type_name("");
 }
 
 ForeignHints foreign_hints(const Flags& flags) {
@@ -31,6 +35,7 @@ ForeignHints foreign_hints(const Flags& flags) {
     hints.softmax_scale = static_cast<float>(parse_real("--softmax-scale", flags.softmax_scale));
   if (!flags.mask.empty()) hints.mask = flags.mask;
   if (!f.softcap.empty()) hints.softcap = parse_real("--softcap", f.softcap, 0);
+  if (!f.kv_lens.empty()) hints.kv_lens = files::lengths_of(f.kv_lens, "--kv-lens was given ");
   hints.source = {f.q, f.k, f.v, f.o, f.lse, f.bias};
   return hints;
 }

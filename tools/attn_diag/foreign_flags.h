@@ -14,7 +14,7 @@ namespace attn_diag::cli {
 struct Flags;
 
 struct ForeignFlags {
-  std::string q, k, v, o, lse, bias, softcap;
+  std::string q, k, v, o, lse, bias, softcap, kv_lens;
 
   // An array by a name of its own: --q q.npy.
   bool name_arrays() const { return !(q + k + v + o + lse + bias).empty(); }

@@ -25,6 +25,8 @@ inline constexpr const char* kInputsHelp =
     "randn, probe, ... (attn-diag list shows them), or FILE.h5: the q, k and v of a dump (randn)";
 
 // Of flags that several commands have.
+inline constexpr const char* kNoConfigHelp =
+    "Take no defaults from attn-diag.toml, here or in a folder above";
 inline constexpr const char* kTileHelp = "Query tile x KV tile, as 64x64; else the kernel chooses";
 inline constexpr const char* kNumSplitsHelp = "KV partitions of split-K; else the kernel's choice";
 inline constexpr const char* kKvHeadsHelp = "KV heads; must divide --heads (as many)";
@@ -65,6 +67,27 @@ Examples:
   attn-diag inputs --kernel ./libmine.so:mine --inputs failing.h5 --json
 
 Exit codes: 0 done; 2 could not be done; 3 internal error.)";
+
+inline constexpr const char* kExplainSummary =
+    "What a word means: a stage, a verdict, a finding, a bug of the catalogue, a flag's value";
+inline constexpr const char* kExplainFooter = R"(
+Examples:
+  attn-diag explain reduce
+  attn-diag explain missing-fence
+  attn-diag explain 2
+  attn-diag explain                  lists the words
+
+Exit codes: 0 explained; 2 there is no such word; 3 internal error.)";
+
+inline constexpr const char* kCompletionsSummary = "Completions for bash, zsh and fish; the manual";
+inline constexpr const char* kCompletionsFooter = R"(
+Made from the same table as --help. An installed attn-diag has them where shells and man look; else:
+  source <(attn-diag completions bash)                              in ~/.bashrc
+  attn-diag completions zsh > FOLDER/_attn-diag                     FOLDER is one of $fpath
+  attn-diag completions fish > ~/.config/fish/completions/attn-diag.fish
+  attn-diag completions man > attn-diag.1 && man -l attn-diag.1
+
+Exit codes: 0 written; 2 there is no such form; 3 internal error.)";
 
 inline constexpr const char* kListSummary =
     "Kernels, faults, stages, gates, backends: what can run here";

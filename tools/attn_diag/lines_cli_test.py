@@ -191,6 +191,104 @@ class LinesTest(unittest.TestCase):
         self.assertIn("every number is what attention asks for", xml)
         self.assertRegex(xml, r"warp_attention\.cu:\d+: .*l \+= pj;")
 
+    def diagnose(self, case, *flags):
+        words = ["diagnose", "--kernel", "./k.so", *case.split(), "--no-history", *flags]
+        text, out = self.call(*words), self.call(*words, "--json")
+        self.assertEqual((text.returncode, out.returncode), (1, 1), out.stderr)
+        return " ".join(text.stdout.split()), json.loads(out.stdout)
+
+    def test_a_name_is_confirmed_by_the_line(self):
+        kernel = zoo.load("warp_per_row")
+        self.plant(kernel, "warp_sum(part) * scale;", "warp_sum(part) * scale * scale;")
+        text, report = self.diagnose(kernel.cases[0])
+        self.assertEqual(report["diagnosis_verdict"], "named")
+        self.assertEqual([(d["id"], d["line"]) for d in report["diagnosis"]], [("temperature", "agrees")])
+        self.assertEqual(report["line_divergence"]["fault"], "scores")
+        self.assertRegex(text, r"The line agrees: warp_attention\.cu:\d+: ")
+        text, report = self.diagnose(kernel.cases[0], "--no-lines")
+        self.assertIsNone(report["line_divergence"])
+        self.assertEqual([d["line"] for d in report["diagnosis"]], [None])
+        self.assertNotIn("The line", text)
+
+    def test_a_name_that_the_line_contradicts_is_none(self):
+        # Three times the right o, by its numbers a gain: but every product is added thrice.
+        kernel = zoo.load("warp_per_row")
+        once = "for (int i = 0; i < kPerLane; ++i) acc[i] += pj *"
+        self.plant(kernel, once, "for (int times = 0; times < 3; ++times) " + once)
+        _, report = self.diagnose(kernel.cases[0], "--no-lines")
+        self.assertEqual((report["diagnosis_verdict"], report["diagnosis"][0]["id"]), ("named", "gain"))
+        text, report = self.diagnose(kernel.cases[0])
+        self.assertEqual(report["diagnosis_verdict"], "disputed")
+        self.assertEqual(report["diagnosis"][0]["line"], "otherwise")
+        self.assertEqual(report["line_divergence"]["fault"], "keys")
+        self.assertTrue(text.startswith("NOT CERTAIN: gain("), text)
+        self.assertRegex(text, r"The line says otherwise: warp_attention\.cu:\d+: adds what was added before")
+
+    def test_a_dump_holds_the_line(self):
+        kernel = zoo.load("warp_per_row")
+        self.plant(kernel, *EDITS["a summand more"][2:4])
+        lines = self.trace(kernel.cases[0], "-o", "x.h5")["line_divergence"]
+        shown = self.call("show", "x.h5", "--lines", "--json")
+        self.assertEqual(shown.returncode, 1, shown.stderr)
+        self.assertEqual(json.loads(shown.stdout)["line_divergence"], lines)
+        text = self.call("show", "x.h5", "--lines")
+        self.assertEqual(text.returncode, 1)
+        self.assertIn("Where it goes wrong: adds what was added before", text.stdout)
+        self.assertIn("What variables hold", text.stdout)
+        self.assertEqual(self.call("show", "x.h5").returncode, 1)  # the values are there as before
+        self.trace(kernel.cases[0], "-o", "y.h5", "--no-lines")
+        without = self.call("show", "y.h5", "--lines")
+        self.assertEqual((without.returncode, without.stdout), (2, ""))
+        self.assertIn("y.h5 holds no lines", without.stderr)
+        self.assertIn("--stage is about values", self.call("show", "x.h5", "--lines", "--stage", "qk").stderr)
+
+    def test_values_of_a_variable(self):
+        kernel = zoo.load("warp_per_row")
+        self.build(kernel)
+        words = ["trace", "--kernel", "./k.so", *kernel.cases[0].split(), "--no-history", "--variable"]
+        right = self.call(*words, "part", "--json")
+        self.assertEqual(right.returncode, 0, right.stderr)
+        table = json.loads(right.stdout)["variable_values"]
+        self.assertEqual(table["wrong"], 0)
+        self.assertEqual({value["thread"] for value in table["values"]}, set(range(32)))
+        # Lane 3 multiplies column 3 of q and k: one number a key.
+        lane = [value for value in table["values"] if value["thread"] == 3]
+        self.assertRegex(lane[0]["holds"], r"^q\.k\[.*query \d+, key 0, 1 of 32 columns\]$")
+        self.assertRegex(lane[7]["holds"], r"key 7, 1 of 32 columns\]$")
+        for value in lane:
+            self.assertAlmostEqual(value["value"], value["expected"], delta=1e-5)
+        text = self.call(*words, "part")
+        self.assertRegex(text.stdout, r"AGREES: [\d,]+ numbers of part in block \d+ are what they should be")
+        shutil.rmtree(self.folder / "source")
+        self.plant(kernel, *EDITS["a summand more"][2:4])
+        wrong = self.call(*words, "l")
+        self.assertEqual(wrong.returncode, 1, wrong.stderr)
+        self.assertIn("adds what was added before", wrong.stdout)
+        self.assertIn("!", wrong.stdout)
+        source = (self.folder / "source" / "warp_attention.cu").read_text().splitlines()
+        line = 1 + next(i for i, text in enumerate(source) if "l += pj;" in text)
+        of_line = json.loads(self.call(*words, f"l:{line}", "--json").stdout)["variable_values"]["values"]
+        self.assertEqual({value["line"] for value in of_line}, {line})
+        none = self.call(*words, "lane_sum")
+        self.assertEqual(none.returncode, 2)
+        self.assertIn("no variable lane_sum", none.stderr)
+        self.assertEqual(self.call(*words, "l", "-o", "x.h5").returncode, 2)
+        self.assertEqual(self.call(*words[:-1], "--block", "1").returncode, 2)
+
+    def test_a_crash_has_its_line_too(self):
+        kernel = zoo.load("warp_per_row")
+        self.plant(kernel, "acc[i] / l;", "acc[i] / l * k[kv_at + ((long long)row << 40)];", "--quiet")
+        words = ["trace", "--kernel", "./k.so", *kernel.cases[0].split(), "--no-history"]
+        out = self.call(*words, "--json")
+        self.assertEqual(out.returncode, 2, out.stderr)
+        lines = json.loads(out.stdout)["line_divergence"]
+        self.assertEqual(lines["answer"], "unsure")
+        self.assertIn("SIGSEGV", lines["what"])
+        self.assertIn("<< 40", lines["suspects"][0]["text"])
+        made = [suspect["variable"] for suspect in lines["suspects"][1:]]
+        self.assertIn("kv_at", made)
+        self.assertIn("row", made)
+
     def test_of_a_shipped_kernel_it_says_why_not(self):
         out = self.call("trace", "--kernel", "fa1", "--seqlen", "16", "--no-history", "--json", "--lines")
         lines = json.loads(out.stdout)["line_divergence"]

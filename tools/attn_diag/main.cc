@@ -10,9 +10,11 @@
 #include <string_view>
 
 #include "harness/base/printable.h"
+#include "harness/report/json.h"
 #include "tools/attn_diag/child.h"
 #include "tools/attn_diag/commands.h"
 #include "tools/attn_diag/output.h"
+#include "tools/attn_diag/project_config.h"
 #include "tools/attn_diag/session.h"
 
 namespace attn_diag::cli {
@@ -59,6 +61,40 @@ int guarded(const std::function<int()>& work) {
   }
 }
 
+std::string defaults_line(const ProjectDefaults& defaults) {
+  return "Defaults of " + defaults.file + ": " + report::shell_line(defaults.words);
+}
+
+// What is wrong with a flag may be wrong in the file that set it.
+CommandResult run_command_of(const Session& session) {
+  try {
+    return find_command(session.flags.command)->run(session);
+  } catch (const Error& e) {
+    if (session.defaults.file.empty()) throw;
+    throw Error(std::string(e.what()) + " (" + defaults_line(session.defaults) + ")");
+  }
+}
+
+// What a file set of the flags is said with what came of it: as JSON, below a text, else on stderr.
+void say_defaults(const Session& session, CommandResult& outcome) {
+  const ProjectDefaults& defaults = session.defaults;
+  if (defaults.file.empty()) return;
+  const Flags& flags = session.flags;
+  if (flags.json && !outcome.out.empty()) {
+    report::Json json = report::Json::parse(outcome.out);
+    json["defaults"] = {{"file", defaults.file}, {"flags", report::shell_line(defaults.words)}};
+    outcome.out = report::dump_json(json);
+    return;
+  }
+  const std::string line = defaults_line(defaults) + '\n';
+  const bool for_people = !flags.quiet && !outcome.is_source &&
+                          (flags.located.format.empty() || flags.located.format == "text");
+  if (for_people && !outcome.out.empty())
+    outcome.out += "  " + line;
+  else
+    write_stderr("attn-diag: " + line);
+}
+
 int run(int argc, char** argv) {
   guard_standard_streams();
   Session session;
@@ -69,11 +105,13 @@ int run(int argc, char** argv) {
     write_stdout(*line.text);
     return static_cast<int>(ExitCode::kAgrees);
   }
+  session.defaults = take_project_defaults(session.args, line);
   session.flags = std::move(line.flags);
   session.style = stdout_style();
   const auto command = [&] {
     keep_stdout_for_reports();
-    const CommandResult outcome = find_command(session.flags.command)->run(session);
+    CommandResult outcome = run_command_of(session);
+    say_defaults(session, outcome);
     const bool as_it_is = session.flags.json || (outcome.is_source && !stdout_is_terminal());
     write_stdout(as_it_is ? outcome.out : printable(outcome.out, session.style.colour));
     if (!outcome.error.empty()) return fail(outcome.code, "error: ", outcome.error.c_str());

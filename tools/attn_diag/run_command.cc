@@ -10,6 +10,7 @@
 
 #include "attn_diag/harness/host/executor.h"
 #include "attn_diag/harness/host/faults.h"
+#include "attn_diag/harness/numerics.h"
 #include "harness/backends/cuda/run_on_gpu.h"
 #include "harness/compare/looser_declaration.h"
 #include "harness/library/draft_note.h"
@@ -25,8 +26,10 @@
 #include "harness/trace/check_sanity.h"
 #include "tools/attn_diag/cases.h"
 #include "tools/attn_diag/crash_page.h"
+#include "tools/attn_diag/forecast.h"
 #include "tools/attn_diag/output.h"
 #include "tools/attn_diag/progress.h"
+#include "tools/attn_diag/run_case.h"
 #include "tools/attn_diag/run_history.h"
 #include "tools/attn_diag/session.h"
 
@@ -36,25 +39,6 @@ namespace {
 using report::JunitCase;
 using report::MatrixRow;
 using report::RowVerdict;
-
-// Libraries stay loaded from row to row.
-class Kernels {
- public:
-  const Kernel& get(const Case& c) {
-    auto it = x_loaded.find(c.kernel);  // one backend each
-    if (it == x_loaded.end()) it = x_loaded.emplace(c.kernel, load_kernel(c)).first;
-    return it->second;
-  }
-
- private:
-  std::map<std::string, Kernel> x_loaded;
-};
-
-struct Run {
-  Case what;
-  MatrixRow row;
-  std::optional<Capture> capture;  // kept for a single run only
-};
 
 // Gate 0, the cheap part of it unless more is asked for: is the verdict the same in other orders of threads and on
 // other bytes that nobody wrote?
@@ -84,6 +68,36 @@ void run_again(const Kernel& kernel, const Case& c, const InputData& inputs,
   }
 }
 
+}  // namespace
+
+const Kernel& Kernels::get(const Case& c) {
+  // One backend each.
+  const std::string key = c.kernel + (host::is_lockstep(c.run.schedule) ? " in lockstep" : "");
+  auto it = x_loaded.find(key);
+  if (it == x_loaded.end()) it = x_loaded.emplace(key, load_kernel(c)).first;
+  return it->second;
+}
+
+namespace {
+
+// Of a sample the trace is of the first row that is wrong.
+std::vector<std::string> hunt_words(const Case& c, const MatrixRow& row, const Flags& flags) {
+  const report::Summary s = report::summarise(row.comparison);
+  if (c.rows.queries.empty()) return reproduce("trace", c, flags);
+  Case one = c;
+  one.run.gate = Gate::kReduce;
+  Flags there = flags;
+  there.query.clear();
+  if (s.first_wrong != nullptr && s.first_wrong->first) {
+    there.batch_index = std::to_string(s.first_wrong->first->index[0]);
+    there.head = std::to_string(s.first_wrong->first->index[1]);
+    there.query = std::to_string(s.first_wrong->first->index[2]);
+  }
+  return reproduce("trace", one, there);
+}
+
+}  // namespace
+
 Run run_one(Case c, Kernels& kernels, const Tolerance& tolerance, History& history,
             const Session& session) {
   const auto begin = std::chrono::steady_clock::now();
@@ -98,7 +112,14 @@ Run run_one(Case c, Kernels& kernels, const Tolerance& tolerance, History& histo
     Capture capture = run_kernel(kernel, c.problem, inputs, c.run);
     capture.provenance.command_line = session.this_command();
     if (!c.backend_note.empty()) capture.notes.push_back(c.backend_note);
-    run.row.comparison = compare_with_reference(capture, tolerance, c.run.threads);
+    if (c.rows.queries.empty()) {
+      run.row.comparison = compare_with_reference(capture, tolerance, c.run.threads);
+    } else {
+      run.row.comparison = compare_some_rows(capture, c.rows, tolerance, c.run.threads);
+      run.row.comparison.notes.push_back(some_rows_note(c.rows, c.problem));
+    }
+    for (std::string& broken : broken_invariants(check_invariants(capture)))
+      capture.notes.push_back(std::move(broken));
     run.row.coverage_faults = report::coverage_faults(capture);
     run.row.runs = capture.repetition.runs;
     run.row.moved_cells = capture.repetition.moved_cells();
@@ -130,11 +151,13 @@ Run run_one(Case c, Kernels& kernels, const Tolerance& tolerance, History& histo
   run.row.num_splits = c.run.num_splits;
   run.row.reproduce = session.shell(reproduce("run", c, session.flags));
   run.row.look_closer = session.shell(reproduce("check", c, session.flags));
-  run.row.hunt = session.shell(reproduce("trace", c, session.flags));
+  run.row.hunt = session.shell(hunt_words(c, run.row, session.flags));
   run.row.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   run.what = std::move(c);
   return run;
 }
+
+namespace {
 
 ExitCode code_of(RowVerdict v) {
   switch (v) {
@@ -312,6 +335,12 @@ CommandResult run_command(const Session& session) {
   if (cases.size() > 1) host::make_faults_findings();  // one row's, not the end of all
   Kernels kernels;
   for (const Case& c : cases) kernels.get(c);  // a wrong name shows before long work
+  if (cases.size() == 1 && !flags.quiet) {
+    Case one = cases.front();
+    const Kernel& kernel = kernels.get(one);
+    plan(kernel, one);
+    say_forecast(kernel, one);
+  }
   std::vector<MatrixRow> rows;
   std::optional<Run> single;
   History history(flags);
@@ -330,7 +359,7 @@ CommandResult run_command(const Session& session) {
   }
   const bool alone = single.has_value();
   if (alone && !single->capture) throw Error(single->row.why);
-  if (alone && single->row.verdict == RowVerdict::kDiverges)
+  if (alone && single->row.verdict == RowVerdict::kDiverges && single->what.rows.queries.empty())
     if (const std::string note = looser_declaration(*single->capture, single->row.comparison,
                                                     tolerance, single->what.run.threads);
         !note.empty())

@@ -11,11 +11,18 @@
 
 namespace attn_diag::cli {
 
+// What a file set of the flags that were not given.
+struct ProjectDefaults {
+  std::string file;                // empty: there is none, or it sets nothing here
+  std::vector<std::string> words;  // "--dtype", "bf16": they stand in Session::args, too
+};
+
 struct Session {
   Flags flags;
   std::string program;            // as it was called
   std::vector<std::string> args;  // behind it
   report::Style style;            // of stdout
+  ProjectDefaults defaults;
 
   // A line for a POSIX shell that runs this program with these words, in this environment.
   std::string shell(const std::vector<std::string>& words) const;
@@ -33,17 +40,22 @@ CommandResult bench_command(const Session& session);
 CommandResult adapt_command(const Session& session);
 CommandResult build_command(const Session& session);
 CommandResult check_command(const Session& session);
+CommandResult completions_command(const Session& session);
 CommandResult diagnose_command(const Session& session);
 CommandResult doctor_command(const Session& session);
+CommandResult explain_command(const Session& session);
 CommandResult history_command(const Session& session);
 CommandResult inputs_command(const Session& session);
 CommandResult list_command(const Session& session);
+CommandResult numerics_command(const Session& session);
 CommandResult repair_command(const Session& session);
+CommandResult report_command(const Session& session);
 CommandResult run_command(const Session& session);
 CommandResult dump_command(const Session& session);
 CommandResult compare_command(const Session& session);
 CommandResult trace_command(const Session& session);
 CommandResult shrink_command(const Session& session);
+CommandResult sweep_command(const Session& session);
 CommandResult show_command(const Session& session);
 CommandResult xray_command(const Session& session);
 

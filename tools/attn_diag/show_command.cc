@@ -8,6 +8,7 @@
 #include "harness/report/cells.h"
 #include "harness/report/comparison_text.h"
 #include "harness/report/json.h"
+#include "harness/report/lines_report.h"
 #include "harness/report/query_row.h"
 #include "tools/attn_diag/cases.h"
 #include "tools/attn_diag/session.h"
@@ -111,12 +112,70 @@ report::Json row_json(const report::QueryRow& row, Stage stage) {
   return tensors;
 }
 
+Answer lines_answer(LineAnswer answer) {
+  return answer == LineAnswer::kNone        ? Answer::kAgrees
+         : answer == LineAnswer::kNotLooked ? Answer::kNotJudged
+                                            : Answer::kDiverges;
+}
+
+// What a trace found of the line and left in its dump.
+CommandResult show_lines(const Session& session) {
+  const Flags& f = session.flags;
+  for (const auto& [flag, value] :
+       {std::pair{"--stage", &f.stage}, std::pair{"--batch-index", &f.batch_index},
+        std::pair{"--head", &f.head}, std::pair{"--query", &f.query},
+        std::pair{"--kv-tile", &f.kv_tile}, std::pair{"--cells", &f.cells},
+        std::pair{"--atol", &f.atol}, std::pair{"--rtol", &f.rtol}})
+    if (!value->empty())
+      throw Error(fmt::format("{} is about values, and --lines shows none: leave it out.", flag));
+  const std::string& path = f.files[0];
+  const std::optional<std::string> stored = read_dump_lines(path);
+  const Capture capture = read_dump_header(path);
+  if (!stored)
+    throw Error(fmt::format(
+        "{} holds no lines: trace -o writes them where it looked for the line, which it does of "
+        "a kernel that diverges, and with --lines of any.",
+        path));
+  LineDivergence lines;
+  try {
+    lines = report::lines_of_json(*stored);
+  } catch (const Error& e) {
+    throw Error(fmt::format("{} cannot be read as a dump. {}", path, e.what()));
+  }
+  const std::string again = session.shell({"show", path, "--lines"});
+  const Answer answer = lines_answer(lines.answer);
+  CommandResult outcome;
+  outcome.code = verdict_code(answer);
+  if (f.json) {
+    report::Json j =
+        report::json_head({"show", again, ATTN_DIAG_VERSION}, answer, capture.provenance.stale());
+    j["line_divergence"] = report::to_json(lines);
+    outcome.out = report::dump_json(j);
+    return outcome;
+  }
+  const std::string line = report::lines_line(lines);
+  outcome.out = report::stale_text(capture.provenance, session.style) +
+                report::paint(session.style, report::colour_of(answer),
+                              answer == Answer::kAgrees     ? "AGREES"
+                              : answer == Answer::kDiverges ? "DIVERGES"
+                                                            : "COULD NOT COMPARE") +
+                (line.empty() ? "" : ": " + line) + '\n';
+  if (f.quiet) return outcome;
+  outcome.out +=
+      fmt::format("  {} on {}: {}, {}\n", capture.provenance.kernel, capture.provenance.backend,
+                  report::problem_text(capture.problem), report::geometry_text(capture.geometry));
+  outcome.out += report::lines_text(lines, session.style, true);
+  outcome.out += "\n  Reproduce: " + again + '\n';
+  return outcome;
+}
+
 }  // namespace
 
 CommandResult show_command(const Session& session) {
   const Flags& flags = session.flags;
   if (flags.files.size() != 1)
     throw Error(fmt::format("show takes one file, but was given {}.", flags.files.size()));
+  if (flags.lines) return show_lines(session);
   report::ViewOptions view;
   if (flags.cells == "all") {
     view.max_cells = std::numeric_limits<std::int64_t>::max();

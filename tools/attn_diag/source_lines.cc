@@ -13,12 +13,13 @@ namespace {
 namespace fs = std::filesystem;
 
 // "attend(float*) (/src/mine.cu:12)"
-std::string frame_text(const CrashPage::Frame& frame) {
+std::string frame_text(const CrashPage::Frame& frame, std::vector<host::SourcePlace>& its_places) {
   const std::string module = frame.module.data();
   // As of a call that returns behind it.
   host::SourceLines lines = host::find_source_lines(module, {frame.offset + 1});
   const std::vector<host::SourcePlace> places =
       host::users_places(std::move(lines.places[frame.offset + 1]));
+  its_places = places;
   // Of a function that is inlined only the debug information knows the name.
   std::string function = places.size() > 1 ? "" : host::function_name(module, frame.offset);
   if (function.empty() && !places.empty()) function = places[0].function;
@@ -45,9 +46,10 @@ bool is_system(const CrashPage::Frame& frame) {
 
 }  // namespace
 
-std::vector<std::string> frames_of(const CrashPage& page) {
+Frames frames_of(const CrashPage& page) {
   constexpr std::size_t kMost = 8;
-  std::vector<std::string> frames;
+  Frames out;
+  std::vector<std::string>& frames = out.texts;
   // Of what the user's code called, the call itself is enough: abort, not what that does.
   int first = 0;
   bool of_user = false;
@@ -60,16 +62,20 @@ std::vector<std::string> frames_of(const CrashPage& page) {
     if (is_ours(frame)) {
       if (of_user) break;
       frames.clear();  // what the executor itself called
+      out.places.clear();
       continue;
     }
     of_user = of_user || !is_system(frame);
-    std::string text = frame_text(frame);
+    std::vector<host::SourcePlace> places;
+    std::string text = frame_text(frame, places);
     // From here on only what brought the launch to the kernel.
     if (text.find("std::__invoke_impl<") != std::string::npos) break;
-    if (frames.empty() || frames.back() != text) frames.push_back(std::move(text));
+    if (!frames.empty() && frames.back() == text) continue;
+    frames.push_back(std::move(text));
+    out.places.insert(out.places.end(), places.begin(), places.end());
   }
-  if (!of_user) frames.clear();
-  return frames;
+  if (!of_user) return {};
+  return out;
 }
 
 }  // namespace attn_diag::cli

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "attn_diag/harness/dump.h"
+#include "attn_diag/harness/numerics.h"
 #include "attn_diag/harness/trace.h"
 #include "harness/report/comparison_text.h"
 #include "harness/report/json.h"
@@ -15,10 +16,13 @@
 #include "harness/report/trace_text.h"
 #include "tools/attn_diag/cases.h"
 #include "tools/attn_diag/dump_options.h"
+#include "tools/attn_diag/forecast.h"
+#include "tools/attn_diag/located_output.h"
 #include "tools/attn_diag/output.h"
 #include "tools/attn_diag/progress.h"
 #include "tools/attn_diag/run_history.h"
 #include "tools/attn_diag/session.h"
+#include "tools/attn_diag/variable_command.h"
 
 namespace attn_diag::cli {
 namespace {
@@ -79,19 +83,21 @@ std::vector<report::JunitCase> junit_of_trace(const TraceResult& r, const std::s
 }
 
 // Nothing was judged, but lines may be known.
-CommandResult result_of(const RefusedTrace& refused, const Session& session, bool stale) {
+CommandResult result_of(const RefusedTrace& refused, const Session& session,
+                        const Provenance& library, LocatedOutput& located) {
   CommandResult outcome;
   outcome.code = ExitCode::kCouldNotCompare;
   outcome.error = refused.what();
   if (session.flags.json) {
     report::Json j = report::json_head({"trace", session.this_command(), ATTN_DIAG_VERSION},
-                                       Answer::kNotJudged, stale);
+                                       Answer::kNotJudged, library.stale());
     j["refused"] = refused.what();
     j["line_divergence"] = report::to_json(refused.lines);
     outcome.out = report::dump_json(j);
   } else if (!session.flags.quiet) {
     outcome.out = report::lines_text(refused.lines, session.style, session.flags.lines);
   }
+  located.finish(report::located(refused.lines, refused.what(), library), outcome);
   return outcome;
 }
 
@@ -101,7 +107,7 @@ CommandResult trace_command(const Session& session) {
   const Flags& flags = session.flags;
   Case one = expand_cases(flags, false).front();
   const bool dumps = !flags.output.empty();
-  const DumpOptions dump_options = parse_dump_options(flags);
+  DumpOptions dump_options = parse_dump_options(flags);
   if (dumps) {
     require_writable(flags.output, flags.force);
   } else if (flags.force || flags.with_reference || !flags.deflate.empty()) {
@@ -117,8 +123,11 @@ CommandResult trace_command(const Session& session) {
                                  : LinesWanted::kWhereWrong;
   std::unique_ptr<TextFile> junit;
   if (!flags.junit.empty()) junit = std::make_unique<TextFile>(flags.junit);
+  LocatedOutput located(session);
   const Kernel kernel = load_kernel(one);
+  if (!flags.variable.empty()) return variable_command(session, one, kernel);
   const Geometry geometry = plan(kernel, one);
+  if (!flags.quiet) say_forecast(kernel, one, true);
   options.run = one.run;
 
   TraceResult result;
@@ -129,15 +138,18 @@ CommandResult trace_command(const Session& session) {
     result = trace(kernel, one.problem, inputs, options);
     result.capture.provenance.command_line = session.this_command();
     if (!one.backend_note.empty()) result.capture.notes.push_back(one.backend_note);
+    for (std::string& broken : broken_invariants(check_invariants(result.capture)))
+      result.notes.push_back(std::move(broken));
     // Only the tapped run's bits are at hand: they must be the production kernel's.
     if (!result.observer_checked || result.observer_identical)
       History(flags).note(result.capture, result.answer());
     if (dumps) {
       progress.step(1, 1, "writing " + flags.output);
+      if (result.lines) dump_options.lines = report::dump_json(report::to_json(*result.lines));
       write_dump(flags.output, result.capture, dump_options);
     }
   } catch (const RefusedTrace& refused) {
-    return result_of(refused, session, kernel.provenance().stale());
+    return result_of(refused, session, kernel.provenance(), located);
   }
 
   const std::string again = session.shell(reproduce("trace", one, flags));
@@ -149,6 +161,7 @@ CommandResult trace_command(const Session& session) {
     report::Json j = report::trace_json(result, {"trace", again, ATTN_DIAG_VERSION, check});
     if (dumps) j["dump"] = flags.output;
     outcome.out = report::dump_json(j);
+    located.finish(report::located(result), outcome);
     return outcome;
   }
   report::TraceTextOptions text;
@@ -162,6 +175,7 @@ CommandResult trace_command(const Session& session) {
   outcome.out = report::trace_text(result, text);
   if (dumps && !flags.quiet)
     outcome.out += fmt::format("  Look at it: {}\n", session.shell({"show", flags.output}));
+  located.finish(report::located(result), outcome);
   return outcome;
 }
 

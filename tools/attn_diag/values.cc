@@ -73,14 +73,14 @@ std::uint64_t parse_seed(std::string_view flag, std::string_view text) {
 }
 
 DType parse_dtype(std::string_view text) {
-  static constexpr std::array<std::string_view, 3> kNames = {"fp16", "bf16", "fp32"};
-  return static_cast<DType>(choose("--dtype", text, kNames));
+  return static_cast<DType>(choose("--dtype", text, kDTypeNames));
 }
 
 Layout parse_layout(std::string_view text) {
-  static constexpr std::array<std::string_view, 2> kNames = {"BHSD", "BSHD"};
-  return static_cast<Layout>(choose("--layout", text, kNames));
+  return static_cast<Layout>(choose("--layout", text, kLayoutNames));
 }
+
+void parse_format(std::string_view text) { choose("--format", text, kFormatNames); }
 
 Gate parse_gate(std::string_view text) {
   return static_cast<Gate>(choose("--stage", text, kGateNames));
@@ -138,6 +138,17 @@ Mask parse_mask(std::string_view text, std::int32_t seqlen_q, std::int32_t seqle
                             did_you_mean(text, kNames)));
   }
   return mask;
+}
+
+std::optional<std::int64_t> parse_sample(std::string_view flag, std::string_view text) {
+  constexpr std::string_view kSample = "sample:";
+  if (!text.starts_with(kSample)) return std::nullopt;
+  const auto n = number_of<std::int64_t>(text.substr(kSample.size()));
+  if (!n || *n < 1 || *n > kMaxSize)
+    throw Error(
+        fmt::format("{} takes sample:N with N from 1, for instance sample:64, but was given '{}'.",
+                    flag, text));
+  return n;
 }
 
 Interval parse_interval(std::string_view flag, std::string_view text, std::int64_t extent) {

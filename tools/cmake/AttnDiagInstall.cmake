@@ -11,6 +11,9 @@
 #   include/attn_diag_torch/...           a stand-in for PyTorch's headers, for `attn-diag build`
 #   lib/cmake/attn_diag                   package and attn_diag_add_kernel()
 #   share/attn_diag/kernels               sources of the kernels, to start from
+#   share/man/man1/attn-diag.1            the manual
+#   share/{bash-completion/completions,zsh/site-functions,fish/vendor_completions.d}  completions
+#   share/attn_diag/d3.min.js             the distribution's, with which `attn-diag report` draws its page
 include(CMakePackageConfigHelpers)
 
 set(package_dir lib/cmake/attn_diag)
@@ -34,6 +37,11 @@ install(TARGETS attn_diag_hash_sources attn_diag_translate_source EXPORT attn_di
 
 attn_diag_relative_rpath(attn-diag ${CMAKE_INSTALL_BINDIR})
 install(TARGETS attn-diag RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+set(made ${PROJECT_BINARY_DIR}/tools/attn_diag/made)
+install(FILES ${made}/man DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 RENAME attn-diag.1)
+install(FILES ${made}/bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME attn-diag)
+install(FILES ${made}/zsh DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions RENAME _attn-diag)
+install(FILES ${made}/fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d RENAME attn-diag.fish)
 
 get_property(kernel_targets DIRECTORY ${PROJECT_SOURCE_DIR}/kernels PROPERTY BUILDSYSTEM_TARGETS)
 foreach(target IN LISTS kernel_targets)
@@ -58,6 +66,12 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/harness/host/torch_include/
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/attn_diag_torch)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/kernels/ DESTINATION share/attn_diag/kernels
   PATTERN "*_test.*" EXCLUDE PATTERN machine_code_test EXCLUDE PATTERN testing EXCLUDE)
+
+# Else the command says what to install.
+set(attn_diag_d3 /usr/share/nodejs/d3/dist/d3.min.js)
+if(EXISTS ${attn_diag_d3})
+  install(FILES ${attn_diag_d3} DESTINATION share/attn_diag)
+endif()
 
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/${package_dir}/attn_diag-config-version.cmake
   COMPATIBILITY SameMinorVersion)

@@ -54,6 +54,7 @@ Outcome judge(const Diagnosis& diagnosis, const Bug& bug) {
       return Outcome::kMoves;
     case DiagnosisVerdict::kNotJudged:
     case DiagnosisVerdict::kUnknown:
+    case DiagnosisVerdict::kDisputed:
       break;
   }
   return no_claim;
@@ -75,8 +76,8 @@ PairOutcome judge_pair(const Diagnosis& diagnosis, const Bug& first, const Bug& 
 }
 
 std::string words_of(const Diagnosis& diagnosis) {
-  constexpr const char* verdicts[] = {"nothing wrong", "named",   "class",
-                                      "partial",       "unknown", "not a formula"};
+  constexpr const char* verdicts[] = {"nothing wrong", "named",         "class",      "partial",
+                                      "unknown",       "not a formula", "not judged", "disputed"};
   std::string text = verdicts[static_cast<std::size_t>(diagnosis.verdict)];
   const std::size_t shown = std::min<std::size_t>(diagnosis.best.size(), 4);
   for (std::size_t i = 0; i < shown; ++i) {

@@ -10,7 +10,12 @@ dense in any strides, on the host or, copied from there, on a device. docs/pytho
 
 from ._api import (Comparison, Diagnosis, Properties, Result, Xray, check_function, compare, diagnose, input_kinds,
                    inputs, properties, xray)
+from ._files import load_inputs
+from ._lines import LineTrace, trace_lines
 from ._native import Error, __version__
+from ._shrink import Shrunk, shrink
+from ._sweep import Sweep, sweep
 
-__all__ = ["Comparison", "Diagnosis", "Error", "Properties", "Result", "Xray", "__version__", "check_function",
-           "compare", "diagnose", "input_kinds", "inputs", "properties", "xray"]
+__all__ = ["Comparison", "Diagnosis", "Error", "LineTrace", "Properties", "Result", "Shrunk", "Sweep", "Xray", "__version__",
+           "check_function", "compare", "diagnose", "input_kinds", "inputs", "load_inputs", "properties", "shrink",
+           "sweep", "trace_lines", "xray"]

@@ -97,7 +97,8 @@ class Comparison(Result):
 
     @cached_property
     def pattern(self) -> List[Tuple[str, str]]:
-        """Sentences about the wrong cells: ("wrong" | "exact" | "hint", text). None with a bias or a softcap."""
+        """Sentences about the wrong cells: ("wrong" | "exact" | "hint", text). None with a bias or a softcap; with kv_lens
+        hints alone: other lengths with which all is right."""
         return self._compared.pattern()
 
     @cached_property
@@ -146,7 +147,7 @@ class Diagnosis(Result):
 
     @property
     def finding(self) -> str:
-        """"nothing_wrong", "named", "class", "partial", "unknown", "not_a_formula" or "not_judged"."""
+        """"nothing_wrong", "named", "class", "partial", "unknown", "not_a_formula", "not_judged" or "disputed"."""
         return self._native.verdict
 
     @property
@@ -177,15 +178,23 @@ class Properties(Result):
         return [p["name"] for p in self if p["verdict"] == "broken"]
 
 
+def _lengths(kv_lens: Any) -> Optional[List[int]]:
+    """Of a sequence of int, or of an array of integers of any framework."""
+    if kv_lens is None:
+        return None
+    return [int(n) for n in (kv_lens.tolist() if hasattr(kv_lens, "tolist") else kv_lens)]
+
+
 def _case(arrays: Json, layout: Optional[str], dtype: Optional[str], scale: Optional[float], mask: Optional[str],
-          softcap: Optional[float] = None) -> _native.Case:
+          softcap: Optional[float] = None, kv_lens: Any = None) -> _native.Case:
     memory = {role: _arrays.exported(role, x) for role, x in arrays.items() if x is not None}
-    return _native.Case(memory, layout=layout, dtype=dtype, scale=scale, mask=mask, softcap=softcap)
+    return _native.Case(memory, layout=layout, dtype=dtype, scale=scale, mask=mask, softcap=softcap,
+                        kv_lens=_lengths(kv_lens))
 
 
 def compare(q: Any, k: Any, v: Any, o: Any, lse: Any = None, *, mask: Optional[str] = None,
             scale: Optional[float] = None, layout: Optional[str] = None, softcap: Optional[float] = None,
-            bias: Any = None, dtype: Optional[str] = None, atol: Optional[float] = None,
+            bias: Any = None, kv_lens: Any = None, dtype: Optional[str] = None, atol: Optional[float] = None,
             rtol: Optional[float] = None, threads: int = 0) -> Comparison:
     """Judges what a kernel made of q, k and v, as `attn-diag compare FILE` does.
 
@@ -202,6 +211,8 @@ def compare(q: Any, k: Any, v: Any, o: Any, lse: Any = None, *, mask: Optional[s
     scale    what q.k is multiplied by; 1 / sqrt(D)
     layout   "BHSD" or "BSHD"; what fits the shapes and lse, BHSD if both do
     softcap  scores are softcap * tanh(score / softcap)
+    kv_lens  [B] integers: batch entry b sees its first kv_lens[b] keys, and is judged as if it had no others: causal
+             masks of alignment bottom_right, and windows, end at its own last key. 0: o is 0 and lse -inf
     dtype    "fp16", "bf16" or "fp32": what the kernel computed with, where q, k and v are wider copies of that
     atol, rtol  judge by |a - r| <= atol + rtol * |r|, and not by the rounding bound
     threads  0: all cores
@@ -210,7 +221,7 @@ def compare(q: Any, k: Any, v: Any, o: Any, lse: Any = None, *, mask: Optional[s
     together, and TypeError for what is no array of floats.
     """
     arrays = {"q": q, "k": k, "v": v, "o": o, "lse": lse, "bias": bias}
-    return Comparison(_case(arrays, layout, dtype, scale, mask, softcap), "o", atol, rtol, threads)
+    return Comparison(_case(arrays, layout, dtype, scale, mask, softcap, kv_lens), "o", atol, rtol, threads)
 
 
 def diagnose(q: Any, k: Any, v: Any, o: Any, lse: Any = None, *, tile: Optional[Tuple[int, int]] = None,
@@ -230,22 +241,23 @@ def _example(fn: Function, q: Any, k: Any, v: Any, said: Json) -> Tuple[str, Any
     """The function's name, as the harness calls it, and a case that it computed."""
     layout = said.get("layout") or "BHSD"
     o, lse = _arrays.outputs(fn(_arrays.copied(q), _arrays.copied(k), _arrays.copied(v)))
-    case = _case({"q": q, "k": k, "v": v, "o": o, "lse": lse}, layout, None, said.get("scale"), said.get("mask"))
+    case = _case({"q": q, "k": k, "v": v, "o": o, "lse": lse}, layout, None, said.get("scale"), said.get("mask"),
+                 kv_lens=said.get("kv_lens"))
     dtype = json.loads(case.problem)["dtype"]
     name = getattr(fn, "__qualname__", type(fn).__qualname__)
     return name, _arrays.adapted(fn, q, k, v, dtype, layout), case
 
 
 def check_function(fn: Function, q: Any, k: Any, v: Any, *, runs: int = 3, mask: Optional[str] = None,
-                   scale: Optional[float] = None, layout: str = "BHSD", atol: Optional[float] = None,
-                   rtol: Optional[float] = None, threads: int = 0) -> Comparison:
+                   scale: Optional[float] = None, layout: str = "BHSD", kv_lens: Any = None,
+                   atol: Optional[float] = None, rtol: Optional[float] = None, threads: int = 0) -> Comparison:
     """Calls fn(q, k, v) -> o or (o, lse) `runs` times on the same inputs and judges what comes out.
 
     A result that moves by more than rounding can take two runs is a divergence (a race, memory that nobody wrote), as
     is an input that fn writes. fn gets copies of q, k and v in their framework, type, layout and device; it computes
-    `mask` and `scale` by itself, and here they say what is right.
+    `mask`, `scale` and `kv_lens` by itself, and here they say what is right.
     """
-    name, call, case = _example(fn, q, k, v, {"mask": mask, "scale": scale, "layout": layout})
+    name, call, case = _example(fn, q, k, v, {"mask": mask, "scale": scale, "layout": layout, "kv_lens": kv_lens})
     return Comparison(_native.run_again(name, call, case, runs), name, atol, rtol, threads)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, Callable, Dict, Optional, Sequence, Tuple
 
 _HOST = (1, 3)  # DLPack's kDLCPU, kDLCUDAHost
@@ -72,10 +73,20 @@ def made(framework: str, memory: Any, dtype: str, shape: Sequence[int], device: 
     raise ValueError(f"framework is {framework!r}; expected 'numpy', 'torch' or 'jax'")
 
 
+def framework_of(x: Any) -> str:
+    module = type(x).__module__.partition(".")[0]
+    return {"torch": "torch", "jax": "jax", "jaxlib": "jax"}.get(module, "numpy")
+
+
+def zeros(dtype: str, shape: Sequence[int]) -> Any:
+    """Of numpy."""
+    size = prod(shape) * (4 if dtype == "fp32" else 2)
+    return _numpy_array(bytearray(size), dtype, shape)
+
+
 def like(x: Any, dtype: str) -> Callable[[Any, Sequence[int]], Any]:
     """Makes arrays of x's framework, type and device from a copy of memory that holds `dtype`."""
-    module = type(x).__module__.partition(".")[0]
-    framework = {"torch": "torch", "jax": "jax", "jaxlib": "jax"}.get(module, "numpy")
+    framework = framework_of(x)
     device = getattr(x, "device", None) if framework != "numpy" else None
 
     def make(memory: Any, shape: Sequence[int]) -> Any:
@@ -89,6 +100,21 @@ def like(x: Any, dtype: str) -> Callable[[Any, Sequence[int]], Any]:
 
 def copied(x: Any) -> Any:
     return x.detach().clone() if hasattr(x, "detach") else x.copy()
+
+
+def dense(x: Any) -> Any:
+    """A copy without gaps, in the order of its shape."""
+    if hasattr(x, "contiguous"):
+        return copied(x.detach().contiguous())
+    return x.copy(order="C") if hasattr(x, "flags") else copied(x)
+
+
+def alike(a: Any, b: Any) -> bool:
+    """Whether two results of one function have the same bits."""
+    if hasattr(a, "detach"):
+        a, b = (x.detach().cpu().float().numpy() for x in (a, b))
+    return bool(_numpy().array_equal(_numpy().asarray(a).astype("float32").view("uint32"),
+                                     _numpy().asarray(b).astype("float32").view("uint32")))
 
 
 def shapes(sizes: Sequence[int], layout: str, rank: int = 4) -> Dict[str, Tuple[int, ...]]:

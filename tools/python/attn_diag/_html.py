@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Dict, List, Tuple
 if TYPE_CHECKING:
     from ._api import Comparison
 
-_COLOURS = {"agrees": "#1a7f37", "diverges": "#c62828", "could_not_compare": "#9a6700"}
+# Legible on white and on the dark grey of notebooks alike.
+_COLOURS = {"agrees": "#1f883d", "diverges": "#d1242f", "could_not_compare": "#9a6700"}
+_GREY = "#777"
 _MOST = 128  # cells of the map on either side; more are put together, the worst of each group
 _CELL = 6    # pixels
 
@@ -42,8 +44,8 @@ def _map(result: "Comparison") -> str:
         cells.append(f'<rect x="{x * _CELL}" y="{y * _CELL}" width="{_CELL}" height="{_CELL}" fill="{_colour(ratio)}">'
                      f"<title>{where}{more}: {ratio:.3g}x the bound</title></rect>")
     return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{across * _CELL}" height="{down * _CELL}" '
-            f'style="border:1px solid #999">{"".join(cells)}</svg>'
-            f'<p style="margin:.3em 0;color:#666">Error over bound of {escape(str(result.first["tensor"]))}: '  # type: ignore[index]
+            f'style="border:1px solid {_GREY}">{"".join(cells)}</svg>'
+            f'<p style="margin:.3em 0;color:{_GREY}">Error over bound of {escape(str(result.first["tensor"]))}: '  # type: ignore[index]
             f"queries 0 to {queries - 1} to the right, {heads} heads down. Green is within the bound; "
             "yellow to dark red 1 to 10<sup>6</sup> times it; black is NaN or infinite.</p>")
 
@@ -59,5 +61,6 @@ def comparison_html(result: "Comparison") -> str:
 def page(result: "Comparison", title: str, paragraphs: List[str]) -> str:
     """A whole page, with what else there is to say above."""
     said = "".join(f"<pre>{escape(paragraph)}</pre>" for paragraph in paragraphs)
-    return (f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'
+    return (f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><meta name="color-scheme" content="light dark">'
+            f"<title>{escape(title)}</title>"
             f"<h1>{escape(title)}</h1>{comparison_html(result)}{said}</html>\n")

@@ -11,6 +11,7 @@ from typing import Any, Optional
 
 from ._api import Comparison, compare
 from ._html import page
+from ._native import Error
 
 # Where failing cases are written: --attn-diag-dump DIR of pytest. None: a new folder for temporary files.
 dump_directory: Optional[str] = None
@@ -64,8 +65,11 @@ def assert_attention(o: Any, q: Any, k: Any, v: Any, lse: Any = None, **said: An
         lines.append(f"  {first['tensor']}({index}) is {first['actual']:.9g}, expected {first['expected']:.9g} within "
                      f"{bound:.4g}{ratio}")
         lines += [f"  {kind:<6} {text}" for kind, text in result.pattern]
-        diagnosis = result._diagnose(pairs=False)  # which the command below looks for, too
-        lines.append(diagnosis.headline)
+        try:
+            diagnosis = result._diagnose(pairs=False)  # which the command below looks for, too
+            lines.append(diagnosis.headline)
+        except Error as error:  # of a batch entry without keys
+            lines.append(f"  {error}")
     report = Path(path).with_suffix(".html")
     report.write_text(page(result, _name(), [] if diagnosis is None else [str(diagnosis)]), encoding="utf-8")
     lines += [f"  Dump: {path}", f"  Page: {report}", f"  Reproduce: {result.reproduce}"]

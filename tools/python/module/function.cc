@@ -65,7 +65,7 @@ void copy_o(const TensorData& o, const RunRequest& r) {
 
 }  // namespace
 
-Function::Function(std::string name, py::function call, const ForeignCase& example)
+Function::Function(std::string name, py::function call, const ForeignCase& example, bool square)
     : x_name(std::move(name)), x_call(std::move(call)) {
   const Capture& c = example.capture;
   const Problem& p = c.problem;
@@ -78,6 +78,7 @@ Function::Function(std::string name, py::function call, const ForeignCase& examp
   x_support.dtypes = 1u << static_cast<unsigned>(p.dtype);
   x_support.layouts = 1u << static_cast<unsigned>(p.layout);
   x_support.masks = mask_bits(p);
+  if (square && p.mask.kind == MaskKind::kCausal) x_support.masks = kTakesCausalSquare;
   x_support.other_head_dim_v = x_support.grouped_heads = x_support.other_seqlen_k = true;
   x_info.name = x_name.c_str();
   x_info.summary = "a Python function";
@@ -108,11 +109,13 @@ void Function::rethrow() const {
 Status Function::run(const RunRequest& request) {
   const py::gil_scoped_acquire gil;
   active->x_raised = nullptr;
+  active->x_interrupted = false;
   try {
     active->call(request);
     return Status::kOk;
   } catch (const py::error_already_set& e) {
     active->x_raised = std::current_exception();
+    active->x_interrupted = !e.matches(PyExc_Exception);
     say(request, "it raised " + std::string(e.what()));
   } catch (const std::exception& e) {
     say(request, e.what());

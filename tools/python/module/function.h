@@ -19,7 +19,9 @@ class Function {
   // kv_heads, seqlen_q, seqlen_k, head_dim, head_dim_v). It returns a dict of role to (object, is_bf16), as
   // BorrowedCase takes it, with q, k and v as the function left them, o, and lse if `example` has it. `example` is
   // a case that the function computed before: it says what problems are supported, and as which type o is taken.
-  Function(std::string name, pybind11::function call, const ForeignCase& example);
+  // `square`: a causal mask is known of as many queries as keys alone.
+  Function(std::string name, pybind11::function call, const ForeignCase& example,
+           bool square = false);
   ~Function();
   Function(const Function&) = delete;
   Function& operator=(const Function&) = delete;
@@ -28,6 +30,8 @@ class Function {
   const InputData& inputs() const { return x_inputs; }
   // What the function raised, if it did, in place of the Error that was made of it.
   void rethrow() const;
+  // It raised what is no Exception: Ctrl-C, exit().
+  bool was_interrupted() const { return x_interrupted; }
 
  private:
   static Status run(const RunRequest& request);
@@ -42,6 +46,7 @@ class Function {
   Support x_support;
   KernelInfo x_info;
   std::exception_ptr x_raised;
+  bool x_interrupted = false;
 };
 
 }  // namespace attn_diag::python

@@ -11,6 +11,7 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "attn_diag/harness/check_problem.h"
@@ -23,14 +24,18 @@
 #include "attn_diag/harness/run.h"
 #include "attn_diag/harness/xray.h"
 #include "harness/capture/capture_fields.h"
+#include "harness/diagnose/key_lengths.h"
 #include "harness/files/said.h"
 #include "harness/report/comparison_report.h"
 #include "harness/report/diagnosis.h"
+#include "harness/report/lines_report.h"
 #include "harness/report/summary.h"
 #include "harness/report/xray_report.h"
 #include "harness/run/repetition.h"
 #include "tools/python/module/arrays.h"
 #include "tools/python/module/function.h"
+#include "tools/python/module/lines.h"
+#include "tools/python/module/shrink.h"
 
 namespace attn_diag::python {
 namespace {
@@ -68,13 +73,15 @@ void check_signals(int, int, const std::string&) {
 }
 
 SharedCase take_case(const py::dict& arrays, const MaybeText& layout, const MaybeText& dtype,
-                     const MaybeReal& scale, const MaybeText& mask, const MaybeReal& softcap) {
+                     const MaybeReal& scale, const MaybeText& mask, const MaybeReal& softcap,
+                     std::optional<std::vector<std::int32_t>> kv_lens) {
   ForeignHints hints;
   if (layout) hints.layout = layout_of(*layout);
   if (dtype) hints.dtype = dtype_of(*dtype);
   if (scale) hints.softmax_scale = static_cast<float>(*scale);
   hints.mask = mask;
   hints.softcap = softcap;
+  hints.kv_lens = std::move(kv_lens);
   const BorrowedCase borrowed(arrays);
   const py::gil_scoped_release released;
   return std::make_shared<ForeignCase>(take_foreign(borrowed.arrays(), hints));
@@ -84,6 +91,7 @@ SharedCase take_case(const py::dict& arrays, const MaybeText& layout, const Mayb
 struct Rendered {
   Answer answer = Answer::kNotJudged;
   std::string headline, text, json;
+  std::string line = {};  // of traced lines: the first suspect, in one line
 };
 
 // --- comparisons ------------------------------------------------------------------------------------
@@ -92,7 +100,7 @@ class Compared {
  public:
   Compared(SharedCase of, std::string subject, const Tolerance& tolerance, int threads)
       : x_case(std::move(of)), x_subject(std::move(subject)), x_tolerance(tolerance) {
-    x_comparison = compare_with_reference(x_case->capture, x_case->extras, tolerance, threads);
+    x_comparison = compare_case(*x_case, tolerance, threads);
     if (x_comparison.judged() + x_comparison.unjudged() == 0)
       throw Error("Nothing was compared: o has no cells.");
   }
@@ -142,12 +150,18 @@ class Compared {
     return rows;
   }
 
-  // Kind and sentence. Empty where nothing is wrong, and for a formula that the reference does not have.
+  // Kind and sentence. Empty where nothing is wrong, and for a formula that the reference does not have; with lengths of
+  // keys, other lengths that fit.
   std::vector<std::pair<std::string, std::string>> pattern() const {
     const TensorComparison* const wrong = report::summarise(x_comparison).first_wrong;
     const Capture& c = x_case->capture;
     std::vector<std::pair<std::string, std::string>> out;
-    if (wrong == nullptr || !x_case->extras.bias.empty() || x_case->extras.softcap != 0) return out;
+    if (wrong == nullptr) return out;
+    if (!x_case->kv_lens.empty())
+      for (std::string& words : lengths_that_fit(*x_case, x_tolerance))
+        out.emplace_back("hint", std::move(words));
+    if (!x_case->kv_lens.empty() || !x_case->extras.bias.empty() || x_case->extras.softcap != 0)
+      return out;
     for (const PatternStatement& s : describe_pattern(
              collect_wrong_cells(c, wrong->tensor, x_tolerance), c.problem, c.geometry))
       out.emplace_back(s.kind == StatementKind::kWrong   ? "wrong"
@@ -171,7 +185,11 @@ class Diagnosed {
   Diagnosed(const SharedCase& of, std::string subject, DiagnoseOptions options,
             const std::optional<std::pair<int, int>>& tile, int num_splits,
             const std::vector<std::string>& why_not_ids)
-      : x_case(*of), x_subject(std::move(subject)) {
+      : x_subject(std::move(subject)) {
+    CaseToDiagnose taken = case_to_diagnose(
+        *of,
+        of->kv_lens.empty() ? Comparison() : compare_case(*of, options.tolerance, options.threads));
+    x_case = std::move(taken.one);
     std::optional<TileShape> said;
     if (tile) said = TileShape{tile->first, tile->second};
     if ((said && (said->block_m < 1 || said->block_n < 1)) || num_splits < 0)
@@ -180,6 +198,7 @@ class Diagnosed {
     options.extras = x_case.extras;
     options.on_step = check_signals;
     x_diagnosis = diagnose(x_case.capture, options);
+    if (!taken.note.empty()) x_diagnosis.notes.push_back(taken.note);
     for (const std::string& phrase : x_case.assumed)
       x_diagnosis.notes.push_back("Assumed: " + phrase + '.');
     for (const std::string& id : why_not_ids)
@@ -308,6 +327,27 @@ Rendered properties_of(const std::string& name, const py::function& call,
   });
 }
 
+// --- lines ------------------------------------------------------------------------------------------
+
+// Below the comparison what is told of lines. `graph`: as lines_of() takes it, or why there is none.
+Rendered lines_rendered(const Compared& compared, const std::string& name,
+                        const std::variant<py::dict, std::string>& graph) {
+  LineDivergence lines;
+  if (const auto* const recorded = std::get_if<py::dict>(&graph))
+    lines = lines_of(*compared.of(), *recorded);
+  else
+    lines.reason = std::get<std::string>(graph);
+  Rendered out = compared.rendered("", "");
+  report::Json j = report::json_head({"trace_lines", "", ATTN_DIAG_VERSION}, out.answer, false);
+  j["function"] = name;
+  j["problem"] = report::to_json(compared.of()->capture.problem);
+  j["line_divergence"] = report::to_json(lines);
+  out.text = out.headline + '\n' + report::lines_text(lines, {}, true);
+  out.line = report::lines_line(lines);
+  out.json = report::dump_json(j);
+  return out;
+}
+
 // --- inputs -----------------------------------------------------------------------------------------
 
 py::tuple inputs_of(const std::string& kind, const std::array<int, 7>& sizes,
@@ -353,11 +393,13 @@ PYBIND11_MODULE(_native, m) {
       .def_property_readonly("verdict", [](const Rendered& r) { return text_of(r.answer); })
       .def_readonly("headline", &Rendered::headline)
       .def_readonly("text", &Rendered::text)
+      .def_readonly("line", &Rendered::line)
       .def_readonly("json", &Rendered::json);
 
   py::class_<ForeignCase, SharedCase>(m, "Case")
       .def(py::init(&take_case), py::arg("arrays"), py::kw_only(), py::arg("layout"),
-           py::arg("dtype"), py::arg("scale"), py::arg("mask"), py::arg("softcap"))
+           py::arg("dtype"), py::arg("scale"), py::arg("mask"), py::arg("softcap"),
+           py::arg("kv_lens"))
       .def_property_readonly("problem",
                              [](const ForeignCase& c) {
                                return report::dump_json(report::to_json(c.capture.problem));
@@ -411,6 +453,27 @@ PYBIND11_MODULE(_native, m) {
       },
       py::arg("name"), py::arg("call"), py::arg("example"), py::arg("atol"), py::arg("rtol"),
       py::arg("properties"));
+  py::class_<Shrunk>(m, "Shrunk")
+      .def_readonly("fails", &Shrunk::fails)
+      .def_readonly("headline", &Shrunk::headline)
+      .def_readonly("text", &Shrunk::text)
+      .def_readonly("json", &Shrunk::json)
+      .def_readonly("sized", &Shrunk::sized)
+      .def_readonly("elements", &Shrunk::elements);
+  m.def(
+      "shrink",
+      [](const std::string& name, const py::function& call, const SharedCase& example,
+         const MaybeReal& atol, const MaybeReal& rtol, int runs, double seconds, bool keep_values,
+         bool square, std::vector<std::string> hold, const py::object& on_step) {
+        return shrink_function(
+            name, call, *example,
+            {tolerance_of(atol, rtol), runs, seconds, keep_values, square, std::move(hold)},
+            on_step);
+      },
+      py::arg("name"), py::arg("call"), py::arg("example"), py::arg("atol"), py::arg("rtol"),
+      py::arg("runs"), py::arg("seconds"), py::arg("keep_values"), py::arg("square"),
+      py::arg("hold"), py::arg("on_step"));
+  m.def("trace_lines", &lines_rendered, py::arg("compared"), py::arg("name"), py::arg("graph"));
   m.def("properties", &properties_of, py::arg("name"), py::arg("call"), py::arg("example"));
   m.def("inputs", &inputs_of, py::arg("kind"), py::arg("sizes"), py::arg("dtype"),
         py::arg("layout"), py::arg("mask"), py::arg("scale"), py::arg("seed"),

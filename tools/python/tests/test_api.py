@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import threading
 import time
 
@@ -165,6 +166,8 @@ def test_html_has_the_verdict_first_and_a_cell_a_wrong_row():
     assert "DIVERGES" in text
     assert html.count("<title>") == 1 and "batch 0, head 1, query 7: " in html
     assert "http" not in html.replace("http://www.w3.org/2000/svg", "")
+    # It takes the background of the page, and has no colour that is read on a light or a dark one alone.
+    assert "background" not in html and not {"#000", "#fff", "black", "white"} & set(re.findall(r"color:([#\w]+)", html))
     right = attn_diag.compare(*case(), mask="causal")._repr_html_()
     assert "AGREES" in right and "<svg" not in right
 

@@ -77,6 +77,13 @@ def test_without_a_folder_the_dump_is_temporary(run):
     os.remove(dump[1])
 
 
+def test_a_batch_entry_without_keys_is_told_without_a_diagnosis():
+    q, k, v = attn_diag.inputs(batch=2, heads=1, seqlen=16, head_dim=16)
+    o = attention(q, k, v)[0]
+    with pytest.raises(attn_diag.testing.AttentionError, match="(?s)DIVERGES.*Batch entry 0 has no keys.*Dump: "):
+        attn_diag.testing.assert_attention(o, q, k, v, kv_lens=[0, 16])
+
+
 def test_nothing_judged_is_no_pass():
     q, k, v = attn_diag.inputs(heads=1, seqlen=16, head_dim=16)
     o, _ = attention(q, k, v)

@@ -56,7 +56,7 @@ struct TensorComparison {
   double max_abs_err = 0;           // over finite pairs
   double max_rel_err = 0;           // over finite pairs with expected != 0
   double max_err_over_bound = 0;    // +inf if an element cannot pass (NaN, wrong infinity, 0 bound)
-  double max_ulp = 0;               // in the tensor's storage type
+  double max_ulp = 0;               // in the storage type, of cells whose bound leaves half its digits
   double zeros_err_over_bound = 0;  // what an all-zeros tensor would have scored
   std::optional<Mismatch> first;    // lowest index
   std::optional<Mismatch> worst;    // largest err/limit

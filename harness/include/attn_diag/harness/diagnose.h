@@ -21,6 +21,13 @@
 
 namespace attn_diag {
 
+// Whether numbers first go wrong where a bug would make them so (lines.h: LineFault).
+enum class LineSays : std::uint8_t {
+  kNothing,    // it was not looked for, or cannot be told
+  kAgrees,     // in that part of attention
+  kOtherwise,  // in a part that the bug leaves right
+};
+
 // How well one hypothesis, or pair, accounts for what was recorded.
 struct Match {
   struct Part {
@@ -41,6 +48,7 @@ struct Match {
   double residual_over_bound = 0;  // worst cell of all rows; +inf where NaN or an infinity differs
   double median_residual_over_bound = 0;  // over the wrong rows, of each row's worst cell
   bool confirmed = false;                 // on every row, not on a sample
+  LineSays line = LineSays::kNothing;     // of a kernel whose line was looked for
 };
 
 enum class DiagnosisVerdict : std::uint8_t {
@@ -51,6 +59,7 @@ enum class DiagnosisVerdict : std::uint8_t {
   kUnknown,       // none of the known bugs
   kNotAFormula,   // the result moves between runs, or memory was read before it was written
   kNotJudged,     // no cell of o has a bound, or none of anything: right or wrong cannot be told
+  kDisputed,      // kNamed or kClass by the numbers, and the line says otherwise
 };
 
 // What the inputs cannot tell apart, and what would.
@@ -64,12 +73,12 @@ struct Experiment {
 
 struct Diagnosis {
   DiagnosisVerdict verdict = DiagnosisVerdict::kUnknown;
-  Stage stage = Stage::kReduce;         // whose tensors were matched
-  std::vector<Tensor> tensors;          // likewise
-  std::vector<Match> best;              // kNamed: one; kClass: all of it, the simplest first;
-                                        // kPartial, kUnknown: the best few
-  std::optional<Match> runner_up;       // the best that is not in `best`
-  std::vector<Match> ruled_out;         // every other hypothesis, each at its best parameters
+  Stage stage = Stage::kReduce;    // whose tensors were matched
+  std::vector<Tensor> tensors;     // likewise
+  std::vector<Match> best;         // kNamed: one; kClass, kDisputed: all of it, the simplest first;
+                                   // kPartial, kUnknown: the best few
+  std::optional<Match> runner_up;  // the best that is not in `best`
+  std::vector<Match> ruled_out;    // every other hypothesis, each at its best parameters
   std::vector<std::string> residual;    // kUnknown, kPartial: the structure of what is left
   std::vector<Experiment> experiments;  // kClass: what would tell them apart
   std::int64_t rows = 0, wrong_rows = 0;

@@ -27,6 +27,11 @@ KernelDiagnosis diagnose_kernel(const Kernel& kernel, const Problem& problem,
                                 const InputData& inputs, const TraceOptions& trace_options,
                                 const DiagnoseOptions& options);
 
+// Likewise of a trace that was made, by `trace_options`.
+KernelDiagnosis diagnose_traced(const Kernel& kernel, const Problem& problem,
+                                const InputData& inputs, TraceResult traced,
+                                const TraceOptions& trace_options, const DiagnoseOptions& options);
+
 // Where the diagnosis is a class: runs the kernel on other inputs and in other cuts that tell its members apart,
 // as the experiments say, and leaves in it those that account for these results too. One left: it is named.
 void run_experiments(const Kernel& kernel, const Problem& problem, const InputData& inputs,

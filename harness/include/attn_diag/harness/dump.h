@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "attn_diag/harness/capture.h"
@@ -17,6 +18,8 @@ struct DumpOptions {
   bool with_reference =
       false;  // also /reference and /bound (needs capture.problem etc. to be complete)
   int threads = 0;
+  // What a trace found of the line, as JSON (docs/reports.md, line_divergence); empty: nothing is stored.
+  std::string lines = {};
 };
 
 // Writes to a temporary name in the same directory and renames when complete; on any failure the
@@ -28,5 +31,7 @@ void write_dump(const std::string& path, const Capture& capture, const DumpOptio
 Capture read_dump(const std::string& path);
 // The same without the cells: tensors have their shape and no bytes, q, k and v are empty.
 Capture read_dump_header(const std::string& path);
+// DumpOptions::lines of a dump; none: it holds none.
+std::optional<std::string> read_dump_lines(const std::string& path);
 
 }  // namespace attn_diag

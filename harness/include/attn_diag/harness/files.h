@@ -29,6 +29,7 @@ struct ForeignHints {
   std::optional<float> softmax_scale;
   std::optional<std::string> mask;  // "none", "causal", ... as docs/conventions.md has it
   std::optional<double> softcap;
+  std::optional<std::vector<std::int32_t>> kv_lens;  // keys of each batch entry, the first of them
   // Which array is q, k, ...: a file of one array ("q.npy"), an array of a given file ("attn/query"), or
   // both ("x.h5:attn/query"). Empty: by its name.
   std::array<std::string, kNumForeignRoles> source;
@@ -47,8 +48,9 @@ struct ForeignArray {
 struct ForeignCase {
   // q, k, v, o and lse where it is there. geometry and arithmetic are guesses unless known below.
   Capture capture;
-  reference::Extras extras;     // bias, softcap
-  bool geometry_known = false;  // tile sizes and splits
+  reference::Extras extras;           // bias, softcap
+  std::vector<std::int32_t> kv_lens;  // keys of each batch entry; empty: all of them
+  bool geometry_known = false;        // tile sizes and splits
   bool arithmetic_known = false;
   std::vector<std::string> found;    // "q: query of x.npz, float16 [2, 8, 512, 64]"
   std::vector<std::string> assumed;  // "softmax_scale 0.125 (1/sqrt(head_dim))": each a phrase

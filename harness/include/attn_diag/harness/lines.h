@@ -52,8 +52,26 @@ enum class LineAnswer : std::uint8_t {
 };
 const char* name(LineAnswer answer);
 
+// In which part of attention numbers first are not what they should be, whichever line is to blame.
+enum class LineFault : std::uint8_t {
+  kNotKnown,
+  kScores,     // of q.k: columns, heads, factors, sums; or their exponentials
+  kKeys,       // a sum lacks keys, has some it should not, or one twice
+  kFrames,     // parts of a sum are relative to different numbers
+  kRows,       // of another query row
+  kOperands,   // a weight times v of another key, column or head
+  kDivision,   // the right sum times a wrong factor
+  kPlace,      // stored elsewhere, or by nobody
+  kNoNumbers,  // NaN, a number that comes of no input, or an operation without meaning
+  kRounding,   // none: every number is made as attention asks for
+};
+const char* name(LineFault fault);
+
 struct LineDivergence {
   LineAnswer answer = LineAnswer::kNotLooked;
+  LineFault fault = LineFault::kNotKnown;
+  // Whether that is seen in most wrong elements, and not in right ones.
+  bool fault_is_firm = false;
   std::string reason;                 // of kNotLooked and kUnsure
   std::vector<LineSuspect> suspects;  // the likeliest first
   std::string what;                   // a sentence: "o of query 5 lacks keys 32..63"

@@ -27,6 +27,11 @@ struct XrayOptions {
   RunOptions run;  // gate and taps are ignored: the production kernel runs
   Tolerance tolerance;
   std::function<void(int step, int steps, const std::string& what)> on_step;
+  // Of properties alone. Their limits come from norms of q, k and v (reference/coarse_bounds.h), not from the
+  // reference: looser, and affordable whatever the size.
+  bool coarse = false;
+  // Bit p: Property p is tried.
+  std::uint32_t properties = (1u << 10) - 1;
 };
 
 struct XrayResult {

@@ -59,6 +59,11 @@ struct ReplacedValue {
   std::uint32_t site = 0;  // of the store that replaced it
 };
 
+// An element of an input that a mask kept from being loaded.
+struct MaskedLoad {
+  std::uint32_t site = 0, buffer = 0, element = 0, block = 0;  // buffer: from 1
+};
+
 struct ValueGraph {
   std::vector<ValueSite> sites;         // 0 stands for none
   std::vector<ValueNode> nodes;         // 0 stands for none; a node of site 0 is a constant
@@ -72,6 +77,9 @@ struct ValueGraph {
   std::uint64_t unseen = 0;        // loads of what was stored by nobody who tells
   bool full = false;               // there were more nodes than max_nodes: the graph is cut off
   bool instrumented = false;       // some code told
+  // A line made a block of numbers at once (Triton, NumPy, PyTorch): `where` has no thread, only the block.
+  bool whole_blocks = false;
+  std::vector<MaskedLoad> masked;  // of whole blocks
 
   bool is_constant(std::uint32_t node) const { return nodes[node].site == 0; }
   const ValueSite& site_of(std::uint32_t node) const { return sites[nodes[node].site]; }

@@ -1,0 +1,27 @@
+// Cases of files or memory whose batch entries may have keys of their own number (ForeignCase::kv_lens).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "attn_diag/harness/compare.h"
+#include "attn_diag/harness/files.h"
+
+namespace attn_diag {
+
+// Against the reference, each batch entry with its own keys.
+Comparison compare_case(const ForeignCase& one, const Tolerance& tolerance, int threads = 0);
+
+// A case that diagnose() takes: itself, or of one with lengths the batch entry of `comparison` (compare_case's) that is
+// wrong first, by itself, which `note` says. Throws Error where that entry has no keys.
+struct CaseToDiagnose {
+  ForeignCase one;
+  std::string note;
+};
+CaseToDiagnose case_to_diagnose(const ForeignCase& one, const Comparison& comparison);
+
+// Of a case with lengths that is wrong: other lengths with which all of it is right, in words.
+std::vector<std::string> lengths_that_fit(const ForeignCase& one, const Tolerance& tolerance,
+                                          int threads = 0);
+
+}  // namespace attn_diag

@@ -1,0 +1,265 @@
+// Numerical diagnostics of a run: how large errors are, where, of which sign, and what makes them; and what must
+// hold of attention without a reference. Returns data, prints nothing; docs/numerics.md derives it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "attn_diag/harness/capture.h"
+#include "attn_diag/harness/compare.h"
+#include "attn_diag/harness/inputs.h"
+#include "attn_diag/harness/kernel.h"
+#include "attn_diag/harness/options.h"
+#include "attn_diag/reference/twin.h"
+
+namespace attn_diag {
+
+// ---- errors of a tensor -----------------------------------------------------------------------
+
+// Bin 0: at most 1/2 ULP, which is rounding once; bin k: more than 2^(k-2) and at most 2^(k-1) ULP; the last
+// one: all that is more.
+inline constexpr int kUlpBins = 26;
+int ulp_bin(double ulps);
+
+// Counts of error over bound, kRatioBinsPerOctave to a factor of 2: bin 0 holds 0 and all up to 2^-20, the last
+// all above 2^12. A quantile read from it is right within 5 %.
+inline constexpr int kRatioBinsPerOctave = 16;
+inline constexpr int kRatioBins = 32 * kRatioBinsPerOctave + 2;
+int ratio_bin(double ratio);
+// The upper edge of the bin in which a share `q` (0 to 1) of the counts lies; 0 of bin 0, inf of the last.
+double quantile(const std::vector<std::int64_t>& ratios, double q);
+
+// Errors of the judged cells whose position (a query, a number of visible keys, |S|) is in [low, high).
+struct PositionBin {
+  double low = 0, high = 0;
+  std::int64_t cells = 0;
+  double rms_err_over_bound = 0, max_err_over_bound = 0;
+};
+
+// Of every cell recorded, judged or not. What is expected (-inf where masked) is not counted.
+struct Census {
+  std::int64_t nan = 0, plus_inf = 0, minus_inf = 0;
+  std::int64_t overflow = 0;     // of those infinities: expected is finite
+  std::int64_t subnormal = 0;    // in the storage type
+  std::int64_t flushed = 0;      // 0 where a normal number of the storage type is expected
+  std::int64_t underflowed = 0;  // 0 where a subnormal one is
+  std::int64_t nonfinite() const { return nan + plus_inf + minus_inf; }
+};
+
+struct TensorNumerics {
+  Tensor tensor = Tensor::kS;
+  DType storage = DType::kFp32;  // what the kernel rounds it to, as declared; ULPs are of this type
+  std::int64_t cells = 0, judged = 0, mismatched = 0;
+
+  // ULPs are counted where they mean something: in judged cells whose rounding bound leaves half of the digits of
+  // the storage type (harness/compare/limits.h).
+  std::array<std::int64_t, kUlpBins> ulps{};
+  std::int64_t with_ulps = 0;
+  double max_ulp = 0;  // of those
+
+  std::vector<std::int64_t>
+      ratios;  // kRatioBins counts of error over bound, of finite judged cells
+  double median = 0, p90 = 0, p99 = 0, p999 = 0, max = 0;  // of error over bound
+  // Of finite judged cells. `bias` is mean(actual - expected) / rms, `shrinkage` the same with the sign of expected:
+  // 0 where signs are random; -1 of shrinkage where all are too small by as much, as truncation makes them.
+  double rms_err = 0, bias = 0, shrinkage = 0;
+
+  // By query; by the keys that the row sees; by |S|: of the cell for S and P, else of the row's largest.
+  std::vector<PositionBin> by_query, by_keys, by_score;
+  Census census;
+};
+
+// ---- where a value that is no number was made -------------------------------------------------
+
+struct OriginStep {
+  std::optional<char> input;  // q, k or v; else a tensor
+  Tensor tensor = Tensor::kS;
+  std::array<std::int64_t, 5>
+      index{};  // absolute; of an input: batch, head of its own, query or key, dim
+  double value = 0;
+  std::string why;  // "o = running_o / l, and l is 0"
+};
+// From the first cell of a tensor that is no finite number, though one is expected, back through the operands that
+// made it so. The last step is the origin, as far as it was recorded.
+struct NonFiniteOrigin {
+  std::vector<OriginStep> steps;
+  std::int64_t cells = 0;  // of the first step's tensor that are not finite
+};
+
+// ---- cancellation ------------------------------------------------------------------------------
+
+struct CancelledDot {
+  std::array<std::int64_t, 4> index{};  // batch, head, query; key of S, dim of o
+  double sum_abs = 0, sum = 0;          // of the products
+  double digits = 0;                    // log10(sum_abs / |sum|)
+  double err = 0, bound = 0;            // of what was recorded; 0: nothing was
+};
+// Of q.k (S) or of the normalised P.V (o).
+struct Cancellation {
+  Tensor tensor = Tensor::kS;
+  std::int64_t dots = 0;
+  std::array<std::int64_t, 17> by_digits{};  // of so many whole digits lost; the last: more
+  double median_digits = 0, p99_digits = 0, max_digits = 0;
+  std::vector<CancelledDot> worst;  // by digits, at most 5
+  // The cell with the largest relative error, if it is 1e-6 or more. `explained`: its error is within the bound,
+  // small beside sum_abs, and large beside the sum alone because at least one digit cancelled.
+  std::optional<CancelledDot> largest_relative;
+  bool explained = false;
+};
+
+// ---- range ------------------------------------------------------------------------------------
+
+// The reference's S or P beside the type that the kernel rounds it to.
+struct RangeInType {
+  Tensor tensor = Tensor::kS;
+  DType type = DType::kFp32;
+  std::int64_t cells = 0;            // visible
+  double smallest = 0, largest = 0;  // magnitudes; smallest: that is not 0
+  double type_smallest_normal = 0, type_largest = 0;
+  std::int64_t overflows = 0, subnormal = 0,
+               vanishes = 0;  // beyond the largest; below normal; below half of the least
+  double lost_of_row = 0;     // P: the largest share of a row's sum that vanishes
+  // S: half an ULP of the largest one, which is a relative error of P as large.
+  double error_of_largest = 0;
+};
+
+// ---- what each rounding adds ------------------------------------------------------------------
+
+struct Contribution {
+  reference::Rounded rounding = reference::Rounded::kOutput;
+  std::string what;        // "P rounded to fp16"
+  double rms = 0;          // error of o with this rounding alone
+  double share = 0;        // rms^2 over the sum of all rms^2
+  double rms_without = 0;  // with all the others: what leaving it out buys
+};
+struct Contributions {
+  std::string why_not;               // nothing was computed; else empty
+  std::int64_t rows = 0, cells = 0;  // of o that were looked at
+  std::vector<Contribution> parts;   // largest first
+  double rms_of_parts = 0;           // root of the sum of squares
+  double rms_together = 0;           // the twin with all of them
+  double rms_observed = 0;
+  // Of the observed error (its squares) what is left when the twin's is taken off cell by cell: 0 if the twin has
+  // the very errors, about 2 if they are as large and of other signs.
+  double left_over = 0;
+  // The observed error is at most kExplainedFactor times the twin's, or each is nothing.
+  static constexpr double kExplainedFactor = 4;
+  bool explained = false;
+  double ratio() const;  // observed over together; inf where the twin has no error
+  // What would be added by roundings that the kernel does not make.
+  std::vector<Contribution> instead;
+};
+
+// ---- all of it --------------------------------------------------------------------------------
+
+struct NumericsOptions {
+  int threads = 0;
+  int twin_rows = 64;  // rows of o that the twin computes, spread evenly
+};
+struct Numerics {
+  Comparison comparison;
+  std::vector<TensorNumerics> tensors;  // in pipeline order
+  std::vector<NonFiniteOrigin> origins;
+  std::vector<Cancellation> cancellation;
+  std::vector<RangeInType> ranges;
+  Contributions contributions;
+};
+Numerics analyse_numerics(const Capture& capture, const NumericsOptions& options);
+
+// ---- invariants -------------------------------------------------------------------------------
+
+// What holds of any right capture, by what it holds alone: no reference is computed. In the order of the pipeline.
+enum class Invariant : std::uint8_t {
+  kMaskedScores,      // S is -inf where masked and finite elsewhere
+  kFiniteMax,         // m is finite on tiles with a key
+  kMaxNotDecreasing,  // running_m
+  kMaskedProbs,       // P is 0 where masked
+  kSumOfProbs,        // sum P / l = 1
+  kSumAtLeastOne,     // l of a row that sees a key
+  kLogSumExp,         // lse = m + ln l
+  kEmptyRows,         // o = 0 and lse = -inf where a row sees no key
+  kOutputInRange,     // o within [min V, max V] of the visible keys, dim by dim
+  // By running again.
+  kConstantV,      // V = 1 gives o = 1
+  kPermutedKeys,   // with v: o stays
+  kPermutedHeads,  // of batch entries and heads: o moves along
+  kSplits,         // another number of splits: o stays
+};
+inline constexpr std::size_t kNumInvariants = 13;
+
+struct InvariantInfo {
+  Invariant id;
+  const char* name;       // "sum-of-probs"
+  const char* statement;  // what holds
+  const char* meaning;    // what it means where it does not
+};
+const InvariantInfo& info(Invariant invariant);
+
+struct InvariantResult {
+  // kFollows: it does not hold, and in most of these rows one before it does not, from which it may follow.
+  enum class Verdict : std::uint8_t { kHolds, kBroken, kFollows, kNotTried };
+  Invariant invariant = Invariant::kMaskedScores;
+  Verdict verdict = Verdict::kNotTried;
+  std::string why_not;                                // kNotTried
+  Invariant follows_from = Invariant::kMaskedScores;  // kFollows
+  std::int64_t checked = 0, broken = 0;               // cells
+  // The first cell where it does not hold: what was found, what it should be and how far from it it may be.
+  Tensor tensor = Tensor::kO;
+  std::array<std::int64_t, 5> index{};
+  double actual = 0, expected = 0, limit = 0;
+  double max_err_over_limit = 0;   // over all that was checked; inf where equality is asked for
+  std::vector<std::uint8_t> rows;  // of the region: 1 where it does not hold
+};
+
+// Those of a capture, nine of them. Time and memory are those of reading it once.
+std::vector<InvariantResult> check_invariants(const Capture& capture);
+
+struct InvariantRuns {
+  RunOptions run;
+  std::function<void(int step, int steps, const std::string& what)> on_step;
+};
+// Those that run the production kernel again, four of them. `known`: of its capture; where one is broken, what does not
+// hold here follows from it. Limits come from norms of q, k and v, not from a reference.
+std::vector<InvariantResult> check_invariants_by_runs(const Kernel& kernel, const Problem& problem,
+                                                      const InputData& inputs,
+                                                      const InvariantRuns& options,
+                                                      const std::vector<InvariantResult>& known);
+
+// One sentence for each that is broken, with place and meaning; none for what follows from it.
+std::vector<std::string> broken_invariants(const std::vector<InvariantResult>& results);
+
+// ---- baseline ---------------------------------------------------------------------------------
+
+struct BaselineTensor {
+  std::string name;
+  std::vector<std::int64_t> ulps, ratios;
+  Census census;
+};
+struct Baseline {
+  std::string of;  // problem, tiles, inputs, stages: one line; runs of others are not compared
+  std::string kernel, created, build_id;  // of whichever kernel
+  std::vector<BaselineTensor> tensors;
+};
+Baseline baseline_of(const Capture& capture, const Numerics& numerics);
+std::string baseline_text(const Baseline& baseline);  // JSON
+// Throws Error for what is none.
+Baseline read_baseline(const std::string& text, const std::string& path);
+
+struct Drift {
+  std::string tensor;
+  std::string what;  // "error over bound: 90 % of cells within 0.31x, were within 0.12x"
+};
+struct DriftReport {
+  bool identical = false;  // every count of every histogram
+  std::vector<Drift> drifted;
+};
+// Drift is a histogram of error over bound whose largest distance (Kolmogorov-Smirnov) is beyond chance (1e-6), and of
+// which the median, 90 % or 99 % moved by more than a quarter; or NaN, infinities or zeros that were not there.
+// Throws Error where the two are of different cases.
+DriftReport find_drift(const Baseline& before, const Baseline& now);
+
+}  // namespace attn_diag

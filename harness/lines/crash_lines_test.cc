@@ -1,0 +1,67 @@
+#include "harness/lines/crash_lines.h"
+
+#include <catch2/catch.hpp>
+#include <fstream>
+
+#include "harness/testing/temporary_directory.h"
+
+namespace attn_diag::lines {
+namespace {
+
+constexpr const char* kSource = R"(int other(int n) {
+  int at = n;
+  return at;
+}
+__device__ float load(const float* p, int i) {
+  return p[i];
+}
+__global__ void attend(const float* k, float* o, int n) {
+  const int warps = blockDim.x / 64;
+  int at = threadIdx.x * n;
+  const float* row = k + at;
+  o[at] = *row;
+  o[n] = load(row, at << 30);
+  o[0] = n / warps + n % (warps - 1);
+}
+)";
+
+struct Source {
+  testing::TemporaryDirectory folder;
+  std::string path = folder / "k.cu";
+  Source() { std::ofstream(path) << kSource; }
+  std::vector<int> lines(std::vector<int> stack, CrashOf of) const {
+    std::vector<host::SourcePlace> places;
+    for (const int line : stack) {
+      host::SourcePlace place;
+      place.file = path;
+      place.line = line;
+      places.push_back(place);
+    }
+    std::vector<int> found;
+    for (const LineSuspect& suspect : crash_lines(places, of, "crashes").suspects)
+      found.push_back(suspect.place.line);
+    return found;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a crash names its line, and what makes the address or divisor there") {
+  const Source source;
+  CHECK(source.lines({12}, CrashOf::kAddress) == std::vector{12, 10, 11});
+  CHECK(source.lines({14}, CrashOf::kDivisor) == std::vector{14, 9});
+  CHECK(source.lines({14}, CrashOf::kOther) == std::vector{14});
+}
+
+TEST_CASE("what a function that crashes was given comes of its caller") {
+  const Source source;
+  CHECK(source.lines({6, 13}, CrashOf::kAddress) == std::vector{6, 13});
+}
+
+TEST_CASE("of a crash without lines none is told") {
+  CHECK(crash_lines({}, CrashOf::kAddress, "crashes").answer == LineAnswer::kNotLooked);
+  const Source source;
+  CHECK(source.lines({99}, CrashOf::kAddress).empty());
+}
+
+}  // namespace attn_diag::lines

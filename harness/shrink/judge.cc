@@ -1,0 +1,56 @@
+#include "harness/shrink/judge.h"
+
+#include <string>
+#include <utility>
+
+#include "attn_diag/harness/error.h"
+#include "attn_diag/harness/run.h"
+#include "harness/run/repetition.h"
+
+namespace attn_diag::shrink {
+namespace {
+
+Told judge(const Kernel& kernel, const Case& one, const RunOptions& given,
+           const Tolerance& tolerance, int runs) {
+  const RunOptions run = options_for(one, given);
+  Told told;
+  try {
+    Capture capture = run_kernel(kernel, one.problem, *one.inputs, run);
+    for (int i = 1; i < runs && !capture.repetition.moved(); ++i) {
+      add_repetition(capture, run_kernel(kernel, one.problem, *one.inputs, run));
+      if (capture.repetition.moved())
+        capture.repetition.within_rounding =
+            near_each_other(capture, *capture.repetition.second, tolerance);
+    }
+    const Comparison comparison = compare_with_reference(capture, tolerance);
+    told.failure = failure_of(capture, comparison);
+    if (answer_of(capture, comparison) == Answer::kNotJudged) {
+      told.said = Said::kRefused;
+      told.failure.what = "nothing of it can be judged";
+      return told;
+    }
+  } catch (const Error& e) {
+    told.failure = failure_of(e);
+    const std::string before = kernel.spec() + " failed: ";
+    if (told.failure.what.starts_with(before)) told.failure.what.erase(0, before.size());
+  }
+  told.said = told.failure.kind == FailureKind::kNone ? Said::kPasses : Said::kFails;
+  return told;
+}
+
+}  // namespace
+
+Judge judge_by_running(const Kernel& kernel, const RunOptions& run, const Tolerance& tolerance,
+                       int runs) {
+  RunOptions without_taps = run;
+  without_taps.taps = false;
+  without_taps.gate = Gate::kFull;
+  return [&kernel, run = std::move(without_taps), tolerance, now = runs,
+          is_first = true](const Case& one) mutable {
+    Told told = judge(kernel, one, run, tolerance, now);
+    if (std::exchange(is_first, false) && !told.failure.moves) now = 1;
+    return told;
+  };
+}
+
+}  // namespace attn_diag::shrink
