@@ -1,4 +1,5 @@
-// Cases with what Problem does not have, and batch entries with keys of their own number: o and lse against the formula's own values and bounds.
+// Cases with what Problem does not have, and batch entries with keys of their own number: o and lse against the
+// formula's own values and bounds.
 #include <algorithm>
 #include <limits>
 #include <optional>

@@ -1,12 +1,14 @@
 #include "attn_diag/harness/lines.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "attn_diag/harness/check_kernel.h"
 #include "attn_diag/harness/error.h"
 #include "attn_diag/harness/plan.h"
 #include "harness/base/close_names.h"
 #include "harness/inputs/coded_inputs.h"
+#include "harness/lines/crash_lines.h"
 #include "harness/lines/explain.h"
 #include "harness/lines/finding_suspects.h"
 #include "harness/lines/judged.h"
@@ -78,6 +80,20 @@ std::string put_findings(const Kernel& kernel, const Problem& problem, const Inp
   }
 }
 
+// Memory that began as NaN and holds a number was stored, by code that does not tell. Whether any of it is wrong.
+bool take_out_untold(const WatchedRun& run, bool of_lse, std::vector<OutputElement>& elements) {
+  const auto& outputs = run.graph.outputs[of_lse ? 1 : 0];
+  bool wrong = false;
+  std::erase_if(elements, [&](const OutputElement& element) {
+    if (outputs[element.index].block != ~0u ||
+        std::isnan(of_lse ? run.lse[element.index] : lines::o_element(run, element.index)))
+      return false;
+    wrong = wrong || element.wrong;
+    return true;
+  });
+  return wrong;
+}
+
 std::string why_not_traced(const Kernel& kernel, const Problem& problem, const InputData& inputs) {
   if (std::string_view(kernel.build().backend) != "host")
     return "lines are traced on the host executor: name the library built for it";
@@ -132,28 +148,43 @@ LineDivergence lines::trace_lines(const WatchBuild& build, const Kernel& kernel,
   LineDivergence out;
   out.numbers = static_cast<std::int64_t>(run.graph.nodes.size()) - 1;
   const lines::Terms terms(run.graph, attention);
-  const std::vector<OutputElement> elements =
+  std::vector<OutputElement> elements =
       judged_elements(run, attention, expected, chosen.of_lse, blocks);
+  const bool untold = options.fill[GivenMemory::kOutput] == MemoryFill::kNaN &&
+                      take_out_untold(run, chosen.of_lse, elements);
   // An access that is wrong by itself is a fault, whatever else is.
   std::string unchecked;
   const bool any_wrong = std::any_of(elements.begin(), elements.end(),
                                      [](const OutputElement& element) { return element.wrong; });
   if (by == LinesBy::kChecker || any_wrong)
     unchecked = put_findings(kernel, problem, uncoded, run_options, terms, elements, out);
+  const bool ended = out.suspects.empty() && survey.illegal;
+  if (ended) {
+    const std::int64_t numbers = out.numbers;
+    out = lines::crash_lines({*survey.illegal}, lines::CrashOf::kAddress, survey.reason);
+    out.numbers = numbers;
+  }
   const bool found = !out.suspects.empty();
-  const std::string finding = out.what;
+  const std::string finding = out.what, why = out.reason;
   explain(terms, elements, out);
   if (found) {
     out.what = finding;
     out.where.clear();
     out.answer = LineAnswer::kUnsure;
-    out.reason = "this is what attn-diag check finds; the fault may be what makes an index there";
+    out.reason = ended ? why
+                       : "this is what attn-diag check finds; the fault may be what makes an index "
+                         "there";
   } else if (by == LinesBy::kChecker && out.answer == LineAnswer::kLine) {
     out.answer = LineAnswer::kUnsure;
     out.reason = "the result moves, or the run is refused, and attn-diag check " +
                  (unchecked.empty() ? std::string("finds nothing") : "cannot look: " + unchecked);
   }
-  out.fault_is_firm = out.fault_is_firm && !found && by == LinesBy::kNumbers;
+  if (untold && out.answer == LineAnswer::kNone) {
+    out.answer = LineAnswer::kUnsure;
+    out.reason = "what is wrong was stored by code that the watch build does not see";
+  }
+  out.fault_is_firm = out.fault_is_firm && !found && by == LinesBy::kNumbers && !run.graph.full &&
+                      run.reason.empty();
   // Before anything is claimed.
   if (out.answer == LineAnswer::kLine || out.fault_is_firm) {
     const WatchedRun plain =

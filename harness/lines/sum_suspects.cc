@@ -529,12 +529,6 @@ void SumSuspects::suggest_idle_v() {
     if (all) suggest(s, "loads v, and nothing is made of it");
 }
 
-void SumSuspects::suggest_last_store(std::uint32_t n) {
-  const std::uint32_t made = made_by(n);
-  for (; n != made && node(n).site != 0; n = node(n).operand[0])
-    if (op(n) == ValueOp::kStore && (node(n).where >> 10) != 0) return suggest_node(n, "stores it");
-}
-
 void SumSuspects::suggest_end_of_loop(std::uint32_t factor) {
   if (node(factor).site == 0 || (op(factor) != ValueOp::kExp && op(factor) != ValueOp::kExp2))
     return;

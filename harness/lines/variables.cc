@@ -44,6 +44,7 @@ class Reader : public Walk {
       out.wrong = true;
       out.holds = NumberSuspects::ill_text(term.ill);
       if (term.root != n) {
+        out.follows = true;
         const ValueSite& began = site(node(term.root).site);
         out.holds = fmt::format("made of what line {} made: {}", began.line, out.holds);
       }

@@ -23,8 +23,8 @@ struct VariableValue {
   std::uint32_t thread = 0;
   std::string holds;  // "S[query 5, key 37]"; of what is wrong, why
   double value = 0;
-  std::optional<double> expected;  // of that quantity; none: it is not known
-  bool wrong = false;
+  std::optional<double> expected;       // of that quantity; none: it is not known
+  bool wrong = false, follows = false;  // because of what was wrong before
 };
 
 struct VariableTable {

@@ -84,13 +84,19 @@ WatchedRun watch_run(const Kernel& watched, const Problem& problem, const InputD
   launch.values = host::make_value_recorder(values);
   const host::LaunchScope scope(launch);
   memory.place_for_check(request);
+  std::string refused;
   try {
     call_kernel(watched, request, "failed to launch");
   } catch (const Error& e) {
-    out.reason = e.what();
+    refused = e.what();
   }
-  for (const host::Finding& finding : scope.report().findings)
+  for (const host::Finding& finding : scope.report().findings) {
     if (out.reason.empty()) out.reason = finding.message;
+    if (finding.kind == host::FindingKind::kIllegalAddress && finding.line > 0 && !out.illegal)
+      out.illegal = host::SourcePlace{finding.file, finding.line, ""};
+  }
+  // A finding says more than the status that follows from it.
+  if (out.reason.empty()) out.reason = refused;
   out.graph = host::take_graph(*launch.values);
   if (out.reason.empty() && !out.graph.instrumented)
     out.reason = "no code of the watch build told anything";

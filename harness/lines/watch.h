@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "attn_diag/harness/host/check.h"
 #include "attn_diag/harness/host/values.h"
 #include "attn_diag/harness/inputs.h"
 #include "attn_diag/harness/kernel.h"
@@ -32,7 +33,8 @@ struct WatchedRun {
   std::vector<std::byte> o;  // as the kernel wrote it
   DType o_type = DType::kFp32;
   std::vector<float> lse;
-  std::string reason;  // why nothing was seen; empty: it was
+  std::string reason;                        // why nothing was seen; empty: it was
+  std::optional<host::SourcePlace> illegal;  // of an access that ended it
 };
 // Only the blocks of the list are watched, by number among all that ran; all: every block. `patience`: seconds of CPU
 // time that a thread may run without reaching a synchronisation; 0: as everywhere.

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <span>
 
+#include "harness/base/index_ranges.h"
 #include "harness/report/table.h"
 
 namespace attn_diag::report {
@@ -14,7 +15,7 @@ namespace {
 using lines::VariableTable;
 using lines::VariableValue;
 
-constexpr std::size_t kShownThreads = 32, kShownValues = 6, kShownWrong = 8;
+constexpr std::size_t kShownRows = 32, kShownValues = 6, kShownWrong = 8;
 
 std::size_t wrong_in(std::span<const VariableValue> values) {
   return static_cast<std::size_t>(std::count_if(
@@ -62,32 +63,52 @@ std::string variable_headline(const VariableTable& table, const std::string& nam
 }
 
 std::string variable_text(const VariableTable& table, const Style& style) {
-  const std::vector<std::span<const VariableValue>> rows = rows_of(table);
-  Table out({"line", ">thread", ">numbers", "the first holds", "the last holds", "values"});
-  // Threads with something wrong are shown whatever their number.
-  const bool few = rows.size() <= kShownThreads;
+  // Threads that had the same values are one row.
+  struct Shown {
+    std::span<const VariableValue> row;
+    std::vector<std::int64_t> threads;
+  };
+  std::vector<Shown> rows;
+  for (const auto& row : rows_of(table)) {
+    const bool same =
+        !rows.empty() && std::equal(row.begin(), row.end(), rows.back().row.begin(),
+                                    rows.back().row.end(), [](const auto& a, const auto& b) {
+                                      return a.place.line == b.place.line && a.holds == b.holds &&
+                                             a.value == b.value;
+                                    });
+    if (!same) rows.push_back({row, {}});
+    rows.back().threads.push_back(row.front().thread);
+  }
+  Table out({"line", "threads", ">numbers", "the first holds", "the last holds", "values"});
+  // Rows with something wrong are shown wherever they are.
+  const bool few = rows.size() <= kShownRows;
   std::size_t shown = 0;
-  for (const auto& row : rows) {
-    const bool choose = few || shown < kShownThreads / 2 || wrong_in(row) > 0;
-    if (!choose || shown == kShownThreads) continue;
+  for (const Shown& one : rows) {
+    if (!few && (shown == kShownRows || (shown >= kShownRows / 2 && wrong_in(one.row) == 0)))
+      continue;
     ++shown;
-    const bool same = row.front().holds == row.back().holds;
-    out.add({place_text(row.front().place), std::to_string(row.front().thread),
-             std::to_string(row.size()), row.front().holds, same ? "" : row.back().holds,
-             values_text(row, style)});
+    const VariableValue &first = one.row.front(), &last = one.row.back();
+    out.add({place_text(first.place), index_ranges(one.threads), std::to_string(one.row.size()),
+             first.holds, first.holds == last.holds ? "" : last.holds,
+             values_text(one.row, style)});
   }
   std::string s = out.text(style);
   if (shown < rows.size())
-    s += fmt::format("  and {} more; --json has all\n",
-                     plural(static_cast<std::int64_t>(rows.size() - shown), "row"));
+    s += fmt::format("  and {}; --json has all\n",
+                     plural(static_cast<std::int64_t>(rows.size() - shown), "more row"));
   std::size_t told = 0;
-  for (const auto& row : rows)
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      if (!row[i].wrong || told == kShownWrong) continue;
-      s += (told++ == 0 ? "\n  Wrong:\n" : "") +
-           fmt::format("    thread {}, number {}: {:.6g}{}: ", row[i].thread, i, row[i].value,
-                       row[i].expected ? fmt::format(", expected {:.6g}", *row[i].expected) : "") +
-           row[i].holds + '\n';
+  for (const Shown& one : rows)
+    for (std::size_t i = 0; i < one.row.size() && told < kShownWrong; ++i) {
+      const VariableValue& value = one.row[i];
+      if (!value.wrong || value.follows) continue;
+      s += told++ == 0 ? "\n  Where that begins:\n" : "";
+      s += "    " +
+           wrap(fmt::format("{}, thread {}, number {}: {:.6g}{}: {}", place_text(value.place),
+                            value.thread, i + 1, value.value,
+                            value.expected ? fmt::format(", expected {:.6g}", *value.expected) : "",
+                            value.holds),
+                style.width - 4, 6) +
+           '\n';
     }
   return s;
 }

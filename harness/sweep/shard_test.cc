@@ -78,6 +78,7 @@ TEST_CASE("what cannot be told is refused, and never guessed") {
   // Tasks 3 and 17 of an array that are submitted again.
   CHECK_THROWS_WITH(chosen(array("3", "3", "17", "2")), contains("part of a larger one"));
   CHECK_THROWS_AS(chosen(array("7", "7", "7", "1")), Error);
+  CHECK_THROWS_AS(chosen(array("1", "1", "17", "2")), Error);
   CHECK_THROWS_WITH(chosen({}, 4), contains("--shard I/4"));
   CHECK_THROWS_WITH(chosen(array("1", "1", "8", "8"), 4), contains("makes 8"));
   CHECK_THROWS_WITH(chosen({{"PMI_RANK", "x"}, {"PMI_SIZE", "4"}}), contains("PMI_RANK"));

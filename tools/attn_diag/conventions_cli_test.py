@@ -249,7 +249,8 @@ class Completions(InFolder):
         done = subprocess.run(["zsh", "-fc", script], cwd=self.folder, stdout=subprocess.PIPE, text=True, timeout=60,
                               env={**os.environ, "TERM": "dumb"})
         shown = done.stdout.replace("\r", "")
-        for whole in "--softmax-scale", "causal:top_left", "attn-diag explain":
+        # The lines are run, too, and attn-diag answers: what is looked at is the line itself.
+        for whole in "trace --softmax-scale=", "trace --mask causal:top_left", "attn-diag explain ":
             self.assertIn(whole, shown)
 
     def test_fish(self):
