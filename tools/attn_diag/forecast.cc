@@ -123,14 +123,13 @@ std::optional<Forecast> forecast(const Kernel& kernel, const Case& c) {
 void say_forecast(const Kernel& kernel, const Case& c, bool each_run) {
   const std::optional<Forecast> all = forecast(kernel, c);
   if (!all) return;
-  std::string s = fmt::format("attn-diag: {} will take about {} on {}{} and {} of memory",
-                              each_run ? "each run" : "this", report::duration(all->seconds()),
-                              report::plural(threads_of(c), "core"),
-                              all->kernel_seconds > 0
-                                  ? fmt::format(" ({} of it the kernel on the host executor)",
-                                                report::duration(all->kernel_seconds))
-                                  : "",
-                              report::bytes(all->bytes));
+  std::string s = fmt::format(
+      "attn-diag: {} will take about {} on {}{} and {} of memory", each_run ? "each run" : "this",
+      report::duration(all->seconds()), report::plural(threads_of(c), "core"),
+      all->kernel_seconds > 0 ? fmt::format(" ({} of it the kernel on the host executor)",
+                                            report::duration(all->kernel_seconds))
+                              : "",
+      report::bytes(all->bytes));
   if (c.rows.queries.empty() && c.problem.seqlen_q > 4 * kSampled && !each_run) {
     Case sample = c;
     sample.run.region = whole(c.problem);
