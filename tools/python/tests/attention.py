@@ -1,9 +1,14 @@
 """Attention in numpy, right and wrong, for the tests. Nothing of it comes from attn-diag."""
 
+import importlib.metadata
 import os
 import subprocess
 
 import numpy as np
+
+# Of pytest: the plugin by name where the package is on the path alone; one that is installed is there by itself.
+_INSTALLED = any(one.metadata["Name"] == "attn-diag" for one in importlib.metadata.distributions())
+PLUGIN = [] if _INSTALLED else ["-p", "attn_diag._pytest"]
 
 
 def attention(q, k, v, *, causal=False, scale=None, shift=0, softcap=0.0, bias=None, dtype=None, twice=False):

@@ -8,6 +8,8 @@ import re
 import subprocess
 import sys
 
+from attention import PLUGIN
+
 PAGE = pathlib.Path(__file__).resolve().parents[3] / "docs" / "python.md"
 EXAMPLE = r"(## {}\n.*?```python\n)(.*?)(```\n.*?\n```\n)(.*?)(```\n)"
 
@@ -59,7 +61,7 @@ def test_pytest(tmp_path):
             "from attention import attention\n"
             "q, k, v = attn_diag.inputs('probe', heads=2, seqlen=64)\n"
             "my_kernel = lambda q, k, v: attention(q, k, v, causal=True, twice=True)\n\n" + code)
-        done = subprocess.run([sys.executable, "-m", "pytest", "-p", "attn_diag._pytest", "-p", "no:cacheprovider",
+        done = subprocess.run([sys.executable, "-m", "pytest", *PLUGIN, "-p", "no:cacheprovider",
                                "--attn-diag-dump", "dumps"], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
         return "".join(line + "\n" for line in done.stdout.splitlines() if line.startswith("E  "))
 

@@ -10,7 +10,7 @@ import pytest
 
 import attn_diag
 import attn_diag.testing
-from attention import attention, command
+from attention import PLUGIN, attention, command
 
 TESTS = '''
 import sys
@@ -44,7 +44,7 @@ def test_caught():
 def run(tmp_path):
     def run(*flags):
         (tmp_path / "test_of_a_user.py").write_text(TESTS.format(folder=os.path.dirname(__file__)))
-        return subprocess.run([sys.executable, "-m", "pytest", "-p", "attn_diag._pytest", "-p", "no:cacheprovider",
+        return subprocess.run([sys.executable, "-m", "pytest", *PLUGIN, "-p", "no:cacheprovider",
                                "test_of_a_user.py", *flags], cwd=tmp_path, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True)
     return run

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import attn_diag
-from attention import attention, command, forgets_beyond_64
+from attention import PLUGIN, attention, command, forgets_beyond_64
 
 DTYPES = {"fp16": np.float16, "bf16": ml_dtypes.bfloat16, "fp32": np.float32}
 
@@ -48,9 +48,9 @@ def test_its_arrays_fail_and_its_file_is_repeated_by_the_command(shrunk, tmp_pat
 
 def run_test(shrunk, folder):
     (folder / "test_it.py").write_text(shrunk.test)
-    return subprocess.run([sys.executable, "-m", "pytest", "-p", "attn_diag._pytest", "-p", "no:cacheprovider", "-q",
+    return subprocess.run([sys.executable, "-m", "pytest", *PLUGIN, "-p", "no:cacheprovider", "-q",
                            "test_it.py"], cwd=folder, stdout=subprocess.PIPE, text=True,
-                          env={**os.environ, "PYTHONPATH": f"{os.path.dirname(__file__)}:{os.environ['PYTHONPATH']}"})
+                          env={**os.environ, "PYTHONPATH": f"{os.path.dirname(__file__)}:{os.environ.get('PYTHONPATH', '')}"})
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -61,9 +61,9 @@ def test_its_test_fails_until_the_function_is_mended(dtype, tmp_path):
     assert failed.returncode == 1 and "AttentionError: DIVERGES" in failed.stdout, failed.stdout
     (tmp_path / "attention.py").write_text("from attention_as_it_was import *\nforgets_beyond_64 = attention\n")
     os.symlink(os.path.join(os.path.dirname(__file__), "attention.py"), tmp_path / "attention_as_it_was.py")
-    passed = subprocess.run([sys.executable, "-m", "pytest", "-p", "attn_diag._pytest", "-p", "no:cacheprovider", "-q",
+    passed = subprocess.run([sys.executable, "-m", "pytest", *PLUGIN, "-p", "no:cacheprovider", "-q",
                              "test_it.py"], cwd=tmp_path, stdout=subprocess.PIPE, text=True,
-                            env={**os.environ, "PYTHONPATH": f"{tmp_path}:{os.environ['PYTHONPATH']}"})
+                            env={**os.environ, "PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"})
     assert passed.returncode == 0, passed.stdout
 
 
