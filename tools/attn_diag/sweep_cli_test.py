@@ -236,14 +236,14 @@ class Killed(Sweep):
     """kill -9 at any moment: nothing is lost, nothing counted twice."""
 
     def test_a_shard_that_is_killed_goes_on_where_it_was(self):
-        args = f"sweep {SMALL} --seqlen 1:60 --mask none,causal -o out --quiet".split()
+        args = f"sweep {SMALL} --seqlen 1:200 --mask none,causal -o out --quiet".split()
         kills = 0
         for _ in range(40):
             process = subprocess.Popen([PROGRAM, *args], cwd=self.folder, start_new_session=True,
                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                        env={k: v for k, v in os.environ.items() if not k.startswith(ENGINES)})
             before = len(self.whole_lines())
-            while process.poll() is None and len(self.whole_lines()) < before + 7:
+            while process.poll() is None and len(self.whole_lines()) < before + 3:
                 time.sleep(0.002)
             if process.poll() is None:
                 os.kill(process.pid, signal.SIGKILL)
@@ -251,9 +251,9 @@ class Killed(Sweep):
             process.wait()
             if process.returncode == 0:
                 break
-        self.assertGreater(kills, 2, "nothing was killed")
+        self.assertGreater(kills, 0, "nothing was killed")
         self.assertEqual(process.returncode, 0)
-        self.require_all_once(120)
+        self.require_all_once(400)
 
     def whole_lines(self):
         path = self.folder / "out" / "shard-1-of-1.jsonl"
