@@ -53,10 +53,10 @@ struct TensorComparison {
   // Not among the compared: cells whose rounding bound is infinite (overflow, or NaN or infinity in
   // what they come from).
   std::int64_t unjudged = 0;
-  double max_abs_err = 0;           // over finite pairs
-  double max_rel_err = 0;           // over finite pairs with expected != 0
-  double max_err_over_bound = 0;    // +inf if an element cannot pass (NaN, wrong infinity, 0 bound)
-  double max_ulp = 0;               // in the storage type, of cells whose bound leaves half its digits
+  double max_abs_err = 0;         // over finite pairs
+  double max_rel_err = 0;         // over finite pairs with expected != 0
+  double max_err_over_bound = 0;  // +inf if an element cannot pass (NaN, wrong infinity, 0 bound)
+  double max_ulp = 0;  // in the storage type, of cells whose bound leaves half its digits
   double zeros_err_over_bound = 0;  // what an all-zeros tensor would have scored
   std::optional<Mismatch> first;    // lowest index
   std::optional<Mismatch> worst;    // largest err/limit
