@@ -23,12 +23,13 @@ struct Section {
 };
 
 // In the order of the page.
-constexpr std::array<Section, 8> kSections = {{
+constexpr std::array<Section, 9> kSections = {{
     {"verdict", "", verdict_section},
     {"line", "The line", line_section},
     {"diagnosis", "Diagnosis", diagnosis_section},
     {"pipeline", "Pipeline", pipeline_section},
     {"maps", "Where the errors are", maps_section},
+    {"invariants", "What must hold without a reference", invariants_section},
     {"check", "What memory does", check_section},
     {"provenance", "Provenance", provenance_section},
     {"text", "As text", text_section},

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "attn_diag/harness/numerics.h"
 #include "attn_diag/harness/trace.h"
 #include "harness/compare/error_maps.h"
 #include "harness/report/check_report.h"
@@ -28,6 +29,7 @@ struct PageView {
   const std::vector<PatternStatement>* pattern = nullptr;
   const TraceResult* trace = nullptr;  // of a kernel that was run
   const ErrorMaps* maps = nullptr;
+  std::vector<InvariantResult> invariants;  // of the capture
   const LineDivergence* lines = nullptr;
   const DiagnosisView* diagnosis = nullptr;
   const CheckView* check = nullptr;
@@ -54,6 +56,7 @@ std::string diagnosis_section(const PageView& view);
 std::string line_section(const PageView& view);
 std::string pipeline_section(const PageView& view);
 std::string maps_section(const PageView& view);
+std::string invariants_section(const PageView& view);
 std::string check_section(const PageView& view);
 std::string provenance_section(const PageView& view);
 std::string text_section(const PageView& view);

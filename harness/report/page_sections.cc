@@ -189,6 +189,27 @@ std::string maps_section(const PageView& view) {
          "<div id=\"plots\"></div>\n";
 }
 
+std::string invariants_section(const PageView& view) {
+  if (view.invariants.empty()) return "";
+  using Verdict = InvariantResult::Verdict;
+  std::string s = "<div class=\"scroll\"><table>\n";
+  for (const InvariantResult& result : view.invariants) {
+    if (result.verdict == Verdict::kNotTried) continue;
+    const InvariantInfo& what = attn_diag::info(result.invariant);
+    const bool broken = result.verdict == Verdict::kBroken;
+    std::string found = "holds";
+    if (broken)
+      found = fmt::format("<b>broken</b> in {} of {} cells, first {}{}: {}", count(result.broken),
+                          count(result.checked), name(result.tensor),
+                          index_text(result.tensor, result.index), escape(what.meaning));
+    if (result.verdict == Verdict::kFollows)
+      found = fmt::format("broken, as follows from {}", attn_diag::info(result.follows_from).name);
+    s += fmt::format("<tr class=\"{}\"><th>{}</th><td>{}</td><td>{}</td></tr>\n",
+                     broken ? "wrong" : "right", what.name, escape(what.statement), found);
+  }
+  return s + "</table></div>\n";
+}
+
 std::string provenance_section(const PageView& view) {
   std::string s = "<div class=\"scroll\"><table>\n";
   if (view.capture != nullptr) {

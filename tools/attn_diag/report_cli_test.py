@@ -91,6 +91,7 @@ class ReportTest(unittest.TestCase):
         self.assertIn("merged_o(0, 0, 1, 0, 0) is -0.7714995", page.text)
         self.assertIn("NAMED: combine-counts-l-twice", page.text)
         self.assertIn("first wrong", page.text)
+        self.assertRegex(page.text, r"output-in-range\s*.*\s*broken in [\d,]+ of [\d,]+ cells, first o\(0, 0, ")
         self.assertIn("Not known of a file: the line", page.text)
         self.assertIn("report x.h5", page.text)
         self.assertIn("Written: page.html", out.stdout)

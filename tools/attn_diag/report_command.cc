@@ -8,6 +8,7 @@
 #include "attn_diag/harness/check_kernel.h"
 #include "attn_diag/harness/diagnose_kernel.h"
 #include "attn_diag/harness/files.h"
+#include "attn_diag/harness/numerics.h"
 #include "attn_diag/harness/pattern.h"
 #include "harness/diagnose/key_lengths.h"
 #include "harness/report/comparison_report.h"
@@ -53,6 +54,7 @@ void map_case(Known& k, const Capture& capture, int threads) {
     k.view.no_maps = "Nothing was recorded that could be drawn.";
     return;
   }
+  k.view.invariants = check_invariants(capture);
   k.maps = map_errors(capture, k.comparison, k.view.tolerance, threads);
   k.view.maps = &k.maps;
 }
