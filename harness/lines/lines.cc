@@ -1,5 +1,8 @@
 #include "attn_diag/harness/lines.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 
