@@ -15,7 +15,7 @@ struct ReportFlags {
 };
 
 inline constexpr const char* kReportSummary =
-    "One page of what is known of a case: verdict, line, bug, heat maps, histograms";
+    "One page of what is known of a case: verdict, line, bug, heat maps";
 inline constexpr const char* kReportFooter = R"(
 With --kernel it traces, diagnoses and checks; of a file it compares and diagnoses, and says what a file cannot
 tell. -o writes one HTML file that needs nothing beside it and fetches nothing; without it the verdict and the

@@ -35,6 +35,11 @@ class Gdb(unittest.TestCase):
                   "--seqlen", "7", "--head-dim", "8", "--stage", "full", "--no-history", "--no-sanity", "--in-process"]
         result = subprocess.run(words, cwd=self.folder, text=True, stdout=subprocess.PIPE,
                                 stderr=subprocess.STDOUT, timeout=300)
+        unable = "Couldn't write extended state status"  # of old gdb on some processors, for any program
+        if unable in result.stdout:
+            why = f"SKIP: gdb cannot call functions of a program on this machine: {unable}"
+            print(why, flush=True)
+            self.skipTest(why)
         return result.stdout
 
     def line_of(self, text):
