@@ -69,7 +69,7 @@ Examples:
 Exit codes: 0 done; 2 could not be done; 3 internal error.)";
 
 inline constexpr const char* kExplainSummary =
-    "What a word means: a stage, a verdict, a finding, a bug, a flag's value";
+    "What a word means: a stage, a verdict, a finding, a bug, a value";
 inline constexpr const char* kExplainFooter = R"(
 Examples:
   attn-diag explain reduce
