@@ -93,6 +93,27 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
   return fmt::format("{}", fmt::join(parts, separator));
 }
 
+std::string short_function_name(std::string name) {
+  if (const std::size_t clone = name.find(" [clone"); clone != std::string::npos)
+    name.resize(clone);
+  constexpr std::string_view kUnnamed = "(anonymous namespace)::";
+  for (std::size_t at = name.find(kUnnamed); at != std::string::npos; at = name.find(kUnnamed))
+    name.erase(at, kUnnamed.size());
+  // Template arguments of kernels are long; the line says which it is.
+  std::string out;
+  int depth = 0;
+  for (const char c : name) {
+    depth -= c == '>' && depth > 0 ? 1 : 0;
+    if (depth == 0) out += c;
+    if (c == '<' && depth++ == 0) out += "...";
+  }
+  const bool is_lambda = out.find("::{lambda") != std::string::npos;
+  if (const std::size_t parameters = out.find('('); parameters != std::string::npos)
+    out.resize(parameters);
+  if (const std::size_t space = out.rfind(' '); space != std::string::npos) out.erase(0, space + 1);
+  return is_lambda ? "a lambda in " + out : out;
+}
+
 std::string_view name(DType t) {
   switch (t) {
     case DType::kFp16:

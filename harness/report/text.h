@@ -34,6 +34,10 @@ std::string percent(std::int64_t part, std::int64_t whole);
 std::string plural(std::int64_t n, std::string_view noun);  // "1 case", "2 cases"
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 
+// A function as the debug information names it, without its parameters and template arguments:
+// "void ns::fa1<64>(float*) [clone .cold]" is "ns::fa1<...>", what is within it "a lambda in ns::fa1<...>".
+std::string short_function_name(std::string name);
+
 std::string_view name(DType t);
 std::string_view name(Layout l);
 // As --mask takes it: "causal" where the alignment does not matter.

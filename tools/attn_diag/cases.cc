@@ -268,9 +268,11 @@ SomeRows parse_some_rows(const Flags& f, const Problem& p, std::uint64_t seed) {
                 static_cast<std::int32_t>(batch.end),
                 static_cast<std::int32_t>(head.begin),
                 static_cast<std::int32_t>(head.end),
-                {}};
+                {},
+                false};
   if (const auto sample = parse_sample("--query", f.query)) {
     rows.queries = sampled_queries(p.seqlen_q, *sample, seed);
+    rows.sampled = true;
   } else {
     const Interval query = range("--query", f.query, p.seqlen_q);
     for (std::int64_t q = query.begin; q < query.end; ++q)

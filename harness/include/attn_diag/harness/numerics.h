@@ -232,6 +232,11 @@ std::vector<InvariantResult> check_invariants_by_runs(const Kernel& kernel, cons
 // One sentence for each that is broken, with place and meaning; none for what follows from it.
 std::vector<std::string> broken_invariants(const std::vector<InvariantResult>& results);
 
+// Puts them into the notes of a comparison of a sample of the rows, and makes it diverge where any is broken and cells are
+// judged by their bounds: the invariants were asked of every row.
+void look_elsewhere(const std::vector<InvariantResult>& results, const Tolerance& tolerance,
+                    Comparison& comparison);
+
 // ---- baseline ---------------------------------------------------------------------------------
 
 struct BaselineTensor {
