@@ -348,8 +348,8 @@ std::vector<std::string> reproduce(const std::string& command, const Case& c, co
     }
     add_size("--head-dim", p.head_dim);
     if (p.head_dim_v != p.head_dim) add_size("--head-dim-v", p.head_dim_v);
-    add("--dtype", std::string(report::name(p.dtype)));
-    add("--layout", std::string(report::name(p.layout)));
+    add("--dtype", std::string(name(p.dtype)));
+    add("--layout", std::string(name(p.layout)));
     add("--inputs", c.inputs);
     add("--seed", std::to_string(c.seed));
     if (c.input_scale != 1) add("--input-scale", fmt::format("{}", c.input_scale));
