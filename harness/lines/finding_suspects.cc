@@ -155,7 +155,8 @@ int FindingSuspects::statement_of(const host::CheckAccess& access, const host::C
 void FindingSuspects::suspect_last_step(const host::CheckFinding& finding) {
   for (const std::uint32_t s : sites_of(finding.access))
     for (const Condition& condition : conditions_in(site(s).conditions))
-      if (condition.loop && goes_up_to(text_of(s, condition.at)))
+      if (condition.loop ? goes_up_to(text_of(s, condition.at))
+                         : lets_the_end_through(text_of(s, condition.at)))
         suggest(s, condition.at, "lets the index go one step too far");
 }
 

@@ -16,6 +16,8 @@ constexpr double kNoMaximum = 1e4;  // of scores
 
 void NumberSuspects::suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32_t b,
                                   std::uint32_t row, const std::string& why) {
+  if (x_terms[a].kind != TermKind::kWeight)
+    suggest_shared_of_k_and_v(row, "neither k nor v is loaded whole, and both loads use it");
   if (x_terms[a].kind == TermKind::kWeight && !loads_all(1, row)) be_sure();
   if (x_terms[a].kind == TermKind::kWeight && !loads_all(1, row))
     suggest_loaders(1, "does not load all of k");
@@ -67,6 +69,8 @@ const char* NumberSuspects::ill_text(Ill why) {
       return "takes the exponential of a score that lacks columns";
     case Ill::kScale:
       return "takes the exponential of a score that is scaled wrongly";
+    case Ill::kNoScore:
+      return "takes the exponential of 0, where a score belongs";
     case Ill::kSumOfScores:
       return "adds scores of different keys";
     case Ill::kOffset:
@@ -85,6 +89,15 @@ const char* NumberSuspects::ill_text(Ill why) {
 void NumberSuspects::suspect_twice(const Cause& cause, std::uint32_t a, std::uint32_t b) {
   const std::uint32_t n = cause.node;
   const std::string why = ill_text(Ill::kTwice);
+  // The same sum twice by an atomic addition: by threads of which one should do it.
+  if (op(n) == ValueOp::kAtomicAdd && a != 0 && b != 0 && a < n && b < n &&
+      x_terms[a].kind == TermKind::kWeight && x_terms[a].set == x_terms[b].set) {
+    suggest_conditions(cause.site, "if", "decides which threads add it", false);
+    suggest_node(n, why);
+  }
+  for (const std::uint32_t operand : {a, b})
+    if (const std::uint32_t leaf = leaf_of(cause.site, operand); leaf != 0 && is_shared(leaf))
+      suggest_conditions(node(leaf).site, "loop", "lets two threads sum the same part");
   // Parts that were summed before they were put together: their loops may overlap.
   const auto is_part = [&](std::uint32_t operand) {
     if (operand == 0 || operand >= n) return false;
@@ -110,6 +123,33 @@ void NumberSuspects::suspect_twice(const Cause& cause, std::uint32_t a, std::uin
   suggest_node(n, why);
   suggest_conditions(cause.site, "loop", "decides how often that is done");
   suggest_callers(cause.site, why);
+}
+
+std::uint32_t NumberSuspects::leaf_of(std::uint32_t s, std::uint32_t operand) const {
+  for (int steps = 0; steps < 64 && operand != 0 && operand < x_graph.nodes.size(); ++steps) {
+    const std::uint32_t made = made_by(operand);
+    if (node(made).site == 0) return 0;
+    if (site(node(made).site).line != site(s).line) return made;
+    std::uint32_t next = 0;
+    for (const std::uint32_t of : node(made).operand)
+      if (of != 0 && of < made && next == 0 && x_terms[of].kind == x_terms[made].kind) next = of;
+    operand = next;
+  }
+  return 0;
+}
+
+bool NumberSuspects::is_shared(std::uint32_t leaf) const {
+  const Term& mine = x_terms[leaf];
+  if (mine.kind != TermKind::kScore) return false;
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
+    const Term& theirs = x_terms[n];
+    if (node(n).site != node(leaf).site || node(n).where == node(leaf).where ||
+        theirs.kind != TermKind::kScore || theirs.row != mine.row || theirs.column != mine.column)
+      continue;
+    for (unsigned d = 0; d < x_terms.columns().size(); ++d)
+      if (x_terms.columns().has(mine.set, d) && x_terms.columns().has(theirs.set, d)) return true;
+  }
+  return false;
 }
 
 bool NumberSuspects::added_there_before(std::uint32_t n) const {
@@ -203,7 +243,12 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
       return suspect_partial(a, n, cause.row);
     case Ill::kScale:
       return suspect_scale(a, n, why);
+    case Ill::kNoScore:
+      return suspect_no_score(n, cause.row, why);
     case Ill::kOffset: {
+      for (const std::uint32_t operand : {left, right})
+        if (const std::uint32_t of_number = exponential_of_number(operand); of_number != 0)
+          suspect_no_score(of_number, cause.row, ill_text(Ill::kNoScore));
       // Where the sum begins, then where it goes on.
       suggest_constants(cause.site, "gives the sum its first value", [&, left, right](double x) {
         return x != 0 && ((left < n && x == double{node(left).value}) ||
@@ -260,10 +305,16 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
     }
     default:
       if (suspect_bare_score(cause, a, b)) return;
+      for (const std::uint32_t operand : {a, b, node(n).operand[2]})
+        if (const std::uint32_t of_number = exponential_of_number(operand);
+            of_number != 0 && operand < n)
+          suspect_no_score(of_number, cause.row, ill_text(Ill::kNoScore));
       if (suspect_factor_of_v(cause, a, b)) return;
       if ((op(n) == ValueOp::kMultiply || op(n) == ValueOp::kDivide) && b != 0 && b < n &&
           x_terms[b].kind == TermKind::kWeight && x_terms[b].column != kNone)
         suggest_moves_with_indices(b, "makes a sum of weights that has v in it");
+      if (is_overrun(n, a, b))
+        suggest_conditions(cause.site, "loop", "lets the index run into what lies behind", false);
       suggest_what_others_do(n, a, b);
       suggest_node(n, why);
       for (const std::uint32_t operand : {a, b}) {
@@ -282,6 +333,14 @@ bool NumberSuspects::suspect_factor_of_v(const Cause& cause, std::uint32_t a, st
   };
   if (!is_of_v(a) || !is_of_v(b)) return false;
   x_out.what = "adds rows of v whose factors come of no score";
+  // v as it was loaded: nothing there multiplies it.
+  const auto is_bare = [&](std::uint32_t of) {
+    const std::uint32_t made = made_by(of);
+    return x_terms[of].x == 1 && op(made) != ValueOp::kMultiply && op(made) != ValueOp::kFma;
+  };
+  if (op(cause.node) != ValueOp::kProduct && op(cause.node) != ValueOp::kFma &&
+      (is_bare(a) || is_bare(b)))
+    suggest_node(cause.node, "adds v without a weight");
   // Is there a score, and where is it last?
   std::uint32_t last = 0, part = 0;
   for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
@@ -324,6 +383,17 @@ void NumberSuspects::suggest_moves_with_indices(std::uint32_t n, const std::stri
   suggest_node(made, why);
 }
 
+bool NumberSuspects::is_overrun(std::uint32_t n, std::uint32_t a, std::uint32_t b) const {
+  const auto is_of = [&](std::uint32_t operand, unsigned buffer) {
+    return operand != 0 && operand < n && x_terms[operand].kind == TermKind::kElement &&
+           x_terms[operand].buffer == buffer;
+  };
+  if (!(is_of(a, 0) && is_of(b, 2)) && !(is_of(a, 2) && is_of(b, 0))) return false;
+  for (std::uint32_t other = 1; other < x_graph.nodes.size(); ++other)
+    if (node(other).site == node(n).site && x_terms[other].kind == TermKind::kScore) return true;
+  return false;
+}
+
 void NumberSuspects::suggest_what_others_do(std::uint32_t n, std::uint32_t a, std::uint32_t b) {
   for (std::uint32_t other = 1; other < x_graph.nodes.size(); ++other) {
     if (other == n || node(other).site != node(n).site || op(n) == ValueOp::kProduct) continue;
@@ -358,6 +428,7 @@ void NumberSuspects::suggest_foreign(std::uint32_t n) {
       suggest_stores_to(site(node(n).site).variable);
       return;
     }
+    if (op(n) == ValueOp::kStore) suggest_node(n, "stores a number that comes of no input");
     std::uint32_t next = 0;
     for (const std::uint32_t operand : node(n).operand)
       if (operand != 0 && operand < n && next == 0 && node(operand).site != 0) next = operand;
@@ -426,6 +497,23 @@ std::string NumberSuspects::score_variable(std::uint32_t exponent) const {
     at = made_by(next);
   }
   return "";
+}
+
+void NumberSuspects::suggest_minimum_of_scores() {
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
+    if (op(n) != ValueOp::kMinimum) continue;
+    const std::uint32_t a = node(n).operand[0], b = node(n).operand[1];
+    const auto is_score = [&](std::uint32_t of) {
+      return of != 0 && of < n && x_terms[of].kind == TermKind::kScore;
+    };
+    // With a number that is no first value of a maximum it is a bound on scores.
+    const auto fits = [&](std::uint32_t of) {
+      return is_score(of) || of == 0 || !(std::fabs(node(of).value) < kNoMaximum);
+    };
+    if ((!is_score(a) && !is_score(b)) || !fits(a) || !fits(b)) continue;
+    suggest_node(n, "takes the smaller of two scores, of which attention takes the larger");
+    return;
+  }
 }
 
 void NumberSuspects::suggest_odd_maxima(std::uint32_t from) {
@@ -507,15 +595,23 @@ bool NumberSuspects::suspect_bare_score(const Cause& cause, std::uint32_t a, std
 void NumberSuspects::suggest_stores_to(const std::string& variable) {
   if (variable.empty()) return;
   for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s)
-    if (site(s).op == ValueOp::kStore && site(s).variable == variable) {
-      suggest(s, "stores to it");
-    }
+    if (site(s).op == ValueOp::kStore && site(s).variable == variable) suggest_late_loops(s);
+  for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s)
+    if (site(s).op == ValueOp::kStore && site(s).variable == variable) suggest(s, "stores to it");
   const bool any = std::any_of(x_graph.sites.begin(), x_graph.sites.end(), [&](const ValueSite& s) {
     return s.op == ValueOp::kStore && s.variable == variable;
   });
   if (!any) suggest_stores_of_elements();
   for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s)
     if (site(s).op == ValueOp::kStore && site(s).variable == variable) {
+      const std::vector<Condition> nearest = conditions_in(site(s).conditions);
+      if (!nearest.empty())
+        suggest_condition(s, nearest.front(), "decides what is stored to it", true);
+      std::vector<NamedLine> of_thread = variables_in(site(s).uses, ',');
+      std::erase_if(of_thread, [](const NamedLine& use) {
+        return use.sources.find('t') == std::string::npos;
+      });
+      suggest_computed(s, of_thread, "makes the index of a store to it");
       suggest_conditions(s, nullptr, "decides what is stored to it");
       suggest_indices(s, "makes the index of a store to it");
     }
