@@ -227,8 +227,13 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
       if ((op(n) == ValueOp::kMultiply || op(n) == ValueOp::kDivide) && b != 0 && b < n &&
           x_terms[b].kind == TermKind::kWeight && x_terms[b].column != kNone)
         suggest_moves_with_indices(b, "makes a sum of weights that has v in it");
-      if (is_overrun(n, a, b))
-        suggest_conditions(cause.site, "loop", "lets the index run into what lies behind", false);
+      if (is_overrun(n, a, b)) {
+        // Not the loop over columns, which is whole.
+        const std::string runs = "lets the index run into what lies behind";
+        for (const Condition& condition : conditions_in(site(cause.site).conditions))
+          if (condition.loop && condition.at.line != site(cause.site).line)
+            suggest_condition(cause.site, condition, runs, false);
+      }
       suggest_what_others_do(n, a, b);
       suggest_node(n, why);
       for (const std::uint32_t operand : {a, b}) {
