@@ -48,7 +48,8 @@ class FindingSuspects : public NumberSuspects {
   // Where the outermost statement around a line begins or ends that is around this access alone.
   int statement_of(const host::CheckAccess& access, const host::CheckAccess& other, int line,
                    bool its_end);
-  // Of what nobody wrote: who should have.
+  // Of what was read and never written the stores, not the read: which element they leave out.
+  void suspect_left_out(const std::string& array);
   void suspect_stores(const std::string& array);
 };
 

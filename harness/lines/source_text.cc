@@ -164,6 +164,18 @@ bool goes_up_to(std::string_view line) {
   return false;
 }
 
+bool lets_the_end_through(std::string_view line) {
+  const std::vector<Token> tokens = tokens_of(line);
+  std::size_t i = 0;
+  while (i + 1 < tokens.size() && !(tokens[i].is("if") && tokens[i + 1].is("("))) ++i;
+  if (i + 1 >= tokens.size()) return false;
+  const std::size_t end = behind_bracket(tokens, i + 1);
+  const bool leaves = end < tokens.size() && tokens[end].is_any({"return", "continue", "break"});
+  return std::any_of(tokens.begin() + static_cast<std::ptrdiff_t>(i),
+                     tokens.begin() + static_cast<std::ptrdiff_t>(end),
+                     [&](const Token& token) { return token.is(leaves ? ">" : "<="); });
+}
+
 bool takes_minimum(std::string_view line, std::string_view variable) {
   const std::vector<Token> tokens = tokens_of(line);
   for (std::size_t i = 0; i + 2 < tokens.size(); ++i)

@@ -19,6 +19,8 @@ bool is_plain_loop(std::string_view line, bool any_step);
 bool begins_late(std::string_view line);
 // Whether the line has a for loop that goes up to its limit, and not only below it: "for (int j = 0; j <= n; ++j)".
 bool goes_up_to(std::string_view line);
+// Whether the line has a guard that a limit itself passes: "if (key <= keys)", or "if (row > rows) return;".
+bool lets_the_end_through(std::string_view line);
 // Whether the line assigns the smaller of two real numbers to the variable.
 bool takes_minimum(std::string_view line, std::string_view variable);
 // Whether the line has variable[...] and nothing within the brackets but names and numbers; or load(variable) of

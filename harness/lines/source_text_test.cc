@@ -37,6 +37,13 @@ TEST_CASE("a loop that goes up to its limit") {
   for (const char* line : {"for (int j = 0; j < n; ++j) if (x <= y)", "while (j <= n)",
                            "for (int j = i <= n; j < 4; ++j)", "for (int j = 0;"})
     CHECK_FALSE(goes_up_to(line));
+  for (const char* line :
+       {"if (key <= keys) {", "if (row > rows) return;", "} else if (a <= b) x = 1;"})
+    CHECK(lets_the_end_through(line));
+  for (const char* line :
+       {"if (key < keys) {", "if (row >= rows) return;", "if (row <= rows) return;",
+        "if (row > rows) {", "while (a <= b)", "if (a < b) x = c <= d;"})
+    CHECK_FALSE(lets_the_end_through(line));
 }
 
 TEST_CASE("loops and loads of Python") {

@@ -13,6 +13,7 @@ void SumSuspects::suspect(const std::vector<Cause>& list) {
   const Cause& cause = list.front();
   x_out.where =
       cause.node == 0 ? query_text(cause.row) : place_of(cause.node) + ", " + query_text(cause.row);
+  suggest_minimum_of_scores();
   switch (cause.what) {
     case What::kIll:
       return suspect_ill(cause);
@@ -78,6 +79,8 @@ void SumSuspects::suspect_no_v(const Cause& cause) {
 
 void SumSuspects::suspect_lse(const Cause& cause) {
   x_out.what = "lse is made of the right sum and the wrong number";
+  if (!x_graph.whole_blocks && !std::isfinite(node(cause.node).value))
+    suggest_odd_maxima(cause.site);
   std::uint32_t at = x_graph.whole_blocks ? made_by(cause.node) : cause.node;
   for (int steps = 0; steps < 64 && node(at).site != 0; ++steps) {
     suggest_node(at, "makes lse");
@@ -113,6 +116,9 @@ void SumSuspects::suspect_store(const std::vector<Cause>& list) {
   std::set<std::uint32_t> sites;
   for (const host::ValueOutput& output : x_graph.outputs[x_elements.front().of_lse ? 1 : 0])
     if (const std::uint32_t s = store_of(output); s != 0) sites.insert(s);
+  for (std::uint32_t s = 1; sites.empty() && s < x_graph.sites.size(); ++s)
+    if (!site(s).ran && site(s).op == ValueOp::kStore)
+      suggest_conditions(s, nullptr, "decides whether anything is stored");
   // Where others are stored twice, or hold what belongs elsewhere, it is the index.
   const bool by_index = x_misplaced || x_graph.stored_twice > 0;
   // A condition that is too strict cuts the rows at the end of a head off; others lack where their index is wrong.

@@ -196,6 +196,21 @@ void Suspects::suggest_what_it_is_of(std::uint32_t access, const std::string& wh
   if (is_plain_subscript(x_text.line(s.file, s.line), s.variable)) suggest_pointer(access, why);
 }
 
+void Suspects::suggest_shared_of_k_and_v(std::uint32_t row, const std::string& why) {
+  if (x_graph.whole_blocks || loads_all(1, row) || loads_all(2, row)) return;
+  std::set<std::tuple<std::string, std::string, int>> of_v;
+  const auto key = [&](std::uint32_t s, const NamedLine& use) {
+    return std::tuple(use.name, use.file.empty() ? site(s).home : use.file, use.line);
+  };
+  for (const std::uint32_t loader : x_loaders[2])
+    for (const NamedLine& use : variables_in(site(loader).uses, ',')) of_v.insert(key(loader, use));
+  for (const std::uint32_t loader : x_loaders[1])
+    for (const NamedLine& use : variables_in(site(loader).uses, ','))
+      if (!use.sources.empty() && use.sources.find('t') == std::string::npos &&
+          of_v.count(key(loader, use)) != 0 && computes(text_of(loader, use), use.name))
+        suggest(loader, use, why);
+}
+
 void Suspects::suggest_pointer(std::uint32_t access, const std::string& why) {
   std::vector<NamedLine> pointer = variables_in(site(access).uses, ',');
   std::erase_if(pointer, [&](const NamedLine& use) { return use.name != site(access).variable; });

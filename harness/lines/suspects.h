@@ -68,6 +68,8 @@ class Suspects : public Walk {
   void suggest_what_it_is_of(std::uint32_t access, const std::string& why);
   // Where the pointer that is read there was computed.
   void suggest_pointer(std::uint32_t access, const std::string& why);
+  // What loads of k and of v have in common, where neither comes whole: it is wrong in both.
+  void suggest_shared_of_k_and_v(std::uint32_t row, const std::string& why);
   // What a line takes from the index of the block alone, as the place of a head.
   void suggest_of_block(std::uint32_t site_number, const std::string& why);
   void suggest_loaders(unsigned buffer, const std::string& why);

@@ -13,6 +13,7 @@
 #include "attn_diag/harness/kernel.h"
 #include "attn_diag/harness/lines.h"
 #include "attn_diag/harness/options.h"
+#include "harness/toolchain/build/build.h"
 
 namespace attn_diag::lines {
 
@@ -23,6 +24,8 @@ struct WatchBuild {
   std::shared_ptr<const void> folder;
 };
 WatchBuild make_watch_build(const Kernel& of);
+// Of one kernel of what a request would build, if it asked for that.
+WatchBuild make_watch_build(build::BuildRequest request, const std::string& kernel);
 
 // As lines.h has it, of a kernel whose watch build is there: for many cases of one kernel.
 LineDivergence trace_lines(const WatchBuild& build, const Kernel& kernel, const Problem& problem,
