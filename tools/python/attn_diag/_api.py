@@ -255,7 +255,7 @@ def _by_entry(fn: Function, q: Any, k: Any, v: Any, said: Json, kv_lens: Any,
     lens = _lengths(kv_lens) or []
     _example(fn, q, k, v, {**said, "kv_lens": lens})  # what does not fit together is refused
     return each(fn, {"q": q, "k": k, "v": v}, said["layout"], lens,
-                lambda of_entry, own: look(*_example(of_entry, *own.values(), said)))
+                lambda of_entry, own: look(*_example(of_entry, own["q"], own["k"], own["v"], said)))
 
 
 def check_function(fn: Function, q: Any, k: Any, v: Any, *, runs: int = 3, mask: Optional[str] = None,
@@ -282,8 +282,9 @@ def xray(fn: Function, q: Any, k: Any, v: Any, *, mask: Optional[str] = None, sc
     said = {"mask": mask, "scale": scale, "layout": layout}
     if kv_lens is not None:
         return Xray(_by_entry(fn, q, k, v, said, kv_lens,
-                             lambda *example: _native.xray(*example, atol, rtol, properties)))
-    return Xray(_native.xray(*_example(fn, q, k, v, said), atol, rtol, properties))
+                             lambda name, call, case: _native.xray(name, call, case, atol, rtol, properties)))
+    name, call, case = _example(fn, q, k, v, said)
+    return Xray(_native.xray(name, call, case, atol, rtol, properties))
 
 
 def properties(fn: Function, q: Any, k: Any, v: Any, *, mask: Optional[str] = None, scale: Optional[float] = None,
