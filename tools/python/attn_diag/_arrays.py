@@ -162,6 +162,8 @@ def adapted(fn: Callable[..., Any], q: Any, k: Any, v: Any, dtype: str, layout: 
 
 
 def outputs(returned: Any) -> Tuple[Any, Optional[Any]]:
+    if returned is None:
+        raise TypeError("the function returned None; expected o or (o, lse)")
     if not isinstance(returned, (tuple, list)):
         return returned, None
     if len(returned) != 2:
