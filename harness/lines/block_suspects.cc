@@ -177,7 +177,8 @@ void Suspects::suggest_beside_unmoved(std::uint32_t loader) {
   for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s) {
     if (site(s).file != load.file || loop_of(site(s)) != loop) continue;
     for (const NamedLine& use : variables_in(site(s).uses, ','))
-      if (moves(use) && text_of(s, use).find("+=") != std::string::npos && site(s).variable == use.name)
+      if (moves(use) && text_of(s, use).find("+=") != std::string::npos &&
+          site(s).variable == use.name)
         suggest(s, use, "moves another pointer from step to step; this one is not moved");
   }
 }
@@ -234,7 +235,8 @@ void NumberSuspects::suggest_unmasked(std::uint32_t number) {
     at = next;
   }
   // Constants that a sum begins with are none.
-  if (at != number && node(at).site != 0) suggest_node(at, "makes a number of a key that was not loaded");
+  if (at != number && node(at).site != 0)
+    suggest_node(at, "makes a number of a key that was not loaded");
 }
 
 void NumberSuspects::suspect_load_of_rows(std::uint32_t n, std::uint32_t a, std::uint32_t b) {
@@ -307,16 +309,17 @@ void SumSuspects::suggest_idle_v(std::uint32_t row) {
   std::erase_if(idle, [](const auto& one) { return !one.second; });
   // What is missing stands behind the line that has v and the one that adds up the weights.
   std::uint32_t sum = 0;
-  for (std::uint32_t n = static_cast<std::uint32_t>(x_graph.nodes.size()) - 1; n > 0 && sum == 0; --n)
+  for (std::uint32_t n = static_cast<std::uint32_t>(x_graph.nodes.size()) - 1; n > 0 && sum == 0;
+       --n)
     if (op(n) == ValueOp::kAdd && x_terms[n].kind == TermKind::kWeight && x_terms[n].row == row &&
         x_terms[n].column == kNone)
       sum = n;
-  const bool sum_first =
-      sum != 0 && std::all_of(idle.begin(), idle.end(), [&](const auto& one) {
-        return site(one.first).file == site(node(sum).site).file &&
-               site(one.first).line < site(node(sum).site).line;
-      });
-  if (sum_first && !idle.empty()) suggest_node(sum, "adds up weights; nothing adds up weights times v");
+  const bool sum_first = sum != 0 && std::all_of(idle.begin(), idle.end(), [&](const auto& one) {
+                           return site(one.first).file == site(node(sum).site).file &&
+                                  site(one.first).line < site(node(sum).site).line;
+                         });
+  if (sum_first && !idle.empty())
+    suggest_node(sum, "adds up weights; nothing adds up weights times v");
   for (const auto& [s, all] : idle) suggest(s, "loads v, and nothing is made of it");
 }
 

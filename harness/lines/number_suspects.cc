@@ -285,10 +285,11 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
       if (suspect_factor_of_v(cause, a, b)) return;
       if (x_graph.whole_blocks) {
         suspect_input(cause.node, a, b);
-        const bool any = std::any_of(x_graph.nodes.begin(), x_graph.nodes.end(), [&](const ValueNode& one) {
-          const Term& term = x_terms[static_cast<std::uint32_t>(&one - x_graph.nodes.data())];
-          return term.kind == TermKind::kScore && term.row == cause.row;
-        });
+        const bool any =
+            std::any_of(x_graph.nodes.begin(), x_graph.nodes.end(), [&](const ValueNode& one) {
+              const Term& term = x_terms[static_cast<std::uint32_t>(&one - x_graph.nodes.data())];
+              return term.kind == TermKind::kScore && term.row == cause.row;
+            });
         if (!any) suggest_behind_unread();
       }
       if ((op(n) == ValueOp::kMultiply || op(n) == ValueOp::kDivide) && b != 0 && b < n &&
@@ -483,7 +484,8 @@ void NumberSuspects::suggest_odd_maxima(std::uint32_t from) {
     const std::uint32_t s = reached[i];
     for (const NamedLine& use : variables_in(site(s).uses, ',')) {
       if (use.constant && !(*use.constant < kNoMaximum)) constants.emplace_back(s, use);
-      if (takes_minimum(text_of(s, use), use.name) && makes_numbers(s, use)) minima.emplace_back(s, use);
+      if (takes_minimum(text_of(s, use), use.name) && makes_numbers(s, use))
+        minima.emplace_back(s, use);
       reach(use.file.empty() ? site(s).home : use.file, use.line);
     }
   }

@@ -133,15 +133,15 @@ TEST_CASE("where a statement ends, and where threads wait") {
 
 TEST_CASE("where a block of Python ends") {
   const auto path = std::filesystem::temp_directory_path() / "attn_diag_blocks_test.py";
-  std::ofstream(path) << "def f(n):\n"                  // 1
-                         "    for i in range(n):\n"    // 2
-                         "        a = i\n"             // 3
-                         "        if a:\n"             // 4
-                         "            a = 2\n"         // 5
-                         "\n"                          // 6
-                         "        # a remark\n"        // 7
-                         "        pass\n"              // 8
-                         "    return a\n";             // 9
+  std::ofstream(path) << "def f(n):\n"               // 1
+                         "    for i in range(n):\n"  // 2
+                         "        a = i\n"           // 3
+                         "        if a:\n"           // 4
+                         "            a = 2\n"       // 5
+                         "\n"                        // 6
+                         "        # a remark\n"      // 7
+                         "        pass\n"            // 8
+                         "    return a\n";           // 9
   SourceText text;
   const std::string file = path.string();
   CHECK(text.end_of_block(file, 2) == 5);

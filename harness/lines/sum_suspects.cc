@@ -123,7 +123,8 @@ void SumSuspects::suspect_store(const std::vector<Cause>& list) {
     if (const std::uint32_t s = store_of(output); s != 0) sites.insert(s);
   // Nothing was stored at all.
   for (std::uint32_t s = 1; x_graph.whole_blocks && sites.empty() && s < x_graph.sites.size(); ++s)
-    if (site(s).op == ValueOp::kStore && site(s).ran) suggest_masks({s}, "decides which elements are stored");
+    if (site(s).op == ValueOp::kStore && site(s).ran)
+      suggest_masks({s}, "decides which elements are stored");
   // Where others are stored twice, or hold what belongs elsewhere, it is the index.
   const bool by_index = x_misplaced || x_graph.stored_twice > 0;
   // A condition that is too strict cuts the rows at the end of a head off; others lack where their index is wrong.
@@ -527,8 +528,7 @@ void SumSuspects::suspect_extra(const Cause& cause) {
     if (next == 0 || node(at).site == 0 || op(at) == ValueOp::kProduct) break;
     at = next;
   }
-  if (x_out.suspects.empty())
-    suggest_behind_unread();
+  if (x_out.suspects.empty()) suggest_behind_unread();
   if (const std::uint32_t masks = masks_others(cause.row); masks != 0) {
     suggest_node(masks, "masks other keys, not these");
     suggest_indices(node(masks).site, "makes what is compared there");

@@ -85,9 +85,10 @@ struct ValueGraph {
   bool instrumented = false;       // some code told
   // A line made a block of numbers at once (Triton, NumPy, PyTorch): `where` has no thread, only the block.
   bool whole_blocks = false;
-  std::vector<MaskedLoad> masked;  // of whole blocks
+  std::vector<MaskedLoad> masked;    // of whole blocks
   std::vector<ValueRemark> remarks;  // likewise, the likeliest first
-  std::vector<std::uint32_t> unread;  // likewise: sites that stand for variables that are assigned, and never read
+  std::vector<std::uint32_t>
+      unread;  // likewise: sites that stand for variables that are assigned, and never read
 
   bool is_constant(std::uint32_t node) const { return nodes[node].site == 0; }
   const ValueSite& site_of(std::uint32_t node) const { return sites[nodes[node].site]; }
