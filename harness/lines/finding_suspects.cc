@@ -48,6 +48,9 @@ bool FindingSuspects::suspect(const host::CheckReport& report) {
     if (is_one_past(finding)) suspect_last_step(finding);
     if (finding.kind == host::CheckKind::kUninitialisedRead && !has_out_of_bounds(report))
       suspect_left_out(finding.array);
+    // One row of an array, or one number.
+    const auto row = static_cast<std::uint64_t>(x_attention.problem().head_dim);
+    if (x_graph.whole_blocks && finding.offset == 0 && finding.folded < row) suspect_mask(finding);
     if (!finding.has_other) suspect_makers(finding.access, finding.array);
     suspect_access(finding.access, array, finding.message);
     if (finding.has_other) suspect_access(finding.other, array, "the other access");
@@ -168,6 +171,13 @@ void FindingSuspects::suspect_last_step(const host::CheckFinding& finding) {
       if (condition.loop ? goes_up_to(text_of(s, condition.at))
                          : lets_the_end_through(text_of(s, condition.at)))
         suggest(s, condition.at, "lets the index go one step too far");
+}
+
+void FindingSuspects::suspect_mask(const host::CheckFinding& finding) {
+  for (const std::uint32_t s : sites_of(finding.access))
+    for (const Condition& condition : conditions_in(site(s).conditions))
+      if (!condition.loop)
+        return suggest(s, condition.at, "lets through what lies right behind the end");
 }
 
 void FindingSuspects::suspect_access(const host::CheckAccess& access, const std::string& array,

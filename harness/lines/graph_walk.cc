@@ -123,6 +123,22 @@ std::uint32_t Walk::input_of(std::uint32_t n) const {
   return n;
 }
 
+std::uint32_t Walk::load_of(std::uint32_t n) const {
+  const std::uint32_t input = input_of(n);
+  if (!node(input).is_input()) return 0;
+  if (!x_graph.whole_blocks || node(input).where >> 10 != 0) return input;
+  for (int steps = 0; steps < 64 && n != input && node(n).site != 0; ++steps) {
+    if (is_load(n) && node(n).where >> 10 != 0) return n;
+    std::uint32_t next = 0;
+    for (const std::uint32_t operand : node(n).operand)
+      if (operand != 0 && operand < n && next == 0 && x_terms[operand].kind == TermKind::kElement)
+        next = operand;
+    if (next == 0) break;
+    n = next;
+  }
+  return input;
+}
+
 std::pair<std::uint32_t, std::uint32_t> Walk::operands_of(std::uint32_t n) const {
   if (op(n) != ValueOp::kProduct) return {node(n).operand[0], node(n).operand[1]};
   const std::uint32_t* pair = x_graph.products.data() + node(n).operand[1];

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 
@@ -21,9 +22,16 @@ void NumberSuspects::suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32
   if (x_terms[a].kind == TermKind::kWeight && !loads_all(1, row)) be_sure();
   if (x_terms[a].kind == TermKind::kWeight && !loads_all(1, row))
     suggest_loaders(1, "does not load all of k");
-  for (const std::uint32_t operand : {b, a}) {
-    const std::uint32_t input = input_of(operand);
-    if (!node(input).is_input()) continue;
+  // Of the two first what is not of the head, or of the row.
+  const auto fits = [&](std::uint32_t operand) {
+    const Term& term = x_terms[operand];
+    return term.kind != TermKind::kElement ||
+           (term.buffer == 0 ? term.row == row : x_attention.same_head(row, term.row));
+  };
+  const bool left_first = x_graph.whole_blocks && fits(b) && !fits(a);
+  for (const std::uint32_t operand : left_first ? std::array{a, b} : std::array{b, a}) {
+    const std::uint32_t input = load_of(operand);
+    if (input == 0) continue;
     const unsigned buffer = x_terms[input].buffer;
     if (x_graph.whole_blocks || !loads_all(buffer, row))
       suggest_loader(
@@ -110,8 +118,9 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
   const std::string why = ill_text(cause.ill);
   x_out.what = why;
   const auto [a, b] = operands_of(n);
-  x_first_step = is_first_step(cause.row, n, a);
   const bool sums = cause.ill == Ill::kFrames || cause.ill == Ill::kTwice;
+  x_first_step = !sums && is_first_step(cause.row, n, a);
+  x_later_step = x_graph.whole_blocks && !x_first_step;
   std::uint32_t left = a;
   std::uint32_t right = sums && op(n) == ValueOp::kFma ? node(n).operand[2] : b;
   if (sums && op(n) == ValueOp::kProduct) {
@@ -121,6 +130,7 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
   }
   if (left != 0 && right != 0 && left < n && right < n)
     x_out.what += fmt::format(": {}, and {}", term_text(left), term_text(right));
+  if (x_graph.whole_blocks && cause.ill == Ill::kMeaningless) suspect_masked_query(cause.row);
   suspect_dropped_scores(cause);
   switch (cause.ill) {
     case Ill::kHeads:
@@ -163,6 +173,13 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
       for (const std::uint32_t operand : {left, right})
         if (const std::uint32_t of_number = exponential_of_number(operand); of_number != 0)
           suspect_no_score(of_number, cause.row, ill_text(Ill::kNoScore));
+      if (x_graph.whole_blocks)
+        for (unsigned j = 0; j < x_terms.keys().size() && x_out.suspects.empty(); ++j)
+          if (x_attention.visible(cause.row, j)) suspect_masked_loads(cause.row, j);
+      if (x_graph.whole_blocks)
+        for (const std::uint32_t operand : {left, right})
+          if (operand != 0 && operand < n && x_terms[operand].kind == TermKind::kNumber)
+            suggest_unmasked(operand);
       // Where the sum begins, then where it goes on.
       suggest_constants(cause.site, "gives the sum its first value", [&, left, right](double x) {
         return x != 0 && ((left < n && x == double{node(left).value}) ||
@@ -218,12 +235,22 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
       return;
     }
     default:
+      if (cause.ill == Ill::kRows && x_graph.whole_blocks) suspect_load_of_rows(n, a, b);
       if (suspect_bare_score(cause, a, b)) return;
       for (const std::uint32_t operand : {a, b, node(n).operand[2]})
         if (const std::uint32_t of_number = exponential_of_number(operand);
             of_number != 0 && operand < n)
           suspect_no_score(of_number, cause.row, ill_text(Ill::kNoScore));
       if (suspect_factor_of_v(cause, a, b)) return;
+      if (x_graph.whole_blocks) {
+        suspect_input(cause.node, a, b);
+        const bool any =
+            std::any_of(x_graph.nodes.begin(), x_graph.nodes.end(), [&](const ValueNode& one) {
+              const Term& term = x_terms[static_cast<std::uint32_t>(&one - x_graph.nodes.data())];
+              return term.kind == TermKind::kScore && term.row == cause.row;
+            });
+        if (!any) suggest_behind_unread();
+      }
       if ((op(n) == ValueOp::kMultiply || op(n) == ValueOp::kDivide) && b != 0 && b < n &&
           x_terms[b].kind == TermKind::kWeight && x_terms[b].column != kNone)
         suggest_moves_with_indices(b, "makes a sum of weights that has v in it");
@@ -378,6 +405,15 @@ void NumberSuspects::suggest_minimum_of_scores() {
   }
 }
 
+bool NumberSuspects::makes_numbers(std::uint32_t near, const NamedLine& at) const {
+  if (!x_graph.whole_blocks) return true;
+  const std::string& file = at.file.empty() ? site(near).home : at.file;
+  return std::any_of(x_graph.sites.begin(), x_graph.sites.end(), [&](const ValueSite& s) {
+    return s.line == at.line && s.file == file &&
+           (s.op == ValueOp::kMinimum || s.op == ValueOp::kMaximum);
+  });
+}
+
 void NumberSuspects::suggest_odd_maxima(std::uint32_t from) {
   // Numbers that come of no input are no nodes: back through the lines that assign to the operands.
   std::vector<std::uint32_t> reached = {from};
@@ -394,7 +430,8 @@ void NumberSuspects::suggest_odd_maxima(std::uint32_t from) {
     const std::uint32_t s = reached[i];
     for (const NamedLine& use : variables_in(site(s).uses, ',')) {
       if (use.constant && !(*use.constant < kNoMaximum)) constants.emplace_back(s, use);
-      if (takes_minimum(text_of(s, use), use.name)) minima.emplace_back(s, use);
+      if (takes_minimum(text_of(s, use), use.name) && makes_numbers(s, use))
+        minima.emplace_back(s, use);
       reach(use.file.empty() ? site(s).home : use.file, use.line);
     }
   }

@@ -1,6 +1,7 @@
 // The lines that may have made a number that has no meaning in attention.
 #pragma once
 
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -23,6 +24,20 @@ class NumberSuspects : public Suspects {
   void suspect_ill(const Cause& cause);
   // Whether no key of the row came further than `n` before: `weight` is an operand.
   bool is_first_step(std::uint32_t row, std::uint32_t n, std::uint32_t weight) const;
+  // Loads of k or v that a mask kept from the key.
+  void suspect_masked_loads(std::uint32_t row, unsigned key);
+  // Where variables are never read: what stands behind the last of them, and should read it.
+  void suggest_behind_unread();
+  // Loads that a mask kept from the row of q.
+  void suspect_masked_query(std::uint32_t row);
+  // Loads of an input in masks: of the element a mask kept from `sites`.
+  void suggest_masks(const std::set<std::uint32_t>& sites, const std::string& why);
+  // A number that was made of what was not loaded, and went on as a score does: what should have masked it.
+  void suggest_unmasked(std::uint32_t number);
+  // Of two elements of inputs that are not one of q and one of k: the loads that may read the wrong input.
+  void suspect_input(std::uint32_t n, std::uint32_t a, std::uint32_t b);
+  // Of numbers of different rows: a load from memory that has other rows than those beside it.
+  void suspect_load_of_rows(std::uint32_t n, std::uint32_t a, std::uint32_t b);
   // Where l is a number that comes of no input.
   void suggest_last_weight(std::uint32_t row);
   // Whole scores and sums of the row that nobody takes further, where what has no meaning stands in their place.
@@ -54,6 +69,8 @@ class NumberSuspects : public Suspects {
   // What may have made a maximum none, infinite or larger than any score: a minimum, or a first value that is so, on
   // the way to this site.
   void suggest_odd_maxima(std::uint32_t from);
+  // Of a minimum: whether it is one of numbers of the graph, and not of indices.
+  bool makes_numbers(std::uint32_t near, const NamedLine& at) const;
   // Whether the key's exponential is 0 or infinite because of what was subtracted; then says so.
   bool suspect_frame_of(std::uint32_t row, unsigned key);
   // A score where its exponential belongs.

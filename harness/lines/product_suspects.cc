@@ -31,6 +31,12 @@ void NumberSuspects::suspect_twice(const Cause& cause, std::uint32_t a, std::uin
     return (term.kind == TermKind::kWeight && x_terms.keys().count(term.set) > 1) ||
            (term.kind == TermKind::kScore && x_terms.columns().count(term.set) > 1);
   };
+  const auto suggest_what_is_not_loaded = [&] {
+    for (const unsigned buffer : {1u, 2u, 0u})
+      if (!loads_all(buffer, cause.row))
+        suggest_loaders(buffer, fmt::format("does not load all of {}", kBuffers[buffer]));
+  };
+  if (x_graph.whole_blocks) suggest_what_is_not_loaded();
   if (is_part(a) && is_part(b))
     for (const std::uint32_t operand : {a, b}) {
       const std::uint32_t made = made_by(operand);
@@ -38,9 +44,7 @@ void NumberSuspects::suspect_twice(const Cause& cause, std::uint32_t a, std::uin
       suggest_conditions(node(made).site, "loop", "decides what a part is the sum of");
       suggest_node(made, "sums a part");
     }
-  for (const unsigned buffer : {1u, 2u, 0u})
-    if (!loads_all(buffer, cause.row))
-      suggest_loaders(buffer, fmt::format("does not load all of {}", kBuffers[buffer]));
+  suggest_what_is_not_loaded();
   // Where the same line added it before, it is done too often; another line is one too many.
   if (added_there_before(n))
     suggest_conditions(cause.site, "loop", "decides how often that is done");

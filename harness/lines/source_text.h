@@ -38,6 +38,11 @@ class SourceText {
   // The last line of the loop, condition or other statement that begins at this one: that of its closing brace. The
   // line itself where it cannot be told.
   int end_of_statement(const std::string& file, int number);
+  // Of Python: the last line of code of the block that begins at this one; 0: there is none.
+  int end_of_block(const std::string& file, int number);
+  // Of Python: the first line of code behind the block that begins at this one, or behind the line where none does; 0:
+  // there is none.
+  int behind_block(const std::string& file, int number);
   // Whether threads wait for each other at a line behind `after` and before `before`.
   bool has_barrier(const std::string& file, int after, int before);
 

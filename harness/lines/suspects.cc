@@ -44,8 +44,8 @@ void Suspects::suggest(std::uint32_t site_number, const NamedLine& at, const std
 
 void Suspects::suggest_node(std::uint32_t n, const std::string& why) {
   if (n == 0 || node(n).site == 0) return;
-  // Of inline assembly in a helper the call says more.
-  if (op(n) == ValueOp::kProduct) suggest_callers(node(n).site, why);
+  // Of inline assembly in a helper the call says more; of a block operation its own line does.
+  if (op(n) == ValueOp::kProduct && !x_graph.whole_blocks) suggest_callers(node(n).site, why);
   suggest(node(n).site, why);
 }
 
@@ -104,8 +104,10 @@ std::vector<NamedLine> Suspects::by_likelihood(std::uint32_t site_number,
   const auto rank = [&](const NamedLine& use) {
     const std::string& text = text_of(site_number, use);
     const bool range = text.find("arange") != text.npos;  // from 0: seldom wrong
-    const bool later = x_first_step && text.find("+=") != text.npos;
-    return std::tuple(range, later, x_accesses[{use.name, use.line}].size());
+    // What advances is right in the first step, and what it begins with in the others.
+    const bool advances = text.find("+=") != text.npos;
+    const bool other_step = (x_first_step && advances) || (x_later_step && !advances);
+    return std::tuple(range, other_step, x_accesses[{use.name, use.line}].size());
   };
   std::stable_sort(uses.begin(), uses.end(),
                    [&](const NamedLine& a, const NamedLine& b) { return rank(a) < rank(b); });
@@ -174,6 +176,7 @@ void Suspects::suggest_unused_loads(const std::string& why) {
 }
 
 void Suspects::suggest_loader(std::uint32_t loader, const std::string& why) {
+  if (x_later_step) suggest_beside_unmoved(loader);
   suggest_what_it_is_of(loader, why);
   suggest(loader, why);
   suggest_indices(loader, why);

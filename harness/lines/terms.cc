@@ -530,7 +530,9 @@ Term Terms::subtract(const Term& a, float x, const Term& b, float y, float, std:
   if (a.kind == TermKind::kNumber && (b.kind == TermKind::kScore || b.kind == TermKind::kLog)) {
     if (x <= -1e4F) return Term{};
     Term minus = b;
-    if (x == 0 && b.kind == TermKind::kScore) {
+    const std::uint32_t zero = x_graph.nodes[node].operand[0];
+    const bool computed = x_graph.whole_blocks && zero != 0 && !x_graph.is_constant(zero);
+    if (x == 0 && b.kind == TermKind::kScore && !computed) {
       minus.x = -minus.x;
       minus.buffer = 1;
       return minus;
