@@ -60,7 +60,7 @@ EDITS = {
     "columns that two threads sum": ("ring_cache", 0, "d += 32) s +=", "d += 31) s +=", "d += 31) s +=", 1, False),
     "a sum that all threads but one add": ("atomic_split", 0, "if (threadIdx.x == 0) atomicAdd", "if (threadIdx.x > 0) atomicAdd",
                                            "if (threadIdx.x > 0) atomicAdd", 1, False),
-    "where k and v begin": ("gqa_packed", 0, "(batch) * shape.kv_heads + kv_head)", "(batch) + shape.kv_heads + kv_head)",
+    "where k and v begin": ("gqa_packed", 1, "(batch) * shape.kv_heads + kv_head)", "(batch) + shape.kv_heads + kv_head)",
                             "(batch) + shape.kv_heads", 1, False),
     "a minimum that lse alone shows": ("carved_smem", 1, "m_new = fmaxf(m_new, S[", "m_new = fminf(m_new, S[", "fminf", 1, False),
     "lse alone": ("cp_async_ring", 0, "= m + __logf(l);", "= m + (l);", "= m + (l);", 1, False),
