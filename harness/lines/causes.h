@@ -51,8 +51,8 @@ class Causes : public Walk {
   using Walk::Walk;
 
   Cause cause_of(const OutputElement& element);
-  // Whether a right element lacks keys, or has some too many, whose weights move it by less than its bound: its being
-  // right says nothing.
+  // Whether a right element would be right in any case: o of one key whose score is wrong; of whole blocks, one that lacks
+  // keys, or has some too many, whose weights move it by less than its bound. Its being right says nothing.
   bool is_right_by_luck(const OutputElement& element, const Cause& cause);
 
  private:

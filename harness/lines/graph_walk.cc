@@ -14,10 +14,11 @@ bool Walk::is_load(std::uint32_t n) const {
   return op(n) == ValueOp::kLoad || op(n) == ValueOp::kLoadNumber;
 }
 
-bool Walk::sees_nothing(std::uint32_t row) const {
+unsigned Walk::num_seen(std::uint32_t row) const {
+  unsigned seen = 0;
   for (unsigned j = 0; j < x_terms.keys().size(); ++j)
-    if (x_attention.visible(row, j)) return false;
-  return true;
+    if (x_attention.visible(row, j)) ++seen;
+  return seen;
 }
 
 std::uint32_t Walk::key_row(std::uint32_t row, unsigned key) const {

@@ -23,7 +23,8 @@ class Walk {
   const ValueSite& site(std::uint32_t n) const { return x_graph.sites[n]; }
   ValueOp op(std::uint32_t n) const;
   bool is_load(std::uint32_t n) const;
-  bool sees_nothing(std::uint32_t row) const;
+  unsigned num_seen(std::uint32_t row) const;  // keys
+  bool sees_nothing(std::uint32_t row) const { return num_seen(row) == 0; }
   std::uint32_t key_row(std::uint32_t row, unsigned key) const;
   // Who stores what became this element of an output, perhaps before it was copied there; 0: nobody who tells.
   std::uint32_t store_of(const host::ValueOutput& output) const;

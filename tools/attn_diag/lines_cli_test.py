@@ -218,6 +218,9 @@ class LinesTest(unittest.TestCase):
         self.assertEqual([(d["id"], d["line"]) for d in report["diagnosis"]], [("temperature", "agrees")])
         self.assertEqual(report["line_divergence"]["fault"], "scores")
         self.assertRegex(text, r"The line agrees: warp_attention\.cu:\d+: ")
+        # o of query 0, which sees one key, is right whatever the scale is: that says nothing for the line.
+        _, report = self.diagnose("--dtype fp32 --seqlen 40 --head-dim 32 --mask causal")
+        self.assertEqual([d["line"] for d in report["diagnosis"]], ["agrees"])
         text, report = self.diagnose(kernel.cases[0], "--no-lines")
         self.assertIsNone(report["line_divergence"])
         self.assertEqual([d["line"] for d in report["diagnosis"]], [None])
