@@ -8,6 +8,7 @@
 #include <set>
 
 #include "attn_diag/reference/reference.h"
+#include "harness/capture/oracle.h"
 #include "harness/capture/reference_rows.h"
 #include "harness/compare/judgement.h"
 
@@ -244,10 +245,8 @@ class Collector {
 ErrorMaps map_errors(const Capture& capture, const Comparison& comparison,
                      const Tolerance& tolerance, int threads) {
   Collector collector(capture, comparison, tolerance);
-  reference::for_each_row_block(capture.problem, capture.geometry, capture.arithmetic,
-                                {capture.q.data(), capture.k.data(), capture.v.data()},
-                                reference_options(capture, threads, tolerance.use_bound),
-                                [&](const reference::RowBlock& block) { collector.visit(block); });
+  for_each_row_block(capture, reference_options(capture, threads, tolerance.use_bound),
+                     [&](const reference::RowBlock& block) { collector.visit(block); });
   return collector.finish();
 }
 

@@ -52,9 +52,9 @@ WatchBuild make_watch_build(const Kernel& of) {
   return out;
 }
 
-WatchedRun watch_run(const Kernel& watched, const Problem& problem, const InputData& inputs,
-                     const RunOptions& options,
+WatchedRun watch_run(const Experiment& experiment,
                      const std::optional<std::vector<std::uint32_t>>& blocks, double patience) {
+  const auto& [watched, problem, inputs, options, tolerance, oracle] = experiment;
   WatchedRun out;
   const Geometry geometry = plan_geometry(watched, problem, options);
   RunMemory memory(problem, geometry, inputs, watched.info().workspace_bytes(problem, geometry),

@@ -79,16 +79,17 @@ PropertyResult heads(const Trial& run, const Operands& operands, const TrialOutc
   return judge.finish();
 }
 
-PropertyResult splits(const Kernel& kernel, const RunOptions& run, const Operands& operands,
+PropertyResult splits(const Experiment& experiment, const Operands& operands,
                       const TrialOutcome& base) {
   xraying::Judge judge(Property::kPermutedKeys);
-  if (!kernel.info().takes_num_splits)
+  if (!experiment.kernel.info().takes_num_splits)
     return judge.not_tried("the kernel takes no number of splits");
   const Problem& p = operands.problem();
-  RunOptions other = run;
-  other.num_splits = plan_geometry(kernel, p, run).num_splits == 1 ? 2 : 1;
+  Experiment other = experiment;
+  other.run.num_splits =
+      plan_geometry(experiment.kernel, p, experiment.run).num_splits == 1 ? 2 : 1;
   try {
-    const TrialOutcome outcome = Trial(kernel, other, true, true)(operands);
+    const TrialOutcome outcome = Trial(other, true, true)(operands);
     xraying::for_each_row(p, [&](const Row& row) { judge.same_within_bounds(outcome, base, row); });
     return judge.finish();
   } catch (const KernelFault&) {
@@ -121,20 +122,18 @@ void explain(std::vector<InvariantResult>& results, const std::vector<InvariantR
 
 }  // namespace
 
-std::vector<InvariantResult> check_invariants_by_runs(const Kernel& kernel, const Problem& problem,
-                                                      const InputData& inputs,
-                                                      const InvariantRuns& options,
-                                                      const std::vector<InvariantResult>& known) {
-  if (kernel.info().part != Part::kAttention)
+std::vector<InvariantResult> check_invariants_by_runs(
+    const Experiment& experiment, const std::vector<InvariantResult>& known,
+    const std::function<void(int step, int steps, const std::string& what)>& on_step) {
+  if (experiment.kernel.info().part != Part::kAttention)
     return none("the kernel computes a part of attention alone");
-  if (inputs.has_nonfinite) return none("q, k or v holds NaN or infinity");
+  if (experiment.inputs.has_nonfinite) return none("q, k or v holds NaN or infinity");
   XrayOptions xray;
-  xray.run = options.run;
   xray.coarse = true;
-  xray.on_step = options.on_step;
+  xray.on_step = on_step;
   xray.properties = 1u << static_cast<unsigned>(Property::kConstantV) |
                     1u << static_cast<unsigned>(Property::kPermutedKeys);
-  const std::vector<PropertyResult> properties = check_properties(kernel, problem, inputs, xray);
+  const std::vector<PropertyResult> properties = check_properties(experiment, xray);
   const auto found = [&](Property p) {
     return *std::find_if(properties.begin(), properties.end(),
                          [&](const PropertyResult& r) { return r.property == p; });
@@ -144,14 +143,14 @@ std::vector<InvariantResult> check_invariants_by_runs(const Kernel& kernel, cons
   using Tried = PropertyResult::Verdict;
   if (constant.verdict == Tried::kNotTried && keys.verdict == Tried::kNotTried)
     return none(constant.why_not);
-  const Operands operands(problem, inputs);
-  const Trial trial(kernel, options.run, true, true);
+  const Operands operands(experiment.problem, experiment.inputs);
+  const Trial trial(experiment, true, true);
   const TrialOutcome base = trial(operands);
   std::vector<InvariantResult> out = {
       of_property(Invariant::kConstantV, constant),
       of_property(Invariant::kPermutedKeys, keys),
       of_property(Invariant::kPermutedHeads, heads(trial, operands, base)),
-      of_property(Invariant::kSplits, splits(kernel, options.run, operands, base)),
+      of_property(Invariant::kSplits, splits(experiment, operands, base)),
   };
   explain(out, known);
   return out;

@@ -7,8 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "attn_diag/harness/inputs.h"
-#include "attn_diag/harness/kernel.h"
+#include "attn_diag/harness/experiment.h"
 #include "harness/shrink/trials.h"
 
 namespace attn_diag::shrink {
@@ -29,8 +28,7 @@ InputData cut_out(const Problem& whole, const InputData& inputs, const Block& bl
 
 // A block as a case that the kernel takes; nullopt: it does not, or there are no numbers for it. Larger blocks than
 // `whole` get numbers as make_inputs() gives them, where those of `whole` are of that kind.
-std::optional<Case> case_of(const Kernel& kernel, const RunOptions& run, const Problem& whole,
-                            const InputData& inputs, const Block& block);
+std::optional<Case> case_of(const Experiment& whole, const Block& block);
 
 // Whether make_inputs() gives the same numbers for the case.
 bool made_by_kind(const Case& one);

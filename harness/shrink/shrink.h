@@ -7,18 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "attn_diag/harness/compare.h"
-#include "attn_diag/harness/inputs.h"
-#include "attn_diag/harness/kernel.h"
-#include "attn_diag/harness/options.h"
+#include "attn_diag/harness/experiment.h"
 #include "attn_diag/harness/trace.h"
 #include "harness/shrink/cases.h"
 
 namespace attn_diag::shrink {
 
 struct ShrinkOptions {
-  RunOptions run;
-  Tolerance tolerance;
   double seconds = 120;           // for all of it
   int processes = 0;              // at the same time; 0: all cores
   bool keep_values = false;       // numbers stay as they are
@@ -71,7 +66,6 @@ struct ShrinkResult {
 };
 
 // Runs cases in processes of its own. Throws Error where nothing can be said of the case that is given.
-ShrinkResult shrink(const Kernel& kernel, const Problem& problem,
-                    const std::shared_ptr<const InputData>& inputs, const ShrinkOptions& options);
+ShrinkResult shrink(const Experiment& experiment, const ShrinkOptions& options);
 
 }  // namespace attn_diag::shrink

@@ -58,11 +58,8 @@ RunOptions options_for(const Case& one, const RunOptions& given) {
   return run;
 }
 
-TraceOptions trace_options(const Case& one, const RunOptions& given, const Tolerance& tolerance,
-                           const Look& look) {
+TraceOptions trace_options(const Look& look) {
   TraceOptions options;
-  options.run = options_for(one, given);
-  options.tolerance = tolerance;
   options.closure = false;
   options.isolate = look.isolate;
   options.schedules = look.schedules;
@@ -74,11 +71,12 @@ Trials::Trials(const Kernel& kernel, Settings settings)
     : x_kernel(kernel), x_settings(std::move(settings)) {}
 
 Bytes Trials::look_at(const Case& one, const Look& look) const {
-  const TraceOptions options = trace_options(one, x_settings.run, x_settings.tolerance, look);
+  const Experiment experiment{x_kernel, one.problem, *one.inputs, options_for(one, x_settings.run),
+                              x_settings.tolerance};
   Failure failure;
   LinesBy by = LinesBy::kNumbers;
   try {
-    const TraceResult result = trace(x_kernel, one.problem, *one.inputs, options);
+    const TraceResult result = trace(experiment, trace_options(look));
     failure = failure_of(result);
     if (failure.moves && result.calmly.empty()) by = LinesBy::kChecker;
     if (result.answer() == Answer::kNotJudged) {
@@ -102,8 +100,7 @@ Bytes Trials::look_at(const Case& one, const Look& look) const {
     return without.same_as(failure);
   }();
   if (look.lines && may_do && x_watch)
-    failure.line =
-        line_of(lines::trace_lines(*x_watch, x_kernel, one.problem, *one.inputs, options.run, by));
+    failure.line = line_of(lines::trace_lines(*x_watch, experiment, by));
   return answer(Seen::kFailure, failure);
 }
 

@@ -50,8 +50,7 @@ struct Look {
 
 // The run options of a case: of one that is tried, on one thread.
 RunOptions options_for(const Case& one, const RunOptions& given);
-TraceOptions trace_options(const Case& one, const RunOptions& given, const Tolerance& tolerance,
-                           const Look& look);
+TraceOptions trace_options(const Look& look);
 
 class Trials {
  public:

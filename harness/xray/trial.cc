@@ -7,6 +7,7 @@
 #include "attn_diag/reference/coarse_bounds.h"
 #include "attn_diag/reference/reference.h"
 #include "harness/trace/nan_origin.h"
+#include "harness/xray/moves.h"
 
 namespace attn_diag::xraying {
 namespace {
@@ -30,10 +31,10 @@ std::vector<std::byte> rounded(const std::vector<double>& values, DType dtype) {
 }
 
 // A row's bound for each of its dims.
-void take_coarse_bounds(const Capture& capture, const InputData& inputs, TrialOutcome& out) {
+void take_coarse_bounds(const Capture& capture, TrialOutcome& out) {
   reference::CoarseBounds bounds =
       reference::coarse_bounds(capture.problem, capture.geometry, capture.arithmetic,
-                               {inputs.q.data(), inputs.k.data(), inputs.v.data()});
+                               {capture.q.data(), capture.k.data(), capture.v.data()});
   const auto dims = static_cast<std::size_t>(capture.problem.head_dim_v);
   out.o_bound.reserve(bounds.o.size() * dims);
   for (const double row : bounds.o) out.o_bound.insert(out.o_bound.end(), dims, row);
@@ -88,12 +89,7 @@ InputData Operands::inputs() const {
 
 TrialOutcome Trial::operator()(const Operands& operands) const {
   const Problem& p = operands.problem();
-  RunOptions run = x_run;
-  run.gate = Gate::kFull;
-  run.taps = false;
-  run.region = whole(p);
-  const InputData inputs = operands.inputs();
-  const Capture capture = run_kernel(x_kernel, p, inputs, run);
+  const Capture capture = run_kernel(of_production(x_experiment.with(p, operands.inputs())));
   TrialOutcome out;
   out.problem = p;
   const auto copy = [&](Tensor t, std::vector<double>& to) {
@@ -106,15 +102,15 @@ TrialOutcome Trial::operator()(const Operands& operands) const {
   copy(Tensor::kO, out.o);
   copy(Tensor::kLse, out.lse);
   if (x_coarse) {
-    take_coarse_bounds(capture, inputs, out);
+    take_coarse_bounds(capture, out);
     return out;
   }
   reference::Options options;
   options.tensors = tensor_bit(Tensor::kO) | tensor_bit(Tensor::kLse);
-  options.threads = x_run.threads;
+  options.threads = x_experiment.run.threads;
   reference::Tensors tensors =
       reference::compute(p, capture.geometry, capture.arithmetic,
-                         {inputs.q.data(), inputs.k.data(), inputs.v.data()}, options);
+                         {capture.q.data(), capture.k.data(), capture.v.data()}, options);
   out.o_bound = std::move(tensors.bound[static_cast<std::size_t>(Tensor::kO)]);
   out.lse_bound = std::move(tensors.bound[static_cast<std::size_t>(Tensor::kLse)]);
   return out;

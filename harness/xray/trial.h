@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "attn_diag/harness/kernel.h"
 #include "attn_diag/harness/xray.h"
 
 namespace attn_diag::xraying {
@@ -59,15 +58,14 @@ void for_each_row(const Problem& problem, const std::function<void(const Row&)>&
 class Trial {
  public:
   // `moves`: it is known that the bits are not the same in every run.
-  // `coarse`: as XrayOptions has it.
-  Trial(const Kernel& kernel, const RunOptions& run, bool moves, bool coarse = false)
-      : x_kernel(kernel), x_run(run), x_moves(moves), x_coarse(coarse) {}
+  // `coarse`: as XrayOptions has it. Of the experiment's problem and inputs nothing is used.
+  Trial(const Experiment& experiment, bool moves, bool coarse = false)
+      : x_experiment(experiment), x_moves(moves), x_coarse(coarse) {}
   // Throws Error for what the kernel does not support.
   TrialOutcome operator()(const Operands& operands) const;
 
  private:
-  const Kernel& x_kernel;
-  const RunOptions& x_run;
+  const Experiment& x_experiment;
   bool x_moves, x_coarse;
 };
 

@@ -43,7 +43,7 @@ CommandResult check_command(const Session& session) {
   const InputData inputs = inputs_of(one, kernel, geometry);
 
   report::CheckView view;
-  view.result = check_kernel(kernel, one.problem, inputs, one.run, options);
+  view.result = check_kernel({kernel, one.problem, inputs, one.run}, options);
   view.kernel = one.kernel;
   view.problem = one.problem;
   view.schedule = one.run.schedule;

@@ -64,7 +64,7 @@ double kernel_seconds(const Kernel& kernel, const Case& c) {
   part.run.region = {};
   const InputData inputs = make_inputs(part.problem, "randn", 0, 1);
   const double begin = processor_seconds();
-  run_kernel(kernel, part.problem, inputs, part.run);
+  run_kernel({kernel, part.problem, inputs, part.run});
   return (processor_seconds() - begin) / threads_of(c) * pairs(c.problem) / pairs(part.problem);
 }
 

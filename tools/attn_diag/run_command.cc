@@ -42,8 +42,8 @@ using report::RowVerdict;
 
 // Gate 0, the cheap part of it unless more is asked for: is the verdict the same in other orders of threads and on
 // other bytes that nobody wrote?
-void run_again(const Kernel& kernel, const Case& c, const InputData& inputs,
-               const Tolerance& tolerance, const Flags& flags, Capture& capture, MatrixRow& row) {
+void run_again(const Experiment& experiment, const Case& c, const Flags& flags, Capture& capture,
+               MatrixRow& row) {
   // A GPU orders threads as it likes, and runs each case twice. Inputs of stages are not a kernel's own.
   if (c.backend != "host" || c.run.isolate || last_stage(c.run.gate) != Stage::kReduce) return;
   // Of what cannot be judged it cannot be told whether it moves by more than rounding.
@@ -57,7 +57,7 @@ void run_again(const Kernel& kernel, const Case& c, const InputData& inputs,
     return;
   }
   const bool right = row.verdict == RowVerdict::kAgrees;
-  RunCheck again = check_run(kernel, c.problem, inputs, c.run, tolerance, capture, right, runs);
+  RunCheck again = check_run(experiment, capture, right, runs);
   row.sanity = std::move(again.check.sanity);
   if (row.sanity.unsound()) {
     row.verdict = row.sanity.latent() ? RowVerdict::kLatent : RowVerdict::kDiverges;
@@ -107,9 +107,10 @@ Run run_one(Case c, Kernels& kernels, const Tolerance& tolerance, History& histo
   try {
     run.row.geometry = plan(kernel, c);
     run.row.verdict = RowVerdict::kFailed;  // until it has run
-    const InputData inputs = inputs_of(c, kernel, run.row.geometry);
-    run.row.nonfinite_inputs = inputs.has_nonfinite;
-    Capture capture = run_kernel(kernel, c.problem, inputs, c.run);
+    const Experiment experiment{kernel, c.problem, inputs_of(c, kernel, run.row.geometry), c.run,
+                                tolerance};
+    run.row.nonfinite_inputs = experiment.inputs.has_nonfinite;
+    Capture capture = run_kernel(experiment);
     capture.provenance.command_line = session.this_command();
     if (!c.backend_note.empty()) capture.notes.push_back(c.backend_note);
     if (c.rows.queries.empty()) {
@@ -131,8 +132,7 @@ Run run_one(Case c, Kernels& kernels, const Tolerance& tolerance, History& histo
     const Answer answer = rounding ? answer_of(capture, run.row.comparison) : Answer::kDiverges;
     run.row.verdict = report::row_verdict(answer);
     if (answer == Answer::kNotJudged) run.row.why = why_not_judged(run.row.comparison);
-    if (capture.input_writes.empty())
-      run_again(kernel, c, inputs, tolerance, session.flags, capture, run.row);
+    if (capture.input_writes.empty()) run_again(experiment, c, session.flags, capture, run.row);
     history.note(capture, run.row.verdict == RowVerdict::kAgrees      ? "agrees"
                           : run.row.verdict == RowVerdict::kNotJudged ? ""
                                                                       : "diverges");

@@ -62,26 +62,25 @@ CommandResult shrink_command(const Session& session) {
     file = std::make_unique<TextFile>(path);
   };
   shrink::ShrinkOptions options;
-  options.tolerance = parse_tolerance(flags);
+  const Tolerance tolerance = parse_tolerance(flags);
   options.lines = flags.lines;
   options.keep_values = flags.shrink.keep_values;
   if (!flags.shrink.time_limit.empty())
     options.seconds = parse_real("--time-limit", flags.shrink.time_limit, 1);
   const Kernel kernel = load_kernel(one);
   const Geometry geometry = plan(kernel, one);
-  options.run = one.run;
   options.processes = one.run.threads;
-  const auto inputs = std::make_shared<const InputData>(inputs_of(one, kernel, geometry));
 
   report::ShrinkView view;
   view.kernel = one.kernel;
   view.backend = one.backend;
-  view.tolerance = options.tolerance;
+  view.tolerance = tolerance;
   view.reproduce = session.this_command();
   {
     Progress progress(!flags.quiet);
     options.on_step = [&](int i, int n, const std::string& what) { progress.step(i, n, what); };
-    view.result = shrink::shrink(kernel, one.problem, inputs, options);
+    view.result = shrink::shrink(
+        {kernel, one.problem, inputs_of(one, kernel, geometry), one.run, tolerance}, options);
   }
   CommandResult outcome;
   if (view.result.fails) {
