@@ -74,7 +74,7 @@ std::vector<std::array<std::int64_t, 2>> heads_to_show(const Capture& capture,
                                                        const TensorComparison* wrong) {
   if (wrong == nullptr) return {{capture.region.origin[0], capture.region.origin[1]}};
   std::vector<std::array<std::int64_t, 2>> heads;
-  for (const TensorComparison::Row& row : wrong->wrong_rows) {
+  for (const TensorComparison::WrongRow& row : wrong->wrong_rows) {
     const std::array<std::int64_t, 2> head = {row.batch, row.head};
     if (std::find(heads.begin(), heads.end(), head) == heads.end()) heads.push_back(head);
     if (heads.size() == kMostHeads) break;

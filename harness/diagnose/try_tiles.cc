@@ -159,7 +159,7 @@ class Trials {
     const Comparison comparison = compare_with_reference(capture, one.tolerance, one.run.threads);
     for (const TensorComparison& tensor : comparison.tensors) {
       if (tensor.tensor != Tensor::kO) continue;
-      for (const TensorComparison::Row& row : tensor.wrong_rows)
+      for (const TensorComparison::WrongRow& row : tensor.wrong_rows)
         trial.wrong[(static_cast<std::size_t>(row.batch) * problem.heads + row.head) *
                         problem.seqlen_q +
                     row.query] = 1;

@@ -77,7 +77,7 @@ std::string problem_code(const Problem& p) {
 constexpr std::size_t kMostLiterals = 400;
 
 std::string inputs_code(const ShrinkView& view) {
-  const shrink::Case& one = view.result.smallest;
+  const shrink::TriedCase& one = view.result.smallest;
   if (shrink::made_by_kind(one))
     return fmt::format("  const InputData inputs = make_inputs(problem, {}, {}, {});\n",
                        literal(one.inputs->kind), one.inputs->seed, cpp_number(one.inputs->scale));

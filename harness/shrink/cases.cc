@@ -69,12 +69,12 @@ InputData cut_out(const Problem& whole, const InputData& inputs, const Block& bl
   return out;
 }
 
-std::optional<Case> case_of(const Experiment& whole, const Block& block) {
+std::optional<TriedCase> case_of(const Experiment& whole, const Block& block) {
   const InputData& inputs = whole.inputs;
   const bool fits = block.fits_into(whole.problem);
   if (!fits && (!is_made(inputs.kind) || block.origin != std::array<std::int64_t, 4>{}))
     return std::nullopt;
-  Case one;
+  TriedCase one;
   one.problem = block.problem;
   one.tile = block.tile;
   one.num_splits = block.num_splits;
@@ -100,7 +100,7 @@ std::optional<Case> case_of(const Experiment& whole, const Block& block) {
   return one;
 }
 
-bool made_by_kind(const Case& one) {
+bool made_by_kind(const TriedCase& one) {
   const InputData& given = *one.inputs;
   if (!is_made(given.kind)) return false;
   const InputData made = make_inputs(one.problem, given.kind, given.seed, given.scale);
@@ -111,7 +111,7 @@ bool has_default_scale(const Problem& problem) {
   return problem.softmax_scale == default_softmax_scale(problem.head_dim);
 }
 
-Numbers numbers_of(const Case& one) {
+Numbers numbers_of(const TriedCase& one) {
   Numbers out;
   const std::array<const SharedBytes*, 3> from = {&one.inputs->q, &one.inputs->k, &one.inputs->v};
   for (std::size_t t = 0; t < 3; ++t) {

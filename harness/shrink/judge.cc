@@ -10,7 +10,7 @@
 namespace attn_diag::shrink {
 namespace {
 
-Told judge(const Experiment& given, const Case& one, int runs) {
+Told judge(const Experiment& given, const TriedCase& one, int runs) {
   const Experiment experiment =
       given.with(one.problem, *one.inputs).with(options_for(one, given.run));
   const Tolerance& tolerance = given.tolerance;
@@ -44,12 +44,12 @@ Told judge(const Experiment& given, const Case& one, int runs) {
 Judge judge_by_running(Experiment experiment, int runs) {
   experiment.run.taps = false;
   experiment.run.gate = Gate::kFull;
-  return
-      [experiment = std::move(experiment), now = runs, is_first = true](const Case& one) mutable {
-        Told told = judge(experiment, one, now);
-        if (std::exchange(is_first, false) && !told.failure.moves) now = 1;
-        return told;
-      };
+  return [experiment = std::move(experiment), now = runs,
+          is_first = true](const TriedCase& one) mutable {
+    Told told = judge(experiment, one, now);
+    if (std::exchange(is_first, false) && !told.failure.moves) now = 1;
+    return told;
+  };
 }
 
 }  // namespace attn_diag::shrink

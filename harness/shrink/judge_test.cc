@@ -33,7 +33,7 @@ TEST_CASE("what a judge says is all that counts, and a case is judged once") {
   ShrinkOptions options;
   options.keep_values = true;
   options.hold = {"seqlen_q"};
-  options.judge = [&](const Case& one) -> Told {
+  options.judge = [&](const TriedCase& one) -> Told {
     const Problem& p = one.problem;
     asked.push_back(
         {p.heads, p.seqlen_q, p.seqlen_k, p.head_dim, one.tile.block_m, one.tile.block_n});
@@ -58,7 +58,7 @@ TEST_CASE("what a judge says is all that counts, and a case is judged once") {
 
 TEST_CASE("a size that the case does not have cannot be held") {
   ShrinkOptions options;
-  options.judge = [](const Case&) -> Told {
+  options.judge = [](const TriedCase&) -> Told {
     return {Said::kFails, failure_of_kind(FailureKind::kWrong)};
   };
   options.hold = {"seqlen"};

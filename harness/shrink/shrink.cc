@@ -53,7 +53,7 @@ class Shrinker {
 
   ShrinkResult shrink() {
     step(1, "running the case as it is");
-    const std::optional<Case> given = case_of(x_block);
+    const std::optional<TriedCase> given = case_of(x_block);
     if (!given)
       plan_geometry(x_given.kernel, x_given.problem, x_given.run);  // throws, and says why
     x_result.given = *given;
@@ -172,12 +172,14 @@ class Shrinker {
     std::erase_if(x_axes, [&](const SizeAxis& axis) { return is_held(axis.name); });
   }
 
-  std::optional<Case> case_of(const Block& block) const { return shrink::case_of(x_given, block); }
+  std::optional<TriedCase> case_of(const Block& block) const {
+    return shrink::case_of(x_given, block);
+  }
 
   // Whether the kernel plans for it; nothing is run.
   bool is_taken(const Block& block) const {
     for (const TileShape tile : {block.tile, TileShape{0, 0}}) {
-      const Case one = {block.problem, tile, block.num_splits, nullptr};
+      const TriedCase one = {block.problem, tile, block.num_splits, nullptr};
       try {
         plan_geometry(x_given.kernel, one.problem, options_for(one, x_given.run));
         return true;
@@ -238,7 +240,7 @@ class Shrinker {
 
   // Where 1 from the beginning does not fail: 1 at the place that is wrong.
   bool move_to_failure(const SizeAxis& axis) {
-    const std::optional<Case> now = case_of(x_block);
+    const std::optional<TriedCase> now = case_of(x_block);
     const std::optional<Told> told = now ? x_trials.known(*now) : std::nullopt;
     if (axis.row < 0 || !told || told->failure.kind != FailureKind::kWrong) return false;
     std::int64_t at = told->failure.row[static_cast<std::size_t>(axis.row)];
@@ -332,7 +334,7 @@ class Shrinker {
 
   SizeReport::Neighbour neighbour(const SizeAxis& axis, std::int64_t size, bool& known) {
     asking(axis)({size});
-    const std::optional<Case> one = case_of(with(x_block, axis, size));
+    const std::optional<TriedCase> one = case_of(with(x_block, axis, size));
     const std::optional<Told> told = one ? x_trials.known(*one) : std::nullopt;
     known = told.has_value();
     return {size, told ? told->said : Said::kRefused, told ? told->failure.what : ""};
@@ -442,7 +444,7 @@ class Shrinker {
       return out;
     };
     const auto case_with = [&](const std::vector<int>& kept) {
-      Case out = x_result.smallest;
+      TriedCase out = x_result.smallest;
       out.inputs = shrink::inputs_of(with_kept(kept), problem);
       return out;
     };
@@ -470,7 +472,7 @@ class Shrinker {
   }
 
   void run_smallest() {
-    const Case& one = x_result.smallest;
+    const TriedCase& one = x_result.smallest;
     RunOptions run = options_for(one, x_given.run);
     const Experiment experiment = x_given.with(one.problem, *one.inputs).with(run);
     run.taps = has_gate(x_given.kernel.info(), run.gate) && run.gate != Gate::kFull;

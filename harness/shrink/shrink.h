@@ -43,9 +43,9 @@ struct SizeReport {
 struct ShrinkResult {
   bool fails = false;  // else there is nothing to make smaller: everything agrees
   Failure failure;     // of the smallest case; of the case as it was given where none is smaller
-  Case given, smallest;
+  TriedCase given, smallest;
   std::array<std::int64_t, 4> origin{};  // of the smallest in the given: batch, KV head, query, key
-  Case before_values;                    // the smallest whose numbers are those that were given
+  TriedCase before_values;               // the smallest whose numbers are those that were given
   bool made = false;                     // before_values: its numbers are those of make_inputs()
   std::vector<SizeReport> sizes;         // those that could be smaller
   std::array<std::int64_t, 2>

@@ -116,7 +116,7 @@ TrialOutcome Trial::operator()(const Operands& operands) const {
   return out;
 }
 
-void for_each_row(const Problem& p, const std::function<void(const Row&)>& f) {
+void for_each_row(const Problem& p, const std::function<void(const RowIndex&)>& f) {
   for (std::int64_t b = 0; b < p.batch; ++b)
     for (std::int64_t h = 0; h < p.heads; ++h)
       for (std::int64_t i = 0; i < p.seqlen_q; ++i) f({b, h, i});
@@ -142,13 +142,13 @@ void Judge::cell(Tensor t, std::array<std::int64_t, 4> index, double actual, dou
   r.expected = expected;
 }
 
-std::uint8_t& Judge::state_of(const Row& row) {
+std::uint8_t& Judge::state_of(const RowIndex& row) {
   const Problem& p = x_problem;
   x_result.rows.resize(static_cast<std::size_t>(std::int64_t{p.batch} * p.heads * p.seqlen_q), 0);
   return x_result.rows[static_cast<std::size_t>((row[0] * p.heads + row[1]) * p.seqlen_q + row[2])];
 }
 
-void Judge::o_of(const TrialOutcome& run, const Row& row,
+void Judge::o_of(const TrialOutcome& run, const RowIndex& row,
                  const std::function<double(std::int64_t)>& expected,
                  const std::function<double(std::int64_t)>& limit) {
   x_problem = run.problem;
@@ -156,13 +156,13 @@ void Judge::o_of(const TrialOutcome& run, const Row& row,
     cell(Tensor::kO, {row[0], row[1], row[2], d}, run.o[run.flat(row, d)], expected(d), limit(d));
 }
 
-void Judge::lse_of(const TrialOutcome& run, const Row& row, double expected, double limit) {
+void Judge::lse_of(const TrialOutcome& run, const RowIndex& row, double expected, double limit) {
   x_problem = run.problem;
   if (!run.lse.empty())
     cell(Tensor::kLse, {row[0], row[1], row[2], 0}, run.lse[run.flat(row)], expected, limit);
 }
 
-void Judge::same_bits(const TrialOutcome& run, const TrialOutcome& other, const Row& row) {
+void Judge::same_bits(const TrialOutcome& run, const TrialOutcome& other, const RowIndex& row) {
   if (run.moves || other.moves) return same_within_bounds(run, other, row);
   const auto zero = [](std::int64_t) { return 0.0; };
   o_of(
@@ -170,7 +170,8 @@ void Judge::same_bits(const TrialOutcome& run, const TrialOutcome& other, const 
   if (!other.lse.empty()) lse_of(run, row, other.lse[other.flat(row)], 0);
 }
 
-void Judge::same_within_bounds(const TrialOutcome& run, const TrialOutcome& other, const Row& row) {
+void Judge::same_within_bounds(const TrialOutcome& run, const TrialOutcome& other,
+                               const RowIndex& row) {
   o_of(
       run, row, [&](std::int64_t d) { return other.o[other.flat(row, d)]; },
       [&](std::int64_t d) {

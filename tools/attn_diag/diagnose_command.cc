@@ -90,7 +90,7 @@ CommandResult diagnose_file(const Session& session) {
 
 CommandResult diagnose_a_kernel(const Session& session) {
   const Flags& flags = session.flags;
-  Case one = expand_cases(flags, false).front();
+  RequestedCase one = expand_cases(flags, false).front();
   DiagnoseOptions options = options_of(flags);
   TraceOptions tracing;
   tracing.sanity_runs = parse_sanity_runs(flags.sanity);
@@ -133,7 +133,7 @@ CommandResult diagnose_a_kernel(const Session& session) {
   view.experiments = &found.experiments;
   if (tiles) view.tiles = &*tiles;
   for (const TellingRun& telling : found.diagnosis.experiments) {
-    Case other = one;
+    RequestedCase other = one;
     if (!telling.inputs.empty()) other.inputs = telling.inputs;
     if (telling.cut) {
       other.run.tile = telling.cut->tile;
@@ -145,7 +145,7 @@ CommandResult diagnose_a_kernel(const Session& session) {
   }
   // The same name for other numbers.
   if (!one.inputs_from_file && found.answer() == Answer::kDiverges) {
-    Case other = one;
+    RequestedCase other = one;
     other.seed = one.seed + 1;
     view.confirm = session.shell(reproduce("diagnose", other, flags));
   }

@@ -40,7 +40,7 @@ CommandResult dump_command(const Session& session) {
   const Flags& flags = session.flags;
   const std::string& path = flags.output;
   if (path.empty()) throw Error("dump needs -o FILE.h5: where to write.");
-  Case one = expand_cases(flags, false).front();
+  RequestedCase one = expand_cases(flags, false).front();
   const DumpOptions options = parse_dump_options(flags);
   require_writable(path, options.force);
   const Kernel kernel = load_kernel(one);

@@ -82,7 +82,7 @@ void look_at_file(const Session& session, Looked& looked) {
 
 void look_at_kernel(const Session& session, Looked& looked) {
   const Flags& flags = session.flags;
-  Case one = expand_cases(flags, false).front();
+  RequestedCase one = expand_cases(flags, false).front();
   const Kernel kernel = load_kernel(one);
   const Geometry geometry = plan(kernel, one);
   Progress progress(!flags.quiet);

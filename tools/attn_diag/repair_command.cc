@@ -45,7 +45,7 @@ CommandResult repair_command(const Session& session) {
         "limit of its own, and --time-limit is that of all.");
   flags.backend = "host";
   flags.stage = "full";  // the production kernel
-  Case one = std::move(expand_cases(flags, false).front());
+  RequestedCase one = std::move(expand_cases(flags, false).front());
   repair::RepairOptions options;
   const Tolerance tolerance = parse_tolerance(flags);
   for (const std::string& line : flags.repair.lines) options.suspects.push_back(parse_place(line));

@@ -132,7 +132,7 @@ void check(const Session& session, Progress& progress, Known& k) {
   flags.backend = "host";
   flags.stage = "full";
   flags.batch_index = flags.head = flags.query = flags.async_copies = "";
-  Case one = std::move(expand_cases(flags, false).front());
+  RequestedCase one = std::move(expand_cases(flags, false).front());
   progress.step(1, 1, "watching memory");
   try {
     const Kernel kernel = load_instrumented(one.kernel);
@@ -165,7 +165,7 @@ Comparison all_stages(const TraceResult& trace) {
   return all;
 }
 
-void use_trace(const Session& session, const Case& one, Known& k) {
+void use_trace(const Session& session, const RequestedCase& one, Known& k) {
   const TraceResult& trace = k.kernel.trace;
   k.comparison = all_stages(trace);
   k.first = trace.first;
@@ -196,7 +196,7 @@ void use_trace(const Session& session, const Case& one, Known& k) {
 
 void report_kernel(const Session& session, Progress& progress, Known& k) {
   const Flags& flags = session.flags;
-  Case one = expand_cases(flags, false).front();
+  RequestedCase one = expand_cases(flags, false).front();
   TraceOptions tracing;
   tracing.sanity_runs = parse_sanity_runs(flags.sanity);
   tracing.lines = flags.no_lines ? LinesWanted::kNever : LinesWanted::kWhereWrong;

@@ -17,9 +17,9 @@ namespace attn_diag::cli {
 namespace {
 
 // The shell line that traces a smaller case, with the inputs of the command line or those of a file.
-std::string trace_of(const Session& session, const Case& given, const shrink::Case& smaller,
-                     const std::string& inputs = "") {
-  Case one = given;
+std::string trace_of(const Session& session, const RequestedCase& given,
+                     const shrink::TriedCase& smaller, const std::string& inputs = "") {
+  RequestedCase one = given;
   one.problem = smaller.problem;
   one.run.tile = smaller.tile;
   one.run.num_splits = smaller.num_splits;
@@ -47,7 +47,7 @@ CommandResult shrink_command(const Session& session) {
         "--timeout is of commands that run the code under test once: of shrink, each case has a "
         "limit of its own, and --time-limit is that of all.");
   flags.backend = "host";
-  Case one = std::move(expand_cases(flags, false).front());
+  RequestedCase one = std::move(expand_cases(flags, false).front());
   const bool dumps = !flags.output.empty();
   const DumpOptions dump_options = parse_dump_options(flags);
   if (dumps) {

@@ -105,7 +105,7 @@ CommandResult result_of(const RefusedTrace& refused, const Session& session,
 
 CommandResult trace_command(const Session& session) {
   const Flags& flags = session.flags;
-  Case one = expand_cases(flags, false).front();
+  RequestedCase one = expand_cases(flags, false).front();
   const bool dumps = !flags.output.empty();
   DumpOptions dump_options = parse_dump_options(flags);
   if (dumps) {

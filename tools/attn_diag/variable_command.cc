@@ -43,7 +43,7 @@ void refuse_others(const Flags& f) {
 
 }  // namespace
 
-CommandResult variable_command(const Session& session, Case& one, const Kernel& kernel) {
+CommandResult variable_command(const Session& session, RequestedCase& one, const Kernel& kernel) {
   const Flags& flags = session.flags;
   refuse_others(flags);
   const lines::VariableQuery query = query_of(flags);

@@ -14,7 +14,7 @@ namespace attn_diag::cli {
 CommandResult xray_command(const Session& session) {
   Flags flags = session.flags;
   flags.stage = "full";  // the production kernel
-  Case one = expand_cases(flags, false).front();
+  RequestedCase one = expand_cases(flags, false).front();
   const bool dumps = !flags.output.empty();
   const DumpOptions dump_options = parse_dump_options(flags);
   if (dumps) {

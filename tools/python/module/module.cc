@@ -145,7 +145,7 @@ class Compared {
   std::vector<std::tuple<int, int, int, std::int64_t, double>> wrong_rows() const {
     std::vector<std::tuple<int, int, int, std::int64_t, double>> rows;
     if (const TensorComparison* const t = report::summarise(x_comparison).first_wrong)
-      for (const TensorComparison::Row& r : t->wrong_rows)
+      for (const TensorComparison::WrongRow& r : t->wrong_rows)
         rows.emplace_back(r.batch, r.head, r.query, r.mismatched, r.max_err_over_bound);
     return rows;
   }

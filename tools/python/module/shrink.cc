@@ -55,7 +55,7 @@ ForeignCase case_of_run(const Capture& c) {
   return out;
 }
 
-py::list elements_of(const shrink::Case& one) {
+py::list elements_of(const shrink::TriedCase& one) {
   py::list out;
   for (const std::vector<double>& values : shrink::numbers_of(one).values) {
     py::list nonzero;
@@ -87,7 +87,7 @@ Shrunk shrink_function(const std::string& name, const py::function& call,
   experiment.run.taps = false;
   experiment.run.gate = Gate::kFull;
   options.judge =
-      [&, judge = shrink::judge_by_running(experiment, wishes.runs)](const shrink::Case& one) {
+      [&, judge = shrink::judge_by_running(experiment, wishes.runs)](const shrink::TriedCase& one) {
         shrink::Told told = judge(one);
         if (function.was_interrupted()) function.rethrow();
         return told;
@@ -107,7 +107,7 @@ Shrunk shrink_function(const std::string& name, const py::function& call,
     const py::gil_scoped_release released;
     view.result = shrink::shrink(experiment, options);
     if (view.result.fails) {
-      const shrink::Case& sized = view.result.before_values;
+      const shrink::TriedCase& sized = view.result.before_values;
       out.sized = std::make_shared<ForeignCase>(
           case_of_run(run_kernel(experiment.with(sized.problem, *sized.inputs))));
     }
