@@ -26,7 +26,7 @@ Problem small() {
 }
 
 Capture run(const std::string& name, const Problem& p = small(), const RunOptions& options = {}) {
-  return run_kernel(brought(name), p, make_inputs(p, "randn", 1, 1.0), options);
+  return run_kernel({brought(name), p, make_inputs(p, "randn", 1, 1.0), options});
 }
 
 std::vector<std::string> diverging(const Capture& capture) {
@@ -126,7 +126,7 @@ TEST_CASE("what an undeclared base 2 looks like is said") {
     const Problem p = small();
     std::string text;
     for (const PatternStatement& s :
-         trace(brought(kernel), p, make_inputs(p, "randn", 1, 1.0), {}).pattern)
+         trace({brought(kernel), p, make_inputs(p, "randn", 1, 1.0)}, {}).pattern)
       text += s.text + "\n";
     return text;
   };
@@ -184,7 +184,7 @@ TEST_CASE("a brought kernel's stages cannot be fed, and that is said") {
   options.isolate = true;
   CHECK_THROWS_WITH(run("right", small(), options), contains("recorded only"));
   const Problem p = small();
-  const TraceResult traced = trace(brought("right"), p, make_inputs(p, "randn", 1, 1.0), {});
+  const TraceResult traced = trace({brought("right"), p, make_inputs(p, "randn", 1, 1.0)}, {});
   CHECK(traced.agrees());
   for (const StageReport& stage : traced.stages) CHECK(stage.isolated == Verdict::kExempt);
 }

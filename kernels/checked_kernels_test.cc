@@ -71,7 +71,7 @@ void check_finds_nothing(const std::string& name) {
       options.schedule = c.schedule;
       options.tile = kernel.info().tiles[c.tile % kernel.info().num_tiles];
       const CheckResult result =
-          check_kernel(kernel, p, make_inputs(p, "randn", 1, 1.0), options, {});
+          check_kernel({kernel, p, make_inputs(p, "randn", 1, 1.0), options}, {});
       INFO(name << ", type " << static_cast<int>(dtype) << ", " << p.heads << " heads, "
                 << p.kv_heads << " KV heads, " << p.seqlen_q << " queries, " << p.seqlen_k
                 << " keys, head_dim " << p.head_dim << ", head_dim_v " << p.head_dim_v << ", mask "

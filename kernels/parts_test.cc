@@ -42,7 +42,7 @@ Problem causal() {
 
 Capture run(const std::string& name, const Problem& p, const std::string& inputs = "randn",
             const RunOptions& options = {}) {
-  return run_kernel(part(name), p, make_inputs(p, inputs, 1, 1.0), options);
+  return run_kernel({part(name), p, make_inputs(p, inputs, 1, 1.0), options});
 }
 
 // "S: agrees" and the like, of all that was compared.
@@ -158,7 +158,7 @@ TEST_CASE("a region of a kernel of a part has absolute coordinates") {
 TEST_CASE("trace finds the stage of a part, and says what is not judged") {
   const auto traced = [](const std::string& name) {
     const Problem p = causal();
-    return trace(part(name), p, make_inputs(p, "randn", 1, 1.0), {});
+    return trace({part(name), p, make_inputs(p, "randn", 1, 1.0)}, {});
   };
   const TraceResult right = traced("scores");
   CHECK(right.answer() == Answer::kAgrees);
@@ -200,7 +200,7 @@ TEST_CASE("a dump of a part is judged as the run was") {
 TEST_CASE("diagnose knows the parts, and names only what can be wrong of them") {
   const auto diagnosed = [](const std::string& name) {
     const Problem p = causal();
-    return diagnose_kernel(part(name), p, make_inputs(p, "probe", 1, 1.0), {}, {}).diagnosis;
+    return diagnose_kernel({part(name), p, make_inputs(p, "probe", 1, 1.0)}, {}, {}).diagnosis;
   };
   for (const char* name :
        {"scores", "of-scores", "of-raw-scores", "of-raw-half-scores", "of-half-probs"})
@@ -229,7 +229,7 @@ TEST_CASE("diagnose knows the parts, and names only what can be wrong of them") 
 
 TEST_CASE("an x-ray of a part or of codes is refused, and no tap is named where there is none") {
   for (const char* name : {"scores", "of-scores", "of-probs", "int8-per-token"})
-    CHECK_THROWS_WITH(xray(part(name), small(), make_inputs(small(), "randn", 1, 1.0), {}),
+    CHECK_THROWS_WITH(xray({part(name), small(), make_inputs(small(), "randn", 1, 1.0)}, {}),
                       contains("an x-ray is of kernels that compute o of q, k and v as they are"));
   CHECK(find_tap_lines(part("scores").provenance(), Tensor::kS).empty());
 }
@@ -239,7 +239,7 @@ TEST_CASE("diagnose says what to declare where that alone explains every cell, a
     const Problem p = small();
     std::string all;
     for (const std::string& note :
-         diagnose_kernel(part(name), p, make_inputs(p, "randn", 1, 1.0), {}, {}).diagnosis.notes)
+         diagnose_kernel({part(name), p, make_inputs(p, "randn", 1, 1.0)}, {}, {}).diagnosis.notes)
       all += note + '\n';
     return all;
   };
@@ -280,8 +280,8 @@ TEST_CASE("a kernel of codes is judged by what they mean") {
 TEST_CASE("inputs that no code means are refused") {
   Problem p = small();
   InputData inputs = make_inputs(p, "randn", 1, 1.0);
-  store_element(inputs.k.data(), p.dtype, 5, std::nan(""));
-  CHECK_THROWS_WITH(run_kernel(part("int8-per-token"), p, inputs, {}),
+  store_element(inputs.k.edit().data(), p.dtype, 5, std::nan(""));
+  CHECK_THROWS_WITH(run_kernel({part("int8-per-token"), p, inputs}),
                     contains("k holds NaN or infinity, but the kernel takes it as int8 codes"));
 }
 
@@ -322,7 +322,7 @@ TEST_CASE("check watches what a kernel is given of S and what it makes of it") {
     INFO(name);
     const Problem p = small();
     const CheckResult result =
-        check_kernel(part(name), p, make_inputs(p, "randn", 1, 1.0), {}, host::CheckOptions());
+        check_kernel({part(name), p, make_inputs(p, "randn", 1, 1.0)}, host::CheckOptions());
     for (const host::CheckFinding& f : result.report.findings)
       UNSCOPED_INFO(f.message << " " << f.array << " " << f.offset << " " << f.space << " "
                               << f.kernel);
@@ -330,7 +330,7 @@ TEST_CASE("check watches what a kernel is given of S and what it makes of it") {
   }
   const Problem p = small();
   const CheckResult result =
-      check_kernel(part("of-probs-clears-its-input"), p, make_inputs(p, "randn", 1, 1.0), {},
+      check_kernel({part("of-probs-clears-its-input"), p, make_inputs(p, "randn", 1, 1.0)},
                    host::CheckOptions());
   REQUIRE(result.report.findings.size() == 1);
   CHECK(result.report.findings[0].kind == host::CheckKind::kInputWrite);

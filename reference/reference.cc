@@ -15,6 +15,8 @@
 namespace attn_diag::reference {
 namespace {
 
+std::atomic<std::int64_t> rows_so_far{0};
+
 struct KvData {
   KvHead values;
   KvMagnitudes magnitudes;  // only where bounds are wanted
@@ -112,6 +114,7 @@ void run_blocks(const Plan& plan, KvCache& cache, Work& work,
       if (plan.options.bounds) block.bound[static_cast<std::size_t>(t.id)] = bounds[t.id];
     }
     visit(sampled);
+    rows_so_far += item.rows;
   }
 }
 
@@ -138,6 +141,8 @@ void for_each_block(const Plan& plan, const std::function<void(const SampledBloc
 }
 
 }  // namespace
+
+std::int64_t rows_computed() { return rows_so_far; }
 
 void for_each_row_block(const Problem& problem, const Geometry& geometry,
                         const Arithmetic& arithmetic, const Inputs& inputs, const Options& options,

@@ -70,6 +70,17 @@ void check_tensor(const Capture& capture, const TensorData& data) {
                             data.bytes.size()));
 }
 
+bool same_case(const Capture& a, const Capture& b) {
+  const auto fields = [](const Capture& c) {
+    FieldList all;
+    visit_problem(c.problem, all);
+    visit_geometry(c.geometry, all);
+    visit_arithmetic(c.arithmetic, all);
+    return all;
+  };
+  return fields(a).differences(fields(b)).empty() && a.q == b.q && a.k == b.k && a.v == b.v;
+}
+
 void check_comparable(const Capture& actual, const Capture& expected,
                       const std::string& actual_name, const std::string& expected_name) {
   FieldList a, b;

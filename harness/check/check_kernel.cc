@@ -90,8 +90,9 @@ void require_something_checked(const Kernel& kernel, const host::LaunchReport& l
 }
 
 // One watched run.
-void run_checked(const Kernel& kernel, const Problem& problem, const InputData& inputs,
-                 const RunOptions& options, const host::CheckOptions& check, CheckResult& result) {
+void run_checked(const Experiment& experiment, const host::CheckOptions& check,
+                 CheckResult& result) {
+  const auto& [kernel, problem, inputs, options, tolerance, oracle] = experiment;
   Between between;
   if (kernel.info().part != Part::kAttention)
     between = make_between(problem, result.geometry,
@@ -135,8 +136,8 @@ bool is_unwritten_tile(const host::CheckFinding& finding) {
 
 // A matrix load takes a whole tile, with the rows of the tail that nobody has written. They do no harm
 // if o and lse have the same bits whatever is there.
-void judge_unwritten_tiles(CheckResult& result, const Kernel& kernel, const Problem& problem,
-                           const InputData& inputs, RunOptions options) {
+void judge_unwritten_tiles(CheckResult& result, Experiment experiment) {
+  RunOptions& options = experiment.run;
   std::vector<host::CheckFinding>& findings = result.report.findings;
   if (std::none_of(findings.begin(), findings.end(), is_unwritten_tile)) return;
   options.gate = Gate::kFull;
@@ -146,10 +147,10 @@ void judge_unwritten_tiles(CheckResult& result, const Kernel& kernel, const Prob
   const auto reaches_output = [&](GivenMemory where) {
     try {
       options.fill = MemoryFill();
-      const Capture first = run_kernel(kernel, problem, inputs, options);
+      const Capture first = run_kernel(experiment);
       return std::any_of(kBytes.begin(), kBytes.end(), [&](std::uint8_t byte) {
         options.fill = MemoryFill::only(where, byte);
-        return moved_outputs(first, run_kernel(kernel, problem, inputs, options)).moved();
+        return moved_outputs(first, run_kernel(experiment)).moved();
       });
     } catch (const Error&) {
       return true;  // not to be told
@@ -180,32 +181,35 @@ void judge_unwritten_tiles(CheckResult& result, const Kernel& kernel, const Prob
 
 }  // namespace
 
-CheckResult check_kernel(const Kernel& given, const Problem& problem, const InputData& uncoded,
-                         const RunOptions& options, const host::CheckOptions& check) {
+CheckResult check_kernel(const Experiment& experiment, const host::CheckOptions& check) {
+  const Kernel& given = experiment.kernel;
   if (std::string_view(given.build().backend) != "host")
     throw Error(
         fmt::format("{} was built for backend {}: check runs on the host executor. On a GPU, "
                     "compute-sanitizer does this.",
                     given.spec(), given.build().backend));
-  const Kernel kernel = given.build().lockstep ? given : Kernel::load(given.spec(), "host", true);
+  Experiment checked = experiment;
+  Kernel& kernel = checked.kernel;
+  if (!given.build().lockstep) kernel = Kernel::load(given.spec(), "host", true);
   if (!has_gate(kernel.info(), Gate::kFull))
     throw Error(
         fmt::format("{} was built without gate full, the production kernel.", kernel.spec()));
   CheckResult result;
-  result.geometry = plan_geometry(kernel, problem, options);
-  const std::optional<InputData> coded = coded_inputs(kernel, problem, uncoded);
-  const InputData& inputs = coded ? *coded : uncoded;
+  result.geometry = plan_geometry(kernel, checked.problem, checked.run);
+  if (std::optional<InputData> coded = coded_inputs(kernel, checked.problem, checked.inputs))
+    checked.inputs = std::move(*coded);
   result.provenance = kernel.provenance();
-  run_checked(kernel, problem, inputs, options, check, result);
+  run_checked(checked, check, result);
   // An atomic, or a flag behind a fence, hands over to whoever comes next. What that orders depends on who came
   // first.
   const host::CheckSummary& seen = result.report.summary;
-  if (options.schedule == "forward" && seen.atomics + seen.fences > 0) {
-    RunOptions other = options;
-    other.schedule = "reverse";
-    run_checked(kernel, problem, inputs, other, check, result);
+  if (experiment.run.schedule == "forward" && seen.atomics + seen.fences > 0) {
+    checked.run.schedule = "reverse";
+    run_checked(checked, check, result);
   }
-  judge_unwritten_tiles(result, given, problem, inputs, options);
+  checked.kernel = given;
+  checked.run = experiment.run;
+  judge_unwritten_tiles(result, std::move(checked));
   return result;
 }
 

@@ -59,6 +59,9 @@ class CellAccumulator {
   void add(std::int64_t at, std::int64_t n, TypedCells actual, TypedCells expected,
            const ArrayLimit& limit);
 
+  // Cells that were found wrong so far.
+  std::int64_t mismatched() const { return x_sums.mismatched; }
+
   // Hands the last tiles to the picture. Nothing may be added after it.
   void finish();
 

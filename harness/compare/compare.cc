@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "harness/capture/consistency.h"
+#include "harness/capture/oracle.h"
 #include "harness/capture/reference_rows.h"
 #include "harness/compare/accumulator.h"
 #include "harness/compare/compare_and_visit.h"
@@ -68,16 +69,16 @@ std::int64_t Comparison::mismatched() const {
 }
 
 Comparison compare_with_reference(const Capture& capture, const Tolerance& tolerance, int threads) {
-  return compare_and_visit(capture, tolerance, threads, nullptr);
+  return compare_and_visit(capture, tolerance, threads, {});
 }
 
 Comparison compare_and_visit(const Capture& capture, const Tolerance& tolerance, int threads,
-                             const BlockVisitor& also, std::uint32_t also_tensors) {
+                             const BlockVisitors& visitors) {
   check_tensors(capture);
   AccumulatorPool pool(capture);
   if (pool.work().empty()) return {};
   const auto visit = [&](const reference::RowBlock& block) {
-    if (also) also(block);
+    if (visitors.every) visitors.every(block);
     AccumulatorPool::Set& set = pool.borrow();
     for (std::size_t i = 0; i < set.size(); ++i) {
       const TensorWork& work = *pool.work()[i];
@@ -85,17 +86,17 @@ Comparison compare_and_visit(const Capture& capture, const Tolerance& tolerance,
       const std::int64_t at = first_row(capture.region, block) * work.grid.row_cells;
       const std::int64_t n = block.rows * work.grid.row_cells;
       if (block.value[t] == nullptr) continue;  // not defined for this geometry
+      const std::int64_t before = set[i].mismatched();
       Limits(tolerance, work.actual)
           .add(set[i], at, n, cells_of(work.actual, at), {block.value[t], DType::kFp64},
                tolerance.use_bound ? block.bound[t] : nullptr);
+      if (visitors.wrong && set[i].mismatched() > before) visitors.wrong(block, work.grid.id);
     }
     pool.give_back(set);
   };
   reference::Options options = reference_options(capture, threads, tolerance.use_bound);
-  options.tensors |= also_tensors;
-  reference::for_each_row_block(capture.problem, capture.geometry, capture.arithmetic,
-                                {capture.q.data(), capture.k.data(), capture.v.data()}, options,
-                                visit);
+  options.tensors |= visitors.tensors;
+  for_each_row_block(capture, options, visit);
   return pool.finish();
 }
 
@@ -132,9 +133,7 @@ Comparison compare_captures(const Capture& actual, const Capture& expected,
                cells_of(other, at), bound);
     });
   };
-  reference::for_each_row_block(expected.problem, expected.geometry, expected.arithmetic,
-                                {expected.q.data(), expected.k.data(), expected.v.data()},
-                                reference_options(expected, 0, true), visit);
+  for_each_row_block(expected, reference_options(expected, 0, true), visit);
   return pool.finish();
 }
 

@@ -8,12 +8,17 @@
 
 namespace attn_diag {
 
-// Sees every block of rows that the reference computes for a comparison, from several threads: the capture's tensors,
-// and those of `also_tensors` (tensor_bit() each).
-using BlockVisitor = std::function<void(const reference::RowBlock&)>;
+// Who else looks at the blocks of rows that the reference computes for a comparison, from several threads.
+struct BlockVisitors {
+  std::function<void(const reference::RowBlock&)>
+      every;  // before its cells are judged; may be empty
+  // Of a block, a tensor in which a cell was found wrong; tensors come in pipeline order. May be empty.
+  std::function<void(const reference::RowBlock&, Tensor)> wrong;
+  std::uint32_t tensors = 0;  // that are wanted besides the capture's (tensor_bit() each)
+};
 
 // As compare_with_reference.
 Comparison compare_and_visit(const Capture& capture, const Tolerance& tolerance, int threads,
-                             const BlockVisitor& visit, std::uint32_t also_tensors = 0);
+                             const BlockVisitors& visitors);
 
 }  // namespace attn_diag

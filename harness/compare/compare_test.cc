@@ -327,7 +327,7 @@ TEST_CASE("a cell that cannot fail is not judged, not even where it equals what 
   c.problem = right.problem;
   const std::size_t half = c.v.size() / 2;
   for (std::size_t at = 0; at < half; at += size_of(c.problem.dtype))
-    store_element(c.v.data() + at, c.problem.dtype, 0, kNaN);
+    store_element(c.v.edit().data() + at, c.problem.dtype, 0, kNaN);
   for (const double value : {kNaN, 0.5}) {
     TensorData& data = *c.tensors[static_cast<std::size_t>(Tensor::kO)];
     for (std::int64_t i = 0; i < data.size() / 2; ++i)

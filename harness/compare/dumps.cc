@@ -12,6 +12,7 @@
 #include "attn_diag/harness/error.h"
 #include "harness/base/parallel_for.h"
 #include "harness/capture/consistency.h"
+#include "harness/capture/oracle.h"
 #include "harness/capture/reference_rows.h"
 #include "harness/compare/judgement.h"
 #include "harness/compare/pool.h"
@@ -150,9 +151,7 @@ class DumpComparer {
       x_slabs.give_back(std::move(slabs));
       x_pool.give_back(set);
     };
-    reference::for_each_row_block(c.problem, c.geometry, c.arithmetic,
-                                  {c.q.data(), c.k.data(), c.v.data()},
-                                  reference_options(c, 0, true), visit);
+    for_each_row_block(c, reference_options(c, 0, true), visit);
   }
 
   // Runs on other data do not agree for reasons that are not the kernel's: worth saying.

@@ -234,7 +234,7 @@ TEST_CASE("different inputs are said") {
   const testing::TemporaryDirectory directory;
   Capture a = recorded();
   write_dump(directory / "a.h5", a, {});
-  a.k.back() ^= std::byte{1};
+  a.k.edit().back() ^= std::byte{1};
   write_dump(directory / "b.h5", a, {});
   const Comparison c = compare_dumps(directory / "a.h5", directory / "b.h5", {false, 0, 0});
   CHECK(c.agrees());

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "attn_diag/reference/reference.h"
+#include "harness/capture/oracle.h"
 #include "harness/capture/reference_rows.h"
 #include "harness/compare/judgement.h"
 #include "harness/compare/ulps.h"
@@ -61,7 +62,7 @@ std::vector<std::array<std::int64_t, 2>> heads_to_show(const Capture& capture,
                                                        const TensorComparison* wrong) {
   if (wrong == nullptr) return {{capture.region.origin[0], capture.region.origin[1]}};
   std::vector<std::array<std::int64_t, 2>> heads;
-  for (const TensorComparison::Row& row : wrong->wrong_rows) {
+  for (const TensorComparison::WrongRow& row : wrong->wrong_rows) {
     const std::array<std::int64_t, 2> head = {row.batch, row.head};
     if (std::find(heads.begin(), heads.end(), head) == heads.end()) heads.push_back(head);
     if (heads.size() == kMostHeads) break;
@@ -234,10 +235,8 @@ class Collector {
 ErrorMaps map_errors(const Capture& capture, const Comparison& comparison,
                      const Tolerance& tolerance, int threads) {
   Collector collector(capture, comparison, tolerance);
-  reference::for_each_row_block(capture.problem, capture.geometry, capture.arithmetic,
-                                {capture.q.data(), capture.k.data(), capture.v.data()},
-                                reference_options(capture, threads, tolerance.use_bound),
-                                [&](const reference::RowBlock& block) { collector.visit(block); });
+  for_each_row_block(capture, reference_options(capture, threads, tolerance.use_bound),
+                     [&](const reference::RowBlock& block) { collector.visit(block); });
   return collector.finish();
 }
 

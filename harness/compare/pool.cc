@@ -12,7 +12,7 @@ namespace {
 
 // A dump's header alone has no inputs.
 std::string why_unjudged(const Capture& capture) {
-  for (const std::vector<std::byte>* input : {&capture.q, &capture.k, &capture.v})
+  for (const SharedBytes* input : {&capture.q, &capture.k, &capture.v})
     if (has_nonfinite(*input, capture.problem.dtype))
       return "NaN or infinity in q, k or v reaches them";
   const bool inputs = !capture.q.empty();

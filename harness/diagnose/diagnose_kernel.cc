@@ -14,20 +14,19 @@ namespace attn_diag {
 namespace {
 
 // Other splits and other tiles than those of a run, as far as the kernel takes the problem in them.
-std::vector<Geometry> other_cuts(const Kernel& kernel, const Problem& problem,
-                                 const RunOptions& run, const Geometry& own) {
+std::vector<Geometry> other_cuts(const Experiment& experiment, const Geometry& own) {
   std::vector<Geometry> cuts;
   const auto add = [&](TileShape tile, int num_splits) {
-    RunOptions other = run;
+    RunOptions other = experiment.run;
     other.tile = tile;
     other.num_splits = num_splits;
     try {
-      cuts.push_back(plan_geometry(kernel, problem, other));
+      cuts.push_back(plan_geometry(experiment.kernel, experiment.problem, other));
     } catch (const Error&) {
       // Not a cut that the kernel has.
     }
   };
-  const KernelInfo& info = kernel.info();
+  const KernelInfo& info = experiment.kernel.info();
   if (info.takes_num_splits)
     for (const int splits : {1, own.num_splits + 1, own.num_splits - 1})
       if (splits > 0 && splits != own.num_splits) add(own.tile, splits);
@@ -53,19 +52,16 @@ bool is_another_bug(const TraceResult& trace) {
 
 }  // namespace
 
-KernelDiagnosis diagnose_kernel(const Kernel& kernel, const Problem& problem,
-                                const InputData& inputs, const TraceOptions& trace_options,
+KernelDiagnosis diagnose_kernel(const Experiment& experiment, const TraceOptions& given,
                                 const DiagnoseOptions& options) {
-  TraceOptions tracing = trace_options;
+  TraceOptions tracing = given;
   tracing.isolate = false;
   tracing.closure = false;
-  return diagnose_traced(kernel, problem, inputs, trace(kernel, problem, inputs, tracing),
-                         trace_options, options);
+  return diagnose_traced(experiment, trace(experiment, tracing), options);
 }
 
-KernelDiagnosis diagnose_traced(const Kernel& kernel, const Problem& problem,
-                                const InputData& inputs, TraceResult traced,
-                                const TraceOptions& trace_options, const DiagnoseOptions& options) {
+KernelDiagnosis diagnose_traced(const Experiment& experiment, TraceResult traced,
+                                const DiagnoseOptions& options) {
   KernelDiagnosis out;
   out.trace = std::move(traced);
   out.capture = out.trace.capture;
@@ -80,7 +76,7 @@ KernelDiagnosis diagnose_traced(const Kernel& kernel, const Problem& problem,
       return out;
     }
   }
-  RunOptions as_traced = trace_options.run;
+  RunOptions as_traced = experiment.run;
   if (sanity.unsound()) {
     as_traced.schedule = sanity.calm->schedule;
     as_traced.fill = sanity.calm->fill;
@@ -92,10 +88,10 @@ KernelDiagnosis diagnose_traced(const Kernel& kernel, const Problem& problem,
     run.isolate = false;
     run.replace = 0;
     run.taps = false;
-    out.capture = run_kernel(kernel, problem, inputs, run);
+    out.capture = run_kernel(experiment.with(run));
   }
   DiagnoseOptions diagnosing = options;
-  diagnosing.other_cuts = other_cuts(kernel, problem, as_traced, out.capture.geometry);
+  diagnosing.other_cuts = other_cuts(experiment.with(as_traced), out.capture.geometry);
   Diagnosis found = diagnose(out.capture, diagnosing);
   if (sanity.unsound()) {
     // Only a name that accounts for everything is another bug's.

@@ -9,10 +9,10 @@
 namespace attn_diag {
 namespace {
 
-KernelDiagnosis diagnose_fake(const std::string& kernel, const TraceOptions& options = {}) {
+KernelDiagnosis diagnose_fake(const std::string& kernel, const RunOptions& run = {}) {
   const Problem problem = fake_problem();
-  return diagnose_kernel(fake_kernel(kernel), problem, make_inputs(problem, "randn", 1, 1.0),
-                         options, {});
+  return diagnose_kernel({fake_kernel(kernel), problem, make_inputs(problem, "randn", 1, 1.0), run},
+                         {}, {});
 }
 
 bool holds(const Diagnosis& d, const std::string& id) {
@@ -66,10 +66,10 @@ TEST_CASE(
 }
 
 TEST_CASE("a kernel without taps, or asked for its outputs alone, is diagnosed by o and lse") {
-  TraceOptions options;
-  options.run.gate = Gate::kFull;
-  options.run.taps = false;
-  const KernelDiagnosis r = diagnose_fake("divides-twice", options);
+  RunOptions run;
+  run.gate = Gate::kFull;
+  run.taps = false;
+  const KernelDiagnosis r = diagnose_fake("divides-twice", run);
   CHECK(r.diagnosis.tensors == std::vector{Tensor::kLse, Tensor::kO});
   CHECK(holds(r.diagnosis, "l-twice"));
 }
@@ -105,8 +105,8 @@ TEST_CASE("experiments leave of a class what accounts for the new results too") 
   found.diagnosis.verdict = DiagnosisVerdict::kClass;
   found.diagnosis.experiments = {
       {"run with --inputs rising", "it tells them apart", "rising", std::nullopt}};
-  run_experiments(fake_kernel("divides-twice"), problem, make_inputs(problem, "randn", 1, 1.0),
-                  found, {}, {});
+  run_experiments({fake_kernel("divides-twice"), problem, make_inputs(problem, "randn", 1, 1.0)},
+                  found, {});
   CHECK(found.diagnosis.verdict == DiagnosisVerdict::kNamed);
   REQUIRE(found.diagnosis.best.size() == 1);
   CHECK(holds(found.diagnosis, "l-twice"));

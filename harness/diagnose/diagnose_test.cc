@@ -127,7 +127,7 @@ TEST_CASE("what other splits would tell apart is proposed to be run in other spl
   const Diagnosis d = diagnose(buggy_capture(c, deviation), {});
   REQUIRE(d.verdict == DiagnosisVerdict::kClass);
   REQUIRE_FALSE(d.experiments.empty());
-  const auto in_other_splits = [](const Experiment& e) { return e.cut.has_value(); };
+  const auto in_other_splits = [](const TellingRun& e) { return e.cut.has_value(); };
   const auto it = std::find_if(d.experiments.begin(), d.experiments.end(), in_other_splits);
   REQUIRE(it != d.experiments.end());
   CHECK(it->what == "run with --num-splits 1");
@@ -187,7 +187,7 @@ TEST_CASE("without inputs or without anything recorded there is nothing to diagn
   Capture nothing = buggy_capture(buggy_case(), {});
   nothing.tensors = {};
   CHECK_THROWS_AS(diagnose(nothing, {}), Error);
-  nothing.k.clear();
+  nothing.k.edit().clear();
   CHECK_THROWS_WITH(diagnose(nothing, {}), contains("q, k and v"));
 }
 

@@ -15,7 +15,7 @@ struct EquivalenceClass {
   std::vector<Candidate> members;
   // Generalisations that were folded into a member, and members whose parameters are open, as sentences.
   std::vector<std::string> notes;
-  std::vector<Experiment> experiments;  // without commands: what, why
+  std::vector<TellingRun> experiments;  // without commands: what, why
 };
 
 // `candidates` are all inside. A member whose fitted parameter makes it the same function as a less general

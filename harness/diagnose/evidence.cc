@@ -55,7 +55,7 @@ std::vector<std::uint8_t> Evidence::written(Tensor t, std::span<const std::int64
 void Evidence::mark_wrong(const Comparison& comparison) {
   for (const TensorComparison& t : comparison.tensors) {
     if (std::find(x_tensors.begin(), x_tensors.end(), t.tensor) == x_tensors.end()) continue;
-    for (const TensorComparison::Row& row : t.wrong_rows)
+    for (const TensorComparison::WrongRow& row : t.wrong_rows)
       mark_wrong(row_index(x_capture->region, row.batch, row.head, row.query));
   }
 }

@@ -64,7 +64,7 @@ Elsewhere::Elsewhere(const Search& search, const std::vector<Candidate>& members
 
 void Elsewhere::try_inputs() {
   for (const OtherInputs& inputs : other_inputs(x_search.cuts()[x_members.front().cut])) {
-    Experiment change;
+    TellingRun change;
     change.what = "run with --inputs " + inputs.kind;
     change.inputs = inputs.kind;
     x_inputs.push_back(
@@ -81,7 +81,7 @@ void Elsewhere::try_cuts(const std::vector<Geometry>& cuts) {
         cut.tile.block_m != from.tile.block_m || cut.tile.block_n != from.tile.block_n;
     if (x_cuts.size() == kMostCuts || (other_tile && !any_tile)) continue;
     if (!other_tile && cut.num_splits == from.num_splits) continue;
-    Experiment change;
+    TellingRun change;
     change.what = text_of(cut, from);
     change.cut = cut;
     x_cuts.push_back({std::move(change),
@@ -103,7 +103,7 @@ Contrast::Gap Elsewhere::gap(const Contrast& contrast, std::size_t a, std::size_
   return least;
 }
 
-std::vector<Experiment> Elsewhere::experiments(const std::vector<std::size_t>& which) const {
+std::vector<TellingRun> Elsewhere::experiments(const std::vector<std::size_t>& which) const {
   struct Pair {
     std::size_t a, b;
     bool apart = false;
@@ -113,10 +113,10 @@ std::vector<Experiment> Elsewhere::experiments(const std::vector<std::size_t>& w
     for (std::size_t k = i + 1; k < which.size(); ++k) pairs.push_back({which[i], which[k]});
   // What a setting makes of each pair.
   struct Trial {
-    const Experiment* change;
+    const TellingRun* change;
     std::vector<Contrast::Gap> gaps;
   };
-  const auto trial_of = [&](const Experiment& change, const Contrast& contrast) {
+  const auto trial_of = [&](const TellingRun& change, const Contrast& contrast) {
     Trial trial{&change, {}};
     for (const Pair& pair : pairs) trial.gaps.push_back(gap(contrast, pair.a, pair.b));
     return trial;
@@ -127,7 +127,7 @@ std::vector<Experiment> Elsewhere::experiments(const std::vector<std::size_t>& w
       n += !pairs[i].apart && trial.gaps[i].over_bound > 1;
     return n;
   };
-  std::vector<Experiment> proposed;
+  std::vector<TellingRun> proposed;
   const auto propose = [&](const Trial& trial) {
     const std::size_t n = told(trial);
     if (n == 0) return;
@@ -139,7 +139,7 @@ std::vector<Experiment> Elsewhere::experiments(const std::vector<std::size_t>& w
         widest = i;
     }
     const Contrast::Gap& gap = trial.gaps[widest];
-    Experiment experiment = *trial.change;
+    TellingRun experiment = *trial.change;
     experiment.why = fmt::format(
         "it tells {} of {} pairs apart: {} differs from {} there by {:.3g} in {}, {:.3g} times "
         "what rounding can make",
@@ -149,7 +149,7 @@ std::vector<Experiment> Elsewhere::experiments(const std::vector<std::size_t>& w
     proposed.push_back(std::move(experiment));
   };
   if (!x_search.evidence().capture().has(Tensor::kLse)) {
-    Experiment record;
+    TellingRun record;
     record.what = "record lse of the same case";
     propose(trial_of(record, {x_search.cuts()[x_members.front().cut], x_search.sample().row,
                               x_forms, tensor_bit(Tensor::kLse), x_search.threads()}));

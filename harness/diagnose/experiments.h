@@ -22,11 +22,11 @@ class Elsewhere {
   bool same(std::size_t a, std::size_t b) const;
   // What tells those of `which` apart: lse, if it was not recorded; then, one after another, what tells most
   // pairs apart that are not apart yet. A member is told from another if all forms of it are.
-  std::vector<Experiment> experiments(const std::vector<std::size_t>& which) const;
+  std::vector<TellingRun> experiments(const std::vector<std::size_t>& which) const;
 
  private:
   struct Setting {
-    Experiment change;
+    TellingRun change;
     Contrast contrast;  // of every form of every member
   };
   void try_inputs();

@@ -29,27 +29,29 @@ bool accounts_for(const Match& member, const Capture& capture, const Diagnosis& 
 
 }  // namespace
 
-void run_experiments(const Kernel& kernel, const Problem& problem, const InputData& inputs,
-                     KernelDiagnosis& found, const TraceOptions& trace_options,
+void run_experiments(const Experiment& experiment, KernelDiagnosis& found,
                      const DiagnoseOptions& options) {
+  const KernelInfo& kernel = experiment.kernel.info();
   constexpr std::uint64_t kSeed = 1;
   Diagnosis& d = found.diagnosis;
-  for (const Experiment& experiment : d.experiments) {
+  for (const TellingRun& telling : d.experiments) {
     if (d.verdict != DiagnosisVerdict::kClass) break;
-    if (experiment.inputs.empty() && !experiment.cut) continue;
-    RunOptions run = trace_options.run;
+    if (telling.inputs.empty() && !telling.cut) continue;
+    Experiment other =
+        telling.inputs.empty()
+            ? experiment
+            : experiment.with(experiment.problem,
+                              make_inputs(experiment.problem, telling.inputs, kSeed, 1));
+    RunOptions& run = other.run;
     run.isolate = false;
     run.replace = 0;
-    run.taps = has_gate(kernel.info(), run.gate) && run.gate != Gate::kFull;
-    if (experiment.cut) {
-      run.tile = experiment.cut->tile;
-      run.num_splits = kernel.info().takes_num_splits ? experiment.cut->num_splits : 0;
+    run.taps = has_gate(kernel, run.gate) && run.gate != Gate::kFull;
+    if (telling.cut) {
+      run.tile = telling.cut->tile;
+      run.num_splits = kernel.takes_num_splits ? telling.cut->num_splits : 0;
     }
-    const InputData other =
-        experiment.inputs.empty() ? InputData{} : make_inputs(problem, experiment.inputs, kSeed, 1);
-    const Capture capture =
-        run_kernel(kernel, problem, experiment.inputs.empty() ? inputs : other, run);
-    std::string title = experiment.what;
+    const Capture capture = run_kernel(other);
+    std::string title = telling.what;
     title.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(title.front())));
     const Diagnosis again = diagnose(capture, options);
     if (again.verdict == DiagnosisVerdict::kNothingWrong) {

@@ -43,59 +43,55 @@ std::vector<std::byte> without_first(const std::vector<std::byte>& from, const P
 
 class Trials {
  public:
-  Trials(const Kernel& kernel, const Problem& problem, const InputData& inputs,
-         const RunOptions& options, const Tolerance& tolerance, int most,
-         const std::function<void(int, int)>& on_step)
-      : x_kernel(kernel),
-        x_problem(problem),
-        x_inputs(inputs),
-        x_options(options),
-        x_tolerance(tolerance),
+  Trials(Experiment experiment, int most, const std::function<void(int, int)>& on_step)
+      : x_experiment(std::move(experiment)),
         x_most(static_cast<std::size_t>(most)),
         x_on_step(on_step) {
-    x_options.taps = false;
-    x_options.isolate = false;
-    x_options.replace = 0;
-    x_options.region = {};
+    RunOptions& run = x_experiment.run;
+    run.taps = false;
+    run.isolate = false;
+    run.replace = 0;
+    run.region = {};
   }
 
   std::vector<TileTrial> make() {
-    add(x_problem, x_inputs, x_options, 0, 0);
+    add(x_experiment, 0, 0);
     other_splits();
     other_tiles();
-    if (x_kernel.info().num_tiles < 2) later_positions();
+    if (info().num_tiles < 2) later_positions();
     return std::move(x_trials);
   }
 
  private:
+  const KernelInfo& info() const { return x_experiment.kernel.info(); }
   bool full() const { return x_trials.size() >= x_most; }
 
   void other_tiles() {
     const Geometry first = x_trials.front().geometry;
     // Tiles that differ in one size alone say most.
     for (const bool one_size : {true, false}) {
-      for (std::int32_t i = 0; i < x_kernel.info().num_tiles && !full(); ++i) {
-        const TileShape tile = x_kernel.info().tiles[i];
+      for (std::int32_t i = 0; i < info().num_tiles && !full(); ++i) {
+        const TileShape tile = info().tiles[i];
         const int differs =
             (tile.block_m != first.tile.block_m) + (tile.block_n != first.tile.block_n);
         if (differs == 0 || (differs == 1) != one_size) continue;
-        RunOptions options = x_options;
-        options.tile = tile;
-        if (x_kernel.info().takes_num_splits) options.num_splits = first.num_splits;
-        try_add(x_problem, x_inputs, options, 0, 0);
+        RunOptions run = x_experiment.run;
+        run.tile = tile;
+        if (info().takes_num_splits) run.num_splits = first.num_splits;
+        try_add(x_experiment.with(run), 0, 0);
       }
     }
   }
 
   void other_splits() {
-    if (!x_kernel.info().takes_num_splits) return;
+    if (!info().takes_num_splits) return;
     const Geometry first = x_trials.front().geometry;
     for (const int splits : {1, 2, 3}) {
       if (splits == first.num_splits || full()) continue;
-      RunOptions options = x_options;
-      options.tile = first.tile;
-      options.num_splits = splits;
-      try_add(x_problem, x_inputs, options, 0, 0);
+      RunOptions run = x_experiment.run;
+      run.tile = first.tile;
+      run.num_splits = splits;
+      try_add(x_experiment.with(run), 0, 0);
     }
   }
 
@@ -103,8 +99,9 @@ class Trials {
   // start.
   void later_positions() {
     const TileShape tile = x_trials.front().geometry.tile;
-    const bool together = x_problem.mask.kind == MaskKind::kCausal &&
-                          x_problem.mask.alignment == CausalAlignment::kTopLeft;
+    const Mask& mask = x_experiment.problem.mask;
+    const bool together =
+        mask.kind == MaskKind::kCausal && mask.alignment == CausalAlignment::kTopLeft;
     for (const std::int32_t part : {2, 4}) {
       const std::int32_t m = tile.block_m / part + 1, n = tile.block_n / part + 1;
       if (together) {
@@ -117,33 +114,33 @@ class Trials {
   }
 
   void shift(std::int32_t queries, std::int32_t keys) {
-    if (full() || queries >= x_problem.seqlen_q || keys >= x_problem.seqlen_k) return;
-    const Problem& p = x_problem;
+    const Problem& p = x_experiment.problem;
+    if (full() || queries >= p.seqlen_q || keys >= p.seqlen_k) return;
     Problem later = p;
     later.seqlen_q -= queries;
     later.seqlen_k -= keys;
-    InputData inputs = x_inputs;
-    inputs.q = without_first(x_inputs.q, p, p.heads, p.seqlen_q, p.head_dim, queries);
-    inputs.k = without_first(x_inputs.k, p, p.kv_heads, p.seqlen_k, p.head_dim, keys);
-    inputs.v = without_first(x_inputs.v, p, p.kv_heads, p.seqlen_k, p.head_dim_v, keys);
-    RunOptions options = x_options;
-    options.tile = x_trials.front().geometry.tile;
-    try_add(later, inputs, options, queries, keys);
+    const InputData& all = x_experiment.inputs;
+    InputData inputs = all;
+    inputs.q = without_first(all.q, p, p.heads, p.seqlen_q, p.head_dim, queries);
+    inputs.k = without_first(all.k, p, p.kv_heads, p.seqlen_k, p.head_dim, keys);
+    inputs.v = without_first(all.v, p, p.kv_heads, p.seqlen_k, p.head_dim_v, keys);
+    Experiment shifted = x_experiment.with(later, std::move(inputs));
+    shifted.run.tile = x_trials.front().geometry.tile;
+    try_add(shifted, queries, keys);
   }
 
-  void try_add(const Problem& problem, const InputData& inputs, const RunOptions& options,
-               std::int32_t query_shift, std::int32_t key_shift) {
+  void try_add(const Experiment& one, std::int32_t query_shift, std::int32_t key_shift) {
     try {
-      add(problem, inputs, options, query_shift, key_shift);
+      add(one, query_shift, key_shift);
     } catch (const Error&) {
       // Not a case that the kernel takes.
     }
   }
 
-  void add(const Problem& problem, const InputData& inputs, const RunOptions& options,
-           std::int32_t query_shift, std::int32_t key_shift) {
+  void add(const Experiment& one, std::int32_t query_shift, std::int32_t key_shift) {
+    const Problem& problem = one.problem;
     if (x_on_step) x_on_step(static_cast<int>(x_trials.size()) + 1, static_cast<int>(x_most));
-    const Capture capture = run_kernel(x_kernel, problem, inputs, options);
+    const Capture capture = run_kernel(one);
     for (const TileTrial& made : x_trials) {
       if (made.query_shift == query_shift && made.key_shift == key_shift &&
           made.geometry.tile.block_m == capture.geometry.tile.block_m &&
@@ -159,10 +156,10 @@ class Trials {
     trial.label = label(trial);
     trial.wrong.assign(static_cast<std::size_t>(problem.batch) * problem.heads * problem.seqlen_q,
                        0);
-    const Comparison comparison = compare_with_reference(capture, x_tolerance, x_options.threads);
+    const Comparison comparison = compare_with_reference(capture, one.tolerance, one.run.threads);
     for (const TensorComparison& tensor : comparison.tensors) {
       if (tensor.tensor != Tensor::kO) continue;
-      for (const TensorComparison::Row& row : tensor.wrong_rows)
+      for (const TensorComparison::WrongRow& row : tensor.wrong_rows)
         trial.wrong[(static_cast<std::size_t>(row.batch) * problem.heads + row.head) *
                         problem.seqlen_q +
                     row.query] = 1;
@@ -176,7 +173,7 @@ class Trials {
   std::int64_t changed_rows(const Capture& capture) {
     reference::Options options;
     options.tensors = tensor_bit(Tensor::kO);
-    options.threads = x_options.threads;
+    options.threads = x_experiment.run.threads;
     std::vector<double> bound =
         reference::compute(capture.problem, capture.geometry, capture.arithmetic,
                            {capture.q.data(), capture.k.data(), capture.v.data()}, options)
@@ -219,11 +216,7 @@ class Trials {
     std::vector<double> value, bound;
   };
 
-  const Kernel& x_kernel;
-  const Problem& x_problem;
-  const InputData& x_inputs;
-  RunOptions x_options;
-  const Tolerance& x_tolerance;
+  Experiment x_experiment;
   std::size_t x_most;
   const std::function<void(int, int)>& x_on_step;
   std::optional<Output> x_first;
@@ -232,11 +225,9 @@ class Trials {
 
 }  // namespace
 
-TileFinding try_tiles(const Kernel& kernel, const Problem& problem, const InputData& inputs,
-                      const RunOptions& options, const Tolerance& tolerance, int most,
+TileFinding try_tiles(const Experiment& experiment, int most,
                       const std::function<void(int step, int steps)>& on_step) {
-  return judge_tile_trials(
-      Trials(kernel, problem, inputs, options, tolerance, most, on_step).make());
+  return judge_tile_trials(Trials(experiment, most, on_step).make());
 }
 
 }  // namespace attn_diag

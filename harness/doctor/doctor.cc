@@ -49,7 +49,7 @@ std::string why_it_fails(const std::string& kernel, const std::string& backend) 
     RunOptions options;
     options.taps = has_gate(loaded.info(), options.gate);
     const Capture capture =
-        run_kernel(loaded, problem, make_inputs(problem, "randn", 0, 1.0), options);
+        run_kernel({loaded, problem, make_inputs(problem, "randn", 0, 1.0), options});
     if (compare_with_reference(capture, {}).agrees() && !capture.repetition.moved()) return "";
     return fmt::format("{} runs, but is wrong. See attn-diag trace --kernel {} --backend {}.",
                        kernel, kernel, backend);

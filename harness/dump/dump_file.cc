@@ -300,7 +300,7 @@ const Hdf5Object& DumpFile::open(const std::string& dataset_path,
 }
 
 void DumpFile::read_inputs(Capture& c) const {
-  const std::array<std::vector<std::byte>*, 3> inputs{&c.q, &c.k, &c.v};
+  const std::array<SharedBytes*, 3> inputs{&c.q, &c.k, &c.v};
   const auto layouts = input_layouts(c.problem);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const std::string path = fmt::format("/inputs/{}", layouts[i].name);

@@ -16,6 +16,7 @@
 #include "harness/base/pending_file.h"
 #include "harness/capture/capture_fields.h"
 #include "harness/capture/consistency.h"
+#include "harness/capture/oracle.h"
 #include "harness/capture/reference_rows.h"
 #include "harness/dump/dump_layout.h"
 
@@ -127,8 +128,7 @@ class DumpWriter {
   void write_inputs() {
     const Problem& p = x_capture.problem;
     const Hdf5Id group = create_group(x_file, "/inputs");
-    const std::array<const std::vector<std::byte>*, 3> data{&x_capture.q, &x_capture.k,
-                                                            &x_capture.v};
+    const std::array<const SharedBytes*, 3> data{&x_capture.q, &x_capture.k, &x_capture.v};
     const auto layouts = input_layouts(p);
     for (std::size_t i = 0; i < layouts.size(); ++i) {
       const InputLayout& layout = layouts[i];
@@ -233,9 +233,7 @@ class DumpWriter {
         write_rows(target.bound, target.id, block, block.bound[t]);
       }
     };
-    reference::for_each_row_block(x_capture.problem, x_capture.geometry, x_capture.arithmetic,
-                                  {x_capture.q.data(), x_capture.k.data(), x_capture.v.data()},
-                                  reference_options(x_capture, x_options.threads, true), visit);
+    for_each_row_block(x_capture, reference_options(x_capture, x_options.threads, true), visit);
   }
 
   Hdf5Id create_in_tree(std::string_view tree, Tensor t) {

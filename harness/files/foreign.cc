@@ -113,8 +113,8 @@ void set_inputs(const Arrays& arrays, const ForeignHints& hints, ForeignCase& to
       break;
     }
   }
-  const std::array<std::vector<std::byte>*, kInputs.size()> into = {&to.capture.q, &to.capture.k,
-                                                                    &to.capture.v};
+  const std::array<SharedBytes*, kInputs.size()> into = {&to.capture.q, &to.capture.k,
+                                                         &to.capture.v};
   for (std::size_t i = 0; i < kInputs.size(); ++i)
     *into[i] = std::move(converted(std::move(cells[i]), p.dtype).bytes);
 }

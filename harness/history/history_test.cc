@@ -78,7 +78,7 @@ TEST_CASE("running again without another edit still compares with the run before
 TEST_CASE("problem, inputs and the way a case is run tell cases apart") {
   const std::string key = run(1).case_key;
   Capture c = capture(1);
-  c.q.resize(2);
+  c.q.edit().resize(2);
   CHECK(record_of(c, "run", "").case_key != key);
   c = capture(1);
   c.problem.seqlen_k = 77;

@@ -35,7 +35,7 @@ std::optional<InputData> coded_inputs(const Kernel& kernel, const Problem& probl
     const Codes& codes = kernel.info().codes[i];
     if (codes.type == CodeType::kNone) continue;
     if (!out) out = inputs;
-    std::vector<std::byte>& elements = i == 0 ? out->q : i == 1 ? out->k : out->v;
+    std::vector<std::byte>& elements = (i == 0 ? out->q : i == 1 ? out->k : out->v).edit();
     if (has_nonfinite(elements, problem.dtype))
       throw Error(
           fmt::format("{} holds NaN or infinity, but the kernel takes it as {} codes, which mean "

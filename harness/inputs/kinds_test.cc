@@ -172,7 +172,7 @@ TEST_CASE("integers: S of every kernel has the bits of fp64's, rounded once") {
       const InputData inputs = make_inputs(p, "integers", 5, 1.0);
       RunOptions options;
       options.gate = Gate::kQk;
-      const Capture capture = run_kernel(kernel, p, inputs, options);
+      const Capture capture = run_kernel({kernel, p, inputs, options});
       for_some_rows(p, [&](std::int64_t b, std::int64_t h, std::int64_t i) {
         const Row row = row_of(p, inputs, b, h, i);
         for (std::size_t j = 0; j < row.score.size(); ++j) {
@@ -190,7 +190,7 @@ TEST_CASE("powers: P is 0 or 1, and P, l and P.V have the bits of fp64's in ever
     const Kernel kernel = Kernel::load(name, "host");
     const Problem p = problem_of(DType::kBf16);
     const InputData inputs = make_inputs(p, "powers", 5, 1.0);
-    const Capture capture = run_kernel(kernel, p, inputs, {});
+    const Capture capture = run_kernel({kernel, p, inputs, {}});
     const std::int64_t tiles = num_kv_tiles(p, capture.geometry);
     int selective = 0;
     for_some_rows(p, [&](std::int64_t b, std::int64_t h, std::int64_t i) {

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <mutex>
 #include <set>
 
 #include "attn_diag/reference/reference.h"
 #include "harness/capture/element.h"
+#include "harness/capture/oracle.h"
 #include "harness/lines/explain.h"
 #include "harness/lines/finding_suspects.h"
 #include "harness/lines/roles.h"
@@ -27,13 +29,10 @@ double o_element(const WatchedRun& run, std::size_t i) {
   return run.o_type == DType::kFp16 ? widen_fp16(bits) : widen_bf16(bits);
 }
 
-ExpectedRows::ExpectedRows(const Problem& problem, const InputData& inputs,
-                           const Geometry& geometry, const Arithmetic& arithmetic,
-                           const reference::Extras& extras)
-    : x_problem(problem), x_inputs(inputs), x_geometry(geometry), x_arithmetic(arithmetic) {
+ExpectedRows::ExpectedRows(const Capture& of, const reference::Extras& extras) : x_of(of) {
   if (!extras.bias.empty() || extras.softcap != 0)
-    x_case.emplace(problem, geometry, arithmetic,
-                   reference::Inputs{inputs.q.data(), inputs.k.data(), inputs.v.data()}, extras);
+    x_case.emplace(of.problem, of.geometry, of.arithmetic,
+                   reference::Inputs{of.q.data(), of.k.data(), of.v.data()}, extras);
 }
 
 bool ExpectedRows::is_wrong(std::uint32_t row, std::uint32_t column, double actual) {
@@ -51,7 +50,7 @@ bool ExpectedRows::is_wrong_lse(std::uint32_t row, double actual) {
 
 const ExpectedRows::Row& ExpectedRows::row_of(std::uint32_t row) {
   if (const auto found = x_rows.find(row); found != x_rows.end()) return found->second;
-  const std::uint32_t head = row / static_cast<std::uint32_t>(x_problem.seqlen_q);
+  const std::uint32_t head = row / static_cast<std::uint32_t>(x_of.problem.seqlen_q);
   if (x_case)
     predict_head(head);
   else
@@ -60,43 +59,41 @@ const ExpectedRows::Row& ExpectedRows::row_of(std::uint32_t row) {
 }
 
 void ExpectedRows::compute_head(std::uint32_t head) {
-  const auto queries = static_cast<std::uint32_t>(x_problem.seqlen_q);
-  const auto heads = static_cast<std::uint32_t>(x_problem.heads);
+  const auto queries = static_cast<std::uint32_t>(x_of.problem.seqlen_q);
+  const auto heads = static_cast<std::uint32_t>(x_of.problem.heads);
   reference::Options options;
   options.tensors = tensor_bit(Tensor::kO) | tensor_bit(Tensor::kLse);
   options.batch_begin = static_cast<std::int32_t>(head / heads);
   options.batch_end = options.batch_begin + 1;
   options.head_begin = static_cast<std::int32_t>(head % heads);
   options.head_end = options.head_begin + 1;
-  const auto dim = static_cast<std::size_t>(x_problem.head_dim_v);
-  const reference::Tensors all =
-      reference::compute(x_problem, x_geometry, x_arithmetic,
-                         {x_inputs.q.data(), x_inputs.k.data(), x_inputs.v.data()}, options);
+  const std::int64_t dim = x_of.problem.head_dim_v;
   const auto o = static_cast<std::size_t>(Tensor::kO);
   const auto lse = static_cast<std::size_t>(Tensor::kLse);
-  for (std::uint32_t q = 0; q < queries; ++q) {
-    Row& one = x_rows[head * queries + q];
-    one.lse = all.value[lse][q];
-    one.lse_bound = all.bound[lse][q];
-    const auto begin = static_cast<std::ptrdiff_t>(q * dim);
-    one.value.assign(all.value[o].begin() + begin,
-                     all.value[o].begin() + begin + static_cast<std::ptrdiff_t>(dim));
-    one.bound.assign(all.bound[o].begin() + begin,
-                     all.bound[o].begin() + begin + static_cast<std::ptrdiff_t>(dim));
-  }
+  std::mutex mutex;
+  for_each_row_block(x_of, options, [&](const reference::RowBlock& block) {
+    const std::lock_guard lock(mutex);
+    for (std::int32_t r = 0; r < block.rows; ++r) {
+      Row& one = x_rows[head * queries + static_cast<std::uint32_t>(block.query_begin + r)];
+      one.lse = block.value[lse][r];
+      one.lse_bound = block.bound[lse][r];
+      one.value.assign(block.value[o] + r * dim, block.value[o] + (r + 1) * dim);
+      one.bound.assign(block.bound[o] + r * dim, block.bound[o] + (r + 1) * dim);
+    }
+  });
 }
 
 void ExpectedRows::predict_head(std::uint32_t head) {
-  const auto queries = static_cast<std::uint32_t>(x_problem.seqlen_q);
+  const Problem& p = x_of.problem;
+  const auto queries = static_cast<std::uint32_t>(p.seqlen_q);
   std::vector<reference::Row> rows;
   for (std::uint32_t q = 0; q < queries; ++q)
-    rows.push_back({static_cast<std::int32_t>(head) / x_problem.heads,
-                    static_cast<std::int32_t>(head) % x_problem.heads,
-                    static_cast<std::int32_t>(q)});
+    rows.push_back({static_cast<std::int32_t>(head) / p.heads,
+                    static_cast<std::int32_t>(head) % p.heads, static_cast<std::int32_t>(q)});
   reference::Prediction all;
   reference::predict(*x_case, rows, {}, tensor_bit(Tensor::kO) | tensor_bit(Tensor::kLse), all);
   const auto &o = all[Tensor::kO], &lse = all[Tensor::kLse];
-  const auto dim = static_cast<std::ptrdiff_t>(x_problem.head_dim_v);
+  const auto dim = static_cast<std::ptrdiff_t>(p.head_dim_v);
   for (std::uint32_t q = 0; q < queries; ++q) {
     Row& one = x_rows[head * queries + q];
     one.lse = lse.value[q];
@@ -193,11 +190,10 @@ void finish(const WatchedRun& run, const Terms& terms, LineDivergence& out) {
   add_source_text(out);
 }
 
-LineDivergence tell_lines(const WatchedRun& run, const Problem& problem, const InputData& inputs,
-                          const Geometry& geometry, const Arithmetic& arithmetic,
-                          const reference::Extras& extras, const host::CheckReport& found) {
-  Attention attention(problem, inputs.q.data(), inputs.k.data(), inputs.v.data(), extras);
-  ExpectedRows expected(problem, inputs, geometry, arithmetic, extras);
+LineDivergence tell_lines(const WatchedRun& run, const Capture& of, const reference::Extras& extras,
+                          const host::CheckReport& found) {
+  Attention attention(of.problem, of.q.data(), of.k.data(), of.v.data(), extras);
+  ExpectedRows expected(of, extras);
   const Chosen chosen = chosen_elements(run, attention, expected);
   std::set<std::uint32_t> blocks;
   for (const auto& output : run.graph.outputs)

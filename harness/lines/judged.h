@@ -6,10 +6,9 @@
 #include <optional>
 #include <vector>
 
+#include "attn_diag/harness/capture.h"
 #include "attn_diag/harness/host/check.h"
 #include "attn_diag/harness/lines.h"
-#include "attn_diag/kernels/arithmetic.h"
-#include "attn_diag/kernels/geometry.h"
 #include "attn_diag/reference/counterfactual.h"
 #include "harness/lines/causes.h"
 #include "harness/lines/terms.h"
@@ -20,8 +19,8 @@ namespace attn_diag::lines {
 // What rows of o and lse should be. A row is (batch, head, query) as one number.
 class ExpectedRows {
  public:
-  ExpectedRows(const Problem& problem, const InputData& inputs, const Geometry& geometry,
-               const Arithmetic& arithmetic, const reference::Extras& extras = {});
+  // `of`: a capture of the case, which outlives this; what it recorded is not looked at.
+  explicit ExpectedRows(const Capture& of, const reference::Extras& extras = {});
 
   bool is_wrong(std::uint32_t row, std::uint32_t column, double actual);
   bool is_wrong_lse(std::uint32_t row, double actual);
@@ -37,10 +36,7 @@ class ExpectedRows {
   void compute_head(std::uint32_t head);
   void predict_head(std::uint32_t head);
 
-  const Problem& x_problem;
-  const InputData& x_inputs;
-  Geometry x_geometry;
-  Arithmetic x_arithmetic;
+  const Capture& x_of;
   std::optional<reference::Case> x_case;  // where there is more than Problem has
   std::map<std::uint32_t, Row> x_rows;
 };
@@ -61,9 +57,8 @@ std::vector<OutputElement> judged_elements(const WatchedRun& run, const Attentio
                                            const std::vector<std::uint32_t>& blocks);
 
 // Of a graph that is whole, of every block that ran. `found`: accesses that are wrong by themselves.
-LineDivergence tell_lines(const WatchedRun& run, const Problem& problem, const InputData& inputs,
-                          const Geometry& geometry, const Arithmetic& arithmetic,
-                          const reference::Extras& extras, const host::CheckReport& found);
+LineDivergence tell_lines(const WatchedRun& run, const Capture& of, const reference::Extras& extras,
+                          const host::CheckReport& found);
 
 // Of what was explained, all that does not depend on who recorded the graph.
 void finish(const WatchedRun& run, const Terms& terms, LineDivergence& out);

@@ -71,11 +71,10 @@ std::vector<std::uint32_t> blocks_of(const host::ValueGraph& survey, const Chose
 }
 
 // What the checker finds, before what numbers tell. Empty: it was asked; else why it could not be.
-std::string put_findings(const Kernel& kernel, const Problem& problem, const InputData& inputs,
-                         const RunOptions& options, const lines::Terms& terms,
+std::string put_findings(const Experiment& experiment, const lines::Terms& terms,
                          const std::vector<OutputElement>& elements, LineDivergence& out) {
   try {
-    const CheckResult check = check_kernel(kernel, problem, inputs, options, {});
+    const CheckResult check = check_kernel(experiment, {});
     lines::FindingSuspects(terms, elements, out).suspect(check.report);
     return "";
   } catch (const Error& e) {
@@ -97,70 +96,80 @@ bool take_out_untold(const WatchedRun& run, bool of_lse, std::vector<OutputEleme
   return wrong;
 }
 
-std::string why_not_traced(const Kernel& kernel, const Problem& problem, const InputData& inputs) {
+std::string why_not_traced(const Experiment& experiment) {
+  const Kernel& kernel = experiment.kernel;
   if (std::string_view(kernel.build().backend) != "host")
     return "lines are traced on the host executor: name the library built for it";
   if (kernel.provenance().stale())
     return "its sources have changed since it was built: build it anew";
   if (kernel.info().part != Part::kAttention)
     return "of kernels that compute a part of attention lines are not traced yet";
-  if (coded_inputs(kernel, problem, inputs))
+  if (coded_inputs(kernel, experiment.problem, experiment.inputs))
     return "of kernels that take codes lines are not traced yet";
-  if (inputs.has_nonfinite) return "with NaN or infinity among the inputs nothing can be told";
+  if (experiment.inputs.has_nonfinite)
+    return "with NaN or infinity among the inputs nothing can be told";
   return "";
+}
+
+Experiment of_production(Experiment experiment) {
+  experiment.run.taps = false;
+  experiment.run.gate = Gate::kFull;
+  return experiment;
+}
+
+Experiment watched(Experiment experiment, const lines::WatchBuild& build) {
+  experiment.kernel = *build.kernel;
+  return experiment;
+}
+
+Attention attention_of(const Experiment& e) {
+  return Attention(e.problem, e.inputs.q.data(), e.inputs.k.data(), e.inputs.v.data());
 }
 
 }  // namespace
 
-LineDivergence trace_lines(const Kernel& kernel, const Problem& problem, const InputData& inputs,
-                           const RunOptions& options, LinesBy by) {
-  if (const std::string why = why_not_traced(kernel, problem, inputs); !why.empty())
-    return not_looked(why);
-  return lines::trace_lines(lines::make_watch_build(kernel), kernel, problem, inputs, options, by);
+LineDivergence trace_lines(const Experiment& experiment, LinesBy by) {
+  if (const std::string why = why_not_traced(experiment); !why.empty()) return not_looked(why);
+  return lines::trace_lines(lines::make_watch_build(experiment.kernel), experiment, by);
 }
 
-LineDivergence lines::trace_lines(const WatchBuild& build, const Kernel& kernel,
-                                  const Problem& problem, const InputData& uncoded,
-                                  const RunOptions& options, LinesBy by) {
-  if (const std::string why = why_not_traced(kernel, problem, uncoded); !why.empty())
-    return not_looked(why);
+LineDivergence lines::trace_lines(const WatchBuild& build, const Experiment& given, LinesBy by) {
+  if (const std::string why = why_not_traced(given); !why.empty()) return not_looked(why);
   if (!build.kernel) return not_looked(build.reason);
 
-  RunOptions run_options = options;
-  run_options.taps = false;
-  run_options.gate = Gate::kFull;
+  Experiment experiment = of_production(given);
   // What was refused may never end: that was seen before, and need not be waited for again.
   const bool refused = by == LinesBy::kChecker;
   constexpr std::int64_t kStepsOfRefused = 1 << 22;
   constexpr double kPatience = 2;
-  if (refused && run_options.step_limit == 0) run_options.step_limit = kStepsOfRefused;
-  const WatchedRun survey = lines::watch_run(*build.kernel, problem, uncoded, run_options,
-                                             std::vector<std::uint32_t>{}, refused ? kPatience : 0);
+  if (refused && experiment.run.step_limit == 0) experiment.run.step_limit = kStepsOfRefused;
+  const Experiment watching = watched(experiment, build);
+  const WatchedRun survey =
+      lines::watch_run(watching, std::vector<std::uint32_t>{}, refused ? kPatience : 0);
   if (survey.graph.outputs.empty()) return not_looked(survey.reason);
   if (!survey.graph.instrumented && survey.reason.empty())
     return not_looked("no code of the watch build told anything");
 
-  Attention attention(problem, uncoded.q.data(), uncoded.k.data(), uncoded.v.data());
-  const Geometry geometry = plan_geometry(kernel, problem, run_options);
-  ExpectedRows expected(problem, uncoded, geometry, declared_arithmetic(kernel, problem, geometry));
+  Attention attention = attention_of(experiment);
+  const Capture of = case_of(experiment);
+  ExpectedRows expected(of);
   const Chosen chosen = chosen_elements(survey, attention, expected);
   std::vector<std::uint32_t> blocks = blocks_of(survey.graph, chosen);
-  WatchedRun run = lines::watch_run(*build.kernel, problem, uncoded, run_options, blocks,
-                                    refused ? kPatience : 0);
+  WatchedRun run = lines::watch_run(watching, blocks, refused ? kPatience : 0);
 
   LineDivergence out;
   out.numbers = static_cast<std::int64_t>(run.graph.nodes.size()) - 1;
   const lines::Terms terms(run.graph, attention);
   std::vector<OutputElement> elements =
       judged_elements(run, attention, expected, chosen.of_lse, blocks);
-  const bool untold = options.fill[GivenMemory::kOutput] == MemoryFill::kNaN &&
+  const bool untold = experiment.run.fill[GivenMemory::kOutput] == MemoryFill::kNaN &&
                       take_out_untold(run, chosen.of_lse, elements);
   // An access that is wrong by itself is a fault, whatever else is.
   std::string unchecked;
   const bool any_wrong = std::any_of(elements.begin(), elements.end(),
                                      [](const OutputElement& element) { return element.wrong; });
   if (by == LinesBy::kChecker || any_wrong)
-    unchecked = put_findings(kernel, problem, uncoded, run_options, terms, elements, out);
+    unchecked = put_findings(experiment, terms, elements, out);
   const bool ended = out.suspects.empty() && survey.illegal;
   if (ended) {
     const std::int64_t numbers = out.numbers;
@@ -189,8 +198,7 @@ LineDivergence lines::trace_lines(const WatchBuild& build, const Kernel& kernel,
   out.fault_is_firm = out.fault_is_firm && !found && by == LinesBy::kNumbers;
   // Before anything is claimed.
   if (out.answer == LineAnswer::kLine || out.fault_is_firm) {
-    const WatchedRun plain =
-        lines::watch_run(kernel, problem, uncoded, run_options, std::vector<std::uint32_t>{});
+    const WatchedRun plain = lines::watch_run(experiment, std::vector<std::uint32_t>{});
     if (plain.o != survey.o) {
       out.fault_is_firm = false;
       if (out.answer == LineAnswer::kLine) {
@@ -203,33 +211,27 @@ LineDivergence lines::trace_lines(const WatchBuild& build, const Kernel& kernel,
   return out;
 }
 
-lines::VariableTable lines::variable_table(const Kernel& kernel, const Problem& problem,
-                                           const InputData& inputs, const RunOptions& options,
-                                           const VariableQuery& query) {
+lines::VariableTable lines::variable_table(const Experiment& given, const VariableQuery& query) {
   VariableTable out;
-  out.reason = why_not_traced(kernel, problem, inputs);
+  out.reason = why_not_traced(given);
   if (!out.reason.empty()) return out;
-  const WatchBuild build = make_watch_build(kernel);
+  const WatchBuild build = make_watch_build(given.kernel);
   out.reason = build.reason;
   if (!build.kernel) return out;
-  RunOptions run_options = options;
-  run_options.taps = false;
-  run_options.gate = Gate::kFull;
-  Attention attention(problem, inputs.q.data(), inputs.k.data(), inputs.v.data());
+  const Experiment experiment = of_production(given), watching = watched(experiment, build);
+  Attention attention = attention_of(experiment);
   std::vector<std::uint32_t> blocks;
   if (query.block) {
     blocks = {*query.block};
   } else {
-    const WatchedRun survey =
-        watch_run(*build.kernel, problem, inputs, run_options, std::vector<std::uint32_t>{});
+    const WatchedRun survey = watch_run(watching, std::vector<std::uint32_t>{});
     out.reason = survey.reason;
     if (survey.graph.outputs.empty()) return out;
-    const Geometry geometry = plan_geometry(kernel, problem, run_options);
-    ExpectedRows expected(problem, inputs, geometry,
-                          declared_arithmetic(kernel, problem, geometry));
+    const Capture of = case_of(experiment);
+    ExpectedRows expected(of);
     blocks = blocks_of(survey.graph, chosen_elements(survey, attention, expected));
   }
-  const WatchedRun run = watch_run(*build.kernel, problem, inputs, run_options, blocks);
+  const WatchedRun run = watch_run(watching, blocks);
   const Terms terms(run.graph, attention);
   for (const std::uint32_t block : blocks) {
     out.block = block;

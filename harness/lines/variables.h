@@ -40,7 +40,6 @@ std::vector<VariableValue> values_of(const Terms& terms, const VariableQuery& qu
 std::vector<std::string> variable_names(const host::ValueGraph& graph);
 
 // Builds and runs the kernel's watch build.
-VariableTable variable_table(const Kernel& kernel, const Problem& problem, const InputData& inputs,
-                             const RunOptions& options, const VariableQuery& query);
+VariableTable variable_table(const Experiment& experiment, const VariableQuery& query);
 
 }  // namespace attn_diag::lines

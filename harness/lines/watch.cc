@@ -60,9 +60,9 @@ WatchBuild make_watch_build(build::BuildRequest request, const std::string& kern
   return out;
 }
 
-WatchedRun watch_run(const Kernel& watched, const Problem& problem, const InputData& inputs,
-                     const RunOptions& options,
+WatchedRun watch_run(const Experiment& experiment,
                      const std::optional<std::vector<std::uint32_t>>& blocks, double patience) {
+  const auto& [watched, problem, inputs, options, tolerance, oracle] = experiment;
   WatchedRun out;
   const Geometry geometry = plan_geometry(watched, problem, options);
   RunMemory memory(problem, geometry, inputs, watched.info().workspace_bytes(problem, geometry),

@@ -7,12 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "attn_diag/harness/experiment.h"
 #include "attn_diag/harness/host/check.h"
 #include "attn_diag/harness/host/values.h"
-#include "attn_diag/harness/inputs.h"
-#include "attn_diag/harness/kernel.h"
 #include "attn_diag/harness/lines.h"
-#include "attn_diag/harness/options.h"
 #include "harness/toolchain/build/build.h"
 
 namespace attn_diag::lines {
@@ -28,8 +26,7 @@ WatchBuild make_watch_build(const Kernel& of);
 WatchBuild make_watch_build(build::BuildRequest request, const std::string& kernel);
 
 // As lines.h has it, of a kernel whose watch build is there: for many cases of one kernel.
-LineDivergence trace_lines(const WatchBuild& build, const Kernel& kernel, const Problem& problem,
-                           const InputData& inputs, const RunOptions& options, LinesBy by);
+LineDivergence trace_lines(const WatchBuild& build, const Experiment& experiment, LinesBy by);
 
 struct WatchedRun {
   host::ValueGraph graph;    // outputs: o, lse
@@ -41,8 +38,7 @@ struct WatchedRun {
 };
 // Only the blocks of the list are watched, by number among all that ran; all: every block. `patience`: seconds of CPU
 // time that a thread may run without reaching a synchronisation; 0: as everywhere.
-WatchedRun watch_run(const Kernel& watched, const Problem& problem, const InputData& inputs,
-                     const RunOptions& options,
+WatchedRun watch_run(const Experiment& watched,
                      const std::optional<std::vector<std::uint32_t>>& blocks, double patience = 0);
 
 }  // namespace attn_diag::lines

@@ -11,7 +11,7 @@ namespace attn_diag {
 namespace {
 
 using xraying::Operands;
-using xraying::Row;
+using xraying::RowIndex;
 using xraying::Trial;
 using xraying::TrialOutcome;
 using Verdict = InvariantResult::Verdict;
@@ -39,15 +39,15 @@ InvariantResult of_property(Invariant invariant, const PropertyResult& p) {
 // Entries in reverse order.
 struct Reversed {
   Problem p;
-  Row operator()(const Row& row) const {
+  RowIndex operator()(const RowIndex& row) const {
     return {p.batch - 1 - row[0], p.heads - 1 - row[1], row[2]};
   }
 };
 
 Operands permuted(const Operands& from, const Problem& p) {
   Operands source = from, out(p);
-  xraying::for_each_row(p, [&](const Row& row) {
-    const Row other = Reversed{p}(row);
+  xraying::for_each_row(p, [&](const RowIndex& row) {
+    const RowIndex other = Reversed{p}(row);
     for (std::int64_t d = 0; d < p.head_dim; ++d)
       out.q(row[0], row[1], row[2], d) = source.q(other[0], other[1], other[2], d);
   });
@@ -65,8 +65,8 @@ PropertyResult heads(const Trial& run, const Operands& operands, const TrialOutc
   xraying::Judge judge(Property::kOtherHeads);
   if (p.batch == 1 && p.heads == 1) return judge.not_tried("there is one head and one batch entry");
   const TrialOutcome moved = run(permuted(operands, p));
-  xraying::for_each_row(p, [&](const Row& row) {
-    const Row other = Reversed{p}(row);
+  xraying::for_each_row(p, [&](const RowIndex& row) {
+    const RowIndex other = Reversed{p}(row);
     const auto at = base.flat(other);
     judge.o_of(
         moved, row, [&](std::int64_t d) { return base.o[base.flat(other, d)]; },
@@ -79,17 +79,19 @@ PropertyResult heads(const Trial& run, const Operands& operands, const TrialOutc
   return judge.finish();
 }
 
-PropertyResult splits(const Kernel& kernel, const RunOptions& run, const Operands& operands,
+PropertyResult splits(const Experiment& experiment, const Operands& operands,
                       const TrialOutcome& base) {
   xraying::Judge judge(Property::kPermutedKeys);
-  if (!kernel.info().takes_num_splits)
+  if (!experiment.kernel.info().takes_num_splits)
     return judge.not_tried("the kernel takes no number of splits");
   const Problem& p = operands.problem();
-  RunOptions other = run;
-  other.num_splits = plan_geometry(kernel, p, run).num_splits == 1 ? 2 : 1;
+  Experiment other = experiment;
+  other.run.num_splits =
+      plan_geometry(experiment.kernel, p, experiment.run).num_splits == 1 ? 2 : 1;
   try {
-    const TrialOutcome outcome = Trial(kernel, other, true, true)(operands);
-    xraying::for_each_row(p, [&](const Row& row) { judge.same_within_bounds(outcome, base, row); });
+    const TrialOutcome outcome = Trial(other, true, true)(operands);
+    xraying::for_each_row(
+        p, [&](const RowIndex& row) { judge.same_within_bounds(outcome, base, row); });
     return judge.finish();
   } catch (const KernelFault&) {
     throw;
@@ -121,20 +123,18 @@ void explain(std::vector<InvariantResult>& results, const std::vector<InvariantR
 
 }  // namespace
 
-std::vector<InvariantResult> check_invariants_by_runs(const Kernel& kernel, const Problem& problem,
-                                                      const InputData& inputs,
-                                                      const InvariantRuns& options,
-                                                      const std::vector<InvariantResult>& known) {
-  if (kernel.info().part != Part::kAttention)
+std::vector<InvariantResult> check_invariants_by_runs(
+    const Experiment& experiment, const std::vector<InvariantResult>& known,
+    const std::function<void(int step, int steps, const std::string& what)>& on_step) {
+  if (experiment.kernel.info().part != Part::kAttention)
     return none("the kernel computes a part of attention alone");
-  if (inputs.has_nonfinite) return none("q, k or v holds NaN or infinity");
+  if (experiment.inputs.has_nonfinite) return none("q, k or v holds NaN or infinity");
   XrayOptions xray;
-  xray.run = options.run;
   xray.coarse = true;
-  xray.on_step = options.on_step;
+  xray.on_step = on_step;
   xray.properties = 1u << static_cast<unsigned>(Property::kConstantV) |
                     1u << static_cast<unsigned>(Property::kPermutedKeys);
-  const std::vector<PropertyResult> properties = check_properties(kernel, problem, inputs, xray);
+  const std::vector<PropertyResult> properties = check_properties(experiment, xray);
   const auto found = [&](Property p) {
     return *std::find_if(properties.begin(), properties.end(),
                          [&](const PropertyResult& r) { return r.property == p; });
@@ -144,14 +144,14 @@ std::vector<InvariantResult> check_invariants_by_runs(const Kernel& kernel, cons
   using Tried = PropertyResult::Verdict;
   if (constant.verdict == Tried::kNotTried && keys.verdict == Tried::kNotTried)
     return none(constant.why_not);
-  const Operands operands(problem, inputs);
-  const Trial trial(kernel, options.run, true, true);
+  const Operands operands(experiment.problem, experiment.inputs);
+  const Trial trial(experiment, true, true);
   const TrialOutcome base = trial(operands);
   std::vector<InvariantResult> out = {
       of_property(Invariant::kConstantV, constant),
       of_property(Invariant::kPermutedKeys, keys),
       of_property(Invariant::kPermutedHeads, heads(trial, operands, base)),
-      of_property(Invariant::kSplits, splits(kernel, options.run, operands, base)),
+      of_property(Invariant::kSplits, splits(experiment, operands, base)),
   };
   explain(out, known);
   return out;

@@ -115,8 +115,8 @@ struct ByHand {
     geometry.tile = {2, 2};
     capture = testing::empty_capture(problem, geometry);
     capture.arithmetic.output = DType::kFp32;
-    store_element(capture.v.data(), DType::kFp32, 0, 1);
-    store_element(capture.v.data(), DType::kFp32, 1, 3);
+    store_element(capture.v.edit().data(), DType::kFp32, 0, 1);
+    store_element(capture.v.edit().data(), DType::kFp32, 1, 3);
   }
   std::vector<InvariantResult> check() {
     const auto put = [&](Tensor t, const std::vector<double>& x) {
@@ -232,7 +232,7 @@ TEST_CASE("a running max that falls, and a row without keys that is not 0, are b
 
 TEST_CASE("where scores may overflow or inputs are NaN, nothing is held against the kernel") {
   ByHand h;
-  store_element(h.capture.q.data(), DType::kFp32, 0, NAN);
+  store_element(h.capture.q.edit().data(), DType::kFp32, 0, NAN);
   h.s[0] = h.m[0] = h.p[0] = h.l[0] = h.lse[0] = h.o[0] = NAN;
   const auto results = h.check();
   INFO(said(results));

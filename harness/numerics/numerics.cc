@@ -19,9 +19,11 @@ Numerics analyse_numerics(const Capture& capture, const NumericsOptions& options
     range.add(block);
   };
   Numerics out;
-  out.comparison =
-      compare_and_visit(capture, Tolerance{}, options.threads, visit,
-                        tensor_bit(Tensor::kS) | tensor_bit(Tensor::kP) | tensor_bit(Tensor::kLse));
+  out.comparison = compare_and_visit(
+      capture, Tolerance{}, options.threads,
+      {.every = visit,
+       .wrong = {},
+       .tensors = tensor_bit(Tensor::kS) | tensor_bit(Tensor::kP) | tensor_bit(Tensor::kLse)});
   out.tensors = statistics.finish();
   out.origins = find_origins(capture);
   out.cancellation = cancellation.finish();

@@ -30,7 +30,8 @@ struct Hand {
     c.arithmetic.output = DType::kFp32;
     return c;
   }
-  static void fill(std::vector<std::byte>& bytes, const std::vector<double>& values) {
+  static void fill(SharedBytes& to, const std::vector<double>& values) {
+    std::vector<std::byte>& bytes = to.edit();
     bytes.resize(values.size() * sizeof(float));
     for (std::size_t i = 0; i < values.size(); ++i)
       store_element(bytes.data(), DType::kFp32, static_cast<std::int64_t>(i), values[i]);

@@ -93,9 +93,8 @@ void run_baseline(const std::string& spec, const std::vector<Trial>& trials,
   while (next < which.size() || !jobs.empty()) {
     while (next < which.size() && !jobs.full()) {
       const std::size_t i = which[next++];
-      started[jobs.start(
-          [&, i] { return to_bytes(run_trial(spec, trials[i], options.tolerance, 0)); },
-          options.seconds / 2, seconds)] = i;
+      started[jobs.start([&, i] { return to_bytes(run_trial(spec, trials[i], 0)); },
+                         options.seconds / 2, seconds)] = i;
     }
     const Jobs::Result result = jobs.wait();
     Baseline& baseline = results[started.at(result.id)];
@@ -133,9 +132,9 @@ std::optional<std::size_t> screen_of(const std::vector<Trial>& trials,
 
 }  // namespace
 
-RepairResult repair(const Kernel& kernel, const Problem& problem,
-                    const std::shared_ptr<const InputData>& inputs, const RepairOptions& given,
+RepairResult repair(const Experiment& experiment, const RepairOptions& given,
                     const build::Settings& settings) {
+  const Kernel& kernel = experiment.kernel;
   using Clock = std::chrono::steady_clock;
   const Clock::time_point begin = Clock::now();
   RepairOptions options = given;
@@ -162,7 +161,7 @@ RepairResult repair(const Kernel& kernel, const Problem& problem,
         no_instrumenter.empty()
             ? "Neither lockstep nor check was tried: the library has no instrumented build."
             : "Neither lockstep nor check was tried: " + no_instrumenter);
-  const std::vector<Trial> trials = make_trials(kernel, problem, inputs, options.run, instrumented);
+  const std::vector<Trial> trials = make_trials(experiment, instrumented);
   const std::string spec = kernel.library_path() + ":" + kernel.info().name;
   const auto finish = [&] {
     result.seconds = std::chrono::duration<double>(Clock::now() - begin).count();

@@ -6,18 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "attn_diag/harness/compare.h"
-#include "attn_diag/harness/inputs.h"
-#include "attn_diag/harness/kernel.h"
-#include "attn_diag/harness/options.h"
+#include "attn_diag/harness/experiment.h"
 #include "harness/repair/places.h"
 #include "harness/toolchain/build/settings.h"
 
 namespace attn_diag::repair {
 
 struct RepairOptions {
-  RunOptions run;
-  Tolerance tolerance;
   // Where edits are tried first. Empty: at the lines that trace suspects, then at those that check names.
   std::vector<SourcePlace> suspects;
   double seconds = 120;  // for all of it
@@ -55,8 +50,7 @@ struct RepairResult {
 
 // Builds and runs edited copies, in processes of their own; the user's files are only read. Throws Error where that
 // cannot be: a library that `attn-diag build` did not make, sources that have changed since or are not there.
-RepairResult repair(const Kernel& kernel, const Problem& problem,
-                    const std::shared_ptr<const InputData>& inputs, const RepairOptions& options,
+RepairResult repair(const Experiment& experiment, const RepairOptions& options,
                     const build::Settings& settings);
 
 // Puts the edit into the user's file. Throws Error if the file is no longer as it was, or cannot be written.

@@ -40,12 +40,12 @@ TrialsAnswer answer_of(const Bytes& bytes) {
 }
 
 // Up to the first that fails. Those that need another build are left out.
-TrialsAnswer run_trials(const std::string& spec, const std::vector<Trial>& trials,
-                        const Tolerance& tolerance, int edit, bool instrumented) {
+TrialsAnswer run_trials(const std::string& spec, const std::vector<Trial>& trials, int edit,
+                        bool instrumented) {
   TrialsAnswer answer;
   for (std::size_t i = 0; i < trials.size(); ++i) {
     if (trials[i].instrumented() && !instrumented) continue;
-    const TrialVerdict verdict = run_trial(spec, trials[i], tolerance, edit);
+    const TrialVerdict verdict = run_trial(spec, trials[i], edit);
     if (verdict.agrees) {
       ++answer.agreed;
     } else {
@@ -201,8 +201,7 @@ void Search::start_looking() {
     ++x_looking;
     start(
         {Task::kCheck, -1, -1, 0},
-        [&, checks] { return to_bytes(run_trial(x_wrong.spec, *checks, x_options.tolerance, 0)); },
-        seconds);
+        [&, checks] { return to_bytes(run_trial(x_wrong.spec, *checks, 0)); }, seconds);
   }
   if (has_lines(x_trials[x_screen])) {
     ++x_looking;
@@ -349,9 +348,7 @@ void Search::screen(const Started& what, double processor_seconds) {
   start(
       what,
       [&, where, number] {
-        return WireWriter()
-            .truth(run_trial(where, x_trials[x_screen], x_options.tolerance, number).agrees)
-            .take();
+        return WireWriter().truth(run_trial(where, x_trials[x_screen], number).agrees).take();
       },
       kRunSeconds, processor_seconds);
 }
@@ -370,7 +367,7 @@ bool Search::start_trials() {
   start(
       {Task::kTrials, survivor.library, survivor.edit, number},
       [&, where, number, instrumented] {
-        return to_bytes(run_trials(where, x_trials, x_options.tolerance, number, instrumented));
+        return to_bytes(run_trials(where, x_trials, number, instrumented));
       },
       kBuildSeconds, trials_seconds());
   return true;
@@ -401,7 +398,7 @@ bool Search::start_verification() {
             number, texts, {}, instrumented ? Workshop::Which::kBoth : Workshop::Which::kPlain,
             Workshop::Speed::kAsBuilt);
         if (!built.ok) throw Error(built.messages);
-        return to_bytes(run_trials(spec(number, false), x_trials, x_options.tolerance, 0, true));
+        return to_bytes(run_trials(spec(number, false), x_trials, 0, true));
       },
       kBuildSeconds, trials_seconds());
   return true;
@@ -426,9 +423,9 @@ bool Search::start_alone() {
             instrumented ? Workshop::Which::kInstrumented : Workshop::Which::kPlain, speed());
         if (!built.ok) throw Error("it does not compile");
         const std::string where = spec(number, instrumented);
-        if (!run_trial(where, x_trials[x_screen], x_options.tolerance, 0).agrees)
+        if (!run_trial(where, x_trials[x_screen], 0).agrees)
           return to_bytes(TrialsAnswer{0, static_cast<int>(x_screen), ""});
-        return to_bytes(run_trials(where, x_trials, x_options.tolerance, 0, instrumented));
+        return to_bytes(run_trials(where, x_trials, 0, instrumented));
       },
       kBuildSeconds, trials_seconds());
   return true;
@@ -523,7 +520,7 @@ void Search::library_built(int index, const Jobs::Result& result) {
       [&, where, places] {
         std::vector<bool> noted(places);
         WireWriter to;
-        to.truth(run_trial(where, x_trials[x_screen], x_options.tolerance, 0, &noted).agrees);
+        to.truth(run_trial(where, x_trials[x_screen], 0, &noted).agrees);
         for (const bool place : noted) to.truth(place);
         return to.take();
       },

@@ -48,7 +48,7 @@ bool has_lines(const Trial& trial) { return !trial.instrumented(); }
 
 std::vector<SourcePlace> suspected_lines(const std::string& spec, const Trial& trial) {
   const Kernel kernel = Kernel::load(spec, "host");
-  const LineDivergence lines = trace_lines(kernel, trial.problem, *trial.inputs, trial.run);
+  const LineDivergence lines = trace_lines({kernel, trial.problem, *trial.inputs, trial.run});
   std::vector<SourcePlace> places;
   if (lines.answer != LineAnswer::kLine && lines.answer != LineAnswer::kUnsure) return places;
   for (const LineSuspect& suspect : lines.suspects) {

@@ -47,16 +47,16 @@ std::shared_ptr<InputData> with_large_queries(const Problem& problem, std::uint6
 std::shared_ptr<const InputData> low_scores(const Problem& problem) {
   const std::shared_ptr<InputData> inputs = with_large_queries(problem, 3, 36);
   const std::size_t size = size_of(problem.dtype);  // its last byte has the sign
-  for (std::size_t i = size - 1; i < inputs->q.size(); i += size) inputs->q[i] &= std::byte{0x7f};
-  for (std::size_t i = size - 1; i < inputs->k.size(); i += size) inputs->k[i] |= std::byte{0x80};
+  std::vector<std::byte>&q = inputs->q.edit(), &k = inputs->k.edit();
+  for (std::size_t i = size - 1; i < q.size(); i += size) q[i] &= std::byte{0x7f};
+  for (std::size_t i = size - 1; i < k.size(); i += size) k[i] |= std::byte{0x80};
   return inputs;
 }
 
 // Collects trials whose problem the kernel takes, each once.
 class Trials {
  public:
-  Trials(const Kernel& kernel, const RunOptions& options, const InputData& given)
-      : x_kernel(kernel), x_options(options), x_given(given) {}
+  explicit Trials(const Experiment& given) : x_given(given) {}
 
   void add(const Problem& problem, std::shared_ptr<const InputData> inputs, RunOptions run,
            const std::string& more, bool check = false) {
@@ -71,23 +71,25 @@ class Trials {
     run.threads = 1;
     run.region = whole(problem);
     trial.run = std::move(run);
+    trial.tolerance = x_given.tolerance;
     trial.check = check;
     trials.push_back(std::move(trial));
   }
 
   // Another problem, with numbers of its own; the tile is the kernel's own choice where it was so.
   void other(Problem problem, const std::string& more = "", std::uint64_t seed = 1) {
-    const KernelInfo& info = x_kernel.info();
+    const KernelInfo& info = x_given.kernel.info();
     if (info.support != nullptr && !why_not_supported(*info.support, problem).empty()) return;
     try {
-      plan_geometry(x_kernel, problem, x_options);
+      plan_geometry(x_given.kernel, problem, x_given.run);
       // Files have no kind of their own to make others of.
+      const InputData& inputs = x_given.inputs;
       const bool made = std::any_of(input_kinds().begin(), input_kinds().end(),
-                                    [&](const InputKindInfo& k) { return x_given.kind == k.name; });
+                                    [&](const InputKindInfo& k) { return inputs.kind == k.name; });
       add(problem,
           std::make_shared<InputData>(
-              make_inputs(problem, made ? x_given.kind : "randn", seed, made ? x_given.scale : 1)),
-          x_options, more);
+              make_inputs(problem, made ? inputs.kind : "randn", seed, made ? inputs.scale : 1)),
+          x_given.run, more);
     } catch (const Error&) {
     }
   }
@@ -95,9 +97,7 @@ class Trials {
   std::vector<Trial> trials;
 
  private:
-  const Kernel& x_kernel;
-  const RunOptions& x_options;
-  const InputData& x_given;
+  const Experiment& x_given;
   std::set<std::string> x_seen;
 };
 
@@ -138,10 +138,12 @@ void add_places(const std::string& words, std::vector<SourcePlace>& to) {
 
 bool Trial::instrumented() const { return check || host::is_lockstep(run.schedule); }
 
-std::vector<Trial> make_trials(const Kernel& kernel, const Problem& problem,
-                               const std::shared_ptr<const InputData>& inputs,
-                               const RunOptions& options, bool instrumented) {
-  Trials to(kernel, options, *inputs);
+std::vector<Trial> make_trials(const Experiment& given, bool instrumented) {
+  const Kernel& kernel = given.kernel;
+  const Problem& problem = given.problem;
+  const RunOptions& options = given.run;
+  const auto inputs = std::make_shared<const InputData>(given.inputs);
+  Trials to(given);
   const Geometry geometry = plan_geometry(kernel, problem, options);
   to.add(problem, inputs, options,
          options.schedule == "forward" ? "" : "schedule " + options.schedule);
@@ -225,8 +227,8 @@ std::vector<Trial> make_trials(const Kernel& kernel, const Problem& problem,
   return std::move(to.trials);
 }
 
-TrialVerdict run_trial(const std::string& spec, const Trial& trial, const Tolerance& tolerance,
-                       int edit, std::vector<bool>* noted) {
+TrialVerdict run_trial(const std::string& spec, const Trial& trial, int edit,
+                       std::vector<bool>* noted) {
   TrialVerdict verdict;
   const unsigned char* places = nullptr;
   try {
@@ -246,7 +248,7 @@ TrialVerdict run_trial(const std::string& spec, const Trial& trial, const Tolera
     }
     if (trial.check) {
       const CheckResult result =
-          check_kernel(kernel, trial.problem, *trial.inputs, trial.run, host::CheckOptions());
+          check_kernel({kernel, trial.problem, *trial.inputs, trial.run}, host::CheckOptions());
       int standing = 0;
       for (const host::CheckFinding& finding : result.report.findings) {
         if (finding.severity == host::Severity::kBenign) continue;
@@ -259,8 +261,8 @@ TrialVerdict run_trial(const std::string& spec, const Trial& trial, const Tolera
         verdict.what =
             fmt::format("check finds {}: {}", standing, result.report.findings.front().message);
     } else {
-      const Capture capture = run_kernel(kernel, trial.problem, *trial.inputs, trial.run);
-      const Comparison comparison = compare_with_reference(capture, tolerance, 1);
+      const Capture capture = run_kernel({kernel, trial.problem, *trial.inputs, trial.run});
+      const Comparison comparison = compare_with_reference(capture, trial.tolerance, 1);
       verdict.agrees = answer_of(capture, comparison) == Answer::kAgrees;
       if (!verdict.agrees)
         verdict.what = fmt::format("{} of {} elements are wrong", comparison.mismatched(),

@@ -5,10 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "attn_diag/harness/compare.h"
-#include "attn_diag/harness/inputs.h"
-#include "attn_diag/harness/kernel.h"
-#include "attn_diag/harness/options.h"
+#include "attn_diag/harness/experiment.h"
 #include "harness/repair/places.h"
 
 namespace attn_diag::repair {
@@ -18,6 +15,7 @@ struct Trial {
   Problem problem;
   std::shared_ptr<const InputData> inputs;
   RunOptions run;
+  Tolerance tolerance;
   bool check = false;  // races, reads of what nobody wrote, bounds: nothing may be found
 
   bool instrumented() const;  // needs x.lockstep.so
@@ -31,17 +29,15 @@ struct TrialVerdict {
   bool order = false;  // check finds that threads do not wait for each other
 };
 
-// The case as it is given, under `options.schedule`, is the first. Then other orders of threads and other bytes in
+// The case as it is given, under its own schedule, is the first. Then other orders of threads and other bytes in
 // memory; lockstep and check, where `instrumented`; other numbers; lengths about the edges of tiles, masks, types and
 // head counts that the kernel declares. Cases that it refuses are left out. All are small.
-std::vector<Trial> make_trials(const Kernel& kernel, const Problem& problem,
-                               const std::shared_ptr<const InputData>& inputs,
-                               const RunOptions& options, bool instrumented);
+std::vector<Trial> make_trials(const Experiment& experiment, bool instrumented);
 
 // Runs it, in this process. `spec`: a library, as Kernel::load takes it. `edit`: the number of the one that is chosen;
 // 0: none, or the library has no choice.
 // `noted`: where it comes by places of edits, by their first numbers, of as many as it has entries.
-TrialVerdict run_trial(const std::string& spec, const Trial& trial, const Tolerance& tolerance,
-                       int edit, std::vector<bool>* noted = nullptr);
+TrialVerdict run_trial(const std::string& spec, const Trial& trial, int edit,
+                       std::vector<bool>* noted = nullptr);
 
 }  // namespace attn_diag::repair

@@ -130,7 +130,7 @@ Json diagnosis_json(const DiagnosisView& view, const CommandContext& context) {
   j["residual"] = d.residual;
   j["experiments"] = Json::array();
   for (std::size_t i = 0; i < d.experiments.size(); ++i) {
-    const Experiment& e = d.experiments[i];
+    const TellingRun& e = d.experiments[i];
     const bool runs = i < view.experiment_commands.size() && !view.experiment_commands[i].empty();
     Json one;
     one["what"] = e.what;

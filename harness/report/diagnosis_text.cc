@@ -286,7 +286,7 @@ std::string diagnosis_text(const DiagnosisView& view, const DiagnosisTextOptions
   s += line_text(view, o.style);
   s += lines_of("What is left", d.residual, o.style);
   std::vector<std::string> experiments;
-  for (const Experiment& e : d.experiments) experiments.push_back(e.what + ": " + e.why + '.');
+  for (const TellingRun& e : d.experiments) experiments.push_back(e.what + ": " + e.why + '.');
   if (d.verdict == DiagnosisVerdict::kClass) {
     s += lines_of("What would tell them apart", experiments, o.style);
     for (const std::string& command : view.experiment_commands)

@@ -13,7 +13,7 @@ namespace {
 
 Capture run_fake(const std::string& kernel, const RunOptions& options = {}) {
   const Problem p = fake_problem();
-  return run_kernel(fake_kernel(kernel), p, make_inputs(p, "randn", 1, 0.5), options);
+  return run_kernel({fake_kernel(kernel), p, make_inputs(p, "randn", 1, 0.5), options});
 }
 
 }  // namespace
@@ -113,7 +113,7 @@ TEST_CASE("inputs of the test's own have no command that makes them again") {
   const Problem p = fake_problem();
   InputData inputs = make_inputs(p, "randn", 1, 1.0);
   inputs.kind = "mine";
-  CHECK(repro_command(run_kernel(fake_kernel("right"), p, inputs, {})).empty());
+  CHECK(repro_command(run_kernel({fake_kernel("right"), p, inputs, {}})).empty());
 }
 
 }  // namespace attn_diag

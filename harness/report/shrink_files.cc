@@ -78,7 +78,7 @@ std::string problem_code(const Problem& p) {
 constexpr std::size_t kMostLiterals = 400;
 
 std::string inputs_code(const ShrinkView& view) {
-  const shrink::Case& one = view.result.smallest;
+  const shrink::TriedCase& one = view.result.smallest;
   if (shrink::made_by_kind(one))
     return fmt::format("  const InputData inputs = make_inputs(problem, {}, {}, {});\n",
                        literal(one.inputs->kind), one.inputs->seed, cpp_number(one.inputs->scale));
@@ -217,9 +217,8 @@ std::string catch2_test(const ShrinkView& view) {
                    literal(view.backend), lockstep ? ", true" : "");
   const std::string tolerance = tolerance_code(view.tolerance);
   if (by_trace) {
-    s += "  TraceOptions trace_options;\n  trace_options.run = options;\n";
-    if (!tolerance.empty()) s += fmt::format("  trace_options.tolerance = {};\n", tolerance);
-    s += "  CHECK(trace(kernel, problem, inputs, trace_options).agrees());\n}\n";
+    s += fmt::format("  CHECK(trace({{kernel, problem, inputs, options{}}}, {{}}).agrees());\n}}\n",
+                     tolerance.empty() ? "" : ", " + tolerance);
     return head + s;
   }
   if (!r.with_taps) s += "  options.taps = false;\n";
@@ -231,7 +230,7 @@ std::string catch2_test(const ShrinkView& view) {
       of_stage ? fmt::format("Stage::{}", enumerator(stage_of(r.failure.tensor))) : std::string();
   if (!tolerance.empty()) matcher += (matcher.empty() ? "" : ", ") + tolerance;
   s += fmt::format(
-      "  const Capture capture = run_kernel(kernel, problem, inputs, options);\n"
+      "  const Capture capture = run_kernel({{kernel, problem, inputs, options}});\n"
       "  CHECK_THAT(capture, matches_reference({}));\n}}\n",
       matcher);
   return head + s;

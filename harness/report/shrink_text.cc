@@ -46,7 +46,7 @@ const char* name(Said said) {
   return "";
 }
 
-std::string case_text(const ShrinkView& view, const shrink::Case& one) {
+std::string case_text(const ShrinkView& view, const shrink::TriedCase& one) {
   if (view.of_function) return problem_text(one.problem);
   std::string text =
       fmt::format("{}, {}x{} tiles", problem_text(one.problem), one.tile.block_m, one.tile.block_n);
@@ -202,7 +202,7 @@ Json shrink_json(const ShrinkView& view, const CommandContext& context) {
   const auto text_or_null = [](const std::string& text) {
     return text.empty() ? Json(nullptr) : Json(text);
   };
-  const auto of_case = [&](const shrink::Case& one) {
+  const auto of_case = [&](const shrink::TriedCase& one) {
     Json out = {{"problem", to_json(one.problem)}};
     if (view.of_function) return out;
     out["tile"] = {one.tile.block_m, one.tile.block_n};

@@ -102,8 +102,22 @@ class TensorSettler {
   }
 
  private:
+  // A tile that was skipped as a whole, as half of all are with a causal mask, is filled as a whole.
   void settle_row(std::int64_t row) {
-    for (std::int64_t cell = 0; cell < x_row_cells; ++cell) {
+    const std::uint8_t* writes = x_data.writes.data() + row * x_row_cells;
+    for (std::int64_t cell = 0; cell < x_row_cells; cell += x_cells_per_tile) {
+      const std::int64_t end = std::min(cell + x_cells_per_tile, x_row_cells);
+      const bool unwritten =
+          std::all_of(writes + cell, writes + end, [](auto w) { return w == 0; });
+      if (unwritten && may_be_skipped(row, cell))
+        fill(row * x_row_cells + cell, cell, end - cell);
+      else
+        settle_cells(row, cell, end);
+    }
+  }
+
+  void settle_cells(std::int64_t row, std::int64_t begin, std::int64_t end) {
+    for (std::int64_t cell = begin; cell < end; ++cell) {
       const std::int64_t at = row * x_row_cells + cell;
       const int writes = x_data.writes[static_cast<std::size_t>(at)];
       if (writes == 1) continue;
@@ -111,7 +125,7 @@ class TensorSettler {
         ++x_coverage.repeatedly;
         if (!x_coverage.first_repeated) x_coverage.first_repeated = fault(at, writes);
       } else if (may_be_skipped(row, cell)) {
-        fill(at, cell);
+        fill(at, cell, 1);
       } else {
         ++x_coverage.never;
         if (!x_coverage.first_never) x_coverage.first_never = fault(at, 0);
@@ -125,11 +139,19 @@ class TensorSettler {
     return x_skippable(query / x_geometry.tile.block_m, cell / x_cells_per_tile);
   }
 
-  void fill(std::int64_t at, std::int64_t cell) {
+  // n cells of one tile, the first at flat index `at`.
+  void fill(std::int64_t at, std::int64_t cell, std::int64_t n) {
+    const auto size = static_cast<std::int64_t>(size_of(x_data.dtype));
+    std::byte* const to = x_data.bytes.data() + at * size;
     const bool first_of_split = cell / x_cells_per_tile % x_geometry.tiles_per_split == 0;
-    const double value =
-        x_neutral.carries && !first_of_split ? x_data.at(at - x_cells_per_tile) : x_neutral.value;
-    store_element(x_data.bytes.data(), x_data.dtype, at, value);
+    if (x_neutral.carries && !first_of_split) {
+      std::memcpy(to, to - x_cells_per_tile * size, static_cast<std::size_t>(n * size));
+      return;
+    }
+    store_element(to, x_data.dtype, 0, x_neutral.value);
+    for (std::int64_t filled = 1; filled < n; filled *= 2)
+      std::memcpy(to + filled * size, to,
+                  static_cast<std::size_t>(std::min(filled, n - filled) * size));
   }
 
   CoverageFault fault(std::int64_t at, int writes) const {

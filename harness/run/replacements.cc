@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "harness/capture/oracle.h"
 #include "harness/capture/reference_rows.h"
 
 namespace attn_diag {
@@ -45,9 +46,7 @@ std::shared_ptr<Replacements> make_replacements(const Capture& of, std::uint32_t
   if (tensors == 0) return out;
   reference::Options options = reference_options(of, threads, false);
   options.tensors = tensors;
-  reference::for_each_row_block(of.problem, of.geometry, of.arithmetic,
-                                {of.q.data(), of.k.data(), of.v.data()}, options,
-                                [&](const reference::RowBlock& block) { out->take(block); });
+  for_each_row_block(of, options, [&](const reference::RowBlock& block) { out->take(block); });
   return out;
 }
 

@@ -8,9 +8,7 @@
 #include <vector>
 
 #include "attn_diag/harness/capture.h"
-#include "attn_diag/harness/inputs.h"
-#include "attn_diag/harness/kernel.h"
-#include "attn_diag/harness/options.h"
+#include "attn_diag/harness/experiment.h"
 #include "attn_diag/reference/reference.h"
 
 namespace attn_diag {
@@ -43,7 +41,6 @@ std::shared_ptr<Replacements> make_replacements(const Capture& of, std::uint32_t
                                                 int threads);
 
 // As run_kernel (run.h), with replacements that are there already; others are made as ever.
-Capture run_kernel(const Kernel& kernel, const Problem& problem, const InputData& inputs,
-                   const RunOptions& options, const std::shared_ptr<Replacements>& ready);
+Capture run_kernel(const Experiment& experiment, const std::shared_ptr<Replacements>& ready);
 
 }  // namespace attn_diag

@@ -24,6 +24,7 @@
 #include "harness/backends/cuda/run_on_gpu.h"
 #include "harness/backends/make_run_device.h"
 #include "harness/backends/run_device.h"
+#include "harness/capture/oracle.h"
 #include "harness/inputs/coded_inputs.h"
 #include "harness/library/code_words.h"
 #include "harness/library/draft_note.h"
@@ -133,13 +134,13 @@ void check_gate(const Kernel& kernel, Gate gate) {
 // What is the same for every run of a case.
 class PreparedRun {
  public:
-  PreparedRun(const Kernel& kernel, const Problem& problem, const InputData& inputs,
-              const RunOptions& options, const std::shared_ptr<Replacements>& ready)
-      : x_kernel(kernel),
-        x_given(inputs),
-        x_options(options),
-        x_gate(options.taps ? options.gate : Gate::kFull),
-        x_on_gpu(std::string_view(kernel.build().backend) == "cuda") {
+  PreparedRun(const Experiment& experiment, const std::shared_ptr<Replacements>& ready)
+      : x_kernel(experiment.kernel),
+        x_given(experiment.inputs),
+        x_options(experiment.run),
+        x_gate(x_options.taps ? x_options.gate : Gate::kFull),
+        x_on_gpu(std::string_view(x_kernel.build().backend) == "cuda") {
+    const auto& [kernel, problem, inputs, options, tolerance, oracle] = experiment;
     check_gate(kernel, x_gate);
     const Geometry geometry = plan_geometry(kernel, problem, options);
     const std::uint32_t replaced = replaced_tensors(kernel, geometry, options);
@@ -153,10 +154,7 @@ class PreparedRun {
     x_coded = coded_inputs(kernel, problem, inputs);
 
     Capture& capture = x_empty;
-    capture.problem = problem;
-    capture.geometry = geometry;
-    capture.arithmetic = declared_arithmetic(kernel, problem, geometry);
-    capture.region = resolve_region(options.region, problem);
+    capture = case_of(experiment);
     capture.isolated = options.isolate && options.taps;
     capture.q = this->inputs().q;
     capture.k = this->inputs().k;
@@ -288,18 +286,19 @@ class PreparedRun {
 
 }  // namespace
 
-Capture run_kernel(const Kernel& kernel, const Problem& problem, const InputData& inputs,
-                   const RunOptions& options) {
-  return run_kernel(kernel, problem, inputs, options, nullptr);
-}
+std::shared_ptr<Oracle> make_oracle() { return std::make_shared<Oracle>(); }
 
-Capture run_kernel(const Kernel& given, const Problem& problem, const InputData& inputs,
-                   const RunOptions& options, const std::shared_ptr<Replacements>& ready) {
-  const bool lockstep = host::is_lockstep(options.schedule) && !given.build().lockstep &&
-                        std::string_view(given.build().backend) == "host";
-  const Kernel kernel = lockstep ? Kernel::load(given.spec(), "host", true) : given;
-  make_run_device(kernel, options);  // what cannot run here is refused before the reference runs
-  PreparedRun one(kernel, problem, inputs, options, ready);
+Capture run_kernel(const Experiment& experiment) { return run_kernel(experiment, nullptr); }
+
+Capture run_kernel(const Experiment& given, const std::shared_ptr<Replacements>& ready) {
+  const Kernel& kernel = given.kernel;
+  Experiment experiment = given;
+  if (host::is_lockstep(given.run.schedule) && !kernel.build().lockstep &&
+      std::string_view(kernel.build().backend) == "host")
+    experiment.kernel = Kernel::load(kernel.spec(), "host", true);
+  // What cannot run here is refused before the reference runs.
+  make_run_device(experiment.kernel, experiment.run);
+  PreparedRun one(experiment, ready);
   Capture capture = one.run();
   if (one.is_repeated()) add_repetition(capture, one.run());
   if (capture.repetition.moved()) {
@@ -310,9 +309,8 @@ Capture run_kernel(const Kernel& given, const Problem& problem, const InputData&
   return capture;
 }
 
-Capture capture_before_run(const Kernel& kernel, const Problem& problem, const InputData& inputs,
-                           const RunOptions& options) {
-  return PreparedRun(kernel, problem, inputs, options, nullptr).before();
+Capture capture_before_run(const Experiment& experiment) {
+  return PreparedRun(experiment, nullptr).before();
 }
 
 }  // namespace attn_diag

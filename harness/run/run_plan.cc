@@ -108,6 +108,20 @@ Region resolve_region(const Region& region, const Problem& problem) {
   return out;
 }
 
+Capture case_of(const Experiment& experiment) {
+  const auto& [kernel, problem, inputs, run, tolerance, oracle] = experiment;
+  Capture out;
+  out.problem = problem;
+  out.geometry = plan_geometry(kernel, problem, run);
+  out.arithmetic = declared_arithmetic(kernel, problem, out.geometry);
+  out.region = resolve_region(run.region, problem);
+  out.q = inputs.q;
+  out.k = inputs.k;
+  out.v = inputs.v;
+  out.oracle = oracle;
+  return out;
+}
+
 bool defined_for(Tensor t, const Geometry& geometry) {
   return geometry.has_split_merge || (t != Tensor::kMergedL && t != Tensor::kMergedO);
 }

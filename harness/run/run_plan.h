@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "attn_diag/harness/inputs.h"
+#include "attn_diag/harness/experiment.h"
 #include "attn_diag/harness/plan.h"
 
 namespace attn_diag {
@@ -39,9 +39,11 @@ double device_bytes(const Kernel& kernel, const Problem& problem, const Geometry
 void check_memory(const Kernel& kernel, const Problem& problem, const Geometry& geometry,
                   const RunOptions& options);
 
+// Of an experiment what the reference needs: the same as of its captures, for a kernel that takes q, k and v as they are.
+Capture case_of(const Experiment& experiment);
+
 // What is known of a run before it is made: a capture without tensors, with q, k, v and the provenance. Throws as
 // run_kernel() does for what cannot be run.
-Capture capture_before_run(const Kernel& kernel, const Problem& problem, const InputData& inputs,
-                           const RunOptions& options);
+Capture capture_before_run(const Experiment& experiment);
 
 }  // namespace attn_diag

@@ -14,7 +14,7 @@ namespace {
 
 Capture run_fake(const std::string& kernel, const RunOptions& options = {},
                  const Problem& problem = fake_problem()) {
-  return run_kernel(fake_kernel(kernel), problem, make_inputs(problem, "randn", 1, 1.0), options);
+  return run_kernel({fake_kernel(kernel), problem, make_inputs(problem, "randn", 1, 1.0), options});
 }
 
 std::int64_t never(const Capture& c, Tensor t) {
@@ -36,6 +36,25 @@ TEST_CASE("a run records every stage up to its gate, and nothing after it") {
   CHECK(c[Tensor::kP].shape == std::vector<std::int64_t>{1, 2, 6, 6});
   CHECK(c.provenance.gate == "softmax");
   CHECK(compare_with_reference(c, {}).agrees());
+}
+
+TEST_CASE("captures share the inputs they were run on, and what the reference says of them") {
+  const Experiment experiment{fake_kernel("right"), fake_problem(),
+                              make_inputs(fake_problem(), "randn", 1, 1.0)};
+  const Capture first = run_kernel(experiment), second = run_kernel(experiment);
+  CHECK(first.q.data() == experiment.inputs.q.data());
+  CHECK(first.k.data() == experiment.inputs.k.data());
+  CHECK(first.v.data() == experiment.inputs.v.data());
+  CHECK(second.v.data() == first.v.data());
+  REQUIRE(first.oracle != nullptr);
+  CHECK(first.oracle == second.oracle);
+  CHECK(experiment.with(RunOptions()).oracle == first.oracle);
+  CHECK(experiment.with(fake_problem(), experiment.inputs).oracle != first.oracle);
+  // Who writes has bytes of its own.
+  Capture other = first;
+  other.v.edit()[0] ^= std::byte{1};
+  CHECK(first.v[0] == experiment.inputs.v[0]);
+  CHECK(first.v[0] != other.v[0]);
 }
 
 TEST_CASE("a run without taps has o and lse alone") {
@@ -165,8 +184,8 @@ TEST_CASE("a capture larger than memory is refused with its size and the flags t
   p.head_dim = p.head_dim_v = 1;
   // Not allocated: sizes are checked first. 2 heads * (2e6)^2 * (S and P) * 5 bytes and more.
   const InputData inputs = make_inputs(p, "ones", 0, 1.0);
-  CHECK_THROWS_AS(run_kernel(fake_kernel("right"), p, inputs, {}), Error);
-  CHECK_THROWS_WITH(run_kernel(fake_kernel("right"), p, inputs, {}),
+  CHECK_THROWS_AS(run_kernel({fake_kernel("right"), p, inputs, {}}), Error);
+  CHECK_THROWS_WITH(run_kernel({fake_kernel("right"), p, inputs, {}}),
                     contains("TiB") && contains("--head") && contains("--query") &&
                         contains("--batch-index") && contains("--stage"));
 }
@@ -187,17 +206,17 @@ TEST_CASE("the memory limit counts what is recorded") {
 TEST_CASE("inputs of the wrong size are refused") {
   const Problem p = fake_problem();
   InputData inputs = make_inputs(p, "randn", 0, 1.0);
-  inputs.v.pop_back();
-  CHECK_THROWS_WITH(run_kernel(fake_kernel("right"), p, inputs, {}),
+  inputs.v.edit().pop_back();
+  CHECK_THROWS_WITH(run_kernel({fake_kernel("right"), p, inputs, {}}),
                     contains("needs 384 bytes of v, but 383 were given"));
 }
 
 TEST_CASE("NaN among the inputs is allowed and noted") {
   const Problem p = fake_problem();
   InputData inputs = make_inputs(p, "randn", 0, 1.0);
-  store_element(inputs.k.data(), p.dtype, 3, std::nan(""));
+  store_element(inputs.k.edit().data(), p.dtype, 3, std::nan(""));
   inputs.has_nonfinite = has_nonfinite(inputs.k, p.dtype);
-  const Capture c = run_kernel(fake_kernel("right"), p, inputs, {});
+  const Capture c = run_kernel({fake_kernel("right"), p, inputs, {}});
   bool noted = false;
   for (const std::string& note : c.notes) noted |= note == "q, k or v hold NaN or infinity.";
   CHECK(noted);

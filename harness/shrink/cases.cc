@@ -41,8 +41,8 @@ InputData cut_out(const Problem& whole, const InputData& inputs, const Block& bl
   out.kind = inputs.kind;
   out.seed = inputs.seed;
   out.scale = inputs.scale;
-  const std::array<const std::vector<std::byte>*, 3> from = {&inputs.q, &inputs.k, &inputs.v};
-  const std::array<std::vector<std::byte>*, 3> to = {&out.q, &out.k, &out.v};
+  const std::array<const SharedBytes*, 3> from = {&inputs.q, &inputs.k, &inputs.v};
+  const std::array<std::vector<std::byte>*, 3> to = {&out.q.edit(), &out.k.edit(), &out.v.edit()};
   const std::array<Shape, 3> small = shapes_of(p), large = shapes_of(whole);
   const std::size_t size = size_of(p.dtype);
   for (std::size_t t = 0; t < 3; ++t) {
@@ -69,21 +69,22 @@ InputData cut_out(const Problem& whole, const InputData& inputs, const Block& bl
   return out;
 }
 
-std::optional<Case> case_of(const Kernel& kernel, const RunOptions& run, const Problem& whole,
-                            const InputData& inputs, const Block& block) {
-  const bool fits = block.fits_into(whole);
+std::optional<TriedCase> case_of(const Experiment& whole, const Block& block) {
+  const InputData& inputs = whole.inputs;
+  const bool fits = block.fits_into(whole.problem);
   if (!fits && (!is_made(inputs.kind) || block.origin != std::array<std::int64_t, 4>{}))
     return std::nullopt;
-  Case one;
+  TriedCase one;
   one.problem = block.problem;
   one.tile = block.tile;
   one.num_splits = block.num_splits;
   const auto is_taken = [&] {
     try {
       check_problem(one.problem);
-      const Geometry geometry = plan_geometry(kernel, one.problem, options_for(one, run));
+      const Geometry geometry =
+          plan_geometry(whole.kernel, one.problem, options_for(one, whole.run));
       one.tile = geometry.tile;
-      one.num_splits = kernel.info().takes_num_splits ? geometry.num_splits : 0;
+      one.num_splits = whole.kernel.info().takes_num_splits ? geometry.num_splits : 0;
       return true;
     } catch (const Error&) {
       return false;
@@ -94,12 +95,12 @@ std::optional<Case> case_of(const Kernel& kernel, const RunOptions& run, const P
     if (!is_taken()) return std::nullopt;
   }
   one.inputs = std::make_shared<const InputData>(
-      fits ? cut_out(whole, inputs, block)
+      fits ? cut_out(whole.problem, inputs, block)
            : make_inputs(one.problem, inputs.kind, inputs.seed, inputs.scale));
   return one;
 }
 
-bool made_by_kind(const Case& one) {
+bool made_by_kind(const TriedCase& one) {
   const InputData& given = *one.inputs;
   if (!is_made(given.kind)) return false;
   const InputData made = make_inputs(one.problem, given.kind, given.seed, given.scale);
@@ -110,10 +111,9 @@ bool has_default_scale(const Problem& problem) {
   return problem.softmax_scale == default_softmax_scale(problem.head_dim);
 }
 
-Numbers numbers_of(const Case& one) {
+Numbers numbers_of(const TriedCase& one) {
   Numbers out;
-  const std::array<const std::vector<std::byte>*, 3> from = {&one.inputs->q, &one.inputs->k,
-                                                             &one.inputs->v};
+  const std::array<const SharedBytes*, 3> from = {&one.inputs->q, &one.inputs->k, &one.inputs->v};
   for (std::size_t t = 0; t < 3; ++t) {
     out.values[t].resize(from[t]->size() / size_of(one.problem.dtype));
     for (std::size_t i = 0; i < out.values[t].size(); ++i)
@@ -126,7 +126,8 @@ Numbers numbers_of(const Case& one) {
 std::shared_ptr<const InputData> inputs_of(const Numbers& numbers, const Problem& problem) {
   auto out = std::make_shared<InputData>();
   out->kind = "shrunk";
-  const std::array<std::vector<std::byte>*, 3> to = {&out->q, &out->k, &out->v};
+  const std::array<std::vector<std::byte>*, 3> to = {&out->q.edit(), &out->k.edit(),
+                                                     &out->v.edit()};
   for (std::size_t t = 0; t < 3; ++t) {
     to[t]->resize(numbers.values[t].size() * size_of(problem.dtype));
     for (std::size_t i = 0; i < numbers.values[t].size(); ++i)

@@ -7,8 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "attn_diag/harness/inputs.h"
-#include "attn_diag/harness/kernel.h"
+#include "attn_diag/harness/experiment.h"
 #include "harness/shrink/trials.h"
 
 namespace attn_diag::shrink {
@@ -29,11 +28,10 @@ InputData cut_out(const Problem& whole, const InputData& inputs, const Block& bl
 
 // A block as a case that the kernel takes; nullopt: it does not, or there are no numbers for it. Larger blocks than
 // `whole` get numbers as make_inputs() gives them, where those of `whole` are of that kind.
-std::optional<Case> case_of(const Kernel& kernel, const RunOptions& run, const Problem& whole,
-                            const InputData& inputs, const Block& block);
+std::optional<TriedCase> case_of(const Experiment& whole, const Block& block);
 
 // Whether make_inputs() gives the same numbers for the case.
-bool made_by_kind(const Case& one);
+bool made_by_kind(const TriedCase& one);
 
 // softmax_scale is the default of its head_dim, and follows it.
 bool has_default_scale(const Problem& problem);
@@ -42,7 +40,7 @@ bool has_default_scale(const Problem& problem);
 struct Numbers {
   std::array<std::vector<double>, 3> values;  // q, k, v, in the problem's layout
 };
-Numbers numbers_of(const Case& one);
+Numbers numbers_of(const TriedCase& one);
 std::shared_ptr<const InputData> inputs_of(const Numbers& numbers, const Problem& problem);
 
 // What is simplified together: the heads of q, k and v, their rows, their single elements. Each part is indices into

@@ -38,7 +38,7 @@ TEST_CASE("a block from the beginning has the numbers that make_inputs gives it"
     CHECK(cut.q == made.q);
     CHECK(cut.k == made.k);
     CHECK(cut.v == made.v);
-    const Case one = {block.problem, {1, 1}, 0, std::make_shared<const InputData>(cut)};
+    const TriedCase one = {block.problem, {1, 1}, 0, std::make_shared<const InputData>(cut)};
     CHECK(made_by_kind(one));
   }
 }

@@ -10,14 +10,15 @@
 namespace attn_diag::shrink {
 namespace {
 
-Told judge(const Kernel& kernel, const Case& one, const RunOptions& given,
-           const Tolerance& tolerance, int runs) {
-  const RunOptions run = options_for(one, given);
+Told judge(const Experiment& given, const TriedCase& one, int runs) {
+  const Experiment experiment =
+      given.with(one.problem, *one.inputs).with(options_for(one, given.run));
+  const Tolerance& tolerance = given.tolerance;
   Told told;
   try {
-    Capture capture = run_kernel(kernel, one.problem, *one.inputs, run);
+    Capture capture = run_kernel(experiment);
     for (int i = 1; i < runs && !capture.repetition.moved(); ++i) {
-      add_repetition(capture, run_kernel(kernel, one.problem, *one.inputs, run));
+      add_repetition(capture, run_kernel(experiment));
       if (capture.repetition.moved())
         capture.repetition.within_rounding =
             near_each_other(capture, *capture.repetition.second, tolerance);
@@ -31,7 +32,7 @@ Told judge(const Kernel& kernel, const Case& one, const RunOptions& given,
     }
   } catch (const Error& e) {
     told.failure = failure_of(e);
-    const std::string before = kernel.spec() + " failed: ";
+    const std::string before = given.kernel.spec() + " failed: ";
     if (told.failure.what.starts_with(before)) told.failure.what.erase(0, before.size());
   }
   told.said = told.failure.kind == FailureKind::kNone ? Said::kPasses : Said::kFails;
@@ -40,14 +41,12 @@ Told judge(const Kernel& kernel, const Case& one, const RunOptions& given,
 
 }  // namespace
 
-Judge judge_by_running(const Kernel& kernel, const RunOptions& run, const Tolerance& tolerance,
-                       int runs) {
-  RunOptions without_taps = run;
-  without_taps.taps = false;
-  without_taps.gate = Gate::kFull;
-  return [&kernel, run = std::move(without_taps), tolerance, now = runs,
-          is_first = true](const Case& one) mutable {
-    Told told = judge(kernel, one, run, tolerance, now);
+Judge judge_by_running(Experiment experiment, int runs) {
+  experiment.run.taps = false;
+  experiment.run.gate = Gate::kFull;
+  return [experiment = std::move(experiment), now = runs,
+          is_first = true](const TriedCase& one) mutable {
+    Told told = judge(experiment, one, now);
     if (std::exchange(is_first, false) && !told.failure.moves) now = 1;
     return told;
   };

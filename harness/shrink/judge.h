@@ -1,17 +1,14 @@
 // A judge of cases that runs the kernel in this process: for what cannot be run in a fork, or is no library.
 #pragma once
 
-#include "attn_diag/harness/compare.h"
-#include "attn_diag/harness/kernel.h"
-#include "attn_diag/harness/options.h"
+#include "attn_diag/harness/experiment.h"
 #include "harness/shrink/trials.h"
 
 namespace attn_diag::shrink {
 
 // Runs a case once, without taps, and holds it against the reference. The first case is run `runs` times; where its
-// result is not the same every time, so are the others, else once. The kernel outlives the judge. What is thrown and
-// is no Error passes through.
-Judge judge_by_running(const Kernel& kernel, const RunOptions& run, const Tolerance& tolerance,
-                       int runs);
+// result is not the same every time, so are the others, else once. Of the experiment's problem and inputs nothing is
+// used. What is thrown and is no Error passes through.
+Judge judge_by_running(Experiment experiment, int runs);
 
 }  // namespace attn_diag::shrink

@@ -13,19 +13,14 @@
 namespace attn_diag::shrink {
 namespace {
 
-struct Given {
-  Kernel kernel = Kernel::load("fa1", "host");
+Experiment given_case() {
   Problem problem;
-  std::shared_ptr<const InputData> inputs;
-
-  Given() {
-    problem.heads = problem.kv_heads = 2;
-    problem.seqlen_q = problem.seqlen_k = 40;
-    problem.head_dim = problem.head_dim_v = 64;
-    problem.softmax_scale = default_softmax_scale(64);
-    inputs = std::make_shared<const InputData>(make_inputs(problem, "randn", 0, 1));
-  }
-};
+  problem.heads = problem.kv_heads = 2;
+  problem.seqlen_q = problem.seqlen_k = 40;
+  problem.head_dim = problem.head_dim_v = 64;
+  problem.softmax_scale = default_softmax_scale(64);
+  return {Kernel::load("fa1", "host"), problem, make_inputs(problem, "randn", 0, 1)};
+}
 
 Failure failure_of_kind(FailureKind kind) {
   Failure failure;
@@ -34,12 +29,11 @@ Failure failure_of_kind(FailureKind kind) {
 }
 
 TEST_CASE("what a judge says is all that counts, and a case is judged once") {
-  const Given given;
   std::vector<std::array<int, 6>> asked;
   ShrinkOptions options;
   options.keep_values = true;
   options.hold = {"seqlen_q"};
-  options.judge = [&](const Case& one) -> Told {
+  options.judge = [&](const TriedCase& one) -> Told {
     const Problem& p = one.problem;
     asked.push_back(
         {p.heads, p.seqlen_q, p.seqlen_k, p.head_dim, one.tile.block_m, one.tile.block_n});
@@ -47,7 +41,7 @@ TEST_CASE("what a judge says is all that counts, and a case is judged once") {
       return {Said::kFails, failure_of_kind(FailureKind::kRefused)};  // of another kind
     return p.seqlen_k >= 17 ? Told{Said::kFails, failure_of_kind(FailureKind::kWrong)} : Told{};
   };
-  const ShrinkResult result = shrink(given.kernel, given.problem, given.inputs, options);
+  const ShrinkResult result = shrink(given_case(), options);
   CHECK(result.fails);
   CHECK(result.smallest.problem.heads == 1);
   CHECK(result.smallest.problem.seqlen_q == 40);
@@ -63,20 +57,19 @@ TEST_CASE("what a judge says is all that counts, and a case is judged once") {
 }
 
 TEST_CASE("a size that the case does not have cannot be held") {
-  const Given given;
   ShrinkOptions options;
-  options.judge = [](const Case&) -> Told {
+  options.judge = [](const TriedCase&) -> Told {
     return {Said::kFails, failure_of_kind(FailureKind::kWrong)};
   };
   options.hold = {"seqlen"};
-  CHECK_THROWS_WITH(shrink(given.kernel, given.problem, given.inputs, options),
-                    contains("'seqlen' is no size of this case"));
+  CHECK_THROWS_WITH(shrink(given_case(), options), contains("'seqlen' is no size of this case"));
 }
 
 TEST_CASE("a judge that runs the kernel finds nothing in one that is right") {
-  const Given given;
-  const Judge judge = judge_by_running(given.kernel, {}, {}, 2);
-  CHECK(judge({given.problem, {0, 0}, 0, given.inputs}).said == Said::kPasses);
+  const Experiment given = given_case();
+  const Judge judge = judge_by_running(given, 2);
+  CHECK(judge({given.problem, {0, 0}, 0, std::make_shared<const InputData>(given.inputs)}).said ==
+        Said::kPasses);
 }
 
 }  // namespace

@@ -22,24 +22,22 @@ using Clock = Trials::Clock;
 
 class Shrinker {
  public:
-  Shrinker(const Kernel& kernel, const Problem& problem,
-           const std::shared_ptr<const InputData>& inputs, const ShrinkOptions& options)
-      : x_kernel(kernel),
-        x_whole(problem),
-        x_inputs(inputs),
+  Shrinker(const Experiment& experiment, const ShrinkOptions& options)
+      : x_given(experiment),
         x_options(options),
         x_begin(Clock::now()),
-        x_trials(kernel, settings()) {
-    x_block.problem = problem;
-    x_block.tile = options.run.tile;
-    x_block.num_splits = options.run.num_splits;
-    x_axes = size_axes(problem, options.run.num_splits, options.hold);
+        x_trials(experiment.kernel, settings()) {
+    x_block.problem = experiment.problem;
+    x_block.tile = experiment.run.tile;
+    x_block.num_splits = experiment.run.num_splits;
+    x_axes = size_axes(experiment.problem, experiment.run.num_splits, options.hold);
   }
 
   ShrinkResult shrink() {
     step(1, "running the case as it is");
-    const std::optional<Case> given = case_of(x_block);
-    if (!given) plan_geometry(x_kernel, x_whole, x_options.run);  // throws, and says why
+    const std::optional<TriedCase> given = case_of(x_block);
+    if (!given)
+      plan_geometry(x_given.kernel, x_given.problem, x_given.run);  // throws, and says why
     x_result.given = *given;
     const Told told = x_trials.aim(*given, x_options.lines);
     x_result.failure = told.failure;
@@ -66,8 +64,8 @@ class Shrinker {
 
   Trials::Settings settings() {
     Trials::Settings s;
-    s.run = x_options.run;
-    s.tolerance = x_options.tolerance;
+    s.run = x_given.run;
+    s.tolerance = x_given.tolerance;
     s.processes = resolve_threads(x_options.processes);
     s.judge = x_options.judge;
     s.deadline = share(1);
@@ -94,16 +92,16 @@ class Shrinker {
     return std::find(held.begin(), held.end(), name) != held.end();
   }
 
-  std::optional<Case> case_of(const Block& block) const {
-    return shrink::case_of(x_kernel, x_options.run, x_whole, *x_inputs, block);
+  std::optional<TriedCase> case_of(const Block& block) const {
+    return shrink::case_of(x_given, block);
   }
 
   // Whether the kernel plans for it; nothing is run.
   bool is_taken(const Block& block) const {
     for (const TileShape tile : {block.tile, TileShape{0, 0}}) {
-      const Case one = {block.problem, tile, block.num_splits, nullptr};
+      const TriedCase one = {block.problem, tile, block.num_splits, nullptr};
       try {
-        plan_geometry(x_kernel, one.problem, options_for(one, x_options.run));
+        plan_geometry(x_given.kernel, one.problem, options_for(one, x_given.run));
         return true;
       } catch (const Error&) {  // another tile may do
       }
@@ -162,7 +160,7 @@ class Shrinker {
 
   // Where 1 from the beginning does not fail: 1 at the place that is wrong.
   bool move_to_failure(const SizeAxis& axis) {
-    const std::optional<Case> now = case_of(x_block);
+    const std::optional<TriedCase> now = case_of(x_block);
     const std::optional<Told> told = now ? x_trials.known(*now) : std::nullopt;
     if (axis.row < 0 || !told || told->failure.kind != FailureKind::kWrong) return false;
     std::int64_t at = told->failure.row[static_cast<std::size_t>(axis.row)];
@@ -193,7 +191,7 @@ class Shrinker {
   }
 
   bool make_tile_smaller() {
-    const KernelInfo& info = x_kernel.info();
+    const KernelInfo& info = x_given.kernel.info();
     std::vector<Block> blocks;
     const auto area = [](const TileShape& t) { return std::int64_t{t.block_m} * t.block_n; };
     for (std::int32_t i = 0; i < info.num_tiles; ++i) {
@@ -256,7 +254,7 @@ class Shrinker {
 
   SizeReport::Neighbour neighbour(const SizeAxis& axis, std::int64_t size, bool& known) {
     asking(axis)({size});
-    const std::optional<Case> one = case_of(with(x_block, axis, size));
+    const std::optional<TriedCase> one = case_of(with(x_block, axis, size));
     const std::optional<Told> told = one ? x_trials.known(*one) : std::nullopt;
     known = told.has_value();
     return {size, told ? told->said : Said::kRefused, told ? told->failure.what : ""};
@@ -265,7 +263,7 @@ class Shrinker {
   void report_sizes() {
     step(3, "trying its neighbours");
     Block given;
-    given.problem = x_whole;
+    given.problem = x_given.problem;
     given.num_splits = x_result.given.num_splits;
     for (const SizeAxis& axis : reported_axes()) {
       SizeReport report;
@@ -366,7 +364,7 @@ class Shrinker {
       return out;
     };
     const auto case_with = [&](const std::vector<int>& kept) {
-      Case out = x_result.smallest;
+      TriedCase out = x_result.smallest;
       out.inputs = shrink::inputs_of(with_kept(kept), problem);
       return out;
     };
@@ -394,49 +392,48 @@ class Shrinker {
   }
 
   void run_smallest() {
-    const Case& one = x_result.smallest;
-    RunOptions run = options_for(one, x_options.run);
-    run.taps = has_gate(x_kernel.info(), run.gate) && run.gate != Gate::kFull;
+    const TriedCase& one = x_result.smallest;
+    RunOptions run = options_for(one, x_given.run);
+    const Experiment experiment = x_given.with(one.problem, *one.inputs).with(run);
+    run.taps = has_gate(x_given.kernel.info(), run.gate) && run.gate != Gate::kFull;
     x_result.look = x_trials.how();
     const FailureKind kind = x_result.failure.kind;
     if (x_options.judge) run.taps = false;
     if (kind == FailureKind::kRefused || kind == FailureKind::kCrash ||
         kind == FailureKind::kNoEnd) {
       run.taps = false;
-      x_result.capture = capture_before_run(x_kernel, one.problem, *one.inputs, run);
+      x_result.capture = capture_before_run(experiment.with(run));
       return;
     }
-    if (x_options.judge) {
-      x_result.capture = run_kernel(x_kernel, one.problem, *one.inputs, run);
+    const auto take = [&](const RunOptions& how) {
+      x_result.capture = run_kernel(experiment.with(how));
       x_result.shows_it =
-          answer_of(x_result.capture, compare_with_reference(x_result.capture, x_options.tolerance,
+          answer_of(x_result.capture, compare_with_reference(x_result.capture, x_given.tolerance,
                                                              1)) == Answer::kDiverges;
+      return x_result.shows_it;
+    };
+    if (x_options.judge) {
+      take(run);
       return;
     }
-    const TraceOptions options =
-        trace_options(one, x_options.run, x_options.tolerance, x_trials.how());
-    x_result.trace = trace(x_kernel, one.problem, *one.inputs, options);
+    x_result.trace = trace(experiment, trace_options(x_trials.how()));
     Failure again = failure_of(*x_result.trace);
     again.line = x_result.failure.line;
     if (!x_result.failure.same_as(again))
       x_result.notes.push_back(
           "Run once more, the smallest case does not show the same: what the kernel computes is "
           "not the same in every process.");
-    const auto take = [&](const RunOptions& how) {
-      x_result.capture = run_kernel(x_kernel, one.problem, *one.inputs, how);
+    const auto take_it = [&](const RunOptions& how) {
       x_result.with_taps = how.taps;
-      x_result.shows_it =
-          answer_of(x_result.capture, compare_with_reference(x_result.capture, x_options.tolerance,
-                                                             1)) == Answer::kDiverges;
-      return x_result.shows_it;
+      return take(how);
     };
-    if (take(run)) return;
+    if (take_it(run)) return;
     RunOptions other = run;
     other.taps = false;
-    if (run.taps && take(other)) return;
+    if (run.taps && take_it(other)) return;
     other = run;
     other.schedule = x_result.trace->capture.provenance.schedule;
-    if (other.schedule == run.schedule || !take(other)) take(run);
+    if (other.schedule == run.schedule || !take_it(other)) take_it(run);
   }
 
   ShrinkResult finish() {
@@ -446,9 +443,7 @@ class Shrinker {
     return std::move(x_result);
   }
 
-  const Kernel& x_kernel;
-  const Problem x_whole;
-  const std::shared_ptr<const InputData> x_inputs;
+  const Experiment x_given;
   const ShrinkOptions& x_options;
   Clock::time_point x_begin;
   Trials x_trials;
@@ -461,9 +456,8 @@ class Shrinker {
 
 }  // namespace
 
-ShrinkResult shrink(const Kernel& kernel, const Problem& problem,
-                    const std::shared_ptr<const InputData>& inputs, const ShrinkOptions& options) {
-  return Shrinker(kernel, problem, inputs, options).shrink();
+ShrinkResult shrink(const Experiment& experiment, const ShrinkOptions& options) {
+  return Shrinker(experiment, options).shrink();
 }
 
 }  // namespace attn_diag::shrink

@@ -7,18 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "attn_diag/harness/compare.h"
-#include "attn_diag/harness/inputs.h"
-#include "attn_diag/harness/kernel.h"
-#include "attn_diag/harness/options.h"
+#include "attn_diag/harness/experiment.h"
 #include "attn_diag/harness/trace.h"
 #include "harness/shrink/cases.h"
 
 namespace attn_diag::shrink {
 
 struct ShrinkOptions {
-  RunOptions run;
-  Tolerance tolerance;
   double seconds = 120;           // for all of it
   int processes = 0;              // at the same time; 0: all cores
   bool keep_values = false;       // numbers stay as they are
@@ -48,9 +43,9 @@ struct SizeReport {
 struct ShrinkResult {
   bool fails = false;  // else there is nothing to make smaller: everything agrees
   Failure failure;     // of the smallest case; of the case as it was given where none is smaller
-  Case given, smallest;
+  TriedCase given, smallest;
   std::array<std::int64_t, 4> origin{};  // of the smallest in the given: batch, KV head, query, key
-  Case before_values;                    // the smallest whose numbers are those that were given
+  TriedCase before_values;               // the smallest whose numbers are those that were given
   bool made = false;                     // before_values: its numbers are those of make_inputs()
   std::vector<SizeReport> sizes;         // those that could be smaller
   std::array<std::int64_t, 2>
@@ -71,7 +66,6 @@ struct ShrinkResult {
 };
 
 // Runs cases in processes of its own. Throws Error where nothing can be said of the case that is given.
-ShrinkResult shrink(const Kernel& kernel, const Problem& problem,
-                    const std::shared_ptr<const InputData>& inputs, const ShrinkOptions& options);
+ShrinkResult shrink(const Experiment& experiment, const ShrinkOptions& options);
 
 }  // namespace attn_diag::shrink

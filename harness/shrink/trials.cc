@@ -29,7 +29,7 @@ std::string hash_of(const std::vector<std::byte>& bytes) {
   return fmt::format("{:x}.{:x}", hash.high64, hash.low64);
 }
 
-std::string key_of(const Case& one) {
+std::string key_of(const TriedCase& one) {
   const Problem& p = one.problem;
   return fmt::format(
       "{} {} {} {} {} {} {} {} {} {} {} {} {} {} {}x{} {} {} {} {}", p.batch, p.heads, p.kv_heads,
@@ -49,7 +49,7 @@ std::string line_of(const LineDivergence& lines) {
 
 }  // namespace
 
-RunOptions options_for(const Case& one, const RunOptions& given) {
+RunOptions options_for(const TriedCase& one, const RunOptions& given) {
   RunOptions run = given;
   run.tile = one.tile;
   run.num_splits = one.num_splits;
@@ -58,11 +58,8 @@ RunOptions options_for(const Case& one, const RunOptions& given) {
   return run;
 }
 
-TraceOptions trace_options(const Case& one, const RunOptions& given, const Tolerance& tolerance,
-                           const Look& look) {
+TraceOptions trace_options(const Look& look) {
   TraceOptions options;
-  options.run = options_for(one, given);
-  options.tolerance = tolerance;
   options.closure = false;
   options.isolate = look.isolate;
   options.schedules = look.schedules;
@@ -73,12 +70,13 @@ TraceOptions trace_options(const Case& one, const RunOptions& given, const Toler
 Trials::Trials(const Kernel& kernel, Settings settings)
     : x_kernel(kernel), x_settings(std::move(settings)) {}
 
-Bytes Trials::look_at(const Case& one, const Look& look) const {
-  const TraceOptions options = trace_options(one, x_settings.run, x_settings.tolerance, look);
+Bytes Trials::look_at(const TriedCase& one, const Look& look) const {
+  const Experiment experiment{x_kernel, one.problem, *one.inputs, options_for(one, x_settings.run),
+                              x_settings.tolerance};
   Failure failure;
   LinesBy by = LinesBy::kNumbers;
   try {
-    const TraceResult result = trace(x_kernel, one.problem, *one.inputs, options);
+    const TraceResult result = trace(experiment, trace_options(look));
     failure = failure_of(result);
     if (failure.moves && result.calmly.empty()) by = LinesBy::kChecker;
     if (result.answer() == Answer::kNotJudged) {
@@ -102,8 +100,7 @@ Bytes Trials::look_at(const Case& one, const Look& look) const {
     return without.same_as(failure);
   }();
   if (look.lines && may_do && x_watch)
-    failure.line =
-        line_of(lines::trace_lines(*x_watch, x_kernel, one.problem, *one.inputs, options.run, by));
+    failure.line = line_of(lines::trace_lines(*x_watch, experiment, by));
   return answer(Seen::kFailure, failure);
 }
 
@@ -138,12 +135,12 @@ Told Trials::against_aim(Told told) const {
   return told;
 }
 
-Told Trials::judged(const Case& one) {
+Told Trials::judged(const TriedCase& one) {
   ++x_tried;
   return against_aim(x_settings.judge(one));
 }
 
-Told Trials::aim_by_judge(const Case& original) {
+Told Trials::aim_by_judge(const TriedCase& original) {
   Told told = judged(original);
   if (told.said == Said::kRefused)
     throw Error(
@@ -154,10 +151,10 @@ Told Trials::aim_by_judge(const Case& original) {
 }
 
 std::optional<std::size_t> Trials::first_judged(
-    std::size_t count, const std::function<std::optional<Case>(std::size_t)>& make,
+    std::size_t count, const std::function<std::optional<TriedCase>(std::size_t)>& make,
     const std::function<std::string(std::size_t)>& words) {
   for (std::size_t i = 0; i < count; ++i) {
-    const std::optional<Case> one = make(i);
+    const std::optional<TriedCase> one = make(i);
     if (!one) continue;
     const std::string key = key_of(*one);
     auto found = x_known.find(key);
@@ -176,7 +173,7 @@ std::optional<std::size_t> Trials::first_judged(
   return std::nullopt;
 }
 
-Told Trials::aim(const Case& original, bool lines) {
+Told Trials::aim(const TriedCase& original, bool lines) {
   if (x_settings.judge) return aim_by_judge(original);
   if (lines) {
     x_watch = lines::make_watch_build(x_kernel);
@@ -229,13 +226,13 @@ Told Trials::aim(const Case& original, bool lines) {
   return told;
 }
 
-std::optional<Told> Trials::known(const Case& one) const {
+std::optional<Told> Trials::known(const TriedCase& one) const {
   const auto found = x_known.find(key_of(one));
   return found == x_known.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::optional<std::size_t> Trials::first_failing(
-    std::size_t count, const std::function<std::optional<Case>(std::size_t)>& make,
+    std::size_t count, const std::function<std::optional<TriedCase>(std::size_t)>& make,
     const std::function<std::string(std::size_t)>& words) {
   if (x_settings.judge) return first_judged(count, make, words);
   struct Started {
@@ -254,7 +251,7 @@ std::optional<std::size_t> Trials::first_failing(
   for (;;) {
     while (next < bound && !jobs.full()) {
       const std::size_t candidate = next++;
-      const std::optional<Case> one = make(candidate);
+      const std::optional<TriedCase> one = make(candidate);
       if (!one) {
         note(candidate, Said::kRefused);
         continue;

@@ -19,7 +19,7 @@
 
 namespace attn_diag::shrink {
 
-struct Case {
+struct TriedCase {
   Problem problem;
   TileShape tile;
   int num_splits = 0;  // 0: the kernel does not take any
@@ -39,7 +39,7 @@ struct Told {
 };
 
 // Looks at a case in this process: kPasses, kRefused, or kFails in whatever way.
-using Judge = std::function<Told(const Case&)>;
+using Judge = std::function<Told(const TriedCase&)>;
 
 // How much of a trace a failure needs to show.
 struct Look {
@@ -49,9 +49,8 @@ struct Look {
 };
 
 // The run options of a case: of one that is tried, on one thread.
-RunOptions options_for(const Case& one, const RunOptions& given);
-TraceOptions trace_options(const Case& one, const RunOptions& given, const Tolerance& tolerance,
-                           const Look& look);
+RunOptions options_for(const TriedCase& one, const RunOptions& given);
+TraceOptions trace_options(const Look& look);
 
 class Trials {
  public:
@@ -68,17 +67,17 @@ class Trials {
 
   // The case that is to become smaller, whatever it takes to see its failure. kFails or kPasses.
   // Throws Error where nothing can be said of it.
-  Told aim(const Case& original, bool lines);
+  Told aim(const TriedCase& original, bool lines);
   const Look& how() const { return x_look; }
 
   // The first of `count` cases, in their order, that fails as the original does; nullopt: none, or time is up.
   // make(i) is the case, or nullopt where there is none. Several are tried at the same time; what comes out does
   // not depend on how many.
   std::optional<std::size_t> first_failing(
-      std::size_t count, const std::function<std::optional<Case>(std::size_t)>& make,
+      std::size_t count, const std::function<std::optional<TriedCase>(std::size_t)>& make,
       const std::function<std::string(std::size_t)>& words);
   // What is known of a case; nullopt: it was not tried.
-  std::optional<Told> known(const Case& one) const;
+  std::optional<Told> known(const TriedCase& one) const;
 
   // No more trials from then on, but for later calls.
   void stop_at(Clock::time_point deadline) { x_settings.deadline = deadline; }
@@ -87,13 +86,13 @@ class Trials {
   int remembered() const { return x_remembered; }
 
  private:
-  Bytes look_at(const Case& one, const Look& look) const;
+  Bytes look_at(const TriedCase& one, const Look& look) const;
   Told told_by(const Jobs::Result& result) const;
-  Told judged(const Case& one);
+  Told judged(const TriedCase& one);
   Told against_aim(Told told) const;
-  Told aim_by_judge(const Case& original);
+  Told aim_by_judge(const TriedCase& original);
   std::optional<std::size_t> first_judged(
-      std::size_t count, const std::function<std::optional<Case>(std::size_t)>& make,
+      std::size_t count, const std::function<std::optional<TriedCase>(std::size_t)>& make,
       const std::function<std::string(std::size_t)>& words);
 
   const Kernel& x_kernel;

@@ -104,7 +104,7 @@ Ratios check_random_cases(int cases, const std::vector<Kernel>& kernels, bool te
     const InputData inputs = make_inputs(p, "randn", static_cast<std::uint64_t>(i), random.scale());
     for (const bool isolate : {false, true}) {
       options.isolate = isolate;
-      const Capture capture = run_kernel(kernel, p, inputs, options);
+      const Capture capture = run_kernel({kernel, p, inputs, options});
       const Comparison comparison = compare_with_reference(capture, {});
       bool covered = true;
       for (const Coverage& c : capture.coverage) covered &= c.never == 0 && c.repeatedly == 0;

@@ -30,9 +30,9 @@ Capture empty_capture(const Problem& problem, const Geometry& geometry) {
            static_cast<std::size_t>(seqlen) * static_cast<std::size_t>(dim);
   };
   const std::size_t bytes = size_of(problem.dtype);
-  c.q.resize(elements(problem.heads, problem.seqlen_q, problem.head_dim) * bytes);
-  c.k.resize(elements(problem.kv_heads, problem.seqlen_k, problem.head_dim) * bytes);
-  c.v.resize(elements(problem.kv_heads, problem.seqlen_k, problem.head_dim_v) * bytes);
+  c.q.edit().resize(elements(problem.heads, problem.seqlen_q, problem.head_dim) * bytes);
+  c.k.edit().resize(elements(problem.kv_heads, problem.seqlen_k, problem.head_dim) * bytes);
+  c.v.edit().resize(elements(problem.kv_heads, problem.seqlen_k, problem.head_dim_v) * bytes);
   return c;
 }
 
@@ -52,7 +52,7 @@ Capture reference_capture(const Problem& problem, const Geometry& geometry, unsi
                           std::optional<Region> region) {
   Capture c = empty_capture(problem, geometry);
   std::mt19937 random(seed);
-  for (std::vector<std::byte>* input : {&c.q, &c.k, &c.v})
+  for (SharedBytes* input : {&c.q, &c.k, &c.v})
     *input = random_elements(input->size() / size_of(problem.dtype), problem.dtype, random);
   if (region) c.region = *region;
   c.arithmetic.output = problem.dtype;

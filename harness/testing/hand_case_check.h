@@ -111,7 +111,7 @@ inline std::set<std::string> check_hand_cases(const std::string& kernel_name,
         if (!options) continue;
         INFO(kernel_name << " on backend " << backend << ", " << c.name << ", dtype "
                          << static_cast<int>(dtype) << ", layout " << static_cast<int>(layout));
-        check_hand_case(c, run_kernel(kernel, problem, inputs_of(c, problem), *options));
+        check_hand_case(c, run_kernel({kernel, problem, inputs_of(c, problem), *options}));
         run.insert(c.name);
       }
     }

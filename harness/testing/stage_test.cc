@@ -32,7 +32,7 @@ void check_stage(const std::string& kernel_name, Stage stage) {
             make_inputs(problem, "randn", static_cast<std::uint64_t>(cases), 1.0);
         for (const bool isolate : {false, true}) {
           options.isolate = isolate;
-          CHECK_THAT(run_kernel(kernel, problem, inputs, options), matches_reference(stage));
+          CHECK_THAT(run_kernel({kernel, problem, inputs, options}), matches_reference(stage));
         }
         ++cases;
       });
@@ -104,7 +104,7 @@ TEST_CASE("every compiled tile of every kernel on backend host is right in every
       p.mask.kind = MaskKind::kCausal;
       p.mask.alignment = CausalAlignment::kBottomRight;
       p.softmax_scale = 0.2f;
-      const Capture capture = run_kernel(kernel, p, make_inputs(p, "rising", 0, 1.0), options);
+      const Capture capture = run_kernel({kernel, p, make_inputs(p, "rising", 0, 1.0), options});
       CHECK_THAT(capture, matches_reference());
     }
   }

@@ -111,7 +111,7 @@ std::vector<Capture> compare_first(const Kernel& kernel, const InputData& inputs
     run.taps = false;
     run.region.origin = {0, 0, range.begin};
     run.region.extent = {p.batch, p.heads, range.end - range.begin};
-    captures.push_back(run_kernel(kernel, p, inputs, run));
+    captures.push_back(run_kernel({kernel, p, inputs, run}));
     const Capture& capture = captures.back();
     const Comparison comparison = compare_with_reference(capture, options.tolerance, run.threads);
     for (const TensorComparison& t : comparison.tensors)

@@ -210,14 +210,12 @@ class Check {
 
 }  // namespace
 
-SanityCheck check_sanity(const Kernel& kernel, const Problem& problem, const InputData& inputs,
-                         const RunOptions& options, const Tolerance& tolerance,
-                         const Capture& production, bool right, int runs) {
+SanityCheck check_sanity(const Experiment& experiment, const Capture& production, bool right,
+                         int runs) {
   const Clock::time_point begin = Clock::now();
-  SanityCheck out =
-      Check(ScheduleTrials(kernel, problem, inputs, options, tolerance, production, right), problem,
-            options.schedule, right, production)
-          .run(runs);
+  SanityCheck out = Check(ScheduleTrials(experiment, production, right), experiment.problem,
+                          experiment.run.schedule, right, production)
+                        .run(runs);
   out.sanity.seconds = seconds_since(begin);
   return out;
 }
@@ -227,19 +225,19 @@ bool worth_running_again(const Problem& p) {
   return multiply_adds(p) <= kMultiplyAdds;
 }
 
-RunCheck check_run(const Kernel& kernel, const Problem& problem, const InputData& inputs,
-                   const RunOptions& options, const Tolerance& tolerance, const Capture& capture,
-                   bool right, int runs) {
+RunCheck check_run(const Experiment& experiment, const Capture& capture, bool right, int runs) {
+  const RunOptions& options = experiment.run;
   const Clock::time_point begin = Clock::now();
   RunCheck out;
   if (runs <= 0) {
-    ScheduleTrials trials(kernel, problem, inputs, options, tolerance, capture, right);
+    ScheduleTrials trials(experiment, capture, right);
     // The given order is that of the run.
     const std::vector<std::string> schedules = schedules_to_try(options.schedule, 3);
     bool same = true;
     for (std::size_t i = 0; i < kBytes.size() && same; ++i)
       same = trials.run(schedules[i + 1], MemoryFill::all(kBytes[i])).same();
-    const bool lockstep = !right && worth_lockstep(kernel, problem, options.schedule);
+    const bool lockstep =
+        !right && worth_lockstep(experiment.kernel, experiment.problem, options.schedule);
     if (same && lockstep) same = trials.run("lockstep").same();
     if (same) {
       call_steady(out.check.sanity, trials.runs(), false);
@@ -252,16 +250,16 @@ RunCheck check_run(const Kernel& kernel, const Problem& problem, const InputData
       return out;
     }
   }
-  RunOptions production = options;
-  production.taps = false;
-  const Capture first = run_kernel(kernel, problem, inputs, production);
-  out.production = compare_with_reference(first, tolerance, options.threads);
+  Experiment production = experiment;
+  production.run.taps = false;
+  const Capture first = run_kernel(production);
+  out.production = compare_with_reference(first, experiment.tolerance, options.threads);
   const bool whole =
       std::all_of(first.coverage.begin(), first.coverage.end(),
                   [](const Coverage& c) { return c.never == 0 && c.repeatedly == 0; });
   constexpr int kRuns = 3;
-  out.check = check_sanity(kernel, problem, inputs, production, tolerance, first,
-                           whole && out.production->agrees(), runs > 0 ? runs : kRuns);
+  out.check =
+      check_sanity(production, first, whole && out.production->agrees(), runs > 0 ? runs : kRuns);
   out.check.sanity.seconds = seconds_since(begin);
   return out;
 }

@@ -17,9 +17,8 @@ struct SanityCheck {
 
 // `runs` runs where nothing moves (of backend cuda each is two), and lockstep as schedule_check.h has it;
 // where something does, as many again and one for each memory, to name what it is.
-SanityCheck check_sanity(const Kernel& kernel, const Problem& problem, const InputData& inputs,
-                         const RunOptions& options, const Tolerance& tolerance,
-                         const Capture& production, bool right, int runs);
+SanityCheck check_sanity(const Experiment& experiment, const Capture& production, bool right,
+                         int runs);
 
 // Gate 0 of a run of backend host, whose capture has o and lse. Unless `runs` are asked for (0 or less: none
 // are), it is the cheap part: two runs that change order and bytes together, and only where one of them has
@@ -31,8 +30,6 @@ struct RunCheck {
 };
 // Whether a case is small enough for that unasked.
 bool worth_running_again(const Problem& problem);
-RunCheck check_run(const Kernel& kernel, const Problem& problem, const InputData& inputs,
-                   const RunOptions& options, const Tolerance& tolerance, const Capture& capture,
-                   bool right, int runs);
+RunCheck check_run(const Experiment& experiment, const Capture& capture, bool right, int runs);
 
 }  // namespace attn_diag

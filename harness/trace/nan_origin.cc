@@ -78,7 +78,7 @@ void say_inputs(const Capture& c, std::vector<std::string>& out) {
   const Problem& p = c.problem;
   struct Operand {
     const char *name, *row;
-    const std::vector<std::byte>* bytes;
+    const SharedBytes* bytes;
     std::int32_t heads, seqlen, dim;
   };
   for (const Operand& operand :

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <string_view>
+#include <utility>
 
 #include "attn_diag/harness/error.h"
 #include "harness/run/repetition.h"
@@ -36,29 +37,23 @@ void hide_unwritten(const Capture& first, Capture& other) {
 
 }  // namespace
 
-ScheduleTrials::ScheduleTrials(const Kernel& kernel, const Problem& problem,
-                               const InputData& inputs, const RunOptions& options,
-                               const Tolerance& tolerance, const Capture& production, bool right)
-    : x_kernel(kernel),
-      x_problem(problem),
-      x_inputs(inputs),
-      x_options(options),
-      x_tolerance(tolerance),
-      x_production(production),
-      x_right(right) {
-  x_options.taps = false;
-  x_options.isolate = false;
-  x_options.replace = 0;
+ScheduleTrials::ScheduleTrials(Experiment experiment, const Capture& production, bool right)
+    : x_experiment(std::move(experiment)), x_production(production), x_right(right) {
+  x_experiment.run.taps = false;
+  x_experiment.run.isolate = false;
+  x_experiment.run.replace = 0;
 }
 
 ScheduleTrial ScheduleTrials::run(const std::string& schedule, const MemoryFill& fill) {
   ScheduleTrial trial;
   trial.schedule = schedule;
-  x_options.schedule = schedule;
-  x_options.fill = fill;
+  const Tolerance& tolerance = x_experiment.tolerance;
+  const int threads = x_experiment.run.threads;
+  x_experiment.run.schedule = schedule;
+  x_experiment.run.fill = fill;
   ++x_runs;
   try {
-    Capture capture = run_kernel(x_kernel, x_problem, x_inputs, x_options);
+    Capture capture = run_kernel(x_experiment);
     trial.completed = true;
     // Filled outputs do not tell what was not written, which is found elsewhere.
     trial.moved =
@@ -70,12 +65,11 @@ ScheduleTrial ScheduleTrials::run(const std::string& schedule, const MemoryFill&
     trial.right =
         trial.differing == 0
             ? x_right
-            : every_run_agrees(capture,
-                               compare_with_reference(capture, x_tolerance, x_options.threads),
-                               x_tolerance, x_options.threads);
+            : every_run_agrees(capture, compare_with_reference(capture, tolerance, threads),
+                               tolerance, threads);
     if (fill[GivenMemory::kOutput] != MemoryFill::kNaN) hide_unwritten(x_production, capture);
     trial.near = trial.differing == 0 || (!capture.repetition.unsound() &&
-                                          near_each_other(x_production, capture, x_tolerance));
+                                          near_each_other(x_production, capture, tolerance));
   } catch (const Error& e) {
     trial.error = e.what();
   }

@@ -26,24 +26,18 @@ struct ScheduleTrial {
 
 class ScheduleTrials {
  public:
-  // `production` is the production kernel's run under these options, `right` says whether it agrees with
-  // the reference. All must outlive this.
-  ScheduleTrials(const Kernel& kernel, const Problem& problem, const InputData& inputs,
-                 const RunOptions& options, const Tolerance& tolerance, const Capture& production,
-                 bool right);
+  // `production` is the production kernel's run, `right` says whether it agrees with the reference. It must outlive
+  // this.
+  ScheduleTrials(Experiment experiment, const Capture& production, bool right);
 
   ScheduleTrial run(const std::string& schedule, const MemoryFill& fill = {});
   int runs() const { return x_runs; }
   // Each ran to its end, is as near to the first as rounding lets two runs be, and as right or wrong as it.
   bool within_bounds() const { return x_within_bounds; }
-  const Kernel& kernel() const { return x_kernel; }
+  const Kernel& kernel() const { return x_experiment.kernel; }
 
  private:
-  const Kernel& x_kernel;
-  const Problem& x_problem;
-  const InputData& x_inputs;
-  RunOptions x_options;
-  const Tolerance& x_tolerance;
+  Experiment x_experiment;
   const Capture& x_production;
   bool x_right, x_within_bounds = true;
   int x_runs = 0;

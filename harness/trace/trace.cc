@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,6 +18,7 @@
 #include "harness/trace/blind_spots.h"
 #include "harness/trace/check_sanity.h"
 #include "harness/trace/find_first_divergence.h"
+#include "harness/trace/wrong_cells.h"
 
 namespace attn_diag {
 namespace {
@@ -29,39 +31,41 @@ Verdict verdict_of(const Comparison& stage) {
 // A run and how it compares with the reference.
 struct Look {
   Capture capture;
-  Comparison comparison;
+  Comparison comparison{};
+  std::optional<WrongCells> wrong{};  // of the tensor that diverges first
 };
 
 class Tracer {
  public:
-  Tracer(const Kernel& kernel, const Problem& problem, const InputData& inputs,
-         const TraceOptions& options)
-      : x_kernel(kernel), x_problem(problem), x_inputs(inputs), x_options(options) {
-    x_run = options.run;
+  Tracer(const Experiment& experiment, const TraceOptions& options)
+      : x_given(experiment), x_options(options) {
+    const Kernel& kernel = experiment.kernel;
+    x_run = experiment.run;
     x_run.isolate = false;
     x_run.replace = 0;
     // A kernel built without taps is traced as a black box: its outputs are all there is to see.
     x_run.taps = has_gate(kernel.info(), x_run.gate) && x_run.gate != Gate::kFull;
-    x_geometry = plan_geometry(kernel, problem, x_run);
+    x_geometry = plan_geometry(kernel, experiment.problem, x_run);
     x_steps = 1 + (options.observer || options.schedules) + (sanity_runs() > 0) +
               (options.isolate && x_run.taps) + (options.closure && x_run.taps) + may_trace_lines();
   }
 
   TraceResult trace() {
-    // First, whether there is a result at all: what moves is no matter of stages and formulas.
-    const std::optional<Look> production = look_at_production();
+    std::optional<Look> production = run_production();
     step("running every stage");
-    Look prefix = look(x_run, "With taps on");
+    Look prefix = run_as(x_run);
+    compare(prefix);
+    // First, whether there is a result at all: what moves is no matter of stages and formulas.
+    if (production) look_at_production(*production);
+    note_moves(prefix, "With taps on");
     if (production) compare_with_production(*production, prefix);
     look_where_it_holds_still(prefix);
     report_stages(prefix);
-    use(finding_in(prefix.capture, prefix.comparison), "");
+    use(finding_in(prefix), "");
     if (x_options.isolate && x_run.taps) isolate();
     if (x_options.closure && x_run.taps) close(prefix.capture);
     report_moves();
     for (const std::string& note : prefix.comparison.notes) x_result.notes.push_back(note);
-    if (!x_result.first && x_in_production.first && x_pattern_is_open)
-      x_in_production.pattern = pattern_in(production->capture, x_in_production.first->tensor);
     use(std::move(x_in_production),
         "Only the production kernel diverges: with taps on, every stage agrees, so the taps "
         "disturb "
@@ -70,19 +74,19 @@ class Tracer {
         "Only fed the reference's inputs does a stage diverge: in the whole pipeline, what the "
         "stages "
         "before it may round hides that.");
-    if (std::string unseen = describe_blind_spots(x_problem, x_geometry);
+    if (std::string unseen = describe_blind_spots(x_given.problem, x_geometry);
         !x_result.first && !unseen.empty())
       x_result.notes.push_back(std::move(unseen));
     if (may_trace_lines() &&
         (x_options.lines == LinesWanted::kAlways || x_result.first || x_result.sanity.unsound())) {
       step("tracing where numbers come from, line by line");
-      RunOptions run = x_options.run;
+      RunOptions run = x_given.run;
       run.schedule = x_run.schedule;
       run.fill = x_run.fill;
       // What moves comes first: of it numbers say where it shows, not where it is from.
       const bool moves = x_result.sanity.unsound() && x_result.calmly.empty();
-      x_result.lines = trace_lines(x_kernel, x_problem, x_inputs, run,
-                                   moves ? LinesBy::kChecker : LinesBy::kNumbers);
+      x_result.lines =
+          trace_lines(x_given.with(run), moves ? LinesBy::kChecker : LinesBy::kNumbers);
     }
     x_result.capture = std::move(prefix.capture);
     if (!x_input_writes.empty()) x_result.capture.input_writes = std::move(x_input_writes);
@@ -92,13 +96,13 @@ class Tracer {
   // What a refused run did, by the line.
   LineDivergence lines_of_fault() {
     step("tracing what stopped it, line by line");
-    return trace_lines(x_kernel, x_problem, x_inputs, x_options.run, LinesBy::kChecker);
+    return trace_lines(x_given, LinesBy::kChecker);
   }
 
   // Lines are traced in host builds alone.
   bool may_trace_lines() const {
     return x_options.lines != LinesWanted::kNever &&
-           std::string_view(x_kernel.build().backend) == "host";
+           std::string_view(x_given.kernel.build().backend) == "host";
   }
 
  private:
@@ -108,39 +112,54 @@ class Tracer {
   }
 
   Look look(const RunOptions& run, const char* how) {
-    Look out;
-    out.capture = run_kernel(x_kernel, x_problem, x_inputs, run, x_replacements);
-    out.comparison = compare(out.capture, run.threads);
-    if (!out.capture.repetition.moved()) return out;
-    x_moved += fmt::format(" {}: {}", how, repetition_text(out.capture.repetition));
-    x_moves_within_bounds &=
-        near_each_other(out.capture, *out.capture.repetition.second, x_options.tolerance) &&
-        agrees_every_time(out) == out.comparison.agrees();
+    Look out = run_as(run);
+    compare(out);
+    note_moves(out, how);
     return out;
   }
 
-  // What is fed to stages later comes of the same pass of the reference.
-  Comparison compare(const Capture& capture, int threads) {
+  Look run_as(const RunOptions& run) const {
+    return {run_kernel(x_given.with(run), x_replacements)};
+  }
+
+  // On a GPU a run is two.
+  void note_moves(const Look& look, const char* how) {
+    const Repetition& repetition = look.capture.repetition;
+    if (!repetition.moved()) return;
+    x_moved += fmt::format(" {}: {}", how, repetition_text(repetition));
+    x_moves_within_bounds &= near_each_other(look.capture, *repetition.second, x_given.tolerance) &&
+                             agrees_every_time(look) == look.comparison.agrees();
+  }
+
+  // In one pass of the reference: which cells of the first bad tensor are wrong and what is fed to stages later come of
+  // it too, and o and lse are kept, with which runs without taps are compared.
+  void compare(Look& look) {
+    FirstWrongCells wrong(look.capture, x_given.tolerance);
+    const std::shared_ptr<Replacements> values = replacements_to_fill(look.capture);
+    BlockVisitors visitors;
+    visitors.wrong = [&](const reference::RowBlock& block, Tensor t) { wrong.take(block, t); };
+    if (values) visitors.every = [&](const reference::RowBlock& block) { values->take(block); };
+    look.comparison = compare_and_visit(look.capture, x_given.tolerance, x_run.threads, visitors);
+    if (values && values->complete()) x_replacements = values;
+    look.wrong = wrong.finish();
+  }
+
+  // Null where nothing will be fed, or the capture lacks some of it.
+  std::shared_ptr<Replacements> replacements_to_fill(const Capture& capture) const {
     RunOptions fed = x_run;
     fed.isolate = true;
     const std::uint32_t tensors = x_run.taps && (x_options.isolate || x_options.closure)
-                                      ? replaced_tensors(x_kernel, x_geometry, fed)
+                                      ? replaced_tensors(x_given.kernel, x_geometry, fed)
                                       : 0;
     const bool all_there = std::all_of(kTensors.begin(), kTensors.end(), [&](const TensorInfo& t) {
       return (tensors & tensor_bit(t.id)) == 0 || capture.has(t.id);
     });
-    if (x_replacements || tensors == 0 || !all_there)
-      return compare_with_reference(capture, x_options.tolerance, threads);
-    auto values = std::make_shared<Replacements>(capture, tensors);
-    Comparison comparison =
-        compare_and_visit(capture, x_options.tolerance, threads,
-                          [&](const reference::RowBlock& block) { values->take(block); });
-    if (values->complete()) x_replacements = std::move(values);
-    return comparison;
+    if (x_replacements || tensors == 0 || !all_there) return nullptr;
+    return std::make_shared<Replacements>(capture, tensors);
   }
 
   bool agrees_every_time(const Look& look) const {
-    return every_run_agrees(look.capture, look.comparison, x_options.tolerance, x_run.threads);
+    return every_run_agrees(look.capture, look.comparison, x_given.tolerance, x_run.threads);
   }
 
   // A result that differs from run to run by more than rounding is no agreement.
@@ -161,16 +180,20 @@ class Tracer {
     std::optional<FirstDivergence> first;
     std::vector<PatternStatement> pattern;
   };
-  Located finding_in(const Capture& capture, const Comparison& comparison) const {
+  Located finding_in(const Look& look) const { return finding_in(look, look.comparison); }
+  // `part`: of the look's comparison.
+  Located finding_in(const Look& look, const Comparison& part) const {
     Located out;
-    out.first = find_first_divergence(capture, comparison);
-    if (out.first) out.pattern = pattern_in(capture, out.first->tensor);
+    out.first = find_first_divergence(look.capture, part);
+    if (out.first) out.pattern = pattern_in(look, out.first->tensor);
     return out;
   }
-  std::vector<PatternStatement> pattern_in(const Capture& capture, Tensor tensor) const {
+  std::vector<PatternStatement> pattern_in(const Look& look, Tensor tensor) const {
+    if (look.wrong && look.wrong->tensor == tensor)
+      return describe_pattern(*look.wrong, x_given.problem, x_geometry);
     return describe_pattern(
-        collect_wrong_cells(capture, tensor, x_options.tolerance, x_run.threads), x_problem,
-        x_geometry);
+        collect_wrong_cells(look.capture, tensor, x_given.tolerance, x_run.threads),
+        x_given.problem, x_geometry);
   }
 
   // Makes it the trace's finding, with a note on where it is from, if there is none yet.
@@ -183,31 +206,38 @@ class Tracer {
 
   int sanity_runs() const {
     if (!x_options.schedules) return 0;
-    const bool on_gpu = std::string_view(x_kernel.build().backend) == "cuda";
+    const bool on_gpu = std::string_view(x_given.kernel.build().backend) == "cuda";
     return x_options.sanity_runs >= 0 ? x_options.sanity_runs : on_gpu ? 4 : 3;
   }
 
-  // The kernel without taps: is it right, and is it the same again?
-  std::optional<Look> look_at_production() {
-    if (!x_options.observer && !x_options.schedules) return std::nullopt;
-    step("running the production kernel, without taps");
+  RunOptions without_taps() const {
     RunOptions run = x_run;
     run.taps = false;
-    Look production = look(run, "Without taps");
+    return run;
+  }
+
+  std::optional<Look> run_production() {
+    if (!x_options.observer && !x_options.schedules) return std::nullopt;
+    step("running the production kernel, without taps");
+    return run_as(without_taps());
+  }
+
+  // The kernel without taps: is it right, and is it the same again?
+  void look_at_production(Look& production) {
+    compare(production);
+    note_moves(production, "Without taps");
     x_result.production = production.comparison;
     x_input_writes = production.capture.input_writes;
-    x_in_production.first = find_first_divergence(production.capture, production.comparison);
-    x_pattern_is_open = true;  // asked for only if no stage diverges
-    if (sanity_runs() == 0) return production;
-    step("running it again, in other orders and on other unwritten bytes");
+    x_in_production = finding_in(production);
+    if (sanity_runs() == 0) return;
+    step("running the production kernel again, in other orders and on other unwritten bytes");
     const bool right = agrees_every_time(production) && !x_in_production.first;
-    SanityCheck check = check_sanity(x_kernel, x_problem, x_inputs, run, x_options.tolerance,
-                                     production.capture, right, sanity_runs());
+    SanityCheck check =
+        check_sanity(x_given.with(without_taps()), production.capture, right, sanity_runs());
     x_result.sanity = std::move(check.sanity);
     x_result.schedules = check.schedules.finding;
     x_result.schedules_detail = check.schedules.detail;
     x_wrong_under = check.schedules.wrong_under;
-    return production;
   }
 
   // Do the taps disturb? And where only another schedule goes wrong, the stages are looked at under that
@@ -243,7 +273,7 @@ class Tracer {
     if (!calm.right) {
       run.taps = false;
       Look production = look(run, "Without taps");
-      found_in_production = finding_in(production.capture, production.comparison);
+      found_in_production = finding_in(production);
       run.taps = x_run.taps;
       x_result.production = production.comparison;
       if (x_result.observer_checked) {
@@ -256,7 +286,6 @@ class Tracer {
     }
     x_result.calmly = calm.text;
     x_in_production = std::move(found_in_production);
-    x_pattern_is_open = false;
     x_run = run;
     prefix = std::move(other);
   }
@@ -295,7 +324,7 @@ class Tracer {
     step("running every stage on the reference's inputs");
     RunOptions run = x_run;
     run.isolate = true;
-    const std::uint32_t fed = replaced_tensors(x_kernel, x_geometry, run);
+    const std::uint32_t fed = replaced_tensors(x_given.kernel, x_geometry, run);
     if (fed == 0) {  // stages are recorded only
       for (StageReport& report : x_result.stages)
         report.isolated =
@@ -320,7 +349,7 @@ class Tracer {
                         : report.isolation.tensors.empty() ? Verdict::kNotRun
                                                            : verdict_of(report.isolation);
       if (report.isolated == Verdict::kDiverges && !x_result.first && !x_in_isolation.first)
-        x_in_isolation = finding_in(isolated.capture, report.isolation);
+        x_in_isolation = finding_in(isolated, report.isolation);
     }
   }
 
@@ -344,7 +373,7 @@ class Tracer {
     }
     RunOptions run = x_run;
     run.replace = inject;
-    if (replaced_tensors(x_kernel, x_geometry, run) == 0) {
+    if (replaced_tensors(x_given.kernel, x_geometry, run) == 0) {
       x_result.notes.emplace_back(
           "Whether a later stage is at fault too was not checked: the kernel's stages are recorded "
           "only, nothing can be injected.");
@@ -357,9 +386,7 @@ class Tracer {
           stage_diverges(static_cast<Stage>(s), closed.capture, closed.comparison);
   }
 
-  const Kernel& x_kernel;
-  const Problem& x_problem;
-  const InputData& x_inputs;
+  const Experiment& x_given;
   const TraceOptions& x_options;
   RunOptions x_run;
   Geometry x_geometry;
@@ -367,7 +394,6 @@ class Tracer {
   int x_step = 0, x_steps = 0;
   TraceResult x_result;
   Located x_in_production, x_in_isolation;
-  bool x_pattern_is_open = false;          // of x_in_production
   std::vector<InputWrite> x_input_writes;  // of the production kernel
   std::string x_wrong_under;  // a schedule under which only the production kernel was found wrong
   std::string x_moved;        // a sentence for each look whose two runs differ
@@ -407,9 +433,8 @@ std::int64_t TraceResult::cells() const {
   return sum;
 }
 
-TraceResult trace(const Kernel& kernel, const Problem& problem, const InputData& inputs,
-                  const TraceOptions& options) {
-  Tracer tracer(kernel, problem, inputs, options);
+TraceResult trace(const Experiment& experiment, const TraceOptions& options) {
+  Tracer tracer(experiment, options);
   try {
     return tracer.trace();
   } catch (const KernelFault& fault) {

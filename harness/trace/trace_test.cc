@@ -1,19 +1,24 @@
 #include "attn_diag/harness/trace.h"
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "attn_diag/harness/error.h"
+#include "attn_diag/reference/reference.h"
+#include "harness/compare/compare_and_visit.h"
 #include "harness/testing/catch_for_tests.h"
 #include "harness/testing/fake_kernels.h"
+#include "harness/trace/wrong_cells.h"
 
 namespace attn_diag {
 namespace {
 
 TraceResult trace_fake(const std::string& kernel, const TraceOptions& options = {},
-                       const Problem& problem = fake_problem()) {
-  return trace(fake_kernel(kernel), problem, make_inputs(problem, "randn", 1, 1.0), options);
+                       const Problem& problem = fake_problem(), const RunOptions& run = {}) {
+  return trace({fake_kernel(kernel), problem, make_inputs(problem, "randn", 1, 1.0), run}, options);
 }
 
 Verdict prefix(const TraceResult& r, Stage s) {
@@ -52,15 +57,15 @@ TEST_CASE("a right kernel agrees in every stage, fed by itself and by the refere
 TEST_CASE("cells that NaN among the inputs leaves without a bound are not judged, and said to be") {
   Problem p = fake_problem();
   InputData inputs = make_inputs(p, "randn", 1, 1.0);
-  store_element(inputs.k.data(), p.dtype, 3, std::nan(""));
+  store_element(inputs.k.edit().data(), p.dtype, 3, std::nan(""));
   inputs.has_nonfinite = true;
   // The kernel's max passes over NaN; the reference's does not. Neither is wrong.
-  const TraceResult r = trace(fake_kernel("right"), p, inputs, {});
+  const TraceResult r = trace({fake_kernel("right"), p, inputs}, {});
   CHECK(r.agrees());
   CHECK(any_contains(r.notes, "elements of m are not judged"));
   CHECK(any_contains(r.capture.notes, "NaN"));
   // What NaN does not reach is judged as ever.
-  CHECK_FALSE(trace(fake_kernel("divides-twice"), p, inputs, {}).agrees());
+  CHECK_FALSE(trace({fake_kernel("divides-twice"), p, inputs}, {}).agrees());
 }
 
 TEST_CASE("a reduce that divides by l twice is found at the first query with l != 1") {
@@ -283,9 +288,9 @@ TEST_CASE("a stage whose input cannot be fed is exempt from isolation, not from 
 }
 
 TEST_CASE("stages behind the gate are not reached, and that is no divergence") {
-  TraceOptions options;
-  options.run.gate = Gate::kQk;
-  const TraceResult r = trace_fake("right", options);
+  RunOptions run;
+  run.gate = Gate::kQk;
+  const TraceResult r = trace_fake("right", {}, fake_problem(), run);
   CHECK(r.agrees());
   CHECK(prefix(r, Stage::kQk) == Verdict::kAgrees);
   CHECK(prefix(r, Stage::kReduce) == Verdict::kNotReached);
@@ -323,10 +328,58 @@ TEST_CASE("a trace announces each of its steps") {
   CHECK(announced == 5);
 }
 
+TEST_CASE(
+    "a diverging trace works the reference out once, and once more for each run of fed stages") {
+  // Of the production kernel, of its runs in other orders, of what is fed to stages and of the pattern: nothing.
+  const auto passes = [](const std::string& kernel, bool isolate, bool closure) {
+    TraceOptions options;
+    options.isolate = isolate;
+    options.closure = closure;
+    options.lines = LinesWanted::kNever;
+    const std::int64_t before = reference::rows_computed();
+    const TraceResult r = trace_fake(kernel, options);
+    CHECK(r.first.has_value());
+    CHECK_FALSE(r.pattern.empty());
+    CHECK(r.production.answer() == Answer::kDiverges);
+    const Problem p = fake_problem();
+    const std::int64_t rows = std::int64_t{p.heads} * p.seqlen_q;
+    CHECK((reference::rows_computed() - before) % rows == 0);
+    return (reference::rows_computed() - before) / rows;
+  };
+  CHECK(passes("scale-twice", false, false) == 1);
+  CHECK(passes("scale-twice", true, false) == 2);
+  CHECK(passes("scale-twice", true, true) == 3);
+  CHECK(passes("divides-twice", true, true) == 2);  // nothing comes after the last stage
+}
+
+TEST_CASE("the wrong cells of a trace's pattern are those of a pass of their own") {
+  const Problem p = fake_problem();
+  const Experiment experiment{fake_kernel("scale-twice"), p, make_inputs(p, "randn", 1, 1.0)};
+  const Capture c = run_kernel(experiment);
+  FirstWrongCells wrong(c, {});
+  BlockVisitors visitors;
+  visitors.wrong = [&](const reference::RowBlock& block, Tensor t) { wrong.take(block, t); };
+  compare_and_visit(c, {}, 1, visitors);
+  const std::optional<WrongCells> found = wrong.finish();
+  REQUIRE(found.has_value());
+  CHECK(found->tensor == Tensor::kS);
+  const WrongCells expected = collect_wrong_cells(c, Tensor::kS, {});
+  CHECK(found->compared == expected.compared);
+  CHECK(found->mismatched == expected.mismatched);
+  CHECK(found->mismatched > 0);
+  CHECK(found->by_axis == expected.by_axis);
+  CHECK(found->by_tile == expected.by_tile);
+  CHECK(found->by_diagonal == expected.by_diagonal);
+  CHECK(found->rows == expected.rows);
+  CHECK(found->rows_explained == expected.rows_explained);
+  CHECK(found->min_factor == expected.min_factor);
+  CHECK(found->max_factor == expected.max_factor);
+}
+
 TEST_CASE("a region is traced with absolute coordinates") {
-  TraceOptions options;
-  options.run.region = {{0, 1, 4}, {1, 1, 2}};
-  const TraceResult r = trace_fake("divides-twice", options);
+  RunOptions run;
+  run.region = {{0, 1, 4}, {1, 1, 2}};
+  const TraceResult r = trace_fake("divides-twice", {}, fake_problem(), run);
   REQUIRE(r.first.has_value());
   CHECK(r.first->head == 1);
   CHECK(r.first->query == 4);

@@ -1,13 +1,17 @@
 // Sums the mismatches of one tensor up along its axes.
+#include "harness/trace/wrong_cells.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <mutex>
+#include <functional>
+#include <numeric>
 #include <span>
+#include <utility>
 #include <vector>
 
-#include "attn_diag/harness/pattern.h"
 #include "attn_diag/reference/reference.h"
+#include "harness/capture/oracle.h"
 #include "harness/capture/reference_rows.h"
 #include "harness/compare/judgement.h"
 #include "harness/run/run_memory.h"
@@ -31,10 +35,17 @@ std::int64_t kv_tile_of(const TensorInfo& tensor, const Geometry& g, std::int64_
   }
 }
 
-class Collector {
+}  // namespace
+
+class FirstWrongCells::Counter {
  public:
-  Collector(const Capture& capture, Tensor t) : x_capture(capture), x_tensor(info(t)) {
+  Counter(const Capture& capture, Tensor t, const Tolerance& tolerance)
+      : x_capture(capture),
+        x_tensor(info(t)),
+        x_limits(tolerance, capture[t]),
+        x_use_bound(tolerance.use_bound) {
     const TensorData& data = capture[t];
+    x_cells.compared = data.size();
     x_cells.tensor = t;
     x_cells.region = capture.region;
     for (std::size_t i = 0; i < data.shape.size(); ++i)
@@ -57,6 +68,28 @@ class Collector {
                  capture.coverage[static_cast<std::size_t>(t)].never > 0;
   }
 
+  void add(const reference::RowBlock& block) {
+    const auto t = static_cast<std::size_t>(x_tensor.id);
+    const TensorData& data = x_capture[x_tensor.id];
+    const std::int64_t row_size = std::accumulate(data.shape.begin() + 3, data.shape.end(),
+                                                  std::int64_t{1}, std::multiplies<std::int64_t>());
+    const auto size = static_cast<std::size_t>(row_size);
+    std::vector<double> limits(size);
+    const std::int64_t first = first_row(x_capture.region, block) * row_size;
+    for (std::int32_t row = 0; row < block.rows; ++row) {
+      const double* expected = block.value[t] + row * row_size;
+      for (std::size_t i = 0; i < size; ++i) {
+        const std::size_t cell = static_cast<std::size_t>(row) * size + i;
+        limits[i] = x_limits.of(first + static_cast<std::int64_t>(cell),
+                                x_use_bound ? block.bound[t][cell] : 0, expected[i]);
+      }
+      add_row(block.batch, block.head, block.query_begin + row, {expected, size}, limits);
+    }
+  }
+
+  WrongCells take() { return std::move(x_cells); }
+
+ private:
   // `limits` has one limit per cell of the row.
   void add_row(std::int64_t b, std::int64_t h, std::int64_t q, std::span<const double> expected,
                std::span<const double> limits) {
@@ -78,14 +111,10 @@ class Collector {
       x_cells.infinite += std::isinf(actual[i]) && !std::isinf(expected[i]);
       x_cells.zero += actual[i] == 0.0 && expected[i] != 0.0;
     }
-    x_cells.compared += static_cast<std::int64_t>(actual.size());
     x_cells.mismatched += wrong;
     if (wrong > 0) fit_factor(actual, expected);
   }
 
-  WrongCells take() { return std::move(x_cells); }
-
- private:
   void mark(std::int64_t cell, bool is_nan) {
     if (x_cells.cells.empty()) return;
     const TensorData& data = x_capture[x_tensor.id];
@@ -144,43 +173,54 @@ class Collector {
 
   const Capture& x_capture;
   const TensorInfo& x_tensor;
+  Limits x_limits;
+  bool x_use_bound;
   std::int64_t x_inner1 = 1, x_kv_tiles = 1;
   bool x_poisoned = false;
   std::mutex x_mutex;
   WrongCells x_cells;
 };
 
-}  // namespace
+FirstWrongCells::FirstWrongCells(const Capture& capture, const Tolerance& tolerance)
+    : x_capture(capture), x_tolerance(tolerance), x_first(kNumTensors) {
+  // A tensor with cells that were not written once diverges, whatever it holds.
+  for (int t = kNumTensors; t-- > 0;)
+    if (const Coverage& c = capture.coverage[static_cast<std::size_t>(t)];
+        c.never > 0 || c.repeatedly > 0)
+      x_first = t;
+}
+
+FirstWrongCells::~FirstWrongCells() = default;
+
+FirstWrongCells::Counter& FirstWrongCells::counter(Tensor t) {
+  const std::lock_guard lock(x_mutex);
+  std::unique_ptr<Counter>& counter = x_counters[static_cast<std::size_t>(t)];
+  if (counter == nullptr) counter = std::make_unique<Counter>(x_capture, t, x_tolerance);
+  return *counter;
+}
+
+void FirstWrongCells::take(const reference::RowBlock& block, Tensor t) {
+  const int at = static_cast<int>(t);
+  int first = x_first;
+  while (at < first && !x_first.compare_exchange_weak(first, at)) {
+  }
+  // Of the tensor that is first in the end no block is left out: nothing before it is ever wrong.
+  if (at <= first) counter(t).add(block);
+}
+
+std::optional<WrongCells> FirstWrongCells::finish() {
+  if (x_first == kNumTensors) return std::nullopt;
+  return counter(static_cast<Tensor>(x_first.load())).take();
+}
 
 WrongCells collect_wrong_cells(const Capture& capture, Tensor tensor, const Tolerance& tolerance,
                                int threads) {
-  Collector collector(capture, tensor);
-  const auto at = static_cast<std::size_t>(tensor);
+  FirstWrongCells::Counter counter(capture, tensor, tolerance);
   reference::Options options = reference_options(capture, threads, tolerance.use_bound);
   options.tensors = tensor_bit(tensor);
-  const TensorData& data = capture[tensor];
-  std::int64_t row_size = 1;
-  for (std::size_t i = 3; i < data.shape.size(); ++i) row_size *= data.shape[i];
-  const Limits limit(tolerance, data);
-  reference::for_each_row_block(
-      capture.problem, capture.geometry, capture.arithmetic,
-      {capture.q.data(), capture.k.data(), capture.v.data()}, options,
-      [&](const reference::RowBlock& block) {
-        const auto size = static_cast<std::size_t>(row_size);
-        std::vector<double> limits(size);
-        const std::int64_t first = first_row(capture.region, block) * row_size;
-        for (std::int32_t row = 0; row < block.rows; ++row) {
-          const double* expected = block.value[at] + row * row_size;
-          for (std::size_t i = 0; i < size; ++i) {
-            const std::size_t cell = static_cast<std::size_t>(row) * size + i;
-            limits[i] = limit.of(first + static_cast<std::int64_t>(cell),
-                                 tolerance.use_bound ? block.bound[at][cell] : 0, expected[i]);
-          }
-          collector.add_row(block.batch, block.head, block.query_begin + row, {expected, size},
-                            limits);
-        }
-      });
-  return collector.take();
+  for_each_row_block(capture, options,
+                     [&](const reference::RowBlock& block) { counter.add(block); });
+  return counter.take();
 }
 
 }  // namespace attn_diag

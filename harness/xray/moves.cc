@@ -10,22 +10,27 @@
 
 namespace attn_diag::xraying {
 
-Moves find_moves(const Kernel& kernel, const Problem& problem, const InputData& inputs,
-                 const XrayOptions& options, const Capture* first) {
-  RunOptions run = options.run;
-  run.gate = Gate::kFull;
-  run.taps = false;
-  run.region = whole(problem);
+Experiment of_production(Experiment experiment) {
+  experiment.run.gate = Gate::kFull;
+  experiment.run.taps = false;
+  experiment.run.region = whole(experiment.problem);
+  return experiment;
+}
+
+Moves find_moves(const Experiment& given, const Capture* first) {
+  Experiment experiment = of_production(given);
+  const Tolerance& tolerance = experiment.tolerance;
+  RunOptions& run = experiment.run;
   std::optional<Capture> own;
   if (first == nullptr) {
-    own = run_kernel(kernel, problem, inputs, run);
+    own = run_kernel(experiment);
     first = &*own;
   }
   Moves out;
   out.repetition = first->repetition;
   out.moved = out.repetition.moved();
   if (out.moved) {
-    out.beyond_rounding = !near_each_other(*first, *first->repetition.second, options.tolerance);
+    out.beyond_rounding = !near_each_other(*first, *first->repetition.second, tolerance);
     out.text = "two runs of the same case differ: " + cell_text(*out.repetition.first);
     return out;
   }
@@ -33,18 +38,18 @@ Moves find_moves(const Kernel& kernel, const Problem& problem, const InputData& 
   if (!on_host && first->provenance.backend != "caller") return out;
   if (on_host) run.schedule = run.schedule == "reverse" ? "forward" : "reverse";
   try {
-    const Capture second = run_kernel(kernel, problem, inputs, run);
+    const Capture second = run_kernel(experiment);
     const Repetition moved = moved_outputs(*first, second);
     if (!moved.moved()) return out;
     out.repetition = moved;
     out.repetition.runs = 2;
     out.moved = true;
-    out.beyond_rounding = !near_each_other(*first, second, options.tolerance);
+    out.beyond_rounding = !near_each_other(*first, second, tolerance);
     out.text =
         on_host
             ? fmt::format(
                   "{} cells of the outputs change with the order in which threads run ({}, {}): {}",
-                  moved.moved_cells(), options.run.schedule, run.schedule, cell_text(*moved.first))
+                  moved.moved_cells(), given.run.schedule, run.schedule, cell_text(*moved.first))
             : "two runs of the same case differ: " + cell_text(*moved.first);
   } catch (const Error& e) {
     if (!on_host) throw;

@@ -3,7 +3,6 @@
 
 #include <string>
 
-#include "attn_diag/harness/kernel.h"
 #include "attn_diag/harness/xray.h"
 
 namespace attn_diag::xraying {
@@ -17,7 +16,9 @@ struct Moves {
 
 // `first` is the first run of the case, if there is one already. On a GPU run_kernel runs everything twice;
 // on the host the second run has the threads in the opposite order.
-Moves find_moves(const Kernel& kernel, const Problem& problem, const InputData& inputs,
-                 const XrayOptions& options, const Capture* first = nullptr);
+Moves find_moves(const Experiment& experiment, const Capture* first = nullptr);
+
+// The experiment with the kernel as it is, all of its output recorded.
+Experiment of_production(Experiment experiment);
 
 }  // namespace attn_diag::xraying

@@ -119,15 +119,15 @@ const PropertyInfo& info(Property property) {
   return kProperties[static_cast<std::size_t>(property)].info;
 }
 
-std::vector<PropertyResult> check_properties(const Kernel& kernel, const Problem& problem,
-                                             const InputData& inputs, const XrayOptions& options) {
-  if (inputs.has_nonfinite)
+std::vector<PropertyResult> check_properties(const Experiment& experiment,
+                                             const XrayOptions& options) {
+  if (experiment.inputs.has_nonfinite)
     throw Error(
         "The inputs hold NaN or infinity, with which no property can be tried. Choose other "
         "--inputs.");
-  const xraying::Moves moves = xraying::find_moves(kernel, problem, inputs, options);
-  const xraying::Trial trial(kernel, options.run, moves.moved, options.coarse);
-  const xraying::Operands operands(problem, inputs);
+  const xraying::Moves moves = xraying::find_moves(experiment);
+  const xraying::Trial trial(experiment, moves.moved, options.coarse);
+  const xraying::Operands operands(experiment.problem, experiment.inputs);
   const xraying::TrialOutcome base = trial(operands);
   if (moves.beyond_rounding) return none_tried(moves.text, options.properties);
   if (!base.nan.empty())

@@ -76,7 +76,7 @@ PropertyResult shifted_keys(const Subject& s) {
     for (std::int64_t d = 0; d < p.head_dim; ++d) shifted.k(b, h, j, d) += shift(d);
   });
   const TrialOutcome before = s.run(plain), after = s.run(shifted);
-  for_each_row(p, [&](const Row& row) {
+  for_each_row(p, [&](const RowIndex& row) {
     const std::size_t at = before.flat(row);
     judge.o_of(
         after, row, [&](std::int64_t d) { return before.o[before.flat(row, d)]; },
@@ -102,7 +102,7 @@ PropertyResult permuted_keys(const Subject& s) {
   const auto try_with = [&](const Problem& problem) {
     const TrialOutcome before = s.run(with_problem(s.operands, problem, same, same));
     const TrialOutcome after = s.run(with_problem(s.operands, problem, permuted, same));
-    for_each_row(problem, [&](const Row& row) {
+    for_each_row(problem, [&](const RowIndex& row) {
       if (sees_all(problem, row[2])) judge.same_within_bounds(after, before, row);
     });
     return judge.finish();
@@ -131,8 +131,8 @@ PropertyResult duplicated_keys(const Subject& s) {
     const TrialOutcome after =
         s.run(with_problem(s.operands, twice, half, queries == 1 ? Map(same) : Map(half)));
     const TrialOutcome before = s.run(with_problem(s.operands, once, same, same));
-    for_each_row(once, [&](const Row& row) {
-      const Row other = {row[0], row[1], row[2] * queries};
+    for_each_row(once, [&](const RowIndex& row) {
+      const RowIndex other = {row[0], row[1], row[2] * queries};
       const std::size_t at = before.flat(row), there = after.flat(other);
       judge.o_of(
           after, other, [&](std::int64_t d) { return before.o[before.flat(row, d)]; },
@@ -160,11 +160,11 @@ PropertyResult zero_q(const Subject& s) {
   Judge judge(Property::kZeroQ);
   const Problem& p = s.operands.problem();
   Operands zero = s.operands;
-  for_each_row(p, [&](const Row& row) {
+  for_each_row(p, [&](const RowIndex& row) {
     for (std::int64_t d = 0; d < p.head_dim; ++d) zero.q(row[0], row[1], row[2], d) = 0;
   });
   const TrialOutcome run = s.run(zero);
-  for_each_row(p, [&](const Row& row) {
+  for_each_row(p, [&](const RowIndex& row) {
     std::vector<double> mean(static_cast<std::size_t>(p.head_dim_v), 0.0);
     double keys = 0;
     for (std::int64_t j = 0; j < p.seqlen_k; ++j) {

@@ -19,7 +19,7 @@ void change_key(Operands& to, std::int64_t b, std::int64_t h, std::int64_t j) {
   for (std::int64_t d = 0; d < p.head_dim_v; ++d) to.v(b, h, j, d) = other(to.v(b, h, j, d));
 }
 
-void change_query(Operands& to, const Row& row) {
+void change_query(Operands& to, const RowIndex& row) {
   for (std::int64_t d = 0; d < to.problem().head_dim; ++d) {
     double& x = to.q(row[0], row[1], row[2], d);
     x = other(x);
@@ -29,12 +29,12 @@ void change_query(Operands& to, const Row& row) {
 // Runs with everything changed of one half; rows of the other half must stay.
 template <class Change>
 void halves(const Subject& s, Judge& judge, const Change& change,
-            const std::function<bool(const Row&, int half)>& stays) {
+            const std::function<bool(const RowIndex&, int half)>& stays) {
   for (const int half : {0, 1}) {
     Operands changed = s.operands;
     change(changed, half);
     const TrialOutcome run = s.run(changed);
-    for_each_row(s.operands.problem(), [&](const Row& row) {
+    for_each_row(s.operands.problem(), [&](const RowIndex& row) {
       if (stays(row, half)) judge.same_bits(run, s.base, row);
     });
   }
@@ -54,14 +54,16 @@ PropertyResult other_heads(const Subject& s) {
   halves(
       s, judge,
       [&](Operands& to, int half) {
-        for_each_row(p, [&](const Row& row) {
+        for_each_row(p, [&](const RowIndex& row) {
           if (half_of(row[0], row[1] / group_size(p)) == half) change_query(to, row);
         });
         to.for_each_key([&](std::int64_t b, std::int64_t h, std::int64_t j) {
           if (half_of(b, h) == half) change_key(to, b, h, j);
         });
       },
-      [&](const Row& row, int half) { return half_of(row[0], row[1] / group_size(p)) != half; });
+      [&](const RowIndex& row, int half) {
+        return half_of(row[0], row[1] / group_size(p)) != half;
+      });
   return judge.finish();
 }
 
@@ -72,11 +74,11 @@ PropertyResult other_queries(const Subject& s) {
   halves(
       s, judge,
       [&](Operands& to, int half) {
-        for_each_row(p, [&](const Row& row) {
+        for_each_row(p, [&](const RowIndex& row) {
           if (row[2] % 2 == half) change_query(to, row);
         });
       },
-      [](const Row& row, int half) { return row[2] % 2 != half; });
+      [](const RowIndex& row, int half) { return row[2] % 2 != half; });
   return judge.finish();
 }
 
@@ -102,7 +104,7 @@ PropertyResult masked_keys(const Subject& s) {
           if (half_of(j) == half) change_key(to, b, h, j);
         });
       },
-      [&](const Row& row, int half) { return !sees(row[2], half); });
+      [&](const RowIndex& row, int half) { return !sees(row[2], half); });
   return judge.finish();
 }
 

@@ -37,7 +37,7 @@ PropertyResult doubled_v(const Subject& s) {
   if (largest > largest_of(p.dtype)) return judge.not_tried("2v does not fit into v's type");
   const TrialOutcome twice = s.run(doubled);
   const double small = 2 * smallest_normal(twice.output);
-  for_each_row(p, [&](const Row& row) {
+  for_each_row(p, [&](const RowIndex& row) {
     const auto expected = [&](std::int64_t d) { return 2 * s.base.o[s.base.flat(row, d)]; };
     judge.o_of(twice, row, expected, [&](std::int64_t d) {
       const double x = std::fabs(expected(d));
@@ -62,7 +62,7 @@ PropertyResult sum_of_v(const Subject& s) {
     for (std::int64_t d = 0; d < p.head_dim_v; ++d) (j % 2 == 0 ? odd : even).v(b, h, j, d) = 0;
   });
   const TrialOutcome first = s.run(even), second = s.run(odd);
-  for_each_row(p, [&](const Row& row) {
+  for_each_row(p, [&](const RowIndex& row) {
     judge.o_of(
         s.base, row,
         [&](std::int64_t d) { return first.o[first.flat(row, d)] + second.o[second.flat(row, d)]; },
@@ -86,7 +86,7 @@ PropertyResult constant_v(const Subject& s) {
     for (std::int64_t d = 0; d < p.head_dim_v; ++d) constant.v(b, h, j, d) = value(d);
   });
   const TrialOutcome run = s.run(constant);
-  for_each_row(p, [&](const Row& row) {
+  for_each_row(p, [&](const RowIndex& row) {
     const bool sees = sees_a_key(p, row[2]);
     judge.o_of(
         run, row, [&](std::int64_t d) { return sees ? value(d) : 0.0; },

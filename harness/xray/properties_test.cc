@@ -42,7 +42,7 @@ Names named(const std::vector<PropertyResult>& results, Verdict verdict) {
 
 std::vector<PropertyResult> of_flaw(const std::string& name, const Problem& p) {
   const Kernel kernel = Kernel::load(std::string(ATTN_DIAG_FLAWED_KERNELS) + ":" + name, "host");
-  return check_properties(kernel, p, make_inputs(p, "randn", 3, 1.0), {});
+  return check_properties({kernel, p, make_inputs(p, "randn", 3, 1.0)}, {});
 }
 Names broken_by(const std::string& name) {
   const std::vector<PropertyResult> results =
@@ -60,7 +60,7 @@ TEST_CASE("every property holds of every right kernel") {
       if (dtype == DType::kFp32 && name.starts_with("fused")) continue;
       for (const std::string inputs : {"randn", "probe"}) {
         const Problem p = problem_of(dtype, MaskKind::kCausal);
-        const auto results = check_properties(kernel, p, make_inputs(p, inputs, 3, 1.0), {});
+        const auto results = check_properties({kernel, p, make_inputs(p, inputs, 3, 1.0)}, {});
         REQUIRE(results.size() == kNumProperties);
         for (const PropertyResult& r : results) {
           INFO(name << ' ' << static_cast<int>(dtype) << ' ' << inputs << ' '
@@ -172,7 +172,7 @@ TEST_CASE("of right kernels no property breaks at numbers that overflow or under
           const Problem p = problem_of(dtype, MaskKind::kCausal);
           const InputData data = make_inputs(p, inputs, 3, scale);
           if (data.has_nonfinite) continue;
-          for (const PropertyResult& r : check_properties(kernel, p, data, {})) {
+          for (const PropertyResult& r : check_properties({kernel, p, data}, {})) {
             INFO(name << ' ' << static_cast<int>(dtype) << ' ' << inputs << " x " << scale << ' '
                       << info(r.property).name << ": " << r.why_not << ' ' << r.broken << " of "
                       << r.compared << ", " << r.max_err_over_bound << ", first " << r.actual
@@ -186,7 +186,7 @@ TEST_CASE("of right kernels no property breaks at numbers that overflow or under
 TEST_CASE("inputs that hold NaN are refused") {
   Problem p = problem_of(DType::kFp16, MaskKind::kNone);
   const Kernel kernel = Kernel::load("fa1", "host");
-  CHECK_THROWS_WITH(check_properties(kernel, p, make_inputs(p, "ones", 0, 1e6), {}),
+  CHECK_THROWS_WITH(check_properties({kernel, p, make_inputs(p, "ones", 0, 1e6)}, {}),
                     contains("NaN or infinity"));
 }
 

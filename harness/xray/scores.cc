@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "attn_diag/reference/reference.h"
+#include "harness/capture/oracle.h"
 #include "harness/capture/reference_rows.h"
 #include "harness/run/run_memory.h"
 #include "harness/xray/row_of_scores.h"
@@ -126,8 +127,7 @@ void reconstruct(const Weights& weights, XrayResult& to, int threads) {
     const std::lock_guard lock(mutex);
     total.add(counts);
   };
-  reference::for_each_row_block(p, c.geometry, c.arithmetic, {c.q.data(), c.k.data(), c.v.data()},
-                                options, visit);
+  for_each_row_block(c, options, visit);
   to.seen = total.seen;
   to.without_weight = total.without_weight;
   to.unknown = total.unknown;

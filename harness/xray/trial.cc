@@ -7,6 +7,7 @@
 #include "attn_diag/reference/coarse_bounds.h"
 #include "attn_diag/reference/reference.h"
 #include "harness/trace/nan_origin.h"
+#include "harness/xray/moves.h"
 
 namespace attn_diag::xraying {
 namespace {
@@ -30,10 +31,10 @@ std::vector<std::byte> rounded(const std::vector<double>& values, DType dtype) {
 }
 
 // A row's bound for each of its dims.
-void take_coarse_bounds(const Capture& capture, const InputData& inputs, TrialOutcome& out) {
+void take_coarse_bounds(const Capture& capture, TrialOutcome& out) {
   reference::CoarseBounds bounds =
       reference::coarse_bounds(capture.problem, capture.geometry, capture.arithmetic,
-                               {inputs.q.data(), inputs.k.data(), inputs.v.data()});
+                               {capture.q.data(), capture.k.data(), capture.v.data()});
   const auto dims = static_cast<std::size_t>(capture.problem.head_dim_v);
   out.o_bound.reserve(bounds.o.size() * dims);
   for (const double row : bounds.o) out.o_bound.insert(out.o_bound.end(), dims, row);
@@ -88,12 +89,7 @@ InputData Operands::inputs() const {
 
 TrialOutcome Trial::operator()(const Operands& operands) const {
   const Problem& p = operands.problem();
-  RunOptions run = x_run;
-  run.gate = Gate::kFull;
-  run.taps = false;
-  run.region = whole(p);
-  const InputData inputs = operands.inputs();
-  const Capture capture = run_kernel(x_kernel, p, inputs, run);
+  const Capture capture = run_kernel(of_production(x_experiment.with(p, operands.inputs())));
   TrialOutcome out;
   out.problem = p;
   const auto copy = [&](Tensor t, std::vector<double>& to) {
@@ -106,21 +102,21 @@ TrialOutcome Trial::operator()(const Operands& operands) const {
   copy(Tensor::kO, out.o);
   copy(Tensor::kLse, out.lse);
   if (x_coarse) {
-    take_coarse_bounds(capture, inputs, out);
+    take_coarse_bounds(capture, out);
     return out;
   }
   reference::Options options;
   options.tensors = tensor_bit(Tensor::kO) | tensor_bit(Tensor::kLse);
-  options.threads = x_run.threads;
+  options.threads = x_experiment.run.threads;
   reference::Tensors tensors =
       reference::compute(p, capture.geometry, capture.arithmetic,
-                         {inputs.q.data(), inputs.k.data(), inputs.v.data()}, options);
+                         {capture.q.data(), capture.k.data(), capture.v.data()}, options);
   out.o_bound = std::move(tensors.bound[static_cast<std::size_t>(Tensor::kO)]);
   out.lse_bound = std::move(tensors.bound[static_cast<std::size_t>(Tensor::kLse)]);
   return out;
 }
 
-void for_each_row(const Problem& p, const std::function<void(const Row&)>& f) {
+void for_each_row(const Problem& p, const std::function<void(const RowIndex&)>& f) {
   for (std::int64_t b = 0; b < p.batch; ++b)
     for (std::int64_t h = 0; h < p.heads; ++h)
       for (std::int64_t i = 0; i < p.seqlen_q; ++i) f({b, h, i});
@@ -146,13 +142,13 @@ void Judge::cell(Tensor t, std::array<std::int64_t, 4> index, double actual, dou
   r.expected = expected;
 }
 
-std::uint8_t& Judge::state_of(const Row& row) {
+std::uint8_t& Judge::state_of(const RowIndex& row) {
   const Problem& p = x_problem;
   x_result.rows.resize(static_cast<std::size_t>(std::int64_t{p.batch} * p.heads * p.seqlen_q), 0);
   return x_result.rows[static_cast<std::size_t>((row[0] * p.heads + row[1]) * p.seqlen_q + row[2])];
 }
 
-void Judge::o_of(const TrialOutcome& run, const Row& row,
+void Judge::o_of(const TrialOutcome& run, const RowIndex& row,
                  const std::function<double(std::int64_t)>& expected,
                  const std::function<double(std::int64_t)>& limit) {
   x_problem = run.problem;
@@ -160,13 +156,13 @@ void Judge::o_of(const TrialOutcome& run, const Row& row,
     cell(Tensor::kO, {row[0], row[1], row[2], d}, run.o[run.flat(row, d)], expected(d), limit(d));
 }
 
-void Judge::lse_of(const TrialOutcome& run, const Row& row, double expected, double limit) {
+void Judge::lse_of(const TrialOutcome& run, const RowIndex& row, double expected, double limit) {
   x_problem = run.problem;
   if (!run.lse.empty())
     cell(Tensor::kLse, {row[0], row[1], row[2], 0}, run.lse[run.flat(row)], expected, limit);
 }
 
-void Judge::same_bits(const TrialOutcome& run, const TrialOutcome& other, const Row& row) {
+void Judge::same_bits(const TrialOutcome& run, const TrialOutcome& other, const RowIndex& row) {
   if (run.moves || other.moves) return same_within_bounds(run, other, row);
   const auto zero = [](std::int64_t) { return 0.0; };
   o_of(
@@ -174,7 +170,8 @@ void Judge::same_bits(const TrialOutcome& run, const TrialOutcome& other, const 
   if (!other.lse.empty()) lse_of(run, row, other.lse[other.flat(row)], 0);
 }
 
-void Judge::same_within_bounds(const TrialOutcome& run, const TrialOutcome& other, const Row& row) {
+void Judge::same_within_bounds(const TrialOutcome& run, const TrialOutcome& other,
+                               const RowIndex& row) {
   o_of(
       run, row, [&](std::int64_t d) { return other.o[other.flat(row, d)]; },
       [&](std::int64_t d) {

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "attn_diag/harness/kernel.h"
 #include "attn_diag/harness/xray.h"
 
 namespace attn_diag::xraying {
@@ -34,7 +33,7 @@ class Operands {
   std::vector<double> x_q, x_k, x_v;
 };
 
-using Row = std::array<std::int64_t, 3>;  // batch, head, query
+using RowIndex = std::array<std::int64_t, 3>;  // batch, head, query
 
 // What a run gave, and what rounding can move it by.
 struct TrialOutcome {
@@ -44,30 +43,29 @@ struct TrialOutcome {
   DType output = DType::kFp32;   // o's type
   bool moves = false;            // from run to run: nothing can be compared to the bit
   std::vector<std::string> nan;  // where NaN begins, if o or lse holds any
-  std::size_t flat(const Row& row) const {
+  std::size_t flat(const RowIndex& row) const {
     return static_cast<std::size_t>((row[0] * problem.heads + row[1]) * problem.seqlen_q + row[2]);
   }
-  std::size_t flat(const Row& row, std::int64_t dim) const {
+  std::size_t flat(const RowIndex& row, std::int64_t dim) const {
     return flat(row) * static_cast<std::size_t>(problem.head_dim_v) + static_cast<std::size_t>(dim);
   }
 };
 
 // Calls f for each row of a problem.
-void for_each_row(const Problem& problem, const std::function<void(const Row&)>& f);
+void for_each_row(const Problem& problem, const std::function<void(const RowIndex&)>& f);
 
 // One kernel, run as often as it takes.
 class Trial {
  public:
   // `moves`: it is known that the bits are not the same in every run.
-  // `coarse`: as XrayOptions has it.
-  Trial(const Kernel& kernel, const RunOptions& run, bool moves, bool coarse = false)
-      : x_kernel(kernel), x_run(run), x_moves(moves), x_coarse(coarse) {}
+  // `coarse`: as XrayOptions has it. Of the experiment's problem and inputs nothing is used.
+  Trial(const Experiment& experiment, bool moves, bool coarse = false)
+      : x_experiment(experiment), x_moves(moves), x_coarse(coarse) {}
   // Throws Error for what the kernel does not support.
   TrialOutcome operator()(const Operands& operands) const;
 
  private:
-  const Kernel& x_kernel;
-  const RunOptions& x_run;
+  const Experiment& x_experiment;
   bool x_moves, x_coarse;
 };
 
@@ -81,21 +79,21 @@ class Judge {
   void cell(Tensor t, std::array<std::int64_t, 4> index, double actual, double expected,
             double limit);
   // o of one row, cell by cell: expected(dim) within limit(dim).
-  void o_of(const TrialOutcome& run, const Row& row,
+  void o_of(const TrialOutcome& run, const RowIndex& row,
             const std::function<double(std::int64_t dim)>& expected,
             const std::function<double(std::int64_t dim)>& limit);
   // Likewise lse, where the kernel has it.
-  void lse_of(const TrialOutcome& run, const Row& row, double expected, double limit);
+  void lse_of(const TrialOutcome& run, const RowIndex& row, double expected, double limit);
   // A row of two runs that has to be the same: to the bit, or within both bounds.
-  void same_bits(const TrialOutcome& run, const TrialOutcome& other, const Row& row);
-  void same_within_bounds(const TrialOutcome& run, const TrialOutcome& other, const Row& row);
+  void same_bits(const TrialOutcome& run, const TrialOutcome& other, const RowIndex& row);
+  void same_within_bounds(const TrialOutcome& run, const TrialOutcome& other, const RowIndex& row);
   // Nothing can be said: why.
   PropertyResult not_tried(std::string why);
   PropertyResult finish();
 
  private:
   // Of the row that a cell is of.
-  std::uint8_t& state_of(const Row& row);
+  std::uint8_t& state_of(const RowIndex& row);
 
   PropertyResult x_result;
   Problem x_problem;  // of the run that is judged

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "attn_diag/harness/kernel.h"
 #include "attn_diag/harness/xray.h"
 
 namespace attn_diag::xraying {
@@ -19,8 +18,7 @@ struct Weights {
   int launches = 0;
 };
 
-// Runs the kernel with one-hot v until every key had its turn.
-Weights read_weights(const Kernel& kernel, const Problem& problem, const InputData& inputs,
-                     const XrayOptions& options);
+// Runs the production kernel with one-hot v until every key had its turn.
+Weights read_weights(const Experiment& experiment, const XrayOptions& options);
 
 }  // namespace attn_diag::xraying

@@ -39,8 +39,9 @@ void add_notes(XrayResult& to) {
 
 }  // namespace
 
-XrayResult xray(const Kernel& kernel, const Problem& problem, const InputData& inputs,
-                const XrayOptions& options) {
+XrayResult xray(const Experiment& given, const XrayOptions& options) {
+  const Experiment experiment = xraying::of_production(given);
+  const auto& [kernel, problem, inputs, run, tolerance, oracle] = experiment;
   // Scores are read from o by inputs of its own, which a part or codes would change.
   if (const std::vector<std::string> words = part_words(kernel.info()); !words.empty())
     throw Error(
@@ -48,15 +49,10 @@ XrayResult xray(const Kernel& kernel, const Problem& problem, const InputData& i
                     "trace and diagnose.",
                     kernel.spec(), words.front()));
   XrayResult result;
-  RunOptions run = options.run;
-  run.gate = Gate::kFull;
-  run.taps = false;
-  run.region = whole(problem);
-  result.capture = run_kernel(kernel, problem, inputs, run);
-  const xraying::Moves moves =
-      xraying::find_moves(kernel, problem, inputs, options, &result.capture);
+  result.capture = run_kernel(experiment);
+  const xraying::Moves moves = xraying::find_moves(experiment, &result.capture);
   if (moves.beyond_rounding) result.capture.repetition = moves.repetition;
-  const xraying::Weights weights = xraying::read_weights(kernel, problem, inputs, options);
+  const xraying::Weights weights = xraying::read_weights(experiment, options);
   result.launches = weights.launches;
   if (options.on_step) {
     const std::int32_t steps = ceil_div(problem.seqlen_k, problem.head_dim_v) + 1;
@@ -74,7 +70,7 @@ XrayResult xray(const Kernel& kernel, const Problem& problem, const InputData& i
                                                moves.beyond_rounding
                                                    ? " The weights are those of single runs."
                                                    : " Rounding can take two runs as far."));
-  result.comparison = compare_with_reference(result.capture, options.tolerance, run.threads);
+  result.comparison = compare_with_reference(result.capture, tolerance, run.threads);
   return result;
 }
 

@@ -29,9 +29,9 @@ Problem problem_of(DType dtype, std::int32_t seqlen_q, std::int32_t seqlen_k, Ma
 }
 
 XrayResult xray_of(const Kernel& kernel, const Problem& p, const std::string& inputs = "randn") {
-  XrayOptions options;
-  if (kernel.info().takes_num_splits) options.run.num_splits = 3;
-  return xray(kernel, p, make_inputs(p, inputs, 7, 1.0), options);
+  RunOptions run;
+  if (kernel.info().takes_num_splits) run.num_splits = 3;
+  return xray({kernel, p, make_inputs(p, inputs, 7, 1.0), run}, {});
 }
 
 Kernel flawed(const std::string& name) {
@@ -77,7 +77,7 @@ TEST_CASE(
           RunOptions tapped;
           tapped.gate = Gate::kReduce;
           tapped.num_splits = kernel.info().takes_num_splits ? 3 : 0;
-          const Capture own = run_kernel(kernel, p, make_inputs(p, inputs, 7, 1.0), tapped);
+          const Capture own = run_kernel({kernel, p, make_inputs(p, inputs, 7, 1.0), tapped});
           const TensorData &seen = r.capture[Tensor::kS], &real = own[Tensor::kS];
           std::int64_t beyond = 0, close = 0;
           for (std::int64_t i = 0; i < seen.size(); ++i) {
@@ -182,7 +182,7 @@ TEST_CASE("an x-ray's dump compares as the x-ray does, and keeps what is uncerta
   // Against a tapped run of the same case, in memory and as files.
   RunOptions tapped;
   tapped.gate = Gate::kSoftmax;
-  Capture own = run_kernel(kernel, p, make_inputs(p, "randn", 7, 1.0), tapped);
+  Capture own = run_kernel({kernel, p, make_inputs(p, "randn", 7, 1.0), tapped});
   Capture mine = read;
   for (const Tensor t : {Tensor::kO, Tensor::kLse}) {
     mine.tensors[static_cast<std::size_t>(t)].reset();
@@ -211,7 +211,7 @@ TEST_CASE("of right kernels nothing is wrong at numbers that overflow or underfl
     for (const DType dtype : {DType::kFp16, DType::kBf16, DType::kFp32})
       for (const double scale : {1e-20, 1e-3, 1e4, 1e20}) {
         const Problem p = problem_of(dtype, 20, 40, MaskKind::kCausal);
-        const XrayResult r = xray(kernel, p, make_inputs(p, "randn", 7, scale), {});
+        const XrayResult r = xray({kernel, p, make_inputs(p, "randn", 7, scale)}, {});
         for (const TensorComparison& t : r.comparison.tensors) {
           INFO(name << ' ' << static_cast<int>(dtype) << " x " << scale << ' '
                     << attn_diag::name(t.tensor));

@@ -50,10 +50,10 @@ Flags with_defaults(Flags flags) {
 }
 
 // As expand_cases gives them, but the kernels of one problem after each other.
-std::vector<Case> by_problem(std::vector<Case> cases) {
+std::vector<RequestedCase> by_problem(std::vector<RequestedCase> cases) {
   std::map<std::string, std::size_t> of_kernel;  // how many cases so far
-  std::vector<std::pair<std::size_t, Case>> keyed;
-  for (Case& c : cases) {
+  std::vector<std::pair<std::size_t, RequestedCase>> keyed;
+  for (RequestedCase& c : cases) {
     const std::size_t at = of_kernel[c.kernel]++;
     keyed.emplace_back(at, std::move(c));
   }
@@ -64,7 +64,7 @@ std::vector<Case> by_problem(std::vector<Case> cases) {
   return cases;
 }
 
-BenchOptions options_of(const Case& c, const Tolerance& tolerance) {
+BenchOptions options_of(const RequestedCase& c, const Tolerance& tolerance) {
   BenchOptions options;
   options.tolerance = tolerance;
   options.input_scale = c.input_scale;
@@ -90,21 +90,21 @@ ExitCode code_of(const std::vector<BenchRow>& rows) {
 
 CommandResult bench_command(const Session& session) {
   const Flags flags = with_defaults(session.flags);
-  const std::vector<Case> cases = by_problem(expand_cases(flags, true));
+  const std::vector<RequestedCase> cases = by_problem(expand_cases(flags, true));
   const Tolerance tolerance = parse_tolerance(flags);
   report::BenchReport bench;
   if (!flags.against.empty()) bench.pytorch = report::read_pytorch_times(flags.against);
   if (!gpu_state().usable()) throw Error("There is no GPU to measure. " + gpu_state().why_not);
 
   std::map<std::string, Kernel> kernels;
-  for (const Case& c : cases)
+  for (const RequestedCase& c : cases)
     if (kernels.count(c.kernel) == 0) kernels.emplace(c.kernel, load_kernel(c));
   {
     Progress progress(!flags.quiet);
     const int steps = static_cast<int>(cases.size()) + 1;
     progress.step(1, steps, "measuring the copy bandwidth");
     bench.peaks = cuda::measure_peaks();
-    for (const Case& c : cases) {
+    for (const RequestedCase& c : cases) {
       progress.step(static_cast<int>(bench.rows.size()) + 2, steps,
                     c.kernel + " " + report::problem_text(c.problem));
       bench.rows.push_back(

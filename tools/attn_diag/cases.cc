@@ -50,16 +50,16 @@ std::string parse_backend(const Flags& f) {
 // Each case times each entry of a list.
 class Product {
  public:
-  explicit Product(Case first) : x_cases{std::move(first)} {}
+  explicit Product(RequestedCase first) : x_cases{std::move(first)} {}
 
   template <class Set>
   void times(std::string_view flag, const std::string& text, const Set& set) {
     const std::vector<std::string> entries = split_list(flag, text);
-    std::vector<Case> out;
+    std::vector<RequestedCase> out;
     out.reserve(x_cases.size() * entries.size());
     if (static_cast<double>(x_cases.size()) * static_cast<double>(entries.size()) > 1e5)
       throw Error("The lists in the flags make more than 100000 cases.");
-    for (const Case& c : x_cases) {
+    for (const RequestedCase& c : x_cases) {
       for (const std::string& entry : entries) {
         out.push_back(c);
         set(out.back(), entry);
@@ -70,14 +70,14 @@ class Product {
   // A size of the problem.
   void times(std::string_view flag, const std::string& text, std::int32_t Problem::*size,
              std::int64_t high = kMaxSize) {
-    times(flag, text, [&](Case& c, const std::string& entry) {
+    times(flag, text, [&](RequestedCase& c, const std::string& entry) {
       c.problem.*size = static_cast<std::int32_t>(parse_int(flag, entry, 1, high));
     });
   }
-  std::vector<Case>& cases() { return x_cases; }
+  std::vector<RequestedCase>& cases() { return x_cases; }
 
  private:
-  std::vector<Case> x_cases;
+  std::vector<RequestedCase> x_cases;
 };
 
 // Sizes, dtype and layout come with the file.
@@ -103,7 +103,7 @@ bool is_file(const std::string& inputs) {
 void problem_from_file(Product& product, const Flags& f) {
   refuse_with_file(f);
   const Capture dump = read_dump(f.inputs);
-  for (Case& c : product.cases()) {
+  for (RequestedCase& c : product.cases()) {
     c.problem = dump.problem;
     c.inputs = f.inputs;
     c.inputs_from_file = true;
@@ -113,42 +113,46 @@ void problem_from_file(Product& product, const Flags& f) {
 }
 
 void problem_from_flags(Product& product, const Flags& f) {
-  product.times("--dtype", or_default(f.dtype, "fp16"),
-                [](Case& c, const std::string& entry) { c.problem.dtype = parse_dtype(entry); });
-  product.times("--layout", or_default(f.layout, "BHSD"),
-                [](Case& c, const std::string& entry) { c.problem.layout = parse_layout(entry); });
+  product.times(
+      "--dtype", or_default(f.dtype, "fp16"),
+      [](RequestedCase& c, const std::string& entry) { c.problem.dtype = parse_dtype(entry); });
+  product.times(
+      "--layout", or_default(f.layout, "BHSD"),
+      [](RequestedCase& c, const std::string& entry) { c.problem.layout = parse_layout(entry); });
   product.times("--batch", or_default(f.batch, "1"), &Problem::batch);
   product.times("--heads", or_default(f.heads, "2"), &Problem::heads);
   if (f.kv_heads.empty()) {
-    for (Case& c : product.cases()) c.problem.kv_heads = c.problem.heads;
+    for (RequestedCase& c : product.cases()) c.problem.kv_heads = c.problem.heads;
   } else {
     product.times("--kv-heads", f.kv_heads, &Problem::kv_heads);
   }
   product.times("--seqlen", or_default(f.seqlen, "128"), &Problem::seqlen_q);
-  for (Case& c : product.cases()) c.problem.seqlen_k = c.problem.seqlen_q;
+  for (RequestedCase& c : product.cases()) c.problem.seqlen_k = c.problem.seqlen_q;
   if (!f.seqlen_q.empty()) product.times("--seqlen-q", f.seqlen_q, &Problem::seqlen_q);
   if (!f.seqlen_k.empty()) product.times("--seqlen-k", f.seqlen_k, &Problem::seqlen_k);
   product.times("--head-dim", or_default(f.head_dim, "64"), &Problem::head_dim, 256);
-  for (Case& c : product.cases()) c.problem.head_dim_v = c.problem.head_dim;
+  for (RequestedCase& c : product.cases()) c.problem.head_dim_v = c.problem.head_dim;
   if (!f.head_dim_v.empty()) product.times("--head-dim-v", f.head_dim_v, &Problem::head_dim_v, 256);
-  product.times("--inputs", or_default(f.inputs, "randn"), [](Case& c, const std::string& entry) {
-    std::vector<std::string> names;
-    for (const InputKindInfo& kind : input_kinds()) names.emplace_back(kind.name);
-    if (std::find(names.begin(), names.end(), entry) == names.end())
-      throw Error(fmt::format("--inputs takes {} or a dump's FILE.h5, but was given '{}'.{}",
-                              fmt::join(names, ", "), entry, did_you_mean(entry, names)));
-    c.inputs = entry;
+  product.times(
+      "--inputs", or_default(f.inputs, "randn"), [](RequestedCase& c, const std::string& entry) {
+        std::vector<std::string> names;
+        for (const InputKindInfo& kind : input_kinds()) names.emplace_back(kind.name);
+        if (std::find(names.begin(), names.end(), entry) == names.end())
+          throw Error(fmt::format("--inputs takes {} or a dump's FILE.h5, but was given '{}'.{}",
+                                  fmt::join(names, ", "), entry, did_you_mean(entry, names)));
+        c.inputs = entry;
+      });
+  product.times("--seed", or_default(f.seed, "0"), [](RequestedCase& c, const std::string& entry) {
+    c.seed = parse_seed("--seed", entry);
   });
-  product.times("--seed", or_default(f.seed, "0"),
-                [](Case& c, const std::string& entry) { c.seed = parse_seed("--seed", entry); });
   product.times("--input-scale", or_default(f.input_scale, "1"),
-                [](Case& c, const std::string& entry) {
+                [](RequestedCase& c, const std::string& entry) {
                   c.input_scale = parse_real("--input-scale", entry);
                 });
 }
 
 // Of rows here and there o and lse of the production kernel are judged: taps record boxes.
-void set_sample(Case& c, const Flags& f) {
+void set_sample(RequestedCase& c, const Flags& f) {
   if (f.command != "run")
     throw Error(fmt::format(
         "--query {}: run and compare judge o and lse of rows here and there. {} records stages, of "
@@ -164,7 +168,7 @@ void set_sample(Case& c, const Flags& f) {
   c.rows = parse_some_rows(f, c.problem, c.seed);
 }
 
-void set_region(Case& c, const Flags& f) {
+void set_region(RequestedCase& c, const Flags& f) {
   const auto set = [&](std::size_t axis, std::string_view flag, const std::string& text,
                        std::int64_t extent) {
     if (text.empty()) return;
@@ -182,8 +186,8 @@ void set_region(Case& c, const Flags& f) {
   set(2, "--query", f.query, c.problem.seqlen_q);
 }
 
-Case common(const Flags& f) {
-  Case c;
+RequestedCase common(const Flags& f) {
+  RequestedCase c;
   c.backend = parse_backend(f);
   if (!f.threads.empty())
     c.run.threads = static_cast<int>(parse_int("--threads", f.threads, 1, 1024));
@@ -213,11 +217,11 @@ Case common(const Flags& f) {
 
 }  // namespace
 
-std::vector<Case> expand_cases(const Flags& f, bool many) {
+std::vector<RequestedCase> expand_cases(const Flags& f, bool many) {
   if (f.kernel.empty())
     throw Error(fmt::format("{} needs --kernel; attn-diag list shows which there are.", f.command));
   Product product(common(f));
-  product.times("--kernel", f.kernel, [](Case& c, const std::string& entry) {
+  product.times("--kernel", f.kernel, [](RequestedCase& c, const std::string& entry) {
     c.kernel = entry;
     if (!c.backend.empty()) return;
     const BackendChoice choice = choose_backend(entry);
@@ -230,17 +234,19 @@ std::vector<Case> expand_cases(const Flags& f, bool many) {
     problem_from_flags(product, f);
   }
   if (!f.mask.empty() || !is_file(f.inputs))
-    product.times("--mask", or_default(f.mask, "none"), [](Case& c, const std::string& entry) {
-      c.problem.mask = parse_mask(entry, c.problem.seqlen_q, c.problem.seqlen_k);
-    });
+    product.times("--mask", or_default(f.mask, "none"),
+                  [](RequestedCase& c, const std::string& entry) {
+                    c.problem.mask = parse_mask(entry, c.problem.seqlen_q, c.problem.seqlen_k);
+                  });
   if (!f.tile.empty())
-    product.times("--tile", f.tile,
-                  [](Case& c, const std::string& entry) { c.run.tile = parse_tile(entry); });
+    product.times("--tile", f.tile, [](RequestedCase& c, const std::string& entry) {
+      c.run.tile = parse_tile(entry);
+    });
   if (!f.num_splits.empty())
-    product.times("--num-splits", f.num_splits, [](Case& c, const std::string& entry) {
+    product.times("--num-splits", f.num_splits, [](RequestedCase& c, const std::string& entry) {
       c.run.num_splits = static_cast<int>(parse_int("--num-splits", entry, 1, 65535));
     });
-  for (Case& c : product.cases()) {
+  for (RequestedCase& c : product.cases()) {
     if (!f.softmax_scale.empty()) {
       c.problem.softmax_scale = static_cast<float>(parse_real("--softmax-scale", f.softmax_scale));
       c.scale_given = true;
@@ -321,7 +327,8 @@ std::vector<Geometry> cuts_of(const Flags& flags, ForeignCase& file) {
           : static_cast<std::int32_t>(parse_int("--num-splits", flags.num_splits, 1, 65535)));
 }
 
-std::vector<std::string> reproduce(const std::string& command, const Case& c, const Flags& f) {
+std::vector<std::string> reproduce(const std::string& command, const RequestedCase& c,
+                                   const Flags& f) {
   const Problem& p = c.problem;
   // The production kernel, on backend host.
   const bool repairs = command == "repair", checks = command == "check" || repairs;
@@ -377,7 +384,7 @@ std::vector<std::string> reproduce(const std::string& command, const Case& c, co
   return words;
 }
 
-Kernel load_kernel(const Case& c) {
+Kernel load_kernel(const RequestedCase& c) {
   return Kernel::load(c.kernel, c.backend, host::is_lockstep(c.run.schedule));
 }
 
@@ -386,14 +393,14 @@ Kernel load_instrumented(const std::string& spec) {
   return Kernel::load(spec, "host", !named);
 }
 
-Geometry plan(const Kernel& kernel, Case& c) {
+Geometry plan(const Kernel& kernel, RequestedCase& c) {
   const Geometry geometry = plan_geometry(kernel, c.problem, c.run);
   c.run.tile = geometry.tile;
   if (kernel.info().takes_num_splits) c.run.num_splits = geometry.num_splits;
   return geometry;
 }
 
-InputData inputs_of(const Case& c, const Kernel& kernel, const Geometry& geometry) {
+InputData inputs_of(const RequestedCase& c, const Kernel& kernel, const Geometry& geometry) {
   check_memory(kernel, c.problem, geometry, c.run);
   if (!c.inputs_from_file) return make_inputs(c.problem, c.inputs, c.seed, c.input_scale);
   Capture dump = read_dump(c.inputs);

@@ -14,7 +14,7 @@
 
 namespace attn_diag::cli {
 
-struct Case {
+struct RequestedCase {
   std::string kernel;        // as typed
   std::string backend;       // resolved: "host" or "cuda"
   std::string backend_note;  // why, if the choice was left open
@@ -30,7 +30,7 @@ struct Case {
 
 // Every combination of the lists in the flags, kernels outermost. Throws Error for values that make
 // no sense, whatever the kernel, and where there is more than one case but `many` is false.
-std::vector<Case> expand_cases(const Flags& flags, bool many);
+std::vector<RequestedCase> expand_cases(const Flags& flags, bool many);
 
 Tolerance parse_tolerance(const Flags& flags);
 
@@ -43,16 +43,17 @@ std::vector<Geometry> cuts_of(const Flags& flags, ForeignCase& file);
 SomeRows parse_some_rows(const Flags& flags, const Problem& problem, std::uint64_t seed);
 
 // The words of a command line that runs this very case again: no default is left out.
-std::vector<std::string> reproduce(const std::string& command, const Case& one, const Flags& flags);
+std::vector<std::string> reproduce(const std::string& command, const RequestedCase& one,
+                                   const Flags& flags);
 
-Kernel load_kernel(const Case& one);
+Kernel load_kernel(const RequestedCase& one);
 // The build for check, by name or by the path of either build.
 Kernel load_instrumented(const std::string& spec);
 
 // What the kernel makes of the case: its tile and splits, written into the case's options.
-Geometry plan(const Kernel& kernel, Case& one);
+Geometry plan(const Kernel& kernel, RequestedCase& one);
 
 // The inputs, made or read. Throws Error before that if the run would not fit into memory.
-InputData inputs_of(const Case& one, const Kernel& kernel, const Geometry& geometry);
+InputData inputs_of(const RequestedCase& one, const Kernel& kernel, const Geometry& geometry);
 
 }  // namespace attn_diag::cli

@@ -29,7 +29,7 @@ CommandResult check_command(const Session& session) {
   flags.backend = "host";
   // The production kernel runs: no taps.
   flags.stage = "full";
-  Case one = std::move(expand_cases(flags, false).front());
+  RequestedCase one = std::move(expand_cases(flags, false).front());
   host::CheckOptions options;
   if (!flags.check.max.empty())
     options.max_findings = static_cast<int>(parse_int("--max", flags.check.max, 1, kMostFindings));
@@ -43,7 +43,7 @@ CommandResult check_command(const Session& session) {
   const InputData inputs = inputs_of(one, kernel, geometry);
 
   report::CheckView view;
-  view.result = check_kernel(kernel, one.problem, inputs, one.run, options);
+  view.result = check_kernel({kernel, one.problem, inputs, one.run}, options);
   view.kernel = one.kernel;
   view.problem = one.problem;
   view.schedule = one.run.schedule;

@@ -86,36 +86,35 @@ CommandResult diagnose_file(const Session& session) {
 
 CommandResult diagnose_a_kernel(const Session& session) {
   const Flags& flags = session.flags;
-  Case one = expand_cases(flags, false).front();
+  RequestedCase one = expand_cases(flags, false).front();
   DiagnoseOptions options = options_of(flags);
   TraceOptions tracing;
   tracing.sanity_runs = parse_sanity_runs(flags.sanity);
-  tracing.tolerance = options.tolerance;
   if (flags.no_lines) tracing.lines = LinesWanted::kNever;
   const Kernel kernel = load_kernel(one);
   const Geometry geometry = plan(kernel, one);
-  tracing.run = one.run;
 
   Progress progress(!flags.quiet);
   tracing.on_step = [&](int i, int n, const std::string& what) { progress.step(i, n, what); };
   options.on_step = tracing.on_step;
-  const InputData inputs = inputs_of(one, kernel, geometry);
-  KernelDiagnosis found = diagnose_kernel(kernel, one.problem, inputs, tracing, options);
+  Experiment experiment{kernel, one.problem, inputs_of(one, kernel, geometry), one.run,
+                        options.tolerance};
+  KernelDiagnosis found = diagnose_kernel(experiment, tracing, options);
   found.capture.provenance.command_line = session.this_command();
   History(flags).note(found.capture, found.answer());
   const std::vector<WhyNot> failed = why_nots(found.capture, options, flags);
   std::optional<TileFinding> tiles;
   if (!found.trace.calmly.empty()) {
-    tracing.run.schedule = found.trace.sanity.calm->schedule;
-    tracing.run.fill = found.trace.sanity.calm->fill;
+    experiment.run.schedule = found.trace.sanity.calm->schedule;
+    experiment.run.fill = found.trace.sanity.calm->fill;
   }
   const bool formula = found.diagnosis.verdict != DiagnosisVerdict::kNotAFormula;
   if (flags.diagnose.active && formula && found.answer() == Answer::kDiverges) {
-    run_experiments(kernel, one.problem, inputs, found, tracing, options);
+    run_experiments(experiment, found, options);
     constexpr int kTrials = 8;
     if (found.capture.has(Tensor::kO))  // by which tiles are judged
-      tiles = try_tiles(kernel, one.problem, inputs, tracing.run, tracing.tolerance, kTrials,
-                        [&](int i, int n) { progress.step(i, n, "other tiles"); });
+      tiles =
+          try_tiles(experiment, kTrials, [&](int i, int n) { progress.step(i, n, "other tiles"); });
   }
 
   report::DiagnosisView view;
@@ -129,20 +128,20 @@ CommandResult diagnose_a_kernel(const Session& session) {
   view.check = session.shell(reproduce("check", one, flags));
   view.experiments = &found.experiments;
   if (tiles) view.tiles = &*tiles;
-  for (const Experiment& experiment : found.diagnosis.experiments) {
-    Case other = one;
-    if (!experiment.inputs.empty()) other.inputs = experiment.inputs;
-    if (experiment.cut) {
-      other.run.tile = experiment.cut->tile;
-      if (kernel.info().takes_num_splits) other.run.num_splits = experiment.cut->num_splits;
+  for (const TellingRun& telling : found.diagnosis.experiments) {
+    RequestedCase other = one;
+    if (!telling.inputs.empty()) other.inputs = telling.inputs;
+    if (telling.cut) {
+      other.run.tile = telling.cut->tile;
+      if (kernel.info().takes_num_splits) other.run.num_splits = telling.cut->num_splits;
     }
-    const bool runs = experiment.cut || (!experiment.inputs.empty() && !one.inputs_from_file);
+    const bool runs = telling.cut || (!telling.inputs.empty() && !one.inputs_from_file);
     view.experiment_commands.push_back(runs ? session.shell(reproduce("diagnose", other, flags))
                                             : "");
   }
   // The same name for other numbers.
   if (!one.inputs_from_file && found.answer() == Answer::kDiverges) {
-    Case other = one;
+    RequestedCase other = one;
     other.seed = one.seed + 1;
     view.confirm = session.shell(reproduce("diagnose", other, flags));
   }

@@ -40,7 +40,7 @@ CommandResult dump_command(const Session& session) {
   const Flags& flags = session.flags;
   const std::string& path = flags.output;
   if (path.empty()) throw Error("dump needs -o FILE.h5: where to write.");
-  Case one = expand_cases(flags, false).front();
+  RequestedCase one = expand_cases(flags, false).front();
   const DumpOptions options = parse_dump_options(flags);
   require_writable(path, options.force);
   const Kernel kernel = load_kernel(one);
@@ -50,7 +50,7 @@ CommandResult dump_command(const Session& session) {
   progress.step(1, 3, "inputs");
   const InputData inputs = inputs_of(one, kernel, geometry);
   progress.step(2, 3, "running " + one.kernel);
-  Capture capture = run_kernel(kernel, one.problem, inputs, one.run);
+  Capture capture = run_kernel({kernel, one.problem, inputs, one.run});
   capture.provenance.command_line = session.this_command();
   if (!one.backend_note.empty()) capture.notes.push_back(one.backend_note);
   if (!capture.input_writes.empty())

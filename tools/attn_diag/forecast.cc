@@ -25,12 +25,12 @@ double processor_seconds() {
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
-std::int64_t judged_rows(const Case& c) {
+std::int64_t judged_rows(const RequestedCase& c) {
   if (!c.rows.queries.empty()) return c.rows.count();
   const Region region = resolve_region(c.run.region, c.problem);
   return region.extent[0] * region.extent[1] * region.extent[2];
 }
-double heads_judged(const Case& c) {
+double heads_judged(const RequestedCase& c) {
   if (!c.rows.queries.empty())
     return static_cast<double>(c.rows.batch_end - c.rows.batch_begin) *
            (c.rows.head_end - c.rows.head_begin);
@@ -51,21 +51,22 @@ Problem small_problem(Problem p, std::int32_t queries, std::int32_t keys) {
   return p;
 }
 
-double kernel_seconds(const Kernel& kernel, const Case& c) {
-  Case part = c;
+double kernel_seconds(const Kernel& kernel, const RequestedCase& c) {
+  RequestedCase part = c;
   const std::int32_t blocks = 2 * resolve_threads(c.run.threads);
   const std::int32_t side = std::max({blocks * c.run.tile.block_m, 2 * c.run.tile.block_n, 128});
   part.problem = small_problem(c.problem, side, side);
   part.run.region = {};
   const InputData inputs = make_inputs(part.problem, "randn", 0, 1);
   const double begin = processor_seconds();
-  run_kernel(kernel, part.problem, inputs, part.run);
+  run_kernel({kernel, part.problem, inputs, part.run});
   return (processor_seconds() - begin) / resolve_threads(c.run.threads) * pairs(c.problem) /
          pairs(part.problem);
 }
 
 // The rows of a short sequence cost a row of a long one's in proportion, and k and v are widened once a head.
-double reference_seconds(const Kernel& kernel, const Case& c, std::int64_t rows, double heads) {
+double reference_seconds(const Kernel& kernel, const RequestedCase& c, std::int64_t rows,
+                         double heads) {
   const std::int32_t few = static_cast<std::int32_t>(std::min<std::int64_t>(rows, 24));
   const Problem p = small_problem(c.problem, 4096, 4096);
   const Geometry geometry = plan_geometry(kernel, p, c.run);
@@ -89,7 +90,7 @@ double reference_seconds(const Kernel& kernel, const Case& c, std::int64_t rows,
 }
 
 // k and v of the heads that are looked at at the same time, in fp64 and without signs; rows that fit no cache.
-double reference_bytes(const Case& c) {
+double reference_bytes(const RequestedCase& c) {
   const Problem& p = c.problem;
   const double head = 4.0 * sizeof(double) * p.seqlen_k * (p.head_dim + p.head_dim_v) / 2;
   return head * std::min<double>(resolve_threads(c.run.threads), heads_judged(c)) +
@@ -98,7 +99,7 @@ double reference_bytes(const Case& c) {
 
 }  // namespace
 
-std::optional<Forecast> forecast(const Kernel& kernel, const Case& c) {
+std::optional<Forecast> forecast(const Kernel& kernel, const RequestedCase& c) {
   const bool host = c.backend == "host";
   const Geometry geometry = plan_geometry(kernel, c.problem, c.run);
   Forecast f;
@@ -117,7 +118,7 @@ std::optional<Forecast> forecast(const Kernel& kernel, const Case& c) {
   return f;
 }
 
-void say_forecast(const Kernel& kernel, const Case& c, bool each_run) {
+void say_forecast(const Kernel& kernel, const RequestedCase& c, bool each_run) {
   const std::optional<Forecast> all = forecast(kernel, c);
   if (!all) return;
   std::string s = fmt::format(
@@ -128,7 +129,7 @@ void say_forecast(const Kernel& kernel, const Case& c, bool each_run) {
                               : "",
       report::bytes(all->bytes));
   if (c.rows.queries.empty() && c.problem.seqlen_q > 4 * kSampled && !each_run) {
-    Case sample = c;
+    RequestedCase sample = c;
     sample.run.region = whole(c.problem);
     sample.run.gate = Gate::kFull;
     sample.run.taps = false;

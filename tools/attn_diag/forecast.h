@@ -17,9 +17,9 @@ struct Forecast {
 
 // From the rates of a small part, which is run for it: a few tiles of one head, a few rows of the reference. nullopt where
 // a run takes no more than some seconds and 1 GiB, by counted operations, or the part cannot be run.
-std::optional<Forecast> forecast(const Kernel& kernel, const Case& one);
+std::optional<Forecast> forecast(const Kernel& kernel, const RequestedCase& one);
 
 // Says it on stderr, with the flag of a run that takes less; nothing where there is nothing to say.
-void say_forecast(const Kernel& kernel, const Case& one, bool each_run = false);
+void say_forecast(const Kernel& kernel, const RequestedCase& one, bool each_run = false);
 
 }  // namespace attn_diag::cli

@@ -12,14 +12,14 @@ namespace attn_diag::cli {
 
 CommandResult inputs_command(const Session& session) {
   const Flags& flags = session.flags;
-  std::vector<Case> cases = expand_cases(flags, true);
+  std::vector<RequestedCase> cases = expand_cases(flags, true);
   report::IdentifiabilityView view;
   view.kernel = flags.kernel;
   view.reproduce = session.this_command();
   {
     Progress progress(!flags.quiet);
     int step = 0;
-    for (Case& one : cases) {
+    for (RequestedCase& one : cases) {
       progress.step(++step, static_cast<int>(cases.size()), one.inputs);
       const Kernel kernel = load_kernel(one);
       const Geometry geometry = plan(kernel, one);

@@ -82,24 +82,22 @@ void look_at_file(const Session& session, Looked& looked) {
 
 void look_at_kernel(const Session& session, Looked& looked) {
   const Flags& flags = session.flags;
-  Case one = expand_cases(flags, false).front();
+  RequestedCase one = expand_cases(flags, false).front();
   const Kernel kernel = load_kernel(one);
   const Geometry geometry = plan(kernel, one);
   Progress progress(!flags.quiet);
   progress.step(1, 2, "running " + one.kernel);
-  const InputData inputs = inputs_of(one, kernel, geometry);
-  looked.capture = run_kernel(kernel, one.problem, inputs, one.run);
+  const Experiment experiment{kernel, one.problem, inputs_of(one, kernel, geometry), one.run};
+  looked.capture = run_kernel(experiment);
   looked.capture.provenance.command_line = session.this_command();
   if (!one.backend_note.empty()) looked.capture.notes.push_back(one.backend_note);
   progress.step(2, 2, "looking at what it computed");
   analyse(flags, one.run.threads, looked);
   looked.view.invariants = check_invariants(looked.capture);
   if (flags.numerics.invariants) {
-    InvariantRuns runs;
-    runs.run = one.run;
-    runs.on_step = [&](int i, int n, const std::string& what) { progress.step(i, n, what); };
-    std::vector<InvariantResult> more =
-        check_invariants_by_runs(kernel, one.problem, inputs, runs, looked.view.invariants);
+    std::vector<InvariantResult> more = check_invariants_by_runs(
+        experiment, looked.view.invariants,
+        [&](int i, int n, const std::string& what) { progress.step(i, n, what); });
     for (InvariantResult& r : more) looked.view.invariants.push_back(std::move(r));
   }
   looked.view.subject = fmt::format("{} on {}", one.kernel, one.backend);

@@ -45,17 +45,17 @@ CommandResult repair_command(const Session& session) {
         "limit of its own, and --time-limit is that of all.");
   flags.backend = "host";
   flags.stage = "full";  // the production kernel
-  Case one = std::move(expand_cases(flags, false).front());
+  RequestedCase one = std::move(expand_cases(flags, false).front());
   repair::RepairOptions options;
-  options.tolerance = parse_tolerance(flags);
+  const Tolerance tolerance = parse_tolerance(flags);
   for (const std::string& line : flags.repair.lines) options.suspects.push_back(parse_place(line));
   if (!flags.repair.time_limit.empty())
     options.seconds = parse_real("--time-limit", flags.repair.time_limit, 1);
   const Kernel kernel = load_kernel(one);
   const Geometry geometry = plan(kernel, one);
-  options.run = one.run;
   options.processes = one.run.threads;
-  const auto inputs = std::make_shared<InputData>(inputs_of(one, kernel, geometry));
+  const Experiment experiment{kernel, one.problem, inputs_of(one, kernel, geometry), one.run,
+                              tolerance};
   const build::Settings settings = build::load_settings(build::settings_file_of_program());
 
   report::RepairView view;
@@ -67,7 +67,7 @@ CommandResult repair_command(const Session& session) {
     options.on_step = [&](int tried, int edits, const std::string& what) {
       progress.step(tried, edits, what);
     };
-    view.result = repair::repair(kernel, one.problem, inputs, options, settings);
+    view.result = repair::repair(experiment, options, settings);
   }
   using Outcome = repair::RepairResult::Outcome;
   if (flags.repair.apply && view.result.outcome == Outcome::kFound) {

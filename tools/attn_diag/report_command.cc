@@ -132,13 +132,13 @@ void check(const Session& session, Progress& progress, Known& k) {
   flags.backend = "host";
   flags.stage = "full";
   flags.batch_index = flags.head = flags.query = flags.async_copies = "";
-  Case one = std::move(expand_cases(flags, false).front());
+  RequestedCase one = std::move(expand_cases(flags, false).front());
   progress.step(1, 1, "watching memory");
   try {
     const Kernel kernel = load_instrumented(one.kernel);
     const Geometry geometry = plan(kernel, one);
     k.check.result =
-        check_kernel(kernel, one.problem, inputs_of(one, kernel, geometry), one.run, {});
+        check_kernel({kernel, one.problem, inputs_of(one, kernel, geometry), one.run}, {});
   } catch (const Error& error) {
     k.view.no_check = std::string("Memory was not watched: ") + error.what();
     return;
@@ -165,7 +165,7 @@ Comparison all_stages(const TraceResult& trace) {
   return all;
 }
 
-void use_trace(const Session& session, const Case& one, TraceOptions& tracing, Known& k) {
+void use_trace(const Session& session, const RequestedCase& one, Known& k) {
   const TraceResult& trace = k.kernel.trace;
   k.comparison = all_stages(trace);
   k.first = trace.first;
@@ -180,7 +180,7 @@ void use_trace(const Session& session, const Case& one, TraceOptions& tracing, K
                                            : "It was not looked for: nothing is wrong.";
   report::TraceTextOptions text;
   text.style = kPlain;
-  text.tolerance = tracing.tolerance;
+  text.tolerance = k.view.tolerance;
   text.check = session.shell(reproduce("check", one, session.flags));
   text.repair = session.shell(reproduce("repair", one, session.flags));
   text.reproduce = session.shell(reproduce("trace", one, session.flags));
@@ -196,27 +196,25 @@ void use_trace(const Session& session, const Case& one, TraceOptions& tracing, K
 
 void report_kernel(const Session& session, Progress& progress, Known& k) {
   const Flags& flags = session.flags;
-  Case one = expand_cases(flags, false).front();
+  RequestedCase one = expand_cases(flags, false).front();
   TraceOptions tracing;
   tracing.sanity_runs = parse_sanity_runs(flags.sanity);
-  tracing.tolerance = k.view.tolerance;
   tracing.lines = flags.no_lines ? LinesWanted::kNever : LinesWanted::kWhereWrong;
   tracing.on_step = [&](int i, int n, const std::string& what) { progress.step(i, n, what); };
   const Kernel kernel = load_kernel(one);
   const Geometry geometry = plan(kernel, one);
-  tracing.run = one.run;
-  const InputData inputs = inputs_of(one, kernel, geometry);
+  const Experiment experiment{kernel, one.problem, inputs_of(one, kernel, geometry), one.run,
+                              k.view.tolerance};
   k.view.subject = one.kernel;
   k.view.reproduce = session.shell(reproduce("report", one, flags));
   try {
     DiagnoseOptions diagnosing;
-    diagnosing.tolerance = tracing.tolerance;
+    diagnosing.tolerance = experiment.tolerance;
     diagnosing.threads = one.run.threads;
     diagnosing.on_step = tracing.on_step;
-    k.kernel = diagnose_traced(kernel, one.problem, inputs,
-                               trace(kernel, one.problem, inputs, tracing), tracing, diagnosing);
+    k.kernel = diagnose_traced(experiment, trace(experiment, tracing), diagnosing);
     k.kernel.trace.capture.provenance.command_line = session.this_command();
-    use_trace(session, one, tracing, k);
+    use_trace(session, one, k);
   } catch (const RefusedTrace& refused) {
     k.view.headline = std::string("COULD NOT COMPARE: ") + refused.what();
     k.view.no_maps = "No result of this run may be taken: there is nothing to draw.";

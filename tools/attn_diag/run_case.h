@@ -16,20 +16,20 @@ namespace attn_diag::cli {
 // Libraries stay loaded from case to case.
 class Kernels {
  public:
-  const Kernel& get(const Case& c);
+  const Kernel& get(const RequestedCase& c);
 
  private:
   std::map<std::string, Kernel> x_loaded;
 };
 
 struct Run {
-  Case what;
+  RequestedCase what;
   report::MatrixRow row;
   std::optional<Capture> capture;
 };
 
 // An Error is a row that is unsupported, or has failed.
-Run run_one(Case c, Kernels& kernels, const Tolerance& tolerance, History& history,
+Run run_one(RequestedCase c, Kernels& kernels, const Tolerance& tolerance, History& history,
             const Session& session);
 
 }  // namespace attn_diag::cli

@@ -42,8 +42,8 @@ using report::RowVerdict;
 
 // Gate 0, the cheap part of it unless more is asked for: is the verdict the same in other orders of threads and on
 // other bytes that nobody wrote?
-void run_again(const Kernel& kernel, const Case& c, const InputData& inputs,
-               const Tolerance& tolerance, const Flags& flags, Capture& capture, MatrixRow& row) {
+void run_again(const Experiment& experiment, const RequestedCase& c, const Flags& flags,
+               Capture& capture, MatrixRow& row) {
   // A GPU orders threads as it likes, and runs each case twice. Inputs of stages are not a kernel's own.
   if (c.backend != "host" || c.run.isolate || last_stage(c.run.gate) != Stage::kReduce) return;
   // Of what cannot be judged it cannot be told whether it moves by more than rounding.
@@ -57,7 +57,7 @@ void run_again(const Kernel& kernel, const Case& c, const InputData& inputs,
     return;
   }
   const bool right = row.verdict == RowVerdict::kAgrees;
-  RunCheck again = check_run(kernel, c.problem, inputs, c.run, tolerance, capture, right, runs);
+  RunCheck again = check_run(experiment, capture, right, runs);
   row.sanity = std::move(again.check.sanity);
   if (row.sanity.unsound()) {
     row.verdict = row.sanity.latent() ? RowVerdict::kLatent : RowVerdict::kDiverges;
@@ -70,7 +70,7 @@ void run_again(const Kernel& kernel, const Case& c, const InputData& inputs,
 
 }  // namespace
 
-const Kernel& Kernels::get(const Case& c) {
+const Kernel& Kernels::get(const RequestedCase& c) {
   // One backend each.
   const std::string key = c.kernel + (host::is_lockstep(c.run.schedule) ? " in lockstep" : "");
   auto it = x_loaded.find(key);
@@ -81,10 +81,11 @@ const Kernel& Kernels::get(const Case& c) {
 namespace {
 
 // Of a sample the trace is of the first row that is wrong.
-std::vector<std::string> hunt_words(const Case& c, const MatrixRow& row, const Flags& flags) {
+std::vector<std::string> hunt_words(const RequestedCase& c, const MatrixRow& row,
+                                    const Flags& flags) {
   const report::Summary s = report::summarise(row.comparison);
   if (c.rows.queries.empty()) return reproduce("trace", c, flags);
-  Case one = c;
+  RequestedCase one = c;
   one.run.gate = Gate::kReduce;
   Flags there = flags;
   there.query.clear();
@@ -98,7 +99,7 @@ std::vector<std::string> hunt_words(const Case& c, const MatrixRow& row, const F
 
 }  // namespace
 
-Run run_one(Case c, Kernels& kernels, const Tolerance& tolerance, History& history,
+Run run_one(RequestedCase c, Kernels& kernels, const Tolerance& tolerance, History& history,
             const Session& session) {
   const auto begin = std::chrono::steady_clock::now();
   Run run;
@@ -107,9 +108,10 @@ Run run_one(Case c, Kernels& kernels, const Tolerance& tolerance, History& histo
   try {
     run.row.geometry = plan(kernel, c);
     run.row.verdict = RowVerdict::kFailed;  // until it has run
-    const InputData inputs = inputs_of(c, kernel, run.row.geometry);
-    run.row.nonfinite_inputs = inputs.has_nonfinite;
-    Capture capture = run_kernel(kernel, c.problem, inputs, c.run);
+    const Experiment experiment{kernel, c.problem, inputs_of(c, kernel, run.row.geometry), c.run,
+                                tolerance};
+    run.row.nonfinite_inputs = experiment.inputs.has_nonfinite;
+    Capture capture = run_kernel(experiment);
     capture.provenance.command_line = session.this_command();
     if (!c.backend_note.empty()) capture.notes.push_back(c.backend_note);
     if (c.rows.queries.empty()) {
@@ -135,8 +137,7 @@ Run run_one(Case c, Kernels& kernels, const Tolerance& tolerance, History& histo
     const Answer answer = rounding ? answer_of(capture, run.row.comparison) : Answer::kDiverges;
     run.row.verdict = report::row_verdict(answer);
     if (answer == Answer::kNotJudged) run.row.why = why_not_judged(run.row.comparison);
-    if (capture.input_writes.empty())
-      run_again(kernel, c, inputs, tolerance, session.flags, capture, run.row);
+    if (capture.input_writes.empty()) run_again(experiment, c, session.flags, capture, run.row);
     history.note(capture, run.row.verdict == RowVerdict::kAgrees      ? "agrees"
                           : run.row.verdict == RowVerdict::kNotJudged ? ""
                                                                       : "diverges");
@@ -307,16 +308,16 @@ std::string again_text(const std::vector<MatrixRow>& rows, const report::Style& 
 }
 
 // What the backends of a matrix cannot show, why they were chosen, and which adapters are drafts; each once.
-std::vector<std::string> matrix_notes(const std::vector<Case>& cases, Kernels& kernels) {
+std::vector<std::string> matrix_notes(const std::vector<RequestedCase>& cases, Kernels& kernels) {
   std::vector<std::string> notes;
   const auto add = [&](const std::string& note) {
     if (!note.empty() && std::find(notes.begin(), notes.end(), note) == notes.end())
       notes.push_back(note);
   };
-  for (const Case& c : cases)
+  for (const RequestedCase& c : cases)
     add(c.backend == "cuda" ? cuda::limits_in_one_line() : host::limits_in_one_line());
-  for (const Case& c : cases) add(c.backend_note);
-  for (const Case& c : cases) add(draft_note(kernels.get(c)));
+  for (const RequestedCase& c : cases) add(c.backend_note);
+  for (const RequestedCase& c : cases) add(draft_note(kernels.get(c)));
   return notes;
 }
 
@@ -331,16 +332,16 @@ std::string matrix_report(const std::vector<MatrixRow>& rows, ExitCode code,
 
 CommandResult run_command(const Session& session) {
   const Flags& flags = session.flags;
-  const std::vector<Case> cases = expand_cases(flags, true);
+  const std::vector<RequestedCase> cases = expand_cases(flags, true);
   const Tolerance tolerance = parse_tolerance(flags);
   std::unique_ptr<TextFile> junit;
   if (!flags.junit.empty()) junit = std::make_unique<TextFile>(flags.junit);
 
   if (cases.size() > 1) host::make_faults_findings();  // one row's, not the end of all
   Kernels kernels;
-  for (const Case& c : cases) kernels.get(c);  // a wrong name shows before long work
+  for (const RequestedCase& c : cases) kernels.get(c);  // a wrong name shows before long work
   if (cases.size() == 1 && !flags.quiet) {
-    Case one = cases.front();
+    RequestedCase one = cases.front();
     const Kernel& kernel = kernels.get(one);
     plan(kernel, one);
     say_forecast(kernel, one);
@@ -350,7 +351,7 @@ CommandResult run_command(const Session& session) {
   History history(flags);
   {
     Progress progress(!flags.quiet);
-    for (const Case& c : cases) {
+    for (const RequestedCase& c : cases) {
       progress.step(static_cast<int>(rows.size()) + 1, static_cast<int>(cases.size()),
                     c.kernel + " " + report::problem_text(c.problem));
       Run run = run_one(c, kernels, tolerance, history, session);

@@ -55,7 +55,7 @@ ShownPlace choose(const Capture& capture, const Flags& f, const Tolerance& toler
   const Comparison comparison = compare_with_reference(capture, tolerance);
   for (const TensorComparison& t : comparison.tensors) {
     if (stage && stage_of(t.tensor) != *stage) continue;
-    for (const TensorComparison::Row& row : t.wrong_rows) {
+    for (const TensorComparison::WrongRow& row : t.wrong_rows) {
       if ((batch && row.batch != *batch) || (head && row.head != *head) ||
           (query && row.query != *query))
         continue;

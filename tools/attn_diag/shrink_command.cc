@@ -17,9 +17,9 @@ namespace attn_diag::cli {
 namespace {
 
 // The shell line that traces a smaller case, with the inputs of the command line or those of a file.
-std::string trace_of(const Session& session, const Case& given, const shrink::Case& smaller,
-                     const std::string& inputs = "") {
-  Case one = given;
+std::string trace_of(const Session& session, const RequestedCase& given,
+                     const shrink::TriedCase& smaller, const std::string& inputs = "") {
+  RequestedCase one = given;
   one.problem = smaller.problem;
   one.run.tile = smaller.tile;
   one.run.num_splits = smaller.num_splits;
@@ -47,7 +47,7 @@ CommandResult shrink_command(const Session& session) {
         "--timeout is of commands that run the code under test once: of shrink, each case has a "
         "limit of its own, and --time-limit is that of all.");
   flags.backend = "host";
-  Case one = std::move(expand_cases(flags, false).front());
+  RequestedCase one = std::move(expand_cases(flags, false).front());
   const bool dumps = !flags.output.empty();
   const DumpOptions dump_options = parse_dump_options(flags);
   if (dumps) {
@@ -62,26 +62,25 @@ CommandResult shrink_command(const Session& session) {
     file = std::make_unique<TextFile>(path);
   };
   shrink::ShrinkOptions options;
-  options.tolerance = parse_tolerance(flags);
+  const Tolerance tolerance = parse_tolerance(flags);
   options.lines = flags.lines;
   options.keep_values = flags.shrink.keep_values;
   if (!flags.shrink.time_limit.empty())
     options.seconds = parse_real("--time-limit", flags.shrink.time_limit, 1);
   const Kernel kernel = load_kernel(one);
   const Geometry geometry = plan(kernel, one);
-  options.run = one.run;
   options.processes = one.run.threads;
-  const auto inputs = std::make_shared<const InputData>(inputs_of(one, kernel, geometry));
 
   report::ShrinkView view;
   view.kernel = one.kernel;
   view.backend = one.backend;
-  view.tolerance = options.tolerance;
+  view.tolerance = tolerance;
   view.reproduce = session.this_command();
   {
     Progress progress(!flags.quiet);
     options.on_step = [&](int i, int n, const std::string& what) { progress.step(i, n, what); };
-    view.result = shrink::shrink(kernel, one.problem, inputs, options);
+    view.result = shrink::shrink(
+        {kernel, one.problem, inputs_of(one, kernel, geometry), one.run, tolerance}, options);
   }
   CommandResult outcome;
   if (view.result.fails) {

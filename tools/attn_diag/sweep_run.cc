@@ -56,7 +56,7 @@ std::vector<std::string> devices_of(const Flags& flags) {
 
 // What a case is, and its place in the sweep.
 struct Placed {
-  std::optional<Case> one;  // nullopt: no problem
+  std::optional<RequestedCase> one;  // nullopt: no problem
   report::SweepPoint point;
   MatrixRow row;  // of what is no problem
 };
@@ -110,7 +110,7 @@ class Runner {
   }
 
   void load(const sweep::Plan::Kernel& kernel) {
-    Case one;
+    RequestedCase one;
     one.kernel = kernel.name;
     one.backend = kernel.backend;
     x_kernels.get(one);
@@ -258,7 +258,7 @@ class Runner {
     std::string schedule;
     if (placed.one) {
       const Session& session = x_run.session;
-      const Case& one = *placed.one;
+      const RequestedCase& one = *placed.one;
       row.kernel = one.kernel;
       row.backend = one.backend;
       row.problem = one.problem;
@@ -302,7 +302,7 @@ sweep::Plan::Kernel ask_about(const Flags& one) {
         simple.schedule = one.schedule;
         simple.mma_order = one.mma_order;
         simple.async_copies = one.async_copies;
-        const Case c = std::move(expand_cases(simple, false).front());
+        const RequestedCase c = std::move(expand_cases(simple, false).front());
         const Kernel kernel = load_kernel(c);
         return WireWriter()
             .text(c.backend)

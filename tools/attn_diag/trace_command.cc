@@ -105,7 +105,7 @@ CommandResult result_of(const RefusedTrace& refused, const Session& session,
 
 CommandResult trace_command(const Session& session) {
   const Flags& flags = session.flags;
-  Case one = expand_cases(flags, false).front();
+  RequestedCase one = expand_cases(flags, false).front();
   const bool dumps = !flags.output.empty();
   DumpOptions dump_options = parse_dump_options(flags);
   if (dumps) {
@@ -117,7 +117,7 @@ CommandResult trace_command(const Session& session) {
   }
   TraceOptions options;
   options.sanity_runs = parse_sanity_runs(flags.sanity);
-  options.tolerance = parse_tolerance(flags);
+  const Tolerance tolerance = parse_tolerance(flags);
   options.lines = flags.no_lines ? LinesWanted::kNever
                   : flags.lines  ? LinesWanted::kAlways
                                  : LinesWanted::kWhereWrong;
@@ -128,14 +128,13 @@ CommandResult trace_command(const Session& session) {
   if (!flags.variable.empty()) return variable_command(session, one, kernel);
   const Geometry geometry = plan(kernel, one);
   if (!flags.quiet) say_forecast(kernel, one, true);
-  options.run = one.run;
 
   TraceResult result;
   try {
     Progress progress(!flags.quiet);
     options.on_step = [&](int i, int n, const std::string& what) { progress.step(i, n, what); };
-    const InputData inputs = inputs_of(one, kernel, geometry);
-    result = trace(kernel, one.problem, inputs, options);
+    result =
+        trace({kernel, one.problem, inputs_of(one, kernel, geometry), one.run, tolerance}, options);
     result.capture.provenance.command_line = session.this_command();
     if (!one.backend_note.empty()) result.capture.notes.push_back(one.backend_note);
     for (std::string& broken : broken_invariants(check_invariants(result.capture)))
@@ -166,7 +165,7 @@ CommandResult trace_command(const Session& session) {
   }
   report::TraceTextOptions text;
   text.style = session.style;
-  text.tolerance = options.tolerance;
+  text.tolerance = tolerance;
   text.check = check;
   text.repair = session.shell(reproduce("repair", one, flags));
   text.reproduce = again;

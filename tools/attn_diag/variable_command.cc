@@ -43,13 +43,13 @@ void refuse_others(const Flags& f) {
 
 }  // namespace
 
-CommandResult variable_command(const Session& session, Case& one, const Kernel& kernel) {
+CommandResult variable_command(const Session& session, RequestedCase& one, const Kernel& kernel) {
   const Flags& flags = session.flags;
   refuse_others(flags);
   const lines::VariableQuery query = query_of(flags);
   const Geometry geometry = plan(kernel, one);
-  const lines::VariableTable table =
-      lines::variable_table(kernel, one.problem, inputs_of(one, kernel, geometry), one.run, query);
+  const lines::VariableTable table = lines::variable_table(
+      {kernel, one.problem, inputs_of(one, kernel, geometry), one.run}, query);
   if (table.values.empty())
     throw Error(fmt::format("{} cannot be shown: {}.", query.name, table.reason));
   const bool wrong = std::any_of(table.values.begin(), table.values.end(),

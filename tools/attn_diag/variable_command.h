@@ -7,6 +7,6 @@
 
 namespace attn_diag::cli {
 
-CommandResult variable_command(const Session& session, Case& one, const Kernel& kernel);
+CommandResult variable_command(const Session& session, RequestedCase& one, const Kernel& kernel);
 
 }  // namespace attn_diag::cli

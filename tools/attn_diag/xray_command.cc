@@ -14,7 +14,7 @@ namespace attn_diag::cli {
 CommandResult xray_command(const Session& session) {
   Flags flags = session.flags;
   flags.stage = "full";  // the production kernel
-  Case one = expand_cases(flags, false).front();
+  RequestedCase one = expand_cases(flags, false).front();
   const bool dumps = !flags.output.empty();
   const DumpOptions dump_options = parse_dump_options(flags);
   if (dumps) {
@@ -24,21 +24,20 @@ CommandResult xray_command(const Session& session) {
         "--force, --deflate and --with-reference are about the file of -o, which is not given.");
   }
   XrayOptions options;
-  options.tolerance = parse_tolerance(flags);
+  const Tolerance tolerance = parse_tolerance(flags);
   const Kernel kernel = load_kernel(one);
   const Geometry geometry = plan(kernel, one);
-  options.run = one.run;
 
   report::XrayView view;
   {
     Progress progress(!flags.quiet);
     options.on_step = [&](int i, int n, const std::string& what) { progress.step(i, n, what); };
-    const InputData inputs = inputs_of(one, kernel, geometry);
-    view.xray = xray(kernel, one.problem, inputs, options);
+    const Experiment experiment{kernel, one.problem, inputs_of(one, kernel, geometry), one.run,
+                                tolerance};
+    view.xray = xray(experiment, options);
     view.xray.capture.provenance.command_line = session.this_command();
     if (!one.backend_note.empty()) view.xray.capture.notes.push_back(one.backend_note);
-    if (flags.xray.properties)
-      view.properties = check_properties(kernel, one.problem, inputs, options);
+    if (flags.xray.properties) view.properties = check_properties(experiment, options);
     if (dumps) {
       progress.step(1, 1, "writing " + flags.output);
       write_dump(flags.output, view.xray.capture, dump_options);

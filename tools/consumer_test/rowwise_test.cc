@@ -22,7 +22,7 @@ TEST_CASE("a user's kernel matches the reference in every stage") {
 
   const auto kernel = attn_diag::Kernel::load(ROWWISE_LIBRARY, "host");
   const auto inputs = attn_diag::make_inputs(problem, "randn", 1, 1.0);
-  const auto capture = attn_diag::run_kernel(kernel, problem, inputs, {});
+  const auto capture = attn_diag::run_kernel({kernel, problem, inputs, {}});
 
   for (const Stage stage : {Stage::kQk, Stage::kSoftmax, Stage::kPv, Stage::kReduce})
     REQUIRE_THAT(capture, matches_reference(stage));

@@ -60,7 +60,7 @@ Capture run_case(const Kernel& kernel, const ProblemCase& c, const Setting& sett
   options.gate = setting.with_stages ? Gate::kReduce : Gate::kFull;
   options.taps = setting.with_stages;
   options.tile = c.tile;
-  return run_kernel(kernel, problem, inputs, options);
+  return run_kernel({kernel, problem, inputs, options});
 }
 
 }  // namespace attn_diag::diagnosis_matrix

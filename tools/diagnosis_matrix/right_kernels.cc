@@ -84,7 +84,7 @@ RightResult right_kernels(PlantedKernels& planted, std::int64_t cases,
     }
     if (result.cases % 50 == 0) on_step(fmt::format("right kernels, case {}", result.cases));
     const InputData inputs = make_inputs(c.problem, c.inputs, seed, 1.0);
-    const Diagnosis diagnosis = diagnose(run_kernel(kernel, c.problem, inputs, c.options), {});
+    const Diagnosis diagnosis = diagnose(run_kernel({kernel, c.problem, inputs, c.options}), {});
     if (diagnosis.verdict != DiagnosisVerdict::kNothingWrong)
       result.detections.push_back(words(kernel.info().name, c, diagnosis, seed));
     ++result.cases;

@@ -136,10 +136,10 @@ std::vector<UnsteadyResult> Runner::unsteady() const {
       options.gate = Gate::kFull;
       options.taps = false;
       options.tile = c.tile;
-      const Capture capture = run_kernel(kernel, c.problem, inputs, options);
+      const Experiment experiment{kernel, c.problem, inputs, options};
+      const Capture capture = run_kernel(experiment);
       const bool right = compare_with_reference(capture, Tolerance{}).agrees();
-      const SanityCheck check =
-          check_sanity(kernel, c.problem, inputs, options, Tolerance{}, capture, right, 3);
+      const SanityCheck check = check_sanity(experiment, capture, right, 3);
       results.push_back({&bug, base, check.sanity.finding, check.sanity.detail});
     }
   }

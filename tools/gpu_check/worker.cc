@@ -158,7 +158,7 @@ std::string stages_trouble(const Capture& gpu, const Capture& host) {
 std::string repetition_trouble(const Kernel& kernel, const Problem& p, const InputData& inputs,
                                const RunOptions& options, const Capture& production) {
   for (int i = 1; i < kRepetitions; ++i) {
-    const Capture again = run_kernel(kernel, p, inputs, options);
+    const Capture again = run_kernel({kernel, p, inputs, options});
     const std::string names = differing_bits(production, again);
     if (!names.empty()) return fmt::format("{} moved in run {}", names, i + 1);
     if (again.repetition.moved()) return "two runs differ";
@@ -186,14 +186,14 @@ void run_case(const Kernel& gpu, const Kernel& host, const AgreementCase& c) {
       what += fmt::format(", {}", report::plural(geometry.num_splits, "split"));
     }
     const InputData inputs = make_inputs(p, "randn", 1, 1.0);
-    const Capture tapped = run_kernel(gpu, p, inputs, options);
-    const Capture on_host = run_kernel(host, p, inputs, options);
+    const Capture tapped = run_kernel({gpu, p, inputs, options});
+    const Capture on_host = run_kernel({host, p, inputs, options});
     print_alike(tapped, on_host);
     judge(section, what, stages_trouble(tapped, on_host));
 
     section = "taps";
     options.taps = false;
-    const Capture production = run_kernel(gpu, p, inputs, options);
+    const Capture production = run_kernel({gpu, p, inputs, options});
     const std::string names = differing_bits(production, tapped);
     judge(section, what, names.empty() ? "" : names + " of the production kernel differ");
 

@@ -35,8 +35,8 @@ Problem problem() {
 Capture run(const std::string& kernel, const RunOptions& more = {}) {
   RunOptions options = more;
   options.taps = false;
-  return run_kernel(Kernel::load(misbehaving(kernel), "cuda"), problem(),
-                    make_inputs(problem(), "randn", 0, 1.0), options);
+  return run_kernel({Kernel::load(misbehaving(kernel), "cuda"), problem(),
+                     make_inputs(problem(), "randn", 0, 1.0), options});
 }
 
 std::string error_of(const std::string& kernel, const RunOptions& options = {}) {
@@ -87,8 +87,8 @@ TEST_CASE("a cell that no thread of the GPU wrote is found", "[cuda]") {
 
 TEST_CASE("two threads that write one cell at the same time are both counted", "[cuda]") {
   if (!gpu_is_here()) return;
-  const Capture c = run_kernel(Kernel::load(misbehaving("visits-twice"), "cuda"), problem(),
-                               make_inputs(problem(), "randn", 0, 1.0), RunOptions{});
+  const Capture c = run_kernel({Kernel::load(misbehaving("visits-twice"), "cuda"), problem(),
+                                make_inputs(problem(), "randn", 0, 1.0), RunOptions{}});
   const Coverage& lse = c.coverage[static_cast<std::size_t>(Tensor::kLse)];
   CHECK(lse.repeatedly == 8 * 300);
   REQUIRE(lse.first_repeated.has_value());
@@ -113,10 +113,11 @@ TEST_CASE(
   CHECK(c.repetition.within_rounding);
   CHECK_THAT(c, matches_reference());
 
-  TraceOptions options;
-  options.run.gate = Gate::kFull;
-  const TraceResult result = trace(Kernel::load(misbehaving("moves"), "cuda"), problem(),
-                                   make_inputs(problem(), "randn", 0, 1.0), options);
+  RunOptions run;
+  run.gate = Gate::kFull;
+  const TraceResult result = trace({Kernel::load(misbehaving("moves"), "cuda"), problem(),
+                                    make_inputs(problem(), "randn", 0, 1.0), run},
+                                   {});
   CHECK(result.agrees());
   CHECK(result.schedules == ScheduleFinding::kOrderDependent);
   CHECK(result.sanity.within_bounds);
@@ -155,7 +156,7 @@ TEST_CASE("a run that is too large for the GPU is refused with the sizes", "[cud
   options.memory_limit = std::int64_t{1} << 60;
   options.region = {{0, 0, 0}, {1, 1, 1}};
   InputData none;
-  CHECK_THROWS_WITH(run_kernel(kernel, p, none, options), contains("of GPU memory, but only "));
+  CHECK_THROWS_WITH(run_kernel({kernel, p, none, options}), contains("of GPU memory, but only "));
 }
 
 // In a process of their own: the context does not survive them.

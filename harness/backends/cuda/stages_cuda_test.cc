@@ -72,7 +72,7 @@ void check_stage(Stage stage) {
         options.gate = static_cast<Gate>(stage);
         for (const bool isolate : {false, true}) {
           options.isolate = isolate;
-          CHECK_THAT(run_kernel(kernel, p, inputs, options), matches_reference(stage));
+          CHECK_THAT(run_kernel({kernel, p, inputs, options}), matches_reference(stage));
         }
       });
 }
@@ -96,8 +96,8 @@ TEST_CASE("every stage on backend cuda is what backend host gives, within the bo
   if (!gpu_is_here()) return;
   for_each_supported(5, [](const Kernel& kernel, const Problem& p, const RunOptions& options,
                            const InputData& inputs) {
-    const Capture gpu = run_kernel(kernel, p, inputs, options);
-    const Capture host = run_kernel(Kernel::load(kernel.spec(), "host"), p, inputs, options);
+    const Capture gpu = run_kernel({kernel, p, inputs, options});
+    const Capture host = run_kernel({Kernel::load(kernel.spec(), "host"), p, inputs, options});
     const Comparison comparison = compare_captures(gpu, host, {});
     CHECK(comparison.tensors.size() >= 10);
     for (const TensorComparison& t : comparison.tensors) {
@@ -111,9 +111,9 @@ TEST_CASE("taps on backend cuda do not change a bit of o and lse", "[cuda]") {
   if (!gpu_is_here()) return;
   for_each_supported(
       7, [](const Kernel& kernel, const Problem& p, RunOptions options, const InputData& inputs) {
-        const Capture tapped = run_kernel(kernel, p, inputs, options);
+        const Capture tapped = run_kernel({kernel, p, inputs, options});
         options.taps = false;
-        const Capture production = run_kernel(kernel, p, inputs, options);
+        const Capture production = run_kernel({kernel, p, inputs, options});
         CHECK(tapped[Tensor::kO].bytes == production[Tensor::kO].bytes);
         CHECK(tapped[Tensor::kLse].bytes == production[Tensor::kLse].bytes);
         CHECK_FALSE(tapped.repetition.moved());
@@ -137,7 +137,7 @@ TEST_CASE("every compiled tile of every kernel on backend cuda is right in every
       p.mask.alignment = CausalAlignment::kBottomRight;
       p.softmax_scale = 0.125f;
       INFO(name << ", tile " << options.tile.block_m << "x" << options.tile.block_n);
-      CHECK_THAT(run_kernel(kernel, p, make_inputs(p, "rising", 0, 1.0), options),
+      CHECK_THAT(run_kernel({kernel, p, make_inputs(p, "rising", 0, 1.0), options}),
                  matches_reference());
     }
   }
@@ -156,7 +156,7 @@ TEST_CASE("a run on backend cuda says where it ran", "[cuda]") {
   p.seqlen_q = p.seqlen_k = 16;
   p.softmax_scale = 0.125f;
   const Capture c =
-      run_kernel(Kernel::load("fa1", "cuda"), p, make_inputs(p, "randn", 0, 1.0), RunOptions{});
+      run_kernel({Kernel::load("fa1", "cuda"), p, make_inputs(p, "randn", 0, 1.0), RunOptions{}});
   CHECK(c.provenance.backend == "cuda");
   CHECK(c.provenance.device == text(gpu_state().gpus.front()));
   CHECK(c.provenance.driver == gpu_state().driver());

@@ -127,11 +127,7 @@ LineDivergence lines_of(const ForeignCase& of, const py::dict& recorded) {
   if (c.has(Tensor::kLse))
     for (std::int64_t i = 0; i < c[Tensor::kLse].size(); ++i)
       run.lse.push_back(static_cast<float>(c[Tensor::kLse].at(i)));
-  InputData inputs;
-  inputs.q = c.q;
-  inputs.k = c.k;
-  inputs.v = c.v;
-  return lines::tell_lines(run, c.problem, inputs, c.geometry, c.arithmetic, of.extras, found);
+  return lines::tell_lines(run, c, of.extras, found);
 }
 
 }  // namespace attn_diag::python

@@ -145,7 +145,7 @@ class Compared {
   std::vector<std::tuple<int, int, int, std::int64_t, double>> wrong_rows() const {
     std::vector<std::tuple<int, int, int, std::int64_t, double>> rows;
     if (const TensorComparison* const t = report::summarise(x_comparison).first_wrong)
-      for (const TensorComparison::Row& r : t->wrong_rows)
+      for (const TensorComparison::WrongRow& r : t->wrong_rows)
         rows.emplace_back(r.batch, r.head, r.query, r.mismatched, r.max_err_over_bound);
     return rows;
   }
@@ -258,9 +258,10 @@ SharedCase run_again(const std::string& name, const py::function& call, const Sh
     const Kernel kernel = function.kernel();
     const Problem& p = example->capture.problem;
     auto out = std::make_shared<ForeignCase>(*example);
-    Capture first = run_kernel(kernel, p, function.inputs(), options);
+    const Experiment experiment{kernel, p, function.inputs(), options};
+    Capture first = run_kernel(experiment);
     for (int i = 1; i < runs && !first.repetition.moved(); ++i) {
-      add_repetition(first, run_kernel(kernel, p, function.inputs(), options));
+      add_repetition(first, run_kernel(experiment));
       first.repetition.runs = i + 1;
       if (first.repetition.moved())
         first.repetition.within_rounding =
@@ -275,16 +276,15 @@ Rendered xray_function(const std::string& name, const py::function& call, const 
                        const Tolerance& tolerance, bool with_properties) {
   const Function function(name, call, *example);
   XrayOptions options;
-  options.tolerance = tolerance;
   options.on_step = check_signals;
   return with(function, [&] {
-    const Kernel kernel = function.kernel();
-    const Problem& p = example->capture.problem;
+    const Experiment experiment{
+        function.kernel(), example->capture.problem, function.inputs(), {}, tolerance};
     report::XrayView view;
     view.kernel = name;
     view.backend = "Python";
-    view.xray = xray(kernel, p, function.inputs(), options);
-    if (with_properties) view.properties = check_properties(kernel, p, function.inputs(), options);
+    view.xray = xray(experiment, options);
+    if (with_properties) view.properties = check_properties(experiment, options);
     return Rendered{view.answer(), report::xray_headline(view), report::xray_text(view, {}, false),
                     report::dump_json(report::xray_json(view, {"xray", "", ATTN_DIAG_VERSION}))};
   });
@@ -297,7 +297,7 @@ Rendered properties_of(const std::string& name, const py::function& call,
   options.on_step = check_signals;
   return with(function, [&] {
     const std::vector<PropertyResult> all =
-        check_properties(function.kernel(), example->capture.problem, function.inputs(), options);
+        check_properties({function.kernel(), example->capture.problem, function.inputs()}, options);
     std::int64_t tried = 0, broken = 0;
     for (const PropertyResult& r : all) {
       tried += r.verdict != PropertyResult::Verdict::kNotTried ? 1 : 0;

@@ -55,7 +55,7 @@ ForeignCase case_of_run(const Capture& c) {
   return out;
 }
 
-py::list elements_of(const shrink::Case& one) {
+py::list elements_of(const shrink::TriedCase& one) {
   py::list out;
   for (const std::vector<double>& values : shrink::numbers_of(one).values) {
     py::list nonzero;
@@ -77,21 +77,21 @@ Shrunk shrink_function(const std::string& name, const py::function& call,
   const Function function(name, call, example, wishes.square);
   const Kernel kernel = function.kernel();
   shrink::ShrinkOptions options;
-  options.tolerance = wishes.tolerance;
   options.seconds = wishes.seconds;
   options.keep_values = wishes.keep_values;
   options.hold = wishes.hold;
   // The function makes its mask itself, and has one.
   if (example.capture.problem.mask.kind == MaskKind::kWindow)
     options.hold.insert(options.hold.end(), {"window_left", "window_right"});
-  options.run.taps = false;
-  options.run.gate = Gate::kFull;
-  options.judge = [&, judge = shrink::judge_by_running(kernel, options.run, options.tolerance,
-                                                       wishes.runs)](const shrink::Case& one) {
-    shrink::Told told = judge(one);
-    if (function.was_interrupted()) function.rethrow();
-    return told;
-  };
+  Experiment experiment{kernel, example.capture.problem, function.inputs(), {}, wishes.tolerance};
+  experiment.run.taps = false;
+  experiment.run.gate = Gate::kFull;
+  options.judge =
+      [&, judge = shrink::judge_by_running(experiment, wishes.runs)](const shrink::TriedCase& one) {
+        shrink::Told told = judge(one);
+        if (function.was_interrupted()) function.rethrow();
+        return told;
+      };
   options.on_step = [&](int step, int steps, const std::string& what) {
     const py::gil_scoped_acquire gil;
     if (PyErr_CheckSignals() != 0) throw py::error_already_set();
@@ -105,12 +105,11 @@ Shrunk shrink_function(const std::string& name, const py::function& call,
   view.tolerance = wishes.tolerance;
   {
     const py::gil_scoped_release released;
-    view.result = shrink::shrink(kernel, example.capture.problem,
-                                 std::make_shared<const InputData>(function.inputs()), options);
+    view.result = shrink::shrink(experiment, options);
     if (view.result.fails) {
-      const shrink::Case& sized = view.result.before_values;
+      const shrink::TriedCase& sized = view.result.before_values;
       out.sized = std::make_shared<ForeignCase>(
-          case_of_run(run_kernel(kernel, sized.problem, *sized.inputs, options.run)));
+          case_of_run(run_kernel(experiment.with(sized.problem, *sized.inputs))));
     }
   }
   out.fails = view.result.fails;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "attn_diag/harness/shared_bytes.h"
 #include "attn_diag/kernels/arithmetic.h"
 #include "attn_diag/kernels/geometry.h"
 #include "attn_diag/kernels/problem.h"
@@ -135,6 +136,8 @@ struct InputWrite {
   double before = 0, after = 0;         // its values
 };
 
+class Oracle;
+
 struct Capture {
   Problem problem;
   Geometry geometry;
@@ -142,7 +145,7 @@ struct Capture {
   Provenance provenance;
   Region region;
   // q, k, v in the problem's dtype and layout.
-  std::vector<std::byte> q, k, v;
+  SharedBytes q, k, v;
   // Set where recorded.
   std::array<std::optional<TensorData>, kNumTensors> tensors;
   // Why a tensor is not there, for those a kernel cannot expose.
@@ -153,6 +156,7 @@ struct Capture {
   std::optional<SameOutput> same_output;  // as the run history knows; not stored in dumps
   bool isolated = false;                  // every stage was fed the reference's inputs
   std::vector<std::string> notes;         // of the backend: what the run cannot show, odd events
+  std::shared_ptr<Oracle> oracle;         // what the reference said of the case so far; may be null
 
   bool has(Tensor t) const { return tensors[static_cast<std::size_t>(t)].has_value(); }
   const TensorData& operator[](Tensor t) const { return *tensors[static_cast<std::size_t>(t)]; }

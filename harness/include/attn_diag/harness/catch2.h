@@ -3,7 +3,7 @@
 //     const Kernel kernel = Kernel::load("./my_kernel.so", "host");
 //     const InputData inputs = make_inputs(problem, "randn", 0, 1.0);
 //     RunOptions options;                                 // every stage, taps on
-//     const Capture capture = run_kernel(kernel, problem, inputs, options);
+//     const Capture capture = run_kernel({kernel, problem, inputs, options});
 //     REQUIRE_THAT(capture, matches_reference(Stage::kReduce));   // or (Tensor::kP), or ()
 //
 // With options.isolate = true every stage is fed the reference's inputs, so that only a stage that

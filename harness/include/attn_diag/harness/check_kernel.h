@@ -16,10 +16,9 @@ struct CheckResult {
 };
 
 // Runs the production kernel (no taps), watched, in the instrumented build of its library: once; under
-// schedule "forward" where it has atomics under "reverse", too. Of `options` the schedule, the tile, the splits, the order of products and the step limit count.
+// schedule "forward" where it has atomics under "reverse", too. Of experiment.run the schedule, the tile, the splits, the order of products and the step limit count.
 // Throws Error for what the kernel does not support, a library without an instrumented build, and a
 // kernel that was not built for the host executor.
-CheckResult check_kernel(const Kernel& kernel, const Problem& problem, const InputData& inputs,
-                         const RunOptions& options, const host::CheckOptions& check);
+CheckResult check_kernel(const Experiment& experiment, const host::CheckOptions& check);
 
 }  // namespace attn_diag

@@ -62,12 +62,12 @@ struct TensorComparison {
   std::optional<Mismatch> worst;    // largest err/limit
   std::array<std::int64_t, 5> max_abs_index{}, max_rel_index{};
   // Rows (batch, head, query) with a mismatch, lowest first, and how many cells of each.
-  struct Row {
+  struct WrongRow {
     std::int32_t batch, head, query;
     std::int64_t mismatched;
     double max_err_over_bound;
   };
-  std::vector<Row> wrong_rows;
+  std::vector<WrongRow> wrong_rows;
   // [batch][head][query tile][kv tile or 1], dense over the compared region's tiles.
   std::vector<TileError> picture;
   std::array<std::int64_t, 4> picture_shape{};

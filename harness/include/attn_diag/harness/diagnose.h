@@ -63,7 +63,7 @@ enum class DiagnosisVerdict : std::uint8_t {
 };
 
 // What the inputs cannot tell apart, and what would.
-struct Experiment {
+struct TellingRun {
   std::string what;  // "run with --inputs probe"
   std::string why;   // "lse differs by ln 2 between them"
   // What to change: the inputs, as make_inputs names them (empty: as they are), the cut, or neither.
@@ -80,7 +80,7 @@ struct Diagnosis {
   std::optional<Match> runner_up;  // the best that is not in `best`
   std::vector<Match> ruled_out;    // every other hypothesis, each at its best parameters
   std::vector<std::string> residual;    // kUnknown, kPartial: the structure of what is left
-  std::vector<Experiment> experiments;  // kClass: what would tell them apart
+  std::vector<TellingRun> experiments;  // kClass: what would tell them apart
   std::int64_t rows = 0, wrong_rows = 0;
   std::int64_t judged = 0, unjudged = 0;  // cells of what was compared
   std::string not_judged;                 // kNotJudged: why

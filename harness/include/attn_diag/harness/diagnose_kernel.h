@@ -23,19 +23,16 @@ struct KernelDiagnosis {
 };
 
 // Throws what trace() and diagnose() throw.
-KernelDiagnosis diagnose_kernel(const Kernel& kernel, const Problem& problem,
-                                const InputData& inputs, const TraceOptions& trace_options,
+KernelDiagnosis diagnose_kernel(const Experiment& experiment, const TraceOptions& tracing,
                                 const DiagnoseOptions& options);
 
-// Likewise of a trace that was made, by `trace_options`.
-KernelDiagnosis diagnose_traced(const Kernel& kernel, const Problem& problem,
-                                const InputData& inputs, TraceResult traced,
-                                const TraceOptions& trace_options, const DiagnoseOptions& options);
+// Likewise of a trace that was made.
+KernelDiagnosis diagnose_traced(const Experiment& experiment, TraceResult traced,
+                                const DiagnoseOptions& options);
 
 // Where the diagnosis is a class: runs the kernel on other inputs and in other cuts that tell its members apart,
 // as the experiments say, and leaves in it those that account for these results too. One left: it is named.
-void run_experiments(const Kernel& kernel, const Problem& problem, const InputData& inputs,
-                     KernelDiagnosis& found, const TraceOptions& trace_options,
+void run_experiments(const Experiment& experiment, KernelDiagnosis& found,
                      const DiagnoseOptions& options);
 
 }  // namespace attn_diag

@@ -6,13 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "attn_diag/harness/shared_bytes.h"
 #include "attn_diag/kernels/problem.h"
 
 namespace attn_diag {
 
 struct InputData {
   // In the problem's dtype and layout: quantised once, given to both sides.
-  std::vector<std::byte> q, k, v;
+  SharedBytes q, k, v;
   std::string kind;
   std::uint64_t seed = 0;
   double scale = 1;

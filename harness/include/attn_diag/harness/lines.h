@@ -10,9 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "attn_diag/harness/inputs.h"
-#include "attn_diag/harness/kernel.h"
-#include "attn_diag/harness/options.h"
+#include "attn_diag/harness/experiment.h"
 
 namespace attn_diag {
 
@@ -92,7 +90,6 @@ enum class LinesBy : std::uint8_t {
 
 // Of a case that diverges. Builds the kernel's watch build, runs it twice: which blocks make the wrong
 // rows, and what they compute. What it cannot do it says in `reason`.
-LineDivergence trace_lines(const Kernel& kernel, const Problem& problem, const InputData& inputs,
-                           const RunOptions& options, LinesBy by = LinesBy::kNumbers);
+LineDivergence trace_lines(const Experiment& experiment, LinesBy by = LinesBy::kNumbers);
 
 }  // namespace attn_diag

@@ -11,10 +11,8 @@
 
 #include "attn_diag/harness/capture.h"
 #include "attn_diag/harness/compare.h"
+#include "attn_diag/harness/experiment.h"
 #include "attn_diag/harness/histogram.h"
-#include "attn_diag/harness/inputs.h"
-#include "attn_diag/harness/kernel.h"
-#include "attn_diag/harness/options.h"
 #include "attn_diag/reference/twin.h"
 
 namespace attn_diag {
@@ -206,16 +204,11 @@ struct InvariantResult {
 // Those of a capture, nine of them. Time and memory are those of reading it once.
 std::vector<InvariantResult> check_invariants(const Capture& capture);
 
-struct InvariantRuns {
-  RunOptions run;
-  std::function<void(int step, int steps, const std::string& what)> on_step;
-};
 // Those that run the production kernel again, four of them. `known`: of its capture; where one is broken, what does not
 // hold here follows from it. Limits come from norms of q, k and v, not from a reference.
-std::vector<InvariantResult> check_invariants_by_runs(const Kernel& kernel, const Problem& problem,
-                                                      const InputData& inputs,
-                                                      const InvariantRuns& options,
-                                                      const std::vector<InvariantResult>& known);
+std::vector<InvariantResult> check_invariants_by_runs(
+    const Experiment& experiment, const std::vector<InvariantResult>& known,
+    const std::function<void(int step, int steps, const std::string& what)>& on_step = {});
 
 // One sentence for each that is broken, with place and meaning; none for what follows from it.
 std::vector<std::string> broken_invariants(const std::vector<InvariantResult>& results);

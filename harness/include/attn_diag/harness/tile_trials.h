@@ -60,10 +60,9 @@ struct TileFinding {
 // Judges trials that were made. Trials without a wrong row count as evidence like the others.
 TileFinding judge_tile_trials(std::vector<TileTrial> trials);
 
-// Makes up to `most` trials, the first with `options` as they are, and judges them. Throws what
+// Makes up to `most` trials, the first as the experiment has it, and judges them. Throws what
 // run_kernel throws for the first; later ones that the kernel refuses are left out.
-TileFinding try_tiles(const Kernel& kernel, const Problem& problem, const InputData& inputs,
-                      const RunOptions& options, const Tolerance& tolerance, int most = 8,
+TileFinding try_tiles(const Experiment& experiment, int most = 8,
                       const std::function<void(int step, int steps)>& on_step = {});
 
 }  // namespace attn_diag

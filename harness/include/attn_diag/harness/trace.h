@@ -74,8 +74,6 @@ struct TraceResult {
 enum class LinesWanted : std::uint8_t { kNever, kWhereWrong, kAlways };
 
 struct TraceOptions {
-  RunOptions run;
-  Tolerance tolerance;
   bool closure = true, isolate = true, observer = true, schedules = true;
   LinesWanted lines = LinesWanted::kWhereWrong;  // of kernels on the host
   // Runs of gate 0 (with `schedules`), after the first: -1 is 3, on a GPU 4 of two each; 0 is none.
@@ -93,7 +91,6 @@ class RefusedTrace : public KernelFault {
 };
 
 // Throws RefusedTrace, and Error for what could not be run at all.
-TraceResult trace(const Kernel& kernel, const Problem& problem, const InputData& inputs,
-                  const TraceOptions& options);
+TraceResult trace(const Experiment& experiment, const TraceOptions& options);
 
 }  // namespace attn_diag

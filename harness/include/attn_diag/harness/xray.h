@@ -24,8 +24,6 @@
 namespace attn_diag {
 
 struct XrayOptions {
-  RunOptions run;  // gate and taps are ignored: the production kernel runs
-  Tolerance tolerance;
   std::function<void(int step, int steps, const std::string& what)> on_step;
   // Of properties alone. Their limits come from norms of q, k and v (reference/coarse_bounds.h), not from the
   // reference: looser, and affordable whatever the size.
@@ -52,9 +50,8 @@ struct XrayResult {
   bool agrees() const { return comparison.agrees(); }
 };
 
-// Throws Error for what the kernel does not support.
-XrayResult xray(const Kernel& kernel, const Problem& problem, const InputData& inputs,
-                const XrayOptions& options);
+// Of the production kernel: gate and taps are ignored. Throws Error for what it does not support.
+XrayResult xray(const Experiment& experiment, const XrayOptions& options);
 
 // What holds of attention whatever the numbers, tried on a kernel. Each is one or a few runs, judged by
 // the rounding bounds of both sides; what has to be the same to the bit is compared so.
@@ -99,7 +96,7 @@ struct PropertyResult {
 
 // Where o or lse is NaN for these inputs, or moves between two runs by more than rounding, no property is tried: all
 // of them say why in the same words.
-std::vector<PropertyResult> check_properties(const Kernel& kernel, const Problem& problem,
-                                             const InputData& inputs, const XrayOptions& options);
+std::vector<PropertyResult> check_properties(const Experiment& experiment,
+                                             const XrayOptions& options);
 
 }  // namespace attn_diag

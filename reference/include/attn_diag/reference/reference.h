@@ -64,6 +64,9 @@ void for_each_row_block(const Problem& problem, const Geometry& geometry,
                         const Arithmetic& arithmetic, const Inputs& inputs, const Options& options,
                         const std::function<void(const RowBlock&)>& visit);
 
+// Rows that this process computed so far, in calls of any kind: how often a case was worked through.
+std::int64_t rows_computed();
+
 // True if query q of the problem may see key k; the oracle's own spelling of the mask.
 bool visible(const Problem& problem, std::int32_t query, std::int32_t key);
 
