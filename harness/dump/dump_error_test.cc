@@ -400,7 +400,7 @@ TEST_CASE("several threads write and read dumps at once") {
 TEST_CASE("a capture whose parts do not fit together is not written") {
   const testing::TemporaryDirectory directory;
   Capture c = small_capture();
-  c.q.pop_back();
+  c.q.edit().pop_back();
   CHECK_THAT(message_of([&] { write_dump(directory / "x.h5", c, {}); }), contains("Input q"));
   c = small_capture();
   c.tensors[0]->shape[3] = 3;
