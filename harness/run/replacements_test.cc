@@ -37,8 +37,9 @@ TEST_CASE(
   const Capture capture = some_capture();
   Replacements shared(capture, kStageInputs);
   CHECK_FALSE(shared.complete());
-  const Comparison comparison =
-      compare_and_visit(capture, {}, 2, [&](const reference::RowBlock& b) { shared.take(b); });
+  const Comparison comparison = compare_and_visit(
+      capture, {}, 2,
+      {.every = [&](const reference::RowBlock& b) { shared.take(b); }, .wrong = {}});
   CHECK(comparison.agrees());
   CHECK(shared.complete());
   const auto own = make_replacements(capture, kStageInputs, 1);
@@ -55,7 +56,8 @@ TEST_CASE("replacements of a capture without one of the tensors are not complete
   Capture capture = some_capture();
   capture.tensors[static_cast<std::size_t>(Tensor::kP)].reset();
   Replacements shared(capture, kStageInputs);
-  compare_and_visit(capture, {}, 1, [&](const reference::RowBlock& b) { shared.take(b); });
+  compare_and_visit(capture, {}, 1,
+                    {.every = [&](const reference::RowBlock& b) { shared.take(b); }, .wrong = {}});
   CHECK_FALSE(shared.complete());
 }
 
