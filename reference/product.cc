@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "reference/vector.h"
+#include "attn_diag/reference/vector.h"
 
 namespace attn_diag::reference {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <Eigen/Core>
 
-#include "reference/vector.h"
+#include "attn_diag/reference/vector.h"
 
 namespace attn_diag::reference {
 

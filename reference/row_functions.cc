@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "reference/vector.h"
+#include "attn_diag/reference/vector.h"
 
 namespace attn_diag::reference {
 namespace {

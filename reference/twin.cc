@@ -14,20 +14,6 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-std::string_view word(DType type) {
-  switch (type) {
-    case DType::kFp16:
-      return "fp16";
-    case DType::kBf16:
-      return "bf16";
-    case DType::kFp32:
-      return "fp32";
-    case DType::kFp64:
-      break;
-  }
-  return "fp64";
-}
-
 bool narrow(DType type) { return type == DType::kFp16 || type == DType::kBf16; }
 
 // Towards zero, as a tensor core ends a block of products: the digits that do not fit are dropped.
@@ -239,7 +225,7 @@ class Twin {
 };
 
 std::string in_type(std::string what, DType type) {
-  return std::move(what) + std::string(word(type));
+  return std::move(what) + std::string(name(type));
 }
 
 }  // namespace

@@ -3,11 +3,8 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -71,23 +68,21 @@ std::uint64_t address_space() {
   return pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
-void set_up(const HelperLimits& limits) {
-  forget_parent();
-  lower(RLIMIT_CORE, 0);
+void obey(const HelperLimits& limits) {
   if (limits.processor_seconds > 0)
     lower(RLIMIT_CPU, static_cast<std::uint64_t>(std::ceil(limits.processor_seconds)));
   if (limits.memory > 0 && !kSanitized) lower(RLIMIT_AS, address_space() + limits.memory);
 }
 
-[[noreturn]] void serve(int socket, const Helper::Answer& answer) {
+void serve(int socket, const Helper::Answer& answer) {
   for (;;) {
     std::uint64_t size = 0;
-    if (!receive_all(socket, &size, sizeof size)) ::_exit(0);  // nobody asks any more
+    if (!receive_all(socket, &size, sizeof size)) return;  // nobody asks any more
     Reply kind = Reply::kAnswer;
     Bytes reply;
     try {
       Bytes question(size);
-      if (!receive_all(socket, question.data(), size)) ::_exit(0);
+      if (!receive_all(socket, question.data(), size)) return;
       reply = answer(question);
     } catch (const Error& e) {
       kind = Reply::kError;
@@ -101,14 +96,13 @@ void set_up(const HelperLimits& limits) {
     size = reply.size();
     if (!send_all(socket, &kind, sizeof kind) || !send_all(socket, &size, sizeof size) ||
         !send_all(socket, reply.data(), reply.size()))
-      ::_exit(0);
+      return;
   }
 }
 
-std::string ending(int status) {
-  if (WIFEXITED(status))
-    return fmt::format("it ended the process by exit({})", WEXITSTATUS(status));
-  const char* const name = ::strsignal(WTERMSIG(status));
+std::string words(const ProcessEnd& end) {
+  if (end.signal == 0) return fmt::format("it ended the process by exit({})", end.exit_code);
+  const char* const name = ::strsignal(end.signal);
   return fmt::format("{}", name == nullptr ? "unknown signal" : name);
 }
 
@@ -118,54 +112,40 @@ Helper::Helper(const HelperLimits& limits, const Answer& answer) : x_limits(limi
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
     throw Error(fmt::format("No socket could be made: {}.", std::strerror(errno)));
-  const pid_t parent = ::getpid();
-  const bool main_thread = ::syscall(SYS_gettid) == parent;
-  x_child = ::fork();
-  if (x_child == 0) {
-    ::close(ends[0]);
-    // The signal comes when the thread that forked ends: for others the closed socket has to do.
-    if (main_thread) {
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      if (::getppid() != parent) ::_exit(0);
-    }
-    set_up(limits);
-    try {
+  x_socket = ends[0];
+  try {
+    x_child = fork_child([&] {
+      ::close(ends[0]);
+      obey(limits);
       serve(ends[1], answer);
-    } catch (...) {
-      ::abort();
-    }
+    });
+  } catch (...) {
+    ::close(ends[0]);
+    ::close(ends[1]);
+    throw;
   }
   ::close(ends[1]);
-  x_socket = ends[0];
-  if (x_child < 0) {
-    ::close(x_socket);
-    throw Error(fmt::format("No process could be made: {}.", std::strerror(errno)));
-  }
 }
 
 Helper::~Helper() {
   if (x_socket >= 0) ::close(x_socket);
   if (x_child <= 0) return;
   ::kill(x_child, SIGKILL);
-  while (::waitpid(x_child, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  wait_for(x_child);
 }
 
 void Helper::lost(bool too_long) {
   using How = HelperLost::How;
   ::close(std::exchange(x_socket, -1));
   if (too_long) ::kill(x_child, SIGKILL);
-  int status = 0;
-  while (::waitpid(x_child, &status, 0) < 0 && errno == EINTR) {
-  }
-  x_child = -1;
+  const ProcessEnd end = wait_for(std::exchange(x_child, -1));
   if (too_long)
     throw HelperLost(How::kTookTooLong,
                      fmt::format("it took more than {:g} s", x_limits.seconds_per_answer));
-  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
+  if (end.signal == SIGXCPU)
     throw HelperLost(How::kTookTooLong, fmt::format("it took more than {:g} s of processor time",
                                                     x_limits.processor_seconds));
-  throw HelperLost(WIFEXITED(status) ? How::kExited : How::kCrashed, ending(status));
+  throw HelperLost(end.signal == 0 ? How::kExited : How::kCrashed, words(end));
 }
 
 void Helper::receive(std::byte* to, std::size_t size) {

@@ -80,4 +80,33 @@ std::string one_line(std::string_view text) { return escape(text, "", false); }
 
 std::string printable(std::string_view text, bool colour) { return escape(text, "\n\t", colour); }
 
+std::string shell_quote(std::string_view word) {
+  const auto plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("@%+=:,./-_").find(c) != std::string_view::npos;
+  };
+  if (!word.empty() && std::all_of(word.begin(), word.end(), plain)) return std::string(word);
+  // What would change a terminal or a line: as every shell of today spells it.
+  if (one_line(word) != word) {
+    std::string s = "$'";
+    for (const char c : word) {
+      const auto byte = static_cast<unsigned char>(c);
+      if (c == '\'' || c == '\\')
+        s += {'\\', c};
+      else
+        s += byte < 0x20 || byte >= 0x7f ? fmt::format("\\{:03o}", byte) : std::string(1, c);
+    }
+    return s + "'";
+  }
+  std::string s = "'";
+  for (char c : word) c == '\'' ? s += "'\\''" : s += c;
+  return s + "'";
+}
+
+std::string shell_line(const std::vector<std::string>& words) {
+  std::string line;
+  for (const std::string& word : words) line += (line.empty() ? "" : " ") + shell_quote(word);
+  return line;
+}
+
 }  // namespace attn_diag

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace attn_diag {
 
@@ -24,5 +25,9 @@ std::string one_line(std::string_view text);
 // What a terminal is sent: as one_line(), but line ends and tabs stay, and where `colour` is set the sequences
 // by which reports colour.
 std::string printable(std::string_view text, bool colour);
+
+// Words as a shell takes them.
+std::string shell_quote(std::string_view word);
+std::string shell_line(const std::vector<std::string>& words);
 
 }  // namespace attn_diag

@@ -13,11 +13,12 @@ namespace {
 template <class T, std::size_t kCount>
 using Spellings = std::array<std::pair<T, std::string_view>, kCount>;
 
-constexpr Spellings<DType, 4> kDTypes = {{{DType::kFp16, "fp16"},
-                                          {DType::kBf16, "bf16"},
-                                          {DType::kFp32, "fp32"},
-                                          {DType::kFp64, "fp64"}}};
-constexpr Spellings<Layout, 2> kLayouts = {{{Layout::kBHSD, "BHSD"}, {Layout::kBSHD, "BSHD"}}};
+constexpr Spellings<DType, 4> kDTypes = {{{DType::kFp16, name(DType::kFp16)},
+                                          {DType::kBf16, name(DType::kBf16)},
+                                          {DType::kFp32, name(DType::kFp32)},
+                                          {DType::kFp64, name(DType::kFp64)}}};
+constexpr Spellings<Layout, 2> kLayouts = {
+    {{Layout::kBHSD, name(Layout::kBHSD)}, {Layout::kBSHD, name(Layout::kBSHD)}}};
 constexpr Spellings<Frame, 2> kFrames = {{{Frame::kTile, "tile"}, {Frame::kRunning, "running"}}};
 constexpr Spellings<Part, 5> kParts = {{{Part::kAttention, "attention"},
                                         {Part::kScores, "scores"},

@@ -9,13 +9,15 @@
 #include <cstring>
 #include <limits>
 
+#include "attn_diag/reference/vector.h"
 #include "harness/compare/limits.h"
 
 namespace attn_diag {
 
-inline constexpr std::int64_t kLanes = 8;
-using Doubles = double __attribute__((vector_size(8 * kLanes)));
-using Ints = std::int64_t __attribute__((vector_size(8 * kLanes)));  // also masks: 0 or -1
+// Of the target's own width: gcc does comparisons of wider ones cell by cell, at 50 times the cost.
+inline constexpr std::int64_t kLanes = reference::kLanes;
+using Doubles = reference::Vector;
+using Ints = reference::IntVector;  // also masks: 0 or -1
 using Floats = float __attribute__((vector_size(4 * kLanes)));
 
 // Maxima already known. A run that does not reach a floor may report less than its own maximum:
@@ -66,11 +68,7 @@ inline __attribute__((always_inline)) Doubles load(const float* p) {
   std::memcpy(&x, p, sizeof x);
   return __builtin_convertvector(x, Doubles);
 }
-inline __attribute__((always_inline)) Doubles load(const double* p) {
-  Doubles x;
-  std::memcpy(&x, p, sizeof x);
-  return x;
-}
+using reference::load;
 inline __attribute__((always_inline)) Doubles limit_at(const ArrayLimit& l, std::int64_t i,
                                                        Doubles) {
   return load(l.limit + i) * l.factor;

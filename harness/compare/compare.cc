@@ -38,7 +38,7 @@ void check_tensors(const Capture& capture) {
 }  // namespace
 
 Answer Comparison::answer() const {
-  if (mismatched() > 0) return Answer::kDiverges;
+  if (mismatched() > 0 || !broken_elsewhere.empty()) return Answer::kDiverges;
   for (const TensorComparison& t : tensors)
     if (t.tensor == Tensor::kO) return t.answer();
   return answer_of(judged(), 0);

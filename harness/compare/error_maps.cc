@@ -1,7 +1,6 @@
 #include "harness/compare/error_maps.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <mutex>
@@ -11,6 +10,7 @@
 #include "harness/capture/oracle.h"
 #include "harness/capture/reference_rows.h"
 #include "harness/compare/judgement.h"
+#include "harness/compare/ulps.h"
 
 namespace attn_diag {
 namespace {
@@ -35,18 +35,6 @@ std::size_t limit_bin(double ratio) {
   const auto& edges = limit_edges();
   return 1 + static_cast<std::size_t>(std::lower_bound(edges.begin(), edges.end(), ratio) -
                                       edges.begin());
-}
-
-std::size_t ulp_bin(double actual, double expected, const UlpScale& scale) {
-  if (actual == expected || (std::isnan(actual) && std::isnan(expected))) return 0;
-  const double err = std::fabs(actual - expected);
-  if (!std::isfinite(err)) return ErrorHistogram::kUlpEdges + 2;
-  const double least = std::max(std::fabs(expected), scale.smallest_normal);
-  const double ulps = err / std::ldexp(1.0 / scale.per_power_of_two, std::ilogb(least));
-  if (ulps <= 0.5) return 1;
-  // Up to 1 is bin 2, up to 2 bin 3, ...
-  const double bin = 2 + std::ceil(std::log2(ulps));
-  return static_cast<std::size_t>(std::min<double>(bin, ErrorHistogram::kUlpEdges + 1));
 }
 
 // The axis along which cells of a row lie next to each other; kQuery where a row is one cell.
@@ -129,7 +117,7 @@ class Collector {
     for (const TensorComparison& t : comparison.tensors) {
       ErrorHistogram histogram;
       histogram.tensor = t.tensor;
-      histogram.storage = capture[t.tensor].dtype;
+      histogram.storage = storage_of(t.tensor, capture);
       x_out.histograms.push_back(histogram);
       for (std::size_t i = 0; i < x_out.heads.size(); ++i)
         if (i == 0 || t.tensor == Tensor::kO || (wrong != nullptr && t.tensor == wrong->tensor))
@@ -165,7 +153,6 @@ class Collector {
     const auto t = static_cast<std::size_t>(id);
     const TensorData& data = x_capture[id];
     const Limits limits(x_tolerance, data);
-    const UlpScale scale = ulp_scale(data.dtype);
     const std::int64_t row_cells = cells_of_row(data), wide = columns_of(data);
     const std::int64_t at = first_row(x_capture.region, block) * row_cells;
     const bool over_keys = last_axis(id) == Axis::kKey;
@@ -182,7 +169,10 @@ class Collector {
         keep(block, row, i, id, {actual, expected, limit});
         if (!judged.judged) continue;
         ++part.by_limit[limit_bin(judged.ratio)];
-        ++part.by_ulp[ulp_bin(actual, expected, scale)];
+        // What a user tolerates is no bound of rounding.
+        const double rounding = x_tolerance.use_bound ? limit : 0.0;
+        if (const auto ulps = error_in_ulps(histogram.storage, actual, expected, rounding))
+          ++part.by_ulp[static_cast<std::size_t>(ulp_bin(*ulps))];
         const bool masked = over_keys && judged.ratio == 0 &&
                             !reference::visible(x_capture.problem,
                                                 block.query_begin + static_cast<std::int32_t>(row),

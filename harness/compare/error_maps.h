@@ -12,20 +12,21 @@
 
 #include "attn_diag/harness/capture.h"
 #include "attn_diag/harness/compare.h"
+#include "attn_diag/harness/histogram.h"
 
 namespace attn_diag {
 
 // Of the cells of a tensor that were judged.
 struct ErrorHistogram {
   Tensor tensor = Tensor::kO;
-  DType storage = DType::kFp32;  // the type that ULPs are of
+  DType storage =
+      DType::kFp32;  // what the kernel rounds it to, as declared: the type that ULPs are of
   // By err/limit: 0; up to 10^-3; half decades up to 10^6; more; no finite multiple of the limit.
   static constexpr int kFirstExponent = -3, kLastExponent = 6;
   static constexpr int kEdges = 2 * (kLastExponent - kFirstExponent) + 1;
   std::array<std::int64_t, kEdges + 3> by_limit{};
-  // By ULPs: 0; up to 1/2; up to 1, 2, 4, ... 2^30; more; no number.
-  static constexpr int kUlpEdges = 32;
-  std::array<std::int64_t, kUlpEdges + 3> by_ulp{};
+  // By ulp_bin(), where ULPs mean something: of the other cells the bound leaves fewer than half of the digits.
+  std::array<std::int64_t, kUlpBins> by_ulp{};
 };
 
 // One (batch, head) of a tensor, queries down and `across` to the right; along an axis between the two the worst is

@@ -4,6 +4,7 @@
 #include <limits>
 #include <numeric>
 
+#include "attn_diag/harness/numerics.h"
 #include "harness/testing/captures.h"
 #include "harness/testing/catch_for_tests.h"
 
@@ -82,7 +83,18 @@ TEST_CASE("what is no number and what is masked have marks of their own") {
   CHECK(map.worst.at(5 * 64 + 6) == -1.0F);  // key 6 of query 5, causal
   CHECK(map.worst.at(6 * 64 + 5) >= 0.0F);
   CHECK(maps.histograms.front().by_limit.back() == 1);
-  CHECK(maps.histograms.front().by_ulp.back() == 1);
+  CHECK(maps.histograms.front().by_ulp.back() == 0);  // NaN is no number of ULPs
+}
+
+TEST_CASE("ULPs are counted as by numerics: where the bound leaves half of the digits") {
+  const Capture c = right_capture(96, Tensor::kO);
+  const ErrorMaps maps = map_errors(c, compare_with_reference(c, {}), {});
+  const ErrorHistogram& h = maps.histograms.front();
+  const TensorNumerics counted = analyse_numerics(c, {}).tensors.front();
+  CHECK(h.by_ulp == counted.ulps);
+  CHECK(h.storage == counted.storage);
+  CHECK(sum(h.by_ulp) > 0);
+  CHECK(sum(h.by_ulp) < 2 * 96 * 64);  // some sums of P.V cancel
 }
 
 TEST_CASE("a window of a tensor that has KV tiles is of the tile of its cell") {

@@ -100,9 +100,10 @@ Comparison compare_some_rows(const Capture& capture, const SomeRows& rows,
 std::string some_rows_note(const SomeRows& rows, const Problem& problem) {
   return fmt::format(
       "Judged are {} of {} queries, of {} of {} heads and {} of {} batch entries: what is wrong "
-      "elsewhere is not seen.",
+      "elsewhere is {}.",
       rows.queries.size(), problem.seqlen_q, rows.head_end - rows.head_begin, problem.heads,
-      rows.batch_end - rows.batch_begin, problem.batch);
+      rows.batch_end - rows.batch_begin, problem.batch,
+      rows.sampled ? "seen only where it breaks an invariant" : "not seen");
 }
 
 }  // namespace attn_diag

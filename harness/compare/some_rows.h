@@ -13,6 +13,7 @@ namespace attn_diag {
 struct SomeRows {
   std::int32_t batch_begin = 0, batch_end = 0, head_begin = 0, head_end = 0;
   std::vector<std::int32_t> queries;
+  bool sampled = false;  // they stand for the others
 
   std::int64_t count() const;
 };
@@ -27,7 +28,8 @@ std::vector<std::int32_t> sampled_queries(std::int64_t extent, std::int64_t want
 Comparison compare_some_rows(const Capture& capture, const SomeRows& rows,
                              const Tolerance& tolerance, int threads = 0);
 
-// "Judged are 64 of 131,072 queries, of 8 of 8 heads and 1 of 1 batch entries: what is wrong elsewhere is not seen."
+// "Judged are 64 of 131,072 queries, of 8 of 8 heads and 1 of 1 batch entries: what is wrong elsewhere is not seen.", or of a
+// sample "... is seen only where it breaks an invariant."
 std::string some_rows_note(const SomeRows& rows, const Problem& problem);
 
 }  // namespace attn_diag

@@ -41,6 +41,11 @@ CaseToDiagnose case_to_diagnose(const ForeignCase& one, const Comparison& compar
                                         batch, keys, keys == 1 ? "key" : "keys")};
 }
 
+CaseToDiagnose case_to_diagnose(const ForeignCase& one, const Tolerance& tolerance, int threads) {
+  return case_to_diagnose(
+      one, one.kv_lens.empty() ? Comparison() : compare_case(one, tolerance, threads));
+}
+
 std::vector<std::string> lengths_that_fit(const ForeignCase& one, const Tolerance& tolerance,
                                           int threads) {
   const std::int32_t most = one.capture.problem.seqlen_k;

@@ -19,6 +19,8 @@ struct CaseToDiagnose {
   std::string note;
 };
 CaseToDiagnose case_to_diagnose(const ForeignCase& one, const Comparison& comparison);
+// Compares itself, where there are lengths.
+CaseToDiagnose case_to_diagnose(const ForeignCase& one, const Tolerance& tolerance, int threads);
 
 // Of a case with lengths that is wrong: other lengths with which all of it is right, in words.
 std::vector<std::string> lengths_that_fit(const ForeignCase& one, const Tolerance& tolerance,

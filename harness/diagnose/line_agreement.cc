@@ -28,9 +28,9 @@ constexpr std::array<unsigned, reference::kNumFamilies> kCanBe = {
     // kSoftmax: what lanes do not share lacks in l, or is in another frame
     bits({LineFault::kScores, LineFault::kKeys, LineFault::kFrames, LineFault::kRows,
           LineFault::kDivision}),
-    // kPv
+    // kPv: a product that several warps add is o times their number
     bits({LineFault::kKeys, LineFault::kFrames, LineFault::kRows, LineFault::kOperands,
-          LineFault::kPlace}),
+          LineFault::kPlace, LineFault::kDivision}),
     // kRecurrence
     bits({LineFault::kKeys, LineFault::kFrames, LineFault::kRows, LineFault::kDivision}),
     // kCombine: partials of another row or column may be read

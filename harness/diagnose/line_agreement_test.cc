@@ -42,6 +42,8 @@ TEST_CASE("a bug can be where numbers first go wrong, or cannot") {
       {"l-missing", LineFault::kScores, LineSays::kOtherwise},
       {"gain", LineFault::kKeys, LineSays::kOtherwise},
       {"l-times-n", LineFault::kKeys, LineSays::kAgrees},
+      {"product-times-n", LineFault::kDivision, LineSays::kAgrees},
+      {"product-times-n", LineFault::kScores, LineSays::kOtherwise},
       {"output-rows-shifted", LineFault::kRows, LineSays::kAgrees},
       {"output-rows-shifted", LineFault::kFrames, LineSays::kOtherwise},
       {"sum-narrow", LineFault::kRounding, LineSays::kAgrees},

@@ -7,32 +7,23 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <memory>
 #include <sstream>
-#include <thread>
 
 #include "attn_diag/harness/compare.h"
 #include "attn_diag/harness/error.h"
 #include "attn_diag/harness/run.h"
 #include "harness/base/helper.h"
+#include "harness/base/parallel_for.h"
+#include "harness/base/process.h"
 
 namespace attn_diag {
 namespace {
 
-std::string output_of(const std::string& command) {
-  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), pclose);
-  std::string text;
-  std::array<char, 512> buffer;
-  while (pipe && fgets(buffer.data(), buffer.size(), pipe.get()) != nullptr) text += buffer.data();
-  return text;
-}
-
 // "13.0.88" of "... release 13.0, V13.0.88".
 std::string version_of(const std::string& nvcc) {
-  const std::string text = output_of("'" + nvcc + "' --version 2>/dev/null");
+  const std::string text = run_process({nvcc, "--version"}).out;
   const std::size_t at = text.rfind(" V");
   if (at == std::string::npos) return "";
   const std::size_t end = text.find_first_not_of("0123456789.", at + 2);
@@ -191,7 +182,7 @@ Health examine() {
   std::array<unsigned, 3> version{};
   H5get_libversion(&version[0], &version[1], &version[2]);
   h.hdf5_running = fmt::format("{}.{}.{}", version[0], version[1], version[2]);
-  h.cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  h.cores = resolve_threads(0);
   const char* const path = std::getenv("PATH");
   h.toolkit_found = find_toolkit(path == nullptr ? "" : path);
   h.gpus = gpu_state();

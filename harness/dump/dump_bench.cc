@@ -3,10 +3,8 @@
 // memory are needed.
 #include <benchmark/benchmark.h>
 #include <fcntl.h>
-#include <spawn.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,10 +16,9 @@
 
 #include "attn_diag/harness/compare.h"
 #include "attn_diag/harness/dump.h"
+#include "harness/base/process.h"
 #include "harness/testing/captures.h"
 #include "harness/testing/temporary_directory.h"
-
-extern char** environ;
 
 namespace attn_diag {
 namespace {
@@ -75,20 +72,8 @@ void change_every(Capture& c, std::int64_t n) {
 
 // Runs h5diff without output; its exit code, or -1 if there is no h5diff.
 int run_h5diff(const std::string& a, const std::string& b, const char* delta) {
-  std::vector<std::string> words{"h5diff", "-q", "-d", delta, a, b, "/stages/qk/S", "/stages/qk/S"};
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
-  pid_t child = 0;
-  const int failed = posix_spawnp(&child, "h5diff", &actions, nullptr, arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  if (failed != 0) return -1;
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) && WEXITSTATUS(status) != 127 ? WEXITSTATUS(status) : -1;
+  if (!is_program("h5diff")) return -1;
+  return run_process({"h5diff", "-q", "-d", delta, a, b, "/stages/qk/S", "/stages/qk/S"}).exit_code;
 }
 
 // Two 1 GiB datasets of which every n-th element differs.

@@ -66,6 +66,23 @@ Cause Causes::cause_of(const OutputElement& element) {
   return cause;
 }
 
+bool Causes::is_right_by_luck(const OutputElement& element, const Cause& cause) {
+  // o of a row that sees one key is v of that, whatever its score is.
+  const bool of_scores = cause.ill == Ill::kScale || cause.ill == Ill::kPartial ||
+                         cause.ill == Ill::kFactors || cause.ill == Ill::kColumns;
+  if (of_scores && !element.of_lse && num_seen(cause.row) == 1) return true;
+  if (!x_graph.whole_blocks || (cause.what != What::kMissing && cause.what != What::kExtra))
+    return false;
+  const double lse = x_attention.lse(cause.row);
+  double moved = 0;  // at most about that: by v there, and by what all others then weigh
+  for (const unsigned key : cause.keys) {
+    const std::uint32_t row = key_row(cause.row, key);
+    const double v = element.of_lse ? 0 : std::fabs(x_attention.element(2, row, cause.column));
+    moved += std::exp(x_attention.score(cause.row, row) - lse) * (1 + v);
+  }
+  return moved <= 4 * element.bound;
+}
+
 bool Causes::is_undivided(const Term& term) {
   if (!x_sums_known) {
     x_sums_known = true;

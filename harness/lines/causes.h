@@ -17,6 +17,7 @@ struct OutputElement {
   std::uint64_t index = 0;  // in memory
   bool wrong = false;
   bool of_lse = false;
+  double bound = 0;  // how far it may be off and is right all the same; of `wrong` ones not known
 };
 
 enum class What : std::uint8_t {
@@ -50,6 +51,9 @@ class Causes : public Walk {
   using Walk::Walk;
 
   Cause cause_of(const OutputElement& element);
+  // Whether a right element would be right in any case: o of one key whose score is wrong; of whole blocks, one that lacks
+  // keys, or has some too many, whose weights move it by less than its bound. Its being right says nothing.
+  bool is_right_by_luck(const OutputElement& element, const Cause& cause);
 
  private:
   Cause cause_of_lse(const Term& term, Cause cause, bool wrong) const;

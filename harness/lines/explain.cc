@@ -24,6 +24,7 @@ void explain(const Terms& terms, const std::vector<OutputElement>& elements, Lin
       causes[cause.kind()].push_back(cause);
       continue;
     }
+    if (why.is_right_by_luck(element, cause)) continue;
     ++out.right;
     if (cause.what == What::kOther)
       ++out.understood;

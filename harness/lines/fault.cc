@@ -93,6 +93,7 @@ LineFault fault_of(const Terms& terms, const Cause& cause) {
     case Ill::kFrames:
       return LineFault::kFrames;
     case Ill::kNot:
+    case Ill::kNoScore:  // a key too many, or a score that was lost
     case Ill::kUnwritten:
     case Ill::kSign:
     case Ill::kMeaningless:

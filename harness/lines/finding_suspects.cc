@@ -29,6 +29,14 @@ bool is_one_past(const host::CheckFinding& finding) {
   return finding.message.find("right behind the end of") != std::string::npos;
 }
 
+bool has_out_of_bounds(const host::CheckReport& report) {
+  return std::any_of(report.findings.begin(), report.findings.end(),
+                     [](const host::CheckFinding& finding) {
+                       return finding.severity == host::Severity::kError &&
+                              finding.kind == host::CheckKind::kOutOfBounds;
+                     });
+}
+
 }  // namespace
 
 bool FindingSuspects::suspect(const host::CheckReport& report) {
@@ -38,6 +46,11 @@ bool FindingSuspects::suspect(const host::CheckReport& report) {
     if (finding.severity != host::Severity::kError) continue;
     const std::string& array = finding.element.empty() ? finding.array : finding.element;
     if (is_one_past(finding)) suspect_last_step(finding);
+    if (finding.kind == host::CheckKind::kUninitialisedRead && !has_out_of_bounds(report))
+      suspect_left_out(finding.array);
+    // One row of an array, or one number.
+    const auto row = static_cast<std::uint64_t>(x_attention.problem().head_dim);
+    if (x_graph.whole_blocks && finding.offset == 0 && finding.folded < row) suspect_mask(finding);
     if (!finding.has_other) suspect_makers(finding.access, finding.array);
     suspect_access(finding.access, array, finding.message);
     if (finding.has_other) suspect_access(finding.other, array, "the other access");
@@ -155,8 +168,16 @@ int FindingSuspects::statement_of(const host::CheckAccess& access, const host::C
 void FindingSuspects::suspect_last_step(const host::CheckFinding& finding) {
   for (const std::uint32_t s : sites_of(finding.access))
     for (const Condition& condition : conditions_in(site(s).conditions))
-      if (condition.loop && goes_up_to(text_of(s, condition.at)))
+      if (condition.loop ? goes_up_to(text_of(s, condition.at))
+                         : lets_the_end_through(text_of(s, condition.at)))
         suggest(s, condition.at, "lets the index go one step too far");
+}
+
+void FindingSuspects::suspect_mask(const host::CheckFinding& finding) {
+  for (const std::uint32_t s : sites_of(finding.access))
+    for (const Condition& condition : conditions_in(site(s).conditions))
+      if (!condition.loop)
+        return suggest(s, condition.at, "lets through what lies right behind the end");
 }
 
 void FindingSuspects::suspect_access(const host::CheckAccess& access, const std::string& array,
@@ -186,6 +207,25 @@ void FindingSuspects::suspect_makers(const host::CheckAccess& access, const std:
   for (const std::uint32_t s : sites)
     if (!named || site(s).variable == array)
       suggest_what_it_is_of(s, "makes what is accessed there");
+}
+
+void FindingSuspects::suspect_left_out(const std::string& array) {
+  for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s)
+    if (site(s).op == ValueOp::kStore && site(s).variable == array) suggest_late_loops(s);
+  for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s) {
+    if (site(s).op != ValueOp::kStore || site(s).variable != array) continue;
+    std::vector<NamedLine> of_thread = variables_in(site(s).uses, ',');
+    std::erase_if(of_thread, [&](const NamedLine& use) {
+      return use.line == site(s).line || use.sources.find('t') == std::string::npos;
+    });
+    suggest_computed(s, of_thread, "makes the index of a store to it");
+    for (const Condition& condition : conditions_in(site(s).conditions))
+      if (!condition.loop) {
+        suggest(s, condition.at, "decides what is stored to it");
+        break;
+      }
+    suggest(s, "stores to it");
+  }
 }
 
 void FindingSuspects::suspect_stores(const std::string& array) {

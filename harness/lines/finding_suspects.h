@@ -30,6 +30,8 @@ class FindingSuspects : public NumberSuspects {
   void suspect_makers(const host::CheckAccess& access, const std::string& array);
   // Of what lies right behind an array: loops that go one step too far.
   void suspect_last_step(const host::CheckFinding& finding);
+  // Of a block the same: the mask of that access.
+  void suspect_mask(const host::CheckFinding& finding);
   // What that line depends on.
   void suspect_site(const host::CheckAccess& access, bool indices_first);
   // Between which lines threads should have waited for each other, where that explains all races.
@@ -48,7 +50,8 @@ class FindingSuspects : public NumberSuspects {
   // Where the outermost statement around a line begins or ends that is around this access alone.
   int statement_of(const host::CheckAccess& access, const host::CheckAccess& other, int line,
                    bool its_end);
-  // Of what nobody wrote: who should have.
+  // Of what was read and never written the stores, not the read: which element they leave out.
+  void suspect_left_out(const std::string& array);
   void suspect_stores(const std::string& array);
 };
 

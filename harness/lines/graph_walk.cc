@@ -14,10 +14,11 @@ bool Walk::is_load(std::uint32_t n) const {
   return op(n) == ValueOp::kLoad || op(n) == ValueOp::kLoadNumber;
 }
 
-bool Walk::sees_nothing(std::uint32_t row) const {
+unsigned Walk::num_seen(std::uint32_t row) const {
+  unsigned seen = 0;
   for (unsigned j = 0; j < x_terms.keys().size(); ++j)
-    if (x_attention.visible(row, j)) return false;
-  return true;
+    if (x_attention.visible(row, j)) ++seen;
+  return seen;
 }
 
 std::uint32_t Walk::key_row(std::uint32_t row, unsigned key) const {
@@ -121,6 +122,22 @@ std::uint32_t Walk::input_of(std::uint32_t n) const {
     n = made_by(next);
   }
   return n;
+}
+
+std::uint32_t Walk::load_of(std::uint32_t n) const {
+  const std::uint32_t input = input_of(n);
+  if (!node(input).is_input()) return 0;
+  if (!x_graph.whole_blocks || node(input).where >> 10 != 0) return input;
+  for (int steps = 0; steps < 64 && n != input && node(n).site != 0; ++steps) {
+    if (is_load(n) && node(n).where >> 10 != 0) return n;
+    std::uint32_t next = 0;
+    for (const std::uint32_t operand : node(n).operand)
+      if (operand != 0 && operand < n && next == 0 && x_terms[operand].kind == TermKind::kElement)
+        next = operand;
+    if (next == 0) break;
+    n = next;
+  }
+  return input;
 }
 
 std::pair<std::uint32_t, std::uint32_t> Walk::operands_of(std::uint32_t n) const {

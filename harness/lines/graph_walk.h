@@ -23,7 +23,8 @@ class Walk {
   const ValueSite& site(std::uint32_t n) const { return x_graph.sites[n]; }
   ValueOp op(std::uint32_t n) const;
   bool is_load(std::uint32_t n) const;
-  bool sees_nothing(std::uint32_t row) const;
+  unsigned num_seen(std::uint32_t row) const;  // keys
+  bool sees_nothing(std::uint32_t row) const { return num_seen(row) == 0; }
   std::uint32_t key_row(std::uint32_t row, unsigned key) const;
   // Who stores what became this element of an output, perhaps before it was copied there; 0: nobody who tells.
   std::uint32_t store_of(const host::ValueOutput& output) const;
@@ -36,6 +37,8 @@ class Walk {
   static std::string keys_text(const std::vector<unsigned>& keys);
   // The load of the input that an element is.
   std::uint32_t input_of(std::uint32_t n) const;
+  // The same; of whole blocks, where the host moved the input before, the load of what it made. 0: there is none.
+  std::uint32_t load_of(std::uint32_t n) const;
   // The two numbers of a product of matrices, or of a product, that do not fit.
   std::pair<std::uint32_t, std::uint32_t> operands_of(std::uint32_t n) const;
 

@@ -154,7 +154,8 @@ std::vector<OutputElement> judged_elements(const WatchedRun& run, const Attentio
     if (!of_lse) attention.locate_output(i, row, column);
     const bool wrong = of_lse ? expected.is_wrong_lse(row, run.lse[i])
                               : expected.is_wrong(row, column, o_element(run, i));
-    elements.push_back({i, wrong, of_lse});
+    elements.push_back(
+        {i, wrong, of_lse, of_lse ? expected.bound_lse(row) : expected.bound(row, column)});
   }
   return elements;
 }

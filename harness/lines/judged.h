@@ -24,6 +24,8 @@ class ExpectedRows {
 
   bool is_wrong(std::uint32_t row, std::uint32_t column, double actual);
   bool is_wrong_lse(std::uint32_t row, double actual);
+  double bound(std::uint32_t row, std::uint32_t column) { return row_of(row).bound[column]; }
+  double bound_lse(std::uint32_t row) { return row_of(row).lse_bound; }
 
  private:
   struct Row {

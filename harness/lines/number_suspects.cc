@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 
@@ -16,12 +17,21 @@ constexpr double kNoMaximum = 1e4;  // of scores
 
 void NumberSuspects::suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32_t b,
                                   std::uint32_t row, const std::string& why) {
+  if (x_terms[a].kind != TermKind::kWeight)
+    suggest_shared_of_k_and_v(row, "neither k nor v is loaded whole, and both loads use it");
   if (x_terms[a].kind == TermKind::kWeight && !loads_all(1, row)) be_sure();
   if (x_terms[a].kind == TermKind::kWeight && !loads_all(1, row))
     suggest_loaders(1, "does not load all of k");
-  for (const std::uint32_t operand : {b, a}) {
-    const std::uint32_t input = input_of(operand);
-    if (!node(input).is_input()) continue;
+  // Of the two first what is not of the head, or of the row.
+  const auto fits = [&](std::uint32_t operand) {
+    const Term& term = x_terms[operand];
+    return term.kind != TermKind::kElement ||
+           (term.buffer == 0 ? term.row == row : x_attention.same_head(row, term.row));
+  };
+  const bool left_first = x_graph.whole_blocks && fits(b) && !fits(a);
+  for (const std::uint32_t operand : left_first ? std::array{a, b} : std::array{b, a}) {
+    const std::uint32_t input = load_of(operand);
+    if (input == 0) continue;
     const unsigned buffer = x_terms[input].buffer;
     if (x_graph.whole_blocks || !loads_all(buffer, row))
       suggest_loader(
@@ -67,6 +77,8 @@ const char* NumberSuspects::ill_text(Ill why) {
       return "takes the exponential of a score that lacks columns";
     case Ill::kScale:
       return "takes the exponential of a score that is scaled wrongly";
+    case Ill::kNoScore:
+      return "takes the exponential of 0, where a score belongs";
     case Ill::kSumOfScores:
       return "adds scores of different keys";
     case Ill::kOffset:
@@ -80,56 +92,6 @@ const char* NumberSuspects::ill_text(Ill why) {
     default:
       return "computes in a way that is not known";
   }
-}
-
-void NumberSuspects::suspect_twice(const Cause& cause, std::uint32_t a, std::uint32_t b) {
-  const std::uint32_t n = cause.node;
-  const std::string why = ill_text(Ill::kTwice);
-  // Parts that were summed before they were put together: their loops may overlap.
-  const auto is_part = [&](std::uint32_t operand) {
-    if (operand == 0 || operand >= n) return false;
-    const Term& term = x_terms[operand];
-    return (term.kind == TermKind::kWeight && x_terms.keys().count(term.set) > 1) ||
-           (term.kind == TermKind::kScore && x_terms.columns().count(term.set) > 1);
-  };
-  if (is_part(a) && is_part(b))
-    for (const std::uint32_t operand : {a, b}) {
-      const std::uint32_t made = made_by(operand);
-      if (node(made).site == 0 || node(made).site == cause.site) continue;
-      suggest_conditions(node(made).site, "loop", "decides what a part is the sum of");
-      suggest_node(made, "sums a part");
-    }
-  for (const unsigned buffer : {1u, 2u, 0u})
-    if (!loads_all(buffer, cause.row))
-      suggest_loaders(buffer, fmt::format("does not load all of {}", kBuffers[buffer]));
-  // Where the same line added it before, it is done too often; another line is one too many.
-  if (added_there_before(n))
-    suggest_conditions(cause.site, "loop", "decides how often that is done");
-  else if (!x_graph.whole_blocks)  // of a block it may be an index
-    be_sure();
-  suggest_node(n, why);
-  suggest_conditions(cause.site, "loop", "decides how often that is done");
-  suggest_callers(cause.site, why);
-}
-
-bool NumberSuspects::added_there_before(std::uint32_t n) const {
-  const auto [a, b] = operands_of(n);
-  const std::uint32_t third = op(n) == ValueOp::kFma ? node(n).operand[2] : 0;
-  for (std::uint32_t other = 1; other < n; ++other) {
-    if (node(other).where != node(n).where || node(other).site == 0 ||
-        site(node(other).site).line != site(node(n).site).line)
-      continue;
-    const Term& sum = x_terms[other];
-    for (const std::uint32_t operand : {a, b, third}) {
-      if (operand == 0 || operand >= n || x_terms[operand].kind != sum.kind) continue;
-      const Term& part = x_terms[operand];
-      if (part.row != sum.row || part.column != sum.column) continue;
-      if (sum.kind == TermKind::kWeight && x_terms.keys().count(part.set) == 1)
-        for (unsigned j = 0; j < x_terms.keys().size(); ++j)
-          if (x_terms.keys().has(part.set, j) && x_terms.keys().has(sum.set, j)) return true;
-    }
-  }
-  return false;
 }
 
 void NumberSuspects::suspect_dropped_scores(const Cause& cause) {
@@ -156,8 +118,9 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
   const std::string why = ill_text(cause.ill);
   x_out.what = why;
   const auto [a, b] = operands_of(n);
-  x_first_step = is_first_step(cause.row, n, a);
   const bool sums = cause.ill == Ill::kFrames || cause.ill == Ill::kTwice;
+  x_first_step = !sums && is_first_step(cause.row, n, a);
+  x_later_step = x_graph.whole_blocks && !x_first_step;
   std::uint32_t left = a;
   std::uint32_t right = sums && op(n) == ValueOp::kFma ? node(n).operand[2] : b;
   if (sums && op(n) == ValueOp::kProduct) {
@@ -167,6 +130,7 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
   }
   if (left != 0 && right != 0 && left < n && right < n)
     x_out.what += fmt::format(": {}, and {}", term_text(left), term_text(right));
+  if (x_graph.whole_blocks && cause.ill == Ill::kMeaningless) suspect_masked_query(cause.row);
   suspect_dropped_scores(cause);
   switch (cause.ill) {
     case Ill::kHeads:
@@ -203,7 +167,19 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
       return suspect_partial(a, n, cause.row);
     case Ill::kScale:
       return suspect_scale(a, n, why);
+    case Ill::kNoScore:
+      return suspect_no_score(n, cause.row, why);
     case Ill::kOffset: {
+      for (const std::uint32_t operand : {left, right})
+        if (const std::uint32_t of_number = exponential_of_number(operand); of_number != 0)
+          suspect_no_score(of_number, cause.row, ill_text(Ill::kNoScore));
+      if (x_graph.whole_blocks)
+        for (unsigned j = 0; j < x_terms.keys().size() && x_out.suspects.empty(); ++j)
+          if (x_attention.visible(cause.row, j)) suspect_masked_loads(cause.row, j);
+      if (x_graph.whole_blocks)
+        for (const std::uint32_t operand : {left, right})
+          if (operand != 0 && operand < n && x_terms[operand].kind == TermKind::kNumber)
+            suggest_unmasked(operand);
       // Where the sum begins, then where it goes on.
       suggest_constants(cause.site, "gives the sum its first value", [&, left, right](double x) {
         return x != 0 && ((left < n && x == double{node(left).value}) ||
@@ -259,11 +235,32 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
       return;
     }
     default:
+      if (cause.ill == Ill::kRows && x_graph.whole_blocks) suspect_load_of_rows(n, a, b);
       if (suspect_bare_score(cause, a, b)) return;
+      for (const std::uint32_t operand : {a, b, node(n).operand[2]})
+        if (const std::uint32_t of_number = exponential_of_number(operand);
+            of_number != 0 && operand < n)
+          suspect_no_score(of_number, cause.row, ill_text(Ill::kNoScore));
       if (suspect_factor_of_v(cause, a, b)) return;
+      if (x_graph.whole_blocks) {
+        suspect_input(cause.node, a, b);
+        const bool any =
+            std::any_of(x_graph.nodes.begin(), x_graph.nodes.end(), [&](const ValueNode& one) {
+              const Term& term = x_terms[static_cast<std::uint32_t>(&one - x_graph.nodes.data())];
+              return term.kind == TermKind::kScore && term.row == cause.row;
+            });
+        if (!any) suggest_behind_unread();
+      }
       if ((op(n) == ValueOp::kMultiply || op(n) == ValueOp::kDivide) && b != 0 && b < n &&
           x_terms[b].kind == TermKind::kWeight && x_terms[b].column != kNone)
         suggest_moves_with_indices(b, "makes a sum of weights that has v in it");
+      if (is_overrun(n, a, b)) {
+        // Not the loop over columns, which is whole.
+        const std::string runs = "lets the index run into what lies behind";
+        for (const Condition& condition : conditions_in(site(cause.site).conditions))
+          if (condition.loop && condition.at.line != site(cause.site).line)
+            suggest_condition(cause.site, condition, runs, false);
+      }
       suggest_what_others_do(n, a, b);
       suggest_node(n, why);
       for (const std::uint32_t operand : {a, b}) {
@@ -273,44 +270,6 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
       }
       suggest_callers(cause.site, why);
   }
-}
-
-bool NumberSuspects::suspect_factor_of_v(const Cause& cause, std::uint32_t a, std::uint32_t b) {
-  const auto is_of_v = [&](std::uint32_t n) {
-    return n != 0 && n < cause.node && x_terms[n].kind == TermKind::kElement &&
-           x_terms[n].buffer == 2;
-  };
-  if (!is_of_v(a) || !is_of_v(b)) return false;
-  x_out.what = "adds rows of v whose factors come of no score";
-  // Is there a score, and where is it last?
-  std::uint32_t last = 0, part = 0;
-  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
-    const Term& term = x_terms[n];
-    if (term.kind == TermKind::kScore && term.row == cause.row)
-      (x_terms.columns().count(term.set) == x_terms.columns().size() ? last : part) = n;
-    if (term.kind == TermKind::kWeight && term.row == cause.row) last = n;
-  }
-  if (last == 0) last = part;
-  // The factor itself: who chose it, or holds it?
-  for (const std::uint32_t of : {a, b}) {
-    const std::uint32_t made = made_by(of);
-    if (op(made) != ValueOp::kMultiply) continue;
-    for (const std::uint32_t operand : node(made).operand)
-      if (operand != 0 && operand < made && x_terms[operand].kind == TermKind::kNumber)
-        suggest_foreign(operand);
-  }
-  if (last != 0) {
-    suggest_node(last, "holds what comes of a score last");
-    suggest_moves(last, "holds what comes of a score last");
-    suggest_uses(node(last).site, "is an operand");
-  } else {
-    x_out.what += ": no product of q and k is made";
-    suggest_loaders(0, "loads q, for no product");
-    suggest_loaders(1, "loads k, for no product");
-  }
-  suggest_node(cause.node, "adds rows of v whose factors come of no score");
-  suggest_uses(cause.site, "is an operand");
-  return true;
 }
 
 void NumberSuspects::suggest_moves_with_indices(std::uint32_t n, const std::string& why) {
@@ -358,6 +317,7 @@ void NumberSuspects::suggest_foreign(std::uint32_t n) {
       suggest_stores_to(site(node(n).site).variable);
       return;
     }
+    if (op(n) == ValueOp::kStore) suggest_node(n, "stores a number that comes of no input");
     std::uint32_t next = 0;
     for (const std::uint32_t operand : node(n).operand)
       if (operand != 0 && operand < n && next == 0 && node(operand).site != 0) next = operand;
@@ -428,6 +388,32 @@ std::string NumberSuspects::score_variable(std::uint32_t exponent) const {
   return "";
 }
 
+void NumberSuspects::suggest_minimum_of_scores() {
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
+    if (op(n) != ValueOp::kMinimum) continue;
+    const std::uint32_t a = node(n).operand[0], b = node(n).operand[1];
+    const auto is_score = [&](std::uint32_t of) {
+      return of != 0 && of < n && x_terms[of].kind == TermKind::kScore;
+    };
+    // With a number that is no first value of a maximum it is a bound on scores.
+    const auto fits = [&](std::uint32_t of) {
+      return is_score(of) || of == 0 || !(std::fabs(node(of).value) < kNoMaximum);
+    };
+    if ((!is_score(a) && !is_score(b)) || !fits(a) || !fits(b)) continue;
+    suggest_node(n, "takes the smaller of two scores, of which attention takes the larger");
+    return;
+  }
+}
+
+bool NumberSuspects::makes_numbers(std::uint32_t near, const NamedLine& at) const {
+  if (!x_graph.whole_blocks) return true;
+  const std::string& file = at.file.empty() ? site(near).home : at.file;
+  return std::any_of(x_graph.sites.begin(), x_graph.sites.end(), [&](const ValueSite& s) {
+    return s.line == at.line && s.file == file &&
+           (s.op == ValueOp::kMinimum || s.op == ValueOp::kMaximum);
+  });
+}
+
 void NumberSuspects::suggest_odd_maxima(std::uint32_t from) {
   // Numbers that come of no input are no nodes: back through the lines that assign to the operands.
   std::vector<std::uint32_t> reached = {from};
@@ -444,7 +430,8 @@ void NumberSuspects::suggest_odd_maxima(std::uint32_t from) {
     const std::uint32_t s = reached[i];
     for (const NamedLine& use : variables_in(site(s).uses, ',')) {
       if (use.constant && !(*use.constant < kNoMaximum)) constants.emplace_back(s, use);
-      if (takes_minimum(text_of(s, use), use.name)) minima.emplace_back(s, use);
+      if (takes_minimum(text_of(s, use), use.name) && makes_numbers(s, use))
+        minima.emplace_back(s, use);
       reach(use.file.empty() ? site(s).home : use.file, use.line);
     }
   }
@@ -507,15 +494,23 @@ bool NumberSuspects::suspect_bare_score(const Cause& cause, std::uint32_t a, std
 void NumberSuspects::suggest_stores_to(const std::string& variable) {
   if (variable.empty()) return;
   for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s)
-    if (site(s).op == ValueOp::kStore && site(s).variable == variable) {
-      suggest(s, "stores to it");
-    }
+    if (site(s).op == ValueOp::kStore && site(s).variable == variable) suggest_late_loops(s);
+  for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s)
+    if (site(s).op == ValueOp::kStore && site(s).variable == variable) suggest(s, "stores to it");
   const bool any = std::any_of(x_graph.sites.begin(), x_graph.sites.end(), [&](const ValueSite& s) {
     return s.op == ValueOp::kStore && s.variable == variable;
   });
   if (!any) suggest_stores_of_elements();
   for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s)
     if (site(s).op == ValueOp::kStore && site(s).variable == variable) {
+      const std::vector<Condition> nearest = conditions_in(site(s).conditions);
+      if (!nearest.empty())
+        suggest_condition(s, nearest.front(), "decides what is stored to it", true);
+      std::vector<NamedLine> of_thread = variables_in(site(s).uses, ',');
+      std::erase_if(of_thread, [](const NamedLine& use) {
+        return use.sources.find('t') == std::string::npos;
+      });
+      suggest_computed(s, of_thread, "makes the index of a store to it");
       suggest_conditions(s, nullptr, "decides what is stored to it");
       suggest_indices(s, "makes the index of a store to it");
     }

@@ -1,6 +1,7 @@
 // The lines that may have made a number that has no meaning in attention.
 #pragma once
 
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -23,11 +24,31 @@ class NumberSuspects : public Suspects {
   void suspect_ill(const Cause& cause);
   // Whether no key of the row came further than `n` before: `weight` is an operand.
   bool is_first_step(std::uint32_t row, std::uint32_t n, std::uint32_t weight) const;
+  // Loads of k or v that a mask kept from the key.
+  void suspect_masked_loads(std::uint32_t row, unsigned key);
+  // Where variables are never read: what stands behind the last of them, and should read it.
+  void suggest_behind_unread();
+  // Loads that a mask kept from the row of q.
+  void suspect_masked_query(std::uint32_t row);
+  // Loads of an input in masks: of the element a mask kept from `sites`.
+  void suggest_masks(const std::set<std::uint32_t>& sites, const std::string& why);
+  // A number that was made of what was not loaded, and went on as a score does: what should have masked it.
+  void suggest_unmasked(std::uint32_t number);
+  // Of two elements of inputs that are not one of q and one of k: the loads that may read the wrong input.
+  void suspect_input(std::uint32_t n, std::uint32_t a, std::uint32_t b);
+  // Of numbers of different rows: a load from memory that has other rows than those beside it.
+  void suspect_load_of_rows(std::uint32_t n, std::uint32_t a, std::uint32_t b);
   // Where l is a number that comes of no input.
   void suggest_last_weight(std::uint32_t row);
   // Whole scores and sums of the row that nobody takes further, where what has no meaning stands in their place.
   void suspect_dropped_scores(const Cause& cause);
   void suspect_twice(const Cause& cause, std::uint32_t a, std::uint32_t b);
+  // Of parts that a line puts together: where they were made, before that line; and whether another thread made an
+  // overlapping part of the same score there.
+  std::uint32_t leaf_of(std::uint32_t s, std::uint32_t operand) const;
+  bool is_shared(std::uint32_t leaf) const;
+  // q times v, where others multiply q and k: the array of k was left behind.
+  bool is_overrun(std::uint32_t n, std::uint32_t a, std::uint32_t b) const;
   // Whether the line of a sum added the same weight in an earlier step of its thread.
   bool added_there_before(std::uint32_t n) const;
   // Sums of v whose factors are no weights.
@@ -43,9 +64,13 @@ class NumberSuspects : public Suspects {
   void suggest_nan(std::uint32_t n);
   // The variable that holds the score of an exponent; empty: not known.
   std::string score_variable(std::uint32_t exponent) const;
+  // Attention takes the larger of two scores, never the smaller.
+  void suggest_minimum_of_scores();
   // What may have made a maximum none, infinite or larger than any score: a minimum, or a first value that is so, on
   // the way to this site.
   void suggest_odd_maxima(std::uint32_t from);
+  // Of a minimum: whether it is one of numbers of the graph, and not of indices.
+  bool makes_numbers(std::uint32_t near, const NamedLine& at) const;
   // Whether the key's exponential is 0 or infinite because of what was subtracted; then says so.
   bool suspect_frame_of(std::uint32_t row, unsigned key);
   // A score where its exponential belongs.
@@ -60,6 +85,10 @@ class NumberSuspects : public Suspects {
   void suggest_unbiased(std::uint32_t weight);
   // Another sum of the row, which is rescaled, where nothing rescales the one that n adds to.
   void suggest_beside_missing_rescale(std::uint32_t n, std::uint32_t before);
+  // 0 for a score: of a key that is none, whose row of a tile is 0, or of a product that is lost.
+  void suspect_no_score(std::uint32_t n, std::uint32_t row, const std::string& why);
+  // Of an operand the exponential of a number of no input that it is, or is v times; 0: there is none.
+  std::uint32_t exponential_of_number(std::uint32_t operand) const;
   void suspect_scale(std::uint32_t score, std::uint32_t n, const std::string& why);
   void suggest_stores_to(const std::string& variable);
   // Where q, k and v are put.

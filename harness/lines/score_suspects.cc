@@ -81,6 +81,45 @@ void NumberSuspects::suspect_scale(std::uint32_t score, std::uint32_t n, const s
       if (x_terms[one].kind == TermKind::kScore) suggest_node(one, "makes the score");
 }
 
+std::uint32_t NumberSuspects::exponential_of_number(std::uint32_t operand) const {
+  if (operand == 0 || operand >= x_graph.nodes.size() || node(operand).site == 0) return 0;
+  std::vector<std::uint32_t> makers = {made_by(operand)};
+  if (op(makers[0]) == ValueOp::kMultiply)
+    for (const std::uint32_t factor : {node(makers[0]).operand[0], node(makers[0]).operand[1]})
+      if (factor != 0) makers.push_back(made_by(factor));
+  for (const std::uint32_t made : makers) {
+    const bool is_exp = op(made) == ValueOp::kExp || op(made) == ValueOp::kExp2;
+    // exp(0 - 0): a maximum of 0, as the score, is that of no key.
+    if (is_exp && x_terms[made].kind == TermKind::kNumber && node(made).value == 1 &&
+        node(made).operand[0] != 0)
+      return made;
+  }
+  return 0;
+}
+
+void NumberSuspects::suspect_no_score(std::uint32_t n, std::uint32_t row, const std::string& why) {
+  std::vector<bool> weighed(x_terms.keys().size());
+  for (std::uint32_t other = 1; other < x_graph.nodes.size(); ++other) {
+    const Term& term = x_terms[other];
+    const bool is_exp = op(other) == ValueOp::kExp || op(other) == ValueOp::kExp2;
+    if (!is_exp || term.kind != TermKind::kWeight || term.row != row) continue;
+    for (unsigned j = 0; j < x_terms.keys().size(); ++j)
+      if (x_terms.keys().has(term.set, j)) weighed[j] = true;
+  }
+  bool all = true;
+  for (unsigned j = 0; j < x_terms.keys().size(); ++j)
+    all = all && (weighed[j] || !x_attention.visible(row, j));
+  if (all) {
+    // Every key has its weight, so that this one is of none.
+    x_out.what += "; every key of the row has its own weight beside it";
+    suggest_conditions(node(n).site, nullptr, "lets what is no key through", false);
+  } else if (node(n).operand[0] != 0) {
+    suggest_foreign(node(n).operand[0]);
+  }
+  suggest_node(n, why);
+  suggest_uses(node(n).site, "is an operand");
+}
+
 void NumberSuspects::suspect_frames(std::uint32_t n, std::uint32_t a, std::uint32_t b,
                                     const std::string& why) {
   if (op(n) == ValueOp::kFma) b = node(n).operand[2];

@@ -164,12 +164,24 @@ bool goes_up_to(std::string_view line) {
   return false;
 }
 
+bool lets_the_end_through(std::string_view line) {
+  const std::vector<Token> tokens = tokens_of(line);
+  std::size_t i = 0;
+  while (i + 1 < tokens.size() && !(tokens[i].is("if") && tokens[i + 1].is("("))) ++i;
+  if (i + 1 >= tokens.size()) return false;
+  const std::size_t end = behind_bracket(tokens, i + 1);
+  const bool leaves = end < tokens.size() && tokens[end].is_any({"return", "continue", "break"});
+  return std::any_of(tokens.begin() + static_cast<std::ptrdiff_t>(i),
+                     tokens.begin() + static_cast<std::ptrdiff_t>(end),
+                     [&](const Token& token) { return token.is(leaves ? ">" : "<="); });
+}
+
 bool takes_minimum(std::string_view line, std::string_view variable) {
   const std::vector<Token> tokens = tokens_of(line);
   for (std::size_t i = 0; i + 2 < tokens.size(); ++i)
     if (tokens[i].is(variable) && tokens[i + 1].is("="))
       for (std::size_t j = i + 2; j < tokens.size() && !tokens[j].is_any({";", "="}); ++j)
-        if (tokens[j].is_any({"fminf", "fmin", "min", "__hmin", "__hmin2"})) return true;
+        if (tokens[j].is_any({"fminf", "fmin", "min", "minimum", "__hmin", "__hmin2"})) return true;
   return false;
 }
 
@@ -260,6 +272,33 @@ int SourceText::end_of_statement(const std::string& file, int number) {
   const std::size_t end =
       behind_statement(tokens, static_cast<std::size_t>(begin - tokens.begin()));
   return std::max(number, tokens[end - 1].line);
+}
+
+int SourceText::end_of_block(const std::string& file, int number) {
+  const auto margin = [&](int at) { return line(file, at).find_first_not_of(" \t"); };
+  const std::size_t own = margin(number);
+  const int count = static_cast<int>(file_of(file).lines.size());
+  int last = 0;
+  for (int at = number + 1; at <= count && own != std::string::npos; ++at) {
+    const std::size_t theirs = margin(at);
+    if (theirs == std::string::npos || line(file, at)[theirs] == '#') continue;
+    if (theirs <= own) break;
+    if (line(file, at).substr(theirs) != "pass") last = at;
+  }
+  return last;
+}
+
+int SourceText::behind_block(const std::string& file, int number) {
+  const auto margin = [&](int at) { return line(file, at).find_first_not_of(" \t"); };
+  const std::size_t own = margin(number);
+  const int count = static_cast<int>(file_of(file).lines.size());
+  for (int at = number + 1; at <= count && own != std::string::npos; ++at) {
+    const std::size_t theirs = margin(at);
+    if (theirs != std::string::npos && theirs <= own && line(file, at)[theirs] != '#' &&
+        line(file, at).substr(theirs) != "pass")
+      return at;
+  }
+  return 0;
 }
 
 bool SourceText::has_barrier(const std::string& file, int after, int before) {

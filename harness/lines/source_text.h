@@ -19,6 +19,8 @@ bool is_plain_loop(std::string_view line, bool any_step);
 bool begins_late(std::string_view line);
 // Whether the line has a for loop that goes up to its limit, and not only below it: "for (int j = 0; j <= n; ++j)".
 bool goes_up_to(std::string_view line);
+// Whether the line has a guard that a limit itself passes: "if (key <= keys)", or "if (row > rows) return;".
+bool lets_the_end_through(std::string_view line);
 // Whether the line assigns the smaller of two real numbers to the variable.
 bool takes_minimum(std::string_view line, std::string_view variable);
 // Whether the line has variable[...] and nothing within the brackets but names and numbers; or load(variable) of
@@ -36,6 +38,11 @@ class SourceText {
   // The last line of the loop, condition or other statement that begins at this one: that of its closing brace. The
   // line itself where it cannot be told.
   int end_of_statement(const std::string& file, int number);
+  // Of Python: the last line of code of the block that begins at this one; 0: there is none.
+  int end_of_block(const std::string& file, int number);
+  // Of Python: the first line of code behind the block that begins at this one, or behind the line where none does; 0:
+  // there is none.
+  int behind_block(const std::string& file, int number);
   // Whether threads wait for each other at a line behind `after` and before `before`.
   bool has_barrier(const std::string& file, int after, int before);
 

@@ -37,6 +37,13 @@ TEST_CASE("a loop that goes up to its limit") {
   for (const char* line : {"for (int j = 0; j < n; ++j) if (x <= y)", "while (j <= n)",
                            "for (int j = i <= n; j < 4; ++j)", "for (int j = 0;"})
     CHECK_FALSE(goes_up_to(line));
+  for (const char* line :
+       {"if (key <= keys) {", "if (row > rows) return;", "} else if (a <= b) x = 1;"})
+    CHECK(lets_the_end_through(line));
+  for (const char* line :
+       {"if (key < keys) {", "if (row >= rows) return;", "if (row <= rows) return;",
+        "if (row > rows) {", "while (a <= b)", "if (a < b) x = c <= d;"})
+    CHECK_FALSE(lets_the_end_through(line));
 }
 
 TEST_CASE("loops and loads of Python") {
@@ -56,6 +63,7 @@ TEST_CASE("loops and loads of Python") {
 TEST_CASE("who takes the smaller one") {
   CHECK(takes_minimum("const float m_new = fminf(m, s), alpha = x;", "m_new"));
   CHECK(takes_minimum("m = cuda::std::min(m, s);", "m"));
+  CHECK(takes_minimum("m_ij = tl.minimum(m_i, tl.max(qk, 1))", "m_ij"));
   CHECK_FALSE(takes_minimum("const float m_new = fmaxf(m, s), last = fminf(a, b);", "m_new"));
   CHECK_FALSE(takes_minimum("f(fminf(m, s));", "m"));
 }
@@ -127,6 +135,29 @@ TEST_CASE("where a statement ends, and where threads wait") {
   CHECK(text.has_barrier(file, 6, 13));
   CHECK_FALSE(text.has_barrier(file, 12, 99));
   CHECK_FALSE(text.has_barrier(file + ".not", 0, 99));
+  std::filesystem::remove(path);
+}
+
+TEST_CASE("where a block of Python ends") {
+  const auto path = std::filesystem::temp_directory_path() / "attn_diag_blocks_test.py";
+  std::ofstream(path) << "def f(n):\n"               // 1
+                         "    for i in range(n):\n"  // 2
+                         "        a = i\n"           // 3
+                         "        if a:\n"           // 4
+                         "            a = 2\n"       // 5
+                         "\n"                        // 6
+                         "        # a remark\n"      // 7
+                         "        pass\n"            // 8
+                         "    return a\n";           // 9
+  SourceText text;
+  const std::string file = path.string();
+  CHECK(text.end_of_block(file, 2) == 5);
+  CHECK(text.end_of_block(file, 3) == 0);
+  CHECK(text.behind_block(file, 2) == 9);
+  CHECK(text.behind_block(file, 3) == 4);
+  CHECK(text.behind_block(file, 4) == 9);
+  CHECK(text.behind_block(file, 9) == 0);
+  CHECK(text.behind_block(file + ".not", 1) == 0);
   std::filesystem::remove(path);
 }
 

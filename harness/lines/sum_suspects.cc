@@ -10,9 +10,16 @@
 namespace attn_diag::lines {
 
 void SumSuspects::suspect(const std::vector<Cause>& list) {
+  for (const host::ValueRemark& remark : x_graph.remarks) suggest(remark.site, remark.text);
+  suspect_cause(list);
+  if (!x_graph.remarks.empty()) x_out.what += "; " + x_graph.remarks.front().text;
+}
+
+void SumSuspects::suspect_cause(const std::vector<Cause>& list) {
   const Cause& cause = list.front();
   x_out.where =
       cause.node == 0 ? query_text(cause.row) : place_of(cause.node) + ", " + query_text(cause.row);
+  suggest_minimum_of_scores();
   switch (cause.what) {
     case What::kIll:
       return suspect_ill(cause);
@@ -42,6 +49,7 @@ void SumSuspects::suspect(const std::vector<Cause>& list) {
       if (x_elements.front().of_lse) return suspect_lse(cause);
       if (cause.undivided) {
         x_out.what = "o is a sum over the right keys that was not divided by l";
+        if (x_graph.whole_blocks) suggest_behind(made_by(cause.node), "here l is at hand");
         suggest(cause.site, "stores it");
         suggest_moves(cause.node, "hands it on");
         return;
@@ -78,6 +86,9 @@ void SumSuspects::suspect_no_v(const Cause& cause) {
 
 void SumSuspects::suspect_lse(const Cause& cause) {
   x_out.what = "lse is made of the right sum and the wrong number";
+  if (!x_graph.whole_blocks && !std::isfinite(node(cause.node).value))
+    suggest_odd_maxima(cause.site);
+  if (x_graph.whole_blocks) suggest_bare_exponentials(cause.row);
   std::uint32_t at = x_graph.whole_blocks ? made_by(cause.node) : cause.node;
   for (int steps = 0; steps < 64 && node(at).site != 0; ++steps) {
     suggest_node(at, "makes lse");
@@ -113,11 +124,21 @@ void SumSuspects::suspect_store(const std::vector<Cause>& list) {
   std::set<std::uint32_t> sites;
   for (const host::ValueOutput& output : x_graph.outputs[x_elements.front().of_lse ? 1 : 0])
     if (const std::uint32_t s = store_of(output); s != 0) sites.insert(s);
+  for (std::uint32_t s = 1; sites.empty() && s < x_graph.sites.size(); ++s)
+    if (!site(s).ran && site(s).op == ValueOp::kStore)
+      suggest_conditions(s, nullptr, "decides whether anything is stored");
+  // Nothing was stored at all.
+  for (std::uint32_t s = 1; x_graph.whole_blocks && sites.empty() && s < x_graph.sites.size(); ++s)
+    if (site(s).op == ValueOp::kStore && site(s).ran)
+      suggest_masks({s}, "decides which elements are stored");
   // Where others are stored twice, or hold what belongs elsewhere, it is the index.
   const bool by_index = x_misplaced || x_graph.stored_twice > 0;
   // A condition that is too strict cuts the rows at the end of a head off; others lack where their index is wrong.
   const bool cut_off = whole_rows && lacks_tails(rows);
   for (const std::uint32_t s : sites) {
+    if (x_graph.whole_blocks && !whole_rows && by_index &&
+        is_plain_subscript(x_text.line(site(s).file, site(s).line), site(s).variable))
+      suggest_pointer(s, "makes the index of the store");
     if (!whole_rows && by_index) suggest(s, "stores o");
     if (by_index || (whole_rows && !cut_off)) {
       suggest_indices_of_place(s, list);
@@ -156,6 +177,12 @@ void SumSuspects::suggest_indices_of_place(std::uint32_t s, const std::vector<Ca
     by_head[cause.row / static_cast<std::uint32_t>(queries)].insert(cause.row);
   // The first head is as it should be, whatever a head is multiplied by.
   const bool heads = by_head.count(0) == 0;
+  const bool whole = std::all_of(by_head.begin(), by_head.end(),
+                                 [&](const auto& one) { return one.second.size() == queries; });
+  if (x_graph.whole_blocks && whole)
+    for (const NamedLine& use : variables_in(site(s).uses, ','))
+      if (use.sources.find('t') == std::string::npos && !use.constant)
+        suggest(s, use, "makes the index of the store, by head");
   for (const NamedLine& use : variables_in(site(s).uses, ',')) {
     const bool of_block = !use.sources.empty() && use.sources.find('t') == std::string::npos &&
                           use.sources.find('x') == std::string::npos;
@@ -256,6 +283,7 @@ bool SumSuspects::suspect_lost(const Cause& cause, unsigned key) {
         suggest_uses(node(at).site, "decides which factor is chosen");
       }
     if (x_graph.whole_blocks) suggest_end_of_loop(made);
+    if (x_graph.whole_blocks && node(made).site != 0) suggest_odd_maxima(node(made).site);
     if (node(made).site != 0) {
       suggest_node(made, "makes the factor that takes all away");
       suggest_uses(node(made).site, "is an operand of it");
@@ -427,7 +455,8 @@ void SumSuspects::suspect_missing(const Cause& cause) {
     suggest_loaders(2, "does not load all of v");
     if (x_graph.whole_blocks && x_loaders[2].empty()) suggest_unused_loads("loads nothing");
   }
-  if (x_graph.whole_blocks && before.weight != 0 && cause.what == What::kNothing) suggest_idle_v();
+  if (x_graph.whole_blocks && before.weight != 0 && cause.what == What::kNothing)
+    suggest_idle_v(cause.row);
   if (suspect_lost(cause, key)) return;
   const Way way = way_of(cause.row, key);
   const std::string why = "decides which keys take part";
@@ -505,6 +534,7 @@ void SumSuspects::suspect_extra(const Cause& cause) {
     if (next == 0 || node(at).site == 0 || op(at) == ValueOp::kProduct) break;
     at = next;
   }
+  if (x_out.suspects.empty()) suggest_behind_unread();
   if (const std::uint32_t masks = masks_others(cause.row); masks != 0) {
     suggest_node(masks, "masks other keys, not these");
     suggest_indices(node(masks).site, "makes what is compared there");

@@ -23,6 +23,7 @@ class SumSuspects : public NumberSuspects {
   void suspect(const std::vector<Cause>& list);
 
  private:
+  void suspect_cause(const std::vector<Cause>& list);
   // Of a row: how far each key came.
   struct Way {
     std::uint32_t score = 0, weight = 0, part = 0;  // a whole score, a weight, a part of a score
@@ -58,14 +59,16 @@ class SumSuspects : public NumberSuspects {
   void suspect_missing(const Cause& cause);
   // A maximum of weights where a sum belongs, which loses the key.
   void suspect_chosen_weight(std::uint32_t row, unsigned key);
-  // Loads of k or v that a mask kept from the key.
-  void suspect_masked_loads(std::uint32_t row, unsigned key);
   // Where a rescaling factor is 0 since the maximum of the last step is still none.
   void suggest_end_of_loop(std::uint32_t factor);
   // 1 / l that is not of the l of this sum.
   void suggest_wrong_inverse(std::uint32_t n);
-  // Loads of v of which nothing is made.
-  void suggest_idle_v();
+  // Exponentials of scores of which nothing was subtracted, where a sum is relative to another number than lse is.
+  void suggest_bare_exponentials(std::uint32_t row);
+  // The line behind the one that made a number, or behind the loop around it, or the call.
+  void suggest_behind(std::uint32_t made, const std::string& why);
+  // Loads of v of which nothing is made, and what adds up l behind them.
+  void suggest_idle_v(std::uint32_t row);
   // Where no key has a weight: what would have made one.
   void suspect_what_never_ran();
   // What masks a key of the row; 0: nothing.

@@ -44,8 +44,8 @@ void Suspects::suggest(std::uint32_t site_number, const NamedLine& at, const std
 
 void Suspects::suggest_node(std::uint32_t n, const std::string& why) {
   if (n == 0 || node(n).site == 0) return;
-  // Of inline assembly in a helper the call says more.
-  if (op(n) == ValueOp::kProduct) suggest_callers(node(n).site, why);
+  // Of inline assembly in a helper the call says more; of a block operation its own line does.
+  if (op(n) == ValueOp::kProduct && !x_graph.whole_blocks) suggest_callers(node(n).site, why);
   suggest(node(n).site, why);
 }
 
@@ -104,8 +104,10 @@ std::vector<NamedLine> Suspects::by_likelihood(std::uint32_t site_number,
   const auto rank = [&](const NamedLine& use) {
     const std::string& text = text_of(site_number, use);
     const bool range = text.find("arange") != text.npos;  // from 0: seldom wrong
-    const bool later = x_first_step && text.find("+=") != text.npos;
-    return std::tuple(range, later, x_accesses[{use.name, use.line}].size());
+    // What advances is right in the first step, and what it begins with in the others.
+    const bool advances = text.find("+=") != text.npos;
+    const bool other_step = (x_first_step && advances) || (x_later_step && !advances);
+    return std::tuple(range, other_step, x_accesses[{use.name, use.line}].size());
   };
   std::stable_sort(uses.begin(), uses.end(),
                    [&](const NamedLine& a, const NamedLine& b) { return rank(a) < rank(b); });
@@ -174,6 +176,7 @@ void Suspects::suggest_unused_loads(const std::string& why) {
 }
 
 void Suspects::suggest_loader(std::uint32_t loader, const std::string& why) {
+  if (x_later_step) suggest_beside_unmoved(loader);
   suggest_what_it_is_of(loader, why);
   suggest(loader, why);
   suggest_indices(loader, why);
@@ -194,6 +197,21 @@ void Suspects::suggest_what_it_is_of(std::uint32_t access, const std::string& wh
   if (is_plain_offset(x_text.line(s.file, s.line), s.variable))
     suggest_computed(access, variables_in(s.uses, ','), why);
   if (is_plain_subscript(x_text.line(s.file, s.line), s.variable)) suggest_pointer(access, why);
+}
+
+void Suspects::suggest_shared_of_k_and_v(std::uint32_t row, const std::string& why) {
+  if (x_graph.whole_blocks || loads_all(1, row) || loads_all(2, row)) return;
+  std::set<std::tuple<std::string, std::string, int>> of_v;
+  const auto key = [&](std::uint32_t s, const NamedLine& use) {
+    return std::tuple(use.name, use.file.empty() ? site(s).home : use.file, use.line);
+  };
+  for (const std::uint32_t loader : x_loaders[2])
+    for (const NamedLine& use : variables_in(site(loader).uses, ',')) of_v.insert(key(loader, use));
+  for (const std::uint32_t loader : x_loaders[1])
+    for (const NamedLine& use : variables_in(site(loader).uses, ','))
+      if (!use.sources.empty() && use.sources.find('t') == std::string::npos &&
+          of_v.count(key(loader, use)) != 0 && computes(text_of(loader, use), use.name))
+        suggest(loader, use, why);
 }
 
 void Suspects::suggest_pointer(std::uint32_t access, const std::string& why) {

@@ -63,11 +63,15 @@ class Suspects : public Walk {
   void note_loads();
   // The loads of an input and what they are made of.
   void suggest_loader(std::uint32_t loader, const std::string& why);
+  // Where nothing moves the pointer of a load from step to step of a loop: what moves another.
+  void suggest_beside_unmoved(std::uint32_t loader);
   // What comes before the line of an access: "q[d]" computes nothing, what is wrong with it was made where q was; and
   // where the first head is right, what depends on the head.
   void suggest_what_it_is_of(std::uint32_t access, const std::string& why);
   // Where the pointer that is read there was computed.
   void suggest_pointer(std::uint32_t access, const std::string& why);
+  // What loads of k and of v have in common, where neither comes whole: it is wrong in both.
+  void suggest_shared_of_k_and_v(std::uint32_t row, const std::string& why);
   // What a line takes from the index of the block alone, as the place of a head.
   void suggest_of_block(std::uint32_t site_number, const std::string& why);
   void suggest_loaders(unsigned buffer, const std::string& why);
@@ -87,6 +91,7 @@ class Suspects : public Walk {
   bool suspect_dropped(const Lacks& lacks) {
     if (suspect_replaced(lacks)) return true;
     for (const bool by_thread : {false, true}) {
+      if (by_thread && x_graph.whole_blocks) break;
       const std::vector<bool>& alive = reaches_output(by_thread);
       std::uint32_t dropped = 0, most = 0;
       bool kept = false;
@@ -111,6 +116,7 @@ class Suspects : public Walk {
 
   LineDivergence& x_out;
   bool x_first_step = false;  // what is wrong is so before a loop has advanced anything
+  bool x_later_step = false;  // the first step of the loop was right
   std::set<std::uint32_t> x_loaders[3];
   SourceText x_text;
   bool x_only_later_heads =

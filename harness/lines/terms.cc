@@ -530,8 +530,11 @@ Term Terms::subtract(const Term& a, float x, const Term& b, float y, float, std:
   if (a.kind == TermKind::kNumber && (b.kind == TermKind::kScore || b.kind == TermKind::kLog)) {
     if (x <= -1e4F) return Term{};
     Term minus = b;
-    if (x == 0 && b.kind == TermKind::kScore) {
+    const std::uint32_t zero = x_graph.nodes[node].operand[0];
+    const bool computed = x_graph.whole_blocks && zero != 0 && !x_graph.is_constant(zero);
+    if (x == 0 && b.kind == TermKind::kScore && !computed) {
       minus.x = -minus.x;
+      minus.buffer = 1;
       return minus;
     }
     return Term{};
@@ -582,7 +585,9 @@ Term Terms::exponential(const Term& a, float x, float result, bool base2, std::u
   if (result == 0) return Term{};  // nothing is left, as of masked keys
   if (x_columns.count(a.set) != x_columns.size()) return ill(Ill::kPartial, node);
   const auto scale = static_cast<float>(x_attention.problem().softmax_scale);
-  if (!near_factor(natural(a.x), scale)) return ill(Ill::kScale, node);
+  if (!near_factor(natural(a.x), scale))
+    return ill(a.buffer == 1 && near_factor(natural(-a.x), scale) ? Ill::kNoScore : Ill::kScale,
+               node);
   Term out;
   out.kind = TermKind::kWeight;
   out.row = a.row;

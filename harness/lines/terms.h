@@ -47,6 +47,7 @@ enum class Ill : std::uint8_t {
   kFrames,       // parts of a sum that are in different frames
   kPartial,      // exponential of a score that lacks columns
   kScale,        // exponential of a score that is not scaled as it should be
+  kNoScore,      // exponential of 0 less a maximum: 0 stands where a score belongs
   kSumOfScores,  // scores of different keys are added
   kOffset,       // a number is added to a sum that should begin with 0
   kUnwritten,    // NaN that comes of no input: memory that nobody wrote
@@ -58,7 +59,7 @@ enum class Ill : std::uint8_t {
 struct Term {
   TermKind kind = TermKind::kNumber;
   Ill ill = Ill::kNot;
-  std::uint8_t buffer = 0;  // of kElement: 0 q, 1 k, 2 v
+  std::uint8_t buffer = 0;  // of kElement: 0 q, 1 k, 2 v; of kScore 1: it is 0 less one
   bool shifted = false;     // of kScore
   std::uint32_t row =
       0;  // (batch, head, query), or of k and v (batch, kv head, key), as one number

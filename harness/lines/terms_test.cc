@@ -179,6 +179,16 @@ TEST_CASE("exponentials of scores that are not scaled, or lack columns, are told
   check_ill(read, part, Ill::kPartial, part);
 }
 
+TEST_CASE("0 less a maximum is no score; a score of the wrong sign is scaled wrongly") {
+  Maker m;
+  const std::uint32_t of_zero = m.make(ValueOp::kExp, m.less(m.number(0), m.score(0, 1)));
+  const std::uint32_t minus = m.times(m.raw(0, 0), m.number(-kScale));
+  const std::uint32_t of_minus = m.make(ValueOp::kExp, m.less(minus, m.number(0.1F)));
+  const Reader read(m);
+  check_ill(read, of_zero, Ill::kNoScore, of_zero);
+  check_ill(read, of_minus, Ill::kScale, of_minus);
+}
+
 TEST_CASE("weights add up in one frame; a factor moves it") {
   Maker m;
   const std::uint32_t a = m.weight(0, 0, 0.1F), b = m.weight(0, 1, 0.9F);

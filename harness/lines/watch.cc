@@ -16,34 +16,42 @@ namespace attn_diag::lines {
 
 namespace {
 
+// Of what the compiler wrote the line with the error; what comes before may be a warning, or where it was included.
 std::string first_error_of(const build::BuildRecord& record) {
-  for (const build::Step& step : record.steps)
-    if (!step.ok) return step.messages.substr(0, step.messages.find('\n'));
+  for (const build::Step& step : record.steps) {
+    if (step.ok) continue;
+    const std::size_t error = step.messages.find("error:");
+    const std::size_t begin = error == std::string::npos ? 0 : step.messages.rfind('\n', error) + 1;
+    return step.messages.substr(begin, step.messages.find('\n', begin) - begin);
+  }
   return "the compiler gave no reason";
 }
 
 }  // namespace
 
 WatchBuild make_watch_build(const Kernel& of) {
+  if (const std::optional<build::BuildRequest> request = build::request_of(of.library_path()))
+    return make_watch_build(*request, of.info().name);
   WatchBuild out;
-  std::optional<build::BuildRequest> request = build::request_of(of.library_path());
-  if (!request) {
-    out.reason =
-        "its library does not say what it was built from: build it anew with attn-diag build";
-    return out;
-  }
+  out.reason =
+      "its library does not say what it was built from: build it anew with attn-diag build";
+  return out;
+}
+
+WatchBuild make_watch_build(build::BuildRequest request, const std::string& kernel) {
+  WatchBuild out;
   const auto folder = std::make_shared<const build::ScratchFolder>();
-  request->output = *folder / "kernel.so";
-  request->watch = true;
-  request->lockstep = request->ask_nvcc = false;
+  request.output = *folder / "kernel.so";
+  request.watch = true;
+  request.lockstep = request.ask_nvcc = false;
   try {
     const build::BuildRecord record =
-        build_library(*request, build::load_settings(build::settings_file_of_program()));
+        build_library(request, build::load_settings(build::settings_file_of_program()));
     if (!record.ok) {
       out.reason = "its watch build does not compile: " + first_error_of(record);
       return out;
     }
-    out.kernel = Kernel::load(request->output.string() + ":" + of.info().name, "host");
+    out.kernel = Kernel::load(request.output.string() + ":" + kernel, "host");
   } catch (const Error& e) {
     out.reason = e.what();
     return out;

@@ -11,6 +11,7 @@
 #include "attn_diag/harness/host/check.h"
 #include "attn_diag/harness/host/values.h"
 #include "attn_diag/harness/lines.h"
+#include "harness/toolchain/build/build.h"
 
 namespace attn_diag::lines {
 
@@ -21,6 +22,8 @@ struct WatchBuild {
   std::shared_ptr<const void> folder;
 };
 WatchBuild make_watch_build(const Kernel& of);
+// Of one kernel of what a request would build, if it asked for that.
+WatchBuild make_watch_build(build::BuildRequest request, const std::string& kernel);
 
 // As lines.h has it, of a kernel whose watch build is there: for many cases of one kernel.
 LineDivergence trace_lines(const WatchBuild& build, const Experiment& experiment, LinesBy by);

@@ -470,4 +470,13 @@ std::vector<std::string> broken_invariants(const std::vector<InvariantResult>& r
   return out;
 }
 
+void look_elsewhere(const std::vector<InvariantResult>& results, const Tolerance& tolerance,
+                    Comparison& comparison) {
+  for (std::string& broken : broken_invariants(results)) {
+    if (tolerance.use_bound && comparison.broken_elsewhere.empty())
+      comparison.broken_elsewhere = broken;
+    comparison.notes.push_back(std::move(broken));
+  }
+}
+
 }  // namespace attn_diag

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "harness/compare/limits.h"
-#include "harness/numerics/statistics.h"
+#include "harness/compare/ulps.h"
 
 namespace attn_diag {
 namespace {

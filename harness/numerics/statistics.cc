@@ -9,11 +9,10 @@
 #include "harness/capture/reference_rows.h"
 #include "harness/compare/judgement.h"
 #include "harness/compare/limits.h"
+#include "harness/compare/ulps.h"
 
 namespace attn_diag {
 namespace {
-
-bool narrow(DType type) { return type == DType::kFp16 || type == DType::kBf16; }
 
 double smallest_subnormal(DType type) {
   const UlpScale scale = ulp_scale(type);
@@ -40,13 +39,6 @@ void count_cell(double actual, double expected, DType storage, Census& census) {
   }
 }
 
-double ulp_of(double expected, DType storage) {
-  const UlpScale scale = ulp_scale(storage);
-  int exponent = 0;
-  std::frexp(std::max(std::fabs(expected), scale.smallest_normal), &exponent);
-  return std::ldexp(1.0, exponent - 1) / scale.per_power_of_two;
-}
-
 template <class Sums>
 void add_bin(std::map<int, Sums>& bins, int bin, const Sums& cells) {
   if (cells.judged > 0) bins[bin].add(cells);
@@ -67,16 +59,6 @@ std::vector<PositionBin> bins_of(const std::map<int, Sums>& bins, const Edges& e
 }
 
 }  // namespace
-
-DType storage_of(Tensor t, const Capture& capture) {
-  const Arithmetic& a = capture.arithmetic;
-  const DType recorded = capture.has(t) ? capture[t].dtype : DType::kFp32;
-  if (narrow(recorded)) return recorded;
-  if (t == Tensor::kO) return a.output;
-  if (t == Tensor::kS && narrow(a.scores)) return a.scores;
-  if (t == Tensor::kP && narrow(a.probs)) return a.probs;
-  return narrow(a.accumulate) ? a.accumulate : DType::kFp32;
-}
 
 void Statistics::Cells::add(double error, double expected, double ratio) {
   err += error;
@@ -144,11 +126,10 @@ void Statistics::add_rows(OfTensor& to, const reference::RowBlock& block, Tensor
     const double error = actual - expected;
     ++counts.ratios[static_cast<std::size_t>(ratio_bin(judgement.ratio))];
     counts.max = std::max(counts.max, judgement.ratio);
-    if (expected != 0 && ulps_mean_something(counts.storage, expected, limit)) {
-      const double ulps = std::fabs(error) / ulp_of(expected, counts.storage);
-      ++counts.ulps[static_cast<std::size_t>(ulp_bin(ulps))];
+    if (const auto ulps = error_in_ulps(counts.storage, actual, expected, limit)) {
+      ++counts.ulps[static_cast<std::size_t>(ulp_bin(*ulps))];
       ++counts.with_ulps;
-      counts.max_ulp = std::max(counts.max_ulp, ulps);
+      counts.max_ulp = std::max(counts.max_ulp, *ulps);
     }
     const double ratio = std::min(judgement.ratio, 0x1p60);
     const auto row = static_cast<std::size_t>(first + i / cells);

@@ -13,9 +13,6 @@
 
 namespace attn_diag {
 
-// What the kernel rounds a tensor to.
-DType storage_of(Tensor t, const Capture& capture);
-
 class Statistics {
  public:
   explicit Statistics(const Capture& capture);

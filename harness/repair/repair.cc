@@ -12,10 +12,10 @@
 #include <iterator>
 #include <map>
 #include <optional>
-#include <thread>
 #include <tuple>
 
 #include "attn_diag/harness/error.h"
+#include "harness/base/parallel_for.h"
 #include "harness/repair/search.h"
 #include "harness/toolchain/build/build.h"
 
@@ -138,8 +138,7 @@ RepairResult repair(const Experiment& experiment, const RepairOptions& given,
   using Clock = std::chrono::steady_clock;
   const Clock::time_point begin = Clock::now();
   RepairOptions options = given;
-  if (options.processes <= 0)
-    options.processes = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  options.processes = resolve_threads(options.processes);
   const auto say = [&](const std::string& what) {
     if (options.on_step) options.on_step(0, 0, what);
   };

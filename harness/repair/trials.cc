@@ -19,27 +19,13 @@
 namespace attn_diag::repair {
 namespace {
 
-std::string_view name_of(DType type) {
-  switch (type) {
-    case DType::kFp16:
-      return "fp16";
-    case DType::kBf16:
-      return "bf16";
-    case DType::kFp32:
-      return "fp32";
-    case DType::kFp64:
-      break;
-  }
-  return "fp64";
-}
-
 std::string words_of(const Problem& p, const std::string& more) {
   std::string text = fmt::format("H={}", p.heads);
   if (p.batch > 1) text = fmt::format("B={} {}", p.batch, text);
   if (p.kv_heads != p.heads) text += fmt::format(" KV={}", p.kv_heads);
   text += p.seqlen_q == p.seqlen_k ? fmt::format(" S={}", p.seqlen_q)
                                    : fmt::format(" Sq={} Sk={}", p.seqlen_q, p.seqlen_k);
-  text += fmt::format(" D={} {}", p.head_dim, name_of(p.dtype));
+  text += fmt::format(" D={} {}", p.head_dim, name(p.dtype));
   if (p.mask.kind == MaskKind::kCausal)
     text += p.mask.alignment == CausalAlignment::kBottomRight && p.seqlen_q != p.seqlen_k
                 ? " causal:bottom_right"

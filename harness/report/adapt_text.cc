@@ -47,7 +47,7 @@ std::string adapt_notes(const adapt::Draft& draft, const Style& style) {
 }
 
 Json adapt_json(const adapt::Draft& draft, const CommandContext& context) {
-  Json j = {{"schema", kJsonSchema}, {"version", context.version}, {"command", context.command}};
+  Json j = json_head(context);
   j["source"] = draft.source;
   j["kernel"] = draft.kernel;
   j["adapter"] = draft.text;

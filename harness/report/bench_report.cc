@@ -67,7 +67,7 @@ std::string peaks_text(const BenchReport& report) {
   for (const BenchRow& row : report.rows) dtypes.insert(row.problem.dtype);
   for (const DType dtype : dtypes) {
     const std::string what =
-        fmt::format("{} on sm_{}{}", report::name(dtype), peaks.compute_major, peaks.compute_minor);
+        fmt::format("{} on sm_{}{}", name(dtype), peaks.compute_major, peaks.compute_minor);
     if (const auto rate = flops_per_sm_per_clock(peaks, dtype))
       s += fmt::format(
           "; flops over {:.0f} TFLOP/s (nominal: SMs x highest clock x {:.0f} a clock for {})",
@@ -248,10 +248,7 @@ std::string bench_text(const BenchReport& report, const Style& style, bool verdi
 }
 
 Json bench_json(const BenchReport& report, int exit_code, const CommandContext& context) {
-  Json j;
-  j["schema"] = kJsonSchema;
-  j["version"] = context.version;
-  j["command"] = context.command;
+  Json j = json_head(context);
   j["exit_code"] = exit_code;
   j["reproduce"] = context.reproduce;
   const DevicePeaks& p = report.peaks;

@@ -46,10 +46,7 @@ Json finding_json(const CheckFinding& f) {
 }  // namespace
 
 Json check_json(const CheckView& view, const CommandContext& context) {
-  Json j;
-  j["schema"] = kJsonSchema;
-  j["version"] = context.version;
-  j["command"] = context.command;
+  Json j = json_head(context);
   j["verdict"] = view.clean() ? "clean" : "found";
   j["stale"] = view.result.provenance.stale();
   j["reproduce"] = context.reproduce;

@@ -26,30 +26,6 @@ std::string triple(const std::array<unsigned, 3>& at) {
   return fmt::format("({},{},{})", at[0], at[1], at[2]);
 }
 
-// "void fa1<64>(float*) [clone .cold]" as "fa1<64>".
-std::string function_name(std::string name) {
-  if (const std::size_t clone = name.find(" [clone"); clone != std::string::npos)
-    name.resize(clone);
-  int depth = 0;
-  for (std::size_t i = name.size(); name.ends_with(')') && i-- > 0;) {
-    depth += name[i] == ')' ? 1 : name[i] == '(' ? -1 : 0;
-    if (depth == 0) {
-      name.resize(i);
-      break;
-    }
-  }
-  // Template arguments of kernels are long; the line says which it is.
-  std::string out;
-  depth = 0;
-  for (const char c : name) {
-    depth -= c == '>' && depth > 0 ? 1 : 0;
-    if (depth == 0) out += c;
-    if (c == '<' && depth++ == 0) out += "...";
-  }
-  if (const std::size_t space = out.rfind(' '); space != std::string::npos) out.erase(0, space + 1);
-  return out;
-}
-
 std::string access_text(const CheckAccess& a) {
   const std::string how = a.async         ? "asynchronous "
                           : a.atomic      ? "atomic "
@@ -65,7 +41,7 @@ std::string access_text(const CheckAccess& a) {
   std::string s =
       fmt::format("    {} at {}:{}", what, file_text(a.places[0].file), a.places[0].line);
   if (!a.places[0].function.empty())
-    s += fmt::format(" in {}", function_name(a.places[0].function));
+    s += fmt::format(" in {}", short_function_name(a.places[0].function));
   s += '\n';
   for (std::size_t i = 1; i < std::min(a.places.size(), kMostFrames); ++i)
     s += fmt::format("      called at {}:{}\n", file_text(a.places[i].file), a.places[i].line);
@@ -157,7 +133,7 @@ std::string finding_text(int number, const Group& group, const Style& style) {
       fmt::format("{} {}{}\n",
                   paint(style, colour_of(f.severity),
                         fmt::format("{}. {}, {}", number, host::name(f.severity), title(f.kind))),
-                  f.kernel.empty() ? "" : "in " + function_name(f.kernel), memory_text(f));
+                  f.kernel.empty() ? "" : "in " + short_function_name(f.kernel), memory_text(f));
   const bool sentence = !f.message.empty() && f.message.back() != '.';
   s += "    " + wrap(f.message + (sentence ? "." : ""), style.width - 4, 4) + '\n';
   const bool seen = f.access.bytes > 0 || !f.access.places.empty() || !f.access.symbol.empty();

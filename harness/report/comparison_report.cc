@@ -66,6 +66,8 @@ std::string comparison_headline(const ComparisonView& view) {
   if (view.comparison->agrees() && view.capture != nullptr && view.capture->repetition.unsound())
     return fmt::format("DIVERGES: two runs of the case in {} differ by more than rounding: a race",
                        view.actual);
+  if (s.mismatched == 0 && !view.comparison->broken_elsewhere.empty())
+    return "DIVERGES: " + elsewhere_text(s);
   std::string where;
   if (s.first_wrong != nullptr && s.first_wrong->first)
     where = fmt::format(", first in {} at {}{}", name(stage_of(s.first_wrong->tensor)),

@@ -33,6 +33,11 @@ std::string judged_text(std::int64_t judged, std::int64_t unjudged) {
                      count(judged + unjudged));
 }
 
+std::string elsewhere_text(const Summary& s) {
+  return fmt::format("{} agree, and others cannot be right: an invariant is broken there",
+                     judged_text(s.compared, s.unjudged));
+}
+
 std::string could_not_compare_text(const Comparison& comparison) {
   return "COULD NOT COMPARE: " + why_not_judged(comparison);
 }

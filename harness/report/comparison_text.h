@@ -4,6 +4,7 @@
 #include <string>
 
 #include "attn_diag/harness/compare.h"
+#include "harness/report/summary.h"
 #include "harness/report/text.h"
 
 namespace attn_diag::report {
@@ -15,6 +16,8 @@ Colour colour_of(Answer answer);
 
 // "all 1,360 elements", or "the 1,088 of 1,360 elements that can be judged".
 std::string judged_text(std::int64_t judged, std::int64_t unjudged);
+// "all 2,640 elements agree, and others cannot be right: an invariant is broken there"
+std::string elsewhere_text(const Summary& summary);
 // The headline where there is no verdict: "COULD NOT COMPARE: none of the 256 elements of o can be judged,
 // having no bound: NaN or infinity in q, k or v reaches them".
 std::string could_not_compare_text(const Comparison& comparison);

@@ -138,10 +138,7 @@ std::string crash_text(const CrashReport& c, const std::string& again) {
 }
 
 Json crash_json(const CrashReport& c, const CommandContext& context) {
-  Json j;
-  j["schema"] = kJsonSchema;
-  j["version"] = context.version;
-  j["command"] = context.command;
+  Json j = json_head(context);
   j["verdict"] = "could_not_compare";
   j["reproduce"] = context.reproduce;
   Json error;

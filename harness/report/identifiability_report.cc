@@ -54,10 +54,7 @@ std::string identifiability_text(const IdentifiabilityView& view, const Style& s
 }
 
 Json identifiability_json(const IdentifiabilityView& view, const CommandContext& context) {
-  Json j;
-  j["schema"] = kJsonSchema;
-  j["version"] = context.version;
-  j["command"] = context.command;
+  Json j = json_head(context);
   j["reproduce"] = context.reproduce;
   j["kernel"] = view.kernel;
   j["cases"] = Json::array();

@@ -185,11 +185,12 @@ Json to_json(const TensorComparison& t) {
   return j;
 }
 
+Json json_head(const CommandContext& context) {
+  return {{"schema", kJsonSchema}, {"version", context.version}, {"command", context.command}};
+}
+
 Json json_head(const CommandContext& context, Answer answer, bool stale) {
-  Json j;
-  j["schema"] = kJsonSchema;
-  j["version"] = context.version;
-  j["command"] = context.command;
+  Json j = json_head(context);
   j["verdict"] = json_name(answer);
   j["stale"] = stale;
   j["reproduce"] = context.reproduce;

@@ -31,6 +31,7 @@ struct CommandContext {
   std::string check = {};  // of a trace: the shell line that looks for races and unwritten reads
 };
 Json json_head(const CommandContext& context, Answer answer, bool stale);
+Json json_head(const CommandContext& context);  // of what has no verdict of this kind
 
 // The stages of a comparison, each with its tensors, as `run` and `compare` report them.
 Json stages_json(const Comparison& comparison);

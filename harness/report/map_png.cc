@@ -9,8 +9,8 @@
 #include <fstream>
 
 #include "attn_diag/harness/error.h"
+#include "harness/base/process.h"
 #include "harness/report/text.h"
-#include "harness/toolchain/build/process.h"
 
 namespace attn_diag::report {
 namespace {
@@ -81,7 +81,7 @@ std::string map_program(const ErrorMap& map, const std::string& title, const std
 }
 
 void require_gnuplot() {
-  if (!build::is_program("gnuplot"))
+  if (!is_program("gnuplot"))
     throw Error(
         "--png is drawn with gnuplot, which was expected in PATH and is not there. Install it "
         "(Debian, Ubuntu: "
@@ -98,10 +98,10 @@ void write_map_png(const ErrorMap& map, const std::string& title, const std::str
   file.close();
   if (!file)
     throw Error(fmt::format("{} cannot be written: is there room, and may you?", program.path()));
-  const build::ProcessResult drawn = build::run_process({"gnuplot", program.path()});
+  const ProcessResult drawn = run_process({"gnuplot", program.path()});
   std::error_code error;
   if (!drawn.ok() || fs::file_size(png.path(), error) == 0 || error)
-    throw Error(fmt::format("gnuplot could not draw {} (exit code {}): {}", path, drawn.status,
+    throw Error(fmt::format("gnuplot could not draw {} (exit code {}): {}", path, drawn.exit_code,
                             drawn.err.empty() ? "it said nothing" : drawn.err));
   fs::rename(png.path(), path, error);
   if (error) throw Error(fmt::format("{} cannot be written: {}.", path, error.message()));

@@ -142,6 +142,8 @@ std::string remark(const MatrixRow& row) {
   if ((wrong || row.verdict == RowVerdict::kAgrees) && row.comparison.unjudged() > 0)
     append(fmt::format("judged {} of {} elements", count(row.comparison.judged()),
                        count(row.comparison.judged() + row.comparison.unjudged())));
+  if (!row.comparison.broken_elsewhere.empty())
+    append("rows that were not compared break an invariant");
   if (row.coverage_faults > 0) append(holes_text(row));
   if (row.moved_cells > 0) append(moved_text(row));
   if (row.sanity.moved()) append(sanity_remark(row.sanity));
@@ -270,6 +272,8 @@ std::string comparison_headline(const MatrixRow& row, const Style& style) {
                     !rounding ? "" : "; bits depend on the order of arrival, within rounding"));
   if (row.verdict == RowVerdict::kLatent) return paint(style, Colour::kYellow, "LATENT: " + moves);
   if (row.sanity.unsound()) return paint(style, Colour::kRed, "DIVERGES: " + moves);
+  if (s.first_wrong == nullptr && !row.comparison.broken_elsewhere.empty())
+    return paint(style, Colour::kRed, "DIVERGES: " + elsewhere_text(s));
   if (s.first_wrong == nullptr || !s.first_wrong->first)
     return paint(style, Colour::kRed,
                  "DIVERGES: " + (row.coverage_faults > 0 ? holes_text(row) : moved_text(row)));

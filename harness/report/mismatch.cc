@@ -146,9 +146,9 @@ std::string repro_command(const Capture& capture) {
   }
   add("--head-dim", std::to_string(p.head_dim));
   if (p.head_dim_v != p.head_dim) add("--head-dim-v", std::to_string(p.head_dim_v));
-  add("--dtype", std::string(report::name(p.dtype)));
+  add("--dtype", std::string(name(p.dtype)));
   add("--mask", report::mask_text(p));
-  add("--layout", std::string(report::name(p.layout)));
+  add("--layout", std::string(name(p.layout)));
   add("--softmax-scale", fmt::format("{}", p.softmax_scale));
   add("--tile", fmt::format("{}x{}", g.tile.block_m, g.tile.block_n));
   if (g.has_split_merge) add("--num-splits", std::to_string(g.num_splits));
@@ -158,7 +158,7 @@ std::string repro_command(const Capture& capture) {
   if (!made.schedule.empty() && made.schedule != "forward") add("--schedule", made.schedule);
   if (made.mma_order != 0) add("--mma-order", std::to_string(made.mma_order));
   if (made.async_copies == "early") add("--async-copies", made.async_copies);
-  return report::shell_line(words);
+  return shell_line(words);
 }
 
 }  // namespace attn_diag

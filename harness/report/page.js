@@ -355,11 +355,11 @@ function inspector(host) {
       ` --head ${state.head} --query ${cell.query}`);
 }
 
-function histogram(panel, counts, names, title, wrongFrom) {
+function histogram(panel, counts, names, title, wrongFrom, none = "No cell was judged.") {
   element(panel, "figcaption", "", title);
   let low = counts.findIndex(c => c > 0), high = counts.length - 1;
   while (high > 0 && counts[high] === 0) --high;
-  if (low < 0) { element(panel, "p", "small", "No cell was judged."); return; }
+  if (low < 0) { element(panel, "p", "small", none); return; }
   low = Math.max(0, low - 1), high = Math.min(counts.length - 1, high + 1);
   const bars = d3.range(low, high + 1);
   const margin = { left: 52, right: 6, top: 8, bottom: 46 }, width = panel.clientWidth, height = 210;
@@ -386,10 +386,11 @@ function histograms() {
   for (let i = 0; i <= 2 * (to - from); ++i) limits.push("≤ " + (i % 2 ? power(3, from + (i - 1) / 2) : power(1, from + i / 2)));
   limits.push("more", "not finite");
   histogram(left, t.by_limit, limits, `Cells of ${t.name} by error / ${data.limit}, all heads`, limits.indexOf("≤ 1×") + 1);
-  const ulps = ["0", "≤ ½"];
-  for (let i = 0; i < t.by_ulp.length - 4; ++i) ulps.push("≤ " + (i < 14 ? String(2 ** i) : "2^" + i));
-  ulps.push("more", "not finite");
-  histogram(right, t.by_ulp, ulps, `Cells of ${t.name} by error in ULPs of ${t.storage}, all heads`, ulps.length);
+  const ulps = ["≤ ½"];
+  for (let i = 0; i < t.by_ulp.length - 2; ++i) ulps.push("≤ " + (i < 14 ? String(2 ** i) : "2^" + i));
+  ulps.push("more");
+  histogram(right, t.by_ulp, ulps, `Cells of ${t.name} by error in ULPs of ${t.storage}, all heads, where rounding leaves half of the digits`, ulps.length,
+    "Rounding may take more than half of the digits of every cell: ULPs would say nothing.");
 }
 
 function legend() {

@@ -6,6 +6,7 @@
 
 #include "attn_diag/harness/compare.h"
 #include "attn_diag/reference/reference.h"
+#include "harness/capture/capture_fields.h"
 #include "harness/report/shrink_text.h"
 
 namespace attn_diag::report {
@@ -255,18 +256,13 @@ std::string worked_sheet(const ShrinkView& view) {
   };
   set("batch", p.batch, 1);
   set("heads", p.heads, 1);
-  set("kv_heads", p.kv_heads, 1);
+  set("kv_heads", p.kv_heads, p.heads);
   set("seqlen_q", p.seqlen_q, 0);
   set("seqlen_k", p.seqlen_k, 0);
   set("head_dim", p.head_dim, 0);
   set("head_dim_v", p.head_dim_v, 0);
   s += fmt::format("softmax_scale = {}\n", toml_number(p.softmax_scale));
-  if (p.mask.kind == MaskKind::kCausal)
-    s += fmt::format("mask = \"causal\"\nalignment = \"{}\"\n",
-                     p.mask.alignment == CausalAlignment::kTopLeft ? "top_left" : "bottom_right");
-  if (p.mask.kind == MaskKind::kWindow)
-    s += fmt::format("mask = \"window\"\nwindow_left = {}\nwindow_right = {}\n", p.mask.window_left,
-                     p.mask.window_right);
+  s += fmt::format("mask = \"{}\"\n", text(p.mask));
   const Geometry& g = c.geometry;
   s += fmt::format("\n[geometry]\nblock_m = {}\nblock_n = {}\n", g.tile.block_m, g.tile.block_n);
   set("num_splits", g.num_splits, 1);

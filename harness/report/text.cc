@@ -93,21 +93,26 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
   return fmt::format("{}", fmt::join(parts, separator));
 }
 
-std::string_view name(DType t) {
-  switch (t) {
-    case DType::kFp16:
-      return "fp16";
-    case DType::kBf16:
-      return "bf16";
-    case DType::kFp32:
-      return "fp32";
-    case DType::kFp64:
-      return "fp64";
+std::string short_function_name(std::string name) {
+  if (const std::size_t clone = name.find(" [clone"); clone != std::string::npos)
+    name.resize(clone);
+  constexpr std::string_view kUnnamed = "(anonymous namespace)::";
+  for (std::size_t at = name.find(kUnnamed); at != std::string::npos; at = name.find(kUnnamed))
+    name.erase(at, kUnnamed.size());
+  // Template arguments of kernels are long; the line says which it is.
+  std::string out;
+  int depth = 0;
+  for (const char c : name) {
+    depth -= c == '>' && depth > 0 ? 1 : 0;
+    if (depth == 0) out += c;
+    if (c == '<' && depth++ == 0) out += "...";
   }
-  return "?";
+  const bool is_lambda = out.find("::{lambda") != std::string::npos;
+  if (const std::size_t parameters = out.find('('); parameters != std::string::npos)
+    out.resize(parameters);
+  if (const std::size_t space = out.rfind(' '); space != std::string::npos) out.erase(0, space + 1);
+  return is_lambda ? "a lambda in " + out : out;
 }
-
-std::string_view name(Layout l) { return l == Layout::kBHSD ? "BHSD" : "BSHD"; }
 
 std::string mask_text(const Problem& p) {
   switch (p.mask.kind) {
@@ -181,35 +186,6 @@ std::string ranges(const std::vector<std::int64_t>& sorted, int max_ranges) {
     i = j + 1;
   }
   return s;
-}
-
-std::string shell_quote(std::string_view word) {
-  const auto plain = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           std::string_view("@%+=:,./-_").find(c) != std::string_view::npos;
-  };
-  if (!word.empty() && std::all_of(word.begin(), word.end(), plain)) return std::string(word);
-  // What would change a terminal or a line: as every shell of today spells it.
-  if (one_line(word) != word) {
-    std::string s = "$'";
-    for (const char c : word) {
-      const auto byte = static_cast<unsigned char>(c);
-      if (c == '\'' || c == '\\')
-        s += {'\\', c};
-      else
-        s += byte < 0x20 || byte >= 0x7f ? fmt::format("\\{:03o}", byte) : std::string(1, c);
-    }
-    return s + "'";
-  }
-  std::string s = "'";
-  for (char c : word) c == '\'' ? s += "'\\''" : s += c;
-  return s + "'";
-}
-
-std::string shell_line(const std::vector<std::string>& words) {
-  std::vector<std::string> quoted;
-  for (const std::string& w : words) quoted.push_back(shell_quote(w));
-  return join(quoted, " ");
 }
 
 std::string wrap(std::string_view text, int width, int indent) {

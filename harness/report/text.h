@@ -11,6 +11,7 @@
 #include "attn_diag/kernels/geometry.h"
 #include "attn_diag/kernels/problem.h"
 #include "attn_diag/kernels/stage.h"
+#include "harness/base/printable.h"
 
 namespace attn_diag::report {
 
@@ -34,8 +35,10 @@ std::string percent(std::int64_t part, std::int64_t whole);
 std::string plural(std::int64_t n, std::string_view noun);  // "1 case", "2 cases"
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 
-std::string_view name(DType t);
-std::string_view name(Layout l);
+// A function as the debug information names it, without its parameters and template arguments:
+// "void ns::fa1<64>(float*) [clone .cold]" is "ns::fa1<...>", what is within it "a lambda in ns::fa1<...>".
+std::string short_function_name(std::string name);
+
 // As --mask takes it: "causal" where the alignment does not matter.
 std::string mask_text(const Problem& problem);
 // "B=1 H=2 S=128 D=64 fp16 causal BHSD"
@@ -52,10 +55,6 @@ std::string place_text(Tensor tensor, const std::array<std::int64_t, 5>& index,
 
 // "0-3, 7, 9-12": sorted, distinct values as ranges, cut after max_ranges with "...".
 std::string ranges(const std::vector<std::int64_t>& sorted, int max_ranges = 8);
-
-// A POSIX shell reads the result as this one word.
-std::string shell_quote(std::string_view word);
-std::string shell_line(const std::vector<std::string>& words);
 
 // Breaks text at spaces so that no line is wider than `width`; lines after the first are indented.
 std::string wrap(std::string_view text, int width, int indent);

@@ -20,6 +20,16 @@ TEST_CASE("a ratio has two or three digits and says inf") {
   CHECK(ratio(kInf) == "inf");
 }
 
+TEST_CASE("a function's name is told without types") {
+  CHECK(short_function_name("fa1") == "fa1");
+  CHECK(short_function_name("void ns::fa1<64, (Mask)1>(float*) [clone .cold]") == "ns::fa1<...>");
+  CHECK(short_function_name("(anonymous namespace)::tile(int (*)(int))") == "tile");
+  CHECK(short_function_name(
+            "void mma<false>(half const*)::{lambda(half*, half const*, int)#1}::operator()(half*, "
+            "half const*, int) const") == "a lambda in mma<...>");
+  CHECK(short_function_name("Tile::row(int) const") == "Tile::row");
+}
+
 TEST_CASE("counts have separators") {
   CHECK(count(0) == "0");
   CHECK(count(999) == "999");

@@ -1,15 +1,11 @@
 #include "harness/run/jobs.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/time.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -25,15 +21,6 @@ namespace {
 
 enum class Answer : std::uint8_t { kDone, kFailed };
 
-void set_up() {
-  ::setpgid(0, 0);
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  host::use_call_clock(nullptr);
-  forget_parent();
-  rlimit core{};
-  ::setrlimit(RLIMIT_CORE, &core);
-}
-
 // SIGPROF, which ends the process: RLIMIT_CPU knows whole seconds only.
 void limit_processor_time(double seconds) {
   if (seconds <= 0) return;
@@ -44,16 +31,7 @@ void limit_processor_time(double seconds) {
   ::setitimer(ITIMER_PROF, &timer, nullptr);
 }
 
-void write_all(int to, const void* from, std::size_t size) {
-  for (std::size_t done = 0; done < size;) {
-    const ssize_t n = ::write(to, static_cast<const std::byte*>(from) + done, size - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return;
-    done += static_cast<std::size_t>(n);
-  }
-}
-
-[[noreturn]] void work_and_end(int pipe, const std::function<Bytes()>& work) {
+void work_and_answer(int pipe, const std::function<Bytes()>& work) {
   Answer kind = Answer::kDone;
   Bytes answer;
   try {
@@ -67,7 +45,6 @@ void write_all(int to, const void* from, std::size_t size) {
   }
   write_all(pipe, &kind, sizeof kind);
   write_all(pipe, answer.data(), answer.size());
-  ::_exit(0);
 }
 
 }  // namespace
@@ -75,34 +52,19 @@ void write_all(int to, const void* from, std::size_t size) {
 Jobs::~Jobs() { stop_all(); }
 
 int Jobs::start(const std::function<Bytes()>& work, double seconds, double processor_seconds) {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0)
-    throw Error(fmt::format("No pipe could be made: {}.", std::strerror(errno)));
-  const pid_t parent = ::getpid();
-  const pid_t child = ::fork();
-  if (child < 0) {
-    ::close(ends[0]);
-    ::close(ends[1]);
-    throw Error(fmt::format("No process could be made: {}.", std::strerror(errno)));
-  }
-  if (child == 0) {
-    ::close(ends[0]);
+  Pipe pipe;
+  Running running;
+  running.process = fork_child([&] {
+    ::setpgid(0, 0);
+    pipe.close_read();
     for (const Running& other : x_running) ::close(other.pipe);
-    set_up();
+    host::use_call_clock(nullptr);
     if (!x_scratch.empty()) ::setenv("TMPDIR", x_scratch.c_str(), 1);
     limit_processor_time(processor_seconds);
-    if (::getppid() != parent) ::_exit(0);
-    try {
-      work_and_end(ends[1], work);
-    } catch (...) {
-      ::abort();
-    }
-  }
-  ::close(ends[1]);
-  Running running;
+    work_and_answer(pipe.write_end(), work);
+  });
   running.id = x_next++;
-  running.process = child;
-  running.pipe = ends[0];
+  running.pipe = pipe.take_read_end();
   running.begin = Clock::now();
   running.end = running.begin +
                 std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
@@ -117,27 +79,22 @@ Jobs::Result Jobs::finish(std::size_t i, bool too_long) {
   if (too_long) ::kill(-running.process, SIGKILL);
   if (too_long) ::kill(running.process, SIGKILL);
   ::close(running.pipe);
-  int status = 0;
-  rusage used{};
-  while (::wait4(running.process, &status, 0, &used) < 0 && errno == EINTR) {
-  }
+  const ProcessEnd end = wait_for(running.process);
   Result result;
   result.id = running.id;
   result.seconds = std::chrono::duration<double>(Clock::now() - running.begin).count();
-  const auto seconds = [](const timeval& t) {
-    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
-  };
-  result.processor_seconds = seconds(used.ru_utime) + seconds(used.ru_stime);
-  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGPROF) too_long = true;
+  result.processor_seconds = end.processor_seconds;
+  if (end.signal == SIGPROF) too_long = true;
   if (too_long) {
     result.end = End::kTookTooLong;
-  } else if (running.answer.empty() || !WIFEXITED(status)) {
+  } else if (running.answer.empty() || end.signal != 0) {
     result.end = End::kCrashed;
-    if (WIFSIGNALED(status)) result.signal = WTERMSIG(status);
+    result.signal = end.signal;
   } else {
-    const bool done = running.answer[0] == static_cast<std::byte>(Answer::kDone);
+    const bool done = running.answer[0] == static_cast<char>(Answer::kDone);
     result.end = done ? End::kDone : End::kFailed;
-    result.answer.assign(running.answer.begin() + 1, running.answer.end());
+    const auto* bytes = reinterpret_cast<const std::byte*>(running.answer.data());
+    result.answer.assign(bytes + 1, bytes + running.answer.size());
   }
   return result;
 }
@@ -158,13 +115,7 @@ Jobs::Result Jobs::wait() {
       throw Error(fmt::format("Processes could not be waited for: {}.", std::strerror(errno)));
     for (std::size_t i = 0; ready > 0 && i < polled.size(); ++i) {
       if (polled[i].revents == 0) continue;
-      std::array<std::byte, 4096> piece{};
-      const ssize_t n = ::read(x_running[i].pipe, piece.data(), piece.size());
-      if (n > 0) {
-        x_running[i].answer.insert(x_running[i].answer.end(), piece.begin(), piece.begin() + n);
-      } else if (n == 0 || errno != EINTR) {
-        return finish(i, false);
-      }
+      if (!read_some(x_running[i].pipe, x_running[i].answer)) return finish(i, false);
     }
     const Clock::time_point now = Clock::now();
     for (std::size_t i = 0; i < x_running.size(); ++i)

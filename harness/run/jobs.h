@@ -51,7 +51,7 @@ class Jobs {
     pid_t process = -1;
     int pipe = -1;
     Clock::time_point begin, end;
-    Bytes answer;
+    std::string answer;
   };
   Result finish(std::size_t i, bool too_long);
 

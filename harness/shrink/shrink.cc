@@ -5,38 +5,20 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <thread>
 #include <utility>
 
 #include "attn_diag/harness/check_problem.h"
 #include "attn_diag/harness/error.h"
 #include "attn_diag/harness/run.h"
+#include "harness/base/parallel_for.h"
 #include "harness/run/run_plan.h"
+#include "harness/shrink/axes.h"
 #include "harness/shrink/delta.h"
 
 namespace attn_diag::shrink {
 namespace {
 
 using Clock = Trials::Clock;
-
-// A number of a block that can be smaller.
-struct SizeAxis {
-  std::string name;
-  std::int64_t least = 1;
-  std::function<std::int64_t(const Block&)> get;
-  std::function<void(Block&, std::int64_t)> set;
-  // Which index of Block::origin it has, and of Failure::row; -1: none.
-  int origin = -1, row = -1;
-};
-
-SizeAxis axis_of(const char* name, std::int32_t Problem::*size, int origin = -1, int row = -1) {
-  return {name,
-          1,
-          [size](const Block& b) { return std::int64_t{b.problem.*size}; },
-          [size](Block& b, std::int64_t n) { b.problem.*size = static_cast<std::int32_t>(n); },
-          origin,
-          row};
-}
 
 class Shrinker {
  public:
@@ -48,7 +30,7 @@ class Shrinker {
     x_block.problem = experiment.problem;
     x_block.tile = experiment.run.tile;
     x_block.num_splits = experiment.run.num_splits;
-    make_axes();
+    x_axes = size_axes(experiment.problem, experiment.run.num_splits, options.hold);
   }
 
   ShrinkResult shrink() {
@@ -84,9 +66,7 @@ class Shrinker {
     Trials::Settings s;
     s.run = x_given.run;
     s.tolerance = x_given.tolerance;
-    s.processes = x_options.processes > 0
-                      ? x_options.processes
-                      : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+    s.processes = resolve_threads(x_options.processes);
     s.judge = x_options.judge;
     s.deadline = share(1);
     s.on_trial = [this](const std::string& what) { step(x_step, what); };
@@ -107,69 +87,9 @@ class Shrinker {
                                   std::max(0.0, left)));
   }
 
-  void make_axes() {
-    const Problem& p = x_given.problem;
-    x_axes.push_back(axis_of("batch", &Problem::batch, 0, 0));
-    const std::int32_t group = group_size(p);
-    SizeAxis heads = axis_of(group == 1 ? "heads" : "kv_heads", &Problem::kv_heads, 1, 1);
-    heads.set = [](Block& b, std::int64_t n) {
-      b.problem.heads = static_cast<std::int32_t>(n) * group_size(b.problem);
-      b.problem.kv_heads = static_cast<std::int32_t>(n);
-    };
-    x_axes.push_back(heads);
-    if (group > 1)
-      x_axes.push_back({"heads of a KV head", 1,
-                        [](const Block& b) { return std::int64_t{group_size(b.problem)}; },
-                        [](Block& b, std::int64_t n) {
-                          b.problem.heads = b.problem.kv_heads * static_cast<std::int32_t>(n);
-                        }});
-    x_axes.push_back(axis_of("seqlen_q", &Problem::seqlen_q, 2, 2));
-    x_axes.push_back(axis_of("seqlen_k", &Problem::seqlen_k, 3));
-    SizeAxis dim = axis_of("head_dim", &Problem::head_dim);
-    const bool default_scale_too = has_default_scale(p), one_dim = p.head_dim == p.head_dim_v;
-    dim.set = [=](Block& b, std::int64_t n) {
-      b.problem.head_dim = static_cast<std::int32_t>(n);
-      if (one_dim) b.problem.head_dim_v = b.problem.head_dim;
-      if (default_scale_too) b.problem.softmax_scale = default_softmax_scale(b.problem.head_dim);
-    };
-    x_axes.push_back(dim);
-    if (!one_dim) x_axes.push_back(axis_of("head_dim_v", &Problem::head_dim_v));
-    if (p.mask.kind == MaskKind::kWindow)
-      for (const auto& [name, side] :
-           {std::pair{"window_left", &Mask::window_left}, {"window_right", &Mask::window_right}}) {
-        const auto at = side;
-        x_axes.push_back({name, 0,
-                          [at](const Block& b) { return std::int64_t{b.problem.mask.*at}; },
-                          [at](Block& b, std::int64_t n) {
-                            if (b.problem.mask.kind == MaskKind::kWindow)
-                              b.problem.mask.*at = static_cast<std::int32_t>(n);
-                          }});
-      }
-    if (x_block.num_splits > 0)
-      x_axes.push_back({"num_splits", 1, [](const Block& b) { return std::int64_t{b.num_splits}; },
-                        [](Block& b, std::int64_t n) { b.num_splits = static_cast<int>(n); }});
-    hold_sizes();
-    // Both lengths at once: of kernels that take no others, and to be quick.
-    x_lengths = {"seqlen", 1, [](const Block& b) { return std::int64_t{b.problem.seqlen_q}; },
-                 [](Block& b, std::int64_t n) {
-                   b.problem.seqlen_q = b.problem.seqlen_k = static_cast<std::int32_t>(n);
-                 }};
-  }
-
   bool is_held(const std::string& name) const {
     const std::vector<std::string>& held = x_options.hold;
     return std::find(held.begin(), held.end(), name) != held.end();
-  }
-
-  void hold_sizes() {
-    std::string names;
-    for (const SizeAxis& axis : x_axes) names += (names.empty() ? "" : ", ") + axis.name;
-    for (const std::string& name : x_options.hold)
-      if (std::none_of(x_axes.begin(), x_axes.end(),
-                       [&](const SizeAxis& axis) { return axis.name == name; }))
-        throw Error(
-            fmt::format("'{}' is no size of this case that can be held; it has {}.", name, names));
-    std::erase_if(x_axes, [&](const SizeAxis& axis) { return is_held(axis.name); });
   }
 
   std::optional<TriedCase> case_of(const Block& block) const {
@@ -528,7 +448,7 @@ class Shrinker {
   Clock::time_point x_begin;
   Trials x_trials;
   std::vector<SizeAxis> x_axes;
-  SizeAxis x_lengths;
+  const SizeAxis x_lengths = both_lengths();
   Block x_block;  // the smallest so far
   int x_step = 1;
   ShrinkResult x_result;

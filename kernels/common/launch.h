@@ -71,20 +71,6 @@ inline Status explain_unsupported(Status status, const RunRequest& request) {
               "this tile or gate is not compiled into this library");
 }
 
-inline const char* dtype_name(DType type) {
-  switch (type) {
-    case DType::kFp16:
-      return "fp16";
-    case DType::kBf16:
-      return "bf16";
-    case DType::kFp32:
-      return "fp32";
-    case DType::kFp64:
-      return "fp64";
-  }
-  return "unknown";
-}
-
 // Calls f(std::type_identity<Element>{}) for the element type of the request; returns what f does,
 // or kUnsupported if the type is not compiled.
 template <class F>
@@ -103,7 +89,7 @@ Status with_element(const RunRequest& request, F&& f) {
       break;
   }
   return fail(Status::kUnsupported, request.error, request.error_capacity,
-              "dtype %s is not compiled into this library", dtype_name(request.problem.dtype));
+              "dtype %s is not compiled into this library", name(request.problem.dtype).data());
 }
 
 // Refuses what no kernel of ours does: element types and tiles that are not compiled, head
@@ -115,11 +101,11 @@ inline Status check_supported(const Problem& problem, TileShape tile, int max_he
     for (DType type : {DType::kFp16, DType::kBf16, DType::kFp32})
       if (is_compiled(type)) {
         if (compiled[0] != '\0') std::strcat(compiled, ", ");
-        std::strcat(compiled, dtype_name(type));
+        std::strcat(compiled, name(type).data());
       }
     return fail(Status::kUnsupported, error, capacity,
                 "dtype %s is not compiled into this library; compiled: %s",
-                dtype_name(problem.dtype), compiled);
+                name(problem.dtype).data(), compiled);
   }
   if (problem.head_dim < 1 || problem.head_dim > max_head_dim || problem.head_dim_v < 1 ||
       problem.head_dim_v > max_head_dim)

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "reference/vector.h"
+#include "attn_diag/reference/vector.h"
 
 namespace attn_diag::reference::testing {
 namespace {

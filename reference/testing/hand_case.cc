@@ -1,12 +1,11 @@
 #include "reference/testing/hand_case.h"
 
-#include <toml++/toml.h>
-
 #include <algorithm>
 #include <set>
 #include <stdexcept>
 #include <string_view>
 
+#include "harness/inputs/case_file.h"
 #include "reference/testing/expression.h"
 #include "reference/testing/float_types.h"
 
@@ -41,25 +40,6 @@ std::vector<double> values(const toml::table& table, std::string_view key, std::
   return out;
 }
 
-template <class T>
-T setting(const toml::table& table, std::string_view key, T otherwise) {
-  const toml::node* const node = table.get(key);
-  if (node == nullptr) return otherwise;
-  const auto value = node->value<T>();
-  if (!value) throw std::runtime_error(std::string(key) + " has the wrong type");
-  return *value;
-}
-
-template <class E>
-E choice(const toml::table& table, std::string_view key, E otherwise,
-         std::initializer_list<std::pair<std::string_view, E>> choices) {
-  const auto text = setting<std::string>(table, key, "");
-  if (text.empty()) return otherwise;
-  for (const auto& [word, value] : choices)
-    if (word == text) return value;
-  throw std::runtime_error(std::string(key) + ": '" + text + "' is not known");
-}
-
 // A misspelt key would otherwise be a setting that does nothing.
 void check_keys(const toml::table& table, const std::set<std::string_view>& known) {
   for (const auto& [key, node] : table)
@@ -76,46 +56,31 @@ const toml::table& section(const toml::table& file, std::string_view key) {
 
 Problem read_problem(const toml::table& t) {
   check_keys(t, {"batch", "heads", "kv_heads", "seqlen_q", "seqlen_k", "head_dim", "head_dim_v",
-                 "softmax_scale", "mask", "alignment", "window_left", "window_right"});
-  Problem p;
-  p.batch = setting(t, "batch", 1);
-  p.heads = setting(t, "heads", 1);
-  p.kv_heads = setting(t, "kv_heads", 1);
-  p.seqlen_q = setting(t, "seqlen_q", 0);
-  p.seqlen_k = setting(t, "seqlen_k", 0);
-  p.head_dim = setting(t, "head_dim", 0);
-  p.head_dim_v = setting(t, "head_dim_v", 0);
+                 "softmax_scale", "mask"});
+  Problem p = problem_of(CaseFields({&t}, ""));
   p.dtype = DType::kFp64;
-  p.softmax_scale = static_cast<float>(setting(t, "softmax_scale", 1.0));
-  p.mask.kind = choice(
-      t, "mask", MaskKind::kNone,
-      {{"none", MaskKind::kNone}, {"causal", MaskKind::kCausal}, {"window", MaskKind::kWindow}});
-  p.mask.alignment = choice(
-      t, "alignment", CausalAlignment::kTopLeft,
-      {{"top_left", CausalAlignment::kTopLeft}, {"bottom_right", CausalAlignment::kBottomRight}});
-  p.mask.window_left = setting(t, "window_left", 0);
-  p.mask.window_right = setting(t, "window_right", 0);
   return p;
 }
 
 Geometry read_geometry(const toml::table& t) {
   check_keys(t,
              {"block_m", "block_n", "num_splits", "tiles_per_split", "frame", "has_split_merge"});
+  const CaseFields fields({&t}, "");
   Geometry g;
-  g.tile.block_m = setting(t, "block_m", 0);
-  g.tile.block_n = setting(t, "block_n", 0);
-  g.num_splits = setting(t, "num_splits", 1);
-  g.tiles_per_split = setting(t, "tiles_per_split", 1);
-  g.frame =
-      choice(t, "frame", Frame::kRunning, {{"running", Frame::kRunning}, {"tile", Frame::kTile}});
-  g.has_split_merge = setting(t, "has_split_merge", false);
+  g.tile = {fields.number("block_m"), fields.number("block_n")};
+  g.num_splits = fields.find<int>("num_splits").value_or(1);
+  g.tiles_per_split = fields.find<int>("tiles_per_split").value_or(1);
+  const std::string frame = fields.find<std::string>("frame").value_or("running");
+  g.frame = frame == "tile" ? Frame::kTile : Frame::kRunning;
+  if (frame != "tile" && frame != "running") fields.fail("frame", "running or tile");
+  g.has_split_merge = fields.find<bool>("has_split_merge").value_or(false);
   return g;
 }
 
 HandCase read(const toml::table& file) {
   check_keys(file, {"title", "problem", "geometry", "inputs", "expected"});
   HandCase c;
-  c.title = setting<std::string>(file, "title", "");
+  c.title = file["title"].value_or("");
   c.problem = read_problem(section(file, "problem"));
   c.geometry = read_geometry(section(file, "geometry"));
   const Problem& p = c.problem;
@@ -158,13 +123,11 @@ std::vector<std::byte> HandCase::stored(const std::vector<double>& values, DType
 }
 
 HandCase load_hand_case(const std::filesystem::path& path) {
+  const toml::table file = read_toml(path.string());
   try {
-    HandCase c = read(toml::parse_file(path.string()));
+    HandCase c = read(file);
     c.name = path.stem().string();
     return c;
-  } catch (const toml::parse_error& e) {
-    throw std::runtime_error(path.string() + ", line " + std::to_string(e.source().begin.line) +
-                             ": " + std::string(e.description()));
   } catch (const std::exception& e) {
     throw std::runtime_error(path.string() + ": " + e.what());
   }

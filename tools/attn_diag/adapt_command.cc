@@ -5,10 +5,10 @@
 #include <optional>
 #include <sstream>
 
+#include "harness/base/process.h"
 #include "harness/report/adapt_text.h"
 #include "harness/toolchain/adapt/adapt.h"
 #include "harness/toolchain/build/build.h"
-#include "harness/toolchain/build/process.h"
 #include "harness/toolchain/build/scratch.h"
 #include "tools/attn_diag/output.h"
 #include "tools/attn_diag/session.h"
@@ -63,8 +63,8 @@ std::string verdict_of(adapt::AdaptRequest drafted) {
                                     "--quiet"};
   std::istringstream flags(draft.run_flags);
   for (std::string word; flags >> word;) words.push_back(word);
-  const build::ProcessResult run = build::run_process(words);
-  return run.status == 0 ? "agrees" : run.status == 1 ? "diverges" : "cannot be judged";
+  const ProcessResult run = run_process(words);
+  return run.ok() ? "agrees" : run.exit_code == 1 ? "diverges" : "cannot be judged";
 }
 
 // The draft, or that in the other layout where nothing in the source says which and only that agrees.
@@ -95,9 +95,8 @@ std::string next_step(const adapt::Draft& draft, const std::string& adapter) {
   else
     build.insert(build.end(), {source.string(), "--adapter", written});
   build.insert(build.end(), {"-o", library});
-  return fmt::format("Next\n  {}\n  {}{}\n", report::shell_line(build),
-                     report::shell_line({"attn-diag", "run", "--kernel", "./" + library}),
-                     draft.run_flags);
+  return fmt::format("Next\n  {}\n  {}{}\n", shell_line(build),
+                     shell_line({"attn-diag", "run", "--kernel", "./" + library}), draft.run_flags);
 }
 
 }  // namespace

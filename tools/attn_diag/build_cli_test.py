@@ -5,16 +5,13 @@ usage: build_cli_test.py PATH_TO_ATTN_DIAG [unittest arguments]
 """
 
 import json
-import os
 import pathlib
-import shlex
 import shutil
 import subprocess
-import sys
-import tempfile
 import unittest
 
-PROGRAM = ""
+from testing.command_test import CommandTest, paths
+
 NVCC = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
 CASE = "--dtype fp32 --heads 2 --seqlen 9 --head-dim 16 --stage full"
 
@@ -78,12 +75,11 @@ ATTN_DIAG_EXPORT({.name = "rows", .call = call, .dtypes = fp32, .tile = {1, 64}}
 """
 
 
-class Build(unittest.TestCase):
+class Build(CommandTest):
     """Every test runs in a directory of its own, with the sources of a user."""
 
     def setUp(self):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="attn-diag-test-"))
-        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        super().setUp()
         self.write("mine.cu", KERNEL)
         self.write("adapter.cu", ADAPTER)
         self.write("include/sizes.h", "#define SIZE 64\n")
@@ -91,13 +87,6 @@ class Build(unittest.TestCase):
     def write(self, name, text):
         (self.folder / name).parent.mkdir(exist_ok=True)
         (self.folder / name).write_text(text)
-
-    def call(self, line, code, **env):
-        result = subprocess.run([PROGRAM, *shlex.split(line)], cwd=self.folder, text=True,
-                                env={**os.environ, "LC_ALL": "C.UTF-8", **env},
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=600)
-        self.assertEqual(result.returncode, code, f"{line}\n{result.stdout}\n{result.stderr}")
-        return result
 
     def line_of(self, name, text):
         lines = (self.folder / name).read_text().splitlines()
@@ -110,37 +99,37 @@ class Build(unittest.TestCase):
 
     def test_sources_become_a_library_that_runs_and_knows_its_sources(self):
         build = "build mine.cu adapter.cu -o mine.so -I include --no-nvcc"
-        result = self.call(build, 0)
+        result = self.finished(build, 0)
         self.assertEqual(result.stdout, "wrote mine.so\nwrote mine.lockstep.so\n")
         self.assertEqual(result.stderr, "")
         for schedule in "forward", "seed:3", "lockstep":
-            self.call(f"run --kernel ./mine.so:rows --schedule {schedule} {CASE}", 0)
+            self.finished(f"run --kernel ./mine.so:rows --schedule {schedule} {CASE}", 0)
         self.write("include/sizes.h", "#define SIZE 32\n")
-        self.assertIn("STALE", self.call(f"run --kernel ./mine.so:rows {CASE}", 0).stdout)
+        self.assertIn("STALE", self.finished(f"run --kernel ./mine.so:rows {CASE}", 0).stdout)
 
     def test_an_adapter_that_includes_the_source_is_one_file_with_it(self):
         declaration = ADAPTER[ADAPTER.index("void attend"):ADAPTER.index("static void call")]
         self.write("adapter.cu", ADAPTER.replace(declaration, '#include "mine.cu"\n'))
-        self.call("build mine.cu --adapter adapter.cu -o mine.so -I include --no-nvcc --no-lockstep", 0)
+        self.finished("build mine.cu --adapter adapter.cu -o mine.so -I include --no-nvcc --no-lockstep", 0)
         self.assertFalse((self.folder / "mine.lockstep.so").exists())
-        self.call(f"run --kernel ./mine.so:rows {CASE}", 0)
+        self.finished(f"run --kernel ./mine.so:rows {CASE}", 0)
 
     def test_explain_lists_what_was_translated_with_its_lines(self):
-        text = self.call("build mine.cu --explain -I include --no-nvcc", 0).stdout
+        text = self.finished("build mine.cu --explain -I include --no-nvcc", 0).stdout
         launch = self.line_of("mine.cu", "LAUNCH(rows")
         self.assertIn(f"mine.cu:{launch}: rows<64><<<dim3(S, heads), 32, S * sizeof(float), stream>>>", text)
         self.assertIn(f"mine.cu:{self.line_of('mine.cu', 'extern __shared__')}: extern __shared__", text)
         self.assertIn("ex2.approx.ftz.f32", text)
         self.assertIn("__launch_bounds__(32)", text)
         self.assertEqual(list(self.folder.glob("*.so")), [])
-        report = json.loads(self.call("build mine.cu --explain --json -I include --no-nvcc", 0).stdout)
+        report = json.loads(self.finished("build mine.cu --explain --json -I include --no-nvcc", 0).stdout)
         kinds = [item["kind"] for item in report["sources"][0]["translated"]]
         for kind in "launch", "shared", "dynamic_shared", "asm", "launch_bounds", "pragma":
             self.assertIn(kind, kinds)
 
     def test_what_is_not_supported_is_an_error_at_its_line(self):
         self.edit("mine.cu", "ex2.approx.ftz.f32 %0, %1;", "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0}, %1;")
-        result = self.call("build mine.cu adapter.cu -o mine.so -I include --no-nvcc", 2)
+        result = self.finished("build mine.cu adapter.cu -o mine.so -I include --no-nvcc", 2)
         line = self.line_of("mine.cu", "wgmma")
         self.assertIn(f"mine.cu:{line}: error: unsupported: wgmma.mma_async.sync.aligned.m64n8k16", result.stderr)
         self.assertIn("asm volatile(", result.stderr)  # the line itself
@@ -148,7 +137,7 @@ class Build(unittest.TestCase):
 
     def test_errors_of_the_compiler_are_shown_at_the_users_line(self):
         self.edit("mine.cu", "sSum[0] = l;", "sSum[0] = missing;")
-        result = self.call("build mine.cu adapter.cu -o mine.so -I include --no-nvcc", 2)
+        result = self.finished("build mine.cu adapter.cu -o mine.so -I include --no-nvcc", 2)
         line = self.line_of("mine.cu", "missing")
         self.assertRegex(result.stderr, rf"mine\.cu:{line}:\d+: error: .*missing")
         self.assertEqual(result.stderr.count(f"mine.cu:{line}:"), 1, result.stderr)  # not of each build
@@ -156,25 +145,25 @@ class Build(unittest.TestCase):
     def test_too_much_static_shared_memory_is_refused_unless_the_architecture_has_it(self):
         self.edit("mine.cu", "float sSum[1]", "float sSum[20000]")
         build = "build mine.cu adapter.cu -o mine.so -I include --no-nvcc --no-lockstep"
-        self.assertIn("rows: too much static shared memory", self.call(build, 2).stderr)
-        self.call(build + " --arch sm_90a", 0)
+        self.assertIn("rows: too much static shared memory", self.finished(build, 2).stderr)
+        self.finished(build + " --arch sm_90a", 0)
 
     def test_a_library_without_adapter_says_how_to_get_one(self):
-        result = self.call("build mine.cu -o mine.so -I include --no-nvcc --no-lockstep", 2)
+        result = self.finished("build mine.cu -o mine.so -I include --no-nvcc --no-lockstep", 2)
         self.assertIn("attn-diag adapt mine.cu", result.stderr)
         self.assertIn("attn_diag_kernel_library", result.stderr)
 
     def test_flags_behind_dashes_and_macros_reach_the_compiler(self):
         (self.folder / "include/sizes.h").write_text("")
         build = "build mine.cu adapter.cu -o mine.so -I include --no-nvcc --no-lockstep"
-        self.call(build, 2)
-        self.call(build + " -D SIZE=64", 0)
-        self.call(build + " -- -DSIZE=64", 0)
+        self.finished(build, 2)
+        self.finished(build + " -D SIZE=64", 0)
+        self.finished(build + " -- -DSIZE=64", 0)
 
     def test_a_missing_function_is_found_when_linking(self):
         self.edit("adapter.cu", "attend(c.q", "attend_all(c.q")
         self.edit("adapter.cu", "void attend(", "void attend_all(")
-        result = self.call("build mine.cu adapter.cu -o mine.so -I include --no-nvcc --no-lockstep", 2)
+        result = self.finished("build mine.cu adapter.cu -o mine.so -I include --no-nvcc --no-lockstep", 2)
         self.assertIn("attend_all", result.stderr)
 
     def test_bad_usage_is_refused_in_words(self):
@@ -190,20 +179,20 @@ class Build(unittest.TestCase):
             ("build mine.cu -o x.so --explian", "Did you mean --explain?"),
         ]:
             with self.subTest(line):
-                self.assertIn(words, self.call(line, 2).stderr)
-        none = self.call("build mine.cu -o x.so", 2, CXX="/nowhere/g++").stderr
+                self.assertIn(words, self.finished(line, 2).stderr)
+        none = self.finished("build mine.cu -o x.so", 2, CXX="/nowhere/g++").stderr
         self.assertIn("There is no compiler '/nowhere/g++'", none)
         self.assertIn("CXX", none)
 
     @unittest.skipIf(NVCC is None, "needs nvcc")
     def test_a_package_that_is_there_in_part_says_what_is_missing(self):
-        settings = (pathlib.Path(PROGRAM).resolve().parent.parent / "lib/attn_diag/kernel_build.conf").read_text()
+        settings = (pathlib.Path(self.program).resolve().parent.parent / "lib/attn_diag/kernel_build.conf").read_text()
         lines = [line for line in settings.splitlines() if not line.startswith("include")]
         (self.folder / "lib/attn_diag").mkdir(parents=True)
         (self.folder / "lib/attn_diag/kernel_build.conf").write_text(
             "\n".join(lines + ["include ../../include/attn_diag_host_cuda"]))
         (self.folder / "bin").mkdir()
-        shutil.copy(PROGRAM, self.folder / "bin/attn-diag")
+        shutil.copy(self.program, self.folder / "bin/attn-diag")
         result = subprocess.run([self.folder / "bin/attn-diag", "build", "mine.cu", "adapter.cu", "-o", "mine.so"],
                                 cwd=self.folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.assertEqual(result.returncode, 2, result.stderr)
@@ -212,30 +201,30 @@ class Build(unittest.TestCase):
 
     def test_nvcc_is_asked_too_and_its_errors_are_shown_apart(self):
         build = "build mine.cu adapter.cu -o mine.so -I include --no-lockstep"
-        self.assertNotIn("error", self.call(build, 0).stderr)
+        self.assertNotIn("error", self.finished(build, 0).stderr)
         # A host function called by a kernel: g++ does not mind.
         self.edit("mine.cu", "template <int kMost>", "int on_host() { return 1; }\ntemplate <int kMost>")
         self.edit("mine.cu", "sSum[0] = l;", "sSum[0] = l * on_host();")
-        result = self.call(build, 2)
+        result = self.finished(build, 2)
         self.assertIn("nvcc says of mine.cu", result.stderr)
         self.assertIn(f"mine.cu({self.line_of('mine.cu', 'l * on_host')}): error", result.stderr)
         self.assertIn("wrote mine.so", result.stdout)
-        self.call(build + " --no-nvcc", 0)
+        self.finished(build + " --no-nvcc", 0)
 
     @unittest.skipIf(NVCC is None, "needs nvcc")
     def test_backend_cuda_is_built_by_nvcc(self):
-        self.call("build mine.cu adapter.cu -o mine.cuda.so -I include --backend cuda --arch sm_80", 0)
-        text = self.call("doctor", 0, ATTN_DIAG_KERNEL_PATH=str(self.folder)).stdout
+        self.finished("build mine.cu adapter.cu -o mine.cuda.so -I include --backend cuda --arch sm_80", 0)
+        text = self.finished("doctor", 0, ATTN_DIAG_KERNEL_PATH=str(self.folder)).stdout
         self.assertRegex(text, r"mine\.cuda\.so .*nvcc.*sm_80")
 
     @unittest.skipIf(shutil.which("gdb") is None, "needs gdb")
     def test_gdb_stops_at_the_users_line(self):
-        self.call("build mine.cu adapter.cu -o mine.so -I include --no-nvcc --no-lockstep -- -O0", 0)
+        self.finished("build mine.cu adapter.cu -o mine.so -I include --no-nvcc --no-lockstep -- -O0", 0)
         line = self.line_of("mine.cu", "sSum[0] = l;")
         result = subprocess.run(
             ["gdb", "-batch", "-ex", "set breakpoint pending on", "-ex", "set confirm off",
              "-ex", f"break mine.cu:{line}", "-ex", "handle SIGVTALRM nostop noprint pass",
-             "-ex", "run", "-ex", "print row", "-ex", "kill", "--args", PROGRAM, "run", "--kernel",
+             "-ex", "run", "-ex", "print row", "-ex", "kill", "--args", self.program, "run", "--kernel",
              "./mine.so:rows", "--in-process", "--no-history", *CASE.split()],
             cwd=self.folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300)
         self.assertRegex(result.stdout, rf"Breakpoint 1.*mine\.cu:{line}", result.stdout)
@@ -243,5 +232,5 @@ class Build(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    PROGRAM = os.path.abspath(sys.argv.pop(1))
+    paths(__doc__, 1)
     unittest.main(verbosity=1)

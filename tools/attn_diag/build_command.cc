@@ -62,7 +62,7 @@ CommandResult build_command(const Session& session) {
         "attn-diag: '{}' was written, but has no adapter: it exports no attn_diag_kernel_library, "
         "which says how to call its kernels. Draft one with attn-diag adapt {}, and add it with "
         "--adapter.\n",
-        request.output.string(), report::shell_quote(session.flags.files.front())));
+        request.output.string(), shell_quote(session.flags.files.front())));
   return outcome;
 }
 

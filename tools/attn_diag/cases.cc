@@ -274,9 +274,11 @@ SomeRows parse_some_rows(const Flags& f, const Problem& p, std::uint64_t seed) {
                 static_cast<std::int32_t>(batch.end),
                 static_cast<std::int32_t>(head.begin),
                 static_cast<std::int32_t>(head.end),
-                {}};
+                {},
+                false};
   if (const auto sample = parse_sample("--query", f.query)) {
     rows.queries = sampled_queries(p.seqlen_q, *sample, seed);
+    rows.sampled = true;
   } else {
     const Interval query = range("--query", f.query, p.seqlen_q);
     for (std::int64_t q = query.begin; q < query.end; ++q)
@@ -353,8 +355,8 @@ std::vector<std::string> reproduce(const std::string& command, const RequestedCa
     }
     add_size("--head-dim", p.head_dim);
     if (p.head_dim_v != p.head_dim) add_size("--head-dim-v", p.head_dim_v);
-    add("--dtype", std::string(report::name(p.dtype)));
-    add("--layout", std::string(report::name(p.layout)));
+    add("--dtype", std::string(name(p.dtype)));
+    add("--layout", std::string(name(p.layout)));
     add("--inputs", c.inputs);
     add("--seed", std::to_string(c.seed));
     if (c.input_scale != 1) add("--input-scale", fmt::format("{}", c.input_scale));

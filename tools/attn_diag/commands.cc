@@ -12,9 +12,7 @@ namespace {
 void list_flags(FlagGroups& g) {
   CLI::App& app = g.app();
   Flags& f = g.flags();
-  app.add_option("library", f.files, "Kernel libraries (all that are found)")
-      ->expected(0, 100)
-      ->type_name("");
+  g.words("library", "Kernel libraries (all that are found)");
   app.add_option("--kernel", f.kernel, "Likewise, as other commands have it")->type_name("");
   g.output_flags(false);
 }
@@ -25,8 +23,8 @@ void run_flags(FlagGroups& g) {
   CLI::App& app = g.app();
   Flags& f = g.flags();
   g.case_flags();
-  app.add_option("--stage,--gate", f.stage, kStageHelp)->group(kRunGroup)->type_name("");
-  app.add_flag("--isolate", f.isolate, kIsolateHelp)->group(kRunGroup);
+  g.stage_flag(kStageHelp);
+  g.isolate_flag();
   add_sanity_flags(app, f.sanity, true);
   g.some_rows_flags("Record only");
   g.tolerance_flags();
@@ -43,11 +41,9 @@ void check_flags(FlagGroups& g) {
 }
 
 void dump_flags(FlagGroups& g) {
-  CLI::App& app = g.app();
-  Flags& f = g.flags();
   g.case_flags();
-  app.add_option("--stage,--gate", f.stage, kStageHelp)->group(kRunGroup)->type_name("");
-  app.add_flag("--isolate", f.isolate, kIsolateHelp)->group(kRunGroup);
+  g.stage_flag(kStageHelp);
+  g.isolate_flag();
   g.region_flags();
   g.dump_flags("The file to write (needed)");
   g.output_flags(false);
@@ -56,9 +52,7 @@ void dump_flags(FlagGroups& g) {
 void compare_flags(FlagGroups& g) {
   CLI::App& app = g.app();
   Flags& f = g.flags();
-  app.add_option("file", f.files, "A dump or files of another program, or two dumps")
-      ->expected(0, 100)
-      ->type_name("");
+  g.words("file", "A dump or files of another program, or two dumps");
   g.foreign_flags();
   g.some_rows_flags("Judge only, of one case");
   g.tolerance_flags();
@@ -73,7 +67,7 @@ void trace_flags(FlagGroups& g) {
   CLI::App& app = g.app();
   Flags& f = g.flags();
   g.case_flags();
-  app.add_option("--stage,--gate", f.stage, kTraceStageHelp)->group(kRunGroup)->type_name("");
+  g.stage_flag(kTraceStageHelp);
   add_sanity_flags(app, f.sanity);
   auto* const no_lines =
       app.add_flag("--no-lines", f.no_lines, "Do not look for the line")->group(kRunGroup);
@@ -99,11 +93,9 @@ void trace_flags(FlagGroups& g) {
 void diagnose_flags(FlagGroups& g) {
   CLI::App& app = g.app();
   Flags& f = g.flags();
-  app.add_option("file", f.files, "A dump, or files of another program with q, k, v and o")
-      ->expected(0, 100)
-      ->type_name("");
+  g.words("file", "A dump, or files of another program with q, k, v and o");
   g.case_flags();
-  app.add_option("--stage,--gate", f.stage, kDiagnoseStageHelp)->group(kRunGroup)->type_name("");
+  g.stage_flag(kDiagnoseStageHelp);
   add_sanity_flags(app, f.sanity);
   app.add_flag("--no-lines", f.no_lines, "Do not look for the line, which may contradict the name")
       ->group(kRunGroup);
@@ -126,9 +118,9 @@ void xray_flags(FlagGroups& g) {
 void numerics_flags(FlagGroups& g) {
   CLI::App& app = g.app();
   Flags& f = g.flags();
-  app.add_option("file", f.files, "A dump")->expected(0, 100)->type_name("");
+  g.words("file", "A dump");
   g.case_flags();
-  app.add_option("--stage,--gate", f.stage, kStageHelp)->group(kRunGroup)->type_name("");
+  g.stage_flag(kStageHelp);
   add_numerics_flags(app, f.numerics);
   g.region_flags();
   g.output_flags(false);
@@ -145,7 +137,7 @@ void shrink_flags(FlagGroups& g) {
   CLI::App& app = g.app();
   Flags& f = g.flags();
   g.case_flags();
-  app.add_option("--stage,--gate", f.stage, kTraceStageHelp)->group(kRunGroup)->type_name("");
+  g.stage_flag(kTraceStageHelp);
   app.add_flag("--lines", f.lines, "The line that trace names must stay, too: slower")
       ->group(kRunGroup);
   add_shrink_flags(app, f.shrink);
@@ -157,9 +149,7 @@ void shrink_flags(FlagGroups& g) {
 void report_flags(FlagGroups& g) {
   CLI::App& app = g.app();
   Flags& f = g.flags();
-  app.add_option("file", f.files, "A dump, or files of another program with q, k, v and o")
-      ->expected(0, 100)
-      ->type_name("");
+  g.words("file", "A dump, or files of another program with q, k, v and o");
   g.case_flags();
   add_sanity_flags(app, f.sanity);
   app.add_flag("--no-lines", f.no_lines, "Do not look for the line")->group(kRunGroup);
@@ -176,12 +166,10 @@ void report_flags(FlagGroups& g) {
 void sweep_flags(FlagGroups& g) {
   CLI::App& app = g.app();
   Flags& f = g.flags();
-  app.add_option("what", f.files, "merge DIR: what the shards have left, as one report")
-      ->expected(0, 2)
-      ->type_name("");
+  g.words("what", "merge DIR: what the shards have left, as one report", 2);
   add_sweep_flags(app, f.sweep);
   g.case_flags();
-  app.add_option("--stage,--gate", f.stage, kStageHelp)->group(kRunGroup)->type_name("");
+  g.stage_flag(kStageHelp);
   add_sanity_flags(app, f.sanity, true);
   g.tolerance_flags();
   app.add_option("-o,--output", f.output, "The folder of results; of merge: all lines in one file")
@@ -198,7 +186,7 @@ void inputs_flags(FlagGroups& g) {
 void show_flags(FlagGroups& g) {
   CLI::App& app = g.app();
   Flags& f = g.flags();
-  app.add_option("file", f.files, "The dump")->expected(0, 100)->type_name("");
+  g.words("file", "The dump");
   const auto add = [&](const char* flag, std::string& to, const char* help) {
     app.add_option(flag, to, help)->type_name("");
   };
@@ -224,7 +212,7 @@ void history_flags(FlagGroups& g) {
 void adapt_flags(FlagGroups& g) {
   CLI::App& app = g.app();
   Flags& f = g.flags();
-  app.add_option("file", f.files, "The source")->expected(0, 100)->type_name("");
+  g.words("file", "The source");
   app.add_option("-o,--output", f.output, "The adapter to write; else stdout")->type_name("FILE");
   app.add_flag("--force", f.force, "Overwrite an existing file");
   add_adapt_flags(app, f.adapt);
@@ -234,7 +222,7 @@ void adapt_flags(FlagGroups& g) {
 void build_flags(FlagGroups& g) {
   CLI::App& app = g.app();
   Flags& f = g.flags();
-  app.add_option("file", f.files, "The sources")->expected(0, 100)->type_name("");
+  g.words("file", "The sources");
   app.add_option("-o,--output", f.output, "The library to write, as my_kernel.so")
       ->type_name("FILE");
   app.add_option("--backend", f.backend, "host, or cuda: with nvcc (host)")->type_name("");
@@ -250,17 +238,12 @@ void bench_flags(FlagGroups& g) {
 void explain_flags(FlagGroups& g) {
   CLI::App& app = g.app();
   Flags& f = g.flags();
-  app.add_option("word", f.files, "A word of a report or of a flag; else all are listed")
-      ->expected(0, 1)
-      ->type_name("");
+  g.words("word", "A word of a report or of a flag; else all are listed", 1);
   app.add_flag("--json", f.json, "One JSON object on stdout, nothing else")->group(kOutputGroup);
 }
 
 void completions_flags(FlagGroups& g) {
-  g.app()
-      .add_option("form", g.flags().files, "bash, zsh or fish; man: the manual; or kernels")
-      ->expected(0, 1)
-      ->type_name("");
+  g.words("form", "bash, zsh or fish; man: the manual; or kernels", 1);
 }
 
 constexpr RefusedFlags kNotOfCheck[] = {

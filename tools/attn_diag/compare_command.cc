@@ -5,6 +5,7 @@
 
 #include "attn_diag/harness/dump.h"
 #include "attn_diag/harness/files.h"
+#include "attn_diag/harness/numerics.h"
 #include "harness/diagnose/key_lengths.h"
 #include "harness/report/comparison_report.h"
 #include "tools/attn_diag/cases.h"
@@ -41,6 +42,7 @@ void compare_case(const Flags& f, const Tolerance& tolerance, Compared& c) {
     const SomeRows rows = parse_some_rows(f, c.one.capture.problem, seed);
     c.comparison = compare_some_rows(c.one.capture, rows, tolerance, threads);
     c.comparison.notes.push_back(some_rows_note(rows, c.one.capture.problem));
+    if (rows.sampled) look_elsewhere(check_invariants(c.one.capture), tolerance, c.comparison);
   }
   c.view.capture = &c.one.capture;
   if (!c.one.arithmetic_known) c.view.assumed = c.one.assumed;

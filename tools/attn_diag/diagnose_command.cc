@@ -53,18 +53,14 @@ std::vector<WhyNot> why_nots(const Capture& capture, const DiagnoseOptions& opti
   return all;
 }
 
-CaseToDiagnose to_diagnose(ForeignCase read, const DiagnoseOptions& options) {
-  if (read.kv_lens.empty()) return {std::move(read), ""};
-  return case_to_diagnose(read, compare_case(read, options.tolerance, options.threads));
-}
-
 CommandResult diagnose_file(const Session& session) {
   const Flags& flags = session.flags;
   refuse_case_flags(flags);
   DiagnoseOptions options = options_of(flags);
   Progress progress(!flags.quiet);
   options.on_step = [&](int i, int n, const std::string& what) { progress.step(i, n, what); };
-  auto [read, note] = to_diagnose(read_foreign(flags.files, foreign_hints(flags)), options);
+  auto [read, note] = case_to_diagnose(read_foreign(flags.files, foreign_hints(flags)),
+                                       options.tolerance, options.threads);
   options.geometries = cuts_of(flags, read);
   options.extras = read.extras;
   const std::string subject =

@@ -30,7 +30,7 @@ std::vector<Stored> stored_tensors(const Capture& capture) {
     if (capture.has(t.id))
       all.push_back({fmt::format("/stages/{}/{}", name(t.stage), t.name),
                      fmt::format("{}", fmt::join(capture[t.id].shape, "x")),
-                     std::string(report::name(capture[t.id].dtype))});
+                     std::string(name(capture[t.id].dtype))});
   return all;
 }
 
@@ -60,8 +60,8 @@ CommandResult dump_command(const Session& session) {
   progress.step(3, 3, "writing " + path);
   write_dump(path, capture, options);
 
-  const std::string again = session.shell(reproduce("dump", one, flags)) + " -o " +
-                            report::shell_quote(path) + dump_words(flags);
+  const std::string again =
+      session.shell(reproduce("dump", one, flags)) + " -o " + shell_quote(path) + dump_words(flags);
   const auto size = static_cast<double>(std::filesystem::file_size(path));
   const std::vector<Stored> stored = stored_tensors(capture);
   CommandResult outcome;

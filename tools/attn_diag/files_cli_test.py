@@ -6,13 +6,10 @@ usage: files_cli_test.py PATH_TO_ATTN_DIAG [unittest arguments]
 
 import json
 import os
-import pathlib
-import shlex
-import shutil
-import subprocess
 import sys
-import tempfile
 import unittest
+
+from testing.command_test import CommandTest, paths
 
 try:
     import numpy as np
@@ -23,7 +20,6 @@ except ImportError:
     print("SKIP: no numpy (apt install python3-numpy)")
     sys.exit(0)
 
-PROGRAM = ""
 BATCH, HEADS, LENGTH, DIMS = 1, 2, 80, 64
 
 
@@ -42,18 +38,7 @@ def attention(q, k, v, scale=DIMS ** -0.5, shift=None):
     return ((p / p.sum(-1, keepdims=True)) @ v.astype(float)).astype(np.float16)
 
 
-class Files(unittest.TestCase):
-    def setUp(self):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="attn-diag-test-"))
-        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
-
-    def call(self, line, code):
-        result = subprocess.run([PROGRAM, *shlex.split(line)], cwd=self.folder, text=True,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                env={**os.environ, "LC_ALL": "C.UTF-8"}, timeout=300)
-        self.assertEqual(result.returncode, code, result.stdout + result.stderr)
-        return result.stderr if code == 2 else result.stdout
-
+class Files(CommandTest):
     def save(self, name, o, **settings):
         q, k, v = draw()
         np.savez(self.folder / name, q=q, k=k, v=v, o=o, **settings)
@@ -106,5 +91,5 @@ class Files(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    PROGRAM = str(pathlib.Path(sys.argv.pop(1)).resolve())
+    paths(__doc__, 1)
     unittest.main()

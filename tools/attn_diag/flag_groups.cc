@@ -120,6 +120,18 @@ void FlagGroups::tolerance_flags() {
   x_app.add_option("--rtol", x_flags.rtol, "Relative tolerance")->group(group)->type_name("");
 }
 
+void FlagGroups::words(const char* name, const char* help, int most) {
+  x_app.add_option(name, x_flags.files, help)->expected(0, most)->type_name("");
+}
+
+void FlagGroups::stage_flag(const char* help) {
+  x_app.add_option("--stage,--gate", x_flags.stage, help)->group(kRunGroup)->type_name("");
+}
+
+void FlagGroups::isolate_flag() {
+  x_app.add_flag("--isolate", x_flags.isolate, kIsolateHelp)->group(kRunGroup);
+}
+
 void FlagGroups::dump_flags(const char* output_help) {
   const char* group = "The dump";
   x_app.add_option("-o,--output", x_flags.output, output_help)->group(group)->type_name("FILE");

@@ -15,6 +15,10 @@ class FlagGroups {
   CLI::App& app() { return x_app; }
   Flags& flags() { return x_flags; }
 
+  // What stands without a flag: files, or words.
+  void words(const char* name, const char* help, int most = 100);
+  void stage_flag(const char* help);
+  void isolate_flag();
   // `freely`: on any backend, with as many threads and copies landing when asked for, and noted.
   void case_flags(bool freely = true);
   // Of a command that notes nothing it is kept anyway.

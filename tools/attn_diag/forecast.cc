@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
-#include <thread>
 
 #include "attn_diag/harness/error.h"
 #include "attn_diag/harness/plan.h"
 #include "attn_diag/reference/sampled_rows.h"
+#include "harness/base/parallel_for.h"
 #include "harness/report/text.h"
 #include "harness/run/run_plan.h"
 
@@ -23,11 +23,6 @@ double processor_seconds() {
   timespec t{};
   ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
-
-int threads_of(const RequestedCase& c) {
-  return c.run.threads > 0 ? c.run.threads
-                           : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
 }
 
 std::int64_t judged_rows(const RequestedCase& c) {
@@ -58,14 +53,15 @@ Problem small_problem(Problem p, std::int32_t queries, std::int32_t keys) {
 
 double kernel_seconds(const Kernel& kernel, const RequestedCase& c) {
   RequestedCase part = c;
-  const std::int32_t blocks = 2 * threads_of(c);
+  const std::int32_t blocks = 2 * resolve_threads(c.run.threads);
   const std::int32_t side = std::max({blocks * c.run.tile.block_m, 2 * c.run.tile.block_n, 128});
   part.problem = small_problem(c.problem, side, side);
   part.run.region = {};
   const InputData inputs = make_inputs(part.problem, "randn", 0, 1);
   const double begin = processor_seconds();
   run_kernel({kernel, part.problem, inputs, part.run});
-  return (processor_seconds() - begin) / threads_of(c) * pairs(c.problem) / pairs(part.problem);
+  return (processor_seconds() - begin) / resolve_threads(c.run.threads) * pairs(c.problem) /
+         pairs(part.problem);
 }
 
 // The rows of a short sequence cost a row of a long one's in proportion, and k and v are widened once a head.
@@ -86,7 +82,7 @@ double reference_seconds(const Kernel& kernel, const RequestedCase& c, std::int6
     reference::for_each_sampled_rows(p, geometry, declared_arithmetic(kernel, p, geometry),
                                      {inputs.q.data(), inputs.k.data(), inputs.v.data()}, options,
                                      queries, [](const reference::SampledBlock&) {});
-    return (processor_seconds() - begin) / threads_of(c);
+    return (processor_seconds() - begin) / resolve_threads(c.run.threads);
   };
   const double widen = seconds_of(1), both = seconds_of(few + 1);
   const double keys = static_cast<double>(c.problem.seqlen_k) / p.seqlen_k;
@@ -97,7 +93,8 @@ double reference_seconds(const Kernel& kernel, const RequestedCase& c, std::int6
 double reference_bytes(const RequestedCase& c) {
   const Problem& p = c.problem;
   const double head = 4.0 * sizeof(double) * p.seqlen_k * (p.head_dim + p.head_dim_v) / 2;
-  return head * std::min<double>(threads_of(c), heads_judged(c)) + threads_of(c) * 96.0 * (1 << 20);
+  return head * std::min<double>(resolve_threads(c.run.threads), heads_judged(c)) +
+         resolve_threads(c.run.threads) * 96.0 * (1 << 20);
 }
 
 }  // namespace
@@ -126,7 +123,7 @@ void say_forecast(const Kernel& kernel, const RequestedCase& c, bool each_run) {
   if (!all) return;
   std::string s = fmt::format(
       "attn-diag: {} will take about {} on {}{} and {} of memory", each_run ? "each run" : "this",
-      report::duration(all->seconds()), report::plural(threads_of(c), "core"),
+      report::duration(all->seconds()), report::plural(resolve_threads(c.run.threads), "core"),
       all->kernel_seconds > 0 ? fmt::format(" ({} of it the kernel on the host executor)",
                                             report::duration(all->kernel_seconds))
                               : "",

@@ -6,38 +6,26 @@ usage: history_cli_test.py PATH_TO_ATTN_DIAG PATH_TO_HASH_SOURCES [unittest argu
 
 import json
 import os
-import pathlib
-import shlex
 import shutil
 import stat
-import subprocess
-import sys
-import tempfile
 import unittest
 import xml.etree.ElementTree as ElementTree
 
+from testing.command_test import CommandTest, paths
 from testing.host_library import HostLibrary
 
-PROGRAM = HASH_SOURCES = ""
+HASH_SOURCES = ""
 CASE = "--dtype fp32 --heads 1 --seqlen 5 --head-dim 8 --stage full"
 SAME = "output bit-identical to the run before your edit ("
 
 
-class History(unittest.TestCase):
+class History(CommandTest):
     """Every test runs in a directory of its own, with a library of its own."""
 
     def setUp(self):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="attn-diag-test-"))
-        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        super().setUp()
         self.mine = HostLibrary(self.folder, HASH_SOURCES)
         self.mine.build()
-
-    def call(self, line, code, **env):
-        result = subprocess.run([PROGRAM, *shlex.split(line)], cwd=self.folder, text=True,
-                                env={**os.environ, "LC_ALL": "C.UTF-8", **env},
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300)
-        self.assertEqual(result.returncode, code, f"{line}\n{result.stdout}\n{result.stderr}")
-        return result.stdout
 
     def edit(self, old="1.5f", new="1.5f /* edited */"):
         text = self.mine.source.read_text()
@@ -143,7 +131,5 @@ class History(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 3:
-        sys.exit(__doc__)
-    PROGRAM, HASH_SOURCES = os.path.abspath(sys.argv.pop(1)), os.path.abspath(sys.argv.pop(1))
+    HASH_SOURCES, = paths(__doc__, 2)
     unittest.main()

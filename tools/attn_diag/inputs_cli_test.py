@@ -5,31 +5,14 @@ usage: inputs_cli_test.py PATH_TO_ATTN_DIAG [unittest arguments]
 """
 
 import json
-import os
-import pathlib
-import shlex
-import shutil
-import subprocess
-import sys
-import tempfile
 import unittest
 
-PROGRAM = ""
+from testing.command_test import CommandTest, paths
+
 CASE = "--kernel split_k --batch 2 --seqlen 100 --num-splits 2 --mask causal"
 
 
-class Inputs(unittest.TestCase):
-    def setUp(self):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="attn-diag-test-"))
-        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
-
-    def call(self, line, code=0):
-        result = subprocess.run([PROGRAM, *shlex.split(line)], cwd=self.folder, text=True,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                env={**os.environ, "LC_ALL": "C.UTF-8"}, timeout=300)
-        self.assertEqual(result.returncode, code, result.stdout + result.stderr)
-        return result.stderr if code == 2 else result.stdout
-
+class Inputs(CommandTest):
     def test_every_kind_of_a_list_is_a_row_with_what_it_hides(self):
         text = self.call(f"inputs {CASE} --inputs ones,probe")
         rows = [line.split() for line in text.splitlines()[1:3]]
@@ -60,5 +43,5 @@ class Inputs(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    PROGRAM = str(pathlib.Path(sys.argv.pop(1)).resolve())
+    paths(__doc__, 1)
     unittest.main()

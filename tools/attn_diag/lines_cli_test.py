@@ -50,6 +50,19 @@ EDITS = {
     "a loop that never runs": ("atomic_split", 0, "first + (int)blockDim.x)", "first - (int)blockDim.x)", "first - (int)", 1, False),
     "o of a row that sees nothing": ("vote_skip", 2, "acc[d] / l : 0.f", "acc[d] / l : 1.f", "acc[d] / l : 1.f", 1, False),
     "NaN that is stored": ("atomic_split", 0, "0xff800000", "0x7fc00000", "0x7fc00000", 1, False),
+    "a key of a padded tile": ("example_flash", 0, "n0 + j < seqlen; ++j) {", "n0 + j <= seqlen; ++j) {", "<= seqlen; ++j)", 1,
+                               False),
+    "a tile that is left behind": ("example_flash", 0, "j < kBlockN && n0 + j < seqlen; ++j) {", "n0 + j < seqlen; ++j) {",
+                                   "int j = 0; n0 + j < seqlen", 1, False),
+    "a loop of two bounds that begins late": ("pipeline_primitives", 0, "int j = 0; j < TK &&", "int j = 1; j < TK &&",
+                                              "int j = 1; j < TK &&", 1, False),
+    "v without its weight": ("float4_tiles", 0, "y.w += a * x.w;", "y.w += x.w;", "y.w += x.w;", 1, False),
+    "columns that two threads sum": ("ring_cache", 0, "d += 32) s +=", "d += 31) s +=", "d += 31) s +=", 1, False),
+    "a sum that all threads but one add": ("atomic_split", 0, "if (threadIdx.x == 0) atomicAdd", "if (threadIdx.x > 0) atomicAdd",
+                                           "if (threadIdx.x > 0) atomicAdd", 1, False),
+    "where k and v begin": ("gqa_packed", 1, "(batch) * shape.kv_heads + kv_head)", "(batch) + shape.kv_heads + kv_head)",
+                            "(batch) + shape.kv_heads", 1, False),
+    "a minimum that lse alone shows": ("carved_smem", 1, "m_new = fmaxf(m_new, S[", "m_new = fminf(m_new, S[", "fminf", 1, False),
     "lse alone": ("cp_async_ring", 0, "= m + __logf(l);", "= m + (l);", "= m + (l);", 1, False),
 }
 
@@ -205,6 +218,9 @@ class LinesTest(unittest.TestCase):
         self.assertEqual([(d["id"], d["line"]) for d in report["diagnosis"]], [("temperature", "agrees")])
         self.assertEqual(report["line_divergence"]["fault"], "scores")
         self.assertRegex(text, r"The line agrees: warp_attention\.cu:\d+: ")
+        # o of query 0, which sees one key, is right whatever the scale is: that says nothing for the line.
+        _, report = self.diagnose("--dtype fp32 --seqlen 40 --head-dim 32 --mask causal")
+        self.assertEqual([d["line"] for d in report["diagnosis"]], ["agrees"])
         text, report = self.diagnose(kernel.cases[0], "--no-lines")
         self.assertIsNone(report["line_divergence"])
         self.assertEqual([d["line"] for d in report["diagnosis"]], [None])

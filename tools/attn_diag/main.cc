@@ -62,7 +62,7 @@ int guarded(const std::function<int()>& work) {
 }
 
 std::string defaults_line(const ProjectDefaults& defaults) {
-  return "Defaults of " + defaults.file + ": " + report::shell_line(defaults.words);
+  return "Defaults of " + defaults.file + ": " + shell_line(defaults.words);
 }
 
 // What is wrong with a flag may be wrong in the file that set it.
@@ -82,7 +82,7 @@ void say_defaults(const Session& session, CommandResult& outcome) {
   const Flags& flags = session.flags;
   if (flags.json && !outcome.out.empty()) {
     report::Json json = report::Json::parse(outcome.out);
-    json["defaults"] = {{"file", defaults.file}, {"flags", report::shell_line(defaults.words)}};
+    json["defaults"] = {{"file", defaults.file}, {"flags", shell_line(defaults.words)}};
     outcome.out = report::dump_json(json);
     return;
   }

@@ -5,32 +5,16 @@ usage: numerics_cli_test.py PATH_TO_ATTN_DIAG FLAWED_KERNELS.so [unittest argume
 """
 
 import json
-import os
-import pathlib
-import shlex
-import shutil
-import subprocess
-import sys
-import tempfile
 import unittest
 
-PROGRAM = FLAWED = ""
+from testing.command_test import CommandTest, paths
+
+FLAWED = ""
 CASE = "--heads 2 --seqlen 80 --head-dim 32 --mask causal"
 FAULT = "split_k@reduce-counts-l-twice"
 
 
-class Numerics(unittest.TestCase):
-    def setUp(self):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="attn-diag-test-"))
-        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
-
-    def call(self, line, code):
-        result = subprocess.run([PROGRAM, *shlex.split(line)], cwd=self.folder, text=True,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                env={**os.environ, "LC_ALL": "C.UTF-8"}, timeout=300)
-        self.assertEqual(result.returncode, code, result.stdout + result.stderr)
-        return result.stderr if code == 2 and not result.stdout else result.stdout
-
+class Numerics(CommandTest):
     def report(self, line, code):
         return json.loads(self.call(f"numerics {line} --json", code))
 
@@ -138,5 +122,5 @@ class Numerics(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    PROGRAM, FLAWED = (str(pathlib.Path(p).resolve()) for p in sys.argv[1:3])
-    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)
+    FLAWED, = paths(__doc__, 2)
+    unittest.main(verbosity=2)

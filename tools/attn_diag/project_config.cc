@@ -256,8 +256,8 @@ ProjectDefaults take_project_defaults(std::vector<std::string>& args, CommandLin
   try {
     line = parse_command_line(args);
   } catch (const Error& e) {
-    throw Error(fmt::format("{} (With what {} sets: {}.)", e.what(), file,
-                            report::shell_line(defaults.words)));
+    throw Error(
+        fmt::format("{} (With what {} sets: {}.)", e.what(), file, shell_line(defaults.words)));
   }
   if (!defaults.words.empty()) defaults.file = file;
   return defaults;

@@ -5,16 +5,12 @@ usage: repair_cli_test.py PATH_TO_ATTN_DIAG [unittest arguments]
 """
 
 import json
-import os
 import pathlib
-import shlex
-import shutil
 import subprocess
-import sys
-import tempfile
 import unittest
 
-PROGRAM = ""
+from testing.command_test import CommandTest, paths
+
 CASE = "--dtype fp32 --heads 2 --seqlen 9 --head-dim 16"
 
 KERNEL = """\
@@ -72,18 +68,7 @@ __device__ inline float dot(const float* a, const float* b, int dim) {
 """
 
 
-class Repair(unittest.TestCase):
-    def setUp(self):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="attn-diag-test-"))
-        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
-
-    def call(self, line, code, **options):
-        result = subprocess.run([PROGRAM, *shlex.split(line)], cwd=self.folder, text=True,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                env={**os.environ, "LC_ALL": "C.UTF-8"}, timeout=600, **options)
-        self.assertEqual(result.returncode, code, f"{line}\n{result.stdout}\n{result.stderr}")
-        return result.stderr if code == 2 else result.stdout
-
+class Repair(CommandTest):
     def write(self, kernel=KERNEL, header=HEADER):
         (self.folder / "include").mkdir(exist_ok=True)
         (self.folder / "rows.cu").write_text(kernel)
@@ -217,7 +202,5 @@ class Repair(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2:
-        sys.exit(__doc__)
-    PROGRAM = str(pathlib.Path(sys.argv.pop(1)).resolve())
+    paths(__doc__, 1)
     unittest.main()

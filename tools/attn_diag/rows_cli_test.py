@@ -30,7 +30,7 @@ class Rows(unittest.TestCase):
         self.assertEqual(result.returncode, code, result.stdout + result.stderr)
         return result
 
-    def save(self, wrong=None, n=300, heads=2, dim=16):
+    def save(self, wrong=None, by=1, n=300, heads=2, dim=16):
         """A causal case as another program leaves it; o is wrong at (head, query) `wrong`."""
         random = numpy.random.default_rng(1)
         q, k, v = (random.standard_normal((1, heads, n, dim)).astype(numpy.float16) for _ in range(3))
@@ -39,7 +39,7 @@ class Rows(unittest.TestCase):
         p = numpy.exp(s - s.max(-1, keepdims=True))
         o = numpy.einsum("bhqk,bhkd->bhqd", p / p.sum(-1, keepdims=True), v.astype(float)).astype(numpy.float16)
         if wrong:
-            o[0, wrong[0], wrong[1], 3] += 1
+            o[0, wrong[0], wrong[1], 3] += by
         numpy.savez(self.folder / "case.npz", q=q, k=k, v=v, o=o)
 
     def test_a_run_judges_the_rows_it_was_told(self):
@@ -66,6 +66,18 @@ class Rows(unittest.TestCase):
         self.call(f"run {case} --stage full")
         for wrong in ("sample:0", "sample:", "sample:x", "sample:-1"):
             self.assertIn("sample:64", self.call(f"run --kernel fa1 --query {wrong}", 2).stderr)
+
+    @unittest.skipIf(numpy is None, "SKIP: no numpy")
+    def test_rows_that_are_not_in_the_sample_break_an_invariant(self):
+        self.save(wrong=(1, 77), by=100)
+        case = "compare case.npz --mask causal"
+        text = self.call(f"{case} --query sample:5", 1).stdout
+        self.assertIn("DIVERGES", text)
+        self.assertIn("others cannot be right: an invariant is broken there", text)
+        self.assertIn("o(0, 1, 77, 3)", text)
+        self.assertEqual(json.loads(self.call(f"{case} --query sample:5 --json", 1).stdout)["verdict"], "diverges")
+        self.call(f"{case} --query sample:5 --atol 1 --rtol 1")  # which the invariants' limits are not
+        self.call(f"{case} --query 78:100")                      # by name, and not as a sample
 
     @unittest.skipIf(numpy is None, "SKIP: no numpy")
     def test_of_a_file_the_rows_that_are_named_are_judged(self):

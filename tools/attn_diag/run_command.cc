@@ -120,8 +120,12 @@ Run run_one(RequestedCase c, Kernels& kernels, const Tolerance& tolerance, Histo
       run.row.comparison = compare_some_rows(capture, c.rows, tolerance, c.run.threads);
       run.row.comparison.notes.push_back(some_rows_note(c.rows, c.problem));
     }
-    for (std::string& broken : broken_invariants(check_invariants(capture)))
-      capture.notes.push_back(std::move(broken));
+    const std::vector<InvariantResult> invariants = check_invariants(capture);
+    if (c.rows.sampled)
+      look_elsewhere(invariants, tolerance, run.row.comparison);
+    else
+      for (std::string& broken : broken_invariants(invariants))
+        capture.notes.push_back(std::move(broken));
     run.row.coverage_faults = report::coverage_faults(capture);
     run.row.runs = capture.repetition.runs;
     run.row.moved_cells = capture.repetition.moved_cells();

@@ -5,17 +5,14 @@ usage: shrink_cli_test.py PATH_TO_ATTN_DIAG PATH_TO_ZOO [unittest arguments]
 """
 
 import json
-import os
 import pathlib
-import shlex
 import shutil
 import subprocess
-import sys
-import tempfile
 import tomllib
 import unittest
 
-PROGRAM = ""
+from testing.command_test import CommandTest, paths
+
 ZOO = pathlib.Path()
 CASE = "--dtype fp32 --heads 2 --seqlen 21 --head-dim 16"
 
@@ -66,18 +63,7 @@ ATTN_DIAG_EXPORT({.name = "rows", .call = call, .dtypes = fp32, .max_head_dim = 
 """
 
 
-class Shrink(unittest.TestCase):
-    def setUp(self):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="attn-diag-test-"))
-        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
-
-    def call(self, line, code):
-        result = subprocess.run([PROGRAM, *shlex.split(line)], cwd=self.folder, text=True,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                env={**os.environ, "LC_ALL": "C.UTF-8"}, timeout=300)
-        self.assertEqual(result.returncode, code, f"{line}\n{result.stdout}\n{result.stderr}")
-        return result.stderr if code == 2 else result.stdout
-
+class Shrink(CommandTest):
     def build(self, old="", new=""):
         """The kernel, with a bug where one is named."""
         self.assertIn(old, KERNEL)
@@ -276,8 +262,5 @@ class Shrink(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 3:
-        sys.exit(__doc__)
-    PROGRAM = str(pathlib.Path(sys.argv.pop(1)).resolve())
-    ZOO = pathlib.Path(sys.argv.pop(1)).resolve()
+    ZOO = pathlib.Path(*paths(__doc__, 2))
     unittest.main()

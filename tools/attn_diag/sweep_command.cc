@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
-#include <thread>
 
 #include "attn_diag/harness/host/executor.h"
 #include "harness/backends/cuda/run_on_gpu.h"
+#include "harness/base/parallel_for.h"
 #include "tools/attn_diag/output.h"
 #include "tools/attn_diag/session.h"
 #include "tools/attn_diag/sweep.h"
@@ -53,8 +53,7 @@ void take_flags_of_folder(Flags& flags) {
 void share_threads(Flags& flags) {
   if (flags.sweep.jobs.empty() || !flags.threads.empty()) return;
   const std::int64_t jobs = parse_int("--jobs", flags.sweep.jobs, 1, 1024);
-  flags.threads =
-      std::to_string(std::max<std::int64_t>(1, std::thread::hardware_concurrency() / jobs));
+  flags.threads = std::to_string(std::max<std::int64_t>(1, resolve_threads(0) / jobs));
 }
 
 std::vector<std::string> notes_of(const std::vector<sweep::Plan::Kernel>& kernels) {

@@ -5,31 +5,16 @@ usage: xray_cli_test.py PATH_TO_ATTN_DIAG FLAWED_KERNELS.so [unittest arguments]
 """
 
 import json
-import os
-import pathlib
-import shlex
-import shutil
 import subprocess
-import sys
-import tempfile
 import unittest
 
-PROGRAM = FLAWED = ""
+from testing.command_test import CommandTest, paths
+
+FLAWED = ""
 CASE = "--heads 2 --seqlen-q 20 --seqlen-k 40 --head-dim 32 --dtype fp32 --mask causal:bottom_right"
 
 
-class Xray(unittest.TestCase):
-    def setUp(self):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="attn-diag-test-"))
-        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
-
-    def call(self, line, code):
-        result = subprocess.run([PROGRAM, *shlex.split(line)], cwd=self.folder, text=True,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                env={**os.environ, "LC_ALL": "C.UTF-8"}, timeout=300)
-        self.assertEqual(result.returncode, code, result.stdout + result.stderr)
-        return result.stderr if code == 2 else result.stdout
-
+class Xray(CommandTest):
     def report(self, kernel, code, flags=""):
         return json.loads(self.call(f"xray --kernel {kernel} {CASE} --json {flags}", code))
 
@@ -103,6 +88,5 @@ class Xray(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    PROGRAM = str(pathlib.Path(sys.argv.pop(1)).resolve())
-    FLAWED = str(pathlib.Path(sys.argv.pop(1)).resolve())
+    FLAWED, = paths(__doc__, 2)
     unittest.main()

@@ -42,8 +42,8 @@ function(attn_diag_add_test name)
   add_executable(${name} ${ARG_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${ARG_LIBRARIES} attn_diag_test_main attn_diag_flags attn_diag_test_flags)
-  # Tests of kernels have flags of their own, which precompiled headers must share.
-  if(NOT ARG_LIBRARIES MATCHES "host_cuda|test_kernels")
+  # Tests of kernels and of vectors have flags of their own, which precompiled headers must share.
+  if(NOT ARG_LIBRARIES MATCHES "host_cuda|test_kernels|native")
     target_precompile_headers(${name} REUSE_FROM attn_diag_precompiled_tests)
   endif()
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)

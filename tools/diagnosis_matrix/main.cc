@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Options {
-  std::string kernels, out, commit;
+  std::string kernels, out, commit, lines_of;
   std::vector<std::string> records, sections, only, inputs, dtypes, recorded, first_answers;
   std::int64_t right_cases = 2100;
   std::size_t every = 1;
@@ -43,6 +43,14 @@ bool print(const VisibleResult& r) {
   fmt::print("{} {}.{}: {} first, outputs {}\n", as_recorded ? "ok     " : "DIFFERS", r.kernel,
              r.bug->name, stage, r.in_outputs ? "diverge" : "agree");
   return as_recorded;
+}
+
+// False where the line disputes a right name.
+bool print(const LineResult& r) {
+  constexpr const char* says[] = {"silent", "agrees", "DISPUTES"};
+  fmt::print("{:8} {}.{}: {}\n", r.is_named ? says[static_cast<std::size_t>(r.says)] : "no name",
+             r.kernel, r.bug->name, r.words);
+  return !r.is_named || r.says != LineSays::kOtherwise;
 }
 
 bool write(const fs::path& path, const std::string& text) {
@@ -88,6 +96,16 @@ bool gather(const Options& o, const Records& records, Evidence& evidence) {
     fmt::print("{:8} {} {}\n", r.is_masked ? "masked" : name(r.outcome), r.kernel, r.words);
   if (has(o.sections, "right")) evidence.right = right_kernels(kernels, o.right_cases, on_step);
   for (const std::string& detection : evidence.right.detections) fmt::print("{}\n", detection);
+  if (o.lines_of.empty()) return as_recorded;
+  std::size_t agree = 0, named = 0;
+  for (const LineResult& r : runner.lines(o.lines_of)) {
+    as_recorded = print(r) && as_recorded;
+    named += r.is_named ? 1 : 0;
+    agree += r.says == LineSays::kAgrees ? 1 : 0;
+  }
+  fmt::print("the line agrees with {} of {} right names\n", agree, named);
+  // Silence would pass every other test.
+  as_recorded = as_recorded && named > 0 && 2 * agree >= named;
   return as_recorded;
 }
 
@@ -130,8 +148,12 @@ int main(int argc, char** argv) {
   app.add_option("--out", o.out, "folder for diagnosis.md and diagnosis.json");
   app.add_option("--only", o.only, "these bugs; all if none");
   app.add_option("--commit", o.commit, "of the sources, for the report");
-  app.add_option("--section", o.sections, "visible, bugs, unsteady, pairs, right; all if none")
-      ->check(CLI::IsMember({"visible", "bugs", "unsteady", "pairs", "right"}));
+  app.add_option("--section", o.sections,
+                 "visible, bugs, unsteady, pairs, right, lines; all if none, but lines")
+      ->check(CLI::IsMember({"visible", "bugs", "unsteady", "pairs", "right", "lines"}));
+  app.add_option(
+      "--lines-of", o.lines_of,
+      "sequential.cu: hold right names against the line, and fail where it disputes one");
   app.add_option("--inputs", o.inputs, "randn, small, heavy, probe; all if none");
   app.add_option("--dtype", o.dtypes, "fp16, bf16, fp32; all if none");
   app.add_option("--recorded", o.recorded, "stages, outputs; both if none");

@@ -11,12 +11,6 @@ bool has(const std::vector<std::string>& ids, const std::string& id) {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
 }
 
-// Every part of it is the bug: one, or a bug of k and of v by two parts.
-bool is(const Match& match, const Bug& bug) {
-  return !match.parts.empty() &&
-         std::all_of(match.parts.begin(), match.parts.end(),
-                     [&](const Match::Part& part) { return has(bug.hypotheses, part.id); });
-}
 bool is_pair(const Match& match, const Bug& first, const Bug& second) {
   if (match.parts.size() != 2) return false;
   const std::string &a = match.parts[0].id, &b = match.parts[1].id;
@@ -25,6 +19,12 @@ bool is_pair(const Match& match, const Bug& first, const Bug& second) {
 }
 
 }  // namespace
+
+bool names(const Match& match, const Bug& bug) {
+  return !match.parts.empty() &&
+         std::all_of(match.parts.begin(), match.parts.end(),
+                     [&](const Match::Part& part) { return has(bug.hypotheses, part.id); });
+}
 
 const char* name(Outcome outcome) {
   constexpr const char* names[] = {"hidden",  "name",      "class", "partial",
@@ -40,7 +40,7 @@ Outcome judge(const Diagnosis& diagnosis, const Bug& bug) {
   const auto& best = diagnosis.best;
   const Outcome no_claim = bug.hypotheses.empty() ? Outcome::kNotKnown : Outcome::kUnknown;
   const bool in_class =
-      std::any_of(best.begin(), best.end(), [&](const Match& match) { return is(match, bug); });
+      std::any_of(best.begin(), best.end(), [&](const Match& match) { return names(match, bug); });
   switch (diagnosis.verdict) {
     case DiagnosisVerdict::kNothingWrong:
       return Outcome::kHidden;
@@ -49,7 +49,7 @@ Outcome judge(const Diagnosis& diagnosis, const Bug& bug) {
     case DiagnosisVerdict::kClass:
       return in_class ? Outcome::kClass : Outcome::kWrong;
     case DiagnosisVerdict::kPartial:
-      return !best.empty() && is(best.front(), bug) ? Outcome::kPartial : no_claim;
+      return !best.empty() && names(best.front(), bug) ? Outcome::kPartial : no_claim;
     case DiagnosisVerdict::kNotAFormula:
       return Outcome::kMoves;
     case DiagnosisVerdict::kNotJudged:
@@ -67,7 +67,7 @@ PairOutcome judge_pair(const Diagnosis& diagnosis, const Bug& first, const Bug& 
                       diagnosis.verdict == DiagnosisVerdict::kClass;
   const bool partial = diagnosis.verdict == DiagnosisVerdict::kPartial;
   const auto both = [&](const Match& match) { return is_pair(match, first, second); };
-  const auto one = [&](const Match& match) { return is(match, first) || is(match, second); };
+  const auto one = [&](const Match& match) { return names(match, first) || names(match, second); };
   if (claims && any(both)) return PairOutcome::kBoth;
   if (partial && !best.empty() && both(best.front())) return PairOutcome::kBoth;
   if (claims && any(one)) return PairOutcome::kOne;

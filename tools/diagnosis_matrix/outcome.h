@@ -23,6 +23,9 @@ enum class Outcome : std::uint8_t {
 inline constexpr std::size_t kNumOutcomes = 8;
 const char* name(Outcome outcome);
 
+// Whether every part of it is the bug: one, or a bug of k and of v by two parts.
+bool names(const Match& match, const Bug& bug);
+
 // Of a kernel with one bug.
 Outcome judge(const Diagnosis& diagnosis, const Bug& bug);
 

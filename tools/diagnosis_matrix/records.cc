@@ -1,90 +1,26 @@
 #include "tools/diagnosis_matrix/records.h"
 
-#include <toml++/toml.h>
-
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "attn_diag/harness/error.h"
+#include "harness/inputs/case_file.h"
 
 namespace attn_diag::diagnosis_matrix {
 namespace {
 
-class Table {
- public:
-  Table(const toml::table& table, std::string where) : x_table(table), x_where(std::move(where)) {}
-
-  std::string text(const char* key) const {
-    const auto value = x_table[key].value<std::string>();
-    if (!value) fail(key, "a string");
-    return *value;
-  }
-  bool has(const char* key) const { return x_table.contains(key); }
-  std::string text_or(const char* key, const char* otherwise) const {
-    return has(key) ? text(key) : otherwise;
-  }
-  int number(const char* key) const {
-    const auto value = x_table[key].value<std::int64_t>();
-    if (!value) fail(key, "a number");
-    return static_cast<int>(*value);
-  }
-  std::vector<std::string> texts(const char* key) const {
-    const toml::array* const list = x_table[key].as_array();
-    if (list == nullptr) fail(key, "a list");
-    std::vector<std::string> all;
-    for (const toml::node& item : *list) {
-      const auto value = item.value<std::string>();
-      if (!value) fail(key, "a list of strings");
-      all.push_back(*value);
-    }
-    return all;
-  }
-  [[noreturn]] void fail(const char* key, const char* expected) const {
-    throw Error(x_where + ": " + key + " should be " + expected);
-  }
-
- private:
-  const toml::table& x_table;
-  std::string x_where;
-};
-
-Mask mask_of(const Table& table) {
-  const std::string text = table.text("mask");
-  Mask mask;
-  if (text == "none") return mask;
-  mask.kind = MaskKind::kCausal;
-  if (text == "causal:top_left") return mask;
-  mask.alignment = CausalAlignment::kBottomRight;
-  if (text == "causal:bottom_right") return mask;
-  mask.kind = MaskKind::kWindow;
-  if (std::sscanf(text.c_str(), "window:%d,%d", &mask.window_left, &mask.window_right) != 2)
-    table.fail("mask", "none, causal:top_left, causal:bottom_right or window:LEFT,RIGHT");
-  return mask;
-}
-
-ProblemCase problem_of(const Table& table) {
+ProblemCase case_of(const CaseFields& fields) {
   ProblemCase c;
-  Problem& p = c.problem;
-  p.batch = table.number("batch");
-  p.heads = table.number("heads");
-  p.kv_heads = table.number("kv_heads");
-  p.seqlen_q = table.number("seqlen_q");
-  p.seqlen_k = table.number("seqlen_k");
-  p.head_dim = p.head_dim_v = table.number("head_dim");
-  p.mask = mask_of(table);
-  p.softmax_scale = 1.0f / std::sqrt(static_cast<float>(p.head_dim));
-  const std::string tile = table.text_or("tile", "0x0");
-  if (std::sscanf(tile.c_str(), "%dx%d", &c.tile.block_m, &c.tile.block_n) != 2)
-    table.fail("tile", "like 64x16");
-  if (table.has("softcap")) c.softcap = table.number("softcap");
-  const std::string bias = table.text_or("bias", "none");
+  c.problem = problem_of(fields);
+  c.tile = tile_of(fields);
+  c.softcap = fields.find<double>("softcap").value_or(0);
+  const std::string bias = fields.find<std::string>("bias").value_or("none");
   c.has_alibi = bias == "alibi";
-  if (!c.has_alibi && bias != "none") table.fail("bias", "alibi or none");
+  if (!c.has_alibi && bias != "none") fields.fail("bias", "alibi or none");
   return c;
 }
 
-Bug bug_of(const Table& table) {
+Bug bug_of(const CaseFields& table) {
   Bug bug;
   bug.name = table.text("name");
   bug.what = table.text("what");
@@ -93,7 +29,7 @@ Bug bug_of(const Table& table) {
   bug.stages = table.texts("stage");
   bug.problem = table.text("problem");
   bug.hypotheses = table.texts("hypotheses");
-  bug.shows_in_outputs = table.text_or("shows_in", "") != "stages";
+  bug.shows_in_outputs = table.find<std::string>("shows_in") != "stages";
   bug.frozen_at = table.text("frozen");
   if (bug.frozen_at == "before")
     bug.frozen_at.clear();
@@ -126,16 +62,11 @@ const Bug* Records::find(const std::string& name) const {
 namespace {
 
 void read_records(const std::string& path, Records& records) {
-  toml::table file;
-  try {
-    file = toml::parse_file(path);
-  } catch (const toml::parse_error& e) {
-    throw Error(path + ": " + std::string(e.description()));
-  }
+  const toml::table file = read_toml(path);
   if (const toml::table* problems = file["problem"].as_table()) {
     for (const auto& [name, node] : *problems) {
       const std::string key(name.str());
-      records.problems[key] = problem_of(Table(*node.as_table(), path + ", problem " + key));
+      records.problems[key] = case_of(CaseFields({node.as_table()}, path + ", problem " + key));
     }
   }
   const toml::array* const bugs = file["bug"].as_array();
@@ -144,7 +75,7 @@ void read_records(const std::string& path, Records& records) {
     const toml::table& fields = *node.as_table();
     const std::string where =
         path + ", bug " + fields["name"].value_or(std::string("without name"));
-    const Table table(fields, where);
+    const CaseFields table({&fields}, where);
     Bug bug = bug_of(table);
     if (records.find(bug.name) != nullptr) table.fail("name", "a name of its own");
     if (!records.problems.contains(bug.problem)) table.fail("problem", "one of the [problem]s");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
@@ -48,6 +49,15 @@ struct UnsteadyResult {
   std::string detail;
 };
 
+// Whether the line lets a right name stand.
+struct LineResult {
+  const Bug* bug = nullptr;
+  std::string kernel;
+  bool is_named = false;  // rightly, by the numbers alone
+  LineSays says = LineSays::kNothing;
+  std::string words;
+};
+
 struct RightResult {
   std::int64_t cases = 0;
   std::vector<std::string> detections;  // of which there should be none
@@ -68,6 +78,8 @@ class Runner {
   std::vector<SingleResult> singles(const std::function<bool(const Setting&)>& takes) const;
   std::vector<UnsteadyResult> unsteady() const;
   std::vector<PairResult> pairs(const Setting& setting) const;
+  // Every formula bug of `sequential`, of which one watch build, from `source`, has them all.
+  std::vector<LineResult> lines(const std::filesystem::path& source) const;
 
  private:
   Capture run(const SingleResult& what) const;

@@ -6,7 +6,6 @@
 #include <sstream>
 
 #include "tools/gpu_check/child.h"
-#include "tools/gpu_check/parallel.h"
 #include "tools/gpu_check/sections.h"
 
 namespace attn_diag::gpu_check {
@@ -47,7 +46,7 @@ std::string text_of(const std::string& kernel, const std::vector<Alike>& all) {
 }
 
 // Appends what a worker printed to the sections, and a failure to the first if it did not end well.
-void take_lines(const std::string& kernel, const ChildResult& result,
+void take_lines(const std::string& kernel, const ProcessResult& result,
                 std::vector<Section>& sections) {
   std::vector<Alike> alike;
   std::istringstream stream(result.out);
@@ -68,7 +67,7 @@ void take_lines(const std::string& kernel, const ChildResult& result,
                                   line["why"].get<std::string>(), ""});
   }
   if (!alike.empty()) sections.front().notes.push_back(text_of(kernel, alike));
-  const std::string trouble = result.trouble({0});
+  const std::string trouble = trouble_of(result, {0});
   if (!trouble.empty())
     sections.front().checks.push_back(
         {kernel, Verdict::kFailed, "the process that ran its cases " + trouble, ""});
@@ -85,7 +84,7 @@ std::vector<Section> agreement_sections(const Setup& setup) {
   sections[2].name = "repeat";
   sections[2].title = "Run again, every bit is the same";
   const std::vector<std::string> kernels = setup.cuda_kernels(false);
-  std::vector<ChildResult> results(kernels.size());
+  std::vector<ProcessResult> results(kernels.size());
   const int n = static_cast<int>(kernels.size());
   parallel(
       n, default_jobs(),

@@ -5,7 +5,6 @@
 #include "harness/report/text.h"
 #include "tools/gpu_check/child.h"
 #include "tools/gpu_check/finding.h"
-#include "tools/gpu_check/parallel.h"
 #include "tools/gpu_check/sections.h"
 
 namespace attn_diag::gpu_check {
@@ -24,8 +23,8 @@ Check run_fault(const Setup& setup, const std::string& name) {
   words.insert(words.end(), finding.flags.begin(), finding.flags.end());
   check.reproduce = setup.shown(words);
   words.emplace_back("--json");
-  const ChildResult result = run_child(words, kTraceSeconds);
-  check.why = result.trouble({0, 1});
+  const ProcessResult result = run_child(words, kTraceSeconds);
+  check.why = trouble_of(result, {0, 1});
   if (!check.why.empty()) return check;
   if (result.exit_code == 0) {
     check.verdict = finding.race ? Verdict::kNotSeen : Verdict::kFailed;

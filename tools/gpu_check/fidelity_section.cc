@@ -8,7 +8,6 @@
 #include "harness/report/text.h"
 #include "tools/gpu_check/child.h"
 #include "tools/gpu_check/fidelity.h"
-#include "tools/gpu_check/parallel.h"
 #include "tools/gpu_check/sections.h"
 
 namespace attn_diag::gpu_check {
@@ -46,7 +45,7 @@ std::vector<std::string> command(const Setup& setup, const PairCase& one, const 
 BackendVerdict run_on(const Setup& setup, const PairCase& one, bool cuda) {
   std::vector<std::string> words = command(setup, one, "run", cuda);
   words.emplace_back("--json");
-  const ChildResult result = run_child(words, kRunSeconds);
+  const ProcessResult result = run_child(words, kRunSeconds);
   return read_run(result.exit_code, result.timed_out, result.out, result.err);
 }
 
@@ -70,7 +69,7 @@ Check compare_backends(const Setup& setup, const PairCase& one) {
   }
   std::vector<std::string> words = command(setup, one, "check", false);
   words.emplace_back("--json");
-  const ChildResult checked = run_child(words, kRunSeconds);
+  const ProcessResult checked = run_child(words, kRunSeconds);
   const std::string reason = broken ? reason_of(checked.exit_code, checked.out) : "";
   check.why = fmt::format("host: {}; GPU: {}", in_words(host), in_words(gpu));
   if (!reason.empty()) {

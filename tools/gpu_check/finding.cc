@@ -1,61 +1,16 @@
 #include "tools/gpu_check/finding.h"
 
 #include <fmt/format.h>
-#include <toml++/toml.h>
 
 #include <cmath>
 
 #include "attn_diag/harness/error.h"
 #include "attn_diag/harness/run.h"
 #include "attn_diag/reference/reference.h"
+#include "harness/inputs/case_file.h"
 
 namespace attn_diag::gpu_check {
 namespace {
-
-// A key of [section.kernel], or else of [section].
-class Table {
- public:
-  Table(const toml::table& file, const std::string& section, const std::string& kernel,
-        std::string path)
-      : x_general(file[section].as_table()),
-        x_special(file[section][kernel].as_table()),
-        x_path(std::move(path)) {}
-
-  template <class T>
-  std::optional<T> find(const char* key) const {
-    for (const toml::table* table : {x_special, x_general})
-      if (table != nullptr && table->contains(key)) return (*table)[key].value<T>();
-    return std::nullopt;
-  }
-  template <class T>
-  T get(const char* key) const {
-    if (const std::optional<T> value = find<T>(key)) return *value;
-    throw Error(fmt::format("{} has no {}.", x_path, key));
-  }
-  int number(const char* key) const { return static_cast<int>(get<std::int64_t>(key)); }
-
- private:
-  const toml::table* x_general;
-  const toml::table* x_special;
-  std::string x_path;
-};
-
-Problem problem_of(const Table& table) {
-  Problem p;
-  p.batch = table.number("batch");
-  p.heads = table.number("heads");
-  p.kv_heads = table.number("kv_heads");
-  p.seqlen_q = table.number("seqlen_q");
-  p.seqlen_k = table.number("seqlen_k");
-  p.head_dim = table.number("head_dim");
-  p.head_dim_v = table.number("head_dim_v");
-  p.layout = table.get<std::string>("layout") == "BSHD" ? Layout::kBSHD : Layout::kBHSD;
-  const std::string mask = table.get<std::string>("mask");
-  if (mask.starts_with("causal")) p.mask.kind = MaskKind::kCausal;
-  if (mask.ends_with("bottom_right")) p.mask.alignment = CausalAlignment::kBottomRight;
-  p.softmax_scale = 1.0f / std::sqrt(static_cast<float>(p.head_dim));
-  return p;
-}
 
 // By the reference, in the cut into tiles and splits that the trace reports.
 std::int64_t first_query_whose_max_rises(const StatedFinding& finding, const Json& geometry) {
@@ -86,13 +41,8 @@ std::int64_t first_query_whose_max_rises(const StatedFinding& finding, const Jso
 }  // namespace
 
 StatedFinding read_finding(const std::string& path, const std::string& kernel) {
-  toml::table file;
-  try {
-    file = toml::parse_file(path);
-  } catch (const toml::parse_error& e) {
-    throw Error(fmt::format("{}: {}", path, e.description()));
-  }
-  const Table what(file, "case", kernel, path);
+  const toml::table file = read_toml(path);
+  const CaseFields what(file, "case", kernel, path);
   StatedFinding finding;
   finding.problem = problem_of(what);
   finding.seed = static_cast<std::uint64_t>(what.number("seed"));
@@ -107,19 +57,19 @@ StatedFinding read_finding(const std::string& path, const std::string& kernel) {
   for (const auto& [flag, key] : numbers) add(flag, std::to_string(what.number(key)));
   for (const auto& [flag, key] :
        {std::pair{"--layout", "layout"}, std::pair{"--mask", "mask"}, std::pair{"--tile", "tile"}})
-    add(flag, what.get<std::string>(key));
+    add(flag, what.text(key));
   add("--dtype", "fp16");
   add("--inputs", "randn");
   if (what.number("num_splits") > 0) add("--num-splits", std::to_string(what.number("num_splits")));
 
-  const Table stated(file, "finding", kernel, path);
+  const CaseFields stated(file, "finding", kernel, path);
   // When a copy lands on a GPU is chance, as is the order of threads; the host executor decides both.
-  finding.race = stated.get<std::string>("schedules") != "same" ||
-                 Table(file, "check", kernel, path).find<std::string>("kind") == "async-copy";
-  finding.expected["stage"] = stated.get<std::string>("stage");
-  finding.expected["tensor"] = stated.get<std::string>("tensor");
-  if (const auto tile = stated.find<std::int64_t>("query_whose_max_rises_in_kv_tile"))
-    finding.max_rises_in_kv_tile = static_cast<int>(*tile);
+  finding.race = stated.text("schedules") != "same" ||
+                 CaseFields(file, "check", kernel, path).find<std::string>("kind") == "async-copy";
+  finding.expected["stage"] = stated.text("stage");
+  finding.expected["tensor"] = stated.text("tensor");
+  if (const auto tile = stated.find<int>("query_whose_max_rises_in_kv_tile"))
+    finding.max_rises_in_kv_tile = *tile;
   for (const char* key : {"batch", "head", "query", "query_tile", "kv_tile", "split", "key", "dim"})
     if (const auto value = stated.find<std::int64_t>(key)) finding.expected[key] = *value;
   return finding;

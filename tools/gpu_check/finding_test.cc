@@ -80,16 +80,26 @@ TEST_CASE("the first query whose running max rises comes from the reference") {
 
 TEST_CASE("a finding that lacks a key, or is no TOML, is an error that names the file") {
   const testing::TemporaryDirectory folder;
-  for (const char* text : {"[case]\nbatch = 1\n", "[case\n"}) {
-    const std::string path = folder / "finding.toml";
+  const std::string path = folder / "finding.toml";
+  const auto error_of = [&](const std::string& text) -> std::string {
     std::ofstream(path) << text;
     try {
       read_finding(path, "fa1");
-      FAIL("accepted");
+      return "accepted";
     } catch (const Error& e) {
-      CHECK_THAT(std::string(e.what()), contains(path));
+      return e.what();
     }
-  }
+  };
+  CHECK(error_of("[case]\nbatch = 1\n") == path + ": seqlen_q is missing");
+  CHECK_THAT(error_of("[case\n"), contains(path + ", line 1"));
+  CHECK(error_of("[case]\nbatch = \"one\"\n") == path + ": line 2: batch should be a whole number");
+  const std::string sizes = "[case]\nseqlen_q = 1\nseqlen_k = 1\nhead_dim = 1\n";
+  CHECK(error_of(sizes + "mask = \"causal\"\n") ==
+        path +
+            ": line 5: mask should be none, causal:top_left, causal:bottom_right or "
+            "window:LEFT,RIGHT");
+  // What is said of the kernel goes before what is said of all.
+  CHECK_THAT(error_of(sizes + "[case.fa1]\nhead_dim = \"64\"\n"), contains("line 6: head_dim"));
 }
 
 }  // namespace

@@ -11,7 +11,6 @@
 #include "attn_diag/harness/gpu.h"
 #include "harness/report/text.h"
 #include "tools/gpu_check/child.h"
-#include "tools/gpu_check/parallel.h"
 
 namespace attn_diag::gpu_check {
 namespace {
@@ -29,7 +28,7 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 // Names of the test cases with tag [cuda].
 std::vector<std::string> test_names(const std::string& program) {
-  ChildResult listed = run_child({program, "[cuda]", "--list-test-names-only"}, kTestSeconds);
+  ProcessResult listed = run_child({program, "[cuda]", "--list-test-names-only"}, kTestSeconds);
   const bool catch2_v3 = listed.err.find("list-test-names-only") != std::string::npos;
   if (catch2_v3)
     listed = run_child({program, "[cuda]", "--list-tests", "--verbosity", "quiet"}, kTestSeconds);
@@ -53,11 +52,11 @@ std::string escaped(const std::string& name) {
 
 Check run_test(const Setup& setup, const std::string& name) {
   const std::vector<std::string> words = {setup.cuda_tests, escaped(name)};
-  const ChildResult result = run_child(words, kTestSeconds);
+  const ProcessResult result = run_child(words, kTestSeconds);
   Check check;
   check.name = name;
   // Catch2 3 ends with 4 if all tests were skipped.
-  check.why = result.trouble({0, 4});
+  check.why = trouble_of(result, {0, 4});
   const std::size_t skip = result.out.find("SKIP:");
   if (!check.why.empty()) {
     check.verdict = Verdict::kFailed;
@@ -80,8 +79,8 @@ std::string pytorch_times(const Setup& setup, Section& section) {
   std::vector<std::string> words = {"python3", setup.pytorch, "-o", path};
   if (setup.quick) words.insert(words.end(), {"--seqlen", "512"});
   try {
-    const ChildResult result = run_child(words, kBenchSeconds);
-    const std::string trouble = result.trouble({0});
+    const ProcessResult result = run_child(words, kBenchSeconds);
+    const std::string trouble = trouble_of(result, {0});
     if (trouble.empty()) return path;
     section.notes.push_back("Not compared with PyTorch: the script " + trouble);
   } catch (const Error& e) {
@@ -106,7 +105,7 @@ std::vector<std::string> Setup::cuda_kernels(bool faults) const {
 }
 
 std::string Setup::shown(const std::vector<std::string>& words) const {
-  std::string line = report::shell_line(words);
+  std::string line = shell_line(words);
   const std::string prefix = root + "/";
   for (std::size_t at = line.find(prefix); at != std::string::npos; at = line.find(prefix, at))
     line.erase(at, prefix.size());
@@ -117,10 +116,10 @@ Section doctor_section(const Setup& setup) {
   Section section;
   section.name = "doctor";
   section.title = "What can run here (attn-diag doctor)";
-  const ChildResult result = run_child({setup.attn_diag, "doctor"}, kTestSeconds);
+  const ProcessResult result = run_child({setup.attn_diag, "doctor"}, kTestSeconds);
   section.text = result.out;
   while (!section.text.empty() && section.text.back() == '\n') section.text.pop_back();
-  const std::string trouble = result.trouble({0});
+  const std::string trouble = trouble_of(result, {0});
   section.checks.push_back(
       {"attn-diag doctor", trouble.empty() ? Verdict::kPassed : Verdict::kFailed, trouble, ""});
   return section;
@@ -146,8 +145,8 @@ namespace {
 // Runs a probe that compares with a fixture.
 Check run_probe(const Setup& setup, const std::string& probe, const std::string& fixture) {
   const std::vector<std::string> words = {probe, setup.fixtures + "/wmma/" + fixture};
-  const ChildResult result = run_child(words, kTestSeconds);
-  Check check{"as in " + fixture, Verdict::kPassed, result.trouble({0}), ""};
+  const ProcessResult result = run_child(words, kTestSeconds);
+  Check check{"as in " + fixture, Verdict::kPassed, trouble_of(result, {0}), ""};
   if (!check.why.empty()) {
     check.verdict = Verdict::kFailed;
     check.why += ' ' + result.out;
@@ -181,12 +180,12 @@ Section bench_section(const Setup& setup) {
   const std::string pytorch = pytorch_times(setup, section);
   if (!pytorch.empty()) words.insert(words.end(), {"--against", pytorch});
   setup.progress(1, 2, "kernels");
-  const ChildResult result = run_child(words, kBenchSeconds);
+  const ProcessResult result = run_child(words, kBenchSeconds);
   section.figures = Json::parse(result.out, nullptr, false);
   if (section.figures.is_discarded() || !section.figures.contains("cases")) {
     section.figures = nullptr;
     section.checks.push_back(
-        {"attn-diag bench", Verdict::kFailed, result.trouble({}), setup.shown(words)});
+        {"attn-diag bench", Verdict::kFailed, trouble_of(result, {}), setup.shown(words)});
     return section;
   }
   // The file lies beside the report; where that was written does not matter to its readers.

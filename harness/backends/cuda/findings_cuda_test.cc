@@ -2,7 +2,6 @@
 #include <array>
 #include <cstdio>
 #include <filesystem>
-#include <memory>
 #include <string>
 
 #include "attn_diag/harness/catch2.h"
@@ -12,6 +11,7 @@
 #include "attn_diag/harness/trace.h"
 #include "harness/backends/cuda/testing/on_gpu.h"
 #include "harness/base/memory.h"
+#include "harness/base/process.h"
 #include "harness/testing/catch_for_tests.h"
 
 namespace attn_diag {
@@ -51,13 +51,8 @@ std::string error_of(const std::string& kernel, const RunOptions& options = {}) 
 // Runs a hidden test of this program in a process of its own, whose CUDA context may be lost.
 std::string in_own_process(const std::string& test) {
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
-  const std::string command = "'" + program + "' '" + test + "' 2>&1";
-  const std::unique_ptr<FILE, int (*)(FILE*)> child(popen(command.c_str(), "r"), pclose);
-  REQUIRE(child != nullptr);
-  std::string text;
-  for (char buffer[4096]; const std::size_t n = fread(buffer, 1, sizeof buffer, child.get());)
-    text.append(buffer, n);
-  return text;
+  const ProcessResult child = run_process({program, test});
+  return child.out + child.err;
 }
 
 void print_errors_of(const std::string& kernel) {

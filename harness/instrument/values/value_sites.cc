@@ -287,7 +287,8 @@ std::string ValueSites::conditions_of(const BasicBlock* block) {
                                               !loop->contains(branch->getSuccessor(1)));
       DebugLoc where = branch->getDebugLoc();
       if (const auto* test = dyn_cast<Instruction>(branch->getCondition()))
-        if (test->getDebugLoc()) where = test->getDebugLoc();
+        // What `a && b` of a loop comes to has line 0; its branch has that of the loop.
+        if (test->getDebugLoc() && test->getDebugLoc().getLine() != 0) where = test->getDebugLoc();
       const Place place = place_of(where, x_home);
       if (place.line != 0)
         words += (leaves ? "loop " : "if ") + line_text(place.line, place.file) + " " +

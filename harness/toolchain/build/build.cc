@@ -8,8 +8,8 @@
 #include <sstream>
 
 #include "attn_diag/harness/error.h"
+#include "harness/base/process.h"
 #include "harness/toolchain/build/build_steps.h"
-#include "harness/toolchain/build/process.h"
 #include "harness/toolchain/source/token.h"
 
 namespace attn_diag::build {

@@ -2,9 +2,10 @@
 #include <fmt/format.h>
 
 #include "attn_diag/harness/error.h"
+#include "harness/base/printable.h"
+#include "harness/base/process.h"
 #include "harness/toolchain/build/build_info.h"
 #include "harness/toolchain/build/build_steps.h"
-#include "harness/toolchain/build/process.h"
 #include "harness/toolchain/build/request_record.h"
 #include "harness/toolchain/build/scratch.h"
 
@@ -54,7 +55,7 @@ std::vector<Step> check_with_nvcc(const BuildRequest& request, const Settings& s
     std::vector<std::string> words = nvcc_words(request, *nvcc, settings);
     words.insert(words.end(),
                  {"-x", "cu", "-cubin", file.string(), "-o", (scratch / "checked.cubin").string()});
-    const ProcessResult result = run_process(words, request.folder);
+    const ProcessResult result = run_process(words, {request.folder});
     // Headers for which the host has a stand-in (torch/extension.h) may not be here.
     const std::string messages = result.out + result.err;
     const bool lacks_header = !result.ok() && messages.find("fatal error: ") != std::string::npos &&
@@ -87,7 +88,7 @@ void build_for_cuda(const BuildRequest& request, const Settings& settings, Build
   record.ok = true;
   const auto run = [&](const std::string& name, const std::string& file,
                        const std::vector<std::string>& words) {
-    const ProcessResult result = run_process(words, request.folder);
+    const ProcessResult result = run_process(words, {request.folder});
     record.steps.push_back({name, file, shell_line(words), result.out + result.err, result.ok()});
     record.ok &= result.ok();
   };

@@ -4,9 +4,10 @@
 #include <future>
 
 #include "attn_diag/harness/error.h"
+#include "harness/base/printable.h"
+#include "harness/base/process.h"
 #include "harness/toolchain/build/build_info.h"
 #include "harness/toolchain/build/build_steps.h"
-#include "harness/toolchain/build/process.h"
 #include "harness/toolchain/build/request_record.h"
 #include "harness/toolchain/build/scratch.h"
 #include "harness/toolchain/build/translate_unit.h"
@@ -85,7 +86,7 @@ UnitResult compile_unit(const BuildRequest& request, const Settings& settings,
   words.push_back(
       fmt::format("-DATTN_DIAG_HOST_MOST_STATIC_SHARED={}", static_shared_limit(request.arch)));
   words.insert(words.end(), {"-MMD", "-MF", result.headers.string(), "-MT", "unit", file.string()});
-  Unit unit = translate_unit(words, file, request.folder);
+  Unit unit = translate_unit(words, file, {request.folder});
   result.record.items = std::move(unit.translation.items);
   result.record.errors = std::move(unit.translation.errors);
   words.emplace_back("-E");
@@ -103,7 +104,7 @@ UnitResult compile_unit(const BuildRequest& request, const Settings& settings,
   std::vector<std::string> compile = {variant.compiler};
   compile.insert(compile.end(), options.begin(), options.end());
   compile.insert(compile.end(), {"-c", translated.string(), "-o", result.object.string()});
-  const ProcessResult compiled = run_process(compile, request.folder);
+  const ProcessResult compiled = run_process(compile, {request.folder});
   result.steps.push_back(
       {variant.name, file.string(), shell_line(compile), compiled.err, compiled.ok()});
   result.ok = compiled.ok();
@@ -137,7 +138,7 @@ Step link(const BuildRequest& request, const Settings& settings, const Variant& 
   for (const std::string& flag : request.compiler_flags)
     for (const char* const prefix : {"-fsanitize", "-l", "-L", "-Wl,", "--coverage", "-pg"})
       if (flag.starts_with(prefix)) words.push_back(flag);
-  const ProcessResult linked = run_process(words, request.folder);
+  const ProcessResult linked = run_process(words, {request.folder});
   Step step{
       variant.kind == BuildKind::kPlain ? "link" : fmt::format("link ({})", name_of(variant.kind)),
       variant.library.string(), shell_line(words), linked.err, linked.ok()};

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "attn_diag/harness/error.h"
-#include "harness/toolchain/build/process.h"
+#include "harness/base/process.h"
 
 namespace attn_diag::build {
 

@@ -2,8 +2,8 @@
 #include <cstdlib>
 
 #include "attn_diag/harness/error.h"
+#include "harness/base/process.h"
 #include "harness/toolchain/build/build.h"
-#include "harness/toolchain/build/process.h"
 
 namespace attn_diag::build {
 

@@ -4,7 +4,7 @@
 
 #include <fstream>
 
-#include "harness/toolchain/build/process.h"
+#include "harness/base/process.h"
 
 namespace attn_diag::build {
 
@@ -12,7 +12,7 @@ Unit translate_unit(const std::vector<std::string>& compiler, const std::filesys
                     const std::filesystem::path& folder) {
   std::vector<std::string> words = compiler;
   words.emplace_back("-E");
-  ProcessResult result = run_process(words, folder);
+  ProcessResult result = run_process(words, {folder});
   Unit unit;
   unit.preprocessor_messages = std::move(result.err);
   unit.preprocessed = result.ok();

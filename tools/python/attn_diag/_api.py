@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 from . import _arrays, _native
+from ._entries import Entries, each
 from ._html import comparison_html
 
 Function = Callable[[Any, Any, Any], Any]
@@ -159,23 +160,24 @@ class Diagnosis(Result):
 class Xray(Result):
     """Scores and weights that were read out of the o and lse of a function, against the reference."""
 
-    def __init__(self, rendered: _native.Rendered):
-        self._rendered = rendered
+    def __init__(self, rendered: Union[_native.Rendered, Entries]):
+        self._rendered = rendered  # type: ignore[assignment]
 
 
 class Properties(Result):
     """What holds of attention whatever the numbers, tried on a function."""
 
-    def __init__(self, rendered: _native.Rendered):
-        self._rendered = rendered
+    def __init__(self, rendered: Union[_native.Rendered, Entries]):
+        self._rendered = rendered  # type: ignore[assignment]
 
     def __iter__(self) -> Any:
-        """A dict each: name, statement, verdict ("holds", "broken", "explained", "not_tried"), why_not_tried, ..."""
-        return iter(self.to_dict()["properties"])
+        """A dict each, with kv_lens of every batch entry: name, statement, verdict ("holds", "broken", "explained", "not_tried"), why_not_tried, ..."""
+        found = self.to_dict()
+        return iter([p for one in found.get("entries", [found]) for p in one["properties"]])
 
     @property
     def broken(self) -> List[str]:
-        return [p["name"] for p in self if p["verdict"] == "broken"]
+        return list(dict.fromkeys(p["name"] for p in self if p["verdict"] == "broken"))
 
 
 def _lengths(kv_lens: Any) -> Optional[List[int]]:
@@ -248,6 +250,14 @@ def _example(fn: Function, q: Any, k: Any, v: Any, said: Json) -> Tuple[str, Any
     return name, _arrays.adapted(fn, q, k, v, dtype, layout), case
 
 
+def _by_entry(fn: Function, q: Any, k: Any, v: Any, said: Json, kv_lens: Any,
+              look: Callable[..., _native.Rendered]) -> Entries:
+    lens = _lengths(kv_lens) or []
+    _example(fn, q, k, v, {**said, "kv_lens": lens})  # what does not fit together is refused
+    return each(fn, {"q": q, "k": k, "v": v}, said["layout"], lens,
+                lambda of_entry, own: look(*_example(of_entry, own["q"], own["k"], own["v"], said)))
+
+
 def check_function(fn: Function, q: Any, k: Any, v: Any, *, runs: int = 3, mask: Optional[str] = None,
                    scale: Optional[float] = None, layout: str = "BHSD", kv_lens: Any = None,
                    atol: Optional[float] = None, rtol: Optional[float] = None, threads: int = 0) -> Comparison:
@@ -262,21 +272,32 @@ def check_function(fn: Function, q: Any, k: Any, v: Any, *, runs: int = 3, mask:
 
 
 def xray(fn: Function, q: Any, k: Any, v: Any, *, mask: Optional[str] = None, scale: Optional[float] = None,
-         layout: str = "BHSD", atol: Optional[float] = None, rtol: Optional[float] = None,
+         layout: str = "BHSD", kv_lens: Any = None, atol: Optional[float] = None, rtol: Optional[float] = None,
          properties: bool = False) -> Xray:
-    """Reads the scores and weights of fn out of what it returns for one-hot v, ceil(Sk / Dv) calls (docs/xray.md)."""
-    name, call, case = _example(fn, q, k, v, {"mask": mask, "scale": scale, "layout": layout})
+    """Reads the scores and weights of fn out of what it returns for one-hot v, ceil(Sk / Dv) calls (docs/xray.md).
+
+    With kv_lens each batch entry is looked at by itself, with its own keys, while the others stay as they are: that
+    takes as many calls for each. fn computes with these lengths by itself; here they say what is right.
+    """
+    said = {"mask": mask, "scale": scale, "layout": layout}
+    if kv_lens is not None:
+        return Xray(_by_entry(fn, q, k, v, said, kv_lens,
+                             lambda name, call, case: _native.xray(name, call, case, atol, rtol, properties)))
+    name, call, case = _example(fn, q, k, v, said)
     return Xray(_native.xray(name, call, case, atol, rtol, properties))
 
 
 def properties(fn: Function, q: Any, k: Any, v: Any, *, mask: Optional[str] = None, scale: Optional[float] = None,
-               layout: str = "BHSD") -> Properties:
+               layout: str = "BHSD", kv_lens: Any = None) -> Properties:
     """Tries on fn what holds of attention whatever the numbers, such as that permuted keys change nothing.
 
-    A property that needs another mask than fn computes, or other sizes than it takes, is not tried, and says why.
+    A property that needs another mask than fn computes, or other sizes than it takes, is not tried, and says why. With
+    kv_lens they are tried on each batch entry by itself, as xray() looks at it.
     """
-    name, call, case = _example(fn, q, k, v, {"mask": mask, "scale": scale, "layout": layout})
-    return Properties(_native.properties(name, call, case))
+    said = {"mask": mask, "scale": scale, "layout": layout}
+    if kv_lens is not None:
+        return Properties(_by_entry(fn, q, k, v, said, kv_lens, _native.properties))
+    return Properties(_native.properties(*_example(fn, q, k, v, said)))
 
 
 def inputs(kind: str = "randn", *, batch: int = 1, heads: int = 2, kv_heads: Optional[int] = None, seqlen: int = 128,

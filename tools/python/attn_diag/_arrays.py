@@ -102,6 +102,20 @@ def copied(x: Any) -> Any:
     return x.detach().clone() if hasattr(x, "detach") else x.copy()
 
 
+def placed(whole: Any, at: Tuple[Any, ...], part: Any) -> Any:
+    """A copy of `whole` in which `part` stands at `at`."""
+    if framework_of(whole) == "jax":
+        return whole.at[at].set(part)
+    out = copied(whole)
+    out[at] = part
+    return out
+
+
+def overwrite(x: Any, by: Any) -> None:
+    if framework_of(x) != "jax":  # which writes nothing
+        x[...] = by
+
+
 def dense(x: Any) -> Any:
     """A copy without gaps, in the order of its shape."""
     if hasattr(x, "contiguous"):
@@ -148,6 +162,8 @@ def adapted(fn: Callable[..., Any], q: Any, k: Any, v: Any, dtype: str, layout: 
 
 
 def outputs(returned: Any) -> Tuple[Any, Optional[Any]]:
+    if returned is None:
+        raise TypeError("the function returned None; expected o or (o, lse)")
     if not isinstance(returned, (tuple, list)):
         return returned, None
     if len(returned) != 2:

@@ -128,12 +128,12 @@ class _Session:
         pair: List[Tuple[Ids, Any]] = []
         for name, order, (ids, x) in zip(names, ([batch, rows, inner], [batch, inner, columns]), operands):
             pair.append((None if ids is None else matrix(name, ids, order), matrix(name, x, order)))
-        made = self.recorder.product(self.places.now(), *pair, (None, np.float32(0)),  # type: ignore[misc]
+        made = self.recorder.product(self.places.now(), pair[0], pair[1], (None, np.float32(0)),
                                      matrix(out, _numbers(result), [batch, rows, columns]))
         if made is None:
             return None
-        order = [*batch, *rows, *columns]
-        return np.transpose(made.reshape([size[c] for c in order]), [order.index(c) for c in out])
+        of_all = [*batch, *rows, *columns]
+        return np.transpose(made.reshape([size[c] for c in of_all]), [of_all.index(c) for c in out])
 
 
 def _addresses(x: Any) -> Any:
@@ -158,7 +158,7 @@ def _traced(result: Any) -> Any:
     return np.asarray(result).view(Traced)
 
 
-class Traced(np.ndarray):  # type: ignore[misc]
+class Traced(np.ndarray):  # type: ignore[misc,type-arg,unused-ignore]
     """An array of which every operation is told."""
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = None, **kwargs: Any) -> Any:
@@ -284,7 +284,7 @@ class Traced(np.ndarray):  # type: ignore[misc]
             if ids[0] is not None:
                 whole[_plain(index)] = ids[0]
             at = _addresses(self)[to]
-            kept = np.ascontiguousarray(whole[to], np.uint32)
+            kept: Any = np.ascontiguousarray(whole[to], np.uint32)
             rounds = getattr(value, "dtype", self.dtype) != self.dtype
             if rounds and kept.any():
                 kept = r.unary(Op.ROUND, session.places.now(), _numbers(self)[to], kept)

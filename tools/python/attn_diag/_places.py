@@ -211,8 +211,7 @@ def _sources_of(level: Level, node: Optional[ast.AST]) -> str:
         for call in ast.walk(expression):
             name = getattr(getattr(call, "func", None), "attr", "")
             if name == "program_id" and isinstance(call, ast.Call):
-                axis = [a.value for a in call.args + [k.value for k in call.keywords] if isinstance(a, ast.Constant)]
-                found.add("xyz"[axis[0]] if axis and axis[0] in (0, 1, 2) else "x")
+                found.add("xyz"[_constant_axis(call) or 0])
             elif name == "arange":
                 found.add("t")
         for name in _names(expression):
@@ -327,6 +326,14 @@ class Spot:
         return (self.line, self.level.column, self.file, self.level.name, variable, self._conditions(mask), uses, callers)
 
 
+def _bare(function: Function, node: Any) -> Spot:
+    """A place where nothing ran."""
+    level = Level.__new__(Level)
+    level.caller, level.file, level.line, level.column = None, function.file, node.lineno, node.col_offset + 1
+    level.function, level.name, level.node = function, function.name, node
+    return Spot(level)
+
+
 def idle(function: Function, calls: Tuple[str, ...], lines: Set[int]) -> List[Words]:
     """Of a function, calls of these at other lines: where nothing of the inputs came."""
     out = []
@@ -334,10 +341,77 @@ def idle(function: Function, calls: Tuple[str, ...], lines: Set[int]) -> List[Wo
         for node in nodes:
             name = getattr(getattr(node, "func", None), "attr", "")
             if isinstance(node, ast.Call) and name in calls and node.lineno not in lines:
-                level = Level.__new__(Level)
-                level.caller, level.file, level.line, level.column = None, function.file, node.lineno, node.col_offset + 1
-                level.function, level.name, level.node = function, function.name, node
-                out.append(Spot(level).words(""))
+                out.append(_bare(function, node).words(""))
+    return out
+
+
+def unread(function: Function) -> List[Words]:
+    """Assignments of a function to variables that it never reads."""
+    read = set(_names(function.node))
+    return [_bare(function, node).words("") for nodes in list(function.by_line.values()) for node in nodes
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id not in read]
+
+
+def _assigns(node: ast.AST) -> Set[str]:
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+
+
+def unchanged_remarks(function: Function) -> List[Tuple[Words, str]]:
+    """Variables with which a maximum or a sum begins, -inf or 0, of which a loop computes and which it never changes: told
+    at its last line."""
+    out: List[Tuple[Words, str]] = []
+    for loop in (n for nodes in list(function.by_line.values()) for n in nodes if isinstance(n, (ast.For, ast.While))):
+        computed = {side.id for n in ast.walk(loop) if isinstance(n, ast.BinOp) for side in (n.left, n.right)
+                    if isinstance(side, ast.Name)}
+        for name in sorted(computed - _assigns(loop)):
+            given = [_constant(one.value) for one in function.assigned.get(name, []) if one.line < loop.lineno]
+            last = [statement for statement in loop.body if not isinstance(statement, ast.Pass)][-1:]
+            if last and len(given) == 1 and given[0] in (0.0, float("-inf")):
+                out.append((_bare(function, last[0]).words(""), f"ends a step of a loop that never changes {name}, which is "
+                                                                f"{given[0]:g} in all of them"))
+    return out
+
+
+def _constant_axis(call: ast.Call) -> Optional[int]:
+    for argument in [*call.args, *(k.value for k in call.keywords)][:1]:
+        if isinstance(argument, ast.Constant) and argument.value in (0, 1, 2):
+            return int(argument.value)  # type: ignore[arg-type,unused-ignore]
+    return None
+
+
+def program_remarks(code: CodeType, programs: Tuple[int, ...]) -> List[Tuple[Words, str]]:
+    """Of a kernel of which `programs` run along each index: which line takes the wrong one, where no line takes one of which
+    there are several, so that all of these do the same."""
+    source = _source(os.path.abspath(code.co_filename))
+    pending = [source.function_of(code)]
+    seen: Set[int] = set()
+    taken: List[Tuple[int, Function, ast.Call]] = []
+    while pending:
+        function = pending.pop()
+        if function is None or id(function) in seen:
+            continue
+        seen.add(id(function))
+        for call in ast.walk(function.node):
+            if not isinstance(call, ast.Call):
+                continue
+            if getattr(call.func, "attr", "") in ("program_id", "num_programs"):
+                axis = _constant_axis(call)
+                if axis is None:
+                    return []
+                if getattr(call.func, "attr", "") == "program_id":
+                    taken.append((axis, function, call))
+            pending += [f for (name, _), f in source.functions.items() if name == getattr(call.func, "id", None)]
+    axes = [axis for axis, _, _ in taken]
+    out = []
+    for idle_axis in (i for i, count in enumerate(programs) if count > 1 and i not in axes):
+        same = f"so that the {programs[idle_axis]} programs along index {idle_axis} do the same"
+        alone = [(at, f"takes index {axis} of a program, of which there is one, {same}")
+                 for at, (axis, _, _) in enumerate(taken) if programs[axis] == 1]
+        # Of two that take the same index the one with which indices would be in order.
+        twice = [(at, f"takes index {axis} of a program, as another line does, {same}") for at, (axis, _, _) in enumerate(taken)
+                 if axes.count(axis) > 1]
+        twice.sort(key=lambda one: axes[:one[0]] + [idle_axis] + axes[one[0] + 1:] != sorted(set(axes) | {idle_axis}))
+        out += [(_bare(taken[at][1], taken[at][2]).words(""), text) for at, text in alone + twice]
     return out
 
 

@@ -183,7 +183,7 @@ def _test_of(shrunk: Shrunk) -> str:
 
 
 def shrink(fn: Function, q: Any, k: Any, v: Any, *, mask: Optional[str] = None, scale: Optional[float] = None,
-           layout: str = "BHSD", atol: Optional[float] = None, rtol: Optional[float] = None, runs: int = 3,
+           layout: str = "BHSD", kv_lens: Any = None, atol: Optional[float] = None, rtol: Optional[float] = None, runs: int = 3,
            seconds: float = 60, keep_values: bool = False, hold: Sequence[str] = (),
            progress: Union[bool, Callable[[str], None], None] = None) -> Shrunk:
     """From q, k and v for which fn(q, k, v) -> o or (o, lse) is wrong to the smallest for which it is in the same way.
@@ -199,10 +199,14 @@ def shrink(fn: Function, q: Any, k: Any, v: Any, *, mask: Optional[str] = None, 
     keep_values  leave the numbers as they are
     hold         sizes that stay: "batch", "heads" (or "kv_heads", "heads of a KV head"), "seqlen_q", "seqlen_k",
                  "head_dim" (and "head_dim_v" where it is another)
+    kv_lens      refused: smaller cases have other lengths, which fn would not know
     progress     True: on stderr; a function: it gets each line; None: True on a terminal
 
     What fn raises on q, k and v as they are given is raised. Exceptions that are no Exception (Ctrl-C) end it.
     """
+    if kv_lens is not None:
+        raise _native.Error("shrink() makes batches and keys smaller, and fn would not know the lengths of these. Give it the "
+                            "batch entry b that is wrong by itself: q[b:b+1], and k and v of that entry up to its length.")
     said = {"mask": mask, "scale": scale, "layout": None if layout == "BHSD" else layout, "atol": atol, "rtol": rtol}
     name, call, case = _example(fn, q, k, v, {"mask": mask, "scale": scale, "layout": layout})
     held = list(hold)

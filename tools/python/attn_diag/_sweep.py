@@ -89,6 +89,7 @@ def _text(case: Json) -> str:
     heads = f"H={case['heads']}" + ("" if case["kv_heads"] == case["heads"] else f" Hkv={case['kv_heads']}")
     dims = f"D={case['head_dim']}" + ("" if case["head_dim_v"] == case["head_dim"] else f" Dv={case['head_dim_v']}")
     rest = [case["dtype"], case["mask"], case["kind"]] + ([f"seed {case['seed']}"] if case["seed"] else [])
+    rest += [f"kv_lens {','.join(map(str, case['kv_lens']))}"] if "kv_lens" in case else []
     return f"B={case['batch']} {heads} Sq={case['seqlen_q']} Sk={case['seqlen_k']} {dims} {' '.join(rest)}"
 
 
@@ -203,6 +204,7 @@ def sweep(fn: Callable[..., Any], shapes: Shapes, *, dtypes: Union[str, Sequence
           seeds: Iterable[int] = (0,), sample: Optional[int] = None, sample_seed: int = 0, layout: str = "BHSD",
           framework: str = "numpy", device: Any = None, runs: int = 2, scale: Optional[float] = None,
           atol: Optional[float] = None, rtol: Optional[float] = None,
+          kv_lens: Optional[Callable[[int, int], Sequence[int]]] = None,
           unsupported: Tuple[Type[BaseException], ...] = (NotImplementedError,),
           log: Union[str, "os.PathLike[str]", None] = None,
           progress: Union[bool, Callable[[str], None], None] = None) -> Sweep:
@@ -212,6 +214,7 @@ def sweep(fn: Callable[..., Any], shapes: Shapes, *, dtypes: Union[str, Sequence
 
     shapes       sizes and what they may be (every combination of which kv_heads divides heads), or a list of shapes; the
                  names are those of inputs(), and what is left out is as there
+    kv_lens      kv_lens(batch, seqlen_k) says how many keys each batch entry has; fn is called with kv_lens=[...]
     masks        with several, fn(q, k, v, mask=...) is told which; "causal" leaves out Sq != Sk
     sample       so many cases of all, drawn by `sample_seed`
     framework    what fn gets: "numpy", "torch" or "jax"; device: of the latter two
@@ -232,6 +235,8 @@ def sweep(fn: Callable[..., Any], shapes: Shapes, *, dtypes: Union[str, Sequence
         if kind not in input_kinds():
             raise Error(f"{kind!r} is no kind of inputs; expected one of {', '.join(input_kinds())}.")
     cases = _cases(shapes, _words(dtypes), all_masks, _words(kinds), seeds, sample, sample_seed)
+    if kv_lens is not None:
+        cases = [{**case, "kv_lens": [int(n) for n in kv_lens(case["batch"], case["seqlen_k"])]} for case in cases]
     name = getattr(fn, "__qualname__", type(fn).__qualname__)
     options = {"layout": layout, "framework": framework, "device": None if device is None else str(device), "runs": runs,
                "scale": scale, "atol": atol, "rtol": rtol, "unsupported": [kind.__qualname__ for kind in unsupported]}
@@ -247,7 +252,8 @@ def sweep(fn: Callable[..., Any], shapes: Shapes, *, dtypes: Union[str, Sequence
 
         def called(q: Any, k: Any, v: Any) -> Any:
             try:
-                return fn(q, k, v, mask=case["mask"]) if takes_mask else fn(q, k, v)
+                more = {"mask": case["mask"]} if takes_mask else {}
+                return fn(q, k, v, **more, **({"kv_lens": case["kv_lens"]} if kv_lens is not None else {}))
             except Exception as error:
                 raised.append(error)
                 raise
@@ -256,8 +262,8 @@ def sweep(fn: Callable[..., Any], shapes: Shapes, *, dtypes: Union[str, Sequence
         begin = time.monotonic()
         row: Json = {"case": case, "err_over_bound": None}
         try:
-            result = check_function(called, q, k, v, runs=runs, mask=case["mask"], scale=scale, layout=layout, atol=atol,
-                                    rtol=rtol)
+            result = check_function(called, q, k, v, runs=runs, mask=case["mask"], scale=scale, layout=layout,
+                                    kv_lens=case.get("kv_lens"), atol=atol, rtol=rtol)
             ratios = [t["max_err_over_bound"] for s in result.stages for t in s["tensors"] if t["compared"]]
             row.update(verdict=result.verdict, err_over_bound=max(ratios, key=float, default=None),
                        what="" if result.agrees else result.headline.partition(": ")[2])

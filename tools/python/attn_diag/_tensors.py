@@ -118,9 +118,9 @@ class Mode(TorchDispatchMode):  # type: ignore[misc]
                 result = self.table[func](*args, **kwargs)
             if in_place and isinstance(result, torch.Tensor) and isinstance(args[0], torch.Tensor) and \
                     result.data_ptr() != args[0].data_ptr():
-                ids = self.ids(result)
+                made = self.ids(result)
                 args[0].copy_(result)
-                self.put(args[0], ids)
+                self.put(args[0], made)
                 return args[0]
             return result
         prepared = self._prepared(func, base, args, kwargs) if tracked and known else None

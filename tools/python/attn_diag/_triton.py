@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, Iterator, List, Tuple
 
 import numpy as np
 
-from ._places import Places, Spot
+from ._places import Places, Spot, program_remarks
 from ._values import Ids, Op, Recorder, Region
 
 _BINARY = {"fadd": Op.ADD, "fsub": Op.SUBTRACT, "fmul": Op.MULTIPLY, "fdiv": Op.DIVIDE, "precise_divf": Op.DIVIDE,
@@ -44,7 +44,7 @@ def _operand(handle: Any) -> Tuple[Ids, Any]:
 
 
 def _is_number(handle: Any) -> bool:
-    return handle.dtype.scalar.is_floating()
+    return bool(handle.dtype.scalar.is_floating())
 
 
 def _is_bf16(handle: Any) -> bool:
@@ -87,6 +87,7 @@ class Interpreter:
     def __init__(self, recorder: Recorder, places: Places):
         self.recorder, self.places = recorder, places
         self.kernels = 0
+        self.programs = (1, 1, 1)
 
     # --- operations, after the interpreter has done them
 
@@ -146,7 +147,7 @@ class Interpreter:
         elif name == "fma":
             ids = r.compute(Op.FMA, spot, _numbers(result), *map(_operand, handles))
         elif name == "dot":
-            ids = r.product(spot, *map(_operand, handles[:3]), _numbers(result))  # type: ignore[misc]
+            ids = r.product(spot, _operand(handles[0]), _operand(handles[1]), _operand(handles[2]), _numbers(result))
         elif name == "clampf":
             ids = r.compute(Op.MAXIMUM, spot, _numbers(result), *map(_operand, handles[:2]))
         elif isinstance(result, TensorHandle):
@@ -303,6 +304,13 @@ class Interpreter:
             self.recorder.next_block += 1
 
         patch(builder, "set_grid_idx", next_program)
+        set_grid_dim = builder.set_grid_dim
+
+        def programs_are(x: int, y: int, z: int) -> None:
+            set_grid_dim(x, y, z)
+            self.programs = (x, y, z)
+
+        patch(builder, "set_grid_dim", programs_are)
         run = module.GridExecutor.__call__
 
         def call_of_kernel(executor: Any, *args: Any, **kwargs: Any) -> Any:
@@ -313,6 +321,10 @@ class Interpreter:
                     return run(executor, *args, **kwargs)
             finally:
                 self.recorder.block = 0
+                code = getattr(executor.fn, "__code__", None)
+                for remark in [] if code is None else program_remarks(code, self.programs):
+                    if remark not in self.recorder.remarks:
+                        self.recorder.remarks.append(remark)
 
         patch(module.GridExecutor, "__call__", call_of_kernel)
         try:

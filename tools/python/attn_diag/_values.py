@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from ._places import Spot, idle
+from ._places import Spot, Words, idle, unchanged_remarks, unread
 
 Ids = Optional["np.ndarray[Any, Any]"]  # uint32, 0: comes of no input; None: nothing of it does
 Array = "np.ndarray[Any, Any]"
@@ -80,7 +80,8 @@ class Recorder:
         self.stored_twice = 0           # to what was returned
         self.replaced: List[Any] = []
         self.masked: List[Any] = []     # site, buffer and element of what masks kept from being loaded
-        self.outside: Dict[int, Tuple[int, int, str]] = {}  # by site
+        self.outside: Dict[int, Tuple[int, int, int, str]] = {}  # by site
+        self.remarks: List[Tuple[Words, str]] = []  # what is wrong by itself
         self.untracked: Dict[str, str] = {}  # operations that are not known: where
         self.functions: Dict[Tuple[str, str], Any] = {}  # in which numbers were made
         self._read = np.zeros(1 << 16, bool)
@@ -171,7 +172,8 @@ class Recorder:
             if made is None or numbers.size < 2 or not (numbers < -1e4).any():
                 return None
             site = self.site(Op.PICK, spot, "condition", made)
-            return self._add(site, [self.constants(numbers).ravel()], numbers.ravel()).reshape(numbers.shape)
+            picked: Ids = self._add(site, [self.constants(numbers).ravel()], numbers.ravel()).reshape(numbers.shape)
+            return picked
         shape = np.shape(result)
         ia, ib = (np.zeros(shape, np.uint32) if ids is None else np.broadcast_to(ids, shape) for ids in (a[0], b[0]))
         condition = np.broadcast_to(condition, shape)
@@ -234,8 +236,9 @@ class Recorder:
         begin = self.product_count + 2 * depth * np.arange(cells, dtype=np.uint32)
         self.products.append(pairs.ravel())
         self.product_count += pairs.size
-        return self._add(self.site(Op.PRODUCT, spot), [addend.ravel(), begin, np.full(cells, depth, np.uint32)],
-                         np.asarray(result, np.float32).ravel()).reshape(shape)
+        made: Ids = self._add(self.site(Op.PRODUCT, spot), [addend.ravel(), begin, np.full(cells, depth, np.uint32)],
+                              np.asarray(result, np.float32).ravel()).reshape(shape)
+        return made
 
     def unknown(self, name: str, spot: Spot, result: Any, *operands: Tuple[Ids, Any]) -> Ids:
         """An operation that is not known: numbers of which nothing can be told, where shapes allow even that."""
@@ -244,8 +247,9 @@ class Recorder:
         self.untracked.setdefault(name, spot.text())
         shape = np.shape(result)
         first = next(int(ids.max()) for ids, _ in operands if ids is not None)
-        return self._add(self.site(Op.FUNCTION, spot), [np.full(int(np.prod(shape)), first, np.uint32)],
-                         np.asarray(result, np.float32).ravel()).reshape(shape)
+        made: Ids = self._add(self.site(Op.FUNCTION, spot), [np.full(int(np.prod(shape)), first, np.uint32)],
+                              np.asarray(result, np.float32).ravel()).reshape(shape)
+        return made
 
     # --- memory
 
@@ -299,7 +303,7 @@ class Recorder:
         near = before > 0 and int(outside[0]) - end < 1 << 20
         site = self.site(op, spot, "address")
         verb = "writes" if op == Op.STORE else "reads"
-        self.outside.setdefault(site, (site, int(outside[0]) - end if near else -1,
+        self.outside.setdefault(site, (site, int(outside[0]) - end if near else -1, len(outside),
                                        f"{verb} {len(outside)} elements outside of every tensor that the kernel was given"))
         return mask
 
@@ -391,16 +395,25 @@ class Recorder:
             seen[inside] = region.known | (region.blocks[offset] != _NOBODY)
         return node, block, site, bool(seen.all())
 
+    def _silent(self, op: Op, words: Words) -> int:
+        """A site that made no number."""
+        self.sites.append((-1 - int(op), *words))
+        return len(self.sites)
+
     def graph(self, outputs: Sequence[Tuple[Any, Any, Any]], reason: str) -> Dict[str, Any]:
+        never_read: List[int] = []
         # What is assigned in functions that ran, though no number that comes of an input was made there.
         for function in {id(f): f for f in self.functions.values() if f is not None}.values():
-            words = "".join(f"{name}@{one.line}," for name, all_ in function.assigned.items() for one in all_)
-            self.sites.append((-1 - int(Op.FUNCTION), getattr(function.node, "lineno", 0), 0, function.file, function.name, "", "", words, ""))
-            self.sites += [(-1 - int(Op.EXP), *words) for words in idle(function, ("exp", "exp2"),
-                                                                        {site[1] for site in self.sites})]
+            assigned = "".join(f"{name}@{one.line}," for name, all_ in function.assigned.items() for one in all_)
+            self._silent(Op.FUNCTION, (getattr(function.node, "lineno", 0), 0, function.file, function.name, "", "", assigned, ""))
+            for words in idle(function, ("exp", "exp2"), {site[1] for site in self.sites}):
+                self._silent(Op.EXP, words)
+            self.remarks += unchanged_remarks(function)
+            never_read += [self._silent(Op.FUNCTION, words) for words in unread(function)]
+        remarks = [(self._silent(Op.FUNCTION, words), text) for words, text in self.remarks]
         products = np.concatenate(self.products) if self.products else np.zeros(0, np.uint32)
         replaced = np.concatenate(self.replaced) if self.replaced else np.zeros((0, 3), np.uint32)
         return {"sites": self.sites, "nodes": self.nodes[:self.count].view(np.uint8), "products": products,
                 "outputs": list(outputs), "replaced": np.ascontiguousarray(replaced, np.uint32), "unseen": self.unseen,
                 "stored_twice": self.stored_twice, "full": self.full, "masked": np.concatenate(self.masked) if self.masked else np.zeros((0, 4), np.uint32),
-                "outside": list(self.outside.values()), "reason": reason}
+                "outside": list(self.outside.values()), "remarks": remarks, "unread": never_read, "reason": reason}

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How often attn_diag.trace_lines names the line of a bug: draws mutants of Triton kernels, and asks.
 
-usage: line_evidence.py [--seed TEXT] [--each N] [--out FILE] [--only KERNEL]...
+usage: line_evidence.py [--seed TEXT] [--each N] [--out FILE.json] [--only KERNEL]...
 
 Each kernel of fixtures/triton is edited in its device code, N times or as often as there are edits, one edit at a time, drawn by the
 seed. A mutant that raises, or whose o agrees, is not killed, and counts only as such. Of each killed one it is asked whether the
@@ -190,6 +190,14 @@ def score(row):
             "wrong": row["answer"]["answer"] == "line" and right[:1] != [True]}
 
 
+def overall(rows):
+    killed = [r for r in rows if r["answer"]["outcome"] == "killed"]
+    scores = [score(r) for r in killed]
+    return {"drawn": len(rows), "killed": len(killed), "exact_first": sum(s["first"] for s in scores),
+            "exact_in_three": sum(s["three"] for s in scores), "claimed": sum(s["claimed"] for s in scores),
+            "wrong": sum(s["wrong"] for s in scores)}
+
+
 def table(rows):
     print(f"{'kernel':<14} {'drawn':>5} {'killed':>6} {'first':>6} {'three':>6} {'claims':>6} {'wrong':>6}")
     for name in [*sorted({r["kernel"] for r in rows}), "all"]:
@@ -209,7 +217,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", default="0")
     parser.add_argument("--each", type=int, default=12, help="mutants of a kernel (12)")
-    parser.add_argument("--out", type=pathlib.Path, help="rows as JSON, one a line")
+    parser.add_argument("--out", type=pathlib.Path, help="all of it as JSON (docs/results/triton_lines.json)")
     parser.add_argument("--only", action="append", help="kernel; repeatable")
     arguments = parser.parse_args()
     import attn_diag  # before processes are forked
@@ -238,7 +246,10 @@ def main():
                 said = f"{'FIRST' if s['first'] else 'three' if s['three'] else 'other'} {answer['answer']} {answer['lines'][:4]} {answer['what'][:110]}"
             print(f"  {edit[0]:<17} {edit[1]:>3} {after[:90]}\n      {answer['outcome']} {said or answer.get('error', '')}", flush=True)
     if arguments.out:
-        arguments.out.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        mutants = ",\n  ".join(json.dumps({**row, **(score(row) if row["answer"]["outcome"] == "killed" else {})}) for row in rows)
+        head = {"schema": "attn-diag-triton-lines/1", "seed": arguments.seed, "each": arguments.each, "overall": overall(rows),
+                "right_kernels": {name: control["outcome"] for name, control in controls}}
+        arguments.out.write_text(json.dumps(head, indent=1)[:-2] + f',\n "mutants": [\n  {mutants}\n ]\n}}\n')
     table(rows)
     bad = [name for name, c in controls if c["outcome"] != "agrees" or c["answer"] != "none"]
     print(f"right kernels: {len(controls) - len(bad)} of {len(controls)} agree, without a suspect" + (f"; not: {bad}" if bad else ""))

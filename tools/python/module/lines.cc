@@ -57,6 +57,11 @@ ValueGraph graph_of(const py::dict& from) {
   }
   graph.outputs.resize(2);
   graph.masked = elements_of<host::MaskedLoad>(from["masked"]);
+  for (const py::handle one : from["remarks"]) {
+    const auto [site, text] = one.cast<std::tuple<std::uint32_t, std::string>>();
+    graph.remarks.push_back({site, text});
+  }
+  graph.unread = from["unread"].cast<std::vector<std::uint32_t>>();
   graph.unseen = from["unseen"].cast<std::uint64_t>();
   graph.stored_twice = from["stored_twice"].cast<std::uint64_t>();
   graph.full = from["full"].cast<bool>();
@@ -65,17 +70,18 @@ ValueGraph graph_of(const py::dict& from) {
   return graph;
 }
 
-// Of accesses outside of all memory that a kernel was given: site and sentence.
+// Of accesses outside of all memory that a kernel was given: site, offset, number, sentence.
 host::CheckReport findings_of(const py::dict& from, const ValueGraph& graph) {
   host::CheckReport report;
   for (const py::handle one : from["outside"]) {
-    const auto [site, offset, text] =
-        one.cast<std::tuple<std::uint32_t, std::int64_t, std::string>>();
+    const auto [site, offset, count, text] =
+        one.cast<std::tuple<std::uint32_t, std::int64_t, std::uint64_t, std::string>>();
     const host::ValueSite& at = graph.sites.at(site);
     host::CheckFinding finding;
     finding.kind = host::CheckKind::kOutOfBounds;
     finding.array = at.variable;
     finding.offset = offset;
+    finding.folded = count - 1;
     finding.access.places.push_back({at.file, at.line, at.function});
     finding.message = text;
     report.findings.push_back(std::move(finding));

@@ -186,9 +186,7 @@ class Diagnosed {
             const std::optional<std::pair<int, int>>& tile, int num_splits,
             const std::vector<std::string>& why_not_ids)
       : x_subject(std::move(subject)) {
-    CaseToDiagnose taken = case_to_diagnose(
-        *of,
-        of->kv_lens.empty() ? Comparison() : compare_case(*of, options.tolerance, options.threads));
+    CaseToDiagnose taken = case_to_diagnose(*of, options.tolerance, options.threads);
     x_case = std::move(taken.one);
     std::optional<TileShape> said;
     if (tile) said = TileShape{tile->first, tile->second};

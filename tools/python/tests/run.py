@@ -5,6 +5,7 @@ usage: run.py TEST.py[::TEST] [PACKAGE...] [cuda]     with the package attn_diag
 exit code: that of pytest; 0 where it is skipped
 """
 
+import importlib.metadata
 import importlib.util
 import pathlib
 import sys
@@ -23,6 +24,7 @@ if __name__ == "__main__":
             print("SKIP: torch sees no GPU")
             sys.exit(0)
     import pytest
-    # The plugin is on the path, not installed; what is installed besides is none of ours.
-    sys.exit(pytest.main([str(FOLDER / sys.argv[1]), "-p", "attn_diag._pytest", "-p", "no:cacheprovider", "-q",
-                          "--rootdir", str(FOLDER), "-W", "error"]))
+    # Of a build tree the plugin is on the path, and not installed.
+    installed = any(one.metadata["Name"] == "attn-diag" for one in importlib.metadata.distributions())
+    sys.exit(pytest.main([str(FOLDER / sys.argv[1]), *([] if installed else ["-p", "attn_diag._pytest"]), "-p",
+                          "no:cacheprovider", "-q", "--rootdir", str(FOLDER), "-W", "error"]))

@@ -125,6 +125,8 @@ def test_what_a_function_raises_is_raised():
         attn_diag.xray(fails(2), q, k, v, mask="causal")
     with pytest.raises(attn_diag.Error, match="o has 23"):
         attn_diag.check_function(lambda q, k, v: o_alone(q, k, v)[:, :, 1:], q, k, v)
+    with pytest.raises(TypeError, match="the function returned None"):
+        attn_diag.check_function(lambda q, k, v: None, q, k, v)
     with pytest.raises(TypeError, match="returned 3 values; expected o or"):
         attn_diag.check_function(lambda q, k, v: (q, k, v), q, k, v)
     with pytest.raises(attn_diag.Error, match="runs is 0"):

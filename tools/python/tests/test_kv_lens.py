@@ -111,10 +111,75 @@ def test_a_function_and_both_layouts():
     assert not attn_diag.check_function(lambda *x: fn(*x, lens=[40] * 4), q, k, v, layout="BSHD", kv_lens=LENS)
 
 
+def looked_at(lens=LENS, wrong=None):
+    """A function of these lengths, which makes batch entry `wrong` with another scale; and its inputs."""
+    q, k, v = case(lens)[:3]
+    for b, n in enumerate(lens):
+        k[b, :, n:], v[b, :, n:] = 0, 0
+
+    def fn(q, k, v):
+        o, lse = by_length(q, k, v, lens)
+        if wrong is not None:
+            bad_o, bad_lse = by_length(q, k, v, lens, scale=1.0)
+            o[wrong], lse[wrong] = bad_o[wrong], bad_lse[wrong]
+        return o, lse
+
+    return fn, q, k, v
+
+
+def test_scores_are_read_entry_by_entry():
+    assert attn_diag.xray(*looked_at(), kv_lens=LENS)
+    read = attn_diag.xray(*looked_at(wrong=3), kv_lens=np.array(LENS))
+    assert read.verdict == "diverges" and "batch entry 3 with its 17 keys: S(0, 0, 0, 0)" in read.headline, read.headline
+    assert [(one["batch"], one["keys"], one["verdict"]) for one in read.to_dict()["entries"]] == [
+        (0, 5, "agrees"), (2, 40, "agrees"), (3, 17, "diverges")]
+    assert "Of batch entries without keys (1)" in str(read)
+    fn, q, k, v = looked_at()
+    assert not attn_diag.xray(fn, q, k, v, kv_lens=[5, 0, 40, 16]), "it sees a key more"
+
+
+def test_properties_are_tried_entry_by_entry():
+    tried = attn_diag.properties(*looked_at(), kv_lens=LENS)
+    assert tried and len(tried.to_dict()["entries"]) == 3, str(tried)
+    assert any(p["verdict"] == "holds" for p in tried)
+
+    def swaps(q, k, v):
+        """Its last key belongs to the first."""
+        o, lse = by_length(q, k, v, LENS)
+        return o + np.float16(0.25) * v[:, :, :1], lse
+
+    broken = attn_diag.properties(swaps, *looked_at()[1:], kv_lens=LENS)
+    assert broken.verdict == "diverges" and "permuted-keys" in broken.broken, broken.broken
+
+
+def test_a_sweep_tells_the_function_its_lengths():
+    told = []
+
+    def fn(q, k, v, kv_lens):
+        told.append(kv_lens)
+        return by_length(q, k, v, [n + (n == 33) for n in kv_lens])
+
+    def lens(batch, keys):
+        return [max(keys - 8 * b, 0) for b in range(batch)]
+
+    swept = attn_diag.sweep(fn, dict(batch=3, heads=1, seqlen=[16, 40, 41], head_dim=8), kv_lens=lens)
+    assert [row["verdict"] for row in swept] == ["agrees", "agrees", "diverges"], str(swept)
+    assert told[0] == [16, 8, 0] and "kv_lens 41,33,25" in str(swept)
+
+
+def test_smaller_cases_have_other_lengths():
+    with pytest.raises(attn_diag.Error, match="the batch entry b that is wrong by itself"):
+        attn_diag.shrink(*looked_at(), kv_lens=LENS)
+    with pytest.raises(attn_diag.Error, match="No batch entry of kv_lens has keys"):
+        attn_diag.xray(*looked_at([0] * 4), kv_lens=[0] * 4)
+
+
 def test_what_does_not_fit_is_refused():
     arrays = case()
     with pytest.raises(attn_diag.Error, match="kv_lens has 3 numbers; expected one for each of 4"):
         attn_diag.compare(*arrays, kv_lens=LENS[1:])
+    with pytest.raises(attn_diag.Error, match="kv_lens has 3 numbers"):
+        attn_diag.xray(*looked_at(), kv_lens=LENS[1:])
     with pytest.raises(attn_diag.Error, match="kv_lens has 41; expected 0 to 40"):
         attn_diag.compare(*arrays, kv_lens=[41, 1, 1, 1])
     q, k, v = attn_diag.inputs(batch=4, heads=2, seqlen=16, head_dim=16)

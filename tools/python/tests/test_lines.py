@@ -66,6 +66,43 @@ def test_line(name, old, new, tmp_path):
     assert line in [suspect["line"] for suspect in result.suspects[:3]], (line, result.suspects)
 
 
+@pytest.mark.parametrize("name, old, new, said", [
+    # A program's index that nobody takes, so that programs do the same.
+    ("alibi", "block = tl.program_id(0)", "block = tl.program_id(1)", "the 3 programs along index 0 do the same"),
+    ("forward_exp2", "off_hz = tl.program_id(1)", "off_hz = tl.program_id(2)", "the 4 programs along index 1 do the same"),
+    # In a function that the kernel calls.
+    ("forward_exp2", "k_ptrs += BLOCK_N * stride_kn", "k_ptrs += BLOCK_N", "was added before"),
+    ("forward_exp2", "m_ij = tl.maximum(m_i,", "m_ij = tl.minimum(m_i,", ""),
+    # Masks: of the row of q, of one row too many, of a key that is not there.
+    ("alibi", "q = tl.load(q_ptr + head_offset + rows[:, None] * stride_n + dims[None, :], mask=rows[:, None] < seqlen",
+     "q = tl.load(q_ptr + head_offset + rows[:, None] * stride_n + dims[None, :], mask=rows[:, None] < slope", ""),
+    ("split_k", "valid = keys < end", "valid = keys <= end", "outside of every tensor"),
+    ("paged", "i * PAGE_SIZE + slots < length", "i * PAGE_SIZE + slots <= length", ""),
+    # Elements that are right by luck say nothing about the others.
+    ("alibi", "for lo in range(0, hi, BLOCK_N)", "for lo in range(1, hi, BLOCK_N)", "lacks key 0"),
+    ("alibi", "slope = tl.load(slopes_ptr + head)", "slope = tl.load(v_ptr + head)", ""),
+    ("split_k", "m = tl.load(part_m_ptr + row * num_parts + offs_p", "m = tl.load(part_m_ptr + row + offs_p", "different query rows"),
+])
+def test_the_line_comes_first(name, old, new, said, tmp_path):
+    result, line = traced(name, tmp_path, (old, new))
+    assert result.verdict == "diverges" and said in result.line + result.to_dict()["line_divergence"]["what"]
+    assert line == result.suspects[0]["line"], (line, result.suspects[:3])
+
+
+@pytest.mark.parametrize("name, deleted, beside", [
+    ("split_k", "m = m_new", (-1, 1)),          # a maximum that stays -inf
+    ("gqa", "m_prev = m_curr", (-1, 1)),
+    ("forward_exp2", "v_ptrs += BLOCK_N * stride_vn", (-1, 2)),  # a pointer that stays where it is
+    ("window", 'scores += tl.where(in_window, 0.0, float("-inf"))', (-1, 1)),
+    ("forward", "acc += tl.dot(p.to(v.dtype), v)", (-1, 1)),
+    ("forward", "acc = acc / l_i[:, None]", (-2, 1)),
+])
+def test_beside_what_is_missing(name, deleted, beside, tmp_path):
+    result, line = traced(name, tmp_path, (deleted, "pass"))
+    assert result.verdict == "diverges"
+    assert result.suspects[0]["line"] - line in beside, (line, result.suspects[:3])
+
+
 def test_outside_of_memory(tmp_path):
     """An access outside of what the kernel was given is told, and not done."""
     result, line = traced("forward", tmp_path, ("head * stride_oh + offs_m", "head * stride_oh * 100000 + offs_m"))

@@ -80,6 +80,8 @@ struct Comparison {
   std::vector<TensorComparison> tensors;  // in pipeline order
   std::vector<std::string> notes;         // "the inputs differ: q" and the like
   std::string unjudged_because;  // why cells have no bound; empty where every cell was judged
+  // Of a sample of rows: the invariant that others break, in the words of broken_invariants(); then this diverges.
+  std::string broken_elsewhere;
 
   // kNotJudged where no cell of any tensor was judged, and where o is there and no cell of it was: what is
   // said of S alone is no verdict on the output.

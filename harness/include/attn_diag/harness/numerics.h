@@ -10,25 +10,14 @@
 #include <vector>
 
 #include "attn_diag/harness/capture.h"
+#include "attn_diag/harness/compare.h"
 #include "attn_diag/harness/experiment.h"
+#include "attn_diag/harness/histogram.h"
 #include "attn_diag/reference/twin.h"
 
 namespace attn_diag {
 
 // ---- errors of a tensor -----------------------------------------------------------------------
-
-// Bin 0: at most 1/2 ULP, which is rounding once; bin k: more than 2^(k-2) and at most 2^(k-1) ULP; the last
-// one: all that is more.
-inline constexpr int kUlpBins = 26;
-int ulp_bin(double ulps);
-
-// Counts of error over bound, kRatioBinsPerOctave to a factor of 2: bin 0 holds 0 and all up to 2^-20, the last
-// all above 2^12. A quantile read from it is right within 5 %.
-inline constexpr int kRatioBinsPerOctave = 16;
-inline constexpr int kRatioBins = 32 * kRatioBinsPerOctave + 2;
-int ratio_bin(double ratio);
-// The upper edge of the bin in which a share `q` (0 to 1) of the counts lies; 0 of bin 0, inf of the last.
-double quantile(const std::vector<std::int64_t>& ratios, double q);
 
 // Errors of the judged cells whose position (a query, a number of visible keys, |S|) is in [low, high).
 struct PositionBin {
@@ -223,6 +212,11 @@ std::vector<InvariantResult> check_invariants_by_runs(
 
 // One sentence for each that is broken, with place and meaning; none for what follows from it.
 std::vector<std::string> broken_invariants(const std::vector<InvariantResult>& results);
+
+// Puts them into the notes of a comparison of a sample of the rows, and makes it diverge where any is broken and cells are
+// judged by their bounds: the invariants were asked of every row.
+void look_elsewhere(const std::vector<InvariantResult>& results, const Tolerance& tolerance,
+                    Comparison& comparison);
 
 // ---- baseline ---------------------------------------------------------------------------------
 

@@ -10,6 +10,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <string_view>
 
 #if defined(__CUDACC__) && !defined(ATTN_DIAG_HOST_EXECUTOR)
 #define ATTN_DIAG_HD __host__ __device__
@@ -54,6 +56,14 @@ constexpr ATTN_DIAG_HD std::int32_t ceil_div(std::int32_t a, std::int32_t b) {
   return (a + b - 1) / b;
 }
 constexpr ATTN_DIAG_HD std::int32_t group_size(const Problem& p) { return p.heads / p.kv_heads; }
+
+// As users spell them.
+constexpr std::string_view name(DType t) {
+  constexpr std::string_view kNames[] = {"fp16", "bf16", "fp32", "fp64"};
+  const auto i = static_cast<std::size_t>(t);
+  return i < std::size(kNames) ? kNames[i] : "unknown";
+}
+constexpr std::string_view name(Layout l) { return l == Layout::kBHSD ? "BHSD" : "BSHD"; }
 
 // Bytes of one element.
 constexpr std::size_t size_of(DType t) { return t == DType::kFp64 ? 8 : t == DType::kFp32 ? 4 : 2; }

@@ -64,6 +64,12 @@ struct MaskedLoad {
   std::uint32_t site = 0, buffer = 0, element = 0, block = 0;  // buffer: from 1
 };
 
+// What is wrong by itself at a place that makes no number.
+struct ValueRemark {
+  std::uint32_t site = 0;
+  std::string text;  // "takes index 2 of a program, which is 0 in all of them"
+};
+
 struct ValueGraph {
   std::vector<ValueSite> sites;         // 0 stands for none
   std::vector<ValueNode> nodes;         // 0 stands for none; a node of site 0 is a constant
@@ -79,7 +85,10 @@ struct ValueGraph {
   bool instrumented = false;       // some code told
   // A line made a block of numbers at once (Triton, NumPy, PyTorch): `where` has no thread, only the block.
   bool whole_blocks = false;
-  std::vector<MaskedLoad> masked;  // of whole blocks
+  std::vector<MaskedLoad> masked;    // of whole blocks
+  std::vector<ValueRemark> remarks;  // likewise, the likeliest first
+  std::vector<std::uint32_t>
+      unread;  // likewise: sites that stand for variables that are assigned, and never read
 
   bool is_constant(std::uint32_t node) const { return nodes[node].site == 0; }
   const ValueSite& site_of(std::uint32_t node) const { return sites[nodes[node].site]; }

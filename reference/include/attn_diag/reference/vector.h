@@ -1,5 +1,6 @@
 // The widest vector of doubles the target has, in the compiler's own vector types: they choose a
-// width, the compiler the instructions.
+// width, the compiler the instructions. For sources of the reference and the comparison, which are all
+// compiled for the same target.
 #pragma once
 
 #include <cstddef>

@@ -3,12 +3,15 @@
 #include <limits>
 #include <numeric>
 
-#include "attn_diag/harness/numerics.h"
+#include "attn_diag/harness/histogram.h"
+#include "harness/compare/ulps.h"
 
 namespace attn_diag {
 namespace {
 
 constexpr int kLowestOctave = -20;  // of ratios
+
+bool narrow(DType type) { return type == DType::kFp16 || type == DType::kBf16; }
 
 }  // namespace
 
@@ -41,6 +44,25 @@ double quantile(const std::vector<std::int64_t>& ratios, double q) {
   if (bin == 0) return 0;
   if (bin + 1 == ratios.size()) return std::numeric_limits<double>::infinity();
   return std::exp2(kLowestOctave + static_cast<double>(bin) / kRatioBinsPerOctave);
+}
+
+DType storage_of(Tensor t, const Capture& capture) {
+  const Arithmetic& a = capture.arithmetic;
+  const DType recorded = capture.has(t) ? capture[t].dtype : DType::kFp32;
+  if (narrow(recorded)) return recorded;
+  if (t == Tensor::kO) return a.output;
+  if (t == Tensor::kS && narrow(a.scores)) return a.scores;
+  if (t == Tensor::kP && narrow(a.probs)) return a.probs;
+  return narrow(a.accumulate) ? a.accumulate : DType::kFp32;
+}
+
+std::optional<double> error_in_ulps(DType storage, double actual, double expected, double bound) {
+  const double error = std::fabs(actual - expected);
+  if (!std::isfinite(error) || expected == 0 || !ulps_mean_something(storage, expected, bound))
+    return std::nullopt;
+  const UlpScale scale = ulp_scale(storage);
+  const int exponent = std::ilogb(std::max(std::fabs(expected), scale.smallest_normal));
+  return error / (std::ldexp(1.0, exponent) / scale.per_power_of_two);
 }
 
 }  // namespace attn_diag

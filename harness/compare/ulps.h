@@ -1,0 +1,17 @@
+// Errors in ULPs, where they mean something.
+#pragma once
+
+#include <optional>
+
+#include "attn_diag/harness/capture.h"
+#include "harness/compare/limits.h"
+
+namespace attn_diag {
+
+// What the kernel rounds a tensor to, as declared, though it may have been recorded in a wider type.
+DType storage_of(Tensor t, const Capture& capture);
+
+// None of what is not finite or expected to be 0, and where the bound leaves fewer than half of the digits.
+std::optional<double> error_in_ulps(DType storage, double actual, double expected, double bound);
+
+}  // namespace attn_diag

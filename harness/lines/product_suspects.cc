@@ -1,0 +1,162 @@
+// What is added twice, and what multiplies v that is no weight.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "harness/lines/number_suspects.h"
+
+namespace attn_diag::lines {
+namespace {
+
+constexpr const char* kBuffers[] = {"q", "k", "v"};
+
+}  // namespace
+
+void NumberSuspects::suspect_twice(const Cause& cause, std::uint32_t a, std::uint32_t b) {
+  const std::uint32_t n = cause.node;
+  const std::string why = ill_text(Ill::kTwice);
+  // The same sum twice by an atomic addition: by threads of which one should do it.
+  if (op(n) == ValueOp::kAtomicAdd && a != 0 && b != 0 && a < n && b < n &&
+      x_terms[a].kind == TermKind::kWeight && x_terms[a].set == x_terms[b].set) {
+    suggest_conditions(cause.site, "if", "decides which threads add it", false);
+    suggest_node(n, why);
+  }
+  for (const std::uint32_t operand : {a, b})
+    if (const std::uint32_t leaf = leaf_of(cause.site, operand); leaf != 0 && is_shared(leaf))
+      suggest_conditions(node(leaf).site, "loop", "lets two threads sum the same part");
+  // Parts that were summed before they were put together: their loops may overlap.
+  const auto is_part = [&](std::uint32_t operand) {
+    if (operand == 0 || operand >= n) return false;
+    const Term& term = x_terms[operand];
+    return (term.kind == TermKind::kWeight && x_terms.keys().count(term.set) > 1) ||
+           (term.kind == TermKind::kScore && x_terms.columns().count(term.set) > 1);
+  };
+  const auto suggest_what_is_not_loaded = [&] {
+    for (const unsigned buffer : {1u, 2u, 0u})
+      if (!loads_all(buffer, cause.row))
+        suggest_loaders(buffer, fmt::format("does not load all of {}", kBuffers[buffer]));
+  };
+  if (x_graph.whole_blocks) suggest_what_is_not_loaded();
+  if (is_part(a) && is_part(b))
+    for (const std::uint32_t operand : {a, b}) {
+      const std::uint32_t made = made_by(operand);
+      if (node(made).site == 0 || node(made).site == cause.site) continue;
+      suggest_conditions(node(made).site, "loop", "decides what a part is the sum of");
+      suggest_node(made, "sums a part");
+    }
+  suggest_what_is_not_loaded();
+  // Where the same line added it before, it is done too often; another line is one too many.
+  if (added_there_before(n))
+    suggest_conditions(cause.site, "loop", "decides how often that is done");
+  else if (!x_graph.whole_blocks)  // of a block it may be an index
+    be_sure();
+  suggest_node(n, why);
+  suggest_conditions(cause.site, "loop", "decides how often that is done");
+  suggest_callers(cause.site, why);
+}
+
+std::uint32_t NumberSuspects::leaf_of(std::uint32_t s, std::uint32_t operand) const {
+  for (int steps = 0; steps < 64 && operand != 0 && operand < x_graph.nodes.size(); ++steps) {
+    const std::uint32_t made = made_by(operand);
+    if (node(made).site == 0) return 0;
+    if (site(node(made).site).line != site(s).line) return made;
+    std::uint32_t next = 0;
+    for (const std::uint32_t of : node(made).operand)
+      if (of != 0 && of < made && next == 0 && x_terms[of].kind == x_terms[made].kind) next = of;
+    operand = next;
+  }
+  return 0;
+}
+
+bool NumberSuspects::is_shared(std::uint32_t leaf) const {
+  const Term& mine = x_terms[leaf];
+  if (mine.kind != TermKind::kScore) return false;
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
+    const Term& theirs = x_terms[n];
+    if (node(n).site != node(leaf).site || node(n).where == node(leaf).where ||
+        theirs.kind != TermKind::kScore || theirs.row != mine.row || theirs.column != mine.column)
+      continue;
+    for (unsigned d = 0; d < x_terms.columns().size(); ++d)
+      if (x_terms.columns().has(mine.set, d) && x_terms.columns().has(theirs.set, d)) return true;
+  }
+  return false;
+}
+
+bool NumberSuspects::added_there_before(std::uint32_t n) const {
+  const auto [a, b] = operands_of(n);
+  const std::uint32_t third = op(n) == ValueOp::kFma ? node(n).operand[2] : 0;
+  for (std::uint32_t other = 1; other < n; ++other) {
+    if (node(other).where != node(n).where || node(other).site == 0 ||
+        site(node(other).site).line != site(node(n).site).line)
+      continue;
+    const Term& sum = x_terms[other];
+    for (const std::uint32_t operand : {a, b, third}) {
+      if (operand == 0 || operand >= n || x_terms[operand].kind != sum.kind) continue;
+      const Term& part = x_terms[operand];
+      if (part.row != sum.row || part.column != sum.column) continue;
+      if (sum.kind == TermKind::kWeight && x_terms.keys().count(part.set) == 1)
+        for (unsigned j = 0; j < x_terms.keys().size(); ++j)
+          if (x_terms.keys().has(part.set, j) && x_terms.keys().has(sum.set, j)) return true;
+    }
+  }
+  return false;
+}
+
+bool NumberSuspects::suspect_factor_of_v(const Cause& cause, std::uint32_t a, std::uint32_t b) {
+  const auto is_of_v = [&](std::uint32_t n) {
+    return n != 0 && n < cause.node && x_terms[n].kind == TermKind::kElement &&
+           x_terms[n].buffer == 2;
+  };
+  if (!is_of_v(a) || !is_of_v(b)) return false;
+  x_out.what = "adds rows of v whose factors come of no score";
+  // v as it was loaded: nothing there multiplies it.
+  const auto is_bare = [&](std::uint32_t of) {
+    const std::uint32_t made = made_by(of);
+    return x_terms[of].x == 1 && op(made) != ValueOp::kMultiply && op(made) != ValueOp::kFma;
+  };
+  if (op(cause.node) != ValueOp::kProduct && op(cause.node) != ValueOp::kFma &&
+      (is_bare(a) || is_bare(b)))
+    suggest_node(cause.node, "adds v without a weight");
+  // Is there a score, and where is it last?
+  std::uint32_t last = 0, part = 0;
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
+    const Term& term = x_terms[n];
+    if (term.kind == TermKind::kScore && term.row == cause.row)
+      (x_terms.columns().count(term.set) == x_terms.columns().size() ? last : part) = n;
+    if (term.kind == TermKind::kWeight && term.row == cause.row) last = n;
+  }
+  if (last == 0) last = part;
+  // The factor itself: who chose it, or holds it?
+  for (const std::uint32_t of : {a, b}) {
+    const std::uint32_t made = made_by(of);
+    if (op(made) != ValueOp::kMultiply) continue;
+    for (const std::uint32_t operand : node(made).operand)
+      if (operand != 0 && operand < made && x_terms[operand].kind == TermKind::kNumber)
+        suggest_foreign(operand);
+  }
+  if (last != 0) {
+    suggest_node(last, "holds what comes of a score last");
+    suggest_moves(last, "holds what comes of a score last");
+    suggest_uses(node(last).site, "is an operand");
+  } else {
+    x_out.what += ": no product of q and k is made";
+    suggest_loaders(0, "loads q, for no product");
+    suggest_loaders(1, "loads k, for no product");
+  }
+  suggest_node(cause.node, "adds rows of v whose factors come of no score");
+  suggest_uses(cause.site, "is an operand");
+  return true;
+}
+
+bool NumberSuspects::is_overrun(std::uint32_t n, std::uint32_t a, std::uint32_t b) const {
+  const auto is_of = [&](std::uint32_t operand, unsigned buffer) {
+    return operand != 0 && operand < n && x_terms[operand].kind == TermKind::kElement &&
+           x_terms[operand].buffer == buffer;
+  };
+  if (!(is_of(a, 0) && is_of(b, 2)) && !(is_of(a, 2) && is_of(b, 0))) return false;
+  for (std::uint32_t other = 1; other < x_graph.nodes.size(); ++other)
+    if (node(other).site == node(n).site && x_terms[other].kind == TermKind::kScore) return true;
+  return false;
+}
+
+}  // namespace attn_diag::lines

@@ -1,0 +1,41 @@
+"""What the tests of the command share: each test runs it in a folder of its own."""
+
+import os
+import pathlib
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+
+def paths(usage, count):
+    """The first `count` words of the command line as absolute paths, taken from it: unittest reads the rest."""
+    if len(sys.argv) <= count:
+        sys.exit(usage)
+    taken = [os.path.abspath(word) for word in sys.argv[1:1 + count]]
+    del sys.argv[1:1 + count]
+    CommandTest.program = taken[0]
+    return taken[1:]
+
+
+class CommandTest(unittest.TestCase):
+    program = ""
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="attn-diag-test-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def finished(self, line, code, **env):
+        """Runs `attn-diag LINE`, which ends with `code`."""
+        result = subprocess.run([self.program, *shlex.split(line)], cwd=self.folder, text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=600,
+                                env={**os.environ, "LC_ALL": "C.UTF-8", **env})
+        self.assertEqual(result.returncode, code, f"{line}\n{result.stdout}\n{result.stderr}")
+        return result
+
+    def call(self, line, code=0, **env):
+        """What it says: on stderr where there is nothing that it could compare."""
+        result = self.finished(line, code, **env)
+        return result.stderr if code == 2 and not result.stdout else result.stdout
