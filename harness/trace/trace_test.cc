@@ -353,7 +353,8 @@ TEST_CASE(
 }
 
 TEST_CASE("the wrong cells of a trace's pattern are those of a pass of their own") {
-  const Problem p = fake_problem();
+  Problem p = fake_problem();
+  p.batch = 3;  // more blocks than one with wrong cells
   const Experiment experiment{fake_kernel("scale-twice"), p, make_inputs(p, "randn", 1, 1.0)};
   const Capture c = run_kernel(experiment);
   FirstWrongCells wrong(c, {});
