@@ -61,7 +61,7 @@ std::vector<LineResult> Runner::lines(const fs::path& source) const {
       RunOptions run;
       run.tile = c.tile;
       const LineDivergence line =
-          lines::trace_lines(watched, *watched.kernel, problem, inputs, run, LinesBy::kNumbers);
+          lines::trace_lines(watched, {*watched.kernel, problem, inputs, run}, LinesBy::kNumbers);
       matching::confirm_by_line(diagnosis, line);
       result.says = said_of(diagnosis, bug);
       result.words = fmt::format("{}; {}{}: {}", words_of(diagnosis), name(line.fault),
