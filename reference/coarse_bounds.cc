@@ -214,8 +214,9 @@ double ConsistencyLimits::outside_of_v(std::int64_t keys, double lse, double lar
   const double sums = gamma(n + 4 * steps + 4, x_dot_u);
   if (!(argument < 1) || !(sums < 0.25)) return kInf;
   const double one = sums + x_probs_u + x_partial_u + x_stats_u + rho + expm1_above(argument);
+  // Each P is rounded once, and what it lost only shrinks from tile to tile; partial sums are rounded in each.
   const double off =
-      2 * one * (1 + 2 * one) + steps * n * (x_probs_tiny + x_partial_tiny + x_exp_flush);
+      2 * one * (1 + 2 * one) + n * x_probs_tiny + steps * n * (x_partial_tiny + x_exp_flush);
   if (!(off < 0.5) || !(2 * n * largest_v <= x_largest)) return kInf;
   double bound = largest_v * off / (1 - off) + n * (2 * x_tiny + x_partial_tiny);
   bound += gamma(2, x_u) * (largest_v + bound) + 2 * x_tiny;

@@ -52,6 +52,19 @@ TEST_CASE("coarse bounds say something useful of a usual case") {
   for (const double lse : bounds.lse) REQUIRE(lse < 1e-3);
 }
 
+TEST_CASE("o of a row of 131,072 keys is held against their v") {
+  Problem p;
+  p.seqlen_q = p.seqlen_k = 131072;
+  p.head_dim = p.head_dim_v = 64;
+  p.softmax_scale = 0.125f;
+  Geometry g;
+  g.tile = {64, 64};
+  g.tiles_per_split = p.seqlen_k / g.tile.block_n;
+  Arithmetic a;
+  a.probs = DType::kFp16;
+  REQUIRE(ConsistencyLimits(p, g, a).outside_of_v(p.seqlen_k, 12, 4.5) < 0.5);
+}
+
 TEST_CASE("nothing is said of a row whose scores may overflow or are NaN") {
   Problem p;
   p.dtype = DType::kFp32;
