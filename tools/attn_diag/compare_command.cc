@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <vector>
 
 #include "attn_diag/harness/dump.h"
 #include "attn_diag/harness/files.h"
@@ -40,9 +41,12 @@ void compare_case(const Flags& f, const Tolerance& tolerance, Compared& c) {
           "and --query.");
     const std::uint64_t seed = c.one.capture.provenance.seed;
     const SomeRows rows = parse_some_rows(f, c.one.capture.problem, seed);
+    // Before the comparison: what that frees stays with its threads, and counts.
+    std::vector<InvariantResult> invariants;
+    if (rows.sampled) invariants = check_invariants(c.one.capture);
     c.comparison = compare_some_rows(c.one.capture, rows, tolerance, threads);
     c.comparison.notes.push_back(some_rows_note(rows, c.one.capture.problem));
-    if (rows.sampled) look_elsewhere(check_invariants(c.one.capture), tolerance, c.comparison);
+    look_elsewhere(invariants, tolerance, c.comparison);
   }
   c.view.capture = &c.one.capture;
   if (!c.one.arithmetic_known) c.view.assumed = c.one.assumed;
