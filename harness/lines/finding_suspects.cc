@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <set>
 
 namespace attn_diag::lines {
 
@@ -42,8 +43,15 @@ bool has_out_of_bounds(const host::CheckReport& report) {
 bool FindingSuspects::suspect(const host::CheckReport& report) {
   const std::size_t before = x_out.suspects.size();
   suspect_missing_barrier(report);
-  for (const host::CheckFinding& finding : report.findings) {
-    if (finding.severity != host::Severity::kError) continue;
+  suspect_shared_cause(report);
+  // What is out of bounds comes first: what else is found may follow from it.
+  std::vector<host::CheckFinding> findings;
+  for (const bool out_of_bounds : {true, false})
+    for (const host::CheckFinding& finding : report.findings)
+      if (finding.severity == host::Severity::kError &&
+          (finding.kind == host::CheckKind::kOutOfBounds) == out_of_bounds)
+        findings.push_back(finding);
+  for (const host::CheckFinding& finding : findings) {
     const std::string& array = finding.element.empty() ? finding.array : finding.element;
     if (is_one_past(finding)) suspect_last_step(finding);
     if (finding.kind == host::CheckKind::kUninitialisedRead && !has_out_of_bounds(report))
@@ -51,7 +59,13 @@ bool FindingSuspects::suspect(const host::CheckReport& report) {
     // One row of an array, or one number.
     const auto row = static_cast<std::uint64_t>(x_attention.problem().head_dim);
     if (x_graph.whole_blocks && finding.offset == 0 && finding.folded < row) suspect_mask(finding);
-    if (!finding.has_other) suspect_makers(finding.access, finding.array);
+    if (!finding.has_other) {
+      if (x_only_later_heads) suspect_makers(finding.access, finding.array);
+      suspect_subscript(finding);
+      suspect_makers(finding.access, finding.array);
+    }
+    // Two threads store to one place: by an index that is too coarse.
+    if (finding.has_other && finding.access.write && finding.other.write) suspect_subscript(finding);
     suspect_access(finding.access, array, finding.message);
     if (finding.has_other) suspect_access(finding.other, array, "the other access");
     if (finding.kind == host::CheckKind::kUninitialisedRead) suspect_stores(finding.array);
@@ -184,6 +198,10 @@ void FindingSuspects::suspect_access(const host::CheckAccess& access, const std:
                                      const std::string& why) {
   if (access.places.empty()) return;
   const host::SourcePlace& place = access.places.front();
+  if (place.function.find("operator()") == place.function.npos)  // a lambda stands in the line that has its index
+    for (std::size_t i = 1; i < access.places.size(); ++i)
+      suggest(access.places[i].file, access.places[i].function, access.places[i].line, 0, "",
+              why + ", in what it calls");
   suggest(place.file, place.function, place.line, 0, array, why);
 }
 
@@ -197,7 +215,80 @@ std::vector<std::uint32_t> FindingSuspects::sites_of(const host::CheckAccess& ac
                           at.op == ValueOp::kLoadNumber || at.op == ValueOp::kInput;
     if (accesses && at.line == place.line && same_file(at.file, place.file)) sites.push_back(s);
   }
+  // "cache[to] = k[from]": one of them.
+  const auto is_other = [&](std::uint32_t s) {
+    return (site(s).op == ValueOp::kStore) != access.write;
+  };
+  if (!std::all_of(sites.begin(), sites.end(), is_other)) std::erase_if(sites, is_other);
   return sites;
+}
+
+void FindingSuspects::suspect_subscript(const host::CheckFinding& finding) {
+  const std::vector<std::uint32_t> sites = sites_of(finding.access);
+  const bool named = std::any_of(sites.begin(), sites.end(), [&](std::uint32_t s) {
+    return site(s).variable == finding.array;
+  });
+  for (const std::uint32_t s : sites) {
+    if (named && site(s).variable != finding.array) continue;
+    if (finding.space == "global" && x_text.is_shared(site(s).file, site(s).variable)) continue;
+    const std::string& text = x_text.line(site(s).file, site(s).line);
+    if (!is_plain_subscript(text, site(s).variable)) continue;
+    const std::vector<NamedLine> uses = variables_in(site(s).uses, ',');
+    for (const std::string& name : subscript_names(text, site(s).variable))
+      for (const NamedLine& use : uses) {
+        if (use.name != name || use.line == site(s).line) continue;
+        const std::string& made = text_of(s, use);
+        if (is_loop(made) ? !is_plain_loop(made, true) : computes(made, name))
+          suggest(s, use, "makes the index there");
+        if (is_loop(made) && !is_plain_loop(made, true))
+          for (const Condition& condition : conditions_in(site(s).conditions))
+            if (condition.at.line == use.line)
+              suggest_computed(s, condition.tests, "makes the range of the index there");
+      }
+  }
+}
+
+void FindingSuspects::suspect_shared_cause(const host::CheckReport& report) {
+  std::vector<std::uint32_t> sites;  // one of each line
+  bool one_past = false;
+  for (const host::CheckFinding& finding : report.findings) {
+    if (finding.severity != host::Severity::kError ||
+        finding.kind != host::CheckKind::kOutOfBounds)
+      continue;
+    const std::vector<std::uint32_t> there = sites_of(finding.access);
+    if (there.empty()) return;
+    one_past = one_past || is_one_past(finding);
+    if (std::none_of(sites.begin(), sites.end(),
+                     [&](std::uint32_t s) { return site(s).line == site(there.front()).line; }))
+      sites.push_back(there.front());
+  }
+  if (sites.size() < 2) return;
+  const auto is_shared = [&](const NamedLine& at, const auto& lines_of) {
+    return std::all_of(sites.begin() + 1, sites.end(), [&](std::uint32_t s) {
+      const auto lines = lines_of(s);
+      return std::any_of(lines.begin(), lines.end(), [&](const NamedLine& one) {
+        return one.line == at.line && one.file == at.file && one.name == at.name;
+      });
+    });
+  };
+  const std::uint32_t first = sites.front();
+  const auto suggest_shared_conditions = [&] {
+    const auto conditions_there = [&](std::uint32_t s) {
+      std::vector<NamedLine> lines;
+      for (const Condition& one : conditions_in(site(s).conditions)) lines.push_back(one.at);
+      return lines;
+    };
+    for (const Condition& one : conditions_in(site(first).conditions))
+      if (is_shared(one.at, conditions_there) &&
+          !(one.loop && is_plain_loop(text_of(first, one.at), true)))
+        return suggest(first, one.at, "decides about each of the accesses that are out of bounds");
+  };
+  if (one_past && !x_only_later_heads) suggest_shared_conditions();
+  const auto uses_there = [&](std::uint32_t s) { return variables_in(site(s).uses, ','); };
+  for (const NamedLine& use : uses_there(first))
+    if (is_shared(use, uses_there) && computes(text_of(first, use), use.name))
+      suggest(first, use, "is in each index that is out of bounds");
+  suggest_shared_conditions();
 }
 
 void FindingSuspects::suspect_makers(const host::CheckAccess& access, const std::string& array) {
@@ -212,8 +303,10 @@ void FindingSuspects::suspect_makers(const host::CheckAccess& access, const std:
 void FindingSuspects::suspect_left_out(const std::string& array) {
   for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s)
     if (site(s).op == ValueOp::kStore && site(s).variable == array) suggest_late_loops(s);
+  suggest_stores_by_text(array);
   for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s) {
     if (site(s).op != ValueOp::kStore || site(s).variable != array) continue;
+    suggest_range_of_store(s);
     std::vector<NamedLine> of_thread = variables_in(site(s).uses, ',');
     std::erase_if(of_thread, [&](const NamedLine& use) {
       return use.line == site(s).line || use.sources.find('t') == std::string::npos;
@@ -228,11 +321,35 @@ void FindingSuspects::suspect_left_out(const std::string& array) {
   }
 }
 
+void FindingSuspects::suggest_range_of_store(std::uint32_t s) {
+  const std::string& text = x_text.line(site(s).file, site(s).line);
+  if (!is_plain_subscript(text, site(s).variable)) return;
+  const std::vector<std::string> names = subscript_names(text, site(s).variable);
+  if (names.size() != 1) return;
+  for (const NamedLine& use : variables_in(site(s).uses, ','))
+    if (use.name == names.front() && is_loop(text_of(s, use)))
+      suggest(s, use, "decides which elements are stored to it");
+}
+
+void FindingSuspects::suggest_stores_by_text(const std::string& array) {
+  const auto stores = [&](const ValueSite& s) {
+    return s.op == ValueOp::kStore && s.variable == array;
+  };
+  if (array.empty() || std::any_of(x_graph.sites.begin(), x_graph.sites.end(), stores)) return;
+  std::set<std::string> files;
+  for (const ValueSite& s : x_graph.sites) files.insert(s.file);
+  for (const std::string& file : files)
+    for (const int line : x_text.lines_that_store(file, array))
+      suggest(file, "", line, 0, array, "stores to it");
+}
+
 void FindingSuspects::suspect_stores(const std::string& array) {
   for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s)
     if (site(s).op == ValueOp::kStore && site(s).variable == array) suggest_late_loops(s);
+  suggest_stores_by_text(array);
   for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s)
     if (site(s).op == ValueOp::kStore && site(s).variable == array) {
+      suggest_range_of_store(s);
       suggest(s, "stores to it");
       suggest_conditions(s, nullptr, "decides what is stored to it");
       suggest_indices(s, "makes the index of a store to it");

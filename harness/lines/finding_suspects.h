@@ -23,11 +23,16 @@ class FindingSuspects : public NumberSuspects {
   bool suspect(const host::CheckReport& report);
 
  private:
+  // The line of an access; before that of a helper, which is given the address, the lines that call it.
   void suspect_access(const host::CheckAccess& access, const std::string& array,
                       const std::string& why);
   std::vector<std::uint32_t> sites_of(const host::CheckAccess& access) const;
+  // What the index of an access is made of, where its own line only names it: "cache[to]".
+  void suspect_subscript(const host::CheckFinding& finding);
   // What was made elsewhere of an access whose own line computes nothing.
   void suspect_makers(const host::CheckAccess& access, const std::string& array);
+  // Where several lines go out of bounds: what all of them depend on.
+  void suspect_shared_cause(const host::CheckReport& report);
   // Of what lies right behind an array: loops that go one step too far.
   void suspect_last_step(const host::CheckFinding& finding);
   // Of a block the same: the mask of that access.
@@ -50,9 +55,13 @@ class FindingSuspects : public NumberSuspects {
   // Where the outermost statement around a line begins or ends that is around this access alone.
   int statement_of(const host::CheckAccess& access, const host::CheckAccess& other, int line,
                    bool its_end);
-  // Of what was read and never written the stores, not the read: which element they leave out.
+  // The stores to an array, not the read: which element they leave out.
   void suspect_left_out(const std::string& array);
   void suspect_stores(const std::string& array);
+  // Of a store whose only index is the variable of a loop: that loop.
+  void suggest_range_of_store(std::uint32_t s);
+  // Where no store to the array is known, as those of copies within the executor: the lines that may do it.
+  void suggest_stores_by_text(const std::string& array);
 };
 
 }  // namespace attn_diag::lines

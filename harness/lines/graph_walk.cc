@@ -52,6 +52,33 @@ std::uint32_t Walk::made_by(std::uint32_t n) const {
   }
 }
 
+std::uint32_t Walk::chosen_instead(std::uint32_t n) const {
+  constexpr std::size_t kMost = 64;
+  const auto is_number = [&](std::uint32_t of) {
+    return of != 0 && of < x_graph.nodes.size() && x_terms[of].kind == TermKind::kNumber;
+  };
+  std::vector<std::uint32_t> pending;
+  if (is_number(n)) pending.push_back(n);
+  for (std::size_t i = 0; i < pending.size() && i < kMost; ++i) {
+    const std::uint32_t at = pending[i];
+    const ValueOp is = op(at);
+    if (node(at).site == 0 || node(at).is_input() || is == ValueOp::kProduct ||
+        is == ValueOp::kMaximum || is == ValueOp::kMinimum)
+      continue;
+    if (is == ValueOp::kPick) {
+      const std::uint32_t other = node(at).operand[1];
+      if (other != 0 && other < at &&
+          (x_terms[other].kind == TermKind::kScore || x_terms[other].kind == TermKind::kWeight))
+        return at;
+      if (is_number(node(at).operand[0])) pending.push_back(node(at).operand[0]);
+      continue;
+    }
+    for (const std::uint32_t operand : node(at).operand)
+      if (operand < at && is_number(operand)) pending.push_back(operand);
+  }
+  return 0;
+}
+
 std::string Walk::place_of(std::uint32_t n) const {
   if (x_graph.whole_blocks)
     return node(n).where == 0 ? std::string("the host")

@@ -28,6 +28,8 @@ class Walk {
   std::uint32_t key_row(std::uint32_t row, unsigned key) const;
   // Who stores what became this element of an output, perhaps before it was copied there; 0: nobody who tells.
   std::uint32_t store_of(const host::ValueOutput& output) const;
+  // On the way of a number a choice of it where a score or a weight was at hand; 0: there is none.
+  std::uint32_t chosen_instead(std::uint32_t n) const;
   // What was only moved.
   std::uint32_t made_by(std::uint32_t n) const;
   std::string place_of(std::uint32_t n) const;

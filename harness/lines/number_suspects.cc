@@ -131,6 +131,7 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
   if (left != 0 && right != 0 && left < n && right < n)
     x_out.what += fmt::format(": {}, and {}", term_text(left), term_text(right));
   if (x_graph.whole_blocks && cause.ill == Ill::kMeaningless) suspect_masked_query(cause.row);
+  suggest_chosen(n, {a, b, left, right});
   suspect_dropped_scores(cause);
   switch (cause.ill) {
     case Ill::kHeads:
@@ -269,6 +270,84 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
         suggest_moves_with_indices(operand, "hands on an operand");
       }
       suggest_callers(cause.site, why);
+  }
+}
+
+void NumberSuspects::suggest_chosen(std::uint32_t user,
+                                    const std::vector<std::uint32_t>& operands) {
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> numbers;  // each with who uses it
+  for (const std::uint32_t operand : operands) {
+    if (operand == 0 || operand >= x_graph.nodes.size()) continue;
+    numbers.emplace_back(user, operand);
+    // A factor; or what a maximum was subtracted from.
+    const std::uint32_t made = made_by(operand);
+    if (op(made) == ValueOp::kMultiply || op(made) == ValueOp::kSubtract)
+      numbers.emplace_back(made, node(made).operand[0]);
+    if (op(made) == ValueOp::kMultiply) numbers.emplace_back(made, node(made).operand[1]);
+  }
+  for (const auto& [by, number] : numbers) suggest_written_choices(by, number);
+  for (const auto& [by, number] : numbers) {
+    const std::uint32_t pick = chosen_instead(number);
+    // A large negative number masks a score.
+    if (pick == 0 || !(node(pick).value > -kNoMaximum) || std::isinf(node(pick).value)) continue;
+    suggest_node(pick, fmt::format("chooses {:.5g}, where {} was at hand", node(pick).value,
+                                   term_text(node(pick).operand[1])));
+    suggest_computed(node(pick).site, variables_in(site(node(pick).site).uses, ','),
+                     "decides what is chosen");
+  }
+}
+
+bool NumberSuspects::suggest_written_choice(std::uint32_t s, const std::string& name,
+                                            double number) {
+  const std::string why = "chooses a number where something of a key belongs";
+  for (const NamedLine& use : variables_in(site(s).uses, ','))
+    if ((name.empty() || use.name == name) && may_choose(text_of(s, use), use.name, number)) {
+      suggest(s, use, why);
+      return true;
+    }
+  return false;
+}
+
+bool NumberSuspects::suggest_stored_choice(const std::string& file, int line, double number) {
+  const std::string text = x_text.line(file, line);
+  if (may_choose(text, "", number)) {
+    suggest(file, "", line, 0, "", "chooses a number where something of a key belongs");
+    return true;
+  }
+  // "tile[i] = x;": where x was chosen.
+  const std::string name = stored_name(text);
+  for (std::uint32_t s = 1; s < x_graph.sites.size() && !name.empty(); ++s)
+    if (site(s).file == file && suggest_written_choice(s, name, number)) return true;
+  return false;
+}
+
+void NumberSuspects::suggest_written_choices(std::uint32_t user, std::uint32_t number) {
+  for (int steps = 0; steps < 64 && number != 0 && x_terms[number].kind == TermKind::kNumber;
+       ++steps) {
+    const double value = node(number).value;
+    if (node(user).site != 0 && suggest_written_choice(node(user).site, "", value)) return;
+    // Memory that holds a constant: who stored that?
+    const bool loaded = is_load(number) && node(number).operand[0] == 0;
+    if (const std::uint32_t by = loaded ? number : user;
+        node(by).site != 0 && (loaded || node(number).site == 0)) {
+      const ValueSite& s = site(node(by).site);
+      std::vector<std::string> names = {s.variable};
+      for (const NamedLine& use : variables_in(s.uses, ',')) names.push_back(use.name);
+      for (const std::string& name : names)
+        for (const int line : x_text.lines_that_store(s.file, name))
+          if (suggest_stored_choice(s.file, line, value)) return;
+    }
+    if (node(number).site == 0 || node(number).is_input()) return;
+    if (op(number) == ValueOp::kStore &&
+        suggest_stored_choice(site(node(number).site).file, site(node(number).site).line, value))
+      return;
+    std::uint32_t next = 0;
+    for (const std::uint32_t operand : node(number).operand)
+      if (operand != 0 && operand < number && next == 0 &&
+          x_terms[operand].kind == TermKind::kNumber)
+        next = operand;
+    user = number;
+    number = next;
   }
 }
 

@@ -56,6 +56,14 @@ class NumberSuspects : public Suspects {
   void suggest_moves_with_indices(std::uint32_t n, const std::string& why);
   // Where others have a weight and this one has not: what made theirs is not done for it.
   void suggest_what_others_do(std::uint32_t n, std::uint32_t a, std::uint32_t b);
+  // Of operands of a node that are numbers, or a number times something: where they were chosen, and a score or a
+  // weight was at hand.
+  void suggest_chosen(std::uint32_t user, const std::vector<std::uint32_t>& operands);
+  // The same where a branch chose: by what the source says, "p = key < n ? exp(s - m) : 1.f".
+  void suggest_written_choices(std::uint32_t user, std::uint32_t number);
+  bool suggest_written_choice(std::uint32_t site, const std::string& name, double number);
+  // Of a line that stores to an array.
+  bool suggest_stored_choice(const std::string& file, int line, double number);
   // A number where something of the inputs should be: a choice, or memory that holds it.
   void suggest_foreign(std::uint32_t n);
   // Where a number became what it is: back through operations on numbers that are no better.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
 #include <fstream>
 
 #include "harness/toolchain/source/source_error.h"
@@ -104,6 +105,11 @@ bool is_barrier(const Token& token) {
 
 }  // namespace
 
+bool is_loop(std::string_view line) {
+  const std::vector<Token> tokens = tokens_of(line);
+  return loop_at(tokens) < tokens.size() || !range_arguments(tokens).empty();
+}
+
 bool is_plain_loop(std::string_view line, bool any_step) {
   const std::vector<Token> tokens = tokens_of(line);
   if (const std::vector<Range> range = range_arguments(tokens); !range.empty()) {
@@ -185,6 +191,35 @@ bool takes_minimum(std::string_view line, std::string_view variable) {
   return false;
 }
 
+bool may_choose(std::string_view line, std::string_view variable, double number) {
+  const std::vector<Token> tokens = tokens_of(line);
+  for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
+    if (!(variable.empty() ? tokens[i].is_identifier() : tokens[i].is(variable))) continue;
+    std::size_t at = i + 1;
+    while (at < tokens.size() && tokens[at].is("[")) at = behind_bracket(tokens, at);
+    if (at >= tokens.size() || !tokens[at].is("=")) continue;
+    bool chooses = false;
+    for (; at < tokens.size() && !tokens[at].is(";"); ++at) {
+      chooses = chooses || tokens[at].is("?");
+      if (!chooses || tokens[at].kind != TokenKind::kNumber) continue;
+      const bool negative = tokens[at - 1].is("-");
+      const bool alone = tokens[at - (negative ? 2 : 1)].is_any({"?", ":"});
+      const double written = std::strtod(std::string(tokens[at].text).c_str(), nullptr);
+      if (alone && (negative ? -written : written) == number) return true;
+    }
+  }
+  return false;
+}
+
+std::string stored_name(std::string_view line) {
+  const std::vector<Token> tokens = tokens_of(line);
+  for (std::size_t i = 1; i + 2 < tokens.size(); ++i)
+    if (tokens[i].is("=") && tokens[i - 1].is("]") && tokens[i + 1].is_identifier() &&
+        tokens[i + 2].is(";"))
+      return std::string(tokens[i + 1].text);
+  return "";
+}
+
 bool is_plain_subscript(std::string_view line, std::string_view variable) {
   const std::vector<Token> tokens = tokens_of(line);
   for (std::size_t i = 0; i + 3 < tokens.size(); ++i)
@@ -206,6 +241,21 @@ bool is_plain_subscript(std::string_view line, std::string_view variable) {
     }
   }
   return found;
+}
+
+std::vector<std::string> subscript_names(std::string_view line, std::string_view variable) {
+  const std::vector<Token> tokens = tokens_of(line);
+  std::vector<std::string> out;
+  for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
+    if (!tokens[i].is(variable)) continue;
+    for (std::size_t j = i + 1; j < tokens.size() && tokens[j].is("[");) {
+      const std::size_t end = behind_bracket(tokens, j);
+      for (; j < end; ++j)
+        if (tokens[j].is_identifier() && std::find(out.begin(), out.end(), tokens[j].text) == out.end())
+          out.emplace_back(tokens[j].text);
+    }
+  }
+  return out;
 }
 
 bool is_plain_offset(std::string_view line, std::string_view variable) {
@@ -299,6 +349,35 @@ int SourceText::behind_block(const std::string& file, int number) {
       return at;
   }
   return 0;
+}
+
+bool SourceText::is_shared(const std::string& file, std::string_view variable) {
+  bool declares = false;
+  for (const Token& token : file_of(file).tokens.tokens) {
+    if (token.is("__shared__")) declares = true;
+    if (token.is(";")) declares = false;
+    if (declares && token.is(variable)) return true;
+  }
+  return false;
+}
+
+std::vector<int> SourceText::lines_that_store(const std::string& file, std::string_view variable) {
+  const std::vector<Token>& tokens = file_of(file).tokens.tokens;
+  std::vector<int> out;
+  for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
+    if (!tokens[i].is(variable)) continue;
+    std::size_t end = i + 1;
+    while (end + 1 < tokens.size() && tokens[end].is_any({".", "->"}) &&
+           tokens[end + 1].is_identifier())
+      end += 2;
+    if (end >= tokens.size() || !tokens[end].is("[")) continue;
+    while (end < tokens.size() && tokens[end].is("[")) end = behind_bracket(tokens, end);
+    const bool assigns = end < tokens.size() && tokens[end].is_any({"=", "+=", "-=", "*=", "/="});
+    const bool hands_on = i > 1 && tokens[i - 1].is("&") && tokens[i - 2].is_any({"(", ","});
+    if ((assigns || hands_on) && (out.empty() || out.back() != tokens[i].line))
+      out.push_back(tokens[i].line);
+  }
+  return out;
 }
 
 bool SourceText::has_barrier(const std::string& file, int after, int before) {

@@ -12,6 +12,7 @@
 namespace attn_diag::lines {
 
 // Loops are those of C++, or "for j in range(begin, end, step)" of Python.
+bool is_loop(std::string_view line);
 // Whether the line has a for loop that begins at 0 or a variable, goes on below a variable, and takes steps of 1 or a
 // variable; of a number where steps may be of any size.
 bool is_plain_loop(std::string_view line, bool any_step);
@@ -23,9 +24,17 @@ bool goes_up_to(std::string_view line);
 bool lets_the_end_through(std::string_view line);
 // Whether the line assigns the smaller of two real numbers to the variable.
 bool takes_minimum(std::string_view line, std::string_view variable);
+// Whether the line gives the variable, or an element of it, by a choice that may be this number: "p = in ? x : 0.f;".
+// An empty name: any variable.
+bool may_choose(std::string_view line, std::string_view variable, double number);
+// The name that an element of an array is given, and nothing else: "x" of "tile[i] = x;". Empty: there is none.
+std::string stored_name(std::string_view line);
 // Whether the line has variable[...] and nothing within the brackets but names and numbers; or load(variable) of
 // Triton, or store(variable, x).
 bool is_plain_subscript(std::string_view line, std::string_view variable);
+// The names within the brackets behind the variable, in order: i, d and width of "sK[i / width][d]"; none where the
+// line does not index it.
+std::vector<std::string> subscript_names(std::string_view line, std::string_view variable);
 // Whether the line has the variable plus a name as an argument: "memcpy_async(block, tile, k + at, bytes)".
 bool is_plain_offset(std::string_view line, std::string_view variable);
 // Whether the line assigns more to the variable than one name or number: "end = min(n, begin + 4)", "q += n".
@@ -43,6 +52,10 @@ class SourceText {
   // Of Python: the first line of code behind the block that begins at this one, or behind the line where none does; 0:
   // there is none.
   int behind_block(const std::string& file, int number);
+  // Whether the file declares the variable as __shared__.
+  bool is_shared(const std::string& file, std::string_view variable);
+  // Lines that assign to an element of the variable, or hand on the address of one: "a[i] = x;", "a.tile[i] = x;", "copy(&a[i], b);".
+  std::vector<int> lines_that_store(const std::string& file, std::string_view variable);
   // Whether threads wait for each other at a line behind `after` and before `before`.
   bool has_barrier(const std::string& file, int after, int before);
 

@@ -30,6 +30,7 @@ void SumSuspects::suspect_cause(const std::vector<Cause>& list) {
                                x_elements.front().of_lse ? "lse" : "o");
       if (!way_of_another(cause.row, {})) suspect_what_never_ran();
       if (cause.node != 0 && std::isnan(node(cause.node).value)) suggest_nan(cause.node);
+      suspect_tested_sum(cause);
       if (cause.node != 0 && x_terms[cause.node].kind == TermKind::kWeight)
         return suspect_no_v(cause);
       return suspect_missing(cause);
@@ -62,6 +63,51 @@ void SumSuspects::suspect_cause(const std::vector<Cause>& list) {
     case What::kOther:
       return;
   }
+}
+
+void SumSuspects::suspect_tested_sum(const Cause& cause) {
+  if (x_graph.whole_blocks || cause.site == 0) return;
+  // What the choice of the number, or the store of it, depends on.
+  std::set<std::string> names;
+  const int line = site(cause.site).line;
+  for (const ValueSite& s : x_graph.sites) {
+    if (s.line != line || s.file != site(cause.site).file) continue;
+    const auto add_first = [&](const std::vector<NamedLine>& tests) {
+      if (!tests.empty()) names.insert(tests.front().name);  // others are what that is made of
+    };
+    if (s.op == ValueOp::kPick) add_first(variables_in(s.uses, ','));
+    for (const Condition& condition : conditions_in(s.conditions))
+      if (!condition.loop && condition.at.line == line) add_first(condition.tests);
+  }
+  std::uint32_t of_row = 0;  // the last weight of the row: its thread stores o
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
+    if (x_terms[n].kind == TermKind::kWeight && x_terms[n].row == cause.row && node(n).site != 0)
+      of_row = n;
+  std::uint32_t tested = 0;
+  for (std::uint32_t n = static_cast<std::uint32_t>(x_graph.nodes.size()) - 1;
+       n > 0 && of_row != 0 && tested == 0; --n)
+    if (node(n).site != 0 && node(n).where == node(of_row).where &&
+        names.count(site(node(n).site).variable) != 0)
+      tested = n;
+  if (tested == 0) return;
+  if (std::isnan(node(tested).value)) {
+    x_out.what += fmt::format("; {} decides that, and is NaN", site(node(tested).site).variable);
+    return suggest_nan(tested);
+  }
+  // A weight that no operation takes.
+  std::vector<bool> taken(x_graph.nodes.size());
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
+    if (!node(n).is_input())
+      for (const std::uint32_t operand : node(n).operand)
+        if (operand < n) taken[operand] = true;
+  for (const std::uint32_t one : x_graph.products)
+    if (one < taken.size()) taken[one] = true;
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
+    if (!taken[n] && (op(n) == ValueOp::kExp || op(n) == ValueOp::kExp2) && node(n).value > 0 &&
+        x_terms[n].kind == TermKind::kWeight && x_terms[n].row == cause.row) {
+      x_out.what += fmt::format("; {} decides that", site(node(tested).site).variable);
+      return suggest_node(n, "makes " + term_text(n) + ", which nobody takes");
+    }
 }
 
 void SumSuspects::suspect_no_v(const Cause& cause) {
@@ -124,9 +170,17 @@ void SumSuspects::suspect_store(const std::vector<Cause>& list) {
   std::set<std::uint32_t> sites;
   for (const host::ValueOutput& output : x_graph.outputs[x_elements.front().of_lse ? 1 : 0])
     if (const std::uint32_t s = store_of(output); s != 0) sites.insert(s);
-  for (std::uint32_t s = 1; sites.empty() && s < x_graph.sites.size(); ++s)
-    if (!site(s).ran && site(s).op == ValueOp::kStore)
-      suggest_conditions(s, nullptr, "decides whether anything is stored");
+  for (std::uint32_t s = 1; sites.empty() && s < x_graph.sites.size(); ++s) {
+    if (site(s).ran || site(s).op != ValueOp::kStore) continue;
+    // Where no number was made at all it is the outermost that lets nothing through.
+    std::vector<Condition> conditions = conditions_in(site(s).conditions);
+    if (x_graph.nodes.size() <= 1) std::reverse(conditions.begin(), conditions.end());
+    for (const Condition& condition : conditions)
+      if (x_graph.nodes.size() <= 1 && !condition.loop)
+        suggest(s, condition.at, "decides whether anything is stored");
+    for (const Condition& condition : conditions)
+      suggest_condition(s, condition, "decides whether anything is stored", true);
+  }
   // Nothing was stored at all.
   for (std::uint32_t s = 1; x_graph.whole_blocks && sites.empty() && s < x_graph.sites.size(); ++s)
     if (site(s).op == ValueOp::kStore && site(s).ran)
@@ -135,6 +189,7 @@ void SumSuspects::suspect_store(const std::vector<Cause>& list) {
   const bool by_index = x_misplaced || x_graph.stored_twice > 0;
   // A condition that is too strict cuts the rows at the end of a head off; others lack where their index is wrong.
   const bool cut_off = whole_rows && lacks_tails(rows);
+  for (const std::uint32_t s : sites) suggest_late_loops(s);
   for (const std::uint32_t s : sites) {
     if (x_graph.whole_blocks && !whole_rows && by_index &&
         is_plain_subscript(x_text.line(site(s).file, site(s).line), site(s).variable))
@@ -205,6 +260,9 @@ void SumSuspects::suspect_place(const Cause& cause, bool rows) {
                         std::any_of(outputs.begin(), outputs.end(),
                                     [](const auto& output) { return output.block == ~0u; });
   if (by_store) {
+    const ValueSite& store = site(cause.site);
+    if (!rows && !is_plain_subscript(x_text.line(store.file, store.line), store.variable))
+      suggest(cause.site, "stores it");
     suggest_indices_of_place(cause.site, {cause});
     suggest_indices(cause.site, "makes the index of the store");
   }
@@ -498,6 +556,30 @@ void SumSuspects::suspect_missing(const Cause& cause) {
   if (cause.site != 0) suggest(cause.site, "stores the sum");
 }
 
+void SumSuspects::suggest_choices_between(std::uint32_t score, std::uint32_t weight,
+                                          const std::string& why) {
+  if (score == 0 || weight == 0 || node(score).site == 0 || node(weight).site == 0) return;
+  const ValueSite &from = site(node(score).site), &to = site(node(weight).site);
+  if (from.file != to.file) return;
+  const auto suggest_choice = [&](std::uint32_t s, int line, const std::vector<NamedLine>& tests) {
+    const std::string& text = x_text.line(from.file, line);
+    if (line < from.line || line >= to.line || text.find("max") != text.npos) return;
+    // "visible ? s : -INFINITY": what is visible was computed before.
+    for (const NamedLine& test : tests)
+      if (text.find(test.name + " ?") != text.npos && computes(text_of(s, test), test.name))
+        suggest(s, test, why);
+    suggest(from.file, from.function, line, 0, "", why);
+  };
+  for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s) {
+    const ValueSite& one = site(s);
+    if (one.file != from.file || one.line < from.line || one.line >= to.line) continue;
+    if (one.op == ValueOp::kPick) suggest_choice(s, one.line, variables_in(one.uses, ','));
+    for (const Condition& condition : conditions_in(one.conditions))
+      if (!condition.loop && condition.at.file.empty())
+        suggest_choice(s, condition.at.line, condition.tests);
+  }
+}
+
 void SumSuspects::suspect_what_never_ran() {
   for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s)
     if (!site(s).ran && (site(s).op == ValueOp::kExp || site(s).op == ValueOp::kExp2))
@@ -539,6 +621,7 @@ void SumSuspects::suspect_extra(const Cause& cause) {
     suggest_node(masks, "masks other keys, not these");
     suggest_indices(node(masks).site, "makes what is compared there");
   }
+  suggest_choices_between(way.score, way.weight, why);
   for (const std::uint32_t n : {way.weight, way.score})
     if (n != 0) {
       suggest_conditions(node(n).site, "if", why, false);

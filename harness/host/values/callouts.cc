@@ -112,7 +112,7 @@ void attn_diag_value_store(Site* site, const void* at, std::uint32_t bytes, Labe
   // Which block stores an output is known of all.
   if (watched.runner != nullptr && watched.runner->values() != nullptr &&
       watched.runner->values()->is_output(at))
-    watched.runner->values()->note_output(*site, watched.where() >> 10, at, bytes, 0);
+    watched.runner->values()->note_output(*site, watched.where(), at, bytes, 0);
 }
 
 Label attn_diag_value_compute(Site* site, float result, Label a, float x, Label b, float y, Label c,

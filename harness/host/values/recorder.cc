@@ -69,9 +69,12 @@ bool ValueRecorder::begin_block(std::uint64_t number) {
 ValueGraph ValueRecorder::take() {
   // The others of libraries some of whose sites ran.
   const std::size_t ran = x_graph.sites.size();
+  std::size_t modules = 0;
+  for_each_module([&](Site* const*, std::size_t) { ++modules; });
   for_each_module([&](Site* const* sites, std::size_t count) {
-    if (std::none_of(sites, sites + count, [](const Site* site) { return site->number != 0; }))
-      return;
+    const bool none_ran =
+        std::none_of(sites, sites + count, [](const Site* site) { return site->number != 0; });
+    if (none_ran && modules > 1) return;
     for (std::size_t i = 0; i < count; ++i) number_of(*sites[i]);
   });
   for (std::size_t i = ran; i < x_graph.sites.size(); ++i) x_graph.sites[i].ran = false;
@@ -257,7 +260,7 @@ void ValueRecorder::copy(void* to, const void* from, std::size_t bytes, CopiedAt
     const auto* const at = static_cast<const std::byte*>(from) + i;
     const auto writer = x_writers.find(address_of(at) / 4);
     if (writer != x_writers.end())
-      note_output(g_copied, writer->second, static_cast<const std::byte*>(to) + i,
+      note_output(g_copied, writer->second << 10, static_cast<const std::byte*>(to) + i,
                   output.element_bytes,
                   label_at(static_cast<const std::byte*>(to) + i, output.element_bytes));
   }
@@ -331,7 +334,7 @@ void ValueRecorder::store(Site& site, std::uint32_t where, const void* at, unsig
   note_replaced(site, at, bytes, kept);
   const Packed parts = unpack(kept, bytes);
   write(address_of(at), parts.data(), bytes);
-  if (is_output(at)) note_output(site, where >> 10, at, bytes, kept);
+  if (is_output(at)) note_output(site, where, at, bytes, kept);
 }
 
 void ValueRecorder::note_replaced(Site& site, const void* at, unsigned bytes, Label by) {
@@ -343,8 +346,9 @@ void ValueRecorder::note_replaced(Site& site, const void* at, unsigned bytes, La
   x_graph.replaced.push_back({old, (by & kPacked) != 0 ? 0 : by, number_of(site)});
 }
 
-void ValueRecorder::note_output(Site& site, std::uint32_t block, const void* at, unsigned bytes,
+void ValueRecorder::note_output(Site& site, std::uint32_t where, const void* at, unsigned bytes,
                                 Label label) {
+  const std::uint32_t block = where >> 10;
   const int buffer = find(x_options.outputs, at);
   if (buffer < 0) return;
   const ValueBuffer& output = x_options.outputs[static_cast<std::size_t>(buffer)];
@@ -355,7 +359,10 @@ void ValueRecorder::note_output(Site& site, std::uint32_t block, const void* at,
                        first + b / output.element_bytes < elements.size();
        b += output.element_bytes) {
     ValueOutput& element = elements[first + b / output.element_bytes];
-    x_graph.stored_twice += element.block != ~0u && element.block != block;
+    // An atomic addition is one of many.
+    const bool by_other_thread = site.op == value_callouts::Op::kStore && site.line != 0 && element.node != 0 &&
+                                 x_graph.nodes[element.node].where != where;
+    x_graph.stored_twice += element.block != ~0u && (element.block != block || by_other_thread);
     element.block = block;
     element.site = number_of(site);
     element.node = b < 16 ? parts[b] & kLabelMask : 0;
@@ -446,7 +453,7 @@ void ValueRecorder::atomic_add(Site& site, std::uint32_t where, void* at, Label 
       add(site, where, {node_or_constant(there, before), node_or_constant(label, number), 0},
           before + number);
   set_label(at, 4, made);
-  if (is_output(at)) note_output(site, where >> 10, at, 4, made);
+  if (is_output(at)) note_output(site, where, at, 4, made);
 }
 
 Label ValueRecorder::product(std::uint32_t where, Label addend,

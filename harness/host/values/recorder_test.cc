@@ -197,7 +197,7 @@ TEST_CASE("blocks are known by whose results they read, and who stores what anot
   r.recorder.note_global(0, &r.memory[0], 4, true);
   r.recorder.note_global(1, &r.memory[0], 4, false);
   r.recorder.note_output(r.store, 0, &r.output[0], 4, 0);
-  r.recorder.note_output(r.store, 1, &r.output[0], 4, 0);
+  r.recorder.note_output(r.store, 1 << 10, &r.output[0], 4, 0);
   const ValueGraph graph = r.recorder.take();
   REQUIRE(graph.reads_of.size() == 2);
   CHECK(graph.reads_of[1] == std::vector<std::uint32_t>{0});

@@ -79,7 +79,7 @@ struct ValueGraph {
   std::vector<std::vector<std::uint32_t>> reads_of;
   std::vector<ReplacedValue> replaced;  // the first kMostReplaced
   static constexpr std::size_t kMostReplaced = 1 << 20;
-  std::uint64_t stored_twice = 0;  // stores to an output that another block had stored to
+  std::uint64_t stored_twice = 0;  // stores to an output that another block or thread had stored to
   std::uint64_t unseen = 0;        // loads of what was stored by nobody who tells
   bool full = false;               // there were more nodes than max_nodes: the graph is cut off
   bool instrumented = false;       // some code told
