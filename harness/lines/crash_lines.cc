@@ -120,17 +120,32 @@ LineDivergence crash_lines(const std::vector<host::SourcePlace>& stack, CrashOf 
   };
   if (stack.empty()) return out;
   const host::SourcePlace& at = stack.front();
-  suggest(at, at.line, "", "crashes");
-  if (out.suspects.empty()) return out;
+  std::vector<std::pair<std::string, int>> makers;
   bool from_caller = false;
   if (of != CrashOf::kOther)
     for (const std::string& name : variables_of(tokens_of_line(text.line(at.file, at.line)), of)) {
       const int line = assigned_above(text, at.file, at.line, name);
       from_caller = from_caller || line == 0;
-      if (line != 0)
-        suggest(at, line, name,
-                of == CrashOf::kDivisor ? "makes what it divides by" : "makes what it accesses");
+      if (line != 0) makers.emplace_back(name, line);
     }
+  for (const auto& [name, line] : makers)
+    if (of == CrashOf::kAddress && goes_up_to(text.line(at.file, line)))
+      suggest(at, line, name, "lets the index go one step too far");
+  suggest(at, at.line, "", "crashes");
+  if (out.suspects.empty()) return out;
+  for (const auto& [name, line] : makers)
+    suggest(at, line, name,
+            of == CrashOf::kDivisor ? "makes what it divides by" : "makes what it accesses");
+  // What those are made of.
+  for (const auto& [name, made] : makers) {
+    const std::vector<Token> tokens = tokens_of_line(text.line(at.file, made));
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      if (!is_variable(tokens, i)) continue;
+      const std::string of_it(tokens[i].text);
+      if (const int line = assigned_above(text, at.file, made, of_it); line != 0)
+        suggest(at, line, of_it, "makes what " + name + " is made of");
+    }
+  }
   // What has no value there is an argument.
   if (from_caller && stack.size() > 1) suggest(stack[1], stack[1].line, "", "calls it");
   out.answer = LineAnswer::kUnsure;

@@ -30,12 +30,19 @@ bool is_one_past(const host::CheckFinding& finding) {
   return finding.message.find("right behind the end of") != std::string::npos;
 }
 
-bool has_out_of_bounds(const host::CheckReport& report) {
+bool has(const host::CheckReport& report, host::CheckKind kind) {
   return std::any_of(report.findings.begin(), report.findings.end(),
-                     [](const host::CheckFinding& finding) {
-                       return finding.severity == host::Severity::kError &&
-                              finding.kind == host::CheckKind::kOutOfBounds;
+                     [&](const host::CheckFinding& finding) {
+                       return finding.severity == host::Severity::kError && finding.kind == kind;
                      });
+}
+
+// In which indices of its block and thread two accesses differ, as NamedLine::sources has them: "y", "xt".
+std::string differing_sources(const host::CheckAccess& a, const host::CheckAccess& b) {
+  std::string out;
+  for (std::size_t i = 0; i < 3; ++i)
+    if (a.block[i] != b.block[i]) out += "xyz"[i];
+  return out.empty() ? "t" : out;
 }
 
 }  // namespace
@@ -43,7 +50,10 @@ bool has_out_of_bounds(const host::CheckReport& report) {
 bool FindingSuspects::suspect(const host::CheckReport& report) {
   const std::size_t before = x_out.suspects.size();
   suspect_missing_barrier(report);
-  suspect_shared_cause(report);
+  for (const host::CheckFinding& finding : report.findings)
+    if (finding.severity == host::Severity::kError && is_one_past(finding))
+      suspect_last_step(finding);
+  if (!has(report, host::CheckKind::kMisaligned)) suspect_shared_cause(report);
   // What is out of bounds comes first: what else is found may follow from it.
   std::vector<host::CheckFinding> findings;
   for (const bool out_of_bounds : {true, false})
@@ -53,22 +63,25 @@ bool FindingSuspects::suspect(const host::CheckReport& report) {
         findings.push_back(finding);
   for (const host::CheckFinding& finding : findings) {
     const std::string& array = finding.element.empty() ? finding.array : finding.element;
-    if (is_one_past(finding)) suspect_last_step(finding);
-    if (finding.kind == host::CheckKind::kUninitialisedRead && !has_out_of_bounds(report))
-      suspect_left_out(finding.array);
+    if (finding.kind == host::CheckKind::kUninitialisedRead && !has(report, host::CheckKind::kOutOfBounds))
+      suspect_left_out(names_of(finding), finding.access);
     // One row of an array, or one number.
     const auto row = static_cast<std::uint64_t>(x_attention.problem().head_dim);
     if (x_graph.whole_blocks && finding.offset == 0 && finding.folded < row) suspect_mask(finding);
-    if (!finding.has_other) {
+    if (!finding.has_other && finding.kind != host::CheckKind::kMisaligned) {
       if (x_only_later_heads) suspect_makers(finding.access, finding.array);
       suspect_subscript(finding);
       suspect_makers(finding.access, finding.array);
     }
     // Two threads store to one place: by an index that is too coarse.
-    if (finding.has_other && finding.access.write && finding.other.write) suspect_subscript(finding);
+    if (finding.has_other && finding.access.write && finding.other.write) {
+      suspect_subscript(finding);
+      suspect_shared_place(finding);
+    }
     suspect_access(finding.access, array, finding.message);
+    if (is_one_past(finding)) suspect_limits(finding.access);
     if (finding.has_other) suspect_access(finding.other, array, "the other access");
-    if (finding.kind == host::CheckKind::kUninitialisedRead) suspect_stores(finding.array);
+    if (finding.kind == host::CheckKind::kUninitialisedRead) suspect_stores(names_of(finding));
     // What lies before an array, or behind an array of known extents, is an index that is wrong; what lies behind an
     // input or an output a guard as well.
     suspect_site(finding.access, finding.offset < 0 || !finding.element.empty());
@@ -300,12 +313,66 @@ void FindingSuspects::suspect_makers(const host::CheckAccess& access, const std:
       suggest_what_it_is_of(s, "makes what is accessed there");
 }
 
-void FindingSuspects::suspect_left_out(const std::string& array) {
+void FindingSuspects::suspect_shared_place(const host::CheckFinding& finding) {
+  const std::string sources = differing_sources(finding.access, finding.other);
+  for (const std::uint32_t s : sites_of(finding.access)) {
+    std::vector<NamedLine> uses = variables_in(site(s).uses, ',');
+    std::erase_if(uses, [&](const NamedLine& use) {
+      return use.sources.find_first_of(sources) == std::string::npos || use.line == site(s).line;
+    });
+    // What is made of these alone says where a block, or a thread, has its part.
+    for (const NamedLine& use : uses)
+      if (use.sources == sources && computes(text_of(s, use), use.name))
+        suggest(s, use, "should keep the two apart");
+  }
+}
+
+void FindingSuspects::suspect_limits(const host::CheckAccess& access) {
+  for (const std::uint32_t s : sites_of(access))
+    for (const Condition& condition : conditions_in(site(s).conditions))
+      suggest_computed(s, condition.tests, "makes the limit of the index");
+}
+
+bool FindingSuspects::points_into(std::uint32_t s, const std::string& array) {
+  const std::vector<NamedLine> uses = variables_in(site(s).uses, ',');
+  return std::any_of(uses.begin(), uses.end(), [&](const NamedLine& use) {
+    return use.name == site(s).variable && text_of(s, use).find(array) != std::string::npos;
+  });
+}
+
+std::vector<std::string> FindingSuspects::names_of(const host::CheckFinding& finding) {
+  std::vector<std::string> names = {finding.array};
+  const auto stores = [&](const ValueSite& s) {
+    return s.op == ValueOp::kStore && s.variable == finding.array;
+  };
+  // A pointer into it, as the access knows it.
+  if (std::none_of(x_graph.sites.begin(), x_graph.sites.end(), stores))
+    for (const std::uint32_t s : sites_of(finding.access))
+      if (!site(s).variable.empty() &&
+          (finding.space == "global" || points_into(s, finding.array)))
+        names.push_back(site(s).variable);
+  return names;
+}
+
+std::vector<std::uint32_t> FindingSuspects::stores_to(const std::vector<std::string>& names) const {
+  std::vector<std::uint32_t> stores;
   for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s)
-    if (site(s).op == ValueOp::kStore && site(s).variable == array) suggest_late_loops(s);
-  suggest_stores_by_text(array);
-  for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s) {
-    if (site(s).op != ValueOp::kStore || site(s).variable != array) continue;
+    if (site(s).op == ValueOp::kStore &&
+        std::find(names.begin(), names.end(), site(s).variable) != names.end())
+      stores.push_back(s);
+  return stores;
+}
+
+void FindingSuspects::suspect_left_out(const std::vector<std::string>& names,
+                                       const host::CheckAccess& read) {
+  std::vector<std::uint32_t> stores = stores_to(names);
+  // "sum[i] += x;" reads itself.
+  std::stable_partition(stores.begin(), stores.end(), [&](std::uint32_t s) {
+    return read.places.empty() || site(s).line != read.places.front().line;
+  });
+  for (const std::uint32_t s : stores) suggest_late_loops(s);
+  if (stores.empty()) suggest_stores_by_text(names);
+  for (const std::uint32_t s : stores) {
     suggest_range_of_store(s);
     std::vector<NamedLine> of_thread = variables_in(site(s).uses, ',');
     std::erase_if(of_thread, [&](const NamedLine& use) {
@@ -331,29 +398,25 @@ void FindingSuspects::suggest_range_of_store(std::uint32_t s) {
       suggest(s, use, "decides which elements are stored to it");
 }
 
-void FindingSuspects::suggest_stores_by_text(const std::string& array) {
-  const auto stores = [&](const ValueSite& s) {
-    return s.op == ValueOp::kStore && s.variable == array;
-  };
-  if (array.empty() || std::any_of(x_graph.sites.begin(), x_graph.sites.end(), stores)) return;
+void FindingSuspects::suggest_stores_by_text(const std::vector<std::string>& names) {
   std::set<std::string> files;
   for (const ValueSite& s : x_graph.sites) files.insert(s.file);
-  for (const std::string& file : files)
-    for (const int line : x_text.lines_that_store(file, array))
-      suggest(file, "", line, 0, array, "stores to it");
+  for (const std::string& name : names)
+    for (const std::string& file : files)
+      for (const int line : x_text.lines_that_store(file, name))
+        suggest(file, "", line, 0, name, "stores to it");
 }
 
-void FindingSuspects::suspect_stores(const std::string& array) {
-  for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s)
-    if (site(s).op == ValueOp::kStore && site(s).variable == array) suggest_late_loops(s);
-  suggest_stores_by_text(array);
-  for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s)
-    if (site(s).op == ValueOp::kStore && site(s).variable == array) {
-      suggest_range_of_store(s);
-      suggest(s, "stores to it");
-      suggest_conditions(s, nullptr, "decides what is stored to it");
-      suggest_indices(s, "makes the index of a store to it");
-    }
+void FindingSuspects::suspect_stores(const std::vector<std::string>& names) {
+  const std::vector<std::uint32_t> stores = stores_to(names);
+  for (const std::uint32_t s : stores) suggest_late_loops(s);
+  if (stores.empty()) suggest_stores_by_text(names);
+  for (const std::uint32_t s : stores) {
+    suggest_range_of_store(s);
+    suggest(s, "stores to it");
+    suggest_conditions(s, nullptr, "decides what is stored to it");
+    suggest_indices(s, "makes the index of a store to it");
+  }
 }
 
 void FindingSuspects::suspect_site(const host::CheckAccess& access, bool indices_first) {

@@ -56,12 +56,21 @@ class FindingSuspects : public NumberSuspects {
   int statement_of(const host::CheckAccess& access, const host::CheckAccess& other, int line,
                    bool its_end);
   // The stores to an array, not the read: which element they leave out.
-  void suspect_left_out(const std::string& array);
-  void suspect_stores(const std::string& array);
+  void suspect_left_out(const std::vector<std::string>& names, const host::CheckAccess& read);
+  void suspect_stores(const std::vector<std::string>& names);
+  // The array, and what the code calls it that reads it where no store goes by the array's own name.
+  std::vector<std::string> names_of(const host::CheckFinding& finding);
+  // Whether what is accessed there is a pointer that a line makes of the array.
+  bool points_into(std::uint32_t site, const std::string& array);
+  std::vector<std::uint32_t> stores_to(const std::vector<std::string>& names) const;
+  // Of two threads or blocks that store to one place: what depends on that in which they differ.
+  void suspect_shared_place(const host::CheckFinding& finding);
+  // What the loops around an access go up to.
+  void suspect_limits(const host::CheckAccess& access);
   // Of a store whose only index is the variable of a loop: that loop.
   void suggest_range_of_store(std::uint32_t s);
   // Where no store to the array is known, as those of copies within the executor: the lines that may do it.
-  void suggest_stores_by_text(const std::string& array);
+  void suggest_stores_by_text(const std::vector<std::string>& names);
 };
 
 }  // namespace attn_diag::lines

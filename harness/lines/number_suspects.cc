@@ -29,6 +29,7 @@ void NumberSuspects::suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32
            (term.buffer == 0 ? term.row == row : x_attention.same_head(row, term.row));
   };
   const bool left_first = x_graph.whole_blocks && fits(b) && !fits(a);
+  if (!x_graph.whole_blocks) suggest_unmoved(at, a, b, why);
   for (const std::uint32_t operand : left_first ? std::array{a, b} : std::array{b, a}) {
     const std::uint32_t input = load_of(operand);
     if (input == 0) continue;
@@ -55,6 +56,54 @@ void NumberSuspects::suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32
     }
   }
   suggest_callers(node(at).site, why);
+}
+
+void NumberSuspects::suggest_unmoved(std::uint32_t at, std::uint32_t a, std::uint32_t b,
+                                     const std::string& why) {
+  if (op(at) == ValueOp::kProduct || x_terms[a].kind != TermKind::kElement ||
+      x_terms[b].kind != TermKind::kElement)
+    return;
+  // Which elements the same thread multiplies there, on either side.
+  std::set<std::uint64_t> seen[2];
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
+    if (node(n).site != node(at).site || node(n).where != node(at).where) continue;
+    for (unsigned i = 0; i < 2; ++i) {
+      const std::uint32_t operand = node(n).operand[i];
+      if (operand == 0 || operand >= n || x_terms[operand].kind != TermKind::kElement) return;
+      seen[i].insert(x_terms[operand].column);
+    }
+  }
+  if (std::min(seen[0].size(), seen[1].size()) != 1 || seen[0].size() == seen[1].size()) return;
+  // One of them never moves.
+  const std::uint32_t unmoved = seen[0].size() == 1 ? a : b;
+  std::uint32_t n = unmoved;
+  for (int steps = 0; steps < 64 && node(n).site != 0 && !node(n).is_input(); ++steps) {
+    std::uint32_t next = 0;
+    for (const std::uint32_t operand : node(n).operand)
+      if (operand != 0 && operand < n && next == 0 &&
+          x_terms[operand].kind == TermKind::kElement)
+        next = operand;
+    if (next == 0) break;
+    n = next;
+  }
+  if (node(n).site == 0) return;
+  // Where an array of its own held it, each of its elements has what one has.
+  suggest_node(n, "reads one element for all; " + why);
+  suggest_moves(unmoved, "reads one element for all; " + why);
+}
+
+void NumberSuspects::suggest_bare_v(std::uint32_t n) {
+  std::uint32_t bare = 0;
+  bool weighed = false;
+  for (const std::uint32_t operand : node(n).operand) {
+    if (operand == 0 || operand >= n) continue;
+    const Term& term = x_terms[operand];
+    weighed = weighed || (term.kind == TermKind::kWeight && term.column != kNone);
+    if (term.kind == TermKind::kElement && term.buffer == 2) bare = operand;
+  }
+  if (bare == 0 || !weighed) return;
+  if (const std::uint32_t made = made_by(bare); op(made) == ValueOp::kAdd)
+    suggest_node(made, "adds v without a weight");
 }
 
 const char* NumberSuspects::ill_text(Ill why) {
@@ -243,6 +292,7 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
             of_number != 0 && operand < n)
           suspect_no_score(of_number, cause.row, ill_text(Ill::kNoScore));
       if (suspect_factor_of_v(cause, a, b)) return;
+      suggest_bare_v(n);
       if (x_graph.whole_blocks) {
         suspect_input(cause.node, a, b);
         const bool any =

@@ -21,6 +21,10 @@ class NumberSuspects : public Suspects {
   // Two operands that do not fit together, each with the way it came.
   void suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32_t b, std::uint32_t row,
                     const std::string& why);
+  // Of two elements that are multiplied again and again the one that never moves.
+  void suggest_unmoved(std::uint32_t at, std::uint32_t a, std::uint32_t b, const std::string& why);
+  // v that was added as it is, where sums of weights times v are added as well.
+  void suggest_bare_v(std::uint32_t n);
   void suspect_ill(const Cause& cause);
   // Whether no key of the row came further than `n` before: `weight` is an operand.
   bool is_first_step(std::uint32_t row, std::uint32_t n, std::uint32_t weight) const;
@@ -42,6 +46,8 @@ class NumberSuspects : public Suspects {
   void suggest_last_weight(std::uint32_t row);
   // Whole scores and sums of the row that nobody takes further, where what has no meaning stands in their place.
   void suspect_dropped_scores(const Cause& cause);
+  // Where a thread made the score of a key again, and nobody that of another.
+  void suggest_repeated_score(std::uint32_t row);
   void suspect_twice(const Cause& cause, std::uint32_t a, std::uint32_t b);
   // Of parts that a line puts together: where they were made, before that line; and whether another thread made an
   // overlapping part of the same score there.

@@ -15,6 +15,7 @@ constexpr const char* kBuffers[] = {"q", "k", "v"};
 void NumberSuspects::suspect_twice(const Cause& cause, std::uint32_t a, std::uint32_t b) {
   const std::uint32_t n = cause.node;
   const std::string why = ill_text(Ill::kTwice);
+  if (!x_graph.whole_blocks) suggest_repeated_score(cause.row);
   // The same sum twice by an atomic addition: by threads of which one should do it.
   if (op(n) == ValueOp::kAtomicAdd && a != 0 && b != 0 && a < n && b < n &&
       x_terms[a].kind == TermKind::kWeight && x_terms[a].set == x_terms[b].set) {
@@ -53,6 +54,36 @@ void NumberSuspects::suspect_twice(const Cause& cause, std::uint32_t a, std::uin
   suggest_node(n, why);
   suggest_conditions(cause.site, "loop", "decides how often that is done");
   suggest_callers(cause.site, why);
+}
+
+void NumberSuspects::suggest_repeated_score(std::uint32_t row) {
+  struct Made {
+    std::uint32_t first = 0, again = 0;
+  };
+  std::vector<Made> made(x_terms.keys().size());
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
+    const Term& term = x_terms[n];
+    const ValueOp is = op(n);
+    if (term.kind != TermKind::kScore || term.row != row ||
+        (is != ValueOp::kAdd && is != ValueOp::kFma) || !x_attention.same_head(row, term.column) ||
+        x_terms.columns().count(term.set) != x_terms.columns().size())
+      continue;
+    Made& of_key = made[x_attention.key_of(term.column)];
+    if (of_key.first == 0)
+      of_key.first = n;
+    else if (node(n).site == node(of_key.first).site && node(n).where == node(of_key.first).where)
+      of_key.again = n;
+  }
+  std::uint32_t again = 0;
+  bool lacks = false;
+  for (unsigned j = 0; j < made.size(); ++j) {
+    again = again == 0 ? made[j].again : again;
+    lacks = lacks || (made[j].first == 0 && x_attention.visible(row, j));
+  }
+  if (again == 0 || !lacks) return;
+  x_out.what += "; its score was made again, where that of another key belongs";
+  suggest_node(again, "makes the score of one key again and again, and of others none");
+  suggest_uses(node(again).site, "is an operand");
 }
 
 std::uint32_t NumberSuspects::leaf_of(std::uint32_t s, std::uint32_t operand) const {

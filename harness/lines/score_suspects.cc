@@ -238,11 +238,10 @@ void NumberSuspects::suggest_maximum(std::uint32_t n) {
       if (op(exponent) != ValueOp::kSubtract) return;
       const std::uint32_t most = node(exponent).operand[1];
       if (most == 0) return;
-      // Of another thread: where it was taken from that.
-      if (node(made_by(most)).where != node(exponent).where)
-        for (const NamedLine& use : variables_in(site(node(exponent).site).uses, ','))
-          if (text_of(node(exponent).site, use).find("shfl") != std::string::npos)
-            suggest(node(exponent).site, use, "takes the maximum of another thread");
+      // Where lanes take it from each other, each should have the same in the end.
+      for (const NamedLine& use : variables_in(site(node(exponent).site).uses, ','))
+        if (text_of(node(exponent).site, use).find("shfl") != std::string::npos)
+          suggest(node(exponent).site, use, "takes the maximum of another thread");
       suggest_moves(most, "makes the maximum");
       suggest_uses(node(exponent).site, "is an operand of the exponent");
       return;

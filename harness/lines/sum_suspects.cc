@@ -28,6 +28,7 @@ void SumSuspects::suspect_cause(const std::vector<Cause>& list) {
     case What::kNothing:
       x_out.what = fmt::format("{} holds a number that comes of no input",
                                x_elements.front().of_lse ? "lse" : "o");
+      if (sees_nothing(cause.row)) suggest(cause.site, "stores it where the row sees no key");
       if (!way_of_another(cause.row, {})) suspect_what_never_ran();
       if (cause.node != 0 && std::isnan(node(cause.node).value)) suggest_nan(cause.node);
       suspect_tested_sum(cause);
@@ -115,13 +116,19 @@ void SumSuspects::suspect_no_v(const Cause& cause) {
   std::uint32_t at = made_by(cause.node);
   for (int steps = 0; steps < 64 && node(at).site != 0; ++steps) {
     const ValueOp is = op(at);
-    if (is == ValueOp::kAdd || is == ValueOp::kFma || is == ValueOp::kAtomicAdd ||
-        is == ValueOp::kProduct)
-      break;
+    if (is == ValueOp::kAtomicAdd || is == ValueOp::kProduct) break;
+    const bool adds = is == ValueOp::kAdd || is == ValueOp::kFma;
     std::uint32_t next = 0;
-    for (const std::uint32_t operand : node(at).operand)
-      if (operand != 0 && operand < at && next == 0 && x_terms[operand].kind == TermKind::kWeight)
-        next = operand;
+    for (const std::uint32_t operand : node(at).operand) {
+      if (operand == 0 || operand >= at || next != 0 ||
+          x_terms[operand].kind != TermKind::kWeight)
+        continue;
+      // A part that was summed elsewhere, which lacks v already.
+      const std::uint32_t made = made_by(operand);
+      const bool sums = op(made) == ValueOp::kAdd || op(made) == ValueOp::kFma;
+      const bool part = sums && site(node(made).site).line != site(node(at).site).line;
+      if (!adds || part) next = operand;
+    }
     if (next == 0) break;
     at = made_by(next);
   }
@@ -132,6 +139,8 @@ void SumSuspects::suspect_no_v(const Cause& cause) {
 
 void SumSuspects::suspect_lse(const Cause& cause) {
   x_out.what = "lse is made of the right sum and the wrong number";
+  for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s)
+    if (site(s).op == ValueOp::kMaximum) suggest_late_loops(s);
   if (!x_graph.whole_blocks && !std::isfinite(node(cause.node).value))
     suggest_odd_maxima(cause.site);
   if (x_graph.whole_blocks) suggest_bare_exponentials(cause.row);
