@@ -26,7 +26,7 @@ class Evidence {
 
   // Rows of the capture's region, in the order (batch, head, query).
   std::int64_t rows() const { return static_cast<std::int64_t>(x_wrong.size()); }
-  reference::Row row(std::int64_t flat) const;
+  reference::RowIndex row(std::int64_t flat) const;
   // Cells of a tensor per row.
   std::int64_t cells(Tensor t) const { return x_cells[static_cast<std::size_t>(t)]; }
   // The recorded values of rows, [row][cell].

@@ -38,7 +38,7 @@ class Elsewhere {
   const std::vector<Candidate>& x_members;
   std::vector<reference::Deviation> x_forms;  // the first of every member is the member itself
   std::vector<std::size_t> x_first;           // of each member; one more than there are
-  std::vector<reference::Row> x_rows;
+  std::vector<reference::RowIndex> x_rows;
   std::vector<Setting> x_inputs, x_cuts;
 };
 

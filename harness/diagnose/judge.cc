@@ -39,7 +39,8 @@ void note_number(RowFit& fit, double actual, double right) {
 
 }  // namespace
 
-Rows read_rows(const Evidence& evidence, const reference::Case& c, std::vector<std::int64_t> flat) {
+Rows read_rows(const Evidence& evidence, const reference::PredictionInputs& c,
+               std::vector<std::int64_t> flat) {
   Rows rows;
   rows.flat = std::move(flat);
   for (const std::int64_t at : rows.flat) {

@@ -15,7 +15,7 @@ namespace attn_diag::matching {
 // Some rows of the evidence with what was recorded there and what would have been right.
 struct Rows {
   std::vector<std::int64_t> flat;
-  std::vector<reference::Row> row;
+  std::vector<reference::RowIndex> row;
   std::vector<std::uint8_t> wrong;
   std::array<std::vector<double>, kNumTensors> actual;  // [row][cell]
   // Whether the cell was written, likewise; empty where that is not known.
@@ -25,7 +25,8 @@ struct Rows {
   std::size_t size() const { return flat.size(); }
 };
 // `right` is predicted on `c`.
-Rows read_rows(const Evidence& evidence, const reference::Case& c, std::vector<std::int64_t> flat);
+Rows read_rows(const Evidence& evidence, const reference::PredictionInputs& c,
+               std::vector<std::int64_t> flat);
 
 struct RowFit {
   // Every judged cell is within the prediction's bound.

@@ -106,7 +106,7 @@ double wrong_share(const Match& match) {
 // Whether a bug would make rows of a tensor wrong that are right as recorded: more than one in 200 of the sample's.
 bool contradicts(const Search& search, const Candidate& candidate, Tensor t) {
   const Evidence evidence(search.evidence().capture(), {t});
-  const reference::Case& c = search.cuts()[candidate.cut];
+  const reference::PredictionInputs& c = search.cuts()[candidate.cut];
   const Rows rows = read_rows(evidence, search.cuts().front(), search.sample().flat);
   reference::Prediction predicted;
   reference::predict(c, rows.row, candidate.variant.deviation, evidence.mask(), predicted);

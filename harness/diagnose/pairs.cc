@@ -129,7 +129,7 @@ class FirstRows {
   }
 
  private:
-  std::int64_t keys_of(const reference::Row& row) const {
+  std::int64_t keys_of(const reference::RowIndex& row) const {
     const Problem& p = x_search.cuts().front().problem();
     std::int64_t keys = 0;
     for (std::int32_t key = 0; key < p.seqlen_k; ++key)
@@ -159,7 +159,7 @@ class FirstRows {
 
   const Search& x_search;
   std::vector<std::size_t> x_at;
-  std::vector<reference::Row> x_row;
+  std::vector<reference::RowIndex> x_row;
   std::vector<double> x_work, x_lse_work;
 };
 

@@ -17,7 +17,7 @@ namespace {
 using testing::BuggyCase;
 
 // Of each bug one variant of those that are tried in pairs.
-std::vector<reference::Variant> fixed_variants(const reference::Case& data) {
+std::vector<reference::Variant> fixed_variants(const reference::PredictionInputs& data) {
   std::vector<reference::Variant> all;
   for (const reference::Hypothesis* hypothesis : reference::catalogue()) {
     std::vector<reference::Variant> variants = hypothesis->variants(data);
@@ -37,7 +37,7 @@ std::vector<reference::Variant> fixed_variants(const reference::Case& data) {
 class HasNoEffect : public reference::Hypothesis {
  public:
   const reference::HypothesisInfo& info() const override { return x_info; }
-  std::vector<reference::Variant> variants(const reference::Case&) const override {
+  std::vector<reference::Variant> variants(const reference::PredictionInputs&) const override {
     reference::Variant variant;
     variant.hypotheses = {this};
     variant.deviation.combine.max_of_counted = true;

@@ -13,6 +13,6 @@ std::vector<double> mean_of_v(const Capture& capture, std::int32_t batch, std::i
 
 // Sentences: "row i holds what belongs to row i + 8", likewise of heads, batch entries and columns.
 // Looks for the whole of each wrong row of o among the right rows of all heads.
-std::vector<std::string> moved_rows(const Evidence& evidence, const reference::Case& c);
+std::vector<std::string> moved_rows(const Evidence& evidence, const reference::PredictionInputs& c);
 
 }  // namespace attn_diag::matching

@@ -11,7 +11,7 @@
 namespace attn_diag::matching {
 
 // The data under each cut into tiles that is tried; the first is the capture's own.
-using Cuts = std::vector<reference::Case>;
+using Cuts = std::vector<reference::PredictionInputs>;
 
 class Search {
  public:

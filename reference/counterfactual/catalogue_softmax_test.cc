@@ -30,8 +30,8 @@ double max_where(const Vec& s, const std::function<bool(int j)>& same) {
 TEST_CASE("max-floor: m is the larger of it, o and lse stay") {
   const testing::Case c = make_case({.mask = kCausal});
   const Variant variant = variant_of(c, "max-floor", {"c = 10", "all tiles"});
-  const reference::Case data(c.problem, c.geometry, {}, c.inputs());
-  const Row row{0, 1, 20};
+  const reference::PredictionInputs data(c.problem, c.geometry, {}, c.inputs());
+  const RowIndex row{0, 1, 20};
   Prediction out;
   predict(data, std::span(&row, 1), variant.deviation,
           tensor_bit(Tensor::kM) | tensor_bit(Tensor::kL), out);
@@ -44,9 +44,9 @@ TEST_CASE("max-floor: m is the larger of it, o and lse stay") {
   check_lse(c, variant, [](const Formula& g) { return lse(g, g.row.query); });
   // Splits that visit nothing record nothing.
   const testing::Case split = make_case({.block_n = 8, .splits = 2, .mask = kCausal});
-  const reference::Case split_data(split.problem, split.geometry, {}, split.inputs());
+  const reference::PredictionInputs split_data(split.problem, split.geometry, {}, split.inputs());
   for (const char* loop : {"all", "visible"}) {
-    const Row early{0, 1, 10};
+    const RowIndex early{0, 1, 10};
     predict(split_data, std::span(&early, 1),
             variant_of(split, "max-floor", {"c = 10", loop}).deviation, tensor_bit(Tensor::kM),
             out);

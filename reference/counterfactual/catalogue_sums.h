@@ -22,7 +22,7 @@ struct HalfIn {
   Half half;
   bool columns;
 };
-inline std::vector<HalfIn> halves_of(const Case& c) {
+inline std::vector<HalfIn> halves_of(const PredictionInputs& c) {
   std::vector<HalfIn> all;
   const std::int32_t dim = c.problem().head_dim_v, rows = c.geometry().tile.block_m;
   for (const bool odd : {false, true}) {

@@ -23,7 +23,7 @@ constexpr std::pair<TileOrder, const char*> kTileOrders[] = {
     {TileOrder::kLastStale, "the one before again for the last"}};
 
 // Blocks that do one query tile after another and load q once.
-void stale_queries(const Case& c, Variants& out) {
+void stale_queries(const PredictionInputs& c, Variants& out) {
   const std::int32_t tiles = ceil_div(c.problem().seqlen_q, c.geometry().tile.block_m);
   for (const std::int32_t late : std::set{1, ceil_div(tiles, 2)}) {
     if (late >= tiles) continue;
@@ -40,7 +40,7 @@ void stale_queries(const Case& c, Variants& out) {
 }
 
 // Another tile of the loop stands for every one.
-void tiles_in_other_order(const Case& c, Variants& out) {
+void tiles_in_other_order(const PredictionInputs& c, Variants& out) {
   const bool loops_differ = merges(c) || masked(c);
   FetchChange fetch;
   for (const auto& [order, name] : kTileOrders)
@@ -57,7 +57,7 @@ void tiles_in_other_order(const Case& c, Variants& out) {
     }
 }
 
-void stale_tiles(const Case& c, Variants& out) {
+void stale_tiles(const PredictionInputs& c, Variants& out) {
   const std::int32_t tiles = num_kv_tiles(c.problem(), c.geometry());
   stale_queries(c, out);
   tiles_in_other_order(c, out);
@@ -84,7 +84,7 @@ void stale_tiles(const Case& c, Variants& out) {
   }
 }
 
-void transposed_tiles(const Case& c, Variants& out) {
+void transposed_tiles(const PredictionInputs& c, Variants& out) {
   const Problem& p = c.problem();
   const TileShape tile = c.geometry().tile;
   for (const Operands& which : {kK, kV, kQ}) {
@@ -106,7 +106,7 @@ void transposed_tiles(const Case& c, Variants& out) {
   }
 }
 
-void mixed_fragments(const Case& c, Variants& out) {
+void mixed_fragments(const PredictionInputs& c, Variants& out) {
   const Problem& p = c.problem();
   const TileShape tile = c.geometry().tile;
   for (const Operands& which : {kQ, kK, kV, kKv}) {
@@ -147,7 +147,7 @@ void mixed_fragments(const Case& c, Variants& out) {
 }
 
 // A permutation of the columns of q is the inverse one of those of k.
-void mixed_columns(const Case& c, Variants& out) {
+void mixed_columns(const PredictionInputs& c, Variants& out) {
   const Problem& p = c.problem();
   for (const Operands& which : {kK, kV, kQ}) {
     const std::int32_t dim = which.v ? p.head_dim_v : p.head_dim;
@@ -161,7 +161,7 @@ void mixed_columns(const Case& c, Variants& out) {
   }
 }
 
-void mixed_rows(const Case& c, Variants& out) {
+void mixed_rows(const PredictionInputs& c, Variants& out) {
   const Problem& p = c.problem();
   const TileShape tile = c.geometry().tile;
   for (const Operands& which : {kK, kV, kKv, kQ}) {
@@ -178,7 +178,7 @@ void mixed_rows(const Case& c, Variants& out) {
   }
 }
 
-void swizzled(const Case& c, Variants& out) {
+void swizzled(const PredictionInputs& c, Variants& out) {
   const Problem& p = c.problem();
   for (const Operands& which : {kK, kV, kQ}) {
     const std::int32_t dim = which.v ? p.head_dim_v : p.head_dim;
@@ -197,7 +197,7 @@ void swizzled(const Case& c, Variants& out) {
   }
 }
 
-void leading_dimensions(const Case& c, Variants& out) {
+void leading_dimensions(const PredictionInputs& c, Variants& out) {
   const Problem& p = c.problem();
   for (const Operands& which : {kK, kV, kQ}) {
     const std::int32_t dim = which.v ? p.head_dim_v : p.head_dim;
@@ -220,7 +220,7 @@ void leading_dimensions(const Case& c, Variants& out) {
 
 constexpr const char* kOthers[] = {"zeros", "of the tile before", "of the tile before that"};
 
-void part_of_tiles(const Case& c, Variants& out) {
+void part_of_tiles(const PredictionInputs& c, Variants& out) {
   const Problem& p = c.problem();
   const TileShape tile = c.geometry().tile;
   const auto add = [&](const Operands& which, std::int32_t rows, std::int32_t seqlen) {
@@ -250,7 +250,7 @@ void part_of_tiles(const Case& c, Variants& out) {
   for (const Operands& which : {kK, kV, kKv}) add(which, tile.block_n, p.seqlen_k);
 }
 
-void steps_of_columns(const Case& c, Variants& out) {
+void steps_of_columns(const PredictionInputs& c, Variants& out) {
   const std::int32_t dim = c.problem().head_dim;
   for (const std::int32_t of : {16, 8, 32})
     for (std::int32_t step = 0; step < dim / of && dim > of; ++step)

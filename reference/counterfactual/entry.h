@@ -51,7 +51,7 @@ inline ParameterValue named(std::string_view name, double value, std::string tex
 
 struct Entry {
   HypothesisInfo info;
-  void (*enumerate)(const Case& c, Variants& out);
+  void (*enumerate)(const PredictionInputs& c, Variants& out);
   // Null where no parameter is free.
   void (*set)(Deviation& deviation, double value) = nullptr;
 };
@@ -73,11 +73,11 @@ std::span<const Entry> finish_entries();
 std::span<const Entry> store_entries();
 
 // What enumerations ask of a case.
-std::int32_t longest_split(const Case& c);  // KV tiles of the split that has most
-std::int32_t used_splits(const Case& c);    // splits that hold a tile
+std::int32_t longest_split(const PredictionInputs& c);  // KV tiles of the split that has most
+std::int32_t used_splits(const PredictionInputs& c);    // splits that hold a tile
 // As many rows for each of so many warps as `rows` can have of them, and one less than would do; halves,
 // 16ths.
 std::set<std::int32_t> rows_by_warps(std::int32_t rows);
-inline bool merges(const Case& c) { return c.geometry().num_splits > 1; }
+inline bool merges(const PredictionInputs& c) { return c.geometry().num_splits > 1; }
 
 }  // namespace attn_diag::reference

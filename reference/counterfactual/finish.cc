@@ -92,7 +92,7 @@ double Evaluator::lse_of(double m, double l) const {
 }
 
 // A row that saw no key.
-void Evaluator::finish_empty(const Row& row, RowState& state) {
+void Evaluator::finish_empty(const RowIndex& row, RowState& state) {
   state.lse = empty_lse(d_.finish.lse);
   state.lse_error = 0;
   std::fill(state.o.begin(), state.o.end(), 0.0);
@@ -124,7 +124,7 @@ void Evaluator::finish_empty(const Row& row, RowState& state) {
   }
 }
 
-void Evaluator::finish(const Row& row, RowState& state) {
+void Evaluator::finish(const RowIndex& row, RowState& state) {
   const FinishChange& change = d_.finish;
   const double u = model_.op.u;
   if (state.total_m == -kInf) return finish_empty(row, state);

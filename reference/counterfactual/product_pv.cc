@@ -82,7 +82,7 @@ void Evaluator::add_narrow(std::int32_t tile, const std::vector<double>& weights
   }
 }
 
-void Evaluator::product(const Row& row, RowState& state) {
+void Evaluator::product(const RowIndex& row, RowState& state) {
   const std::int64_t dim = dim_v_;
   state.partial_o.assign(static_cast<std::size_t>(tiles_ * dim), 0.0);
   state.partial_o_error.assign(static_cast<std::size_t>(tiles_ * dim), 0.0);

@@ -39,7 +39,7 @@ void record(const Running& now, std::size_t tile, RowState& state) {
 }  // namespace
 
 // Replaces what was computed by what the kernel recorded.
-void Evaluator::take_given(const Row& row, RowState& state) const {
+void Evaluator::take_given(const RowIndex& row, RowState& state) const {
   const auto take = [&](Tensor t, std::vector<double>& values, std::vector<double>& errors) {
     if (!c_.has(t)) return;
     const float* given = c_.given_row(t, row);
@@ -240,7 +240,7 @@ std::size_t Evaluator::tile_visited_twice(std::size_t first, std::size_t end,
   return twice;
 }
 
-void Evaluator::recurrence(const Row& row, RowState& state) {
+void Evaluator::recurrence(const RowIndex& row, RowState& state) {
   const auto tiles = static_cast<std::size_t>(tiles_);
   const auto dim = needs_pv_ && !lending_ ? static_cast<std::size_t>(dim_v_) : 0;
   const auto per_split = static_cast<std::size_t>(g_.tiles_per_split);

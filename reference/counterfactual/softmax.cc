@@ -36,7 +36,7 @@ void Evaluator::exp_of_shifted(const double* s, std::size_t n, double most, doub
 }
 
 // m of every tile; what the state begins with is in before_.
-void Evaluator::frames(const Row& row, RowState& state) {
+void Evaluator::frames(const RowIndex& row, RowState& state) {
   const auto tiles = static_cast<std::size_t>(tiles_);
   state.own_m.resize(tiles);
   state.m.resize(tiles);
@@ -248,7 +248,7 @@ void Evaluator::multiply_sums(RowState& state) const {
   }
 }
 
-void Evaluator::softmax(const Row& row, RowState& state) {
+void Evaluator::softmax(const RowIndex& row, RowState& state) {
   const auto tiles = static_cast<std::size_t>(tiles_);
   const std::size_t n = state.s.size();
   state.p.assign(n, 0.0);

@@ -35,6 +35,6 @@ struct Identifiability {
 };
 
 // `threads` 0: all cores. The result does not depend on it.
-Identifiability identify(const reference::Case& c, int threads = 0);
+Identifiability identify(const reference::PredictionInputs& c, int threads = 0);
 
 }  // namespace attn_diag

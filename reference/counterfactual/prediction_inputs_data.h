@@ -23,7 +23,7 @@ struct Operand {
 
 struct Slots;  // slots.h
 
-struct Case::Data {
+struct PredictionInputs::Data {
   std::uint64_t serial = 0;  // no two cases of a program have the same
   Problem problem;
   Geometry geometry;
@@ -37,7 +37,7 @@ struct Case::Data {
 
   bool has(Tensor t) const { return !given[static_cast<std::size_t>(t)].empty(); }
   // The given cells of one row.
-  const float* given_row(Tensor t, const Row& row) const;
+  const float* given_row(Tensor t, const RowIndex& row) const;
   std::int64_t cells_per_row(Tensor t) const;
 };
 
