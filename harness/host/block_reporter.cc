@@ -150,9 +150,9 @@ std::string BlockReporter::waiting_list() const {
   return text;
 }
 
-void BlockReporter::record(FindingKind kind, const std::string& what, const std::string& advice,
-                           const char* file, int line) {
-  Finding finding;
+void BlockReporter::record(LaunchFindingKind kind, const std::string& what,
+                           const std::string& advice, const char* file, int line) {
+  LaunchFinding finding;
   finding.kind = kind;
   finding.message = concat(where(), ": ", what, ". ", advice, ".");
   finding.file = file == nullptr ? "" : file;
@@ -162,7 +162,8 @@ void BlockReporter::record(FindingKind kind, const std::string& what, const std:
 
 void BlockReporter::record_exception(const std::string& what) {
   const Fiber& fiber = *x_current;
-  record(FindingKind::kKernelException, concat(thread_name(fiber), " threw an exception: ", what),
+  record(LaunchFindingKind::kKernelException,
+         concat(thread_name(fiber), " threw an exception: ", what),
          "Device code cannot throw; catch it in the kernel or do not call what throws", fiber.file,
          fiber.line);
 }
@@ -186,7 +187,7 @@ void BlockReporter::record_silence() {
                                           turns.most_workers(), " can run at once")
                                  : "";
   record(
-      FindingKind::kStepLimit,
+      LaunchFindingKind::kStepLimit,
       concat(thread_name(*fiber),
              is_out_of_time() ? concat(" did not come to its end in the time that it was given "
                                        "(--timeout)")
@@ -208,24 +209,24 @@ void BlockReporter::leave_for_good() {
 void BlockReporter::report_stuck() {
   struct Advice {
     Wait wait;
-    FindingKind kind;
+    LaunchFindingKind kind;
     const char* text;
   };
   static constexpr Advice kAdvice[] = {
-      {Wait::kWarp, FindingKind::kWarpDivergence,
+      {Wait::kWarp, LaunchFindingKind::kWarpDivergence,
        "A warp collective needs every lane of its mask that has not returned, in the same call "
        "with "
        "the same mask; lanes waiting elsewhere never come. Make the mask name the lanes that take "
        "the branch, or move the call out of it"},
-      {Wait::kMbarrier, FindingKind::kBarrierDivergence,
+      {Wait::kMbarrier, LaunchFindingKind::kBarrierDivergence,
        "A phase of an mbarrier ends when as many have arrived as it was initialised for and all "
        "bytes that were announced have been copied; look at the count, the bytes, and the parity "
        "that is waited for"},
-      {Wait::kNamedBarrier, FindingKind::kBarrierDivergence,
+      {Wait::kNamedBarrier, LaunchFindingKind::kBarrierDivergence,
        "A named barrier is passed when as many threads have arrived as its users name"},
-      {Wait::kBarrierObject, FindingKind::kBarrierDivergence,
+      {Wait::kBarrierObject, LaunchFindingKind::kBarrierDivergence,
        "A phase of a cuda::barrier ends when as many have arrived as it was initialised for"},
-      {Wait::kBarrier, FindingKind::kBarrierDivergence,
+      {Wait::kBarrier, LaunchFindingKind::kBarrierDivergence,
        "All threads of a block that have not returned must reach the same __syncthreads()"},
   };
   for (const Advice& advice : kAdvice) {
@@ -243,7 +244,7 @@ void BlockReporter::report_stuck() {
 
 void BlockReporter::report_step_limit() {
   const Fiber& fiber = *x_current;
-  record(FindingKind::kStepLimit,
+  record(LaunchFindingKind::kStepLimit,
          concat("the block has not ended after ", x_step_limit, " synchronisation steps; ",
                 thread_name(fiber), " is at ", place(fiber)),
          "Look for a loop whose end is never reached, or raise the step limit", fiber.file,

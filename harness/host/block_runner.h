@@ -156,7 +156,8 @@ class __attribute__((visibility("hidden"))) BlockRunner final : public BlockCont
   void prepare_for_faults();
   std::string place_text(const Fault& fault) const;
   void record_fault();
-  void record_at(FindingKind kind, const std::string& what, const char* advice, std::uintptr_t pc);
+  void record_at(LaunchFindingKind kind, const std::string& what, const char* advice,
+                 std::uintptr_t pc);
   [[noreturn]] void report_local_atomic(std::uintptr_t pc);
   void record_what_ended_block();
 

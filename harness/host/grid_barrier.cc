@@ -118,7 +118,7 @@ bool BlockRunner::record_missing_blocks(std::uint64_t round, const char* file, i
   }
   if (missing.size() > kMostNamed)
     names = concat(names, " and ", missing.size() - kMostNamed, " more");
-  record(FindingKind::kBarrierDivergence,
+  record(LaunchFindingKind::kBarrierDivergence,
          concat("waits at grid.sync() at ", file, ':', line, " with ",
                 g_grid.blocks - missing.size() - 1, " other blocks for ", missing.size(), " of ",
                 g_grid.blocks, " blocks that have returned: block",

@@ -41,7 +41,7 @@ CheckReport checked_launch(const std::function<cudaError_t(Memory&)>& launch,
   const cudaError_t error = launch(memory);
   cudaGetLastError();
   const LaunchReport& report = scope.report();
-  for (const Finding& finding : report.findings) UNSCOPED_INFO(finding.message);
+  for (const LaunchFinding& finding : report.findings) UNSCOPED_INFO(finding.message);
   REQUIRE(error == cudaSuccess);
   return report.check;
 }

@@ -112,7 +112,7 @@ class Checker {
   void note_end(const SeenAccess& where) {
     if (x_ended_at.pc == 0) x_ended_at = where;
   }
-  void add_launch_finding(const Finding& finding);
+  void add_launch_finding(const LaunchFinding& finding);
 
   Handovers& handovers() { return x_handovers; }  // at addresses of global memory
   CheckSummary& summary() { return x_summary; }
@@ -162,12 +162,12 @@ class Checker {
   std::vector<SeenFinding> x_findings;
   std::unordered_map<Key, std::size_t, HashKey> x_found;  // indices into them
   std::array<int, kNumCheckKinds> x_kept{};
-  struct LaunchFinding {
+  struct EndedLaunch {
     CheckFinding finding;
     SeenAccess at;  // pc 0: not known
     std::uint32_t launch;
   };
-  std::vector<LaunchFinding> x_launch_findings;
+  std::vector<EndedLaunch> x_ended_launches;
   SeenAccess x_ended_at;
   CheckSummary x_summary;
   Handovers x_handovers;

@@ -65,7 +65,7 @@ Said said(const Launch& launch, const std::string& schedule, bool whole, std::si
     const cudaError_t error = launch(memory);
     cudaGetLastError();
     const LaunchReport& report = scope.report();
-    for (const Finding& finding : report.findings) UNSCOPED_INFO(finding.message);
+    for (const LaunchFinding& finding : report.findings) UNSCOPED_INFO(finding.message);
     REQUIRE(error == cudaSuccess);
     for (const CheckFinding& f : report.check.findings)
       result.text += std::string(name(f.kind)) + ' ' + name(f.severity) + ' ' + f.array + " +" +

@@ -55,7 +55,7 @@ struct LaunchOptions {
   std::shared_ptr<ValueRecorder> values;
 };
 
-enum class FindingKind : std::uint8_t {
+enum class LaunchFindingKind : std::uint8_t {
   kBarrierDivergence,   // __syncthreads at different lines, or some threads can never arrive; a
                         // cuda::barrier, mbarrier or named barrier that is misused, or whose phase
                         // never ends
@@ -76,15 +76,15 @@ enum class FindingKind : std::uint8_t {
 
 // What went wrong in a launch. `message` is complete: kernel, block, threads, file:line, what to
 // do.
-struct Finding {
-  FindingKind kind;
+struct LaunchFinding {
+  LaunchFindingKind kind;
   std::string message;
   std::string file;
   int line = 0;
 };
 
 struct LaunchReport {
-  std::vector<Finding> findings;   // empty: the launch completed
+  std::vector<LaunchFinding> findings;  // empty: the launch completed
   std::vector<std::string> notes;  // legal but worth knowing (threads that exited before a barrier,
                                    // asynchronous copies that nobody waited for)
   std::uint64_t launches = 0, blocks = 0, steps = 0;
