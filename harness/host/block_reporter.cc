@@ -116,12 +116,12 @@ std::string BlockReporter::thread_name(const Fiber& fiber) const {
 }
 
 std::string BlockReporter::waiting_list() const {
-  struct Place {
+  struct WaitingThreads {
     std::string what;
     std::string threads;
     unsigned count = 0;
   };
-  std::vector<Place> places;
+  std::vector<WaitingThreads> waiting;
   for (unsigned t = 0; t < x_threads; ++t) {
     const Fiber& fiber = x_fibers[t];
     if (fiber.wait == Wait::kNone || is_runnable(t)) continue;
@@ -136,15 +136,15 @@ std::string BlockReporter::waiting_list() const {
                                   ? in_parentheses(fiber.index.x, fiber.index.y, fiber.index.z)
                                   : concat('(', fiber.index.x, "..", x_fibers[last].index.x, ',',
                                            fiber.index.y, ',', fiber.index.z, ')');
-    auto same =
-        std::find_if(places.begin(), places.end(), [&](const Place& p) { return p.what == what; });
-    if (same == places.end()) same = places.insert(same, Place{what, "", 0});
+    auto same = std::find_if(waiting.begin(), waiting.end(),
+                             [&](const WaitingThreads& p) { return p.what == what; });
+    if (same == waiting.end()) same = waiting.insert(same, WaitingThreads{what, "", 0});
     same->threads = concat(same->threads, same->threads.empty() ? "" : ", ", range);
     same->count += last - t + 1;
     t = last;
   }
   std::string text;
-  for (const Place& p : places)
+  for (const WaitingThreads& p : waiting)
     text = concat(text, text.empty() ? "" : "; ", p.count == 1 ? "thread " : "threads ", p.threads,
                   " at ", p.what);
   return text;

@@ -179,7 +179,7 @@ RepairResult repair(const Experiment& experiment, const RepairOptions& given,
   }
   const std::optional<std::size_t> screen = screen_of(trials, baseline);
   if (!screen) {
-    result.outcome = RepairResult::Outcome::kAgreesAlready;
+    result.verdict = RepairVerdict::kAgreesAlready;
     result.reason = "the kernel agrees already";
     for (std::size_t i = 0; i < trials.size(); ++i) {
       if (baseline[i].agrees) continue;
@@ -247,7 +247,7 @@ RepairResult repair(const Experiment& experiment, const RepairOptions& given,
     result.edits.push_back(std::move(repaired));
   }
   if (!result.edits.empty()) {
-    result.outcome = RepairResult::Outcome::kFound;
+    result.verdict = RepairVerdict::kFound;
     return finish();
   }
   result.reason = fmt::format("no single small edit of the device code makes {} agree",

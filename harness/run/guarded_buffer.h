@@ -34,7 +34,7 @@ class GuardedBuffer {
   std::byte* x_mapping = nullptr;  // with what cannot be accessed
   std::size_t x_mapped = 0;
   std::byte* x_zones = nullptr;
-  int x_place = -1;  // among the named
+  int x_slot = -1;  // of the table of named buffers; -1: none
 };
 
 // Where an address lies, seen from the buffer in whose zones or beyond it is.

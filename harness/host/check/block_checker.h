@@ -170,8 +170,8 @@ class BlockChecker {
     std::uint32_t pc = 0, bytes = 0;
     std::vector<Epoch> readers;  // in order
   };
-  // Where an array is that has all of an access of a loop.
-  enum class Place { kNone, kOwn, kShared, kGlobal };
+  // Where the array is that has all of what an access of a loop touches; kNone: no one array has all of it.
+  enum class MemorySpace { kNone, kOwn, kShared, kGlobal };
   // The access being looked at.
   struct Now {
     unsigned thread;
@@ -208,7 +208,7 @@ class BlockChecker {
   template <bool kShared>
   bool is_ordered(Epoch earlier, const Now& now) const;
   // block_loop.cc
-  Place place_of(const AccessOfLoop& access);
+  MemorySpace space_of(const AccessOfLoop& access);
   Now now_of(unsigned thread, const AccessOfLoop& access, bool shared) const;
   template <bool kShared>
   bool is_right(const Record& record, const Now& now) const;  // would be reported otherwise
