@@ -60,7 +60,7 @@ inline float normcdff(float x) {
   return static_cast<float>(0.5 * std::erfc(static_cast<double>(x) * -0.70710678118654752440));
 }
 inline double normcdf(double x) { return 0.5 * std::erfc(x * -0.70710678118654752440); }
-// Of x pi, reduced before the multiplication.
+// sin(pi x); x is reduced before the multiplication.
 inline double sinpi(double x) {
   const double rest = std::remainder(x, 2.0);
   return std::fabs(rest) == 1.0 ? std::copysign(0.0, x) : std::sin(rest * 3.14159265358979323846);
@@ -137,7 +137,7 @@ constexpr float max(float a, float b) { return a < b || a != a ? b : a; }
 constexpr double min(double a, double b) { return b < a || a != a ? b : a; }
 constexpr double max(double a, double b) { return a < b || a != a ? b : a; }
 
-// Of two types, as the usual arithmetic conversions have it.
+// Arguments of two types, converted by the usual arithmetic conversions.
 #define ATTN_DIAG_HOST_MIN_MAX(T, A, B)                                           \
   constexpr T min(A a, B b) { return min(static_cast<T>(a), static_cast<T>(b)); } \
   constexpr T min(B a, A b) { return min(static_cast<T>(a), static_cast<T>(b)); } \

@@ -80,7 +80,7 @@ struct Comparison {
   std::vector<TensorComparison> tensors;  // in pipeline order
   std::vector<std::string> notes;         // "the inputs differ: q" and the like
   std::string unjudged_because;  // why cells have no bound; empty where every cell was judged
-  // Of a sample of rows: the invariant that others break, in the words of broken_invariants(); then this diverges.
+  // Where a sample of rows was compared: an invariant that other rows break, as broken_invariants() says it. Then this diverges.
   std::string broken_elsewhere;
 
   // kNotJudged where no cell of any tensor was judged, and where o is there and no cell of it was: what is
@@ -90,19 +90,19 @@ struct Comparison {
   std::int64_t judged() const, unjudged() const, mismatched() const;  // cells
 };
 
-// Of kNotJudged: "none of the 256 elements of o can be judged, having no bound: NaN or infinity in q, k or v
+// For kNotJudged: "none of the 256 elements of o can be judged, having no bound: NaN or infinity in q, k or v
 // reaches them".
 std::string why_not_judged(const Comparison& comparison);
 
-// Of a run: a cell that was not written once, an input that was written or a second run that differs by more than rounding is
-// a divergence too, whatever the comparison says.
+// The answer for a run. A cell that was not written once, an input that was written, or a second run that differs
+// by more than rounding is a divergence too, whatever the comparison says.
 Answer answer_of(const Capture& capture, const Comparison& comparison);
 
 // Against the fp64 reference, streamed by row block: no fp64 copy of the reference is made.
 // Uses capture.isolated to choose the bound. Tensors the capture does not have are not compared.
 Comparison compare_with_reference(const Capture& capture, const Tolerance& tolerance,
                                   int threads = 0);
-// The same of a formula that has more than Problem: a bias, a softcap. Of o and lse, whole.
+// For a formula that has more than Problem: a bias, a softcap. Compares o and lse, whole.
 Comparison compare_with_reference(const Capture& capture, const reference::Extras& extras,
                                   const Tolerance& tolerance, int threads = 0);
 

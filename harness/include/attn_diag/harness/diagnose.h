@@ -39,11 +39,11 @@ struct Match {
   std::string label;        // "temperature(kappa = softmax_scale)"
   // Rows whose every known cell is within the bound, of all rows compared and of those that are wrong.
   std::int64_t rows = 0, rows_explained = 0, wrong_rows = 0, wrong_rows_explained = 0;
-  // Of the latter, those for which the right value is not within the same bound: the evidence.
+  // Explained wrong rows for which the right value is not within the same bound: the evidence.
   std::int64_t telling_rows = 0;
   // Labels of what is the same function of every input tried, a general form of it among them.
   std::vector<std::string> equivalent;
-  // Labels of the same bug with other parameters that account for as much: they are open.
+  // Labels of this bug with other parameters that explain as much: which of them it is remains open.
   std::vector<std::string> other_parameters;
   double residual_over_bound = 0;  // worst cell of all rows; +inf where NaN or an infinity differs
   double median_residual_over_bound = 0;  // over the wrong rows, of each row's worst cell
@@ -139,8 +139,8 @@ struct WhyNot {
   std::optional<Cell> worst;  // of the cells that are outside; none: it accounts for everything
 };
 
-// Of a hypothesis of the catalogue, for the first stage that is wrong. Throws Error for an id that is not
-// there, with the nearest ones.
+// Why a hypothesis of the catalogue was not named, for the first stage that is wrong. Throws Error for an
+// unknown id, with the nearest ones.
 WhyNot why_not(const Capture& capture, const DiagnoseOptions& options, const std::string& id);
 
 }  // namespace attn_diag

@@ -23,13 +23,13 @@ struct Experiment {
   Tolerance tolerance{};
   std::shared_ptr<Oracle> oracle = make_oracle();
 
-  // The same, run otherwise.
+  // This experiment with other run options.
   Experiment with(RunOptions other) const {
     Experiment out = *this;
     out.run = std::move(other);
     return out;
   }
-  // The same kernel on another case.
+  // This kernel on another case.
   Experiment with(const Problem& other, InputData given) const {
     return {kernel, other, std::move(given), run, tolerance};
   }

@@ -62,7 +62,7 @@ struct ForeignCase {
 // and arrays that are missing, ambiguous, of a type or of shapes that do not fit.
 ForeignCase read_foreign(const std::vector<std::string>& paths, const ForeignHints& hints);
 
-// The same of arrays in memory, which are copied. `hints.source` is not looked at.
+// As read_foreign(), from arrays in memory, which are copied. `hints.source` is not looked at.
 ForeignCase take_foreign(const std::vector<ForeignArray>& arrays, const ForeignHints& hints);
 
 // A safetensors file that read_foreign() reads as this very case without any hint. Throws Error where it cannot

@@ -78,7 +78,7 @@ struct LineDivergence {
   std::vector<LineReads> reads;
   std::vector<std::string> unread;  // "rows 32..63 of v are loaded by no line"
   std::int64_t numbers = 0;         // looked at
-  // Of the elements of o that are right, of the blocks that were watched: how many are made as attention asks for.
+  // Right elements of o in the watched blocks, and how many of them are computed as attention asks for.
   std::int64_t right = 0, understood = 0;
 };
 
@@ -88,8 +88,8 @@ enum class LinesBy : std::uint8_t {
   kChecker,  // of runs that are refused, and of results that move: what the checker finds comes first
 };
 
-// Of a case that diverges. Builds the kernel's watch build, runs it twice: which blocks make the wrong
-// rows, and what they compute. What it cannot do it says in `reason`.
+// For a case that diverges: makes the kernel's watch build and runs it twice, to find which blocks make the
+// wrong rows and what they compute. `reason` says what could not be done.
 LineDivergence trace_lines(const Experiment& experiment, LinesBy by = LinesBy::kNumbers);
 
 }  // namespace attn_diag

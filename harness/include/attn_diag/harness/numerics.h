@@ -26,7 +26,7 @@ struct PositionBin {
   double rms_err_over_bound = 0, max_err_over_bound = 0;
 };
 
-// Of every cell recorded, judged or not. What is expected (-inf where masked) is not counted.
+// Counts over every recorded cell, judged or not, without what is expected (-inf where masked).
 struct Census {
   std::int64_t nan = 0, plus_inf = 0, minus_inf = 0;
   std::int64_t overflow = 0;     // of those infinities: expected is finite
@@ -50,8 +50,8 @@ struct TensorNumerics {
   std::vector<std::int64_t>
       ratios;  // kRatioBins counts of error over bound, of finite judged cells
   double median = 0, p90 = 0, p99 = 0, p999 = 0, max = 0;  // of error over bound
-  // Of finite judged cells. `bias` is mean(actual - expected) / rms, `shrinkage` the same with the sign of expected:
-  // 0 where signs are random; -1 of shrinkage where all are too small by as much, as truncation makes them.
+  // Over finite judged cells. `bias` is mean(actual - expected) / rms; `shrinkage` is that of the error times the sign
+  // of expected. 0: errors have random signs. Shrinkage -1: all are too small by the same amount, as by truncation.
   double rms_err = 0, bias = 0, shrinkage = 0;
 
   // By query; by the keys that the row sees; by |S|: of the cell for S and P, else of the row's largest.
@@ -84,11 +84,11 @@ struct CancelledDot {
   double digits = 0;                    // log10(sum_abs / |sum|)
   double err = 0, bound = 0;            // of what was recorded; 0: nothing was
 };
-// Of q.k (S) or of the normalised P.V (o).
+// In the sums q.k (S) or the normalised P.V (o).
 struct Cancellation {
   Tensor tensor = Tensor::kS;
   std::int64_t dots = 0;
-  std::array<std::int64_t, 17> by_digits{};  // of so many whole digits lost; the last: more
+  std::array<std::int64_t, 17> by_digits{};  // [n]: dots that lost n whole digits; the last: more
   double median_digits = 0, p99_digits = 0, max_digits = 0;
   std::vector<CancelledDot> worst;  // by digits, at most 5
   // The cell with the largest relative error, if it is 1e-6 or more. `explained`: its error is within the bound,
@@ -129,8 +129,8 @@ struct Contributions {
   double rms_of_parts = 0;           // root of the sum of squares
   double rms_together = 0;           // the twin with all of them
   double rms_observed = 0;
-  // Of the observed error (its squares) what is left when the twin's is taken off cell by cell: 0 if the twin has
-  // the very errors, about 2 if they are as large and of other signs.
+  // Share of the observed error's squares that is left after the twin's error is subtracted cell by cell: 0 if both
+  // err alike, about 2 if the twin's errors are as large but unrelated.
   double left_over = 0;
   // The observed error is at most kExplainedFactor times the twin's, or each is nothing.
   static constexpr double kExplainedFactor = 4;

@@ -38,13 +38,13 @@ struct Sanity {
     std::string error;  // where it did not complete
   };
   std::vector<Culprit> culprits;
-  // Of a result that moves: no run is further from the first than rounding can take two runs, and all are right
-  // or all wrong. Sums by atomics or under a lock are so, in whose order threads or blocks arrive, and races
-  // whose effect is below rounding. What is wrong then is wrong for another reason.
+  // The result moves, but no run is further from the first than rounding can take two runs, and all are right or
+  // all wrong: sums by atomics or under a lock, which are added as threads or blocks arrive, and races with an
+  // effect below rounding. What is wrong then is wrong for another reason.
   bool within_bounds = false;
   std::string detail;  // what was run and what came out, complete sentences
 
-  // Of a result that moves by more.
+  // Where the result moves by more.
   OnGpu on_gpu = OnGpu::kUnknown;
   // How the kernel was run where its result holds still. There it is right, or it is wrong for
   // another reason, or by the same one.

@@ -82,7 +82,7 @@ struct TraceOptions {
   std::function<void(int step, int steps, const std::string& what)> on_step;
 };
 
-// Of a run that ended with a KernelFault, with the lines that may be why; empty: lines were not asked for.
+// The run ended with a KernelFault. `lines`: those that may be why; empty: lines were not asked for.
 class RefusedTrace : public KernelFault {
  public:
   RefusedTrace(const KernelFault& fault, LineDivergence found)

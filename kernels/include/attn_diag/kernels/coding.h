@@ -20,7 +20,7 @@ struct CodedShape {
   Layout layout;
 };
 
-// Of `input` 0, 1, 2: q, k, v.
+// The shape of q (0), k (1) or v (2).
 inline CodedShape coded_shape(const Problem& p, int input) {
   const bool is_q = input == 0;
   return {p.batch, is_q ? p.heads : p.kv_heads, is_q ? p.seqlen_q : p.seqlen_k,

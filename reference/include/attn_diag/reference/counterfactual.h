@@ -53,7 +53,7 @@ class PredictionInputs {
   const Problem& problem() const;
   const Geometry& geometry() const;
   const Arithmetic& arithmetic() const;
-  // The same data cut into other tiles and splits. Given tensors are dropped.
+  // This data cut into other tiles and splits. Given tensors are dropped.
   PredictionInputs with_geometry(const Geometry& geometry) const;
 
   struct Data;  // reference/counterfactual/prediction_inputs_data.h
@@ -119,7 +119,7 @@ struct Variant {
   std::vector<ParameterValue> parameters;
   Deviation deviation;
   std::optional<FreeParameter> free;
-  // Of many alike: not worth trying with every other bug.
+  // false: one of many alike, not worth trying with every other bug.
   bool in_pairs = true;
   std::string where = {};  // the place of the deviation in words; empty: everywhere
 

@@ -163,7 +163,7 @@ enum class GroupAlpha : std::uint8_t {
   kLargest,  // of the alphas of all of them
   kAllRise,  // a row's own, and 1 unless the max rises in all of them
 };
-// Of the columns of o or the rows of the query tile those for which (index / size) % 2 is `odd`, or all.
+// Columns of o or rows of the query tile: those with (index / size) % 2 == `odd`; size 0: all.
 struct Half {
   std::int32_t size = 0;
   bool odd = false;
@@ -179,8 +179,8 @@ struct RecurrenceChange {
   // P is relative to the max before the tile, on the first to its own.
   bool previous_frame_l = false, previous_frame_o = false;
   Narrow sum = Narrow::kNone;  // l is rounded to it after every tile
-  // Whose tiles a split visits, but for the ends of the sequence: so many of the next one's too (less than
-  // 0: of its own last ones are left out), and of the one before.
+  // Within the sequence, a split also visits the first `tiles_after` tiles of the next split (less than 0: it
+  // leaves out that many of its own last ones) and the last `tiles_before` of the one before.
   std::int32_t tiles_after = 0, tiles_before = 0;
   Rescale alpha_l = Rescale::kRight, alpha_o = Rescale::kRight;
   SomeTiles alpha_tiles;           // alpha is right but on these
@@ -215,7 +215,7 @@ struct RecurrenceChange {
   bool skip_old_probs = false;    // ... and P is relative to the max before any tile but the first
   double first_l =
       0;  // l begins with it, and m with m_floor; nothing rescales it on the first tile
-  // Of the loop of every split, the tile that is visited twice: 1: the first, -1: the last.
+  // The tile that the loop of every split visits twice. 1: the first, -1: the last.
   std::int32_t tile_twice = 0;
   double tile_sinks =
       0;  // with every visited tile, that many keys of score 0 and v = 0 are counted
@@ -311,9 +311,9 @@ struct CombineChange {
   bool max_of_counted = false;  // m is that of the splits that are not left out
   PartialMap map = PartialMap::kRight;
   std::array<std::uint8_t, kWeightedSplits> split_map = {};
-  // With these extents is it looked for; 0: the right ones.
+  // The extents used to compute where it is read; 0: the right ones.
   std::int32_t read_splits = 0, read_queries = 0, read_heads = 0;
-  std::int32_t read_shift = 0;  // ... and so many rows and splits on
+  std::int32_t read_shift = 0;  // ... and this far behind
   bool map_o_only = false;      // m and l are read right
   ExtraSplit extra = ExtraSplit::kNone;
   double extra_lse = 0;
@@ -353,7 +353,7 @@ enum class LseForm : std::uint8_t {
   kMaxOfBase2,   // m log2 e + ln l
   kMaxTimesLn2,  // m ln 2 + ln l
   kLogTimesLn2,  // m + ln 2 ln l
-  // Of rows that see no key; the others are right.
+  // For rows that see no key; the others are right.
   kEmptyInfinite,
   kEmptyZero,
   kEmptyNan,
@@ -426,7 +426,7 @@ struct StoreChange {
   Unwritten unwritten = Unwritten::kUnknown;
   bool batch_in_heads = false;   // as of what is read
   IndexMap row_map, column_map;  // row r of a query tile, column c hold those that these stand for
-  std::int32_t owned_of = 0;     // rows_owned are of every so many rows, not of a tile
+  std::int32_t owned_of = 0;     // rows_owned are of every owned_of rows, not of a tile
   // Rows of a query tile that nobody writes, from the first one on.
   std::int32_t unowned_first = 0, unowned_rows = 0;
   bool whole_tiles = false;  // a last query tile that is not full is not written

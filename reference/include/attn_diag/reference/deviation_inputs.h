@@ -148,7 +148,7 @@ enum class Beyond : std::uint8_t {
   kZero,
 };
 
-// Which of the tiles that the loop visits is read for one, besides those that are so many late.
+// Which of the tiles that the loop visits is read for one, apart from FetchChange::tiles_late.
 enum class TileOrder : std::uint8_t {
   kRight,
   kFirst,
@@ -194,10 +194,10 @@ struct FetchChange {
   std::int32_t page_rows = 0;
   bool batch_in_heads = false;   // block number / batches is the head, and the rest the batch
   std::int32_t loaded_rows = 0;  // of a tile; the others hold 0. 0: all
-  std::int32_t loaded_of = 0;    // of every so many rows, not of a tile
+  std::int32_t loaded_of = 0;    // rows loaded are of every loaded_of rows, not of a tile
   std::int32_t unloaded_late =
-      0;  // the others hold those of the tile so many before, if there is one
-  // As many columns from the first one are multiplied by column_scale.
+      0;  // the others hold the rows of the tile this many before, if there is one
+  // scaled_columns columns, from column first_scaled on, are multiplied by column_scale.
   std::int32_t first_scaled = 0, scaled_columns = 0;
   double column_scale = 1;
   bool operator==(const FetchChange&) const = default;
@@ -301,28 +301,28 @@ struct MaskChange {
   MaskRule rule = MaskRule::kRight;
   std::int32_t first_shift = 0, last_shift = 0;  // added to the first and the last key it sees
   MaskedTiles masked_tiles = MaskedTiles::kAll;
-  std::int32_t masked_run = 1;  // the first and the last ones are as many
+  std::int32_t masked_run = 1;  // how many tiles "the first" and "the last" are
   TileLoop loop = TileLoop::kAll;
   Padding padding = Padding::kNotCounted;
   bool boundary_key_twice = false;  // the first key of the next tile counts in this one too ...
   bool boundary_of_split = false;   // ... if that is another split's
   double masked_score =
       -std::numeric_limits<double>::infinity();  // of masked keys in visited tiles
-  // Without a mask a query sees the keys up to its own number and so many more, padding as well; -1: all.
+  // Without a mask query i sees keys 0..i + reach, padding as well; -1: all.
   std::int32_t reach = -1;
   std::int32_t tile_left_out = 0;  // of the loop of every split: 1: the first, -1: the last
   std::int32_t tile_keys = 0;      // only the first keys of every tile count; 0: all
-  std::int32_t tile_first = 0;     // of every tile, so many first keys do not count
-  // Of all keys, so many first and last ones do not count.
+  std::int32_t tile_first = 0;     // the first tile_first keys of every tile do not count
+  // The first keys_before and the last keys_behind of all keys do not count.
   std::int32_t keys_before = 0, keys_behind = 0;
-  std::int32_t padded_keys = 0;  // of those past the end, so many count; 0: all
-  // The loop over tiles ends, and begins, where it would if keys had so much larger numbers.
+  std::int32_t padded_keys = 0;  // how many keys past the end count; 0: all
+  // Added to the last and the first key between which the loop over tiles runs.
   std::int32_t end_shift = 0, begin_shift = 0;
-  // The last key it sees is that of its run of so many keys; less than 0: the one before its run. Likewise
-  // the first: that of its run; less than 0: of the next one.
+  // In runs of last_of keys: the last key it sees is rounded up to the last of its run; less than 0: down to the
+  // last of the run before. first_of rounds the first key down to the first of its run; less than 0: up.
   std::int32_t last_of = 0, first_of = 0;
   std::int32_t query_of =
-      0;  // the mask is that of the first of so many queries; less than 0: the last
+      0;  // every query has the mask of the first of its run of query_of; less than 0: of the last
   double masked_added = 0;  // if not 0, masked scores have it added and are not -inf
   RowChoice row;            // whose keys count
   FragmentMap fragment = FragmentMap::kRight;  // whose query and key are compared

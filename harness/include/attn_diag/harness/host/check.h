@@ -108,7 +108,7 @@ void add_report(CheckReport& to, const CheckReport& from);
 // out of bounds.
 void register_memory(const void* memory, std::size_t bytes, const std::string& name,
                      bool initialised);
-// Of registered memory, which shares no page with other memory: stores to it are found.
+// Stores to this registered memory are findings. It must share no page with other memory.
 void mark_input(const void* memory, std::size_t bytes);
 
 }  // namespace attn_diag::host

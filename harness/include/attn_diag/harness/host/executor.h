@@ -18,8 +18,8 @@ enum class WarpOrder : std::uint8_t { kForward, kReverse, kTurns };
 struct Schedule {
   ScheduleKind kind = ScheduleKind::kForward;
   std::uint64_t seed = 0;
-  // Of lockstep. kForward, kReverse: a warp goes on until it waits, then the next or the one before; blocks from
-  // the first or the last. kTurns: warps take turns, a step each.
+  // In lockstep. kForward, kReverse: a warp runs until it waits, then the next (or previous) one does; blocks start
+  // from the first (or last). kTurns: warps take turns, a step each.
   WarpOrder warps = WarpOrder::kForward;
 };
 // "forward", "reverse", "seed:N", "lockstep", "lockstep:reverse", "lockstep:turns"; throws std::invalid_argument naming these.

@@ -66,7 +66,7 @@ inline constexpr const char* kCompute = "attn_diag_value_compute";
 inline constexpr const char* kPick = "attn_diag_value_pick";
 // (site, label, result as float, bytes of the result) -> label: a conversion or a function of one number.
 inline constexpr const char* kConvert = "attn_diag_value_convert";
-// Of integers that hold bits of numbers. A label stands for all bytes of its number.
+// For integers that hold bits of numbers. A label stands for all bytes of its number.
 inline constexpr const char* kResize =
     "attn_diag_value_resize";  // (label, bytes, new bytes) -> label
 inline constexpr const char* kShift =

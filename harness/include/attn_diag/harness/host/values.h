@@ -37,8 +37,8 @@ struct ValueNode {
   std::uint32_t site = 0;
   std::uint32_t where =
       0;  // thread in its block, and 1024 times the block's number among all that ran
-  // Of an element of an input: the number of the buffer, from 1, the element in it, kInput. kProduct: the addend, begin and number of pairs in products.
-  // kPick: what was chosen, what was not.
+  // Element of an input: the buffer's number, from 1; the element in it; kInput. kProduct: the addend; the first pair
+  // and the number of pairs in `products`. kPick: what was chosen; what was not.
   std::array<std::uint32_t, 3> operand{};
   float value = 0;  // of elements of 16 bits that were only moved: 0
 
