@@ -205,7 +205,7 @@ void BlockReporter::leave_for_good() {
   __builtin_unreachable();
 }
 
-// Of the waits, the one that most likely shows the mistake comes first.
+// The kind of wait that most likely shows the mistake comes first.
 void BlockReporter::report_stuck() {
   struct Advice {
     Wait wait;

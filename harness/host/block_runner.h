@@ -51,7 +51,7 @@ class __attribute__((visibility("hidden"))) BlockRunner final : public BlockCont
   // In a grid.sync() of this round that some blocks will never reach. False: they may still come.
   bool record_missing_blocks(std::uint64_t round, const char* file, int line);
 
-  // Of a launch that tells where its numbers come from, else null; of blocks that are not watched, too.
+  // Null unless the launch records where its numbers come from; set also for blocks that are not watched.
   ValueRecorder* values() const { return x_values; }
   bool watches_values() const { return x_watches_values; }
   // As in ValueNode.

@@ -98,7 +98,7 @@ class __attribute__((visibility("hidden"))) BlockScheduler : public BlockReporte
   double x_silent_since = 0;                          // CPU time when they changed,
   Fingerprints x_fingerprints;                        // and states of threads since then
   double x_slice = 0;                                 // until the next look,
-  unsigned x_looks = 0;                               // after so many
+  unsigned x_looks = 0;                               // how many looks there were
   bool x_interrupted = false;                         // a thread of the block was, as it polls
   double x_turn_begin = 0;  // CPU time; 0: the block has not passed its turn
   std::uint64_t x_seen_progress = 0;

@@ -16,7 +16,7 @@
 namespace attn_diag::host {
 namespace {
 
-// Of the running launch.
+// The barrier of the running launch's grid.
 struct GridBarrier {
   bool cooperative = false;
   std::uint64_t blocks = 0;

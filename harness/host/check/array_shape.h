@@ -8,7 +8,7 @@
 
 namespace attn_diag::host {
 
-// Of `float sQ[30][32]` 30 and 32, and 4. Without extents it is not known, or no array.
+// `float sQ[30][32]` has extents 30 and 32 and element_bytes 4. No extents: not known, or no array.
 struct ArrayShape {
   std::vector<std::uint64_t> extents;
   std::uint64_t element_bytes = 0;

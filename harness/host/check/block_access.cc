@@ -160,7 +160,7 @@ void BlockChecker::touch(Record& record, WarpReaders* readers, const Now& now) {
     else if (!is_ordered<kShared>(record.writer.epoch, now)) [[unlikely]]
       report_race(record.writer, true, now);
   }
-  // Of atomics of several warps, which do not race, one of another is kept: a plain store may.
+  // Atomics of several warps do not race, but a plain store races with them: one of another warp is kept.
   Entry other_atomic;
   if ((now.how & kAtomic) != 0)
     for (const Entry* entry : {&record.far, &record.writer})

@@ -62,7 +62,7 @@ class BlockChecker {
     mine.counts += kEasyRead;
     return true;
   }
-  // The same for the first lane of a warp.
+  // As the function above, for the first lane of a warp.
   bool note_first_read(unsigned thread, std::uintptr_t at, std::size_t bytes, std::uintptr_t pc) {
     WarpReaders* const readers = easy_readers(at, bytes);
     if (readers == nullptr) return false;
@@ -81,7 +81,7 @@ class BlockChecker {
     x_checker->summary().loads += reads;
     return reads != 0;
   }
-  // Of the thread's own stack. `frame`: of the call-out, below those of the code that makes the access.
+  // An access to the thread's own stack. `frame`: that of the call-out, below those of the accessing code.
   void local_access(unsigned thread, const MemoryAccess& what, std::uintptr_t pc,
                     std::uintptr_t frame) {
     ++x_checker->summary().local;
@@ -96,7 +96,7 @@ class BlockChecker {
   // An operation on signed integers whose result does not fit.
   void overflow(unsigned thread, std::int64_t left, const char* sign, std::int64_t right,
                 const char* type, std::uintptr_t pc);
-  // Of an array whose type (as the compiler names it) says how many elements it has.
+  // The index of an array whose type, as the compiler names it, says how many elements it has.
   void index_out_of_bounds(unsigned thread, std::int64_t index, const char* type,
                            const AboutVariable& about, std::uintptr_t pc);
   void outside_local(unsigned thread, const OutsideLocal& what, const AboutVariable& about,

@@ -35,7 +35,7 @@ BlockView BlockChecker::fenced_view(unsigned thread) const {
   for (unsigned t = first; t < std::min(first + 32, x_threads); ++t) {
     const BlockView& fenced = x_thread[t].fenced;
     if (fenced.segment != x_segment) continue;
-    // Of lanes that the thread has met since they fenced, too.
+    // The fences of lanes that the thread has met since count too.
     if (t == thread || warp.met.before(thread, t) >= fenced.ticks[t]) view.join(fenced);
   }
   if (view.segment == x_segment) return view;

@@ -22,8 +22,8 @@ auto line_of(const CheckAccess& access) {
                                : std::tuple(access.places.front().file, access.places.front().line);
 }
 
-// The same two lines in either order: which comes first is up to the schedule. Lanes of one warp that
-// meet at lines at which other threads meet too are no finding of their own.
+// Whether both are about the same two lines, in either order: which comes first is up to the schedule. Lanes of
+// one warp that meet at lines at which other threads meet too are no finding of their own.
 bool is_same_pair(const CheckFinding& a, const CheckFinding& b) {
   if (a.kind != b.kind || a.kernel != b.kernel || a.has_other != b.has_other) return false;
   // An index past the end of an array's type, and the access outside the array that follows.

@@ -67,7 +67,7 @@ void check_clean(const std::function<cudaError_t(Memory&)>& launch) {
   }
 }
 
-// The same kind and lines, whatever the schedule.
+// Every schedule finds this kind, at the same lines.
 CheckFinding check_found(CheckKind kind, Severity severity,
                          const std::function<cudaError_t(Memory&)>& launch) {
   for (const char* schedule : {"reverse", "seed:1", "seed:2", "lockstep"}) {
@@ -230,7 +230,7 @@ TEST_CASE("reading before the wait for an asynchronous copy is found") {
   check_clean([](Memory& m) { return checked::async_copy(m.out.data(), m.in.data(), 0); });
   check_found(CheckKind::kAsyncCopy, Severity::kError,
               [](Memory& m) { return checked::async_copy(m.out.data(), m.in.data(), 1); });
-  // Of another size than the load: each access has its own.
+  // The copy is wider than the load: each access has its own size.
   const CheckFinding wide = check_found(CheckKind::kAsyncCopy, Severity::kError, [](Memory& m) {
     return checked::wide_async_copy(m.out.data(), m.in.data());
   });

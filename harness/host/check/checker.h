@@ -25,7 +25,7 @@ struct WatchedMemory {
   std::size_t bytes = 0;
   std::string name;
   bool freed = false;
-  // Of variables: so many bytes behind it are nobody's; it cannot be written.
+  // For variables. Bytes behind it that nobody may use; is_constant: it cannot be written.
   std::size_t guard_bytes = 0;
   bool is_constant = false;
   ArrayShape shape;
@@ -81,8 +81,8 @@ class Checker {
   const WatchedMemory* nearest(std::uintptr_t at) const;
   // Whether it is behind a variable, where nothing is that anybody may use.
   bool is_guard(std::uintptr_t at) const;
-  // Of an address in no array: whether it may be in a constant that the compiler has made, which lie among
-  // the variables that cannot be written.
+  // Whether an address in no array may be in a constant that the compiler made: these lie among the variables
+  // that cannot be written.
   bool may_be_unnamed_constant(std::uintptr_t at) const;
   // Calls act(name, begin, bytes) for the arrays on either side.
   template <class Act>

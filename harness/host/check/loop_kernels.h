@@ -23,7 +23,7 @@ inline constexpr int kNumFlaws = 4;
 // 64 threads fill a row in shared memory, of `count` elements at most 64, and each reads all of it: upwards or
 // downwards, every `stride`-th.
 cudaError_t reads_row(LoopElement element, Flaw flaw, int count, int stride, int* out);
-// The same of global memory: `rows` of `count` elements, of which each thread reads all.
+// Each thread reads all of `rows` rows of `count` elements in global memory.
 cudaError_t reads_global(LoopElement element, const void* from, int rows, int count, int pitch,
                          int* out);
 // Each thread stores a row of 16 elements: of its own, or of one that others store to as well (64 elements in all).

@@ -123,7 +123,7 @@ TEST_CASE("a loop over a row in shared memory finds what its loads find one by o
         const std::uint64_t in_loops = check_same(launch);
         if (flaw == Flaw::kNone) CHECK(in_loops >= 64u * 22u);
         if (flaw == Flaw::kOverrun) CHECK(in_loops == 0);
-        // Of the larger elements into the array that follows.
+        // Larger elements overrun into the array that follows.
         if (flaw == Flaw::kOverrun)
           CHECK(
               (finds(launch, "out-of-bounds error") || finds(launch, "uninitialised-read error")));

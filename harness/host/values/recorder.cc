@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint32_t kLabelMask = (1u << kPartShift) - 1;
 constexpr std::uint64_t kMostNodes = kPacked - 1;
 
-// Of what host code copies.
+// The site of what host code copies.
 Site g_copied = {0, value_callouts::Op::kInput, 0, 0, "", "", "", "", "", "", ""};
 
 struct Modules {
@@ -399,7 +399,7 @@ Label ValueRecorder::pick(Site& site, std::uint32_t where, Label chosen, float n
 Label ValueRecorder::convert(Site& site, std::uint32_t where, Label label, float result,
                              unsigned bytes) {
   if (label == 0) return 0;
-  // Of bits that are not one number's: of the first.
+  // Bits of several numbers: taken as those of the first.
   if ((label & kPacked) != 0) {
     const Packed parts = x_packed[label & ~kPacked];
     const auto first =
