@@ -206,7 +206,7 @@ double ConsistencyLimits::log_sum_exp(double m, double l) const {
 }
 
 double ConsistencyLimits::outside_of_v(std::int64_t keys, double lse, double largest_v) const {
-  // The same weights, whatever they are, make l and o; what may differ is how both are summed, rounded and rescaled.
+  // l and o come from the same weights, whatever these are: only summing, rounding and rescaling may differ.
   const auto n = static_cast<double>(keys), steps = static_cast<double>(x_steps);
   const double size = std::isfinite(lse) ? std::fabs(lse) + 1 : 1;
   const double argument = 4 * x_u * size + 2 * x_stats_u * (size + 0.125);

@@ -258,7 +258,7 @@ void weights(const PredictionInputs& c, Variants& out) {
 }
 
 void alone(const PredictionInputs& c, Variants& out) {
-  // Of two splits, one alone is the other one dropped.
+  // With two splits, one alone is the other one dropped.
   if (used_splits(c) < 3 || !merges(c)) return;
   for (std::int32_t n = 0; n < used_splits(c); ++n)
     for (const bool counted : {false, true})

@@ -189,7 +189,7 @@ void page_maps(const PredictionInputs& c, Variants& out) {
       if (rows == c.geometry().tile.block_n &&
           (map == PageMap::kAtLeastFirst || map == PageMap::kAtMostLast))
         continue;
-      // Of two pages, these are all the next.
+      // With two pages, each of these maps is kNext.
       if (two && permutes && map != PageMap::kNext) continue;
       const std::vector<ParameterValue> parameters = {
           named("pages", static_cast<double>(map), name), number("rows", rows)};

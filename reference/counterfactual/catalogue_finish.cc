@@ -55,7 +55,7 @@ void incomplete_sums(const PredictionInputs& c, Variants& out, bool in_loop) {
   const auto add = [&](LaneMap map, const char* what, std::int32_t lanes, std::int32_t steps) {
     for (const bool of_lane : {true, false})
       for (const bool guard : {true, false}) {
-        // Of what shuffles go down to, lane 0 has the right sum.
+        // Where shuffles go down, lane 0 has the right sum.
         if ((steps < 0 || in_loop) && of_lane) continue;
         // Without a mask every lane has keys; a merge has what lane 0 writes.
         if (guard && (merges(c) || c.problem().mask.kind == MaskKind::kNone)) continue;

@@ -33,7 +33,7 @@ inline ParameterValue steps_value(std::int32_t steps) {
   return named("steps", steps, "only " + text);
 }
 
-// Of the sum of every tile (catalogue_finish.cc).
+// Incomplete lane sums of every tile (catalogue_finish.cc).
 void incomplete_tile_sums(const PredictionInputs& c, Variants& out);
 
 }  // namespace attn_diag::reference

@@ -41,7 +41,7 @@ void under_both_loops(const PredictionInputs& c, Variants& out, Set set,
   }
 }
 
-// Of some tiles of the loop. Loops begin apart under a window alone, and end apart under every mask.
+// Variants for some tiles of the loop. Loops differ in their begin under a window only, in their end under every mask.
 template <class Set>
 void under_loops(const PredictionInputs& c, Variants& out, const SomeTiles& tiles, Set set,
                  std::vector<ParameterValue> parameters) {

@@ -121,7 +121,7 @@ void maps(const PredictionInputs& c, Variants& out) {
                                     {PartialMap::kReversedHeads, "heads in reverse"},
                                     {PartialMap::kLastHead, "the last head"},
                                     {PartialMap::kHeadPairs, "head ^ 1"}}) {
-    // Of two, all but the first and the last are the other one.
+    // With two heads, all maps but the first and the last read the other one.
     const bool constant = map == PartialMap::kFirstHead || map == PartialMap::kLastHead;
     if (p.heads > 2 || (p.heads == 2 && (constant || map == PartialMap::kNextHead))) add(map, name);
   }

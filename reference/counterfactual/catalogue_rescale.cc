@@ -29,7 +29,7 @@ void powers(const PredictionInputs& c, Variants& out) {
 }
 
 void late(const PredictionInputs& c, Variants& out) {
-  // Of two tiles: a rescale that is missing, or a state that is reset.
+  // With two tiles this is a rescale that is missing, or a state that is reset.
   if (longest_split(c) < 3) return;
   for (const auto& [l, o] : kSums)
     for (const double first : {0.0, 1.0})

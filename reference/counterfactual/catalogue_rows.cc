@@ -46,7 +46,7 @@ std::vector<std::pair<RowChoice, ParameterValue>> choices_of(const PredictionInp
     if (n < 2 || n > block_m) continue;
     choices.push_back({Kind::kFirst, n});
     if (n >= 8) choices.push_back({Kind::kLast, n});
-    // Of two, the reverse is the other one.
+    // Two in reverse are each the other one.
     if (n >= 4) choices.push_back({Kind::kReversed, n});
     if (n >= 8 && n < block_m) choices.push_back({Kind::kModulo, n});
   }

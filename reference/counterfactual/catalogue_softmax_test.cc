@@ -93,7 +93,7 @@ Vec with_exps(const Formula& f, const std::function<double(double)>& of_probs,
     if (t + 1 != f.tiles() && (t + 1) % per_split != 0) continue;
     const double last = m;
     m = std::max(m, split_m);
-    // Of two splits at most.
+    // Right for two splits at most.
     const double old = last == -kInf ? 0 : of_merge(last - m), now = of_merge(split_m - m);
     l = old * l + now * split_l;
     a = plus(times(old, a), times(now, split_a));
@@ -248,7 +248,7 @@ TEST_CASE("probs-flushed: small P are 0, l may sum them") {
 }
 
 TEST_CASE("probs-narrow: P is rounded, l may be too") {
-  // Of few keys, few lie between two ways to round.
+  // With few keys, few lie between two ways to round.
   const testing::Case c = make_case({.seqlen_k = 5, .block_n = 64});
   const auto check = [&](const char* type, int bits, double least, bool cut) {
     const auto rounded = [&](const Formula& f) {

@@ -126,7 +126,7 @@ void mixed_fragments(const PredictionInputs& c, Variants& out) {
     for (const auto& [size, name] : kBlocks)
       if (dim % size == 0 && rows % size == 0 && !(which.k && which.v && size < 8)) add(size, name);
     if (dim % kFragmentSize != 0 || rows % kFragmentSize != 0) continue;
-    // Of whole rows and columns, others know more.
+    // Other entries cover maps of whole rows and columns.
     FetchChange fetch;
     fetch.tile.fragment = FragmentMap::kHalvesSwapped;
     change(which, fetch, out, {named("elements", 0, "[r + 8][c] and [r][c + 8] swapped")});

@@ -125,7 +125,7 @@ std::vector<bool> hiding_tiles(const Problem& p, const Geometry& g) {
   return hides;
 }
 
-// Of these, the ones that are visited and not masked.
+// Those of the `hiding` tiles that are visited and not masked.
 std::vector<bool> bared_tiles(const Problem& p, const Geometry& g, const MaskChange& change,
                               const std::vector<bool>& hiding) {
   const std::int32_t tiles = num_kv_tiles(p, g);
@@ -193,7 +193,7 @@ void masks_of_elements(const PredictionInputs& c, Variants& out) {
   };
   add(FragmentMap::kElementNumber, "row 0, column i for element i of a lane");
   out.in_pairs(false);
-  // Of row 0 a diagonal through a fragment's corner shows column 0 alone, which both have in the same places.
+  // A diagonal through a fragment's corner shows row 0 column 0 alone, which both maps have in the same places.
   const Problem& p = c.problem();
   const bool through_corners =
       p.mask.kind == MaskKind::kCausal && (p.seqlen_k - p.seqlen_q) % kFragmentSize == 0 &&
@@ -202,7 +202,7 @@ void masks_of_elements(const PredictionInputs& c, Variants& out) {
     add(FragmentMap::kElementNumber8, "row 0, column i for element i of a lane, of 16x8");
   add(FragmentMap::kOfLaneZero, "those of lane 0");
   add(FragmentMap::kColumnOfLaneZero, "the columns of lane 0");
-  // Of other rows as they are, mask-of-row knows.
+  // Columns as they are in other rows: mask-of-row has those.
   for (const NamedMap& map : kFragmentMaps)
     if (map.map != FragmentMap::kRowsSwapped) add(map.map, map.name);
 }

@@ -162,7 +162,7 @@ class Evaluator {
   double exp_in_range(double x) const;
   double exp_at(ExpPlace place, double x) const;
   double in_range(double x) const;
-  // How far rounding takes the factors that rescale sums while m changes by `change`, in so many steps.
+  // The rounding error of the factors that rescale sums while m changes by `change` in `steps` steps.
   double rescale_error(double change, double steps = 1) const;
   double rescale(Rescale how, double from, double to, ExpPlace place = kExpOfAlpha) const;
   // The query of the row that is chosen for one; -1 where there is none.

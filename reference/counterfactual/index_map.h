@@ -9,7 +9,7 @@
 
 namespace attn_diag::reference {
 
-// Of index i of n.
+// The index that is read for index i of n.
 constexpr std::int32_t mapped(const IndexMap& map, std::int32_t i, std::int32_t n) {
   if (map.rule == IndexRule::kRight) return i;
   const std::int32_t group = map.group > 0 ? map.group : n;

@@ -111,7 +111,7 @@ Target target_of(Prediction::Values& values, std::size_t r, std::size_t n) {
           values.unwritten.data() + r * n};
 }
 
-// Every tensor that is wanted, of row r of so many.
+// Stores every wanted tensor of row r of `rows`.
 void put_row(const Slots& slots, const RowState& state, std::size_t r, std::size_t rows,
              Prediction& out) {
   for (const TensorInfo& t : kTensors) {

@@ -32,7 +32,7 @@ struct PredictionInputs::Data {
   std::int32_t tiles = 0;
   std::shared_ptr<const Slots> plain_slots;  // of a mask without bugs that add keys
   std::shared_ptr<const Operand> q, k, v;    // shared between cases that are cut differently
-  // Of the tensors that are given; empty for the others.
+  // Empty for tensors that are not given.
   std::array<std::vector<float>, kNumTensors> given;
 
   bool has(Tensor t) const { return !given[static_cast<std::size_t>(t)].empty(); }

@@ -66,7 +66,7 @@ void Evaluator::accumulate_product(std::int32_t tile, RowState& state) const {
   state.product_known[t] &= state.product_known[t - 1];
 }
 
-// A product that is rounded every so many keys, as an accumulator of that type is.
+// A product that is rounded after every rounded_every keys, as an accumulator of that type is.
 void Evaluator::add_narrow(std::int32_t tile, const std::vector<double>& weights,
                            RowState& state) const {
   const KeyRange slots = state.counted[static_cast<std::size_t>(tile)];

@@ -221,7 +221,7 @@ void Evaluator::step(std::size_t t, const Others& others, RowState& state, Loop&
                 (dim == 0 || state.product_known[t] != 0);
 }
 
-// Of the loop [first, end) of a split; -1 if there is none.
+// The last tile that the loop [first, end) of a split visits; -1 if there is none.
 std::int32_t Evaluator::last_visited(std::size_t first, std::size_t end, const RowState& state) {
   std::int32_t last = -1;
   for (std::size_t t = first; t < end; ++t)

@@ -28,7 +28,7 @@ void dot_narrow(const double* q, const double* k, std::int32_t columns, std::int
   }
 }
 
-// Of which |q||k| is an upper bound.
+// Sum of |q_d k_d|; |q||k| is an upper bound of it.
 double size_of_dot(const double* q, const double* k, std::int32_t columns) {
   double size = 0;
   for (std::int32_t d = 0; d < columns; ++d) size += std::fabs(q[d] * k[d]);

@@ -36,7 +36,7 @@ std::optional<StoredOutput::Source> StoredOutput::source_of(const RowIndex& row,
     from.row.query = heads_last ? slow_index : fast_index;
   }
   if (change_.head != HeadMap::kRight) {
-    // Of all heads that are written here, the last one stays.
+    // Several heads may be written here: the last one stays.
     std::int32_t head = p.heads - 1;
     while (head >= 0 && head_written(p, change_.head, head) != row.head) --head;
     if (head < 0) return std::nullopt;
