@@ -22,7 +22,7 @@ struct Candidate {
   bool confirmed = false;  // which were all
   // Telling rows of the sample; empty where it was dropped early.
   std::vector<std::uint8_t> explained;
-  // Of the same bug with other parameters, where these account for as much.
+  // This bug with other parameters, where these account for as much.
   std::vector<reference::Variant> alternatives;
   std::vector<std::string> equivalent;  // labels of what was folded into it
 };

@@ -116,7 +116,7 @@ Diagnosis diagnose(const Capture& capture, const DiagnoseOptions& options) {
     out.judged = comparison.judged();
     out.unjudged = comparison.unjudged();
   }
-  // Of what a kernel of a library declares; files of others declare nothing.
+  // About what a library's kernel declares; foreign files declare nothing.
   if (!capture.provenance.library.empty())
     if (std::string note =
             looser_declaration(capture, comparison, options.tolerance, options.threads);

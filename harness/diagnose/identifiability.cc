@@ -59,8 +59,8 @@ std::vector<reference::Deviation> deviations_of(const std::vector<Way>& ways,
   return all;
 }
 
-// Of `which`, those that no row of the whole problem tells from the right numbers; the largest gap of
-// each way is kept.
+// Those of `which` that no row of the whole problem tells from the right numbers; `gaps` keeps the largest gap
+// of each way.
 std::vector<std::size_t> hidden_everywhere(const reference::PredictionInputs& c,
                                            const std::vector<Way>& ways,
                                            std::vector<std::size_t> which,

@@ -45,7 +45,7 @@ struct RowFit {
       false;  // telling, but what is wrong is NaN, infinite or 0, which many formulas give
   // Judged cells of each tensor: wrong ones that are NaN, infinite or 0, and all others.
   std::array<std::int64_t, kNumTensors> special{}, plain{};
-  // Of up to eight wrong numbers, which they are: equal where what is right and what was recorded is the same.
+  // Hashes of up to eight wrong numbers: equal where both the right value and the recorded one are.
   std::array<std::uint64_t, 8> numbers{};
   std::size_t num_numbers = 0;
 };
@@ -112,7 +112,7 @@ bool inside(const Tally& tally);
 // Whether there is more evidence than freedom: with a parameter that was fitted, three telling rows and four
 // different numbers; where nothing was, two numbers, unless rows tell by place or pattern alone.
 bool outweighs_its_freedom(const Tally& tally, bool fitted);
-// Of what is one of very many (pairs, places): one in ten of the wrong rows must tell by their numbers.
+// For candidates among very many (pairs, places): whether one in ten of the wrong rows tells by its numbers.
 bool tells_by_value(const Tally& tally);
 
 }  // namespace attn_diag::matching

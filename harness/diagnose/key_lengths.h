@@ -22,7 +22,7 @@ CaseToDiagnose case_to_diagnose(const ForeignCase& one, const Comparison& compar
 // Compares itself, where there are lengths.
 CaseToDiagnose case_to_diagnose(const ForeignCase& one, const Tolerance& tolerance, int threads);
 
-// Of a case with lengths that is wrong: other lengths with which all of it is right, in words.
+// For a wrong case with lengths: other lengths with which all of it is right, in words.
 std::vector<std::string> lengths_that_fit(const ForeignCase& one, const Tolerance& tolerance,
                                           int threads = 0);
 

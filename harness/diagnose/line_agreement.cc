@@ -42,7 +42,7 @@ constexpr std::array<unsigned, reference::kNumFamilies> kCanBe = {
     bits({LineFault::kRows, LineFault::kPlace}),
 };
 
-// Of bugs that make less than their family.
+// Bugs with fewer line faults than their family.
 struct Narrower {
   std::string_view id;
   unsigned can_be;
@@ -62,7 +62,7 @@ unsigned can_be(const reference::HypothesisInfo& info) {
   return kCanBe[static_cast<std::size_t>(info.family)];
 }
 
-// Of a bug of the catalogue that rounds: everything is made as attention asks for.
+// Whether a bug of the catalogue only rounds: all values are computed as attention asks for.
 bool is_rounding(std::string_view id) { return id.ends_with("-narrow"); }
 
 }  // namespace

@@ -146,7 +146,7 @@ class SubjectDiagnosis {
     x_hypotheses = open_hypotheses(subject);
   }
 
-  // Of a tensor that is not matched: a bug by which a row is wrong there that is right is none.
+  // t is not matched, but a bug under which a right row of t would be wrong is left out.
   void may_not_contradict(Tensor t) { x_may_not_contradict = t; }
 
   Diagnosis run() {
@@ -203,7 +203,7 @@ class SubjectDiagnosis {
     return found;
   }
 
-  // Of outputs that nothing but a prediction was compared with.
+  // Counts judged cells where only predictions were compared with the output.
   void count_judged() {
     for (std::int64_t row = 0; row < x_evidence.rows(); ++row) {
       const Rows one = read_rows(x_evidence, x_cuts.front(), {row});

@@ -20,7 +20,7 @@ constexpr double kFitShare = 0.25;     // of the work, kept for pairs of which o
 constexpr std::size_t kChunk = 4096;   // pairs between two looks at what was spent
 constexpr int kRowsToChooseFrom = 12;
 constexpr double kLeastShare = 0.05;  // of the wrong rows, for a member of a union
-// Of the cells: among so many pairs, one that says nothing of half of them fits by chance.
+// Share of the cells: among very many pairs, one that says nothing about half of them fits by chance.
 constexpr double kLeastJudged = 0.75;
 
 // One member of a pair.
@@ -122,7 +122,7 @@ class FirstRows {
       sum += std::log1p(std::min(judge(variant.deviation, i).worst, 1e12));
     return sum;
   }
-  // Of one of the rows, on average.
+  // For one row, on average.
   double work() const {
     return std::accumulate(x_work.begin(), x_work.end(), 0.0) /
            static_cast<double>(std::max<std::size_t>(1, x_work.size()));
@@ -384,7 +384,7 @@ std::vector<Candidate> find_union(const Search& search, const std::vector<Candid
         neither += !by_a && !by_b;
       }
       if (neither > 0 || only_a < least || only_b < least) continue;
-      // Of several such, those that overlap most: each has more rows to speak for it.
+      // Among several such, those that overlap most: each has more rows to speak for it.
       if (first != nullptr &&
           a.tally.telling + b.tally.telling <= first->tally.telling + second->tally.telling)
         continue;

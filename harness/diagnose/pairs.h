@@ -27,8 +27,8 @@ std::vector<Candidate> find_pairs(const Search& search,
                                   const std::vector<const reference::Hypothesis*>& hypotheses,
                                   PairLimit& limit);
 
-// Of singles judged on the sample: two of which each explains wrong rows that the other does not, and that
-// together explain all of them, none of them less than 1 in 20. Empty, or the two.
+// Two of the singles judged on the sample that together explain all wrong rows, where each explains rows that
+// the other does not, at least 1 in 20. Empty, or the two.
 std::vector<Candidate> find_union(const Search& search, const std::vector<Candidate>& singles);
 
 }  // namespace attn_diag::matching

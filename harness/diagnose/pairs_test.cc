@@ -16,7 +16,7 @@ namespace {
 
 using testing::BuggyCase;
 
-// Of each bug one variant of those that are tried in pairs.
+// One variant of each bug, among those that are tried in pairs.
 std::vector<reference::Variant> fixed_variants(const reference::PredictionInputs& data) {
   std::vector<reference::Variant> all;
   for (const reference::Hypothesis* hypothesis : reference::catalogue()) {

@@ -9,7 +9,7 @@
 namespace attn_diag::matching {
 namespace {
 
-// Of the cells: what says nothing of half of them fits some place by chance.
+// Share of the cells: what says nothing about half of them fits some place by chance.
 constexpr double kLeastJudged = 0.75;
 
 // The rows of the sample that a candidate accounts for.

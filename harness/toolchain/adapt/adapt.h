@@ -42,7 +42,7 @@ struct Draft {
   std::string kernel;         // the name under which it is exported
   std::string text;           // the adapter
   bool holds_source = false;  // its text has that of the source in it, instead of including it
-  // Of attn-diag run, for a problem that it takes; empty: the default is one.
+  // Flags of attn-diag run for a problem that the kernel takes; empty: it takes the default.
   std::string run_flags;
   bool bshd = false;
   // Nothing but the kernel's own code says which layout: the other is as likely if it has a mistake.

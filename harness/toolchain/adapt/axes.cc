@@ -80,7 +80,7 @@ std::string name_before(std::string_view text, std::size_t at) {
   }
 }
 
-// Of two lengths and no heads, "n_q" and "s", the number of Qs is one of heads.
+// With two lengths and no heads ("n_q" and "s"), "n_q" is a number of heads.
 std::vector<Role> with_heads(std::vector<Role> axes) {
   const auto has = [&](Role role) {
     return std::find(axes.begin(), axes.end(), role) != axes.end();

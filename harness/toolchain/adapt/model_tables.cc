@@ -118,7 +118,7 @@ void Model::add_stored_logs() {
   const Syntax& s = *x_syntax;
   static const std::set<std::string_view> logs = {"log",  "logf",  "__logf",
                                                   "log2", "log2f", "__log2f"};
-  // Of a split it is none of the whole row.
+  // In a function about splits it is not that of the whole row.
   const auto splits = [&](const FunctionModel& f) {
     for (std::size_t i = f.name_at; i < f.close; ++i)
       for (const char* word : {"split", "Split", "SPLIT", "chunk", "Chunk", "partial"})
