@@ -20,7 +20,7 @@
 namespace attn_diag::cli {
 namespace {
 
-// Of words that nobody will read to their end, the beginning.
+// The text with words that nobody would read to their end cut to their beginning.
 std::string with_words_shortened(std::string_view text) {
   constexpr std::size_t kLongest = 1024, kKept = 200;
   std::string out;

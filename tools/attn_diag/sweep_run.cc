@@ -79,7 +79,7 @@ class Runner {
   }
 
   void run() {
-    // Of host kernels, that each fork finds them loaded.
+    // Host kernels are loaded here, so that each fork has them.
     if (!x_cuda && !x_run.cases.empty())
       for (const auto& kernel : x_run.kernels) load(kernel);
     Progress progress(!x_run.session.flags.quiet);
@@ -183,7 +183,7 @@ class Runner {
     return line;
   }
 
-  // Of points drawn at random those that are no problem are passed over.
+  // Points drawn at random that are no valid problem are passed over.
   Placed place(std::int64_t number) const {
     Placed placed;
     placed.point.number = number;

@@ -9,7 +9,7 @@
 
 namespace attn_diag::diagnosis_matrix {
 
-// Of the bugs written after the matcher was frozen at a commit: what that matcher said of them. Without words.
+// What the matcher frozen at `commit` said about the bugs written after it. Without words.
 struct FirstAnswers {
   std::string commit;
   std::vector<SingleResult> answers;
@@ -36,7 +36,7 @@ struct Target {
 
   bool met() const { return is_count ? reached <= wanted : of > 0 && reached >= wanted; }
 };
-// Of what was run, and of the first answers.
+// The targets of what was run and of the first answers.
 std::vector<Target> targets(const Evidence& evidence);
 
 // Cases of `evidence` with a worse outcome than in `before`, which to_json() wrote, in words. Throws Error

@@ -63,14 +63,14 @@ struct RightResult {
   std::vector<std::string> detections;  // of which there should be none
 };
 
-// Of singles() every `every_nth` case is run, from the first on.
+// Runs the sections. Of singles() every `every_nth` case is run, from the first on.
 class Runner {
  public:
   Runner(PlantedKernels& planted, const Records& recorded, std::size_t every_nth,
          std::function<void(const std::string&)> step)
       : x_kernels(planted), x_records(recorded), x_every(every_nth), x_on_step(std::move(step)) {}
 
-  // Of every formula bug, with stages: on probe inputs.
+  // Every formula bug, with stages, on probe inputs.
   std::vector<VisibleResult> visible() const;
   // Kernels with a bug that no record is of.
   std::vector<std::string> without_record() const;
