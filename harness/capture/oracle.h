@@ -30,7 +30,7 @@ class Oracle {
   std::shared_ptr<const Kept> x_kept;
 };
 
-// Of the capture's case: through its oracle, where it has one.
+// Row blocks of the capture's case, through its oracle where it has one.
 void for_each_row_block(const Capture& of, const reference::Options& options,
                         const RowBlockVisitor& visit);
 

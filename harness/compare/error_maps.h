@@ -16,7 +16,7 @@
 
 namespace attn_diag {
 
-// Of the cells of a tensor that were judged.
+// Over the judged cells of a tensor.
 struct ErrorHistogram {
   Tensor tensor = Tensor::kO;
   DType storage =

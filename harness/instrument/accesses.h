@@ -18,7 +18,7 @@ class PrivateMemory {
 // Inserts a call before every access to memory. Whether it has inserted any.
 bool announce_accesses(llvm::Function& function);
 
-// The same for these instructions alone. `sites`: where the calls of an instruction leave their addresses.
+// For these instructions only. `sites`: where the calls of an instruction leave their addresses.
 void announce_in_loop(llvm::Function& function, llvm::ArrayRef<llvm::Instruction*> all,
                       const llvm::DenseMap<llvm::Instruction*, llvm::Value*>& sites);
 

@@ -87,7 +87,7 @@ class LocalBounds {
       return variable->getName().contains(".sroa") ? nullptr : local->getAllocatedType();
     }
   };
-  // Of a local array that is never written but by its initialiser the compiler makes a constant.
+  // The compiler makes a local array that only its initialiser writes a constant.
   static const GlobalVariable* constant_local(const Value* object) {
     const auto* const global = dyn_cast<GlobalVariable>(object);
     const bool is = global != nullptr && global->hasPrivateLinkage() && global->isConstant() &&
@@ -171,7 +171,7 @@ class LocalBounds {
     Value* const bytes = builder.CreateZExtOrTrunc(access.bytes, builder.getInt64Ty());
     Value* outside = builder.CreateICmpNE(bytes, builder.getInt64(0));
     for (const OffsetInVariable& offset : offsets) {
-      // Of unsigned numbers: what is before the begin is past every end.
+      // Unsigned, so that what is before the begin is past every end.
       Value* const past = builder.CreateOr(
           builder.CreateICmpUGT(offset.offset, offset.size),
           builder.CreateICmpUGT(bytes, builder.CreateSub(offset.size, offset.offset)));
@@ -195,7 +195,7 @@ class LocalBounds {
   // Where the access is made instead: what is past the end is other variables, which may be anything, and
   // after a store there the kernel would go on with wrong ones.
   //
-  // Of several variables the name is not known when the code is made, and where even the place is not, its
+  // With several variables, the name is not known when the code is made; where the offset is not known either, the
   // size is 0.
   Value* report(IRBuilder<>& builder, ArrayRef<Local> locals, const OffsetInVariable& offset,
                 Value* bytes, bool writes) {

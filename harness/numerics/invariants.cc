@@ -102,7 +102,7 @@ class Rule {
     if (x_cells.empty() || x_cells.back().row != row)
       x_cells.push_back({row, t, index, actual, expected, limit});
   }
-  // Of cells that are as they should be.
+  // Counts cells that are as they should be.
   void held(std::int64_t cells) { x_result.checked += cells; }
 
   InvariantResult finish(std::int64_t rows) {
@@ -222,7 +222,7 @@ class Check {
   }
   Index place(std::int64_t i3) const { return {x_at[0], x_at[1], x_at[2], i3, 0}; }
   const Keys& keys() const { return x_keys[static_cast<std::size_t>(x_query)]; }
-  // Of those the row sees, the keys of a tile; of the tiles of its split up to it.
+  // How many keys of these tiles the row sees.
   std::int64_t seen_in(std::int64_t first_tile, std::int64_t last_tile) const {
     const std::int64_t begin = std::max(keys().begin, first_tile * x_g.tile.block_n);
     const std::int64_t end = std::min(keys().end, (last_tile + 1) * x_g.tile.block_n);
@@ -319,7 +319,7 @@ class Check {
   struct State {
     double m = -kInf, l = 0;
   };
-  // Of the whole row.
+  // The state of the whole row.
   std::optional<State> final_state() const {
     const TensorData* m = recorded(Tensor::kRunningM);
     const TensorData* l = recorded(x_g.has_split_merge ? Tensor::kMergedL : Tensor::kRunningL);

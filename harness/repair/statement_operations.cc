@@ -201,7 +201,7 @@ std::vector<std::string> barriers_of(const Proposals& p) {
         const std::string text = file->words(s.begin, s.end);
         if (e.kind != Kind::kCall || !synchronises(text) || text.size() > 60) continue;
         const bool here = &f == &p.function();
-        // Of another function only what needs nothing of it.
+        // From another function only what needs nothing from it.
         if (!here && text.find("()") == text.npos) continue;
         if (std::find(found.begin(), found.end(), text) == found.end()) found.push_back(text);
       }

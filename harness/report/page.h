@@ -42,7 +42,7 @@ std::string plotting_library();
 
 std::string page_html(const PageView& view, const std::string& library);
 
-// The same in few words and pictures, for a terminal of at most 80 columns.
+// The page in few words and pictures, for a terminal of at most 80 columns.
 std::string page_text(const PageView& view, const Style& style);
 // And for programs.
 Json page_json(const PageView& view, const CommandContext& context);

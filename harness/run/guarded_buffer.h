@@ -43,7 +43,7 @@ struct NearBuffer {
   std::int64_t offset = 0;  // from its first byte
   std::size_t bytes = 0;    // of the buffer
 };
-// Of the named buffers that live. Safe in a signal handler.
+// Looks among the named buffers that live. Safe in a signal handler.
 bool find_guarded_buffer(std::uintptr_t address, NearBuffer& out) noexcept;
 
 }  // namespace attn_diag

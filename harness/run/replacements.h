@@ -13,8 +13,8 @@
 
 namespace attn_diag {
 
-// Of the tensors of a mask (tensor_bit), over the region of a case, rounded to fp32. They depend on the case alone, not on
-// schedules or gates: what one pass of the reference gives serves every run.
+// The reference's values of the tensors of a mask (tensor_bit), over the region of a case, rounded to fp32. They
+// depend on the case alone, not on schedules or gates: one pass of the reference serves every run.
 class Replacements {
  public:
   Replacements(const Capture& of, std::uint32_t tensors);

@@ -21,7 +21,7 @@ using FirstSize =
 std::int64_t smaller_size(const std::vector<std::int64_t>& sizes,
                           const std::vector<std::int64_t>& likely, const FirstSize& first_failing);
 
-// The same of sets of parts: set(i) is candidate i, ascending numbers of the parts that are kept.
+// For sets of parts: set(i) is candidate i, ascending numbers of the parts that are kept.
 using SetOfParts = std::function<std::vector<int>(std::size_t candidate)>;
 using FirstSet =
     std::function<std::optional<std::size_t>(std::size_t candidates, const SetOfParts& set)>;

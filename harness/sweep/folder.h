@@ -27,7 +27,7 @@ struct Plan {
   };
   std::vector<Kernel> kernels;
 
-  // Of everything but shards: results of another plan are no results of this one.
+  // Names everything but shards: results of a plan with another key are no results of this one.
   std::string key() const;
 };
 

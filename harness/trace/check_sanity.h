@@ -25,7 +25,7 @@ SanityCheck check_sanity(const Experiment& experiment, const Capture& production
 // other bits everything.
 struct RunCheck {
   SanityCheck check;
-  // Of the production kernel, where it was run as the case has it: taps may disturb.
+  // The comparison of the production kernel, where it was run as the case has it: taps may disturb.
   std::optional<Comparison> production;
 };
 // Whether a case is small enough for that unasked.

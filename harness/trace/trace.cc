@@ -23,7 +23,7 @@
 namespace attn_diag {
 namespace {
 
-// Of a stage of which nothing is wrong.
+// The verdict of a stage in which nothing is wrong.
 Verdict verdict_of(const Comparison& stage) {
   return stage.agrees() ? Verdict::kAgrees : Verdict::kNotJudged;
 }

@@ -92,7 +92,7 @@ class Judge {
   PropertyResult finish();
 
  private:
-  // Of the row that a cell is of.
+  // The state of the row that a cell is in.
   std::uint8_t& state_of(const RowIndex& row);
 
   PropertyResult x_result;
