@@ -129,7 +129,7 @@ class Indexed {
     return number != nullptr && number->isZero();
   }
 
-  // Its name in the source and its type. Of a parameter only a reference is a variable of a known type.
+  // Its name in the source and its type. Among parameters, only a reference is a variable of a known type.
   std::pair<StringRef, Type*> variable(const Way& way, Type* indexed) const {
     if (const auto* local = dyn_cast<AllocaInst>(way.object))
       return {source_name(*local), local->getAllocatedType()};

@@ -113,7 +113,7 @@ void run_baseline(const std::string& spec, const std::vector<Trial>& trials,
 }
 
 // The trial that edits are tried on first: a failing one that is quick, of values before memory, of the case itself
-// before others. Of others that do not end nothing is known: they may be slow.
+// before others. Nothing is known about others that do not end: they may be slow.
 std::optional<std::size_t> screen_of(const std::vector<Trial>& trials,
                                      const std::vector<Baseline>& baseline) {
   const auto cost = [&](std::size_t i) {

@@ -31,7 +31,7 @@ struct Plan {
   std::string key() const;
 };
 
-// The plan that is in the folder; nullopt: none. Throws Error for a file that is none.
+// The plan that is in the folder; nullopt: there is none. Throws Error for a file that is no plan.
 std::optional<Plan> read_plan(const std::string& folder);
 // Makes the folder and puts the plan there, unless one is there already: that one is returned, and it is the same but
 // for the shards. Throws Error where it is another, with what differs.

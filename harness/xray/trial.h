@@ -58,7 +58,7 @@ void for_each_row(const Problem& problem, const std::function<void(const RowInde
 class Trial {
  public:
   // `moves`: it is known that the bits are not the same in every run.
-  // `coarse`: as XrayOptions has it. Of the experiment's problem and inputs nothing is used.
+  // `coarse`: as XrayOptions has it. The experiment's problem and inputs are not used.
   Trial(const Experiment& experiment, bool moves, bool coarse = false)
       : x_experiment(experiment), x_moves(moves), x_coarse(coarse) {}
   // Throws Error for what the kernel does not support.

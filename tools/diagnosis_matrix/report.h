@@ -43,7 +43,7 @@ std::vector<Target> targets(const Evidence& evidence);
 // where none is in both.
 std::vector<std::string> worse_than(const Evidence& evidence, const nlohmann::ordered_json& before);
 
-// From what to_json() wrote when they were given. Throws Error where that is none.
+// From what to_json() wrote when the answers were given. Throws Error where it holds none.
 FirstAnswers read_first_answers(const nlohmann::ordered_json& then, const Records& records);
 
 // The commits at which the matcher was frozen for bugs of the evidence, in the order of the first answers.

@@ -45,7 +45,7 @@ Role role_of(const std::string& name) {
   return role == Role::kUnknown ? classify_constant(name + "s").role : role;
 }
 
-// The axes that a word stands for; false if it is none.
+// Adds the axes that a word stands for; false if it stands for none.
 bool add_axes(std::string name, std::vector<Role>& axes) {
   const bool number = name.find_first_not_of("0123456789") == std::string::npos;
   if (number && name == "3") return true;

@@ -263,7 +263,7 @@ void Model::add_structures() {
       while (at < end && s[at].is_any({"explicit", "inline", "constexpr", "__host__"})) ++at;
       if (!is_data && s.is(at, out.name) && s.is(at + 1, "(") && !out.constructor) {
         const std::vector<std::string> given = split(at + 2, s.match(at + 1));
-        // A copy is none that makes one of sizes.
+        // A copy constructor does not make the object of sizes.
         if (given.empty() || given.front().find(out.name) == std::string::npos) {
           out.constructor.emplace();
           for (const std::string& text : given)

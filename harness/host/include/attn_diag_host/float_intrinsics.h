@@ -121,7 +121,7 @@ inline double __drcp_rn(double x) { return 1.0 / x; }
 inline double __dsqrt_rn(double x) { return std::sqrt(x); }
 inline double __fma_rn(double a, double b, double c) { return std::fma(a, b, c); }
 
-// CUDA's overloads in the global namespace. Of a number and a NaN, the number, as fmin and fmax.
+// CUDA's overloads in the global namespace. As fmin and fmax they ignore one NaN.
 #define ATTN_DIAG_HOST_MIN_MAX(T)                     \
   constexpr T min(T a, T b) { return b < a ? b : a; } \
   constexpr T max(T a, T b) { return a < b ? b : a; }

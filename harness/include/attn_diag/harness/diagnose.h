@@ -110,8 +110,8 @@ struct DiagnoseOptions {
   Tolerance tolerance;  // which rows are wrong
   int threads = 0;      // 0: all cores
   bool pairs = true;    // search pairs where no single bug explains every row
-  // What is spent on them at most: a count, so that the result does not depend on the machine. Of what was not
-  // tried a note says how much it is.
+  // The most that is spent on pairs: a count, so that the result does not depend on the machine. A note says how
+  // much was not tried.
   double pair_work = kPairWork;
   // Cuts to try where the file does not say how the kernel tiles; empty: the capture's alone.
   std::vector<Geometry> geometries;

@@ -1,8 +1,8 @@
 // The line: where in its source a kernel, as it is, without taps, first leaves attention.
 //
 // The kernel's sources are built once more so that every number tells how it was made (host/values.h). From the inputs
-// on, each number is then read as a quantity of attention, with its indices, whatever the tiling; the first
-// number that is none, or the first sum that lacks keys or has some it should not, is the answer.
+// on, each number is then read as a quantity of attention, with its indices, whatever the tiling. The answer is the
+// first number that is no such quantity, or the first sum that lacks keys or has some it should not.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct LineSuspect {
   std::string why;  // "adds parts in different frames"
 };
 
-// What a variable holds at a line, of the blocks that were watched.
+// What a variable holds at a line, in the watched blocks.
 struct LineRole {
   LinePlace place;
   std::string holds;         // "scores, times 0.125"

@@ -232,7 +232,7 @@ struct Baseline {
 };
 Baseline baseline_of(const Capture& capture, const Numerics& numerics);
 std::string baseline_text(const Baseline& baseline);  // JSON
-// Throws Error for what is none.
+// Throws Error for a text that is no baseline.
 Baseline read_baseline(const std::string& text, const std::string& path);
 
 struct Drift {

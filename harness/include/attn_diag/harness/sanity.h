@@ -20,8 +20,8 @@ enum class SanityFinding : std::uint8_t {
 };
 
 // What a GPU most likely makes of a kernel whose result moves by more than rounding: its warps mostly stay
-// converged, as in lockstep; new memory of it mostly holds zeros, and shared memory, or what lies around a
-// buffer, numbers of somebody else. kEither: its warps and blocks come in no order, and the order decides.
+// converged, as in lockstep; its new memory mostly holds zeros, but shared memory, and what lies around a buffer,
+// holds numbers of somebody else. kEither: its warps and blocks come in no order, and the order decides.
 enum class OnGpu : std::uint8_t { kUnknown, kRight, kWrong, kEither };
 
 struct Sanity {

@@ -93,8 +93,8 @@ inline std::int64_t group_index(const Codes& codes, const CodedShape& s, std::in
   return 0;
 }
 
-// The smallest power of two that holds `largest`, made coarser by up to two places. Of what the codes mean
-// the rule makes the same again: with k places most >> k steps are used, and more than half of them.
+// The smallest power of two that holds `largest`, made coarser by up to two places. Coding what the codes mean
+// gives the same codes: with k places most >> k steps are used, and more than half of them.
 inline CodeGroup make_group(CodeType type, float largest, std::int64_t number) {
   const int most = most_steps(type);
   int exponent = least_exponent(type);

@@ -115,8 +115,8 @@ enum class FragmentMap : std::uint8_t {
   kRowsSwapped,     // row ^ 8
   kColumnsSwapped,  // column ^ 8
   kPairsSwapped,    // column ^ 1
-  // No permutations: the lane is forgotten. Of the elements of a lane's accumulator, ...
-  kElementNumber,    // ... element i stands for [0][i]
+  // No permutations, since the lane is forgotten. Element i of a lane's accumulator ...
+  kElementNumber,    // ... stands for [0][i]
   kElementNumber8,   // ... likewise, of 16x8
   kOfLaneZero,       // ... that of lane 0
   kColumnOfLaneZero  // ... that column, of its own row

@@ -39,8 +39,8 @@ std::string describe(Rounded rounding, const Arithmetic& arithmetic, const Geome
 struct TwinRow {
   std::int32_t batch = 0, head = 0, query = 0;
 };
-// o of some rows: dense [row][dim]. `roundings`: rounded_bit() each. Of kernels that compute attention from q, k and v
-// alone (Part::kAttention). Uses the calling thread.
+// o of some rows: dense [row][dim]. `roundings`: rounded_bit() each. For kernels that compute attention from q, k
+// and v alone (Part::kAttention). Uses the calling thread.
 std::vector<double> twin_o(const Problem& problem, const Geometry& geometry,
                            const Arithmetic& arithmetic, const Inputs& inputs,
                            std::span<const TwinRow> rows, std::uint32_t roundings);

@@ -64,8 +64,8 @@ struct CheckFinding {
   std::string space;        // "shared", "global", "local"; empty where it means nothing
   std::string array;        // "sK", "the workspace", "dynamic shared memory"; empty: not known
   std::int64_t offset = 0;  // bytes from the start of the array
-  // Where the array's extents are known: "sQ[30][32]", which may be outside of what is declared. Of an index past the
-  // end the indices up to it.
+  // Where the array's extents are known: "sQ[30][32]", which may be outside of what is declared. For an index past
+  // the end: the indices up to it.
   std::string element;
   unsigned byte_of_element = 0;
   std::string extents;  // "[30][32]", as declared

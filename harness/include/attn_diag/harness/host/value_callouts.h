@@ -51,8 +51,8 @@ struct Site {
   // blockIdx.x, .y and .z (x, y, z) and of threadIdx (t) they depend on.
   const char* uses;
   const char* callers;  // lines of calls around it in the user's code: "57,60,"
-  // The file of lines in conditions, uses and callers. Of another file the path follows the line: "row@12~/src/a.h:yt,",
-  // in which '%' and two hexadecimal digits stand for characters that separate words.
+  // The file of lines in conditions, uses and callers. A line of another file is followed by its path:
+  // "row@12~/src/a.h:yt,", in which '%' and two hexadecimal digits stand for characters that separate words.
   const char* home;
 };
 
