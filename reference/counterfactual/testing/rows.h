@@ -1,4 +1,4 @@
-// What tests of predictions ask for: everything.
+// What tests of predictions and of the twin ask for: everything.
 #pragma once
 
 #include <cstdint>

@@ -63,11 +63,6 @@ class PredictionInputs {
   std::shared_ptr<const Data> x_data;
 };
 
-struct RowIndex {
-  std::int32_t batch = 0, head = 0, query = 0;
-  bool operator==(const RowIndex&) const = default;
-};
-
 // The order of the catalogue's chapters, and of the pipeline.
 enum class Family : std::uint8_t {
   kLogits,      // temperature, bias, columns of q.k
