@@ -23,7 +23,7 @@ struct SomeRows {
 std::vector<std::int32_t> sampled_queries(std::int64_t extent, std::int64_t wanted,
                                           std::uint64_t seed);
 
-// As compare_with_reference, of these rows alone: the reference computes no other, O(seqlen_k * head_dim) each. Throws
+// As compare_with_reference, for these rows only: the reference computes no others, O(seqlen_k * head_dim) each. Throws
 // Error for rows that the capture does not have.
 Comparison compare_some_rows(const Capture& capture, const SomeRows& rows,
                              const Tolerance& tolerance, int threads = 0);

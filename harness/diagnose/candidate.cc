@@ -61,7 +61,7 @@ Match to_match(const Candidate& candidate) {
   match.median_residual_over_bound = t.median_wrong();
   match.confirmed = candidate.confirmed;
   match.equivalent = candidate.equivalent;
-  // With other cuts of the keys the same parameters are not others.
+  // The same parameters under another cut of the keys do not count as others.
   std::set<std::string> said{match.label};
   for (const reference::Variant& other : candidate.alternatives)
     if (said.insert(other.label()).second) match.other_parameters.push_back(other.label());

@@ -18,7 +18,7 @@ struct Rows {
   std::vector<reference::RowIndex> row;
   std::vector<std::uint8_t> wrong;
   std::array<std::vector<double>, kNumTensors> actual;  // [row][cell]
-  // Whether the cell was written, likewise; empty where that is not known.
+  // Whether the cell was written, [row][cell]; empty where that is not known.
   std::array<std::vector<std::uint8_t>, kNumTensors> written;
   reference::Prediction right;
 
@@ -45,7 +45,7 @@ struct RowFit {
       false;  // telling, but what is wrong is NaN, infinite or 0, which many formulas give
   // Judged cells of each tensor: wrong ones that are NaN, infinite or 0, and all others.
   std::array<std::int64_t, kNumTensors> special{}, plain{};
-  // Hashes of up to eight wrong numbers: equal where both the right value and the recorded one are.
+  // Up to eight wrong numbers, to 1 part in 1000: equal where the right and the recorded value are.
   std::array<std::uint64_t, 8> numbers{};
   std::size_t num_numbers = 0;
 };
@@ -54,12 +54,12 @@ struct RowFit {
 //
 // A cell is judged if the prediction knows it and its bound is finite. It passes if |recorded -
 // predicted| <= bound, or both are NaN, or the same infinity. Where it is known whether cells were
-// written, none passes that should have been and was not, or that should not and is no NaN: the memory
-// began as NaN, and so did the workspace, from which a merge may have written it. A wrong row tells nothing for a prediction
-// whose bound is so wide that it takes in the right value too: at the judged cell that is furthest from the
-// right value (in bounds of the right value), the prediction's bound must not be larger than that
-// distance. If none of its wrong cells is judged, a row tells by its place; if those that are judged are NaN,
-// infinite or 0, by its pattern.
+// written, a cell fails that should have been written and was not, or that should not and is no NaN: the memory
+// began as NaN, and so did the workspace, from which a merge may have written it. A wrong row tells nothing for a
+// prediction whose bound is so wide that it takes in the right value too: at the judged cell that is furthest from
+// the right value (in bounds of the right value), the prediction's bound must not be larger than that distance. If
+// none of its wrong cells is judged, a row tells by its place; if those that are judged are NaN, infinite or 0, by
+// its pattern.
 RowFit judge_row(const Evidence& evidence, const Rows& rows, std::size_t at,
                  const reference::Prediction& prediction, std::size_t first);
 
@@ -104,9 +104,9 @@ std::int64_t telling_rows(const Tally& tally);
 inline constexpr double kNearMiss = 2.0;
 inline constexpr std::int64_t kRowsPerNearMiss = 200;
 
-// Whether a hypothesis accounts for all of it: every row is within, but for the near misses allowed; one
-// in ten of the wrong rows is telling, those left out that tell by their place; a quarter of the cells are
-// judged; and where rows tell by their place, at least 9 in 10 of the cells that are not judged are wrong.
+// Whether a hypothesis accounts for everything: every row is within, except the near misses allowed; of the wrong
+// rows that do not tell by their place, one in ten is telling; a quarter of the cells are judged; and where rows tell
+// by their place, at least 9 in 10 of the cells that are not judged are wrong.
 bool inside(const Tally& tally);
 
 // Whether there is more evidence than freedom: with a parameter that was fitted, three telling rows and four

@@ -163,8 +163,8 @@ class FirstRows {
   std::vector<double> x_work, x_lse_work;
 };
 
-// Which pairs cannot account for the first rows. A bug that leaves a row alone, to the bit, leaves it to the
-// other bug, which must account for it by itself; likewise of lse alone.
+// Which pairs cannot account for the first rows. A row that one bug leaves as it is, to the bit, must be accounted for
+// by the other bug alone; so must the lse of a row.
 class Prospects {
  public:
   Prospects(const Search& search, const FirstRows& rows, const std::vector<Single>& singles)

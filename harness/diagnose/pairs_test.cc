@@ -84,7 +84,7 @@ TEST_CASE("of ten pairs of bugs at least eight are named together, and none wron
     const std::optional<reference::Variant> pair = reference::combine(a, b);
     if (!pair) continue;
     const Capture capture = testing::buggy_capture(c, pair->deviation);
-    // Where one bug hides the other there is one to be named.
+    // Where one bug hides the other, only one can be named.
     if (alike(capture, testing::buggy_capture(c, a.deviation)) ||
         alike(capture, testing::buggy_capture(c, b.deviation)))
       continue;

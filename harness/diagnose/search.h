@@ -39,7 +39,7 @@ class Search {
   // Whether no row of the sample rules a deviation out, under the first cut: what inside() asks at least. Row by row,
   // since most are ruled out by one of the first.
   bool fits_sample(const reference::Deviation& deviation) const;
-  // On all rows at once.
+  // Judges the candidates on all rows at once.
   void judge_all_rows(const std::vector<Candidate*>& candidates) const;
 
  private:

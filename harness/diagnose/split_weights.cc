@@ -226,7 +226,7 @@ std::string split_weights_sentence(const Evidence& evidence, const reference::Pr
   if (!has_merge(c)) return {};
   const auto dim = static_cast<std::size_t>(evidence.cells(Tensor::kO));
   const std::int32_t splits = used_splits(c);
-  // With as many columns as splits anything is a combination of them.
+  // With no more columns than splits, every row is some combination of the splits.
   if (dim < 2 * static_cast<std::size_t>(splits)) return {};
   std::vector<std::int64_t> wrong;
   for (std::int64_t row = 0; row < evidence.rows(); ++row)

@@ -157,7 +157,7 @@ void BlockBarriers::note_open() const {
 }
 
 void BlockBarriers::report_divergence() {
-  // When the last thread to arrive is still marked runnable it waits all the same.
+  // The last thread to arrive may still be marked runnable; it waits too.
   x_block.stop_all();
   x_block.record(
       LaunchFindingKind::kBarrierDivergence,

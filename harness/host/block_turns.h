@@ -1,9 +1,9 @@
 // Which blocks of a launch run, and when: blocks are handed out in order, and where blocks wait for one
 // another, by polling memory, their workers take turns.
 //
-// As many workers as the launch has been given run at a time. A worker whose block can do nothing but poll
-// passes its turn on. When every block that has been started polls in vain, another is started, by a worker
-// more, so that all blocks of a launch make progress whatever the order in which they need each other.
+// No more workers than the launch was given run at a time. A worker whose block can only poll passes its turn on.
+// When every started block polls in vain, one more worker starts another block, so that all blocks of a launch make
+// progress, whatever the order in which they need each other.
 #pragma once
 
 #include <atomic>

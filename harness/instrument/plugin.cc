@@ -63,8 +63,8 @@ struct MarkWatched : PassInfoMixin<MarkWatched> {
           !function.hasFnAttribute(Attribute::OptimizeNone))
         function.addFnAttr(Attribute::AlwaysInline);
     }
-    // Shared arrays and device variables that this unit never reads are stored to all the same, and what it
-    // never writes is read: others may.
+    // Keeps stores to shared arrays and device variables that this unit never reads, and loads of those it never
+    // writes: other units may.
     SmallVector<GlobalValue*, 16> kept;
     for (GlobalVariable& global : module.globals())
       if (!global.isDeclaration() && !global.isConstant() && !global.getName().empty() &&

@@ -113,7 +113,7 @@ std::int32_t to_multiple(std::int32_t n, std::int32_t of, std::int32_t most) {
   return most > 0 && up > most ? most / of * of : up;
 }
 
-// The flags that make of a problem the nearest one that is taken; empty if none is known.
+// The flags that turn a problem into the nearest one that the kernel takes; empty if none is known.
 std::string nearest_flags(const Support& s, Problem p) {
   std::vector<std::string> flags;
   const bool own_scale = is_default_scale(p);

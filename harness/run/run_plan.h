@@ -23,7 +23,7 @@ bool defined_for(Tensor t, const Geometry& geometry);
 std::uint32_t recorded_tensors(const Kernel& kernel, const Geometry& geometry,
                                const RunOptions& options);
 
-// The tensors a run replaces, likewise.
+// The tensors that a run replaces, as such bits.
 std::uint32_t replaced_tensors(const Kernel& kernel, const Geometry& geometry,
                                const RunOptions& options);
 

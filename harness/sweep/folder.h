@@ -1,5 +1,5 @@
-// The folder of a sweep: sweep.json says what is to be run, a file of JSON lines per shard what came of it. What was
-// appended is on the disk; what a killed process left half written is dropped.
+// The folder of a sweep: sweep.json says what is to be run, a file of JSON lines per shard holds the results. What
+// was appended is on the disk; what a killed process left half written is dropped.
 #pragma once
 
 #include <cstdint>

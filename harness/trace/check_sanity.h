@@ -15,8 +15,8 @@ struct SanityCheck {
   ScheduleCheck schedules;
 };
 
-// `runs` runs where nothing moves (of backend cuda each is two), and lockstep as schedule_check.h has it;
-// where something does, as many again and one for each memory, to name what it is.
+// Makes `runs` runs (on backend cuda each is two), and lockstep as schedule_check.h has it. Where something moves, it
+// makes that many again and one for each memory, to name the cause.
 SanityCheck check_sanity(const Experiment& experiment, const Capture& production, bool right,
                          int runs);
 

@@ -28,7 +28,7 @@ struct ArrayElement {
 };
 // The element that has a byte of a known shape, or would, were there more rows before or behind it.
 ArrayElement element_at(const ArrayShape& shape, std::int64_t offset);
-// The first `dimension` indices of the part of it that begins at the offset.
+// The first `dimension` indices of the part of the array that begins at `offset`.
 std::string part_at(const ArrayShape& shape, std::int64_t offset, std::uint32_t dimension);
 
 // What an index is into, or what a report is about: as instrumented code says before it.

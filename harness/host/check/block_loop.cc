@@ -45,7 +45,7 @@ BlockChecker::MemorySpace BlockChecker::space_of(const AccessOfLoop& access) {
              : MemorySpace::kNone;
 }
 
-// As touch() has it, and no less than what it reports.
+// False wherever touch() would report something.
 template <bool kShared>
 bool BlockChecker::is_right(const Record& record, const Now& now) const {
   const Epoch writer = record.writer.epoch;

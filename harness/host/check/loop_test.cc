@@ -1,4 +1,4 @@
-// Loops that are announced as a whole: what is found and counted is what it is when each access is announced.
+// Loops announced as a whole give the findings and counts that they give when each access is announced.
 #include <array>
 #include <functional>
 #include <memory>

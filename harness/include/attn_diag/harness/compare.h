@@ -37,7 +37,7 @@ struct TileError {
 // What a comparison says, of a tensor, a row, a stage or a whole case. Every command's verdict and exit code
 // come from here.
 enum class Answer : std::uint8_t {
-  kAgrees,     // of what was judged; how much that was is said beside it
+  kAgrees,     // as far as cells were judged: reports say beside it how far that is
   kDiverges,   // a judged cell is wrong
   kNotJudged,  // no cell was judged: neither right nor wrong
 };
@@ -80,11 +80,12 @@ struct Comparison {
   std::vector<TensorComparison> tensors;  // in pipeline order
   std::vector<std::string> notes;         // "the inputs differ: q" and the like
   std::string unjudged_because;  // why cells have no bound; empty where every cell was judged
-  // Where a sample of rows was compared: an invariant that other rows break, as broken_invariants() says it. Then this diverges.
+  // After a sample of rows: an invariant that other rows break, in the words of broken_invariants(). Then this
+  // diverges.
   std::string broken_elsewhere;
 
-  // kNotJudged where no cell of any tensor was judged, and where o is there and no cell of it was: what is
-  // said of S alone is no verdict on the output.
+  // kNotJudged where no cell of any tensor was judged, or o is there and none of its cells was: what S says is no
+  // verdict on the output.
   Answer answer() const;
   bool agrees() const { return answer() == Answer::kAgrees; }
   std::int64_t judged() const, unjudged() const, mismatched() const;  // cells
@@ -112,7 +113,7 @@ Comparison compare_with_reference(const Capture& capture, const reference::Extra
 Comparison compare_captures(const Capture& actual, const Capture& expected,
                             const Tolerance& tolerance);
 
-// Two dumps, likewise, tensor by tensor in slabs of 1 MiB; memory does not grow with the tensors.
+// As above, for two dumps: tensor by tensor in slabs of 1 MiB, so that memory does not grow with the tensors.
 // Bounds are taken from /bound of the expected or else the actual file, or else computed from the
 // expected file's inputs.
 Comparison compare_dumps(const std::string& actual_path, const std::string& expected_path,

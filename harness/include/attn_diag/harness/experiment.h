@@ -11,7 +11,7 @@
 
 namespace attn_diag {
 
-// For every capture of an experiment: what the reference says of o and lse is computed once.
+// Shared by the captures of an experiment, so that the reference's o and lse are computed once.
 std::shared_ptr<Oracle> make_oracle();
 
 // Cheap to copy: kernel, inputs and what the reference said are shared.

@@ -31,7 +31,7 @@ struct LineRole {
   LinePlace place;
   std::string holds;         // "scores, times 0.125"
   std::int64_t numbers = 0;  // that were seen there
-  double share = 0;          // of these, that are so
+  double share = 0;          // of these numbers, the part that is what `holds` says
 };
 
 // Which elements of an input a line loads.
@@ -60,7 +60,7 @@ enum class LineFault : std::uint8_t {
   kOperands,   // a weight times v of another key, column or head
   kDivision,   // the right sum times a wrong factor
   kPlace,      // stored elsewhere, or by nobody
-  kNoNumbers,  // NaN, a number that comes of no input, or an operation without meaning
+  kNoNumbers,  // NaN, a number that comes from no input, or an operation without meaning
   kRounding,   // none: every number is made as attention asks for
 };
 const char* name(LineFault fault);
@@ -85,7 +85,7 @@ struct LineDivergence {
 // What is looked at first.
 enum class LinesBy : std::uint8_t {
   kNumbers,
-  kChecker,  // of runs that are refused, and of results that move: what the checker finds comes first
+  kChecker,  // for refused runs and results that move: what the checker finds comes first
 };
 
 // For a case that diverges: makes the kernel's watch build and runs it twice, to find which blocks make the

@@ -33,7 +33,7 @@ struct RowChoice {
   };
   Kind kind = Kind::kOwn;
   std::int32_t n = 0;
-  // For row r of the tile; what is outside of the tile is nobody's.
+  // The row taken for row r of the tile; it may lie outside the tile.
   constexpr std::int32_t of(std::int32_t r) const {
     switch (kind) {
       case Kind::kFirst:
@@ -59,10 +59,10 @@ struct RowChoice {
 
 // ---- fetch ------------------------------------------------------------------------------------
 
-// Which index stands for one, in runs of `group` of them (0: all there are).
+// Which index stands for another, in runs of `group` indices (0: all indices).
 enum class IndexRule : std::uint8_t {
   kRight,
-  kRotated,   // i + by, cyclic in its run: of runs of 2 by, i ^ by
+  kRotated,   // i + by, cyclic in its run; i ^ by where a run has 2 by
   kReversed,  // within its run
   kDealt,     // i of a run is i % by * (group / by) + i / by
   kRepeated,  // i % group: every run is the first one
@@ -74,7 +74,7 @@ struct IndexMap {
   bool operator==(const IndexMap&) const = default;
 };
 
-// From which of its heads an operand is read.
+// The head from which an operand is read.
 enum class HeadMap : std::uint8_t {
   kRight,
   kZero,
@@ -96,7 +96,7 @@ enum class HeadMap : std::uint8_t {
   kDealt,          // of q: head % kv_heads * group_size + head / kv_heads
 };
 
-// With which distances between elements an operand is read.
+// The distances between elements with which an operand is read.
 enum class StrideSet : std::uint8_t {
   kRight,
   kOtherLayout,        // BSHD for BHSD and the reverse
@@ -115,11 +115,11 @@ enum class FragmentMap : std::uint8_t {
   kRowsSwapped,     // row ^ 8
   kColumnsSwapped,  // column ^ 8
   kPairsSwapped,    // column ^ 1
-  // No permutations, since the lane is forgotten. Element i of a lane's accumulator ...
-  kElementNumber,    // ... stands for [0][i]
-  kElementNumber8,   // ... likewise, of 16x8
-  kOfLaneZero,       // ... that of lane 0
-  kColumnOfLaneZero  // ... that column, of its own row
+  // No permutations, since the lane is forgotten. For element i of a lane's accumulator ...
+  kElementNumber,    // ... [0][i]
+  kElementNumber8,   // ... [0][i], in fragments of 16x8
+  kOfLaneZero,       // ... element i of lane 0
+  kColumnOfLaneZero  // ... the column of that, in its own row
 };
 
 // Which element of its tile stands for element (row, column), a tile being block_m or block_n rows
@@ -138,7 +138,7 @@ struct TileRead {
   bool operator==(const TileRead&) const = default;
 };
 
-// What a tile holds whose place nothing was loaded to, or was loaded before the loop.
+// What a tile holds into whose place nothing was loaded, or only before the loop.
 enum class Before : std::uint8_t { kRight, kZero };
 
 // What stands before the first and behind the last row (or column) where they are shifted.
@@ -215,14 +215,14 @@ enum class SoftcapChange : std::uint8_t {
   kAfterMaskBeforeBias,  // masked scores become -softcap, + bias_factor * bias
 };
 
-// What is added to the score of a key besides: a bias that nobody asked for.
+// A bias that nobody asked for, added to the score of a key.
 enum class DistanceBias : std::uint8_t {
   kNone,
   kKeyMinusQuery,
   kMinusDistance,  // -|key - query|
   kKey,
 };
-// Times what: 2^(-8 (head + 1) / heads), 2^-(head + 1), 1.
+// The factor of that bias: 2^(-8 (head + 1) / heads), 2^-(head + 1), 1.
 enum class HeadSlopes : std::uint8_t { kAlibi, kHalves, kAlike };
 
 // S = kappa * softmax_scale * q.k, capped, + bias_factor * bias
@@ -234,7 +234,7 @@ struct LogitsChange {
   double bias_factor = 1;
   bool bias_before_cap = false;
   SoftcapChange softcap = SoftcapChange::kRight;
-  // Columns of q and k that are multiplied; 0: head_dim. More are those of what lies next in memory.
+  // Columns of q and k that are multiplied; 0: head_dim. Further ones are read from what lies next in memory.
   std::int32_t columns = 0;
   FragmentMap fragment = FragmentMap::kRight;  // of q.k
   Narrow type = Narrow::kNone;                 // q.k is rounded to it ...
@@ -244,8 +244,8 @@ struct LogitsChange {
   DistanceBias bias = DistanceBias::kNone;
   HeadSlopes slopes = HeadSlopes::kAlibi;
   double bias_slope = 1;
-  double cap = 0;  // a softcap that nobody asked for, as `softcap` has it
-  // q.k is added to that of the tile before at the same place.
+  double cap = 0;  // a softcap that nobody asked for, of the form `softcap`
+  // q.k is added to the one at its place in the tile before.
   bool accumulates = false;
   bool operator==(const LogitsChange&) const = default;
 };
@@ -274,7 +274,7 @@ enum class MaskedTiles : std::uint8_t {
   kNotFirstVisited,
   kLastOfRow,       // on the last tile that all splits together visit
   kSameNumber,      // on the tile with the query tile's number only
-  kLastOfSequence,  // on the last one there is, whether or not it is visited
+  kLastOfSequence,  // on the last tile of the sequence, whether or not it is visited
   kFirstOfSequence,
 };
 // The KV tiles that are visited for a query tile.
@@ -291,10 +291,10 @@ enum class TileLoop : std::uint8_t {
 enum class Padding : std::uint8_t {
   kNotCounted,
   kZeros,  // score 0, v = 0
-  kStale,  // the keys that stood there a tile earlier
+  kStale,  // the keys that were there in the tile before
   kLast,   // the last key again
   kFirst,  // the first keys again
-  kNext,   // the rows that lie behind in memory: of the next head, or sequence
+  kNext,   // the rows that follow in memory: those of the next head or sequence
 };
 
 struct MaskChange {
