@@ -22,7 +22,7 @@ class __attribute__((visibility("hidden"))) BlockMemory {
 
   void begin_launch(const LaunchPlan& plan);
   void poison();
-  // After a block that nobody checked: a store beside shared memory is its finding.
+  // After a block without a checker: a store beside shared memory becomes its finding.
   void check_guards();
 
   DynamicShared& dynamic() { return x_dynamic; }

@@ -29,10 +29,10 @@ class __attribute__((visibility("hidden"))) BlockReporter : public BlockThreads 
   void record(LaunchFindingKind kind, const std::string& what, const std::string& advice,
               const char* file, int line);
   [[noreturn]] void leave_for_good();
-  // More than one note stand one after another.
+  // Several notes are put one after another.
   void note(const std::string& text);
   bool has_note() const { return !x_outcome.note.empty(); }
-  // Once a place and launch: what is right on some devices or for a reason that is not CUDA's.
+  // Notes, once per place and launch, what is right only on some devices or for a reason that CUDA does not give.
   void note_latent(const std::string& what, const std::string& why, const char* file, int line);
 
   std::string where() const;

@@ -36,7 +36,7 @@ class __attribute__((visibility("hidden"))) Watchdog {
 
   // CPU time between calls. May be called in the handler.
   void set_interval(double seconds);
-  // One more call, after so much time. May be called in the handler.
+  // One more call, after `seconds` of CPU time. May be called in the handler.
   void call_after(double seconds);
 
  private:

@@ -46,7 +46,7 @@ class Evaluator {
   // The steps up to and including the last one that `tensors` needs are run.
   Evaluator(const PredictionInputs::Data& c, const Deviation& deviation, std::uint32_t tensors);
 
-  // In rows that are not of the deviation's place, too, it is that of the deviation.
+  // Evaluates `row` under the deviation, whether or not the deviation's place holds the row.
   void evaluate(const RowIndex& row, RowState& state);
 
   const Slots& slots() const { return slots_; }
@@ -76,7 +76,7 @@ class Evaluator {
   void exp_of_shifted(const double* s, std::size_t n, double most, double shift, double* p) const;
   void flush_probs(KeyRange slots, RowState& state) const;
   double exp_slope() const;
-  // Whether sums are rounded to a narrow type, which they may be either way: bounds before it count then.
+  // Whether sums are rounded to a narrow type. They may then be rounded either way, so that the bounds before it count.
   bool rounds_sums() const {
     return d_.combine.partial != Narrow::kNone || d_.combine.partial_lse != Narrow::kNone ||
            d_.recurrence.accumulator != Narrow::kNone || d_.pv.type != Narrow::kNone;

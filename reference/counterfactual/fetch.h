@@ -31,7 +31,7 @@ struct FetchRequest {
   bool operator==(const FetchRequest&) const = default;
 };
 
-// The head that is read for a query head: of q, or of k and v. May be none of theirs.
+// The head of q, or of k and v, that is read for a query head. It may not exist.
 std::int32_t head_read(const Problem& p, HeadMap map, std::int32_t query_head, bool is_query);
 
 void gather(const PredictionInputs::Data& c, const Operand& operand, const FetchChange& change,

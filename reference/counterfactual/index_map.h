@@ -42,7 +42,7 @@ constexpr bool swaps(const IndexMap& map) {
   return map.rule == IndexRule::kRotated && map.group == 2 * map.by;
 }
 
-// The maps of n indices worth trying, no two alike; of fewer than `seen` of them none is the identity.
+// The maps of n indices worth trying: no two agree on the first `seen` indices, and none is the identity there.
 std::vector<NamedIndexMap> index_maps(std::int32_t n, std::int32_t seen, char index);
 
 }  // namespace attn_diag::reference

@@ -44,8 +44,8 @@ class BlockChecker {
 
   // The access happens when this returns.
   void access(unsigned thread, const MemoryAccess& what, std::uintptr_t pc);
-  // All accesses of a loop, about to happen. False: not all of them are known to be right, each is to be
-  // announced by itself; nothing has been noted but what is right.
+  // All accesses of a loop, about to happen. False: not all are known to be right, and each is to be announced by
+  // itself; only right ones have been noted.
   bool access_loop(unsigned thread, const AnnouncedLoop& loop, std::uintptr_t frame);
   // Most loads: of shared memory that other lanes of the warp have just read by the same instruction. Notes
   // it and returns true; otherwise access() is to be called. `bytes` is a power of two.
@@ -104,14 +104,14 @@ class BlockChecker {
   // A pointer that is no multiple of its type's alignment is used.
   void misaligned(unsigned thread, std::uintptr_t at, unsigned alignment, std::size_t bytes,
                   std::uintptr_t pc);
-  // The block is ended for what the thread asks for at `pc`.
+  // The block is ended because of what the thread asks for at `pc`.
   void ended_at(unsigned thread, std::uintptr_t pc) { x_checker->note_end(seen_at(thread, pc, 0)); }
   // An access that ended the block.
   void fault(unsigned thread, std::uintptr_t at, bool misaligned, const std::string& message,
              const char* advice, std::uintptr_t pc);
   // All threads of the block have met.
   void block_barrier();
-  // The lanes of a warp have met. `orders`: and what they did before is seen by what they do after.
+  // The lanes of a warp have met. `orders`: what they did before is seen by what they do afterwards.
   void warp_sync(unsigned warp, std::uint32_t lanes, std::uint32_t live, bool orders);
   void fence(unsigned thread, bool device);
   // At a barrier of some threads, or a flag that the executor keeps: a thread arrives, the phase ends, a
@@ -143,7 +143,7 @@ class BlockChecker {
   // Which accesses of its warp a lane comes after.
   struct LaneOrder {
     std::uint32_t full = 0;  // all at earlier ticks
-    bool partial = false;  // and more: then by lane a, of lane b, those at ticks before known[a][b]
+    bool partial = false;    // also: lane a comes after lane b's at ticks before known[a][b]
     std::array<std::array<std::uint32_t, 32>, 32> known{};
 
     std::uint32_t before(unsigned lane, unsigned other) const {
@@ -163,8 +163,9 @@ class BlockChecker {
     LaneOrder ordered;    // and by those that order memory
     bool fenced = false;  // some lane has fenced in this interval
   };
-  // Loads of shared memory by whole loops, of many elements at the very same places. The records get to know
-  // when something else touches these in the interval: what was written there is older, so nothing else asks.
+  // Loads of shared memory by whole loops, of many elements at the very same places. They are put into the records
+  // once something else touches these places in the interval. What was written there is older, so nothing needs them
+  // before.
   struct WideRead {
     Stretches places;
     std::uint32_t pc = 0, bytes = 0;
@@ -221,7 +222,7 @@ class BlockChecker {
   bool write_all(const AccessOfLoop& access, const Now& now);
   bool note_wide_read(const AccessOfLoop& access, const Now& now);
   bool is_of_earlier_intervals(const Stretches& places, std::uint32_t bytes);
-  // The records get to know of the loads that overlap with these bytes.
+  // Puts the loads that overlap with these bytes into the records.
   void settle_wide(std::uintptr_t at, std::size_t bytes);
   void settle(const WideRead& read);
   void remove_wide(std::size_t number);

@@ -99,8 +99,8 @@ class Checker {
 
   // Counts it if one of the same kind at the same program counters was seen before.
   void add(const SeenFinding& finding);
-  // Two plain stores that nothing orders: whether their values differ shows once the later one, which is
-  // about to happen, has.
+  // Two plain stores that nothing orders. Whether their values differ shows when the later one, which is about to
+  // happen, has happened.
   void settle_later(const SeenFinding& finding, std::uintptr_t at, std::size_t bytes);
   void settle() {
     if (!x_unsettled.empty()) [[unlikely]]
@@ -108,7 +108,7 @@ class Checker {
   }
   // A call at a place of the launch's library whose accesses are not seen.
   void unseen(const std::string& what, std::uintptr_t pc);
-  // Where a block was when it was ended, and after the launch what ended it.
+  // Where a block was when it was ended; after the launch, add_launch_finding() says what ended it.
   void note_end(const SeenAccess& where) {
     if (x_ended_at.pc == 0) x_ended_at = where;
   }

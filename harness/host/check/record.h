@@ -61,7 +61,7 @@ struct alignas(64) Record {
 // are not in its record yet. What they read was written by a thread of the block, by a plain store, before the
 // interval.
 struct alignas(32) WarpReaders {
-  Epoch warp = 0;  // warp_of() their epochs; 0: nothing is known, the record tells
+  Epoch warp = 0;  // warp_of() their epochs; 0: nothing is known here, ask the record
   std::uint32_t pc = ~0u;
   std::uint32_t lanes = 0;  // 0: written then by a thread of the warp, and not read since
   Epoch before = 0;         // of another warp that read it before; 0: none
