@@ -1,5 +1,5 @@
-// The rule of compare.h: how far a cell may be from what is expected, and what a cell at some distance is. cells.h judges
-// runs of cells by the same rule, many at a time.
+// The rule of compare.h: how far a cell may be from what is expected, and how a cell at some distance is judged.
+// cells.h judges runs of cells by the same rule, many at a time.
 #pragma once
 
 #include <cmath>
@@ -35,7 +35,7 @@ class Limits {
     return limit;
   }
 
-  // As of() without a bound, of a cell that was not reconstructed. Finite: a tolerance of the user's own judges every cell.
+  // As of() without a bound, for a cell that was not reconstructed. Finite: a user's own tolerance judges every cell.
   double by_tolerance(double expected) const {
     const double relative = std::isfinite(expected) ? x_tolerance.rtol * std::fabs(expected) : 0.0;
     return std::fmin(x_tolerance.atol + relative, std::numeric_limits<double>::max());

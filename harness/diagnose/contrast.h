@@ -27,7 +27,7 @@ class Contrast {
   };
   Gap gap(std::size_t a, std::size_t b) const;
   bool apart(std::size_t a, std::size_t b) const;
-  // Whether one says all of its numbers, and nothing is left as what lay in memory.
+  // Whether a hypothesis predicts all of its numbers: none is what lay in memory.
   bool knows_all(std::size_t a) const;
   // Whether all that both know is equal, to a part in a million of the largest value of its row.
   bool same(std::size_t a, std::size_t b) const;

@@ -31,7 +31,7 @@ Rows read_rows(const Evidence& evidence, const reference::PredictionInputs& c,
 struct RowFit {
   // Every judged cell is within the prediction's bound.
   bool within = false;
-  // So it is, and the row is wrong, and the right value is not within the same bound: see judge_row.
+  // `within`, and the row is wrong, and the right value is not within the same bound: see judge_row.
   bool telling = false;
   // The largest residual over bound; +inf where NaN or an infinity differs.
   double worst = 0;
@@ -93,14 +93,14 @@ struct Tally {
 double judged_share(const Tally& tally);
 // Rows that tell by numbers, not by where they are NaN, infinite, 0 or unwritten.
 std::int64_t rows_by_value(const Tally& tally);
-// Whether NaN, infinities and zeros tell: the prediction says of at least one cell in ten of each tensor that has
-// wrong ones that it is another number, and so it is.
+// Whether NaN, infinities and zeros tell: in each tensor with such wrong cells, the prediction says for at least one
+// cell in ten that it is another number, and is right.
 bool pattern_tells(const Tally& tally);
 // The telling rows: none where less than a quarter of the cells is judged, those that tell by their
 // place alone only where every row is within or near, and those that tell by their pattern where that tells.
 std::int64_t telling_rows(const Tally& tally);
 
-// The bounds are to first order: of every 200 rows, begun ones too, one may be up to twice as far off.
+// The bounds are to first order: one in 200 rows (rounded up) may be up to twice as far off.
 inline constexpr double kNearMiss = 2.0;
 inline constexpr std::int64_t kRowsPerNearMiss = 200;
 

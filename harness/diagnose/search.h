@@ -33,8 +33,8 @@ class Search {
   // Judges on all rows, a chunk of rows at a time, first on a part of them; a candidate that is not
   // inside there is left unconfirmed, with that part's tally.
   void confirm(std::vector<Candidate*> candidates) const;
-  // Judges on the sample, then all rows, and keeps what accounts for all of them by their numbers, and says so of
-  // at least that share of the cells; best first. For what is one of very many.
+  // Judges on the sample, then on all rows, and keeps candidates that account for all rows by their numbers and judge
+  // at least that share of the cells; best first. For candidates among very many.
   void keep_inside(std::vector<Candidate>& found, double least_judged) const;
   // Whether no row of the sample rules a deviation out, under the first cut: what inside() asks at least. Row by row,
   // since most are ruled out by one of the first.
