@@ -12,7 +12,7 @@ namespace attn_diag::instrument {
 bool announce_loops(llvm::Function& function, llvm::LoopInfo& loops,
                     llvm::ScalarEvolution& evolution);
 
-// What both copies consist of, whose accesses have their calls, and the marks by which it is found.
+// The instructions of both copies, whose accesses have their calls already, and the marks that delimit them.
 llvm::SmallPtrSet<llvm::Instruction*, 32> announced_in_loops(
     llvm::Function& function, llvm::SmallPtrSetImpl<llvm::Instruction*>& marks);
 

@@ -82,7 +82,7 @@ class Judge {
   void o_of(const TrialOutcome& run, const RowIndex& row,
             const std::function<double(std::int64_t dim)>& expected,
             const std::function<double(std::int64_t dim)>& limit);
-  // Likewise lse, where the kernel has it.
+  // lse of one row, where the kernel has it.
   void lse_of(const TrialOutcome& run, const RowIndex& row, double expected, double limit);
   // A row of two runs that has to be the same: to the bit, or within both bounds.
   void same_bits(const TrialOutcome& run, const TrialOutcome& other, const RowIndex& row);

@@ -11,7 +11,7 @@ namespace attn_diag::adapt {
 
 enum class Way {
   kHostFunction,   // a function of the file launches the kernel, given pointers
-  kTorchFunction,  // likewise, given tensors of PyTorch
+  kTorchFunction,  // such a function, given tensors of PyTorch
   kLaunchCode,     // launches taken out of a function that makes its own data, as main() does
   kBareKernel,     // a __global__ function, with a launch of its own
 };

@@ -54,7 +54,7 @@ struct Facts {
   bool host_memory = false;  // its pointers are of host memory
   bool takes_splits = false;
   bool split_per_tile = false;    // a split for every KV tile
-  std::int64_t fixed_splits = 0;  // as many, always; 0: not fixed
+  std::int64_t fixed_splits = 0;  // always this many splits; 0: not fixed
   bool s_in_input_type = false, partial_in_input_type = false, stats_in_input_type = false;
   std::map<char, CodesFact> codes;  // of 'q', 'k', 'v'
   std::optional<CacheFact> cache;
