@@ -61,8 +61,7 @@ double score_error(const Problem& p, const ErrorModel& model, double a, double k
   return a * (1 + (1 + g) * (1 + u) * (1 + narrow.u)) < limit ? error * kRoom : kInf;
 }
 
-// How far what a row's weights multiply, and their sum, may be off relatively and absolutely, in the frame of the
-// row's own max.
+// Relative and absolute error of what a row's weights multiply, and of their sum, in the frame of the row's own max.
 struct WeightErrors {
   double relative = kInf, absolute = kInf;
 };

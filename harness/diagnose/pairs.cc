@@ -190,8 +190,8 @@ class Prospects {
   }
 
  private:
-  // What a bug of softmax, recurrence or merge does to a row depends on its scores: where it leaves the row
-  // alone it may not once another bug has changed them, or the other steps that depend on them.
+  // What a bug of softmax, recurrence or merge does to a row depends on its scores: it may leave the row alone, but
+  // no longer once another bug has changed the scores, or other steps that depend on them.
   static bool may_meet(reference::Family a, reference::Family b) {
     using reference::Family;
     const auto depends = [](Family f) {
@@ -294,7 +294,7 @@ std::vector<Candidate> fixed_pairs(const Search& search, const FirstRows& rows,
        begin += kChunk) {
     if (limit.on_tried) limit.on_tried(limit.tried, limit.all);
     const std::size_t n = std::min(kChunk, pairs.size() - begin);
-    // There may be millions: of each no more than its answer is kept.
+    // There may be millions: only the answer for each is kept.
     std::vector<std::uint8_t> explains(n, 0);
     std::vector<double> work(n, 0);
     parallel_for(static_cast<std::int64_t>(n), search.threads(), [&](std::int64_t i) {

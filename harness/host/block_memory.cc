@@ -75,7 +75,7 @@ bool BlockMemory::may_be_aligned(std::uintptr_t at, std::size_t alignment) const
   if (at - x_static_storage >= x_block.plan().statics.end) return false;
   const StaticVariable* const variable = x_block.plan().statics.find(at - x_static_storage);
   if (variable == nullptr) return false;
-  // What has not been stored to may be of branches that this kernel does not have.
+  // Variables that were not stored to may belong to branches that this kernel does not have.
   const StaticPlaces places =
       x_block.plan().statics.device_places(*variable, [&](const StaticVariable& v) {
         const auto* const memory =

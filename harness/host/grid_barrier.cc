@@ -38,7 +38,7 @@ std::uint64_t arrive() {
   return ++g_grid.rounds[this_block()];
 }
 
-// Where every block waits in this round or has ended, those that have ended before it: nobody can go on.
+// If every block waits in this round or has ended, nobody can go on: the blocks that ended before the round.
 std::vector<std::uint64_t> blocks_that_never_come(std::uint64_t round) {
   const std::lock_guard lock(g_grid.mutex);
   if (g_grid.num_ended == 0) return {};

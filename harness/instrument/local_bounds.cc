@@ -124,7 +124,7 @@ class LocalBounds {
     return begin <= local.size && bytes->getZExtValue() <= local.size - begin;
   }
 
-  // In loops that go round so often, say.
+  // For example in loops whose count is known.
   bool is_always_inside(const LocalAccess& access, const Local& local) const {
     const auto* const bytes = dyn_cast<ConstantInt>(access.bytes);
     if (bytes == nullptr || bytes->getZExtValue() > local.size) return false;
@@ -148,7 +148,7 @@ class LocalBounds {
   SmallVector<OffsetInVariable, 2> offsets_of(const LocalAccess& access, ArrayRef<Local> locals,
                                               IRBuilder<>& builder) {
     Type* const word = builder.getInt64Ty();
-    // Which of several it is is known where the pointer is made: one variable may lie where another ends.
+    // Which of several variables it is, is known only where the pointer is made: one may lie where another ends.
     if (locals.size() > 1) {
       const auto [size, offset] = x_sizes.compute(access.pointer());
       if (size != nullptr && offset != nullptr)
@@ -192,8 +192,8 @@ class LocalBounds {
     access.use->set(pointer);
   }
 
-  // Where the access is made instead: what is past the end is other variables, which may be anything, and
-  // after a store there the kernel would go on with wrong ones.
+  // Returns where the access is made instead: past the end are other variables, and after a store there the kernel
+  // would go on with wrong ones.
   //
   // With several variables, the name is not known when the code is made; where the offset is not known either, the
   // size is 0.

@@ -82,7 +82,7 @@ bool is_default_scale(const Problem& p) {
   return std::fabs(p.softmax_scale - expected) <= 1e-6 * expected;
 }
 
-// All that is not taken, as the problem has it.
+// Everything about the problem that the kernel does not take.
 std::vector<std::string> all_refused(const Support& s, const Problem& p) {
   std::vector<std::string> all;
   const auto add = [&](bool refused, std::string words) {

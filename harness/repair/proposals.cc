@@ -49,7 +49,7 @@ int changed_tokens(std::string_view before, std::string_view after) {
   return 2 * come + go + (come == 0 && go > 0 ? 2 : 0);
 }
 
-// What stood alone on its lines leaves none behind.
+// Text that stood alone on its lines leaves no empty lines behind.
 void take_whole_lines(const std::string& text, Edit& edit) {
   std::size_t begin = edit.begin, end = edit.end;
   while (begin > 0 && (text[begin - 1] == ' ' || text[begin - 1] == '\t')) --begin;

@@ -332,7 +332,7 @@ bool Search::start_screening() {
   return false;
 }
 
-// Those that took longer than the wrong kernel does: the right one may.
+// Edits whose run takes longer than that of the wrong kernel: the right one may too.
 bool Search::start_slow_screening() {
   if (x_slow.empty() || x_first_verified) return false;
   const Started what = x_slow.front();

@@ -168,7 +168,7 @@ bool synchronises(std::string_view text) {
   return false;
 }
 
-// Which of these are there, the others belong beside.
+// Where one of a family is there, the others belong beside it.
 constexpr std::string_view kFamilies[][5] = {
     {"producer_acquire()", "producer_commit()", "consumer_wait()", "consumer_release()"},
     {"__pipeline_commit()", "__pipeline_wait_prior(0)", "__pipeline_wait_prior(1)"},

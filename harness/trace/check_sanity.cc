@@ -53,7 +53,7 @@ class Check {
         x_on_gpu(std::string_view(x_trials.kernel().build().backend) == "cuda") {}
 
   SanityCheck run(int runs) {
-    // What moves for any reason shows in these; what the reason is, is asked only then.
+    // A result that moves for any reason shows it in these runs; only then is the reason looked for.
     const std::vector<std::string> schedules =
         x_on_gpu ? std::vector<std::string>(static_cast<std::size_t>(runs), x_schedule)
                  : schedules_to_try(x_schedule, runs);
@@ -67,7 +67,7 @@ class Check {
     if (!same) {
       trials.clear();
       for (const std::string& schedule : schedules) trials.push_back(x_trials.run(schedule));
-      // What moves now and then may have held still this once.
+      // A result that moves only now and then may have held still this once.
       if (trials.front().same()) trials.front() = x_trials.run(x_schedule);
     }
     out.schedules = x_on_gpu ? classify_repeats(trials, x_production)

@@ -47,7 +47,7 @@ constexpr NamedHeads kQueryHeads[] = {
     {HeadMap::kDealt, "head % kv_heads * group_size + head / kv_heads"},
 };
 
-// Those that are another function of the heads of this problem than the right one and one another.
+// The maps that, on the heads of this problem, differ from the right one and from one another.
 std::vector<NamedHeads> distinct(const Problem& p, std::span<const NamedHeads> maps,
                                  bool is_query) {
   std::set<std::vector<std::int32_t>> tables;
@@ -106,7 +106,7 @@ void query_heads(const PredictionInputs& c, Variants& out) {
   }
 }
 
-// What is shifted by so much, and what stands where there is nothing.
+// Rows or columns that are shifted, and what stands where there is nothing.
 void shifted(const PredictionInputs& c, Variants& out, bool rows) {
   const Problem& p = c.problem();
   constexpr std::pair<Beyond, const char*> kBeyond[] = {{Beyond::kMemory, "what is there"},

@@ -49,7 +49,7 @@ void sums_of_splits(const PredictionInputs& c, Variants& out) {
   for (std::int32_t step = 1; step < lanes; step *= 2) add(LaneSum::kButterfly, lanes - 1 - step);
 }
 
-// In the loop, what lane 0 has of a tile's sum is taken for it; else lse alone may be of lane 0.
+// In the loop, a tile's sum is the one that lane 0 has; after it, lse alone may come from lane 0.
 void incomplete_sums(const PredictionInputs& c, Variants& out, bool in_loop) {
   const std::int32_t block_n = c.geometry().tile.block_n;
   const auto add = [&](LaneMap map, const char* what, std::int32_t lanes, std::int32_t steps) {

@@ -57,7 +57,7 @@ void shifts(const PredictionInputs& c, Variants& out) {
   for (const std::int32_t by : distances) add(0, by, number("last", by));
 }
 
-// What is free is how far below 0, or below themselves, masked scores are.
+// The free parameter is how far below 0, or below themselves, masked scores are.
 void finite_masks(const PredictionInputs& c, Variants& out) {
   if (!masked(c)) return;
   FreeParameter below{"below", 0x1p-6, 0x1p7, {}, {}};

@@ -213,7 +213,7 @@ void Evaluator::finish(const RowIndex& row, RowState& state) {
   }
 }
 
-// What is taken for l; its error is that of m and of ln l, or of their exponential.
+// What is taken for l. Its error comes from m and ln l, or from their exponential.
 void Evaluator::take_divisor(const RowState& state, double& divisor, double& error) const {
   const double m = state.lse_m, log_l = std::log(divisor), relative = error / std::fabs(divisor);
   const double sum =

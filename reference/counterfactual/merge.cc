@@ -239,7 +239,7 @@ void Evaluator::merge(const RowIndex& row, RowState& state) {
   merged_lse(shares, state);
 }
 
-// By what every split's l and o is multiplied in the end, where the merge takes one after another.
+// The factors of every split's l and o in the end, where the merge takes one split after another.
 Evaluator::Carried Evaluator::carried_through(const std::vector<Share>& shares,
                                               double total_m) const {
   const CombineChange& change = d_.combine;

@@ -149,7 +149,7 @@ void Evaluator::step(std::size_t t, const Others& others, RowState& state, Loop&
   // Rounding takes the error of the sum so far away; that of this step comes after it.
   const bool rounds = change.accumulator != Narrow::kNone || change.sum != Narrow::kNone;
   const bool rises = own_before > -kInf && now.m > own_before;
-  // What rounding leaves open of alpha, and what another row's alpha does.
+  // The error of alpha from rounding, and from another row's alpha.
   double l_rounded = change.alpha_row_l ? of_group.error : 0;
   double o_rounded = change.alpha_row_o ? of_group.error : 0;
   // Relative, of an alpha of this rise.

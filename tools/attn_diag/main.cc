@@ -75,7 +75,7 @@ CommandResult run_command_of(const Session& session) {
   }
 }
 
-// What a file set of the flags is said with what came of it: as JSON, below a text, else on stderr.
+// Says which flags a file set, beside the result: in JSON, below a text, else on stderr.
 void say_defaults(const Session& session, CommandResult& outcome) {
   const ProjectDefaults& defaults = session.defaults;
   if (defaults.file.empty()) return;

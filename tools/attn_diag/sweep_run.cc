@@ -118,7 +118,7 @@ class Runner {
 
   bool has_more() const { return !x_again.empty() || x_next < x_run.cases.size(); }
 
-  // So many that the process is worth its while, by what cases have taken so far.
+  // Enough cases to make a process worthwhile, by the time that cases have taken so far.
   std::vector<std::int64_t> next_batch() {
     if (!x_again.empty()) {
       const std::int64_t one = x_again.front();

@@ -161,7 +161,7 @@ void BlockChecker::fetch_records(const Stretches& places) {
   });
 }
 
-// What touch() does to a store that nothing of this interval was before: there is nothing to compare it with.
+// What touch() does to the first access of this interval if it is a store: there is nothing to compare it with.
 bool BlockChecker::write_first(Record& record, WarpReaders& readers, const Now& now) const {
   const auto is_now = [this](Epoch epoch) { return segment_of(epoch) == x_segment; };
   if (is_now(record.writer.epoch) || is_now(record.reader.epoch) || is_now(record.mate.epoch) ||
@@ -173,7 +173,7 @@ bool BlockChecker::write_first(Record& record, WarpReaders& readers, const Now& 
   return true;
 }
 
-// And to a load of what was there before the launch.
+// What touch() does to a load of what was there before the launch.
 bool BlockChecker::read_given(Record& record, const Now& now) const {
   const Epoch writer = record.writer.epoch;
   if (writer == 0 || segment_of(writer) >= x_checker->first_segment()) return false;
@@ -268,7 +268,7 @@ bool BlockChecker::access_loop(unsigned thread, const AnnouncedLoop& loop, std::
     spaces[i] = space_of(loop.access[i]);
     if (spaces[i] == MemorySpace::kNone) return false;
   }
-  // What is stored and used again must be the very same element, loaded and then stored.
+  // Where stores overlap with other accesses, only this is allowed: an element is loaded, then stored.
   for (unsigned i = 0; i < loop.num_accesses; ++i)
     for (unsigned j = i + 1; j < loop.num_accesses; ++j) {
       const AccessOfLoop &a = loop.access[i], &b = loop.access[j];

@@ -27,7 +27,7 @@ BlockView BlockChecker::own_view(unsigned thread) const {
   return view;
 }
 
-// What of its own block the thread may publish: what threads had done when they fenced.
+// What the thread may publish about its own block: what threads had done when they fenced.
 BlockView BlockChecker::fenced_view(unsigned thread) const {
   BlockView view;
   const unsigned first = thread / 32 * 32;

@@ -320,7 +320,7 @@ TEST_CASE("memory of cudaMalloc is watched from its allocation to its end") {
 
 TEST_CASE("small allocations side by side do not forget what was written of one another") {
   constexpr std::size_t kBytes = 64 * sizeof(int), kMost = 16;
-  // Each is filled before the next one is there, but `unset`; every fourth is given back and asked for again.
+  // Each but `unset` is filled before the next is allocated; every fourth is freed and allocated again.
   const auto read_all = [](std::size_t unset) {
     return [unset](Memory& m) {
       std::vector<void*> all(kMost);

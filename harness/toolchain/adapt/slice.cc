@@ -44,7 +44,7 @@ std::vector<std::string> names_in(const std::string& text) {
 Slice::Slice(const Model& model, const FunctionModel& f, const Facts& facts,
              std::set<std::string> constant)
     : x_model(model), x_s(model.syntax()), x_f(f), x_facts(facts), x_constant(std::move(constant)) {
-  // What makes a constant is one.
+  // A variable that makes a constant must be one too.
   for (bool grew = true; grew;) {
     grew = false;
     for (const std::string& name : std::set<std::string>(x_constant))
