@@ -72,13 +72,13 @@ class Runner {
 
   // Every formula bug, with stages, on probe inputs.
   std::vector<VisibleResult> visible() const;
-  // Kernels with a bug that no record is of.
+  // Kernels with a bug that has no record.
   std::vector<std::string> without_record() const;
   // Every formula bug of every kernel that can have it, under each setting that `takes` lets through.
   std::vector<SingleResult> singles(const std::function<bool(const Setting&)>& takes) const;
   std::vector<UnsteadyResult> unsteady() const;
   std::vector<PairResult> pairs(const Setting& setting) const;
-  // Every formula bug of `sequential`, of which one watch build, from `source`, has them all.
+  // Every formula bug of `sequential`; one watch build, from `source`, has them all.
   std::vector<LineResult> lines(const std::filesystem::path& source) const;
 
  private:
