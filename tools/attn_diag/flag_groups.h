@@ -29,7 +29,7 @@ class FlagGroups {
   void bench_flags();
   void foreign_flags();
   void region_flags();
-  // Likewise, where rows here and there can be judged.
+  // As region_flags, for commands that can judge scattered rows.
   void some_rows_flags(const char* group);
   void tolerance_flags();
   void dump_flags(const char* output_help);
