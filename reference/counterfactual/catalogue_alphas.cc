@@ -44,7 +44,7 @@ void some_tiles(const PredictionInputs& c, Variants& out) {
 }  // namespace
 
 void alphas_of_some_tiles(const PredictionInputs& c, Variants& out) {
-  // Counted over the whole sequence, which splits and windows begin somewhere in.
+  // Counted over the whole sequence, within which splits and windows begin anywhere.
   const bool counts_alike =
       c.geometry().num_splits == 1 && c.problem().mask.kind != MaskKind::kWindow;
   const std::int32_t all = num_kv_tiles(c.problem(), c.geometry());
@@ -66,7 +66,7 @@ void alphas_of_some_tiles(const PredictionInputs& c, Variants& out) {
 
 namespace {
 
-// Below which rises of the max kernels leave the state as it is.
+// Rises of the max below which kernels leave the state as it is.
 constexpr std::pair<double, const char*> kRises[] = {{0.1, ""},
                                                      {0.25, ""},
                                                      {0.5, ""},

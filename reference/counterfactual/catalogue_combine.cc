@@ -239,7 +239,7 @@ void doubled(const PredictionInputs& c, Variants& out) {
         {number("split", n)});
 }
 
-// The factor of one split is free. CombineChange::factors has all of them, for who fits several.
+// The factor of one split is free. CombineChange::factors has all of them, to fit several.
 void weights(const PredictionInputs& c, Variants& out) {
   if (!merges(c)) return;
   const auto splits = std::min(used_splits(c), static_cast<std::int32_t>(kWeightedSplits));

@@ -193,9 +193,9 @@ void page_maps(const PredictionInputs& c, Variants& out) {
       if (two && permutes && map != PageMap::kNext) continue;
       const std::vector<ParameterValue> parameters = {
           named("pages", static_cast<double>(map), name), number("rows", rows)};
-      // Without a mask the order of keys is nothing to the output.
+      // Without a mask the output does not depend on the order of keys.
       if (!permutes || masked(c) || p.seqlen_k % rows != 0) change(kKv, fetch, out, parameters);
-      // Within a tile, or of tiles, others know it.
+      // Other entries cover pairs within a tile, or of tiles.
       const bool pairs = map == PageMap::kPairsSwapped &&
                          (rows > c.geometry().tile.block_n || p.seqlen_k % (2 * rows) != 0);
       if (map != PageMap::kNext && map != PageMap::kReversed && !pairs) continue;

@@ -17,7 +17,7 @@
 namespace attn_diag::reference {
 namespace {
 
-// What of a partial is another's.
+// Which part of a partial is another's.
 enum class Of { kAll, kO, kSums };
 
 void set_of(CombineChange& change, Of of) {
@@ -101,8 +101,8 @@ void maps(const PredictionInputs& c, Variants& out) {
   const Problem& p = c.problem();
   if (merges(c)) {
     add(PartialMap::kFirstSplit, "split 0");
-    // All of a permutation of splits is the right sum; of a permutation that undoes itself, o alone and the
-    // sums alone are the same.
+    // A permutation of whole partials gives the right sum; if it undoes itself, permuting o alone or the sums alone
+    // is the same.
     add_of(PartialMap::kNextSplit, "the next split", {Of::kO});
     if (c.geometry().num_splits > 2) {
       add_of(PartialMap::kNextSplit, "the next split", {Of::kSums});
@@ -166,7 +166,7 @@ void orders(const PredictionInputs& c, Variants& out) {
                        {PartialOrder::kBqhn, "bqhn", false}, {PartialOrder::kQbhn, "qbhn", false},
                        {PartialOrder::kNbqh, "nbqh", false}, {PartialOrder::kNhbq, "nhbq", false},
                        {PartialOrder::kBqnh, "bqnh", false}};
-  // Axes of one element have no place.
+  // Axes with one element do not matter.
   const auto effective = [&](const char* axes) {
     std::string text;
     for (const char axis : std::string(axes))

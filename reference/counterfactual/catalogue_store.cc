@@ -177,7 +177,7 @@ const Entry kEntries[] = {
        if (c.geometry().tile.block_m < 16 || c.problem().seqlen_q < 9) return;
        if (c.problem().head_dim_v < 9) return;
        for (const NamedMap& map : kFragmentMaps) {
-         if (!map.elements) continue;  // of whole rows and columns others know more
+         if (!map.elements) continue;  // other entries cover whole rows and columns
          out.with([&](Deviation& d) { d.store.fragment = map.map; },
                   {named("elements", static_cast<double>(map.map), map.name)});
        }

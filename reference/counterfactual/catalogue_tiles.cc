@@ -168,7 +168,7 @@ void mixed_rows(const PredictionInputs& c, Variants& out) {
     const std::int32_t rows = which.q ? tile.block_m : tile.block_n;
     const std::int32_t seen = std::min(rows, which.q ? p.seqlen_q : p.seqlen_k);
     for (const auto& [map, name, permutes] : index_maps(rows, seen, 'r')) {
-      // Without a mask the order of keys is nothing to the output.
+      // Without a mask the output does not depend on the order of keys.
       if (which.k && which.v && permutes && !masked(c) && p.seqlen_k % rows == 0) continue;
       FetchChange fetch;
       fetch.tile.rows = map;

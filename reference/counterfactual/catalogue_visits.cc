@@ -74,7 +74,7 @@ void finite_masks(const PredictionInputs& c, Variants& out) {
       score = -1;
       const ParameterValue of = named("of", added, added ? "the score" : "0");
       out.add_free(d, below, {of, loop_value(loop)});
-      // Further below, rows show it that see no other key.
+      // Lower values show in rows that see no other key.
       for (const double value : {1e3, 1e4, 65504.0, 1e5, 1e6}) {
         if (!has_empty) break;
         score = -value;

@@ -101,7 +101,7 @@ bool Evaluator::is_right_on(std::int32_t query, std::int32_t tile) const {
   return !holds(d_.place.tiles, p_, g_, query, tile);
 }
 
-// Tiles on which the deviation is not are those of the right formula.
+// Tiles without the deviation take the scores of the right formula.
 void Evaluator::take_right_scores(const RowIndex& row, RowState& state) {
   if (right_ == nullptr) right_ = std::make_unique<Evaluator>(c_, Deviation{}, tensors_);
   right_->enter_row(row);

@@ -146,7 +146,7 @@ void Evaluator::step(std::size_t t, const Others& others, RowState& state, Loop&
   const double add_first = change.alpha_after ? alpha_o : 1;
   if (change.alpha_after_l) beta_l *= alpha_l;
 
-  // Rounding takes the error of the sum so far away; that of this step comes after it.
+  // Rounding removes the error of the sum so far; that of this step comes after it.
   const bool rounds = change.accumulator != Narrow::kNone || change.sum != Narrow::kNone;
   const bool rises = own_before > -kInf && now.m > own_before;
   // The error of alpha from rounding, and from another row's alpha.
@@ -229,7 +229,7 @@ std::int32_t Evaluator::last_visited(std::size_t first, std::size_t end, const R
   return last;
 }
 
-// Likewise; `end` if there is none.
+// The tile that is visited twice; `end` if there is none.
 std::size_t Evaluator::tile_visited_twice(std::size_t first, std::size_t end,
                                           const RowState& state) const {
   std::size_t twice = end;
