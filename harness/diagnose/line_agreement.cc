@@ -15,7 +15,7 @@ constexpr unsigned bits(std::initializer_list<LineFault> faults) {
   return all;
 }
 
-// Where numbers can go wrong first, by the family of the bug. NaN, and numbers of no input, any of them may make.
+// Where numbers can go wrong first, by the family of the bug. Any of them may make NaN, or numbers from no input.
 constexpr std::array<unsigned, reference::kNumFamilies> kCanBe = {
     // kLogits: a bias is no factor, it puts weights into other frames; S in a fragment changes rows and keys
     bits({LineFault::kScores, LineFault::kFrames, LineFault::kRows, LineFault::kOperands,

@@ -86,7 +86,7 @@ Fiber* BlockScheduler::next_poller() {
   x_step_lanes = 0;
   if (x_interrupted) {
     look_soon();
-    // Who has long polled in vain may poll longer at a time: looking costs more than waiting.
+    // A thread that has long polled in vain may poll longer at a time: looking costs more than waiting.
     x_slice = std::min(kFirstSlice * (1 + x_idle_rounds / 32), kLongestSlice);
     x_watchdog.call_after(x_slice);
   }

@@ -168,7 +168,7 @@ void BlockReporter::record_exception(const std::string& what) {
          fiber.line);
 }
 
-// Neither this block nor another has got on: of its threads, those that loop come first.
+// Neither this block nor another has got on: threads that loop are reported first.
 void BlockReporter::record_silence() {
   const Fiber* fiber = x_current;
   for (unsigned t = 0; t < x_threads; ++t)

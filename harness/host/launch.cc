@@ -141,7 +141,7 @@ void run_blocks(const LaunchPlan& plan, const BlockOrder& order, Progress& progr
   progress.steps += steps;
 }
 
-// Each worker beyond those asked for holds a block that polls. As many threads are about what a device holds.
+// Each worker beyond those asked for holds a block that polls. That many threads are about what a device holds.
 constexpr unsigned kMostThreads = 128 * 1024, kMostWorkers = 1024;
 
 cudaError_t error_of(LaunchFindingKind kind) {

@@ -49,7 +49,7 @@ void lanes(const PredictionInputs& c, Variants& out) {
     if (block_n > kLanesOfWarp) add(LaneMap::kGroups, n, "j % 32 / (32 / lanes)");
 }
 
-// Sets of the places where this kernel takes exponentials.
+// Adds variants for sets of the places where a kernel takes exponentials, as far as the case has them.
 void exp_places(const PredictionInputs& c, Variants& out,
                 const std::function<void(Deviation&)>& set,
                 const std::vector<ParameterValue>& parameters, bool alpha_alone) {
