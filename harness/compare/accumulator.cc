@@ -119,7 +119,7 @@ void CellAccumulator::add_pieces(std::int64_t at, std::int64_t n, TypedCells act
   }
 }
 
-// True if a run from `at` on whose largest value is `value` is larger than what was found so far, or as large and before it.
+// Whether the largest value of a run that begins at `at` beats the maximum so far: larger, or equal and before it.
 bool CellAccumulator::beaten_by(double value, std::int64_t at, const Maximum& so_far) {
   return so_far.at < 0 || value > so_far.value || (value == so_far.value && at < so_far.at);
 }

@@ -233,7 +233,7 @@ class Check {
   }
 
   void masked() {
-    // What masks by adding -inf leaves NaN where it was.
+    // A kernel that masks by adding -inf leaves NaN where it was.
     if (!x_bounds.scores_finite) return;
     if (const TensorData* s = recorded(Tensor::kS)) {
       each_masked(*s, -kInf, x_masked_scores);
@@ -306,7 +306,7 @@ class Check {
       const std::int64_t end = std::min<std::int64_t>(begin + x_g.tile.block_n, x_p.seqlen_k);
       double sum = 0;
       for (std::int64_t j = begin; j < end; ++j) sum += value(*p, j);
-      // Numbers are not asked of NaN scores; of others NaN in P or l is no sum.
+      // Where scores may be NaN, no numbers are asked for; else NaN in P or l breaks the sum.
       if (!x_bounds.scores_finite && !std::isfinite(sum)) continue;
       x_sum_of_probs.cell(x_row, Tensor::kL, place(tile), value(*l, tile), sum,
                           x_limits.sum_of_probs(end - begin, std::isfinite(sum) ? sum : 0));

@@ -118,7 +118,7 @@ class Check {
     if (same && !by_order) return call_steady(sanity, x_trials.runs(), x_on_gpu);
     sanity.finding = !unsteady && by_order ? SanityFinding::kDependsOnOrder : SanityFinding::kMoves;
     sanity.within_bounds = x_trials.within_bounds();
-    // Who reads too early reads what was there before: that the bytes matter then follows from the order.
+    // A thread that reads too early reads what was there before: that the bytes matter then follows from the order.
     sanity.detail =
         unsteady ? "Two runs of one and the same case differ."
         : by_order
@@ -158,7 +158,7 @@ class Check {
       return calm;
     };
     const auto zeros = [](GivenMemory) { return kBytes[0]; };
-    // Who reads too early reads what was there before: with the order mended the bytes may no longer matter.
+    // A thread that reads too early reads what was there before: with the order mended the bytes may no longer matter.
     if (by_order && try_calm(sanity, make(false, zeros))) judge_gpu();
     if (sanity.culprits.empty() || (sanity.calm && sanity.calm->right)) return;
     if (try_calm(sanity, make(true, found_on_gpu))) judge_gpu();

@@ -78,7 +78,7 @@ PropertyResult constant_v(const Subject& s) {
   Judge judge(Property::kConstantV);
   Operands constant = s.operands;
   const Problem& p = s.operands.problem();
-  // Quarters, other in neighbouring dims.
+  // Quarters that differ in neighbouring dims.
   const auto value = [](std::int64_t d) {
     return static_cast<double>(d % 7 + 1) / (d % 2 == 0 ? 4.0 : -4.0);
   };
