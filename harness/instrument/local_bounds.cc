@@ -94,7 +94,7 @@ class LocalBounds {
                     global->getName().substr(0, 8) == "__const.";
     return is ? global : nullptr;
   }
-  // The local variables of which the pointer goes into one; none: or elsewhere.
+  // The local variables that the pointer may go into; none: it may also go elsewhere.
   SmallVector<Local, 2> locals_of(const Value* pointer) const {
     SmallVector<const Value*, 4> objects;
     getUnderlyingObjects(pointer, objects);

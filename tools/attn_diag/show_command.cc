@@ -118,7 +118,7 @@ Answer lines_answer(LineAnswer answer) {
                                             : Answer::kDiverges;
 }
 
-// What a trace found of the line and left in its dump.
+// What a trace found about the line and left in its dump.
 CommandResult show_lines(const Session& session) {
   const Flags& f = session.flags;
   for (const auto& [flag, value] :

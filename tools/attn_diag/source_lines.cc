@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 // "attend(float*) (/src/mine.cu:12)"
 std::string frame_text(const CrashPage::Frame& frame, std::vector<host::SourcePlace>& its_places) {
   const std::string module = frame.module.data();
-  // As of a call that returns behind it.
+  // Looked up as a call that returns behind it.
   host::SourceLines lines = host::find_source_lines(module, {frame.offset + 1});
   const std::vector<host::SourcePlace> places =
       host::users_places(std::move(lines.places[frame.offset + 1]));

@@ -108,7 +108,7 @@ Part part_of(const Candidate& c) {
   if (q && k && s && !v && !o && !p) return Part::kScores;
   if (q || k || !v || !o || s == p) return Part::kAttention;
   if (p) return Part::kFromProbs;
-  // What scales or masks the scores that it is given is given q.k.
+  // A function that scales or masks the scores that it is given is given q.k.
   for (const Role role :
        {Role::kScale, Role::kScaleLog2, Role::kCausal, Role::kWindow, Role::kWindowLeft})
     if (c.has(role)) return Part::kFromRawScores;

@@ -64,7 +64,7 @@ Votes votes_of_comments(const Model& model) {
       votes.bhsd += is_length(after) ? 1 : 0;
     }
   }
-  // Comments of the output alone are of all.
+  // Comments about the output alone count for all tensors.
   if (votes.bshd + votes.bhsd == 0) {
     votes.bshd = votes.o_bshd;
     votes.bhsd = votes.o_bhsd;
