@@ -61,8 +61,7 @@ double score_error(const Problem& p, const ErrorModel& model, double a, double k
   return a * (1 + (1 + g) * (1 + u) * (1 + narrow.u)) < limit ? error * kRoom : kInf;
 }
 
-// How far what a row's weights multiply, and their sum, may be off relatively and absolutely, in the frame of the
-// row's own max.
+// Relative and absolute error of what a row's weights multiply, and of their sum, in the frame of the row's own max.
 struct WeightErrors {
   double relative = kInf, absolute = kInf;
 };
@@ -113,7 +112,7 @@ void bound_row(const Problem& p, const Geometry& g, const ErrorModel& model, con
       std::max(of_all.largest_score, std::fabs(static_cast<double>(p.softmax_scale)) * a + score);
   const WeightErrors e = weight_errors(p, g, model, a, score, keys);
   const double off = e.relative + e.absolute;  // of l, which is 1 at least
-  // As the reference's bounds: of an l that is stored narrow more cannot be said.
+  // As in the reference's bounds: more cannot be said of an l that is stored narrow.
   const bool stored = g.has_split_merge && model.stats.u > 0;
   if (!(off < (stored ? 0.0625 : 0.5))) return;
   const double scale = std::fabs(static_cast<double>(p.softmax_scale)), u = model.op.u;
@@ -200,13 +199,13 @@ double ConsistencyLimits::sum_below_one(std::int64_t keys, double m) const {
 
 double ConsistencyLimits::log_sum_exp(double m, double l) const {
   const double log_l = std::fabs(std::log(l)), size = std::fabs(m) + log_l;
-  // Two roundings of the sum and its terms, as many again for a change of the base.
+  // Two roundings of the sum and its terms, and two more for a change of the base.
   return kRoom * (4 * x_u * size + x_log_ulp * 0x1p-24 * std::max(log_l, 0x1p-126) + x_log_abs +
                   2 * x_stats_u * (size + 0.125) + x_tiny);
 }
 
 double ConsistencyLimits::outside_of_v(std::int64_t keys, double lse, double largest_v) const {
-  // The same weights, whatever they are, make l and o; what may differ is how both are summed, rounded and rescaled.
+  // l and o come from the same weights, whatever these are: only summing, rounding and rescaling may differ.
   const auto n = static_cast<double>(keys), steps = static_cast<double>(x_steps);
   const double size = std::isfinite(lse) ? std::fabs(lse) + 1 : 1;
   const double argument = 4 * x_u * size + 2 * x_stats_u * (size + 0.125);

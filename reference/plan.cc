@@ -89,7 +89,7 @@ std::int32_t choose_rows(const Plan& plan) {
   const std::int64_t fair = std::max(kStep, wanted / (4 * o.threads));
   const std::int64_t rows = std::min({kCacheDoubles / per_row, fair, kMostRows});
   if (rows >= kStep) return static_cast<std::int32_t>(rows / kStep * kStep);
-  // Of long rows that fit no cache: each block reads all of k and v, so that few rows at once cost most.
+  // Long rows fit no cache: each block reads all of k and v, so that few rows at once cost most.
   constexpr std::int64_t kMostDoubles = (96 << 20) / sizeof(double);
   return static_cast<std::int32_t>(std::clamp<std::int64_t>(kMostDoubles / per_row, 1, kStep));
 }

@@ -29,7 +29,7 @@ double distance(const std::vector<double>& a, const std::vector<double>& b) {
   return worst;
 }
 
-// The same, relative to the numbers themselves.
+// The largest distance relative to the numbers of b.
 double relative_distance(const std::vector<double>& a, const std::vector<double>& b) {
   if (a.size() != b.size()) return 1e300;
   double worst = 0;

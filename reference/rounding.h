@@ -15,7 +15,7 @@ struct Rounding {
 };
 Rounding rounding_of(DType type);
 
-// Of a value that is already held in fp32: no error unless the type is narrower.
+// Rounding of a value already held in fp32: no error unless the type is narrower.
 Rounding narrowing_to(DType type);
 
 // gamma_n = n u / (1 - n u), Higham (3.1); infinite where n u >= 1.

@@ -9,7 +9,7 @@ namespace attn_diag::reference {
 // The largest of n numbers; -inf for none, NaN if any is.
 double largest(const double* x, std::size_t n);
 
-// The largest of x[i] + e[i] and of x[i] - e[i], likewise.
+// The largest of x[i] + e[i] and of x[i] - e[i], as largest() has it.
 struct Range {
   double high, low;
 };

@@ -51,7 +51,7 @@ class Twin {
         x_roundings(roundings),
         x_accumulate(a.accumulate == DType::kFp64 ? DType::kFp32 : a.accumulate) {}
 
-  void row(const TwinRow& at, double* out) {
+  void row(const RowIndex& at, double* out) {
     load_keys(at.batch, kv_head_of(x_p, at.head));
     x_visible = visible_keys(x_p, at.query);
     scores(at);
@@ -111,7 +111,7 @@ class Twin {
     return sum;
   }
 
-  void scores(const TwinRow& at) {
+  void scores(const RowIndex& at) {
     x_splits.clear();
     std::vector<double> q(static_cast<std::size_t>(x_p.head_dim));
     widen_rows(x_inputs.q, x_p.dtype, x_p.layout, x_p.heads, x_p.seqlen_q, x_p.head_dim, at.batch,
@@ -263,7 +263,7 @@ std::string describe(Rounded rounding, const Arithmetic& a, const Geometry& g) {
 
 std::vector<double> twin_o(const Problem& problem, const Geometry& geometry,
                            const Arithmetic& arithmetic, const Inputs& inputs,
-                           std::span<const TwinRow> rows, std::uint32_t roundings) {
+                           std::span<const RowIndex> rows, std::uint32_t roundings) {
   if (arithmetic.part != Part::kAttention)
     throw std::invalid_argument("the twin computes attention from q, k and v");
   Twin twin(problem, geometry, arithmetic, inputs, roundings);

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <random>
 
+#include "reference/counterfactual/testing/rows.h"
 #include "reference/testing/catch2_test.h"
 #include "reference/testing/float_types.h"
 #include "reference/testing/hand_case.h"
@@ -12,13 +13,7 @@
 namespace attn_diag::reference {
 namespace {
 
-std::vector<TwinRow> all_rows(const Problem& p) {
-  std::vector<TwinRow> rows;
-  for (std::int32_t b = 0; b < p.batch; ++b)
-    for (std::int32_t h = 0; h < p.heads; ++h)
-      for (std::int32_t i = 0; i < p.seqlen_q; ++i) rows.push_back({b, h, i});
-  return rows;
-}
+using testing::all_rows;
 
 // Two keys with scores ln 2 and 0, values 1 and 4: P = (1, 1/2), l = 3/2, o = (1 + 2) / (3/2) = 2.
 struct TwoKeys {
@@ -40,7 +35,7 @@ struct TwoKeys {
     testing::store(DType::kFp32, v1, v.data() + 4);
   }
   double o(std::uint32_t roundings) const {
-    const TwinRow row;
+    const RowIndex row;
     return twin_o(problem, geometry, arithmetic, {q.data(), k.data(), v.data()}, {&row, 1},
                   roundings)[0];
   }

@@ -91,8 +91,8 @@ void narrow_given_scores(const Plan& plan, BlockValues& block) {
   }
 }
 
-// Of a kernel that is given P: exp(S - lse) as it lies in its memory, each row in the frame of m = 0. Its row
-// sums are not 1, and nothing is divided by them.
+// For a kernel that is given P: exp(S - lse) as it lies in the kernel's memory, each row in the frame of m = 0.
+// Its row sums are not 1, and nothing is divided by them.
 void compute_given_probs(const Plan& plan, BlockValues& block) {
   const Eigen::Index sk = plan.problem.seqlen_k;
   for (std::int32_t r = 0; r < block.rows; ++r) {

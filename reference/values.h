@@ -36,7 +36,7 @@ struct BlockValues {
   const double* operator[](Tensor t) const { return tensor[static_cast<std::size_t>(t)].data(); }
 };
 
-// Fills `block` for so many queries of (batch, head).
+// Fills `block` for the `rows` queries of (batch, head).
 void compute_values(const Plan& plan, const KvHead& kv, std::int32_t batch, std::int32_t head,
                     const std::int32_t* queries, std::int32_t rows, BlockValues& block);
 

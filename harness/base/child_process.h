@@ -42,9 +42,9 @@ struct ProcessEnd {
 // Until it has ended.
 ProcessEnd wait_for(pid_t child);
 
-// A fork of this process that calls `work` and ends with exit code 0, by abort() if it throws. Nothing is left in it of
-// what this process has set up for itself: handlers, what is blocked, where it writes; it leaves no core file, and ends
-// when the thread that forked does, if that is the main one. Throws Error if no process can be made.
+// A fork of this process that calls `work` and ends with exit code 0, by abort() if it throws. It keeps nothing that
+// this process has set up for itself: handlers, blocked signals, where it writes. It leaves no core file, and ends when
+// the thread that forked does, if that is the main one. Throws Error if no process can be made.
 pid_t fork_child(const std::function<void()>& work);
 
 }  // namespace attn_diag

@@ -174,7 +174,7 @@ Bytes Helper::ask(const Bytes& question) {
   Reply kind{};
   receive(reinterpret_cast<std::byte*>(&kind), sizeof kind);
   receive(reinterpret_cast<std::byte*>(&size), sizeof size);
-  // What it says is believed as far as it comes.
+  // The size it announces is believed only as far as bytes come.
   constexpr std::uint64_t kStep = std::uint64_t{1} << 28;
   Bytes reply;
   while (reply.size() < size) {

@@ -17,7 +17,7 @@ namespace attn_diag {
 
 using Bytes = std::vector<std::byte>;
 
-// 0: none.
+// Limits of a helper; 0: none.
 struct HelperLimits {
   std::uint64_t memory = 0;       // bytes, beyond what this process has
   double processor_seconds = 0;   // in all
@@ -35,12 +35,12 @@ class HelperLost : public std::runtime_error {
   How x_how;
 };
 
-// A library that takes longer to be loaded does not come back.
+// A library that takes longer to load is taken to hang.
 inline constexpr double kSecondsToLoad = 20;
 
 class Helper {
  public:
-  // Called in the child. An Error or std::bad_alloc that it throws, ask() throws in the parent.
+  // Called in the child. If it throws Error or std::bad_alloc, ask() throws that in the parent.
   using Answer = std::function<Bytes(const Bytes& question)>;
 
   // Throws Error if no process can be made.

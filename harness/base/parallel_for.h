@@ -10,8 +10,8 @@ namespace attn_diag {
 // `threads` as asked for, or the number of cores for 0; at least 1.
 int resolve_threads(int threads);
 
-// Calls work(i) for each i in [0, pieces), from as many threads, of which the caller is one. Pieces are begun
-// in order, and none after one has failed; the first exception, by number of the piece, is thrown on.
+// Calls work(i) for each i in [0, pieces), from `threads` threads, including the caller's. Pieces are begun in
+// order, and none after one has failed; the exception of the failed piece with the lowest number is rethrown.
 void parallel_for(std::int64_t pieces, int threads, const std::function<void(std::int64_t)>& work);
 
 }  // namespace attn_diag

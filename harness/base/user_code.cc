@@ -31,7 +31,7 @@ UserCode::~UserCode() {
   if (std::setlocale(LC_ALL, nullptr) != x_c_locale) std::setlocale(LC_ALL, x_c_locale.c_str());
   std::error_code ignored;  // a folder that is gone: there is nowhere to go back to
   if (!x_folder.empty() && folder() != x_folder) fs::current_path(x_folder, ignored);
-  // What is opened next would otherwise get its number, and what is printed.
+  // Otherwise the next file to be opened would get the number, and with it what is printed.
   for (int descriptor = 0; descriptor <= 2; ++descriptor) {
     if (::fcntl(descriptor, F_GETFD) != -1 || errno != EBADF) continue;
     const int opened = ::open("/dev/null", O_RDWR);

@@ -9,9 +9,9 @@
 
 namespace attn_diag {
 
-// When it is over, the process is where it was: in the same folder, with something open as its standard
-// streams, and once; and it computes and writes numbers as before, whatever the code did to rounding,
-// subnormals, floating-point traps or the locale. A copy that the code made with fork() and let return ends here.
+// Afterwards the process is as it was: in the same folder, with its standard streams open; it computes and writes
+// numbers as before, whatever the code did to rounding, subnormals, floating-point traps or the locale. A copy that
+// the code made with fork() and let return ends here.
 class UserCode {
  public:
   UserCode();

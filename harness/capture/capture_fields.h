@@ -14,7 +14,7 @@ std::string text(Layout layout);     // "BHSD"
 std::string text(Frame frame);       // "running"
 std::string text(Part part);         // "attention", "scores", "from_scores", "from_probs"
 std::string text(const Mask& mask);  // "none", "causal:top_left", "window:3,0"
-// The reverse. Return false where the text is none of the spellings.
+// The reverse. False: the text is none of these spellings.
 bool from_text(const std::string& s, DType& dtype);
 bool from_text(const std::string& s, Layout& layout);
 bool from_text(const std::string& s, Frame& frame);

@@ -15,7 +15,7 @@ std::vector<std::int64_t> recorded_origin(Tensor t, const Capture& capture);
 // Shape, origin and bytes of a tensor are those its capture's problem, geometry and region ask for.
 void check_tensor(const Capture& capture, const TensorData& data);
 
-// Whether the reference says the same of both: problem, geometry, declared arithmetic, q, k and v.
+// Whether the reference gives the same for both: problem, geometry, declared arithmetic, q, k and v.
 bool same_case(const Capture& a, const Capture& b);
 
 // Same problem, same region, same tensors, and the same cut into tiles where a tensor depends on it.

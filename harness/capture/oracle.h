@@ -1,4 +1,4 @@
-// The reference, asked of a case by whoever looks at its runs.
+// The reference's results for a case, shared by all who look at its runs.
 #pragma once
 
 #include <functional>
@@ -12,13 +12,13 @@ namespace attn_diag {
 
 using RowBlockVisitor = std::function<void(const reference::RowBlock&)>;
 
-// What the reference says of o and lse, kept from the first pass over a case that gives them with their bounds: every
-// later run of the case is compared with that. What is of the size of S is never kept: it comes block by block, and
-// whoever needs it has to be there when the pass is made.
+// Keeps the reference's o and lse from the first pass over a case that gives them with their bounds: every later run
+// of the case is compared with these. Tensors of the size of S are never kept: they come block by block, and whoever
+// needs them has to be there when the pass is made.
 class Oracle {
  public:
-  // As reference::for_each_row_block() of the capture's case. What is kept is handed out by this thread alone, all
-  // rows of a head at once.
+  // As reference::for_each_row_block() for the capture's case. Kept values are handed out by the calling thread only,
+  // all rows of a head at once.
   void for_each_row_block(const Capture& of, const reference::Options& options,
                           const RowBlockVisitor& visit);
 
@@ -30,7 +30,7 @@ class Oracle {
   std::shared_ptr<const Kept> x_kept;
 };
 
-// Of the capture's case: through its oracle, where it has one.
+// Row blocks of the capture's case, through its oracle where it has one.
 void for_each_row_block(const Capture& of, const reference::Options& options,
                         const RowBlockVisitor& visit);
 

@@ -30,7 +30,7 @@ double processor_seconds() {
          1e-6 * static_cast<double>(usage.ru_utime.tv_usec);
 }
 
-// Of one call; memory and inputs are made before.
+// The seconds of one call; memory and inputs are made before.
 double seconds_of_a_call(const Kernel& kernel, const Problem& problem, const InputData& inputs,
                          bool check) {
   const Geometry geometry = plan_geometry(kernel, problem, {});

@@ -115,9 +115,9 @@ void run_checked(const Experiment& experiment, const host::CheckOptions& check,
   }
   const host::LaunchReport& launched = scope.report();
   // A launch that did not complete is a finding; what was never launched was not checked.
-  for (const host::Finding& finding : launched.findings)
-    if (finding.kind == host::FindingKind::kLaunchConfig ||
-        finding.kind == host::FindingKind::kNotInstrumented)
+  for (const host::LaunchFinding& finding : launched.findings)
+    if (finding.kind == host::LaunchFindingKind::kLaunchConfig ||
+        finding.kind == host::LaunchFindingKind::kNotInstrumented)
       throw Error(kernel.spec() + " did not complete: " + finding.message);
   if (launched.findings.empty() && !refused.empty()) throw Error(refused);
   host::CheckReport seen = launched.check;

@@ -119,9 +119,9 @@ void CellAccumulator::add_pieces(std::int64_t at, std::int64_t n, TypedCells act
   }
 }
 
-// True if a run from `at` on whose largest value is `value` may take the place.
-bool CellAccumulator::beaten_by(double value, std::int64_t at, const Place& place) {
-  return place.at < 0 || value > place.value || (value == place.value && at < place.at);
+// Whether the largest value of a run that begins at `at` beats the maximum so far: larger, or equal and before it.
+bool CellAccumulator::beaten_by(double value, std::int64_t at, const Maximum& so_far) {
+  return so_far.at < 0 || value > so_far.value || (value == so_far.value && at < so_far.at);
 }
 
 template <class A, class E, class Limit>
@@ -212,8 +212,8 @@ void CellAccumulator::note_places(std::int64_t at, std::int64_t n, const A* actu
     return Mismatch{x_grid.index_of(at + i), static_cast<double>(actual[i]), e,
                     limit_of(limit, i, e)};
   };
-  const auto take = [at](Place& place, double value, std::int64_t i) {
-    if (place.at < 0 || value > place.value || at + i < place.at) place = {value, at + i};
+  const auto take = [at](Maximum& so_far, double value, std::int64_t i) {
+    if (so_far.at < 0 || value > so_far.value || at + i < so_far.at) so_far = {value, at + i};
   };
   if (first) {
     x_first = at + places.mismatch;
@@ -266,15 +266,15 @@ void CellAccumulator::finish() {
 
 TensorComparison merge(const CellGrid& grid, SharedPicture&& picture,
                        std::span<const CellAccumulator* const> parts) {
-  using Place = CellAccumulator::Place;
+  using Maximum = CellAccumulator::Maximum;
   TensorComparison c;
   c.tensor = grid.id;
   c.picture = std::move(picture.tiles);
   c.picture_shape = grid.picture_shape;
-  Place worst, abs, rel;
+  Maximum worst, abs, rel;
   std::int64_t first = -1;
-  std::vector<CellAccumulator::Row> rows;
-  const auto beats = [](const Place& a, const Place& b) {
+  std::vector<CellAccumulator::WrongRow> rows;
+  const auto beats = [](const Maximum& a, const Maximum& b) {
     return a.at >= 0 && (b.at < 0 || a.value > b.value || (a.value == b.value && a.at < b.at));
   };
   for (const CellAccumulator* part : parts) {
@@ -305,7 +305,7 @@ TensorComparison merge(const CellGrid& grid, SharedPicture&& picture,
 
   std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.row < b.row; });
   std::int64_t last = -1;
-  for (const CellAccumulator::Row& row : rows) {
+  for (const CellAccumulator::WrongRow& row : rows) {
     if (row.row != last) {
       const auto index = grid.index_of(row.row * grid.row_cells);
       c.wrong_rows.push_back({static_cast<std::int32_t>(index[0]),

@@ -69,11 +69,12 @@ class CellAccumulator {
   friend TensorComparison merge(const CellGrid&, SharedPicture&&,
                                 std::span<const CellAccumulator* const>);
 
-  struct Place {
+  // The largest value so far, and the flat index of its cell (-1: none yet).
+  struct Maximum {
     double value = 0;
     std::int64_t at = -1;
   };
-  struct Row {
+  struct WrongRow {
     std::int64_t row = -1, mismatched = 0;
     double max_ratio = 0;
   };
@@ -89,7 +90,7 @@ class CellAccumulator {
                        const Limit& limit, const EachCell* each);
   bool add_identical_run(std::int64_t at, std::int64_t n, const float* actual,
                          const float* expected, const AbsoluteRelativeLimit& limit);
-  static bool beaten_by(double value, std::int64_t at, const Place& place);
+  static bool beaten_by(double value, std::int64_t at, const Maximum& so_far);
   template <class A, class E, class Limit>
   void note_places(std::int64_t at, std::int64_t n, const A* actual, const E* expected,
                    const Limit& limit, const CellFindings& f);
@@ -104,11 +105,11 @@ class CellAccumulator {
   std::int64_t x_compared = 0;
   CellFindings x_sums;              // maxima without places
   float x_identical_magnitude = 0;  // largest among runs that are bit for bit the same
-  Place x_worst, x_abs, x_rel;
+  Maximum x_worst, x_abs, x_rel;
   std::int64_t x_first = -1;
   Mismatch x_first_cell, x_worst_cell;
-  Row x_row;
-  std::vector<Row> x_wrong_rows;
+  WrongRow x_row;
+  std::vector<WrongRow> x_wrong_rows;
   std::int64_t x_tile_row = -1;  // (batch, head, query tile) that x_tiles belong to
   std::vector<TileError> x_tiles;
   std::vector<double> x_each_ratio;

@@ -14,7 +14,7 @@
 
 namespace attn_diag {
 
-// Of the target's own width: gcc does comparisons of wider ones cell by cell, at 50 times the cost.
+// Vectors of the target's own width: gcc compares wider ones cell by cell, at 50 times the cost.
 inline constexpr std::int64_t kLanes = reference::kLanes;
 using Doubles = reference::Vector;
 using Ints = reference::IntVector;  // also masks: 0 or -1

@@ -12,7 +12,7 @@ namespace attn_diag {
 struct BlockVisitors {
   std::function<void(const reference::RowBlock&)>
       every;  // before its cells are judged; may be empty
-  // Of a block, a tensor in which a cell was found wrong; tensors come in pipeline order. May be empty.
+  // Called for each tensor of a block with a wrong cell, in pipeline order. May be empty.
   std::function<void(const reference::RowBlock&, Tensor)> wrong;
   std::uint32_t tensors = 0;  // that are wanted besides the capture's (tensor_bit() each)
 };

@@ -34,7 +34,7 @@ bool passes(double actual, double expected, double atol = 0.5) {
   return compare_cells({actual}, {expected}, {false, atol, 0}).agrees();
 }
 
-// The same comparison, a cell at a time, in the plainest way.
+// What compare_cells() should give, computed a cell at a time in the plainest way.
 TensorComparison plain_comparison(const CellGrid& grid, const std::vector<double>& actual,
                                   const std::vector<double>& expected,
                                   const std::vector<double>& limit, double ulp_bits,

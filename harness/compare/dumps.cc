@@ -29,7 +29,7 @@ struct Slabs {
   CellSlab actual, expected, bound;
 };
 
-// Borrowed by the threads, so that there are as many as threads.
+// Slabs that threads borrow: no more are made than there are threads.
 class SlabPool {
  public:
   std::unique_ptr<Slabs> borrow() {

@@ -86,7 +86,7 @@ DumpOptions with(int deflate, bool reference) {
   throw Error("/proc/self/status has no VmHWM");
 }
 
-// Of a child that compares two dumps with `queries` rows of S, of 8192 keys. Shared libraries are in it.
+// The peak of a child that compares two dumps with `queries` rows of S, of 8192 keys. Includes shared libraries.
 [[maybe_unused]] std::int64_t peak_kib_of_comparison(const testing::TemporaryDirectory& directory,
                                                      std::int64_t queries) {
   const std::string a = directory / "a.h5", b = directory / "b.h5";

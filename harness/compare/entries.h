@@ -1,4 +1,4 @@
-// Batch entries by themselves: of cases whose entries have keys of their own number.
+// Batch entries one by one, for cases whose entries differ in their number of keys.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ Capture entry_of(const Capture& capture, std::int64_t batch, std::int32_t keys);
 reference::Extras entry_of(const reference::Extras& extras, const Problem& problem,
                            std::int64_t batch, std::int32_t keys);
 
-// o and lse, each batch entry against the formula of its first kv_lens[entry] keys. One without any has o = 0 and
-// lse = -inf. What lies behind is not read.
+// Compares o and lse, each batch entry against the formula of its first kv_lens[entry] keys. An entry without keys
+// has o = 0 and lse = -inf. Keys behind these are not read.
 Comparison compare_entries(const Capture& capture, const std::vector<std::int32_t>& kv_lens,
                            const reference::Extras& extras, const Tolerance& tolerance,
                            int threads = 0);

@@ -16,7 +16,7 @@
 
 namespace attn_diag {
 
-// Of the cells of a tensor that were judged.
+// Over the judged cells of a tensor.
 struct ErrorHistogram {
   Tensor tensor = Tensor::kO;
   DType storage =
@@ -25,7 +25,7 @@ struct ErrorHistogram {
   static constexpr int kFirstExponent = -3, kLastExponent = 6;
   static constexpr int kEdges = 2 * (kLastExponent - kFirstExponent) + 1;
   std::array<std::int64_t, kEdges + 3> by_limit{};
-  // By ulp_bin(), where ULPs mean something: of the other cells the bound leaves fewer than half of the digits.
+  // By ulp_bin(), where ULPs mean something: in other cells the bound leaves fewer than half of the digits.
   std::array<std::int64_t, kUlpBins> by_ulp{};
 };
 
@@ -58,13 +58,13 @@ struct ErrorMaps {
   std::vector<ErrorHistogram> histograms;  // a tensor each, in pipeline order
   std::vector<ErrorMap> maps;
   std::vector<CellWindow> windows;
-  // Whose maps there are, the one to look at first in front.
+  // The heads that have maps, the one to look at first in front.
   std::vector<std::array<std::int64_t, 2>> heads;  // (batch, head)
 };
 
 // `comparison`: of this capture, by this tolerance. Maps of every tensor of the head in which the first wrong tensor
-// is wrong first, or of the first one recorded where all agrees; of some more wrong heads those of the first wrong tensor
-// and of o. A window each around the first and the worst wrong cell of the first wrong tensor, and one of o.
+// is wrong first, or of the first one recorded where all agrees; for some more wrong heads, maps of the first wrong
+// tensor and of o. A window each around the first and the worst wrong cell of the first wrong tensor, and one of o.
 ErrorMaps map_errors(const Capture& capture, const Comparison& comparison,
                      const Tolerance& tolerance, int threads = 0);
 

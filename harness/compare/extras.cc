@@ -20,7 +20,7 @@ constexpr std::int64_t kRowsAtOnce = 64;
 
 // What a batch entry is held against: its formula, of which it is entry `batch`. None: it has no keys.
 struct Entry {
-  std::optional<reference::Case> formula;
+  std::optional<reference::PredictionInputs> formula;
   std::int32_t batch = 0;
 };
 
@@ -71,7 +71,7 @@ class Rows {
       right[Tensor::kLse].bound.assign(rows, 0.0);
       return right;
     }
-    std::vector<reference::Row> rows;
+    std::vector<reference::RowIndex> rows;
     for (std::int64_t i = begin; i < end; ++i)
       rows.push_back({entry.batch, static_cast<std::int32_t>(i / p.seqlen_q % p.heads),
                       static_cast<std::int32_t>(i % p.seqlen_q)});
@@ -86,7 +86,7 @@ class Rows {
   AccumulatorPool& x_pool;
 };
 
-reference::Case formula_of(const Capture& capture, const reference::Extras& extras) {
+reference::PredictionInputs formula_of(const Capture& capture, const reference::Extras& extras) {
   return {capture.problem,
           capture.geometry,
           capture.arithmetic,
@@ -116,7 +116,7 @@ Comparison compare_with_reference(const Capture& capture, const reference::Extra
                                   const Tolerance& tolerance, int threads) {
   if (extras.bias.empty() && extras.softcap == 0)
     return compare_with_reference(capture, tolerance, threads);
-  const reference::Case formula = formula_of(capture, extras);
+  const reference::PredictionInputs formula = formula_of(capture, extras);
   std::vector<Entry> entries;
   for (std::int32_t b = 0; b < capture.problem.batch; ++b) entries.push_back({formula, b});
   return compare(capture, entries, tolerance, threads);

@@ -1,5 +1,5 @@
-// The rule of compare.h: how far a cell may be from what is expected, and what a cell at some distance is. cells.h judges
-// runs of cells by the same rule, many at a time.
+// The rule of compare.h: how far a cell may be from what is expected, and how a cell at some distance is judged.
+// cells.h judges runs of cells by the same rule, many at a time.
 #pragma once
 
 #include <cmath>
@@ -17,17 +17,17 @@ namespace attn_diag {
 // and with it what is uncertain about a tensor that was reconstructed. The only reader of these four.
 class Limits {
  public:
-  // Of what was recorded, against the reference.
+  // For a recorded tensor against the reference.
   Limits(const Tolerance& tolerance, const TensorData& actual)
       : x_tolerance(tolerance), x_uncertain{&actual, nullptr} {}
-  // Of two captures. Each may be a bound away from the exact value.
+  // For two captures, each of which may be a bound away from the exact value.
   Limits(const Tolerance& tolerance, const TensorData& actual, const TensorData& expected)
       : x_tolerance(tolerance), x_uncertain{&actual, &expected}, x_bounds(kBoundsApart) {}
-  // Of two files of what was recorded, likewise.
+  // For two files of recorded tensors, likewise.
   explicit Limits(const Tolerance& tolerance)
       : x_tolerance(tolerance), x_uncertain{nullptr, nullptr}, x_bounds(kBoundsApart) {}
 
-  // Of flat cell `cell`. `bound`: the reference's, not read where the tolerance does not use it.
+  // The limit of flat cell `cell`. `bound`: the reference's, not read where the tolerance does not use it.
   double of(std::int64_t cell, double bound, double expected) const {
     double limit = x_tolerance.use_bound ? x_bounds * bound : by_tolerance(expected);
     for (const TensorData* data : x_uncertain)
@@ -35,7 +35,7 @@ class Limits {
     return limit;
   }
 
-  // As of() without a bound, of a cell that was not reconstructed. Finite: a tolerance of the user's own judges every cell.
+  // As of() without a bound, for a cell that was not reconstructed. Finite: a user's own tolerance judges every cell.
   double by_tolerance(double expected) const {
     const double relative = std::isfinite(expected) ? x_tolerance.rtol * std::fabs(expected) : 0.0;
     return std::fmin(x_tolerance.atol + relative, std::numeric_limits<double>::max());
@@ -46,7 +46,7 @@ class Limits {
            TypedCells expected, const double* bound) const;
 
  private:
-  // Of what was reconstructed from NaN nothing is known.
+  // Nothing is known about what was reconstructed from NaN.
   static double uncertainty(const TensorData& data, std::int64_t cell) {
     if (data.uncertainty.empty()) return 0.0;
     const auto x = static_cast<double>(data.uncertainty[static_cast<std::size_t>(cell)]);

@@ -20,8 +20,8 @@ struct AbsoluteRelativeLimit {
 struct UlpScale {
   double per_power_of_two;  // 2^(explicit mantissa bits)
   double smallest_normal;
-  // Where rounding may take a number by more than this of itself, it leaves fewer than half of the digits: as of a
-  // sum that cancels, ULPs count what nobody could have got right.
+  // Where rounding may move a number by more than this share of it, fewer than half of its digits are certain: ULPs
+  // then count what nobody could have got right, as in a sum that cancels.
   double half_of_digits;
 };
 constexpr UlpScale ulp_scale(DType dtype) {

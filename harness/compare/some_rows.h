@@ -1,4 +1,4 @@
-// Comparing some rows of a capture: of long sequences all of them would take the reference hours.
+// Comparing some rows of a capture: for long sequences, all of them would take the reference hours.
 #pragma once
 
 #include <cstdint>
@@ -18,18 +18,18 @@ struct SomeRows {
   std::int64_t count() const;
 };
 
-// The first and the last of `extent` queries and one, by `seed`, of each of the equal parts between: `wanted` in all, or as
-// many as there are.
+// The first and the last of `extent` queries and one, drawn by `seed`, from each of equal parts between: `wanted`
+// queries, or all of them if there are fewer.
 std::vector<std::int32_t> sampled_queries(std::int64_t extent, std::int64_t wanted,
                                           std::uint64_t seed);
 
-// As compare_with_reference, of these rows alone: the reference computes no other, O(seqlen_k * head_dim) each. Throws
+// As compare_with_reference, for these rows only: the reference computes no others, O(seqlen_k * head_dim) each. Throws
 // Error for rows that the capture does not have.
 Comparison compare_some_rows(const Capture& capture, const SomeRows& rows,
                              const Tolerance& tolerance, int threads = 0);
 
-// "Judged are 64 of 131,072 queries, of 8 of 8 heads and 1 of 1 batch entries: what is wrong elsewhere is not seen.", or of a
-// sample "... is seen only where it breaks an invariant."
+// "Judged are 64 of 131,072 queries, of 8 of 8 heads and 1 of 1 batch entries: what is wrong elsewhere is not seen.",
+// or for a sample "... is seen only where it breaks an invariant."
 std::string some_rows_note(const SomeRows& rows, const Problem& problem);
 
 }  // namespace attn_diag

@@ -11,7 +11,7 @@ namespace attn_diag {
 // What the kernel rounds a tensor to, as declared, though it may have been recorded in a wider type.
 DType storage_of(Tensor t, const Capture& capture);
 
-// None of what is not finite or expected to be 0, and where the bound leaves fewer than half of the digits.
+// None where a value is not finite, 0 is expected, or the bound leaves fewer than half of the digits.
 std::optional<double> error_in_ulps(DType storage, double actual, double expected, double bound);
 
 }  // namespace attn_diag

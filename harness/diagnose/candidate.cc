@@ -17,7 +17,7 @@ bool better(const Candidate& a, const Candidate& b) {
   const double wrong_a = share(telling_rows(a.tally), a.tally.wrong_rows);
   const double wrong_b = share(telling_rows(b.tally), b.tally.wrong_rows);
   if (differ(wrong_a, wrong_b)) return wrong_a > wrong_b;
-  // What judges nothing is within everywhere.
+  // A prediction that judges nothing is within its bounds everywhere.
   const double all_a = share(a.tally.within, a.tally.rows) * judged_share(a.tally);
   const double all_b = share(b.tally.within, b.tally.rows) * judged_share(b.tally);
   if (differ(all_a, all_b)) return all_a > all_b;
@@ -61,7 +61,7 @@ Match to_match(const Candidate& candidate) {
   match.median_residual_over_bound = t.median_wrong();
   match.confirmed = candidate.confirmed;
   match.equivalent = candidate.equivalent;
-  // With other cuts of the keys the same parameters are not others.
+  // The same parameters under another cut of the keys do not count as others.
   std::set<std::string> said{match.label};
   for (const reference::Variant& other : candidate.alternatives)
     if (said.insert(other.label()).second) match.other_parameters.push_back(other.label());

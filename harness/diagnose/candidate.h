@@ -19,10 +19,10 @@ struct Candidate {
   std::size_t cut = 0;     // which of the cases: the cut into tiles that it was predicted for
   std::int64_t order = 0;  // in the catalogue
   Tally tally;             // of the rows looked at so far
-  bool confirmed = false;  // which were all
+  bool confirmed = false;  // those were all rows
   // Telling rows of the sample; empty where it was dropped early.
   std::vector<std::uint8_t> explained;
-  // Of the same bug with other parameters, where these account for as much.
+  // This bug with other parameters, where these account for as much.
   std::vector<reference::Variant> alternatives;
   std::vector<std::string> equivalent;  // labels of what was folded into it
 };
@@ -31,7 +31,7 @@ struct Candidate {
 // residual, then less general, then earlier in the catalogue.
 bool better(const Candidate& a, const Candidate& b);
 
-// Whether it accounts for all of the rows looked at, and these are more than its own freedom.
+// Whether it accounts for all rows looked at, and these are more evidence than its own freedom.
 bool accounts(const Candidate& candidate);
 
 Match to_match(const Candidate& candidate);

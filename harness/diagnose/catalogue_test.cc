@@ -24,7 +24,7 @@ bool holds(const Diagnosis& d, const std::string& id) {
 // One variant of each bug, with a free parameter at its first named value, or at a start.
 std::vector<reference::Variant> planted(const BuggyCase& c) {
   std::vector<reference::Variant> all;
-  const reference::Case data = testing::data_of(c);
+  const reference::PredictionInputs data = testing::data_of(c);
   for (const reference::Hypothesis* hypothesis : reference::catalogue()) {
     const std::vector<reference::Variant> variants = hypothesis->variants(data);
     if (variants.empty()) continue;

@@ -27,7 +27,8 @@ double over_bounds(const reference::Prediction::Values& x, const reference::Pred
 
 }  // namespace
 
-Contrast::Contrast(const reference::Case& c, const std::vector<reference::Row>& rows,
+Contrast::Contrast(const reference::PredictionInputs& c,
+                   const std::vector<reference::RowIndex>& rows,
                    const std::vector<reference::Deviation>& deviations, std::uint32_t tensors,
                    int threads)
     : x_predictions(deviations.size()), x_rows(rows.size()) {
@@ -90,7 +91,7 @@ bool Contrast::same(std::size_t a, std::size_t b) const {
   return true;
 }
 
-std::vector<OtherInputs> other_inputs(const reference::Case& like) {
+std::vector<OtherInputs> other_inputs(const reference::PredictionInputs& like) {
   std::vector<OtherInputs> all;
   for (const char* kind : {"probe", "rising", "large", "randn"}) {
     const auto& kinds = input_kinds();
@@ -98,17 +99,18 @@ std::vector<OtherInputs> other_inputs(const reference::Case& like) {
                      [&](const InputKindInfo& k) { return std::string_view(k.name) == kind; }))
       continue;
     const InputData made = make_inputs(like.problem(), kind, kOtherSeed, 1);
-    all.push_back({kind, reference::Case(like.problem(), like.geometry(), like.arithmetic(),
-                                         {made.q.data(), made.k.data(), made.v.data()})});
+    all.push_back(
+        {kind, reference::PredictionInputs(like.problem(), like.geometry(), like.arithmetic(),
+                                           {made.q.data(), made.k.data(), made.v.data()})});
   }
   return all;
 }
 
-std::vector<reference::Row> rows_of(const Problem& p, int n) {
+std::vector<reference::RowIndex> rows_of(const Problem& p, int n) {
   std::vector<std::int64_t> all(
       static_cast<std::size_t>(std::int64_t{p.batch} * p.heads * p.seqlen_q));
   std::iota(all.begin(), all.end(), 0);
-  std::vector<reference::Row> rows;
+  std::vector<reference::RowIndex> rows;
   for (const std::int64_t flat : spread(all, n))
     rows.push_back({static_cast<std::int32_t>(flat / p.seqlen_q / p.heads),
                     static_cast<std::int32_t>(flat / p.seqlen_q % p.heads),

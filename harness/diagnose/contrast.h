@@ -13,7 +13,7 @@ namespace attn_diag::matching {
 class Contrast {
  public:
   // Predicts the tensors (bit t for Tensor t) of the rows under every deviation.
-  Contrast(const reference::Case& c, const std::vector<reference::Row>& rows,
+  Contrast(const reference::PredictionInputs& c, const std::vector<reference::RowIndex>& rows,
            const std::vector<reference::Deviation>& deviations, std::uint32_t tensors, int threads);
 
   std::size_t size() const { return x_predictions.size(); }
@@ -27,7 +27,7 @@ class Contrast {
   };
   Gap gap(std::size_t a, std::size_t b) const;
   bool apart(std::size_t a, std::size_t b) const;
-  // Whether one says all of its numbers, and nothing is left as what lay in memory.
+  // Whether a hypothesis predicts all of its numbers: none is what lay in memory.
   bool knows_all(std::size_t a) const;
   // Whether all that both know is equal, to a part in a million of the largest value of its row.
   bool same(std::size_t a, std::size_t b) const;
@@ -40,12 +40,12 @@ class Contrast {
 // Inputs for which hypotheses can be compared: of the problem's shape, of some kind that make_inputs has.
 struct OtherInputs {
   std::string kind;
-  reference::Case data;
+  reference::PredictionInputs data;
 };
 // `like` with other inputs: random, rising, and probes where there are such.
-std::vector<OtherInputs> other_inputs(const reference::Case& like);
+std::vector<OtherInputs> other_inputs(const reference::PredictionInputs& like);
 
 // Up to n rows of a problem, spread.
-std::vector<reference::Row> rows_of(const Problem& problem, int n);
+std::vector<reference::RowIndex> rows_of(const Problem& problem, int n);
 
 }  // namespace attn_diag::matching

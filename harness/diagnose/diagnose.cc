@@ -70,7 +70,7 @@ Diagnosis diagnose_stages(const Capture& capture, const Comparison& comparison,
   Subject outputs;
   for (const Tensor t : {Tensor::kLse, Tensor::kO})
     if (capture.has(t)) outputs.tensors.push_back(t);
-  // Pairs are tried twice: of o and lse, then of each stage.
+  // Pairs are tried twice: for o and lse, then for each stage.
   DiagnoseOptions half = options;
   half.pair_work = options.pair_work / 2;
   Diagnosis by_outputs = matching::diagnose_subject(capture, comparison, outputs, true, half);
@@ -116,7 +116,7 @@ Diagnosis diagnose(const Capture& capture, const DiagnoseOptions& options) {
     out.judged = comparison.judged();
     out.unjudged = comparison.unjudged();
   }
-  // Of what a kernel of a library declares; files of others declare nothing.
+  // About what a library's kernel declares; foreign files declare nothing.
   if (!capture.provenance.library.empty())
     if (std::string note =
             looser_declaration(capture, comparison, options.tolerance, options.threads);

@@ -35,7 +35,7 @@ std::vector<Geometry> other_cuts(const Experiment& experiment, const Geometry& o
   return cuts;
 }
 
-// Of a result that moves, and is wrong where it holds still as well: whether that is certainly another bug's doing.
+// For a result that moves and is wrong where it holds still as well: whether another bug must be the cause of that.
 // A race may go on in lockstep, where it reads what nobody wrote; what a read of such bytes makes of zeros may look
 // like a formula, unless more cells are wrong than such reads reach.
 bool is_another_bug(const TraceResult& trace) {

@@ -40,7 +40,7 @@ EquivalenceClass resolve(const Search& search, std::vector<Candidate> candidates
                          const std::vector<Geometry>& other_cuts) {
   EquivalenceClass out;
   std::vector<Candidate> members = one_of_each(std::move(candidates));
-  // A bug known by its values goes before one that only says where nothing is known.
+  // A bug that shows by values goes before one that only says where nothing is known.
   const auto by_place = [](const Candidate& m) { return 2 * m.tally.by_place > m.tally.telling; };
   if (!std::all_of(members.begin(), members.end(), by_place)) std::erase_if(members, by_place);
   if (members.size() < 2) {

@@ -21,7 +21,7 @@ Evidence::Evidence(const Capture& capture, std::vector<Tensor> tensors)
   x_wrong.assign(static_cast<std::size_t>(extent[0] * extent[1] * extent[2]), 0);
 }
 
-reference::Row Evidence::row(std::int64_t flat) const {
+reference::RowIndex Evidence::row(std::int64_t flat) const {
   const auto& [origin, extent] = x_capture->region;
   return {static_cast<std::int32_t>(origin[0] + flat / (extent[1] * extent[2])),
           static_cast<std::int32_t>(origin[1] + flat / extent[2] % extent[1]),

@@ -26,13 +26,13 @@ class Evidence {
 
   // Rows of the capture's region, in the order (batch, head, query).
   std::int64_t rows() const { return static_cast<std::int64_t>(x_wrong.size()); }
-  reference::Row row(std::int64_t flat) const;
+  reference::RowIndex row(std::int64_t flat) const;
   // Cells of a tensor per row.
   std::int64_t cells(Tensor t) const { return x_cells[static_cast<std::size_t>(t)]; }
   // The recorded values of rows, [row][cell].
   std::vector<double> read(Tensor t, std::span<const std::int64_t> flat) const;
-  // Whether their cells were written, likewise. Empty where that is not known: but for o and lse of a
-  // kernel that attn-diag ran, which began as NaN. A NaN counts as unwritten if any cell is.
+  // Whether those cells were written. Empty where that is not known: it is known for o and lse of a kernel that
+  // attn-diag ran, which began as NaN. A NaN counts as unwritten if any cell is.
   std::vector<std::uint8_t> written(Tensor t, std::span<const std::int64_t> flat) const;
 
   // Marks the rows that a comparison found wrong in one of the tensors.

@@ -58,7 +58,7 @@ Elsewhere::Elsewhere(const Search& search, const std::vector<Candidate>& members
   }
   x_first.push_back(x_forms.size());
   try_inputs();
-  const reference::Case& own = search.cuts()[members.front().cut];
+  const reference::PredictionInputs& own = search.cuts()[members.front().cut];
   try_cuts(other_cuts.empty() ? other_splits(own.problem(), own.geometry()) : other_cuts);
 }
 
@@ -73,7 +73,7 @@ void Elsewhere::try_inputs() {
 }
 
 void Elsewhere::try_cuts(const std::vector<Geometry>& cuts) {
-  const reference::Case& own = x_search.cuts()[x_members.front().cut];
+  const reference::PredictionInputs& own = x_search.cuts()[x_members.front().cut];
   const Geometry& from = own.geometry();
   const bool any_tile = std::all_of(x_forms.begin(), x_forms.end(), holds_in_other_tiles);
   for (const Geometry& cut : cuts) {

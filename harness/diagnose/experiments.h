@@ -20,8 +20,8 @@ class Elsewhere {
 
   // Whether two members are the same function of all other inputs that were tried.
   bool same(std::size_t a, std::size_t b) const;
-  // What tells those of `which` apart: lse, if it was not recorded; then, one after another, what tells most
-  // pairs apart that are not apart yet. A member is told from another if all forms of it are.
+  // Runs that tell the members `which` apart: lse, if it was not recorded; then, one by one, the run that tells most of
+  // the remaining pairs apart. Two members are told apart if all their forms are.
   std::vector<TellingRun> experiments(const std::vector<std::size_t>& which) const;
 
  private:
@@ -38,7 +38,7 @@ class Elsewhere {
   const std::vector<Candidate>& x_members;
   std::vector<reference::Deviation> x_forms;  // the first of every member is the member itself
   std::vector<std::size_t> x_first;           // of each member; one more than there are
-  std::vector<reference::Row> x_rows;
+  std::vector<reference::RowIndex> x_rows;
   std::vector<Setting> x_inputs, x_cuts;
 };
 

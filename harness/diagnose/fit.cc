@@ -23,8 +23,8 @@ double penalty(double residual) {
 
 class Fitter {
  public:
-  Fitter(const Evidence& evidence, const reference::Case& c, const reference::Variant& variant,
-         const Rows& rows, std::size_t depth)
+  Fitter(const Evidence& evidence, const reference::PredictionInputs& c,
+         const reference::Variant& variant, const Rows& rows, std::size_t depth)
       : x_evidence(evidence), x_case(c), x_variant(variant), x_rows(rows) {
     x_at = rows_to_fit(evidence, rows, depth, kFitRows);
     for (const std::size_t at : x_at) x_row.push_back(rows.row[at]);
@@ -136,11 +136,11 @@ class Fitter {
   }
 
   const Evidence& x_evidence;
-  const reference::Case& x_case;
+  const reference::PredictionInputs& x_case;
   const reference::Variant& x_variant;
   const Rows& x_rows;
   std::vector<std::size_t> x_at;
-  std::vector<reference::Row> x_row;
+  std::vector<reference::RowIndex> x_row;
   reference::Prediction x_out;
   bool x_within = false;
 };
@@ -166,8 +166,8 @@ std::vector<std::size_t> rows_to_fit(const Evidence& evidence, const Rows& rows,
   return finite;
 }
 
-Fitted fit(const Evidence& evidence, const reference::Case& c, const reference::Variant& variant,
-           const Rows& rows, std::size_t depth) {
+Fitted fit(const Evidence& evidence, const reference::PredictionInputs& c,
+           const reference::Variant& variant, const Rows& rows, std::size_t depth) {
   if (!variant.free) return {variant, Generality::kFixed};
   return Fitter(evidence, c, variant, rows, depth).run();
 }

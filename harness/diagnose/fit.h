@@ -25,8 +25,8 @@ struct Fitted {
 // among the first `depth` of `rows`: searched from the parameter's starts, its named values and a grid (by orders of
 // magnitude where its bounds are positive), then by golden section. A named value at which those rows
 // are within their bounds is preferred, the nearest first.
-Fitted fit(const Evidence& evidence, const reference::Case& c, const reference::Variant& variant,
-           const Rows& rows, std::size_t depth);
+Fitted fit(const Evidence& evidence, const reference::PredictionInputs& c,
+           const reference::Variant& variant, const Rows& rows, std::size_t depth);
 
 // The indices of at most n wrong rows among the first `depth`, those with a finite recorded number first.
 std::vector<std::size_t> rows_to_fit(const Evidence& evidence, const Rows& rows, std::size_t depth,

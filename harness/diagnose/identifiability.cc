@@ -10,7 +10,7 @@ namespace attn_diag {
 namespace {
 
 using matching::Contrast;
-using reference::Row;
+using reference::RowIndex;
 using reference::Variant;
 
 constexpr int kRows = 64;
@@ -35,7 +35,7 @@ void add_ways(std::size_t bug, const Variant& variant, std::vector<Way>& to) {
   to.push_back({bug, variant.at(variant.free->high)});
 }
 
-std::vector<Way> ways_of(const reference::Case& c, Identifiability& to) {
+std::vector<Way> ways_of(const reference::PredictionInputs& c, Identifiability& to) {
   std::vector<Way> ways;
   for (const reference::Hypothesis* hypothesis : reference::catalogue()) {
     const std::vector<Variant> variants = hypothesis->variants(c);
@@ -59,15 +59,16 @@ std::vector<reference::Deviation> deviations_of(const std::vector<Way>& ways,
   return all;
 }
 
-// Of `which`, those that no row of the whole problem tells from the right numbers; the largest gap of
-// each way is kept.
-std::vector<std::size_t> hidden_everywhere(const reference::Case& c, const std::vector<Way>& ways,
+// Those of `which` that no row of the whole problem tells from the right numbers; `gaps` keeps the largest gap
+// of each way.
+std::vector<std::size_t> hidden_everywhere(const reference::PredictionInputs& c,
+                                           const std::vector<Way>& ways,
                                            std::vector<std::size_t> which,
                                            std::vector<double>& gaps, int threads) {
   const Problem& p = c.problem();
   const std::int64_t all = std::int64_t{p.batch} * p.heads * p.seqlen_q;
   for (std::int64_t begin = 0; begin < all && !which.empty(); begin += kRowsAtOnce) {
-    std::vector<Row> rows;
+    std::vector<RowIndex> rows;
     for (std::int64_t i = begin; i < std::min(all, begin + kRowsAtOnce); ++i)
       rows.push_back({static_cast<std::int32_t>(i / (std::int64_t{p.heads} * p.seqlen_q)),
                       static_cast<std::int32_t>(i / p.seqlen_q % p.heads),
@@ -101,12 +102,12 @@ std::int64_t Identifiability::alike() const {
   return std::count_if(bugs.begin(), bugs.end(), [](const Bug& b) { return !b.alike.empty(); });
 }
 
-Identifiability identify(const reference::Case& c, int threads) {
+Identifiability identify(const reference::PredictionInputs& c, int threads) {
   Identifiability out;
   const std::vector<Way> ways = ways_of(c, out);
   std::vector<std::size_t> all(ways.size());
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
-  const std::vector<Row> rows = matching::rows_of(c.problem(), kRows);
+  const std::vector<RowIndex> rows = matching::rows_of(c.problem(), kRows);
   out.rows = static_cast<std::int64_t>(rows.size());
   const Contrast contrast(c, rows, deviations_of(ways, all), kOutputs, threads);
 

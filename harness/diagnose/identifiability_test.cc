@@ -37,8 +37,9 @@ Identifiability of(const Problem& p, const std::string& kind, int threads = 0) {
   g.has_split_merge = true;
   Arithmetic a;
   a.output = p.dtype;
-  return identify(reference::Case(p, g, a, {inputs.q.data(), inputs.k.data(), inputs.v.data()}),
-                  threads);
+  return identify(
+      reference::PredictionInputs(p, g, a, {inputs.q.data(), inputs.k.data(), inputs.v.data()}),
+      threads);
 }
 
 Names hidden(const Identifiability& found) {

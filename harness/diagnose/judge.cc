@@ -39,7 +39,8 @@ void note_number(RowFit& fit, double actual, double right) {
 
 }  // namespace
 
-Rows read_rows(const Evidence& evidence, const reference::Case& c, std::vector<std::int64_t> flat) {
+Rows read_rows(const Evidence& evidence, const reference::PredictionInputs& c,
+               std::vector<std::int64_t> flat) {
   Rows rows;
   rows.flat = std::move(flat);
   for (const std::int64_t at : rows.flat) {
@@ -72,7 +73,7 @@ bool contradicts_memory(const Rows& rows, Tensor t, std::size_t cell,
 
 RowFit judge_row(const Evidence& evidence, const Rows& rows, std::size_t at,
                  const reference::Prediction& prediction, std::size_t first) {
-  // Of wrong cells: the furthest from what is right, how far it is, and the prediction's bound there.
+  // The wrong cell furthest from what is right: how far it is, and the prediction's bound there.
   struct Furthest {
     double off = 0, distance = 0, width = 0;
     bool tells() const { return off > 1 && !(width > distance); }

@@ -15,22 +15,23 @@ namespace attn_diag::matching {
 // Some rows of the evidence with what was recorded there and what would have been right.
 struct Rows {
   std::vector<std::int64_t> flat;
-  std::vector<reference::Row> row;
+  std::vector<reference::RowIndex> row;
   std::vector<std::uint8_t> wrong;
   std::array<std::vector<double>, kNumTensors> actual;  // [row][cell]
-  // Whether the cell was written, likewise; empty where that is not known.
+  // Whether the cell was written, [row][cell]; empty where that is not known.
   std::array<std::vector<std::uint8_t>, kNumTensors> written;
   reference::Prediction right;
 
   std::size_t size() const { return flat.size(); }
 };
 // `right` is predicted on `c`.
-Rows read_rows(const Evidence& evidence, const reference::Case& c, std::vector<std::int64_t> flat);
+Rows read_rows(const Evidence& evidence, const reference::PredictionInputs& c,
+               std::vector<std::int64_t> flat);
 
 struct RowFit {
   // Every judged cell is within the prediction's bound.
   bool within = false;
-  // So it is, and the row is wrong, and the right value is not within the same bound: see judge_row.
+  // `within`, and the row is wrong, and the right value is not within the same bound: see judge_row.
   bool telling = false;
   // The largest residual over bound; +inf where NaN or an infinity differs.
   double worst = 0;
@@ -44,7 +45,7 @@ struct RowFit {
       false;  // telling, but what is wrong is NaN, infinite or 0, which many formulas give
   // Judged cells of each tensor: wrong ones that are NaN, infinite or 0, and all others.
   std::array<std::int64_t, kNumTensors> special{}, plain{};
-  // Of up to eight wrong numbers, which they are: equal where what is right and what was recorded is the same.
+  // Up to eight wrong numbers, to 1 part in 1000: equal where the right and the recorded value are.
   std::array<std::uint64_t, 8> numbers{};
   std::size_t num_numbers = 0;
 };
@@ -53,12 +54,12 @@ struct RowFit {
 //
 // A cell is judged if the prediction knows it and its bound is finite. It passes if |recorded -
 // predicted| <= bound, or both are NaN, or the same infinity. Where it is known whether cells were
-// written, none passes that should have been and was not, or that should not and is no NaN: the memory
-// began as NaN, and so did the workspace, from which a merge may have written it. A wrong row tells nothing for a prediction
-// whose bound is so wide that it takes in the right value too: at the judged cell that is furthest from the
-// right value (in bounds of the right value), the prediction's bound must not be larger than that
-// distance. If none of its wrong cells is judged, a row tells by its place; if those that are judged are NaN,
-// infinite or 0, by its pattern.
+// written, a cell fails that should have been written and was not, or that should not and is no NaN: the memory
+// began as NaN, and so did the workspace, from which a merge may have written it. A wrong row tells nothing for a
+// prediction whose bound is so wide that it takes in the right value too: at the judged cell that is furthest from
+// the right value (in bounds of the right value), the prediction's bound must not be larger than that distance. If
+// none of its wrong cells is judged, a row tells by its place; if those that are judged are NaN, infinite or 0, by
+// its pattern.
 RowFit judge_row(const Evidence& evidence, const Rows& rows, std::size_t at,
                  const reference::Prediction& prediction, std::size_t first);
 
@@ -92,26 +93,26 @@ struct Tally {
 double judged_share(const Tally& tally);
 // Rows that tell by numbers, not by where they are NaN, infinite, 0 or unwritten.
 std::int64_t rows_by_value(const Tally& tally);
-// Whether NaN, infinities and zeros tell: the prediction says of at least one cell in ten of each tensor that has
-// wrong ones that it is another number, and so it is.
+// Whether NaN, infinities and zeros tell: in each tensor with such wrong cells, the prediction says for at least one
+// cell in ten that it is another number, and is right.
 bool pattern_tells(const Tally& tally);
 // The telling rows: none where less than a quarter of the cells is judged, those that tell by their
 // place alone only where every row is within or near, and those that tell by their pattern where that tells.
 std::int64_t telling_rows(const Tally& tally);
 
-// The bounds are to first order: of every 200 rows, begun ones too, one may be up to twice as far off.
+// The bounds are to first order: one in 200 rows (rounded up) may be up to twice as far off.
 inline constexpr double kNearMiss = 2.0;
 inline constexpr std::int64_t kRowsPerNearMiss = 200;
 
-// Whether a hypothesis accounts for all of it: every row is within, but for the near misses allowed; one
-// in ten of the wrong rows is telling, those left out that tell by their place; a quarter of the cells are
-// judged; and where rows tell by their place, at least 9 in 10 of the cells that are not judged are wrong.
+// Whether a hypothesis accounts for everything: every row is within, except the near misses allowed; of the wrong
+// rows that do not tell by their place, one in ten is telling; a quarter of the cells are judged; and where rows tell
+// by their place, at least 9 in 10 of the cells that are not judged are wrong.
 bool inside(const Tally& tally);
 
 // Whether there is more evidence than freedom: with a parameter that was fitted, three telling rows and four
 // different numbers; where nothing was, two numbers, unless rows tell by place or pattern alone.
 bool outweighs_its_freedom(const Tally& tally, bool fitted);
-// Of what is one of very many (pairs, places): one in ten of the wrong rows must tell by their numbers.
+// For candidates among very many (pairs, places): whether one in ten of the wrong rows tells by its numbers.
 bool tells_by_value(const Tally& tally);
 
 }  // namespace attn_diag::matching

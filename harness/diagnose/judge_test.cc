@@ -162,7 +162,7 @@ TEST_CASE("NaN, infinity and 0 tell only beside numbers that are as predicted") 
     for (int i = 0; i < 100; ++i) everywhere.add(all, true);
     CHECK(telling_rows(everywhere) == 0);
     CHECK_FALSE(inside(everywhere));
-    // Of rows as many are right, and predicted so.
+    // 100 more rows are right, and predicted so.
     Tally in_places = everywhere;
     r.rows.wrong = {0};
     r.rows.actual[static_cast<std::size_t>(Tensor::kO)] = {1, 1, 1};
@@ -180,7 +180,7 @@ TEST_CASE("a fitted number needs more rows and numbers than it has freedom") {
   tally.add(r.judge(), true);
   CHECK(tally.numbers.size() == 1);
   CHECK_FALSE(outweighs_its_freedom(tally, false));
-  // The same two numbers in every row are one piece of evidence.
+  // Two numbers that every row repeats are one piece of evidence.
   for (int i = 0; i < 50; ++i) tally.add(r.judge(), true);
   CHECK_FALSE(outweighs_its_freedom(tally, true));
   for (const double x : {2.0, 3.0, 4.0}) {

@@ -1,4 +1,4 @@
-// Cases of files or memory whose batch entries may have keys of their own number (ForeignCase::kv_lens).
+// Cases from files or memory whose batch entries may differ in their number of keys (ForeignCase::kv_lens).
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace attn_diag {
 
-// Against the reference, each batch entry with its own keys.
+// Compares with the reference, each batch entry with its own keys.
 Comparison compare_case(const ForeignCase& one, const Tolerance& tolerance, int threads = 0);
 
-// A case that diagnose() takes: itself, or of one with lengths the batch entry of `comparison` (compare_case's) that is
-// wrong first, by itself, which `note` says. Throws Error where that entry has no keys.
+// A case that diagnose() takes: the case itself or, if it has lengths, the batch entry that is wrong first in
+// `comparison` (compare_case's), by itself, which `note` says. Throws Error where that entry has no keys.
 struct CaseToDiagnose {
   ForeignCase one;
   std::string note;
@@ -22,7 +22,7 @@ CaseToDiagnose case_to_diagnose(const ForeignCase& one, const Comparison& compar
 // Compares itself, where there are lengths.
 CaseToDiagnose case_to_diagnose(const ForeignCase& one, const Tolerance& tolerance, int threads);
 
-// Of a case with lengths that is wrong: other lengths with which all of it is right, in words.
+// For a wrong case with lengths: other lengths with which all of it is right, in words.
 std::vector<std::string> lengths_that_fit(const ForeignCase& one, const Tolerance& tolerance,
                                           int threads = 0);
 

@@ -15,7 +15,7 @@ constexpr unsigned bits(std::initializer_list<LineFault> faults) {
   return all;
 }
 
-// Where numbers can go wrong first, by the family of the bug. NaN, and numbers of no input, any of them may make.
+// Where numbers can go wrong first, by the family of the bug. Any of them may make NaN, or numbers from no input.
 constexpr std::array<unsigned, reference::kNumFamilies> kCanBe = {
     // kLogits: a bias is no factor, it puts weights into other frames; S in a fragment changes rows and keys
     bits({LineFault::kScores, LineFault::kFrames, LineFault::kRows, LineFault::kOperands,
@@ -42,7 +42,7 @@ constexpr std::array<unsigned, reference::kNumFamilies> kCanBe = {
     bits({LineFault::kRows, LineFault::kPlace}),
 };
 
-// Of bugs that make less than their family.
+// Bugs with fewer line faults than their family.
 struct Narrower {
   std::string_view id;
   unsigned can_be;
@@ -62,7 +62,7 @@ unsigned can_be(const reference::HypothesisInfo& info) {
   return kCanBe[static_cast<std::size_t>(info.family)];
 }
 
-// Of a bug of the catalogue that rounds: everything is made as attention asks for.
+// Whether a bug of the catalogue only rounds: all values are computed as attention asks for.
 bool is_rounding(std::string_view id) { return id.ends_with("-narrow"); }
 
 }  // namespace

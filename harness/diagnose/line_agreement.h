@@ -9,7 +9,7 @@ namespace attn_diag::matching {
 // Whether a bug can make numbers wrong in the part of attention where they first are.
 LineSays line_says(const Match& match, const LineDivergence& lines);
 
-// Fills Match::line of the best. A name, or a class, of which nothing can be so is kDisputed.
+// Fills Match::line of the best. A name or class becomes kDisputed if the line contradicts all of it.
 void confirm_by_line(Diagnosis& diagnosis, const LineDivergence& lines);
 
 }  // namespace attn_diag::matching

@@ -106,7 +106,7 @@ double wrong_share(const Match& match) {
 // Whether a bug would make rows of a tensor wrong that are right as recorded: more than one in 200 of the sample's.
 bool contradicts(const Search& search, const Candidate& candidate, Tensor t) {
   const Evidence evidence(search.evidence().capture(), {t});
-  const reference::Case& c = search.cuts()[candidate.cut];
+  const reference::PredictionInputs& c = search.cuts()[candidate.cut];
   const Rows rows = read_rows(evidence, search.cuts().front(), search.sample().flat);
   reference::Prediction predicted;
   reference::predict(c, rows.row, candidate.variant.deviation, evidence.mask(), predicted);
@@ -146,7 +146,7 @@ class SubjectDiagnosis {
     x_hypotheses = open_hypotheses(subject);
   }
 
-  // Of a tensor that is not matched: a bug by which a row is wrong there that is right is none.
+  // t is not matched, but a bug under which a right row of t would be wrong is left out.
   void may_not_contradict(Tensor t) { x_may_not_contradict = t; }
 
   Diagnosis run() {
@@ -203,7 +203,7 @@ class SubjectDiagnosis {
     return found;
   }
 
-  // Of outputs that nothing but a prediction was compared with.
+  // Counts judged cells where only predictions were compared with the output.
   void count_judged() {
     for (std::int64_t row = 0; row < x_evidence.rows(); ++row) {
       const Rows one = read_rows(x_evidence, x_cuts.front(), {row});
@@ -274,7 +274,7 @@ class SubjectDiagnosis {
           x_cuts.size(), g.tile.block_n, g.num_splits, g.num_splits == 1 ? "" : "s"));
   }
 
-  // Nothing accounts for all of it.
+  // No single candidate accounts for everything.
   void settle_for_parts(const Search& search, const std::vector<Candidate>& singles) {
     const std::vector<Candidate> both = find_union(search, singles);
     for (const Candidate& candidate : both) x_out.best.push_back(to_match(candidate));
@@ -305,7 +305,7 @@ class SubjectDiagnosis {
         residual_structure(x_evidence, x_cuts.front(), x_options.tolerance, search.threads());
   }
 
-  // What would account for all of it, but with a number that was fitted to little more than itself.
+  // Notes what would account for everything, but with a parameter fitted to hardly more evidence than itself.
   bool note_too_little(const std::vector<Candidate>& singles) {
     for (const Candidate& candidate : singles) {
       if (candidate.explained.empty() || !inside(candidate.tally) || accounts(candidate)) continue;
@@ -362,7 +362,7 @@ Diagnosis diagnose_subject(const Capture& capture, const Comparison& comparison,
   if (answered(all) || all.verdict == DiagnosisVerdict::kNothingWrong || !has(Tensor::kO) ||
       !has(Tensor::kLse))
     return all;
-  // Kernels differ in what they make of lse: o alone may have a name.
+  // Kernels differ in what they store as lse: o alone may have a name.
   Subject without_lse = subject;
   std::erase(without_lse.tensors, Tensor::kLse);
   DiagnoseOptions singles = options;

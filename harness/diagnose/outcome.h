@@ -18,8 +18,8 @@ Evidence evidence_of(const Capture& capture, const Comparison& comparison, const
 Diagnosis diagnose_subject(const Capture& capture, const Comparison& comparison,
                            const Subject& subject, bool first, const DiagnoseOptions& options);
 
-// Of o of a run that is no formula, since others differ: where it is wrong, as residual_structure has it, and that it
-// is of that run. Empty where this run is right.
+// Where o of one run is wrong, as residual_structure says it, for a result that is no formula since other runs
+// differ; the sentences say that this is about one run. Empty where this run is right.
 std::vector<std::string> where_it_is_wrong(const Capture& capture, const DiagnoseOptions& options);
 
 // The diagnosis of a kernel with faults in several stages. Where each is named, or a class, the answer has

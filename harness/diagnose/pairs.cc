@@ -20,7 +20,7 @@ constexpr double kFitShare = 0.25;     // of the work, kept for pairs of which o
 constexpr std::size_t kChunk = 4096;   // pairs between two looks at what was spent
 constexpr int kRowsToChooseFrom = 12;
 constexpr double kLeastShare = 0.05;  // of the wrong rows, for a member of a union
-// Of the cells: among so many pairs, one that says nothing of half of them fits by chance.
+// Share of the cells: among very many pairs, one that says nothing about half of them fits by chance.
 constexpr double kLeastJudged = 0.75;
 
 // One member of a pair.
@@ -122,14 +122,14 @@ class FirstRows {
       sum += std::log1p(std::min(judge(variant.deviation, i).worst, 1e12));
     return sum;
   }
-  // Of one of the rows, on average.
+  // For one row, on average.
   double work() const {
     return std::accumulate(x_work.begin(), x_work.end(), 0.0) /
            static_cast<double>(std::max<std::size_t>(1, x_work.size()));
   }
 
  private:
-  std::int64_t keys_of(const reference::Row& row) const {
+  std::int64_t keys_of(const reference::RowIndex& row) const {
     const Problem& p = x_search.cuts().front().problem();
     std::int64_t keys = 0;
     for (std::int32_t key = 0; key < p.seqlen_k; ++key)
@@ -159,12 +159,12 @@ class FirstRows {
 
   const Search& x_search;
   std::vector<std::size_t> x_at;
-  std::vector<reference::Row> x_row;
+  std::vector<reference::RowIndex> x_row;
   std::vector<double> x_work, x_lse_work;
 };
 
-// Which pairs cannot account for the first rows. A bug that leaves a row alone, to the bit, leaves it to the
-// other bug, which must account for it by itself; likewise of lse alone.
+// Which pairs cannot account for the first rows. A row that one bug leaves as it is, to the bit, must be accounted for
+// by the other bug alone; so must the lse of a row.
 class Prospects {
  public:
   Prospects(const Search& search, const FirstRows& rows, const std::vector<Single>& singles)
@@ -190,8 +190,8 @@ class Prospects {
   }
 
  private:
-  // What a bug of softmax, recurrence or merge does to a row depends on its scores: where it leaves the row
-  // alone it may not once another bug has changed them, or the other steps that depend on them.
+  // What a bug of softmax, recurrence or merge does to a row depends on its scores: it may leave the row alone, but
+  // no longer once another bug has changed the scores, or other steps that depend on them.
   static bool may_meet(reference::Family a, reference::Family b) {
     using reference::Family;
     const auto depends = [](Family f) {
@@ -294,7 +294,7 @@ std::vector<Candidate> fixed_pairs(const Search& search, const FirstRows& rows,
        begin += kChunk) {
     if (limit.on_tried) limit.on_tried(limit.tried, limit.all);
     const std::size_t n = std::min(kChunk, pairs.size() - begin);
-    // There may be millions: of each no more than its answer is kept.
+    // There may be millions: only the answer for each is kept.
     std::vector<std::uint8_t> explains(n, 0);
     std::vector<double> work(n, 0);
     parallel_for(static_cast<std::int64_t>(n), search.threads(), [&](std::int64_t i) {
@@ -384,7 +384,7 @@ std::vector<Candidate> find_union(const Search& search, const std::vector<Candid
         neither += !by_a && !by_b;
       }
       if (neither > 0 || only_a < least || only_b < least) continue;
-      // Of several such, those that overlap most: each has more rows to speak for it.
+      // Among several such, those that overlap most: each has more rows to speak for it.
       if (first != nullptr &&
           a.tally.telling + b.tally.telling <= first->tally.telling + second->tally.telling)
         continue;

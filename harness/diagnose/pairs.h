@@ -16,19 +16,19 @@ struct PairLimit {
   // Multiplications, about: counted and not timed, so that the result does not depend on the machine.
   double work = kPairWork;
   std::function<void(std::int64_t tried, std::int64_t all)> on_tried;
-  // Set by find_pairs: of those that some row does not rule out beforehand.
+  // Set by find_pairs; without pairs that some row rules out beforehand.
   std::int64_t tried = 0, all = 0;
 };
 
-// Kernels with both bugs of a pair, for all pairs, those first whose bugs alone come nearest: on a few rows, what is
-// left on the sample, what is left then on all rows. Parameters that would be fitted are tried at their named values,
-// then, with the most promising partners, fitted. Returns those that account for everything, best first.
+// Tries kernels with both bugs of a pair, for all pairs, those first whose bugs alone come nearest: on a few rows, the
+// remaining ones on the sample, and what then remains on all rows. Parameters that would be fitted are tried at their
+// named values, then, with the most promising partners, fitted. Returns what accounts for everything, best first.
 std::vector<Candidate> find_pairs(const Search& search,
                                   const std::vector<const reference::Hypothesis*>& hypotheses,
                                   PairLimit& limit);
 
-// Of singles judged on the sample: two of which each explains wrong rows that the other does not, and that
-// together explain all of them, none of them less than 1 in 20. Empty, or the two.
+// Two of the singles judged on the sample that together explain all wrong rows, where each explains rows that
+// the other does not, at least 1 in 20. Empty, or the two.
 std::vector<Candidate> find_union(const Search& search, const std::vector<Candidate>& singles);
 
 }  // namespace attn_diag::matching

@@ -16,8 +16,8 @@ namespace {
 
 using testing::BuggyCase;
 
-// Of each bug one variant of those that are tried in pairs.
-std::vector<reference::Variant> fixed_variants(const reference::Case& data) {
+// One variant of each bug, among those that are tried in pairs.
+std::vector<reference::Variant> fixed_variants(const reference::PredictionInputs& data) {
   std::vector<reference::Variant> all;
   for (const reference::Hypothesis* hypothesis : reference::catalogue()) {
     std::vector<reference::Variant> variants = hypothesis->variants(data);
@@ -37,7 +37,7 @@ std::vector<reference::Variant> fixed_variants(const reference::Case& data) {
 class HasNoEffect : public reference::Hypothesis {
  public:
   const reference::HypothesisInfo& info() const override { return x_info; }
-  std::vector<reference::Variant> variants(const reference::Case&) const override {
+  std::vector<reference::Variant> variants(const reference::PredictionInputs&) const override {
     reference::Variant variant;
     variant.hypotheses = {this};
     variant.deviation.combine.max_of_counted = true;
@@ -84,7 +84,7 @@ TEST_CASE("of ten pairs of bugs at least eight are named together, and none wron
     const std::optional<reference::Variant> pair = reference::combine(a, b);
     if (!pair) continue;
     const Capture capture = testing::buggy_capture(c, pair->deviation);
-    // Where one bug hides the other there is one to be named.
+    // Where one bug hides the other, only one can be named.
     if (alike(capture, testing::buggy_capture(c, a.deviation)) ||
         alike(capture, testing::buggy_capture(c, b.deviation)))
       continue;

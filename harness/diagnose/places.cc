@@ -9,7 +9,7 @@
 namespace attn_diag::matching {
 namespace {
 
-// Of the cells: what says nothing of half of them fits some place by chance.
+// Share of the cells: what says nothing about half of them fits some place by chance.
 constexpr double kLeastJudged = 0.75;
 
 // The rows of the sample that a candidate accounts for.
@@ -37,12 +37,12 @@ void add_row_places(const Search& search, const std::vector<Candidate>& singles,
   const Rows& sample = search.sample();
   for (const Candidate& single : singles) {
     if (single.explained.empty() || single.tally.wrong_within < single.tally.wrong_rows) continue;
-    const reference::Case& c = search.cuts()[single.cut];
+    const reference::PredictionInputs& c = search.cuts()[single.cut];
     const std::vector<std::uint8_t> accounted = accounted_for(search, single);
     for (const reference::NamedPlace& place : reference::row_places(c.problem(), c.geometry())) {
       bool fits = true;
       for (std::size_t at = 0; at < sample.size() && fits; ++at) {
-        const reference::Row& row = sample.row[at];
+        const reference::RowIndex& row = sample.row[at];
         const bool inside = holds(place.place.rows, c.geometry(), row.batch, row.head, row.query);
         fits = inside ? accounted[at] != 0 : sample.wrong[at] == 0;
       }
@@ -56,7 +56,7 @@ void add_row_places(const Search& search, const std::vector<Candidate>& singles,
 void add_tile_places(const Search& search,
                      const std::vector<const reference::Hypothesis*>& hypotheses,
                      std::vector<Candidate>& found) {
-  const reference::Case& c = search.cuts().front();
+  const reference::PredictionInputs& c = search.cuts().front();
   const std::vector<reference::NamedPlace> places =
       reference::tile_places(c.problem(), c.geometry());
   std::vector<Candidate> all;

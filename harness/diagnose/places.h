@@ -8,9 +8,9 @@
 
 namespace attn_diag::matching {
 
-// Of `singles`, judged on the sample, those that account for every wrong row and for right ones too many: in some
-// rows alone. And every bug of what is made of a tile, on some tiles of the loop alone, under the first cut.
-// Returns what accounts for everything, best first.
+// Tries bugs in some places only: those of `singles`, judged on the sample, that account for every wrong row but
+// spoil right ones, in some rows; every bug in what is made of a tile alone, on some tiles of the loop, under the
+// first cut. Returns what accounts for everything, best first.
 std::vector<Candidate> find_in_places(const Search& search,
                                       const std::vector<const reference::Hypothesis*>& hypotheses,
                                       const std::vector<Candidate>& singles);

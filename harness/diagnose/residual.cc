@@ -32,7 +32,8 @@ struct Head {
 };
 
 // The wrong rows of some heads, in full, of one tensor.
-std::vector<Head> wrong_heads(const Evidence& evidence, const reference::Case& c, Tensor t) {
+std::vector<Head> wrong_heads(const Evidence& evidence, const reference::PredictionInputs& c,
+                              Tensor t) {
   std::vector<Head> heads;
   const auto& extent = evidence.capture().region.extent;
   std::vector<std::int64_t> numbers(static_cast<std::size_t>(extent[0] * extent[1]));
@@ -131,7 +132,7 @@ void say_mean_of_v(const Evidence& evidence, const std::vector<Head>& heads,
                    std::vector<std::string>& sentences) {
   std::int64_t rows = 0, explained = 0;
   for (const Head& head : heads) {
-    const reference::Row& first = head.rows.row.front();
+    const reference::RowIndex& first = head.rows.row.front();
     const std::vector<double> mean = mean_of_v(evidence.capture(), first.batch, first.head);
     const Eigen::Map<const Eigen::RowVectorXd> v(mean.data(),
                                                  static_cast<Eigen::Index>(mean.size()));
@@ -174,7 +175,8 @@ void say_zeros(const std::vector<Head>& heads, std::vector<std::string>& sentenc
 
 }  // namespace
 
-std::vector<std::string> residual_structure(const Evidence& evidence, const reference::Case& c,
+std::vector<std::string> residual_structure(const Evidence& evidence,
+                                            const reference::PredictionInputs& c,
                                             const Tolerance& tolerance, int threads) {
   std::vector<std::string> sentences;
   const Capture& capture = evidence.capture();

@@ -82,7 +82,8 @@ std::vector<double> mean_of_v(const Capture& capture, std::int32_t batch, std::i
   return mean;
 }
 
-std::vector<std::string> moved_rows(const Evidence& evidence, const reference::Case& c) {
+std::vector<std::string> moved_rows(const Evidence& evidence,
+                                    const reference::PredictionInputs& c) {
   const std::int64_t total = evidence.rows();
   if (total > kMostRows) return {};
   std::vector<std::int64_t> wrong;
@@ -97,7 +98,7 @@ std::vector<std::string> moved_rows(const Evidence& evidence, const reference::C
   std::vector<std::optional<Found>> found(looked.size());
   std::vector<std::int64_t> distance(looked.size(), total);
   for (std::int64_t begin = 0; begin < total; begin += kChunk) {
-    std::vector<reference::Row> rows;
+    std::vector<reference::RowIndex> rows;
     for (std::int64_t row = begin; row < std::min(total, begin + kChunk); ++row)
       rows.push_back(evidence.row(row));
     reference::Prediction right;
@@ -109,7 +110,7 @@ std::vector<std::string> moved_rows(const Evidence& evidence, const reference::C
         if (off >= distance[k]) continue;
         for (std::size_t i = 0; i < orders.size(); ++i) {
           if (!equals(&actual[k * n], &o.value[r * n], &o.bound[r * n], orders[i].order)) continue;
-          const reference::Row& at = looked.row[k];
+          const reference::RowIndex& at = looked.row[k];
           found[k] =
               Found{rows[r].batch - at.batch, rows[r].head - at.head, rows[r].query - at.query, i};
           distance[k] = off;

@@ -11,8 +11,8 @@ namespace attn_diag::matching {
 // The mean over the keys of v that a head reads.
 std::vector<double> mean_of_v(const Capture& capture, std::int32_t batch, std::int32_t head);
 
-// Sentences: "row i holds what belongs to row i + 8", likewise of heads, batch entries and columns.
+// Sentences such as "row i holds what belongs to row i + 8", also about heads, batch entries and columns.
 // Looks for the whole of each wrong row of o among the right rows of all heads.
-std::vector<std::string> moved_rows(const Evidence& evidence, const reference::Case& c);
+std::vector<std::string> moved_rows(const Evidence& evidence, const reference::PredictionInputs& c);
 
 }  // namespace attn_diag::matching

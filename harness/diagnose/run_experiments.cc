@@ -17,7 +17,7 @@ std::set<std::string> ids_of(const Match& match) {
   return ids;
 }
 
-// Whether what a member says is what this run gave too.
+// Whether a member predicts what this run gave too.
 bool accounts_for(const Match& member, const Capture& capture, const Diagnosis& again,
                   const DiagnoseOptions& options) {
   for (const Match& match : again.best)

@@ -18,7 +18,7 @@ std::vector<std::int64_t> spread(const std::vector<std::int64_t>& from, int n) {
     taken[static_cast<std::size_t>(at)] = 1;
     chosen.push_back(from[static_cast<std::size_t>(at)]);
   };
-  // Of tiles that are powers of two the golden ratio meets every place; the ends are told apart by many
+  // Steps of the golden ratio meet every place of tiles that are powers of two; the ends are told apart by many
   // bugs (the first query sees one key, the last tile is partial).
   double place = 0.5;
   for (int i = 0; i < n; ++i) {

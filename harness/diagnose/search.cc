@@ -30,7 +30,7 @@ Search::Search(const Evidence& evidence, const Cuts& cuts, int threads)
       x_sample(read_rows(evidence, cuts.front(), choose_rows(evidence))) {}
 
 void Search::judge_one(Candidate& candidate) const {
-  const reference::Case& c = x_cuts[candidate.cut];
+  const reference::PredictionInputs& c = x_cuts[candidate.cut];
   if (candidate.variant.free) {
     Fitted fitted = fit(x_evidence, c, candidate.variant, x_sample, x_sample.size());
     candidate.variant = std::move(fitted.variant);

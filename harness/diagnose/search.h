@@ -11,7 +11,7 @@
 namespace attn_diag::matching {
 
 // The data under each cut into tiles that is tried; the first is the capture's own.
-using Cuts = std::vector<reference::Case>;
+using Cuts = std::vector<reference::PredictionInputs>;
 
 class Search {
  public:
@@ -33,13 +33,13 @@ class Search {
   // Judges on all rows, a chunk of rows at a time, first on a part of them; a candidate that is not
   // inside there is left unconfirmed, with that part's tally.
   void confirm(std::vector<Candidate*> candidates) const;
-  // Judges on the sample, then all rows, and keeps what accounts for all of them by their numbers, and says so of
-  // at least that share of the cells; best first. For what is one of very many.
+  // Judges on the sample, then on all rows, and keeps candidates that account for all rows by their numbers and judge
+  // at least that share of the cells; best first. For candidates among very many.
   void keep_inside(std::vector<Candidate>& found, double least_judged) const;
   // Whether no row of the sample rules a deviation out, under the first cut: what inside() asks at least. Row by row,
   // since most are ruled out by one of the first.
   bool fits_sample(const reference::Deviation& deviation) const;
-  // On all rows at once.
+  // Judges the candidates on all rows at once.
   void judge_all_rows(const std::vector<Candidate*>& candidates) const;
 
  private:

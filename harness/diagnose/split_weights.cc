@@ -26,13 +26,13 @@ struct Parts {
   double lse = 0;     // of all of them
 };
 
-std::int32_t used_splits(const reference::Case& c) {
+std::int32_t used_splits(const reference::PredictionInputs& c) {
   return ceil_div(num_kv_tiles(c.problem(), c.geometry()), c.geometry().tiles_per_split);
 }
 
 // nullopt where a split sees no key of the row: its factor would be anything.
-std::vector<std::optional<Parts>> parts_of(const reference::Case& c,
-                                           const std::vector<reference::Row>& rows) {
+std::vector<std::optional<Parts>> parts_of(const reference::PredictionInputs& c,
+                                           const std::vector<reference::RowIndex>& rows) {
   const std::int32_t splits = used_splits(c);
   const auto dim = static_cast<Eigen::Index>(c.problem().head_dim_v);
   std::vector<std::optional<Parts>> all(rows.size(), Parts{});
@@ -126,7 +126,7 @@ class Fit {
     const Evidence& evidence = search.evidence();
     const Rows& sample = search.sample();
     std::vector<std::size_t> at;
-    std::vector<reference::Row> rows;
+    std::vector<reference::RowIndex> rows;
     for (std::size_t i = 0; i < sample.size(); ++i)
       if (sample.wrong[i] != 0) at.push_back(i), rows.push_back(sample.row[i]);
     const std::vector<std::optional<Parts>> parts = parts_of(search.cuts().front(), rows);
@@ -196,7 +196,7 @@ Candidate candidate_of(const Eigen::VectorXd& fitted, bool o_only) {
   return candidate;
 }
 
-bool has_merge(const reference::Case& c) {
+bool has_merge(const reference::PredictionInputs& c) {
   const std::int32_t splits = used_splits(c);
   return c.geometry().has_split_merge && splits > 1 &&
          splits <= static_cast<std::int32_t>(reference::kWeightedSplits);
@@ -222,11 +222,11 @@ std::vector<Candidate> find_split_weights(const Search& search) {
   return found;
 }
 
-std::string split_weights_sentence(const Evidence& evidence, const reference::Case& c) {
+std::string split_weights_sentence(const Evidence& evidence, const reference::PredictionInputs& c) {
   if (!has_merge(c)) return {};
   const auto dim = static_cast<std::size_t>(evidence.cells(Tensor::kO));
   const std::int32_t splits = used_splits(c);
-  // With as many columns as splits anything is a combination of them.
+  // With no more columns than splits, every row is some combination of the splits.
   if (dim < 2 * static_cast<std::size_t>(splits)) return {};
   std::vector<std::int64_t> wrong;
   for (std::int64_t row = 0; row < evidence.rows(); ++row)

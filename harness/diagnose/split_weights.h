@@ -20,6 +20,6 @@ std::vector<Candidate> find_split_weights(const Search& search);
 
 // A sentence, if the wrong rows are combinations of the splits' own outputs: how their weights differ from
 // the right ones. Else empty.
-std::string split_weights_sentence(const Evidence& evidence, const reference::Case& c);
+std::string split_weights_sentence(const Evidence& evidence, const reference::PredictionInputs& c);
 
 }  // namespace attn_diag::matching

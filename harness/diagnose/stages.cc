@@ -14,8 +14,8 @@ constexpr int kLocalRows = 96;
 
 bool is_output(Tensor t) { return t == Tensor::kO || t == Tensor::kLse; }
 
-// What was recorded before a stage, from which the rest of it follows: of its inputs and those of earlier stages the
-// ones by key, since m and l follow from S, partial_o from P.
+// The tensors before a stage from which the others follow: those inputs of it and of earlier stages that are by key,
+// since m and l follow from S, and partial_o from P.
 std::vector<Tensor> inputs_of(Stage stage) {
   std::uint32_t inputs = 0;
   for (const StageInfo& s : kStages)

@@ -16,8 +16,8 @@ struct Subject {
   std::vector<Stage> exonerated;  // stages of which every tensor was compared and agrees
 };
 
-// With the reference. Empty with a bias or a softcap, which the reference has not: then predictions are what
-// is compared with. Throws Error where there is nothing to compare.
+// Compares with the reference. Empty with a bias or a softcap, which the reference does not have: then only
+// predictions are compared. Throws Error where there is nothing to compare.
 Comparison compare(const Capture& capture, const DiagnoseOptions& options);
 
 // A bias or a softcap.

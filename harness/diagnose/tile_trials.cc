@@ -185,7 +185,7 @@ std::string wrong_ones(Follows follows, const std::vector<std::int64_t>& labels)
   }
 }
 
-// Which of the things that were varied changes the numbers.
+// Says which of the varied settings changes the numbers.
 void say_what_changes(const std::vector<TileTrial>& trials, std::vector<std::string>& out) {
   const TileTrial& first = trials.front();
   struct Knob {

@@ -31,7 +31,8 @@ const reference::Hypothesis& hypothesis_of(const std::string& id) {
 }
 
 // The cell that is furthest off, and lowest among equals.
-std::optional<WhyNot::Cell> worst_cell(const Evidence& evidence, const reference::Case& c,
+std::optional<WhyNot::Cell> worst_cell(const Evidence& evidence,
+                                       const reference::PredictionInputs& c,
                                        const Candidate& candidate) {
   constexpr std::int64_t kChunk = 64;
   std::optional<WhyNot::Cell> worst;
@@ -58,7 +59,7 @@ std::optional<WhyNot::Cell> worst_cell(const Evidence& evidence, const reference
                                : matching::residual_over_bound(actual, should, values.bound[i]);
         if (!(off > most)) continue;
         most = off;
-        const reference::Row& row = rows.row[i / n];
+        const reference::RowIndex& row = rows.row[i / n];
         const auto inner = static_cast<std::int64_t>(i % n);
         WhyNot::Cell cell{
             t, {row.batch, row.head, row.query, inner, 0}, actual, should, values.bound[i]};

@@ -62,17 +62,17 @@ std::string why_it_fails(const std::string& kernel, const std::string& backend) 
 // asks for GPUs: the CUDA runtime does not work in children of one that has.
 class Trials {
  public:
-  struct Outcome {
+  struct KernelHealth {
     std::string why_not;  // empty if the kernel runs and agrees
     bool ended = false;   // by its own code
   };
-  Outcome try_kernel(const std::string& kernel, const std::string& backend) {
+  KernelHealth try_kernel(const std::string& kernel, const std::string& backend) {
     const Bytes answer = x_starter.ask(WireWriter().text(kernel).text(backend).take());
     WireReader from(answer);
-    Outcome outcome;
-    outcome.ended = from.truth();
-    outcome.why_not = from.text();
-    return outcome;
+    KernelHealth health;
+    health.ended = from.truth();
+    health.why_not = from.text();
+    return health;
   }
 
  private:
@@ -112,7 +112,7 @@ BackendHealth examine_backend(const std::string& name, std::vector<LibraryHealth
     health.why_not = l.why_not;
     if (!health.why_not.empty()) continue;
     const std::string kernel = l.library.spec(l.library.kernels.front());
-    const Trials::Outcome tried = trials.try_kernel(kernel, name);
+    const Trials::KernelHealth tried = trials.try_kernel(kernel, name);
     health.why_not = tried.why_not;
     if (tried.ended) l.why_not = tried.why_not;
     if (!health.why_not.empty()) continue;

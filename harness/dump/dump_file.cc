@@ -229,7 +229,7 @@ void DumpFile::read_header() {
   if (runs < 1 || runs > kMostRuns)
     throw Error(fmt::format("Attribute runs is {}, but a dump is of 1 run or a few.", runs));
   c.repetition.runs = static_cast<int>(runs);
-  // Of files that do not say so, what moved counts as a race.
+  // Where a file does not say so, what moved counts as a race.
   std::int64_t within = 0;
   if (has_attribute(root, "moved_within_rounding"))
     read_attribute(root, "moved_within_rounding", within);

@@ -18,7 +18,7 @@ inline constexpr std::string_view kStagesGroup = "/stages";
 inline constexpr std::string_view kReferenceGroup = "/reference";
 inline constexpr std::string_view kBoundGroup = "/bound";
 inline constexpr std::string_view kUncertaintyGroup = "/uncertainty";
-// Of what a trace found of the line: a group with one attribute.
+// What a trace found about the line: a group with one attribute.
 inline constexpr std::string_view kLinesGroup = "/lines";
 inline constexpr const char* kLinesAttribute = "json";
 std::string tensor_path(std::string_view tree, Tensor t);  // "/stages/qk/S"

@@ -165,7 +165,7 @@ class DumpWriter {
     }
   }
 
-  // Of the tensors that were reconstructed; no group where there are none.
+  // Uncertainties of reconstructed tensors; no group where there are none.
   void write_uncertainties() {
     Hdf5Id root;
     for (const TensorInfo& t : kTensors) {

@@ -29,7 +29,7 @@ struct Hdf5Object {
   bool is_dataset = false;
   std::map<std::string, Hdf5Attribute> attributes;
 
-  // Of datasets.
+  // For datasets.
   std::vector<std::int64_t> shape;
   std::string type;            // "32-bit integer" and the like, for messages
   std::optional<DType> dtype;  // a float of ours, in the byte order of this machine if `native`

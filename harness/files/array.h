@@ -61,8 +61,8 @@ std::int64_t cells_of(const std::vector<std::int64_t>& shape, const std::string&
 ReadBytes bytes_of_file(const std::string& path);
 std::uint64_t file_size(const std::string& path);  // throws Error
 
-// One reader a format; all but that of HDF5, which has a helper of its own, are called in a helper. They read what the arrays are, not their cells, and throw Error saying what was
-// expected, what was found and what to do.
+// One reader a format, called in a helper except that of HDF5, which has its own. They read what the arrays are, not
+// their cells, and throw Error saying what was expected, what was found and what to do.
 void read_npy(const std::string& file, const std::string& name, const ReadBytes& read,
               std::uint64_t size, Contents& to);
 void read_npz(const std::string& path, Contents& to);

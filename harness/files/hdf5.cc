@@ -11,7 +11,7 @@
 namespace attn_diag::files {
 namespace {
 
-// Of a single value; none of what is no number, text or truth.
+// A single value as text; none if it is no number, text or truth value.
 std::optional<std::string> text_of(const Hdf5Attribute& a) {
   if (a.list) return std::nullopt;
   using Kind = Hdf5Attribute::Kind;

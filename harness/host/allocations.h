@@ -48,7 +48,7 @@ class Allocations {
   using Map = std::map<std::uintptr_t, Allocation>;
   Map::const_iterator containing(std::uintptr_t at) const;  // x_mutex held
   void insert(const Allocation& allocation);                // x_mutex held
-  void release_oldest();                                    // likewise; of the freed
+  void release_oldest();                                    // x_mutex held; the oldest freed one
 
   mutable std::mutex x_mutex;
   Map x_allocations;

@@ -119,7 +119,7 @@ TEST_CASE("a cuda::barrier separates phases and forgets threads that drop out") 
       std::vector<int> out(threads);
       const Launched run =
           launched(schedule, AsyncCopies::kLate, LAUNCH(barrier_phases, threads, out.data()));
-      for (const Finding& finding : run.report.findings) UNSCOPED_INFO(finding.message);
+      for (const LaunchFinding& finding : run.report.findings) UNSCOPED_INFO(finding.message);
       REQUIRE(run.completed());
       for (const int sum : out) REQUIRE(sum == 123);
     }
@@ -167,7 +167,7 @@ TEST_CASE("an asynchronous copy that CUDA does not define is a finding") {
       const Launched run =
           launched("forward", copies, [&] { return plain::bad_copy(one.first, global.at); });
       CHECK(run.error == cudaErrorLaunchFailure);
-      CHECK(run.finding().kind == FindingKind::kAsyncCopyMisuse);
+      CHECK(run.finding().kind == LaunchFindingKind::kAsyncCopyMisuse);
       CAPTURE(run.finding().message);
       CHECK(contains(run.finding().message, one.second));
       CHECK(
@@ -187,7 +187,7 @@ TEST_CASE("a cuda::barrier that is misused is a finding") {
       CAPTURE(schedule);
       const Launched run = launched(schedule, AsyncCopies::kLate, LAUNCH(bad_barrier, one.first));
       CHECK(run.error == cudaErrorLaunchFailure);
-      CHECK(run.finding().kind == FindingKind::kBarrierDivergence);
+      CHECK(run.finding().kind == LaunchFindingKind::kBarrierDivergence);
       CAPTURE(run.finding().message);
       CHECK(contains(run.finding().message, one.second));
       CHECK(

@@ -13,7 +13,7 @@ namespace {
 using attn_diag::host::address;
 using attn_diag::host::BlockRunner;
 
-// Of a thread that waits for another the atomic operations change nothing.
+// While a thread waits for another, its atomic operations change nothing.
 template <class T>
 __attribute__((always_inline)) inline T noted(T old, bool changed) {
   if (BlockRunner* runner = BlockRunner::current()) {

@@ -31,7 +31,7 @@ TEST_CASE("a barrier reached at two lines is a finding that names threads and li
     CAPTURE(schedule);
     const Launched run = launched(schedule, [] { return plain::divergent_barrier(dim3(32, 2)); });
     CHECK(run.error == cudaErrorLaunchFailure);
-    CHECK(run.finding().kind == FindingKind::kBarrierDivergence);
+    CHECK(run.finding().kind == LaunchFindingKind::kBarrierDivergence);
     const std::string& message = run.finding().message;
     CAPTURE(message);
     CHECK(contains(message, "divergent_barrier_kernel, block (0,0,0)"));
@@ -47,7 +47,7 @@ TEST_CASE(
   for (const std::string& schedule : plain_schedules()) {
     CAPTURE(schedule);
     const Launched run = launched(schedule, [] { return plain::barrier_against_syncwarp(); });
-    CHECK(run.finding().kind == FindingKind::kWarpDivergence);
+    CHECK(run.finding().kind == LaunchFindingKind::kWarpDivergence);
     const std::string& message = run.finding().message;
     CAPTURE(message);
     CHECK(contains(message, "threads (0..7,0,0) at __syncwarp with mask 0xFFFFFFFF at"));

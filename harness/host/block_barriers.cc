@@ -127,7 +127,7 @@ void BlockBarriers::check_named(unsigned id, unsigned threads, bool wait, const 
     what = "; threads of the block wait at __syncthreads, which is barrier 0 too";
   if (what == nullptr) return;
   x_block.record(
-      FindingKind::kBarrierDivergence,
+      LaunchFindingKind::kBarrierDivergence,
       concat(x_block.thread_name(x_block.current()), " arrives at barrier ", id,
              " with a count of ", threads, what, ", at ", file, ':', line),
       "Name one of the barriers 1 to 15 and the number of threads that use it, whole warps", file,
@@ -138,7 +138,7 @@ void BlockBarriers::check_named(unsigned id, unsigned threads, bool wait, const 
 void BlockBarriers::record_named(unsigned id, const std::string& what) {
   const Fiber& fiber = x_block.current();
   x_block.record(
-      FindingKind::kBarrierDivergence,
+      LaunchFindingKind::kBarrierDivergence,
       concat(x_block.thread_name(fiber), " arrives at barrier ", id, ' ', what, ", at ", fiber.file,
              ':', fiber.line),
       "All threads that sync at or arrive at a barrier name the same count, and each comes once "
@@ -157,10 +157,10 @@ void BlockBarriers::note_open() const {
 }
 
 void BlockBarriers::report_divergence() {
-  // When the last thread to arrive is still marked runnable it waits all the same.
+  // The last thread to arrive may still be marked runnable; it waits too.
   x_block.stop_all();
   x_block.record(
-      FindingKind::kBarrierDivergence,
+      LaunchFindingKind::kBarrierDivergence,
       concat("threads of the block wait at different __syncthreads(): ", x_block.waiting_list()),
       "All threads of a block that have not returned must reach the same __syncthreads(); move "
       "it out of the branch",
@@ -171,7 +171,7 @@ void BlockBarriers::report_divergence() {
 void BlockBarriers::report_barrier_zero() {
   const NamedBarrier& zero = x_named.barriers[0];
   x_block.record(
-      FindingKind::kBarrierDivergence,
+      LaunchFindingKind::kBarrierDivergence,
       concat(zero.arrived, " threads have arrived at barrier 0 with a count of ", zero.threads,
              " at ", zero.file, ':', zero.line, ", and ", x_arrived, " wait at __syncthreads at ",
              x_file, ':', x_line, ", which is barrier 0 too"),

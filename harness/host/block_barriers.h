@@ -23,8 +23,7 @@ class __attribute__((visibility("hidden"))) BlockBarriers {
   // The block has ended.
   void note_open() const;
 
-  // `block` is x_block: so handed over, it takes no load to find. The barrier is what the executor is
-  // measured by.
+  // `block` is x_block, passed so that finding it takes no load: barriers decide how fast the executor is.
   void barrier(BlockContext& block, const char* file, int line, std::uintptr_t pc,
                std::uintptr_t frame);
   BarrierVotes barrier_vote(int predicate, const char* file, int line, std::uintptr_t pc,

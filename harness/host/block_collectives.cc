@@ -171,7 +171,7 @@ unsigned WarpCollectives::active_mask(std::uintptr_t pc, std::uintptr_t frame) {
 // Takes no std::string: it would never be destroyed.
 void WarpCollectives::report_misuse(const char* what, const char* advice) {
   const Fiber& fiber = x_block.current();
-  x_block.record(FindingKind::kWarpDivergence,
+  x_block.record(LaunchFindingKind::kWarpDivergence,
                  concat(x_block.thread_name(fiber), ' ', what, " at ", fiber.file, ':', fiber.line),
                  advice, fiber.file, fiber.line);
   x_block.leave_for_good();

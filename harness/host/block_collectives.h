@@ -22,7 +22,7 @@ struct Warp {
   Group groups[kWarpSize];
 };
 
-// An operation that all 32 lanes bring memory of theirs to (`value` of their fibers), done when they have met.
+// An operation to which all 32 lanes bring memory (`value` of their fibers); done when they have met.
 class WarpOperation {
  public:
   virtual void complete(unsigned warp, WarpOp op, std::uint32_t arrived) = 0;
@@ -48,7 +48,7 @@ class __attribute__((visibility("hidden"))) WarpCollectives {
     if (warp.pending != 0) complete_without(thread / kWarpSize);
   }
 
-  // `block` is x_block: so handed over, it takes no load to find.
+  // `block` is x_block, passed so that finding it takes no load.
   std::uint64_t collective(BlockContext& block, WarpCall call, unsigned mask, std::uint64_t value,
                            const char* file, int line, std::uintptr_t pc, std::uintptr_t frame);
   unsigned active_mask(std::uintptr_t pc, std::uintptr_t frame);

@@ -34,7 +34,7 @@ void BlockCopies::barrier_init(BlockBarrier* barrier, std::int32_t expected, con
                                int line) {
   if (expected < 1) {
     x_block.record(
-        FindingKind::kBarrierDivergence,
+        LaunchFindingKind::kBarrierDivergence,
         concat(x_block.thread_name(x_block.current()), " initialises a cuda::barrier for ",
                expected, " arrivals at ", file, ':', line),
         "It must be at least 1", file, line);
@@ -50,7 +50,7 @@ std::uint32_t BlockCopies::barrier_arrive(BlockBarrier* barrier, std::int32_t co
   check_barrier(barrier, file, line);
   const std::uint32_t phase = barrier->phase;
   if (count < 1 || count > barrier->missing) {
-    x_block.record(FindingKind::kBarrierDivergence,
+    x_block.record(LaunchFindingKind::kBarrierDivergence,
                    concat(x_block.thread_name(x_block.current()), " arrives ", count,
                           " times at a cuda::barrier that lacks ", barrier->missing, " of ",
                           barrier->expected, " arrivals, at ", file, ':', line),
@@ -112,7 +112,7 @@ void BlockCopies::check_copy(const AsyncCopy& copy, std::uintptr_t pc) {
   } else {
     return;
   }
-  x_block.record(FindingKind::kAsyncCopyMisuse,
+  x_block.record(LaunchFindingKind::kAsyncCopyMisuse,
                  concat(x_block.thread_name(x_block.current()), " issues an asynchronous copy of ",
                         copy.bytes, " bytes ", what, " at ", copy.file, ':', copy.line),
                  advice, copy.file, copy.line);
@@ -122,7 +122,7 @@ void BlockCopies::check_copy(const AsyncCopy& copy, std::uintptr_t pc) {
 
 void BlockCopies::check_barrier(const BlockBarrier* barrier, const char* file, int line) {
   if (barrier->expected >= 0 && barrier->missing > 0) return;
-  x_block.record(FindingKind::kBarrierDivergence,
+  x_block.record(LaunchFindingKind::kBarrierDivergence,
                  concat(x_block.thread_name(x_block.current()),
                         " uses a cuda::barrier that was not initialised at ", file, ':', line),
                  "One thread calls init(&barrier, count), then __syncthreads(), before any uses it",

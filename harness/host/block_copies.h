@@ -16,7 +16,7 @@ class __attribute__((visibility("hidden"))) BlockCopies {
   void thread_exited(unsigned thread) {
     if (x_copies.any()) x_copies.drop(thread);
   }
-  // Notes what nobody waited for; of an abandoned block nothing is left.
+  // Notes copies that nobody waited for; drops those of an abandoned block.
   void end_block(bool abandoned);
 
   void copy(const AsyncCopy& copy, const void* barrier, std::uintptr_t pc, std::uintptr_t frame);

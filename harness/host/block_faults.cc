@@ -125,7 +125,7 @@ void BlockRunner::record_fault() {
   const Fault fault = std::exchange(x_fault, Fault{});
   const unsigned thread = x_current->index.linear;
   if (fault.signal == SIGFPE || fault.signal == SIGILL)
-    return record_at(FindingKind::kTrap,
+    return record_at(LaunchFindingKind::kTrap,
                      fault.signal == SIGFPE ? "divides an integer by zero" : "executes a trap",
                      "See what led there", fault.pc);
   const std::string text = "accesses " + place_text(fault);
@@ -136,11 +136,11 @@ void BlockRunner::record_fault() {
   if (x_check != nullptr)
     x_check->fault(thread, fault.address, fault.is_misaligned, text, advice, fault.pc);
   else
-    record_at(FindingKind::kIllegalAddress, text, advice, fault.pc);
+    record_at(LaunchFindingKind::kIllegalAddress, text, advice, fault.pc);
 }
 
 // A finding whose line is that of a call, or of the instruction before `pc`.
-void BlockRunner::record_at(FindingKind kind, const std::string& what, const char* advice,
+void BlockRunner::record_at(LaunchFindingKind kind, const std::string& what, const char* advice,
                             std::uintptr_t pc) {
   const KernelLibrary& library = x_plan->library;
   const std::uint64_t offset = pc - library.base;
@@ -168,7 +168,7 @@ void BlockRunner::record_what_ended_block() {
   if (x_fault.local_atomic) {
     const Fault fault = std::exchange(x_fault, Fault{});
     return record_at(
-        FindingKind::kAtomicMisuse, "makes an atomic operation on a variable of its own",
+        LaunchFindingKind::kAtomicMisuse, "makes an atomic operation on a variable of its own",
         "Atomic operations need global or shared memory: on a thread's local memory they "
         "are undefined, and end a launch on a GPU",
         fault.pc);

@@ -322,7 +322,7 @@ void WarpMatrices::report_fragment_index(long long index, int elements, const ch
 
 void WarpMatrices::record_misuse(const std::string& what, const char* advice, const char* file,
                                  int line) {
-  x_block.record(FindingKind::kMatrixMisuse,
+  x_block.record(LaunchFindingKind::kMatrixMisuse,
                  concat(x_block.thread_name(x_block.current()), ' ', what, " at ", file, ':', line),
                  advice, file, line);
 }
@@ -330,7 +330,7 @@ void WarpMatrices::record_misuse(const std::string& what, const char* advice, co
 void WarpMatrices::report_mismatch(WarpOp op, const Fiber& one, const Fiber& other,
                                    const char* what) {
   x_block.record(
-      FindingKind::kMatrixMisuse,
+      LaunchFindingKind::kMatrixMisuse,
       concat("lanes of a warp ", what == nullptr ? "reach " : "pass ", function_name(op),
              what == nullptr ? " by different calls" : concat(" different ", what), ": ",
              x_block.thread_name(one), " at ", one.file, ':', one.line, " and ",
@@ -343,7 +343,7 @@ void WarpMatrices::report_mismatch(WarpOp op, const Fiber& one, const Fiber& oth
 void WarpMatrices::report_lanes_missing(unsigned warp, WarpOp op, std::uint32_t arrived) {
   const Fiber& fiber = x_block.lanes_of(warp)[std::countr_zero(arrived)];
   x_block.record(
-      FindingKind::kWarpDivergence,
+      LaunchFindingKind::kWarpDivergence,
       concat(function_name(op), " at ", fiber.file, ':', fiber.line, " is reached by ",
              std::popcount(arrived), " of the 32 lanes of warp ", warp,
              "; the others have returned or do not exist"),

@@ -17,7 +17,7 @@ struct MatrixRequest {
   ConstFragment a{}, b{}, c{};
 };
 
-// To one on registers.
+// Arguments of an operation on registers.
 struct WarpMatrixRequest {
   // ldmatrix, stmatrix
   int count = 0;

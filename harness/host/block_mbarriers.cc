@@ -152,7 +152,7 @@ void Mbarriers::check(const std::uint64_t* barrier, const char* file, int line) 
 void Mbarriers::record_misuse(const std::string& does, const std::string& what, const char* advice,
                               const char* file, int line) {
   x_block.record(
-      FindingKind::kBarrierDivergence,
+      LaunchFindingKind::kBarrierDivergence,
       concat(x_block.thread_name(x_block.current()), ' ', does, what, ", at ", file, ':', line),
       advice, file, line);
 }

@@ -19,7 +19,7 @@ void* BlockMemory::shared_pointer(std::uint32_t shared, const char* file, int li
   void* const found = x_window.pointer_to(shared);
   if (found == nullptr) {
     x_block.record(
-        FindingKind::kSharedMemoryMisuse,
+        LaunchFindingKind::kSharedMemoryMisuse,
         concat(x_block.thread_name(x_block.current()), " uses shared-memory address ", shared,
                " at ", file, ':', line,
                ", which is not the block's: its static shared memory is at ",
@@ -35,7 +35,7 @@ void* BlockMemory::shared_pointer(std::uint32_t shared, const char* file, int li
 void BlockMemory::report_not_shared(const char* does, const void* pointer, const char* file,
                                     int line) {
   x_block.record(
-      FindingKind::kSharedMemoryMisuse,
+      LaunchFindingKind::kSharedMemoryMisuse,
       concat(x_block.thread_name(x_block.current()), ' ', does, " that is not shared memory",
              x_block.is_own(address(pointer)) ? " but a variable of its own"
              : pointer == nullptr             ? " but null"
@@ -75,7 +75,7 @@ bool BlockMemory::may_be_aligned(std::uintptr_t at, std::size_t alignment) const
   if (at - x_static_storage >= x_block.plan().statics.end) return false;
   const StaticVariable* const variable = x_block.plan().statics.find(at - x_static_storage);
   if (variable == nullptr) return false;
-  // What has not been stored to may be of branches that this kernel does not have.
+  // Variables that were not stored to may belong to branches that this kernel does not have.
   const StaticPlaces places =
       x_block.plan().statics.device_places(*variable, [&](const StaticVariable& v) {
         const auto* const memory =
@@ -109,7 +109,7 @@ void BlockMemory::record_outside(const std::string& name, std::size_t bytes, std
           ? concat(-offset, " bytes before the start of ", name, ", which has ", bytes, " bytes")
           : concat("outside ", name, ": to byte ", offset, " of ", bytes);
   x_block.record(
-      FindingKind::kOutOfBounds, concat("a thread stored to shared memory ", where_it_went),
+      LaunchFindingKind::kOutOfBounds, concat("a thread stored to shared memory ", where_it_went),
       "Check the index against the size of the array; attn-diag check names the line", nullptr, 0);
 }
 

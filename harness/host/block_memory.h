@@ -22,7 +22,7 @@ class __attribute__((visibility("hidden"))) BlockMemory {
 
   void begin_launch(const LaunchPlan& plan);
   void poison();
-  // After a block that nobody checked: a store beside shared memory is its finding.
+  // After a block without a checker: a store beside shared memory becomes its finding.
   void check_guards();
 
   DynamicShared& dynamic() { return x_dynamic; }
@@ -30,7 +30,7 @@ class __attribute__((visibility("hidden"))) BlockMemory {
   std::byte* static_shared() const { return x_static_shared; }  // null: none
   std::uintptr_t static_storage() const { return x_static_storage; }
   bool is_shared(std::uintptr_t at) const { return x_window.contains(at); }
-  // As a GPU has it, modulo any alignment: of a static variable, its place among those of its function.
+  // The address on a GPU, modulo any alignment; for a static variable, its place among those of its function.
   std::uintptr_t device_address(std::uintptr_t at) const;
   // Whether nvcc may have put the variable so that the address is a multiple, as far as this run shows.
   bool may_be_aligned(std::uintptr_t at, std::size_t alignment) const;

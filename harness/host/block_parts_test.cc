@@ -102,7 +102,7 @@ TEST_CASE("barriers alone: different lines are a finding that says who waits whe
   const BlockOutcome outcome = block.run(
       [&](unsigned thread) { barriers.barrier(block, "x.cu", thread < 4 ? 10 : 20, 0, 0); });
   REQUIRE(outcome.finding);
-  CHECK(outcome.finding->kind == FindingKind::kBarrierDivergence);
+  CHECK(outcome.finding->kind == LaunchFindingKind::kBarrierDivergence);
   CHECK(contains(outcome.finding->message, "threads (0..3,0,0) at __syncthreads at x.cu:10"));
 }
 
@@ -160,7 +160,7 @@ TEST_CASE(
   CHECK(!run(true).finding);
   const BlockOutcome missed = run(false);
   REQUIRE(missed.finding);
-  CHECK(missed.finding->kind == FindingKind::kWarpDivergence);
+  CHECK(missed.finding->kind == LaunchFindingKind::kWarpDivergence);
   CHECK(contains(missed.finding->message, "__syncwarp with mask 0x80000001 at x.cu:7"));
 }
 

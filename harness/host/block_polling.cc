@@ -12,9 +12,9 @@
 namespace attn_diag::host {
 namespace {
 
-// So often a thread may ask for an mbarrier's phase although nothing has happened in the block since.
+// How often a thread may ask for an mbarrier's phase while nothing happens in the block.
 constexpr unsigned kIdleRounds = 1u << 14;
-// So often all threads that poll are asked in vain before other blocks get their turn. One that was
+// How often all polling threads are asked in vain before other blocks get their turn. A thread that was
 // interrupted has looked many times when it is interrupted again.
 constexpr unsigned kVainRounds = 16, kVainSlices = 2;
 // How long a thread may run before it is looked at (again).
@@ -86,7 +86,7 @@ Fiber* BlockScheduler::next_poller() {
   x_step_lanes = 0;
   if (x_interrupted) {
     look_soon();
-    // Who has long polled in vain may poll longer at a time: looking costs more than waiting.
+    // A thread that has long polled in vain may poll longer at a time: looking costs more than waiting.
     x_slice = std::min(kFirstSlice * (1 + x_idle_rounds / 32), kLongestSlice);
     x_watchdog.call_after(x_slice);
   }

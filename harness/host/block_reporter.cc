@@ -116,12 +116,12 @@ std::string BlockReporter::thread_name(const Fiber& fiber) const {
 }
 
 std::string BlockReporter::waiting_list() const {
-  struct Place {
+  struct WaitingThreads {
     std::string what;
     std::string threads;
     unsigned count = 0;
   };
-  std::vector<Place> places;
+  std::vector<WaitingThreads> waiting;
   for (unsigned t = 0; t < x_threads; ++t) {
     const Fiber& fiber = x_fibers[t];
     if (fiber.wait == Wait::kNone || is_runnable(t)) continue;
@@ -136,23 +136,23 @@ std::string BlockReporter::waiting_list() const {
                                   ? in_parentheses(fiber.index.x, fiber.index.y, fiber.index.z)
                                   : concat('(', fiber.index.x, "..", x_fibers[last].index.x, ',',
                                            fiber.index.y, ',', fiber.index.z, ')');
-    auto same =
-        std::find_if(places.begin(), places.end(), [&](const Place& p) { return p.what == what; });
-    if (same == places.end()) same = places.insert(same, Place{what, "", 0});
+    auto same = std::find_if(waiting.begin(), waiting.end(),
+                             [&](const WaitingThreads& p) { return p.what == what; });
+    if (same == waiting.end()) same = waiting.insert(same, WaitingThreads{what, "", 0});
     same->threads = concat(same->threads, same->threads.empty() ? "" : ", ", range);
     same->count += last - t + 1;
     t = last;
   }
   std::string text;
-  for (const Place& p : places)
+  for (const WaitingThreads& p : waiting)
     text = concat(text, text.empty() ? "" : "; ", p.count == 1 ? "thread " : "threads ", p.threads,
                   " at ", p.what);
   return text;
 }
 
-void BlockReporter::record(FindingKind kind, const std::string& what, const std::string& advice,
-                           const char* file, int line) {
-  Finding finding;
+void BlockReporter::record(LaunchFindingKind kind, const std::string& what,
+                           const std::string& advice, const char* file, int line) {
+  LaunchFinding finding;
   finding.kind = kind;
   finding.message = concat(where(), ": ", what, ". ", advice, ".");
   finding.file = file == nullptr ? "" : file;
@@ -162,12 +162,13 @@ void BlockReporter::record(FindingKind kind, const std::string& what, const std:
 
 void BlockReporter::record_exception(const std::string& what) {
   const Fiber& fiber = *x_current;
-  record(FindingKind::kKernelException, concat(thread_name(fiber), " threw an exception: ", what),
+  record(LaunchFindingKind::kKernelException,
+         concat(thread_name(fiber), " threw an exception: ", what),
          "Device code cannot throw; catch it in the kernel or do not call what throws", fiber.file,
          fiber.line);
 }
 
-// Neither this block nor another has got on: of its threads, those that loop come first.
+// Neither this block nor another has got on: threads that loop are reported first.
 void BlockReporter::record_silence() {
   const Fiber* fiber = x_current;
   for (unsigned t = 0; t < x_threads; ++t)
@@ -186,7 +187,7 @@ void BlockReporter::record_silence() {
                                           turns.most_workers(), " can run at once")
                                  : "";
   record(
-      FindingKind::kStepLimit,
+      LaunchFindingKind::kStepLimit,
       concat(thread_name(*fiber),
              is_out_of_time() ? concat(" did not come to its end in the time that it was given "
                                        "(--timeout)")
@@ -204,28 +205,28 @@ void BlockReporter::leave_for_good() {
   __builtin_unreachable();
 }
 
-// Of the waits, the one that most likely shows the mistake comes first.
+// The kind of wait that most likely shows the mistake comes first.
 void BlockReporter::report_stuck() {
   struct Advice {
     Wait wait;
-    FindingKind kind;
+    LaunchFindingKind kind;
     const char* text;
   };
   static constexpr Advice kAdvice[] = {
-      {Wait::kWarp, FindingKind::kWarpDivergence,
+      {Wait::kWarp, LaunchFindingKind::kWarpDivergence,
        "A warp collective needs every lane of its mask that has not returned, in the same call "
        "with "
        "the same mask; lanes waiting elsewhere never come. Make the mask name the lanes that take "
        "the branch, or move the call out of it"},
-      {Wait::kMbarrier, FindingKind::kBarrierDivergence,
+      {Wait::kMbarrier, LaunchFindingKind::kBarrierDivergence,
        "A phase of an mbarrier ends when as many have arrived as it was initialised for and all "
        "bytes that were announced have been copied; look at the count, the bytes, and the parity "
        "that is waited for"},
-      {Wait::kNamedBarrier, FindingKind::kBarrierDivergence,
+      {Wait::kNamedBarrier, LaunchFindingKind::kBarrierDivergence,
        "A named barrier is passed when as many threads have arrived as its users name"},
-      {Wait::kBarrierObject, FindingKind::kBarrierDivergence,
+      {Wait::kBarrierObject, LaunchFindingKind::kBarrierDivergence,
        "A phase of a cuda::barrier ends when as many have arrived as it was initialised for"},
-      {Wait::kBarrier, FindingKind::kBarrierDivergence,
+      {Wait::kBarrier, LaunchFindingKind::kBarrierDivergence,
        "All threads of a block that have not returned must reach the same __syncthreads()"},
   };
   for (const Advice& advice : kAdvice) {
@@ -243,7 +244,7 @@ void BlockReporter::report_stuck() {
 
 void BlockReporter::report_step_limit() {
   const Fiber& fiber = *x_current;
-  record(FindingKind::kStepLimit,
+  record(LaunchFindingKind::kStepLimit,
          concat("the block has not ended after ", x_step_limit, " synchronisation steps; ",
                 thread_name(fiber), " is at ", place(fiber)),
          "Look for a loop whose end is never reached, or raise the step limit", fiber.file,

@@ -15,7 +15,7 @@
 namespace attn_diag::host {
 
 struct BlockOutcome {
-  std::optional<Finding> finding;
+  std::optional<LaunchFinding> finding;
   std::string note;                 // empty: none
   std::vector<std::string> latent;  // notes that are the same for every block
   std::uint64_t steps = 0;
@@ -26,13 +26,13 @@ class __attribute__((visibility("hidden"))) BlockReporter : public BlockThreads 
  public:
   // Record the finding; then leave_for_good() abandons the block. Apart, so that no string is left behind
   // on the fiber's stack.
-  void record(FindingKind kind, const std::string& what, const std::string& advice,
+  void record(LaunchFindingKind kind, const std::string& what, const std::string& advice,
               const char* file, int line);
   [[noreturn]] void leave_for_good();
-  // More than one note stand one after another.
+  // Several notes are put one after another.
   void note(const std::string& text);
   bool has_note() const { return !x_outcome.note.empty(); }
-  // Once a place and launch: what is right on some devices or for a reason that is not CUDA's.
+  // Notes, once per place and launch, what is right only on some devices or for a reason that CUDA does not give.
   void note_latent(const std::string& what, const std::string& why, const char* file, int line);
 
   std::string where() const;

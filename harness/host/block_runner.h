@@ -48,10 +48,10 @@ class __attribute__((visibility("hidden"))) BlockRunner final : public BlockCont
   [[noreturn]] void report_launch_bounds(unsigned most_threads, const char* file, int line);
   [[noreturn]] void report_trap(const char* what, const char* advice, const char* file, int line);
   [[noreturn]] void report_failed_assert(const char* condition, const char* file, int line);
-  // In a grid.sync() of this round that some blocks will never reach. False: they may still come.
+  // Records a grid.sync() of this round if some blocks will never reach it. False: they may still come.
   bool record_missing_blocks(std::uint64_t round, const char* file, int line);
 
-  // Of a launch that tells where its numbers come from, else null; of blocks that are not watched, too.
+  // Null unless the launch records where its numbers come from; set also for blocks that are not watched.
   ValueRecorder* values() const { return x_values; }
   bool watches_values() const { return x_watches_values; }
   // As in ValueNode.
@@ -96,7 +96,7 @@ class __attribute__((visibility("hidden"))) BlockRunner final : public BlockCont
       x_check->overflow(x_current->index.linear, left, sign, right, type,
                         reinterpret_cast<std::uintptr_t>(pc));
   }
-  // What the one of the next three that is called next is about.
+  // What the next call of note_index(), note_local_outside() or note_local_array() is about.
   void note_about(const AboutVariable& what) { x_about = what; }
   void note_index(std::int64_t index, const char* type, const void* pc) {
     const AboutVariable about = std::exchange(x_about, {});
@@ -156,7 +156,8 @@ class __attribute__((visibility("hidden"))) BlockRunner final : public BlockCont
   void prepare_for_faults();
   std::string place_text(const Fault& fault) const;
   void record_fault();
-  void record_at(FindingKind kind, const std::string& what, const char* advice, std::uintptr_t pc);
+  void record_at(LaunchFindingKind kind, const std::string& what, const char* advice,
+                 std::uintptr_t pc);
   [[noreturn]] void report_local_atomic(std::uintptr_t pc);
   void record_what_ended_block();
 

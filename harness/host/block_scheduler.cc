@@ -134,9 +134,8 @@ Fiber* BlockScheduler::next_thread() {
 
 // A step takes the lanes of one warp that stand at the same place on to their next load, store or
 // synchronisation point, one after another. Lanes that have diverged wait for each other where their paths
-// meet again, at the end of the region that the branch is in. Of the others those in the deepest call go
-// first, and of these those at the lowest address (Collange, "Stack-less SIMT reconvergence at low cost",
-// 2011).
+// meet again, at the end of the region that the branch is in. Among the others, the lanes in the deepest call
+// go first, then those at the lowest address (Collange, "Stack-less SIMT reconvergence at low cost", 2011).
 bool BlockScheduler::choose_step(unsigned warp) {
   const std::uint32_t candidates = runnable_lanes(warp);
   if (candidates == 0) return false;

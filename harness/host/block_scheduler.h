@@ -22,7 +22,7 @@ class __attribute__((visibility("hidden"))) BlockScheduler : public BlockReporte
   Fiber& arrive(Wait wait, const char* file, int line, std::uintptr_t pc, std::uintptr_t frame);
   // It waits there until another lets it go on.
   void wait_for_others(Fiber& fiber);
-  // All can go on: to the one that the schedule has first. In lockstep, where the others may be anywhere,
+  // All can go on: switches to the schedule's first. In lockstep, where the others may be anywhere,
   // switch_to_anyone() goes on with the step.
   void switch_to_first() { switch_to(first_thread()); }
   void switch_to_first_lane(unsigned warp, std::uint32_t lanes) {
@@ -32,7 +32,7 @@ class __attribute__((visibility("hidden"))) BlockScheduler : public BlockReporte
   void switch_to_next_or_report();
   // In lockstep, the lanes that stand here go on together, after all that they did before.
   void step_together(std::uintptr_t pc, std::uintptr_t frame);
-  // In lockstep, waits for the lanes that are on their way here: those that then go on together.
+  // In lockstep, waits for the lanes on their way here; returns those that then go on together.
   std::uint32_t lanes_that_come(std::uintptr_t pc, std::uintptr_t frame);
   // Before a branch, and where its paths meet again.
   void enter_region(std::uint32_t region, std::uintptr_t pc, std::uintptr_t frame);
@@ -43,10 +43,10 @@ class __attribute__((visibility("hidden"))) BlockScheduler : public BlockReporte
   // An atomic operation has changed nothing; something.
   void count_idle_atomic(std::uintptr_t pc, std::uintptr_t frame);
   void forget_idle_atomics() { x_idle_atomics = 0; }
-  // The block has done nothing for too long: it is to be left where it next calls.
+  // The block has done nothing for too long: it is to be abandoned at its next call.
   bool is_silent() const { return x_silent; }
-  // The current thread, of a build that tells, is about to use memory of others: perhaps once more of what
-  // it has used all along, as one does that waits for another.
+  // The current thread, of an instrumented build, is about to use memory of others: if it is what it has used all
+  // along, the thread may be waiting for another.
   void note_use(std::uintptr_t at, bool used_other, std::uintptr_t pc, std::uintptr_t frame);
   void note_other_use(unsigned thread) { x_position[thread].again = 0; }
 
@@ -98,7 +98,7 @@ class __attribute__((visibility("hidden"))) BlockScheduler : public BlockReporte
   double x_silent_since = 0;                          // CPU time when they changed,
   Fingerprints x_fingerprints;                        // and states of threads since then
   double x_slice = 0;                                 // until the next look,
-  unsigned x_looks = 0;                               // after so many
+  unsigned x_looks = 0;                               // how many looks there were
   bool x_interrupted = false;                         // a thread of the block was, as it polls
   double x_turn_begin = 0;  // CPU time; 0: the block has not passed its turn
   std::uint64_t x_seen_progress = 0;

@@ -17,15 +17,15 @@ void trap(const char* file, int line) {
 
 void BlockRunner::report_trap(const char* what, const char* advice, const char* file, int line) {
   {
-    record(FindingKind::kTrap, concat(thread_name(*x_current), ' ', what, " at ", file, ':', line),
-           advice, file, line);
+    record(LaunchFindingKind::kTrap,
+           concat(thread_name(*x_current), ' ', what, " at ", file, ':', line), advice, file, line);
   }
   leave_for_good();
 }
 
 void BlockRunner::report_failed_assert(const char* condition, const char* file, int line) {
   {
-    record(FindingKind::kTrap,
+    record(LaunchFindingKind::kTrap,
            concat(thread_name(*x_current), " fails assert(", condition, ") at ", file, ':', line),
            "The condition does not hold there", file, line);
   }
@@ -38,7 +38,7 @@ void launch_bounds_exceeded(unsigned most_threads, const char* file, int line) {
 
 void BlockRunner::report_launch_bounds(unsigned most_threads, const char* file, int line) {
   {
-    record(FindingKind::kLaunchConfig,
+    record(LaunchFindingKind::kLaunchConfig,
            concat("a block has ", blockDim.x * blockDim.y * blockDim.z,
                   " threads, but the kernel's __launch_bounds__ at ", file, ':', line, " allow ",
                   most_threads),

@@ -8,7 +8,7 @@
 namespace attn_diag::host {
 namespace {
 
-// What is left to those that poll once another block has failed.
+// The time left to polling blocks once another block has failed.
 constexpr double kLastSeconds = 0.05;
 
 }  // namespace

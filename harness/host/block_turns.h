@@ -1,9 +1,9 @@
 // Which blocks of a launch run, and when: blocks are handed out in order, and where blocks wait for one
 // another, by polling memory, their workers take turns.
 //
-// As many workers as the launch has been given run at a time. A worker whose block can do nothing but poll
-// passes its turn on. When every block that has been started polls in vain, another is started, by a worker
-// more, so that all blocks of a launch make progress whatever the order in which they need each other.
+// No more workers than the launch was given run at a time. A worker whose block can only poll passes its turn on.
+// When every started block polls in vain, one more worker starts another block, so that all blocks of a launch make
+// progress, whatever the order in which they need each other.
 #pragma once
 
 #include <atomic>
@@ -30,15 +30,15 @@ class BlockTurns {
   // `add_worker` makes another thread enter; false: it could not.
   BlockTurns(std::uint64_t blocks, const TurnLimits& limits, std::function<bool()> add_worker);
 
-  // A worker comes, and waits for its turn; goes.
+  // A worker enters and waits for its turn; a worker leaves.
   void enter();
   void leave();
   // The number of the next block to start; none: there are no more, or the launch has failed.
   std::optional<std::uint64_t> take();
   // A block has ended. Those that poll go first.
   void block_ended();
-  // The caller's block can only poll, and has done so in vain for so long. Returns at its next turn; false:
-  // nobody has got on for too long, give up. `seen`: the caller's own, for its next call.
+  // The caller's block can only poll, and has done so in vain for `seconds`. Returns at its next turn; false: no
+  // block has got on for too long, give up. `seen`: the caller's own, for its next call.
   bool pass(double seconds, std::uint64_t& seen);
   // Something other than polling has happened in a block.
   void got_on();

@@ -18,7 +18,7 @@ std::string BlockReporter::threads_text() const {
 
 }  // namespace attn_diag::host
 
-// Where the threads of the block are that the calling thread runs.
+// Where the threads of the block that the calling thread runs are.
 extern "C" __attribute__((visibility("default"))) const char* attn_diag_threads() {
   static thread_local std::string text;
   const auto* runner = attn_diag::host::BlockRunner::current();

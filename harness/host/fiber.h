@@ -44,7 +44,7 @@ static_assert(sizeof(Fiber) == 64 || sizeof(Context) > 8);
 struct Position {
   std::uint32_t depth = 0;
   std::uintptr_t pc = 0;
-  std::uintptr_t seen[2] = {};  // the last memory that it used, by a build that tells,
+  std::uintptr_t seen[2] = {};  // the last memory that it used, in an instrumented build,
   unsigned again = 0;           // and how often it has used nothing else
 };
 

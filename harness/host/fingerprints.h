@@ -12,7 +12,7 @@ namespace attn_diag::host {
 
 class Fingerprints {
  public:
-  // Whether the thread that now has this state came back to it by running. Seldom one that did is missed.
+  // Whether the thread that now has this state came back to it by running. A thread that did is rarely missed.
   // A thread that has the state it had at the last look may not have run in between: the next signal can
   // be due before the way back from the handler ends, when the processor is taken away there. That it
   // happens several times running is out of the question.

@@ -16,7 +16,7 @@
 namespace attn_diag::host {
 namespace {
 
-// Of the running launch.
+// The barrier of the running launch's grid.
 struct GridBarrier {
   bool cooperative = false;
   std::uint64_t blocks = 0;
@@ -38,7 +38,7 @@ std::uint64_t arrive() {
   return ++g_grid.rounds[this_block()];
 }
 
-// Where every block waits in this round or has ended, those that have ended before it: nobody can go on.
+// If every block waits in this round or has ended, nobody can go on: the blocks that ended before the round.
 std::vector<std::uint64_t> blocks_that_never_come(std::uint64_t round) {
   const std::lock_guard lock(g_grid.mutex);
   if (g_grid.num_ended == 0) return {};
@@ -118,7 +118,7 @@ bool BlockRunner::record_missing_blocks(std::uint64_t round, const char* file, i
   }
   if (missing.size() > kMostNamed)
     names = concat(names, " and ", missing.size() - kMostNamed, " more");
-  record(FindingKind::kBarrierDivergence,
+  record(LaunchFindingKind::kBarrierDivergence,
          concat("waits at grid.sync() at ", file, ':', line, " with ",
                 g_grid.blocks - missing.size() - 1, " other blocks for ", missing.size(), " of ",
                 g_grid.blocks, " blocks that have returned: block",

@@ -157,7 +157,7 @@ TEST_CASE("a grid barrier that blocks never reach names itself and them") {
     options.workers = workers;
     const Launched run =
         launched(options, [&] { return plain::grid_of_leavers(6, values.data()); });
-    CHECK(run.finding().kind == FindingKind::kBarrierDivergence);
+    CHECK(run.finding().kind == LaunchFindingKind::kBarrierDivergence);
     CAPTURE(run.finding().message);
     CHECK(contains(run.finding().message, "waits at grid.sync() at "));
     CHECK(contains(run.finding().message, "group_kernels.cc:"));
@@ -171,7 +171,7 @@ TEST_CASE("a grid that was not launched as a cooperative one may not meet") {
   const Launched run =
       launched("forward", [&] { return plain::grid_rounds(2, 32, false, values.data()); });
   CHECK(run.error == cudaErrorAssert);
-  CHECK(run.finding().kind == FindingKind::kTrap);
+  CHECK(run.finding().kind == LaunchFindingKind::kTrap);
   CHECK(contains(run.finding().message, "grid.sync() in a launch that is not cooperative"));
   CHECK(contains(run.finding().message, "cudaLaunchCooperativeKernel"));
 }
@@ -189,7 +189,7 @@ TEST_CASE("kernels are launched by pointers to their arguments") {
 TEST_CASE("clusters of several blocks are refused, hints are ignored") {
   CHECK(launched("forward", [] { return plain::clustered(1); }).completed());
   const Launched run = launched("forward", [] { return plain::clustered(2); });
-  CHECK(run.finding().kind == FindingKind::kLaunchConfig);
+  CHECK(run.finding().kind == LaunchFindingKind::kLaunchConfig);
   CHECK(contains(run.finding().message, "clusters of 2 x 1 x 1 blocks are not supported"));
 }
 

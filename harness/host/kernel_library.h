@@ -35,7 +35,7 @@ std::string without_signature(std::string name);
 
 // The kernel's demangled name, without its parameters.
 std::string kernel_name(const void* kernel);
-// The same, or as the launch was written where that does not name it.
+// As above, or as the launch was written where `kernel` does not name it.
 std::string kernel_name(const KernelCall& call);
 
 }  // namespace attn_diag::host

@@ -141,25 +141,25 @@ void run_blocks(const LaunchPlan& plan, const BlockOrder& order, Progress& progr
   progress.steps += steps;
 }
 
-// Each worker beyond those asked for holds a block that polls. As many threads are about what a device holds.
+// Each worker beyond those asked for holds a block that polls. That many threads are about what a device holds.
 constexpr unsigned kMostThreads = 128 * 1024, kMostWorkers = 1024;
 
-cudaError_t error_of(FindingKind kind) {
+cudaError_t error_of(LaunchFindingKind kind) {
   switch (kind) {
-    case FindingKind::kLaunchConfig:
+    case LaunchFindingKind::kLaunchConfig:
       return cudaErrorInvalidConfiguration;
-    case FindingKind::kStepLimit:
+    case LaunchFindingKind::kStepLimit:
       return cudaErrorLaunchTimeout;
-    case FindingKind::kNotInstrumented:
+    case LaunchFindingKind::kNotInstrumented:
       return cudaErrorNotSupported;
-    case FindingKind::kTrap:
+    case LaunchFindingKind::kTrap:
       return cudaErrorAssert;
     default:
       return cudaErrorLaunchFailure;
   }
 }
 
-cudaError_t fail(LaunchReport& report, Finding finding) {
+cudaError_t fail(LaunchReport& report, LaunchFinding finding) {
   const cudaError_t error = error_of(finding.kind);
   set_last_error(error, finding.message);
   report.findings.push_back(std::move(finding));
@@ -205,11 +205,11 @@ cudaError_t launch(const cudaLaunchConfig_t& config, const KernelCall& call) {
   if (!problem.empty())
     return fail(
         *report,
-        {FindingKind::kLaunchConfig,
+        {LaunchFindingKind::kLaunchConfig,
          concat("kernel ", kernel_name(call), " cannot be launched: ", problem, '.'), "", 0});
   if (options.schedule.kind == ScheduleKind::kLockstep && !call.instrumented)
     return fail(*report,
-                {FindingKind::kNotInstrumented,
+                {LaunchFindingKind::kNotInstrumented,
                  concat("kernel ", kernel_name(call),
                         " was not built for the lockstep schedule: run the library that attn-diag "
                         "build or attn_diag_add_kernel makes for it, x.lockstep.so, or choose "
@@ -218,7 +218,7 @@ cudaError_t launch(const cudaLaunchConfig_t& config, const KernelCall& call) {
 
   if (options.check && !call.instrumented)
     return fail(*report,
-                {FindingKind::kNotInstrumented,
+                {LaunchFindingKind::kNotInstrumented,
                  concat("kernel ", kernel_name(call.kernel),
                         " was not built to be checked: check the library that attn-diag build or "
                         "attn_diag_add_kernel makes for it, x.lockstep.so."),

@@ -9,7 +9,7 @@ namespace {
 void check_refused(const Launched& run, const std::vector<std::string>& parts) {
   CAPTURE(run.finding().message);
   CHECK(run.error == cudaErrorInvalidConfiguration);
-  CHECK(run.finding().kind == FindingKind::kLaunchConfig);
+  CHECK(run.finding().kind == LaunchFindingKind::kLaunchConfig);
   for (const std::string& part : parts) {
     CAPTURE(part);
     CHECK(contains(run.finding().message, part));

@@ -72,7 +72,7 @@ TEST_CASE("an impossible launch is a finding that says what is possible") {
     CAPTURE(part);
     const Launched refused = run(grid, block, shared);
     CHECK(refused.error == cudaErrorInvalidConfiguration);
-    CHECK(refused.finding().kind == FindingKind::kLaunchConfig);
+    CHECK(refused.finding().kind == LaunchFindingKind::kLaunchConfig);
     CAPTURE(refused.finding().message);
     CHECK(contains(refused.finding().message, part));
     CHECK(contains(refused.finding().message, "empty_kernel cannot be launched"));
@@ -86,7 +86,7 @@ TEST_CASE("a kernel that synchronises for ever is stopped by the step limit, wit
   for (const auto launch : {plain::endless_barriers, plain::endless_syncwarps}) {
     const Launched run = launched(options, launch);
     CHECK(run.error == cudaErrorLaunchTimeout);
-    CHECK(run.finding().kind == FindingKind::kStepLimit);
+    CHECK(run.finding().kind == LaunchFindingKind::kStepLimit);
     CAPTURE(run.finding().message);
     CHECK(contains(run.finding().message, "has not ended after 10000 synchronisation steps"));
     CHECK(contains(run.finding().message, "block (0,0,0)"));
@@ -102,7 +102,7 @@ TEST_CASE("a kernel that loops without synchronising is stopped after its CPU ti
   volatile int flag = 0;
   const Launched run = launched(options, [&] { return plain::endless_loop(&flag); });
   CHECK(run.error == cudaErrorLaunchTimeout);
-  CHECK(run.finding().kind == FindingKind::kStepLimit);
+  CHECK(run.finding().kind == LaunchFindingKind::kStepLimit);
   CAPTURE(run.finding().message);
   CHECK(contains(run.finding().message,
                  "endless_loop_kernel, block (1,0,0): thread (3,0,0) has used"));
@@ -122,13 +122,13 @@ TEST_CASE("an endless loop is stopped in lockstep too") {
   options.silent_seconds = 0.1;
   volatile int flag = 0;
   const Launched run = launched(options, [&] { return lockstep::endless_after_barrier(&flag); });
-  CHECK(run.finding().kind == FindingKind::kStepLimit);
+  CHECK(run.finding().kind == LaunchFindingKind::kStepLimit);
   CHECK(next_launch_works());
 }
 
 TEST_CASE("an exception that leaves a kernel is a finding with its text") {
   const Launched run = launched("forward", [] { return plain::throws(33); });
-  CHECK(run.finding().kind == FindingKind::kKernelException);
+  CHECK(run.finding().kind == LaunchFindingKind::kKernelException);
   CHECK(contains(run.finding().message, "thread (33,0,0) threw an exception: no such tile"));
   CHECK(next_launch_works());
 }

@@ -42,7 +42,7 @@ TEST_CASE("consumers that never release a stage stop the producers, and both are
   const Launched run = launched("forward", [&] {
     return plain::block_pipeline(PipelineRoles::kCounted, in.data(), 7, false, out.data());
   });
-  CHECK(run.finding().kind == FindingKind::kBarrierDivergence);
+  CHECK(run.finding().kind == LaunchFindingKind::kBarrierDivergence);
   CHECK(contains(run.finding().message, "library_kernels.cc"));
 }
 

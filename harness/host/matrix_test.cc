@@ -74,7 +74,7 @@ TEST_CASE("products of all shapes, types and memory orders are right") {
                 m, types,
                 {a.memory, b.memory, c.memory, d.memory, a.by_columns, b.by_columns, c.by_columns});
           });
-          for (const Finding& finding : run.report.findings) UNSCOPED_INFO(finding.message);
+          for (const LaunchFinding& finding : run.report.findings) UNSCOPED_INFO(finding.message);
           REQUIRE(run.completed());
           for (int i = 0; i < m; ++i)
             for (int j = 0; j < n; ++j) {
@@ -188,10 +188,10 @@ TEST_CASE("a matrix at a multiple of 16 bytes alone is right on devices, and lat
 TEST_CASE("what CUDA does not define of matrices is a finding with its line") {
   struct Case {
     BadMatrix what;
-    FindingKind kind;
+    LaunchFindingKind kind;
     const char* part;
   };
-  constexpr FindingKind kMisuse = FindingKind::kMatrixMisuse;
+  constexpr LaunchFindingKind kMisuse = LaunchFindingKind::kMatrixMisuse;
   const Case cases[] = {
       {BadMatrix::kIndexPastTheEnd, kMisuse, "uses element x[8] of a fragment that has 8 elements"},
       {BadMatrix::kNegativeIndex, kMisuse, "uses element x[-1] of a fragment that has 8 elements"},
@@ -212,10 +212,12 @@ TEST_CASE("what CUDA does not define of matrices is a finding with its line") {
        "store_matrix_sync a fragment (accumulator) that was never"},
       {BadMatrix::kScaledBeforeSet, kMisuse,
        "mma_sync a fragment (accumulator) that was never set"},
-      {BadMatrix::kReturnedLanes, FindingKind::kWarpDivergence, "reached by 30 of the 32 lanes"},
-      {BadMatrix::kSomeLanesElsewhere, FindingKind::kWarpDivergence,
+      {BadMatrix::kReturnedLanes, LaunchFindingKind::kWarpDivergence,
+       "reached by 30 of the 32 lanes"},
+      {BadMatrix::kSomeLanesElsewhere, LaunchFindingKind::kWarpDivergence,
        "threads (0..15,0,0) at mma_sync with mask 0xFFFFFFFF"},
-      {BadMatrix::kDifferentShapes, FindingKind::kWarpDivergence, "fragments of another type"}};
+      {BadMatrix::kDifferentShapes, LaunchFindingKind::kWarpDivergence,
+       "fragments of another type"}};
   std::vector<std::string> schedules = plain_schedules();
   schedules.push_back("lockstep");
   for (const Case& c : cases)

@@ -34,8 +34,8 @@ __attribute__((always_inline)) inline void clear_wide_registers() {
 // Without an instruction for it std::has_single_bit() is a call.
 constexpr bool is_power_of_two(std::size_t n) { return n != 0 && (n & (n - 1)) == 0; }
 
-// Nobody's memory, for an access that is not made where the kernel says. Of host code, which nobody looks
-// at, one that is too large goes to address 0.
+// Memory that belongs to nobody, for an access that is not made where the kernel says. Too large an access, which
+// only unwatched host code makes, goes to address 0.
 void* zeros_for(std::size_t bytes) {
   thread_local std::vector<std::byte> memory;
   if (bytes > BlockRunner::kMostElsewhere) return nullptr;

@@ -74,7 +74,7 @@ TEST_CASE("more than 48 KiB of dynamic shared memory must be asked for, up to 22
   CHECK(run(227 * 1024, 227 * 1024).completed());
   const Launched unasked = run(100 * 1024, 48 * 1024);
   CHECK(unasked.error == cudaErrorInvalidConfiguration);
-  CHECK(unasked.finding().kind == FindingKind::kLaunchConfig);
+  CHECK(unasked.finding().kind == LaunchFindingKind::kLaunchConfig);
   CHECK(contains(unasked.finding().message, "cudaFuncSetAttribute"));
   CHECK(run(16, 228 * 1024).error == cudaErrorInvalidValue);
 }

@@ -150,8 +150,8 @@ TEST_CASE("in every order, sums of products err by less than 2.5 units a product
   double worst = 0;
   for (std::uint64_t seed = 0; seed <= kOrders; ++seed) {
     const MmaOrder order = mma_order(seed);
-    // Random; one large product among small ones, which are cut most; all of one sign, of which every
-    // sum is cut the same way; nearly cancelling.
+    // Random; one large product among small ones, which are cut most; all of one sign, so that every sum is cut
+    // the same way; nearly cancelling.
     for (int kind = 0; kind < 4; ++kind) {
       std::vector<float> d(kSize * kSize);
       std::vector<double> exact(kSize * kSize), magnitude(kSize * kSize);

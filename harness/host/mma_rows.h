@@ -27,7 +27,7 @@ constexpr std::int32_t kNoExponent = -1000, kSpecialExponent = 3000;
 constexpr std::int32_t kLeastExponent = 31;  // biased: 2^-96
 constexpr std::int32_t kMostExponent = 253;  // products of more may not be floats
 constexpr unsigned kMostCells = 32 * kMmaDepth;
-// So many products of at most 2^28 each, in units of the last place kept, fit an int.
+// kGroup products of at most 2^28 each, in units of the last place kept, fit an int.
 constexpr unsigned kGroup = 4;
 // The largest int that is not rounded to more than an int holds.
 constexpr std::uint32_t kLargestTotal = 0x7FFFFF00u;
@@ -39,7 +39,7 @@ struct Vector {
   typedef std::uint32_t Bits __attribute__((vector_size(kWidth * 4)));
 };
 
-// Biased; of a subnormal 0.
+// The biased exponent; 0 for a subnormal.
 constexpr std::int32_t exponent_of(float x) {
   const std::uint32_t size = std::bit_cast<std::uint32_t>(x) & 0x7FFFFFFFu;
   const auto exponent = static_cast<std::int32_t>(size >> kFractionBits);

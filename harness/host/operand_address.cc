@@ -32,7 +32,7 @@ Prefixes read_prefixes(const unsigned char*& at) {
     const bool evex = *at == 0x62;
     p.extend_index = (at[1] & 0x40) == 0;
     p.extend_base = (at[1] & 0x20) == 0;
-    // Of moves of whole registers; others need no alignment.
+    // The unit for moves of whole registers; others need no alignment.
     if (evex) p.displacement_unit = 16 << ((at[3] >> 5) & 3);
     at += evex ? 5 : 4;
   } else {

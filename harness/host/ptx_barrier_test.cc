@@ -37,7 +37,7 @@ TEST_CASE("what is not shared memory has no shared address") {
     const Launched run =
         launched("forward", [&, what = what] { return plain::bad_address(what, &global); });
     CAPTURE(message, run.finding().message);
-    CHECK(run.finding().kind == FindingKind::kSharedMemoryMisuse);
+    CHECK(run.finding().kind == LaunchFindingKind::kSharedMemoryMisuse);
     CHECK(contains(run.finding().message, message));
     CHECK(contains(run.finding().file, "ptx_kernels.cc"));
   }
@@ -99,7 +99,7 @@ TEST_CASE("misuse of a named barrier is a finding") {
   for (const auto& [what, message] : cases) {
     const Launched run = launched("forward", [w = what] { return plain::bad_named_barrier(w); });
     CAPTURE(message, run.finding().message);
-    CHECK(run.finding().kind == FindingKind::kBarrierDivergence);
+    CHECK(run.finding().kind == LaunchFindingKind::kBarrierDivergence);
     CHECK(contains(run.finding().message, message));
     CHECK(contains(run.finding().file, "ptx_kernels.cc"));
   }

@@ -76,15 +76,16 @@ TEST_CASE("a missing __syncwarp before ldmatrix shows") {
 TEST_CASE("rows that ldmatrix and stmatrix cannot use are findings") {
   const struct {
     BadRow what;
-    FindingKind kind;
+    LaunchFindingKind kind;
     const char* message;
   } cases[] = {
-      {BadRow::kGlobal, FindingKind::kSharedMemoryMisuse,
+      {BadRow::kGlobal, LaunchFindingKind::kSharedMemoryMisuse,
        "passes ldmatrix a row that is not shared memory"},
-      {BadRow::kMisaligned, FindingKind::kMatrixMisuse,
+      {BadRow::kMisaligned, LaunchFindingKind::kMatrixMisuse,
        "passes stmatrix a row that is 8 bytes past a multiple of 16"},
-      {BadRow::kReturnedLanes, FindingKind::kWarpDivergence, "is reached by 4 of the 32 lanes"},
-      {BadRow::kDifferentKinds, FindingKind::kWarpDivergence,
+      {BadRow::kReturnedLanes, LaunchFindingKind::kWarpDivergence,
+       "is reached by 4 of the 32 lanes"},
+      {BadRow::kDifferentKinds, LaunchFindingKind::kWarpDivergence,
        "meets lanes of its warp in another operation"},
   };
   std::vector<std::uint16_t> global(256);

@@ -24,7 +24,7 @@ std::vector<int> converged(Parting parting) {
   return out;
 }
 
-// Of lanes whose neighbours have returned nothing is expected.
+// Nothing is expected of lanes whose neighbours have returned.
 bool is_judged(Parting parting, int t) {
   return parting != Parting::kReturn || ((t ^ 1) % 4 != 3 && (t ^ 2) % 4 != 3);
 }

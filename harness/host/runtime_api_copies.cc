@@ -52,7 +52,7 @@ cudaError_t copy(const char* call, void* to, const void* from, std::size_t bytes
   return cudaSuccess;
 }
 
-// From the first byte of the first row to the last of the last.
+// Bytes from the first of the first row to the last of the last row.
 std::size_t extent(std::size_t pitch, std::size_t width, std::size_t height) {
   return (height - 1) * pitch + width;
 }

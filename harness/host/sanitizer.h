@@ -27,7 +27,7 @@ inline void leaving_stack([[maybe_unused]] void** keep, [[maybe_unused]] std::ui
 #endif
 }
 
-// `kept`: of the stack arrived on, null if it is new. Gives the bounds of the stack left.
+// `kept`: state of the stack arrived on, null if it is new. Returns the bounds of the stack left.
 inline void arrived_on_stack([[maybe_unused]] void* kept,
                              [[maybe_unused]] const void** from_bottom = nullptr,
                              [[maybe_unused]] std::size_t* from_bytes = nullptr) {

@@ -15,7 +15,7 @@ std::vector<float> output(const std::string& schedule, Kernel kernel, int worker
   options.schedule = parse_schedule(schedule);
   options.workers = workers;
   const Launched run = launched(options, [&] { return kernel(out.data()); });
-  for (const Finding& finding : run.report.findings) UNSCOPED_INFO(finding.message);
+  for (const LaunchFinding& finding : run.report.findings) UNSCOPED_INFO(finding.message);
   REQUIRE(run.completed());
   return out;
 }
@@ -140,7 +140,7 @@ TEST_CASE("lockstep of a library built without call-outs is a finding, not a pla
   std::vector<float> out(kCells, -7.0f);
   const Launched run = launched("lockstep", [&] { return plain::right(out.data()); });
   CHECK(run.error == cudaErrorNotSupported);
-  CHECK(run.finding().kind == FindingKind::kNotInstrumented);
+  CHECK(run.finding().kind == LaunchFindingKind::kNotInstrumented);
   CHECK(contains(run.finding().message, "right_kernel was not built for the lockstep schedule"));
   CHECK(out[0] == -7.0f);
 }

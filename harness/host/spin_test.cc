@@ -153,7 +153,7 @@ TEST_CASE("a launch of which no thread gets on is reported, with who waits where
     const Launched run = launched(options, [&] { return plain::waits_for_nobody(3, &flag); });
     CAPTURE(workers, run.finding().message);
     CHECK(run.error == cudaErrorLaunchTimeout);
-    CHECK(run.finding().kind == FindingKind::kStepLimit);
+    CHECK(run.finding().kind == LaunchFindingKind::kStepLimit);
     CHECK(contains(run.finding().message, "block (0,0,0): thread (5,0,0) has used 0.1 s"));
     CHECK(contains(run.finding().message, "thread (5,0,0) at a loop after"));
     CHECK(contains(run.finding().message, "threads (0..4,0,0), (6..63,0,0) at __syncthreads at"));
@@ -174,7 +174,7 @@ TEST_CASE("a block that waits for one that failed is not what is reported") {
     int flag = 0;
     const Launched run = launched(options, [&] { return plain::other_block_fails(&flag); });
     CAPTURE(workers, run.finding().message);
-    CHECK(run.finding().kind == FindingKind::kBarrierDivergence);
+    CHECK(run.finding().kind == LaunchFindingKind::kBarrierDivergence);
     CHECK(contains(run.finding().message, "block (1,0,0)"));
   }
 }

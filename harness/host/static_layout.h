@@ -30,9 +30,9 @@ using StaticPlaces = std::bitset<kStaticAlignment>;
 struct StaticLayout {
   // The part of the thread-local storage that is shared memory and what guards it.
   std::uintptr_t begin = 0, end = 0;
-  // Known of translated sources alone. By begin.
+  // Known only for translated sources. Sorted by begin.
   std::vector<StaticVariable> variables;
-  // What must keep its fill: the guards beside variables, and what lies between a variable and its guard. By
+  // What must keep its fill: the guards beside variables, and what lies between a variable and its guard. Sorted by
   // begin.
   struct Guard {
     std::uintptr_t begin = 0;
@@ -49,8 +49,8 @@ struct StaticLayout {
   std::vector<Function> functions;
 
   std::size_t bytes() const { return end - begin; }
-  // Where nvcc may begin the variable. What it finds unused it leaves out: of the variables that are said to
-  // be used, none.
+  // Where nvcc may begin the variable. It leaves out variables that it finds unused, but none of those said to be
+  // used.
   StaticPlaces device_places(const StaticVariable& wanted,
                              const std::function<bool(const StaticVariable&)>& is_used) const;
   // The variable that has the byte, or null.

@@ -22,7 +22,7 @@ struct Launched {
 
   bool completed() const { return error == cudaSuccess && report.findings.empty(); }
   // The one finding; fails the test if there is none or more.
-  const Finding& finding() const {
+  const LaunchFinding& finding() const {
     REQUIRE(report.findings.size() == 1);
     return report.findings[0];
   }

@@ -26,7 +26,7 @@ void check_finding(const std::function<cudaError_t()>& launch, const std::string
     CAPTURE(schedule);
     const Launched run = launched(schedule, launch);
     CHECK(run.error == cudaErrorLaunchFailure);
-    CHECK(run.finding().kind == FindingKind::kWarpDivergence);
+    CHECK(run.finding().kind == LaunchFindingKind::kWarpDivergence);
     CAPTURE(run.finding().message);
     CHECK(contains(run.finding().message, part));
     CHECK(contains(run.finding().message, "warps.cc:" + std::to_string(run.finding().line)));

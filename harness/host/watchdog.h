@@ -13,9 +13,9 @@ class __attribute__((visibility("hidden"))) Interrupted {
   explicit Interrupted(const void* context) : x_context(context) {}
   std::uintptr_t program_counter() const;
   std::uintptr_t stack_pointer() const;
-  // Of a function that has pushed nothing.
+  // Right only in a function that has pushed nothing.
   std::uintptr_t return_address() const;
-  // Of the registers and the nearest part of the stack, which ends at `stack_top`. A loop that comes back
+  // A hash of the registers and the nearest part of the stack, which ends at `stack_top`. A loop that comes back
   // to the same state waits for memory that others write.
   std::uint64_t fingerprint(std::uintptr_t stack_top) const;
 
@@ -36,7 +36,7 @@ class __attribute__((visibility("hidden"))) Watchdog {
 
   // CPU time between calls. May be called in the handler.
   void set_interval(double seconds);
-  // One more call, after so much time. May be called in the handler.
+  // One more call, after `seconds` of CPU time. May be called in the handler.
   void call_after(double seconds);
 
  private:

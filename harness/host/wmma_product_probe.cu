@@ -55,7 +55,7 @@ void check(cudaError_t error, const char* what) {
   std::exit(2);
 }
 
-// The same numbers everywhere: splitmix64.
+// splitmix64: the same numbers on every machine.
 class Numbers {
  public:
   explicit Numbers(std::uint64_t seed) : x_state(seed) {}
@@ -79,7 +79,7 @@ struct Kind {
   int least_exponent, exponents;  // of the factors
   bool positive;
   float of_c;  // magnitude of c
-  int zeros;   // one factor in so many is 0; 0: none
+  int zeros;   // one factor in `zeros` is 0; 0: none
 };
 // "subnormal" goes below 2^-14, where halves are subnormal.
 constexpr Kind kKinds[] = {

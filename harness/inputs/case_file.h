@@ -18,7 +18,7 @@ namespace attn_diag {
 // Throws Error with the file and the line if it is missing or no TOML.
 toml::table read_toml(const std::string& path);
 
-// Keys of several tables, of which the first that has a key counts: of one kernel, then of all.
+// Keys of several tables; the first table that has a key counts: one kernel's before that of all kernels.
 class CaseFields {
  public:
   // Null tables have no keys. `where` begins every error: "bugs.toml, bug x"; the tables must live longer.

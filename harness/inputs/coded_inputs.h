@@ -8,8 +8,8 @@
 
 namespace attn_diag {
 
-// The case's inputs, each that the kernel takes as codes being what its codes mean: that is what is judged by. Of
-// kernels without codes: none. Throws Error where an input holds what no code means.
+// The case's inputs, where each one that the kernel takes as codes holds what its codes mean: results are judged by
+// these. None for a kernel without codes. Throws Error where an input holds what no code means.
 std::optional<InputData> coded_inputs(const Kernel& kernel, const Problem& problem,
                                       const InputData& inputs);
 

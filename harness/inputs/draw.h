@@ -37,7 +37,7 @@ class Draw {
     return std::sqrt(-2.0 * std::log(uniform(d, stream + 1))) *
            std::cos(2.0 * std::numbers::pi * uniform(d, stream + 2));
   }
-  // Of 0..n-1. Biased by n / 2^64.
+  // A number in 0..n-1. Biased by n / 2^64.
   std::int64_t below(std::int64_t n, std::int64_t d, std::uint64_t stream = 0) const {
     return static_cast<std::int64_t>(bits(d, stream) % u64(n));
   }

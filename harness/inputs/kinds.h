@@ -19,7 +19,7 @@ struct RowPlace {
   std::int64_t b, h, s;
 
   Draw draw() const { return Draw(seed, static_cast<std::uint64_t>(operand), b, h, s); }
-  // Of every row of one KV head, q's too: what q and k have to agree on.
+  // One draw for all rows of a KV head, q's too: what q and k have to agree on.
   Draw shared_draw() const {
     return Draw(seed, 4, b, operand == Operand::kQ ? h / group_size(p) : h, 0);
   }

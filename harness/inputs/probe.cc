@@ -23,9 +23,9 @@ constexpr double kBelow = 1.6;
 constexpr double kFaint = 4.8;
 constexpr double kFaintSpike = 96.0;
 constexpr std::int64_t kFaintPlace = 5, kNextFaintPlace = 6;
-// Of the scores of the others, and of no peak: different for every query.
+// Spread of the scores of the other keys, which are no peaks: different for every query.
 constexpr double kSpread = 0.3;
-// In one of so many rows the peaks fall instead: where every tile has the largest max so far, the max of
+// In one of kFalling rows the peaks fall instead: where every tile has the largest max so far, the max of
 // the tile and the running one are the same, and mixing them up would not show.
 constexpr std::int64_t kFalling = 4;
 // A query's scores are those of the common direction times 1 - kRows/2 .. 1 + kRows/2.

@@ -7,7 +7,7 @@
 namespace attn_diag::inputs {
 namespace {
 
-// Of kind heavy: what nearly no draw exceeds, and scores of which fp16 holds.
+// For kind heavy: nearly no draw exceeds it, and fp16 holds the scores.
 constexpr double kLargest = 256.0;
 
 template <class Value>

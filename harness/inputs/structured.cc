@@ -34,9 +34,9 @@ void rising(const RowPlace& row, std::span<double> out) {
     out[d] = middle + noise * draw.normal(static_cast<std::int64_t>(d));
 }
 
-// Scores: the second half of the dims takes back what the first half sums up, but for a small rest,
-// so that sum |q_d k_d| is many times |q.k|. Keys 2j and 2j + 1 have equal k, so equal weights, and
-// their v cancel but for a small rest.
+// Scores: the second half of the dims cancels the sum of the first half up to a small rest, so that
+// sum |q_d k_d| is many times |q.k|. Keys 2j and 2j + 1 have equal k, so equal weights, and their v
+// cancel up to a small rest.
 void cancel(const RowPlace& row, std::span<double> out) {
   constexpr double kLarge = 4.0, kLargeV = 16.0;
   const Draw shared = row.shared_draw();

@@ -6,7 +6,7 @@
 
 namespace attn_diag::instrument {
 
-// Memory that no other thread can reach, or that nobody writes: nobody is told of it.
+// Memory that no other thread can reach, or that nobody writes: its accesses are not announced.
 class PrivateMemory {
  public:
   bool is(const llvm::Value* pointer);
@@ -15,10 +15,10 @@ class PrivateMemory {
   llvm::DenseMap<const llvm::Value*, bool> x_known;
 };
 
-// Inserts a call before every access to memory. Whether it has inserted any.
+// Inserts a call before every access to memory. Returns whether it inserted any.
 bool announce_accesses(llvm::Function& function);
 
-// The same for these instructions alone. `sites`: where the calls of an instruction leave their addresses.
+// For these instructions only. `sites`: where the calls of an instruction leave their addresses.
 void announce_in_loop(llvm::Function& function, llvm::ArrayRef<llvm::Instruction*> all,
                       const llvm::DenseMap<llvm::Instruction*, llvm::Value*>& sites);
 

@@ -24,7 +24,7 @@ struct Shape {
   std::uint64_t element_bytes = 0;
 };
 
-// Of `float a[30][32]`; without extents: not of an array.
+// The shape of `float a[30][32]`; without extents: not an array.
 Shape shape_of(Type* type, const DataLayout& layout) {
   Shape shape;
   for (; auto* array = dyn_cast<ArrayType>(type); type = array->getElementType())
@@ -34,8 +34,8 @@ Shape shape_of(Type* type, const DataLayout& layout) {
   return shape;
 }
 
-// Of a variable of the source, before anything is inlined; empty: of the compiler's own, or not certain.
-// LLVM makes "acc1" of a second acc of a function.
+// The name of a variable in the source, before anything is inlined; empty: the compiler's own variable, or not
+// certain. LLVM names the second acc of a function "acc1".
 StringRef source_name(const AllocaInst& variable) {
   const StringRef name = variable.getName(), stem = name.rtrim("0123456789");
   const bool is_second = stem.size() < name.size() &&
@@ -129,7 +129,7 @@ class Indexed {
     return number != nullptr && number->isZero();
   }
 
-  // Its name in the source and its type. Of a parameter only a reference is a variable of a known type.
+  // Its name in the source and its type. Among parameters, only a reference is a variable of a known type.
   std::pair<StringRef, Type*> variable(const Way& way, Type* indexed) const {
     if (const auto* local = dyn_cast<AllocaInst>(way.object))
       return {source_name(*local), local->getAllocatedType()};

@@ -13,15 +13,15 @@ namespace attn_diag::instrument {
 // A symbol beside the variable whose name says its extents (callouts::kShapePrefix); null: it is no array.
 llvm::GlobalAlias* name_shape(llvm::GlobalVariable& variable);
 
-// Tells what the report that is made next is about. `type`: of the variable, or null; `offset`: of the part of it that
-// is indexed, which `dimension` indices lead to.
+// Inserts a call that tells what the next report is about. `type`: of the variable, or null; `offset`: of the indexed
+// part of the variable, to which `dimension` indices lead.
 void tell_about(llvm::IRBuilder<>& builder, llvm::StringRef name, llvm::Type* type,
                 llvm::Value* offset, unsigned dimension);
 
-// Before the compiler's reports of indices: of which variable. Early, where its tests are still beside what they test.
+// Tells which variable the compiler's reports of indices are about. Early, while its tests are beside what they test.
 bool tell_of_indices(llvm::Function& function, const llvm::DominatorTree& dominators);
 
-// Before arrays are declared to the checker (attn_diag_host/check_hooks.h).
+// Tells about local arrays before they are declared to the checker (attn_diag_host/check_hooks.h).
 bool tell_of_local_arrays(llvm::Function& function);
 
 }  // namespace attn_diag::instrument

@@ -1,4 +1,4 @@
-// What is read past the end of a __constant__ or __device__ variable would else be the next one.
+// Without guards, a read past the end of a __constant__ or __device__ variable would find the next one.
 #include "harness/instrument/guards.h"
 
 #include <llvm/ADT/SmallVector.h>
@@ -15,7 +15,7 @@ namespace {
 
 using namespace llvm;
 
-// Not the compiler's, and defined here.
+// Whether the variable is not the compiler's own, and defined here.
 bool is_users(const GlobalVariable& global) {
   if (global.isDeclaration() || global.hasPrivateLinkage() ||
       global.hasAvailableExternallyLinkage() || global.hasAppendingLinkage() ||

@@ -4,7 +4,7 @@
 
 namespace attn_diag::instrument {
 
-// Puts bytes that nobody may use behind the module's variables. Whether there are any.
+// Puts bytes that nobody may use behind the module's variables. Returns whether there are any variables.
 bool guard_variables(llvm::Module& module);
 
 }  // namespace attn_diag::instrument

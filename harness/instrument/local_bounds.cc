@@ -87,14 +87,14 @@ class LocalBounds {
       return variable->getName().contains(".sroa") ? nullptr : local->getAllocatedType();
     }
   };
-  // Of a local array that is never written but by its initialiser the compiler makes a constant.
+  // The compiler makes a local array that only its initialiser writes a constant.
   static const GlobalVariable* constant_local(const Value* object) {
     const auto* const global = dyn_cast<GlobalVariable>(object);
     const bool is = global != nullptr && global->hasPrivateLinkage() && global->isConstant() &&
                     global->getName().substr(0, 8) == "__const.";
     return is ? global : nullptr;
   }
-  // The local variables of which the pointer goes into one; none: or elsewhere.
+  // The local variables that the pointer may go into; none: it may also go elsewhere.
   SmallVector<Local, 2> locals_of(const Value* pointer) const {
     SmallVector<const Value*, 4> objects;
     getUnderlyingObjects(pointer, objects);
@@ -124,7 +124,7 @@ class LocalBounds {
     return begin <= local.size && bytes->getZExtValue() <= local.size - begin;
   }
 
-  // In loops that go round so often, say.
+  // For example in loops whose count is known.
   bool is_always_inside(const LocalAccess& access, const Local& local) const {
     const auto* const bytes = dyn_cast<ConstantInt>(access.bytes);
     if (bytes == nullptr || bytes->getZExtValue() > local.size) return false;
@@ -140,15 +140,15 @@ class LocalBounds {
                                                      !is_always_inside(access, locals.front())));
   }
 
-  // Of one variable that a pointer goes into: how far it points, and how large the variable is.
-  struct Place {
+  // How far into a variable a pointer points, and how large the variable is.
+  struct OffsetInVariable {
     Value* offset;
     Value* size;
   };
-  SmallVector<Place, 2> places_of(const LocalAccess& access, ArrayRef<Local> locals,
-                                  IRBuilder<>& builder) {
+  SmallVector<OffsetInVariable, 2> offsets_of(const LocalAccess& access, ArrayRef<Local> locals,
+                                              IRBuilder<>& builder) {
     Type* const word = builder.getInt64Ty();
-    // Which of several it is is known where the pointer is made: one variable may lie where another ends.
+    // Which of several variables it is, is known only where the pointer is made: one may lie where another ends.
     if (locals.size() > 1) {
       const auto [size, offset] = x_sizes.compute(access.pointer());
       if (size != nullptr && offset != nullptr)
@@ -157,33 +157,34 @@ class LocalBounds {
     const auto number = [&](const Value* pointer) {
       return builder.CreatePtrToInt(const_cast<Value*>(pointer), word);
     };
-    SmallVector<Place, 2> places;
+    SmallVector<OffsetInVariable, 2> offsets;
     for (const Local& local : locals)
-      places.push_back({builder.CreateSub(number(access.pointer()), number(local.variable)),
-                        builder.getInt64(local.size)});
-    return places;
+      offsets.push_back({builder.CreateSub(number(access.pointer()), number(local.variable)),
+                         builder.getInt64(local.size)});
+    return offsets;
   }
 
   void test(const LocalAccess& access) {
     const SmallVector<Local, 2> locals = locals_of(access.pointer());
     IRBuilder<> builder(access.at);
-    const SmallVector<Place, 2> places = places_of(access, locals, builder);
+    const SmallVector<OffsetInVariable, 2> offsets = offsets_of(access, locals, builder);
     Value* const bytes = builder.CreateZExtOrTrunc(access.bytes, builder.getInt64Ty());
     Value* outside = builder.CreateICmpNE(bytes, builder.getInt64(0));
-    for (const Place& place : places) {
-      // Of unsigned numbers: what is before the begin is past every end.
+    for (const OffsetInVariable& offset : offsets) {
+      // Unsigned, so that what is before the begin is past every end.
       Value* const past = builder.CreateOr(
-          builder.CreateICmpUGT(place.offset, place.size),
-          builder.CreateICmpUGT(bytes, builder.CreateSub(place.size, place.offset)));
+          builder.CreateICmpUGT(offset.offset, offset.size),
+          builder.CreateICmpUGT(bytes, builder.CreateSub(offset.size, offset.offset)));
       outside = builder.CreateAnd(outside, past);
     }
     BasicBlock* const before = access.at->getParent();
     Instruction* const end = SplitBlockAndInsertIfThen(outside, access.at, false);
     builder.SetInsertPoint(end);
-    const Place place =
-        places.size() == 1 ? places.front() : Place{builder.getInt64(0), builder.getInt64(0)};
+    const OffsetInVariable offset =
+        offsets.size() == 1 ? offsets.front()
+                            : OffsetInVariable{builder.getInt64(0), builder.getInt64(0)};
     Value* const elsewhere = builder.CreatePointerCast(
-        report(builder, locals, place, bytes, access.writes), access.pointer()->getType());
+        report(builder, locals, offset, bytes, access.writes), access.pointer()->getType());
     builder.SetInsertPoint(access.at);
     PHINode* const pointer = builder.CreatePHI(elsewhere->getType(), 2);
     pointer->addIncoming(access.pointer(), before);
@@ -191,19 +192,19 @@ class LocalBounds {
     access.use->set(pointer);
   }
 
-  // Where the access is made instead: what is past the end is other variables, which may be anything, and
-  // after a store there the kernel would go on with wrong ones.
+  // Returns where the access is made instead: past the end are other variables, and after a store there the kernel
+  // would go on with wrong ones.
   //
-  // Of several variables the name is not known when the code is made, and where even the place is not, its
+  // With several variables, the name is not known when the code is made; where the offset is not known either, the
   // size is 0.
-  Value* report(IRBuilder<>& builder, ArrayRef<Local> locals, const Place& place, Value* bytes,
-                bool writes) {
+  Value* report(IRBuilder<>& builder, ArrayRef<Local> locals, const OffsetInVariable& offset,
+                Value* bytes, bool writes) {
     const bool one = locals.size() == 1;
     if (one) tell_about(builder, "", locals.front().type(), builder.getInt64(0), 0);
     Value* const name = builder.CreatePointerCast(
         builder.CreateGlobalString(one ? locals.front().name() : StringRef()),
         PointerType::getUnqual(builder.getInt8Ty()));
-    const std::array<Value*, 5> arguments = {name, place.offset, bytes, place.size,
+    const std::array<Value*, 5> arguments = {name, offset.offset, bytes, offset.size,
                                              builder.getInt32(writes ? callouts::kWrites : 0)};
     SmallVector<Type*, 5> types;
     for (const Value* argument : arguments) types.push_back(argument->getType());

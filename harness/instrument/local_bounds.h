@@ -6,8 +6,8 @@
 
 namespace attn_diag::instrument {
 
-// Tests accesses at run-time offsets into the function's own local variables: a call where one goes past the
-// end. Whether it has inserted any.
+// Tests accesses at run-time offsets into the function's own local variables, with a call where one goes past the
+// end. Returns whether it inserted any.
 bool test_local_bounds(llvm::Function& function, llvm::ScalarEvolution& numbers,
                        const llvm::TargetLibraryInfo& library);
 

@@ -17,7 +17,7 @@ using namespace llvm;
 using namespace callouts;
 
 constexpr std::size_t kMostTests = 24;
-// Of a constant number of accesses: for fewer it is not worth a call.
+// A constant number of accesses below this is not worth a call.
 constexpr std::uint64_t kFewestAccesses = 8;
 constexpr std::uint64_t kWidest = 16;  // bytes
 
@@ -300,8 +300,8 @@ class Reader {
     return true;
   }
 
-  // Of a number of fewer bits the form is right modulo its range. What makes it wider than that asks for a
-  // test that it is right as it stands.
+  // The form of a number of fewer bits is right modulo its range. What widens the number asks for a test that
+  // the form is right as it stands.
   bool form(const SCEV* s, Form& out) {
     Type* const type = s->getType();
     if (!type->isIntegerTy() || type->getIntegerBitWidth() > 64) return false;

@@ -308,8 +308,8 @@ bool announce_loops(Function& function, LoopInfo& loops, ScalarEvolution& evolut
   return Versions(function, loops, evolution).run();
 }
 
-// From where a loop begins to where it ends. The marks hold what is theirs within, and neither is ever
-// doubled.
+// The instructions from where an announced loop begins to where it ends. The marks keep what is theirs between
+// them, and neither is ever duplicated.
 SmallPtrSet<Instruction*, 32> announced_in_loops(Function& function,
                                                  SmallPtrSetImpl<Instruction*>& marks) {
   SmallPtrSet<Instruction*, 32> announced;

@@ -29,7 +29,7 @@ namespace {
 
 using namespace llvm;
 
-// Of the C++ library: its branches do nothing that lanes see of each other.
+// Whether it is of the C++ library, whose branches do nothing that lanes see of each other.
 bool is_of_library(const Function& function) {
   const StringRef name = function.getName();
   for (const StringRef start : {"_ZSt", "_ZNSt", "_ZNKSt", "_ZN9__gnu_cxx", "_ZNK9__gnu_cxx"})
@@ -37,11 +37,11 @@ bool is_of_library(const Function& function) {
   return false;
 }
 
-// Of the stand-in CUDA headers and the C++ library: what a report names is the line that calls them.
+// Whether it is of the stand-in CUDA headers: a report names the line that calls them.
 bool is_of_headers(const Function& function) {
   const DISubprogram* const where = function.getSubprogram();
   if (where == nullptr) return false;
-  // Of PyTorch's stand-in much is host code, of which no line is wanted: small functions of it will do.
+  // Much of PyTorch's stand-in is host code, whose lines nobody wants: only its small functions count.
   constexpr unsigned kSmall = 60;
   const std::string file = (where->getDirectory() + "/" + where->getFilename()).str();
   return is_stand_in_header(file) &&
@@ -63,8 +63,8 @@ struct MarkWatched : PassInfoMixin<MarkWatched> {
           !function.hasFnAttribute(Attribute::OptimizeNone))
         function.addFnAttr(Attribute::AlwaysInline);
     }
-    // Shared arrays and device variables that this unit never reads are stored to all the same, and what it
-    // never writes is read: others may.
+    // Keeps stores to shared arrays and device variables that this unit never reads, and loads of those it never
+    // writes: other units may.
     SmallVector<GlobalValue*, 16> kept;
     for (GlobalVariable& global : module.globals())
       if (!global.isDeclaration() && !global.isConstant() && !global.getName().empty() &&

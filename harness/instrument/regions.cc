@@ -119,7 +119,7 @@ class Regions {
 
   bool mark() {
     for (BasicBlock* block : ReversePostOrderTraversal<Function*>(&x_function)) note_branch(*block);
-    // Of those that begin in one place the outer ones begin first, which end nearer to the return.
+    // Where several begin in one place, the outer ones, which end nearer to the return, begin first.
     llvm::stable_sort(x_regions, [this](const Region& a, const Region& b) {
       return x_after.distance(a.join) < x_after.distance(b.join);
     });
@@ -156,7 +156,7 @@ class Regions {
         region.join = x_after.of(region.join);
       if (region.enter == nullptr || region.join == nullptr) return;
     }
-    // The same, or one that lies in another and ends where that one ends.
+    // It is known, or lies in a known one and ends where that one ends.
     for (const Region& known : x_regions)
       if (known.join == region.join && x_dominators.dominates(known.enter, region.enter) &&
           x_loops.getLoopFor(known.enter) == x_loops.getLoopFor(region.enter))
@@ -165,7 +165,7 @@ class Regions {
     x_regions.push_back(region);
   }
 
-  // The same for all lanes that come here together: made of constants and of loop counters.
+  // Whether all lanes that come here together have the same value: made of constants and loop counters.
   bool is_uniform(const Value* value, const BasicBlock& where, unsigned depth = 0) {
     if (isa<Constant>(value)) return true;
     if (depth > 8) return false;
@@ -222,7 +222,7 @@ class Regions {
     const unsigned number = x_next++;
     IRBuilder<> builder(region.enter->getTerminator());
     call(builder, callouts::kEnter, number);
-    // Of regions that end in one place the inner ones end first: they were found later.
+    // Where several regions end in one place, the inner ones, found later, end first.
     builder.SetInsertPoint(region.join, region.join->getFirstInsertionPt());
     call(builder, callouts::kJoin, number);
   }

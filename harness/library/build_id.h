@@ -5,7 +5,7 @@
 
 namespace attn_diag {
 
-// Of the loaded object that contains `address`, in hex; empty if it was linked without one.
+// The build id of the loaded object that contains `address`, in hex; empty if it was linked without one.
 std::string build_id_at(const void* address);
 
 }  // namespace attn_diag

@@ -6,8 +6,7 @@
 
 namespace attn_diag {
 
-// Of a kernel whose adapter is a draft that nobody has read (attn_diag/kernels/draft.h): that it is one. Empty: it
-// is none.
+// Says that the kernel's adapter is a draft that nobody has read (attn_diag/kernels/draft.h). Empty: it is not.
 std::string draft_note(const Kernel& kernel);
 
 }  // namespace attn_diag

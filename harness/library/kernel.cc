@@ -95,7 +95,7 @@ LoadedLibrary load_library(const std::string& path) {
       throw Error(fmt::format(
           "The kernel library {} cannot be loaded. {} Build it on this machine, for this machine.",
           path, foreign));
-    // What the executor lacks was promised by the headers of another version.
+    // Symbols that the executor lacks were promised by the headers of another version.
     const bool mismatch = why.find("undefined symbol") != std::string::npos;
     throw Error(fmt::format("The kernel library {} cannot be loaded: {}.{}", path, why,
                             mismatch ? " Rebuild it against this attn-diag." : ""));

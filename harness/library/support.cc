@@ -82,7 +82,7 @@ bool is_default_scale(const Problem& p) {
   return std::fabs(p.softmax_scale - expected) <= 1e-6 * expected;
 }
 
-// All that is not taken, as the problem has it.
+// Everything about the problem that the kernel does not take.
 std::vector<std::string> all_refused(const Support& s, const Problem& p) {
   std::vector<std::string> all;
   const auto add = [&](bool refused, std::string words) {
@@ -113,7 +113,7 @@ std::int32_t to_multiple(std::int32_t n, std::int32_t of, std::int32_t most) {
   return most > 0 && up > most ? most / of * of : up;
 }
 
-// The flags that make of a problem the nearest one that is taken; empty if none is known.
+// The flags that turn a problem into the nearest one that the kernel takes; empty if none is known.
 std::string nearest_flags(const Support& s, Problem p) {
   std::vector<std::string> flags;
   const bool own_scale = is_default_scale(p);

@@ -63,7 +63,8 @@ bool FindingSuspects::suspect(const host::CheckReport& report) {
         findings.push_back(finding);
   for (const host::CheckFinding& finding : findings) {
     const std::string& array = finding.element.empty() ? finding.array : finding.element;
-    if (finding.kind == host::CheckKind::kUninitialisedRead && !has(report, host::CheckKind::kOutOfBounds))
+    if (finding.kind == host::CheckKind::kUninitialisedRead &&
+        !has(report, host::CheckKind::kOutOfBounds))
       suspect_left_out(names_of(finding), finding.access);
     // One row of an array, or one number.
     const auto row = static_cast<std::uint64_t>(x_attention.problem().head_dim);
@@ -211,7 +212,8 @@ void FindingSuspects::suspect_access(const host::CheckAccess& access, const std:
                                      const std::string& why) {
   if (access.places.empty()) return;
   const host::SourcePlace& place = access.places.front();
-  if (place.function.find("operator()") == place.function.npos)  // a lambda stands in the line that has its index
+  if (place.function.find("operator()") ==
+      place.function.npos)  // a lambda stands in the line that has its index
     for (std::size_t i = 1; i < access.places.size(); ++i)
       suggest(access.places[i].file, access.places[i].function, access.places[i].line, 0, "",
               why + ", in what it calls");
@@ -265,8 +267,7 @@ void FindingSuspects::suspect_shared_cause(const host::CheckReport& report) {
   std::vector<std::uint32_t> sites;  // one of each line
   bool one_past = false;
   for (const host::CheckFinding& finding : report.findings) {
-    if (finding.severity != host::Severity::kError ||
-        finding.kind != host::CheckKind::kOutOfBounds)
+    if (finding.severity != host::Severity::kError || finding.kind != host::CheckKind::kOutOfBounds)
       continue;
     const std::vector<std::uint32_t> there = sites_of(finding.access);
     if (there.empty()) return;
@@ -348,8 +349,7 @@ std::vector<std::string> FindingSuspects::names_of(const host::CheckFinding& fin
   // A pointer into it, as the access knows it.
   if (std::none_of(x_graph.sites.begin(), x_graph.sites.end(), stores))
     for (const std::uint32_t s : sites_of(finding.access))
-      if (!site(s).variable.empty() &&
-          (finding.space == "global" || points_into(s, finding.array)))
+      if (!site(s).variable.empty() && (finding.space == "global" || points_into(s, finding.array)))
         names.push_back(site(s).variable);
   return names;
 }

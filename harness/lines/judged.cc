@@ -86,7 +86,7 @@ void ExpectedRows::compute_head(std::uint32_t head) {
 void ExpectedRows::predict_head(std::uint32_t head) {
   const Problem& p = x_of.problem;
   const auto queries = static_cast<std::uint32_t>(p.seqlen_q);
-  std::vector<reference::Row> rows;
+  std::vector<reference::RowIndex> rows;
   for (std::uint32_t q = 0; q < queries; ++q)
     rows.push_back({static_cast<std::int32_t>(head) / p.heads,
                     static_cast<std::int32_t>(head) % p.heads, static_cast<std::int32_t>(q)});

@@ -37,7 +37,7 @@ class ExpectedRows {
   void predict_head(std::uint32_t head);
 
   const Capture& x_of;
-  std::optional<reference::Case> x_case;  // where there is more than Problem has
+  std::optional<reference::PredictionInputs> x_case;  // where there is more than Problem has
   std::map<std::uint32_t, Row> x_rows;
 };
 

@@ -80,8 +80,7 @@ void NumberSuspects::suggest_unmoved(std::uint32_t at, std::uint32_t a, std::uin
   for (int steps = 0; steps < 64 && node(n).site != 0 && !node(n).is_input(); ++steps) {
     std::uint32_t next = 0;
     for (const std::uint32_t operand : node(n).operand)
-      if (operand != 0 && operand < n && next == 0 &&
-          x_terms[operand].kind == TermKind::kElement)
+      if (operand != 0 && operand < n && next == 0 && x_terms[operand].kind == TermKind::kElement)
         next = operand;
     if (next == 0) break;
     n = next;

@@ -251,7 +251,8 @@ std::vector<std::string> subscript_names(std::string_view line, std::string_view
     for (std::size_t j = i + 1; j < tokens.size() && tokens[j].is("[");) {
       const std::size_t end = behind_bracket(tokens, j);
       for (; j < end; ++j)
-        if (tokens[j].is_identifier() && std::find(out.begin(), out.end(), tokens[j].text) == out.end())
+        if (tokens[j].is_identifier() &&
+            std::find(out.begin(), out.end(), tokens[j].text) == out.end())
           out.emplace_back(tokens[j].text);
     }
   }

@@ -120,8 +120,7 @@ void SumSuspects::suspect_no_v(const Cause& cause) {
     const bool adds = is == ValueOp::kAdd || is == ValueOp::kFma;
     std::uint32_t next = 0;
     for (const std::uint32_t operand : node(at).operand) {
-      if (operand == 0 || operand >= at || next != 0 ||
-          x_terms[operand].kind != TermKind::kWeight)
+      if (operand == 0 || operand >= at || next != 0 || x_terms[operand].kind != TermKind::kWeight)
         continue;
       // A part that was summed elsewhere, which lacks v already.
       const std::uint32_t made = made_by(operand);

@@ -98,9 +98,10 @@ WatchedRun watch_run(const Experiment& experiment,
   } catch (const Error& e) {
     refused = e.what();
   }
-  for (const host::Finding& finding : scope.report().findings) {
+  for (const host::LaunchFinding& finding : scope.report().findings) {
     if (out.reason.empty()) out.reason = finding.message;
-    if (finding.kind == host::FindingKind::kIllegalAddress && finding.line > 0 && !out.illegal)
+    if (finding.kind == host::LaunchFindingKind::kIllegalAddress && finding.line > 0 &&
+        !out.illegal)
       out.illegal = host::SourcePlace{finding.file, finding.line, ""};
   }
   // A finding says more than the status that follows from it.

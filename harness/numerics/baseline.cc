@@ -42,7 +42,7 @@ double distance(const std::vector<std::int64_t>& a, const std::vector<std::int64
   return most;
 }
 
-// Beyond which two samples of one distribution are apart once in 10^6 times.
+// The distance that two samples of one distribution exceed once in 10^6 times.
 double chance(std::int64_t a, std::int64_t b) {
   const double n = static_cast<double>(a), m = static_cast<double>(b);
   return a == 0 || b == 0 ? 0 : std::sqrt(std::log(2 / 1e-6) / 2 * (n + m) / (n * m));

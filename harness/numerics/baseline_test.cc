@@ -8,7 +8,7 @@
 namespace attn_diag {
 namespace {
 
-// Of `cells` errors, evenly spread on a logarithm below `largest` of the bound.
+// A baseline of `cells` errors, log-uniform below `largest` of the bound.
 Baseline sample(unsigned seed, int cells, double largest) {
   std::mt19937 random(seed);
   Baseline b;
@@ -47,7 +47,7 @@ TEST_CASE("samples of one distribution have not drifted; of one twice as wide th
     REQUIRE_FALSE(chance.identical);
     REQUIRE(chance.drifted.empty());
   }
-  // Of thirty cells the median moves by more than a quarter by itself.
+  // The median of thirty cells moves by more than a quarter by itself.
   for (unsigned seed = 2; seed < 40; ++seed)
     REQUIRE(find_drift(sample(1, 30, 0.5), sample(seed, 30, 0.5)).drifted.empty());
   const DriftReport worse = find_drift(sample(1, 2000, 0.25), sample(2, 2000, 0.5));

@@ -115,7 +115,7 @@ void CancellationFinder::add_scores(const reference::RowBlock& block, Found& fou
   }
 }
 
-// Of o the weights are the reference's, P / l, so that the sums are those of the numbers that make o.
+// For o the weights are the reference's P / l, so that the sums are over the numbers that make o.
 void CancellationFinder::add_output(const reference::RowBlock& block, Found& found) const {
   const Problem& p = x_capture.problem;
   const double* s = of(block, Tensor::kS);

@@ -15,7 +15,7 @@ namespace attn_diag {
 class CancellationFinder {
  public:
   explicit CancellationFinder(const Capture& capture);
-  // Of a block with S and lse, and the capture's tensors with bounds. From several threads.
+  // Adds a block with S and lse, and the capture's tensors with bounds. Thread-safe.
   void add(const reference::RowBlock& block);
   std::vector<Cancellation> finish() const;
 

@@ -11,7 +11,7 @@ namespace {
 
 using reference::Rounded;
 using reference::rounded_bit;
-using reference::TwinRow;
+using reference::RowIndex;
 
 // Multiplications of one evaluation of the twin.
 constexpr std::int64_t kMostProducts = std::int64_t{1} << 24;
@@ -23,14 +23,14 @@ double rms(const std::vector<double>& a, const std::vector<double>& b) {
   return a.empty() ? 0 : std::sqrt(squares / static_cast<double>(a.size()));
 }
 
-std::vector<TwinRow> rows_of(const Capture& c, int wanted) {
+std::vector<RowIndex> rows_of(const Capture& c, int wanted) {
   const Problem& p = c.problem;
   const std::int64_t products = std::int64_t{p.seqlen_k} * (p.head_dim + p.head_dim_v);
   const auto& [origin, extent] = c.region;
   const std::int64_t all = extent[0] * extent[1] * extent[2];
   const std::int64_t most = std::max<std::int64_t>(kFewestRows, kMostProducts / products);
   const std::int64_t n = std::min({all, std::int64_t{wanted}, most});
-  std::vector<TwinRow> rows;
+  std::vector<RowIndex> rows;
   for (std::int64_t i = 0; i < n; ++i) {
     // The middle of the i-th of n equal runs.
     const std::int64_t row = (2 * i + 1) * all / (2 * n);
@@ -55,7 +55,7 @@ std::string why_not(const Capture& c) {
 // The twin of one capture's rows.
 class Study {
  public:
-  Study(const Capture& c, std::vector<TwinRow> rows) : x_c(c), x_rows(std::move(rows)) {
+  Study(const Capture& c, std::vector<RowIndex> rows) : x_c(c), x_rows(std::move(rows)) {
     x_exact = o(c.arithmetic, 0);
   }
   std::vector<double> o(const Arithmetic& arithmetic, std::uint32_t roundings) const {
@@ -69,15 +69,15 @@ class Study {
 
  private:
   const Capture& x_c;
-  const std::vector<TwinRow> x_rows;
+  const std::vector<RowIndex> x_rows;
   std::vector<double> x_exact;
 };
 
-std::vector<double> recorded(const Capture& c, const std::vector<TwinRow>& rows) {
+std::vector<double> recorded(const Capture& c, const std::vector<RowIndex>& rows) {
   const TensorData& o = c[Tensor::kO];
   const auto& [origin, extent] = c.region;
   std::vector<double> out;
-  for (const TwinRow& r : rows) {
+  for (const RowIndex& r : rows) {
     const std::int64_t row =
         ((r.batch - origin[0]) * extent[1] + r.head - origin[1]) * extent[2] + r.query - origin[2];
     for (std::int64_t d = 0; d < c.problem.head_dim_v; ++d)
@@ -126,7 +126,7 @@ Contributions find_contributions(const Capture& c, int wanted) {
   Contributions out;
   out.why_not = why_not(c);
   if (!out.why_not.empty()) return out;
-  const std::vector<TwinRow> rows = rows_of(c, wanted);
+  const std::vector<RowIndex> rows = rows_of(c, wanted);
   const Study study(c, rows);
   const std::vector<double> actual = recorded(c, rows),
                             together = study.o(c.arithmetic, reference::kAllRounded);

@@ -102,7 +102,7 @@ class Rule {
     if (x_cells.empty() || x_cells.back().row != row)
       x_cells.push_back({row, t, index, actual, expected, limit});
   }
-  // Of cells that are as they should be.
+  // Counts cells that are as they should be.
   void held(std::int64_t cells) { x_result.checked += cells; }
 
   InvariantResult finish(std::int64_t rows) {
@@ -222,7 +222,7 @@ class Check {
   }
   Index place(std::int64_t i3) const { return {x_at[0], x_at[1], x_at[2], i3, 0}; }
   const Keys& keys() const { return x_keys[static_cast<std::size_t>(x_query)]; }
-  // Of those the row sees, the keys of a tile; of the tiles of its split up to it.
+  // How many keys of these tiles the row sees.
   std::int64_t seen_in(std::int64_t first_tile, std::int64_t last_tile) const {
     const std::int64_t begin = std::max(keys().begin, first_tile * x_g.tile.block_n);
     const std::int64_t end = std::min(keys().end, (last_tile + 1) * x_g.tile.block_n);
@@ -233,7 +233,7 @@ class Check {
   }
 
   void masked() {
-    // What masks by adding -inf leaves NaN where it was.
+    // A kernel that masks by adding -inf leaves NaN where it was.
     if (!x_bounds.scores_finite) return;
     if (const TensorData* s = recorded(Tensor::kS)) {
       each_masked(*s, -kInf, x_masked_scores);
@@ -306,7 +306,7 @@ class Check {
       const std::int64_t end = std::min<std::int64_t>(begin + x_g.tile.block_n, x_p.seqlen_k);
       double sum = 0;
       for (std::int64_t j = begin; j < end; ++j) sum += value(*p, j);
-      // Numbers are not asked of NaN scores; of others NaN in P or l is no sum.
+      // Where scores may be NaN, no numbers are asked for; else NaN in P or l breaks the sum.
       if (!x_bounds.scores_finite && !std::isfinite(sum)) continue;
       x_sum_of_probs.cell(x_row, Tensor::kL, place(tile), value(*l, tile), sum,
                           x_limits.sum_of_probs(end - begin, std::isfinite(sum) ? sum : 0));
@@ -319,7 +319,7 @@ class Check {
   struct State {
     double m = -kInf, l = 0;
   };
-  // Of the whole row.
+  // The state of the whole row.
   std::optional<State> final_state() const {
     const TensorData* m = recorded(Tensor::kRunningM);
     const TensorData* l = recorded(x_g.has_split_merge ? Tensor::kMergedL : Tensor::kRunningL);

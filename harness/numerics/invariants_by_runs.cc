@@ -106,7 +106,7 @@ std::vector<InvariantResult> none(const std::string& why) {
   return out;
 }
 
-// What one run of the whole output can tell is not more than an invariant of its stages told already.
+// Whatever is broken after another invariant, those of the stages first, follows from that one.
 void explain(std::vector<InvariantResult>& results, const std::vector<InvariantResult>& known) {
   std::vector<InvariantResult> before = known;
   for (InvariantResult& r : results) {

@@ -259,7 +259,7 @@ TEST_CASE("what each rounding adds, by hand, and what is not explained") {
   REQUIRE(right.rms_observed == Approx(right.rms_together).epsilon(0.01));
   REQUIRE(right.left_over < 0.01);
   REQUIRE(right.explained);
-  // The same numbers of a kernel that declares P in fp32 are not explained.
+  // They are not explained for a kernel that declares P in fp32.
   c.arithmetic.probs = DType::kFp32;
   const Contributions wrong = analyse_numerics(c, {}).contributions;
   REQUIRE_FALSE(wrong.explained);

@@ -151,7 +151,7 @@ class Walk {
     return of_row(s);
   }
 
-  // What lies between was not recorded: the first of the row that is no number.
+  // The steps between were not recorded: takes the first value of the row that is no number.
   Found of_row(const OriginStep& s) const {
     for (const Tensor t : {Tensor::kS, Tensor::kM, Tensor::kP, Tensor::kL, Tensor::kPartialO}) {
       if (t >= s.tensor || !x_c.has(t)) continue;

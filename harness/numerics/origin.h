@@ -8,8 +8,8 @@
 
 namespace attn_diag {
 
-// Of the first such cell of each tensor, in the order of the pipeline; those that come from one origin are one, told from
-// the last of them. Of what the capture holds alone.
+// The origin of the first such cell of each tensor, in pipeline order, from what the capture holds alone. Cells
+// with a common origin are one entry, told from the last of them.
 std::vector<NonFiniteOrigin> find_origins(const Capture& capture);
 
 }  // namespace attn_diag

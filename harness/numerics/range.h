@@ -14,7 +14,7 @@ namespace attn_diag {
 class RangeFinder {
  public:
   explicit RangeFinder(const Capture& capture);
-  // Of a block with S and P. From several threads.
+  // Adds a block with S and P. Thread-safe.
   void add(const reference::RowBlock& block);
   std::vector<RangeInType> finish() const;
 

@@ -121,7 +121,7 @@ void Statistics::add_rows(OfTensor& to, const reference::RowBlock& block, Tensor
     ++counts.judged;
     counts.mismatched += judgement.passes ? 0 : 1;
     if (!std::isfinite(actual) || !std::isfinite(expected)) continue;
-    // What is exact whatever rounding does says nothing of its size.
+    // Cells that are exact whatever rounding does say nothing about its size.
     if (limit == 0 && judgement.passes) continue;
     const double error = actual - expected;
     ++counts.ratios[static_cast<std::size_t>(ratio_bin(judgement.ratio))];

@@ -16,7 +16,7 @@ namespace attn_diag {
 class Statistics {
  public:
   explicit Statistics(const Capture& capture);
-  // Of a block with the capture's tensors, with bounds, and S. From several threads.
+  // Adds a block with S and the capture's tensors with bounds. Thread-safe.
   void add(const reference::RowBlock& block);
   std::vector<TensorNumerics> finish() const;
 

@@ -169,7 +169,7 @@ void missing_call(Proposals& p, std::string_view name) {
   }
 }
 
-// Of a loop in steps: what is left, as n - first.
+// What is left in a loop in steps: n - first.
 std::vector<std::string> rests_at(const Proposals& p, std::size_t token) {
   std::set<std::string> bounds, counters;
   for (const Statement& s : p.function().statements) {

@@ -209,7 +209,7 @@ void read_function(Code& code, const Function& function, const Outside& outside)
     parser.template_parameters(i + 1);
     i = s.close_angle(i + 1) + 1;
   }
-  // Of the classes around it.
+  // Template parameters of the classes around it.
   for (const Record& record : code.records)
     if (record.open < f.open && f.close < record.close) {
       const std::size_t begin = s.statement_begin(record.open);

@@ -126,7 +126,7 @@ struct Program {
 // Never throws for what the texts are: Code::problem says what was wrong.
 Program take_apart(const std::vector<SourceFile>& files);
 
-// Of a type as Variable has it.
+// Of a type as Variable::type spells it.
 bool is_integer(std::string_view type);
 bool is_real(std::string_view type);  // float or double
 

@@ -11,7 +11,7 @@
 
 namespace attn_diag::repair {
 
-// How many edits get into one library, of which one is chosen at run time.
+// How an edit gets into a library of many, one of which is chosen at run time.
 enum class Way : std::uint8_t {
   kExpression,  // (chosen ? alternative : as it was)
   kStatement,   // { if (chosen) alternative else as it was }
@@ -29,8 +29,8 @@ struct Edit {
   // What the choice is made around: the bytes of an expression, of a statement, or a place.
   std::size_t site_begin = 0, site_end = 0;
   std::string alternative;  // what stands for the site, on one line
-  // The site as it is, on one line, where it is a number: alternatives are made of its type, or the choice could be of
-  // another, as of int and unsigned. Empty: it is something else, or stored to.
+  // The site as it is, on one line, where it is a number: alternatives are converted to its type, since a choice between
+  // int and unsigned would have another. Empty: it is something else, or stored to.
   std::string number;
   bool in_macro = false;  // among the arguments of a macro, where no line may begin with "#"
   int tier = 0;           // how far off the usual mistakes it is: 0, 1, 2

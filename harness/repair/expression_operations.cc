@@ -71,7 +71,7 @@ void other_logic(Proposals& p, std::string_view name) {
   });
 }
 
-// a * b: a, b. Of a && b a guard is dropped by it.
+// a * b: a, b. In a && b this drops a guard.
 void dropped_operand(Proposals& p, std::string_view name) {
   for_each(p, Kind::kBinary, [&](int i, const Expression& e) {
     if (e.parts.size() != 2) return;

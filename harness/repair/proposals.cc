@@ -49,7 +49,7 @@ int changed_tokens(std::string_view before, std::string_view after) {
   return 2 * come + go + (come == 0 && go > 0 ? 2 : 0);
 }
 
-// What stood alone on its lines leaves none behind.
+// Text that stood alone on its lines leaves no empty lines behind.
 void take_whole_lines(const std::string& text, Edit& edit) {
   std::size_t begin = edit.begin, end = edit.end;
   while (begin > 0 && (text[begin - 1] == ' ' || text[begin - 1] == '\t')) --begin;
@@ -76,7 +76,7 @@ std::string element_of(std::string type) {
     type.pop_back();
   else
     return "";
-  // Of "float[][]" the first extent is taken away, and "float*[]" holds pointers: the suffix is cut either way.
+  // "float[][]" loses its first extent, and "float*[]" holds pointers: the suffix is cut either way.
   return type;
 }
 
@@ -431,7 +431,7 @@ std::vector<Edit> propose_edits(const Program& program) {
         for (const Operation& operation : operations) operation.propose(to, operation.name);
     }
   }
-  // The same text can come of two operations: the more usual one is kept.
+  // Two operations can make one text: the more usual one is kept.
   std::stable_sort(edits.begin(), edits.end(),
                    [](const Edit& a, const Edit& b) { return a.tier < b.tier; });
   std::set<std::tuple<int, std::size_t, std::size_t, std::string>> seen;

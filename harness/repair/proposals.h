@@ -53,12 +53,12 @@ class Proposals {
   // Tokens [begin, end), which are part of the expression, are replaced.
   void replace(std::string_view operation, int tier, int expression, std::size_t begin,
                std::size_t end, const std::string& text);
-  // All of it is.
+  // The whole expression is replaced.
   void replace(std::string_view operation, int tier, int expression, const std::string& text);
-  // All of a statement, with what it ends with; `on_one_line` where the text has several.
+  // A whole statement is replaced, with what ends it; `on_one_line` where the text has several lines.
   void replace_statement(std::string_view operation, int tier, int statement,
                          const std::string& text, const std::string& on_one_line = {});
-  // Two that follow each other change places; `between` is what is written between them.
+  // Two statements in a row change places; `between` is what is written between them.
   void swap(std::string_view operation, int tier, int first, int second,
             const std::string& between);
   // A statement before or behind one that stands in a block.
@@ -78,7 +78,7 @@ class Proposals {
   std::vector<Edit>& x_edits;
 };
 
-// A way in which sources are wrong by little.
+// A kind of small mistake in sources.
 struct Operation {
   std::string_view name;
   void (*propose)(Proposals& to, std::string_view name);

@@ -113,7 +113,7 @@ void run_baseline(const std::string& spec, const std::vector<Trial>& trials,
 }
 
 // The trial that edits are tried on first: a failing one that is quick, of values before memory, of the case itself
-// before others. Of others that do not end nothing is known: they may be slow.
+// before others. Nothing is known about others that do not end: they may be slow.
 std::optional<std::size_t> screen_of(const std::vector<Trial>& trials,
                                      const std::vector<Baseline>& baseline) {
   const auto cost = [&](std::size_t i) {
@@ -179,7 +179,7 @@ RepairResult repair(const Experiment& experiment, const RepairOptions& given,
   }
   const std::optional<std::size_t> screen = screen_of(trials, baseline);
   if (!screen) {
-    result.outcome = RepairResult::Outcome::kAgreesAlready;
+    result.verdict = RepairVerdict::kAgreesAlready;
     result.reason = "the kernel agrees already";
     for (std::size_t i = 0; i < trials.size(); ++i) {
       if (baseline[i].agrees) continue;
@@ -247,7 +247,7 @@ RepairResult repair(const Experiment& experiment, const RepairOptions& given,
     result.edits.push_back(std::move(repaired));
   }
   if (!result.edits.empty()) {
-    result.outcome = RepairResult::Outcome::kFound;
+    result.verdict = RepairVerdict::kFound;
     return finish();
   }
   result.reason = fmt::format("no single small edit of the device code makes {} agree",

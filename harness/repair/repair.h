@@ -32,9 +32,10 @@ struct RepairedEdit {
   std::string before, after;  // the file's text
 };
 
+enum class RepairVerdict { kFound, kNothing, kAgreesAlready };
+
 struct RepairResult {
-  enum class Outcome { kFound, kNothing, kAgreesAlready };
-  Outcome outcome = Outcome::kNothing;
+  RepairVerdict verdict = RepairVerdict::kNothing;
   std::vector<RepairedEdit> edits;    // those built first, then the smallest first; up to five
   int also = 0;                       // more than those that make the cases agree
   std::string failing;                // the case that edits were tried on first

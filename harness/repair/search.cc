@@ -100,7 +100,7 @@ Workshop::Speed Search::speed() const {
   return x_screen_seconds < kShort ? Workshop::Speed::kSoonBuilt : Workshop::Speed::kSoonRun;
 }
 
-// Of the processor, for all trials; compilers are not counted.
+// CPU seconds for all trials, without compilers.
 double Search::trials_seconds() const {
   return 5 + 20 * x_screen_seconds * static_cast<double>(x_trials.size());
 }
@@ -164,7 +164,7 @@ bool Search::enough() const {
   return !on_its_way || since > std::max(10.0, took);
 }
 
-// Of all edits that are not in a library yet.
+// Orders all edits that are not in a library yet.
 void Search::set_order() {
   const std::vector<int> order = ordered(x_program, x_edits, x_wrong.suspects);
   for (std::size_t i = 0; i < order.size(); ++i)
@@ -274,7 +274,7 @@ bool Search::next_task() {
   if (x_building == 0 && waiting < kLaterLibraries && start_library()) return true;
   if (start_screening() || start_library()) return true;
   if (start_slow_screening()) return true;
-  // Of the rest each takes a build of its own.
+  // Each of the rest takes a build of its own.
   if (x_building > 0 || !x_survivors.empty() || !x_hopeful.empty() || x_verifying > 0) return false;
   return start_alone();
 }
@@ -332,7 +332,7 @@ bool Search::start_screening() {
   return false;
 }
 
-// Those that took longer than the wrong kernel does: the right one may.
+// Edits whose run takes longer than that of the wrong kernel: the right one may too.
 bool Search::start_slow_screening() {
   if (x_slow.empty() || x_first_verified) return false;
   const Started what = x_slow.front();

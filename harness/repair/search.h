@@ -20,7 +20,7 @@ class Search {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // What is wrong with the user's library: `trial` is that which edits are tried on first, which fails without.
+  // What is wrong with the user's library. `trial`: the one that edits are tried on first; it fails without an edit.
   struct Wrong {
     std::string spec;  // of the library
     std::size_t trial = 0;
@@ -43,7 +43,7 @@ class Search {
   int built() const { return x_built; }
   int not_possible() const { return x_not_possible; }
   bool out_of_time() const { return x_out_of_time; }
-  // The edit that makes the most trials agree, if some does not, and the first that does not.
+  // The edit that makes the most trials agree, and the first trial that it does not.
   struct Near {
     int edit = -1;
     std::size_t agreed = 0;

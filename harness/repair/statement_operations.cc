@@ -168,7 +168,7 @@ bool synchronises(std::string_view text) {
   return false;
 }
 
-// Which of these are there, the others belong beside.
+// Where one of a family is there, the others belong beside it.
 constexpr std::string_view kFamilies[][5] = {
     {"producer_acquire()", "producer_commit()", "consumer_wait()", "consumer_release()"},
     {"__pipeline_commit()", "__pipeline_wait_prior(0)", "__pipeline_wait_prior(1)"},
@@ -201,7 +201,7 @@ std::vector<std::string> barriers_of(const Proposals& p) {
         const std::string text = file->words(s.begin, s.end);
         if (e.kind != Kind::kCall || !synchronises(text) || text.size() > 60) continue;
         const bool here = &f == &p.function();
-        // Of another function only what needs nothing of it.
+        // From another function only what needs nothing from it.
         if (!here && text.find("()") == text.npos) continue;
         if (std::find(found.begin(), found.end(), text) == found.end()) found.push_back(text);
       }

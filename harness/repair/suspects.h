@@ -18,8 +18,8 @@ struct Suspects {
   bool empty() const {
     return by_user.empty() && by_error.empty() && by_check.empty() && by_lines.empty();
   }
-  // Each once; those of the user's alone, where there are some. What check finds is where memory is misused, lines are
-  // where numbers begin to be wrong: of a race, or of an index that is out of bounds, later ones.
+  // Each once; only the user's, where there are some. Lines that check names come before those of trace: after a race or
+  // an index out of bounds, numbers begin to be wrong at a later line.
   std::vector<SourcePlace> in_order() const;
 };
 

@@ -43,7 +43,7 @@ std::shared_ptr<InputData> with_large_queries(const Problem& problem, std::uint6
   return inputs;
 }
 
-// All scores are far below 0: of a maximum that starts at 0 nothing is left.
+// All scores are far below 0: relative to a maximum that starts at 0, every weight vanishes.
 std::shared_ptr<const InputData> low_scores(const Problem& problem) {
   const std::shared_ptr<InputData> inputs = with_large_queries(problem, 3, 36);
   const std::size_t size = size_of(problem.dtype);  // its last byte has the sign

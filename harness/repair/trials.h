@@ -36,7 +36,7 @@ std::vector<Trial> make_trials(const Experiment& experiment, bool instrumented);
 
 // Runs it, in this process. `spec`: a library, as Kernel::load takes it. `edit`: the number of the one that is chosen;
 // 0: none, or the library has no choice.
-// `noted`: where it comes by places of edits, by their first numbers, of as many as it has entries.
+// `noted`: sets entry n where the run comes by the place whose first edit has number n.
 TrialVerdict run_trial(const std::string& spec, const Trial& trial, int edit,
                        std::vector<bool>* noted = nullptr);
 

@@ -53,8 +53,8 @@ Workshop::Built Workshop::build(int number, const std::vector<std::string>& text
   flags({"-Wno-error", "-Werror=vla"});
   if (speed == Speed::kSoonBuilt) flags({"-O0", "-g0"});
   if (speed == Speed::kSoonRun) flags({"-O1", "-g0"});
-  // Which is the quicker compiler, and says of every edit what is wrong with it. g++ crashes while it words some of
-  // these errors.
+  // clang++ is the quicker compiler, and says for every edit what is wrong with it. g++ crashes while it words some
+  // of these errors.
   if (!prelude.empty() && x_settings.no_instrumenter().empty()) {
     request.compiler = x_settings.instrumenter;
     flags({"-ferror-limit=0"});

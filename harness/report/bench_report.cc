@@ -16,7 +16,7 @@ constexpr const char* kPytorchSchema = "attn-diag-pytorch/1";
 
 bool same(const Problem& a, const Problem& b) { return to_json(a) == to_json(b); }
 
-// True if everything the file says of a problem is so of ours.
+// True if everything that the file says of its problem holds for ours.
 bool is_of(const PytorchTime& time, const Problem& problem) {
   const Json ours = to_json(problem);
   for (const auto& [key, value] : time.problem.items())

@@ -28,7 +28,7 @@ struct ComparisonView {
   std::string rule;                  // what "agrees" means here
   bool exact = false;
   std::optional<Binaries> binaries;  // of two dumps
-  // Of arrays of another program, whose kernel nobody knows: what was taken of it.
+  // For arrays of another program: what was assumed about its unknown kernel.
   std::optional<std::vector<std::string>> assumed;
   std::string reproduce, look;
 

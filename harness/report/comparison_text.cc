@@ -75,7 +75,7 @@ std::string tensor_table(const Comparison& comparison, const Style& style) {
 std::string difference_lines(const TensorComparison& t) {
   std::string s = fmt::format("  Mismatched elements: {} / {} ({}) of {}\n", t.mismatched,
                               t.compared, percent(t.mismatched, t.compared), name(t.tensor));
-  // Of numbers: NaN and infinities have no difference.
+  // Only numbers: NaN and infinities have no difference.
   if (t.mismatched == 0 || t.max_abs_err > 0) {
     s += fmt::format("  Greatest absolute difference: {} at index {}\n", number(t.max_abs_err),
                      index_text(t.tensor, t.max_abs_index));

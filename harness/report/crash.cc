@@ -42,24 +42,24 @@ std::string signal_text(int number) {
   return fmt::format("{} (signal {})", known == nullptr ? "unknown" : known, number);
 }
 
-std::string place_words(const CrashReport& c) {
-  switch (c.place) {
-    case CrashReport::Place::kNull:
+std::string address_words(const CrashReport& c) {
+  switch (c.address_kind) {
+    case CrashReport::AddressKind::kNull:
       return "a null pointer, or an index into one";
-    case CrashReport::Place::kThreadStack:
+    case CrashReport::AddressKind::kThreadStack:
       return "below the stack of the kernel's thread: the stack overflowed. A thread has 256 KiB "
              "for "
              "local arrays and calls; look for endless recursion and large local arrays";
-    case CrashReport::Place::kHostStack:
+    case CrashReport::AddressKind::kHostStack:
       return "below the stack of the host code: it overflowed; look for endless recursion";
-    case CrashReport::Place::kBuffer: {
+    case CrashReport::AddressKind::kBuffer: {
       const auto end = static_cast<std::int64_t>(c.buffer_bytes);
       return c.offset < 0 ? fmt::format("{} bytes before {}, which has {} bytes", count(-c.offset),
                                         c.buffer, count(end))
                           : fmt::format("{} bytes behind the end of {}, which has {} bytes",
                                         count(c.offset - end), c.buffer, count(end));
     }
-    case CrashReport::Place::kUnknown:
+    case CrashReport::AddressKind::kUnknown:
       break;
   }
   return "no memory of this process";
@@ -117,7 +117,7 @@ std::string crash_headline(const CrashReport& c) {
 std::string crash_text(const CrashReport& c, const std::string& again) {
   std::string s;
   const auto line = [&](const std::string& text) { s += "  " + text + '\n'; };
-  if (c.has_address) line(fmt::format("Address {:#x}: {}.", c.address, place_words(c)));
+  if (c.has_address) line(fmt::format("Address {:#x}: {}.", c.address, address_words(c)));
   if (c.flight.in_kernel && c.flight.line > 0)
     line(
         fmt::format("The thread last synchronised at {}:{}.", c.flight.file.data(), c.flight.line));
@@ -158,7 +158,7 @@ Json crash_json(const CrashReport& c, const CommandContext& context) {
   }
   if (c.has_address) {
     error["address"] = fmt::format("{:#x}", c.address);
-    error["address_is"] = place_words(c);
+    error["address_is"] = address_words(c);
   }
   error["frames"] = c.frames;
   error["step"] = c.step;

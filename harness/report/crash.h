@@ -19,7 +19,7 @@ struct CrashReport {
     kTimeout,  // it was stopped after `seconds`
   };
   // Where the faulting address of a signal is.
-  enum class Place : std::uint8_t { kUnknown, kNull, kBuffer, kThreadStack, kHostStack };
+  enum class AddressKind : std::uint8_t { kUnknown, kNull, kBuffer, kThreadStack, kHostStack };
 
   Kind kind = Kind::kSignal;
   int code = 0;
@@ -29,7 +29,7 @@ struct CrashReport {
 
   bool has_address = false;
   std::uint64_t address = 0;
-  Place place = Place::kUnknown;
+  AddressKind address_kind = AddressKind::kUnknown;
   std::string buffer;              // of kBuffer: its name,
   std::int64_t offset = 0;         // bytes from its start,
   std::uint64_t buffer_bytes = 0;  // and its size

@@ -39,7 +39,7 @@ std::string_view name(DiagnosisVerdict verdict);  // "named", "class", ...
 // One line without its newline: "NAMED: temperature(kappa = softmax_scale): ...".
 std::string diagnosis_headline(const Diagnosis& diagnosis);
 
-// The same of a kernel that was run, with how sure it is where the result moves.
+// For a kernel that was run, with how sure it is where the result moves.
 std::string diagnosis_headline(const DiagnosisView& view);
 // What to act on: which bug, how much it accounts for, where to look.
 std::string diagnosis_paragraph(const DiagnosisView& view);

@@ -309,7 +309,7 @@ Json trace_json(const TraceResult& r, const CommandContext& context) {
 std::string dump_json(const Json& json) {
   const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
   std::string out;
-  // Of control characters JSON itself spells out those of ASCII, but for DEL.
+  // JSON itself escapes the control characters of ASCII, except DEL.
   for (std::size_t i = 0, n; i < text.size(); i += n) {
     const CodePoint first = first_code_point(std::string_view(text).substr(i));
     n = std::max<std::size_t>(1, first.bytes);

@@ -11,12 +11,12 @@ namespace attn_diag::report {
 
 enum Level : std::uint8_t { kMasked, kRight, kWrong1, kWrong10, kWrong100, kWrong1000, kNotFinite };
 
-// Of something of which at least one cell is wrong.
+// For what has at least one wrong cell.
 inline Level wrong_level(double ratio) {
   if (!std::isfinite(ratio)) return kNotFinite;
   return ratio > 1000 ? kWrong1000 : ratio > 100 ? kWrong100 : ratio > 10 ? kWrong10 : kWrong1;
 }
-// Of an err/bound; negative: nothing was judged.
+// The level of an err/bound; negative: nothing was judged.
 inline Level level_of(double ratio) {
   return ratio < 0 ? kMasked : ratio <= 1 ? kRight : wrong_level(ratio);
 }

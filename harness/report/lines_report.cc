@@ -74,7 +74,7 @@ LinePlace place_of(const Json& j) {
   return place;
 }
 
-// Of an enumeration whose values have names.
+// The value of an enumeration whose values have names.
 template <class T>
 T value_of(const Json& j, T last) {
   const auto text = j.get<std::string>();

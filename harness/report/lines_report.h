@@ -16,7 +16,7 @@ std::string lines_text(const LineDivergence& lines, const Style& style, bool tab
 std::string lines_line(const LineDivergence& lines);
 
 Json to_json(const LineDivergence& lines);
-// Its reverse. Throws Error where that is not what the text is.
+// The reverse of to_json(). Throws Error for any other text.
 LineDivergence lines_of_json(const std::string& json);
 
 }  // namespace attn_diag::report

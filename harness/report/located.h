@@ -29,13 +29,13 @@ const char* name(LocatedFinding::Level level);  // "error", "warning", "note"
 
 // Errors of check are errors, latent findings warnings, benign ones notes; the other access is related.
 std::vector<LocatedFinding> located(const CheckView& view);
-// Of a trace that does not agree: the first suspected line, and the others as related. Where no line is known, the
-// verdict without a place.
+// For a trace that does not agree: the first suspected line, with the others as related. Where no line is known,
+// the verdict without a place.
 std::vector<LocatedFinding> located(const TraceResult& result);
-// Of a run that was refused, because of `why`.
+// For a run that was refused because of `why`.
 std::vector<LocatedFinding> located(const LineDivergence& lines, const std::string& why,
                                     const Provenance& library);
-// Of something without a place, as a crash.
+// A finding without a place, such as a crash.
 LocatedFinding unplaced(std::string rule, std::string message);
 
 // `file` as seen from `folder`, where it is below it; else as it is.

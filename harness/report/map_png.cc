@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What the colours are of: -1 exact, 0 at the bound, then decades; more than 6 looks alike. "?" is drawn as nothing.
+// The value that is coloured: -1 exact, 0 at the bound, then decades; more than 6 looks alike. "?" is drawn as nothing.
 std::string level_text(float worst) {
   constexpr double kMost = 6.0, kNotFinite = 6.5;
   if (worst < 0) return "?";

@@ -155,7 +155,7 @@ std::string remark(const MatrixRow& row) {
 
 namespace {
 
-// Remarks that rows share, but for the numbers in them and the kernel's name: said once, below the table.
+// Remarks that rows share, apart from numbers and the kernel's name: said once, below the table.
 class Remarks {
  public:
   explicit Remarks(const std::vector<MatrixRow>& rows) {

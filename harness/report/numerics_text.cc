@@ -55,7 +55,7 @@ std::string tensors_text(const Numerics& n, const Style& style) {
   return "\n  Error over bound of the cells, and errors:\n" + table.text(style);
 }
 
-// Of the last tensor, which is what the kernel puts out.
+// For the last tensor, which is the kernel's output.
 std::string ulps_text(const TensorNumerics& t, const Style& style) {
   const std::int64_t most = *std::max_element(t.ulps.begin(), t.ulps.end());
   if (most == 0) return {};

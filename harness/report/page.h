@@ -12,7 +12,7 @@
 
 namespace attn_diag::report {
 
-// What is shown; all but the first four may be missing. A pointer that is null is a thing that is not known; the sentence beside it says why.
+// What is shown; all but the first four may be missing. A null pointer: not known, and the sentence beside it says why.
 struct PageView {
   Answer answer = Answer::kNotJudged;
   bool latent = false;
@@ -23,7 +23,7 @@ struct PageView {
   std::string text;       // what the command for a terminal says of the same
   Tolerance tolerance;
 
-  const Capture* capture = nullptr;        // of a run of which no result may be taken: null
+  const Capture* capture = nullptr;        // null for a run without a usable result
   const Comparison* comparison = nullptr;  // of the capture, all stages
   const std::optional<FirstDivergence>* first = nullptr;
   const std::vector<PatternStatement>* pattern = nullptr;
@@ -42,7 +42,7 @@ std::string plotting_library();
 
 std::string page_html(const PageView& view, const std::string& library);
 
-// The same in few words and pictures, for a terminal of at most 80 columns.
+// The page in few words and pictures, for a terminal of at most 80 columns.
 std::string page_text(const PageView& view, const Style& style);
 // And for programs.
 Json page_json(const PageView& view, const CommandContext& context);

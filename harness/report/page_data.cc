@@ -12,7 +12,7 @@
 namespace attn_diag::report {
 namespace {
 
-// Of pictures by tile: of more heads than these have the worst ones are drawn by tile, all of them in the strip.
+// A tensor with more tiles gets no picture by tile: the strip of heads remains.
 constexpr std::int64_t kMostTiles = 20000;
 
 // Little-endian numbers in base64: exact, with NaN and infinities, and a third of the size of digits.
@@ -105,7 +105,7 @@ Json window_json(const CellWindow& w) {
   j["column"] = t.rank > 3 ? w.first[static_cast<std::size_t>(t.rank) - 1] : 0;
   j["rows"] = w.rows;
   j["columns"] = w.columns;
-  // Of a tensor that has tiles or splits, which the values are of.
+  // The tile or split of the values, for a tensor that has them.
   j["of"] = t.rank > 4 ? Json(w.first[3]) : Json(nullptr);
   j["actual"] = packed(as_floats(w.actual));
   j["expected"] = packed(w.expected);

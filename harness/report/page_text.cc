@@ -24,7 +24,7 @@ Tensor chosen(const PageView& view) {
   return view.comparison->tensors.front().tensor;
 }
 
-// Of the same stage, one that has tiles of keys or splits to be seen.
+// A wrong tensor of the same stage that has tiles of keys or splits to be seen.
 const TensorComparison* tiled(const PageView& view, Tensor tensor) {
   for (const TensorComparison& t : view.comparison->tensors)
     if (stage_of(t.tensor) == stage_of(tensor) && t.mismatched > 0 && t.picture_shape[3] > 1)

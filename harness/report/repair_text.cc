@@ -5,7 +5,7 @@
 namespace attn_diag::report {
 namespace {
 
-using Outcome = repair::RepairResult::Outcome;
+using repair::RepairVerdict;
 
 std::string place(const repair::RepairedEdit& edit) {
   return fmt::format("{}:{} ({})", edit.shown, edit.line, edit.operation);
@@ -29,26 +29,26 @@ std::string coloured_diff(const std::string& diff, const Style& style) {
 
 std::string repair_headline(const RepairView& view) {
   const repair::RepairResult& r = view.result;
-  if (r.outcome == Outcome::kAgreesAlready)
+  if (r.verdict == RepairVerdict::kAgreesAlready)
     return fmt::format("AGREES ALREADY: there is nothing to repair, {} agree",
                        plural(static_cast<std::int64_t>(r.cases.size()), "case"));
-  if (r.outcome == Outcome::kNothing) return "NOTHING FOUND: " + r.reason;
+  if (r.verdict == RepairVerdict::kNothing) return "NOTHING FOUND: " + r.reason;
   return fmt::format("REPAIRED: under an edit of {} all {} agree", place(r.edits.front()),
                      plural(static_cast<std::int64_t>(r.cases.size()), "case"));
 }
 
 std::string repair_text(const RepairView& view, const Style& style, bool verdict_only) {
   const repair::RepairResult& r = view.result;
-  const bool good = r.outcome != Outcome::kNothing;
+  const bool good = r.verdict != RepairVerdict::kNothing;
   std::string s = paint(style, good ? Colour::kGreen : Colour::kRed, repair_headline(view)) + '\n';
   if (!r.edits.empty()) s += '\n' + coloured_diff(r.edits.front().diff, style) + '\n';
   if (verdict_only) return s;
   const auto line = [&](const std::string& text) {
     s += "  " + wrap(text, style.width - 2, 4) + '\n';
   };
-  if (r.outcome != Outcome::kAgreesAlready)
+  if (r.verdict != RepairVerdict::kAgreesAlready)
     line(fmt::format("Without an edit {}: {}.", r.failing, r.failing_how));
-  if (r.outcome == Outcome::kFound) line("Agree with it: " + join(r.cases, "; ") + ".");
+  if (r.verdict == RepairVerdict::kFound) line("Agree with it: " + join(r.cases, "; ") + ".");
   if (r.edits.size() > 1) {
     line(fmt::format("{} too; they may mean the same, or differ in cases that were not tried:",
                      r.edits.size() == 2 ? "Another edit makes the cases agree"
@@ -56,7 +56,7 @@ std::string repair_text(const RepairView& view, const Style& style, bool verdict
     for (std::size_t i = 1; i < r.edits.size(); ++i) s += "    " + place(r.edits[i]) + '\n';
   }
   if (r.also > 0) line(fmt::format("and {} more.", r.also));
-  if (r.outcome != Outcome::kAgreesAlready)
+  if (r.verdict != RepairVerdict::kAgreesAlready)
     line(fmt::format(
         "{} of {} edits were tried in {:.1f} s, in {} built libraries; {} do not compile.{}",
         r.tried, r.proposed, r.seconds, r.built, r.not_possible,
@@ -64,7 +64,7 @@ std::string repair_text(const RepairView& view, const Style& style, bool verdict
   for (const std::string& note : r.notes) line("Note: " + note);
   if (view.applied)
     line(fmt::format("The edit was put into {}. Build it again to run it.", r.edits.front().file));
-  else if (r.outcome == Outcome::kFound)
+  else if (r.verdict == RepairVerdict::kFound)
     line(
         "Nothing was written. --apply puts the edit into the file; so does patch -p1 with the "
         "lines above.");
@@ -77,11 +77,11 @@ Json repair_json(const RepairView& view, const CommandContext& context) {
   Json j = {{"schema", kJsonSchema},
             {"version", context.version},
             {"command", context.command},
-            {"verdict", r.outcome == Outcome::kAgreesAlready ? "agrees" : "diverges"},
+            {"verdict", r.verdict == RepairVerdict::kAgreesAlready ? "agrees" : "diverges"},
             {"stale", false},  // then there is no repair
             {"reproduce", context.reproduce},
             {"problem", to_json(view.problem)}};
-  j["found"] = r.outcome == Outcome::kFound;
+  j["found"] = r.verdict == RepairVerdict::kFound;
   j["edits"] = Json::array();
   for (const repair::RepairedEdit& edit : r.edits)
     j["edits"].push_back({{"file", edit.file},

@@ -12,8 +12,8 @@ namespace attn_diag::report {
 // "the result depends on what was in the workspace before the run: an uninitialised read"; empty unless
 // the result moves.
 std::string sanity_headline(const Sanity& sanity);
-// Behind that, of a result that moves by more than rounding: "; right in lockstep, and so most likely on a GPU".
-// `where`: what is wrong even where the result holds still, if that was looked at.
+// What follows the headline where the result moves by more than rounding: "; right in lockstep, and so most likely on
+// a GPU". `where`: what is wrong even where the result holds still, if that was looked at.
 std::string standing_text(const Sanity& sanity, const std::string& where = "");
 // What was run and what came out, and the command that finds where; empty where that was not checked.
 std::string sanity_text(const Sanity& sanity, const std::string& check, const Style& style);

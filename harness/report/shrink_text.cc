@@ -54,7 +54,7 @@ std::string case_text(const ShrinkView& view, const shrink::TriedCase& one) {
   return text;
 }
 
-// Of a message its first sentence, and not too much of that.
+// The first sentence of a message, cut where it is long.
 std::string short_of(const std::string& what) {
   constexpr std::size_t kMost = 120;
   const std::string first = what.substr(0, what.find(". "));

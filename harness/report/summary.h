@@ -19,7 +19,7 @@ struct Summary {
   Answer answer() const { return answer_of(compared, mismatched); }
 };
 
-// Of the tensors of one stage, or of all.
+// Sums up the tensors of one stage, or of all.
 Summary summarise(const Comparison& comparison, std::optional<Stage> stage = std::nullopt);
 
 // Cells that were never written or written more than once, over all tensors (or those of a stage).
@@ -34,7 +34,7 @@ std::string_view name(Answer a);  // "agrees", "diverges", "could not compare"
 std::string_view name(
     Verdict v);  // "agrees", "diverges", "exempt", "not reached", "not run", "not judged"
 std::string_view name(ScheduleFinding f);
-// The same as a word for JSON: "not_reached", "order_dependent".
+// The name as a word for JSON: "not_reached", "order_dependent".
 std::string json_name(Answer a);
 std::string json_name(Verdict v);
 std::string json_name(ScheduleFinding f);

@@ -132,7 +132,7 @@ std::string table_text(const SweepView& view, const Style& style) {
   return s + table.text(style);
 }
 
-// Which values never fail, and which do: said of flags of which both are there.
+// Which values of a flag never fail, and which do: said where there are both.
 std::string values_text(const SweepView& view, const Style& style) {
   struct Tally {
     std::int64_t wrong = 0, judged = 0;

@@ -22,7 +22,7 @@ struct SweepPoint {
 // One case, as it lies in a shard's file.
 Json sweep_line(const MatrixRow& row, const SweepPoint& point, const std::string& schedule);
 
-// A shard, of which cases are not there yet.
+// A shard with cases that are not there yet.
 struct MissingShard {
   std::string shard;  // "3/8"
   std::int64_t cases = 0, missing = 0;

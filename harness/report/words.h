@@ -23,7 +23,7 @@ const std::vector<Word>& words();
 // Exactly this word, as it is written or with other capitals and with '-' and '_' exchanged. Two kinds may share a word:
 // then the first.
 std::optional<Word> find_word(std::string_view text);
-// All kinds of it.
+// The word in all its kinds.
 std::vector<Word> find_words(std::string_view text);
 
 }  // namespace attn_diag::report

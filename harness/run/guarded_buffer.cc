@@ -17,13 +17,13 @@ constexpr std::size_t kBeyond = std::size_t{1} << 30;
 std::size_t round_up(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
 
 // What a signal handler may look at: an entry is valid while `name` is set.
-struct Place {
+struct BufferSlot {
   std::atomic<const char*> name{nullptr};
   std::atomic<bool> taken{false};
   std::uintptr_t mapping = 0, data = 0;
   std::size_t mapped = 0, bytes = 0;
 };
-std::array<Place, 64> g_places;  // a run has six; buffers beyond these are not named
+std::array<BufferSlot, 64> g_slots;  // a run has six; buffers beyond these are not named
 
 }  // namespace
 
@@ -52,22 +52,22 @@ GuardedBuffer::GuardedBuffer(std::size_t bytes, std::size_t guard, std::uint8_t 
   std::memset(x_zones, around, x_total);
   std::memset(data(), inside, bytes);
   if (name == nullptr) return;
-  for (std::size_t i = 0; i < g_places.size() && x_place < 0; ++i)
-    if (!g_places[i].taken.exchange(true)) x_place = static_cast<int>(i);
-  if (x_place < 0) return;
-  Place& place = g_places[static_cast<std::size_t>(x_place)];
-  place.mapping = reinterpret_cast<std::uintptr_t>(x_mapping);
-  place.mapped = x_mapped;
-  place.data = reinterpret_cast<std::uintptr_t>(data());
-  place.bytes = bytes;
-  place.name = name;
+  for (std::size_t i = 0; i < g_slots.size() && x_slot < 0; ++i)
+    if (!g_slots[i].taken.exchange(true)) x_slot = static_cast<int>(i);
+  if (x_slot < 0) return;
+  BufferSlot& slot = g_slots[static_cast<std::size_t>(x_slot)];
+  slot.mapping = reinterpret_cast<std::uintptr_t>(x_mapping);
+  slot.mapped = x_mapped;
+  slot.data = reinterpret_cast<std::uintptr_t>(data());
+  slot.bytes = bytes;
+  slot.name = name;
 }
 
 GuardedBuffer::~GuardedBuffer() {
-  if (x_place >= 0) {
-    Place& place = g_places[static_cast<std::size_t>(x_place)];
-    place.name = nullptr;
-    place.taken = false;
+  if (x_slot >= 0) {
+    BufferSlot& slot = g_slots[static_cast<std::size_t>(x_slot)];
+    slot.name = nullptr;
+    slot.taken = false;
   }
   munmap(x_mapping, x_mapped);
 }
@@ -82,11 +82,11 @@ std::optional<std::int64_t> GuardedBuffer::first_write_outside() const {
 }
 
 bool find_guarded_buffer(std::uintptr_t address, NearBuffer& out) noexcept {
-  for (const Place& place : g_places) {
-    const char* const name = place.name;
-    if (name == nullptr || address < place.mapping || address - place.mapping >= place.mapped)
+  for (const BufferSlot& slot : g_slots) {
+    const char* const name = slot.name;
+    if (name == nullptr || address < slot.mapping || address - slot.mapping >= slot.mapped)
       continue;
-    out = {name, static_cast<std::int64_t>(address - place.data), place.bytes};
+    out = {name, static_cast<std::int64_t>(address - slot.data), slot.bytes};
     return true;
   }
   return false;

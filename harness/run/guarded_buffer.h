@@ -34,7 +34,7 @@ class GuardedBuffer {
   std::byte* x_mapping = nullptr;  // with what cannot be accessed
   std::size_t x_mapped = 0;
   std::byte* x_zones = nullptr;
-  int x_place = -1;  // among the named
+  int x_slot = -1;  // of the table of named buffers; -1: none
 };
 
 // Where an address lies, seen from the buffer in whose zones or beyond it is.
@@ -43,7 +43,7 @@ struct NearBuffer {
   std::int64_t offset = 0;  // from its first byte
   std::size_t bytes = 0;    // of the buffer
 };
-// Of the named buffers that live. Safe in a signal handler.
+// Looks among the named buffers that live. Safe in a signal handler.
 bool find_guarded_buffer(std::uintptr_t address, NearBuffer& out) noexcept;
 
 }  // namespace attn_diag

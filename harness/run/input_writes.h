@@ -15,7 +15,7 @@ std::vector<InputWrite> find_input_writes(const Problem& problem, const InputDat
 
 // "the kernel wrote k, an input: 12 of its elements, first k(0, 1, 5, 3), which was 0.25 and is 1.5"
 std::string input_write_text(const InputWrite& write);
-// The same of all of them, one after the other; empty if there are none.
+// The texts of all writes, one after the other; empty if there are none.
 std::string input_writes_text(const std::vector<InputWrite>& writes);
 
 }  // namespace attn_diag

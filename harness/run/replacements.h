@@ -13,8 +13,8 @@
 
 namespace attn_diag {
 
-// Of the tensors of a mask (tensor_bit), over the region of a case, rounded to fp32. They depend on the case alone, not on
-// schedules or gates: what one pass of the reference gives serves every run.
+// The reference's values of the tensors of a mask (tensor_bit), over the region of a case, rounded to fp32. They
+// depend on the case alone, not on schedules or gates: one pass of the reference serves every run.
 class Replacements {
  public:
   Replacements(const Capture& of, std::uint32_t tensors);
@@ -36,11 +36,11 @@ class Replacements {
   std::atomic<std::int64_t> x_taken = 0;  // rows, of all tensors
 };
 
-// All of them, in a pass of the reference of their own.
+// All of them, from a pass of the reference made for this.
 std::shared_ptr<Replacements> make_replacements(const Capture& of, std::uint32_t tensors,
                                                 int threads);
 
-// As run_kernel (run.h), with replacements that are there already; others are made as ever.
+// As run_kernel (run.h), with replacements that exist already; missing ones are made.
 Capture run_kernel(const Experiment& experiment, const std::shared_ptr<Replacements>& ready);
 
 }  // namespace attn_diag

@@ -23,7 +23,7 @@ bool defined_for(Tensor t, const Geometry& geometry);
 std::uint32_t recorded_tensors(const Kernel& kernel, const Geometry& geometry,
                                const RunOptions& options);
 
-// The tensors a run replaces, likewise.
+// The tensors that a run replaces, as such bits.
 std::uint32_t replaced_tensors(const Kernel& kernel, const Geometry& geometry,
                                const RunOptions& options);
 
@@ -39,7 +39,7 @@ double device_bytes(const Kernel& kernel, const Problem& problem, const Geometry
 void check_memory(const Kernel& kernel, const Problem& problem, const Geometry& geometry,
                   const RunOptions& options);
 
-// Of an experiment what the reference needs: the same as of its captures, for a kernel that takes q, k and v as they are.
+// What the reference needs of an experiment: what its captures give, for a kernel that takes q, k and v as they are.
 Capture case_of(const Experiment& experiment);
 
 // What is known of a run before it is made: a capture without tensors, with q, k, v and the provenance. Throws as

@@ -20,12 +20,12 @@ struct SizeAxis {
   int origin = -1, row = -1;
 };
 
-// Of the case, but for those that are held. `num_splits`: of its run; 0: it takes none. Throws Error where one that is
-// held is none.
+// The sizes of the case, except those in `hold`. `num_splits`: of its run; 0: it takes none. Throws Error where
+// `hold` names no size.
 std::vector<SizeAxis> size_axes(const Problem& problem, int num_splits,
                                 const std::vector<std::string>& hold);
 
-// Both lengths at once: of kernels that take no others, and to be quick.
+// Both lengths at once: for kernels that take only equal ones, and to be quick.
 SizeAxis both_lengths();
 
 }  // namespace attn_diag::shrink

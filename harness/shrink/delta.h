@@ -21,13 +21,13 @@ using FirstSize =
 std::int64_t smaller_size(const std::vector<std::int64_t>& sizes,
                           const std::vector<std::int64_t>& likely, const FirstSize& first_failing);
 
-// The same of sets of parts: set(i) is candidate i, ascending numbers of the parts that are kept.
+// For sets of parts: set(i) is candidate i, ascending numbers of the parts that are kept.
 using SetOfParts = std::function<std::vector<int>(std::size_t candidate)>;
 using FirstSet =
     std::function<std::optional<std::size_t>(std::size_t candidates, const SetOfParts& set)>;
 
-// Parts of 0..parts-1 without any one of which it does not fail (Zeller's ddmin): all of them are known to fail
-// together. Empty: it fails without any.
+// Some of parts 0..parts-1 that fail together, but not without any one of them (Zeller's ddmin). Empty: it fails
+// without any part.
 std::vector<int> necessary_parts(int parts, const FirstSet& first_failing);
 
 }  // namespace attn_diag::shrink

@@ -40,7 +40,7 @@ struct Failure {
 };
 
 Failure failure_of(const TraceResult& result);
-// Of one that was run without being traced.
+// The failure of a kernel that was run without being traced.
 Failure failure_of(const Capture& capture, const Comparison& comparison);
 Failure failure_of(const Error& refused);
 

@@ -6,9 +6,9 @@
 
 namespace attn_diag::shrink {
 
-// Runs a case once, without taps, and holds it against the reference. The first case is run `runs` times; where its
-// result is not the same every time, so are the others, else once. Of the experiment's problem and inputs nothing is
-// used. What is thrown and is no Error passes through.
+// Runs a case once, without taps, and holds it against the reference. The first case is run `runs` times; if its
+// results differ, so are the others. The experiment's problem and inputs are not used. Exceptions that are no Error
+// pass through.
 Judge judge_by_running(Experiment experiment, int runs);
 
 }  // namespace attn_diag::shrink

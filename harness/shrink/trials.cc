@@ -93,7 +93,7 @@ Bytes Trials::look_at(const TriedCase& one, const Look& look) const {
       return answer(Seen::kRefused, failure);
   }
   if (failure.kind == FailureKind::kNone) return answer(Seen::kAgrees, failure);
-  // Lines cost more than all else: only of what would do without.
+  // Lines cost more than all else: they are looked for only where the rest of the failure fits.
   const bool may_do = x_aim.kind == FailureKind::kNone || [&] {
     Failure without = x_aim;
     without.line.clear();

@@ -66,7 +66,7 @@ class Trials {
   Trials(const Kernel& kernel, Settings settings);
 
   // The case that is to become smaller, whatever it takes to see its failure. kFails or kPasses.
-  // Throws Error where nothing can be said of it.
+  // Throws Error where it can be neither.
   Told aim(const TriedCase& original, bool lines);
   const Look& how() const { return x_look; }
 
@@ -79,7 +79,7 @@ class Trials {
   // What is known of a case; nullopt: it was not tried.
   std::optional<Told> known(const TriedCase& one) const;
 
-  // No more trials from then on, but for later calls.
+  // No more trials after the deadline, until a later call sets another.
   void stop_at(Clock::time_point deadline) { x_settings.deadline = deadline; }
   bool out_of_time() const { return x_out_of_time; }
   int tried() const { return x_tried; }

@@ -1,5 +1,5 @@
-// The folder of a sweep: sweep.json says what is to be run, a file of JSON lines per shard what came of it. What was
-// appended is on the disk; what a killed process left half written is dropped.
+// The folder of a sweep: sweep.json says what is to be run, a file of JSON lines per shard holds the results. What
+// was appended is on the disk; what a killed process left half written is dropped.
 #pragma once
 
 #include <cstdint>
@@ -27,11 +27,11 @@ struct Plan {
   };
   std::vector<Kernel> kernels;
 
-  // Of everything but shards: results of another plan are no results of this one.
+  // Names everything but shards: results of a plan with another key are no results of this one.
   std::string key() const;
 };
 
-// The plan that is in the folder; nullopt: none. Throws Error for a file that is none.
+// The plan that is in the folder; nullopt: there is none. Throws Error for a file that is no plan.
 std::optional<Plan> read_plan(const std::string& folder);
 // Makes the folder and puts the plan there, unless one is there already: that one is returned, and it is the same but
 // for the shards. Throws Error where it is another, with what differs.

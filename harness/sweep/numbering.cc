@@ -9,7 +9,7 @@
 namespace attn_diag::sweep {
 namespace {
 
-// A number that looks like chance, of a number.
+// A pseudorandom number made from x.
 std::uint64_t mixed(std::uint64_t x) {
   x += 0x9e3779b97f4a7c15u;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;

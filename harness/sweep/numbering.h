@@ -19,8 +19,8 @@ class Numbering {
 
   std::int64_t size() const { return x_size; }
 
-  // Which entry of each axis case i has. Of those drawn at random, attempt 1, 2, ... are other points, no other case's:
-  // for points that are no problem at all. nullopt: there is no further one.
+  // Which entry of each axis case i has. For cases drawn at random, attempt 1, 2, ... are further points, used where
+  // a point is no problem at all; no other case has them. nullopt: there is no further one.
   std::optional<std::vector<std::int64_t>> at(std::int64_t i, std::int64_t attempt = 0) const;
 
  private:

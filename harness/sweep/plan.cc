@@ -55,7 +55,7 @@ std::string flag_text(const std::map<std::string, std::string>& flags, const std
   return found == flags.end() ? "not given" : found->second;
 }
 
-// What is another in `now`; empty: nothing.
+// What differs in `now`; empty: nothing.
 std::string difference(const Plan& then, const Plan& now) {
   for (const auto* of : {&then, &now})
     for (const auto& [flag, value] : of->flags)

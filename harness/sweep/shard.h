@@ -17,9 +17,9 @@ struct ShardChoice {
   std::string from;  // "SLURM_ARRAY_TASK_ID"; empty: nothing says that there are others
 };
 
-// Slurm job arrays and Kubernetes indexed jobs; within one of their tasks MPI ranks, or else tasks of srun. `told`: how
-// many there are in all, of those that do not say it themselves (Kubernetes, GNU parallel). Throws Error for what cannot be
-// told apart: an array with gaps, an index without a count.
+// Slurm job arrays and Kubernetes indexed jobs; within one of their tasks MPI ranks, or else tasks of srun. `told`: the
+// number of shards, for engines that do not say it themselves (Kubernetes, GNU parallel). Throws Error for what
+// cannot be told apart: an array with gaps, an index without a count.
 ShardChoice shard_of_environment(const Environment& environment, std::optional<std::int64_t> told);
 
 // "3/8", from 1. Throws Error for anything else.

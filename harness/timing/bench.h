@@ -21,7 +21,7 @@
 
 namespace attn_diag {
 
-// Of the GPU: the two rates that no kernel can beat, and where they come from.
+// The two rates of a GPU that no kernel can beat, and where they come from.
 struct DevicePeaks {
   std::string device, driver;
   int compute_major = 0, compute_minor = 0;

@@ -13,7 +13,7 @@ namespace attn_diag {
 // reach it: "the rescale between KV tiles (one KV tile; take a longer --seqlen or a smaller --tile)".
 std::vector<std::string> blind_spots(const Problem& problem, const Geometry& geometry);
 
-// The same as one sentence; empty if there are none.
+// The blind spots as one sentence; empty if there are none.
 std::string describe_blind_spots(const Problem& problem, const Geometry& geometry);
 
 }  // namespace attn_diag

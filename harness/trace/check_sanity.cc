@@ -53,7 +53,7 @@ class Check {
         x_on_gpu(std::string_view(x_trials.kernel().build().backend) == "cuda") {}
 
   SanityCheck run(int runs) {
-    // What moves for any reason shows in these; what the reason is, is asked only then.
+    // A result that moves for any reason shows it in these runs; only then is the reason looked for.
     const std::vector<std::string> schedules =
         x_on_gpu ? std::vector<std::string>(static_cast<std::size_t>(runs), x_schedule)
                  : schedules_to_try(x_schedule, runs);
@@ -67,7 +67,7 @@ class Check {
     if (!same) {
       trials.clear();
       for (const std::string& schedule : schedules) trials.push_back(x_trials.run(schedule));
-      // What moves now and then may have held still this once.
+      // A result that moves only now and then may have held still this once.
       if (trials.front().same()) trials.front() = x_trials.run(x_schedule);
     }
     out.schedules = x_on_gpu ? classify_repeats(trials, x_production)
@@ -118,7 +118,7 @@ class Check {
     if (same && !by_order) return call_steady(sanity, x_trials.runs(), x_on_gpu);
     sanity.finding = !unsteady && by_order ? SanityFinding::kDependsOnOrder : SanityFinding::kMoves;
     sanity.within_bounds = x_trials.within_bounds();
-    // Who reads too early reads what was there before: that the bytes matter then follows from the order.
+    // A thread that reads too early reads what was there before: that the bytes matter then follows from the order.
     sanity.detail =
         unsteady ? "Two runs of one and the same case differ."
         : by_order
@@ -158,7 +158,7 @@ class Check {
       return calm;
     };
     const auto zeros = [](GivenMemory) { return kBytes[0]; };
-    // Who reads too early reads what was there before: with the order mended the bytes may no longer matter.
+    // A thread that reads too early reads what was there before: with the order mended the bytes may no longer matter.
     if (by_order && try_calm(sanity, make(false, zeros))) judge_gpu();
     if (sanity.culprits.empty() || (sanity.calm && sanity.calm->right)) return;
     if (try_calm(sanity, make(true, found_on_gpu))) judge_gpu();

@@ -15,8 +15,8 @@ struct SanityCheck {
   ScheduleCheck schedules;
 };
 
-// `runs` runs where nothing moves (of backend cuda each is two), and lockstep as schedule_check.h has it;
-// where something does, as many again and one for each memory, to name what it is.
+// Makes `runs` runs (on backend cuda each is two), and lockstep as schedule_check.h has it. Where something moves, it
+// makes that many again and one for each memory, to name the cause.
 SanityCheck check_sanity(const Experiment& experiment, const Capture& production, bool right,
                          int runs);
 
@@ -25,7 +25,7 @@ SanityCheck check_sanity(const Experiment& experiment, const Capture& production
 // other bits everything.
 struct RunCheck {
   SanityCheck check;
-  // Of the production kernel, where it was run as the case has it: taps may disturb.
+  // The comparison of the production kernel, where it was run as the case has it: taps may disturb.
   std::optional<Comparison> production;
 };
 // Whether a case is small enough for that unasked.

@@ -94,7 +94,7 @@ void say_inputs(const Capture& c, std::vector<std::string>& out) {
   }
 }
 
-// Of o: for each query whether some row of it is NaN, and whether all are.
+// How many rows of o hold NaN, and how many nothing else; of_query: whether some row of a query holds NaN.
 struct NaNRows {
   std::int64_t rows = 0, whole = 0;
   bool alike = true;  // in every batch entry and head

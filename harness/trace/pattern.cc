@@ -299,7 +299,7 @@ class Describer {
     }
   }
 
-  // Inside blocks, and at threads: of what is wrong, of what nobody wrote and of what is NaN.
+  // Places inside blocks and at threads: of wrong cells, of cells that nobody wrote, and of NaN.
   void places() {
     if (x_cells.cells.empty()) return;
     struct Kind {

@@ -15,7 +15,7 @@ namespace {
 // Lockstep switches threads at every memory access: run it unasked only where that takes well under
 // a second.
 constexpr double kLockstepMultiplyAdds = 1 << 22;
-// Of a wrong result, which may be right there, unless it takes many seconds.
+// A wrong result may be right in lockstep: run it unless that takes many seconds.
 constexpr double kLockstepOfWrong = 1 << 28;
 
 // Why the kernel has no build that can run in lockstep; empty if it has one.

@@ -15,7 +15,7 @@ struct ScheduleCheck {
   // A schedule other than options.schedule under which the production kernel ran to the end and is
   // wrong; empty if there is none.
   std::string wrong_under;
-  // Of backend host: the kernel has a build that can run in lockstep, which was run, or was given.
+  // On backend host: a build of the kernel that can run in lockstep was run, or was given.
   bool lockstep = false;
 };
 
@@ -32,12 +32,12 @@ double multiply_adds(const Problem& problem);
 // Whether a run in lockstep takes little time: the problem is small, and the kernel has such a build.
 bool worth_lockstep(const Kernel& kernel, const Problem& problem, const std::string& schedule);
 
-// Of backend host: runs in lockstep too, where the library has such a build and the problem is small or
+// On backend host: runs in lockstep too, where the library has such a build and the problem is small or
 // something is amiss, and classifies all.
 ScheduleCheck add_lockstep(ScheduleTrials& trials, const std::string& schedule, bool right,
                            std::vector<ScheduleTrial> runs, const Problem& problem);
 
-// Of backend cuda, where each run is two of one and the same case: a GPU orders threads as it likes.
+// On backend cuda, where each run is two runs of one case: a GPU orders threads as it likes.
 ScheduleCheck classify_repeats(const std::vector<ScheduleTrial>& trials, const Capture& production);
 
 }  // namespace attn_diag

@@ -32,7 +32,7 @@ class ScheduleTrials {
 
   ScheduleTrial run(const std::string& schedule, const MemoryFill& fill = {});
   int runs() const { return x_runs; }
-  // Each ran to its end, is as near to the first as rounding lets two runs be, and as right or wrong as it.
+  // All ran to the end, are as near to the first as rounding lets two runs be, and are right or wrong like it.
   bool within_bounds() const { return x_within_bounds; }
   const Kernel& kernel() const { return x_experiment.kernel; }
 

@@ -23,7 +23,7 @@
 namespace attn_diag {
 namespace {
 
-// Of a stage of which nothing is wrong.
+// The verdict of a stage in which nothing is wrong.
 Verdict verdict_of(const Comparison& stage) {
   return stage.agrees() ? Verdict::kAgrees : Verdict::kNotJudged;
 }
@@ -83,7 +83,7 @@ class Tracer {
       RunOptions run = x_given.run;
       run.schedule = x_run.schedule;
       run.fill = x_run.fill;
-      // What moves comes first: of it numbers say where it shows, not where it is from.
+      // A result that moves comes first: its numbers say where it shows, not where it is from.
       const bool moves = x_result.sanity.unsound() && x_result.calmly.empty();
       x_result.lines =
           trace_lines(x_given.with(run), moves ? LinesBy::kChecker : LinesBy::kNumbers);
@@ -93,7 +93,7 @@ class Tracer {
     return std::move(x_result);
   }
 
-  // What a refused run did, by the line.
+  // The lines of a refused run.
   LineDivergence lines_of_fault() {
     step("tracing what stopped it, line by line");
     return trace_lines(x_given, LinesBy::kChecker);
@@ -131,8 +131,8 @@ class Tracer {
                              agrees_every_time(look) == look.comparison.agrees();
   }
 
-  // In one pass of the reference: which cells of the first bad tensor are wrong and what is fed to stages later come of
-  // it too, and o and lse are kept, with which runs without taps are compared.
+  // Compares in one pass of the reference. The same pass finds which cells of the first bad tensor are wrong, fills what
+  // is fed to stages later, and keeps o and lse, with which runs without taps are compared.
   void compare(Look& look) {
     FirstWrongCells wrong(look.capture, x_given.tolerance);
     const std::shared_ptr<Replacements> values = replacements_to_fill(look.capture);

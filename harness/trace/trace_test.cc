@@ -330,7 +330,7 @@ TEST_CASE("a trace announces each of its steps") {
 
 TEST_CASE(
     "a diverging trace works the reference out once, and once more for each run of fed stages") {
-  // Of the production kernel, of its runs in other orders, of what is fed to stages and of the pattern: nothing.
+  // No more passes for the production kernel, its runs in other orders, what is fed to stages, or the pattern.
   const auto passes = [](const std::string& kernel, bool isolate, bool closure) {
     TraceOptions options;
     options.isolate = isolate;

@@ -204,7 +204,7 @@ void FirstWrongCells::take(const reference::RowBlock& block, Tensor t) {
   int first = x_first;
   while (at < first && !x_first.compare_exchange_weak(first, at)) {
   }
-  // Of the tensor that is first in the end no block is left out: nothing before it is ever wrong.
+  // No block of the tensor that is first in the end is left out: nothing before it is ever wrong.
   if (at <= first) counter(t).add(block);
 }
 

@@ -11,7 +11,7 @@ double largest_of(DType type) { return type == DType::kFp16 ? 65504.0 : 0x1p127;
 // Below this, doubling before rounding and after it differ by up to half the distance of numbers.
 double smallest_normal(DType type) { return type == DType::kFp16 ? 0x1p-14 : 0x1p-126; }
 
-// Of o: from here on what fp32 loses of products below 2^-126 is far below its last place.
+// From this size of o on, what fp32 loses of products below 2^-126 is far below o's last place.
 constexpr double kNoUnderflow = 0x1p-96;
 
 bool sees_a_key(const Problem& p, std::int64_t query) {
@@ -78,7 +78,7 @@ PropertyResult constant_v(const Subject& s) {
   Judge judge(Property::kConstantV);
   Operands constant = s.operands;
   const Problem& p = s.operands.problem();
-  // Quarters, other in neighbouring dims.
+  // Quarters that differ in neighbouring dims.
   const auto value = [](std::int64_t d) {
     return static_cast<double>(d % 7 + 1) / (d % 2 == 0 ? 4.0 : -4.0);
   };

@@ -12,12 +12,12 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 // A weight is seen where its error is at most this part of it.
 constexpr double kSeen = 0.125;
-// A weight that the reference says is so many times what can be seen is missing, not invisible.
+// A weight that by the reference is this many times what can be seen is missing, not invisible.
 constexpr double kClearly = 16.0;
 
 double error_of(const RowInput& row, double w) { return row.relative + row.absolute / w; }
 bool seen(const RowInput& row, double w) { return w > 0 && error_of(row, w) <= kSeen; }
-// Of ln w, for a weight that is seen.
+// The error of ln w, for a weight that is seen.
 double log_error(const RowInput& row, double w) { return -std::log1p(-error_of(row, w)); }
 
 // Whether ln w + anchor is the reference's score, within all bounds, for every weight that is seen.

@@ -58,7 +58,7 @@ void for_each_row(const Problem& problem, const std::function<void(const RowInde
 class Trial {
  public:
   // `moves`: it is known that the bits are not the same in every run.
-  // `coarse`: as XrayOptions has it. Of the experiment's problem and inputs nothing is used.
+  // `coarse`: as XrayOptions has it. The experiment's problem and inputs are not used.
   Trial(const Experiment& experiment, bool moves, bool coarse = false)
       : x_experiment(experiment), x_moves(moves), x_coarse(coarse) {}
   // Throws Error for what the kernel does not support.
@@ -82,7 +82,7 @@ class Judge {
   void o_of(const TrialOutcome& run, const RowIndex& row,
             const std::function<double(std::int64_t dim)>& expected,
             const std::function<double(std::int64_t dim)>& limit);
-  // Likewise lse, where the kernel has it.
+  // lse of one row, where the kernel has it.
   void lse_of(const TrialOutcome& run, const RowIndex& row, double expected, double limit);
   // A row of two runs that has to be the same: to the bit, or within both bounds.
   void same_bits(const TrialOutcome& run, const TrialOutcome& other, const RowIndex& row);
@@ -92,7 +92,7 @@ class Judge {
   PropertyResult finish();
 
  private:
-  // Of the row that a cell is of.
+  // The state of the row that a cell is in.
   std::uint8_t& state_of(const RowIndex& row);
 
   PropertyResult x_result;

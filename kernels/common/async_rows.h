@@ -46,7 +46,7 @@ class RowLoader {
 
  private:
   static constexpr int kStride = stride_of_16_bit(kDim);
-  // Of an aligned matrix, a thread copies one piece of every kRowsAtOnce-th row.
+  // If the matrix is aligned, a thread copies one piece of every kRowsAtOnce-th row.
   static constexpr int kPieces = kDim / kPiece;
   static constexpr int kRowsAtOnce = kThreads / kPieces;
   static_assert(kRowsAtOnce >= 1, "a row must not have more pieces than there are threads");

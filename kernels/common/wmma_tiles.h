@@ -30,7 +30,7 @@ constexpr ATTN_DIAG_HD int padded_dim(int dim) { return ceil_div(dim, kFragment)
 // Row strides of shared tiles of that many columns, a multiple of 16. Fragments are loaded from 8
 // rows at once, 16 bytes of each. Without padding, rows of 128 bytes would all start in the same
 // bank; 16 bytes more a row put the 8 pieces into 8 different groups of 4 banks, for every multiple
-// of 16 columns. Of these strides, any 16th row starts at a multiple of 32 bytes, as load_matrix_sync
+// of 16 columns. With these strides, every 16th row starts at a multiple of 32 bytes, as load_matrix_sync
 // demands.
 constexpr ATTN_DIAG_HD int stride_of_16_bit(int columns) { return columns + 8; }
 constexpr ATTN_DIAG_HD int stride_of_32_bit(int columns) { return columns + 4; }

@@ -49,7 +49,7 @@ __global__ void scores(const Element* q, const Element* k, Score* s, int n, int 
   }
 }
 
-// Of scores as they are, or, with a scale, of q.k.
+// From scores as they are, or, with a scale, from q.k.
 template <class Score, class Element>
 __global__ void of_scores(const Score* s, const Element* v, Element* o, float* lse, int n, int dim,
                           Bug bug, float scale = 1.0f, bool causal = false) {

@@ -12,7 +12,7 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
-Evaluator::Others Evaluator::others_of(const Row& row, const RowState& state) {
+Evaluator::Others Evaluator::others_of(const RowIndex& row, const RowState& state) {
   const RecurrenceChange& change = d_.recurrence;
   Others others{&state, {}, false};
   if (lending_) return others;

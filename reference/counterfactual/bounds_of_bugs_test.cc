@@ -130,12 +130,12 @@ struct FloatKernel {
 
 void check_as(DType output, const testing::Case& c, const Variant& variant,
               const std::function<void(FloatKernel&)>& plant) {
-  const reference::Case data(c.problem, c.geometry, {.output = output}, c.inputs());
+  const reference::PredictionInputs data(c.problem, c.geometry, {.output = output}, c.inputs());
   INFO(variant.label());
   Prediction out, right;
   int cells = 0, tight = 0;
   for (std::int32_t i = 0; i < c.problem.seqlen_q; i += 3) {
-    const Row row{i % c.problem.batch, i % c.problem.heads, i};
+    const RowIndex row{i % c.problem.batch, i % c.problem.heads, i};
     INFO("query " << i);
     FloatKernel kernel{c, Formula{c, row}};
     kernel.output = output;
@@ -175,9 +175,9 @@ const Shape kSplit{
 
 TEST_CASE("where exponents may be off by more than 1/2 no number is claimed") {
   const testing::Case c = make_case({});
-  const reference::Case data(c.problem, c.geometry, {}, c.inputs());
+  const reference::PredictionInputs data(c.problem, c.geometry, {}, c.inputs());
   Deviation hot;
-  const std::array<Row, 1> row = {Row{0, 1, 20}};
+  const std::array<RowIndex, 1> row = {RowIndex{0, 1, 20}};
   Prediction out;
   for (const double kappa : {1.0, 8.0, 1e6}) {
     hot.logits.kappa = kappa;

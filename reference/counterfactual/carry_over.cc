@@ -12,7 +12,7 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 }  // namespace
 
 // What the state holds before the row's first tile.
-void Evaluator::begin(const Row& row) {
+void Evaluator::begin(const RowIndex& row) {
   const auto dim = needs_pv_ ? static_cast<std::size_t>(dim_v_) : 0;
   before_ = {-kInf, 0, 0, 0, std::vector<double>(dim, 0.0), std::vector<double>(dim, 0.0)};
   const std::uint8_t carried = d_.recurrence.carry_over;
@@ -41,7 +41,7 @@ void Evaluator::begin(const Row& row) {
 }
 
 // Places that are `step` apart share a state, in this order.
-Evaluator::Chain Evaluator::chain_of(const Row& row) const {
+Evaluator::Chain Evaluator::chain_of(const RowIndex& row) const {
   const std::int32_t distance = d_.recurrence.carry_distance, block_m = g_.tile.block_m;
   switch (d_.recurrence.carry_order) {
     case ItemOrder::kHeads:
@@ -57,7 +57,7 @@ Evaluator::Chain Evaluator::chain_of(const Row& row) const {
   return {row.query, distance * block_m};
 }
 
-Row Evaluator::row_at(const Row& row, std::int32_t place) const {
+RowIndex Evaluator::row_at(const RowIndex& row, std::int32_t place) const {
   const std::int32_t block_m = g_.tile.block_m;
   if (d_.recurrence.carry_order == ItemOrder::kHeads) return {row.batch, place, row.query};
   if (d_.recurrence.carry_order == ItemOrder::kTiles) return {row.batch, row.head, place};
@@ -67,11 +67,11 @@ Row Evaluator::row_at(const Row& row, std::int32_t place) const {
 
 // The state after the last tile of the row before this one in its chain. Only the last of each chain is kept:
 // rows come in order.
-const Running& Evaluator::left_before(const Row& row) {
+const Running& Evaluator::left_before(const RowIndex& row) {
   const Chain chain = chain_of(row);
   const bool by_heads = d_.recurrence.carry_order == ItemOrder::kHeads;
-  const Row key{row.batch, by_heads ? chain.place % chain.step : row.head,
-                by_heads ? row.query : chain.place % chain.step};
+  const RowIndex key{row.batch, by_heads ? chain.place % chain.step : row.head,
+                     by_heads ? row.query : chain.place % chain.step};
   if (!left_.empty() && (left_batch_ != key.batch || (!by_heads && left_head_ != key.head)))
     left_.clear();
   left_batch_ = key.batch;
@@ -82,7 +82,7 @@ const Running& Evaluator::left_before(const Row& row) {
   std::int32_t place =
       left.place < 0 || left.place > wanted ? chain.place % chain.step : left.place + chain.step;
   for (; place <= wanted; place += chain.step) {
-    const Row from = row_at(row, place);
+    const RowIndex from = row_at(row, place);
     if (from.query >= p_.seqlen_q) {
       // Rows of the tile past the last query hold what nobody knows.
       const auto dim = needs_pv_ ? static_cast<std::size_t>(dim_v_) : 0;

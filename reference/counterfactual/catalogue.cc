@@ -15,7 +15,7 @@ class EntryHypothesis final : public Hypothesis {
 
   const HypothesisInfo& info() const override { return x_entry.info; }
 
-  std::vector<Variant> variants(const Case& c) const override {
+  std::vector<Variant> variants(const PredictionInputs& c) const override {
     Variants list(*this);
     x_entry.enumerate(c, list);
     return list.take();
@@ -40,7 +40,7 @@ bool has_parameter(const Hypothesis& hypothesis, std::string_view name) {
 
 }  // namespace
 
-std::int32_t longest_split(const Case& c) {
+std::int32_t longest_split(const PredictionInputs& c) {
   return std::min(num_kv_tiles(c.problem(), c.geometry()), c.geometry().tiles_per_split);
 }
 
@@ -51,7 +51,7 @@ std::set<std::int32_t> rows_by_warps(std::int32_t rows) {
   return numbers;
 }
 
-std::int32_t used_splits(const Case& c) {
+std::int32_t used_splits(const PredictionInputs& c) {
   return ceil_div(num_kv_tiles(c.problem(), c.geometry()), c.geometry().tiles_per_split);
 }
 

@@ -14,7 +14,7 @@ namespace {
 constexpr int kTilesTried = 9;
 
 // Sums that are not rescaled on some tiles.
-void not_rescaled(const Case& c, Variants& out, const SomeTiles& tiles,
+void not_rescaled(const PredictionInputs& c, Variants& out, const SomeTiles& tiles,
                   const ParameterValue& where) {
   each(out, [&](bool l, bool o, const ParameterValue& what, Variants& list) {
     under_loops(c, list, tiles,
@@ -27,7 +27,7 @@ void not_rescaled(const Case& c, Variants& out, const SomeTiles& tiles,
   });
 }
 
-void some_tiles(const Case& c, Variants& out) {
+void some_tiles(const PredictionInputs& c, Variants& out) {
   // With two tiles it is the same as everywhere.
   const std::int32_t all = longest_split(c), tiles = std::min(all, kTilesTried);
   if (tiles < 3) return;
@@ -43,8 +43,8 @@ void some_tiles(const Case& c, Variants& out) {
 
 }  // namespace
 
-void alphas_of_some_tiles(const Case& c, Variants& out) {
-  // Counted over the whole sequence, which splits and windows begin somewhere in.
+void alphas_of_some_tiles(const PredictionInputs& c, Variants& out) {
+  // Counted over the whole sequence, within which splits and windows begin anywhere.
   const bool counts_alike =
       c.geometry().num_splits == 1 && c.problem().mask.kind != MaskKind::kWindow;
   const std::int32_t all = num_kv_tiles(c.problem(), c.geometry());
@@ -66,7 +66,7 @@ void alphas_of_some_tiles(const Case& c, Variants& out) {
 
 namespace {
 
-// Below which rises of the max kernels leave the state as it is.
+// Rises of the max below which kernels leave the state as it is.
 constexpr std::pair<double, const char*> kRises[] = {{0.1, ""},
                                                      {0.25, ""},
                                                      {0.5, ""},
@@ -86,7 +86,7 @@ constexpr std::pair<double, const char*> kRises[] = {{0.1, ""},
 
 }  // namespace
 
-void alphas_of_small_rises(const Case& c, Variants& out) {
+void alphas_of_small_rises(const PredictionInputs& c, Variants& out) {
   if (one_tile(c)) return;
   struct Frames {
     bool sums, probs;
@@ -111,7 +111,7 @@ void alphas_of_small_rises(const Case& c, Variants& out) {
       }
 }
 
-void kept_maxima_of_small_rises(const Case& c, Variants& out, bool old_probs) {
+void kept_maxima_of_small_rises(const PredictionInputs& c, Variants& out, bool old_probs) {
   if (one_tile(c)) return;
   for (const auto& [below, text] : kRises)
     out.with(
@@ -123,7 +123,7 @@ void kept_maxima_of_small_rises(const Case& c, Variants& out, bool old_probs) {
         {named("below", below, text)});
 }
 
-void alphas_in_part(const Case& c, Variants& out) {
+void alphas_in_part(const PredictionInputs& c, Variants& out) {
   if (one_tile(c)) return;
   const auto add = [&](const Half& half, bool columns) {
     const std::string what = std::string(half.odd ? "odd" : "even") + " runs of " +

@@ -6,7 +6,7 @@
 
 namespace attn_diag::reference {
 
-inline bool one_tile(const Case& c) { return longest_split(c) == 1; }
+inline bool one_tile(const PredictionInputs& c) { return longest_split(c) == 1; }
 
 // l alone, o alone, both.
 template <class Set>
@@ -14,10 +14,10 @@ void each(Variants& out, Set set) {
   for (const auto& [l, o] : kSums) set(l, o, of(l, o), out);
 }
 
-void alphas_of_some_tiles(const Case& c, Variants& out);
-void alphas_of_small_rises(const Case& c, Variants& out);
+void alphas_of_some_tiles(const PredictionInputs& c, Variants& out);
+void alphas_of_small_rises(const PredictionInputs& c, Variants& out);
 // P is relative to the new max there, or to the old one in any case.
-void kept_maxima_of_small_rises(const Case& c, Variants& out, bool old_probs);
-void alphas_in_part(const Case& c, Variants& out);
+void kept_maxima_of_small_rises(const PredictionInputs& c, Variants& out, bool old_probs);
+void alphas_in_part(const PredictionInputs& c, Variants& out);
 
 }  // namespace attn_diag::reference

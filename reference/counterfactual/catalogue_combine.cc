@@ -28,7 +28,7 @@ ParameterValue lse_value(MergedLse lse) {
 }
 
 // The first or the last split alone has other weights.
-void of_one_split(const Case& c, Variants& out, double max_factor, double o_power) {
+void of_one_split(const PredictionInputs& c, Variants& out, double max_factor, double o_power) {
   if (!merges(c)) return;
   const std::int32_t last = used_splits(c) - 1;
   if (last < 1 || last > 31) return;
@@ -42,8 +42,9 @@ void of_one_split(const Case& c, Variants& out, double max_factor, double o_powe
         {named("split", split, split == 0 ? "the first alone" : "the last alone")});
 }
 
-void weighted(const Case& c, Variants& out, double max_factor, double o_power, double l_power,
-              const std::vector<ParameterValue>& parameters = {}, bool skips_zero_l = false) {
+void weighted(const PredictionInputs& c, Variants& out, double max_factor, double o_power,
+              double l_power, const std::vector<ParameterValue>& parameters = {},
+              bool skips_zero_l = false) {
   if (!merges(c)) return;
   for (const MergedLse lse : {MergedLse::kOfSums, MergedLse::kRight}) {
     std::vector<ParameterValue> values = parameters;
@@ -81,7 +82,7 @@ void set_base(Deviation& d, double kappa) {
   d.combine.l_power = kappa;
 }
 
-void bases(const Case& c, Variants& out) {
+void bases(const PredictionInputs& c, Variants& out) {
   if (!merges(c)) return;
   for (const MergedLse lse : {MergedLse::kRight, MergedLse::kOfSums, MergedLse::kOverBase,
                               MergedLse::kOfLargest, MergedLse::kOfWeights})
@@ -124,7 +125,7 @@ void bases(const Case& c, Variants& out) {
 }
 
 // Only m or only ln l is in another base, in both sums or in one.
-void bases_of_parts(const Case& c, Variants& out) {
+void bases_of_parts(const PredictionInputs& c, Variants& out) {
   if (!merges(c)) return;
   struct Sums {
     bool o, l;
@@ -171,7 +172,7 @@ void bases_of_parts(const Case& c, Variants& out) {
 }
 
 // Where splits are merged one after another.
-void online(const Case& c, Variants& out) {
+void online(const PredictionInputs& c, Variants& out) {
   if (!merges(c) || used_splits(c) < 2) return;
   const std::pair<Rescale, const char*> hows[] = {
       {Rescale::kMissing, "missing"}, {Rescale::kInverted, "inverted"}, {Rescale::kZero, "0"}};
@@ -197,7 +198,7 @@ void online(const Case& c, Variants& out) {
     }
 }
 
-void dropped(const Case& c, Variants& out) {
+void dropped(const PredictionInputs& c, Variants& out) {
   if (!merges(c)) return;
   for (std::int32_t n = 0; n < used_splits(c); ++n) {
     for (const bool counted : {false, true})
@@ -227,7 +228,7 @@ void dropped(const Case& c, Variants& out) {
   }
 }
 
-void doubled(const Case& c, Variants& out) {
+void doubled(const PredictionInputs& c, Variants& out) {
   if (!merges(c)) return;
   for (std::int32_t n = 0; n < used_splits(c); ++n)
     out.with(
@@ -238,8 +239,8 @@ void doubled(const Case& c, Variants& out) {
         {number("split", n)});
 }
 
-// The factor of one split is free. CombineChange::factors has all of them, for who fits several.
-void weights(const Case& c, Variants& out) {
+// The factor of one split is free. CombineChange::factors has all of them, to fit several.
+void weights(const PredictionInputs& c, Variants& out) {
   if (!merges(c)) return;
   const auto splits = std::min(used_splits(c), static_cast<std::int32_t>(kWeightedSplits));
   for (std::int32_t n = 0; n < splits; ++n)
@@ -256,8 +257,8 @@ void weights(const Case& c, Variants& out) {
     }
 }
 
-void alone(const Case& c, Variants& out) {
-  // Of two splits, one alone is the other one dropped.
+void alone(const PredictionInputs& c, Variants& out) {
+  // With two splits, one alone is the other one dropped.
   if (used_splits(c) < 3 || !merges(c)) return;
   for (std::int32_t n = 0; n < used_splits(c); ++n)
     for (const bool counted : {false, true})
@@ -316,7 +317,7 @@ const Entry kEntries[] = {
       .remedy = "the weights of the merge",
       .needs_tiles = true,
       .needs_splits = true},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        const auto counted = [](bool all) {
          return named("splits without keys", all, all ? "counted" : "not counted");
        };
@@ -335,7 +336,7 @@ const Entry kEntries[] = {
       .remedy = "the weights of the merge: e^(m_i - m), on l and on o",
       .needs_tiles = true,
       .needs_splits = true},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        weighted(c, out, 0, 0, 1);
        of_one_split(c, out, 0, 0);
      }},
@@ -349,7 +350,7 @@ const Entry kEntries[] = {
       .remedy = "the weights of normalised partials: e^(m_i - m) l_i",
       .needs_tiles = true,
       .needs_splits = true},
-     [](const Case& c, Variants& out) { weighted(c, out, 1, -1, 0); }},
+     [](const PredictionInputs& c, Variants& out) { weighted(c, out, 1, -1, 0); }},
     {{.id = "combine-counts-l-twice",
       .statement = "the weights of splits that are not normalised hold their l",
       .formula = "F25b",
@@ -360,7 +361,7 @@ const Entry kEntries[] = {
       .remedy = "whether partials are normalised: the writer and the merge must agree",
       .needs_tiles = true,
       .needs_splits = true},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        weighted(c, out, 1, 1, 1, {named("form", 0, "in the sum of o")});
        weighted(c, out, 1, 1, 2, {named("form", 1, "in both sums")});
        weighted(c, out, 1, 0, 2, {named("form", 2, "in the sum of l")});
@@ -375,7 +376,7 @@ const Entry kEntries[] = {
       .remedy = "the denominator of the merge: sum of e^(m_i - m) l_i",
       .needs_tiles = true,
       .needs_splits = true},
-     [](const Case& c, Variants& out) { weighted(c, out, 1, 0, 0); }},
+     [](const PredictionInputs& c, Variants& out) { weighted(c, out, 1, 0, 0); }},
     {{.id = "combine-divides-by-l-twice",
       .statement = "normalised splits are merged as if they were not",
       .formula = "F25b",
@@ -386,7 +387,7 @@ const Entry kEntries[] = {
       .remedy = "whether partials are normalised: the writer and the merge must agree",
       .needs_tiles = true,
       .needs_splits = true},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        weighted(c, out, 1, -1, 1);
        of_one_split(c, out, 1, -1);
      }},

@@ -74,7 +74,8 @@ TEST_CASE("the merge of splits with other weights") {
   check(variant_of(c, "combine-lacks-l", {"right"}), [&](const Part& p, double m, int) {
     return std::array{w(p, m), 1.0, 1.0};
   });
-  const reference::Case data(c.problem, c.geometry, {.output = DType::kFp32}, c.inputs());
+  const reference::PredictionInputs data(c.problem, c.geometry, {.output = DType::kFp32},
+                                         c.inputs());
   check(find_hypothesis("combine-divides-by-l-twice")->variants(data).front(),
         [&](const Part& p, double m, int) {
           return std::array{w(p, m), 1 / p.l, p.l};

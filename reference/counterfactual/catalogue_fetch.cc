@@ -47,7 +47,7 @@ constexpr NamedHeads kQueryHeads[] = {
     {HeadMap::kDealt, "head % kv_heads * group_size + head / kv_heads"},
 };
 
-// Those that are another function of the heads of this problem than the right one and one another.
+// The maps that, on the heads of this problem, differ from the right one and from one another.
 std::vector<NamedHeads> distinct(const Problem& p, std::span<const NamedHeads> maps,
                                  bool is_query) {
   std::set<std::vector<std::int32_t>> tables;
@@ -64,7 +64,7 @@ std::vector<NamedHeads> distinct(const Problem& p, std::span<const NamedHeads> m
   return kept;
 }
 
-void other_shapes(const Case& c, Variants& out) {
+void other_shapes(const PredictionInputs& c, Variants& out) {
   const Problem& p = c.problem();
   const auto add = [&](StrideSet strides, const char* shape, bool q, bool k, bool v) {
     FetchChange fetch;
@@ -89,7 +89,7 @@ void other_shapes(const Case& c, Variants& out) {
     add(StrideSet::kRowOfOtherDim, "the other head_dim", true, true, true);
 }
 
-void gqa_maps(const Case& c, Variants& out) {
+void gqa_maps(const PredictionInputs& c, Variants& out) {
   FetchChange fetch;
   for (const auto& [map, name] : distinct(c.problem(), kKvHeads, false)) {
     fetch.head = map;
@@ -98,7 +98,7 @@ void gqa_maps(const Case& c, Variants& out) {
   }
 }
 
-void query_heads(const Case& c, Variants& out) {
+void query_heads(const PredictionInputs& c, Variants& out) {
   FetchChange fetch;
   for (const auto& [map, name] : distinct(c.problem(), kQueryHeads, true)) {
     fetch.head = map;
@@ -106,8 +106,8 @@ void query_heads(const Case& c, Variants& out) {
   }
 }
 
-// What is shifted by so much, and what stands where there is nothing.
-void shifted(const Case& c, Variants& out, bool rows) {
+// Rows or columns that are shifted, and what stands where there is nothing.
+void shifted(const PredictionInputs& c, Variants& out, bool rows) {
   const Problem& p = c.problem();
   constexpr std::pair<Beyond, const char*> kBeyond[] = {{Beyond::kMemory, "what is there"},
                                                         {Beyond::kKept, "the last one again"},
@@ -130,7 +130,7 @@ void shifted(const Case& c, Variants& out, bool rows) {
   }
 }
 
-void tile_steps(const Case& c, Variants& out) {
+void tile_steps(const PredictionInputs& c, Variants& out) {
   const Problem& p = c.problem();
   const TileShape tile = c.geometry().tile;
   for (const Operands& which : {kQ, kK, kV, kKv}) {
@@ -166,7 +166,7 @@ constexpr NamedPages kPageMaps[] = {
     {PageMap::kLongTable, "as if sequences had a page more", false},
 };
 
-void page_maps(const Case& c, Variants& out) {
+void page_maps(const PredictionInputs& c, Variants& out) {
   const Problem& p = c.problem();
   FetchChange fetch;
   if (p.batch > 1) {
@@ -189,13 +189,13 @@ void page_maps(const Case& c, Variants& out) {
       if (rows == c.geometry().tile.block_n &&
           (map == PageMap::kAtLeastFirst || map == PageMap::kAtMostLast))
         continue;
-      // Of two pages, these are all the next.
+      // With two pages, each of these maps is kNext.
       if (two && permutes && map != PageMap::kNext) continue;
       const std::vector<ParameterValue> parameters = {
           named("pages", static_cast<double>(map), name), number("rows", rows)};
-      // Without a mask the order of keys is nothing to the output.
+      // Without a mask the output does not depend on the order of keys.
       if (!permutes || masked(c) || p.seqlen_k % rows != 0) change(kKv, fetch, out, parameters);
-      // Within a tile, or of tiles, others know it.
+      // Other entries cover pairs within a tile, or of tiles.
       const bool pairs = map == PageMap::kPairsSwapped &&
                          (rows > c.geometry().tile.block_n || p.seqlen_k % (2 * rows) != 0);
       if (map != PageMap::kNext && map != PageMap::kReversed && !pairs) continue;
@@ -213,7 +213,7 @@ const Entry kEntries[] = {
       .parameters = {"operand"},
       .citation = "flash-attention#2666",
       .remedy = "strides from the tensor, not from an assumed layout; a missing contiguous()"},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        const Problem& p = c.problem();
        FetchChange fetch;
        fetch.strides = StrideSet::kOtherLayout;
@@ -240,7 +240,7 @@ const Entry kEntries[] = {
       .parameters = {"operand"},
       .citation = "cudnn-frontend#577",
       .remedy = "heads and kv_heads in the strides of q, k and v"},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        const Problem& p = c.problem();
        if (p.batch == 1 || p.heads == p.kv_heads) return;
        FetchChange fetch;
@@ -255,7 +255,7 @@ const Entry kEntries[] = {
       .parameters = {"operand"},
       .citation = "triton#6242",
       .remedy = "the batch in the address of q, k and v, and which grid axis it is"},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        if (c.problem().batch == 1) return;
        FetchChange fetch;
        fetch.batch_zero = true;
@@ -269,7 +269,7 @@ const Entry kEntries[] = {
       .parameters = {"operand"},
       .citation = "triton#6242",
       .remedy = "which of block / heads and block % heads is the batch: the same for all operands"},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        if (c.problem().batch == 1 || c.problem().heads == 1) return;
        FetchChange fetch;
        fetch.batch_in_heads = true;
@@ -301,7 +301,7 @@ const Entry kEntries[] = {
       .parameters = {"operand", "rows", "beyond"},
       .citation = "",
       .remedy = "the first row in the address, and counts from 1 where they begin at 0"},
-     [](const Case& c, Variants& out) { shifted(c, out, true); }},
+     [](const PredictionInputs& c, Variants& out) { shifted(c, out, true); }},
     {{.id = "columns-shifted",
       .statement = "an operand's columns are read some elements early or late",
       .formula = "F27",
@@ -310,7 +310,7 @@ const Entry kEntries[] = {
       .parameters = {"operand", "columns", "beyond"},
       .citation = "",
       .remedy = "the offset of the base address, and vector loads that begin within a vector"},
-     [](const Case& c, Variants& out) { shifted(c, out, false); }},
+     [](const PredictionInputs& c, Variants& out) { shifted(c, out, false); }},
     {{.id = "operand-exchanged",
       .statement = "k is read from the buffer of v, or v from that of k",
       .formula = "F18",
@@ -319,7 +319,7 @@ const Entry kEntries[] = {
       .parameters = {"operand"},
       .citation = "",
       .remedy = "which tensor, and which half of shared memory, the loads of k and v go by"},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        if (c.problem().head_dim != c.problem().head_dim_v) return;
        FetchChange fetch;
        fetch.of_other = true;
@@ -353,7 +353,7 @@ const Entry kEntries[] = {
       .parameters = {"operand", "type"},
       .citation = "triton#1671",
       .remedy = "the types of the products' operands: tf32 must be asked for, or refused"},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        const auto add = [&](Narrow type, const char* name) {
          FetchChange fetch;
          fetch.type = type;

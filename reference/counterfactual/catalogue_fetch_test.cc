@@ -285,8 +285,8 @@ TEST_CASE("rows-unowned: as many rows for every warp leave some, of which nothin
     CHECK(variant_of(c, "rows-unowned", {"owned = " + std::to_string(owned) + ", others = zero"})
               .deviation.store.rows_owned == owned);
   const Variant variant = variant_of(c, "rows-unowned", {"owned = 28", "unknown"});
-  const reference::Case data(c.problem, c.geometry, {}, c.inputs());
-  const std::array<Row, 2> rows = {Row{0, 1, 27}, Row{0, 1, 28}};
+  const reference::PredictionInputs data(c.problem, c.geometry, {}, c.inputs());
+  const std::array<RowIndex, 2> rows = {RowIndex{0, 1, 27}, RowIndex{0, 1, 28}};
   Prediction out;
   predict(data, rows, variant.deviation, kAllTensors, out);
   for (const TensorInfo& t : kTensors) {
@@ -346,7 +346,7 @@ TEST_CASE("what was read of one case is not taken for what is read of another") 
   std::fill(b.k.begin(), b.k.end(), std::byte{0});
   Deviation deviation;
   deviation.k.row_shift = deviation.v.row_shift = 1;
-  const Row row{1, 2, 30};
+  const RowIndex row{1, 2, 30};
   const Vec first = predicted(a, row, deviation).o, other = predicted(b, row, deviation).o;
   CHECK(first != other);
   CHECK(predicted(a, row, deviation).o == first);

@@ -14,7 +14,7 @@
 namespace attn_diag::reference {
 namespace {
 
-void gains(const Case& c, Variants& out) {
+void gains(const PredictionInputs& c, Variants& out) {
   const double scale = c.problem().softmax_scale;
   FreeParameter g{"g", 0x1p-14, 0x1p14, {0.25, 1, 4}, {}};
   g.named = {{"g", scale, "softmax_scale"}, {"g", 1 / scale, "1 / softmax_scale"}};
@@ -26,7 +26,7 @@ void gains(const Case& c, Variants& out) {
 }
 
 // The merge sums l over lanes that have a split each: down to lane 0, with a step missing, or not at all.
-void sums_of_splits(const Case& c, Variants& out) {
+void sums_of_splits(const PredictionInputs& c, Variants& out) {
   const std::int32_t lanes = kLanesOfWarp;
   if (used_splits(c) < 2 || used_splits(c) > lanes) return;
   const auto add = [&](LaneSum sum, std::int32_t steps) {
@@ -49,13 +49,13 @@ void sums_of_splits(const Case& c, Variants& out) {
   for (std::int32_t step = 1; step < lanes; step *= 2) add(LaneSum::kButterfly, lanes - 1 - step);
 }
 
-// In the loop, what lane 0 has of a tile's sum is taken for it; else lse alone may be of lane 0.
-void incomplete_sums(const Case& c, Variants& out, bool in_loop) {
+// In the loop, a tile's sum is the one that lane 0 has; after it, lse alone may come from lane 0.
+void incomplete_sums(const PredictionInputs& c, Variants& out, bool in_loop) {
   const std::int32_t block_n = c.geometry().tile.block_n;
   const auto add = [&](LaneMap map, const char* what, std::int32_t lanes, std::int32_t steps) {
     for (const bool of_lane : {true, false})
       for (const bool guard : {true, false}) {
-        // Of what shuffles go down to, lane 0 has the right sum.
+        // Where shuffles go down, lane 0 has the right sum.
         if ((steps < 0 || in_loop) && of_lane) continue;
         // Without a mask every lane has keys; a merge has what lane 0 writes.
         if (guard && (merges(c) || c.problem().mask.kind == MaskKind::kNone)) continue;
@@ -92,7 +92,7 @@ void incomplete_sums(const Case& c, Variants& out, bool in_loop) {
       return add_all(LaneMap::kBlocked, "j / (kBlockN / lanes)", warps);
 }
 
-void repeated_tile_sums(const Case& c, Variants& out) {
+void repeated_tile_sums(const PredictionInputs& c, Variants& out) {
   if (longest_split(c) == 1) return;
   std::vector<NamedTiles> apart = tiles_treated_apart(c);
   apart.push_back({{TileChoice::kOne, 0}, "the first"});
@@ -107,7 +107,7 @@ void repeated_tile_sums(const Case& c, Variants& out) {
                   {number("n", n), tiles_value("on", some)});
 }
 
-void divisors(const Case& c, Variants& out) {
+void divisors(const PredictionInputs& c, Variants& out) {
   const std::pair<Divisor, const char*> forms[] = {
       {Divisor::kLse, "lse"},      {Divisor::kExpOfLse, "e^lse"}, {Divisor::kM, "m"},
       {Divisor::kExpOfM, "e^m"},   {Divisor::kLogOfL, "ln l"},    {Divisor::kLTimesM, "l m"},
@@ -135,7 +135,7 @@ void divisors(const Case& c, Variants& out) {
   for (const HalfIn& half : halves_of(c)) add(half.half, half.columns);
 }
 
-void narrow_outputs(const Case& c, Variants& out) {
+void narrow_outputs(const PredictionInputs& c, Variants& out) {
   const DType stored = c.arithmetic().output;
   const auto add = [&](Narrow type, const char* name) {
     out.with([&](Deviation& d) { d.finish.o_type = type; },
@@ -154,7 +154,7 @@ void narrow_outputs(const Case& c, Variants& out) {
              {named("of", 1, "lse"), named("type", static_cast<double>(type), name)});
 }
 
-void lse_forms(const Case& c, Variants& out) {
+void lse_forms(const PredictionInputs& c, Variants& out) {
   const std::pair<LseForm, const char*> forms[] = {
       {LseForm::kBase2, "lse log2 e: in base 2"},
       {LseForm::kTimesLn2, "lse ln 2: converted twice"},
@@ -199,7 +199,9 @@ const Entry kEntries[] = {
       .parameters = {},
       .citation = "",
       .remedy = "the final division by l"},
-     [](const Case&, Variants& out) { out.with([](Deviation& d) { d.finish.l_power = 0; }); }},
+     [](const PredictionInputs&, Variants& out) {
+       out.with([](Deviation& d) { d.finish.l_power = 0; });
+     }},
     {{.id = "l-twice",
       .statement = "the output is divided by the row sum twice",
       .formula = "F2",
@@ -208,7 +210,9 @@ const Entry kEntries[] = {
       .parameters = {},
       .citation = "",
       .remedy = "who divides by l: the partials or the end, not both"},
-     [](const Case&, Variants& out) { out.with([](Deviation& d) { d.finish.l_power = 2; }); }},
+     [](const PredictionInputs&, Variants& out) {
+       out.with([](Deviation& d) { d.finish.l_power = 2; });
+     }},
     {{.id = "gain",
       .statement = "the output is multiplied by a constant",
       .formula = "F2",
@@ -228,7 +232,7 @@ const Entry kEntries[] = {
       .parameters = {"n"},
       .citation = "",
       .remedy = "reductions of a value that every lane has"},
-     [](const Case&, Variants& out) {
+     [](const PredictionInputs&, Variants& out) {
        for (const double n : {2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128, 256})
          out.with([&](Deviation& d) { d.finish.l_factor = n; }, {number("n", n)});
      }},
@@ -251,7 +255,7 @@ const Entry kEntries[] = {
       .parameters = {"l0", "m begins with"},
       .citation = "flashinfer#4267",
       .remedy = "the initial value of l, and an epsilon that guards the division"},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        out.add_free({}, {"l0",
                          0x1p-24,
                          0x1p12,
@@ -282,7 +286,7 @@ const Entry kEntries[] = {
       .citation = "",
       .remedy = "shfl_xor for shfl_down, or a shfl from lane 0 after it",
       .needs_tiles = true},
-     [](const Case& c, Variants& out) { incomplete_sums(c, out, false); }},
+     [](const PredictionInputs& c, Variants& out) { incomplete_sums(c, out, false); }},
     {{.id = "fragment-row-l",
       .statement = "a row is divided by the l of another row of the query tile",
       .formula = "F31, F34",
@@ -310,7 +314,7 @@ const Entry kEntries[] = {
       .parameters = {"type"},
       .citation = "",
       .remedy = "the type of the factor that normalises o"},
-     [](const Case&, Variants& out) {
+     [](const PredictionInputs&, Variants& out) {
        for (const auto& [type, name] : {std::pair{Narrow::kFp16, "fp16"}, {Narrow::kBf16, "bf16"}})
          out.with([&, type = type](Deviation& d) { d.finish.inverse_type = type; },
                   {named("type", static_cast<double>(type), name)});
@@ -337,7 +341,9 @@ const Entry kEntries[] = {
 
 }  // namespace
 
-void incomplete_tile_sums(const Case& c, Variants& out) { incomplete_sums(c, out, true); }
+void incomplete_tile_sums(const PredictionInputs& c, Variants& out) {
+  incomplete_sums(c, out, true);
+}
 
 std::span<const Entry> finish_entries() { return kEntries; }
 

@@ -17,7 +17,7 @@ inline std::vector<std::int32_t> incomplete_butterflies(std::int32_t lanes) {
 }
 
 // The most lanes that can share the keys of a tile.
-inline std::int32_t most_lanes(const Case& c) {
+inline std::int32_t most_lanes(const PredictionInputs& c) {
   std::int32_t lanes = 32;
   while (lanes > 2 && (lanes > c.geometry().tile.block_n || lanes > c.problem().seqlen_k))
     lanes /= 2;
@@ -33,7 +33,7 @@ inline ParameterValue steps_value(std::int32_t steps) {
   return named("steps", steps, "only " + text);
 }
 
-// Of the sum of every tile (catalogue_finish.cc).
-void incomplete_tile_sums(const Case& c, Variants& out);
+// Incomplete lane sums of every tile (catalogue_finish.cc).
+void incomplete_tile_sums(const PredictionInputs& c, Variants& out);
 
 }  // namespace attn_diag::reference

@@ -4,18 +4,18 @@
 #include <numbers>
 #include <set>
 
-#include "reference/counterfactual/case_data.h"
 #include "reference/counterfactual/catalogue_maps.h"
 #include "reference/counterfactual/catalogue_sums.h"
 #include "reference/counterfactual/entry.h"
+#include "reference/counterfactual/prediction_inputs_data.h"
 
 namespace attn_diag::reference {
 namespace {
 
-bool has_bias(const Case& c) { return !c.data().extras.bias.empty(); }
-double softcap_of(const Case& c) { return c.data().extras.softcap; }
+bool has_bias(const PredictionInputs& c) { return !c.data().extras.bias.empty(); }
+double softcap_of(const PredictionInputs& c) { return c.data().extras.softcap; }
 
-void temperatures(const Case& c, Variants& out) {
+void temperatures(const PredictionInputs& c, Variants& out) {
   const Problem& p = c.problem();
   const double scale = p.softmax_scale, d = p.head_dim;
   FreeParameter kappa{"kappa", 0x1p-14, 0x1p14, {0.25, 1, 4, 1 / scale, scale}, {}};
@@ -37,7 +37,7 @@ void temperatures(const Case& c, Variants& out) {
   out.add_free({}, kappa);
 }
 
-void bias_factors(const Case& c, Variants& out) {
+void bias_factors(const PredictionInputs& c, Variants& out) {
   if (!has_bias(c)) return;
   const double scale = c.problem().softmax_scale;
   FreeParameter factor{"factor", -64, 64, {-1, 0, 0.7, 1.4}, {}};
@@ -51,7 +51,7 @@ void bias_factors(const Case& c, Variants& out) {
 }
 
 // Masked scores are capped like the others.
-void capped_masks(const Case& c, Variants& out) {
+void capped_masks(const PredictionInputs& c, Variants& out) {
   for (const bool biased : {false, true})
     for (const TileLoop loop : {TileLoop::kAll, TileLoop::kBounded}) {
       std::vector<ParameterValue> values;
@@ -100,7 +100,7 @@ const Entry kEntries[] = {
       .parameters = {},
       .citation = "TransformerEngine#3391",
       .remedy = "the order of softcap and bias"},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        if (has_bias(c) && softcap_of(c) != 0)
          out.with([](Deviation& d) { d.logits.bias_before_cap = true; });
      }},
@@ -112,7 +112,7 @@ const Entry kEntries[] = {
       .parameters = {},
       .citation = "flash-attention#2396",
       .remedy = "whether this code path is given the softcap"},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        if (softcap_of(c) != 0)
          out.with([](Deviation& d) { d.logits.softcap = SoftcapChange::kMissing; });
      }},
@@ -125,7 +125,7 @@ const Entry kEntries[] = {
       .citation = "flash-attention#2396",
       .remedy =
           "the two places where the cap enters: the division inside tanh, the product outside"},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        if (softcap_of(c) == 0) return;
        out.with([](Deviation& d) { d.logits.softcap = SoftcapChange::kTimesTanh; },
                 {named("form", 0, "s tanh(s)")});
@@ -142,7 +142,7 @@ const Entry kEntries[] = {
       .parameters = {"masked"},
       .citation = "TransformerEngine#3391",
       .remedy = "the order of softcap and mask"},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        if (softcap_of(c) == 0) return;
        if (c.problem().mask.kind != MaskKind::kNone) capped_masks(c, out);
        // Keys past the end, which are zeros, too: each is a sink of score -c.
@@ -161,7 +161,7 @@ const Entry kEntries[] = {
       .parameters = {"columns", "from"},
       .citation = "",
       .remedy = "the loop over head_dim: its begin, its bound and its step"},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        const std::int32_t dim = c.problem().head_dim;
        std::set<std::int32_t> tried{dim - 1, dim - 2, dim - 4, dim / 2, 1, 2, 4};
        for (std::int32_t columns = 8; columns < dim; columns += 8) tried.insert(columns);
@@ -182,7 +182,7 @@ const Entry kEntries[] = {
       .parameters = {"columns"},
       .citation = "",
       .remedy = "loads of a row: columns past head_dim must be 0"},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        const std::int32_t dim = c.problem().head_dim;
        std::int32_t before = dim;
        for (const std::int32_t columns :
@@ -203,7 +203,7 @@ const Entry kEntries[] = {
       .citation = "flash-attention#2553",
       .remedy = "the table of lanes of the accumulator, where S is stored or masked",
       .needs_tiles = true},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        const TileShape tile = c.geometry().tile;
        for (const NamedMap& map : kFragmentMaps) {
          if (map.rows && (tile.block_m < 16 || c.problem().seqlen_q < 9)) continue;
@@ -222,7 +222,7 @@ const Entry kEntries[] = {
       .parameters = {"type"},
       .citation = "",
       .remedy = "scale the scores, not q; or keep the scaled q in fp32"},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        // Powers of two round nothing.
        int exponent = 0;
        if (std::frexp(double{c.problem().softmax_scale}, &exponent) == 0.5) return;
@@ -243,7 +243,7 @@ const Entry kEntries[] = {
       .parameters = {"type", "every"},
       .citation = "ik_llama.cpp#1196, triton#1671",
       .remedy = "the accumulator type of the first product, and the type of the S tile"},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        const auto set = [](Deviation& d, Narrow type, std::int32_t every) {
          d.logits.type = type;
          d.logits.rounded_every = every;
@@ -259,7 +259,7 @@ const Entry kEntries[] = {
       .parameters = {"type"},
       .citation = "triton#1671",
       .remedy = "the type of the S tile between the mask and the softmax"},
-     [](const Case&, Variants& out) {
+     [](const PredictionInputs&, Variants& out) {
        const auto add = [&](Narrow type, const char* name) {
          out.with([&](Deviation& d) { d.logits.scores = type; },
                   {named("type", static_cast<double>(type), name)});

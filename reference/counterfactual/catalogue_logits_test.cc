@@ -106,7 +106,7 @@ TEST_CASE("scores-kept-narrow: bf16 keeps eight bits of S, and lse is of these")
   };
   const Variant variant = variant_of(c, "scores-kept-narrow", {"bf16"});
   check_rounded_output(c, variant, [&](const Formula& f) { return f.attend(scores(f)); });
-  const Row row{0, 0, 5};
+  const RowIndex row{0, 0, 5};
   const Formula f{c, row};
   const Vec s = scores(f);
   CHECK(std::fabs(predicted(c, row, variant.deviation).lse - largest(s) -
@@ -118,7 +118,7 @@ TEST_CASE("bias and softcap: factor, order, form") {
   Extras extras;
   extras.softcap = 2;
   for (int i = 0; i < 40 * 40; ++i) extras.bias.push_back(static_cast<float>(std::sin(i * 0.7)));
-  const reference::Case data(c.problem, c.geometry, {}, c.inputs(), extras);
+  const reference::PredictionInputs data(c.problem, c.geometry, {}, c.inputs(), extras);
   const auto bias = [&](int i, int j) {
     return static_cast<double>(extras.bias[static_cast<std::size_t>(i * 40 + j)]);
   };
@@ -127,7 +127,7 @@ TEST_CASE("bias and softcap: factor, order, form") {
                          const std::function<double(double s, double bias)>& score,
                          double masked = -kInf, double times_bias = 0) {
     for (const std::int32_t query : {0, 7, 20, 39}) {
-      const Row row{0, 3, query};
+      const RowIndex row{0, 3, query};
       const Formula f{c, row};
       Vec s;
       for (int j = 0; j < 40; ++j)
@@ -169,7 +169,7 @@ TEST_CASE("a bias of the wrong size is refused in words") {
   extras.bias.resize(3);
   std::string message;
   try {
-    const reference::Case data(c.problem, c.geometry, {}, c.inputs(), extras);
+    const reference::PredictionInputs data(c.problem, c.geometry, {}, c.inputs(), extras);
   } catch (const std::invalid_argument& error) {
     message = error.what();
   }

@@ -9,7 +9,7 @@
 
 namespace attn_diag::reference {
 
-inline bool masked(const Case& c) { return c.problem().mask.kind != MaskKind::kNone; }
+inline bool masked(const PredictionInputs& c) { return c.problem().mask.kind != MaskKind::kNone; }
 
 inline ParameterValue loop_value(TileLoop loop) {
   switch (loop) {
@@ -26,7 +26,7 @@ inline ParameterValue loop_value(TileLoop loop) {
 
 // A variant for each loop; without a mask they are the same, and nothing is said of it.
 template <class Set>
-void under_both_loops(const Case& c, Variants& out, Set set,
+void under_both_loops(const PredictionInputs& c, Variants& out, Set set,
                       std::vector<ParameterValue> parameters = {}) {
   if (!masked(c)) return out.with(set, std::move(parameters));
   for (const TileLoop loop : {TileLoop::kAll, TileLoop::kBounded}) {
@@ -41,9 +41,9 @@ void under_both_loops(const Case& c, Variants& out, Set set,
   }
 }
 
-// Of some tiles of the loop. Loops begin apart under a window alone, and end apart under every mask.
+// Variants for some tiles of the loop. Loops differ in their begin under a window only, in their end under every mask.
 template <class Set>
-void under_loops(const Case& c, Variants& out, const SomeTiles& tiles, Set set,
+void under_loops(const PredictionInputs& c, Variants& out, const SomeTiles& tiles, Set set,
                  std::vector<ParameterValue> parameters) {
   const bool by_end = tiles.choice == TileChoice::kLast || tiles.choice == TileChoice::kNotLast;
   const bool by_number = tiles.choice != TileChoice::kAll && !by_end;
@@ -57,7 +57,7 @@ struct NamedTiles {
   SomeTiles tiles;
   const char* name;
 };
-inline std::vector<NamedTiles> tiles_treated_apart(const Case& c) {
+inline std::vector<NamedTiles> tiles_treated_apart(const PredictionInputs& c) {
   std::vector<NamedTiles> all = {{{TileChoice::kLast, -1}, "the last"},
                                  {{TileChoice::kNotLast, -1}, "all but the last"}};
   if (longest_split(c) < 4) return all;

@@ -13,20 +13,20 @@ namespace attn_diag::reference {
 namespace {
 
 template <class Test>
-bool any_row(const Case& c, Test test) {
+bool any_row(const PredictionInputs& c, Test test) {
   for (std::int32_t query = 0; query < c.problem().seqlen_q; ++query)
     if (test(visible_keys(c.problem(), query))) return true;
   return false;
 }
 
-void loops(const Case& c, Variants& out, std::initializer_list<TileLoop> kinds) {
+void loops(const PredictionInputs& c, Variants& out, std::initializer_list<TileLoop> kinds) {
   for (const TileLoop loop : kinds)
     out.with([&](Deviation& d) { d.mask.loop = loop; },
              kinds.size() > 1 ? std::vector{loop_value(loop)} : std::vector<ParameterValue>{});
   (void)c;
 }
 
-void padding(const Case& c, Variants& out) {
+void padding(const PredictionInputs& c, Variants& out) {
   const Problem& p = c.problem();
   const std::int32_t block_n = c.geometry().tile.block_n;
   const std::int32_t end = num_kv_tiles(p, c.geometry()) * block_n;
@@ -76,7 +76,7 @@ const Entry kEntries[] = {
       .citation = "transformers#39408",
       .remedy = "whether this code path is given the mask",
       .needs_tiles = true},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        if (masked(c))
          under_both_loops(c, out, [](Deviation& d) { d.mask.rule = MaskRule::kMissing; });
      }},
@@ -91,7 +91,7 @@ const Entry kEntries[] = {
       .citation = "",
       .remedy = "the tile's first row and first key in the comparison; the query of a packed row",
       .needs_tiles = true},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        if (!masked(c)) return;
        const bool queries = c.problem().seqlen_q > c.geometry().tile.block_m;
        const bool keys = c.problem().seqlen_k > c.geometry().tile.block_n;
@@ -114,7 +114,7 @@ const Entry kEntries[] = {
       .citation = "flash-attention#282",
       .remedy = "the offset seqlen_k - seqlen_q: bottom_right has it, top_left has not",
       .needs_tiles = true},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        if (!masked(c) || c.problem().seqlen_q == c.problem().seqlen_k) return;
        under_both_loops(c, out, [](Deviation& d) { d.mask.rule = MaskRule::kOtherAlignment; });
      }},
@@ -137,7 +137,7 @@ const Entry kEntries[] = {
       .citation = "",
       .remedy = "whether true means keep or hide",
       .needs_tiles = true},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        if (!masked(c)) return;
        under_both_loops(c, out, [](Deviation& d) { d.mask.rule = MaskRule::kInverted; },
                         {named("last", 0, "hidden")});
@@ -157,7 +157,7 @@ const Entry kEntries[] = {
       .citation = "",
       .remedy =
           "the mask multiplies scores, or numeric_limits<float>::min() is meant for lowest()"},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        if (masked(c)) under_both_loops(c, out, [](Deviation& d) { d.mask.masked_score = 0; });
      }},
     {{.id = "mask-on-last-tile-only",
@@ -169,7 +169,7 @@ const Entry kEntries[] = {
       .citation = "rocMLIR#2165",
       .remedy = "which tiles are taken for wholly visible",
       .needs_tiles = true},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        if (masked(c) && longest_split(c) > 1)
          under_both_loops(c, out,
                           [](Deviation& d) { d.mask.masked_tiles = MaskedTiles::kLastVisited; });
@@ -183,7 +183,7 @@ const Entry kEntries[] = {
       .citation = "rocMLIR#2165",
       .remedy = "the test for a wholly visible tile: of the first row, not the last",
       .needs_tiles = true},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        if (masked(c))
          under_both_loops(c, out,
                           [](Deviation& d) { d.mask.masked_tiles = MaskedTiles::kAboveDiagonal; });
@@ -199,7 +199,7 @@ const Entry kEntries[] = {
       .citation = "jax#17314, rocMLIR#2165",
       .remedy = "the loop's end: ceil((last query + 1) / kBlockN)",
       .needs_tiles = true},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        if (!masked(c)) return;
        const Problem& p = c.problem();
        const TileShape tile = c.geometry().tile;
@@ -226,7 +226,7 @@ const Entry kEntries[] = {
       .citation = "jax#17314",
       .remedy = "the loop's end: < or <=, and the prologue or epilogue of a pipelined loop",
       .needs_tiles = true},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        if (num_kv_tiles(c.problem(), c.geometry()) == 1) return;
        if (!merges(c)) return loops(c, out, {TileLoop::kOneLess});
        out.with([](Deviation& d) { d.mask.loop = TileLoop::kOneLess; },
@@ -243,7 +243,7 @@ const Entry kEntries[] = {
       .citation = "",
       .remedy = "the loop's beginning, and the prologue of a pipelined loop",
       .needs_tiles = true},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        if (num_kv_tiles(c.problem(), c.geometry()) == 1) return;
        const auto set = [](Deviation& d) { d.mask.tile_left_out = 1; };
        // Other loops begin with the first key.
@@ -262,7 +262,7 @@ const Entry kEntries[] = {
       .citation = "",
       .remedy = "keys per lane times lanes against kBlockN, and the loop within a tile",
       .needs_tiles = true},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        const std::int32_t block_n = c.geometry().tile.block_n;
        for (const std::int32_t keys : rows_by_warps(block_n))
          if (keys > 0 && keys < std::min(block_n, c.problem().seqlen_k))
@@ -281,7 +281,7 @@ const Entry kEntries[] = {
       .citation = "",
       .remedy = "the loop's beginning: floor(first key of the first row / kBlockN)",
       .needs_tiles = true},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        if (c.problem().mask.kind != MaskKind::kWindow) return;
        out.with([](Deviation& d) { d.mask.loop = TileLoop::kLastRow; },
                 {named("keys", 0, "those between the first and the last row's")});
@@ -307,7 +307,7 @@ const Entry kEntries[] = {
       .citation = "",
       .remedy = "ceil_div for the number of tiles",
       .needs_tiles = true},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        if (masked(c) || c.problem().seqlen_k % c.geometry().tile.block_n != 0)
          loops(c, out, {TileLoop::kRoundedDown});
      }},
@@ -331,7 +331,7 @@ const Entry kEntries[] = {
       .citation = "",
       .remedy = "the loop within a tile: j < kBlockN, not <=; the end of a split",
       .needs_tiles = true},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        if (num_kv_tiles(c.problem(), c.geometry()) > 1)
          out.with([](Deviation& d) { d.mask.boundary_key_twice = true; },
                   {named("of", 0, "every tile")});
@@ -349,7 +349,7 @@ const Entry kEntries[] = {
       .citation = "iree#24175",
       .remedy = "-inf for masked scores, and a guard for m = -inf",
       .needs_tiles = true},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        if (!any_row(c, [](KeyRange keys) { return keys.empty(); })) return;
        under_both_loops(c, out, [](Deviation& d) { d.softmax.empty = EmptyRow::kMean; },
                         {named("over", 0, "keys")});
@@ -366,7 +366,7 @@ const Entry kEntries[] = {
       .citation = "burn#4697",
       .remedy = "the origin of exponents: 0 where m is -inf",
       .needs_tiles = true},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        if (!any_row(c, [&](KeyRange keys) {
              return keys.empty() || keys.begin >= c.geometry().tile.block_n ||
                     c.geometry().frame == Frame::kTile || c.geometry().num_splits > 1;
@@ -384,7 +384,7 @@ const Entry kEntries[] = {
       .citation = "burn#4697",
       .remedy = "the division by l: 0 where l is 0",
       .needs_splits = true},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        if (any_row(c, [](KeyRange keys) { return keys.empty(); }))
          out.with([](Deviation& d) { d.softmax.empty = EmptyRow::kNanOfRow; },
                   {named("keys of", 0, "the row")});

@@ -1,4 +1,4 @@
-// The same change of several operands, for the entries that enumerate what is read of q, k and v.
+// One change made to several operands, for the entries that enumerate what is read of q, k and v.
 #pragma once
 
 #include <utility>
@@ -17,7 +17,7 @@ inline constexpr Operands kQ{true, false, false, "q"}, kK{false, true, false, "k
     kV{false, false, true, "v"}, kKv{false, true, true, "k and v"},
     kQkv{true, true, true, "q, k and v"};
 
-// The same change of each of them, where the loop over KV tiles visits those.
+// Makes one change to each operand of `which`, under the given loop over KV tiles.
 inline void change(const Operands& which, const FetchChange& fetch, TileLoop loop, Variants& out,
                    std::vector<ParameterValue> parameters) {
   parameters.insert(parameters.begin(),

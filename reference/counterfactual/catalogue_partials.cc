@@ -17,7 +17,7 @@
 namespace attn_diag::reference {
 namespace {
 
-// What of a partial is another's.
+// Which part of a partial is another's.
 enum class Of { kAll, kO, kSums };
 
 void set_of(CombineChange& change, Of of) {
@@ -33,7 +33,7 @@ ParameterValue of_value(Of of) {
 }
 
 // Every permutation of few splits, rotations and exchanges of more, and every constant.
-void split_maps(const Case& c, Variants& out) {
+void split_maps(const PredictionInputs& c, Variants& out) {
   const std::int32_t n =
       std::min(c.geometry().num_splits, static_cast<std::int32_t>(kWeightedSplits));
   if (n < c.geometry().num_splits) return;
@@ -84,7 +84,7 @@ void split_maps(const Case& c, Variants& out) {
   while (std::next_permutation(order.begin(), order.end())) add(order, {Of::kO});
 }
 
-void maps(const Case& c, Variants& out) {
+void maps(const PredictionInputs& c, Variants& out) {
   if (!c.geometry().has_split_merge) return;
   const auto add_of = [&](PartialMap map, const char* name, std::initializer_list<Of> parts) {
     for (const Of of : parts)
@@ -101,8 +101,8 @@ void maps(const Case& c, Variants& out) {
   const Problem& p = c.problem();
   if (merges(c)) {
     add(PartialMap::kFirstSplit, "split 0");
-    // All of a permutation of splits is the right sum; of a permutation that undoes itself, o alone and the
-    // sums alone are the same.
+    // A permutation of whole partials gives the right sum; if it undoes itself, permuting o alone or the sums alone
+    // is the same.
     add_of(PartialMap::kNextSplit, "the next split", {Of::kO});
     if (c.geometry().num_splits > 2) {
       add_of(PartialMap::kNextSplit, "the next split", {Of::kSums});
@@ -121,7 +121,7 @@ void maps(const Case& c, Variants& out) {
                                     {PartialMap::kReversedHeads, "heads in reverse"},
                                     {PartialMap::kLastHead, "the last head"},
                                     {PartialMap::kHeadPairs, "head ^ 1"}}) {
-    // Of two, all but the first and the last are the other one.
+    // With two heads, all maps but the first and the last read the other one.
     const bool constant = map == PartialMap::kFirstHead || map == PartialMap::kLastHead;
     if (p.heads > 2 || (p.heads == 2 && (constant || map == PartialMap::kNextHead))) add(map, name);
   }
@@ -152,7 +152,7 @@ void maps(const Case& c, Variants& out) {
 }
 
 // Written in one order of axes and read in another.
-void orders(const Case& c, Variants& out) {
+void orders(const PredictionInputs& c, Variants& out) {
   const Problem& p = c.problem();
   if (!c.geometry().has_split_merge) return;
   struct Order {
@@ -166,7 +166,7 @@ void orders(const Case& c, Variants& out) {
                        {PartialOrder::kBqhn, "bqhn", false}, {PartialOrder::kQbhn, "qbhn", false},
                        {PartialOrder::kNbqh, "nbqh", false}, {PartialOrder::kNhbq, "nhbq", false},
                        {PartialOrder::kBqnh, "bqnh", false}};
-  // Axes of one element have no place.
+  // Axes with one element do not matter.
   const auto effective = [&](const char* axes) {
     std::string text;
     for (const char axis : std::string(axes))
@@ -205,7 +205,7 @@ void orders(const Case& c, Variants& out) {
 }
 
 // Looked for with the extents of another shape, or a cell early or late.
-void shapes(const Case& c, Variants& out) {
+void shapes(const PredictionInputs& c, Variants& out) {
   const Problem& p = c.problem();
   const Geometry& g = c.geometry();
   if (!g.has_split_merge) return;
@@ -243,7 +243,7 @@ void shapes(const Case& c, Variants& out) {
         shift > 0 ? "the place after it" : "the place before it", PartialOrder::kBhqn);
 }
 
-void partials_of_another(const Case& c, Variants& out) {
+void partials_of_another(const PredictionInputs& c, Variants& out) {
   maps(c, out);
   orders(c, out);
   shapes(c, out);
@@ -251,7 +251,7 @@ void partials_of_another(const Case& c, Variants& out) {
 
 // e^lse keys that add nothing to o, and n sinks, are the same function: each has the values that are its own
 // fixed, and knows the other's by name.
-void empty_splits(const Case& c, Variants& out) {
+void empty_splits(const PredictionInputs& c, Variants& out) {
   if (!c.geometry().has_split_merge) return;
   const auto add = [&](ExtraSplit extra, const char* which) {
     Deviation d;
@@ -282,7 +282,7 @@ void empty_splits(const Case& c, Variants& out) {
 }
 
 // What such a split has for o is what stood there before: that of another split, say.
-void stale_splits(const Case& c, Variants& out) {
+void stale_splits(const PredictionInputs& c, Variants& out) {
   if (!merges(c)) return;
   const auto add = [&](ExtraSplit extra, const char* which) {
     for (std::int32_t n = 0; n < used_splits(c); ++n)
@@ -310,7 +310,7 @@ void stale_splits(const Case& c, Variants& out) {
     add(ExtraSplit::kEachEmpty, "those without keys");
 }
 
-void sinks(const Case& c, Variants& out) {
+void sinks(const PredictionInputs& c, Variants& out) {
   // Without a mask that is as many sinks as there are tiles.
   if (masked(c))
     under_both_loops(c, out, [](Deviation& d) { d.recurrence.tile_sinks = 1; },
@@ -395,7 +395,7 @@ const Entry kEntries[] = {
       .remedy = "the type of the workspace",
       .needs_tiles = true,
       .needs_splits = true},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        if (!c.geometry().has_split_merge) return;
        const DType declared = c.arithmetic().partial;
        for (const auto& [type, name] :

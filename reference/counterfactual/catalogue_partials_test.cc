@@ -41,9 +41,11 @@ Vec merged_from(const Formula& f, const std::function<At(int n)>& of_l,
 TEST_CASE("partials written in one order of axes and read in another") {
   const testing::Case c = make_case({.splits = 3});
   const auto check = [&](const char* read, const char* written,
-                         const std::function<At(const Row& row, int n)>& at) {
+                         const std::function<At(const RowIndex& row, int n)>& at) {
     const std::string from = std::string("in ") + read + ", written in " + written;
-    const auto own = [](const Row& row, int n) { return At{row.batch, row.head, row.query, n}; };
+    const auto own = [](const RowIndex& row, int n) {
+      return At{row.batch, row.head, row.query, n};
+    };
     const auto of = [&](const auto& place, const Formula& f) {
       return [&, place](int n) { return place(f.row, n); };
     };
@@ -55,19 +57,19 @@ TEST_CASE("partials written in one order of axes and read in another") {
                  [&](const Formula& f) { return merged_from(f, of(at, f), of(own, f)); });
   };
   // 40 queries, 3 splits, 4 heads, 2 batches.
-  check("[b][h][n][q]", "[b][h][q][n]", [](const Row& row, int n) {
+  check("[b][h][n][q]", "[b][h][q][n]", [](const RowIndex& row, int n) {
     const int at = n * 40 + row.query;
     return At{row.batch, row.head, at / 3, at % 3};
   });
-  check("[b][h][q][n]", "[b][h][n][q]", [](const Row& row, int n) {
+  check("[b][h][q][n]", "[b][h][n][q]", [](const RowIndex& row, int n) {
     const int at = row.query * 3 + n;
     return At{row.batch, row.head, at % 40, at / 40};
   });
-  check("[b][h][q][n]", "[b][n][h][q]", [](const Row& row, int n) {
+  check("[b][h][q][n]", "[b][n][h][q]", [](const RowIndex& row, int n) {
     const int at = (row.head * 40 + row.query) * 3 + n;
     return At{row.batch, at / 40 % 4, at % 40, at / 160};
   });
-  check("[n][b][h][q]", "[b][h][q][n]", [](const Row& row, int n) {
+  check("[n][b][h][q]", "[b][h][q][n]", [](const RowIndex& row, int n) {
     const int at = ((n * 2 + row.batch) * 4 + row.head) * 40 + row.query;
     return At{at / 480, at / 120 % 4, at / 3 % 40, at % 3};
   });
@@ -76,24 +78,24 @@ TEST_CASE("partials written in one order of axes and read in another") {
 TEST_CASE("the partials of the next head, batch or split: of o, or of m and l") {
   const testing::Case c = make_case({.splits = 3});
   const auto check = [&](const char* from, const char* of_what,
-                         const std::function<At(const Row& row, int n)>& of_l,
-                         const std::function<At(const Row& row, int n)>& of_o) {
+                         const std::function<At(const RowIndex& row, int n)>& of_l,
+                         const std::function<At(const RowIndex& row, int n)>& of_o) {
     check_output(c, variant_of(c, "partial-of-another", {from, of_what}), [&](const Formula& f) {
       return merged_from(
           f, [&](int n) { return of_l(f.row, n); }, [&](int n) { return of_o(f.row, n); });
     });
   };
-  const auto own = [](const Row& row, int n) { return At{row.batch, row.head, row.query, n}; };
-  const auto head = [](const Row& row, int n) {
+  const auto own = [](const RowIndex& row, int n) { return At{row.batch, row.head, row.query, n}; };
+  const auto head = [](const RowIndex& row, int n) {
     return At{row.batch, (row.head + 1) % 4, row.query, n};
   };
   check("next head", "m, l and o", head, head);
   check("next head", "of = m and l", head, own);
-  const auto batch = [](const Row& row, int n) {
+  const auto batch = [](const RowIndex& row, int n) {
     return At{1 - row.batch, row.head, row.query, n};
   };
   check("next batch", "of = o", own, batch);
-  const auto split = [](const Row& row, int n) {
+  const auto split = [](const RowIndex& row, int n) {
     return At{row.batch, row.head, row.query, (n + 1) % 3};
   };
   check("next split", "of = m and l", split, own);

@@ -20,7 +20,7 @@ const Entry kEntries[] = {
       .citation = "imp#352",
       .remedy = "accumulator registers reused as the A operand: their order",
       .needs_tiles = true},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        const TileShape tile = c.geometry().tile;
        for (const NamedMap& map : kFragmentMaps) {
          if (map.rows && (tile.block_m < 16 || c.problem().seqlen_q < 9)) continue;
@@ -38,7 +38,7 @@ const Entry kEntries[] = {
       .citation = "",
       .remedy = "the accumulator of the second product: cleared before every tile",
       .needs_tiles = true},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        if (longest_split(c) > 1)
          under_both_loops(c, out, [](Deviation& d) { d.pv.accumulates = true; });
      }},
@@ -61,7 +61,7 @@ const Entry kEntries[] = {
       .citation = "ik_llama.cpp#1196",
       .remedy = "the accumulator type of the second product",
       .needs_tiles = true},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        const auto set = [](Deviation& d, Narrow type, std::int32_t every) {
          d.pv.type = type;
          d.pv.rounded_every = every;
@@ -78,7 +78,7 @@ const Entry kEntries[] = {
       .citation = "",
       .remedy = "the barrier between the writers of the P tile and the second product",
       .needs_tiles = true},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        if (longest_split(c) > 1)
          under_both_loops(c, out, [](Deviation& d) { d.pv.probs_late = true; });
      }},
@@ -90,7 +90,7 @@ const Entry kEntries[] = {
       .parameters = {"n"},
       .citation = "",
       .remedy = "how the second product is dealt out to warps, and who adds it"},
-     [](const Case&, Variants& out) {
+     [](const PredictionInputs&, Variants& out) {
        for (const double n : {2, 3, 4, 8, 16, 32})
          out.with([&](Deviation& d) { d.pv.factor = n; }, {number("n", n)});
      }},
@@ -103,7 +103,7 @@ const Entry kEntries[] = {
       .citation = "",
       .remedy = "the bounds of the loop over the second product: those of the first",
       .needs_tiles = true},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        double number = 0;
        for (const NamedPlace& place : tile_places(c.problem(), c.geometry()))
          out.with(
@@ -121,7 +121,7 @@ const Entry kEntries[] = {
       .parameters = {"warps"},
       .citation = "",
       .remedy = "the step of the loop over columns: that of all warps together"},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        for (const std::int32_t warps : {2, 4, 8}) {
          // With more warps than blocks of columns it is the same as with as many.
          if ((warps / 2) * 16 >= c.problem().head_dim_v) break;

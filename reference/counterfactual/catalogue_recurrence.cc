@@ -13,7 +13,7 @@
 namespace attn_diag::reference {
 namespace {
 
-void alphas(const Case& c, Variants& out, Rescale l, Rescale o) {
+void alphas(const PredictionInputs& c, Variants& out, Rescale l, Rescale o) {
   if (one_tile(c)) return;
   out.with([&](Deviation& d) {
     d.recurrence.alpha_l = l;
@@ -21,7 +21,7 @@ void alphas(const Case& c, Variants& out, Rescale l, Rescale o) {
   });
 }
 
-void inverted(const Case& c, Variants& out) {
+void inverted(const PredictionInputs& c, Variants& out) {
   if (one_tile(c)) return;
   each(out, [](bool l, bool o, const ParameterValue& what, Variants& list) {
     list.with(
@@ -33,7 +33,7 @@ void inverted(const Case& c, Variants& out) {
   });
 }
 
-void reset(const Case& c, Variants& out) {
+void reset(const PredictionInputs& c, Variants& out) {
   if (one_tile(c)) return;
   each(out, [&](bool l, bool o, const ParameterValue& what, Variants& list) {
     // Where l alone is reset it is 0 in a split whose last tile shows the row nothing, and A is not.
@@ -55,7 +55,7 @@ void reset(const Case& c, Variants& out) {
   });
 }
 
-void normalised(const Case& c, Variants& out) {
+void normalised(const PredictionInputs& c, Variants& out) {
   if (one_tile(c)) return;
   const auto add = [&](Normalise how, double l_power, const char* what) {
     const auto set = [&](Deviation& d) {
@@ -81,7 +81,7 @@ void normalised(const Case& c, Variants& out) {
       {named("by", 10, "l after the first tile alone, and by l at the end")});
 }
 
-void tile_frames(const Case& c, Variants& out) {
+void tile_frames(const PredictionInputs& c, Variants& out) {
   if (one_tile(c)) return;
   const auto add = [&](bool l, bool o, const SomeTiles& tiles,
                        std::vector<ParameterValue> parameters) {
@@ -112,7 +112,7 @@ constexpr std::pair<int, const char*> kCarried[] = {
     {kCarryM | kCarryO, "m and the accumulator"},
     {kCarryM, "m"}};
 
-void carried_over(const Case& c, Variants& out) {
+void carried_over(const PredictionInputs& c, Variants& out) {
   if (c.geometry().num_splits > 1) return;
   const auto add = [&](std::int32_t distance, ItemOrder order, const char* what) {
     // Most kernels clear all of it in one place, or two.
@@ -150,7 +150,9 @@ const Entry kEntries[] = {
       .citation = "flash-attention#991",
       .remedy = "l = alpha * l + sum(P): the alpha",
       .needs_tiles = true},
-     [](const Case& c, Variants& out) { alphas(c, out, Rescale::kMissing, Rescale::kRight); }},
+     [](const PredictionInputs& c, Variants& out) {
+       alphas(c, out, Rescale::kMissing, Rescale::kRight);
+     }},
     {{.id = "alpha-missing-o",
       .statement = "the accumulator is not rescaled when the row max grows",
       .formula = "F13",
@@ -160,7 +162,9 @@ const Entry kEntries[] = {
       .citation = "flash-attention#991, TileFusion#31",
       .remedy = "o = alpha * o + P V: the alpha, on every fragment of o",
       .needs_tiles = true},
-     [](const Case& c, Variants& out) { alphas(c, out, Rescale::kRight, Rescale::kMissing); }},
+     [](const PredictionInputs& c, Variants& out) {
+       alphas(c, out, Rescale::kRight, Rescale::kMissing);
+     }},
     {{.id = "alpha-missing",
       .statement = "neither row sum nor accumulator is rescaled when the row max grows",
       .formula = "F13",
@@ -170,7 +174,9 @@ const Entry kEntries[] = {
       .citation = "flash-attention#991",
       .remedy = "alpha = exp(m_old - m_new): whether m_old is still the old one",
       .needs_tiles = true},
-     [](const Case& c, Variants& out) { alphas(c, out, Rescale::kMissing, Rescale::kMissing); }},
+     [](const PredictionInputs& c, Variants& out) {
+       alphas(c, out, Rescale::kMissing, Rescale::kMissing);
+     }},
     {{.id = "alpha-inverted",
       .statement = "sums are multiplied by exp(m_new - m_old) where exp(m_old - m_new) is right",
       .formula = "F13",
@@ -220,7 +226,7 @@ const Entry kEntries[] = {
       .citation = "",
       .remedy = "the order of the rescaling and the second product",
       .needs_tiles = true},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        if (one_tile(c)) return;
        for (const auto& [l, o] : kSums)
          for (const double first : {1.0, 0.0})
@@ -241,7 +247,7 @@ const Entry kEntries[] = {
       .citation = "",
       .remedy = "whether the accumulator is divided by l within the loop: one convention",
       .needs_tiles = true},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        if (!one_tile(c))
          under_both_loops(c, out, [](Deviation& d) { d.recurrence.alpha_times_l = true; });
      }},
@@ -268,7 +274,7 @@ const Entry kEntries[] = {
       .citation = "rocm-libraries#6498",
       .remedy = "the branch that skips the rescaling: P must be relative to the max that is kept",
       .needs_tiles = true},
-     [](const Case& c, Variants& out) { kept_maxima_of_small_rises(c, out, false); }},
+     [](const PredictionInputs& c, Variants& out) { kept_maxima_of_small_rises(c, out, false); }},
     {{.id = "rescale-decided-by-rows",
       .statement =
           "a row's sums are rescaled only where the max of another row of the query tile rises, "
@@ -322,7 +328,7 @@ const Entry kEntries[] = {
       .citation = "",
       .remedy = "the loop over a thread's accumulator",
       .needs_tiles = true},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        if (one_tile(c)) return;
        for (const std::int32_t n : {2, 4, 8, 16, 32})
          if (n <= c.problem().head_dim_v)
@@ -350,7 +356,7 @@ const Entry kEntries[] = {
       .citation = "ik_llama.cpp#1196",
       .remedy = "the type of the accumulator",
       .needs_tiles = true},
-     [](const Case&, Variants& out) {
+     [](const PredictionInputs&, Variants& out) {
        const auto add = [&](Narrow type, const char* name) {
          out.with([&](Deviation& d) { d.recurrence.accumulator = type; },
                   {named("type", static_cast<double>(type), name)});

@@ -10,7 +10,7 @@ namespace attn_diag::reference {
 namespace {
 
 // Any power that is not the right one marks the sums whose alpha is free.
-void powers(const Case& c, Variants& out) {
+void powers(const PredictionInputs& c, Variants& out) {
   if (longest_split(c) == 1) return;
   const FreeParameter p{"p",
                         0.0625,
@@ -28,8 +28,8 @@ void powers(const Case& c, Variants& out) {
   }
 }
 
-void late(const Case& c, Variants& out) {
-  // Of two tiles: a rescale that is missing, or a state that is reset.
+void late(const PredictionInputs& c, Variants& out) {
+  // With two tiles this is a rescale that is missing, or a state that is reset.
   if (longest_split(c) < 3) return;
   for (const auto& [l, o] : kSums)
     for (const double first : {0.0, 1.0})
@@ -42,7 +42,7 @@ void late(const Case& c, Variants& out) {
                        {of(l, o), number("first", first)});
 }
 
-void shared_tiles(const Case& c, Variants& out) {
+void shared_tiles(const PredictionInputs& c, Variants& out) {
   if (!merges(c) || used_splits(c) < 2) return;
   const auto add = [&](std::int32_t before, std::int32_t after, const char* what) {
     if (after < 0 && longest_split(c) == 1) return;  // the split would be empty: it is dropped
@@ -94,7 +94,7 @@ const Entry kEntries[] = {
       .citation = "",
       .remedy = "P = exp(S - m_new): whether m is the new one there",
       .needs_tiles = true},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        if (longest_split(c) == 1) return;
        for (const auto& [l, o] : kSums)
          out.with(
@@ -114,7 +114,7 @@ const Entry kEntries[] = {
       .citation = "",
       .remedy = "the type of l",
       .needs_tiles = true},
-     [](const Case&, Variants& out) {
+     [](const PredictionInputs&, Variants& out) {
        for (const auto& [type, name] :
             {std::pair{Narrow::kFp16, "fp16"}, {Narrow::kBf16, "bf16"}, {Narrow::kTf32, "tf32"}})
          out.with([&, type = type](Deviation& d) { d.recurrence.sum = type; },
@@ -129,7 +129,7 @@ const Entry kEntries[] = {
       .citation = "",
       .remedy = "the type of alpha",
       .needs_tiles = true},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        if (longest_split(c) == 1) return;
        for (const auto& [type, name] : {std::pair{Narrow::kFp16, "fp16"}, {Narrow::kBf16, "bf16"}})
          for (const auto& [l, o] : kSums)

@@ -222,7 +222,7 @@ TEST_CASE("output-narrow: o to nearest or cut off, and lse") {
         return o;
       });
   const Variant lse = variant_of(c, "output-narrow", {"of = lse", "bf16"});
-  const Row row{1, 2, 30};
+  const RowIndex row{1, 2, 30};
   const double right = predicted(c, row, {}).lse, is = predicted(c, row, lse.deviation).lse;
   CHECK(is == testing::round_to(DType::kBf16, right));
   CHECK(is != right);

@@ -37,7 +37,7 @@ std::string text_of(const RowChoice& choice) {
 }
 
 // What warps and fragments have in common: groups of 2, 4, ... rows, and parts of the tile.
-std::vector<std::pair<RowChoice, ParameterValue>> choices_of(const Case& c) {
+std::vector<std::pair<RowChoice, ParameterValue>> choices_of(const PredictionInputs& c) {
   const std::int32_t block_m = c.geometry().tile.block_m;
   std::vector<RowChoice> choices;
   for (std::int32_t n = 1; n < block_m && n <= 16; n *= 2) choices.push_back({Kind::kFlipped, n});
@@ -46,7 +46,7 @@ std::vector<std::pair<RowChoice, ParameterValue>> choices_of(const Case& c) {
     if (n < 2 || n > block_m) continue;
     choices.push_back({Kind::kFirst, n});
     if (n >= 8) choices.push_back({Kind::kLast, n});
-    // Of two, the reverse is the other one.
+    // Two in reverse are each the other one.
     if (n >= 4) choices.push_back({Kind::kReversed, n});
     if (n >= 8 && n < block_m) choices.push_back({Kind::kModulo, n});
   }
@@ -65,7 +65,7 @@ std::vector<std::pair<RowChoice, ParameterValue>> choices_of(const Case& c) {
 }
 
 // Rows that a butterfly over some lanes reaches, and runs of rows.
-void mixed(const Case& c, Variants& out, bool in_loop) {
+void mixed(const PredictionInputs& c, Variants& out, bool in_loop) {
   const std::int32_t block_m = c.geometry().tile.block_m, queries = c.problem().seqlen_q;
   const auto add = [&](const MixedRows& rows, const std::string& what) {
     for (const double times : {1.0, static_cast<double>(kLanesOfWarp) / 8}) {
@@ -110,7 +110,7 @@ void mixed(const Case& c, Variants& out, bool in_loop) {
 
 // Rows that share alpha, with how many they are. Among more, the max of one stays nearly always: that is an
 // alpha that is missing.
-std::vector<std::pair<MixedRows, std::int32_t>> runs_of_rows(const Case& c) {
+std::vector<std::pair<MixedRows, std::int32_t>> runs_of_rows(const PredictionInputs& c) {
   std::vector<std::pair<MixedRows, std::int32_t>> runs;
   for (std::int32_t n = 2; n <= std::min(c.geometry().tile.block_m, 4); n *= 2) {
     if (n / 2 >= c.problem().seqlen_q) break;
@@ -129,7 +129,7 @@ void share_alpha(const MixedRows& rows, GroupAlpha how, bool of_l, Deviation& d)
 
 }  // namespace
 
-void alphas_of_rows(const Case& c, Variants& out) {
+void alphas_of_rows(const PredictionInputs& c, Variants& out) {
   if (longest_split(c) == 1) return;
   for (const auto& [row, value] : choices_of(c))
     for (const auto& [l, o] : kSums)
@@ -149,7 +149,7 @@ void alphas_of_rows(const Case& c, Variants& out) {
 }
 
 // P is in the new frame, and sums that are not rescaled there are not.
-void rescales_of_rows(const Case& c, Variants& out) {
+void rescales_of_rows(const PredictionInputs& c, Variants& out) {
   if (longest_split(c) == 1) return;
   for (const auto& [row, value] : choices_of(c)) {
     // A thread looks at one of the rows it holds, or a warp at that of one of its lanes.
@@ -169,7 +169,7 @@ void rescales_of_rows(const Case& c, Variants& out) {
                {named("row", -n, "all of " + std::to_string(n)), of(l, true)});
 }
 
-void sums_of_rows(const Case& c, Variants& out) {
+void sums_of_rows(const PredictionInputs& c, Variants& out) {
   for (const auto& [row, value] : choices_of(c))
     for (const auto& [l, m, what] : {std::tuple{false, false, "l of o"},
                                      {true, false, "l of o and of lse"},
@@ -183,17 +183,17 @@ void sums_of_rows(const Case& c, Variants& out) {
           {value, named("what", l + m, what)});
 }
 
-void maxima_of_rows(const Case& c, Variants& out) {
+void maxima_of_rows(const PredictionInputs& c, Variants& out) {
   for (const auto& [row, value] : choices_of(c))
     out.with([&, row = row](Deviation& d) { d.softmax.max_row = row; }, {value});
 }
 
-void probs_of_rows(const Case& c, Variants& out) {
+void probs_of_rows(const PredictionInputs& c, Variants& out) {
   for (const auto& [row, value] : choices_of(c))
     out.with([&, row = row](Deviation& d) { d.pv.row = row; }, {value});
 }
 
-void masks_of_rows(const Case& c, Variants& out) {
+void masks_of_rows(const PredictionInputs& c, Variants& out) {
   if (!masked(c)) return;
   for (const auto& [row, value] : choices_of(c))
     // The mask of the next row is mask-shift's.
@@ -201,7 +201,7 @@ void masks_of_rows(const Case& c, Variants& out) {
       under_both_loops(c, out, [&, row = row](Deviation& d) { d.mask.row = row; }, {value});
 }
 
-void rows_mixed_in_loop(const Case& c, Variants& out) { mixed(c, out, true); }
-void rows_mixed_at_end(const Case& c, Variants& out) { mixed(c, out, false); }
+void rows_mixed_in_loop(const PredictionInputs& c, Variants& out) { mixed(c, out, true); }
+void rows_mixed_at_end(const PredictionInputs& c, Variants& out) { mixed(c, out, false); }
 
 }  // namespace attn_diag::reference

@@ -182,7 +182,8 @@ TEST_CASE("row-max, row-probs, mask-of-row: m, P and the mask of another row") {
 TEST_CASE("row-max: P of more than its type holds is infinite in P V") {
   testing::Case c = make_case({.block_n = 64, .mask = kCausal});
   c.problem.softmax_scale = 2;
-  const reference::Case data(c.problem, c.geometry, {.probs = DType::kFp16}, c.inputs());
+  const reference::PredictionInputs data(c.problem, c.geometry, {.probs = DType::kFp16},
+                                         c.inputs());
   const Deviation deviation = variant_of(c, "row-max", {"= r ^ 2)"}).deviation;
   int infinite = 0, finite = 0;
   for (int query = 0; query < 40; ++query) {

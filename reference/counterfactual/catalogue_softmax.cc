@@ -12,7 +12,7 @@
 namespace attn_diag::reference {
 namespace {
 
-void lanes(const Case& c, Variants& out) {
+void lanes(const PredictionInputs& c, Variants& out) {
   const std::int32_t block_n = c.geometry().tile.block_n;
   const auto add_one = [&](LaneMap map, std::int32_t num_lanes, const char* what, bool with_o,
                            bool keep) {
@@ -49,8 +49,9 @@ void lanes(const Case& c, Variants& out) {
     if (block_n > kLanesOfWarp) add(LaneMap::kGroups, n, "j % 32 / (32 / lanes)");
 }
 
-// The places where a kernel takes exponentials; of those it has.
-void exp_places(const Case& c, Variants& out, const std::function<void(Deviation&)>& set,
+// Adds variants for sets of the places where a kernel takes exponentials, as far as the case has them.
+void exp_places(const PredictionInputs& c, Variants& out,
+                const std::function<void(Deviation&)>& set,
                 const std::vector<ParameterValue>& parameters, bool alpha_alone) {
   const auto add = [&](int places, const char* what) {
     std::vector<ParameterValue> values = parameters;
@@ -70,7 +71,7 @@ void exp_places(const Case& c, Variants& out, const std::function<void(Deviation
   if (splits && alpha_alone) add(kExpOfMerge, "the merge");
 }
 
-void exp_bases(const Case& c, Variants& out) {
+void exp_bases(const PredictionInputs& c, Variants& out) {
   const std::pair<double, const char*> factors[] = {{std::numbers::ln2, "2"},
                                                     {std::numbers::log2e, "e^(log2 e)"}};
   for (const auto& [factor, base] : factors)
@@ -79,7 +80,7 @@ void exp_bases(const Case& c, Variants& out) {
         {named("base", factor, base)}, true);
 }
 
-void exp_forms(const Case& c, Variants& out) {
+void exp_forms(const PredictionInputs& c, Variants& out) {
   struct Form {
     ExpKind kind;
     double c;
@@ -114,7 +115,7 @@ void exp_forms(const Case& c, Variants& out) {
         {named("terms", number++, form.name)}, true);
 }
 
-void flushed(const Case&, Variants& out) {
+void flushed(const PredictionInputs&, Variants& out) {
   const std::pair<double, const char*> limits[] = {
       {0x1p-6, "2^-6"},   {0x1p-7, "2^-7"},   {0x1p-8, "2^-8"},   {0x1p-9, "2^-9"},
       {0x1p-10, "2^-10"}, {0x1p-11, "2^-11"}, {0x1p-12, "2^-12"}, {0x1p-14, "2^-14"},
@@ -130,7 +131,7 @@ void flushed(const Case&, Variants& out) {
           {named("below", below, what), named("in", sum, sum ? "l and P V" : "P V")});
 }
 
-void lane_maxima(const Case& c, Variants& out) {
+void lane_maxima(const PredictionInputs& c, Variants& out) {
   const auto add = [&](LaneMap map, std::int32_t lanes, const char* what, std::int32_t steps) {
     const auto add_one = [&](bool alpha, bool sum) {
       under_both_loops(
@@ -161,7 +162,7 @@ void lane_maxima(const Case& c, Variants& out) {
     add(LaneMap::kQuad, 4, "j % 8 / 2", steps);
 }
 
-void narrow_probs(const Case& c, Variants& out) {
+void narrow_probs(const PredictionInputs& c, Variants& out) {
   const DType declared = c.arithmetic().probs;
   const auto add = [&](Narrow type, const char* name) {
     for (const bool sum : {false, true})
@@ -193,7 +194,7 @@ const Entry kEntries[] = {
       .parameters = {"c", "loop"},
       .citation = "flash-attention#2082, flashinfer#4267",
       .remedy = "the initial value of the max"},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        for (const double floor : {0.0, 10.0, -5e4})
          under_both_loops(c, out, [&](Deviation& d) { d.softmax.m_floor = floor; },
                           {number("c", floor)});
@@ -206,7 +207,7 @@ const Entry kEntries[] = {
       .parameters = {"in"},
       .citation = "",
       .remedy = "the polynomial of the approximate exp2"},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        exp_places(
            c, out, [](Deviation& d) { d.softmax.exp = ExpKind::kLinear; }, {}, true);
      }},
@@ -228,7 +229,7 @@ const Entry kEntries[] = {
       .citation = "",
       .remedy = "m = max(m, max of the tile): both of them, and where it is kept",
       .needs_tiles = true},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        if (longest_split(c) == 1) return;
        out.with([](Deviation& d) { d.softmax.running_max = RunningMax::kFirstTile; },
                 {named("tile", 0, "the first")});
@@ -244,7 +245,7 @@ const Entry kEntries[] = {
       .parameters = {"type"},
       .citation = "",
       .remedy = "the type of m"},
-     [](const Case&, Variants& out) {
+     [](const PredictionInputs&, Variants& out) {
        for (const auto& [type, name] : {std::pair{Narrow::kFp16, "fp16"}, {Narrow::kBf16, "bf16"}})
          out.with([&, type = type](Deviation& d) { d.softmax.max_type = type; },
                   {named("type", static_cast<double>(type), name)});
@@ -344,7 +345,7 @@ const Entry kEntries[] = {
       .parameters = {},
       .citation = "",
       .remedy = "the order of mask, exp and sum"},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        if (c.problem().mask.kind != MaskKind::kNone)
          out.with([](Deviation& d) { d.softmax.l_counts_masked = true; });
      }},
@@ -356,7 +357,7 @@ const Entry kEntries[] = {
       .parameters = {},
       .citation = "",
       .remedy = "whether P is masked where it is stored for the second product"},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        if (c.problem().mask.kind != MaskKind::kNone)
          out.with([](Deviation& d) { d.softmax.o_counts_masked = true; });
      }},

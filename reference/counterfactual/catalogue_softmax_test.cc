@@ -30,8 +30,8 @@ double max_where(const Vec& s, const std::function<bool(int j)>& same) {
 TEST_CASE("max-floor: m is the larger of it, o and lse stay") {
   const testing::Case c = make_case({.mask = kCausal});
   const Variant variant = variant_of(c, "max-floor", {"c = 10", "all tiles"});
-  const reference::Case data(c.problem, c.geometry, {}, c.inputs());
-  const Row row{0, 1, 20};
+  const reference::PredictionInputs data(c.problem, c.geometry, {}, c.inputs());
+  const RowIndex row{0, 1, 20};
   Prediction out;
   predict(data, std::span(&row, 1), variant.deviation,
           tensor_bit(Tensor::kM) | tensor_bit(Tensor::kL), out);
@@ -44,9 +44,9 @@ TEST_CASE("max-floor: m is the larger of it, o and lse stay") {
   check_lse(c, variant, [](const Formula& g) { return lse(g, g.row.query); });
   // Splits that visit nothing record nothing.
   const testing::Case split = make_case({.block_n = 8, .splits = 2, .mask = kCausal});
-  const reference::Case split_data(split.problem, split.geometry, {}, split.inputs());
+  const reference::PredictionInputs split_data(split.problem, split.geometry, {}, split.inputs());
   for (const char* loop : {"all", "visible"}) {
-    const Row early{0, 1, 10};
+    const RowIndex early{0, 1, 10};
     predict(split_data, std::span(&early, 1),
             variant_of(split, "max-floor", {"c = 10", loop}).deviation, tensor_bit(Tensor::kM),
             out);
@@ -93,7 +93,7 @@ Vec with_exps(const Formula& f, const std::function<double(double)>& of_probs,
     if (t + 1 != f.tiles() && (t + 1) % per_split != 0) continue;
     const double last = m;
     m = std::max(m, split_m);
-    // Of two splits at most.
+    // Right for two splits at most.
     const double old = last == -kInf ? 0 : of_merge(last - m), now = of_merge(split_m - m);
     l = old * l + now * split_l;
     a = plus(times(old, a), times(now, split_a));
@@ -248,7 +248,7 @@ TEST_CASE("probs-flushed: small P are 0, l may sum them") {
 }
 
 TEST_CASE("probs-narrow: P is rounded, l may be too") {
-  // Of few keys, few lie between two ways to round.
+  // With few keys, few lie between two ways to round.
   const testing::Case c = make_case({.seqlen_k = 5, .block_n = 64});
   const auto check = [&](const char* type, int bits, double least, bool cut) {
     const auto rounded = [&](const Formula& f) {

@@ -24,7 +24,7 @@ ParameterValue left_as(Unwritten unwritten) {
 constexpr Unwritten kBoth[] = {Unwritten::kZero, Unwritten::kUnknown};
 constexpr Unwritten kAnyOfRows[] = {Unwritten::kZero, Unwritten::kUnknown, Unwritten::kOfRowBefore};
 
-void columns(const Case& c, Variants& out) {
+void columns(const PredictionInputs& c, Variants& out) {
   const std::int32_t dim = c.problem().head_dim_v;
   // A vector of up to 8 columns, or part of it, and whole ones.
   std::set<std::int32_t> tried{dim / 2};
@@ -50,7 +50,7 @@ void columns(const Case& c, Variants& out) {
   }
 }
 
-void groups_of_rows(const Case& c, Variants& out) {
+void groups_of_rows(const PredictionInputs& c, Variants& out) {
   const std::int32_t block_m = c.geometry().tile.block_m, seqlen = c.problem().seqlen_q;
   out.in_pairs(false);
   const auto add = [&](std::int32_t owned, std::int32_t of) {
@@ -92,7 +92,7 @@ void groups_of_rows(const Case& c, Variants& out) {
              left_as(unwritten)});
 }
 
-void rows(const Case& c, Variants& out) {
+void rows(const PredictionInputs& c, Variants& out) {
   const std::int32_t block_m = c.geometry().tile.block_m;
   for (const std::int32_t owned : rows_by_warps(block_m)) {
     if (owned <= 0 || owned >= std::min(block_m, c.problem().seqlen_q)) continue;
@@ -109,7 +109,7 @@ void rows(const Case& c, Variants& out) {
   groups_of_rows(c, out);
 }
 
-void mixed_rows(const Case& c, Variants& out) {
+void mixed_rows(const PredictionInputs& c, Variants& out) {
   const std::int32_t block_m = c.geometry().tile.block_m;
   for (const auto& [map, name, permutes] :
        index_maps(block_m, std::min(block_m, c.problem().seqlen_q), 'r')) {
@@ -119,7 +119,7 @@ void mixed_rows(const Case& c, Variants& out) {
   }
 }
 
-void mixed_columns(const Case& c, Variants& out) {
+void mixed_columns(const PredictionInputs& c, Variants& out) {
   const std::int32_t dim = c.problem().head_dim_v;
   for (const auto& [map, name, permutes] : index_maps(dim, dim, 'd')) {
     out.in_pairs(swaps(map));
@@ -128,7 +128,7 @@ void mixed_columns(const Case& c, Variants& out) {
   }
 }
 
-void heads(const Case& c, Variants& out) {
+void heads(const PredictionInputs& c, Variants& out) {
   const Problem& p = c.problem();
   const auto add = [&](HeadMap map, bool batch, const char* what) {
     for (const Unwritten unwritten : kBoth) {
@@ -173,11 +173,11 @@ const Entry kEntries[] = {
       .citation = "flash-attention#2553",
       .remedy = "the table of lanes of the accumulator, and the layout of the store",
       .needs_tiles = true},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        if (c.geometry().tile.block_m < 16 || c.problem().seqlen_q < 9) return;
        if (c.problem().head_dim_v < 9) return;
        for (const NamedMap& map : kFragmentMaps) {
-         if (!map.elements) continue;  // of whole rows and columns others know more
+         if (!map.elements) continue;  // other entries cover whole rows and columns
          out.with([&](Deviation& d) { d.store.fragment = map.map; },
                   {named("elements", static_cast<double>(map.map), map.name)});
        }
@@ -190,7 +190,7 @@ const Entry kEntries[] = {
       .parameters = {},
       .citation = "flash-attention#2666",
       .remedy = "the strides of o"},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        if (c.problem().heads > 1 && c.problem().seqlen_q > 1)
          out.with([](Deviation& d) { d.store.other_layout = true; });
      }},
@@ -211,7 +211,7 @@ const Entry kEntries[] = {
       .parameters = {"rows"},
       .citation = "",
       .remedy = "the first row in the address of o"},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        for (const std::int32_t rows : {1, -1, 2, -2, 4, -4, 8, -8, 16, -16})
          if (std::abs(rows) < c.problem().seqlen_q)
            out.with([&](Deviation& d) { d.store.row_shift = rows; }, {number("rows", rows)});
@@ -224,7 +224,7 @@ const Entry kEntries[] = {
       .parameters = {"of"},
       .citation = "",
       .remedy = "the strides of lse: (batch, head, query)"},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        const auto add = [&](LsePlace place, const char* what) {
          out.with([&](Deviation& d) { d.store.lse = place; },
                   {named("of", static_cast<double>(place), what)});
@@ -272,7 +272,7 @@ const Entry kEntries[] = {
       .citation = "",
       .remedy = "ceil_div for the number of query tiles, and blocks that do several of them",
       .needs_tiles = true},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        if (c.problem().seqlen_q % c.geometry().tile.block_m == 0) return;
        for (const Unwritten unwritten : kBoth)
          out.with(

@@ -22,7 +22,7 @@ struct HalfIn {
   Half half;
   bool columns;
 };
-inline std::vector<HalfIn> halves_of(const Case& c) {
+inline std::vector<HalfIn> halves_of(const PredictionInputs& c) {
   std::vector<HalfIn> all;
   const std::int32_t dim = c.problem().head_dim_v, rows = c.geometry().tile.block_m;
   for (const bool odd : {false, true}) {
@@ -36,7 +36,7 @@ inline std::vector<HalfIn> halves_of(const Case& c) {
   return all;
 }
 
-// A sum that is kept in a narrow type: rounded every so many terms, or once at its end for 0.
+// A sum that is kept in a narrow type: rounded after every `every` terms; 0: once, at its end.
 template <class Set>
 void narrow_sum(Narrow type, const char* name, std::int32_t every, Variants& out, Set set) {
   out.with([&](Deviation& d) { set(d, type, every); },

@@ -68,7 +68,7 @@ TEST_CASE("every variant sets its deviation, names declared parameters, and pair
   for (int n = 0; n < 60; ++n) {
     const testing::Case random_case = testing::random_case(random, 70, false);
     INFO(random_case.describe());
-    const Case c(random_case.problem, random_case.geometry, {}, random_case.inputs());
+    const PredictionInputs c(random_case.problem, random_case.geometry, {}, random_case.inputs());
     for (const Hypothesis* hypothesis : catalogue()) {
       INFO(hypothesis->info().id);
       std::set<std::string> labels;
@@ -108,7 +108,7 @@ TEST_CASE("a pair is both bugs at once; what excludes itself is no pair") {
   std::mt19937_64 random(3);
   testing::Case random_case = testing::random_case(random, 40, false);
   random_case.problem.mask = {};
-  const Case c(random_case.problem, random_case.geometry, {}, random_case.inputs());
+  const PredictionInputs c(random_case.problem, random_case.geometry, {}, random_case.inputs());
   const auto variant = [&](const char* id) { return find_hypothesis(id)->variants(c).at(0); };
   const std::optional<Variant> pair = combine(variant("temperature"), variant("l-twice"));
   REQUIRE(pair.has_value());
@@ -138,9 +138,9 @@ TEST_CASE("every hypothesis changes what it says first, on some case, and nothin
     random_case.geometry.tiles_per_split = ceil_div(
         num_kv_tiles(random_case.problem, random_case.geometry), random_case.geometry.num_splits);
     INFO(random_case.describe());
-    const Case c(random_case.problem, random_case.geometry, {.output = DType::kFp32},
-                 random_case.inputs());
-    const std::vector<Row> rows = all_rows(c.problem());
+    const PredictionInputs c(random_case.problem, random_case.geometry, {.output = DType::kFp32},
+                             random_case.inputs());
+    const std::vector<RowIndex> rows = all_rows(c.problem());
     predict(c, rows, {}, kAllTensors, right);
     for (const Hypothesis* hypothesis : catalogue()) {
       const HypothesisInfo& info = hypothesis->info();
@@ -179,12 +179,12 @@ TEST_CASE(
     INFO(random_case.describe());
     const Problem& p = random_case.problem;
     const Geometry& g = random_case.geometry;
-    const Case from_qk(p, g, {}, random_case.inputs());
-    const std::vector<Row> rows = all_rows(p);
+    const PredictionInputs from_qk(p, g, {}, random_case.inputs());
+    const std::vector<RowIndex> rows = all_rows(p);
     predict(from_qk, rows, {}, kAllTensors, right);
     const std::vector<double>& s = right[Tensor::kS].value;
-    const Case from_s(p, g, {}, random_case.inputs(), {},
-                      {{Tensor::kS, std::vector<float>(s.begin(), s.end())}});
+    const PredictionInputs from_s(p, g, {}, random_case.inputs(), {},
+                                  {{Tensor::kS, std::vector<float>(s.begin(), s.end())}});
     for (const Hypothesis* hypothesis : catalogue()) {
       const HypothesisInfo& info = hypothesis->info();
       // Roundings and thresholds jump where S was rounded to fp32.
@@ -213,9 +213,9 @@ TEST_CASE("what is predicted does not depend on what else is wanted, nor on othe
   for (int n = 0; n < 5; ++n) {
     const testing::Case random_case = testing::random_case(random, 36, false);
     INFO(random_case.describe());
-    const Case c(random_case.problem, random_case.geometry, {}, random_case.inputs());
-    const std::vector<Row> rows = all_rows(c.problem());
-    const std::vector<Row> last{rows.back()};
+    const PredictionInputs c(random_case.problem, random_case.geometry, {}, random_case.inputs());
+    const std::vector<RowIndex> rows = all_rows(c.problem());
+    const std::vector<RowIndex> last{rows.back()};
     for (const Hypothesis* hypothesis : catalogue())
       for (const Variant& variant : hypothesis->variants(c)) {
         const Variant fixed = variant.free ? variant.at(0.37) : variant;

@@ -23,7 +23,7 @@ constexpr std::pair<TileOrder, const char*> kTileOrders[] = {
     {TileOrder::kLastStale, "the one before again for the last"}};
 
 // Blocks that do one query tile after another and load q once.
-void stale_queries(const Case& c, Variants& out) {
+void stale_queries(const PredictionInputs& c, Variants& out) {
   const std::int32_t tiles = ceil_div(c.problem().seqlen_q, c.geometry().tile.block_m);
   for (const std::int32_t late : std::set{1, ceil_div(tiles, 2)}) {
     if (late >= tiles) continue;
@@ -40,7 +40,7 @@ void stale_queries(const Case& c, Variants& out) {
 }
 
 // Another tile of the loop stands for every one.
-void tiles_in_other_order(const Case& c, Variants& out) {
+void tiles_in_other_order(const PredictionInputs& c, Variants& out) {
   const bool loops_differ = merges(c) || masked(c);
   FetchChange fetch;
   for (const auto& [order, name] : kTileOrders)
@@ -57,7 +57,7 @@ void tiles_in_other_order(const Case& c, Variants& out) {
     }
 }
 
-void stale_tiles(const Case& c, Variants& out) {
+void stale_tiles(const PredictionInputs& c, Variants& out) {
   const std::int32_t tiles = num_kv_tiles(c.problem(), c.geometry());
   stale_queries(c, out);
   tiles_in_other_order(c, out);
@@ -84,7 +84,7 @@ void stale_tiles(const Case& c, Variants& out) {
   }
 }
 
-void transposed_tiles(const Case& c, Variants& out) {
+void transposed_tiles(const PredictionInputs& c, Variants& out) {
   const Problem& p = c.problem();
   const TileShape tile = c.geometry().tile;
   for (const Operands& which : {kK, kV, kQ}) {
@@ -106,7 +106,7 @@ void transposed_tiles(const Case& c, Variants& out) {
   }
 }
 
-void mixed_fragments(const Case& c, Variants& out) {
+void mixed_fragments(const PredictionInputs& c, Variants& out) {
   const Problem& p = c.problem();
   const TileShape tile = c.geometry().tile;
   for (const Operands& which : {kQ, kK, kV, kKv}) {
@@ -126,7 +126,7 @@ void mixed_fragments(const Case& c, Variants& out) {
     for (const auto& [size, name] : kBlocks)
       if (dim % size == 0 && rows % size == 0 && !(which.k && which.v && size < 8)) add(size, name);
     if (dim % kFragmentSize != 0 || rows % kFragmentSize != 0) continue;
-    // Of whole rows and columns, others know more.
+    // Other entries cover maps of whole rows and columns.
     FetchChange fetch;
     fetch.tile.fragment = FragmentMap::kHalvesSwapped;
     change(which, fetch, out, {named("elements", 0, "[r + 8][c] and [r][c + 8] swapped")});
@@ -147,7 +147,7 @@ void mixed_fragments(const Case& c, Variants& out) {
 }
 
 // A permutation of the columns of q is the inverse one of those of k.
-void mixed_columns(const Case& c, Variants& out) {
+void mixed_columns(const PredictionInputs& c, Variants& out) {
   const Problem& p = c.problem();
   for (const Operands& which : {kK, kV, kQ}) {
     const std::int32_t dim = which.v ? p.head_dim_v : p.head_dim;
@@ -161,14 +161,14 @@ void mixed_columns(const Case& c, Variants& out) {
   }
 }
 
-void mixed_rows(const Case& c, Variants& out) {
+void mixed_rows(const PredictionInputs& c, Variants& out) {
   const Problem& p = c.problem();
   const TileShape tile = c.geometry().tile;
   for (const Operands& which : {kK, kV, kKv, kQ}) {
     const std::int32_t rows = which.q ? tile.block_m : tile.block_n;
     const std::int32_t seen = std::min(rows, which.q ? p.seqlen_q : p.seqlen_k);
     for (const auto& [map, name, permutes] : index_maps(rows, seen, 'r')) {
-      // Without a mask the order of keys is nothing to the output.
+      // Without a mask the output does not depend on the order of keys.
       if (which.k && which.v && permutes && !masked(c) && p.seqlen_k % rows == 0) continue;
       FetchChange fetch;
       fetch.tile.rows = map;
@@ -178,7 +178,7 @@ void mixed_rows(const Case& c, Variants& out) {
   }
 }
 
-void swizzled(const Case& c, Variants& out) {
+void swizzled(const PredictionInputs& c, Variants& out) {
   const Problem& p = c.problem();
   for (const Operands& which : {kK, kV, kQ}) {
     const std::int32_t dim = which.v ? p.head_dim_v : p.head_dim;
@@ -197,7 +197,7 @@ void swizzled(const Case& c, Variants& out) {
   }
 }
 
-void leading_dimensions(const Case& c, Variants& out) {
+void leading_dimensions(const PredictionInputs& c, Variants& out) {
   const Problem& p = c.problem();
   for (const Operands& which : {kK, kV, kQ}) {
     const std::int32_t dim = which.v ? p.head_dim_v : p.head_dim;
@@ -220,7 +220,7 @@ void leading_dimensions(const Case& c, Variants& out) {
 
 constexpr const char* kOthers[] = {"zeros", "of the tile before", "of the tile before that"};
 
-void part_of_tiles(const Case& c, Variants& out) {
+void part_of_tiles(const PredictionInputs& c, Variants& out) {
   const Problem& p = c.problem();
   const TileShape tile = c.geometry().tile;
   const auto add = [&](const Operands& which, std::int32_t rows, std::int32_t seqlen) {
@@ -250,7 +250,7 @@ void part_of_tiles(const Case& c, Variants& out) {
   for (const Operands& which : {kK, kV, kKv}) add(which, tile.block_n, p.seqlen_k);
 }
 
-void steps_of_columns(const Case& c, Variants& out) {
+void steps_of_columns(const PredictionInputs& c, Variants& out) {
   const std::int32_t dim = c.problem().head_dim;
   for (const std::int32_t of : {16, 8, 32})
     for (std::int32_t step = 0; step < dim / of && dim > of; ++step)

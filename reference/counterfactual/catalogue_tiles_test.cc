@@ -171,7 +171,7 @@ TEST_CASE("fragment-elements: halves swapped; k and v alike; q and P by one load
           return exps(s, largest(s));
         };
         const int i = f.row.query;
-        // Of rows past the last query, P is nobody's.
+        // P of a row past the last query is not known.
         if ((i ^ 8) >= 40) return Vec(16, NAN);
         const Vec own = probs(i), other = probs(i ^ 8);
         Vec p = own;

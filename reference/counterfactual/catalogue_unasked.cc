@@ -3,15 +3,15 @@
 #include <numbers>
 #include <string>
 
-#include "reference/counterfactual/case_data.h"
 #include "reference/counterfactual/catalogue_loops.h"
 #include "reference/counterfactual/entry.h"
+#include "reference/counterfactual/prediction_inputs_data.h"
 #include "reference/counterfactual/unite.h"
 
 namespace attn_diag::reference {
 namespace {
 
-void caps(const Case& c, Variants& out) {
+void caps(const PredictionInputs& c, Variants& out) {
   if (c.data().extras.softcap != 0) return;
   FreeParameter cap{"cap", 0x1p-6, 0x1p12, {1, 30}, {}};
   for (const double value : {1.0, 10.0, 15.0, 20.0, 25.0, 30.0, 50.0, 100.0})
@@ -32,7 +32,7 @@ void caps(const Case& c, Variants& out) {
       {named("form", static_cast<double>(SoftcapChange::kTimesTanh), "s tanh(s)")});
 }
 
-void distances(const Case& c, Variants& out) {
+void distances(const PredictionInputs& c, Variants& out) {
   const Problem& p = c.problem();
   const double scale = p.softmax_scale;
   FreeParameter slope{"slope", -16, 16, {-1, -0.1, 0.1, 1}, {}};
@@ -95,7 +95,7 @@ const Entry kEntries[] = {
       .parameters = {"offset"},
       .citation = "",
       .remedy = "what is added to the scores or taken off them, and not given back to lse"},
-     [](const Case&, Variants& out) {
+     [](const PredictionInputs&, Variants& out) {
        FreeParameter offset{"offset", -256, 256, {-1, 1}, {}};
        for (const double value : {-10.0, -8.0, -1.0, 1.0, 8.0, 10.0})
          offset.named.push_back({"offset", value, number_text(value)});
@@ -111,7 +111,7 @@ const Entry kEntries[] = {
       .citation = "",
       .remedy = "the accumulator of the first product: cleared before every tile",
       .needs_tiles = true},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        if (longest_split(c) < 2) return;
        const auto set = [](Deviation& d) { d.logits.accumulates = true; };
        // Other loops begin with the first key.

@@ -16,7 +16,7 @@ namespace attn_diag::reference {
 namespace {
 
 // Ends of what a row sees, some keys off or another end.
-void shifts(const Case& c, Variants& out) {
+void shifts(const PredictionInputs& c, Variants& out) {
   if (!masked(c)) return;
   const Problem& p = c.problem();
   const std::int32_t offset = std::abs(p.seqlen_k - p.seqlen_q);
@@ -57,8 +57,8 @@ void shifts(const Case& c, Variants& out) {
   for (const std::int32_t by : distances) add(0, by, number("last", by));
 }
 
-// What is free is how far below 0, or below themselves, masked scores are.
-void finite_masks(const Case& c, Variants& out) {
+// The free parameter is how far below 0, or below themselves, masked scores are.
+void finite_masks(const PredictionInputs& c, Variants& out) {
   if (!masked(c)) return;
   FreeParameter below{"below", 0x1p-6, 0x1p7, {}, {}};
   for (const double value : {1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0})
@@ -74,7 +74,7 @@ void finite_masks(const Case& c, Variants& out) {
       score = -1;
       const ParameterValue of = named("of", added, added ? "the score" : "0");
       out.add_free(d, below, {of, loop_value(loop)});
-      // Further below, rows show it that see no other key.
+      // Lower values show in rows that see no other key.
       for (const double value : {1e3, 1e4, 65504.0, 1e5, 1e6}) {
         if (!has_empty) break;
         score = -value;
@@ -83,7 +83,7 @@ void finite_masks(const Case& c, Variants& out) {
     }
 }
 
-void runs(const Case& c, Variants& out) {
+void runs(const PredictionInputs& c, Variants& out) {
   if (!masked(c)) return;
   const Problem& p = c.problem();
   const TileShape tile = c.geometry().tile;
@@ -125,7 +125,7 @@ std::vector<bool> hiding_tiles(const Problem& p, const Geometry& g) {
   return hides;
 }
 
-// Of these, the ones that are visited and not masked.
+// Those of the `hiding` tiles that are visited and not masked.
 std::vector<bool> bared_tiles(const Problem& p, const Geometry& g, const MaskChange& change,
                               const std::vector<bool>& hiding) {
   const std::int32_t tiles = num_kv_tiles(p, g);
@@ -140,7 +140,7 @@ std::vector<bool> bared_tiles(const Problem& p, const Geometry& g, const MaskCha
   return bared;
 }
 
-void some_tiles(const Case& c, Variants& out) {
+void some_tiles(const PredictionInputs& c, Variants& out) {
   const Problem& p = c.problem();
   const Geometry& g = c.geometry();
   if (!masked(c) || num_kv_tiles(p, g) < 2) return;
@@ -184,7 +184,7 @@ void some_tiles(const Case& c, Variants& out) {
 }
 
 // The mask of an accumulator's elements, whose places in the fragment depend on the lane.
-void masks_of_elements(const Case& c, Variants& out) {
+void masks_of_elements(const PredictionInputs& c, Variants& out) {
   const TileShape tile = c.geometry().tile;
   if (!masked(c) || tile.block_m < kFragmentSize || tile.block_n < kFragmentSize) return;
   const auto add = [&](FragmentMap map, const char* what) {
@@ -193,7 +193,7 @@ void masks_of_elements(const Case& c, Variants& out) {
   };
   add(FragmentMap::kElementNumber, "row 0, column i for element i of a lane");
   out.in_pairs(false);
-  // Of row 0 a diagonal through a fragment's corner shows column 0 alone, which both have in the same places.
+  // A diagonal through a fragment's corner shows row 0 column 0 alone, which both maps have in the same places.
   const Problem& p = c.problem();
   const bool through_corners =
       p.mask.kind == MaskKind::kCausal && (p.seqlen_k - p.seqlen_q) % kFragmentSize == 0 &&
@@ -202,12 +202,12 @@ void masks_of_elements(const Case& c, Variants& out) {
     add(FragmentMap::kElementNumber8, "row 0, column i for element i of a lane, of 16x8");
   add(FragmentMap::kOfLaneZero, "those of lane 0");
   add(FragmentMap::kColumnOfLaneZero, "the columns of lane 0");
-  // Of other rows as they are, mask-of-row knows.
+  // Columns as they are in other rows: mask-of-row has those.
   for (const NamedMap& map : kFragmentMaps)
     if (map.map != FragmentMap::kRowsSwapped) add(map.map, map.name);
 }
 
-void cut_keys(const Case& c, Variants& out) {
+void cut_keys(const PredictionInputs& c, Variants& out) {
   const std::int32_t keys = c.problem().seqlen_k;
   const auto add = [&](std::int32_t n, bool first) {
     if (n < 1 || n >= keys) return;
@@ -293,7 +293,7 @@ const Entry kEntries[] = {
       .citation = "",
       .remedy = "the prologue and the epilogue of a pipelined loop, and where the loop goes on",
       .needs_tiles = true},
-     [](const Case& c, Variants& out) {
+     [](const PredictionInputs& c, Variants& out) {
        if (num_kv_tiles(c.problem(), c.geometry()) < 2) return;
        under_both_loops(c, out, [](Deviation& d) { d.recurrence.tile_twice = 1; },
                         {named("tile", 1, "the first")});

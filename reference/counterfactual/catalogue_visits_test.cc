@@ -241,7 +241,7 @@ TEST_CASE("query tiles and rows that nobody has") {
   const Variant stale =
       variant_of(c, "rows-unowned", {"owned = 3, of = 4, others = those of the row before"});
   const auto left = [](const Formula& f) {
-    return Row{f.row.batch, f.row.head, f.row.query - (f.row.query % 4 == 3 ? 1 : 0)};
+    return RowIndex{f.row.batch, f.row.head, f.row.query - (f.row.query % 4 == 3 ? 1 : 0)};
   };
   check_output(c, stale, [&](const Formula& f) {
     return Formula{f.c, left(f)}.attend(f.scores(left(f).query));

@@ -19,7 +19,7 @@ class Variants {
   void add(const Deviation& deviation, std::vector<ParameterValue> parameters = {}) {
     x_list.push_back({{x_hypothesis}, std::move(parameters), deviation, std::nullopt, x_in_pairs});
   }
-  // Of the deviation that `set` makes of the right formula.
+  // Adds the deviation that `set` makes of the right formula.
   template <class Set>
   void with(Set set, std::vector<ParameterValue> parameters = {}) {
     Deviation deviation;
@@ -31,7 +31,7 @@ class Variants {
     x_list.push_back(
         {{x_hypothesis}, std::move(parameters), deviation, std::move(free), x_in_pairs});
   }
-  // Of the variants that are added from now on.
+  // Sets Variant::in_pairs of the variants added from now on.
   void in_pairs(bool yes) { x_in_pairs = yes; }
   std::vector<Variant> take() { return std::move(x_list); }
 
@@ -51,7 +51,7 @@ inline ParameterValue named(std::string_view name, double value, std::string tex
 
 struct Entry {
   HypothesisInfo info;
-  void (*enumerate)(const Case& c, Variants& out);
+  void (*enumerate)(const PredictionInputs& c, Variants& out);
   // Null where no parameter is free.
   void (*set)(Deviation& deviation, double value) = nullptr;
 };
@@ -73,11 +73,11 @@ std::span<const Entry> finish_entries();
 std::span<const Entry> store_entries();
 
 // What enumerations ask of a case.
-std::int32_t longest_split(const Case& c);  // KV tiles of the split that has most
-std::int32_t used_splits(const Case& c);    // splits that hold a tile
-// As many rows for each of so many warps as `rows` can have of them, and one less than would do; halves,
-// 16ths.
+std::int32_t longest_split(const PredictionInputs& c);  // KV tiles of the split that has most
+std::int32_t used_splits(const PredictionInputs& c);    // splits that hold a tile
+// Numbers of rows, fewer than `rows`, that warps may cover: half, three quarters, multiples of 16, and for n = 1
+// to 16 warps the largest multiple of n.
 std::set<std::int32_t> rows_by_warps(std::int32_t rows);
-inline bool merges(const Case& c) { return c.geometry().num_splits > 1; }
+inline bool merges(const PredictionInputs& c) { return c.geometry().num_splits > 1; }
 
 }  // namespace attn_diag::reference

@@ -44,7 +44,8 @@ double approximate_exp(ExpKind kind, double c, double x) {
 
 }  // namespace
 
-Evaluator::Evaluator(const Case::Data& c, const Deviation& deviation, std::uint32_t tensors)
+Evaluator::Evaluator(const PredictionInputs::Data& c, const Deviation& deviation,
+                     std::uint32_t tensors)
     : c_(c),
       p_(c.problem),
       g_(c.geometry),
@@ -68,7 +69,7 @@ Evaluator::Evaluator(const Case::Data& c, const Deviation& deviation, std::uint3
   relative_s_error_ = gamma(columns_, model_.dot_u) + narrow + model_.op.u;
 }
 
-void Evaluator::enter_row(const Row& row) {
+void Evaluator::enter_row(const RowIndex& row) {
   const bool by_loop = d_.k.late_in_loop || d_.v.late_in_loop;
   const KeyRange loop = by_loop ? visited_tiles(p_, g_, d_.mask, row.query) : KeyRange{};
   if (row.batch != batch_ || row.head != head_ || loop.begin != view_loop_.begin ||
@@ -78,7 +79,7 @@ void Evaluator::enter_row(const Row& row) {
   }
 }
 
-void Evaluator::evaluate(const Row& row, RowState& state) {
+void Evaluator::evaluate(const RowIndex& row, RowState& state) {
   enter_row(row);
   scores(row, state);
   const bool by_tile = d_.place.tiles != TilePlace::kAll && slots_.plain;
@@ -100,8 +101,8 @@ bool Evaluator::is_right_on(std::int32_t query, std::int32_t tile) const {
   return !holds(d_.place.tiles, p_, g_, query, tile);
 }
 
-// Tiles on which the deviation is not are those of the right formula.
-void Evaluator::take_right_scores(const Row& row, RowState& state) {
+// Tiles without the deviation take the scores of the right formula.
+void Evaluator::take_right_scores(const RowIndex& row, RowState& state) {
   if (right_ == nullptr) right_ = std::make_unique<Evaluator>(c_, Deviation{}, tensors_);
   right_->enter_row(row);
   right_->scores(row, right_state_);
@@ -123,7 +124,7 @@ void Evaluator::take_right_scores(const Row& row, RowState& state) {
 }
 
 // From the same P; right_state_ has it.
-void Evaluator::take_right_products(const Row& row, RowState& state) {
+void Evaluator::take_right_products(const RowIndex& row, RowState& state) {
   right_->product(row, right_state_);
   const auto dim = static_cast<std::size_t>(dim_v_);
   for (std::int32_t tile = 0; tile < tiles_; ++tile) {
@@ -137,7 +138,7 @@ void Evaluator::take_right_products(const Row& row, RowState& state) {
   }
 }
 
-const RowState& Evaluator::foreign(const Row& row, std::size_t slot) {
+const RowState& Evaluator::foreign(const RowIndex& row, std::size_t slot) {
   if (foreign_evaluator_ == nullptr) {
     Deviation rest = d_;
     rest.combine.map = PartialMap::kRight;

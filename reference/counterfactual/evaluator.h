@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "attn_diag/reference/counterfactual.h"
-#include "reference/counterfactual/case_data.h"
 #include "reference/counterfactual/fetch.h"
+#include "reference/counterfactual/prediction_inputs_data.h"
 #include "reference/counterfactual/row_state.h"
 #include "reference/counterfactual/slots.h"
 #include "reference/mask.h"
@@ -44,39 +44,39 @@ struct RowsView {
 class Evaluator {
  public:
   // The steps up to and including the last one that `tensors` needs are run.
-  Evaluator(const Case::Data& c, const Deviation& deviation, std::uint32_t tensors);
+  Evaluator(const PredictionInputs::Data& c, const Deviation& deviation, std::uint32_t tensors);
 
-  // In rows that are not of the deviation's place, too, it is that of the deviation.
-  void evaluate(const Row& row, RowState& state);
+  // Evaluates `row` under the deviation, whether or not the deviation's place holds the row.
+  void evaluate(const RowIndex& row, RowState& state);
 
   const Slots& slots() const { return slots_; }
 
  private:
   // Another row of the tile or fragment, up to softmax.
-  const RowState& lent(const Row& row);
-  std::shared_ptr<RowState> lent_anew(const Row& row);
+  const RowState& lent(const RowIndex& row);
+  std::shared_ptr<RowState> lent_anew(const RowIndex& row);
 
-  void enter_row(const Row& row);
+  void enter_row(const RowIndex& row);
   void enter_head(std::int32_t batch, std::int32_t head);
   bool is_right_on(std::int32_t query, std::int32_t tile) const;
-  void take_right_scores(const Row& row, RowState& state);
-  void take_right_products(const Row& row, RowState& state);
+  void take_right_scores(const RowIndex& row, RowState& state);
+  void take_right_products(const RowIndex& row, RowState& state);
   RowsView view_rows(const Operand& operand, const FetchChange& change, std::int32_t columns,
                      std::shared_ptr<const Gathered>& gathered) const;
   TileView view_of(std::int32_t query, std::int32_t tile) const;
   bool sees_by_fragment(std::int32_t query, std::int32_t key) const;
-  void scores(const Row& row, RowState& state);
-  void score_slots(const Row& row, KeyRange slots, RowState& state);
+  void scores(const RowIndex& row, RowState& state);
+  void score_slots(const RowIndex& row, KeyRange slots, RowState& state);
   double slope_of(std::int32_t head) const;
   void accumulate_scores(RowState& state) const;
-  void permute_scores(const Row& row, KeyRange slots, RowState& state);
-  const double* query_row(const Row& row, bool& known);
-  void softmax(const Row& row, RowState& state);
-  void frames(const Row& row, RowState& state);
+  void permute_scores(const RowIndex& row, KeyRange slots, RowState& state);
+  const double* query_row(const RowIndex& row, bool& known);
+  void softmax(const RowIndex& row, RowState& state);
+  void frames(const RowIndex& row, RowState& state);
   void exp_of_shifted(const double* s, std::size_t n, double most, double shift, double* p) const;
   void flush_probs(KeyRange slots, RowState& state) const;
   double exp_slope() const;
-  // Whether sums are rounded to a narrow type, which they may be either way: bounds before it count then.
+  // Whether sums are rounded to a narrow type. They may then be rounded either way, so that the bounds before it count.
   bool rounds_sums() const {
     return d_.combine.partial != Narrow::kNone || d_.combine.partial_lse != Narrow::kNone ||
            d_.recurrence.accumulator != Narrow::kNone || d_.pv.type != Narrow::kNone;
@@ -85,8 +85,8 @@ class Evaluator {
   void probs_of_tile(std::int32_t tile, double rescaling, RowState& state);
   void round_probs(std::int32_t tile, double rescaling, RowState& state) const;
   bool has_one_max(std::int32_t tile, const RowState& state) const;
-  void mix_frames(const Row& row, RowState& state);
-  void mix_sums(const Row& row, RowState& state);
+  void mix_frames(const RowIndex& row, RowState& state);
+  void mix_sums(const RowIndex& row, RowState& state);
   void weigh_lanes(RowState& state);
   void sum_in_lane_zero(RowState& state) const;
   // Lanes that have a max of their own (lane_maxima.cc).
@@ -96,24 +96,24 @@ class Evaluator {
   std::vector<double> lane_tile_sums(KeyRange slots, std::int32_t first,
                                      const std::vector<double>& x) const;
   void step_lanes(std::size_t tile, const RowState& state, LaneScales& lanes) const;
-  void product(const Row& row, RowState& state);
-  void permute_probs(const Row& row, RowState& state);
-  void take_probs_of(const Row& row, RowState& state);
-  void take_frames_of(const Row& row, RowState& state);
+  void product(const RowIndex& row, RowState& state);
+  void permute_probs(const RowIndex& row, RowState& state);
+  void take_probs_of(const RowIndex& row, RowState& state);
+  void take_frames_of(const RowIndex& row, RowState& state);
   std::vector<std::int32_t> mixed_queries(const MixedRows& mixed, std::int32_t query) const;
   void overflow_probs(RowState& state) const;
   void delay_probs(RowState& state) const;
   void add_narrow(std::int32_t tile, const std::vector<double>& weights, RowState& state) const;
   void accumulate_product(std::int32_t tile, RowState& state) const;
-  void begin(const Row& row);
+  void begin(const RowIndex& row);
   struct Chain {
     std::int32_t place, step;
   };
-  Chain chain_of(const Row& row) const;
-  Row row_at(const Row& row, std::int32_t place) const;
-  const Running& left_before(const Row& row);
+  Chain chain_of(const RowIndex& row) const;
+  RowIndex row_at(const RowIndex& row, std::int32_t place) const;
+  const Running& left_before(const RowIndex& row);
   Running last_of(const RowState& s) const;
-  void take_given(const Row& row, RowState& state) const;
+  void take_given(const RowIndex& row, RowState& state) const;
   struct Loop;
   // Rows of the query tile that have to do with a row's alpha (alphas_of_others.cc).
   struct Others {
@@ -124,34 +124,34 @@ class Evaluator {
   struct GroupsAlpha {
     double value = 1, error = 0;
   };
-  Others others_of(const Row& row, const RowState& state);
+  Others others_of(const RowIndex& row, const RowState& state);
   GroupsAlpha alpha_of_group(std::size_t tile, const Others& others, double before,
                              double now) const;
   void step(std::size_t tile, const Others& others, RowState& state, Loop& loop);
   static std::int32_t last_visited(std::size_t first, std::size_t end, const RowState& state);
   void multiply_sums(RowState& state) const;
-  void recurrence(const Row& row, RowState& state);
+  void recurrence(const RowIndex& row, RowState& state);
   std::size_t tile_visited_twice(std::size_t first, std::size_t end, const RowState& state) const;
   void begin_with_l(const RowState& state, Running& now) const;
   struct Share;
   Share share_of(const RowState& sums, const RowState& accumulators, std::int32_t l_split,
                  std::int32_t o_split) const;
-  void mix_shares(const Row& row, std::vector<Share>& shares);
-  void merge(const Row& row, RowState& state);
+  void mix_shares(const RowIndex& row, std::vector<Share>& shares);
+  void merge(const RowIndex& row, RowState& state);
   struct Carried;
   Carried carried_through(const std::vector<Share>& shares, double total_m) const;
   void round_shares(std::vector<Share>& shares) const;
   void add_stale(const Share& share, double n, RowState& state) const;
   void merged_lse(const std::vector<Share>& shares, RowState& state);
   void count_besides(double n, double lse, RowState& state) const;
-  void finish(const Row& row, RowState& state);
-  void finish_empty(const Row& row, RowState& state);
+  void finish(const RowIndex& row, RowState& state);
+  void finish_empty(const RowIndex& row, RowState& state);
   double lse_of(double m, double l) const;
   void take_divisor(const RowState& state, double& divisor, double& error) const;
   // The state of another row, before any merge, under what is left of the deviation.
-  const RowState& foreign(const Row& row, std::size_t slot = 0);
+  const RowState& foreign(const RowIndex& row, std::size_t slot = 0);
   // Which row's and split's partial is taken for one.
-  std::pair<Row, std::int32_t> partial_read(const Row& row, std::int32_t split) const;
+  std::pair<RowIndex, std::int32_t> partial_read(const RowIndex& row, std::int32_t split) const;
   // l of every lane, from P of the whole row in the frame of its total.
   std::vector<double> lane_sums(const RowState& state) const;
   std::vector<double> sums_of_splits(const std::vector<double>& of_splits) const;
@@ -162,13 +162,13 @@ class Evaluator {
   double exp_in_range(double x) const;
   double exp_at(ExpPlace place, double x) const;
   double in_range(double x) const;
-  // How far rounding takes the factors that rescale sums while m changes by `change`, in so many steps.
+  // The rounding error of the factors that rescale sums while m changes by `change` in `steps` steps.
   double rescale_error(double change, double steps = 1) const;
   double rescale(Rescale how, double from, double to, ExpPlace place = kExpOfAlpha) const;
   // The query of the row that is chosen for one; -1 where there is none.
   std::int32_t chosen_query(const RowChoice& choice, std::int32_t query) const;
 
-  const Case::Data& c_;
+  const PredictionInputs::Data& c_;
   const Problem& p_;
   const Geometry& g_;
   const Deviation d_;

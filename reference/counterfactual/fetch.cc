@@ -53,7 +53,8 @@ PlaceInTile place_in_tile(const TileRead& read, std::int32_t tile_rows, std::int
   return place;
 }
 
-Strides strides_of(const Case::Data& c, const Operand& x, StrideSet set, bool is_query) {
+Strides strides_of(const PredictionInputs::Data& c, const Operand& x, StrideSet set,
+                   bool is_query) {
   const Problem& p = c.problem;
   const std::int32_t other_seqlen = is_query ? p.seqlen_k : p.seqlen_q;
   const std::int32_t other_heads = is_query ? p.kv_heads : p.heads;
@@ -195,8 +196,8 @@ std::int32_t head_read(const Problem& p, HeadMap map, std::int32_t head, bool is
   return right;
 }
 
-void gather(const Case::Data& c, const Operand& x, const FetchChange& change, FetchRequest request,
-            std::span<const std::int32_t> positions, Gathered& out) {
+void gather(const PredictionInputs::Data& c, const Operand& x, const FetchChange& change,
+            FetchRequest request, std::span<const std::int32_t> positions, Gathered& out) {
   if (change.batch_in_heads) {
     const std::int32_t block = request.batch * c.problem.heads + request.query_head;
     request.batch = block % c.problem.batch;
@@ -301,7 +302,7 @@ namespace {
 
 class Kept {
  public:
-  std::shared_ptr<const Gathered> get(const Case::Data& c, const Operand& operand,
+  std::shared_ptr<const Gathered> get(const PredictionInputs::Data& c, const Operand& operand,
                                       const FetchChange& change, const FetchRequest& request,
                                       std::span<const std::int32_t> positions) {
     const auto same = [&](const Entry& e) {
@@ -343,7 +344,7 @@ class Kept {
 
 }  // namespace
 
-std::shared_ptr<const Gathered> gather_all(const Case::Data& c, const Operand& operand,
+std::shared_ptr<const Gathered> gather_all(const PredictionInputs::Data& c, const Operand& operand,
                                            const FetchChange& change, const FetchRequest& request,
                                            std::span<const std::int32_t> positions) {
   thread_local Kept k, v;

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "reference/counterfactual/case_data.h"
+#include "reference/counterfactual/prediction_inputs_data.h"
 #include "reference/mask.h"
 
 namespace attn_diag::reference {
@@ -31,15 +31,15 @@ struct FetchRequest {
   bool operator==(const FetchRequest&) const = default;
 };
 
-// The head that is read for a query head: of q, or of k and v. May be none of theirs.
+// The head of q, or of k and v, that is read for a query head. It may not exist.
 std::int32_t head_read(const Problem& p, HeadMap map, std::int32_t query_head, bool is_query);
 
-void gather(const Case::Data& c, const Operand& operand, const FetchChange& change,
+void gather(const PredictionInputs::Data& c, const Operand& operand, const FetchChange& change,
             FetchRequest request, std::span<const std::int32_t> positions, Gathered& out);
 
 // All positions of an operand in order. Kept for the next call with the same arguments on this thread: of
 // many deviations that are tried one after another most read the same.
-std::shared_ptr<const Gathered> gather_all(const Case::Data& c, const Operand& operand,
+std::shared_ptr<const Gathered> gather_all(const PredictionInputs::Data& c, const Operand& operand,
                                            const FetchChange& change, const FetchRequest& request,
                                            std::span<const std::int32_t> positions);
 

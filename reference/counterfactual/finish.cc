@@ -92,7 +92,7 @@ double Evaluator::lse_of(double m, double l) const {
 }
 
 // A row that saw no key.
-void Evaluator::finish_empty(const Row& row, RowState& state) {
+void Evaluator::finish_empty(const RowIndex& row, RowState& state) {
   state.lse = empty_lse(d_.finish.lse);
   state.lse_error = 0;
   std::fill(state.o.begin(), state.o.end(), 0.0);
@@ -124,7 +124,7 @@ void Evaluator::finish_empty(const Row& row, RowState& state) {
   }
 }
 
-void Evaluator::finish(const Row& row, RowState& state) {
+void Evaluator::finish(const RowIndex& row, RowState& state) {
   const FinishChange& change = d_.finish;
   const double u = model_.op.u;
   if (state.total_m == -kInf) return finish_empty(row, state);
@@ -213,7 +213,7 @@ void Evaluator::finish(const Row& row, RowState& state) {
   }
 }
 
-// What is taken for l; its error is that of m and of ln l, or of their exponential.
+// What is taken for l. Its error comes from m and ln l, or from their exponential.
 void Evaluator::take_divisor(const RowState& state, double& divisor, double& error) const {
   const double m = state.lse_m, log_l = std::log(divisor), relative = error / std::fabs(divisor);
   const double sum =

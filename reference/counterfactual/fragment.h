@@ -13,7 +13,7 @@ struct FragmentPlace {
   std::int32_t row, column;
 };
 
-// Of element (row, column), both below 16.
+// What is read for element (row, column), both below 16.
 constexpr FragmentPlace fragment_source(FragmentMap map, std::int32_t row, std::int32_t column) {
   switch (map) {
     case FragmentMap::kRight:

@@ -9,7 +9,7 @@
 
 namespace attn_diag::reference {
 
-// Of index i of n.
+// The index that is read for index i of n.
 constexpr std::int32_t mapped(const IndexMap& map, std::int32_t i, std::int32_t n) {
   if (map.rule == IndexRule::kRight) return i;
   const std::int32_t group = map.group > 0 ? map.group : n;
@@ -42,7 +42,7 @@ constexpr bool swaps(const IndexMap& map) {
   return map.rule == IndexRule::kRotated && map.group == 2 * map.by;
 }
 
-// The maps of n indices worth trying, no two alike; of fewer than `seen` of them none is the identity.
+// The maps of n indices worth trying: no two agree on the first `seen` indices, and none is the identity there.
 std::vector<NamedIndexMap> index_maps(std::int32_t n, std::int32_t seen, char index);
 
 }  // namespace attn_diag::reference

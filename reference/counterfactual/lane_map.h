@@ -11,7 +11,7 @@
 
 namespace attn_diag::reference {
 
-// Of the key or column at `place` of `places`.
+// The lane of the key or column at `place` of `places`.
 inline std::size_t lane_of(LaneMap map, std::int32_t place, std::int32_t lanes,
                            std::int32_t places) {
   switch (map) {

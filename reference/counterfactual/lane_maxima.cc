@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-// Of a key of a tile, or of a column of o.
+// The lane of a key of a tile, or of a column of o.
 std::size_t lane_at(const SoftmaxChange& change, std::int32_t place) {
   return lane_of(change.max_lanes, place, change.num_max_lanes, 0);
 }

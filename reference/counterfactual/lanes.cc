@@ -49,7 +49,7 @@ void drop_keys(RowState& state) {
 
 }  // namespace
 
-const RowState& Evaluator::lent(const Row& row) {
+const RowState& Evaluator::lent(const RowIndex& row) {
   std::shared_ptr<const RowState>& slot = lent_[row.query];
   if (slot != nullptr) return *slot;
   if (!lends_right_rows_) lends_right_rows_ = lends_right_rows(d_);
@@ -70,7 +70,7 @@ const RowState& Evaluator::lent(const Row& row) {
   return *slot;
 }
 
-std::shared_ptr<RowState> Evaluator::lent_anew(const Row& row) {
+std::shared_ptr<RowState> Evaluator::lent_anew(const RowIndex& row) {
   auto state = std::make_shared<RowState>();
   const bool was_lending = lending_;
   lending_ = true;
@@ -98,7 +98,7 @@ std::vector<std::int32_t> Evaluator::mixed_queries(const MixedRows& mixed,
 }
 
 // The max over a group of rows, taken for the max of each.
-void Evaluator::mix_frames(const Row& row, RowState& state) {
+void Evaluator::mix_frames(const RowIndex& row, RowState& state) {
   for (const std::int32_t i : mixed_queries(d_.softmax.mixed, row.query)) {
     if (i >= p_.seqlen_q) continue;
     const RowState& other = lent({row.batch, row.head, i});
@@ -110,7 +110,7 @@ void Evaluator::mix_frames(const Row& row, RowState& state) {
 }
 
 // The sum over a group of rows, each in its own frame or in the common one.
-void Evaluator::mix_sums(const Row& row, RowState& state) {
+void Evaluator::mix_sums(const RowIndex& row, RowState& state) {
   const MixedRows& mixed = d_.softmax.mixed;
   std::fill(state.l.begin(), state.l.end(), 0.0);
   std::fill(state.l_error.begin(), state.l_error.end(), 0.0);
@@ -131,7 +131,7 @@ void Evaluator::mix_sums(const Row& row, RowState& state) {
 }
 
 // P relative to the m of another row, or to 0 where that row has none yet.
-void Evaluator::take_frames_of(const Row& row, RowState& state) {
+void Evaluator::take_frames_of(const RowIndex& row, RowState& state) {
   const std::int32_t query = chosen_query(d_.softmax.max_row, row.query);
   state.frame = state.m;
   state.frame_known.assign(state.m.size(), query >= 0 ? 1 : 0);
@@ -197,7 +197,7 @@ void Evaluator::weigh_lanes(RowState& state) {
 }
 
 // P of fragments whose elements are mixed up; rows of one fragment share it.
-void Evaluator::permute_probs(const Row& row, RowState& state) {
+void Evaluator::permute_probs(const RowIndex& row, RowState& state) {
   const std::int32_t in_fragment = row.query % g_.tile.block_m % kFragmentSize;
   const std::int32_t first_row = row.query - in_fragment;
   state.weights.assign(state.p.size(), 0.0);
@@ -232,7 +232,7 @@ std::int32_t Evaluator::chosen_query(const RowChoice& choice, std::int32_t query
 }
 
 // P V takes the P of another row.
-void Evaluator::take_probs_of(const Row& row, RowState& state) {
+void Evaluator::take_probs_of(const RowIndex& row, RowState& state) {
   const std::int32_t query = chosen_query(d_.pv.row, row.query);
   if (query < 0) {
     std::fill(state.product_known.begin(), state.product_known.end(), std::uint8_t{0});

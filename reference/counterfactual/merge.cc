@@ -61,7 +61,7 @@ Evaluator::Share Evaluator::share_of(const RowState& sums, const RowState& accum
 }
 
 // When the loop is over, every row of a group gets the sum over all of them.
-void Evaluator::mix_shares(const Row& row, std::vector<Share>& shares) {
+void Evaluator::mix_shares(const RowIndex& row, std::vector<Share>& shares) {
   const MixedRows& mixed = d_.finish.mixed;
   const std::vector<std::int32_t> queries = mixed_queries(mixed, row.query);
   for (std::size_t n = 0; n < shares.size(); ++n) {
@@ -92,7 +92,7 @@ void Evaluator::mix_shares(const Row& row, std::vector<Share>& shares) {
   }
 }
 
-void Evaluator::merge(const Row& row, RowState& state) {
+void Evaluator::merge(const RowIndex& row, RowState& state) {
   const CombineChange& change = d_.combine;
   const auto splits = static_cast<std::size_t>(g_.num_splits);
   const auto dim = needs_pv_ && !lending_ ? static_cast<std::size_t>(dim_v_) : 0;
@@ -108,7 +108,7 @@ void Evaluator::merge(const Row& row, RowState& state) {
   state.lse_known = true;
 
   std::vector<Share> shares;
-  std::vector<std::pair<Row, const RowState*>> others;
+  std::vector<std::pair<RowIndex, const RowState*>> others;
   for (std::int32_t n = 0; n < g_.num_splits; ++n) {
     const auto [from, read] = lending_ ? std::pair{row, n} : partial_read(row, n);
     if (read < 0) {
@@ -239,7 +239,7 @@ void Evaluator::merge(const Row& row, RowState& state) {
   merged_lse(shares, state);
 }
 
-// By what every split's l and o is multiplied in the end, where the merge takes one after another.
+// The factors of every split's l and o in the end, where the merge takes one split after another.
 Evaluator::Carried Evaluator::carried_through(const std::vector<Share>& shares,
                                               double total_m) const {
   const CombineChange& change = d_.combine;

@@ -38,7 +38,7 @@ Format format_of(Narrow type) {
   return {52, -1022, std::numeric_limits<double>::max(), false};
 }
 
-// Of normal numbers; std::ilogb and std::ldexp are calls, and this is done for every product of q.k.
+// For normal numbers. Faster than std::ilogb and std::ldexp, which are calls: this is done for every product of q.k.
 int exponent(double x) {
   return static_cast<int>(std::bit_cast<std::uint64_t>(x) >> 52 & 0x7ff) - 1023;
 }

@@ -7,8 +7,8 @@ namespace attn_diag::reference {
 
 double round_to(Narrow type, double x);
 
-// Rounds `value`, which rounding in the kernel may have taken by `error`: where both ends round alike, to
-// that, without an error; else value and error are those of what lies between.
+// Rounds a value that is known to within `error`. If both ends round alike, the result is that, without an error;
+// else value and error cover what lies between.
 void round_both(Narrow type, double& value, double& error);
 
 }  // namespace attn_diag::reference

@@ -16,7 +16,7 @@ struct PartialAxis {
 // Where a partial is, and its axes in an order, the slowest first.
 class PlaceInMemory {
  public:
-  PlaceInMemory(const Problem& p, const Geometry& g, const Row& row, std::int32_t split)
+  PlaceInMemory(const Problem& p, const Geometry& g, const RowIndex& row, std::int32_t split)
       : row_(row), split_(split), p_(p), splits_(g.num_splits) {}
 
   // With the extents of another shape, if need be.
@@ -41,7 +41,7 @@ class PlaceInMemory {
       at /= axis->extent;
     }
   }
-  const Row& row() const { return row_; }
+  const RowIndex& row() const { return row_; }
   std::int32_t split() const { return split_; }
 
  private:
@@ -75,7 +75,7 @@ class PlaceInMemory {
     return {b, h, q, n};
   }
 
-  Row row_;
+  RowIndex row_;
   std::int32_t split_;
   const Problem& p_;
   std::int32_t splits_;
@@ -83,10 +83,11 @@ class PlaceInMemory {
 
 }  // namespace
 
-std::pair<Row, std::int32_t> Evaluator::partial_read(const Row& row, std::int32_t split) const {
+std::pair<RowIndex, std::int32_t> Evaluator::partial_read(const RowIndex& row,
+                                                          std::int32_t split) const {
   const CombineChange& change = d_.combine;
   const std::int32_t group = p_.heads / p_.kv_heads;
-  Row from = row;
+  RowIndex from = row;
   std::int32_t read = split;
   switch (change.map) {
     case PartialMap::kRight:

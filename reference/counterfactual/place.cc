@@ -37,7 +37,7 @@ std::int32_t index_of(RowAxis axis, const Geometry& g, std::int32_t batch, std::
 
 class RowPlaces {
  public:
-  // Of an axis with so many indices.
+  // The places along an axis with n indices.
   void of_axis(RowAxis axis, std::int32_t n, const std::string& one, const std::string& many) {
     if (n < 2) return;
     constexpr std::int32_t kMostSingly = 16;

@@ -90,7 +90,7 @@ void leave_unwritten(std::size_t n, const Target& to, bool for_certain = true) {
   std::fill_n(to.unwritten, n, for_certain ? std::uint8_t{1} : std::uint8_t{0});
 }
 
-void put_lse_of(const std::optional<Row>& row, Evaluator& evaluator, const Target& to) {
+void put_lse_of(const std::optional<RowIndex>& row, Evaluator& evaluator, const Target& to) {
   if (!row) return leave_unwritten(1, to);
   RowState state;
   evaluator.evaluate(*row, state);
@@ -102,7 +102,7 @@ bool made_of_sums(Tensor t) {
   return t == Tensor::kLse || t == Tensor::kMergedL || t == Tensor::kMergedO;
 }
 
-bool defined(const Case::Data& c, Tensor t) {
+bool defined(const PredictionInputs::Data& c, Tensor t) {
   return c.geometry.has_split_merge || (t != Tensor::kMergedL && t != Tensor::kMergedO);
 }
 
@@ -111,7 +111,7 @@ Target target_of(Prediction::Values& values, std::size_t r, std::size_t n) {
           values.unwritten.data() + r * n};
 }
 
-// Every tensor that is wanted, of row r of so many.
+// Stores every wanted tensor of row r of `rows`.
 void put_row(const Slots& slots, const RowState& state, std::size_t r, std::size_t rows,
              Prediction& out) {
   for (const TensorInfo& t : kTensors) {
@@ -124,9 +124,9 @@ void put_row(const Slots& slots, const RowState& state, std::size_t r, std::size
 
 }  // namespace
 
-void predict(const Case& c, std::span<const Row> rows, const Deviation& deviation,
+void predict(const PredictionInputs& c, std::span<const RowIndex> rows, const Deviation& deviation,
              std::uint32_t tensors, Prediction& out) {
-  const Case::Data& data = c.data();
+  const PredictionInputs::Data& data = c.data();
   for (const TensorInfo& t : kTensors) {
     Prediction::Values& values = out[t.id];
     const bool wanted = (tensors & tensor_bit(t.id)) != 0 && defined(data, t.id);

@@ -23,7 +23,7 @@ TEST_CASE("without a deviation every tensor is the oracle's, bound and all") {
   for (int n = 0; n < 150; ++n) {
     const testing::Case random_case = testing::random_case(random, 40, true);
     INFO(random_case.describe());
-    const Case c(random_case.problem, random_case.geometry, {}, random_case.inputs());
+    const PredictionInputs c(random_case.problem, random_case.geometry, {}, random_case.inputs());
     const Tensors right = compute(random_case.problem, random_case.geometry, {},
                                   random_case.inputs(), {.threads = 1});
     predict(c, all_rows(c.problem()), {}, kAllTensors, prediction);
@@ -77,7 +77,8 @@ TEST_CASE("bounds are at least the oracle's, whatever is declared") {
     arithmetic.output = DType::kFp32;
     if (n % 5 == 0) arithmetic.partial = DType::kFp16;
     INFO(random_case.describe());
-    const Case c(random_case.problem, random_case.geometry, arithmetic, random_case.inputs());
+    const PredictionInputs c(random_case.problem, random_case.geometry, arithmetic,
+                             random_case.inputs());
     const Tensors right = compute(random_case.problem, random_case.geometry, arithmetic,
                                   random_case.inputs(), {.threads = 1});
     predict(c, all_rows(c.problem()), {}, kAllTensors, prediction);
@@ -111,11 +112,11 @@ TEST_CASE("stage tensors that are given are where predictions start, in either f
     const Geometry& g = random_case.geometry;
     const Tensors right = compute(p, g, {}, random_case.inputs(), {.threads = 1});
     const auto of = [&](Tensor t) { return right.value[static_cast<std::size_t>(t)]; };
-    const std::vector<Row> rows = all_rows(p);
+    const std::vector<RowIndex> rows = all_rows(p);
     const auto predicted = [&](std::vector<GivenTensor> given, const Deviation& deviation) {
       Prediction out;
-      predict(Case(p, g, {}, random_case.inputs(), {}, std::move(given)), rows, deviation,
-              kAllTensors, out);
+      predict(PredictionInputs(p, g, {}, random_case.inputs(), {}, std::move(given)), rows,
+              deviation, kAllTensors, out);
       return out;
     };
     const auto same = [&](const std::vector<double>& a, const std::vector<double>& b,
@@ -153,7 +154,7 @@ TEST_CASE("what does not fit together is refused in words") {
   const testing::Case c = testing::random_case(random, 30, false);
   const auto message = [&](std::vector<GivenTensor> given) -> std::string {
     try {
-      const Case data(c.problem, c.geometry, {}, c.inputs(), {}, std::move(given));
+      const PredictionInputs data(c.problem, c.geometry, {}, c.inputs(), {}, std::move(given));
     } catch (const std::invalid_argument& error) {
       return error.what();
     }
@@ -168,11 +169,11 @@ TEST_CASE("another cut of the same data is another geometry, and what was given 
   std::mt19937_64 random(6);
   testing::Case c = testing::random_case(random, 30, false);
   const Geometry other{{5, 7}, 1, ceil_div(c.problem.seqlen_k, 7), Frame::kTile, false, false};
-  const std::vector<Row> rows = all_rows(c.problem);
-  const Case cut(c.problem, c.geometry, {}, c.inputs());
+  const std::vector<RowIndex> rows = all_rows(c.problem);
+  const PredictionInputs cut(c.problem, c.geometry, {}, c.inputs());
   Prediction a, b;
   predict(cut.with_geometry(other), rows, {}, kAllTensors, a);
-  predict(Case(c.problem, other, {}, c.inputs()), rows, {}, kAllTensors, b);
+  predict(PredictionInputs(c.problem, other, {}, c.inputs()), rows, {}, kAllTensors, b);
   for (const TensorInfo& t : kTensors) CHECK(a[t.id].value == b[t.id].value);
   CHECK_THROWS_AS(cut.with_geometry({{0, 1}, 1, 1, Frame::kTile, false, false}),
                   std::invalid_argument);

@@ -66,7 +66,7 @@ void Evaluator::accumulate_product(std::int32_t tile, RowState& state) const {
   state.product_known[t] &= state.product_known[t - 1];
 }
 
-// A product that is rounded every so many keys, as an accumulator of that type is.
+// A product that is rounded after every rounded_every keys, as an accumulator of that type is.
 void Evaluator::add_narrow(std::int32_t tile, const std::vector<double>& weights,
                            RowState& state) const {
   const KeyRange slots = state.counted[static_cast<std::size_t>(tile)];
@@ -82,7 +82,7 @@ void Evaluator::add_narrow(std::int32_t tile, const std::vector<double>& weights
   }
 }
 
-void Evaluator::product(const Row& row, RowState& state) {
+void Evaluator::product(const RowIndex& row, RowState& state) {
   const std::int64_t dim = dim_v_;
   state.partial_o.assign(static_cast<std::size_t>(tiles_ * dim), 0.0);
   state.partial_o_error.assign(static_cast<std::size_t>(tiles_ * dim), 0.0);

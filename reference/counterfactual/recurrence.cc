@@ -39,7 +39,7 @@ void record(const Running& now, std::size_t tile, RowState& state) {
 }  // namespace
 
 // Replaces what was computed by what the kernel recorded.
-void Evaluator::take_given(const Row& row, RowState& state) const {
+void Evaluator::take_given(const RowIndex& row, RowState& state) const {
   const auto take = [&](Tensor t, std::vector<double>& values, std::vector<double>& errors) {
     if (!c_.has(t)) return;
     const float* given = c_.given_row(t, row);
@@ -146,10 +146,10 @@ void Evaluator::step(std::size_t t, const Others& others, RowState& state, Loop&
   const double add_first = change.alpha_after ? alpha_o : 1;
   if (change.alpha_after_l) beta_l *= alpha_l;
 
-  // Rounding takes the error of the sum so far away; that of this step comes after it.
+  // Rounding removes the error of the sum so far; that of this step comes after it.
   const bool rounds = change.accumulator != Narrow::kNone || change.sum != Narrow::kNone;
   const bool rises = own_before > -kInf && now.m > own_before;
-  // What rounding leaves open of alpha, and what another row's alpha does.
+  // The error of alpha from rounding, and from another row's alpha.
   double l_rounded = change.alpha_row_l ? of_group.error : 0;
   double o_rounded = change.alpha_row_o ? of_group.error : 0;
   // Relative, of an alpha of this rise.
@@ -221,7 +221,7 @@ void Evaluator::step(std::size_t t, const Others& others, RowState& state, Loop&
                 (dim == 0 || state.product_known[t] != 0);
 }
 
-// Of the loop [first, end) of a split; -1 if there is none.
+// The last tile that the loop [first, end) of a split visits; -1 if there is none.
 std::int32_t Evaluator::last_visited(std::size_t first, std::size_t end, const RowState& state) {
   std::int32_t last = -1;
   for (std::size_t t = first; t < end; ++t)
@@ -229,7 +229,7 @@ std::int32_t Evaluator::last_visited(std::size_t first, std::size_t end, const R
   return last;
 }
 
-// Likewise; `end` if there is none.
+// The tile that is visited twice; `end` if there is none.
 std::size_t Evaluator::tile_visited_twice(std::size_t first, std::size_t end,
                                           const RowState& state) const {
   std::size_t twice = end;
@@ -240,7 +240,7 @@ std::size_t Evaluator::tile_visited_twice(std::size_t first, std::size_t end,
   return twice;
 }
 
-void Evaluator::recurrence(const Row& row, RowState& state) {
+void Evaluator::recurrence(const RowIndex& row, RowState& state) {
   const auto tiles = static_cast<std::size_t>(tiles_);
   const auto dim = needs_pv_ && !lending_ ? static_cast<std::size_t>(dim_v_) : 0;
   const auto per_split = static_cast<std::size_t>(g_.tiles_per_split);

@@ -28,7 +28,7 @@ void dot_narrow(const double* q, const double* k, std::int32_t columns, std::int
   }
 }
 
-// Of which |q||k| is an upper bound.
+// Sum of |q_d k_d|; |q||k| is an upper bound of it.
 double size_of_dot(const double* q, const double* k, std::int32_t columns) {
   double size = 0;
   for (std::int32_t d = 0; d < columns; ++d) size += std::fabs(q[d] * k[d]);
@@ -74,7 +74,7 @@ double cap(SoftcapChange change, double softcap, double s, double& error) {
 
 }  // namespace
 
-const double* Evaluator::query_row(const Row& row, bool& known) {
+const double* Evaluator::query_row(const RowIndex& row, bool& known) {
   if (d_.q == FetchChange{} && columns_ <= p_.head_dim)
     return c_.q->values.data() + c_.q->row_offset(row.batch, row.head, row.query);
   const FetchRequest request{row.batch, row.head, true, g_.tile.block_m, columns_, {}, {}, 1};
@@ -84,7 +84,7 @@ const double* Evaluator::query_row(const Row& row, bool& known) {
 }
 
 // q.k of a fragment whose elements are mixed up: those of other rows and keys, before any mask.
-void Evaluator::permute_scores(const Row& row, KeyRange slots, RowState& state) {
+void Evaluator::permute_scores(const RowIndex& row, KeyRange slots, RowState& state) {
   const std::int32_t in_fragment = row.query % g_.tile.block_m % kFragmentSize;
   for (std::int32_t t = 0; t < tiles_; ++t) {
     const KeyRange tile = slots_.of_tile(t), wanted = intersect(tile, slots);
@@ -139,7 +139,7 @@ void Evaluator::accumulate_scores(RowState& state) const {
 }
 
 // Unmasked scores of a run of slots.
-void Evaluator::score_slots(const Row& row, KeyRange slots, RowState& state) {
+void Evaluator::score_slots(const RowIndex& row, KeyRange slots, RowState& state) {
   if (slots.empty()) return;
   bool q_known = true;
   const LogitsChange& change = d_.logits;
@@ -220,7 +220,7 @@ void Evaluator::score_slots(const Row& row, KeyRange slots, RowState& state) {
   }
 }
 
-void Evaluator::scores(const Row& row, RowState& state) {
+void Evaluator::scores(const RowIndex& row, RowState& state) {
   const auto n = static_cast<std::size_t>(slots_.size);
   state.s.assign(n, -kInf);
   state.s_error.assign(n, 0.0);

@@ -6,21 +6,21 @@ namespace attn_diag::reference {
 
 namespace {
 
-bool has_padding(const Case::Data& c, const MaskChange& mask) {
+bool has_padding(const PredictionInputs::Data& c, const MaskChange& mask) {
   return mask.padding != Padding::kNotCounted && c.problem.seqlen_k % c.geometry.tile.block_n != 0;
 }
 
-bool is_plain(const Case::Data& c, const MaskChange& mask) {
+bool is_plain(const PredictionInputs::Data& c, const MaskChange& mask) {
   return !has_padding(c, mask) && !mask.boundary_key_twice;
 }
 
 }  // namespace
 
-std::shared_ptr<const Slots> slots_of(const Case::Data& c, const MaskChange& mask) {
+std::shared_ptr<const Slots> slots_of(const PredictionInputs::Data& c, const MaskChange& mask) {
   return is_plain(c, mask) ? c.plain_slots : std::make_shared<const Slots>(c, mask);
 }
 
-Slots::Slots(const Case::Data& c, const MaskChange& mask) : plain(is_plain(c, mask)) {
+Slots::Slots(const PredictionInputs::Data& c, const MaskChange& mask) : plain(is_plain(c, mask)) {
   const std::int32_t block_n = c.geometry.tile.block_n, seqlen = c.problem.seqlen_k;
   const bool padded = has_padding(c, mask);
   const std::int32_t counted_keys =

@@ -6,13 +6,13 @@
 #include <memory>
 #include <vector>
 
-#include "reference/counterfactual/case_data.h"
+#include "reference/counterfactual/prediction_inputs_data.h"
 #include "reference/mask.h"
 
 namespace attn_diag::reference {
 
 struct Slots {
-  Slots(const Case::Data& c, const MaskChange& mask);
+  Slots(const PredictionInputs::Data& c, const MaskChange& mask);
 
   bool plain;  // slot s is key s
   std::int32_t size = 0;
@@ -28,6 +28,6 @@ struct Slots {
 };
 
 // Under a mask with these bugs; those of a right kernel are shared.
-std::shared_ptr<const Slots> slots_of(const Case::Data& c, const MaskChange& mask);
+std::shared_ptr<const Slots> slots_of(const PredictionInputs::Data& c, const MaskChange& mask);
 
 }  // namespace attn_diag::reference

@@ -36,7 +36,7 @@ void Evaluator::exp_of_shifted(const double* s, std::size_t n, double most, doub
 }
 
 // m of every tile; what the state begins with is in before_.
-void Evaluator::frames(const Row& row, RowState& state) {
+void Evaluator::frames(const RowIndex& row, RowState& state) {
   const auto tiles = static_cast<std::size_t>(tiles_);
   state.own_m.resize(tiles);
   state.m.resize(tiles);
@@ -189,8 +189,8 @@ bool Evaluator::has_one_max(std::int32_t tile, const RowState& state) const {
   return near == 1 && state.own_m[t] == m;
 }
 
-// Where sums are rounded: m of the tile's split, if it is that of this tile's frame and no other key can be
-// it; else NaN. The merge has the error of m by itself.
+// Where sums are rounded: m of the tile's split, if it is in this tile's frame and no other key can have it;
+// else NaN. The merge takes account of the error of m by itself.
 double Evaluator::certain_m(std::int32_t tile, const RowState& state) const {
   if (!rounds_sums() || d_.softmax != SoftmaxChange{} || g_.frame != Frame::kRunning) return kNan;
   const KeyRange tiles = tiles_of_split(p_, g_, tile / g_.tiles_per_split);
@@ -248,7 +248,7 @@ void Evaluator::multiply_sums(RowState& state) const {
   }
 }
 
-void Evaluator::softmax(const Row& row, RowState& state) {
+void Evaluator::softmax(const RowIndex& row, RowState& state) {
   const auto tiles = static_cast<std::size_t>(tiles_);
   const std::size_t n = state.s.size();
   state.p.assign(n, 0.0);

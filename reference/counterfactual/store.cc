@@ -18,7 +18,7 @@ std::int32_t head_written(const Problem& p, HeadMap map, std::int32_t head) {
 
 }  // namespace
 
-std::optional<StoredOutput::Source> StoredOutput::source_of(const Row& row,
+std::optional<StoredOutput::Source> StoredOutput::source_of(const RowIndex& row,
                                                             std::int32_t column) const {
   const Problem& p = c_.problem;
   const std::int32_t block_m = c_.geometry.tile.block_m;
@@ -36,7 +36,7 @@ std::optional<StoredOutput::Source> StoredOutput::source_of(const Row& row,
     from.row.query = heads_last ? slow_index : fast_index;
   }
   if (change_.head != HeadMap::kRight) {
-    // Of all heads that are written here, the last one stays.
+    // Several heads may be written here: the last one stays.
     std::int32_t head = p.heads - 1;
     while (head >= 0 && head_written(p, change_.head, head) != row.head) --head;
     if (head < 0) return std::nullopt;
@@ -80,7 +80,7 @@ std::optional<StoredOutput::Source> StoredOutput::source_of(const Row& row,
   return from;
 }
 
-const StoredOutput::Stored& StoredOutput::stored(const Row& row) {
+const StoredOutput::Stored& StoredOutput::stored(const RowIndex& row) {
   const auto key = std::make_tuple(row.batch, row.head, row.query);
   const auto found = rows_.find(key);
   if (found != rows_.end()) return found->second;
@@ -89,22 +89,22 @@ const StoredOutput::Stored& StoredOutput::stored(const Row& row) {
   return rows_[key] = {state_.o, state_.o_error, state_.o_known};
 }
 
-std::optional<Row> lse_source(const Problem& p, LsePlace place, const Row& row) {
+std::optional<RowIndex> lse_source(const Problem& p, LsePlace place, const RowIndex& row) {
   const std::int64_t of_batch = std::int64_t{p.heads} * p.seqlen_q;
   std::int64_t flat = row.batch * of_batch + std::int64_t{row.head} * p.seqlen_q + row.query;
   if (place == LsePlace::kOtherOrder) {
     const std::int64_t within = flat % of_batch;
-    return Row{row.batch, static_cast<std::int32_t>(within % p.heads),
-               static_cast<std::int32_t>(within / p.heads)};
+    return RowIndex{row.batch, static_cast<std::int32_t>(within % p.heads),
+                    static_cast<std::int32_t>(within / p.heads)};
   }
   flat += place == LsePlace::kNextRow ? 1 : place == LsePlace::kRowBefore ? -1 : 0;
   if (flat < 0 || flat >= p.batch * of_batch) return std::nullopt;
-  return Row{static_cast<std::int32_t>(flat / of_batch),
-             static_cast<std::int32_t>(flat / p.seqlen_q % p.heads),
-             static_cast<std::int32_t>(flat % p.seqlen_q)};
+  return RowIndex{static_cast<std::int32_t>(flat / of_batch),
+                  static_cast<std::int32_t>(flat / p.seqlen_q % p.heads),
+                  static_cast<std::int32_t>(flat % p.seqlen_q)};
 }
 
-void StoredOutput::cells(const Row& row, double* value, double* bound, std::uint8_t* known,
+void StoredOutput::cells(const RowIndex& row, double* value, double* bound, std::uint8_t* known,
                          std::uint8_t* unwritten) {
   for (std::int32_t d = 0; d < c_.problem.head_dim_v; ++d) {
     const std::optional<Source> from = source_of(row, d);

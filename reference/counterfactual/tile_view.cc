@@ -31,7 +31,7 @@ Ends ends_of(const Problem& p, const MaskChange& change, std::int64_t query) {
           change.rule == MaskRule::kNoLast ? kFar : at + right + change.last_shift};
 }
 
-// The run of so many keys that a key is in; there are keys before the first one.
+// The number of the run of `run` keys that a key is in; keys may be negative.
 std::int64_t run_of(std::int64_t key, std::int64_t run) {
   return key >= 0 ? key / run : -((-key + run - 1) / run);
 }

@@ -34,7 +34,7 @@ struct HandCase {
 
   // Whether every element of q, k and v is a value of the type.
   bool exact_in(DType type) const;
-  // The same values in the type's own bits, rounded to nearest.
+  // The values in the type's own bits, rounded to nearest.
   static std::vector<std::byte> stored(const std::vector<double>& values, DType type);
 };
 

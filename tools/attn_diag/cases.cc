@@ -151,7 +151,7 @@ void problem_from_flags(Product& product, const Flags& f) {
                 });
 }
 
-// Of rows here and there o and lse of the production kernel are judged: taps record boxes.
+// Of scattered rows only o and lse of the production kernel are judged: taps record boxes.
 void set_sample(RequestedCase& c, const Flags& f) {
   if (f.command != "run")
     throw Error(fmt::format(

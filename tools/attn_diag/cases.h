@@ -34,7 +34,7 @@ std::vector<RequestedCase> expand_cases(const Flags& flags, bool many);
 
 Tolerance parse_tolerance(const Flags& flags);
 
-// Of a command that was given a file: throws Error for flags that are about running a kernel.
+// For a command that was given a file: throws Error for flags that are about running a kernel.
 void refuse_case_flags(const Flags& flags);
 // The cuts in which diagnose looks at a file, as --tile and --num-splits say or else by trying.
 std::vector<Geometry> cuts_of(const Flags& flags, ForeignCase& file);

@@ -130,8 +130,8 @@ std::optional<int> wait_for(pid_t child, double seconds) {
   }
 }
 
-// The same, but `seconds` are those of one call of the code under test. One that takes longer is asked to
-// say where it is, and then given a little more.
+// As wait_for(), but `seconds` limits each call of the code under test. A child whose call takes longer is asked
+// to say where it is, and then given a little more.
 std::optional<int> wait_for_calls(pid_t child, double seconds, host::CallClock& clock) {
   constexpr double kLook = 0.05, kPatience = 2;
   const auto allowed = static_cast<std::int64_t>(seconds * 1e9);

@@ -373,7 +373,7 @@ class Files(CommandTest):
             messages = {self.refused(f"{command} {name}", name)
                         for name in ("gone.h5", "half.h5", "text.h5", "empty.h5")}
             self.refused(f"{command} newer.h5", "newer.h5", "attn-diag/9", "attn-diag/1")
-            # Of any program compare takes a file, if it knows what is q.
+            # compare takes a file of any program, if it knows what is q.
             self.refused(f"{command} foreign.h5", "foreign.h5",
                          "Say which: --q NAME" if command == "compare" else "otherprog/1")
             self.assertEqual(len(messages), 4)

@@ -57,7 +57,7 @@ void watch_for_crashes(CrashPage& page);
 // Notes what is being done, for the report of a crash. Nothing in a process without a page.
 void note_step(const char* step);
 
-// What is to be written if the process comes to no end of its own from here on.
+// What is written if the process does not end by itself from here on.
 struct KeptReport {
   std::string out;  // to stdout
   std::vector<report::JunitCase> junit;

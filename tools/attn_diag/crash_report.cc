@@ -25,18 +25,19 @@ namespace fs = std::filesystem;
 constexpr std::uintptr_t kNullPages = 64 * 1024;
 constexpr std::uintptr_t kNearStack = 256 * 1024;  // a frame may be this large
 
-CrashReport::Place place_of(const CrashPage& page) {
+CrashReport::AddressKind address_kind_of(const CrashPage& page) {
   const std::uintptr_t at = page.address;
-  if (at < kNullPages) return CrashReport::Place::kNull;
-  if (page.near_buffer) return CrashReport::Place::kBuffer;
+  if (at < kNullPages) return CrashReport::AddressKind::kNull;
+  if (page.near_buffer) return CrashReport::AddressKind::kBuffer;
   const host::FlightRecord& flight = page.flight;
   if (flight.in_kernel)
     return at < flight.stack_bottom && flight.stack_bottom - at <= kNearStack
-               ? CrashReport::Place::kThreadStack
-               : CrashReport::Place::kUnknown;
+               ? CrashReport::AddressKind::kThreadStack
+               : CrashReport::AddressKind::kUnknown;
   const std::uintptr_t distance =
       at > page.stack_pointer ? at - page.stack_pointer : page.stack_pointer - at;
-  return distance <= kNearStack ? CrashReport::Place::kHostStack : CrashReport::Place::kUnknown;
+  return distance <= kNearStack ? CrashReport::AddressKind::kHostStack
+                                : CrashReport::AddressKind::kUnknown;
 }
 
 CrashReport describe(const CrashPage& page, const HowItEnded& ended) {
@@ -62,8 +63,8 @@ CrashReport describe(const CrashPage& page, const HowItEnded& ended) {
   if (!page.has_address) return crash;
   crash.has_address = true;
   crash.address = page.address;
-  crash.place = place_of(page);
-  if (crash.place == CrashReport::Place::kBuffer) {
+  crash.address_kind = address_kind_of(page);
+  if (crash.address_kind == CrashReport::AddressKind::kBuffer) {
     crash.buffer = page.buffer.name;
     crash.offset = page.buffer.offset;
     crash.buffer_bytes = page.buffer.bytes;

@@ -139,7 +139,7 @@ CommandResult diagnose_a_kernel(const Session& session) {
     view.experiment_commands.push_back(runs ? session.shell(reproduce("diagnose", other, flags))
                                             : "");
   }
-  // The same name for other numbers.
+  // Other numbers should get the same name.
   if (!one.inputs_from_file && found.answer() == Answer::kDiverges) {
     RequestedCase other = one;
     other.seed = one.seed + 1;

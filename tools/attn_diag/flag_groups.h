@@ -21,7 +21,7 @@ class FlagGroups {
   void isolate_flag();
   // `freely`: on any backend, with as many threads and copies landing when asked for, and noted.
   void case_flags(bool freely = true);
-  // Of a command that notes nothing it is kept anyway.
+  // notes_runs: false for a command that notes nothing; it has the flag anyway.
   void history_flag(bool notes_runs);
   // Sizes, type, mask and memory order; the help is where commands have other defaults.
   void shape_flags(const char* heads, const char* seqlen, const char* mask);
@@ -29,7 +29,7 @@ class FlagGroups {
   void bench_flags();
   void foreign_flags();
   void region_flags();
-  // Likewise, where rows here and there can be judged.
+  // As region_flags, for commands that can judge scattered rows.
   void some_rows_flags(const char* group);
   void tolerance_flags();
   void dump_flags(const char* output_help);

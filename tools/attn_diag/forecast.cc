@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::int64_t kSampled = 64;  // queries that the message offers
 
-// Of all threads of this process: what others do on the machine does not change it.
+// CPU time of all threads of this process: what others do on the machine does not change it.
 double processor_seconds() {
   timespec t{};
   ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
@@ -43,7 +43,7 @@ double pairs(const Problem& p) {
   return static_cast<double>(p.batch) * p.heads * p.seqlen_q * static_cast<double>(p.seqlen_k);
 }
 
-// One head of so many queries and keys.
+// One head, with at most that many queries and keys.
 Problem small_problem(Problem p, std::int32_t queries, std::int32_t keys) {
   p.batch = p.heads = p.kv_heads = 1;
   p.seqlen_q = std::min(p.seqlen_q, queries);

@@ -22,7 +22,7 @@ struct ForeignFlags {
 
 void add_foreign_flags(CLI::App& app, ForeignFlags& flags);
 
-// With --layout, --dtype, --mask and --softmax-scale. Throws Error.
+// The hints of these flags and of --layout, --dtype, --mask and --softmax-scale. Throws Error.
 ForeignHints foreign_hints(const Flags& flags);
 
 }  // namespace attn_diag::cli

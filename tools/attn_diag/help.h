@@ -24,7 +24,7 @@ inline constexpr const char* kThreadsHelp = "CPU threads (all cores)";
 inline constexpr const char* kInputsHelp =
     "randn, probe, ... (attn-diag list shows them), or FILE.h5: the q, k and v of a dump (randn)";
 
-// Of flags that several commands have.
+// Help of flags that several commands have.
 inline constexpr const char* kNoConfigHelp =
     "Take no defaults from attn-diag.toml, here or in a folder above";
 inline constexpr const char* kTileHelp = "Query tile x KV tile, as 64x64; else the kernel chooses";

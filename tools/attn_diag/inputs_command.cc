@@ -24,9 +24,9 @@ CommandResult inputs_command(const Session& session) {
       const Kernel kernel = load_kernel(one);
       const Geometry geometry = plan(kernel, one);
       const InputData inputs = inputs_of(one, kernel, geometry);
-      const reference::Case data(one.problem, geometry,
-                                 declared_arithmetic(kernel, one.problem, geometry),
-                                 {inputs.q.data(), inputs.k.data(), inputs.v.data()});
+      const reference::PredictionInputs data(one.problem, geometry,
+                                             declared_arithmetic(kernel, one.problem, geometry),
+                                             {inputs.q.data(), inputs.k.data(), inputs.v.data()});
       view.all.push_back({one.inputs, one.problem, geometry, identify(data, one.run.threads)});
     }
   }

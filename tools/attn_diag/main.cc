@@ -20,7 +20,7 @@
 namespace attn_diag::cli {
 namespace {
 
-// Of words that nobody will read to their end, the beginning.
+// The text with words that nobody would read to their end cut to their beginning.
 std::string with_words_shortened(std::string_view text) {
   constexpr std::size_t kLongest = 1024, kKept = 200;
   std::string out;
@@ -75,7 +75,7 @@ CommandResult run_command_of(const Session& session) {
   }
 }
 
-// What a file set of the flags is said with what came of it: as JSON, below a text, else on stderr.
+// Says which flags a file set, beside the result: in JSON, below a text, else on stderr.
 void say_defaults(const Session& session, CommandResult& outcome) {
   const ProjectDefaults& defaults = session.defaults;
   if (defaults.file.empty()) return;

@@ -51,8 +51,8 @@ class SharedOutput {
 };
 
 // A text file that appears complete under its name, or not at all (a pipe or a device is written to
-// as it is, and "-" is stdout), wherever user code has gone meanwhile. The constructor throws where it could not be written, so that
-// this shows before long work.
+// as it is, and "-" is stdout), wherever user code has gone meanwhile. The constructor throws where it
+// could not be written, so that this shows before long work.
 class TextFile {
  public:
   explicit TextFile(const std::string& path);

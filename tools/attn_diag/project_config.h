@@ -15,8 +15,8 @@
 
 namespace attn_diag::cli {
 
-// Adds to `args` what the file sets of flags that were not given, with --no-config, so that the line means the same
-// everywhere; `line` is then what that says. Throws Error for a file that is not right, whichever command runs.
+// Adds to `args` the flags that the file sets and that were not given, and --no-config, so that the line means the same
+// everywhere; `line` becomes what it then says. Throws Error for a file that is not right, whichever command runs.
 ProjectDefaults take_project_defaults(std::vector<std::string>& args, CommandLine& line);
 
 }  // namespace attn_diag::cli

@@ -69,13 +69,14 @@ CommandResult repair_command(const Session& session) {
     };
     view.result = repair::repair(experiment, options, settings);
   }
-  using Outcome = repair::RepairResult::Outcome;
-  if (flags.repair.apply && view.result.outcome == Outcome::kFound) {
+  using repair::RepairVerdict;
+  if (flags.repair.apply && view.result.verdict == RepairVerdict::kFound) {
     repair::apply_edit(view.result.edits.front());
     view.applied = true;
   }
   CommandResult outcome;
-  outcome.code = view.result.outcome == Outcome::kNothing ? ExitCode::kDiverges : ExitCode::kAgrees;
+  outcome.code =
+      view.result.verdict == RepairVerdict::kNothing ? ExitCode::kDiverges : ExitCode::kAgrees;
   outcome.out = flags.json ? report::dump_json(report::repair_json(
                                  view, {"repair", session.this_command(), ATTN_DIAG_VERSION}))
                            : report::repair_text(view, session.style, flags.quiet);

@@ -233,7 +233,7 @@ void report_kernel(const Session& session, Progress& progress, Known& k) {
     check(session, progress, k);
 }
 
-// Of the tensor that is wrong first, or of o.
+// The map of the tensor that is wrong first, or of o.
 const ErrorMap* main_map(const Known& k) {
   const Tensor wanted = k.first ? k.first->tensor : Tensor::kO;
   for (const ErrorMap& map : k.maps.maps)

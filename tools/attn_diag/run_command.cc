@@ -46,7 +46,7 @@ void run_again(const Experiment& experiment, const RequestedCase& c, const Flags
                Capture& capture, MatrixRow& row) {
   // A GPU orders threads as it likes, and runs each case twice. Inputs of stages are not a kernel's own.
   if (c.backend != "host" || c.run.isolate || last_stage(c.run.gate) != Stage::kReduce) return;
-  // Of what cannot be judged it cannot be told whether it moves by more than rounding.
+  // Without a judgement it cannot be told whether the result moves by more than rounding.
   if (row.verdict == RowVerdict::kNotJudged) return;
   const int runs = parse_sanity_runs(flags.sanity);
   if (runs == 0) return;
@@ -80,7 +80,7 @@ const Kernel& Kernels::get(const RequestedCase& c) {
 
 namespace {
 
-// Of a sample the trace is of the first row that is wrong.
+// After a sample, the trace is of the first wrong row.
 std::vector<std::string> hunt_words(const RequestedCase& c, const MatrixRow& row,
                                     const Flags& flags) {
   const report::Summary s = report::summarise(row.comparison);
@@ -284,7 +284,7 @@ std::vector<JunitCase> junit_of_stages(const Run& run) {
   return cases;
 }
 
-// Of a matrix: what running again has cost, and where it was left out.
+// For a matrix: what running again has cost, and where it was left out.
 std::string again_text(const std::vector<MatrixRow>& rows, const report::Style& style) {
   int checked = 0, left_out = 0;
   double again = 0, all = 0;

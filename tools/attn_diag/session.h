@@ -11,7 +11,7 @@
 
 namespace attn_diag::cli {
 
-// What a file set of the flags that were not given.
+// The flags that a file set because they were not given.
 struct ProjectDefaults {
   std::string file;                // empty: there is none, or it sets nothing here
   std::vector<std::string> words;  // "--dtype", "bf16": they stand in Session::args, too

@@ -29,7 +29,7 @@ std::optional<std::int32_t> index_of(std::string_view flag, const std::string& t
   return static_cast<std::int32_t>(parse_int(flag, text, 0, extent - 1));
 }
 
-// What was not asked for is where the first wrong row is, or else the first row recorded.
+// Indices that were not given are those of the first wrong row, or else of the first row recorded.
 ShownPlace choose(const Capture& capture, const Flags& f, const Tolerance& tolerance) {
   const auto batch = index_of("--batch-index", f.batch_index, capture.problem.batch);
   const auto head = index_of("--head", f.head, capture.problem.heads);
@@ -118,7 +118,7 @@ Answer lines_answer(LineAnswer answer) {
                                             : Answer::kDiverges;
 }
 
-// What a trace found of the line and left in its dump.
+// What a trace found about the line and left in its dump.
 CommandResult show_lines(const Session& session) {
   const Flags& f = session.flags;
   for (const auto& [flag, value] :

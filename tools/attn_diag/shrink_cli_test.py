@@ -130,7 +130,7 @@ class Shrink(CommandTest):
         self.assertEqual(report["numbers"]["not_zero"], 2)
 
     def test_nothing_is_taken_to_be_monotone(self):
-        # Of 21 keys and of 9, 13 and 17 the last is left out: 8 is right, and so is 10.
+        # The last of 9, 13, 17 or 21 keys is left out: 8 is right, and so is 10.
         self.build("const int keys = min(4, n - first);",
                    "const int keys = min(4, n - first) - (n > 6 && n % 4 == 1 && n - first == 1);")
         report = self.shrink()

@@ -15,12 +15,12 @@ namespace fs = std::filesystem;
 // "attend(float*) (/src/mine.cu:12)"
 std::string frame_text(const CrashPage::Frame& frame, std::vector<host::SourcePlace>& its_places) {
   const std::string module = frame.module.data();
-  // As of a call that returns behind it.
+  // Looked up as a call that returns behind it.
   host::SourceLines lines = host::find_source_lines(module, {frame.offset + 1});
   const std::vector<host::SourcePlace> places =
       host::users_places(std::move(lines.places[frame.offset + 1]));
   its_places = places;
-  // Of a function that is inlined only the debug information knows the name.
+  // Only the debug information knows the name of an inlined function.
   std::string function = places.size() > 1 ? "" : host::function_name(module, frame.offset);
   if (function.empty() && !places.empty()) function = places[0].function;
   const std::string offset =
@@ -37,7 +37,7 @@ bool is_ours(const CrashPage::Frame& frame) {
   return name.empty() || name.starts_with("libattn_diag_host_executor");
 }
 
-// Of the C and C++ libraries.
+// Whether the frame is in the C or C++ library.
 bool is_system(const CrashPage::Frame& frame) {
   const std::string module = frame.module.data();
   return module.starts_with("/lib") || module.starts_with("/usr/lib") ||
@@ -50,7 +50,7 @@ Frames frames_of(const CrashPage& page) {
   constexpr std::size_t kMost = 8;
   Frames out;
   std::vector<std::string>& frames = out.texts;
-  // Of what the user's code called, the call itself is enough: abort, not what that does.
+  // Only the outermost frame of what the user's code called: abort, not what that does.
   int first = 0;
   bool of_user = false;
   while (first + 2 < page.num_frames && is_system(page.frames[static_cast<std::size_t>(first)]) &&

@@ -29,7 +29,7 @@ class SweepGrid {
   std::optional<Flags> flags_of(std::int64_t number, std::int64_t attempt = 0) const;
   // What its flags are where they are lists.
   std::vector<std::pair<std::string, std::string>> values_of(const Flags& one) const;
-  // Of every case, in multiplications of the pipeline, about.
+  // The rough cost of every case, in multiplications of the pipeline.
   std::vector<float> costs() const;
   // "kernel=fa1 seqlen=64"
   std::string text_of(const Flags& one) const;
@@ -44,7 +44,7 @@ class SweepGrid {
 std::vector<std::string> expand_entries(const std::string& flag, const std::string& text,
                                         bool numbers);
 
-// Of the flags those that say what the cases are, for sweep.json, and back.
+// The flags that say what the cases are, for sweep.json, and back.
 std::map<std::string, std::string> plan_flags(const Flags& flags);
 void take_plan_flags(const std::map<std::string, std::string>& from, Flags& flags);
 

@@ -99,7 +99,7 @@ class Collected {
 
 CommandResult result_of(const report::SweepView& view, bool alone, const Session& session,
                         TextFile* junit) {
-  // Of a shard it is asked whether it has done its part: engines take anything else for an accident, and end the rest.
+  // A shard's code says whether it has done its part: engines take anything else for an accident, and end the rest.
   const int code = alone ? report::sweep_code(view) : 0;
   if (junit != nullptr)
     junit->finish(report::junit_xml("attn-diag sweep", report::junit_of_sweep(view)));

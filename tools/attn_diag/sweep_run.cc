@@ -79,7 +79,7 @@ class Runner {
   }
 
   void run() {
-    // Of host kernels, that each fork finds them loaded.
+    // Host kernels are loaded here, so that each fork has them.
     if (!x_cuda && !x_run.cases.empty())
       for (const auto& kernel : x_run.kernels) load(kernel);
     Progress progress(!x_run.session.flags.quiet);
@@ -118,7 +118,7 @@ class Runner {
 
   bool has_more() const { return !x_again.empty() || x_next < x_run.cases.size(); }
 
-  // So many that the process is worth its while, by what cases have taken so far.
+  // Enough cases to make a process worthwhile, by the time that cases have taken so far.
   std::vector<std::int64_t> next_batch() {
     if (!x_again.empty()) {
       const std::int64_t one = x_again.front();
@@ -183,7 +183,7 @@ class Runner {
     return line;
   }
 
-  // Of points drawn at random those that are no problem are passed over.
+  // Points drawn at random that are no valid problem are passed over.
   Placed place(std::int64_t number) const {
     Placed placed;
     placed.point.number = number;

@@ -17,7 +17,7 @@ std::optional<Outcome> outcome_named(const std::string& word) {
   return std::nullopt;
 }
 
-// Of "probe fp16 outputs", the set: the rest does not count here.
+// The input set of "probe fp16 outputs": the rest does not count here.
 std::optional<InputSet> inputs_of(const std::string& setting) {
   for (const InputSet& inputs : input_sets())
     if (setting.compare(0, inputs.name.size() + 1, inputs.name + ' ') == 0) return inputs;

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 bool is_claim(Outcome outcome) { return outcome == Outcome::kName || outcome == Outcome::kClass; }
 
-// Of the right names that the line says most of: one that it disputes, and no other that it agrees with.
+// What the line says about the right names: kAgrees with one, else kOtherwise where it disputes one.
 LineSays said_of(const Diagnosis& diagnosis, const Bug& bug) {
   LineSays says = LineSays::kNothing;
   for (const Match& match : diagnosis.best)

@@ -26,7 +26,7 @@ const char* name(Outcome outcome);
 // Whether every part of it is the bug: one, or a bug of k and of v by two parts.
 bool names(const Match& match, const Bug& bug);
 
-// Of a kernel with one bug.
+// For a kernel with one bug.
 Outcome judge(const Diagnosis& diagnosis, const Bug& bug);
 
 enum class PairOutcome : std::uint8_t {
@@ -38,7 +38,7 @@ enum class PairOutcome : std::uint8_t {
 inline constexpr std::size_t kNumPairOutcomes = 4;
 const char* name(PairOutcome outcome);
 
-// Of a kernel with two.
+// For a kernel with two bugs.
 PairOutcome judge_pair(const Diagnosis& diagnosis, const Bug& first, const Bug& second);
 
 // "class: a(x = 1) | b", one line.

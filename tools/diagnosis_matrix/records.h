@@ -13,7 +13,7 @@ namespace attn_diag::diagnosis_matrix {
 struct ProblemCase {
   Problem problem;  // dtype is the case's
   TileShape tile{0, 0};
-  // What the model asks of its kernel beside it: only o and lse can be compared then.
+  // What the model adds to its kernel's formula: then only o and lse can be compared.
   double softcap = 0;
   bool has_alibi = false;  // bias 2^(-1 - head) (key - query)
 

@@ -46,7 +46,7 @@ std::string targets_table(const Evidence& evidence) {
   return s;
 }
 
-// Of the bugs written after a freeze of the matcher, or ("") while it was written.
+// For the bugs written after the matcher was frozen at a commit; "": while it was written.
 std::string by_input_table(const Evidence& evidence, const std::string& frozen_at) {
   std::string s =
       "| inputs | recorded | cases | name | class | partial | unknown | not known | hidden | wrong "

@@ -9,7 +9,7 @@
 
 namespace attn_diag::diagnosis_matrix {
 
-// Of the bugs written after the matcher was frozen at a commit: what that matcher said of them. Without words.
+// What the matcher frozen at `commit` said about the bugs written after it. Without words.
 struct FirstAnswers {
   std::string commit;
   std::vector<SingleResult> answers;
@@ -36,14 +36,14 @@ struct Target {
 
   bool met() const { return is_count ? reached <= wanted : of > 0 && reached >= wanted; }
 };
-// Of what was run, and of the first answers.
+// The targets of what was run and of the first answers.
 std::vector<Target> targets(const Evidence& evidence);
 
 // Cases of `evidence` with a worse outcome than in `before`, which to_json() wrote, in words. Throws Error
 // where none is in both.
 std::vector<std::string> worse_than(const Evidence& evidence, const nlohmann::ordered_json& before);
 
-// From what to_json() wrote when they were given. Throws Error where that is none.
+// From what to_json() wrote when the answers were given. Throws Error where it holds none.
 FirstAnswers read_first_answers(const nlohmann::ordered_json& then, const Records& records);
 
 // The commits at which the matcher was frozen for bugs of the evidence, in the order of the first answers.

@@ -17,7 +17,7 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-// What the targets are about in whole; of the rest, with outputs alone, some bugs.
+// All settings that the targets are about; for the others, with outputs alone, only some bugs.
 std::vector<Setting> settings(std::size_t bug_number) {
   std::vector<Setting> all;
   for (const InputSet& inputs : input_sets()) {

@@ -63,22 +63,22 @@ struct RightResult {
   std::vector<std::string> detections;  // of which there should be none
 };
 
-// Of singles() every `every_nth` case is run, from the first on.
+// Runs the sections. Of singles() every `every_nth` case is run, from the first on.
 class Runner {
  public:
   Runner(PlantedKernels& planted, const Records& recorded, std::size_t every_nth,
          std::function<void(const std::string&)> step)
       : x_kernels(planted), x_records(recorded), x_every(every_nth), x_on_step(std::move(step)) {}
 
-  // Of every formula bug, with stages: on probe inputs.
+  // Every formula bug, with stages, on probe inputs.
   std::vector<VisibleResult> visible() const;
-  // Kernels with a bug that no record is of.
+  // Kernels with a bug that has no record.
   std::vector<std::string> without_record() const;
   // Every formula bug of every kernel that can have it, under each setting that `takes` lets through.
   std::vector<SingleResult> singles(const std::function<bool(const Setting&)>& takes) const;
   std::vector<UnsteadyResult> unsteady() const;
   std::vector<PairResult> pairs(const Setting& setting) const;
-  // Every formula bug of `sequential`, of which one watch build, from `source`, has them all.
+  // Every formula bug of `sequential`; one watch build, from `source`, has them all.
   std::vector<LineResult> lines(const std::filesystem::path& source) const;
 
  private:

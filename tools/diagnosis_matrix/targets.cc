@@ -48,7 +48,7 @@ void of_singles(const std::vector<SingleResult>& results, const std::string& who
 
 std::vector<Target> targets(const Evidence& evidence) {
   std::vector<Target> all;
-  // Of bugs that the catalogue has a statement of, by now.
+  // Results for bugs that the catalogue has a statement of by now.
   const auto today = [&](const std::string& frozen_at) {
     std::vector<SingleResult> results;
     for (const SingleResult& r : evidence.singles)
@@ -64,7 +64,7 @@ std::vector<Target> targets(const Evidence& evidence) {
     for (std::size_t i = past; i < all.size(); ++i) all[i].is_past = true;
     of_singles(today(commit), whose + ", today", all);
   }
-  // Of what the catalogue has no statement of the right answer is that it is none of the known bugs.
+  // For a bug without a statement in the catalogue the right answer is "none of the known bugs".
   std::int64_t strange = 0, given_a_name = 0;
   for (const SingleResult& result : evidence.singles) {
     if (!result.bug->hypotheses.empty()) continue;

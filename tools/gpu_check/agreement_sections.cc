@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kWorkerSeconds = 240;
 
-// Of one kernel, by tensor: cells, and those that are the same on GPU and host to the last bit.
+// Cells of a tensor of one kernel, and those that are the same on GPU and host to the last bit.
 struct Alike {
   std::string tensor;
   std::int64_t cells = 0, alike = 0;

@@ -9,7 +9,7 @@
 
 namespace attn_diag::gpu_check {
 
-// As run_process(), for so long at the most.
+// As run_process(), for at most `seconds`.
 ProcessResult run_child(const std::vector<std::string>& words, double seconds);
 
 // "" if it exited with one of the codes; else what happened, with the end of its stderr.

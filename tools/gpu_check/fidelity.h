@@ -12,7 +12,7 @@ struct BackendVerdict {
   std::string message;               // why it did not complete
 };
 
-// Of `attn-diag run --json`.
+// The verdict of `attn-diag run --json`.
 BackendVerdict read_run(int exit_code, bool timed_out, const std::string& out,
                         const std::string& err);
 

@@ -21,7 +21,7 @@ struct StatedFinding {
   std::uint64_t seed = 0;
 };
 
-// Of `kernel` ("fa1"). Throws Error for a file that cannot be read or lacks a key.
+// What the file states for `kernel` ("fa1"). Throws Error for a file that cannot be read or lacks a key.
 StatedFinding read_finding(const std::string& path, const std::string& kernel);
 
 // Why the JSON report of a trace is not what the finding states; "" if it is.

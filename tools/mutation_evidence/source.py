@@ -631,7 +631,7 @@ class Source:
             break
         return ".".join(path).replace("this.", "")
 
-    # Of which the first argument is written to.
+    # Functions that write to their first argument.
     WRITING = re.compile(r"^(mma_sync|fill_fragment|load_matrix_sync|store_matrix_sync|atomic\w+|memcpy_async|memcpy|"
                          r"__pipeline_memcpy_async)$")
 

@@ -30,10 +30,10 @@ BuggyCase buggy_case() {
   return c;
 }
 
-reference::Case data_of(const BuggyCase& c) {
+reference::PredictionInputs data_of(const BuggyCase& c) {
   const InputData inputs = make_inputs(c.problem, c.inputs, c.seed, 1);
-  return reference::Case(c.problem, c.geometry, Arithmetic{},
-                         {inputs.q.data(), inputs.k.data(), inputs.v.data()});
+  return reference::PredictionInputs(c.problem, c.geometry, Arithmetic{},
+                                     {inputs.q.data(), inputs.k.data(), inputs.v.data()});
 }
 
 Capture buggy_capture(const BuggyCase& c, const reference::Deviation& deviation, bool stages) {
@@ -43,11 +43,11 @@ Capture buggy_capture(const BuggyCase& c, const reference::Deviation& deviation,
   capture.k = std::move(inputs.k);
   capture.v = std::move(inputs.v);
   capture.arithmetic = Arithmetic{};
-  const std::vector<reference::Row> rows = all_rows(c.problem);
+  const std::vector<reference::RowIndex> rows = all_rows(c.problem);
   const auto inputs_of_case = [&](std::vector<reference::GivenTensor> given) {
-    return reference::Case(c.problem, c.geometry, Arithmetic{},
-                           {capture.q.data(), capture.k.data(), capture.v.data()}, {},
-                           std::move(given));
+    return reference::PredictionInputs(c.problem, c.geometry, Arithmetic{},
+                                       {capture.q.data(), capture.k.data(), capture.v.data()}, {},
+                                       std::move(given));
   };
   reference::Prediction predicted;
   reference::predict(inputs_of_case({}), rows, deviation, 0xfffu, predicted);

@@ -21,6 +21,6 @@ BuggyCase buggy_case();
 // leaves unwritten is NaN. With `stages`, every stage tensor too, in fp32.
 Capture buggy_capture(const BuggyCase& c, const reference::Deviation& deviation,
                       bool stages = false);
-reference::Case data_of(const BuggyCase& c);
+reference::PredictionInputs data_of(const BuggyCase& c);
 
 }  // namespace attn_diag::testing

@@ -31,7 +31,7 @@ cudaError_t copies_race(Element element, bool shared, bool equal, const void* fr
 cudaError_t passes_by_value(Element element, bool synchronised, const void* from, int* out);
 
 enum class Libc { kMemcpy, kMemmove, kMemset };
-// Each thread has `bytes` of the destination; those of the two warps lie on one another unless `apart`.
+// Each thread has `bytes` of the destination; the bytes of the two warps overlap unless `apart`.
 cudaError_t calls_libc(Libc function, bool apart, int bytes, const char* from, char* to);
 // A function of libc that has no call-outs reads and writes.
 cudaError_t calls_unseen(char* from, char* to);

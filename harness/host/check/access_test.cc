@@ -33,7 +33,7 @@ CheckReport checked_launch(const std::function<cudaError_t(Memory&)>& launch,
   register_memory(memory.to.data(), 64 * 24, "to", false);
   const cudaError_t error = launch(memory);
   cudaGetLastError();
-  for (const Finding& finding : scope.report().findings) UNSCOPED_INFO(finding.message);
+  for (const LaunchFinding& finding : scope.report().findings) UNSCOPED_INFO(finding.message);
   REQUIRE(error == cudaSuccess);
   return scope.report().check;
 }

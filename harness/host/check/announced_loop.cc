@@ -30,7 +30,7 @@ struct Announcement {
         operand(address + accesses * (loops + 1)) {}
 };
 
-// Of 64 bits, where it is known to fit.
+// Of 64-bit numbers; `known` if the ends fit.
 struct Range {
   std::int64_t low = 0, high = 0;
   bool known = false;
@@ -39,7 +39,7 @@ struct Range {
   }
 };
 
-// Of a form in all iterations.
+// The values that a form takes in all iterations.
 Range range_of(const std::int64_t* form, const Announcement& all) {
   Range range{form[0], form[0], true};
   for (std::uint32_t i = 0; i < all.loops; ++i) {

@@ -54,7 +54,7 @@ struct AccessOfLoop {
 struct AnnouncedLoop {
   std::array<AccessOfLoop, callouts::kMostAccesses> access;
   unsigned num_accesses = 0;
-  std::uint64_t steps = 0;  // accesses in all, but for those of the own stack
+  std::uint64_t steps = 0;  // all accesses, without those to the thread's own stack
 
   const AccessOfLoop* begin() const { return access.data(); }
   const AccessOfLoop* end() const { return access.data() + num_accesses; }
@@ -70,8 +70,8 @@ WholeLoops& whole_loops();
 // Whether the tests hold, so that the loop without them computes what its source does.
 bool tests_hold(const std::uint32_t* shape, const std::int64_t* values);
 
-// None: not all of it is known to be of whole elements at addresses that fit them, or where it has been seen
-// at work before. [own_begin, own_end): the stack of the thread.
+// False: not all accesses are known to be of whole elements at aligned addresses, or in memory seen before.
+// [own_begin, own_end): the stack of the thread.
 bool read_loop(const std::uint32_t* shape, const std::int64_t* values, const std::uint64_t* sites,
                std::uintptr_t own_begin, std::uintptr_t own_end, AnnouncedLoop& loop);
 

@@ -160,7 +160,7 @@ void BlockChecker::touch(Record& record, WarpReaders* readers, const Now& now) {
     else if (!is_ordered<kShared>(record.writer.epoch, now)) [[unlikely]]
       report_race(record.writer, true, now);
   }
-  // Of atomics of several warps, which do not race, one of another is kept: a plain store may.
+  // Atomics of several warps do not race, but a plain store races with them: one of another warp is kept.
   Entry other_atomic;
   if ((now.how & kAtomic) != 0)
     for (const Entry* entry : {&record.far, &record.writer})
@@ -202,7 +202,7 @@ void BlockChecker::look_at(ShadowPage& page, std::uint32_t offset, std::uint32_t
 void BlockChecker::access(unsigned thread, const MemoryAccess& what, std::uintptr_t pc) {
   const auto [kind, at, bytes, flags] = what;
   if ((flags & (kAtomic | kVolatile)) != 0 && !x_synchronising) [[unlikely]] {
-    // What a flag hands over is known when what it guards is looked at, and the access itself is next.
+    // What a flag hands over must be known before the access is looked at.
     if (kind != Access::kWrite) take_over(thread, at);
     x_synchronising = true;
     access(thread, what, pc);

@@ -23,7 +23,7 @@ void BlockChecker::begin_launch(const LaunchPlan& plan, std::uintptr_t statics, 
       x_static.allow(array.begin, array.bytes);
       x_static_arrays.push_back(std::move(array));
     }
-    // Without a symbol table all of it is one array.
+    // Without a symbol table, all static memory is one array.
     if (x_static_arrays.empty()) x_static.allow(x_static.begin(), x_static.bytes());
   }
   x_dynamic = FlatShadow();

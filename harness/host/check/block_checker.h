@@ -44,8 +44,8 @@ class BlockChecker {
 
   // The access happens when this returns.
   void access(unsigned thread, const MemoryAccess& what, std::uintptr_t pc);
-  // All accesses of a loop, about to happen. False: not all of them are known to be right, each is to be
-  // announced by itself; nothing has been noted but what is right.
+  // All accesses of a loop, about to happen. False: not all are known to be right, and each is to be announced by
+  // itself; only right ones have been noted.
   bool access_loop(unsigned thread, const AnnouncedLoop& loop, std::uintptr_t frame);
   // Most loads: of shared memory that other lanes of the warp have just read by the same instruction. Notes
   // it and returns true; otherwise access() is to be called. `bytes` is a power of two.
@@ -62,7 +62,7 @@ class BlockChecker {
     mine.counts += kEasyRead;
     return true;
   }
-  // The same for the first lane of a warp.
+  // As the function above, for the first lane of a warp.
   bool note_first_read(unsigned thread, std::uintptr_t at, std::size_t bytes, std::uintptr_t pc) {
     WarpReaders* const readers = easy_readers(at, bytes);
     if (readers == nullptr) return false;
@@ -81,7 +81,7 @@ class BlockChecker {
     x_checker->summary().loads += reads;
     return reads != 0;
   }
-  // Of the thread's own stack. `frame`: of the call-out, below those of the code that makes the access.
+  // An access to the thread's own stack. `frame`: that of the call-out, below those of the accessing code.
   void local_access(unsigned thread, const MemoryAccess& what, std::uintptr_t pc,
                     std::uintptr_t frame) {
     ++x_checker->summary().local;
@@ -96,7 +96,7 @@ class BlockChecker {
   // An operation on signed integers whose result does not fit.
   void overflow(unsigned thread, std::int64_t left, const char* sign, std::int64_t right,
                 const char* type, std::uintptr_t pc);
-  // Of an array whose type (as the compiler names it) says how many elements it has.
+  // The index of an array whose type, as the compiler names it, says how many elements it has.
   void index_out_of_bounds(unsigned thread, std::int64_t index, const char* type,
                            const AboutVariable& about, std::uintptr_t pc);
   void outside_local(unsigned thread, const OutsideLocal& what, const AboutVariable& about,
@@ -104,14 +104,14 @@ class BlockChecker {
   // A pointer that is no multiple of its type's alignment is used.
   void misaligned(unsigned thread, std::uintptr_t at, unsigned alignment, std::size_t bytes,
                   std::uintptr_t pc);
-  // The block is ended for what the thread asks for at `pc`.
+  // The block is ended because of what the thread asks for at `pc`.
   void ended_at(unsigned thread, std::uintptr_t pc) { x_checker->note_end(seen_at(thread, pc, 0)); }
   // An access that ended the block.
   void fault(unsigned thread, std::uintptr_t at, bool misaligned, const std::string& message,
              const char* advice, std::uintptr_t pc);
   // All threads of the block have met.
   void block_barrier();
-  // The lanes of a warp have met. `orders`: and what they did before is seen by what they do after.
+  // The lanes of a warp have met. `orders`: what they did before is seen by what they do afterwards.
   void warp_sync(unsigned warp, std::uint32_t lanes, std::uint32_t live, bool orders);
   void fence(unsigned thread, bool device);
   // At a barrier of some threads, or a flag that the executor keeps: a thread arrives, the phase ends, a
@@ -143,7 +143,7 @@ class BlockChecker {
   // Which accesses of its warp a lane comes after.
   struct LaneOrder {
     std::uint32_t full = 0;  // all at earlier ticks
-    bool partial = false;  // and more: then by lane a, of lane b, those at ticks before known[a][b]
+    bool partial = false;    // also: lane a comes after lane b's at ticks before known[a][b]
     std::array<std::array<std::uint32_t, 32>, 32> known{};
 
     std::uint32_t before(unsigned lane, unsigned other) const {
@@ -163,15 +163,16 @@ class BlockChecker {
     LaneOrder ordered;    // and by those that order memory
     bool fenced = false;  // some lane has fenced in this interval
   };
-  // Loads of shared memory by whole loops, of many elements at the very same places. The records get to know
-  // when something else touches these in the interval: what was written there is older, so nothing else asks.
+  // Loads of shared memory by whole loops, of many elements at the very same places. They are put into the records
+  // once something else touches these places in the interval. What was written there is older, so nothing needs them
+  // before.
   struct WideRead {
     Stretches places;
     std::uint32_t pc = 0, bytes = 0;
     std::vector<Epoch> readers;  // in order
   };
-  // Where an array is that has all of an access of a loop.
-  enum class Place { kNone, kOwn, kShared, kGlobal };
+  // Where the array is that has all of what an access of a loop touches; kNone: no one array has all of it.
+  enum class MemorySpace { kNone, kOwn, kShared, kGlobal };
   // The access being looked at.
   struct Now {
     unsigned thread;
@@ -208,7 +209,7 @@ class BlockChecker {
   template <bool kShared>
   bool is_ordered(Epoch earlier, const Now& now) const;
   // block_loop.cc
-  Place place_of(const AccessOfLoop& access);
+  MemorySpace space_of(const AccessOfLoop& access);
   Now now_of(unsigned thread, const AccessOfLoop& access, bool shared) const;
   template <bool kShared>
   bool is_right(const Record& record, const Now& now) const;  // would be reported otherwise
@@ -221,7 +222,7 @@ class BlockChecker {
   bool write_all(const AccessOfLoop& access, const Now& now);
   bool note_wide_read(const AccessOfLoop& access, const Now& now);
   bool is_of_earlier_intervals(const Stretches& places, std::uint32_t bytes);
-  // The records get to know of the loads that overlap with these bytes.
+  // Puts the loads that overlap with these bytes into the records.
   void settle_wide(std::uintptr_t at, std::size_t bytes);
   void settle(const WideRead& read);
   void remove_wide(std::size_t number);

@@ -26,24 +26,26 @@ BlockChecker::Now BlockChecker::now_of(unsigned thread, const AccessOfLoop& acce
           access.write ? Access::kWrite : Access::kRead};
 }
 
-BlockChecker::Place BlockChecker::place_of(const AccessOfLoop& access) {
-  if (access.own) return Place::kOwn;
+BlockChecker::MemorySpace BlockChecker::space_of(const AccessOfLoop& access) {
+  if (access.own) return MemorySpace::kOwn;
   const auto is_in = [&](std::uintptr_t begin, std::size_t bytes) {
     return access.begin >= begin && access.end <= begin + bytes;
   };
   if (x_dynamic.contains(access.begin))
-    return is_in(x_dynamic_begin, x_dynamic_bytes) ? Place::kShared : Place::kNone;
+    return is_in(x_dynamic_begin, x_dynamic_bytes) ? MemorySpace::kShared : MemorySpace::kNone;
   if (x_static.contains(access.begin)) {
     for (const StaticArray& array : x_static_arrays)
-      if (is_in(array.begin, array.bytes)) return array.is_guard ? Place::kNone : Place::kShared;
-    return Place::kNone;
+      if (is_in(array.begin, array.bytes))
+        return array.is_guard ? MemorySpace::kNone : MemorySpace::kShared;
+    return MemorySpace::kNone;
   }
   const WatchedMemory* const array = x_checker->nearest(access.begin);
-  return array != nullptr && !array->freed && is_in(array->begin, array->bytes) ? Place::kGlobal
-                                                                                : Place::kNone;
+  return array != nullptr && !array->freed && is_in(array->begin, array->bytes)
+             ? MemorySpace::kGlobal
+             : MemorySpace::kNone;
 }
 
-// As touch() has it, and no less than what it reports.
+// False wherever touch() would report something.
 template <bool kShared>
 bool BlockChecker::is_right(const Record& record, const Now& now) const {
   const Epoch writer = record.writer.epoch;
@@ -159,7 +161,7 @@ void BlockChecker::fetch_records(const Stretches& places) {
   });
 }
 
-// What touch() does to a store that nothing of this interval was before: there is nothing to compare it with.
+// What touch() does to the first access of this interval if it is a store: there is nothing to compare it with.
 bool BlockChecker::write_first(Record& record, WarpReaders& readers, const Now& now) const {
   const auto is_now = [this](Epoch epoch) { return segment_of(epoch) == x_segment; };
   if (is_now(record.writer.epoch) || is_now(record.reader.epoch) || is_now(record.mate.epoch) ||
@@ -171,7 +173,7 @@ bool BlockChecker::write_first(Record& record, WarpReaders& readers, const Now& 
   return true;
 }
 
-// And to a load of what was there before the launch.
+// What touch() does to a load of what was there before the launch.
 bool BlockChecker::read_given(Record& record, const Now& now) const {
   const Epoch writer = record.writer.epoch;
   if (writer == 0 || segment_of(writer) >= x_checker->first_segment()) return false;
@@ -261,12 +263,12 @@ bool BlockChecker::access_loop(unsigned thread, const AnnouncedLoop& loop, std::
   Thread& mine = x_thread[thread];
   const std::uint64_t counted = mine.counts & 0xFFFFFFFFu;
   if (counted + loop.steps > 0xFFFFFFFFu) return false;
-  std::array<Place, callouts::kMostAccesses> places;
+  std::array<MemorySpace, callouts::kMostAccesses> spaces;
   for (unsigned i = 0; i < loop.num_accesses; ++i) {
-    places[i] = place_of(loop.access[i]);
-    if (places[i] == Place::kNone) return false;
+    spaces[i] = space_of(loop.access[i]);
+    if (spaces[i] == MemorySpace::kNone) return false;
   }
-  // What is stored and used again must be the very same element, loaded and then stored.
+  // Where stores overlap with other accesses, only this is allowed: an element is loaded, then stored.
   for (unsigned i = 0; i < loop.num_accesses; ++i)
     for (unsigned j = i + 1; j < loop.num_accesses; ++j) {
       const AccessOfLoop &a = loop.access[i], &b = loop.access[j];
@@ -275,31 +277,31 @@ bool BlockChecker::access_loop(unsigned thread, const AnnouncedLoop& loop, std::
     }
   const auto all = [&](bool write, const auto& act) {
     for (unsigned i = 0; i < loop.num_accesses; ++i)
-      if (loop.access[i].write == write && !act(loop.access[i], places[i])) return false;
+      if (loop.access[i].write == write && !act(loop.access[i], spaces[i])) return false;
     return true;
   };
-  const auto now = [&](const AccessOfLoop& access, Place place) {
-    return now_of(thread, access, place == Place::kShared);
+  const auto now = [&](const AccessOfLoop& access, MemorySpace space) {
+    return now_of(thread, access, space == MemorySpace::kShared);
   };
-  if (!all(false, [&](const AccessOfLoop& access, Place place) {
-        if (place == Place::kOwn)
+  if (!all(false, [&](const AccessOfLoop& access, MemorySpace space) {
+        if (space == MemorySpace::kOwn)
           return !mine.locals.any() ||
                  access.stretches().each([&](std::uintptr_t at, std::size_t bytes) {
                    return mine.locals.is_written(at, bytes, frame);
                  });
-        return place == Place::kShared ? read_all<true>(access, now(access, place))
-                                       : read_all<false>(access, now(access, place));
+        return space == MemorySpace::kShared ? read_all<true>(access, now(access, space))
+                                             : read_all<false>(access, now(access, space));
       }))
     return false;
-  if (!all(true, [&](const AccessOfLoop& access, Place place) {
-        if (place == Place::kOwn)
+  if (!all(true, [&](const AccessOfLoop& access, MemorySpace space) {
+        if (space == MemorySpace::kOwn)
           return !mine.locals.any() ||
                  access.stretches().each([&](std::uintptr_t at, std::size_t bytes) {
                    mine.locals.write(at, bytes, frame);
                    return true;
                  });
-        return place == Place::kShared ? write_all<true>(access, now(access, place))
-                                       : write_all<false>(access, now(access, place));
+        return space == MemorySpace::kShared ? write_all<true>(access, now(access, space))
+                                             : write_all<false>(access, now(access, space));
       }))
     return false;
   CheckSummary& summary = x_checker->summary();

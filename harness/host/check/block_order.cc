@@ -27,7 +27,7 @@ BlockView BlockChecker::own_view(unsigned thread) const {
   return view;
 }
 
-// What of its own block the thread may publish: what threads had done when they fenced.
+// What the thread may publish about its own block: what threads had done when they fenced.
 BlockView BlockChecker::fenced_view(unsigned thread) const {
   BlockView view;
   const unsigned first = thread / 32 * 32;
@@ -35,7 +35,7 @@ BlockView BlockChecker::fenced_view(unsigned thread) const {
   for (unsigned t = first; t < std::min(first + 32, x_threads); ++t) {
     const BlockView& fenced = x_thread[t].fenced;
     if (fenced.segment != x_segment) continue;
-    // Of lanes that the thread has met since they fenced, too.
+    // The fences of lanes that the thread has met since count too.
     if (t == thread || warp.met.before(thread, t) >= fenced.ticks[t]) view.join(fenced);
   }
   if (view.segment == x_segment) return view;

@@ -175,7 +175,7 @@ void BlockChecker::report_race(const Entry& earlier, bool earlier_writes, const 
     }
   } else if (same_block) {
     finding.message = concat("two threads of one block ", actions, " with no barrier between");
-    // Of two stores: what they have stored will tell.
+    // For two stores the advice depends on what they stored: settle_later().
     if (!earlier_writes || !write)
       finding.advice = concat("Put __syncthreads() between the ", verb(earlier_writes), " and the ",
                               verb(write));

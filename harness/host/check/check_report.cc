@@ -22,8 +22,8 @@ auto line_of(const CheckAccess& access) {
                                : std::tuple(access.places.front().file, access.places.front().line);
 }
 
-// The same two lines in either order: which comes first is up to the schedule. Lanes of one warp that
-// meet at lines at which other threads meet too are no finding of their own.
+// Whether both are about the same two lines, in either order: which comes first is up to the schedule. Lanes of
+// one warp that meet at lines at which other threads meet too are no finding of their own.
 bool is_same_pair(const CheckFinding& a, const CheckFinding& b) {
   if (a.kind != b.kind || a.kernel != b.kernel || a.has_other != b.has_other) return false;
   // An index past the end of an array's type, and the access outside the array that follows.
@@ -66,7 +66,7 @@ CheckReport Checker::report() const {
     offsets.insert(seen.access.pc);
     if (seen.has_other) offsets.insert(seen.other.pc);
   }
-  for (const LaunchFinding& ended : x_launch_findings)
+  for (const EndedLaunch& ended : x_ended_launches)
     if (ended.at.pc != 0) wanted[x_launches[ended.launch].library].insert(ended.at.pc);
   for (const auto& [from, what] : x_unseen) wanted[x_launches[from.launch].library].insert(from.pc);
   CheckReport report;
@@ -144,7 +144,7 @@ CheckReport Checker::report() const {
                        [&](const CheckFinding& race) { return is_consequence(f, race); });
   });
   std::vector<CheckFinding> ended;
-  for (const LaunchFinding& launch : x_launch_findings) {
+  for (const EndedLaunch& launch : x_ended_launches) {
     ended.push_back(launch.finding);
     if (launch.at.pc == 0) continue;
     // The statement is known from the kernel itself; what called it is not.
@@ -190,14 +190,14 @@ void add_report(CheckReport& to, const CheckReport& from) {
   if (sum.symbolizer_note.empty()) sum.symbolizer_note = more.symbolizer_note;
 }
 
-void Checker::add_launch_finding(const Finding& found) {
+void Checker::add_launch_finding(const LaunchFinding& found) {
   CheckFinding finding;
   finding.kind = CheckKind::kLaunch;
   finding.kernel = x_launches.empty() ? "" : x_launches.back().kernel;
   finding.message = found.message;
   if (!found.file.empty()) finding.access.places.push_back({found.file, found.line, ""});
   const auto launch = static_cast<std::uint32_t>(x_launches.empty() ? 0 : x_launches.size() - 1);
-  x_launch_findings.push_back({std::move(finding), x_ended_at, launch});
+  x_ended_launches.push_back({std::move(finding), x_ended_at, launch});
 }
 
 }  // namespace attn_diag::host

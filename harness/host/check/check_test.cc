@@ -41,7 +41,7 @@ CheckReport checked_launch(const std::function<cudaError_t(Memory&)>& launch,
   const cudaError_t error = launch(memory);
   cudaGetLastError();
   const LaunchReport& report = scope.report();
-  for (const Finding& finding : report.findings) UNSCOPED_INFO(finding.message);
+  for (const LaunchFinding& finding : report.findings) UNSCOPED_INFO(finding.message);
   REQUIRE(error == cudaSuccess);
   return report.check;
 }
@@ -67,7 +67,7 @@ void check_clean(const std::function<cudaError_t(Memory&)>& launch) {
   }
 }
 
-// The same kind and lines, whatever the schedule.
+// Every schedule finds this kind, at the same lines.
 CheckFinding check_found(CheckKind kind, Severity severity,
                          const std::function<cudaError_t(Memory&)>& launch) {
   for (const char* schedule : {"reverse", "seed:1", "seed:2", "lockstep"}) {
@@ -230,7 +230,7 @@ TEST_CASE("reading before the wait for an asynchronous copy is found") {
   check_clean([](Memory& m) { return checked::async_copy(m.out.data(), m.in.data(), 0); });
   check_found(CheckKind::kAsyncCopy, Severity::kError,
               [](Memory& m) { return checked::async_copy(m.out.data(), m.in.data(), 1); });
-  // Of another size than the load: each access has its own.
+  // The copy is wider than the load: each access has its own size.
   const CheckFinding wide = check_found(CheckKind::kAsyncCopy, Severity::kError, [](Memory& m) {
     return checked::wide_async_copy(m.out.data(), m.in.data());
   });
@@ -320,7 +320,7 @@ TEST_CASE("memory of cudaMalloc is watched from its allocation to its end") {
 
 TEST_CASE("small allocations side by side do not forget what was written of one another") {
   constexpr std::size_t kBytes = 64 * sizeof(int), kMost = 16;
-  // Each is filled before the next one is there, but `unset`; every fourth is given back and asked for again.
+  // Each but `unset` is filled before the next is allocated; every fourth is freed and allocated again.
   const auto read_all = [](std::size_t unset) {
     return [unset](Memory& m) {
       std::vector<void*> all(kMost);

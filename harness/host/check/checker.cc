@@ -16,7 +16,7 @@
 namespace attn_diag::host {
 namespace {
 
-// Of each kind, whatever the limit: the report folds some into one and drops others.
+// Findings kept of each kind, whatever the limit: the report folds some into one and drops others.
 constexpr int kLeastSeen = 1000;
 
 // Nothing else has been seen of these bytes since.
@@ -32,7 +32,7 @@ struct ImageSearch {
   bool found;
 };
 
-// Of the thread that launches, which has the kernel's arguments.
+// The stack of the launching thread, which has the kernel's arguments: begin and bytes.
 std::pair<std::uintptr_t, std::size_t> own_stack() {
   pthread_attr_t attributes;
   if (pthread_getattr_np(pthread_self(), &attributes) != 0) return {};

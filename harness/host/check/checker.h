@@ -25,7 +25,7 @@ struct WatchedMemory {
   std::size_t bytes = 0;
   std::string name;
   bool freed = false;
-  // Of variables: so many bytes behind it are nobody's; it cannot be written.
+  // For variables. Bytes behind it that nobody may use; is_constant: it cannot be written.
   std::size_t guard_bytes = 0;
   bool is_constant = false;
   ArrayShape shape;
@@ -81,8 +81,8 @@ class Checker {
   const WatchedMemory* nearest(std::uintptr_t at) const;
   // Whether it is behind a variable, where nothing is that anybody may use.
   bool is_guard(std::uintptr_t at) const;
-  // Of an address in no array: whether it may be in a constant that the compiler has made, which lie among
-  // the variables that cannot be written.
+  // Whether an address in no array may be in a constant that the compiler made: these lie among the variables
+  // that cannot be written.
   bool may_be_unnamed_constant(std::uintptr_t at) const;
   // Calls act(name, begin, bytes) for the arrays on either side.
   template <class Act>
@@ -99,8 +99,8 @@ class Checker {
 
   // Counts it if one of the same kind at the same program counters was seen before.
   void add(const SeenFinding& finding);
-  // Two plain stores that nothing orders: whether their values differ shows once the later one, which is
-  // about to happen, has.
+  // Two plain stores that nothing orders. Whether their values differ shows when the later one, which is about to
+  // happen, has happened.
   void settle_later(const SeenFinding& finding, std::uintptr_t at, std::size_t bytes);
   void settle() {
     if (!x_unsettled.empty()) [[unlikely]]
@@ -108,11 +108,11 @@ class Checker {
   }
   // A call at a place of the launch's library whose accesses are not seen.
   void unseen(const std::string& what, std::uintptr_t pc);
-  // Where a block was when it was ended, and after the launch what ended it.
+  // Where a block was when it was ended; after the launch, add_launch_finding() says what ended it.
   void note_end(const SeenAccess& where) {
     if (x_ended_at.pc == 0) x_ended_at = where;
   }
-  void add_launch_finding(const Finding& finding);
+  void add_launch_finding(const LaunchFinding& finding);
 
   Handovers& handovers() { return x_handovers; }  // at addresses of global memory
   CheckSummary& summary() { return x_summary; }
@@ -162,12 +162,12 @@ class Checker {
   std::vector<SeenFinding> x_findings;
   std::unordered_map<Key, std::size_t, HashKey> x_found;  // indices into them
   std::array<int, kNumCheckKinds> x_kept{};
-  struct LaunchFinding {
+  struct EndedLaunch {
     CheckFinding finding;
     SeenAccess at;  // pc 0: not known
     std::uint32_t launch;
   };
-  std::vector<LaunchFinding> x_launch_findings;
+  std::vector<EndedLaunch> x_ended_launches;
   SeenAccess x_ended_at;
   CheckSummary x_summary;
   Handovers x_handovers;

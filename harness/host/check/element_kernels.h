@@ -14,11 +14,11 @@ enum class Wrong {
   kOuterIndex,      // sRows[30][0]
   kMemberIndex,     // an array within a struct
   kLocalIndex,      // int rSums[4][8]: rSums[2][8]
-  kSecondOfName,    // the same of the second variable rSame of the function
+  kSecondOfName,    // ... in the second variable of the function called rSame
   kReferenceIndex,  // of a parameter int (&row)[8]
   kPointerIndex,    // of a parameter int (*rows)[8]
   kLocalPointer,    // past the end of rSums by a pointer
-  kLocalLoop,       // the last of a loop that goes round so often as the compiler knows
+  kLocalLoop,       // in the last iteration of a loop whose count the compiler knows
   kLocalUnset,      // rSums[1][2] is read that was not set
 };
 cudaError_t goes_wrong(Wrong wrong, int* out, int one);

@@ -54,7 +54,7 @@ const LocalArray* LocalArrays::read(std::uintptr_t at, std::size_t bytes, std::u
   if (array == nullptr) return nullptr;
   const std::size_t first = at - array->begin;
   const std::size_t end = std::min(first + bytes, array->written.size());
-  // Of a wide load some bytes may be padding: it counts where nothing of it was written.
+  // Some bytes of a wide load may be padding: it counts only where none of its bytes was written.
   for (std::size_t i = first; i < end; ++i)
     if (array->written[i]) return nullptr;
   const bool as_declared = std::memcmp(reinterpret_cast<const void*>(array->begin + first),

@@ -26,10 +26,10 @@ class LocalArrays {
 
   // Accesses by code whose stack frame is at `frame`: arrays of frames below it are gone.
   void write(std::uintptr_t at, std::size_t bytes, std::uintptr_t frame);
-  // Whether all that arrays have of these bytes has been written.
+  // Whether those of these bytes that lie in arrays have all been written.
   bool is_written(std::uintptr_t at, std::size_t bytes, std::uintptr_t frame);
-  // The array of which a byte is read that nothing has written; null: none. Code without call-outs may
-  // have written it: then it no longer holds what it held.
+  // The array with a byte that is read and was never written; null: none. Code without call-outs may have written
+  // it, which shows where its contents have changed.
   const LocalArray* read(std::uintptr_t at, std::size_t bytes, std::uintptr_t frame);
 
  private:

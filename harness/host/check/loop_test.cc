@@ -1,4 +1,4 @@
-// Loops that are announced as a whole: what is found and counted is what it is when each access is announced.
+// Loops announced as a whole give the findings and counts that they give when each access is announced.
 #include <array>
 #include <functional>
 #include <memory>
@@ -65,7 +65,7 @@ Said said(const Launch& launch, const std::string& schedule, bool whole, std::si
     const cudaError_t error = launch(memory);
     cudaGetLastError();
     const LaunchReport& report = scope.report();
-    for (const Finding& finding : report.findings) UNSCOPED_INFO(finding.message);
+    for (const LaunchFinding& finding : report.findings) UNSCOPED_INFO(finding.message);
     REQUIRE(error == cudaSuccess);
     for (const CheckFinding& f : report.check.findings)
       result.text += std::string(name(f.kind)) + ' ' + name(f.severity) + ' ' + f.array + " +" +
@@ -123,7 +123,7 @@ TEST_CASE("a loop over a row in shared memory finds what its loads find one by o
         const std::uint64_t in_loops = check_same(launch);
         if (flaw == Flaw::kNone) CHECK(in_loops >= 64u * 22u);
         if (flaw == Flaw::kOverrun) CHECK(in_loops == 0);
-        // Of the larger elements into the array that follows.
+        // Larger elements overrun into the array that follows.
         if (flaw == Flaw::kOverrun)
           CHECK(
               (finds(launch, "out-of-bounds error") || finds(launch, "uninitialised-read error")));

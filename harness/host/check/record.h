@@ -51,17 +51,17 @@ struct Entry {
 };
 inline constexpr std::uint32_t kStepMask = (1u << 24) - 1;
 
-// Of one granule of memory. Of the readers since the last write these three are enough to find a
-// conflict if there is one: the last one, another lane of its warp, and one of another warp or block.
+// The accesses to one granule of memory. Three readers since the last write are enough to find a conflict if
+// there is one: the last one, another lane of its warp, and one of another warp or block.
 struct alignas(64) Record {
   Entry writer, reader, mate, far;
 };
 
-// Of one granule of shared memory: lanes of up to two warps that have read it in one interval by one
-// instruction. They are not in the record yet. What they read was written by a thread of the block, by a
-// plain store, before the interval.
+// Lanes of up to two warps that have read one granule of shared memory in one interval by one instruction and
+// are not in its record yet. What they read was written by a thread of the block, by a plain store, before the
+// interval.
 struct alignas(32) WarpReaders {
-  Epoch warp = 0;  // warp_of() their epochs; 0: nothing is known, the record tells
+  Epoch warp = 0;  // warp_of() their epochs; 0: nothing is known here, ask the record
   std::uint32_t pc = ~0u;
   std::uint32_t lanes = 0;  // 0: written then by a thread of the warp, and not read since
   Epoch before = 0;         // of another warp that read it before; 0: none

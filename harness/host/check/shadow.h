@@ -23,7 +23,7 @@ class ShadowPage {
   bool mixed = false;        // [begin, end) does not tell all: ask the list of arrays
   bool shared = false;       // shared memory
   bool input = false;        // not to be written
-  bool wide = false;         // loads of whole loops lie here that the records do not have yet
+  bool wide = false;         // holds loads of whole loops that the records do not have yet
 
   unsigned shift() const { return x_shift; }
   Record* at(std::uint32_t offset) { return x_records.get() + (offset >> x_shift); }

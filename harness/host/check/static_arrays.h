@@ -17,7 +17,7 @@ struct StaticArray {
   std::string function;  // that declares it, demangled; empty: none
   // The compiler's, beside an array of a class type: set by the poison, so that nothing is constructed.
   bool is_guard = false;
-  // Of device variables. Behind it there are so many bytes that nobody may use; it cannot be written.
+  // For device variables. Bytes behind it that nobody may use; is_constant: it cannot be written.
   std::size_t guard_bytes = 0;
   bool is_constant = false;
   ArrayShape shape;

@@ -1,4 +1,4 @@
-// What two stores to one place have stored, as far as bytes tell.
+// What two stores to one place have stored, as far as the bytes show.
 #pragma once
 
 #include <cstddef>

@@ -26,7 +26,7 @@ std::string demangled(const char* name) {
   return status == 0 ? text.get() : name;
 }
 
-// Of a function, or of the inlined copy of one.
+// `function` may be the inlined copy of one.
 std::string name_of(Dwarf_Die* function) {
   Dwarf_Attribute attribute;
   for (const unsigned which : {DW_AT_linkage_name, DW_AT_MIPS_linkage_name, DW_AT_name})

@@ -52,7 +52,7 @@ __global__ void missing_syncwarp_kernel(float* out) {
   out[global_thread()] = left + 100.0f * right;
 }
 
-// The same, after lanes have taken different branches: they converge again where the paths meet.
+// As above, after lanes have taken different branches: they converge again where the paths meet.
 __global__ void missing_syncwarp_after_divergence_kernel(float* out) {
   __shared__ float values[kThreads], sums[kThreads];
   const int t = static_cast<int>(threadIdx.x);

@@ -18,7 +18,7 @@ struct WarpVotes {
   int any, all, match_all_equal, reduce_min, reduce_max;
 };
 
-// Of the inputs, the accumulator read and the one written.
+// Types of the inputs, of the accumulator read and of the one written.
 enum class MatrixTypes {
   kHalfFloatFloat,
   kHalfHalfHalf,

@@ -1,4 +1,4 @@
-// Products of matrices, of which the lanes of a warp hold the elements: which numbers each sum is made of.
+// Products of matrices whose elements the lanes of a warp hold: which numbers each sum is made of.
 #pragma once
 
 #include <cstddef>
@@ -28,8 +28,7 @@ class __attribute__((visibility("hidden"))) MatrixProduct {
     c.resize(std::size_t{m} * n);
   }
 
-  // Before the product: takes what the operands are, of which the values are given. Then `c` may name where the
-  // result goes.
+  // Before the product: reads the operands, whose values are given. Afterwards `c` may name where the result goes.
   void read(const float* a_values, const float* b_values, const float* c_values) {
     take(a, a_values, x_a);
     take(b, b_values, x_b);

@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint32_t kLabelMask = (1u << kPartShift) - 1;
 constexpr std::uint64_t kMostNodes = kPacked - 1;
 
-// Of what host code copies.
+// The site of what host code copies.
 Site g_copied = {0, value_callouts::Op::kInput, 0, 0, "", "", "", "", "", "", ""};
 
 struct Modules {
@@ -360,8 +360,8 @@ void ValueRecorder::note_output(Site& site, std::uint32_t where, const void* at,
        b += output.element_bytes) {
     ValueOutput& element = elements[first + b / output.element_bytes];
     // An atomic addition is one of many.
-    const bool by_other_thread = site.op == value_callouts::Op::kStore && site.line != 0 && element.node != 0 &&
-                                 x_graph.nodes[element.node].where != where;
+    const bool by_other_thread = site.op == value_callouts::Op::kStore && site.line != 0 &&
+                                 element.node != 0 && x_graph.nodes[element.node].where != where;
     x_graph.stored_twice += element.block != ~0u && (element.block != block || by_other_thread);
     element.block = block;
     element.site = number_of(site);
@@ -406,7 +406,7 @@ Label ValueRecorder::pick(Site& site, std::uint32_t where, Label chosen, float n
 Label ValueRecorder::convert(Site& site, std::uint32_t where, Label label, float result,
                              unsigned bytes) {
   if (label == 0) return 0;
-  // Of bits that are not one number's: of the first.
+  // Bits of several numbers: taken as those of the first.
   if ((label & kPacked) != 0) {
     const Packed parts = x_packed[label & ~kPacked];
     const auto first =

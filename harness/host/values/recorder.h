@@ -61,7 +61,7 @@ class __attribute__((visibility("hidden"))) ValueRecorder {
   void atomic_add(value_callouts::Site& site, std::uint32_t where, void* at, Label label,
                   float number);
 
-  // Of integers.
+  // Operations on integers.
   Label resize(Label label, unsigned bytes, unsigned to);
   Label shift(Label label, unsigned bytes, int bits);
   Label mask(Label label, unsigned bytes, std::uint64_t mask);
@@ -70,7 +70,7 @@ class __attribute__((visibility("hidden"))) ValueRecorder {
   Label as_number(value_callouts::Site& site, std::uint32_t where, Label label, unsigned bytes,
                   float number);
 
-  // Of memory.
+  // Operations on memory.
   void copy(void* to, const void* from, std::size_t bytes, CopiedAt at = {});
   Label label_at(const void* at, unsigned bytes);
   void set_label(void* at, unsigned bytes, Label label);
@@ -124,9 +124,9 @@ class __attribute__((visibility("hidden"))) ValueRecorder {
   value_callouts::Site* x_at = nullptr;
 };
 
-// Of the block that runs on the calling worker, if it is watched, or of host code; else null.
+// The recorder of host code or of the watched block that runs on the calling worker; else null.
 ValueRecorder* watching_values();
-// Of the executor's work that the calling thread has just asked for.
+// Where the calling thread has just asked the executor for a copy.
 CopiedAt copied_at();
 // What the executor itself does to memory of the block.
 void note_copied(void* to, const void* from, std::size_t bytes, CopiedAt at = {});

@@ -11,7 +11,7 @@ namespace attn_diag::adapt {
 
 enum class Way {
   kHostFunction,   // a function of the file launches the kernel, given pointers
-  kTorchFunction,  // likewise, given tensors of PyTorch
+  kTorchFunction,  // such a function, given tensors of PyTorch
   kLaunchCode,     // launches taken out of a function that makes its own data, as main() does
   kBareKernel,     // a __global__ function, with a launch of its own
 };
@@ -42,7 +42,7 @@ struct Draft {
   std::string kernel;         // the name under which it is exported
   std::string text;           // the adapter
   bool holds_source = false;  // its text has that of the source in it, instead of including it
-  // Of attn-diag run, for a problem that it takes; empty: the default is one.
+  // Flags of attn-diag run for a problem that the kernel takes; empty: it takes the default.
   std::string run_flags;
   bool bshd = false;
   // Nothing but the kernel's own code says which layout: the other is as likely if it has a mistake.

@@ -16,7 +16,7 @@ bool is_tensor_class(const Parameter& p) {
 }
 bool is_optional(const Parameter& p) { return p.element.find("optional") != std::string::npos; }
 
-// Of one head, where a kernel is called for each.
+// The offset of one head, for a kernel that is called for each head.
 std::string offset_of(char tensor) {
   return fmt::format(" + head * c.seqlen_{}() * c.head_dim{}()",
                      tensor == 'q' || tensor == 'o' ? 'q' : 'k',

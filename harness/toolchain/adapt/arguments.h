@@ -45,7 +45,7 @@ class Arguments {
   std::vector<Note>& x_notes;
 };
 
-// Of a size or number; "" if the role is none that the problem has.
+// The expression for a size or number; "" if the problem has none of that role.
 std::string size_expression(Role role, const Facts& facts);
 
 // "q batch" -> "c.q_strides().batch".

@@ -45,7 +45,7 @@ Role role_of(const std::string& name) {
   return role == Role::kUnknown ? classify_constant(name + "s").role : role;
 }
 
-// The axes that a word stands for; false if it is none.
+// Adds the axes that a word stands for; false if it stands for none.
 bool add_axes(std::string name, std::vector<Role>& axes) {
   const bool number = name.find_first_not_of("0123456789") == std::string::npos;
   if (number && name == "3") return true;
@@ -80,7 +80,7 @@ std::string name_before(std::string_view text, std::size_t at) {
   }
 }
 
-// Of two lengths and no heads, "n_q" and "s", the number of Qs is one of heads.
+// With two lengths and no heads ("n_q" and "s"), "n_q" is a number of heads.
 std::vector<Role> with_heads(std::vector<Role> axes) {
   const auto has = [&](Role role) {
     return std::find(axes.begin(), axes.end(), role) != axes.end();

@@ -10,8 +10,9 @@
 namespace attn_diag::adapt {
 
 struct NamedAxes {
-  std::string name;        // of the tensor, as in "q: [B, H, D]"; may be empty
-  std::vector<Role> axes;  // outermost first; a product is several, and its 3 of Q, K and V is none
+  std::string name;  // of the tensor, as in "q: [B, H, D]"; may be empty
+  std::vector<Role>
+      axes;  // outermost first; a product counts as several, without the 3 of Q, K and V
 };
 
 // What people write beside the code: comments, and the messages of its checks. A text each.

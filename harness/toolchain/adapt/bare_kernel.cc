@@ -146,7 +146,7 @@ class Shape {
     std::string variable, statement;
     for (std::size_t i = x_f.open; i < x_f.close; ++i) {
       if (!x_s.is(i, "blockIdx") || !x_s.is(i + 2, name)) continue;
-      // Of "int tile = blockIdx.x, head = blockIdx.y;" the part that it stands in.
+      // Only its part of "int tile = blockIdx.x, head = blockIdx.y;".
       std::size_t begin = x_s.statement_begin(i), end = x_s.statement_end(i);
       for (std::size_t j = i; j > begin; --j)
         if (x_s.is(j, "=")) {

@@ -39,7 +39,7 @@ std::vector<Instance> instances_of(const Model& model, const FunctionModel& f, F
 void add_calls(const Facts& facts, const std::vector<std::string>& inner,
                std::vector<std::string>& lines);
 
-// The lines, each indented by so many blanks. `ends`: with the last one's newline.
+// The lines, each indented by `by` blanks. `ends`: with the last one's newline.
 std::string indented(const std::vector<std::string>& lines, int by, bool ends = true);
 
 // How one instance is called, where it is meant.

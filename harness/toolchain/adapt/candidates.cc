@@ -57,7 +57,7 @@ void use_struct(const Model& model, Candidate& c) {
       for (const Classified& r : classify(structure->members)) c.size_roles.push_back(r);
 }
 
-// Of a member function that can be called from outside: its class, made of what its constructor takes.
+// For a member function that can be called from outside: an object of its class, made of what the constructor takes.
 void use_object(const Model& model, Candidate& c) {
   const FunctionModel& f = *c.function;
   const auto found = model.structure(f.owner.substr(f.owner.rfind(':') + 1));
@@ -91,7 +91,8 @@ std::string missing_tensors(const Candidate& c) {
   return missing.empty() ? "" : "its parameters name no " + missing;
 }
 
-// Of host functions whose tensors are those of one product: S of q and k, or o of S or P and v.
+// The part of attention that a host function computes if its tensors are those of one product: S of q and k, or o
+// of S or P and v.
 Part part_of(const Candidate& c) {
   const FunctionModel& f = *c.function;
   if (c.params != nullptr || contains_any(f.name, {"backward", "bwd", "_grad"}) ||
@@ -107,7 +108,7 @@ Part part_of(const Candidate& c) {
   if (q && k && s && !v && !o && !p) return Part::kScores;
   if (q || k || !v || !o || s == p) return Part::kAttention;
   if (p) return Part::kFromProbs;
-  // What scales or masks the scores that it is given is given q.k.
+  // A function that scales or masks the scores that it is given is given q.k.
   for (const Role role :
        {Role::kScale, Role::kScaleLog2, Role::kCausal, Role::kWindow, Role::kWindowLeft})
     if (c.has(role)) return Part::kFromRawScores;

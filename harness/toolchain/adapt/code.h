@@ -28,7 +28,7 @@ struct Code {
 // Throws Error for a file that cannot be read or is not C++.
 Code read_code(const std::filesystem::path& source);
 
-// Absolute, without links, "." and "..". A pipe, such as a shell's <(...), has a name that leads nowhere: its own.
+// Absolute, without links, "." and "..". A pipe, such as a shell's <(...), keeps its name, which leads nowhere.
 std::filesystem::path whole_path(const std::filesystem::path& path);
 
 // The value of an integer expression, given what names stand for; nullopt where it has none here.

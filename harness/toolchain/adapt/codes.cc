@@ -162,7 +162,7 @@ std::string per_by_comments(const Model& model, const std::string& name) {
   return said.size() == 1 ? *said.begin() : "";
 }
 
-// Of a pointer to scales or zeros, by how the code indexes it; empty if that does not show.
+// What a pointer to scales or zeros has an element for, by how the code indexes it; empty if that does not show.
 std::string per_by_indices(FactsCode& code, char tensor) {
   const Syntax& s = code.syntax();
   IndexOf all;
@@ -280,7 +280,7 @@ std::string codes_not_declared(const Model& model, const std::vector<Parameter>&
 
 void read_codes(FactsCode& code, Facts& facts) {
   const Candidate& c = code.candidate();
-  // Of launches that are repeated, the parameters are the kernels'.
+  // Where launches are repeated, the parameters are those of the kernels.
   std::vector<std::pair<std::vector<Parameter>, std::vector<Classified>>> lists = {
       {c.function->parameters, c.roles}, {c.members, c.member_roles}};
   if (c.way == Way::kLaunchCode)

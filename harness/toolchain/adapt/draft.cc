@@ -183,7 +183,7 @@ void add_checks(const Candidate& c, const Facts& f, std::vector<Note>& notes) {
     check("num_splits: 2 unless --num-splits says otherwise");
 }
 
-// Of types that a source uses and leaves to its includer.
+// Headers of types that a source uses but leaves to its includer.
 std::string missing_headers(const Model& model, const Facts& f) {
   const auto includes = [&](std::initializer_list<std::string_view> any) {
     for (const std::string& include : model.code().includes)

@@ -1,4 +1,4 @@
-// Integer expressions of constants, as kernels name their tiles and blocks by.
+// Integer expressions of constants, by which kernels name their tiles and blocks.
 #include <charconv>
 #include <string>
 

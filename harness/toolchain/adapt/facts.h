@@ -12,12 +12,12 @@
 
 namespace attn_diag::adapt {
 
-// Of a tensor of codes, as the declaration has it.
+// A tensor of codes, as the declaration has it.
 struct CodesFact {
   std::string type, per;  // "kInt8", "kToken"
 };
 
-// Of K and V in a cache, as kv_cache.h has it.
+// A cache of K and V, as kv_cache.h has it.
 struct CacheFact {
   std::int64_t page = 0;                               // 0: no pages
   std::string k = "kHeadsTokens", v = "kHeadsTokens";  // CacheOrder
@@ -54,12 +54,12 @@ struct Facts {
   bool host_memory = false;  // its pointers are of host memory
   bool takes_splits = false;
   bool split_per_tile = false;    // a split for every KV tile
-  std::int64_t fixed_splits = 0;  // as many, always; 0: not fixed
+  std::int64_t fixed_splits = 0;  // always this many splits; 0: not fixed
   bool s_in_input_type = false, partial_in_input_type = false, stats_in_input_type = false;
   std::map<char, CodesFact> codes;  // of 'q', 'k', 'v'
   std::optional<CacheFact> cache;
   bool other_output_layout = false;  // o is in BSHD and the inputs in BHSD, or the reverse
-  // Of parameters that are arrays of strides: "q batch", "q head", "q seq".
+  // For parameters that are arrays of strides: "q batch", "q head", "q seq".
   std::map<std::string, std::vector<std::string>> stride_arrays;
   std::string partial;  // "fp16", where partials are narrower than fp32 whatever the input
 };

@@ -23,7 +23,7 @@ bool has_page_table(const FactsCode& code) {
                      [](const Parameter& p) { return p.is_pointer && is_page_table(p.name); });
 }
 
-// As constants and template arguments say; 0: they do not.
+// The page size that constants and template arguments say; 0: they say none.
 std::int64_t page_size(const FactsCode& code) {
   const Model& model = code.model();
   const auto usable = [](std::optional<std::int64_t> value) {

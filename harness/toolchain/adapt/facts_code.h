@@ -30,7 +30,7 @@ class FactsCode {
     for (const FunctionModel* function : x_functions)
       for (std::size_t i = function->open; i < function->close; ++i) f(*function, i);
   }
-  // Of the functions, or of macros that they use.
+  // Whether a word of the functions, or of macros that they use, contains any of the parts.
   bool mentions_part(std::initializer_list<const char*> parts) const;
   // Roles of the candidate, or of the kernels whose launches are taken out of it.
   bool has(Role role) const;

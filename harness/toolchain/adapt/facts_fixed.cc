@@ -151,7 +151,7 @@ void read_fixed(FactsCode& code, Facts& facts) {
     }
     std::vector<std::string> used = names_of(model, *f);
     if (!f->is_kernel && code.candidate().way != Way::kHostFunction) {
-      // Of a function that makes its own data, what its launches are given.
+      // From a function that makes its own data only what its launches are given.
       used.clear();
       for (const Launch& launch : f->launches)
         for (const std::string& name : names_in(launch.grid)) used.push_back(name);

@@ -64,7 +64,7 @@ Votes votes_of_comments(const Model& model) {
       votes.bhsd += is_length(after) ? 1 : 0;
     }
   }
-  // Comments of the output alone are of all.
+  // Comments about the output alone count for all tensors.
   if (votes.bshd + votes.bhsd == 0) {
     votes.bshd = votes.o_bshd;
     votes.bhsd = votes.o_bhsd;
@@ -90,8 +90,8 @@ bool indexes_rows(const Syntax& s, std::size_t i) {
   return false;
 }
 
-// Of the code of the candidate and its kernels, or of what in the file is neither: references on the
-// CPU, tests, main().
+// Votes from the code of the candidate and its kernels; `of_others`: from the rest of the file, that is references
+// on the CPU, tests, main().
 Votes votes_of_indices(const FactsCode& code, bool of_others) {
   const Syntax& s = code.syntax();
   Votes votes;

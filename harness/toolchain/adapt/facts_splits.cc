@@ -55,7 +55,7 @@ void read_count(FactsCode& code, Facts& facts) {
       facts.fixed_splits = model.value(name).value_or(0);
 }
 
-// Whether the length of a split is that of all keys by the number of splits: not of whole tiles.
+// Whether the length of a split is that of all keys divided by the number of splits: not whole tiles.
 bool cuts_keys(const FactsCode& code) {
   const Syntax& s = code.syntax();
   bool found = false;

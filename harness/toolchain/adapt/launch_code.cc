@@ -85,8 +85,8 @@ class LaunchCode {
     out.text = indented(calls, 2);
   }
 
-  // Of several kernels that are attention each on their own, as tests compare them, the last that is
-  // no baseline; with it go the launches that share a buffer with it.
+  // Where several kernels are attention each on their own, as in tests that compare them: the last that is no
+  // baseline, with the launches that share a buffer with it.
   void choose() {
     const Use* chosen = nullptr;
     for (const Use& use : x_launches)
@@ -235,7 +235,7 @@ class LaunchCode {
       tail = given.substr(offset);
       slice.need(tail, use.launch->at);
     }
-    // The same variable is the same buffer in every launch.
+    // A variable is one buffer in every launch.
     const std::string key = moves ? base : given;
     const auto known = x_tensors.find(key);
     if (known != x_tensors.end()) return known->second + tail;

@@ -20,8 +20,8 @@ class LaunchMacros {
 
   // Whether tokens[at] is the name of one, with arguments behind it.
   bool begins_at(const std::vector<source::Token>& tokens, std::size_t at) const;
-  // What it stands for there, those in it likewise, and `at` behind its arguments. Texts of tokens are put into
-  // `texts`. Positions tell only what stands apart. Empty where it grows without end.
+  // What the macro there stands for, with the macros in it expanded; `at` moves behind its arguments. `texts` keeps
+  // the texts of tokens. Positions only say which tokens stand apart. Empty where it grows without end.
   std::vector<source::Token> expand(const std::vector<source::Token>& tokens, std::size_t& at,
                                     std::deque<std::string>& texts);
 

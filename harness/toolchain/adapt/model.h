@@ -93,7 +93,7 @@ class Model {
   std::string text(std::size_t begin, std::size_t end) const;
   // The parts of [begin, end) between commas outside of brackets and template arguments.
   std::vector<std::string> split(std::size_t begin, std::size_t end) const;
-  // The same for a text.
+  // The parts of a text.
   static std::vector<std::string> split_text(const std::string& text);
   bool mentions(const FunctionModel& f, const std::string& word) const;
 

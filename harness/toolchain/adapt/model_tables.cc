@@ -118,7 +118,7 @@ void Model::add_stored_logs() {
   const Syntax& s = *x_syntax;
   static const std::set<std::string_view> logs = {"log",  "logf",  "__logf",
                                                   "log2", "log2f", "__log2f"};
-  // Of a split it is none of the whole row.
+  // In a function about splits it is not that of the whole row.
   const auto splits = [&](const FunctionModel& f) {
     for (std::size_t i = f.name_at; i < f.close; ++i)
       for (const char* word : {"split", "Split", "SPLIT", "chunk", "Chunk", "partial"})
@@ -263,7 +263,7 @@ void Model::add_structures() {
       while (at < end && s[at].is_any({"explicit", "inline", "constexpr", "__host__"})) ++at;
       if (!is_data && s.is(at, out.name) && s.is(at + 1, "(") && !out.constructor) {
         const std::vector<std::string> given = split(at + 2, s.match(at + 1));
-        // A copy is none that makes one of sizes.
+        // A copy constructor does not make the object of sizes.
         if (given.empty() || given.front().find(out.name) == std::string::npos) {
           out.constructor.emplace();
           for (const std::string& text : given)

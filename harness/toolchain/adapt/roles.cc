@@ -111,7 +111,7 @@ void settle_scales(const std::vector<Parameter>& parameters, std::vector<Classif
   }
 }
 
-// Of short names, the one size or number that nothing else is: nb beside nq, nk, nh and hd.
+// A single short name left over is the one size or number still missing: nb beside nq, nk, nh and hd.
 void settle_last(const std::vector<Parameter>& parameters, std::vector<Classified>& out) {
   const auto has = [&](std::initializer_list<Role> roles) {
     return std::any_of(out.begin(), out.end(), [&](const Classified& c) {

@@ -85,9 +85,9 @@ struct Classified {
 // One for each parameter. Looks at all of them: what N is depends on whether there is an M.
 std::vector<Classified> classify(const std::vector<Parameter>& parameters);
 
-// Of one name as an integer, for variables around a launch.
+// The role of one name as an integer, for variables around a launch.
 Classified classify_size(const std::string& name);
-// Of a constant or template parameter, which may begin with a k: kSeqLen.
+// The role of a constant or template parameter, which may begin with a k: kSeqLen.
 Classified classify_constant(const std::string& name);
 
 bool is_about_keys(const std::string& name);     // "cu_seqlens_k", "kv_indptr"

@@ -19,7 +19,7 @@ bool is_real(const std::string& type) {
   return type.find("float") != std::string::npos || type.find("double") != std::string::npos;
 }
 
-// Of a variable by its name: a size, or for real types a number.
+// The role of a variable by its name: a size, or for real types a number.
 Role role_of(const std::string& name, const std::string& type) {
   if (is_real(type)) return number_role(name);
   const Role role = classify_size(name).role;
@@ -44,7 +44,7 @@ std::vector<std::string> names_in(const std::string& text) {
 Slice::Slice(const Model& model, const FunctionModel& f, const Facts& facts,
              std::set<std::string> constant)
     : x_model(model), x_s(model.syntax()), x_f(f), x_facts(facts), x_constant(std::move(constant)) {
-  // What makes a constant is one.
+  // A variable that makes a constant must be one too.
   for (bool grew = true; grew;) {
     grew = false;
     for (const std::string& name : std::set<std::string>(x_constant))
@@ -169,7 +169,7 @@ void Slice::take_declaration(const std::string& name, std::size_t declared, std:
   }
   const bool must_stay = x_constant.count(name) > 0;
   if (!must_stay && type != "dim3" && take_size(name, type)) return;
-  // Of several in one statement, only this one.
+  // A statement may declare several: only this one is kept.
   std::string own = x_model.text(begin, stop);
   const std::vector<std::string> parts = x_model.split(begin, stop);
   if (parts.size() > 1) {
@@ -231,8 +231,8 @@ bool Slice::is_known(const std::string& condition) const {
   });
 }
 
-// Of the statement or block that begins at `at`: the condition under which it is reached by an "if"
-// or "else" before it; "" if it is under none.
+// The condition under which an "if" or "else" before it reaches the statement or block that begins at `at`;
+// "" if it is under none.
 std::string Slice::condition_before(std::size_t at, std::vector<std::string>& out) const {
   if (at == 0) return "";
   if (x_s.is(at - 1, ")")) {

@@ -10,7 +10,7 @@
 
 namespace attn_diag::build {
 
-// C++ that defines the array. Paths are kept absolute; of the output nothing is.
+// C++ that defines the array. Paths are kept absolute; the output's is not kept.
 std::string request_code(const BuildRequest& request);
 
 }  // namespace attn_diag::build

@@ -13,8 +13,8 @@ struct OverlappingEdits {
   std::size_t at = 0;
 };
 
-// Collected in any order, none inside another, or apply() throws OverlappingEdits. What is replaced leaves its newlines and its
-// preprocessor lines behind, so that every other token stays on its line.
+// Collected in any order, none inside another, or apply() throws OverlappingEdits. What is replaced leaves its
+// newlines and its preprocessor lines behind, so that every other token stays on its line.
 class Edits {
  public:
   void insert(std::size_t at, std::string text) { replace(at, at, std::move(text)); }

@@ -96,8 +96,8 @@ std::size_t count_arguments(const Syntax& s, std::size_t begin, std::size_t end)
   return count;
 }
 
-// Whether kernel<...> leaves template parameters to be deduced, or to their defaults: then its name
-// alone may say another kernel than a call of it does.
+// Whether kernel<...> leaves template parameters to deduction or to defaults: then its name alone may denote
+// another kernel than a call does.
 bool leaves_parameters(const Syntax& s, std::size_t open) {
   if (!s.is(open - 1, ">")) return false;
   const std::size_t angle = s.open_angle(open - 1);

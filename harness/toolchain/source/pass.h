@@ -31,7 +31,7 @@ struct Pass {
   void item(ItemKind kind, std::size_t token, std::string what) {
     out.items.push_back({kind, syntax.file(token), syntax.line(token), std::move(what)});
   }
-  // Tokens, of which no other part sees any more.
+  // Replaces tokens, which no other part sees any more.
   void replace(std::size_t begin, std::size_t end, std::string with) {
     edits.replace(syntax[begin].begin, syntax[end - 1].end, std::move(with));
     for (std::size_t i = begin; i < end; ++i) done[i] = true;

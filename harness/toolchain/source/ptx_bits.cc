@@ -52,7 +52,7 @@ void funnel_shift(PtxEmitter& e) {  // shf.l.wrap.b32
                     e.get("std::uint32_t", 2), e.get("std::uint32_t", 3), mode == "clamp"));
 }
 
-// Of the type of the first operand, then 32-bit ones: bfe, brev, clz, popc.
+// The first operand has the instruction's type, the others are of 32 bits: bfe, brev, clz, popc.
 void bit_function(PtxEmitter& e) {
   const std::string type = e.take_type();
   e.end_of_modifiers();

@@ -148,7 +148,7 @@ class Parser {
     expect(';');
   }
 
-  // Of registers or of operands, of which no statement has many.
+  // A number of registers or of an operand: no statement has many.
   int number(const std::string& digits) const {
     constexpr int kMost = 4096;
     int value = 0;

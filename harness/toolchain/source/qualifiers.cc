@@ -9,7 +9,7 @@
 namespace attn_diag::source {
 namespace {
 
-// Say where something lives, which is one place here.
+// These say where something lives, which is one place here.
 constexpr std::array<std::string_view, 6> kPlaces = {
     "__global__", "__device__", "__host__", "__constant__", "__managed__", "__grid_constant__"};
 

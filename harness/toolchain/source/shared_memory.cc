@@ -186,8 +186,8 @@ std::string declare_to_executor(const Pass& pass, std::size_t begin, std::size_t
 // Static shared memory of the function that is being read: names that are still visible.
 class StaticShared {
  public:
-  // Around a declaration, what guards and tells of it, and a static_assert that all of it together is not
-  // too much.
+  // Puts around a declaration what guards and describes the variable, and a static_assert that all of them together
+  // are not too large.
   void declare(Pass& pass, std::size_t begin, std::size_t end) {
     const Syntax& s = pass.syntax;
     const Function* function = s.function_around(begin);

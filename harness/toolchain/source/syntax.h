@@ -30,7 +30,7 @@ class Syntax {
   // `list` must outlive it. Throws SourceError for brackets without their counterpart.
   explicit Syntax(const TokenList& list);
 
-  // Beyond the ends of the text, too, where what is there is nothing: code looks a token or two ahead and back.
+  // Also beyond the ends of the text, where there is an empty token: code looks a token or two ahead and back.
   const Token& operator[](std::size_t i) const { return i < size() ? x_list.tokens[i] : kNothing; }
   std::size_t size() const { return x_list.tokens.size(); }
   const std::string& file(std::size_t i) const { return x_list.files[(*this)[i].file]; }

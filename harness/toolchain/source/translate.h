@@ -22,7 +22,7 @@ struct Item {
   std::string file;
   int line = 0;
   std::string text;  // as written, on one line
-  // Of inline PTX: its instructions.
+  // The instructions of inline PTX.
   std::vector<std::string> instructions = {};
 };
 

@@ -44,13 +44,13 @@ bool sees(const Problem& p, int query, int key) {
              query + (p.mask.alignment == CausalAlignment::kTopLeft ? 0 : p.seqlen_k - p.seqlen_q);
 }
 
-struct Place {
+struct RowIndex {
   int b, h, i;
 };
 
 // Score of a key, -inf where masked.
 template <Flaw kFlaw>
-float score(const RunRequest& r, const Place& at_row, int key) {
+float score(const RunRequest& r, const RowIndex& at_row, int key) {
   const Problem& p = r.problem;
   const auto [b, h, i] = at_row;
   const Strides sq = dense_strides(p.layout, p.heads, p.seqlen_q, p.head_dim);
@@ -77,7 +77,7 @@ float score(const RunRequest& r, const Place& at_row, int key) {
 int runs = 0;
 
 template <Flaw kFlaw>
-void attend_row(const RunRequest& r, const Place& row) {
+void attend_row(const RunRequest& r, const RowIndex& row) {
   const Problem& p = r.problem;
   const auto [b, h, i] = row;
   const Strides sv = dense_strides(p.layout, p.kv_heads, p.seqlen_k, p.head_dim_v);

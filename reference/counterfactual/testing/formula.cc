@@ -13,8 +13,8 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-std::vector<Row> some_rows(const Problem& p) {
-  std::vector<Row> rows;
+std::vector<RowIndex> some_rows(const Problem& p) {
+  std::vector<RowIndex> rows;
   for (std::int32_t i = 0; i < p.seqlen_q; i += i % 3 == 0 ? 1 : 2)
     rows.push_back({i % p.batch, (i / 2) % p.heads, i});
   return rows;
@@ -148,8 +148,9 @@ Vec with_kv(const Formula& f, const At& k, const At& v) {
   return attend_with(f, k, v, [&](int d) { return f.q(f.row.query, d); });
 }
 
-Predicted predicted(const Case& c, const Row& row, const Deviation& deviation) {
-  const reference::Case data(c.problem, c.geometry, {.output = DType::kFp32}, c.inputs());
+Predicted predicted(const Case& c, const RowIndex& row, const Deviation& deviation) {
+  const reference::PredictionInputs data(c.problem, c.geometry, {.output = DType::kFp32},
+                                         c.inputs());
   Prediction out;
   predict(data, std::span(&row, 1), deviation, tensor_bit(Tensor::kO) | tensor_bit(Tensor::kLse),
           out);
@@ -158,7 +159,8 @@ Predicted predicted(const Case& c, const Row& row, const Deviation& deviation) {
 }
 
 Variant variant_of(const Case& c, const std::string& id, const std::vector<std::string>& words) {
-  const reference::Case data(c.problem, c.geometry, {.output = DType::kFp32}, c.inputs());
+  const reference::PredictionInputs data(c.problem, c.geometry, {.output = DType::kFp32},
+                                         c.inputs());
   const Hypothesis* hypothesis = find_hypothesis(id);
   if (hypothesis == nullptr) throw std::logic_error("no hypothesis " + id);
   std::vector<Variant> found;
@@ -181,7 +183,7 @@ void check_cells(const Case& c, const Variant& variant,
   INFO(variant.label());
   bool differs = false;
   int cells = 0, loose = 0;
-  for (const Row& row : some_rows(c.problem)) {
+  for (const RowIndex& row : some_rows(c.problem)) {
     INFO("batch " << row.batch << ", head " << row.head << ", query " << row.query);
     const Predicted is = predicted(c, row, variant.deviation);
     const Predicted right = predicted(c, row, {});
@@ -219,7 +221,7 @@ void check_rounded_output(const Case& c, const Variant& variant,
 void check_lse(const Case& c, const Variant& variant,
                const std::function<double(const Formula&)>& expected) {
   INFO(variant.label());
-  for (const Row& row : some_rows(c.problem)) {
+  for (const RowIndex& row : some_rows(c.problem)) {
     INFO("batch " << row.batch << ", head " << row.head << ", query " << row.query);
     const double should = expected(Formula{c, row});
     const double is = predicted(c, row, variant.deviation).lse;

@@ -26,7 +26,7 @@ Case make_case(const Shape& shape);
 // One row of a case.
 struct Formula {
   const Case& c;
-  Row row;
+  RowIndex row;
 
   double q(int i, int d) const;
   double k(int j, int d) const { return k_of(row.batch, row.head / group(), j, d); }
@@ -84,7 +84,7 @@ struct Predicted {
   double lse;
   std::vector<std::uint8_t> known;
 };
-Predicted predicted(const Case& c, const Row& row, const Deviation& deviation);
+Predicted predicted(const Case& c, const RowIndex& row, const Deviation& deviation);
 
 // The one variant of a hypothesis whose label holds all of `words`; throws std::logic_error if there
 // is none, or more than one.

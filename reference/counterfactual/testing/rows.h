@@ -1,4 +1,4 @@
-// What tests of predictions ask for: everything.
+// What tests of predictions and of the twin ask for: everything.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@ namespace attn_diag::reference::testing {
 
 inline constexpr std::uint32_t kAllTensors = (1u << kNumTensors) - 1;
 
-inline std::vector<Row> all_rows(const Problem& p) {
-  std::vector<Row> rows;
+inline std::vector<RowIndex> all_rows(const Problem& p) {
+  std::vector<RowIndex> rows;
   for (std::int32_t b = 0; b < p.batch; ++b)
     for (std::int32_t h = 0; h < p.heads; ++h)
       for (std::int32_t i = 0; i < p.seqlen_q; ++i) rows.push_back({b, h, i});

@@ -407,7 +407,7 @@ def program_remarks(code: CodeType, programs: Tuple[int, ...]) -> List[Tuple[Wor
         same = f"so that the {programs[idle_axis]} programs along index {idle_axis} do the same"
         alone = [(at, f"takes index {axis} of a program, of which there is one, {same}")
                  for at, (axis, _, _) in enumerate(taken) if programs[axis] == 1]
-        # Of two that take the same index the one with which indices would be in order.
+        # Of two that take one index, the one after whose change the indices would be in order comes first.
         twice = [(at, f"takes index {axis} of a program, as another line does, {same}") for at, (axis, _, _) in enumerate(taken)
                  if axes.count(axis) > 1]
         twice.sort(key=lambda one: axes[:one[0]] + [idle_axis] + axes[one[0] + 1:] != sorted(set(axes) | {idle_axis}))

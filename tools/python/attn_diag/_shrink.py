@@ -25,7 +25,7 @@ class Shrunk(Result):
         self._framework, self._dtype, self._rank = _arrays.framework_of(like), str(like.dtype).split(".")[-1], len(like.shape)
         self._file = ""
         self.given = given  # the comparison of the case as it was given
-        # Of the smallest sizes, with the numbers as they were: of zeros and ones alone many bugs look the same.
+        # At the smallest sizes, with the numbers as they were: with zeros and ones alone many bugs look the same.
         self.comparison: Optional[Comparison] = None
         if native.sized is not None:
             self.comparison = Comparison(native.sized, name, said["atol"], said["rtol"], 0)

@@ -20,7 +20,7 @@ _UNARY = {"fneg": Op.NEGATE, "fabs": Op.ABSOLUTE, "exp": Op.EXP, "exp2": Op.EXP2
           "fp_ext": Op.ROUND, "fp_trunc": Op.ROUND, "fp_to_fp": Op.ROUND, "bitcast": Op.ROUND}
 _FUNCTIONS = ("sqrt", "precise_sqrt", "rsqrt", "sin", "cos", "erf", "floor", "ceil")
 _MOVES = ("reshape", "trans", "expand_dims", "broadcast", "cat", "join", "split", "splat", "unsplat", "gather")
-# Of these the results are no numbers.
+# Operations whose results are no numbers.
 _SILENT = ("make_range", "get_program_id", "get_num_programs", "addptr", "store", "load", "print", "assert", "assume",
            "barrier", "make_tensor_descriptor", "descriptor_load", "descriptor_store", "descriptor_gather",
            "descriptor_scatter", "int_to_ptr", "ptr_to_int", "int_cast", "si_to_fp", "ui_to_fp", "histogram",

@@ -11,7 +11,7 @@ import numpy as np
 
 from ._places import Spot, Words, idle, unchanged_remarks, unread
 
-Ids = Optional["np.ndarray[Any, Any]"]  # uint32, 0: comes of no input; None: nothing of it does
+Ids = Optional["np.ndarray[Any, Any]"]  # uint32, 0: comes from no input; None: nothing of it does
 Array = "np.ndarray[Any, Any]"
 
 
@@ -335,7 +335,7 @@ class Recorder:
                                      np.full(count, _INPUT, np.uint32)], numbers[at])
                 continue
             ids = region.ids[offset]
-            # Stored to since by what does not tell.
+            # Overwritten since by code that records nothing.
             changed = (ids != 0) & ~_same(self.nodes["value"][ids], numbers[at])
             if changed.any():
                 self.unseen += int(changed.sum())
@@ -402,7 +402,7 @@ class Recorder:
 
     def graph(self, outputs: Sequence[Tuple[Any, Any, Any]], reason: str) -> Dict[str, Any]:
         never_read: List[int] = []
-        # What is assigned in functions that ran, though no number that comes of an input was made there.
+        # What is assigned in functions that ran, though no number that comes from an input was made there.
         for function in {id(f): f for f in self.functions.values() if f is not None}.values():
             assigned = "".join(f"{name}@{one.line}," for name, all_ in function.assigned.items() for one in all_)
             self._silent(Op.FUNCTION, (getattr(function.node, "lineno", 0), 0, function.file, function.name, "", "", assigned, ""))

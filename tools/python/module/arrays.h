@@ -29,7 +29,7 @@ class Borrowed {
   ForeignArray x_array;
 };
 
-// Of a dict of role to (object, is_bf16).
+// Made from a dict of role to (object, is_bf16).
 class BorrowedCase {
  public:
   explicit BorrowedCase(const pybind11::dict& arrays);

@@ -30,7 +30,7 @@ class Function {
   const InputData& inputs() const { return x_inputs; }
   // What the function raised, if it did, in place of the Error that was made of it.
   void rethrow() const;
-  // It raised what is no Exception: Ctrl-C, exit().
+  // Whether it raised something that is no Exception: Ctrl-C, exit().
   bool was_interrupted() const { return x_interrupted; }
 
  private:

@@ -70,7 +70,7 @@ ValueGraph graph_of(const py::dict& from) {
   return graph;
 }
 
-// Of accesses outside of all memory that a kernel was given: site, offset, number, sentence.
+// Findings for accesses outside of all memory that a kernel was given: (site, offset, number, sentence).
 host::CheckReport findings_of(const py::dict& from, const ValueGraph& graph) {
   host::CheckReport report;
   for (const py::handle one : from["outside"]) {

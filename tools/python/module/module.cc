@@ -327,7 +327,7 @@ Rendered properties_of(const std::string& name, const py::function& call,
 
 // --- lines ------------------------------------------------------------------------------------------
 
-// Below the comparison what is told of lines. `graph`: as lines_of() takes it, or why there is none.
+// The comparison, and below it what is known of lines. `graph`: as lines_of() takes it, or why there is none.
 Rendered lines_rendered(const Compared& compared, const std::string& name,
                         const std::variant<py::dict, std::string>& graph) {
   LineDivergence lines;

@@ -25,8 +25,8 @@ struct ShrinkWishes {
 struct Shrunk {
   bool fails = false;
   std::string headline, text, json;
-  // Of the smallest sizes, with the numbers as they were given, by which bugs are told apart: q, k, v and what the
-  // function made of them. Null where nothing fails.
+  // The case of the smallest sizes with the numbers as they were given, by which bugs are told apart: q, k, v and
+  // what the function made of them. Null where nothing fails.
   std::shared_ptr<ForeignCase> sized;
   pybind11::list
       elements;  // of q, k and v of the smallest: a list each of (index in memory, value) that are not 0

@@ -6,7 +6,7 @@ import subprocess
 
 import numpy as np
 
-# Of pytest: the plugin by name where the package is on the path alone; one that is installed is there by itself.
+# pytest's arguments: the plugin by name where the package is only on the path; an installed one loads itself.
 _INSTALLED = any(one.metadata["Name"] == "attn-diag" for one in importlib.metadata.distributions())
 PLUGIN = [] if _INSTALLED else ["-p", "attn_diag._pytest"]
 

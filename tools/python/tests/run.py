@@ -24,7 +24,7 @@ if __name__ == "__main__":
             print("SKIP: torch sees no GPU")
             sys.exit(0)
     import pytest
-    # Of a build tree the plugin is on the path, and not installed.
+    # In a build tree the plugin is on the path, not installed.
     installed = any(one.metadata["Name"] == "attn-diag" for one in importlib.metadata.distributions())
     sys.exit(pytest.main([str(FOLDER / sys.argv[1]), *([] if installed else ["-p", "attn_diag._pytest"]), "-p",
                           "no:cacheprovider", "-q", "--rootdir", str(FOLDER), "-W", "error"]))

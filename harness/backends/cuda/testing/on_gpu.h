@@ -31,7 +31,7 @@ inline std::vector<std::string> kernels_for_both() {
   return both;
 }
 
-// Of the library misbehaving.cu, which lies beside the kernels: ../lib/attn_diag/test_kernels.
+// A kernel of the library misbehaving.cu, which lies beside the kernels: ../lib/attn_diag/test_kernels.
 inline std::string misbehaving(const std::string& kernel) {
   const auto program = std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path();
   return (program / "lib/attn_diag/test_kernels/misbehaving.cuda.so").string() + ":" + kernel;

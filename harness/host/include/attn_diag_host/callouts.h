@@ -26,8 +26,8 @@ inline constexpr const char* kUnseen = "attn_diag_unseen";              // (what
 // Past the end of a local variable: (name, offset, bytes, bytes of the variable, word) -> where the access is
 // made instead.
 inline constexpr const char* kLocalOutside = "attn_diag_local_outside";
-// Which variable the report that this thread makes next is about: (name, shape, offset, dimension). Of an index: it
-// is one into the part of the variable at this offset, to which so many indices lead.
+// Which variable this thread's next report is about: (name, shape, offset, dimension). For a report about an index:
+// `dimension` indices precede it, and together they select the part of the variable at `offset`.
 //   name    as the symbol has it; may be empty
 //   shape   of an array: number of extents, bytes of an element, the extents, 64 bits each; null: not known
 inline constexpr const char* kAbout = "attn_diag_about";
@@ -43,7 +43,7 @@ inline constexpr const char* kGuardPrefix = "attn_diag_guard.";
 // `float name[30][32]`.
 inline constexpr const char* kShapePrefix = "attn_diag_shape.";
 
-// The same, and leaves the address it returns to at a site: (address, word, site).
+// As the call-out for an access, and stores its return address at a site: (address, word, site).
 inline constexpr const char* kAccessAtSite = "attn_diag_access_at_site";
 
 // All loads and stores of a loop at once, before it: (shape, values, sites) -> 1: all of them are known to be
@@ -60,7 +60,8 @@ inline constexpr std::uint32_t kStepBegin = 0u << 16;   // | number of a loop
 inline constexpr std::uint32_t kStepEnd = 1u << 16;     // | number of a loop
 inline constexpr std::uint32_t kStepAccess = 2u << 16;  // | number of an access
 inline constexpr std::uint32_t kStepMask = 0xFFFFu;
-// What must be so, in all iterations, for the loop to compute what its source does. Numbers are signed, of so many bits.
+// What must hold in all iterations for the loop to compute what its source does.
+// Numbers are signed; the low 8 bits of a test are their width.
 enum class LoopTest : std::uint32_t {
   kFits,          // the number is what its form says
   kFitsUnsigned,  // and not negative

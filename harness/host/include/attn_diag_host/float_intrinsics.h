@@ -60,7 +60,7 @@ inline float normcdff(float x) {
   return static_cast<float>(0.5 * std::erfc(static_cast<double>(x) * -0.70710678118654752440));
 }
 inline double normcdf(double x) { return 0.5 * std::erfc(x * -0.70710678118654752440); }
-// Of x pi, reduced before the multiplication.
+// sin(pi x); x is reduced before the multiplication.
 inline double sinpi(double x) {
   const double rest = std::remainder(x, 2.0);
   return std::fabs(rest) == 1.0 ? std::copysign(0.0, x) : std::sin(rest * 3.14159265358979323846);
@@ -121,7 +121,7 @@ inline double __drcp_rn(double x) { return 1.0 / x; }
 inline double __dsqrt_rn(double x) { return std::sqrt(x); }
 inline double __fma_rn(double a, double b, double c) { return std::fma(a, b, c); }
 
-// CUDA's overloads in the global namespace. Of a number and a NaN, the number, as fmin and fmax.
+// CUDA's overloads in the global namespace. As fmin and fmax they ignore one NaN.
 #define ATTN_DIAG_HOST_MIN_MAX(T)                     \
   constexpr T min(T a, T b) { return b < a ? b : a; } \
   constexpr T max(T a, T b) { return a < b ? b : a; }
@@ -137,7 +137,7 @@ constexpr float max(float a, float b) { return a < b || a != a ? b : a; }
 constexpr double min(double a, double b) { return b < a || a != a ? b : a; }
 constexpr double max(double a, double b) { return a < b || a != a ? b : a; }
 
-// Of two types, as the usual arithmetic conversions have it.
+// Arguments of two types, converted by the usual arithmetic conversions.
 #define ATTN_DIAG_HOST_MIN_MAX(T, A, B)                                           \
   constexpr T min(A a, B b) { return min(static_cast<T>(a), static_cast<T>(b)); } \
   constexpr T min(B a, A b) { return min(static_cast<T>(a), static_cast<T>(b)); } \

@@ -41,7 +41,7 @@ inline float fp8_value(std::uint8_t bits, E5m2) {
 }
 inline float fp8_value(std::uint8_t bits, E4m3) {
   if ((bits & 0x7F) == 0x7F) return half_value(0x7FFF);
-  // The same fields in binary16 have an exponent that is 8 too low.
+  // As fields of binary16 they mean a number whose exponent is 8 too low.
   const auto fields = static_cast<std::uint16_t>((bits & 0x80) << 8 | (bits & 0x7F) << 7);
   return half_value(fields) * 256.0f;
 }

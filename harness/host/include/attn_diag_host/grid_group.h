@@ -5,9 +5,9 @@
 
 namespace attn_diag::host {
 
-// Of a launch by cudaLaunchCooperativeKernel, or with the cooperative attribute.
+// Whether the launch was by cudaLaunchCooperativeKernel or has the cooperative attribute.
 bool grid_is_cooperative();
-// Until all threads of the grid have arrived. A finding if the launch is not cooperative.
+// Waits until all threads of the grid have arrived. A finding if the launch is not cooperative.
 void grid_barrier(const char* file, int line);
 
 }  // namespace attn_diag::host

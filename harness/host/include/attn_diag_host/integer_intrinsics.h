@@ -37,7 +37,7 @@ inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b)
   return static_cast<unsigned long long>((static_cast<attn_diag::host::UnsignedInt128>(a) * b) >>
                                          64);
 }
-// Of the low 24 bits.
+// The product of the low 24 bits.
 inline unsigned int __umul24(unsigned int a, unsigned int b) {
   return (a & 0xFFFFFFu) * (b & 0xFFFFFFu);
 }
@@ -73,7 +73,7 @@ inline unsigned int __byte_perm(unsigned int x, unsigned int y, unsigned int sel
     result |= static_cast<unsigned int>(bytes >> (selector >> (4 * i) & 7u) * 8 & 0xFFu) << 8 * i;
   return result;
 }
-// Of high:low, shifted by `shift` modulo 32, or clamped to 32.
+// Upper (_l) or lower (_r) half of high:low shifted by `shift` modulo 32; _lc, _rc: by at most 32.
 inline unsigned int __funnelshift_l(unsigned int low, unsigned int high, unsigned int shift) {
   const unsigned long long both = static_cast<unsigned long long>(high) << 32 | low;
   return static_cast<unsigned int>(both << (shift & 31u) >> 32);

@@ -32,8 +32,8 @@ struct KernelCall {
   void (*call)(const void* kernel, const void* arguments);  // runs it once, for one thread
   const void* arguments;
   bool instrumented;  // compiled for the lockstep schedule
-  // Of a launch written kernel<<<...>>>: the kernel as written where `kernel` is not its address, else
-  // null; the place of the launch, or null.
+  // For a launch written kernel<<<...>>>: the kernel as written, where `kernel` is not its address, and
+  // the place of the launch. Else null.
   const char* name = nullptr;
   const char* file = nullptr;
   int line = 0;

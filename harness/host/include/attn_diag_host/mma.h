@@ -74,8 +74,8 @@ constexpr MatrixShape kMatrixShape = kM == 16   ? MatrixShape::k16x16x16
                                      : kM == 32 ? MatrixShape::k32x8x16
                                                 : MatrixShape::k8x32x16;
 
-// Half operands have 16 elements a lane in every shape, of which the first `rows` / 2 count and the others
-// are copies; bfloat16 operands have no copies.
+// Half operands have 16 elements a lane in every shape: the first `rows` / 2 count, the others are copies.
+// bfloat16 operands have no copies.
 template <class T>
 constexpr int operand_elements(int rows) {
   return std::is_same_v<T, __half> ? 16 : rows / 2;

@@ -152,7 +152,7 @@ T quiet_nan() {
   else
     return __builtin_bit_cast(float, 0x7FFFFFFFu);
 }
-// Of a NaN and a number, the number; -0 is less than +0.
+// One NaN: the other argument. -0 is less than +0.
 template <bool kLess, class T>
 T select_extreme(T a, T b) {
   return by_parts(a, b, [](auto x, auto y) {

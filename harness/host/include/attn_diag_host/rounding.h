@@ -38,8 +38,8 @@ inline float rounded_to_float(double x, Rounding rounding) {
   return __builtin_bit_cast(float, redirected<std::uint32_t, double>(bits, nearest, x, rounding));
 }
 
-// x, of which `rest` is the sign of what is missing to the exact number: the double on that side whose
-// last bit is odd. Rounding it to float in any direction is then rounding the exact number.
+// The exact number is x plus something with the sign of `rest`. Returns the double on that side whose last bit is
+// odd: rounding it to float in any direction is rounding the exact number.
 inline double sticky(double x, double rest) {
   auto bits = __builtin_bit_cast(std::uint64_t, x);
   if (rest == 0 || rest != rest || (bits & 1u) != 0 || x != x || x - x != 0) return x;

@@ -8,7 +8,7 @@
 
 namespace attn_diag::host {
 
-// Of a byte of shared memory, or the end of it.
+// The 32-bit address of a byte of shared memory, or of its end.
 std::uint32_t shared_address(const void* generic, const char* file = __builtin_FILE(),
                              int line = __builtin_LINE());
 void* shared_pointer(std::uint32_t address, const char* file = __builtin_FILE(),

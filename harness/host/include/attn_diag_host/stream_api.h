@@ -37,7 +37,7 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream = nu
                                      unsigned flags = cudaEventRecordDefault);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventQuery(cudaEvent_t event);
-// Of the host's clock: what the executor needs says nothing of a device.
+// By the host's clock: the executor's times say nothing about a device.
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end);
 
 // Graphs are not supported: cudaErrorNotSupported, with words.

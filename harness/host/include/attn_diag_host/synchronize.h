@@ -7,12 +7,12 @@ namespace attn_diag::host {
 
 // All threads of the block that have not exited must arrive at the same line.
 void block_barrier(const char* file, int line);
-// The same; returns how many of them came with a nonzero predicate, and how many came.
+// As block_barrier(); returns how many threads came with a nonzero predicate, and how many came.
 struct BarrierVotes {
   int ayes, all;
 };
 BarrierVotes block_barrier_vote(int predicate, const char* file, int line);
-// Of the whole device. Compilers warn of it inline in an instrumented build.
+// Device-wide. Not inline: compilers warn of it in an instrumented build.
 void memory_fence();
 void block_memory_fence();  // of the block
 

@@ -95,8 +95,8 @@ class thread_block : public thread_group {
 };
 inline thread_block this_thread_block() { return {}; }
 
-// Lanes of a warp that exchange values, by their ranks. Of a rank that the group has not, shfl reads rank
-// modulo its size.
+// Lanes of a warp that exchange values, by their ranks. shfl from a rank beyond the group's size reads that
+// rank modulo the size.
 class warp_group : public thread_group {
  public:
   unsigned size() const { return num_threads(); }

@@ -134,7 +134,7 @@ class [[gnu::visibility("hidden")]] TranslatedLaunch {
     }
   }
 
-  // The same for kernel<64> where it has more template parameters: a call deduces them.
+  // For kernel<64> where the kernel has more template parameters, which a call deduces.
   auto with_deduced(dim3 grid, dim3 block, std::size_t shared = 0, cudaStream_t stream = nullptr)
       const {
     const void* identity = nullptr;

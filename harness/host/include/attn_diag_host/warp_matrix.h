@@ -24,7 +24,7 @@ struct MmaKind {
 };
 
 // d = a b + c, in PTX's registers: d and c are 4 registers of f32 or 2 of f16 pairs. a and b are, for
-// m16n8k16, 4 and 2; for m16n8k8, 2 and 1 (tf32: 4 and 2); for m16n8k4, 2 and 1. Of tf32 the low 13 bits
+// m16n8k16, 4 and 2; for m16n8k8, 2 and 1 (tf32: 4 and 2); for m16n8k4, 2 and 1. The low 13 bits of a tf32
 // are ignored. `d` may be `c`.
 void mma_sync(MmaKind kind, std::uint32_t* d, const std::uint32_t* a, const std::uint32_t* b,
               const std::uint32_t* c, const char* file, int line);

@@ -5,7 +5,7 @@
 
 namespace cooperative_groups {
 
-// Of the ranks up to the thread's own, in their order.
+// Combines the values of the ranks up to the thread's own, in their order.
 template <class Group, class T, class Op>
 T inclusive_scan(const Group& group, T value, Op op, const char* file = __builtin_FILE(),
                  int line = __builtin_LINE()) {
@@ -23,7 +23,7 @@ T inclusive_scan(const Group& group, T value, const char* file = __builtin_FILE(
   return inclusive_scan(group, value, plus<T>(), file, line);
 }
 
-// Of the ranks below the thread's own; T() for the first.
+// Combines the values of the ranks below the thread's own; T() for the first.
 template <class Group, class T, class Op>
 T exclusive_scan(const Group& group, T value, Op op, const char* file = __builtin_FILE(),
                  int line = __builtin_LINE()) {

@@ -16,7 +16,7 @@ class ArrayRef {
   ArrayRef() = default;
   ArrayRef(const T* data, std::size_t size) : x_data(data), x_size(size) {}
   ArrayRef(const std::vector<T>& values) : x_data(values.data()), x_size(values.size()) {}
-  // Of the full expression only, as any view of a list is.
+  // Valid until the end of the full expression, as any view of an initializer list.
   ArrayRef(const std::initializer_list<T>& values)
       : x_data(std::data(values)), x_size(values.size()) {}
 

@@ -1,4 +1,4 @@
-// Of tensor.h: functions that make tensors.
+// Functions that make tensors. Part of tensor.h.
 #pragma once
 
 #include <functional>

@@ -22,7 +22,7 @@ using c10::ScalarType;
 using c10::TensorOptions;
 using Scalar = double;
 
-// Of code from before ScalarType: tensor.type().
+// What tensor.type() returns; for code from before ScalarType.
 class DeprecatedTypeProperties {
  public:
   DeprecatedTypeProperties(ScalarType type, bool cuda) : x_type(type), x_cuda(cuda) {}
@@ -167,7 +167,7 @@ class Tensor {
   const Tensor& copy_(const Tensor& from) const;
   Tensor new_empty(IntArrayRef sizes) const;
   Tensor new_zeros(IntArrayRef sizes) const { return new_empty(sizes).zero_(); }
-  // Of the one element.
+  // The value of a tensor with one element.
   template <class T>
   T item() const {
     TORCH_CHECK(numel() == 1, "item() of a tensor with ", numel(), " elements");

@@ -1,4 +1,4 @@
-// Of tensor.h: what reads and writes elements.
+// What reads and writes elements. Part of tensor.h.
 #pragma once
 
 #include "attn_diag_torch/tensor.h"

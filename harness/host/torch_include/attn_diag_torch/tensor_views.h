@@ -1,4 +1,4 @@
-// Of tensor.h: views.
+// Views. Part of tensor.h.
 #pragma once
 
 #include "attn_diag_torch/tensor.h"

@@ -104,8 +104,8 @@ struct Coverage {
   std::optional<CoverageFault> first_never, first_repeated;  // lowest index, per tensor order
 };
 
-// What running the same case again on the same device gave, where it was run again: on a GPU always. A
-// result that moves by more than rounding is no agreement, whatever it compares to: a race.
+// What running the case again on the same device gave; on a GPU it is always run again. A result that moves by
+// more than rounding is a race and never agrees, whatever it compares to.
 struct Capture;
 struct Repetition {
   int runs = 1;

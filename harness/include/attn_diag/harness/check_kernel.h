@@ -15,8 +15,9 @@ struct CheckResult {
   Provenance provenance;               // of the instrumented library
 };
 
-// Runs the production kernel (no taps), watched, in the instrumented build of its library: once; under
-// schedule "forward" where it has atomics under "reverse", too. Of experiment.run the schedule, the tile, the splits, the order of products and the step limit count.
+// Runs the production kernel (no taps), watched, in the instrumented build of its library: once, or, under schedule
+// "forward" and with atomics in the kernel, under "reverse" too. From experiment.run it takes the schedule, the tile,
+// the splits, the order of products and the step limit.
 // Throws Error for what the kernel does not support, a library without an instrumented build, and a
 // kernel that was not built for the host executor.
 CheckResult check_kernel(const Experiment& experiment, const host::CheckOptions& check);

@@ -37,7 +37,7 @@ struct TileError {
 // What a comparison says, of a tensor, a row, a stage or a whole case. Every command's verdict and exit code
 // come from here.
 enum class Answer : std::uint8_t {
-  kAgrees,     // of what was judged; how much that was is said beside it
+  kAgrees,     // as far as cells were judged: reports say beside it how far that is
   kDiverges,   // a judged cell is wrong
   kNotJudged,  // no cell was judged: neither right nor wrong
 };
@@ -80,29 +80,30 @@ struct Comparison {
   std::vector<TensorComparison> tensors;  // in pipeline order
   std::vector<std::string> notes;         // "the inputs differ: q" and the like
   std::string unjudged_because;  // why cells have no bound; empty where every cell was judged
-  // Of a sample of rows: the invariant that others break, in the words of broken_invariants(); then this diverges.
+  // After a sample of rows: an invariant that other rows break, in the words of broken_invariants(). Then this
+  // diverges.
   std::string broken_elsewhere;
 
-  // kNotJudged where no cell of any tensor was judged, and where o is there and no cell of it was: what is
-  // said of S alone is no verdict on the output.
+  // kNotJudged where no cell of any tensor was judged, or o is there and none of its cells was: what S says is no
+  // verdict on the output.
   Answer answer() const;
   bool agrees() const { return answer() == Answer::kAgrees; }
   std::int64_t judged() const, unjudged() const, mismatched() const;  // cells
 };
 
-// Of kNotJudged: "none of the 256 elements of o can be judged, having no bound: NaN or infinity in q, k or v
+// For kNotJudged: "none of the 256 elements of o can be judged, having no bound: NaN or infinity in q, k or v
 // reaches them".
 std::string why_not_judged(const Comparison& comparison);
 
-// Of a run: a cell that was not written once, an input that was written or a second run that differs by more than rounding is
-// a divergence too, whatever the comparison says.
+// The answer for a run. A cell that was not written once, an input that was written, or a second run that differs
+// by more than rounding is a divergence too, whatever the comparison says.
 Answer answer_of(const Capture& capture, const Comparison& comparison);
 
 // Against the fp64 reference, streamed by row block: no fp64 copy of the reference is made.
 // Uses capture.isolated to choose the bound. Tensors the capture does not have are not compared.
 Comparison compare_with_reference(const Capture& capture, const Tolerance& tolerance,
                                   int threads = 0);
-// The same of a formula that has more than Problem: a bias, a softcap. Of o and lse, whole.
+// For a formula that has more than Problem: a bias, a softcap. Compares o and lse, whole.
 Comparison compare_with_reference(const Capture& capture, const reference::Extras& extras,
                                   const Tolerance& tolerance, int threads = 0);
 
@@ -112,7 +113,7 @@ Comparison compare_with_reference(const Capture& capture, const reference::Extra
 Comparison compare_captures(const Capture& actual, const Capture& expected,
                             const Tolerance& tolerance);
 
-// Two dumps, likewise, tensor by tensor in slabs of 1 MiB; memory does not grow with the tensors.
+// As above, for two dumps: tensor by tensor in slabs of 1 MiB, so that memory does not grow with the tensors.
 // Bounds are taken from /bound of the expected or else the actual file, or else computed from the
 // expected file's inputs.
 Comparison compare_dumps(const std::string& actual_path, const std::string& expected_path,

@@ -39,11 +39,11 @@ struct Match {
   std::string label;        // "temperature(kappa = softmax_scale)"
   // Rows whose every known cell is within the bound, of all rows compared and of those that are wrong.
   std::int64_t rows = 0, rows_explained = 0, wrong_rows = 0, wrong_rows_explained = 0;
-  // Of the latter, those for which the right value is not within the same bound: the evidence.
+  // Explained wrong rows for which the right value is not within the same bound: the evidence.
   std::int64_t telling_rows = 0;
-  // Labels of what is the same function of every input tried, a general form of it among them.
+  // Labels of variants that are the same function on all inputs tried, including a general form of it.
   std::vector<std::string> equivalent;
-  // Labels of the same bug with other parameters that account for as much: they are open.
+  // Labels of this bug with other parameters that explain as much: which of them it is remains open.
   std::vector<std::string> other_parameters;
   double residual_over_bound = 0;  // worst cell of all rows; +inf where NaN or an infinity differs
   double median_residual_over_bound = 0;  // over the wrong rows, of each row's worst cell
@@ -62,7 +62,7 @@ enum class DiagnosisVerdict : std::uint8_t {
   kDisputed,      // kNamed or kClass by the numbers, and the line says otherwise
 };
 
-// What the inputs cannot tell apart, and what would.
+// A run that would tell apart what these inputs cannot.
 struct TellingRun {
   std::string what;  // "run with --inputs probe"
   std::string why;   // "lse differs by ln 2 between them"
@@ -73,12 +73,12 @@ struct TellingRun {
 
 struct Diagnosis {
   DiagnosisVerdict verdict = DiagnosisVerdict::kUnknown;
-  Stage stage = Stage::kReduce;    // whose tensors were matched
-  std::vector<Tensor> tensors;     // likewise
-  std::vector<Match> best;         // kNamed: one; kClass, kDisputed: all of it, the simplest first;
-                                   // kPartial, kUnknown: the best few
-  std::optional<Match> runner_up;  // the best that is not in `best`
-  std::vector<Match> ruled_out;    // every other hypothesis, each at its best parameters
+  Stage stage = Stage::kReduce;  // whose tensors were matched
+  std::vector<Tensor> tensors;   // its tensors that were matched
+  std::vector<Match> best;  // kNamed: one; kClass, kDisputed: all candidates, the simplest first;
+                            // kPartial, kUnknown: the best few
+  std::optional<Match> runner_up;       // the best that is not in `best`
+  std::vector<Match> ruled_out;         // every other hypothesis, each at its best parameters
   std::vector<std::string> residual;    // kUnknown, kPartial: the structure of what is left
   std::vector<TellingRun> experiments;  // kClass: what would tell them apart
   std::int64_t rows = 0, wrong_rows = 0;
@@ -98,8 +98,8 @@ inline Answer answer_of(const Diagnosis& diagnosis) { return answer_of(diagnosis
 // Cuts of a problem into tiles and splits as kernels usually have them, to try where a file does not say.
 // `num_splits`: 1 where that is not known either.
 std::vector<Geometry> usual_cuts(const Problem& problem, std::int32_t num_splits);
-// The cuts to try, beside the capture's own, of a case of which nothing but the arrays is known: none where the tile
-// is said, which then is the capture's, else the usual ones. What is taken goes into `assumed`. Splits: 0, not known.
+// The cuts to try, beside the capture's own, for a case known by its arrays only: none if `tile` is given, which then
+// is the capture's, else the usual ones. Notes in `assumed` what is taken. num_splits 0: not known.
 std::vector<Geometry> cuts_to_try(ForeignCase& foreign, std::optional<TileShape> tile,
                                   std::int32_t num_splits);
 
@@ -110,8 +110,8 @@ struct DiagnoseOptions {
   Tolerance tolerance;  // which rows are wrong
   int threads = 0;      // 0: all cores
   bool pairs = true;    // search pairs where no single bug explains every row
-  // What is spent on them at most: a count, so that the result does not depend on the machine. Of what was not
-  // tried a note says how much it is.
+  // The most that is spent on pairs: a count, so that the result does not depend on the machine. A note says how
+  // much was not tried.
   double pair_work = kPairWork;
   // Cuts to try where the file does not say how the kernel tiles; empty: the capture's alone.
   std::vector<Geometry> geometries;
@@ -136,11 +136,11 @@ struct WhyNot {
     std::array<std::int64_t, 5> index{};  // absolute; the first info(tensor).rank are valid
     double actual = 0, predicted = 0, bound = 0;
   };
-  std::optional<Cell> worst;  // of the cells that are outside; none: it accounts for everything
+  std::optional<Cell> worst;  // the worst cell outside the bound; none: it accounts for everything
 };
 
-// Of a hypothesis of the catalogue, for the first stage that is wrong. Throws Error for an id that is not
-// there, with the nearest ones.
+// Why a hypothesis of the catalogue was not named, for the first stage that is wrong. Throws Error for an
+// unknown id, with the nearest ones.
 WhyNot why_not(const Capture& capture, const DiagnoseOptions& options, const std::string& id);
 
 }  // namespace attn_diag

@@ -26,12 +26,12 @@ struct KernelDiagnosis {
 KernelDiagnosis diagnose_kernel(const Experiment& experiment, const TraceOptions& tracing,
                                 const DiagnoseOptions& options);
 
-// Likewise of a trace that was made.
+// As diagnose_kernel(), from a trace already made.
 KernelDiagnosis diagnose_traced(const Experiment& experiment, TraceResult traced,
                                 const DiagnoseOptions& options);
 
 // Where the diagnosis is a class: runs the kernel on other inputs and in other cuts that tell its members apart,
-// as the experiments say, and leaves in it those that account for these results too. One left: it is named.
+// as the experiments say, and keeps those that account for these results too. If one is left, it is named.
 void run_experiments(const Experiment& experiment, KernelDiagnosis& found,
                      const DiagnoseOptions& options);
 

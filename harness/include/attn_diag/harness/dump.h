@@ -29,7 +29,7 @@ void write_dump(const std::string& path, const Capture& capture, const DumpOptio
 
 // Throws Error for a missing, truncated, foreign or newer-schema file.
 Capture read_dump(const std::string& path);
-// The same without the cells: tensors have their shape and no bytes, q, k and v are empty.
+// As read_dump() without the cells: tensors have their shape and no bytes; q, k and v are empty.
 Capture read_dump_header(const std::string& path);
 // DumpOptions::lines of a dump; none: it holds none.
 std::optional<std::string> read_dump_lines(const std::string& path);

@@ -21,7 +21,7 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// What a kernel did that no result may be taken of: it wrote outside what it was given, did not complete.
+// The kernel did what leaves no usable result: it wrote outside what it was given, or did not complete.
 class KernelFault : public Error {
  public:
   using Error::Error;

@@ -11,7 +11,7 @@
 
 namespace attn_diag {
 
-// For every capture of an experiment: what the reference says of o and lse is computed once.
+// Shared by the captures of an experiment, so that the reference's o and lse are computed once.
 std::shared_ptr<Oracle> make_oracle();
 
 // Cheap to copy: kernel, inputs and what the reference said are shared.
@@ -23,13 +23,13 @@ struct Experiment {
   Tolerance tolerance{};
   std::shared_ptr<Oracle> oracle = make_oracle();
 
-  // The same, run otherwise.
+  // This experiment with other run options.
   Experiment with(RunOptions other) const {
     Experiment out = *this;
     out.run = std::move(other);
     return out;
   }
-  // The same kernel on another case.
+  // This kernel on another case.
   Experiment with(const Problem& other, InputData given) const {
     return {kernel, other, std::move(given), run, tolerance};
   }

@@ -62,15 +62,15 @@ struct ForeignCase {
 // and arrays that are missing, ambiguous, of a type or of shapes that do not fit.
 ForeignCase read_foreign(const std::vector<std::string>& paths, const ForeignHints& hints);
 
-// The same of arrays in memory, which are copied. `hints.source` is not looked at.
+// As read_foreign(), from arrays in memory, which are copied. `hints.source` is not looked at.
 ForeignCase take_foreign(const std::vector<ForeignArray>& arrays, const ForeignHints& hints);
 
-// A safetensors file that read_foreign() reads as this very case without any hint. Throws Error where it cannot
-// be written, or exists and `force` is false.
+// Writes a safetensors file that read_foreign() reads as this very case without any hint. Throws Error where it
+// cannot be written, or exists and `force` is false.
 void write_foreign(const std::string& path, const ForeignCase& from, bool force);
 
-// What is taken of a kernel of which nothing is known: one split of tiles of 64x64, and what tensor cores do, which is
-// no more exact than anything else.
+// What is assumed of an unknown kernel: one split, tiles of 64x64, and the arithmetic of tensor cores, since nothing
+// is less exact.
 Geometry unknown_geometry(const Problem& problem);
 Arithmetic unknown_arithmetic(const Problem& problem);
 

@@ -18,16 +18,15 @@ struct Identifiability {
     // one by more than the bounds of both. A way that leaves memory unwritten shows whatever the inputs.
     std::int64_t ways = 0, hidden = 0;
     std::vector<std::string> hidden_ways;  // labels
-    double shows_by =
-        0;  // of the way that differs most, the cell that does: error over both bounds
-    // Other bugs, a way of which gives the same numbers as a way of this one that shows.
+    double shows_by = 0;  // error over both bounds of the cell that differs most, in any way
+    // Other bugs with a way that gives the same numbers as a way of this one that shows.
     std::vector<std::string> alike;
 
     bool is_hidden() const { return ways > 0 && hidden == ways; }
   };
   std::vector<Bug> bugs;  // those that can be there at all, in the order of the catalogue
   std::int64_t rows =
-      0;  // looked at, of those that tell bugs apart; what is hidden is hidden in all rows
+      0;  // looked at to tell bugs apart; a hidden bug is hidden in all rows of the problem
 
   std::int64_t hidden() const;          // bugs
   std::int64_t hidden_in_part() const;  // bugs with some hidden way, but not all
@@ -35,6 +34,6 @@ struct Identifiability {
 };
 
 // `threads` 0: all cores. The result does not depend on it.
-Identifiability identify(const reference::Case& c, int threads = 0);
+Identifiability identify(const reference::PredictionInputs& c, int threads = 0);
 
 }  // namespace attn_diag

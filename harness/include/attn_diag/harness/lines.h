@@ -1,8 +1,8 @@
 // The line: where in its source a kernel, as it is, without taps, first leaves attention.
 //
 // The kernel's sources are built once more so that every number tells how it was made (host/values.h). From the inputs
-// on, each number is then read as a quantity of attention, with its indices, whatever the tiling; the first
-// number that is none, or the first sum that lacks keys or has some it should not, is the answer.
+// on, each number is then read as a quantity of attention, with its indices, whatever the tiling. The answer is the
+// first number that is no such quantity, or the first sum that lacks keys or has some it should not.
 #pragma once
 
 #include <cstdint>
@@ -26,12 +26,12 @@ struct LineSuspect {
   std::string why;  // "adds parts in different frames"
 };
 
-// What a variable holds at a line, of the blocks that were watched.
+// What a variable holds at a line, in the watched blocks.
 struct LineRole {
   LinePlace place;
   std::string holds;         // "scores, times 0.125"
   std::int64_t numbers = 0;  // that were seen there
-  double share = 0;          // of these, that are so
+  double share = 0;          // of these numbers, the part that is what `holds` says
 };
 
 // Which elements of an input a line loads.
@@ -60,7 +60,7 @@ enum class LineFault : std::uint8_t {
   kOperands,   // a weight times v of another key, column or head
   kDivision,   // the right sum times a wrong factor
   kPlace,      // stored elsewhere, or by nobody
-  kNoNumbers,  // NaN, a number that comes of no input, or an operation without meaning
+  kNoNumbers,  // NaN, a number that comes from no input, or an operation without meaning
   kRounding,   // none: every number is made as attention asks for
 };
 const char* name(LineFault fault);
@@ -78,18 +78,18 @@ struct LineDivergence {
   std::vector<LineReads> reads;
   std::vector<std::string> unread;  // "rows 32..63 of v are loaded by no line"
   std::int64_t numbers = 0;         // looked at
-  // Of the elements of o that are right, of the blocks that were watched: how many are made as attention asks for.
+  // Right elements of o in the watched blocks, and how many of them are computed as attention asks for.
   std::int64_t right = 0, understood = 0;
 };
 
 // What is looked at first.
 enum class LinesBy : std::uint8_t {
   kNumbers,
-  kChecker,  // of runs that are refused, and of results that move: what the checker finds comes first
+  kChecker,  // for refused runs and results that move: what the checker finds comes first
 };
 
-// Of a case that diverges. Builds the kernel's watch build, runs it twice: which blocks make the wrong
-// rows, and what they compute. What it cannot do it says in `reason`.
+// For a case that diverges: makes the kernel's watch build and runs it twice, to find which blocks make the
+// wrong rows and what they compute. `reason` says what could not be done.
 LineDivergence trace_lines(const Experiment& experiment, LinesBy by = LinesBy::kNumbers);
 
 }  // namespace attn_diag

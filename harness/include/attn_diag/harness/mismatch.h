@@ -25,7 +25,7 @@ struct MatchResult {
   std::string text;
 };
 
-// Nothing compared is no match, and a cell written never or more than once is none either.
+// It is no match where nothing was compared, or where a cell was written never or more than once.
 MatchResult match_reference(const Capture& capture, const Selection& selection,
                             const Tolerance& tolerance = {});
 

@@ -1,5 +1,5 @@
-// Numerical diagnostics of a run: how large errors are, where, of which sign, and what makes them; and what must
-// hold of attention without a reference. Returns data, prints nothing; docs/numerics.md derives it.
+// Numerical diagnostics of a run: how large errors are, where, of which sign and from what; and what must hold in
+// attention without a reference. Returns data, prints nothing; docs/numerics.md derives it.
 #pragma once
 
 #include <array>
@@ -26,10 +26,10 @@ struct PositionBin {
   double rms_err_over_bound = 0, max_err_over_bound = 0;
 };
 
-// Of every cell recorded, judged or not. What is expected (-inf where masked) is not counted.
+// Counts over every recorded cell, judged or not, without what is expected (-inf where masked).
 struct Census {
   std::int64_t nan = 0, plus_inf = 0, minus_inf = 0;
-  std::int64_t overflow = 0;     // of those infinities: expected is finite
+  std::int64_t overflow = 0;     // infinities where the expected value is finite
   std::int64_t subnormal = 0;    // in the storage type
   std::int64_t flushed = 0;      // 0 where a normal number of the storage type is expected
   std::int64_t underflowed = 0;  // 0 where a subnormal one is
@@ -50,8 +50,8 @@ struct TensorNumerics {
   std::vector<std::int64_t>
       ratios;  // kRatioBins counts of error over bound, of finite judged cells
   double median = 0, p90 = 0, p99 = 0, p999 = 0, max = 0;  // of error over bound
-  // Of finite judged cells. `bias` is mean(actual - expected) / rms, `shrinkage` the same with the sign of expected:
-  // 0 where signs are random; -1 of shrinkage where all are too small by as much, as truncation makes them.
+  // Over finite judged cells. `bias` is mean(actual - expected) / rms; `shrinkage` is that of the error times the sign
+  // of expected. 0: errors have random signs. Shrinkage -1: all are too small by the same amount, as by truncation.
   double rms_err = 0, bias = 0, shrinkage = 0;
 
   // By query; by the keys that the row sees; by |S|: of the cell for S and P, else of the row's largest.
@@ -84,11 +84,11 @@ struct CancelledDot {
   double digits = 0;                    // log10(sum_abs / |sum|)
   double err = 0, bound = 0;            // of what was recorded; 0: nothing was
 };
-// Of q.k (S) or of the normalised P.V (o).
+// In the sums q.k (S) or the normalised P.V (o).
 struct Cancellation {
   Tensor tensor = Tensor::kS;
   std::int64_t dots = 0;
-  std::array<std::int64_t, 17> by_digits{};  // of so many whole digits lost; the last: more
+  std::array<std::int64_t, 17> by_digits{};  // [n]: dots that lost n whole digits; the last: more
   double median_digits = 0, p99_digits = 0, max_digits = 0;
   std::vector<CancelledDot> worst;  // by digits, at most 5
   // The cell with the largest relative error, if it is 1e-6 or more. `explained`: its error is within the bound,
@@ -109,7 +109,7 @@ struct RangeInType {
   std::int64_t overflows = 0, subnormal = 0,
                vanishes = 0;  // beyond the largest; below normal; below half of the least
   double lost_of_row = 0;     // P: the largest share of a row's sum that vanishes
-  // S: half an ULP of the largest one, which is a relative error of P as large.
+  // S: half an ULP of the largest score; P gets a relative error of that size.
   double error_of_largest = 0;
 };
 
@@ -129,14 +129,14 @@ struct Contributions {
   double rms_of_parts = 0;           // root of the sum of squares
   double rms_together = 0;           // the twin with all of them
   double rms_observed = 0;
-  // Of the observed error (its squares) what is left when the twin's is taken off cell by cell: 0 if the twin has
-  // the very errors, about 2 if they are as large and of other signs.
+  // Share of the observed error's squares that is left after the twin's error is subtracted cell by cell: 0 if both
+  // err alike, about 2 if the twin's errors are as large but unrelated.
   double left_over = 0;
   // The observed error is at most kExplainedFactor times the twin's, or each is nothing.
   static constexpr double kExplainedFactor = 4;
   bool explained = false;
   double ratio() const;  // observed over together; inf where the twin has no error
-  // What would be added by roundings that the kernel does not make.
+  // The same for roundings that the kernel does not make.
   std::vector<Contribution> instead;
 };
 
@@ -158,7 +158,7 @@ Numerics analyse_numerics(const Capture& capture, const NumericsOptions& options
 
 // ---- invariants -------------------------------------------------------------------------------
 
-// What holds of any right capture, by what it holds alone: no reference is computed. In the order of the pipeline.
+// What every right capture satisfies, checked on the capture alone, without a reference. In pipeline order.
 enum class Invariant : std::uint8_t {
   kMaskedScores,      // S is -inf where masked and finite elsewhere
   kFiniteMax,         // m is finite on tiles with a key
@@ -171,8 +171,8 @@ enum class Invariant : std::uint8_t {
   kOutputInRange,     // o within [min V, max V] of the visible keys, dim by dim
   // By running again.
   kConstantV,      // V = 1 gives o = 1
-  kPermutedKeys,   // with v: o stays
-  kPermutedHeads,  // of batch entries and heads: o moves along
+  kPermutedKeys,   // keys and v permuted: o stays
+  kPermutedHeads,  // batch entries and heads permuted: o moves along
   kSplits,         // another number of splits: o stays
 };
 inline constexpr std::size_t kNumInvariants = 13;
@@ -186,14 +186,14 @@ struct InvariantInfo {
 const InvariantInfo& info(Invariant invariant);
 
 struct InvariantResult {
-  // kFollows: it does not hold, and in most of these rows one before it does not, from which it may follow.
+  // kFollows: it is broken, but mostly in rows that break an earlier invariant, from which this may follow.
   enum class Verdict : std::uint8_t { kHolds, kBroken, kFollows, kNotTried };
   Invariant invariant = Invariant::kMaskedScores;
   Verdict verdict = Verdict::kNotTried;
   std::string why_not;                                // kNotTried
   Invariant follows_from = Invariant::kMaskedScores;  // kFollows
   std::int64_t checked = 0, broken = 0;               // cells
-  // The first cell where it does not hold: what was found, what it should be and how far from it it may be.
+  // The first cell where it does not hold: what was found, what it should be, and the limit of their distance.
   Tensor tensor = Tensor::kO;
   std::array<std::int64_t, 5> index{};
   double actual = 0, expected = 0, limit = 0;
@@ -201,11 +201,11 @@ struct InvariantResult {
   std::vector<std::uint8_t> rows;  // of the region: 1 where it does not hold
 };
 
-// Those of a capture, nine of them. Time and memory are those of reading it once.
+// The nine that a capture alone can break. Takes the time and memory of reading it once.
 std::vector<InvariantResult> check_invariants(const Capture& capture);
 
-// Those that run the production kernel again, four of them. `known`: of its capture; where one is broken, what does not
-// hold here follows from it. Limits come from norms of q, k and v, not from a reference.
+// The four that run the production kernel again. `known`: the results for its capture; where one is broken, what does
+// not hold here follows from it. Limits come from norms of q, k and v, not from a reference.
 std::vector<InvariantResult> check_invariants_by_runs(
     const Experiment& experiment, const std::vector<InvariantResult>& known,
     const std::function<void(int step, int steps, const std::string& what)>& on_step = {});
@@ -213,8 +213,8 @@ std::vector<InvariantResult> check_invariants_by_runs(
 // One sentence for each that is broken, with place and meaning; none for what follows from it.
 std::vector<std::string> broken_invariants(const std::vector<InvariantResult>& results);
 
-// Puts them into the notes of a comparison of a sample of the rows, and makes it diverge where any is broken and cells are
-// judged by their bounds: the invariants were asked of every row.
+// Adds them to the notes of a comparison of a sample of the rows, and makes it diverge where any is broken and cells
+// are judged by their bounds: the invariants were checked on every row.
 void look_elsewhere(const std::vector<InvariantResult>& results, const Tolerance& tolerance,
                     Comparison& comparison);
 
@@ -227,12 +227,12 @@ struct BaselineTensor {
 };
 struct Baseline {
   std::string of;  // problem, tiles, inputs, stages: one line; runs of others are not compared
-  std::string kernel, created, build_id;  // of whichever kernel
+  std::string kernel, created, build_id;  // may be any kernel's
   std::vector<BaselineTensor> tensors;
 };
 Baseline baseline_of(const Capture& capture, const Numerics& numerics);
 std::string baseline_text(const Baseline& baseline);  // JSON
-// Throws Error for what is none.
+// Throws Error for a text that is no baseline.
 Baseline read_baseline(const std::string& text, const std::string& path);
 
 struct Drift {
@@ -243,8 +243,8 @@ struct DriftReport {
   bool identical = false;  // every count of every histogram
   std::vector<Drift> drifted;
 };
-// Drift is a histogram of error over bound whose largest distance (Kolmogorov-Smirnov) is beyond chance (1e-6), and of
-// which the median, 90 % or 99 % moved by more than a quarter; or NaN, infinities or zeros that were not there.
+// Drift: the Kolmogorov-Smirnov distance of two histograms of error over bound is beyond chance (1e-6), and their
+// median, 90 % or 99 % moved by more than a quarter; or there are NaN, infinities or zeros that were not there.
 // Throws Error where the two are of different cases.
 DriftReport find_drift(const Baseline& before, const Baseline& now);
 

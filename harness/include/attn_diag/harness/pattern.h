@@ -33,7 +33,7 @@ struct WrongCells {
   std::vector<std::int64_t> by_diagonal;
   // Among the mismatches: NaN, infinite and zero actual values where the expected one is not.
   std::int64_t nan = 0, infinite = 0, zero = 0;
-  // Of o of up to 16 Mi cells: what is said of each, dense over the region, as bits of CellState. Else empty.
+  // For o of up to 16 Mi cells: bits of CellState for each, dense over the region. Else empty.
   std::vector<std::uint8_t> cells;
   // A factor g per row (batch, head, query) with a mismatch and at least two finite cells (of lse, which
   // has one a row: one): actual = g * expected. How many such rows there are, how many a factor explains (largest

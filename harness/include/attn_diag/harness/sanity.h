@@ -20,8 +20,8 @@ enum class SanityFinding : std::uint8_t {
 };
 
 // What a GPU most likely makes of a kernel whose result moves by more than rounding: its warps mostly stay
-// converged, as in lockstep; new memory of it mostly holds zeros, and shared memory, or what lies around a
-// buffer, numbers of somebody else. kEither: its warps and blocks come in no order, and the order decides.
+// converged, as in lockstep; its new memory mostly holds zeros, but shared memory, and what lies around a buffer,
+// holds numbers of somebody else. kEither: its warps and blocks come in no order, and the order decides.
 enum class OnGpu : std::uint8_t { kUnknown, kRight, kWrong, kEither };
 
 struct Sanity {
@@ -38,13 +38,13 @@ struct Sanity {
     std::string error;  // where it did not complete
   };
   std::vector<Culprit> culprits;
-  // Of a result that moves: no run is further from the first than rounding can take two runs, and all are right
-  // or all wrong. Sums by atomics or under a lock are so, in whose order threads or blocks arrive, and races
-  // whose effect is below rounding. What is wrong then is wrong for another reason.
+  // The result moves, but no run is further from the first than rounding can take two runs, and all are right or
+  // all wrong: sums by atomics or under a lock, which are added as threads or blocks arrive, and races with an
+  // effect below rounding. What is wrong then is wrong for another reason.
   bool within_bounds = false;
   std::string detail;  // what was run and what came out, complete sentences
 
-  // Of a result that moves by more.
+  // Where the result moves by more.
   OnGpu on_gpu = OnGpu::kUnknown;
   // How the kernel was run where its result holds still. There it is right, or it is wrong for
   // another reason, or by the same one.

@@ -53,21 +53,21 @@ struct TraceResult {
   ScheduleFinding schedules = ScheduleFinding::kNotChecked;
   std::string schedules_detail;
   std::vector<std::string> notes;
-  // How the stages were looked at where the result moves: where it holds still, and is wrong all the same; empty:
-  // as they were asked for.
+  // For a result that moves: how the kernel was run, so that it holds still and is wrong all the same, when the stages
+  // were looked at. Empty: as asked for.
   std::string calmly;
 
   // Right where the result holds still, as a GPU most likely has it; wrong otherwise.
   bool latent() const { return sanity.latent() && calmly.empty(); }
 
-  // kAgrees: every stage that can be judged agrees, fed by the stages before it and (where
-  // that was looked at) by the reference; so does the production kernel; every cell was written
-  // once, q, k and v were not, and the order of threads makes no difference beyond rounding. A tapped kernel that differs
-  // from the production kernel within rounding is worth saying, but is no divergence. kNotJudged: nothing of
-  // that is wrong, but o was not judged, or nothing was.
+  // kAgrees: every stage that can be judged agrees, fed by the stages before it and (where that was looked at) by the
+  // reference; so does the production kernel; every cell was written once, q, k and v were not, and the order of
+  // threads makes no difference beyond rounding. A tapped kernel that differs from the production kernel within
+  // rounding is worth saying, but is no divergence. kNotJudged: none of that is wrong, but o was not judged, or
+  // nothing was.
   Answer answer() const;
   bool agrees() const { return answer() == Answer::kAgrees; }
-  // Cells of the stages that were judged, and of all.
+  // Cells of the stages: the judged ones, and all.
   std::int64_t judged() const, cells() const;
 };
 
@@ -82,7 +82,7 @@ struct TraceOptions {
   std::function<void(int step, int steps, const std::string& what)> on_step;
 };
 
-// Of a run that ended with a KernelFault, with the lines that may be why; empty: lines were not asked for.
+// The run ended with a KernelFault. `lines`: those that may be why; empty: lines were not asked for.
 class RefusedTrace : public KernelFault {
  public:
   RefusedTrace(const KernelFault& fault, LineDivergence found)

@@ -25,8 +25,8 @@ namespace attn_diag {
 
 struct XrayOptions {
   std::function<void(int step, int steps, const std::string& what)> on_step;
-  // Of properties alone. Their limits come from norms of q, k and v (reference/coarse_bounds.h), not from the
-  // reference: looser, and affordable whatever the size.
+  // For properties alone: take their limits from norms of q, k and v (reference/coarse_bounds.h), not from the
+  // reference. Looser, and affordable at any size.
   bool coarse = false;
   // Bit p: Property p is tried.
   std::uint32_t properties = (1u << 10) - 1;
@@ -50,7 +50,7 @@ struct XrayResult {
   bool agrees() const { return comparison.agrees(); }
 };
 
-// Of the production kernel: gate and taps are ignored. Throws Error for what it does not support.
+// Examines the production kernel: gate and taps are ignored. Throws Error for what it does not support.
 XrayResult xray(const Experiment& experiment, const XrayOptions& options);
 
 // What holds of attention whatever the numbers, tried on a kernel. Each is one or a few runs, judged by

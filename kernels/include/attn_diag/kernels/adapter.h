@@ -42,8 +42,8 @@ struct RunRequest {
   const void* v = nullptr;
   void* o = nullptr;     // poisoned by the caller; written only under gates full and reduce
   float* lse = nullptr;  // likewise
-  // Of a kernel that computes a part of attention: S or P. Written by it under Part::kScores, and poisoned
-  // before; else given.
+  // For a kernel that computes a part of attention: S or P. Under Part::kScores the kernel writes it, and it is
+  // poisoned before; else it is given.
   Part part = Part::kAttention;
   void* between = nullptr;
   DType between_type = DType::kFp32;
@@ -110,8 +110,8 @@ struct BuildInfo {
   const char* compiler;  // "GNU 12.2.0"
   const char* flags;
   const char* backend;  // "host" or "cuda"
-  // Of a cuda build, what it holds code for: "sm_80 sm_90 compute_90" (compute_*: PTX, which the driver
-  // compiles for newer devices). "" for host.
+  // What a cuda build holds code for: "sm_80 sm_90 compute_90" (compute_*: PTX, which the driver compiles for
+  // newer devices). "" for host.
   const char* architectures;
   bool lockstep;      // compiled with the memory-access instrumentation that lockstep needs
   const char* fault;  // "" or the name of the planted fault

@@ -20,7 +20,7 @@ enum class Part : std::uint8_t {
 
 struct Arithmetic {
   DType accumulate = DType::kFp32;  // of q.k, of P.V, of l and of the running accumulator
-  // Of the dot products q.k and P.V: every addition errs by at most dot_ulp * u of `accumulate`, times
+  // In the dot products q.k and P.V every addition errs by at most dot_ulp * u of `accumulate`, times
   // the sum of the magnitudes. 1: one rounding to nearest each. Tensor cores align the products of a
   // block of 4 to 16 and truncate: 2.5 (docs/bounds.md).
   double dot_ulp = 1.0;

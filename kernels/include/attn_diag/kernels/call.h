@@ -46,8 +46,8 @@ class Call {
     check_element<T>();
     return static_cast<T*>(x_request.o);
   }
-  // Of Part::kScores, to be written; of Part::kFromScores and kFromRawScores, given. Of Part::kFromProbs P, given. T is float, or with
-  // .s_in_input_type or .p_in_input_type the type of the inputs.
+  // S: to be written under Part::kScores, given under Part::kFromScores and kFromRawScores. P: given under
+  // Part::kFromProbs. T is float, or with .s_in_input_type or .p_in_input_type the type of the inputs.
   template <class T = void>
   T* scores() const {
     const Part part = x_request.part;
@@ -98,7 +98,7 @@ class Call {
   Strides v_strides() const { return strides(kv_heads(), seqlen_k(), head_dim_v()); }
   Strides o_strides() const { return strides(heads(), seqlen_q(), head_dim_v()); }
 
-  // Of q, k, v: 0, 1, 2. coded_inputs.h makes them.
+  // Those of q (0), k (1) or v (2); coded_inputs.h makes them.
   const Codes& codes(int input) const { return x_request.codes[input]; }
 
   TileShape tile() const { return x_request.geometry.tile; }

@@ -57,7 +57,7 @@ class CodedInput {
   T* zeros() {
     return keep<T>([](const CodeGroup& g) { return static_cast<T>(g.zero); });
   }
-  // Of ScalePer::kTensor.
+  // For ScalePer::kTensor.
   float scale() const { return x_groups.front().scale; }
   int zero() const { return x_groups.front().zero; }
 

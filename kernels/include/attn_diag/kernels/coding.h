@@ -20,7 +20,7 @@ struct CodedShape {
   Layout layout;
 };
 
-// Of `input` 0, 1, 2: q, k, v.
+// The shape of q (0), k (1) or v (2).
 inline CodedShape coded_shape(const Problem& p, int input) {
   const bool is_q = input == 0;
   return {p.batch, is_q ? p.heads : p.kv_heads, is_q ? p.seqlen_q : p.seqlen_k,
@@ -93,8 +93,8 @@ inline std::int64_t group_index(const Codes& codes, const CodedShape& s, std::in
   return 0;
 }
 
-// The smallest power of two that holds `largest`, made coarser by up to two places. Of what the codes mean
-// the rule makes the same again: with k places most >> k steps are used, and more than half of them.
+// The smallest power of two that holds `largest`, made coarser by up to two places. Coding what the codes mean
+// gives the same codes: with k places most >> k steps are used, and more than half of them.
 inline CodeGroup make_group(CodeType type, float largest, std::int64_t number) {
   const int most = most_steps(type);
   int exponent = least_exponent(type);

@@ -58,7 +58,7 @@ class KvCache {
   int pages() const { return static_cast<int>(x_count); }
 
  private:
-  // Of the i-th entry of the table.
+  // The page that the i-th entry of the table names.
   std::size_t page_at(std::size_t i) const { return x_shape.page == 0 ? i : x_count - 1 - i; }
 
   std::size_t elements(const Call& c, int dim) const {

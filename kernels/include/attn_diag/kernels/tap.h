@@ -78,8 +78,7 @@ struct StageTap {
     visit<kTensor>(x, true, b, h, q, i0, i1);
   }
 
-  // The same for a value that several threads hold: only the owner records, all take the
-  // replacement.
+  // For a value that several threads hold: only the owner records, all take the replacement.
   template <Tensor kTensor>
   ATTN_DIAG_DEVICE void visit(float& x, bool owner, int b, int h, int q, int i0, int i1) const {
     const TapView& v = table.view[static_cast<int>(kTensor)];

@@ -12,7 +12,7 @@
 
 namespace attn_diag::reference {
 
-// Of every row, [batch][head][query]; inf: nothing can be said.
+// For every row, [batch][head][query]; inf: nothing can be said.
 struct CoarseBounds {
   std::vector<double> o;    // of each dim
   std::vector<double> lse;  // 0 of a row without a key

@@ -44,28 +44,23 @@ struct GivenTensor {
 };
 
 // Everything a prediction reads, widened once and kept in memory order. Copies share the data.
-class Case {
+class PredictionInputs {
  public:
   // Throws std::invalid_argument where they do not fit together.
-  Case(const Problem& problem, const Geometry& geometry, const Arithmetic& arithmetic,
-       const Inputs& inputs, Extras extras = {}, std::vector<GivenTensor> given = {});
+  PredictionInputs(const Problem& problem, const Geometry& geometry, const Arithmetic& arithmetic,
+                   const Inputs& inputs, Extras extras = {}, std::vector<GivenTensor> given = {});
 
   const Problem& problem() const;
   const Geometry& geometry() const;
   const Arithmetic& arithmetic() const;
-  // The same data cut into other tiles and splits. Given tensors are dropped.
-  Case with_geometry(const Geometry& geometry) const;
+  // This data cut into other tiles and splits. Given tensors are dropped.
+  PredictionInputs with_geometry(const Geometry& geometry) const;
 
-  struct Data;  // reference/counterfactual/case_data.h
+  struct Data;  // reference/counterfactual/prediction_inputs_data.h
   const Data& data() const { return *x_data; }
 
  private:
   std::shared_ptr<const Data> x_data;
-};
-
-struct Row {
-  std::int32_t batch = 0, head = 0, query = 0;
-  bool operator==(const Row&) const = default;
 };
 
 // The order of the catalogue's chapters, and of the pipeline.
@@ -119,7 +114,7 @@ struct Variant {
   std::vector<ParameterValue> parameters;
   Deviation deviation;
   std::optional<FreeParameter> free;
-  // Of many alike: not worth trying with every other bug.
+  // false: one of many alike, not worth trying with every other bug.
   bool in_pairs = true;
   std::string where = {};  // the place of the deviation in words; empty: everywhere
 
@@ -135,7 +130,7 @@ class Hypothesis {
   virtual const HypothesisInfo& info() const = 0;
   // Every variant worth trying on a case; empty where the bug cannot be there (one split, no mask).
   // Variants that equal the right formula on the case's geometry are left out.
-  virtual std::vector<Variant> variants(const Case& c) const = 0;
+  virtual std::vector<Variant> variants(const PredictionInputs& c) const = 0;
   // Sets the free parameter of `variant` in its deviation.
   virtual void set(Deviation& deviation, double value) const = 0;
 };
@@ -180,7 +175,7 @@ struct Prediction {
 //
 // A given m, l or partial_o is its own prediction; where S is given, so is S. From given S or P what comes
 // before has no say.
-void predict(const Case& c, std::span<const Row> rows, const Deviation& deviation,
+void predict(const PredictionInputs& c, std::span<const RowIndex> rows, const Deviation& deviation,
              std::uint32_t tensors, Prediction& out);
 
 }  // namespace attn_diag::reference

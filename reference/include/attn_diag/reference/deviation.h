@@ -15,20 +15,20 @@ namespace attn_diag::reference {
 
 enum class EmptyRow : std::uint8_t {
   kZero,
-  kNan,         // exp(-inf - -inf), wherever a visited tile and those before it show a row nothing
-  kMean,        // the mean of v over the visited keys
-  kMeanPadded,  // likewise, padding counted
-  kNanOfSplit,  // 0 / 0, where a split shows a row nothing
+  kNan,   // exp(-inf - -inf), wherever a row sees no key in a visited tile and those before it
+  kMean,  // the mean of v over the visited keys
+  kMeanPadded,  // ... with padding counted
+  kNanOfSplit,  // 0 / 0, where a row sees no key in a split
   kNanOfRow,    // 0 / 0, where no key counts at all
 };
-// e^x as 2^n times a polynomial of the rest, or by a limit.
+// e^x as 2^n times a polynomial of what remains, or by a limit.
 enum class ExpKind : std::uint8_t {
   kRight,
   kLinear,          // 2^f = 1 + f, f of [0, 1)
   kTaylor1,         // e^r = 1 + r, r of [0, ln 2)
   kTaylor2,         // ... + r^2 / 2
   kTaylor3,         // ... + r^3 / 6
-  kTaylor1Nearest,  // likewise, r of [-ln 2 / 2, ln 2 / 2)
+  kTaylor1Nearest,  // 1 + r, r of [-ln 2 / 2, ln 2 / 2)
   kTaylor2Nearest,
   kTaylor3Nearest,
   kQuadratic,  // 2^f = 1 + f - c f (1 - f)
@@ -59,7 +59,7 @@ enum class RunningMax : std::uint8_t {
   kOwnTile,    // that of the tile before is forgotten
 };
 
-// Rows over which a reduction runs that should stay within one: those whose numbers differ in these bits, or
+// A reduction that should stay within one row runs over several: those whose numbers differ in `bits` only, or
 // groups of `rows`.
 struct MixedRows {
   std::int32_t bits = 0, rows = 0;
@@ -73,13 +73,13 @@ struct SoftmaxChange {
   EmptyRow empty = EmptyRow::kZero;
   double m_floor = -std::numeric_limits<double>::infinity();  // m = max(m_floor, m)
   ExpKind exp = ExpKind::kRight;
-  double exp_c = 0;  // its c
+  double exp_c = 0;  // c of `exp`
   // l (and o) is summed per lane relative to the lane's own max, and merged without rescaling.
   LaneMap lanes = LaneMap::kNone;
   std::int32_t num_lanes = 0;
   bool lanes_keep_max = false;  // a lane's max is over the split, not over the tile
   bool lanes_o = false;         // o too
-  // m and l are reduced over groups of as many rows of the query tile.
+  // m and l are reduced over these rows of the query tile.
   MixedRows mixed;
   Narrow probs = Narrow::kNone;
   bool sum_of_narrow = false;  // l sums P as rounded to `probs`
@@ -89,13 +89,13 @@ struct SoftmaxChange {
   std::uint8_t exp_places = kExpOfProbs;
   double flush_below = 0;  // smaller P are 0 in P V
   bool flush_l = false;    // ... and in l
-  // A lane's m is the max over itself and the lanes after it, of this tile and those before; the P of its
-  // keys, and alpha and l of its columns of o, are relative to that. Recorded are those of lane 0.
+  // A lane's m is the max over itself and the lanes after it, in this tile and those before; the P of its keys, and
+  // alpha and l of its columns of o, are relative to that. What is recorded is lane 0's.
   LaneMap max_lanes = LaneMap::kNone;
   std::int32_t num_max_lanes = 0;
-  bool max_lanes_sum = false;    // the sum over the lanes is in lane 0 alone, too
-  std::int32_t max_steps = -1;   // of a butterfly that the max has instead, as LaneSum::kButterfly
-  bool max_lanes_alpha = false;  // alpha of o alone is of a lane's max: P and l are right
+  bool max_lanes_sum = false;    // the sum over the lanes is in lane 0 only, too
+  std::int32_t max_steps = -1;   // of a butterfly for the max, as LaneSum::kButterfly; -1: none
+  bool max_lanes_alpha = false;  // only alpha of o uses the lane's max: P and l are right
   RunningMax running_max = RunningMax::kRight;
   Narrow max_type = Narrow::kNone;  // m is rounded to it
   RowChoice max_row;                // P is relative to the m of that row
@@ -107,12 +107,12 @@ struct SoftmaxChange {
 struct PvChange {
   RowChoice row;                   // whose P is multiplied
   Narrow type = Narrow::kNone;     // a tile's product is rounded to it ...
-  std::int32_t rounded_every = 0;  // ... after as many keys, 0: once
-  bool probs_late = false;         // P of the visited tile before; of the first, its own
+  std::int32_t rounded_every = 0;  // ... after this many keys; 0: once
+  bool probs_late = false;         // P of the visited tile before; the first has its own
   FragmentMap probs = FragmentMap::kRight;
   double factor = 1;           // of every tile's product
   std::int32_t staircase = 0;  // columns of block c of 16 are added min(c + 1, staircase) times
-  bool accumulates = false;    // the product of the tile before is still in that of a tile
+  bool accumulates = false;    // a tile's product is added to that of the tile before
   bool operator==(const PvChange&) const = default;
 };
 
@@ -132,7 +132,7 @@ enum CarryOver : std::uint8_t { kCarryNothing = 0, kCarryM = 1, kCarryL = 2, kCa
 // In which order a block takes its work items: the query tiles of a head, or a query tile of all heads.
 enum class ItemOrder : std::uint8_t { kTiles, kTilesReversed, kHeads };
 enum class TileChoice : std::uint8_t { kAll, kOne, kFrom, kOdd, kEven, kLast, kNotLast };
-// On which tiles of the loop a bug shows, the visited ones being numbered.
+// The tiles of the loop on which a bug shows; the visited ones are numbered.
 struct SomeTiles {
   TileChoice choice = TileChoice::kAll;
   std::int32_t tile = -1;  // of kOne and kFrom
@@ -157,13 +157,13 @@ struct SomeTiles {
   }
   bool operator==(const SomeTiles&) const = default;
 };
-// What becomes of alpha where rows of a group share it.
+// The alpha of a row in a group that shares it.
 enum class GroupAlpha : std::uint8_t {
   kOwn,
-  kLargest,  // of the alphas of all of them
-  kAllRise,  // a row's own, and 1 unless the max rises in all of them
+  kLargest,  // the largest alpha of the group
+  kAllRise,  // a row's own; 1 unless the max rises in all rows of the group
 };
-// Of the columns of o or the rows of the query tile those for which (index / size) % 2 is `odd`, or all.
+// Columns of o or rows of the query tile: those with (index / size) % 2 == `odd`; size 0: all.
 struct Half {
   std::int32_t size = 0;
   bool odd = false;
@@ -176,17 +176,17 @@ struct RecurrenceChange {
   double alpha_power_l = 1, alpha_power_o = 1;      // alpha^power for alpha
   bool alpha_late_l = false, alpha_late_o = false;  // alpha of the visited tile before ...
   double first_alpha = 0;                           // ... which is this for the first one
-  // P is relative to the max before the tile, on the first to its own.
+  // P is relative to the max before the tile; on the first tile, to its own.
   bool previous_frame_l = false, previous_frame_o = false;
   Narrow sum = Narrow::kNone;  // l is rounded to it after every tile
-  // Whose tiles a split visits, but for the ends of the sequence: so many of the next one's too (less than
-  // 0: of its own last ones are left out), and of the one before.
+  // Within the sequence, a split also visits the first `tiles_after` tiles of the next split (less than 0: it
+  // leaves out that many of its own last ones) and the last `tiles_before` of the one before.
   std::int32_t tiles_after = 0, tiles_before = 0;
   Rescale alpha_l = Rescale::kRight, alpha_o = Rescale::kRight;
-  SomeTiles alpha_tiles;           // alpha is right but on these
-  Half alpha_columns, alpha_rows;  // ... and of o in these columns, in these rows of the query tile
+  SomeTiles alpha_tiles;            // where alpha is wrong
+  Half alpha_columns, alpha_rows;   // ... for these columns of o, in these rows of the query tile
   std::int32_t carried_column = 0;  // 4: only columns 0, 4, 8 ... are carried from tile to tile
-  // o = alpha * (o + P V), likewise l; the alpha of the first tile is first_alpha.
+  // o = alpha * (o + P V), and l alike; the alpha of the first tile is first_alpha.
   bool alpha_after = false, alpha_after_l = false;
   bool alpha_times_l = false;                 // o = alpha l o + P V
   double skip_below = 0;                      // alpha = 1 where the max rises by less
@@ -203,7 +203,7 @@ struct RecurrenceChange {
   RowChoice alpha_row;
   bool alpha_row_l = false, alpha_row_o = true;  // of which sums
   bool alpha_row_decides = false;  // alpha is the row's own, and 1 where the max of that row stays
-  MixedRows alpha_group;           // likewise of which sums
+  MixedRows alpha_group;           // rows that share alpha, and for which sums
   GroupAlpha group_alpha = GroupAlpha::kOwn;
   Narrow alpha_type = Narrow::kNone;  // alpha is rounded to it
   bool alpha_type_l = true, alpha_type_o = true;
@@ -213,12 +213,10 @@ struct RecurrenceChange {
   bool tile_of_sequence = false;  // alpha_tiles counts all KV tiles, not those the loop visits
   bool skip_keeps_m = false;      // where alpha is skipped, m stays what it was
   bool skip_old_probs = false;    // ... and P is relative to the max before any tile but the first
-  double first_l =
-      0;  // l begins with it, and m with m_floor; nothing rescales it on the first tile
-  // Of the loop of every split, the tile that is visited twice: 1: the first, -1: the last.
+  double first_l = 0;  // l begins with it (m with m_floor), and the first tile does not rescale it
+  // The tile that the loop of every split visits twice. 1: the first, -1: the last.
   std::int32_t tile_twice = 0;
-  double tile_sinks =
-      0;  // with every visited tile, that many keys of score 0 and v = 0 are counted
+  double tile_sinks = 0;  // every visited tile counts this many more keys of score 0 and v = 0
   bool operator==(const RecurrenceChange&) const = default;
 };
 
@@ -296,11 +294,11 @@ enum class OnlineMerge : std::uint8_t { kNone, kSums, kDivided };
 // o = sum_n w_n A_n l_n^o_power / sum_n w_n l_n^l_power, w_n = exp(max_factor (m_n - m))
 struct CombineChange {
   double max_factor = 1, o_power = 0, l_power = 1;
-  // If not 0, those are of the splits n whose bit 2^n is set: exp(max_factor m_n - m). Others are right.
+  // If not 0, these hold only for splits n whose bit 2^n is set, with w_n = exp(max_factor m_n - m). Others are right.
   std::uint32_t only_splits = 0;
   bool max_factor_o = true,
        max_factor_l = true;  // of which sum's weights; those of the other are right
-  // alpha: what was summed so far is brought to the frame of all splits so far; beta: likewise the split.
+  // alpha brings the sums so far to the frame of all splits so far, beta the sums of the split.
   OnlineMerge online = OnlineMerge::kNone;
   Rescale alpha_o = Rescale::kRight, alpha_l = Rescale::kRight;
   Rescale beta_o = Rescale::kRight, beta_l = Rescale::kRight;
@@ -311,9 +309,9 @@ struct CombineChange {
   bool max_of_counted = false;  // m is that of the splits that are not left out
   PartialMap map = PartialMap::kRight;
   std::array<std::uint8_t, kWeightedSplits> split_map = {};
-  // With these extents is it looked for; 0: the right ones.
+  // The extents used to compute where it is read; 0: the right ones.
   std::int32_t read_splits = 0, read_queries = 0, read_heads = 0;
-  std::int32_t read_shift = 0;  // ... and so many rows and splits on
+  std::int32_t read_shift = 0;  // ... and this far behind
   bool map_o_only = false;      // m and l are read right
   ExtraSplit extra = ExtraSplit::kNone;
   double extra_lse = 0;
@@ -329,10 +327,10 @@ struct CombineChange {
   Narrow partial_m = Narrow::kNone;      // so is m
   SplitFactors factors = kRightFactors;  // of the weights of the first splits, besides `factor`
   bool skips_zero_l = false;  // a split whose l is 0 has no weight, whatever its accumulator
-  // Where a partial is written, and where it is looked for.
+  // The order in which partials are written, and in which they are read.
   PartialOrder written = PartialOrder::kBhqn, read = PartialOrder::kBhqn;
-  bool map_sums_only = false;  // of another partial are m and l, and o is its own
-  // These and `factor` are in the sum of o, not in that of l, or the reverse.
+  bool map_sums_only = false;  // m and l are those of another partial, o is its own
+  // `factors` and `factor` are in the sum of o only, or in that of l only.
   bool factors_o_only = false, factors_l_only = false;
   bool operator==(const CombineChange&) const = default;
 };
@@ -353,13 +351,13 @@ enum class LseForm : std::uint8_t {
   kMaxOfBase2,   // m log2 e + ln l
   kMaxTimesLn2,  // m ln 2 + ln l
   kLogTimesLn2,  // m + ln 2 ln l
-  // Of rows that see no key; the others are right.
+  // For rows that see no key; the others are right.
   kEmptyInfinite,
   kEmptyZero,
   kEmptyNan,
   kEmptyLowest,  // the largest negative number of fp32
 };
-// Sums that a lane forms alone before they are added over the lanes of a row, badly: lane d % lanes
+// What goes wrong where each lane sums alone and the sums are then added over the lanes of a row: lane d % lanes
 // divides column d.
 enum class LaneSum : std::uint8_t {
   kRight,
@@ -369,7 +367,7 @@ enum class LaneSum : std::uint8_t {
                // whose numbers differ from i in these bits
 };
 
-// By what the accumulator is divided.
+// What the accumulator is divided by.
 enum class Divisor : std::uint8_t { kL, kLse, kExpOfLse, kM, kExpOfM, kLogOfL, kLTimesM, kLPlusM };
 
 // o = gain * accumulator / (l_factor l + l_added)^l_power
@@ -379,19 +377,19 @@ struct FinishChange {
   double l_power = 1, l_factor = 1, l_added = 0;
   Divisor divisor = Divisor::kL;
   Narrow inverse_type = Narrow::kNone;  // 1 / l is rounded to it
-  Half columns, rows;  // what becomes of o is so in these columns and rows of the query tile alone
+  Half columns, rows;  // the changes to o are in these columns and rows of the query tile only
   RowChoice l_row;
-  bool l_row_lse = false, m_row_lse = false;  // lse is made of that row's l, of its m
+  bool l_row_lse = false, m_row_lse = false;  // lse uses that row's l, that row's m
   LaneSum lane_sum = LaneSum::kRight;
   LaneMap lane_map = LaneMap::kInterleaved;  // of keys and of columns
   std::int32_t lanes = 32, lane_steps = 0;
-  bool lane_sum_in_loop = false;  // l of every tile is that of lane 0, too
+  bool lane_sum_in_loop = false;  // every tile's l is that of lane 0, too
   bool lse_of_lane = false;       // lse is made of l of lane 0
   LseForm lse = LseForm::kRight;
   bool lane_guard = false;  // a lane whose sum is 0 divides by nothing: o = 0
   // Lane n of the merge holds the l of split n, weighted, and lanes without a split hold 0.
   bool lanes_of_splits = false;
-  // When the loop is over, l (and m, with o and l brought to it) is reduced over as many rows.
+  // After the loop, l (and m, with o and l brought to it) is reduced over these rows.
   MixedRows mixed;
   bool operator==(const FinishChange&) const = default;
 };
@@ -402,14 +400,14 @@ struct FinishChange {
 enum class Unwritten : std::uint8_t {
   kUnknown,
   kZero,
-  kOfRowBefore,  // of rows that no warp has: what the row before them left in its registers
+  kOfRowBefore,  // rows that no warp has: what the row before them left in its registers
 };
 
-// The row whose lse is found in a row's place.
+// The row whose lse stands in a row's place.
 enum class LsePlace : std::uint8_t {
   kRight,
   kOtherOrder,  // it is written as (batch, query, head)
-  kNextRow,     // that of the row after it: it is written a row early
+  kNextRow,     // the row after it: lse is written a row early
   kRowBefore,
 };
 
@@ -424,9 +422,9 @@ struct StoreChange {
   std::int32_t columns = 0;     // only these are written; 0: all
   std::int32_t rows_owned = 0;  // rows of a query tile that some warp writes; 0: all
   Unwritten unwritten = Unwritten::kUnknown;
-  bool batch_in_heads = false;   // as of what is read
-  IndexMap row_map, column_map;  // row r of a query tile, column c hold those that these stand for
-  std::int32_t owned_of = 0;     // rows_owned are of every so many rows, not of a tile
+  bool batch_in_heads = false;   // as FetchChange has it
+  IndexMap row_map, column_map;  // row r of a query tile, column c hold those these map to
+  std::int32_t owned_of = 0;     // rows_owned are of every owned_of rows, not of a tile
   // Rows of a query tile that nobody writes, from the first one on.
   std::int32_t unowned_first = 0, unowned_rows = 0;
   bool whole_tiles = false;  // a last query tile that is not full is not written
@@ -443,7 +441,7 @@ struct Deviation {
   CombineChange combine;
   FinishChange finish;
   StoreChange store;
-  // Where all of that is so: on these tiles what q.k, the mask and P V make of a tile, in these rows everything.
+  // Where these changes hold: on these tiles those to q.k, the mask and P V of a tile; in these rows all changes.
   Place place;
   bool operator==(const Deviation&) const = default;
 };

@@ -33,7 +33,7 @@ struct RowChoice {
   };
   Kind kind = Kind::kOwn;
   std::int32_t n = 0;
-  // For row r of the tile; what is outside of the tile is nobody's.
+  // The row taken for row r of the tile; it may lie outside the tile.
   constexpr std::int32_t of(std::int32_t r) const {
     switch (kind) {
       case Kind::kFirst:
@@ -59,10 +59,10 @@ struct RowChoice {
 
 // ---- fetch ------------------------------------------------------------------------------------
 
-// Which index stands for one, in runs of `group` of them (0: all there are).
+// Which index stands for another, in runs of `group` indices (0: all indices).
 enum class IndexRule : std::uint8_t {
   kRight,
-  kRotated,   // i + by, cyclic in its run: of runs of 2 by, i ^ by
+  kRotated,   // i + by, cyclic in its run; i ^ by where a run has 2 by
   kReversed,  // within its run
   kDealt,     // i of a run is i % by * (group / by) + i / by
   kRepeated,  // i % group: every run is the first one
@@ -74,7 +74,7 @@ struct IndexMap {
   bool operator==(const IndexMap&) const = default;
 };
 
-// From which of its heads an operand is read.
+// The head from which an operand is read.
 enum class HeadMap : std::uint8_t {
   kRight,
   kZero,
@@ -96,7 +96,7 @@ enum class HeadMap : std::uint8_t {
   kDealt,          // of q: head % kv_heads * group_size + head / kv_heads
 };
 
-// With which distances between elements an operand is read.
+// The distances between elements with which an operand is read.
 enum class StrideSet : std::uint8_t {
   kRight,
   kOtherLayout,        // BSHD for BHSD and the reverse
@@ -115,11 +115,11 @@ enum class FragmentMap : std::uint8_t {
   kRowsSwapped,     // row ^ 8
   kColumnsSwapped,  // column ^ 8
   kPairsSwapped,    // column ^ 1
-  // No permutations: the lane is forgotten. Of the elements of a lane's accumulator, ...
-  kElementNumber,    // ... element i stands for [0][i]
-  kElementNumber8,   // ... likewise, of 16x8
-  kOfLaneZero,       // ... that of lane 0
-  kColumnOfLaneZero  // ... that column, of its own row
+  // No permutations, since the lane is forgotten. For element i of a lane's accumulator ...
+  kElementNumber,    // ... [0][i]
+  kElementNumber8,   // ... [0][i], in fragments of 16x8
+  kOfLaneZero,       // ... element i of lane 0
+  kColumnOfLaneZero  // ... the column of that, in its own row
 };
 
 // Which element of its tile stands for element (row, column), a tile being block_m or block_n rows
@@ -138,7 +138,7 @@ struct TileRead {
   bool operator==(const TileRead&) const = default;
 };
 
-// What a tile holds whose place nothing was loaded to, or was loaded before the loop.
+// What a tile holds into whose place nothing was loaded, or only before the loop.
 enum class Before : std::uint8_t { kRight, kZero };
 
 // What stands before the first and behind the last row (or column) where they are shifted.
@@ -148,7 +148,7 @@ enum class Beyond : std::uint8_t {
   kZero,
 };
 
-// Which of the tiles that the loop visits is read for one, besides those that are so many late.
+// Which of the tiles that the loop visits is read for one, apart from FetchChange::tiles_late.
 enum class TileOrder : std::uint8_t {
   kRight,
   kFirst,
@@ -194,10 +194,10 @@ struct FetchChange {
   std::int32_t page_rows = 0;
   bool batch_in_heads = false;   // block number / batches is the head, and the rest the batch
   std::int32_t loaded_rows = 0;  // of a tile; the others hold 0. 0: all
-  std::int32_t loaded_of = 0;    // of every so many rows, not of a tile
+  std::int32_t loaded_of = 0;    // rows loaded are of every loaded_of rows, not of a tile
   std::int32_t unloaded_late =
-      0;  // the others hold those of the tile so many before, if there is one
-  // As many columns from the first one are multiplied by column_scale.
+      0;  // the others hold the rows of the tile this many before, if there is one
+  // scaled_columns columns, from column first_scaled on, are multiplied by column_scale.
   std::int32_t first_scaled = 0, scaled_columns = 0;
   double column_scale = 1;
   bool operator==(const FetchChange&) const = default;
@@ -215,14 +215,14 @@ enum class SoftcapChange : std::uint8_t {
   kAfterMaskBeforeBias,  // masked scores become -softcap, + bias_factor * bias
 };
 
-// What is added to the score of a key besides: a bias that nobody asked for.
+// A bias that nobody asked for, added to the score of a key.
 enum class DistanceBias : std::uint8_t {
   kNone,
   kKeyMinusQuery,
   kMinusDistance,  // -|key - query|
   kKey,
 };
-// Times what: 2^(-8 (head + 1) / heads), 2^-(head + 1), 1.
+// The factor of that bias: 2^(-8 (head + 1) / heads), 2^-(head + 1), 1.
 enum class HeadSlopes : std::uint8_t { kAlibi, kHalves, kAlike };
 
 // S = kappa * softmax_scale * q.k, capped, + bias_factor * bias
@@ -234,7 +234,7 @@ struct LogitsChange {
   double bias_factor = 1;
   bool bias_before_cap = false;
   SoftcapChange softcap = SoftcapChange::kRight;
-  // Columns of q and k that are multiplied; 0: head_dim. More are those of what lies next in memory.
+  // Columns of q and k that are multiplied; 0: head_dim. Further ones are read from what lies next in memory.
   std::int32_t columns = 0;
   FragmentMap fragment = FragmentMap::kRight;  // of q.k
   Narrow type = Narrow::kNone;                 // q.k is rounded to it ...
@@ -244,8 +244,8 @@ struct LogitsChange {
   DistanceBias bias = DistanceBias::kNone;
   HeadSlopes slopes = HeadSlopes::kAlibi;
   double bias_slope = 1;
-  double cap = 0;  // a softcap that nobody asked for, as `softcap` has it
-  // q.k is added to that of the tile before at the same place.
+  double cap = 0;  // a softcap that nobody asked for, of the form `softcap`
+  // q.k is added to the one at its place in the tile before.
   bool accumulates = false;
   bool operator==(const LogitsChange&) const = default;
 };
@@ -274,7 +274,7 @@ enum class MaskedTiles : std::uint8_t {
   kNotFirstVisited,
   kLastOfRow,       // on the last tile that all splits together visit
   kSameNumber,      // on the tile with the query tile's number only
-  kLastOfSequence,  // on the last one there is, whether or not it is visited
+  kLastOfSequence,  // on the last tile of the sequence, whether or not it is visited
   kFirstOfSequence,
 };
 // The KV tiles that are visited for a query tile.
@@ -291,38 +291,38 @@ enum class TileLoop : std::uint8_t {
 enum class Padding : std::uint8_t {
   kNotCounted,
   kZeros,  // score 0, v = 0
-  kStale,  // the keys that stood there a tile earlier
+  kStale,  // the keys that were there in the tile before
   kLast,   // the last key again
   kFirst,  // the first keys again
-  kNext,   // the rows that lie behind in memory: of the next head, or sequence
+  kNext,   // the rows that follow in memory: those of the next head or sequence
 };
 
 struct MaskChange {
   MaskRule rule = MaskRule::kRight;
   std::int32_t first_shift = 0, last_shift = 0;  // added to the first and the last key it sees
   MaskedTiles masked_tiles = MaskedTiles::kAll;
-  std::int32_t masked_run = 1;  // the first and the last ones are as many
+  std::int32_t masked_run = 1;  // how many tiles "the first" and "the last" are
   TileLoop loop = TileLoop::kAll;
   Padding padding = Padding::kNotCounted;
   bool boundary_key_twice = false;  // the first key of the next tile counts in this one too ...
   bool boundary_of_split = false;   // ... if that is another split's
   double masked_score =
       -std::numeric_limits<double>::infinity();  // of masked keys in visited tiles
-  // Without a mask a query sees the keys up to its own number and so many more, padding as well; -1: all.
+  // Without a mask query i sees keys 0..i + reach, padding as well; -1: all.
   std::int32_t reach = -1;
   std::int32_t tile_left_out = 0;  // of the loop of every split: 1: the first, -1: the last
   std::int32_t tile_keys = 0;      // only the first keys of every tile count; 0: all
-  std::int32_t tile_first = 0;     // of every tile, so many first keys do not count
-  // Of all keys, so many first and last ones do not count.
+  std::int32_t tile_first = 0;     // the first tile_first keys of every tile do not count
+  // The first keys_before and the last keys_behind of all keys do not count.
   std::int32_t keys_before = 0, keys_behind = 0;
-  std::int32_t padded_keys = 0;  // of those past the end, so many count; 0: all
-  // The loop over tiles ends, and begins, where it would if keys had so much larger numbers.
+  std::int32_t padded_keys = 0;  // how many keys past the end count; 0: all
+  // Added to the last and the first key between which the loop over tiles runs.
   std::int32_t end_shift = 0, begin_shift = 0;
-  // The last key it sees is that of its run of so many keys; less than 0: the one before its run. Likewise
-  // the first: that of its run; less than 0: of the next one.
+  // In runs of last_of keys: the last key it sees is rounded up to the last of its run; less than 0: down to the
+  // last of the run before. first_of rounds the first key down to the first of its run; less than 0: up.
   std::int32_t last_of = 0, first_of = 0;
   std::int32_t query_of =
-      0;  // the mask is that of the first of so many queries; less than 0: the last
+      0;  // every query has the mask of the first of its run of query_of; less than 0: of the last
   double masked_added = 0;  // if not 0, masked scores have it added and are not -inf
   RowChoice row;            // whose keys count
   FragmentMap fragment = FragmentMap::kRight;  // whose query and key are compared

@@ -10,8 +10,8 @@
 
 namespace attn_diag::reference {
 
-// Of the KV tiles that the loop of a query tile visits, of its split where there are splits. A loop visits the
-// tiles in which the mask shows a key to some query of the query tile; OfAll: all of them, as some kernels do.
+// Some of the KV tiles that the loop of a query tile visits (in its split, where there are splits). A loop visits
+// the tiles in which the mask shows a key to some query of the query tile; OfAll: all tiles, as some kernels do.
 enum class TilePlace : std::uint8_t {
   kAll,
   kFirst,

@@ -32,6 +32,11 @@ struct Inputs {
   const void* v = nullptr;
 };
 
+struct RowIndex {
+  std::int32_t batch = 0, head = 0, query = 0;
+  bool operator==(const RowIndex&) const = default;
+};
+
 // Which inputs of each stage the bound takes as exact.
 enum class BoundMode : std::uint8_t {
   kPrefix,   // errors accumulate from q, k, v through every stage

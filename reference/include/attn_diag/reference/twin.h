@@ -36,13 +36,10 @@ inline constexpr std::uint32_t kAllRounded = (1u << kNumRounded) - 1;
 // "P rounded to fp16", as the arithmetic declares it; empty: it declares no such rounding.
 std::string describe(Rounded rounding, const Arithmetic& arithmetic, const Geometry& geometry);
 
-struct TwinRow {
-  std::int32_t batch = 0, head = 0, query = 0;
-};
-// o of some rows: dense [row][dim]. `roundings`: rounded_bit() each. Of kernels that compute attention from q, k and v
-// alone (Part::kAttention). Uses the calling thread.
+// o of some rows: dense [row][dim]. `roundings`: rounded_bit() each. For kernels that compute attention from q, k
+// and v alone (Part::kAttention). Uses the calling thread.
 std::vector<double> twin_o(const Problem& problem, const Geometry& geometry,
                            const Arithmetic& arithmetic, const Inputs& inputs,
-                           std::span<const TwinRow> rows, std::uint32_t roundings);
+                           std::span<const RowIndex> rows, std::uint32_t roundings);
 
 }  // namespace attn_diag::reference

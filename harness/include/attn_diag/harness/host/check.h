@@ -26,7 +26,7 @@ enum class CheckKind : std::uint8_t {
   kAsyncCopy,          // memory that an asynchronous copy still reads or writes
   kIntOverflow,        // a signed index expression that left the range of its type
   kInputWrite,         // a store to q, k or v
-  kLaunch,  // the launch did not complete: a barrier, a collective, a fragment (see Finding)
+  kLaunch,  // the launch did not complete: a barrier, a collective, a fragment (see LaunchFinding)
 };
 inline constexpr int kNumCheckKinds = 10;
 // "race", "missing-fence", "uninitialised-read", ...: as suppressions and JSON name them.
@@ -64,8 +64,8 @@ struct CheckFinding {
   std::string space;        // "shared", "global", "local"; empty where it means nothing
   std::string array;        // "sK", "the workspace", "dynamic shared memory"; empty: not known
   std::int64_t offset = 0;  // bytes from the start of the array
-  // Where the array's extents are known: "sQ[30][32]", which may be outside of what is declared. Of an index past the
-  // end the indices up to it.
+  // Where the array's extents are known: "sQ[30][32]", which may be outside of what is declared. For an index past
+  // the end: the indices up to it.
   std::string element;
   unsigned byte_of_element = 0;
   std::string extents;  // "[30][32]", as declared
@@ -108,7 +108,7 @@ void add_report(CheckReport& to, const CheckReport& from);
 // out of bounds.
 void register_memory(const void* memory, std::size_t bytes, const std::string& name,
                      bool initialised);
-// Of registered memory, which shares no page with other memory: stores to it are found.
+// Stores to this registered memory are findings. It must share no page with other memory.
 void mark_input(const void* memory, std::size_t bytes);
 
 }  // namespace attn_diag::host

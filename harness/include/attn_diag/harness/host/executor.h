@@ -18,8 +18,8 @@ enum class WarpOrder : std::uint8_t { kForward, kReverse, kTurns };
 struct Schedule {
   ScheduleKind kind = ScheduleKind::kForward;
   std::uint64_t seed = 0;
-  // Of lockstep. kForward, kReverse: a warp goes on until it waits, then the next or the one before; blocks from
-  // the first or the last. kTurns: warps take turns, a step each.
+  // In lockstep. kForward, kReverse: a warp runs until it waits, then the next (or previous) one does; blocks start
+  // from the first (or last). kTurns: warps take turns, a step each.
   WarpOrder warps = WarpOrder::kForward;
 };
 // "forward", "reverse", "seed:N", "lockstep", "lockstep:reverse", "lockstep:turns"; throws std::invalid_argument naming these.
@@ -55,7 +55,7 @@ struct LaunchOptions {
   std::shared_ptr<ValueRecorder> values;
 };
 
-enum class FindingKind : std::uint8_t {
+enum class LaunchFindingKind : std::uint8_t {
   kBarrierDivergence,   // __syncthreads at different lines, or some threads can never arrive; a
                         // cuda::barrier, mbarrier or named barrier that is misused, or whose phase
                         // never ends
@@ -76,15 +76,15 @@ enum class FindingKind : std::uint8_t {
 
 // What went wrong in a launch. `message` is complete: kernel, block, threads, file:line, what to
 // do.
-struct Finding {
-  FindingKind kind;
+struct LaunchFinding {
+  LaunchFindingKind kind;
   std::string message;
   std::string file;
   int line = 0;
 };
 
 struct LaunchReport {
-  std::vector<Finding> findings;   // empty: the launch completed
+  std::vector<LaunchFinding> findings;  // empty: the launch completed
   std::vector<std::string> notes;  // legal but worth knowing (threads that exited before a barrier,
                                    // asynchronous copies that nobody waited for)
   std::uint64_t launches = 0, blocks = 0, steps = 0;

@@ -19,8 +19,8 @@ struct FlightRecord {
 // From now on launches note the names of their kernels, which takes a microsecond each.
 void enable_flight_records();
 
-// Of the calling thread, or, if it runs no kernel, of any that does. Safe in a signal handler; what it
-// tells of another thread is what that was doing about now.
+// What the calling thread does or, if it runs no kernel, any thread that does. Safe in a signal handler; for
+// another thread it is what that was doing about now.
 void read_flight_record(FlightRecord& out) noexcept;
 
 }  // namespace attn_diag::host

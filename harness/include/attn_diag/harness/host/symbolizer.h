@@ -15,7 +15,7 @@ struct SourceLines {
   std::string problem;                                       // why there are none
 };
 
-// Of return addresses, as offsets from the library's base: the line of the call.
+// The lines of the calls, from return addresses as offsets from the library's base.
 SourceLines find_source_lines(const std::string& library,
                               const std::vector<std::uint64_t>& offsets);
 

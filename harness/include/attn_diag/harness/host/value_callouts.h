@@ -1,8 +1,8 @@
 // What a watch build calls as it computes: where each number comes from. Shared by the compiler plugin, which
 // inserts the calls, and the host executor, which has the functions and keeps the graph.
 //
-// Every number that comes of the inputs has a label: the number of the node of the graph that made it; 0: it
-// is a constant, or nobody knows. Labels go with numbers through registers, memory and the lanes of a warp.
+// Every number that comes from the inputs has a label: the number of its node in the graph. 0: it is a constant,
+// or not known. Labels go with numbers through registers, memory and the lanes of a warp.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ namespace attn_diag::value_callouts {
 
 enum class Op : std::uint32_t {
   kInput,       // an element of q, k or v is loaded
-  kLoad,        // of bits that lie in memory
-  kLoadNumber,  // of a number that lies there
+  kLoad,        // bits from memory
+  kLoadNumber,  // a number from memory
   kStore,       // to memory
   kAdd,
   kSubtract,
@@ -43,16 +43,16 @@ struct Site {
   std::uint32_t line, column;
   const char* file;
   const char* function;
-  const char* variable;  // what is stored to, loaded of or computed; empty: nothing with a name
+  const char* variable;  // what is stored to, loaded from or computed; empty: nothing with a name
   // Where conditions are that decide whether this runs, the innermost first, and the variables that they
   // test: "loop 12 n@9 n@11,if 30 row@4,". A variable stands once for each line that assigns to it.
   const char* conditions;
-  // Variables that the address is made of, or the number: "row@12:yt,row@14:yt,first@30:,", with which of
-  // blockIdx.x, .y and .z (x, y, z) and of threadIdx (t) they depend on.
+  // Variables that make up the address or the number, with what they depend on of blockIdx.x, .y, .z (x, y, z) and
+  // threadIdx (t): "row@12:yt,row@14:yt,first@30:,".
   const char* uses;
   const char* callers;  // lines of calls around it in the user's code: "57,60,"
-  // The file of lines in conditions, uses and callers. Of another file the path follows the line: "row@12~/src/a.h:yt,",
-  // in which '%' and two hexadecimal digits stand for characters that separate words.
+  // The file of lines in conditions, uses and callers. A line of another file is followed by its path:
+  // "row@12~/src/a.h:yt,", in which '%' and two hexadecimal digits stand for characters that separate words.
   const char* home;
 };
 
@@ -66,7 +66,7 @@ inline constexpr const char* kCompute = "attn_diag_value_compute";
 inline constexpr const char* kPick = "attn_diag_value_pick";
 // (site, label, result as float, bytes of the result) -> label: a conversion or a function of one number.
 inline constexpr const char* kConvert = "attn_diag_value_convert";
-// Of integers that hold bits of numbers. A label stands for all bytes of its number.
+// For integers that hold bits of numbers. A label stands for all bytes of its number.
 inline constexpr const char* kResize =
     "attn_diag_value_resize";  // (label, bytes, new bytes) -> label
 inline constexpr const char* kShift =
@@ -89,7 +89,7 @@ inline constexpr const char* kAtomicAdd = "attn_diag_value_atomic_add";
 // (site): which call the executor's own work belongs to: products of matrices, asynchronous copies, loads of fragments.
 inline constexpr const char* kAt = "attn_diag_value_at";
 
-// (sites, how many), as the library is loaded and unloaded: all of them, those that never run, too.
+// (sites, how many), as the library is loaded and unloaded: all sites, also those that never run.
 inline constexpr const char* kAddSites = "attn_diag_value_add_sites";
 inline constexpr const char* kRemoveSites = "attn_diag_value_remove_sites";
 

@@ -1,6 +1,6 @@
-// Where the numbers of a launch come from: a graph of everything that was computed of the inputs.
+// Where the numbers of a launch come from: a graph of everything that was computed from the inputs.
 //
-// A watch build (x.watch.so) run under LaunchOptions::values tells of each number that comes of q, k and v how it was
+// A watch build (x.watch.so) run under LaunchOptions::values records how each number that comes from q, k and v was
 // made: loaded, multiplied, added, chosen, handed to another lane, summed by a tensor core. Launches then run on
 // one worker, so that the graph is the same in every run.
 #pragma once
@@ -26,8 +26,7 @@ struct ValueSite {
   std::string conditions, uses;  // as value_callouts::Site has them
   std::string callers;           // "57,60,": lines of the calls around it
   std::string home;
-  bool ran =
-      true;  // false: no thread of a watched block came there with a number that comes of the inputs
+  bool ran = true;  // false: no thread of a watched block came there with a number from the inputs
 };
 
 // A number. Operands are numbers of nodes, all less than its own; 0: there is none.
@@ -37,8 +36,8 @@ struct ValueNode {
   std::uint32_t site = 0;
   std::uint32_t where =
       0;  // thread in its block, and 1024 times the block's number among all that ran
-  // Of an element of an input: the number of the buffer, from 1, the element in it, kInput. kProduct: the addend, begin and number of pairs in products.
-  // kPick: what was chosen, what was not.
+  // Element of an input: the buffer's number, from 1; the element in it; kInput. kProduct: the addend; the first pair
+  // and the number of pairs in `products`. kPick: what was chosen; what was not.
   std::array<std::uint32_t, 3> operand{};
   float value = 0;  // of elements of 16 bits that were only moved: 0
 
@@ -47,15 +46,15 @@ struct ValueNode {
 
 // Where the element of an output buffer got its last value.
 struct ValueOutput {
-  std::uint32_t node = 0;     // 0: of nothing that comes of the inputs, or never
+  std::uint32_t node = 0;     // 0: nothing that comes from the inputs, or never
   std::uint32_t block = ~0u;  // among all that ran; ~0: it was never stored to
-  std::uint32_t site = 0;     // of the store; 0: not by code that tells
+  std::uint32_t site = 0;     // of the store; 0: by code that records nothing
 };
 
 // A number in memory that another store replaced before anybody read it.
 struct ReplacedValue {
   std::uint32_t node = 0;  // the store that is lost
-  std::uint32_t by = 0;    // the node that replaced it; 0: what comes of no input
+  std::uint32_t by = 0;    // the node that replaced it; 0: it comes from no input
   std::uint32_t site = 0;  // of the store that replaced it
 };
 
@@ -64,7 +63,7 @@ struct MaskedLoad {
   std::uint32_t site = 0, buffer = 0, element = 0, block = 0;  // buffer: from 1
 };
 
-// What is wrong by itself at a place that makes no number.
+// Something wrong at a place that makes no number.
 struct ValueRemark {
   std::uint32_t site = 0;
   std::string text;  // "takes index 2 of a program, which is 0 in all of them"
@@ -75,20 +74,19 @@ struct ValueGraph {
   std::vector<ValueNode> nodes;         // 0 stands for none; a node of site 0 is a constant
   std::vector<std::uint32_t> products;  // pairs of nodes
   std::vector<std::vector<ValueOutput>> outputs;  // by output buffer and element
-  // By block among all that ran: those whose results it read; of all blocks, watched or not.
+  // By block among all that ran, watched or not: the blocks whose results it read.
   std::vector<std::vector<std::uint32_t>> reads_of;
   std::vector<ReplacedValue> replaced;  // the first kMostReplaced
   static constexpr std::size_t kMostReplaced = 1 << 20;
   std::uint64_t stored_twice = 0;  // stores to an output that another block or thread had stored to
-  std::uint64_t unseen = 0;        // loads of what was stored by nobody who tells
+  std::uint64_t unseen = 0;        // loads of what code that records nothing had stored
   bool full = false;               // there were more nodes than max_nodes: the graph is cut off
-  bool instrumented = false;       // some code told
+  bool instrumented = false;       // some code recorded what it computed
   // A line made a block of numbers at once (Triton, NumPy, PyTorch): `where` has no thread, only the block.
   bool whole_blocks = false;
-  std::vector<MaskedLoad> masked;    // of whole blocks
-  std::vector<ValueRemark> remarks;  // likewise, the likeliest first
-  std::vector<std::uint32_t>
-      unread;  // likewise: sites that stand for variables that are assigned, and never read
+  std::vector<MaskedLoad> masked;     // of whole blocks
+  std::vector<ValueRemark> remarks;   // ... the likeliest first
+  std::vector<std::uint32_t> unread;  // ... sites of variables that are assigned and never read
 
   bool is_constant(std::uint32_t node) const { return nodes[node].site == 0; }
   const ValueSite& site_of(std::uint32_t node) const { return sites[nodes[node].site]; }
@@ -112,7 +110,7 @@ class ValueRecorder;
 // For LaunchOptions::values.
 [[gnu::visibility("default")]] std::shared_ptr<ValueRecorder> make_value_recorder(
     const ValueOptions& options);
-// What was told so far; the recorder has none of it afterwards.
+// What was recorded so far; the recorder is empty afterwards.
 [[gnu::visibility("default")]] ValueGraph take_graph(ValueRecorder& recorder);
 
 }  // namespace attn_diag::host

@@ -23,7 +23,7 @@ struct Operand {
 
 struct Slots;  // slots.h
 
-struct Case::Data {
+struct PredictionInputs::Data {
   std::uint64_t serial = 0;  // no two cases of a program have the same
   Problem problem;
   Geometry geometry;
@@ -32,12 +32,12 @@ struct Case::Data {
   std::int32_t tiles = 0;
   std::shared_ptr<const Slots> plain_slots;  // of a mask without bugs that add keys
   std::shared_ptr<const Operand> q, k, v;    // shared between cases that are cut differently
-  // Of the tensors that are given; empty for the others.
+  // Empty for tensors that are not given.
   std::array<std::vector<float>, kNumTensors> given;
 
   bool has(Tensor t) const { return !given[static_cast<std::size_t>(t)].empty(); }
   // The given cells of one row.
-  const float* given_row(Tensor t, const Row& row) const;
+  const float* given_row(Tensor t, const RowIndex& row) const;
   std::int64_t cells_per_row(Tensor t) const;
 };
 

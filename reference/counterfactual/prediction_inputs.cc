@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "reference/counterfactual/case_data.h"
+#include "reference/counterfactual/prediction_inputs_data.h"
 #include "reference/counterfactual/slots.h"
 #include "reference/counterfactual/weighted_rows.h"
 #include "reference/mask.h"
@@ -63,7 +63,7 @@ void check_extras(const Problem& p, const Extras& extras) {
 
 }  // namespace
 
-std::int64_t Case::Data::cells_per_row(Tensor t) const {
+std::int64_t PredictionInputs::Data::cells_per_row(Tensor t) const {
   const TensorInfo& tensor = info(t);
   std::int64_t cells = 1;
   for (int i = 3; i < tensor.rank; ++i)
@@ -71,14 +71,15 @@ std::int64_t Case::Data::cells_per_row(Tensor t) const {
   return cells;
 }
 
-const float* Case::Data::given_row(Tensor t, const Row& row) const {
+const float* PredictionInputs::Data::given_row(Tensor t, const RowIndex& row) const {
   const std::int64_t index =
       (std::int64_t{row.batch} * problem.heads + row.head) * problem.seqlen_q + row.query;
   return given[static_cast<std::size_t>(t)].data() + index * cells_per_row(t);
 }
 
-Case::Case(const Problem& problem, const Geometry& geometry, const Arithmetic& arithmetic,
-           const Inputs& inputs, Extras extras, std::vector<GivenTensor> given) {
+PredictionInputs::PredictionInputs(const Problem& problem, const Geometry& geometry,
+                                   const Arithmetic& arithmetic, const Inputs& inputs,
+                                   Extras extras, std::vector<GivenTensor> given) {
   make_plan(problem, geometry, arithmetic, inputs, {});  // checks that they fit together
   check_extras(problem, extras);
   const auto data = std::make_shared<Data>();
@@ -106,11 +107,11 @@ Case::Case(const Problem& problem, const Geometry& geometry, const Arithmetic& a
   x_data = data;
 }
 
-const Problem& Case::problem() const { return x_data->problem; }
-const Geometry& Case::geometry() const { return x_data->geometry; }
-const Arithmetic& Case::arithmetic() const { return x_data->arithmetic; }
+const Problem& PredictionInputs::problem() const { return x_data->problem; }
+const Geometry& PredictionInputs::geometry() const { return x_data->geometry; }
+const Arithmetic& PredictionInputs::arithmetic() const { return x_data->arithmetic; }
 
-Case Case::with_geometry(const Geometry& geometry) const {
+PredictionInputs PredictionInputs::with_geometry(const Geometry& geometry) const {
   const Data& old = *x_data;
   const Inputs present{old.q->values.data(), old.k->values.data(), old.v->values.data()};
   make_plan(old.problem, geometry, old.arithmetic, present, {});
@@ -125,7 +126,7 @@ Case Case::with_geometry(const Geometry& geometry) const {
   data->q = old.q;
   data->k = old.k;
   data->v = old.v;
-  Case other = *this;
+  PredictionInputs other = *this;
   other.x_data = data;
   return other;
 }
