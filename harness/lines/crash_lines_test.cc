@@ -22,6 +22,8 @@ __global__ void attend(const float* k, float* o, int n) {
   o[at] = *row;
   o[n] = load(row, at << 30);
   o[0] = n / warps + n % (warps - 1);
+  for (int i = 0; i <= n; ++i)
+    o[i] = 0;
 }
 )";
 
@@ -51,6 +53,18 @@ TEST_CASE("a crash names its line, and what makes the address or divisor there")
   CHECK(source.lines({12}, CrashOf::kAddress) == std::vector{12, 10, 11});
   CHECK(source.lines({14}, CrashOf::kDivisor) == std::vector{14, 9});
   CHECK(source.lines({14}, CrashOf::kOther) == std::vector{14});
+}
+
+TEST_CASE("a loop that goes one step too far comes before what crashes in it") {
+  const Source source;
+  CHECK(source.lines({16}, CrashOf::kAddress) == std::vector{15, 16});
+  CHECK(source.lines({16}, CrashOf::kOther) == std::vector{16});
+}
+
+TEST_CASE("what makes the address of a crash has makers itself") {
+  const Source source;
+  // row, and of that at.
+  CHECK(source.lines({12}, CrashOf::kAddress) == std::vector{12, 10, 11});
 }
 
 TEST_CASE("what a function that crashes was given comes of its caller") {

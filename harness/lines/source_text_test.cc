@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "harness/testing/temporary_directory.h"
+
 namespace attn_diag::lines {
 
 TEST_CASE("a loop over a range that others computed is plain") {
@@ -29,6 +31,45 @@ TEST_CASE("a loop that leaves its first steps out begins late") {
        {"for (int j = 0; j < n; ++j)", "for (int x = 16; x > 0; x /= 2)", "int j = 1;",
         "for (int j = first; j < n; ++j)", "for (int j = 1 + i; j < n; ++j)", "for (int j = 1;"})
     CHECK_FALSE(begins_late(line));
+}
+
+TEST_CASE("a choice that may be a number, and what is stored as it is") {
+  CHECK(may_choose("float p = key < n ? expf(s - m) : 1.f;", "p", 1));
+  CHECK(may_choose("p[j] = mask(i, j) ? 0.5 : x;", "p", 0.5));
+  CHECK(may_choose("s[i][j] = in ? x * y : -1.f;", "", -1));
+  for (const char* line : {"float p = key < n ? expf(s - m) : 0.f;", "float q = in ? x : 1.f;", "p = 1.f;",
+                           "p = in ? x : y + 1.f;", "p += in ? x : 1.f;", "if (p == 1) x = in ? y : 1;"})
+    CHECK_FALSE(may_choose(line, "p", 1));
+  CHECK(stored_name("tile[i][c] = x;") == "x");
+  CHECK(stored_name("t.S[i * n] = score; m = 0;") == "score");
+  for (const char* line : {"tile[i] = x + 1;", "x = y;", "tile[i] = f(x);", "tile[i] += x;"})
+    CHECK(stored_name(line).empty());
+}
+
+TEST_CASE("the names within the brackets of an array") {
+  using Names = std::vector<std::string>;
+  CHECK(subscript_names("s += a[i] * b[i / width][d + i];", "b") == Names{"i", "width", "d"});
+  CHECK(subscript_names("s += a[4] * b[i];", "a").empty());
+  CHECK(subscript_names("s += a[i];", "b").empty());
+  CHECK(is_loop("for (int j = 0; j < n; ++j) s += x[j];"));
+  CHECK(is_loop("for j in range(0, n):"));
+  CHECK_FALSE(is_loop("while (j < n)"));
+}
+
+TEST_CASE("where a file stores to an array, and which are shared") {
+  const testing::TemporaryDirectory folder;
+  const std::string path = folder / "k.cu";
+  std::ofstream(path) << "__shared__ float tile[32],\n  other[4];\n__device__ float local;\n"
+                         "tile[i] = x;\nx = tile[i] + other[0];\ncopy(&tile[i], from, 16);\n"
+                         "a.tile[i][j] += y;\nif (tile[i] == 3) f(x & tile[1]);\nother[1] = tile[\n  2];\n";
+  SourceText text;
+  CHECK(text.lines_that_store(path, "tile") == std::vector{4, 6, 7});
+  CHECK(text.lines_that_store(path, "other") == std::vector{9});
+  CHECK(text.lines_that_store(path, "a") == std::vector{7});
+  CHECK(text.is_shared(path, "tile"));
+  CHECK(text.is_shared(path, "other"));
+  CHECK_FALSE(text.is_shared(path, "local"));
+  CHECK_FALSE(text.is_shared(folder / "none.cu", "tile"));
 }
 
 TEST_CASE("a loop that goes up to its limit") {

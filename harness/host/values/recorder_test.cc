@@ -205,6 +205,16 @@ TEST_CASE("blocks are known by whose results they read, and who stores what anot
   CHECK(graph.stored_twice == 1);
 }
 
+TEST_CASE("what another thread of the block stores again counts, what the same one does does not") {
+  for (const std::uint32_t second : {3U, 4U}) {
+    Recording r;
+    const Label read = r.recorder.load(r.load, 3, &r.input[0], 4, 0);
+    r.recorder.store(r.store, 3, &r.output[0], 4, read, 0);
+    r.recorder.store(r.store, second, &r.output[0], 4, read, 0);
+    CHECK(r.recorder.take().stored_twice == (second == 3 ? 0 : 1));
+  }
+}
+
 TEST_CASE("the graph is cut off at its limit, and says so") {
   Recording r(4);
   Label last = 1;
