@@ -53,7 +53,8 @@ bool FindingSuspects::suspect(const host::CheckReport& report) {
   for (const host::CheckFinding& finding : report.findings)
     if (finding.severity == host::Severity::kError && is_one_past(finding))
       suspect_last_step(finding);
-  if (!has(report, host::CheckKind::kMisaligned)) suspect_shared_cause(report);
+  if (!x_graph.whole_blocks && !has(report, host::CheckKind::kMisaligned))
+    suspect_shared_cause(report);
   // What is out of bounds comes first: what else is found may follow from it.
   std::vector<host::CheckFinding> findings;
   for (const bool out_of_bounds : {true, false})
@@ -71,7 +72,7 @@ bool FindingSuspects::suspect(const host::CheckReport& report) {
     if (x_graph.whole_blocks && finding.offset == 0 && finding.folded < row) suspect_mask(finding);
     if (!finding.has_other && finding.kind != host::CheckKind::kMisaligned) {
       if (x_only_later_heads) suspect_makers(finding.access, finding.array);
-      suspect_subscript(finding);
+      if (!x_graph.whole_blocks) suspect_subscript(finding);
       suspect_makers(finding.access, finding.array);
     }
     // Two threads store to one place: by an index that is too coarse.
@@ -80,7 +81,7 @@ bool FindingSuspects::suspect(const host::CheckReport& report) {
       suspect_shared_place(finding);
     }
     suspect_access(finding.access, array, finding.message);
-    if (is_one_past(finding)) suspect_limits(finding.access);
+    if (!x_graph.whole_blocks && is_one_past(finding)) suspect_limits(finding.access);
     if (finding.has_other) suspect_access(finding.other, array, "the other access");
     if (finding.kind == host::CheckKind::kUninitialisedRead) suspect_stores(names_of(finding));
     // What lies before an array, or behind an array of known extents, is an index that is wrong; what lies behind an

@@ -391,10 +391,12 @@ void NumberSuspects::suggest_written_choices(std::uint32_t user, std::uint32_t n
         suggest_stored_choice(site(node(number).site).file, site(node(number).site).line, value))
       return;
     std::uint32_t next = 0;
-    for (const std::uint32_t operand : node(number).operand)
-      if (operand != 0 && operand < number && next == 0 &&
-          x_terms[operand].kind == TermKind::kNumber)
-        next = operand;
+    for (const std::uint32_t operand : node(number).operand) {
+      if (operand == 0 || operand >= number) continue;
+      // A product with an element that is 0, as that of a padded row.
+      if (x_terms[operand].kind == TermKind::kElement) return;
+      if (next == 0 && x_terms[operand].kind == TermKind::kNumber) next = operand;
+    }
     user = number;
     number = next;
   }

@@ -69,8 +69,6 @@ EDITS = {
                                                  False),
     "a maximum that lanes do not share": ("streams_async", 1, "m = fmaxf(m, __shfl_xor_sync(~0u, m, o));",
                                           "m = fmaxf(m, __shfl_down_sync(~0u, m, o));", "__shfl_down_sync", 1, False),
-    "the guard of two loads out of bounds": ("constant_params", 1, "if (j0 + threadIdx.y < c_cfg.keys)",
-                                             "if (!(j0 + threadIdx.y < c_cfg.keys))", "if (!(j0", 1, False),
     "an element that never moves": ("half2_rows", 1, "__hmul2(q[i],", "__hmul2(q[lane],", "q[lane]", 1, False),
     "weights of l that are replaced": ("carved_smem", 1, "sum += expf(", "sum = expf(", "sum = expf(", 1, False),
     "a mask that is computed before": ("carved_smem", 1, "key < M && (!causal || key <= row0 + tx);", "key < M;", "visible = key < M;",
@@ -79,9 +77,25 @@ EDITS = {
                                      False),
     "columns that two threads store": ("persistent_queue", 1, "part * 8 + d] = __float2half", "part * 7 + d] = __float2half",
                                        "part * 7 + d]", 1, False),
+    "lse alone": ("cp_async_ring", 0, "= m + __logf(l);", "= m + (l);", "= m + (l);", 1, False),
+}
+
+# As EDITS, where attn-diag check finds something: it needs the instrumented build.
+CHECKED_EDITS = {
+    "the guard of two loads out of bounds": ("constant_params", 1, "if (j0 + threadIdx.y < c_cfg.keys)",
+                                             "if (!(j0 + threadIdx.y < c_cfg.keys))", "if (!(j0", 1, False),
     "the index of a store between blocks": ("paged_kv", 1, "+ token % PAGE_SIZE) * HEAD_SIZE + d", "+ token % PAGE_SIZE) + HEAD_SIZE + d",
                                             "+ HEAD_SIZE + d", 1, False),
-    "lse alone": ("cp_async_ring", 0, "= m + __logf(l);", "= m + (l);", "= m + (l);", 1, False),
+    "a limit one too large": ("float4_tiles", 0, "min(kTile, p.seq_k - base);", "min(kTile, p.seq_k - base) + 1;", "- base) + 1;", 2,
+                              False),
+    "an index that a line only names": ("half2_rows", 1, "for (int j = lane; j < seq_k;", "for (int j = lane - 1; j < seq_k;",
+                                        "int j = lane - 1", 1, False),
+    "heads that are not kept apart": ("aligned_half", 1, "o += (size_t)blockIdx.y * nq * HEAD_DIM;", "o += (size_t)blockIdx.y * nq;",
+                                      "o += (size_t)blockIdx.y * nq;", 1, False),
+    "a helper that is given a wrong address": ("atomic_split", 1, "atomicMaxFloat(m + row,", "atomicMaxFloat(m - row,", "(m - row,", 1,
+                                               False),
+    "copies to another place": ("pipeline_primitives", 0, "&kv[tile % 2][0][i], &k", "&kv[tile % 2][1][i], &k",
+                                "&kv[tile % 2][1][i], &k", 1, False),
 }
 
 
@@ -121,11 +135,17 @@ class LinesTest(unittest.TestCase):
         self.build_in(kernel, copy, *flags)
 
     def test_edits_are_told(self):
-        for what, (name, case, old, new, line, among, sure) in EDITS.items():
+        self.edits_are_told(EDITS)
+
+    def test_edits_that_check_finds_are_told(self):
+        self.edits_are_told(CHECKED_EDITS, "--quiet")
+
+    def edits_are_told(self, edits, *flags):
+        for what, (name, case, old, new, line, among, sure) in edits.items():
             with self.subTest(what):
                 shutil.rmtree(self.folder / "source", ignore_errors=True)
                 kernel = zoo.load(name)
-                self.plant(kernel, old, new)
+                self.plant(kernel, old, new, *flags)
                 lines = self.trace(kernel.cases[case])["line_divergence"]
                 texts = [s["text"] for s in lines["suspects"]]
                 self.assertTrue(any(line in text for text in texts[:among]), json.dumps(lines["suspects"][:4], indent=1))
