@@ -1,4 +1,4 @@
-// Of code of which a line makes a block of numbers at once, as Triton and NumPy do (ValueGraph::whole_blocks).
+// Code in which a line makes a block of numbers at once, as in Triton and NumPy (ValueGraph::whole_blocks).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -216,7 +216,7 @@ void NumberSuspects::suspect_input(std::uint32_t n, std::uint32_t a, std::uint32
     return;
   }
   if (!is_element(left) || !is_element(right)) return;
-  // Of two alike it is mostly the left that should be q, and the right k.
+  // Mostly the left should be q, and the right k.
   const bool first = left.buffer == right.buffer ? left.buffer != 0 : left.buffer == 2;
   for (const std::uint32_t operand : first ? std::array{a, b} : std::array{b, a})
     suggest_load_of(operand);

@@ -40,7 +40,7 @@ Cause Causes::cause_of(const OutputElement& element) {
     }
   if (element.of_lse) return cause_of_lse(term, cause, element.wrong);
   if (term.kind != TermKind::kWeight || term.column == kNone) {
-    // Of a row without keys o is 0.
+    // In a row without keys, o is 0.
     if (term.kind == TermKind::kNumber && sees_nothing(cause.row) && !element.wrong) return cause;
     cause.what = What::kNothing;
     if (term.kind == TermKind::kNumber)

@@ -57,7 +57,7 @@ class Causes : public Walk {
 
  private:
   Cause cause_of_lse(const Term& term, Cause cause, bool wrong) const;
-  // Of a sum over keys: whether it lacks some, or has some it should not.
+  // Whether a sum over keys lacks some, or has some that it should not have.
   bool keys_differ(const Term& term, Cause& cause) const;
   // Whether there is an l of the same keys in the same frame.
   bool is_undivided(const Term& term);

@@ -1,4 +1,4 @@
-// Of code that crashed: its line, and those that made the index, pointer or divisor there.
+// The line of code that crashed, and those that made the index, pointer or divisor there.
 #pragma once
 
 #include <string>

@@ -13,7 +13,7 @@ bool same_file(const std::string& a, const std::string& b) {
   return std::filesystem::path(a).filename() == std::filesystem::path(b).filename();
 }
 
-// Of "sQ[30][32]" the numbers.
+// {30, 32} of "sQ[30][32]".
 std::vector<long> indices_of(const std::string& element) {
   std::vector<long> out;
   for (std::size_t at = element.find('['); at != element.npos; at = element.find('[', at + 1))
@@ -138,7 +138,7 @@ std::optional<FindingSuspects::Gap> FindingSuspects::gap_of(const host::CheckFin
   const host::CheckAccess *first = &race.access, *second = &race.other;
   if (first->places.empty() || second->places.empty() || first->block != second->block)
     return std::nullopt;
-  // Of one function, or as the kernel calls them.
+  // Two lines of one function, or the lines where the kernel calls them.
   const bool one_function = first->places.front().function == second->places.front().function;
   const auto place_of = [&](const host::CheckAccess& access) -> const host::SourcePlace& {
     return one_function ? access.places.front() : access.places.back();

@@ -19,7 +19,7 @@ class FindingSuspects : public NumberSuspects {
     note_heads(elements);
   }
 
-  // Of errors alone. Says whether there are any with a line; `what` is then the first of them.
+  // Looks at errors alone. Says whether any of them has a line; `what` is then the first of them.
   bool suspect(const host::CheckReport& report);
 
  private:
@@ -33,9 +33,9 @@ class FindingSuspects : public NumberSuspects {
   void suspect_makers(const host::CheckAccess& access, const std::string& array);
   // Where several lines go out of bounds: what all of them depend on.
   void suspect_shared_cause(const host::CheckReport& report);
-  // Of what lies right behind an array: loops that go one step too far.
+  // Loops that go one step too far, where an access is right behind an array.
   void suspect_last_step(const host::CheckFinding& finding);
-  // Of a block the same: the mask of that access.
+  // The mask of such an access, where a line makes a block of numbers at once.
   void suspect_mask(const host::CheckFinding& finding);
   // What that line depends on.
   void suspect_site(const host::CheckAccess& access, bool indices_first);
@@ -63,11 +63,11 @@ class FindingSuspects : public NumberSuspects {
   // Whether what is accessed there is a pointer that a line makes of the array.
   bool points_into(std::uint32_t site, const std::string& array);
   std::vector<std::uint32_t> stores_to(const std::vector<std::string>& names) const;
-  // Of two threads or blocks that store to one place: what depends on that in which they differ.
+  // Two threads or blocks store to one place: the variables that should keep them apart.
   void suspect_shared_place(const host::CheckFinding& finding);
   // What the loops around an access go up to.
   void suspect_limits(const host::CheckAccess& access);
-  // Of a store whose only index is the variable of a loop: that loop.
+  // The loop whose variable is the only index of a store.
   void suggest_range_of_store(std::uint32_t s);
   // Where no store to the array is known, as those of copies within the executor: the lines that may do it.
   void suggest_stores_by_text(const std::vector<std::string>& names);

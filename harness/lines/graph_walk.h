@@ -39,7 +39,7 @@ class Walk {
   static std::string keys_text(const std::vector<unsigned>& keys);
   // The load of the input that an element is.
   std::uint32_t input_of(std::uint32_t n) const;
-  // The same; of whole blocks, where the host moved the input before, the load of what it made. 0: there is none.
+  // As input_of(); with whole blocks, where the host moved the input before, the load of what it made. 0: none.
   std::uint32_t load_of(std::uint32_t n) const;
   // The two numbers of a product of matrices, or of a product, that do not fit.
   std::pair<std::uint32_t, std::uint32_t> operands_of(std::uint32_t n) const;

@@ -51,16 +51,16 @@ struct Chosen {
 };
 Chosen chosen_elements(const WatchedRun& run, const Attention& attention, ExpectedRows& expected);
 
-// Of o, or of lse: those that these blocks stored, and up to 4096 that nobody did.
+// The elements of o, or of lse, that these blocks stored, and up to 4096 that nobody did.
 std::vector<OutputElement> judged_elements(const WatchedRun& run, const Attention& attention,
                                            ExpectedRows& expected, bool of_lse,
                                            const std::vector<std::uint32_t>& blocks);
 
-// Of a graph that is whole, of every block that ran. `found`: accesses that are wrong by themselves.
+// For a whole graph, with every block that ran. `found`: accesses that are wrong by themselves.
 LineDivergence tell_lines(const WatchedRun& run, const Capture& of, const reference::Extras& extras,
                           const host::CheckReport& found);
 
-// Of what was explained, all that does not depend on who recorded the graph.
+// Fills in what does not depend on who recorded the graph.
 void finish(const WatchedRun& run, const Terms& terms, LineDivergence& out);
 
 // Fills in `out` what stands at the lines that it names.

@@ -22,7 +22,7 @@ void NumberSuspects::suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32
   if (x_terms[a].kind == TermKind::kWeight && !loads_all(1, row)) be_sure();
   if (x_terms[a].kind == TermKind::kWeight && !loads_all(1, row))
     suggest_loaders(1, "does not load all of k");
-  // Of the two first what is not of the head, or of the row.
+  // First the operand that is not of the head, or of the row.
   const auto fits = [&](std::uint32_t operand) {
     const Term& term = x_terms[operand];
     return term.kind != TermKind::kElement ||
@@ -39,7 +39,7 @@ void NumberSuspects::suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32
           node(input).site,
           loads_all(buffer, row) ? why : fmt::format("does not load all of {}", kBuffers[buffer]));
   }
-  // Of q the row is known.
+  // The row of q is known.
   for (const std::uint32_t operand : {a, b}) {
     const Term& term = x_terms[operand];
     if (term.kind == TermKind::kElement && term.buffer == 0 && term.row != row &&
@@ -195,7 +195,7 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
         if (loads_none(element.buffer, cause.row)) suggest_pointer(node(input).site, why);
         const bool same_key = other.kind == TermKind::kWeight &&
                               x_terms.keys().has(other.set, x_attention.key_of(element.row));
-        // Of a block the columns would be right.
+        // In a block the columns would be right.
         const bool shifted =
             x_graph.whole_blocks &&
             (x_first_step || (other.kind == TermKind::kElement && other.column != element.column));

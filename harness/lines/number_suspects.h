@@ -21,7 +21,7 @@ class NumberSuspects : public Suspects {
   // Two operands that do not fit together, each with the way it came.
   void suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32_t b, std::uint32_t row,
                     const std::string& why);
-  // Of two elements that are multiplied again and again the one that never moves.
+  // Two elements are multiplied again and again, and one of them never moves: what reads that.
   void suggest_unmoved(std::uint32_t at, std::uint32_t a, std::uint32_t b, const std::string& why);
   // v that was added as it is, where sums of weights times v are added as well.
   void suggest_bare_v(std::uint32_t n);
@@ -38,9 +38,9 @@ class NumberSuspects : public Suspects {
   void suggest_masks(const std::set<std::uint32_t>& sites, const std::string& why);
   // A number that was made of what was not loaded, and went on as a score does: what should have masked it.
   void suggest_unmasked(std::uint32_t number);
-  // Of two elements of inputs that are not one of q and one of k: the loads that may read the wrong input.
+  // The loads that may read the wrong input, where a product is not of an element of q and one of k.
   void suspect_input(std::uint32_t n, std::uint32_t a, std::uint32_t b);
-  // Of numbers of different rows: a load from memory that has other rows than those beside it.
+  // A load from memory that has other rows than those beside it.
   void suspect_load_of_rows(std::uint32_t n, std::uint32_t a, std::uint32_t b);
   // Where l is a number that comes of no input.
   void suggest_last_weight(std::uint32_t row);
@@ -49,7 +49,7 @@ class NumberSuspects : public Suspects {
   // Where a thread made the score of a key again, and nobody that of another.
   void suggest_repeated_score(std::uint32_t row);
   void suspect_twice(const Cause& cause, std::uint32_t a, std::uint32_t b);
-  // Of parts that a line puts together: where they were made, before that line; and whether another thread made an
+  // Where the parts that a line puts together were made, before that line; and whether another thread made an
   // overlapping part of the same score there.
   std::uint32_t leaf_of(std::uint32_t s, std::uint32_t operand) const;
   bool is_shared(std::uint32_t leaf) const;
@@ -62,13 +62,13 @@ class NumberSuspects : public Suspects {
   void suggest_moves_with_indices(std::uint32_t n, const std::string& why);
   // Where others have a weight and this one has not: what made theirs is not done for it.
   void suggest_what_others_do(std::uint32_t n, std::uint32_t a, std::uint32_t b);
-  // Of operands of a node that are numbers, or a number times something: where they were chosen, and a score or a
+  // Where the operands of a node that are numbers, or a number times something, were chosen, while a score or a
   // weight was at hand.
   void suggest_chosen(std::uint32_t user, const std::vector<std::uint32_t>& operands);
-  // The same where a branch chose: by what the source says, "p = key < n ? exp(s - m) : 1.f".
+  // As suggest_chosen(), where a branch chose: by what the source says, "p = key < n ? exp(s - m) : 1.f".
   void suggest_written_choices(std::uint32_t user, std::uint32_t number);
   bool suggest_written_choice(std::uint32_t site, const std::string& name, double number);
-  // Of a line that stores to an array.
+  // Whether a line that stores to an array stores such a choice.
   bool suggest_stored_choice(const std::string& file, int line, double number);
   // A number where something of the inputs should be: a choice, or memory that holds it.
   void suggest_foreign(std::uint32_t n);
@@ -83,7 +83,7 @@ class NumberSuspects : public Suspects {
   // What may have made a maximum none, infinite or larger than any score: a minimum, or a first value that is so, on
   // the way to this site.
   void suggest_odd_maxima(std::uint32_t from);
-  // Of a minimum: whether it is one of numbers of the graph, and not of indices.
+  // Whether a minimum is one of numbers of the graph, and not of indices.
   bool makes_numbers(std::uint32_t near, const NamedLine& at) const;
   // Whether the key's exponential is 0 or infinite because of what was subtracted; then says so.
   bool suspect_frame_of(std::uint32_t row, unsigned key);
@@ -101,7 +101,7 @@ class NumberSuspects : public Suspects {
   void suggest_beside_missing_rescale(std::uint32_t n, std::uint32_t before);
   // 0 for a score: of a key that is none, whose row of a tile is 0, or of a product that is lost.
   void suspect_no_score(std::uint32_t n, std::uint32_t row, const std::string& why);
-  // Of an operand the exponential of a number of no input that it is, or is v times; 0: there is none.
+  // The exponential that the operand is, or is v times, if it is that of a number that comes of no input; else 0.
   std::uint32_t exponential_of_number(std::uint32_t operand) const;
   void suspect_scale(std::uint32_t score, std::uint32_t n, const std::string& why);
   void suggest_stores_to(const std::string& variable);
@@ -111,7 +111,7 @@ class NumberSuspects : public Suspects {
   // The two parts of a product of matrices that are in different frames, and whether both are weights.
   std::tuple<std::uint32_t, std::uint32_t, bool> frames_of_product(std::uint32_t n) const;
   bool is_scaled(std::uint32_t n) const;
-  // Of another sum at n's line, and of any other sum: the node that rescales what it was so far; 0: none.
+  // The node that rescales another sum at n's line, and any other sum; 0: none.
   std::uint32_t rescaled_for_others(std::uint32_t n, std::uint32_t before) const;
   std::uint32_t rescaled_beside(std::uint32_t n) const;
   // What was subtracted in the exponent of a weight.

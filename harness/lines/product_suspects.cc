@@ -16,7 +16,7 @@ void NumberSuspects::suspect_twice(const Cause& cause, std::uint32_t a, std::uin
   const std::uint32_t n = cause.node;
   const std::string why = ill_text(Ill::kTwice);
   if (!x_graph.whole_blocks) suggest_repeated_score(cause.row);
-  // The same sum twice by an atomic addition: by threads of which one should do it.
+  // An atomic addition adds the same sum twice: one of the threads should do it.
   if (op(n) == ValueOp::kAtomicAdd && a != 0 && b != 0 && a < n && b < n &&
       x_terms[a].kind == TermKind::kWeight && x_terms[a].set == x_terms[b].set) {
     suggest_conditions(cause.site, "if", "decides which threads add it", false);

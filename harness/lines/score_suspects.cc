@@ -1,4 +1,4 @@
-// Of scores and weights: what scales them, what they are relative to, which columns they have.
+// Scores and weights: what scales them, what they are relative to, which columns they have.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -138,7 +138,7 @@ void NumberSuspects::suspect_frames(std::uint32_t n, std::uint32_t a, std::uint3
     }
     suggest_beside_missing_rescale(n, before);
   }
-  // Of other sums at this line the sum so far was rescaled: where?
+  // Where were other sums at this line rescaled?
   if (const std::uint32_t others = rescaled_for_others(n, before); others != 0) {
     suggest_node(others, "rescales this of other sums, not of all");
     suggest_conditions(node(others).site, "if", "decides what is rescaled");

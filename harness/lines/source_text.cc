@@ -35,7 +35,7 @@ std::size_t name_at(const std::vector<Token>& tokens, std::size_t i) {
   return i;
 }
 
-// Of "for (" what stands behind it; the number of tokens: there is none.
+// What stands behind "for ("; the number of tokens: there is none.
 std::size_t loop_at(const std::vector<Token>& tokens) {
   for (std::size_t i = 0; i + 1 < tokens.size(); ++i)
     if (tokens[i].is("for") && tokens[i + 1].is("(")) return i + 2;

@@ -47,9 +47,9 @@ class SourceText {
   // The last line of the loop, condition or other statement that begins at this one: that of its closing brace. The
   // line itself where it cannot be told.
   int end_of_statement(const std::string& file, int number);
-  // Of Python: the last line of code of the block that begins at this one; 0: there is none.
+  // In Python, the last line of code of the block that begins at this one; 0: there is none.
   int end_of_block(const std::string& file, int number);
-  // Of Python: the first line of code behind the block that begins at this one, or behind the line where none does; 0:
+  // In Python, the first line of code behind the block that begins at this one, or behind the line where none does; 0:
   // there is none.
   int behind_block(const std::string& file, int number);
   // Whether the file declares the variable as __shared__.

@@ -37,8 +37,9 @@ TEST_CASE("a choice that may be a number, and what is stored as it is") {
   CHECK(may_choose("float p = key < n ? expf(s - m) : 1.f;", "p", 1));
   CHECK(may_choose("p[j] = mask(i, j) ? 0.5 : x;", "p", 0.5));
   CHECK(may_choose("s[i][j] = in ? x * y : -1.f;", "", -1));
-  for (const char* line : {"float p = key < n ? expf(s - m) : 0.f;", "float q = in ? x : 1.f;", "p = 1.f;",
-                           "p = in ? x : y + 1.f;", "p += in ? x : 1.f;", "if (p == 1) x = in ? y : 1;"})
+  for (const char* line :
+       {"float p = key < n ? expf(s - m) : 0.f;", "float q = in ? x : 1.f;", "p = 1.f;",
+        "p = in ? x : y + 1.f;", "p += in ? x : 1.f;", "if (p == 1) x = in ? y : 1;"})
     CHECK_FALSE(may_choose(line, "p", 1));
   CHECK(stored_name("tile[i][c] = x;") == "x");
   CHECK(stored_name("t.S[i * n] = score; m = 0;") == "score");
@@ -59,9 +60,10 @@ TEST_CASE("the names within the brackets of an array") {
 TEST_CASE("where a file stores to an array, and which are shared") {
   const testing::TemporaryDirectory folder;
   const std::string path = folder / "k.cu";
-  std::ofstream(path) << "__shared__ float tile[32],\n  other[4];\n__device__ float local;\n"
-                         "tile[i] = x;\nx = tile[i] + other[0];\ncopy(&tile[i], from, 16);\n"
-                         "a.tile[i][j] += y;\nif (tile[i] == 3) f(x & tile[1]);\nother[1] = tile[\n  2];\n";
+  std::ofstream(path)
+      << "__shared__ float tile[32],\n  other[4];\n__device__ float local;\n"
+         "tile[i] = x;\nx = tile[i] + other[0];\ncopy(&tile[i], from, 16);\n"
+         "a.tile[i][j] += y;\nif (tile[i] == 3) f(x & tile[1]);\nother[1] = tile[\n  2];\n";
   SourceText text;
   CHECK(text.lines_that_store(path, "tile") == std::vector{4, 6, 7});
   CHECK(text.lines_that_store(path, "other") == std::vector{9});

@@ -19,12 +19,12 @@ class SumSuspects : public NumberSuspects {
     note_heads(elements);
   }
 
-  // Of elements that are wrong for the same reason.
+  // `list`: elements that are wrong for the same reason.
   void suspect(const std::vector<Cause>& list);
 
  private:
   void suspect_cause(const std::vector<Cause>& list);
-  // Of a row: how far each key came.
+  // How far a key of a row came.
   struct Way {
     std::uint32_t score = 0, weight = 0, part = 0;  // a whole score, a weight, a part of a score
     std::uint32_t times_v = 0;
@@ -39,7 +39,7 @@ class SumSuspects : public NumberSuspects {
   bool lacks_tails(const std::set<std::uint32_t>& rows) const;
   // What says which row a store is for.
   void suggest_rows_of_place(std::uint32_t s);
-  // Of whole heads that lack: what depends on the block alone.
+  // Where whole heads lack: what depends on the block alone.
   void suggest_indices_of_place(std::uint32_t s, const std::vector<Cause>& list);
   void suspect_place(const Cause& cause, bool rows);
   // l lacks keys.

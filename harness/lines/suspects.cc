@@ -44,7 +44,7 @@ void Suspects::suggest(std::uint32_t site_number, const NamedLine& at, const std
 
 void Suspects::suggest_node(std::uint32_t n, const std::string& why) {
   if (n == 0 || node(n).site == 0) return;
-  // Of inline assembly in a helper the call says more; of a block operation its own line does.
+  // For inline assembly in a helper the call says more; for a block operation its own line does.
   if (op(n) == ValueOp::kProduct && !x_graph.whole_blocks) suggest_callers(node(n).site, why);
   suggest(node(n).site, why);
 }
@@ -161,7 +161,7 @@ void Suspects::note_loads() {
       if (site(node(n).site).line != 0) x_loaders[term.buffer].insert(node(n).site);
     } else if (term.kind == TermKind::kElement && is_load(n) && node(n).operand[0] != 0 &&
                site(node(node(n).operand[0]).site).line == 0) {
-      // Of what the host copied.
+      // A load of what the host copied.
       x_loaders[term.buffer].insert(node(n).site);
     }
   }
@@ -289,7 +289,7 @@ bool Suspects::suggest_what_drops(std::uint32_t n) {
           site(node(next).site).function != made.function))
     ++next;
   const int next_line = next < x_graph.nodes.size() ? site(node(next).site).line : 0;
-  // Of the same sum, not where the variable begins anew.
+  // The same sum goes on, and the variable does not begin anew.
   const Term &before = x_terms[n], &behind = x_terms[next < x_graph.nodes.size() ? next : n];
   const bool goes_on = next_line != 0 && behind.kind == before.kind && behind.row == before.row &&
                        (before.kind != TermKind::kScore || behind.column == before.column);

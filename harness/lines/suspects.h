@@ -26,9 +26,9 @@ class Suspects : public Walk {
   bool sure() const { return x_sure; }
 
  protected:
-  // Of wrong elements, which heads they are of.
+  // Notes which heads the wrong elements belong to.
   void note_heads(const std::vector<OutputElement>& elements);
-  // Of the suspect that comes next, if it is the first: nothing else explains what is seen.
+  // The suspect that comes next explains alone what is seen, if it is the first.
   void be_sure() { x_sure = x_sure || x_out.suspects.empty(); }
   void suggest(const std::string& file, const std::string& function, int line, int column,
                const std::string& variable, const std::string& why);
@@ -43,7 +43,7 @@ class Suspects : public Walk {
   std::vector<NamedLine> by_likelihood(std::uint32_t site_number, std::vector<NamedLine> uses);
   // Loads that loaded nothing of what is known.
   void suggest_unused_loads(const std::string& why);
-  // Of these the ones whose line computes them.
+  // Those of the variables whose line computes them.
   void suggest_computed(std::uint32_t site_number, const std::vector<NamedLine>& variables,
                         const std::string& why);
   // A loop whose line computes nothing comes after the lines that computed its range.
@@ -58,7 +58,7 @@ class Suspects : public Walk {
                           bool lacks = true);
   // Whether the watched blocks loaded every element of these rows of k or v, or of their own rows of q.
   bool loads_all(unsigned buffer, std::uint32_t row);
-  // Of k or v: whether they loaded the first column of no row of the query's head.
+  // Whether they loaded the first column of no row of k or v of the query's head.
   bool loads_none(unsigned buffer, std::uint32_t row);
   void note_loads();
   // The loads of an input and what they are made of.
@@ -85,7 +85,7 @@ class Suspects : public Walk {
         suggest(s, use, why);
       }
   }
-  // Of numbers that hold what lacks elsewhere (`lacks`: how much of it a node has) the one that has most, if nobody takes
+  // Among numbers that hold what lacks elsewhere (`lacks`: how much of it a node has), the one that has most, if nobody takes
   // it further. Says whether there is one, and suggests what replaced it.
   template <class Lacks>
   bool suspect_dropped(const Lacks& lacks) {

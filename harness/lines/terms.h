@@ -108,7 +108,7 @@ class Attention {
   const Problem& problem() const { return x_problem; }
   std::uint32_t q_rows() const;
   std::uint32_t k_rows() const;
-  // Of an element's place in memory its row, as in Term, and column.
+  // The row, as in Term, and the column of an element, from its place in memory.
   void locate(int buffer, std::uint64_t element, std::uint32_t& row, std::uint32_t& column) const;
   void locate_output(std::uint64_t element, std::uint32_t& row, std::uint32_t& column) const;
   double element(int buffer, std::uint32_t row, std::uint32_t column) const;

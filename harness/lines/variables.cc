@@ -139,7 +139,7 @@ class Reader : public Walk {
       default:
         return;
     }
-    // Of 16 bits that were only moved the graph has no value.
+    // For 16 bits that were only moved the graph has no value.
     if (out.value == 0 && term.kind == TermKind::kElement) out.value = expected;
     out.expected = expected;
     out.wrong = !(std::fabs(out.value - expected) <= kSlack * size + 1e-30);

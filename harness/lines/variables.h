@@ -33,7 +33,7 @@ struct VariableTable {
   std::vector<VariableValue> values;  // by thread, and as they came
 };
 
-// Of a graph that was watched.
+// Both read a graph that was watched.
 std::vector<VariableValue> values_of(const Terms& terms, const VariableQuery& query,
                                      std::uint32_t block);
 // Names that variables with values have there, for a message.

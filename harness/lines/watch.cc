@@ -16,7 +16,7 @@ namespace attn_diag::lines {
 
 namespace {
 
-// Of what the compiler wrote the line with the error; what comes before may be a warning, or where it was included.
+// The line with the error; what the compiler wrote before may be a warning, or where it was included.
 std::string first_error_of(const build::BuildRecord& record) {
   for (const build::Step& step : record.steps) {
     if (step.ok) continue;

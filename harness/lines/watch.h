@@ -22,7 +22,7 @@ struct WatchBuild {
   std::shared_ptr<const void> folder;
 };
 WatchBuild make_watch_build(const Kernel& of);
-// Of one kernel of what a request would build, if it asked for that.
+// One kernel of those that a request would build.
 WatchBuild make_watch_build(build::BuildRequest request, const std::string& kernel);
 
 // As lines.h has it, of a kernel whose watch build is there: for many cases of one kernel.

@@ -37,7 +37,7 @@ class ValueSites {
   // A constant that describes `at`; `address`: of a load or store, else null.
   llvm::GlobalVariable* site(const llvm::Instruction& at, value_callouts::Op op,
                              const llvm::Value* address);
-  // Of a number that was chosen: the place of the condition.
+  // For a number that was chosen: the place of the condition.
   llvm::GlobalVariable* site_of_choice(const llvm::Instruction& at, const llvm::Value* condition);
 
  private:

@@ -87,7 +87,7 @@ bool is_atomic_add_of_floats(StringRef name) {
   return name == "_Z9atomicAddPff" || name == "_Z9atomicAddPdd";
 }
 bool is_collective(StringRef name) { return name.contains("4host15warp_collectiveE"); }
-// Of memory that its second argument points to.
+// Memory that its second argument points to.
 bool is_copying_call(StringRef name) {
   return name.contains("4host10async_copyE") || name.contains("4host11matrix_loadE");
 }
@@ -680,7 +680,7 @@ class Watcher {
     Value* const from = at.getArgOperand(is.operand);
     if (is_zero(label_of(from))) return;
     IRBuilder<> builder(behind(at));
-    // Of bits the number itself is what was rounded, to within the type's precision.
+    // What was rounded is the number of the bits itself, to within the type's precision.
     Value* const result = is.by_bits ? number(builder, from) : number(builder, &at);
     x_labels[&at] = call(builder, value_callouts::kConvert, x_label,
                          {as_pointer(builder, x_sites.site(at, is.op, nullptr)), label_of(from),

@@ -7,11 +7,11 @@
 
 namespace attn_diag::instrument {
 
-// Of functions whose own arithmetic is not looked at: conversions of types without instructions, exponentials,
+// Functions whose own arithmetic is not looked at: conversions of types without instructions, exponentials,
 // calls of the executor.
 bool is_primitive(const llvm::Function& function);
 
-// Of a function in SSA form. `sites` counts them in the module.
+// For a function in SSA form. `sites` counts them in the module.
 bool watch_values(llvm::Function& function, const llvm::DominatorTree& dominators,
                   const llvm::LoopInfo& loops);
 
