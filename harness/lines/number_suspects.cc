@@ -357,6 +357,14 @@ bool NumberSuspects::suggest_written_choice(std::uint32_t s, const std::string& 
   return false;
 }
 
+bool NumberSuspects::multiplies_element(std::uint32_t n) const {
+  if (node(n).site == 0 || node(n).is_input()) return false;
+  const auto& operands = node(n).operand;
+  return std::any_of(operands.begin(), operands.end(), [&](std::uint32_t operand) {
+    return operand != 0 && operand < n && x_terms[operand].kind == TermKind::kElement;
+  });
+}
+
 bool NumberSuspects::suggest_stored_choice(const std::string& file, int line, double number) {
   const std::string text = x_text.line(file, line);
   if (may_choose(text, "", number)) {
@@ -374,6 +382,13 @@ void NumberSuspects::suggest_written_choices(std::uint32_t user, std::uint32_t n
   for (int steps = 0; steps < 64 && number != 0 && x_terms[number].kind == TermKind::kNumber;
        ++steps) {
     const double value = node(number).value;
+    // A sum of products with elements, which is 0 where those of a padded row are, was not chosen.
+    const auto& parts = node(number).operand;
+    if (multiplies_element(number) ||
+        std::any_of(parts.begin(), parts.end(), [&](std::uint32_t part) {
+          return part != 0 && part < number && multiplies_element(part);
+        }))
+      return;
     if (node(user).site != 0 && suggest_written_choice(node(user).site, "", value)) return;
     // Memory that holds a constant: who stored that?
     const bool loaded = is_load(number) && node(number).operand[0] == 0;
@@ -393,8 +408,6 @@ void NumberSuspects::suggest_written_choices(std::uint32_t user, std::uint32_t n
     std::uint32_t next = 0;
     for (const std::uint32_t operand : node(number).operand) {
       if (operand == 0 || operand >= number) continue;
-      // A product with an element that is 0, as that of a padded row.
-      if (x_terms[operand].kind == TermKind::kElement) return;
       if (next == 0 && x_terms[operand].kind == TermKind::kNumber) next = operand;
     }
     user = number;

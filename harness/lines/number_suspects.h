@@ -69,6 +69,7 @@ class NumberSuspects : public Suspects {
   void suggest_written_choices(std::uint32_t user, std::uint32_t number);
   bool suggest_written_choice(std::uint32_t site, const std::string& name, double number);
   // Whether a line that stores to an array stores such a choice.
+  bool multiplies_element(std::uint32_t n) const;
   bool suggest_stored_choice(const std::string& file, int line, double number);
   // A number where something of the inputs should be: a choice, or memory that holds it.
   void suggest_foreign(std::uint32_t n);

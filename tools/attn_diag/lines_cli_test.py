@@ -86,7 +86,7 @@ CHECKED_EDITS = {
                                              "if (!(j0 + threadIdx.y < c_cfg.keys))", "if (!(j0", 1, False),
     "the index of a store between blocks": ("paged_kv", 1, "+ token % PAGE_SIZE) * HEAD_SIZE + d", "+ token % PAGE_SIZE) + HEAD_SIZE + d",
                                             "+ HEAD_SIZE + d", 1, False),
-    "a limit one too large": ("float4_tiles", 0, "min(kTile, p.seq_k - base);", "min(kTile, p.seq_k - base) + 1;", "- base) + 1;", 2,
+    "a limit one too large": ("atomic_split", 1, "first + (int)blockDim.x);", "first + (int)blockDim.x) + 1;", "blockDim.x) + 1;", 2,
                               False),
     "an index that a line only names": ("half2_rows", 1, "for (int j = lane; j < seq_k;", "for (int j = lane - 1; j < seq_k;",
                                         "int j = lane - 1", 1, False),
