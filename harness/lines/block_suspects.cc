@@ -29,8 +29,7 @@ void NumberSuspects::suggest_last_weight(std::uint32_t row) {
   };
   std::uint32_t last = 0;
   for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
-    if ((op(n) == ValueOp::kExp || op(n) == ValueOp::kExp2) &&
-        x_terms[n].kind == TermKind::kWeight && x_terms[n].row == row &&
+    if (is_exponential(n) && x_terms[n].kind == TermKind::kWeight && x_terms[n].row == row &&
         (in_loop(n) || !in_loop(last)))
       last = n;
   suggest_node(last, "makes weights, which nobody adds up to l");
@@ -97,7 +96,7 @@ void NumberSuspects::suggest_beside_missing_rescale(std::uint32_t n, std::uint32
   const std::uint32_t other = rescaled_beside(n);
   for (const std::uint32_t operand : node(other).operand) {
     const std::uint32_t made = operand == 0 || operand >= other ? 0 : made_by(operand);
-    const bool factor = op(made) == ValueOp::kExp || op(made) == ValueOp::kExp2;
+    const bool factor = is_exponential(made);
     // A line that has the factor uses it in a wrong way.
     if (factor && !site(node(made).site).variable.empty() &&
         x_text.line(adds.file, adds.line).find(site(node(made).site).variable) != std::string::npos)
@@ -276,8 +275,8 @@ void SumSuspects::suggest_wrong_inverse(std::uint32_t n) {
 void SumSuspects::suggest_bare_exponentials(std::uint32_t row) {
   for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
     const std::uint32_t of = node(n).operand[0];
-    if ((op(n) == ValueOp::kExp || op(n) == ValueOp::kExp2) && of != 0 && of < n &&
-        x_terms[of].kind == TermKind::kScore && x_terms[of].row == row && !x_terms[of].shifted)
+    if (is_exponential(n) && of != 0 && of < n && x_terms[of].kind == TermKind::kScore &&
+        x_terms[of].row == row && !x_terms[of].shifted)
       return suggest_node(n, "takes an exponential of which no maximum was subtracted");
   }
 }
@@ -324,7 +323,7 @@ void SumSuspects::suggest_idle_v(std::uint32_t row) {
 }
 
 void SumSuspects::suggest_end_of_loop(std::uint32_t factor) {
-  const auto is_exp = [&] { return op(factor) == ValueOp::kExp || op(factor) == ValueOp::kExp2; };
+  const auto is_exp = [&] { return is_exponential(factor); };
   for (int steps = 0; steps < 8 && node(factor).site != 0 && !is_exp(); ++steps) {
     if (op(factor) != ValueOp::kMultiply) return;
     const auto& operand = node(factor).operand;  // the one that is 0

@@ -30,13 +30,6 @@ bool is_one_past(const host::CheckFinding& finding) {
   return finding.message.find("right behind the end of") != std::string::npos;
 }
 
-bool has(const host::CheckReport& report, host::CheckKind kind) {
-  return std::any_of(report.findings.begin(), report.findings.end(),
-                     [&](const host::CheckFinding& finding) {
-                       return finding.severity == host::Severity::kError && finding.kind == kind;
-                     });
-}
-
 // In which indices of its block and thread two accesses differ, as NamedLine::sources has them: "y", "xt".
 std::string differing_sources(const host::CheckAccess& a, const host::CheckAccess& b) {
   std::string out;
@@ -49,30 +42,27 @@ std::string differing_sources(const host::CheckAccess& a, const host::CheckAcces
 
 bool FindingSuspects::suspect(const host::CheckReport& report) {
   const std::size_t before = x_out.suspects.size();
-  suspect_missing_barrier(report);
   for (const host::CheckFinding& finding : report.findings)
-    if (finding.severity == host::Severity::kError && is_one_past(finding))
-      suspect_last_step(finding);
-  if (!x_graph.whole_blocks && !has(report, host::CheckKind::kMisaligned))
-    suspect_shared_cause(report);
+    if (finding.severity == host::Severity::kError) x_errors.push_back(&finding);
   // What is out of bounds comes first: what else is found may follow from it.
-  std::vector<host::CheckFinding> findings;
-  for (const bool out_of_bounds : {true, false})
-    for (const host::CheckFinding& finding : report.findings)
-      if (finding.severity == host::Severity::kError &&
-          (finding.kind == host::CheckKind::kOutOfBounds) == out_of_bounds)
-        findings.push_back(finding);
-  for (const host::CheckFinding& finding : findings) {
+  std::stable_partition(x_errors.begin(), x_errors.end(), [](const host::CheckFinding* finding) {
+    return finding->kind == host::CheckKind::kOutOfBounds;
+  });
+  suspect_missing_barrier();
+  for (const host::CheckFinding* finding : x_errors)
+    if (is_one_past(*finding)) suspect_last_step(*finding);
+  if (!has(host::CheckKind::kMisaligned)) suspect_shared_cause();
+  for (const host::CheckFinding* error : x_errors) {
+    const host::CheckFinding& finding = *error;
     const std::string& array = finding.element.empty() ? finding.array : finding.element;
-    if (finding.kind == host::CheckKind::kUninitialisedRead &&
-        !has(report, host::CheckKind::kOutOfBounds))
+    if (finding.kind == host::CheckKind::kUninitialisedRead && !has(host::CheckKind::kOutOfBounds))
       suspect_left_out(names_of(finding), finding.access);
     // One row of an array, or one number.
     const auto row = static_cast<std::uint64_t>(x_attention.problem().head_dim);
     if (x_graph.whole_blocks && finding.offset == 0 && finding.folded < row) suspect_mask(finding);
     if (!finding.has_other && finding.kind != host::CheckKind::kMisaligned) {
       if (x_only_later_heads) suspect_makers(finding.access, finding.array);
-      if (!x_graph.whole_blocks) suspect_subscript(finding);
+      suspect_subscript(finding);
       suspect_makers(finding.access, finding.array);
     }
     // Two threads store to one place: by an index that is too coarse.
@@ -81,7 +71,7 @@ bool FindingSuspects::suspect(const host::CheckReport& report) {
       suspect_shared_place(finding);
     }
     suspect_access(finding.access, array, finding.message);
-    if (!x_graph.whole_blocks && is_one_past(finding)) suspect_limits(finding.access);
+    if (is_one_past(finding)) suspect_limits(finding.access);
     if (finding.has_other) suspect_access(finding.other, array, "the other access");
     if (finding.kind == host::CheckKind::kUninitialisedRead) suspect_stores(names_of(finding));
     // What lies before an array, or behind an array of known extents, is an index that is wrong; what lies behind an
@@ -93,11 +83,16 @@ bool FindingSuspects::suspect(const host::CheckReport& report) {
   return x_out.suspects.size() > before;
 }
 
-void FindingSuspects::suspect_missing_barrier(const host::CheckReport& report) {
+bool FindingSuspects::has(host::CheckKind kind) const {
+  return std::any_of(x_errors.begin(), x_errors.end(),
+                     [&](const host::CheckFinding* finding) { return finding->kind == kind; });
+}
+
+void FindingSuspects::suspect_missing_barrier() {
   std::optional<Gap> gap;
   std::string array;
-  for (const host::CheckFinding& finding : report.findings) {
-    if (finding.severity != host::Severity::kError) continue;
+  for (const host::CheckFinding* error : x_errors) {
+    const host::CheckFinding& finding = *error;
     // What is out of bounds, and what two threads write, is an index; a copy wants its own wait.
     if (finding.kind == host::CheckKind::kOutOfBounds ||
         finding.kind == host::CheckKind::kAsyncCopy)
@@ -240,6 +235,7 @@ std::vector<std::uint32_t> FindingSuspects::sites_of(const host::CheckAccess& ac
 }
 
 void FindingSuspects::suspect_subscript(const host::CheckFinding& finding) {
+  if (x_graph.whole_blocks) return;
   const std::vector<std::uint32_t> sites = sites_of(finding.access);
   const bool named = std::any_of(sites.begin(), sites.end(), [&](std::uint32_t s) {
     return site(s).variable == finding.array;
@@ -254,9 +250,10 @@ void FindingSuspects::suspect_subscript(const host::CheckFinding& finding) {
       for (const NamedLine& use : uses) {
         if (use.name != name || use.line == site(s).line) continue;
         const std::string& made = text_of(s, use);
-        if (is_loop(made) ? !is_plain_loop(made, true) : computes(made, name))
+        const bool in_loop = is_loop(made) && !is_plain_loop(made, true);
+        if (in_loop || (!is_loop(made) && computes(made, name)))
           suggest(s, use, "makes the index there");
-        if (is_loop(made) && !is_plain_loop(made, true))
+        if (in_loop)
           for (const Condition& condition : conditions_in(site(s).conditions))
             if (condition.at.line == use.line)
               suggest_computed(s, condition.tests, "makes the range of the index there");
@@ -264,45 +261,42 @@ void FindingSuspects::suspect_subscript(const host::CheckFinding& finding) {
   }
 }
 
-void FindingSuspects::suspect_shared_cause(const host::CheckReport& report) {
+void FindingSuspects::suspect_shared_cause() {
+  if (x_graph.whole_blocks) return;
   std::vector<std::uint32_t> sites;  // one of each line
   bool one_past = false;
-  for (const host::CheckFinding& finding : report.findings) {
-    if (finding.severity != host::Severity::kError || finding.kind != host::CheckKind::kOutOfBounds)
-      continue;
-    const std::vector<std::uint32_t> there = sites_of(finding.access);
+  for (const host::CheckFinding* finding : x_errors) {
+    if (finding->kind != host::CheckKind::kOutOfBounds) continue;
+    const std::vector<std::uint32_t> there = sites_of(finding->access);
     if (there.empty()) return;
-    one_past = one_past || is_one_past(finding);
+    one_past = one_past || is_one_past(*finding);
     if (std::none_of(sites.begin(), sites.end(),
                      [&](std::uint32_t s) { return site(s).line == site(there.front()).line; }))
       sites.push_back(there.front());
   }
   if (sites.size() < 2) return;
-  const auto is_shared = [&](const NamedLine& at, const auto& lines_of) {
-    return std::all_of(sites.begin() + 1, sites.end(), [&](std::uint32_t s) {
-      const auto lines = lines_of(s);
-      return std::any_of(lines.begin(), lines.end(), [&](const NamedLine& one) {
-        return one.line == at.line && one.file == at.file && one.name == at.name;
-      });
-    });
+  const auto is_of_all = [&](const auto& is_there) {
+    return std::all_of(sites.begin() + 1, sites.end(), is_there);
   };
   const std::uint32_t first = sites.front();
   const auto suggest_shared_conditions = [&] {
-    const auto conditions_there = [&](std::uint32_t s) {
-      std::vector<NamedLine> lines;
-      for (const Condition& one : conditions_in(site(s).conditions)) lines.push_back(one.at);
-      return lines;
-    };
     for (const Condition& one : conditions_in(site(first).conditions))
-      if (is_shared(one.at, conditions_there) &&
+      if (is_of_all(
+              [&](std::uint32_t s) { return is_among(one, conditions_in(site(s).conditions)); }) &&
           !(one.loop && is_plain_loop(text_of(first, one.at), true)))
         return suggest(first, one.at, "decides about each of the accesses that are out of bounds");
   };
   if (one_past && !x_only_later_heads) suggest_shared_conditions();
-  const auto uses_there = [&](std::uint32_t s) { return variables_in(site(s).uses, ','); };
-  for (const NamedLine& use : uses_there(first))
-    if (is_shared(use, uses_there) && computes(text_of(first, use), use.name))
+  for (const NamedLine& use : variables_in(site(first).uses, ',')) {
+    const auto is_used = [&](std::uint32_t s) {
+      const std::vector<NamedLine> uses = variables_in(site(s).uses, ',');
+      return std::any_of(uses.begin(), uses.end(), [&](const NamedLine& one) {
+        return one.line == use.line && one.file == use.file && one.name == use.name;
+      });
+    };
+    if (is_of_all(is_used) && computes(text_of(first, use), use.name))
       suggest(first, use, "is in each index that is out of bounds");
+  }
   suggest_shared_conditions();
 }
 
@@ -318,18 +312,15 @@ void FindingSuspects::suspect_makers(const host::CheckAccess& access, const std:
 void FindingSuspects::suspect_shared_place(const host::CheckFinding& finding) {
   const std::string sources = differing_sources(finding.access, finding.other);
   for (const std::uint32_t s : sites_of(finding.access)) {
-    std::vector<NamedLine> uses = variables_in(site(s).uses, ',');
-    std::erase_if(uses, [&](const NamedLine& use) {
-      return use.sources.find_first_of(sources) == std::string::npos || use.line == site(s).line;
-    });
     // What is made of these alone says where a block, or a thread, has its part.
-    for (const NamedLine& use : uses)
-      if (use.sources == sources && computes(text_of(s, use), use.name))
+    for (const NamedLine& use : variables_in(site(s).uses, ','))
+      if (use.sources == sources && use.line != site(s).line && computes(text_of(s, use), use.name))
         suggest(s, use, "should keep the two apart");
   }
 }
 
 void FindingSuspects::suspect_limits(const host::CheckAccess& access) {
+  if (x_graph.whole_blocks) return;
   for (const std::uint32_t s : sites_of(access))
     for (const Condition& condition : conditions_in(site(s).conditions))
       suggest_computed(s, condition.tests, "makes the limit of the index");
@@ -344,24 +335,12 @@ bool FindingSuspects::points_into(std::uint32_t s, const std::string& array) {
 
 std::vector<std::string> FindingSuspects::names_of(const host::CheckFinding& finding) {
   std::vector<std::string> names = {finding.array};
-  const auto stores = [&](const ValueSite& s) {
-    return s.op == ValueOp::kStore && s.variable == finding.array;
-  };
   // A pointer into it, as the access knows it.
-  if (std::none_of(x_graph.sites.begin(), x_graph.sites.end(), stores))
+  if (stores_to(names).empty())
     for (const std::uint32_t s : sites_of(finding.access))
       if (!site(s).variable.empty() && (finding.space == "global" || points_into(s, finding.array)))
         names.push_back(site(s).variable);
   return names;
-}
-
-std::vector<std::uint32_t> FindingSuspects::stores_to(const std::vector<std::string>& names) const {
-  std::vector<std::uint32_t> stores;
-  for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s)
-    if (site(s).op == ValueOp::kStore &&
-        std::find(names.begin(), names.end(), site(s).variable) != names.end())
-      stores.push_back(s);
-  return stores;
 }
 
 void FindingSuspects::suspect_left_out(const std::vector<std::string>& names,

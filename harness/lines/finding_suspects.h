@@ -23,6 +23,7 @@ class FindingSuspects : public NumberSuspects {
   bool suspect(const host::CheckReport& report);
 
  private:
+  bool has(host::CheckKind kind) const;
   // The line of an access; before that of a helper, which is given the address, the lines that call it.
   void suspect_access(const host::CheckAccess& access, const std::string& array,
                       const std::string& why);
@@ -32,7 +33,7 @@ class FindingSuspects : public NumberSuspects {
   // What was made elsewhere of an access whose own line computes nothing.
   void suspect_makers(const host::CheckAccess& access, const std::string& array);
   // Where several lines go out of bounds: what all of them depend on.
-  void suspect_shared_cause(const host::CheckReport& report);
+  void suspect_shared_cause();
   // Loops that go one step too far, where an access is right behind an array.
   void suspect_last_step(const host::CheckFinding& finding);
   // The mask of such an access, where a line makes a block of numbers at once.
@@ -40,7 +41,7 @@ class FindingSuspects : public NumberSuspects {
   // What that line depends on.
   void suspect_site(const host::CheckAccess& access, bool indices_first);
   // Between which lines threads should have waited for each other, where that explains all races.
-  void suspect_missing_barrier(const host::CheckReport& report);
+  void suspect_missing_barrier();
   struct Gap {
     std::string file;
     int begin = 0, end = 0;  // behind this line, or before that one
@@ -62,7 +63,6 @@ class FindingSuspects : public NumberSuspects {
   std::vector<std::string> names_of(const host::CheckFinding& finding);
   // Whether what is accessed there is a pointer that a line makes of the array.
   bool points_into(std::uint32_t site, const std::string& array);
-  std::vector<std::uint32_t> stores_to(const std::vector<std::string>& names) const;
   // Two threads or blocks store to one place: the variables that should keep them apart.
   void suspect_shared_place(const host::CheckFinding& finding);
   // What the loops around an access go up to.
@@ -71,6 +71,8 @@ class FindingSuspects : public NumberSuspects {
   void suggest_range_of_store(std::uint32_t s);
   // Where no store to the array is known, as those of copies within the executor: the lines that may do it.
   void suggest_stores_by_text(const std::vector<std::string>& names);
+
+  std::vector<const host::CheckFinding*> x_errors;  // of the report, those out of bounds first
 };
 
 }  // namespace attn_diag::lines

@@ -157,10 +157,7 @@ std::uint32_t Walk::load_of(std::uint32_t n) const {
   if (!x_graph.whole_blocks || node(input).where >> 10 != 0) return input;
   for (int steps = 0; steps < 64 && n != input && node(n).site != 0; ++steps) {
     if (is_load(n) && node(n).where >> 10 != 0) return n;
-    std::uint32_t next = 0;
-    for (const std::uint32_t operand : node(n).operand)
-      if (operand != 0 && operand < n && next == 0 && x_terms[operand].kind == TermKind::kElement)
-        next = operand;
+    const std::uint32_t next = first_operand(n, TermKind::kElement);
     if (next == 0) break;
     n = next;
   }

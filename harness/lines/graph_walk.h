@@ -23,6 +23,19 @@ class Walk {
   const ValueSite& site(std::uint32_t n) const { return x_graph.sites[n]; }
   ValueOp op(std::uint32_t n) const;
   bool is_load(std::uint32_t n) const;
+  bool is_exponential(std::uint32_t n) const {
+    return op(n) == ValueOp::kExp || op(n) == ValueOp::kExp2;
+  }
+  // The first operand of a node of which `fits` is true; 0: none.
+  template <class Fits>
+  std::uint32_t first_operand(std::uint32_t n, const Fits& fits) const {
+    for (const std::uint32_t operand : node(n).operand)
+      if (operand != 0 && operand < n && fits(operand)) return operand;
+    return 0;
+  }
+  std::uint32_t first_operand(std::uint32_t n, TermKind kind) const {
+    return first_operand(n, [&](std::uint32_t operand) { return x_terms[operand].kind == kind; });
+  }
   unsigned num_seen(std::uint32_t row) const;  // keys
   bool sees_nothing(std::uint32_t row) const { return num_seen(row) == 0; }
   std::uint32_t key_row(std::uint32_t row, unsigned key) const;

@@ -78,10 +78,7 @@ void NumberSuspects::suggest_unmoved(std::uint32_t at, std::uint32_t a, std::uin
   const std::uint32_t unmoved = seen[0].size() == 1 ? a : b;
   std::uint32_t n = unmoved;
   for (int steps = 0; steps < 64 && node(n).site != 0 && !node(n).is_input(); ++steps) {
-    std::uint32_t next = 0;
-    for (const std::uint32_t operand : node(n).operand)
-      if (operand != 0 && operand < n && next == 0 && x_terms[operand].kind == TermKind::kElement)
-        next = operand;
+    const std::uint32_t next = first_operand(n, TermKind::kElement);
     if (next == 0) break;
     n = next;
   }
@@ -256,8 +253,7 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
         suggest_last_weight(cause.row);
       suggest_odd_maxima(cause.site);
       // Too large for what was subtracted: where was that made, if of no maximum?
-      if ((op(n) == ValueOp::kExp || op(n) == ValueOp::kExp2) && a != 0 && a < n &&
-          node(a).value > 80)
+      if (is_exponential(n) && a != 0 && a < n && node(a).value > 80)
         for (const NamedLine& use : variables_in(site(cause.site).uses, ','))
           if (!use.constant && use.name != score_variable(a) && use.line != site(cause.site).line &&
               text_of(cause.site, use).find("max") == std::string::npos)
@@ -358,15 +354,11 @@ bool NumberSuspects::suggest_written_choice(std::uint32_t s, const std::string& 
 }
 
 bool NumberSuspects::multiplies_element(std::uint32_t n) const {
-  if (node(n).site == 0 || node(n).is_input()) return false;
-  const auto& operands = node(n).operand;
-  return std::any_of(operands.begin(), operands.end(), [&](std::uint32_t operand) {
-    return operand != 0 && operand < n && x_terms[operand].kind == TermKind::kElement;
-  });
+  return node(n).site != 0 && !node(n).is_input() && first_operand(n, TermKind::kElement) != 0;
 }
 
 bool NumberSuspects::suggest_stored_choice(const std::string& file, int line, double number) {
-  const std::string text = x_text.line(file, line);
+  const std::string& text = x_text.line(file, line);
   if (may_choose(text, "", number)) {
     suggest(file, "", line, 0, "", "chooses a number where something of a key belongs");
     return true;
@@ -383,11 +375,8 @@ void NumberSuspects::suggest_written_choices(std::uint32_t user, std::uint32_t n
        ++steps) {
     const double value = node(number).value;
     // A sum of products with elements, which is 0 where those of a padded row are, was not chosen.
-    const auto& parts = node(number).operand;
     if (multiplies_element(number) ||
-        std::any_of(parts.begin(), parts.end(), [&](std::uint32_t part) {
-          return part != 0 && part < number && multiplies_element(part);
-        }))
+        first_operand(number, [&](std::uint32_t part) { return multiplies_element(part); }) != 0)
       return;
     if (node(user).site != 0 && suggest_written_choice(node(user).site, "", value)) return;
     // Memory that holds a constant: who stored that?
@@ -405,13 +394,8 @@ void NumberSuspects::suggest_written_choices(std::uint32_t user, std::uint32_t n
     if (op(number) == ValueOp::kStore &&
         suggest_stored_choice(site(node(number).site).file, site(node(number).site).line, value))
       return;
-    std::uint32_t next = 0;
-    for (const std::uint32_t operand : node(number).operand) {
-      if (operand == 0 || operand >= number) continue;
-      if (next == 0 && x_terms[operand].kind == TermKind::kNumber) next = operand;
-    }
     user = number;
-    number = next;
+    number = first_operand(number, TermKind::kNumber);
   }
 }
 
@@ -636,27 +620,21 @@ bool NumberSuspects::suspect_bare_score(const Cause& cause, std::uint32_t a, std
 
 void NumberSuspects::suggest_stores_to(const std::string& variable) {
   if (variable.empty()) return;
-  for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s)
-    if (site(s).op == ValueOp::kStore && site(s).variable == variable) suggest_late_loops(s);
-  for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s)
-    if (site(s).op == ValueOp::kStore && site(s).variable == variable) suggest(s, "stores to it");
-  const bool any = std::any_of(x_graph.sites.begin(), x_graph.sites.end(), [&](const ValueSite& s) {
-    return s.op == ValueOp::kStore && s.variable == variable;
-  });
-  if (!any) suggest_stores_of_elements();
-  for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s)
-    if (site(s).op == ValueOp::kStore && site(s).variable == variable) {
-      const std::vector<Condition> nearest = conditions_in(site(s).conditions);
-      if (!nearest.empty())
-        suggest_condition(s, nearest.front(), "decides what is stored to it", true);
-      std::vector<NamedLine> of_thread = variables_in(site(s).uses, ',');
-      std::erase_if(of_thread, [](const NamedLine& use) {
-        return use.sources.find('t') == std::string::npos;
-      });
-      suggest_computed(s, of_thread, "makes the index of a store to it");
-      suggest_conditions(s, nullptr, "decides what is stored to it");
-      suggest_indices(s, "makes the index of a store to it");
-    }
+  const std::vector<std::uint32_t> stores = stores_to({variable});
+  for (const std::uint32_t s : stores) suggest_late_loops(s);
+  for (const std::uint32_t s : stores) suggest(s, "stores to it");
+  if (stores.empty()) suggest_stores_of_elements();
+  for (const std::uint32_t s : stores) {
+    const std::vector<Condition> nearest = conditions_in(site(s).conditions);
+    if (!nearest.empty())
+      suggest_condition(s, nearest.front(), "decides what is stored to it", true);
+    std::vector<NamedLine> of_thread = variables_in(site(s).uses, ',');
+    std::erase_if(of_thread,
+                  [](const NamedLine& use) { return use.sources.find('t') == std::string::npos; });
+    suggest_computed(s, of_thread, "makes the index of a store to it");
+    suggest_conditions(s, nullptr, "decides what is stored to it");
+    suggest_indices(s, "makes the index of a store to it");
+  }
 }
 
 void NumberSuspects::suggest_stores_of_elements() {

@@ -68,8 +68,8 @@ class NumberSuspects : public Suspects {
   // As suggest_chosen(), where a branch chose: by what the source says, "p = key < n ? exp(s - m) : 1.f".
   void suggest_written_choices(std::uint32_t user, std::uint32_t number);
   bool suggest_written_choice(std::uint32_t site, const std::string& name, double number);
-  // Whether a line that stores to an array stores such a choice.
   bool multiplies_element(std::uint32_t n) const;
+  // Whether a line that stores to an array stores such a choice.
   bool suggest_stored_choice(const std::string& file, int line, double number);
   // A number where something of the inputs should be: a choice, or memory that holds it.
   void suggest_foreign(std::uint32_t n);

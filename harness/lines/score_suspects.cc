@@ -19,8 +19,7 @@ void NumberSuspects::suspect_scale(std::uint32_t score, std::uint32_t n, const s
   if (has_other_base(score, n)) suggest_node(n, "is of another base than other exponentials");
   bool scaled = false, all = true;  // scores are wrong
   for (std::uint32_t other = 1; other < x_graph.nodes.size() && x_graph.whole_blocks; ++other)
-    all = all && !((op(other) == ValueOp::kExp || op(other) == ValueOp::kExp2) &&
-                   x_terms[other].kind == TermKind::kWeight);
+    all = all && !(is_exponential(other) && x_terms[other].kind == TermKind::kWeight);
   std::vector<std::uint32_t> passed;
   for (int steps = 0; steps < 128 && node(at).site != 0; ++steps) {
     if (node(at).is_input()) {
@@ -88,7 +87,7 @@ std::uint32_t NumberSuspects::exponential_of_number(std::uint32_t operand) const
     for (const std::uint32_t factor : {node(makers[0]).operand[0], node(makers[0]).operand[1]})
       if (factor != 0) makers.push_back(made_by(factor));
   for (const std::uint32_t made : makers) {
-    const bool is_exp = op(made) == ValueOp::kExp || op(made) == ValueOp::kExp2;
+    const bool is_exp = is_exponential(made);
     // exp(0 - 0): a maximum of 0, as the score, is that of no key.
     if (is_exp && x_terms[made].kind == TermKind::kNumber && node(made).value == 1 &&
         node(made).operand[0] != 0)
@@ -101,7 +100,7 @@ void NumberSuspects::suspect_no_score(std::uint32_t n, std::uint32_t row, const 
   std::vector<bool> weighed(x_terms.keys().size());
   for (std::uint32_t other = 1; other < x_graph.nodes.size(); ++other) {
     const Term& term = x_terms[other];
-    const bool is_exp = op(other) == ValueOp::kExp || op(other) == ValueOp::kExp2;
+    const bool is_exp = is_exponential(other);
     if (!is_exp || term.kind != TermKind::kWeight || term.row != row) continue;
     for (unsigned j = 0; j < x_terms.keys().size(); ++j)
       if (x_terms.keys().has(term.set, j)) weighed[j] = true;
@@ -207,9 +206,7 @@ std::uint32_t NumberSuspects::rescaled_beside(std::uint32_t n) const {
       continue;
     const std::uint32_t by = node(other).operand[1], sum = node(other).operand[0];
     for (const std::uint32_t factor : {by, sum})
-      if (factor != 0 &&
-          (op(made_by(factor)) == ValueOp::kExp || op(made_by(factor)) == ValueOp::kExp2))
-        return other;
+      if (factor != 0 && is_exponential(made_by(factor))) return other;
   }
   return 0;
 }
@@ -246,11 +243,8 @@ void NumberSuspects::suggest_maximum(std::uint32_t n) {
       suggest_uses(node(exponent).site, "is an operand of the exponent");
       return;
     }
-    std::uint32_t next = 0;
     if (node(n).site == 0 || is == ValueOp::kProduct || node(n).is_input()) return;
-    for (const std::uint32_t operand : node(n).operand)
-      if (operand != 0 && operand < n && next == 0 && x_terms[operand].kind == TermKind::kWeight)
-        next = operand;
+    const std::uint32_t next = first_operand(n, TermKind::kWeight);
     n = next;
   }
 }
@@ -291,10 +285,7 @@ void NumberSuspects::suspect_partial(std::uint32_t score, std::uint32_t at, std:
     if (node(sum).site == 0 || is == ValueOp::kAdd || is == ValueOp::kFma ||
         is == ValueOp::kProduct)
       break;
-    std::uint32_t next = 0;
-    for (const std::uint32_t operand : node(sum).operand)
-      if (operand != 0 && operand < sum && next == 0 && x_terms[operand].kind == TermKind::kScore)
-        next = operand;
+    const std::uint32_t next = first_operand(sum, TermKind::kScore);
     if (next == 0) break;
     sum = made_by(next);
   }

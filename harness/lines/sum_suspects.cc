@@ -104,7 +104,7 @@ void SumSuspects::suspect_tested_sum(const Cause& cause) {
   for (const std::uint32_t one : x_graph.products)
     if (one < taken.size()) taken[one] = true;
   for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
-    if (!taken[n] && (op(n) == ValueOp::kExp || op(n) == ValueOp::kExp2) && node(n).value > 0 &&
+    if (!taken[n] && is_exponential(n) && node(n).value > 0 &&
         x_terms[n].kind == TermKind::kWeight && x_terms[n].row == cause.row) {
       x_out.what += fmt::format("; {} decides that", site(node(tested).site).variable);
       return suggest_node(n, "makes " + term_text(n) + ", which nobody takes");
@@ -118,16 +118,13 @@ void SumSuspects::suspect_no_v(const Cause& cause) {
     const ValueOp is = op(at);
     if (is == ValueOp::kAtomicAdd || is == ValueOp::kProduct) break;
     const bool adds = is == ValueOp::kAdd || is == ValueOp::kFma;
-    std::uint32_t next = 0;
-    for (const std::uint32_t operand : node(at).operand) {
-      if (operand == 0 || operand >= at || next != 0 || x_terms[operand].kind != TermKind::kWeight)
-        continue;
-      // A part that was summed elsewhere, which lacks v already.
+    const std::uint32_t next = first_operand(at, [&](std::uint32_t operand) {
+      // Of a sum a part that was summed elsewhere, which lacks v already.
       const std::uint32_t made = made_by(operand);
       const bool sums = op(made) == ValueOp::kAdd || op(made) == ValueOp::kFma;
       const bool part = sums && site(node(made).site).line != site(node(at).site).line;
-      if (!adds || part) next = operand;
-    }
+      return x_terms[operand].kind == TermKind::kWeight && (!adds || part);
+    });
     if (next == 0) break;
     at = made_by(next);
   }
@@ -147,10 +144,7 @@ void SumSuspects::suspect_lse(const Cause& cause) {
   for (int steps = 0; steps < 64 && node(at).site != 0; ++steps) {
     suggest_node(at, "makes lse");
     suggest_uses(node(at).site, "is an operand of lse");
-    std::uint32_t next = 0;
-    for (const std::uint32_t operand : node(at).operand)
-      if (operand != 0 && operand < at && next == 0 && x_terms[operand].kind == TermKind::kLog)
-        next = operand;
+    const std::uint32_t next = first_operand(at, TermKind::kLog);
     if (next == 0) break;
     at = next;
   }
@@ -180,14 +174,15 @@ void SumSuspects::suspect_store(const std::vector<Cause>& list) {
     if (const std::uint32_t s = store_of(output); s != 0) sites.insert(s);
   for (std::uint32_t s = 1; sites.empty() && s < x_graph.sites.size(); ++s) {
     if (site(s).ran || site(s).op != ValueOp::kStore) continue;
-    // Where no number was made at all it is the outermost that lets nothing through.
+    const std::string why = "decides whether anything is stored";
     std::vector<Condition> conditions = conditions_in(site(s).conditions);
-    if (x_graph.nodes.size() <= 1) std::reverse(conditions.begin(), conditions.end());
-    for (const Condition& condition : conditions)
-      if (x_graph.nodes.size() <= 1 && !condition.loop)
-        suggest(s, condition.at, "decides whether anything is stored");
-    for (const Condition& condition : conditions)
-      suggest_condition(s, condition, "decides whether anything is stored", true);
+    // Where no number was made at all it is the outermost that lets nothing through.
+    if (x_graph.nodes.size() <= 1) {
+      std::reverse(conditions.begin(), conditions.end());
+      for (const Condition& condition : conditions)
+        if (!condition.loop) suggest(s, condition.at, why);
+    }
+    for (const Condition& condition : conditions) suggest_condition(s, condition, why, true);
   }
   // Nothing was stored at all.
   for (std::uint32_t s = 1; x_graph.whole_blocks && sites.empty() && s < x_graph.sites.size(); ++s)
@@ -287,11 +282,8 @@ void SumSuspects::suspect_sum_of_weights(const Cause& cause) {
   for (int steps = 0; steps < 8; ++steps) {
     const ValueOp is = op(at);
     if (is == ValueOp::kAdd || is == ValueOp::kFma || is == ValueOp::kAtomicAdd) break;
-    std::uint32_t next = 0;
     if (node(at).site == 0 || is == ValueOp::kProduct) break;
-    for (const std::uint32_t operand : node(at).operand)
-      if (operand != 0 && operand < at && next == 0 && x_terms[operand].kind == TermKind::kWeight)
-        next = operand;
+    const std::uint32_t next = first_operand(at, TermKind::kWeight);
     if (next == 0) break;
     at = made_by(next);
   }
@@ -617,10 +609,7 @@ void SumSuspects::suspect_extra(const Cause& cause) {
         suggest_node(operand, why);
         suggest_indices(node(operand).site, "makes what is compared there");
       }
-    std::uint32_t next = 0;
-    for (const std::uint32_t operand : node(at).operand)
-      if (operand != 0 && operand < at && next == 0 && x_terms[operand].kind == TermKind::kScore)
-        next = operand;
+    const std::uint32_t next = first_operand(at, TermKind::kScore);
     if (next == 0 || node(at).site == 0 || op(at) == ValueOp::kProduct) break;
     at = next;
   }

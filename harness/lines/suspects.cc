@@ -73,6 +73,15 @@ void Suspects::suggest_condition(std::uint32_t site_number, const Condition& con
   for (const NamedLine& test : condition.tests) suggest(site_number, test, why);
 }
 
+std::vector<std::uint32_t> Suspects::stores_to(const std::vector<std::string>& names) const {
+  std::vector<std::uint32_t> stores;
+  for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s)
+    if (site(s).op == ValueOp::kStore &&
+        std::find(names.begin(), names.end(), site(s).variable) != names.end())
+      stores.push_back(s);
+  return stores;
+}
+
 void Suspects::suggest_late_loops(std::uint32_t site_number) {
   for (const Condition& condition : conditions_in(site(site_number).conditions))
     if (condition.loop && begins_late(text_of(site_number, condition.at)))

@@ -50,6 +50,8 @@ class Suspects : public Walk {
   // `lacks`: steps may be too large.
   void suggest_condition(std::uint32_t site_number, const Condition& condition,
                          const std::string& why, bool lacks);
+  // The sites that store to a variable of one of these names.
+  std::vector<std::uint32_t> stores_to(const std::vector<std::string>& names) const;
   // Loops around a site that leave their first steps out, where something lacks.
   void suggest_late_loops(std::uint32_t site_number);
   const std::string& text_of(std::uint32_t site_number, const NamedLine& at);

@@ -43,8 +43,8 @@ class __attribute__((visibility("hidden"))) ValueRecorder {
              std::uint64_t bits);
   void store(value_callouts::Site& site, std::uint32_t where, const void* at, unsigned bytes,
              Label label, std::uint64_t bits);
-  void note_global(std::uint32_t where, const void* at, unsigned bytes, bool is_store);
-  void note_output(value_callouts::Site& site, std::uint32_t block, const void* at, unsigned bytes,
+  void note_global(std::uint32_t block, const void* at, unsigned bytes, bool is_store);
+  void note_output(value_callouts::Site& site, std::uint32_t where, const void* at, unsigned bytes,
                    Label label);
   bool is_output(const void* at) const;
   bool is_input(const void* at) const { return find(x_options.inputs, at) >= 0; }
