@@ -2,16 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "reference/bounds_reduce.h"
+#include "reference/infinity.h"
 #include "reference/matrix.h"
 #include "reference/row_functions.h"
 
 namespace attn_diag::reference {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 // Beyond this, e^frame tells nothing any more.
 constexpr double kLargestFrameError = 600;

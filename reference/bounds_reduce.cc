@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
+#include "reference/infinity.h"
 #include "reference/matrix.h"
 
 namespace attn_diag::reference {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 // One step sum' = a * sum + b * part, as numbers that turn the errors and magnitudes of sum and
 // part into the error of sum'.

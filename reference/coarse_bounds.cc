@@ -2,16 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
+#include "reference/infinity.h"
 #include "reference/mask.h"
 #include "reference/rounding.h"
 #include "reference/widen.h"
 
 namespace attn_diag::reference {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 // Norms of the rows of one head.
 struct Norms {

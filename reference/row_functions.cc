@@ -1,14 +1,12 @@
 #include "reference/row_functions.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "attn_diag/reference/vector.h"
+#include "reference/infinity.h"
 
 namespace attn_diag::reference {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 // exp(x) = 2^n * exp(r), n = round(x / ln 2), |r| <= ln(2)/2. The Taylor polynomial of degree 13
 // leaves r^14/14! < 5e-18 of exp(r).

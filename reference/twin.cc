@@ -3,16 +3,14 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <limits>
 #include <stdexcept>
 
+#include "reference/infinity.h"
 #include "reference/mask.h"
 #include "reference/widen.h"
 
 namespace attn_diag::reference {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 bool narrow(DType type) { return type == DType::kFp16 || type == DType::kBf16; }
 

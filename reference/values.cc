@@ -2,16 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
+#include "reference/infinity.h"
 #include "reference/matrix.h"
 #include "reference/row_functions.h"
 #include "reference/widen.h"
 
 namespace attn_diag::reference {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 // The larger; NaN if either is.
 double max_or_nan(double a, double b) {

@@ -12,7 +12,6 @@ namespace {
 constexpr int kFitRows = 3;
 constexpr int kGrid = 17;
 constexpr int kGoldenSteps = 36;  // leaves 3e-8 of the interval
-constexpr double kNoBound = 1e20;
 constexpr double kHopeless = 60;  // of one cell that is NaN or infinite on one side only
 
 // Where a row is 1000 bounds away it should matter little more than where it is 100: outliers are left

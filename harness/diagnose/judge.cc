@@ -15,7 +15,6 @@ constexpr double kUnknownPrecision = 0.9;
 constexpr double kLeastJudged = 0.25;
 constexpr double kLeastTelling = 0.1;
 constexpr double kLeastPlain = 0.1;
-constexpr double kNoBound = 1e20;         // of what nothing is known, the bound is larger
 constexpr std::size_t kMostNumbers = 16;  // collected
 
 double part(std::int64_t x, std::int64_t of) {

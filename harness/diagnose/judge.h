@@ -12,6 +12,9 @@
 
 namespace attn_diag::matching {
 
+// Of what nothing is known, the bound is larger.
+inline constexpr double kNoBound = 1e20;
+
 // Some rows of the evidence with what was recorded there and what would have been right.
 struct Rows {
   std::vector<std::int64_t> flat;

@@ -19,7 +19,7 @@ namespace attn_diag::matching {
 namespace {
 
 constexpr std::size_t kBestPartial = 3;  // shown where nothing explains all
-constexpr double kMost = 0.5;  // of the wrong rows: from there on a match is a partial one
+constexpr double kPartialFrom = 0.5;  // of the wrong rows: from there on a match is a partial one
 constexpr std::size_t kLargestProduct = 16;
 
 // Marks the rows that are not what the right formula makes of the recorded inputs.
@@ -299,7 +299,7 @@ class SubjectDiagnosis {
     const std::size_t skip = both.empty() ? x_out.best.size() : 0;
     x_out.runner_up = runner_up_of(x_out.ruled_out, skip);
     const bool partial = !both.empty() || (!too_little && !x_out.best.empty() &&
-                                           wrong_share(x_out.best.front()) >= kMost);
+                                           wrong_share(x_out.best.front()) >= kPartialFrom);
     x_out.verdict = partial ? DiagnosisVerdict::kPartial : DiagnosisVerdict::kUnknown;
     x_out.residual =
         residual_structure(x_evidence, x_cuts.front(), x_options.tolerance, search.threads());

@@ -17,11 +17,9 @@ constexpr std::size_t kPartners = 24;  // of a hypothesis whose parameter is fit
 constexpr double kRowOverhead = 4000;  // of predicting a row, in multiplications
 constexpr double kFitRuns = 110;       // predictions that a fit makes of each of its rows
 constexpr double kFitShare = 0.25;     // of the work, kept for pairs of which one is fitted
-constexpr std::size_t kChunk = 4096;   // pairs between two looks at what was spent
+constexpr std::size_t kPairsAtOnce = 4096;  // pairs between two looks at what was spent
 constexpr int kRowsToChooseFrom = 12;
 constexpr double kLeastShare = 0.05;  // of the wrong rows, for a member of a union
-// Share of the cells: among very many pairs, one that says nothing about half of them fits by chance.
-constexpr double kLeastJudged = 0.75;
 
 // One member of a pair.
 struct Single {
@@ -242,7 +240,7 @@ bool shows_alone(const Search& search, const reference::Variant& variant) {
 }
 
 void keep_inside(const Search& search, std::vector<Candidate>& found) {
-  search.keep_inside(found, kLeastJudged);
+  search.keep_inside(found);
   std::erase_if(found, [&](const Candidate& c) {
     const std::vector<reference::Variant> members = members_of(c);
     return !std::all_of(members.begin(), members.end(),
@@ -291,9 +289,9 @@ std::vector<Candidate> fixed_pairs(const Search& search, const FirstRows& rows,
   std::vector<Candidate> found;
   double spent = 0;
   for (std::size_t begin = 0; begin < pairs.size() && spent < (1 - kFitShare) * limit.work;
-       begin += kChunk) {
+       begin += kPairsAtOnce) {
     if (limit.on_tried) limit.on_tried(limit.tried, limit.all);
-    const std::size_t n = std::min(kChunk, pairs.size() - begin);
+    const std::size_t n = std::min(kPairsAtOnce, pairs.size() - begin);
     // There may be millions: only the answer for each is kept.
     std::vector<std::uint8_t> explains(n, 0);
     std::vector<double> work(n, 0);

@@ -9,9 +9,6 @@
 namespace attn_diag::matching {
 namespace {
 
-// Share of the cells: what says nothing about half of them fits some place by chance.
-constexpr double kLeastJudged = 0.75;
-
 // The rows of the sample that a candidate accounts for.
 std::vector<std::uint8_t> accounted_for(const Search& search, const Candidate& candidate) {
   const Rows& sample = search.sample();
@@ -93,7 +90,7 @@ std::vector<Candidate> find_in_places(const Search& search,
   add_row_places(search, singles, found);
   add_tile_places(search, hypotheses, found);
   for (std::size_t i = 0; i < found.size(); ++i) found[i].order = static_cast<std::int64_t>(i);
-  search.keep_inside(found, kLeastJudged);
+  search.keep_inside(found);
   return found;
 }
 

@@ -14,10 +14,10 @@
 namespace attn_diag::matching {
 namespace {
 
-constexpr int kLooked = 24;                  // wrong rows
-constexpr std::int64_t kMostRows = 1 << 15;  // right rows they are looked for among
-constexpr double kMost = 0.8;                // share of them that a sentence needs
-constexpr std::int64_t kChunk = 256;
+constexpr int kLooked = 24;                        // wrong rows
+constexpr std::int64_t kShareNamedRows = 1 << 15;  // right rows they are looked for among
+constexpr double kShareNamed = 0.8;                // share of them that a sentence needs
+constexpr std::int64_t kRowsAtOnce = 256;
 
 // Whether recorded cells are the right ones of another place, column order[i] for column i.
 bool equals(const double* actual, const double* right, const double* bound,
@@ -85,7 +85,7 @@ std::vector<double> mean_of_v(const Capture& capture, std::int32_t batch, std::i
 std::vector<std::string> moved_rows(const Evidence& evidence,
                                     const reference::PredictionInputs& c) {
   const std::int64_t total = evidence.rows();
-  if (total > kMostRows) return {};
+  if (total > kShareNamedRows) return {};
   std::vector<std::int64_t> wrong;
   for (std::int64_t row = 0; row < total; ++row)
     if (evidence.wrong(row)) wrong.push_back(row);
@@ -97,9 +97,9 @@ std::vector<std::string> moved_rows(const Evidence& evidence,
 
   std::vector<std::optional<Found>> found(looked.size());
   std::vector<std::int64_t> distance(looked.size(), total);
-  for (std::int64_t begin = 0; begin < total; begin += kChunk) {
+  for (std::int64_t begin = 0; begin < total; begin += kRowsAtOnce) {
     std::vector<reference::RowIndex> rows;
-    for (std::int64_t row = begin; row < std::min(total, begin + kChunk); ++row)
+    for (std::int64_t row = begin; row < std::min(total, begin + kRowsAtOnce); ++row)
       rows.push_back(evidence.row(row));
     reference::Prediction right;
     reference::predict(c, rows, {}, tensor_bit(Tensor::kO), right);
@@ -122,7 +122,7 @@ std::vector<std::string> moved_rows(const Evidence& evidence,
   std::int64_t any = 0;
   for (const std::optional<Found>& f : found)
     if (f) ++any, ++counts[*f];
-  const auto most = static_cast<double>(looked.size()) * kMost;
+  const auto most = static_cast<double>(looked.size()) * kShareNamed;
   for (const auto& [f, n_rows] : counts)
     if (static_cast<double>(n_rows) >= most)
       return {fmt::format("each wrong row is {}", text_of(f, orders))};

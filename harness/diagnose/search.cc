@@ -12,9 +12,9 @@ namespace {
 
 // Rows of the sample after which a candidate that explains no wrong one is dropped: 12 wrong, 4 right.
 constexpr std::size_t kFirstLook = 16;
-constexpr std::size_t kChunk = 64;    // rows predicted at a time when all are
-constexpr std::uint8_t kByPlace = 2;  // in Candidate::explained
-constexpr int kSecondLook = 384;      // rows looked at before all are
+constexpr std::size_t kRowsPredicted = 64;  // rows predicted at a time when all are
+constexpr std::uint8_t kByPlace = 2;        // in Candidate::explained
+constexpr int kSecondLook = 384;            // rows looked at before all are
 
 reference::Prediction& scratch() {
   thread_local reference::Prediction prediction;
@@ -91,11 +91,12 @@ std::vector<Candidate> Search::screen(
 
 void Search::judge_rows(const std::vector<Candidate*>& candidates,
                         const std::vector<std::int64_t>& flat) const {
-  const auto chunks = static_cast<std::int64_t>((flat.size() + kChunk - 1) / kChunk);
+  const auto chunks =
+      static_cast<std::int64_t>((flat.size() + kRowsPredicted - 1) / kRowsPredicted);
   std::vector<std::vector<Tally>> tallies(static_cast<std::size_t>(chunks));
   parallel_for(chunks, x_threads, [&](std::int64_t i) {
-    const std::size_t begin = static_cast<std::size_t>(i) * kChunk;
-    const std::size_t end = std::min(flat.size(), begin + kChunk);
+    const std::size_t begin = static_cast<std::size_t>(i) * kRowsPredicted;
+    const std::size_t end = std::min(flat.size(), begin + kRowsPredicted);
     const Rows rows = read_rows(x_evidence, x_cuts.front(),
                                 {flat.begin() + static_cast<std::ptrdiff_t>(begin),
                                  flat.begin() + static_cast<std::ptrdiff_t>(end)});
@@ -129,10 +130,11 @@ void Search::confirm(std::vector<Candidate*> candidates) const {
   if (!candidates.empty()) judge_all_rows(candidates);
 }
 
-void Search::keep_inside(std::vector<Candidate>& found, double least_judged) const {
+void Search::keep_inside(std::vector<Candidate>& found) const {
+  constexpr double kLeastJudged = 0.75;
   judge_on_sample(found);
   std::erase_if(found, [&](const Candidate& c) {
-    return !accounts(c) || !tells_by_value(c.tally) || judged_share(c.tally) < least_judged;
+    return !accounts(c) || !tells_by_value(c.tally) || judged_share(c.tally) < kLeastJudged;
   });
   std::vector<Candidate*> pointers;
   for (Candidate& candidate : found) pointers.push_back(&candidate);

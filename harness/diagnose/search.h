@@ -34,8 +34,9 @@ class Search {
   // inside there is left unconfirmed, with that part's tally.
   void confirm(std::vector<Candidate*> candidates) const;
   // Judges on the sample, then on all rows, and keeps candidates that account for all rows by their numbers and judge
-  // at least that share of the cells; best first. For candidates among very many.
-  void keep_inside(std::vector<Candidate>& found, double least_judged) const;
+  // three quarters of the cells; best first. For candidates among very many, where one that says nothing about half
+  // of the cells fits by chance.
+  void keep_inside(std::vector<Candidate>& found) const;
   // Whether no row of the sample rules a deviation out, under the first cut: what inside() asks at least. Row by row,
   // since most are ruled out by one of the first.
   bool fits_sample(const reference::Deviation& deviation) const;

@@ -10,7 +10,6 @@
 namespace attn_diag::lines {
 namespace {
 
-constexpr const char* kBuffers[] = {"q", "k", "v"};
 constexpr double kNoMaximum = 1e4;  // of scores
 
 }  // namespace

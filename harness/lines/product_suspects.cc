@@ -6,11 +6,7 @@
 #include "harness/lines/number_suspects.h"
 
 namespace attn_diag::lines {
-namespace {
-
-constexpr const char* kBuffers[] = {"q", "k", "v"};
-
-}  // namespace
+namespace {}  // namespace
 
 void NumberSuspects::suspect_twice(const Cause& cause, std::uint32_t a, std::uint32_t b) {
   const std::uint32_t n = cause.node;

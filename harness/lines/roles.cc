@@ -17,8 +17,6 @@ using host::ValueSite;
 
 namespace {
 
-constexpr const char* kBuffers[] = {"q", "k", "v"};
-
 std::string times(float factor) {
   return std::fabs(factor - 1) < 1e-6F ? "" : fmt::format(", times {:.4g}", factor);
 }

@@ -23,6 +23,9 @@
 
 namespace attn_diag::lines {
 
+// The inputs by their number in a Term.
+inline constexpr const char* kBuffers[] = {"q", "k", "v"};
+
 enum class TermKind : std::uint8_t {
   kNumber,   // comes of no input, or of what is known only as a number
   kElement,  // of q, k or v, times `factor`

@@ -216,7 +216,7 @@ void missing_limit(Proposals& p, std::string_view name) {
       for (const int e : s.expressions) limit(e);
 }
 
-constexpr Operation kOperations[] = {
+constexpr Operation kCallOperations[] = {
     {"function", other_function},     {"arguments swapped", swapped_arguments},
     {"call dropped", dropped_call},   {"missing call", missing_call},
     {"missing limit", missing_limit},
@@ -224,6 +224,6 @@ constexpr Operation kOperations[] = {
 
 }  // namespace
 
-std::span<const Operation> call_operations() { return kOperations; }
+std::span<const Operation> call_operations() { return kCallOperations; }
 
 }  // namespace attn_diag::repair

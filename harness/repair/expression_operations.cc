@@ -213,7 +213,7 @@ void rescaled_sum(Proposals& p, std::string_view name) {
   });
 }
 
-constexpr Operation kOperations[] = {
+constexpr Operation kExpressionOperations[] = {
     {"relational operator", other_relation},
     {"arithmetic operator", other_arithmetic},
     {"logical operator", other_logic},
@@ -232,6 +232,6 @@ constexpr Operation kOperations[] = {
 
 }  // namespace
 
-std::span<const Operation> expression_operations() { return kOperations; }
+std::span<const Operation> expression_operations() { return kExpressionOperations; }
 
 }  // namespace attn_diag::repair

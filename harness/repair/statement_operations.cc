@@ -353,7 +353,7 @@ void missing_twin(Proposals& p, std::string_view name) {
   });
 }
 
-constexpr Operation kOperations[] = {
+constexpr Operation kStatementOperations[] = {
     {"condition", other_condition},
     {"constant condition", constant_condition},
     {"statement dropped", dropped_statement},
@@ -370,6 +370,6 @@ constexpr Operation kOperations[] = {
 
 }  // namespace
 
-std::span<const Operation> statement_operations() { return kOperations; }
+std::span<const Operation> statement_operations() { return kStatementOperations; }
 
 }  // namespace attn_diag::repair

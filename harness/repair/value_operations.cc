@@ -294,7 +294,7 @@ void other_member(Proposals& p, std::string_view name) {
   }
 }
 
-constexpr Operation kOperations[] = {
+constexpr Operation kValueOperations[] = {
     {"integer", other_integer},         {"real number", other_real},
     {"infinity", other_infinity},       {"name", other_name},
     {"member", other_member},           {"off by one", off_by_one},
@@ -303,6 +303,6 @@ constexpr Operation kOperations[] = {
 
 }  // namespace
 
-std::span<const Operation> value_operations() { return kOperations; }
+std::span<const Operation> value_operations() { return kValueOperations; }
 
 }  // namespace attn_diag::repair

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "attn_diag/harness/error.h"
 #include "harness/report/table.h"
@@ -12,13 +11,6 @@ namespace attn_diag::report {
 namespace {
 
 constexpr std::size_t kShown = 4;  // suspects in the text
-
-std::string file_name(const std::string& path) {
-  return std::filesystem::path(path).filename().string();
-}
-std::string place_text(const LinePlace& place) {
-  return fmt::format("{}:{}", file_name(place.file), place.line);
-}
 
 std::string suspect_text(const LineSuspect& suspect, const Style& style, bool first) {
   const std::string place = place_text(suspect.place);
@@ -52,7 +44,7 @@ std::string roles_text(const LineDivergence& lines, const Style& style) {
   return "\n  What variables hold, of the blocks that were watched:\n" + table.text(style);
 }
 
-Json to_json(const LinePlace& place) {
+Json place_json(const LinePlace& place) {
   Json j;
   j["file"] = place.file;
   j["line"] = place.line;
@@ -163,13 +155,13 @@ Json to_json(const LineDivergence& lines) {
   j["where"] = lines.where;
   j["suspects"] = Json::array();
   for (const LineSuspect& suspect : lines.suspects) {
-    Json one = to_json(suspect.place);
+    Json one = place_json(suspect.place);
     one["why"] = suspect.why;
     j["suspects"].push_back(one);
   }
   j["roles"] = Json::array();
   for (const LineRole& role : lines.roles) {
-    Json one = to_json(role.place);
+    Json one = place_json(role.place);
     one["holds"] = role.holds;
     one["numbers"] = role.numbers;
     one["share"] = role.share;
@@ -177,7 +169,7 @@ Json to_json(const LineDivergence& lines) {
   }
   j["reads"] = Json::array();
   for (const LineReads& read : lines.reads) {
-    Json one = to_json(read.place);
+    Json one = place_json(read.place);
     one["input"] = read.input;
     one["rows"] = read.rows;
     one["columns"] = read.columns;

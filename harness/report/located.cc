@@ -12,8 +12,6 @@ namespace {
 
 using host::CheckAccess;
 using host::CheckFinding;
-using Level = LocatedFinding::Level;
-
 std::string one_line(std::string text) {
   for (char& c : text)
     if (c == '\n' || c == '\r') c = ' ';
@@ -53,9 +51,9 @@ void add_calls(const CheckAccess& access, std::vector<LocatedPlace>& to) {
 
 LocatedFinding located(const CheckFinding& f) {
   LocatedFinding one;
-  one.level = f.severity == host::Severity::kError    ? Level::kError
-              : f.severity == host::Severity::kLatent ? Level::kWarning
-                                                      : Level::kNote;
+  one.level = f.severity == host::Severity::kError    ? LocatedFinding::Level::kError
+              : f.severity == host::Severity::kLatent ? LocatedFinding::Level::kWarning
+                                                      : LocatedFinding::Level::kNote;
   one.rule = host::name(f.kind);
   const std::string& memory = f.element.empty() ? f.array : f.element;
   std::string message = f.severity == host::Severity::kLatent ? "latent: " : "";
@@ -80,7 +78,7 @@ std::vector<LocatedFinding> of_lines(const LineDivergence& lines) {
   if (lines.suspects.empty() || lines.answer == LineAnswer::kNone) return {};
   const bool sure = lines.answer == LineAnswer::kLine;
   LocatedFinding one;
-  one.level = sure ? Level::kError : Level::kWarning;
+  one.level = sure ? LocatedFinding::Level::kError : LocatedFinding::Level::kWarning;
   one.rule = sure ? "wrong-line" : "likely-line";
   std::string message = fmt::format("{}{}: {}", sure ? "" : "not sure, likely: ", lines.what,
                                     lines.suspects.front().why);
@@ -116,8 +114,10 @@ std::vector<LocatedFinding> with_whole_paths(std::vector<LocatedFinding> all,
 
 }  // namespace
 
-const char* name(Level level) {
-  return level == Level::kError ? "error" : level == Level::kWarning ? "warning" : "note";
+const char* name(LocatedFinding::Level level) {
+  return level == LocatedFinding::Level::kError     ? "error"
+         : level == LocatedFinding::Level::kWarning ? "warning"
+                                                    : "note";
 }
 
 LocatedFinding unplaced(std::string rule, std::string message) {
@@ -144,12 +144,12 @@ std::vector<LocatedFinding> located(const TraceResult& result) {
                                     : answer == Answer::kNotJudged ? "could_not_compare"
                                                                    : "diverges",
                                     one_line(trace_headline(result)));
-  if (result.latent()) verdict.level = Level::kWarning;
+  if (result.latent()) verdict.level = LocatedFinding::Level::kWarning;
   std::vector<LocatedFinding> all;
   if (result.lines) all = of_lines(*result.lines);
   // What a line explains is said at that line.
   if (all.empty()) return {verdict};
-  if (result.latent()) all.front().level = Level::kWarning;
+  if (result.latent()) all.front().level = LocatedFinding::Level::kWarning;
   all.front().place.message += ". " + verdict.place.message;
   return with_whole_paths(std::move(all), result.capture.provenance);
 }
@@ -219,9 +219,9 @@ std::string github_text(const std::vector<LocatedFinding>& findings, const std::
           place.file.empty() ? ""
                              : fmt::format("{}:{}: ", file_below(place.file, folder), place.line),
           place.message);
-    text += fmt::format("::{} {}title={}::{}\n", f.level == Level::kNote ? "notice" : name(f.level),
-                        properties, github_escaped("attn-diag: " + f.rule, true),
-                        github_escaped(message, false));
+    text += fmt::format(
+        "::{} {}title={}::{}\n", f.level == LocatedFinding::Level::kNote ? "notice" : name(f.level),
+        properties, github_escaped("attn-diag: " + f.rule, true), github_escaped(message, false));
   }
   return text;
 }

@@ -11,16 +11,14 @@
 namespace attn_diag::report {
 namespace {
 
-using Verdict = InvariantResult::Verdict;
-
-std::int64_t how_many(const std::vector<InvariantResult>& all, Verdict verdict) {
+std::int64_t how_many(const std::vector<InvariantResult>& all, InvariantResult::Verdict verdict) {
   return std::count_if(all.begin(), all.end(),
                        [&](const InvariantResult& r) { return r.verdict == verdict; });
 }
 
 const InvariantResult* first_broken(const std::vector<InvariantResult>& all) {
   const auto found = std::find_if(all.begin(), all.end(), [](const InvariantResult& r) {
-    return r.verdict == Verdict::kBroken;
+    return r.verdict == InvariantResult::Verdict::kBroken;
   });
   return found == all.end() ? nullptr : &*found;
 }
@@ -141,7 +139,7 @@ std::string contributions_text(const Contributions& c, const Style& style) {
   return s + table.text(style);
 }
 
-std::string index_of(const CancelledDot& d, Tensor t) {
+std::string dot_index(const CancelledDot& d, Tensor t) {
   return fmt::format("{}({}, {}, {}, {})", name(t), d.index[0], d.index[1], d.index[2], d.index[3]);
 }
 
@@ -155,7 +153,7 @@ std::string cancellation_text(const Numerics& n, const Style& style) {
         "{}: half of {} sums lose {:.1f} digits or fewer, 99 % {:.1f}, the worst, {}, {:.1f}: "
         "sum |ab| is {}, |sum ab| {}.",
         c.tensor == Tensor::kS ? "q.k" : "P.V", count(c.dots), c.median_digits, c.p99_digits,
-        c.worst.empty() ? "" : index_of(c.worst.front(), c.tensor), c.max_digits,
+        c.worst.empty() ? "" : dot_index(c.worst.front(), c.tensor), c.max_digits,
         c.worst.empty() ? "" : number(c.worst.front().sum_abs),
         c.worst.empty() ? "" : number(std::fabs(c.worst.front().sum))));
     if (!c.largest_relative) continue;
@@ -163,7 +161,7 @@ std::string cancellation_text(const Numerics& n, const Style& style) {
     line(fmt::format(
         "The largest relative error, {} of {}, {}: {} of sum |ab|, times 10^{:.1f} for what "
         "cancels.",
-        number(d.err / std::fabs(d.sum)), index_of(d, c.tensor),
+        number(d.err / std::fabs(d.sum)), dot_index(d, c.tensor),
         c.explained ? "is cancellation" : "is not explained by cancellation",
         number(d.err / d.sum_abs), d.digits));
   }
@@ -248,18 +246,18 @@ std::string invariant_text(const InvariantResult& r, const Style& style) {
   const InvariantInfo& i = info(r.invariant);
   const std::string title = fmt::format("    {:<18} ", i.name);
   switch (r.verdict) {
-    case Verdict::kHolds:
+    case InvariantResult::Verdict::kHolds:
       return title + paint(style, Colour::kGreen, "holds") +
              fmt::format(" in {} cells{}\n", count(r.checked),
                          r.max_err_over_limit > 0
                              ? fmt::format(", within {}", ratio(r.max_err_over_limit))
                              : "");
-    case Verdict::kNotTried:
+    case InvariantResult::Verdict::kNotTried:
       return title + wrap("not tried: " + r.why_not, style.width - 23, 23) + '\n';
-    case Verdict::kFollows:
+    case InvariantResult::Verdict::kFollows:
       return title + fmt::format("follows from {}, in {} of {} cells\n", info(r.follows_from).name,
                                  count(r.broken), count(r.checked));
-    case Verdict::kBroken:
+    case InvariantResult::Verdict::kBroken:
       break;
   }
   std::string s = title + paint(style, Colour::kRed, "BROKEN") +
@@ -283,7 +281,7 @@ std::string invariant_text(const InvariantResult& r, const Style& style) {
 std::string invariants_text(const std::vector<InvariantResult>& all, const Style& style) {
   std::string s = "\n  Invariants, which need no reference:\n";
   const bool none = !all.empty() && std::all_of(all.begin(), all.end(), [&](const auto& r) {
-    return r.verdict == Verdict::kNotTried && r.why_not == all.front().why_not;
+    return r.verdict == InvariantResult::Verdict::kNotTried && r.why_not == all.front().why_not;
   });
   if (none)
     return s + "    " +
@@ -296,7 +294,8 @@ Answer NumericsView::answer() const {
   if (first_broken(invariants) != nullptr) return Answer::kDiverges;
   if (drift && !drift->drifted.empty()) return Answer::kDiverges;
   if (numerics) return answer_of(*capture, numerics->comparison);
-  return how_many(invariants, Verdict::kHolds) > 0 ? Answer::kAgrees : Answer::kNotJudged;
+  return how_many(invariants, InvariantResult::Verdict::kHolds) > 0 ? Answer::kAgrees
+                                                                    : Answer::kNotJudged;
 }
 
 std::string numerics_headline(const NumericsView& view) {
@@ -326,8 +325,9 @@ std::string numerics_headline(const NumericsView& view) {
     return fmt::format("DRIFTED: {}: {}", view.drift->drifted.front().tensor,
                        view.drift->drifted.front().what);
   if (view.answer() == Answer::kNotJudged) return "COULD NOT COMPARE: no invariant could be tried";
-  return fmt::format("AGREES: {} hold",
-                     plural(how_many(view.invariants, Verdict::kHolds), "invariant"));
+  return fmt::format(
+      "AGREES: {} hold",
+      plural(how_many(view.invariants, InvariantResult::Verdict::kHolds), "invariant"));
 }
 
 std::string numerics_text(const NumericsView& view, const Style& style, bool verdict_only) {

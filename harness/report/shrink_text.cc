@@ -12,7 +12,7 @@ using shrink::FailureKind;
 using shrink::Said;
 using shrink::SizeReport;
 
-const char* name(FailureKind kind) {
+const char* word(FailureKind kind) {
   switch (kind) {
     case FailureKind::kNone:
       return "none";
@@ -32,7 +32,7 @@ const char* name(FailureKind kind) {
   return "";
 }
 
-const char* name(Said said) {
+const char* word(Said said) {
   switch (said) {
     case Said::kFails:
       return "fails";
@@ -214,7 +214,7 @@ Json shrink_json(const ShrinkView& view, const CommandContext& context) {
   j["failure"] = nullptr;
   if (r.fails) {
     j["smallest"] = of_case(r.smallest);
-    Json failure = {{"kind", name(r.failure.kind)}, {"what", r.failure.what}};
+    Json failure = {{"kind", word(r.failure.kind)}, {"what", r.failure.what}};
     failure["stage"] = nullptr;
     failure["tensor"] = nullptr;
     if (r.failure.kind == FailureKind::kWrong) {
@@ -241,7 +241,7 @@ Json shrink_json(const ShrinkView& view, const CommandContext& context) {
   j["origin"] = r.origin;
   j["sizes"] = Json::array();
   const auto neighbour = [](const std::optional<SizeReport::Neighbour>& one) {
-    return one ? Json({{"size", one->size}, {"said", name(one->said)}}) : Json(nullptr);
+    return one ? Json({{"size", one->size}, {"said", word(one->said)}}) : Json(nullptr);
   };
   for (const SizeReport& size : r.sizes)
     j["sizes"].push_back({{"name", size.name},

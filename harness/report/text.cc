@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 #include "harness/base/printable.h"
 
@@ -147,6 +148,10 @@ std::string geometry_text(const Geometry& g) {
 
 std::string index_text(Tensor tensor, const std::array<std::int64_t, 5>& index) {
   return fmt::format("({})", fmt::join(index.begin(), index.begin() + info(tensor).rank, ", "));
+}
+
+std::string place_text(const LinePlace& place) {
+  return fmt::format("{}:{}", std::filesystem::path(place.file).filename().string(), place.line);
 }
 
 std::string place_text(Tensor tensor, const std::array<std::int64_t, 5>& index,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "attn_diag/harness/capture.h"
+#include "attn_diag/harness/lines.h"
 #include "attn_diag/kernels/geometry.h"
 #include "attn_diag/kernels/problem.h"
 #include "attn_diag/kernels/stage.h"
@@ -52,6 +53,9 @@ std::string index_text(Tensor tensor, const std::array<std::int64_t, 5>& index);
 // The batch is named only where there is more than one.
 std::string place_text(Tensor tensor, const std::array<std::int64_t, 5>& index,
                        const Problem& problem, const Geometry& geometry);
+
+// "softmax.cu:41"
+std::string place_text(const LinePlace& place);
 
 // "0-3, 7, 9-12": sorted, distinct values as ranges, cut after max_ranges with "...".
 std::string ranges(const std::vector<std::int64_t>& sorted, int max_ranges = 8);

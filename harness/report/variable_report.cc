@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <span>
 
 #include "harness/base/index_ranges.h"
@@ -20,10 +19,6 @@ constexpr std::size_t kShownRows = 32, kShownValues = 6, kShownWrong = 8;
 std::size_t wrong_in(std::span<const VariableValue> values) {
   return static_cast<std::size_t>(std::count_if(
       values.begin(), values.end(), [](const VariableValue& value) { return value.wrong; }));
-}
-
-std::string place_text(const LinePlace& place) {
-  return fmt::format("{}:{}", std::filesystem::path(place.file).filename().string(), place.line);
 }
 
 // Values of one thread at one line.

@@ -13,29 +13,27 @@
 namespace attn_diag::report {
 namespace {
 
-using Verdict = PropertyResult::Verdict;
-
-std::string_view verdict_name(Verdict verdict) {
+std::string_view verdict_name(PropertyResult::Verdict verdict) {
   switch (verdict) {
-    case Verdict::kHolds:
+    case PropertyResult::Verdict::kHolds:
       return "holds";
-    case Verdict::kBroken:
+    case PropertyResult::Verdict::kBroken:
       return "broken";
-    case Verdict::kExplained:
+    case PropertyResult::Verdict::kExplained:
       return "explained";
-    case Verdict::kNotTried:
+    case PropertyResult::Verdict::kNotTried:
       break;
   }
   return "not_tried";
 }
 
-std::array<std::int64_t, 5> index_of(const PropertyResult& r) {
+std::array<std::int64_t, 5> property_index(const PropertyResult& r) {
   return {r.index[0], r.index[1], r.index[2], r.index[3], 0};
 }
 
 std::string cell_text(const PropertyResult& r) {
-  return fmt::format("{}{} is {}, expected {}", name(r.tensor), index_text(r.tensor, index_of(r)),
-                     exact(r.actual), exact(r.expected));
+  return fmt::format("{}{} is {}, expected {}", name(r.tensor),
+                     index_text(r.tensor, property_index(r)), exact(r.actual), exact(r.expected));
 }
 
 std::string property_text(const PropertyResult& r, const Style& style) {
@@ -45,10 +43,10 @@ std::string property_text(const PropertyResult& r, const Style& style) {
            wrap(words, style.width - indent, indent) + '\n';
   };
   const std::string title = fmt::format("{:<16} ", property.name);
-  if (r.verdict == Verdict::kNotTried)
+  if (r.verdict == PropertyResult::Verdict::kNotTried)
     return "    " + title + wrap(fmt::format("not tried: {}", r.why_not), style.width - 4, 21) +
            '\n';
-  if (r.verdict == Verdict::kExplained)
+  if (r.verdict == PropertyResult::Verdict::kExplained)
     return "    " + title +
            wrap(fmt::format(
                     "explained by {}: it does not hold in {} cells, all in rows in which that "
@@ -56,7 +54,7 @@ std::string property_text(const PropertyResult& r, const Style& style) {
                     info(r.explained_by).name, mismatched_text(r.broken, r.compared)),
                 style.width - 4, 21) +
            '\n';
-  if (r.verdict == Verdict::kHolds)
+  if (r.verdict == PropertyResult::Verdict::kHolds)
     return "    " + title + paint(style, Colour::kGreen, "holds") +
            (r.max_err_over_bound > 0 ? fmt::format(", within {}", ratio(r.max_err_over_bound))
                                      : "") +
@@ -77,7 +75,7 @@ std::string property_text(const PropertyResult& r, const Style& style) {
 
 std::string properties_text(const std::vector<PropertyResult>& all, const Style& style) {
   const bool none = std::all_of(all.begin(), all.end(), [&](const PropertyResult& r) {
-    return r.verdict == Verdict::kNotTried && r.why_not == all.front().why_not;
+    return r.verdict == PropertyResult::Verdict::kNotTried && r.why_not == all.front().why_not;
   });
   if (none && !all.empty())
     return "    " +
@@ -115,13 +113,14 @@ Json property_json(const PropertyResult& r) {
   j["verdict"] = verdict_name(r.verdict);
   j["why_not_tried"] = r.why_not.empty() ? Json(nullptr) : Json(r.why_not);
   j["compared"] = r.compared;
-  j["explained_by"] =
-      r.verdict == Verdict::kExplained ? Json(info(r.explained_by).name) : Json(nullptr);
+  j["explained_by"] = r.verdict == PropertyResult::Verdict::kExplained
+                          ? Json(info(r.explained_by).name)
+                          : Json(nullptr);
   j["broken"] = r.broken;
   j["max_err_over_bound"] = json_number(r.max_err_over_bound);
   j["first"] = nullptr;
   j["meaning"] = nullptr;
-  if (r.verdict != Verdict::kBroken) return j;
+  if (r.verdict != PropertyResult::Verdict::kBroken) return j;
   j["meaning"] = info(r.property).meaning;
   Json first;
   first["tensor"] = name(r.tensor);
@@ -135,7 +134,7 @@ Json property_json(const PropertyResult& r) {
   return j;
 }
 
-bool broken(const PropertyResult& r) { return r.verdict == Verdict::kBroken; }
+bool broken(const PropertyResult& r) { return r.verdict == PropertyResult::Verdict::kBroken; }
 
 }  // namespace
 
@@ -166,9 +165,9 @@ std::string xray_headline(const XrayView& view) {
                                           : fmt::format("DIVERGES: {} never written",
                                                         plural(coverage_faults(r.capture), "cell"));
   if (s.first_wrong == nullptr || !s.first_wrong->first) {
-    const auto n =
-        std::count_if(view.properties->begin(), view.properties->end(),
-                      [](const PropertyResult& p) { return p.verdict == Verdict::kBroken; });
+    const auto n = std::count_if(
+        view.properties->begin(), view.properties->end(),
+        [](const PropertyResult& p) { return p.verdict == PropertyResult::Verdict::kBroken; });
     return fmt::format("DIVERGES: {}, though the weights of this case are right",
                        n == 1 ? "a property of attention is broken"
                               : fmt::format("{} properties of attention are broken", n));

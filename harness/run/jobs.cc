@@ -19,7 +19,7 @@
 namespace attn_diag {
 namespace {
 
-enum class Answer : std::uint8_t { kDone, kFailed };
+enum class Said : std::uint8_t { kDone, kFailed };
 
 // SIGPROF, which ends the process: RLIMIT_CPU knows whole seconds only.
 void limit_processor_time(double seconds) {
@@ -32,16 +32,16 @@ void limit_processor_time(double seconds) {
 }
 
 void work_and_answer(int pipe, const std::function<Bytes()>& work) {
-  Answer kind = Answer::kDone;
+  Said kind = Said::kDone;
   Bytes answer;
   try {
     answer = work();
   } catch (const Error& e) {
-    kind = Answer::kFailed;
+    kind = Said::kFailed;
     answer.resize(std::strlen(e.what()));
     std::memcpy(answer.data(), e.what(), answer.size());
   } catch (const std::bad_alloc&) {
-    kind = Answer::kFailed;
+    kind = Said::kFailed;
   }
   write_all(pipe, &kind, sizeof kind);
   write_all(pipe, answer.data(), answer.size());
@@ -91,7 +91,7 @@ Jobs::Result Jobs::finish(std::size_t i, bool too_long) {
     result.end = End::kCrashed;
     result.signal = end.signal;
   } else {
-    const bool done = running.answer[0] == static_cast<char>(Answer::kDone);
+    const bool done = running.answer[0] == static_cast<char>(Said::kDone);
     result.end = done ? End::kDone : End::kFailed;
     const auto* bytes = reinterpret_cast<const std::byte*>(running.answer.data());
     result.answer.assign(bytes + 1, bytes + running.answer.size());

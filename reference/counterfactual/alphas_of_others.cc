@@ -1,16 +1,11 @@
 // Other rows of the query tile that have a say in what a row's sums are rescaled by.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "reference/counterfactual/evaluator.h"
+#include "reference/infinity.h"
 
 namespace attn_diag::reference {
-namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
-
-}  // namespace
 
 Evaluator::Others Evaluator::others_of(const RowIndex& row, const RowState& state) {
   const RecurrenceChange& change = d_.recurrence;

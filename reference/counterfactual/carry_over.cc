@@ -1,15 +1,10 @@
 // What the state of a row begins with, where a block goes on with that of its last work item.
 #include <algorithm>
-#include <limits>
 
 #include "reference/counterfactual/evaluator.h"
+#include "reference/infinity.h"
 
 namespace attn_diag::reference {
-namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
-
-}  // namespace
 
 // What the state holds before the row's first tile.
 void Evaluator::begin(const RowIndex& row) {

@@ -270,7 +270,7 @@ void alone(const PredictionInputs& c, Variants& out) {
           {number("split", n), frame_value(counted)});
 }
 
-const Entry kEntries[] = {
+const Entry kCombine[] = {
     {{.id = "combine-lse-base",
       .statement = "splits are weighted with e^(kappa lse): their lse is in another base",
       .formula = "F25",
@@ -441,6 +441,6 @@ const Entry kEntries[] = {
 
 }  // namespace
 
-std::span<const Entry> combine_entries() { return kEntries; }
+std::span<const Entry> combine_entries() { return kCombine; }
 
 }  // namespace attn_diag::reference

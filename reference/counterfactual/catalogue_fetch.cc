@@ -204,7 +204,7 @@ void page_maps(const PredictionInputs& c, Variants& out) {
   }
 }
 
-const Entry kEntries[] = {
+const Entry kFetch[] = {
     {{.id = "other-layout",
       .statement = "an operand is read with the strides of the other memory order",
       .formula = "F6",
@@ -369,6 +369,6 @@ const Entry kEntries[] = {
 
 }  // namespace
 
-std::span<const Entry> fetch_entries() { return kEntries; }
+std::span<const Entry> fetch_entries() { return kFetch; }
 
 }  // namespace attn_diag::reference

@@ -190,7 +190,7 @@ void lse_forms(const PredictionInputs& c, Variants& out) {
   }
 }
 
-const Entry kEntries[] = {
+const Entry kFinish[] = {
     {{.id = "l-missing",
       .statement = "the output is not divided by the row sum",
       .formula = "F2",
@@ -345,6 +345,6 @@ void incomplete_tile_sums(const PredictionInputs& c, Variants& out) {
   incomplete_sums(c, out, true);
 }
 
-std::span<const Entry> finish_entries() { return kEntries; }
+std::span<const Entry> finish_entries() { return kFinish; }
 
 }  // namespace attn_diag::reference

@@ -69,7 +69,7 @@ void capped_masks(const PredictionInputs& c, Variants& out) {
     }
 }
 
-const Entry kEntries[] = {
+const Entry kLogits[] = {
     {{.id = "temperature",
       .statement = "the scores are multiplied by another factor than softmax_scale",
       .formula = "F1",
@@ -272,6 +272,6 @@ const Entry kEntries[] = {
 
 }  // namespace
 
-std::span<const Entry> logits_entries() { return kEntries; }
+std::span<const Entry> logits_entries() { return kLogits; }
 
 }  // namespace attn_diag::reference

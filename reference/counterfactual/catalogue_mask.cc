@@ -66,7 +66,7 @@ void padding(const PredictionInputs& c, Variants& out) {
     if (reach + 1 < end) add(reach, 0, {named("up to key", reach, what)});
 }
 
-const Entry kEntries[] = {
+const Entry kMask[] = {
     {{.id = "mask-missing",
       .statement = "every key counts: the mask is not applied",
       .formula = "F7",
@@ -406,6 +406,6 @@ const Entry kEntries[] = {
 
 }  // namespace
 
-std::span<const Entry> mask_entries() { return kEntries; }
+std::span<const Entry> mask_entries() { return kMask; }
 
 }  // namespace attn_diag::reference

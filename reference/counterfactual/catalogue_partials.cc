@@ -338,7 +338,7 @@ void sinks(const PredictionInputs& c, Variants& out) {
                       "the number of KV tiles"}}});
 }
 
-const Entry kEntries[] = {
+const Entry kPartial[] = {
     {{.id = "partial-of-another",
       .statement = "the merge reads the partial of another split, head, batch or row",
       .formula = "F24",
@@ -426,6 +426,6 @@ const Entry kEntries[] = {
 
 }  // namespace
 
-std::span<const Entry> partial_entries() { return kEntries; }
+std::span<const Entry> partial_entries() { return kPartial; }
 
 }  // namespace attn_diag::reference

@@ -10,7 +10,7 @@
 namespace attn_diag::reference {
 namespace {
 
-const Entry kEntries[] = {
+const Entry kPv[] = {
     {{.id = "probs-fragment",
       .statement = "elements of P change places within the 16x16 fragments of the second product",
       .formula = "F20",
@@ -132,6 +132,6 @@ const Entry kEntries[] = {
 
 }  // namespace
 
-std::span<const Entry> pv_entries() { return kEntries; }
+std::span<const Entry> pv_entries() { return kPv; }
 
 }  // namespace attn_diag::reference

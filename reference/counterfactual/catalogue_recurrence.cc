@@ -140,7 +140,7 @@ void carried_over(const PredictionInputs& c, Variants& out) {
     add(distance, ItemOrder::kHeads, "heads");
 }
 
-const Entry kEntries[] = {
+const Entry kRecurrence[] = {
     {{.id = "alpha-missing-l",
       .statement = "the row sum is not rescaled when the row max grows",
       .formula = "F13",
@@ -372,6 +372,6 @@ const Entry kEntries[] = {
 
 }  // namespace
 
-std::span<const Entry> recurrence_entries() { return kEntries; }
+std::span<const Entry> recurrence_entries() { return kRecurrence; }
 
 }  // namespace attn_diag::reference

@@ -58,7 +58,7 @@ void shared_tiles(const PredictionInputs& c, Variants& out) {
   add(0, -1, "the last of every split but the last, left out");
 }
 
-const Entry kEntries[] = {
+const Entry kRescale[] = {
     {{.id = "alpha-power",
       .statement = "sums are multiplied by a power of alpha",
       .formula = "F13",
@@ -156,6 +156,6 @@ const Entry kEntries[] = {
 
 }  // namespace
 
-std::span<const Entry> rescale_entries() { return kEntries; }
+std::span<const Entry> rescale_entries() { return kRescale; }
 
 }  // namespace attn_diag::reference

@@ -185,7 +185,7 @@ void narrow_probs(const PredictionInputs& c, Variants& out) {
   if (declared == DType::kFp32) add(Narrow::kTf32Cut, "tf32, cut off");
 }
 
-const Entry kEntries[] = {
+const Entry kSoftmax[] = {
     {{.id = "max-floor",
       .statement = "the row max begins with a number instead of -inf, or is clamped",
       .formula = "F11",
@@ -365,6 +365,6 @@ const Entry kEntries[] = {
 
 }  // namespace
 
-std::span<const Entry> softmax_entries() { return kEntries; }
+std::span<const Entry> softmax_entries() { return kSoftmax; }
 
 }  // namespace attn_diag::reference

@@ -109,7 +109,7 @@ void rows(const PredictionInputs& c, Variants& out) {
   groups_of_rows(c, out);
 }
 
-void mixed_rows(const PredictionInputs& c, Variants& out) {
+void stored_rows(const PredictionInputs& c, Variants& out) {
   const std::int32_t block_m = c.geometry().tile.block_m;
   for (const auto& [map, name, permutes] :
        index_maps(block_m, std::min(block_m, c.problem().seqlen_q), 'r')) {
@@ -119,7 +119,7 @@ void mixed_rows(const PredictionInputs& c, Variants& out) {
   }
 }
 
-void mixed_columns(const PredictionInputs& c, Variants& out) {
+void stored_columns(const PredictionInputs& c, Variants& out) {
   const std::int32_t dim = c.problem().head_dim_v;
   for (const auto& [map, name, permutes] : index_maps(dim, dim, 'd')) {
     out.in_pairs(swaps(map));
@@ -163,7 +163,7 @@ void heads(const PredictionInputs& c, Variants& out) {
              {named("to", -1, "batch and head exchanged in the block's number")});
 }
 
-const Entry kEntries[] = {
+const Entry kStore[] = {
     {{.id = "output-fragment",
       .statement = "elements of o change places within the 16x16 fragments that are stored",
       .formula = "F26",
@@ -252,7 +252,7 @@ const Entry kEntries[] = {
       .citation = "",
       .remedy = "which row of the tile a lane holds, and where it stores it",
       .needs_tiles = true},
-     mixed_rows},
+     stored_rows},
     {{.id = "output-columns-mixed",
       .statement = "columns of o change places, or are stored for others",
       .formula = "F26",
@@ -261,7 +261,7 @@ const Entry kEntries[] = {
       .parameters = {"column"},
       .citation = "",
       .remedy = "which columns a lane holds, and the order in which it stores them"},
-     mixed_columns},
+     stored_columns},
     {{.id = "last-query-tile-left-out",
       .statement =
           "the number of query tiles is rounded down: the last one that is not full is left out",
@@ -296,6 +296,6 @@ const Entry kEntries[] = {
 
 }  // namespace
 
-std::span<const Entry> store_entries() { return kEntries; }
+std::span<const Entry> store_entries() { return kStore; }
 
 }  // namespace attn_diag::reference

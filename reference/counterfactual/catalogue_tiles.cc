@@ -265,7 +265,7 @@ void steps_of_columns(const PredictionInputs& c, Variants& out) {
       }
 }
 
-const Entry kEntries[] = {
+const Entry kTile[] = {
     {{.id = "stale-tile",
       .statement =
           "a tile of k or v is multiplied before it has arrived, or after it was overwritten",
@@ -365,6 +365,6 @@ const Entry kEntries[] = {
 
 }  // namespace
 
-std::span<const Entry> tile_entries() { return kEntries; }
+std::span<const Entry> tile_entries() { return kTile; }
 
 }  // namespace attn_diag::reference

@@ -66,7 +66,7 @@ void distances(const PredictionInputs& c, Variants& out) {
   if (p.heads != 8) add_all(HeadSlopes::kHalves, "2^-(head + 1)");
 }
 
-const Entry kEntries[] = {
+const Entry kUnasked[] = {
     {{.id = "softcap-left-on",
       .statement = "scores are capped, and no softcap was asked for",
       .formula = "F4",
@@ -124,6 +124,6 @@ const Entry kEntries[] = {
 
 }  // namespace
 
-std::span<const Entry> unasked_entries() { return kEntries; }
+std::span<const Entry> unasked_entries() { return kUnasked; }
 
 }  // namespace attn_diag::reference

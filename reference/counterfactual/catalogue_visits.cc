@@ -220,7 +220,7 @@ void cut_keys(const PredictionInputs& c, Variants& out) {
   for (const std::int32_t n : {1, 2, 4, 8, 16}) add(n, true);
 }
 
-const Entry kEntries[] = {
+const Entry kVisit[] = {
     {{.id = "mask-shift",
       .statement = "an end of the visible keys is off by some keys, or another, or missing",
       .formula = "F7",
@@ -304,6 +304,6 @@ const Entry kEntries[] = {
 
 }  // namespace
 
-std::span<const Entry> visit_entries() { return kEntries; }
+std::span<const Entry> visit_entries() { return kVisit; }
 
 }  // namespace attn_diag::reference

@@ -2,16 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numbers>
 
 #include "reference/counterfactual/tile_view.h"
 #include "reference/counterfactual/weighted_rows.h"
+#include "reference/infinity.h"
 
 namespace attn_diag::reference {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 double approximate_exp(ExpKind kind, double c, double x) {
   if (kind == ExpKind::kLimit) return std::pow(1 + x / c, c);

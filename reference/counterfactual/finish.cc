@@ -8,11 +8,11 @@
 #include "reference/counterfactual/lane_map.h"
 #include "reference/counterfactual/narrow.h"
 #include "reference/counterfactual/tile_view.h"
+#include "reference/infinity.h"
 
 namespace attn_diag::reference {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 // Whether every number of one type is one of the other.

@@ -5,11 +5,10 @@
 
 #include "reference/counterfactual/evaluator.h"
 #include "reference/counterfactual/lane_map.h"
+#include "reference/infinity.h"
 
 namespace attn_diag::reference {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 // The lane of a key of a tile, or of a column of o.
 std::size_t lane_at(const SoftmaxChange& change, std::int32_t place) {

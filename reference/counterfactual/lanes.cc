@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <memory>
 #include <utility>
@@ -11,11 +10,10 @@
 #include "reference/counterfactual/evaluator.h"
 #include "reference/counterfactual/fragment.h"
 #include "reference/counterfactual/lane_map.h"
+#include "reference/infinity.h"
 
 namespace attn_diag::reference {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 // Whether rows lend what the right formula makes of them: m, l and what follows of them, not P.
 bool lends_right_rows(Deviation d) {

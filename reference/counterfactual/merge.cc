@@ -5,11 +5,11 @@
 
 #include "reference/counterfactual/evaluator.h"
 #include "reference/counterfactual/narrow.h"
+#include "reference/infinity.h"
 
 namespace attn_diag::reference {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 double factor_of(const CombineChange& change, std::size_t split) {

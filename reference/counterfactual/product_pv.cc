@@ -1,20 +1,14 @@
 // partial_o = P V of every tile of one row.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "reference/counterfactual/evaluator.h"
 #include "reference/counterfactual/fragment.h"
 #include "reference/counterfactual/narrow.h"
 #include "reference/counterfactual/weighted_rows.h"
+#include "reference/infinity.h"
 
 namespace attn_diag::reference {
-namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
-
-}  // namespace
-
 // Every visited tile of a split gets the P of the one before it, and the first one its own.
 void Evaluator::delay_probs(RowState& state) const {
   if (state.weights.empty()) state.weights = state.p;

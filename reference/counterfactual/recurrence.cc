@@ -1,17 +1,15 @@
 // The online softmax of one row: from tile to tile within each split.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "reference/counterfactual/evaluator.h"
 #include "reference/counterfactual/lane_maxima.h"
 #include "reference/counterfactual/narrow.h"
+#include "reference/infinity.h"
 
 namespace attn_diag::reference {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 void resize(std::size_t tiles, std::size_t dim, RowState& state) {
   state.running_m.resize(tiles);

@@ -1,17 +1,15 @@
 // S of one row: q.k, its factor, softcap, bias, the mask; and how far rounding may take it.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "reference/counterfactual/evaluator.h"
 #include "reference/counterfactual/fragment.h"
 #include "reference/counterfactual/narrow.h"
 #include "reference/counterfactual/weighted_rows.h"
+#include "reference/infinity.h"
 
 namespace attn_diag::reference {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 // Rounds every `every` columns, as an accumulator of that type does.
 // `step` is the error of adding one part, beside the rounding to `type`: it may decide each of these.

@@ -5,12 +5,12 @@
 
 #include "reference/counterfactual/evaluator.h"
 #include "reference/counterfactual/narrow.h"
+#include "reference/infinity.h"
 #include "reference/row_functions.h"
 
 namespace attn_diag::reference {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 // Beyond this, exp_shifted leaves the range of fp64.

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-adapt::AdaptRequest make_request(const Flags& flags) {
+adapt::AdaptRequest adapt_request(const Flags& flags) {
   if (flags.files.size() != 1)
     throw Error(
         fmt::format("adapt takes one source, as attn-diag adapt my_kernel.cu; {} were given.",
@@ -103,7 +103,7 @@ std::string next_step(const adapt::Draft& draft, const std::string& adapter) {
 
 CommandResult adapt_command(const Session& session) {
   const Flags& flags = session.flags;
-  const adapt::AdaptRequest request = make_request(flags);
+  const adapt::AdaptRequest request = adapt_request(flags);
   std::optional<TextFile> file;
   if (!flags.output.empty()) file.emplace(flags.output);
   adapt::Draft draft = adapt::draft_adapter(request);

@@ -9,7 +9,7 @@
 namespace attn_diag::cli {
 namespace {
 
-build::BuildRequest make_request(const Flags& flags) {
+build::BuildRequest build_request(const Flags& flags) {
   build::BuildRequest request;
   request.sources.assign(flags.files.begin(), flags.files.end());
   request.adapter = flags.build.adapter;
@@ -39,7 +39,7 @@ build::BuildRequest make_request(const Flags& flags) {
 }  // namespace
 
 CommandResult build_command(const Session& session) {
-  const build::BuildRequest request = make_request(session.flags);
+  const build::BuildRequest request = build_request(session.flags);
   const build::Settings settings = build::load_settings(build::settings_file_of_program());
   const build::BuildRecord record = build::build_library(request, settings);
   CommandResult outcome;

@@ -11,9 +11,6 @@
 namespace attn_diag::adapt {
 namespace {
 
-bool is_tensor_class(const Parameter& p) {
-  return p.element.ends_with("Tensor") || p.element.ends_with("Tensor>");
-}
 bool is_optional(const Parameter& p) { return p.element.find("optional") != std::string::npos; }
 
 // The offset of one head, for a kernel that is called for each head.

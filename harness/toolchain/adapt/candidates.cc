@@ -18,10 +18,6 @@ bool contains_any(const std::string& name, std::initializer_list<const char*> wo
                      [&](const char* word) { return lower.find(word) != std::string::npos; });
 }
 
-bool is_tensor_class(const Parameter& p) {
-  return p.element.ends_with("Tensor") || p.element.ends_with("Tensor>");
-}
-
 // Functions from which a launch is reached, by name.
 std::set<std::string> launchers(const Model& model) {
   std::set<std::string> names;

@@ -13,11 +13,6 @@ namespace attn_diag::adapt {
 
 namespace {
 
-bool is_length(Role role) {
-  return role == Role::kSeqlen || role == Role::kSeqlenQ || role == Role::kSeqlenK;
-}
-bool is_heads(Role role) { return role == Role::kHeads || role == Role::kKvHeads; }
-
 // Whether a constant is named clearly enough: N is, LENGTH or ROWS may be a tile's.
 bool names_a_size(const std::string& name, Role role) {
   std::string low = join(split_name(name));

@@ -25,10 +25,6 @@ struct Votes {
   bool decides() const { return (bshd > 0) != (bhsd > 0); }
 };
 
-bool is_queries(Role role) { return role == Role::kSeqlen || role == Role::kSeqlenQ; }
-bool is_length(Role role) { return is_queries(role) || role == Role::kSeqlenK; }
-bool is_heads(Role role) { return role == Role::kHeads || role == Role::kKvHeads; }
-
 Role role_at(const Syntax& s, std::size_t i) {
   return s[i].is_identifier() ? classify_size(std::string(s[i].text)).role : Role::kUnknown;
 }

@@ -11,10 +11,6 @@ using source::Syntax;
 
 namespace {
 
-bool is_length(Role role) {
-  return role == Role::kSeqlen || role == Role::kSeqlenK || role == Role::kSeqlenQ;
-}
-
 // "(n + kTile - 1) / kTile", "cdiv(n, kTile)" of a length: the name or number that it is divided by.
 std::string divisor_of_length(const Syntax& s, std::size_t begin, std::size_t end) {
   bool length = false;

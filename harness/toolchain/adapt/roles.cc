@@ -10,6 +10,10 @@
 #include "harness/toolchain/adapt/role_names.h"
 
 namespace attn_diag::adapt {
+bool is_tensor_class(const Parameter& p) {
+  return p.element.ends_with("Tensor") || p.element.ends_with("Tensor>");
+}
+
 bool is_integer(const std::string& element) {
   static const std::set<std::string> types = {
       "int",          "unsigned",      "unsigned int",

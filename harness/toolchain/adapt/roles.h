@@ -96,8 +96,12 @@ bool is_page_table(const std::string& name);     // "block_tables"
 
 const char* words(Role role);  // "Q", "the number of heads"
 bool is_tensor(Role role);
+inline bool is_queries(Role role) { return role == Role::kSeqlen || role == Role::kSeqlenQ; }
+inline bool is_length(Role role) { return is_queries(role) || role == Role::kSeqlenK; }
+inline bool is_heads(Role role) { return role == Role::kHeads || role == Role::kKvHeads; }
 
 bool is_integer(const std::string& element);
+bool is_tensor_class(const Parameter& p);  // "at::Tensor", "std::optional<torch::Tensor>"
 
 // "fp16", "bf16", "fp32" or "" for an element type as CUDA code names it.
 std::string dtype_of(const std::string& element);

@@ -75,6 +75,8 @@ std::string ptx_type(std::string_view name);
 std::string ptx_special_register(const std::string& name);
 
 using PtxTranslator = void (*)(PtxEmitter&);
+// Hints, launch control and register counts: nothing on the host depends on them.
+inline void nothing(PtxEmitter&) {}
 using PtxTranslators = std::map<std::string_view, PtxTranslator>;
 const PtxTranslators& ptx_arithmetic();
 const PtxTranslators& ptx_bits();

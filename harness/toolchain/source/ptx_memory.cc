@@ -161,8 +161,6 @@ void copy_async(PtxEmitter& e) {
                     e.pointer(1, "global"), bytes, source_bytes, cache == "cg", e.place()));
 }
 
-void nothing(PtxEmitter&) {}
-
 void fence(PtxEmitter& e) { e.run("::__threadfence()"); }
 
 void is_space(PtxEmitter& e) {

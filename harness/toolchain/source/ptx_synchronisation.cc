@@ -128,9 +128,6 @@ void sleep(PtxEmitter& e) {
   e.run(fmt::format("::attn_diag::host::give_way({})", e.place()));
 }
 
-// Launch control and register counts: nothing here depends on them.
-void nothing(PtxEmitter&) {}
-
 void leave(PtxEmitter& e) {
   e.unsupported("ends the thread from within assembly: write return in the kernel");
 }
