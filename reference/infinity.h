@@ -5,5 +5,6 @@
 namespace attn_diag::reference {
 
 inline constexpr double kInf = std::numeric_limits<double>::infinity();
+inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 }  // namespace attn_diag::reference

@@ -13,13 +13,13 @@
 namespace attn_diag::reference {
 namespace {
 
-void require(bool holds, const std::string& message) {
+void require_plan(bool holds, const std::string& message) {
   if (!holds) throw std::invalid_argument("reference: " + message);
 }
 
 void require_at_least(const char* what, std::int64_t value, std::int64_t least) {
-  require(value >= least, std::string(what) + " must be at least " + std::to_string(least) +
-                              ", found " + std::to_string(value));
+  require_plan(value >= least, std::string(what) + " must be at least " + std::to_string(least) +
+                                   ", found " + std::to_string(value));
 }
 
 void check_problem(const Problem& p) {
@@ -30,11 +30,11 @@ void check_problem(const Problem& p) {
   require_at_least("seqlen_k", p.seqlen_k, 1);
   require_at_least("head_dim", p.head_dim, 1);
   require_at_least("head_dim_v", p.head_dim_v, 1);
-  require(p.heads % p.kv_heads == 0,
-          "kv_heads must divide heads exactly, found heads = " + std::to_string(p.heads) +
-              ", kv_heads = " + std::to_string(p.kv_heads));
-  require(std::isfinite(p.softmax_scale),
-          "softmax_scale must be finite, found " + std::to_string(p.softmax_scale));
+  require_plan(p.heads % p.kv_heads == 0,
+               "kv_heads must divide heads exactly, found heads = " + std::to_string(p.heads) +
+                   ", kv_heads = " + std::to_string(p.kv_heads));
+  require_plan(std::isfinite(p.softmax_scale),
+               "softmax_scale must be finite, found " + std::to_string(p.softmax_scale));
   if (p.mask.kind == MaskKind::kWindow) {
     require_at_least("window_left", p.mask.window_left, 0);
     require_at_least("window_right", p.mask.window_right, 0);
@@ -47,29 +47,29 @@ void check_geometry(const Problem& p, const Geometry& g) {
   require_at_least("num_splits", g.num_splits, 1);
   require_at_least("tiles_per_split", g.tiles_per_split, 1);
   const std::int64_t tiles = kv_tile_count(p, g);
-  require(std::int64_t{g.num_splits} * g.tiles_per_split >= tiles,
-          "the splits must cover every KV tile: num_splits * tiles_per_split = " +
-              std::to_string(std::int64_t{g.num_splits} * g.tiles_per_split) + ", but there are " +
-              std::to_string(tiles) + " tiles");
-  require(g.num_splits == 1 || g.has_split_merge,
-          "num_splits = " + std::to_string(g.num_splits) +
-              " needs has_split_merge: without a merge there is no output");
+  require_plan(std::int64_t{g.num_splits} * g.tiles_per_split >= tiles,
+               "the splits must cover every KV tile: num_splits * tiles_per_split = " +
+                   std::to_string(std::int64_t{g.num_splits} * g.tiles_per_split) +
+                   ", but there are " + std::to_string(tiles) + " tiles");
+  require_plan(g.num_splits == 1 || g.has_split_merge,
+               "num_splits = " + std::to_string(g.num_splits) +
+                   " needs has_split_merge: without a merge there is no output");
 }
 
 void resolve_range(const char* axis, std::int32_t size, std::int32_t& begin, std::int32_t& end) {
   if (end == -1) end = size;
-  require(begin >= 0 && begin <= end && end <= size,
-          std::string(axis) + " range must lie within 0.." + std::to_string(size) + ", found " +
-              std::to_string(begin) + ".." + std::to_string(end));
+  require_plan(begin >= 0 && begin <= end && end <= size,
+               std::string(axis) + " range must lie within 0.." + std::to_string(size) +
+                   ", found " + std::to_string(begin) + ".." + std::to_string(end));
 }
 
 void require_sample(const std::vector<std::int32_t>& queries, const Options& o) {
   for (std::size_t i = 0; i < queries.size(); ++i) {
-    require(queries[i] >= o.query_begin && queries[i] < o.query_end,
-            "a sampled query must lie within " + std::to_string(o.query_begin) + ".." +
-                std::to_string(o.query_end) + ", found " + std::to_string(queries[i]));
-    require(i == 0 || queries[i] > queries[i - 1],
-            "sampled queries must ascend, each once, found " + std::to_string(queries[i]));
+    require_plan(queries[i] >= o.query_begin && queries[i] < o.query_end,
+                 "a sampled query must lie within " + std::to_string(o.query_begin) + ".." +
+                     std::to_string(o.query_end) + ", found " + std::to_string(queries[i]));
+    require_plan(i == 0 || queries[i] > queries[i - 1],
+                 "sampled queries must ascend, each once, found " + std::to_string(queries[i]));
   }
 }
 
@@ -135,8 +135,8 @@ Plan make_plan(const Problem& problem, const Geometry& geometry, const Arithmeti
                const std::vector<std::int32_t>& queries) {
   check_problem(problem);
   check_geometry(problem, geometry);
-  require(inputs.q != nullptr && inputs.k != nullptr && inputs.v != nullptr,
-          "q, k and v must be given; found a null pointer");
+  require_plan(inputs.q != nullptr && inputs.k != nullptr && inputs.v != nullptr,
+               "q, k and v must be given; found a null pointer");
   Plan plan;
   plan.problem = problem;
   plan.geometry = geometry;

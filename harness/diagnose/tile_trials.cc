@@ -79,7 +79,7 @@ struct Count {
 using Counts = std::map<std::int64_t, Count>;  // by label
 
 // One way of telling rows apart, counted in every trial.
-struct Candidate {
+struct RowRule {
   Follows follows = Follows::kUnclear;
   std::vector<Counts> by_trial;
 
@@ -126,8 +126,8 @@ constexpr std::array kCandidates = {
     Follows::kQueryTile, Follows::kLastQueryTile, Follows::kKvTile,     Follows::kKvEdge,
     Follows::kKvTail,    Follows::kSplit,         Follows::kStays};
 
-std::vector<Candidate> count_rows(const std::vector<TileTrial>& trials) {
-  std::vector<Candidate> out;
+std::vector<RowRule> count_rows(const std::vector<TileTrial>& trials) {
+  std::vector<RowRule> out;
   for (const Follows follows : kCandidates)
     out.push_back({follows, std::vector<Counts>(trials.size())});
   for (std::size_t t = 0; t < trials.size(); ++t) {
@@ -139,7 +139,7 @@ std::vector<Candidate> count_rows(const std::vector<TileTrial>& trials) {
         for (std::int32_t head = 0; head < p.heads; ++head) {
           const std::int64_t row = (std::int64_t{batch} * p.heads + head) * p.seqlen_q + query;
           const bool wrong = trial.wrong[static_cast<std::size_t>(row)] != 0;
-          for (Candidate& c : out)
+          for (RowRule& c : out)
             c.by_trial[t][label_of(c.follows, trial, batch, head, query, sees)].add(wrong);
         }
     }
@@ -254,10 +254,10 @@ TileFinding judge_tile_trials(std::vector<TileTrial> trials) {
   } else if (finding.trials.size() > 1) {
     // A rule has to be right about nearly every row, and much better than none.
     const std::int64_t without = std::min(wrong, rows - wrong);
-    const Candidate* best = nullptr;
+    const RowRule* best = nullptr;
     std::int64_t fewest = 0;
-    const std::vector<Candidate> candidates = count_rows(finding.trials);
-    for (const Candidate& c : candidates) {
+    const std::vector<RowRule> candidates = count_rows(finding.trials);
+    for (const RowRule& c : candidates) {
       const std::int64_t misses = c.misses();
       if (best == nullptr || misses < fewest) {
         best = &c;

@@ -19,15 +19,17 @@
 #include "harness/library/elf_file.h"
 
 namespace attn_diag {
-namespace {
 
-namespace fs = std::filesystem;
-
+// Part of Kernel::State, which has a name outside of this file.
 struct LoadedLibrary {
   std::string path;  // absolute
   const KernelLibrary* library = nullptr;
   const BuildInfo* build = nullptr;
 };
+
+namespace {
+
+namespace fs = std::filesystem;
 
 // What a user wrote, taken apart.
 struct Spec {

@@ -35,7 +35,7 @@ std::string times(double x) {
 
 std::string times(const std::optional<double>& x) { return x ? times(*x) : ""; }
 
-std::string name(BenchVerdict verdict) {
+std::string verdict_name(BenchVerdict verdict) {
   switch (verdict) {
     case BenchVerdict::kTimed:
       return "timed";
@@ -92,7 +92,7 @@ std::string rows_text(const BenchReport& report, std::size_t begin, std::size_t 
   for (std::size_t i = begin; i < end; ++i) {
     const BenchRow& row = report.rows[i];
     if (row.verdict != BenchVerdict::kTimed) {
-      table.add({row.kernel, paint(style, Colour::kRed, name(row.verdict))});
+      table.add({row.kernel, paint(style, Colour::kRed, verdict_name(row.verdict))});
       others.push_back(fmt::format("{}: {}", row.kernel, row.why));
       continue;
     }
@@ -134,7 +134,7 @@ Json optional_json(const std::optional<double>& x) { return x ? json_number(*x) 
 Json row_json(const BenchReport& report, const BenchRow& row) {
   Json j;
   j["kernel"] = row.kernel;
-  j["verdict"] = name(row.verdict);
+  j["verdict"] = verdict_name(row.verdict);
   j["why"] = row.why.empty() ? Json(nullptr) : Json(row.why);
   j["problem"] = to_json(row.problem);
   j["geometry"] = row.verdict == BenchVerdict::kUnsupported ? Json(nullptr) : to_json(row.geometry);

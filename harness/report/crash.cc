@@ -27,7 +27,7 @@ constexpr SignalName kSignals[] = {
     {SIGKILL, "SIGKILL", "killed: by the system when memory ran out, or by someone"},
 };
 
-constexpr std::size_t kMostLines = 5;  // shown of what an address is made of
+constexpr std::size_t kMostMade = 5;  // shown of what an address is made of
 
 std::string signal_name(int number) {
   for (const SignalName& s : kSignals)
@@ -123,7 +123,7 @@ std::string crash_text(const CrashReport& c, const std::string& again) {
         fmt::format("The thread last synchronised at {}:{}.", c.flight.file.data(), c.flight.line));
   for (std::size_t i = 0; i < c.frames.size(); ++i)
     line((i == 0 ? "At " : "called by ") + c.frames[i]);
-  for (std::size_t i = 1; i < std::min(kMostLines, c.lines.suspects.size()); ++i) {
+  for (std::size_t i = 1; i < std::min(kMostMade, c.lines.suspects.size()); ++i) {
     const LineSuspect& one = c.lines.suspects[i];
     line(fmt::format("{}:{} {}{}: {}", one.place.file, one.place.line, one.why,
                      one.place.variable.empty() ? "" : " (" + one.place.variable + ")",

@@ -10,7 +10,7 @@
 namespace attn_diag::report {
 namespace {
 
-std::string escape(std::string_view text) {
+std::string xml(std::string_view text) {
   std::string s;
   for (std::size_t i = 0, n; i < text.size(); i += n) {
     const CodePoint first = first_code_point(text.substr(i));
@@ -73,17 +73,16 @@ std::string junit_xml(const std::string& suite, const std::vector<JunitCase>& ca
       number_of(JunitCase::Kind::kSkipped), seconds);
 
   std::string s = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
-  s += fmt::format("<testsuites {}>\n  <testsuite name=\"{}\" {}>\n", figures, escape(suite),
-                   figures);
+  s += fmt::format("<testsuites {}>\n  <testsuite name=\"{}\" {}>\n", figures, xml(suite), figures);
   for (const JunitCase& c : cases) {
-    s += fmt::format(R"(    <testcase classname="{}" name="{}" time="{:.3f}")",
-                     escape(c.class_name), escape(c.name), c.seconds);
+    s += fmt::format(R"(    <testcase classname="{}" name="{}" time="{:.3f}")", xml(c.class_name),
+                     xml(c.name), c.seconds);
     if (c.kind == JunitCase::Kind::kPassed) {
       s += "/>\n";
       continue;
     }
     s += fmt::format(">\n      <{0} message=\"{1}\">{2}</{0}>\n    </testcase>\n", element(c.kind),
-                     escape(c.message), escape(c.detail));
+                     xml(c.message), xml(c.detail));
   }
   return s + "  </testsuite>\n</testsuites>\n";
 }

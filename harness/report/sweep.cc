@@ -14,14 +14,14 @@ namespace {
 
 constexpr std::size_t kMostShown = 12;  // failing cases, missing shards
 
-struct Kind {
+struct CaseVerdict {
   const char* verdict;  // as lines have it
   const char* one;
   const char* many;
   JunitCase::Kind junit;
 };
 // In the order in which they are said.
-constexpr std::array<Kind, 6> kKinds = {{
+constexpr std::array<CaseVerdict, 6> kVerdicts = {{
     {"diverges", "diverges", "diverge", JunitCase::Kind::kFailed},
     {"latent", "is latent", "are latent", JunitCase::Kind::kFailed},
     {"failed", "failed", "failed", JunitCase::Kind::kError},
@@ -37,19 +37,19 @@ double number_of(const Json& line, const char* key) {
   return line.contains(key) && line[key].is_number() ? line[key].get<double>() : 0;
 }
 
-const Kind* kind_of(const Json& line) {
+const CaseVerdict* kind_of(const Json& line) {
   const std::string verdict = text_of(line, "verdict");
-  for (const Kind& kind : kKinds)
+  for (const CaseVerdict& kind : kVerdicts)
     if (verdict == kind.verdict) return &kind;
   return nullptr;
 }
 
 bool is_wrong(const Json& line) {
-  const Kind* const kind = kind_of(line);
+  const CaseVerdict* const kind = kind_of(line);
   return kind != nullptr && kind->junit == JunitCase::Kind::kFailed;
 }
 bool is_no_answer(const Json& line) {
-  const Kind* const kind = kind_of(line);
+  const CaseVerdict* const kind = kind_of(line);
   return kind == nullptr || kind->junit == JunitCase::Kind::kError;
 }
 
@@ -65,7 +65,7 @@ std::int64_t missing_cases(const SweepView& view) { return view.cases - std::ssi
 std::string counts_text(const SweepView& view) {
   const auto counts = counts_of(view);
   std::vector<std::string> parts;
-  for (const Kind& kind : kKinds)
+  for (const CaseVerdict& kind : kVerdicts)
     if (const auto found = counts.find(kind.verdict); found != counts.end())
       parts.push_back(count(found->second) + " " + (found->second == 1 ? kind.one : kind.many));
   if (const std::int64_t missing = missing_cases(view); missing > 0)
@@ -350,7 +350,7 @@ std::vector<JunitCase> junit_of_sweep(const SweepView& view) {
     c.seconds = number_of(line, "seconds");
     c.message = text_of(line, "remark");
     c.detail = text_of(line, "reproduce");
-    const Kind* const kind = kind_of(line);
+    const CaseVerdict* const kind = kind_of(line);
     c.kind = kind == nullptr ? JunitCase::Kind::kError : kind->junit;
     cases.push_back(c);
   }

@@ -27,7 +27,7 @@ void not_rescaled(const PredictionInputs& c, Variants& out, const SomeTiles& til
   });
 }
 
-void some_tiles(const PredictionInputs& c, Variants& out) {
+void alphas_at_some_tiles(const PredictionInputs& c, Variants& out) {
   // With two tiles it is the same as everywhere.
   const std::int32_t all = longest_split(c), tiles = std::min(all, kTilesTried);
   if (tiles < 3) return;
@@ -61,7 +61,7 @@ void alphas_of_some_tiles(const PredictionInputs& c, Variants& out) {
           {named("tile", tile, std::to_string(tile) + " of the sequence"), what});
     });
   }
-  some_tiles(c, out);
+  alphas_at_some_tiles(c, out);
 }
 
 namespace {

@@ -13,8 +13,6 @@
 namespace attn_diag::reference {
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
 // Whether every number of one type is one of the other.
 bool fits(Narrow type, DType into) {
   switch (type) {

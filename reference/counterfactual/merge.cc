@@ -1,7 +1,6 @@
 // The merge of the splits of one row.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "reference/counterfactual/evaluator.h"
 #include "reference/counterfactual/narrow.h"
@@ -9,8 +8,6 @@
 
 namespace attn_diag::reference {
 namespace {
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 double factor_of(const CombineChange& change, std::size_t split) {
   const double one = static_cast<std::int32_t>(split) == change.scaled_split ? change.factor : 1;

@@ -1,7 +1,6 @@
 // m, P and l of every tile of one row, in the frame the geometry declares.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "reference/counterfactual/evaluator.h"
 #include "reference/counterfactual/narrow.h"
@@ -10,8 +9,6 @@
 
 namespace attn_diag::reference {
 namespace {
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 // Beyond this, exp_shifted leaves the range of fp64.
 constexpr double kLargestExponent = 700;

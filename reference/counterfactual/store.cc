@@ -8,7 +8,7 @@ namespace attn_diag::reference {
 namespace {
 
 // More rows than this are forgotten: they were of heads long done.
-constexpr std::size_t kMostRows = 4096;
+constexpr std::size_t kMostKept = 4096;
 
 std::int32_t head_written(const Problem& p, HeadMap map, std::int32_t head) {
   // Without a query head's own, there is no other kv head.
@@ -84,7 +84,7 @@ const StoredOutput::Stored& StoredOutput::stored(const RowIndex& row) {
   const auto key = std::make_tuple(row.batch, row.head, row.query);
   const auto found = rows_.find(key);
   if (found != rows_.end()) return found->second;
-  if (rows_.size() >= kMostRows) rows_.clear();
+  if (rows_.size() >= kMostKept) rows_.clear();
   evaluator_.evaluate(row, state_);
   return rows_[key] = {state_.o, state_.o_error, state_.o_known};
 }

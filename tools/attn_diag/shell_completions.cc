@@ -7,8 +7,6 @@
 namespace attn_diag::cli {
 namespace {
 
-using Kind = FlagValues::Kind;
-
 FlagValues values_of(const CommandText& command, const FlagText& flag) {
   return flag_values(command.name, flag.longest(), flag.type);
 }
@@ -90,13 +88,13 @@ _attn_diag() {
 
 std::string bash_value(const FlagValues& values) {
   switch (values.kind) {
-    case Kind::kKernel:
+    case FlagValues::Kind::kKernel:
       return "<kernel>";
-    case Kind::kFile:
+    case FlagValues::Kind::kFile:
       return "<file>";
-    case Kind::kWords:
+    case FlagValues::Kind::kWords:
       return joined(values.words);
-    case Kind::kNone:
+    case FlagValues::Kind::kNone:
       break;
   }
   return "";
@@ -146,14 +144,14 @@ std::string zsh_escaped(std::string_view text, std::string_view special) {
 
 std::string zsh_value(const FlagValues& values, const std::string& what) {
   switch (values.kind) {
-    case Kind::kKernel:
+    case FlagValues::Kind::kKernel:
       return fmt::format(":{}:_attn_diag_kernels", what);
-    case Kind::kFile:
+    case FlagValues::Kind::kFile:
       return fmt::format(":{}:_files", what);
-    case Kind::kWords:
+    case FlagValues::Kind::kWords:
       return fmt::format(":{}:_sequence compadd - {}", what,
                          zsh_escaped(joined(values.words), ":"));
-    case Kind::kNone:
+    case FlagValues::Kind::kNone:
       break;
   }
   return fmt::format(":{}: ", what);
@@ -231,14 +229,14 @@ std::string fish_completions(const std::vector<CommandText>& commands) {
       if (!flag.positional) {
         for (const std::string& name : flag.names)
           line += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
-        if (flag.takes_value) line += values.kind == Kind::kFile ? " -rF" : " -x";
+        if (flag.takes_value) line += values.kind == FlagValues::Kind::kFile ? " -rF" : " -x";
         line += " -d " + one_word(first_words(flag.help), true);
-      } else if (values.kind == Kind::kFile) {
+      } else if (values.kind == FlagValues::Kind::kFile) {
         line += " -F";
       }
-      if (values.kind == Kind::kWords && (flag.takes_value || flag.positional))
+      if (values.kind == FlagValues::Kind::kWords && (flag.takes_value || flag.positional))
         line += " -a " + one_word(joined(values.words), true);
-      if (values.kind == Kind::kKernel)
+      if (values.kind == FlagValues::Kind::kKernel)
         line += " -a '(attn-diag completions kernels 2>/dev/null; __fish_complete_suffix .so)'";
       s += line + '\n';
     }

@@ -9,17 +9,12 @@
 
 #include "harness/toolchain/adapt/arguments.h"
 #include "harness/toolchain/adapt/bodies.h"
+#include "harness/toolchain/adapt/facts_code.h"
 
 namespace attn_diag::adapt {
 namespace {
 
 using source::Syntax;
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
 
 bool has_any(const std::string& text, std::initializer_list<const char*> words) {
   return std::any_of(words.begin(), words.end(),
