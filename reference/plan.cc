@@ -73,14 +73,20 @@ void require_sample(const std::vector<std::int32_t>& queries, const Options& o) 
   }
 }
 
-// Rows whose tensors stay near a second-level cache of 2 MiB together, and no more than it takes to
-// keep all threads busy.
+// The tensors of a block stay near a second-level cache of 2 MiB together. Long rows fit no cache: each block reads
+// all of k and v, so that few rows at once cost most.
+constexpr std::int64_t kCacheDoubles = (4 << 20) / sizeof(double);
+constexpr std::int64_t kMostDoubles = (96 << 20) / sizeof(double);
+
+std::int64_t doubles_per_row(const Problem& p, std::int64_t tiles, bool bounds) {
+  const std::int64_t values = 2 * std::int64_t{p.seqlen_k} + 2 * tiles * p.head_dim_v + p.head_dim;
+  return bounds ? 2 * values + p.seqlen_k : values;
+}
+
+// No more rows than it takes to keep all threads busy.
 std::int32_t choose_rows(const Plan& plan) {
   const Problem& p = plan.problem;
-  const std::int64_t values =
-      2 * std::int64_t{p.seqlen_k} + 2 * std::int64_t{plan.tiles} * p.head_dim_v + p.head_dim;
-  const std::int64_t per_row = plan.options.bounds ? 2 * values + p.seqlen_k : values;
-  constexpr std::int64_t kCacheDoubles = (4 << 20) / sizeof(double);
+  const std::int64_t per_row = doubles_per_row(p, plan.tiles, plan.options.bounds);
   const Options& o = plan.options;
   const std::int64_t wanted = std::int64_t{o.batch_end - o.batch_begin} *
                               (o.head_end - o.head_begin) * std::ssize(plan.queries);
@@ -89,12 +95,16 @@ std::int32_t choose_rows(const Plan& plan) {
   const std::int64_t fair = std::max(kStep, wanted / (4 * o.threads));
   const std::int64_t rows = std::min({kCacheDoubles / per_row, fair, kMostRows});
   if (rows >= kStep) return static_cast<std::int32_t>(rows / kStep * kStep);
-  // Long rows fit no cache: each block reads all of k and v, so that few rows at once cost most.
-  constexpr std::int64_t kMostDoubles = (96 << 20) / sizeof(double);
   return static_cast<std::int32_t>(std::clamp<std::int64_t>(kMostDoubles / per_row, 1, kStep));
 }
 
 }  // namespace
+
+std::int64_t block_bytes(const Problem& problem, const Geometry& geometry) {
+  const std::int64_t few =
+      kRowsAtOnce * doubles_per_row(problem, kv_tile_count(problem, geometry), true);
+  return std::clamp(few, kCacheDoubles, kMostDoubles) * static_cast<std::int64_t>(sizeof(double));
+}
 
 std::int64_t Plan::cells_per_row(Tensor t) const {
   const TensorInfo& tensor = info(t);

@@ -48,7 +48,7 @@ std::string sanity_headline(const Sanity& sanity) {
   if (sanity.unsound() && sanity.finding == SanityFinding::kDependsOnOrder)
     return "the result depends on the order in which threads run: a race";
   if (sanity.unsound() && sanity.finding == SanityFinding::kMoves)
-    return "the result moves from run to run: a race";
+    return "the result moves from run to run: a race, or a read of memory that is not the kernel's";
   if (sanity.within_bounds)
     return "the bits of the result depend on the order in which threads or blocks arrive, within "
            "rounding";

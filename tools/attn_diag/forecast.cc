@@ -89,12 +89,13 @@ double reference_seconds(const Kernel& kernel, const RequestedCase& c, std::int6
   return keys * (heads * widen + static_cast<double>(rows) * std::max(0.0, both - widen) / few);
 }
 
-// k and v of the heads that are looked at at the same time, in fp64 and without signs; rows that fit no cache.
-double reference_bytes(const RequestedCase& c) {
+// k and v of the heads that are looked at at the same time, in fp64 and without signs; each thread's block of rows.
+double reference_bytes(const RequestedCase& c, const Geometry& geometry) {
   const Problem& p = c.problem;
   const double head = 4.0 * sizeof(double) * p.seqlen_k * (p.head_dim + p.head_dim_v) / 2;
   return head * std::min<double>(resolve_threads(c.run.threads), heads_judged(c)) +
-         resolve_threads(c.run.threads) * 96.0 * (1 << 20);
+         static_cast<double>(resolve_threads(c.run.threads) *
+                             reference::block_bytes(c.problem, geometry));
 }
 
 }  // namespace
@@ -103,7 +104,7 @@ std::optional<Forecast> forecast(const Kernel& kernel, const RequestedCase& c) {
   const bool host = c.backend == "host";
   const Geometry geometry = plan_geometry(kernel, c.problem, c.run);
   Forecast f;
-  f.bytes = run_bytes(kernel, c.problem, geometry, c.run) + reference_bytes(c);
+  f.bytes = run_bytes(kernel, c.problem, geometry, c.run) + reference_bytes(c, geometry);
   const double reference_pairs = static_cast<double>(judged_rows(c)) * c.problem.seqlen_k;
   constexpr double kManyPairs = 0x1p27,
                    kManyBytes = 0x1p30;  // some 10 s of the executor, of the reference

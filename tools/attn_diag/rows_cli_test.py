@@ -104,6 +104,7 @@ class Rows(unittest.TestCase):
         self.assertRegex(result.stderr, r"this will take about \S+ (s|min|h|days) on \d+ cores? .*--query sample:64 judges o and lse")
         self.assertIn("--query sample:64 takes", result.stderr)  # where the whole does not fit
         self.assertEqual(self.call("run --kernel fa1 --seqlen 100").stderr, "")
+        self.assertEqual(self.call("run --kernel fa1 --seqlen 200 --threads 64").stderr, "")  # however many cores there are
 
 
 if __name__ == "__main__":

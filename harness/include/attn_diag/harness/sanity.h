@@ -16,7 +16,7 @@ enum class SanityFinding : std::uint8_t {
   kSteady,          // the same bits in every run
   kReadsUnwritten,  // they depend on what was in some memory before the run
   kDependsOnOrder,  // they depend on the order in which threads run
-  kMoves,           // two runs differ though nothing was changed
+  kMoves,  // two runs differ though nothing was changed, or nothing that accounts for it alone
 };
 
 // What a GPU most likely makes of a kernel whose result moves by more than rounding: its warps mostly stay

@@ -72,6 +72,9 @@ void for_each_row_block(const Problem& problem, const Geometry& geometry,
 // Rows that this process computed so far, in calls of any kind: how often a case was worked through.
 std::int64_t rows_computed();
 
+// Bytes that each thread needs for the tensors of its block, at most; more only where a single row has more.
+std::int64_t block_bytes(const Problem& problem, const Geometry& geometry);
+
 // True if query q of the problem may see key k; the oracle's own spelling of the mask.
 bool visible(const Problem& problem, std::int32_t query, std::int32_t key);
 
