@@ -6,7 +6,6 @@
 #include "harness/lines/number_suspects.h"
 
 namespace attn_diag::lines {
-namespace {}  // namespace
 
 void NumberSuspects::suspect_twice(const Cause& cause, std::uint32_t a, std::uint32_t b) {
   const std::uint32_t n = cause.node;

@@ -8,7 +8,6 @@
 #include "harness/lines/number_suspects.h"
 
 namespace attn_diag::lines {
-namespace {}  // namespace
 
 void NumberSuspects::suspect_scale(std::uint32_t score, std::uint32_t n, const std::string& why) {
   std::uint32_t at = score;

@@ -19,10 +19,10 @@ function(attn_diag_precompile target)
 endfunction()
 
 # attn_diag_compile_together(target)
-# Compiles up to twenty sources of the target at a time, so that what all of them include is read, and what it instantiates
-# made, once: four fifths of the time that the command takes to build. No two of its sources may then give one name to
-# two things, not even in anonymous namespaces. -DATTN_DIAG_TOGETHER=OFF, as in the preset "debug": one at a time, for
-# who edits one source again and again.
+# Compiles up to twenty sources of the target at a time, so that what all of them include is read, and what it
+# instantiates made, once. No two of its sources may then give one name to two things, not even in anonymous
+# namespaces. -DATTN_DIAG_TOGETHER=OFF, as in the preset "debug": one at a time, for who edits one source again and
+# again.
 option(ATTN_DIAG_TOGETHER "Compile twenty sources at a time" ON)
 function(attn_diag_compile_together target)
   if(ATTN_DIAG_TOGETHER)

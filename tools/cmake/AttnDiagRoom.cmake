@@ -1,6 +1,7 @@
 # attn_diag_add_room(name [LIGHT] SOURCES ... [ROOMS ...] [LIBRARIES ...])
 # A room of the harness: the folder harness/<name>, the target attn_diag_<name>. ROOMS are those below it that it uses;
-# LIBRARIES what its sources alone use; LIGHT: see attn_diag_compile_lightly. tools/check_layers knows the order of the rooms and looks at every include.
+# LIBRARIES what its sources alone use; LIGHT: see attn_diag_compile_lightly. tools/check_layers knows the order of the
+# rooms and looks at every include.
 
 function(attn_diag_add_room name)
   cmake_parse_arguments(ARG "LIGHT" "" "SOURCES;ROOMS;LIBRARIES" ${ARGN})
@@ -20,12 +21,13 @@ function(attn_diag_add_room name)
   # All but the light ones are compiled alike, so that one room's precompiled headers serve all.
   if(name STREQUAL base)
     attn_diag_precompile(${target} <fmt/format.h>)
-  elseif(ARG_LIGHT AND ATTN_DIAG_TOGETHER)
-    attn_diag_compile_lightly(${target})
-    target_compile_options(${target} PRIVATE ${ATTN_DIAG_PRECOMPILED_OPTIONS})
   else()
-    target_precompile_headers(${target} REUSE_FROM attn_diag_base)
     target_compile_options(${target} PRIVATE ${ATTN_DIAG_PRECOMPILED_OPTIONS})
+    if(ARG_LIGHT AND ATTN_DIAG_TOGETHER)
+      attn_diag_compile_lightly(${target})
+    else()
+      target_precompile_headers(${target} REUSE_FROM attn_diag_base)
+    endif()
   endif()
   attn_diag_compile_together(${target})
   set_property(GLOBAL APPEND PROPERTY ATTN_DIAG_ROOMS ${target})
