@@ -18,7 +18,7 @@ void NumberSuspects::suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32
                                   std::uint32_t row, const std::string& why) {
   if (x_terms[a].kind != TermKind::kWeight)
     suggest_shared_of_k_and_v(row, "neither k nor v is loaded whole, and both loads use it");
-  if (x_terms[a].kind == TermKind::kWeight && !loads_all(1, row)) be_sure();
+  if (x_terms[a].kind == TermKind::kWeight && !anybody_loads_all(1, row)) be_sure();
   if (x_terms[a].kind == TermKind::kWeight && !loads_all(1, row))
     suggest_loaders(1, "does not load all of k");
   // First the operand that is not of the head, or of the row.
@@ -85,6 +85,21 @@ void NumberSuspects::suggest_unmoved(std::uint32_t at, std::uint32_t a, std::uin
   // Where an array of its own held it, each of its elements has what one has.
   suggest_node(n, "reads one element for all; " + why);
   suggest_moves(unmoved, "reads one element for all; " + why);
+}
+
+bool NumberSuspects::is_wrong_elsewhere(std::uint32_t at, std::uint32_t operand) const {
+  for (std::uint32_t n = operand + 1; n < x_graph.nodes.size(); ++n)
+    if (x_terms[n].kind == TermKind::kIll && x_terms[n].root == n &&
+        operands_of(n).first == operand && node(n).where == node(at).where &&
+        site(node(n).site).line != site(node(at).site).line)
+      return true;
+  return false;
+}
+
+void NumberSuspects::suggest_taken(std::uint32_t at, const std::string& why) {
+  for (const NamedLine& use : variables_in(site(node(at).site).uses, ','))
+    if (text_of(node(at).site, use).find("shfl") != std::string::npos)
+      suggest(node(at).site, use, why);
 }
 
 void NumberSuspects::suggest_bare_v(std::uint32_t n) {
@@ -188,7 +203,10 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
             key_row(cause.row, 0) + static_cast<std::uint32_t>(x_terms.keys().size());
         // The rows behind the head's own: who runs past the end?
         const Term& other = x_terms[operand == a ? b : a];
-        if (loads_none(element.buffer, cause.row)) suggest_pointer(node(input).site, why);
+        if (loads_none(element.buffer, cause.row)) {
+          if (x_attention.batch_of(cause.row) == 0) suggest_head(node(input).site, why);
+          suggest_pointer(node(input).site, why);
+        }
         const bool same_key = other.kind == TermKind::kWeight &&
                               x_terms.keys().has(other.set, x_attention.key_of(element.row));
         // In a block the columns would be right.
@@ -201,8 +219,11 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
             suggest_conditions(s, nullptr, "lets rows behind the last key through", false);
       }
       return suggest_pair(n, a, b, cause.row, why);
-    case Ill::kColumns:
     case Ill::kKeys:
+      if (is_wrong_elsewhere(n, a) && loads_all(2, cause.row))
+        suggest_taken(n, "takes the weight of another key from its thread");
+      return suggest_pair(n, a, b, cause.row, why);
+    case Ill::kColumns:
       return suggest_pair(n, a, b, cause.row, why);
     case Ill::kTwice:
       return suspect_twice(cause, a, b);

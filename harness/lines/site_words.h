@@ -16,6 +16,10 @@ struct NamedLine {
   std::string sources;             // as value_callouts::Site has them
   std::optional<double> constant;  // that is assigned there
 };
+// Whether it depends on the block's place in y or z and on no thread: a head or a batch.
+inline bool is_of_block(const NamedLine& one) {
+  return !one.sources.empty() && one.sources.find_first_of("tx") == std::string::npos;
+}
 
 // A branch that decides whether something runs.
 struct Condition {

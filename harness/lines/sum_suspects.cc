@@ -241,11 +241,9 @@ void SumSuspects::suggest_indices_of_place(std::uint32_t s, const std::vector<Ca
     for (const NamedLine& use : variables_in(site(s).uses, ','))
       if (use.sources.find('t') == std::string::npos && !use.constant)
         suggest(s, use, "makes the index of the store, by head");
-  for (const NamedLine& use : variables_in(site(s).uses, ',')) {
-    const bool of_block = !use.sources.empty() && use.sources.find('t') == std::string::npos &&
-                          use.sources.find('x') == std::string::npos;
-    if (of_block == heads && !use.sources.empty()) suggest(s, use, "makes the index of the store");
-  }
+  for (const NamedLine& use : variables_in(site(s).uses, ','))
+    if (is_of_block(use) == heads && !use.sources.empty())
+      suggest(s, use, "makes the index of the store");
 }
 
 void SumSuspects::suspect_place(const Cause& cause, bool rows) {
@@ -534,7 +532,7 @@ void SumSuspects::suspect_missing(const Cause& cause) {
   }
   if (way.score == 0 && way.part == 0 && !loads_all(0, cause.row)) {
     x_out.what += "; its row of q is loaded by nobody";
-    note_loads();
+    note_loaders();
     for (const std::uint32_t loader : x_loaders[0]) {
       suggest_conditions(loader, "if", "decides which rows of q are loaded");
       suggest_loader(loader, "does not load all of q");
@@ -546,6 +544,7 @@ void SumSuspects::suspect_missing(const Cause& cause) {
     suggest_late_loops(s);
     const bool of_products = op(at) == ValueOp::kAdd || op(at) == ValueOp::kFma ||
                              op(at) == ValueOp::kProduct || op(at) == ValueOp::kMultiply;
+    if (way.score != 0) suggest_conditions_behind(node(way.score).site, s, why);
     suggest_loops(s, cause.keys, of_products && sums_columns(at), true, why);
     suggest_conditions(s, nullptr, why);
     if (!loads_all(1, cause.row)) suggest_loaders(1, "does not load all of k");

@@ -94,8 +94,19 @@ const std::string& Suspects::text_of(std::uint32_t site_number, const NamedLine&
 
 void Suspects::suggest_of_block(std::uint32_t site_number, const std::string& why) {
   for (const NamedLine& use : variables_in(site(site_number).uses, ','))
-    if (!use.sources.empty() && use.sources.find('t') == std::string::npos &&
-        use.sources.find('x') == std::string::npos)
+    if (is_of_block(use)) suggest(site_number, use, why);
+}
+
+void Suspects::suggest_head(std::uint32_t site_number, const std::string& why) {
+  if (x_graph.whole_blocks) return;
+  note_loaders();
+  std::set<std::tuple<std::string, std::string, int>> of_q;
+  for (const std::uint32_t loader : x_loaders[0])
+    for (const NamedLine& use : variables_in(site(loader).uses, ','))
+      of_q.insert(key_of(loader, use));
+  for (const NamedLine& use : variables_in(site(site_number).uses, ','))
+    if (is_of_block(use) && use.name != site(site_number).variable &&
+        of_q.count(key_of(site_number, use)) == 0 && computes(text_of(site_number, use), use.name))
       suggest(site_number, use, why);
 }
 
@@ -136,16 +147,33 @@ void Suspects::suggest_conditions(std::uint32_t site_number, const char* kind,
       suggest_condition(site_number, condition, why, lacks);
 }
 
+void Suspects::suggest_conditions_behind(std::uint32_t ran, std::uint32_t site_number,
+                                         const std::string& why) {
+  if (site(ran).home != site(site_number).home) return;
+  const std::vector<Condition> held = conditions_in(site(ran).conditions);
+  for (const Condition& condition : conditions_in(site(site_number).conditions))
+    if (std::none_of(held.begin(), held.end(),
+                     [&](const Condition& one) { return one.at.line == condition.at.line; }))
+      suggest_condition(site_number, condition, why, true);
+}
+
 bool Suspects::loads_none(unsigned buffer, std::uint32_t row) {
-  note_loads();
+  const auto& seen = loaded_for(row)[buffer];
   for (unsigned j = 0; j < static_cast<unsigned>(x_attention.problem().seqlen_k); ++j)
-    if (x_loaded[buffer].count(std::uint64_t{key_row(row, j)} << 32) != 0) return false;
+    if (seen.count(std::uint64_t{key_row(row, j)} << 32) != 0) return false;
   return true;
 }
 
 bool Suspects::loads_all(unsigned buffer, std::uint32_t row) {
-  note_loads();
-  const auto& seen = x_loaded[buffer];
+  return has_all(loaded_for(row)[buffer], buffer, row);
+}
+
+bool Suspects::anybody_loads_all(unsigned buffer, std::uint32_t row) {
+  return has_all(loaded_for(kNone)[buffer], buffer, row);
+}
+
+bool Suspects::has_all(const std::unordered_set<std::uint64_t>& seen, unsigned buffer,
+                       std::uint32_t row) const {
   const Problem& p = x_attention.problem();
   const auto dim = static_cast<std::uint32_t>(buffer == 2 ? p.head_dim_v : p.head_dim);
   if (buffer == 0) {
@@ -160,13 +188,33 @@ bool Suspects::loads_all(unsigned buffer, std::uint32_t row) {
   return true;
 }
 
-void Suspects::note_loads() {
-  if (x_loads_known) return;
-  x_loads_known = true;
+const Suspects::Loaded& Suspects::loaded_for(std::uint32_t row) {
+  const auto [at, missing] = x_loaded.try_emplace(row);
+  Loaded& loaded = at->second;
+  if (!missing) return loaded;
+  // Loads of the host are of no block, and a row that nobody works on may be anybody's.
+  std::set<std::uint32_t> blocks;
+  if (!x_graph.whole_blocks)
+    for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
+      const Term& term = x_terms[n];
+      const bool of_q = term.kind == TermKind::kScore || term.kind == TermKind::kWeight ||
+                        (term.kind == TermKind::kElement && term.buffer == 0);
+      if (of_q && term.row == row) blocks.insert(node(n).where >> 10);
+    }
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
+    const Term& term = x_terms[n];
+    if (node(n).is_input() && (blocks.empty() || blocks.count(node(n).where >> 10) != 0))
+      loaded[term.buffer].insert(std::uint64_t{term.row} << 32 | term.column);
+  }
+  return loaded;
+}
+
+void Suspects::note_loaders() {
+  if (x_loaders_known) return;
+  x_loaders_known = true;
   for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
     const Term& term = x_terms[n];
     if (node(n).is_input()) {
-      x_loaded[term.buffer].insert(std::uint64_t{term.row} << 32 | term.column);
       if (site(node(n).site).line != 0) x_loaders[term.buffer].insert(node(n).site);
     } else if (term.kind == TermKind::kElement && is_load(n) && node(n).operand[0] != 0 &&
                site(node(node(n).operand[0]).site).line == 0) {
@@ -211,15 +259,13 @@ void Suspects::suggest_what_it_is_of(std::uint32_t access, const std::string& wh
 void Suspects::suggest_shared_of_k_and_v(std::uint32_t row, const std::string& why) {
   if (x_graph.whole_blocks || loads_all(1, row) || loads_all(2, row)) return;
   std::set<std::tuple<std::string, std::string, int>> of_v;
-  const auto key = [&](std::uint32_t s, const NamedLine& use) {
-    return std::tuple(use.name, use.file.empty() ? site(s).home : use.file, use.line);
-  };
   for (const std::uint32_t loader : x_loaders[2])
-    for (const NamedLine& use : variables_in(site(loader).uses, ',')) of_v.insert(key(loader, use));
+    for (const NamedLine& use : variables_in(site(loader).uses, ','))
+      of_v.insert(key_of(loader, use));
   for (const std::uint32_t loader : x_loaders[1])
     for (const NamedLine& use : variables_in(site(loader).uses, ','))
       if (!use.sources.empty() && use.sources.find('t') == std::string::npos &&
-          of_v.count(key(loader, use)) != 0 && computes(text_of(loader, use), use.name))
+          of_v.count(key_of(loader, use)) != 0 && computes(text_of(loader, use), use.name))
         suggest(loader, use, why);
 }
 
@@ -230,7 +276,7 @@ void Suspects::suggest_pointer(std::uint32_t access, const std::string& why) {
 }
 
 void Suspects::suggest_loaders(unsigned buffer, const std::string& why) {
-  note_loads();
+  note_loaders();
   for (const std::uint32_t loader : x_loaders[buffer]) suggest_late_loops(loader);
   for (const std::uint32_t loader : x_loaders[buffer]) suggest_loader(loader, why);
 }
@@ -288,7 +334,10 @@ bool Suspects::suggest_what_drops(std::uint32_t n) {
     return true;
   }
   const ValueSite& made = site(node(n).site);
-  if (made.variable.empty() || op(n) == ValueOp::kStore) return false;
+  // A maximum takes the key nowhere.
+  if (made.variable.empty() || op(n) == ValueOp::kStore ||
+      x_text.line(made.file, made.line).find("max") != std::string::npos)
+    return false;
   const std::string why = "replaces what " + made.variable + " was: " + held;
   // What the variable is next, in the same thread; or where the source assigns a number to it next.
   std::uint32_t next = n + 1;
@@ -305,7 +354,7 @@ bool Suspects::suggest_what_drops(std::uint32_t n) {
   std::pair<std::uint32_t, NamedLine> assigned;
   for (std::uint32_t s = 1; s < x_graph.sites.size() && !(goes_on && next_line == made.line); ++s)
     for (NamedLine& use : variables_in(site(s).uses, ','))
-      if (use.name == made.variable && use.line > made.line &&
+      if (use.name == made.variable && site(s).function == made.function && use.line > made.line &&
           (next_line <= made.line || use.line < next_line) &&
           (assigned.first == 0 || use.line < assigned.second.line))
         assigned = {s, std::move(use)};

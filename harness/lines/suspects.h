@@ -1,6 +1,7 @@
 // Lines that may be at fault, the likeliest first.
 #pragma once
 
+#include <array>
 #include <cmath>
 #include <map>
 #include <set>
@@ -50,6 +51,11 @@ class Suspects : public Walk {
   // `lacks`: steps may be too large.
   void suggest_condition(std::uint32_t site_number, const Condition& condition,
                          const std::string& why, bool lacks);
+  // A variable by its name and where it gets its value.
+  std::tuple<std::string, std::string, int> key_of(std::uint32_t site_number,
+                                                   const NamedLine& use) const {
+    return {use.name, use.file.empty() ? site(site_number).home : use.file, use.line};
+  }
   // The sites that store to a variable of one of these names.
   std::vector<std::uint32_t> stores_to(const std::vector<std::string>& names) const;
   // Loops around a site that leave their first steps out, where something lacks.
@@ -58,11 +64,17 @@ class Suspects : public Walk {
   void suggest_callers(std::uint32_t site_number, const std::string& why);
   void suggest_conditions(std::uint32_t site_number, const char* kind, const std::string& why,
                           bool lacks = true);
-  // Whether the watched blocks loaded every element of these rows of k or v, or of their own rows of q.
+  // Of those, what decides about a site and not about one that ran before it.
+  void suggest_conditions_behind(std::uint32_t ran, std::uint32_t site_number,
+                                 const std::string& why);
+  // Whether the blocks that work on the row of q loaded all of what it needs: of k or v what it sees, of q itself.
+  // Other blocks may load the same rows of k and v, for heads that share them.
   bool loads_all(unsigned buffer, std::uint32_t row);
+  // Whether all blocks together did: blocks of a cluster may load for each other.
+  bool anybody_loads_all(unsigned buffer, std::uint32_t row);
   // Whether they loaded the first column of no row of k or v of the query's head.
   bool loads_none(unsigned buffer, std::uint32_t row);
-  void note_loads();
+  void note_loaders();
   // The loads of an input and what they are made of.
   void suggest_loader(std::uint32_t loader, const std::string& why);
   // Where nothing moves the pointer of a load from step to step of a loop: what moves another.
@@ -70,6 +82,8 @@ class Suspects : public Walk {
   // What comes before the line of an access: "q[d]" computes nothing, what is wrong with it was made where q was; and
   // where the first head is right, what depends on the head.
   void suggest_what_it_is_of(std::uint32_t access, const std::string& why);
+  // What a line takes from the index of the block and no load of q does: the head of k and v.
+  void suggest_head(std::uint32_t site_number, const std::string& why);
   // Where the pointer that is read there was computed.
   void suggest_pointer(std::uint32_t access, const std::string& why);
   // What loads of k and of v have in common, where neither comes whole: it is wrong in both.
@@ -139,8 +153,13 @@ class Suspects : public Walk {
   bool x_sure = false;
   std::map<std::pair<std::string, int>, std::set<int>> x_accesses;  // by variable: lines
   std::vector<bool> x_alive[2];
-  bool x_loads_known = false;
-  std::unordered_set<std::uint64_t> x_loaded[3];
+  bool x_loaders_known = false;
+  // By the row of q, what was loaded of q, k and v: rows and columns, as one number each.
+  using Loaded = std::array<std::unordered_set<std::uint64_t>, 3>;
+  const Loaded& loaded_for(std::uint32_t row);  // kNone: by all blocks
+  bool has_all(const std::unordered_set<std::uint64_t>& seen, unsigned buffer,
+               std::uint32_t row) const;
+  std::map<std::uint32_t, Loaded> x_loaded;
 };
 
 }  // namespace attn_diag::lines

@@ -126,6 +126,9 @@ class Attention {
   std::uint32_t query_of(std::uint32_t row) const {
     return row % static_cast<std::uint32_t>(x_problem.seqlen_q);
   }
+  std::uint32_t batch_of(std::uint32_t row) const {
+    return row / static_cast<std::uint32_t>(x_problem.seqlen_q * x_problem.heads);
+  }
   // Whether a row of k or v is of the head that the query's reads.
   bool same_head(std::uint32_t row, std::uint32_t key_row) const;
   bool has_bias() const { return !x_extras.bias.empty(); }
