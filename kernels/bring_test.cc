@@ -51,7 +51,7 @@ TEST_CASE("a brought kernel's outputs and declared stages agree with the referen
       CHECK(c.has(t));
     CHECK(diverging(c) == kNothing);
     CHECK(c.exempt[static_cast<std::size_t>(Tensor::kRunningM)] ==
-          "the adapter does not declare it in .stages");
+          "not among the adapter's .stages");
   }
 }
 

@@ -91,7 +91,7 @@ TEST_CASE("a kernel that is given S is judged by what it makes of it") {
     }
   const Capture c = run("of-scores", small());
   CHECK(exempt(c, Tensor::kS) == "it is given");
-  CHECK(exempt(c, Tensor::kP) == "the adapter does not declare it in .stages");
+  CHECK(exempt(c, Tensor::kP) == "not among the adapter's .stages");
   CHECK(verdicts(run("of-scores-last-key-not-in-l", small())) ==
         Verdicts{"lse diverges", "o diverges"});
   CHECK(verdicts(run("of-scores-rows-of-v-swapped", small())) ==

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <string_view>
 #include <utility>
 
@@ -113,28 +114,35 @@ std::int32_t to_multiple(std::int32_t n, std::int32_t of, std::int32_t most) {
   return most > 0 && up > most ? most / of * of : up;
 }
 
+// Another mask where this one is not taken, and its flag.
+void choose_mask(const Support& s, Problem& p, std::vector<std::string>& flags) {
+  if (takes_mask(s, p)) return;
+  for (const char* const mask :
+       {"none", "causal", "causal:bottom_right", "causal:top_left", "window:16,0"}) {
+    const std::string_view word = mask;
+    if (word == "causal" && p.seqlen_q != p.seqlen_k) continue;  // it does not say which
+    Problem other = p;
+    other.mask = {};
+    other.mask.kind = word == "none"          ? MaskKind::kNone
+                      : word == "window:16,0" ? MaskKind::kWindow
+                                              : MaskKind::kCausal;
+    other.mask.window_left = other.mask.kind == MaskKind::kWindow ? 16 : 0;
+    other.mask.alignment =
+        word == "causal:top_left" ? CausalAlignment::kTopLeft : CausalAlignment::kBottomRight;
+    if (!takes_mask(s, other)) continue;
+    p.mask = other.mask;
+    flags.push_back(fmt::format("--mask {}", mask));
+    return;
+  }
+}
+
 // The flags that turn a problem into the nearest one that the kernel takes; empty if none is known.
 std::string nearest_flags(const Support& s, Problem p) {
-  std::vector<std::string> flags;
   const bool own_scale = is_default_scale(p);
+  std::vector<std::string> flags = choose_open(s, {true, true, true, false}, p);
   const auto add = [&](const char* flag, const auto& value) {
     flags.push_back(fmt::format("--{} {}", flag, value));
   };
-  for (const DType type : {DType::kFp16, DType::kBf16, DType::kFp32})
-    if (!has(s.dtypes, p.dtype) && has(s.dtypes, type)) add("dtype", text(p.dtype = type));
-  for (const Layout layout : {Layout::kBHSD, Layout::kBSHD})
-    if (!has(s.layouts, p.layout) && has(s.layouts, layout)) add("layout", text(p.layout = layout));
-  if (!takes_head_dim(s, p.head_dim)) {
-    const std::int32_t old = p.head_dim;
-    p.head_dim = s.num_head_dims == 0
-                     ? s.max_head_dim
-                     : *std::min_element(s.head_dims, s.head_dims + s.num_head_dims,
-                                         [&](std::int32_t a, std::int32_t b) {
-                                           return std::abs(a - old) < std::abs(b - old);
-                                         });
-    add("head-dim", p.head_dim);
-    if (p.head_dim_v == old) p.head_dim_v = p.head_dim;
-  }
   if (p.head_dim_v != p.head_dim && !(s.other_head_dim_v && takes_head_dim(s, p.head_dim_v)))
     add("head-dim-v", p.head_dim_v = p.head_dim);
   if (p.kv_heads != p.heads && !s.grouped_heads) add("kv-heads", p.kv_heads = p.heads);
@@ -151,19 +159,7 @@ std::string nearest_flags(const Support& s, Problem p) {
   p.seqlen_q = queries;
   p.seqlen_k = keys;
   if (own_scale) p.softmax_scale = default_softmax_scale(p.head_dim);
-  for (const char* const mask :
-       {"none", "causal", "causal:bottom_right", "causal:top_left", "window:16,0"}) {
-    if (takes_mask(s, p)) break;
-    const std::string_view word = mask;
-    if (word == "causal" && p.seqlen_q != p.seqlen_k) continue;  // it does not say which
-    p.mask = {};
-    p.mask.kind = word == "none"          ? MaskKind::kNone
-                  : word == "window:16,0" ? MaskKind::kWindow
-                                          : MaskKind::kCausal;
-    p.mask.alignment =
-        word == "causal:top_left" ? CausalAlignment::kTopLeft : CausalAlignment::kBottomRight;
-    if (takes_mask(s, p)) add("mask", mask);
-  }
+  choose_mask(s, p, flags);
   return all_refused(s, p).empty() ? fmt::format("{}", fmt::join(flags, " ")) : "";
 }
 
@@ -214,6 +210,32 @@ std::vector<std::string> part_words(const KernelInfo& kernel) {
   }
   for (const std::string& coded : code_words(kernel)) words.push_back("takes " + coded);
   return words;
+}
+
+std::vector<std::string> choose_open(const Support& s, LeftOpen open, Problem& p) {
+  std::vector<std::string> flags;
+  const auto add = [&](const char* flag, const auto& value) {
+    flags.push_back(fmt::format("--{} {}", flag, value));
+  };
+  for (const DType type : {DType::kFp16, DType::kBf16, DType::kFp32})
+    if (open.dtype && !has(s.dtypes, p.dtype) && has(s.dtypes, type))
+      add("dtype", text(p.dtype = type));
+  for (const Layout layout : {Layout::kBHSD, Layout::kBSHD})
+    if (open.layout && !has(s.layouts, p.layout) && has(s.layouts, layout))
+      add("layout", text(p.layout = layout));
+  if (open.head_dim && !takes_head_dim(s, p.head_dim)) {
+    const std::int32_t old = p.head_dim;
+    p.head_dim = s.num_head_dims == 0
+                     ? s.max_head_dim
+                     : *std::min_element(s.head_dims, s.head_dims + s.num_head_dims,
+                                         [&](std::int32_t a, std::int32_t b) {
+                                           return std::abs(a - old) < std::abs(b - old);
+                                         });
+    add("head-dim", p.head_dim);
+    if (p.head_dim_v == old) p.head_dim_v = p.head_dim;
+  }
+  if (open.mask) choose_mask(s, p, flags);
+  return flags;
 }
 
 std::string why_not_supported(const Support& support, const Problem& problem) {

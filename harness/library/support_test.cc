@@ -71,6 +71,34 @@ TEST_CASE("the nearest of several sizes is named") {
   CHECK_THAT(why_not_supported(support(), p), contains("with --kv-heads 2."));
 }
 
+TEST_CASE("what was left open is chosen, and nothing else is touched") {
+  Support s = support();
+  s.dtypes = 1u << static_cast<unsigned>(DType::kBf16);
+  const std::int32_t head_dims[] = {32, 128};
+  s.head_dims = head_dims;
+  s.num_head_dims = 2;
+  s.masks = kTakesCausalSquare;
+  Problem p = default_problem();
+  CHECK(choose_open(s, {}, p).empty());
+  CHECK(p.dtype == DType::kFp16);
+  CHECK(choose_open(s, {.dtype = true}, p) == std::vector<std::string>{"--dtype bf16"});
+  CHECK(p.dtype == DType::kBf16);
+  CHECK(p.head_dim == 64);
+  CHECK(choose_open(s, {true, true, true, true}, p) ==
+        std::vector<std::string>{"--head-dim 32", "--mask causal"});
+  CHECK(p.head_dim == 32);
+  CHECK(p.head_dim_v == 32);
+  CHECK(p.mask.kind == MaskKind::kCausal);
+  CHECK(choose_open(s, {true, true, true, true}, p).empty());
+  s.masks = kTakesWindow;
+  CHECK(choose_open(s, {.mask = true}, p) == std::vector<std::string>{"--mask window:16,0"});
+  CHECK(p.mask.window_left == 16);
+  s.masks = 0;  // none of them
+  p.mask = {};
+  CHECK(choose_open(s, {.mask = true}, p).empty());
+  CHECK(p.mask.kind == MaskKind::kNone);
+}
+
 TEST_CASE("masks are those that it takes of these lengths") {
   Support s = support();
   s.masks = kTakesCausalBottomRight;

@@ -96,10 +96,16 @@ bool NumberSuspects::is_wrong_elsewhere(std::uint32_t at, std::uint32_t operand)
   return false;
 }
 
-void NumberSuspects::suggest_taken(std::uint32_t at, const std::string& why) {
+void NumberSuspects::suggest_taken(std::uint32_t at, std::uint32_t weight) {
+  const std::size_t before = x_out.suspects.size();
   for (const NamedLine& use : variables_in(site(node(at).site).uses, ','))
     if (text_of(node(at).site, use).find("shfl") != std::string::npos)
-      suggest(node(at).site, use, why);
+      suggest(node(at).site, use, "takes the weight of another key from its thread");
+  if (x_out.suspects.size() == before) return;
+  for (std::uint32_t n = weight; n != 0; n = node(n).operand[0])
+    if (x_terms[n].kind == TermKind::kScore && node(n).site != 0 &&
+        (op(n) == ValueOp::kAdd || op(n) == ValueOp::kFma))
+      return suggest_node(n, "or makes the score of another key there");
 }
 
 void NumberSuspects::suggest_bare_v(std::uint32_t n) {
@@ -220,8 +226,7 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
       }
       return suggest_pair(n, a, b, cause.row, why);
     case Ill::kKeys:
-      if (is_wrong_elsewhere(n, a) && loads_all(2, cause.row))
-        suggest_taken(n, "takes the weight of another key from its thread");
+      if (is_wrong_elsewhere(n, a) && loads_all(2, cause.row)) suggest_taken(n, a);
       return suggest_pair(n, a, b, cause.row, why);
     case Ill::kColumns:
       return suggest_pair(n, a, b, cause.row, why);

@@ -25,8 +25,8 @@ class NumberSuspects : public Suspects {
   void suggest_unmoved(std::uint32_t at, std::uint32_t a, std::uint32_t b, const std::string& why);
   // Whether another line goes wrong with the same operand, in the same thread.
   bool is_wrong_elsewhere(std::uint32_t at, std::uint32_t operand) const;
-  // The line by which threads take an operand from another lane's registers.
-  void suggest_taken(std::uint32_t at, const std::string& why);
+  // The line by which threads take a weight from another lane's registers, and what makes its score there.
+  void suggest_taken(std::uint32_t at, std::uint32_t weight);
   // v that was added as it is, where sums of weights times v are added as well.
   void suggest_bare_v(std::uint32_t n);
   void suspect_ill(const Cause& cause);

@@ -192,18 +192,19 @@ const Suspects::Loaded& Suspects::loaded_for(std::uint32_t row) {
   const auto [at, missing] = x_loaded.try_emplace(row);
   Loaded& loaded = at->second;
   if (!missing) return loaded;
-  // Loads of the host are of no block, and a row that nobody works on may be anybody's.
-  std::set<std::uint32_t> blocks;
-  if (!x_graph.whole_blocks)
+  // Blocks that work on other rows of q alone load for themselves; those that work on none, for all: another kernel's.
+  std::set<std::uint32_t> own, others;
+  if (!x_graph.whole_blocks && row != kNone)
     for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
       const Term& term = x_terms[n];
       const bool of_q = term.kind == TermKind::kScore || term.kind == TermKind::kWeight ||
                         (term.kind == TermKind::kElement && term.buffer == 0);
-      if (of_q && term.row == row) blocks.insert(node(n).where >> 10);
+      if (of_q) (term.row == row ? own : others).insert(node(n).where >> 10);
     }
   for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
     const Term& term = x_terms[n];
-    if (node(n).is_input() && (blocks.empty() || blocks.count(node(n).where >> 10) != 0))
+    const std::uint32_t block = node(n).where >> 10;
+    if (node(n).is_input() && (own.count(block) != 0 || others.count(block) == 0 || own.empty()))
       loaded[term.buffer].insert(std::uint64_t{term.row} << 32 | term.column);
   }
   return loaded;

@@ -104,6 +104,13 @@ class Build(CommandTest):
         self.assertEqual(result.stderr, "")
         for schedule in "forward", "seed:3", "lockstep":
             self.finished(f"run --kernel ./mine.so:rows --schedule {schedule} {CASE}", 0)
+        # Nobody said which dtype: that which it takes, and the line to run it again says so.
+        for command in "run", "trace":
+            text = " ".join(self.finished(f"{command} --kernel ./mine.so:rows --heads 2 --seqlen 9", 0).stdout.split())
+            self.assertIn("does not take the defaults: chosen was --dtype fp32.", text)
+            self.assertIn("--dtype fp32 --layout", text)
+        self.assertIn("It takes the problem with --dtype fp32.",
+                      self.finished("trace --kernel ./mine.so:rows --dtype fp16", 2).stderr)
         self.write("include/sizes.h", "#define SIZE 32\n")
         self.assertIn("STALE", self.finished(f"run --kernel ./mine.so:rows {CASE}", 0).stdout)
 

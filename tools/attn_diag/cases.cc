@@ -1,6 +1,7 @@
 #include "tools/attn_diag/cases.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <functional>
@@ -113,6 +114,9 @@ void problem_from_file(Product& product, const Flags& f) {
 }
 
 void problem_from_flags(Product& product, const Flags& f) {
+  for (RequestedCase& c : product.cases())
+    c.open = {f.dtype.empty(), f.layout.empty(), f.head_dim.empty() && f.head_dim_v.empty(),
+              f.mask.empty()};
   product.times(
       "--dtype", or_default(f.dtype, "fp16"),
       [](RequestedCase& c, const std::string& entry) { c.problem.dtype = parse_dtype(entry); });
@@ -226,7 +230,7 @@ std::vector<RequestedCase> expand_cases(const Flags& f, bool many) {
     if (!c.backend.empty()) return;
     const BackendChoice choice = choose_backend(entry);
     c.backend = choice.backend;
-    c.backend_note = fmt::format("Backend auto is {} here: {}.", choice.backend, choice.why);
+    c.notes = {fmt::format("Backend auto is {} here: {}.", choice.backend, choice.why)};
   });
   if (is_file(f.inputs)) {
     problem_from_file(product, f);
@@ -394,6 +398,13 @@ Kernel load_instrumented(const std::string& spec) {
 }
 
 Geometry plan(const Kernel& kernel, RequestedCase& c) {
+  if (const Support* support = kernel.info().support) {
+    const std::vector<std::string> chosen = choose_open(*support, c.open, c.problem);
+    if (!c.scale_given) c.problem.softmax_scale = default_softmax_scale(c.problem.head_dim);
+    if (!chosen.empty())
+      c.notes.push_back(fmt::format("{} does not take the defaults: chosen was {}.", c.kernel,
+                                    fmt::join(chosen, " ")));
+  }
   const Geometry geometry = plan_geometry(kernel, c.problem, c.run);
   c.run.tile = geometry.tile;
   if (kernel.info().takes_num_splits) c.run.num_splits = geometry.num_splits;

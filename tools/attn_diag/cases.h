@@ -10,15 +10,18 @@
 #include "attn_diag/harness/kernel.h"
 #include "attn_diag/harness/run.h"
 #include "harness/compare/some_rows.h"
+#include "harness/library/support.h"
 #include "tools/attn_diag/flags.h"
 
 namespace attn_diag::cli {
 
 struct RequestedCase {
-  std::string kernel;        // as typed
-  std::string backend;       // resolved: "host" or "cuda"
-  std::string backend_note;  // why, if the choice was left open
+  std::string kernel;   // as typed
+  std::string backend;  // resolved: "host" or "cuda"
+  std::vector<std::string>
+      notes;  // why the backend, where the choice was left open; what plan() chose
   Problem problem;
+  LeftOpen open;  // of the problem: plan() lets the kernel choose
   RunOptions run;
   SomeRows rows;  // of which o and lse alone are judged; no queries: all that is recorded
   bool scale_given = false;  // --softmax-scale
@@ -50,7 +53,8 @@ Kernel load_kernel(const RequestedCase& one);
 // The build for check, by name or by the path of either build.
 Kernel load_instrumented(const std::string& spec);
 
-// What the kernel makes of the case: its tile and splits, written into the case's options.
+// What the kernel makes of the case: its tile and splits, written into the case's options; and what of the problem
+// was left open and the kernel does not take, which is then what it takes.
 Geometry plan(const Kernel& kernel, RequestedCase& one);
 
 // The inputs, made or read. Throws Error before that if the run would not fit into memory.

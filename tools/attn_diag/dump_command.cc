@@ -52,7 +52,7 @@ CommandResult dump_command(const Session& session) {
   progress.step(2, 3, "running " + one.kernel);
   Capture capture = run_kernel({kernel, one.problem, inputs, one.run});
   capture.provenance.command_line = session.this_command();
-  if (!one.backend_note.empty()) capture.notes.push_back(one.backend_note);
+  capture.notes.insert(capture.notes.end(), one.notes.begin(), one.notes.end());
   if (!capture.input_writes.empty())
     capture.notes.push_back("Not as a kernel should: " + input_writes_text(capture.input_writes) +
                             '.');

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Traces kernels as users write them to the line: right ones, and copies with one edit.
 
-usage: lines_cli_test.py ATTN_DIAG [unittest arguments]
+usage: lines_cli_test.py ATTN_DIAG [--list | --edit NAME | unittest arguments]
 """
 import json
 import pathlib
@@ -134,22 +134,13 @@ class LinesTest(unittest.TestCase):
         self.assertEqual(planted, 1, f"{old!r} is not in {kernel.name}")
         self.build_in(kernel, copy, *flags)
 
-    def test_edits_are_told(self):
-        self.edits_are_told(EDITS)
-
-    def test_edits_that_check_finds_are_told(self):
-        self.edits_are_told(CHECKED_EDITS, "--quiet")
-
-    def edits_are_told(self, edits, *flags):
-        for what, (name, case, old, new, line, among, sure) in edits.items():
-            with self.subTest(what):
-                shutil.rmtree(self.folder / "source", ignore_errors=True)
-                kernel = zoo.load(name)
-                self.plant(kernel, old, new, *flags)
-                lines = self.trace(kernel.cases[case])["line_divergence"]
-                texts = [s["text"] for s in lines["suspects"]]
-                self.assertTrue(any(line in text for text in texts[:among]), json.dumps(lines["suspects"][:4], indent=1))
-                self.assertEqual(lines["answer"], "line" if sure else "unsure", lines["reason"])
+    def edit_is_told(self, name, case, old, new, line, among, sure, *flags):
+        kernel = zoo.load(name)
+        self.plant(kernel, old, new, *flags)
+        lines = self.trace(kernel.cases[case])["line_divergence"]
+        texts = [s["text"] for s in lines["suspects"]]
+        self.assertTrue(any(line in text for text in texts[:among]), json.dumps(lines["suspects"][:4], indent=1))
+        self.assertEqual(lines["answer"], "line" if sure else "unsure", lines["reason"])
 
     def test_of_right_kernels_every_number_is_understood(self):
         for name in ["mma_flash2", "warp_slices", "atomic_split", "bf162_warps", "cp_async_ring"]:
@@ -366,5 +357,22 @@ class LinesTest(unittest.TestCase):
         self.assertIn("source", lines["reason"])
 
 
+class Edit(LinesTest):
+    """One of the edits: `--edit NAME`."""
+
+    def runTest(self):
+        if self.name in EDITS:
+            self.edit_is_told(*EDITS[self.name])
+        else:
+            self.edit_is_told(*CHECKED_EDITS[self.name], "--quiet")
+
+
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *sys.argv[2:]])
+    if sys.argv[2:] == ["--list"]:
+        print(*EDITS, *CHECKED_EDITS, sep="\n")
+    elif sys.argv[2:3] == ["--edit"]:
+        Edit.name = sys.argv[3]
+        sys.exit(not unittest.TextTestRunner().run(Edit()).wasSuccessful())
+    else:
+        del Edit
+        unittest.main(argv=[sys.argv[0], *sys.argv[2:]])

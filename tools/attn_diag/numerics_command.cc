@@ -90,7 +90,7 @@ void look_at_kernel(const Session& session, Looked& looked) {
   const Experiment experiment{kernel, one.problem, inputs_of(one, kernel, geometry), one.run};
   looked.capture = run_kernel(experiment);
   looked.capture.provenance.command_line = session.this_command();
-  if (!one.backend_note.empty()) looked.capture.notes.push_back(one.backend_note);
+  looked.capture.notes.insert(looked.capture.notes.end(), one.notes.begin(), one.notes.end());
   progress.step(2, 2, "looking at what it computed");
   analyse(flags, one.run.threads, looked);
   looked.view.invariants = check_invariants(looked.capture);

@@ -113,7 +113,7 @@ Run run_one(RequestedCase c, Kernels& kernels, const Tolerance& tolerance, Histo
     run.row.nonfinite_inputs = experiment.inputs.has_nonfinite;
     Capture capture = run_kernel(experiment);
     capture.provenance.command_line = session.this_command();
-    if (!c.backend_note.empty()) capture.notes.push_back(c.backend_note);
+    capture.notes.insert(capture.notes.end(), c.notes.begin(), c.notes.end());
     if (c.rows.queries.empty()) {
       run.row.comparison = compare_with_reference(capture, tolerance, c.run.threads);
     } else {
@@ -316,7 +316,8 @@ std::vector<std::string> matrix_notes(const std::vector<RequestedCase>& cases, K
   };
   for (const RequestedCase& c : cases)
     add(c.backend == "cuda" ? cuda::limits_in_one_line() : host::limits_in_one_line());
-  for (const RequestedCase& c : cases) add(c.backend_note);
+  for (const RequestedCase& c : cases)
+    for (const std::string& note : c.notes) add(note);
   for (const RequestedCase& c : cases) add(draft_note(kernels.get(c)));
   return notes;
 }

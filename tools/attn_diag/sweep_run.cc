@@ -306,7 +306,7 @@ sweep::Plan::Kernel ask_about(const Flags& one) {
         const Kernel kernel = load_kernel(c);
         return WireWriter()
             .text(c.backend)
-            .text(c.backend_note)
+            .text(fmt::format("{}", fmt::join(c.notes, "\n")))
             .text(kernel.provenance().build_id)
             .take();
       },

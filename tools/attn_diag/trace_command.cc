@@ -136,7 +136,7 @@ CommandResult trace_command(const Session& session) {
     result =
         trace({kernel, one.problem, inputs_of(one, kernel, geometry), one.run, tolerance}, options);
     result.capture.provenance.command_line = session.this_command();
-    if (!one.backend_note.empty()) result.capture.notes.push_back(one.backend_note);
+    result.capture.notes.insert(result.capture.notes.end(), one.notes.begin(), one.notes.end());
     for (std::string& broken : broken_invariants(check_invariants(result.capture)))
       result.notes.push_back(std::move(broken));
     // Only the tapped run's bits are at hand: they must be the production kernel's.

@@ -36,7 +36,8 @@ CommandResult xray_command(const Session& session) {
                                 tolerance};
     view.xray = xray(experiment, options);
     view.xray.capture.provenance.command_line = session.this_command();
-    if (!one.backend_note.empty()) view.xray.capture.notes.push_back(one.backend_note);
+    view.xray.capture.notes.insert(view.xray.capture.notes.end(), one.notes.begin(),
+                                   one.notes.end());
     if (flags.xray.properties) view.properties = check_properties(experiment, options);
     if (dumps) {
       progress.step(1, 1, "writing " + flags.output);

@@ -6,7 +6,7 @@ import pathlib
 
 from mutation_evidence import score
 
-SCHEMA = "attn-diag-mutation/1"
+SCHEMA = "attn-diag-mutation/2"
 ROWS = "mutants.jsonl"
 
 
@@ -38,7 +38,7 @@ def summary_of(rows):
     diagnosed = collections.Counter(m["diagnose"]["verdict"] or "no verdict" for m in killed if m.get("diagnose"))
     return {
         "schema": SCHEMA, "seed": settings["seed"], "commit": settings["commit"], "attn_diag": settings["attn_diag"],
-        "command": calls[-1] if calls else "",
+        "commands": list(dict.fromkeys(calls)),
         "kernels": len({m["kernel"] for m in killed}),
         "overall": score.tally(mutants),
         "trace_seconds": score.seconds(killed),
@@ -123,7 +123,7 @@ def markdown(summary, mutants):
              "Written by `tools/mutation-evidence`; do not edit. How it is made: "
              "[README.md](README.md#how-often-a-trace-names-the-line).",
              "", f"Seed `{summary['seed']}`, commit `{summary['commit']}`, {summary['attn_diag']}. To make it again:", "",
-             f"    {summary['command']}", "",
+             *[f"    {command}" for command in summary["commands"]], "",
              f"{overall['drawn']} mutants were drawn: {overall['does_not_compile']} do not compile, {overall['agrees']} agree "
              f"on every case and under `check`, {overall['killed']} of {summary['kernels']} kernels are killed.", "",
              "## Targets", "", *target_rows(summary), "",

@@ -42,8 +42,8 @@ inline const char* why_not(const Declaration& d) {
 
 constexpr bool has_splits(const Declaration& d) { return d.num_splits > 0 || d.split_per_tile; }
 
-inline Status plan(const Declaration& d, const Problem& problem, TileShape tile, int num_splits,
-                   Geometry* geometry) {
+[[gnu::noinline]] inline Status plan(const Declaration& d, const Problem& problem, TileShape tile,
+                                     int num_splits, Geometry* geometry) {
   Geometry g;
   g.tile = tile;
   g.frame = d.frame;
@@ -59,7 +59,9 @@ inline Status plan(const Declaration& d, const Problem& problem, TileShape tile,
   return Status::kOk;
 }
 
-inline Arithmetic arithmetic(const Declaration& d, const Problem& problem, const Geometry& g) {
+// Not inlined, here and below: a library may have hundreds of declarations.
+[[gnu::noinline]] inline Arithmetic arithmetic(const Declaration& d, const Problem& problem,
+                                               const Geometry& g) {
   if (d.arithmetic != nullptr) return d.arithmetic(problem, g);
   Arithmetic a;
   a.accumulate = d.accumulate;
@@ -78,7 +80,7 @@ inline Arithmetic arithmetic(const Declaration& d, const Problem& problem, const
 }
 
 // Runs the user's code; whatever it throws and whatever error it leaves becomes words.
-inline Status call(const Declaration& d, const RunRequest& r) {
+[[gnu::noinline]] inline Status call(const Declaration& d, const RunRequest& r) {
   const auto failed = [&](const char* what, const char* why) {
     return say(Status::kLaunchFailed, r.error, r.error_capacity, what, why);
   };
@@ -105,7 +107,15 @@ inline Status call(const Declaration& d, const RunRequest& r) {
   return Status::kOk;
 }
 
-// The functions of the declaration number kIndex, as KernelInfo wants them: without a context.
+// The functions of one declaration.
+struct FunctionsOfOne {
+  decltype(KernelInfo::plan) plan;
+  decltype(KernelInfo::arithmetic) arithmetic;
+  decltype(KernelInfo::workspace_bytes) workspace_bytes;
+  decltype(KernelInfo::run) run;
+};
+
+// Of the declaration number kIndex, as KernelInfo wants them: without a context.
 template <auto kDeclared, std::size_t kIndex>
 struct Functions {
   static const Declaration& declaration() { return kDeclared()[kIndex]; }
@@ -124,6 +134,8 @@ struct Functions {
     return d.workspace == nullptr ? 0 : d.workspace(problem, geometry);
   }
   static Status run(const RunRequest& request) { return call(declaration(), request); }
+
+  static constexpr FunctionsOfOne kAll = {plan, arithmetic, workspace_bytes, run};
 };
 
 // What a KernelInfo points to.
@@ -159,13 +171,11 @@ inline const char* why_exempt(const Declaration& d, Tensor t) {
     return t == Tensor::kP ? "it is given" : "the kernel computes o of P alone";
   const bool is_merged = t == Tensor::kMergedL || t == Tensor::kMergedO;
   if (is_merged && !has_splits(d)) return "the kernel declares no splits to merge";
-  return "the adapter does not declare it in .stages";
+  return "not among the adapter's .stages";
 }
 
-template <auto kDeclared, std::size_t kIndex>
-void describe(Described& out) {
-  using F = Functions<kDeclared, kIndex>;
-  const Declaration& d = F::declaration();
+// All but the functions.
+[[gnu::noinline]] inline void describe(const Declaration& d, Described& out) {
   out.support = support_of(d);
   out.tiles[0] = d.tile;
   for (int i = 0; i < d.other_tiles.size; ++i) out.tiles[i + 1] = d.other_tiles.items[i];
@@ -194,20 +204,24 @@ void describe(Described& out) {
   // S and P hold no lse; a kernel of P alone makes none.
   if (d.part == Part::kScores || d.part == Part::kFromProbs) info.conventions.lse = Lse::kNone;
   for (int i = 0; i < 3; ++i) info.codes[i] = i == 0 ? d.q_codes : i == 1 ? d.k_codes : d.v_codes;
-  info.plan = F::plan;
-  info.arithmetic = F::arithmetic;
-  info.workspace_bytes = F::workspace_bytes;
-  info.run = F::run;
 }
 
 template <auto kDeclared, std::size_t... kIndex>
 const KernelLibrary* library(std::index_sequence<kIndex...>) {
-  static Described described[sizeof...(kIndex)];
-  static KernelInfo kernels[sizeof...(kIndex)];
+  constexpr std::size_t kCount = sizeof...(kIndex);
+  static Described described[kCount];
+  static KernelInfo kernels[kCount];
   static const KernelLibrary made = [] {
-    (describe<kDeclared, kIndex>(described[kIndex]), ...);
-    ((kernels[kIndex] = described[kIndex].info), ...);
-    return KernelLibrary{kKernelAbiVersion, sizeof...(kIndex), kernels};
+    static constexpr FunctionsOfOne kFunctions[] = {Functions<kDeclared, kIndex>::kAll...};
+    for (std::size_t i = 0; i < kCount; ++i) {
+      describe(kDeclared()[i], described[i]);
+      kernels[i] = described[i].info;
+      kernels[i].plan = kFunctions[i].plan;
+      kernels[i].arithmetic = kFunctions[i].arithmetic;
+      kernels[i].workspace_bytes = kFunctions[i].workspace_bytes;
+      kernels[i].run = kFunctions[i].run;
+    }
+    return KernelLibrary{kKernelAbiVersion, kCount, kernels};
   }();
   return &made;
 }
