@@ -1,6 +1,7 @@
 // What the plugin wrote of a site, in words (value_callouts.h), as data.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,6 +28,12 @@ struct Condition {
   NamedLine at;
   std::vector<NamedLine> tests;
 };
+// Whether what is made of them may differ from thread to thread.
+inline bool tell_threads(const std::vector<NamedLine>& tests) {
+  return std::any_of(tests.begin(), tests.end(), [](const NamedLine& test) {
+    return test.sources.find('t') != std::string::npos;
+  });
+}
 
 std::vector<NamedLine> variables_in(std::string_view words, char by);
 std::vector<Condition> conditions_in(const std::string& words);

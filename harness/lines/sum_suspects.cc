@@ -556,7 +556,7 @@ void SumSuspects::suspect_missing(const Cause& cause) {
 }
 
 void SumSuspects::suggest_choices_between(std::uint32_t score, std::uint32_t weight,
-                                          const std::string& why) {
+                                          bool of_threads, const std::string& why) {
   if (score == 0 || weight == 0 || node(score).site == 0 || node(weight).site == 0) return;
   const ValueSite &from = site(node(score).site), &to = site(node(weight).site);
   if (from.file != to.file) return;
@@ -572,9 +572,19 @@ void SumSuspects::suggest_choices_between(std::uint32_t score, std::uint32_t wei
   for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s) {
     const ValueSite& one = site(s);
     if (one.file != from.file || one.line < from.line || one.line >= to.line) continue;
-    if (one.op == ValueOp::kPick) suggest_choice(s, one.line, variables_in(one.uses, ','));
+    const std::vector<NamedLine> uses = variables_in(one.uses, ',');
+    if (one.op == ValueOp::kPick && (!of_threads || tell_threads(uses)))
+      suggest_choice(s, one.line, uses);
+    // What is stored and loaded by nobody is no way from one to the other.
+    const auto loads_it = [&](const ValueSite& other) {
+      return other.op == ValueOp::kLoad && other.variable == one.variable;
+    };
+    if (one.op == ValueOp::kStore &&
+        std::none_of(x_graph.sites.begin(), x_graph.sites.end(), loads_it))
+      continue;
     for (const Condition& condition : conditions_in(one.conditions))
-      if (!condition.loop && condition.at.file.empty())
+      if (!condition.loop && condition.at.file.empty() &&
+          (!of_threads || tell_threads(condition.tests)))
         suggest_choice(s, condition.at.line, condition.tests);
   }
 }
@@ -589,6 +599,18 @@ std::uint32_t SumSuspects::masks_others(std::uint32_t row) const {
   for (unsigned j = 0; j < x_terms.keys().size(); ++j)
     if (const std::uint32_t at = x_terms.masked_at(row, j); at != 0) return at;
   return 0;
+}
+
+bool SumSuspects::is_of_threads(std::uint32_t score, std::uint32_t row) const {
+  if (score == 0 || x_graph.whole_blocks) return false;
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
+    const Term& term = x_terms[n];
+    if (node(n).site == node(score).site && node(n).where != node(score).where &&
+        node(n).where >> 10 == node(score).where >> 10 && term.kind == TermKind::kScore &&
+        term.row == row && term.column != x_terms[score].column)
+      return true;
+  }
+  return false;
 }
 
 void SumSuspects::suspect_extra(const Cause& cause) {
@@ -617,7 +639,15 @@ void SumSuspects::suspect_extra(const Cause& cause) {
     suggest_node(masks, "masks other keys, not these");
     suggest_indices(node(masks).site, "makes what is compared there");
   }
-  suggest_choices_between(way.score, way.weight, why);
+  // Where another thread has a key that the row may see, the same step lets one through and not the other.
+  if (is_of_threads(way.score, cause.row)) {
+    suggest_choices_between(way.score, way.weight, true, why);
+    for (const std::uint32_t n : {way.score, way.weight})
+      for (const Condition& condition : conditions_in(site(node(n).site).conditions))
+        if (!condition.loop && tell_threads(condition.tests))
+          suggest_condition(node(n).site, condition, why, false);
+  }
+  suggest_choices_between(way.score, way.weight, false, why);
   for (const std::uint32_t n : {way.weight, way.score})
     if (n != 0) {
       suggest_conditions(node(n).site, "if", why, false);

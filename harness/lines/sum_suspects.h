@@ -71,12 +71,15 @@ class SumSuspects : public NumberSuspects {
   void suggest_idle_v(std::uint32_t row);
   // Where no key has a weight: what would have made one.
   // Choices between the lines that make a score and its weight, where neither a mask nor a condition is known.
-  void suggest_choices_between(std::uint32_t score, std::uint32_t weight, const std::string& why);
+  void suggest_choices_between(std::uint32_t score, std::uint32_t weight, bool of_threads,
+                               const std::string& why);
   // Where o is a constant: what made the sum wrong on which that depends, as l of "l > 0 ? o / l : 0".
   void suspect_tested_sum(const Cause& cause);
   void suspect_what_never_ran();
   // What masks a key of the row; 0: nothing.
   std::uint32_t masks_others(std::uint32_t row) const;
+  // Whether threads of a block make the row's scores at one place, each of other keys.
+  bool is_of_threads(std::uint32_t score, std::uint32_t row) const;
   void suspect_extra(const Cause& cause);
 
   const std::vector<OutputElement>& x_elements;

@@ -16,7 +16,7 @@ FIXTURES = pathlib.Path(__file__).resolve().parents[2] / "fixtures"
 sys.path.insert(0, str(FIXTURES / "zoo"))
 import zoo  # noqa: E402
 
-# Kernel, case, what is edited and into what, and where in the list of suspects the line must be; `sure`: it is claimed.
+# Kernel, case (its flags, or which of the kernel's own), what is edited and into what, and where in the list of suspects the line must be; `sure`: it is claimed.
 EDITS = {
     "a summand more": ("warp_per_row", 0, "      const float pj = __shfl_sync(kFull, p, j);\n",
                        "      const float pj = __shfl_sync(kFull, p, j);\n      l += pj;\n", "l += pj;", 1, True),
@@ -77,6 +77,8 @@ EDITS = {
                                      False),
     "columns that two threads store": ("persistent_queue", 1, "part * 8 + d] = __float2half", "part * 7 + d] = __float2half",
                                        "part * 7 + d]", 1, False),
+    "a key that a lane lets through": ("example_attention_ext", "--layout BSHD --seqlen 40 --mask causal", "if (key < keys) {", "if (key <= keys && key < N) {",
+                                       "if (key <= keys", 1, False),
     "lse alone": ("cp_async_ring", 0, "= m + __logf(l);", "= m + (l);", "= m + (l);", 1, False),
 }
 
@@ -137,7 +139,7 @@ class LinesTest(unittest.TestCase):
     def edit_is_told(self, name, case, old, new, line, among, sure, *flags):
         kernel = zoo.load(name)
         self.plant(kernel, old, new, *flags)
-        lines = self.trace(kernel.cases[case])["line_divergence"]
+        lines = self.trace(case if isinstance(case, str) else kernel.cases[case])["line_divergence"]
         texts = [s["text"] for s in lines["suspects"]]
         self.assertTrue(any(line in text for text in texts[:among]), json.dumps(lines["suspects"][:4], indent=1))
         self.assertEqual(lines["answer"], "line" if sure else "unsure", lines["reason"])
