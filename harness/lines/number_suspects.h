@@ -11,6 +11,8 @@
 
 namespace attn_diag::lines {
 
+inline constexpr double kNoMaximum = 1e4;  // of scores
+
 class NumberSuspects : public Suspects {
  public:
   static const char* ill_text(Ill why);

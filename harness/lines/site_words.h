@@ -34,6 +34,12 @@ inline bool tell_threads(const std::vector<NamedLine>& tests) {
     return test.sources.find('t') != std::string::npos;
   });
 }
+// Whether it may differ from row to row, of which a block or a thread has its own.
+inline bool tell_rows(const std::vector<NamedLine>& tests) {
+  return std::any_of(tests.begin(), tests.end(), [](const NamedLine& test) {
+    return test.sources.find_first_of("tx") != std::string::npos;
+  });
+}
 
 std::vector<NamedLine> variables_in(std::string_view words, char by);
 std::vector<Condition> conditions_in(const std::string& words);

@@ -56,6 +56,8 @@ class SumSuspects : public NumberSuspects {
                      bool lacks, const std::string& why);
   // Whether its thread passed n's line more than once for one score: the innermost loop goes over columns.
   bool sums_columns(std::uint32_t n) const;
+  // Whether what lacks are the keys behind the query's own, as if a causal mask hid them.
+  bool begin_behind_query(const Cause& cause) const;
   void suspect_missing(const Cause& cause);
   // A maximum of weights where a sum belongs, which loses the key.
   void suspect_chosen_weight(std::uint32_t row, unsigned key);
@@ -69,12 +71,12 @@ class SumSuspects : public NumberSuspects {
   void suggest_behind(std::uint32_t made, const std::string& why);
   // Loads of v of which nothing is made, and what adds up l behind them.
   void suggest_idle_v(std::uint32_t row);
-  // Where no key has a weight: what would have made one.
   // Choices between the lines that make a score and its weight, where neither a mask nor a condition is known.
   void suggest_choices_between(std::uint32_t score, std::uint32_t weight, bool of_threads,
                                const std::string& why);
   // Where o is a constant: what made the sum wrong on which that depends, as l of "l > 0 ? o / l : 0".
   void suspect_tested_sum(const Cause& cause);
+  // Where no key has a weight: what would have made one.
   void suspect_what_never_ran();
   // What masks a key of the row; 0: nothing.
   std::uint32_t masks_others(std::uint32_t row) const;

@@ -79,6 +79,8 @@ EDITS = {
                                        "part * 7 + d]", 1, False),
     "a key that a lane lets through": ("example_attention_ext", "--layout BSHD --seqlen 40 --mask causal", "if (key < keys) {", "if (key <= keys && key < N) {",
                                        "if (key <= keys", 1, False),
+    "a causal loop where no mask is": ("example_flash", 0, "if (kCausal && n0 + j > row) break;", "if (n0 + j > row) break;",
+                                       "if (n0 + j > row) break;", 1, False),
     "lse alone": ("cp_async_ring", 0, "= m + __logf(l);", "= m + (l);", "= m + (l);", 1, False),
 }
 

@@ -1,0 +1,227 @@
+// Numbers that were chosen, or come of no input, where something of the inputs should be.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+
+#include "harness/lines/number_suspects.h"
+
+namespace attn_diag::lines {
+
+void NumberSuspects::suggest_chosen(std::uint32_t user,
+                                    const std::vector<std::uint32_t>& operands) {
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> numbers;  // each with who uses it
+  for (const std::uint32_t operand : operands) {
+    if (operand == 0 || operand >= x_graph.nodes.size()) continue;
+    numbers.emplace_back(user, operand);
+    // A factor; or what a maximum was subtracted from.
+    const std::uint32_t made = made_by(operand);
+    if (op(made) == ValueOp::kMultiply || op(made) == ValueOp::kSubtract)
+      numbers.emplace_back(made, node(made).operand[0]);
+    if (op(made) == ValueOp::kMultiply) numbers.emplace_back(made, node(made).operand[1]);
+  }
+  for (const auto& [by, number] : numbers) suggest_written_choices(by, number);
+  for (const auto& [by, number] : numbers) {
+    const std::uint32_t pick = chosen_instead(number);
+    // A large negative number masks a score.
+    if (pick == 0 || !(node(pick).value > -kNoMaximum) || std::isinf(node(pick).value)) continue;
+    suggest_node(pick, fmt::format("chooses {:.5g}, where {} was at hand", node(pick).value,
+                                   term_text(node(pick).operand[1])));
+    suggest_computed(node(pick).site, variables_in(site(node(pick).site).uses, ','),
+                     "decides what is chosen");
+  }
+}
+
+bool NumberSuspects::suggest_written_choice(std::uint32_t s, const std::string& name,
+                                            double number) {
+  const std::string why = "chooses a number where something of a key belongs";
+  for (const NamedLine& use : variables_in(site(s).uses, ','))
+    if ((name.empty() || use.name == name) && may_choose(text_of(s, use), use.name, number)) {
+      suggest(s, use, why);
+      return true;
+    }
+  return false;
+}
+
+bool NumberSuspects::multiplies_element(std::uint32_t n) const {
+  return node(n).site != 0 && !node(n).is_input() && first_operand(n, TermKind::kElement) != 0;
+}
+
+bool NumberSuspects::suggest_stored_choice(const std::string& file, int line, double number) {
+  const std::string& text = x_text.line(file, line);
+  if (may_choose(text, "", number)) {
+    suggest(file, "", line, 0, "", "chooses a number where something of a key belongs");
+    return true;
+  }
+  // "tile[i] = x;": where x was chosen.
+  const std::string name = stored_name(text);
+  for (std::uint32_t s = 1; s < x_graph.sites.size() && !name.empty(); ++s)
+    if (site(s).file == file && suggest_written_choice(s, name, number)) return true;
+  return false;
+}
+
+void NumberSuspects::suggest_written_choices(std::uint32_t user, std::uint32_t number) {
+  for (int steps = 0; steps < 64 && number != 0 && x_terms[number].kind == TermKind::kNumber;
+       ++steps) {
+    const double value = node(number).value;
+    // A sum of products with elements, which is 0 where those of a padded row are, was not chosen.
+    if (multiplies_element(number) ||
+        first_operand(number, [&](std::uint32_t part) { return multiplies_element(part); }) != 0)
+      return;
+    if (node(user).site != 0 && suggest_written_choice(node(user).site, "", value)) return;
+    // Memory that holds a constant: who stored that?
+    const bool loaded = is_load(number) && node(number).operand[0] == 0;
+    if (const std::uint32_t by = loaded ? number : user;
+        node(by).site != 0 && (loaded || node(number).site == 0)) {
+      const ValueSite& s = site(node(by).site);
+      std::vector<std::string> names = {s.variable};
+      for (const NamedLine& use : variables_in(s.uses, ',')) names.push_back(use.name);
+      for (const std::string& name : names)
+        for (const int line : x_text.lines_that_store(s.file, name))
+          if (suggest_stored_choice(s.file, line, value)) return;
+    }
+    if (node(number).site == 0 || node(number).is_input()) return;
+    if (op(number) == ValueOp::kStore &&
+        suggest_stored_choice(site(node(number).site).file, site(node(number).site).line, value))
+      return;
+    user = number;
+    number = first_operand(number, TermKind::kNumber);
+  }
+}
+
+void NumberSuspects::suggest_foreign(std::uint32_t n) {
+  for (int steps = 0; steps < 64 && node(n).site != 0; ++steps) {
+    if (op(n) == ValueOp::kPick) {
+      suggest_node(n, "chooses a number that comes of no input");
+      return;
+    }
+    if (is_load(n) && node(n).operand[0] == 0) {
+      suggest_node(n, "reads a number that comes of no input");
+      suggest_stores_to(site(node(n).site).variable);
+      return;
+    }
+    if (op(n) == ValueOp::kStore) suggest_node(n, "stores a number that comes of no input");
+    std::uint32_t next = 0;
+    for (const std::uint32_t operand : node(n).operand)
+      if (operand != 0 && operand < n && next == 0 && node(operand).site != 0) next = operand;
+    if (next == 0) break;
+    n = next;
+  }
+  if (node(n).site != 0) {
+    suggest_node(n, "makes a number that comes of no input");
+    suggest_uses(node(n).site, "is an operand of it");
+  }
+}
+
+void NumberSuspects::suggest_origin(std::uint32_t n, const std::string& why) {
+  for (int steps = 0; steps < 32; ++steps) {
+    if (node(n).site == 0) return;
+    suggest_node(n, why);
+    suggest_uses(node(n).site, "is an operand of what is not finite");
+    std::uint32_t next = 0;
+    for (const std::uint32_t operand : node(n).operand)
+      if (operand != 0 && operand < n && next == 0 && !node(n).is_input() &&
+          !(std::isfinite(node(operand).value)))
+        next = operand;
+    if (next == 0) return;
+    n = next;
+  }
+}
+
+void NumberSuspects::suggest_nan(std::uint32_t n) {
+  for (int steps = 0; steps < 64 && node(n).site != 0; ++steps) {
+    std::uint32_t next = 0;
+    for (const std::uint32_t operand : node(n).operand)
+      if (operand != 0 && operand < n && next == 0 && std::isnan(node(operand).value))
+        next = operand;
+    if (next == 0) break;
+    n = next;
+  }
+  if (node(n).site == 0) return;
+  const bool unwritten = is_load(n) && node(n).operand[0] == 0;
+  if (!unwritten) {
+    x_out.what = "makes NaN";
+    suggest_odd_maxima(node(n).site);
+    for (const std::uint32_t operand : node(n).operand)
+      if (operand != 0 && operand < n && std::isinf(node(operand).value))
+        suggest_node(made_by(operand), "makes an operand that is infinite");
+    suggest_constants(node(n).site, "is a number of which NaN is made",
+                      [](double x) { return !(x < 1e30); });
+    suggest_uses(node(n).site, "makes an operand of NaN");
+    suggest_node(n, "makes NaN");
+    return;
+  }
+  // The checker has found nothing unwritten, if it was asked: it was stored there.
+  suggest_stores_to(site(node(n).site).variable);
+  suggest_node(n, "reads it");
+  suggest_uses(node(n).site, "makes the index");
+}
+
+std::string NumberSuspects::score_variable(std::uint32_t exponent) const {
+  std::uint32_t at = made_by(exponent);
+  for (int steps = 0; steps < 8 && node(at).site != 0; ++steps) {
+    for (const std::uint32_t operand : node(at).operand)
+      if (operand != 0 && operand < at && x_terms[operand].kind == TermKind::kScore &&
+          !x_terms[operand].shifted)
+        return node(operand).site == 0 ? "" : site(node(operand).site).variable;
+    const std::uint32_t next = node(at).operand[0];
+    if (next == 0 || next >= at) break;
+    at = made_by(next);
+  }
+  return "";
+}
+
+void NumberSuspects::suggest_minimum_of_scores() {
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
+    if (op(n) != ValueOp::kMinimum) continue;
+    const std::uint32_t a = node(n).operand[0], b = node(n).operand[1];
+    const auto is_score = [&](std::uint32_t of) {
+      return of != 0 && of < n && x_terms[of].kind == TermKind::kScore;
+    };
+    // With a number that is no first value of a maximum it is a bound on scores.
+    const auto fits = [&](std::uint32_t of) {
+      return is_score(of) || of == 0 || !(std::fabs(node(of).value) < kNoMaximum);
+    };
+    if ((!is_score(a) && !is_score(b)) || !fits(a) || !fits(b)) continue;
+    suggest_node(n, "takes the smaller of two scores, of which attention takes the larger");
+    return;
+  }
+}
+
+bool NumberSuspects::makes_numbers(std::uint32_t near, const NamedLine& at) const {
+  if (!x_graph.whole_blocks) return true;
+  const std::string& file = at.file.empty() ? site(near).home : at.file;
+  return std::any_of(x_graph.sites.begin(), x_graph.sites.end(), [&](const ValueSite& s) {
+    return s.line == at.line && s.file == file &&
+           (s.op == ValueOp::kMinimum || s.op == ValueOp::kMaximum);
+  });
+}
+
+void NumberSuspects::suggest_odd_maxima(std::uint32_t from) {
+  // Numbers that come of no input are no nodes: back through the lines that assign to the operands.
+  std::vector<std::uint32_t> reached = {from};
+  std::vector<std::pair<std::uint32_t, NamedLine>> minima, constants;
+  std::set<std::string> known;  // uses: sites of a template say the same in each of its instances
+  const auto reach = [&](const std::string& file, int line) {
+    for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s) {
+      if (site(s).line != line || site(s).file != file) continue;
+      if (known.insert(site(s).uses).second) reached.push_back(s);
+    }
+  };
+  reach(site(from).file, site(from).line);
+  for (std::size_t i = 0; i < reached.size() && reached.size() < 64; ++i) {
+    const std::uint32_t s = reached[i];
+    for (const NamedLine& use : variables_in(site(s).uses, ',')) {
+      if (use.constant && !(*use.constant < kNoMaximum)) constants.emplace_back(s, use);
+      if (takes_minimum(text_of(s, use), use.name) && makes_numbers(s, use))
+        minima.emplace_back(s, use);
+      reach(use.file.empty() ? site(s).home : use.file, use.line);
+    }
+  }
+  for (const auto& [s, use] : minima) suggest(s, use, "takes the smaller one for a maximum");
+  for (const auto& [s, use] : constants) suggest(s, use, "is where a maximum begins");
+}
+
+}  // namespace attn_diag::lines

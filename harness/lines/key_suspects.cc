@@ -1,0 +1,220 @@
+// Of the sums over keys, those that lack keys or have some they should not.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "harness/lines/source_text.h"
+#include "harness/lines/sum_suspects.h"
+
+namespace attn_diag::lines {
+
+bool SumSuspects::begin_behind_query(const Cause& cause) const {
+  if (x_graph.whole_blocks) return false;
+  const auto query = static_cast<int>(x_attention.query_of(cause.row));
+  const int shift = x_attention.problem().seqlen_k - x_attention.problem().seqlen_q;
+  const int first = static_cast<int>(cause.keys.front()) - query;
+  if (first != 0 && first != 1 && first != shift && first != shift + 1) return false;
+  for (auto key = static_cast<int>(cause.keys.back()) + 1; key < x_attention.problem().seqlen_k;
+       ++key)
+    if (x_attention.visible(cause.row, static_cast<unsigned>(key))) return false;
+  return true;
+}
+
+void SumSuspects::suspect_missing(const Cause& cause) {
+  if (cause.keys.empty()) {
+    suggest(cause.site, "stores it");
+    return;
+  }
+  const unsigned key = cause.keys.front();
+  if (x_graph.whole_blocks) {
+    suspect_chosen_weight(cause.row, key);
+    suspect_masked_loads(cause.row, key);
+  }
+  if (const std::uint32_t masked = x_terms.masked_at(cause.row, key); masked != 0) {
+    const std::string why = fmt::format("masks {}, which is visible", keys_text({key}));
+    suggest_node(masked, why);
+    suggest_indices(node(masked).site, "makes what is compared there");
+    suggest_conditions(node(masked).site, "if", why);
+    return;
+  }
+  for (std::uint32_t at = cause.node; node(at).site != 0; at = node(at).operand[0]) {
+    const std::uint32_t other = op(at) == ValueOp::kPick ? node(at).operand[1] : 0;
+    if (other != 0 && other < at && x_terms[other].kind == TermKind::kWeight) {
+      x_out.what += fmt::format("; {} was at hand, and not chosen", term_text(other));
+      // What was computed there says more than that it was.
+      if (const std::uint32_t made = made_by(node(at).operand[0]); made > other)
+        suggest_node(made, "makes what was chosen");
+      suggest_node(at, "chooses another number");
+      suggest_uses(node(at).site, "decides what is chosen");
+    }
+    if (at == made_by(at)) break;
+  }
+  if (suspect_frame_of(cause.row, key)) return;
+  suspect_dropped([&](std::uint32_t n) -> unsigned {
+    const Term& term = x_terms[n];
+    if (term.row != cause.row) return 0;
+    if (term.kind == TermKind::kScore)
+      return x_attention.key_of(term.column) == key &&
+             x_attention.same_head(cause.row, term.column) &&
+             x_terms.columns().count(term.set) == x_terms.columns().size();
+    if (term.kind != TermKind::kWeight || !x_terms.keys().has(term.set, key)) return 0;
+    if (cause.of_l) return term.column == kNone ? 3 : 0;
+    return term.column == kNone ? 2 : term.column == cause.column ? 3 : 0;
+  });
+  if (cause.of_l) return suspect_sum_of_weights(cause);
+  // Who has a weight, and no row of v?
+  const Way before = way_of(cause.row, key);
+  if (before.weight != 0 && before.times_v == 0 && !loads_all(2, cause.row)) {
+    suggest_loaders(2, "does not load all of v");
+    if (x_graph.whole_blocks && x_loaders[2].empty()) suggest_unused_loads("loads nothing");
+  }
+  if (x_graph.whole_blocks && before.weight != 0 && cause.what == What::kNothing)
+    suggest_idle_v(cause.row);
+  if (suspect_lost(cause, key)) return;
+  const Way way = way_of(cause.row, key);
+  const std::string why = "decides which keys take part";
+  std::uint32_t at = 0;  // what is done for others
+  if (way.times_v != 0 || way.weight != 0) {
+    // It has a weight, which was not added.
+    at = way.times_v != 0 ? way.times_v : way.weight;
+    if (const auto other = way_of_another(cause.row, cause.keys);
+        other && other->times_v != 0 && way.times_v == 0)
+      at = other->times_v;
+  } else if (const auto other = way_of_another(cause.row, cause.keys)) {
+    if (way.score == 0 && way.part != 0) return suspect_partial(way.part, way.part, cause.row);
+    at = way.score == 0 ? other->score : other->weight;
+    if (at == 0) at = other->score != 0 ? other->score : other->weight;
+  } else if (way.part != 0) {
+    return suspect_partial(way.part, way.part, cause.row);
+  }
+  if (way.score == 0 && way.part == 0 && !loads_all(0, cause.row)) {
+    x_out.what += "; its row of q is loaded by nobody";
+    note_loaders();
+    for (const std::uint32_t loader : x_loaders[0]) {
+      suggest_conditions(loader, "if", "decides which rows of q are loaded");
+      suggest_loader(loader, "does not load all of q");
+    }
+  }
+  if (way.score == 0 && !loads_all(1, cause.row)) x_out.what += "; not all of k is loaded";
+  if (at != 0) {
+    const std::uint32_t s = node(at).site;
+    suggest_late_loops(s);
+    const bool of_products = op(at) == ValueOp::kAdd || op(at) == ValueOp::kFma ||
+                             op(at) == ValueOp::kProduct || op(at) == ValueOp::kMultiply;
+    if (way.score != 0) suggest_conditions_behind(node(way.score).site, s, why);
+    if (begin_behind_query(cause))
+      for (const Condition& condition : conditions_in(site(s).conditions))
+        if (!(condition.loop && is_loop(text_of(s, condition.at))) && tell_rows(condition.tests))
+          suggest_condition(s, condition, why, true);
+    suggest_loops(s, cause.keys, of_products && sums_columns(at), true, why);
+    suggest_conditions(s, nullptr, why);
+    if (!loads_all(1, cause.row)) suggest_loaders(1, "does not load all of k");
+    if (!loads_all(2, cause.row)) suggest_loaders(2, "does not load all of v");
+    suggest_node(at, "is not done for these keys");
+  }
+  if (at == 0) suspect_what_never_ran();
+  if (cause.site != 0) suggest(cause.site, "stores the sum");
+}
+
+void SumSuspects::suggest_choices_between(std::uint32_t score, std::uint32_t weight,
+                                          bool of_threads, const std::string& why) {
+  if (score == 0 || weight == 0 || node(score).site == 0 || node(weight).site == 0) return;
+  const ValueSite &from = site(node(score).site), &to = site(node(weight).site);
+  if (from.file != to.file) return;
+  const auto suggest_choice = [&](std::uint32_t s, int line, const std::vector<NamedLine>& tests) {
+    const std::string& text = x_text.line(from.file, line);
+    if (line < from.line || line >= to.line || text.find("max") != text.npos) return;
+    // "visible ? s : -INFINITY": what is visible was computed before.
+    for (const NamedLine& test : tests)
+      if (text.find(test.name + " ?") != text.npos && computes(text_of(s, test), test.name))
+        suggest(s, test, why);
+    suggest(from.file, from.function, line, 0, "", why);
+  };
+  for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s) {
+    const ValueSite& one = site(s);
+    if (one.file != from.file || one.line < from.line || one.line >= to.line) continue;
+    const std::vector<NamedLine> uses = variables_in(one.uses, ',');
+    if (one.op == ValueOp::kPick && (!of_threads || tell_threads(uses)))
+      suggest_choice(s, one.line, uses);
+    // What is stored and loaded by nobody is no way from one to the other.
+    const auto loads_it = [&](const ValueSite& other) {
+      return other.op == ValueOp::kLoad && other.variable == one.variable;
+    };
+    if (one.op == ValueOp::kStore &&
+        std::none_of(x_graph.sites.begin(), x_graph.sites.end(), loads_it))
+      continue;
+    for (const Condition& condition : conditions_in(one.conditions))
+      if (!condition.loop && condition.at.file.empty() &&
+          (!of_threads || tell_threads(condition.tests)))
+        suggest_choice(s, condition.at.line, condition.tests);
+  }
+}
+
+void SumSuspects::suspect_what_never_ran() {
+  for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s)
+    if (!site(s).ran && (site(s).op == ValueOp::kExp || site(s).op == ValueOp::kExp2))
+      suggest_conditions(s, nullptr, "decides whether exponentials are taken at all");
+}
+
+std::uint32_t SumSuspects::masks_others(std::uint32_t row) const {
+  for (unsigned j = 0; j < x_terms.keys().size(); ++j)
+    if (const std::uint32_t at = x_terms.masked_at(row, j); at != 0) return at;
+  return 0;
+}
+
+bool SumSuspects::is_of_threads(std::uint32_t score, std::uint32_t row) const {
+  if (score == 0 || x_graph.whole_blocks) return false;
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
+    const Term& term = x_terms[n];
+    if (node(n).site == node(score).site && node(n).where != node(score).where &&
+        node(n).where >> 10 == node(score).where >> 10 && term.kind == TermKind::kScore &&
+        term.row == row && term.column != x_terms[score].column)
+      return true;
+  }
+  return false;
+}
+
+void SumSuspects::suspect_extra(const Cause& cause) {
+  const unsigned key = cause.keys.front();
+  const Way way = way_of(cause.row, key);
+  const std::string why = fmt::format("lets {} through", keys_text({key}));
+  if (!loads_all(1, cause.row)) suggest_loaders(1, "does not load all of k");
+  std::uint32_t at = way.weight != 0 ? node(way.weight).operand[0] : way.score;
+  for (int steps = 0; at != 0 && steps < 64; ++steps) {
+    if (op(at) == ValueOp::kPick) {
+      suggest_node(at, why);
+      suggest_indices(node(at).site, "makes what is compared there");
+    }
+    for (const std::uint32_t operand : node(at).operand)
+      if (x_graph.whole_blocks && operand != 0 && operand < at && op(operand) == ValueOp::kPick &&
+          x_terms[operand].kind == TermKind::kNumber) {
+        suggest_node(operand, why);
+        suggest_indices(node(operand).site, "makes what is compared there");
+      }
+    const std::uint32_t next = first_operand(at, TermKind::kScore);
+    if (next == 0 || node(at).site == 0 || op(at) == ValueOp::kProduct) break;
+    at = next;
+  }
+  if (x_out.suspects.empty()) suggest_behind_unread();
+  if (const std::uint32_t masks = masks_others(cause.row); masks != 0) {
+    suggest_node(masks, "masks other keys, not these");
+    suggest_indices(node(masks).site, "makes what is compared there");
+  }
+  // Where another thread has a key that the row may see, the same step lets one through and not the other.
+  if (is_of_threads(way.score, cause.row)) {
+    suggest_choices_between(way.score, way.weight, true, why);
+    for (const std::uint32_t n : {way.score, way.weight})
+      for (const Condition& condition : conditions_in(site(node(n).site).conditions))
+        if (!condition.loop && tell_threads(condition.tests))
+          suggest_condition(node(n).site, condition, why, false);
+  }
+  suggest_choices_between(way.score, way.weight, false, why);
+  for (const std::uint32_t n : {way.weight, way.score})
+    if (n != 0) {
+      suggest_conditions(node(n).site, "if", why, false);
+      suggest_loops(node(n).site, cause.keys, n == way.score, false, why);
+    }
+  suggest_node(way.weight, "makes its weight");
+}
+
+}  // namespace attn_diag::lines
