@@ -89,8 +89,28 @@ void NumberSuspects::suggest_unbiased(std::uint32_t weight) {
 }
 
 void NumberSuspects::suggest_beside_missing_rescale(std::uint32_t n, std::uint32_t before) {
-  if (!x_graph.whole_blocks || node(n).site == 0 || is_scaled(before)) return;
+  if (node(n).site == 0 || is_scaled(before)) return;
   const ValueSite& adds = site(node(n).site);
+  if (!x_graph.whole_blocks) {
+    const Term& sum = x_terms[before];
+    for (std::uint32_t other = made_by(before) + 1; other < n; ++other) {
+      const Term& term = x_terms[other];
+      const bool is_sibling = term.kind == TermKind::kWeight && term.row == sum.row &&
+                              term.column != sum.column && term.column != kNone &&
+                              sum.column != kNone;
+      if (op(other) != ValueOp::kMultiply || !is_sibling || node(other).where != node(n).where ||
+          site(node(other).site).line == adds.line)
+        continue;
+      // A line that adds, too, would rescale this sum where it adds to it.
+      const ValueSite& rescales = site(node(other).site);
+      const bool is_alone =
+          x_text.line(rescales.file, rescales.line).find('+') == std::string::npos;
+      for (const std::uint32_t factor : {node(other).operand[0], node(other).operand[1]})
+        if (is_alone && factor != 0 && factor < other && is_exponential(made_by(factor)))
+          return suggest_node(other, "rescales another sum of the row; this one is not");
+    }
+    return;
+  }
   // A line that multiplies itself would do so there.
   if (x_text.line(adds.file, adds.line).find('*') != std::string::npos) return;
   const std::uint32_t other = rescaled_beside(n);

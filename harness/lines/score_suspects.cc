@@ -130,8 +130,8 @@ void NumberSuspects::suspect_frames(std::uint32_t n, std::uint32_t a, std::uint3
       for (const std::uint32_t operand : {a, b}) suggest_shifts(operand);
       if (x_out.suspects.empty() && x_attention.has_bias()) suggest_unbiased(a);
     }
-    suggest_beside_missing_rescale(n, before);
   }
+  suggest_beside_missing_rescale(n, before);
   // Where were other sums at this line rescaled?
   if (const std::uint32_t others = rescaled_for_others(n, before); others != 0) {
     suggest_node(others, "rescales this of other sums, not of all");

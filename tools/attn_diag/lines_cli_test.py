@@ -81,6 +81,7 @@ EDITS = {
                                        "if (key <= keys", 1, False),
     "a causal loop where no mask is": ("example_flash", 0, "if (kCausal && n0 + j > row) break;", "if (n0 + j > row) break;",
                                        "if (n0 + j > row) break;", 1, False),
+    "one of four sums that is not rescaled": ("float4_tiles", 0, " rO[i].w *= alpha;", "", "rO[i].z *= alpha;", 1, False),
     "lse alone": ("cp_async_ring", 0, "= m + __logf(l);", "= m + (l);", "= m + (l);", 1, False),
 }
 
