@@ -130,13 +130,15 @@ void NumberSuspects::suspect_frames(std::uint32_t n, std::uint32_t a, std::uint3
       for (const std::uint32_t operand : {a, b}) suggest_shifts(operand);
       if (x_out.suspects.empty() && x_attention.has_bias()) suggest_unbiased(a);
     }
+    suggest_beside_missing_rescale(n, before);
   }
-  suggest_beside_missing_rescale(n, before);
   // Where were other sums at this line rescaled?
   if (const std::uint32_t others = rescaled_for_others(n, before); others != 0) {
     suggest_node(others, "rescales this of other sums, not of all");
     suggest_conditions(node(others).site, "if", "decides what is rescaled");
     suggest_conditions(node(others).site, "loop", "decides what is rescaled");
+  } else if (!x_graph.whole_blocks) {
+    suggest_beside_missing_rescale(n, before);
   }
   if (op(scaled) == ValueOp::kMultiply || op(scaled) == ValueOp::kDivide) {
     for (const std::uint32_t operand : node(scaled).operand) {
