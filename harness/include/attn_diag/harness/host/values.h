@@ -102,7 +102,7 @@ struct ValueOptions {
   std::vector<ValueBuffer> inputs, outputs;
   bool all_blocks = true;  // else those of `blocks`, by number among all that ran
   std::vector<std::uint32_t> blocks;
-  std::uint64_t max_nodes = 20'000'000;  // 24 bytes each; at most 2^27
+  std::uint64_t max_nodes = 16'000'000;  // 24 bytes each; at most 2^27
 };
 
 class ValueRecorder;
