@@ -104,7 +104,8 @@ void SumSuspects::suspect_missing(const Cause& cause) {
     if (way.score != 0) suggest_conditions_behind(node(way.score).site, s, why);
     if (begin_behind_query(cause))
       for (const Condition& condition : conditions_in(site(s).conditions))
-        if (!(condition.loop && is_loop(text_of(s, condition.at))) && tell_rows(condition.tests))
+        if (!(condition.loop && is_loop(text_of(s, condition.at))) &&
+            come_of(condition.tests, "tx"))
           suggest_condition(s, condition, why, true);
     suggest_loops(s, cause.keys, of_products && sums_columns(at), true, why);
     suggest_conditions(s, nullptr, why);
@@ -133,9 +134,10 @@ void SumSuspects::suggest_choices_between(std::uint32_t score, std::uint32_t wei
   for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s) {
     const ValueSite& one = site(s);
     if (one.file != from.file || one.line < from.line || one.line >= to.line) continue;
-    const std::vector<NamedLine> uses = variables_in(one.uses, ',');
-    if (one.op == ValueOp::kPick && (!of_threads || tell_threads(uses)))
-      suggest_choice(s, one.line, uses);
+    if (one.op == ValueOp::kPick) {
+      const std::vector<NamedLine> uses = variables_in(one.uses, ',');
+      if (!of_threads || come_of(uses, "t")) suggest_choice(s, one.line, uses);
+    }
     // What is stored and loaded by nobody is no way from one to the other.
     const auto loads_it = [&](const ValueSite& other) {
       return other.op == ValueOp::kLoad && other.variable == one.variable;
@@ -145,7 +147,7 @@ void SumSuspects::suggest_choices_between(std::uint32_t score, std::uint32_t wei
       continue;
     for (const Condition& condition : conditions_in(one.conditions))
       if (!condition.loop && condition.at.file.empty() &&
-          (!of_threads || tell_threads(condition.tests)))
+          (!of_threads || come_of(condition.tests, "t")))
         suggest_choice(s, condition.at.line, condition.tests);
   }
 }
@@ -205,7 +207,7 @@ void SumSuspects::suspect_extra(const Cause& cause) {
     suggest_choices_between(way.score, way.weight, true, why);
     for (const std::uint32_t n : {way.score, way.weight})
       for (const Condition& condition : conditions_in(site(node(n).site).conditions))
-        if (!condition.loop && tell_threads(condition.tests))
+        if (!condition.loop && come_of(condition.tests, "t"))
           suggest_condition(node(n).site, condition, why, false);
   }
   suggest_choices_between(way.score, way.weight, false, why);

@@ -28,16 +28,11 @@ struct Condition {
   NamedLine at;
   std::vector<NamedLine> tests;
 };
-// Whether what is made of them may differ from thread to thread.
-inline bool tell_threads(const std::vector<NamedLine>& tests) {
-  return std::any_of(tests.begin(), tests.end(), [](const NamedLine& test) {
-    return test.sources.find('t') != std::string::npos;
-  });
-}
-// Whether it may differ from row to row, of which a block or a thread has its own.
-inline bool tell_rows(const std::vector<NamedLine>& tests) {
-  return std::any_of(tests.begin(), tests.end(), [](const NamedLine& test) {
-    return test.sources.find_first_of("tx") != std::string::npos;
+// Whether one of them comes of any of these sources: "t", so that it may differ from thread to thread; "tx", from row to
+// row, of which a thread or a block has its own.
+inline bool come_of(const std::vector<NamedLine>& tests, std::string_view sources) {
+  return std::any_of(tests.begin(), tests.end(), [sources](const NamedLine& test) {
+    return test.sources.find_first_of(sources) != std::string::npos;
   });
 }
 

@@ -400,10 +400,11 @@ Kernel load_instrumented(const std::string& spec) {
 Geometry plan(const Kernel& kernel, RequestedCase& c) {
   if (const Support* support = kernel.info().support) {
     const std::vector<std::string> chosen = choose_open(*support, c.open, c.problem);
-    if (!c.scale_given) c.problem.softmax_scale = default_softmax_scale(c.problem.head_dim);
-    if (!chosen.empty())
+    if (!chosen.empty()) {
+      if (!c.scale_given) c.problem.softmax_scale = default_softmax_scale(c.problem.head_dim);
       c.notes.push_back(fmt::format("{} does not take the defaults: chosen was {}.", c.kernel,
                                     fmt::join(chosen, " ")));
+    }
   }
   const Geometry geometry = plan_geometry(kernel, c.problem, c.run);
   c.run.tile = geometry.tile;

@@ -16,7 +16,8 @@ FIXTURES = pathlib.Path(__file__).resolve().parents[2] / "fixtures"
 sys.path.insert(0, str(FIXTURES / "zoo"))
 import zoo  # noqa: E402
 
-# Kernel, case (its flags, or which of the kernel's own), what is edited and into what, and where in the list of suspects the line must be; `sure`: it is claimed.
+# Kernel, case (its flags, or which of the kernel's own), what is edited and into what, and where in the list of suspects
+# the line must be; `sure`: it is claimed.
 EDITS = {
     "a summand more": ("warp_per_row", 0, "      const float pj = __shfl_sync(kFull, p, j);\n",
                        "      const float pj = __shfl_sync(kFull, p, j);\n      l += pj;\n", "l += pj;", 1, True),
