@@ -129,9 +129,9 @@ LineDivergence crash_lines(const std::vector<host::SourcePlace>& stack, CrashOf 
       if (line != 0) makers.emplace_back(name, line);
     }
   for (const auto& [name, line] : makers)
-    if (of == CrashOf::kAddress && goes_up_to(text.line(at.file, line)))
+    if (of != CrashOf::kDivisor && goes_up_to(text.line(at.file, line)))
       suggest(at, line, name, "lets the index go one step too far");
-  suggest(at, at.line, "", "crashes");
+  suggest(at, at.line, "", of == CrashOf::kBounds ? "is out of bounds" : "crashes");
   if (out.suspects.empty()) return out;
   for (const auto& [name, line] : makers)
     suggest(at, line, name,
@@ -149,7 +149,9 @@ LineDivergence crash_lines(const std::vector<host::SourcePlace>& stack, CrashOf 
   // What has no value there is an argument.
   if (from_caller && stack.size() > 1) suggest(stack[1], stack[1].line, "", "calls it");
   out.answer = LineAnswer::kUnsure;
-  out.reason = "the code under test crashed in the first line; what it is made of stands below";
+  out.reason = of == CrashOf::kBounds
+                   ? "attn-diag check finds the first access out of bounds there, before the crash"
+                   : "the code under test crashed in the first line; what it is made of stands below";
   out.what = what;
   return out;
 }

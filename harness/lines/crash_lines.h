@@ -11,6 +11,7 @@ namespace attn_diag::lines {
 
 enum class CrashOf : std::uint8_t {
   kAddress,  // an access of memory that is not there
+  kBounds,   // an access that attn-diag check found out of bounds, before the crash
   kDivisor,  // a division by zero
   kOther,    // nothing of the line is known to be at fault
 };

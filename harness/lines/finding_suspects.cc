@@ -40,10 +40,14 @@ std::string differing_sources(const host::CheckAccess& a, const host::CheckAcces
 
 }  // namespace
 
-bool FindingSuspects::suspect(const host::CheckReport& report) {
+bool FindingSuspects::suspect(host::CheckReport report) {
   const std::size_t before = x_out.suspects.size();
-  for (const host::CheckFinding& finding : report.findings)
-    if (finding.severity == host::Severity::kError) x_errors.push_back(&finding);
+  for (host::CheckFinding& finding : report.findings) {
+    if (finding.severity != host::Severity::kError) continue;
+    name_files(finding.access);
+    name_files(finding.other);
+    x_errors.push_back(&finding);
+  }
   // What is out of bounds comes first: what else is found may follow from it.
   std::stable_partition(x_errors.begin(), x_errors.end(), [](const host::CheckFinding* finding) {
     return finding->kind == host::CheckKind::kOutOfBounds;
@@ -80,7 +84,17 @@ bool FindingSuspects::suspect(const host::CheckReport& report) {
     if (finding.has_other) suspect_site(finding.other, finding.offset < 0);
     if (x_out.what.empty() && x_out.suspects.size() > before) x_out.what = finding.message;
   }
+  x_errors.clear();
   return x_out.suspects.size() > before;
+}
+
+void FindingSuspects::name_files(host::CheckAccess& access) const {
+  for (host::SourcePlace& place : access.places)
+    for (const ValueSite& known : x_graph.sites)
+      if (same_file(known.file, place.file)) {
+        place.file = known.file;
+        break;
+      }
 }
 
 bool FindingSuspects::has(host::CheckKind kind) const {

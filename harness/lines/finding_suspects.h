@@ -20,9 +20,11 @@ class FindingSuspects : public NumberSuspects {
   }
 
   // Looks at errors alone. Says whether any of them has a line; `what` is then the first of them.
-  bool suspect(const host::CheckReport& report);
+  bool suspect(host::CheckReport report);
 
  private:
+  // By the names that the watch build has for them: "./tile.cuh" is what a compiler in another folder called it.
+  void name_files(host::CheckAccess& access) const;
   bool has(host::CheckKind kind) const;
   // The line of an access; before that of a helper, which is given the address, the lines that call it.
   void suspect_access(const host::CheckAccess& access, const std::string& array,

@@ -123,7 +123,10 @@ std::string crash_text(const CrashReport& c, const std::string& again) {
         fmt::format("The thread last synchronised at {}:{}.", c.flight.file.data(), c.flight.line));
   for (std::size_t i = 0; i < c.frames.size(); ++i)
     line((i == 0 ? "At " : "called by ") + c.frames[i]);
-  for (std::size_t i = 1; i < std::min(kMostMade, c.lines.suspects.size()); ++i) {
+  if (!c.found.empty()) line("Before that, attn-diag check finds: " + c.found + '.');
+  // The line of the crash stands above.
+  for (std::size_t i = c.found.empty() ? 1 : 0; i < std::min(kMostMade, c.lines.suspects.size());
+       ++i) {
     const LineSuspect& one = c.lines.suspects[i];
     line(fmt::format("{}:{} {}{}: {}", one.place.file, one.place.line, one.why,
                      one.place.variable.empty() ? "" : " (" + one.place.variable + ")",
@@ -162,6 +165,7 @@ Json crash_json(const CrashReport& c, const CommandContext& context) {
   }
   error["frames"] = c.frames;
   error["step"] = c.step;
+  if (!c.found.empty()) error["check_finds"] = c.found;
   j["error"] = error;
   j["line_divergence"] = c.lines.suspects.empty() ? Json(nullptr) : to_json(c.lines);
   return j;

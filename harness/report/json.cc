@@ -263,6 +263,7 @@ Json trace_json(const TraceResult& r, const CommandContext& context) {
   for (const StageReport& s : r.stages) j["stages"].push_back(stage_json(s));
   j["first_divergence"] = first_json(r.first);
   j["line_divergence"] = r.lines ? to_json(*r.lines) : Json(nullptr);
+  j["memory_errors"] = r.memory_errors ? Json(*r.memory_errors) : Json(nullptr);
   j["pattern"] = Json::array();
   for (const PatternStatement& p : r.pattern) {
     Json statement;

@@ -138,18 +138,23 @@ std::vector<LocatedFinding> located(const CheckView& view) {
 }
 
 std::vector<LocatedFinding> located(const TraceResult& result) {
-  if (result.agrees()) return {};
+  const bool agrees = result.agrees();
+  if (agrees && result.memory_errors.value_or(0) == 0) return {};
   const Answer answer = result.answer();
-  LocatedFinding verdict = unplaced(result.latent()                ? "latent"
+  LocatedFinding verdict = unplaced(agrees                         ? "memory"
+                                    : result.latent()              ? "latent"
                                     : answer == Answer::kNotJudged ? "could_not_compare"
                                                                    : "diverges",
                                     one_line(trace_headline(result)));
-  if (result.latent()) verdict.level = LocatedFinding::Level::kWarning;
+  if (agrees)
+    verdict.place.message += "; but attn-diag check finds " + plural(*result.memory_errors, "error");
+  const bool warns = agrees || result.latent();
+  if (warns) verdict.level = LocatedFinding::Level::kWarning;
   std::vector<LocatedFinding> all;
   if (result.lines) all = of_lines(*result.lines);
   // What a line explains is said at that line.
   if (all.empty()) return {verdict};
-  if (result.latent()) all.front().level = LocatedFinding::Level::kWarning;
+  if (warns) all.front().level = LocatedFinding::Level::kWarning;
   all.front().place.message += ". " + verdict.place.message;
   return with_whole_paths(std::move(all), result.capture.provenance);
 }

@@ -197,6 +197,16 @@ std::string shown_text(const TraceResult& r) {
   return fmt::format("Nothing else is wrong: {} every stage agrees. {}", r.sanity.calm->text, rest);
 }
 
+// Errors of what agrees.
+std::string memory_text(const TraceResult& r, const TraceTextOptions& o) {
+  if (r.memory_errors.value_or(0) == 0) return "";
+  return "  " +
+         paint(o.style, Colour::kYellow,
+               fmt::format("But attn-diag check finds {}, whatever the numbers:",
+                           plural(*r.memory_errors, "error"))) +
+         ' ' + o.check + '\n';
+}
+
 std::string notes_text(const TraceResult& r, const Style& style) {
   std::string s;
   for (const auto* notes : {&r.notes, &r.capture.notes})
@@ -323,6 +333,7 @@ std::string trace_text(const TraceResult& r, const TraceTextOptions& o) {
   if ((r.sanity.unsound() || !c.input_writes.empty()) && r.first)
     s += "  " + wrap("In that: " + first_text(*r.first, c.problem), o.style.width - 2, 4) + '\n';
   if (r.first) s += first_lines(r, o);
+  s += memory_text(r, o);
   if (r.lines) {
     s += lines_text(*r.lines, o.style, o.tables);
     if (!r.lines->suspects.empty() && !o.repair.empty())

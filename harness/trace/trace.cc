@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "attn_diag/harness/check_kernel.h"
 #include "attn_diag/harness/plan.h"
 #include "harness/compare/compare_and_visit.h"
 #include "harness/run/repetition.h"
@@ -47,7 +48,8 @@ class Tracer {
     x_run.taps = has_gate(kernel.info(), x_run.gate) && x_run.gate != Gate::kFull;
     x_geometry = plan_geometry(kernel, experiment.problem, x_run);
     x_steps = 1 + (options.observer || options.schedules) + (sanity_runs() > 0) +
-              (options.isolate && x_run.taps) + (options.closure && x_run.taps) + may_trace_lines();
+              (options.isolate && x_run.taps) + (options.closure && x_run.taps) +
+              may_watch_memory() + may_trace_lines();
   }
 
   TraceResult trace() {
@@ -77,14 +79,16 @@ class Tracer {
     if (std::string unseen = describe_blind_spots(x_given.problem, x_geometry);
         !x_result.first && !unseen.empty())
       x_result.notes.push_back(std::move(unseen));
-    if (may_trace_lines() &&
-        (x_options.lines == LinesWanted::kAlways || x_result.first || x_result.sanity.unsound())) {
+    const bool is_right = !x_result.first && !x_result.sanity.unsound();
+    if (may_watch_memory() && is_right) watch_memory();
+    const bool finds = x_result.memory_errors.value_or(0) > 0;
+    if (may_trace_lines() && (x_options.lines == LinesWanted::kAlways || !is_right || finds)) {
       step("tracing where numbers come from, line by line");
       RunOptions run = x_given.run;
       run.schedule = x_run.schedule;
       run.fill = x_run.fill;
       // A result that moves comes first: its numbers say where it shows, not where it is from.
-      const bool moves = x_result.sanity.unsound() && x_result.calmly.empty();
+      const bool moves = (x_result.sanity.unsound() && x_result.calmly.empty()) || finds;
       x_result.lines =
           trace_lines(x_given.with(run), moves ? LinesBy::kChecker : LinesBy::kNumbers);
     }
@@ -106,6 +110,24 @@ class Tracer {
   }
 
  private:
+  // The checker takes less time than what ran before it.
+  bool may_watch_memory() const {
+    return may_trace_lines() && sanity_runs() > 0 && last_stage(x_run.gate) == Stage::kReduce;
+  }
+
+  // What agrees may touch what is not its own: the values were right by luck, or nobody used them.
+  void watch_memory() {
+    step("watching what the production kernel loads and stores");
+    try {
+      const std::vector<host::CheckFinding> findings =
+          check_kernel(x_given.with(without_taps()), {}).report.findings;
+      x_result.memory_errors = std::count_if(findings.begin(), findings.end(), [](const auto& one) {
+        return one.severity == host::Severity::kError;
+      });
+    } catch (const Error&) {  // as where there is no build for it: check says that itself
+    }
+  }
+
   void step(const std::string& what) {
     ++x_step;
     if (x_options.on_step) x_options.on_step(x_step, x_steps, what);

@@ -15,6 +15,7 @@
 #include "harness/backends/choose_backend.h"
 #include "harness/report/text.h"
 #include "harness/run/run_plan.h"
+#include "tools/attn_diag/crash_page.h"
 #include "tools/attn_diag/suggest.h"
 #include "tools/attn_diag/values.h"
 
@@ -409,6 +410,9 @@ Geometry plan(const Kernel& kernel, RequestedCase& c) {
   const Geometry geometry = plan_geometry(kernel, c.problem, c.run);
   c.run.tile = geometry.tile;
   if (kernel.info().takes_num_splits) c.run.num_splits = geometry.num_splits;
+  Flags flags;
+  flags.no_config = true;
+  note_check(reproduce("check", c, flags));
   return geometry;
 }
 

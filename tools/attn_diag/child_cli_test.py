@@ -364,7 +364,7 @@ class Kernels(CrashTest):
     def build(cls):
         cls.source = cls.folder / "crashing_kernels.cu"
         shutil.copy(HERE / "crashing_kernels.cu", cls.source)
-        subprocess.run([PROGRAM, "build", cls.source, "-o", "mine.so", "--no-nvcc", "--no-lockstep"],
+        subprocess.run([PROGRAM, "build", cls.source, "-o", "mine.so", "--no-nvcc"],
                        cwd=cls.folder, check=True, stdout=subprocess.DEVNULL)
 
     def test_the_right_one_agrees(self):
@@ -376,6 +376,18 @@ class Kernels(CrashTest):
                           f"last synchronised at {self.source.resolve()}:"
                           f"{line_of(self.source, '__syncthreads')}")
         self.assertIn(f"crashing_kernels.cu:{line})", said)
+
+    def test_what_went_out_of_bounds_before_a_crash_comes_first(self):
+        loop = line_of(self.source, "i <= n")
+        said = self.crash("spills-over", "in kernel spills_over", self.EACH, "SIGSEGV",
+                          "Before that, attn-diag check finds: index 8 is past the end of an array",
+                          f"crashing_kernels.cu:{loop} lets the index go one step too far (i): for (int i = 0;")
+        self.assertLess(said.index("At spills_over"), said.index("Before that"))
+        report = json.loads(self.call(f"run --kernel ./mine.so:spills-over {CASE} {self.stage} --json", 2).out)
+        self.assertEqual(report["line_divergence"]["suspects"][0]["line"], loop)
+        self.assertIn("index 8 is past", report["error"]["check_finds"])
+        # Where the crash itself is what the checker finds, nothing is said twice.
+        self.assertNotIn("attn-diag check", self.crash("writes-null"))
 
     def test_json_has_block_and_thread_as_numbers(self):
         report = json.loads(self.call(f"run --kernel ./mine.so:writes-null {CASE} {self.stage} --json", 2).out)

@@ -7,12 +7,13 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 
 #include "harness/report/json.h"
-#include "tools//attn_diag/crash_page.h"
+#include "tools/attn_diag/crash_page.h"
 
 namespace attn_diag::cli {
 namespace {
@@ -138,6 +139,15 @@ void watch_for_crashes(CrashPage& page) {
 void note_step(const char* step) {
   if (g_page == nullptr) return;
   std::strncpy(g_page->step.data(), step, g_page->step.size() - 1);
+}
+
+void note_check(const std::vector<std::string>& words) {
+  if (g_page == nullptr) return;
+  std::string all;
+  for (const std::string& word : words) all.append(word).push_back('\0');
+  g_page->check.fill('\0');
+  if (all.size() < g_page->check.size())
+    std::copy(all.begin(), all.end(), g_page->check.begin());
 }
 
 void keep_report(const KeptReport& report) {

@@ -29,6 +29,9 @@ struct CrashPage {
   // What the command was doing: written before every step.
   std::array<char, 256> step{};
 
+  // The words of the attn-diag check that looks at the case in progress, each with a zero behind it.
+  std::array<char, 4096> check{};
+
   // A file of what the command would report if it ended here, rewritten by keep_report(); -1: none.
   int report = -1;
 
@@ -56,6 +59,9 @@ void watch_for_crashes(CrashPage& page);
 
 // Notes what is being done, for the report of a crash. Nothing in a process without a page.
 void note_step(const char* step);
+
+// Notes how attn-diag check looks at the case that comes next. Nothing in a process without a page.
+void note_check(const std::vector<std::string>& words);
 
 // What is written if the process does not end by itself from here on.
 struct KeptReport {

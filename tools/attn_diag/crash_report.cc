@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
@@ -12,6 +13,7 @@
 #include "harness/base/printable.h"
 #include "harness/lines/crash_lines.h"
 #include "harness/report/junit.h"
+#include "tools/attn_diag/crash_check.h"
 #include "tools/attn_diag/located_output.h"
 #include "tools/attn_diag/output.h"
 #include "tools/attn_diag/source_lines.h"
@@ -40,7 +42,32 @@ CrashReport::AddressKind address_kind_of(const CrashPage& page) {
                                 : CrashReport::AddressKind::kUnknown;
 }
 
-CrashReport describe(const CrashPage& page, const HowItEnded& ended) {
+bool is_one_line(const std::string& file, int line, const std::string& other, int other_line) {
+  return line == other_line && fs::path(file).filename() == fs::path(other).filename();
+}
+
+// An access out of bounds that went well comes before the one that did not.
+void put_out_of_bounds_first(const CrashPage& page, const std::vector<host::SourcePlace>& crashed,
+                             CrashReport& crash) {
+  const std::optional<OutOfBounds> found = first_out_of_bounds(page);
+  if (!found) return;
+  const host::SourcePlace& first = found->places.front();
+  if (!crashed.empty() &&
+      is_one_line(crashed.front().file, crashed.front().line, first.file, first.line))
+    return;
+  crash.found = found->message;
+  LineDivergence lines = lines::crash_lines(found->places, lines::CrashOf::kBounds, found->message);
+  for (LineSuspect& suspect : crash.lines.suspects) {
+    const auto is_same = [&](const LineSuspect& one) {
+      return is_one_line(one.place.file, one.place.line, suspect.place.file, suspect.place.line);
+    };
+    if (std::none_of(lines.suspects.begin(), lines.suspects.end(), is_same))
+      lines.suspects.push_back(std::move(suspect));
+  }
+  crash.lines = std::move(lines);
+}
+
+CrashReport describe(const CrashPage& page, const HowItEnded& ended, bool may_check) {
   CrashReport crash;
   crash.kind = ended.kind;
   crash.code = ended.code;
@@ -59,6 +86,8 @@ CrashReport describe(const CrashPage& page, const HowItEnded& ended) {
                                      : accesses ? lines::CrashOf::kAddress
                                                 : lines::CrashOf::kOther,
                                      report::crash_headline(crash));
+    if (may_check && page.flight.in_kernel && !divides)
+      put_out_of_bounds_first(page, frames.places, crash);
   }
   if (!page.has_address) return crash;
   crash.has_address = true;
@@ -95,9 +124,9 @@ void remove_temporary_files(const Session& session, pid_t child) {
 int report_crash(const Session& session, const CrashPage& page, const HowItEnded& ended,
                  pid_t child) {
   remove_temporary_files(session, child);
-  CrashReport crash = describe(page, ended);
-  const std::string again = session.this_command();
   const Flags& flags = session.flags;
+  const std::string again = session.this_command();
+  CrashReport crash = describe(page, ended, flags.command != "check");
   const KeptReport kept = kept_report(page);
   crash.others_kept = !kept.out.empty();
   std::string text = "attn-diag: error: " + report::crash_headline(crash) + '\n';

@@ -62,7 +62,10 @@ std::vector<report::JunitCase> junit_of_trace(const TraceResult& r, const std::s
           s.exempt_reason.empty() ? std::string(report::name(s.verdict)) : s.exempt_reason);
     }
   }
-  if (r.lines)
+  if (r.memory_errors)
+    add("loads and stores are sound", *r.memory_errors == 0 ? Kind::kPassed : Kind::kSkipped,
+        *r.memory_errors == 0 ? "" : "attn-diag check finds errors: " + report::lines_line(*r.lines));
+  else if (r.lines)
     add("every number is what attention asks for",
         r.lines->answer == LineAnswer::kNone        ? Kind::kPassed
         : r.lines->answer == LineAnswer::kNotLooked ? Kind::kSkipped

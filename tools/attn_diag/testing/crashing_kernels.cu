@@ -53,6 +53,20 @@ __global__ void overflows(float* o) {
   if (chosen()) o[0] = deeper(o, 1);
 }
 
+struct Slice {
+  volatile float local[8];
+  float* volatile out;
+};
+
+__global__ void spills_over(float* o, int n) {
+  Slice slice;
+  slice.out = o;
+  for (int i = 0; i <= n; ++i) {
+    slice.local[i] = 1.0f;
+  }
+  if (chosen()) *slice.out = slice.local[0];
+}
+
 __global__ void never_ends(float* o) {
   volatile float* p = o;
   if (chosen())
@@ -75,6 +89,9 @@ static int outputs(const attn_diag::Call& c) {
 
 ATTN_DIAG_EXPORT(
     {.name = "right", .call = run_right, .dtypes = fp32},
+    {.name = "spills-over",
+     .call = [](const attn_diag::Call& c) { spills_over<<<2, 4>>>(c.o<float>(), 8); },
+     .dtypes = fp32},
     {.name = "writes-null",
      .call = [](const attn_diag::Call& c) { writes_null<<<2, 4>>>(c.o<float>()); },
      .dtypes = fp32},

@@ -24,7 +24,8 @@ inline __attribute__((always_inline)) void declared_without_value(
     [[maybe_unused]] int line = __builtin_LINE()) {
 #if ATTN_DIAG_HOST_INSTRUMENTED
   if constexpr (std::is_trivially_default_constructible_v<std::remove_all_extents_t<T>>)
-    local_array(&array, sizeof array, name, file, line);
+    local_array(const_cast<const void*>(static_cast<const volatile void*>(&array)), sizeof array,
+                name, file, line);
 #endif
 }
 

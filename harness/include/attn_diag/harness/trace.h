@@ -50,6 +50,9 @@ struct TraceResult {
   std::int64_t observer_differing = 0;
   Comparison production;                // o, lse of the production kernel against the reference
   std::optional<LineDivergence> lines;  // of what diverges, where that was asked for
+  // Of what agrees: the errors that attn-diag check finds all the same, as reads out of bounds whose values nobody uses.
+  // `lines` then says where. Without a value: that was not looked at.
+  std::optional<std::int64_t> memory_errors;
   ScheduleFinding schedules = ScheduleFinding::kNotChecked;
   std::string schedules_detail;
   std::vector<std::string> notes;
