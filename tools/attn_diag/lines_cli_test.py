@@ -100,6 +100,7 @@ CHECKED_EDITS = {
                                       "o += (size_t)blockIdx.y * nq;", 1, False),
     "a helper that is given a wrong address": ("atomic_split", 1, "atomicMaxFloat(m + row,", "atomicMaxFloat(m - row,", "(m - row,", 1,
                                                False),
+    "an index that a header has": ("warp_slices", -1, "= acc[i] / l;", "= acc[i + 1] / l;", "acc[i + 1]", 1, False),
     "copies to another place": ("pipeline_primitives", 0, "&kv[tile % 2][0][i], &k", "&kv[tile % 2][1][i], &k",
                                 "&kv[tile % 2][1][i], &k", 1, False),
 }
@@ -221,6 +222,21 @@ class LinesTest(unittest.TestCase):
         self.assertIn("write the same bytes", lines["what"])
         self.assertIn("attn-diag check", lines["reason"])
         self.assertIn("o[", lines["suspects"][0]["text"])
+
+    def test_what_agrees_may_touch_what_is_not_its_own(self):
+        # The row behind the last is loaded, and nobody uses it.
+        kernel = zoo.load("dispatch_types")
+        self.plant(kernel, "row < seqlen ? Convert", "row <= seqlen ? Convert", "--quiet")
+        case = "--dtype fp16 --seqlen 40 --head-dim 32"
+        words = ["trace", "--kernel", "./k.so", *case.split(), "--no-history"]
+        out = self.call(*words, "--json", "--sarif", "k.sarif", "--junit", "k.xml")
+        report = json.loads(out.stdout)
+        self.assertEqual((out.returncode, report["verdict"], report["memory_errors"]), (0, "agrees", 1))
+        self.assertIn("row <= seqlen ?", report["line_divergence"]["suspects"][0]["text"])
+        self.assertIn("But attn-diag check finds 1 error, whatever the numbers: ", self.call(*words).stdout)
+        self.assertIn('"warning"', (self.folder / "k.sarif").read_text())
+        self.assertRegex((self.folder / "k.xml").read_text(), r'tests="\d+" failures="0" errors="0"')
+        self.assertIsNone(self.trace(case, "--no-lines")["memory_errors"])
 
     def test_a_stale_library_is_not_looked_at(self):
         kernel = zoo.load("warp_per_row")
