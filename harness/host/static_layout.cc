@@ -36,17 +36,21 @@ StaticLayout lay_out(const KernelLibrary& library,
                      const std::vector<const StaticSharedEntry*>& entries) {
   StaticLayout layout;
   layout.end = library.tls_bytes;
-  std::map<std::string, std::vector<StaticSharedDeclaration>> functions;
-  for (const StaticSharedEntry* entry : entries) {
-    const StaticSharedDeclaration& d = entry->declaration();
-    if (library.has_code_at(reinterpret_cast<std::uintptr_t>(d.at)))
-      functions[function_of(d.function)].push_back(d);
-  }
-  if (functions.empty() || library.tls_module == 0) return layout;
+  if (library.tls_module == 0) return layout;
   const auto storage = reinterpret_cast<std::uintptr_t>(thread_storage(library));
   const auto offset_of = [&](const void* p) {
     return reinterpret_cast<std::uintptr_t>(p) - storage;
   };
+  std::map<std::string, std::vector<StaticSharedDeclaration>> functions;
+  for (const StaticSharedEntry* entry : entries) {
+    const StaticSharedDeclaration& d = entry->declaration();
+    if (!library.has_code_at(reinterpret_cast<std::uintptr_t>(d.at))) continue;
+    if (d.is_end)
+      layout.end = std::min(layout.end, offset_of(d.at()));
+    else
+      functions[function_of(d.function)].push_back(d);
+  }
+  if (functions.empty()) return layout;
   layout.begin = kBytesBeforeStatic;
   for (auto& [function, variables] : functions) {
     std::sort(variables.begin(), variables.end(), [](const auto& a, const auto& b) {
@@ -73,7 +77,7 @@ StaticLayout lay_out(const KernelLibrary& library,
       // Whatever comes next begins at a multiple of kStaticAlignment, too.
       if (const std::size_t used = d.bytes % kStaticAlignment; used != 0)
         layout.guards.push_back({begin + d.bytes, kStaticAlignment - used});
-      layout.end = library.tls_bytes - d.bytes_behind;
+      layout.end = std::min(layout.end, library.tls_bytes - d.bytes_behind);
     }
   }
   std::sort(layout.variables.begin(), layout.variables.end(),

@@ -336,8 +336,11 @@ void FindingSuspects::suspect_shared_place(const host::CheckFinding& finding) {
 void FindingSuspects::suspect_limits(const host::CheckAccess& access) {
   if (x_graph.whole_blocks) return;
   for (const std::uint32_t s : sites_of(access))
-    for (const Condition& condition : conditions_in(site(s).conditions))
+    for (const Condition& condition : conditions_in(site(s).conditions)) {
+      if (condition.loop && !is_plain_loop(text_of(s, condition.at), true))
+        suggest(s, condition.at, "makes the limit of the index");
       suggest_computed(s, condition.tests, "makes the limit of the index");
+    }
 }
 
 bool FindingSuspects::points_into(std::uint32_t s, const std::string& array) {

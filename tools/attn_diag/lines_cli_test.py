@@ -214,6 +214,20 @@ class LinesTest(unittest.TestCase):
         self.assertIn("if (!valid) {", text.stdout)
         self.assertIn("wrote outside o", text.stderr)
 
+    def test_a_store_far_outside_shared_memory_is_found_and_does_no_harm(self):
+        kernel = zoo.load("aligned_half")
+        self.plant(kernel, "i < TILE * HEAD_DIM / 8; i += TILE * 4", "i < TILE * HEAD_DIM; i += TILE * 4", "--quiet")
+        words = ["--kernel", "./k.so", *kernel.cases[1].split()]
+        check = self.call("check", *words)
+        self.assertEqual(check.returncode, 1, check.stderr)
+        self.assertIn("sq[32], declared sq[32][", " ".join(check.stdout.split()))
+        out = self.call("trace", *words, "--no-history", "--json")
+        self.assertEqual(out.returncode, 2)
+        self.assertIn("stored to shared memory outside sq", out.stderr)
+        first, second = json.loads(out.stdout)["line_divergence"]["suspects"][:2]
+        self.assertIn("&sq[y][x] =", first["text"])
+        self.assertIn("i < TILE * HEAD_DIM;", second["text"])
+
     def test_of_a_race_what_check_finds_comes_first(self):
         kernel = zoo.load("aligned_half")
         self.plant(kernel, "o += (size_t)blockIdx.y * nq * HEAD_DIM;", "o += 0;", "--quiet")

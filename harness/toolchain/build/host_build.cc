@@ -123,14 +123,15 @@ Step link(const BuildRequest& request, const Settings& settings, const Variant& 
   info.lockstep = variant.kind == BuildKind::kLockstep;
   for (const UnitResult* unit : units) info.header_lists.push_back(unit->headers);
   const fs::path source = scratch / fmt::format("build_info.{}.cc", name_of(variant.kind));
-  write_file(source, build_info(info).code + request_code(request));
+  write_file(source, build_info(info).code + request_code(request) +
+                         "#include <attn_diag_host/static_shared_behind.h>\n");
 
   const fs::path temporary = variant.library.string() + ".building";
   std::vector<std::string> words = {variant.compiler, "-std=c++20", "-shared",
                                     "-fPIC",          "-O1",        "-fvisibility=hidden"};
   for (const fs::path& folder : settings.includes) words.push_back("-I" + folder.string());
-  words.push_back(source.string());
   for (const UnitResult* unit : units) words.push_back(unit->object.string());
+  words.push_back(source.string());  // behind all static shared memory
   words.insert(words.end(), {"-o", temporary.string(), settings.executor.string(),
                              "-Wl,-rpath," + settings.executor.parent_path().string(),
                              "-Wl,--build-id", "-Wl,--no-undefined"});
