@@ -27,6 +27,13 @@ bool is_variable(const std::vector<Token>& tokens, std::size_t i) {
   return !is_call && !is_member;
 }
 
+std::vector<std::string> variables_in(const std::vector<Token>& tokens) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < tokens.size(); ++i)
+    if (is_variable(tokens, i)) names.emplace_back(tokens[i].text);
+  return names;
+}
+
 // The variables of an address: within brackets, before them, of a "*" and before "->". Those of a divisor: behind "/"
 // and "%".
 std::vector<std::string> variables_of(const std::vector<Token>& tokens, CrashOf of) {
@@ -84,10 +91,11 @@ bool assigns(const std::vector<Token>& tokens, const std::string& variable) {
   return false;
 }
 
+constexpr int kFurthest = 400;  // lines above
+
 // The nearest line above in the same function; 0: none.
 int assigned_above(SourceText& text, const std::string& file, int line,
                    const std::string& variable) {
-  constexpr int kFurthest = 400;
   for (int at = line - 1; at > 0 && at > line - kFurthest; --at) {
     const std::string& words = text.line(file, at);
     if (!words.empty() && words[0] == '}') return 0;
@@ -96,7 +104,50 @@ int assigned_above(SourceText& text, const std::string& file, int line,
   return 0;
 }
 
+bool begins_loop(const std::vector<Token>& tokens) {
+  return std::any_of(tokens.begin(), tokens.end(), [](const Token& token) {
+    return token.is_any({"for", "while", "do"});
+  });
+}
+
+void suggest_line(SourceText& text, const host::SourcePlace& at, int line,
+                  const std::string& variable, const std::string& why, LineDivergence& out) {
+  const std::string& words = text.line(at.file, line);
+  const std::size_t begin = words.find_first_not_of(" \t");
+  if (begin == std::string::npos) return;
+  const bool known =
+      std::any_of(out.suspects.begin(), out.suspects.end(), [&](const LineSuspect& suspect) {
+        return suspect.place.line == line && suspect.place.file == at.file;
+      });
+  if (known) return;
+  LineSuspect suspect;
+  suspect.place = {at.file, at.function, line, 0, "", variable};
+  suspect.place.text = words.substr(begin, words.find_last_not_of(" \t\r") + 1 - begin);
+  suspect.why = why;
+  out.suspects.push_back(std::move(suspect));
+}
+
 }  // namespace
+
+LineDivergence endless_lines(const std::vector<host::SourcePlace>& stack, const std::string& what) {
+  LineDivergence out;
+  SourceText text;
+  for (const host::SourcePlace& at : stack)
+    for (int line = at.line; line > 0 && line > at.line - kFurthest; --line) {
+      const std::string& words = text.line(at.file, line);
+      if (line < at.line && !words.empty() && words[0] == '}') break;
+      if (begins_loop(tokens_of_line(words)) && text.end_of_statement(at.file, line) >= at.line)
+        suggest_line(text, at, line, "", "is a loop around where it was", out);
+    }
+  if (out.suspects.empty()) return out;
+  suggest_line(text, stack.front(), stack.front().line, "", "is where it was", out);
+  out.answer = LineAnswer::kUnsure;
+  out.reason =
+      "it was stopped within these loops, the innermost first; any of them may be the one that "
+      "does not end";
+  out.what = what;
+  return out;
+}
 
 LineDivergence crash_lines(const std::vector<host::SourcePlace>& stack, CrashOf of,
                            const std::string& what) {
@@ -104,35 +155,37 @@ LineDivergence crash_lines(const std::vector<host::SourcePlace>& stack, CrashOf 
   SourceText text;
   const auto suggest = [&](const host::SourcePlace& at, int line, const std::string& variable,
                            const std::string& why) {
-    const std::string& words = text.line(at.file, line);
-    const std::size_t begin = words.find_first_not_of(" \t");
-    if (begin == std::string::npos) return;
-    const bool known =
-        std::any_of(out.suspects.begin(), out.suspects.end(), [&](const LineSuspect& suspect) {
-          return suspect.place.line == line && suspect.place.file == at.file;
-        });
-    if (known) return;
-    LineSuspect suspect;
-    suspect.place = {at.file, at.function, line, 0, "", variable};
-    suspect.place.text = words.substr(begin, words.find_last_not_of(" \t\r") + 1 - begin);
-    suspect.why = why;
-    out.suspects.push_back(std::move(suspect));
+    suggest_line(text, at, line, variable, why, out);
   };
   if (stack.empty()) return out;
-  const host::SourcePlace& at = stack.front();
-  std::vector<std::pair<std::string, int>> makers;
+  using Makers = std::vector<std::pair<std::string, int>>;
   bool from_caller = false;
-  if (of != CrashOf::kOther)
-    for (const std::string& name : variables_of(tokens_of_line(text.line(at.file, at.line)), of)) {
+  const auto makers_of = [&](const host::SourcePlace& at, const std::vector<std::string>& names) {
+    Makers makers;
+    for (const std::string& name : names) {
       const int line = assigned_above(text, at.file, at.line, name);
       from_caller = from_caller || line == 0;
       if (line != 0) makers.emplace_back(name, line);
     }
+    return makers;
+  };
+  // What a helper accesses it was given, if it makes nothing of that itself: it comes of its caller.
+  std::size_t frame = 0;
+  Makers makers;
+  for (; of != CrashOf::kOther && makers.empty() && frame < stack.size(); ++frame) {
+    const std::vector<Token> tokens =
+        tokens_of_line(text.line(stack[frame].file, stack[frame].line));
+    makers = makers_of(stack[frame], frame == 0 ? variables_of(tokens, of) : variables_in(tokens));
+  }
+  frame = makers.empty() ? 0 : frame - 1;
+  const host::SourcePlace& at = stack[frame];
   for (const auto& [name, line] : makers)
     if (of != CrashOf::kDivisor && goes_up_to(text.line(at.file, line)))
       suggest(at, line, name, "lets the index go one step too far");
-  suggest(at, at.line, "", of == CrashOf::kBounds ? "is out of bounds" : "crashes");
+  const std::string what_it_does = of == CrashOf::kBounds ? "is out of bounds" : "crashes";
+  suggest(at, at.line, "", frame == 0 ? what_it_does : "calls what " + what_it_does);
   if (out.suspects.empty()) return out;
+  for (std::size_t i = 0; i < frame; ++i) suggest(stack[i], stack[i].line, "", what_it_does);
   for (const auto& [name, line] : makers)
     suggest(at, line, name,
             of == CrashOf::kDivisor ? "makes what it divides by" : "makes what it accesses");
@@ -147,11 +200,13 @@ LineDivergence crash_lines(const std::vector<host::SourcePlace>& stack, CrashOf 
     }
   }
   // What has no value there is an argument.
-  if (from_caller && stack.size() > 1) suggest(stack[1], stack[1].line, "", "calls it");
+  if (from_caller && stack.size() > frame + 1)
+    suggest(stack[frame + 1], stack[frame + 1].line, "", "calls it");
   out.answer = LineAnswer::kUnsure;
-  out.reason = of == CrashOf::kBounds
-                   ? "attn-diag check finds the first access out of bounds there, before the crash"
-                   : "the code under test crashed in the first line; what it is made of stands below";
+  out.reason =
+      of == CrashOf::kBounds
+          ? "attn-diag check finds the first access out of bounds there, before the crash"
+          : "the code under test crashed in the first line; what it is made of stands below";
   out.what = what;
   return out;
 }

@@ -21,4 +21,7 @@ enum class CrashOf : std::uint8_t {
 LineDivergence crash_lines(const std::vector<host::SourcePlace>& stack, CrashOf of,
                            const std::string& what);
 
+// The loops around where a run was that did not end, as above.
+LineDivergence endless_lines(const std::vector<host::SourcePlace>& stack, const std::string& what);
+
 }  // namespace attn_diag::lines

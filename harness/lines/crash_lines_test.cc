@@ -25,6 +25,17 @@ __global__ void attend(const float* k, float* o, int n) {
   for (int i = 0; i <= n; ++i)
     o[i] = 0;
 }
+__device__ void copy(unsigned to, const float* from) {
+  asm("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(from));
+}
+__device__ void spin(volatile int* flag, int n) {
+  for (int i = 0; i < n; ++i) flag[i] = 0;
+  for (int i = 0; i < n; ++i) {
+    int seen = 0;
+    while (seen == 0)
+      seen = flag[i];
+  }
+}
 )";
 
 struct Source {
@@ -69,7 +80,21 @@ TEST_CASE("what makes the address of a crash has makers itself") {
 
 TEST_CASE("what a function that crashes was given comes of its caller") {
   const Source source;
-  CHECK(source.lines({6, 13}, CrashOf::kAddress) == std::vector{6, 13});
+  // The caller, what crashes, and what makes what was given: row and at.
+  CHECK(source.lines({6, 13}, CrashOf::kAddress) == std::vector{13, 6, 11, 10});
+  CHECK(source.lines({19, 13}, CrashOf::kBounds) == std::vector{13, 19, 11, 10});
+  CHECK(source.lines({6}, CrashOf::kAddress) == std::vector{6});
+}
+
+TEST_CASE("of a run that does not end the loops around where it was are told") {
+  const Source source;
+  const std::vector<host::SourcePlace> stack = {{source.path, 26, "spin"},
+                                                {source.path, 16, "attend"}};
+  std::vector<int> found;
+  for (const LineSuspect& suspect : endless_lines(stack, "does not end").suspects)
+    found.push_back(suspect.place.line);
+  CHECK(found == std::vector{25, 23, 15, 26});
+  CHECK(endless_lines({{source.path, 6, "load"}}, "does not end").answer == LineAnswer::kNotLooked);
 }
 
 TEST_CASE("of a crash without lines none is told") {

@@ -27,7 +27,7 @@ constexpr SignalName kSignals[] = {
     {SIGKILL, "SIGKILL", "killed: by the system when memory ran out, or by someone"},
 };
 
-constexpr std::size_t kMostMade = 5;  // shown of what an address is made of
+constexpr std::size_t kMostMade = 4;  // shown of what an address is made of
 
 std::string signal_name(int number) {
   for (const SignalName& s : kSignals)
@@ -124,10 +124,14 @@ std::string crash_text(const CrashReport& c, const std::string& again) {
   for (std::size_t i = 0; i < c.frames.size(); ++i)
     line((i == 0 ? "At " : "called by ") + c.frames[i]);
   if (!c.found.empty()) line("Before that, attn-diag check finds: " + c.found + '.');
-  // The line of the crash stands above.
-  for (std::size_t i = c.found.empty() ? 1 : 0; i < std::min(kMostMade, c.lines.suspects.size());
-       ++i) {
-    const LineSuspect& one = c.lines.suspects[i];
+  const auto stands_above = [&](const LinePlace& place) {
+    return !c.frames.empty() && c.frames.front().find(fmt::format("{}:{})", place.file,
+                                                                  place.line)) != std::string::npos;
+  };
+  std::size_t said = 0;
+  for (const LineSuspect& one : c.lines.suspects) {
+    if (stands_above(one.place) || said == kMostMade) continue;
+    ++said;
     line(fmt::format("{}:{} {}{}: {}", one.place.file, one.place.line, one.why,
                      one.place.variable.empty() ? "" : " (" + one.place.variable + ")",
                      one.place.text));

@@ -147,7 +147,8 @@ std::vector<LocatedFinding> located(const TraceResult& result) {
                                                                    : "diverges",
                                     one_line(trace_headline(result)));
   if (agrees)
-    verdict.place.message += "; but attn-diag check finds " + plural(*result.memory_errors, "error");
+    verdict.place.message +=
+        "; but attn-diag check finds " + plural(*result.memory_errors, "error");
   const bool warns = agrees || result.latent();
   if (warns) verdict.level = LocatedFinding::Level::kWarning;
   std::vector<LocatedFinding> all;

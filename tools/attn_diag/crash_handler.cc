@@ -146,8 +146,7 @@ void note_check(const std::vector<std::string>& words) {
   std::string all;
   for (const std::string& word : words) all.append(word).push_back('\0');
   g_page->check.fill('\0');
-  if (all.size() < g_page->check.size())
-    std::copy(all.begin(), all.end(), g_page->check.begin());
+  if (all.size() < g_page->check.size()) std::copy(all.begin(), all.end(), g_page->check.begin());
 }
 
 void keep_report(const KeptReport& report) {

@@ -89,6 +89,8 @@ CrashReport describe(const CrashPage& page, const HowItEnded& ended, bool may_ch
     if (may_check && page.flight.in_kernel && !divides)
       put_out_of_bounds_first(page, frames.places, crash);
   }
+  if (crash.kind == CrashReport::Kind::kTimeout)
+    crash.lines = lines::endless_lines(frames.places, report::crash_headline(crash));
   if (!page.has_address) return crash;
   crash.has_address = true;
   crash.address = page.address;

@@ -64,7 +64,8 @@ std::vector<report::JunitCase> junit_of_trace(const TraceResult& r, const std::s
   }
   if (r.memory_errors)
     add("loads and stores are sound", *r.memory_errors == 0 ? Kind::kPassed : Kind::kSkipped,
-        *r.memory_errors == 0 ? "" : "attn-diag check finds errors: " + report::lines_line(*r.lines));
+        *r.memory_errors == 0 ? ""
+                              : "attn-diag check finds errors: " + report::lines_line(*r.lines));
   else if (r.lines)
     add("every number is what attention asks for",
         r.lines->answer == LineAnswer::kNone        ? Kind::kPassed
