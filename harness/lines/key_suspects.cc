@@ -65,6 +65,7 @@ void SumSuspects::suspect_missing(const Cause& cause) {
   // Who has a weight, and no row of v?
   const Way before = way_of(cause.row, key);
   if (before.weight != 0 && before.times_v == 0 && !loads_all(2, cause.row)) {
+    suggest_what_never_took(before.weight);
     suggest_loaders(2, "does not load all of v");
     if (x_graph.whole_blocks && x_loaders[2].empty()) suggest_unused_loads("loads nothing");
   }
@@ -149,6 +150,24 @@ void SumSuspects::suggest_choices_between(std::uint32_t score, std::uint32_t wei
       if (!condition.loop && condition.at.file.empty() &&
           (!of_threads || come_of(condition.tests, "t")))
         suggest_choice(s, condition.at.line, condition.tests);
+  }
+}
+
+void SumSuspects::suggest_what_never_took(std::uint32_t weight) {
+  if (x_graph.whole_blocks) return;
+  // What a helper returns has its name in the line that calls it.
+  const ValueSite& made = site(node(weight).site);
+  std::vector<std::string> names = assigned_names(x_text.line(made.file, made.line));
+  for (const NamedLine& call : lines_in(made.callers))
+    for (std::string& name : assigned_names(text_of(node(weight).site, call)))
+      names.push_back(std::move(name));
+  for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s) {
+    const ValueSite& one = site(s);
+    const std::string& text = x_text.line(one.file, one.line);
+    if (one.ran || one.file != made.file || !has_name(text, names)) continue;
+    const std::string why = "would take the weights, and never ran";
+    suggest_conditions(s, "if", why);
+    suggest(s, why);
   }
 }
 

@@ -161,6 +161,21 @@ bool begins_late(std::string_view line) {
   return false;
 }
 
+bool has_name(std::string_view line, const std::vector<std::string>& names) {
+  const std::vector<Token> tokens = tokens_of(line);
+  return std::any_of(tokens.begin(), tokens.end(), [&](const Token& token) {
+    return std::find(names.begin(), names.end(), token.text) != names.end();
+  });
+}
+
+std::vector<std::string> assigned_names(std::string_view line) {
+  const std::vector<Token> tokens = tokens_of(line);
+  std::vector<std::string> names;
+  for (std::size_t i = 1; i < tokens.size(); ++i)
+    if (tokens[i].is("=") && tokens[i - 1].is_identifier()) names.emplace_back(tokens[i - 1].text);
+  return names;
+}
+
 bool goes_up_to(std::string_view line) {
   const std::vector<Token> tokens = tokens_of(line);
   std::size_t i = loop_at(tokens);

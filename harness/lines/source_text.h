@@ -37,6 +37,10 @@ bool is_plain_subscript(std::string_view line, std::string_view variable);
 std::vector<std::string> subscript_names(std::string_view line, std::string_view variable);
 // Whether the line has the variable plus a name as an argument: "memcpy_async(block, tile, k + at, bytes)".
 bool is_plain_offset(std::string_view line, std::string_view variable);
+// Whether the line has one of the names.
+bool has_name(std::string_view line, const std::vector<std::string>& names);
+// The names that the line gives a value: p and q of "float p = f(x), q = 0;".
+std::vector<std::string> assigned_names(std::string_view line);
 // Whether the line assigns more to the variable than one name or number: "end = min(n, begin + 4)", "q += n".
 bool computes(std::string_view line, std::string_view variable);
 

@@ -8,6 +8,14 @@
 
 namespace attn_diag::lines {
 
+TEST_CASE("the names that a line gives a value") {
+  CHECK(assigned_names("const float p0 = ex2(s0 - m), p1 = ex2(s1);") ==
+        std::vector<std::string>{"p0", "p1"});
+  CHECK(assigned_names("x += y; a[i] = y == z;").empty());
+  CHECK(has_name("if (two) o[d] += p1 * v[d];", {"p0", "p1"}));
+  CHECK_FALSE(has_name("o[d] += p10;", {"p1"}));
+}
+
 TEST_CASE("a loop over a range that others computed is plain") {
   for (const char* line :
        {"for (int j = 0; j < n; ++j) {", "for (int j = begin; j < end; j++) sum += x[j];",

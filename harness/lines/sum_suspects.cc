@@ -17,6 +17,7 @@ void SumSuspects::suspect(const std::vector<Cause>& list) {
 
 void SumSuspects::suspect_cause(const std::vector<Cause>& list) {
   const Cause& cause = list.front();
+  x_row = cause.row;
   x_out.where =
       cause.node == 0 ? query_text(cause.row) : place_of(cause.node) + ", " + query_text(cause.row);
   suggest_minimum_of_scores();

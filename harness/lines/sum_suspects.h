@@ -78,6 +78,8 @@ class SumSuspects : public NumberSuspects {
   void suspect_tested_sum(const Cause& cause);
   // Where no key has a weight: what would have made one.
   void suspect_what_never_ran();
+  // What would have taken a weight further, and never ran.
+  void suggest_what_never_took(std::uint32_t weight);
   // What masks a key of the row; 0: nothing.
   std::uint32_t masks_others(std::uint32_t row) const;
   // Whether threads of a block make the row's scores at one place, each of other keys.

@@ -273,7 +273,21 @@ void Suspects::suggest_shared_of_k_and_v(std::uint32_t row, const std::string& w
 void Suspects::suggest_pointer(std::uint32_t access, const std::string& why) {
   std::vector<NamedLine> pointer = variables_in(site(access).uses, ',');
   std::erase_if(pointer, [&](const NamedLine& use) { return use.name != site(access).variable; });
+  if (begins_right(access))
+    std::stable_partition(pointer.begin(), pointer.end(), [&](const NamedLine& use) {
+      const std::string& text = text_of(access, use);
+      return is_loop(text) || text.find("+=") != std::string::npos;
+    });
   suggest_computed(access, pointer, why);
+}
+
+bool Suspects::begins_right(std::uint32_t loader) {
+  if (x_graph.whole_blocks || x_row == kNone) return false;
+  const auto loads = [&](unsigned buffer, std::uint32_t first) {
+    return x_loaders[buffer].count(loader) != 0 &&
+           loaded_for(x_row)[buffer].count(std::uint64_t{first} << 32) != 0;
+  };
+  return loads(0, x_row) || loads(1, key_row(x_row, 0)) || loads(2, key_row(x_row, 0));
 }
 
 void Suspects::suggest_loaders(unsigned buffer, const std::string& why) {

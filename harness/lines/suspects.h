@@ -86,6 +86,8 @@ class Suspects : public Walk {
   void suggest_head(std::uint32_t site_number, const std::string& why);
   // Where the pointer that is read there was computed.
   void suggest_pointer(std::uint32_t access, const std::string& why);
+  // Whether the load has the first element of its head: what it begins with is right then, not how it goes on.
+  bool begins_right(std::uint32_t loader);
   // What loads of k and of v have in common, where neither comes whole: it is wrong in both.
   void suggest_shared_of_k_and_v(std::uint32_t row, const std::string& why);
   // What a line takes from the index of the block alone, as the place of a head.
@@ -131,8 +133,9 @@ class Suspects : public Walk {
   void suggest_moves(std::uint32_t n, const std::string& why);
 
   LineDivergence& x_out;
-  bool x_first_step = false;  // what is wrong is so before a loop has advanced anything
-  bool x_later_step = false;  // the first step of the loop was right
+  std::uint32_t x_row = kNone;  // of q, that is wrong
+  bool x_first_step = false;    // what is wrong is so before a loop has advanced anything
+  bool x_later_step = false;    // the first step of the loop was right
   std::set<std::uint32_t> x_loaders[3];
   SourceText x_text;
   bool x_only_later_heads =

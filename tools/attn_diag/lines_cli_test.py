@@ -83,6 +83,8 @@ EDITS = {
     "a causal loop where no mask is": ("example_flash", 0, "if (kCausal && n0 + j > row) break;", "if (n0 + j > row) break;",
                                        "if (n0 + j > row) break;", 1, False),
     "one of four sums that is not rescaled": ("float4_tiles", 0, " rO[i].w *= alpha;", "", "rO[i].z *= alpha;", 1, False),
+    "a pointer that takes half a step": ("ex2_registers", 0, "k += 2 * Dim, v", "k += Dim, v", "k += Dim, v", 1, False),
+    "weights that are taken by what never runs": ("ex2_registers", 0, "if (two) o[d] += p1", "if (!two) o[d] += p1", "if (!two) o[d] += p1", 1, False),
     "lse alone": ("cp_async_ring", 0, "= m + __logf(l);", "= m + (l);", "= m + (l);", 1, False),
 }
 
