@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numbers>
 #include <stdexcept>
 
 #include "attn_diag/harness/error.h"
@@ -111,8 +112,12 @@ WatchedRun watch_run(const Experiment& experiment,
     out.reason = "no code of the watch build told anything";
   out.o_type = problem.dtype;
   out.o.assign(memory.o.data(), memory.o.data() + memory.o.size());
+  const LseConvention convention = watched.info().conventions.lse;
+  if (convention == LseConvention::kNone) return out;
   out.lse.resize(memory.lse.size() / sizeof(float));
   if (!out.lse.empty()) std::memcpy(out.lse.data(), memory.lse.data(), memory.lse.size());
+  if (convention == LseConvention::kBase2)
+    for (float& lse : out.lse) lse *= std::numbers::ln2_v<float>;
   return out;
 }
 

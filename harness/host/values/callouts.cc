@@ -66,6 +66,14 @@ void note_global(const void* at, std::uint32_t bytes, bool is_store) {
   runner->values()->note_global(runner->place_of_values() >> 10, at, bytes, is_store);
 }
 
+// Which block stores an output is known of all.
+void note_output_of_unwatched(Site& site, const Watched& watched, const void* at,
+                              std::uint32_t bytes) {
+  if (watched.runner != nullptr && watched.runner->values() != nullptr &&
+      watched.runner->values()->is_output(at))
+    watched.runner->values()->note_output(site, watched.where(), at, bytes, 0);
+}
+
 }  // namespace
 
 extern "C" {
@@ -105,14 +113,10 @@ void attn_diag_value_store(Site* site, const void* at, std::uint32_t bytes, Labe
                            std::uint64_t bits) {
   note_global(at, bytes, true);
   const Watched watched;
-  if (watched.recorder != nullptr) {
+  if (watched.recorder != nullptr)
     watched.recorder->store(*site, watched.where(), at, bytes, label, bits);
-    return;
-  }
-  // Which block stores an output is known of all.
-  if (watched.runner != nullptr && watched.runner->values() != nullptr &&
-      watched.runner->values()->is_output(at))
-    watched.runner->values()->note_output(*site, watched.where(), at, bytes, 0);
+  else
+    note_output_of_unwatched(*site, watched, at, bytes);
 }
 
 Label attn_diag_value_compute(Site* site, float result, Label a, float x, Label b, float y, Label c,
@@ -188,8 +192,14 @@ Label attn_diag_value_as_number(Site* site, Label label, std::uint32_t bytes, fl
 }
 
 void attn_diag_value_copy(Site* site, void* to, const void* from, std::uint64_t bytes) {
+  const auto count = static_cast<std::uint32_t>(bytes);
+  note_global(from, count, false);
+  note_global(to, count, true);
   const Watched watched;
-  if (watched.recorder != nullptr) watched.recorder->copy(to, from, bytes, {site, watched.where()});
+  if (watched.recorder != nullptr)
+    watched.recorder->copy(to, from, bytes, {site, watched.where()});
+  else
+    note_output_of_unwatched(*site, watched, to, count);
 }
 
 void attn_diag_value_forget(void* at, std::uint64_t bytes) {

@@ -253,16 +253,28 @@ void ValueRecorder::copy(void* to, const void* from, std::size_t bytes, CopiedAt
     std::copy_n(parts.begin(), here, labels.begin() + static_cast<std::ptrdiff_t>(i));
   }
   write(address_of(to), labels.data(), bytes);
-  if (!is_output(to)) return;
-  const ValueBuffer& output =
-      x_options.outputs[static_cast<std::size_t>(find(x_options.outputs, to))];
-  for (std::size_t i = 0; i + output.element_bytes <= bytes; i += output.element_bytes) {
-    const auto* const at = static_cast<const std::byte*>(from) + i;
-    const auto writer = x_writers.find(address_of(at) / 4);
-    if (writer != x_writers.end())
-      note_output(g_copied, writer->second << 10, static_cast<const std::byte*>(to) + i,
-                  output.element_bytes,
-                  label_at(static_cast<const std::byte*>(to) + i, output.element_bytes));
+  const int buffer = find(x_options.outputs, to);
+  const std::size_t step =
+      buffer < 0 ? 4 : x_options.outputs[static_cast<std::size_t>(buffer)].element_bytes;
+  for (std::size_t i = 0; i + step <= bytes; i += step) {
+    const std::byte* const there = static_cast<const std::byte*>(to) + i;
+    const auto note = [&](Site& site, std::uint32_t where) {
+      note_output(site, where, there, static_cast<unsigned>(step),
+                  label_at(there, static_cast<unsigned>(step)));
+    };
+    if (at_line.site != nullptr) {
+      if (buffer < 0) break;
+      note(*at_line.site, at_line.where);
+      continue;
+    }
+    // The host copies what a block stored, perhaps by way of memory of its own.
+    const auto writer = x_writers.find(address_of(static_cast<const std::byte*>(from) + i) / 4);
+    if (writer == x_writers.end()) continue;
+    const std::uint32_t block = writer->second;
+    if (buffer >= 0)
+      note(g_copied, block << 10);
+    else
+      x_writers[address_of(there) / 4] = block;
   }
 }
 
