@@ -206,7 +206,8 @@ cudaError_t launch(const cudaLaunchConfig_t& config, const KernelCall& call) {
     return fail(
         *report,
         {LaunchFindingKind::kLaunchConfig,
-         concat("kernel ", kernel_name(call), " cannot be launched: ", problem, '.'), "", 0});
+         concat("kernel ", kernel_name(call), " cannot be launched: ", problem, '.'),
+         call.file != nullptr ? call.file : "", call.line});
   if (options.schedule.kind == ScheduleKind::kLockstep && !call.instrumented)
     return fail(*report,
                 {LaunchFindingKind::kNotInstrumented,

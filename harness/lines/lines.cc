@@ -53,6 +53,20 @@ LineDivergence not_looked(std::string reason) {
   return out;
 }
 
+// Nothing ran: what is stored nowhere says nothing.
+LineDivergence refused_launch(const host::SourcePlace& at, const std::string& why) {
+  if (at.line == 0) return not_looked(why);
+  LineDivergence out;
+  out.answer = LineAnswer::kUnsure;
+  out.what = why;
+  out.reason =
+      "the launch is refused: the fault may be what makes its sizes, or what should have raised a "
+      "limit";
+  out.suspects.push_back({{at.file, at.function, at.line, 0, "", ""}, "launches it"});
+  lines::add_source_text(out);
+  return out;
+}
+
 // The blocks that make these rows, and all whose results those read.
 std::vector<std::uint32_t> blocks_of(const host::ValueGraph& survey, const Chosen& chosen) {
   constexpr std::size_t kMost = 64;
@@ -146,6 +160,7 @@ LineDivergence lines::trace_lines(const WatchBuild& build, const Experiment& giv
   const Experiment watching = watched(experiment, build);
   const WatchedRun survey =
       lines::watch_run(watching, std::vector<std::uint32_t>{}, refused ? kPatience : 0);
+  if (survey.unlaunched) return refused_launch(*survey.unlaunched, survey.reason);
   if (survey.graph.outputs.empty()) return not_looked(survey.reason);
   if (!survey.graph.instrumented && survey.reason.empty())
     return not_looked("no code of the watch build told anything");
@@ -162,12 +177,12 @@ LineDivergence lines::trace_lines(const WatchBuild& build, const Experiment& giv
   const lines::Terms terms(run.graph, attention);
   std::vector<OutputElement> elements =
       judged_elements(run, attention, expected, chosen.of_lse, blocks);
-  const bool untold = experiment.run.fill[GivenMemory::kOutput] == MemoryFill::kNaN &&
-                      take_out_untold(run, chosen.of_lse, elements);
   // An access that is wrong by itself is a fault, whatever else is.
   std::string unchecked;
   const bool any_wrong = std::any_of(elements.begin(), elements.end(),
                                      [](const OutputElement& element) { return element.wrong; });
+  const bool untold = experiment.run.fill[GivenMemory::kOutput] == MemoryFill::kNaN &&
+                      take_out_untold(run, chosen.of_lse, elements);
   if (by == LinesBy::kChecker || any_wrong)
     unchecked = put_findings(experiment, terms, elements, out);
   const bool ended = out.suspects.empty() && survey.illegal;
@@ -207,6 +222,8 @@ LineDivergence lines::trace_lines(const WatchBuild& build, const Experiment& giv
       }
     }
   }
+  if (out.answer == LineAnswer::kNone && out.numbers == 0)
+    return not_looked("no number that comes of q, k and v was seen");
   finish(run, terms, out);
   return out;
 }

@@ -226,6 +226,10 @@ bool SumSuspects::lacks_tails(const std::set<std::uint32_t>& rows) const {
 void SumSuspects::suggest_rows_of_place(std::uint32_t s) {
   std::vector<NamedLine> rows = variables_in(site(s).uses, ',');
   std::erase_if(rows, [](const NamedLine& use) { return use.sources.empty(); });
+  // What threads alone have is a part of the rows that a block has.
+  std::stable_partition(rows.begin(), rows.end(), [](const NamedLine& use) {
+    return use.sources.find_first_of("xyz") != std::string::npos;
+  });
   suggest_computed(s, rows, "makes the index of the store");
 }
 

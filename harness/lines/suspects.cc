@@ -38,6 +38,9 @@ void Suspects::suggest(std::uint32_t site_number, const std::string& why) {
 }
 
 void Suspects::suggest(std::uint32_t site_number, const NamedLine& at, const std::string& why) {
+  // Where the launch gives them their values is no line of the kernel.
+  for (const char* const given : {"threadIdx", "blockIdx", "blockDim", "gridDim"})
+    if (at.name == given) return;
   const ValueSite& s = site(site_number);
   suggest(at.file.empty() ? s.home : at.file, s.function, at.line, 0, at.name, why);
 }

@@ -104,6 +104,8 @@ WatchedRun watch_run(const Experiment& experiment,
     if (finding.kind == host::LaunchFindingKind::kIllegalAddress && finding.line > 0 &&
         !out.illegal)
       out.illegal = host::SourcePlace{finding.file, finding.line, ""};
+    if (finding.kind == host::LaunchFindingKind::kLaunchConfig && !out.unlaunched)
+      out.unlaunched = host::SourcePlace{finding.file, finding.line, ""};
   }
   // A finding says more than the status that follows from it.
   if (out.reason.empty()) out.reason = refused;

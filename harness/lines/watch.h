@@ -33,8 +33,9 @@ struct WatchedRun {
   std::vector<std::byte> o;  // as the kernel wrote it
   DType o_type = DType::kFp32;
   std::vector<float> lse;
-  std::string reason;                        // why nothing was seen; empty: it was
-  std::optional<host::SourcePlace> illegal;  // of an access that ended it
+  std::string reason;                           // why nothing was seen; empty: it was
+  std::optional<host::SourcePlace> illegal;     // of an access that ended it
+  std::optional<host::SourcePlace> unlaunched;  // of a launch that was refused
 };
 // Only the blocks of the list are watched, by number among all that ran; all: every block. `patience`: seconds of CPU
 // time that a thread may run without reaching a synchronisation; 0: as everywhere.

@@ -58,12 +58,12 @@ struct Watched {
 std::uintptr_t address(const void* at) { return reinterpret_cast<std::uintptr_t>(at); }
 
 // Which block reads what another wrote, whether or not they are watched.
-void note_global(const void* at, std::uint32_t bytes, bool is_store) {
+void note_global(Site* site, const void* at, std::uint32_t bytes, bool is_store) {
   BlockRunner* const runner = BlockRunner::current();
   if (runner == nullptr || runner->values() == nullptr || runner->is_own(address(at)) ||
       runner->memory().is_shared(address(at)) || runner->values()->is_input(at))
     return;
-  runner->values()->note_global(runner->place_of_values() >> 10, at, bytes, is_store);
+  runner->values()->note_global(*site, runner->place_of_values() >> 10, at, bytes, is_store);
 }
 
 // Which block stores an output is known of all.
@@ -94,7 +94,7 @@ Label attn_diag_value_join(Label low, Label high, std::uint32_t low_bytes,
 Label attn_diag_value_as_number(Site* site, Label label, std::uint32_t bytes, float number);
 void attn_diag_value_add_sites(Site* const* sites, std::uint64_t count);
 void attn_diag_value_remove_sites(Site* const* sites, std::uint64_t count);
-void attn_diag_value_copy(Site* site, void* to, const void* from, std::uint64_t bytes);
+void attn_diag_value_copy(Site* load, Site* store, void* to, const void* from, std::uint64_t bytes);
 void attn_diag_value_forget(void* at, std::uint64_t bytes);
 void attn_diag_value_offer(Label label, std::uint64_t bits);
 Label attn_diag_value_receive(Site* site, std::uint32_t call, std::uint64_t bits);
@@ -102,7 +102,7 @@ void attn_diag_value_atomic_add(Site* site, void* at, Label label, float number)
 void attn_diag_value_at(Site* site);
 
 Label attn_diag_value_load(Site* site, const void* at, std::uint32_t bytes, std::uint64_t bits) {
-  note_global(at, bytes, false);
+  note_global(site, at, bytes, false);
   const Watched watched;
   return watched.recorder == nullptr
              ? 0
@@ -111,7 +111,7 @@ Label attn_diag_value_load(Site* site, const void* at, std::uint32_t bytes, std:
 
 void attn_diag_value_store(Site* site, const void* at, std::uint32_t bytes, Label label,
                            std::uint64_t bits) {
-  note_global(at, bytes, true);
+  note_global(site, at, bytes, true);
   const Watched watched;
   if (watched.recorder != nullptr)
     watched.recorder->store(*site, watched.where(), at, bytes, label, bits);
@@ -191,15 +191,16 @@ Label attn_diag_value_as_number(Site* site, Label label, std::uint32_t bytes, fl
              : watched.recorder->as_number(*site, watched.where(), label, bytes, number);
 }
 
-void attn_diag_value_copy(Site* site, void* to, const void* from, std::uint64_t bytes) {
+void attn_diag_value_copy(Site* load, Site* store, void* to, const void* from,
+                          std::uint64_t bytes) {
   const auto count = static_cast<std::uint32_t>(bytes);
-  note_global(from, count, false);
-  note_global(to, count, true);
+  note_global(load, from, count, false);
+  note_global(store, to, count, true);
   const Watched watched;
   if (watched.recorder != nullptr)
-    watched.recorder->copy(to, from, bytes, {site, watched.where()});
+    watched.recorder->copy(to, from, bytes, {load, watched.where(), store});
   else
-    note_output_of_unwatched(*site, watched, to, count);
+    note_output_of_unwatched(*store, watched, to, count);
 }
 
 void attn_diag_value_forget(void* at, std::uint64_t bytes) {
@@ -222,8 +223,8 @@ Label attn_diag_value_receive(Site* site, std::uint32_t call, std::uint64_t bits
 }
 
 void attn_diag_value_atomic_add(Site* site, void* at, Label label, float number) {
-  note_global(at, 4, false);
-  note_global(at, 4, true);
+  note_global(site, at, 4, false);
+  note_global(site, at, 4, true);
   const Watched watched;
   if (watched.recorder != nullptr)
     watched.recorder->atomic_add(*site, watched.where(), at, label, number);

@@ -8,8 +8,9 @@
 namespace attn_diag::host {
 
 struct CopiedAt {
-  value_callouts::Site* site = nullptr;  // null: not known, or host code
-  std::uint32_t where = 0;               // as in ValueNode
+  value_callouts::Site* site = nullptr;   // null: not known, or host code
+  std::uint32_t where = 0;                // as in ValueNode
+  value_callouts::Site* store = nullptr;  // where it is stored; null: at `site`
 };
 
 }  // namespace attn_diag::host

@@ -264,17 +264,17 @@ void ValueRecorder::copy(void* to, const void* from, std::size_t bytes, CopiedAt
     };
     if (at_line.site != nullptr) {
       if (buffer < 0) break;
-      note(*at_line.site, at_line.where);
+      note(at_line.store != nullptr ? *at_line.store : *at_line.site, at_line.where);
       continue;
     }
     // The host copies what a block stored, perhaps by way of memory of its own.
     const auto writer = x_writers.find(address_of(static_cast<const std::byte*>(from) + i) / 4);
     if (writer == x_writers.end()) continue;
-    const std::uint32_t block = writer->second;
+    const Writer by = writer->second;
     if (buffer >= 0)
-      note(g_copied, block << 10);
+      note(*by.site, by.block << 10);
     else
-      x_writers[address_of(there) / 4] = block;
+      x_writers[address_of(there) / 4] = by;
   }
 }
 
@@ -381,18 +381,18 @@ void ValueRecorder::note_output(Site& site, std::uint32_t where, const void* at,
   }
 }
 
-void ValueRecorder::note_global(std::uint32_t block, const void* at, unsigned bytes,
+void ValueRecorder::note_global(Site& site, std::uint32_t block, const void* at, unsigned bytes,
                                 bool is_store) {
   for (std::uintptr_t word = address_of(at) / 4; word <= (address_of(at) + bytes - 1) / 4; ++word) {
     if (is_store) {
-      x_writers[word] = block;
+      x_writers[word] = {block, &site};
       continue;
     }
     const auto writer = x_writers.find(word);
-    if (writer == x_writers.end() || writer->second == block) continue;
+    if (writer == x_writers.end() || writer->second.block == block) continue;
     auto& reads = x_graph.reads_of[block];
-    if (std::find(reads.begin(), reads.end(), writer->second) == reads.end())
-      reads.push_back(writer->second);
+    if (std::find(reads.begin(), reads.end(), writer->second.block) == reads.end())
+      reads.push_back(writer->second.block);
   }
 }
 

@@ -43,7 +43,8 @@ class __attribute__((visibility("hidden"))) ValueRecorder {
              std::uint64_t bits);
   void store(value_callouts::Site& site, std::uint32_t where, const void* at, unsigned bytes,
              Label label, std::uint64_t bits);
-  void note_global(std::uint32_t block, const void* at, unsigned bytes, bool is_store);
+  void note_global(value_callouts::Site& site, std::uint32_t block, const void* at, unsigned bytes,
+                   bool is_store);
   void note_output(value_callouts::Site& site, std::uint32_t where, const void* at, unsigned bytes,
                    Label label);
   bool is_output(const void* at) const;
@@ -115,8 +116,11 @@ class __attribute__((visibility("hidden"))) ValueRecorder {
   std::unordered_map<std::uintptr_t, std::unique_ptr<Page>> x_pages;
   std::array<std::pair<std::uintptr_t, Page*>, 64> x_recent{};
   std::unordered_map<std::uint32_t, Label> x_constants;  // by bits
-  std::unordered_map<std::uintptr_t, std::uint32_t>
-      x_writers;  // of 4 bytes of global memory: the block
+  struct Writer {
+    std::uint32_t block = 0;
+    value_callouts::Site* site = nullptr;
+  };
+  std::unordered_map<std::uintptr_t, Writer> x_writers;  // of 4 bytes of global memory
   std::unordered_map<std::string, std::uint32_t> x_sites;
   std::vector<value_callouts::Site*> x_numbered;
   std::vector<Offered> x_offered;

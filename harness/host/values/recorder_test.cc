@@ -115,6 +115,32 @@ TEST_CASE("an element that the executor copies has the line that asked for it") 
   CHECK(graph.nodes[there].where == 9);
 }
 
+TEST_CASE(
+    "outputs that a kernel copies from memory to memory are the block's, with the line that "
+    "stores") {
+  Recording r;
+  Site load = site_of(Op::kLoad, "tile"), store = site_of(Op::kStore, "o");
+  r.recorder.copy(r.output, r.memory, 8, {&load, 5 << 10, &store});
+  const ValueGraph graph = r.recorder.take();
+  for (const unsigned i : {0U, 1U}) {
+    CHECK(graph.outputs[0][i].block == 5);
+    CHECK(graph.sites[graph.outputs[0][i].site].variable == "o");
+  }
+}
+
+TEST_CASE("what a block stored stays its own on the way through memory of the host") {
+  Recording r;
+  Site store = site_of(Op::kStore, "o");
+  float host[4] = {};
+  r.recorder.note_global(store, 3, &r.memory[0], 4, true);
+  r.recorder.copy(host, r.memory, 8);
+  r.recorder.copy(r.output, host, 8);
+  const ValueGraph graph = r.recorder.take();
+  CHECK(graph.outputs[0][0].block == 3);
+  CHECK(graph.sites[graph.outputs[0][0].site].variable == "o");
+  CHECK(graph.outputs[0][1].block == ~0u);
+}
+
 TEST_CASE("what is stored and replaced before anybody reads it is kept apart") {
   Recording r;
   const Label a = r.recorder.load(r.load, 0, &r.input[0], 4, bits_of(1));
@@ -194,8 +220,8 @@ TEST_CASE("memory that nobody wrote is a number of its own, and NaN") {
 TEST_CASE("blocks are known by whose results they read, and who stores what another stored") {
   Recording r;
   r.recorder.begin_block(1);
-  r.recorder.note_global(0, &r.memory[0], 4, true);
-  r.recorder.note_global(1, &r.memory[0], 4, false);
+  r.recorder.note_global(r.store, 0, &r.memory[0], 4, true);
+  r.recorder.note_global(r.load, 1, &r.memory[0], 4, false);
   r.recorder.note_output(r.store, 0, &r.output[0], 4, 0);
   r.recorder.note_output(r.store, 1 << 10, &r.output[0], 4, 0);
   const ValueGraph graph = r.recorder.take();

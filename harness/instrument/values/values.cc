@@ -592,6 +592,7 @@ class Watcher {
       IRBuilder<> builder(behind(at));
       call(builder, value_callouts::kCopy, builder.getVoidTy(),
            {as_pointer(builder, x_sites.site(at, Op::kLoad, copy->getSource())),
+            as_pointer(builder, x_sites.site(at, Op::kStore, copy->getDest())),
             bytes_at(builder, copy->getDest(), 0), bytes_at(builder, copy->getSource(), 0),
             builder.CreateZExtOrTrunc(copy->getLength(), x_bits)});
       return;

@@ -78,7 +78,7 @@ inline constexpr const char* kJoinParts =
     "attn_diag_value_join";  // (label, label, bytes of each) -> label
 inline constexpr const char* kAsNumber =
     "attn_diag_value_as_number";  // (site, label, bytes, number) -> label
-// (site, to, from, bytes), (to, bytes): copies and fills of memory; after them.
+// (load, store, to, from, bytes), (to, bytes): copies and fills of memory, after them; `load` and `store` are sites.
 inline constexpr const char* kCopy = "attn_diag_value_copy";
 inline constexpr const char* kForget = "attn_diag_value_forget";
 // (label, bits): before warp_collective(); (site, call, bits) -> label: after it.
