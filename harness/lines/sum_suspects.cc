@@ -200,7 +200,7 @@ void SumSuspects::suspect_store(const std::vector<Cause>& list) {
       suggest_pointer(s, "makes the index of the store");
     if (!whole_rows && by_index) suggest(s, "stores o");
     if (by_index || (whole_rows && !cut_off)) {
-      suggest_indices_of_place(s, list);
+      suggest_indices_of_place(s, list, whole_rows);
       if (whole_rows) suggest_rows_of_place(s);
       suggest(s, "stores o");
       suggest_indices(s, "makes the index of the store");
@@ -226,14 +226,12 @@ bool SumSuspects::lacks_tails(const std::set<std::uint32_t>& rows) const {
 void SumSuspects::suggest_rows_of_place(std::uint32_t s) {
   std::vector<NamedLine> rows = variables_in(site(s).uses, ',');
   std::erase_if(rows, [](const NamedLine& use) { return use.sources.empty(); });
-  // What threads alone have is a part of the rows that a block has.
-  std::stable_partition(rows.begin(), rows.end(), [](const NamedLine& use) {
-    return use.sources.find_first_of("xyz") != std::string::npos;
-  });
+  put_blocks_first(rows);
   suggest_computed(s, rows, "makes the index of the store");
 }
 
-void SumSuspects::suggest_indices_of_place(std::uint32_t s, const std::vector<Cause>& list) {
+void SumSuspects::suggest_indices_of_place(std::uint32_t s, const std::vector<Cause>& list,
+                                           bool whole_rows) {
   const auto queries = static_cast<std::size_t>(x_attention.problem().seqlen_q);
   std::map<std::uint32_t, std::set<std::uint32_t>> by_head;
   for (const Cause& cause : list)
@@ -246,9 +244,17 @@ void SumSuspects::suggest_indices_of_place(std::uint32_t s, const std::vector<Ca
     for (const NamedLine& use : variables_in(site(s).uses, ','))
       if (use.sources.find('t') == std::string::npos && !use.constant)
         suggest(s, use, "makes the index of the store, by head");
-  for (const NamedLine& use : variables_in(site(s).uses, ','))
-    if (is_of_block(use) == heads && !use.sources.empty())
-      suggest(s, use, "makes the index of the store");
+  std::vector<NamedLine> uses = variables_in(site(s).uses, ',');
+  std::erase_if(
+      uses, [&](const NamedLine& use) { return is_of_block(use) != heads || use.sources.empty(); });
+  if (whole_rows) put_blocks_first(uses);
+  for (const NamedLine& use : uses) suggest(s, use, "makes the index of the store");
+}
+
+void SumSuspects::put_blocks_first(std::vector<NamedLine>& uses) {
+  std::stable_partition(uses.begin(), uses.end(), [](const NamedLine& use) {
+    return use.sources.find_first_of("xyz") != std::string::npos;
+  });
 }
 
 void SumSuspects::suspect_place(const Cause& cause, bool rows) {
@@ -269,7 +275,7 @@ void SumSuspects::suspect_place(const Cause& cause, bool rows) {
     const ValueSite& store = site(cause.site);
     if (!rows && !is_plain_subscript(x_text.line(store.file, store.line), store.variable))
       suggest(cause.site, "stores it");
-    suggest_indices_of_place(cause.site, {cause});
+    suggest_indices_of_place(cause.site, {cause}, false);
     suggest_indices(cause.site, "makes the index of the store");
   }
   if (!loads_all(buffer, cause.row)) suggest_loaders(buffer, why);

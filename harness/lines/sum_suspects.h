@@ -40,7 +40,9 @@ class SumSuspects : public NumberSuspects {
   // What says which row a store is for.
   void suggest_rows_of_place(std::uint32_t s);
   // Where whole heads lack: what depends on the block alone.
-  void suggest_indices_of_place(std::uint32_t s, const std::vector<Cause>& list);
+  void suggest_indices_of_place(std::uint32_t s, const std::vector<Cause>& list, bool whole_rows);
+  // What threads alone have is a part of the rows that a block has.
+  static void put_blocks_first(std::vector<NamedLine>& uses);
   void suspect_place(const Cause& cause, bool rows);
   // l lacks keys.
   void suspect_sum_of_weights(const Cause& cause);
