@@ -115,9 +115,12 @@ class __attribute__((visibility("hidden"))) BlockRunner final : public BlockCont
   }
   void note_misaligned(std::uintptr_t at, unsigned alignment, std::size_t bytes, const void* pc) {
     if (x_check == nullptr) return;
+    const bool is_local = is_own(at);
     x_check->misaligned(x_current->index.linear, at, alignment, bytes,
-                        reinterpret_cast<std::uintptr_t>(pc));
-    leave_for_good();  // the access itself would end the program
+                        reinterpret_cast<std::uintptr_t>(pc), is_local);
+    // The access itself would end the program, but for what processors load anywhere.
+    constexpr std::size_t kAnywhere = 8;
+    if (!is_local || bytes > kAnywhere) leave_for_good();
   }
   void note_local_array(const void* array, std::size_t bytes, const char* name) {
     const AboutVariable about = std::exchange(x_about, {});

@@ -102,8 +102,9 @@ class BlockChecker {
   void outside_local(unsigned thread, const OutsideLocal& what, const AboutVariable& about,
                      std::uintptr_t pc);
   // A pointer that is no multiple of its type's alignment is used.
+  // `is_local`: of the thread's own variables, which a GPU may keep in registers.
   void misaligned(unsigned thread, std::uintptr_t at, unsigned alignment, std::size_t bytes,
-                  std::uintptr_t pc);
+                  std::uintptr_t pc, bool is_local);
   // The block is ended because of what the thread asks for at `pc`.
   void ended_at(unsigned thread, std::uintptr_t pc) { x_checker->note_end(seen_at(thread, pc, 0)); }
   // An access that ended the block.

@@ -329,17 +329,23 @@ void BlockChecker::outside_local(unsigned thread, const OutsideLocal& what,
 }
 
 void BlockChecker::misaligned(unsigned thread, std::uintptr_t at, unsigned alignment,
-                              std::size_t bytes, std::uintptr_t pc) {
+                              std::size_t bytes, std::uintptr_t pc, bool is_local) {
   SeenFinding finding;
   finding.kind = CheckKind::kMisaligned;
   finding.access = seen_at(thread, pc, bytes);
-  name_memory(finding, at, thread);
+  if (is_local) {
+    finding.severity = Severity::kLatent;
+    finding.space = "local";
+  } else {
+    name_memory(finding, at, thread);
+  }
   finding.message = concat("accesses ", bytes, " bytes at an address that is ", at % alignment,
                            " bytes past a multiple of ", alignment);
   finding.advice =
-      "Vector loads and stores need addresses that are multiples of their size; the rest of this "
-      "block "
-      "was not run";
+      is_local ? "Declare the array with alignas: where a GPU keeps it in registers that is right, "
+                 "where it keeps it in memory the access is refused"
+               : "Vector loads and stores need addresses that are multiples of their size; the "
+                 "rest of this block was not run";
   x_checker->add(finding);
 }
 

@@ -361,6 +361,16 @@ TEST_CASE("a vector load from an address that is not aligned to it is found") {
   CHECK(found.kind == CheckKind::kMisaligned);
 }
 
+TEST_CASE("such a load of a variable of the thread is latent, and what follows is run") {
+  check_clean([](Memory& m) { return checked::read_local_as_vector(m.out.data(), 2); });
+  const CheckFinding found = only(
+      checked_launch([](Memory& m) { return checked::read_local_as_vector(m.out.data(), 1); }));
+  CHECK(found.kind == CheckKind::kMisaligned);
+  CHECK(found.severity == Severity::kLatent);
+  CHECK(found.space == "local");
+  CHECK(found.array.empty());
+}
+
 TEST_CASE("an index that overflows int is found, with its operands") {
   check_clean([](Memory& m) { return checked::overflow(m.in.data(), m.out.data(), 1 << 20); });
   const CheckFinding found = check_found(CheckKind::kIntOverflow, Severity::kError, [](Memory& m) {

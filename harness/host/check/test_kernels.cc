@@ -221,6 +221,15 @@ __global__ void overflow_kernel(const int* data, int* out, int factor) {
   out[threadIdx.x] = data[row == 12345 ? 1 : 0];
 }
 
+__device__ __noinline__ long long wide_at(const int* at) {
+  return *reinterpret_cast<const long long*>(at);
+}
+
+__global__ void local_vector_kernel(int* out, int offset) {
+  alignas(8) int values[4] = {1, 2, 3, offset};
+  out[threadIdx.x] = static_cast<int>(wide_at(values + offset) >> 32);
+}
+
 __global__ void local_kernel(int* out, bool right) {
   int rSum[4];
   local_array(rSum, sizeof rSum, "rSum", __FILE__, __LINE__);
@@ -288,6 +297,9 @@ cudaError_t read_through(const int* from, int* out, int offset) {
 }
 cudaError_t read_as_vector(const int* from, int* out, int offset) {
   return run(1, 0, vector_kernel, from, out, offset);
+}
+cudaError_t read_local_as_vector(int* out, int offset) {
+  return run(1, 0, local_vector_kernel, out, offset);
 }
 cudaError_t overflow(const int* from, int* out, int factor) {
   return run(1, 0, overflow_kernel, from, out, factor);

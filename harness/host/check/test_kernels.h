@@ -38,6 +38,7 @@ cudaError_t warp_flag(volatile int* flag, int* data, int* out, bool fenced);
 cudaError_t two_launches(int* data, int* out);
 cudaError_t read_through(const int* from, int* out, int offset);
 cudaError_t read_as_vector(const int* from, int* out, int offset);
+cudaError_t read_local_as_vector(int* out, int offset);
 cudaError_t overflow(const int* from, int* out, int factor);
 cudaError_t local_array_partly_set(int* out, bool right);
 
