@@ -1,6 +1,7 @@
 #include "harness/host/allocations.h"
 
-#include <cstdlib>
+#include <sys/mman.h>
+
 #include <cstring>
 #include <iterator>
 
@@ -10,12 +11,38 @@
 namespace attn_diag::host {
 namespace {
 
-constexpr std::size_t kAlignment = 256;                   // what cudaMalloc promises
 constexpr std::size_t kMostBytes = std::size_t{1} << 46;  // no device has as much
 constexpr std::size_t kMostFreedBytes = std::size_t{64} << 20;
 constexpr std::size_t kMostFreed = 4096;
 
 std::uintptr_t address_of(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
+
+// On either side of an allocation: what a kernel may touch by mistake without harm, and then what it cannot touch.
+constexpr std::size_t kZone = std::size_t{64} << 10, kUntouchable = std::size_t{64} << 20;
+constexpr std::size_t kPage = 4096;
+
+std::size_t accessible_bytes(std::size_t bytes) {
+  return 2 * kZone + (bytes + kPage - 1) / kPage * kPage;
+}
+
+void* map(std::size_t bytes) {
+  const std::size_t accessible = accessible_bytes(bytes);
+  void* const all = ::mmap(nullptr, accessible + 2 * kUntouchable, PROT_NONE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (all == MAP_FAILED) return nullptr;
+  std::byte* const begin = static_cast<std::byte*>(all) + kUntouchable;
+  if (::mprotect(begin, accessible, PROT_READ | PROT_WRITE) != 0) {
+    ::munmap(all, accessible + 2 * kUntouchable);
+    return nullptr;
+  }
+  std::memset(begin, 0xFF, accessible);
+  return begin + kZone;
+}
+
+void unmap(void* memory, std::size_t bytes) {
+  ::munmap(static_cast<std::byte*>(memory) - kZone - kUntouchable,
+           accessible_bytes(bytes) + 2 * kUntouchable);
+}
 
 std::string described(const Allocation& allocation) {
   return concat(allocation.bytes, " bytes of ", memory_name(allocation.kind));
@@ -57,10 +84,8 @@ Allocations& Allocations::instance() {
 
 void* Allocations::allocate(std::size_t bytes, MemoryKind kind) {
   if (bytes > kMostBytes) return nullptr;
-  const std::size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-  void* memory = std::aligned_alloc(kAlignment, rounded);
+  void* const memory = map(bytes);
   if (memory == nullptr) return nullptr;
-  std::memset(memory, 0xFF, rounded);
   // The host may write to what is not the device's alone.
   note_allocated(memory, bytes, memory_name(kind), kind != MemoryKind::kDevice);
   const std::lock_guard lock(x_mutex);
@@ -94,7 +119,7 @@ std::string Allocations::free(void* pointer, const char* call) {
   x_allocations[allocation.begin].freed = true;
   note_freed(pointer);
   x_freed.push_back(allocation);
-  x_freed_bytes += allocation.bytes;
+  x_freed_bytes += accessible_bytes(allocation.bytes);
   while (x_freed_bytes > kMostFreedBytes || x_freed.size() > kMostFreed) release_oldest();
   return "";
 }
@@ -102,9 +127,9 @@ std::string Allocations::free(void* pointer, const char* call) {
 void Allocations::release_oldest() {
   const Allocation oldest = x_freed.front();
   x_freed.pop_front();
-  x_freed_bytes -= oldest.bytes;
+  x_freed_bytes -= accessible_bytes(oldest.bytes);
   x_allocations.erase(oldest.begin);
-  std::free(reinterpret_cast<void*>(oldest.begin));
+  unmap(reinterpret_cast<void*>(oldest.begin), oldest.bytes);
 }
 
 std::string Allocations::enter(void* pointer, std::size_t bytes) {

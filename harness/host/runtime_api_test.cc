@@ -38,6 +38,25 @@ TEST_CASE("device memory is poisoned, aligned and copied") {
   CHECK(contains(cudaGetErrorString(cudaGetLastError()), "no memory for"));
 }
 
+TEST_CASE("what runs over the end of an allocation, or begins before it, does no harm") {
+  for (const std::size_t bytes : {std::size_t{1}, std::size_t{4096}, std::size_t{100000}}) {
+    void *memory = nullptr, *other = nullptr;
+    REQUIRE(cudaMalloc(&memory, bytes) == cudaSuccess);
+    REQUIRE(cudaMalloc(&other, bytes) == cudaSuccess);
+    constexpr std::ptrdiff_t kZone = 64 << 10;
+    auto* const begin = static_cast<unsigned char*>(memory);
+    for (const std::ptrdiff_t at : {-kZone, std::ptrdiff_t{-1}, static_cast<std::ptrdiff_t>(bytes),
+                                    static_cast<std::ptrdiff_t>(bytes) + kZone - 1}) {
+      CHECK(begin[at] == 0xFF);
+      begin[at] = 0;
+    }
+    for (std::size_t i = 0; i < bytes; i += 7)
+      REQUIRE(static_cast<unsigned char*>(other)[i] == 0xFF);
+    CHECK(cudaFree(memory) == cudaSuccess);
+    CHECK(cudaFree(other) == cudaSuccess);
+  }
+}
+
 TEST_CASE("memory is freed once, from its start, by the call of its kind") {
   float* device = nullptr;
   REQUIRE(cudaMalloc(&device, 1024) == cudaSuccess);

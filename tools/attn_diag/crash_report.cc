@@ -81,6 +81,8 @@ CrashReport describe(const CrashPage& page, const HowItEnded& ended, bool may_ch
   if (crash.kind == CrashReport::Kind::kSignal) {
     const bool divides = crash.code == SIGFPE;
     const bool accesses = crash.code == SIGSEGV || crash.code == SIGBUS;
+    // What host code was asked to do is seldom why it crashed: its callers are not looked at.
+    if (!page.flight.in_kernel && frames.places.size() > 1) frames.places.resize(1);
     crash.lines = lines::crash_lines(frames.places,
                                      divides    ? lines::CrashOf::kDivisor
                                      : accesses ? lines::CrashOf::kAddress
