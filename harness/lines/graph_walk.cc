@@ -138,6 +138,20 @@ std::string Walk::term_text(std::uint32_t n) const {
   }
 }
 
+std::string Walk::head_text(std::uint32_t n) const {
+  const Term& term = x_terms[n];
+  const bool of_keys = term.kind == TermKind::kElement && term.buffer != 0;
+  const bool of_row = term.kind == TermKind::kElement || term.kind == TermKind::kScore ||
+                      term.kind == TermKind::kWeight;
+  const Problem& p = x_attention.problem();
+  const auto heads = static_cast<std::uint32_t>(of_keys ? p.kv_heads : p.heads);
+  if (!of_row || static_cast<std::uint32_t>(p.batch) * heads == 1) return "";
+  const std::uint32_t head =
+      term.row / static_cast<std::uint32_t>(of_keys ? p.seqlen_k : p.seqlen_q);
+  return fmt::format(" of batch {}, {} {}", head / heads, of_keys ? "KV head" : "head",
+                     head % heads);
+}
+
 std::uint32_t Walk::input_of(std::uint32_t n) const {
   n = made_by(n);
   for (int steps = 0; steps < 64 && !node(n).is_input(); ++steps) {

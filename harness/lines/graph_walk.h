@@ -49,6 +49,8 @@ class Walk {
   std::string query_text(std::uint32_t row) const;
   // "the weight of key 5"
   std::string term_text(std::uint32_t n) const;
+  // " of batch 0, head 1": where what a number is of is; empty where there is one head, or none is known.
+  std::string head_text(std::uint32_t n) const;
   static std::string keys_text(const std::vector<unsigned>& keys);
   // The load of the input that an element is.
   std::uint32_t input_of(std::uint32_t n) const;

@@ -188,8 +188,13 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
     left = std::get<0>(frames);
     right = std::get<1>(frames);
   }
-  if (left != 0 && right != 0 && left < n && right < n)
-    x_out.what += fmt::format(": {}, and {}", term_text(left), term_text(right));
+  if (left != 0 && right != 0 && left < n && right < n) {
+    const bool apart = cause.ill == Ill::kHeads || cause.ill == Ill::kRows;
+    const auto text = [&](std::uint32_t at) {
+      return term_text(at) + (apart ? head_text(at) : "");
+    };
+    x_out.what += fmt::format(": {}, and {}", text(left), text(right));
+  }
   if (x_graph.whole_blocks && cause.ill == Ill::kMeaningless) suspect_masked_query(cause.row);
   suggest_chosen(n, {a, b, left, right});
   suspect_dropped_scores(cause);
