@@ -168,9 +168,21 @@ LineDivergence lines::trace_lines(const WatchBuild& build, const Experiment& giv
   Attention attention = attention_of(experiment);
   const Capture of = case_of(experiment);
   ExpectedRows expected(of);
-  const Chosen chosen = chosen_elements(survey, attention, expected);
+  Chosen chosen = chosen_elements(survey, attention, expected);
   std::vector<std::uint32_t> blocks = blocks_of(survey.graph, chosen);
   WatchedRun run = lines::watch_run(watching, blocks, refused ? kPatience : 0);
+  // Of large tiles all that was chosen may be too much: one wrong row and a right one, or that one alone, say most of it.
+  while (run.graph.full && chosen.elements.size() > 1) {
+    if (chosen.elements.size() > 2)
+      chosen.elements = {chosen.elements.front(), chosen.elements.back()};
+    else
+      chosen.elements.pop_back();
+    const std::vector<std::uint32_t> fewer = blocks_of(survey.graph, chosen);
+    if (fewer.size() == blocks.size()) continue;
+    blocks = fewer;
+    run = {};
+    run = lines::watch_run(watching, blocks, refused ? kPatience : 0);
+  }
 
   LineDivergence out;
   out.numbers = static_cast<std::int64_t>(run.graph.nodes.size()) - 1;

@@ -103,14 +103,24 @@ void Suspects::suggest_of_block(std::uint32_t site_number, const std::string& wh
 void Suspects::suggest_head(std::uint32_t site_number, const std::string& why) {
   if (x_graph.whole_blocks) return;
   note_loaders();
-  std::set<std::tuple<std::string, std::string, int>> of_q;
-  for (const std::uint32_t loader : x_loaders[0])
-    for (const NamedLine& use : variables_in(site(loader).uses, ','))
-      of_q.insert(key_of(loader, use));
-  for (const NamedLine& use : variables_in(site(site_number).uses, ','))
-    if (is_of_block(use) && use.name != site(site_number).variable &&
-        of_q.count(key_of(site_number, use)) == 0 && computes(text_of(site_number, use), use.name))
-      suggest(site_number, use, why);
+  using Keys = std::set<std::tuple<std::string, std::string, int>>;
+  std::array<Keys, 3> keys;
+  for (std::size_t buffer = 0; buffer < 3; ++buffer)
+    for (const std::uint32_t loader : x_loaders[buffer])
+      for (const NamedLine& use : variables_in(site(loader).uses, ','))
+        keys[buffer].insert(key_of(loader, use));
+  std::vector<NamedLine> uses = variables_in(site(site_number).uses, ',');
+  std::erase_if(uses, [&](const NamedLine& use) {
+    return !is_of_block(use) || use.name == site(site_number).variable ||
+           keys[0].count(key_of(site_number, use)) != 0;
+  });
+  // Where both k and v are of a wrong head, what both have.
+  if (x_row != kNone && loads_none(1, x_row) && loads_none(2, x_row))
+    std::stable_partition(uses.begin(), uses.end(), [&](const NamedLine& use) {
+      return keys[1].count(key_of(site_number, use)) != 0 &&
+             keys[2].count(key_of(site_number, use)) != 0;
+    });
+  suggest_computed(site_number, uses, why);
 }
 
 std::vector<NamedLine> Suspects::by_likelihood(std::uint32_t site_number,

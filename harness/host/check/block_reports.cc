@@ -171,14 +171,14 @@ void BlockChecker::report_race(const Entry& earlier, bool earlier_writes, const 
       finding.message = concat("two lanes of one warp ", actions,
                                " with no __syncwarp() between: only convergence orders them");
       if (!(earlier_writes && write && earlier.pc == now.pc))
-        finding.advice = "Put __syncwarp() between the two";
+        finding.advice = "Put __syncwarp() between the two; in a loop, between its steps as well";
     }
   } else if (same_block) {
     finding.message = concat("two threads of one block ", actions, " with no barrier between");
     // For two stores the advice depends on what they stored: settle_later().
     if (!earlier_writes || !write)
       finding.advice = concat("Put __syncthreads() between the ", verb(earlier_writes), " and the ",
-                              verb(write));
+                              verb(write), "; in a loop, between its steps as well");
   } else if (const SharedClock& unfenced = x_thread[now.thread].unfenced;
              unfenced != nullptr && unfenced->covers(finding.other.block, earlier.epoch)) {
     finding.kind = CheckKind::kMissingFence;
