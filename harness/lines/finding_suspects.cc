@@ -175,12 +175,6 @@ std::vector<Condition> FindingSuspects::conditions_of(const host::CheckAccess& a
   return sites.empty() ? std::vector<Condition>{} : conditions_in(site(sites.front()).conditions);
 }
 
-bool FindingSuspects::is_among(const Condition& condition, const std::vector<Condition>& others) {
-  return std::any_of(others.begin(), others.end(), [&](const Condition& one) {
-    return one.at.line == condition.at.line && one.at.file == condition.at.file;
-  });
-}
-
 bool FindingSuspects::in_one_loop(const host::CheckAccess& a, const host::CheckAccess& b) const {
   const std::vector<Condition> others = conditions_of(b), all = conditions_of(a);
   return std::any_of(all.begin(), all.end(), [&](const Condition& condition) {

@@ -53,7 +53,6 @@ class FindingSuspects : public NumberSuspects {
   };
   std::optional<Gap> gap_of(const host::CheckFinding& race);
   std::vector<Condition> conditions_of(const host::CheckAccess& access) const;
-  static bool is_among(const Condition& condition, const std::vector<Condition>& others);
   bool in_one_loop(const host::CheckAccess& a, const host::CheckAccess& b) const;
   // Where the outermost statement around a line begins or ends that is around this access alone.
   int statement_of(const host::CheckAccess& access, const host::CheckAccess& other, int line,

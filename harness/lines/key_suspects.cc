@@ -221,6 +221,7 @@ void SumSuspects::suspect_extra(const Cause& cause) {
     suggest_node(masks, "masks other keys, not these");
     suggest_indices(node(masks).site, "makes what is compared there");
   }
+  if (x_out.suspects.empty()) suggest_stored_masks(cause.row, way.score, why);
   // Where another thread has a key that the row may see, the same step lets one through and not the other.
   if (is_of_threads(way.score, cause.row)) {
     suggest_choices_between(way.score, way.weight, true, why);

@@ -196,6 +196,8 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
     x_out.what += fmt::format(": {}, and {}", text(left), text(right));
   }
   if (x_graph.whole_blocks && cause.ill == Ill::kMeaningless) suspect_masked_query(cause.row);
+  if (cause.ill == Ill::kNoScore && has_all_weights(cause.row))
+    suggest_stored_masks(cause.row, n, "lets what is no key through");
   suggest_chosen(n, {a, b, left, right});
   suspect_dropped_scores(cause);
   switch (cause.ill) {
@@ -332,6 +334,7 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
           if (condition.loop && condition.at.line != site(cause.site).line)
             suggest_condition(cause.site, condition, runs, false);
       }
+      if (cause.ill == Ill::kRows) suspect_other_row(a, b, cause.row);
       suggest_what_others_do(n, a, b);
       suggest_node(n, why);
       for (const std::uint32_t operand : {a, b}) {

@@ -34,6 +34,13 @@ class NumberSuspects : public Suspects {
   void suspect_ill(const Cause& cause);
   // Whether no key of the row came further than `n` before: `weight` is an operand.
   bool is_first_step(std::uint32_t row, std::uint32_t n, std::uint32_t weight) const;
+  // Of two operands of different rows, where the one that is not of `row` came from another thread.
+  void suspect_other_row(std::uint32_t a, std::uint32_t b, std::uint32_t row);
+  // What stores numbers over scores of the row that nobody has read yet: a mask of them. Then masks that never ran.
+  void suggest_stored_masks(std::uint32_t row, std::uint32_t score, const std::string& why);
+  void suggest_test(std::uint32_t s, const Condition& condition, const std::string& why);
+  // Whether each key that the row sees has a weight.
+  bool has_all_weights(std::uint32_t row) const;
   // Loads of k or v that a mask kept from the key.
   void suspect_masked_loads(std::uint32_t row, unsigned key);
   // Where variables are never read: what stands behind the last of them, and should read it.

@@ -91,21 +91,90 @@ std::uint32_t NumberSuspects::exponential_of_number(std::uint32_t operand) const
   return 0;
 }
 
-void NumberSuspects::suspect_no_score(std::uint32_t n, std::uint32_t row, const std::string& why) {
+void NumberSuspects::suspect_other_row(std::uint32_t a, std::uint32_t b, std::uint32_t row) {
+  if (a == 0 || b == 0 || x_graph.whole_blocks) return;
+  if ((x_terms[a].row == row) == (x_terms[b].row == row)) return;
+  std::uint32_t at = x_terms[a].row == row ? b : a;
+  // Back to where it changed hands: by a shuffle, or by memory that another thread stored to.
+  for (int steps = 0; steps < 64 && node(at).site != 0 && !node(at).is_input(); ++steps) {
+    const std::uint32_t from = node(at).operand[0];
+    if (from == 0 || from >= at || x_terms[from].kind != x_terms[at].kind) return;
+    if (node(from).where != node(at).where) {
+      const std::string why = "takes a number of another row from another thread";
+      suggest_node(at, why);
+      suggest_indices(node(at).site, why);
+      if (node(from).site == 0) return;
+      suggest_node(from, "has it there");
+      suggest_indices(node(from).site, "has it there");
+      return;
+    }
+    at = from;
+  }
+}
+
+void NumberSuspects::suggest_test(std::uint32_t s, const Condition& condition,
+                                  const std::string& why) {
+  suggest(s, condition.at, why);
+  // What it compares, before what that is made of.
+  const std::string& text = text_of(s, condition.at);
+  std::vector<NamedLine> tests = condition.tests;
+  std::stable_partition(tests.begin(), tests.end(),
+                        [&](const NamedLine& test) { return has_name(text, {test.name}); });
+  suggest_computed(s, tests, "makes what is compared there");
+}
+
+void NumberSuspects::suggest_stored_masks(std::uint32_t row, std::uint32_t score,
+                                          const std::string& why) {
+  if (x_graph.whole_blocks || score == 0 || node(score).site == 0) return;
+  std::set<std::uint32_t> masks;
+  for (const host::ReplacedValue& one : x_graph.replaced)
+    if (one.by == 0 && x_terms[one.node].kind == TermKind::kScore && x_terms[one.node].row == row)
+      masks.insert(one.site);
+  for (const std::uint32_t s : masks)
+    for (const Condition& condition : conditions_in(site(s).conditions))
+      if (!condition.loop) {
+        suggest_test(s, condition, "masks other keys of the row");
+        break;
+      }
+  // By the name of what holds the score, and of what its exponential is taken of.
+  std::set<std::string> names;
+  for (const NamedLine& use : variables_in(site(node(score).site).uses, ','))
+    names.insert(use.name);
+  for (std::uint32_t at = score; at != 0 && node(at).site != 0; at = node(at).operand[0]) {
+    if (!site(node(at).site).variable.empty()) names.insert(site(node(at).site).variable);
+    if (x_terms[at].kind != TermKind::kScore || node(at).operand[0] >= at) break;
+  }
+  const std::vector<Condition> held = conditions_in(site(node(score).site).conditions);
+  for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s) {
+    if (site(s).ran || site(s).op != ValueOp::kStore || names.count(site(s).variable) == 0)
+      continue;
+    // The outermost lets nothing through.
+    std::vector<Condition> conditions = conditions_in(site(s).conditions);
+    std::reverse(conditions.begin(), conditions.end());
+    for (const Condition& condition : conditions)
+      if (!condition.loop && !is_among(condition, held))
+        suggest_test(s, condition, why + ": what it guards never ran");
+  }
+}
+
+bool NumberSuspects::has_all_weights(std::uint32_t row) const {
   std::vector<bool> weighed(x_terms.keys().size());
-  for (std::uint32_t other = 1; other < x_graph.nodes.size(); ++other) {
-    const Term& term = x_terms[other];
-    const bool is_exp = is_exponential(other);
-    if (!is_exp || term.kind != TermKind::kWeight || term.row != row) continue;
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
+    const Term& term = x_terms[n];
+    if (!is_exponential(n) || term.kind != TermKind::kWeight || term.row != row) continue;
     for (unsigned j = 0; j < x_terms.keys().size(); ++j)
       if (x_terms.keys().has(term.set, j)) weighed[j] = true;
   }
-  bool all = true;
   for (unsigned j = 0; j < x_terms.keys().size(); ++j)
-    all = all && (weighed[j] || !x_attention.visible(row, j));
-  if (all) {
+    if (!weighed[j] && x_attention.visible(row, j)) return false;
+  return true;
+}
+
+void NumberSuspects::suspect_no_score(std::uint32_t n, std::uint32_t row, const std::string& why) {
+  if (has_all_weights(row)) {
     // Every key has its weight, so that this one is of none.
     x_out.what += "; every key of the row has its own weight beside it";
+    suggest_stored_masks(row, n, "lets what is no key through");
     suggest_conditions(node(n).site, nullptr, "lets what is no key through", false);
   } else if (node(n).operand[0] != 0) {
     suggest_foreign(node(n).operand[0]);

@@ -41,6 +41,7 @@ void Suspects::suggest(std::uint32_t site_number, const NamedLine& at, const std
   // Where the launch gives them their values is no line of the kernel.
   for (const char* const given : {"threadIdx", "blockIdx", "blockDim", "gridDim"})
     if (at.name == given) return;
+  if (text_of(site_number, at).find("__global__") != std::string::npos) return;
   const ValueSite& s = site(site_number);
   suggest(at.file.empty() ? s.home : at.file, s.function, at.line, 0, at.name, why);
 }
@@ -63,6 +64,12 @@ void Suspects::suggest_computed(std::uint32_t site_number, const std::vector<Nam
                                 const std::string& why) {
   for (const NamedLine& one : by_likelihood(site_number, variables))
     if (computes(text_of(site_number, one), one.name)) suggest(site_number, one, why);
+}
+
+bool Suspects::is_among(const Condition& condition, const std::vector<Condition>& others) {
+  return std::any_of(others.begin(), others.end(), [&](const Condition& one) {
+    return one.at.line == condition.at.line && one.at.file == condition.at.file;
+  });
 }
 
 void Suspects::suggest_condition(std::uint32_t site_number, const Condition& condition,

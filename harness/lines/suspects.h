@@ -47,6 +47,7 @@ class Suspects : public Walk {
   // Those of the variables whose line computes them.
   void suggest_computed(std::uint32_t site_number, const std::vector<NamedLine>& variables,
                         const std::string& why);
+  static bool is_among(const Condition& condition, const std::vector<Condition>& others);
   // A loop whose line computes nothing comes after the lines that computed its range.
   // `lacks`: steps may be too large.
   void suggest_condition(std::uint32_t site_number, const Condition& condition,
