@@ -40,10 +40,16 @@ std::string differing_sources(const host::CheckAccess& a, const host::CheckAcces
 
 }  // namespace
 
-bool FindingSuspects::suspect(host::CheckReport report) {
+bool FindingSuspects::suspect(host::CheckReport report, bool moves) {
   const std::size_t before = x_out.suspects.size();
+  const bool any_error = std::any_of(
+      report.findings.begin(), report.findings.end(), [](const host::CheckFinding& finding) {
+        return finding.severity == host::Severity::kError;
+      });
   for (host::CheckFinding& finding : report.findings) {
-    if (finding.severity != host::Severity::kError) continue;
+    const bool may_move = moves && !any_error && finding.kind == host::CheckKind::kRace &&
+                          finding.severity == host::Severity::kLatent;
+    if (finding.severity != host::Severity::kError && !may_move) continue;
     name_files(finding.access);
     name_files(finding.other);
     x_errors.push_back(&finding);
@@ -109,7 +115,7 @@ void FindingSuspects::suspect_missing_barrier() {
     const host::CheckFinding& finding = *error;
     // What is out of bounds, and what two threads write, is an index; a copy wants its own wait.
     if (finding.kind == host::CheckKind::kOutOfBounds ||
-        finding.kind == host::CheckKind::kAsyncCopy)
+        (finding.kind == host::CheckKind::kAsyncCopy && !is_race_as_well(finding)))
       return;
     if (finding.kind != host::CheckKind::kRace || !finding.has_other) continue;
     if (finding.access.write && finding.other.write) return;
@@ -143,36 +149,69 @@ void FindingSuspects::suspect_missing_barrier() {
   }
 }
 
-std::optional<FindingSuspects::Gap> FindingSuspects::gap_of(const host::CheckFinding& race) {
-  const host::CheckAccess *first = &race.access, *second = &race.other;
-  if (first->places.empty() || second->places.empty() || first->block != second->block)
-    return std::nullopt;
-  // Two lines of one function, or the lines where the kernel calls them.
-  const bool one_function = first->places.front().function == second->places.front().function;
-  const auto place_of = [&](const host::CheckAccess& access) -> const host::SourcePlace& {
-    return one_function ? access.places.front() : access.places.back();
+bool FindingSuspects::is_race_as_well(const host::CheckFinding& copy) const {
+  const auto is_at = [](const host::CheckAccess& a, const host::CheckAccess& b) {
+    return !a.places.empty() && !b.places.empty() &&
+           a.places.front().line == b.places.front().line &&
+           a.places.front().file == b.places.front().file;
   };
-  if (place_of(*first).file != place_of(*second).file) return std::nullopt;
-  if (place_of(*first).line > place_of(*second).line) std::swap(first, second);
-  const int a = place_of(*first).line, b = place_of(*second).line;
-  Gap gap;
-  gap.file = place_of(*first).file;
-  gap.begin = statement_of(*first, *second, a, true);
-  gap.end = statement_of(*second, *first, b, false);
-  gap.last = b;
-  if (gap.begin >= gap.end || a == b) return std::nullopt;
-  if (x_text.has_barrier(gap.file, gap.begin, gap.end)) {
-    gap.goes_round = true;
-    gap.begin = statement_of(*first, *second, a, false);
-    gap.end = statement_of(*second, *first, b, true);
-    if (!in_one_loop(*first, *second)) return std::nullopt;
-  }
+  return std::any_of(x_errors.begin(), x_errors.end(), [&](const host::CheckFinding* race) {
+    return race->kind == host::CheckKind::kRace &&
+           ((is_at(race->access, copy.access) && is_at(race->other, copy.other)) ||
+            (is_at(race->access, copy.other) && is_at(race->other, copy.access)));
+  });
+}
+
+std::vector<host::SourcePlace> FindingSuspects::places_in_kernel(
+    const host::CheckAccess& access, const host::CheckAccess& other) const {
+  // Two lines of one function, or the lines where the kernel calls them.
+  if (access.places.front().function == other.places.front().function)
+    return {access.places.front()};
+  const host::SourcePlace& last = access.places.back();
+  std::vector<host::SourcePlace> out;
+  if (access.places.size() == 1 && last.function != other.places.back().function)
+    for (const std::uint32_t s : sites_of(access))
+      for (const NamedLine& call : lines_in(site(s).callers))
+        out.push_back({call.file.empty() ? site(s).home : call.file, call.line, ""});
+  if (out.empty()) out.push_back(last);
+  return out;
+}
+
+std::optional<FindingSuspects::Gap> FindingSuspects::gap_of(const host::CheckFinding& race) {
+  if (race.access.places.empty() || race.other.places.empty() ||
+      race.access.block != race.other.block)
+    return std::nullopt;
+  const std::vector<host::SourcePlace> places = places_in_kernel(race.access, race.other);
+  const std::vector<host::SourcePlace> others = places_in_kernel(race.other, race.access);
+  const bool some = places.size() + others.size() > 2;
+  std::optional<Gap> gap;
+  for (const host::SourcePlace& a : places)
+    for (const host::SourcePlace& b : others) {
+      if (a.file != b.file) continue;
+      const std::optional<Gap> one =
+          gap_between(a.file, std::min(a.line, b.line), std::max(a.line, b.line), some);
+      if (one && (!gap || gap->goes_round > one->goes_round)) gap = one;
+    }
   return gap;
 }
 
-std::vector<Condition> FindingSuspects::conditions_of(const host::CheckAccess& access) const {
-  const std::vector<std::uint32_t> sites = sites_of(access);
-  return sites.empty() ? std::vector<Condition>{} : conditions_in(site(sites.front()).conditions);
+std::optional<FindingSuspects::Gap> FindingSuspects::gap_between(const std::string& file, int a,
+                                                                 int b, bool among_others) {
+  Gap gap;
+  gap.file = file;
+  gap.begin = statement_of(file, a, b, true);
+  gap.end = statement_of(file, b, a, false);
+  gap.last = b;
+  if (gap.begin >= gap.end || a == b) return std::nullopt;
+  if (!x_text.has_barrier(file, gap.begin, gap.end) &&
+      !(among_others && x_text.passes_barrier(file, a, b)))
+    return gap;
+  gap.goes_round = true;
+  gap.begin = statement_of(file, a, b, false);
+  gap.end = statement_of(file, b, a, true);
+  for (const Statement& around : x_text.statements_around(file, a))
+    if (around.loop && around.has(b)) return gap;
+  return std::nullopt;
 }
 
 bool FindingSuspects::is_among(const Condition& condition, const std::vector<Condition>& others) {
@@ -181,26 +220,11 @@ bool FindingSuspects::is_among(const Condition& condition, const std::vector<Con
   });
 }
 
-bool FindingSuspects::in_one_loop(const host::CheckAccess& a, const host::CheckAccess& b) const {
-  const std::vector<Condition> others = conditions_of(b), all = conditions_of(a);
-  return std::any_of(all.begin(), all.end(), [&](const Condition& condition) {
-    return condition.loop && is_among(condition, others);
-  });
-}
-
-int FindingSuspects::statement_of(const host::CheckAccess& access, const host::CheckAccess& other,
-                                  int line, bool its_end) {
-  const std::vector<Condition> others = conditions_of(other);
-  const std::string& file = access.places.back().file;
-  int out = its_end ? x_text.end_of_statement(file, line) : line;
-  for (const Condition& condition : conditions_of(access)) {
-    const int at = condition.at.line;
-    // A guard with a return is no statement around it.
-    if (is_among(condition, others) || at > line || x_text.end_of_statement(file, at) < line)
-      continue;
-    out = its_end ? std::max(out, x_text.end_of_statement(file, at)) : std::min(out, at);
-  }
-  return out;
+int FindingSuspects::statement_of(const std::string& file, int line, int other, bool its_end) {
+  const int end = x_text.end_of_statement(file, line);
+  for (const Statement& around : x_text.statements_around(file, line))
+    if (!around.has(other)) return its_end ? std::max(around.end, end) : around.begin;
+  return its_end ? end : line;
 }
 
 void FindingSuspects::suspect_last_step(const host::CheckFinding& finding) {

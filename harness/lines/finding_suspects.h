@@ -19,8 +19,9 @@ class FindingSuspects : public NumberSuspects {
     note_heads(elements);
   }
 
-  // Looks at errors alone. Says whether any of them has a line; `what` is then the first of them.
-  bool suspect(host::CheckReport report);
+  // Looks at errors alone; where there are none and the result `moves`, at races that are right only while a warp
+  // stays converged. Says whether any of them has a line; `what` is then the first of them.
+  bool suspect(host::CheckReport report, bool moves = false);
 
  private:
   // By the names that the watch build has for them: "./tile.cuh" is what a compiler in another folder called it.
@@ -52,12 +53,16 @@ class FindingSuspects : public NumberSuspects {
         false;  // there is a barrier between them: it is missing on the way from the end to the begin
   };
   std::optional<Gap> gap_of(const host::CheckFinding& race);
-  std::vector<Condition> conditions_of(const host::CheckAccess& access) const;
+  // `among_others`: there are other lines that may be the ones.
+  std::optional<Gap> gap_between(const std::string& file, int a, int b, bool among_others);
+  // Where an access of one race is in the kernel: its own line, or those that call its function.
+  std::vector<host::SourcePlace> places_in_kernel(const host::CheckAccess& access,
+                                                  const host::CheckAccess& other) const;
+  // Whether a read of what a copy still writes is a race of the same lines as well: then no wait is missing.
+  bool is_race_as_well(const host::CheckFinding& copy) const;
   static bool is_among(const Condition& condition, const std::vector<Condition>& others);
-  bool in_one_loop(const host::CheckAccess& a, const host::CheckAccess& b) const;
-  // Where the outermost statement around a line begins or ends that is around this access alone.
-  int statement_of(const host::CheckAccess& access, const host::CheckAccess& other, int line,
-                   bool its_end);
+  // Where the outermost statement around a line begins or ends that is not around the other one.
+  int statement_of(const std::string& file, int line, int other, bool its_end);
   // The stores to an array, not the read: which element they leave out.
   void suspect_left_out(const std::vector<std::string>& names, const host::CheckAccess& read);
   void suspect_stores(const std::vector<std::string>& names);

@@ -72,10 +72,11 @@ std::vector<std::uint32_t> blocks_of(const host::ValueGraph& survey, const Chose
 
 // What the checker finds, before what numbers tell. Empty: it was asked; else why it could not be.
 std::string put_findings(const Experiment& experiment, const lines::Terms& terms,
-                         const std::vector<OutputElement>& elements, LineDivergence& out) {
+                         const std::vector<OutputElement>& elements, bool moves,
+                         LineDivergence& out) {
   try {
     const CheckResult check = check_kernel(experiment, {});
-    lines::FindingSuspects(terms, elements, out).suspect(check.report);
+    lines::FindingSuspects(terms, elements, out).suspect(check.report, moves);
     return "";
   } catch (const Error& e) {
     return e.what();
@@ -169,7 +170,7 @@ LineDivergence lines::trace_lines(const WatchBuild& build, const Experiment& giv
   const bool any_wrong = std::any_of(elements.begin(), elements.end(),
                                      [](const OutputElement& element) { return element.wrong; });
   if (by == LinesBy::kChecker || any_wrong)
-    unchecked = put_findings(experiment, terms, elements, out);
+    unchecked = put_findings(experiment, terms, elements, by == LinesBy::kChecker, out);
   const bool ended = out.suspects.empty() && survey.illegal;
   if (ended) {
     const std::int64_t numbers = out.numbers;

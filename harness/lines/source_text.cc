@@ -340,6 +340,18 @@ int SourceText::end_of_statement(const std::string& file, int number) {
   return std::max(number, tokens[end - 1].line);
 }
 
+std::vector<Statement> SourceText::statements_around(const std::string& file, int number) {
+  const std::vector<Token>& tokens = file_of(file).tokens.tokens;
+  std::vector<Statement> out;
+  for (std::size_t i = 0; i < tokens.size() && tokens[i].line <= number; ++i) {
+    const bool loop = tokens[i].is_any({"for", "while", "do"});
+    if (!loop && !tokens[i].is_any({"if", "switch"})) continue;
+    const Statement one = {tokens[i].line, tokens[behind_statement(tokens, i) - 1].line, loop};
+    if (one.has(number)) out.push_back(one);
+  }
+  return out;
+}
+
 int SourceText::end_of_block(const std::string& file, int number) {
   const auto margin = [&](int at) { return line(file, at).find_first_not_of(" \t"); };
   const std::size_t own = margin(number);
@@ -400,6 +412,17 @@ bool SourceText::has_barrier(const std::string& file, int after, int before) {
   const std::vector<Token>& tokens = file_of(file).tokens.tokens;
   return std::any_of(tokens.begin(), tokens.end(), [&](const Token& token) {
     return token.line > after && token.line < before && is_barrier(token);
+  });
+}
+
+bool SourceText::passes_barrier(const std::string& file, int after, int before) {
+  const std::vector<Token>& tokens = file_of(file).tokens.tokens;
+  return std::any_of(tokens.begin(), tokens.end(), [&](const Token& token) {
+    if (token.line <= after || token.line >= before || !is_barrier(token)) return false;
+    const std::vector<Statement> around = statements_around(file, token.line);
+    return std::all_of(around.begin(), around.end(), [&](const Statement& one) {
+      return one.has(after) || one.has(before);
+    });
   });
 }
 

@@ -44,6 +44,13 @@ std::vector<std::string> assigned_names(std::string_view line);
 // Whether the line assigns more to the variable than one name or number: "end = min(n, begin + 4)", "q += n".
 bool computes(std::string_view line, std::string_view variable);
 
+// A loop, condition or other statement of several lines, by its first and its last.
+struct Statement {
+  int begin = 0, end = 0;
+  bool loop = false;
+  bool has(int line) const { return begin <= line && line <= end; }
+};
+
 // Lines of files, which are read when first asked for. Of what cannot be read: empty.
 class SourceText {
  public:
@@ -51,6 +58,8 @@ class SourceText {
   // The last line of the loop, condition or other statement that begins at this one: that of its closing brace. The
   // line itself where it cannot be told.
   int end_of_statement(const std::string& file, int number);
+  // The loops and conditions that a line is in, the outermost first.
+  std::vector<Statement> statements_around(const std::string& file, int number);
   // In Python, the last line of code of the block that begins at this one; 0: there is none.
   int end_of_block(const std::string& file, int number);
   // In Python, the first line of code behind the block that begins at this one, or behind the line where none does; 0:
@@ -62,6 +71,8 @@ class SourceText {
   std::vector<int> lines_that_store(const std::string& file, std::string_view variable);
   // Whether threads wait for each other at a line behind `after` and before `before`.
   bool has_barrier(const std::string& file, int after, int before);
+  // As has_barrier(), at a line that is passed on the way, whatever loops and conditions do.
+  bool passes_barrier(const std::string& file, int after, int before);
 
  private:
   struct File {

@@ -189,15 +189,25 @@ class LinesTest(unittest.TestCase):
         both = self.call("trace", "--kernel", "./k.so", "--lines", "--no-lines")
         self.assertEqual(both.returncode, 2)
 
+    # Kernel, what is edited and into what, and what the lines begin with behind and before which a barrier is missing.
+    BARRIERS = {"behind a loop": ("persistent_queue", "  __syncthreads();\n", "", "}", ""),
+                "where copies go on": ("pipeline_primitives", "\t\t__syncthreads();\n\t}\n", "\t}\n", "}", "if (tile + 1 < tiles)"),
+                "within a warp": ("macro_launch", "  __syncwarp();\n", "", "for (int j = lane; j < sk; j += 32) l +=",
+                                  "for (int i = 0;")}
+
     def test_where_a_barrier_is_missing(self):
-        kernel = zoo.load("persistent_queue")
-        self.plant(kernel, "  __syncthreads();\n", "", "--quiet")
-        lines = self.trace(kernel.cases[0])["line_divergence"]
-        first, second = lines["suspects"][:2]
-        self.assertEqual((first["text"], first["why"]), ("}", "a barrier is missing behind it"))
-        self.assertEqual((second["why"]), "a barrier is missing before it")
-        self.assertLess(first["line"], second["line"])
-        self.assertEqual(lines["answer"], "unsure")
+        for what, (name, old, new, behind, before) in self.BARRIERS.items():
+            with self.subTest(what):
+                shutil.rmtree(self.folder / "source", ignore_errors=True)
+                kernel = zoo.load(name)
+                self.plant(kernel, old, new, "--quiet")
+                lines = self.trace(kernel.cases[0])["line_divergence"]
+                first, second = lines["suspects"][:2]
+                self.assertEqual(first["why"], "a barrier is missing behind it")
+                self.assertTrue(first["text"].startswith(behind), first)
+                self.assertEqual(second["why"], "a barrier is missing before it")
+                self.assertTrue(second["text"].startswith(before), second)
+                self.assertEqual(lines["answer"], "unsure")
 
     def test_a_run_that_is_refused_has_lines_all_the_same(self):
         kernel = zoo.load("gqa_packed")
