@@ -192,8 +192,7 @@ class LinesTest(unittest.TestCase):
     # Kernel, what is edited and into what, and what the lines begin with behind and before which a barrier is missing.
     BARRIERS = {"behind a loop": ("persistent_queue", "  __syncthreads();\n", "", "}", ""),
                 "where copies go on": ("pipeline_primitives", "\t\t__syncthreads();\n\t}\n", "\t}\n", "}", "if (tile + 1 < tiles)"),
-                "within a warp": ("macro_launch", "  __syncwarp();\n", "", "for (int j = lane; j < sk; j += 32) l +=",
-                                  "for (int i = 0;")}
+                "within a warp": ("float4_tiles", "    __syncthreads();\n  }\n", "  }\n", "}", "for (")}
 
     def test_where_a_barrier_is_missing(self):
         for what, (name, old, new, behind, before) in self.BARRIERS.items():
