@@ -123,6 +123,11 @@ class NumberSuspects : public Suspects {
   std::uint32_t rescaled_beside(std::uint32_t n) const;
   // What was subtracted in the exponent of a weight.
   void suggest_maximum(std::uint32_t n);
+  // What was subtracted of a score on the way to an exponent, as in "scale * (s - m)"; and where. 0: nothing is known.
+  std::pair<std::uint32_t, std::uint32_t> subtracted(std::uint32_t exponent) const;
+  // Where lanes put a number together, each taking another's part: the line, and the loop over lanes. In a butterfly
+  // all lanes have the same in the end unless its loop leaves a step out: there the loop comes first.
+  void suggest_shuffles(std::uint32_t n, const std::string& why);
   // Whether the product that a score lacks was made where its thread made one that the score has.
   bool lost_in_thread(std::uint32_t lost, const Term& partial) const;
   // A score that lacks columns.

@@ -85,6 +85,14 @@ EDITS = {
     "one of four sums that is not rescaled": ("float4_tiles", 0, " rO[i].w *= alpha;", "", "rO[i].z *= alpha;", 1, False),
     "a pointer that takes half a step": ("ex2_registers", 0, "k += 2 * Dim, v", "k += Dim, v", "k += Dim, v", 1, False),
     "weights that are taken by what never runs": ("ex2_registers", 0, "if (two) o[d] += p1", "if (!two) o[d] += p1", "if (!two) o[d] += p1", 1, False),
+    "lanes of which half share a sum": ("bf162_warps", 0, "for (int x = 16; x > 0; x /= 2) sum +=", "for (int x = 8; x > 0; x /= 2)\n        sum +=",
+                                        "int x = 8;", 1, False),
+    "lanes of which half share a maximum": (
+        "bf162_warps", 0, "for (int x = 16; x > 0; x /= 2) m_new = fmaxf(m_new, __shfl_xor_sync(0xffffffffu, m_new, x));\n"
+        "      const float p = base + lane < seq_k ? __expf(s - m_new) : 0.f, alpha = __expf(m[i] - m_new);",
+        "for (int x = 8; x > 0; x /= 2)\n        m_new = fmaxf(m_new, __shfl_xor_sync(0xffffffffu, m_new, x));\n"
+        "      const float p = base + lane < seq_k ? exp2f(1.44269504f * (s - m_new)) : 0.f, alpha = exp2f(1.44269504f * (m[i] - m_new));",
+        "int x = 8;", 1, False),
     "lse alone": ("cp_async_ring", 0, "= m + __logf(l);", "= m + (l);", "= m + (l);", 1, False),
 }
 
