@@ -59,6 +59,7 @@ bool FindingSuspects::suspect(host::CheckReport report, bool moves) {
     return finding->kind == host::CheckKind::kOutOfBounds;
   });
   suspect_missing_barrier();
+  for (const host::CheckFinding* finding : x_errors) suspect_overlap_of(*finding);
   for (const host::CheckFinding* finding : x_errors)
     if (is_one_past(*finding)) suspect_last_step(*finding);
   if (!has(host::CheckKind::kMisaligned)) suspect_shared_cause();
@@ -212,6 +213,18 @@ std::optional<FindingSuspects::Gap> FindingSuspects::gap_between(const std::stri
   for (const Statement& around : x_text.statements_around(file, a))
     if (around.loop && around.has(b)) return gap;
   return std::nullopt;
+}
+
+void FindingSuspects::suspect_overlap_of(const host::CheckFinding& race) {
+  if (race.kind != host::CheckKind::kRace || race.space != "shared" || !race.access.write ||
+      !race.other.write || race.access.places.empty() || race.other.places.empty())
+    return;
+  const host::SourcePlace &a = race.access.places.front(), &b = race.other.places.front();
+  const std::vector<std::string> of_a = stored_arrays(x_text.line(a.file, a.line));
+  const std::vector<std::string> of_b = stored_arrays(x_text.line(b.file, b.line));
+  if (a.file != b.file || a.line == b.line || of_a.size() != 1 || of_b.size() != 1) return;
+  suggest_overlap(a.file, shared_part(a.file, a.line, of_a.front()),
+                  shared_part(b.file, b.line, of_b.front()));
 }
 
 bool FindingSuspects::is_among(const Condition& condition, const std::vector<Condition>& others) {

@@ -43,6 +43,8 @@ class FindingSuspects : public NumberSuspects {
   void suspect_mask(const host::CheckFinding& finding);
   // What that line depends on.
   void suspect_site(const host::CheckAccess& access, bool indices_first);
+  // Two lines store to the same bytes by the names of two parts of one shared array.
+  void suspect_overlap_of(const host::CheckFinding& race);
   // Between which lines threads should have waited for each other, where that explains all races.
   void suspect_missing_barrier();
   struct Gap {

@@ -192,6 +192,9 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
     x_out.what += fmt::format(": {}, and {}", term_text(left), term_text(right));
   if (x_graph.whole_blocks && cause.ill == Ill::kMeaningless) suspect_masked_query(cause.row);
   suggest_chosen(n, {a, b, left, right});
+  suspect_replaced_part();
+  for (const std::uint32_t operand : {a, b})
+    if (operand < n) suspect_overlap(operand);
   suspect_dropped_scores(cause);
   switch (cause.ill) {
     case Ill::kHeads:
@@ -449,6 +452,81 @@ void NumberSuspects::suggest_stores_of_elements() {
     if (op(n) == ValueOp::kStore && x_terms[n].kind == TermKind::kElement)
       stores.insert(node(n).site);
   for (const std::uint32_t s : stores) suggest(s, "stores elements");
+}
+
+bool NumberSuspects::is_of_thread(const std::string& name, int line) const {
+  for (const ValueSite& s : x_graph.sites)
+    for (const NamedLine& use : variables_in(s.uses, ','))
+      if (use.name == name && use.line == line)
+        return use.sources.find('t') != std::string::npos;
+  return false;
+}
+
+NumberSuspects::SharedPart NumberSuspects::shared_part(const std::string& file, int line,
+                                                       std::string name) {
+  SharedPart out;
+  for (int steps = 0; steps < 16; ++steps) {
+    if (x_text.is_shared(file, name)) {
+      out.array = name;
+      return out;
+    }
+    line = x_text.assigned_above(file, line, name);
+    if (line == 0) break;
+    bool moves = false;
+    const std::vector<std::string> names = made_of(x_text.line(file, line), name, moves);
+    if (out.part.line == 0 && moves && x_text.statements_around(file, line).empty() &&
+        !is_of_thread(name, line)) {
+      out.part.name = name;
+      out.part.line = line;
+    }
+    const auto next = std::find_if(names.begin(), names.end(), [&](const std::string& one) {
+      return x_text.is_shared(file, one) || x_text.assigned_above(file, line, one) != 0;
+    });
+    if (next == names.end()) break;
+    name = *next;
+  }
+  return {};
+}
+
+void NumberSuspects::suggest_overlap(const std::string& file, const SharedPart& a,
+                                     const SharedPart& b) {
+  if (a.array.empty() || a.array != b.array || a.part.line == b.part.line) return;
+  const bool first = a.part.line > b.part.line;
+  const NamedLine &late = first ? a.part : b.part, &early = first ? b.part : a.part;
+  suggest(file, "", late.line, 0, late.name, "begins where another part of " + a.array + " lies");
+  suggest(file, "", early.line, 0, early.name, "is the part that it lies in");
+}
+
+void NumberSuspects::suspect_overlap(std::uint32_t operand) {
+  if (x_graph.whole_blocks || operand == 0 || operand >= x_graph.nodes.size()) return;
+  const std::uint32_t made = made_by(operand);
+  for (std::uint32_t n = operand; n != made && node(n).site != 0; n = node(n).operand[0]) {
+    const std::uint32_t from = node(n).operand[0];
+    if (!is_load(n) || node(from).site == 0) continue;
+    const ValueSite &read = site(node(n).site), &stored = site(node(from).site);
+    if (read.file != stored.file || read.variable.empty()) continue;
+    std::vector<std::string> names = stored_arrays(x_text.line(stored.file, stored.line));
+    if (op(from) == ValueOp::kStore && !stored.variable.empty()) names = {stored.variable};
+    if (names.size() != 1) continue;
+    const SharedPart of_read = shared_part(read.file, read.line, read.variable);
+    const SharedPart of_store = shared_part(stored.file, stored.line, names.front());
+    // An index that is too large reads of a part behind its own.
+    if (of_read.part.line > of_store.part.line)
+      suggest_overlap(read.file, of_read, of_store);
+  }
+}
+
+void NumberSuspects::suspect_replaced_part() {
+  if (x_graph.whole_blocks) return;
+  std::set<std::pair<std::uint32_t, std::uint32_t>> known;  // sites
+  for (const host::ReplacedValue& one : x_graph.replaced) {
+    const std::uint32_t lost = node(one.node).site;
+    if (op(one.node) != ValueOp::kStore || !known.emplace(lost, one.site).second) continue;
+    const ValueSite &a = site(lost), &b = site(one.site);
+    if (a.file == b.file && a.variable != b.variable)
+      suggest_overlap(a.file, shared_part(a.file, a.line, a.variable),
+                      shared_part(b.file, b.line, b.variable));
+  }
 }
 
 }  // namespace attn_diag::lines

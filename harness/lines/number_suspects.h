@@ -63,6 +63,20 @@ class NumberSuspects : public Suspects {
   bool is_overrun(std::uint32_t n, std::uint32_t a, std::uint32_t b) const;
   // Whether the line of a sum added the same weight in an earlier step of its thread.
   bool added_there_before(std::uint32_t n) const;
+  // The part of a shared array that a pointer is into, by the name of that part where it is made, and the array; with
+  // pointers that threads have for themselves, or that loops move, what those are made of. Empty: not known.
+  struct SharedPart {
+    std::string array;
+    NamedLine part;
+  };
+  SharedPart shared_part(const std::string& file, int line, std::string name);
+  bool is_of_thread(const std::string& name, int line) const;
+  // Where two parts of one array have bytes in common: the lines that say where they begin, the later one first.
+  void suggest_overlap(const std::string& file, const SharedPart& a, const SharedPart& b);
+  // An operand that is read by one name of shared memory, and was stored by that of a part before it; or stores by the
+  // name of one part that replaced what nobody had read of another.
+  void suspect_overlap(std::uint32_t operand);
+  void suspect_replaced_part();
   // Sums of v whose factors are no weights.
   bool suspect_factor_of_v(const Cause& cause, std::uint32_t a, std::uint32_t b);
   void suggest_moves_with_indices(std::uint32_t n, const std::string& why);

@@ -93,6 +93,20 @@ std::size_t behind_statement(const std::vector<Token>& tokens, std::size_t i) {
   return i < tokens.size() && tokens[i].is(";") ? i + 1 : i;
 }
 
+// Whether the line gives the variable a value: "n = 4", "int n = 4", "n += 4", "++n".
+bool assigns(const std::vector<Token>& tokens, const std::string& variable) {
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (!tokens[i].is(variable) || !is_variable(tokens, i)) continue;
+    if (i > 0 && tokens[i - 1].is_any({"++", "--"})) return true;
+    if (i + 1 >= tokens.size()) continue;
+    const std::string_view next = tokens[i + 1].text;
+    if (next == "++" || next == "--") return true;
+    if (next.back() == '=' && next != "==" && next != "<=" && next != ">=" && next != "!=")
+      return true;
+  }
+  return false;
+}
+
 bool is_barrier(const Token& token) {
   const auto has = [&](std::string_view part) { return token.text.find(part) != token.text.npos; };
   if (token.kind == TokenKind::kString)
@@ -104,6 +118,13 @@ bool is_barrier(const Token& token) {
 }
 
 }  // namespace
+
+bool is_variable(const std::vector<Token>& tokens, std::size_t i) {
+  if (!tokens[i].is_identifier()) return false;
+  const bool is_call = i + 1 < tokens.size() && tokens[i + 1].is_any({"(", "<"});
+  const bool is_member = i > 0 && tokens[i - 1].is_any({".", "->", "::"});
+  return !is_call && !is_member;
+}
 
 bool is_loop(std::string_view line) {
   const std::vector<Token> tokens = tokens_of(line);
@@ -173,6 +194,33 @@ std::vector<std::string> assigned_names(std::string_view line) {
   std::vector<std::string> names;
   for (std::size_t i = 1; i < tokens.size(); ++i)
     if (tokens[i].is("=") && tokens[i - 1].is_identifier()) names.emplace_back(tokens[i - 1].text);
+  return names;
+}
+
+std::vector<std::string> stored_arrays(std::string_view line) {
+  const std::vector<Token> tokens = tokens_of(line);
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
+    if (!tokens[i].is_identifier() || !tokens[i + 1].is("[")) continue;
+    std::size_t end = i + 1;
+    while (end < tokens.size() && tokens[end].is("[")) end = behind_bracket(tokens, end);
+    while (end < tokens.size() && tokens[end].is(")")) ++end;  // "*reinterpret_cast<float4*>(&a[i])"
+    if (end + 1 < tokens.size() && tokens[end].is(".")) end += 2;
+    if (end < tokens.size() && tokens[end].is_any({"=", "+=", "-=", "*=", "/="}))
+      names.emplace_back(tokens[i].text);
+  }
+  return names;
+}
+
+std::vector<std::string> made_of(std::string_view line, std::string_view variable, bool& moves) {
+  const std::vector<Token> tokens = tokens_of(line);
+  std::vector<std::string> names;
+  std::size_t i = 0;
+  while (i + 1 < tokens.size() && !(tokens[i].is(variable) && tokens[i + 1].is("="))) ++i;
+  for (i += 2; i < tokens.size() && !tokens[i].is(";"); ++i) {
+    moves = moves || tokens[i].is_any({"+", "["});
+    if (is_variable(tokens, i)) names.emplace_back(tokens[i].text);
+  }
   return names;
 }
 
@@ -350,6 +398,15 @@ std::vector<Statement> SourceText::statements_around(const std::string& file, in
     if (one.has(number)) out.push_back(one);
   }
   return out;
+}
+
+int SourceText::assigned_above(const std::string& file, int number, const std::string& variable) {
+  for (int at = number - 1; at > 0 && at > number - kFurthest; --at) {
+    const std::string& words = line(file, at);
+    if (!words.empty() && words[0] == '}') return 0;
+    if (assigns(tokens_of(words), variable)) return at;
+  }
+  return 0;
 }
 
 int SourceText::end_of_block(const std::string& file, int number) {

@@ -11,6 +11,8 @@
 
 namespace attn_diag::lines {
 
+// Whether there is the name of a variable, and not of a function or a member.
+bool is_variable(const std::vector<source::Token>& tokens, std::size_t i);
 // Loops are those of C++, or "for j in range(begin, end, step)" of Python.
 bool is_loop(std::string_view line);
 // Whether the line has a for loop that begins at 0 or a variable, goes on below a variable, and takes steps of 1 or a
@@ -51,6 +53,11 @@ struct Statement {
   bool has(int line) const { return begin <= line && line <= end; }
 };
 
+// The names of which the line stores to an element: "a" of "a[i] = b[i];".
+std::vector<std::string> stored_arrays(std::string_view line);
+// What stands behind "variable =", of names that are no calls; and whether an index or an addition is among it.
+std::vector<std::string> made_of(std::string_view line, std::string_view variable, bool& moves);
+
 // Lines of files, which are read when first asked for. Of what cannot be read: empty.
 class SourceText {
  public:
@@ -60,6 +67,9 @@ class SourceText {
   int end_of_statement(const std::string& file, int number);
   // The loops and conditions that a line is in, the outermost first.
   std::vector<Statement> statements_around(const std::string& file, int number);
+  // The nearest line above that gives the variable a value, in the same function; 0: none.
+  int assigned_above(const std::string& file, int line, const std::string& variable);
+  static constexpr int kFurthest = 400;  // lines above
   // In Python, the last line of code of the block that begins at this one; 0: there is none.
   int end_of_block(const std::string& file, int number);
   // In Python, the first line of code behind the block that begins at this one, or behind the line where none does; 0:

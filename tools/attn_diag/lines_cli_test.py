@@ -93,6 +93,7 @@ EDITS = {
         "for (int x = 8; x > 0; x /= 2)\n        m_new = fmaxf(m_new, __shfl_xor_sync(0xffffffffu, m_new, x));\n"
         "      const float p = base + lane < seq_k ? exp2f(1.44269504f * (s - m_new)) : 0.f, alpha = exp2f(1.44269504f * (m[i] - m_new));",
         "int x = 8;", 1, False),
+    "a tile that begins within another": ("carved_smem", 0, "float *Vj = Kj + Bc * ld;", "float *Vj = Kj + Bc * 4;", "Kj + Bc * 4;", 1, False),
     "lse alone": ("cp_async_ring", 0, "= m + __logf(l);", "= m + (l);", "= m + (l);", 1, False),
 }
 
@@ -111,6 +112,7 @@ CHECKED_EDITS = {
     "a helper that is given a wrong address": ("atomic_split", 1, "atomicMaxFloat(m + row,", "atomicMaxFloat(m - row,", "(m - row,", 1,
                                                False),
     "an index that a header has": ("warp_slices", -1, "= acc[i] / l;", "= acc[i + 1] / l;", "acc[i + 1]", 1, False),
+    "a tile that threads store into another": ("carved_smem", 0, "float *Vj = Kj + Bc * ld;", "float *Vj = Kj + Bc * 4;", "Kj + Bc * 4;", 1, False),
     "copies to another place": ("pipeline_primitives", 0, "&kv[tile % 2][0][i], &k", "&kv[tile % 2][1][i], &k",
                                 "&kv[tile % 2][1][i], &k", 1, False),
 }
