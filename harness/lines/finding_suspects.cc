@@ -87,8 +87,8 @@ bool FindingSuspects::suspect(host::CheckReport report, bool moves) {
     if (finding.kind == host::CheckKind::kUninitialisedRead) suspect_stores(names_of(finding));
     // What lies before an array, or behind an array of known extents, is an index that is wrong; what lies behind an
     // input or an output a guard as well.
-    suspect_site(finding.access, finding.offset < 0 || !finding.element.empty());
-    if (finding.has_other) suspect_site(finding.other, finding.offset < 0);
+    suspect_site(finding.access, finding.array, finding.offset < 0 || !finding.element.empty());
+    if (finding.has_other) suspect_site(finding.other, finding.array, finding.offset < 0);
     if (x_out.what.empty() && x_out.suspects.size() > before) x_out.what = finding.message;
   }
   x_errors.clear();
@@ -453,8 +453,12 @@ void FindingSuspects::suspect_stores(const std::vector<std::string>& names) {
   }
 }
 
-void FindingSuspects::suspect_site(const host::CheckAccess& access, bool indices_first) {
-  for (const std::uint32_t s : sites_of(access)) {
+void FindingSuspects::suspect_site(const host::CheckAccess& access, const std::string& array,
+                                   bool indices_first) {
+  std::vector<std::uint32_t> sites = sites_of(access);
+  std::stable_partition(sites.begin(), sites.end(),
+                        [&](std::uint32_t s) { return site(s).variable == array; });
+  for (const std::uint32_t s : sites) {
     if (indices_first) {
       suggest_indices(s, "makes an index there");
       suggest_conditions(s, "loop", "decides how often that line runs");
@@ -465,6 +469,15 @@ void FindingSuspects::suspect_site(const host::CheckAccess& access, bool indices
         suggest(s, condition.at, "decides whether that line runs");
         break;
       }
+    if (site(s).variable == array) {
+      const std::vector<std::string> names =
+          subscript_names(x_text.line(site(s).file, site(s).line), array);
+      std::vector<NamedLine> within = variables_in(site(s).uses, ',');
+      std::erase_if(within, [&](const NamedLine& use) {
+        return std::find(names.begin(), names.end(), use.name) == names.end();
+      });
+      suggest_computed(s, within, "makes an index there");
+    }
     suggest_computed(s, variables_in(site(s).uses, ','), "makes an index there");
     suggest_conditions(s, "if", "decides whether that line runs");
     suggest_indices(s, "makes an index there");

@@ -41,8 +41,8 @@ class FindingSuspects : public NumberSuspects {
   void suspect_last_step(const host::CheckFinding& finding);
   // The mask of such an access, where a line makes a block of numbers at once.
   void suspect_mask(const host::CheckFinding& finding);
-  // What that line depends on.
-  void suspect_site(const host::CheckAccess& access, bool indices_first);
+  // What that line depends on: of an index of the array itself before others.
+  void suspect_site(const host::CheckAccess& access, const std::string& array, bool indices_first);
   // Two lines store to the same bytes by the names of two parts of one shared array.
   void suspect_overlap_of(const host::CheckFinding& race);
   // Between which lines threads should have waited for each other, where that explains all races.

@@ -193,8 +193,6 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
   if (x_graph.whole_blocks && cause.ill == Ill::kMeaningless) suspect_masked_query(cause.row);
   suggest_chosen(n, {a, b, left, right});
   suspect_replaced_part();
-  for (const std::uint32_t operand : {a, b})
-    if (operand < n) suspect_overlap(operand);
   suspect_dropped_scores(cause);
   switch (cause.ill) {
     case Ill::kHeads:
@@ -495,25 +493,6 @@ void NumberSuspects::suggest_overlap(const std::string& file, const SharedPart& 
   const NamedLine &late = first ? a.part : b.part, &early = first ? b.part : a.part;
   suggest(file, "", late.line, 0, late.name, "begins where another part of " + a.array + " lies");
   suggest(file, "", early.line, 0, early.name, "is the part that it lies in");
-}
-
-void NumberSuspects::suspect_overlap(std::uint32_t operand) {
-  if (x_graph.whole_blocks || operand == 0 || operand >= x_graph.nodes.size()) return;
-  const std::uint32_t made = made_by(operand);
-  for (std::uint32_t n = operand; n != made && node(n).site != 0; n = node(n).operand[0]) {
-    const std::uint32_t from = node(n).operand[0];
-    if (!is_load(n) || node(from).site == 0) continue;
-    const ValueSite &read = site(node(n).site), &stored = site(node(from).site);
-    if (read.file != stored.file || read.variable.empty()) continue;
-    std::vector<std::string> names = stored_arrays(x_text.line(stored.file, stored.line));
-    if (op(from) == ValueOp::kStore && !stored.variable.empty()) names = {stored.variable};
-    if (names.size() != 1) continue;
-    const SharedPart of_read = shared_part(read.file, read.line, read.variable);
-    const SharedPart of_store = shared_part(stored.file, stored.line, names.front());
-    // An index that is too large reads of a part behind its own.
-    if (of_read.part.line > of_store.part.line)
-      suggest_overlap(read.file, of_read, of_store);
-  }
 }
 
 void NumberSuspects::suspect_replaced_part() {

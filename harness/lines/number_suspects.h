@@ -73,9 +73,7 @@ class NumberSuspects : public Suspects {
   bool is_of_thread(const std::string& name, int line) const;
   // Where two parts of one array have bytes in common: the lines that say where they begin, the later one first.
   void suggest_overlap(const std::string& file, const SharedPart& a, const SharedPart& b);
-  // An operand that is read by one name of shared memory, and was stored by that of a part before it; or stores by the
-  // name of one part that replaced what nobody had read of another.
-  void suspect_overlap(std::uint32_t operand);
+  // Stores by the name of one part that replaced what nobody had read of another.
   void suspect_replaced_part();
   // Sums of v whose factors are no weights.
   bool suspect_factor_of_v(const Cause& cause, std::uint32_t a, std::uint32_t b);
