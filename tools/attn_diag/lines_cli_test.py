@@ -113,6 +113,9 @@ CHECKED_EDITS = {
                                                False),
     "an index that a header has": ("warp_slices", -1, "= acc[i] / l;", "= acc[i + 1] / l;", "acc[i + 1]", 1, False),
     "a tile that threads store into another": ("carved_smem", 0, "float *Vj = Kj + Bc * ld;", "float *Vj = Kj + Bc * 4;", "Kj + Bc * 4;", 1, False),
+    "an index that threads share": (
+        "carved_smem", 0, "      float acc = Oi[tx * ld + x] * alpha;\n", "      const int at = x - ty;\n      float acc = 0.f;\n"
+        "      Oi[tx * ld + at] *= S[tx * (Bc + PAD)] == -INFINITY ? 1.f : alpha;\n", "at = x - ty;", 3, False),
     "copies to another place": ("pipeline_primitives", 0, "&kv[tile % 2][0][i], &k", "&kv[tile % 2][1][i], &k",
                                 "&kv[tile % 2][1][i], &k", 1, False),
 }
