@@ -52,7 +52,8 @@ class NumberSuspects : public Suspects {
   void suggest_last_weight(std::uint32_t row);
   // Whole scores and sums of the row that nobody takes further, where what has no meaning stands in their place.
   void suspect_dropped_scores(const Cause& cause);
-  // Where a thread made the score of a key again, and nobody that of another.
+  // Where a thread made the score of a key again, and nobody that of another. 0: nowhere.
+  std::uint32_t repeated_score(std::uint32_t row) const;
   void suggest_repeated_score(std::uint32_t row);
   void suspect_twice(const Cause& cause, std::uint32_t a, std::uint32_t b);
   // Where the parts that a line puts together were made, before that line; and whether another thread made an

@@ -94,6 +94,8 @@ EDITS = {
         "      const float p = base + lane < seq_k ? exp2f(1.44269504f * (s - m_new)) : 0.f, alpha = exp2f(1.44269504f * (m[i] - m_new));",
         "int x = 8;", 1, False),
     "a tile that begins within another": ("carved_smem", 0, "float *Vj = Kj + Bc * ld;", "float *Vj = Kj + Bc * 4;", "Kj + Bc * 4;", 1, False),
+    "tiles of k that overlap": ("pipeline_primitives", 0, "&k[head + (size_t)tile * TK * D", "&k[head + (size_t)(tile / 2) * TK * D",
+                                "&k[head + (size_t)(tile / 2)", 1, False),
     "lse alone": ("cp_async_ring", 0, "= m + __logf(l);", "= m + (l);", "= m + (l);", 1, False),
 }
 
