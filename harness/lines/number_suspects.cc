@@ -5,12 +5,59 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 #include <set>
 
 namespace attn_diag::lines {
 
+namespace {
+
+// Whether numbers go on in equal steps, and whenever they do not, begin anew.
+bool go_on_steadily(const std::vector<unsigned>& numbers) {
+  unsigned step = 0;
+  for (std::size_t i = 1; i < numbers.size(); ++i) {
+    if (numbers[i] == numbers.front()) continue;
+    if (numbers[i] <= numbers[i - 1]) return false;
+    if (step == 0) step = numbers[i] - numbers[i - 1];
+    if (numbers[i] != numbers[i - 1] + step) return false;
+  }
+  return step != 0;
+}
+
+}  // namespace
+
+bool NumberSuspects::strays_right(std::uint32_t at, Ill ill) const {
+  if (x_graph.whole_blocks || (ill != Ill::kKeys && ill != Ill::kColumns)) return false;
+  std::vector<unsigned> left, right;
+  const auto number_of = [&](std::uint32_t n) -> std::optional<unsigned> {
+    const Term& term = x_terms[n];
+    if (term.kind == TermKind::kElement)
+      return ill == Ill::kColumns ? term.column : x_attention.key_of(term.row);
+    if (term.kind == TermKind::kWeight && x_terms.keys().count(term.set) == 1)
+      for (unsigned j = 0; j < x_terms.keys().size(); ++j)
+        if (x_terms.keys().has(term.set, j)) return j;
+    return std::nullopt;
+  };
+  const auto add = [&](std::uint32_t a, std::uint32_t b) {
+    const std::optional<unsigned> of_a = number_of(a), of_b = number_of(b);
+    if (!of_a || !of_b) return;
+    left.push_back(*of_a);
+    right.push_back(*of_b);
+  };
+  if (op(at) == ValueOp::kProduct) {
+    const std::uint32_t* pair = x_graph.products.data() + node(at).operand[1];
+    for (std::uint32_t i = 0; i < node(at).operand[2]; ++i) add(pair[2 * i], pair[2 * i + 1]);
+  } else {
+    for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
+      if (node(n).site == node(at).site && node(n).where == node(at).where)
+        add(node(n).operand[0], node(n).operand[1]);
+  }
+  return go_on_steadily(left) && !go_on_steadily(right);
+}
+
 void NumberSuspects::suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32_t b,
-                                  std::uint32_t row, const std::string& why) {
+                                  std::uint32_t row, Ill ill) {
+  const std::string why = ill_text(ill);
   if (x_terms[a].kind != TermKind::kWeight)
     suggest_shared_of_k_and_v(row, "neither k nor v is loaded whole, and both loads use it");
   if (x_terms[a].kind == TermKind::kWeight && !anybody_loads_all(1, row)) be_sure();
@@ -40,8 +87,14 @@ void NumberSuspects::suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32
         node(input_of(operand)).is_input())
       suggest_loader(node(input_of(operand)).site, "loads q of another row");
   }
-  suggest_node(at, why);
-  for (const std::uint32_t operand : {a, b}) {
+  // Of inline assembly in a helper its own line comes last.
+  const bool in_helper = op(at) == ValueOp::kProduct && !x_graph.whole_blocks &&
+                         !site(node(at).site).callers.empty();
+  if (in_helper)
+    suggest_callers(node(at).site, why);
+  else
+    suggest_node(at, why);
+  for (const std::uint32_t operand : strays_right(at, ill) ? std::array{b, a} : std::array{a, b}) {
     // Where it was read last, and where it was put there.
     for (std::uint32_t n = operand; n != 0; n = node(n).operand[0]) {
       suggest_node(n, why);
@@ -49,6 +102,7 @@ void NumberSuspects::suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32
       if (node(n).is_input() || node(n).site == 0 || n == made_by(n)) break;
     }
   }
+  suggest_node(at, why);
   suggest_callers(node(at).site, why);
 }
 
@@ -220,12 +274,12 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
           for (const std::uint32_t s : {node(n).site, node(operand).site, node(input).site})
             suggest_conditions(s, nullptr, "lets rows behind the last key through", false);
       }
-      return suggest_pair(n, a, b, cause.row, why);
+      return suggest_pair(n, a, b, cause.row, cause.ill);
     case Ill::kKeys:
       if (is_wrong_elsewhere(n, a) && loads_all(2, cause.row)) suggest_taken(n, a);
-      return suggest_pair(n, a, b, cause.row, why);
+      return suggest_pair(n, a, b, cause.row, cause.ill);
     case Ill::kColumns:
-      return suggest_pair(n, a, b, cause.row, why);
+      return suggest_pair(n, a, b, cause.row, cause.ill);
     case Ill::kTwice:
       return suspect_twice(cause, a, b);
     case Ill::kFrames:

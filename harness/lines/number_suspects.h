@@ -21,10 +21,13 @@ class NumberSuspects : public Suspects {
   using Suspects::Suspects;
 
   // Two operands that do not fit together, each with the way it came.
-  void suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32_t b, std::uint32_t row,
-                    const std::string& why);
+  void suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32_t b, std::uint32_t row, Ill ill);
   // Two elements are multiplied again and again, and one of them never moves: what reads that.
   void suggest_unmoved(std::uint32_t at, std::uint32_t a, std::uint32_t b, const std::string& why);
+  // Whether the right operand of a product is likelier at fault than the left one: what the left one is of goes on in
+  // equal steps, from pair to pair of a matrix product or each time that its thread comes there, and the right one's
+  // does not.
+  bool strays_right(std::uint32_t at, Ill ill) const;
   // Whether another line goes wrong with the same operand, in the same thread.
   bool is_wrong_elsewhere(std::uint32_t at, std::uint32_t operand) const;
   // The line by which threads take a weight from another lane's registers, and what makes its score there.

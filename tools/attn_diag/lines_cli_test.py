@@ -96,6 +96,11 @@ EDITS = {
     "a tile that begins within another": ("carved_smem", 0, "float *Vj = Kj + Bc * ld;", "float *Vj = Kj + Bc * 4;", "Kj + Bc * 4;", 1, False),
     "tiles of k that overlap": ("pipeline_primitives", 0, "&k[head + (size_t)tile * TK * D", "&k[head + (size_t)(tile / 2) * TK * D",
                                 "&k[head + (size_t)(tile / 2)", 1, False),
+    "columns of k that some lanes mix up": (
+        "bf162_warps", 0, "a = sq[warp][i][d], b = __bfloat1622float2(sk[lane][d]);",
+        "a = sq[warp][i][d];\n        const float2 b = __bfloat1622float2(sk[lane][d ^ (lane & 1)]);", "d ^ (lane & 1)", 2, False),
+    "a fragment of other keys": ("mma_flash2", 0, "pf[2] = pack2(sf[1][0], sf[1][1]);", "pf[2] = pack2(sf[1][1], sf[1][0]);",
+                                 "pack2(sf[1][1], sf[1][0]);", 2, False),
     "lse alone": ("cp_async_ring", 0, "= m + __logf(l);", "= m + (l);", "= m + (l);", 1, False),
 }
 
