@@ -384,13 +384,23 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
       }
       suggest_what_others_do(n, a, b);
       suggest_node(n, why);
-      for (const std::uint32_t operand : {a, b}) {
+      for (const std::uint32_t operand : is_other_input(n, b, a) ? std::array{b, a} : std::array{a, b}) {
         if (operand == 0 || operand >= n) continue;
         if (x_terms[operand].kind == TermKind::kNumber) suggest_foreign(operand);
         suggest_moves_with_indices(operand, "hands on an operand");
       }
       suggest_callers(cause.site, why);
   }
+}
+
+bool NumberSuspects::is_other_input(std::uint32_t n, std::uint32_t operand,
+                                    std::uint32_t by) const {
+  if (x_graph.whole_blocks || operand == 0 || by == 0 || operand >= n || by >= n ||
+      x_terms[operand].kind != TermKind::kElement)
+    return false;
+  const bool of_v = x_terms[operand].buffer == 2;
+  return x_terms[by].kind == TermKind::kWeight ? !of_v
+                                               : x_terms[by].kind == TermKind::kElement && of_v;
 }
 
 void NumberSuspects::suggest_moves_with_indices(std::uint32_t n, const std::string& why) {

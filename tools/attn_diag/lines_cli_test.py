@@ -101,6 +101,9 @@ EDITS = {
         "a = sq[warp][i][d];\n        const float2 b = __bfloat1622float2(sk[lane][d ^ (lane & 1)]);", "d ^ (lane & 1)", 2, False),
     "a fragment of other keys": ("mma_flash2", 0, "pf[2] = pack2(sf[1][0], sf[1][1]);", "pf[2] = pack2(sf[1][1], sf[1][0]);",
                                  "pack2(sf[1][1], sf[1][0]);", 2, False),
+    "k where v belongs": ("carved_smem", 0, "acc += expf(S[tx * (Bc + PAD) + c] - base) * Vj[c * ld + x];",
+                          "{\n        const float p = expf(S[tx * (Bc + PAD) + c] - base);\n        const float y = Kj[c * ld + x];\n"
+                          "        acc += p * y;\n      }", "y = Kj[", 3, False),
     "lse alone": ("cp_async_ring", 0, "= m + __logf(l);", "= m + (l);", "= m + (l);", 1, False),
 }
 
