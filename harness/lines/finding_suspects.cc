@@ -60,6 +60,7 @@ bool FindingSuspects::suspect(host::CheckReport report, bool moves) {
   });
   suspect_missing_barrier();
   for (const host::CheckFinding* finding : x_errors) suspect_overlap_of(*finding);
+  for (const host::CheckFinding* finding : x_errors) suspect_waits(*finding);
   for (const host::CheckFinding* finding : x_errors)
     if (is_one_past(*finding)) suspect_last_step(*finding);
   if (!has(host::CheckKind::kMisaligned)) suspect_shared_cause();
@@ -170,10 +171,13 @@ std::vector<host::SourcePlace> FindingSuspects::places_in_kernel(
     return {access.places.front()};
   const host::SourcePlace& last = access.places.back();
   std::vector<host::SourcePlace> out;
-  if (access.places.size() == 1 && last.function != other.places.back().function)
-    for (const std::uint32_t s : sites_of(access))
-      for (const NamedLine& call : lines_in(site(s).callers))
-        out.push_back({call.file.empty() ? site(s).home : call.file, call.line, ""});
+  if (last.function != other.places.back().function)
+    for (const std::uint32_t s : sites_of(access)) {
+      const std::vector<NamedLine> calls = lines_in(site(s).callers);
+      if (calls.size() < access.places.size()) continue;
+      const NamedLine& call = calls[access.places.size() - 1];
+      out.push_back({call.file.empty() ? site(s).home : call.file, call.line, ""});
+    }
   if (out.empty()) out.push_back(last);
   return out;
 }
@@ -213,6 +217,20 @@ std::optional<FindingSuspects::Gap> FindingSuspects::gap_between(const std::stri
   for (const Statement& around : x_text.statements_around(file, a))
     if (around.loop && around.has(b)) return gap;
   return std::nullopt;
+}
+
+void FindingSuspects::suspect_waits(const host::CheckFinding& early) {
+  if (early.kind != host::CheckKind::kAsyncCopy || early.access.places.empty() ||
+      early.other.places.empty() || is_race_as_well(early))
+    return;
+  for (const host::SourcePlace& read : places_in_kernel(early.access, early.other))
+    for (const int line : x_text.waits_for_copies(read.file, read.line))
+      suggest(read.file, "", line, 0, "", "may leave the copy in flight that is read too early");
+  std::vector<host::SourcePlace> issues = places_in_kernel(early.other, early.access);
+  std::sort(issues.begin(), issues.end(), [](const host::SourcePlace& a,
+                                             const host::SourcePlace& b) { return a.line > b.line; });
+  for (const host::SourcePlace& one : issues)
+    suggest(one.file, one.function, one.line, 0, "", "issues the copy that is read too early");
 }
 
 void FindingSuspects::suspect_overlap_of(const host::CheckFinding& race) {
@@ -277,6 +295,13 @@ std::vector<std::uint32_t> FindingSuspects::sites_of(const host::CheckAccess& ac
                           at.op == ValueOp::kLoadNumber || at.op == ValueOp::kInput;
     if (accesses && at.line == place.line && same_file(at.file, place.file)) sites.push_back(s);
   }
+  // Of a helper the calls that are not the access's own.
+  const auto is_of_other_call = [&](std::uint32_t s) {
+    const std::vector<NamedLine> calls = lines_in(site(s).callers);
+    return !calls.empty() && calls.front().line != access.places[1].line;
+  };
+  if (access.places.size() > 1 && !std::all_of(sites.begin(), sites.end(), is_of_other_call))
+    std::erase_if(sites, is_of_other_call);
   // "cache[to] = k[from]": one of them.
   const auto is_other = [&](std::uint32_t s) {
     return (site(s).op == ValueOp::kStore) != access.write;

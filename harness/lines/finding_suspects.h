@@ -43,6 +43,8 @@ class FindingSuspects : public NumberSuspects {
   void suspect_mask(const host::CheckFinding& finding);
   // What that line depends on: of an index of the array itself before others.
   void suspect_site(const host::CheckAccess& access, const std::string& array, bool indices_first);
+  // The waits that may leave a copy in flight which is read too early, and what issues it.
+  void suspect_waits(const host::CheckFinding& early);
   // Two lines store to the same bytes by the names of two parts of one shared array.
   void suspect_overlap_of(const host::CheckFinding& race);
   // Between which lines threads should have waited for each other, where that explains all races.

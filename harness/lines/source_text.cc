@@ -1,6 +1,7 @@
 #include "harness/lines/source_text.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstddef>
 #include <cstdlib>
 #include <fstream>
@@ -115,6 +116,23 @@ bool is_barrier(const Token& token) {
          (token.is_any({"sync", "wait", "arrive_and_wait", "consumer_wait", "bar_sync"}) ||
           has("__syncthreads") || has("__syncwarp") ||
           (has("barrier") && (has("sync") || has("wait"))));
+}
+
+// Whether a wait for copies stands at i that may leave some in flight: "wait_prior(1)", not "wait_prior(0)".
+bool waits_for_some(const std::vector<Token>& tokens, std::size_t i) {
+  std::string text(tokens[i].text);
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const auto has = [&](const char* part) { return text.find(part) != text.npos; };
+  if (tokens[i].kind == TokenKind::kString)
+    return (has("cp.async.wait") || has("cp.async.bulk.wait")) && !has("wait_all") &&
+           !has("wait_group 0");
+  const bool of_all =
+      has("wait_all") || (i + 2 < tokens.size() && tokens[i + 1].is_any({"(", "<"}) &&
+                          tokens[i + 2].is("0"));
+  return tokens[i].is_identifier() && has("wait") && !of_all &&
+         (text == "wait" || has("async") || has("pipeline") || has("prior") || has("group") ||
+          has("consumer") || has("copy"));
 }
 
 }  // namespace
@@ -470,6 +488,27 @@ bool SourceText::has_barrier(const std::string& file, int after, int before) {
   return std::any_of(tokens.begin(), tokens.end(), [&](const Token& token) {
     return token.line > after && token.line < before && is_barrier(token);
   });
+}
+
+std::vector<int> SourceText::waits_for_copies(const std::string& file, int number) {
+  const auto waits = [&](int at) {
+    const std::vector<Token> tokens = tokens_of(line(file, at));
+    for (std::size_t i = 0; i < tokens.size(); ++i)
+      if (waits_for_some(tokens, i)) return true;
+    return false;
+  };
+  std::vector<int> out;
+  for (int at = number - 1; at > 0 && at > number - kFurthest; --at) {
+    const std::string& words = line(file, at);
+    if (!words.empty() && words[0] == '}') break;
+    if (waits(at)) out.push_back(at);
+  }
+  int end = number;
+  for (const Statement& around : statements_around(file, number))
+    if (around.loop) end = std::max(end, around.end);
+  for (int at = number + 1; at <= end; ++at)
+    if (waits(at)) out.push_back(at);
+  return out;
 }
 
 bool SourceText::passes_barrier(const std::string& file, int after, int before) {

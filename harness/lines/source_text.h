@@ -81,6 +81,9 @@ class SourceText {
   std::vector<int> lines_that_store(const std::string& file, std::string_view variable);
   // Whether threads wait for each other at a line behind `after` and before `before`.
   bool has_barrier(const std::string& file, int after, int before);
+  // Lines that wait for asynchronous copies and may leave some in flight: those above in the same function, the nearest first, then what comes behind
+  // in the loops around the line.
+  std::vector<int> waits_for_copies(const std::string& file, int line);
   // As has_barrier(), at a line that is passed on the way, whatever loops and conditions do.
   bool passes_barrier(const std::string& file, int after, int before);
 

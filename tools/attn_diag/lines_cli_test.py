@@ -126,6 +126,10 @@ CHECKED_EDITS = {
     "an index that threads share": (
         "carved_smem", 0, "      float acc = Oi[tx * ld + x] * alpha;\n", "      const int at = x - ty;\n      float acc = 0.f;\n"
         "      Oi[tx * ld + at] *= S[tx * (Bc + PAD)] == -INFINITY ? 1.f : alpha;\n", "at = x - ty;", 3, False),
+    "a wait that leaves the last copy in flight": ("cp_async_ring", 0, "CP_ASYNC_WAIT_GROUP(0);", "CP_ASYNC_WAIT_GROUP(1);",
+                                                   "CP_ASYNC_WAIT_GROUP(1);", 1, False),
+    "copies into what is read": ("cp_async_ring", 0, "issue_tile(tile + 1, (tile + 1) & 1);", "issue_tile(tile + 1, tile & 1);",
+                                 "issue_tile(tile + 1, tile & 1);", 2, False),
     "copies to another place": ("pipeline_primitives", 0, "&kv[tile % 2][0][i], &k", "&kv[tile % 2][1][i], &k",
                                 "&kv[tile % 2][1][i], &k", 1, False),
 }
