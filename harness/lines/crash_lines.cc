@@ -70,6 +70,14 @@ std::vector<std::string> variables_of(const std::vector<Token>& tokens, CrashOf 
   return names;
 }
 
+bool points_into_shared(SourceText& text, const std::string& file,
+                        const std::pair<std::string, int>& maker) {
+  bool moves = false;
+  for (const std::string& name : made_of(text.line(file, maker.second), maker.first, moves))
+    if (text.is_shared(file, name)) return true;
+  return false;
+}
+
 bool begins_loop(const std::vector<Token>& tokens) {
   return std::any_of(tokens.begin(), tokens.end(), [](const Token& token) {
     return token.is_any({"for", "while", "do"});
@@ -152,19 +160,30 @@ LineDivergence crash_lines(const std::vector<host::SourcePlace>& stack, CrashOf 
   suggest(at, at.line, "", frame == 0 ? what_it_does : "calls what " + what_it_does);
   if (out.suspects.empty()) return out;
   for (std::size_t i = 0; i < frame; ++i) suggest(stack[i], stack[i].line, "", what_it_does);
-  for (const auto& [name, line] : makers)
-    suggest(at, line, name,
-            of == CrashOf::kDivisor ? "makes what it divides by" : "makes what it accesses");
-  // What those are made of.
-  for (const auto& [name, made] : makers) {
-    const std::vector<Token> tokens = tokens_of_line(text.line(at.file, made));
-    for (std::size_t i = 0; i < tokens.size(); ++i) {
-      if (!is_variable(tokens, i)) continue;
-      const std::string of_it(tokens[i].text);
-      if (const int line = text.assigned_above(at.file, made, of_it); line != 0)
-        suggest(at, line, of_it, "makes what " + name + " is made of");
+  // A loop that only counts, and a pointer into shared memory, are seldom at fault.
+  const auto is_unlikely = [&](const std::pair<std::string, int>& maker) {
+    return of != CrashOf::kDivisor && (is_plain_loop(text.line(at.file, maker.second), true) ||
+                                       points_into_shared(text, at.file, maker));
+  };
+  const auto unlikely = std::stable_partition(
+      makers.begin(), makers.end(), [&](const auto& maker) { return !is_unlikely(maker); });
+  const auto suggest_makers = [&](Makers::iterator begin, Makers::iterator end) {
+    for (auto maker = begin; maker != end; ++maker)
+      suggest(at, maker->second, maker->first,
+              of == CrashOf::kDivisor ? "makes what it divides by" : "makes what it accesses");
+    // What those are made of.
+    for (auto maker = begin; maker != end; ++maker) {
+      const std::vector<Token> tokens = tokens_of_line(text.line(at.file, maker->second));
+      for (std::size_t i = 0; i < tokens.size(); ++i) {
+        if (!is_variable(tokens, i)) continue;
+        const std::string of_it(tokens[i].text);
+        if (const int line = text.assigned_above(at.file, maker->second, of_it); line != 0)
+          suggest(at, line, of_it, "makes what " + maker->first + " is made of");
+      }
     }
-  }
+  };
+  suggest_makers(makers.begin(), unlikely);
+  suggest_makers(unlikely, makers.end());
   // What has no value there is an argument.
   if (from_caller && stack.size() > frame + 1)
     suggest(stack[frame + 1], stack[frame + 1].line, "", "calls it");
