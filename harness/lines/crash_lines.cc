@@ -20,13 +20,6 @@ std::vector<Token> tokens_of_line(const std::string& line) {
   }
 }
 
-bool is_variable(const std::vector<Token>& tokens, std::size_t i) {
-  if (!tokens[i].is_identifier()) return false;
-  const bool is_call = i + 1 < tokens.size() && tokens[i + 1].is_any({"(", "<"});
-  const bool is_member = i > 0 && tokens[i - 1].is_any({".", "->", "::"});
-  return !is_call && !is_member;
-}
-
 std::vector<std::string> variables_in(const std::vector<Token>& tokens) {
   std::vector<std::string> names;
   for (std::size_t i = 0; i < tokens.size(); ++i)
@@ -77,31 +70,12 @@ std::vector<std::string> variables_of(const std::vector<Token>& tokens, CrashOf 
   return names;
 }
 
-// Whether the line gives the variable a value: "n = 4", "int n = 4", "n += 4", "++n".
-bool assigns(const std::vector<Token>& tokens, const std::string& variable) {
-  for (std::size_t i = 0; i < tokens.size(); ++i) {
-    if (!tokens[i].is(variable) || !is_variable(tokens, i)) continue;
-    if (i > 0 && tokens[i - 1].is_any({"++", "--"})) return true;
-    if (i + 1 >= tokens.size()) continue;
-    const std::string_view next = tokens[i + 1].text;
-    if (next == "++" || next == "--") return true;
-    if (next.back() == '=' && next != "==" && next != "<=" && next != ">=" && next != "!=")
-      return true;
-  }
+bool points_into_shared(SourceText& text, const std::string& file,
+                        const std::pair<std::string, int>& maker) {
+  bool moves = false;
+  for (const std::string& name : made_of(text.line(file, maker.second), maker.first, moves))
+    if (text.is_shared(file, name)) return true;
   return false;
-}
-
-constexpr int kFurthest = 400;  // lines above
-
-// The nearest line above in the same function; 0: none.
-int assigned_above(SourceText& text, const std::string& file, int line,
-                   const std::string& variable) {
-  for (int at = line - 1; at > 0 && at > line - kFurthest; --at) {
-    const std::string& words = text.line(file, at);
-    if (!words.empty() && words[0] == '}') return 0;
-    if (assigns(tokens_of_line(words), variable)) return at;
-  }
-  return 0;
 }
 
 bool begins_loop(const std::vector<Token>& tokens) {
@@ -133,7 +107,7 @@ LineDivergence endless_lines(const std::vector<host::SourcePlace>& stack, const 
   LineDivergence out;
   SourceText text;
   for (const host::SourcePlace& at : stack)
-    for (int line = at.line; line > 0 && line > at.line - kFurthest; --line) {
+    for (int line = at.line; line > 0 && line > at.line - SourceText::kFurthest; --line) {
       const std::string& words = text.line(at.file, line);
       if (line < at.line && !words.empty() && words[0] == '}') break;
       if (begins_loop(tokens_of_line(words)) && text.end_of_statement(at.file, line) >= at.line)
@@ -163,7 +137,7 @@ LineDivergence crash_lines(const std::vector<host::SourcePlace>& stack, CrashOf 
   const auto makers_of = [&](const host::SourcePlace& at, const std::vector<std::string>& names) {
     Makers makers;
     for (const std::string& name : names) {
-      const int line = assigned_above(text, at.file, at.line, name);
+      const int line = text.assigned_above(at.file, at.line, name);
       from_caller = from_caller || line == 0;
       if (line != 0) makers.emplace_back(name, line);
     }
@@ -186,19 +160,30 @@ LineDivergence crash_lines(const std::vector<host::SourcePlace>& stack, CrashOf 
   suggest(at, at.line, "", frame == 0 ? what_it_does : "calls what " + what_it_does);
   if (out.suspects.empty()) return out;
   for (std::size_t i = 0; i < frame; ++i) suggest(stack[i], stack[i].line, "", what_it_does);
-  for (const auto& [name, line] : makers)
-    suggest(at, line, name,
-            of == CrashOf::kDivisor ? "makes what it divides by" : "makes what it accesses");
-  // What those are made of.
-  for (const auto& [name, made] : makers) {
-    const std::vector<Token> tokens = tokens_of_line(text.line(at.file, made));
-    for (std::size_t i = 0; i < tokens.size(); ++i) {
-      if (!is_variable(tokens, i)) continue;
-      const std::string of_it(tokens[i].text);
-      if (const int line = assigned_above(text, at.file, made, of_it); line != 0)
-        suggest(at, line, of_it, "makes what " + name + " is made of");
+  // A loop that only counts, and a pointer into shared memory, are seldom at fault.
+  const auto is_unlikely = [&](const std::pair<std::string, int>& maker) {
+    return of != CrashOf::kDivisor && (is_plain_loop(text.line(at.file, maker.second), true) ||
+                                       points_into_shared(text, at.file, maker));
+  };
+  const auto unlikely = std::stable_partition(
+      makers.begin(), makers.end(), [&](const auto& maker) { return !is_unlikely(maker); });
+  const auto suggest_makers = [&](Makers::iterator begin, Makers::iterator end) {
+    for (auto maker = begin; maker != end; ++maker)
+      suggest(at, maker->second, maker->first,
+              of == CrashOf::kDivisor ? "makes what it divides by" : "makes what it accesses");
+    // What those are made of.
+    for (auto maker = begin; maker != end; ++maker) {
+      const std::vector<Token> tokens = tokens_of_line(text.line(at.file, maker->second));
+      for (std::size_t i = 0; i < tokens.size(); ++i) {
+        if (!is_variable(tokens, i)) continue;
+        const std::string of_it(tokens[i].text);
+        if (const int line = text.assigned_above(at.file, maker->second, of_it); line != 0)
+          suggest(at, line, of_it, "makes what " + maker->first + " is made of");
+      }
     }
-  }
+  };
+  suggest_makers(makers.begin(), unlikely);
+  suggest_makers(unlikely, makers.end());
   // What has no value there is an argument.
   if (from_caller && stack.size() > frame + 1)
     suggest(stack[frame + 1], stack[frame + 1].line, "", "calls it");

@@ -36,6 +36,14 @@ __device__ void spin(volatile int* flag, int n) {
       seen = flag[i];
   }
 }
+__global__ void tiles(const float* k, int n, int d) {
+  extern __shared__ float shared[];
+  float* tile = &shared[n * d];
+  const int head = gridDim.y;
+  const int begin = head * n * d;
+  for (int j = 0; j < n; ++j)
+    tile[j * d] = k[begin + j * d];
+}
 )";
 
 struct Source {
@@ -76,6 +84,11 @@ TEST_CASE("what makes the address of a crash has makers itself") {
   const Source source;
   // row, and of that at.
   CHECK(source.lines({12}, CrashOf::kAddress) == std::vector{12, 10, 11});
+}
+
+TEST_CASE("what computes an index comes before loops that count and pointers into shared memory") {
+  const Source source;
+  CHECK(source.lines({35}, CrashOf::kAddress) == std::vector{35, 33, 32, 31, 34});
 }
 
 TEST_CASE("what a function that crashes was given comes of its caller") {

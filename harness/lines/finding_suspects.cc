@@ -40,10 +40,15 @@ std::string differing_sources(const host::CheckAccess& a, const host::CheckAcces
 
 }  // namespace
 
-bool FindingSuspects::suspect(host::CheckReport report) {
+bool FindingSuspects::suspect(host::CheckReport report, bool moves) {
   const std::size_t before = x_out.suspects.size();
+  const bool any_error = std::any_of(
+      report.findings.begin(), report.findings.end(),
+      [](const host::CheckFinding& finding) { return finding.severity == host::Severity::kError; });
   for (host::CheckFinding& finding : report.findings) {
-    if (finding.severity != host::Severity::kError) continue;
+    const bool may_move = moves && !any_error && finding.kind == host::CheckKind::kRace &&
+                          finding.severity == host::Severity::kLatent;
+    if (finding.severity != host::Severity::kError && !may_move) continue;
     name_files(finding.access);
     name_files(finding.other);
     x_errors.push_back(&finding);
@@ -53,6 +58,8 @@ bool FindingSuspects::suspect(host::CheckReport report) {
     return finding->kind == host::CheckKind::kOutOfBounds;
   });
   suspect_missing_barrier();
+  for (const host::CheckFinding* finding : x_errors) suspect_overlap_of(*finding);
+  for (const host::CheckFinding* finding : x_errors) suspect_waits(*finding);
   for (const host::CheckFinding* finding : x_errors)
     if (is_one_past(*finding)) suspect_last_step(*finding);
   if (!has(host::CheckKind::kMisaligned)) suspect_shared_cause();
@@ -80,8 +87,8 @@ bool FindingSuspects::suspect(host::CheckReport report) {
     if (finding.kind == host::CheckKind::kUninitialisedRead) suspect_stores(names_of(finding));
     // What lies before an array, or behind an array of known extents, is an index that is wrong; what lies behind an
     // input or an output a guard as well.
-    suspect_site(finding.access, finding.offset < 0 || !finding.element.empty());
-    if (finding.has_other) suspect_site(finding.other, finding.offset < 0);
+    suspect_site(finding.access, finding.array, finding.offset < 0 || !finding.element.empty());
+    if (finding.has_other) suspect_site(finding.other, finding.array, finding.offset < 0);
     if (x_out.what.empty() && x_out.suspects.size() > before) x_out.what = finding.message;
   }
   x_errors.clear();
@@ -109,7 +116,7 @@ void FindingSuspects::suspect_missing_barrier() {
     const host::CheckFinding& finding = *error;
     // What is out of bounds, and what two threads write, is an index; a copy wants its own wait.
     if (finding.kind == host::CheckKind::kOutOfBounds ||
-        finding.kind == host::CheckKind::kAsyncCopy)
+        (finding.kind == host::CheckKind::kAsyncCopy && !is_race_as_well(finding)))
       return;
     if (finding.kind != host::CheckKind::kRace || !finding.has_other) continue;
     if (finding.access.write && finding.other.write) return;
@@ -143,58 +150,105 @@ void FindingSuspects::suspect_missing_barrier() {
   }
 }
 
-std::optional<FindingSuspects::Gap> FindingSuspects::gap_of(const host::CheckFinding& race) {
-  const host::CheckAccess *first = &race.access, *second = &race.other;
-  if (first->places.empty() || second->places.empty() || first->block != second->block)
-    return std::nullopt;
-  // Two lines of one function, or the lines where the kernel calls them.
-  const bool one_function = first->places.front().function == second->places.front().function;
-  const auto place_of = [&](const host::CheckAccess& access) -> const host::SourcePlace& {
-    return one_function ? access.places.front() : access.places.back();
+bool FindingSuspects::is_race_as_well(const host::CheckFinding& copy) const {
+  const auto is_at = [](const host::CheckAccess& a, const host::CheckAccess& b) {
+    return !a.places.empty() && !b.places.empty() &&
+           a.places.front().line == b.places.front().line &&
+           a.places.front().file == b.places.front().file;
   };
-  if (place_of(*first).file != place_of(*second).file) return std::nullopt;
-  if (place_of(*first).line > place_of(*second).line) std::swap(first, second);
-  const int a = place_of(*first).line, b = place_of(*second).line;
-  Gap gap;
-  gap.file = place_of(*first).file;
-  gap.begin = statement_of(*first, *second, a, true);
-  gap.end = statement_of(*second, *first, b, false);
-  gap.last = b;
-  if (gap.begin >= gap.end || a == b) return std::nullopt;
-  if (x_text.has_barrier(gap.file, gap.begin, gap.end)) {
-    gap.goes_round = true;
-    gap.begin = statement_of(*first, *second, a, false);
-    gap.end = statement_of(*second, *first, b, true);
-    if (!in_one_loop(*first, *second)) return std::nullopt;
-  }
-  return gap;
-}
-
-std::vector<Condition> FindingSuspects::conditions_of(const host::CheckAccess& access) const {
-  const std::vector<std::uint32_t> sites = sites_of(access);
-  return sites.empty() ? std::vector<Condition>{} : conditions_in(site(sites.front()).conditions);
-}
-
-bool FindingSuspects::in_one_loop(const host::CheckAccess& a, const host::CheckAccess& b) const {
-  const std::vector<Condition> others = conditions_of(b), all = conditions_of(a);
-  return std::any_of(all.begin(), all.end(), [&](const Condition& condition) {
-    return condition.loop && is_among(condition, others);
+  return std::any_of(x_errors.begin(), x_errors.end(), [&](const host::CheckFinding* race) {
+    return race->kind == host::CheckKind::kRace &&
+           ((is_at(race->access, copy.access) && is_at(race->other, copy.other)) ||
+            (is_at(race->access, copy.other) && is_at(race->other, copy.access)));
   });
 }
 
-int FindingSuspects::statement_of(const host::CheckAccess& access, const host::CheckAccess& other,
-                                  int line, bool its_end) {
-  const std::vector<Condition> others = conditions_of(other);
-  const std::string& file = access.places.back().file;
-  int out = its_end ? x_text.end_of_statement(file, line) : line;
-  for (const Condition& condition : conditions_of(access)) {
-    const int at = condition.at.line;
-    // A guard with a return is no statement around it.
-    if (is_among(condition, others) || at > line || x_text.end_of_statement(file, at) < line)
-      continue;
-    out = its_end ? std::max(out, x_text.end_of_statement(file, at)) : std::min(out, at);
-  }
+std::vector<host::SourcePlace> FindingSuspects::places_in_kernel(
+    const host::CheckAccess& access, const host::CheckAccess& other) const {
+  // Two lines of one function, or the lines where the kernel calls them.
+  if (access.places.front().function == other.places.front().function)
+    return {access.places.front()};
+  const host::SourcePlace& last = access.places.back();
+  std::vector<host::SourcePlace> out;
+  if (last.function != other.places.back().function)
+    for (const std::uint32_t s : sites_of(access)) {
+      const std::vector<NamedLine> calls = lines_in(site(s).callers);
+      if (calls.size() < access.places.size()) continue;
+      const NamedLine& call = calls[access.places.size() - 1];
+      out.push_back({call.file.empty() ? site(s).home : call.file, call.line, ""});
+    }
+  if (out.empty()) out.push_back(last);
   return out;
+}
+
+std::optional<FindingSuspects::Gap> FindingSuspects::gap_of(const host::CheckFinding& race) {
+  if (race.access.places.empty() || race.other.places.empty() ||
+      race.access.block != race.other.block)
+    return std::nullopt;
+  const std::vector<host::SourcePlace> places = places_in_kernel(race.access, race.other);
+  const std::vector<host::SourcePlace> others = places_in_kernel(race.other, race.access);
+  const bool some = places.size() + others.size() > 2;
+  std::optional<Gap> gap;
+  for (const host::SourcePlace& a : places)
+    for (const host::SourcePlace& b : others) {
+      if (a.file != b.file) continue;
+      const std::optional<Gap> one =
+          gap_between(a.file, std::min(a.line, b.line), std::max(a.line, b.line), some);
+      if (one && (!gap || gap->goes_round > one->goes_round)) gap = one;
+    }
+  return gap;
+}
+
+std::optional<FindingSuspects::Gap> FindingSuspects::gap_between(const std::string& file, int a,
+                                                                 int b, bool among_others) {
+  Gap gap;
+  gap.file = file;
+  gap.begin = statement_of(file, a, b, true);
+  gap.end = statement_of(file, b, a, false);
+  gap.last = b;
+  if (gap.begin >= gap.end || a == b) return std::nullopt;
+  if (!x_text.has_barrier(file, gap.begin, gap.end) &&
+      !(among_others && x_text.passes_barrier(file, a, b)))
+    return gap;
+  gap.goes_round = true;
+  gap.begin = statement_of(file, a, b, false);
+  gap.end = statement_of(file, b, a, true);
+  for (const Statement& around : x_text.statements_around(file, a))
+    if (around.loop && around.has(b)) return gap;
+  return std::nullopt;
+}
+
+void FindingSuspects::suspect_waits(const host::CheckFinding& early) {
+  if (early.kind != host::CheckKind::kAsyncCopy || early.access.places.empty() ||
+      early.other.places.empty() || is_race_as_well(early))
+    return;
+  for (const host::SourcePlace& read : places_in_kernel(early.access, early.other))
+    for (const int line : x_text.waits_for_copies(read.file, read.line))
+      suggest(read.file, "", line, 0, "", "may leave the copy in flight that is read too early");
+  std::vector<host::SourcePlace> issues = places_in_kernel(early.other, early.access);
+  std::sort(issues.begin(), issues.end(),
+            [](const host::SourcePlace& a, const host::SourcePlace& b) { return a.line > b.line; });
+  for (const host::SourcePlace& one : issues)
+    suggest(one.file, one.function, one.line, 0, "", "issues the copy that is read too early");
+}
+
+void FindingSuspects::suspect_overlap_of(const host::CheckFinding& race) {
+  if (race.kind != host::CheckKind::kRace || race.space != "shared" || !race.access.write ||
+      !race.other.write || race.access.places.empty() || race.other.places.empty())
+    return;
+  const host::SourcePlace &a = race.access.places.front(), &b = race.other.places.front();
+  const std::vector<std::string> of_a = stored_arrays(x_text.line(a.file, a.line));
+  const std::vector<std::string> of_b = stored_arrays(x_text.line(b.file, b.line));
+  if (a.file != b.file || a.line == b.line || of_a.size() != 1 || of_b.size() != 1) return;
+  suggest_overlap(a.file, shared_part(a.file, a.line, of_a.front()),
+                  shared_part(b.file, b.line, of_b.front()));
+}
+
+int FindingSuspects::statement_of(const std::string& file, int line, int other, bool its_end) {
+  const int end = x_text.end_of_statement(file, line);
+  for (const Statement& around : x_text.statements_around(file, line))
+    if (!around.has(other)) return its_end ? std::max(around.end, end) : around.begin;
+  return its_end ? end : line;
 }
 
 void FindingSuspects::suspect_last_step(const host::CheckFinding& finding) {
@@ -234,6 +288,13 @@ std::vector<std::uint32_t> FindingSuspects::sites_of(const host::CheckAccess& ac
                           at.op == ValueOp::kLoadNumber || at.op == ValueOp::kInput;
     if (accesses && at.line == place.line && same_file(at.file, place.file)) sites.push_back(s);
   }
+  // Of a helper the calls that are not the access's own.
+  const auto is_of_other_call = [&](std::uint32_t s) {
+    const std::vector<NamedLine> calls = lines_in(site(s).callers);
+    return !calls.empty() && calls.front().line != access.places[1].line;
+  };
+  if (access.places.size() > 1 && !std::all_of(sites.begin(), sites.end(), is_of_other_call))
+    std::erase_if(sites, is_of_other_call);
   // "cache[to] = k[from]": one of them.
   const auto is_other = [&](std::uint32_t s) {
     return (site(s).op == ValueOp::kStore) != access.write;
@@ -410,8 +471,12 @@ void FindingSuspects::suspect_stores(const std::vector<std::string>& names) {
   }
 }
 
-void FindingSuspects::suspect_site(const host::CheckAccess& access, bool indices_first) {
-  for (const std::uint32_t s : sites_of(access)) {
+void FindingSuspects::suspect_site(const host::CheckAccess& access, const std::string& array,
+                                   bool indices_first) {
+  std::vector<std::uint32_t> sites = sites_of(access);
+  std::stable_partition(sites.begin(), sites.end(),
+                        [&](std::uint32_t s) { return site(s).variable == array; });
+  for (const std::uint32_t s : sites) {
     if (indices_first) {
       suggest_indices(s, "makes an index there");
       suggest_conditions(s, "loop", "decides how often that line runs");
@@ -422,6 +487,15 @@ void FindingSuspects::suspect_site(const host::CheckAccess& access, bool indices
         suggest(s, condition.at, "decides whether that line runs");
         break;
       }
+    if (site(s).variable == array) {
+      const std::vector<std::string> names =
+          subscript_names(x_text.line(site(s).file, site(s).line), array);
+      std::vector<NamedLine> within = variables_in(site(s).uses, ',');
+      std::erase_if(within, [&](const NamedLine& use) {
+        return std::find(names.begin(), names.end(), use.name) == names.end();
+      });
+      suggest_computed(s, within, "makes an index there");
+    }
     suggest_computed(s, variables_in(site(s).uses, ','), "makes an index there");
     suggest_conditions(s, "if", "decides whether that line runs");
     suggest_indices(s, "makes an index there");

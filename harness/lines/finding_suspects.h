@@ -19,8 +19,9 @@ class FindingSuspects : public NumberSuspects {
     note_heads(elements);
   }
 
-  // Looks at errors alone. Says whether any of them has a line; `what` is then the first of them.
-  bool suspect(host::CheckReport report);
+  // Looks at errors alone; where there are none and the result `moves`, at races that are right only while a warp
+  // stays converged. Says whether any of them has a line; `what` is then the first of them.
+  bool suspect(host::CheckReport report, bool moves = false);
 
  private:
   // By the names that the watch build has for them: "./tile.cuh" is what a compiler in another folder called it.
@@ -40,8 +41,12 @@ class FindingSuspects : public NumberSuspects {
   void suspect_last_step(const host::CheckFinding& finding);
   // The mask of such an access, where a line makes a block of numbers at once.
   void suspect_mask(const host::CheckFinding& finding);
-  // What that line depends on.
-  void suspect_site(const host::CheckAccess& access, bool indices_first);
+  // What that line depends on: of an index of the array itself before others.
+  void suspect_site(const host::CheckAccess& access, const std::string& array, bool indices_first);
+  // The waits that may leave a copy in flight which is read too early, and what issues it.
+  void suspect_waits(const host::CheckFinding& early);
+  // Two lines store to the same bytes by the names of two parts of one shared array.
+  void suspect_overlap_of(const host::CheckFinding& race);
   // Between which lines threads should have waited for each other, where that explains all races.
   void suspect_missing_barrier();
   struct Gap {
@@ -52,11 +57,15 @@ class FindingSuspects : public NumberSuspects {
         false;  // there is a barrier between them: it is missing on the way from the end to the begin
   };
   std::optional<Gap> gap_of(const host::CheckFinding& race);
-  std::vector<Condition> conditions_of(const host::CheckAccess& access) const;
-  bool in_one_loop(const host::CheckAccess& a, const host::CheckAccess& b) const;
-  // Where the outermost statement around a line begins or ends that is around this access alone.
-  int statement_of(const host::CheckAccess& access, const host::CheckAccess& other, int line,
-                   bool its_end);
+  // `among_others`: there are other lines that may be the ones.
+  std::optional<Gap> gap_between(const std::string& file, int a, int b, bool among_others);
+  // Where an access of one race is in the kernel: its own line, or those that call its function.
+  std::vector<host::SourcePlace> places_in_kernel(const host::CheckAccess& access,
+                                                  const host::CheckAccess& other) const;
+  // Whether a read of what a copy still writes is a race of the same lines as well: then no wait is missing.
+  bool is_race_as_well(const host::CheckFinding& copy) const;
+  // Where the outermost statement around a line begins or ends that is not around the other one.
+  int statement_of(const std::string& file, int line, int other, bool its_end);
   // The stores to an array, not the read: which element they leave out.
   void suspect_left_out(const std::vector<std::string>& names, const host::CheckAccess& read);
   void suspect_stores(const std::vector<std::string>& names);

@@ -86,10 +86,11 @@ std::vector<std::uint32_t> blocks_of(const host::ValueGraph& survey, const Chose
 
 // What the checker finds, before what numbers tell. Empty: it was asked; else why it could not be.
 std::string put_findings(const Experiment& experiment, const lines::Terms& terms,
-                         const std::vector<OutputElement>& elements, LineDivergence& out) {
+                         const std::vector<OutputElement>& elements, bool moves,
+                         LineDivergence& out) {
   try {
     const CheckResult check = check_kernel(experiment, {});
-    lines::FindingSuspects(terms, elements, out).suspect(check.report);
+    lines::FindingSuspects(terms, elements, out).suspect(check.report, moves);
     return "";
   } catch (const Error& e) {
     return e.what();
@@ -187,6 +188,12 @@ LineDivergence lines::trace_lines(const WatchBuild& build, const Experiment& giv
   LineDivergence out;
   out.numbers = static_cast<std::int64_t>(run.graph.nodes.size()) - 1;
   const lines::Terms terms(run.graph, attention);
+  if (getenv("DBG_SITES"))
+    for (const host::ValueSite& s : run.graph.sites)
+      fprintf(stderr,
+              "SITE %d op %d var '%s' ran %d fn %.40s uses '%s' cond '%s' callers '%s' home %s\n",
+              s.line, (int)s.op, s.variable.c_str(), (int)s.ran, s.function.c_str(), s.uses.c_str(),
+              s.conditions.c_str(), s.callers.c_str(), s.home.c_str() + s.home.find_last_of('/'));
   std::vector<OutputElement> elements =
       judged_elements(run, attention, expected, chosen.of_lse, blocks);
   // An access that is wrong by itself is a fault, whatever else is.
@@ -196,7 +203,7 @@ LineDivergence lines::trace_lines(const WatchBuild& build, const Experiment& giv
   const bool untold = experiment.run.fill[GivenMemory::kOutput] == MemoryFill::kNaN &&
                       take_out_untold(run, chosen.of_lse, elements);
   if (by == LinesBy::kChecker || any_wrong)
-    unchecked = put_findings(experiment, terms, elements, out);
+    unchecked = put_findings(experiment, terms, elements, by == LinesBy::kChecker, out);
   const bool ended = out.suspects.empty() && survey.illegal;
   if (ended) {
     const std::int64_t numbers = out.numbers;

@@ -5,12 +5,59 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 #include <set>
 
 namespace attn_diag::lines {
 
+namespace {
+
+// Whether numbers go on in equal steps, and whenever they do not, begin anew.
+bool go_on_steadily(const std::vector<unsigned>& numbers) {
+  unsigned step = 0;
+  for (std::size_t i = 1; i < numbers.size(); ++i) {
+    if (numbers[i] == numbers.front()) continue;
+    if (numbers[i] <= numbers[i - 1]) return false;
+    if (step == 0) step = numbers[i] - numbers[i - 1];
+    if (numbers[i] != numbers[i - 1] + step) return false;
+  }
+  return step != 0;
+}
+
+}  // namespace
+
+bool NumberSuspects::strays_right(std::uint32_t at, Ill ill) const {
+  if (x_graph.whole_blocks || (ill != Ill::kKeys && ill != Ill::kColumns)) return false;
+  std::vector<unsigned> left, right;
+  const auto number_of = [&](std::uint32_t n) -> std::optional<unsigned> {
+    const Term& term = x_terms[n];
+    if (term.kind == TermKind::kElement)
+      return ill == Ill::kColumns ? term.column : x_attention.key_of(term.row);
+    if (term.kind == TermKind::kWeight && x_terms.keys().count(term.set) == 1)
+      for (unsigned j = 0; j < x_terms.keys().size(); ++j)
+        if (x_terms.keys().has(term.set, j)) return j;
+    return std::nullopt;
+  };
+  const auto add = [&](std::uint32_t a, std::uint32_t b) {
+    const std::optional<unsigned> of_a = number_of(a), of_b = number_of(b);
+    if (!of_a || !of_b) return;
+    left.push_back(*of_a);
+    right.push_back(*of_b);
+  };
+  if (op(at) == ValueOp::kProduct) {
+    const std::uint32_t* pair = x_graph.products.data() + node(at).operand[1];
+    for (std::uint32_t i = 0; i < node(at).operand[2]; ++i) add(pair[2 * i], pair[2 * i + 1]);
+  } else {
+    for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
+      if (node(n).site == node(at).site && node(n).where == node(at).where)
+        add(node(n).operand[0], node(n).operand[1]);
+  }
+  return go_on_steadily(left) && !go_on_steadily(right);
+}
+
 void NumberSuspects::suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32_t b,
-                                  std::uint32_t row, const std::string& why) {
+                                  std::uint32_t row, Ill ill) {
+  const std::string why = ill_text(ill);
   if (x_terms[a].kind != TermKind::kWeight)
     suggest_shared_of_k_and_v(row, "neither k nor v is loaded whole, and both loads use it");
   if (x_terms[a].kind == TermKind::kWeight && !anybody_loads_all(1, row)) be_sure();
@@ -40,8 +87,14 @@ void NumberSuspects::suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32
         node(input_of(operand)).is_input())
       suggest_loader(node(input_of(operand)).site, "loads q of another row");
   }
-  suggest_node(at, why);
-  for (const std::uint32_t operand : {a, b}) {
+  // Of inline assembly in a helper its own line comes last.
+  const bool in_helper =
+      op(at) == ValueOp::kProduct && !x_graph.whole_blocks && !site(node(at).site).callers.empty();
+  if (in_helper)
+    suggest_callers(node(at).site, why);
+  else
+    suggest_node(at, why);
+  for (const std::uint32_t operand : strays_right(at, ill) ? std::array{b, a} : std::array{a, b}) {
     // Where it was read last, and where it was put there.
     for (std::uint32_t n = operand; n != 0; n = node(n).operand[0]) {
       suggest_node(n, why);
@@ -49,6 +102,7 @@ void NumberSuspects::suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32
       if (node(n).is_input() || node(n).site == 0 || n == made_by(n)) break;
     }
   }
+  suggest_node(at, why);
   suggest_callers(node(at).site, why);
 }
 
@@ -199,6 +253,7 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
   if (cause.ill == Ill::kNoScore && has_all_weights(cause.row))
     suggest_stored_masks(cause.row, n, "lets what is no key through");
   suggest_chosen(n, {a, b, left, right});
+  suspect_replaced_part();
   suspect_dropped_scores(cause);
   switch (cause.ill) {
     case Ill::kHeads:
@@ -226,12 +281,12 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
           for (const std::uint32_t s : {node(n).site, node(operand).site, node(input).site})
             suggest_conditions(s, nullptr, "lets rows behind the last key through", false);
       }
-      return suggest_pair(n, a, b, cause.row, why);
+      return suggest_pair(n, a, b, cause.row, cause.ill);
     case Ill::kKeys:
       if (is_wrong_elsewhere(n, a) && loads_all(2, cause.row)) suggest_taken(n, a);
-      return suggest_pair(n, a, b, cause.row, why);
+      return suggest_pair(n, a, b, cause.row, cause.ill);
     case Ill::kColumns:
-      return suggest_pair(n, a, b, cause.row, why);
+      return suggest_pair(n, a, b, cause.row, cause.ill);
     case Ill::kTwice:
       return suspect_twice(cause, a, b);
     case Ill::kFrames:
@@ -337,13 +392,24 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
       if (cause.ill == Ill::kRows) suspect_other_row(a, b, cause.row);
       suggest_what_others_do(n, a, b);
       suggest_node(n, why);
-      for (const std::uint32_t operand : {a, b}) {
+      for (const std::uint32_t operand :
+           is_other_input(n, b, a) ? std::array{b, a} : std::array{a, b}) {
         if (operand == 0 || operand >= n) continue;
         if (x_terms[operand].kind == TermKind::kNumber) suggest_foreign(operand);
         suggest_moves_with_indices(operand, "hands on an operand");
       }
       suggest_callers(cause.site, why);
   }
+}
+
+bool NumberSuspects::is_other_input(std::uint32_t n, std::uint32_t operand,
+                                    std::uint32_t by) const {
+  if (x_graph.whole_blocks || operand == 0 || by == 0 || operand >= n || by >= n ||
+      x_terms[operand].kind != TermKind::kElement)
+    return false;
+  const bool of_v = x_terms[operand].buffer == 2;
+  return x_terms[by].kind == TermKind::kWeight ? !of_v
+                                               : x_terms[by].kind == TermKind::kElement && of_v;
 }
 
 void NumberSuspects::suggest_moves_with_indices(std::uint32_t n, const std::string& why) {
@@ -457,6 +523,61 @@ void NumberSuspects::suggest_stores_of_elements() {
     if (op(n) == ValueOp::kStore && x_terms[n].kind == TermKind::kElement)
       stores.insert(node(n).site);
   for (const std::uint32_t s : stores) suggest(s, "stores elements");
+}
+
+bool NumberSuspects::is_of_thread(const std::string& name, int line) const {
+  for (const ValueSite& s : x_graph.sites)
+    for (const NamedLine& use : variables_in(s.uses, ','))
+      if (use.name == name && use.line == line) return use.sources.find('t') != std::string::npos;
+  return false;
+}
+
+NumberSuspects::SharedPart NumberSuspects::shared_part(const std::string& file, int line,
+                                                       std::string name) {
+  SharedPart out;
+  for (int steps = 0; steps < 16; ++steps) {
+    if (x_text.is_shared(file, name)) {
+      out.array = name;
+      return out;
+    }
+    line = x_text.assigned_above(file, line, name);
+    if (line == 0) break;
+    bool moves = false;
+    const std::vector<std::string> names = made_of(x_text.line(file, line), name, moves);
+    if (out.part.line == 0 && moves && x_text.statements_around(file, line).empty() &&
+        !is_of_thread(name, line)) {
+      out.part.name = name;
+      out.part.line = line;
+    }
+    const auto next = std::find_if(names.begin(), names.end(), [&](const std::string& one) {
+      return x_text.is_shared(file, one) || x_text.assigned_above(file, line, one) != 0;
+    });
+    if (next == names.end()) break;
+    name = *next;
+  }
+  return {};
+}
+
+void NumberSuspects::suggest_overlap(const std::string& file, const SharedPart& a,
+                                     const SharedPart& b) {
+  if (a.array.empty() || a.array != b.array || a.part.line == b.part.line) return;
+  const bool first = a.part.line > b.part.line;
+  const NamedLine &late = first ? a.part : b.part, &early = first ? b.part : a.part;
+  suggest(file, "", late.line, 0, late.name, "begins where another part of " + a.array + " lies");
+  suggest(file, "", early.line, 0, early.name, "is the part that it lies in");
+}
+
+void NumberSuspects::suspect_replaced_part() {
+  if (x_graph.whole_blocks) return;
+  std::set<std::pair<std::uint32_t, std::uint32_t>> known;  // sites
+  for (const host::ReplacedValue& one : x_graph.replaced) {
+    const std::uint32_t lost = node(one.node).site;
+    if (op(one.node) != ValueOp::kStore || !known.emplace(lost, one.site).second) continue;
+    const ValueSite &a = site(lost), &b = site(one.site);
+    if (a.file == b.file && a.variable != b.variable)
+      suggest_overlap(a.file, shared_part(a.file, a.line, a.variable),
+                      shared_part(b.file, b.line, b.variable));
+  }
 }
 
 }  // namespace attn_diag::lines

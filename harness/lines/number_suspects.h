@@ -21,10 +21,13 @@ class NumberSuspects : public Suspects {
   using Suspects::Suspects;
 
   // Two operands that do not fit together, each with the way it came.
-  void suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32_t b, std::uint32_t row,
-                    const std::string& why);
+  void suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32_t b, std::uint32_t row, Ill ill);
   // Two elements are multiplied again and again, and one of them never moves: what reads that.
   void suggest_unmoved(std::uint32_t at, std::uint32_t a, std::uint32_t b, const std::string& why);
+  // Whether the right operand of a product is likelier at fault than the left one: what the left one is of goes on in
+  // equal steps, from pair to pair of a matrix product or each time that its thread comes there, and the right one's
+  // does not.
+  bool strays_right(std::uint32_t at, Ill ill) const;
   // Whether another line goes wrong with the same operand, in the same thread.
   bool is_wrong_elsewhere(std::uint32_t at, std::uint32_t operand) const;
   // The line by which threads take a weight from another lane's registers, and what makes its score there.
@@ -39,6 +42,8 @@ class NumberSuspects : public Suspects {
   // What stores numbers over scores of the row that nobody has read yet: a mask of them. Then masks that never ran.
   void suggest_stored_masks(std::uint32_t row, std::uint32_t score, const std::string& why);
   void suggest_test(std::uint32_t s, const Condition& condition, const std::string& why);
+  // What was computed before of what a condition names.
+  void suggest_decided(std::uint32_t s, const Condition& condition, const std::string& why);
   // Whether each key that the row sees has a weight.
   bool has_all_weights(std::uint32_t row) const;
   // Loads of k or v that a mask kept from the key.
@@ -59,7 +64,8 @@ class NumberSuspects : public Suspects {
   void suggest_last_weight(std::uint32_t row);
   // Whole scores and sums of the row that nobody takes further, where what has no meaning stands in their place.
   void suspect_dropped_scores(const Cause& cause);
-  // Where a thread made the score of a key again, and nobody that of another.
+  // Where a thread made the score of a key again, and nobody that of another. 0: nowhere.
+  std::uint32_t repeated_score(std::uint32_t row) const;
   void suggest_repeated_score(std::uint32_t row);
   void suspect_twice(const Cause& cause, std::uint32_t a, std::uint32_t b);
   // Where the parts that a line puts together were made, before that line; and whether another thread made an
@@ -70,8 +76,22 @@ class NumberSuspects : public Suspects {
   bool is_overrun(std::uint32_t n, std::uint32_t a, std::uint32_t b) const;
   // Whether the line of a sum added the same weight in an earlier step of its thread.
   bool added_there_before(std::uint32_t n) const;
+  // The part of a shared array that a pointer is into, by the name of that part where it is made, and the array; with
+  // pointers that threads have for themselves, or that loops move, what those are made of. Empty: not known.
+  struct SharedPart {
+    std::string array;
+    NamedLine part;
+  };
+  SharedPart shared_part(const std::string& file, int line, std::string name);
+  bool is_of_thread(const std::string& name, int line) const;
+  // Where two parts of one array have bytes in common: the lines that say where they begin, the later one first.
+  void suggest_overlap(const std::string& file, const SharedPart& a, const SharedPart& b);
+  // Stores by the name of one part that replaced what nobody had read of another.
+  void suspect_replaced_part();
   // Sums of v whose factors are no weights.
   bool suspect_factor_of_v(const Cause& cause, std::uint32_t a, std::uint32_t b);
+  // Whether an operand of n is k or q where v belongs, or v where k or q do, as what it is multiplied by says.
+  bool is_other_input(std::uint32_t n, std::uint32_t operand, std::uint32_t by) const;
   void suggest_moves_with_indices(std::uint32_t n, const std::string& why);
   // Where others have a weight and this one has not: what made theirs is not done for it.
   void suggest_what_others_do(std::uint32_t n, std::uint32_t a, std::uint32_t b);
@@ -130,6 +150,11 @@ class NumberSuspects : public Suspects {
   std::uint32_t rescaled_beside(std::uint32_t n) const;
   // What was subtracted in the exponent of a weight.
   void suggest_maximum(std::uint32_t n);
+  // What was subtracted of a score on the way to an exponent, as in "scale * (s - m)"; and where. 0: nothing is known.
+  std::pair<std::uint32_t, std::uint32_t> subtracted(std::uint32_t exponent) const;
+  // Where lanes put a number together, each taking another's part: the line, and the loop over lanes. In a butterfly
+  // all lanes have the same in the end unless its loop leaves a step out: there the loop comes first.
+  void suggest_shuffles(std::uint32_t n, const std::string& why);
   // Whether the product that a score lacks was made where its thread made one that the score has.
   bool lost_in_thread(std::uint32_t lost, const Term& partial) const;
   // A score that lacks columns.

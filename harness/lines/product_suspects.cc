@@ -10,6 +10,9 @@ namespace attn_diag::lines {
 void NumberSuspects::suspect_twice(const Cause& cause, std::uint32_t a, std::uint32_t b) {
   const std::uint32_t n = cause.node;
   const std::string why = ill_text(Ill::kTwice);
+  // Where rows of k are not loaded, others may be in their place.
+  if (!x_graph.whole_blocks && !loads_all(1, cause.row) && repeated_score(cause.row) != 0)
+    suggest_loaders(1, "does not load all of k");
   if (!x_graph.whole_blocks) suggest_repeated_score(cause.row);
   // An atomic addition adds the same sum twice: one of the threads should do it.
   if (op(n) == ValueOp::kAtomicAdd && a != 0 && b != 0 && a < n && b < n &&
@@ -51,7 +54,7 @@ void NumberSuspects::suspect_twice(const Cause& cause, std::uint32_t a, std::uin
   suggest_callers(cause.site, why);
 }
 
-void NumberSuspects::suggest_repeated_score(std::uint32_t row) {
+std::uint32_t NumberSuspects::repeated_score(std::uint32_t row) const {
   struct Made {
     std::uint32_t first = 0, again = 0;
   };
@@ -75,7 +78,12 @@ void NumberSuspects::suggest_repeated_score(std::uint32_t row) {
     again = again == 0 ? made[j].again : again;
     lacks = lacks || (made[j].first == 0 && x_attention.visible(row, j));
   }
-  if (again == 0 || !lacks) return;
+  return lacks ? again : 0;
+}
+
+void NumberSuspects::suggest_repeated_score(std::uint32_t row) {
+  const std::uint32_t again = repeated_score(row);
+  if (again == 0) return;
   x_out.what += "; its score was made again, where that of another key belongs";
   suggest_node(again, "makes the score of one key again and again, and of others none");
   suggest_uses(node(again).site, "is an operand");

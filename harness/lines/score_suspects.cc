@@ -114,18 +114,29 @@ void NumberSuspects::suspect_other_row(std::uint32_t a, std::uint32_t b, std::ui
 
 void NumberSuspects::suggest_test(std::uint32_t s, const Condition& condition,
                                   const std::string& why) {
+  const std::vector<std::string> names = tested_names(text_of(s, condition.at));
+  // "if (masked)" only names what was decided before.
+  if (names.size() != 1) return suggest(s, condition.at, why);
+  suggest_decided(s, condition, why);
   suggest(s, condition.at, why);
-  // What it compares, before what that is made of.
-  const std::string& text = text_of(s, condition.at);
-  std::vector<NamedLine> tests = condition.tests;
-  std::stable_partition(tests.begin(), tests.end(),
-                        [&](const NamedLine& test) { return has_name(text, {test.name}); });
-  suggest_computed(s, tests, "makes what is compared there");
+}
+
+void NumberSuspects::suggest_decided(std::uint32_t s, const Condition& condition,
+                                     const std::string& why) {
+  // By the text: the compiler may have left no name to it.
+  const std::string& file = condition.at.file.empty() ? site(s).home : condition.at.file;
+  for (const std::string& name : tested_names(text_of(s, condition.at))) {
+    const int line = x_text.assigned_above(file, condition.at.line, name);
+    const std::string& text = x_text.line(file, line);
+    if (line != 0 && (computes(text, name) || text.ends_with('=')))
+      suggest(file, site(s).function, line, 0, name, why);
+  }
 }
 
 void NumberSuspects::suggest_stored_masks(std::uint32_t row, std::uint32_t score,
                                           const std::string& why) {
   if (x_graph.whole_blocks || score == 0 || node(score).site == 0) return;
+  const std::string made = "makes what is compared there";
   std::set<std::uint32_t> masks;
   for (const host::ReplacedValue& one : x_graph.replaced)
     if (one.by == 0 && x_terms[one.node].kind == TermKind::kScore && x_terms[one.node].row == row)
@@ -134,6 +145,8 @@ void NumberSuspects::suggest_stored_masks(std::uint32_t row, std::uint32_t score
     for (const Condition& condition : conditions_in(site(s).conditions))
       if (!condition.loop) {
         suggest_test(s, condition, "masks other keys of the row");
+        suggest_decided(s, condition, made);
+        suggest_computed(s, condition.tests, made);
         break;
       }
   // By the name of what holds the score, and of what its exponential is taken of.
@@ -151,9 +164,15 @@ void NumberSuspects::suggest_stored_masks(std::uint32_t row, std::uint32_t score
     // The outermost lets nothing through.
     std::vector<Condition> conditions = conditions_in(site(s).conditions);
     std::reverse(conditions.begin(), conditions.end());
+    std::erase_if(conditions, [&](const Condition& condition) {
+      return condition.loop || is_among(condition, held);
+    });
     for (const Condition& condition : conditions)
-      if (!condition.loop && !is_among(condition, held))
-        suggest_test(s, condition, why + ": what it guards never ran");
+      suggest_test(s, condition, why + ": what it guards never ran");
+    for (const Condition& condition : conditions) {
+      suggest_decided(s, condition, made);
+      suggest_computed(s, condition.tests, made);
+    }
   }
 }
 
@@ -292,19 +311,32 @@ std::uint32_t NumberSuspects::rescaled_for_others(std::uint32_t n, std::uint32_t
   return 0;
 }
 
+std::pair<std::uint32_t, std::uint32_t> NumberSuspects::subtracted(std::uint32_t exponent) const {
+  for (int steps = 0; steps < 8 && exponent != 0; ++steps) {
+    exponent = made_by(exponent);
+    const auto& operand = node(exponent).operand;
+    const ValueOp is = op(exponent);
+    if (is == ValueOp::kSubtract || is == ValueOp::kFma)
+      return {operand[is == ValueOp::kFma ? 2 : 1], exponent};
+    if (is != ValueOp::kMultiply && is != ValueOp::kDivide) break;
+    exponent = first_operand(exponent, TermKind::kScore);
+  }
+  return {0, 0};
+}
+
 void NumberSuspects::suggest_maximum(std::uint32_t n) {
   for (int steps = 0; steps < 32 && n != 0; ++steps) {
     n = made_by(n);
     const ValueOp is = op(n);
     if (is == ValueOp::kExp || is == ValueOp::kExp2) {
-      const std::uint32_t exponent = made_by(node(n).operand[0]);
-      if (op(exponent) != ValueOp::kSubtract) return;
-      const std::uint32_t most = node(exponent).operand[1];
+      const auto [most, exponent] = subtracted(node(n).operand[0]);
       if (most == 0) return;
       // Where lanes take it from each other, each should have the same in the end.
+      const std::string why = "takes the maximum of another thread";
+      suggest_shuffles(most, why);
       for (const NamedLine& use : variables_in(site(node(exponent).site).uses, ','))
         if (text_of(node(exponent).site, use).find("shfl") != std::string::npos)
-          suggest(node(exponent).site, use, "takes the maximum of another thread");
+          suggest(node(exponent).site, use, why);
       suggest_moves(most, "makes the maximum");
       suggest_uses(node(exponent).site, "is an operand of the exponent");
       return;
@@ -312,6 +344,33 @@ void NumberSuspects::suggest_maximum(std::uint32_t n) {
     if (node(n).site == 0 || is == ValueOp::kProduct || node(n).is_input()) return;
     const std::uint32_t next = first_operand(n, TermKind::kWeight);
     n = next;
+  }
+}
+
+void NumberSuspects::suggest_shuffles(std::uint32_t n, const std::string& why) {
+  constexpr std::size_t kMost = 64;
+  std::vector<std::uint32_t> pending = {n};
+  for (std::size_t i = 0; i < pending.size() && i < kMost; ++i) {
+    std::uint32_t at = pending[i];
+    const std::uint32_t made = made_by(at);
+    for (; node(at).site != 0; at = node(at).operand[0]) {
+      const ValueSite& s = site(node(at).site);
+      const std::string& text = x_text.line(s.file, s.line);
+      if (text.find("shfl") != std::string::npos) {
+        const bool butterfly =
+            text.find("xor") != std::string::npos || text.find("bfly") != std::string::npos;
+        if (!butterfly) suggest(node(at).site, why);
+        for (const Condition& condition : conditions_in(s.conditions))
+          if (condition.loop && has_name(text, names_of(condition.tests)))
+            suggest(node(at).site, condition.at, "decides which lanes take part");
+        return suggest(node(at).site, why);
+      }
+      if (at == made) break;
+    }
+    if (node(at).site == 0 || node(at).is_input() || op(at) == ValueOp::kProduct) continue;
+    for (const std::uint32_t operand : node(at).operand)
+      if (operand != 0 && operand < at && x_terms[operand].kind == x_terms[n].kind)
+        pending.push_back(operand);
   }
 }
 

@@ -36,6 +36,12 @@ inline bool come_of(const std::vector<NamedLine>& tests, std::string_view source
   });
 }
 
+inline std::vector<std::string> names_of(const std::vector<NamedLine>& variables) {
+  std::vector<std::string> names;
+  for (const NamedLine& one : variables) names.push_back(one.name);
+  return names;
+}
+
 std::vector<NamedLine> variables_in(std::string_view words, char by);
 std::vector<Condition> conditions_in(const std::string& words);
 // "57,60~/src/a.h,": lines without names.

@@ -1,6 +1,7 @@
 #include "harness/lines/source_text.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstddef>
 #include <cstdlib>
 #include <fstream>
@@ -93,6 +94,20 @@ std::size_t behind_statement(const std::vector<Token>& tokens, std::size_t i) {
   return i < tokens.size() && tokens[i].is(";") ? i + 1 : i;
 }
 
+// Whether the line gives the variable a value: "n = 4", "int n = 4", "n += 4", "++n".
+bool assigns(const std::vector<Token>& tokens, const std::string& variable) {
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (!tokens[i].is(variable) || !is_variable(tokens, i)) continue;
+    if (i > 0 && tokens[i - 1].is_any({"++", "--"})) return true;
+    if (i + 1 >= tokens.size()) continue;
+    const std::string_view next = tokens[i + 1].text;
+    if (next == "++" || next == "--") return true;
+    if (next.back() == '=' && next != "==" && next != "<=" && next != ">=" && next != "!=")
+      return true;
+  }
+  return false;
+}
+
 bool is_barrier(const Token& token) {
   const auto has = [&](std::string_view part) { return token.text.find(part) != token.text.npos; };
   if (token.kind == TokenKind::kString)
@@ -103,7 +118,31 @@ bool is_barrier(const Token& token) {
           (has("barrier") && (has("sync") || has("wait"))));
 }
 
+// Whether a wait for copies stands at i that may leave some in flight: "wait_prior(1)", not "wait_prior(0)".
+bool waits_for_some(const std::vector<Token>& tokens, std::size_t i) {
+  std::string text(tokens[i].text);
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const auto has = [&](const char* part) { return text.find(part) != text.npos; };
+  if (tokens[i].kind == TokenKind::kString)
+    return (has("cp.async.wait") || has("cp.async.bulk.wait")) && !has("wait_all") &&
+           !has("wait_group 0");
+  const bool of_all =
+      has("wait_all") ||
+      (i + 2 < tokens.size() && tokens[i + 1].is_any({"(", "<"}) && tokens[i + 2].is("0"));
+  return tokens[i].is_identifier() && has("wait") && !of_all &&
+         (text == "wait" || has("async") || has("pipeline") || has("prior") || has("group") ||
+          has("consumer") || has("copy"));
+}
+
 }  // namespace
+
+bool is_variable(const std::vector<Token>& tokens, std::size_t i) {
+  if (!tokens[i].is_identifier()) return false;
+  const bool is_call = i + 1 < tokens.size() && tokens[i + 1].is_any({"(", "<"});
+  const bool is_member = i > 0 && tokens[i - 1].is_any({".", "->", "::"});
+  return !is_call && !is_member;
+}
 
 bool is_loop(std::string_view line) {
   const std::vector<Token> tokens = tokens_of(line);
@@ -168,11 +207,54 @@ bool has_name(std::string_view line, const std::vector<std::string>& names) {
   });
 }
 
+std::vector<std::string> tested_names(std::string_view line) {
+  const std::vector<Token> tokens = tokens_of(line);
+  std::vector<std::string> names;
+  std::size_t i = 0;
+  while (i + 1 < tokens.size() && !(tokens[i].is("if") && tokens[i + 1].is("("))) ++i;
+  int depth = 0;
+  for (++i; i < tokens.size(); ++i) {
+    depth += tokens[i].is("(") ? 1 : tokens[i].is(")") ? -1 : 0;
+    if (depth == 0) break;
+    const bool has_member = i + 1 < tokens.size() && tokens[i + 1].is_any({".", "->", "::"});
+    if (is_variable(tokens, i) && !has_member) names.emplace_back(tokens[i].text);
+  }
+  return names;
+}
+
 std::vector<std::string> assigned_names(std::string_view line) {
   const std::vector<Token> tokens = tokens_of(line);
   std::vector<std::string> names;
   for (std::size_t i = 1; i < tokens.size(); ++i)
     if (tokens[i].is("=") && tokens[i - 1].is_identifier()) names.emplace_back(tokens[i - 1].text);
+  return names;
+}
+
+std::vector<std::string> stored_arrays(std::string_view line) {
+  const std::vector<Token> tokens = tokens_of(line);
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
+    if (!tokens[i].is_identifier() || !tokens[i + 1].is("[")) continue;
+    std::size_t end = i + 1;
+    while (end < tokens.size() && tokens[end].is("[")) end = behind_bracket(tokens, end);
+    while (end < tokens.size() && tokens[end].is(")"))
+      ++end;  // "*reinterpret_cast<float4*>(&a[i])"
+    if (end + 1 < tokens.size() && tokens[end].is(".")) end += 2;
+    if (end < tokens.size() && tokens[end].is_any({"=", "+=", "-=", "*=", "/="}))
+      names.emplace_back(tokens[i].text);
+  }
+  return names;
+}
+
+std::vector<std::string> made_of(std::string_view line, std::string_view variable, bool& moves) {
+  const std::vector<Token> tokens = tokens_of(line);
+  std::vector<std::string> names;
+  std::size_t i = 0;
+  while (i + 1 < tokens.size() && !(tokens[i].is(variable) && tokens[i + 1].is("="))) ++i;
+  for (i += 2; i < tokens.size() && !tokens[i].is(";"); ++i) {
+    moves = moves || tokens[i].is_any({"+", "["});
+    if (is_variable(tokens, i)) names.emplace_back(tokens[i].text);
+  }
   return names;
 }
 
@@ -340,6 +422,27 @@ int SourceText::end_of_statement(const std::string& file, int number) {
   return std::max(number, tokens[end - 1].line);
 }
 
+std::vector<Statement> SourceText::statements_around(const std::string& file, int number) {
+  const std::vector<Token>& tokens = file_of(file).tokens.tokens;
+  std::vector<Statement> out;
+  for (std::size_t i = 0; i < tokens.size() && tokens[i].line <= number; ++i) {
+    const bool loop = tokens[i].is_any({"for", "while", "do"});
+    if (!loop && !tokens[i].is_any({"if", "switch"})) continue;
+    const Statement one = {tokens[i].line, tokens[behind_statement(tokens, i) - 1].line, loop};
+    if (one.has(number)) out.push_back(one);
+  }
+  return out;
+}
+
+int SourceText::assigned_above(const std::string& file, int number, const std::string& variable) {
+  for (int at = number - 1; at > 0 && at > number - kFurthest; --at) {
+    const std::string& words = line(file, at);
+    if (!words.empty() && words[0] == '}') return 0;
+    if (assigns(tokens_of(words), variable)) return at;
+  }
+  return 0;
+}
+
 int SourceText::end_of_block(const std::string& file, int number) {
   const auto margin = [&](int at) { return line(file, at).find_first_not_of(" \t"); };
   const std::size_t own = margin(number);
@@ -400,6 +503,37 @@ bool SourceText::has_barrier(const std::string& file, int after, int before) {
   const std::vector<Token>& tokens = file_of(file).tokens.tokens;
   return std::any_of(tokens.begin(), tokens.end(), [&](const Token& token) {
     return token.line > after && token.line < before && is_barrier(token);
+  });
+}
+
+std::vector<int> SourceText::waits_for_copies(const std::string& file, int number) {
+  const auto waits = [&](int at) {
+    const std::vector<Token> tokens = tokens_of(line(file, at));
+    for (std::size_t i = 0; i < tokens.size(); ++i)
+      if (waits_for_some(tokens, i)) return true;
+    return false;
+  };
+  std::vector<int> out;
+  for (int at = number - 1; at > 0 && at > number - kFurthest; --at) {
+    const std::string& words = line(file, at);
+    if (!words.empty() && words[0] == '}') break;
+    if (waits(at)) out.push_back(at);
+  }
+  int end = number;
+  for (const Statement& around : statements_around(file, number))
+    if (around.loop) end = std::max(end, around.end);
+  for (int at = number + 1; at <= end; ++at)
+    if (waits(at)) out.push_back(at);
+  return out;
+}
+
+bool SourceText::passes_barrier(const std::string& file, int after, int before) {
+  const std::vector<Token>& tokens = file_of(file).tokens.tokens;
+  return std::any_of(tokens.begin(), tokens.end(), [&](const Token& token) {
+    if (token.line <= after || token.line >= before || !is_barrier(token)) return false;
+    const std::vector<Statement> around = statements_around(file, token.line);
+    return std::all_of(around.begin(), around.end(),
+                       [&](const Statement& one) { return one.has(after) || one.has(before); });
   });
 }
 

@@ -11,6 +11,8 @@
 
 namespace attn_diag::lines {
 
+// Whether there is the name of a variable, and not of a function or a member.
+bool is_variable(const std::vector<source::Token>& tokens, std::size_t i);
 // Loops are those of C++, or "for j in range(begin, end, step)" of Python.
 bool is_loop(std::string_view line);
 // Whether the line has a for loop that begins at 0 or a variable, goes on below a variable, and takes steps of 1 or a
@@ -39,10 +41,24 @@ std::vector<std::string> subscript_names(std::string_view line, std::string_view
 bool is_plain_offset(std::string_view line, std::string_view variable);
 // Whether the line has one of the names.
 bool has_name(std::string_view line, const std::vector<std::string>& names);
+// The variables within the parentheses of an if: a and b of "if (a < b) c = x;".
+std::vector<std::string> tested_names(std::string_view line);
 // The names that the line gives a value: p and q of "float p = f(x), q = 0;".
 std::vector<std::string> assigned_names(std::string_view line);
 // Whether the line assigns more to the variable than one name or number: "end = min(n, begin + 4)", "q += n".
 bool computes(std::string_view line, std::string_view variable);
+
+// A loop, condition or other statement of several lines, by its first and its last.
+struct Statement {
+  int begin = 0, end = 0;
+  bool loop = false;
+  bool has(int line) const { return begin <= line && line <= end; }
+};
+
+// The names of which the line stores to an element: "a" of "a[i] = b[i];".
+std::vector<std::string> stored_arrays(std::string_view line);
+// What stands behind "variable =", of names that are no calls; and whether an index or an addition is among it.
+std::vector<std::string> made_of(std::string_view line, std::string_view variable, bool& moves);
 
 // Lines of files, which are read when first asked for. Of what cannot be read: empty.
 class SourceText {
@@ -51,6 +67,11 @@ class SourceText {
   // The last line of the loop, condition or other statement that begins at this one: that of its closing brace. The
   // line itself where it cannot be told.
   int end_of_statement(const std::string& file, int number);
+  // The loops and conditions that a line is in, the outermost first.
+  std::vector<Statement> statements_around(const std::string& file, int number);
+  // The nearest line above that gives the variable a value, in the same function; 0: none.
+  int assigned_above(const std::string& file, int line, const std::string& variable);
+  static constexpr int kFurthest = 400;  // lines above
   // In Python, the last line of code of the block that begins at this one; 0: there is none.
   int end_of_block(const std::string& file, int number);
   // In Python, the first line of code behind the block that begins at this one, or behind the line where none does; 0:
@@ -62,6 +83,11 @@ class SourceText {
   std::vector<int> lines_that_store(const std::string& file, std::string_view variable);
   // Whether threads wait for each other at a line behind `after` and before `before`.
   bool has_barrier(const std::string& file, int after, int before);
+  // Lines that wait for asynchronous copies and may leave some in flight: those above in the same function, the nearest first, then what comes behind
+  // in the loops around the line.
+  std::vector<int> waits_for_copies(const std::string& file, int line);
+  // As has_barrier(), at a line that is passed on the way, whatever loops and conditions do.
+  bool passes_barrier(const std::string& file, int after, int before);
 
  private:
   struct File {

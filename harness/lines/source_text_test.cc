@@ -8,6 +8,12 @@
 
 namespace attn_diag::lines {
 
+TEST_CASE("the variables that an if tests") {
+  CHECK(tested_names("if (col >= p.n || (causal && f(col) > row)) s[i] = -INFINITY;") ==
+        std::vector<std::string>{"col", "causal", "col", "row"});
+  CHECK(tested_names("for (int i = 0; i < n; ++i) s = 0;").empty());
+}
+
 TEST_CASE("the names that a line gives a value") {
   CHECK(assigned_names("const float p0 = ex2(s0 - m), p1 = ex2(s1);") ==
         std::vector<std::string>{"p0", "p1"});

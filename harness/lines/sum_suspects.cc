@@ -309,6 +309,11 @@ void SumSuspects::suspect_sum_of_weights(const Cause& cause) {
     most = x_terms.keys().count(term.set);
     furthest = n;
   }
+  // What another lane had should have come from there.
+  const Way way = way_of(cause.row, cause.keys.front());
+  if (!x_graph.whole_blocks && way.weight != 0 && node(way.weight).where != node(at).where &&
+      node(way.weight).where >> 5 == node(at).where >> 5)
+    suggest_shuffles(at, "takes the weights of other threads");
   suggest_node(furthest, "makes what l then lacks");
   suggest_node(at, "sums l");
   suggest_moves(cause.node, "hands on l");

@@ -48,8 +48,10 @@ void Suspects::suggest(std::uint32_t site_number, const NamedLine& at, const std
 
 void Suspects::suggest_node(std::uint32_t n, const std::string& why) {
   if (n == 0 || node(n).site == 0) return;
-  // For inline assembly in a helper the call says more; for a block operation its own line does.
-  if (op(n) == ValueOp::kProduct && !x_graph.whole_blocks) suggest_callers(node(n).site, why);
+  // For inline assembly or a conversion in a helper the call says more; for a block operation its own line does.
+  const bool is_helper = op(n) == ValueOp::kProduct || op(n) == ValueOp::kRound ||
+                         site(node(n).site).variable.find("attn_diag_") != std::string::npos;
+  if (is_helper && !x_graph.whole_blocks) suggest_callers(node(n).site, why);
   suggest(node(n).site, why);
 }
 

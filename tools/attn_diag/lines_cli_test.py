@@ -85,6 +85,25 @@ EDITS = {
     "one of four sums that is not rescaled": ("float4_tiles", 0, " rO[i].w *= alpha;", "", "rO[i].z *= alpha;", 1, False),
     "a pointer that takes half a step": ("ex2_registers", 0, "k += 2 * Dim, v", "k += Dim, v", "k += Dim, v", 1, False),
     "weights that are taken by what never runs": ("ex2_registers", 0, "if (two) o[d] += p1", "if (!two) o[d] += p1", "if (!two) o[d] += p1", 1, False),
+    "lanes of which half share a sum": ("bf162_warps", 0, "for (int x = 16; x > 0; x /= 2) sum +=", "for (int x = 8; x > 0; x /= 2)\n        sum +=",
+                                        "int x = 8;", 1, False),
+    "lanes of which half share a maximum": (
+        "bf162_warps", 0, "for (int x = 16; x > 0; x /= 2) m_new = fmaxf(m_new, __shfl_xor_sync(0xffffffffu, m_new, x));\n"
+        "      const float p = base + lane < seq_k ? __expf(s - m_new) : 0.f, alpha = __expf(m[i] - m_new);",
+        "for (int x = 8; x > 0; x /= 2)\n        m_new = fmaxf(m_new, __shfl_xor_sync(0xffffffffu, m_new, x));\n"
+        "      const float p = base + lane < seq_k ? exp2f(1.44269504f * (s - m_new)) : 0.f, alpha = exp2f(1.44269504f * (m[i] - m_new));",
+        "int x = 8;", 1, False),
+    "a tile that begins within another": ("carved_smem", 0, "float *Vj = Kj + Bc * ld;", "float *Vj = Kj + Bc * 4;", "Kj + Bc * 4;", 1, False),
+    "tiles of k that overlap": ("pipeline_primitives", 0, "&k[head + (size_t)tile * TK * D", "&k[head + (size_t)(tile / 2) * TK * D",
+                                "&k[head + (size_t)(tile / 2)", 1, False),
+    "columns of k that some lanes mix up": (
+        "bf162_warps", 0, "a = sq[warp][i][d], b = __bfloat1622float2(sk[lane][d]);",
+        "a = sq[warp][i][d];\n        const float2 b = __bfloat1622float2(sk[lane][d ^ (lane & 1)]);", "d ^ (lane & 1)", 2, False),
+    "a fragment of other keys": ("mma_flash2", 0, "pf[2] = pack2(sf[1][0], sf[1][1]);", "pf[2] = pack2(sf[1][1], sf[1][0]);",
+                                 "pack2(sf[1][1], sf[1][0]);", 2, False),
+    "k where v belongs": ("carved_smem", 0, "acc += expf(S[tx * (Bc + PAD) + c] - base) * Vj[c * ld + x];",
+                          "{\n        const float p = expf(S[tx * (Bc + PAD) + c] - base);\n        const float y = Kj[c * ld + x];\n"
+                          "        acc += p * y;\n      }", "y = Kj[", 3, False),
     "lse alone": ("cp_async_ring", 0, "= m + __logf(l);", "= m + (l);", "= m + (l);", 1, False),
 }
 
@@ -103,6 +122,14 @@ CHECKED_EDITS = {
     "a helper that is given a wrong address": ("atomic_split", 1, "atomicMaxFloat(m + row,", "atomicMaxFloat(m - row,", "(m - row,", 1,
                                                False),
     "an index that a header has": ("warp_slices", -1, "= acc[i] / l;", "= acc[i + 1] / l;", "acc[i + 1]", 1, False),
+    "a tile that threads store into another": ("carved_smem", 0, "float *Vj = Kj + Bc * ld;", "float *Vj = Kj + Bc * 4;", "Kj + Bc * 4;", 1, False),
+    "an index that threads share": (
+        "carved_smem", 0, "      float acc = Oi[tx * ld + x] * alpha;\n", "      const int at = x - ty;\n      float acc = 0.f;\n"
+        "      Oi[tx * ld + at] *= S[tx * (Bc + PAD)] == -INFINITY ? 1.f : alpha;\n", "at = x - ty;", 3, False),
+    "a wait that leaves the last copy in flight": ("cp_async_ring", 0, "CP_ASYNC_WAIT_GROUP(0);", "CP_ASYNC_WAIT_GROUP(1);",
+                                                   "CP_ASYNC_WAIT_GROUP(1);", 1, False),
+    "copies into what is read": ("cp_async_ring", 0, "issue_tile(tile + 1, (tile + 1) & 1);", "issue_tile(tile + 1, tile & 1);",
+                                 "issue_tile(tile + 1, tile & 1);", 2, False),
     "copies to another place": ("pipeline_primitives", 0, "&kv[tile % 2][0][i], &k", "&kv[tile % 2][1][i], &k",
                                 "&kv[tile % 2][1][i], &k", 1, False),
 }
@@ -189,15 +216,24 @@ class LinesTest(unittest.TestCase):
         both = self.call("trace", "--kernel", "./k.so", "--lines", "--no-lines")
         self.assertEqual(both.returncode, 2)
 
+    # Kernel, what is edited and into what, and what the lines begin with behind and before which a barrier is missing.
+    BARRIERS = {"behind a loop": ("persistent_queue", "  __syncthreads();\n", "", "}", ""),
+                "where copies go on": ("pipeline_primitives", "\t\t__syncthreads();\n\t}\n", "\t}\n", "}", "if (tile + 1 < tiles)"),
+                "within a warp": ("float4_tiles", "    __syncthreads();\n  }\n", "  }\n", "}", "for (")}
+
     def test_where_a_barrier_is_missing(self):
-        kernel = zoo.load("persistent_queue")
-        self.plant(kernel, "  __syncthreads();\n", "", "--quiet")
-        lines = self.trace(kernel.cases[0])["line_divergence"]
-        first, second = lines["suspects"][:2]
-        self.assertEqual((first["text"], first["why"]), ("}", "a barrier is missing behind it"))
-        self.assertEqual((second["why"]), "a barrier is missing before it")
-        self.assertLess(first["line"], second["line"])
-        self.assertEqual(lines["answer"], "unsure")
+        for what, (name, old, new, behind, before) in self.BARRIERS.items():
+            with self.subTest(what):
+                shutil.rmtree(self.folder / "source", ignore_errors=True)
+                kernel = zoo.load(name)
+                self.plant(kernel, old, new, "--quiet")
+                lines = self.trace(kernel.cases[0])["line_divergence"]
+                first, second = lines["suspects"][:2]
+                self.assertEqual(first["why"], "a barrier is missing behind it")
+                self.assertTrue(first["text"].startswith(behind), first)
+                self.assertEqual(second["why"], "a barrier is missing before it")
+                self.assertTrue(second["text"].startswith(before), second)
+                self.assertEqual(lines["answer"], "unsure")
 
     def test_a_run_that_is_refused_has_lines_all_the_same(self):
         kernel = zoo.load("gqa_packed")
