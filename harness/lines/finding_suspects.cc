@@ -313,9 +313,14 @@ void FindingSuspects::suspect_subscript(const host::CheckFinding& finding) {
     if (named && site(s).variable != finding.array) continue;
     if (finding.space == "global" && x_text.is_shared(site(s).file, site(s).variable)) continue;
     const std::string& text = x_text.line(site(s).file, site(s).line);
-    if (!is_plain_subscript(text, site(s).variable)) continue;
+    std::string array = site(s).variable;
+    // A member has no name of its own there: "p.lse[at] = x;".
+    if (const std::vector<std::string> stored = stored_arrays(text);
+        finding.access.write && stored.size() == 1 && subscript_names(text, array).empty())
+      array = stored.front();
+    if (!is_plain_subscript(text, array)) continue;
     const std::vector<NamedLine> uses = variables_in(site(s).uses, ',');
-    for (const std::string& name : subscript_names(text, site(s).variable))
+    for (const std::string& name : subscript_names(text, array))
       for (const NamedLine& use : uses) {
         if (use.name != name || use.line == site(s).line) continue;
         const std::string& made = text_of(s, use);

@@ -164,7 +164,7 @@ void SumSuspects::suggest_what_never_took(std::uint32_t weight) {
   for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s) {
     const ValueSite& one = site(s);
     const std::string& text = x_text.line(one.file, one.line);
-    if (one.ran || one.file != made.file || !has_name(text, names)) continue;
+    if (one.file != made.file || !has_name(text, names) || !never_ran(s)) continue;
     const std::string why = "would take the weights, and never ran";
     suggest_conditions(s, "if", why);
     suggest(s, why);

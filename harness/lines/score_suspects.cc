@@ -127,8 +127,7 @@ void NumberSuspects::suggest_decided(std::uint32_t s, const Condition& condition
   const std::string& file = condition.at.file.empty() ? site(s).home : condition.at.file;
   for (const std::string& name : tested_names(text_of(s, condition.at))) {
     const int line = x_text.assigned_above(file, condition.at.line, name);
-    const std::string& text = x_text.line(file, line);
-    if (line != 0 && (computes(text, name) || text.ends_with('=')))
+    if (line != 0 && computes(x_text.line(file, line), name))
       suggest(file, site(s).function, line, 0, name, why);
   }
 }
@@ -149,17 +148,20 @@ void NumberSuspects::suggest_stored_masks(std::uint32_t row, std::uint32_t score
         suggest_computed(s, condition.tests, made);
         break;
       }
-  // By the name of what holds the score, and of what its exponential is taken of.
+  // By the name of what holds the score, or of what its exponential is taken of.
   std::set<std::string> names;
-  for (const NamedLine& use : variables_in(site(node(score).site).uses, ','))
-    names.insert(use.name);
-  for (std::uint32_t at = score; at != 0 && node(at).site != 0; at = node(at).operand[0]) {
-    if (!site(node(at).site).variable.empty()) names.insert(site(node(at).site).variable);
-    if (x_terms[at].kind != TermKind::kScore || node(at).operand[0] >= at) break;
+  std::uint32_t at = score;
+  if (is_exponential(score)) at = node(made_by(node(score).operand[0])).operand[0];
+  while (at != 0 && node(at).site != 0) {
+    names.insert(site(node(at).site).variable);
+    const std::uint32_t before = node(at).operand[0];
+    if (at == made_by(at) || before >= at) break;
+    at = before;
   }
+  names.erase("");
   const std::vector<Condition> held = conditions_in(site(node(score).site).conditions);
   for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s) {
-    if (site(s).ran || site(s).op != ValueOp::kStore || names.count(site(s).variable) == 0)
+    if (site(s).op != ValueOp::kStore || names.count(site(s).variable) == 0 || !never_ran(s))
       continue;
     // The outermost lets nothing through.
     std::vector<Condition> conditions = conditions_in(site(s).conditions);

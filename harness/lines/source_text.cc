@@ -368,12 +368,13 @@ bool is_plain_offset(std::string_view line, std::string_view variable) {
 
 bool computes(std::string_view line, std::string_view variable) {
   const std::vector<Token> tokens = tokens_of(line);
-  for (std::size_t i = 0; i + 2 < tokens.size(); ++i) {
+  for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
     if (!tokens[i].is(variable)) continue;
     const Token& next = tokens[i + 1];
     if (next.text.size() > 1 && next.text.back() == '=' && !next.is_any({"==", "<=", ">=", "!="}))
       return true;
     if (!next.is("=")) continue;
+    if (i + 2 == tokens.size()) return true;  // what it is stands in the next line
     const std::size_t end =
         is_operand(tokens[i + 2]) ? std::max(name_at(tokens, i + 2), i + 3) : i + 2;
     return end == i + 2 || end >= tokens.size() || !tokens[end].is_any({",", ";", ")"});

@@ -8,6 +8,12 @@
 
 namespace attn_diag::lines {
 
+TEST_CASE("what a line ends with is computed in the next") {
+  CHECK(computes("const bool masked =", "masked"));
+  CHECK_FALSE(computes("const bool masked = other;", "masked"));
+  CHECK_FALSE(computes("masked", "masked"));
+}
+
 TEST_CASE("the variables that an if tests") {
   CHECK(tested_names("if (col >= p.n || (causal && f(col) > row)) s[i] = -INFINITY;") ==
         std::vector<std::string>{"col", "causal", "col", "row"});

@@ -461,9 +461,12 @@ void SumSuspects::suggest_loops(std::uint32_t s, const std::vector<unsigned>& ke
   for (const Condition& condition : conditions_in(site(s).conditions))
     if (condition.loop) loops.push_back(condition);
   if (skip_columns && loops.size() > 1) loops.erase(loops.begin());
-  const bool all = keys.size() == x_terms.keys().size();
-  const bool tail = !keys.empty() && !all && keys.back() + 1 == x_terms.keys().size() &&
-                    keys.back() - keys.front() + 1 == keys.size();
+  // The last of the keys that the row sees, and not all of them.
+  std::vector<unsigned> seen;
+  for (unsigned j = 0; j < x_terms.keys().size(); ++j)
+    if (x_row == kNone || x_attention.visible(x_row, j)) seen.push_back(j);
+  const bool tail = !keys.empty() && keys.size() < seen.size() &&
+                    std::equal(keys.rbegin(), keys.rend(), seen.rbegin());
   if (tail) std::reverse(loops.begin(), loops.end());
   for (const Condition& loop : loops) suggest_condition(s, loop, why, lacks);
 }

@@ -68,6 +68,14 @@ void Suspects::suggest_computed(std::uint32_t site_number, const std::vector<Nam
     if (computes(text_of(site_number, one), one.name)) suggest(site_number, one, why);
 }
 
+bool Suspects::never_ran(std::uint32_t s) const {
+  const ValueSite& at = site(s);
+  return std::none_of(x_graph.sites.begin() + 1, x_graph.sites.end(), [&](const ValueSite& one) {
+    return one.line == at.line && one.file == at.file && one.op == at.op &&
+           (at.op == ValueOp::kStore ? one.stored : one.ran);
+  });
+}
+
 bool Suspects::is_among(const Condition& condition, const std::vector<Condition>& others) {
   return std::any_of(others.begin(), others.end(), [&](const Condition& one) {
     return one.at.line == condition.at.line && one.at.file == condition.at.file;

@@ -47,6 +47,9 @@ class Suspects : public Walk {
   // Those of the variables whose line computes them.
   void suggest_computed(std::uint32_t site_number, const std::vector<NamedLine>& variables,
                         const std::string& why);
+  // Whether no thread came to the line of a site, in whichever instance of a template: of stores at all, else with a number
+  // of the inputs.
+  bool never_ran(std::uint32_t s) const;
   static bool is_among(const Condition& condition, const std::vector<Condition>& others);
   // A loop whose line computes nothing comes after the lines that computed its range.
   // `lacks`: steps may be too large.

@@ -75,7 +75,10 @@ ValueGraph ValueRecorder::take() {
     const bool none_ran =
         std::none_of(sites, sites + count, [](const Site* site) { return site->number != 0; });
     if (none_ran && modules > 1) return;
-    for (std::size_t i = 0; i < count; ++i) number_of(*sites[i]);
+    for (std::size_t i = 0; i < count; ++i) {
+      const bool came = sites[i]->number != 0;
+      x_graph.sites[number_of(*sites[i])].stored = came || x_constants_at.count(sites[i]) != 0;
+    }
   });
   for (std::size_t i = ran; i < x_graph.sites.size(); ++i) x_graph.sites[i].ran = false;
   // Another recorder numbers them anew.
@@ -337,6 +340,7 @@ Label ValueRecorder::load(Site& site, std::uint32_t where, const void* at, unsig
 
 void ValueRecorder::store(Site& site, std::uint32_t where, const void* at, unsigned bytes,
                           Label label, std::uint64_t bits) {
+  if (label == 0) x_constants_at.insert(&site);
   if (bytes > 16) return forget(at, bytes);
   Label kept = label;
   if (label != 0 && (label & kPacked) == 0) {

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "attn_diag/harness/host/values.h"
@@ -123,6 +124,8 @@ class __attribute__((visibility("hidden"))) ValueRecorder {
   std::unordered_map<std::uintptr_t, Writer> x_writers;  // of 4 bytes of global memory
   std::unordered_map<std::string, std::uint32_t> x_sites;
   std::vector<value_callouts::Site*> x_numbered;
+  std::unordered_set<const value_callouts::Site*>
+      x_constants_at;  // stores of what comes of no input
   std::vector<Offered> x_offered;
   std::uint32_t x_launch_begin = 0, x_blocks = 0;
   value_callouts::Site* x_at = nullptr;

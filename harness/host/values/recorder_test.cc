@@ -184,6 +184,23 @@ TEST_CASE("sites of a library are known that never ran, if another of it did") {
   CHECK(never.number == 0);
 }
 
+TEST_CASE("of a store it is known whether anybody came there, if only with a constant") {
+  Recording r;
+  Site constant = site_of(Op::kStore, "p"), never = site_of(Op::kStore, "q");
+  const std::array<Site*, 3> library = {&r.store, &constant, &never};
+  add_value_sites(library.data(), library.size());
+  const Label read = r.recorder.load(r.load, 0, &r.input[0], 4, bits_of(1));
+  r.recorder.store(r.store, 0, &r.memory[0], 4, read, bits_of(1));
+  r.recorder.store(constant, 0, &r.memory[1], 4, 0, bits_of(0));
+  const ValueGraph graph = r.recorder.take();
+  remove_value_sites(library.data());
+  for (const ValueSite& site : graph.sites) {
+    if (site.op != Op::kStore) continue;
+    CHECK(site.stored == (site.variable != "q"));
+    CHECK(site.ran == (site.variable != "p" && site.variable != "q"));
+  }
+}
+
 TEST_CASE("what another lane offered is received with its label") {
   Recording r;
   const Label a = r.recorder.load(r.load, 3, &r.input[1], 4, bits_of(2));

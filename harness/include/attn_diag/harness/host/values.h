@@ -27,6 +27,7 @@ struct ValueSite {
   std::string callers;           // "57,60,": lines of the calls around it
   std::string home;
   bool ran = true;  // false: no thread of a watched block came there with a number from the inputs
+  bool stored = true;  // of a store; false: no thread of a watched block came there at all
 };
 
 // A number. Operands are numbers of nodes, all less than its own; 0: there is none.
