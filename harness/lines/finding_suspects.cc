@@ -43,9 +43,8 @@ std::string differing_sources(const host::CheckAccess& a, const host::CheckAcces
 bool FindingSuspects::suspect(host::CheckReport report, bool moves) {
   const std::size_t before = x_out.suspects.size();
   const bool any_error = std::any_of(
-      report.findings.begin(), report.findings.end(), [](const host::CheckFinding& finding) {
-        return finding.severity == host::Severity::kError;
-      });
+      report.findings.begin(), report.findings.end(),
+      [](const host::CheckFinding& finding) { return finding.severity == host::Severity::kError; });
   for (host::CheckFinding& finding : report.findings) {
     const bool may_move = moves && !any_error && finding.kind == host::CheckKind::kRace &&
                           finding.severity == host::Severity::kLatent;
@@ -227,8 +226,8 @@ void FindingSuspects::suspect_waits(const host::CheckFinding& early) {
     for (const int line : x_text.waits_for_copies(read.file, read.line))
       suggest(read.file, "", line, 0, "", "may leave the copy in flight that is read too early");
   std::vector<host::SourcePlace> issues = places_in_kernel(early.other, early.access);
-  std::sort(issues.begin(), issues.end(), [](const host::SourcePlace& a,
-                                             const host::SourcePlace& b) { return a.line > b.line; });
+  std::sort(issues.begin(), issues.end(),
+            [](const host::SourcePlace& a, const host::SourcePlace& b) { return a.line > b.line; });
   for (const host::SourcePlace& one : issues)
     suggest(one.file, one.function, one.line, 0, "", "issues the copy that is read too early");
 }

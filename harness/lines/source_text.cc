@@ -128,8 +128,8 @@ bool waits_for_some(const std::vector<Token>& tokens, std::size_t i) {
     return (has("cp.async.wait") || has("cp.async.bulk.wait")) && !has("wait_all") &&
            !has("wait_group 0");
   const bool of_all =
-      has("wait_all") || (i + 2 < tokens.size() && tokens[i + 1].is_any({"(", "<"}) &&
-                          tokens[i + 2].is("0"));
+      has("wait_all") ||
+      (i + 2 < tokens.size() && tokens[i + 1].is_any({"(", "<"}) && tokens[i + 2].is("0"));
   return tokens[i].is_identifier() && has("wait") && !of_all &&
          (text == "wait" || has("async") || has("pipeline") || has("prior") || has("group") ||
           has("consumer") || has("copy"));
@@ -215,6 +215,27 @@ std::vector<std::string> assigned_names(std::string_view line) {
   return names;
 }
 
+std::vector<std::vector<std::string>> arguments_of(std::string_view line, std::string_view part) {
+  const std::vector<Token> tokens = tokens_of(line);
+  std::vector<std::vector<std::string>> out;
+  std::size_t i = 0;
+  while (i + 1 < tokens.size() &&
+         !(tokens[i].text.find(part) != std::string_view::npos && tokens[i + 1].is("(")))
+    ++i;
+  if (i + 1 >= tokens.size()) return out;
+  out.emplace_back();
+  int depth = 0;
+  for (i += 1; i < tokens.size(); ++i) {
+    if (tokens[i].is_any({"(", "["})) ++depth;
+    if (tokens[i].is_any({")", "]"}) && --depth == 0) break;
+    if (tokens[i].is(",") && depth == 1)
+      out.emplace_back();
+    else if (tokens[i].is_identifier())
+      out.back().emplace_back(tokens[i].text);
+  }
+  return out;
+}
+
 std::vector<std::string> stored_arrays(std::string_view line) {
   const std::vector<Token> tokens = tokens_of(line);
   std::vector<std::string> names;
@@ -222,7 +243,8 @@ std::vector<std::string> stored_arrays(std::string_view line) {
     if (!tokens[i].is_identifier() || !tokens[i + 1].is("[")) continue;
     std::size_t end = i + 1;
     while (end < tokens.size() && tokens[end].is("[")) end = behind_bracket(tokens, end);
-    while (end < tokens.size() && tokens[end].is(")")) ++end;  // "*reinterpret_cast<float4*>(&a[i])"
+    while (end < tokens.size() && tokens[end].is(")"))
+      ++end;  // "*reinterpret_cast<float4*>(&a[i])"
     if (end + 1 < tokens.size() && tokens[end].is(".")) end += 2;
     if (end < tokens.size() && tokens[end].is_any({"=", "+=", "-=", "*=", "/="}))
       names.emplace_back(tokens[i].text);
@@ -483,6 +505,23 @@ std::vector<int> SourceText::lines_that_store(const std::string& file, std::stri
   return out;
 }
 
+std::vector<int> SourceText::lines_that_call(const std::string& file, int number,
+                                             std::string_view part, std::string_view variable) {
+  std::vector<int> above, below;
+  const int count = static_cast<int>(file_of(file).lines.size());
+  for (int at = 1; at <= count; ++at) {
+    if (line(file, at).find(part) == std::string::npos) continue;
+    const std::vector<std::vector<std::string>> arguments = arguments_of(line(file, at), part);
+    if (arguments.empty() ||
+        std::find(arguments[0].begin(), arguments[0].end(), variable) == arguments[0].end())
+      continue;
+    (at <= number ? above : below).push_back(at);
+  }
+  std::reverse(above.begin(), above.end());
+  above.insert(above.end(), below.begin(), below.end());
+  return above;
+}
+
 bool SourceText::has_barrier(const std::string& file, int after, int before) {
   const std::vector<Token>& tokens = file_of(file).tokens.tokens;
   return std::any_of(tokens.begin(), tokens.end(), [&](const Token& token) {
@@ -516,9 +555,8 @@ bool SourceText::passes_barrier(const std::string& file, int after, int before) 
   return std::any_of(tokens.begin(), tokens.end(), [&](const Token& token) {
     if (token.line <= after || token.line >= before || !is_barrier(token)) return false;
     const std::vector<Statement> around = statements_around(file, token.line);
-    return std::all_of(around.begin(), around.end(), [&](const Statement& one) {
-      return one.has(after) || one.has(before);
-    });
+    return std::all_of(around.begin(), around.end(),
+                       [&](const Statement& one) { return one.has(after) || one.has(before); });
   });
 }
 
