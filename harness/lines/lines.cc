@@ -188,12 +188,6 @@ LineDivergence lines::trace_lines(const WatchBuild& build, const Experiment& giv
   LineDivergence out;
   out.numbers = static_cast<std::int64_t>(run.graph.nodes.size()) - 1;
   const lines::Terms terms(run.graph, attention);
-  if (getenv("DBG_SITES"))
-    for (const host::ValueSite& s : run.graph.sites)
-      fprintf(stderr,
-              "SITE %d op %d var '%s' ran %d fn %.40s uses '%s' cond '%s' callers '%s' home %s\n",
-              s.line, (int)s.op, s.variable.c_str(), (int)s.ran, s.function.c_str(), s.uses.c_str(),
-              s.conditions.c_str(), s.callers.c_str(), s.home.c_str() + s.home.find_last_of('/'));
   std::vector<OutputElement> elements =
       judged_elements(run, attention, expected, chosen.of_lse, blocks);
   // An access that is wrong by itself is a fault, whatever else is.

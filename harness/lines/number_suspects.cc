@@ -94,7 +94,9 @@ void NumberSuspects::suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32
     suggest_callers(node(at).site, why);
   else
     suggest_node(at, why);
-  for (const std::uint32_t operand : strays_right(at, ill) ? std::array{b, a} : std::array{a, b}) {
+  const bool right_first = strays_right(at, ill);
+  suggest_fragment_loads(at, right_first, why);
+  for (const std::uint32_t operand : right_first ? std::array{b, a} : std::array{a, b}) {
     // Where it was read last, and where it was put there.
     for (std::uint32_t n = operand; n != 0; n = node(n).operand[0]) {
       suggest_node(n, why);
@@ -104,6 +106,36 @@ void NumberSuspects::suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32
   }
   suggest_node(at, why);
   suggest_callers(node(at).site, why);
+}
+
+void NumberSuspects::suggest_fragment_loads(std::uint32_t product, bool right_first,
+                                            const std::string& why) {
+  if (op(product) != ValueOp::kProduct || x_graph.whole_blocks) return;
+  const ValueSite& s = site(node(product).site);
+  // "mma_sync(d, a, b, c)"
+  const auto arguments = arguments_of(x_text.line(s.file, s.line), "mma_sync");
+  if (arguments.size() != 4) return;
+  for (const std::size_t i :
+       right_first ? std::array<std::size_t, 2>{2, 1} : std::array<std::size_t, 2>{1, 2})
+    for (const std::string& name : arguments[i]) {
+      const std::vector<int> lines =
+          x_text.lines_that_call(s.file, s.line, "load_matrix_sync", name);
+      if (!lines.empty()) suggest(s.file, s.function, lines.front(), 0, name, why);
+    }
+}
+
+void NumberSuspects::suggest_matrix_stores(std::uint32_t n, const std::string& why) {
+  for (int steps = 0; steps < 64 && !x_graph.whole_blocks; ++steps) {
+    if (node(n).site == 0 || node(n).is_input() || op(n) == ValueOp::kProduct) return;
+    const std::uint32_t from = node(n).operand[0];
+    const ValueSite& s = site(node(n).site);
+    if (is_load(n) && from != 0 && op(from) == ValueOp::kProduct && !s.variable.empty())
+      for (const int line : x_text.lines_that_call(s.file, s.line, "store_matrix_sync", s.variable))
+        suggest(s.file, s.function, line, 0, s.variable, why);
+    const bool scales = op(n) == ValueOp::kMultiply || op(n) == ValueOp::kDivide;
+    if (!scales && n == made_by(n)) return;
+    n = scales ? first_operand(n, TermKind::kScore) : from;
+  }
 }
 
 void NumberSuspects::suggest_unmoved(std::uint32_t at, std::uint32_t a, std::uint32_t b,
@@ -416,6 +448,7 @@ void NumberSuspects::suggest_moves_with_indices(std::uint32_t n, const std::stri
   const std::uint32_t made = made_by(n);
   for (std::uint32_t at = n; at != made && node(at).site != 0; at = node(at).operand[0])
     if (op(at) == ValueOp::kStore) suggest_node(at, why);
+  suggest_matrix_stores(n, why);
   for (std::uint32_t at = n; at != made && node(at).site != 0; at = node(at).operand[0]) {
     suggest_node(at, why);
     suggest_uses(node(at).site, "makes the index of an operand");

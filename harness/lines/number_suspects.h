@@ -28,6 +28,10 @@ class NumberSuspects : public Suspects {
   // equal steps, from pair to pair of a matrix product or each time that its thread comes there, and the right one's
   // does not.
   bool strays_right(std::uint32_t at, Ill ill) const;
+  // Loads and stores of whole matrices make no numbers: the lines that load the operands of a product of fragments, and
+  // those that store what is then loaded, and perhaps scaled, by their text.
+  void suggest_fragment_loads(std::uint32_t product, bool right_first, const std::string& why);
+  void suggest_matrix_stores(std::uint32_t n, const std::string& why);
   // Whether another line goes wrong with the same operand, in the same thread.
   bool is_wrong_elsewhere(std::uint32_t at, std::uint32_t operand) const;
   // The line by which threads take a weight from another lane's registers, and what makes its score there.

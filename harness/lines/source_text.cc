@@ -230,6 +230,27 @@ std::vector<std::string> assigned_names(std::string_view line) {
   return names;
 }
 
+std::vector<std::vector<std::string>> arguments_of(std::string_view line, std::string_view part) {
+  const std::vector<Token> tokens = tokens_of(line);
+  std::vector<std::vector<std::string>> out;
+  std::size_t i = 0;
+  while (i + 1 < tokens.size() &&
+         !(tokens[i].text.find(part) != std::string_view::npos && tokens[i + 1].is("(")))
+    ++i;
+  if (i + 1 >= tokens.size()) return out;
+  out.emplace_back();
+  int depth = 0;
+  for (i += 1; i < tokens.size(); ++i) {
+    if (tokens[i].is_any({"(", "["})) ++depth;
+    if (tokens[i].is_any({")", "]"}) && --depth == 0) break;
+    if (tokens[i].is(",") && depth == 1)
+      out.emplace_back();
+    else if (tokens[i].is_identifier())
+      out.back().emplace_back(tokens[i].text);
+  }
+  return out;
+}
+
 std::vector<std::string> stored_arrays(std::string_view line) {
   const std::vector<Token> tokens = tokens_of(line);
   std::vector<std::string> names;
@@ -498,6 +519,23 @@ std::vector<int> SourceText::lines_that_store(const std::string& file, std::stri
       out.push_back(tokens[i].line);
   }
   return out;
+}
+
+std::vector<int> SourceText::lines_that_call(const std::string& file, int number,
+                                             std::string_view part, std::string_view variable) {
+  std::vector<int> above, below;
+  const int count = static_cast<int>(file_of(file).lines.size());
+  for (int at = 1; at <= count; ++at) {
+    if (line(file, at).find(part) == std::string::npos) continue;
+    const std::vector<std::vector<std::string>> arguments = arguments_of(line(file, at), part);
+    if (arguments.empty() ||
+        std::find(arguments[0].begin(), arguments[0].end(), variable) == arguments[0].end())
+      continue;
+    (at <= number ? above : below).push_back(at);
+  }
+  std::reverse(above.begin(), above.end());
+  above.insert(above.end(), below.begin(), below.end());
+  return above;
 }
 
 bool SourceText::has_barrier(const std::string& file, int after, int before) {

@@ -55,6 +55,8 @@ struct Statement {
   bool has(int line) const { return begin <= line && line <= end; }
 };
 
+// The variables in each argument of the first call of a function whose name has this part.
+std::vector<std::vector<std::string>> arguments_of(std::string_view line, std::string_view part);
 // The names of which the line stores to an element: "a" of "a[i] = b[i];".
 std::vector<std::string> stored_arrays(std::string_view line);
 // What stands behind "variable =", of names that are no calls; and whether an index or an addition is among it.
@@ -81,6 +83,10 @@ class SourceText {
   bool is_shared(const std::string& file, std::string_view variable);
   // Lines that assign to an element of the variable, or hand on the address of one: "a[i] = x;", "a.tile[i] = x;", "copy(&a[i], b);".
   std::vector<int> lines_that_store(const std::string& file, std::string_view variable);
+  // Lines that call a function whose name has this part, with the variable in the first argument: those above `number`,
+  // the nearest first, then those below.
+  std::vector<int> lines_that_call(const std::string& file, int number, std::string_view part,
+                                   std::string_view variable);
   // Whether threads wait for each other at a line behind `after` and before `before`.
   bool has_barrier(const std::string& file, int after, int before);
   // Lines that wait for asynchronous copies and may leave some in flight: those above in the same function, the nearest first, then what comes behind

@@ -201,6 +201,59 @@ TEST_CASE("where a statement ends, and where threads wait") {
   std::filesystem::remove(path);
 }
 
+TEST_CASE("the statements around a line, and which barriers are passed on the way") {
+  const auto path = std::filesystem::temp_directory_path() / "attn_diag_around_test.cu";
+  std::ofstream(path) << "__global__ void f(float* x) {\n"         // 1
+                         "  fetch(0);\n"                           // 2
+                         "  for (int i = 0; i < 4; ++i) {\n"       // 3
+                         "    if (i < 3) {\n"                      // 4
+                         "      fetch(i + 1);\n"                   // 5
+                         "      __pipeline_wait_prior(1);\n"       // 6
+                         "    } else {\n"                          // 7
+                         "      __pipeline_wait_prior(0);\n"       // 8
+                         "      __syncthreads();\n"                // 9
+                         "    }\n"                                 // 10
+                         "    x[i] += x[0];\n"                     // 11
+                         "    asm(\"cp.async.wait_group 1;\");\n"  // 12
+                         "    __syncthreads();\n"                  // 13
+                         "    x[i] = 0;\n"                         // 14
+                         "  }\n"                                   // 15
+                         "}\n";
+  SourceText text;
+  const std::string file = path.string();
+  std::vector<std::pair<int, int>> around;
+  for (const Statement& one : text.statements_around(file, 9))
+    around.emplace_back(one.begin, one.end);
+  CHECK(around == std::vector<std::pair<int, int>>{{3, 15}, {4, 10}});
+  CHECK(text.statements_around(file, 2).empty());
+  CHECK(text.passes_barrier(file, 2, 14));
+  CHECK_FALSE(text.passes_barrier(file, 2, 11));  // 9 is not always passed
+  CHECK(text.has_barrier(file, 2, 11));
+  CHECK(text.waits_for_copies(file, 11) == std::vector{6, 12});
+  CHECK(text.assigned_above(file, 15, "i") == 3);
+  CHECK(text.assigned_above(file, 15, "x") == 0);
+  std::filesystem::remove(path);
+}
+
+TEST_CASE("what a line stores to, what a variable is made of, and what is handed to a call") {
+  using Names = std::vector<std::string>;
+  CHECK(stored_arrays("a[i] = b[j] + c[k];") == Names{"a"});
+  CHECK(stored_arrays("*reinterpret_cast<float4*>(&tile[i][0]) = from[i];") == Names{"tile"});
+  CHECK(stored_arrays("x = y[i] == z[i];").empty());
+  bool moves = false;
+  CHECK(made_of("float4* tile = reinterpret_cast<float4*>(smem);", "tile", moves) ==
+        Names{"float4", "smem"});
+  CHECK_FALSE(moves);
+  CHECK(made_of("float* v = k + rows * d;", "v", moves) == Names{"k", "rows", "d"});
+  CHECK(moves);
+  const auto arguments =
+      arguments_of("wmma::load_matrix_sync(a[i], s.P + f(k, 2), n);", "load_matrix_sync");
+  REQUIRE(arguments.size() == 3);
+  CHECK(arguments[0] == Names{"a", "i"});
+  CHECK(arguments[2] == Names{"n"});
+  CHECK(arguments_of("f(x);", "load_matrix_sync").empty());
+}
+
 TEST_CASE("where a block of Python ends") {
   const auto path = std::filesystem::temp_directory_path() / "attn_diag_blocks_test.py";
   std::ofstream(path) << "def f(n):\n"               // 1

@@ -104,6 +104,13 @@ EDITS = {
     "k where v belongs": ("carved_smem", 0, "acc += expf(S[tx * (Bc + PAD) + c] - base) * Vj[c * ld + x];",
                           "{\n        const float p = expf(S[tx * (Bc + PAD) + c] - base);\n        const float y = Kj[c * ld + x];\n"
                           "        acc += p * y;\n      }", "y = Kj[", 3, False),
+    "a matrix that is stored turned round": ("wmma_block", 0, "(t.S, s, N, wmma::mem_row_major)", "(t.S, s, N, wmma::mem_col_major)",
+                                             "mem_col_major", 3, False),
+    "a matrix that is loaded with another stride": ("wmma_block", 0, "(p, t.P, N);", "(p, t.P, N / 2);", "(p, t.P, N / 2);", 2, False),
+    "a helper that loads what it is given": (
+        "bf162_warps", 0, "      sk[r][lane] = in ? k[(base + r) * ks.seq + lane] :",
+        "      const auto load = [](const __nv_bfloat162* p) { return *p; };\n      sk[r][lane] = in ? load(k + (base + r / 2) * ks.seq + lane) :",
+        "load(k + (base + r / 2)", 1, False),
     "lse alone": ("cp_async_ring", 0, "= m + __logf(l);", "= m + (l);", "= m + (l);", 1, False),
 }
 
