@@ -111,6 +111,15 @@ EDITS = {
         "bf162_warps", 0, "      sk[r][lane] = in ? k[(base + r) * ks.seq + lane] :",
         "      const auto load = [](const __nv_bfloat162* p) { return *p; };\n      sk[r][lane] = in ? load(k + (base + r / 2) * ks.seq + lane) :",
         "load(k + (base + r / 2)", 1, False),
+    "a maximum of another row": ("mma_flash2", 0, "m_new, 2));", "m_new, 4));", "m_new, 4));", 1, False),
+    "a mask that is stored": ("mma_flash2", 1, "s = key < seqlen && (!Is_causal || key <= row) ? s * scale : -INFINITY;",
+                              "s = s * scale;\n        if (key >= seqlen || (Is_causal && key > row + i)) s = -INFINITY;",
+                              "if (key >= seqlen || (Is_causal", 1, False),
+    "a mask whose guard lets nothing through": ("mma_flash2", 0, "s = key < seqlen && (!Is_causal || key <= row) ? s * scale : -INFINITY;",
+                                                "s = s * scale;\n        const bool tail =\n            n0 > seqlen;\n"
+                                                "        if (tail) { if (key >= seqlen || (Is_causal && key > row)) s = -INFINITY; }",
+                                                "const bool tail =", 1, False),
+    "rows that no block stores": ("cooperative_tiles", 0, "row = blockIdx.x *", "row = (blockIdx.x + 1) *", "row = (blockIdx.x + 1) *", 2, False),
     "lse alone": ("cp_async_ring", 0, "= m + __logf(l);", "= m + (l);", "= m + (l);", 1, False),
 }
 
