@@ -266,11 +266,14 @@ void Suspects::suggest_unused_loads(const std::string& why) {
 void Suspects::suggest_loader(std::uint32_t loader, const std::string& why) {
   if (x_later_step) suggest_beside_unmoved(loader);
   suggest_what_it_is_of(loader, why);
-  // A helper that loads from an address that it was given: the call says which.
-  const std::vector<NamedLine> uses = variables_in(site(loader).uses, ',');
-  const bool given = std::none_of(uses.begin(), uses.end(), [&](const NamedLine& use) {
-    return use.name == site(loader).variable;
-  });
+  // A helper that loads from an address that it was given, as it is: the call says which.
+  const ValueSite& load = site(loader);
+  const std::string& text = x_text.line(load.file, load.line);
+  const std::vector<NamedLine> uses = variables_in(load.uses, ',');
+  const bool given = subscript_names(text, load.variable).empty() &&
+                     text.find('+') == std::string::npos &&
+                     std::none_of(uses.begin(), uses.end(),
+                                  [&](const NamedLine& use) { return use.name == load.variable; });
   if (given && !x_graph.whole_blocks) suggest_callers(loader, why);
   suggest(loader, why);
   suggest_indices(loader, why);
