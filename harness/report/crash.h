@@ -39,8 +39,9 @@ struct CrashReport {
   host::FlightRecord flight;
   // Where it was, innermost first: "function (file:line)", of the user's code and what that called.
   std::vector<std::string> frames;
-  std::string found;     // out of bounds before the crash, by attn-diag check
-  LineDivergence lines;  // of a crash: the line, and what its address is made of; with `found`, of that first
+  std::string found;  // out of bounds before the crash, by attn-diag check
+  LineDivergence
+      lines;  // of a crash: the line, and what its address is made of; with `found`, of that first
 };
 
 // "./mine.so:x crashed: segmentation fault (SIGSEGV), ..." One line, complete.
