@@ -94,19 +94,17 @@ std::uint32_t NumberSuspects::exponential_of_number(std::uint32_t operand) const
 void NumberSuspects::suspect_other_row(std::uint32_t a, std::uint32_t b, std::uint32_t row) {
   if (a == 0 || b == 0 || x_graph.whole_blocks) return;
   if ((x_terms[a].row == row) == (x_terms[b].row == row)) return;
-  std::uint32_t at = x_terms[a].row == row ? b : a;
+  const std::uint32_t other = x_terms[a].row == row ? b : a;
+  const std::string why = "takes a number of another row from another thread";
   // Back to where it changed hands: by a shuffle, or by memory that another thread stored to.
+  std::uint32_t at = other;
   for (int steps = 0; steps < 64 && node(at).site != 0 && !node(at).is_input(); ++steps) {
     const std::uint32_t from = node(at).operand[0];
     if (from == 0 || from >= at || x_terms[from].kind != x_terms[at].kind) return;
     if (node(from).where != node(at).where) {
-      const std::string why = "takes a number of another row from another thread";
+      if (is_load(at)) return suggest_moves_with_indices(other, why);
       suggest_node(at, why);
-      suggest_indices(node(at).site, why);
-      if (node(from).site == 0) return;
-      suggest_node(from, "has it there");
-      suggest_indices(node(from).site, "has it there");
-      return;
+      return suggest_indices(node(at).site, why);
     }
     at = from;
   }
