@@ -48,8 +48,7 @@ class Tracer {
     x_run.taps = has_gate(kernel.info(), x_run.gate) && x_run.gate != Gate::kFull;
     x_geometry = plan_geometry(kernel, experiment.problem, x_run);
     x_steps = 1 + (options.observer || options.schedules) + (sanity_runs() > 0) +
-              (options.isolate && x_run.taps) + (options.closure && x_run.taps) +
-              may_watch_memory() + may_trace_lines();
+              (options.isolate && x_run.taps) + (options.closure && x_run.taps) + may_trace_lines();
   }
 
   TraceResult trace() {
@@ -130,6 +129,8 @@ class Tracer {
 
   void step(const std::string& what) {
     ++x_step;
+    // What is right has its memory watched, and lines only if that finds something.
+    x_steps = std::max(x_steps, x_step);
     if (x_options.on_step) x_options.on_step(x_step, x_steps, what);
   }
 
