@@ -79,6 +79,7 @@ bool FindingSuspects::suspect(host::CheckReport report, bool moves) {
     // Two threads store to one place: by an index that is too coarse.
     if (finding.has_other && finding.access.write && finding.other.write) {
       suspect_subscript(finding);
+      if (computes_index(finding)) suspect_access(finding.access, array, finding.message);
       suspect_shared_place(finding);
     }
     suspect_access(finding.access, array, finding.message);
@@ -333,6 +334,16 @@ void FindingSuspects::suspect_subscript(const host::CheckFinding& finding) {
               suggest_computed(s, condition.tests, "makes the range of the index there");
       }
   }
+}
+
+bool FindingSuspects::computes_index(const host::CheckFinding& finding) {
+  if (x_graph.whole_blocks || finding.access.block != finding.other.block) return false;
+  const std::vector<std::uint32_t> sites = sites_of(finding.access);
+  return std::any_of(sites.begin(), sites.end(), [&](std::uint32_t s) {
+    const std::string& text = x_text.line(site(s).file, site(s).line);
+    const std::vector<std::string> stored = stored_arrays(text);
+    return stored.size() == 1 && !is_plain_subscript(text, stored.front());
+  });
 }
 
 void FindingSuspects::suspect_shared_cause() {

@@ -33,6 +33,8 @@ class FindingSuspects : public NumberSuspects {
   std::vector<std::uint32_t> sites_of(const host::CheckAccess& access) const;
   // What the index of an access is made of, where its own line only names it: "cache[to]".
   void suspect_subscript(const host::CheckFinding& finding);
+  // Whether two threads of a block store to one place by an index that the line of the store computes itself.
+  bool computes_index(const host::CheckFinding& finding);
   // What was made elsewhere of an access whose own line computes nothing.
   void suspect_makers(const host::CheckAccess& access, const std::string& array);
   // Where several lines go out of bounds: what all of them depend on.

@@ -200,6 +200,13 @@ bool begins_late(std::string_view line) {
   return false;
 }
 
+bool begins_kernel(std::string_view line) {
+  const std::vector<Token> tokens = tokens_of(line);
+  if (tokens.size() == 1 && tokens[0].is("{")) return true;
+  return std::any_of(tokens.begin(), tokens.end(),
+                     [&](const Token& token) { return token.is("__global__"); });
+}
+
 bool has_name(std::string_view line, const std::vector<std::string>& names) {
   const std::vector<Token> tokens = tokens_of(line);
   return std::any_of(tokens.begin(), tokens.end(), [&](const Token& token) {

@@ -14,6 +14,12 @@ TEST_CASE("what a line ends with is computed in the next") {
   CHECK_FALSE(computes("masked", "masked"));
 }
 
+TEST_CASE("where a kernel begins is no statement of it") {
+  CHECK(begins_kernel("__global__ void __launch_bounds__(32)"));
+  CHECK(begins_kernel("  {"));
+  CHECK_FALSE(begins_kernel("if (attends) {"));
+}
+
 TEST_CASE("the variables that an if tests") {
   CHECK(tested_names("if (col >= p.n || (causal && f(col) > row)) s[i] = -INFINITY;") ==
         std::vector<std::string>{"col", "causal", "col", "row"});

@@ -41,8 +41,8 @@ void Suspects::suggest(std::uint32_t site_number, const NamedLine& at, const std
   // Where the launch gives them their values is no line of the kernel.
   for (const char* const given : {"threadIdx", "blockIdx", "blockDim", "gridDim"})
     if (at.name == given) return;
-  if (text_of(site_number, at).find("__global__") != std::string::npos) return;
   const ValueSite& s = site(site_number);
+  if (begins_kernel(text_of(site_number, at))) return;
   suggest(at.file.empty() ? s.home : at.file, s.function, at.line, 0, at.name, why);
 }
 

@@ -146,6 +146,7 @@ CHECKED_EDITS = {
                                                    "CP_ASYNC_WAIT_GROUP(1);", 1, False),
     "copies into what is read": ("cp_async_ring", 0, "issue_tile(tile + 1, (tile + 1) & 1);", "issue_tile(tile + 1, tile & 1);",
                                  "issue_tile(tile + 1, tile & 1);", 2, False),
+    "a row of shared memory that is too short": ("carved_smem", 0, "Kj[r * ld + c] = j0", "Kj[r * N + c] = j0", "Kj[r * N + c]", 1, False),
     "copies to another place": ("pipeline_primitives", 0, "&kv[tile % 2][0][i], &k", "&kv[tile % 2][1][i], &k",
                                 "&kv[tile % 2][1][i], &k", 1, False),
 }
