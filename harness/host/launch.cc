@@ -203,11 +203,10 @@ cudaError_t launch(const cudaLaunchConfig_t& config, const KernelCall& call) {
   const std::string problem = impossible(
       config, call, limit == g_dynamic_shared_limit.end() ? kSharedOfBlock : limit->second);
   if (!problem.empty())
-    return fail(
-        *report,
-        {LaunchFindingKind::kLaunchConfig,
-         concat("kernel ", kernel_name(call), " cannot be launched: ", problem, '.'),
-         call.file != nullptr ? call.file : "", call.line});
+    return fail(*report,
+                {LaunchFindingKind::kLaunchConfig,
+                 concat("kernel ", kernel_name(call), " cannot be launched: ", problem, '.'),
+                 call.file != nullptr ? call.file : "", call.line});
   if (options.schedule.kind == ScheduleKind::kLockstep && !call.instrumented)
     return fail(*report,
                 {LaunchFindingKind::kNotInstrumented,
