@@ -181,8 +181,7 @@ void finish(const WatchedRun& run, const Terms& terms, LineDivergence& out) {
     out.answer = LineAnswer::kUnsure;
     out.reason = fmt::format(
         "there were more than {} numbers, what came later was not seen: take fewer keys or a "
-        "smaller "
-        "head dimension",
+        "smaller head dimension",
         out.numbers);
   }
   if (!run.reason.empty() && out.answer == LineAnswer::kLine) {

@@ -561,7 +561,7 @@ void NumberSuspects::suggest_stores_of_elements() {
 bool NumberSuspects::is_of_thread(const std::string& name, int line) const {
   for (const ValueSite& s : x_graph.sites)
     for (const NamedLine& use : variables_in(s.uses, ','))
-      if (use.name == name && use.line == line) return use.sources.find('t') != std::string::npos;
+      if (use.name == name && use.line == line) return comes_of(use, "t");
   return false;
 }
 

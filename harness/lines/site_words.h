@@ -17,9 +17,13 @@ struct NamedLine {
   std::string sources;             // as value_callouts::Site has them
   std::optional<double> constant;  // that is assigned there
 };
+// Whether it comes of any of these sources.
+inline bool comes_of(const NamedLine& one, std::string_view sources) {
+  return one.sources.find_first_of(sources) != std::string::npos;
+}
 // Whether it depends on the block's place in y or z and on no thread: a head or a batch.
 inline bool is_of_block(const NamedLine& one) {
-  return !one.sources.empty() && one.sources.find_first_of("tx") == std::string::npos;
+  return !one.sources.empty() && !comes_of(one, "tx");
 }
 
 // A branch that decides whether something runs.
@@ -31,9 +35,8 @@ struct Condition {
 // Whether one of them comes of any of these sources: "t", so that it may differ from thread to thread; "tx", from row to
 // row, of which a thread or a block has its own.
 inline bool come_of(const std::vector<NamedLine>& tests, std::string_view sources) {
-  return std::any_of(tests.begin(), tests.end(), [sources](const NamedLine& test) {
-    return test.sources.find_first_of(sources) != std::string::npos;
-  });
+  return std::any_of(tests.begin(), tests.end(),
+                     [sources](const NamedLine& test) { return comes_of(test, sources); });
 }
 
 inline std::vector<std::string> names_of(const std::vector<NamedLine>& variables) {

@@ -252,9 +252,8 @@ void SumSuspects::suggest_indices_of_place(std::uint32_t s, const std::vector<Ca
 }
 
 void SumSuspects::put_blocks_first(std::vector<NamedLine>& uses) {
-  std::stable_partition(uses.begin(), uses.end(), [](const NamedLine& use) {
-    return use.sources.find_first_of("xyz") != std::string::npos;
-  });
+  std::stable_partition(uses.begin(), uses.end(),
+                        [](const NamedLine& use) { return comes_of(use, "xyz"); });
 }
 
 void SumSuspects::suspect_place(const Cause& cause, bool rows) {

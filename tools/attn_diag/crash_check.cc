@@ -1,9 +1,7 @@
 #include "tools/attn_diag/crash_check.h"
 
-#include <cstring>
 #include <filesystem>
 
-#include "attn_diag/harness/error.h"
 #include "harness/base/process.h"
 #include "harness/report/json.h"
 

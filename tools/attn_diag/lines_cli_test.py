@@ -307,6 +307,14 @@ class LinesTest(unittest.TestCase):
         self.assertRegex((self.folder / "k.xml").read_text(), r'tests="\d+" failures="0" errors="0"')
         self.assertIsNone(self.trace(case, "--no-lines")["memory_errors"])
 
+    def test_what_is_right_has_its_numbers_and_its_memory_in_junit(self):
+        kernel = zoo.load("warp_per_row")
+        self.build(kernel, "--quiet")
+        self.trace(kernel.cases[0], "--lines", "--junit", "k.xml")
+        xml = (self.folder / "k.xml").read_text()
+        self.assertIn("loads and stores are sound", xml)
+        self.assertIn("every number is what attention asks for", xml)
+
     def test_a_stale_library_is_not_looked_at(self):
         kernel = zoo.load("warp_per_row")
         self.plant(kernel, *EDITS["a summand more"][2:4])

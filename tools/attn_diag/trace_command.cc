@@ -66,7 +66,8 @@ std::vector<report::JunitCase> junit_of_trace(const TraceResult& r, const std::s
     add("loads and stores are sound", *r.memory_errors == 0 ? Kind::kPassed : Kind::kSkipped,
         *r.memory_errors == 0 ? ""
                               : "attn-diag check finds errors: " + report::lines_line(*r.lines));
-  else if (r.lines)
+  // Lines of what agrees and is unsound are of that.
+  if (r.lines && r.memory_errors.value_or(0) == 0)
     add("every number is what attention asks for",
         r.lines->answer == LineAnswer::kNone        ? Kind::kPassed
         : r.lines->answer == LineAnswer::kNotLooked ? Kind::kSkipped

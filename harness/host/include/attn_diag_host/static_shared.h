@@ -18,8 +18,8 @@ inline constexpr std::size_t kBytesBeforeStatic = 4096;
 [[gnu::used]] alignas(
     1024) inline constinit thread_local unsigned char static_shared_before[kBytesBeforeStatic] = {
     0xFF};
-#if defined( \
-    __clang__)  // whose assembler knows no such symbols: attn-diag build links static_shared_behind.h
+// clang's assembler knows no such symbols: attn-diag build links static_shared_behind.h.
+#if defined(__clang__)
 inline constexpr std::size_t kBytesBehindStatic = 0;
 #else
 inline constexpr std::size_t kBytesBehindStatic = 65536;
@@ -40,8 +40,8 @@ struct StaticSharedDeclaration {
   void* (*at)();   // of the calling thread
   unsigned char* (*guard)(bool behind);
   std::size_t bytes_behind = kBytesBehindStatic;
-  bool is_end =
-      false;  // no variable: where the zone behind all of them begins (static_shared_behind.h)
+  // No variable: where the zone behind all of them begins (static_shared_behind.h).
+  bool is_end = false;
 };
 
 class StaticSharedEntry {
