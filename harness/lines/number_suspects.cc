@@ -60,7 +60,6 @@ void NumberSuspects::suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32
   const std::string why = ill_text(ill);
   if (x_terms[a].kind != TermKind::kWeight)
     suggest_shared_of_k_and_v(row, "neither k nor v is loaded whole, and both loads use it");
-  if (x_terms[a].kind == TermKind::kWeight && !anybody_loads_all(1, row)) be_sure();
   if (x_terms[a].kind == TermKind::kWeight && !loads_all(1, row))
     suggest_loaders(1, "does not load all of k");
   // First the operand that is not of the head, or of the row.

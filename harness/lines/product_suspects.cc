@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <vector>
 
 #include "harness/lines/number_suspects.h"
 
@@ -44,14 +46,44 @@ void NumberSuspects::suspect_twice(const Cause& cause, std::uint32_t a, std::uin
       suggest_node(made, "sums a part");
     }
   suggest_what_is_not_loaded();
-  // Where the same line added it before, it is done too often; another line is one too many.
+  // Where the same line added it before, it is done too often; another line is one too many, if what it adds is what was
+  // added and not another number that came out alike.
   if (added_there_before(n))
     suggest_conditions(cause.site, "loop", "decides how often that is done");
-  else if (!x_graph.whole_blocks)  // of a block it may be an index
-    be_sure();
+  else if (!x_graph.whole_blocks && (is_summand_of(a, b) || is_summand_of(b, a)))
+    be_sure();  // of a block it may be an index
   suggest_node(n, why);
   suggest_conditions(cause.site, "loop", "decides how often that is done");
   suggest_callers(cause.site, why);
+}
+
+bool NumberSuspects::is_summand_of(std::uint32_t sum, std::uint32_t summand) const {
+  // Those operands of a node that are numbers of its kind.
+  const auto operands = [&](std::uint32_t n) {
+    const bool one = op(n) == ValueOp::kProduct || op(n) == ValueOp::kPick;
+    std::vector<std::uint32_t> out;
+    for (std::size_t i = 0; i < (one ? 1 : node(n).operand.size()); ++i)
+      if (const std::uint32_t of = node(n).operand[i];
+          of != 0 && of < n && !node(n).is_input() && x_terms[of].kind == x_terms[n].kind)
+        out.push_back(of);
+    return out;
+  };
+  std::set<std::uint32_t> same;  // the summand, and what it was moved or rescaled from
+  for (std::uint32_t n = summand; n != 0;) {
+    same.insert(n);
+    const std::vector<std::uint32_t> of = operands(n);
+    n = of.size() == 1 && x_terms[of.front()].set == x_terms[n].set ? of.front() : 0;
+  }
+  std::vector<std::uint32_t> left = {sum};
+  std::set<std::uint32_t> seen;
+  while (!left.empty()) {
+    const std::uint32_t n = left.back();
+    left.pop_back();
+    if (n == 0 || !seen.insert(n).second) continue;
+    if (same.contains(n)) return true;
+    for (const std::uint32_t operand : operands(n)) left.push_back(operand);
+  }
+  return false;
 }
 
 std::uint32_t NumberSuspects::repeated_score(std::uint32_t row) const {

@@ -198,10 +198,6 @@ bool Suspects::loads_all(unsigned buffer, std::uint32_t row) {
   return has_all(loaded_for(row)[buffer], buffer, row);
 }
 
-bool Suspects::anybody_loads_all(unsigned buffer, std::uint32_t row) {
-  return has_all(loaded_for(kNone)[buffer], buffer, row);
-}
-
 bool Suspects::has_all(const std::unordered_set<std::uint64_t>& seen, unsigned buffer,
                        std::uint32_t row) const {
   const Problem& p = x_attention.problem();

@@ -74,8 +74,6 @@ class Suspects : public Walk {
   // Whether the blocks that work on the row of q loaded all of what it needs: of k or v what it sees, of q itself.
   // Other blocks may load the same rows of k and v, for heads that share them.
   bool loads_all(unsigned buffer, std::uint32_t row);
-  // Whether all blocks together did: blocks of a cluster may load for each other.
-  bool anybody_loads_all(unsigned buffer, std::uint32_t row);
   // Whether they loaded the first column of no row of k or v of the query's head.
   bool loads_none(unsigned buffer, std::uint32_t row);
   void note_loaders();
