@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <set>
+#include <tuple>
+#include <utility>
 
 namespace attn_diag::lines {
 
@@ -27,7 +29,18 @@ bool is_one_past(const host::CheckFinding& finding) {
   const std::vector<long> at = indices_of(finding.element), extents = indices_of(finding.extents);
   for (std::size_t i = 0; i < std::min(at.size(), extents.size()); ++i)
     if (at[i] == extents[i]) return true;
+  // "index 16 is past the end of an array of type 'float[16][32]'"
+  constexpr std::string_view kIndex = "index ";
+  const std::vector<long> of_type = indices_of(finding.message);
+  if (finding.message.starts_with(kIndex) && !of_type.empty() &&
+      std::strtol(finding.message.c_str() + kIndex.size(), nullptr, 10) == of_type.front())
+    return true;
   return finding.message.find("right behind the end of") != std::string::npos;
+}
+
+// Whether the line keeps a number below another, or chooses by whether it is.
+bool clamps(const std::string& line) {
+  return line.find("min(") != line.npos || line.find('?') != line.npos;
 }
 
 // In which indices of its block and thread two accesses differ, as NamedLine::sources has them: "y", "xt".
@@ -62,12 +75,18 @@ bool FindingSuspects::suspect(host::CheckReport report, bool moves) {
   for (const host::CheckFinding* finding : x_errors) suspect_waits(*finding);
   for (const host::CheckFinding* finding : x_errors)
     if (is_one_past(*finding)) suspect_last_step(*finding);
+  for (const host::CheckFinding* finding : x_errors)
+    if (is_one_past(*finding)) suspect_unclamped(*finding);
   if (!has(host::CheckKind::kMisaligned)) suspect_shared_cause();
   for (const host::CheckFinding* error : x_errors) {
     const host::CheckFinding& finding = *error;
     const std::string& array = finding.element.empty() ? finding.array : finding.element;
-    if (finding.kind == host::CheckKind::kUninitialisedRead && !has(host::CheckKind::kOutOfBounds))
+    if (finding.kind == host::CheckKind::kUninitialisedRead &&
+        !has(host::CheckKind::kOutOfBounds)) {
+      if (strays(finding)) suspect_access(finding.access, array, finding.message);
+      if (ends_early(finding)) suspect_ranges(names_of(finding));
       suspect_left_out(names_of(finding), finding.access);
+    }
     // One row of an array, or one number.
     const auto row = static_cast<std::uint64_t>(x_attention.problem().head_dim);
     if (x_graph.whole_blocks && finding.offset == 0 && finding.folded < row) suspect_mask(finding);
@@ -92,6 +111,7 @@ bool FindingSuspects::suspect(host::CheckReport report, bool moves) {
     if (finding.has_other) suspect_site(finding.other, finding.array, finding.offset < 0);
     if (x_out.what.empty() && x_out.suspects.size() > before) x_out.what = finding.message;
   }
+  spare_what_is_right_elsewhere(before);
   x_errors.clear();
   return x_out.suspects.size() > before;
 }
@@ -258,6 +278,72 @@ void FindingSuspects::suspect_last_step(const host::CheckFinding& finding) {
       if (condition.loop ? goes_up_to(text_of(s, condition.at))
                          : lets_the_end_through(text_of(s, condition.at)))
         suggest(s, condition.at, "lets the index go one step too far");
+}
+
+void FindingSuspects::suspect_unclamped(const host::CheckFinding& finding) {
+  if (x_graph.whole_blocks) return;
+  for (const std::uint32_t s : sites_of(finding.access)) {
+    const std::vector<Condition> conditions = conditions_in(site(s).conditions);
+    std::vector<NamedLine> limits;
+    bool clamped = clamps(x_text.line(site(s).file, site(s).line));
+    for (const Condition& condition : conditions) {
+      clamped = clamped || !condition.loop || clamps(text_of(s, condition.at));
+      if (!condition.loop) continue;
+      for (const NamedLine& test : condition.tests) {
+        const std::string& text = text_of(s, test);
+        if (text.find("max(") != text.npos)
+          return suggest(s, test, "does not keep the index below an end");
+        clamped = clamped || clamps(text);
+        if (test.line != condition.at.line && !is_loop(text)) limits.push_back(test);
+      }
+    }
+    if (!clamped)
+      for (const NamedLine& limit : limits)
+        suggest(s, limit, "does not keep the index below an end");
+  }
+}
+
+void FindingSuspects::spare_what_is_right_elsewhere(std::size_t from) {
+  std::set<std::pair<std::string, int>> accused;
+  const auto accuse = [&](std::uint32_t s) { accused.insert({site(s).file, site(s).line}); };
+  bool only_stores = false;
+  for (const host::CheckFinding* finding : x_errors) {
+    if (finding->kind == host::CheckKind::kRace) {
+      if (!finding->access.write || !finding->other.write) return;  // that is no index
+      only_stores = true;
+    }
+    for (const std::uint32_t s : sites_of(finding->access)) accuse(s);
+    for (const std::uint32_t s : sites_of(finding->other)) accuse(s);
+    if (finding->kind == host::CheckKind::kUninitialisedRead)
+      for (const std::uint32_t s : stores_to(names_of(*finding))) accuse(s);
+  }
+  std::set<std::pair<std::string, int>> ran;  // a copy from memory to memory is known by its load
+  for (const ValueSite& one : x_graph.sites)
+    if (one.ran) ran.insert({one.file, one.line});
+  std::set<std::tuple<std::string, std::string, int>> right;
+  for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s) {
+    const ValueOp is = site(s).op;
+    const bool reads = is == ValueOp::kLoad || is == ValueOp::kLoadNumber || is == ValueOp::kInput;
+    if (accused.contains({site(s).file, site(s).line})) continue;
+    if (is == ValueOp::kStore ? !ran.contains({site(s).file, site(s).line})
+                              : !reads || only_stores || !site(s).ran)
+      continue;
+    std::set<std::tuple<std::string, std::string, int>> here;
+    for (const NamedLine& use : variables_in(site(s).uses, ',')) here.insert(key_of(s, use));
+    // A limit, if the index goes up to it.
+    for (const Condition& condition : conditions_in(site(s).conditions))
+      if (condition.loop && std::any_of(condition.tests.begin(), condition.tests.end(),
+                                        [&](const NamedLine& test) { return here.contains(key_of(s, test)); }))
+        for (const NamedLine& test : condition.tests) right.insert(key_of(s, test));
+    right.merge(here);
+  }
+  std::stable_partition(x_out.suspects.begin() + static_cast<std::ptrdiff_t>(from),
+                        x_out.suspects.end(), [&](const LineSuspect& suspect) {
+                          const LinePlace& at = suspect.place;
+                          return !right.contains({at.variable, at.file, at.line}) ||
+                                 accused.contains({at.file, at.line}) ||
+                                 is_loop(x_text.line(at.file, at.line));
+                        });
 }
 
 void FindingSuspects::suspect_mask(const host::CheckFinding& finding) {
@@ -429,6 +515,33 @@ std::vector<std::string> FindingSuspects::names_of(const host::CheckFinding& fin
       if (!site(s).variable.empty() && (finding.space == "global" || points_into(s, finding.array)))
         names.push_back(site(s).variable);
   return names;
+}
+
+bool FindingSuspects::strays(const host::CheckFinding& read) {
+  const std::vector<long> at = indices_of(read.element);
+  const Problem& p = x_attention.problem();
+  if (at.size() > 1 && at.back() >= std::max(p.head_dim, p.head_dim_v)) return true;
+  if (read.space != "shared") return false;
+  // By the name of another part of the array, which is stored to by its own name.
+  bool own = false, other = false;
+  for (const std::uint32_t s : sites_of(read.access)) {
+    own = own || site(s).variable == read.array ||
+          has_name(x_text.line(site(s).file, site(s).line), {read.array});
+    other = other || (!site(s).variable.empty() && !stores_to({site(s).variable}).empty());
+  }
+  return other && !own && !stores_to({read.array}).empty();
+}
+
+bool FindingSuspects::ends_early(const host::CheckFinding& read) const {
+  const std::vector<long> at = indices_of(read.element);
+  return at.size() > 1 && at.back() == 0 && at[at.size() - 2] > 0 && !has(host::CheckKind::kRace);
+}
+
+void FindingSuspects::suspect_ranges(const std::vector<std::string>& names) {
+  for (const std::uint32_t s : stores_to(names))
+    for (const Condition& condition : conditions_in(site(s).conditions))
+      if (condition.loop && !is_plain_loop(text_of(s, condition.at), true))
+        return suggest(s, condition.at, "ends before all of it is stored");
 }
 
 void FindingSuspects::suspect_left_out(const std::vector<std::string>& names,

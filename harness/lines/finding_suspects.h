@@ -71,12 +71,23 @@ class FindingSuspects : public NumberSuspects {
   // The stores to an array, not the read: which element they leave out.
   void suspect_left_out(const std::vector<std::string>& names, const host::CheckAccess& read);
   void suspect_stores(const std::vector<std::string>& names);
+  // Whether a read of what nobody wrote is where no row of q, k or v goes, or in another part of an array than the one
+  // that its line names: then its own index is wrong.
+  bool strays(const host::CheckFinding& read);
+  // Whether what nobody wrote are the rows from one on: the loops that should store them end too early.
+  bool ends_early(const host::CheckFinding& read) const;
+  void suspect_ranges(const std::vector<std::string>& names);
   // The array, and what the code calls it that reads it where no store goes by the array's own name.
   std::vector<std::string> names_of(const host::CheckFinding& finding);
   // Whether what is accessed there is a pointer that a line makes of the array.
   bool points_into(std::uint32_t site, const std::string& array);
   // Two threads or blocks store to one place: the variables that should keep them apart.
   void suspect_shared_place(const host::CheckFinding& finding);
+  // Where an index goes behind an array: the limit of a loop that nothing keeps below a length.
+  void suspect_unclamped(const host::CheckFinding& finding);
+  // Variables of which an access without a fault makes its index as well come after those that it does not, from the
+  // suspect of this number on.
+  void spare_what_is_right_elsewhere(std::size_t from);
   // What the loops around an access go up to.
   void suspect_limits(const host::CheckAccess& access);
   // The loop whose variable is the only index of a store.

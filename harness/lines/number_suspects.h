@@ -148,11 +148,15 @@ class NumberSuspects : public Suspects {
   // Where q, k and v are put.
   void suggest_stores_of_elements();
   void suspect_frames(std::uint32_t n, std::uint32_t a, std::uint32_t b, const std::string& why);
+  // A sum so far is rescaled by exp(kept - maximum), but it is not relative to what was kept: the lines that kept it.
+  void suggest_kept_maximum(std::uint32_t factor, std::uint32_t sum);
   // The two parts of a product of matrices that are in different frames, and whether both are weights.
   std::tuple<std::uint32_t, std::uint32_t, bool> frames_of_product(std::uint32_t n) const;
   bool is_scaled(std::uint32_t n) const;
   // The node that rescales another sum at n's line, and any other sum; 0: none.
   std::uint32_t rescaled_for_others(std::uint32_t n, std::uint32_t before) const;
+  // Whether another sum over the keys of a part was rescaled by the thread that adds the part as it is.
+  bool rescaled_with(std::uint32_t n, std::uint32_t part) const;
   std::uint32_t rescaled_beside(std::uint32_t n) const;
   // What was subtracted in the exponent of a weight.
   void suggest_maximum(std::uint32_t n);

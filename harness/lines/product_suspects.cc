@@ -38,6 +38,15 @@ void NumberSuspects::suspect_twice(const Cause& cause, std::uint32_t a, std::uin
         suggest_loaders(buffer, fmt::format("does not load all of {}", kBuffers[buffer]));
   };
   if (x_graph.whole_blocks) suggest_what_is_not_loaded();
+  // Threads that sum the same keys, while nobody loads others, begin at the wrong ones.
+  if (!x_graph.whole_blocks && is_part(a) && is_part(b) && !loads_all(1, cause.row)) {
+    note_loaders();
+    for (const std::uint32_t loader : x_loaders[1])
+      for (const Condition& condition : conditions_in(site(loader).conditions))
+        if (condition.loop && !is_plain_loop(text_of(loader, condition.at), true) &&
+            come_of(condition.tests, "t"))
+          suggest(loader, condition.at, "decides which keys a thread takes");
+  }
   if (is_part(a) && is_part(b))
     for (const std::uint32_t operand : {a, b}) {
       const std::uint32_t made = made_by(operand);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <vector>
 
 #include "harness/lines/number_suspects.h"
@@ -237,6 +238,7 @@ void NumberSuspects::suspect_frames(std::uint32_t n, std::uint32_t a, std::uint3
                                  op(made_by(node(made).operand[0])) == ValueOp::kExp;
       if (is == ValueOp::kExp || is == ValueOp::kExp2 || scaled_factor ||
           x_terms[operand].kind == TermKind::kNumber) {
+        suggest_kept_maximum(made, first_operand(scaled, [&](std::uint32_t of) { return of != operand; }));
         suggest_node(made, "makes the factor of the sum so far");
         if (node(made).site != 0 && node(made).operand[0] != 0)
           suggest_node(made_by(node(made).operand[0]), "makes its exponent");
@@ -252,6 +254,10 @@ void NumberSuspects::suspect_frames(std::uint32_t n, std::uint32_t a, std::uint3
           return operand != 0 && operand < n && node(made_by(operand)).site != 0 &&
                  node(made_by(operand)).where != thread;
         });
+    // Unless what belongs to one of them was rescaled beside it.
+    if (of_others && op(n) != ValueOp::kProduct)
+      for (const std::uint32_t operand : {a, b})
+        if (rescaled_with(n, operand)) suggest_node(n, why);
     if (of_others)
       for (const std::uint32_t operand : {a, b}) suggest_maximum(operand);
   }
@@ -263,6 +269,31 @@ void NumberSuspects::suspect_frames(std::uint32_t n, std::uint32_t a, std::uint3
       suggest_node(made_by(operand), "makes a part of the sum");
       suggest_maximum(operand);
     }
+}
+
+void NumberSuspects::suggest_kept_maximum(std::uint32_t factor, std::uint32_t sum) {
+  const std::uint32_t exponent = is_exponential(factor) ? made_by(node(factor).operand[0]) : 0;
+  if (exponent == 0 || sum == 0 || op(exponent) != ValueOp::kSubtract) return;
+  const std::uint32_t kept = node(exponent).operand[0];
+  if (kept == 0 || kept >= exponent) return;
+  Term frame = x_terms[sum];
+  frame.x = node(kept).value * (op(factor) == ValueOp::kExp2 ? std::numbers::ln2_v<float> : 1.0F);
+  for (std::uint32_t n = factor; n < x_graph.nodes.size(); ++n)
+    if (op(n) == ValueOp::kMultiply)
+      for (const bool left : {true, false})
+        if (const std::uint32_t other = node(n).operand[left ? 1 : 0];
+            made_by(node(n).operand[left ? 0 : 1]) == factor && other < n &&
+            x_terms[other].kind == TermKind::kWeight && same_frame(frame, x_terms[other]))
+          return;  // of that sum it is right
+  const std::string why = "keeps another maximum than that of the sum so far";
+  // What a later line gives a variable, or stores, is for the next step of the loop.
+  const ValueSite& at = site(node(exponent).site);
+  for (std::uint32_t n = kept; n != made_by(kept); n = node(n).operand[0])
+    if (const ValueSite& store = site(node(n).site);
+        op(n) == ValueOp::kStore && (store.line > at.line || store.function != at.function))
+      suggest_node(n, why);
+  for (const NamedLine& use : variables_in(at.uses, ','))
+    if (use.line > at.line && !use.constant) suggest(node(exponent).site, use, why);
 }
 
 std::tuple<std::uint32_t, std::uint32_t, bool> NumberSuspects::frames_of_product(
@@ -294,6 +325,21 @@ std::uint32_t NumberSuspects::rescaled_beside(std::uint32_t n) const {
       if (factor != 0 && is_exponential(made_by(factor))) return other;
   }
   return 0;
+}
+
+bool NumberSuspects::rescaled_with(std::uint32_t n, std::uint32_t part) const {
+  if (part == 0 || part >= n || x_terms[part].kind != TermKind::kWeight) return false;
+  for (std::uint32_t other = 1; other < x_graph.nodes.size(); ++other) {
+    const Term& term = x_terms[other];
+    if (op(other) != ValueOp::kMultiply || node(other).where != node(n).where ||
+        term.kind != TermKind::kWeight || term.row != x_terms[part].row ||
+        term.set != x_terms[part].set || term.column == x_terms[part].column ||
+        site(node(other).site).function != site(node(n).site).function)
+      continue;
+    for (const std::uint32_t factor : node(other).operand)
+      if (factor != 0 && factor < other && is_exponential(made_by(factor))) return true;
+  }
+  return false;
 }
 
 std::uint32_t NumberSuspects::rescaled_for_others(std::uint32_t n, std::uint32_t before) const {

@@ -278,11 +278,30 @@ void SumSuspects::suspect_place(const Cause& cause, bool rows) {
     suggest_indices(cause.site, "makes the index of the store");
   }
   if (!loads_all(buffer, cause.row)) suggest_loaders(buffer, why);
+  // Where each element is stored to once, the column was taken for another one before.
+  if (!rows && !by_store) suggest_handovers(cause.node);
   suggest(cause.site, "stores it");
   if (rows) suggest_loaders(buffer, why);
   suggest_moves_with_indices(cause.node, "hands on the column");
   suggest_indices(cause.site, "makes the index of the store");
   suggest_loaders(buffer, why);
+}
+
+void SumSuspects::suggest_handovers(std::uint32_t n) {
+  if (x_graph.whole_blocks) return;
+  const std::uint32_t column = x_terms[n].column;
+  for (int steps = 0; steps < 1024 && n != 0 && node(n).site != 0 && !node(n).is_input(); ++steps) {
+    const std::uint32_t from = node(n).operand[0];
+    const bool hands_over = is_load(n) && from != 0 && op(from) == ValueOp::kStore &&
+                            node(from).where != node(n).where;
+    if (hands_over) {
+      suggest_node(n, "takes the column from another thread");
+      suggest_node(from, "hands the column to another thread");
+    }
+    n = op(n) == ValueOp::kProduct ? 0 : first_operand(n, [&](std::uint32_t of) {
+      return x_terms[of].kind == TermKind::kWeight && x_terms[of].column == column;
+    });
+  }
 }
 
 void SumSuspects::suspect_sum_of_weights(const Cause& cause) {

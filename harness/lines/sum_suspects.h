@@ -44,6 +44,8 @@ class SumSuspects : public NumberSuspects {
   // What threads alone have is a part of the rows that a block has.
   static void put_blocks_first(std::vector<NamedLine>& uses);
   void suspect_place(const Cause& cause, bool rows);
+  // On the way of a sum of v the lines by which threads took it from each other through memory, the last first.
+  void suggest_handovers(std::uint32_t n);
   // l lacks keys.
   void suspect_sum_of_weights(const Cause& cause);
   // Keys that have a weight and are lost on the way to o.

@@ -49,10 +49,22 @@ void Suspects::suggest(std::uint32_t site_number, const NamedLine& at, const std
 void Suspects::suggest_node(std::uint32_t n, const std::string& why) {
   if (n == 0 || node(n).site == 0) return;
   // For inline assembly or a conversion in a helper the call says more; for a block operation its own line does.
+  if (!x_graph.whole_blocks && is_shared_helper(node(n).site))
+    return suggest_callers(node(n).site, why);
   const bool is_helper = op(n) == ValueOp::kProduct || op(n) == ValueOp::kRound ||
                          site(node(n).site).variable.find("attn_diag_") != std::string::npos;
   if (is_helper && !x_graph.whole_blocks) suggest_callers(node(n).site, why);
   suggest(node(n).site, why);
+}
+
+bool Suspects::is_shared_helper(std::uint32_t s) {
+  const ValueSite& at = site(s);
+  if (at.callers.empty() || x_text.line(at.file, at.line).find("return ") == std::string::npos)
+    return false;
+  return std::any_of(
+      x_graph.sites.begin() + 1, x_graph.sites.end(), [&](const ValueSite& other) {
+        return other.line == at.line && other.file == at.file && other.callers != at.callers;
+      });
 }
 
 void Suspects::suggest_indices(std::uint32_t site_number, const std::string& why) {
@@ -126,9 +138,15 @@ void Suspects::suggest_head(std::uint32_t site_number, const std::string& why) {
     for (const std::uint32_t loader : x_loaders[buffer])
       for (const NamedLine& use : variables_in(site(loader).uses, ','))
         keys[buffer].insert(key_of(loader, use));
+  // Where q depends on the block's place in x alone, as where every block has one query, that is the head.
+  std::string of_q;
+  for (const std::uint32_t loader : x_loaders[0])
+    for (const NamedLine& use : variables_in(site(loader).uses, ',')) of_q += use.sources;
+  const bool heads_in_x = of_q.find('x') != of_q.npos && of_q.find_first_of("yz") == of_q.npos;
   std::vector<NamedLine> uses = variables_in(site(site_number).uses, ',');
   std::erase_if(uses, [&](const NamedLine& use) {
-    return !is_of_block(use) || use.name == site(site_number).variable ||
+    const bool of_head = heads_in_x ? use.sources == "x" : is_of_block(use);
+    return !of_head || use.name == site(site_number).variable ||
            keys[0].count(key_of(site_number, use)) != 0;
   });
   // Where both k and v are of a wrong head, what both have.

@@ -37,6 +37,8 @@ class Suspects : public Walk {
   // What a site's words name.
   void suggest(std::uint32_t site_number, const NamedLine& at, const std::string& why);
   void suggest_node(std::uint32_t n, const std::string& why);
+  // Whether a line that returns a number does so for several others: one of those is likelier to be wrong.
+  bool is_shared_helper(std::uint32_t site_number);
   // The variables that an index is made of: those that are computed before those that are only named.
   void suggest_indices(std::uint32_t site_number, const std::string& why);
   // Where a line makes a block of numbers at once: what few other accesses use comes first, since what others use, too,
