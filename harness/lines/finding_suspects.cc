@@ -332,8 +332,9 @@ void FindingSuspects::spare_what_is_right_elsewhere(std::size_t from) {
     for (const NamedLine& use : variables_in(site(s).uses, ',')) here.insert(key_of(s, use));
     // A limit, if the index goes up to it.
     for (const Condition& condition : conditions_in(site(s).conditions))
-      if (condition.loop && std::any_of(condition.tests.begin(), condition.tests.end(),
-                                        [&](const NamedLine& test) { return here.contains(key_of(s, test)); }))
+      if (condition.loop &&
+          std::any_of(condition.tests.begin(), condition.tests.end(),
+                      [&](const NamedLine& test) { return here.contains(key_of(s, test)); }))
         for (const NamedLine& test : condition.tests) right.insert(key_of(s, test));
     right.merge(here);
   }

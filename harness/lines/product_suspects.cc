@@ -22,6 +22,7 @@ void NumberSuspects::suspect_twice(const Cause& cause, std::uint32_t a, std::uin
     suggest_conditions(cause.site, "if", "decides which threads add it", false);
     suggest_node(n, why);
   }
+  suggest_same_key(a, b);
   for (const std::uint32_t operand : {a, b})
     if (const std::uint32_t leaf = leaf_of(cause.site, operand); leaf != 0 && is_shared(leaf))
       suggest_conditions(node(leaf).site, "loop", "lets two threads sum the same part");
@@ -64,6 +65,21 @@ void NumberSuspects::suspect_twice(const Cause& cause, std::uint32_t a, std::uin
   suggest_node(n, why);
   suggest_conditions(cause.site, "loop", "decides how often that is done");
   suggest_callers(cause.site, why);
+}
+
+void NumberSuspects::suggest_same_key(std::uint32_t a, std::uint32_t b) {
+  if (x_graph.whole_blocks || a == 0 || b == 0 || x_terms[a].kind != TermKind::kWeight ||
+      x_terms[b].kind != TermKind::kWeight || x_terms[a].set != x_terms[b].set ||
+      x_terms.keys().count(x_terms[a].set) != 1)
+    return;
+  const std::uint32_t mine = made_by(a), theirs = made_by(b);
+  if (!is_exponential(mine) || !is_exponential(theirs) || node(mine).where == node(theirs).where)
+    return;
+  const ValueSite& made = site(node(mine).site);
+  for (const NamedLine& use : variables_in(made.uses, ','))
+    if (!use.constant && use.line < made.line && !is_loop(text_of(node(mine).site, use)) &&
+        text_of(node(mine).site, use).find("if") != std::string::npos)
+      suggest(node(mine).site, use, "gives several threads the same key");
 }
 
 bool NumberSuspects::is_summand_of(std::uint32_t sum, std::uint32_t summand) const {

@@ -238,7 +238,8 @@ void NumberSuspects::suspect_frames(std::uint32_t n, std::uint32_t a, std::uint3
                                  op(made_by(node(made).operand[0])) == ValueOp::kExp;
       if (is == ValueOp::kExp || is == ValueOp::kExp2 || scaled_factor ||
           x_terms[operand].kind == TermKind::kNumber) {
-        suggest_kept_maximum(made, first_operand(scaled, [&](std::uint32_t of) { return of != operand; }));
+        suggest_kept_maximum(
+            made, first_operand(scaled, [&](std::uint32_t of) { return of != operand; }));
         suggest_node(made, "makes the factor of the sum so far");
         if (node(made).site != 0 && node(made).operand[0] != 0)
           suggest_node(made_by(node(made).operand[0]), "makes its exponent");

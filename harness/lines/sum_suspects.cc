@@ -141,6 +141,7 @@ void SumSuspects::suspect_lse(const Cause& cause) {
   if (!x_graph.whole_blocks && !std::isfinite(node(cause.node).value))
     suggest_odd_maxima(cause.site);
   if (x_graph.whole_blocks) suggest_bare_exponentials(cause.row);
+  suggest_maximum_of_lse(made_by(cause.node));
   std::uint32_t at = x_graph.whole_blocks ? made_by(cause.node) : cause.node;
   for (int steps = 0; steps < 64 && node(at).site != 0; ++steps) {
     suggest_node(at, "makes lse");
@@ -149,6 +150,21 @@ void SumSuspects::suspect_lse(const Cause& cause) {
     if (next == 0) break;
     at = next;
   }
+}
+
+void SumSuspects::suggest_maximum_of_lse(std::uint32_t lse) {
+  if (x_graph.whole_blocks || first_operand(lse, TermKind::kScore) == 0 ||
+      first_operand(lse, TermKind::kLog) == 0)
+    return;
+  // "lse[row] = m + log(l);": m.
+  const ValueSite& at = site(node(lse).site);
+  std::string text = x_text.line(at.file, at.line);
+  if (const std::size_t begin = text.rfind("log"); begin != text.npos)
+    text.erase(begin, text.find(')', begin) - begin);
+  text.erase(0, text.find(" = ") == text.npos ? 0 : text.find(" = "));
+  for (const NamedLine& use : variables_in(at.uses, ','))
+    if (!use.constant && use.line != at.line && has_name(text, {use.name}))
+      suggest(node(lse).site, use, "gives the maximum that lse takes");
 }
 
 void SumSuspects::suggest_scale(std::uint32_t n) {
@@ -292,8 +308,8 @@ void SumSuspects::suggest_handovers(std::uint32_t n) {
   const std::uint32_t column = x_terms[n].column;
   for (int steps = 0; steps < 1024 && n != 0 && node(n).site != 0 && !node(n).is_input(); ++steps) {
     const std::uint32_t from = node(n).operand[0];
-    const bool hands_over = is_load(n) && from != 0 && op(from) == ValueOp::kStore &&
-                            node(from).where != node(n).where;
+    const bool hands_over =
+        is_load(n) && from != 0 && op(from) == ValueOp::kStore && node(from).where != node(n).where;
     if (hands_over) {
       suggest_node(n, "takes the column from another thread");
       suggest_node(from, "hands the column to another thread");

@@ -33,6 +33,8 @@ class SumSuspects : public NumberSuspects {
   void suspect_no_v(const Cause& cause);
   // lse is the logarithm of the right sum, and a wrong number.
   void suspect_lse(const Cause& cause);
+  // Where lse is a maximum of other scores than those of its sum: where the maximum got its value.
+  void suggest_maximum_of_lse(std::uint32_t lse);
   void suggest_scale(std::uint32_t n);
   void suspect_store(const std::vector<Cause>& list);
   // Whether the rows that lack are the last ones of heads that have others.

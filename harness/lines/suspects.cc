@@ -61,10 +61,9 @@ bool Suspects::is_shared_helper(std::uint32_t s) {
   const ValueSite& at = site(s);
   if (at.callers.empty() || x_text.line(at.file, at.line).find("return ") == std::string::npos)
     return false;
-  return std::any_of(
-      x_graph.sites.begin() + 1, x_graph.sites.end(), [&](const ValueSite& other) {
-        return other.line == at.line && other.file == at.file && other.callers != at.callers;
-      });
+  return std::any_of(x_graph.sites.begin() + 1, x_graph.sites.end(), [&](const ValueSite& other) {
+    return other.line == at.line && other.file == at.file && other.callers != at.callers;
+  });
 }
 
 void Suspects::suggest_indices(std::uint32_t site_number, const std::string& why) {

@@ -19,6 +19,19 @@ import zoo  # noqa: E402
 # Kernel, case (its flags, or which of the kernel's own), what is edited and into what, and where in the list of suspects
 # the line must be; `sure`: it is claimed.
 EDITS = {
+    "the weight of one key in all lanes": ("warp_per_row", 0, "if (lane == j) mine = s;", "if (!(lane == j)) mine = s;",
+                                           "if (!(lane == j))", 1, False),
+    "a load of the next key": ("example_attention_ext", "--layout BSHD --seqlen 40 --head-dim 32", "const int key = n0 + lane;",
+                               "const int key = n0 + lane + 1;", "n0 + lane + 1;", 3, False),
+    "another maximum is kept": ("warp_per_row", "--dtype fp32 --seqlen 100 --head-dim 32", "    m = m_new;", "    m = warp_max(mine);",
+                                "m = warp_max(mine);", 1, False),
+    "lse of another maximum": ("warp_per_row", 0, "    m = m_new;", "    m = warp_max(mine);", "m = warp_max(mine);", 1, False),
+    "a part that is not rescaled": ("last_block_reduce", 0, "l_all += w * a.part_l", "l_all += a.part_l", "l_all += a.part_l", 1,
+                                    False),
+    "a column of another thread": ("last_block_reduce", 0, "o += w * a.part_o[(row * a.splits + s) * kDim + d]",
+                                   "o += w * a.part_o[(row * a.splits + s) * kDim + (d ^ 1)]", "(d ^ 1)", 1, False),
+    "keys that two threads begin at": ("half2_rows", 0, "for (int j = lane; j < seq_k;", "for (int j = lane / 2; j < seq_k;",
+                                       "int j = lane / 2", 1, False),
     "a summand more": ("warp_per_row", 0, "      const float pj = __shfl_sync(kFull, p, j);\n",
                        "      const float pj = __shfl_sync(kFull, p, j);\n      l += pj;\n", "l += pj;", 1, True),
     "a factor of the scores": ("two_externs", 0, "* scale", "* scale * scale", "* scale * scale", 1, True),
@@ -125,6 +138,14 @@ EDITS = {
 
 # As EDITS, where attn-diag check finds something: it needs the instrumented build.
 CHECKED_EDITS = {
+    "a read that strays behind the row": ("constant_params", 1, "tile[1][j][i * 8 + lane]", "tile[1][j][i * 16 + lane]",
+                                          "i * 16 + lane", 1, False),
+    "an index that is right for k": ("aligned_half", 1, "*(int4*)&sv[y][x]", "*(int4*)&sv[first][x]", "&sv[first][x]", 1, False),
+    "a limit that clamps nothing": ("atomic_split", 1, "last = min(sk, first", "last = max(sk, first", "last = max(sk, first", 1, False),
+    "a limit without an end": ("last_block_reduce", 0, "end = min(a.sk, begin + per_split)",
+                               "end = (begin + per_split)", "end = (begin + per_split)", 1, False),
+    "rows that nobody stores": ("aligned_half", 1, "base += TILE) {\n        for (int i = t; i < TILE * HEAD_DIM / 8;",
+                                "base += TILE) {\n        for (int i = t; i < TILE * HEAD_DIM / 16;", "HEAD_DIM / 16", 1, False),
     "the guard of two loads out of bounds": ("constant_params", 1, "if (j0 + threadIdx.y < c_cfg.keys)",
                                              "if (!(j0 + threadIdx.y < c_cfg.keys))", "if (!(j0", 1, False),
     "the index of a store between blocks": ("paged_kv", 1, "+ token % PAGE_SIZE) * HEAD_SIZE + d", "+ token % PAGE_SIZE) + HEAD_SIZE + d",
