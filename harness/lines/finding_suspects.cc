@@ -4,8 +4,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <set>
-#include <tuple>
-#include <utility>
 
 namespace attn_diag::lines {
 
@@ -75,8 +73,10 @@ bool FindingSuspects::suspect(host::CheckReport report, bool moves) {
   for (const host::CheckFinding* finding : x_errors) suspect_waits(*finding);
   for (const host::CheckFinding* finding : x_errors)
     if (is_one_past(*finding)) suspect_last_step(*finding);
+  note_what_is_right_elsewhere();
   for (const host::CheckFinding* finding : x_errors)
     if (is_one_past(*finding)) suspect_unclamped(*finding);
+  const std::size_t told = x_out.suspects.size();
   if (!has(host::CheckKind::kMisaligned)) suspect_shared_cause();
   for (const host::CheckFinding* error : x_errors) {
     const host::CheckFinding& finding = *error;
@@ -111,7 +111,7 @@ bool FindingSuspects::suspect(host::CheckReport report, bool moves) {
     if (finding.has_other) suspect_site(finding.other, finding.array, finding.offset < 0);
     if (x_out.what.empty() && x_out.suspects.size() > before) x_out.what = finding.message;
   }
-  spare_what_is_right_elsewhere(before);
+  spare_what_is_right_elsewhere(told);
   x_errors.clear();
   return x_out.suspects.size() > before;
 }
@@ -290,6 +290,7 @@ void FindingSuspects::suspect_unclamped(const host::CheckFinding& finding) {
       clamped = clamped || !condition.loop || clamps(text_of(s, condition.at));
       if (!condition.loop) continue;
       for (const NamedLine& test : condition.tests) {
+        if (x_right_limits.contains(key_of(s, test))) continue;
         const std::string& text = text_of(s, test);
         if (text.find("max(") != text.npos)
           return suggest(s, test, "does not keep the index below an end");
@@ -303,9 +304,11 @@ void FindingSuspects::suspect_unclamped(const host::CheckFinding& finding) {
   }
 }
 
-void FindingSuspects::spare_what_is_right_elsewhere(std::size_t from) {
-  std::set<std::pair<std::string, int>> accused;
-  const auto accuse = [&](std::uint32_t s) { accused.insert({site(s).file, site(s).line}); };
+void FindingSuspects::note_what_is_right_elsewhere() {
+  x_accused.clear();
+  x_right.clear();
+  x_right_limits.clear();
+  const auto accuse = [&](std::uint32_t s) { x_accused.insert({site(s).file, site(s).line}); };
   bool only_stores = false;
   for (const host::CheckFinding* finding : x_errors) {
     if (finding->kind == host::CheckKind::kRace) {
@@ -317,32 +320,35 @@ void FindingSuspects::spare_what_is_right_elsewhere(std::size_t from) {
     if (finding->kind == host::CheckKind::kUninitialisedRead)
       for (const std::uint32_t s : stores_to(names_of(*finding))) accuse(s);
   }
+  note_loaders();
   std::set<std::pair<std::string, int>> ran;  // a copy from memory to memory is known by its load
   for (const ValueSite& one : x_graph.sites)
     if (one.ran) ran.insert({one.file, one.line});
-  std::set<std::tuple<std::string, std::string, int>> right;
   for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s) {
     const ValueOp is = site(s).op;
     const bool reads = is == ValueOp::kLoad || is == ValueOp::kLoadNumber || is == ValueOp::kInput;
-    if (accused.contains({site(s).file, site(s).line})) continue;
+    if (x_accused.contains({site(s).file, site(s).line})) continue;
     if (is == ValueOp::kStore ? !ran.contains({site(s).file, site(s).line})
                               : !reads || only_stores || !site(s).ran)
       continue;
-    std::set<std::tuple<std::string, std::string, int>> here;
+    std::set<Variable> here;
     for (const NamedLine& use : variables_in(site(s).uses, ',')) here.insert(key_of(s, use));
-    // A limit, if the index goes up to it.
+    // The limit of what goes over an input: behind that, another one would be left as well.
     for (const Condition& condition : conditions_in(site(s).conditions))
-      if (condition.loop &&
+      if (condition.loop && (x_loaders[1].contains(s) || x_loaders[2].contains(s)) &&
           std::any_of(condition.tests.begin(), condition.tests.end(),
                       [&](const NamedLine& test) { return here.contains(key_of(s, test)); }))
-        for (const NamedLine& test : condition.tests) right.insert(key_of(s, test));
-    right.merge(here);
+        for (const NamedLine& test : condition.tests) x_right_limits.insert(key_of(s, test));
+    x_right.merge(here);
   }
+}
+
+void FindingSuspects::spare_what_is_right_elsewhere(std::size_t from) {
   std::stable_partition(x_out.suspects.begin() + static_cast<std::ptrdiff_t>(from),
                         x_out.suspects.end(), [&](const LineSuspect& suspect) {
                           const LinePlace& at = suspect.place;
-                          return !right.contains({at.variable, at.file, at.line}) ||
-                                 accused.contains({at.file, at.line}) ||
+                          return !x_right.contains({at.variable, at.file, at.line}) ||
+                                 x_accused.contains({at.file, at.line}) ||
                                  is_loop(x_text.line(at.file, at.line));
                         });
 }

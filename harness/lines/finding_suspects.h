@@ -3,7 +3,10 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "attn_diag/harness/host/check.h"
@@ -85,8 +88,9 @@ class FindingSuspects : public NumberSuspects {
   void suspect_shared_place(const host::CheckFinding& finding);
   // Where an index goes behind an array: the limit of a loop that nothing keeps below a length.
   void suspect_unclamped(const host::CheckFinding& finding);
-  // Variables of which an access without a fault makes its index as well come after those that it does not, from the
+  // Variables of which an access without a fault makes its index as well come after those of which none does, from the
   // suspect of this number on.
+  void note_what_is_right_elsewhere();
   void spare_what_is_right_elsewhere(std::size_t from);
   // What the loops around an access go up to.
   void suspect_limits(const host::CheckAccess& access);
@@ -95,6 +99,9 @@ class FindingSuspects : public NumberSuspects {
   // Where no store to the array is known, as those of copies within the executor: the lines that may do it.
   void suggest_stores_by_text(const std::vector<std::string>& names);
 
+  using Variable = std::tuple<std::string, std::string, int>;  // as key_of() has it
+  std::set<std::pair<std::string, int>> x_accused;             // lines of faults
+  std::set<Variable> x_right, x_right_limits;
   std::vector<const host::CheckFinding*> x_errors;  // of the report, those out of bounds first
 };
 

@@ -108,6 +108,7 @@ void SumSuspects::suspect_missing(const Cause& cause) {
         if (!(condition.loop && is_loop(text_of(s, condition.at))) &&
             come_of(condition.tests, "tx"))
           suggest_condition(s, condition, why, true);
+    if (way.score == 0) suggest_guards_of_row(at, key, cause.row, why);
     suggest_loops(s, cause.keys, of_products && sums_columns(at), true, why);
     suggest_conditions(s, nullptr, why);
     if (!loads_all(1, cause.row)) suggest_loaders(1, "does not load all of k");
@@ -116,6 +117,28 @@ void SumSuspects::suspect_missing(const Cause& cause) {
   }
   if (at == 0) suspect_what_never_ran();
   if (cause.site != 0) suggest(cause.site, "stores the sum");
+}
+
+void SumSuspects::suggest_guards_of_row(std::uint32_t at, unsigned key, std::uint32_t row,
+                                        const std::string& why) {
+  if (x_graph.whole_blocks) return;
+  const auto reaches = [&](std::uint32_t n) {
+    const Term& term = x_terms[n];
+    return term.kind == TermKind::kScore && term.row != row &&
+           node(n).where >> 10 == node(at).where >> 10 && x_attention.key_of(term.column) == key;
+  };
+  bool reached = false;
+  for (std::uint32_t n = 1; n < x_graph.nodes.size() && !reached; ++n) reached = reaches(n);
+  if (!reached) return;
+  const std::uint32_t s = node(at).site;
+  const std::vector<Condition> conditions = conditions_in(site(s).conditions);
+  for (const Condition& condition : conditions)
+    if (!(condition.loop && is_loop(text_of(s, condition.at))) &&
+        (condition.tests.empty() || come_of(condition.tests, "tx")) &&
+        std::any_of(conditions.begin(), conditions.end(), [&](const Condition& around) {
+          return around.loop && around.at.line < condition.at.line;
+        }))
+      suggest_condition(s, condition, why, true);
 }
 
 void SumSuspects::suggest_choices_between(std::uint32_t score, std::uint32_t weight,

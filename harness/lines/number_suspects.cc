@@ -62,6 +62,14 @@ void NumberSuspects::suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32
     suggest_shared_of_k_and_v(row, "neither k nor v is loaded whole, and both loads use it");
   if (x_terms[a].kind == TermKind::kWeight && !loads_all(1, row))
     suggest_loaders(1, "does not load all of k");
+  // The weight is of another row, and of this one there are none: its score was made of the wrong q.
+  if (!x_graph.whole_blocks && x_terms[a].kind == TermKind::kWeight && x_terms[a].row != row &&
+      !has_all_weights(row)) {
+    note_loaders();
+    for (const std::uint32_t loader : x_loaders[0])
+      suggest_computed(loader, variables_in(site(loader).uses, ','),
+                       "makes the weights of another row");
+  }
   // First the operand that is not of the head, or of the row.
   const auto fits = [&](std::uint32_t operand) {
     const Term& term = x_terms[operand];

@@ -337,8 +337,13 @@ bool NumberSuspects::rescaled_with(std::uint32_t n, std::uint32_t part) const {
         term.set != x_terms[part].set || term.column == x_terms[part].column ||
         site(node(other).site).function != site(node(n).site).function)
       continue;
-    for (const std::uint32_t factor : node(other).operand)
-      if (factor != 0 && factor < other && is_exponential(made_by(factor))) return true;
+    for (const bool left : {true, false}) {
+      const std::uint32_t factor = node(other).operand[left ? 0 : 1];
+      const std::uint32_t sum = node(other).operand[left ? 1 : 0];
+      if (factor != 0 && factor < other && sum != 0 && sum < other &&
+          is_exponential(made_by(factor)) && x_terms[sum].kind == TermKind::kWeight)
+        return true;
+    }
   }
   return false;
 }

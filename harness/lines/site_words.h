@@ -19,7 +19,8 @@ struct NamedLine {
 };
 // Whether it comes of any of these sources.
 inline bool comes_of(const NamedLine& one, std::string_view sources) {
-  return one.sources.find_first_of(sources) != std::string::npos;
+  const bool thread = one.name == "threadIdx" && sources.find('t') != sources.npos;
+  return thread || one.sources.find_first_of(sources) != std::string::npos;
 }
 // Whether it depends on the block's place in y or z and on no thread: a head or a batch.
 inline bool is_of_block(const NamedLine& one) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <unordered_set>
 
 namespace attn_diag::lines {
@@ -320,6 +321,25 @@ void SumSuspects::suggest_handovers(std::uint32_t n) {
   }
 }
 
+void SumSuspects::suggest_left_store(std::uint32_t sum, unsigned key) {
+  if (x_graph.whole_blocks || sum == 0) return;
+  std::vector<bool> read(x_graph.nodes.size());
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
+    if (is_load(n) && node(n).operand[0] < n) read[node(n).operand[0]] = true;
+  std::map<std::uint32_t, std::uint32_t>
+      left;  // by site: what has the key; 0 where somebody reads such
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
+    const Term& term = x_terms[n];
+    if (op(n) != ValueOp::kStore || term.kind != TermKind::kWeight || term.column != kNone ||
+        term.row != x_terms[sum].row || !x_terms.keys().has(term.set, key))
+      continue;
+    std::uint32_t& one = left.try_emplace(node(n).site, n).first->second;
+    if (read[n]) one = 0;
+  }
+  for (const auto& [s, n] : left)
+    if (n != 0) suggest_readers_beside(n, "takes the sums of other threads, not this one");
+}
+
 void SumSuspects::suspect_sum_of_weights(const Cause& cause) {
   std::uint32_t at = made_by(cause.node);
   for (int steps = 0; steps < 8; ++steps) {
@@ -348,6 +368,7 @@ void SumSuspects::suspect_sum_of_weights(const Cause& cause) {
   if (!x_graph.whole_blocks && way.weight != 0 && node(way.weight).where != node(at).where &&
       node(way.weight).where >> 5 == node(at).where >> 5)
     suggest_shuffles(at, "takes the weights of other threads");
+  suggest_left_store(furthest, cause.keys.front());
   suggest_node(furthest, "makes what l then lacks");
   suggest_node(at, "sums l");
   suggest_moves(cause.node, "hands on l");

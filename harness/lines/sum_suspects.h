@@ -50,6 +50,8 @@ class SumSuspects : public NumberSuspects {
   void suggest_handovers(std::uint32_t n);
   // l lacks keys.
   void suspect_sum_of_weights(const Cause& cause);
+  // The lines that read what other threads stored of their sums, where nobody reads the one that has the key.
+  void suggest_left_store(std::uint32_t sum, unsigned key);
   // Keys that have a weight and are lost on the way to o.
   bool suspect_lost(const Cause& cause, unsigned key);
   // Where others were read that the same line stored.
@@ -77,6 +79,9 @@ class SumSuspects : public NumberSuspects {
   void suggest_behind(std::uint32_t made, const std::string& why);
   // Loads of v of which nothing is made, and what adds up l behind them.
   void suggest_idle_v(std::uint32_t row);
+  // Guards within a loop that let another row of the block take the key: the loops come by it.
+  void suggest_guards_of_row(std::uint32_t at, unsigned key, std::uint32_t row,
+                             const std::string& why);
   // Choices between the lines that make a score and its weight, where neither a mask nor a condition is known.
   void suggest_choices_between(std::uint32_t score, std::uint32_t weight, bool of_threads,
                                const std::string& why);

@@ -392,6 +392,22 @@ const std::vector<bool>& Suspects::reaches_output(bool by_thread) {
   return alive;
 }
 
+void Suspects::suggest_readers_beside(std::uint32_t store, const std::string& why) {
+  if (x_graph.whole_blocks) return;
+  std::set<std::uint32_t> readers;
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
+    if (const std::uint32_t from = is_load(n) ? node(n).operand[0] : 0;
+        from != 0 && op(from) == ValueOp::kStore && node(from).site == node(store).site &&
+        node(from).where != node(n).where)
+      readers.insert(node(n).site);
+  for (const std::uint32_t s : readers) {
+    for (const Condition& condition : conditions_in(site(s).conditions))
+      if (condition.loop && !is_plain_loop(text_of(s, condition.at), false))
+        suggest(s, condition.at, why);
+    suggest(s, why);
+  }
+}
+
 bool Suspects::suggest_what_drops(std::uint32_t n) {
   const std::string held = term_text(n);
   // A load of which nothing is made: its own line.

@@ -130,6 +130,8 @@ class Suspects : public Walk {
     }
     return false;
   }
+  // The lines that read what other threads stored by the line of this store, and the loops that decide which of it.
+  void suggest_readers_beside(std::uint32_t store, const std::string& why);
   // Whether a number goes into o or lse, other than by a maximum; `by_thread`: what another lane took counts as taken
   // by its own thread only if that has it, too.
   const std::vector<bool>& reaches_output(bool by_thread);
@@ -150,12 +152,19 @@ class Suspects : public Walk {
   template <class Lacks>
   bool suspect_replaced(const Lacks& lacks) {
     const std::size_t before = x_out.suspects.size();
-    for (const host::ReplacedValue& one : x_graph.replaced)
-      if (lacks(one.node) > (one.by == 0 ? 0 : lacks(one.by)))
-        suggest(one.site, "replaces what nobody had read: " + term_text(one.node));
+    for (const host::ReplacedValue& one : x_graph.replaced) {
+      if (lacks(one.node) <= (one.by == 0 ? 0 : lacks(one.by))) continue;
+      // In the next step of its own line: somebody should have read it.
+      if (is_same_line(one.site, node(one.node).site))
+        suggest_readers_beside(one.node, "takes what other threads stored, not all of it");
+      suggest(one.site, "replaces what nobody had read: " + term_text(one.node));
+    }
     return x_out.suspects.size() > before;
   }
   bool suggest_what_drops(std::uint32_t n);
+  bool is_same_line(std::uint32_t a, std::uint32_t b) const {
+    return site(a).line == site(b).line && site(a).file == site(b).file;
+  }
 
   bool x_sure = false;
   std::map<std::pair<std::string, int>, std::set<int>> x_accesses;  // by variable: lines
