@@ -6,6 +6,7 @@
 
 #include "attn_diag/harness/host/executor.h"
 #include "harness/host/check/test_kernels.h"
+#include "harness/host/check/untaken_kernels.h"
 #include "harness/host/sanitizer.h"
 #include "harness/testing/catch_for_tests.h"
 
@@ -351,6 +352,17 @@ TEST_CASE("an element of a local array that was not set is found when read") {
                   [](Memory& m) { return checked::local_array_partly_set(m.out.data(), false); });
   CHECK(found.array == "rSum");
   CHECK(found.space == "local");
+}
+
+TEST_CASE("no load is made that the source does not make, and those that it makes have their lines") {
+  for (const checked::Untaken what : checked::kAllUntaken) {
+    CAPTURE(static_cast<int>(what));
+    check_clean([&](Memory& m) { return checked::loads_untaken(what, m.out.data(), 4, false); });
+    const CheckReport report = checked_launch(
+        [&](Memory& m) { return checked::loads_untaken(what, m.out.data(), 4, true); });
+    CHECK(!report.findings.empty());
+    for (const CheckFinding& found : report.findings) CHECK(!found.access.places.empty());
+  }
 }
 
 #if !defined(__SANITIZE_ADDRESS__)  // whose runtime prints these itself
