@@ -365,6 +365,16 @@ TEST_CASE("no load is made that the source does not make, and those that it make
   }
 }
 
+TEST_CASE("a load that no line makes is no error") {
+  const CheckReport report =
+      checked_launch([](Memory& m) { return checked::load_without_line(m.out.data()); });
+  const CheckFinding found = only(report);
+  CHECK(found.kind == CheckKind::kUninitialisedRead);
+  CHECK(found.severity == Severity::kLatent);
+  CHECK(found.access.places.empty());
+  CHECK(report.summary.symbolizer_note.empty());
+}
+
 #if !defined(__SANITIZE_ADDRESS__)  // whose runtime prints these itself
 TEST_CASE("a vector load from an address that is not aligned to it is found") {
   check_clean([](Memory& m) { return checked::read_as_vector(m.data.data(), m.out.data(), 4); });

@@ -74,7 +74,23 @@ __global__ void shared_choice(int* out, int steps, bool taken) {
   out[threadIdx.x] = taken ? sUnset[1] : sSet[0];
 }
 
+// clang-format off
+__global__ void without_line(int* out, int steps) {
+  __shared__ int sUnset[kThreads];
+  if (steps == 12345) sUnset[threadIdx.x] = 1;
+#line 0
+  out[threadIdx.x] = sUnset[threadIdx.x];
+#line 84
+}
+// clang-format on
+
 }  // namespace
+
+cudaError_t load_without_line(int* out) {
+  cudaLaunchConfig_t config;
+  config.blockDim = dim3(kThreads);
+  return cudaLaunchKernelEx(&config, without_line, out, 4);
+}
 
 cudaError_t loads_untaken(Untaken what, int* out, int steps, bool taken) {
   cudaLaunchConfig_t config;

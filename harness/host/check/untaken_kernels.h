@@ -19,4 +19,7 @@ constexpr Untaken kAllUntaken[] = {Untaken::kLocalLoop,    Untaken::kSharedLoop,
 // `taken`: it is wrong, as the load is made that must not be.
 cudaError_t loads_untaken(Untaken what, int* out, int steps, bool taken);
 
+// Reads shared memory that nobody has written, at no line.
+cudaError_t load_without_line(int* out);
+
 }  // namespace attn_diag::host::checked
