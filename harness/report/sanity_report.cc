@@ -34,6 +34,8 @@ const char* json_name(SanityFinding finding) {
       return "reads_unwritten";
     case SanityFinding::kDependsOnOrder:
       return "depends_on_order";
+    case SanityFinding::kBlocksRace:
+      return "blocks_race";
     case SanityFinding::kMoves:
       return "moves";
     case SanityFinding::kNotChecked:
@@ -45,6 +47,8 @@ const char* json_name(SanityFinding finding) {
 }  // namespace
 
 std::string sanity_headline(const Sanity& sanity) {
+  if (sanity.finding == SanityFinding::kBlocksRace)
+    return "blocks race for the same memory, and the result is up to which of them comes first";
   if (sanity.unsound() && sanity.finding == SanityFinding::kDependsOnOrder)
     return "the result depends on the order in which threads run: a race";
   if (sanity.unsound() && sanity.finding == SanityFinding::kMoves)
