@@ -115,9 +115,9 @@ class AccessCalls {
       x_builder.SetInsertPoint(&at);
       x_builder.SetCurrentDebugLocation(load.getDebugLoc());
       if (!when) condition = x_builder.CreateNot(condition);
-      call(kAccessMasked, {as_address(load.getPointerOperand()),
-                           x_builder.CreateZExt(condition, x_builder.getInt64Ty()),
-                           x_builder.getInt32(word)});
+      call(kAccessMasked,
+           {as_address(load.getPointerOperand()),
+            x_builder.CreateZExt(condition, x_builder.getInt64Ty()), x_builder.getInt32(word)});
     };
     // At the load, where the choice is known there.
     if (choices.size() == 1) {

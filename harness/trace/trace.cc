@@ -54,7 +54,8 @@ class Tracer {
     x_run.taps = has_gate(kernel.info(), x_run.gate) && x_run.gate != Gate::kFull;
     x_geometry = plan_geometry(kernel, experiment.problem, x_run);
     x_steps = 1 + (options.observer || options.schedules) + (sanity_runs() > 0) +
-              (options.isolate && x_run.taps) + (options.closure && x_run.taps) + may_trace_lines();
+              (options.isolate && x_run.taps) + (options.closure && x_run.taps) +
+              may_watch_memory() + may_trace_lines();
   }
 
   TraceResult trace() {
@@ -97,9 +98,8 @@ class Tracer {
       // A result that moves comes first: its numbers say where it shows, not where it is from.
       const bool moves = (x_result.sanity.unsound() && x_result.calmly.empty()) || finds;
       const bool was_checked = x_checked && run.schedule == x_given.run.schedule;
-      x_result.lines =
-          trace_lines(x_given.with(run), moves ? LinesBy::kChecker : LinesBy::kNumbers,
-                      was_checked ? &*x_checked : nullptr);
+      x_result.lines = trace_lines(x_given.with(run), moves ? LinesBy::kChecker : LinesBy::kNumbers,
+                                   was_checked ? &*x_checked : nullptr);
       if (x_result.lines->answer == LineAnswer::kNone && !is_right) {
         x_result.lines->answer = LineAnswer::kUnsure;
         x_result.lines->reason =
@@ -140,9 +140,8 @@ class Tracer {
 
   std::int64_t errors_found() const {
     const std::vector<host::CheckFinding>& findings = x_checked->report.findings;
-    return std::count_if(findings.begin(), findings.end(), [](const auto& one) {
-      return one.severity == host::Severity::kError;
-    });
+    return std::count_if(findings.begin(), findings.end(),
+                         [](const auto& one) { return one.severity == host::Severity::kError; });
   }
 
   // A race of blocks shows in some runs and not in others: the answer is the same in all. Returns whether it is this.
@@ -175,8 +174,6 @@ class Tracer {
 
   void step(const std::string& what) {
     ++x_step;
-    // What is right has its memory watched, and lines only if that finds something.
-    x_steps = std::max(x_steps, x_step);
     if (x_options.on_step) x_options.on_step(x_step, x_steps, what);
   }
 

@@ -307,6 +307,15 @@ class LinesTest(unittest.TestCase):
         self.assertRegex((self.folder / "k.xml").read_text(), r'tests="\d+" failures="0" errors="0"')
         self.assertIsNone(self.trace(case, "--no-lines")["memory_errors"])
 
+    def test_a_race_of_blocks_is_told_whatever_a_run_gives(self):
+        kernel = zoo.load("grid_sync")
+        self.plant(kernel, "  grid.sync();\n", "", "--quiet")
+        for _ in range(2):
+            report = self.trace(kernel.cases[0])
+            self.assertEqual((report["verdict"], report["sanity"]["finding"], report["sanity"]["memories"]),
+                             ("diverges", "blocks_race", []))
+            self.assertIn("nothing to order them", report["line_divergence"]["what"])
+
     def test_what_is_right_has_its_numbers_and_its_memory_in_junit(self):
         kernel = zoo.load("warp_per_row")
         self.build(kernel, "--quiet")

@@ -140,7 +140,8 @@ CheckReport Checker::report() const {
     finding.advice = seen.advice;
     if (finding.severity == Severity::kError && is_of_compilers_load(seen, lines[launch.library])) {
       finding.severity = Severity::kLatent;
-      finding.message += "; but no line of the source makes this load: the compiler may have added it";
+      finding.message +=
+          "; but no line of the source makes this load: the compiler may have added it";
       finding.advice = "Build with -- -O0, where every load is the source's, and check again";
     }
     const auto same = std::find_if(report.findings.begin(), report.findings.end(),

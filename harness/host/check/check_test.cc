@@ -354,7 +354,8 @@ TEST_CASE("an element of a local array that was not set is found when read") {
   CHECK(found.space == "local");
 }
 
-TEST_CASE("no load is made that the source does not make, and those that it makes have their lines") {
+TEST_CASE(
+    "no load is made that the source does not make, and those that it makes have their lines") {
   for (const checked::Untaken what : checked::kAllUntaken) {
     CAPTURE(static_cast<int>(what));
     check_clean([&](Memory& m) { return checked::loads_untaken(what, m.out.data(), 4, false); });

@@ -13,9 +13,9 @@ enum class Untaken {
   kLocalChoice,   // an element of the one array or of the other, which nobody has set
   kSharedChoice,  // the same of shared arrays
 };
-constexpr Untaken kAllUntaken[] = {Untaken::kLocalLoop,    Untaken::kSharedLoop,
-                                   Untaken::kOneThread,    Untaken::kVariableLoop,
-                                   Untaken::kLocalChoice,  Untaken::kSharedChoice};
+constexpr Untaken kAllUntaken[] = {Untaken::kLocalLoop,   Untaken::kSharedLoop,
+                                   Untaken::kOneThread,   Untaken::kVariableLoop,
+                                   Untaken::kLocalChoice, Untaken::kSharedChoice};
 // `taken`: it is wrong, as the load is made that must not be.
 cudaError_t loads_untaken(Untaken what, int* out, int steps, bool taken);
 
