@@ -10,6 +10,7 @@ namespace {
 const char* kind_of(GivenMemory memory) {
   switch (memory) {
     case GivenMemory::kWorkspace:
+    case GivenMemory::kAllocated:
       return "an uninitialised read";
     case GivenMemory::kOutput:
       return "it is read, or added to, before it is written";

@@ -28,8 +28,9 @@ double seconds_since(Clock::time_point begin) {
 // What a GPU most likely has there: the driver clears what it gives out first; a block's shared memory, and what
 // lies around a buffer, is somebody else's.
 std::uint8_t found_on_gpu(GivenMemory memory) {
-  return memory == GivenMemory::kWorkspace || memory == GivenMemory::kOutput ? kBytes[0]
-                                                                             : kBytes[1];
+  const bool cleared = memory == GivenMemory::kWorkspace || memory == GivenMemory::kOutput ||
+                       memory == GivenMemory::kAllocated;
+  return cleared ? kBytes[0] : kBytes[1];
 }
 
 void call_steady(Sanity& sanity, int runs, bool on_gpu) {
@@ -95,7 +96,8 @@ class Check {
         const bool known =
             std::any_of(sanity.culprits.begin(), sanity.culprits.end(),
                         [&](const Sanity::Culprit& c) { return c.memory == memory; });
-        if (known || (x_on_gpu && memory == GivenMemory::kShared)) continue;
+        const bool of_host = memory == GivenMemory::kShared || memory == GivenMemory::kAllocated;
+        if (known || (x_on_gpu && of_host)) continue;
         const MemoryFill fill = MemoryFill::only(memory, byte);
         const ScheduleTrial trial = x_trials.run(x_schedule, fill);
         if (trial.same()) continue;
