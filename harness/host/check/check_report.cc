@@ -136,6 +136,8 @@ CheckReport Checker::report() const {
     finding.has_other = seen.has_other;
     if (seen.has_other) finding.other = resolve(seen.other, launch);
     finding.folded = seen.count - 1;
+    if (seen.returned.count > 0)
+      finding.returned_before = {seen.returned.file, seen.returned.line, ""};
     finding.message = seen.message;
     finding.advice = seen.advice;
     if (finding.severity == Severity::kError && is_of_compilers_load(seen, lines[launch.library])) {
