@@ -147,6 +147,9 @@ CHECKED_EDITS = {
     "copies into what is read": ("cp_async_ring", 0, "issue_tile(tile + 1, (tile + 1) & 1);", "issue_tile(tile + 1, tile & 1);",
                                  "issue_tile(tile + 1, tile & 1);", 2, False),
     "a row of shared memory that is too short": ("carved_smem", 0, "Kj[r * ld + c] = j0", "Kj[r * N + c] = j0", "Kj[r * N + c]", 1, False),
+    "threads that return before all of them load": (
+        "carved_smem", 0, "  float m = -INFINITY, l = 0.f;\n", "  if (row0 + tx >= N) return;\n  float m = -INFINITY, l = 0.f;\n",
+        "if (row0 + tx >= N) return;", 1, False),
     "copies to another place": ("pipeline_primitives", 0, "&kv[tile % 2][0][i], &k", "&kv[tile % 2][1][i], &k",
                                 "&kv[tile % 2][1][i], &k", 1, False),
 }

@@ -189,6 +189,18 @@ TEST_CASE("reading shared memory that nobody wrote is found, byte by byte") {
   CHECK(found.access.thread[0] == 5);
 }
 
+TEST_CASE("of memory that threads would have stored it is said that they had returned") {
+  check_clean([](Memory& m) { return checked::returned_early(m.out.data(), 64); });
+  const CheckFinding found =
+      check_found(CheckKind::kUninitialisedRead, Severity::kError,
+                  [](Memory& m) { return checked::returned_early(m.out.data(), 40); });
+  CHECK(found.returned_before.line == line_of("some returned"));
+  CHECK(found.advice.find("24 of the 64 threads of this block had returned") != std::string::npos);
+  const CheckFinding other =
+      only(checked_launch([](Memory& m) { return checked::uninitialised_shared(m.out.data()); }));
+  CHECK(other.returned_before.line == 0);
+}
+
 TEST_CASE("neighbouring bytes are not one another's") {
   check_clean([](Memory& m) { return checked::bytes_of_neighbours(m.out.data()); });
 }

@@ -76,8 +76,8 @@ struct CheckFinding {
   // Of shared memory that nobody has written: the barrier before which threads of the block had returned. No line: none
   // had.
   SourcePlace returned_before;
-  std::string message;       // one sentence: what is wrong
-  std::string advice;        // one sentence: what to do
+  std::string message;  // one sentence: what is wrong
+  std::string advice;   // one sentence: what to do
 };
 
 struct CheckSummary {
