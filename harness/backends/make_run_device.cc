@@ -27,6 +27,7 @@ class HostDevice : public RunDevice {
     x_launch.mma_order = options.mma_order;
     x_launch.workers = options.threads;
     x_launch.shared_fill = options.fill[GivenMemory::kShared];
+    x_launch.allocated_fill = options.fill[GivenMemory::kAllocated];
     x_launch.step_limit = static_cast<std::uint64_t>(std::max<std::int64_t>(options.step_limit, 0));
   }
 

@@ -12,7 +12,8 @@ std::string_view name(GivenMemory memory) {
       "the bytes around v",
       "the bytes around o and lse",
       "the bytes around the workspace",
-      "the bytes around what is given of S or P"};
+      "the bytes around what is given of S or P",
+      "memory from cudaMalloc"};
   return kNames[static_cast<std::size_t>(memory)];
 }
 

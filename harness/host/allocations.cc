@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "harness/host/check/notes.h"
+#include "harness/host/launch_scope.h"
 #include "harness/host/text.h"
 
 namespace attn_diag::host {
@@ -25,7 +26,7 @@ std::size_t accessible_bytes(std::size_t bytes) {
   return 2 * kZone + (bytes + kPage - 1) / kPage * kPage;
 }
 
-void* map(std::size_t bytes) {
+void* map(std::size_t bytes, std::uint8_t fill) {
   const std::size_t accessible = accessible_bytes(bytes);
   void* const all = ::mmap(nullptr, accessible + 2 * kUntouchable, PROT_NONE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -35,7 +36,7 @@ void* map(std::size_t bytes) {
     ::munmap(all, accessible + 2 * kUntouchable);
     return nullptr;
   }
-  std::memset(begin, 0xFF, accessible);
+  std::memset(begin, fill, accessible);
   return begin + kZone;
 }
 
@@ -84,7 +85,8 @@ Allocations& Allocations::instance() {
 
 void* Allocations::allocate(std::size_t bytes, MemoryKind kind) {
   if (bytes > kMostBytes) return nullptr;
-  void* const memory = map(bytes);
+  const ScopeState* const scope = current_scope();
+  void* const memory = map(bytes, scope == nullptr ? 0xFF : scope->options.allocated_fill);
   if (memory == nullptr) return nullptr;
   // The host may write to what is not the device's alone.
   note_allocated(memory, bytes, memory_name(kind), kind != MemoryKind::kDevice);

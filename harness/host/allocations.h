@@ -29,7 +29,7 @@ class Allocations {
  public:
   static Allocations& instance();
 
-  // 0xFF bytes, aligned as cudaMalloc promises; null: no memory.
+  // Bytes as LaunchOptions::allocated_fill says, 0xFF outside a scope, aligned as cudaMalloc promises; null: no memory.
   void* allocate(std::size_t bytes, MemoryKind kind);
   // Empty: done. Else what is wrong with it, in words.
   std::string free(void* pointer, const char* call);

@@ -180,6 +180,8 @@ void BlockBarriers::report_barrier_zero() {
 }
 
 void BlockBarriers::note_exited_threads() {
+  if (x_block.check() != nullptr)
+    x_block.check()->threads_returned(x_block.threads() - x_block.live(), x_file, x_line);
   if (x_block.has_note()) return;
   x_block.note(concat(x_block.where(), ": ", x_block.threads() - x_block.live(), " of ",
                       x_block.threads(), " threads had returned before __syncthreads() at ", x_file,

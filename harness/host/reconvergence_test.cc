@@ -49,6 +49,20 @@ TEST_CASE("a warp converges again behind every kind of branch, however the code 
     }
 }
 
+TEST_CASE("lanes load behind a branch what one stored in it, however the code is optimised") {
+  const std::pair<const char*, cudaError_t (*)(int*)> builds[] = {{"-O1", lockstep_O1::broadcast},
+                                                                  {"-O2", lockstep_O2::broadcast},
+                                                                  {"-O3", lockstep_O3::broadcast}};
+  int expected = 0;
+  for (int round = 0; round < kRounds; ++round) expected += 2 * round + 1 + 10 * (round + 7);
+  for (const auto& build : builds) {
+    CAPTURE(build.first);
+    std::vector<int> out(kLanes, 0);
+    REQUIRE(launched("lockstep", [&] { return build.second(out.data()); }).completed());
+    CHECK(out == std::vector<int>(kLanes, expected));
+  }
+}
+
 TEST_CASE("a lane that holds a lock goes on while others wait for it in lockstep") {
   unsigned lock = 0;
   int count = 0;

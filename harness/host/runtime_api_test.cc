@@ -38,6 +38,16 @@ TEST_CASE("device memory is poisoned, aligned and copied") {
   CHECK(contains(cudaGetErrorString(cudaGetLastError()), "no memory for"));
 }
 
+TEST_CASE("memory that is allocated in a scope holds the bytes that it asks for") {
+  LaunchOptions options;
+  options.allocated_fill = 0x77;
+  const LaunchScope scope(options);
+  unsigned char* memory = nullptr;
+  REQUIRE(cudaMalloc(&memory, 100) == cudaSuccess);
+  for (const int at : {-1, 0, 99, 100}) CHECK(memory[at] == 0x77);
+  CHECK(cudaFree(memory) == cudaSuccess);
+}
+
 TEST_CASE("what runs over the end of an allocation, or begins before it, does no harm") {
   for (const std::size_t bytes : {std::size_t{1}, std::size_t{4096}, std::size_t{100000}}) {
     void *memory = nullptr, *other = nullptr;

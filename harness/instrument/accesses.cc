@@ -9,10 +9,13 @@
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/Analysis/CaptureTracking.h>
 #include <llvm/Analysis/ValueTracking.h>
+#include <llvm/IR/Dominators.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Module.h>
+
+#include <optional>
 
 #include "attn_diag_host/callouts.h"
 #include "harness/instrument/loops.h"
@@ -68,8 +71,9 @@ class AccessCalls {
     if (at.hasMetadata("annotation")) return;  // the compiler's own poison of fresh locals
     x_builder.SetInsertPoint(&at);
     if (auto* load = dyn_cast<LoadInst>(&at)) {
-      access(load->getPointerOperand(), load->getType(), load->getAlign(),
-             flags(load->isAtomic(), load->isVolatile()));
+      if (!announce_chosen(*load))
+        access(load->getPointerOperand(), load->getType(), load->getAlign(),
+               flags(load->isAtomic(), load->isVolatile()));
     } else if (auto* store = dyn_cast<StoreInst>(&at)) {
       const bool releases = store->isAtomic() && isReleaseOrStronger(store->getOrdering());
       access(store->getPointerOperand(), store->getValueOperand()->getType(), store->getAlign(),
@@ -87,6 +91,45 @@ class AccessCalls {
     } else if (auto* called = dyn_cast<CallBase>(&at)) {
       announce_call(*called);
     }
+  }
+
+  // The optimiser makes `c ? sA[1] : sB[1]` two loads and a choice of values: what is not chosen the source does not
+  // load. Whether this is such a load, which is announced where it is chosen.
+  bool announce_chosen(LoadInst& load) {
+    const TypeSize size = x_layout.getTypeStoreSize(load.getType());
+    if (load.use_empty() || !load.isSimple() || size.isScalable() || size > kSizeMask ||
+        load.getPointerAddressSpace() != 0 || x_private.is(load.getPointerOperand()))
+      return false;
+    SmallVector<std::pair<SelectInst*, bool>, 2> choices;
+    for (const Use& use : load.uses()) {
+      auto* const choice = dyn_cast<SelectInst>(use.getUser());
+      const unsigned operand = use.getOperandNo();
+      if (choice == nullptr || operand == 0 || choice->getCondition()->getType()->isVectorTy() ||
+          choice->getTrueValue() == choice->getFalseValue())
+        return false;
+      choices.push_back({choice, operand == 1});
+    }
+    const std::uint32_t word =
+        aligned(load.getAlign()) | static_cast<std::uint32_t>(size.getFixedValue());
+    const auto announce_if = [&](Instruction& at, Value* condition, bool when) {
+      x_builder.SetInsertPoint(&at);
+      x_builder.SetCurrentDebugLocation(load.getDebugLoc());
+      if (!when) condition = x_builder.CreateNot(condition);
+      call(kAccessMasked,
+           {as_address(load.getPointerOperand()),
+            x_builder.CreateZExt(condition, x_builder.getInt64Ty()), x_builder.getInt32(word)});
+    };
+    // At the load, where the choice is known there.
+    if (choices.size() == 1) {
+      auto* const condition = choices.front().first->getCondition();
+      if (!x_dominators) x_dominators.emplace(x_function);
+      if (x_dominators->dominates(condition, &load)) {
+        announce_if(load, condition, choices.front().second);
+        return true;
+      }
+    }
+    for (const auto& [choice, when] : choices) announce_if(*choice, choice->getCondition(), when);
+    return true;
   }
 
   // What the type asks for, at most the 16 bytes of CUDA.
@@ -265,6 +308,7 @@ class AccessCalls {
   const DataLayout& x_layout;
   IRBuilder<> x_builder;
   PrivateMemory x_private;
+  std::optional<DominatorTree> x_dominators;
   Value* x_site = nullptr;  // of the next access, in a loop
   bool x_changed = false;
 };

@@ -62,12 +62,14 @@ bool FindingSuspects::suspect(host::CheckReport report, bool moves) {
     if (finding.severity != host::Severity::kError && !may_move) continue;
     name_files(finding.access);
     name_files(finding.other);
+    finding.returned_before.file = known_file(finding.returned_before.file);
     x_errors.push_back(&finding);
   }
   // What is out of bounds comes first: what else is found may follow from it.
   std::stable_partition(x_errors.begin(), x_errors.end(), [](const host::CheckFinding* finding) {
     return finding->kind == host::CheckKind::kOutOfBounds;
   });
+  for (const host::CheckFinding* finding : x_errors) suspect_early_return(*finding);
   suspect_missing_barrier();
   for (const host::CheckFinding* finding : x_errors) suspect_overlap_of(*finding);
   for (const host::CheckFinding* finding : x_errors) suspect_waits(*finding);
@@ -117,12 +119,13 @@ bool FindingSuspects::suspect(host::CheckReport report, bool moves) {
 }
 
 void FindingSuspects::name_files(host::CheckAccess& access) const {
-  for (host::SourcePlace& place : access.places)
-    for (const ValueSite& known : x_graph.sites)
-      if (same_file(known.file, place.file)) {
-        place.file = known.file;
-        break;
-      }
+  for (host::SourcePlace& place : access.places) place.file = known_file(place.file);
+}
+
+std::string FindingSuspects::known_file(const std::string& file) const {
+  for (const ValueSite& known : x_graph.sites)
+    if (same_file(known.file, file)) return known.file;
+  return file;
 }
 
 bool FindingSuspects::has(host::CheckKind kind) const {
@@ -637,6 +640,19 @@ void FindingSuspects::suspect_site(const host::CheckAccess& access, const std::s
     suggest_indices(s, "makes an index there");
     suggest_conditions(s, "loop", "decides how often that line runs");
     suggest_callers(s, "calls it");
+  }
+}
+
+void FindingSuspects::suspect_early_return(const host::CheckFinding& finding) {
+  const host::SourcePlace& barrier = finding.returned_before;
+  if (finding.kind != host::CheckKind::kUninitialisedRead || barrier.line == 0) return;
+  for (const int line : x_text.returns_above(barrier.file, barrier.line)) {
+    suggest(barrier.file, "", line, 0, "",
+            "threads return here, before the barrier at line " + std::to_string(barrier.line) +
+                ", and store nothing of what is read behind it");
+    const std::vector<Statement> around = x_text.statements_around(barrier.file, line);
+    if (!around.empty() && around.back().begin != line)
+      suggest(barrier.file, "", around.back().begin, 0, "", "decides which threads return");
   }
 }
 

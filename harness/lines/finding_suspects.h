@@ -29,6 +29,7 @@ class FindingSuspects : public NumberSuspects {
  private:
   // By the names that the watch build has for them: "./tile.cuh" is what a compiler in another folder called it.
   void name_files(host::CheckAccess& access) const;
+  std::string known_file(const std::string& file) const;
   bool has(host::CheckKind kind) const;
   // The line of an access; before that of a helper, which is given the address, the lines that call it.
   void suspect_access(const host::CheckAccess& access, const std::string& array,
@@ -98,6 +99,8 @@ class FindingSuspects : public NumberSuspects {
   void suggest_range_of_store(std::uint32_t s);
   // Where no store to the array is known, as those of copies within the executor: the lines that may do it.
   void suggest_stores_by_text(const std::vector<std::string>& names);
+  // Where threads return before a barrier, which then store nothing of what is read behind it.
+  void suspect_early_return(const host::CheckFinding& finding);
 
   using Variable = std::tuple<std::string, std::string, int>;  // as key_of() has it
   std::set<std::pair<std::string, int>> x_accused;             // lines of faults

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "attn_diag/harness/check_kernel.h"
 #include "attn_diag/harness/error.h"
@@ -87,10 +88,11 @@ std::vector<std::uint32_t> blocks_of(const host::ValueGraph& survey, const Chose
 // What the checker finds, before what numbers tell. Empty: it was asked; else why it could not be.
 std::string put_findings(const Experiment& experiment, const lines::Terms& terms,
                          const std::vector<OutputElement>& elements, bool moves,
-                         LineDivergence& out) {
+                         const CheckResult* checked, LineDivergence& out) {
   try {
-    const CheckResult check = check_kernel(experiment, {});
-    lines::FindingSuspects(terms, elements, out).suspect(check.report, moves);
+    std::optional<CheckResult> check;
+    if (checked == nullptr) checked = &check.emplace(check_kernel(experiment, {}));
+    lines::FindingSuspects(terms, elements, out).suspect(checked->report, moves);
     return "";
   } catch (const Error& e) {
     return e.what();
@@ -143,12 +145,13 @@ Attention attention_of(const Experiment& e) {
 
 }  // namespace
 
-LineDivergence trace_lines(const Experiment& experiment, LinesBy by) {
+LineDivergence trace_lines(const Experiment& experiment, LinesBy by, const CheckResult* checked) {
   if (const std::string why = why_not_traced(experiment); !why.empty()) return not_looked(why);
-  return lines::trace_lines(lines::make_watch_build(experiment.kernel), experiment, by);
+  return lines::trace_lines(lines::make_watch_build(experiment.kernel), experiment, by, checked);
 }
 
-LineDivergence lines::trace_lines(const WatchBuild& build, const Experiment& given, LinesBy by) {
+LineDivergence lines::trace_lines(const WatchBuild& build, const Experiment& given, LinesBy by,
+                                  const CheckResult* checked) {
   if (const std::string why = why_not_traced(given); !why.empty()) return not_looked(why);
   if (!build.kernel) return not_looked(build.reason);
 
@@ -197,7 +200,7 @@ LineDivergence lines::trace_lines(const WatchBuild& build, const Experiment& giv
   const bool untold = experiment.run.fill[GivenMemory::kOutput] == MemoryFill::kNaN &&
                       take_out_untold(run, chosen.of_lse, elements);
   if (by == LinesBy::kChecker || any_wrong)
-    unchecked = put_findings(experiment, terms, elements, by == LinesBy::kChecker, out);
+    unchecked = put_findings(experiment, terms, elements, by == LinesBy::kChecker, checked, out);
   const bool ended = out.suspects.empty() && survey.illegal;
   if (ended) {
     const std::int64_t numbers = out.numbers;

@@ -76,6 +76,18 @@ std::size_t behind_bracket(const std::vector<Token>& tokens, std::size_t i) {
   return i;
 }
 
+// Where the parentheses begin that end before the brace at i, as those of a function's parameters do; 0: none do.
+std::size_t parentheses_before(const std::vector<Token>& tokens, std::size_t i) {
+  while (i > 0 && tokens[i - 1].is_any({"const", "noexcept", "mutable"})) --i;
+  if (i == 0 || !tokens[i - 1].is(")")) return 0;
+  int depth = 0;
+  while (i-- > 0) {
+    if (tokens[i].is(")")) ++depth;
+    if (tokens[i].is("(") && --depth == 0) return i;
+  }
+  return 0;
+}
+
 // Behind the statement that begins at i.
 std::size_t behind_statement(const std::vector<Token>& tokens, std::size_t i) {
   while (i < tokens.size() && tokens[i].kind == TokenKind::kDirective) ++i;
@@ -570,6 +582,36 @@ std::vector<int> SourceText::waits_for_copies(const std::string& file, int numbe
     if (around.loop) end = std::max(end, around.end);
   for (int at = number + 1; at <= end; ++at)
     if (waits(at)) out.push_back(at);
+  return out;
+}
+
+std::vector<int> SourceText::returns_above(const std::string& file, int number) {
+  const std::vector<Token>& tokens = file_of(file).tokens.tokens;
+  std::vector<int> out;
+  std::vector<bool> open;  // braces, and whether a lambda's body is in them
+  std::size_t body = 0;    // how many are open where a function's begins; 0: in none
+  for (std::size_t i = 0; i < tokens.size() && tokens[i].line < number; ++i) {
+    if (tokens[i].is("{")) {
+      const std::size_t header = parentheses_before(tokens, i);
+      const bool is_lambda = header > 0 && tokens[header - 1].is("]");
+      const bool is_function = header > 0 && body == 0 && !is_lambda;
+      open.push_back((!open.empty() && open.back()) || is_lambda);
+      if (is_function) {
+        body = open.size();
+        out.clear();
+      }
+    } else if (tokens[i].is("}") && !open.empty()) {
+      if (open.size() == body) {
+        body = 0;
+        out.clear();
+      }
+      open.pop_back();
+    } else if (tokens[i].is("return") && i + 1 < tokens.size() && tokens[i + 1].is(";") &&
+               body > 0 && !open.back()) {
+      out.push_back(tokens[i].line);
+    }
+  }
+  std::reverse(out.begin(), out.end());
   return out;
 }
 

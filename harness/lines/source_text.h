@@ -94,6 +94,8 @@ class SourceText {
   // Lines that wait for asynchronous copies and may leave some in flight: those above in the same function, the nearest first, then what comes behind
   // in the loops around the line.
   std::vector<int> waits_for_copies(const std::string& file, int line);
+  // Where threads may return above a line of the same kernel, the nearest first: "return;", not of a lambda.
+  std::vector<int> returns_above(const std::string& file, int line);
   // As has_barrier(), at a line that is passed on the way, whatever loops and conditions do.
   bool passes_barrier(const std::string& file, int after, int before);
 

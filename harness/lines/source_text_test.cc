@@ -241,6 +241,31 @@ TEST_CASE("the statements around a line, and which barriers are passed on the wa
   std::filesystem::remove(path);
 }
 
+TEST_CASE("where threads may return above a line of a kernel") {
+  const auto path = std::filesystem::temp_directory_path() / "attn_diag_returns_test.cu";
+  std::ofstream(path) << R"(namespace a {
+__device__ void other(int n) { if (n) return; }
+__global__ void __launch_bounds__(32) kernel(int n) {
+  if (threadIdx.x >= n) {
+    return;
+  }
+  const auto act = [&](int i) { if (i > n) return; };
+  for (int i = 0; i < n; ++i) {
+    if (i == 7) return;
+    __syncthreads();
+  }
+  return;
+}
+__global__ void last() {
+  __syncthreads();
+}
+})";
+  SourceText text;
+  CHECK(text.returns_above(path.string(), 10) == std::vector{9, 5});
+  CHECK(text.returns_above(path.string(), 15).empty());
+  std::filesystem::remove(path);
+}
+
 TEST_CASE("what a line stores to, what a variable is made of, and what is handed to a call") {
   using Names = std::vector<std::string>;
   CHECK(stored_arrays("a[i] = b[j] + c[k];") == Names{"a"});

@@ -26,7 +26,8 @@ WatchBuild make_watch_build(const Kernel& of);
 WatchBuild make_watch_build(build::BuildRequest request, const std::string& kernel);
 
 // As lines.h has it, of a kernel whose watch build is there: for many cases of one kernel.
-LineDivergence trace_lines(const WatchBuild& build, const Experiment& experiment, LinesBy by);
+LineDivergence trace_lines(const WatchBuild& build, const Experiment& experiment, LinesBy by,
+                           const CheckResult* checked = nullptr);
 
 struct WatchedRun {
   host::ValueGraph graph;    // outputs: o, lse

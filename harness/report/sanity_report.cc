@@ -10,6 +10,7 @@ namespace {
 const char* kind_of(GivenMemory memory) {
   switch (memory) {
     case GivenMemory::kWorkspace:
+    case GivenMemory::kAllocated:
       return "an uninitialised read";
     case GivenMemory::kOutput:
       return "it is read, or added to, before it is written";
@@ -34,6 +35,8 @@ const char* json_name(SanityFinding finding) {
       return "reads_unwritten";
     case SanityFinding::kDependsOnOrder:
       return "depends_on_order";
+    case SanityFinding::kBlocksRace:
+      return "blocks_race";
     case SanityFinding::kMoves:
       return "moves";
     case SanityFinding::kNotChecked:
@@ -45,6 +48,8 @@ const char* json_name(SanityFinding finding) {
 }  // namespace
 
 std::string sanity_headline(const Sanity& sanity) {
+  if (sanity.finding == SanityFinding::kBlocksRace)
+    return "blocks race for the same memory, and the result is up to which of them comes first";
   if (sanity.unsound() && sanity.finding == SanityFinding::kDependsOnOrder)
     return "the result depends on the order in which threads run: a race";
   if (sanity.unsound() && sanity.finding == SanityFinding::kMoves)

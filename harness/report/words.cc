@@ -132,6 +132,10 @@ constexpr Text kVerdictTexts[] = {
      "attn-diag check finds the read."},
     {"depends_on_order", "The result depends on the order in which threads run.",
      "attn-diag check finds the race."},
+    {"blocks_race",
+     "Blocks access the same memory with nothing to order them: one run, right or wrong, says "
+     "nothing of the next.",
+     "attn-diag check finds the race."},
     {"moves", "Two runs differ though nothing was changed.", "attn-diag check finds the race."},
     {"clean", "Of check: nothing of severity error or latent."},
     {"found", "Of check: errors or latent findings."},

@@ -28,8 +28,9 @@ double seconds_since(Clock::time_point begin) {
 // What a GPU most likely has there: the driver clears what it gives out first; a block's shared memory, and what
 // lies around a buffer, is somebody else's.
 std::uint8_t found_on_gpu(GivenMemory memory) {
-  return memory == GivenMemory::kWorkspace || memory == GivenMemory::kOutput ? kBytes[0]
-                                                                             : kBytes[1];
+  const bool cleared = memory == GivenMemory::kWorkspace || memory == GivenMemory::kOutput ||
+                       memory == GivenMemory::kAllocated;
+  return cleared ? kBytes[0] : kBytes[1];
 }
 
 void call_steady(Sanity& sanity, int runs, bool on_gpu) {
@@ -73,8 +74,8 @@ class Check {
     out.schedules = x_on_gpu ? classify_repeats(trials, x_production)
                              : add_lockstep(x_trials, x_schedule, x_right, trials, x_problem);
     // Where two runs of one and the same case differ, a third with other bytes shows nothing.
-    const bool unsteady = !trials.front().same() || (x_on_gpu && !all_same(trials));
-    if (!same && !unsteady) blame(out.sanity);
+    bool unsteady = !trials.front().same() || (x_on_gpu && !all_same(trials));
+    if (!same && !unsteady) unsteady = !blame(out.sanity);
     conclude(out, same, unsteady);
     if (out.sanity.unsound()) find_calm(out);
     out.sanity.runs = x_trials.runs();
@@ -87,19 +88,30 @@ class Check {
                        [](const ScheduleTrial& t) { return t.same(); });
   }
 
-  void blame(Sanity& sanity) {
+  // False: there is nothing to blame, as runs on the same bytes differ.
+  bool blame(Sanity& sanity) {
     for (const std::uint8_t byte : kBytes) {
       for (std::size_t m = 0; m < kNumGivenMemories; ++m) {
         const auto memory = static_cast<GivenMemory>(m);
         const bool known =
             std::any_of(sanity.culprits.begin(), sanity.culprits.end(),
                         [&](const Sanity::Culprit& c) { return c.memory == memory; });
-        if (known || (x_on_gpu && memory == GivenMemory::kShared)) continue;
-        const ScheduleTrial trial = x_trials.run(x_schedule, MemoryFill::only(memory, byte));
+        const bool of_host = memory == GivenMemory::kShared || memory == GivenMemory::kAllocated;
+        if (known || (x_on_gpu && of_host)) continue;
+        const MemoryFill fill = MemoryFill::only(memory, byte);
+        const ScheduleTrial trial = x_trials.run(x_schedule, fill);
         if (trial.same()) continue;
+        // Not of a result that moves without that, too.
+        const ScheduleTrial again = x_trials.run(x_schedule, fill);
+        if (again.completed != trial.completed || again.bits != trial.bits ||
+            !x_trials.run(x_schedule).same()) {
+          sanity.culprits.clear();
+          return false;
+        }
         sanity.culprits.push_back({memory, byte, trial.differing, trial.moved.first, trial.error});
       }
     }
+    return true;
   }
 
   void conclude(SanityCheck& out, bool same, bool unsteady) const {

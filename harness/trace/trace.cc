@@ -29,6 +29,12 @@ Verdict verdict_of(const Comparison& stage) {
   return stage.agrees() ? Verdict::kAgrees : Verdict::kNotJudged;
 }
 
+std::string place_of(const host::CheckAccess& access) {
+  if (access.places.empty()) return access.symbol;
+  const host::SourcePlace& place = access.places.front();
+  return fmt::format("{}:{}", place.file.substr(place.file.rfind('/') + 1), place.line);
+}
+
 // A run and how it compares with the reference.
 struct Look {
   Capture capture;
@@ -48,7 +54,8 @@ class Tracer {
     x_run.taps = has_gate(kernel.info(), x_run.gate) && x_run.gate != Gate::kFull;
     x_geometry = plan_geometry(kernel, experiment.problem, x_run);
     x_steps = 1 + (options.observer || options.schedules) + (sanity_runs() > 0) +
-              (options.isolate && x_run.taps) + (options.closure && x_run.taps) + may_trace_lines();
+              (options.isolate && x_run.taps) + (options.closure && x_run.taps) +
+              may_watch_memory() + may_trace_lines();
   }
 
   TraceResult trace() {
@@ -59,13 +66,15 @@ class Tracer {
     // First, whether there is a result at all: what moves is no matter of stages and formulas.
     if (production) look_at_production(*production);
     note_moves(prefix, "With taps on");
+    if (may_watch_memory()) watch_memory();
+    const bool race = tell_of_racing_blocks(prefix);
     if (production) compare_with_production(*production, prefix);
-    look_where_it_holds_still(prefix);
+    if (!race) look_where_it_holds_still(prefix);
     report_stages(prefix);
     use(finding_in(prefix), "");
     if (x_options.isolate && x_run.taps) isolate();
     if (x_options.closure && x_run.taps) close(prefix.capture);
-    report_moves();
+    if (!race) report_moves();
     for (const std::string& note : prefix.comparison.notes) x_result.notes.push_back(note);
     use(std::move(x_in_production),
         "Only the production kernel diverges: with taps on, every stage agrees, so the taps "
@@ -79,7 +88,7 @@ class Tracer {
         !x_result.first && !unseen.empty())
       x_result.notes.push_back(std::move(unseen));
     const bool is_right = !x_result.first && !x_result.sanity.unsound();
-    if (may_watch_memory() && is_right) watch_memory();
+    if (x_checked && is_right) x_result.memory_errors = errors_found();
     const bool finds = x_result.memory_errors.value_or(0) > 0;
     if (may_trace_lines() && (x_options.lines == LinesWanted::kAlways || !is_right || finds)) {
       step("tracing where numbers come from, line by line");
@@ -88,8 +97,14 @@ class Tracer {
       run.fill = x_run.fill;
       // A result that moves comes first: its numbers say where it shows, not where it is from.
       const bool moves = (x_result.sanity.unsound() && x_result.calmly.empty()) || finds;
-      x_result.lines =
-          trace_lines(x_given.with(run), moves ? LinesBy::kChecker : LinesBy::kNumbers);
+      const bool was_checked = x_checked && run.schedule == x_given.run.schedule;
+      x_result.lines = trace_lines(x_given.with(run), moves ? LinesBy::kChecker : LinesBy::kNumbers,
+                                   was_checked ? &*x_checked : nullptr);
+      if (x_result.lines->answer == LineAnswer::kNone && !is_right) {
+        x_result.lines->answer = LineAnswer::kUnsure;
+        x_result.lines->reason =
+            "in the run of the build that tells where numbers come from all of them are right";
+      }
     }
     x_result.capture = std::move(prefix.capture);
     if (!x_input_writes.empty()) x_result.capture.input_writes = std::move(x_input_writes);
@@ -118,19 +133,47 @@ class Tracer {
   void watch_memory() {
     step("watching what the production kernel loads and stores");
     try {
-      const std::vector<host::CheckFinding> findings =
-          check_kernel(x_given.with(without_taps()), {}).report.findings;
-      x_result.memory_errors = std::count_if(findings.begin(), findings.end(), [](const auto& one) {
-        return one.severity == host::Severity::kError;
-      });
+      x_checked = check_kernel(x_given.with(without_taps()), {});
     } catch (const Error&) {  // as where there is no build for it: check says that itself
     }
   }
 
+  std::int64_t errors_found() const {
+    const std::vector<host::CheckFinding>& findings = x_checked->report.findings;
+    return std::count_if(findings.begin(), findings.end(),
+                         [](const auto& one) { return one.severity == host::Severity::kError; });
+  }
+
+  // A race of blocks shows in some runs and not in others: the answer is the same in all. Returns whether it is this.
+  bool tell_of_racing_blocks(const Look& prefix) {
+    if (!x_checked || !prefix.capture.input_writes.empty()) return false;
+    const std::vector<host::CheckFinding>& findings = x_checked->report.findings;
+    // Blocks that store the same cells of the outputs and always give the same wrong result: a matter of indices.
+    const bool wrong_and_steady = !x_result.sanity.unsound() && x_moved.empty() &&
+                                  find_first_divergence(prefix.capture, prefix.comparison);
+    const auto race = std::find_if(findings.begin(), findings.end(), [&](const auto& one) {
+      return one.kind == host::CheckKind::kRace && one.severity == host::Severity::kError &&
+             one.has_other && one.access.block != one.other.block &&
+             !(wrong_and_steady && one.access.write && one.other.write);
+    });
+    if (race == findings.end()) return false;
+    const int runs = x_result.sanity.runs;
+    x_result.sanity = {};
+    x_result.sanity.runs = runs;
+    x_result.sanity.finding = SanityFinding::kBlocksRace;
+    x_result.sanity.detail = fmt::format(
+        "Threads of two blocks access the same bytes of {}, with nothing to order them, at {} and "
+        "{}. What one run gives, right or wrong, says nothing of the next.",
+        race->array.empty() ? "memory" : race->array, place_of(race->other),
+        place_of(race->access));
+    x_result.schedules = ScheduleFinding::kOrderDependent;
+    x_result.schedules_detail.clear();
+    x_wrong_under.clear();
+    return true;
+  }
+
   void step(const std::string& what) {
     ++x_step;
-    // What is right has its memory watched, and lines only if that finds something.
-    x_steps = std::max(x_steps, x_step);
     if (x_options.on_step) x_options.on_step(x_step, x_steps, what);
   }
 
@@ -417,6 +460,7 @@ class Tracer {
   int x_step = 0, x_steps = 0;
   TraceResult x_result;
   Located x_in_production, x_in_isolation;
+  std::optional<CheckResult> x_checked;
   std::vector<InputWrite> x_input_writes;  // of the production kernel
   std::string x_wrong_under;  // a schedule under which only the production kernel was found wrong
   std::string x_moved;        // a sentence for each look whose two runs differ

@@ -173,6 +173,9 @@ CHECKED_EDITS = {
     "copies into what is read": ("cp_async_ring", 0, "issue_tile(tile + 1, (tile + 1) & 1);", "issue_tile(tile + 1, tile & 1);",
                                  "issue_tile(tile + 1, tile & 1);", 2, False),
     "a row of shared memory that is too short": ("carved_smem", 0, "Kj[r * ld + c] = j0", "Kj[r * N + c] = j0", "Kj[r * N + c]", 1, False),
+    "threads that return before all of them load": (
+        "carved_smem", 0, "  float m = -INFINITY, l = 0.f;\n", "  if (row0 + tx >= N) return;\n  float m = -INFINITY, l = 0.f;\n",
+        "if (row0 + tx >= N) return;", 1, False),
     "copies to another place": ("pipeline_primitives", 0, "&kv[tile % 2][0][i], &k", "&kv[tile % 2][1][i], &k",
                                 "&kv[tile % 2][1][i], &k", 1, False),
 }
@@ -332,6 +335,15 @@ class LinesTest(unittest.TestCase):
         self.assertIn('"warning"', (self.folder / "k.sarif").read_text())
         self.assertRegex((self.folder / "k.xml").read_text(), r'tests="\d+" failures="0" errors="0"')
         self.assertIsNone(self.trace(case, "--no-lines")["memory_errors"])
+
+    def test_a_race_of_blocks_is_told_whatever_a_run_gives(self):
+        kernel = zoo.load("grid_sync")
+        self.plant(kernel, "  grid.sync();\n", "", "--quiet")
+        for _ in range(2):
+            report = self.trace(kernel.cases[0])
+            self.assertEqual((report["verdict"], report["sanity"]["finding"], report["sanity"]["memories"]),
+                             ("diverges", "blocks_race", []))
+            self.assertIn("nothing to order them", report["line_divergence"]["what"])
 
     def test_what_is_right_has_its_numbers_and_its_memory_in_junit(self):
         kernel = zoo.load("warp_per_row")

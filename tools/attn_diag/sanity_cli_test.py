@@ -133,6 +133,12 @@ class Moving(unittest.TestCase):
         self.assertEqual(self.report("diagnose", "atomics", 0)["diagnosis_verdict"], "nothing_wrong")
         self.said("check", "atomics", 0)
 
+    def test_memory_that_an_adapter_allocates_is_like_a_workspace(self):
+        for kernel in "in-workspace", "in-buffer":
+            report = self.report("trace", kernel, 1)
+            self.assertEqual((report["verdict"], report["sanity"]["finding"], report["sanity"]["within_bounds"]),
+                             ("latent", "depends_on_order", False))
+
     def test_a_wrong_kernel_whose_bits_move_by_less_than_rounding_is_named(self):
         self.assertIn("reduce diverges first", self.said("trace", "atomics-unscaled", 1).splitlines()[0])
         for kernel in "unscaled", "atomics-unscaled":

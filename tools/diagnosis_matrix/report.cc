@@ -139,8 +139,12 @@ std::string pairs_table(const Evidence& evidence) {
 }
 
 const char* finding_text(SanityFinding finding) {
-  constexpr const char* texts[] = {"not checked", "**steady**", "reads memory it has not written",
-                                   "depends on the order of threads", "moves"};
+  constexpr const char* texts[] = {"not checked",
+                                   "**steady**",
+                                   "reads memory it has not written",
+                                   "depends on the order of threads",
+                                   "has blocks that race",
+                                   "moves"};
   return texts[static_cast<std::size_t>(finding)];
 }
 

@@ -112,6 +112,10 @@ class BlockChecker {
              const char* advice, std::uintptr_t pc);
   // All threads of the block have met.
   void block_barrier();
+  // All but these, which had returned, are about to meet there.
+  void threads_returned(unsigned count, const char* file, int line) {
+    if (x_returned.count == 0) x_returned = {count, file, line};
+  }
   // The lanes of a warp have met. `orders`: what they did before is seen by what they do afterwards.
   void warp_sync(unsigned warp, std::uint32_t lanes, std::uint32_t live, bool orders);
   void fence(unsigned thread, bool device);
@@ -272,6 +276,7 @@ class BlockChecker {
   std::uint64_t x_block = 0;
   std::uint32_t x_interval = 0, x_segment = 0, x_first_segment = 0;
   unsigned x_threads = 0;
+  EarlyReturn x_returned;  // the first of the block
   std::vector<Thread> x_thread;
   std::vector<WarpClock> x_warps;
   bool x_synchronising = false;  // within an atomic or volatile access

@@ -230,6 +230,14 @@ void BlockChecker::report_uninitialised(const Now& now) {
   finding.advice = now.shared ? "Store to it first, also for rows and columns past the end of the "
                                 "problem"
                               : "Write it first, by a kernel or cudaMemset";
+  if (now.shared && x_returned.count > 0) {
+    finding.returned = x_returned;
+    const std::string file = x_returned.file;
+    finding.advice += concat(". ", x_returned.count, " of the ", x_threads,
+                             " threads of this block had returned before the barrier at ",
+                             file.substr(file.rfind('/') + 1), ':', x_returned.line,
+                             ": what is theirs to store is missing behind it");
+  }
   x_checker->add(finding);
 }
 

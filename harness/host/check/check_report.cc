@@ -50,6 +50,16 @@ bool is_consequence(const CheckFinding& read, const CheckFinding& race) {
   return reads_there(race.access) || reads_there(race.other);
 }
 
+// Whether it is about a load that no line of the source makes: the compiler may load early, and throw away what the
+// source would not have loaded.
+bool is_of_compilers_load(const SeenFinding& seen, const SourceLines& lines) {
+  if (seen.kind != CheckKind::kUninitialisedRead && seen.kind != CheckKind::kRace) return false;
+  const auto is = [&](const SeenAccess& a) {
+    return !a.write && !a.atomic && lines.without_line.count(a.pc) != 0;
+  };
+  return is(seen.access) || (seen.has_other && is(seen.other));
+}
+
 void sort_by_severity(std::vector<CheckFinding>& findings) {
   std::stable_sort(findings.begin(), findings.end(),
                    [](const CheckFinding& a, const CheckFinding& b) {
@@ -126,8 +136,16 @@ CheckReport Checker::report() const {
     finding.has_other = seen.has_other;
     if (seen.has_other) finding.other = resolve(seen.other, launch);
     finding.folded = seen.count - 1;
+    if (seen.returned.count > 0)
+      finding.returned_before = {seen.returned.file, seen.returned.line, ""};
     finding.message = seen.message;
     finding.advice = seen.advice;
+    if (finding.severity == Severity::kError && is_of_compilers_load(seen, lines[launch.library])) {
+      finding.severity = Severity::kLatent;
+      finding.message +=
+          "; but no line of the source makes this load: the compiler may have added it";
+      finding.advice = "Build with -- -O0, where every load is the source's, and check again";
+    }
     const auto same = std::find_if(report.findings.begin(), report.findings.end(),
                                    [&](const CheckFinding& f) { return is_same_pair(f, finding); });
     if (same == report.findings.end()) {

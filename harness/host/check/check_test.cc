@@ -6,6 +6,7 @@
 
 #include "attn_diag/harness/host/executor.h"
 #include "harness/host/check/test_kernels.h"
+#include "harness/host/check/untaken_kernels.h"
 #include "harness/host/sanitizer.h"
 #include "harness/testing/catch_for_tests.h"
 
@@ -188,6 +189,18 @@ TEST_CASE("reading shared memory that nobody wrote is found, byte by byte") {
   CHECK(found.access.thread[0] == 5);
 }
 
+TEST_CASE("of memory that threads would have stored it is said that they had returned") {
+  check_clean([](Memory& m) { return checked::returned_early(m.out.data(), 64); });
+  const CheckFinding found =
+      check_found(CheckKind::kUninitialisedRead, Severity::kError,
+                  [](Memory& m) { return checked::returned_early(m.out.data(), 40); });
+  CHECK(found.returned_before.line == line_of("some returned"));
+  CHECK(found.advice.find("24 of the 64 threads of this block had returned") != std::string::npos);
+  const CheckFinding other =
+      only(checked_launch([](Memory& m) { return checked::uninitialised_shared(m.out.data()); }));
+  CHECK(other.returned_before.line == 0);
+}
+
 TEST_CASE("neighbouring bytes are not one another's") {
   check_clean([](Memory& m) { return checked::bytes_of_neighbours(m.out.data()); });
 }
@@ -351,6 +364,28 @@ TEST_CASE("an element of a local array that was not set is found when read") {
                   [](Memory& m) { return checked::local_array_partly_set(m.out.data(), false); });
   CHECK(found.array == "rSum");
   CHECK(found.space == "local");
+}
+
+TEST_CASE(
+    "no load is made that the source does not make, and those that it makes have their lines") {
+  for (const checked::Untaken what : checked::kAllUntaken) {
+    CAPTURE(static_cast<int>(what));
+    check_clean([&](Memory& m) { return checked::loads_untaken(what, m.out.data(), 4, false); });
+    const CheckReport report = checked_launch(
+        [&](Memory& m) { return checked::loads_untaken(what, m.out.data(), 4, true); });
+    CHECK(!report.findings.empty());
+    for (const CheckFinding& found : report.findings) CHECK(!found.access.places.empty());
+  }
+}
+
+TEST_CASE("a load that no line makes is no error") {
+  const CheckReport report =
+      checked_launch([](Memory& m) { return checked::load_without_line(m.out.data()); });
+  const CheckFinding found = only(report);
+  CHECK(found.kind == CheckKind::kUninitialisedRead);
+  CHECK(found.severity == Severity::kLatent);
+  CHECK(found.access.places.empty());
+  CHECK(report.summary.symbolizer_note.empty());
 }
 
 #if !defined(__SANITIZE_ADDRESS__)  // whose runtime prints these itself

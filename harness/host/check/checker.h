@@ -39,6 +39,13 @@ struct SeenAccess {
   bool write = false, atomic = false, is_volatile = false, async = false, tile = false;
 };
 
+// Threads of a block that had returned before a barrier of it.
+struct EarlyReturn {
+  unsigned count = 0;  // 0: there were none
+  const char* file = nullptr;
+  int line = 0;
+};
+
 struct SeenFinding {
   CheckKind kind = CheckKind::kRace;
   Severity severity = Severity::kError;
@@ -52,6 +59,7 @@ struct SeenFinding {
   bool has_other = false;
   std::uint64_t count = 0;
   std::string message, advice;
+  EarlyReturn returned;
 };
 
 class Checker {

@@ -48,19 +48,24 @@ class DebugInfo {
   DebugInfo(const DebugInfo&) = delete;
   DebugInfo& operator=(const DebugInfo&) = delete;
 
+  struct At {
+    std::vector<SourcePlace> places;
+    bool is_described = false;  // by a unit, which may give no line
+  };
   // The line at an address, then the calls that were inlined around it, innermost first. Units are asked
   // one by one: not every compiler writes an index of addresses.
-  std::vector<SourcePlace> places_at(Dwarf_Addr at) {
-    std::vector<SourcePlace> places;
-    if (x_dwarf == nullptr) return places;
+  At places_at(Dwarf_Addr at) {
+    At found;
+    if (x_dwarf == nullptr) return found;
     Dwarf_CU* unit = nullptr;
     Dwarf_Die die;
     while (dwarf_get_units(x_dwarf, unit, &unit, nullptr, nullptr, &die, nullptr) == 0)
       if (dwarf_haspc(&die, at) > 0) {
-        places = places_in(die, at);
-        if (!places.empty()) break;
+        found.is_described = true;
+        found.places = places_in(die, at);
+        if (!found.places.empty()) break;
       }
-    return places;
+    return found;
   }
 
  private:
@@ -176,9 +181,10 @@ SourceLines find_source_lines(const std::string& library,
   bool any = false;
   for (const std::uint64_t offset : offsets) {
     // The call is before the address that it returns to.
-    std::vector<SourcePlace> places = info.places_at(offset > 0 ? offset - 1 : 0);
-    any = any || !places.empty();
-    result.places[offset] = std::move(places);
+    DebugInfo::At at = info.places_at(offset > 0 ? offset - 1 : 0);
+    any = any || at.is_described;
+    if (at.is_described && at.places.empty()) result.without_line.insert(offset);
+    result.places[offset] = std::move(at.places);
   }
   if (!any)
     result.problem =

@@ -93,6 +93,14 @@ __global__ void read_unset(int* out) {
   out[threadIdx.x] = sRow[threadIdx.x];
 }
 
+__global__ void read_of_returned(int* out, int threads) {
+  __shared__ int sRow[kThreads];
+  if (static_cast<int>(threadIdx.x) >= threads) return;
+  sRow[threadIdx.x] = 1;
+  __syncthreads();  // [some returned]
+  out[threadIdx.x] = sRow[kThreads - 1 - threadIdx.x];
+}
+
 __global__ void bytes_kernel(int* out) {
   __shared__ unsigned char sBytes[kThreads];
   sBytes[threadIdx.x] = 1;
@@ -262,6 +270,9 @@ cudaError_t half_warps(int* out, bool right) {
   return run(1, 0, exchange_in_half_warps, out, right);
 }
 cudaError_t uninitialised_shared(int* out) { return run(1, 0, read_unset, out); }
+cudaError_t returned_early(int* out, int threads) {
+  return run(1, 0, read_of_returned, out, threads);
+}
 cudaError_t bytes_of_neighbours(int* out) { return run(1, 0, bytes_kernel, out); }
 cudaError_t past_static_array(int* out) { return run(1, 0, static_overrun, out); }
 cudaError_t past_dynamic(int* out) {

@@ -20,6 +20,8 @@ cudaError_t reads_of_four_warps(int* out, unsigned who_stores);
 cudaError_t shuffle_between(int* out);
 cudaError_t half_warps(int* out, bool right);
 cudaError_t uninitialised_shared(int* out);
+// `threads` of 64 store an element each and load another; the others have returned.
+cudaError_t returned_early(int* out, int threads);
 cudaError_t bytes_of_neighbours(int* out);
 cudaError_t past_static_array(int* out);
 cudaError_t past_dynamic(int* out);

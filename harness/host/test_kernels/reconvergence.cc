@@ -99,6 +99,25 @@ cudaError_t run(int* out) {
   return cudaLaunchKernelEx(&config, part_in_loop<kParting>, out);
 }
 
+// One lane stores what all load behind the branch.
+__global__ void broadcast_kernel(int* out) {
+  __shared__ int sValues[kLanes];
+  const int t = static_cast<int>(threadIdx.x);
+  int sum = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    sValues[t] = t + round;
+    __syncthreads();
+    if (t == 0) {
+      const int value = sValues[0];
+      sValues[0] = 2 * value + 1;
+      sValues[1] = value + 7;
+    }
+    sum += sValues[0] + 10 * sValues[1];
+    __syncthreads();
+  }
+  out[t] = sum;
+}
+
 // Two lanes take turns, by a lock that each holds on its own: waiting for lanes to converge must not keep the
 // one that holds the lock from releasing it.
 __global__ void lock_of_lanes_kernel(unsigned* lock, int* out) {
@@ -131,6 +150,12 @@ cudaError_t reconverge(Parting parting, int* out) {
       break;
   }
   return run<Parting::kReturn>(out);
+}
+
+cudaError_t broadcast(int* out) {
+  cudaLaunchConfig_t config;
+  config.blockDim = dim3(kLanes);
+  return cudaLaunchKernelEx(&config, broadcast_kernel, out);
 }
 
 cudaError_t lock_of_lanes(unsigned* lock, int* out) {

@@ -8,6 +8,7 @@ enum class Parting { kIf, kElse, kBreak, kContinue, kNestedLoops, kCall, kSwitch
 #define ATTN_DIAG_RECONVERGENCE(name)                  \
   namespace name {                                     \
   cudaError_t reconverge(Parting parting, int* out);   \
+  cudaError_t broadcast(int* out);                     \
   cudaError_t lock_of_lanes(unsigned* lock, int* out); \
   }
 ATTN_DIAG_RECONVERGENCE(lockstep_O1)

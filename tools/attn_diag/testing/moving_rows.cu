@@ -1,6 +1,7 @@
 // Row-per-block attention in fp32 whose result moves with the order of threads, for one reason or another,
 // and in some with a second bug behind that.
 #include <attn_diag/kernels/bring.h>
+#include <attn_diag/kernels/device_buffer.h>
 #include <cuda_runtime.h>
 
 #include <cmath>
@@ -81,6 +82,54 @@ __global__ void two_rows(const float* q, const float* k, const float* v, float* 
   if (lane == 0) lse[blockIdx.y * S + row] = m + logf(l);
 }
 
+__device__ float over_warp(float x, bool is_sum) {
+  for (int by = 16; by > 0; by /= 2) {
+    const float other = __shfl_xor_sync(~0u, x, by);
+    x = is_sum ? x + other : fmaxf(x, other);
+  }
+  return x;
+}
+
+// A warp has a row, and keeps its scores in global memory. A lane may look for the largest of four before the last of
+// them is stored: it finds NaN there, which fmaxf() ignores, or whatever was in that memory.
+__global__ void rows_in_memory(const float* q, const float* k, const float* v, float* o, float* lse,
+                               float* scores, int S, int D, float scale) {
+  const long long head = (long long)blockIdx.y * S * D;
+  const int lane = threadIdx.x, row = blockIdx.x;
+  scores += (blockIdx.y * S + row) * S;
+  for (int j = 0; j < S; ++j) {
+    float s = 0.0f;
+    for (int d = lane; d < D; d += 32) s += q[head + row * D + d] * k[head + j * D + d];
+    s = over_warp(s, true) * scale;
+    if (lane == 0) scores[j] = s;
+  }
+  float m = -INFINITY, l = 0.0f;
+  for (int j = max(S - 4, 0) + lane; j < S; j += 32) m = fmaxf(m, scores[j]);
+  m = over_warp(m, false);
+  for (int j = lane; j < S; j += 32) l += expf(scores[j] - m);
+  l = over_warp(l, true);
+  for (int d = lane; d < D; d += 32) {
+    float sum = 0.0f;
+    for (int j = 0; j < S; ++j) sum += expf(scores[j] - m) * v[head + j * D + d];
+    o[head + row * D + d] = sum / l;
+  }
+  if (lane == 0) lse[blockIdx.y * S + row] = m + logf(l);
+}
+
+void call_in_memory(const attn_diag::Call& c, float* scores) {
+  rows_in_memory<<<dim3(c.seqlen(), c.heads()), 32, 0, c.stream()>>>(
+      c.q<float>(), c.k<float>(), c.v<float>(), c.o<float>(), c.lse(), scores, c.seqlen(),
+      c.head_dim(), c.scale());
+}
+
+void call_in_workspace(const attn_diag::Call& c) { call_in_memory(c, c.workspace<float>()); }
+
+void call_in_buffer(const attn_diag::Call& c) {
+  attn_diag::DeviceBuffer<float> scores(static_cast<std::size_t>(c.heads()) * c.seqlen() *
+                                        c.seqlen());
+  call_in_memory(c, scores.data());
+}
+
 void call_two(const attn_diag::Call& c) {
   two_rows<<<dim3((c.seqlen() + 1) / 2, c.heads()), kThreads, 0, c.stream()>>>(
       c.q<float>(), c.k<float>(), c.v<float>(), c.o<float>(), c.lse(), c.seqlen(), c.head_dim(),
@@ -104,6 +153,14 @@ attn_diag::Declaration a_kernel(const char* name, void (*call)(const attn_diag::
   return kernel;
 }
 
+attn_diag::Declaration workspace_kernel() {
+  attn_diag::Declaration kernel = a_kernel("in-workspace", call_in_workspace);
+  kernel.workspace = [](const attn_diag::Problem& p, const attn_diag::Geometry&) {
+    return static_cast<std::size_t>(p.heads) * p.seqlen_q * p.seqlen_k * sizeof(float);
+  };
+  return kernel;
+}
+
 template <int kFlaws>
 attn_diag::Declaration rows_kernel(const char* name) {
   return a_kernel(name, call<kFlaws>);
@@ -113,4 +170,5 @@ ATTN_DIAG_EXPORT(
     a_kernel("one-for-two", call_two), rows_kernel<0>("whole"), rows_kernel<kAtomics>("atomics"),
     rows_kernel<kAtomics | kUnscaled>("atomics-unscaled"), rows_kernel<kNoSyncwarp>("warp"),
     rows_kernel<kNoSyncwarp | kUnscaled>("warp-unscaled"), rows_kernel<kNoBarrier>("race"),
-    rows_kernel<kNoBarrier | kLastReads>("race-of-the-last"), rows_kernel<kUnscaled>("unscaled"));
+    rows_kernel<kNoBarrier | kLastReads>("race-of-the-last"), rows_kernel<kUnscaled>("unscaled"),
+    workspace_kernel(), a_kernel("in-buffer", call_in_buffer));

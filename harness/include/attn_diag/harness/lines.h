@@ -14,6 +14,8 @@
 
 namespace attn_diag {
 
+struct CheckResult;
+
 struct LinePlace {
   std::string file, function;
   int line = 0, column = 0;
@@ -90,6 +92,8 @@ enum class LinesBy : std::uint8_t {
 
 // For a case that diverges: makes the kernel's watch build and runs it twice, to find which blocks make the
 // wrong rows and what they compute. `reason` says what could not be done.
-LineDivergence trace_lines(const Experiment& experiment, LinesBy by = LinesBy::kNumbers);
+// `checked`: what attn-diag check finds of the experiment, if that is known.
+LineDivergence trace_lines(const Experiment& experiment, LinesBy by = LinesBy::kNumbers,
+                           const CheckResult* checked = nullptr);
 
 }  // namespace attn_diag

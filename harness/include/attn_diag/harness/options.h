@@ -24,8 +24,9 @@ enum class GivenMemory : std::uint8_t {
   kAroundOutput,
   kAroundWorkspace,
   kAroundGiven,  // S or P, of a kernel that is given it
+  kAllocated,  // host executor: what the adapter or the host code gets from cudaMalloc, and around it
 };
-inline constexpr std::size_t kNumGivenMemories = 9;
+inline constexpr std::size_t kNumGivenMemories = 10;
 std::string_view name(GivenMemory memory);  // "the workspace", "the bytes around v"
 
 // The byte each of it is filled with before a run. 0xFF is NaN in every type; o and lse then hold

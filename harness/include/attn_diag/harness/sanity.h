@@ -16,6 +16,7 @@ enum class SanityFinding : std::uint8_t {
   kSteady,          // the same bits in every run
   kReadsUnwritten,  // they depend on what was in some memory before the run
   kDependsOnOrder,  // they depend on the order in which threads run
+  kBlocksRace,  // threads of two blocks race, as attn-diag check finds, whether or not it showed in these runs
   kMoves,  // two runs differ though nothing was changed, or nothing that accounts for it alone
 };
 

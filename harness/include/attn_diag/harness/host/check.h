@@ -73,8 +73,11 @@ struct CheckFinding {
   bool has_other = false;
   CheckAccess other;         // the earlier one
   std::uint64_t folded = 0;  // further occurrences of the same pair of lines
-  std::string message;       // one sentence: what is wrong
-  std::string advice;        // one sentence: what to do
+  // Of shared memory that nobody has written: the barrier before which threads of the block had returned. No line: none
+  // had.
+  SourcePlace returned_before;
+  std::string message;  // one sentence: what is wrong
+  std::string advice;   // one sentence: what to do
 };
 
 struct CheckSummary {

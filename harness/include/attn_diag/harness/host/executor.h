@@ -49,6 +49,7 @@ struct LaunchOptions {
   std::uint8_t shared_fill =
       0xFF;  // every byte of shared memory when a block starts; 0xFF is NaN in
              // every type
+  std::uint8_t allocated_fill = 0xFF;  // likewise of what is allocated in the scope
   // Watch loads and stores (check.h): instrumented libraries, one worker, asynchronous copies late.
   std::optional<CheckOptions> check;
   // Watch where numbers come from (values.h): watch builds, one worker.

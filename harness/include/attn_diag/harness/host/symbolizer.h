@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -12,7 +13,8 @@ namespace attn_diag::host {
 
 struct SourceLines {
   std::map<std::uint64_t, std::vector<SourcePlace>> places;  // by offset into the library
-  std::string problem;                                       // why there are none
+  std::set<std::uint64_t> without_line;  // of code that has lines otherwise: the compiler's own
+  std::string problem;                   // why there are none
 };
 
 // The lines of the calls, from return addresses as offsets from the library's base.
