@@ -15,9 +15,13 @@ void explain(const Terms& terms, const std::vector<OutputElement>& elements, Lin
   Causes why(terms);
   std::map<Kind, std::vector<Cause>> causes;  // of wrong elements
   std::map<Kind, std::int64_t> of_right;      // what is unusual about right ones
-  std::size_t wrong = 0, misplaced = 0;
+  std::size_t wrong = 0, misplaced = 0, unseen = 0;
   for (const OutputElement& element : elements) {
     const Cause cause = why.cause_of(element);
+    if (why.is_unseen(element, cause)) {
+      unseen += element.wrong;
+      continue;
+    }
     misplaced += cause.what == What::kOtherRow || cause.what == What::kOtherColumn;
     if (element.wrong) {
       ++wrong;
@@ -30,6 +34,13 @@ void explain(const Terms& terms, const std::vector<OutputElement>& elements, Lin
       ++out.understood;
     else
       ++of_right[cause.kind()];
+  }
+  if (wrong == 0 && unseen > 0) {
+    out.answer = LineAnswer::kUnsure;
+    out.reason =
+        "what is wrong depends on more blocks than can be watched at once, and not all of them "
+        "were: take smaller sizes";
+    return;
   }
   if (wrong == 0) {
     out.answer = LineAnswer::kNone;

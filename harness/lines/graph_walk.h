@@ -19,6 +19,8 @@ class Walk {
   using ValueOp = host::ValueOp;
   using ValueSite = host::ValueSite;
 
+  // Numbers are made, or read, that are not in the graph: that something is in it nowhere says nothing.
+  bool is_cut() const { return x_graph.full || !x_graph.unwatched.empty(); }
   const ValueNode& node(std::uint32_t n) const { return x_graph.nodes[n]; }
   const ValueSite& site(std::uint32_t n) const { return x_graph.sites[n]; }
   ValueOp op(std::uint32_t n) const;

@@ -40,7 +40,7 @@ std::string text_of(const Terms& terms, const Term& term) {
     case TermKind::kLog:
       return "ln l, or lse";
     case TermKind::kIll:
-      return "";
+      return term.ill == Ill::kUnwatched ? "what blocks made that were not watched" : "";
   }
   return "";
 }
@@ -129,7 +129,8 @@ void describe(const Terms& terms, LineDivergence& out) {
     std::vector<std::int64_t> columns;
     for (std::uint32_t d = 0; d < size_of_columns(buffer); ++d)
       if (all_columns[static_cast<std::size_t>(buffer)].count(d) == 0) columns.push_back(d);
-    if (!columns.empty() && columns.size() < size_of_columns(buffer))
+    const bool cut = graph.full || !graph.unwatched.empty();
+    if (!cut && !columns.empty() && columns.size() < size_of_columns(buffer))
       out.unread.push_back(fmt::format("columns {} of {} are loaded by no line",
                                        index_ranges(columns), kBuffers[buffer]));
   }

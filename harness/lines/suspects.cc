@@ -69,6 +69,7 @@ void Suspects::suggest_computed(std::uint32_t site_number, const std::vector<Nam
 }
 
 bool Suspects::never_ran(std::uint32_t s) const {
+  if (is_cut()) return false;
   const ValueSite& at = site(s);
   return std::none_of(x_graph.sites.begin() + 1, x_graph.sites.end(), [&](const ValueSite& one) {
     return one.line == at.line && one.file == at.file && one.op == at.op &&
@@ -188,6 +189,7 @@ void Suspects::suggest_conditions_behind(std::uint32_t ran, std::uint32_t site_n
 }
 
 bool Suspects::loads_none(unsigned buffer, std::uint32_t row) {
+  if (is_cut()) return false;
   const auto& seen = loaded_for(row)[buffer];
   for (unsigned j = 0; j < static_cast<unsigned>(x_attention.problem().seqlen_k); ++j)
     if (seen.count(std::uint64_t{key_row(row, j)} << 32) != 0) return false;
@@ -195,7 +197,7 @@ bool Suspects::loads_none(unsigned buffer, std::uint32_t row) {
 }
 
 bool Suspects::loads_all(unsigned buffer, std::uint32_t row) {
-  return has_all(loaded_for(row)[buffer], buffer, row);
+  return is_cut() || has_all(loaded_for(row)[buffer], buffer, row);
 }
 
 bool Suspects::has_all(const std::unordered_set<std::uint64_t>& seen, unsigned buffer,

@@ -282,4 +282,26 @@ TEST_CASE("of blocks that are not chosen nothing is recorded") {
   CHECK_FALSE(recorder.begin_block(3));
 }
 
+TEST_CASE("what a block stored that is not watched is told from a number that nobody made") {
+  alignas(16) float memory[4] = {};
+  ValueOptions options;
+  options.all_blocks = false;
+  options.blocks = {1};
+  ValueRecorder recorder(options);
+  Site load = site_of(Op::kLoadNumber), store = site_of(Op::kStore);
+  recorder.begin_launch();
+  recorder.begin_block(0);
+  recorder.note_global(store, 0, &memory[0], 4, true);
+  recorder.begin_block(1);
+  const Label theirs = recorder.load(load, 1 << 10, &memory[0], 4, bits_of(2));
+  const Label nobodys = recorder.load(load, 1 << 10, &memory[1], 4, bits_of(2));
+  recorder.store(store, 1 << 10, &memory[0], 4, theirs, bits_of(2));
+  recorder.note_global(store, 1, &memory[0], 4, true);
+  const Label own = recorder.load(load, 1 << 10, &memory[0], 4, bits_of(2));
+  const ValueGraph graph = recorder.take();
+  CHECK(graph.unwatched == std::vector<std::uint32_t>{theirs});
+  CHECK(nobodys != 0);
+  CHECK(own != theirs);
+}
+
 }  // namespace attn_diag::host
