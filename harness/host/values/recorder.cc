@@ -255,8 +255,9 @@ void ValueRecorder::copy(void* to, const void* from, std::size_t bytes, CopiedAt
     } else {
       parts = bytes_at(at, here);
       // Code of the host hands on who stored it.
-      if (at_line.site != nullptr && is_of_unwatched(at))
-        parts = unwatched(*at_line.site, at_line.where, here);
+      if (at_line.site != nullptr)
+        parts = is_of_unwatched(at) ? unwatched(*at_line.site, at_line.where, here)
+                                    : loaded_here(*at_line.site, at_line.where, parts);
       for (const std::uint32_t part : parts) x_read[part & kLabelMask] = true;
     }
     std::copy_n(parts.begin(), here, labels.begin() + static_cast<std::ptrdiff_t>(i));
@@ -328,9 +329,16 @@ Label ValueRecorder::load(Site& site, std::uint32_t where, const void* at, unsig
     if (made != 0) x_width[made] = static_cast<unsigned char>(bytes);
     return made;
   }
-  if ((label & kPacked) != 0)
-    for (const std::uint32_t part : x_packed[label & ~kPacked]) x_read[part & kLabelMask] = true;
-  if (label == 0 || (label & kPacked) != 0) return label;
+  if ((label & kPacked) != 0) {
+    const Packed parts = x_packed[label & ~kPacked];
+    bool copied = false;
+    for (const std::uint32_t part : parts) {
+      x_read[part & kLabelMask] = true;
+      copied = copied || is_copied(part & kLabelMask);
+    }
+    return copied ? pack(loaded_here(site, where, parts), bytes) : label;
+  }
+  if (label == 0) return label;
   x_read[label] = true;
   const float value = number_of_bits(label, bytes, bits);
   // Stored to since by what does not tell.
@@ -340,6 +348,7 @@ Label ValueRecorder::load(Site& site, std::uint32_t where, const void* at, unsig
     ++x_graph.unseen;
     return 0;
   }
+  if (is_copied(label)) return pack(loaded_here(site, where, unpack(label, bytes)), bytes);
   const Label made = add(site, where, {label, 0, 0}, value);
   if (made != 0) x_width[made] = static_cast<unsigned char>(bytes);
   return made;
@@ -358,6 +367,27 @@ void ValueRecorder::store(Site& site, std::uint32_t where, const void* at, unsig
   const Packed parts = unpack(kept, bytes);
   write(address_of(at), parts.data(), bytes);
   if (is_output(at)) note_output(site, where, at, bytes, kept);
+}
+
+bool ValueRecorder::is_copied(Label label) const {
+  const ValueNode& node = x_graph.nodes[label];
+  return node.is_input() && node.site == g_copied.number;
+}
+
+Packed ValueRecorder::loaded_here(Site& site, std::uint32_t where, Packed parts) {
+  Label of = 0, made = 0;
+  for (std::uint32_t& part : parts) {
+    const Label label = part & kLabelMask;
+    if (!is_copied(label)) continue;
+    if (label != of) {
+      const ValueNode copied = x_graph.nodes[label];
+      of = label;
+      made = add(site, where, copied.operand, copied.value);
+      x_width[made] = x_width[label];
+    }
+    part = made == 0 ? 0 : made | (part & ~kLabelMask);
+  }
+  return parts;
 }
 
 bool ValueRecorder::is_of_unwatched(const void* at) const {

@@ -107,6 +107,9 @@ class __attribute__((visibility("hidden"))) ValueRecorder {
   Label pack(const Packed& bytes, unsigned count);
   Packed bytes_at(const void* at, unsigned bytes);
   Page* page(std::uintptr_t at, bool make);
+  bool is_copied(Label label) const;
+  // The same, where what code of the host copied from an input is loaded here.
+  Packed loaded_here(value_callouts::Site& site, std::uint32_t where, Packed parts);
   // Whether a block that is not watched was the last to store there; and labels of numbers for that.
   bool is_of_unwatched(const void* at) const;
   Packed unwatched(value_callouts::Site& site, std::uint32_t where, unsigned bytes);
