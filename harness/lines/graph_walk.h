@@ -25,6 +25,8 @@ class Walk {
   const ValueSite& site(std::uint32_t n) const { return x_graph.sites[n]; }
   ValueOp op(std::uint32_t n) const;
   bool is_load(std::uint32_t n) const;
+  // Of an element of an input: that code of the host copied it, not that a kernel loaded it.
+  bool is_host_copy(std::uint32_t n) const { return site(node(n).site).line == 0; }
   bool is_exponential(std::uint32_t n) const {
     return op(n) == ValueOp::kExp || op(n) == ValueOp::kExp2;
   }

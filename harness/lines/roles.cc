@@ -75,11 +75,11 @@ void describe(const Terms& terms, LineDivergence& out) {
     const Term& term = terms[n];
     const ValueSite& site = graph.sites[node.site];
     if (node.is_input()) {
+      if (site.line == 0) continue;
       const std::uint32_t positions =
           static_cast<std::uint32_t>(term.buffer == 0 ? problem.seqlen_q : problem.seqlen_k);
       all_rows[term.buffer].insert(term.row % positions);
       all_columns[term.buffer].insert(term.column);
-      if (site.line == 0) continue;
       Read& read = reads[{node.site, term.buffer}];
       read.rows.insert(term.row % positions);
       read.columns.insert(term.column);

@@ -227,12 +227,13 @@ const Suspects::Loaded& Suspects::loaded_for(std::uint32_t row) {
       const Term& term = x_terms[n];
       const bool of_q = term.kind == TermKind::kScore || term.kind == TermKind::kWeight ||
                         (term.kind == TermKind::kElement && term.buffer == 0);
-      if (of_q) (term.row == row ? own : others).insert(node(n).where >> 10);
+      if (of_q && !is_host_copy(n)) (term.row == row ? own : others).insert(node(n).where >> 10);
     }
   for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
     const Term& term = x_terms[n];
     const std::uint32_t block = node(n).where >> 10;
-    if (node(n).is_input() && (own.count(block) != 0 || others.count(block) == 0 || own.empty()))
+    if (node(n).is_input() && !is_host_copy(n) &&
+        (own.count(block) != 0 || others.count(block) == 0 || own.empty()))
       loaded[term.buffer].insert(std::uint64_t{term.row} << 32 | term.column);
   }
   return loaded;
@@ -242,15 +243,15 @@ void Suspects::note_loaders() {
   if (x_loaders_known) return;
   x_loaders_known = true;
   for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
-    const Term& term = x_terms[n];
-    if (node(n).is_input()) {
-      if (site(node(n).site).line != 0) x_loaders[term.buffer].insert(node(n).site);
-    } else if (term.kind == TermKind::kElement && is_load(n) && node(n).operand[0] != 0 &&
-               site(node(node(n).operand[0]).site).line == 0) {
-      // A load of what the host copied.
-      x_loaders[term.buffer].insert(node(n).site);
-    }
+    if (node(n).is_input() && !is_host_copy(n))
+      x_loaders[x_terms[n].buffer].insert(node(n).site);
   }
+}
+
+bool Suspects::copies_input(unsigned buffer) const {
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
+    if (node(n).is_input() && is_host_copy(n) && x_terms[n].buffer == buffer) return true;
+  return false;
 }
 
 void Suspects::suggest_unused_loads(const std::string& why) {
