@@ -1,14 +1,34 @@
 #include "harness/lines/explain.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <array>
 #include <map>
+#include <string>
 #include <tuple>
 
 #include "harness/lines/fault.h"
 #include "harness/lines/sum_suspects.h"
 
 namespace attn_diag::lines {
+
+namespace {
+
+// Inputs that code of the host copied, and none of which a kernel loaded; empty: there are none.
+std::string lost_inputs(const Terms& terms) {
+  const host::ValueGraph& graph = terms.graph();
+  std::array<bool, 3> copied{}, loaded{};
+  for (std::uint32_t n = 1; n < graph.nodes.size(); ++n)
+    if (graph.nodes[n].is_input())
+      (graph.site_of(n).line == 0 ? copied : loaded)[terms[n].buffer] = true;
+  std::vector<std::string> lost;
+  for (std::size_t i = 0; i < 3; ++i)
+    if (copied[i] && !loaded[i]) lost.emplace_back(kBuffers[i]);
+  return fmt::format("{}", fmt::join(lost, ", "));
+}
+
+}  // namespace
 
 void explain(const Terms& terms, const std::vector<OutputElement>& elements, LineDivergence& out) {
   using Kind = std::tuple<What, Ill, std::uint32_t>;
@@ -34,6 +54,14 @@ void explain(const Terms& terms, const std::vector<OutputElement>& elements, Lin
       ++out.understood;
     else
       ++of_right[cause.kind()];
+  }
+  if (const std::string lost = lost_inputs(terms); !lost.empty()) {
+    out.answer = LineAnswer::kUnsure;
+    out.reason = fmt::format(
+        "code of the host copies {}, and no block that was watched loads what came of it: copies "
+        "by cudaMemcpy are followed, what a loop of the host moves is not",
+        lost);
+    return;
   }
   if (wrong == 0 && unseen > 0) {
     out.answer = LineAnswer::kUnsure;

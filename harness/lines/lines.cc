@@ -9,6 +9,7 @@
 
 #include "attn_diag/harness/check_kernel.h"
 #include "attn_diag/harness/error.h"
+#include "attn_diag/harness/host/executor.h"
 #include "attn_diag/harness/plan.h"
 #include "harness/base/close_names.h"
 #include "harness/inputs/coded_inputs.h"
@@ -255,8 +256,10 @@ LineDivergence lines::trace_lines(const WatchBuild& build, const Experiment& giv
                                      [](const OutputElement& element) { return element.wrong; });
   const bool untold = experiment.run.fill[GivenMemory::kOutput] == MemoryFill::kNaN &&
                       take_out_untold(run, chosen.of_lse, elements);
-  if (by == LinesBy::kChecker || any_wrong)
-    unchecked = put_findings(experiment, terms, elements, by == LinesBy::kChecker, out);
+  // What was judged is wrong, and what was watched is not.
+  const bool came_out_right = by == LinesBy::kNumbers && !any_wrong;
+  const bool moves = by == LinesBy::kChecker || came_out_right;
+  if (moves || any_wrong) unchecked = put_findings(experiment, terms, elements, moves, out);
   const bool ended = out.suspects.empty() && survey.illegal;
   if (ended) {
     const std::int64_t numbers = out.numbers;
@@ -266,6 +269,7 @@ LineDivergence lines::trace_lines(const WatchBuild& build, const Experiment& giv
   const bool found = !out.suspects.empty();
   const std::string finding = out.what, why = out.reason;
   explain(terms, elements, out);
+  const bool understood = out.answer == LineAnswer::kNone;
   if (found) {
     out.what = finding;
     out.where.clear();
@@ -277,6 +281,15 @@ LineDivergence lines::trace_lines(const WatchBuild& build, const Experiment& giv
     out.answer = LineAnswer::kUnsure;
     out.reason = "the result moves, or the run is refused, and attn-diag check " +
                  (unchecked.empty() ? std::string("finds nothing") : "cannot look: " + unchecked);
+  }
+  if (came_out_right && !ended && understood && out.numbers > 0) {
+    out.answer = LineAnswer::kUnsure;
+    out.reason = "the run that was watched came out right";
+    if (host::is_lockstep(experiment.run.schedule))
+      out.reason += ", in another order of threads: what is wrong depends on that";
+    out.reason += found               ? "; this is what attn-diag check finds"
+                  : unchecked.empty() ? "; attn-diag check finds nothing"
+                                      : "; attn-diag check cannot look: " + unchecked;
   }
   if (untold && out.answer == LineAnswer::kNone) {
     out.answer = LineAnswer::kUnsure;

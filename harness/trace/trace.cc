@@ -88,8 +88,9 @@ class Tracer {
       run.fill = x_run.fill;
       // A result that moves comes first: its numbers say where it shows, not where it is from.
       const bool moves = (x_result.sanity.unsound() && x_result.calmly.empty()) || finds;
-      x_result.lines =
-          trace_lines(x_given.with(run), moves ? LinesBy::kChecker : LinesBy::kNumbers);
+      x_result.lines = trace_lines(x_given.with(run), moves      ? LinesBy::kChecker
+                                                      : is_right ? LinesBy::kNumbersOfRight
+                                                                 : LinesBy::kNumbers);
     }
     x_result.capture = std::move(prefix.capture);
     if (!x_input_writes.empty()) x_result.capture.input_writes = std::move(x_input_writes);

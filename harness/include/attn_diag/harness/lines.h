@@ -85,6 +85,7 @@ struct LineDivergence {
 // What is looked at first.
 enum class LinesBy : std::uint8_t {
   kNumbers,
+  kNumbersOfRight,  // for what agrees: what the numbers are is all there is to tell
   kChecker,  // for refused runs and results that move: what the checker finds comes first
 };
 
