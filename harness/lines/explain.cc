@@ -117,14 +117,16 @@ void explain(const Terms& terms, const std::vector<OutputElement>& elements, Lin
     out.reason = "rows that are right are made the same way";
   else if (share < 0.25)
     out.reason = fmt::format("this explains {:.0f} % of the wrong elements", share * 100);
-  else if (unusual)
-    out.reason = "of the elements that are right most are made in a way that is not understood";
+  else if (unusual && !by_luck)
+    out.reason = fmt::format(
+        "of {} right elements {} are understood: the kernel may compute in a way that is not known",
+        out.right, out.understood == 0 ? "none" : fmt::format("only {}", out.understood));
   else if (most->front().ill == Ill::kMeaningless && out.understood == 0)
     out.reason =
         "no element is right: whether that is the kernel's own way or its fault cannot be told";
   else if (most->front().ill == Ill::kUnknown)
     out.reason = "an operation that is not known stands there";
-  else if (!suspects.sure())
+  else if (!suspects.sure() || unusual)
     out.reason = "the first of these lines is the likeliest";
   else
     out.answer = LineAnswer::kLine;

@@ -242,8 +242,7 @@ LineDivergence lines::trace_lines(const WatchBuild& build, const Experiment& giv
   const Capture of = case_of(experiment);
   ExpectedRows expected(of);
   const Chosen chosen = chosen_elements(survey, attention, expected);
-  const auto [blocks, run] =
-      watch_rows(watching, survey.graph, chosen, refused ? kPatience : 0);
+  const auto [blocks, run] = watch_rows(watching, survey.graph, chosen, refused ? kPatience : 0);
 
   LineDivergence out;
   out.numbers = static_cast<std::int64_t>(run.graph.nodes.size()) - 1;

@@ -243,8 +243,7 @@ void Suspects::note_loaders() {
   if (x_loaders_known) return;
   x_loaders_known = true;
   for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
-    if (node(n).is_input() && !is_host_copy(n))
-      x_loaders[x_terms[n].buffer].insert(node(n).site);
+    if (node(n).is_input() && !is_host_copy(n)) x_loaders[x_terms[n].buffer].insert(node(n).site);
   }
 }
 

@@ -86,7 +86,7 @@ struct LineDivergence {
 enum class LinesBy : std::uint8_t {
   kNumbers,
   kNumbersOfRight,  // for what agrees: what the numbers are is all there is to tell
-  kChecker,  // for refused runs and results that move: what the checker finds comes first
+  kChecker,         // for refused runs and results that move: what the checker finds comes first
 };
 
 // For a case that diverges: makes the kernel's watch build and runs it twice, to find which blocks make the

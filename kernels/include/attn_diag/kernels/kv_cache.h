@@ -80,8 +80,9 @@ class KvCache {
                                                                : d;
     if (d % part != 0) c.refuse("its cache has K in chunks, of which head_dim must be a multiple");
     const std::vector<T> empty(to.size(), T(3.0f));
-    check_cuda(cudaMemcpy(to.data(), empty.data(), empty.size() * sizeof(T), cudaMemcpyHostToDevice),
-               "clear the cache");
+    check_cuda(
+        cudaMemcpy(to.data(), empty.data(), empty.size() * sizeof(T), cudaMemcpyHostToDevice),
+        "clear the cache");
     const std::size_t next = order == CacheOrder::kTokensHeads ? heads * d : part;  // token
     for (std::size_t i = 0; i < x_count; ++i) {
       const std::size_t pages = static_cast<std::size_t>(x_pages);
@@ -94,11 +95,11 @@ class KvCache {
           const std::size_t begin = order == CacheOrder::kTokensHeads
                                         ? page * tokens * heads * d + h * d
                                         : (page * heads + h) * tokens * d + at * tokens;
-          check_cuda(cudaMemcpy2D(to.data() + begin, next * sizeof(T), head + at,
-                                  static_cast<std::size_t>(strides.seq) * sizeof(T),
-                                  part * sizeof(T), std::min(tokens, keys - first),
-                                  cudaMemcpyDeviceToDevice),
-                     "fill the cache");
+          check_cuda(
+              cudaMemcpy2D(to.data() + begin, next * sizeof(T), head + at,
+                           static_cast<std::size_t>(strides.seq) * sizeof(T), part * sizeof(T),
+                           std::min(tokens, keys - first), cudaMemcpyDeviceToDevice),
+              "fill the cache");
         }
       }
     }
