@@ -295,6 +295,30 @@ class LinesTest(unittest.TestCase):
         self.assertIn("attn-diag check", lines["reason"])
         self.assertIn("o[", lines["suspects"][0]["text"])
 
+    def test_what_is_wrong_in_lockstep_alone_is_what_check_finds(self):
+        # A sum that goes from thread to thread without a barrier.
+        kernel = zoo.load("naive_rows")
+        self.plant(kernel, """    red[tid] = part;
+    __syncthreads();
+    for (int off = THREADS / 2; off > 0; off >>= 1) {
+        if (tid < off) red[tid] += red[tid + off];
+        __syncthreads();
+    }
+    const float rowSum = red[0];
+""", """    red[tid] = part + (tid > 0 ? red[tid - 1] : 0.0f);
+    __syncthreads();
+    const float rowSum = red[THREADS - 1];
+""", "--quiet")
+        words = ["trace", "--kernel", "./k.so", *kernel.cases[0].split(), "--no-history"]
+        lines = json.loads(self.call(*words, "--json").stdout)["line_divergence"]
+        self.assertEqual(lines["answer"], "unsure")
+        self.assertIn("came out right, in another order of threads", lines["reason"])
+        self.assertIn("this is what attn-diag check finds", lines["reason"])
+        self.assertTrue(any("red[tid - 1]" in s["text"] for s in lines["suspects"][:3]), lines["suspects"][:3])
+        text = self.call(*words).stdout
+        self.assertIn("DIVERGES", text)
+        self.assertNotIn("is what attention asks for", text)
+
     def test_what_agrees_may_touch_what_is_not_its_own(self):
         # The row behind the last is loaded, and nobody uses it.
         kernel = zoo.load("dispatch_types")
