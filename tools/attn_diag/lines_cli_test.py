@@ -319,6 +319,13 @@ class LinesTest(unittest.TestCase):
         self.assertIn("DIVERGES", text)
         self.assertNotIn("is what attention asks for", text)
 
+    def test_rows_that_nobody_stores_are_counted_as_far_as_they_are_looked_at(self):
+        store = "O[((size_t)bh * Sq + i) * D + d] = acc / rowSum;"
+        self.plant(zoo.load("naive_rows"), store, "if (i < 20) " + store)
+        for keys, words in [(40, "40 rows of o are stored by nobody"), (100, "at least 128 rows of o are stored by nobody")]:
+            lines = self.trace(f"--dtype fp32 --heads 2 --seqlen {keys} --head-dim 32")["line_divergence"]
+            self.assertEqual(lines["what"].split(";")[0], words)
+
     def test_what_agrees_may_touch_what_is_not_its_own(self):
         # The row behind the last is loaded, and nobody uses it.
         kernel = zoo.load("dispatch_types")
