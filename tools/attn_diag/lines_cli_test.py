@@ -326,6 +326,13 @@ class LinesTest(unittest.TestCase):
             lines = self.trace(f"--dtype fp32 --heads 2 --seqlen {keys} --head-dim 32")["line_divergence"]
             self.assertEqual(lines["what"].split(";")[0], words)
 
+    def test_a_few_elements_that_are_right_by_luck_weaken_nothing(self):
+        name, case, old, new = EDITS["a loop that begins late"][:4]
+        self.plant(zoo.load(name), old, new)
+        lines = self.trace(zoo.load(name).cases[case])["line_divergence"]
+        self.assertGreater(lines["right"], 0)
+        self.assertEqual((lines["answer"], lines["reason"]), ("unsure", "the first of these lines is the likeliest"))
+
     def test_what_agrees_may_touch_what_is_not_its_own(self):
         # The row behind the last is loaded, and nobody uses it.
         kernel = zoo.load("dispatch_types")
