@@ -69,19 +69,27 @@ LineDivergence refused_launch(const host::SourcePlace& at, const std::string& wh
   return out;
 }
 
-// The blocks that make these rows, and all whose results those read, the nearest first.
-std::vector<std::uint32_t> blocks_of(const host::ValueGraph& survey, const Chosen& chosen) {
+// These blocks, and all whose results those read, the nearest first.
+std::vector<std::uint32_t> with_sources(const host::ValueGraph& survey,
+                                        const std::vector<std::uint32_t>& first) {
   std::vector<std::uint32_t> blocks;
   std::unordered_set<std::uint32_t> known;
   const auto add = [&](std::uint32_t block) {
     if (block != ~0u && known.insert(block).second) blocks.push_back(block);
   };
-  for (const std::size_t element : chosen.elements)
-    add(survey.outputs[chosen.of_lse ? 1 : 0][element].block);
+  for (const std::uint32_t block : first) add(block);
   for (std::size_t i = 0; i < blocks.size(); ++i)
     if (blocks[i] < survey.reads_of.size())
       for (const std::uint32_t other : survey.reads_of[blocks[i]]) add(other);
   return blocks;
+}
+
+// The blocks that make these rows, with their sources.
+std::vector<std::uint32_t> blocks_of(const host::ValueGraph& survey, const Chosen& chosen) {
+  std::vector<std::uint32_t> blocks;
+  for (const std::size_t element : chosen.elements)
+    blocks.push_back(survey.outputs[chosen.of_lse ? 1 : 0][element].block);
+  return with_sources(survey, blocks);
 }
 
 // The blocks whose results reach no output and no other block: they may hold what others lack.
@@ -127,7 +135,8 @@ WatchedRows watch_rows(const Experiment& watching, const host::ValueGraph& surve
   WatchedRows out;
   out.blocks = blocks_of(survey, chosen);
   const std::vector<std::uint32_t> unread = unread_blocks(survey);
-  if (!unread.empty()) {
+  // Of a run that was refused the rest did not come to read.
+  if (!unread.empty() && patience == 0) {
     std::vector<std::uint32_t> both = out.blocks;
     const std::unordered_set<std::uint32_t> known(both.begin(), both.end());
     std::copy_if(unread.begin(), unread.end(), std::back_inserter(both),
@@ -322,13 +331,17 @@ lines::VariableTable lines::variable_table(const Experiment& given, const Variab
   const Experiment experiment = of_production(given), watching = watched(experiment, build);
   Attention attention = attention_of(experiment);
   WatchedRows rows;
+  const WatchedRun survey = watch_run(watching, std::vector<std::uint32_t>{});
+  out.reason = survey.reason;
+  if (survey.graph.outputs.empty()) return out;
   if (query.block) {
     rows.blocks = {*query.block};
-    rows.run = watch_run(watching, rows.blocks);
+    rows.run = watch_run(watching, with_sources(survey.graph, rows.blocks));
+    if (rows.run.graph.full) {
+      rows.run = {};
+      rows.run = watch_run(watching, rows.blocks);
+    }
   } else {
-    const WatchedRun survey = watch_run(watching, std::vector<std::uint32_t>{});
-    out.reason = survey.reason;
-    if (survey.graph.outputs.empty()) return out;
     const Capture of = case_of(experiment);
     ExpectedRows expected(of);
     rows = watch_rows(watching, survey.graph, chosen_elements(survey, attention, expected), 0);

@@ -234,6 +234,8 @@ const char* NumberSuspects::ill_text(Ill why) {
       return "makes a weight that is not positive and finite";
     case Ill::kMeaningless:
       return "computes what has no place in attention";
+    case Ill::kUnwatched:
+      return "what blocks made that were not watched";
     default:
       return "computes in a way that is not known";
   }

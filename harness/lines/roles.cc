@@ -8,6 +8,7 @@
 #include <set>
 
 #include "harness/base/index_ranges.h"
+#include "harness/lines/number_suspects.h"
 
 namespace attn_diag::lines {
 
@@ -40,7 +41,7 @@ std::string text_of(const Terms& terms, const Term& term) {
     case TermKind::kLog:
       return "ln l, or lse";
     case TermKind::kIll:
-      return term.ill == Ill::kUnwatched ? "what blocks made that were not watched" : "";
+      return term.ill == Ill::kUnwatched ? NumberSuspects::ill_text(term.ill) : "";
   }
   return "";
 }
