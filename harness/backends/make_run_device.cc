@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -38,11 +39,11 @@ class HostDevice : public RunDevice {
 
   DeviceReport run(const Kernel& kernel, RunRequest request) override {
     const host::LaunchScope scope(x_launch);
-    std::string refused;
+    std::exception_ptr refused;
     try {
       call_kernel(kernel, request, "failed to launch");
-    } catch (const Error& e) {
-      refused = e.what();
+    } catch (const Error&) {
+      refused = std::current_exception();
     }
     // A finding says more than the status that follows from it.
     const host::LaunchReport& report = scope.report();
@@ -53,7 +54,7 @@ class HostDevice : public RunDevice {
             fmt::format(" ({} more findings of this kind or others.)", report.findings.size() - 1);
       throw KernelFault(text);
     }
-    if (!refused.empty()) throw Error(refused);
+    if (refused) std::rethrow_exception(refused);
     return {report.notes, report.launches};
   }
 

@@ -30,9 +30,9 @@ void call_kernel(const Kernel& kernel, RunRequest request, const std::string& fa
   std::string words = message.data();
   if (words.empty()) words = "it does not say why";
   if (words.back() != '.') words += '.';
-  throw Error(fmt::format("{} {}: {}", kernel.spec(),
-                          status == Status::kUnsupported ? "does not support this run" : failed,
-                          words));
+  if (status == Status::kUnsupported)
+    throw RefusedCall(fmt::format("{} does not support this run: {}", kernel.spec(), words));
+  throw Error(fmt::format("{} {}: {}", kernel.spec(), failed, words));
 }
 
 void throw_wrote_outside(const Kernel& kernel, const std::string& what, std::ptrdiff_t offset,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <exception>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -107,11 +108,11 @@ void run_checked(const Experiment& experiment, const host::CheckOptions& check,
   std::copy(std::begin(kernel.info().codes), std::end(kernel.info().codes), request.codes);
   const host::LaunchScope scope(launch_options(options, check));
   memory.place_for_check(request);
-  std::string refused;
+  std::exception_ptr refused;
   try {
     call_kernel(kernel, request, "failed to launch");
-  } catch (const Error& e) {
-    refused = e.what();
+  } catch (const Error&) {
+    refused = std::current_exception();
   }
   const host::LaunchReport& launched = scope.report();
   // A launch that did not complete is a finding; what was never launched was not checked.
@@ -119,7 +120,7 @@ void run_checked(const Experiment& experiment, const host::CheckOptions& check,
     if (finding.kind == host::LaunchFindingKind::kLaunchConfig ||
         finding.kind == host::LaunchFindingKind::kNotInstrumented)
       throw Error(kernel.spec() + " did not complete: " + finding.message);
-  if (launched.findings.empty() && !refused.empty()) throw Error(refused);
+  if (launched.findings.empty() && refused) std::rethrow_exception(refused);
   host::CheckReport seen = launched.check;
   settle_input_writes(find_input_writes(problem, inputs, between, memory), seen.findings);
   if (seen.findings.empty()) require_something_checked(kernel, launched);

@@ -66,6 +66,12 @@ Cause Causes::cause_of(const OutputElement& element) {
   return cause;
 }
 
+bool Causes::is_unseen(const OutputElement& element, const Cause& cause) const {
+  if (cause.ill == Ill::kUnwatched) return true;
+  const host::ValueOutput& output = x_graph.outputs[element.of_lse ? 1 : 0][element.index];
+  return x_graph.full && output.node == 0 && output.block != ~0u;
+}
+
 bool Causes::is_right_by_luck(const OutputElement& element, const Cause& cause) {
   // o of a row that sees one key is v of that, whatever its score is.
   const bool of_scores = cause.ill == Ill::kScale || cause.ill == Ill::kPartial ||

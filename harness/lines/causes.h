@@ -51,6 +51,8 @@ class Causes : public Walk {
   using Walk::Walk;
 
   Cause cause_of(const OutputElement& element);
+  // Whether what made the element is not in the graph.
+  bool is_unseen(const OutputElement& element, const Cause& cause) const;
   // Whether a right element would be right in any case: o of one key whose score is wrong; of whole blocks, one that lacks
   // keys, or has some too many, whose weights move it by less than its bound. Its being right says nothing.
   bool is_right_by_luck(const OutputElement& element, const Cause& cause);

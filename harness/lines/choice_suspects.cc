@@ -189,9 +189,9 @@ void NumberSuspects::suggest_minimum_of_scores() {
   }
 }
 
-bool NumberSuspects::makes_numbers(std::uint32_t near, const NamedLine& at) const {
-  if (!x_graph.whole_blocks) return true;
+bool NumberSuspects::makes_numbers(std::uint32_t near, const NamedLine& at) {
   const std::string& file = at.file.empty() ? site(near).home : at.file;
+  if (!x_graph.whole_blocks) return !x_text.is_integer(file, at.line, at.name);
   return std::any_of(x_graph.sites.begin(), x_graph.sites.end(), [&](const ValueSite& s) {
     return s.line == at.line && s.file == file &&
            (s.op == ValueOp::kMinimum || s.op == ValueOp::kMaximum);

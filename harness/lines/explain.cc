@@ -1,8 +1,11 @@
 #include "harness/lines/explain.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <array>
 #include <map>
+#include <string>
 #include <tuple>
 
 #include "harness/lines/fault.h"
@@ -10,14 +13,35 @@
 
 namespace attn_diag::lines {
 
+namespace {
+
+// Inputs that code of the host copied, and none of which a kernel loaded; empty: there are none.
+std::string lost_inputs(const Terms& terms) {
+  const host::ValueGraph& graph = terms.graph();
+  std::array<bool, 3> copied{}, loaded{};
+  for (std::uint32_t n = 1; n < graph.nodes.size(); ++n)
+    if (graph.nodes[n].is_input())
+      (graph.site_of(n).line == 0 ? copied : loaded)[terms[n].buffer] = true;
+  std::vector<std::string> lost;
+  for (std::size_t i = 0; i < 3; ++i)
+    if (copied[i] && !loaded[i]) lost.emplace_back(kBuffers[i]);
+  return fmt::format("{}", fmt::join(lost, ", "));
+}
+
+}  // namespace
+
 void explain(const Terms& terms, const std::vector<OutputElement>& elements, LineDivergence& out) {
   using Kind = std::tuple<What, Ill, std::uint32_t>;
   Causes why(terms);
   std::map<Kind, std::vector<Cause>> causes;  // of wrong elements
   std::map<Kind, std::int64_t> of_right;      // what is unusual about right ones
-  std::size_t wrong = 0, misplaced = 0;
+  std::size_t wrong = 0, misplaced = 0, unseen = 0;
   for (const OutputElement& element : elements) {
     const Cause cause = why.cause_of(element);
+    if (why.is_unseen(element, cause)) {
+      unseen += element.wrong;
+      continue;
+    }
     misplaced += cause.what == What::kOtherRow || cause.what == What::kOtherColumn;
     if (element.wrong) {
       ++wrong;
@@ -30,6 +54,21 @@ void explain(const Terms& terms, const std::vector<OutputElement>& elements, Lin
       ++out.understood;
     else
       ++of_right[cause.kind()];
+  }
+  if (const std::string lost = lost_inputs(terms); !lost.empty()) {
+    out.answer = LineAnswer::kUnsure;
+    out.reason = fmt::format(
+        "code of the host copies {}, and no block that was watched loads what came of it: copies "
+        "by cudaMemcpy are followed, what a loop of the host moves is not",
+        lost);
+    return;
+  }
+  if (wrong == 0 && unseen > 0) {
+    out.answer = LineAnswer::kUnsure;
+    out.reason =
+        "what is wrong depends on more blocks than can be watched at once, and not all of them "
+        "were: take smaller sizes";
+    return;
   }
   if (wrong == 0) {
     out.answer = LineAnswer::kNone;
@@ -78,14 +117,16 @@ void explain(const Terms& terms, const std::vector<OutputElement>& elements, Lin
     out.reason = "rows that are right are made the same way";
   else if (share < 0.25)
     out.reason = fmt::format("this explains {:.0f} % of the wrong elements", share * 100);
-  else if (unusual)
-    out.reason = "of the elements that are right most are made in a way that is not understood";
+  else if (unusual && !by_luck)
+    out.reason = fmt::format(
+        "of {} right elements {} are understood: the kernel may compute in a way that is not known",
+        out.right, out.understood == 0 ? "none" : fmt::format("only {}", out.understood));
   else if (most->front().ill == Ill::kMeaningless && out.understood == 0)
     out.reason =
         "no element is right: whether that is the kernel's own way or its fault cannot be told";
   else if (most->front().ill == Ill::kUnknown)
     out.reason = "an operation that is not known stands there";
-  else if (!suspects.sure())
+  else if (!suspects.sure() || unusual)
     out.reason = "the first of these lines is the likeliest";
   else
     out.answer = LineAnswer::kLine;

@@ -98,6 +98,7 @@ LineFault fault_of(const Terms& terms, const Cause& cause) {
     case Ill::kSign:
     case Ill::kMeaningless:
     case Ill::kUnknown:
+    case Ill::kUnwatched:
       break;
   }
   return LineFault::kNoNumbers;

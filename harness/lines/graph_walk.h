@@ -19,10 +19,14 @@ class Walk {
   using ValueOp = host::ValueOp;
   using ValueSite = host::ValueSite;
 
+  // Numbers are made, or read, that are not in the graph: that something is in it nowhere says nothing.
+  bool is_cut() const { return x_graph.full || !x_graph.unwatched.empty(); }
   const ValueNode& node(std::uint32_t n) const { return x_graph.nodes[n]; }
   const ValueSite& site(std::uint32_t n) const { return x_graph.sites[n]; }
   ValueOp op(std::uint32_t n) const;
   bool is_load(std::uint32_t n) const;
+  // Of an element of an input: that code of the host copied it, not that a kernel loaded it.
+  bool is_host_copy(std::uint32_t n) const { return site(node(n).site).line == 0; }
   bool is_exponential(std::uint32_t n) const {
     return op(n) == ValueOp::kExp || op(n) == ValueOp::kExp2;
   }

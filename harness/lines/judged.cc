@@ -7,6 +7,7 @@
 #include <cstring>
 #include <mutex>
 #include <set>
+#include <unordered_set>
 
 #include "attn_diag/reference/reference.h"
 #include "harness/capture/element.h"
@@ -143,13 +144,13 @@ std::vector<OutputElement> judged_elements(const WatchedRun& run, const Attentio
                                            ExpectedRows& expected, bool of_lse,
                                            const std::vector<std::uint32_t>& blocks) {
   std::vector<OutputElement> elements;
+  const std::unordered_set<std::uint32_t> watched(blocks.begin(), blocks.end());
   std::size_t unstored = 0;
   const auto& outputs = run.graph.outputs[of_lse ? 1 : 0];
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const std::uint32_t block = outputs[i].block;
     const bool nobody = block == ~0u;
-    if (nobody ? ++unstored > 4096 : std::find(blocks.begin(), blocks.end(), block) == blocks.end())
-      continue;
+    if (nobody ? ++unstored > 4096 : watched.count(block) == 0) continue;
     std::uint32_t row = static_cast<std::uint32_t>(i), column = 0;
     if (!of_lse) attention.locate_output(i, row, column);
     const bool wrong = of_lse ? expected.is_wrong_lse(row, run.lse[i])

@@ -5,10 +5,15 @@
 
 #include <algorithm>
 #include <cmath>
+<<<<<<< HEAD
 #include <optional>
+=======
+#include <unordered_set>
+>>>>>>> h2
 
 #include "attn_diag/harness/check_kernel.h"
 #include "attn_diag/harness/error.h"
+#include "attn_diag/harness/host/executor.h"
 #include "attn_diag/harness/plan.h"
 #include "harness/base/close_names.h"
 #include "harness/inputs/coded_inputs.h"
@@ -68,21 +73,100 @@ LineDivergence refused_launch(const host::SourcePlace& at, const std::string& wh
   return out;
 }
 
-// The blocks that make these rows, and all whose results those read.
-std::vector<std::uint32_t> blocks_of(const host::ValueGraph& survey, const Chosen& chosen) {
-  constexpr std::size_t kMost = 64;
+// These blocks, and all whose results those read, the nearest first.
+std::vector<std::uint32_t> with_sources(const host::ValueGraph& survey,
+                                        const std::vector<std::uint32_t>& first) {
   std::vector<std::uint32_t> blocks;
+  std::unordered_set<std::uint32_t> known;
   const auto add = [&](std::uint32_t block) {
-    if (block != ~0u && blocks.size() < kMost &&
-        std::find(blocks.begin(), blocks.end(), block) == blocks.end())
-      blocks.push_back(block);
+    if (block != ~0u && known.insert(block).second) blocks.push_back(block);
   };
-  for (const std::size_t element : chosen.elements)
-    add(survey.outputs[chosen.of_lse ? 1 : 0][element].block);
+  for (const std::uint32_t block : first) add(block);
   for (std::size_t i = 0; i < blocks.size(); ++i)
     if (blocks[i] < survey.reads_of.size())
       for (const std::uint32_t other : survey.reads_of[blocks[i]]) add(other);
   return blocks;
+}
+
+// The blocks that make these rows, with their sources.
+std::vector<std::uint32_t> blocks_of(const host::ValueGraph& survey, const Chosen& chosen) {
+  std::vector<std::uint32_t> blocks;
+  for (const std::size_t element : chosen.elements)
+    blocks.push_back(survey.outputs[chosen.of_lse ? 1 : 0][element].block);
+  return with_sources(survey, blocks);
+}
+
+// The blocks whose results reach no output and no other block: they may hold what others lack.
+std::vector<std::uint32_t> unread_blocks(const host::ValueGraph& survey) {
+  std::vector<bool> read(survey.reads_of.size());
+  const auto note = [&](std::uint32_t block) {
+    if (block < read.size()) read[block] = true;
+  };
+  for (const std::vector<std::uint32_t>& blocks : survey.reads_of)
+    std::for_each(blocks.begin(), blocks.end(), note);
+  for (const auto& output : survey.outputs)
+    for (const host::ValueOutput& element : output) note(element.block);
+  std::vector<std::uint32_t> blocks;
+  for (std::uint32_t block = 0; block < read.size(); ++block)
+    if (!read[block]) blocks.push_back(block);
+  return blocks;
+}
+
+// One wrong row and a right one, then that alone, say most of what more of them do.
+void take_fewer(Chosen& chosen) {
+  if (chosen.elements.size() > 2)
+    chosen.elements = {chosen.elements.front(), chosen.elements.back()};
+  else
+    chosen.elements.pop_back();
+}
+
+struct WatchedRows {
+  std::vector<std::uint32_t> blocks;
+  WatchedRun run;
+};
+
+// Watches as many of the rows as blocks and numbers allow. Rows that no few blocks make get all that they need; where
+// even that is too much, what is farthest from the output is left out, and the graph says so.
+WatchedRows watch_rows(const Experiment& watching, const host::ValueGraph& survey, Chosen chosen,
+                       double patience) {
+  constexpr std::size_t kFew = 64;
+  const Chosen all = chosen;
+  while (blocks_of(survey, chosen).size() > kFew && chosen.elements.size() > 1) take_fewer(chosen);
+  if (blocks_of(survey, chosen).size() > kFew) {
+    chosen = all;
+    if (chosen.elements.size() > 2) take_fewer(chosen);
+  }
+  WatchedRows out;
+  out.blocks = blocks_of(survey, chosen);
+  const std::vector<std::uint32_t> unread = unread_blocks(survey);
+  // Of a run that was refused the rest did not come to read.
+  if (!unread.empty() && patience == 0) {
+    std::vector<std::uint32_t> both = out.blocks;
+    const std::unordered_set<std::uint32_t> known(both.begin(), both.end());
+    std::copy_if(unread.begin(), unread.end(), std::back_inserter(both),
+                 [&](std::uint32_t block) { return known.count(block) == 0; });
+    out.run = lines::watch_run(watching, both, patience);
+    if (!out.run.graph.full) {
+      out.blocks = std::move(both);
+      return out;
+    }
+    out.run = {};
+  }
+  out.run = lines::watch_run(watching, out.blocks, patience);
+  while (out.run.graph.full && chosen.elements.size() > 1) {
+    take_fewer(chosen);
+    const std::vector<std::uint32_t> fewer = blocks_of(survey, chosen);
+    if (fewer.size() == out.blocks.size()) continue;
+    out.blocks = fewer;
+    out.run = {};
+    out.run = lines::watch_run(watching, out.blocks, patience);
+  }
+  if (out.run.graph.full && out.blocks.size() > kFew) {
+    out.blocks.resize(kFew);
+    out.run = {};
+    out.run = lines::watch_run(watching, out.blocks, patience);
+  }
+  return out;
 }
 
 // What the checker finds, before what numbers tell. Empty: it was asked; else why it could not be.
@@ -172,21 +256,8 @@ LineDivergence lines::trace_lines(const WatchBuild& build, const Experiment& giv
   Attention attention = attention_of(experiment);
   const Capture of = case_of(experiment);
   ExpectedRows expected(of);
-  Chosen chosen = chosen_elements(survey, attention, expected);
-  std::vector<std::uint32_t> blocks = blocks_of(survey.graph, chosen);
-  WatchedRun run = lines::watch_run(watching, blocks, refused ? kPatience : 0);
-  // Of large tiles all that was chosen may be too much: one wrong row and a right one, or that one alone, say most of it.
-  while (run.graph.full && chosen.elements.size() > 1) {
-    if (chosen.elements.size() > 2)
-      chosen.elements = {chosen.elements.front(), chosen.elements.back()};
-    else
-      chosen.elements.pop_back();
-    const std::vector<std::uint32_t> fewer = blocks_of(survey.graph, chosen);
-    if (fewer.size() == blocks.size()) continue;
-    blocks = fewer;
-    run = {};
-    run = lines::watch_run(watching, blocks, refused ? kPatience : 0);
-  }
+  const Chosen chosen = chosen_elements(survey, attention, expected);
+  const auto [blocks, run] = watch_rows(watching, survey.graph, chosen, refused ? kPatience : 0);
 
   LineDivergence out;
   out.numbers = static_cast<std::int64_t>(run.graph.nodes.size()) - 1;
@@ -199,8 +270,15 @@ LineDivergence lines::trace_lines(const WatchBuild& build, const Experiment& giv
                                      [](const OutputElement& element) { return element.wrong; });
   const bool untold = experiment.run.fill[GivenMemory::kOutput] == MemoryFill::kNaN &&
                       take_out_untold(run, chosen.of_lse, elements);
+<<<<<<< HEAD
   if (by == LinesBy::kChecker || any_wrong)
     unchecked = put_findings(experiment, terms, elements, by == LinesBy::kChecker, checked, out);
+=======
+  // What was judged is wrong, and what was watched is not.
+  const bool came_out_right = by == LinesBy::kNumbers && !any_wrong;
+  const bool moves = by == LinesBy::kChecker || came_out_right;
+  if (moves || any_wrong) unchecked = put_findings(experiment, terms, elements, moves, out);
+>>>>>>> h2
   const bool ended = out.suspects.empty() && survey.illegal;
   if (ended) {
     const std::int64_t numbers = out.numbers;
@@ -210,6 +288,7 @@ LineDivergence lines::trace_lines(const WatchBuild& build, const Experiment& giv
   const bool found = !out.suspects.empty();
   const std::string finding = out.what, why = out.reason;
   explain(terms, elements, out);
+  const bool understood = out.answer == LineAnswer::kNone;
   if (found) {
     out.what = finding;
     out.where.clear();
@@ -221,6 +300,15 @@ LineDivergence lines::trace_lines(const WatchBuild& build, const Experiment& giv
     out.answer = LineAnswer::kUnsure;
     out.reason = "the result moves, or the run is refused, and attn-diag check " +
                  (unchecked.empty() ? std::string("finds nothing") : "cannot look: " + unchecked);
+  }
+  if (came_out_right && !ended && understood && out.numbers > 0) {
+    out.answer = LineAnswer::kUnsure;
+    out.reason = "the run that was watched came out right";
+    if (host::is_lockstep(experiment.run.schedule))
+      out.reason += ", in another order of threads: what is wrong depends on that";
+    out.reason += found               ? "; this is what attn-diag check finds"
+                  : unchecked.empty() ? "; attn-diag check finds nothing"
+                                      : "; attn-diag check cannot look: " + unchecked;
   }
   if (untold && out.answer == LineAnswer::kNone) {
     out.answer = LineAnswer::kUnsure;
@@ -253,18 +341,23 @@ lines::VariableTable lines::variable_table(const Experiment& given, const Variab
   if (!build.kernel) return out;
   const Experiment experiment = of_production(given), watching = watched(experiment, build);
   Attention attention = attention_of(experiment);
-  std::vector<std::uint32_t> blocks;
+  WatchedRows rows;
+  const WatchedRun survey = watch_run(watching, std::vector<std::uint32_t>{});
+  out.reason = survey.reason;
+  if (survey.graph.outputs.empty()) return out;
   if (query.block) {
-    blocks = {*query.block};
+    rows.blocks = {*query.block};
+    rows.run = watch_run(watching, with_sources(survey.graph, rows.blocks));
+    if (rows.run.graph.full) {
+      rows.run = {};
+      rows.run = watch_run(watching, rows.blocks);
+    }
   } else {
-    const WatchedRun survey = watch_run(watching, std::vector<std::uint32_t>{});
-    out.reason = survey.reason;
-    if (survey.graph.outputs.empty()) return out;
     const Capture of = case_of(experiment);
     ExpectedRows expected(of);
-    blocks = blocks_of(survey.graph, chosen_elements(survey, attention, expected));
+    rows = watch_rows(watching, survey.graph, chosen_elements(survey, attention, expected), 0);
   }
-  const WatchedRun run = watch_run(watching, blocks);
+  const auto& [blocks, run] = rows;
   const Terms terms(run.graph, attention);
   for (const std::uint32_t block : blocks) {
     out.block = block;

@@ -242,6 +242,8 @@ const char* NumberSuspects::ill_text(Ill why) {
       return "makes a weight that is not positive and finite";
     case Ill::kMeaningless:
       return "computes what has no place in attention";
+    case Ill::kUnwatched:
+      return "what blocks made that were not watched";
     default:
       return "computes in a way that is not known";
   }
@@ -311,12 +313,16 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
         }
         const bool same_key = other.kind == TermKind::kWeight &&
                               x_terms.keys().has(other.set, x_attention.key_of(element.row));
+        // Rows of one head follow another's only where they lie so.
+        const Problem& p = x_attention.problem();
+        const bool in_order =
+            (p.layout == Layout::kBHSD || p.kv_heads == 1) && !copies_input(element.buffer);
         // In a block the columns would be right.
         const bool shifted =
             x_graph.whole_blocks &&
             (x_first_step || (other.kind == TermKind::kElement && other.column != element.column));
-        if (!same_key && !shifted && !loads_none(element.buffer, cause.row) && element.row >= end &&
-            element.row < end + x_terms.keys().size())
+        if (in_order && !same_key && !shifted && !loads_none(element.buffer, cause.row) &&
+            element.row >= end && element.row < end + x_terms.keys().size())
           for (const std::uint32_t s : {node(n).site, node(operand).site, node(input).site})
             suggest_conditions(s, nullptr, "lets rows behind the last key through", false);
       }

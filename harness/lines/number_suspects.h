@@ -125,8 +125,8 @@ class NumberSuspects : public Suspects {
   // What may have made a maximum none, infinite or larger than any score: a minimum, or a first value that is so, on
   // the way to this site.
   void suggest_odd_maxima(std::uint32_t from);
-  // Whether a minimum is one of numbers of the graph, and not of indices.
-  bool makes_numbers(std::uint32_t near, const NamedLine& at) const;
+  // Whether a minimum is one of numbers, and not of indices.
+  bool makes_numbers(std::uint32_t near, const NamedLine& at);
   // Whether the key's exponential is 0 or infinite because of what was subtracted; then says so.
   bool suspect_frame_of(std::uint32_t row, unsigned key);
   // A score where its exponential belongs.

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "harness/base/index_ranges.h"
+#include "harness/lines/number_suspects.h"
 
 namespace attn_diag::lines {
 
@@ -40,7 +41,7 @@ std::string text_of(const Terms& terms, const Term& term) {
     case TermKind::kLog:
       return "ln l, or lse";
     case TermKind::kIll:
-      return "";
+      return term.ill == Ill::kUnwatched ? NumberSuspects::ill_text(term.ill) : "";
   }
   return "";
 }
@@ -75,11 +76,11 @@ void describe(const Terms& terms, LineDivergence& out) {
     const Term& term = terms[n];
     const ValueSite& site = graph.sites[node.site];
     if (node.is_input()) {
+      if (site.line == 0) continue;
       const std::uint32_t positions =
           static_cast<std::uint32_t>(term.buffer == 0 ? problem.seqlen_q : problem.seqlen_k);
       all_rows[term.buffer].insert(term.row % positions);
       all_columns[term.buffer].insert(term.column);
-      if (site.line == 0) continue;
       Read& read = reads[{node.site, term.buffer}];
       read.rows.insert(term.row % positions);
       read.columns.insert(term.column);
@@ -129,7 +130,8 @@ void describe(const Terms& terms, LineDivergence& out) {
     std::vector<std::int64_t> columns;
     for (std::uint32_t d = 0; d < size_of_columns(buffer); ++d)
       if (all_columns[static_cast<std::size_t>(buffer)].count(d) == 0) columns.push_back(d);
-    if (!columns.empty() && columns.size() < size_of_columns(buffer))
+    const bool cut = graph.full || !graph.unwatched.empty();
+    if (!cut && !columns.empty() && columns.size() < size_of_columns(buffer))
       out.unread.push_back(fmt::format("columns {} of {} are loaded by no line",
                                        index_ranges(columns), kBuffers[buffer]));
   }

@@ -319,6 +319,36 @@ bool lets_the_end_through(std::string_view line) {
                      [&](const Token& token) { return token.is(leaves ? ">" : "<="); });
 }
 
+std::optional<bool> declares_integer(std::string_view line, std::string_view variable) {
+  const auto is_integer = [](const Token& token) {
+    return token.is_any({"int", "unsigned", "signed", "long", "short", "char", "bool", "size_t",
+                         "ssize_t", "ptrdiff_t", "int8_t", "uint8_t", "int16_t", "uint16_t",
+                         "int32_t", "uint32_t", "int64_t", "uint64_t", "uint"});
+  };
+  const std::vector<Token> tokens = tokens_of(line);
+  for (std::size_t i = 1; i < tokens.size(); ++i) {
+    if (!tokens[i].is(variable)) continue;
+    std::size_t type = i - 1;
+    // One of several: the type stands where the statement begins.
+    if (tokens[type].is(",")) {
+      while (type > 0 && !tokens[type - 1].is_any({";", "{", "("})) --type;
+      while (tokens[type].is_any({"const", "static", "constexpr", "__shared__"})) ++type;
+      if (type + 1 >= i || !tokens[type + 1].is_identifier()) continue;
+    }
+    if (is_integer(tokens[type])) return true;
+    if (tokens[type].is_identifier() && !tokens[type].is_any({"return", "else", "auto", "const"}))
+      return false;
+  }
+  return std::nullopt;
+}
+
+bool SourceText::is_integer(const std::string& file, int number, std::string_view variable) {
+  for (int at = number; at > 0 && at > number - kFurthest; --at)
+    if (const std::optional<bool> declared = declares_integer(line(file, at), variable))
+      return *declared;
+  return false;
+}
+
 bool takes_minimum(std::string_view line, std::string_view variable) {
   const std::vector<Token> tokens = tokens_of(line);
   for (std::size_t i = 0; i + 2 < tokens.size(); ++i)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,8 @@ bool begins_late(std::string_view line);
 bool goes_up_to(std::string_view line);
 // Whether the line has a guard that a limit itself passes: "if (key <= keys)", or "if (row > rows) return;".
 bool lets_the_end_through(std::string_view line);
+// Whether the line declares the variable: as an integer, or as something else; nullopt: it does not declare it.
+std::optional<bool> declares_integer(std::string_view line, std::string_view variable);
 // Whether the line assigns the smaller of two real numbers to the variable.
 bool takes_minimum(std::string_view line, std::string_view variable);
 // Whether the line gives the variable, or an element of it, by a choice that may be this number: "p = in ? x : 0.f;".
@@ -76,6 +79,8 @@ class SourceText {
   // The nearest line above that gives the variable a value, in the same function; 0: none.
   int assigned_above(const std::string& file, int line, const std::string& variable);
   static constexpr int kFurthest = 400;  // lines above
+  // Whether this line, or the nearest above that declares the variable, says that it is an integer.
+  bool is_integer(const std::string& file, int line, std::string_view variable);
   // In Python, the last line of code of the block that begins at this one; 0: there is none.
   int end_of_block(const std::string& file, int number);
   // In Python, the first line of code behind the block that begins at this one, or behind the line where none does; 0:

@@ -137,6 +137,19 @@ TEST_CASE("who takes the smaller one") {
   CHECK_FALSE(takes_minimum("f(fminf(m, s));", "m"));
 }
 
+TEST_CASE("who is declared as an integer") {
+  CHECK(declares_integer("const int last = min(first + 4, n);", "last") == true);
+  CHECK(declares_integer("int m = 0, last = min(first + 4, n);", "last") == true);
+  CHECK(declares_integer("for (size_t j = 0, last = min(a, b); j < last; ++j)", "last") == true);
+  CHECK(declares_integer("const float m = 0.f, last = fminf(a, b);", "last") == false);
+  CHECK(declares_integer("void f(float x, int last)", "last") == true);
+  CHECK(declares_integer("void f(int last, float x)", "x") == false);
+  CHECK_FALSE(declares_integer("last = min(first + 4, n);", "last"));
+  CHECK_FALSE(declares_integer("f(first, last);", "last"));
+  CHECK_FALSE(declares_integer("return last;", "last"));
+  CHECK_FALSE(declares_integer("auto last = min(a, b);", "last"));
+}
+
 TEST_CASE("an index of names alone is plain") {
   CHECK(is_plain_subscript("s += q[d] * k[j * n + d];", "q"));
   CHECK_FALSE(is_plain_subscript("s += q[d] * k[j * n + d];", "k"));

@@ -183,12 +183,18 @@ void SumSuspects::suspect_store(const std::vector<Cause>& list) {
   const auto dim =
       static_cast<std::size_t>(x_elements.front().of_lse ? 1 : x_attention.problem().head_dim_v);
   const bool whole_rows = list.size() >= rows.size() * dim;
+  const auto& outputs = x_graph.outputs[x_elements.front().of_lse ? 1 : 0];
+  const auto nobody = [](const host::ValueOutput& output) { return output.block == ~0u; };
+  const auto judged =
+      std::count_if(x_elements.begin(), x_elements.end(),
+                    [&](const OutputElement& element) { return nobody(outputs[element.index]); });
   x_out.what = fmt::format(
-      "{} of {} are stored by nobody",
+      "{}{} of {} are stored by nobody",
+      std::count_if(outputs.begin(), outputs.end(), nobody) > judged ? "at least " : "",
       whole_rows ? fmt::format("{} rows", rows.size()) : fmt::format("{} elements", list.size()),
       x_elements.front().of_lse ? "lse" : "o");
   std::set<std::uint32_t> sites;
-  for (const host::ValueOutput& output : x_graph.outputs[x_elements.front().of_lse ? 1 : 0])
+  for (const host::ValueOutput& output : outputs)
     if (const std::uint32_t s = store_of(output); s != 0) sites.insert(s);
   for (std::uint32_t s = 1; sites.empty() && s < x_graph.sites.size(); ++s) {
     if (site(s).ran || site(s).op != ValueOp::kStore) continue;

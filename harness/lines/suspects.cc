@@ -80,6 +80,7 @@ void Suspects::suggest_computed(std::uint32_t site_number, const std::vector<Nam
 }
 
 bool Suspects::never_ran(std::uint32_t s) const {
+  if (is_cut()) return false;
   const ValueSite& at = site(s);
   return std::none_of(x_graph.sites.begin() + 1, x_graph.sites.end(), [&](const ValueSite& one) {
     return one.line == at.line && one.file == at.file && one.op == at.op &&
@@ -205,6 +206,7 @@ void Suspects::suggest_conditions_behind(std::uint32_t ran, std::uint32_t site_n
 }
 
 bool Suspects::loads_none(unsigned buffer, std::uint32_t row) {
+  if (is_cut()) return false;
   const auto& seen = loaded_for(row)[buffer];
   for (unsigned j = 0; j < static_cast<unsigned>(x_attention.problem().seqlen_k); ++j)
     if (seen.count(std::uint64_t{key_row(row, j)} << 32) != 0) return false;
@@ -212,7 +214,7 @@ bool Suspects::loads_none(unsigned buffer, std::uint32_t row) {
 }
 
 bool Suspects::loads_all(unsigned buffer, std::uint32_t row) {
-  return has_all(loaded_for(row)[buffer], buffer, row);
+  return is_cut() || has_all(loaded_for(row)[buffer], buffer, row);
 }
 
 bool Suspects::has_all(const std::unordered_set<std::uint64_t>& seen, unsigned buffer,
@@ -242,12 +244,13 @@ const Suspects::Loaded& Suspects::loaded_for(std::uint32_t row) {
       const Term& term = x_terms[n];
       const bool of_q = term.kind == TermKind::kScore || term.kind == TermKind::kWeight ||
                         (term.kind == TermKind::kElement && term.buffer == 0);
-      if (of_q) (term.row == row ? own : others).insert(node(n).where >> 10);
+      if (of_q && !is_host_copy(n)) (term.row == row ? own : others).insert(node(n).where >> 10);
     }
   for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
     const Term& term = x_terms[n];
     const std::uint32_t block = node(n).where >> 10;
-    if (node(n).is_input() && (own.count(block) != 0 || others.count(block) == 0 || own.empty()))
+    if (node(n).is_input() && !is_host_copy(n) &&
+        (own.count(block) != 0 || others.count(block) == 0 || own.empty()))
       loaded[term.buffer].insert(std::uint64_t{term.row} << 32 | term.column);
   }
   return loaded;
@@ -257,15 +260,14 @@ void Suspects::note_loaders() {
   if (x_loaders_known) return;
   x_loaders_known = true;
   for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
-    const Term& term = x_terms[n];
-    if (node(n).is_input()) {
-      if (site(node(n).site).line != 0) x_loaders[term.buffer].insert(node(n).site);
-    } else if (term.kind == TermKind::kElement && is_load(n) && node(n).operand[0] != 0 &&
-               site(node(node(n).operand[0]).site).line == 0) {
-      // A load of what the host copied.
-      x_loaders[term.buffer].insert(node(n).site);
-    }
+    if (node(n).is_input() && !is_host_copy(n)) x_loaders[x_terms[n].buffer].insert(node(n).site);
   }
+}
+
+bool Suspects::copies_input(unsigned buffer) const {
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
+    if (node(n).is_input() && is_host_copy(n) && x_terms[n].buffer == buffer) return true;
+  return false;
 }
 
 void Suspects::suggest_unused_loads(const std::string& why) {

@@ -79,6 +79,8 @@ class Suspects : public Walk {
   // Whether they loaded the first column of no row of k or v of the query's head.
   bool loads_none(unsigned buffer, std::uint32_t row);
   void note_loaders();
+  // Whether code of the host copied of it, perhaps into another order.
+  bool copies_input(unsigned buffer) const;
   // The loads of an input and what they are made of.
   void suggest_loader(std::uint32_t loader, const std::string& why);
   // Where nothing moves the pointer of a load from step to step of a loop: what moves another.

@@ -232,7 +232,12 @@ Terms::Terms(const host::ValueGraph& graph, Attention& attention)
       x_columns(static_cast<unsigned>(attention.problem().head_dim)),
       x_keys(static_cast<unsigned>(attention.problem().seqlen_k)) {
   x_terms.resize(graph.nodes.size());
-  for (std::uint32_t n = 1; n < graph.nodes.size(); ++n) x_terms[n] = of(n);
+  auto unwatched = graph.unwatched.begin();
+  for (std::uint32_t n = 1; n < graph.nodes.size(); ++n) {
+    const bool unknown = unwatched != graph.unwatched.end() && *unwatched == n;
+    x_terms[n] = unknown ? ill(Ill::kUnwatched, n) : of(n);
+    if (unknown) ++unwatched;
+  }
 }
 
 std::uint32_t Terms::masked_at(std::uint32_t row, std::uint32_t key) const {

@@ -57,6 +57,7 @@ enum class Ill : std::uint8_t {
   kSign,         // a weight that is not positive, a frame that is not finite
   kMeaningless,  // an operation that has no meaning here
   kUnknown,      // an operation that is not known
+  kUnwatched,    // what a block made that is not watched: nothing is known of it
 };
 
 struct Term {

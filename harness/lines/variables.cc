@@ -40,6 +40,10 @@ class Reader : public Walk {
     out.thread = node(n).where & 1023;
     out.value = node(n).value;
     const Term& term = x_terms[n];
+    if (term.ill == Ill::kUnwatched) {
+      out.holds = NumberSuspects::ill_text(term.ill);
+      return out;
+    }
     if (term.kind == TermKind::kIll) {
       out.wrong = true;
       out.holds = NumberSuspects::ill_text(term.ill);

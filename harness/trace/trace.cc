@@ -98,13 +98,11 @@ class Tracer {
       // A result that moves comes first: its numbers say where it shows, not where it is from.
       const bool moves = (x_result.sanity.unsound() && x_result.calmly.empty()) || finds;
       const bool was_checked = x_checked && run.schedule == x_given.run.schedule;
-      x_result.lines = trace_lines(x_given.with(run), moves ? LinesBy::kChecker : LinesBy::kNumbers,
+      x_result.lines = trace_lines(x_given.with(run),
+                                   moves      ? LinesBy::kChecker
+                                   : is_right ? LinesBy::kNumbersOfRight
+                                              : LinesBy::kNumbers,
                                    was_checked ? &*x_checked : nullptr);
-      if (x_result.lines->answer == LineAnswer::kNone && !is_right) {
-        x_result.lines->answer = LineAnswer::kUnsure;
-        x_result.lines->reason =
-            "in the run of the build that tells where numbers come from all of them are right";
-      }
     }
     x_result.capture = std::move(prefix.capture);
     if (!x_input_writes.empty()) x_result.capture.input_writes = std::move(x_input_writes);

@@ -121,6 +121,24 @@ class Build(CommandTest):
         self.assertFalse((self.folder / "mine.lockstep.so").exists())
         self.finished(f"run --kernel ./mine.so:rows {CASE}", 0)
 
+    def test_a_source_that_the_adapter_includes_by_a_macro_is_to_be_left_out(self):
+        declaration = ADAPTER[ADAPTER.index("void attend"):ADAPTER.index("static void call")]
+        self.write("adapter.cu", ADAPTER.replace(declaration, "#include SOURCE\n"))
+        build = "build {} --adapter adapter.cu -o mine.so -I include --no-nvcc --no-lockstep -D SOURCE=\\\"mine.cu\\\""
+        result = self.finished(build.format("mine.cu"), 2)
+        self.assertIn("adapter.cu includes mine.cu, which is compiled by itself as well: leave mine.cu out", result.stderr)
+        self.finished(build.format("").replace("--adapter ", ""), 0)
+
+    def test_a_case_that_the_adapter_refuses_is_told_what_it_takes(self):
+        self.edit("adapter.cu", "  attend(c.q", '  if (c.seqlen() % 16 != 0) c.refuse("whole tiles");\n  attend(c.q')
+        self.finished("build mine.cu adapter.cu -o mine.so -I include --no-nvcc", 0)
+        for command in "run", "trace", "check":
+            self.assertIn("whole tiles. It takes the problem with --seqlen 16.",
+                          self.finished(f"{command} --kernel ./mine.so --seqlen 9 --dtype fp32", 2).stderr)
+        self.edit("adapter.cu", "c.seqlen() % 16", "c.seqlen() % 11")
+        self.finished("build mine.cu adapter.cu -o mine.so -I include --no-nvcc --no-lockstep", 0)
+        self.assertNotIn("It takes", self.finished("run --kernel ./mine.so --seqlen 9 --dtype fp32", 2).stderr)
+
     def test_explain_lists_what_was_translated_with_its_lines(self):
         text = self.finished("build mine.cu --explain -I include --no-nvcc", 0).stdout
         launch = self.line_of("mine.cu", "LAUNCH(rows")

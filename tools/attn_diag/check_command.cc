@@ -9,6 +9,7 @@
 #include "tools/attn_diag/cases.h"
 #include "tools/attn_diag/located_output.h"
 #include "tools/attn_diag/session.h"
+#include "tools/attn_diag/taken_case.h"
 #include "tools/attn_diag/values.h"
 
 namespace attn_diag::cli {
@@ -43,7 +44,11 @@ CommandResult check_command(const Session& session) {
   const InputData inputs = inputs_of(one, kernel, geometry);
 
   report::CheckView view;
-  view.result = check_kernel({kernel, one.problem, inputs, one.run}, options);
+  try {
+    view.result = check_kernel({kernel, one.problem, inputs, one.run}, options);
+  } catch (const RefusedCall& refused) {
+    throw Error(refused.what() + taken_beside(kernel, one));
+  }
   view.kernel = one.kernel;
   view.problem = one.problem;
   view.schedule = one.run.schedule;

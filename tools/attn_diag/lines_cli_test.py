@@ -89,6 +89,9 @@ EDITS = {
     "a maximum that lanes do not share": ("streams_async", 1, "m = fmaxf(m, __shfl_xor_sync(~0u, m, o));",
                                           "m = fmaxf(m, __shfl_down_sync(~0u, m, o));", "__shfl_down_sync", 1, False),
     "an element that never moves": ("half2_rows", 1, "__hmul2(q[i],", "__hmul2(q[lane],", "q[lane]", 1, False),
+    "keys that other blocks load and nobody reads": (
+        "paged_kv", "--heads 2 --kv-heads 1 --seqlen-q 2 --seqlen-k 150 --head-dim 32", "i < pages_per_seq; ++i) {",
+        "i < pages_per_seq - 1; ++i) {", "i < pages_per_seq - 1;", 1, False),
     "weights of l that are replaced": ("carved_smem", 1, "sum += expf(", "sum = expf(", "sum = expf(", 1, False),
     "a mask that is computed before": ("carved_smem", 1, "key < M && (!causal || key <= row0 + tx);", "key < M;", "visible = key < M;",
                                        1, False),
@@ -321,6 +324,44 @@ class LinesTest(unittest.TestCase):
         self.assertIn("attn-diag check", lines["reason"])
         self.assertIn("o[", lines["suspects"][0]["text"])
 
+    def test_what_is_wrong_in_lockstep_alone_is_what_check_finds(self):
+        # A sum that goes from thread to thread without a barrier.
+        kernel = zoo.load("naive_rows")
+        self.plant(kernel, """    red[tid] = part;
+    __syncthreads();
+    for (int off = THREADS / 2; off > 0; off >>= 1) {
+        if (tid < off) red[tid] += red[tid + off];
+        __syncthreads();
+    }
+    const float rowSum = red[0];
+""", """    red[tid] = part + (tid > 0 ? red[tid - 1] : 0.0f);
+    __syncthreads();
+    const float rowSum = red[THREADS - 1];
+""", "--quiet")
+        words = ["trace", "--kernel", "./k.so", *kernel.cases[0].split(), "--no-history"]
+        lines = json.loads(self.call(*words, "--json").stdout)["line_divergence"]
+        self.assertEqual(lines["answer"], "unsure")
+        self.assertIn("came out right, in another order of threads", lines["reason"])
+        self.assertIn("this is what attn-diag check finds", lines["reason"])
+        self.assertTrue(any("red[tid - 1]" in s["text"] for s in lines["suspects"][:3]), lines["suspects"][:3])
+        text = self.call(*words).stdout
+        self.assertIn("DIVERGES", text)
+        self.assertNotIn("is what attention asks for", text)
+
+    def test_rows_that_nobody_stores_are_counted_as_far_as_they_are_looked_at(self):
+        store = "O[((size_t)bh * Sq + i) * D + d] = acc / rowSum;"
+        self.plant(zoo.load("naive_rows"), store, "if (i < 20) " + store)
+        for keys, words in [(40, "40 rows of o are stored by nobody"), (100, "at least 128 rows of o are stored by nobody")]:
+            lines = self.trace(f"--dtype fp32 --heads 2 --seqlen {keys} --head-dim 32")["line_divergence"]
+            self.assertEqual(lines["what"].split(";")[0], words)
+
+    def test_a_few_elements_that_are_right_by_luck_weaken_nothing(self):
+        name, case, old, new = EDITS["a loop that begins late"][:4]
+        self.plant(zoo.load(name), old, new)
+        lines = self.trace(zoo.load(name).cases[case])["line_divergence"]
+        self.assertGreater(lines["right"], 0)
+        self.assertEqual((lines["answer"], lines["reason"]), ("unsure", "the first of these lines is the likeliest"))
+
     def test_what_agrees_may_touch_what_is_not_its_own(self):
         # The row behind the last is loaded, and nobody uses it.
         kernel = zoo.load("dispatch_types")
@@ -423,6 +464,62 @@ class LinesTest(unittest.TestCase):
         self.assertEqual((without.returncode, without.stdout), (2, ""))
         self.assertIn("y.h5 holds no lines", without.stderr)
         self.assertIn("--stage is about values", self.call("show", "x.h5", "--lines", "--stage", "qk").stderr)
+
+    def test_every_block_that_a_row_depends_on_is_watched(self):
+        self.build(zoo.load("paged_kv"))  # a block stores a key
+        lines = self.trace("--heads 2 --kv-heads 1 --seqlen-q 2 --seqlen-k 150 --head-dim 32", "--lines")["line_divergence"]
+        self.assertEqual((lines["answer"], lines["understood"]), ("none", lines["right"]))
+        rows = {(read["input"], read["rows"]) for read in lines["reads"] if read["input"] != "q"}
+        self.assertEqual(rows, {("k", "0-149 of 150"), ("v", "0-149 of 150")})
+
+    # An adapter for the kernel alone of paged_kv. What it makes of the pages is `cache`.
+    CACHE = """#include <attn_diag/kernels/bring.h>
+#include <attn_diag/kernels/kv_cache.h>
+#include "paged_attention.cu"
+static void call(const attn_diag::Call& c) {
+  attn_diag::KvCache<float> cache(c, {.page = PAGE_SIZE});
+%s
+  paged_attention<<<dim3(c.seqlen_q(), c.heads(), c.batch()), HEAD_SIZE, 0, c.stream()>>>(
+      c.o<float>(), c.lse(), c.q<float>(), cache.k(), cache.v(), cache.table(), c.heads(), c.kv_heads(), c.seqlen_q(),
+      c.seqlen_k(), cache.pages_per_batch(), c.scale());
+}
+ATTN_DIAG_EXPORT({.name = "cached", .call = call, .dtypes = fp32, .head_dims = {32}, .grouped_heads = true,
+                  .other_seqlen_k = true, .tile = {1, 16}});
+"""
+    # A loop of the host.
+    OWN_LOOP = """  const size_t n = (size_t)cache.pages() * c.kv_heads() * PAGE_SIZE * HEAD_SIZE;
+  std::vector<float> from(n), to(n);
+  cudaMemcpy(from.data(), cache.k(), n * sizeof(float), cudaMemcpyDeviceToHost);
+  for (size_t i = 0; i < n; ++i) to[i] = from[i];
+  cudaMemcpy(cache.k(), to.data(), n * sizeof(float), cudaMemcpyHostToDevice);"""
+
+    def trace_cached(self, old, new, moved=""):
+        kernel = zoo.load("paged_kv")
+        kernel.sources = ["adapter.cu"]
+        shutil.rmtree(self.folder / "source", ignore_errors=True)
+        copy = self.folder / "source"
+        shutil.copytree(kernel.folder, copy)
+        source = copy / "paged_attention.cu"
+        self.assertIn(old, source.read_text())
+        source.write_text(source.read_text().replace(old, new, 1))
+        (copy / "adapter.cu").write_text(self.CACHE % moved)
+        self.build_in(kernel, copy, "--quiet")
+        return self.trace("--batch 2 --heads 2 --kv-heads 1 --seqlen-q 2 --seqlen-k 70 --head-dim 32",
+                          "--lines")["line_divergence"]
+
+    def test_what_is_in_a_cache_is_known(self):
+        lines = self.trace_cached("l = l * alpha + p;", "l = l * alpha + p;")
+        self.assertEqual((lines["answer"], lines["understood"]), ("none", lines["right"]), lines["reason"])
+        self.assertEqual({read["input"] for read in lines["reads"]}, {"q", "k", "v"})
+        lines = self.trace_cached("k_cache[base + t * HEAD_SIZE + lane]", "k_cache[base + t * HEAD_SIZE + (lane ^ 1)]")
+        self.assertIn("different columns", lines["what"])
+        self.assertIn("(lane ^ 1)", lines["suspects"][0]["text"])
+
+    def test_of_what_a_loop_of_the_host_moves_no_line_is_told(self):
+        for new in ["l = l * alpha + p;", "l = l * alpha - p;"]:
+            lines = self.trace_cached("l = l * alpha + p;", new, self.OWN_LOOP)
+            self.assertEqual((lines["answer"], lines["suspects"]), ("unsure", []), lines["what"])
+            self.assertIn("code of the host copies k, and", lines["reason"])
 
     def test_values_of_a_variable(self):
         kernel = zoo.load("warp_per_row")

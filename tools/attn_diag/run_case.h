@@ -26,6 +26,7 @@ struct Run {
   RequestedCase what;
   report::MatrixRow row;
   std::optional<Capture> capture;
+  bool refused = false;  // by the kernel's own code
 };
 
 // An Error is a row that is unsupported, or has failed.

@@ -32,6 +32,7 @@
 #include "tools/attn_diag/run_case.h"
 #include "tools/attn_diag/run_history.h"
 #include "tools/attn_diag/session.h"
+#include "tools/attn_diag/taken_case.h"
 
 namespace attn_diag::cli {
 namespace {
@@ -145,6 +146,7 @@ Run run_one(RequestedCase c, Kernels& kernels, const Tolerance& tolerance, Histo
     run.capture = std::move(capture);
   } catch (const Error& e) {
     run.row.why = e.what();
+    run.refused = dynamic_cast<const RefusedCall*>(&e) != nullptr;
   }
   run.row.kernel = c.kernel;
   run.row.backend = c.backend;
@@ -364,7 +366,9 @@ CommandResult run_command(const Session& session) {
     }
   }
   const bool alone = single.has_value();
-  if (alone && !single->capture) throw Error(single->row.why);
+  if (alone && !single->capture)
+    throw Error(single->row.why +
+                (single->refused ? taken_beside(kernels.get(single->what), single->what) : ""));
   if (alone && single->row.verdict == RowVerdict::kDiverges && single->what.rows.queries.empty())
     if (const std::string note = looser_declaration(*single->capture, single->row.comparison,
                                                     tolerance, single->what.run.threads);

@@ -22,6 +22,7 @@
 #include "tools/attn_diag/progress.h"
 #include "tools/attn_diag/run_history.h"
 #include "tools/attn_diag/session.h"
+#include "tools/attn_diag/taken_case.h"
 #include "tools/attn_diag/variable_command.h"
 
 namespace attn_diag::cli {
@@ -154,6 +155,8 @@ CommandResult trace_command(const Session& session) {
     }
   } catch (const RefusedTrace& refused) {
     return result_of(refused, session, kernel.provenance(), located);
+  } catch (const RefusedCall& refused) {
+    throw Error(refused.what() + taken_beside(kernel, one));
   }
 
   const std::string again = session.shell(reproduce("trace", one, flags));

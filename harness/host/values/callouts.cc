@@ -195,12 +195,12 @@ void attn_diag_value_copy(Site* load, Site* store, void* to, const void* from,
                           std::uint64_t bytes) {
   const auto count = static_cast<std::uint32_t>(bytes);
   note_global(load, from, count, false);
-  note_global(store, to, count, true);
   const Watched watched;
   if (watched.recorder != nullptr)
     watched.recorder->copy(to, from, bytes, {load, watched.where(), store});
   else
     note_output_of_unwatched(*store, watched, to, count);
+  note_global(store, to, count, true);
 }
 
 void attn_diag_value_forget(void* at, std::uint64_t bytes) {
@@ -224,10 +224,10 @@ Label attn_diag_value_receive(Site* site, std::uint32_t call, std::uint64_t bits
 
 void attn_diag_value_atomic_add(Site* site, void* at, Label label, float number) {
   note_global(site, at, 4, false);
-  note_global(site, at, 4, true);
   const Watched watched;
   if (watched.recorder != nullptr)
     watched.recorder->atomic_add(*site, watched.where(), at, label, number);
+  note_global(site, at, 4, true);
 }
 
 void attn_diag_value_add_sites(Site* const* sites, std::uint64_t count) {

@@ -52,6 +52,10 @@ ValueRecorder::ValueRecorder(const ValueOptions& options) : x_options(options) {
   x_graph.nodes.emplace_back();
   x_width.push_back(0);
   x_read.push_back(false);
+  for (const std::uint32_t block : x_options.blocks) {
+    if (x_watched.size() <= block) x_watched.resize(std::size_t{block} + 1);
+    x_watched[block] = true;
+  }
   for (const ValueBuffer& buffer : x_options.outputs)
     x_graph.outputs.emplace_back(buffer.bytes / buffer.element_bytes);
 }
@@ -62,8 +66,7 @@ bool ValueRecorder::begin_block(std::uint64_t number) {
   const std::uint32_t block = block_number(number);
   x_blocks = std::max(x_blocks, block + 1);
   if (x_graph.reads_of.size() <= block) x_graph.reads_of.resize(block + 1);
-  return x_options.all_blocks || std::find(x_options.blocks.begin(), x_options.blocks.end(),
-                                           block) != x_options.blocks.end();
+  return is_watched(block);
 }
 
 ValueGraph ValueRecorder::take() {
@@ -251,6 +254,10 @@ void ValueRecorder::copy(void* to, const void* from, std::size_t bytes, CopiedAt
       }
     } else {
       parts = bytes_at(at, here);
+      // Code of the host hands on who stored it.
+      if (at_line.site != nullptr)
+        parts = is_of_unwatched(at) ? unwatched(*at_line.site, at_line.where, here)
+                                    : loaded_here(*at_line.site, at_line.where, parts);
       for (const std::uint32_t part : parts) x_read[part & kLabelMask] = true;
     }
     std::copy_n(parts.begin(), here, labels.begin() + static_cast<std::ptrdiff_t>(i));
@@ -312,6 +319,7 @@ Label ValueRecorder::load(Site& site, std::uint32_t where, const void* at, unsig
     return pack(parts, bytes);
   }
   const Label label = label_at(at, bytes);
+  if (label == 0 && is_of_unwatched(at)) return pack(unwatched(site, where, bytes), bytes);
   // A number of nobody: worth knowing where it was read. Bits are one if they are what memory holds that nobody wrote.
   const bool unwritten = (bytes == 4 && bits == 0xFFFFFFFF) || (bytes == 2 && bits == 0xFFFF);
   if (label == 0 && (unwritten || (site.op == ValueOp::kLoadNumber && bytes == 4))) {
@@ -321,9 +329,16 @@ Label ValueRecorder::load(Site& site, std::uint32_t where, const void* at, unsig
     if (made != 0) x_width[made] = static_cast<unsigned char>(bytes);
     return made;
   }
-  if ((label & kPacked) != 0)
-    for (const std::uint32_t part : x_packed[label & ~kPacked]) x_read[part & kLabelMask] = true;
-  if (label == 0 || (label & kPacked) != 0) return label;
+  if ((label & kPacked) != 0) {
+    const Packed parts = x_packed[label & ~kPacked];
+    bool copied = false;
+    for (const std::uint32_t part : parts) {
+      x_read[part & kLabelMask] = true;
+      copied = copied || is_copied(part & kLabelMask);
+    }
+    return copied ? pack(loaded_here(site, where, parts), bytes) : label;
+  }
+  if (label == 0) return label;
   x_read[label] = true;
   const float value = number_of_bits(label, bytes, bits);
   // Stored to since by what does not tell.
@@ -333,6 +348,7 @@ Label ValueRecorder::load(Site& site, std::uint32_t where, const void* at, unsig
     ++x_graph.unseen;
     return 0;
   }
+  if (is_copied(label)) return pack(loaded_here(site, where, unpack(label, bytes)), bytes);
   const Label made = add(site, where, {label, 0, 0}, value);
   if (made != 0) x_width[made] = static_cast<unsigned char>(bytes);
   return made;
@@ -351,6 +367,46 @@ void ValueRecorder::store(Site& site, std::uint32_t where, const void* at, unsig
   const Packed parts = unpack(kept, bytes);
   write(address_of(at), parts.data(), bytes);
   if (is_output(at)) note_output(site, where, at, bytes, kept);
+}
+
+bool ValueRecorder::is_copied(Label label) const {
+  const ValueNode& node = x_graph.nodes[label];
+  return node.is_input() && node.site == g_copied.number;
+}
+
+Packed ValueRecorder::loaded_here(Site& site, std::uint32_t where, Packed parts) {
+  Label of = 0, made = 0;
+  for (std::uint32_t& part : parts) {
+    const Label label = part & kLabelMask;
+    if (!is_copied(label)) continue;
+    if (label != of) {
+      const ValueNode copied = x_graph.nodes[label];
+      of = label;
+      made = add(site, where, copied.operand, copied.value);
+      x_width[made] = x_width[label];
+    }
+    part = made == 0 ? 0 : made | (part & ~kLabelMask);
+  }
+  return parts;
+}
+
+bool ValueRecorder::is_of_unwatched(const void* at) const {
+  if (x_options.all_blocks) return false;
+  const auto writer = x_writers.find(address_of(at) / 4);
+  return writer != x_writers.end() && !is_watched(writer->second.block);
+}
+
+Packed ValueRecorder::unwatched(Site& site, std::uint32_t where, unsigned bytes) {
+  Packed parts{};
+  for (unsigned b = 0; b < bytes; b += 4) {
+    const unsigned width = std::min(bytes - b, 4u);
+    const Label label = add(site, where, {}, 0);
+    if (label == 0) break;
+    x_graph.unwatched.push_back(label);
+    x_width[label] = static_cast<unsigned char>(width);
+    for (unsigned p = 0; p < width; ++p) parts[b + p] = label | p << kPartShift;
+  }
+  return parts;
 }
 
 void ValueRecorder::note_replaced(Site& site, const void* at, unsigned bytes, Label by) {
@@ -387,6 +443,7 @@ void ValueRecorder::note_output(Site& site, std::uint32_t where, const void* at,
 
 void ValueRecorder::note_global(Site& site, std::uint32_t block, const void* at, unsigned bytes,
                                 bool is_store) {
+  if (is_store && !is_watched(block)) forget(at, bytes);
   for (std::uintptr_t word = address_of(at) / 4; word <= (address_of(at) + bytes - 1) / 4; ++word) {
     if (is_store) {
       x_writers[word] = {block, &site};
@@ -463,7 +520,8 @@ void ValueRecorder::atomic_add(Site& site, std::uint32_t where, void* at, Label 
                                float number) {
   float before;
   std::memcpy(&before, at, sizeof before);
-  const Label there = label_at(at, 4);
+  Label there = label_at(at, 4);
+  if (there == 0 && is_of_unwatched(at)) there = pack(unwatched(site, where, 4), 4);
   if ((there & kPacked) == 0) x_read[there] = true;
   const Label made =
       add(site, where, {node_or_constant(there, before), node_or_constant(label, number), 0},

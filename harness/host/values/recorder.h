@@ -31,6 +31,9 @@ class __attribute__((visibility("hidden"))) ValueRecorder {
   // Whether the block that begins now is watched; counts it.
   void begin_launch();
   bool begin_block(std::uint64_t number);
+  bool is_watched(std::uint32_t block) const {
+    return x_options.all_blocks || (block < x_watched.size() && x_watched[block]);
+  }
   void forget(const void* memory, std::size_t bytes);
   ValueGraph take();
 
@@ -104,12 +107,19 @@ class __attribute__((visibility("hidden"))) ValueRecorder {
   Label pack(const Packed& bytes, unsigned count);
   Packed bytes_at(const void* at, unsigned bytes);
   Page* page(std::uintptr_t at, bool make);
+  bool is_copied(Label label) const;
+  // The same, where what code of the host copied from an input is loaded here.
+  Packed loaded_here(value_callouts::Site& site, std::uint32_t where, Packed parts);
+  // Whether a block that is not watched was the last to store there; and labels of numbers for that.
+  bool is_of_unwatched(const void* at) const;
+  Packed unwatched(value_callouts::Site& site, std::uint32_t where, unsigned bytes);
   void note_replaced(value_callouts::Site& site, const void* at, unsigned bytes, Label by);
   void write(std::uintptr_t at, const std::uint32_t* bytes, std::size_t count);
   std::uint32_t node_or_constant(Label label, float number);
   float number_of_bits(Label label, unsigned bytes, std::uint64_t bits) const;
 
   ValueOptions x_options;
+  std::vector<bool> x_watched;  // by block, where not all are
   ValueGraph x_graph;
   std::vector<unsigned char> x_width;  // of nodes: bytes in memory
   std::vector<bool> x_read;            // of nodes: loaded from memory

@@ -282,4 +282,45 @@ TEST_CASE("of blocks that are not chosen nothing is recorded") {
   CHECK_FALSE(recorder.begin_block(3));
 }
 
+TEST_CASE("what a block stored that is not watched is told from a number that nobody made") {
+  alignas(16) float memory[4] = {};
+  ValueOptions options;
+  options.all_blocks = false;
+  options.blocks = {1};
+  ValueRecorder recorder(options);
+  Site load = site_of(Op::kLoadNumber), store = site_of(Op::kStore);
+  recorder.begin_launch();
+  recorder.begin_block(0);
+  recorder.note_global(store, 0, &memory[0], 4, true);
+  recorder.begin_block(1);
+  const Label theirs = recorder.load(load, 1 << 10, &memory[0], 4, bits_of(2));
+  const Label nobodys = recorder.load(load, 1 << 10, &memory[1], 4, bits_of(2));
+  recorder.store(store, 1 << 10, &memory[0], 4, theirs, bits_of(2));
+  recorder.note_global(store, 1, &memory[0], 4, true);
+  const Label own = recorder.load(load, 1 << 10, &memory[0], 4, bits_of(2));
+  const ValueGraph graph = recorder.take();
+  CHECK(graph.unwatched == std::vector<std::uint32_t>{theirs});
+  CHECK(nobodys != 0);
+  CHECK(own != theirs);
+}
+
+TEST_CASE("what code of the host copied from an input is loaded where a kernel reads it") {
+  Recording r;
+  r.recorder.copy(r.memory, r.input, 16);  // by code of the host
+  const Label one = r.recorder.load(r.load, 5, &r.memory[2], 4, bits_of(0));
+  r.memory[2] = 3;
+  const Label same = r.recorder.load(r.load, 5, &r.memory[2], 4, bits_of(3));
+  const Label two = r.recorder.load(r.load, 6, &r.memory[0], 8, 0);
+  const Label second = r.recorder.resize(r.recorder.shift(two, 8, -32), 8, 4);
+  const ValueGraph graph = r.recorder.take();
+  CHECK(one == 0);  // another number was stored there since
+  REQUIRE(graph.nodes[same].is_input());
+  CHECK(graph.nodes[same].operand[1] == 2);
+  CHECK(graph.nodes[same].where == 5);
+  CHECK(graph.site_of(same).line == 7);
+  REQUIRE(graph.nodes[second].is_input());
+  CHECK(graph.nodes[second].operand[1] == 1);
+  CHECK(graph.nodes[second].where == 6);
+}
+
 }  // namespace attn_diag::host

@@ -86,16 +86,21 @@ std::string escape_for_make(const std::string& path) {
   return escaped;
 }
 
+std::vector<fs::path> included_files(const fs::path& list, const fs::path& folder) {
+  std::vector<fs::path> files;
+  for (const std::string& file : prerequisites(read(list)))
+    files.push_back(fs::weakly_canonical(folder / file));
+  return files;
+}
+
 BuildInfoText build_info(const BuildInfoRequest& request) {
   const fs::path root = fs::weakly_canonical(request.root);
   const fs::path exclude =
       request.exclude.empty() ? fs::path() : fs::weakly_canonical(request.exclude);
   std::set<std::string> files;  // absolute, without repetition, in a fixed order
   for (const fs::path& list : request.header_lists) {
-    for (const std::string& file : prerequisites(read(list))) {
-      const fs::path path = fs::weakly_canonical(request.folder / file);
+    for (const fs::path& path : included_files(list, request.folder))
       if (exclude.empty() || !lies_below(path, exclude)) files.insert(path.string());
-    }
   }
   if (files.empty()) throw std::runtime_error("no list of included files was given");
 

@@ -25,6 +25,10 @@ struct BuildInfoText {
 // Throws std::runtime_error for what cannot be read. Hashes are XXH3 64-bit of the files' bytes.
 BuildInfoText build_info(const BuildInfoRequest& request);
 
+// The included files, absolute, that a list of -MMD names. `folder`: where the compiler ran.
+std::vector<std::filesystem::path> included_files(const std::filesystem::path& list,
+                                                  const std::filesystem::path& folder);
+
 // A path as a make rule has it.
 std::string escape_for_make(const std::string& path);
 

@@ -1,5 +1,6 @@
 // For the host executor: translate, compile, link; plain and instrumented at the same time.
 #include <fmt/format.h>
+#include <algorithm>
 
 #include <future>
 
@@ -111,6 +112,24 @@ UnitResult compile_unit(const BuildRequest& request, const Settings& settings,
   return result;
 }
 
+// Of units that others include as well what to do; empty: there are none.
+std::string included_twice(const BuildRequest& request,
+                           const std::vector<const UnitResult*>& units) {
+  std::string words;
+  for (const UnitResult* unit : units) {
+    const fs::path file = fs::weakly_canonical(unit->record.file);
+    for (const UnitResult* other : units) {
+      const std::vector<fs::path> included = included_files(other->headers, request.folder);
+      if (other != unit && std::find(included.begin(), included.end(), file) != included.end())
+        words += fmt::format(
+            "attn-diag: hint: {} includes {}, which is compiled by itself as well: leave {} out of "
+            "the command.\n",
+            other->record.file, unit->record.file, unit->record.file);
+    }
+  }
+  return words;
+}
+
 // Links the objects of a variant, under a name of its own until it is whole.
 Step link(const BuildRequest& request, const Settings& settings, const Variant& variant,
           const ScratchFolder& scratch, const std::vector<const UnitResult*>& units) {
@@ -143,6 +162,8 @@ Step link(const BuildRequest& request, const Settings& settings, const Variant& 
   Step step{
       variant.kind == BuildKind::kPlain ? "link" : fmt::format("link ({})", name_of(variant.kind)),
       variant.library.string(), shell_line(words), linked.err, linked.ok()};
+  if (!step.ok && step.messages.find("multiple definition") != std::string::npos)
+    step.messages += included_twice(request, units);
   std::error_code error;
   if (step.ok)
     fs::rename(temporary, variant.library, error);

@@ -27,4 +27,10 @@ class KernelFault : public Error {
   using Error::Error;
 };
 
+// The kernel's own host code refused the problem, as by Call::refuse().
+class RefusedCall : public Error {
+ public:
+  using Error::Error;
+};
+
 }  // namespace attn_diag

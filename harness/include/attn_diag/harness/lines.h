@@ -87,7 +87,8 @@ struct LineDivergence {
 // What is looked at first.
 enum class LinesBy : std::uint8_t {
   kNumbers,
-  kChecker,  // for refused runs and results that move: what the checker finds comes first
+  kNumbersOfRight,  // for what agrees: what the numbers are is all there is to tell
+  kChecker,         // for refused runs and results that move: what the checker finds comes first
 };
 
 // For a case that diverges: makes the kernel's watch build and runs it twice, to find which blocks make the

@@ -5,6 +5,7 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -66,39 +67,44 @@ class KvCache {
            static_cast<std::size_t>(dim);
   }
 
+  // By copies of the device alone, so that a trace can tell where what is in the cache comes from.
   void fill(const Call& c, const T* from, Strides strides, int dim, CacheOrder order,
             const DeviceBuffer<T>& to) const {
     const std::size_t tokens = static_cast<std::size_t>(x_tokens),
                       heads = static_cast<std::size_t>(c.kv_heads()),
-                      d = static_cast<std::size_t>(dim),
-                      chunk = static_cast<std::size_t>(x_shape.chunk);
-    if (order == CacheOrder::kChunks && d % chunk != 0)
-      c.refuse("its cache has K in chunks, of which head_dim must be a multiple");
-    const std::size_t keys = static_cast<std::size_t>(c.seqlen_k());
-    std::vector<T> given(static_cast<std::size_t>(c.batch()) * keys * heads * d);
-    std::vector<T> out(to.size(), T(3.0f));
-    check_cuda(cudaMemcpy(given.data(), from, given.size() * sizeof(T), cudaMemcpyDeviceToHost),
-               "read K and V");
-    for (std::size_t b = 0; b < static_cast<std::size_t>(c.batch()); ++b)
-      for (std::size_t key = 0; key < keys; ++key) {
-        const std::size_t page = page_at(b * static_cast<std::size_t>(x_pages) + key / tokens);
-        const std::size_t t = key % tokens;
-        for (std::size_t h = 0; h < heads; ++h)
-          for (std::size_t i = 0; i < d; ++i) {
-            const std::size_t row = page * heads + h;
-            const std::size_t at =
-                order == CacheOrder::kTokensHeads   ? ((page * tokens + t) * heads + h) * d + i
-                : order == CacheOrder::kHeadsTokens ? (row * tokens + t) * d + i
-                : order == CacheOrder::kHeadsDims
-                    ? (row * d + i) * tokens + t
-                    : ((row * (d / chunk) + i / chunk) * tokens + t) * chunk + i % chunk;
-            out[at] = given[b * static_cast<std::size_t>(strides.batch) +
-                            h * static_cast<std::size_t>(strides.head) +
-                            key * static_cast<std::size_t>(strides.seq) + i];
-          }
+                      keys = static_cast<std::size_t>(c.seqlen_k()),
+                      d = static_cast<std::size_t>(dim);
+    // Elements of a token that lie together.
+    const std::size_t part = order == CacheOrder::kChunks ? static_cast<std::size_t>(x_shape.chunk)
+                             : order == CacheOrder::kHeadsDims ? 1
+                                                               : d;
+    if (d % part != 0) c.refuse("its cache has K in chunks, of which head_dim must be a multiple");
+    const std::vector<T> empty(to.size(), T(3.0f));
+    check_cuda(
+        cudaMemcpy(to.data(), empty.data(), empty.size() * sizeof(T), cudaMemcpyHostToDevice),
+        "clear the cache");
+    const std::size_t next = order == CacheOrder::kTokensHeads ? heads * d : part;  // token
+    for (std::size_t i = 0; i < x_count; ++i) {
+      const std::size_t pages = static_cast<std::size_t>(x_pages);
+      const std::size_t first = i % pages * tokens, page = page_at(i);
+      for (std::size_t h = 0; h < heads; ++h) {
+        const T* const head = from + i / pages * static_cast<std::size_t>(strides.batch) +
+                              h * static_cast<std::size_t>(strides.head) +
+                              first * static_cast<std::size_t>(strides.seq);
+        for (std::size_t at = 0; at < d; at += part) {
+          const std::size_t begin = order == CacheOrder::kTokensHeads
+                                        ? page * tokens * heads * d + h * d
+                                        : (page * heads + h) * tokens * d + at * tokens;
+          check_cuda(
+              cudaMemcpy2D(to.data() + begin, next * sizeof(T), head + at,
+                           static_cast<std::size_t>(strides.seq) * sizeof(T), part * sizeof(T),
+                           std::min(tokens, keys - first), cudaMemcpyDeviceToDevice),
+              "fill the cache");
+        }
       }
-    check_cuda(cudaMemcpy(to.data(), out.data(), out.size() * sizeof(T), cudaMemcpyHostToDevice),
-               "fill the cache");
+    }
+    // What launches on another stream does not wait for copies.
+    check_cuda(cudaDeviceSynchronize(), "fill the cache");
   }
 
   CacheShape x_shape;

@@ -71,9 +71,10 @@ struct ValueRemark {
 };
 
 struct ValueGraph {
-  std::vector<ValueSite> sites;         // 0 stands for none
-  std::vector<ValueNode> nodes;         // 0 stands for none; a node of site 0 is a constant
-  std::vector<std::uint32_t> products;  // pairs of nodes
+  std::vector<ValueSite> sites;          // 0 stands for none
+  std::vector<ValueNode> nodes;          // 0 stands for none; a node of site 0 is a constant
+  std::vector<std::uint32_t> products;   // pairs of nodes
+  std::vector<std::uint32_t> unwatched;  // nodes: loads of what blocks stored that are not watched
   std::vector<std::vector<ValueOutput>> outputs;  // by output buffer and element
   // By block among all that ran, watched or not: the blocks whose results it read.
   std::vector<std::vector<std::uint32_t>> reads_of;
