@@ -5,11 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
-<<<<<<< HEAD
 #include <optional>
-=======
 #include <unordered_set>
->>>>>>> h2
 
 #include "attn_diag/harness/check_kernel.h"
 #include "attn_diag/harness/error.h"
@@ -270,15 +267,11 @@ LineDivergence lines::trace_lines(const WatchBuild& build, const Experiment& giv
                                      [](const OutputElement& element) { return element.wrong; });
   const bool untold = experiment.run.fill[GivenMemory::kOutput] == MemoryFill::kNaN &&
                       take_out_untold(run, chosen.of_lse, elements);
-<<<<<<< HEAD
-  if (by == LinesBy::kChecker || any_wrong)
-    unchecked = put_findings(experiment, terms, elements, by == LinesBy::kChecker, checked, out);
-=======
   // What was judged is wrong, and what was watched is not.
   const bool came_out_right = by == LinesBy::kNumbers && !any_wrong;
   const bool moves = by == LinesBy::kChecker || came_out_right;
-  if (moves || any_wrong) unchecked = put_findings(experiment, terms, elements, moves, out);
->>>>>>> h2
+  if (moves || any_wrong)
+    unchecked = put_findings(experiment, terms, elements, moves, checked, out);
   const bool ended = out.suspects.empty() && survey.illegal;
   if (ended) {
     const std::int64_t numbers = out.numbers;
