@@ -18,6 +18,7 @@ namespace {
 // Inputs that code of the host copied, and none of which a kernel loaded; empty: there are none.
 std::string lost_inputs(const Terms& terms) {
   const host::ValueGraph& graph = terms.graph();
+  if (graph.whole_blocks) return "";  // what moves there is recorded
   std::array<bool, 3> copied{}, loaded{};
   for (std::uint32_t n = 1; n < graph.nodes.size(); ++n)
     if (graph.nodes[n].is_input())

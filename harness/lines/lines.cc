@@ -14,6 +14,7 @@
 #include "attn_diag/harness/plan.h"
 #include "harness/base/close_names.h"
 #include "harness/inputs/coded_inputs.h"
+#include "harness/lines/causes.h"
 #include "harness/lines/crash_lines.h"
 #include "harness/lines/explain.h"
 #include "harness/lines/finding_suspects.h"
@@ -135,20 +136,6 @@ WatchedRows watch_rows(const Experiment& watching, const host::ValueGraph& surve
   }
   WatchedRows out;
   out.blocks = blocks_of(survey, chosen);
-  const std::vector<std::uint32_t> unread = unread_blocks(survey);
-  // Of a run that was refused the rest did not come to read.
-  if (!unread.empty() && patience == 0) {
-    std::vector<std::uint32_t> both = out.blocks;
-    const std::unordered_set<std::uint32_t> known(both.begin(), both.end());
-    std::copy_if(unread.begin(), unread.end(), std::back_inserter(both),
-                 [&](std::uint32_t block) { return known.count(block) == 0; });
-    out.run = lines::watch_run(watching, both, patience);
-    if (!out.run.graph.full) {
-      out.blocks = std::move(both);
-      return out;
-    }
-    out.run = {};
-  }
   out.run = lines::watch_run(watching, out.blocks, patience);
   while (out.run.graph.full && chosen.elements.size() > 1) {
     take_fewer(chosen);
@@ -164,6 +151,30 @@ WatchedRows watch_rows(const Experiment& watching, const host::ValueGraph& surve
     out.run = lines::watch_run(watching, out.blocks, patience);
   }
   return out;
+}
+
+// Whether a sum of a wrong element lacks keys.
+bool lacks_keys(const WatchedRows& rows, Attention& attention, ExpectedRows& expected,
+                bool of_lse) {
+  const lines::Terms terms(rows.run.graph, attention);
+  lines::Causes why(terms);
+  const std::vector<OutputElement> elements =
+      judged_elements(rows.run, attention, expected, of_lse, rows.blocks);
+  return std::any_of(elements.begin(), elements.end(), [&](const OutputElement& element) {
+    return element.wrong && why.cause_of(element).what == lines::What::kMissing;
+  });
+}
+
+// The blocks that hold them may be those whose results nobody reads.
+void watch_unread(const Experiment& watching, const host::ValueGraph& survey, WatchedRows& rows) {
+  const std::vector<std::uint32_t> unread = unread_blocks(survey);
+  if (unread.empty()) return;
+  WatchedRows both{rows.blocks, {}};
+  const std::unordered_set<std::uint32_t> known(both.blocks.begin(), both.blocks.end());
+  std::copy_if(unread.begin(), unread.end(), std::back_inserter(both.blocks),
+               [&](std::uint32_t block) { return known.count(block) == 0; });
+  both.run = lines::watch_run(watching, both.blocks);
+  if (!both.run.graph.full) rows = std::move(both);
 }
 
 // What the checker finds, before what numbers tell. Empty: it was asked; else why it could not be.
@@ -254,7 +265,10 @@ LineDivergence lines::trace_lines(const WatchBuild& build, const Experiment& giv
   const Capture of = case_of(experiment);
   ExpectedRows expected(of);
   const Chosen chosen = chosen_elements(survey, attention, expected);
-  const auto [blocks, run] = watch_rows(watching, survey.graph, chosen, refused ? kPatience : 0);
+  WatchedRows rows = watch_rows(watching, survey.graph, chosen, refused ? kPatience : 0);
+  if (lacks_keys(rows, attention, expected, chosen.of_lse))
+    watch_unread(watching, survey.graph, rows);
+  const auto& [blocks, run] = rows;
 
   LineDivergence out;
   out.numbers = static_cast<std::int64_t>(run.graph.nodes.size()) - 1;
