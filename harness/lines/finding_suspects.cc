@@ -72,7 +72,10 @@ bool FindingSuspects::suspect(host::CheckReport report, bool moves) {
   for (const host::CheckFinding* finding : x_errors) suspect_early_return(*finding);
   suspect_missing_barrier();
   for (const host::CheckFinding* finding : x_errors) suspect_overlap_of(*finding);
-  for (const host::CheckFinding* finding : x_errors) suspect_waits(*finding);
+  // An index that leaves its array may well leave the stage that a copy was waited for.
+  const bool index_first = has(host::CheckKind::kOutOfBounds);
+  for (const host::CheckFinding* finding : x_errors)
+    if (!index_first) suspect_waits(*finding);
   for (const host::CheckFinding* finding : x_errors)
     if (is_one_past(*finding)) suspect_last_step(*finding);
   note_what_is_right_elsewhere();
@@ -113,6 +116,8 @@ bool FindingSuspects::suspect(host::CheckReport report, bool moves) {
     if (finding.has_other) suspect_site(finding.other, finding.array, finding.offset < 0);
     if (x_out.what.empty() && x_out.suspects.size() > before) x_out.what = finding.message;
   }
+  if (index_first)
+    for (const host::CheckFinding* finding : x_errors) suspect_waits(*finding);
   spare_what_is_right_elsewhere(told);
   x_errors.clear();
   return x_out.suspects.size() > before;
@@ -494,9 +499,19 @@ void FindingSuspects::suspect_shared_place(const host::CheckFinding& finding) {
   const std::string sources = differing_sources(finding.access, finding.other);
   for (const std::uint32_t s : sites_of(finding.access)) {
     // What is made of these alone says where a block, or a thread, has its part.
-    for (const NamedLine& use : variables_in(site(s).uses, ','))
-      if (use.sources == sources && use.line != site(s).line && computes(text_of(s, use), use.name))
+    // Of blocks of two heads it is what depends on the head alone; where nothing does, where the pointer was made.
+    const std::vector<NamedLine> uses = variables_in(site(s).uses, ',');
+    const bool heads = sources.find_first_of("yz") != sources.npos;
+    bool any = false;
+    for (const NamedLine& use : uses) {
+      any = any || comes_of(use, sources);
+      if ((use.sources == sources || (heads && is_of_block(use))) && use.line != site(s).line &&
+          computes(text_of(s, use), use.name))
         suggest(s, use, "should keep the two apart");
+    }
+    for (const NamedLine& use : uses)
+      if (heads && !any && use.name == site(s).variable && computes(text_of(s, use), use.name))
+        suggest(s, use, "does not keep the two apart");
   }
 }
 

@@ -262,6 +262,10 @@ void NumberSuspects::suspect_frames(std::uint32_t n, std::uint32_t a, std::uint3
     if (of_others)
       for (const std::uint32_t operand : {a, b}) suggest_maximum(operand);
   }
+  // "acc = o[d];", and then "acc += p * v".
+  if (!x_graph.whole_blocks && !is_scaled(before) && is_load(before) &&
+      !is_same_line(node(before).site, node(n).site))
+    suggest_node(before, "takes up the sum so far as it is");
   suggest_node(n, why);
   suggest_callers(node(n).site, why);
   if (!is_scaled(before)) suggest_node(rescaled_beside(n), "rescales another sum of the row");

@@ -132,6 +132,9 @@ class Suspects : public Walk {
     }
     return false;
   }
+  bool is_same_line(std::uint32_t a, std::uint32_t b) const {
+    return site(a).line == site(b).line && site(a).file == site(b).file;
+  }
   // The lines that read what other threads stored by the line of this store, and the loops that decide which of it.
   void suggest_readers_beside(std::uint32_t store, const std::string& why);
   // Whether a number goes into o or lse, other than by a maximum; `by_thread`: what another lane took counts as taken
@@ -164,9 +167,6 @@ class Suspects : public Walk {
     return x_out.suspects.size() > before;
   }
   bool suggest_what_drops(std::uint32_t n);
-  bool is_same_line(std::uint32_t a, std::uint32_t b) const {
-    return site(a).line == site(b).line && site(a).file == site(b).file;
-  }
 
   bool x_sure = false;
   std::map<std::pair<std::string, int>, std::set<int>> x_accesses;  // by variable: lines

@@ -37,6 +37,8 @@ EDITS = {
                                "THREADS / 4", 1, False),
     "a mask by the row of the tile": ("dispatch_types", "--mask causal --seqlen 100 --head-dim 32", "if (first + j > row) break;",
                                       "if (first + j > (int)threadIdx.x) break;", "threadIdx.x) break;", 1, False),
+    "a sum that is taken up as it is": ("carved_smem", "--dtype fp32 --seqlen 200", "float acc = Oi[tx * ld + x] * alpha;",
+                                        "float acc = Oi[tx * ld + x];", "float acc = Oi[tx * ld + x];", 1, False),
     "a summand more": ("warp_per_row", 0, "      const float pj = __shfl_sync(kFull, p, j);\n",
                        "      const float pj = __shfl_sync(kFull, p, j);\n      l += pj;\n", "l += pj;", 1, True),
     "a factor of the scores": ("two_externs", 0, "* scale", "* scale * scale", "* scale * scale", 1, True),
@@ -146,6 +148,10 @@ EDITS = {
 
 # As EDITS, where attn-diag check finds something: it needs the instrumented build.
 CHECKED_EDITS = {
+    "a pointer that no head moves": ("carved_smem", 1, "o += (size_t)blockIdx.y * N * d;", "o += N * d;", "o += N * d;", 1, False),
+    "heads of half a stride": ("coalesced_groups", 0, "head = (size_t)blockIdx.y * n * kDim;",
+                               "head = (size_t)blockIdx.y * n * (kDim / 2);", "(kDim / 2);", 1, False),
+    "a count beside copies": ("cp_async_ring", 0, "count = min(kBc, QKV_seqlen", "count = max(kBc, QKV_seqlen", "count = max(kBc", 1, False),
     "a read that strays behind the row": ("constant_params", 1, "tile[1][j][i * 8 + lane]", "tile[1][j][i * 16 + lane]",
                                           "i * 16 + lane", 1, False),
     "an index that is right for k": ("aligned_half", 1, "*(int4*)&sv[y][x]", "*(int4*)&sv[first][x]", "&sv[first][x]", 1, False),
