@@ -398,8 +398,12 @@ void NumberSuspects::suggest_maximum(std::uint32_t n) {
       return;
     }
     if (node(n).site == 0 || is == ValueOp::kProduct || node(n).is_input()) return;
-    const std::uint32_t next = first_operand(n, TermKind::kWeight);
-    n = next;
+    // What rescales a sum says what it is relative to then.
+    const std::uint32_t factor =
+        is == ValueOp::kMultiply
+            ? first_operand(n, [&](std::uint32_t of) { return is_exponential(made_by(of)); })
+            : 0;
+    n = factor != 0 ? factor : first_operand(n, TermKind::kWeight);
   }
 }
 
