@@ -48,9 +48,9 @@ void Suspects::suggest(std::uint32_t site_number, const NamedLine& at, const std
 
 void Suspects::suggest_node(std::uint32_t n, const std::string& why) {
   if (n == 0 || node(n).site == 0) return;
-  // For inline assembly or a conversion in a helper the call says more; for a block operation its own line does.
   if (!x_graph.whole_blocks && is_shared_helper(node(n).site))
     return suggest_callers(node(n).site, why);
+  // For inline assembly or a conversion in a helper the call says more; for a block operation its own line does.
   const bool is_helper = op(n) == ValueOp::kProduct || op(n) == ValueOp::kRound ||
                          site(node(n).site).variable.find("attn_diag_") != std::string::npos;
   if (is_helper && !x_graph.whole_blocks) suggest_callers(node(n).site, why);
@@ -239,7 +239,7 @@ const Suspects::Loaded& Suspects::loaded_for(std::uint32_t row) {
   if (!missing) return loaded;
   // Blocks that work on other rows of q alone load for themselves; those that work on none, for all: another kernel's.
   std::set<std::uint32_t> own, others;
-  if (!x_graph.whole_blocks && row != kNone)
+  if (!x_graph.whole_blocks)
     for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
       const Term& term = x_terms[n];
       const bool of_q = term.kind == TermKind::kScore || term.kind == TermKind::kWeight ||
@@ -259,9 +259,8 @@ const Suspects::Loaded& Suspects::loaded_for(std::uint32_t row) {
 void Suspects::note_loaders() {
   if (x_loaders_known) return;
   x_loaders_known = true;
-  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
     if (node(n).is_input() && !is_host_copy(n)) x_loaders[x_terms[n].buffer].insert(node(n).site);
-  }
 }
 
 bool Suspects::copies_input(unsigned buffer) const {

@@ -174,7 +174,7 @@ class Suspects : public Walk {
   bool x_loaders_known = false;
   // By the row of q, what was loaded of q, k and v: rows and columns, as one number each.
   using Loaded = std::array<std::unordered_set<std::uint64_t>, 3>;
-  const Loaded& loaded_for(std::uint32_t row);  // kNone: by all blocks
+  const Loaded& loaded_for(std::uint32_t row);
   bool has_all(const std::unordered_set<std::uint64_t>& seen, unsigned buffer,
                std::uint32_t row) const;
   std::map<std::uint32_t, Loaded> x_loaded;
