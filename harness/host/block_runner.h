@@ -85,10 +85,15 @@ class __attribute__((visibility("hidden"))) BlockRunner final : public BlockCont
     if (is_own(reinterpret_cast<std::uintptr_t>(memory))) [[unlikely]]
       report_local_atomic(reinterpret_cast<std::uintptr_t>(pc));
     if (x_check == nullptr) return;
-    x_check->access(x_current->index.linear,
-                    {reads ? Access::kUpdate : Access::kWrite,
-                     reinterpret_cast<std::uintptr_t>(memory), bytes, kAtomic},
-                    reinterpret_cast<std::uintptr_t>(pc));
+    x_check->begin_atomic(x_current->index.linear,
+                          {reads ? Access::kUpdate : Access::kWrite,
+                           reinterpret_cast<std::uintptr_t>(memory), bytes, kAtomic},
+                          reinterpret_cast<std::uintptr_t>(pc));
+  }
+  // The atomic operation noted last has changed what is there.
+  void note_changed(const void* memory) {
+    if (x_check != nullptr)
+      x_check->hand_over(x_current->index.linear, reinterpret_cast<std::uintptr_t>(memory));
   }
   void note_overflow(std::int64_t left, const char* sign, std::int64_t right, const char* type,
                      const void* pc) {

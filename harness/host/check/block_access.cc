@@ -199,16 +199,20 @@ void BlockChecker::look_at(ShadowPage& page, std::uint32_t offset, std::uint32_t
     touch<kShared>(*record, kShared ? readers++ : nullptr, now);
 }
 
+void BlockChecker::begin_atomic(unsigned thread, const MemoryAccess& what, std::uintptr_t pc) {
+  // What a flag hands over must be known before the access is looked at.
+  if (what.kind != Access::kWrite) take_over(thread, what.at);
+  x_synchronising = true;
+  access(thread, what, pc);
+  x_synchronising = false;
+  if ((what.flags & kAtomic) != 0) ++x_checker->summary().atomics;
+}
+
 void BlockChecker::access(unsigned thread, const MemoryAccess& what, std::uintptr_t pc) {
   const auto [kind, at, bytes, flags] = what;
   if ((flags & (kAtomic | kVolatile)) != 0 && !x_synchronising) [[unlikely]] {
-    // What a flag hands over must be known before the access is looked at.
-    if (kind != Access::kWrite) take_over(thread, at);
-    x_synchronising = true;
-    access(thread, what, pc);
-    x_synchronising = false;
+    begin_atomic(thread, what, pc);
     if (kind != Access::kRead) hand_over(thread, at);
-    if ((flags & kAtomic) != 0) ++x_checker->summary().atomics;
     return;
   }
   if (kind == Access::kUpdate) {

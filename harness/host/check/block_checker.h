@@ -44,6 +44,10 @@ class BlockChecker {
 
   // The access happens when this returns.
   void access(unsigned thread, const MemoryAccess& what, std::uintptr_t pc);
+  // The same of an atomic operation which says by hand_over() whether it changed anything. One that left the value
+  // as it was hands nothing over: whoever sees that value may have seen it before.
+  void begin_atomic(unsigned thread, const MemoryAccess& what, std::uintptr_t pc);
+  void hand_over(unsigned thread, std::uintptr_t at);
   // All accesses of a loop, about to happen. False: not all are known to be right, and each is to be announced by
   // itself; only right ones have been noted.
   bool access_loop(unsigned thread, const AnnouncedLoop& loop, std::uintptr_t frame);
@@ -247,7 +251,6 @@ class BlockChecker {
   BlockView fenced_view(unsigned thread) const;
   void advance(unsigned thread);
   void learn(unsigned thread, const SharedClock& clock);
-  void hand_over(unsigned thread, std::uintptr_t at);
   void take_over(unsigned thread, std::uintptr_t at);
   void share_clocks();
   void share_clocks_of_warp(unsigned number, std::uint32_t lanes);

@@ -258,6 +258,15 @@ TEST_CASE("blocks that store to one place race; atomics do not") {
   check_clean([](Memory& m) { return checked::blocks_add(m.data.data()); });
 }
 
+TEST_CASE("a lock orders blocks if it is taken; one that stays as it was does not") {
+  const auto launch = [](int taken) {
+    return [taken](Memory& m) { return checked::locked(m.data.data(), m.data.data() + 64, taken); };
+  };
+  check_clean(launch(1));
+  const CheckFinding found = check_found(CheckKind::kRace, Severity::kError, launch(0));
+  CHECK(found.access.places.at(0).line == line_of("locked"));
+}
+
 TEST_CASE("the last block may read what others wrote if they fenced before they counted") {
   const auto launch = [](Fence fence) {
     return [fence](Memory& m) {

@@ -33,6 +33,7 @@ cudaError_t wide_async_copy(int* out, const int* from);
 // Global memory, several blocks.
 cudaError_t blocks_race(int* out);
 cudaError_t blocks_add(int* out);
+cudaError_t locked(int* lock, int* owner, int taken);
 enum class Fence { kByEach, kByLast, kByOneTooEarly, kNone };
 cudaError_t last_block_done(int* partial, unsigned* count, int* out, Fence fence);
 cudaError_t flag(volatile int* flag, int* data, int* out, bool fenced);
