@@ -106,6 +106,15 @@ LineDivergence lines_of_json(const std::string& json) {
   return lines;
 }
 
+std::string numbers_text(const LineDivergence& lines) {
+  if (2 * lines.understood < lines.right)
+    return fmt::format(
+        "Of {} right elements of o {} are understood: the kernel computes in a way that is not "
+        "known here.",
+        count(lines.right), lines.understood == 0 ? "none" : "only " + count(lines.understood));
+  return fmt::format("Of {} numbers every one is what attention asks for.", count(lines.numbers));
+}
+
 std::string lines_text(const LineDivergence& lines, const Style& style, bool tables) {
   if (lines.answer == LineAnswer::kNotLooked)
     return lines.reason.empty()
@@ -115,8 +124,7 @@ std::string lines_text(const LineDivergence& lines, const Style& style, bool tab
   std::string s;
   const bool sure = lines.answer == LineAnswer::kLine;
   if (lines.answer == LineAnswer::kNone) {
-    s += fmt::format("\n  Of {} numbers every one is what attention asks for.\n",
-                     count(lines.numbers));
+    s += "\n  " + wrap(numbers_text(lines), style.width - 2, 2) + '\n';
   } else if (lines.suspects.empty()) {
     s += "\n  " + wrap("No line is told: " + lines.reason, style.width - 2, 4) + '\n';
   } else {

@@ -12,6 +12,9 @@ namespace attn_diag::report {
 // Below a trace's verdict; `tables`: with what variables hold and what is loaded. Empty: nothing to say.
 std::string lines_text(const LineDivergence& lines, const Style& style, bool tables);
 
+// Of a trace that found no wrong number: what of that is known.
+std::string numbers_text(const LineDivergence& lines);
+
 // The first suspect and what is wrong, in one line; empty: nothing is.
 std::string lines_line(const LineDivergence& lines);
 

@@ -34,6 +34,16 @@ TEST_CASE("lines come back from JSON as they were") {
   CHECK(to_json(lines_of_json(to_json(none).dump())) == to_json(none));
 }
 
+TEST_CASE("numbers are called right only if most of the output is made as is known") {
+  LineDivergence lines = example();
+  lines.answer = LineAnswer::kNone;
+  CHECK(numbers_text(lines) == "Of 1,234 numbers every one is what attention asks for.");
+  lines.understood = 0;
+  CHECK(numbers_text(lines) ==
+        "Of 64 right elements of o none are understood: the kernel computes in a way that is not "
+        "known here.");
+}
+
 TEST_CASE("what is no JSON of lines is refused") {
   for (const char* text : {"", "3", "{}", "[1, 2]"}) {
     INFO(text);

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "harness/report/lines_report.h"
 #include "harness/report/page.h"
 
 namespace attn_diag::report {
@@ -98,9 +99,7 @@ std::string line_section(const PageView& view) {
   if (lines.answer == LineAnswer::kNotLooked)
     return fmt::format("<p class=\"unknown\">The line was not traced: {}</p>\n",
                        escape(lines.reason));
-  if (lines.answer == LineAnswer::kNone)
-    return fmt::format("<p>Of {} numbers every one is what attention asks for.</p>\n",
-                       count(lines.numbers));
+  if (lines.answer == LineAnswer::kNone) return "<p>" + numbers_text(lines) + "</p>\n";
   if (lines.suspects.empty())
     return fmt::format("<p class=\"unknown\">No line is told: {}</p>\n", escape(lines.reason));
   const bool sure = lines.answer == LineAnswer::kLine;

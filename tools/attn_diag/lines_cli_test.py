@@ -19,6 +19,7 @@ import zoo  # noqa: E402
 # Kernel, case (its flags, or which of the kernel's own), what is edited and into what, and where in the list of suspects
 # the line must be; `sure`: it is claimed.
 EDITS = {
+    "a minimum of scores of fp8 keys": ("fp8_kv", 0, "m_new = fmaxf(m, s)", "m_new = fminf(m, s)", "m_new = fminf(m, s)", 1, False),
     "the weight of one key in all lanes": ("warp_per_row", 0, "if (lane == j) mine = s;", "if (!(lane == j)) mine = s;",
                                            "if (!(lane == j))", 1, False),
     "a load of the next key": ("example_attention_ext", "--layout BSHD --seqlen 40 --head-dim 32", "const int key = n0 + lane;",
@@ -234,7 +235,7 @@ class LinesTest(unittest.TestCase):
         self.assertEqual(lines["answer"], "line" if sure else "unsure", lines["reason"])
 
     def test_of_right_kernels_every_number_is_understood(self):
-        for name in ["mma_flash2", "warp_slices", "atomic_split", "bf162_warps", "cp_async_ring"]:
+        for name in ["mma_flash2", "warp_slices", "atomic_split", "bf162_warps", "cp_async_ring", "fp8_kv"]:
             with self.subTest(name):
                 shutil.rmtree(self.folder / "source", ignore_errors=True)
                 kernel = zoo.load(name)

@@ -37,18 +37,19 @@ std::optional<Primitive> primitive_of(StringRef name) {
     const char* part;
     Primitive is;
   };
-  static constexpr std::array<Known, 24> kInNamespace = {{
+  static constexpr std::array<Known, 8> kInNamespace = {{
       {"9half_bitsE", {Op::kRound, 0, true}},
       {"10half_valueE", {Op::kRound}},
       {"13bfloat16_bitsE", {Op::kRound, 0, true}},
       {"14bfloat16_valueE", {Op::kRound}},
       {"12round_to_oddE", {Op::kRound}},
-      {"8fp8_bitsE", {Op::kRound, 0, true}},
+      {"8fp8_bitsI", {Op::kRound, 0, true}},  // a template
       {"9fp8_valueE", {Op::kRound}},
+      {"9fp8_valueI", {Op::kRound}},
   }};
   if (name.contains("9attn_diag4host"))
     for (const Known& known : kInNamespace)
-      if (known.part != nullptr && name.contains(known.part)) return known.is;
+      if (name.contains(known.part)) return known.is;
   const auto op = StringSwitch<std::optional<Op>>(name)
                       .Cases("expf", "exp", "__expf", "_Z6__expff", Op::kExp)
                       .Cases("exp2f", "exp2", "_Z7__exp2ff", Op::kExp2)
