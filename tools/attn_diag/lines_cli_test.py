@@ -246,6 +246,15 @@ class LinesTest(unittest.TestCase):
                 self.assertGreater(lines["right"], 0)
                 self.assertEqual(lines["understood"], lines["right"])
 
+    def test_numbers_are_followed_through_tf32(self):
+        kernel = zoo.load("ex2_registers")
+        self.plant(kernel, "s1 += rq[d] * __half2float(k[Dim + d]);",
+                   "{ unsigned kept; asm(\"cvt.rna.tf32.f32 %0, %1;\" : \"=r\"(kept) : \"f\"(__half2float(k[Dim + d]))); "
+                   "s1 += rq[d] * __uint_as_float(kept); }")
+        lines = self.trace(kernel.cases[0], "--lines")["line_divergence"]
+        self.assertGreater(lines["right"], 0)
+        self.assertEqual((lines["answer"], lines["understood"]), ("none", lines["right"]), lines["reason"])
+
     def test_roles_and_reads(self):
         kernel = zoo.load("warp_per_row")
         self.build(kernel)

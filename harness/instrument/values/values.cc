@@ -29,7 +29,7 @@ using value_callouts::Op;
 struct Primitive {
   Op op;
   unsigned operand = 0;
-  bool by_bits = false;  // its result is the bits of a 16-bit number
+  bool by_bits = false;  // its result is the bits of a number of fewer of them
 };
 
 std::optional<Primitive> primitive_of(StringRef name) {
@@ -37,13 +37,14 @@ std::optional<Primitive> primitive_of(StringRef name) {
     const char* part;
     Primitive is;
   };
-  static constexpr std::array<Known, 8> kInNamespace = {{
+  static constexpr std::array<Known, 9> kInNamespace = {{
       {"9half_bitsE", {Op::kRound, 0, true}},
       {"10half_valueE", {Op::kRound}},
       {"13bfloat16_bitsE", {Op::kRound, 0, true}},
       {"14bfloat16_valueE", {Op::kRound}},
       {"12round_to_oddE", {Op::kRound}},
       {"8fp8_bitsI", {Op::kRound, 0, true}},  // a template
+      {"4tf32I", {Op::kRound, 0, true}},
       {"9fp8_valueE", {Op::kRound}},
       {"9fp8_valueI", {Op::kRound}},
   }};
