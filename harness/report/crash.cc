@@ -136,6 +136,7 @@ std::string crash_text(const CrashReport& c, const std::string& again) {
                      one.place.variable.empty() ? "" : " (" + one.place.variable + ")",
                      one.place.text));
   }
+  if (c.lines.edits) s += edits_text(*c.lines.edits, {});
   if (!c.step.empty()) line("While at " + c.step + ".");
   line(c.others_kept
            ? "It was not judged. The steps before it are reported; those after it were not tried."

@@ -100,10 +100,35 @@ LineDivergence lines_of_json(const std::string& json) {
     lines.numbers = j.at("numbers").get<std::int64_t>();
     lines.right = j.at("right").get<std::int64_t>();
     lines.understood = j.at("understood").get<std::int64_t>();
+    if (const Json edits = j.value("edits", Json()); !edits.is_null()) {
+      TriedEdits& out = lines.edits.emplace();
+      out.operation = edits.at("operator").get<std::string>();
+      out.diff = edits.at("diff").get<std::string>();
+      out.cases = edits.at("cases").get<std::vector<std::string>>();
+      out.reason = edits.at("reason").get<std::string>();
+      out.tried = edits.at("tried").get<int>();
+      out.seconds = edits.at("seconds").get<double>();
+    }
   } catch (const Json::exception& e) {
     throw Error(fmt::format("What it holds of the line cannot be read: {}.", e.what()));
   }
   return lines;
+}
+
+std::string edits_text(const TriedEdits& edits, const Style& style) {
+  const std::string tried =
+      fmt::format("{} tried in {:.1f} s", plural(edits.tried, "edit"), edits.seconds);
+  if (!edits.found())
+    return "    " +
+           wrap(fmt::format("Small edits: {} ({}).", edits.reason, tried), style.width - 4, 4) +
+           '\n';
+  return "\n" + diff_text(edits.diff, style) + "\n    " +
+         wrap(fmt::format("Under this edit {} agree ({}). Nothing was written; patch -p1 takes it. "
+                          "Read it: what "
+                          "agrees in all of these may still be wrong in another.",
+                          plural(static_cast<std::int64_t>(edits.cases.size()), "case"), tried),
+              style.width - 4, 4) +
+         '\n';
 }
 
 std::string numbers_text(const LineDivergence& lines) {
@@ -138,6 +163,7 @@ std::string lines_text(const LineDivergence& lines, const Style& style, bool tab
     }
     if (!lines.where.empty()) s += "    seen at " + lines.where + '\n';
   }
+  if (lines.edits) s += edits_text(*lines.edits, style);
   for (const std::string& unread : lines.unread) s += "    " + unread + '\n';
   if (tables) s += roles_text(lines, style) + reads_text(lines, style);
   return s;
@@ -187,6 +213,11 @@ Json to_json(const LineDivergence& lines) {
   j["numbers"] = lines.numbers;
   j["right"] = lines.right;
   j["understood"] = lines.understood;
+  j["edits"] = nullptr;
+  if (const auto& edits = lines.edits)
+    j["edits"] = {{"operator", edits->operation}, {"diff", edits->diff},
+                  {"cases", edits->cases},        {"reason", edits->reason},
+                  {"tried", edits->tried},        {"seconds", edits->seconds}};
   return j;
 }
 

@@ -15,6 +15,9 @@ std::string lines_text(const LineDivergence& lines, const Style& style, bool tab
 // Of a trace that found no wrong number: what of that is known.
 std::string numbers_text(const LineDivergence& lines);
 
+// What was tried, and the edit as a diff.
+std::string edits_text(const TriedEdits& edits, const Style& style);
+
 // The first suspect and what is wrong, in one line; empty: nothing is.
 std::string lines_line(const LineDivergence& lines);
 

@@ -11,20 +11,6 @@ std::string place(const repair::RepairedEdit& edit) {
   return fmt::format("{}:{} ({})", edit.shown, edit.line, edit.operation);
 }
 
-std::string coloured_diff(const std::string& diff, const Style& style) {
-  std::string text;
-  for (std::size_t begin = 0; begin < diff.size();) {
-    const std::size_t end = std::min(diff.find('\n', begin), diff.size());
-    const std::string line = diff.substr(begin, end - begin);
-    const Colour colour = line.starts_with('+')   ? Colour::kGreen
-                          : line.starts_with('-') ? Colour::kRed
-                                                  : Colour::kNone;
-    text += paint(style, colour, line) + '\n';
-    begin = end + 1;
-  }
-  return text;
-}
-
 }  // namespace
 
 std::string repair_headline(const RepairView& view) {
@@ -41,7 +27,7 @@ std::string repair_text(const RepairView& view, const Style& style, bool verdict
   const repair::RepairResult& r = view.result;
   const bool good = r.verdict != RepairVerdict::kNothing;
   std::string s = paint(style, good ? Colour::kGreen : Colour::kRed, repair_headline(view)) + '\n';
-  if (!r.edits.empty()) s += '\n' + coloured_diff(r.edits.front().diff, style) + '\n';
+  if (!r.edits.empty()) s += '\n' + diff_text(r.edits.front().diff, style) + '\n';
   if (verdict_only) return s;
   const auto line = [&](const std::string& text) {
     s += "  " + wrap(text, style.width - 2, 4) + '\n';

@@ -193,6 +193,20 @@ std::string ranges(const std::vector<std::int64_t>& sorted, int max_ranges) {
   return s;
 }
 
+std::string diff_text(const std::string& diff, const Style& style) {
+  std::string text;
+  for (std::size_t begin = 0; begin < diff.size();) {
+    const std::size_t end = std::min(diff.find('\n', begin), diff.size());
+    const std::string line = diff.substr(begin, end - begin);
+    const Colour colour = line.starts_with('+')   ? Colour::kGreen
+                          : line.starts_with('-') ? Colour::kRed
+                                                  : Colour::kNone;
+    text += paint(style, colour, line) + '\n';
+    begin = end + 1;
+  }
+  return text;
+}
+
 std::string wrap(std::string_view text, int width, int indent) {
   std::string out;
   int column = 0;

@@ -62,6 +62,8 @@ std::string ranges(const std::vector<std::int64_t>& sorted, int max_ranges = 8);
 
 // Breaks text at spaces so that no line is wider than `width`; lines after the first are indented.
 std::string wrap(std::string_view text, int width, int indent);
+// A unified diff, its lines coloured.
+std::string diff_text(const std::string& diff, const Style& style);
 // Columns a UTF-8 string takes, escape sequences not counted.
 int display_width(std::string_view text);
 

@@ -75,6 +75,13 @@ void trace_flags(FlagGroups& g) {
                "Say what variables hold and what lines load, also where all agrees")
       ->excludes(no_lines)
       ->group(kRunGroup);
+  app.add_option("--try-edits", f.try_edits,
+                 "Also try small edits at the suspected lines, and near them, for as many seconds "
+                 "(as repair "
+                 "does): lines of those that make it agree come first")
+      ->excludes(no_lines)
+      ->group(kRunGroup)
+      ->type_name("SECONDS");
   auto* const variable =
       app.add_option("--variable", f.variable, "The values of this variable of the source instead")
           ->group(kRunGroup)

@@ -16,6 +16,7 @@
 #include "tools/attn_diag/crash_check.h"
 #include "tools/attn_diag/located_output.h"
 #include "tools/attn_diag/output.h"
+#include "tools/attn_diag/repair_case.h"
 #include "tools/attn_diag/source_lines.h"
 
 namespace attn_diag::cli {
@@ -131,6 +132,10 @@ int report_crash(const Session& session, const CrashPage& page, const HowItEnded
   const Flags& flags = session.flags;
   const std::string again = session.this_command();
   CrashReport crash = describe(page, ended, flags.command != "check");
+  if (const double seconds = edit_seconds(flags); flags.command == "trace" && seconds > 0) {
+    Progress progress(!flags.quiet);
+    try_edits(flags, seconds, progress, crash.lines);
+  }
   const KeptReport kept = kept_report(page);
   crash.others_kept = !kept.out.empty();
   std::string text = "attn-diag: error: " + report::crash_headline(crash) + '\n';

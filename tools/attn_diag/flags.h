@@ -40,7 +40,7 @@ struct Flags {
   bool isolate = false, force = false, with_reference = false, bound = false;
   bool json = false, quiet = false;
   bool no_lines = false, lines = false;
-  std::string variable, block;
+  std::string variable, block, try_edits;
   bool no_history = false;
   bool no_config = false;
   AdaptFlags adapt;

@@ -176,6 +176,37 @@ class Repair(CommandTest):
         text = self.call(f"repair --kernel ./rows.so {CASE} --time-limit 3 --quiet", 1)
         self.assertTrue(text.startswith("NOTHING FOUND: "), text)
 
+    def test_a_trace_that_tries_edits_puts_their_line_first(self):
+        wrong = "return min(first + kTile, n - 1);"
+        self.build(header=HEADER.replace("return min(first + kTile, n);", wrong))
+        case = f"trace --kernel ./rows.so {CASE} --no-history"
+        alone = json.loads(self.call(f"{case} --json", 1))["line_divergence"]
+        self.assertIsNone(alone["edits"])
+        self.assertNotIn(wrong, alone["suspects"][0]["text"])
+        lines = json.loads(self.call(f"{case} --json --try-edits 100 -o x.h5", 1))["line_divergence"]
+        self.assertIn(wrong, lines["suspects"][0]["text"])
+        self.assertTrue(lines["suspects"][0]["why"].startswith("under an edit of this line all"), lines["suspects"])
+        self.assertEqual(lines["answer"], "unsure")
+        self.assertIn("\n-__device__ inline int tile_end", lines["edits"]["diff"])
+        self.assertGreater(len(lines["edits"]["cases"]), 5)
+        shown = self.call("show x.h5 --lines", 1)
+        self.assertIn("Under this edit", shown)
+
+    def test_edits_are_tried_where_the_kernel_crashes(self):
+        wrong = "q + at + row * (dim + 99999999)"
+        self.build(KERNEL.replace("q + at + row * dim", wrong))
+        report = json.loads(self.call(f"trace --kernel ./rows.so {CASE} --no-history --json --try-edits 100", 2))
+        first = report["line_divergence"]["suspects"][0]
+        self.assertIn(wrong, first["text"])
+        self.assertTrue(first["why"].startswith("under an edit of this line all"), first)
+
+    def test_a_trace_says_why_no_edit_was_found(self):
+        self.build(KERNEL.replace("l *= alpha", "l *= 3", 1).replace("m + logf(l)", "m - logf(l)", 1))
+        case = f"trace --kernel ./rows.so {CASE} --no-history"
+        self.assertIn("Small edits: none of the", self.call(f"{case} --try-edits 3", 1))
+        self.assertIn("--try-edits", self.call(f"{case} --try-edits 0", 2))
+        self.assertIn("--no-lines", self.call(f"{case} --try-edits 3 --no-lines", 2))
+
     def test_without_an_instrumented_build_that_is_said(self):
         self.broken("m + logf(l)", "m - logf(l)", "--no-lockstep")
         report = self.report(0, "--line rows.cu:28")

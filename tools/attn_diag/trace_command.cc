@@ -20,6 +20,7 @@
 #include "tools/attn_diag/located_output.h"
 #include "tools/attn_diag/output.h"
 #include "tools/attn_diag/progress.h"
+#include "tools/attn_diag/repair_case.h"
 #include "tools/attn_diag/run_history.h"
 #include "tools/attn_diag/session.h"
 #include "tools/attn_diag/taken_case.h"
@@ -127,6 +128,7 @@ CommandResult trace_command(const Session& session) {
   options.lines = flags.no_lines ? LinesWanted::kNever
                   : flags.lines  ? LinesWanted::kAlways
                                  : LinesWanted::kWhereWrong;
+  const double seconds = edit_seconds(flags);
   std::unique_ptr<TextFile> junit;
   if (!flags.junit.empty()) junit = std::make_unique<TextFile>(flags.junit);
   LocatedOutput located(session);
@@ -148,12 +150,18 @@ CommandResult trace_command(const Session& session) {
     // Only the tapped run's bits are at hand: they must be the production kernel's.
     if (!result.observer_checked || result.observer_identical)
       History(flags).note(result.capture, result.answer());
+    if (seconds > 0 && result.lines && result.lines->answer != LineAnswer::kNone)
+      try_edits(flags, seconds, progress, *result.lines);
     if (dumps) {
       progress.step(1, 1, "writing " + flags.output);
       if (result.lines) dump_options.lines = report::dump_json(report::to_json(*result.lines));
       write_dump(flags.output, result.capture, dump_options);
     }
-  } catch (const RefusedTrace& refused) {
+  } catch (RefusedTrace& refused) {
+    if (seconds > 0) {
+      Progress progress(!flags.quiet);
+      try_edits(flags, seconds, progress, refused.lines);
+    }
     return result_of(refused, session, kernel.provenance(), located);
   } catch (const RefusedCall& refused) {
     throw Error(refused.what() + taken_beside(kernel, one));

@@ -1,6 +1,5 @@
-"""Asks attn-diag about a kernel library: does it build, does it agree, what do trace, diagnose and repair say?"""
+"""Asks attn-diag about a kernel library: does it build, does it agree, what do trace and diagnose say?"""
 
-import functools
 import json
 import os
 import pathlib
@@ -44,10 +43,6 @@ class AttnDiag:
     def version(self):
         return run_within(60, [self.path, "--version"], None)[1].strip().splitlines()[:1]
 
-    @functools.cache
-    def commands(self):
-        return re.findall(r"^  (\w+) ", run_within(60, [self.path, "--help"], None)[1], re.M)
-
     def build(self, folder, sources, flags):
         """Whether x.so was built in the folder, and what was said."""
         code, out, err, _ = run_within(
@@ -73,9 +68,9 @@ class AttnDiag:
         return {"verdict": {0: "silent", 1: "finds"}.get(code, "fails"), "exit": code, "seconds": round(seconds, 3),
                 "kinds": sorted(set(kinds)), "lines": [json.loads(x) for x in dict.fromkeys(map(json.dumps, lines))]}
 
-    def trace(self, folder, case, *flags):
-        """{exit, verdict, seconds, answer, reason, suspects}."""
-        code, out, err, seconds = run_within(self.trace_seconds, [
+    def trace(self, folder, case, *flags, more=0):
+        """{exit, verdict, seconds, answer, reason, suspects}. It may take `more` seconds."""
+        code, out, err, seconds = run_within(self.trace_seconds + more, [
             self.path, "trace", "--kernel", "./x.so", "--backend", "host", *shlex.split(case), "--no-history", "--json",
             "--timeout", str(self.seconds), *flags], folder)
         said = read(out)
@@ -91,17 +86,10 @@ class AttnDiag:
         return {"exit": code, "verdict": said.get("diagnosis_verdict"), "seconds": round(seconds, 3),
                 "names": [named.get("name") for named in said.get("diagnosis") or [] if isinstance(named, dict)]}
 
-    def repair(self, folder, case, seconds):
-        """{exit, found, lines of the edits, the reported one first, its operator, seconds}."""
-        code, out, _, took = run_within(seconds + 60, [
-            self.path, "repair", "--kernel", "./x.so", *shlex.split(case), "--json", "--time-limit", f"{seconds:g}"],
-            folder)
-        said = read(out)
-        edits = said.get("edits") or []
-        lines = [[relative(edit.get("file", ""), folder), edit.get("line")] for edit in edits]
-        return {"exit": code, "found": bool(said.get("found")), "lines": lines,
-                "operator": edits[0].get("operator") if edits else None, "tried": said.get("tried"),
-                "seconds": round(said.get("seconds") or took, 3)}
+    def edits(self, folder, case, seconds):
+        """What trace() gives with --try-edits, whether an edit was found, and how many were tried."""
+        traced = self.trace(folder, case, "--try-edits", f"{seconds:g}", more=seconds)
+        return {key: value for key, value in traced.items() if key != "error"}
 
 
 def verdict(code, said, err):
@@ -143,7 +131,12 @@ def line_divergence(said, folder):
     suspects = [{"file": relative(s.get("file") or "", folder), "line": s.get("line"), "column": s.get("column"),
                  "variable": s.get("variable"), "text": s.get("text")} for s in part.get("suspects") or []]
     reason = (part.get("reason") or "").replace(f"{folder}/", "")
-    return {"answer": part.get("answer", "not_looked"), "reason": reason, "suspects": suspects}
+    found = {"answer": part.get("answer", "not_looked"), "reason": reason, "suspects": suspects}
+    if part.get("edits"):
+        edits = part["edits"]
+        found["edits"] = {"found": bool(edits["diff"]), "operator": edits["operator"], "tried": edits["tried"],
+                          "seconds": round(edits["seconds"], 3)}
+    return found
 
 
 def relative(path, folder):

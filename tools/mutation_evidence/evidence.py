@@ -74,7 +74,8 @@ def command_of(options):
     words += ["--only", options.only] if options.only else []
     words += ["--controls", options.controls] if options.controls else []
     words += [f"--control-flags={options.control_flags}"] if options.control_flags else []
-    words += ["--no-diagnose"] * options.no_diagnose + ["--repair"] * options.repair
+    words += ["--no-diagnose"] * options.no_diagnose
+    words += ["--try-edits", f"{options.try_edits:g}"] if options.try_edits else []
     return shlex.join(map(str, words))
 
 
@@ -83,15 +84,15 @@ def hash_of(sources):
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def unasked(made, options, attn_diag):
+def unasked(made, options):
     """What of a killed mutant was not asked yet, or is to be asked anew."""
     if made["outcome"] != "killed" or options.no_ask:
         return []
     questions = ["check", "trace"]
     if not options.no_diagnose:
         questions.append("diagnose")
-    if options.repair and "repair" in attn_diag.commands():
-        questions.append("repair")
+    if options.try_edits:
+        questions.append("edits")
     return [question for question in questions if question not in made or question in options.again]
 
 
@@ -142,7 +143,7 @@ class Worker:
             made = had.get(mutant.id)
             if made is None:
                 made = self.one(mutant, row)
-            elif unasked(made, self.options, self.attn_diag):
+            elif unasked(made, self.options):
                 made = self.asked_again(mutant, made)
             else:
                 killed += made["outcome"] == "killed"
@@ -160,7 +161,7 @@ class Worker:
     def asked_again(self, mutant, made):
         folder = self.work / mutant.id
         self.build(folder, mutant)
-        made = {**made, **self.ask(folder, made, unasked(made, self.options, self.attn_diag))}
+        made = {**made, **self.ask(folder, made, unasked(made, self.options))}
         self.finish(folder, made)
         return made
 
@@ -180,7 +181,7 @@ class Worker:
                 made["said"] = said.strip()[-300:].replace(str(folder) + "/", "")
         else:
             made.update(self.kill(folder, row["cases"]))
-            made.update(self.ask(folder, made, unasked(made, self.options, self.attn_diag)))
+            made.update(self.ask(folder, made, unasked(made, self.options)))
         self.finish(folder, made)
         return made
 
@@ -197,7 +198,7 @@ class Worker:
     def ask(self, folder, made, questions):
         answers = {}
         for question in questions:
-            more = [self.options.repair_timeout] if question == "repair" else []
+            more = [self.options.try_edits] if question == "edits" else []
             answers[question] = getattr(self.attn_diag, question)(folder, made["case"], *more)
         return answers
 
@@ -235,7 +236,7 @@ def gather(options, chosen, commit):
     rows.add({"row": "call", "command": command_of(options)})
     wanted = quotas(options, chosen)
     done = sum(row["row"] == "mutant" and row["outcome"] == "killed" and row["kernel"] in wanted
-               and not unasked(row, options, attn_diag) for row in rows.rows)
+               and not unasked(row, options) for row in rows.rows)
     progress = Progress(sum(wanted.values()), done)
     controls = {kernel.name: (options.controls + len(chosen) - 1 - i) // len(chosen)
                 for i, kernel in enumerate(chosen)}

@@ -433,14 +433,17 @@ class Scoring(unittest.TestCase):
                     "check_has_line": 0, "error_has_line": 0}
         self.assertEqual(counts, expected)
 
-    def test_repair(self):
-        right = score.score(answered("none", repair={"found": True, "lines": [["a.cu", 11]], "seconds": 3}))
-        self.assertEqual((right["repaired"], right["repaired_line"]), (True, True))
-        elsewhere = score.score(answered("none", repair={"found": True, "lines": [["a.cu", 14]], "seconds": 3}))
-        self.assertEqual((elsewhere["repaired"], elsewhere["repaired_line"]), (True, False))
-        # The edit that is reported counts, not others that would do.
-        both = score.score(answered("none", repair={"found": True, "lines": [["a.cu", 14], ["a.cu", 11]], "seconds": 3}))
-        self.assertFalse(both["repaired_line"])
+    def test_what_tried_edits_change(self):
+        def traced(*suspects, found):
+            return {**answered("unsure", *suspects)["trace"], "edits": {"found": found, "seconds": 3, "tried": 7}}
+        alone = ("a.cu", 40, "y"), ("a.cu", 11, "x")
+        better = answered("unsure", *alone, edits=traced(*reversed(alone), found=True))
+        same = answered("unsure", *alone, edits=traced(*alone, found=False))
+        scores = score.score(better)
+        self.assertEqual((scores["rank"], scores["with_edits"]["rank"], scores["repaired"]), (2, 1, True))
+        counts = score.tally([better, same, answered("unsure", *alone)])
+        self.assertEqual([counts[key] for key in ("edits_asked", "repaired", "exact_first_alone", "exact_first_with_edits",
+                                                  "exact_in_three_with_edits")], [2, 1, 0, 1, 2])
 
     def test_lines_that_check_and_errors_name(self):
         scores = score.score(answered("none"))
@@ -525,7 +528,8 @@ else:
                                         "other": None}] if line == 4 else []}))
         sys.exit(line == 4)
     elif words[0] == "trace":
-        part = {"answer": "line", "reason": "in " + os.getcwd() + "/a.cu", "suspects": [
+        edits = {"diff": "", "operator": "", "tried": 3, "seconds": 1} if "--try-edits" in words else None
+        part = {"answer": "line", "reason": "in " + os.getcwd() + "/a.cu", "edits": edits, "suspects": [
             {"file": os.getcwd() + "/a.cu", "line": line, "column": 1, "variable": "o", "text": text[line - 1]}]}
         print(json.dumps({"line_divergence": part if line else {"answer": "none", "reason": "", "suspects": []}}))
         sys.exit(1 if line else 0)
@@ -637,6 +641,14 @@ class Gathering(unittest.TestCase):
         commands = collections.Counter(line.split()[0] for line in self.asked.read_text().splitlines() if "brought-" in line)
         self.assertEqual(commands, {"build": 2, "trace": 2})
         self.assertEqual(self.report()["overall"]["drawn"], len({row["id"] for row in self.report()["rows"]}))
+
+    def test_edits_are_tried_beside_the_trace_without(self):
+        self.call("--per-kernel", "1", "--no-diagnose", "--try-edits", "5")
+        overall = self.report()["overall"]
+        self.assertEqual((overall["edits_asked"], overall["repaired"], overall["exact_first_with_edits"]), (1, 0, 1))
+        text = (self.folder / "out" / "mutation.md").read_text()
+        self.assertIn("| with `--try-edits`: an edit is found | 0 of 1 | 0.0 % |", text)
+        self.assertIn("| repaired | 0.0 % | >= 60 % | **missed** |", text)
 
     def test_right_kernels_are_traced_on_their_cases_and_on_random_ones(self):
         self.call("--per-kernel", "1", "--controls", "3")

@@ -42,7 +42,7 @@ def summary_of(rows):
         "kernels": len({m["kernel"] for m in killed}),
         "overall": score.tally(mutants),
         "trace_seconds": score.seconds(killed),
-        "repair_seconds": score.seconds(killed, "repair_seconds"),
+        "edit_seconds": score.seconds(killed, "edit_seconds"),
         "diagnose": dict(sorted(diagnosed.items())),
         "controls": score.controls([row for row in rows if row["row"] == "control"]),
         "by_how_killed": score.grouped(killed, "how"),
@@ -72,6 +72,14 @@ OVERALL = [
     ("a finding of `check` has the exact line", "check_has_line"),
     ("the error in place of a verdict has the exact line", "error_has_line"),
 ]
+EDITED = [  # of those that were traced with --try-edits, too
+    ("with `--try-edits`: an edit is found", "repaired"),
+    ("... the exact line is the first answer", "exact_first_with_edits"),
+    ("... (of the same ones without)", "exact_first_alone"),
+    ("... the exact line is among the first three", "exact_in_three_with_edits"),
+    ("... (of the same ones without)", "exact_in_three_alone"),
+    ("... **wrong**: another line is claimed", "wrong_with_edits"),
+]
 TARGETS = [  # what, how it is read off the summary, what is wanted
     ("killed mutants", lambda s: s["overall"]["killed"], ">= 300"),
     ("kernels they are of", lambda s: s["kernels"], ">= 25"),
@@ -79,7 +87,7 @@ TARGETS = [  # what, how it is read off the summary, what is wanted
     ("the exact line is the first answer", lambda s: percent(s["overall"], "exact_first"), ">= 70 %"),
     ("the exact line is among the first three", lambda s: percent(s["overall"], "exact_in_three"), ">= 90 %"),
     ("wrong without saying that it is unsure", lambda s: percent(s["overall"], "wrong"), "<= 2 %"),
-    ("repaired", lambda s: percent(s["overall"], "repaired", "repair_asked"), ">= 60 %"),
+    ("repaired", lambda s: percent(s["overall"], "repaired", "edits_asked"), ">= 60 %"),
     ("right kernels: random cases", lambda s: s["controls"]["random"], ">= 500"),
     ("right kernels: lines that are claimed", lambda s: s["controls"]["false_lines"] if s["controls"]["cases"] else None,
      "<= 0"),
@@ -130,12 +138,10 @@ def markdown(summary, mutants):
              "## Overall", "", f"Of the {asked} killed mutants that were traced:", "", "| | | |", "|---|---|---|"]
     for title, key in OVERALL:
         lines.append(f"| {title} | {overall[key]} | {share(overall[key], asked)} |")
-    if "repair_asked" in overall:
-        of = overall["repair_asked"]
-        lines.append(f"| repaired | {overall['repaired']} of {of} | {share(overall['repaired'], of)} |")
-        there = overall["repaired_line"]
-        lines.append(f"| ... on the mutated line | {there} of {of} | {share(there, of)} |")
-    for title, key in ("seconds of `trace`", "trace_seconds"), ("seconds of `repair`", "repair_seconds"):
+    for title, key in EDITED if "edits_asked" in overall else ():
+        of = overall["edits_asked"]
+        lines.append(f"| {title} | {overall[key]} of {of} | {share(overall[key], of)} |")
+    for title, key in ("seconds of `trace`", "trace_seconds"), ("seconds of trying edits", "edit_seconds"):
         took = summary[key]
         if took:
             figures = ", ".join(f"{took[key]:.2f}" for key in ("median", "nine_in_ten", "most"))

@@ -64,11 +64,12 @@ def score(mutant):
     scores["wrong"] = scores["answer"] == "line" and scores["first"] in ("other", None)
     if mutant.get("diagnose"):
         scores["diagnose"] = mutant["diagnose"]["verdict"] or "no verdict"
-    if mutant.get("repair"):
-        repair = mutant["repair"]
-        scores["repaired"] = repair["found"]
-        scores["repaired_line"] = repair["found"] and among(repair["lines"][:1])
-        scores["repair_seconds"] = repair["seconds"]
+    if mutant.get("edits"):
+        edits = mutant["edits"].get("edits") or {}
+        scores["repaired"] = edits.get("found", False)
+        scores["edit_seconds"] = edits.get("seconds")
+        scores["with_edits"] = score({key: value for key, value in mutant.items() if key != "edits"}
+                                     | {"trace": mutant["edits"]})
     return scores
 
 
@@ -109,11 +110,13 @@ def tally(mutants):
     counts = {"drawn": len(mutants), "does_not_compile": outcomes["does not compile"], "agrees": outcomes["agrees"],
               "killed": outcomes["killed"], "asked": len(asked)}
     counts.update({name: sum(map(test, asked)) for name, test in COUNTS.items()})
-    repaired = [s for s in asked if "repaired" in s]
-    if repaired:
-        counts["repair_asked"] = len(repaired)
-        counts["repaired"] = sum(s["repaired"] for s in repaired)
-        counts["repaired_line"] = sum(s["repaired_line"] for s in repaired)
+    edited = [s for s in asked if "repaired" in s]
+    if edited:
+        counts["edits_asked"] = len(edited)
+        counts["repaired"] = sum(s["repaired"] for s in edited)
+        for name in ("exact_first", "exact_in_three", "wrong"):
+            counts[f"{name}_alone"] = sum(COUNTS[name](s) for s in edited)
+            counts[f"{name}_with_edits"] = sum(COUNTS[name](s["with_edits"]) for s in edited)
     return counts
 
 

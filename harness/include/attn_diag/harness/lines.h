@@ -67,6 +67,18 @@ enum class LineFault : std::uint8_t {
 };
 const char* name(LineFault fault);
 
+// Small edits of the source, where they were tried.
+struct TriedEdits {
+  std::string operation,
+      diff;  // the smallest under which `cases` agree, unified; empty: none was found
+  std::vector<std::string> cases;  // "H=2 S=40 D=32 fp16 causal, schedule reverse"
+  std::string reason;              // why none was found
+  int tried = 0;
+  double seconds = 0;
+
+  bool found() const { return !diff.empty(); }
+};
+
 struct LineDivergence {
   LineAnswer answer = LineAnswer::kNotLooked;
   LineFault fault = LineFault::kNotKnown;
@@ -82,6 +94,7 @@ struct LineDivergence {
   std::int64_t numbers = 0;         // looked at
   // Right elements of o in the watched blocks, and how many of them are computed as attention asks for.
   std::int64_t right = 0, understood = 0;
+  std::optional<TriedEdits> edits;  // where asked for
 };
 
 // What is looked at first.

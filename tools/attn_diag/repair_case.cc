@@ -1,0 +1,103 @@
+#include "tools/attn_diag/repair_case.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <sstream>
+
+#include "harness/report/text.h"
+#include "harness/toolchain/build/settings.h"
+#include "tools/attn_diag/values.h"
+
+namespace attn_diag::cli {
+namespace {
+
+std::string line_of(const std::string& text, int line) {
+  std::istringstream lines(text);
+  std::string found;
+  for (int i = 0; i < line && std::getline(lines, found); ++i) {
+  }
+  const std::size_t begin = found.find_first_not_of(" \t"), end = found.find_last_not_of(" \t\r");
+  return begin == found.npos ? "" : found.substr(begin, end - begin + 1);
+}
+
+bool is_at(const LineSuspect& suspect, const repair::RepairedEdit& edit) {
+  std::error_code error;
+  return suspect.place.line == edit.line &&
+         std::filesystem::weakly_canonical(suspect.place.file, error) ==
+             std::filesystem::weakly_canonical(edit.file, error);
+}
+
+}  // namespace
+
+RepairedCase repair_case(Flags flags, repair::RepairOptions options) {
+  if (!flags.backend.empty() && flags.backend != "auto" && flags.backend != "host")
+    throw Error(fmt::format(
+        "repair runs edited copies on the host executor: --backend takes host, but was given '{}'.",
+        flags.backend));
+  flags.backend = "host";
+  flags.stage = "full";  // the production kernel
+  RepairedCase repaired{std::move(expand_cases(flags, false).front()), {}};
+  RequestedCase& one = repaired.requested;
+  const Kernel kernel = load_kernel(one);
+  const Geometry geometry = plan(kernel, one);
+  options.processes = one.run.threads;
+  const Experiment experiment{kernel, one.problem, inputs_of(one, kernel, geometry), one.run,
+                              parse_tolerance(flags)};
+  repaired.result =
+      repair::repair(experiment, options, build::load_settings(build::settings_file_of_program()));
+  return repaired;
+}
+
+double edit_seconds(const Flags& flags) {
+  return flags.try_edits.empty() ? 0 : parse_real("--try-edits", flags.try_edits, 1);
+}
+
+void try_edits(const Flags& flags, double seconds, Progress& progress, LineDivergence& lines) {
+  TriedEdits& out = lines.edits.emplace();
+  repair::RepairResult result;
+  try {
+    repair::RepairOptions options;
+    for (const LineSuspect& suspect : lines.suspects)
+      options.suspects.push_back({suspect.place.file, suspect.place.line});
+    options.seconds = seconds;
+    options.on_step = [&](int tried, int edits, const std::string& what) {
+      progress.step(tried, edits, what);
+    };
+    result = repair_case(flags, std::move(options)).result;
+  } catch (const Error& error) {
+    out.reason = error.what();
+    return;
+  }
+  out.tried = result.tried;
+  out.seconds = result.seconds;
+  out.reason = result.reason;
+  if (result.edits.empty()) return;
+  out.operation = result.edits.front().operation;
+  out.diff = result.edits.front().diff;
+  out.cases = result.cases;
+  std::size_t next = lines.answer == LineAnswer::kLine ? 1 : 0;
+  for (const repair::RepairedEdit& edit : result.edits) {
+    const auto known = std::find_if(lines.suspects.begin(), lines.suspects.end(),
+                                    [&](const LineSuspect& s) { return is_at(s, edit); });
+    LineSuspect suspect{{edit.file, "", edit.line, 0, line_of(edit.before, edit.line), ""}, ""};
+    if (known != lines.suspects.end()) {
+      if (static_cast<std::size_t>(known - lines.suspects.begin()) < next) continue;  // it is there
+      suspect.place = known->place;
+      lines.suspects.erase(known);
+    }
+    suspect.why = fmt::format(
+        "under an edit of this line all {} agree: {}",
+        report::plural(static_cast<std::int64_t>(result.cases.size()), "case"), edit.operation);
+    lines.suspects.insert(lines.suspects.begin() + static_cast<std::ptrdiff_t>(next), suspect);
+    ++next;
+  }
+  if (lines.answer == LineAnswer::kLine) return;
+  lines.answer = LineAnswer::kUnsure;
+  if (lines.what.empty()) lines.what = "small edits were tried";
+  lines.reason =
+      "an edit of the first of these lines makes it agree; the fault may be elsewhere all the same";
+}
+
+}  // namespace attn_diag::cli
