@@ -77,7 +77,8 @@ bool FindingSuspects::suspect(host::CheckReport report, bool moves) {
   for (const host::CheckFinding* finding : x_errors)
     if (!index_first) suspect_waits(*finding);
   for (const host::CheckFinding* finding : x_errors)
-    if (is_one_past(*finding)) suspect_last_step(*finding);
+    if (is_one_past(*finding) || finding->kind == host::CheckKind::kUninitialisedRead)
+      suspect_last_step(*finding);
   note_what_is_right_elsewhere();
   for (const host::CheckFinding* finding : x_errors)
     if (is_one_past(*finding)) suspect_unclamped(*finding);
@@ -284,7 +285,7 @@ void FindingSuspects::suspect_last_step(const host::CheckFinding& finding) {
   for (const std::uint32_t s : sites_of(finding.access))
     for (const Condition& condition : conditions_in(site(s).conditions))
       if (condition.loop ? goes_up_to(text_of(s, condition.at))
-                         : lets_the_end_through(text_of(s, condition.at)))
+                         : is_one_past(finding) && lets_the_end_through(text_of(s, condition.at)))
         suggest(s, condition.at, "lets the index go one step too far");
 }
 
@@ -470,8 +471,11 @@ void FindingSuspects::suspect_shared_cause() {
       if (is_of_all(
               [&](std::uint32_t s) { return is_among(one, conditions_in(site(s).conditions)); }) &&
           !(one.loop && is_plain_loop(text_of(first, one.at), true)) &&
-          !(one.loop && clamps(text_of(first, one.at)) && !goes_up_to(text_of(first, one.at))))
-        return suggest(first, one.at, "decides about each of the accesses that are out of bounds");
+          !(one.loop && clamps(text_of(first, one.at)) && !goes_up_to(text_of(first, one.at)))) {
+        suggest(first, one.at, "decides about each of the accesses that are out of bounds");
+        if (one.loop) suggest_known_limit(first, one);
+        return;
+      }
   };
   if (one_past && !x_only_later_heads) suggest_shared_conditions();
   for (const NamedLine& use : variables_in(site(first).uses, ',')) {
@@ -513,6 +517,17 @@ void FindingSuspects::suspect_shared_place(const host::CheckFinding& finding) {
     for (const NamedLine& use : uses)
       if (heads && !any && use.name == site(s).variable && computes(text_of(s, use), use.name))
         suggest(s, use, "does not keep the two apart");
+  }
+}
+
+void FindingSuspects::suggest_known_limit(std::uint32_t s, const Condition& loop) {
+  const std::string& file = loop.at.file.empty() ? site(s).home : loop.at.file;
+  for (const std::string& name : loop_limits(text_of(s, loop.at))) {
+    const auto is_seen = [&](const NamedLine& test) { return test.name == name; };
+    if (std::any_of(loop.tests.begin(), loop.tests.end(), is_seen)) continue;
+    const int line = x_text.assigned_above(file, loop.at.line, name);
+    if (line != 0 && computes(x_text.line(file, line), name))
+      suggest(file, site(s).function, line, 0, name, "makes the limit of the index");
   }
 }
 

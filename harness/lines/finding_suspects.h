@@ -95,6 +95,8 @@ class FindingSuspects : public NumberSuspects {
   void spare_what_is_right_elsewhere(std::size_t from);
   // What the loops around an access go up to.
   void suspect_limits(const host::CheckAccess& access);
+  // What the limit of a loop is made of where the compiler knows it, so that no number of it is seen.
+  void suggest_known_limit(std::uint32_t s, const Condition& loop);
   // The loop whose variable is the only index of a store.
   void suggest_range_of_store(std::uint32_t s);
   // Where no store to the array is known, as those of copies within the executor: the lines that may do it.

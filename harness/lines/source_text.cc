@@ -307,6 +307,19 @@ bool goes_up_to(std::string_view line) {
   return false;
 }
 
+std::vector<std::string> loop_limits(std::string_view line) {
+  const std::vector<Token> tokens = tokens_of(line);
+  const std::vector<std::string> counters = assigned_names(line);
+  std::vector<std::string> names;
+  std::size_t i = loop_at(tokens);
+  while (i < tokens.size() && !tokens[i].is(";")) ++i;
+  for (++i; i < tokens.size() && !tokens[i].is(";"); ++i)
+    if (is_variable(tokens, i) &&
+        std::find(counters.begin(), counters.end(), tokens[i].text) == counters.end())
+      names.emplace_back(tokens[i].text);
+  return names;
+}
+
 bool lets_the_end_through(std::string_view line) {
   const std::vector<Token> tokens = tokens_of(line);
   std::size_t i = 0;

@@ -23,6 +23,8 @@ bool is_plain_loop(std::string_view line, bool any_step);
 bool begins_late(std::string_view line);
 // Whether the line has a for loop that goes up to its limit, and not only below it: "for (int j = 0; j <= n; ++j)".
 bool goes_up_to(std::string_view line);
+// What the condition of a for loop of the line compares its counter with: n of "for (int i = 0; i < n; ++i)".
+std::vector<std::string> loop_limits(std::string_view line);
 // Whether the line has a guard that a limit itself passes: "if (key <= keys)", or "if (row > rows) return;".
 bool lets_the_end_through(std::string_view line);
 // Whether the line declares the variable: as an integer, or as something else; nullopt: it does not declare it.

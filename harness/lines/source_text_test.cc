@@ -101,6 +101,9 @@ TEST_CASE("where a file stores to an array, and which are shared") {
 }
 
 TEST_CASE("a loop that goes up to its limit") {
+  CHECK(loop_limits("for (int i = t * 4; i < n + m; i += k)") ==
+        std::vector<std::string>{"n", "m"});
+  CHECK(loop_limits("i < n;").empty());
   CHECK(goes_up_to("for (int j = 0; j <= n; ++j)"));
   CHECK(goes_up_to("for (int j = 0; j < 4 && first + j <= n; ++j) {"));
   for (const char* line : {"for (int j = 0; j < n; ++j) if (x <= y)", "while (j <= n)",

@@ -149,6 +149,11 @@ EDITS = {
 
 # As EDITS, where attn-diag check finds something: it needs the instrumented build.
 CHECKED_EDITS = {
+    "a loop up to what nobody wrote": ("carved_smem", "--dtype fp32 --seqlen-q 33 --seqlen-k 70 --head-dim 32 --mask causal:top_left",
+                                       "for (int c = 0; c < Bc; c++) acc +=", "for (int c = 0; c <= Bc; c++) acc +=",
+                                       "c <= Bc; c++) acc +=", 1, False),
+    "a limit that the compiler knows": ("pipeline_primitives", "--dtype fp32 --seqlen 40 --head-dim 32",
+                                        "min(TK, S - tile * TK) * D", "TK * D", "n = TK * D", 2, False),
     "a pointer that no head moves": ("carved_smem", 1, "o += (size_t)blockIdx.y * N * d;", "o += N * d;", "o += N * d;", 1, False),
     "heads of half a stride": ("coalesced_groups", 0, "head = (size_t)blockIdx.y * n * kDim;",
                                "head = (size_t)blockIdx.y * n * (kDim / 2);", "(kDim / 2);", 1, False),
