@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <set>
 
 namespace attn_diag::lines {
@@ -34,6 +35,14 @@ bool is_one_past(const host::CheckFinding& finding) {
       std::strtol(finding.message.c_str() + kIndex.size(), nullptr, 10) == of_type.front())
     return true;
   return finding.message.find("right behind the end of") != std::string::npos;
+}
+
+// Which index of the element lies outside; none: that is not known.
+std::optional<std::size_t> outer_index_of(const host::CheckFinding& finding) {
+  const std::vector<long> at = indices_of(finding.element), extents = indices_of(finding.extents);
+  for (std::size_t i = 0; i < std::min(at.size(), extents.size()); ++i)
+    if (at[i] < 0 || at[i] >= extents[i]) return i;
+  return std::nullopt;
 }
 
 // Whether the line keeps a number below another, or chooses by whether it is.
@@ -81,7 +90,10 @@ bool FindingSuspects::suspect(host::CheckReport report, bool moves) {
       suspect_last_step(*finding);
   note_what_is_right_elsewhere();
   for (const host::CheckFinding* finding : x_errors)
-    if (is_one_past(*finding)) suspect_unclamped(*finding);
+    if (is_one_past(*finding)) {
+      suspect_unclamped(*finding);
+      suspect_computed_end(*finding);
+    }
   const std::size_t told = x_out.suspects.size();
   if (!has(host::CheckKind::kMisaligned)) suspect_shared_cause();
   for (const host::CheckFinding* error : x_errors) {
@@ -97,6 +109,7 @@ bool FindingSuspects::suspect(host::CheckReport report, bool moves) {
     const auto row = static_cast<std::uint64_t>(x_attention.problem().head_dim);
     if (x_graph.whole_blocks && finding.offset == 0 && finding.folded < row) suspect_mask(finding);
     if (!finding.has_other && finding.kind != host::CheckKind::kMisaligned) {
+      if (is_offset_there(finding)) suspect_access(finding.access, array, finding.message);
       if (x_only_later_heads) suspect_makers(finding.access, finding.array);
       suspect_subscript(finding);
       suspect_makers(finding.access, finding.array);
@@ -311,6 +324,23 @@ void FindingSuspects::suspect_unclamped(const host::CheckFinding& finding) {
       for (const NamedLine& limit : limits)
         suggest(s, limit, "does not keep the index below an end");
   }
+}
+
+bool FindingSuspects::is_offset_there(const host::CheckFinding& finding) {
+  const std::optional<std::size_t> outside = outer_index_of(finding);
+  if (!outside || finding.access.places.empty()) return false;
+  const host::SourcePlace& place = finding.access.places.front();
+  return offsets_subscript(x_text.line(place.file, place.line), finding.array, *outside);
+}
+
+void FindingSuspects::suspect_computed_end(const host::CheckFinding& finding) {
+  if (finding.extents.empty()) return;
+  for (const std::uint32_t s : sites_of(finding.access))
+    for (const Condition& condition : conditions_in(site(s).conditions)) {
+      const std::string& text = text_of(s, condition.at);
+      if (condition.loop && is_loop(text) && !is_plain_loop(text, true) && !clamps(text))
+        return suggest(s, condition.at, "ends behind the array");
+    }
 }
 
 void FindingSuspects::note_what_is_right_elsewhere() {

@@ -45,6 +45,10 @@ class FindingSuspects : public NumberSuspects {
   void suspect_shared_cause();
   // Loops that go one step too far, where an access is right behind an array.
   void suspect_last_step(const host::CheckFinding& finding);
+  // Whether the index that lies outside is moved by a number on the line of the access.
+  bool is_offset_there(const host::CheckFinding& finding);
+  // A loop whose limit is computed in its header, where the index is the one behind the last of an array.
+  void suspect_computed_end(const host::CheckFinding& finding);
   // The mask of such an access, where a line makes a block of numbers at once.
   void suspect_mask(const host::CheckFinding& finding);
   // What that line depends on: of an index of the array itself before others.

@@ -439,6 +439,25 @@ std::vector<std::string> subscript_names(std::string_view line, std::string_view
   return out;
 }
 
+bool offsets_subscript(std::string_view line, std::string_view variable, std::size_t number) {
+  const std::vector<Token> tokens = tokens_of(line);
+  // A number that is no factor.
+  const auto is_number = [&](std::size_t i) {
+    return tokens[i].text[0] >= '1' && tokens[i].text[0] <= '9' &&
+           !tokens[i - 1].is_any({"*", "/", "%"}) && !tokens[i + 1].is_any({"*", "/", "%"});
+  };
+  for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
+    if (!tokens[i].is(variable)) continue;
+    std::size_t begin = i + 1, end = begin;
+    for (std::size_t n = 0; begin < tokens.size() && tokens[begin].is("["); ++n, begin = end) {
+      end = behind_bracket(tokens, begin);
+      for (std::size_t j = begin + 2; n == number && j + 1 < end; ++j)
+        if (tokens[j].is_any({"+", "-"}) && (is_number(j - 1) || is_number(j + 1))) return true;
+    }
+  }
+  return false;
+}
+
 bool is_plain_offset(std::string_view line, std::string_view variable) {
   const std::vector<Token> tokens = tokens_of(line);
   for (std::size_t i = 0; i + 3 < tokens.size(); ++i) {

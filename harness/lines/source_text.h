@@ -42,6 +42,8 @@ bool is_plain_subscript(std::string_view line, std::string_view variable);
 // The names within the brackets behind the variable, in order: i, d and width of "sK[i / width][d]"; none where the
 // line does not index it.
 std::vector<std::string> subscript_names(std::string_view line, std::string_view variable);
+// Whether that subscript of the variable, from 0, adds a number or takes one away: 1 of "tile[s][j - 1]".
+bool offsets_subscript(std::string_view line, std::string_view variable, std::size_t number);
 // Whether the line has the variable plus a name as an argument: "memcpy_async(block, tile, k + at, bytes)".
 bool is_plain_offset(std::string_view line, std::string_view variable);
 // Whether the line is where a kernel begins, and no statement of it: "__global__ void attend(", or a brace alone.

@@ -101,6 +101,9 @@ TEST_CASE("where a file stores to an array, and which are shared") {
 }
 
 TEST_CASE("a loop that goes up to its limit") {
+  CHECK(offsets_subscript("x += tile[1][(j - 1)][i * 8 + lane];", "tile", 1));
+  CHECK_FALSE(offsets_subscript("x += tile[1][(j - 1)][i * 8 + lane];", "tile", 2));
+  CHECK_FALSE(offsets_subscript("x += tile[1][j][i];", "tile", 1));
   CHECK(loop_limits("for (int i = t * 4; i < n + m; i += k)") ==
         std::vector<std::string>{"n", "m"});
   CHECK(loop_limits("i < n;").empty());

@@ -297,7 +297,9 @@ void BlockChecker::index_out_of_bounds(unsigned thread, std::int64_t index, cons
   SeenFinding finding;
   finding.kind = CheckKind::kOutOfBounds;
   finding.access = seen_at(thread, pc, 0);
-  finding.message = concat("index ", index, " is past the end of an array of type ", type);
+  finding.message =
+      concat("index ", index, index < 0 ? " is before the beginning" : " is past the end",
+             " of an array of type ", type);
   if (about.name != nullptr && *about.name != '\0') {
     finding.array = declared_name(about.name);
     finding.shape = read_shape(about.shape);

@@ -40,6 +40,7 @@ __global__ void past_kernel(Wrong wrong, int* out, int one) {
     int* const all = &g_table[0][0];
     if (wrong == Wrong::kRowPast) all[4 * 8 * one] = 1;
     if (wrong == Wrong::kInnerIndex) sRows[3 * one][33 * one] = 1;
+    if (wrong == Wrong::kIndexBefore) sRows[-one][2] = 1;
     if (wrong == Wrong::kOuterIndex) sRows[30 * one][0] = 1;
     if (wrong == Wrong::kMemberIndex) sMember.of[4 * one] = 1;
   }

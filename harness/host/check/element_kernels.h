@@ -11,6 +11,7 @@ enum class Wrong {
   kRaceInVariable,  // of the device: g_table[2][1] of [4][8]
   kRowPast,         // by a pointer: one row past the end of g_table
   kInnerIndex,      // sRows[3][33]
+  kIndexBefore,     // sRows[-1][2]
   kOuterIndex,      // sRows[30][0]
   kMemberIndex,     // an array within a struct
   kLocalIndex,      // int rSums[4][8]: rSums[2][8]

@@ -63,6 +63,12 @@ TEST_CASE("an index past the end of an array is one of a variable") {
         "sRows[30][33]");
 }
 
+TEST_CASE("an index below 0 is not said to be past the end") {
+  CHECK(found(Wrong::kIndexBefore).message ==
+        "index -1 is before the beginning of an array of type 'int[30][33]': sRows[-1], declared "
+        "sRows[30][33]");
+}
+
 TEST_CASE("of an index into something else no element is named") {
   const CheckFinding member = found(Wrong::kMemberIndex);
   CHECK(member.element.empty());
