@@ -55,8 +55,16 @@ __global__ void __launch_bounds__(32) rows(const float* q, const float* k, const
   }
 }
 
+// What nvcc lets a source use that includes nothing but CUDA.
+inline int whole(std::pair<int, int> sizes) {
+  alignas(int) char room[sizeof(int)];
+  int* most = new (room) int(std::min(INT_MAX, std::numeric_limits<int>::max()));
+  return std::move(*most) == abs(-INT_MAX) ? sizes.first : 0;
+}
+
 void attend(const float* q, const float* k, const float* v, float* o, float* lse, int heads, int S,
             int D, float scale, cudaStream_t stream) {
+  if (whole({1, 2}) == 0) abort();
   LAUNCH(rows<SIZE>, dim3(S, heads), 32, S * sizeof(float), stream)(q, k, v, o, lse, S, D, scale);
 }
 """
