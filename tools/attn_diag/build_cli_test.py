@@ -175,6 +175,12 @@ class Build(CommandTest):
         self.assertRegex(result.stderr, rf"mine\.cu:{line}:\d+: error: .*missing")
         self.assertEqual(result.stderr.count(f"mine.cu:{line}:"), 1, result.stderr)  # not of each build
 
+    def test_what_nvcc_does_not_include_is_not_there_either(self):
+        # Headers that nobody asked for are read by every build, too.
+        self.edit("mine.cu", "inline int whole", "std::shared_ptr<int> owner;\ninline int whole")
+        result = self.finished("build mine.cu -o mine.so -I include --no-nvcc --no-lockstep", 2)
+        self.assertRegex(result.stderr, rf"mine\.cu:{self.line_of('mine.cu', 'shared_ptr')}:.*error: .*shared_ptr")
+
     def test_too_much_static_shared_memory_is_refused_unless_the_architecture_has_it(self):
         self.edit("mine.cu", "float sSum[1]", "float sSum[20000]")
         build = "build mine.cu adapter.cu -o mine.so -I include --no-nvcc --no-lockstep"
