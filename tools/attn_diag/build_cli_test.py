@@ -55,8 +55,16 @@ __global__ void __launch_bounds__(32) rows(const float* q, const float* k, const
   }
 }
 
+// What nvcc lets a source use that includes nothing but CUDA.
+inline int whole(std::pair<int, int> sizes) {
+  alignas(int) char room[sizeof(int)];
+  int* most = new (room) int(std::min(INT_MAX, std::numeric_limits<int>::max()));
+  return std::move(*most) == abs(-INT_MAX) ? sizes.first : 0;
+}
+
 void attend(const float* q, const float* k, const float* v, float* o, float* lse, int heads, int S,
             int D, float scale, cudaStream_t stream) {
+  if (whole({1, 2}) == 0) abort();
   LAUNCH(rows<SIZE>, dim3(S, heads), 32, S * sizeof(float), stream)(q, k, v, o, lse, S, D, scale);
 }
 """
@@ -166,6 +174,12 @@ class Build(CommandTest):
         line = self.line_of("mine.cu", "missing")
         self.assertRegex(result.stderr, rf"mine\.cu:{line}:\d+: error: .*missing")
         self.assertEqual(result.stderr.count(f"mine.cu:{line}:"), 1, result.stderr)  # not of each build
+
+    def test_what_nvcc_does_not_include_is_not_there_either(self):
+        # Headers that nobody asked for are read by every build, too.
+        self.edit("mine.cu", "inline int whole", "std::shared_ptr<int> owner;\ninline int whole")
+        result = self.finished("build mine.cu -o mine.so -I include --no-nvcc --no-lockstep", 2)
+        self.assertRegex(result.stderr, rf"mine\.cu:{self.line_of('mine.cu', 'shared_ptr')}:.*error: .*shared_ptr")
 
     def test_too_much_static_shared_memory_is_refused_unless_the_architecture_has_it(self):
         self.edit("mine.cu", "float sSum[1]", "float sSum[20000]")

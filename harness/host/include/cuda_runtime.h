@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cassert>
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 
 #include "attn_diag_host/address_spaces.h"
 #include "attn_diag_host/atomics.h"

@@ -1,15 +1,15 @@
 // The CUDA qualifiers, as the host compiler reads them.
 #pragma once
 
-// libstdc++ writes __attribute__((__noinline__)) in these headers; they must be read before
-// __noinline__ becomes a macro.
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 
 #define ATTN_DIAG_HOST_EXECUTOR 1
 
 #if !defined(ATTN_DIAG_HOST_TRANSLATED)  // else the source pass reads these words
+// libstdc++ writes __attribute__((__noinline__)) there: to be read before __noinline__ becomes a macro.
+#include <memory>
+
 #define __global__
 #define __device__
 #define __host__

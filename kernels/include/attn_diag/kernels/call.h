@@ -9,6 +9,7 @@
 #include <string>
 
 #include "attn_diag/kernels/adapter.h"
+#include "attn_diag/kernels/words.h"
 
 namespace attn_diag {
 
@@ -69,8 +70,8 @@ class Call {
   float* stage(Tensor t) const {
     const auto at = static_cast<std::size_t>(t);
     if ((x_declared >> at & 1u) == 0)
-      throw std::logic_error("stage(" + std::string(name(t)) +
-                             "): add the tensor to .stages of the declaration");
+      fail<std::logic_error>("stage(%s): add the tensor to .stages of the declaration",
+                             name(t).data());
     return x_stage_buffers[at];
   }
 
@@ -120,13 +121,13 @@ class Call {
 
   template <class T>
   T* between(bool there, const char* name, const char* parts) const {
-    if (!there) throw std::logic_error(std::string(name) + "(): declare .part = " + parts);
+    if (!there) fail<std::logic_error>("%s(): declare .part = %s", name, parts);
     const std::size_t expected = size_of(x_request.between_type), found = Size<T>::kValue;
     if (found != 0 && found != expected)
-      throw std::logic_error(
-          std::string(name) + "() asks for elements of " + std::to_string(found) +
-          " bytes, but has " + std::to_string(expected) +
-          ": they are float, or with .s_in_input_type, .p_in_input_type of the inputs' type");
+      fail<std::logic_error>(
+          "%s() asks for elements of %zu bytes, but has %zu: they are float, or with "
+          ".s_in_input_type, .p_in_input_type of the inputs' type",
+          name, found, expected);
     return static_cast<T*>(x_request.between);
   }
 
@@ -151,9 +152,11 @@ template <class T>
 void Call::check_element() const {
   const std::size_t expected = size_of(problem().dtype), found = Size<T>::kValue;
   if (found != 0 && found != expected)
-    throw std::logic_error("the adapter asks for elements of " + std::to_string(found) +
-                           " bytes, but those of the problem have " + std::to_string(expected) +
-                           ": declare the dtype it takes in .dtypes");
+    fail<std::logic_error>(
+        "the adapter asks for elements of %zu bytes, but those of the problem have %zu: declare "
+        "the "
+        "dtype it takes in .dtypes",
+        found, expected);
 }
 
 }  // namespace attn_diag

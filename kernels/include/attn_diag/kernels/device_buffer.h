@@ -5,14 +5,15 @@
 
 #include <cstddef>
 #include <stdexcept>
-#include <string>
 #include <vector>
+
+#include "attn_diag/kernels/words.h"
 
 namespace attn_diag {
 
 inline void check_cuda(cudaError_t error, const char* what) {
   if (error != cudaSuccess)
-    throw std::runtime_error(std::string("cannot ") + what + ": " + cudaGetErrorString(error));
+    fail<std::runtime_error>("cannot %s: %s", what, cudaGetErrorString(error));
 }
 
 template <class T>

@@ -10,7 +10,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <string_view>
 
 #if defined(__CUDACC__) && !defined(ATTN_DIAG_HOST_EXECUTOR)

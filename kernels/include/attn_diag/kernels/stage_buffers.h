@@ -7,10 +7,10 @@
 #include <cstdint>
 #include <cstring>
 #include <stdexcept>
-#include <string>
 #include <vector>
 
 #include "attn_diag/kernels/adapter.h"
+#include "attn_diag/kernels/words.h"
 
 namespace attn_diag {
 
@@ -57,7 +57,7 @@ class StageBuffers {
 
   static void check(cudaError_t error, const char* what) {
     if (error != cudaSuccess)
-      throw std::runtime_error(std::string("cannot ") + what + ": " + cudaGetErrorString(error));
+      fail<std::runtime_error>("cannot %s: %s", what, cudaGetErrorString(error));
   }
 
   // Behind (batch, head, query).
