@@ -255,6 +255,10 @@ class Build(CommandTest):
         self.finished("build mine.cu adapter.cu -o mine.cuda.so -I include --backend cuda --arch sm_80", 0)
         text = self.finished("doctor", 0, ATTN_DIAG_KERNEL_PATH=str(self.folder)).stdout
         self.assertRegex(text, r"mine\.cuda\.so .*nvcc.*sm_80")
+        # Headers of the system are no sources: they differ from machine to machine.
+        library = (self.folder / "mine.cuda.so").read_bytes()
+        self.assertIn(b"mine.cu", library)
+        self.assertNotIn(b"/usr/include/alloca.h", library)
 
     @unittest.skipIf(shutil.which("gdb") is None, "needs gdb")
     def test_gdb_stops_at_the_users_line(self):

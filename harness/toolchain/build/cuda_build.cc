@@ -107,7 +107,7 @@ void build_for_cuda(const BuildRequest& request, const Settings& settings, Build
     const std::string stem = fmt::format("{}", info.header_lists.size());
     const fs::path headers = scratch / (stem + ".d"), object = scratch / (stem + ".o");
     std::vector<std::string> words = flags;
-    words.insert(words.end(), {"-x", "cu", "-c", "-MD", "-MF", headers.string(), file.string(),
+    words.insert(words.end(), {"-x", "cu", "-c", "-MMD", "-MF", headers.string(), file.string(),
                                "-o", object.string()});
     run("nvcc", file.string(), words);
     info.header_lists.push_back(headers);
