@@ -164,7 +164,7 @@ std::vector<OutputElement> judged_elements(const WatchedRun& run, const Attentio
 void add_source_text(LineDivergence& out) {
   SourceText text;
   const auto fill = [&](LinePlace& place) {
-    const std::string& line = text.line(place.file, place.line);
+    const std::string& line = text.written(place.file, place.line);
     const std::size_t begin = line.find_first_not_of(" \t");
     if (begin == std::string::npos) return;
     place.text = line.substr(begin, line.find_last_not_of(" \t\r") + 1 - begin);

@@ -70,7 +70,12 @@ std::vector<std::string> made_of(std::string_view line, std::string_view variabl
 // Lines of files, which are read when first asked for. Of what cannot be read: empty.
 class SourceText {
  public:
+  // The code of a line: white space where it has a comment, and within its strings.
   const std::string& line(const std::string& file, int number);
+  // The line as it stands there.
+  const std::string& written(const std::string& file, int number);
+  // Whether the line has nothing but a comment.
+  bool is_comment(const std::string& file, int number);
   // The last line of the loop, condition or other statement that begins at this one: that of its closing brace. The
   // line itself where it cannot be told.
   int end_of_statement(const std::string& file, int number);
@@ -106,13 +111,25 @@ class SourceText {
 
  private:
   struct File {
-    std::vector<std::string> lines;
+    std::vector<std::string> written, code;
     std::string text;
     source::TokenList tokens;
+    bool bodies_known = false;
   };
-  const File& file_of(const std::string& file);
+  using Tokens = std::vector<source::Token>;
+  // Which asynchronous copies a call waits for; kSome: it may leave some in flight.
+  enum class WaitsFor { kNone, kAll, kSome, kByArgument };
+  static constexpr int kDepth = 4;  // of helpers that call helpers
+  File& file_of(const std::string& file);
+  // Finds the functions and macros of the file and of what it includes by name.
+  void note_bodies(const std::string& file);
+  void note_included(const std::string& by, const std::string& name);
+  const std::vector<Tokens>* bodies_of(std::string_view name) const;  // null: not in these sources
+  bool is_barrier_at(const Tokens& tokens, std::size_t i, int depth) const;
+  WaitsFor waits_for(const Tokens& tokens, std::size_t i, int depth) const;
 
   std::map<std::string, File> x_files;
+  std::map<std::string, std::vector<Tokens>, std::less<>> x_bodies;
 };
 
 }  // namespace attn_diag::lines

@@ -19,7 +19,7 @@ void Suspects::note_heads(const std::vector<OutputElement>& elements) {
 
 void Suspects::suggest(const std::string& file, const std::string& function, int line, int column,
                        const std::string& variable, const std::string& why) {
-  if (line == 0) return;
+  if (line == 0 || x_text.is_comment(file, line)) return;
   const bool own = variable.find("attn_diag_") != std::string::npos;
   for (LineSuspect& known : x_out.suspects)
     if (known.place.line == line && known.place.file == file) {
