@@ -49,6 +49,8 @@ class FindingSuspects : public NumberSuspects {
   void suspect_mask(const host::CheckFinding& finding);
   // What that line depends on: of an index of the array itself before others.
   void suspect_site(const host::CheckAccess& access, const std::string& array, bool indices_first);
+  // What is copied to a place that is read: what either index is made of.
+  void suspect_stage(const host::CheckFinding& copy);
   // The waits that may leave a copy in flight which is read too early, and what issues it.
   void suspect_waits(const host::CheckFinding& early);
   // Two lines store to the same bytes by the names of two parts of one shared array.
@@ -63,6 +65,10 @@ class FindingSuspects : public NumberSuspects {
         false;  // there is a barrier between them: it is missing on the way from the end to the begin
   };
   std::optional<Gap> gap_of(const host::CheckFinding& race);
+  // From where a thread waits for its own copies to where another accesses what it copied.
+  std::optional<Gap> gap_behind_wait(const host::CheckFinding& race);
+  // On the way from one line to another; none: a barrier lies on it.
+  std::optional<Gap> gap_from(const std::string& file, int from, int to);
   // `among_others`: there are other lines that may be the ones.
   std::optional<Gap> gap_between(const std::string& file, int a, int b, bool among_others);
   // Where an access of one race is in the kernel: its own line, or those that call its function.

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 #include "harness/toolchain/source/source_error.h"
 
@@ -229,6 +230,46 @@ std::string code_of_python(const std::string& text) {
     }
   }
   return code;
+}
+
+// The statements of a file, each from its first token to behind its last. Of loops and conditions the heads.
+std::vector<Range> statements_of(const std::vector<Token>& tokens) {
+  std::vector<Range> out;
+  std::vector<int> outer;  // how deep in parentheses each open brace is
+  int depth = 0;
+  bool is_head = false;
+  std::size_t begin = 0;
+  const auto end_at = [&](std::size_t end) {
+    if (begin < end) out.emplace_back(begin, end);
+    begin = end;
+    is_head = false;
+  };
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i].kind == TokenKind::kDirective) {
+      if (depth == 0) end_at(i);
+      if (depth == 0) begin = i + 1;
+    } else if (tokens[i].is("{")) {
+      end_at(i);
+      begin = i + 1;
+      outer.push_back(std::exchange(depth, 0));
+    } else if (tokens[i].is("}")) {
+      end_at(i);
+      begin = i + 1;
+      depth = outer.empty() ? 0 : outer.back();
+      if (!outer.empty()) outer.pop_back();
+    } else if (tokens[i].is_any({"(", "["})) {
+      ++depth;
+    } else if (tokens[i].is_any({")", "]"})) {
+      depth = std::max(depth - 1, 0);
+      if (depth == 0 && is_head) end_at(i + 1);
+    } else if (depth == 0 && tokens[i].is(";")) {
+      end_at(i + 1);
+    } else if (depth == 0 && tokens[i].is_any({"for", "while", "if", "switch"})) {
+      is_head = true;
+    }
+  }
+  end_at(tokens.size());
+  return out;
 }
 
 std::vector<std::string> lines_of(const std::string& text) {
@@ -558,6 +599,7 @@ SourceText::File& SourceText::file_of(const std::string& file) {
   } catch (const source::SourceError&) {
     one.code = one.written;  // its lines are there all the same
   }
+  if (!is_python) one.statements = statements_of(one.tokens.tokens);
   if (is_python) one.code = lines_of(code_of_python(one.text));
   return one;
 }
@@ -685,6 +727,32 @@ const std::string& SourceText::line(const std::string& file, int number) {
   const std::vector<std::string>& lines = file_of(file).code;
   const auto i = static_cast<std::size_t>(number);
   return i == 0 || i > lines.size() ? none : lines[i - 1];
+}
+
+const std::string& SourceText::statement(const std::string& file, int number) {
+  File& one = file_of(file);
+  const auto [known, is_new] = one.by_line.try_emplace(number);
+  std::string& text = known->second;
+  if (!is_new) return text;
+  text = line(file, number);
+  const std::vector<Token>& tokens = one.tokens.tokens;
+  int first = number, last = number;
+  for (const auto& [begin, end] : one.statements) {
+    if (tokens[begin].line > number || tokens[end - 1].line < number) continue;
+    first = std::min(first, tokens[begin].line);
+    last = std::max(last, tokens[end - 1].line);
+  }
+  if (first == last) return text;
+  text.clear();
+  for (const auto& [begin, end] : one.statements) {
+    if (tokens[begin].line > number || tokens[end - 1].line < number) continue;
+    for (std::size_t i = begin; i < end; ++i) {
+      const bool apart = i > begin && tokens[i].begin > tokens[i - 1].end;
+      if (apart || (i == begin && !text.empty())) text += ' ';
+      text += tokens[i].kind == TokenKind::kString ? std::string_view("\"\"") : tokens[i].text;
+    }
+  }
+  return text;
 }
 
 const std::string& SourceText::written(const std::string& file, int number) {

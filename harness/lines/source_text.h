@@ -72,6 +72,9 @@ class SourceText {
  public:
   // The code of a line: white space where it has a comment, and within its strings.
   const std::string& line(const std::string& file, int number);
+  // The code of all statements that have a part on the line, in one: "for (int i = 0; i < n; ++i)" where that stands in
+  // several lines. Of a loop or condition its head alone.
+  const std::string& statement(const std::string& file, int number);
   // The line as it stands there.
   const std::string& written(const std::string& file, int number);
   // Whether the line has nothing but a comment.
@@ -115,6 +118,8 @@ class SourceText {
     std::string text;
     source::TokenList tokens;
     bool bodies_known = false;
+    std::vector<std::pair<std::size_t, std::size_t>> statements;  // tokens, of C++ alone
+    std::map<int, std::string> by_line;
   };
   using Tokens = std::vector<source::Token>;
   // Which asynchronous copies a call waits for; kSome: it may leave some in flight.

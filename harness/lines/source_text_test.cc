@@ -257,16 +257,16 @@ TEST_CASE("the statements around a line, and which barriers are passed on the wa
 TEST_CASE("comments and what strings hold are no code") {
   const attn_diag::testing::TemporaryDirectory folder;
   const std::string file = (folder.path() / "k.cu").string();
-  std::ofstream(file) << R"cpp(__global__ void f(float* x) {
-                                 /* Wait until only the newest group may remain: wait_group(1).
+  std::ofstream(file) << R"source(__global__ void f(float* x) {
+  /* Wait until only the newest group may remain: wait_group(1).
      wait_prior(1); __syncthreads();
    */
-                                 x[0] = 1;  // wait_prior(1);
-                                 /* why */ x[1] = 2;
-                                 log("wait_prior(1); cp.async.wait_group 1; bar.sync 0; min(a, b)");
-                                 x[2] = x[0];
-                               }
-  )cpp";
+  x[0] = 1; // wait_prior(1);
+  /* why */ x[1] = 2;
+  log("wait_prior(1); cp.async.wait_group 1; bar.sync 0; min(a, b)");
+  x[2] = x[0];
+}
+)source";
   SourceText text;
   CHECK(text.waits_for_copies(file, 8).empty());
   CHECK_FALSE(text.has_barrier(file, 1, 8));
@@ -286,50 +286,70 @@ TEST_CASE("comments and what strings hold are no code") {
   CHECK(text.line(script, 5).find("min(") == std::string::npos);
 }
 
+TEST_CASE("a statement of several lines is read as one") {
+  const attn_diag::testing::TemporaryDirectory folder;
+  const std::string file = (folder.path() / "k.cu").string();
+  std::ofstream(file) << R"source(__global__ void f(float* x) {
+  for (
+      int at = 0;  // from 0
+      at < n;
+      at += kStep
+  ) {
+    x[at] = min(
+        at, 4);
+    if (at > 2) x[at] = f("a;b",
+        [&](int i) {
+          return x[i];
+        });
+  }
+}
+)source";
+  SourceText text;
+  for (const int line : {2, 3, 4, 5})
+    CHECK(text.statement(file, line) == "for ( int at = 0; at < n; at += kStep )");
+  CHECK(is_plain_loop(text.statement(file, 3), true));
+  CHECK(text.statement(file, 8) == "x[at] = min( at, 4);");
+  CHECK(text.statement(file, 9) == "if (at > 2) x[at] = f(\"\", [&](int i)");
+  CHECK(text.statement(file, 11) == "          return x[i];");
+  CHECK(text.statement(file, 13) == "  }");
+}
+
 TEST_CASE("a helper that waits for all copies leaves none in flight") {
   const attn_diag::testing::TemporaryDirectory folder;
-  std::ofstream(folder.path() / "copies.cuh") << R"cpp(
+  std::ofstream(folder.path() / "copies.cuh") << R"source(
 #define WAIT_ALL() asm volatile("cp.async.wait_all;\n")
 #define WAIT(n) asm volatile("cp.async.wait_group %0;\n" ::"n"(n))
-    __device__ void copies_done() {
-      asm volatile("cp.async.wait_group 0;\n");
-    }
-    __device__ void async_wait() { copies_done(); }
-    __device__ void async_wait_1() { asm volatile("cp.async.wait_group 1;\n" ::: "memory"); }
-    template <int N>
-    __device__ void wait_async() {
-      WAIT(N);
-    }
-    __device__ void wait_for_async_flag(int* flag) {
-      while (*flag == 0) {
-      }
-    }
-    __device__ void meet() { asm volatile("bar.sync 0;"); }
-  )cpp";
+__device__ void copies_done() { asm volatile("cp.async.wait_group 0;\n"); }
+__device__ void async_wait() { copies_done(); }
+__device__ void async_wait_1() { asm volatile("cp.async.wait_group 1;\n" ::: "memory"); }
+template <int N> __device__ void wait_async() { WAIT(N); }
+__device__ void wait_for_async_flag(int* flag) { while (*flag == 0) {} }
+__device__ void meet() { asm volatile("bar.sync 0;"); }
+)source";
   const std::string file = (folder.path() / "k.cu").string();
-  std::ofstream(file) << R"cpp(#include "copies.cuh"
-                               namespace a {
-                               __device__ void other() { wait_async<1>(); }
-                               __global__ void f(float* x) {
-                                 async_wait();
-                                 async_wait_1();
-                                 wait_async<0>();
-                                 wait_async<1>();
-                                 WAIT_ALL();
-                                 WAIT(0);
-                                 WAIT(2);
-                                 wait_for_async_flag(x);
-                                 const auto wait_copies = [&] { copies_done(); };
-                                 wait_copies();
-                                 pipe.consumer_wait();
-                                 cg::wait(block);
-                                 unknown_async_wait();
-                                 unknown_async_wait<kStages - 2>();
-                                 x[0] = x[1];
-                                 meet();
-                                 x[1] = 0;
-                               }
-                               }  // namespace a)cpp";
+  std::ofstream(file) << R"source(#include "copies.cuh"
+namespace a {
+__device__ void other() { wait_async<1>(); }
+__global__ void f(float* x) {
+  async_wait();
+  async_wait_1();
+  wait_async<0>();
+  wait_async<1>();
+  WAIT_ALL();
+  WAIT(0);
+  WAIT(2);
+  wait_for_async_flag(x);
+  const auto wait_copies = [&] { copies_done(); };
+  wait_copies();
+  pipe.consumer_wait();
+  cg::wait(block);
+  unknown_async_wait();
+  unknown_async_wait<kStages - 2>();
+  x[0] = x[1];
+  meet();
+  x[1] = 0;
+}
+})source";
   SourceText text;
   CHECK(text.waits_for_copies(file, 19) == std::vector{18, 15, 11, 8, 6});
   CHECK(text.has_barrier(file, 19, 21));

@@ -121,7 +121,7 @@ void Suspects::suggest_late_loops(std::uint32_t site_number) {
 }
 
 const std::string& Suspects::text_of(std::uint32_t site_number, const NamedLine& at) {
-  return x_text.line(at.file.empty() ? site(site_number).home : at.file, at.line);
+  return x_text.statement(at.file.empty() ? site(site_number).home : at.file, at.line);
 }
 
 void Suspects::suggest_of_block(std::uint32_t site_number, const std::string& why) {
