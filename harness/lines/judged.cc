@@ -153,10 +153,11 @@ std::vector<OutputElement> judged_elements(const WatchedRun& run, const Attentio
     if (nobody ? ++unstored > 4096 : watched.count(block) == 0) continue;
     std::uint32_t row = static_cast<std::uint32_t>(i), column = 0;
     if (!of_lse) attention.locate_output(i, row, column);
-    const bool wrong = of_lse ? expected.is_wrong_lse(row, run.lse[i])
-                              : expected.is_wrong(row, column, o_element(run, i));
-    elements.push_back(
-        {i, wrong, of_lse, of_lse ? expected.bound_lse(row) : expected.bound(row, column)});
+    const float value = of_lse ? run.lse[i] : o_element(run, i);
+    const bool wrong =
+        of_lse ? expected.is_wrong_lse(row, value) : expected.is_wrong(row, column, value);
+    const double bound = of_lse ? expected.bound_lse(row) : expected.bound(row, column);
+    elements.push_back({i, wrong, of_lse, bound, value});
   }
   return elements;
 }

@@ -16,6 +16,8 @@ inline constexpr double kNoMaximum = 1e4;  // of scores
 class NumberSuspects : public Suspects {
  public:
   static const char* ill_text(Ill why);
+  // Whether numbers of the inputs were lost from sight before they became scores: no line is known to be wrong.
+  bool lost() const { return x_lost; }
 
  protected:
   using Suspects::Suspects;
@@ -96,6 +98,11 @@ class NumberSuspects : public Suspects {
   void suggest_overlap(const std::string& file, const SharedPart& a, const SharedPart& b);
   // Stores by the name of one part that replaced what nobody had read of another.
   void suspect_replaced_part();
+  // Where q and k were loaded, and no score or weight was seen: the last of their numbers that was; what is made of it is
+  // not followed. 0: that is not so.
+  std::uint32_t last_of_q_and_k() const;
+  // Suggests its line, and says what it means.
+  std::string tell_lost(std::uint32_t last);
   // Sums of v whose factors are no weights.
   bool suspect_factor_of_v(const Cause& cause, std::uint32_t a, std::uint32_t b);
   // Whether an operand of n is k or q where v belongs, or v where k or q do, as what it is multiplied by says.
@@ -171,6 +178,9 @@ class NumberSuspects : public Suspects {
   bool lost_in_thread(std::uint32_t lost, const Term& partial) const;
   // A score that lacks columns.
   void suspect_partial(std::uint32_t score, std::uint32_t at, std::uint32_t row);
+
+ private:
+  bool x_lost = false;
 };
 
 }  // namespace attn_diag::lines

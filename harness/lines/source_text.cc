@@ -351,6 +351,11 @@ bool begins_kernel(std::string_view line) {
                      [&](const Token& token) { return token.is("__global__"); });
 }
 
+bool is_assertion(std::string_view line) {
+  const std::vector<Token> tokens = tokens_of(line);
+  return tokens.size() > 1 && tokens[0].is("assert") && tokens[1].is("(");
+}
+
 bool has_name(std::string_view line, const std::vector<std::string>& names) {
   const std::vector<Token> tokens = tokens_of(line);
   return std::any_of(tokens.begin(), tokens.end(), [&](const Token& token) {

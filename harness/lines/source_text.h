@@ -44,6 +44,8 @@ std::vector<std::string> subscript_names(std::string_view line, std::string_view
 bool is_plain_offset(std::string_view line, std::string_view variable);
 // Whether the line is where a kernel begins, and no statement of it: "__global__ void attend(", or a brace alone.
 bool begins_kernel(std::string_view line);
+// Whether the line asserts something, and does nothing else.
+bool is_assertion(std::string_view line);
 // Whether the line has one of the names.
 bool has_name(std::string_view line, const std::vector<std::string>& names);
 // The variables within the parentheses of an if: a and b of "if (a < b) c = x;".

@@ -18,6 +18,8 @@ TEST_CASE("where a kernel begins is no statement of it") {
   CHECK(begins_kernel("__global__ void __launch_bounds__(32)"));
   CHECK(begins_kernel("  {"));
   CHECK_FALSE(begins_kernel("if (attends) {"));
+  CHECK(is_assertion("  assert(n % 4 == 0);"));
+  CHECK_FALSE(is_assertion("if (n > 0) assert(n % 4 == 0);"));
 }
 
 TEST_CASE("the variables that an if tests") {

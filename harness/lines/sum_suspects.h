@@ -89,6 +89,8 @@ class SumSuspects : public NumberSuspects {
   void suspect_tested_sum(const Cause& cause);
   // Where no key has a weight: what would have made one.
   void suspect_what_never_ran();
+  // As last_of_q_and_k(), where o depends on something.
+  std::uint32_t last_followed() const;
   // What would have taken a weight further, and never ran.
   void suggest_what_never_took(std::uint32_t weight);
   // What masks a key of the row; 0: nothing.

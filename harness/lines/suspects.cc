@@ -42,7 +42,7 @@ void Suspects::suggest(std::uint32_t site_number, const NamedLine& at, const std
   for (const char* const given : {"threadIdx", "blockIdx", "blockDim", "gridDim"})
     if (at.name == given) return;
   const ValueSite& s = site(site_number);
-  if (begins_kernel(text_of(site_number, at))) return;
+  if (begins_kernel(text_of(site_number, at)) || is_assertion(text_of(site_number, at))) return;
   suggest(at.file.empty() ? s.home : at.file, s.function, at.line, 0, at.name, why);
 }
 

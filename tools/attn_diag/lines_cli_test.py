@@ -357,6 +357,20 @@ class LinesTest(unittest.TestCase):
         self.assertIn("DIVERGES", text)
         self.assertNotIn("is what attention asks for", text)
 
+    def test_numbers_that_are_not_followed_are_said_to_be_lost(self):
+        # Bits that integers are made of.
+        self.plant(zoo.load("warp_per_row"), "part += rq[i] * __ldg(&k[kv_at + (first + j) * HEAD_DIM + lane + 32 * i]);", """{
+        const unsigned x = __float_as_uint(rq[i]);
+        const float y = __uint_as_float((x >> 13) + (x >> 12 & 1) << 13);
+        const unsigned z = __float_as_uint(__ldg(&k[kv_at + (first + j) * HEAD_DIM + lane + 32 * i]));
+        part += 2.0f * y * __uint_as_float((z >> 13) + (z >> 12 & 1) << 13);
+      }""")
+        lines = self.trace("--dtype fp32 --seqlen 40 --head-dim 32")["line_divergence"]
+        self.assertEqual(lines["answer"], "unsure")
+        self.assertIn("is not followed", lines["what"])
+        self.assertIn("cannot be told", lines["reason"])
+        self.assertEqual(len(lines["suspects"]), 1, lines["suspects"])
+
     def test_rows_that_nobody_stores_are_counted_as_far_as_they_are_looked_at(self):
         store = "O[((size_t)bh * Sq + i) * D + d] = acc / rowSum;"
         self.plant(zoo.load("naive_rows"), store, "if (i < 20) " + store)
