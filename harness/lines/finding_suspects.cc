@@ -71,8 +71,9 @@ bool FindingSuspects::suspect(host::CheckReport report, bool moves) {
     return finding->kind == host::CheckKind::kOutOfBounds;
   });
   for (const host::CheckFinding* finding : x_errors) suspect_early_return(*finding);
-  suspect_missing_barrier();
-  for (const host::CheckFinding* finding : x_errors) suspect_overlap_of(*finding);
+  // Parts of shared memory that are used for one thing after the other overlap, and only want a barrier between.
+  if (!suspect_missing_barrier())
+    for (const host::CheckFinding* finding : x_errors) suspect_overlap_of(*finding);
   for (const host::CheckFinding* finding : x_errors) suspect_stage(*finding);
   // An index that leaves its array may well leave the stage that a copy was waited for.
   const bool index_first = has(host::CheckKind::kOutOfBounds);
@@ -140,21 +141,28 @@ bool FindingSuspects::has(host::CheckKind kind) const {
                      [&](const host::CheckFinding* finding) { return finding->kind == kind; });
 }
 
-void FindingSuspects::suspect_missing_barrier() {
+bool FindingSuspects::suspect_missing_barrier() {
   std::optional<Gap> gap;
   std::string array;
+  // Two stores that race where a load does as well may want the same barrier; by themselves it is their index.
+  const bool any_read =
+      std::any_of(x_errors.begin(), x_errors.end(), [](const host::CheckFinding* finding) {
+        return finding->kind == host::CheckKind::kRace && finding->has_other &&
+               !(finding->access.write && finding->other.write);
+      });
   for (const host::CheckFinding* error : x_errors) {
     const host::CheckFinding& finding = *error;
     // What is out of bounds, and what two threads write, is an index; a copy wants its own wait.
     if (finding.kind == host::CheckKind::kOutOfBounds ||
         (finding.kind == host::CheckKind::kAsyncCopy && finding.wait.places.empty() &&
          !is_race_as_well(finding)))
-      return;
+      return false;
     const bool of_wait = !finding.wait.places.empty();
     if ((finding.kind != host::CheckKind::kRace && !of_wait) || !finding.has_other) continue;
-    if (finding.access.write && finding.other.write) return;
+    const bool both_write = finding.access.write && finding.other.write;
+    if (both_write && !any_read) return false;
     const std::optional<Gap> one = gap_of(finding);
-    if (!one) return;
+    if (!one) return false;
     if (!gap) {
       gap = one;
       array = finding.array;
@@ -172,7 +180,7 @@ void FindingSuspects::suspect_missing_barrier() {
       }
     }
   }
-  if (!gap) return;
+  if (!gap) return false;
   const std::string why = "a barrier is missing ";
   if (gap->goes_round) {
     suggest(gap->file, "", gap->end, 0, array, why + "behind it");
@@ -181,6 +189,7 @@ void FindingSuspects::suspect_missing_barrier() {
     suggest(gap->file, "", gap->begin, 0, array, why + "behind it");
     suggest(gap->file, "", gap->end, 0, array, why + "before it");
   }
+  return true;
 }
 
 bool FindingSuspects::is_race_as_well(const host::CheckFinding& copy) const {
@@ -231,7 +240,8 @@ std::optional<FindingSuspects::Gap> FindingSuspects::gap_of(const host::CheckFin
       const std::optional<Gap> one =
           of_copy ? gap_from(a.file, race.access.async ? b.line : a.line,
                              race.access.async ? a.line : b.line)
-                  : gap_between(a.file, std::min(a.line, b.line), std::max(a.line, b.line), some);
+                  : gap_between(a.file, std::min(a.line, b.line), std::max(a.line, b.line), some,
+                                race.severity == host::Severity::kError);
       if (one && (!gap || gap->goes_round > one->goes_round)) gap = one;
     }
   return gap;
@@ -276,14 +286,15 @@ std::optional<FindingSuspects::Gap> FindingSuspects::gap_from(const std::string&
 }
 
 std::optional<FindingSuspects::Gap> FindingSuspects::gap_between(const std::string& file, int a,
-                                                                 int b, bool among_others) {
+                                                                 int b, bool among_others,
+                                                                 bool of_block) {
   Gap gap;
   gap.file = file;
   gap.begin = statement_of(file, a, b, true);
   gap.end = statement_of(file, b, a, false);
   gap.last = b;
   if (gap.begin >= gap.end || a == b) return std::nullopt;
-  if (!x_text.has_barrier(file, gap.begin, gap.end) &&
+  if (!x_text.has_barrier(file, gap.begin, gap.end, of_block) &&
       !(among_others && x_text.passes_barrier(file, a, b)))
     return gap;
   gap.goes_round = true;

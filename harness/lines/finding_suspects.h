@@ -55,8 +55,8 @@ class FindingSuspects : public NumberSuspects {
   void suspect_waits(const host::CheckFinding& early);
   // Two lines store to the same bytes by the names of two parts of one shared array.
   void suspect_overlap_of(const host::CheckFinding& race);
-  // Between which lines threads should have waited for each other, where that explains all races.
-  void suspect_missing_barrier();
+  // Between which lines threads should have waited for each other, where that explains all races. Says whether it does.
+  bool suspect_missing_barrier();
   struct Gap {
     std::string file;
     int begin = 0, end = 0;  // behind this line, or before that one
@@ -69,8 +69,9 @@ class FindingSuspects : public NumberSuspects {
   std::optional<Gap> gap_behind_wait(const host::CheckFinding& race);
   // On the way from one line to another; none: a barrier lies on it.
   std::optional<Gap> gap_from(const std::string& file, int from, int to);
-  // `among_others`: there are other lines that may be the ones.
-  std::optional<Gap> gap_between(const std::string& file, int a, int b, bool among_others);
+  // `among_others`: there are other lines that may be the ones. `of_block`: the two threads are of different warps.
+  std::optional<Gap> gap_between(const std::string& file, int a, int b, bool among_others,
+                                 bool of_block);
   // Where an access of one race is in the kernel: its own line, or those that call its function.
   std::vector<host::SourcePlace> places_in_kernel(const host::CheckAccess& access,
                                                   const host::CheckAccess& other) const;

@@ -190,6 +190,11 @@ void finish(const WatchedRun& run, const Terms& terms, LineDivergence& out) {
     out.answer = LineAnswer::kUnsure;
     out.reason = run.reason;
   }
+  // What launches a kernel says least of it.
+  SourceText text;
+  std::stable_partition(out.suspects.begin(), out.suspects.end(), [&](const LineSuspect& one) {
+    return !launches(text.statement(one.place.file, one.place.line));
+  });
   add_source_text(out);
 }
 

@@ -173,7 +173,12 @@ class NumberSuspects : public Suspects {
   std::pair<std::uint32_t, std::uint32_t> subtracted(std::uint32_t exponent) const;
   // Where lanes put a number together, each taking another's part: the line, and the loop over lanes. In a butterfly
   // all lanes have the same in the end unless its loop leaves a step out: there the loop comes first.
-  void suggest_shuffles(std::uint32_t n, const std::string& why);
+  // `of_maximum`: only what is compared for a maximum, or is one.
+  void suggest_shuffles(std::uint32_t n, const std::string& why, bool of_maximum = false);
+  // Whether it was chosen for its size, of two scores.
+  bool is_compared(std::uint32_t n) const;
+  // Whether a maximum, or what only moves one, is among the numbers of a line.
+  bool makes_maximum(std::uint32_t near, const NamedLine& at) const;
   // Whether the product that a score lacks was made where its thread made one that the score has.
   bool lost_in_thread(std::uint32_t lost, const Term& partial) const;
   // A score that lacks columns.

@@ -356,6 +356,25 @@ bool is_assertion(std::string_view line) {
   return tokens.size() > 1 && tokens[0].is("assert") && tokens[1].is("(");
 }
 
+bool is_plain_argument(std::string_view line, std::string_view variable) {
+  const std::vector<Token> tokens = tokens_of(line);
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (!tokens[i].is(variable)) continue;
+    const auto goes_on = [](const Token& token) {
+      return is_operand(token) || token.is_any({"+", ".", "->", "::"});
+    };
+    std::size_t begin = i, end = i;
+    while (begin > 0 && goes_on(tokens[begin - 1])) --begin;
+    while (end < tokens.size() && goes_on(tokens[end])) ++end;
+    if (begin > 0 && end < tokens.size() && tokens[begin - 1].is_any({"(", ","}) &&
+        tokens[end].is_any({")", ","}))
+      return true;
+  }
+  return false;
+}
+
+bool launches(std::string_view line) { return line.find("<<<") != line.npos; }
+
 bool has_name(std::string_view line, const std::vector<std::string>& names) {
   const std::vector<Token> tokens = tokens_of(line);
   return std::any_of(tokens.begin(), tokens.end(), [&](const Token& token) {
@@ -884,11 +903,13 @@ std::vector<int> SourceText::lines_that_call(const std::string& file, int number
   return above;
 }
 
-bool SourceText::has_barrier(const std::string& file, int after, int before) {
+bool SourceText::has_barrier(const std::string& file, int after, int before, bool of_block) {
   note_bodies(file);
   const std::vector<Token>& tokens = file_of(file).tokens.tokens;
   for (std::size_t i = 0; i < tokens.size(); ++i)
-    if (tokens[i].line > after && tokens[i].line < before && is_barrier_at(tokens, i, kDepth))
+    if (tokens[i].line > after && tokens[i].line < before &&
+        !(of_block && (has_part(tokens[i], "__syncwarp") || has_part(tokens[i], "bar.warp"))) &&
+        is_barrier_at(tokens, i, kDepth))
       return true;
   return false;
 }

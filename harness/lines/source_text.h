@@ -46,6 +46,10 @@ bool is_plain_offset(std::string_view line, std::string_view variable);
 bool begins_kernel(std::string_view line);
 // Whether the line asserts something, and does nothing else.
 bool is_assertion(std::string_view line);
+// Whether the line has the variable in an argument that does no more than add names.
+bool is_plain_argument(std::string_view line, std::string_view variable);
+// Whether the line launches a kernel.
+bool launches(std::string_view line);
 // Whether the line has one of the names.
 bool has_name(std::string_view line, const std::vector<std::string>& names);
 // The variables within the parentheses of an if: a and b of "if (a < b) c = x;".
@@ -104,8 +108,8 @@ class SourceText {
   // the nearest first, then those below.
   std::vector<int> lines_that_call(const std::string& file, int number, std::string_view part,
                                    std::string_view variable);
-  // Whether threads wait for each other at a line behind `after` and before `before`.
-  bool has_barrier(const std::string& file, int after, int before);
+  // Whether threads wait for each other at a line behind `after` and before `before`; `of_block`: not of one warp alone.
+  bool has_barrier(const std::string& file, int after, int before, bool of_block = false);
   // Lines that wait for asynchronous copies and may leave some in flight: those above in the same function, the nearest first, then what comes behind
   // in the loops around the line.
   std::vector<int> waits_for_copies(const std::string& file, int line);

@@ -256,6 +256,14 @@ TEST_CASE("the statements around a line, and which barriers are passed on the wa
   std::filesystem::remove(path);
 }
 
+TEST_CASE("an argument that only adds names") {
+  CHECK(is_plain_argument("x[i] = in ? load(from + at.lane) : 0;", "from"));
+  CHECK(is_plain_argument("f(a, b)", "b"));
+  CHECK_FALSE(is_plain_argument("load(from + row * stride)", "from"));
+  CHECK_FALSE(is_plain_argument("load(k + (base + r / 2) * n)", "base"));
+  CHECK_FALSE(is_plain_argument("x = from + at;", "from"));
+}
+
 TEST_CASE("comments and what strings hold are no code") {
   const attn_diag::testing::TemporaryDirectory folder;
   const std::string file = (folder.path() / "k.cu").string();

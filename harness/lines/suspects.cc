@@ -184,7 +184,8 @@ std::vector<NamedLine> Suspects::by_likelihood(std::uint32_t site_number,
 
 void Suspects::suggest_callers(std::uint32_t site_number, const std::string& why) {
   const ValueSite& s = site(site_number);
-  for (const NamedLine& line : lines_in(s.callers)) suggest(site_number, line, why);
+  for (const NamedLine& line : lines_in(s.callers))
+    suggest(site_number, line, launches(text_of(site_number, line)) ? "launches it" : why);
 }
 
 void Suspects::suggest_conditions(std::uint32_t site_number, const char* kind,
@@ -288,9 +289,47 @@ void Suspects::suggest_loader(std::uint32_t loader, const std::string& why) {
                      text.find('+') == std::string::npos &&
                      std::none_of(uses.begin(), uses.end(),
                                   [&](const NamedLine& use) { return use.name == load.variable; });
-  if (given && !x_graph.whole_blocks) suggest_callers(loader, why);
+  if (given && !x_graph.whole_blocks) suggest_given(loader, why);
   suggest(loader, why);
   suggest_indices(loader, why);
+  suggest_callers(loader, why);
+}
+
+void Suspects::suggest_given(std::uint32_t loader, const std::string& why) {
+  const std::vector<NamedLine> uses = variables_in(site(loader).uses, ',');
+  const auto file_of = [&](const NamedLine& at) {
+    return at.file.empty() ? site(loader).home : at.file;
+  };
+  // Those that a line names, which the same function computes above it.
+  const auto makers_of = [&](const NamedLine& at) {
+    std::vector<NamedLine> makers;
+    for (const NamedLine& use : uses)
+      if (file_of(use) == file_of(at) && use.line < at.line &&
+          has_name(text_of(loader, at), {use.name}) && computes(text_of(loader, use), use.name))
+        makers.push_back(use);
+    return makers;
+  };
+  std::vector<NamedLine> passed;
+  for (const NamedLine& call : lines_in(site(loader).callers)) {
+    const std::string& text = text_of(loader, call);
+    if (launches(text)) break;
+    const std::vector<NamedLine> makers = makers_of(call);
+    if (makers.empty()) {
+      passed.push_back(call);
+      continue;
+    }
+    // "load(from + column)" computes little itself.
+    if (!std::all_of(makers.begin(), makers.end(),
+                     [&](const NamedLine& maker) { return is_plain_argument(text, maker.name); }))
+      suggest(loader, call, why);
+    for (const NamedLine& maker : makers) {
+      suggest(loader, maker, why);
+      for (const NamedLine& of_it : makers_of(maker)) suggest(loader, of_it, why);
+    }
+    suggest(loader, call, why);
+    break;
+  }
+  for (const NamedLine& call : passed) suggest(loader, call, why);
   suggest_callers(loader, why);
 }
 
