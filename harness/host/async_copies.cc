@@ -6,13 +6,13 @@
 
 namespace attn_diag::host {
 
-void land(const AsyncCopy& copy) {
+void land(const AsyncCopy& copy, bool waited) {
   const std::size_t read = copy.bytes - copy.zeros;
   if (read > 0) std::memcpy(copy.to, copy.from, read);
   std::memset(copy.to + read, 0, copy.zeros);
   note_copied(copy.to, copy.from, read, copy.at);
   note_cleared(copy.to + read, copy.zeros);
-  note_landed(copy);
+  note_landed(copy, waited);
 }
 
 void CopiesInFlight::commit(unsigned thread) {
@@ -21,12 +21,12 @@ void CopiesInFlight::commit(unsigned thread) {
 }
 
 void CopiesInFlight::land(unsigned thread, std::size_t prior) {
-  if (!x_arrivals.empty()) land_bound(thread);
+  if (!x_arrivals.empty()) land_bound(thread, true);
   Queue& queue = x_queues[thread];
   if (queue.group_ends.size() <= prior) return;
   const std::size_t groups = queue.group_ends.size() - prior;
   const std::size_t landed = queue.group_ends[groups - 1];
-  for (std::size_t i = 0; i < landed; ++i) host::land(queue.copies[i]);
+  for (std::size_t i = 0; i < landed; ++i) host::land(queue.copies[i], true);
   queue.copies.erase(queue.copies.begin(),
                      queue.copies.begin() + static_cast<std::ptrdiff_t>(landed));
   queue.group_ends.erase(queue.group_ends.begin(),
@@ -37,15 +37,15 @@ void CopiesInFlight::land(unsigned thread, std::size_t prior) {
 void CopiesInFlight::land(const void* barrier) {
   std::erase_if(x_bound, [&](const Bound& bound) {
     if (bound.barrier != barrier) return false;
-    host::land(bound.copy);
+    host::land(bound.copy, false);
     return true;
   });
 }
 
-void CopiesInFlight::land_bound(unsigned thread) {
+void CopiesInFlight::land_bound(unsigned thread, bool waited) {
   std::erase_if(x_bound, [&](const Bound& bound) {
     if (bound.thread != thread) return false;
-    host::land(bound.copy);
+    host::land(bound.copy, waited);
     return true;
   });
 }
@@ -63,7 +63,7 @@ unsigned CopiesInFlight::land_for(const void* mbarrier) {
   unsigned count = 0;
   std::erase_if(x_arrivals, [&](const Arrival& arrival) {
     if (arrival.mbarrier != mbarrier) return false;
-    land_bound(arrival.thread);
+    land_bound(arrival.thread, false);
     ++count;
     return true;
   });

@@ -46,6 +46,7 @@ class CopiesInFlight {
   void commit(unsigned thread);
   // All groups of the thread but the last `prior` land.
   void land(unsigned thread, std::size_t prior);
+  bool has(unsigned thread) const { return !x_queues[thread].copies.empty(); }
   // Those bound to the barrier land.
   void land(const void* barrier);
   // An arrival at an mbarrier, to follow all copies of the thread so far. They are no longer in its groups,
@@ -74,7 +75,7 @@ class CopiesInFlight {
     const void* mbarrier;
     unsigned thread;
   };
-  void land_bound(unsigned thread);
+  void land_bound(unsigned thread, bool waited);
   void drop(const AsyncCopy& copy);
 
   bool x_any = false;
@@ -84,8 +85,9 @@ class CopiesInFlight {
   DroppedCopies x_dropped;
 };
 
-void land(const AsyncCopy& copy);
+// `waited`: since the thread that issued it waits for it.
+void land(const AsyncCopy& copy, bool waited);
 // For the checker of the block that runs.
-void note_landed(const AsyncCopy& copy);
+void note_landed(const AsyncCopy& copy, bool waited);
 
 }  // namespace attn_diag::host

@@ -9,7 +9,7 @@ void BlockCopies::copy(const AsyncCopy& copy, const void* barrier, std::uintptr_
   check_copy(copy, pc);
   if (x_block.plan().async_copies == AsyncCopies::kEarly) {
     x_block.step_together(pc, frame);
-    land(copy);
+    land(copy, false);
     return;
   }
   if (x_block.check() != nullptr) [[unlikely]]
@@ -27,7 +27,11 @@ void BlockCopies::commit() {
 
 void BlockCopies::wait(std::size_t prior, std::uintptr_t pc, std::uintptr_t frame) {
   x_block.step_together(pc, frame);
-  if (x_copies.any()) x_copies.land(x_block.current_thread(), prior);
+  if (!x_copies.any()) return;
+  const unsigned thread = x_block.current_thread();
+  x_copies.land(thread, prior);
+  if (x_block.check() != nullptr) [[unlikely]]
+    x_block.check()->waited_for_copies(thread, !x_copies.has(thread), pc);
 }
 
 void BlockCopies::barrier_init(BlockBarrier* barrier, std::int32_t expected, const char* file,

@@ -77,9 +77,9 @@ class __attribute__((visibility("hidden"))) BlockRunner final : public BlockCont
            x_easy_check->note_first_read(x_current->index.linear, at, bytes, pc);
   }
   // For the checker, if there is one.
-  void note_landed(const AsyncCopy& copy) {
+  void note_landed(const AsyncCopy& copy, bool waited) {
     if (x_check != nullptr)
-      x_check->async_landed(reinterpret_cast<std::uintptr_t>(copy.to), copy.bytes);
+      x_check->async_landed(reinterpret_cast<std::uintptr_t>(copy.to), copy.bytes, waited);
   }
   void note_atomic(const void* memory, std::size_t bytes, bool reads, const void* pc) {
     if (is_own(reinterpret_cast<std::uintptr_t>(memory))) [[unlikely]]

@@ -18,6 +18,7 @@ struct OutputElement {
   bool wrong = false;
   bool of_lse = false;
   double bound = 0;  // how far it may be off and is right all the same; of `wrong` ones not known
+  double value = 0;
 };
 
 enum class What : std::uint8_t {

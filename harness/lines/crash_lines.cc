@@ -86,9 +86,9 @@ bool begins_loop(const std::vector<Token>& tokens) {
 
 void suggest_line(SourceText& text, const host::SourcePlace& at, int line,
                   const std::string& variable, const std::string& why, LineDivergence& out) {
-  const std::string& words = text.line(at.file, line);
+  const std::string& words = text.written(at.file, line);
   const std::size_t begin = words.find_first_not_of(" \t");
-  if (begin == std::string::npos) return;
+  if (begin == std::string::npos || text.is_comment(at.file, line)) return;
   const bool known =
       std::any_of(out.suspects.begin(), out.suspects.end(), [&](const LineSuspect& suspect) {
         return suspect.place.line == line && suspect.place.file == at.file;

@@ -112,7 +112,12 @@ void explain(const Terms& terms, const std::vector<OutputElement>& elements, Lin
   const bool unusual = out.right > 0 && 2 * out.understood < out.right;
   out.fault = fault_of(terms, most->front());
   out.fault_is_firm = !seen_in_right && share >= 0.5 && !unusual;
-  if (out.suspects.empty())
+  if (suspects.lost()) {
+    out.fault_is_firm = false;
+    out.reason =
+        "what becomes of the inputs there is nothing that the watch build understands, as numbers "
+        "that integers make of bits; which line is wrong cannot be told";
+  } else if (out.suspects.empty())
     out.reason = "no line is known that this depends on";
   else if (seen_in_right)
     out.reason = "rows that are right are made the same way";

@@ -71,6 +71,7 @@ bool FindingSuspects::suspect(host::CheckReport report, bool moves) {
     if (finding.severity != host::Severity::kError && !may_move) continue;
     name_files(finding.access);
     name_files(finding.other);
+    name_files(finding.wait);
     finding.returned_before.file = known_file(finding.returned_before.file);
     x_errors.push_back(&finding);
   }
@@ -79,8 +80,10 @@ bool FindingSuspects::suspect(host::CheckReport report, bool moves) {
     return finding->kind == host::CheckKind::kOutOfBounds;
   });
   for (const host::CheckFinding* finding : x_errors) suspect_early_return(*finding);
-  suspect_missing_barrier();
-  for (const host::CheckFinding* finding : x_errors) suspect_overlap_of(*finding);
+  // Parts of shared memory that are used for one thing after the other overlap, and only want a barrier between.
+  if (!suspect_missing_barrier())
+    for (const host::CheckFinding* finding : x_errors) suspect_overlap_of(*finding);
+  for (const host::CheckFinding* finding : x_errors) suspect_stage(*finding);
   // An index that leaves its array may well leave the stage that a copy was waited for.
   const bool index_first = has(host::CheckKind::kOutOfBounds);
   for (const host::CheckFinding* finding : x_errors)
@@ -152,19 +155,28 @@ bool FindingSuspects::has(host::CheckKind kind) const {
                      [&](const host::CheckFinding* finding) { return finding->kind == kind; });
 }
 
-void FindingSuspects::suspect_missing_barrier() {
+bool FindingSuspects::suspect_missing_barrier() {
   std::optional<Gap> gap;
   std::string array;
+  // Two stores that race where a load does as well may want the same barrier; by themselves it is their index.
+  const bool any_read =
+      std::any_of(x_errors.begin(), x_errors.end(), [](const host::CheckFinding* finding) {
+        return finding->kind == host::CheckKind::kRace && finding->has_other &&
+               !(finding->access.write && finding->other.write);
+      });
   for (const host::CheckFinding* error : x_errors) {
     const host::CheckFinding& finding = *error;
     // What is out of bounds, and what two threads write, is an index; a copy wants its own wait.
     if (finding.kind == host::CheckKind::kOutOfBounds ||
-        (finding.kind == host::CheckKind::kAsyncCopy && !is_race_as_well(finding)))
-      return;
-    if (finding.kind != host::CheckKind::kRace || !finding.has_other) continue;
-    if (finding.access.write && finding.other.write) return;
+        (finding.kind == host::CheckKind::kAsyncCopy && finding.wait.places.empty() &&
+         !is_race_as_well(finding)))
+      return false;
+    const bool of_wait = !finding.wait.places.empty();
+    if ((finding.kind != host::CheckKind::kRace && !of_wait) || !finding.has_other) continue;
+    const bool both_write = finding.access.write && finding.other.write;
+    if (both_write && !any_read) return false;
     const std::optional<Gap> one = gap_of(finding);
-    if (!one) return;
+    if (!one) return false;
     if (!gap) {
       gap = one;
       array = finding.array;
@@ -182,7 +194,7 @@ void FindingSuspects::suspect_missing_barrier() {
       }
     }
   }
-  if (!gap) return;
+  if (!gap) return false;
   const std::string why = "a barrier is missing ";
   if (gap->goes_round) {
     suggest(gap->file, "", gap->end, 0, array, why + "behind it");
@@ -191,6 +203,7 @@ void FindingSuspects::suspect_missing_barrier() {
     suggest(gap->file, "", gap->begin, 0, array, why + "behind it");
     suggest(gap->file, "", gap->end, 0, array, why + "before it");
   }
+  return true;
 }
 
 bool FindingSuspects::is_race_as_well(const host::CheckFinding& copy) const {
@@ -228,6 +241,7 @@ std::optional<FindingSuspects::Gap> FindingSuspects::gap_of(const host::CheckFin
   if (race.access.places.empty() || race.other.places.empty() ||
       race.access.block != race.other.block)
     return std::nullopt;
+  if (!race.wait.places.empty()) return gap_behind_wait(race);
   const std::vector<host::SourcePlace> places = places_in_kernel(race.access, race.other);
   const std::vector<host::SourcePlace> others = places_in_kernel(race.other, race.access);
   const bool some = places.size() + others.size() > 2;
@@ -235,22 +249,66 @@ std::optional<FindingSuspects::Gap> FindingSuspects::gap_of(const host::CheckFin
   for (const host::SourcePlace& a : places)
     for (const host::SourcePlace& b : others) {
       if (a.file != b.file) continue;
+      // A copy in flight is in order with what was read before it was issued, with nothing behind that.
+      const bool of_copy = race.access.async || race.other.async;
       const std::optional<Gap> one =
-          gap_between(a.file, std::min(a.line, b.line), std::max(a.line, b.line), some);
+          of_copy ? gap_from(a.file, race.access.async ? b.line : a.line,
+                             race.access.async ? a.line : b.line)
+                  : gap_between(a.file, std::min(a.line, b.line), std::max(a.line, b.line), some,
+                                race.severity == host::Severity::kError);
       if (one && (!gap || gap->goes_round > one->goes_round)) gap = one;
     }
   return gap;
 }
 
+std::optional<FindingSuspects::Gap> FindingSuspects::gap_behind_wait(
+    const host::CheckFinding& race) {
+  const host::SourcePlace& wait = race.wait.places.back();
+  for (const host::SourcePlace& access : places_in_kernel(race.access, race.wait)) {
+    if (access.file != wait.file) continue;
+    std::optional<Gap> gap = gap_from(wait.file, wait.line, access.line);
+    if (!gap) continue;
+    // What is missing is told beside the wait itself.
+    (gap->goes_round ? gap->end : gap->begin) = x_text.end_of_statement(wait.file, wait.line);
+    return gap;
+  }
+  return std::nullopt;
+}
+
+std::optional<FindingSuspects::Gap> FindingSuspects::gap_from(const std::string& file, int from,
+                                                              int to) {
+  Gap gap;
+  gap.file = file;
+  if (from < to) {
+    gap.begin = statement_of(file, from, to, true);
+    gap.end = statement_of(file, to, from, false);
+    gap.last = to;
+    if (gap.begin >= gap.end || x_text.passes_barrier(file, from, to)) return std::nullopt;
+    return gap;
+  }
+  for (const Statement& around : x_text.statements_around(file, from)) {
+    if (!around.loop || !around.has(to)) continue;
+    if (x_text.passes_barrier(file, from, around.end + 1) ||
+        x_text.passes_barrier(file, around.begin - 1, to))
+      return std::nullopt;
+    gap.goes_round = true;
+    gap.begin = statement_of(file, to, from, false);
+    gap.end = statement_of(file, from, to, true);
+    return gap;
+  }
+  return std::nullopt;
+}
+
 std::optional<FindingSuspects::Gap> FindingSuspects::gap_between(const std::string& file, int a,
-                                                                 int b, bool among_others) {
+                                                                 int b, bool among_others,
+                                                                 bool of_block) {
   Gap gap;
   gap.file = file;
   gap.begin = statement_of(file, a, b, true);
   gap.end = statement_of(file, b, a, false);
   gap.last = b;
   if (gap.begin >= gap.end || a == b) return std::nullopt;
-  if (!x_text.has_barrier(file, gap.begin, gap.end) &&
+  if (!x_text.has_barrier(file, gap.begin, gap.end, of_block) &&
       !(among_others && x_text.passes_barrier(file, a, b)))
     return gap;
   gap.goes_round = true;
@@ -259,6 +317,24 @@ std::optional<FindingSuspects::Gap> FindingSuspects::gap_between(const std::stri
   for (const Statement& around : x_text.statements_around(file, a))
     if (around.loop && around.has(b)) return gap;
   return std::nullopt;
+}
+
+void FindingSuspects::suspect_stage(const host::CheckFinding& copy) {
+  if (copy.kind != host::CheckKind::kAsyncCopy || copy.access.places.empty() ||
+      copy.other.places.empty() || !copy.wait.places.empty() || !is_race_as_well(copy))
+    return;
+  const auto suggest_makers = [&](const host::CheckAccess& access, const host::CheckAccess& other,
+                                  const std::string& why) {
+    for (const host::SourcePlace& at : places_in_kernel(access, other))
+      for (const std::string& name :
+           subscript_names(x_text.statement(at.file, at.line), copy.array)) {
+        const int line = x_text.assigned_above(at.file, at.line, name);
+        if (line != 0 && !is_loop(x_text.statement(at.file, line)))
+          suggest(at.file, "", line, 0, name, why);
+      }
+  };
+  suggest_makers(copy.other, copy.access, "makes the place that is copied to while it is read");
+  suggest_makers(copy.access, copy.other, "makes the place that is read while it is copied to");
 }
 
 void FindingSuspects::suspect_waits(const host::CheckFinding& early) {
@@ -307,7 +383,7 @@ void FindingSuspects::suspect_unclamped(const host::CheckFinding& finding) {
   for (const std::uint32_t s : sites_of(finding.access)) {
     const std::vector<Condition> conditions = conditions_in(site(s).conditions);
     std::vector<NamedLine> limits;
-    bool clamped = clamps(x_text.line(site(s).file, site(s).line));
+    bool clamped = clamps(x_text.statement(site(s).file, site(s).line));
     for (const Condition& condition : conditions) {
       clamped = clamped || !condition.loop || clamps(text_of(s, condition.at));
       if (!condition.loop) continue;
@@ -388,7 +464,7 @@ void FindingSuspects::spare_what_is_right_elsewhere(std::size_t from) {
                           const LinePlace& at = suspect.place;
                           return !x_right.contains({at.variable, at.file, at.line}) ||
                                  x_accused.contains({at.file, at.line}) ||
-                                 is_loop(x_text.line(at.file, at.line));
+                                 is_loop(x_text.statement(at.file, at.line));
                         });
 }
 

@@ -53,12 +53,14 @@ class FindingSuspects : public NumberSuspects {
   void suspect_mask(const host::CheckFinding& finding);
   // What that line depends on: of an index of the array itself before others.
   void suspect_site(const host::CheckAccess& access, const std::string& array, bool indices_first);
+  // What is copied to a place that is read: what either index is made of.
+  void suspect_stage(const host::CheckFinding& copy);
   // The waits that may leave a copy in flight which is read too early, and what issues it.
   void suspect_waits(const host::CheckFinding& early);
   // Two lines store to the same bytes by the names of two parts of one shared array.
   void suspect_overlap_of(const host::CheckFinding& race);
-  // Between which lines threads should have waited for each other, where that explains all races.
-  void suspect_missing_barrier();
+  // Between which lines threads should have waited for each other, where that explains all races. Says whether it does.
+  bool suspect_missing_barrier();
   struct Gap {
     std::string file;
     int begin = 0, end = 0;  // behind this line, or before that one
@@ -67,8 +69,13 @@ class FindingSuspects : public NumberSuspects {
         false;  // there is a barrier between them: it is missing on the way from the end to the begin
   };
   std::optional<Gap> gap_of(const host::CheckFinding& race);
-  // `among_others`: there are other lines that may be the ones.
-  std::optional<Gap> gap_between(const std::string& file, int a, int b, bool among_others);
+  // From where a thread waits for its own copies to where another accesses what it copied.
+  std::optional<Gap> gap_behind_wait(const host::CheckFinding& race);
+  // On the way from one line to another; none: a barrier lies on it.
+  std::optional<Gap> gap_from(const std::string& file, int from, int to);
+  // `among_others`: there are other lines that may be the ones. `of_block`: the two threads are of different warps.
+  std::optional<Gap> gap_between(const std::string& file, int a, int b, bool among_others,
+                                 bool of_block);
   // Where an access of one race is in the kernel: its own line, or those that call its function.
   std::vector<host::SourcePlace> places_in_kernel(const host::CheckAccess& access,
                                                   const host::CheckAccess& other) const;

@@ -153,10 +153,11 @@ std::vector<OutputElement> judged_elements(const WatchedRun& run, const Attentio
     if (nobody ? ++unstored > 4096 : watched.count(block) == 0) continue;
     std::uint32_t row = static_cast<std::uint32_t>(i), column = 0;
     if (!of_lse) attention.locate_output(i, row, column);
-    const bool wrong = of_lse ? expected.is_wrong_lse(row, run.lse[i])
-                              : expected.is_wrong(row, column, o_element(run, i));
-    elements.push_back(
-        {i, wrong, of_lse, of_lse ? expected.bound_lse(row) : expected.bound(row, column)});
+    const float value = of_lse ? run.lse[i] : o_element(run, i);
+    const bool wrong =
+        of_lse ? expected.is_wrong_lse(row, value) : expected.is_wrong(row, column, value);
+    const double bound = of_lse ? expected.bound_lse(row) : expected.bound(row, column);
+    elements.push_back({i, wrong, of_lse, bound, value});
   }
   return elements;
 }
@@ -164,7 +165,7 @@ std::vector<OutputElement> judged_elements(const WatchedRun& run, const Attentio
 void add_source_text(LineDivergence& out) {
   SourceText text;
   const auto fill = [&](LinePlace& place) {
-    const std::string& line = text.line(place.file, place.line);
+    const std::string& line = text.written(place.file, place.line);
     const std::size_t begin = line.find_first_not_of(" \t");
     if (begin == std::string::npos) return;
     place.text = line.substr(begin, line.find_last_not_of(" \t\r") + 1 - begin);
@@ -189,6 +190,11 @@ void finish(const WatchedRun& run, const Terms& terms, LineDivergence& out) {
     out.answer = LineAnswer::kUnsure;
     out.reason = run.reason;
   }
+  // What launches a kernel says least of it.
+  SourceText text;
+  std::stable_partition(out.suspects.begin(), out.suspects.end(), [&](const LineSuspect& one) {
+    return !launches(text.statement(one.place.file, one.place.line));
+  });
   add_source_text(out);
 }
 

@@ -106,17 +106,34 @@ void SumSuspects::suspect_missing(const Cause& cause) {
     if (begin_behind_query(cause))
       for (const Condition& condition : conditions_in(site(s).conditions))
         if (!(condition.loop && is_loop(text_of(s, condition.at))) &&
-            come_of(condition.tests, "tx"))
+            come_of(condition.tests, "tx") && !holds_for_all_keys(at, condition))
           suggest_condition(s, condition, why, true);
     if (way.score == 0) suggest_guards_of_row(at, key, cause.row, why);
     suggest_loops(s, cause.keys, of_products && sums_columns(at), true, why);
-    suggest_conditions(s, nullptr, why);
+    for (const Condition& condition : conditions_in(site(s).conditions))
+      if (!holds_for_all_keys(at, condition)) suggest_condition(s, condition, why, true);
     if (!loads_all(1, cause.row)) suggest_loaders(1, "does not load all of k");
     if (!loads_all(2, cause.row)) suggest_loaders(2, "does not load all of v");
     suggest_node(at, "is not done for these keys");
   }
   if (at == 0) suspect_what_never_ran();
   if (cause.site != 0) suggest(cause.site, "stores the sum");
+}
+
+bool SumSuspects::holds_for_all_keys(std::uint32_t at, const Condition& condition) {
+  if (x_graph.whole_blocks || condition.loop || condition.tests.empty()) return false;
+  // Where each thread has keys of its own, it may be what keeps some of them out.
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
+    if (node(n).site == node(at).site && x_terms[n].row == x_terms[at].row &&
+        x_terms[n].kind == x_terms[at].kind && node(n).where != node(at).where)
+      return false;
+  const std::string& home = site(node(at).site).home;
+  const auto file_of = [&](const NamedLine& one) { return one.file.empty() ? home : one.file; };
+  for (const Statement& around : x_text.statements_around(file_of(condition.at), condition.at.line))
+    for (const NamedLine& test : condition.tests)
+      if (file_of(test) != file_of(condition.at) || (around.loop && around.has(test.line)))
+        return false;
+  return true;
 }
 
 void SumSuspects::suggest_guards_of_row(std::uint32_t at, unsigned key, std::uint32_t row,
@@ -135,6 +152,7 @@ void SumSuspects::suggest_guards_of_row(std::uint32_t at, unsigned key, std::uin
   for (const Condition& condition : conditions)
     if (!(condition.loop && is_loop(text_of(s, condition.at))) &&
         (condition.tests.empty() || come_of(condition.tests, "tx")) &&
+        !holds_for_all_keys(at, condition) &&
         std::any_of(conditions.begin(), conditions.end(), [&](const Condition& around) {
           return around.loop && around.at.line < condition.at.line;
         }))

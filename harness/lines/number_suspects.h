@@ -16,6 +16,8 @@ inline constexpr double kNoMaximum = 1e4;  // of scores
 class NumberSuspects : public Suspects {
  public:
   static const char* ill_text(Ill why);
+  // Whether numbers of the inputs were lost from sight before they became scores: no line is known to be wrong.
+  bool lost() const { return x_lost; }
 
  protected:
   using Suspects::Suspects;
@@ -96,6 +98,11 @@ class NumberSuspects : public Suspects {
   void suggest_overlap(const std::string& file, const SharedPart& a, const SharedPart& b);
   // Stores by the name of one part that replaced what nobody had read of another.
   void suspect_replaced_part();
+  // Where q and k were loaded, and no score or weight was seen: the last of their numbers that was; what is made of it is
+  // not followed. 0: that is not so.
+  std::uint32_t last_of_q_and_k() const;
+  // Suggests its line, and says what it means.
+  std::string tell_lost(std::uint32_t last);
   // Sums of v whose factors are no weights.
   bool suspect_factor_of_v(const Cause& cause, std::uint32_t a, std::uint32_t b);
   // Whether an operand of n is k or q where v belongs, or v where k or q do, as what it is multiplied by says.
@@ -166,11 +173,19 @@ class NumberSuspects : public Suspects {
   std::pair<std::uint32_t, std::uint32_t> subtracted(std::uint32_t exponent) const;
   // Where lanes put a number together, each taking another's part: the line, and the loop over lanes. In a butterfly
   // all lanes have the same in the end unless its loop leaves a step out: there the loop comes first.
-  void suggest_shuffles(std::uint32_t n, const std::string& why);
+  // `of_maximum`: only what is compared for a maximum, or is one.
+  void suggest_shuffles(std::uint32_t n, const std::string& why, bool of_maximum = false);
+  // Whether it was chosen for its size, of two scores.
+  bool is_compared(std::uint32_t n) const;
+  // Whether a maximum, or what only moves one, is among the numbers of a line.
+  bool makes_maximum(std::uint32_t near, const NamedLine& at) const;
   // Whether the product that a score lacks was made where its thread made one that the score has.
   bool lost_in_thread(std::uint32_t lost, const Term& partial) const;
   // A score that lacks columns.
   void suspect_partial(std::uint32_t score, std::uint32_t at, std::uint32_t row);
+
+ private:
+  bool x_lost = false;
 };
 
 }  // namespace attn_diag::lines

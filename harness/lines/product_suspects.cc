@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 #include <vector>
 
@@ -230,6 +231,10 @@ bool NumberSuspects::suspect_factor_of_v(const Cause& cause, std::uint32_t a, st
     suggest_moves(last, "holds what comes of a score last");
     suggest_uses(node(last).site, "is an operand");
   } else {
+    if (const std::uint32_t seen = last_of_q_and_k(); seen != 0) {
+      x_out.what += ": " + tell_lost(seen);
+      return true;
+    }
     x_out.what += ": no product of q and k is made";
     suggest_loaders(0, "loads q, for no product");
     suggest_loaders(1, "loads k, for no product");
@@ -237,6 +242,27 @@ bool NumberSuspects::suspect_factor_of_v(const Cause& cause, std::uint32_t a, st
   suggest_node(cause.node, "adds rows of v whose factors come of no score");
   suggest_uses(cause.site, "is an operand");
   return true;
+}
+
+std::uint32_t NumberSuspects::last_of_q_and_k() const {
+  if (x_graph.whole_blocks || is_cut()) return 0;
+  std::uint32_t last[2] = {0, 0};
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
+    const Term& term = x_terms[n];
+    if (term.kind == TermKind::kScore || term.kind == TermKind::kWeight) return 0;
+    if (term.kind == TermKind::kElement && term.buffer < 2 && node(n).site != 0 &&
+        site(node(n).site).line != 0)
+      last[term.buffer] = n;
+  }
+  return last[0] == 0 || last[1] == 0 ? 0 : std::max(last[0], last[1]);
+}
+
+std::string NumberSuspects::tell_lost(std::uint32_t last) {
+  x_lost = true;
+  suggest_node(last, "is the last that has numbers of q and k");
+  const ValueSite& at = site(node(last).site);
+  return fmt::format("what is made of q and k behind line {} of {} is not followed", at.line,
+                     std::filesystem::path(at.file).filename().string());
 }
 
 bool NumberSuspects::is_overrun(std::uint32_t n, std::uint32_t a, std::uint32_t b) const {

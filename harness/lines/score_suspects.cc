@@ -245,6 +245,13 @@ void NumberSuspects::suspect_frames(std::uint32_t n, std::uint32_t a, std::uint3
           suggest_node(made_by(node(made).operand[0]), "makes its exponent");
       }
     }
+    // In a thread that made no exponential the factor is what its variable began with.
+    for (const std::uint32_t operand : node(scaled).operand)
+      if (!x_graph.whole_blocks && operand != 0 && operand < scaled &&
+          x_terms[operand].kind == TermKind::kNumber)
+        for (const NamedLine& use : variables_in(site(node(scaled).site).uses, ','))
+          if (use.constant && *use.constant == double{node(operand).value})
+            suggest(node(scaled).site, use, "is the factor of the sum so far, and of no maximum");
     suggest_node(scaled, "rescales the sum so far");
   } else {
     // Nothing was rescaled. Of parts that other threads made it is the maximum that differs.
@@ -389,9 +396,10 @@ void NumberSuspects::suggest_maximum(std::uint32_t n) {
       if (most == 0) return;
       // Where lanes take it from each other, each should have the same in the end.
       const std::string why = "takes the maximum of another thread";
-      suggest_shuffles(most, why);
+      suggest_shuffles(most, why, true);
       for (const NamedLine& use : variables_in(site(node(exponent).site).uses, ','))
-        if (text_of(node(exponent).site, use).find("shfl") != std::string::npos)
+        if (text_of(node(exponent).site, use).find("shfl") != std::string::npos &&
+            makes_maximum(node(exponent).site, use))
           suggest(node(exponent).site, use, why);
       suggest_moves(most, "makes the maximum");
       suggest_uses(node(exponent).site, "is an operand of the exponent");
@@ -407,16 +415,40 @@ void NumberSuspects::suggest_maximum(std::uint32_t n) {
   }
 }
 
-void NumberSuspects::suggest_shuffles(std::uint32_t n, const std::string& why) {
+bool NumberSuspects::makes_maximum(std::uint32_t near, const NamedLine& at) const {
+  const std::string& file = at.file.empty() ? site(near).home : at.file;
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
+    if (const ValueSite& s = site(node(n).site);
+        s.line == at.line && s.file == file && is_compared(n))
+      return true;
+  return false;
+}
+
+bool NumberSuspects::is_compared(std::uint32_t n) const {
+  for (const std::uint32_t made = made_by(n);; n = node(n).operand[0]) {
+    const std::uint32_t other = op(n) == ValueOp::kPick ? node(n).operand[1] : 0;
+    if (op(n) == ValueOp::kMaximum ||
+        (other != 0 && other < x_graph.nodes.size() && x_terms[other].kind == TermKind::kScore))
+      return true;
+    if (n == made || node(n).site == 0) return false;
+  }
+}
+
+void NumberSuspects::suggest_shuffles(std::uint32_t n, const std::string& why, bool of_maximum) {
   constexpr std::size_t kMost = 64;
   std::vector<std::uint32_t> pending = {n};
+  std::set<std::uint32_t> compared;  // operands of a maximum
   for (std::size_t i = 0; i < pending.size() && i < kMost; ++i) {
     std::uint32_t at = pending[i];
     const std::uint32_t made = made_by(at);
+    const bool is_maximum = is_compared(at);
+    // A score that lanes summed is no maximum that they took from each other.
+    if (of_maximum && i > 0 && !is_maximum && compared.count(at) == 0) continue;
     for (; node(at).site != 0; at = node(at).operand[0]) {
       const ValueSite& s = site(node(at).site);
       const std::string& text = x_text.line(s.file, s.line);
-      if (text.find("shfl") != std::string::npos) {
+      if (text.find("shfl") != std::string::npos &&
+          (!of_maximum || is_maximum || compared.count(pending[i]) != 0)) {
         const bool butterfly =
             text.find("xor") != std::string::npos || text.find("bfly") != std::string::npos;
         if (!butterfly) suggest(node(at).site, why);
@@ -429,8 +461,10 @@ void NumberSuspects::suggest_shuffles(std::uint32_t n, const std::string& why) {
     }
     if (node(at).site == 0 || node(at).is_input() || op(at) == ValueOp::kProduct) continue;
     for (const std::uint32_t operand : node(at).operand)
-      if (operand != 0 && operand < at && x_terms[operand].kind == x_terms[n].kind)
+      if (operand != 0 && operand < at && x_terms[operand].kind == x_terms[n].kind) {
         pending.push_back(operand);
+        if (op(at) == ValueOp::kMaximum) compared.insert(operand);
+      }
   }
 }
 

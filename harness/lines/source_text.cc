@@ -4,7 +4,10 @@
 #include <cctype>
 #include <cstddef>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <sstream>
+#include <utility>
 
 #include "harness/toolchain/source/source_error.h"
 
@@ -120,31 +123,160 @@ bool assigns(const std::vector<Token>& tokens, const std::string& variable) {
   return false;
 }
 
-bool is_barrier(const Token& token) {
-  const auto has = [&](std::string_view part) { return token.text.find(part) != token.text.npos; };
+bool is_assembly(const std::vector<Token>& tokens, std::size_t i) {
+  while (i > 0 && !tokens[i - 1].is_any({";", "{", "}"})) --i;
+  for (; i < tokens.size() && !tokens[i].is_any({";", "{", "}"}); ++i)
+    if (tokens[i].is_any({"asm", "__asm__", "__asm"})) return true;
+  return false;
+}
+
+bool has_part(const Token& token, std::string_view part) {
+  return token.text.find(part) != token.text.npos;
+}
+
+bool is_barrier(const std::vector<Token>& tokens, std::size_t i) {
+  const Token& token = tokens[i];
+  const auto has = [&](std::string_view part) { return has_part(token, part); };
   if (token.kind == TokenKind::kString)
-    return has("bar.sync") || has("barrier.") || has("bar.warp.sync") || has("try_wait");
+    return (has("bar.sync") || has("barrier.") || has("bar.warp.sync") || has("try_wait")) &&
+           is_assembly(tokens, i);
   return token.is_identifier() &&
          (token.is_any({"sync", "wait", "arrive_and_wait", "consumer_wait", "bar_sync"}) ||
           has("__syncthreads") || has("__syncwarp") ||
           (has("barrier") && (has("sync") || has("wait"))));
 }
 
-// Whether a wait for copies stands at i that may leave some in flight: "wait_prior(1)", not "wait_prior(0)".
-bool waits_for_some(const std::vector<Token>& tokens, std::size_t i) {
-  std::string text(tokens[i].text);
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  const auto has = [&](const char* part) { return text.find(part) != text.npos; };
-  if (tokens[i].kind == TokenKind::kString)
-    return (has("cp.async.wait") || has("cp.async.bulk.wait")) && !has("wait_all") &&
-           !has("wait_group 0");
-  const bool of_all =
-      has("wait_all") ||
-      (i + 2 < tokens.size() && tokens[i + 1].is_any({"(", "<"}) && tokens[i + 2].is("0"));
-  return tokens[i].is_identifier() && has("wait") && !of_all &&
-         (text == "wait" || has("async") || has("pipeline") || has("prior") || has("group") ||
-          has("consumer") || has("copy"));
+// What stands behind the name of a call: its arguments, those of its template first.
+std::vector<Token> arguments_behind(const std::vector<Token>& tokens, std::size_t i) {
+  std::vector<Token> out;
+  int depth = 0;
+  for (++i; i < tokens.size() && !tokens[i].is_any({";", "{", "}"}); ++i) {
+    const bool opens = tokens[i].is_any({"(", "<", "["}),
+               closes = tokens[i].is_any({")", ">", "]"});
+    depth += opens ? 1 : closes ? -1 : 0;
+    if (depth < 0 || (depth == 0 && !closes)) break;
+    if ((!opens || depth > 1) && (!closes || depth > 0)) out.push_back(tokens[i]);
+    if (depth == 0 && tokens[i].is(")")) break;
+  }
+  return out;
+}
+
+bool has_number(const std::vector<Token>& tokens) {
+  return std::any_of(tokens.begin(), tokens.end(),
+                     [](const Token& token) { return token.kind == TokenKind::kNumber; });
+}
+
+// Whether a function is called there, or a macro stands there.
+bool is_use(const std::vector<Token>& tokens, std::size_t i) {
+  if (!tokens[i].is_identifier() || i + 1 >= tokens.size()) return false;
+  if (tokens[i + 1].is_any({"<", ";"})) return true;
+  if (!tokens[i + 1].is("(")) return false;
+  const std::size_t end = behind_bracket(tokens, i + 1);  // where it is not defined there
+  return end >= tokens.size() || !tokens[end].is("{");
+}
+
+// From the brace of the function that the line is in to behind its last; none: no tokens.
+Range function_around(const std::vector<Token>& tokens, int line) {
+  for (std::size_t i = 0; i < tokens.size() && tokens[i].line <= line; ++i) {
+    const std::size_t header = tokens[i].is("{") ? parentheses_before(tokens, i) : 0;
+    if (header == 0 || !tokens[header - 1].is_identifier()) continue;
+    const std::size_t end = behind_bracket(tokens, i);
+    if (end > i + 1 && tokens[end - 1].line >= line) return {i, end};
+    i = end - 1;
+  }
+  return {0, 0};
+}
+
+// Of a copy of the file the same places, with white space for what is no code: comments, and what strings hold.
+std::string code_of_cpp(const std::string& text, const std::vector<Token>& tokens) {
+  std::string code = text;
+  const auto blank = [&](std::size_t begin, std::size_t end) {
+    for (; begin < end; ++begin)
+      if (code[begin] != '\n' && code[begin] != '\r') code[begin] = ' ';
+  };
+  std::size_t at = 0;
+  for (const Token& token : tokens) {
+    blank(at, token.begin);
+    at = token.end;
+    const std::size_t first = text.find('"', token.begin), last = text.rfind('"', token.end - 1);
+    if (token.kind == TokenKind::kString && first < last) blank(first + 1, last);
+  }
+  blank(at, code.size());
+  return code;
+}
+
+std::string code_of_python(const std::string& text) {
+  std::string code = text;
+  std::string open;  // the quotes of the string that it is in
+  for (std::size_t i = 0; i < code.size(); ++i) {
+    const auto is_at = [&](std::string_view what) {
+      return text.compare(i, what.size(), what) == 0;
+    };
+    if (!open.empty()) {
+      if (is_at(open)) {
+        i += open.size() - 1;
+        open.clear();
+      } else if (code[i] == '\n') {
+        if (open.size() == 1) open.clear();
+      } else {
+        if (code[i] == '\\' && i + 1 < code.size() && code[i + 1] != '\n') code[i++] = ' ';
+        code[i] = ' ';
+      }
+    } else if (code[i] == '#') {
+      for (; i < code.size() && code[i] != '\n'; ++i) code[i] = ' ';
+    } else if (code[i] == '"' || code[i] == '\'') {
+      open.assign(is_at(std::string(3, code[i])) ? 3 : 1, code[i]);
+      i += open.size() - 1;
+    }
+  }
+  return code;
+}
+
+// The statements of a file, each from its first token to behind its last. Of loops and conditions the heads.
+std::vector<Range> statements_of(const std::vector<Token>& tokens) {
+  std::vector<Range> out;
+  std::vector<int> outer;  // how deep in parentheses each open brace is
+  int depth = 0;
+  bool is_head = false;
+  std::size_t begin = 0;
+  const auto end_at = [&](std::size_t end) {
+    if (begin < end) out.emplace_back(begin, end);
+    begin = end;
+    is_head = false;
+  };
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i].kind == TokenKind::kDirective) {
+      if (depth == 0) end_at(i);
+      if (depth == 0) begin = i + 1;
+    } else if (tokens[i].is("{")) {
+      end_at(i);
+      begin = i + 1;
+      outer.push_back(std::exchange(depth, 0));
+    } else if (tokens[i].is("}")) {
+      end_at(i);
+      begin = i + 1;
+      depth = outer.empty() ? 0 : outer.back();
+      if (!outer.empty()) outer.pop_back();
+    } else if (tokens[i].is_any({"(", "["})) {
+      ++depth;
+    } else if (tokens[i].is_any({")", "]"})) {
+      depth = std::max(depth - 1, 0);
+      if (depth == 0 && is_head) end_at(i + 1);
+    } else if (depth == 0 && tokens[i].is(";")) {
+      end_at(i + 1);
+    } else if (depth == 0 && tokens[i].is_any({"for", "while", "if", "switch"})) {
+      is_head = true;
+    }
+  }
+  end_at(tokens.size());
+  return out;
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(std::move(line));
+  return lines;
 }
 
 }  // namespace
@@ -218,6 +350,30 @@ bool begins_kernel(std::string_view line) {
   return std::any_of(tokens.begin(), tokens.end(),
                      [&](const Token& token) { return token.is("__global__"); });
 }
+
+bool is_assertion(std::string_view line) {
+  const std::vector<Token> tokens = tokens_of(line);
+  return tokens.size() > 1 && tokens[0].is("assert") && tokens[1].is("(");
+}
+
+bool is_plain_argument(std::string_view line, std::string_view variable) {
+  const std::vector<Token> tokens = tokens_of(line);
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (!tokens[i].is(variable)) continue;
+    const auto goes_on = [](const Token& token) {
+      return is_operand(token) || token.is_any({"+", ".", "->", "::"});
+    };
+    std::size_t begin = i, end = i;
+    while (begin > 0 && goes_on(tokens[begin - 1])) --begin;
+    while (end < tokens.size() && goes_on(tokens[end])) ++end;
+    if (begin > 0 && end < tokens.size() && tokens[begin - 1].is_any({"(", ","}) &&
+        tokens[end].is_any({")", ","}))
+      return true;
+  }
+  return false;
+}
+
+bool launches(std::string_view line) { return line.find("<<<") != line.npos; }
 
 bool has_name(std::string_view line, const std::vector<std::string>& names) {
   const std::vector<Token> tokens = tokens_of(line);
@@ -484,29 +640,189 @@ bool computes(std::string_view line, std::string_view variable) {
   return false;
 }
 
-const SourceText::File& SourceText::file_of(const std::string& file) {
+SourceText::File& SourceText::file_of(const std::string& file) {
   const auto [found, is_new] = x_files.try_emplace(file);
   File& one = found->second;
   if (!is_new) return one;
-  std::ifstream in(file);
-  for (std::string line; std::getline(in, line);) {
-    one.text += line;
-    one.text += '\n';
-    one.lines.push_back(std::move(line));
-  }
+  std::ostringstream text;
+  text << std::ifstream(file).rdbuf();
+  one.text = text.str();
+  one.written = lines_of(one.text);
+  const bool is_python = file.ends_with(".py");
   try {
     one.tokens = source::tokenize(one.text, file);
+    one.code = is_python ? one.written : lines_of(code_of_cpp(one.text, one.tokens.tokens));
   } catch (const source::SourceError&) {
-    // Its lines are there all the same.
+    one.code = one.written;  // its lines are there all the same
   }
+  if (!is_python) one.statements = statements_of(one.tokens.tokens);
+  if (is_python) one.code = lines_of(code_of_python(one.text));
   return one;
+}
+
+void SourceText::note_bodies(const std::string& file) {
+  File& one = file_of(file);
+  if (one.bodies_known) return;
+  one.bodies_known = true;
+  const std::vector<Token>& tokens = one.tokens.tokens;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i].kind == TokenKind::kDirective) {
+      const std::vector<Token> words = tokens_of(tokens[i].text.substr(1));
+      if (words.size() > 1 && words[0].is("define"))
+        x_bodies[std::string(words[1].text)].emplace_back(words.begin() + 2, words.end());
+      if (words.size() > 1 && words[0].is("include") && words[1].kind == TokenKind::kString)
+        note_included(file, source::string_value(words[1].text));
+    }
+    const std::size_t header = tokens[i].is("{") ? parentheses_before(tokens, i) : 0;
+    if (header == 0) continue;
+    std::size_t name = header - 1;
+    // "const auto wait = [&](int n) {"
+    if (tokens[name].is("]")) {
+      while (name > 0 && !tokens[name].is("[")) --name;
+      if (name < 2 || !tokens[name - 1].is("=")) continue;
+      name -= 2;
+    }
+    if (!tokens[name].is_identifier() || tokens[name].is_any({"if", "for", "while", "switch"}))
+      continue;
+    const std::size_t end = behind_bracket(tokens, i);
+    x_bodies[std::string(tokens[name].text)].emplace_back(
+        tokens.begin() + static_cast<std::ptrdiff_t>(i),
+        tokens.begin() + static_cast<std::ptrdiff_t>(end));
+  }
+}
+
+void SourceText::note_included(const std::string& by, const std::string& name) {
+  // Beside it, or from a folder above.
+  std::filesystem::path folder = std::filesystem::path(by).parent_path();
+  for (int steps = 0; steps < 4; ++steps, folder = folder.parent_path()) {
+    std::error_code failed;
+    const std::filesystem::path path = (folder / name).lexically_normal();
+    if (std::filesystem::is_regular_file(path, failed)) return note_bodies(path.string());
+    if (folder == folder.parent_path()) return;
+  }
+}
+
+const std::vector<std::vector<Token>>* SourceText::bodies_of(std::string_view name) const {
+  const auto found = x_bodies.find(name);
+  return found == x_bodies.end() ? nullptr : &found->second;
+}
+
+bool SourceText::is_barrier_at(const std::vector<Token>& tokens, std::size_t i, int depth) const {
+  if (is_barrier(tokens, i)) return true;
+  const std::vector<std::vector<Token>>* bodies =
+      depth > 0 && is_use(tokens, i) ? bodies_of(tokens[i].text) : nullptr;
+  return bodies != nullptr &&
+         std::any_of(bodies->begin(), bodies->end(), [&](const std::vector<Token>& body) {
+           for (std::size_t at = 0; at < body.size(); ++at)
+             if (is_barrier_at(body, at, depth - 1)) return true;
+           return false;
+         });
+}
+
+SourceText::WaitsFor SourceText::waits_for(const std::vector<Token>& tokens, std::size_t i,
+                                           int depth) const {
+  std::string text(tokens[i].text);
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const auto has = [&](const char* part) { return text.find(part) != text.npos; };
+  if (tokens[i].kind == TokenKind::kString) {
+    if ((!has("cp.async.wait") && !has("cp.async.bulk.wait")) || !is_assembly(tokens, i))
+      return WaitsFor::kNone;
+    if (has("wait_all")) return WaitsFor::kAll;
+    std::size_t at = text.find("wait_group");
+    at = at == text.npos ? at : text.find_first_of("%0123456789", at);
+    if (at == text.npos) return WaitsFor::kNone;
+    if (text[at] == '%') {
+      // ":: "n"(1)"
+      const bool given = i + 2 < tokens.size() && tokens[i + 1].is(":");
+      std::size_t value = given ? i + 1 : tokens.size();
+      while (value < tokens.size() && !tokens[value].is("(")) ++value;
+      if (value + 1 >= tokens.size() || tokens[value + 1].kind != TokenKind::kNumber)
+        return WaitsFor::kByArgument;
+      return tokens[value + 1].is("0") ? WaitsFor::kAll : WaitsFor::kSome;
+    }
+    return text[at] == '0' ? WaitsFor::kAll : WaitsFor::kSome;
+  }
+  if (!tokens[i].is_identifier()) return WaitsFor::kNone;
+  if (!is_use(tokens, i)) return WaitsFor::kNone;
+  const std::vector<std::vector<Token>>* bodies = bodies_of(tokens[i].text);
+  const std::vector<Token> arguments = arguments_behind(tokens, i);
+  const auto by_argument = [&] {
+    const bool one =
+        !arguments.empty() && std::none_of(arguments.begin(), arguments.end(),
+                                           [](const Token& token) { return token.is(","); });
+    if (!one) return WaitsFor::kNone;  // not known
+    return arguments.size() == 1 && arguments[0].is("0") ? WaitsFor::kAll : WaitsFor::kSome;
+  };
+  if (bodies != nullptr) {
+    bool all = false, some = false, argument = false;
+    for (const std::vector<Token>& body : *bodies)
+      for (std::size_t at = 0; at < body.size() && depth > 0; ++at) {
+        const WaitsFor one = waits_for(body, at, depth - 1);
+        const bool named = one == WaitsFor::kSome && body[at].is_identifier() &&
+                           !has_number(arguments_behind(body, at));
+        all = all || one == WaitsFor::kAll;
+        some = some || (one == WaitsFor::kSome && !named);
+        argument = argument || one == WaitsFor::kByArgument || named;
+      }
+    if (argument || (all && some)) return by_argument();
+    return all ? WaitsFor::kAll : some ? WaitsFor::kSome : WaitsFor::kNone;
+  }
+  const bool member = i > 0 && tokens[i - 1].is_any({".", "->"});
+  if (!has("wait")) return WaitsFor::kNone;
+  if (has("wait_all")) return WaitsFor::kAll;
+  if (text == "wait") return member ? WaitsFor::kSome : WaitsFor::kAll;
+  if (has("consumer")) return WaitsFor::kSome;
+  return has("async") || has("pipeline") || has("prior") || has("group") || has("copy")
+             ? by_argument()
+             : WaitsFor::kNone;
 }
 
 const std::string& SourceText::line(const std::string& file, int number) {
   static const std::string none;
-  const std::vector<std::string>& lines = file_of(file).lines;
+  const std::vector<std::string>& lines = file_of(file).code;
   const auto i = static_cast<std::size_t>(number);
   return i == 0 || i > lines.size() ? none : lines[i - 1];
+}
+
+const std::string& SourceText::statement(const std::string& file, int number) {
+  File& one = file_of(file);
+  const auto [known, is_new] = one.by_line.try_emplace(number);
+  std::string& text = known->second;
+  if (!is_new) return text;
+  text = line(file, number);
+  const std::vector<Token>& tokens = one.tokens.tokens;
+  int first = number, last = number;
+  for (const auto& [begin, end] : one.statements) {
+    if (tokens[begin].line > number || tokens[end - 1].line < number) continue;
+    first = std::min(first, tokens[begin].line);
+    last = std::max(last, tokens[end - 1].line);
+  }
+  if (first == last) return text;
+  text.clear();
+  for (const auto& [begin, end] : one.statements) {
+    if (tokens[begin].line > number || tokens[end - 1].line < number) continue;
+    for (std::size_t i = begin; i < end; ++i) {
+      const bool apart = i > begin && tokens[i].begin > tokens[i - 1].end;
+      if (apart || (i == begin && !text.empty())) text += ' ';
+      text += tokens[i].kind == TokenKind::kString ? std::string_view("\"\"") : tokens[i].text;
+    }
+  }
+  return text;
+}
+
+const std::string& SourceText::written(const std::string& file, int number) {
+  static const std::string none;
+  const std::vector<std::string>& lines = file_of(file).written;
+  const auto i = static_cast<std::size_t>(number);
+  return i == 0 || i > lines.size() ? none : lines[i - 1];
+}
+
+bool SourceText::is_comment(const std::string& file, int number) {
+  const auto is_blank = [](const std::string& text) {
+    return text.find_first_not_of(" \t\r") == text.npos;
+  };
+  return is_blank(line(file, number)) && !is_blank(written(file, number));
 }
 
 int SourceText::end_of_statement(const std::string& file, int number) {
@@ -549,7 +865,7 @@ int SourceText::assigned_above(const std::string& file, int number, const std::s
 int SourceText::end_of_block(const std::string& file, int number) {
   const auto margin = [&](int at) { return line(file, at).find_first_not_of(" \t"); };
   const std::size_t own = margin(number);
-  const int count = static_cast<int>(file_of(file).lines.size());
+  const int count = static_cast<int>(file_of(file).code.size());
   int last = 0;
   for (int at = number + 1; at <= count && own != std::string::npos; ++at) {
     const std::size_t theirs = margin(at);
@@ -563,7 +879,7 @@ int SourceText::end_of_block(const std::string& file, int number) {
 int SourceText::behind_block(const std::string& file, int number) {
   const auto margin = [&](int at) { return line(file, at).find_first_not_of(" \t"); };
   const std::size_t own = margin(number);
-  const int count = static_cast<int>(file_of(file).lines.size());
+  const int count = static_cast<int>(file_of(file).code.size());
   for (int at = number + 1; at <= count && own != std::string::npos; ++at) {
     const std::size_t theirs = margin(at);
     if (theirs != std::string::npos && theirs <= own && line(file, at)[theirs] != '#' &&
@@ -605,7 +921,7 @@ std::vector<int> SourceText::lines_that_store(const std::string& file, std::stri
 std::vector<int> SourceText::lines_that_call(const std::string& file, int number,
                                              std::string_view part, std::string_view variable) {
   std::vector<int> above, below;
-  const int count = static_cast<int>(file_of(file).lines.size());
+  const int count = static_cast<int>(file_of(file).code.size());
   for (int at = 1; at <= count; ++at) {
     if (line(file, at).find(part) == std::string::npos) continue;
     const std::vector<std::vector<std::string>> arguments = arguments_of(line(file, at), part);
@@ -619,32 +935,35 @@ std::vector<int> SourceText::lines_that_call(const std::string& file, int number
   return above;
 }
 
-bool SourceText::has_barrier(const std::string& file, int after, int before) {
+bool SourceText::has_barrier(const std::string& file, int after, int before, bool of_block) {
+  note_bodies(file);
   const std::vector<Token>& tokens = file_of(file).tokens.tokens;
-  return std::any_of(tokens.begin(), tokens.end(), [&](const Token& token) {
-    return token.line > after && token.line < before && is_barrier(token);
-  });
+  for (std::size_t i = 0; i < tokens.size(); ++i)
+    if (tokens[i].line > after && tokens[i].line < before &&
+        !(of_block && (has_part(tokens[i], "__syncwarp") || has_part(tokens[i], "bar.warp"))) &&
+        is_barrier_at(tokens, i, kDepth))
+      return true;
+  return false;
 }
 
 std::vector<int> SourceText::waits_for_copies(const std::string& file, int number) {
-  const auto waits = [&](int at) {
-    const std::vector<Token> tokens = tokens_of(line(file, at));
-    for (std::size_t i = 0; i < tokens.size(); ++i)
-      if (waits_for_some(tokens, i)) return true;
-    return false;
-  };
-  std::vector<int> out;
-  for (int at = number - 1; at > 0 && at > number - kFurthest; --at) {
-    const std::string& words = line(file, at);
-    if (!words.empty() && words[0] == '}') break;
-    if (waits(at)) out.push_back(at);
-  }
+  note_bodies(file);
+  const std::vector<Token>& tokens = file_of(file).tokens.tokens;
+  std::vector<int> above, behind;
   int end = number;
   for (const Statement& around : statements_around(file, number))
     if (around.loop) end = std::max(end, around.end);
-  for (int at = number + 1; at <= end; ++at)
-    if (waits(at)) out.push_back(at);
-  return out;
+  const auto [first, last] = function_around(tokens, number);
+  for (std::size_t i = first; i < last && tokens[i].line <= end; ++i) {
+    const int at = tokens[i].line;
+    const WaitsFor what = waits_for(tokens, i, kDepth);
+    if (at == number || what == WaitsFor::kNone || what == WaitsFor::kAll) continue;
+    std::vector<int>& out = at < number ? above : behind;
+    if (out.empty() || out.back() != at) out.push_back(at);
+  }
+  std::reverse(above.begin(), above.end());
+  above.insert(above.end(), behind.begin(), behind.end());
+  return above;
 }
 
 std::vector<int> SourceText::returns_above(const std::string& file, int number) {
@@ -678,13 +997,17 @@ std::vector<int> SourceText::returns_above(const std::string& file, int number) 
 }
 
 bool SourceText::passes_barrier(const std::string& file, int after, int before) {
+  note_bodies(file);
   const std::vector<Token>& tokens = file_of(file).tokens.tokens;
-  return std::any_of(tokens.begin(), tokens.end(), [&](const Token& token) {
-    if (token.line <= after || token.line >= before || !is_barrier(token)) return false;
-    const std::vector<Statement> around = statements_around(file, token.line);
-    return std::all_of(around.begin(), around.end(),
-                       [&](const Statement& one) { return one.has(after) || one.has(before); });
-  });
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    const int at = tokens[i].line;
+    if (at <= after || at >= before || !is_barrier_at(tokens, i, kDepth)) continue;
+    const std::vector<Statement> around = statements_around(file, at);
+    if (std::all_of(around.begin(), around.end(),
+                    [&](const Statement& one) { return one.has(after) || one.has(before); }))
+      return true;
+  }
+  return false;
 }
 
 }  // namespace attn_diag::lines

@@ -48,6 +48,12 @@ bool offsets_subscript(std::string_view line, std::string_view variable, std::si
 bool is_plain_offset(std::string_view line, std::string_view variable);
 // Whether the line is where a kernel begins, and no statement of it: "__global__ void attend(", or a brace alone.
 bool begins_kernel(std::string_view line);
+// Whether the line asserts something, and does nothing else.
+bool is_assertion(std::string_view line);
+// Whether the line has the variable in an argument that does no more than add names.
+bool is_plain_argument(std::string_view line, std::string_view variable);
+// Whether the line launches a kernel.
+bool launches(std::string_view line);
 // Whether the line has one of the names.
 bool has_name(std::string_view line, const std::vector<std::string>& names);
 // The variables within the parentheses of an if: a and b of "if (a < b) c = x;".
@@ -74,7 +80,15 @@ std::vector<std::string> made_of(std::string_view line, std::string_view variabl
 // Lines of files, which are read when first asked for. Of what cannot be read: empty.
 class SourceText {
  public:
+  // The code of a line: white space where it has a comment, and within its strings.
   const std::string& line(const std::string& file, int number);
+  // The code of all statements that have a part on the line, in one: "for (int i = 0; i < n; ++i)" where that stands in
+  // several lines. Of a loop or condition its head alone.
+  const std::string& statement(const std::string& file, int number);
+  // The line as it stands there.
+  const std::string& written(const std::string& file, int number);
+  // Whether the line has nothing but a comment.
+  bool is_comment(const std::string& file, int number);
   // The last line of the loop, condition or other statement that begins at this one: that of its closing brace. The
   // line itself where it cannot be told.
   int end_of_statement(const std::string& file, int number);
@@ -98,8 +112,8 @@ class SourceText {
   // the nearest first, then those below.
   std::vector<int> lines_that_call(const std::string& file, int number, std::string_view part,
                                    std::string_view variable);
-  // Whether threads wait for each other at a line behind `after` and before `before`.
-  bool has_barrier(const std::string& file, int after, int before);
+  // Whether threads wait for each other at a line behind `after` and before `before`; `of_block`: not of one warp alone.
+  bool has_barrier(const std::string& file, int after, int before, bool of_block = false);
   // Lines that wait for asynchronous copies and may leave some in flight: those above in the same function, the nearest first, then what comes behind
   // in the loops around the line.
   std::vector<int> waits_for_copies(const std::string& file, int line);
@@ -110,13 +124,27 @@ class SourceText {
 
  private:
   struct File {
-    std::vector<std::string> lines;
+    std::vector<std::string> written, code;
     std::string text;
     source::TokenList tokens;
+    bool bodies_known = false;
+    std::vector<std::pair<std::size_t, std::size_t>> statements;  // tokens, of C++ alone
+    std::map<int, std::string> by_line;
   };
-  const File& file_of(const std::string& file);
+  using Tokens = std::vector<source::Token>;
+  // Which asynchronous copies a call waits for; kSome: it may leave some in flight.
+  enum class WaitsFor { kNone, kAll, kSome, kByArgument };
+  static constexpr int kDepth = 4;  // of helpers that call helpers
+  File& file_of(const std::string& file);
+  // Finds the functions and macros of the file and of what it includes by name.
+  void note_bodies(const std::string& file);
+  void note_included(const std::string& by, const std::string& name);
+  const std::vector<Tokens>* bodies_of(std::string_view name) const;  // null: not in these sources
+  bool is_barrier_at(const Tokens& tokens, std::size_t i, int depth) const;
+  WaitsFor waits_for(const Tokens& tokens, std::size_t i, int depth) const;
 
   std::map<std::string, File> x_files;
+  std::map<std::string, std::vector<Tokens>, std::less<>> x_bodies;
 };
 
 }  // namespace attn_diag::lines

@@ -18,6 +18,8 @@ TEST_CASE("where a kernel begins is no statement of it") {
   CHECK(begins_kernel("__global__ void __launch_bounds__(32)"));
   CHECK(begins_kernel("  {"));
   CHECK_FALSE(begins_kernel("if (attends) {"));
+  CHECK(is_assertion("  assert(n % 4 == 0);"));
+  CHECK_FALSE(is_assertion("if (n > 0) assert(n % 4 == 0);"));
 }
 
 TEST_CASE("the variables that an if tests") {
@@ -258,6 +260,116 @@ TEST_CASE("the statements around a line, and which barriers are passed on the wa
   CHECK(text.assigned_above(file, 15, "i") == 3);
   CHECK(text.assigned_above(file, 15, "x") == 0);
   std::filesystem::remove(path);
+}
+
+TEST_CASE("an argument that only adds names") {
+  CHECK(is_plain_argument("x[i] = in ? load(from + at.lane) : 0;", "from"));
+  CHECK(is_plain_argument("f(a, b)", "b"));
+  CHECK_FALSE(is_plain_argument("load(from + row * stride)", "from"));
+  CHECK_FALSE(is_plain_argument("load(k + (base + r / 2) * n)", "base"));
+  CHECK_FALSE(is_plain_argument("x = from + at;", "from"));
+}
+
+TEST_CASE("comments and what strings hold are no code") {
+  const attn_diag::testing::TemporaryDirectory folder;
+  const std::string file = (folder.path() / "k.cu").string();
+  std::ofstream(file) << R"source(__global__ void f(float* x) {
+  /* Wait until only the newest group may remain: wait_group(1).
+     wait_prior(1); __syncthreads();
+   */
+  x[0] = 1; // wait_prior(1);
+  /* why */ x[1] = 2;
+  log("wait_prior(1); cp.async.wait_group 1; bar.sync 0; min(a, b)");
+  x[2] = x[0];
+}
+)source";
+  SourceText text;
+  CHECK(text.waits_for_copies(file, 8).empty());
+  CHECK_FALSE(text.has_barrier(file, 1, 8));
+  CHECK(text.line(file, 3).find_first_not_of(' ') == std::string::npos);
+  CHECK(text.is_comment(file, 2));
+  CHECK(text.is_comment(file, 4));
+  CHECK_FALSE(text.is_comment(file, 6));
+  CHECK_FALSE(text.is_comment(file, 10));
+  CHECK(text.line(file, 7).find("min(") == std::string::npos);
+  CHECK(text.written(file, 5) == "  x[0] = 1; // wait_prior(1);");
+  const std::string script = (folder.path() / "k.py").string();
+  std::ofstream(script) << "def f(x):\n  \"\"\"for i in\n  range(1, 4)\"\"\"\n"
+                           "  # y = x\n  y = x // 2  # min(x, 2)\n";
+  CHECK(text.line(script, 3).find("range") == std::string::npos);
+  CHECK(text.is_comment(script, 4));
+  CHECK(text.line(script, 5).find("y = x // 2") == 2);
+  CHECK(text.line(script, 5).find("min(") == std::string::npos);
+}
+
+TEST_CASE("a statement of several lines is read as one") {
+  const attn_diag::testing::TemporaryDirectory folder;
+  const std::string file = (folder.path() / "k.cu").string();
+  std::ofstream(file) << R"source(__global__ void f(float* x) {
+  for (
+      int at = 0;  // from 0
+      at < n;
+      at += kStep
+  ) {
+    x[at] = min(
+        at, 4);
+    if (at > 2) x[at] = f("a;b",
+        [&](int i) {
+          return x[i];
+        });
+  }
+}
+)source";
+  SourceText text;
+  for (const int line : {2, 3, 4, 5})
+    CHECK(text.statement(file, line) == "for ( int at = 0; at < n; at += kStep )");
+  CHECK(is_plain_loop(text.statement(file, 3), true));
+  CHECK(text.statement(file, 8) == "x[at] = min( at, 4);");
+  CHECK(text.statement(file, 9) == "if (at > 2) x[at] = f(\"\", [&](int i)");
+  CHECK(text.statement(file, 11) == "          return x[i];");
+  CHECK(text.statement(file, 13) == "  }");
+}
+
+TEST_CASE("a helper that waits for all copies leaves none in flight") {
+  const attn_diag::testing::TemporaryDirectory folder;
+  std::ofstream(folder.path() / "copies.cuh") << R"source(
+#define WAIT_ALL() asm volatile("cp.async.wait_all;\n")
+#define WAIT(n) asm volatile("cp.async.wait_group %0;\n" ::"n"(n))
+__device__ void copies_done() { asm volatile("cp.async.wait_group 0;\n"); }
+__device__ void async_wait() { copies_done(); }
+__device__ void async_wait_1() { asm volatile("cp.async.wait_group 1;\n" ::: "memory"); }
+template <int N> __device__ void wait_async() { WAIT(N); }
+__device__ void wait_for_async_flag(int* flag) { while (*flag == 0) {} }
+__device__ void meet() { asm volatile("bar.sync 0;"); }
+)source";
+  const std::string file = (folder.path() / "k.cu").string();
+  std::ofstream(file) << R"source(#include "copies.cuh"
+namespace a {
+__device__ void other() { wait_async<1>(); }
+__global__ void f(float* x) {
+  async_wait();
+  async_wait_1();
+  wait_async<0>();
+  wait_async<1>();
+  WAIT_ALL();
+  WAIT(0);
+  WAIT(2);
+  wait_for_async_flag(x);
+  const auto wait_copies = [&] { copies_done(); };
+  wait_copies();
+  pipe.consumer_wait();
+  cg::wait(block);
+  unknown_async_wait();
+  unknown_async_wait<kStages - 2>();
+  x[0] = x[1];
+  meet();
+  x[1] = 0;
+}
+})source";
+  SourceText text;
+  CHECK(text.waits_for_copies(file, 19) == std::vector{18, 15, 11, 8, 6});
+  CHECK(text.has_barrier(file, 19, 21));
+  CHECK_FALSE(text.has_barrier(file, 16, 20));
 }
 
 TEST_CASE("where threads may return above a line of a kernel") {

@@ -28,6 +28,11 @@ void SumSuspects::suspect_cause(const std::vector<Cause>& list) {
     case What::kUnstored:
       return suspect_store(list);
     case What::kNothing:
+      if (const std::uint32_t last = last_followed(); last != 0) {
+        x_out.what = fmt::format("{}, so nothing is known of {}", tell_lost(last),
+                                 x_elements.front().of_lse ? "lse" : "o");
+        return;
+      }
       x_out.what = fmt::format("{} holds a number that comes of no input",
                                x_elements.front().of_lse ? "lse" : "o");
       if (sees_nothing(cause.row)) suggest(cause.site, "stores it where the row sees no key");
@@ -66,6 +71,15 @@ void SumSuspects::suspect_cause(const std::vector<Cause>& list) {
     case What::kOther:
       return;
   }
+}
+
+std::uint32_t SumSuspects::last_followed() const {
+  // Where nothing was made of them at all, o would be the same everywhere.
+  constexpr std::size_t kSome = 8;
+  std::set<double> values;
+  for (const OutputElement& element : x_elements)
+    if (std::isfinite(element.value)) values.insert(element.value);
+  return values.size() < kSome ? 0 : last_of_q_and_k();
 }
 
 void SumSuspects::suspect_tested_sum(const Cause& cause) {

@@ -79,6 +79,9 @@ class SumSuspects : public NumberSuspects {
   void suggest_behind(std::uint32_t made, const std::string& why);
   // Loads of v of which nothing is made, and what adds up l behind them.
   void suggest_idle_v(std::uint32_t row);
+  // Whether a condition of a line is the same in all steps of the loops around it, where one thread takes all keys of the
+  // row: it cannot be what keeps some of them out.
+  bool holds_for_all_keys(std::uint32_t at, const Condition& condition);
   // Guards within a loop that let another row of the block take the key: the loops come by it.
   void suggest_guards_of_row(std::uint32_t at, unsigned key, std::uint32_t row,
                              const std::string& why);
@@ -89,6 +92,8 @@ class SumSuspects : public NumberSuspects {
   void suspect_tested_sum(const Cause& cause);
   // Where no key has a weight: what would have made one.
   void suspect_what_never_ran();
+  // As last_of_q_and_k(), where o depends on something.
+  std::uint32_t last_followed() const;
   // What would have taken a weight further, and never ran.
   void suggest_what_never_took(std::uint32_t weight);
   // What masks a key of the row; 0: nothing.

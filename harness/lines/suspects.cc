@@ -19,7 +19,7 @@ void Suspects::note_heads(const std::vector<OutputElement>& elements) {
 
 void Suspects::suggest(const std::string& file, const std::string& function, int line, int column,
                        const std::string& variable, const std::string& why) {
-  if (line == 0) return;
+  if (line == 0 || x_text.is_comment(file, line)) return;
   const bool own = variable.find("attn_diag_") != std::string::npos;
   for (LineSuspect& known : x_out.suspects)
     if (known.place.line == line && known.place.file == file) {
@@ -42,7 +42,7 @@ void Suspects::suggest(std::uint32_t site_number, const NamedLine& at, const std
   for (const char* const given : {"threadIdx", "blockIdx", "blockDim", "gridDim"})
     if (at.name == given) return;
   const ValueSite& s = site(site_number);
-  if (begins_kernel(text_of(site_number, at))) return;
+  if (begins_kernel(text_of(site_number, at)) || is_assertion(text_of(site_number, at))) return;
   suggest(at.file.empty() ? s.home : at.file, s.function, at.line, 0, at.name, why);
 }
 
@@ -121,7 +121,7 @@ void Suspects::suggest_late_loops(std::uint32_t site_number) {
 }
 
 const std::string& Suspects::text_of(std::uint32_t site_number, const NamedLine& at) {
-  return x_text.line(at.file.empty() ? site(site_number).home : at.file, at.line);
+  return x_text.statement(at.file.empty() ? site(site_number).home : at.file, at.line);
 }
 
 void Suspects::suggest_of_block(std::uint32_t site_number, const std::string& why) {
@@ -184,7 +184,8 @@ std::vector<NamedLine> Suspects::by_likelihood(std::uint32_t site_number,
 
 void Suspects::suggest_callers(std::uint32_t site_number, const std::string& why) {
   const ValueSite& s = site(site_number);
-  for (const NamedLine& line : lines_in(s.callers)) suggest(site_number, line, why);
+  for (const NamedLine& line : lines_in(s.callers))
+    suggest(site_number, line, launches(text_of(site_number, line)) ? "launches it" : why);
 }
 
 void Suspects::suggest_conditions(std::uint32_t site_number, const char* kind,
@@ -288,9 +289,47 @@ void Suspects::suggest_loader(std::uint32_t loader, const std::string& why) {
                      text.find('+') == std::string::npos &&
                      std::none_of(uses.begin(), uses.end(),
                                   [&](const NamedLine& use) { return use.name == load.variable; });
-  if (given && !x_graph.whole_blocks) suggest_callers(loader, why);
+  if (given && !x_graph.whole_blocks) suggest_given(loader, why);
   suggest(loader, why);
   suggest_indices(loader, why);
+  suggest_callers(loader, why);
+}
+
+void Suspects::suggest_given(std::uint32_t loader, const std::string& why) {
+  const std::vector<NamedLine> uses = variables_in(site(loader).uses, ',');
+  const auto file_of = [&](const NamedLine& at) {
+    return at.file.empty() ? site(loader).home : at.file;
+  };
+  // Those that a line names, which the same function computes above it.
+  const auto makers_of = [&](const NamedLine& at) {
+    std::vector<NamedLine> makers;
+    for (const NamedLine& use : uses)
+      if (file_of(use) == file_of(at) && use.line < at.line &&
+          has_name(text_of(loader, at), {use.name}) && computes(text_of(loader, use), use.name))
+        makers.push_back(use);
+    return makers;
+  };
+  std::vector<NamedLine> passed;
+  for (const NamedLine& call : lines_in(site(loader).callers)) {
+    const std::string& text = text_of(loader, call);
+    if (launches(text)) break;
+    const std::vector<NamedLine> makers = makers_of(call);
+    if (makers.empty()) {
+      passed.push_back(call);
+      continue;
+    }
+    // "load(from + column)" computes little itself.
+    if (!std::all_of(makers.begin(), makers.end(),
+                     [&](const NamedLine& maker) { return is_plain_argument(text, maker.name); }))
+      suggest(loader, call, why);
+    for (const NamedLine& maker : makers) {
+      suggest(loader, maker, why);
+      for (const NamedLine& of_it : makers_of(maker)) suggest(loader, of_it, why);
+    }
+    suggest(loader, call, why);
+    break;
+  }
+  for (const NamedLine& call : passed) suggest(loader, call, why);
   suggest_callers(loader, why);
 }
 

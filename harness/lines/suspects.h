@@ -83,6 +83,8 @@ class Suspects : public Walk {
   bool copies_input(unsigned buffer) const;
   // The loads of an input and what they are made of.
   void suggest_loader(std::uint32_t loader, const std::string& why);
+  // Where a helper loads from an address that it was given: the call that makes it, and what that is made of.
+  void suggest_given(std::uint32_t loader, const std::string& why);
   // Where nothing moves the pointer of a load from step to step of a loop: what moves another.
   void suggest_beside_unmoved(std::uint32_t loader);
   // What comes before the line of an access: "q[d]" computes nothing, what is wrong with it was made where q was; and

@@ -135,6 +135,16 @@ EDITS = {
         "bf162_warps", 0, "      sk[r][lane] = in ? k[(base + r) * ks.seq + lane] :",
         "      const auto load = [](const __nv_bfloat162* p) { return *p; };\n      sk[r][lane] = in ? load(k + (base + r / 2) * ks.seq + lane) :",
         "load(k + (base + r / 2)", 1, False),
+    "a helper of a helper that loads what it is given": (
+        "bf162_warps", 0, "      sk[r][lane] = in ? k[(base + r) * ks.seq + lane] :",
+        "      const auto inner = [](const __nv_bfloat162* p) { return *p; };\n      const auto load = [&](const __nv_bfloat162* p) {\n"
+        "        return inner(p);\n      };\n      const __nv_bfloat162* from = k + (base + r / 2) * ks.seq;\n"
+        "      sk[r][lane] = in ? load(from + lane) :", "from = k + (base + r / 2)", 1, False),
+    "a guard that all keys pass": ("dispatch_types", "--mask causal --seqlen 100 --head-dim 32", "if (first + j > row) break;",
+                                   "\n        if (first + j > (int)threadIdx.x) continue;\n        if (row >= seqlen) continue;\n",
+                                   "threadIdx.x) continue;", 1, False),
+    "a factor that one lane alone has": ("warp_per_row", 0, "const float alpha = __expf(m - m_new);",
+                                         "float alpha = 1.0f;\n    if (lane == 0) alpha = __expf(m - m_new);", "float alpha = 1.0f;", 1, False),
     "a maximum of another row": ("mma_flash2", 0, "m_new, 2));", "m_new, 4));", "m_new, 4));", 1, False),
     "a mask that is stored": ("mma_flash2", 1, "s = key < seqlen && (!Is_causal || key <= row) ? s * scale : -INFINITY;",
                               "s = s * scale;\n        if (key >= seqlen || (Is_causal && key > row + i)) s = -INFINITY;",
@@ -310,6 +320,46 @@ class LinesTest(unittest.TestCase):
                 self.assertTrue(second["text"].startswith(before), second)
                 self.assertEqual(lines["answer"], "unsure")
 
+    def test_parts_that_overlap_want_a_barrier_between(self):
+        # Each thread has its own elements of q there, and then k comes to the same place.
+        kernel = zoo.load("carved_smem")
+        copy = self.folder / "source"
+        shutil.copytree(kernel.folder, copy)
+        source = next(s for s in copy.iterdir() if "float *Kj" in s.read_text())
+        text = source.read_text()
+        for old, new in [
+                ("    Qi[r * ld + c] = row0 + r < N ? q[(size_t)(row0 + r) * d + c] : 0.f;\n", ""),
+                ("  float m = -INFINITY, l = 0.f;\n", """  for (int x = ty; x < d; x += 4) {
+    Qi[tx * ld + x] = row0 + tx < N ? q[(size_t)(row0 + tx) * d + x] : 0.f;
+  }
+  __syncwarp();
+  float some = 0.f;
+  for (int x = ty; x < d; x += 4) {
+    some += Qi[tx * ld + x];
+  }
+  Kj = Qi + ld;
+  float m = some > 1e30f ? 0.f : -INFINITY, l = 0.f;
+"""),
+                ("    __syncthreads();\n    for (int x = tid; x < Bc * d", "    if (j0 > 0) { __syncthreads(); }\n    for (int x = tid; x < Bc * d")]:
+            self.assertIn(old, text)
+            text = text.replace(old, new, 1)
+        source.write_text(text)
+        self.build_in(kernel, copy, "--quiet")
+        lines = self.trace("--dtype fp32 --seqlen 40")["line_divergence"]
+        self.assertEqual(lines["suspects"][0]["why"], "a barrier is missing behind it", lines["suspects"][:3])
+        self.assertFalse([s for s in lines["suspects"] if "another part" in s["why"]])
+
+    def test_a_sum_of_lanes_is_no_maximum_and_a_launch_comes_last(self):
+        name, case, old, new = EDITS["a factor that one lane alone has"][:4]
+        self.plant(zoo.load(name), old, new)
+        suspects = self.trace(zoo.load(name).cases[case])["line_divergence"]["suspects"]
+        for suspect in suspects:
+            if "x += __shfl" in suspect["text"]:
+                self.assertNotIn("maximum", suspect["why"])
+        launches = ["<<<" in suspect["text"] for suspect in suspects]
+        self.assertEqual(launches, sorted(launches))
+        self.assertFalse([s for s in suspects if "<<<" in s["text"] and s["why"] != "launches it"], suspects)
+
     def test_a_run_that_is_refused_has_lines_all_the_same(self):
         kernel = zoo.load("gqa_packed")
         self.plant(kernel, "if (valid) {", "if (!valid) {", "--quiet")
@@ -375,6 +425,20 @@ class LinesTest(unittest.TestCase):
         text = self.call(*words).stdout
         self.assertIn("DIVERGES", text)
         self.assertNotIn("is what attention asks for", text)
+
+    def test_numbers_that_are_not_followed_are_said_to_be_lost(self):
+        # Bits that integers are made of.
+        self.plant(zoo.load("warp_per_row"), "part += rq[i] * __ldg(&k[kv_at + (first + j) * HEAD_DIM + lane + 32 * i]);", """{
+        const unsigned x = __float_as_uint(rq[i]);
+        const float y = __uint_as_float((x >> 13) + (x >> 12 & 1) << 13);
+        const unsigned z = __float_as_uint(__ldg(&k[kv_at + (first + j) * HEAD_DIM + lane + 32 * i]));
+        part += 2.0f * y * __uint_as_float((z >> 13) + (z >> 12 & 1) << 13);
+      }""")
+        lines = self.trace("--dtype fp32 --seqlen 40 --head-dim 32")["line_divergence"]
+        self.assertEqual(lines["answer"], "unsure")
+        self.assertIn("is not followed", lines["what"])
+        self.assertIn("cannot be told", lines["reason"])
+        self.assertEqual(len(lines["suspects"]), 1, lines["suspects"])
 
     def test_rows_that_nobody_stores_are_counted_as_far_as_they_are_looked_at(self):
         store = "O[((size_t)bh * Sq + i) * D + d] = acc / rowSum;"

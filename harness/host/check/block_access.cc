@@ -275,19 +275,34 @@ void BlockChecker::access(unsigned thread, const MemoryAccess& what, std::uintpt
 void BlockChecker::async_copy(unsigned thread, std::uintptr_t to, std::uintptr_t from,
                               std::size_t bytes, std::size_t zeros, std::uintptr_t pc) {
   ++x_checker->summary().async_copies;
+  if (std::find(x_copies_at.begin(), x_copies_at.end(), from_base(pc)) == x_copies_at.end())
+    x_copies_at.push_back(from_base(pc));
   if (bytes > zeros) access(thread, {Access::kRead, from, bytes - zeros, 0}, pc);
   access(thread, {Access::kWrite, to, bytes, kAsync}, pc);
 }
 
-void BlockChecker::async_landed(std::uintptr_t to, std::size_t bytes) {
+void BlockChecker::waited_for_copies(unsigned thread, bool all, std::uintptr_t pc) {
+  constexpr std::size_t kKept = 16;
+  Thread& mine = x_thread[thread];
+  if (!mine.waits.empty() && segment_of(mine.waits.back().epoch) != segment_of(mine.epoch))
+    mine.waits.clear();
+  if (mine.waits.size() == kKept) mine.waits.erase(mine.waits.begin());
+  mine.waits.push_back({mine.epoch, from_base(pc), all});
+}
+
+void BlockChecker::async_landed(std::uintptr_t to, std::size_t bytes, bool waited) {
   x_checker->settle();
   FlatShadow& shadow = x_dynamic.contains(to) ? x_dynamic : x_static;
   if (!shadow.contains(to)) return;
-  for_each_page(shadow, to, bytes, [](ShadowPage& page, std::uint32_t offset, std::uint32_t n) {
+  for_each_page(shadow, to, bytes, [&](ShadowPage& page, std::uint32_t offset, std::uint32_t n) {
     page.fit(offset, n);
     Record* record = page.at(offset);
-    for (Record* const end = record + (n >> page.shift()); record != end; ++record)
-      record->writer.how &= ~kAsync;
+    for (Record* const end = record + (n >> page.shift()); record != end; ++record) {
+      Entry& writer = record->writer;
+      if (waited && (writer.how & kAsync) != 0)
+        writer.epoch = x_thread[thread_of(writer.epoch)].epoch;
+      writer.how &= ~kAsync;
+    }
   });
 }
 

@@ -39,6 +39,7 @@ void BlockChecker::begin_block(std::uint64_t block, unsigned threads) {
   x_block = block;
   x_threads = threads;
   x_returned = {};
+  x_copies_at.clear();
   x_thread.assign(threads, {});
   x_any_clock = false;
   x_block_clock = nullptr;

@@ -131,15 +131,24 @@ class BlockChecker {
   // An asynchronous copy into shared memory is issued, and has been waited for.
   void async_copy(unsigned thread, std::uintptr_t to, std::uintptr_t from, std::size_t bytes,
                   std::size_t zeros, std::uintptr_t pc);
-  void async_landed(std::uintptr_t to, std::size_t bytes);
+  // `waited`: the thread that issued it waits for it; what others know of it is none of that.
+  void async_landed(std::uintptr_t to, std::size_t bytes, bool waited);
+  // A thread has waited for copies of its own, and `all` have landed.
+  void waited_for_copies(unsigned thread, bool all, std::uintptr_t pc);
 
  private:
   struct SharedPointer {
     const char* name;
     std::uintptr_t at;
   };
+  struct WaitForCopies {
+    Epoch epoch = 0;
+    std::uint32_t pc = 0;
+    bool all = false;
+  };
   struct Thread {
     Epoch epoch = 0;
+    std::vector<WaitForCopies> waits;  // the last ones, of its last interval that had any
     std::uint64_t counts = 0;     // accesses since the last synchronisation; above, see kEasyRead
     SharedClock clock, unfenced;  // what it has learned by flags and barrier objects
     BlockView fenced;             // of its own block, when it last fenced
@@ -259,6 +268,10 @@ class BlockChecker {
   void report_uninitialised(const Now& now);
   void report_input_write(const Now& now);
   void report_in_flight(const Entry& copy, const Now& now);
+  // Notes the wait for an asynchronous copy behind which a barrier is missing.
+  void note_wait(SeenFinding& finding, unsigned thread, const WaitForCopies& wait) const;
+  // The wait by which its own thread knows what an asynchronous copy wrote; null: there is none.
+  const WaitForCopies* wait_for(const Entry& writer) const;
   void report_outside(const Now& now);
   bool is_outside_shared(std::uintptr_t at, std::size_t bytes) const;
   // Whether the access is to memory that is watched; reports it if it may not be accessed.
@@ -279,7 +292,8 @@ class BlockChecker {
   std::uint64_t x_block = 0;
   std::uint32_t x_interval = 0, x_segment = 0, x_first_segment = 0;
   unsigned x_threads = 0;
-  EarlyReturn x_returned;  // the first of the block
+  EarlyReturn x_returned;                  // the first of the block
+  std::vector<std::uint32_t> x_copies_at;  // that issue asynchronous copies
   std::vector<Thread> x_thread;
   std::vector<WarpClock> x_warps;
   bool x_synchronising = false;  // within an atomic or volatile access

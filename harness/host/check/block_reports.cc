@@ -153,11 +153,22 @@ void BlockChecker::report_race(const Entry& earlier, bool earlier_writes, const 
   const char* const actions = earlier_writes && write
                                   ? "write the same bytes"
                                   : "access the same bytes, one of them writing,";
+  const WaitForCopies* const wait = earlier_writes && same_block ? wait_for(earlier) : nullptr;
+  if (wait != nullptr) note_wait(finding, finding.other.thread, *wait);
   if (one_instruction) {
     finding.message =
         "lanes of one warp store different values to the same bytes by one instruction: which "
         "stays is undefined";
     finding.advice = "Let one lane store, or give each its own element";
+  } else if (wait != nullptr) {
+    finding.message =
+        concat(verb(write),
+               "s what an asynchronous copy of another thread wrote; that thread has waited "
+               "for it, but no ",
+               same_warp ? "__syncwarp()" : "barrier", " behind its wait tells others");
+    if (same_warp) finding.severity = Severity::kLatent;
+    finding.advice = concat("Put ", same_warp ? "__syncwarp()" : "__syncthreads()",
+                            " between the wait for the copy and the ", verb(write));
   } else if (same_warp) {
     finding.severity = Severity::kLatent;
     if (has_met(earlier.epoch, now.thread)) {
@@ -200,6 +211,23 @@ void BlockChecker::report_race(const Entry& earlier, bool earlier_writes, const 
   x_checker->add(finding);
 }
 
+void BlockChecker::note_wait(SeenFinding& finding, unsigned thread,
+                             const WaitForCopies& wait) const {
+  SeenAccess& at = finding.wait.emplace();
+  at.block = x_block;
+  at.thread = thread;
+  at.interval = x_interval;
+  at.pc = wait.pc;
+}
+
+const BlockChecker::WaitForCopies* BlockChecker::wait_for(const Entry& writer) const {
+  if (std::find(x_copies_at.begin(), x_copies_at.end(), writer.pc) == x_copies_at.end())
+    return nullptr;
+  for (const WaitForCopies& wait : x_thread[thread_of(writer.epoch)].waits)
+    if (wait.epoch == writer.epoch) return &wait;
+  return nullptr;
+}
+
 void BlockChecker::report_in_flight(const Entry& copy, const Now& now) {
   SeenFinding finding;
   finding.kind = CheckKind::kAsyncCopy;
@@ -213,6 +241,21 @@ void BlockChecker::report_in_flight(const Entry& copy, const Now& now) {
       "Wait for the copy's group first (cp.async.wait_group, __pipeline_wait_prior, with as few "
       "left "
       "in flight as this needs), then __syncthreads()";
+  // A thread that copied before the last barrier, as the others did, and waited behind it.
+  const std::vector<WaitForCopies>& waits = x_thread[now.thread].waits;
+  const auto wait = std::find_if(waits.begin(), waits.end(), [&](const WaitForCopies& one) {
+    return segment_of(one.epoch) == x_segment && one.all;
+  });
+  if (thread_of(copy.epoch) != now.thread && segment_of(copy.epoch) < x_segment &&
+      wait != waits.end()) {
+    note_wait(finding, now.thread, *wait);
+    finding.message = concat(
+        verb(now.kind == Access::kWrite),
+        "s what an asynchronous copy of another thread still writes; this thread has waited for "
+        "its own, but no barrier behind that wait says that the other has, too");
+    finding.advice = concat("Put __syncthreads() between the wait for the copies and the ",
+                            verb(now.kind == Access::kWrite));
+  }
   x_checker->add(finding);
 }
 

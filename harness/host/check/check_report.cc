@@ -75,6 +75,7 @@ CheckReport Checker::report() const {
     std::set<std::uint64_t>& offsets = wanted[x_launches[seen.launch].library];
     offsets.insert(seen.access.pc);
     if (seen.has_other) offsets.insert(seen.other.pc);
+    if (seen.wait) offsets.insert(seen.wait->pc);
   }
   for (const EndedLaunch& ended : x_ended_launches)
     if (ended.at.pc != 0) wanted[x_launches[ended.launch].library].insert(ended.at.pc);
@@ -138,6 +139,7 @@ CheckReport Checker::report() const {
     finding.folded = seen.count - 1;
     if (seen.returned.count > 0)
       finding.returned_before = {seen.returned.file, seen.returned.line, ""};
+    if (seen.wait) finding.wait = resolve(*seen.wait, launch);
     finding.message = seen.message;
     finding.advice = seen.advice;
     if (finding.severity == Severity::kError && is_of_compilers_load(seen, lines[launch.library])) {

@@ -252,6 +252,31 @@ TEST_CASE("reading before the wait for an asynchronous copy is found") {
   CHECK(wide.other.write);
 }
 
+TEST_CASE("a copy that its own thread alone has waited for wants a barrier behind the wait") {
+  check_clean([](Memory& m) { return checked::waited_copy(m.out.data(), m.in.data(), 0); });
+  for (const char* schedule : {"forward", "reverse", "seed:1"}) {
+    const CheckReport report = checked_launch(
+        [](Memory& m) { return checked::waited_copy(m.out.data(), m.in.data(), 1); }, schedule);
+    INFO(described(report));
+    // Of threads that have not waited yet, and of those that have.
+    REQUIRE(report.findings.size() == 2);
+    for (const CheckFinding& found : report.findings) {
+      CHECK((found.kind == CheckKind::kAsyncCopy || found.kind == CheckKind::kRace));
+      CHECK(found.severity == Severity::kError);
+      CHECK(found.wait.places.at(0).line == line_of("waits"));
+      CHECK(found.access.places.at(0).line == line_of("reads of others"));
+      CHECK(found.message.find("nobody has waited") == std::string::npos);
+      CHECK(found.message.find("no barrier behind") != std::string::npos);
+    }
+  }
+  // Where the wait leaves the copy in flight, that is what is wrong.
+  const CheckFinding early = check_found(CheckKind::kAsyncCopy, Severity::kError, [](Memory& m) {
+    return checked::async_copy(m.out.data(), m.in.data(), 1);
+  });
+  CHECK(early.wait.places.empty());
+  CHECK(early.message.find("nobody has waited") != std::string::npos);
+}
+
 TEST_CASE("blocks that store to one place race; atomics do not") {
   check_found(CheckKind::kRace, Severity::kError,
               [](Memory& m) { return checked::blocks_race(m.out.data()); });

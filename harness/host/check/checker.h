@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -60,6 +61,7 @@ struct SeenFinding {
   std::uint64_t count = 0;
   std::string message, advice;
   EarlyReturn returned;
+  std::optional<SeenAccess> wait;  // see CheckFinding::wait
 };
 
 class Checker {

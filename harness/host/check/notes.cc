@@ -30,8 +30,8 @@ void note_host_wrote(const void* memory, std::size_t bytes) {
     checker->mark_initialised(address_of(memory), bytes);
 }
 
-void note_landed(const AsyncCopy& copy) {
-  if (BlockRunner* runner = BlockRunner::current()) runner->note_landed(copy);
+void note_landed(const AsyncCopy& copy, bool waited) {
+  if (BlockRunner* runner = BlockRunner::current()) runner->note_landed(copy, waited);
 }
 
 void note_atomic(const void* memory, std::size_t bytes, bool reads, const void* pc) {

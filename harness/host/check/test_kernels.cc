@@ -165,6 +165,18 @@ __global__ void wide_async_copy_kernel(int* out, const int* from) {
   if (t == 0) out[0] = sRow[0];
 }
 
+// Each copies an element and waits for that, behind a barrier or not; then loads that of another.
+__global__ void waited_copy_kernel(int* out, const int* from, int missing) {
+  alignas(16) __shared__ int sRow[kThreads];
+  const unsigned t = threadIdx.x;
+  __pipeline_memcpy_async(&sRow[t], from + t, sizeof(int));
+  __pipeline_commit();
+  __syncthreads();
+  __pipeline_wait_prior(0);  // [waits]
+  if (missing == 0) __syncthreads();
+  out[t] = sRow[(t + 32) % kThreads];  // [reads of others]
+}
+
 __global__ void every_block_stores(int* out) { out[threadIdx.x] = static_cast<int>(blockIdx.x); }
 __global__ void every_block_adds(int* out) { atomicAdd(&out[threadIdx.x], 1); }
 
@@ -297,6 +309,9 @@ cudaError_t async_copy(int* out, const int* from, int left_in_flight) {
 }
 cudaError_t wide_async_copy(int* out, const int* from) {
   return run(1, 0, wide_async_copy_kernel, out, from);
+}
+cudaError_t waited_copy(int* out, const int* from, int missing) {
+  return run(1, 0, waited_copy_kernel, out, from, missing);
 }
 cudaError_t blocks_race(int* out) { return run(3, 0, every_block_stores, out); }
 cudaError_t blocks_add(int* out) { return run(3, 0, every_block_adds, out); }

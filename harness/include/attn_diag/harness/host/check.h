@@ -76,6 +76,9 @@ struct CheckFinding {
   // Of shared memory that nobody has written: the barrier before which threads of the block had returned. No line: none
   // had.
   SourcePlace returned_before;
+  // Of what an asynchronous copy writes: where a thread has waited for its own copies, and no barrier behind that tells
+  // others. No places: that is not so, or not known.
+  CheckAccess wait;
   std::string message;  // one sentence: what is wrong
   std::string advice;   // one sentence: what to do
 };
