@@ -66,7 +66,7 @@ void SumSuspects::suspect_missing(const Cause& cause) {
   const Way before = way_of(cause.row, key);
   if (before.weight != 0 && before.times_v == 0 && !loads_all(2, cause.row)) {
     suggest_what_never_took(before.weight);
-    suggest_loaders(2, "does not load all of v");
+    suggest_loaders(2, lacks_text(2, cause.row));
     if (x_graph.whole_blocks && x_loaders[2].empty()) suggest_unused_loads("loads nothing");
   }
   if (x_graph.whole_blocks && before.weight != 0 && cause.what == What::kNothing)
@@ -93,7 +93,7 @@ void SumSuspects::suspect_missing(const Cause& cause) {
     note_loaders();
     for (const std::uint32_t loader : x_loaders[0]) {
       suggest_conditions(loader, "if", "decides which rows of q are loaded");
-      suggest_loader(loader, "does not load all of q");
+      suggest_loader(loader, lacks_text(0, cause.row));
     }
   }
   if (way.score == 0 && !loads_all(1, cause.row)) x_out.what += "; not all of k is loaded";
@@ -111,8 +111,8 @@ void SumSuspects::suspect_missing(const Cause& cause) {
     if (way.score == 0) suggest_guards_of_row(at, key, cause.row, why);
     suggest_loops(s, cause.keys, of_products && sums_columns(at), true, why);
     suggest_conditions(s, nullptr, why);
-    if (!loads_all(1, cause.row)) suggest_loaders(1, "does not load all of k");
-    if (!loads_all(2, cause.row)) suggest_loaders(2, "does not load all of v");
+    if (!loads_all(1, cause.row)) suggest_loaders(1, lacks_text(1, cause.row));
+    if (!loads_all(2, cause.row)) suggest_loaders(2, lacks_text(2, cause.row));
     suggest_node(at, "is not done for these keys");
   }
   if (at == 0) suspect_what_never_ran();
@@ -222,7 +222,7 @@ void SumSuspects::suspect_extra(const Cause& cause) {
   const unsigned key = cause.keys.front();
   const Way way = way_of(cause.row, key);
   const std::string why = fmt::format("lets {} through", keys_text({key}));
-  if (!loads_all(1, cause.row)) suggest_loaders(1, "does not load all of k");
+  if (!loads_all(1, cause.row)) suggest_loaders(1, lacks_text(1, cause.row));
   std::uint32_t at = way.weight != 0 ? node(way.weight).operand[0] : way.score;
   for (int steps = 0; at != 0 && steps < 64; ++steps) {
     if (op(at) == ValueOp::kPick) {

@@ -61,7 +61,7 @@ void NumberSuspects::suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32
   if (x_terms[a].kind != TermKind::kWeight)
     suggest_shared_of_k_and_v(row, "neither k nor v is loaded whole, and both loads use it");
   if (x_terms[a].kind == TermKind::kWeight && !loads_all(1, row))
-    suggest_loaders(1, "does not load all of k");
+    suggest_loaders(1, lacks_text(1, row));
   // The weight is of another row, and of this one there are none: its score was made of the wrong q.
   if (!x_graph.whole_blocks && x_terms[a].kind == TermKind::kWeight && x_terms[a].row != row &&
       !has_all_weights(row)) {
@@ -83,9 +83,7 @@ void NumberSuspects::suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32
     if (input == 0) continue;
     const unsigned buffer = x_terms[input].buffer;
     if (x_graph.whole_blocks || !loads_all(buffer, row))
-      suggest_loader(
-          node(input).site,
-          loads_all(buffer, row) ? why : fmt::format("does not load all of {}", kBuffers[buffer]));
+      suggest_loader(node(input).site, loads_all(buffer, row) ? why : lacks_text(buffer, row));
   }
   // The row of q is known.
   for (const std::uint32_t operand : {a, b}) {

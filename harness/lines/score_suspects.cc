@@ -462,8 +462,7 @@ void NumberSuspects::suspect_partial(std::uint32_t score, std::uint32_t at, std:
     suspect_dropped(
         [&](std::uint32_t n) { return node(n).where == node(score).where ? holds_more(n) : 0; });
   for (const unsigned buffer : {1u, 0u})
-    if (!loads_all(buffer, row))
-      suggest_loaders(buffer, fmt::format("does not load all of {}", kBuffers[buffer]));
+    if (!loads_all(buffer, row)) suggest_loaders(buffer, lacks_text(buffer, row));
   std::uint32_t sum = made_by(score);
   for (int steps = 0; steps < 32; ++steps) {
     const ValueOp is = op(sum);

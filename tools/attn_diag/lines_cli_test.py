@@ -364,6 +364,28 @@ class LinesTest(unittest.TestCase):
             lines = self.trace(f"--dtype fp32 --heads 2 --seqlen {keys} --head-dim 32")["line_divergence"]
             self.assertEqual(lines["what"].split(";")[0], words)
 
+    # Each block makes 16 columns of o of a row.
+    COLUMN_TILES = [("for (int d = tid; d < D; d += THREADS)", "for (int d = blockIdx.z * 16 + tid; d < min(D, (int)blockIdx.z * 16 + 16); d += THREADS)"),
+                    ("if (tid == 0) L[", "if (tid == 0 && blockIdx.z == 0) L["), ("grid(Sq, B * H)", "grid(Sq, B * H, (D + 15) / 16)")]
+
+    def test_what_other_blocks_load_of_a_row_is_not_said_to_lack(self):
+        kernel = zoo.load("naive_rows")
+        for old, new, words in [("scores[j] = acc * scale", "scores[j] = acc", "does not load"),
+                                ("* v[(size_t)j * D + d]", "* v[(size_t)(j / 2) * D + d]", "does not load all of v that its block needs")]:
+            with self.subTest(new):
+                shutil.rmtree(self.folder / "source", ignore_errors=True)
+                shutil.copytree(kernel.folder, self.folder / "source")
+                source = self.folder / "source" / "attention_naive.cu"
+                for one, other in [*self.COLUMN_TILES, (old, new)]:
+                    self.assertIn(one, source.read_text())
+                    source.write_text(source.read_text().replace(one, other, 1))
+                self.build_in(kernel, self.folder / "source")
+                lines = self.trace("--dtype fp32 --seqlen 40 --head-dim 32")["line_divergence"]
+                self.assertEqual(lines["unread"], [])
+                self.assertIn(new, lines["suspects"][0]["text"])
+                whys = {one["why"].split(" (")[0] for one in lines["suspects"] if "does not load" in one["why"]}
+                self.assertEqual(whys, set() if words == "does not load" else {words})
+
     def test_a_few_elements_that_are_right_by_luck_weaken_nothing(self):
         name, case, old, new = EDITS["a loop that begins late"][:4]
         self.plant(zoo.load(name), old, new)
