@@ -218,6 +218,24 @@ bool SumSuspects::is_of_threads(std::uint32_t score, std::uint32_t row) const {
   return false;
 }
 
+std::vector<Condition> SumSuspects::conditions_of_keys(std::uint32_t n, std::uint32_t row) const {
+  std::vector<Condition> out = conditions_in(site(node(n).site).conditions);
+  bool in_one_block = !x_graph.whole_blocks;
+  for (std::uint32_t other = 1; other < x_graph.nodes.size() && in_one_block; ++other)
+    if (const Term& term = x_terms[other];
+        node(other).site == node(n).site && term.kind == x_terms[n].kind && term.row == row)
+      in_one_block = node(other).where >> 10 == node(n).where >> 10;
+  // What is outside of all loops, and the same in all threads, held for every key that came there.
+  std::size_t loops = out.size();
+  while (loops > 0 && !out[loops - 1].loop) --loops;
+  std::size_t i = 0;
+  std::erase_if(out, [&](const Condition& condition) {
+    const bool outside = i++ >= loops;
+    return condition.loop || (outside && in_one_block && !come_of(condition.tests, "t"));
+  });
+  return out;
+}
+
 void SumSuspects::suspect_extra(const Cause& cause) {
   const unsigned key = cause.keys.front();
   const Way way = way_of(cause.row, key);
@@ -244,7 +262,8 @@ void SumSuspects::suspect_extra(const Cause& cause) {
     suggest_node(masks, "masks other keys, not these");
     suggest_indices(node(masks).site, "makes what is compared there");
   }
-  if (x_out.suspects.empty()) suggest_stored_masks(cause.row, way.score, why);
+  if (x_out.suspects.empty())
+    suggest_stored_masks(cause.row, way.weight != 0 ? way.weight : way.score, why);
   // Where another thread has a key that the row may see, the same step lets one through and not the other.
   if (is_of_threads(way.score, cause.row)) {
     suggest_choices_between(way.score, way.weight, true, why);
@@ -256,7 +275,8 @@ void SumSuspects::suspect_extra(const Cause& cause) {
   suggest_choices_between(way.score, way.weight, false, why);
   for (const std::uint32_t n : {way.weight, way.score})
     if (n != 0) {
-      suggest_conditions(node(n).site, "if", why, false);
+      for (const Condition& condition : conditions_of_keys(n, cause.row))
+        suggest_condition(node(n).site, condition, why, false);
       suggest_loops(node(n).site, cause.keys, n == way.score, false, why);
     }
   suggest_node(way.weight, "makes its weight");

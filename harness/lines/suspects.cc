@@ -51,8 +51,8 @@ void Suspects::suggest_node(std::uint32_t n, const std::string& why) {
   if (!x_graph.whole_blocks && is_shared_helper(node(n).site))
     return suggest_callers(node(n).site, why);
   // For inline assembly or a conversion in a helper the call says more; for a block operation its own line does.
-  const bool is_helper = op(n) == ValueOp::kProduct || op(n) == ValueOp::kRound ||
-                         site(node(n).site).variable.find("attn_diag_") != std::string::npos;
+  const bool is_helper =
+      op(n) == ValueOp::kProduct || op(n) == ValueOp::kRound || is_own(node(n).site);
   if (is_helper && !x_graph.whole_blocks) suggest_callers(node(n).site, why);
   suggest(node(n).site, why);
 }

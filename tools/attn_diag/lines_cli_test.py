@@ -143,6 +143,15 @@ EDITS = {
                                                 "s = s * scale;\n        const bool tail =\n            n0 > seqlen;\n"
                                                 "        if (tail) { if (key >= seqlen || (Is_causal && key > row)) s = -INFINITY; }",
                                                 "const bool tail =", 1, False),
+    "a guard of masks that is right for other rows": (
+        "mma_flash2", 1, "s = key < seqlen && (!Is_causal || key <= row) ? s * scale : -INFINITY;",
+        "s = s * scale;\n        const bool edge = n0 + kBlockN > m0 + warp * 32 + 1 || n0 + kBlockN > seqlen;\n"
+        "        if (edge) s = key < seqlen && (!Is_causal || key <= row) ? s : -INFINITY;", "const bool edge =", 1, False),
+    "a row that a mask compares": (
+        "mma_flash2", 1, "s = key < seqlen && (!Is_causal || key <= row) ? s * scale : -INFINITY;",
+        "s = s * scale;\n        const int last = row + half_row;\n"
+        "        if (n0 + kBlockN > m0) s = key < seqlen && (!Is_causal || key <= last) ? s : -INFINITY;", "last = row + half_row", 3,
+        False),
     "rows that no block stores": ("cooperative_tiles", 0, "row = blockIdx.x *", "row = (blockIdx.x + 1) *", "row = (blockIdx.x + 1) *", 2, False),
     "lse alone": ("cp_async_ring", 0, "= m + __logf(l);", "= m + (l);", "= m + (l);", 1, False),
 }
