@@ -268,7 +268,10 @@ void NumberSuspects::suspect_dropped_scores(const Cause& cause) {
 
 void NumberSuspects::suspect_ill(const Cause& cause) {
   const std::uint32_t n = cause.node;
-  const std::string why = ill_text(cause.ill);
+  const bool scales = op(n) == ValueOp::kMultiply || op(n) == ValueOp::kDivide;
+  const std::string why = cause.ill == Ill::kSign && scales
+                              ? "scales weights by a number that is not positive and finite"
+                              : ill_text(cause.ill);
   x_out.what = why;
   const auto [a, b] = operands_of(n);
   const bool sums = cause.ill == Ill::kFrames || cause.ill == Ill::kTwice;
@@ -385,9 +388,8 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
             suggest(cause.site, use, "makes what is subtracted");
       suggest_node(n, why);
       for (const std::uint32_t operand : {a, b, node(n).operand[2]})
-        if (operand != 0 && operand < n &&
-            !(node(operand).value > 0 && std::isfinite(node(operand).value)))
-          suggest_origin(operand, "makes an operand that is not finite");
+        if (operand != 0 && operand < n) suggest_odd_operand(operand);
+      suggest_other_uses(n, {a, b});
       suggest_uses(cause.site, "is an operand");
       return;
     }

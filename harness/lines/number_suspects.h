@@ -120,6 +120,11 @@ class NumberSuspects : public Suspects {
   void suggest_foreign(std::uint32_t n);
   // Where a number became what it is: back through operations on numbers that are no better.
   void suggest_origin(std::uint32_t n, const std::string& why);
+  // An operand that is not finite; or not positive, where it should be.
+  bool is_odd_operand(std::uint32_t n) const;
+  void suggest_odd_operand(std::uint32_t n);
+  // What the line of a number uses, beside the operands that are as they should be.
+  void suggest_other_uses(std::uint32_t n, const std::vector<std::uint32_t>& operands);
   // NaN: memory that nobody wrote, or an operation on infinities.
   void suggest_nan(std::uint32_t n);
   // The variable that holds the score of an exponent; empty: not known.

@@ -152,6 +152,10 @@ EDITS = {
         "s = s * scale;\n        const int last = row + half_row;\n"
         "        if (n0 + kBlockN > m0) s = key < seqlen && (!Is_causal || key <= last) ? s : -INFINITY;", "last = row + half_row", 3,
         False),
+    "a divisor that is 0": (
+        "carved_smem", "--dtype fp32 --seqlen 200", "o[(size_t)(row0 + tx) * d + x] = l > 0.f ? Oi[tx * ld + x] / l : 0.f;",
+        "{\n      const float top = Oi[tx * ld + x];\n      const float by = Vj[(Bc - 1) * ld + x];\n"
+        "      o[(size_t)(row0 + tx) * d + x] = top / by;\n    }", "by = Vj[(Bc - 1)", 3, False),
     "rows that no block stores": ("cooperative_tiles", 0, "row = blockIdx.x *", "row = (blockIdx.x + 1) *", "row = (blockIdx.x + 1) *", 2, False),
     "lse alone": ("cp_async_ring", 0, "= m + __logf(l);", "= m + (l);", "= m + (l);", 1, False),
 }
