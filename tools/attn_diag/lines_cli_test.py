@@ -399,6 +399,19 @@ class LinesTest(unittest.TestCase):
                 whys = {one["why"].split(" (")[0] for one in lines["suspects"] if "does not load" in one["why"]}
                 self.assertEqual(whys, set() if words == "does not load" else {words})
 
+    def test_why_a_result_moves_is_what_check_finds(self):
+        for name, old, new, words, false in [
+                ("torch_extension", "  if (row >= len) return;", "  if (row >= len - 1) return;", "that nothing stores", "an uninitialised read"),
+                ("carved_smem", "    l = l * alpha + sum;", "    float own[4];\n    for (int i = 1; i <= ty; ++i) own[i] = alpha;\n    l = l * own[ty] + sum;",
+                 "a read of what nobody wrote", "a race")]:
+            with self.subTest(name):
+                shutil.rmtree(self.folder / "source", ignore_errors=True)
+                kernel = zoo.load(name)
+                self.plant(kernel, old, new, "--quiet")
+                headline = self.trace(kernel.cases[0].replace("32,64", "32"))["sanity"]["headline"]
+                self.assertIn(words, headline)
+                self.assertNotIn(false, headline.replace("no uninitialised", ""))
+
     def test_a_few_elements_that_are_right_by_luck_weaken_nothing(self):
         name, case, old, new = EDITS["a loop that begins late"][:4]
         self.plant(zoo.load(name), old, new)
