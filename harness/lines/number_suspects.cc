@@ -45,8 +45,18 @@ bool NumberSuspects::strays_right(std::uint32_t at, Ill ill) const {
     right.push_back(*of_b);
   };
   if (op(at) == ValueOp::kProduct) {
+    // All that goes into one element of a product of matrices is of one row on the left, and of one column on the right.
+    std::array<std::set<std::uint32_t>, 2> lines;
     const std::uint32_t* pair = x_graph.products.data() + node(at).operand[1];
-    for (std::uint32_t i = 0; i < node(at).operand[2]; ++i) add(pair[2 * i], pair[2 * i + 1]);
+    for (std::uint32_t i = 0; i < node(at).operand[2]; ++i) {
+      add(pair[2 * i], pair[2 * i + 1]);
+      const Term &first = x_terms[pair[2 * i]], &second = x_terms[pair[2 * i + 1]];
+      if (first.kind == TermKind::kElement || first.kind == TermKind::kWeight)
+        lines[0].insert(first.row);
+      if (second.kind == TermKind::kElement)
+        lines[1].insert(second.buffer == 2 ? second.column : second.row);
+    }
+    if ((lines[0].size() > 1) != (lines[1].size() > 1)) return lines[1].size() > 1;
   } else {
     for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
       if (node(n).site == node(at).site && node(n).where == node(at).where)
@@ -57,7 +67,7 @@ bool NumberSuspects::strays_right(std::uint32_t at, Ill ill) const {
 
 void NumberSuspects::suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32_t b,
                                   std::uint32_t row, Ill ill) {
-  const std::string why = ill_text(ill);
+  const std::string why = ill_text(ill), makes = "makes an operand of that";
   if (x_terms[a].kind != TermKind::kWeight)
     suggest_shared_of_k_and_v(row, "neither k nor v is loaded whole, and both loads use it");
   if (x_terms[a].kind == TermKind::kWeight && !loads_all(1, row))
@@ -77,13 +87,13 @@ void NumberSuspects::suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32
            (term.buffer == 0 ? term.row == row : x_attention.same_head(row, term.row));
   };
   const bool left_first = x_graph.whole_blocks && fits(b) && !fits(a);
-  if (!x_graph.whole_blocks) suggest_unmoved(at, a, b, why);
+  if (!x_graph.whole_blocks) suggest_unmoved(at, a, b);
   for (const std::uint32_t operand : left_first ? std::array{a, b} : std::array{b, a}) {
     const std::uint32_t input = load_of(operand);
     if (input == 0) continue;
     const unsigned buffer = x_terms[input].buffer;
     if (x_graph.whole_blocks || !loads_all(buffer, row))
-      suggest_loader(node(input).site, loads_all(buffer, row) ? why : lacks_text(buffer, row));
+      suggest_loader(node(input).site, loads_all(buffer, row) ? makes : lacks_text(buffer, row));
   }
   // The row of q is known.
   for (const std::uint32_t operand : {a, b}) {
@@ -100,12 +110,12 @@ void NumberSuspects::suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32
   else
     suggest_node(at, why);
   const bool right_first = strays_right(at, ill);
-  suggest_fragment_loads(at, right_first, why);
+  suggest_fragment_loads(at, right_first, makes);
   for (const std::uint32_t operand : right_first ? std::array{b, a} : std::array{a, b}) {
     // Where it was read last, and where it was put there.
     for (std::uint32_t n = operand; n != 0; n = node(n).operand[0]) {
-      suggest_node(n, why);
-      if (node(n).site != 0) suggest_indices(node(n).site, why);
+      suggest_node(n, makes);
+      if (node(n).site != 0) suggest_indices(node(n).site, makes);
       if (node(n).is_input() || node(n).site == 0 || n == made_by(n)) break;
     }
   }
@@ -143,8 +153,7 @@ void NumberSuspects::suggest_matrix_stores(std::uint32_t n, const std::string& w
   }
 }
 
-void NumberSuspects::suggest_unmoved(std::uint32_t at, std::uint32_t a, std::uint32_t b,
-                                     const std::string& why) {
+void NumberSuspects::suggest_unmoved(std::uint32_t at, std::uint32_t a, std::uint32_t b) {
   if (op(at) == ValueOp::kProduct || x_terms[a].kind != TermKind::kElement ||
       x_terms[b].kind != TermKind::kElement)
     return;
@@ -169,8 +178,8 @@ void NumberSuspects::suggest_unmoved(std::uint32_t at, std::uint32_t a, std::uin
   }
   if (node(n).site == 0) return;
   // Where an array of its own held it, each of its elements has what one has.
-  suggest_node(n, "reads one element for all; " + why);
-  suggest_moves(unmoved, "reads one element for all; " + why);
+  suggest_node(n, "reads one element for all");
+  suggest_moves(unmoved, "reads one element for all");
 }
 
 bool NumberSuspects::is_wrong_elsewhere(std::uint32_t at, std::uint32_t operand) const {

@@ -23,7 +23,7 @@ class NumberSuspects : public Suspects {
   // Two operands that do not fit together, each with the way it came.
   void suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32_t b, std::uint32_t row, Ill ill);
   // Two elements are multiplied again and again, and one of them never moves: what reads that.
-  void suggest_unmoved(std::uint32_t at, std::uint32_t a, std::uint32_t b, const std::string& why);
+  void suggest_unmoved(std::uint32_t at, std::uint32_t a, std::uint32_t b);
   // Whether the right operand of a product is likelier at fault than the left one: what the left one is of goes on in
   // equal steps, from pair to pair of a matrix product or each time that its thread comes there, and the right one's
   // does not.
