@@ -129,7 +129,7 @@ void NumberSuspects::suggest_fragment_loads(std::uint32_t product, bool right_fi
   const ValueSite& s = site(node(product).site);
   // "mma_sync(d, a, b, c)"
   const auto arguments = arguments_of(x_text.line(s.file, s.line), "mma_sync");
-  if (arguments.size() != 4) return;
+  if (arguments.size() != 4) return suggest_register_loads(product, right_first, why);
   for (const std::size_t i :
        right_first ? std::array<std::size_t, 2>{2, 1} : std::array<std::size_t, 2>{1, 2})
     for (const std::string& name : arguments[i]) {
@@ -137,6 +137,41 @@ void NumberSuspects::suggest_fragment_loads(std::uint32_t product, bool right_fi
           x_text.lines_that_call(s.file, s.line, "load_matrix_sync", name);
       if (!lines.empty()) suggest(s.file, s.function, lines.front(), 0, name, why);
     }
+}
+
+void NumberSuspects::suggest_register_loads(std::uint32_t product, bool right_first,
+                                            const std::string& why) {
+  const ValueSite& s = site(node(product).site);
+  const auto arguments_in = [](const std::string& text, const char* lower, const char* upper) {
+    const auto arguments = arguments_of(text, lower);
+    return arguments.empty() ? arguments_of(text, upper) : arguments;
+  };
+  struct Load {
+    std::string file, name;
+    int line = 0;
+  };
+  std::vector<Load> loads;
+  for (const NamedLine& call : lines_in(s.callers)) {
+    const std::string& file = call.file.empty() ? s.home : call.file;
+    for (const auto& names : arguments_in(x_text.line(file, call.line), "mma", "MMA"))
+      for (const std::string& name : names)
+        for (const char* const loads_it : {"ldmatrix", "LDMATRIX"})
+          if (const auto lines = x_text.lines_that_call(file, call.line, loads_it, name);
+              !lines.empty() && std::none_of(loads.begin(), loads.end(), [&](const Load& load) {
+                return load.line == lines.front();
+              }))
+            loads.push_back({file, name, lines.front()});
+  }
+  if (right_first) std::reverse(loads.begin(), loads.end());
+  for (const Load& load : loads) {
+    suggest(load.file, s.function, load.line, 0, load.name, why);
+    auto arguments = arguments_in(x_text.line(load.file, load.line), "ldmatrix", "LDMATRIX");
+    for (const auto& names : arguments)
+      for (const std::string& name : names)
+        if (const int line = x_text.assigned_above(load.file, load.line, name);
+            name != load.name && line != 0 && computes(x_text.line(load.file, line), name))
+          suggest(load.file, s.function, line, 0, name, "makes the index of that load");
+  }
 }
 
 void NumberSuspects::suggest_matrix_stores(std::uint32_t n, const std::string& why) {

@@ -31,6 +31,8 @@ class NumberSuspects : public Suspects {
   // Loads and stores of whole matrices make no numbers: the lines that load the operands of a product of fragments, and
   // those that store what is then loaded, and perhaps scaled, by their text.
   void suggest_fragment_loads(std::uint32_t product, bool right_first, const std::string& why);
+  // As those, by ldmatrix into registers, where a helper multiplies them.
+  void suggest_register_loads(std::uint32_t product, bool right_first, const std::string& why);
   void suggest_matrix_stores(std::uint32_t n, const std::string& why);
   // Whether another line goes wrong with the same operand, in the same thread.
   bool is_wrong_elsewhere(std::uint32_t at, std::uint32_t operand) const;

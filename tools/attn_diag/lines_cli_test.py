@@ -152,6 +152,9 @@ EDITS = {
         "s = s * scale;\n        const int last = row + half_row;\n"
         "        if (n0 + kBlockN > m0) s = key < seqlen && (!Is_causal || key <= last) ? s : -INFINITY;", "last = row + half_row", 3,
         False),
+    "rows and columns that ldmatrix mixes up": (
+        "mma_flash2", 0, "&sK[(lane / 16 * 8 + lane % 8) * kLd + kk * 16 + lane / 8 % 2 * 8]",
+        "&sK[(lane / 8 % 2 * 8 + lane % 8) * kLd + kk * 16 + lane / 16 * 8]", "const uint32_t at =", 3, False),
     "a divisor that is 0": (
         "carved_smem", "--dtype fp32 --seqlen 200", "o[(size_t)(row0 + tx) * d + x] = l > 0.f ? Oi[tx * ld + x] / l : 0.f;",
         "{\n      const float top = Oi[tx * ld + x];\n      const float by = Vj[(Bc - 1) * ld + x];\n"
