@@ -76,7 +76,25 @@ void Suspects::suggest_indices(std::uint32_t site_number, const std::string& why
 void Suspects::suggest_computed(std::uint32_t site_number, const std::vector<NamedLine>& variables,
                                 const std::string& why) {
   for (const NamedLine& one : by_likelihood(site_number, variables))
-    if (computes(text_of(site_number, one), one.name)) suggest(site_number, one, why);
+    if (computes(text_of(site_number, one), one.name)) {
+      suggest_step(site_number, one);
+      suggest(site_number, one, why);
+    }
+}
+
+void Suspects::suggest_step(std::uint32_t site_number, const NamedLine& at) {
+  const std::string text = text_of(site_number, at);
+  const std::size_t step = text.find("+=");
+  if (step == std::string::npos || x_graph.whole_blocks || is_loop(text)) return;
+  const std::size_t end = std::min(text.find(';', step), text.size());
+  const std::vector<std::string> names =
+      tested_names("if (" + text.substr(step + 2, end - step - 2) + ")");
+  if (names.size() != 1) return;
+  const std::string& file = at.file.empty() ? site(site_number).home : at.file;
+  if (const int line = x_text.assigned_above(file, at.line, names.front());
+      line != 0 && computes(x_text.line(file, line), names.front()))
+    suggest(file, site(site_number).function, line, 0, names.front(),
+            "makes the step of " + at.name);
 }
 
 bool Suspects::never_ran(std::uint32_t s) const {
@@ -400,7 +418,40 @@ bool Suspects::begins_right(std::uint32_t loader) {
 void Suspects::suggest_loaders(unsigned buffer, const std::string& why) {
   note_loaders();
   for (const std::uint32_t loader : x_loaders[buffer]) suggest_late_loops(loader);
+  suggest_guards_of_later_loads(buffer);
   for (const std::uint32_t loader : x_loaders[buffer]) suggest_loader(loader, why);
+}
+
+bool Suspects::lacks_last_keys(unsigned buffer, std::uint32_t row) {
+  if (buffer == 0 || is_cut()) return false;
+  const Loaded& loaded = loaded_for(row);
+  const std::uint32_t column = first_column(loaded, buffer);
+  bool some = false, lacks = false;
+  for (unsigned j = 0; j < static_cast<unsigned>(x_attention.problem().seqlen_k); ++j) {
+    if (column == kNone || !x_attention.visible(row, j)) continue;
+    const bool has = loaded.of[buffer].count(std::uint64_t{key_row(row, j)} << 32 | column) != 0;
+    if (has && lacks) return false;
+    some = some || has;
+    lacks = lacks || !has;
+  }
+  return some && lacks;
+}
+
+void Suspects::suggest_guards_of_later_loads(unsigned buffer) {
+  if (x_graph.whole_blocks || x_row == kNone || !lacks_last_keys(buffer, x_row)) return;
+  for (const std::uint32_t loader : x_loaders[buffer])
+    for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s) {
+      const ValueOp is = site(s).op;
+      const bool loads =
+          is == ValueOp::kLoad || is == ValueOp::kLoadNumber || is == ValueOp::kInput;
+      if (!loads || !is_same_line(s, loader) || site(s).callers.empty() ||
+          site(s).callers == site(loader).callers)
+        continue;
+      const std::vector<Condition> held = conditions_in(site(loader).conditions);
+      for (const Condition& condition : conditions_in(site(s).conditions))
+        if (!condition.loop && !is_among(condition, held))
+          suggest_condition(s, condition, "decides whether another call loads more", true);
+    }
 }
 
 void Suspects::suggest_uses(std::uint32_t s, const std::string& why) {

@@ -50,6 +50,8 @@ class Suspects : public Walk {
   // Those of the variables whose line computes them.
   void suggest_computed(std::uint32_t site_number, const std::vector<NamedLine>& variables,
                         const std::string& why);
+  // Where a line adds one variable to another: what that was given.
+  void suggest_step(std::uint32_t site_number, const NamedLine& at);
   // Whether no thread came to the line of a site, in whichever instance of a template: of stores at all, else with a number
   // of the inputs.
   bool never_ran(std::uint32_t s) const;
@@ -103,6 +105,10 @@ class Suspects : public Walk {
   // What a line takes from the index of the block alone, as the place of a head.
   void suggest_of_block(std::uint32_t site_number, const std::string& why);
   void suggest_loaders(unsigned buffer, const std::string& why);
+  // Whether they loaded the first keys that the row sees, and not the last.
+  bool lacks_last_keys(unsigned buffer, std::uint32_t row);
+  // Then, of a helper that several calls load by: what guards one of the calls and not another.
+  void suggest_guards_of_later_loads(unsigned buffer);
   void suggest_uses(std::uint32_t s, const std::string& why);
   // Variables that are given a constant that should not be.
   template <class Bad>

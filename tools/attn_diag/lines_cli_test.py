@@ -155,6 +155,12 @@ EDITS = {
     "rows and columns that ldmatrix mixes up": (
         "mma_flash2", 0, "&sK[(lane / 16 * 8 + lane % 8) * kLd + kk * 16 + lane / 8 % 2 * 8]",
         "&sK[(lane / 8 % 2 * 8 + lane % 8) * kLd + kk * 16 + lane / 16 * 8]", "const uint32_t at =", 3, False),
+    "what guards the copy of the last tile": (
+        "cp_async_ring", 0, "    if (tile + 1 < Tc) {\n", "    if (tile + 2 < Tc) {\n", "if (tile + 2 < Tc)", 1, False),
+    "a stride that a pointer takes": (
+        "ex2_registers", 0, "for (int j = 0; j < end; j += 2, k += 2 * Dim, v += 2 * Dim) {",
+        "const int step = 2 * Dim - Dim / 2;\n  for (int j = 0; j < end; j += 2, v += 2 * Dim) {\n    if (j > 0) k += step;",
+        "const int step =", 2, False),
     "a divisor that is 0": (
         "carved_smem", "--dtype fp32 --seqlen 200", "o[(size_t)(row0 + tx) * d + x] = l > 0.f ? Oi[tx * ld + x] / l : 0.f;",
         "{\n      const float top = Oi[tx * ld + x];\n      const float by = Vj[(Bc - 1) * ld + x];\n"
