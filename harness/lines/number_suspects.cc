@@ -111,6 +111,9 @@ void NumberSuspects::suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32
     suggest_node(at, why);
   const bool right_first = strays_right(at, ill);
   suggest_fragment_loads(at, right_first, makes);
+  // What the left operand is made of is known to its numbers, if it is no load.
+  const bool in_registers = op(at) == ValueOp::kProduct && !x_graph.whole_blocks;
+  if (in_registers && right_first) suggest_register_loads(at, right_first, makes);
   for (const std::uint32_t operand : right_first ? std::array{b, a} : std::array{a, b}) {
     // Where it was read last, and where it was put there.
     for (std::uint32_t n = operand; n != 0; n = node(n).operand[0]) {
@@ -119,6 +122,7 @@ void NumberSuspects::suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32
       if (node(n).is_input() || node(n).site == 0 || n == made_by(n)) break;
     }
   }
+  if (in_registers) suggest_register_loads(at, right_first, makes);
   suggest_node(at, why);
   suggest_callers(node(at).site, why);
 }
@@ -129,7 +133,7 @@ void NumberSuspects::suggest_fragment_loads(std::uint32_t product, bool right_fi
   const ValueSite& s = site(node(product).site);
   // "mma_sync(d, a, b, c)"
   const auto arguments = arguments_of(x_text.line(s.file, s.line), "mma_sync");
-  if (arguments.size() != 4) return suggest_register_loads(product, right_first, why);
+  if (arguments.size() != 4) return;
   for (const std::size_t i :
        right_first ? std::array<std::size_t, 2>{2, 1} : std::array<std::size_t, 2>{1, 2})
     for (const std::string& name : arguments[i]) {

@@ -437,6 +437,13 @@ bool Suspects::lacks_last_keys(unsigned buffer, std::uint32_t row) {
   return some && lacks;
 }
 
+bool Suspects::guards_whole(const Condition& condition, unsigned buffer) {
+  return loads_all(buffer, x_row) &&
+         std::any_of(x_loaders[buffer].begin(), x_loaders[buffer].end(), [&](std::uint32_t loader) {
+           return is_among(condition, conditions_in(site(loader).conditions));
+         });
+}
+
 void Suspects::suggest_guards_of_later_loads(unsigned buffer) {
   if (x_graph.whole_blocks || x_row == kNone || !lacks_last_keys(buffer, x_row)) return;
   for (const std::uint32_t loader : x_loaders[buffer])
@@ -449,7 +456,7 @@ void Suspects::suggest_guards_of_later_loads(unsigned buffer) {
         continue;
       const std::vector<Condition> held = conditions_in(site(loader).conditions);
       for (const Condition& condition : conditions_in(site(s).conditions))
-        if (!condition.loop && !is_among(condition, held))
+        if (!condition.loop && !is_among(condition, held) && !guards_whole(condition, 3 - buffer))
           suggest_condition(s, condition, "decides whether another call loads more", true);
     }
 }

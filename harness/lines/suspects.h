@@ -109,6 +109,8 @@ class Suspects : public Walk {
   bool lacks_last_keys(unsigned buffer, std::uint32_t row);
   // Then, of a helper that several calls load by: what guards one of the calls and not another.
   void suggest_guards_of_later_loads(unsigned buffer);
+  // Whether it guards loads of an input that comes whole.
+  bool guards_whole(const Condition& condition, unsigned buffer);
   void suggest_uses(std::uint32_t s, const std::string& why);
   // Variables that are given a constant that should not be.
   template <class Bad>
