@@ -129,6 +129,40 @@ void NumberSuspects::suggest_origin(std::uint32_t n, const std::string& why) {
   }
 }
 
+bool NumberSuspects::is_odd_operand(std::uint32_t n) const {
+  // Sums with v in them may have any sign, as scores and elements.
+  const Term& term = x_terms[n];
+  const bool should_be_positive = term.kind == TermKind::kNumber ||
+                                  term.kind == TermKind::kInverse ||
+                                  (term.kind == TermKind::kWeight && term.column == kNone);
+  const float value = node(n).value;
+  return !std::isfinite(value) || (should_be_positive && !(value > 0));
+}
+
+void NumberSuspects::suggest_other_uses(std::uint32_t n,
+                                        const std::vector<std::uint32_t>& operands) {
+  std::set<int> usual;
+  for (const std::uint32_t operand : operands) {
+    if (operand == 0 || operand >= n || is_odd_operand(operand)) continue;
+    const std::uint32_t made = made_by(operand);
+    for (std::uint32_t at = operand; node(at).site != 0; at = node(at).operand[0]) {
+      usual.insert(site(node(at).site).line);
+      if (at == made) break;
+    }
+  }
+  for (const NamedLine& use : variables_in(site(node(n).site).uses, ','))
+    if (usual.count(use.line) == 0) suggest(node(n).site, use, "is an operand");
+}
+
+void NumberSuspects::suggest_odd_operand(std::uint32_t n) {
+  if (!is_odd_operand(n)) return;
+  const float value = node(n).value;
+  if (!std::isfinite(value)) return suggest_origin(n, "makes an operand that is not finite");
+  if (node(n).site == 0) return;
+  suggest_node(n, value == 0 ? "makes an operand that is 0" : "makes an operand that is negative");
+  suggest_uses(node(n).site, "is an operand of it");
+}
+
 void NumberSuspects::suggest_nan(std::uint32_t n) {
   for (int steps = 0; steps < 64 && node(n).site != 0; ++steps) {
     std::uint32_t next = 0;

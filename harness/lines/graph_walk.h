@@ -27,6 +27,10 @@ class Walk {
   bool is_load(std::uint32_t n) const;
   // Of an element of an input: that code of the host copied it, not that a kernel loaded it.
   bool is_host_copy(std::uint32_t n) const { return site(node(n).site).line == 0; }
+  // Whether its variable is one of the tool's own headers.
+  bool is_own(std::uint32_t site_number) const {
+    return site(site_number).variable.find("attn_diag_") != std::string::npos;
+  }
   bool is_exponential(std::uint32_t n) const {
     return op(n) == ValueOp::kExp || op(n) == ValueOp::kExp2;
   }

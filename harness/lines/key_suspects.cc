@@ -66,7 +66,7 @@ void SumSuspects::suspect_missing(const Cause& cause) {
   const Way before = way_of(cause.row, key);
   if (before.weight != 0 && before.times_v == 0 && !loads_all(2, cause.row)) {
     suggest_what_never_took(before.weight);
-    suggest_loaders(2, "does not load all of v");
+    suggest_loaders(2, lacks_text(2, cause.row));
     if (x_graph.whole_blocks && x_loaders[2].empty()) suggest_unused_loads("loads nothing");
   }
   if (x_graph.whole_blocks && before.weight != 0 && cause.what == What::kNothing)
@@ -93,7 +93,7 @@ void SumSuspects::suspect_missing(const Cause& cause) {
     note_loaders();
     for (const std::uint32_t loader : x_loaders[0]) {
       suggest_conditions(loader, "if", "decides which rows of q are loaded");
-      suggest_loader(loader, "does not load all of q");
+      suggest_loader(loader, lacks_text(0, cause.row));
     }
   }
   if (way.score == 0 && !loads_all(1, cause.row)) x_out.what += "; not all of k is loaded";
@@ -112,8 +112,8 @@ void SumSuspects::suspect_missing(const Cause& cause) {
     suggest_loops(s, cause.keys, of_products && sums_columns(at), true, why);
     for (const Condition& condition : conditions_in(site(s).conditions))
       if (!holds_for_all_keys(at, condition)) suggest_condition(s, condition, why, true);
-    if (!loads_all(1, cause.row)) suggest_loaders(1, "does not load all of k");
-    if (!loads_all(2, cause.row)) suggest_loaders(2, "does not load all of v");
+    if (!loads_all(1, cause.row)) suggest_loaders(1, lacks_text(1, cause.row));
+    if (!loads_all(2, cause.row)) suggest_loaders(2, lacks_text(2, cause.row));
     suggest_node(at, "is not done for these keys");
   }
   if (at == 0) suspect_what_never_ran();
@@ -236,11 +236,29 @@ bool SumSuspects::is_of_threads(std::uint32_t score, std::uint32_t row) const {
   return false;
 }
 
+std::vector<Condition> SumSuspects::conditions_of_keys(std::uint32_t n, std::uint32_t row) const {
+  std::vector<Condition> out = conditions_in(site(node(n).site).conditions);
+  bool in_one_block = !x_graph.whole_blocks;
+  for (std::uint32_t other = 1; other < x_graph.nodes.size() && in_one_block; ++other)
+    if (const Term& term = x_terms[other];
+        node(other).site == node(n).site && term.kind == x_terms[n].kind && term.row == row)
+      in_one_block = node(other).where >> 10 == node(n).where >> 10;
+  // What is outside of all loops, and the same in all threads, held for every key that came there.
+  std::size_t loops = out.size();
+  while (loops > 0 && !out[loops - 1].loop) --loops;
+  std::size_t i = 0;
+  std::erase_if(out, [&](const Condition& condition) {
+    const bool outside = i++ >= loops;
+    return condition.loop || (outside && in_one_block && !come_of(condition.tests, "t"));
+  });
+  return out;
+}
+
 void SumSuspects::suspect_extra(const Cause& cause) {
   const unsigned key = cause.keys.front();
   const Way way = way_of(cause.row, key);
   const std::string why = fmt::format("lets {} through", keys_text({key}));
-  if (!loads_all(1, cause.row)) suggest_loaders(1, "does not load all of k");
+  if (!loads_all(1, cause.row)) suggest_loaders(1, lacks_text(1, cause.row));
   std::uint32_t at = way.weight != 0 ? node(way.weight).operand[0] : way.score;
   for (int steps = 0; at != 0 && steps < 64; ++steps) {
     if (op(at) == ValueOp::kPick) {
@@ -262,7 +280,8 @@ void SumSuspects::suspect_extra(const Cause& cause) {
     suggest_node(masks, "masks other keys, not these");
     suggest_indices(node(masks).site, "makes what is compared there");
   }
-  if (x_out.suspects.empty()) suggest_stored_masks(cause.row, way.score, why);
+  if (x_out.suspects.empty())
+    suggest_stored_masks(cause.row, way.weight != 0 ? way.weight : way.score, why);
   // Where another thread has a key that the row may see, the same step lets one through and not the other.
   if (is_of_threads(way.score, cause.row)) {
     suggest_choices_between(way.score, way.weight, true, why);
@@ -274,7 +293,8 @@ void SumSuspects::suspect_extra(const Cause& cause) {
   suggest_choices_between(way.score, way.weight, false, why);
   for (const std::uint32_t n : {way.weight, way.score})
     if (n != 0) {
-      suggest_conditions(node(n).site, "if", why, false);
+      for (const Condition& condition : conditions_of_keys(n, cause.row))
+        suggest_condition(node(n).site, condition, why, false);
       suggest_loops(node(n).site, cause.keys, n == way.score, false, why);
     }
   suggest_node(way.weight, "makes its weight");

@@ -45,8 +45,18 @@ bool NumberSuspects::strays_right(std::uint32_t at, Ill ill) const {
     right.push_back(*of_b);
   };
   if (op(at) == ValueOp::kProduct) {
+    // All that goes into one element of a product of matrices is of one row on the left, and of one column on the right.
+    std::array<std::set<std::uint32_t>, 2> lines;
     const std::uint32_t* pair = x_graph.products.data() + node(at).operand[1];
-    for (std::uint32_t i = 0; i < node(at).operand[2]; ++i) add(pair[2 * i], pair[2 * i + 1]);
+    for (std::uint32_t i = 0; i < node(at).operand[2]; ++i) {
+      add(pair[2 * i], pair[2 * i + 1]);
+      const Term &first = x_terms[pair[2 * i]], &second = x_terms[pair[2 * i + 1]];
+      if (first.kind == TermKind::kElement || first.kind == TermKind::kWeight)
+        lines[0].insert(first.row);
+      if (second.kind == TermKind::kElement)
+        lines[1].insert(second.buffer == 2 ? second.column : second.row);
+    }
+    if ((lines[0].size() > 1) != (lines[1].size() > 1)) return lines[1].size() > 1;
   } else {
     for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
       if (node(n).site == node(at).site && node(n).where == node(at).where)
@@ -57,11 +67,11 @@ bool NumberSuspects::strays_right(std::uint32_t at, Ill ill) const {
 
 void NumberSuspects::suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32_t b,
                                   std::uint32_t row, Ill ill) {
-  const std::string why = ill_text(ill);
+  const std::string why = ill_text(ill), makes = "makes an operand of that";
   if (x_terms[a].kind != TermKind::kWeight)
     suggest_shared_of_k_and_v(row, "neither k nor v is loaded whole, and both loads use it");
   if (x_terms[a].kind == TermKind::kWeight && !loads_all(1, row))
-    suggest_loaders(1, "does not load all of k");
+    suggest_loaders(1, lacks_text(1, row));
   // The weight is of another row, and of this one there are none: its score was made of the wrong q.
   if (!x_graph.whole_blocks && x_terms[a].kind == TermKind::kWeight && x_terms[a].row != row &&
       !has_all_weights(row)) {
@@ -77,15 +87,13 @@ void NumberSuspects::suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32
            (term.buffer == 0 ? term.row == row : x_attention.same_head(row, term.row));
   };
   const bool left_first = x_graph.whole_blocks && fits(b) && !fits(a);
-  if (!x_graph.whole_blocks) suggest_unmoved(at, a, b, why);
+  if (!x_graph.whole_blocks) suggest_unmoved(at, a, b);
   for (const std::uint32_t operand : left_first ? std::array{a, b} : std::array{b, a}) {
     const std::uint32_t input = load_of(operand);
     if (input == 0) continue;
     const unsigned buffer = x_terms[input].buffer;
     if (x_graph.whole_blocks || !loads_all(buffer, row))
-      suggest_loader(
-          node(input).site,
-          loads_all(buffer, row) ? why : fmt::format("does not load all of {}", kBuffers[buffer]));
+      suggest_loader(node(input).site, loads_all(buffer, row) ? makes : lacks_text(buffer, row));
   }
   // The row of q is known.
   for (const std::uint32_t operand : {a, b}) {
@@ -102,15 +110,19 @@ void NumberSuspects::suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32
   else
     suggest_node(at, why);
   const bool right_first = strays_right(at, ill);
-  suggest_fragment_loads(at, right_first, why);
+  suggest_fragment_loads(at, right_first, makes);
+  // What the left operand is made of is known to its numbers, if it is no load.
+  const bool in_registers = op(at) == ValueOp::kProduct && !x_graph.whole_blocks;
+  if (in_registers && right_first) suggest_register_loads(at, right_first, makes);
   for (const std::uint32_t operand : right_first ? std::array{b, a} : std::array{a, b}) {
     // Where it was read last, and where it was put there.
     for (std::uint32_t n = operand; n != 0; n = node(n).operand[0]) {
-      suggest_node(n, why);
-      if (node(n).site != 0) suggest_indices(node(n).site, why);
+      suggest_node(n, makes);
+      if (node(n).site != 0) suggest_indices(node(n).site, makes);
       if (node(n).is_input() || node(n).site == 0 || n == made_by(n)) break;
     }
   }
+  if (in_registers) suggest_register_loads(at, right_first, makes);
   suggest_node(at, why);
   suggest_callers(node(at).site, why);
 }
@@ -131,6 +143,41 @@ void NumberSuspects::suggest_fragment_loads(std::uint32_t product, bool right_fi
     }
 }
 
+void NumberSuspects::suggest_register_loads(std::uint32_t product, bool right_first,
+                                            const std::string& why) {
+  const ValueSite& s = site(node(product).site);
+  const auto arguments_in = [](const std::string& text, const char* lower, const char* upper) {
+    const auto arguments = arguments_of(text, lower);
+    return arguments.empty() ? arguments_of(text, upper) : arguments;
+  };
+  struct Load {
+    std::string file, name;
+    int line = 0;
+  };
+  std::vector<Load> loads;
+  for (const NamedLine& call : lines_in(s.callers)) {
+    const std::string& file = call.file.empty() ? s.home : call.file;
+    for (const auto& names : arguments_in(x_text.line(file, call.line), "mma", "MMA"))
+      for (const std::string& name : names)
+        for (const char* const loads_it : {"ldmatrix", "LDMATRIX"})
+          if (const auto lines = x_text.lines_that_call(file, call.line, loads_it, name);
+              !lines.empty() && std::none_of(loads.begin(), loads.end(), [&](const Load& load) {
+                return load.line == lines.front();
+              }))
+            loads.push_back({file, name, lines.front()});
+  }
+  if (right_first) std::reverse(loads.begin(), loads.end());
+  for (const Load& load : loads) {
+    suggest(load.file, s.function, load.line, 0, load.name, why);
+    auto arguments = arguments_in(x_text.line(load.file, load.line), "ldmatrix", "LDMATRIX");
+    for (const auto& names : arguments)
+      for (const std::string& name : names)
+        if (const int line = x_text.assigned_above(load.file, load.line, name);
+            name != load.name && line != 0 && computes(x_text.line(load.file, line), name))
+          suggest(load.file, s.function, line, 0, name, "makes the index of that load");
+  }
+}
+
 void NumberSuspects::suggest_matrix_stores(std::uint32_t n, const std::string& why) {
   for (int steps = 0; steps < 64 && !x_graph.whole_blocks; ++steps) {
     if (node(n).site == 0 || node(n).is_input() || op(n) == ValueOp::kProduct) return;
@@ -145,8 +192,7 @@ void NumberSuspects::suggest_matrix_stores(std::uint32_t n, const std::string& w
   }
 }
 
-void NumberSuspects::suggest_unmoved(std::uint32_t at, std::uint32_t a, std::uint32_t b,
-                                     const std::string& why) {
+void NumberSuspects::suggest_unmoved(std::uint32_t at, std::uint32_t a, std::uint32_t b) {
   if (op(at) == ValueOp::kProduct || x_terms[a].kind != TermKind::kElement ||
       x_terms[b].kind != TermKind::kElement)
     return;
@@ -171,8 +217,8 @@ void NumberSuspects::suggest_unmoved(std::uint32_t at, std::uint32_t a, std::uin
   }
   if (node(n).site == 0) return;
   // Where an array of its own held it, each of its elements has what one has.
-  suggest_node(n, "reads one element for all; " + why);
-  suggest_moves(unmoved, "reads one element for all; " + why);
+  suggest_node(n, "reads one element for all");
+  suggest_moves(unmoved, "reads one element for all");
 }
 
 bool NumberSuspects::is_wrong_elsewhere(std::uint32_t at, std::uint32_t operand) const {
@@ -270,7 +316,10 @@ void NumberSuspects::suspect_dropped_scores(const Cause& cause) {
 
 void NumberSuspects::suspect_ill(const Cause& cause) {
   const std::uint32_t n = cause.node;
-  const std::string why = ill_text(cause.ill);
+  const bool scales = op(n) == ValueOp::kMultiply || op(n) == ValueOp::kDivide;
+  const std::string why = cause.ill == Ill::kSign && scales
+                              ? "scales weights by a number that is not positive and finite"
+                              : ill_text(cause.ill);
   x_out.what = why;
   const auto [a, b] = operands_of(n);
   const bool sums = cause.ill == Ill::kFrames || cause.ill == Ill::kTwice;
@@ -387,9 +436,8 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
             suggest(cause.site, use, "makes what is subtracted");
       suggest_node(n, why);
       for (const std::uint32_t operand : {a, b, node(n).operand[2]})
-        if (operand != 0 && operand < n &&
-            !(node(operand).value > 0 && std::isfinite(node(operand).value)))
-          suggest_origin(operand, "makes an operand that is not finite");
+        if (operand != 0 && operand < n) suggest_odd_operand(operand);
+      suggest_other_uses(n, {a, b});
       suggest_uses(cause.site, "is an operand");
       return;
     }

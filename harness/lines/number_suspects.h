@@ -25,7 +25,7 @@ class NumberSuspects : public Suspects {
   // Two operands that do not fit together, each with the way it came.
   void suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32_t b, std::uint32_t row, Ill ill);
   // Two elements are multiplied again and again, and one of them never moves: what reads that.
-  void suggest_unmoved(std::uint32_t at, std::uint32_t a, std::uint32_t b, const std::string& why);
+  void suggest_unmoved(std::uint32_t at, std::uint32_t a, std::uint32_t b);
   // Whether the right operand of a product is likelier at fault than the left one: what the left one is of goes on in
   // equal steps, from pair to pair of a matrix product or each time that its thread comes there, and the right one's
   // does not.
@@ -33,6 +33,8 @@ class NumberSuspects : public Suspects {
   // Loads and stores of whole matrices make no numbers: the lines that load the operands of a product of fragments, and
   // those that store what is then loaded, and perhaps scaled, by their text.
   void suggest_fragment_loads(std::uint32_t product, bool right_first, const std::string& why);
+  // As those, by ldmatrix into registers, where a helper multiplies them.
+  void suggest_register_loads(std::uint32_t product, bool right_first, const std::string& why);
   void suggest_matrix_stores(std::uint32_t n, const std::string& why);
   // Whether another line goes wrong with the same operand, in the same thread.
   bool is_wrong_elsewhere(std::uint32_t at, std::uint32_t operand) const;
@@ -47,6 +49,10 @@ class NumberSuspects : public Suspects {
   void suspect_other_row(std::uint32_t a, std::uint32_t b, std::uint32_t row);
   // What stores numbers over scores of the row that nobody has read yet: a mask of them. Then masks that never ran.
   void suggest_stored_masks(std::uint32_t row, std::uint32_t score, const std::string& why);
+  // Whether a site stores scores of the row, too.
+  bool chooses_scores(std::uint32_t s, std::uint32_t row) const;
+  // What a line compares that gives a variable one of two numbers: "s = row >= key ? s : none;".
+  void suggest_chosen_by(std::uint32_t s, const std::string& why);
   void suggest_test(std::uint32_t s, const Condition& condition, const std::string& why);
   // What was computed before of what a condition names.
   void suggest_decided(std::uint32_t s, const Condition& condition, const std::string& why);
@@ -123,6 +129,11 @@ class NumberSuspects : public Suspects {
   void suggest_foreign(std::uint32_t n);
   // Where a number became what it is: back through operations on numbers that are no better.
   void suggest_origin(std::uint32_t n, const std::string& why);
+  // An operand that is not finite; or not positive, where it should be.
+  bool is_odd_operand(std::uint32_t n) const;
+  void suggest_odd_operand(std::uint32_t n);
+  // What the line of a number uses, beside the operands that are as they should be.
+  void suggest_other_uses(std::uint32_t n, const std::vector<std::uint32_t>& operands);
   // NaN: memory that nobody wrote, or an operation on infinities.
   void suggest_nan(std::uint32_t n);
   // The variable that holds the score of an exponent; empty: not known.

@@ -15,7 +15,7 @@ void NumberSuspects::suspect_twice(const Cause& cause, std::uint32_t a, std::uin
   const std::string why = ill_text(Ill::kTwice);
   // Where rows of k are not loaded, others may be in their place.
   if (!x_graph.whole_blocks && !loads_all(1, cause.row) && repeated_score(cause.row) != 0)
-    suggest_loaders(1, "does not load all of k");
+    suggest_loaders(1, lacks_text(1, cause.row));
   if (!x_graph.whole_blocks) suggest_repeated_score(cause.row);
   // An atomic addition adds the same sum twice: one of the threads should do it.
   if (op(n) == ValueOp::kAtomicAdd && a != 0 && b != 0 && a < n && b < n &&
@@ -36,8 +36,7 @@ void NumberSuspects::suspect_twice(const Cause& cause, std::uint32_t a, std::uin
   };
   const auto suggest_what_is_not_loaded = [&] {
     for (const unsigned buffer : {1u, 2u, 0u})
-      if (!loads_all(buffer, cause.row))
-        suggest_loaders(buffer, fmt::format("does not load all of {}", kBuffers[buffer]));
+      if (!loads_all(buffer, cause.row)) suggest_loaders(buffer, lacks_text(buffer, cause.row));
   };
   if (x_graph.whole_blocks) suggest_what_is_not_loaded();
   // Threads that sum the same keys, while nobody loads others, begin at the wrong ones.

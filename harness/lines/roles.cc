@@ -127,6 +127,9 @@ void describe(const Terms& terms, LineDivergence& out) {
     return std::tie(a.place.file, a.place.line) < std::tie(b.place.file, b.place.line);
   });
   for (int buffer = 0; buffer < 3; ++buffer) {
+    terms.for_each_loaded_elsewhere(buffer, [&](std::uint32_t, std::uint32_t column) {
+      all_columns[static_cast<std::size_t>(buffer)].insert(column);
+    });
     std::vector<std::int64_t> columns;
     for (std::uint32_t d = 0; d < size_of_columns(buffer); ++d)
       if (all_columns[static_cast<std::size_t>(buffer)].count(d) == 0) columns.push_back(d);

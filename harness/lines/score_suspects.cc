@@ -131,22 +131,53 @@ void NumberSuspects::suggest_decided(std::uint32_t s, const Condition& condition
   }
 }
 
+bool NumberSuspects::chooses_scores(std::uint32_t s, std::uint32_t row) const {
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
+    if (node(n).site == s && x_terms[n].kind == TermKind::kScore && x_terms[n].row == row)
+      return true;
+  return false;
+}
+
+void NumberSuspects::suggest_chosen_by(std::uint32_t s, const std::string& why) {
+  const ValueSite& at = site(s);
+  const std::string& text = x_text.line(at.file, at.line);
+  const std::size_t equals = text.find('='), question = text.find('?');
+  if (equals >= question || question == std::string::npos) return;
+  const std::string test = "if (" + text.substr(equals + 1, question - equals - 1) + ")";
+  for (const std::string& name : tested_names(test))
+    if (const int line = x_text.assigned_above(at.file, at.line, name);
+        line != 0 && computes(x_text.line(at.file, line), name))
+      suggest(at.file, at.function, line, 0, name, why);
+}
+
 void NumberSuspects::suggest_stored_masks(std::uint32_t row, std::uint32_t score,
                                           const std::string& why) {
   if (x_graph.whole_blocks || score == 0 || node(score).site == 0) return;
   const std::string made = "makes what is compared there";
-  std::set<std::uint32_t> masks;
+  std::set<std::uint32_t> masks, of_others;
   for (const host::ReplacedValue& one : x_graph.replaced)
-    if (one.by == 0 && x_terms[one.node].kind == TermKind::kScore && x_terms[one.node].row == row)
-      masks.insert(one.site);
-  for (const std::uint32_t s : masks)
+    if (one.by == 0 && x_terms[one.node].kind == TermKind::kScore && !is_own(one.site))
+      (x_terms[one.node].row == row ? masks : of_others).insert(one.site);
+  // What the score itself came through masks none of the row's keys.
+  const std::vector<Condition> held = conditions_in(site(node(score).site).conditions);
+  const auto suggest_guard = [&](std::uint32_t s, const std::string& guards) {
     for (const Condition& condition : conditions_in(site(s).conditions))
-      if (!condition.loop) {
-        suggest_test(s, condition, "masks other keys of the row");
+      if (!condition.loop && !is_among(condition, held)) {
+        suggest_test(s, condition, guards);
         suggest_decided(s, condition, made);
         suggest_computed(s, condition.tests, made);
-        break;
+        return;
       }
+  };
+  for (const std::uint32_t s : masks)
+    if (chooses_scores(s, row)) {
+      suggest(s, "masks other keys of the row");
+      suggest_chosen_by(s, made);
+    } else {
+      suggest_guard(s, "masks other keys of the row");
+    }
+  for (const std::uint32_t s : of_others)
+    if (masks.empty()) suggest_guard(s, why + ": it guards a mask of other rows");
   // By the name of what holds the score, or of what its exponential is taken of.
   std::set<std::string> names;
   std::uint32_t at = score;
@@ -158,7 +189,6 @@ void NumberSuspects::suggest_stored_masks(std::uint32_t row, std::uint32_t score
     at = before;
   }
   names.erase("");
-  const std::vector<Condition> held = conditions_in(site(node(score).site).conditions);
   for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s) {
     if (site(s).op != ValueOp::kStore || names.count(site(s).variable) == 0 || !never_ran(s))
       continue;
@@ -496,8 +526,7 @@ void NumberSuspects::suspect_partial(std::uint32_t score, std::uint32_t at, std:
     suspect_dropped(
         [&](std::uint32_t n) { return node(n).where == node(score).where ? holds_more(n) : 0; });
   for (const unsigned buffer : {1u, 0u})
-    if (!loads_all(buffer, row))
-      suggest_loaders(buffer, fmt::format("does not load all of {}", kBuffers[buffer]));
+    if (!loads_all(buffer, row)) suggest_loaders(buffer, lacks_text(buffer, row));
   std::uint32_t sum = made_by(score);
   for (int steps = 0; steps < 32; ++steps) {
     const ValueOp is = op(sum);

@@ -98,6 +98,8 @@ class SumSuspects : public NumberSuspects {
   void suggest_what_never_took(std::uint32_t weight);
   // What masks a key of the row; 0: nothing.
   std::uint32_t masks_others(std::uint32_t row) const;
+  // The guards of a number of the row that may let one key through and not another.
+  std::vector<Condition> conditions_of_keys(std::uint32_t n, std::uint32_t row) const;
   // Whether threads of a block make the row's scores at one place, each of other keys.
   bool is_of_threads(std::uint32_t score, std::uint32_t row) const;
   void suspect_extra(const Cause& cause);

@@ -51,8 +51,8 @@ void Suspects::suggest_node(std::uint32_t n, const std::string& why) {
   if (!x_graph.whole_blocks && is_shared_helper(node(n).site))
     return suggest_callers(node(n).site, why);
   // For inline assembly or a conversion in a helper the call says more; for a block operation its own line does.
-  const bool is_helper = op(n) == ValueOp::kProduct || op(n) == ValueOp::kRound ||
-                         site(node(n).site).variable.find("attn_diag_") != std::string::npos;
+  const bool is_helper =
+      op(n) == ValueOp::kProduct || op(n) == ValueOp::kRound || is_own(node(n).site);
   if (is_helper && !x_graph.whole_blocks) suggest_callers(node(n).site, why);
   suggest(node(n).site, why);
 }
@@ -76,7 +76,25 @@ void Suspects::suggest_indices(std::uint32_t site_number, const std::string& why
 void Suspects::suggest_computed(std::uint32_t site_number, const std::vector<NamedLine>& variables,
                                 const std::string& why) {
   for (const NamedLine& one : by_likelihood(site_number, variables))
-    if (computes(text_of(site_number, one), one.name)) suggest(site_number, one, why);
+    if (computes(text_of(site_number, one), one.name)) {
+      suggest_step(site_number, one);
+      suggest(site_number, one, why);
+    }
+}
+
+void Suspects::suggest_step(std::uint32_t site_number, const NamedLine& at) {
+  const std::string text = text_of(site_number, at);
+  const std::size_t step = text.find("+=");
+  if (step == std::string::npos || x_graph.whole_blocks || is_loop(text)) return;
+  const std::size_t end = std::min(text.find(';', step), text.size());
+  const std::vector<std::string> names =
+      tested_names("if (" + text.substr(step + 2, end - step - 2) + ")");
+  if (names.size() != 1) return;
+  const std::string& file = at.file.empty() ? site(site_number).home : at.file;
+  if (const int line = x_text.assigned_above(file, at.line, names.front());
+      line != 0 && computes(x_text.line(file, line), names.front()))
+    suggest(file, site(site_number).function, line, 0, names.front(),
+            "makes the step of " + at.name);
 }
 
 bool Suspects::never_ran(std::uint32_t s) const {
@@ -206,38 +224,88 @@ void Suspects::suggest_conditions_behind(std::uint32_t ran, std::uint32_t site_n
       suggest_condition(site_number, condition, why, true);
 }
 
+std::uint32_t Suspects::first_column(const Loaded& loaded, unsigned buffer) const {
+  for (std::uint32_t d = 0; d < loaded.columns_of_o.size(); ++d)
+    if (is_needed(loaded, buffer, d)) return d;
+  return kNone;
+}
+
 bool Suspects::loads_none(unsigned buffer, std::uint32_t row) {
   if (is_cut()) return false;
-  const auto& seen = loaded_for(row)[buffer];
+  const Loaded& loaded = loaded_for(row);
+  const std::uint32_t column = first_column(loaded, buffer);
+  if (column == kNone) return false;
   for (unsigned j = 0; j < static_cast<unsigned>(x_attention.problem().seqlen_k); ++j)
-    if (seen.count(std::uint64_t{key_row(row, j)} << 32) != 0) return false;
+    if (loaded.of[buffer].count(std::uint64_t{key_row(row, j)} << 32 | column) != 0) return false;
   return true;
 }
 
 bool Suspects::loads_all(unsigned buffer, std::uint32_t row) {
-  return is_cut() || has_all(loaded_for(row)[buffer], buffer, row);
-}
-
-bool Suspects::has_all(const std::unordered_set<std::uint64_t>& seen, unsigned buffer,
-                       std::uint32_t row) const {
+  if (is_cut()) return true;
+  const Loaded& loaded = loaded_for(row);
   const Problem& p = x_attention.problem();
   const auto dim = static_cast<std::uint32_t>(buffer == 2 ? p.head_dim_v : p.head_dim);
-  if (buffer == 0) {
-    for (std::uint32_t d = 0; d < dim; ++d)
-      if (seen.count(std::uint64_t{row} << 32 | d) == 0) return false;
+  const auto has_row = [&](std::uint32_t of) {
+    for (std::uint32_t d = 0; d < dim; ++d) {
+      const std::uint64_t element = std::uint64_t{of} << 32 | d;
+      if (is_needed(loaded, buffer, d) && loaded.of[buffer].count(element) == 0 &&
+          !(loaded.by_sources[buffer] && loaded_elsewhere(buffer).count(element) != 0))
+        return false;
+    }
     return true;
-  }
+  };
+  if (buffer == 0) return has_row(row);
   for (unsigned j = 0; j < static_cast<unsigned>(p.seqlen_k); ++j)
-    if (x_attention.visible(row, j))
-      for (std::uint32_t d = 0; d < dim; ++d)
-        if (seen.count(std::uint64_t{key_row(row, j)} << 32 | d) == 0) return false;
+    if (x_attention.visible(row, j) && !has_row(key_row(row, j))) return false;
   return true;
+}
+
+std::string Suspects::lacks_text(unsigned buffer, std::uint32_t row) {
+  const std::vector<bool>& columns = loaded_for(row).columns_of_o;
+  const bool part =
+      buffer == 2 && std::find(columns.begin(), columns.end(), false) != columns.end();
+  return fmt::format("does not load all of {}{}", kBuffers[buffer],
+                     part ? " that its block needs" : "");
+}
+
+const std::unordered_set<std::uint64_t>& Suspects::loaded_elsewhere(unsigned buffer) {
+  std::optional<std::unordered_set<std::uint64_t>>& out = x_elsewhere[buffer];
+  if (out) return *out;
+  out.emplace();
+  x_terms.for_each_loaded_elsewhere(static_cast<int>(buffer),
+                                    [&](std::uint32_t row, std::uint32_t column) {
+                                      out->insert(std::uint64_t{row} << 32 | column);
+                                    });
+  return *out;
+}
+
+void Suspects::note_columns_of_o(std::uint32_t row, Loaded& loaded,
+                                 std::set<std::uint32_t>& makers) const {
+  loaded.columns_of_o.assign(static_cast<std::size_t>(x_attention.problem().head_dim_v), true);
+  if (x_graph.watched.empty() || x_graph.outputs.empty()) return;
+  std::vector<std::uint32_t> unstored;
+  bool others = false;
+  for (std::size_t e = 0; e < x_graph.outputs[0].size(); ++e) {
+    std::uint32_t of = 0, column = 0;
+    x_attention.locate_output(e, of, column);
+    if (of != row) continue;
+    const std::uint32_t block = x_graph.outputs[0][e].block;
+    const bool is_watched = block != ~0u && x_graph.is_watched(block);
+    if (block == ~0u) unstored.push_back(column);
+    if (is_watched) makers.insert(block);
+    others = others || !(is_watched || block == ~0u);
+    loaded.columns_of_o[column] = is_watched;
+  }
+  // Who should have made them?
+  for (const std::uint32_t column : unstored) loaded.columns_of_o[column] = !others;
 }
 
 const Suspects::Loaded& Suspects::loaded_for(std::uint32_t row) {
   const auto [at, missing] = x_loaded.try_emplace(row);
   Loaded& loaded = at->second;
   if (!missing) return loaded;
+  std::set<std::uint32_t> makers;
+  note_columns_of_o(row, loaded, makers);
   // Blocks that work on other rows of q alone load for themselves; those that work on none, for all: another kernel's.
   std::set<std::uint32_t> own, others;
   if (!x_graph.whole_blocks)
@@ -250,9 +318,11 @@ const Suspects::Loaded& Suspects::loaded_for(std::uint32_t row) {
   for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
     const Term& term = x_terms[n];
     const std::uint32_t block = node(n).where >> 10;
-    if (node(n).is_input() && !is_host_copy(n) &&
-        (own.count(block) != 0 || others.count(block) == 0 || own.empty()))
-      loaded[term.buffer].insert(std::uint64_t{term.row} << 32 | term.column);
+    if (!node(n).is_input() || is_host_copy(n) ||
+        !(own.count(block) != 0 || others.count(block) == 0 || own.empty()))
+      continue;
+    loaded.of[term.buffer].insert(std::uint64_t{term.row} << 32 | term.column);
+    if (makers.count(block) == 0) loaded.by_sources[term.buffer] = true;
   }
   return loaded;
 }
@@ -376,8 +446,10 @@ void Suspects::suggest_pointer(std::uint32_t access, const std::string& why) {
 bool Suspects::begins_right(std::uint32_t loader) {
   if (x_graph.whole_blocks || x_row == kNone) return false;
   const auto loads = [&](unsigned buffer, std::uint32_t first) {
-    return x_loaders[buffer].count(loader) != 0 &&
-           loaded_for(x_row)[buffer].count(std::uint64_t{first} << 32) != 0;
+    const Loaded& loaded = loaded_for(x_row);
+    const std::uint32_t column = first_column(loaded, buffer);
+    return x_loaders[buffer].count(loader) != 0 && column != kNone &&
+           loaded.of[buffer].count(std::uint64_t{first} << 32 | column) != 0;
   };
   return loads(0, x_row) || loads(1, key_row(x_row, 0)) || loads(2, key_row(x_row, 0));
 }
@@ -385,7 +457,47 @@ bool Suspects::begins_right(std::uint32_t loader) {
 void Suspects::suggest_loaders(unsigned buffer, const std::string& why) {
   note_loaders();
   for (const std::uint32_t loader : x_loaders[buffer]) suggest_late_loops(loader);
+  suggest_guards_of_later_loads(buffer);
   for (const std::uint32_t loader : x_loaders[buffer]) suggest_loader(loader, why);
+}
+
+bool Suspects::lacks_last_keys(unsigned buffer, std::uint32_t row) {
+  if (buffer == 0 || is_cut()) return false;
+  const Loaded& loaded = loaded_for(row);
+  const std::uint32_t column = first_column(loaded, buffer);
+  bool some = false, lacks = false;
+  for (unsigned j = 0; j < static_cast<unsigned>(x_attention.problem().seqlen_k); ++j) {
+    if (column == kNone || !x_attention.visible(row, j)) continue;
+    const bool has = loaded.of[buffer].count(std::uint64_t{key_row(row, j)} << 32 | column) != 0;
+    if (has && lacks) return false;
+    some = some || has;
+    lacks = lacks || !has;
+  }
+  return some && lacks;
+}
+
+bool Suspects::guards_whole(const Condition& condition, unsigned buffer) {
+  return loads_all(buffer, x_row) &&
+         std::any_of(x_loaders[buffer].begin(), x_loaders[buffer].end(), [&](std::uint32_t loader) {
+           return is_among(condition, conditions_in(site(loader).conditions));
+         });
+}
+
+void Suspects::suggest_guards_of_later_loads(unsigned buffer) {
+  if (x_graph.whole_blocks || x_row == kNone || !lacks_last_keys(buffer, x_row)) return;
+  for (const std::uint32_t loader : x_loaders[buffer])
+    for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s) {
+      const ValueOp is = site(s).op;
+      const bool loads =
+          is == ValueOp::kLoad || is == ValueOp::kLoadNumber || is == ValueOp::kInput;
+      if (!loads || !is_same_line(s, loader) || site(s).callers.empty() ||
+          site(s).callers == site(loader).callers)
+        continue;
+      const std::vector<Condition> held = conditions_in(site(loader).conditions);
+      for (const Condition& condition : conditions_in(site(s).conditions))
+        if (!condition.loop && !is_among(condition, held) && !guards_whole(condition, 3 - buffer))
+          suggest_condition(s, condition, "decides whether another call loads more", true);
+    }
 }
 
 void Suspects::suggest_uses(std::uint32_t s, const std::string& why) {

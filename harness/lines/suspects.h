@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
@@ -49,6 +50,8 @@ class Suspects : public Walk {
   // Those of the variables whose line computes them.
   void suggest_computed(std::uint32_t site_number, const std::vector<NamedLine>& variables,
                         const std::string& why);
+  // Where a line adds one variable to another: what that was given.
+  void suggest_step(std::uint32_t site_number, const NamedLine& at);
   // Whether no thread came to the line of a site, in whichever instance of a template: of stores at all, else with a number
   // of the inputs.
   bool never_ran(std::uint32_t s) const;
@@ -73,9 +76,12 @@ class Suspects : public Walk {
   // Of those, what decides about a site and not about one that ran before it.
   void suggest_conditions_behind(std::uint32_t ran, std::uint32_t site_number,
                                  const std::string& why);
-  // Whether the blocks that work on the row of q loaded all of what it needs: of k or v what it sees, of q itself.
-  // Other blocks may load the same rows of k and v, for heads that share them.
+  // Whether the blocks that work on the row of q loaded all of what it needs: of k or v what it sees, of q itself; of v
+  // the columns of o that watched blocks make. Other blocks may load the same rows of k and v, for heads that share
+  // them. True where that is not known.
   bool loads_all(unsigned buffer, std::uint32_t row);
+  // "does not load all of v"
+  std::string lacks_text(unsigned buffer, std::uint32_t row);
   // Whether they loaded the first column of no row of k or v of the query's head.
   bool loads_none(unsigned buffer, std::uint32_t row);
   void note_loaders();
@@ -101,6 +107,12 @@ class Suspects : public Walk {
   // What a line takes from the index of the block alone, as the place of a head.
   void suggest_of_block(std::uint32_t site_number, const std::string& why);
   void suggest_loaders(unsigned buffer, const std::string& why);
+  // Whether they loaded the first keys that the row sees, and not the last.
+  bool lacks_last_keys(unsigned buffer, std::uint32_t row);
+  // Then, of a helper that several calls load by: what guards one of the calls and not another.
+  void suggest_guards_of_later_loads(unsigned buffer);
+  // Whether it guards loads of an input that comes whole.
+  bool guards_whole(const Condition& condition, unsigned buffer);
   void suggest_uses(std::uint32_t s, const std::string& why);
   // Variables that are given a constant that should not be.
   template <class Bad>
@@ -175,11 +187,22 @@ class Suspects : public Walk {
   std::vector<bool> x_alive[2];
   bool x_loaders_known = false;
   // By the row of q, what was loaded of q, k and v: rows and columns, as one number each.
-  using Loaded = std::array<std::unordered_set<std::uint64_t>, 3>;
+  struct Loaded {
+    std::array<std::unordered_set<std::uint64_t>, 3> of;
+    // Loaded by blocks that others read, of which not all need be watched.
+    std::array<bool, 3> by_sources{};
+    std::vector<bool> columns_of_o;  // that watched blocks make, or nobody
+  };
   const Loaded& loaded_for(std::uint32_t row);
-  bool has_all(const std::unordered_set<std::uint64_t>& seen, unsigned buffer,
-               std::uint32_t row) const;
+  void note_columns_of_o(std::uint32_t row, Loaded& loaded, std::set<std::uint32_t>& makers) const;
+  bool is_needed(const Loaded& loaded, unsigned buffer, std::uint32_t column) const {
+    return buffer != 2 || loaded.columns_of_o[column];
+  }
+  // The first that is needed; kNone: there is none.
+  std::uint32_t first_column(const Loaded& loaded, unsigned buffer) const;
+  const std::unordered_set<std::uint64_t>& loaded_elsewhere(unsigned buffer);
   std::map<std::uint32_t, Loaded> x_loaded;
+  std::array<std::optional<std::unordered_set<std::uint64_t>>, 3> x_elsewhere;
 };
 
 }  // namespace attn_diag::lines

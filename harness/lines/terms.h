@@ -151,6 +151,18 @@ class Terms {
   Terms(const host::ValueGraph& graph, Attention& attention);
 
   const Term& operator[](std::uint32_t node) const { return x_terms[node]; }
+  // What blocks that are not watched load of q (0), k (1) or v (2): use(row, column).
+  template <class Use>
+  void for_each_loaded_elsewhere(int buffer, const Use& use) const {
+    if (x_graph.loaded_elsewhere.empty()) return;
+    const std::vector<bool>& loaded = x_graph.loaded_elsewhere[static_cast<std::size_t>(buffer)];
+    for (std::size_t e = 0; e < loaded.size(); ++e) {
+      std::uint32_t row = 0, column = 0;
+      if (!loaded[e]) continue;
+      x_attention.locate(buffer, e, row, column);
+      use(row, column);
+    }
+  }
   const host::ValueGraph& graph() const { return x_graph; }
   Attention& attention() const { return x_attention; }
   const Sets& columns() const { return x_columns; }

@@ -7,18 +7,36 @@
 namespace attn_diag::report {
 namespace {
 
-const char* kind_of(GivenMemory memory) {
+// What the checker did not find, it may not have seen; what no kernel loads can still come out, where nothing stores it.
+std::string kind_of(GivenMemory memory, const std::optional<Sanity::Checked>& checked) {
+  const bool asked = checked.has_value(), found = asked && checked->unwritten;
   switch (memory) {
     case GivenMemory::kWorkspace:
     case GivenMemory::kAllocated:
-      return "an uninitialised read";
     case GivenMemory::kOutput:
-      return "it is read, or added to, before it is written";
+      if (asked && !found)
+        return checked->other.empty() ? "cells of o or lse that nothing stores, as attn-diag check "
+                                        "finds no uninitialised read"
+                                      : "attn-diag check finds this: " + checked->other;
+      if (memory == GivenMemory::kOutput)
+        return found ? "it is read, or added to, before it is written"
+                     : "it is never written, or read, or added to, before that";
+      return found ? "an uninitialised read"
+                   : "an uninitialised read, or cells of o or lse that nothing stores";
     case GivenMemory::kShared:
       return "an uninitialised read, or one before another thread has written";
     default:
       return "a read outside the buffer";
   }
+}
+
+std::string order_cause(const std::optional<Sanity::Checked>& checked) {
+  const std::string any = "a race, or a read of what nobody wrote";
+  if (!checked) return any;
+  if (checked->race) return "a race";
+  if (checked->unwritten) return "a read of what nobody wrote";
+  return checked->other.empty() ? any + ", though attn-diag check finds neither"
+                                : "attn-diag check finds this: " + checked->other;
 }
 
 std::string memories(const Sanity& sanity) {
@@ -51,7 +69,7 @@ std::string sanity_headline(const Sanity& sanity) {
   if (sanity.finding == SanityFinding::kBlocksRace)
     return "blocks race for the same memory, and the result is up to which of them comes first";
   if (sanity.unsound() && sanity.finding == SanityFinding::kDependsOnOrder)
-    return "the result depends on the order in which threads run: a race";
+    return "the result depends on the order in which threads run: " + order_cause(sanity.checked);
   if (sanity.unsound() && sanity.finding == SanityFinding::kMoves)
     return "the result moves from run to run: a race, or a read of memory that is not the kernel's";
   if (sanity.within_bounds)
@@ -59,7 +77,7 @@ std::string sanity_headline(const Sanity& sanity) {
            "rounding";
   if (sanity.finding != SanityFinding::kReadsUnwritten) return "";
   return fmt::format("the result depends on what was in {} before the run: {}", memories(sanity),
-                     kind_of(sanity.culprits.front().memory));
+                     kind_of(sanity.culprits.front().memory, sanity.checked));
 }
 
 std::string standing_text(const Sanity& sanity, const std::string& where) {

@@ -23,17 +23,39 @@ Sanity moved_by(GivenMemory memory) {
 
 TEST_CASE("a result that depends on unwritten memory is named after that memory") {
   CHECK(sanity_headline(moved_by(GivenMemory::kWorkspace)) ==
-        "the result depends on what was in the workspace before the run: an uninitialised read");
+        "the result depends on what was in the workspace before the run: an uninitialised read, or "
+        "cells of o or lse that nothing stores");
   CHECK_THAT(sanity_headline(moved_by(GivenMemory::kAroundV)),
              contains("in the bytes around v before the run: a read outside the buffer"));
-  CHECK_THAT(sanity_headline(moved_by(GivenMemory::kOutput)), contains("before it is written"));
+  CHECK_THAT(sanity_headline(moved_by(GivenMemory::kOutput)), contains("never written, or read"));
   Sanity race;
   race.finding = SanityFinding::kMoves;
   CHECK(sanity_headline(race) ==
         "the result moves from run to run: a race, or a read of memory that is not the kernel's");
   race.finding = SanityFinding::kDependsOnOrder;
-  CHECK_THAT(sanity_headline(race), contains("the order in which threads run: a race"));
+  CHECK_THAT(sanity_headline(race),
+             contains("the order in which threads run: a race, or a read of"));
   CHECK(sanity_headline({}).empty());
+}
+
+TEST_CASE("what check finds says why a result moves") {
+  Sanity s = moved_by(GivenMemory::kAllocated);
+  s.checked = Sanity::Checked{};
+  CHECK_THAT(sanity_headline(s), contains("cells of o or lse that nothing stores"));
+  s.checked->other = "an index is too large";
+  CHECK_THAT(sanity_headline(s), contains("check finds this: an index is too large"));
+  s.checked->unwritten = true;
+  CHECK_THAT(sanity_headline(s), Catch::Matchers::EndsWith(": an uninitialised read"));
+  s.finding = SanityFinding::kDependsOnOrder;
+  CHECK_THAT(sanity_headline(s),
+             Catch::Matchers::EndsWith("threads run: a read of what nobody wrote"));
+  s.checked->race = true;
+  CHECK_THAT(sanity_headline(s), Catch::Matchers::EndsWith("threads run: a race"));
+  s.checked = Sanity::Checked{};
+  CHECK_THAT(sanity_headline(s), Catch::Matchers::EndsWith("though attn-diag check finds neither"));
+  s.checked->other = "an index is too large";
+  CHECK_THAT(sanity_headline(s),
+             Catch::Matchers::EndsWith("attn-diag check finds this: an index is too large"));
 }
 
 TEST_CASE(

@@ -126,7 +126,9 @@ TEST_CASE(
   r.sanity.on_gpu = OnGpu::kRight;
   r.sanity.calm = Sanity::Calm{"lockstep", {}, true, "in lockstep"};
   CHECK(trace_headline(r) ==
-        "LATENT: the result depends on the order in which threads run: a race; right in lockstep, "
+        "LATENT: the result depends on the order in which threads run: a race, or a read of what "
+        "nobody "
+        "wrote; right in lockstep, "
         "and so most likely on a GPU today");
   CHECK_THAT(trace_text(r, {}), contains("Nothing else is wrong: in lockstep every stage agrees"));
   CHECK(trace_json(r, {"trace", "", ""})["verdict"] == "latent");

@@ -132,8 +132,25 @@ class Tracer {
     step("watching what the production kernel loads and stores");
     try {
       x_checked = check_kernel(x_given.with(without_taps()), {});
+      x_result.sanity.checked = what_check_finds(x_checked->report.findings);
     } catch (const Error&) {  // as where there is no build for it: check says that itself
     }
+  }
+
+  static Sanity::Checked what_check_finds(const std::vector<host::CheckFinding>& findings) {
+    using host::CheckKind;
+    Sanity::Checked out;
+    for (const host::CheckFinding& one : findings) {
+      if (one.severity == host::Severity::kBenign) continue;
+      if (one.kind == CheckKind::kRace || one.kind == CheckKind::kMissingFence ||
+          one.kind == CheckKind::kAsyncCopy)
+        out.race = true;
+      else if (one.kind == CheckKind::kUninitialisedRead)
+        out.unwritten = true;
+      else if (out.other.empty())
+        out.other = one.message.substr(0, one.message.find_last_not_of('.') + 1);
+    }
+    return out;
   }
 
   std::int64_t errors_found() const {

@@ -153,6 +153,28 @@ EDITS = {
                                                 "s = s * scale;\n        const bool tail =\n            n0 > seqlen;\n"
                                                 "        if (tail) { if (key >= seqlen || (Is_causal && key > row)) s = -INFINITY; }",
                                                 "const bool tail =", 1, False),
+    "a guard of masks that is right for other rows": (
+        "mma_flash2", 1, "s = key < seqlen && (!Is_causal || key <= row) ? s * scale : -INFINITY;",
+        "s = s * scale;\n        const bool edge = n0 + kBlockN > m0 + warp * 32 + 1 || n0 + kBlockN > seqlen;\n"
+        "        if (edge) s = key < seqlen && (!Is_causal || key <= row) ? s : -INFINITY;", "const bool edge =", 1, False),
+    "a row that a mask compares": (
+        "mma_flash2", 1, "s = key < seqlen && (!Is_causal || key <= row) ? s * scale : -INFINITY;",
+        "s = s * scale;\n        const int last = row + half_row;\n"
+        "        if (n0 + kBlockN > m0) s = key < seqlen && (!Is_causal || key <= last) ? s : -INFINITY;", "last = row + half_row", 3,
+        False),
+    "rows and columns that ldmatrix mixes up": (
+        "mma_flash2", 0, "&sK[(lane / 16 * 8 + lane % 8) * kLd + kk * 16 + lane / 8 % 2 * 8]",
+        "&sK[(lane / 8 % 2 * 8 + lane % 8) * kLd + kk * 16 + lane / 16 * 8]", "const uint32_t at =", 3, False),
+    "what guards the copy of the last tile": (
+        "cp_async_ring", 0, "    if (tile + 1 < Tc) {\n", "    if (tile + 2 < Tc) {\n", "if (tile + 2 < Tc)", 1, False),
+    "a stride that a pointer takes": (
+        "ex2_registers", 0, "for (int j = 0; j < end; j += 2, k += 2 * Dim, v += 2 * Dim) {",
+        "const int step = 2 * Dim - Dim / 2;\n  for (int j = 0; j < end; j += 2, v += 2 * Dim) {\n    if (j > 0) k += step;",
+        "const int step =", 2, False),
+    "a divisor that is 0": (
+        "carved_smem", "--dtype fp32 --seqlen 200", "o[(size_t)(row0 + tx) * d + x] = l > 0.f ? Oi[tx * ld + x] / l : 0.f;",
+        "{\n      const float top = Oi[tx * ld + x];\n      const float by = Vj[(Bc - 1) * ld + x];\n"
+        "      o[(size_t)(row0 + tx) * d + x] = top / by;\n    }", "by = Vj[(Bc - 1)", 3, False),
     "rows that no block stores": ("cooperative_tiles", 0, "row = blockIdx.x *", "row = (blockIdx.x + 1) *", "row = (blockIdx.x + 1) *", 2, False),
     "lse alone": ("cp_async_ring", 0, "= m + __logf(l);", "= m + (l);", "= m + (l);", 1, False),
 }
@@ -446,6 +468,41 @@ class LinesTest(unittest.TestCase):
         for keys, words in [(40, "40 rows of o are stored by nobody"), (100, "at least 128 rows of o are stored by nobody")]:
             lines = self.trace(f"--dtype fp32 --heads 2 --seqlen {keys} --head-dim 32")["line_divergence"]
             self.assertEqual(lines["what"].split(";")[0], words)
+
+    # Each block makes 16 columns of o of a row.
+    COLUMN_TILES = [("for (int d = tid; d < D; d += THREADS)", "for (int d = blockIdx.z * 16 + tid; d < min(D, (int)blockIdx.z * 16 + 16); d += THREADS)"),
+                    ("if (tid == 0) L[", "if (tid == 0 && blockIdx.z == 0) L["), ("grid(Sq, B * H)", "grid(Sq, B * H, (D + 15) / 16)")]
+
+    def test_what_other_blocks_load_of_a_row_is_not_said_to_lack(self):
+        kernel = zoo.load("naive_rows")
+        for old, new, words in [("scores[j] = acc * scale", "scores[j] = acc", "does not load"),
+                                ("* v[(size_t)j * D + d]", "* v[(size_t)(j / 2) * D + d]", "does not load all of v that its block needs")]:
+            with self.subTest(new):
+                shutil.rmtree(self.folder / "source", ignore_errors=True)
+                shutil.copytree(kernel.folder, self.folder / "source")
+                source = self.folder / "source" / "attention_naive.cu"
+                for one, other in [*self.COLUMN_TILES, (old, new)]:
+                    self.assertIn(one, source.read_text())
+                    source.write_text(source.read_text().replace(one, other, 1))
+                self.build_in(kernel, self.folder / "source")
+                lines = self.trace("--dtype fp32 --seqlen 40 --head-dim 32")["line_divergence"]
+                self.assertEqual(lines["unread"], [])
+                self.assertIn(new, lines["suspects"][0]["text"])
+                whys = {one["why"].split(" (")[0] for one in lines["suspects"] if "does not load" in one["why"]}
+                self.assertEqual(whys, set() if words == "does not load" else {words})
+
+    def test_why_a_result_moves_is_what_check_finds(self):
+        for name, old, new, words, false in [
+                ("torch_extension", "  if (row >= len) return;", "  if (row >= len - 1) return;", "that nothing stores", "an uninitialised read"),
+                ("carved_smem", "    l = l * alpha + sum;", "    float own[4];\n    for (int i = 1; i <= ty; ++i) own[i] = alpha;\n    l = l * own[ty] + sum;",
+                 "a read of what nobody wrote", "a race")]:
+            with self.subTest(name):
+                shutil.rmtree(self.folder / "source", ignore_errors=True)
+                kernel = zoo.load(name)
+                self.plant(kernel, old, new, "--quiet")
+                headline = self.trace(kernel.cases[0].replace("32,64", "32"))["sanity"]["headline"]
+                self.assertIn(words, headline)
+                self.assertNotIn(false, headline.replace("no uninitialised", ""))
 
     def test_a_few_elements_that_are_right_by_luck_weaken_nothing(self):
         name, case, old, new = EDITS["a loop that begins late"][:4]

@@ -57,11 +57,11 @@ struct Watched {
 
 std::uintptr_t address(const void* at) { return reinterpret_cast<std::uintptr_t>(at); }
 
-// Which block reads what another wrote, whether or not they are watched.
+// Which block reads what another wrote, whether or not they are watched; and what others load of the inputs.
 void note_global(Site* site, const void* at, std::uint32_t bytes, bool is_store) {
   BlockRunner* const runner = BlockRunner::current();
   if (runner == nullptr || runner->values() == nullptr || runner->is_own(address(at)) ||
-      runner->memory().is_shared(address(at)) || runner->values()->is_input(at))
+      runner->memory().is_shared(address(at)))
     return;
   runner->values()->note_global(*site, runner->place_of_values() >> 10, at, bytes, is_store);
 }

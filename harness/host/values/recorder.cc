@@ -56,6 +56,9 @@ ValueRecorder::ValueRecorder(const ValueOptions& options) : x_options(options) {
     if (x_watched.size() <= block) x_watched.resize(std::size_t{block} + 1);
     x_watched[block] = true;
   }
+  if (!x_options.all_blocks)
+    for (const ValueBuffer& buffer : x_options.inputs)
+      x_graph.loaded_elsewhere.emplace_back(buffer.bytes / buffer.element_bytes);
   for (const ValueBuffer& buffer : x_options.outputs)
     x_graph.outputs.emplace_back(buffer.bytes / buffer.element_bytes);
 }
@@ -87,6 +90,10 @@ ValueGraph ValueRecorder::take() {
   // Another recorder numbers them anew.
   for (Site* site : x_numbered) site->number = 0;
   x_numbered.clear();
+  if (!x_options.all_blocks) {
+    x_graph.watched = x_watched;
+    x_graph.watched.resize(std::max<std::size_t>(x_blocks, 1));
+  }
   return std::move(x_graph);
 }
 
@@ -443,6 +450,8 @@ void ValueRecorder::note_output(Site& site, std::uint32_t where, const void* at,
 
 void ValueRecorder::note_global(Site& site, std::uint32_t block, const void* at, unsigned bytes,
                                 bool is_store) {
+  if (!is_store && !is_watched(block)) note_elsewhere(at, bytes);
+  if (is_input(at)) return;
   if (is_store && !is_watched(block)) forget(at, bytes);
   for (std::uintptr_t word = address_of(at) / 4; word <= (address_of(at) + bytes - 1) / 4; ++word) {
     if (is_store) {
@@ -454,6 +463,27 @@ void ValueRecorder::note_global(Site& site, std::uint32_t block, const void* at,
     auto& reads = x_graph.reads_of[block];
     if (std::find(reads.begin(), reads.end(), writer->second.block) == reads.end())
       reads.push_back(writer->second.block);
+  }
+}
+
+void ValueRecorder::note_elsewhere(const void* at, unsigned bytes) {
+  if (const int buffer = find(x_options.inputs, at); buffer >= 0) {
+    const ValueBuffer& input = x_options.inputs[static_cast<std::size_t>(buffer)];
+    std::vector<bool>& loaded = x_graph.loaded_elsewhere[static_cast<std::size_t>(buffer)];
+    const std::uintptr_t first = address_of(at) - address_of(input.memory);
+    for (std::size_t e = first / input.element_bytes;
+         e < loaded.size() && e * input.element_bytes < first + bytes; ++e)
+      loaded[e] = true;
+    return;
+  }
+  // What code of the host copied.
+  for (unsigned done = 0; done < bytes; done += 16) {
+    const unsigned here = std::min(bytes - done, 16u);
+    for (const std::uint32_t part : bytes_at(static_cast<const std::byte*>(at) + done, here))
+      if (const Label label = part & kLabelMask; label != 0 && is_copied(label)) {
+        const auto& operand = x_graph.nodes[label].operand;
+        x_graph.loaded_elsewhere[operand[0] - 1][operand[1]] = true;
+      }
   }
 }
 

@@ -113,6 +113,8 @@ class __attribute__((visibility("hidden"))) ValueRecorder {
   // Whether a block that is not watched was the last to store there; and labels of numbers for that.
   bool is_of_unwatched(const void* at) const;
   Packed unwatched(value_callouts::Site& site, std::uint32_t where, unsigned bytes);
+  // What a block that is not watched loads of the inputs.
+  void note_elsewhere(const void* at, unsigned bytes);
   void note_replaced(value_callouts::Site& site, const void* at, unsigned bytes, Label by);
   void write(std::uintptr_t at, const std::uint32_t* bytes, std::size_t count);
   std::uint32_t node_or_constant(Label label, float number);

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <optional>
 
 namespace attn_diag::host {
 namespace {
@@ -16,12 +17,17 @@ Site site_of(Op op, const char* variable = "") {
 std::uint64_t bits_of(float x) { return std::bit_cast<std::uint32_t>(x); }
 
 struct Recording {
-  explicit Recording(std::uint64_t max_nodes = 1000) : recorder(options(max_nodes)) {
+  explicit Recording(std::uint64_t max_nodes = 1000,
+                     const std::optional<std::vector<std::uint32_t>>& blocks = std::nullopt)
+      : recorder(options(max_nodes, blocks)) {
     recorder.begin_launch();
     recorder.begin_block(0);
   }
-  ValueOptions options(std::uint64_t max_nodes) {
+  ValueOptions options(std::uint64_t max_nodes,
+                       const std::optional<std::vector<std::uint32_t>>& blocks) {
     ValueOptions o;
+    o.all_blocks = !blocks;
+    if (blocks) o.blocks = *blocks;
     o.inputs.push_back({input, sizeof input, 4});
     o.inputs.push_back({halves, sizeof halves, 2});
     o.outputs.push_back({output, sizeof output, 4});
@@ -246,6 +252,23 @@ TEST_CASE("blocks are known by whose results they read, and who stores what anot
   CHECK(graph.reads_of[1] == std::vector<std::uint32_t>{0});
   CHECK(graph.reads_of[0].empty());
   CHECK(graph.stored_twice == 1);
+}
+
+TEST_CASE("what blocks that are not watched load of the inputs is known") {
+  Recording r(1000, std::vector<std::uint32_t>{1});
+  r.recorder.copy(&r.memory[2], &r.input[3], 4);  // by code of the host
+  r.recorder.begin_block(0);
+  r.recorder.begin_block(1);
+  r.recorder.note_global(r.load, 1, &r.input[0], 4, false);
+  r.recorder.note_global(r.load, 0, &r.input[1], 4, false);
+  r.recorder.note_global(r.load, 0, &r.memory[2], 4, false);
+  const ValueGraph graph = r.recorder.take();
+  REQUIRE(graph.loaded_elsewhere.size() == 2);
+  std::vector<bool> expected(graph.loaded_elsewhere[0].size());
+  expected[1] = expected[3] = true;
+  CHECK(graph.loaded_elsewhere[0] == expected);
+  CHECK(graph.is_watched(1));
+  CHECK_FALSE(graph.is_watched(0));
 }
 
 TEST_CASE("what another thread of the block stores again counts, what the same one does does not") {

@@ -57,6 +57,13 @@ struct Sanity {
   };
   std::optional<Calm> calm;
 
+  // What attn-diag check finds in the same case, where it was asked.
+  struct Checked {
+    bool race = false, unwritten = false;  // of any that may change a result
+    std::string other;                     // the first error of another kind
+  };
+  std::optional<Checked> checked;
+
   bool moved() const {
     return finding != SanityFinding::kNotChecked && finding != SanityFinding::kSteady;
   }

@@ -76,6 +76,9 @@ struct ValueGraph {
   std::vector<std::uint32_t> products;   // pairs of nodes
   std::vector<std::uint32_t> unwatched;  // nodes: loads of what blocks stored that are not watched
   std::vector<std::vector<ValueOutput>> outputs;  // by output buffer and element
+  std::vector<bool> watched;                      // by block among all that ran; empty: all are
+  // By input buffer and element, where not all blocks are watched: what another one loaded.
+  std::vector<std::vector<bool>> loaded_elsewhere;
   // By block among all that ran, watched or not: the blocks whose results it read.
   std::vector<std::vector<std::uint32_t>> reads_of;
   std::vector<ReplacedValue> replaced;  // the first kMostReplaced
@@ -90,6 +93,9 @@ struct ValueGraph {
   std::vector<ValueRemark> remarks;   // ... the likeliest first
   std::vector<std::uint32_t> unread;  // ... sites of variables that are assigned and never read
 
+  bool is_watched(std::uint32_t block) const {
+    return watched.empty() || (block < watched.size() && watched[block]);
+  }
   bool is_constant(std::uint32_t node) const { return nodes[node].site == 0; }
   const ValueSite& site_of(std::uint32_t node) const { return sites[nodes[node].site]; }
 };
