@@ -429,11 +429,23 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
         suggest_last_weight(cause.row);
       suggest_odd_maxima(cause.site);
       // Too large for what was subtracted: where was that made, if of no maximum?
-      if (is_exponential(n) && a != 0 && a < n && node(a).value > 80)
-        for (const NamedLine& use : variables_in(site(cause.site).uses, ','))
-          if (!use.constant && use.name != score_variable(a) && use.line != site(cause.site).line &&
-              text_of(cause.site, use).find("max") == std::string::npos)
+      if (is_exponential(n) && a != 0 && a < n && node(a).value > 80) {
+        const ValueSite& at = site(cause.site);
+        const std::vector<NamedLine> uses = variables_in(at.uses, ',');
+        const std::vector<std::string> names = subtracted_names(x_text.line(at.file, at.line));
+        const bool named = std::any_of(uses.begin(), uses.end(), [&](const NamedLine& use) {
+          return has_name(use.name, names);
+        });
+        for (const NamedLine& use : uses)
+          if (!use.constant &&
+              (named ? has_name(use.name, names) : use.name != score_variable(a)) &&
+              use.line != at.line && text_of(cause.site, use).find("max") == std::string::npos)
             suggest(cause.site, use, "makes what is subtracted");
+        // A number that the compiler knows is made by no instruction.
+        for (const std::string& name : named ? std::vector<std::string>() : names)
+          if (const int line = x_text.assigned_above(at.file, at.line, name); line != 0)
+            suggest(at.file, at.function, line, 0, name, "makes what is subtracted");
+      }
       suggest_node(n, why);
       for (const std::uint32_t operand : {a, b, node(n).operand[2]})
         if (operand != 0 && operand < n) suggest_odd_operand(operand);

@@ -463,6 +463,23 @@ bool goes_up_to(std::string_view line) {
   return false;
 }
 
+std::string chosen_by(std::string_view line) {
+  const std::vector<Token> tokens = tokens_of(line);
+  for (std::size_t i = 2; i < tokens.size(); ++i)
+    if (tokens[i].is("?") && is_variable(tokens, i - 1) &&
+        tokens[i - 2].is_any({"=", "(", ",", "return"}))
+      return std::string(tokens[i - 1].text);
+  return "";
+}
+
+std::vector<std::string> subtracted_names(std::string_view line) {
+  const std::vector<Token> tokens = tokens_of(line);
+  std::vector<std::string> names;
+  for (std::size_t i = 1; i < tokens.size(); ++i)
+    if (tokens[i - 1].is("-") && is_variable(tokens, i)) names.emplace_back(tokens[i].text);
+  return names;
+}
+
 std::vector<std::string> loop_limits(std::string_view line) {
   const std::vector<Token> tokens = tokens_of(line);
   const std::vector<std::string> counters = assigned_names(line);

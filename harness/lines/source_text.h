@@ -23,6 +23,8 @@ bool is_plain_loop(std::string_view line, bool any_step);
 bool begins_late(std::string_view line);
 // Whether the line has a for loop that goes up to its limit, and not only below it: "for (int j = 0; j <= n; ++j)".
 bool goes_up_to(std::string_view line);
+// The variables behind a minus of the line: m of "p = exp(s[j] - m);".
+std::vector<std::string> subtracted_names(std::string_view line);
 // What the condition of a for loop of the line compares its counter with: n of "for (int i = 0; i < n; ++i)".
 std::vector<std::string> loop_limits(std::string_view line);
 // Whether the line has a guard that a limit itself passes: "if (key <= keys)", or "if (row > rows) return;".
@@ -34,6 +36,8 @@ bool takes_minimum(std::string_view line, std::string_view variable);
 // Whether the line gives the variable, or an element of it, by a choice that may be this number: "p = in ? x : 0.f;".
 // An empty name: any variable.
 bool may_choose(std::string_view line, std::string_view variable, double number);
+// The one name that a choice of the line depends on: "in" of "x = in ? k[i] : 0.f;". Empty: there is none.
+std::string chosen_by(std::string_view line);
 // The name that an element of an array is given, and nothing else: "x" of "tile[i] = x;". Empty: there is none.
 std::string stored_name(std::string_view line);
 // Whether the line has variable[...] and nothing within the brackets but names and numbers; or load(variable) of

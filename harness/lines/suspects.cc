@@ -458,7 +458,18 @@ void Suspects::suggest_loaders(unsigned buffer, const std::string& why) {
   note_loaders();
   for (const std::uint32_t loader : x_loaders[buffer]) suggest_late_loops(loader);
   suggest_guards_of_later_loads(buffer);
+  if (x_row != kNone && !loads_all(buffer, x_row))
+    for (const std::uint32_t loader : x_loaders[buffer]) suggest_choice_of_load(loader);
   for (const std::uint32_t loader : x_loaders[buffer]) suggest_loader(loader, why);
+}
+
+void Suspects::suggest_choice_of_load(std::uint32_t loader) {
+  const ValueSite& load = site(loader);
+  const std::string name = chosen_by(x_text.line(load.file, load.line));
+  if (name.empty() || x_graph.whole_blocks) return;
+  const int line = x_text.assigned_above(load.file, load.line, name);
+  if (line != 0 && computes(x_text.line(load.file, line), name))
+    suggest(load.file, load.function, line, 0, name, "decides which of it is loaded");
 }
 
 bool Suspects::lacks_last_keys(unsigned buffer, std::uint32_t row) {

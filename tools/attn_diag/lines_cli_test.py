@@ -19,6 +19,12 @@ import zoo  # noqa: E402
 # Kernel, case (its flags, or which of the kernel's own), what is edited and into what, and where in the list of suspects
 # the line must be; `sure`: it is claimed.
 EDITS = {
+    "a maximum that stays as it was": ("bf162_warps", "--dtype bf16 --layout BSHD --batch 2 --heads 1 --seqlen-q 3 --seqlen-k 65",
+                                       "float m_new = fmaxf(m[i], s);", "float m_new = (m[i]);", "float m_new = (m[i]);", 1, False),
+    "a maximum that the compiler knows": ("grid_sync", 0, "m = fmaxf(m, part[((size_t)split * rows + row) * (kDim + 2) + kDim]);",
+                                          "m = (m);", "m = (m);", 1, False),
+    "a choice of what is loaded": ("cooperative_tiles", "--dtype fp32 --seqlen 40 --head-dim 32", "in = j0 + int(i / kDim) < n",
+                                   "in = j0 + int(i) < n", "in = j0 + int(i) < n", 1, False),
     "a minimum of scores of fp8 keys": ("fp8_kv", 0, "m_new = fmaxf(m, s)", "m_new = fminf(m, s)", "m_new = fminf(m, s)", 1, False),
     "the weight of one key in all lanes": ("warp_per_row", 0, "if (lane == j) mine = s;", "if (!(lane == j)) mine = s;",
                                            "if (!(lane == j))", 1, False),
