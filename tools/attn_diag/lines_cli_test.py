@@ -416,8 +416,8 @@ class LinesTest(unittest.TestCase):
         self.assertEqual(out.returncode, 2)
         self.assertIn("stored to shared memory outside sq", out.stderr)
         first, second = json.loads(out.stdout)["line_divergence"]["suspects"][:2]
-        self.assertIn("&sq[y][x] =", first["text"])
-        self.assertIn("i < TILE * HEAD_DIM;", second["text"])
+        self.assertIn("i < TILE * HEAD_DIM;", first["text"])
+        self.assertIn("&sq[y][x] =", second["text"])
 
     def test_of_a_race_what_check_finds_comes_first(self):
         kernel = zoo.load("aligned_half")
