@@ -51,8 +51,6 @@ class NumberSuspects : public Suspects {
   void suggest_stored_masks(std::uint32_t row, std::uint32_t score, const std::string& why);
   // Whether a site stores scores of the row, too.
   bool chooses_scores(std::uint32_t s, std::uint32_t row) const;
-  // What a line compares that gives a variable one of two numbers: "s = row >= key ? s : none;".
-  void suggest_chosen_by(std::uint32_t s, const std::string& why);
   void suggest_test(std::uint32_t s, const Condition& condition, const std::string& why);
   // What was computed before of what a condition names.
   void suggest_decided(std::uint32_t s, const Condition& condition, const std::string& why);

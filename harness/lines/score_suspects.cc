@@ -138,18 +138,6 @@ bool NumberSuspects::chooses_scores(std::uint32_t s, std::uint32_t row) const {
   return false;
 }
 
-void NumberSuspects::suggest_chosen_by(std::uint32_t s, const std::string& why) {
-  const ValueSite& at = site(s);
-  const std::string& text = x_text.line(at.file, at.line);
-  const std::size_t equals = text.find('='), question = text.find('?');
-  if (equals >= question || question == std::string::npos) return;
-  const std::string test = "if (" + text.substr(equals + 1, question - equals - 1) + ")";
-  for (const std::string& name : tested_names(test))
-    if (const int line = x_text.assigned_above(at.file, at.line, name);
-        line != 0 && computes(x_text.line(at.file, line), name))
-      suggest(at.file, at.function, line, 0, name, why);
-}
-
 void NumberSuspects::suggest_stored_masks(std::uint32_t row, std::uint32_t score,
                                           const std::string& why) {
   if (x_graph.whole_blocks || score == 0 || node(score).site == 0) return;

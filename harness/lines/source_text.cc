@@ -463,13 +463,13 @@ bool goes_up_to(std::string_view line) {
   return false;
 }
 
-std::string chosen_by(std::string_view line) {
+bool chooses_by_name(std::string_view line) {
   const std::vector<Token> tokens = tokens_of(line);
   for (std::size_t i = 2; i < tokens.size(); ++i)
     if (tokens[i].is("?") && is_variable(tokens, i - 1) &&
         tokens[i - 2].is_any({"=", "(", ",", "return"}))
-      return std::string(tokens[i - 1].text);
-  return "";
+      return true;
+  return false;
 }
 
 std::vector<std::string> subtracted_names(std::string_view line) {

@@ -36,8 +36,8 @@ bool takes_minimum(std::string_view line, std::string_view variable);
 // Whether the line gives the variable, or an element of it, by a choice that may be this number: "p = in ? x : 0.f;".
 // An empty name: any variable.
 bool may_choose(std::string_view line, std::string_view variable, double number);
-// The one name that a choice of the line depends on: "in" of "x = in ? k[i] : 0.f;". Empty: there is none.
-std::string chosen_by(std::string_view line);
+// Whether a choice of the line depends on one name alone: "x = in ? k[i] : 0.f;".
+bool chooses_by_name(std::string_view line);
 // The name that an element of an array is given, and nothing else: "x" of "tile[i] = x;". Empty: there is none.
 std::string stored_name(std::string_view line);
 // Whether the line has variable[...] and nothing within the brackets but names and numbers; or load(variable) of

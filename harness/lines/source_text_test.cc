@@ -108,8 +108,8 @@ TEST_CASE("a loop that goes up to its limit") {
   CHECK_FALSE(offsets_subscript("x += tile[1][j][i];", "tile", 1));
   CHECK(subtracted_names("p = __expf(s[j] - m_new), a = exp2f(m - max(x));") ==
         std::vector<std::string>{"m_new"});
-  CHECK(chosen_by("s[i / d] = in ? k[at + i] : 0.f;") == "in");
-  CHECK(chosen_by("s[i] = row < n ? k[at + i] : 0.f;").empty());
+  CHECK(chooses_by_name("s[i / d] = in ? k[at + i] : 0.f;"));
+  CHECK_FALSE(chooses_by_name("s[i] = row < n ? k[at + i] : 0.f;"));
   CHECK(loop_limits("for (int i = t * 4; i < n + m; i += k)") ==
         std::vector<std::string>{"n", "m"});
   CHECK(loop_limits("i < n;").empty());

@@ -459,17 +459,23 @@ void Suspects::suggest_loaders(unsigned buffer, const std::string& why) {
   for (const std::uint32_t loader : x_loaders[buffer]) suggest_late_loops(loader);
   suggest_guards_of_later_loads(buffer);
   if (x_row != kNone && !loads_all(buffer, x_row))
-    for (const std::uint32_t loader : x_loaders[buffer]) suggest_choice_of_load(loader);
+    for (const std::uint32_t loader : x_loaders[buffer])
+      if (!x_graph.whole_blocks &&
+          chooses_by_name(x_text.line(site(loader).file, site(loader).line)))
+        suggest_chosen_by(loader, "decides which of it is loaded");
   for (const std::uint32_t loader : x_loaders[buffer]) suggest_loader(loader, why);
 }
 
-void Suspects::suggest_choice_of_load(std::uint32_t loader) {
-  const ValueSite& load = site(loader);
-  const std::string name = chosen_by(x_text.line(load.file, load.line));
-  if (name.empty() || x_graph.whole_blocks) return;
-  const int line = x_text.assigned_above(load.file, load.line, name);
-  if (line != 0 && computes(x_text.line(load.file, line), name))
-    suggest(load.file, load.function, line, 0, name, "decides which of it is loaded");
+void Suspects::suggest_chosen_by(std::uint32_t s, const std::string& why) {
+  const ValueSite& at = site(s);
+  const std::string& text = x_text.line(at.file, at.line);
+  const std::size_t equals = text.find('='), question = text.find('?');
+  if (equals >= question || question == std::string::npos) return;
+  const std::string test = "if (" + text.substr(equals + 1, question - equals - 1) + ")";
+  for (const std::string& name : tested_names(test))
+    if (const int line = x_text.assigned_above(at.file, at.line, name);
+        line != 0 && computes(x_text.line(at.file, line), name))
+      suggest(at.file, at.function, line, 0, name, why);
 }
 
 bool Suspects::lacks_last_keys(unsigned buffer, std::uint32_t row) {

@@ -110,8 +110,8 @@ class Suspects : public Walk {
   // Whether they loaded the first keys that the row sees, and not the last.
   bool lacks_last_keys(unsigned buffer, std::uint32_t row);
   // Then, of a helper that several calls load by: what guards one of the calls and not another.
-  // What decides, by a name, whether the load is made or something else is taken.
-  void suggest_choice_of_load(std::uint32_t loader);
+  // What a line compares that gives a variable one of two numbers: "s = row >= key ? s : none;".
+  void suggest_chosen_by(std::uint32_t s, const std::string& why);
   void suggest_guards_of_later_loads(unsigned buffer);
   // Whether it guards loads of an input that comes whole.
   bool guards_whole(const Condition& condition, unsigned buffer);

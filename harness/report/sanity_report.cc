@@ -21,8 +21,9 @@ std::string kind_of(GivenMemory memory, const std::optional<Sanity::Checked>& ch
       if (memory == GivenMemory::kOutput)
         return found ? "it is read, or added to, before it is written"
                      : "it is never written, or read, or added to, before that";
-      return found ? "an uninitialised read"
-                   : "an uninitialised read, or cells of o or lse that nothing stores";
+      return found || memory == GivenMemory::kWorkspace
+                 ? "an uninitialised read"
+                 : "an uninitialised read, or cells of o or lse that nothing stores";
     case GivenMemory::kShared:
       return "an uninitialised read, or one before another thread has written";
     default:

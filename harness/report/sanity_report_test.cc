@@ -23,7 +23,10 @@ Sanity moved_by(GivenMemory memory) {
 
 TEST_CASE("a result that depends on unwritten memory is named after that memory") {
   CHECK(sanity_headline(moved_by(GivenMemory::kWorkspace)) ==
-        "the result depends on what was in the workspace before the run: an uninitialised read, or "
+        "the result depends on what was in the workspace before the run: an uninitialised read");
+  CHECK(sanity_headline(moved_by(GivenMemory::kAllocated)) ==
+        "the result depends on what was in memory from cudaMalloc before the run: an uninitialised "
+        "read, or "
         "cells of o or lse that nothing stores");
   CHECK_THAT(sanity_headline(moved_by(GivenMemory::kAroundV)),
              contains("in the bytes around v before the run: a read outside the buffer"));
