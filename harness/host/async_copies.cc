@@ -21,7 +21,7 @@ void CopiesInFlight::commit(unsigned thread) {
 }
 
 void CopiesInFlight::land(unsigned thread, std::size_t prior) {
-  if (!x_arrivals.empty()) land_bound(thread, true);
+  if (!x_arrivals.empty()) land_bound(thread);
   Queue& queue = x_queues[thread];
   if (queue.group_ends.size() <= prior) return;
   const std::size_t groups = queue.group_ends.size() - prior;
@@ -42,10 +42,10 @@ void CopiesInFlight::land(const void* barrier) {
   });
 }
 
-void CopiesInFlight::land_bound(unsigned thread, bool waited) {
+void CopiesInFlight::land_bound(unsigned thread) {
   std::erase_if(x_bound, [&](const Bound& bound) {
     if (bound.thread != thread) return false;
-    host::land(bound.copy, waited);
+    host::land(bound.copy, false);
     return true;
   });
 }
@@ -63,7 +63,7 @@ unsigned CopiesInFlight::land_for(const void* mbarrier) {
   unsigned count = 0;
   std::erase_if(x_arrivals, [&](const Arrival& arrival) {
     if (arrival.mbarrier != mbarrier) return false;
-    land_bound(arrival.thread, false);
+    land_bound(arrival.thread);
     ++count;
     return true;
   });

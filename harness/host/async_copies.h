@@ -75,7 +75,7 @@ class CopiesInFlight {
     const void* mbarrier;
     unsigned thread;
   };
-  void land_bound(unsigned thread, bool waited);
+  void land_bound(unsigned thread);
   void drop(const AsyncCopy& copy);
 
   bool x_any = false;
