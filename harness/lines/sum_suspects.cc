@@ -452,8 +452,9 @@ bool SumSuspects::suspect_lost(const Cause& cause, unsigned key) {
   x_out.what += "; their sum is not taken further";
   const std::size_t before = x_out.suspects.size();
   suggest_readers(last);
+  // What is stored may be right, and nobody reads it.
   if (x_out.suspects.size() == before && op(made_by(last)) != ValueOp::kProduct &&
-      cause.what != What::kNothing)
+      op(last) != ValueOp::kStore && cause.what != What::kNothing)
     be_sure();
   suggest_moves(last, "holds them last");
   suggest_node(last, "holds them last");
