@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "attn_diag/harness/error.h"
 #include "harness/report/text.h"
 #include "harness/toolchain/build/settings.h"
 #include "tools/attn_diag/values.h"
