@@ -102,7 +102,7 @@ int atomicSub(int* to, int value) {
 }
 unsigned int atomicSub(unsigned int* to, unsigned int value) {
   ATTN_DIAG_HOST_NOTE(true);
-  return std::atomic_ref<unsigned int>(*to).fetch_sub(value);
+  return counted(to, std::atomic_ref<unsigned int>(*to).fetch_sub(value));
 }
 unsigned int atomicInc(unsigned int* to, unsigned int value) {
   ATTN_DIAG_HOST_NOTE(true);

@@ -284,11 +284,14 @@ TEST_CASE("blocks that store to one place race; atomics do not") {
 }
 
 TEST_CASE("a lock orders blocks if it is taken; one that stays as it was does not") {
-  const auto launch = [](int taken) {
-    return [taken](Memory& m) { return checked::locked(m.data.data(), m.data.data() + 64, taken); };
+  const auto launch = [](int taken, bool by_sub) {
+    return [taken, by_sub](Memory& m) {
+      return checked::locked(m.data.data(), m.data.data() + 64, taken, by_sub);
+    };
   };
-  check_clean(launch(1));
-  const CheckFinding found = check_found(CheckKind::kRace, Severity::kError, launch(0));
+  check_clean(launch(1, false));
+  check_clean(launch(1, true));
+  const CheckFinding found = check_found(CheckKind::kRace, Severity::kError, launch(0, false));
   CHECK(found.access.places.at(0).line == line_of("locked"));
 }
 

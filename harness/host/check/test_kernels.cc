@@ -181,13 +181,16 @@ __global__ void every_block_stores(int* out) { out[threadIdx.x] = static_cast<in
 __global__ void every_block_adds(int* out) { atomicAdd(&out[threadIdx.x], 1); }
 
 // Blocks store one after another, each while it holds the lock; `taken` 0: which nobody can see.
-__global__ void locked_kernel(int* lock, int* owner, int taken) {
+__global__ void locked_kernel(int* lock, int* owner, int taken, bool by_sub) {
   if (threadIdx.x != 0) return;
   while (atomicCAS(lock, 0, taken) != 0) __nanosleep(100);
   __threadfence();
   *owner = static_cast<int>(blockIdx.x);  // [locked]
   __threadfence();
-  atomicExch(lock, 0);
+  if (by_sub)
+    atomicSub(reinterpret_cast<unsigned*>(lock), 1u);
+  else
+    atomicExch(lock, 0);
 }
 
 __global__ void last_block_done_kernel(int* partial, unsigned* count, int* out, Fence fence) {
@@ -315,8 +318,8 @@ cudaError_t waited_copy(int* out, const int* from, int missing) {
 }
 cudaError_t blocks_race(int* out) { return run(3, 0, every_block_stores, out); }
 cudaError_t blocks_add(int* out) { return run(3, 0, every_block_adds, out); }
-cudaError_t locked(int* lock, int* owner, int taken) {
-  return run(3, 0, locked_kernel, lock, owner, taken);
+cudaError_t locked(int* lock, int* owner, int taken, bool by_sub) {
+  return run(3, 0, locked_kernel, lock, owner, taken, by_sub);
 }
 cudaError_t last_block_done(int* partial, unsigned* count, int* out, Fence fence) {
   return run(4, 0, last_block_done_kernel, partial, count, out, fence);

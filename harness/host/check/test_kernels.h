@@ -34,7 +34,7 @@ cudaError_t waited_copy(int* out, const int* from, int missing);
 // Global memory, several blocks.
 cudaError_t blocks_race(int* out);
 cudaError_t blocks_add(int* out);
-cudaError_t locked(int* lock, int* owner, int taken);
+cudaError_t locked(int* lock, int* owner, int taken, bool by_sub);
 enum class Fence { kByEach, kByLast, kByOneTooEarly, kNone };
 cudaError_t last_block_done(int* partial, unsigned* count, int* out, Fence fence);
 cudaError_t flag(volatile int* flag, int* data, int* out, bool fenced);
