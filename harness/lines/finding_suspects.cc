@@ -631,9 +631,8 @@ void FindingSuspects::suggest_known_limit(std::uint32_t s, const Condition& loop
   for (const std::string& name : loop_limits(text_of(s, loop.at))) {
     const auto is_seen = [&](const NamedLine& test) { return test.name == name; };
     if (std::any_of(loop.tests.begin(), loop.tests.end(), is_seen)) continue;
-    const int line = x_text.assigned_above(file, loop.at.line, name);
-    if (line != 0 && computes(x_text.line(file, line), name))
-      suggest(file, site(s).function, line, 0, name, "makes the limit of the index");
+    suggest_computed_above(file, site(s).function, loop.at.line, name,
+                           "makes the limit of the index");
   }
 }
 

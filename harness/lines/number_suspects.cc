@@ -172,9 +172,9 @@ void NumberSuspects::suggest_register_loads(std::uint32_t product, bool right_fi
     auto arguments = arguments_in(x_text.line(load.file, load.line), "ldmatrix", "LDMATRIX");
     for (const auto& names : arguments)
       for (const std::string& name : names)
-        if (const int line = x_text.assigned_above(load.file, load.line, name);
-            name != load.name && line != 0 && computes(x_text.line(load.file, line), name))
-          suggest(load.file, s.function, line, 0, name, "makes the index of that load");
+        if (name != load.name)
+          suggest_computed_above(load.file, s.function, load.line, name,
+                                 "makes the index of that load");
   }
 }
 

@@ -122,13 +122,9 @@ void NumberSuspects::suggest_test(std::uint32_t s, const Condition& condition,
 
 void NumberSuspects::suggest_decided(std::uint32_t s, const Condition& condition,
                                      const std::string& why) {
-  // By the text: the compiler may have left no name to it.
   const std::string& file = condition.at.file.empty() ? site(s).home : condition.at.file;
-  for (const std::string& name : tested_names(text_of(s, condition.at))) {
-    const int line = x_text.assigned_above(file, condition.at.line, name);
-    if (line != 0 && computes(x_text.line(file, line), name))
-      suggest(file, site(s).function, line, 0, name, why);
-  }
+  for (const std::string& name : tested_names(text_of(s, condition.at)))
+    suggest_computed_above(file, site(s).function, condition.at.line, name, why);
 }
 
 bool NumberSuspects::chooses_scores(std::uint32_t s, std::uint32_t row) const {

@@ -91,10 +91,8 @@ void Suspects::suggest_step(std::uint32_t site_number, const NamedLine& at) {
       tested_names("if (" + text.substr(step + 2, end - step - 2) + ")");
   if (names.size() != 1) return;
   const std::string& file = at.file.empty() ? site(site_number).home : at.file;
-  if (const int line = x_text.assigned_above(file, at.line, names.front());
-      line != 0 && computes(x_text.line(file, line), names.front()))
-    suggest(file, site(site_number).function, line, 0, names.front(),
-            "makes the step of " + at.name);
+  suggest_computed_above(file, site(site_number).function, at.line, names.front(),
+                         "makes the step of " + at.name);
 }
 
 bool Suspects::never_ran(std::uint32_t s) const {
@@ -473,9 +471,14 @@ void Suspects::suggest_chosen_by(std::uint32_t s, const std::string& why) {
   if (equals >= question || question == std::string::npos) return;
   const std::string test = "if (" + text.substr(equals + 1, question - equals - 1) + ")";
   for (const std::string& name : tested_names(test))
-    if (const int line = x_text.assigned_above(at.file, at.line, name);
-        line != 0 && computes(x_text.line(at.file, line), name))
-      suggest(at.file, at.function, line, 0, name, why);
+    suggest_computed_above(at.file, at.function, at.line, name, why);
+}
+
+void Suspects::suggest_computed_above(const std::string& file, const std::string& function,
+                                      int line, const std::string& name, const std::string& why) {
+  const int made = x_text.assigned_above(file, line, name);
+  if (made != 0 && computes(x_text.line(file, made), name))
+    suggest(file, function, made, 0, name, why);
 }
 
 bool Suspects::lacks_last_keys(unsigned buffer, std::uint32_t row) {

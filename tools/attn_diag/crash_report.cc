@@ -132,7 +132,7 @@ int report_crash(const Session& session, const CrashPage& page, const HowItEnded
   const Flags& flags = session.flags;
   const std::string again = session.this_command();
   CrashReport crash = describe(page, ended, flags.command != "check");
-  if (const double seconds = edit_seconds(flags); flags.command == "trace" && seconds > 0) {
+  if (const double seconds = edit_seconds(flags); seconds > 0) {
     Progress progress(!flags.quiet);
     try_edits(flags, seconds, progress, crash.lines);
   }
