@@ -14,7 +14,7 @@ namespace {
 
 using attn_diag::host::concat;
 using attn_diag::host::refuse;
-using Clock = std::chrono::steady_clock;
+using EventClock = std::chrono::steady_clock;
 
 constexpr int kLeastPriority = 0, kGreatestPriority = -5;
 
@@ -24,7 +24,7 @@ struct Stream {
 };
 struct Event {
   bool timed = true;
-  std::optional<Clock::time_point> recorded;
+  std::optional<EventClock::time_point> recorded;
 };
 
 // Objects behind handles.
@@ -186,7 +186,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   auto found = events().find(event);
   if (!found) return no_event("cudaEventRecord");
-  found->recorded = Clock::now();
+  found->recorded = EventClock::now();
   events().replace(event, *found);
   return check("cudaEventRecord", stream);
 }

@@ -90,7 +90,7 @@ void attend(const RunRequest& r, const Tap& tap, bool second_run) {
               tap.template visit<Tensor::kS>(x, b, h, i, key);
             m = std::max(m, x);
           }
-          if (Tap::ends_after(Stage::kQk)) continue;
+          if (tap.ends_after(Stage::kQk)) continue;
           tap.template visit<Tensor::kM>(m, b, h, i, t);
           const float rescale = running_m == -kInfinity ? 0.0f : std::exp(running_m - m);
           running_m = m;
@@ -103,7 +103,7 @@ void attend(const RunRequest& r, const Tap& tap, bool second_run) {
             l += x;
           }
           tap.template visit<Tensor::kL>(l, b, h, i, t);
-          if (Tap::ends_after(Stage::kSoftmax)) continue;
+          if (tap.ends_after(Stage::kSoftmax)) continue;
           tap.template visit<Tensor::kRunningM>(running_m, b, h, i, t);
           running_l = running_l * rescale + l;
           tap.template visit<Tensor::kRunningL>(running_l, b, h, i, t);
@@ -153,23 +153,11 @@ Status run(const RunRequest& r) {
     return Status::kLaunchFailed;
   }
   static int runs = 0;
-  switch (r.gate) {
-    case Gate::kQk:
-      attend<kFlaw>(r, StageTap<Gate::kQk>{r.taps}, false);
-      break;
-    case Gate::kSoftmax:
-      attend<kFlaw>(r, StageTap<Gate::kSoftmax>{r.taps}, false);
-      break;
-    case Gate::kPv:
-      attend<kFlaw>(r, StageTap<Gate::kPv>{r.taps}, false);
-      break;
-    case Gate::kReduce:
-      attend<kFlaw>(r, StageTap<Gate::kReduce>{r.taps}, false);
-      break;
-    case Gate::kFull:
-      ++runs;
-      attend<kFlaw>(r, NoTap{}, kFlaw == Flaw::kSeldomUnsteady ? runs % 7 == 3 : runs % 2 == 0);
-      break;
+  if (r.gate == Gate::kFull) {
+    ++runs;
+    attend<kFlaw>(r, NoTap{}, kFlaw == Flaw::kSeldomUnsteady ? runs % 7 == 3 : runs % 2 == 0);
+  } else {
+    attend<kFlaw>(r, StageTap{r.gate, r.taps}, false);
   }
   return Status::kOk;
 }

@@ -143,7 +143,7 @@ ATTN_DIAG_DEVICE void attend(const Problem& problem, const AttentionTensors<Elem
       rS[j] = visible.apply(problem.softmax_scale * rS[j], key);
       tap.template visit<Tensor::kS>(rS[j], at.batch, at.head, at.query, key);
     }
-    if constexpr (Tap::ends_after(Stage::kQk)) continue;
+    if (tap.ends_after(Stage::kQk)) continue;
 
     // Stage softmax.
     float lane_max = -INFINITY;
@@ -168,7 +168,7 @@ ATTN_DIAG_DEVICE void attend(const Problem& problem, const AttentionTensors<Elem
     // The state moves on under every gate: the next tile's m is relative to it.
     tap.template visit<Tensor::kRunningM>(m, at.lane == 0, at.batch, at.head, at.query, n_block, 0);
     const float alpha = state.softmax.merge({m, l});
-    if constexpr (Tap::ends_after(Stage::kSoftmax)) continue;
+    if (tap.ends_after(Stage::kSoftmax)) continue;
 
     // Stage pv, and the in-loop part of stage reduce: rescale to the new maximum, add.
     __syncthreads();  // K has been read; P of this row has been written
@@ -187,7 +187,7 @@ ATTN_DIAG_DEVICE void attend(const Problem& problem, const AttentionTensors<Elem
       for (int j = 0; j < Traits::kColumns; ++j) {
         tap.template visit<Tensor::kPartialO>(rPV[j], at.batch, at.head, at.query, n_block,
                                               column + j);
-        if constexpr (Tap::ends_after(Stage::kPv)) continue;
+        if (tap.ends_after(Stage::kPv)) continue;
         state.rO[chunk][j] = alpha * state.rO[chunk][j] + rPV[j];
         tap.template visit<Tensor::kRunningO>(state.rO[chunk][j], at.batch, at.head, at.query,
                                               n_block, column + j);

@@ -1,13 +1,12 @@
 // What is compiled: tile shapes, element types and gates. The defaults are the shipped libraries'; a
-// build may cut them by defining the macros (fault kernels and the lockstep build do, to build
-// fast).
+// build may cut them by defining the macros (fault kernels do, to build fast).
 #pragma once
 
 #include "attn_diag/kernels/geometry.h"
 #include "attn_diag/kernels/stage.h"
 #include "attn_diag/kernels/tap.h"
 
-// Bit g: Gate g.
+// Bit g: Gate g. All but full are one instance of a kernel.
 #ifndef ATTN_DIAG_COMPILED_GATES
 #define ATTN_DIAG_COMPILED_GATES 0x1f
 #endif
@@ -57,22 +56,12 @@ Result with_traits(TileShape tile, Result otherwise, F&& f) {
 // compiled.
 template <class F, class Result>
 Result with_tap(Gate gate, const TapTable& taps, Result otherwise, F&& f) {
-  switch (gate) {
-    case Gate::kQk:
-      if constexpr (is_compiled(Gate::kQk)) return f(StageTap<Gate::kQk>{taps});
-      break;
-    case Gate::kSoftmax:
-      if constexpr (is_compiled(Gate::kSoftmax)) return f(StageTap<Gate::kSoftmax>{taps});
-      break;
-    case Gate::kPv:
-      if constexpr (is_compiled(Gate::kPv)) return f(StageTap<Gate::kPv>{taps});
-      break;
-    case Gate::kReduce:
-      if constexpr (is_compiled(Gate::kReduce)) return f(StageTap<Gate::kReduce>{taps});
-      break;
-    case Gate::kFull:
-      if constexpr (is_compiled(Gate::kFull)) return f(NoTap{});
-      break;
+  constexpr unsigned kFull = 1u << static_cast<int>(Gate::kFull);
+  if (!is_compiled(gate)) return otherwise;
+  if (gate == Gate::kFull) {
+    if constexpr ((kCompiledGates & kFull) != 0) return f(NoTap{});
+  } else {
+    if constexpr ((kCompiledGates & ~kFull) != 0) return f(StageTap{gate, taps});
   }
   return otherwise;
 }

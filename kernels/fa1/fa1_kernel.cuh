@@ -27,7 +27,7 @@ __global__ void __launch_bounds__(Traits::kThreads)
 
   RowState<Traits> state;
   attend<Traits>(problem, tensors, mask, tiles, m_block, at, state, tap);
-  if constexpr (Tap::ends_before(Stage::kReduce)) return;
+  if (tap.ends_before(Stage::kReduce)) return;
 
   // Stage reduce, last part: normalise and store. No barrier follows, so rows past the end leave.
   if (at.query >= problem.seqlen_q) return;

@@ -307,7 +307,7 @@ ATTN_DIAG_DEVICE void accumulate(const WarpRows<Traits, Element>& at,
         tap.template visit<Tensor::kPartialO>(rPV[r].x[i], at.batch, at.head,
                                               at.query + r * kFragment + places.row(i), n_block,
                                               d * kFragment + places.column(i));
-        if constexpr (Tap::ends_after(Stage::kPv)) continue;
+        if (tap.ends_after(Stage::kPv)) continue;
         rO[r][d].x[i] += rPV[r].x[i];
         tap.template visit<Tensor::kRunningO>(rO[r][d].x[i], at.batch, at.head,
                                               at.query + r * kFragment + places.row(i), n_block,
@@ -452,7 +452,7 @@ __global__ void __launch_bounds__(Traits::kThreads)
     scores<Traits>(rQ, sK, problem.softmax_scale, rS);
     mask_scores(at, mask, places, first_key, rS);
     tap_scores(at, places, first_key, rS, tap);
-    if constexpr (Tap::ends_after(Stage::kQk)) continue;
+    if (tap.ends_after(Stage::kQk)) continue;
 
     // Stage softmax.
     float m = row_max(at, rS, state.m);
@@ -471,14 +471,14 @@ __global__ void __launch_bounds__(Traits::kThreads)
     ProbabilityFragments<Traits, Element> rP;  // (kRows, kBlockN)
     SumFragments<Traits> rTileL;
     sum_probabilities(at, places, n_block, rOnes, rP, rTileL, tap);
-    if constexpr (Tap::ends_after(Stage::kSoftmax)) continue;
+    if (tap.ends_after(Stage::kSoftmax)) continue;
 
     // Stage pv, and the in-loop part of stage reduce around it. alpha is 1 where m is as before.
     if (moved) rescale(at, places, rL, rO);
     accumulate_sums(at, places, n_block, rTileL, rL, tap);
     accumulate(at, places, n_block, rP, sV, rO, tap);
   }
-  if constexpr (Tap::ends_before(Stage::kReduce)) return;
+  if (tap.ends_before(Stage::kReduce)) return;
 
   // Stage reduce, last part.
   __syncwarp();  // P of the last tile has been read: o goes there

@@ -153,7 +153,7 @@ __global__ void __launch_bounds__(Traits::kThreads)
                             first_key + key_in_tile);
       tap.template visit<Tensor::kS>(rS[j], batch, head, query, first_key + key_in_tile);
     }
-    if constexpr (Tap::ends_after(Stage::kQk)) continue;
+    if (tap.ends_after(Stage::kQk)) continue;
 
     // Stage softmax.
     float m = state.m;
@@ -179,7 +179,7 @@ __global__ void __launch_bounds__(Traits::kThreads)
     // The state moves on under every gate: the next tile's m is relative to it.
     tap.template visit<Tensor::kRunningM>(m, row_lane == 0, batch, head, query, n_block, 0);
     const float alpha = state.merge({m, l});
-    if constexpr (Tap::ends_after(Stage::kSoftmax)) continue;
+    if (tap.ends_after(Stage::kSoftmax)) continue;
     tap.template visit<Tensor::kRunningL>(state.l, row_lane == 0, batch, head, query, n_block, 0);
     // The in-loop part of stage reduce, first half: O follows m.
     for (int d = row_lane; d < tiles.head_dim_v; d += kLanesPerRow) sO_row[d] *= alpha;
@@ -199,7 +199,7 @@ __global__ void __launch_bounds__(Traits::kThreads)
         float pv = sPV[r * Traits::kPVStride + c];
         tap.template visit<Tensor::kPartialO>(pv, batch, head, first_query + group_row + r, n_block,
                                               column + c);
-        if constexpr (Tap::ends_after(Stage::kPv)) continue;
+        if (tap.ends_after(Stage::kPv)) continue;
         float& o = sO[(group_row + r) * tiles.o_stride + column + c];
         o += pv;
         tap.template visit<Tensor::kRunningO>(o, batch, head, first_query + group_row + r, n_block,
@@ -208,7 +208,7 @@ __global__ void __launch_bounds__(Traits::kThreads)
       __syncwarp();  // sPV has been read
     }
   }
-  if constexpr (Tap::ends_before(Stage::kReduce)) return;
+  if (tap.ends_before(Stage::kReduce)) return;
 
   // Stage reduce, last part: normalise and store. No barrier follows, so rows past the end leave.
   __syncthreads();

@@ -1,9 +1,9 @@
-"""Deletes the tap statements of a kernel source: those that begin their line with `tap.` or with
+"""Deletes the tap statements of a kernel source: those that begin their line with `tap.`, `if (tap.` or
 `if constexpr (Tap::` (attn_diag/kernels/tap.h)."""
 
 import re
 
-START = re.compile(r"^[ \t]*(tap\.|if constexpr \(Tap::)", re.MULTILINE)
+START = re.compile(r"^[ \t]*(tap\.|if \(tap\.|if constexpr \(Tap::)", re.MULTILINE)
 OPENING = {"(": ")", "{": "}", "[": "]"}
 
 

@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(Traits::kThreads)
 
   RowState<Traits> state;
   attend<Traits>(problem, tensors, mask, tiles, m_block, at, state, tap);
-  if constexpr (Tap::ends_before(Stage::kReduce)) return;
+  if (tap.ends_before(Stage::kReduce)) return;
 
   if (at.query >= problem.seqlen_q) return;  // no barrier follows
   const std::int64_t row = partial_row(problem, geometry, batch, head, split, at.query);

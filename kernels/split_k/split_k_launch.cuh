@@ -29,18 +29,13 @@ Status run_split_k(const RunRequest& request) {
                             Traits::shared_bytes(problem.head_dim, problem.head_dim_v), problem,
                             geometry, tensors, mask, partials, tap);
             });
-        constexpr bool kHasReduce = !Tap::ends_before(Stage::kReduce);
-        if constexpr (!kHasReduce) {
-          return status;
-        } else {
-          if (status != Status::kOk) return status;
-          const dim3 grid(ceil_div(problem.seqlen_q, ReduceTraits::kRowsPerBlock), problem.heads,
-                          problem.batch);
-          return launch(request, "split_k reduce", split_k_reduce_kernel<Element, Tap>, grid,
-                        dim3(ReduceTraits::kThreads),
-                        ReduceTraits::shared_bytes(geometry.num_splits), problem, geometry,
-                        partials, tensors.gO, tensors.gLse, tap);
-        }
+        if (status != Status::kOk || tap.ends_before(Stage::kReduce)) return status;
+        const dim3 grid(ceil_div(problem.seqlen_q, ReduceTraits::kRowsPerBlock), problem.heads,
+                        problem.batch);
+        return launch(request, "split_k reduce", split_k_reduce_kernel<Element, Tap>, grid,
+                      dim3(ReduceTraits::kThreads),
+                      ReduceTraits::shared_bytes(geometry.num_splits), problem, geometry, partials,
+                      tensors.gO, tensors.gLse, tap);
       });
   return explain_unsupported(done, request);
 }

@@ -183,7 +183,7 @@ class Repair(CommandTest):
         alone = json.loads(self.call(f"{case} --json", 1))["line_divergence"]
         self.assertIsNone(alone["edits"])
         self.assertNotIn(wrong, alone["suspects"][0]["text"])
-        lines = json.loads(self.call(f"{case} --json --try-edits 100 -o x.h5", 1))["line_divergence"]
+        lines = json.loads(self.call(f"{case} --json --try-edits 500 -o x.h5", 1))["line_divergence"]
         self.assertIn(wrong, lines["suspects"][0]["text"])
         self.assertTrue(lines["suspects"][0]["why"].startswith("under an edit of this line all"), lines["suspects"])
         self.assertEqual(lines["answer"], "unsure")
@@ -195,7 +195,7 @@ class Repair(CommandTest):
     def test_edits_are_tried_where_the_kernel_crashes(self):
         wrong = "q + at + row * (dim + 99999999)"
         self.build(KERNEL.replace("q + at + row * dim", wrong))
-        report = json.loads(self.call(f"trace --kernel ./rows.so {CASE} --no-history --json --try-edits 100", 2))
+        report = json.loads(self.call(f"trace --kernel ./rows.so {CASE} --no-history --json --try-edits 500", 2))
         first = report["line_divergence"]["suspects"][0]
         self.assertIn(wrong, first["text"])
         self.assertTrue(first["why"].startswith("under an edit of this line all"), first)

@@ -3,7 +3,6 @@
 #     [INCLUDES <dir>...]           # searched before the package's own headers
 #     [DEFINITIONS <def>...]
 #     [LOCKSTEP]                    # also <name>.lockstep.so, for the lockstep schedule
-#     [LOCKSTEP_DEFINITIONS <def>...]
 #     [FAULT <fault>]               # a planted fault: <name>@<fault>
 #     [ROOT <dir>]                  # sources are shown relative to it; default: current source dir
 #     [TARGET <target>]             # default: <name>_kernel
@@ -72,7 +71,7 @@ set(ATTN_DIAG_NVCC_VERSION "${nvcc_version}" CACHE INTERNAL "of ATTN_DIAG_NVCC")
 
 function(attn_diag_add_kernel name)
   cmake_parse_arguments(ARG "LOCKSTEP;EXCLUDE_FROM_ALL" "FAULT;ROOT;TARGET"
-    "SOURCES;INCLUDES;DEFINITIONS;LOCKSTEP_DEFINITIONS;CUDA_OPTIONS;CUDA_DEFINITIONS;CUDA_ARCHITECTURES" ${ARGN})
+    "SOURCES;INCLUDES;DEFINITIONS;CUDA_OPTIONS;CUDA_DEFINITIONS;CUDA_ARCHITECTURES" ${ARGN})
   if(ARG_UNPARSED_ARGUMENTS OR NOT ARG_SOURCES)
     message(FATAL_ERROR "attn_diag_add_kernel(${name}): SOURCES needed; not understood: '${ARG_UNPARSED_ARGUMENTS}'")
   endif()
@@ -95,7 +94,7 @@ function(attn_diag_add_kernel name)
   if(ARG_LOCKSTEP)
     if(ATTN_DIAG_KERNEL_instrumenter_OPTIONS)
       _attn_diag_kernel_library(${ARG_TARGET}_lockstep "${file_stem}.lockstep"
-        "${ATTN_DIAG_KERNEL_instrumented_OPTIONS}" "${ARG_DEFINITIONS};${ARG_LOCKSTEP_DEFINITIONS}")
+        "${ATTN_DIAG_KERNEL_instrumented_OPTIONS}" "${ARG_DEFINITIONS}")
     else()
       add_custom_target(${ARG_TARGET}_lockstep
         COMMAND ${CMAKE_COMMAND} -E echo "${file_stem}.lockstep.so is not built: there is no clang++ with llvm-dev")

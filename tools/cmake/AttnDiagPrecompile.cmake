@@ -18,15 +18,19 @@ function(attn_diag_precompile target)
   target_compile_options(${target} PRIVATE ${ATTN_DIAG_PRECOMPILED_OPTIONS})
 endfunction()
 
-# attn_diag_compile_together(target)
-# Compiles up to twenty sources of the target at a time, so that what all of them include is read, and what it
+# attn_diag_compile_together(target [most])
+# Compiles up to `most` (twenty) sources of the target at a time, so that what all of them include is read, and what it
 # instantiates made, once. No two of its sources may then give one name to two things, not even in anonymous
 # namespaces. -DATTN_DIAG_TOGETHER=OFF, as in the preset "debug": one at a time, for who edits one source again and
 # again.
-option(ATTN_DIAG_TOGETHER "Compile twenty sources at a time" ON)
+option(ATTN_DIAG_TOGETHER "Compile many sources at a time" ON)
 function(attn_diag_compile_together target)
+  set(most 20)
+  if(ARGC GREATER 1)
+    set(most ${ARGV1})
+  endif()
   if(ATTN_DIAG_TOGETHER)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 20)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${most})
   endif()
 endfunction()
 

@@ -1,10 +1,11 @@
-# attn_diag_add_room(name [LIGHT] SOURCES ... [ROOMS ...] [LIBRARIES ...])
+# attn_diag_add_room(name [FAST] SOURCES ... [ROOMS ...] [LIBRARIES ...])
 # A room of the harness: the folder harness/<name>, the target attn_diag_<name>. ROOMS are those below it that it uses;
-# LIBRARIES what its sources alone use; LIGHT: see attn_diag_compile_lightly. tools/check_layers knows the order of the
-# rooms and looks at every include.
+# LIBRARIES what its sources alone use; FAST: it computes with every number of a tensor, so that it is worth compiling
+# with -O3 (the others: attn_diag_compile_lightly). tools/check_layers knows the order of the rooms and looks at every
+# include.
 
 function(attn_diag_add_room name)
-  cmake_parse_arguments(ARG "LIGHT" "" "SOURCES;ROOMS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "FAST" "" "SOURCES;ROOMS;LIBRARIES" ${ARGN})
   list(TRANSFORM ARG_ROOMS PREPEND attn_diag_)
   set(target attn_diag_${name})
   add_library(${target} STATIC ${ARG_SOURCES})
@@ -18,16 +19,20 @@ function(attn_diag_add_room name)
   endif()
   target_link_libraries(${target}
     PRIVATE fmt::fmt ${ARG_LIBRARIES} $<BUILD_INTERFACE:attn_diag_flags> $<BUILD_INTERFACE:attn_diag_native>)
-  # All but the light ones are compiled alike, so that one room's precompiled headers serve all.
-  if(name STREQUAL base)
-    attn_diag_precompile(${target} <fmt/format.h>)
+  # Rooms that are compiled alike share the precompiled headers of the lowest of them.
+  if(ARG_FAST)
+    set(kind FAST)
   else()
+    set(kind LIGHT)
+    attn_diag_compile_lightly(${target})
+  endif()
+  get_property(precompiled GLOBAL PROPERTY ATTN_DIAG_PRECOMPILED_${kind})
+  if(precompiled)
     target_compile_options(${target} PRIVATE ${ATTN_DIAG_PRECOMPILED_OPTIONS})
-    if(ARG_LIGHT AND ATTN_DIAG_TOGETHER)
-      attn_diag_compile_lightly(${target})
-    else()
-      target_precompile_headers(${target} REUSE_FROM attn_diag_base)
-    endif()
+    target_precompile_headers(${target} REUSE_FROM ${precompiled})
+  else()
+    attn_diag_precompile(${target} <fmt/format.h>)
+    set_property(GLOBAL PROPERTY ATTN_DIAG_PRECOMPILED_${kind} ${target})
   endif()
   attn_diag_compile_together(${target})
   set_property(GLOBAL APPEND PROPERTY ATTN_DIAG_ROOMS ${target})

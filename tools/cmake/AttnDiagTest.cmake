@@ -20,7 +20,9 @@ if(NOT TARGET attn_diag_test_main)
     add_library(attn_diag_test_main INTERFACE)
     target_link_libraries(attn_diag_test_main INTERFACE Catch2::Catch2WithMain)
   else()
-    file(WRITE ${PROJECT_BINARY_DIR}/catch2_main.cc "#define CATCH_CONFIG_MAIN\n#include <catch2/catch.hpp>\n")
+    # Written where it is not there yet: all tests are linked anew after it.
+    file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/catch2_main.cc
+      CONTENT "#define CATCH_CONFIG_MAIN\n#include <catch2/catch.hpp>\n")
     add_library(attn_diag_test_main STATIC ${PROJECT_BINARY_DIR}/catch2_main.cc)
     target_link_libraries(attn_diag_test_main PUBLIC Catch2::Catch2)
   endif()

@@ -48,7 +48,7 @@ __global__ void rowwise(Problem p, Pointers g, Tap tap) {
     gS[key] = s;
     m = fmaxf(m, s);
   }
-  if constexpr (Tap::ends_after(Stage::kQk)) return;
+  if (tap.ends_after(Stage::kQk)) return;
   tap.template visit<Tensor::kM>(m, b, h, query, 0);
 
   float l = 0.0f;
@@ -60,12 +60,12 @@ __global__ void rowwise(Problem p, Pointers g, Tap tap) {
     for (int d = 0; d < p.head_dim_v; ++d) rO[d] += weight * gV[key * p.head_dim_v + d];
   }
   tap.template visit<Tensor::kL>(l, b, h, query, 0);
-  if constexpr (Tap::ends_after(Stage::kSoftmax)) return;
+  if (tap.ends_after(Stage::kSoftmax)) return;
 
   float* gO = g.o + (head * p.seqlen_q + query) * p.head_dim_v;  // (Dv)
   for (int d = 0; d < p.head_dim_v; ++d)
     tap.template visit<Tensor::kPartialO>(rO[d], b, h, query, 0, d);
-  if constexpr (Tap::ends_after(Stage::kPv)) return;
+  if (tap.ends_after(Stage::kPv)) return;
 
   for (int d = 0; d < p.head_dim_v; ++d) {
     float o = rO[d] / l;
@@ -127,27 +127,9 @@ Status launch(const RunRequest& r, const Tap& tap) {
   return Status::kLaunchFailed;
 }
 
-template <attn_diag::Gate kGate>
-Status launch_gate(const RunRequest& r) {
-  attn_diag::StageTap<kGate> tap;
-  tap.table = r.taps;
-  return launch(r, tap);
-}
-
 Status run(const RunRequest& r) {
-  switch (r.gate) {
-    case attn_diag::Gate::kQk:
-      return launch_gate<attn_diag::Gate::kQk>(r);
-    case attn_diag::Gate::kSoftmax:
-      return launch_gate<attn_diag::Gate::kSoftmax>(r);
-    case attn_diag::Gate::kPv:
-      return launch_gate<attn_diag::Gate::kPv>(r);
-    case attn_diag::Gate::kReduce:
-      return launch_gate<attn_diag::Gate::kReduce>(r);
-    case attn_diag::Gate::kFull:
-      return launch(r, NoTap{});
-  }
-  return Status::kUnsupported;
+  return r.gate == attn_diag::Gate::kFull ? launch(r, NoTap{})
+                                          : launch(r, attn_diag::StageTap{r.gate, r.taps});
 }
 
 constexpr attn_diag::KernelInfo describe() {

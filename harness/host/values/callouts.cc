@@ -42,6 +42,7 @@ void note_cleared(void* at, std::size_t bytes) {
 
 namespace {
 
+using attn_diag::host::address;
 using attn_diag::host::BlockRunner;
 using attn_diag::host::Label;
 using attn_diag::host::ValueRecorder;
@@ -54,8 +55,6 @@ struct Watched {
       runner != nullptr && runner->watches_values() ? runner->values() : nullptr;
   std::uint32_t where() const { return runner->place_of_values(); }
 };
-
-std::uintptr_t address(const void* at) { return reinterpret_cast<std::uintptr_t>(at); }
 
 // Which block reads what another wrote, whether or not they are watched; and what others load of the inputs.
 void note_global(Site* site, const void* at, std::uint32_t bytes, bool is_store) {

@@ -66,7 +66,7 @@ __global__ void attend(const RunRequest r, unsigned* ticket) {
   const std::int64_t row = (std::int64_t{b} * p.heads + h) * p.seqlen_q + i;
   float lse = m + logf(l);
   if constexpr (kFlaw == Flaw::kVisitsTwice) {
-    const StageTap<Gate::kReduce> tap{r.taps};
+    const StageTap tap{Gate::kReduce, r.taps};
     if (lane < 2) tap.template visit<Tensor::kLse>(lse, b, h, i);
   }
   if (lane == 0) r.lse[row] = lse;

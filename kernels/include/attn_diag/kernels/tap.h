@@ -4,13 +4,13 @@
 // the default, compiles to nothing: that build is the production kernel. A tap never changes tile
 // shape, predicates or arithmetic of the kernel it sits in.
 //
-// In a kernel, every tap statement begins its line with `tap.` or `if constexpr (Tap::`, so that a
-// build without them can be made by deleting these statements (kernels/machine_code_test does so
-// and compares the machine code).
+// In a kernel, every tap statement begins its line with `tap.`, `if (tap.` or `if constexpr (Tap::`, so
+// that a build without them can be made by deleting these statements (kernels/machine_code_test does
+// so and compares the machine code).
 //
 //     tap.template visit<Tensor::kS>(s[j], b, h, q, key);             // record, maybe replace
 //     tap.template visit<Tensor::kM>(m, owner, b, h, q, kv_tile, 0);  // only the owner records
-//     if constexpr (Tap::ends_after(Stage::kQk)) continue;            // gate
+//     if (tap.ends_after(Stage::kQk)) continue;            // gate
 #pragma once
 
 #include <cstdint>
@@ -57,19 +57,22 @@ struct NoTap {
   ATTN_DIAG_DEVICE void visit(float&, bool, int, int, int, int, int) const {}
 };
 
-template <Gate kGate>
+// One build serves every gate but full, which is built with NoTap: a kernel compiled for each would take several times
+// as long to build.
 struct StageTap {
-  static_assert(kGate != Gate::kFull, "gate full is built with NoTap");
   static constexpr bool kEnabled = true;
 
+  // Before the table: g++ 12 spoils the first bytes of a temporary that ends in padding behind a long array, where
+  // locals are initialised (-ftrivial-auto-var-init), as they are in builds for the host.
+  Gate gate;  // the same for all threads of a launch
   TapTable table;
 
-  // True if the kernel built with this gate must not go beyond `stage`. Never true for reduce.
-  static constexpr ATTN_DIAG_HD bool ends_after(Stage stage) {
-    return stage == last_stage(kGate) && stage != Stage::kReduce;
+  // True if the kernel must not go beyond `stage`. Never true for reduce.
+  constexpr ATTN_DIAG_HD bool ends_after(Stage stage) const {
+    return stage == last_stage(gate) && stage != Stage::kReduce;
   }
-  // True if the kernel built with this gate never reaches `stage`.
-  static constexpr ATTN_DIAG_HD bool ends_before(Stage stage) { return last_stage(kGate) < stage; }
+  // True if the kernel never reaches `stage`.
+  constexpr ATTN_DIAG_HD bool ends_before(Stage stage) const { return last_stage(gate) < stage; }
 
   // Records x at the given coordinates, then overwrites it where a replacement is given. `i0` and
   // `i1` are the indices on the axes that follow (batch, head, query).
@@ -118,8 +121,8 @@ struct StageTap {
 template <class T>
 concept TapPolicy = requires(const T tap, float x) {
   { T::kEnabled } -> std::convertible_to<bool>;
-  { T::ends_after(Stage::kQk) } -> std::convertible_to<bool>;
-  { T::ends_before(Stage::kReduce) } -> std::convertible_to<bool>;
+  { tap.ends_after(Stage::kQk) } -> std::convertible_to<bool>;
+  { tap.ends_before(Stage::kReduce) } -> std::convertible_to<bool>;
   tap.template visit<Tensor::kS>(x, 0, 0, 0, 0, 0);
 };
 #endif
