@@ -207,6 +207,7 @@ RepairResult repair(const Experiment& experiment, const RepairOptions& given,
   Search::Wrong wrong;
   wrong.spec = spec;
   wrong.trial = *screen;
+  wrong.elements = baseline[*screen].wrong;
   wrong.seconds = baseline[*screen].ends ? baseline[*screen].seconds : 0;
   wrong.suspects.by_user = options.suspects;
   for (std::size_t i = 0; i < trials.size(); ++i)
@@ -249,6 +250,13 @@ RepairResult repair(const Experiment& experiment, const RepairOptions& given,
   if (!result.edits.empty()) {
     result.verdict = RepairVerdict::kFound;
     return finish();
+  }
+  for (const Search::Helpful& one : search.helpful()) {
+    if (result.helpful.size() == kMost) break;
+    const Edit& edit = edits[static_cast<std::size_t>(one.edit)];
+    const Code& code = *program.files[static_cast<std::size_t>(edit.file)];
+    result.helpful.push_back({code.path, code.shown, edit.line, std::string(edit.operation),
+                              one.left, wrong.elements});
   }
   result.reason = fmt::format("no single small edit of the device code makes {} agree",
                               search.near().edit < 0 ? "the case" : "all cases");

@@ -1,6 +1,7 @@
 // The smallest edit of a kernel's source under which everything agrees, found by trying: `attn-diag repair`.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -32,11 +33,20 @@ struct RepairedEdit {
   std::string before, after;  // the file's text
 };
 
+// An edit that makes most of the first case right, but not all of it, or not all cases.
+struct HelpfulEdit {
+  std::string file, shown;
+  int line = 0;
+  std::string operation;
+  std::int64_t left = 0, of = 0;  // wrong elements of that case: under the edit, and without it
+};
+
 enum class RepairVerdict { kFound, kNothing, kAgreesAlready };
 
 struct RepairResult {
   RepairVerdict verdict = RepairVerdict::kNothing;
   std::vector<RepairedEdit> edits;    // those built first, then the smallest first; up to five
+  std::vector<HelpfulEdit> helpful;   // where there are none: of up to five lines, the best first
   int also = 0;                       // more than those that make the cases agree
   std::string failing;                // the case that edits were tried on first
   std::string failing_how;            // what was wrong with it

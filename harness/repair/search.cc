@@ -348,7 +348,11 @@ void Search::screen(const Started& what, double processor_seconds) {
   start(
       what,
       [&, where, number] {
-        return WireWriter().truth(run_trial(where, x_trials[x_screen], number).agrees).take();
+        const TrialVerdict verdict = run_trial(where, x_trials[x_screen], number);
+        return WireWriter()
+            .truth(verdict.agrees)
+            .number(static_cast<std::uint64_t>(verdict.wrong + 1))
+            .take();
       },
       kRunSeconds, processor_seconds);
 }
@@ -456,7 +460,7 @@ void Search::handle(const Started& what, const Jobs::Result& result) {
       control_done(*library, result);
       break;
     case Task::kSlowScreen:
-      if (agrees(result)) x_survivors.push_back({what.edit, what.library});
+      screened(what, result);
       break;
     case Task::kScreen:
       ++x_tried;
@@ -464,7 +468,7 @@ void Search::handle(const Started& what, const Jobs::Result& result) {
         x_slow.push_back(what);
         x_slow.back().task = Task::kSlowScreen;
       }
-      if (agrees(result)) x_survivors.push_back({what.edit, what.library});
+      screened(what, result);
       break;
     case Task::kTrials:
       trials_done(what, result);
@@ -485,6 +489,29 @@ void Search::handle(const Started& what, const Jobs::Result& result) {
       verification_done(what, result);
       break;
   }
+}
+
+void Search::screened(const Started& what, const Jobs::Result& result) {
+  if (result.end != Jobs::End::kDone) return;
+  WireReader from(result.answer);
+  if (from.truth()) x_survivors.push_back({what.edit, what.library});
+  const auto left = static_cast<std::int64_t>(from.number()) - 1;
+  if (left < 0 || 2 * left > x_wrong.elements) return;
+  const Edit& edit = x_edits[static_cast<std::size_t>(what.edit)];
+  const auto [at, is_new] =
+      x_helpful.try_emplace({edit.file, edit.line}, Helpful{what.edit, left});
+  Helpful& known = at->second;
+  if (!is_new && (left < known.left || (left == known.left && better(what.edit, known.edit))))
+    known = {what.edit, left};
+}
+
+std::vector<Search::Helpful> Search::helpful() const {
+  std::vector<Helpful> all;
+  for (const auto& [place, one] : x_helpful) all.push_back(one);
+  std::sort(all.begin(), all.end(), [&](const Helpful& a, const Helpful& b) {
+    return a.left != b.left ? a.left < b.left : better(a.edit, b.edit);
+  });
+  return all;
 }
 
 // Without any edit it must be wrong as the user's is.

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <deque>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "harness/repair/repair.h"
@@ -24,6 +26,7 @@ class Search {
   struct Wrong {
     std::string spec;  // of the library
     std::size_t trial = 0;
+    std::int64_t elements = -1;  // that are wrong; -1: not counted
     double seconds = 0;  // of the processor that it takes; 0: not known, it does not end
     Suspects suspects;   // as far as they are known
     bool check_has_run = false;
@@ -50,6 +53,12 @@ class Search {
     std::string words, what;  // of the trial, and of why not
   };
   const Near& near() const { return x_near; }
+  // An edit under which no more than half of the wrong elements are left, the best of its line.
+  struct Helpful {
+    int edit = -1;
+    std::int64_t left = 0;
+  };
+  std::vector<Helpful> helpful() const;  // those that leave the fewest first
 
  private:
   enum class Task {
@@ -90,6 +99,7 @@ class Search {
              double processor_seconds = 0);
 
   void handle(const Started& what, const Jobs::Result& result);
+  void screened(const Started& what, const Jobs::Result& result);
   void control_done(Library& library, const Jobs::Result& result);
   void library_built(int index, const Jobs::Result& result);
   void library_refused(Library& library, const std::string& messages);
@@ -131,6 +141,7 @@ class Search {
   std::vector<int> x_agreed;
   std::optional<Clock::time_point> x_first_verified;
   Near x_near;
+  std::map<std::pair<int, int>, Helpful> x_helpful;  // by file and line
   int x_next_number = 1;
   int x_tried = 0, x_built = 0, x_not_possible = 0, x_building = 0, x_verifying = 0;
   int x_looking = 0;  // for suspects

@@ -61,7 +61,11 @@ std::vector<SourcePlace> suspected_lines(const std::string& spec, const Trial& t
 
 Bytes to_bytes(const TrialVerdict& verdict) {
   WireWriter to;
-  to.truth(verdict.agrees).text(verdict.what).truth(verdict.order).number(verdict.places.size());
+  to.truth(verdict.agrees)
+      .number(static_cast<std::uint64_t>(verdict.wrong + 1))
+      .text(verdict.what)
+      .truth(verdict.order)
+      .number(verdict.places.size());
   for (const SourcePlace& place : verdict.places)
     to.text(place.file).number(static_cast<std::uint64_t>(place.line));
   return to.take();
@@ -70,6 +74,7 @@ Bytes to_bytes(const TrialVerdict& verdict) {
 TrialVerdict verdict_of(WireReader& from) {
   TrialVerdict verdict;
   verdict.agrees = from.truth();
+  verdict.wrong = static_cast<std::int64_t>(from.number()) - 1;
   verdict.what = from.text();
   verdict.order = from.truth();
   verdict.places.resize(from.count());

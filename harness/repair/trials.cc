@@ -264,6 +264,7 @@ TrialVerdict run_trial(const std::string& spec, const Trial& trial, int edit,
       const Capture capture = run_kernel({kernel, trial.problem, *trial.inputs, trial.run});
       const Comparison comparison = compare_with_reference(capture, trial.tolerance, 1);
       verdict.agrees = answer_of(capture, comparison) == Answer::kAgrees;
+      verdict.wrong = comparison.mismatched();
       if (!verdict.agrees)
         verdict.what = fmt::format("{} of {} elements are wrong", comparison.mismatched(),
                                    comparison.judged());

@@ -1,6 +1,7 @@
 // What an edited kernel is held to: cases with their sizes, orders of threads, and what check says.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,7 +24,8 @@ struct Trial {
 
 struct TrialVerdict {
   bool agrees = false;
-  std::string what;  // why not: an error, how much is wrong
+  std::int64_t wrong = -1;  // elements; -1: not counted
+  std::string what;         // why not: an error, how much is wrong
   // Lines that check names, or an error, in their order.
   std::vector<SourcePlace> places;
   bool order = false;  // check finds that threads do not wait for each other

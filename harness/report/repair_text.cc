@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace attn_diag::report {
 namespace {
 
@@ -34,6 +36,12 @@ std::string repair_text(const RepairView& view, const Style& style, bool verdict
   };
   if (r.verdict != RepairVerdict::kAgreesAlready)
     line(fmt::format("Without an edit {}: {}.", r.failing, r.failing_how));
+  constexpr std::size_t kShown = 3;
+  for (std::size_t i = 0; i < std::min(kShown, r.helpful.size()); ++i) {
+    const repair::HelpfulEdit& edit = r.helpful[i];
+    line(fmt::format("Under an edit of {}:{} ({}) {} of {} wrong elements of it are left.",
+                     edit.shown, edit.line, edit.operation, edit.left, edit.of));
+  }
   if (r.verdict == RepairVerdict::kFound) line("Agree with it: " + join(r.cases, "; ") + ".");
   if (r.edits.size() > 1) {
     line(fmt::format("{} too; they may mean the same, or differ in cases that were not tried:",
@@ -75,6 +83,13 @@ Json repair_json(const RepairView& view, const CommandContext& context) {
                           {"operator", edit.operation},
                           {"built", edit.built},
                           {"diff", edit.diff}});
+  j["helpful"] = Json::array();
+  for (const repair::HelpfulEdit& edit : r.helpful)
+    j["helpful"].push_back({{"file", edit.file},
+                            {"line", edit.line},
+                            {"operator", edit.operation},
+                            {"left", edit.left},
+                            {"of", edit.of}});
   j["also"] = r.also;
   j["applied"] = view.applied;
   j["failing"] = r.failing.empty() ? Json(nullptr) : Json(r.failing);

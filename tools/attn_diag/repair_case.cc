@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <sstream>
 
 #include "attn_diag/harness/error.h"
@@ -23,11 +25,32 @@ std::string line_of(const std::string& text, int line) {
   return begin == found.npos ? "" : found.substr(begin, end - begin + 1);
 }
 
-bool is_at(const LineSuspect& suspect, const repair::RepairedEdit& edit) {
+bool is_at(const LineSuspect& suspect, const std::string& file, int line) {
   std::error_code error;
-  return suspect.place.line == edit.line &&
+  return suspect.place.line == line &&
          std::filesystem::weakly_canonical(suspect.place.file, error) ==
-             std::filesystem::weakly_canonical(edit.file, error);
+             std::filesystem::weakly_canonical(file, error);
+}
+
+// The line of what makes nearly everything right is suspected first.
+void add_helpful(const std::vector<repair::HelpfulEdit>& edits, LineDivergence& lines) {
+  if (lines.answer == LineAnswer::kLine) return;
+  std::size_t next = 0;
+  for (const repair::HelpfulEdit& edit : edits) {
+    std::ifstream source(edit.file);
+    const std::string text{std::istreambuf_iterator<char>(source), {}};
+    const auto known =
+        std::find_if(lines.suspects.begin(), lines.suspects.end(),
+                     [&](const LineSuspect& s) { return is_at(s, edit.file, edit.line); });
+    LineSuspect suspect{{edit.file, "", edit.line, 0, line_of(text, edit.line), ""}, ""};
+    if (known != lines.suspects.end()) {
+      suspect.place = known->place;
+      lines.suspects.erase(known);
+    }
+    suspect.why = fmt::format("under an edit of this line {} of {} wrong elements are left: {}",
+                              edit.left, edit.of, edit.operation);
+    lines.suspects.insert(lines.suspects.begin() + static_cast<std::ptrdiff_t>(next++), suspect);
+  }
 }
 
 }  // namespace
@@ -74,14 +97,14 @@ void try_edits(const Flags& flags, double seconds, Progress& progress, LineDiver
   out.tried = result.tried;
   out.seconds = result.seconds;
   out.reason = result.reason;
-  if (result.edits.empty()) return;
+  if (result.edits.empty()) return add_helpful(result.helpful, lines);
   out.operation = result.edits.front().operation;
   out.diff = result.edits.front().diff;
   out.cases = result.cases;
   std::size_t next = lines.answer == LineAnswer::kLine ? 1 : 0;
   for (const repair::RepairedEdit& edit : result.edits) {
     const auto known = std::find_if(lines.suspects.begin(), lines.suspects.end(),
-                                    [&](const LineSuspect& s) { return is_at(s, edit); });
+                                    [&](const LineSuspect& s) { return is_at(s, edit.file, edit.line); });
     LineSuspect suspect{{edit.file, "", edit.line, 0, line_of(edit.before, edit.line), ""}, ""};
     if (known != lines.suspects.end()) {
       if (static_cast<std::size_t>(known - lines.suspects.begin()) < next) continue;  // it is there
