@@ -14,7 +14,8 @@ add_library(attn_diag_flags INTERFACE)
 target_compile_options(attn_diag_flags INTERFACE
   -ffp-contract=off   # host results do not depend on compiler or instruction set
   -Wall -Wextra -Wpedantic -Wnon-virtual-dtor
-  # Of sources compiled together it would speak of one's locals and another's constants. clang looks at each in CI.
+  # Of sources compiled together it would speak of one's locals and another's constants; tools/check_includes looks at
+  # each alone.
   $<$<NOT:$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>>:-Wshadow>
   # g++ 13 raises it for any function that takes a temporary and returns a reference.
   $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_GREATER_EQUAL:$<CXX_COMPILER_VERSION>,13>>:-Wno-dangling-reference>

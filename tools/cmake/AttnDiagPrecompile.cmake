@@ -1,7 +1,7 @@
 # attn_diag_precompile(target [headers ...])
 # Parses once for the target what most sources include of the C++ library and of other libraries; no header of
 # ours, so that a change of one builds what includes it and nothing else. An include that is missing is found
-# by CI's clang step, which builds with CMAKE_DISABLE_PRECOMPILE_HEADERS.
+# by tools/check_includes.
 
 # Without the first, ccache does not know what is in them. The others are false alarms of gcc 12 about strings
 # that are moved into vectors (gcc bug 105651 and its like), silent where system headers are read as text.
