@@ -11,7 +11,6 @@ namespace attn_diag {
 namespace {
 
 using xraying::Operands;
-using xraying::RowIndex;
 using xraying::Trial;
 using xraying::TrialOutcome;
 using Verdict = InvariantResult::Verdict;
@@ -39,15 +38,15 @@ InvariantResult of_property(Invariant invariant, const PropertyResult& p) {
 // Entries in reverse order.
 struct Reversed {
   Problem p;
-  RowIndex operator()(const RowIndex& row) const {
+  xraying::RowIndex operator()(const xraying::RowIndex& row) const {
     return {p.batch - 1 - row[0], p.heads - 1 - row[1], row[2]};
   }
 };
 
 Operands permuted(const Operands& from, const Problem& p) {
   Operands source = from, out(p);
-  xraying::for_each_row(p, [&](const RowIndex& row) {
-    const RowIndex other = Reversed{p}(row);
+  xraying::for_each_row(p, [&](const xraying::RowIndex& row) {
+    const xraying::RowIndex other = Reversed{p}(row);
     for (std::int64_t d = 0; d < p.head_dim; ++d)
       out.q(row[0], row[1], row[2], d) = source.q(other[0], other[1], other[2], d);
   });
@@ -65,8 +64,8 @@ PropertyResult heads(const Trial& run, const Operands& operands, const TrialOutc
   xraying::Judge judge(Property::kOtherHeads);
   if (p.batch == 1 && p.heads == 1) return judge.not_tried("there is one head and one batch entry");
   const TrialOutcome moved = run(permuted(operands, p));
-  xraying::for_each_row(p, [&](const RowIndex& row) {
-    const RowIndex other = Reversed{p}(row);
+  xraying::for_each_row(p, [&](const xraying::RowIndex& row) {
+    const xraying::RowIndex other = Reversed{p}(row);
     const auto at = base.flat(other);
     judge.o_of(
         moved, row, [&](std::int64_t d) { return base.o[base.flat(other, d)]; },
@@ -91,7 +90,7 @@ PropertyResult splits(const Experiment& experiment, const Operands& operands,
   try {
     const TrialOutcome outcome = Trial(other, true, true)(operands);
     xraying::for_each_row(
-        p, [&](const RowIndex& row) { judge.same_within_bounds(outcome, base, row); });
+        p, [&](const xraying::RowIndex& row) { judge.same_within_bounds(outcome, base, row); });
     return judge.finish();
   } catch (const KernelFault&) {
     throw;

@@ -498,8 +498,7 @@ void Search::screened(const Started& what, const Jobs::Result& result) {
   const auto left = static_cast<std::int64_t>(from.number()) - 1;
   if (left < 0 || 2 * left > x_wrong.elements) return;
   const Edit& edit = x_edits[static_cast<std::size_t>(what.edit)];
-  const auto [at, is_new] =
-      x_helpful.try_emplace({edit.file, edit.line}, Helpful{what.edit, left});
+  const auto [at, is_new] = x_helpful.try_emplace({edit.file, edit.line}, Helpful{what.edit, left});
   Helpful& known = at->second;
   if (!is_new && (left < known.left || (left == known.left && better(what.edit, known.edit))))
     known = {what.edit, left};

@@ -27,8 +27,8 @@ class Search {
     std::string spec;  // of the library
     std::size_t trial = 0;
     std::int64_t elements = -1;  // that are wrong; -1: not counted
-    double seconds = 0;  // of the processor that it takes; 0: not known, it does not end
-    Suspects suspects;   // as far as they are known
+    double seconds = 0;          // of the processor that it takes; 0: not known, it does not end
+    Suspects suspects;           // as far as they are known
     bool check_has_run = false;
   };
   Search(const Program& program, const std::vector<Edit>& edits, const Workshop& workshop,

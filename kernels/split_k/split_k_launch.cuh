@@ -33,9 +33,8 @@ Status run_split_k(const RunRequest& request) {
         const dim3 grid(ceil_div(problem.seqlen_q, ReduceTraits::kRowsPerBlock), problem.heads,
                         problem.batch);
         return launch(request, "split_k reduce", split_k_reduce_kernel<Element, Tap>, grid,
-                      dim3(ReduceTraits::kThreads),
-                      ReduceTraits::shared_bytes(geometry.num_splits), problem, geometry, partials,
-                      tensors.gO, tensors.gLse, tap);
+                      dim3(ReduceTraits::kThreads), ReduceTraits::shared_bytes(geometry.num_splits),
+                      problem, geometry, partials, tensors.gO, tensors.gLse, tap);
       });
   return explain_unsupported(done, request);
 }

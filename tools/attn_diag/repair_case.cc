@@ -103,8 +103,9 @@ void try_edits(const Flags& flags, double seconds, Progress& progress, LineDiver
   out.cases = result.cases;
   std::size_t next = lines.answer == LineAnswer::kLine ? 1 : 0;
   for (const repair::RepairedEdit& edit : result.edits) {
-    const auto known = std::find_if(lines.suspects.begin(), lines.suspects.end(),
-                                    [&](const LineSuspect& s) { return is_at(s, edit.file, edit.line); });
+    const auto known =
+        std::find_if(lines.suspects.begin(), lines.suspects.end(),
+                     [&](const LineSuspect& s) { return is_at(s, edit.file, edit.line); });
     LineSuspect suspect{{edit.file, "", edit.line, 0, line_of(edit.before, edit.line), ""}, ""};
     if (known != lines.suspects.end()) {
       if (static_cast<std::size_t>(known - lines.suspects.begin()) < next) continue;  // it is there
