@@ -1,4 +1,9 @@
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <cfenv>
+#include <cstdio>
+#include <cstdlib>
 #include <set>
 #include <stdexcept>
 #include <thread>
@@ -163,6 +168,25 @@ TEST_CASE("blocks run on workers that persist, at most as many as asked for") {
   }
   CHECK(ids.size() >= 1);
   CHECK(ids.size() <= 3);
+}
+
+// As code under test does on an error, in a process that tries an edit.
+TEST_CASE("exit() ends a forked process, though the workers are not in it") {
+  LaunchOptions options;
+  options.workers = 3;
+  std::vector<int> out(200);
+  REQUIRE(launched(options, [&] { return plain::worker_ids(200, out.data()); }).completed());
+  std::fflush(nullptr);  // else the child prints it too
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    ::alarm(20);
+    std::exit(3);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 3);
 }
 
 TEST_CASE(

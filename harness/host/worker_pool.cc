@@ -5,17 +5,8 @@
 namespace attn_diag::host {
 
 WorkerPool& WorkerPool::instance() {
-  static WorkerPool pool;
+  static WorkerPool& pool = *new WorkerPool;
   return pool;
-}
-
-WorkerPool::~WorkerPool() {
-  {
-    const std::lock_guard lock(x_mutex);
-    x_stop = true;
-  }
-  x_start.notify_all();
-  for (std::thread& thread : x_threads) thread.join();
 }
 
 void WorkerPool::make_threads() {
@@ -58,8 +49,7 @@ void WorkerPool::helper_loop(int number) {
   unsigned long long seen = 0;
   std::unique_lock lock(x_mutex);
   for (;;) {
-    x_start.wait(lock, [&] { return x_stop || (x_generation != seen && number < x_wanted); });
-    if (x_stop) return;
+    x_start.wait(lock, [&] { return x_generation != seen && number < x_wanted; });
     seen = x_generation;
     const std::function<void()>* work = x_work;
     lock.unlock();

@@ -11,7 +11,8 @@ namespace attn_diag::host {
 
 class WorkerPool {
  public:
-  // The process's pool.
+  // The process's pool. It is never destroyed: code under test may call exit() in a forked process, where the threads are
+  // not and whoever waits for them waits for ever.
   static WorkerPool& instance();
 
   // Runs `work` on the calling thread and on `helpers` others; returns when all have returned. One
@@ -20,8 +21,6 @@ class WorkerPool {
   // One more thread runs the work of the call in progress; to be called from it. False: no thread could be
   // made.
   bool add();
-
-  ~WorkerPool();
 
  private:
   WorkerPool() = default;
@@ -35,7 +34,6 @@ class WorkerPool {
   unsigned long long x_generation = 0;
   int x_wanted = 0;
   int x_running = 0;
-  bool x_stop = false;
 };
 
 }  // namespace attn_diag::host

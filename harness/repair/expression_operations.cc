@@ -38,6 +38,14 @@ std::size_t op_end(const Proposals& p, const Expression& e) {
          (p.op(e).starts_with(">") && p.op(e).size() > p.code().token(e.op).text.size() ? 2 : 1);
 }
 
+bool is_pointer(const Proposals& p, int i) {
+  const std::string type = p.type(i);
+  return type.ends_with('*') || type.ends_with(']');
+}
+bool has_pointer(const Proposals& p, const Expression& e) {
+  return std::any_of(e.parts.begin(), e.parts.end(), [&](int part) { return is_pointer(p, part); });
+}
+
 // a < b, a <= b, ...
 void other_relation(Proposals& p, std::string_view name) {
   for_each(p, Kind::kBinary, [&](int i, const Expression& e) {
@@ -54,6 +62,7 @@ void other_arithmetic(Proposals& p, std::string_view name) {
       if (!is_one_of(op, group)) continue;
       for (const std::string_view other : group) {
         if (other == op || (other == "%" && p.is_real_value(i))) continue;
+        if (has_pointer(p, e) && other != "+" && other != "-") continue;
         // x * 1 is x, which "operand dropped" says shorter.
         if (p.words(e.parts.back()) == "1" && (other == "*" || other == "/")) continue;
         p.replace(name, 0, i, e.op, op_end(p, e), std::string(other));
@@ -75,7 +84,8 @@ void other_logic(Proposals& p, std::string_view name) {
 void dropped_operand(Proposals& p, std::string_view name) {
   for_each(p, Kind::kBinary, [&](int i, const Expression& e) {
     if (e.parts.size() != 2) return;
-    for (const int part : e.parts) p.replace(name, 0, i, p.words(part));
+    for (const int part : e.parts)
+      if (is_pointer(p, part) || !has_pointer(p, e)) p.replace(name, 0, i, p.words(part));
   });
 }
 
@@ -83,6 +93,7 @@ void dropped_operand(Proposals& p, std::string_view name) {
 void swapped_operands(Proposals& p, std::string_view name) {
   for_each(p, Kind::kBinary, [&](int i, const Expression& e) {
     if (e.parts.size() != 2 || !is_one_of(p.op(e), {"-", "/", "%", "<<", ">>"})) return;
+    if (has_pointer(p, e)) return;
     p.replace(
         name, 0, i,
         fmt::format("{} {} {}", as_operand(p, e.parts[1]), p.op(e), as_operand(p, e.parts[0])));
@@ -92,7 +103,7 @@ void swapped_operands(Proposals& p, std::string_view name) {
 // a * b + c: c * b + a, a * c + b.
 void swapped_terms(Proposals& p, std::string_view name) {
   for_each(p, Kind::kBinary, [&](int i, const Expression& e) {
-    if (e.parts.size() != 2 || p.op(e) != "+") return;
+    if (e.parts.size() != 2 || p.op(e) != "+" || has_pointer(p, e)) return;
     for (const std::size_t side : {0, 1}) {
       const Expression& product = p.at(e.parts[side]);
       if (product.kind != Kind::kBinary || p.op(product) != "*" || product.parts.size() != 2)
@@ -110,7 +121,7 @@ void swapped_terms(Proposals& p, std::string_view name) {
 // a + b * c: (a + b) * c, and back.
 void other_grouping(Proposals& p, std::string_view name) {
   for_each(p, Kind::kBinary, [&](int i, const Expression& e) {
-    if (e.parts.size() != 2) return;
+    if (e.parts.size() != 2 || has_pointer(p, e)) return;
     const std::string_view op = p.op(e);
     for (const std::size_t side : {0, 1}) {
       int inner = e.parts[side];

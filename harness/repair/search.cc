@@ -95,11 +95,6 @@ std::string Search::spec(int number, bool instrumented) const {
   return x_workshop.library(number, instrumented) + ":" + x_kernel;
 }
 
-Workshop::Speed Search::speed() const {
-  constexpr double kShort = 0.03;  // seconds of a run, most of them the process's own
-  return x_screen_seconds < kShort ? Workshop::Speed::kSoonBuilt : Workshop::Speed::kSoonRun;
-}
-
 // CPU seconds for all trials, without compilers.
 double Search::trials_seconds() const {
   return 5 + 20 * x_screen_seconds * static_cast<double>(x_trials.size());
@@ -305,7 +300,8 @@ bool Search::start_library() {
       {Task::kBuild, static_cast<int>(x_libraries.size()) - 1, -1, built.number},
       [&] {
         return to_bytes(x_workshop.build(built.number, built.schema.texts,
-                                         schema_prelude(built.schema), which, speed()));
+                                         schema_prelude(built.schema), which,
+                                         Workshop::Speed::kSoon));
       },
       kBuildSeconds);
   return true;
@@ -424,7 +420,8 @@ bool Search::start_alone() {
             edited(*x_program.files[static_cast<std::size_t>(e.file)], e);
         const Workshop::Built built = x_workshop.build(
             number, texts, {},
-            instrumented ? Workshop::Which::kInstrumented : Workshop::Which::kPlain, speed());
+            instrumented ? Workshop::Which::kInstrumented : Workshop::Which::kPlain,
+            Workshop::Speed::kSoon);
         if (!built.ok) throw Error("it does not compile");
         const std::string where = spec(number, instrumented);
         if (!run_trial(where, x_trials[x_screen], 0).agrees)
@@ -569,12 +566,21 @@ void Search::library_refused(Library& library, const std::string& messages) {
       if (code.path == file && edit.line == line && !refused.contains(i)) doubtful.insert(i);
     }
   x_not_possible += static_cast<int>(refused.size());
-  std::vector<int> rest, apart;
+  // Of an expression in a template clang tells one error at a time: where that went wrong twice, the other edits wait,
+  // so that not each of them takes a build of all.
+  const auto site = [&](int i) {
+    const Edit& edit = x_edits[static_cast<std::size_t>(i)];
+    return std::tuple(edit.file, edit.site_begin, edit.site_end);
+  };
+  for (const int i : refused) ++x_refused_at[site(i)];
+  std::vector<int> rest, apart, later;
   for (const int i : numbers)
     if (doubtful.contains(i))
       apart.push_back(i);
     else if (!refused.contains(i))
-      rest.push_back(i);
+      (x_refused_at[site(i)] > 1 ? later : rest).push_back(i);
+  if (rest.empty() && apart.empty()) std::swap(rest, later);
+  if (!later.empty()) x_to_build.push_back(std::move(later));
   if (rest.empty()) std::swap(rest, apart);
   if (refused.empty() && apart.empty()) {
     // Nothing says which: one half is, or both are.

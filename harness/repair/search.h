@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -109,7 +110,6 @@ class Search {
   std::string spec(int number, bool instrumented) const;
   double seconds_left() const;
   double trials_seconds() const;
-  Workshop::Speed speed() const;
   bool better(int a, int b) const;  // the smaller edit
   bool likelier_waits(int edit) const;
   bool enough() const;
@@ -141,7 +141,8 @@ class Search {
   std::vector<int> x_agreed;
   std::optional<Clock::time_point> x_first_verified;
   Near x_near;
-  std::map<std::pair<int, int>, Helpful> x_helpful;  // by file and line
+  std::map<std::pair<int, int>, Helpful> x_helpful;                       // by file and line
+  std::map<std::tuple<int, std::size_t, std::size_t>, int> x_refused_at;  // by file and place
   int x_next_number = 1;
   int x_tried = 0, x_built = 0, x_not_possible = 0, x_building = 0, x_verifying = 0;
   int x_looking = 0;  // for suspects

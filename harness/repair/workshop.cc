@@ -51,8 +51,7 @@ Workshop::Built Workshop::build(int number, const std::vector<std::string>& text
   };
   // An array whose extent is no constant any more is another array.
   flags({"-Wno-error", "-Werror=vla"});
-  if (speed == Speed::kSoonBuilt) flags({"-O0", "-g0"});
-  if (speed == Speed::kSoonRun) flags({"-O1", "-g0"});
+  if (speed == Speed::kSoon) flags({"-O1", "-g0"});
   // clang++ is the quicker compiler, and says for every edit what is wrong with it. g++ crashes while it words some
   // of these errors.
   if (!prelude.empty() && x_settings.no_instrumenter().empty()) {

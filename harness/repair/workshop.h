@@ -27,8 +27,8 @@ class Workshop {
   // Which of a library and its instrumented build.
   enum class Which { kPlain, kInstrumented, kBoth };
 
-  // What a library is for: to be run a few times, many times, or as the user's is.
-  enum class Speed { kSoonBuilt, kSoonRun, kAsBuilt };
+  // What a library is for: to be built and run soon, or to run as the user's does.
+  enum class Speed { kSoon, kAsBuilt };
 
   // A library of these texts, one for each source; `prelude`: what every file begins with. `number` is that of the
   // library, which no other has; libraries may be built at the same time.
