@@ -53,6 +53,8 @@ TEST_CASE("each way of being wrong by little has its edit") {
       {"float x = 0.f; o[n] = x;", "float x = -INFINITY; o[n] = x;", "real number"},
       {"o[n] = q[n];", "o[n] = q[m];", "name"},
       {"o[n] = q[n];", "o[n] = q[n - 1];", "off by one"},
+      {"o[n] = q[n / m];", "o[n] = q[n / m + 1];", "off by one"},
+      {"o[n] = f(n * m);", "o[n] = f(n * m - 1);", "off by one"},
       {"o[n] = q[n];", "o[n] = q[n] * alpha;", "missing factor"},
       {"o[n] = q[n];", "o[n] = q[n * m];", "missing term"},
       {"o[threadIdx.x] = 1;", "o[threadIdx.y] = 1;", "member"},
@@ -102,6 +104,23 @@ TEST_CASE("what the compiler must know is edited by itself") {
   CHECK(alone.contains("32>33"));
   CHECK(alone.contains("2>3"));
   CHECK(alone.contains("+>-"));
+}
+
+TEST_CASE("of what is added to a pointer, edits leave a pointer and a number") {
+  const std::string text = kernel_of("const float* p = q + n * m; o[n] = p[0];");
+  const Program p = program_of(text);
+  const std::vector<Edit> edits = propose_edits(p);
+  const auto becomes = [&](const std::string& sum) {
+    return edit_to(p, edits, kernel_of("const float* p = " + sum + "; o[n] = p[0];")) != nullptr;
+  };
+  CHECK(becomes("q - n * m"));
+  CHECK(becomes("q"));
+  CHECK(becomes("q + n"));
+  for (const char* const none :
+       {"q * n * m", "q / n * m", "n * m", "(q + n) * m", "n + q * m", "m + n * q"}) {
+    INFO(none);
+    CHECK_FALSE(becomes(none));
+  }
 }
 
 TEST_CASE("no edit is proposed twice, and none changes nothing") {

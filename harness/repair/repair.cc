@@ -118,9 +118,12 @@ std::optional<std::size_t> screen_of(const std::vector<Trial>& trials,
                                      const std::vector<Baseline>& baseline) {
   const auto cost = [&](std::size_t i) {
     constexpr double kQuick = 0.3;  // seconds
-    const bool own = trials[i].inputs == trials[0].inputs;
+    const bool own = trials[i].inputs == trials[0].inputs ||
+                     (trials[i].smaller && baseline[i].ends &&
+                      (!baseline[0].ends || 2 * baseline[i].seconds < baseline[0].seconds));
     return std::tuple(!own, trials[i].check, trials[i].instrumented(),
-                      baseline[i].seconds > kQuick ? baseline[i].seconds : 0.0, i);
+                      baseline[i].seconds > kQuick ? baseline[i].seconds : 0.0, !trials[i].smaller,
+                      i);
   };
   std::optional<std::size_t> found;
   for (std::size_t i = 0; i < trials.size(); ++i)
@@ -177,6 +180,10 @@ RepairResult repair(const Experiment& experiment, const RepairOptions& given,
     for (std::size_t i = 1; i < trials.size(); ++i) others.push_back(i);
     run_baseline(spec, trials, others, options, run_seconds, baseline);
   }
+  constexpr double kSlow = 0.03;  // seconds of the processor: worth a look at a smaller case
+  const bool slow = !baseline[0].agrees && (!baseline[0].ends || baseline[0].seconds > kSlow);
+  if (slow && trials.size() > 1 && trials[1].smaller)
+    run_baseline(spec, trials, {1}, options, run_seconds, baseline);
   const std::optional<std::size_t> screen = screen_of(trials, baseline);
   if (!screen) {
     result.verdict = RepairVerdict::kAgreesAlready;
@@ -189,7 +196,7 @@ RepairResult repair(const Experiment& experiment, const RepairOptions& given,
     }
     return finish();
   }
-  if (trials[*screen].inputs != trials[0].inputs)
+  if (trials[*screen].inputs != trials[0].inputs && baseline[0].agrees)
     result.notes.push_back(fmt::format("The case that was named agrees ({}), but {} does not.",
                                        trials[0].words, trials[*screen].words));
   result.failing = trials[*screen].words;

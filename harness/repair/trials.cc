@@ -147,6 +147,13 @@ std::vector<Trial> make_trials(const Experiment& given, bool instrumented) {
   const Geometry geometry = plan_geometry(kernel, problem, options);
   to.add(problem, inputs, options,
          options.schedule == "forward" ? "" : "schedule " + options.schedule);
+  // As many behind the last whole tile: a kernel may take no others.
+  const auto fewer = [](std::int32_t n) { return n < 128 ? n : 64 + n % 64; };
+  Problem less = problem;
+  less.seqlen_q = fewer(less.seqlen_q);
+  less.seqlen_k = fewer(less.seqlen_k);
+  to.other(less);
+  if (to.trials.size() > 1) to.trials.back().smaller = true;
   const auto with = [&](const std::string& schedule, std::uint8_t fill) {
     RunOptions run = options;
     run.schedule = schedule;

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "attn_diag/harness/error.h"
+#include "harness/repair/edit.h"
 #include "harness/report/text.h"
 #include "harness/toolchain/build/settings.h"
 #include "tools/attn_diag/values.h"
@@ -32,24 +33,29 @@ bool is_at(const LineSuspect& suspect, const std::string& file, int line) {
              std::filesystem::weakly_canonical(file, error);
 }
 
-// The line of what makes nearly everything right is suspected first.
+// Lines of edits that make the case right, though not all others, come behind the first. A barrier makes many a case right,
+// wherever it stands.
 void add_helpful(const std::vector<repair::HelpfulEdit>& edits, LineDivergence& lines) {
-  if (lines.answer == LineAnswer::kLine) return;
-  std::size_t next = 0;
+  if (lines.answer == LineAnswer::kLine || lines.suspects.empty()) return;
+  constexpr std::size_t kMost = 2;
+  std::size_t next = 1;
   for (const repair::HelpfulEdit& edit : edits) {
-    std::ifstream source(edit.file);
-    const std::string text{std::istreambuf_iterator<char>(source), {}};
+    if (edit.left > 0 || edit.operation == repair::kBarrierOperation) continue;
     const auto known =
         std::find_if(lines.suspects.begin(), lines.suspects.end(),
                      [&](const LineSuspect& s) { return is_at(s, edit.file, edit.line); });
+    std::ifstream source(edit.file);
+    const std::string text{std::istreambuf_iterator<char>(source), {}};
     LineSuspect suspect{{edit.file, "", edit.line, 0, line_of(text, edit.line), ""}, ""};
     if (known != lines.suspects.end()) {
+      if (static_cast<std::size_t>(known - lines.suspects.begin()) < next) continue;
       suspect.place = known->place;
       lines.suspects.erase(known);
     }
-    suspect.why = fmt::format("under an edit of this line {} of {} wrong elements are left: {}",
-                              edit.left, edit.of, edit.operation);
-    lines.suspects.insert(lines.suspects.begin() + static_cast<std::ptrdiff_t>(next++), suspect);
+    suspect.why = fmt::format("under an edit of this line this case agrees, but not all others: {}",
+                              edit.operation);
+    lines.suspects.insert(lines.suspects.begin() + static_cast<std::ptrdiff_t>(next), suspect);
+    if (++next > kMost) break;
   }
 }
 
