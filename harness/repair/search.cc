@@ -491,9 +491,11 @@ void Search::handle(const Started& what, const Jobs::Result& result) {
 void Search::screened(const Started& what, const Jobs::Result& result) {
   if (result.end != Jobs::End::kDone) return;
   WireReader from(result.answer);
-  if (from.truth()) x_survivors.push_back({what.edit, what.library});
+  const bool agrees = from.truth();
+  if (agrees) x_survivors.push_back({what.edit, what.library});
   const auto left = static_cast<std::int64_t>(from.number()) - 1;
-  if (left < 0 || 2 * left > x_wrong.elements) return;
+  // What agrees by its numbers alone may have left cells unwritten, say.
+  if (left < 0 || 2 * left > x_wrong.elements || (left == 0 && !agrees)) return;
   const Edit& edit = x_edits[static_cast<std::size_t>(what.edit)];
   const auto [at, is_new] = x_helpful.try_emplace({edit.file, edit.line}, Helpful{what.edit, left});
   Helpful& known = at->second;

@@ -33,13 +33,13 @@ bool is_at(const LineSuspect& suspect, const std::string& file, int line) {
              std::filesystem::weakly_canonical(file, error);
 }
 
-// Lines of edits that make the case right, though not all others, come behind the first. A barrier makes many a case right,
-// wherever it stands.
-void add_helpful(const std::vector<repair::HelpfulEdit>& edits, LineDivergence& lines) {
-  if (lines.answer == LineAnswer::kLine || lines.suspects.empty()) return;
+// Lines of edits that make the case right, though not all others, come first. A barrier makes many a case right, wherever
+// it stands.
+void add_helpful(const repair::RepairResult& result, LineDivergence& lines) {
+  if (lines.answer == LineAnswer::kLine) return;
   constexpr std::size_t kMost = 2;
-  std::size_t next = 1;
-  for (const repair::HelpfulEdit& edit : edits) {
+  std::size_t next = 0;
+  for (const repair::HelpfulEdit& edit : result.helpful) {
     if (edit.left > 0 || edit.operation == repair::kBarrierOperation) continue;
     const auto known =
         std::find_if(lines.suspects.begin(), lines.suspects.end(),
@@ -52,11 +52,17 @@ void add_helpful(const std::vector<repair::HelpfulEdit>& edits, LineDivergence& 
       suspect.place = known->place;
       lines.suspects.erase(known);
     }
-    suspect.why = fmt::format("under an edit of this line this case agrees, but not all others: {}",
-                              edit.operation);
+    suspect.why = fmt::format("under an edit of this line {} agrees, but not all other cases: {}",
+                              result.failing, edit.operation);
     lines.suspects.insert(lines.suspects.begin() + static_cast<std::ptrdiff_t>(next), suspect);
-    if (++next > kMost) break;
+    if (++next == kMost) break;
   }
+  if (next == 0) return;
+  lines.answer = LineAnswer::kUnsure;
+  if (lines.what.empty()) lines.what = "small edits were tried";
+  lines.reason =
+      "an edit of the first of these lines makes a case agree, but not all; the fault may be "
+      "elsewhere";
 }
 
 }  // namespace
@@ -103,7 +109,7 @@ void try_edits(const Flags& flags, double seconds, Progress& progress, LineDiver
   out.tried = result.tried;
   out.seconds = result.seconds;
   out.reason = result.reason;
-  if (result.edits.empty()) return add_helpful(result.helpful, lines);
+  if (result.edits.empty()) return add_helpful(result, lines);
   out.operation = result.edits.front().operation;
   out.diff = result.edits.front().diff;
   out.cases = result.cases;
