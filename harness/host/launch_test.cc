@@ -186,7 +186,9 @@ TEST_CASE("exit() ends a forked process, though the workers are not in it") {
   int status = 0;
   REQUIRE(::waitpid(child, &status, 0) == child);
   CHECK(WIFEXITED(status));
+#if !defined(__SANITIZE_ADDRESS__)  // which finds leaks there, of the threads that are gone
   CHECK(WEXITSTATUS(status) == 3);
+#endif
 }
 
 TEST_CASE(
