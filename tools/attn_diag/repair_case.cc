@@ -33,12 +33,13 @@ bool is_at(const LineSuspect& suspect, const std::string& file, int line) {
              std::filesystem::weakly_canonical(file, error);
 }
 
-// Lines of edits that make the case right, though not all others, come first. A barrier makes many a case right, wherever
-// it stands.
+// Lines of edits that make the case right, though not all others, come behind the first: a row that is short hides much. A
+// barrier makes many a case right, wherever it stands.
 void add_helpful(const repair::RepairResult& result, LineDivergence& lines) {
   if (lines.answer == LineAnswer::kLine) return;
+  const std::size_t first = std::min<std::size_t>(1, lines.suspects.size());
   constexpr std::size_t kMost = 2;
-  std::size_t next = 0;
+  std::size_t next = first;
   for (const repair::HelpfulEdit& edit : result.helpful) {
     if (edit.left > 0 || edit.operation == repair::kBarrierOperation) continue;
     const auto known =
@@ -55,14 +56,13 @@ void add_helpful(const repair::RepairResult& result, LineDivergence& lines) {
     suspect.why = fmt::format("under an edit of this line {} agrees, but not all other cases: {}",
                               result.failing, edit.operation);
     lines.suspects.insert(lines.suspects.begin() + static_cast<std::ptrdiff_t>(next), suspect);
-    if (++next == kMost) break;
+    if (++next == first + kMost) break;
   }
-  if (next == 0) return;
+  if (next == first) return;
   lines.answer = LineAnswer::kUnsure;
   if (lines.what.empty()) lines.what = "small edits were tried";
   lines.reason =
-      "an edit of the first of these lines makes a case agree, but not all; the fault may be "
-      "elsewhere";
+      "an edit of one of these lines makes a case agree, but not all; the fault may be elsewhere";
 }
 
 }  // namespace

@@ -189,10 +189,12 @@ class Repair(CommandTest):
         self.assertIsNone(alone["edits"])
         self.assertNotIn(wrong, alone["suspects"][0]["text"])
         lines = json.loads(self.call(f"{case} --json --try-edits 500 -o x.h5", 1))["line_divergence"]
-        self.assertIn(wrong, lines["suspects"][0]["text"])
-        self.assertTrue(lines["suspects"][0]["why"].startswith("under an edit of this line all"), lines["suspects"])
+        # tile_end(first, n + 1) where it is called does the same, and may be found first.
+        first = lines["suspects"][0]
+        self.assertTrue(wrong in first["text"] or "= tile_end(first, n)" in first["text"], lines["suspects"])
+        self.assertTrue(first["why"].startswith("under an edit of this line all"), lines["suspects"])
         self.assertEqual(lines["answer"], "unsure")
-        self.assertIn("\n-__device__ inline int tile_end", lines["edits"]["diff"])
+        self.assertRegex(lines["edits"]["diff"], "\n-.* tile_end")
         self.assertGreater(len(lines["edits"]["cases"]), 5)
         shown = self.call("show x.h5 --lines", 1)
         self.assertIn("Under this edit", shown)
@@ -204,6 +206,17 @@ class Repair(CommandTest):
         first = report["line_divergence"]["suspects"][0]
         self.assertIn(wrong, first["text"])
         self.assertTrue(first["why"].startswith("under an edit of this line all"), first)
+
+    def test_an_edit_that_makes_this_case_agree_alone_has_its_line_told(self):
+        # The other bug shows with three heads.
+        self.build(KERNEL.replace("l *= alpha", "l *= 1.0f", 1).replace("blockIdx.y * n * dim", "(blockIdx.y & 1) * n * dim"))
+        text = self.call(f"trace --kernel ./rows.so {CASE} --no-history --json --try-edits 15", 1)
+        lines = json.loads(text)["line_divergence"]
+        self.assertEqual(lines["edits"]["diff"], "")
+        whys = [suspect["why"] for suspect in lines["suspects"]]
+        self.assertNotIn("agrees, but not all other cases", whys[0])
+        self.assertIn("agrees, but not all other cases", whys[1])
+        self.assertEqual(lines["answer"], "unsure")
 
     def test_a_trace_says_why_no_edit_was_found(self):
         self.build(KERNEL.replace("l *= alpha", "l *= 3", 1).replace("m + logf(l)", "m - logf(l)", 1))
