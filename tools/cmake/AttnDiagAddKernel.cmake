@@ -120,12 +120,19 @@ function(attn_diag_instrument target language arguments objects)
     cmake_path(GET source FILENAME file)
     set(object ${CMAKE_CURRENT_BINARY_DIR}/${target}.${file}.o)
     list(APPEND all ${object})
+    # Preprocessed text includes nothing: clang writes no list, and ninja would compile it each time for want of one.
+    set(list_includes -MD -MF ${object}.d -MT ${object})
+    set(depfile DEPFILE ${object}.d)
+    if(language STREQUAL "c++-cpp-output")
+      set(list_includes "")
+      set(depfile "")
+    endif()
     add_custom_command(
       OUTPUT ${object}
       COMMAND ${launcher} ${ATTN_DIAG_KERNEL_instrumenter_OPTIONS} -fpass-plugin=${plugin} @${arguments}
-        -fPIC -x ${language} -MD -MF ${object}.d -MT ${object} -c ${source} -o ${object}
+        -fPIC -x ${language} ${list_includes} -c ${source} -o ${object}
       DEPENDS ${source} ${arguments} ${needed}
-      DEPFILE ${object}.d
+      ${depfile}
       COMMENT "Instrumenting ${file} of ${target}"
       VERBATIM)
   endforeach()
