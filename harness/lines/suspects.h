@@ -109,12 +109,12 @@ class Suspects : public Walk {
   void suggest_loaders(unsigned buffer, const std::string& why);
   // Whether they loaded the first keys that the row sees, and not the last.
   bool lacks_last_keys(unsigned buffer, std::uint32_t row);
-  // Then, of a helper that several calls load by: what guards one of the calls and not another.
   // The nearest line above that computes the variable, by its text: the compiler may have left no name to it.
   void suggest_computed_above(const std::string& file, const std::string& function, int line,
                               const std::string& name, const std::string& why);
   // What a line compares that gives a variable one of two numbers: "s = row >= key ? s : none;".
   void suggest_chosen_by(std::uint32_t s, const std::string& why);
+  // Where lacks_last_keys(), of a helper that several calls load by: what guards one of the calls and not another.
   void suggest_guards_of_later_loads(unsigned buffer);
   // Whether it guards loads of an input that comes whole.
   bool guards_whole(const Condition& condition, unsigned buffer);

@@ -58,11 +58,12 @@ void other_relation(Proposals& p, std::string_view name) {
 void other_arithmetic(Proposals& p, std::string_view name) {
   for_each(p, Kind::kBinary, [&](int i, const Expression& e) {
     const std::string_view op = p.op(e);
+    const bool pointer = has_pointer(p, e);
     for (const Names group : {Names(kSums), Names(kBits), Names(kShifts)}) {
       if (!is_one_of(op, group)) continue;
       for (const std::string_view other : group) {
         if (other == op || (other == "%" && p.is_real_value(i))) continue;
-        if (has_pointer(p, e) && other != "+" && other != "-") continue;
+        if (pointer && other != "+" && other != "-") continue;
         // x * 1 is x, which "operand dropped" says shorter.
         if (p.words(e.parts.back()) == "1" && (other == "*" || other == "/")) continue;
         p.replace(name, 0, i, e.op, op_end(p, e), std::string(other));

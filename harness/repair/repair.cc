@@ -262,8 +262,8 @@ RepairResult repair(const Experiment& experiment, const RepairOptions& given,
     if (result.helpful.size() == kMost) break;
     const Edit& edit = edits[static_cast<std::size_t>(one.edit)];
     const Code& code = *program.files[static_cast<std::size_t>(edit.file)];
-    result.helpful.push_back(
-        {code.path, code.shown, edit.line, std::string(edit.operation), one.left, wrong.elements});
+    result.helpful.push_back({code.path, code.shown, edit.line, std::string(edit.operation),
+                              code.text, one.left, wrong.elements});
   }
   result.reason = fmt::format("no single small edit of the device code makes {} agree",
                               search.near().edit < 0 ? "the case" : "all cases");

@@ -38,6 +38,7 @@ struct HelpfulEdit {
   std::string file, shown;
   int line = 0;
   std::string operation;
+  std::string before;             // the file's text
   std::int64_t left = 0, of = 0;  // wrong elements of that case: under the edit, and without it
 };
 

@@ -32,9 +32,10 @@ struct TrialVerdict {
   bool order = false;  // check finds that threads do not wait for each other
 };
 
-// The case as it is given, under its own schedule, is the first, a smaller one like it the second, if it is large. Then other orders of threads and other bytes in
-// memory; lockstep and check, where `instrumented`; other numbers; lengths about the edges of tiles, masks, types and
-// head counts that the kernel declares. Cases that it refuses are left out. All are small.
+// The case as it is given, under its own schedule, is the first, a smaller one like it the second, if it is large. Then
+// other orders of threads and other bytes in memory; lockstep and check, where `instrumented`; other numbers; lengths
+// about the edges of tiles, masks, types and head counts that the kernel declares. Cases that it refuses are left out.
+// All are small.
 std::vector<Trial> make_trials(const Experiment& experiment, bool instrumented);
 
 // Runs it, in this process. `spec`: a library, as Kernel::load takes it. `edit`: the number of the one that is chosen;

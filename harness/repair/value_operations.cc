@@ -191,10 +191,23 @@ void other_name(Proposals& p, std::string_view name) {
   }
 }
 
+// a[i / n]: a[i / n + 1]; f(i * n): f(i * n - 1).
+void sum_off_by_one(Proposals& p, std::string_view name, int i) {
+  const Expression& e = p.at(i);
+  if (e.parent < 0 || e.constant || !p.is_integer_value(i)) return;
+  const Expression& whole = p.at(e.parent);
+  if ((whole.kind != Kind::kIndex && whole.kind != Kind::kCall) || whole.parts.front() == i) return;
+  const std::string_view op = p.op(e);
+  const bool binds = op == "+" || op == "-" || op == "*" || op == "/" || op == "%";
+  for (const char* const step : {" + 1", " - 1"})
+    p.replace(name, 1, i, (binds ? p.words(e) : "(" + p.words(e) + ")") + step);
+}
+
 // i: i + 1, i - 1.
 void off_by_one(Proposals& p, std::string_view name) {
   for (int i = 0; i < static_cast<int>(p.function().expressions.size()); ++i) {
     const Expression& e = p.at(i);
+    if (e.kind == Kind::kBinary) sum_off_by_one(p, name, i);
     if ((e.kind != Kind::kName && e.kind != Kind::kMember) || p.is_callee(i) || p.is_target(i))
       continue;
     if (e.parent >= 0 && p.at(e.parent).kind == Kind::kMember) continue;
@@ -294,28 +307,11 @@ void other_member(Proposals& p, std::string_view name) {
   }
 }
 
-// a[i / n]: a[i / n + 1]; f(i * n): f(i * n - 1).
-void sum_off_by_one(Proposals& p, std::string_view name) {
-  for (int i = 0; i < static_cast<int>(p.function().expressions.size()); ++i) {
-    const Expression& e = p.at(i);
-    if (e.kind != Kind::kBinary || e.parent < 0 || e.constant || !p.is_integer_value(i)) continue;
-    const Expression& whole = p.at(e.parent);
-    if ((whole.kind != Kind::kIndex && whole.kind != Kind::kCall) || whole.parts.front() == i)
-      continue;
-    for (const char* const step : {" + 1", " - 1"}) {
-      const std::string_view op = p.op(e);
-      const bool binds = op == "+" || op == "-" || op == "*" || op == "/" || op == "%";
-      p.replace(name, 1, i, (binds ? p.words(e) : "(" + p.words(e) + ")") + step);
-    }
-  }
-}
-
 constexpr Operation kValueOperations[] = {
     {"integer", other_integer},         {"real number", other_real},
     {"infinity", other_infinity},       {"name", other_name},
     {"member", other_member},           {"off by one", off_by_one},
     {"missing factor", missing_factor}, {"missing term", missing_term},
-    {"off by one", sum_off_by_one},
 };
 
 }  // namespace

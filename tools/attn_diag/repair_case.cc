@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <sstream>
 
 #include "attn_diag/harness/error.h"
@@ -33,7 +31,30 @@ bool is_at(const LineSuspect& suspect, const std::string& file, int line) {
              std::filesystem::weakly_canonical(file, error);
 }
 
-// Lines of edits that make the case right, though not all others, come behind the first: a row that is short hides much. A
+// Puts the line of an edit at this place among the suspects, which moves on; one that stands before it stays.
+template <class Edit>
+void put_suspect(LineDivergence& lines, std::size_t& next, const Edit& edit,
+                 const std::string& why) {
+  const auto known =
+      std::find_if(lines.suspects.begin(), lines.suspects.end(),
+                   [&](const LineSuspect& s) { return is_at(s, edit.file, edit.line); });
+  LineSuspect suspect{{edit.file, "", edit.line, 0, line_of(edit.before, edit.line), ""}, why};
+  if (known != lines.suspects.end()) {
+    if (static_cast<std::size_t>(known - lines.suspects.begin()) < next) return;
+    suspect.place = known->place;
+    lines.suspects.erase(known);
+  }
+  lines.suspects.insert(lines.suspects.begin() + static_cast<std::ptrdiff_t>(next), suspect);
+  ++next;
+}
+
+void be_unsure(LineDivergence& lines, const char* why) {
+  lines.answer = LineAnswer::kUnsure;
+  if (lines.what.empty()) lines.what = "small edits were tried";
+  lines.reason = why;
+}
+
+// Lines of edits that make the case right, though not all others, come behind the first: small scores hide much. A
 // barrier makes many a case right, wherever it stands.
 void add_helpful(const repair::RepairResult& result, LineDivergence& lines) {
   if (lines.answer == LineAnswer::kLine) return;
@@ -42,27 +63,15 @@ void add_helpful(const repair::RepairResult& result, LineDivergence& lines) {
   std::size_t next = first;
   for (const repair::HelpfulEdit& edit : result.helpful) {
     if (edit.left > 0 || edit.operation == repair::kBarrierOperation) continue;
-    const auto known =
-        std::find_if(lines.suspects.begin(), lines.suspects.end(),
-                     [&](const LineSuspect& s) { return is_at(s, edit.file, edit.line); });
-    std::ifstream source(edit.file);
-    const std::string text{std::istreambuf_iterator<char>(source), {}};
-    LineSuspect suspect{{edit.file, "", edit.line, 0, line_of(text, edit.line), ""}, ""};
-    if (known != lines.suspects.end()) {
-      if (static_cast<std::size_t>(known - lines.suspects.begin()) < next) continue;
-      suspect.place = known->place;
-      lines.suspects.erase(known);
-    }
-    suspect.why = fmt::format("under an edit of this line {} agrees, but not all other cases: {}",
-                              result.failing, edit.operation);
-    lines.suspects.insert(lines.suspects.begin() + static_cast<std::ptrdiff_t>(next), suspect);
-    if (++next == first + kMost) break;
+    put_suspect(lines, next, edit,
+                fmt::format("under an edit of this line {} agrees, but not all other cases: {}",
+                            result.failing, edit.operation));
+    if (next == first + kMost) break;
   }
-  if (next == first) return;
-  lines.answer = LineAnswer::kUnsure;
-  if (lines.what.empty()) lines.what = "small edits were tried";
-  lines.reason =
-      "an edit of one of these lines makes a case agree, but not all; the fault may be elsewhere";
+  if (next > first)
+    be_unsure(lines,
+              "an edit of one of these lines makes a case agree, but not all; the fault may be "
+              "elsewhere");
 }
 
 }  // namespace
@@ -114,27 +123,16 @@ void try_edits(const Flags& flags, double seconds, Progress& progress, LineDiver
   out.diff = result.edits.front().diff;
   out.cases = result.cases;
   std::size_t next = lines.answer == LineAnswer::kLine ? 1 : 0;
-  for (const repair::RepairedEdit& edit : result.edits) {
-    const auto known =
-        std::find_if(lines.suspects.begin(), lines.suspects.end(),
-                     [&](const LineSuspect& s) { return is_at(s, edit.file, edit.line); });
-    LineSuspect suspect{{edit.file, "", edit.line, 0, line_of(edit.before, edit.line), ""}, ""};
-    if (known != lines.suspects.end()) {
-      if (static_cast<std::size_t>(known - lines.suspects.begin()) < next) continue;  // it is there
-      suspect.place = known->place;
-      lines.suspects.erase(known);
-    }
-    suspect.why = fmt::format(
-        "under an edit of this line all {} agree: {}",
-        report::plural(static_cast<std::int64_t>(result.cases.size()), "case"), edit.operation);
-    lines.suspects.insert(lines.suspects.begin() + static_cast<std::ptrdiff_t>(next), suspect);
-    ++next;
-  }
-  if (lines.answer == LineAnswer::kLine) return;
-  lines.answer = LineAnswer::kUnsure;
-  if (lines.what.empty()) lines.what = "small edits were tried";
-  lines.reason =
-      "an edit of the first of these lines makes it agree; the fault may be elsewhere all the same";
+  for (const repair::RepairedEdit& edit : result.edits)
+    put_suspect(lines, next, edit,
+                fmt::format("under an edit of this line all {} agree: {}",
+                            report::plural(static_cast<std::int64_t>(result.cases.size()), "case"),
+                            edit.operation));
+  if (lines.answer != LineAnswer::kLine)
+    be_unsure(
+        lines,
+        "an edit of the first of these lines makes it agree; the fault may be elsewhere all the "
+        "same");
 }
 
 }  // namespace attn_diag::cli

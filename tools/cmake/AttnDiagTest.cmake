@@ -24,7 +24,7 @@ if(NOT TARGET attn_diag_test_main)
     file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/catch2_main.cc
       CONTENT "#define CATCH_CONFIG_MAIN\n#include <catch2/catch.hpp>\n")
     add_library(attn_diag_test_main STATIC ${PROJECT_BINARY_DIR}/catch2_main.cc)
-    target_compile_options(attn_diag_test_main PRIVATE $<$<CONFIG:Release>:-O1>)
+    attn_diag_compile_lightly(attn_diag_test_main)
     target_link_libraries(attn_diag_test_main PUBLIC Catch2::Catch2)
   endif()
 endif()
