@@ -124,6 +124,8 @@ bool FindingSuspects::suspect(host::CheckReport report, bool moves) {
       suspect_shared_place(finding);
     }
     suspect_access(finding.access, array, finding.message);
+    if (finding.kind == host::CheckKind::kOutOfBounds && finding.offset > 0)
+      suggest_size_at_launch(finding);
     if (is_one_past(finding)) suspect_limits(finding.access);
     if (finding.has_other) suspect_access(finding.other, array, "the other access");
     if (finding.kind == host::CheckKind::kUninitialisedRead) suspect_stores(names_of(finding));
@@ -743,6 +745,37 @@ void FindingSuspects::suspect_stores(const std::vector<std::string>& names) {
     suggest(s, "stores to it");
     suggest_conditions(s, nullptr, "decides what is stored to it");
     suggest_indices(s, "makes the index of a store to it");
+  }
+}
+
+void FindingSuspects::suggest_size_at_launch(const host::CheckFinding& finding) {
+  if (finding.message.find("the end of dynamic shared memory") == std::string::npos) return;
+  struct Launch {
+    std::string file;
+    int line = 0;
+    std::vector<std::string> names;  // in its size
+    bool of_kernel = false;
+  };
+  std::set<std::string> files;
+  for (const ValueSite& s : x_graph.sites) files.insert(s.file);
+  const std::string kernel = finding.kernel.substr(0, finding.kernel.find('<'));
+  std::vector<Launch> found;
+  for (const std::string& file : files)
+    for (const int line : x_text.lines_that_launch(file)) {
+      const std::string& launch = x_text.statement(file, line);
+      if (const auto names = shared_size_names(launch))
+        found.push_back({file, line, *names, has_name(launch, {kernel})});
+    }
+  // What a generic lambda launches has no name of its own.
+  if (std::any_of(found.begin(), found.end(), [](const Launch& one) { return one.of_kernel; }))
+    std::erase_if(found, [](const Launch& one) { return !one.of_kernel; });
+  else if (found.size() > 1)
+    return;
+  for (const Launch& one : found) {
+    const std::size_t told = x_out.suspects.size();
+    for (const std::string& name : one.names)
+      suggest_computed_above(one.file, "", one.line, name, kSizeAtLaunch);
+    if (x_out.suspects.size() == told) suggest(one.file, "", one.line, 0, "", kSizeAtLaunch);
   }
 }
 

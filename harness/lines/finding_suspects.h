@@ -14,6 +14,8 @@
 
 namespace attn_diag::lines {
 
+inline constexpr const char* kSizeAtLaunch = "says how large dynamic shared memory is";
+
 class FindingSuspects : public NumberSuspects {
  public:
   FindingSuspects(const Terms& terms, const std::vector<OutputElement>& elements,
@@ -52,6 +54,8 @@ class FindingSuspects : public NumberSuspects {
   // The mask of such an access, where a line makes a block of numbers at once.
   void suspect_mask(const host::CheckFinding& finding);
   // What that line depends on: of an index of the array itself before others.
+  // Where a launch says how large dynamic shared memory is.
+  void suggest_size_at_launch(const host::CheckFinding& finding);
   void suspect_site(const host::CheckAccess& access, const std::string& array, bool indices_first);
   // What is copied to a place that is read: what either index is made of.
   void suspect_stage(const host::CheckFinding& copy);

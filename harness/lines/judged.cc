@@ -190,10 +190,10 @@ void finish(const WatchedRun& run, const Terms& terms, LineDivergence& out) {
     out.answer = LineAnswer::kUnsure;
     out.reason = run.reason;
   }
-  // What launches a kernel says least of it.
+  // What launches a kernel says least of it, but for the size of its memory.
   SourceText text;
   std::stable_partition(out.suspects.begin(), out.suspects.end(), [&](const LineSuspect& one) {
-    return !launches(text.statement(one.place.file, one.place.line));
+    return one.why == kSizeAtLaunch || !launches(text.statement(one.place.file, one.place.line));
   });
   add_source_text(out);
 }

@@ -165,6 +165,7 @@ class NumberSuspects : public Suspects {
   void suggest_stores_to(const std::string& variable);
   // Where q, k and v are put.
   void suggest_stores_of_elements();
+  void suggest_other_divisor(std::uint32_t sum);
   void suspect_frames(std::uint32_t n, std::uint32_t a, std::uint32_t b, const std::string& why);
   // A sum so far is rescaled by exp(kept - maximum), but it is not relative to what was kept: the lines that kept it.
   void suggest_kept_maximum(std::uint32_t factor, std::uint32_t sum);

@@ -217,6 +217,29 @@ void NumberSuspects::suspect_no_score(std::uint32_t n, std::uint32_t row, const 
   suggest_uses(node(n).site, "is an operand");
 }
 
+// On the way of a sum of v: where it was divided by the sum of other keys, "o = (o * l_before + pv) / l_of_tile".
+void NumberSuspects::suggest_other_divisor(std::uint32_t sum) {
+  constexpr int kFar = 32;
+  for (int step = 0; step < kFar && sum != 0; ++step) {
+    const std::uint32_t at = made_by(sum);
+    const Term& term = x_terms[at];
+    if (term.kind != TermKind::kWeight || term.column == kNone) return;
+    if (op(at) == ValueOp::kDivide || op(at) == ValueOp::kMultiply) {
+      const std::uint32_t by = first_operand(at, [&](std::uint32_t of) {
+        const Term& t = x_terms[of];
+        return t.kind == TermKind::kInverse ||
+               (op(at) == ValueOp::kDivide && t.kind == TermKind::kWeight && t.column == kNone);
+      });
+      if (by != 0 && x_terms[by].row == term.row && x_terms[by].set != term.set)
+        suggest_node(at, "divides the sum over these keys by the sum over others");
+      if (by != 0 && x_terms[by].set != term.set) return;
+    }
+    sum = first_operand(at, [&](std::uint32_t of) {
+      return x_terms[of].kind == TermKind::kWeight && x_terms[of].column != kNone;
+    });
+  }
+}
+
 void NumberSuspects::suspect_frames(std::uint32_t n, std::uint32_t a, std::uint32_t b,
                                     const std::string& why) {
   if (op(n) == ValueOp::kFma) b = node(n).operand[2];
@@ -228,6 +251,7 @@ void NumberSuspects::suspect_frames(std::uint32_t n, std::uint32_t a, std::uint3
   };
   const std::uint32_t before = keys(a) >= keys(b) ? a : b;
   const std::uint32_t scaled = made_by(before);
+  suggest_other_divisor(before);
   if (x_graph.whole_blocks) {
     if (a != 0 && b != 0 && keys(a) == 1 && keys(b) == 1) {
       for (const std::uint32_t operand : {a, b}) suggest_shifts(operand);

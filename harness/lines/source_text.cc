@@ -373,6 +373,29 @@ bool is_plain_argument(std::string_view line, std::string_view variable) {
   return false;
 }
 
+std::optional<std::vector<std::string>> shared_size_names(std::string_view launch) {
+  const std::vector<source::Token> tokens = tokens_of(launch);
+  std::size_t i = 0;
+  while (i < tokens.size() && !tokens[i].is("<<<")) ++i;
+  std::vector<std::string> names;
+  int value = 0, depth = 0;
+  for (++i; i < tokens.size(); ++i) {
+    if (tokens[i].is("sizeof")) {  // of a type
+      while (i < tokens.size() && !tokens[i].is(")")) ++i;
+      continue;
+    }
+    if (tokens[i].is_any({"(", "[", "{"})) ++depth;
+    if (tokens[i].is_any({")", "]", "}"})) --depth;
+    if (depth < 0 || (depth == 0 && tokens[i].is(">") && i + 2 < tokens.size() &&
+                      tokens[i + 1].is(">") && tokens[i + 2].is(">")))
+      break;
+    if (depth == 0 && tokens[i].is(",")) ++value;
+    if (value == 2 && is_variable(tokens, i)) names.emplace_back(tokens[i].text);
+  }
+  if (value < 2) return std::nullopt;
+  return names;
+}
+
 bool launches(std::string_view line) { return line.find("<<<") != line.npos; }
 
 bool has_name(std::string_view line, const std::vector<std::string>& names) {
@@ -877,6 +900,14 @@ int SourceText::assigned_above(const std::string& file, int number, const std::s
     if (assigns(tokens_of(words), variable)) return at;
   }
   return 0;
+}
+
+std::vector<int> SourceText::lines_that_launch(const std::string& file) {
+  std::vector<int> found;
+  const int count = static_cast<int>(file_of(file).code.size());
+  for (int at = 1; at <= count; ++at)
+    if (launches(line(file, at))) found.push_back(at);
+  return found;
 }
 
 int SourceText::end_of_block(const std::string& file, int number) {

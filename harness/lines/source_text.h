@@ -58,6 +58,9 @@ bool is_assertion(std::string_view line);
 bool is_plain_argument(std::string_view line, std::string_view variable);
 // Whether the line launches a kernel.
 bool launches(std::string_view line);
+// The names in what a launch says of the size of dynamic shared memory: "n" of "k<<<grid, block, n * 4>>>(a)"; nullopt: it
+// says nothing of it.
+std::optional<std::vector<std::string>> shared_size_names(std::string_view launch);
 // Whether the line has one of the names.
 bool has_name(std::string_view line, const std::vector<std::string>& names);
 // The variables within the parentheses of an if: a and b of "if (a < b) c = x;".
@@ -112,6 +115,8 @@ class SourceText {
   bool is_shared(const std::string& file, std::string_view variable);
   // Lines that assign to an element of the variable, or hand on the address of one: "a[i] = x;", "a.tile[i] = x;", "copy(&a[i], b);".
   std::vector<int> lines_that_store(const std::string& file, std::string_view variable);
+  // Lines with the "<<<" of a launch.
+  std::vector<int> lines_that_launch(const std::string& file);
   // Lines that call a function whose name has this part, with the variable in the first argument: those above `number`,
   // the nearest first, then those below.
   std::vector<int> lines_that_call(const std::string& file, int number, std::string_view part,

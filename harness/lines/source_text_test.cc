@@ -28,6 +28,15 @@ TEST_CASE("the variables that an if tests") {
   CHECK(tested_names("for (int i = 0; i < n; ++i) s = 0;").empty());
 }
 
+TEST_CASE("what a launch says of the size of shared memory") {
+  using Names = std::vector<std::string>;
+  CHECK(shared_size_names("k<4><<<dim3(n, m), block, bytes>>>(q, k);") == Names{"bytes"});
+  CHECK(shared_size_names("k<<<grid, f(a, b), 2 * (rows + cols) * sizeof(float), s>>>(q);") ==
+        Names{"rows", "cols"});
+  CHECK(shared_size_names("k<<<1, 2, 64>>>(q);") == Names{});
+  CHECK_FALSE(shared_size_names("k<<<grid, block>>>(q, k, v);").has_value());
+}
+
 TEST_CASE("the names that a line gives a value") {
   CHECK(assigned_names("const float p0 = ex2(s0 - m), p1 = ex2(s1);") ==
         std::vector<std::string>{"p0", "p1"});

@@ -68,6 +68,7 @@ void other_function(Proposals& p, std::string_view name) {
     const int site = p.is_callee(i) ? e.parent : i;
     for (const Alike& alike :
          method ? std::span<const Alike>(kMethodsAlike) : std::span<const Alike>(kAlike)) {
+      if (method && p.function().on_host) break;
       if (std::find(alike.begin(), alike.end(), text) == alike.end()) continue;
       for (const std::string_view other : alike)
         if (!other.empty() && other != text)
@@ -91,10 +92,18 @@ void other_function(Proposals& p, std::string_view name) {
         if (own.name != callee) continue;
         for (const auto& there : p.program().files)
           for (const DeviceFunction& other : there->functions)
-            if (!other.is_kernel && other.name != callee && parameters(other) == parameters(own))
+            if (!other.is_kernel && !other.on_host && other.name != callee &&
+                parameters(other) == parameters(own))
               p.replace(name, 1, i, p.at(e.parts[0]).begin, p.at(e.parts[0]).end, other.name);
       }
   }
+}
+
+// Whether a compiler may take either for the other; types that are not known may be anything.
+bool may_change_places(std::string_view a, std::string_view b) {
+  if (a.empty() || b.empty() || a == b) return true;
+  const auto is_number = [](std::string_view type) { return is_integer(type) || is_real(type); };
+  return is_number(a) && is_number(b);
 }
 
 // f(a, b, c): f(b, a, c), ...
@@ -111,6 +120,7 @@ void swapped_arguments(Proposals& p, std::string_view name) {
         if (b > a + 1 && e.parts.size() > first + 4) continue;
         const Expression &left = p.at(e.parts[a]), &right = p.at(e.parts[b]);
         if (left.end > right.begin || p.words(left) == p.words(right)) continue;
+        if (!may_change_places(p.type(e.parts[a]), p.type(e.parts[b]))) continue;
         p.replace(name, b == a + 1 ? 0 : 1, i, left.begin, right.end,
                   fmt::format("{}{} {}", p.words(right), p.code().words(left.end, right.begin),
                               p.words(left)));
@@ -123,7 +133,10 @@ void dropped_call(Proposals& p, std::string_view name) {
   for (int i = 0; i < static_cast<int>(p.function().expressions.size()); ++i) {
     const Expression& e = p.at(i);
     if (e.kind != Kind::kCall || e.parts.size() < 2) continue;
-    const std::string callee = p.words(e.parts[0]);
+    // What is called for what it does is left out as a statement.
+    if (e.parent < 0 && e.statement >= 0 &&
+        p.statement(e.statement).kind == StatementKind::kExpression)
+      continue;
     for (std::size_t a = 1; a < std::min<std::size_t>(e.parts.size(), 4); ++a)
       p.replace(name, 1, i, p.words(e.parts[a]));
   }
@@ -140,7 +153,7 @@ std::set<std::string> functions_of_one(const Proposals& p) {
       if (file->text.find(f) != std::string::npos) functions.emplace(f);
   for (const auto& file : p.program().files)
     for (const DeviceFunction& f : file->functions) {
-      if (f.is_kernel || f.name == p.function().name) continue;
+      if (f.is_kernel || f.on_host || f.name == p.function().name) continue;
       int parameters = 0;
       bool real = false;
       for (const Variable& v : f.variables)

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "harness/repair/parser.h"
+#include "harness/repair/types.h"
 #include "harness/toolchain/source/source_error.h"
 
 namespace attn_diag::repair {
@@ -53,11 +54,21 @@ std::optional<Macro> macro_of(std::string_view directive) {
   return macro;
 }
 
+// The names of the namespaces, classes and functions around a token, outermost first; a function's is empty.
+using Scope = std::vector<std::string>;
+
+struct Constant {
+  Variable variable;
+  Scope scope;
+};
+
 // What files share.
 struct Outside {
-  std::vector<Variable> variables;     // constants and macros that are numbers
-  std::set<std::string> device_words;  // macros that say __device__
-  std::set<std::string> integers;      // names of integer types: using i64 = long long
+  std::vector<Constant> constants;       // and macros that are numbers
+  std::vector<Scope> used;               // namespaces: using namespace a::b;
+  std::set<std::string> device_words;    // macros that say __device__
+  std::set<std::string> integers;        // names of integer types: using i64 = long long
+  std::set<std::string_view> launchers;  // functions of the host by which kernels are launched
 };
 
 void read_macros(const Code& code, Outside& outside, Program& program) {
@@ -84,8 +95,51 @@ void read_macros(const Code& code, Outside& outside, Program& program) {
       v.constant = true;
       v.to = static_cast<std::size_t>(-1);
       v.declared = static_cast<std::size_t>(-1);
-      outside.variables.push_back(v);
+      outside.constants.push_back({std::move(v), {}});
     }
+  }
+}
+
+Scope scope_of(const Syntax& s, std::size_t token) {
+  Scope scope;
+  for (std::size_t open = 0; open < token; ++open) {
+    if (!s.is(open, "{") || s.match(open) < token) continue;
+    std::size_t i = s.statement_begin(open);
+    while (i < open && !s[i].is_any({"namespace", "struct", "class", "union"})) ++i;
+    if (i == open) {
+      scope.emplace_back();
+      continue;
+    }
+    const bool is_namespace = s.is(i, "namespace");
+    for (++i; i < open && !s.is(i, ":"); ++i)
+      if (s[i].is_identifier()) {
+        scope.emplace_back(s[i].text);
+        if (!is_namespace) break;
+      }
+  }
+  return scope;
+}
+
+bool begins_with(const Scope& scope, const Scope& outer) {
+  return outer.size() <= scope.size() && std::equal(outer.begin(), outer.end(), scope.begin());
+}
+
+// Whether a constant can be named without saying where it is.
+bool is_visible(const Constant& constant, const Scope& from, const Outside& outside) {
+  return begins_with(from, constant.scope) ||
+         std::any_of(outside.used.begin(), outside.used.end(), [&](const Scope& used) {
+           return used.size() <= constant.scope.size() &&
+                  std::equal(used.rbegin(), used.rend(), constant.scope.rbegin());
+         });
+}
+
+void read_used_namespaces(const Syntax& s, Outside& outside) {
+  for (std::size_t i = 0; i < s.size(); ++i) {
+    if (!s.is(i, "using") || !s.is(i + 1, "namespace")) continue;
+    Scope used;
+    for (std::size_t j = i + 2; j < s.size() && !s.is(j, ";"); ++j)
+      if (s[j].is_identifier()) used.emplace_back(s[j].text);
+    outside.used.push_back(std::move(used));
   }
 }
 
@@ -104,6 +158,12 @@ void read_integer_names(const Syntax& s, Outside& outside) {
     if (is_integer(type))
       outside.integers.insert(std::string(s[is_typedef ? end - 1 : i + 1].text));
   }
+}
+
+bool is_of_function_head(const Syntax& s, std::size_t token) {
+  return std::any_of(s.functions().begin(), s.functions().end(), [&](const Function& function) {
+    return function.begin <= token && token < function.open;
+  });
 }
 
 bool lies_in_function(const Syntax& s, std::size_t token) {
@@ -160,7 +220,8 @@ void read_constants(Code& code, Outside& outside) {
   DeviceFunction scratch;
   Parser parser(s, scratch);
   for (std::size_t i = 0; i < s.size(); ++i) {
-    if (!s[i].is_any({"constexpr", "const"}) || lies_in_function(s, i)) continue;
+    if (!s[i].is_any({"constexpr", "const"}) || lies_in_function(s, i) || is_of_function_head(s, i))
+      continue;
     const std::size_t begin = s.statement_begin(i);
     const std::size_t end = s.statement_end(i);
     const auto type = declared_type(s, begin, s.size(), none);
@@ -182,11 +243,27 @@ void read_constants(Code& code, Outside& outside) {
       v.constant = true;
       v.to = static_cast<std::size_t>(-1);
       v.declared = static_cast<std::size_t>(-1);
-      outside.variables.push_back(v);
+      outside.constants.push_back({std::move(v), scope_of(s, i)});
     }
     i = stop;
   }
   code.constants = std::move(scratch.expressions);
+}
+
+// "float" of "template <int N> __device__ __forceinline__ float f(int n)".
+std::string returned_type(const Syntax& s, const Function& function,
+                          const std::set<std::string>& device_words) {
+  std::size_t i = function.begin;
+  while (s.is(i, "template") && s.is(i + 1, "<")) i = s.close_angle(i + 1) + 1;
+  while (i < function.name && (s[i].is_any({"__global__", "friend", "virtual"}) ||
+                               device_words.contains(std::string(s[i].text))))
+    ++i;
+  const auto type = declared_type(s, i, function.name + 1, [](std::string_view) { return false; });
+  if (!type || type->end > function.name) return "";
+  std::string suffix;
+  for (std::size_t j = type->end; j < function.name; ++j)
+    if (s.is(j, "*")) suffix += '*';
+  return type->type + suffix;
 }
 
 void read_function(Code& code, const Function& function, const Outside& outside) {
@@ -196,7 +273,9 @@ void read_function(Code& code, const Function& function, const Outside& outside)
   f.is_kernel = function.is_kernel;
   f.open = function.open;
   f.close = function.close;
-  f.variables = outside.variables;
+  const Scope scope = scope_of(s, function.name);
+  for (const Constant& constant : outside.constants)
+    if (is_visible(constant, scope, outside)) f.variables.push_back(constant.variable);
   for (const Record& record : code.records)
     if (record.open < f.open && f.close < record.close)
       for (Variable v : record.fields) {
@@ -215,21 +294,46 @@ void read_function(Code& code, const Function& function, const Outside& outside)
       const std::size_t begin = s.statement_begin(record.open);
       if (s.is(begin, "template") && s.is(begin + 1, "<")) parser.template_parameters(begin + 1);
     }
+  f.returns = returned_type(s, function, outside.device_words);
   parser.parameters(function.parameters);
   parser.body(function.open);
-  for (Variable& v : f.variables)
-    for (const std::string& name : outside.integers)
+  for (const std::string& name : outside.integers) {
+    if (f.returns == name) f.returns = "int64_t";
+    for (Variable& v : f.variables)
       if (v.type == name) v.type = "int64_t";
+  }
   code.functions.push_back(std::move(f));
+}
+
+bool is_device(const Syntax& s, const Function& function, const Outside& outside) {
+  bool device = function.is_device;
+  for (std::size_t i = function.begin; i < function.parameters && !device; ++i)
+    device = outside.device_words.contains(std::string(s[i].text));
+  return device;
+}
+
+// Notes functions of the host that launch kernels, or call one that does. Whether there were more of them.
+bool read_launchers(const Syntax& s, Outside& outside) {
+  bool more = false;
+  for (const Function& function : s.functions()) {
+    const std::string_view name = s[function.name].text;
+    if (is_device(s, function, outside) || outside.launchers.contains(name)) continue;
+    for (std::size_t i = function.open; i < function.close; ++i)
+      if (s.is(i, "<<<") || (s.is(i + 1, "(") && outside.launchers.contains(s[i].text))) {
+        more = outside.launchers.insert(name).second;
+        break;
+      }
+  }
+  return more;
 }
 
 void read_functions(Code& code, const Outside& outside) {
   const Syntax& s = *code.syntax;
   for (const Function& function : s.functions()) {
-    bool device = function.is_device;
-    for (std::size_t i = function.begin; i < function.parameters && !device; ++i)
-      device = outside.device_words.contains(std::string(s[i].text));
-    if (device) read_function(code, function, outside);
+    const bool device = is_device(s, function, outside);
+    if (!device && !outside.launchers.contains(s[function.name].text)) continue;
+    read_function(code, function, outside);
+    code.functions.back().on_host = !device;
   }
 }
 
@@ -272,14 +376,21 @@ Program take_apart(const std::vector<SourceFile>& files) {
     if (!code->syntax) continue;
     read_macros(*code, outside, program);
     read_integer_names(*code->syntax, outside);
+    read_used_namespaces(*code->syntax, outside);
   }
   for (const auto& code : program.files) {
     if (!code->syntax) continue;
     read_records(*code, outside.device_words);
     read_constants(*code, outside);
   }
+  for (bool more = true; more;) {
+    more = false;
+    for (const auto& code : program.files)
+      if (code->syntax && read_launchers(*code->syntax, outside)) more = true;
+  }
   for (const auto& code : program.files)
     if (code->syntax) read_functions(*code, outside);
+  deduce_types(program);
   return program;
 }
 

@@ -1,5 +1,5 @@
-// A source of the user's, taken apart as far as small edits of it need: functions that run on the device, their
-// statements, expressions and variables. Places are indices of tokens, ranges half open.
+// A source of the user's, taken apart as far as small edits of it need: functions that run on the device or launch what
+// does, their statements, expressions and variables. Places are indices of tokens, ranges half open.
 //
 // This is no compiler: what it does not understand is opaque, and is left alone.
 #pragma once
@@ -20,12 +20,12 @@ enum class ExpressionKind {
   kName,         // i, kTile, ns::f<T>
   kNumber,       // 32, 0.5f
   kParenthesis,  // (x)
-  kCall,         // f(x, y): callee, arguments
-  kIndex,        // a[i]: array, index
-  kMember,       // a.x, p->x: object
-  kPrefix,       // -x
-  kPostfix,      // i++
-  kBinary,       // a * b
+  kCall,     // f(x, y): callee, arguments; k<<<g, b>>>(x): what is between <<< and >>> before these
+  kIndex,    // a[i]: array, index
+  kMember,   // a.x, p->x: object
+  kPrefix,   // -x
+  kPostfix,  // i++
+  kBinary,   // a * b
   kAssignment,   // a += b
   kConditional,  // a ? b : c
   kCast,         // (float)x
@@ -75,11 +75,14 @@ struct Variable {
   bool const_elements = false;  // nor, of a pointer or an array, to what it leads to
   std::size_t declared = 0;     // its name; size() of the file's tokens for what is built in
   int statement = -1;           // that declares it; -1: a parameter, or outside
+  int initialiser = -1;         // the expression of its first value; -1: not known
 };
 
 struct DeviceFunction {
   std::string name;
+  std::string returns;  // as Variable::type has it; empty: not known
   bool is_kernel = false;
+  bool on_host = false;               // kernels are launched by it, or by what it calls
   std::size_t open = 0, close = 0;    // "{" and "}"
   std::vector<Statement> statements;  // an outer one before those in it
   std::vector<Expression> expressions;

@@ -23,17 +23,45 @@ int count(const DeviceFunction& f, StatementKind kind) {
                                         [&](const Statement& s) { return s.kind == kind; }));
 }
 
-TEST_CASE("functions of the device are taken apart, those of the host are left alone") {
+TEST_CASE("functions of the device and those that launch are taken apart, others are left alone") {
   const Program p = program_of(
       "#define DEVICE __device__ __forceinline__\n"
       "DEVICE float twice(float x) { return 2 * x; }\n"
       "struct Op { __device__ float operator()(float x) const { return x; } };\n"
       "template <int N> __global__ void k(float* o) { o[threadIdx.x] = twice(N); }\n"
-      "void launch(float* o) { k<4><<<1, 32>>>(o); }\n");
-  REQUIRE(p.files[0]->functions.size() == 3);
+      "void other(float* o) { o[0] = 1; }\n"
+      "void launch(float* o) { k<4><<<dim3(1, 2), 32>>>(o); }\n"
+      "void call(float* o) { launch(o); }\n");
+  REQUIRE(p.files[0]->functions.size() == 5);
   CHECK(p.files[0]->functions[0].name == "twice");
   CHECK(p.files[0]->functions[2].name == "k");
   CHECK(p.files[0]->functions[2].is_kernel);
+  CHECK(!p.files[0]->functions[2].on_host);
+  const DeviceFunction& launch = p.files[0]->functions[3];
+  CHECK(launch.on_host);
+  CHECK(launch.expressions.at(static_cast<std::size_t>(launch.statements.at(1).expressions.at(0)))
+            .parts.size() == 4);
+  CHECK(p.files[0]->functions[4].name == "call");
+  CHECK(p.files[0]->functions[4].on_host);
+}
+
+TEST_CASE("auto is the type of the first value") {
+  const Program p = program_of(
+      "__device__ float larger(float a, float b) { return a > b ? a : b; }\n"
+      "__device__ auto unknown(float a) { return a; }\n"
+      "__global__ void k(const float* q, int n) {\n"
+      "  __shared__ float s[4][8];\n"
+      "  auto const a = q[n];\n  auto b = larger(a, 1.f);\n  auto* c = q + n;\n"
+      "  auto row = s[n];\n  for (auto i = 0; i < n; ++i) s[0][i] = b;\n"
+      "  auto d = unknown(a);\n  auto e = d;\n}\n");
+  const DeviceFunction& f = p.files[0]->functions.at(2);
+  CHECK(type_of(f, "a") == "float");
+  CHECK(type_of(f, "b") == "float");
+  CHECK(type_of(f, "c") == "float*");
+  CHECK(type_of(f, "row") == "float*");
+  CHECK(type_of(f, "i") == "int");
+  CHECK(type_of(f, "d") == "auto");
+  CHECK(type_of(f, "e") == "auto");
 }
 
 TEST_CASE("variables are known by type and by where they can be used") {

@@ -23,6 +23,7 @@ struct Edit {
   std::string_view operation;  // "relational operator"
   int file = 0;                // of Program::files
   int line = 0;
+  int statement_line = 0;          // the first one of the statement that it is in
   std::size_t begin = 0, end = 0;  // bytes of the file that are replaced
   std::string text;                // by this
   Way way = Way::kAlone;
@@ -32,6 +33,7 @@ struct Edit {
   // The site as it is, on one line, where it is a number: alternatives are converted to its type, since a choice between
   // int and unsigned would have another. Empty: it is something else, or stored to.
   std::string number;
+  bool on_host = false;   // of a function that launches kernels
   bool in_macro = false;  // among the arguments of a macro, where no line may begin with "#"
   int tier = 0;           // how far off the usual mistakes it is: 0, 1, 2
   int size =

@@ -67,6 +67,23 @@ TEST_CASE("each way of being wrong by little has its edit") {
       {"float s[4]; o[n] = s[0];", "float s[4] = {}; o[n] = s[0];", "initialiser"},
       {"for (;;) { if (n < m) break; }", "for (;;) { if (n < m) continue; }", "jump"},
       {"int t[2][2]; o[t[n][m]] = 1;", "int t[2][2]; o[t[m][n]] = 1;", "indices swapped"},
+      {"auto a = q[n], b = q[m]; o[n] = a; o[m] = b;",
+       "auto a = q[n], b = q[m]; o[n] = b; o[m] = b;", "name"},
+      {"o[n * m + 7] = q[n + 7];", "o[n * m + 7] = q[n * m + 7];", "as elsewhere"},
+      {"o[n] = q[n % 4];", "o[n % 4] = q[n % 4];", "as elsewhere"},
+      {"o[m] = q[m / 4] + q[n / 4];", "o[m / 4] = q[m / 4] + q[n / 4];", "as elsewhere"},
+      {"const int base = n * 8; o[m + n * 4] = q[base];",
+       "const int base = n * 8; o[m + base] = q[base];", "variable for expression"},
+      {"const int next = n; o[next] = 1;", "const int next = n ^ 1; o[next] = 1;", "other buffer"},
+      {"o[n * 8 + m * 4] = 1;", "o[m * 8 + n * 4] = 1;", "renamed throughout"},
+      {"int e = 5; o[n < m ? n : m] = e;", "int e = 5; o[e < m ? e : m] = e;",
+       "renamed throughout"},
+      {"o[n] = f<A>(m); o[m] = f<B>(m);", "o[n] = f<B>(m); o[m] = f<B>(m);", "template arguments"},
+      {"o[(n + m) / 4 + 8] = 1;", "o[(n + m + 8) / 4] = 1;", "term moved"},
+      {"float a = 1, b = 2; a = f(a); o[n] = a + b;",
+       "float a = 1, b = 2; a = f(a); b = f(b); o[n] = a + b;", "as for another"},
+      {"float l = 0; for (;;) { for (;;) { l += 1; } o[n] = l; }",
+       "float l = 0; for (;;) { l = 0; for (;;) { l += 1; } o[n] = l; }", "missing reset"},
   };
   for (const Wanted& row : rows) {
     INFO(row.wrong << " -> " << row.right);

@@ -259,11 +259,33 @@ void Parser::list(int self, std::size_t close) {
   all.insert(all.end(), parts.begin(), parts.end());
 }
 
+// <<<grid, block>>>(x), behind what is launched.
+int Parser::launch(int kernel) {
+  std::size_t close = x_at + 1;
+  const auto ends = [&](std::size_t i) {
+    return x_syntax.is(i, ">") && x_syntax.is(i + 1, ">") && x_syntax.is(i + 2, ">") &&
+           x_syntax.is(i + 3, "(");
+  };
+  for (; close < x_end && !ends(close); ++close)
+    if (x_syntax[close].is_any({"(", "[", "{"})) close = x_syntax.match(close);
+  if (close >= x_end || x_syntax.match(close + 3) >= x_end) return -1;
+  const std::size_t open = close + 3;
+  const std::size_t begin = x_function.expressions[static_cast<std::size_t>(kernel)].begin;
+  const int self = add(ExpressionKind::kCall, begin, x_syntax.match(open) + 1, open, {kernel});
+  ++x_at;
+  list(self, close);
+  x_at = open + 1;
+  list(self, x_syntax.match(open));
+  return self;
+}
+
 int Parser::postfix(int inner) {
   while (inner >= 0 && x_at < x_end) {
     const Token& t = x_syntax[x_at];
     const std::size_t begin = x_function.expressions[static_cast<std::size_t>(inner)].begin;
-    if (t.is("(") || t.is("[") || t.is("{")) {
+    if (t.is("<<<")) {
+      inner = launch(inner);
+    } else if (t.is("(") || t.is("[") || t.is("{")) {
       const ExpressionKind callee = x_function.expressions[static_cast<std::size_t>(inner)].kind;
       if (t.is("{") && callee != ExpressionKind::kName) break;
       const std::size_t open = x_at, close = x_syntax.match(open);
@@ -319,7 +341,7 @@ int Parser::name() {
       const std::size_t close =
           template_end(x_syntax, x_at, [&](std::string_view n) { return is_variable(n); });
       // What follows template arguments in an expression.
-      if (close < x_end && x_syntax[close + 1].is_any({"(", "::", "{"})) {
+      if (close < x_end && x_syntax[close + 1].is_any({"(", "::", "{", "<<<"})) {
         template_arguments(x_at, close);
         x_at = close + 1;
       }

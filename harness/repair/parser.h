@@ -47,6 +47,7 @@ class Parser {
   int binary(int strength);
   int unary();
   int postfix(int inner);
+  int launch(int kernel);
   int primary();
   int name();
   int lambda();

@@ -59,52 +59,7 @@ void take_whole_lines(const std::string& text, Edit& edit) {
   edit.end = end + 1;
 }
 
-constexpr std::array<std::string_view, 18> kRealCalls = {
-    "__expf",  "expf",      "exp2f", "__logf",           "logf",        "log2f",
-    "__log2f", "fmaxf",     "fminf", "__half2float",     "sqrtf",       "rsqrtf",
-    "fmaf",    "__fmaf_rn", "fabsf", "__bfloat162float", "__low2float", "__high2float"};
-
-bool is_vector_member(std::string_view name) {
-  return name == "x" || name == "y" || name == "z" || name == "w";
-}
-
-// "float" of "float[]", "float*".
-std::string element_of(std::string type) {
-  if (type.ends_with("[]"))
-    type.resize(type.size() - 2);
-  else if (type.ends_with("*"))
-    type.pop_back();
-  else
-    return "";
-  // "float[][]" loses its first extent, and "float*[]" holds pointers: the suffix is cut either way.
-  return type;
-}
-
-bool is_numeric_for(std::string_view number, char kind) {
-  const bool hex = number.starts_with("0x") || number.starts_with("0X");
-  const bool real = !hex && (number.find('.') != number.npos || number.find('e') != number.npos ||
-                             number.find('E') != number.npos || number.ends_with("f"));
-  return real == (kind == 'r');
-}
-
 }  // namespace
-
-std::string_view Proposals::op(const Expression& e) const {
-  const Token& t = code().token(e.op);
-  if (t.is(">") && code().token(e.op + 1).begin == t.end) {
-    if (code().token(e.op + 1).is(">")) return ">>";
-    if (code().token(e.op + 1).is(">=")) return ">>=";
-  }
-  return t.text;
-}
-
-const Variable* Proposals::variable(std::string_view name, std::size_t token) const {
-  const Variable* found = nullptr;
-  for (const Variable& v : x_function.variables)
-    if (v.name == name && v.from <= token && token < v.to)
-      if (found == nullptr || v.from >= found->from) found = &v;
-  return found;
-}
 
 std::vector<const Variable*> Proposals::visible(std::size_t token) const {
   std::vector<const Variable*> found;
@@ -116,92 +71,25 @@ std::vector<const Variable*> Proposals::visible(std::size_t token) const {
   return found;
 }
 
-std::string Proposals::type(int expression) const {
-  if (expression < 0) return "";
-  const Expression& e = at(expression);
-  const auto part = [&](std::size_t i) { return i < e.parts.size() ? type(e.parts[i]) : ""; };
-  switch (e.kind) {
-    case Kind::kName: {
-      const Variable* v = variable(code().token(e.begin).text, e.begin);
-      if (v != nullptr && e.end == e.begin + 1) return v->type;
-      const std::string_view text = code().token(e.end - 1).text;
-      if (text == "INFINITY" || text == "FLT_MAX" || text.starts_with("M_")) return "float";
-      if (text == "warpSize") return "int";
-      return "";
-    }
-    case Kind::kNumber:
-      return is_numeric_for(code().token(e.begin).text, 'r') ? "float" : "int";
-    case Kind::kParenthesis:
-    case Kind::kPostfix:
-      return e.parts.size() == 1 ? part(0) : "";
-    case Kind::kPrefix: {
-      const std::string_view o = op(e);
-      if (o == "!") return "bool";
-      if (o == "*") return element_of(part(0));
-      if (o == "&") return part(0).empty() ? "" : part(0) + "*";
-      return part(0);
-    }
-    case Kind::kCast: {
-      const std::size_t close = code().syntax->match(e.begin);
-      return close < e.end ? code().words(e.begin + 1, close) : "";
-    }
-    case Kind::kIndex:
-      return element_of(part(0));
-    case Kind::kMember: {
-      const std::string_view name = code().token(e.op).text;
-      const std::string_view object = code().token(e.begin).text;
-      if (object == "threadIdx" || object == "blockIdx" || object == "blockDim" ||
-          object == "gridDim")
-        return "int";
-      std::string of = part(0);
-      while (of.ends_with("*")) of.pop_back();
-      if (is_vector_member(name) && of.starts_with("float")) return "float";
-      if (is_vector_member(name) && (of.starts_with("int") || of.starts_with("uint"))) return "int";
-      if (const Record* record = x_program.record(of))
-        for (const Variable& field : record->fields)
-          if (field.name == name) return field.type;
-      return "";
-    }
-    case Kind::kBinary: {
-      const std::string_view o = op(e);
-      if (o == "<" || o == ">" || o == "<=" || o == ">=" || o == "==" || o == "!=" || o == "&&" ||
-          o == "||")
-        return "bool";
-      const std::string left = part(0), right = part(1);
-      if (left.ends_with("*") || left.ends_with("]")) return left;
-      if (is_real(left) || is_real(right)) return "float";
-      if (is_integer(left) && is_integer(right)) return "int";
-      return left == right ? left : "";
-    }
-    case Kind::kAssignment:
-      return part(0);
-    case Kind::kConditional:
-      return part(1).empty() ? part(2) : part(1);
-    case Kind::kCall: {
-      if (e.parts.empty()) return "";
-      const Expression& callee = at(e.parts[0]);
-      const std::string name = words(callee);
-      if (std::find(kRealCalls.begin(), kRealCalls.end(), name) != kRealCalls.end()) return "float";
-      if (name == "min" || name == "max") return part(1);
-      if (name.starts_with("__shfl_")) return part(2);
-      if (name == "__ldg") return element_of(part(1));
-      if (name.starts_with("static_cast<")) return name.substr(12, name.size() - 13);
-      if (name == "int" || name == "float") return name;
-      return "";
-    }
-    default:
-      return "";
-  }
-}
-
 bool Proposals::is_integer_value(int expression) const { return is_integer(type(expression)); }
 bool Proposals::is_real_value(int expression) const { return is_real(type(expression)); }
 
+bool Proposals::is_name(std::size_t token, std::size_t begin) const {
+  return code().token(token).is_identifier() &&
+         !(token > begin && code().token(token - 1).is_any({".", "->", "::"}));
+}
+
+std::set<std::string_view> Proposals::names_in(std::size_t begin, std::size_t end) const {
+  std::set<std::string_view> names;
+  for (std::size_t i = begin; i < end; ++i)
+    if (is_name(i, begin)) names.insert(code().token(i).text);
+  return names;
+}
+
 bool Proposals::is_known_at(const Expression& e, std::size_t token) const {
   for (std::size_t i = e.begin; i < e.end; ++i) {
+    if (!is_name(i, e.begin)) continue;
     const Token& t = code().token(i);
-    if (!t.is_identifier()) continue;
-    if (i > e.begin && code().token(i - 1).is_any({".", "->", "::"})) continue;
     const Variable* here = variable(t.text, i);
     if (here == nullptr) continue;
     // Another variable of this name will do, such as the counter of another loop.
@@ -297,6 +185,8 @@ void Proposals::add(Edit edit) {
   edit.size = changed_tokens(before, edit.text);
   if (edit.size == 0) return;
   edit.file = x_file;
+  edit.on_host = x_function.on_host;
+  if (edit.statement_line == 0) edit.statement_line = edit.line;
   x_edits.push_back(std::move(edit));
 }
 
@@ -320,6 +210,16 @@ void Proposals::replace(std::string_view operation, int tier, int expression, st
   const std::string kind = type(expression);
   if ((is_integer(kind) || is_real(kind)) && !is_target(expression)) edit.number = words(e);
   edit.in_macro = in_macro(e.begin);
+  // A whole statement: its alternatives need not be of one type.
+  if (e.statement >= 0) edit.statement_line = code().line(statement(e.statement).begin);
+  const Statement* const s = e.statement < 0 || e.parent >= 0 ? nullptr : &statement(e.statement);
+  if (s != nullptr && s->kind == StatementKind::kExpression && s->begin == e.begin &&
+      s->end == e.end + 1 && edit.way == Way::kExpression && !edit.in_macro) {
+    edit.way = Way::kStatement;
+    edit.site_end = code().token(e.end).end;
+    edit.alternative += ";";
+    edit.number.clear();
+  }
   add(std::move(edit));
 }
 
@@ -426,8 +326,11 @@ std::vector<Edit> propose_edits(const Program& program) {
     for (const DeviceFunction* f : functions) {
       if (!code.syntax) break;
       Proposals to(program, static_cast<int>(file), *f, edits);
-      for (const auto operations :
-           {expression_operations(), value_operations(), call_operations(), statement_operations()})
+      std::vector<std::span<const Operation>> all = {expression_operations(), value_operations(),
+                                                     call_operations()};
+      // What a launching function does in which order concerns the program, not the kernel.
+      if (!f->on_host) all.insert(all.end(), {statement_operations(), elsewhere_operations()});
+      for (const std::span<const Operation> operations : all)
         for (const Operation& operation : operations) operation.propose(to, operation.name);
     }
   }

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "harness/repair/edit.h"
+#include "harness/repair/types.h"
 
 namespace attn_diag::repair {
 
@@ -18,6 +20,7 @@ class Proposals {
       : x_program(program), x_file(file), x_function(function), x_edits(edits) {}
 
   const Code& code() const { return *x_program.files[static_cast<std::size_t>(x_file)]; }
+  int file() const { return x_file; }
   const DeviceFunction& function() const { return x_function; }
   const Program& program() const { return x_program; }
   const Expression& at(int expression) const {
@@ -28,17 +31,22 @@ class Proposals {
   }
   std::string words(const Expression& e) const { return code().words(e.begin, e.end); }
   std::string words(int e) const { return words(at(e)); }
-  std::string_view op(const Expression& e) const;  // ">>" though it is two tokens
+  std::string_view op(const Expression& e) const { return operator_of(code(), e); }
 
-  // "float", "int", ...; empty: not known.
-  std::string type(int expression) const;
+  std::string type(int expression) const {
+    return type_of(x_program, code(), x_function, expression);
+  }
   bool is_integer_value(int expression) const;
   bool is_real_value(int expression) const;
-  // The variable that a name means at a token; null: none that is known.
-  const Variable* variable(std::string_view name, std::size_t token) const;
+  const Variable* variable(std::string_view name, std::size_t token) const {
+    return variable_at(x_function, name, token);
+  }
   // Those that can be used there, each name once.
   std::vector<const Variable*> visible(std::size_t token) const;
 
+  // Whether a token is the name of a variable or a function, not of a member, in what begins at `begin`.
+  bool is_name(std::size_t token, std::size_t begin) const;
+  std::set<std::string_view> names_in(std::size_t begin, std::size_t end) const;
   // Whether all that an expression of this function reads means something of the same type at another place.
   bool is_known_at(const Expression& e, std::size_t token) const;
   // Expressions of the function that are values of this kind and can stand at the place, each text once.
@@ -88,6 +96,7 @@ std::span<const Operation> expression_operations();  // operators and operands
 std::span<const Operation> value_operations();       // numbers, names, members
 std::span<const Operation> call_operations();
 std::span<const Operation> statement_operations();
+std::span<const Operation> elsewhere_operations();
 
 // A value that an expression can hold without parentheses: "a + b" is no factor.
 std::string as_operand(const Proposals& p, int expression);

@@ -118,9 +118,9 @@ std::optional<std::size_t> screen_of(const std::vector<Trial>& trials,
                                      const std::vector<Baseline>& baseline) {
   const auto cost = [&](std::size_t i) {
     constexpr double kQuick = 0.3;  // seconds
-    const bool own = trials[i].inputs == trials[0].inputs ||
-                     (trials[i].smaller && baseline[i].ends &&
-                      (!baseline[0].ends || 2 * baseline[i].seconds < baseline[0].seconds));
+    // A smaller one must be wrong as the case is, by its numbers or by an error.
+    const bool alike = baseline[i].ends && (baseline[i].wrong > 0) == (baseline[0].wrong > 0);
+    const bool own = trials[i].inputs == trials[0].inputs || (trials[i].smaller && alike);
     return std::tuple(!own, trials[i].check, trials[i].instrumented(),
                       baseline[i].seconds > kQuick ? baseline[i].seconds : 0.0, !trials[i].smaller,
                       i);
@@ -164,13 +164,12 @@ RepairResult repair(const Experiment& experiment, const RepairOptions& given,
         no_instrumenter.empty()
             ? "Neither lockstep nor check was tried: the library has no instrumented build."
             : "Neither lockstep nor check was tried: " + no_instrumenter);
-  const std::vector<Trial> trials = make_trials(experiment, instrumented);
+  std::vector<Trial> trials = make_trials(experiment, instrumented);
   const std::string spec = kernel.library_path() + ":" + kernel.info().name;
   const auto finish = [&] {
     result.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
     return std::move(result);
   };
-  for (const Trial& trial : trials) result.cases.push_back(trial.words);
   // Where the case itself fails soon, the others tell nothing new.
   std::vector<Baseline> baseline(trials.size());
   const double run_seconds = std::max(1.0, std::min(10.0, options.seconds / 6));
@@ -180,10 +179,19 @@ RepairResult repair(const Experiment& experiment, const RepairOptions& given,
     for (std::size_t i = 1; i < trials.size(); ++i) others.push_back(i);
     run_baseline(spec, trials, others, options, run_seconds, baseline);
   }
-  constexpr double kSlow = 0.03;  // seconds of the processor: worth a look at a smaller case
-  const bool slow = !baseline[0].agrees && (!baseline[0].ends || baseline[0].seconds > kSlow);
-  if (slow && trials.size() > 1 && trials[1].smaller)
-    run_baseline(spec, trials, {1}, options, run_seconds, baseline);
+  // Edits are tried on a smaller case, if that is wrong, too.
+  if (!baseline[0].agrees) {
+    std::vector<std::size_t> smaller;
+    for (std::size_t i = 1; i < trials.size() && trials[i].smaller; ++i) smaller.push_back(i);
+    run_baseline(spec, trials, smaller, options, run_seconds, baseline);
+    // The kernel may not take so few.
+    for (std::size_t i = trials.size(); i-- > 1;)
+      if (trials[i].smaller && baseline[0].wrong >= 0 && baseline[i].wrong < 0) {
+        trials.erase(trials.begin() + static_cast<std::ptrdiff_t>(i));
+        baseline.erase(baseline.begin() + static_cast<std::ptrdiff_t>(i));
+      }
+  }
+  for (const Trial& trial : trials) result.cases.push_back(trial.words);
   const std::optional<std::size_t> screen = screen_of(trials, baseline);
   if (!screen) {
     result.verdict = RepairVerdict::kAgreesAlready;
@@ -263,7 +271,8 @@ RepairResult repair(const Experiment& experiment, const RepairOptions& given,
     const Edit& edit = edits[static_cast<std::size_t>(one.edit)];
     const Code& code = *program.files[static_cast<std::size_t>(edit.file)];
     result.helpful.push_back({code.path, code.shown, edit.line, std::string(edit.operation),
-                              code.text, one.left, wrong.elements});
+                              code.text, unified_diff(code.shown, code.text, edited(code, edit)),
+                              one.left, wrong.elements, one.agreed, one.of, one.but});
   }
   result.reason = fmt::format("no single small edit of the device code makes {} agree",
                               search.near().edit < 0 ? "the case" : "all cases");

@@ -39,7 +39,14 @@ struct HelpfulEdit {
   int line = 0;
   std::string operation;
   std::string before;             // the file's text
+  std::string diff;               // unified
   std::int64_t left = 0, of = 0;  // wrong elements of that case: under the edit, and without it
+  // Where the case itself agrees in every order of threads, with other bytes in memory and other numbers: how many cases
+  // agree, of how many, and the first that does not. 0: that is not so.
+  std::size_t agreed = 0, cases = 0;
+  std::string but;
+
+  bool is_sound() const { return agreed > 0; }
 };
 
 enum class RepairVerdict { kFound, kNothing, kAgreesAlready };

@@ -232,6 +232,8 @@ Blame blamed(const std::string& messages) {
       if (line > 0) blame.lines.emplace_back(std::string(lines[i].substr(0, colon)), line);
     }
     behind_last = i + 1;
+    // What is not even an expression takes the meaning of what stands behind it.
+    if (lines[i].find(" error: expected ") != std::string_view::npos) break;
   }
   blame.numbers.assign(numbers.begin(), numbers.end());
   return blame;

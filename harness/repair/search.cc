@@ -18,15 +18,13 @@ constexpr double kUnknownSeconds = 0.1;                 // of the processor: a s
 // Looking for suspects must leave most of the time to edits.
 constexpr double kLookSeconds = 25, kLookShare = 0.2;
 
-struct TrialsAnswer {
-  std::size_t agreed = 0;
-  int failed = -1;  // the first that did not
-  std::string what;
-};
-
 Bytes to_bytes(const TrialsAnswer& answer) {
   WireWriter to;
-  to.number(answer.agreed).number(static_cast<std::uint64_t>(answer.failed + 1)).text(answer.what);
+  to.number(answer.agreed)
+      .number(answer.disagreed)
+      .truth(answer.sound)
+      .number(static_cast<std::uint64_t>(answer.failed + 1))
+      .text(answer.what);
   return to.take();
 }
 
@@ -34,12 +32,14 @@ TrialsAnswer answer_of(const Bytes& bytes) {
   WireReader from(bytes);
   TrialsAnswer answer;
   answer.agreed = from.number();
+  answer.disagreed = from.number();
+  answer.sound = from.truth();
   answer.failed = static_cast<int>(from.number()) - 1;
   answer.what = from.text();
   return answer;
 }
 
-// Up to the first that fails. Those that need another build are left out.
+// Up to the first that fails and is no other case. Those that need another build are left out.
 TrialsAnswer run_trials(const std::string& spec, const std::vector<Trial>& trials, int edit,
                         bool instrumented) {
   TrialsAnswer answer;
@@ -48,11 +48,16 @@ TrialsAnswer run_trials(const std::string& spec, const std::vector<Trial>& trial
     const TrialVerdict verdict = run_trial(spec, trials[i], edit);
     if (verdict.agrees) {
       ++answer.agreed;
-    } else {
+      continue;
+    }
+    ++answer.disagreed;
+    if (answer.failed < 0) {
       answer.failed = static_cast<int>(i);
       answer.what = verdict.what;
-      break;
     }
+    if (trials[i].other) continue;
+    answer.sound = false;
+    break;
   }
   return answer;
 }
@@ -425,7 +430,7 @@ bool Search::start_alone() {
         if (!built.ok) throw Error("it does not compile");
         const std::string where = spec(number, instrumented);
         if (!run_trial(where, x_trials[x_screen], 0).agrees)
-          return to_bytes(TrialsAnswer{0, static_cast<int>(x_screen), ""});
+          return to_bytes(TrialsAnswer{0, 1, false, static_cast<int>(x_screen), ""});
         return to_bytes(run_trials(where, x_trials, 0, instrumented));
       },
       kBuildSeconds, trials_seconds());
@@ -497,16 +502,20 @@ void Search::screened(const Started& what, const Jobs::Result& result) {
   // What agrees by its numbers alone may have left cells unwritten, say.
   if (left < 0 || 2 * left > x_wrong.elements || (left == 0 && !agrees)) return;
   const Edit& edit = x_edits[static_cast<std::size_t>(what.edit)];
-  const auto [at, is_new] = x_helpful.try_emplace({edit.file, edit.line}, Helpful{what.edit, left});
-  Helpful& known = at->second;
-  if (!is_new && (left < known.left || (left == known.left && better(what.edit, known.edit))))
-    known = {what.edit, left};
+  Helpful& known = x_helpful[{edit.file, edit.line}];
+  if (known.agreed > 0) return;
+  if (known.edit < 0 || left < known.left ||
+      (left == known.left && better(what.edit, known.edit))) {
+    known.edit = what.edit;
+    known.left = left;
+  }
 }
 
 std::vector<Search::Helpful> Search::helpful() const {
   std::vector<Helpful> all;
   for (const auto& [place, one] : x_helpful) all.push_back(one);
   std::sort(all.begin(), all.end(), [&](const Helpful& a, const Helpful& b) {
+    if (a.agreed != b.agreed) return a.agreed > b.agreed;
     return a.left != b.left ? a.left < b.left : better(a.edit, b.edit);
   });
   return all;
@@ -565,7 +574,9 @@ void Search::library_refused(Library& library, const std::string& messages) {
     for (const int i : numbers) {
       const Edit& edit = x_edits[static_cast<std::size_t>(i)];
       const Code& code = *x_program.files[static_cast<std::size_t>(edit.file)];
-      if (code.path == file && edit.line == line && !refused.contains(i)) doubtful.insert(i);
+      if (code.path == file && edit.statement_line <= line && line <= edit.line &&
+          !refused.contains(i))
+        doubtful.insert(i);
     }
   x_not_possible += static_cast<int>(refused.size());
   // Of an expression in a template clang tells one error at a time: where that went wrong twice, the other edits wait,
@@ -574,7 +585,9 @@ void Search::library_refused(Library& library, const std::string& messages) {
     const Edit& edit = x_edits[static_cast<std::size_t>(i)];
     return std::tuple(edit.file, edit.site_begin, edit.site_end);
   };
-  for (const int i : refused) ++x_refused_at[site(i)];
+  std::set<std::tuple<int, std::size_t, std::size_t>> sites;
+  for (const int i : refused) sites.insert(site(i));
+  for (const auto& at : sites) ++x_refused_at[at];
   std::vector<int> rest, apart, later;
   for (const int i : numbers)
     if (doubtful.contains(i))
@@ -606,22 +619,29 @@ void Search::trials_done(const Started& what, const Jobs::Result& result) {
   if (answer.failed < 0) {
     x_hopeful.push_back(what.edit);
     x_agreed.push_back(what.edit);
-  } else if (answer.agreed > x_near.agreed) {
-    x_near = {what.edit, answer.agreed, x_trials[static_cast<std::size_t>(answer.failed)].words,
-              answer.what};
+    return;
   }
+  note_partial(what.edit, answer);
+}
+
+// An edit under which not all trials agree.
+void Search::note_partial(int edit, const TrialsAnswer& answer) {
+  const std::string& words = x_trials[static_cast<std::size_t>(answer.failed)].words;
+  if (answer.agreed > x_near.agreed) x_near = {edit, answer.agreed, words, answer.what};
+  if (!answer.sound) return;
+  const Edit& e = x_edits[static_cast<std::size_t>(edit)];
+  Helpful& known = x_helpful[{e.file, e.line}];
+  if (known.edit >= 0 && known.agreed >= answer.agreed) return;
+  known = {edit, 0, answer.agreed, answer.agreed + answer.disagreed, words};
 }
 
 void Search::verification_done(const Started& what, const Jobs::Result& result) {
   const bool done = result.end == Jobs::End::kDone;
-  const TrialsAnswer answer = done ? answer_of(result.answer) : TrialsAnswer{0, 0, ""};
+  const TrialsAnswer answer = done ? answer_of(result.answer) : TrialsAnswer{0, 1, false, 0, ""};
   ++x_built;
   if (answer.failed >= 0) {
     std::erase(x_agreed, what.edit);
-    if (answer.agreed > x_near.agreed)
-      x_near = {what.edit, answer.agreed, x_trials[static_cast<std::size_t>(answer.failed)].words,
-                answer.what};
-    return;
+    return note_partial(what.edit, answer);
   }
   if (!x_first_verified) x_first_verified = Clock::now();
   x_verified.push_back(what.edit);

@@ -19,6 +19,14 @@
 
 namespace attn_diag::repair {
 
+// What an edit does in the trials.
+struct TrialsAnswer {
+  std::size_t agreed = 0, disagreed = 0;
+  bool sound = true;  // all that are no other cases agree
+  int failed = -1;    // the first that did not agree
+  std::string what;
+};
+
 class Search {
  public:
   using Clock = std::chrono::steady_clock;
@@ -58,8 +66,12 @@ class Search {
   struct Helpful {
     int edit = -1;
     std::int64_t left = 0;
+    // Where all trials of the case itself agree: how many of all do, of how many, and the first that does not.
+    std::size_t agreed = 0, of = 0;
+    std::string but;
   };
-  std::vector<Helpful> helpful() const;  // those that leave the fewest first
+  std::vector<Helpful> helpful()
+      const;  // those under which the most agree first, then those that leave the fewest
 
  private:
   enum class Task {
@@ -105,6 +117,7 @@ class Search {
   void library_built(int index, const Jobs::Result& result);
   void library_refused(Library& library, const std::string& messages);
   void trials_done(const Started& what, const Jobs::Result& result);
+  void note_partial(int edit, const TrialsAnswer& answer);
   void verification_done(const Started& what, const Jobs::Result& result);
 
   std::string spec(int number, bool instrumented) const;

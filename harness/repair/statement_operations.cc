@@ -2,7 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "harness/repair/proposals.h"
 
@@ -15,17 +19,6 @@ template <class Visit>
 void for_each_statement(const Proposals& p, const Visit& visit) {
   for (int i = 0; i < static_cast<int>(p.function().statements.size()); ++i)
     visit(i, p.statement(i));
-}
-
-// The names that an expression reads.
-std::set<std::string_view> names_in(const Proposals& p, std::size_t begin, std::size_t end) {
-  std::set<std::string_view> names;
-  for (std::size_t i = begin; i < end; ++i) {
-    if (!p.code().token(i).is_identifier()) continue;
-    if (i > begin && p.code().token(i - 1).is_any({".", "->", "::"})) continue;
-    names.insert(p.code().token(i).text);
-  }
-  return names;
 }
 
 // Conditions of the function, each text once.
@@ -102,7 +95,7 @@ bool is_simple(const Statement& s) {
 // Comparisons of an index with a bound that the function is given.
 std::vector<std::string> bounds_at(const Proposals& p, const Statement& s) {
   std::vector<std::string> found;
-  const std::set<std::string_view> read = names_in(p, s.begin, s.end);
+  const std::set<std::string_view> read = p.names_in(s.begin, s.end);
   for (const Variable* index : p.visible(s.begin)) {
     if (!is_integer(index->type) || index->constant || !read.contains(index->name)) continue;
     for (const Variable* bound : p.visible(s.begin)) {
@@ -163,6 +156,9 @@ void missing_zero(Proposals& p, std::string_view name) {
 }
 
 bool synchronises(std::string_view text) {
+  // What a warp computes or moves together.
+  for (const char* const word : {"mma", "matrix_sync", "shfl", "fragment"})
+    if (text.find(word) != text.npos) return false;
   for (const char* const word : {"sync", "wait", "fence", "arrive", "commit", "barrier"})
     if (text.find(word) != text.npos) return true;
   return false;
@@ -190,44 +186,65 @@ void add_families(std::vector<std::string>& calls) {
       }
 }
 
-// Calls by which threads wait for each other, as the function or CUDA has them.
-std::vector<std::string> barriers_of(const Proposals& p) {
+// A call by which threads wait for each other.
+struct Barrier {
+  std::string text;
+  int expression = -1;  // of the function, that needs what is known there; -1: it needs nothing
+};
+
+// Whether the function can call it: in its file it stands before.
+bool is_declared_for(const Proposals& p, std::string_view name) {
+  for (const DeviceFunction& f : p.code().functions)
+    if (f.name == name && f.open > p.function().open) return false;
+  return true;
+}
+
+// As the function or CUDA has them.
+std::vector<Barrier> barriers_of(const Proposals& p) {
   std::vector<std::string> found = {"__syncthreads();", "__syncwarp();"};
+  std::map<std::string, int> expressions;
   for (const auto& file : p.program().files)
     for (const DeviceFunction& f : file->functions)
       for (const Statement& s : f.statements) {
-        if (s.kind != StatementKind::kExpression || s.expressions.size() != 1) continue;
+        if (f.on_host || s.kind != StatementKind::kExpression || s.expressions.size() != 1)
+          continue;
         const Expression& e = f.expressions[static_cast<std::size_t>(s.expressions[0])];
         const std::string text = file->words(s.begin, s.end);
         if (e.kind != Kind::kCall || !synchronises(text) || text.size() > 60) continue;
         const bool here = &f == &p.function();
         // From another function only what needs nothing from it.
         if (!here && text.find("()") == text.npos) continue;
+        if (!here && !is_declared_for(p, text.substr(0, text.find('(')))) continue;
+        if (here) expressions.emplace(text, s.expressions[0]);
         if (std::find(found.begin(), found.end(), text) == found.end()) found.push_back(text);
       }
   if (p.code().text.find("__threadfence") != std::string::npos ||
       p.code().text.find("atomic") != std::string::npos)
     found.emplace_back("__threadfence();");
   add_families(found);
-  return found;
+  std::vector<Barrier> barriers;
+  for (std::string& text : found) {
+    const auto at = expressions.find(text);
+    barriers.push_back({std::move(text), at == expressions.end() ? -1 : at->second});
+  }
+  return barriers;
 }
 
 void missing_barrier(Proposals& p, std::string_view name) {
-  const std::vector<std::string> barriers = barriers_of(p);
+  const std::vector<Barrier> barriers = barriers_of(p);
   for_each_statement(p, [&](int i, const Statement& s) {
     if (!s.in_block) return;
     // The first of a block, and behind each: between two statements once.
     const Statement& block = p.statement(s.parent);
     const bool first = s.begin == block.begin + 1;
-    for (std::size_t b = 0; b < barriers.size(); ++b) {
+    for (const Barrier& barrier : barriers) {
+      if (barrier.expression >= 0 && !p.is_known_at(p.at(barrier.expression), s.begin)) continue;
       // As the file has them.
-      const int tier =
-          p.code().text.find(barriers[b].substr(0, barriers[b].size() - 1)) != std::string::npos
-              ? 0
-              : 1;
-      if (first) p.insert(name, tier, i, true, barriers[b]);
+      const std::string call = barrier.text.substr(0, barrier.text.size() - 1);
+      const int tier = p.code().text.find(call) != std::string::npos ? 0 : 1;
+      if (first) p.insert(name, tier, i, true, barrier.text);
       if (s.kind != StatementKind::kReturn && s.kind != StatementKind::kJump)
-        p.insert(name, tier, i, false, barriers[b]);
+        p.insert(name, tier, i, false, barrier.text);
     }
   });
 }

@@ -157,18 +157,20 @@ void Parser::declaration(const DeclaredType& type, std::size_t begin, std::size_
     x_constant = true;
     for (const Range& extent : d.extents) expression(extent, self);
     x_constant = outer || type.constant || type.shared;
+    int initialiser = -1;
     if (d.initialiser.begin < d.initialiser.end) {
       const std::size_t i = d.initialiser.begin;
       if (x_syntax.is(i, "(") && x_syntax.match(i) + 1 == d.initialiser.end) {
         for (const Range& part : divided(x_syntax, i + 1, d.initialiser.end - 1))
           expression(part, self);
       } else {
-        expression(d.initialiser, self);
+        initialiser = expression(d.initialiser, self);
       }
     }
     x_constant = outer;
     declare(x_syntax[d.name].text, type.type + d.type_suffix,
             d.has_initialiser ? d.initialiser.end : d.name + 1, scope_end, d.name, self);
+    x_function.variables.back().initialiser = initialiser;
     x_function.variables.back().constant = type.constant;
     x_function.variables.back().is_const =
         type.is_const && d.type_suffix.find('*') == d.type_suffix.npos;

@@ -23,7 +23,7 @@ bool names_file(const SourcePlace& place, const Code& code) {
 int remoteness(const Edit& edit, const std::vector<SourcePlace>& suspects,
                const std::vector<bool>& here) {
   constexpr std::size_t kFirstOnes = 4;
-  int nearest = 3;
+  int nearest = edit.on_host ? 2 : 3;  // few, and a launch may be wrong wherever it shows
   for (std::size_t i = 0; i < suspects.size(); ++i) {
     if (!here[i]) continue;
     const int lines = std::abs(edit.line - suspects[i].line);

@@ -73,8 +73,11 @@ class Trials {
     trial.run = std::move(run);
     trial.tolerance = x_given.tolerance;
     trial.check = check;
+    trial.other = x_others;
     trials.push_back(std::move(trial));
   }
+  // What is added from now on is not the case itself.
+  void begin_others() { x_others = true; }
 
   // Another problem, with numbers of its own; the tile is the kernel's own choice where it was so.
   void other(Problem problem, const std::string& more = "", std::uint64_t seed = 1) {
@@ -99,6 +102,7 @@ class Trials {
  private:
   const Experiment& x_given;
   std::set<std::string> x_seen;
+  bool x_others = false;
 };
 
 bool has_default_scale(const Problem& p) {
@@ -149,11 +153,25 @@ std::vector<Trial> make_trials(const Experiment& given, bool instrumented) {
          options.schedule == "forward" ? "" : "schedule " + options.schedule);
   // As many behind the last whole tile: a kernel may take no others.
   const auto fewer = [](std::int32_t n) { return n < 128 ? n : 64 + n % 64; };
-  Problem less = problem;
-  less.seqlen_q = fewer(less.seqlen_q);
-  less.seqlen_k = fewer(less.seqlen_k);
-  to.other(less);
-  if (to.trials.size() > 1) to.trials.back().smaller = true;
+  for (const bool short_ones : {true, false}) {
+    for (const bool one_head : {true, false}) {
+      Problem less = problem;
+      if (short_ones) {
+        less.seqlen_q = fewer(less.seqlen_q);
+        less.seqlen_k = fewer(less.seqlen_k);
+      }
+      if (one_head) {  // of k and v
+        less.batch = 1;
+        less.heads /= less.kv_heads;
+        less.kv_heads = 1;
+      }
+      const bool is_less = less.seqlen_q < problem.seqlen_q || less.seqlen_k < problem.seqlen_k ||
+                           less.heads < problem.heads || less.batch < problem.batch;
+      const std::size_t before = to.trials.size();
+      if (is_less) to.other(less);
+      if (to.trials.size() > before) to.trials.back().smaller = true;
+    }
+  }
   const auto with = [&](const std::string& schedule, std::uint8_t fill) {
     RunOptions run = options;
     run.schedule = schedule;
@@ -169,6 +187,7 @@ std::vector<Trial> make_trials(const Experiment& given, bool instrumented) {
   }
   to.other(problem, "seed 1", 1);
   to.other(problem, "seed 2", 2);
+  to.begin_others();
   // Numbers of which a sum without the maximum, or with another, overflows or is lost.
   to.add(problem, with_large_queries(problem, 1, 64), options, "scores up to hundreds");
   to.add(problem, low_scores(problem), options, "scores below -50");

@@ -17,8 +17,10 @@ struct Trial {
   std::shared_ptr<const InputData> inputs;
   RunOptions run;
   Tolerance tolerance;
-  bool check = false;    // races, reads of what nobody wrote, bounds: nothing may be found
-  bool smaller = false;  // the case as it is given, with fewer queries and keys
+  bool check = false;  // races, reads of what nobody wrote, bounds: nothing may be found
+  bool other =
+      false;  // of another size, type or mask, or of numbers about the limits of types; or `check`
+  bool smaller = false;  // the case as it is given, with fewer queries and keys, or one head
 
   bool instrumented() const;  // needs x.lockstep.so
 };
@@ -32,7 +34,7 @@ struct TrialVerdict {
   bool order = false;  // check finds that threads do not wait for each other
 };
 
-// The case as it is given, under its own schedule, is the first, a smaller one like it the second, if it is large. Then
+// The case as it is given, under its own schedule, is the first, then smaller ones like it, the smallest first. Then
 // other orders of threads and other bytes in memory; lockstep and check, where `instrumented`; other numbers; lengths
 // about the edges of tiles, masks, types and head counts that the kernel declares. Cases that it refuses are left out.
 // All are small.

@@ -182,6 +182,10 @@ void other_name(Proposals& p, std::string_view name) {
                      other->const_elements != v->const_elements || other->type != v->type))
         continue;
       if (e.constant && !other->constant) continue;
+      // Where more than elements are read, what is const is no value for what is not.
+      const bool read = e.parent >= 0 && p.at(e.parent).kind == Kind::kIndex;
+      if (!read && is_pointer_or_array(v->type) && other->const_elements && !v->const_elements)
+        continue;
       p.replace(name, target ? 1 : tier, i, other->name);
     }
     if (target || e.constant || !is_integer(v->type)) continue;

@@ -20,6 +20,12 @@ std::string repair_headline(const RepairView& view) {
   if (r.verdict == RepairVerdict::kAgreesAlready)
     return fmt::format("AGREES ALREADY: there is nothing to repair, {} agree",
                        plural(static_cast<std::int64_t>(r.cases.size()), "case"));
+  if (r.verdict == RepairVerdict::kNothing && !r.helpful.empty() && r.helpful.front().is_sound()) {
+    const repair::HelpfulEdit& edit = r.helpful.front();
+    return fmt::format(
+        "FOR THIS CASE: under an edit of {}:{} it agrees, but {} of {} cases do not: {}",
+        edit.shown, edit.line, edit.cases - edit.agreed, edit.cases, r.reason);
+  }
   if (r.verdict == RepairVerdict::kNothing) return "NOTHING FOUND: " + r.reason;
   return fmt::format("REPAIRED: under an edit of {} all {} agree", place(r.edits.front()),
                      plural(static_cast<std::int64_t>(r.cases.size()), "case"));
@@ -29,7 +35,9 @@ std::string repair_text(const RepairView& view, const Style& style, bool verdict
   const repair::RepairResult& r = view.result;
   const bool good = r.verdict != RepairVerdict::kNothing;
   std::string s = paint(style, good ? Colour::kGreen : Colour::kRed, repair_headline(view)) + '\n';
-  if (!r.edits.empty()) s += '\n' + diff_text(r.edits.front().diff, style) + '\n';
+  const bool for_case = r.edits.empty() && !r.helpful.empty() && r.helpful.front().is_sound();
+  if (!r.edits.empty() || for_case)
+    s += '\n' + diff_text(for_case ? r.helpful.front().diff : r.edits.front().diff, style) + '\n';
   if (verdict_only) return s;
   const auto line = [&](const std::string& text) {
     s += "  " + wrap(text, style.width - 2, 4) + '\n';
@@ -39,8 +47,15 @@ std::string repair_text(const RepairView& view, const Style& style, bool verdict
   constexpr std::size_t kShown = 3;
   for (std::size_t i = 0; i < std::min(kShown, r.helpful.size()); ++i) {
     const repair::HelpfulEdit& edit = r.helpful[i];
-    line(fmt::format("Under an edit of {}:{} ({}) {} of {} wrong elements of it are left.",
-                     edit.shown, edit.line, edit.operation, edit.left, edit.of));
+    if (edit.is_sound())
+      line(
+          fmt::format("Under an edit of {}:{} ({}) it agrees in every order of threads that was "
+                      "tried, with other bytes "
+                      "in memory and other numbers; {} of {} cases agree in all, not {}.",
+                      edit.shown, edit.line, edit.operation, edit.agreed, edit.cases, edit.but));
+    else
+      line(fmt::format("Under an edit of {}:{} ({}) {} of {} wrong elements of it are left.",
+                       edit.shown, edit.line, edit.operation, edit.left, edit.of));
   }
   if (r.verdict == RepairVerdict::kFound) line("Agree with it: " + join(r.cases, "; ") + ".");
   if (r.edits.size() > 1) {
@@ -62,6 +77,8 @@ std::string repair_text(const RepairView& view, const Style& style, bool verdict
     line(
         "Nothing was written. --apply puts the edit into the file; so does patch -p1 with the "
         "lines above.");
+  else if (for_case)
+    line("Nothing was written: --apply takes an edit under which all cases agree.");
   s += "  Reproduce: " + view.reproduce + '\n';
   return s;
 }
@@ -89,7 +106,11 @@ Json repair_json(const RepairView& view, const CommandContext& context) {
                             {"line", edit.line},
                             {"operator", edit.operation},
                             {"left", edit.left},
-                            {"of", edit.of}});
+                            {"of", edit.of},
+                            {"agreed", edit.agreed},
+                            {"cases", edit.cases},
+                            {"but", edit.but},
+                            {"diff", edit.diff}});
   j["also"] = r.also;
   j["applied"] = view.applied;
   j["failing"] = r.failing.empty() ? Json(nullptr) : Json(r.failing);

@@ -106,7 +106,7 @@ CommandResult bench_command(const Session& session) {
     bench.peaks = cuda::measure_peaks();
     for (const RequestedCase& c : cases) {
       progress.step(static_cast<int>(bench.rows.size()) + 2, steps,
-                    c.kernel + " " + report::problem_text(c.problem));
+                    case_text(kernels.at(c.kernel), c));
       bench.rows.push_back(
           bench_kernel(kernels.at(c.kernel), c.problem, options_of(c, tolerance), bench.peaks));
     }

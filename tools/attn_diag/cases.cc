@@ -398,6 +398,12 @@ Kernel load_instrumented(const std::string& spec) {
   return Kernel::load(spec, "host", !named);
 }
 
+std::string case_text(const Kernel& kernel, const RequestedCase& c) {
+  Problem taken = c.problem;
+  if (const Support* support = kernel.info().support) choose_open(*support, c.open, taken);
+  return c.kernel + " " + report::problem_text(taken);
+}
+
 Geometry plan(const Kernel& kernel, RequestedCase& c) {
   if (const Support* support = kernel.info().support) {
     const std::vector<std::string> chosen = choose_open(*support, c.open, c.problem);

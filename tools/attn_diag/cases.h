@@ -53,6 +53,9 @@ Kernel load_kernel(const RequestedCase& one);
 // The build for check, by name or by the path of either build.
 Kernel load_instrumented(const std::string& spec);
 
+// "./mine.so B=1 H=2 S=100 ...": with what the kernel takes where the problem was left open.
+std::string case_text(const Kernel& kernel, const RequestedCase& one);
+
 // What the kernel makes of the case: its tile and splits, written into the case's options; and what of the problem
 // was left open and the kernel does not take, which is then what it takes.
 Geometry plan(const Kernel& kernel, RequestedCase& one);

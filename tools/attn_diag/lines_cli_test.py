@@ -16,6 +16,27 @@ FIXTURES = pathlib.Path(__file__).resolve().parents[2] / "fixtures"
 sys.path.insert(0, str(FIXTURES / "zoo"))
 import zoo  # noqa: E402
 
+# o is kept normalised, and divided by the sum of one tile.
+ADDS = (
+    "    for (int j = 0; j < count; ++j) {\n"
+    "      const float pj = __shfl_sync(kFull, p, j);\n"
+    "      for (int i = 0; i < kPerLane; ++i) acc[i] += pj * __ldg(&v[kv_at + (first + j) * HEAD_DIM + lane + 32 * i]);\n"
+    "    }\n"
+)
+NORMALISED = (
+    "    const float alpha = __expf(m - m_new);\n"
+    "    l = l * alpha + warp_sum(p);\n"
+    "    for (int i = 0; i < kPerLane; ++i) acc[i] *= alpha;\n"
+    f"{ADDS}    m = m_new;\n  }}\n"
+    "  for (int i = 0; i < kPerLane; ++i) out[q_at + lane + 32 * i] = acc[i] / l;\n",
+    "    const float alpha = __expf(m - m_new), l_before = l, l_tile = warp_sum(p);\n"
+    "    l = l * alpha + l_tile;\n"
+    "    for (int i = 0; i < kPerLane; ++i) acc[i] *= alpha * l_before;\n"
+    f"{ADDS}    for (int i = 0; i < kPerLane; ++i) acc[i] /= l_tile;\n"
+    "    m = m_new;\n  }\n"
+    "  for (int i = 0; i < kPerLane; ++i) out[q_at + lane + 32 * i] = acc[i];\n",
+)
+
 # Kernel, case (its flags, or which of the kernel's own), what is edited and into what, and where in the list of suspects
 # the line must be; `sure`: it is claimed.
 EDITS = {
@@ -50,6 +71,7 @@ EDITS = {
                                         "float acc = Oi[tx * ld + x];", "float acc = Oi[tx * ld + x];", 1, False),
     "a summand more": ("warp_per_row", 0, "      const float pj = __shfl_sync(kFull, p, j);\n",
                        "      const float pj = __shfl_sync(kFull, p, j);\n      l += pj;\n", "l += pj;", 1, True),
+    "a divisor of other keys": ("warp_per_row", "--dtype fp32 --seqlen 100 --head-dim 32", *NORMALISED, "acc[i] /= l_tile;", 1, False),
     "a factor of the scores": ("two_externs", 0, "* scale", "* scale * scale", "* scale * scale", 1, True),
     "scores are not added": ("half2_rows", 0, "      s += a.x * b.x + a.y * b.y;", "      s = a.x * b.x + a.y * b.y;",
                              "s = a.x * b.x", 1, True),
@@ -198,6 +220,8 @@ CHECKED_EDITS = {
                                        "c <= Bc; c++) acc +=", 1, False),
     "a limit that the compiler knows": ("pipeline_primitives", "--dtype fp32 --seqlen 40 --head-dim 32",
                                         "min(TK, S - tile * TK) * D", "TK * D", "n = TK * D", 2, False),
+    "shared memory of which a launch gives too little": ("mask_functors", "--dtype fp32 --seqlen 40 --head-dim 32", "keys * sizeof(float), stream",
+                                                         "(keys - 1) * sizeof(float), stream", "(keys - 1) * sizeof(float)", 3, False),
     "a pointer that no head moves": ("carved_smem", 1, "o += (size_t)blockIdx.y * N * d;", "o += N * d;", "o += N * d;", 1, False),
     "heads of half a stride": ("coalesced_groups", 0, "head = (size_t)blockIdx.y * n * kDim;",
                                "head = (size_t)blockIdx.y * n * (kDim / 2);", "(kDim / 2);", 1, False),

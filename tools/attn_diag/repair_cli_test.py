@@ -123,6 +123,33 @@ class Repair(CommandTest):
         edit = self.report(0, "--line rows.cu:6")["edits"][0]
         self.assertIn("+  __shared__ float s[4];", edit["diff"])
 
+    def test_a_launch_is_edited_too(self):
+        self.broken("dim3(n, heads)", "dim3(n, heads - 1)")
+        edit = self.report(0)["edits"][0]
+        self.assertIn("+  rows<<<dim3(n, heads), 32", edit["diff"])
+
+    def build_with_two_bugs(self, old, new):
+        """One that every case shows, and one that shows with three heads."""
+        self.assertIn(old, KERNEL)
+        self.build(KERNEL.replace(old, new, 1).replace("blockIdx.y * n * dim", "(blockIdx.y & 1) * n * dim"))
+
+    def test_an_edit_that_mends_this_case_but_not_others_is_told_as_that(self):
+        self.build_with_two_bugs("j < keys; ++j) l +=", "j <= keys; ++j) l +=")
+        flags = "--time-limit 14 --line rows.cu:17"
+        report = self.report(1, flags)
+        self.assertFalse(report["found"])
+        best = report["helpful"][0]
+        self.assertEqual((best["line"], best["left"]), (17, 0))
+        self.assertGreater(best["agreed"], 10)
+        self.assertLess(best["agreed"], best["cases"])
+        self.assertIn("B=2", best["but"])
+        self.assertIn("+    for (int j = 0; j < keys; ++j) l +=", best["diff"])
+        text = self.call(f"repair --kernel ./rows.so {CASE} {flags} --apply", 1)
+        self.assertTrue(text.startswith("FOR THIS CASE: under an edit of rows.cu:17 it agrees, but "), text)
+        self.assertIn("+    for (int j = 0; j < keys; ++j) l +=", text)
+        self.assertIn("Nothing was written", text)
+        self.assertIn("j <= keys; ++j) l +=", (self.folder / "rows.cu").read_text())
+
     def test_what_only_check_sees_is_repaired_by_what_check_says(self):
         # It reads one number too many, which changes nothing.
         more = "float least = -INFINITY;\n  for (int d = 0; d < dim; ++d) least = fminf(least, a[d]);\n  return least > 1e30f ? least : sum;"
@@ -207,15 +234,19 @@ class Repair(CommandTest):
         self.assertIn(wrong, first["text"])
         self.assertTrue(first["why"].startswith("under an edit of this line all"), first)
 
-    def test_an_edit_that_makes_this_case_agree_alone_has_its_line_told(self):
-        # The other bug shows with three heads.
-        self.build(KERNEL.replace("l *= alpha", "l *= 1.0f", 1).replace("blockIdx.y * n * dim", "(blockIdx.y & 1) * n * dim"))
-        text = self.call(f"trace --kernel ./rows.so {CASE} --no-history --json --try-edits 15", 1)
-        lines = json.loads(text)["line_divergence"]
-        self.assertEqual(lines["edits"]["diff"], "")
-        whys = [suspect["why"] for suspect in lines["suspects"]]
-        self.assertNotIn("agrees, but not all other cases", whys[0])
-        self.assertIn("agrees, but not all other cases", whys[1])
+    def test_edits_that_make_this_case_agree_alone_have_their_lines_told(self):
+        case = f"trace --kernel ./rows.so {CASE} --no-history --json --try-edits"
+        agree = r"^under an edit of this line [0-9]+ of [0-9]+ cases agree: "
+        self.build_with_two_bugs("j < keys; ++j) l +=", "j <= keys; ++j) l +=")
+        lines = json.loads(self.call(f"{case} 20", 1))["line_divergence"]
+        self.assertEqual((lines["edits"]["diff"], lines["answer"]), ("", "unsure"))
+        self.assertIn("j <= keys", lines["suspects"][0]["text"])
+        self.assertRegex(lines["suspects"][0]["why"], agree)
+        # Here edits of other lines do as well for small scores: none of them comes first.
+        self.build_with_two_bugs("l *= alpha", "l *= 1.0f")
+        lines = json.loads(self.call(f"{case} 15", 1))["line_divergence"]
+        self.assertNotRegex(lines["suspects"][0]["why"], agree)
+        self.assertRegex(lines["suspects"][1]["why"], agree)
         self.assertEqual(lines["answer"], "unsure")
 
     def test_a_trace_says_why_no_edit_was_found(self):

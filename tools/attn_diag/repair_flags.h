@@ -19,7 +19,7 @@ struct RepairFlags {
 inline constexpr const char* kRepairSummary =
     "The smallest edit of a kernel's source under which everything agrees";
 inline constexpr const char* kRepairFooter = R"(
-For a kernel that diverges and that attn-diag build has built. Tries small edits of its device code: operators,
+For a kernel that diverges and that attn-diag build has built. Tries small edits of its code: operators,
 numbers, names of the same type, guards, initialisers, barriers, factors, and the like; many in one library, of
 which one is chosen at run time. An edit that makes the case agree is built by itself and must agree on other
 numbers, lengths, masks, types, orders of threads and with check. Your files are only read, unless --apply is given.

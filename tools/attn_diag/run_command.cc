@@ -356,7 +356,7 @@ CommandResult run_command(const Session& session) {
     Progress progress(!flags.quiet);
     for (const RequestedCase& c : cases) {
       progress.step(static_cast<int>(rows.size()) + 1, static_cast<int>(cases.size()),
-                    c.kernel + " " + report::problem_text(c.problem));
+                    case_text(kernels.get(c), c));
       Run run = run_one(c, kernels, tolerance, history, session);
       rows.push_back(run.row);
       if (cases.size() == 1) single = std::move(run);
