@@ -566,8 +566,18 @@ void NumberSuspects::suspect_partial(std::uint32_t score, std::uint32_t at, std:
       computed && x_terms.columns().count(x_terms[lost].set) == 1 && lost_in_thread(lost, partial);
   if (in_thread) suggest_node(lost, "makes parts of a score, of which the next replaces the last");
   if (computed && !in_thread) {
-    be_sure();
-    suggest_node(sum, "adds the columns of a score, and loses some");
+    const char* const why = "adds the columns of a score, and loses some";
+    // Of lanes that put it together in steps, one by which there is none may lie in the loop.
+    const std::string& text = x_text.line(site(node(sum).site).file, site(node(sum).site).line);
+    const std::vector<Condition> around = conditions_in(site(node(sum).site).conditions);
+    const bool in_steps =
+        text.find("shfl") != std::string::npos &&
+        std::any_of(around.begin(), around.end(), [&](const Condition& condition) {
+          return condition.loop && has_name(text, names_of(condition.tests));
+        });
+    if (in_steps) suggest_shuffles(sum, why);
+    if (!in_steps) be_sure();
+    suggest_node(sum, why);
   }
   // Lanes may each have a part: then it is the loop in which each makes its own.
   std::uint32_t inner = sum;

@@ -490,7 +490,12 @@ Term Terms::add(const Term& a, float x, const Term& b, float y, std::uint32_t no
       out.set = x_columns.join(a.set, b.set);
       return out.set == kNone ? ill(Ill::kTwice, node) : out;
     case TermKind::kWeight: {
-      if (b.kind == TermKind::kNumber) return ill(Ill::kOffset, node);
+      // "l + 1e-6f" keeps a divisor from being 0.
+      constexpr float kNothing = 2e-5f;
+      if (b.kind == TermKind::kNumber)
+        return a.column == kNone && std::fabs(y) <= kNothing * std::fabs(x)
+                   ? out
+                   : ill(Ill::kOffset, node);
       if (b.kind != TermKind::kWeight) return ill(Ill::kMeaningless, node);
       if (a.row != b.row) return ill(Ill::kRows, node);
       if (a.column != b.column)

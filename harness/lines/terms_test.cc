@@ -199,7 +199,9 @@ TEST_CASE("weights add up in one frame; a factor moves it") {
   const std::uint32_t again = m.add(l, b);
   const std::uint32_t other_row = m.add(a, m.weight(1, 2, 0.1F));
   const std::uint32_t offset = m.add(l, m.number(1));
+  const std::uint32_t guarded = m.add(l, m.number(1e-6F));
   const Reader read(m);
+  CHECK(read[guarded].kind == TermKind::kWeight);
   check_ill(read, unlike, Ill::kFrames, unlike);
   REQUIRE(read[l].kind == TermKind::kWeight);
   CHECK(read[l].x == Approx(0.9F));

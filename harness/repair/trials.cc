@@ -152,13 +152,15 @@ std::vector<Trial> make_trials(const Experiment& given, bool instrumented) {
   to.add(problem, inputs, options,
          options.schedule == "forward" ? "" : "schedule " + options.schedule);
   // As many behind the last whole tile: a kernel may take no others.
-  const auto fewer = [](std::int32_t n) { return n < 128 ? n : 64 + n % 64; };
-  for (const bool short_ones : {true, false}) {
+  const auto fewer = [](std::int32_t n, std::int32_t tile) {
+    return n < 2 * tile ? n : tile + n % tile;
+  };
+  for (const std::int32_t tile : {32, 64, 0}) {
     for (const bool one_head : {true, false}) {
       Problem less = problem;
-      if (short_ones) {
-        less.seqlen_q = fewer(less.seqlen_q);
-        less.seqlen_k = fewer(less.seqlen_k);
+      if (tile > 0) {
+        less.seqlen_q = fewer(less.seqlen_q, tile);
+        less.seqlen_k = fewer(less.seqlen_k, tile);
       }
       if (one_head) {  // of k and v
         less.batch = 1;

@@ -139,6 +139,10 @@ EDITS = {
     "one of four sums that is not rescaled": ("float4_tiles", 0, " rO[i].w *= alpha;", "", "rO[i].z *= alpha;", 1, False),
     "a pointer that takes half a step": ("ex2_registers", 0, "k += 2 * Dim, v", "k += Dim, v", "k += Dim, v", 1, False),
     "weights that are taken by what never runs": ("ex2_registers", 0, "if (two) o[d] += p1", "if (!two) o[d] += p1", "if (!two) o[d] += p1", 1, False),
+    "columns that half of the lanes share": (
+        "warp_per_row", "--dtype fp32 --seqlen 40 --head-dim 32",
+        "for (int offset = 16; offset > 0; offset /= 2) x += __shfl_xor_sync(kFull, x, offset);",
+        "for (int offset = 8; offset > 0; offset /= 2)\n    x += __shfl_xor_sync(kFull, x, offset);", "int offset = 8;", 2, False),
     "lanes of which half share a sum": ("bf162_warps", 0, "for (int x = 16; x > 0; x /= 2) sum +=", "for (int x = 8; x > 0; x /= 2)\n        sum +=",
                                         "int x = 8;", 1, False),
     "lanes of which half share a maximum": (

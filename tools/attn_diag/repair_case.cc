@@ -54,25 +54,11 @@ void be_unsure(LineDivergence& lines, const char* why) {
   lines.reason = why;
 }
 
-// Of lines among the first suspects that under whose edits the case itself agrees however it is run, and more other
-// cases, and most of them, than under edits of any other line: small scores hide much. Null: there is none.
-const repair::HelpfulEdit* best_of(const std::vector<repair::HelpfulEdit>& edits,
-                                   const LineDivergence& lines) {
-  constexpr std::size_t kFirstOnes = 3;
-  if (edits.empty() || 2 * edits[0].agreed <= edits[0].cases) return nullptr;
-  if (edits.size() > 1 && edits[1].agreed == edits[0].agreed) return nullptr;
-  if (edits[0].operation == repair::kBarrierOperation) return nullptr;
-  for (std::size_t i = 0; i < std::min(kFirstOnes, lines.suspects.size()); ++i)
-    if (is_at(lines.suspects[i], edits[0].file, edits[0].line)) return &edits[0];
-  return nullptr;
-}
-
-// Lines of edits that make the case right, though not all others, come behind the first, but for the best. A barrier
-// makes many a case right, wherever it stands.
+// Lines of edits that make the case right, though not all others, come behind the first: small scores hide much. A
+// barrier makes many a case right, wherever it stands.
 void add_helpful(const repair::RepairResult& result, LineDivergence& lines) {
   if (lines.answer == LineAnswer::kLine) return;
-  const repair::HelpfulEdit* const best = best_of(result.helpful, lines);
-  const std::size_t first = best != nullptr ? 0 : std::min<std::size_t>(1, lines.suspects.size());
+  const std::size_t first = std::min<std::size_t>(1, lines.suspects.size());
   constexpr std::size_t kMost = 2;
   std::size_t next = first;
   for (const repair::HelpfulEdit& edit : result.helpful) {
@@ -84,7 +70,7 @@ void add_helpful(const repair::RepairResult& result, LineDivergence& lines) {
                           edit.cases, edit.operation)
             : fmt::format("under an edit of this line {} agrees, but not all other cases: {}",
                           result.failing, edit.operation));
-    if (next == first + (best != nullptr ? 1 : kMost)) break;
+    if (next == first + kMost) break;
   }
   if (next > first)
     be_unsure(lines,

@@ -234,19 +234,15 @@ class Repair(CommandTest):
         self.assertIn(wrong, first["text"])
         self.assertTrue(first["why"].startswith("under an edit of this line all"), first)
 
-    def test_edits_that_make_this_case_agree_alone_have_their_lines_told(self):
-        case = f"trace --kernel ./rows.so {CASE} --no-history --json --try-edits"
-        agree = r"^under an edit of this line [0-9]+ of [0-9]+ cases agree: "
-        self.build_with_two_bugs("j < keys; ++j) l +=", "j <= keys; ++j) l +=")
-        lines = json.loads(self.call(f"{case} 20", 1))["line_divergence"]
-        self.assertEqual((lines["edits"]["diff"], lines["answer"]), ("", "unsure"))
-        self.assertIn("j <= keys", lines["suspects"][0]["text"])
-        self.assertRegex(lines["suspects"][0]["why"], agree)
-        # Here edits of other lines do as well for small scores: none of them comes first.
+    def test_an_edit_that_makes_this_case_agree_alone_has_its_line_told(self):
         self.build_with_two_bugs("l *= alpha", "l *= 1.0f")
-        lines = json.loads(self.call(f"{case} 15", 1))["line_divergence"]
-        self.assertNotRegex(lines["suspects"][0]["why"], agree)
-        self.assertRegex(lines["suspects"][1]["why"], agree)
+        text = self.call(f"trace --kernel ./rows.so {CASE} --no-history --json --try-edits 15", 1)
+        lines = json.loads(text)["line_divergence"]
+        self.assertEqual(lines["edits"]["diff"], "")
+        whys = [suspect["why"] for suspect in lines["suspects"]]
+        agree = r"^under an edit of this line [0-9]+ of [0-9]+ cases agree: "
+        self.assertNotRegex(whys[0], agree)
+        self.assertRegex(whys[1], agree)
         self.assertEqual(lines["answer"], "unsure")
 
     def test_a_trace_says_why_no_edit_was_found(self):
