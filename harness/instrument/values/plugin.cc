@@ -144,10 +144,17 @@ struct WatchValues : PassInfoMixin<WatchValues> {
   static PreservedAnalyses run(Function& function, FunctionAnalysisManager& manager) {
     if (is_primitive(function) || !function.hasFnAttribute(kWatched))
       return PreservedAnalyses::all();
-    return watch_values(function, manager.getResult<DominatorTreeAnalysis>(function),
-                        manager.getResult<LoopAnalysis>(function))
-               ? PreservedAnalyses::none()
-               : PreservedAnalyses::all();
+    if (!watch_values(function, manager.getResult<DominatorTreeAnalysis>(function),
+                      manager.getResult<LoopAnalysis>(function)))
+      return PreservedAnalyses::all();
+    // What optimising costs grows faster than the function; it runs once.
+    constexpr unsigned kLarge = 30'000;  // instructions
+    if (function.getInstructionCount() > kLarge) {
+      function.removeFnAttr(Attribute::AlwaysInline);
+      function.addFnAttr(Attribute::NoInline);
+      function.addFnAttr(Attribute::OptimizeNone);
+    }
+    return PreservedAnalyses::none();
   }
   static bool isRequired() { return true; }
 };
