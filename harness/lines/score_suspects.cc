@@ -262,8 +262,12 @@ void NumberSuspects::suspect_frames(std::uint32_t n, std::uint32_t a, std::uint3
   // Where were other sums at this line rescaled?
   if (const std::uint32_t others = rescaled_for_others(n, before); others != 0) {
     suggest_node(others, "rescales this of other sums, not of all");
-    suggest_conditions(node(others).site, "if", "decides what is rescaled");
-    suggest_conditions(node(others).site, "loop", "decides what is rescaled");
+    // Where other columns of the row are, a loop ends before these.
+    const bool of_row = x_terms[others].kind == TermKind::kWeight &&
+                        x_terms[others].row == x_terms[before].row &&
+                        x_terms[others].column != x_terms[before].column;
+    for (const char* const kind : {of_row ? "loop" : "if", of_row ? "if" : "loop"})
+      suggest_conditions(node(others).site, kind, "decides what is rescaled");
   } else if (!x_graph.whole_blocks) {
     suggest_beside_missing_rescale(n, before);
   }
@@ -405,17 +409,22 @@ bool NumberSuspects::rescaled_with(std::uint32_t n, std::uint32_t part) const {
 
 std::uint32_t NumberSuspects::rescaled_for_others(std::uint32_t n, std::uint32_t before) const {
   if (before == 0 || is_scaled(before)) return 0;
+  std::uint32_t found = 0;
   for (std::uint32_t other = 1; other < x_graph.nodes.size(); ++other) {
     if (node(other).site != node(n).site || x_terms[other].kind != TermKind::kWeight) continue;
     for (const std::uint32_t operand : node(other).operand) {
       if (operand == 0 || operand >= other || node(operand).site == 0) continue;
       const Term& sum = x_terms[operand];
-      if (sum.kind == TermKind::kWeight && x_terms.keys().count(sum.set) > 1 && is_scaled(operand))
-        return made_by(operand);
+      if (sum.kind == TermKind::kWeight && x_terms.keys().count(sum.set) > 1 &&
+          is_scaled(operand)) {
+        // Of the same row, if there is one.
+        if (sum.row == x_terms[before].row) return made_by(operand);
+        if (found == 0) found = made_by(operand);
+      }
       if (op(n) == ValueOp::kProduct) break;  // the others are no nodes
     }
   }
-  return 0;
+  return found;
 }
 
 std::pair<std::uint32_t, std::uint32_t> NumberSuspects::subtracted(std::uint32_t exponent) const {
