@@ -113,7 +113,7 @@ void NumberSuspects::suggest_beside_missing_rescale(std::uint32_t n, std::uint32
   }
   // A line that multiplies itself would do so there.
   if (x_text.line(adds.file, adds.line).find('*') != std::string::npos) return;
-  const std::uint32_t other = rescaled_beside(n, before);
+  const std::uint32_t other = rescaled_beside(n);
   for (const std::uint32_t operand : node(other).operand) {
     const std::uint32_t made = operand == 0 || operand >= other ? 0 : made_by(operand);
     const bool factor = is_exponential(made);

@@ -176,8 +176,7 @@ class NumberSuspects : public Suspects {
   std::uint32_t rescaled_for_others(std::uint32_t n, std::uint32_t before) const;
   // Whether another sum over the keys of a part was rescaled by the thread that adds the part as it is.
   bool rescaled_with(std::uint32_t n, std::uint32_t part) const;
-  // What rescales another sum than the one that n adds to; of v, if that is.
-  std::uint32_t rescaled_beside(std::uint32_t n, std::uint32_t before) const;
+  std::uint32_t rescaled_beside(std::uint32_t n) const;
   // What was subtracted in the exponent of a weight.
   void suggest_maximum(std::uint32_t n);
   // What was subtracted of a score on the way to an exponent, as in "scale * (s - m)"; and where. 0: nothing is known.

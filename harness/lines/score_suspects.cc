@@ -317,8 +317,7 @@ void NumberSuspects::suspect_frames(std::uint32_t n, std::uint32_t a, std::uint3
     suggest_node(before, "takes up the sum so far as it is");
   suggest_node(n, why);
   suggest_callers(node(n).site, why);
-  if (!is_scaled(before))
-    suggest_node(rescaled_beside(n, before), "rescales another sum of the row");
+  if (!is_scaled(before)) suggest_node(rescaled_beside(n), "rescales another sum of the row");
   for (const std::uint32_t operand : {a, b})
     if (operand != 0 && operand < n) {
       suggest_node(made_by(operand), "makes a part of the sum");
@@ -369,8 +368,7 @@ bool NumberSuspects::is_scaled(std::uint32_t n) const {
   return is == ValueOp::kMultiply || is == ValueOp::kDivide;
 }
 
-std::uint32_t NumberSuspects::rescaled_beside(std::uint32_t n, std::uint32_t before) const {
-  std::uint32_t found = 0;
+std::uint32_t NumberSuspects::rescaled_beside(std::uint32_t n) const {
   for (std::uint32_t other = 1; other < x_graph.nodes.size(); ++other) {
     const Term& term = x_terms[other];
     if (op(other) != ValueOp::kMultiply || term.kind != TermKind::kWeight ||
@@ -378,13 +376,9 @@ std::uint32_t NumberSuspects::rescaled_beside(std::uint32_t n, std::uint32_t bef
       continue;
     const std::uint32_t by = node(other).operand[1], sum = node(other).operand[0];
     for (const std::uint32_t factor : {by, sum})
-      if (factor != 0 && is_exponential(made_by(factor))) {
-        // Of v as well, or neither.
-        if ((term.column == kNone) == (x_terms[before].column == kNone)) return other;
-        if (found == 0) found = other;
-      }
+      if (factor != 0 && is_exponential(made_by(factor))) return other;
   }
-  return found;
+  return 0;
 }
 
 bool NumberSuspects::rescaled_with(std::uint32_t n, std::uint32_t part) const {

@@ -314,8 +314,7 @@ void done_for_another(Proposals& p, std::string_view name) {
     const Statement& s = p.statement(i);
     const Variable* const stored = stored_by(p, s);
     if (stored == nullptr || !s.in_block || stored->constant) continue;
-    std::string element = stored->type;
-    while (element.ends_with("[]")) element.resize(element.size() - 2);
+    const std::string element = without_extents(stored->type);
     if (!is_real(element) && !is_integer(element)) continue;
     for (const Variable* other : p.visible(s.begin)) {
       if (other->name == stored->name || other->type != stored->type || other->constant ||
@@ -338,8 +337,7 @@ void missing_reset(Proposals& p, std::string_view name) {
   for (const Statement& s : p.function().statements) {
     const Variable* const stored = stored_by(p, s);
     if (stored == nullptr || stored->statement < 0 || stored->is_const) continue;
-    std::string element = stored->type;
-    while (element.ends_with("[]")) element.resize(element.size() - 2);
+    const std::string element = without_extents(stored->type);
     if (!is_real(element) && !is_integer(element)) continue;
     const bool array = element.size() != stored->type.size();
     // The blocks of the loops around it, up to where it is declared.

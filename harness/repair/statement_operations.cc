@@ -287,8 +287,7 @@ void missing_initialiser(Proposals& p, std::string_view name) {
   for (const Variable& v : p.function().variables) {
     if (v.initialised || v.statement < 0 || v.constant) continue;
     const bool array = v.type.ends_with("[]");
-    std::string element = v.type;
-    while (element.ends_with("[]")) element.resize(element.size() - 2);
+    const std::string element = without_extents(v.type);
     if (!is_real(element) && !is_integer(element)) continue;
     std::size_t behind = v.declared;
     while (p.code().token(behind + 1).is("[")) behind = p.code().syntax->match(behind + 1);

@@ -186,6 +186,11 @@ const Variable* variable_at(const DeviceFunction& function, std::string_view nam
   return found;
 }
 
+std::string without_extents(std::string type) {
+  while (type.ends_with("[]")) type.resize(type.size() - 2);
+  return type;
+}
+
 std::string type_of(const Program& program, const Code& code, const DeviceFunction& function,
                     int expression) {
   return Types(program, code, function).of(expression);

@@ -19,6 +19,9 @@ const Variable* variable_at(const DeviceFunction& function, std::string_view nam
 std::string type_of(const Program& program, const Code& code, const DeviceFunction& function,
                     int expression);
 
+// "float" of "float[][]", and of "float".
+std::string without_extents(std::string type);
+
 // Gives variables that are declared "auto" the type of their first value, where that is known.
 void deduce_types(Program& program);
 

@@ -72,6 +72,8 @@ EDITS = {
     "a summand more": ("warp_per_row", 0, "      const float pj = __shfl_sync(kFull, p, j);\n",
                        "      const float pj = __shfl_sync(kFull, p, j);\n      l += pj;\n", "l += pj;", 1, True),
     "a divisor of other keys": ("warp_per_row", "--dtype fp32 --seqlen 100 --head-dim 32", *NORMALISED, "acc[i] /= l_tile;", 1, False),
+    "columns that are not rescaled": ("warp_per_row", "--dtype fp32 --seqlen 100 --head-dim 64", "i < kPerLane; ++i) acc[i] *= alpha;",
+                                      "i < kPerLane / 2; ++i)\n      acc[i] *= alpha;", "kPerLane / 2; ++i)", 2, False),
     "a factor of the scores": ("two_externs", 0, "* scale", "* scale * scale", "* scale * scale", 1, True),
     "scores are not added": ("half2_rows", 0, "      s += a.x * b.x + a.y * b.y;", "      s = a.x * b.x + a.y * b.y;",
                              "s = a.x * b.x", 1, True),

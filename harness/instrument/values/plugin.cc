@@ -147,9 +147,11 @@ struct WatchValues : PassInfoMixin<WatchValues> {
     if (!watch_values(function, manager.getResult<DominatorTreeAnalysis>(function),
                       manager.getResult<LoopAnalysis>(function)))
       return PreservedAnalyses::all();
-    // What optimising costs grows faster than the function; it runs once.
-    constexpr unsigned kLarge = 30'000;  // instructions
-    if (function.getInstructionCount() > kLarge) {
+    // What optimising costs grows faster than the function; it runs once. But threads have small stacks, and what is not
+    // optimised needs more of them: of the largest a fourth of a byte for each instruction.
+    constexpr unsigned kLarge = 30'000, kHuge = 600'000;  // instructions
+    const unsigned count = function.getInstructionCount();
+    if (count > kLarge && count < kHuge) {
       function.removeFnAttr(Attribute::AlwaysInline);
       function.addFnAttr(Attribute::NoInline);
       function.addFnAttr(Attribute::OptimizeNone);
