@@ -53,9 +53,9 @@ class FindingSuspects : public NumberSuspects {
   void suspect_computed_end(const host::CheckFinding& finding);
   // The mask of such an access, where a line makes a block of numbers at once.
   void suspect_mask(const host::CheckFinding& finding);
-  // What that line depends on: of an index of the array itself before others.
   // Where a launch says how large dynamic shared memory is.
   void suggest_size_at_launch(const host::CheckFinding& finding);
+  // What that line depends on: of an index of the array itself before others.
   void suspect_site(const host::CheckAccess& access, const std::string& array, bool indices_first);
   // What is copied to a place that is read: what either index is made of.
   void suspect_stage(const host::CheckFinding& copy);

@@ -230,9 +230,11 @@ void NumberSuspects::suggest_other_divisor(std::uint32_t sum) {
         return t.kind == TermKind::kInverse ||
                (op(at) == ValueOp::kDivide && t.kind == TermKind::kWeight && t.column == kNone);
       });
-      if (by != 0 && x_terms[by].row == term.row && x_terms[by].set != term.set)
-        suggest_node(at, "divides the sum over these keys by the sum over others");
-      if (by != 0 && x_terms[by].set != term.set) return;
+      if (by != 0 && x_terms[by].set != term.set) {
+        if (x_terms[by].row == term.row)
+          suggest_node(at, "divides the sum over these keys by the sum over others");
+        return;
+      }
     }
     sum = first_operand(at, [&](std::uint32_t of) {
       return x_terms[of].kind == TermKind::kWeight && x_terms[of].column != kNone;

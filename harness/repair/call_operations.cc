@@ -62,13 +62,13 @@ void other_function(Proposals& p, std::string_view name) {
     const Expression& e = p.at(i);
     if (e.kind != Kind::kName && e.kind != Kind::kMember) continue;
     const bool method = e.kind == Kind::kMember;
+    if (method && p.function().on_host) continue;
     const std::string text =
         method ? std::string(p.code().token(e.op).text) : p.code().words(e.begin, e.end);
     // A callee is no value: the choice is made around its call.
     const int site = p.is_callee(i) ? e.parent : i;
     for (const Alike& alike :
          method ? std::span<const Alike>(kMethodsAlike) : std::span<const Alike>(kAlike)) {
-      if (method && p.function().on_host) break;
       if (std::find(alike.begin(), alike.end(), text) == alike.end()) continue;
       for (const std::string_view other : alike)
         if (!other.empty() && other != text)
@@ -209,7 +209,7 @@ void missing_limit(Proposals& p, std::string_view name) {
     const std::string text = p.words(e);
     std::vector<std::string> others = p.values_at(e.begin, real);
     for (const Variable* v : p.visible(e.begin))
-      if (real ? is_real(v->type) : is_integer(v->type) && v->type != "bool")
+      if (real ? is_real(v->type) : is_count(v->type))
         if (std::find(others.begin(), others.end(), v->name) == others.end())
           others.push_back(v->name);
     if (!real)

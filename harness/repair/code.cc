@@ -160,12 +160,6 @@ void read_integer_names(const Syntax& s, Outside& outside) {
   }
 }
 
-bool is_of_function_head(const Syntax& s, std::size_t token) {
-  return std::any_of(s.functions().begin(), s.functions().end(), [&](const Function& function) {
-    return function.begin <= token && token < function.open;
-  });
-}
-
 bool lies_in_function(const Syntax& s, std::size_t token) {
   const Function* around = s.function_around(token);
   return around != nullptr && token > around->open && token < around->close;
@@ -220,8 +214,7 @@ void read_constants(Code& code, Outside& outside) {
   DeviceFunction scratch;
   Parser parser(s, scratch);
   for (std::size_t i = 0; i < s.size(); ++i) {
-    if (!s[i].is_any({"constexpr", "const"}) || lies_in_function(s, i) || is_of_function_head(s, i))
-      continue;
+    if (!s[i].is_any({"constexpr", "const"}) || s.function_around(i) != nullptr) continue;
     const std::size_t begin = s.statement_begin(i);
     const std::size_t end = s.statement_end(i);
     const auto type = declared_type(s, begin, s.size(), none);
@@ -397,6 +390,8 @@ Program take_apart(const std::vector<SourceFile>& files) {
 bool is_integer(std::string_view type) {
   return std::find(kIntegers.begin(), kIntegers.end(), type) != kIntegers.end();
 }
+
+bool is_count(std::string_view type) { return is_integer(type) && type != "bool"; }
 
 bool is_real(std::string_view type) { return type == "float" || type == "double"; }
 

@@ -20,12 +20,12 @@ enum class ExpressionKind {
   kName,         // i, kTile, ns::f<T>
   kNumber,       // 32, 0.5f
   kParenthesis,  // (x)
-  kCall,     // f(x, y): callee, arguments; k<<<g, b>>>(x): what is between <<< and >>> before these
-  kIndex,    // a[i]: array, index
-  kMember,   // a.x, p->x: object
-  kPrefix,   // -x
-  kPostfix,  // i++
-  kBinary,   // a * b
+  kCall,         // f(x, y), k<<<g, b>>>(x): callee, what is between <<< and >>>, arguments
+  kIndex,        // a[i]: array, index
+  kMember,       // a.x, p->x: object
+  kPrefix,       // -x
+  kPostfix,      // i++
+  kBinary,       // a * b
   kAssignment,   // a += b
   kConditional,  // a ? b : c
   kCast,         // (float)x
@@ -131,6 +131,7 @@ Program take_apart(const std::vector<SourceFile>& files);
 
 // Of a type as Variable::type spells it.
 bool is_integer(std::string_view type);
-bool is_real(std::string_view type);  // float or double
+bool is_count(std::string_view type);  // an integer that is no bool
+bool is_real(std::string_view type);   // float or double
 
 }  // namespace attn_diag::repair

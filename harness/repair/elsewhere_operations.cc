@@ -65,7 +65,7 @@ std::vector<Known> known_values(const Proposals& p) {
       Known known;
       known.here = here;
       known.real = of.is_real_value(i);
-      if (!known.real && (!of.is_integer_value(i) || of.type(i) == "bool")) continue;
+      if (!known.real && !of.is_count_value(i)) continue;
       known.text = of.words(e);
       if (known.text.size() > kLong || !texts.insert(known.text).second) continue;
       known.operand = as_operand(of, i);
@@ -99,7 +99,7 @@ void other_expression(Proposals& p, std::string_view name) {
     if (!is_value(p, i)) continue;
     const Expression& e = p.at(i);
     const bool real = p.is_real_value(i);
-    if (!real && (!p.is_integer_value(i) || p.type(i) == "bool")) continue;
+    if (!real && !p.is_count_value(i)) continue;
     const std::string text = p.words(e);
     const NameSet names = p.names_in(e.begin, e.end);
     if (names.empty()) continue;
@@ -122,12 +122,10 @@ void other_expression(Proposals& p, std::string_view name) {
 void variable_for_expression(Proposals& p, std::string_view name) {
   for (int i = 0; i < num_expressions(p); ++i) {
     const Expression& e = p.at(i);
-    if (e.kind != Kind::kBinary || !is_value(p, i) || !p.is_integer_value(i) || p.type(i) == "bool")
-      continue;
+    if (e.kind != Kind::kBinary || !is_value(p, i) || !p.is_count_value(i)) continue;
     const NameSet names = p.names_in(e.begin, e.end);
     for (const Variable* v : p.visible(e.begin)) {
-      if (v->initialiser < 0 || names.contains(v->name)) continue;
-      if (!is_integer(v->type) || v->type == "bool") continue;
+      if (v->initialiser < 0 || names.contains(v->name) || !is_count(v->type)) continue;
       const Expression& first = p.at(v->initialiser);
       if (num_shared(names, p.names_in(first.begin, first.end)) > 0) p.replace(name, 1, i, v->name);
     }
@@ -155,7 +153,7 @@ void operation_of_elsewhere(Proposals& p, std::string_view name) {
   for (int i = 0; i < num_expressions(p); ++i) {
     const Expression& e = p.at(i);
     const bool simple = e.kind == Kind::kName || e.kind == Kind::kMember || e.kind == Kind::kIndex;
-    if (!simple || !is_value(p, i) || !p.is_integer_value(i) || p.type(i) == "bool") continue;
+    if (!simple || !is_value(p, i) || !p.is_count_value(i)) continue;
     const std::string text = p.words(e);
     for (const auto& [operation, operand] : operations) {
       if (operation.ends_with(" " + text)) continue;
@@ -204,7 +202,7 @@ void renamed_throughout(Proposals& p, std::string_view name) {
       if (p.is_name(t, e.begin)) ++times[p.code().token(t).text];
     std::erase_if(times, [&](const auto& entry) {
       const Variable* v = p.variable(entry.first, e.begin);
-      return v == nullptr || !is_integer(v->type) || v->type == "bool";
+      return v == nullptr || !is_count(v->type);
     });
     constexpr std::size_t kMany = 8;
     if (times.size() > kMany) continue;
@@ -215,8 +213,7 @@ void renamed_throughout(Proposals& p, std::string_view name) {
     for (const auto& [from, number] : times) {
       if (number < 2 || !whole) continue;
       for (const Variable* to : p.visible(e.begin))
-        if (to->name != from && is_integer(to->type) && to->type != "bool" &&
-            !times.contains(to->name))
+        if (to->name != from && is_count(to->type) && !times.contains(to->name))
           p.replace(name, 1, i, renamed(p, e.begin, e.end, {{from, to->name}}));
     }
   }

@@ -37,6 +37,7 @@ class Proposals {
     return type_of(x_program, code(), x_function, expression);
   }
   bool is_integer_value(int expression) const;
+  bool is_count_value(int expression) const { return is_count(type(expression)); }
   bool is_real_value(int expression) const;
   const Variable* variable(std::string_view name, std::size_t token) const {
     return variable_at(x_function, name, token);

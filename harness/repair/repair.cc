@@ -274,7 +274,7 @@ RepairResult repair(const Experiment& experiment, const RepairOptions& given,
                               code.text, unified_diff(code.shown, code.text, edited(code, edit)),
                               one.left, wrong.elements, one.agreed, one.of, one.but});
   }
-  result.reason = fmt::format("no single small edit of the device code makes {} agree",
+  result.reason = fmt::format("no single small edit makes {} agree",
                               search.near().edit < 0 ? "the case" : "all cases");
   if (result.out_of_time)
     result.reason = fmt::format("none of the {} edits that could be tried in time makes {} agree",

@@ -60,8 +60,7 @@ void constant_condition(Proposals& p, std::string_view name) {
     const std::vector<const Variable*> visible = p.visible(e.begin);
     if (p.code().text.find("threadIdx.x") != std::string::npos)
       for (const Variable* b : visible)
-        if (is_integer(b->type) && b->type != "bool")
-          p.replace(name, 1, i, "threadIdx.x < " + b->name);
+        if (is_count(b->type)) p.replace(name, 1, i, "threadIdx.x < " + b->name);
     for (const Variable* a : visible) {
       if (!is_integer(a->type)) continue;
       if (!a->constant) p.replace(name, 0, i, a->name);

@@ -17,9 +17,8 @@ struct Trial {
   std::shared_ptr<const InputData> inputs;
   RunOptions run;
   Tolerance tolerance;
-  bool check = false;  // races, reads of what nobody wrote, bounds: nothing may be found
-  bool other =
-      false;  // of another size, type or mask, or of numbers about the limits of types; or `check`
+  bool check = false;    // races, reads of what nobody wrote, bounds: nothing may be found
+  bool other = false;    // of another size, type or mask, or of numbers about the limits of types
   bool smaller = false;  // the case as it is given, with fewer queries and keys, or one head
 
   bool instrumented() const;  // needs x.lockstep.so

@@ -156,7 +156,7 @@ void other_infinity(Proposals& p, std::string_view name) {
 }
 
 bool same_kind(std::string_view a, std::string_view b) {
-  return a == b || (is_integer(a) && is_integer(b) && a != "bool" && b != "bool");
+  return a == b || (is_count(a) && is_count(b));
 }
 
 bool is_pointer_or_array(std::string_view type) {
@@ -276,7 +276,7 @@ void missing_term(Proposals& p, std::string_view name) {
     if (e.parent >= 0 && p.at(e.parent).kind == Kind::kMember) continue;
     const std::string text = p.words(e);
     for (const Variable* v : p.visible(e.begin)) {
-      if (!is_integer(v->type) || v->type == "bool" || v->name == text) continue;
+      if (!is_count(v->type) || v->name == text) continue;
       p.replace(name, 2, i, text + " * " + v->name);
       p.replace(name, 2, i, "(" + text + " + " + v->name + ")");
       p.replace(name, 2, i, "(" + text + " - " + v->name + ")");

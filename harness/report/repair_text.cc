@@ -13,6 +13,13 @@ std::string place(const repair::RepairedEdit& edit) {
   return fmt::format("{}:{} ({})", edit.shown, edit.line, edit.operation);
 }
 
+// The edit under which the case itself agrees, where no edit makes all cases agree; null: there is none.
+const repair::HelpfulEdit* for_this_case(const repair::RepairResult& r) {
+  const bool found =
+      r.verdict == RepairVerdict::kNothing && !r.helpful.empty() && r.helpful.front().is_sound();
+  return found ? &r.helpful.front() : nullptr;
+}
+
 }  // namespace
 
 std::string repair_headline(const RepairView& view) {
@@ -20,12 +27,10 @@ std::string repair_headline(const RepairView& view) {
   if (r.verdict == RepairVerdict::kAgreesAlready)
     return fmt::format("AGREES ALREADY: there is nothing to repair, {} agree",
                        plural(static_cast<std::int64_t>(r.cases.size()), "case"));
-  if (r.verdict == RepairVerdict::kNothing && !r.helpful.empty() && r.helpful.front().is_sound()) {
-    const repair::HelpfulEdit& edit = r.helpful.front();
+  if (const repair::HelpfulEdit* edit = for_this_case(r))
     return fmt::format(
         "FOR THIS CASE: under an edit of {}:{} it agrees, but {} of {} cases do not: {}",
-        edit.shown, edit.line, edit.cases - edit.agreed, edit.cases, r.reason);
-  }
+        edit->shown, edit->line, edit->cases - edit->agreed, edit->cases, r.reason);
   if (r.verdict == RepairVerdict::kNothing) return "NOTHING FOUND: " + r.reason;
   return fmt::format("REPAIRED: under an edit of {} all {} agree", place(r.edits.front()),
                      plural(static_cast<std::int64_t>(r.cases.size()), "case"));
@@ -35,9 +40,10 @@ std::string repair_text(const RepairView& view, const Style& style, bool verdict
   const repair::RepairResult& r = view.result;
   const bool good = r.verdict != RepairVerdict::kNothing;
   std::string s = paint(style, good ? Colour::kGreen : Colour::kRed, repair_headline(view)) + '\n';
-  const bool for_case = r.edits.empty() && !r.helpful.empty() && r.helpful.front().is_sound();
-  if (!r.edits.empty() || for_case)
-    s += '\n' + diff_text(for_case ? r.helpful.front().diff : r.edits.front().diff, style) + '\n';
+  const repair::HelpfulEdit* const for_case = for_this_case(r);
+  if (!r.edits.empty() || for_case != nullptr)
+    s +=
+        '\n' + diff_text(for_case != nullptr ? for_case->diff : r.edits.front().diff, style) + '\n';
   if (verdict_only) return s;
   const auto line = [&](const std::string& text) {
     s += "  " + wrap(text, style.width - 2, 4) + '\n';
@@ -77,7 +83,7 @@ std::string repair_text(const RepairView& view, const Style& style, bool verdict
     line(
         "Nothing was written. --apply puts the edit into the file; so does patch -p1 with the "
         "lines above.");
-  else if (for_case)
+  else if (for_case != nullptr)
     line("Nothing was written: --apply takes an edit under which all cases agree.");
   s += "  Reproduce: " + view.reproduce + '\n';
   return s;
