@@ -19,6 +19,7 @@
 
 #include "attn_diag_host/callouts.h"
 #include "harness/instrument/loops.h"
+#include "harness/instrument/places.h"
 
 namespace attn_diag::instrument {
 namespace {
@@ -70,6 +71,7 @@ class AccessCalls {
   void announce(Instruction& at) {
     if (at.hasMetadata("annotation")) return;  // the compiler's own poison of fresh locals
     x_builder.SetInsertPoint(&at);
+    x_builder.SetCurrentDebugLocation(place_near(at));
     if (auto* load = dyn_cast<LoadInst>(&at)) {
       if (!announce_chosen(*load))
         access(load->getPointerOperand(), load->getType(), load->getAlign(),
@@ -113,7 +115,7 @@ class AccessCalls {
         aligned(load.getAlign()) | static_cast<std::uint32_t>(size.getFixedValue());
     const auto announce_if = [&](Instruction& at, Value* condition, bool when) {
       x_builder.SetInsertPoint(&at);
-      x_builder.SetCurrentDebugLocation(load.getDebugLoc());
+      x_builder.SetCurrentDebugLocation(place_near(load));
       if (!when) condition = x_builder.CreateNot(condition);
       call(kAccessMasked,
            {as_address(load.getPointerOperand()),

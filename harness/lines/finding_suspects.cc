@@ -81,7 +81,7 @@ bool FindingSuspects::suspect(host::CheckReport report, bool moves) {
   });
   for (const host::CheckFinding* finding : x_errors) suspect_early_return(*finding);
   // Parts of shared memory that are used for one thing after the other overlap, and only want a barrier between.
-  if (!suspect_missing_barrier())
+  if (!suspect_missing_barrier() && !suspect_unpublished())
     for (const host::CheckFinding* finding : x_errors) suspect_overlap_of(*finding);
   for (const host::CheckFinding* finding : x_errors) suspect_stage(*finding);
   // An index that leaves its array may well leave the stage that a copy was waited for.
@@ -105,8 +105,8 @@ bool FindingSuspects::suspect(host::CheckReport report, bool moves) {
     if (finding.kind == host::CheckKind::kUninitialisedRead &&
         !has(host::CheckKind::kOutOfBounds)) {
       if (strays(finding)) suspect_access(finding.access, array, finding.message);
-      if (ends_early(finding)) suspect_ranges(names_of(finding));
-      suspect_left_out(names_of(finding), finding.access);
+      if (ends_early(finding)) suspect_ranges(finding);
+      suspect_left_out(finding);
     }
     // One row of an array, or one number.
     const auto row = static_cast<std::uint64_t>(x_attention.problem().head_dim);
@@ -128,10 +128,12 @@ bool FindingSuspects::suspect(host::CheckReport report, bool moves) {
       suggest_size_at_launch(finding);
     if (is_one_past(finding)) suspect_limits(finding.access);
     if (finding.has_other) suspect_access(finding.other, array, "the other access");
-    if (finding.kind == host::CheckKind::kUninitialisedRead) suspect_stores(names_of(finding));
+    if (finding.kind == host::CheckKind::kUninitialisedRead) suspect_stores(finding);
     // What lies before an array, or behind an array of known extents, is an index that is wrong; what lies behind an
     // input or an output a guard as well.
-    suspect_site(finding.access, finding.array, finding.offset < 0 || !finding.element.empty());
+    suspect_site(finding.access, finding.array,
+                 finding.offset < 0 || !finding.element.empty() ||
+                     finding.kind == host::CheckKind::kAsyncCopy);
     if (finding.has_other) suspect_site(finding.other, finding.array, finding.offset < 0);
     if (x_out.what.empty() && x_out.suspects.size() > before) x_out.what = finding.message;
   }
@@ -157,202 +159,6 @@ bool FindingSuspects::has(host::CheckKind kind) const {
                      [&](const host::CheckFinding* finding) { return finding->kind == kind; });
 }
 
-bool FindingSuspects::suspect_missing_barrier() {
-  std::optional<Gap> gap;
-  std::string array;
-  // Two stores that race where a load does as well may want the same barrier; by themselves it is their index.
-  const bool any_read =
-      std::any_of(x_errors.begin(), x_errors.end(), [](const host::CheckFinding* finding) {
-        return finding->kind == host::CheckKind::kRace && finding->has_other &&
-               !(finding->access.write && finding->other.write);
-      });
-  for (const host::CheckFinding* error : x_errors) {
-    const host::CheckFinding& finding = *error;
-    // What is out of bounds, and what two threads write, is an index; a copy wants its own wait.
-    if (finding.kind == host::CheckKind::kOutOfBounds ||
-        (finding.kind == host::CheckKind::kAsyncCopy && finding.wait.places.empty() &&
-         !is_race_as_well(finding)))
-      return false;
-    const bool of_wait = !finding.wait.places.empty();
-    if ((finding.kind != host::CheckKind::kRace && !of_wait) || !finding.has_other) continue;
-    const bool both_write = finding.access.write && finding.other.write;
-    if (both_write && !any_read) return false;
-    const std::optional<Gap> one = gap_of(finding);
-    if (!one) return false;
-    if (!gap) {
-      gap = one;
-      array = finding.array;
-    } else if (one->file == gap->file && one->goes_round == gap->goes_round) {
-      // What lies in all of them.
-      const int begin =
-          gap->goes_round ? std::min(gap->begin, one->begin) : std::max(gap->begin, one->begin);
-      const int end = gap->goes_round ? std::max(gap->end, one->end) : std::min(gap->end, one->end);
-      if (begin < end) {
-        gap->begin = begin;
-        gap->end = end;
-      } else if (!gap->goes_round && begin < std::min(gap->last, one->last)) {
-        // Within the loop that one of them is before.
-        if (one->begin > gap->begin) gap = one;
-      }
-    }
-  }
-  if (!gap) return false;
-  const std::string why = "a barrier is missing ";
-  if (gap->goes_round) {
-    suggest(gap->file, "", gap->end, 0, array, why + "behind it");
-    suggest(gap->file, "", gap->begin, 0, array, why + "before it");
-  } else {
-    suggest(gap->file, "", gap->begin, 0, array, why + "behind it");
-    suggest(gap->file, "", gap->end, 0, array, why + "before it");
-  }
-  return true;
-}
-
-bool FindingSuspects::is_race_as_well(const host::CheckFinding& copy) const {
-  const auto is_at = [](const host::CheckAccess& a, const host::CheckAccess& b) {
-    return !a.places.empty() && !b.places.empty() &&
-           a.places.front().line == b.places.front().line &&
-           a.places.front().file == b.places.front().file;
-  };
-  return std::any_of(x_errors.begin(), x_errors.end(), [&](const host::CheckFinding* race) {
-    return race->kind == host::CheckKind::kRace &&
-           ((is_at(race->access, copy.access) && is_at(race->other, copy.other)) ||
-            (is_at(race->access, copy.other) && is_at(race->other, copy.access)));
-  });
-}
-
-std::vector<host::SourcePlace> FindingSuspects::places_in_kernel(
-    const host::CheckAccess& access, const host::CheckAccess& other) const {
-  // Two lines of one function, or the lines where the kernel calls them.
-  if (access.places.front().function == other.places.front().function)
-    return {access.places.front()};
-  const host::SourcePlace& last = access.places.back();
-  std::vector<host::SourcePlace> out;
-  if (last.function != other.places.back().function)
-    for (const std::uint32_t s : sites_of(access)) {
-      const std::vector<NamedLine> calls = lines_in(site(s).callers);
-      if (calls.size() < access.places.size()) continue;
-      const NamedLine& call = calls[access.places.size() - 1];
-      out.push_back({call.file.empty() ? site(s).home : call.file, call.line, ""});
-    }
-  if (out.empty()) out.push_back(last);
-  return out;
-}
-
-std::optional<FindingSuspects::Gap> FindingSuspects::gap_of(const host::CheckFinding& race) {
-  if (race.access.places.empty() || race.other.places.empty() ||
-      race.access.block != race.other.block)
-    return std::nullopt;
-  if (!race.wait.places.empty()) return gap_behind_wait(race);
-  const std::vector<host::SourcePlace> places = places_in_kernel(race.access, race.other);
-  const std::vector<host::SourcePlace> others = places_in_kernel(race.other, race.access);
-  const bool some = places.size() + others.size() > 2;
-  std::optional<Gap> gap;
-  for (const host::SourcePlace& a : places)
-    for (const host::SourcePlace& b : others) {
-      if (a.file != b.file) continue;
-      // A copy in flight is in order with what was read before it was issued, with nothing behind that.
-      const bool of_copy = race.access.async || race.other.async;
-      const std::optional<Gap> one =
-          of_copy ? gap_from(a.file, race.access.async ? b.line : a.line,
-                             race.access.async ? a.line : b.line)
-                  : gap_between(a.file, std::min(a.line, b.line), std::max(a.line, b.line), some,
-                                race.severity == host::Severity::kError);
-      if (one && (!gap || gap->goes_round > one->goes_round)) gap = one;
-    }
-  return gap;
-}
-
-std::optional<FindingSuspects::Gap> FindingSuspects::gap_behind_wait(
-    const host::CheckFinding& race) {
-  const host::SourcePlace& wait = race.wait.places.back();
-  for (const host::SourcePlace& access : places_in_kernel(race.access, race.wait)) {
-    if (access.file != wait.file) continue;
-    std::optional<Gap> gap = gap_from(wait.file, wait.line, access.line);
-    if (!gap) continue;
-    // What is missing is told beside the wait itself.
-    (gap->goes_round ? gap->end : gap->begin) = x_text.end_of_statement(wait.file, wait.line);
-    return gap;
-  }
-  return std::nullopt;
-}
-
-std::optional<FindingSuspects::Gap> FindingSuspects::gap_from(const std::string& file, int from,
-                                                              int to) {
-  Gap gap;
-  gap.file = file;
-  if (from < to) {
-    gap.begin = statement_of(file, from, to, true);
-    gap.end = statement_of(file, to, from, false);
-    gap.last = to;
-    if (gap.begin >= gap.end || x_text.passes_barrier(file, from, to)) return std::nullopt;
-    return gap;
-  }
-  for (const Statement& around : x_text.statements_around(file, from)) {
-    if (!around.loop || !around.has(to)) continue;
-    if (x_text.passes_barrier(file, from, around.end + 1) ||
-        x_text.passes_barrier(file, around.begin - 1, to))
-      return std::nullopt;
-    gap.goes_round = true;
-    gap.begin = statement_of(file, to, from, false);
-    gap.end = statement_of(file, from, to, true);
-    return gap;
-  }
-  return std::nullopt;
-}
-
-std::optional<FindingSuspects::Gap> FindingSuspects::gap_between(const std::string& file, int a,
-                                                                 int b, bool among_others,
-                                                                 bool of_block) {
-  Gap gap;
-  gap.file = file;
-  gap.begin = statement_of(file, a, b, true);
-  gap.end = statement_of(file, b, a, false);
-  gap.last = b;
-  if (gap.begin >= gap.end || a == b) return std::nullopt;
-  if (!x_text.has_barrier(file, gap.begin, gap.end, of_block) &&
-      !(among_others && x_text.passes_barrier(file, a, b)))
-    return gap;
-  gap.goes_round = true;
-  gap.begin = statement_of(file, a, b, false);
-  gap.end = statement_of(file, b, a, true);
-  for (const Statement& around : x_text.statements_around(file, a))
-    if (around.loop && around.has(b)) return gap;
-  return std::nullopt;
-}
-
-void FindingSuspects::suspect_stage(const host::CheckFinding& copy) {
-  if (copy.kind != host::CheckKind::kAsyncCopy || copy.access.places.empty() ||
-      copy.other.places.empty() || !copy.wait.places.empty() || !is_race_as_well(copy))
-    return;
-  const auto suggest_makers = [&](const host::CheckAccess& access, const host::CheckAccess& other,
-                                  const std::string& why) {
-    for (const host::SourcePlace& at : places_in_kernel(access, other))
-      for (const std::string& name :
-           subscript_names(x_text.statement(at.file, at.line), copy.array)) {
-        const int line = x_text.assigned_above(at.file, at.line, name);
-        if (line != 0 && !is_loop(x_text.statement(at.file, line)))
-          suggest(at.file, "", line, 0, name, why);
-      }
-  };
-  suggest_makers(copy.other, copy.access, "makes the place that is copied to while it is read");
-  suggest_makers(copy.access, copy.other, "makes the place that is read while it is copied to");
-}
-
-void FindingSuspects::suspect_waits(const host::CheckFinding& early) {
-  if (early.kind != host::CheckKind::kAsyncCopy || early.access.places.empty() ||
-      early.other.places.empty() || is_race_as_well(early))
-    return;
-  for (const host::SourcePlace& read : places_in_kernel(early.access, early.other))
-    for (const int line : x_text.waits_for_copies(read.file, read.line))
-      suggest(read.file, "", line, 0, "", "may leave the copy in flight that is read too early");
-  std::vector<host::SourcePlace> issues = places_in_kernel(early.other, early.access);
-  std::sort(issues.begin(), issues.end(),
-            [](const host::SourcePlace& a, const host::SourcePlace& b) { return a.line > b.line; });
-  for (const host::SourcePlace& one : issues)
-    suggest(one.file, one.function, one.line, 0, "", "issues the copy that is read too early");
-}
-
 void FindingSuspects::suspect_overlap_of(const host::CheckFinding& race) {
   if (race.kind != host::CheckKind::kRace || race.space != "shared" || !race.access.write ||
       !race.other.write || race.access.places.empty() || race.other.places.empty())
@@ -363,13 +169,6 @@ void FindingSuspects::suspect_overlap_of(const host::CheckFinding& race) {
   if (a.file != b.file || a.line == b.line || of_a.size() != 1 || of_b.size() != 1) return;
   suggest_overlap(a.file, shared_part(a.file, a.line, of_a.front()),
                   shared_part(b.file, b.line, of_b.front()));
-}
-
-int FindingSuspects::statement_of(const std::string& file, int line, int other, bool its_end) {
-  const int end = x_text.end_of_statement(file, line);
-  for (const Statement& around : x_text.statements_around(file, line))
-    if (!around.has(other)) return its_end ? std::max(around.end, end) : around.begin;
-  return its_end ? end : line;
 }
 
 void FindingSuspects::suspect_last_step(const host::CheckFinding& finding) {
@@ -435,7 +234,7 @@ void FindingSuspects::note_what_is_right_elsewhere() {
     for (const std::uint32_t s : sites_of(finding->access)) accuse(s);
     for (const std::uint32_t s : sites_of(finding->other)) accuse(s);
     if (finding->kind == host::CheckKind::kUninitialisedRead)
-      for (const std::uint32_t s : stores_to(names_of(*finding))) accuse(s);
+      for (const std::uint32_t s : stores_before(*finding)) accuse(s);
   }
   note_loaders();
   std::set<std::pair<std::string, int>> ran;  // a copy from memory to memory is known by its load
@@ -628,6 +427,15 @@ void FindingSuspects::suspect_shared_place(const host::CheckFinding& finding) {
   }
 }
 
+void FindingSuspects::suggest_limits(std::uint32_t s, const Condition& loop,
+                                     const std::string& why) {
+  std::vector<NamedLine> limits = loop.tests;
+  std::erase_if(limits, [&](const NamedLine& test) {
+    return !has_name(test.name, loop_limits(text_of(s, loop.at)));
+  });
+  suggest_computed(s, limits, why);
+}
+
 void FindingSuspects::suggest_known_limit(std::uint32_t s, const Condition& loop) {
   const std::string& file = loop.at.file.empty() ? site(s).home : loop.at.file;
   for (const std::string& name : loop_limits(text_of(s, loop.at))) {
@@ -685,22 +493,37 @@ bool FindingSuspects::ends_early(const host::CheckFinding& read) const {
   return at.size() > 1 && at.back() == 0 && at[at.size() - 2] > 0 && !has(host::CheckKind::kRace);
 }
 
-void FindingSuspects::suspect_ranges(const std::vector<std::string>& names) {
-  for (const std::uint32_t s : stores_to(names))
+std::vector<std::uint32_t> FindingSuspects::stores_before(const host::CheckFinding& finding) {
+  std::vector<std::uint32_t> stores = stores_to(names_of(finding));
+  if (!stores.empty()) return stores;
+  // By another name, as in another kernel: what the line reads elsewhere.
+  const std::vector<std::uint32_t> reads = sites_of(finding.access);
+  std::set<std::uint32_t> found;
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
+    if (const std::uint32_t from = is_load(n) ? node(n).operand[0] : 0;
+        from != 0 && op(from) == ValueOp::kStore &&
+        std::find(reads.begin(), reads.end(), node(n).site) != reads.end())
+      found.insert(node(from).site);
+  stores.assign(found.begin(), found.end());
+  return stores;
+}
+
+void FindingSuspects::suspect_ranges(const host::CheckFinding& finding) {
+  for (const std::uint32_t s : stores_before(finding))
     for (const Condition& condition : conditions_in(site(s).conditions))
       if (condition.loop && !is_plain_loop(text_of(s, condition.at), true))
         return suggest(s, condition.at, "ends before all of it is stored");
 }
 
-void FindingSuspects::suspect_left_out(const std::vector<std::string>& names,
-                                       const host::CheckAccess& read) {
-  std::vector<std::uint32_t> stores = stores_to(names);
+void FindingSuspects::suspect_left_out(const host::CheckFinding& finding) {
+  const host::CheckAccess& read = finding.access;
+  std::vector<std::uint32_t> stores = stores_before(finding);
   // "sum[i] += x;" reads itself.
   std::stable_partition(stores.begin(), stores.end(), [&](std::uint32_t s) {
     return read.places.empty() || site(s).line != read.places.front().line;
   });
   for (const std::uint32_t s : stores) suggest_late_loops(s);
-  if (stores.empty()) suggest_stores_by_text(names);
+  if (stores.empty()) suggest_stores_by_text(names_of(finding));
   for (const std::uint32_t s : stores) {
     suggest_range_of_store(s);
     std::vector<NamedLine> of_thread = variables_in(site(s).uses, ',');
@@ -719,12 +542,23 @@ void FindingSuspects::suspect_left_out(const std::vector<std::string>& names,
 
 void FindingSuspects::suggest_range_of_store(std::uint32_t s) {
   const std::string& text = x_text.line(site(s).file, site(s).line);
-  if (!is_plain_subscript(text, site(s).variable)) return;
-  const std::vector<std::string> names = subscript_names(text, site(s).variable);
+  // A pointer to it may have another name: "to[i] = from[i];".
+  std::string array = site(s).variable;
+  if (const std::vector<std::string> stored = stored_arrays(text);
+      !stored.empty() && subscript_names(text, array).empty())
+    array = stored.front();
+  if (!is_plain_subscript(text, array)) return;
+  const std::vector<std::string> names = subscript_names(text, array);
   if (names.size() != 1) return;
   for (const NamedLine& use : variables_in(site(s).uses, ','))
-    if (use.name == names.front() && is_loop(text_of(s, use)))
-      suggest(s, use, "decides which elements are stored to it");
+    if (use.name == names.front() && is_loop(text_of(s, use))) {
+      const std::string why = "decides which elements are stored to it";
+      // "i < n": n.
+      if (is_plain_loop(text_of(s, use), true))
+        for (const Condition& condition : conditions_in(site(s).conditions))
+          if (condition.at.line == use.line) suggest_limits(s, condition, why);
+      suggest(s, use, why);
+    }
 }
 
 void FindingSuspects::suggest_stores_by_text(const std::vector<std::string>& names) {
@@ -736,10 +570,10 @@ void FindingSuspects::suggest_stores_by_text(const std::vector<std::string>& nam
         suggest(file, "", line, 0, name, "stores to it");
 }
 
-void FindingSuspects::suspect_stores(const std::vector<std::string>& names) {
-  const std::vector<std::uint32_t> stores = stores_to(names);
+void FindingSuspects::suspect_stores(const host::CheckFinding& finding) {
+  const std::vector<std::uint32_t> stores = stores_before(finding);
   for (const std::uint32_t s : stores) suggest_late_loops(s);
-  if (stores.empty()) suggest_stores_by_text(names);
+  if (stores.empty()) suggest_stores_by_text(names_of(finding));
   for (const std::uint32_t s : stores) {
     suggest_range_of_store(s);
     suggest(s, "stores to it");
@@ -809,19 +643,6 @@ void FindingSuspects::suspect_site(const host::CheckAccess& access, const std::s
     suggest_indices(s, "makes an index there");
     suggest_conditions(s, "loop", "decides how often that line runs");
     suggest_callers(s, "calls it");
-  }
-}
-
-void FindingSuspects::suspect_early_return(const host::CheckFinding& finding) {
-  const host::SourcePlace& barrier = finding.returned_before;
-  if (finding.kind != host::CheckKind::kUninitialisedRead || barrier.line == 0) return;
-  for (const int line : x_text.returns_above(barrier.file, barrier.line)) {
-    suggest(barrier.file, "", line, 0, "",
-            "threads return here, before the barrier at line " + std::to_string(barrier.line) +
-                ", and store nothing of what is read behind it");
-    const std::vector<Statement> around = x_text.statements_around(barrier.file, line);
-    if (!around.empty() && around.back().begin != line)
-      suggest(barrier.file, "", around.back().begin, 0, "", "decides which threads return");
   }
 }
 

@@ -65,6 +65,8 @@ class FindingSuspects : public NumberSuspects {
   void suspect_overlap_of(const host::CheckFinding& race);
   // Between which lines threads should have waited for each other, where that explains all races. Says whether it does.
   bool suspect_missing_barrier();
+  // Another block reads what one stored, in whatever order: what says that it is there. Says whether that explains all.
+  bool suspect_unpublished();
   struct Gap {
     std::string file;
     int begin = 0, end = 0;  // behind this line, or before that one
@@ -88,14 +90,15 @@ class FindingSuspects : public NumberSuspects {
   // Where the outermost statement around a line begins or ends that is not around the other one.
   int statement_of(const std::string& file, int line, int other, bool its_end);
   // The stores to an array, not the read: which element they leave out.
-  void suspect_left_out(const std::vector<std::string>& names, const host::CheckAccess& read);
-  void suspect_stores(const std::vector<std::string>& names);
+  void suspect_left_out(const host::CheckFinding& read);
+  void suspect_stores(const host::CheckFinding& read);
+  std::vector<std::uint32_t> stores_before(const host::CheckFinding& read);
   // Whether a read of what nobody wrote is where no row of q, k or v goes, or in another part of an array than the one
   // that its line names: then its own index is wrong.
   bool strays(const host::CheckFinding& read);
   // Whether what nobody wrote are the rows from one on: the loops that should store them end too early.
   bool ends_early(const host::CheckFinding& read) const;
-  void suspect_ranges(const std::vector<std::string>& names);
+  void suspect_ranges(const host::CheckFinding& read);
   // The array, and what the code calls it that reads it where no store goes by the array's own name.
   std::vector<std::string> names_of(const host::CheckFinding& finding);
   // Whether what is accessed there is a pointer that a line makes of the array.
@@ -110,6 +113,8 @@ class FindingSuspects : public NumberSuspects {
   void spare_what_is_right_elsewhere(std::size_t from);
   // What the loops around an access go up to.
   void suspect_limits(const host::CheckAccess& access);
+  // What a loop is limited by, where a line computes it.
+  void suggest_limits(std::uint32_t s, const Condition& loop, const std::string& why);
   // What the limit of a loop is made of where the compiler knows it, so that no number of it is seen.
   void suggest_known_limit(std::uint32_t s, const Condition& loop);
   // The loop whose variable is the only index of a store.

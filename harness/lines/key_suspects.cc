@@ -50,6 +50,7 @@ void SumSuspects::suspect_missing(const Cause& cause) {
     if (at == made_by(at)) break;
   }
   if (suspect_frame_of(cause.row, key)) return;
+  suggest_stored_instead(cause, key);
   suspect_dropped([&](std::uint32_t n) -> unsigned {
     const Term& term = x_terms[n];
     if (term.row != cause.row) return 0;
@@ -120,7 +121,42 @@ void SumSuspects::suspect_missing(const Cause& cause) {
   if (cause.site != 0) suggest(cause.site, "stores the sum");
 }
 
-bool SumSuspects::holds_for_all_keys(std::uint32_t at, const Condition& condition) {
+bool SumSuspects::stores_of_inputs(std::uint32_t s) const {
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
+    if (node(n).site != 0 && is_same_line(node(n).site, s) && x_terms[n].kind != TermKind::kNumber)
+      return true;
+  return false;
+}
+
+void SumSuspects::suggest_stored_instead(const Cause& cause, unsigned key) {
+  if (x_graph.whole_blocks) return;
+  const Way way = way_of(cause.row, key);
+  const std::optional<Way> other = way_of_another(cause.row, cause.keys);
+  if (way.score == 0 || way.weight != 0 || !other || other->weight == 0) return;
+  // What the score of another key was stored to, on its way to its exponential.
+  std::uint32_t stored = 0;
+  const std::uint32_t exponent = made_by(node(other->weight).operand[0]);
+  for (std::uint32_t at = exponent; at != 0 && node(at).site != 0 && stored == 0;
+       at = first_operand(at, TermKind::kScore))
+    if (op(at) == ValueOp::kStore) stored = node(at).site;
+  if (stored == 0) return;
+  // Who else stores to it, on the other way of an "if", and never a score?
+  const std::vector<Condition> held = conditions_in(site(stored).conditions);
+  for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s) {
+    if (s == stored || site(s).op != ValueOp::kStore || !site(s).stored ||
+        is_same_line(s, stored) || site(s).variable != site(stored).variable || stores_of_inputs(s))
+      continue;
+    const std::vector<Condition> conditions = conditions_in(site(s).conditions);
+    if (conditions.empty() || conditions.front().loop || !is_among(conditions.front(), held))
+      continue;
+    suggest_test(s, conditions.front(),
+                 "decides for which keys a number is stored in place of the score");
+    suggest_computed(s, conditions.front().tests, "makes what is compared there");
+    suggest(s, "stores a number in place of the score");
+  }
+}
+
+bool NumberSuspects::holds_for_all_keys(std::uint32_t at, const Condition& condition) {
   if (x_graph.whole_blocks || condition.loop || condition.tests.empty()) return false;
   // Where each thread has keys of its own, it may be what keeps some of them out.
   for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
@@ -131,7 +167,8 @@ bool SumSuspects::holds_for_all_keys(std::uint32_t at, const Condition& conditio
   const auto file_of = [&](const NamedLine& one) { return one.file.empty() ? home : one.file; };
   for (const Statement& around : x_text.statements_around(file_of(condition.at), condition.at.line))
     for (const NamedLine& test : condition.tests)
-      if (file_of(test) != file_of(condition.at) || (around.loop && around.has(test.line)))
+      if (!is_of_other_loop(node(at).site, test) &&
+          (file_of(test) != file_of(condition.at) || (around.loop && around.has(test.line))))
         return false;
   return true;
 }

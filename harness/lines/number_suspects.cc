@@ -351,6 +351,7 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
         if (operand == 0 || operand >= n || x_terms[operand].kind != TermKind::kElement) continue;
         const Term& element = x_terms[operand];
         if (element.buffer == 0 || x_attention.same_head(cause.row, element.row)) continue;
+        suggest_head_of_block(n, operand, cause.row, why);
         const std::uint32_t input = input_of(operand);
         const std::uint32_t end =
             key_row(cause.row, 0) + static_cast<std::uint32_t>(x_terms.keys().size());
@@ -427,6 +428,7 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
       if (x_graph.whole_blocks && b != 0 && b < n && x_terms[b].kind == TermKind::kNumber &&
           (op(n) == ValueOp::kDivide || std::isinf(node(b).value)))
         suggest_last_weight(cause.row);
+      if (divides_by_0(n)) suggest_unsummed(cause.row);
       suggest_odd_maxima(cause.site);
       // Too large for what was subtracted: where was that made, if of no maximum?
       if (is_exponential(n) && a != 0 && a < n && node(a).value > 80) {
@@ -517,10 +519,23 @@ bool NumberSuspects::is_other_input(std::uint32_t n, std::uint32_t operand,
                                                : x_terms[by].kind == TermKind::kElement && of_v;
 }
 
+void NumberSuspects::suggest_index_of_store(std::uint32_t s) {
+  const std::string& text = x_text.line(site(s).file, site(s).line);
+  if (x_graph.whole_blocks || !is_plain_subscript(text, site(s).variable)) return;
+  const std::vector<std::string> names = subscript_names(text, site(s).variable);
+  for (const NamedLine& use : variables_in(site(s).uses, ','))
+    if (has_name(use.name, names) && use.line != site(s).line && !is_loop(text_of(s, use)) &&
+        computes(text_of(s, use), use.name))
+      suggest(s, use, "makes the index by which it is stored");
+}
+
 void NumberSuspects::suggest_moves_with_indices(std::uint32_t n, const std::string& why) {
   const std::uint32_t made = made_by(n);
   for (std::uint32_t at = n; at != made && node(at).site != 0; at = node(at).operand[0])
-    if (op(at) == ValueOp::kStore) suggest_node(at, why);
+    if (op(at) == ValueOp::kStore) {
+      suggest_index_of_store(node(at).site);
+      suggest_node(at, why);
+    }
   suggest_matrix_stores(n, why);
   for (std::uint32_t at = n; at != made && node(at).site != 0; at = node(at).operand[0]) {
     suggest_node(at, why);

@@ -24,6 +24,11 @@ class NumberSuspects : public Suspects {
 
   // Two operands that do not fit together, each with the way it came.
   void suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32_t b, std::uint32_t row, Ill ill);
+  // What a store only names as its index: "kept[at] = x;".
+  void suggest_index_of_store(std::uint32_t site);
+  // Where a block takes k or v from what another kernel stored, and has none of the head of the row: what makes the head.
+  void suggest_head_of_block(std::uint32_t n, std::uint32_t operand, std::uint32_t row,
+                             const std::string& why);
   // Two elements are multiplied again and again, and one of them never moves: what reads that.
   void suggest_unmoved(std::uint32_t at, std::uint32_t a, std::uint32_t b);
   // Whether the right operand of a product is likelier at fault than the left one: what the left one is of goes on in
@@ -72,6 +77,9 @@ class NumberSuspects : public Suspects {
   void suspect_load_of_rows(std::uint32_t n, std::uint32_t a, std::uint32_t b);
   // Where l is a number that comes of no input.
   void suggest_last_weight(std::uint32_t row);
+  bool divides_by_0(std::uint32_t n) const;
+  // Where a row has weights and no sum of all of them: what makes the largest sum, or a weight.
+  void suggest_unsummed(std::uint32_t row);
   // Whole scores and sums of the row that nobody takes further, where what has no meaning stands in their place.
   void suspect_dropped_scores(const Cause& cause);
   // Where a thread made the score of a key again, and nobody that of another. 0: nowhere.
@@ -161,6 +169,11 @@ class NumberSuspects : public Suspects {
   void suspect_no_score(std::uint32_t n, std::uint32_t row, const std::string& why);
   // The exponential that the operand is, or is v times, if it is that of a number that comes of no input; else 0.
   std::uint32_t exponential_of_number(std::uint32_t operand) const;
+  // Whether a condition of a line is the same in all steps of the loops around it, where one thread takes all keys of the
+  // row: it cannot be what keeps some of them out.
+  bool holds_for_all_keys(std::uint32_t at, const Condition& condition);
+  // What decides how many keys come to the exponential of what is none.
+  void suggest_conditions_of_end(std::uint32_t site, std::uint32_t row, const std::string& why);
   void suspect_scale(std::uint32_t score, std::uint32_t n, const std::string& why);
   void suggest_stores_to(const std::string& variable);
   // Where q, k and v are put.
@@ -191,6 +204,8 @@ class NumberSuspects : public Suspects {
   bool makes_maximum(std::uint32_t near, const NamedLine& at) const;
   // Whether the product that a score lacks was made where its thread made one that the score has.
   bool lost_in_thread(std::uint32_t lost, const Term& partial) const;
+  // Whether its line adds up what lanes have, in a loop over lanes.
+  bool is_summed_in_steps(std::uint32_t n);
   // A score that lacks columns.
   void suspect_partial(std::uint32_t score, std::uint32_t at, std::uint32_t row);
 

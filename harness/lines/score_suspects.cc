@@ -204,16 +204,37 @@ bool NumberSuspects::has_all_weights(std::uint32_t row) const {
   return true;
 }
 
+void NumberSuspects::suggest_conditions_of_end(std::uint32_t s, std::uint32_t row,
+                                               const std::string& why) {
+  std::uint32_t n = 0;  // the weight of a key of the row
+  for (std::uint32_t one = 1; one < x_graph.nodes.size() && n == 0; ++one)
+    if (node(one).site == s && x_terms[one].kind == TermKind::kWeight && x_terms[one].row == row)
+      n = one;
+  if (x_graph.whole_blocks) return suggest_conditions(s, nullptr, why, false);
+  for (const Condition& condition : conditions_in(site(s).conditions)) {
+    if (n != 0 && holds_for_all_keys(n, condition)) continue;
+    // "c < 64" goes over a whole tile: that is as it should be, if something else keeps what is no key out.
+    const std::vector<std::string> limits = loop_limits(text_of(s, condition.at));
+    const bool known =
+        condition.loop && !limits.empty() &&
+        std::none_of(condition.tests.begin(), condition.tests.end(),
+                     [&](const NamedLine& test) { return has_name(test.name, limits); });
+    if (!known) suggest_condition(s, condition, why, false);
+  }
+}
+
 void NumberSuspects::suspect_no_score(std::uint32_t n, std::uint32_t row, const std::string& why) {
   if (has_all_weights(row)) {
     // Every key has its weight, so that this one is of none.
     x_out.what += "; every key of the row has its own weight beside it";
     suggest_stored_masks(row, n, "lets what is no key through");
-    suggest_conditions(node(n).site, nullptr, "lets what is no key through", false);
+    suggest_conditions_of_end(node(n).site, row, "lets what is no key through");
   } else if (node(n).operand[0] != 0) {
     suggest_foreign(node(n).operand[0]);
   }
   suggest_node(n, why);
+  if (has_all_weights(row))
+    suggest_conditions(node(n).site, nullptr, "lets what is no key through", false);
   suggest_uses(node(n).site, "is an operand");
 }
 
@@ -529,6 +550,16 @@ bool NumberSuspects::lost_in_thread(std::uint32_t lost, const Term& partial) con
   return false;
 }
 
+bool NumberSuspects::is_summed_in_steps(std::uint32_t n) {
+  const ValueSite& at = site(node(n).site);
+  const std::string& text = x_text.line(at.file, at.line);
+  if (text.find("shfl") == std::string::npos) return false;
+  const std::vector<Condition> around = conditions_in(at.conditions);
+  return std::any_of(around.begin(), around.end(), [&](const Condition& condition) {
+    return condition.loop && has_name(text, names_of(condition.tests));
+  });
+}
+
 void NumberSuspects::suspect_partial(std::uint32_t score, std::uint32_t at, std::uint32_t row) {
   const Term& has = x_terms[score];
   const auto holds_more = [&](std::uint32_t n) {
@@ -578,16 +609,11 @@ void NumberSuspects::suspect_partial(std::uint32_t score, std::uint32_t at, std:
   if (in_thread) suggest_node(lost, "makes parts of a score, of which the next replaces the last");
   if (computed && !in_thread) {
     const char* const why = "adds the columns of a score, and loses some";
-    // Of lanes that put it together in steps, one by which there is none may lie in the loop.
-    const std::string& text = x_text.line(site(node(sum).site).file, site(node(sum).site).line);
-    const std::vector<Condition> around = conditions_in(site(node(sum).site).conditions);
-    const bool in_steps =
-        text.find("shfl") != std::string::npos &&
-        std::any_of(around.begin(), around.end(), [&](const Condition& condition) {
-          return condition.loop && has_name(text, names_of(condition.tests));
-        });
-    if (in_steps) suggest_shuffles(sum, why);
-    if (!in_steps) be_sure();
+    // Of lanes that put it together in steps, one by which there is none may lie in the loop; of what other lanes then
+    // add up, too.
+    for (const std::uint32_t part : {sum, lost})
+      if (is_summed_in_steps(part)) suggest_shuffles(part, why);
+    if (!is_summed_in_steps(sum) && !is_summed_in_steps(lost)) be_sure();
     suggest_node(sum, why);
   }
   // Lanes may each have a part: then it is the loop in which each makes its own.

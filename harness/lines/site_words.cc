@@ -58,7 +58,16 @@ std::vector<Condition> conditions_in(const std::string& words) {
   for (const std::string_view word : split(words, ',')) {
     const std::vector<std::string_view> parts = split(word, ' ');
     if (parts.size() < 2) continue;
-    out.push_back({parts[0] == "loop", line_in(parts[1]), variables_in(word, ' ')});
+    Condition one = {parts[0] == "loop", line_in(parts[1]), variables_in(word, ' ')};
+    // What is assigned below an if alone is another variable, which has the same value.
+    const std::vector<NamedLine> tests = one.tests;
+    if (!one.loop)
+      std::erase_if(one.tests, [&](const NamedLine& test) {
+        return std::all_of(tests.begin(), tests.end(), [&](const NamedLine& other) {
+          return other.name != test.name || (other.file == one.at.file && other.line > one.at.line);
+        });
+      });
+    out.push_back(std::move(one));
   }
   return out;
 }

@@ -1,74 +1,17 @@
-// What a line of the source says, as far as it can be at fault: a loop "for (int j = begin; j < end; ++j)" computes
-// nothing, so that what is wrong with its range was made where begin and end were.
+// The files that suspected lines stand in.
 #pragma once
 
+#include <cstddef>
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "harness/lines/code_line.h"
 #include "harness/toolchain/source/token.h"
 
 namespace attn_diag::lines {
-
-// Whether there is the name of a variable, and not of a function or a member.
-bool is_variable(const std::vector<source::Token>& tokens, std::size_t i);
-// Loops are those of C++, or "for j in range(begin, end, step)" of Python.
-bool is_loop(std::string_view line);
-// Whether the line has a for loop that begins at 0 or a variable, goes on below a variable, and takes steps of 1 or a
-// variable; of a number where steps may be of any size.
-bool is_plain_loop(std::string_view line, bool any_step);
-// Whether the line has a for loop that counts up from another number than 0: "for (int j = 1; j < n; ++j)".
-bool begins_late(std::string_view line);
-// Whether the line has a for loop that goes up to its limit, and not only below it: "for (int j = 0; j <= n; ++j)".
-bool goes_up_to(std::string_view line);
-// The variables behind a minus of the line: m of "p = exp(s[j] - m);".
-std::vector<std::string> subtracted_names(std::string_view line);
-// What the condition of a for loop of the line compares its counter with: n of "for (int i = 0; i < n; ++i)".
-std::vector<std::string> loop_limits(std::string_view line);
-// Whether the line has a guard that a limit itself passes: "if (key <= keys)", or "if (row > rows) return;".
-bool lets_the_end_through(std::string_view line);
-// Whether the line declares the variable: as an integer, or as something else; nullopt: it does not declare it.
-std::optional<bool> declares_integer(std::string_view line, std::string_view variable);
-// Whether the line assigns the smaller of two real numbers to the variable.
-bool takes_minimum(std::string_view line, std::string_view variable);
-// Whether the line gives the variable, or an element of it, by a choice that may be this number: "p = in ? x : 0.f;".
-// An empty name: any variable.
-bool may_choose(std::string_view line, std::string_view variable, double number);
-// Whether a choice of the line depends on one name alone: "x = in ? k[i] : 0.f;".
-bool chooses_by_name(std::string_view line);
-// The name that an element of an array is given, and nothing else: "x" of "tile[i] = x;". Empty: there is none.
-std::string stored_name(std::string_view line);
-// Whether the line has variable[...] and nothing within the brackets but names and numbers; or load(variable) of
-// Triton, or store(variable, x).
-bool is_plain_subscript(std::string_view line, std::string_view variable);
-// The names within the brackets behind the variable, in order: i, d and width of "sK[i / width][d]"; none where the
-// line does not index it.
-std::vector<std::string> subscript_names(std::string_view line, std::string_view variable);
-// Whether that subscript of the variable, from 0, adds a number or takes one away: 1 of "tile[s][j - 1]".
-bool offsets_subscript(std::string_view line, std::string_view variable, std::size_t number);
-// Whether the line has the variable plus a name as an argument: "memcpy_async(block, tile, k + at, bytes)".
-bool is_plain_offset(std::string_view line, std::string_view variable);
-// Whether the line is where a kernel begins, and no statement of it: "__global__ void attend(", or a brace alone.
-bool begins_kernel(std::string_view line);
-// Whether the line asserts something, and does nothing else.
-bool is_assertion(std::string_view line);
-// Whether the line has the variable in an argument that does no more than add names.
-bool is_plain_argument(std::string_view line, std::string_view variable);
-// Whether the line launches a kernel.
-bool launches(std::string_view line);
-// The names in what a launch says of the size of dynamic shared memory: "n" of "k<<<grid, block, n * 4>>>(a)"; nullopt: it
-// says nothing of it.
-std::optional<std::vector<std::string>> shared_size_names(std::string_view launch);
-// Whether the line has one of the names.
-bool has_name(std::string_view line, const std::vector<std::string>& names);
-// The variables within the parentheses of an if: a and b of "if (a < b) c = x;".
-std::vector<std::string> tested_names(std::string_view line);
-// The names that the line gives a value: p and q of "float p = f(x), q = 0;".
-std::vector<std::string> assigned_names(std::string_view line);
-// Whether the line assigns more to the variable than one name or number: "end = min(n, begin + 4)", "q += n".
-bool computes(std::string_view line, std::string_view variable);
 
 // A loop, condition or other statement of several lines, by its first and its last.
 struct Statement {
@@ -76,13 +19,6 @@ struct Statement {
   bool loop = false;
   bool has(int line) const { return begin <= line && line <= end; }
 };
-
-// The variables in each argument of the first call of a function whose name has this part.
-std::vector<std::vector<std::string>> arguments_of(std::string_view line, std::string_view part);
-// The names of which the line stores to an element: "a" of "a[i] = b[i];".
-std::vector<std::string> stored_arrays(std::string_view line);
-// What stands behind "variable =", of names that are no calls; and whether an index or an addition is among it.
-std::vector<std::string> made_of(std::string_view line, std::string_view variable, bool& moves);
 
 // Lines of files, which are read when first asked for. Of what cannot be read: empty.
 class SourceText {
@@ -123,6 +59,11 @@ class SourceText {
                                    std::string_view variable);
   // Whether threads wait for each other at a line behind `after` and before `before`; `of_block`: not of one warp alone.
   bool has_barrier(const std::string& file, int after, int before, bool of_block = false);
+  // The first line below in the same function by which other blocks come to know how far this one is: an atomic operation, or a
+  // barrier of the grid; 0: there is none.
+  int tells_other_blocks(const std::string& file, int line);
+  // Whether the file has barriers of the whole grid.
+  bool has_grid_barrier(const std::string& file);
   // Lines that wait for asynchronous copies and may leave some in flight: those above in the same function, the nearest first, then what comes behind
   // in the loops around the line.
   std::vector<int> waits_for_copies(const std::string& file, int line);

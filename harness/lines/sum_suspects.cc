@@ -12,7 +12,10 @@ namespace attn_diag::lines {
 
 void SumSuspects::suspect(const std::vector<Cause>& list) {
   for (const host::ValueRemark& remark : x_graph.remarks) suggest(remark.site, remark.text);
+  suggest_minimum_of_scores();
+  const std::string never_kept = suggest_never_kept();
   suspect_cause(list);
+  x_out.what += never_kept;
   if (!x_graph.remarks.empty()) x_out.what += "; " + x_graph.remarks.front().text;
 }
 
@@ -21,7 +24,6 @@ void SumSuspects::suspect_cause(const std::vector<Cause>& list) {
   x_row = cause.row;
   x_out.where =
       cause.node == 0 ? query_text(cause.row) : place_of(cause.node) + ", " + query_text(cause.row);
-  suggest_minimum_of_scores();
   switch (cause.what) {
     case What::kIll:
       return suspect_ill(cause);
@@ -318,6 +320,7 @@ void SumSuspects::suspect_place(const Cause& cause, bool rows) {
   // Where each element is stored to once, the column was taken for another one before.
   if (!rows && !by_store) suggest_handovers(cause.node);
   suggest(cause.site, "stores it");
+  if (rows && !by_store && !x_graph.whole_blocks) suggest_rows_of_place(cause.site);
   if (rows) suggest_loaders(buffer, why);
   suggest_moves_with_indices(cause.node, "hands on the column");
   suggest_indices(cause.site, "makes the index of the store");

@@ -67,6 +67,9 @@ class SumSuspects : public NumberSuspects {
   // Whether what lacks are the keys behind the query's own, as if a causal mask hid them.
   bool begin_behind_query(const Cause& cause) const;
   void suspect_missing(const Cause& cause);
+  // A mask that stores a number to where the scores of other keys are stored: what decides about it.
+  bool stores_of_inputs(std::uint32_t site) const;
+  void suggest_stored_instead(const Cause& cause, unsigned key);
   // A maximum of weights where a sum belongs, which loses the key.
   void suspect_chosen_weight(std::uint32_t row, unsigned key);
   // Where a rescaling factor is 0 since the maximum of the last step is still none.
@@ -79,9 +82,8 @@ class SumSuspects : public NumberSuspects {
   void suggest_behind(std::uint32_t made, const std::string& why);
   // Loads of v of which nothing is made, and what adds up l behind them.
   void suggest_idle_v(std::uint32_t row);
-  // Whether a condition of a line is the same in all steps of the loops around it, where one thread takes all keys of the
-  // row: it cannot be what keeps some of them out.
-  bool holds_for_all_keys(std::uint32_t at, const Condition& condition);
+  // A maximum that stays none in every step of a loop, since nothing keeps it: where the step ends. Says so; empty: there is none.
+  std::string suggest_never_kept();
   // Guards within a loop that let another row of the block take the key: the loops come by it.
   void suggest_guards_of_row(std::uint32_t at, unsigned key, std::uint32_t row,
                              const std::string& why);

@@ -42,8 +42,25 @@ void Suspects::suggest(std::uint32_t site_number, const NamedLine& at, const std
   for (const char* const given : {"threadIdx", "blockIdx", "blockDim", "gridDim"})
     if (at.name == given) return;
   const ValueSite& s = site(site_number);
-  if (begins_kernel(text_of(site_number, at)) || is_assertion(text_of(site_number, at))) return;
+  if (begins_kernel(text_of(site_number, at)) || is_assertion(text_of(site_number, at)) ||
+      is_of_other_loop(site_number, at))
+    return;
   suggest(at.file.empty() ? s.home : at.file, s.function, at.line, 0, at.name, why);
+}
+
+bool Suspects::is_of_other_loop(std::uint32_t site_number, const NamedLine& at) {
+  const ValueSite& s = site(site_number);
+  const std::string& file = at.file.empty() ? s.home : at.file;
+  if (!declares_counter(x_text.statement(file, at.line), at.name)) return false;
+  const int end = x_text.end_of_statement(file, at.line);
+  const auto is_in = [&](const std::string& of, int line) {
+    return of == file && at.line <= line && line <= end;
+  };
+  if (is_in(s.file, s.line)) return false;
+  const std::vector<NamedLine> calls = lines_in(s.callers);
+  return std::none_of(calls.begin(), calls.end(), [&](const NamedLine& call) {
+    return is_in(call.file.empty() ? s.home : call.file, call.line);
+  });
 }
 
 void Suspects::suggest_node(std::uint32_t n, const std::string& why) {
@@ -580,7 +597,7 @@ void Suspects::suggest_readers_beside(std::uint32_t store, const std::string& wh
   }
 }
 
-bool Suspects::suggest_what_drops(std::uint32_t n) {
+bool Suspects::suggest_what_drops(std::uint32_t n, bool by_thread) {
   const std::string held = term_text(n);
   // A load of which nothing is made: its own line.
   if (is_load(n)) {
@@ -588,6 +605,14 @@ bool Suspects::suggest_what_drops(std::uint32_t n) {
     suggest_node(n, "loads it, and nothing is made of it");
     return true;
   }
+  // A shuffle that takes another lane's number where the two belong together.
+  for (std::uint32_t taken = n + 1; by_thread && taken < x_graph.nodes.size(); ++taken)
+    if (is_load(taken) && node(taken).operand[0] == n && op(n) != ValueOp::kStore &&
+        node(taken).where != node(n).where) {
+      x_out.what += "; " + held + " is taken by another lane alone";
+      suggest_node(taken, "takes what another lane has, whose own goes no further");
+      return true;
+    }
   const ValueSite& made = site(node(n).site);
   // A maximum takes the key nowhere.
   if (made.variable.empty() || op(n) == ValueOp::kStore ||
@@ -599,13 +624,14 @@ bool Suspects::suggest_what_drops(std::uint32_t n) {
   while (next < x_graph.nodes.size() &&
          (node(next).site == 0 || node(next).where != node(n).where ||
           site(node(next).site).variable != made.variable ||
-          site(node(next).site).function != made.function))
+          site(node(next).site).function != made.function ||
+          site(node(next).site).callers != made.callers))
     ++next;
   const int next_line = next < x_graph.nodes.size() ? site(node(next).site).line : 0;
   // The same sum goes on, and the variable does not begin anew.
   const Term &before = x_terms[n], &behind = x_terms[next < x_graph.nodes.size() ? next : n];
   const bool goes_on = next_line != 0 && behind.kind == before.kind && behind.row == before.row &&
-                       (before.kind != TermKind::kScore || behind.column == before.column);
+                       behind.column == before.column;
   std::pair<std::uint32_t, NamedLine> assigned;
   for (std::uint32_t s = 1; s < x_graph.sites.size() && !(goes_on && next_line == made.line); ++s)
     for (NamedLine& use : variables_in(site(s).uses, ','))

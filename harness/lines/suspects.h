@@ -37,6 +37,8 @@ class Suspects : public Walk {
   void suggest(std::uint32_t site_number, const std::string& why);
   // What a site's words name.
   void suggest(std::uint32_t site_number, const NamedLine& at, const std::string& why);
+  // Whether a loop declares the variable that the site is not in: two variables with one value have each other's names.
+  bool is_of_other_loop(std::uint32_t site_number, const NamedLine& at);
   void suggest_node(std::uint32_t n, const std::string& why);
   // Whether a line that returns a number does so for several others: one of those is likelier to be wrong.
   bool is_shared_helper(std::uint32_t site_number);
@@ -147,7 +149,7 @@ class Suspects : public Walk {
         if (!alive[n]) dropped = n;
       }
       if (most == 0) return false;
-      if (!kept && suggest_what_drops(dropped)) return true;
+      if (!kept && suggest_what_drops(dropped, by_thread)) return true;
     }
     return false;
   }
@@ -177,7 +179,7 @@ class Suspects : public Walk {
   bool suspect_replaced(const Lacks& lacks) {
     const std::size_t before = x_out.suspects.size();
     for (const host::ReplacedValue& one : x_graph.replaced) {
-      if (lacks(one.node) <= (one.by == 0 ? 0 : lacks(one.by))) continue;
+      if (lacks(one.node) <= (one.by == 0 ? 0 : lacks(one.by)) || begins_anew(one.site)) continue;
       // In the next step of its own line: somebody should have read it.
       if (is_same_line(one.site, node(one.node).site))
         suggest_readers_beside(one.node, "takes what other threads stored, not all of it");
@@ -185,7 +187,13 @@ class Suspects : public Walk {
     }
     return x_out.suspects.size() > before;
   }
-  bool suggest_what_drops(std::uint32_t n);
+  // Whether a store is where its variable is declared: what was there before was of an earlier step's.
+  bool begins_anew(std::uint32_t store) {
+    const ValueSite& at = site(store);
+    return declares_integer(x_text.line(at.file, at.line), at.variable).has_value();
+  }
+  // `by_thread`: its own thread does not take it further.
+  bool suggest_what_drops(std::uint32_t n, bool by_thread);
 
   bool x_sure = false;
   std::map<std::pair<std::string, int>, std::set<int>> x_accesses;  // by variable: lines

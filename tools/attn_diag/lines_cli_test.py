@@ -40,6 +40,18 @@ NORMALISED = (
 # Kernel, case (its flags, or which of the kernel's own), what is edited and into what, and where in the list of suspects
 # the line must be; `sure`: it is claimed.
 EDITS = {
+    "the head of what another kernel stored": ("ring_cache", 0, "  const float* const head_k = ring.k + static_cast<size_t>(head) *",
+                                               "  const int of = head ^ 1;\n  const float* const head_k = ring.k + static_cast<size_t>(of) *",
+                                               "const int of = head ^ 1;", 1, False),
+    "a mask that stores in place of scores": ("streams_async", 0, "    p[row * sk + j] = s * scale;\n",
+                                              "    if (j > 8)\n      p[row * sk + j] = -1e9f;\n    else\n      p[row * sk + j] = s * scale;\n",
+                                              "if (j > 8)", 1, False),
+    "a maximum that nobody keeps": ("coalesced_groups", 0, "    m = m_new;\n  }\n", "  }\n", "}", 1, False),
+    "weights that nobody adds up": ("cuda_pipeline", 0, "      l += p;\n", "", "const float p = __expf(s[j] - m_new);", 1, False),
+    "an exponential that is none": ("bf162_warps", "--dtype bf16 --layout BSHD --batch 2 --heads 1 --seqlen-q 3 --seqlen-k 65",
+                                    "alpha = __expf(m[i] - m_new)", "alpha = (m[i] - m_new)", "alpha = (m[i] - m_new)", 1, False),
+    "a whole tile without a mask": ("wmma_block", 0, "float x = visible ? t.S[lane * N + c] * scale : -INFINITY;",
+                                    "float x = t.S[lane * N + c] * scale;", "__expf(t.S[lane * N + c] - m)", 1, False),
     "a part that nobody takes up": ("look_back", "--dtype fp32 --heads 3 --seqlen-q 3 --seqlen-k 65 --head-dim 32",
                                     "    acc = acc * a + before.o[lane] * b;\n", "    ;\n", "mine.o[lane] = acc;", 1, False),
     "a maximum that stays as it was": ("bf162_warps", "--dtype bf16 --layout BSHD --batch 2 --heads 1 --seqlen-q 3 --seqlen-k 65",
@@ -217,6 +229,19 @@ EDITS = {
 
 # As EDITS, where attn-diag check finds something: it needs the instrumented build.
 CHECKED_EDITS = {
+    "what another kernel left unwritten": ("ring_cache", 0, "(static_cast<size_t>(head) * ring.capacity + slot)",
+                                           "(static_cast<size_t>(head) * ring.capacity + (slot + 3) % ring.capacity)",
+                                           "(slot + 3) % ring.capacity", 2, False),
+    "where a loop of stores ends": ("ring_cache", 0, "  for (int d = lane; d < ring.dim; d += 32) mine[d]",
+                                    "  const int half = ring.dim / 2;\n  for (int d = lane; d < half; d += 32) mine[d]",
+                                    "const int half", 2, False),
+    "two stores that are made one": ("naive_rows", 0, "    red[tid] = part;\n    __syncthreads();\n",
+                                     "    if (part > 0.5f)\n      red[tid] = part;\n    else\n      red[tid] = part + 1e-9f;\n",
+                                     "red[tid] = part + 1e-9f;", 1, False),
+    "no barrier before a flag": ("cuda_atomic_flags", "--dtype fp32 --heads 1 --seqlen 65 --head-dim 32 --num-splits 3",
+                                 "    __syncthreads();\n    if (d == 0) Flag", "    if (d == 0) Flag",
+                                 "if (d == 0) Flag(flags[row * splits + split]).store", 1, False),
+    "no barrier of the grid": ("grid_sync", 0, "  grid.sync();\n", "", "}", 1, False),
     "a loop that ends behind the array": ("aligned_half", 1, "base += TILE) {\n        for (int i = t; i < TILE * HEAD_DIM / 8;",
                                           "base += TILE) {\n        for (int i = t; i < TILE * HEAD_DIM / 8 + 8;", "/ 8 + 8;", 1, False),
     "an index before the array": ("constant_params", "--dtype fp32 --heads 1 --seqlen-q 3 --seqlen-k 33 --head-dim 16",

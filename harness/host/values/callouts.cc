@@ -1,6 +1,7 @@
 // What a watch build calls as it computes (attn_diag/harness/host/value_callouts.h).
 #include <algorithm>
 
+#include "attn_diag_host/shared_address.h"
 #include "attn_diag_host/warp.h"
 #include "harness/host/block_runner.h"
 #include "harness/host/launch_scope.h"
@@ -113,7 +114,8 @@ void attn_diag_value_store(Site* site, const void* at, std::uint32_t bytes, Labe
   note_global(site, at, bytes, true);
   const Watched watched;
   if (watched.recorder != nullptr)
-    watched.recorder->store(*site, watched.where(), at, bytes, label, bits);
+    watched.recorder->store(*site, watched.where(), at, bytes, label, bits,
+                            attn_diag::host::is_local(at));
   else
     note_output_of_unwatched(*site, watched, at, bytes);
 }

@@ -12,6 +12,7 @@ using value_callouts::Site;
 namespace {
 
 constexpr std::uint32_t kLabelMask = (1u << kPartShift) - 1;
+constexpr std::uint32_t kAnybody = ~0u;
 constexpr std::uint64_t kMostNodes = kPacked - 1;
 
 // The site of what host code copies.
@@ -362,7 +363,7 @@ Label ValueRecorder::load(Site& site, std::uint32_t where, const void* at, unsig
 }
 
 void ValueRecorder::store(Site& site, std::uint32_t where, const void* at, unsigned bytes,
-                          Label label, std::uint64_t bits) {
+                          Label label, std::uint64_t bits, bool local) {
   if (label == 0) x_constants_at.insert(&site);
   if (bytes > 16) return forget(at, bytes);
   Label kept = label;
@@ -370,7 +371,7 @@ void ValueRecorder::store(Site& site, std::uint32_t where, const void* at, unsig
     kept = add(site, where, {label, 0, 0}, number_of_bits(label, bytes, bits));
     if (kept != 0) x_width[kept] = static_cast<unsigned char>(bytes);
   }
-  note_replaced(site, at, bytes, kept);
+  note_replaced(site, at, bytes, kept, local ? where : kAnybody);
   const Packed parts = unpack(kept, bytes);
   write(address_of(at), parts.data(), bytes);
   if (is_output(at)) note_output(site, where, at, bytes, kept);
@@ -416,12 +417,15 @@ Packed ValueRecorder::unwatched(Site& site, std::uint32_t where, unsigned bytes)
   return parts;
 }
 
-void ValueRecorder::note_replaced(Site& site, const void* at, unsigned bytes, Label by) {
+void ValueRecorder::note_replaced(Site& site, const void* at, unsigned bytes, Label by,
+                                  std::uint32_t of) {
   const Packed before = bytes_at(at, bytes);
   const Label old = before[0] & kLabelMask;
   if (old == 0 || x_read[old] || before[0] != old || x_width[old] != bytes ||
       x_graph.replaced.size() >= ValueGraph::kMostReplaced)
     return;
+  // The stack of a thread that has ended is another's now.
+  if (of != kAnybody && x_graph.nodes[old].where != of) return;
   x_graph.replaced.push_back({old, (by & kPacked) != 0 ? 0 : by, number_of(site)});
 }
 

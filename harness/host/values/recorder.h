@@ -42,11 +42,12 @@ class __attribute__((visibility("hidden"))) ValueRecorder {
     return x_launch_begin + static_cast<std::uint32_t>(number);
   }
 
-  // As in value_callouts.h. `where`: as in ValueNode; `global`: whether other blocks may see the memory.
+  // As in value_callouts.h. `where`: as in ValueNode; `local`: whether the memory is of that thread
+  // alone; `global`: whether other blocks may see it.
   Label load(value_callouts::Site& site, std::uint32_t where, const void* at, unsigned bytes,
              std::uint64_t bits);
   void store(value_callouts::Site& site, std::uint32_t where, const void* at, unsigned bytes,
-             Label label, std::uint64_t bits);
+             Label label, std::uint64_t bits, bool local = false);
   void note_global(value_callouts::Site& site, std::uint32_t block, const void* at, unsigned bytes,
                    bool is_store);
   void note_output(value_callouts::Site& site, std::uint32_t where, const void* at, unsigned bytes,
@@ -115,7 +116,9 @@ class __attribute__((visibility("hidden"))) ValueRecorder {
   Packed unwatched(value_callouts::Site& site, std::uint32_t where, unsigned bytes);
   // What a block that is not watched loads of the inputs.
   void note_elsewhere(const void* at, unsigned bytes);
-  void note_replaced(value_callouts::Site& site, const void* at, unsigned bytes, Label by);
+  // `of`: only what this thread made; ~0: whoever did.
+  void note_replaced(value_callouts::Site& site, const void* at, unsigned bytes, Label by,
+                     std::uint32_t of);
   void write(std::uintptr_t at, const std::uint32_t* bytes, std::size_t count);
   std::uint32_t node_or_constant(Label label, float number);
   float number_of_bits(Label label, unsigned bytes, std::uint64_t bits) const;

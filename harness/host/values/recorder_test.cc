@@ -171,6 +171,17 @@ TEST_CASE("what is stored and replaced before anybody reads it is kept apart") {
   CHECK(graph.nodes[graph.replaced[1].by].operand[0] == a);
 }
 
+TEST_CASE("what a thread left on its stack is not replaced by the next thread there") {
+  Recording r;
+  const Label a = r.recorder.load(r.load, 0, &r.input[0], 4, bits_of(1));
+  for (const std::uint32_t thread : {0u, 1u})
+    for (const bool local : {true, false})
+      r.recorder.store(r.store, thread, &r.memory[local ? 0 : 1], 4, a, bits_of(1), local);
+  const ValueGraph graph = r.recorder.take();
+  REQUIRE(graph.replaced.size() == 1);
+  CHECK(graph.nodes[graph.replaced[0].by].where == 1);
+}
+
 TEST_CASE("sites of a library are known that never ran, if another of it did") {
   Recording r;
   Site never = site_of(Op::kExp, "p");

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "attn_diag_host/stand_in_headers.h"
+#include "harness/instrument/places.h"
 
 namespace attn_diag::instrument {
 
@@ -337,12 +338,12 @@ bool is_site(const GlobalVariable& global) { return global.getName().startswith(
 GlobalVariable* ValueSites::site(const Instruction& at, value_callouts::Op op,
                                  const Value* address) {
   const std::string variable = address == nullptr ? variable_of(&at) : name_of_address(address);
-  return make(op, place_of(at.getDebugLoc(), x_home), variable, conditions_of(at.getParent()),
+  return make(op, place_of(place_near(at), x_home), variable, conditions_of(at.getParent()),
               address == nullptr ? uses_of(&at, false, ',') : uses_of(address, true, ','));
 }
 
 GlobalVariable* ValueSites::site_of_choice(const Instruction& at, const Value* condition) {
-  Place place = place_of(at.getDebugLoc(), x_home);
+  Place place = place_of(place_near(at), x_home);
   std::string uses;
   if (const auto* test = dyn_cast_or_null<Instruction>(condition)) {
     const Place there = place_of(test->getDebugLoc(), x_home);

@@ -89,9 +89,11 @@ bool is_atomic_add_of_floats(StringRef name) {
   return name == "_Z9atomicAddPff" || name == "_Z9atomicAddPdd";
 }
 bool is_collective(StringRef name) { return name.contains("4host15warp_collectiveE"); }
-// Memory that its second argument points to.
-bool is_copying_call(StringRef name) {
-  return name.contains("4host10async_copyE") || name.contains("4host11matrix_loadE");
+// Which argument points to the memory that a call reads; nothing: it is no such call.
+std::optional<unsigned> memory_argument(StringRef name) {
+  if (name.contains("4host10async_copyE") || name.contains("4host11matrix_loadE")) return 1;
+  if (name.contains("4host8ldmatrixE")) return 3;
+  return std::nullopt;
 }
 bool is_matrix_call(StringRef name) {
   return name.contains("4host15matrix_multiplyE") || name.contains("4host8mma_syncE");
@@ -617,10 +619,10 @@ class Watcher {
            {as_pointer(builder, x_sites.site(at, Op::kProduct, nullptr))});
       return;
     }
-    if (is_copying_call(name)) {
+    if (const auto memory = memory_argument(name)) {
       IRBuilder<> builder(&at);
       call(builder, value_callouts::kAt, builder.getVoidTy(),
-           {as_pointer(builder, x_sites.site(at, Op::kLoad, at.getArgOperand(1)))});
+           {as_pointer(builder, x_sites.site(at, Op::kLoad, at.getArgOperand(*memory)))});
       return;
     }
     if (is_atomic_add_of_floats(name)) {

@@ -1,0 +1,252 @@
+// Of what `check` finds, where threads should have waited: for each other, or for copies.
+#include <algorithm>
+#include <optional>
+
+#include "harness/lines/finding_suspects.h"
+
+namespace attn_diag::lines {
+
+bool FindingSuspects::suspect_missing_barrier() {
+  std::optional<Gap> gap;
+  std::string array;
+  // Two stores that race where a load does as well may want the same barrier; by themselves it is their index.
+  const bool any_read =
+      std::any_of(x_errors.begin(), x_errors.end(), [](const host::CheckFinding* finding) {
+        return finding->kind == host::CheckKind::kRace && finding->has_other &&
+               !(finding->access.write && finding->other.write);
+      });
+  for (const host::CheckFinding* error : x_errors) {
+    const host::CheckFinding& finding = *error;
+    // What is out of bounds, and what two threads write, is an index; a copy wants its own wait.
+    if (finding.kind == host::CheckKind::kOutOfBounds ||
+        (finding.kind == host::CheckKind::kAsyncCopy && finding.wait.places.empty() &&
+         !is_race_as_well(finding)))
+      return false;
+    const bool of_wait = !finding.wait.places.empty();
+    if ((finding.kind != host::CheckKind::kRace && !of_wait) || !finding.has_other) continue;
+    const bool both_write = finding.access.write && finding.other.write;
+    if (both_write && !any_read) return false;
+    const std::optional<Gap> one = gap_of(finding);
+    if (!one) return false;
+    if (!gap) {
+      gap = one;
+      array = finding.array;
+    } else if (one->file == gap->file && one->goes_round == gap->goes_round) {
+      // What lies in all of them.
+      const int begin =
+          gap->goes_round ? std::min(gap->begin, one->begin) : std::max(gap->begin, one->begin);
+      const int end = gap->goes_round ? std::max(gap->end, one->end) : std::min(gap->end, one->end);
+      if (begin < end) {
+        gap->begin = begin;
+        gap->end = end;
+      } else if (!gap->goes_round && begin < std::min(gap->last, one->last)) {
+        // Within the loop that one of them is before.
+        if (one->begin > gap->begin) gap = one;
+      }
+    }
+  }
+  if (!gap) return false;
+  const std::string why = "a barrier is missing ";
+  if (gap->goes_round) {
+    suggest(gap->file, "", gap->end, 0, array, why + "behind it");
+    suggest(gap->file, "", gap->begin, 0, array, why + "before it");
+  } else {
+    suggest(gap->file, "", gap->begin, 0, array, why + "behind it");
+    suggest(gap->file, "", gap->end, 0, array, why + "before it");
+  }
+  return true;
+}
+
+bool FindingSuspects::suspect_unpublished() {
+  const host::CheckFinding* race = nullptr;
+  for (const host::CheckFinding* finding : x_errors) {
+    if (finding->kind != host::CheckKind::kRace || !finding->has_other ||
+        finding->access.block == finding->other.block ||
+        finding->access.write == finding->other.write || finding->access.places.empty() ||
+        finding->other.places.empty())
+      return false;
+    if (race == nullptr) race = finding;
+  }
+  if (race == nullptr) return false;
+  const host::CheckAccess& write = race->access.write ? race->access : race->other;
+  const host::CheckAccess& read = race->access.write ? race->other : race->access;
+  const host::SourcePlace at = places_in_kernel(write, read).front();
+  const int line = x_text.tells_other_blocks(at.file, at.line);
+  if (line != 0)
+    suggest(at.file, "", line, 0, race->array,
+            "lets other blocks read on: a barrier or a fence is missing before it");
+  const host::SourcePlace by = places_in_kernel(read, write).front();
+  const bool behind = by.file == at.file && by.line > at.line;
+  if (line == 0 && !(behind && x_text.has_grid_barrier(at.file))) return false;
+  const int next = line != 0 ? line : by.line;
+  suggest(at.file, "", statement_of(at.file, at.line, next, true), 0, race->array,
+          "is read by another block: a barrier is missing behind it");
+  return true;
+}
+
+bool FindingSuspects::is_race_as_well(const host::CheckFinding& copy) const {
+  const auto is_at = [](const host::CheckAccess& a, const host::CheckAccess& b) {
+    return !a.places.empty() && !b.places.empty() &&
+           a.places.front().line == b.places.front().line &&
+           a.places.front().file == b.places.front().file;
+  };
+  return std::any_of(x_errors.begin(), x_errors.end(), [&](const host::CheckFinding* race) {
+    return race->kind == host::CheckKind::kRace &&
+           ((is_at(race->access, copy.access) && is_at(race->other, copy.other)) ||
+            (is_at(race->access, copy.other) && is_at(race->other, copy.access)));
+  });
+}
+
+std::vector<host::SourcePlace> FindingSuspects::places_in_kernel(
+    const host::CheckAccess& access, const host::CheckAccess& other) const {
+  // Two lines of one function, or the lines where the kernel calls them.
+  if (access.places.front().function == other.places.front().function)
+    return {access.places.front()};
+  const host::SourcePlace& last = access.places.back();
+  std::vector<host::SourcePlace> out;
+  if (last.function != other.places.back().function)
+    for (const std::uint32_t s : sites_of(access)) {
+      const std::vector<NamedLine> calls = lines_in(site(s).callers);
+      if (calls.size() < access.places.size()) continue;
+      const NamedLine& call = calls[access.places.size() - 1];
+      out.push_back({call.file.empty() ? site(s).home : call.file, call.line, ""});
+    }
+  if (out.empty()) out.push_back(last);
+  return out;
+}
+
+std::optional<FindingSuspects::Gap> FindingSuspects::gap_of(const host::CheckFinding& race) {
+  if (race.access.places.empty() || race.other.places.empty() ||
+      race.access.block != race.other.block)
+    return std::nullopt;
+  if (!race.wait.places.empty()) return gap_behind_wait(race);
+  const std::vector<host::SourcePlace> places = places_in_kernel(race.access, race.other);
+  const std::vector<host::SourcePlace> others = places_in_kernel(race.other, race.access);
+  const bool some = places.size() + others.size() > 2;
+  std::optional<Gap> gap;
+  for (const host::SourcePlace& a : places)
+    for (const host::SourcePlace& b : others) {
+      if (a.file != b.file) continue;
+      // A copy in flight is in order with what was read before it was issued, with nothing behind that.
+      const bool of_copy = race.access.async || race.other.async;
+      const std::optional<Gap> one =
+          of_copy ? gap_from(a.file, race.access.async ? b.line : a.line,
+                             race.access.async ? a.line : b.line)
+                  : gap_between(a.file, std::min(a.line, b.line), std::max(a.line, b.line), some,
+                                race.severity == host::Severity::kError);
+      if (one && (!gap || gap->goes_round > one->goes_round)) gap = one;
+    }
+  return gap;
+}
+
+std::optional<FindingSuspects::Gap> FindingSuspects::gap_behind_wait(
+    const host::CheckFinding& race) {
+  const host::SourcePlace& wait = race.wait.places.back();
+  for (const host::SourcePlace& access : places_in_kernel(race.access, race.wait)) {
+    if (access.file != wait.file) continue;
+    std::optional<Gap> gap = gap_from(wait.file, wait.line, access.line);
+    if (!gap) continue;
+    // What is missing is told beside the wait itself.
+    (gap->goes_round ? gap->end : gap->begin) = x_text.end_of_statement(wait.file, wait.line);
+    return gap;
+  }
+  return std::nullopt;
+}
+
+std::optional<FindingSuspects::Gap> FindingSuspects::gap_from(const std::string& file, int from,
+                                                              int to) {
+  Gap gap;
+  gap.file = file;
+  if (from < to) {
+    gap.begin = statement_of(file, from, to, true);
+    gap.end = statement_of(file, to, from, false);
+    gap.last = to;
+    if (gap.begin >= gap.end || x_text.passes_barrier(file, from, to)) return std::nullopt;
+    return gap;
+  }
+  for (const Statement& around : x_text.statements_around(file, from)) {
+    if (!around.loop || !around.has(to)) continue;
+    if (x_text.passes_barrier(file, from, around.end + 1) ||
+        x_text.passes_barrier(file, around.begin - 1, to))
+      return std::nullopt;
+    gap.goes_round = true;
+    gap.begin = statement_of(file, to, from, false);
+    gap.end = statement_of(file, from, to, true);
+    return gap;
+  }
+  return std::nullopt;
+}
+
+std::optional<FindingSuspects::Gap> FindingSuspects::gap_between(const std::string& file, int a,
+                                                                 int b, bool among_others,
+                                                                 bool of_block) {
+  Gap gap;
+  gap.file = file;
+  gap.begin = statement_of(file, a, b, true);
+  gap.end = statement_of(file, b, a, false);
+  gap.last = b;
+  if (gap.begin >= gap.end || a == b) return std::nullopt;
+  if (!x_text.has_barrier(file, gap.begin, gap.end, of_block) &&
+      !(among_others && x_text.passes_barrier(file, a, b)))
+    return gap;
+  gap.goes_round = true;
+  gap.begin = statement_of(file, a, b, false);
+  gap.end = statement_of(file, b, a, true);
+  for (const Statement& around : x_text.statements_around(file, a))
+    if (around.loop && around.has(b)) return gap;
+  return std::nullopt;
+}
+
+void FindingSuspects::suspect_stage(const host::CheckFinding& copy) {
+  if (copy.kind != host::CheckKind::kAsyncCopy || copy.access.places.empty() ||
+      copy.other.places.empty() || !copy.wait.places.empty() || !is_race_as_well(copy))
+    return;
+  const auto suggest_makers = [&](const host::CheckAccess& access, const host::CheckAccess& other,
+                                  const std::string& why) {
+    for (const host::SourcePlace& at : places_in_kernel(access, other))
+      for (const std::string& name :
+           subscript_names(x_text.statement(at.file, at.line), copy.array)) {
+        const int line = x_text.assigned_above(at.file, at.line, name);
+        if (line != 0 && !is_loop(x_text.statement(at.file, line)))
+          suggest(at.file, "", line, 0, name, why);
+      }
+  };
+  suggest_makers(copy.other, copy.access, "makes the place that is copied to while it is read");
+  suggest_makers(copy.access, copy.other, "makes the place that is read while it is copied to");
+}
+
+void FindingSuspects::suspect_waits(const host::CheckFinding& early) {
+  if (early.kind != host::CheckKind::kAsyncCopy || early.access.places.empty() ||
+      early.other.places.empty() || is_race_as_well(early))
+    return;
+  for (const host::SourcePlace& read : places_in_kernel(early.access, early.other))
+    for (const int line : x_text.waits_for_copies(read.file, read.line))
+      suggest(read.file, "", line, 0, "", "may leave the copy in flight that is read too early");
+  std::vector<host::SourcePlace> issues = places_in_kernel(early.other, early.access);
+  std::sort(issues.begin(), issues.end(),
+            [](const host::SourcePlace& a, const host::SourcePlace& b) { return a.line > b.line; });
+  for (const host::SourcePlace& one : issues)
+    suggest(one.file, one.function, one.line, 0, "", "issues the copy that is read too early");
+}
+
+int FindingSuspects::statement_of(const std::string& file, int line, int other, bool its_end) {
+  const int end = x_text.end_of_statement(file, line);
+  for (const Statement& around : x_text.statements_around(file, line))
+    if (!around.has(other)) return its_end ? std::max(around.end, end) : around.begin;
+  return its_end ? end : line;
+}
+
+void FindingSuspects::suspect_early_return(const host::CheckFinding& finding) {
+  const host::SourcePlace& barrier = finding.returned_before;
+  if (finding.kind != host::CheckKind::kUninitialisedRead || barrier.line == 0) return;
+  for (const int line : x_text.returns_above(barrier.file, barrier.line)) {
+    suggest(barrier.file, "", line, 0, "",
+            "threads return here, before the barrier at line " + std::to_string(barrier.line) +
+                ", and store nothing of what is read behind it");
+    const std::vector<Statement> around = x_text.statements_around(barrier.file, line);
+    if (!around.empty() && around.back().begin != line)
+      suggest(barrier.file, "", around.back().begin, 0, "", "decides which threads return");
+  }
+}
+
+}  // namespace attn_diag::lines

@@ -1,0 +1,102 @@
+// What should be kept from step to step of a loop, or comes from kernel to kernel.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <vector>
+
+#include "harness/lines/sum_suspects.h"
+
+namespace attn_diag::lines {
+
+bool NumberSuspects::divides_by_0(std::uint32_t n) const {
+  if (x_graph.whole_blocks || op(n) != ValueOp::kDivide) return false;
+  const std::uint32_t by = node(n).operand[1];
+  return by == 0 ? std::isinf(node(n).value) : by < n && node(by).value == 0;
+}
+
+void NumberSuspects::suggest_unsummed(std::uint32_t row) {
+  std::uint32_t last = 0;
+  unsigned most = 0;
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
+    const Term& term = x_terms[n];
+    if (term.kind != TermKind::kWeight || term.row != row || term.column != kNone ||
+        made_by(n) != n)
+      continue;
+    const unsigned keys = x_terms.keys().count(term.set);
+    if (keys < most || (keys == 1 && !is_exponential(n))) continue;
+    most = keys;
+    last = n;
+  }
+  if (most != 0 && most < num_seen(row))
+    suggest_node(last, "makes weights, which nobody adds up to l");
+}
+
+void NumberSuspects::suggest_head_of_block(std::uint32_t n, std::uint32_t operand,
+                                           std::uint32_t row, const std::string& why) {
+  if (x_graph.whole_blocks) return;
+  const std::uint32_t block = node(n).where >> 10;
+  std::uint32_t load = 0;  // the block's own, of what another block stored
+  for (std::uint32_t at = operand; node(at).where >> 10 == block && !node(at).is_input();) {
+    if (is_load(at)) load = at;
+    const std::uint32_t before = first_operand(at, TermKind::kElement);
+    if (before == 0) return;
+    if (node(before).where >> 10 != block && op(before) != ValueOp::kStore) return;
+    at = before;
+  }
+  if (load == 0 || node(node(load).operand[0]).where >> 10 == block) return;
+  for (std::uint32_t one = 1; one < x_graph.nodes.size(); ++one)
+    if (const Term& term = x_terms[one];
+        node(one).where >> 10 == block && term.kind == TermKind::kElement &&
+        term.buffer == x_terms[operand].buffer && x_attention.same_head(row, term.row))
+      return;
+  std::vector<NamedLine> heads = variables_in(site(node(load).site).uses, ',');
+  std::erase_if(heads, [&](const NamedLine& use) {
+    return !is_of_block(use) || use.name == site(node(load).site).variable;
+  });
+  suggest_computed(node(load).site, heads, why);
+}
+
+std::string SumSuspects::suggest_never_kept() {
+  if (x_graph.whole_blocks) return {};
+  // By the line of an exponential: how often its thread came there at most, and whether what it subtracts from was a score once.
+  struct Line {
+    std::uint32_t site = 0;
+    std::map<std::uint32_t, unsigned> steps;  // by thread
+    bool always_none = true;
+  };
+  std::map<std::uint32_t, Line> lines;
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
+    if (!is_exponential(n)) continue;
+    const std::uint32_t exponent = made_by(node(n).operand[0]);
+    if (exponent == 0 || op(exponent) != ValueOp::kSubtract) continue;
+    const std::uint32_t kept = node(exponent).operand[0];  // 0: a number that the compiler knows
+    const bool none = kept == 0 ? node(exponent).value <= -kNoMaximum
+                                : kept < n && x_terms[kept].kind == TermKind::kNumber &&
+                                      node(kept).value <= -kNoMaximum;
+    Line& line = lines[node(n).site];
+    ++line.steps[node(n).where];
+    line.always_none = line.always_none && none;
+  }
+  for (const auto& [s, line] : lines) {
+    const bool again = std::any_of(line.steps.begin(), line.steps.end(),
+                                   [](const auto& one) { return one.second > 1; });
+    if (!line.always_none || !again) continue;
+    const ValueSite& at = site(s);
+    for (const std::string& name : minuends(x_text.line(at.file, at.line)))
+      for (const Statement& around : x_text.statements_around(at.file, at.line)) {
+        if (!around.loop) continue;
+        // Assigned before the loop, and never in it.
+        const int first = x_text.assigned_above(at.file, around.begin, name);
+        if (first == 0 || x_text.assigned_above(at.file, around.end + 1, name) != first) continue;
+        suggest(at.file, at.function, around.end, 0, name,
+                "ends a step, and no line of it keeps " + name + " for the next");
+        suggest(s, "takes " + name + ", which is never anything else");
+        return fmt::format("; {} is in every step what line {} gives it", name, first);
+      }
+  }
+  return {};
+}
+
+}  // namespace attn_diag::lines
