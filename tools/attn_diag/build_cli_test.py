@@ -129,6 +129,15 @@ class Build(CommandTest):
         self.assertFalse((self.folder / "mine.lockstep.so").exists())
         self.finished(f"run --kernel ./mine.so:rows {CASE}", 0)
 
+    def test_an_adapter_in_another_folder_finds_what_lies_beside_the_source(self):
+        declaration = ADAPTER[ADAPTER.index("void attend"):ADAPTER.index("static void call")]
+        for name, text in ("mine.h", declaration), ("mine.cu", KERNEL):
+            self.write(f"source/{name}", text)
+        for header in "mine.h", "mine.cu":
+            self.write("adapters/adapter.cu", ADAPTER.replace(declaration, f'#include "{header}"\n'))
+            self.finished("build source/mine.cu --adapter adapters/adapter.cu -o mine.so -I include --no-nvcc --no-lockstep", 0)
+            self.finished(f"run --kernel ./mine.so:rows {CASE}", 0)
+
     def test_a_source_that_the_adapter_includes_by_a_macro_is_to_be_left_out(self):
         declaration = ADAPTER[ADAPTER.index("void attend"):ADAPTER.index("static void call")]
         self.write("adapter.cu", ADAPTER.replace(declaration, "#include SOURCE\n"))

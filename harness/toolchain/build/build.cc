@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 #include <fstream>
 #include <iterator>
@@ -36,7 +37,7 @@ bool includes_file(const BuildRequest& request, const fs::path& from, std::strin
   if (close == std::string_view::npos) return false;
   const fs::path name(directive.substr(open + 1, close - open - 1));
   std::vector<fs::path> folders = {from.parent_path()};
-  folders.insert(folders.end(), request.includes.begin(), request.includes.end());
+  for (const std::string& folder : include_folders(request)) folders.emplace_back(folder);
   for (const fs::path& folder : folders)
     if (fs::weakly_canonical(folder / name) == fs::weakly_canonical(file)) return true;
   return false;
@@ -93,6 +94,18 @@ std::string compiler_version(const std::string& compiler) {
   const std::string version = run_process({compiler, "-dumpfullversion", "-dumpversion"}).out;
   const std::string name = first.find("clang") != std::string::npos ? "Clang " : "GNU ";
   return name + version.substr(0, version.find('\n'));
+}
+
+std::vector<std::string> include_folders(const BuildRequest& request) {
+  std::vector<std::string> folders = request.includes;
+  if (request.adapter.empty()) return folders;
+  for (const fs::path& source : request.sources) {
+    const fs::path folder = source.has_parent_path() ? source.parent_path() : ".";
+    if (folder != request.adapter.parent_path() &&
+        std::find(folders.begin(), folders.end(), folder.string()) == folders.end())
+      folders.push_back(folder.string());
+  }
+  return folders;
 }
 
 std::vector<fs::path> units_of(const BuildRequest& request) {

@@ -23,6 +23,10 @@ std::size_t static_shared_limit(const std::string& arch);
 // The files to compile: a source that the adapter includes is part of it.
 std::vector<std::filesystem::path> units_of(const BuildRequest& request);
 
+// Where headers are looked for: in the folders that were named, then beside the sources, which an adapter may lie elsewhere
+// than.
+std::vector<std::string> include_folders(const BuildRequest& request);
+
 // "90" of "sm_90a".
 std::string arch_number(const std::string& arch);
 // "GNU 12.2.0": its own first line where it says no more.

@@ -24,7 +24,7 @@ std::vector<std::string> nvcc_words(const BuildRequest& request, const std::stri
       nvcc, "-std=" + request.standard, "-O3",
       specific ? fmt::format("-gencode=arch=compute_{0},code=sm_{0}", number)
                : "-arch=" + request.arch};
-  for (const std::string& folder : request.includes) words.push_back("-I" + folder);
+  for (const std::string& folder : include_folders(request)) words.push_back("-I" + folder);
   for (const std::string& define : request.defines) words.push_back("-D" + define);
   // The last is that of the contract; the stand-ins would hide CUDA's own headers. Before it comes the
   // stand-in for PyTorch, which is looked through after all that was named.

@@ -79,7 +79,7 @@ UnitResult compile_unit(const BuildRequest& request, const Settings& settings,
 
   std::vector<std::string> words = {variant.compiler, "-xc++"};
   words.insert(words.end(), options.begin(), options.end());
-  for (const std::string& folder : request.includes) words.push_back("-I" + folder);
+  for (const std::string& folder : include_folders(request)) words.push_back("-I" + folder);
   for (const std::string& define : request.defines) words.push_back("-D" + define);
   for (const fs::path& folder : settings.includes) words.push_back("-I" + folder.string());
   words.insert(words.end(), settings.preprocess.begin(), settings.preprocess.end());
