@@ -71,7 +71,8 @@ class AccessCalls {
   void announce(Instruction& at) {
     if (at.hasMetadata("annotation")) return;  // the compiler's own poison of fresh locals
     x_builder.SetInsertPoint(&at);
-    x_builder.SetCurrentDebugLocation(place_near(at));
+    // A load that has no line may be one that the optimiser made: no store is.
+    if (isa<StoreInst>(at)) x_builder.SetCurrentDebugLocation(place_near(at));
     if (auto* load = dyn_cast<LoadInst>(&at)) {
       if (!announce_chosen(*load))
         access(load->getPointerOperand(), load->getType(), load->getAlign(),
@@ -115,7 +116,7 @@ class AccessCalls {
         aligned(load.getAlign()) | static_cast<std::uint32_t>(size.getFixedValue());
     const auto announce_if = [&](Instruction& at, Value* condition, bool when) {
       x_builder.SetInsertPoint(&at);
-      x_builder.SetCurrentDebugLocation(place_near(load));
+      x_builder.SetCurrentDebugLocation(load.getDebugLoc());
       if (!when) condition = x_builder.CreateNot(condition);
       call(kAccessMasked,
            {as_address(load.getPointerOperand()),

@@ -86,6 +86,8 @@ class NumberSuspects : public Suspects {
   std::uint32_t repeated_score(std::uint32_t row) const;
   void suggest_repeated_score(std::uint32_t row);
   void suspect_twice(const Cause& cause, std::uint32_t a, std::uint32_t b);
+  // Where a part that was only moved and rescaled since was summed.
+  std::uint32_t summed_part(std::uint32_t part) const;
   // Two threads made the weight of one key: the guards by which each should have taken its own.
   void suggest_same_key(std::uint32_t a, std::uint32_t b);
   // Whether a sum has a number in it: that very number, not one of the same worth that was computed beside it.

@@ -50,7 +50,7 @@ void NumberSuspects::suspect_twice(const Cause& cause, std::uint32_t a, std::uin
   }
   if (is_part(a) && is_part(b))
     for (const std::uint32_t operand : {a, b}) {
-      const std::uint32_t made = made_by(operand);
+      const std::uint32_t made = summed_part(operand);
       if (node(made).site == 0 || node(made).site == cause.site) continue;
       suggest_conditions(node(made).site, "loop", "decides what a part is the sum of");
       suggest_node(made, "sums a part");
@@ -65,6 +65,20 @@ void NumberSuspects::suspect_twice(const Cause& cause, std::uint32_t a, std::uin
   suggest_node(n, why);
   suggest_conditions(cause.site, "loop", "decides how often that is done");
   suggest_callers(cause.site, why);
+}
+
+std::uint32_t NumberSuspects::summed_part(std::uint32_t part) const {
+  std::uint32_t made = made_by(part);
+  for (int steps = 0; steps < 16 && op(made) == ValueOp::kMultiply; ++steps) {
+    const std::uint32_t of = first_operand(made, [&](std::uint32_t operand) {
+      const Term& term = x_terms[operand];
+      return term.kind == x_terms[made].kind && term.row == x_terms[made].row &&
+             term.set == x_terms[made].set;
+    });
+    if (of == 0) break;
+    made = made_by(of);
+  }
+  return made;
 }
 
 void NumberSuspects::suggest_same_key(std::uint32_t a, std::uint32_t b) {

@@ -40,6 +40,8 @@ NORMALISED = (
 # Kernel, case (its flags, or which of the kernel's own), what is edited and into what, and where in the list of suspects
 # the line must be; `sure`: it is claimed.
 EDITS = {
+    "splits that overlap": ("cuda_atomic_flags", "--dtype fp32 --heads 1 --seqlen 65 --head-dim 32 --num-splits 3",
+                            "j < min(n, (split + 1) * per_split); ++j)", "j < n; ++j)", "j < n; ++j)", 1, False),
     "the head of what another kernel stored": ("ring_cache", 0, "  const float* const head_k = ring.k + static_cast<size_t>(head) *",
                                                "  const int of = head ^ 1;\n  const float* const head_k = ring.k + static_cast<size_t>(of) *",
                                                "const int of = head ^ 1;", 1, False),

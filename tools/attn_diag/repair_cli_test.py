@@ -240,7 +240,8 @@ class Repair(CommandTest):
         lines = json.loads(text)["line_divergence"]
         self.assertEqual(lines["edits"]["diff"], "")
         whys = [suspect["why"] for suspect in lines["suspects"]]
-        agree = r"^under an edit of this line [0-9]+ of [0-9]+ cases agree: "
+        # On a busy machine there may be no time for all cases.
+        agree = r"^under an edit of this line ([0-9]+ of [0-9]+ cases agree|.* agrees, but not all other cases): "
         self.assertNotRegex(whys[0], agree)
         self.assertRegex(whys[1], agree)
         self.assertEqual(lines["answer"], "unsure")
