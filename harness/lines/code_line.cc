@@ -297,6 +297,14 @@ std::vector<std::string> minuends(std::string_view line) {
   return names;
 }
 
+std::vector<std::string> called_names(std::string_view line) {
+  const std::vector<Token> tokens = tokens_of(line);
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i + 1 < tokens.size(); ++i)
+    if (tokens[i].is_identifier() && tokens[i + 1].is("(")) names.emplace_back(tokens[i].text);
+  return names;
+}
+
 std::vector<std::string> loop_limits(std::string_view line) {
   const std::vector<Token> tokens = tokens_of(line);
   const std::vector<std::string> counters = assigned_names(line);

@@ -29,6 +29,8 @@ bool goes_up_to(std::string_view line);
 std::vector<std::string> subtracted_names(std::string_view line);
 // The variables of which the line subtracts something: m of "alpha = exp(m - m_new);".
 std::vector<std::string> minuends(std::string_view line);
+// The functions that the line calls: f of "x = f(y);".
+std::vector<std::string> called_names(std::string_view line);
 // What the condition of a for loop of the line compares its counter with: n of "for (int i = 0; i < n; ++i)".
 std::vector<std::string> loop_limits(std::string_view line);
 // Whether the line has a guard that a limit itself passes: "if (key <= keys)", or "if (row > rows) return;".

@@ -536,8 +536,17 @@ void FindingSuspects::suspect_left_out(const host::CheckFinding& finding) {
         suggest(s, condition.at, "decides what is stored to it");
         break;
       }
+    suggest_lambdas(s, "makes what the line that stores to it is given");
     suggest(s, "stores to it");
   }
+}
+
+void FindingSuspects::suggest_lambdas(std::uint32_t s, const std::string& why) {
+  const ValueSite& at = site(s);
+  for (const std::string& name : called_names(x_text.statement(at.file, at.line)))
+    if (const int line = x_text.assigned_above(at.file, at.line, name);
+        line != 0 && x_text.line(at.file, line).find('[') != std::string::npos)
+      suggest(at.file, at.function, line, 0, name, why);
 }
 
 void FindingSuspects::suggest_range_of_store(std::uint32_t s) {

@@ -117,6 +117,8 @@ class FindingSuspects : public NumberSuspects {
   void suggest_limits(std::uint32_t s, const Condition& loop, const std::string& why);
   // What the limit of a loop is made of where the compiler knows it, so that no number of it is seen.
   void suggest_known_limit(std::uint32_t s, const Condition& loop);
+  // Lambdas of the function that a line calls, as for the size of a copy.
+  void suggest_lambdas(std::uint32_t site, const std::string& why);
   // The loop whose variable is the only index of a store.
   void suggest_range_of_store(std::uint32_t s);
   // Where no store to the array is known, as those of copies within the executor: the lines that may do it.

@@ -206,11 +206,11 @@ bool NumberSuspects::has_all_weights(std::uint32_t row) const {
 
 void NumberSuspects::suggest_conditions_of_end(std::uint32_t s, std::uint32_t row,
                                                const std::string& why) {
+  if (x_graph.whole_blocks) return suggest_conditions(s, nullptr, why, false);
   std::uint32_t n = 0;  // the weight of a key of the row
   for (std::uint32_t one = 1; one < x_graph.nodes.size() && n == 0; ++one)
     if (node(one).site == s && x_terms[one].kind == TermKind::kWeight && x_terms[one].row == row)
       n = one;
-  if (x_graph.whole_blocks) return suggest_conditions(s, nullptr, why, false);
   for (const Condition& condition : conditions_in(site(s).conditions)) {
     if (n != 0 && holds_for_all_keys(n, condition)) continue;
     // "c < 64" goes over a whole tile: that is as it should be, if something else keeps what is no key out.

@@ -60,9 +60,8 @@ void NumberSuspects::suggest_head_of_block(std::uint32_t n, std::uint32_t operan
 
 std::string SumSuspects::suggest_never_kept() {
   if (x_graph.whole_blocks) return {};
-  // By the line of an exponential: how often its thread came there at most, and whether what it subtracts from was a score once.
+  // Of an exponential: how often threads came there, and whether what it subtracts from was none each time.
   struct Line {
-    std::uint32_t site = 0;
     std::map<std::uint32_t, unsigned> steps;  // by thread
     bool always_none = true;
   };

@@ -138,13 +138,13 @@ void SumSuspects::suspect_no_v(const Cause& cause) {
     const bool adds = is == ValueOp::kAdd || is == ValueOp::kFma;
     const std::uint32_t next = first_operand(at, [&](std::uint32_t operand) {
       // Of a sum a part that was summed elsewhere, which lacks v already.
-      const std::uint32_t made = made_by(operand);
+      const std::uint32_t made = summed_part(operand);
       const bool sums = op(made) == ValueOp::kAdd || op(made) == ValueOp::kFma;
       const bool part = sums && site(node(made).site).line != site(node(at).site).line;
       return x_terms[operand].kind == TermKind::kWeight && (!adds || part);
     });
     if (next == 0) break;
-    at = made_by(next);
+    at = adds ? summed_part(next) : made_by(next);
   }
   suggest_node(at, "adds weights that were not multiplied with v");
   suggest_uses(node(at).site, "is an operand");

@@ -40,6 +40,8 @@ NORMALISED = (
 # Kernel, case (its flags, or which of the kernel's own), what is edited and into what, and where in the list of suspects
 # the line must be; `sure`: it is claimed.
 EDITS = {
+    "a part without v that is rescaled": ("cuda_atomic_flags", "--dtype fp32 --heads 1 --seqlen 65 --head-dim 32 --num-splits 3",
+                                          "acc = acc * alpha + p * v[at + d];", "acc = acc * alpha + p;", "acc * alpha + p;", 1, False),
     "splits that overlap": ("cuda_atomic_flags", "--dtype fp32 --heads 1 --seqlen 65 --head-dim 32 --num-splits 3",
                             "j < min(n, (split + 1) * per_split); ++j)", "j < n; ++j)", "j < n; ++j)", 1, False),
     "the head of what another kernel stored": ("ring_cache", 0, "  const float* const head_k = ring.k + static_cast<size_t>(head) *",
@@ -231,6 +233,7 @@ EDITS = {
 
 # As EDITS, where attn-diag check finds something: it needs the instrumented build.
 CHECKED_EDITS = {
+    "bytes that a lambda computes": ("cuda_pipeline", 0, "return sizeof(float) * kDim *", "return kDim *", "const auto bytes", 3, False),
     "what another kernel left unwritten": ("ring_cache", 0, "(static_cast<size_t>(head) * ring.capacity + slot)",
                                            "(static_cast<size_t>(head) * ring.capacity + (slot + 3) % ring.capacity)",
                                            "(slot + 3) % ring.capacity", 2, False),
