@@ -497,13 +497,16 @@ std::vector<std::uint32_t> FindingSuspects::stores_before(const host::CheckFindi
   std::vector<std::uint32_t> stores = stores_to(names_of(finding));
   if (!stores.empty()) return stores;
   // By another name, as in another kernel: what the line reads elsewhere.
-  const std::vector<std::uint32_t> reads = sites_of(finding.access);
+  if (!x_stores_known)
+    for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
+      if (const std::uint32_t from = is_load(n) ? node(n).operand[0] : 0;
+          from != 0 && op(from) == ValueOp::kStore)
+        x_stores_read[node(n).site].insert(node(from).site);
+  x_stores_known = true;
   std::set<std::uint32_t> found;
-  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
-    if (const std::uint32_t from = is_load(n) ? node(n).operand[0] : 0;
-        from != 0 && op(from) == ValueOp::kStore &&
-        std::find(reads.begin(), reads.end(), node(n).site) != reads.end())
-      found.insert(node(from).site);
+  for (const std::uint32_t s : sites_of(finding.access))
+    if (const auto read = x_stores_read.find(s); read != x_stores_read.end())
+      found.insert(read->second.begin(), read->second.end());
   stores.assign(found.begin(), found.end());
   return stores;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -129,6 +130,8 @@ class FindingSuspects : public NumberSuspects {
   using Variable = std::tuple<std::string, std::string, int>;  // as key_of() has it
   std::set<std::pair<std::string, int>> x_accused;             // lines of faults
   std::set<Variable> x_right, x_right_limits;
+  bool x_stores_known = false;
+  std::map<std::uint32_t, std::set<std::uint32_t>> x_stores_read;  // by the site of a load
   std::vector<const host::CheckFinding*> x_errors;  // of the report, those out of bounds first
 };
 

@@ -144,10 +144,11 @@ void SumSuspects::suggest_stored_instead(const Cause& cause, unsigned key) {
   const std::vector<Condition> held = conditions_in(site(stored).conditions);
   for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s) {
     if (s == stored || site(s).op != ValueOp::kStore || !site(s).stored ||
-        is_same_line(s, stored) || site(s).variable != site(stored).variable || stores_of_inputs(s))
+        is_same_line(s, stored) || site(s).variable != site(stored).variable)
       continue;
     const std::vector<Condition> conditions = conditions_in(site(s).conditions);
-    if (conditions.empty() || conditions.front().loop || !is_among(conditions.front(), held))
+    if (conditions.empty() || conditions.front().loop || !is_among(conditions.front(), held) ||
+        stores_of_inputs(s))
       continue;
     suggest_test(s, conditions.front(),
                  "decides for which keys a number is stored in place of the score");
