@@ -5,6 +5,7 @@ usage: build_cli_test.py PATH_TO_ATTN_DIAG [unittest arguments]
 """
 
 import json
+import os
 import pathlib
 import shutil
 import subprocess
@@ -121,6 +122,32 @@ class Build(CommandTest):
                       self.finished("trace --kernel ./mine.so:rows --dtype fp16", 2).stderr)
         self.write("include/sizes.h", "#define SIZE 32\n")
         self.assertIn("STALE", self.finished(f"run --kernel ./mine.so:rows {CASE}", 0).stdout)
+
+    @unittest.skipIf(shutil.which("ccache") is None, "needs ccache")
+    def test_what_ccache_has_is_not_compiled_again(self):
+        build = "build mine.cu adapter.cu -o mine.so -I include --no-nvcc"
+        cache = {"CCACHE_DIR": str(self.folder / "cache"), "CCACHE_NOHASHDIR": "1"}
+
+        def hits():
+            text = subprocess.run(["ccache", "--print-stats"], env={**os.environ, **cache}, capture_output=True,
+                                  text=True, check=True).stdout
+            return sum(int(line.split()[1]) for line in text.splitlines()
+                       if line.startswith(("direct_cache_hit", "preprocessed_cache_hit")))
+
+        def built(**env):
+            self.finished(build, 0, **env)
+            return [(self.folder / name).read_bytes() for name in ("mine.so", "mine.lockstep.so")]
+
+        without = built(CCACHE_DISABLE="1")
+        self.assertEqual(built(**cache), without)
+        self.assertEqual(hits(), 0)
+        self.assertEqual(built(**cache), without)
+        self.assertEqual(hits(), 4)
+        self.edit("mine.cu", "l += p;", "l += p * 2;")
+        self.assertNotEqual(built(**cache), without)
+        self.assertEqual(hits(), 6)  # the adapter's two
+        # A cache that cannot be written to.
+        self.finished(build, 0, CCACHE_DIR="/dev/null/cache")
 
     def test_an_adapter_that_includes_the_source_is_one_file_with_it(self):
         declaration = ADAPTER[ADAPTER.index("void attend"):ADAPTER.index("static void call")]

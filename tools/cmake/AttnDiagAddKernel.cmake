@@ -51,6 +51,8 @@ set(ATTN_DIAG_CUDA AUTO CACHE STRING
 set_property(CACHE ATTN_DIAG_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(ATTN_DIAG_CUDA_ARCHITECTURES "80-real;90" CACHE STRING
   "GPU architectures, as CMake's CUDA_ARCHITECTURES: 90-real is code for sm_90, 90-virtual PTX, 90 both")
+option(ATTN_DIAG_CUDA_QUICK
+  "Where nvcc can (12.9 and newer), compile for GPUs in a tenth of the time, into slow code: where no GPU runs it" OFF)
 set(nvcc_version "")
 if(NOT ATTN_DIAG_CUDA STREQUAL "OFF")
   find_program(ATTN_DIAG_NVCC nvcc PATHS /usr/local/cuda/bin)
@@ -286,7 +288,11 @@ function(_attn_diag_cuda_library target file_name)
   endif()
   list(TRANSFORM definitions PREPEND -D)
   string(REPLACE "," "\\," definitions "${definitions}")  # nvcc cuts arguments at commas
-  set(flags -std=c++20 -O3 ${gencode} -Xcompiler=-Wall,-Wextra,-fPIC,-fvisibility=hidden
+  set(optimisation -O3)
+  if(ATTN_DIAG_CUDA_QUICK AND ATTN_DIAG_NVCC_VERSION VERSION_GREATER_EQUAL 12.9)
+    set(optimisation --Ofast-compile=max)
+  endif()
+  set(flags -std=c++20 ${optimisation} ${gencode} -Xcompiler=-Wall,-Wextra,-fPIC,-fvisibility=hidden
     ${ARG_CUDA_OPTIONS} ${definitions})
   if(ATTN_DIAG_WERROR)
     list(APPEND flags -Werror all-warnings)

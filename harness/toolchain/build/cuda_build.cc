@@ -1,6 +1,8 @@
 // With nvcc: a library for GPUs, or only its opinion.
 #include <fmt/format.h>
 
+#include <cstdio>
+
 #include "attn_diag/harness/error.h"
 #include "harness/base/printable.h"
 #include "harness/base/process.h"
@@ -35,12 +37,20 @@ std::vector<std::string> nvcc_words(const BuildRequest& request, const std::stri
   return words;
 }
 
+// "13.0.88"; empty: it does not say.
 std::string nvcc_version(const std::string& nvcc) {
   const std::string text = run_process({nvcc, "--version"}).out;
   const std::size_t at = text.find(", V");
-  if (at == std::string::npos) return "NVIDIA nvcc";
+  if (at == std::string::npos) return "";
   const std::size_t begin = at + 3;
-  return "NVIDIA nvcc " + text.substr(begin, text.find('\n', begin) - begin);
+  return text.substr(begin, text.find('\n', begin) - begin);
+}
+
+// Whether it has --Ofast-compile: from 12.9 on.
+bool compiles_fast(const std::string& nvcc) {
+  int major = 0, minor = 0;
+  return std::sscanf(nvcc_version(nvcc).c_str(), "%d.%d", &major, &minor) == 2 &&
+         (major > 12 || (major == 12 && minor >= 9));
 }
 
 }  // namespace
@@ -51,8 +61,10 @@ std::vector<Step> check_with_nvcc(const BuildRequest& request, const Settings& s
   const std::optional<std::string> nvcc = find_nvcc(request);
   if (!nvcc) return steps;
   const ScratchFolder scratch;
+  const bool fast = compiles_fast(*nvcc);
   for (const fs::path& file : files) {
     std::vector<std::string> words = nvcc_words(request, *nvcc, settings);
+    if (fast) words.emplace_back("--Ofast-compile=max");  // nobody runs it
     words.insert(words.end(),
                  {"-x", "cu", "-cubin", file.string(), "-o", (scratch / "checked.cubin").string()});
     const ProcessResult result = run_process(words, {request.folder});
@@ -80,7 +92,9 @@ void build_for_cuda(const BuildRequest& request, const Settings& settings, Build
   info.root = request.folder.empty() ? fs::current_path() : request.folder;
   info.folder = request.folder;
   info.exclude = fs::weakly_canonical(fs::path(*nvcc)).parent_path().parent_path();
-  info.compiler = nvcc_version(*nvcc);
+  info.compiler = "NVIDIA nvcc";
+  if (const std::string version = nvcc_version(*nvcc); !version.empty())
+    info.compiler += " " + version;
   info.backend = "cuda";
   info.architectures = request.arch;
   info.flags = shell_line({flags.begin() + 1, flags.end()});

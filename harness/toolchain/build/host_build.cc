@@ -1,7 +1,8 @@
 // For the host executor: translate, compile, link; plain and instrumented at the same time.
 #include <fmt/format.h>
-#include <algorithm>
 
+#include <algorithm>
+#include <fstream>
 #include <future>
 
 #include "attn_diag/harness/error.h"
@@ -67,6 +68,26 @@ std::vector<std::string> options_of(const BuildRequest& request, const Settings&
   return words;
 }
 
+// Where ccache is installed, what it has compiled before is not compiled again: of two builds of a kernel seldom more
+// changes than one file. What it cannot do (its folder may not be written to) is done without it.
+ProcessResult compile(const std::vector<std::string>& words, const fs::path& folder) {
+  if (is_program("ccache")) {
+    std::vector<std::string> cached = {"ccache"};
+    cached.insert(cached.end(), words.begin(), words.end());
+    ProcessResult result = run_process(cached, {folder});
+    if (result.ok() || result.err.find("ccache: error") == std::string::npos) return result;
+  }
+  return run_process(words, {folder});
+}
+
+// A comment that says what -march=native is here: a cache may be that of many machines.
+std::string processor_comment() {
+  std::ifstream cpus("/proc/cpuinfo");
+  for (std::string line; std::getline(cpus, line);)
+    if (line.starts_with("flags")) return "\n// " + line + "\n";
+  return "";
+}
+
 UnitResult compile_unit(const BuildRequest& request, const Settings& settings,
                         const Variant& variant, const ScratchFolder& scratch, const fs::path& file,
                         std::size_t number) {
@@ -101,13 +122,13 @@ UnitResult compile_unit(const BuildRequest& request, const Settings& settings,
   }
 
   const fs::path translated = scratch / (stem + ".ii");
-  write_file(translated, unit.translation.text);
-  std::vector<std::string> compile = {variant.compiler};
-  compile.insert(compile.end(), options.begin(), options.end());
-  compile.insert(compile.end(), {"-c", translated.string(), "-o", result.object.string()});
-  const ProcessResult compiled = run_process(compile, {request.folder});
+  write_file(translated, unit.translation.text + processor_comment());
+  words = {variant.compiler};
+  words.insert(words.end(), options.begin(), options.end());
+  words.insert(words.end(), {"-c", translated.string(), "-o", result.object.string()});
+  const ProcessResult compiled = compile(words, request.folder);
   result.steps.push_back(
-      {variant.name, file.string(), shell_line(compile), compiled.err, compiled.ok()});
+      {variant.name, file.string(), shell_line(words), compiled.err, compiled.ok()});
   result.ok = compiled.ok();
   return result;
 }
