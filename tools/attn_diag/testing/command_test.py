@@ -20,12 +20,21 @@ def paths(usage, count):
     return taken[1:]
 
 
+def folder_for(test):
+    """An empty folder, removed behind the test. All tests of a process have the same: what ccache has compiled is known by
+    where its sources lay."""
+    folder = pathlib.Path(tempfile.gettempdir()) / f"attn-diag-test-{os.getpid()}"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    test.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
 class CommandTest(unittest.TestCase):
     program = ""
 
     def setUp(self):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="attn-diag-test-"))
-        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.folder = folder_for(self)
 
     def finished(self, line, code, **env):
         """Runs `attn-diag LINE`, which ends with `code`."""
