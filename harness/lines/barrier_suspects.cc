@@ -109,7 +109,7 @@ std::vector<host::SourcePlace> FindingSuspects::places_in_kernel(
       const std::vector<NamedLine> calls = lines_in(site(s).callers);
       if (calls.size() < access.places.size()) continue;
       const NamedLine& call = calls[access.places.size() - 1];
-      out.push_back({call.file.empty() ? site(s).home : call.file, call.line, ""});
+      out.push_back({file_of(s, call), call.line, ""});
     }
   if (out.empty()) out.push_back(last);
   return out;

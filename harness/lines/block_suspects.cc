@@ -180,23 +180,24 @@ void NumberSuspects::suspect_masked_query(std::uint32_t row) {
 
 void Suspects::suggest_beside_unmoved(std::uint32_t loader) {
   const ValueSite& load = site(loader);
-  const auto loop_of = [&](const ValueSite& s) {
-    for (const Condition& condition : conditions_in(s.conditions))
-      if (condition.loop && condition.at.file.empty()) return condition.at.line;
+  const auto loop_of = [&](std::uint32_t s) {
+    for (const Condition& condition : conditions_in(site(s).conditions))
+      if (condition.loop && file_of(s, condition.at) == site(s).file) return condition.at.line;
     return 0;
   };
-  const int loop = loop_of(load);
+  const int loop = loop_of(loader);
   if (loop == 0) return;
   const int end = x_text.behind_block(load.file, loop);
-  const auto moves = [&](const NamedLine& use) {
-    return use.file.empty() && use.line >= loop && (end == 0 || use.line < end);
+  const auto moves = [&](std::uint32_t s, const NamedLine& use) {
+    return file_of(s, use) == load.file && use.line >= loop && (end == 0 || use.line < end);
   };
   const std::vector<NamedLine> own = variables_in(load.uses, ',');
-  if (std::any_of(own.begin(), own.end(), moves)) return;
+  if (std::any_of(own.begin(), own.end(), [&](const NamedLine& use) { return moves(loader, use); }))
+    return;
   for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s) {
-    if (site(s).file != load.file || loop_of(site(s)) != loop) continue;
+    if (site(s).file != load.file || loop_of(s) != loop) continue;
     for (const NamedLine& use : variables_in(site(s).uses, ','))
-      if (moves(use) && text_of(s, use).find("+=") != std::string::npos &&
+      if (moves(s, use) && text_of(s, use).find("+=") != std::string::npos &&
           site(s).variable == use.name)
         suggest(s, use, "moves another pointer from step to step; this one is not moved");
   }
@@ -310,7 +311,7 @@ void SumSuspects::suggest_behind(std::uint32_t made, const std::string& why) {
   const std::vector<NamedLine> callers = lines_in(s.callers);
   if (!callers.empty()) {
     at.line = callers.front().line;
-    if (!callers.front().file.empty()) at.file = callers.front().file;
+    at.file = file_of(node(made).site, callers.front());
   } else {
     for (const Condition& condition : conditions_in(s.conditions))
       if (condition.loop) at.line = condition.at.line;  // the outermost

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
+#include <utility>
 
 #include "harness/lines/number_suspects.h"
 
@@ -206,6 +208,9 @@ std::string NumberSuspects::score_variable(std::uint32_t exponent) const {
   return "";
 }
 
+constexpr char kTakesSmaller[] =
+    "takes the smaller of two scores, of which attention takes the larger";
+
 void NumberSuspects::suggest_minimum_of_scores() {
   for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
     if (op(n) != ValueOp::kMinimum) continue;
@@ -218,13 +223,27 @@ void NumberSuspects::suggest_minimum_of_scores() {
       return is_score(of) || of == 0 || !(std::fabs(node(of).value) < kNoMaximum);
     };
     if ((!is_score(a) && !is_score(b)) || !fits(a) || !fits(b)) continue;
-    suggest_node(n, "takes the smaller of two scores, of which attention takes the larger");
-    return;
+    return suggest_node(n, kTakesSmaller);
   }
+  // A choice by a comparison, as fminf() is compiled to.
+  std::map<std::uint32_t, std::pair<std::uint32_t, bool>>
+      choices;  // by site: one, and whether any was the larger
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
+    const std::uint32_t a = node(n).operand[0], b = node(n).operand[1];
+    if (op(n) != ValueOp::kPick || a == 0 || b == 0 || a >= n || b >= n ||
+        x_terms[a].kind != TermKind::kScore || x_terms[b].kind != TermKind::kScore ||
+        x_terms[a].row != x_terms[b].row || node(a).value == node(b).value)
+      continue;
+    auto& [one, larger] = choices.try_emplace(node(n).site, n, false).first->second;
+    larger = larger || node(a).value > node(b).value;
+    one = n;
+  }
+  for (const auto& [s, choice] : choices)
+    if (!choice.second) return suggest_node(choice.first, kTakesSmaller);
 }
 
 bool NumberSuspects::makes_numbers(std::uint32_t near, const NamedLine& at) {
-  const std::string& file = at.file.empty() ? site(near).home : at.file;
+  const std::string& file = file_of(near, at);
   if (!x_graph.whole_blocks) return !x_text.is_integer(file, at.line, at.name);
   return std::any_of(x_graph.sites.begin(), x_graph.sites.end(), [&](const ValueSite& s) {
     return s.line == at.line && s.file == file &&
@@ -250,7 +269,7 @@ void NumberSuspects::suggest_odd_maxima(std::uint32_t from) {
       if (use.constant && !(*use.constant < kNoMaximum)) constants.emplace_back(s, use);
       if (takes_minimum(text_of(s, use), use.name) && makes_numbers(s, use))
         minima.emplace_back(s, use);
-      reach(use.file.empty() ? site(s).home : use.file, use.line);
+      reach(file_of(s, use), use.line);
     }
   }
   for (const auto& [s, use] : minima) suggest(s, use, "takes the smaller one for a maximum");

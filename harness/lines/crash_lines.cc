@@ -78,6 +78,51 @@ bool points_into_shared(SourceText& text, const std::string& file,
   return false;
 }
 
+// Operators of arithmetic within the brackets behind the name, or, without brackets, behind the "=" behind it.
+int count_operators(const std::vector<Token>& tokens, const std::string& name, bool in_brackets) {
+  int operators = 0;
+  for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
+    if (!tokens[i].is(name) || !tokens[i + 1].is(in_brackets ? "[" : "=")) continue;
+    int depth = 0, here = 0;
+    for (std::size_t j = i + 1; j < tokens.size() && !tokens[j].is(";"); ++j) {
+      depth += tokens[j].is("[") ? 1 : tokens[j].is("]") ? -1 : 0;
+      if (in_brackets && depth == 0) break;
+      here += tokens[j].is_any({"+", "-", "*", "/", "%"}) ? 1 : 0;
+    }
+    operators = std::max(operators, here);
+  }
+  return operators;
+}
+
+// A pointer that was made nearby of more than it is indexed with: "float* row = x + i * n;", "row[d]".
+bool computes_pointer(const std::string& maker, const std::string& name,
+                      const std::vector<Token>& crash) {
+  const std::vector<Token> tokens = tokens_of_line(maker);
+  const auto points = [&](std::size_t i) {
+    return tokens[i].is(name) && i > 0 && tokens[i - 1].is_any({"*", "__restrict__", "const"});
+  };
+  for (std::size_t i = 0; i < tokens.size(); ++i)
+    if (points(i)) return count_operators(tokens, name, false) > count_operators(crash, name, true);
+  return false;
+}
+
+bool is_constant(SourceText& text, const host::SourcePlace& at, int line) {
+  const std::string& words = text.line(at.file, line);
+  return words.find("constexpr") != std::string::npos ||
+         words.find("template") != std::string::npos;
+}
+
+// A loop that counts up to what is known when it is compiled.
+bool counts_to_constant(SourceText& text, const host::SourcePlace& at, int line) {
+  const std::string& loop = text.statement(at.file, line);
+  if (!is_loop(loop) || goes_up_to(loop)) return false;
+  const std::vector<std::string> limits = loop_limits(loop);
+  return std::all_of(limits.begin(), limits.end(), [&](const std::string& name) {
+    const int made = text.assigned_above(at.file, line, name);
+    return made == 0 || is_constant(text, at, made);
+  });
+}
+
 bool begins_loop(const std::vector<Token>& tokens) {
   return std::any_of(tokens.begin(), tokens.end(), [](const Token& token) {
     return token.is_any({"for", "while", "do"});
@@ -137,6 +182,7 @@ LineDivergence crash_lines(const std::vector<host::SourcePlace>& stack, CrashOf 
   const auto makers_of = [&](const host::SourcePlace& at, const std::vector<std::string>& names) {
     Makers makers;
     for (const std::string& name : names) {
+      if (declares_counter(text.line(at.file, at.line), name)) continue;
       const int line = text.assigned_above(at.file, at.line, name);
       from_caller = from_caller || line == 0;
       if (line != 0) makers.emplace_back(name, line);
@@ -156,14 +202,21 @@ LineDivergence crash_lines(const std::vector<host::SourcePlace>& stack, CrashOf 
   for (const auto& [name, line] : makers)
     if (of != CrashOf::kDivisor && goes_up_to(text.line(at.file, line)))
       suggest(at, line, name, "lets the index go one step too far");
+  for (const auto& [name, line] : makers)
+    if (of == CrashOf::kAddress && frame == 0 && !points_into_shared(text, at.file, {name, line}) &&
+        computes_pointer(text.line(at.file, line), name,
+                         tokens_of_line(text.line(at.file, at.line))))
+      suggest(at, line, name, "makes the pointer that is gone through");
   const std::string what_it_does = of == CrashOf::kBounds ? "is out of bounds" : "crashes";
   suggest(at, at.line, "", frame == 0 ? what_it_does : "calls what " + what_it_does);
   if (out.suspects.empty()) return out;
   for (std::size_t i = 0; i < frame; ++i) suggest(stack[i], stack[i].line, "", what_it_does);
-  // A loop that only counts, and a pointer into shared memory, are seldom at fault.
+  // A loop that only counts, a constant, and a pointer into shared memory are seldom at fault.
   const auto is_unlikely = [&](const std::pair<std::string, int>& maker) {
-    return of != CrashOf::kDivisor && (is_plain_loop(text.line(at.file, maker.second), true) ||
-                                       points_into_shared(text, at.file, maker));
+    return of != CrashOf::kDivisor &&
+           (is_plain_loop(text.line(at.file, maker.second), true) ||
+            is_constant(text, at, maker.second) || counts_to_constant(text, at, maker.second) ||
+            points_into_shared(text, at.file, maker));
   };
   const auto unlikely = std::stable_partition(
       makers.begin(), makers.end(), [&](const auto& maker) { return !is_unlikely(maker); });
@@ -177,6 +230,7 @@ LineDivergence crash_lines(const std::vector<host::SourcePlace>& stack, CrashOf 
       for (std::size_t i = 0; i < tokens.size(); ++i) {
         if (!is_variable(tokens, i)) continue;
         const std::string of_it(tokens[i].text);
+        if (of_it == maker->first) continue;
         if (const int line = text.assigned_above(at.file, maker->second, of_it); line != 0)
           suggest(at, line, of_it, "makes what " + maker->first + " is made of");
       }

@@ -437,7 +437,7 @@ void FindingSuspects::suggest_limits(std::uint32_t s, const Condition& loop,
 }
 
 void FindingSuspects::suggest_known_limit(std::uint32_t s, const Condition& loop) {
-  const std::string& file = loop.at.file.empty() ? site(s).home : loop.at.file;
+  const std::string& file = file_of(s, loop.at);
   for (const std::string& name : loop_limits(text_of(s, loop.at))) {
     const auto is_seen = [&](const NamedLine& test) { return test.name == name; };
     if (std::any_of(loop.tests.begin(), loop.tests.end(), is_seen)) continue;
@@ -518,6 +518,18 @@ void FindingSuspects::suspect_ranges(const host::CheckFinding& finding) {
         return suggest(s, condition.at, "ends before all of it is stored");
 }
 
+void FindingSuspects::suggest_what_keeps_from(const std::vector<std::uint32_t>& stores) {
+  // A copy from memory to memory is known by its load.
+  for (const ValueSite& one : x_graph.sites)
+    for (const std::uint32_t s : stores)
+      if ((one.ran || one.stored) && one.line == site(s).line && one.file == site(s).file) return;
+  if (is_cut()) return;
+  for (const std::uint32_t s : stores)
+    if (const std::vector<Condition> conditions = conditions_in(site(s).conditions);
+        !conditions.empty())
+      suggest(s, conditions.front().at, "lets nothing be stored there");
+}
+
 void FindingSuspects::suspect_left_out(const host::CheckFinding& finding) {
   const host::CheckAccess& read = finding.access;
   std::vector<std::uint32_t> stores = stores_before(finding);
@@ -527,6 +539,7 @@ void FindingSuspects::suspect_left_out(const host::CheckFinding& finding) {
   });
   for (const std::uint32_t s : stores) suggest_late_loops(s);
   if (stores.empty()) suggest_stores_by_text(names_of(finding));
+  suggest_what_keeps_from(stores);
   for (const std::uint32_t s : stores) {
     suggest_range_of_store(s);
     std::vector<NamedLine> of_thread = variables_in(site(s).uses, ',');
@@ -586,6 +599,7 @@ void FindingSuspects::suspect_stores(const host::CheckFinding& finding) {
   const std::vector<std::uint32_t> stores = stores_before(finding);
   for (const std::uint32_t s : stores) suggest_late_loops(s);
   if (stores.empty()) suggest_stores_by_text(names_of(finding));
+  suggest_what_keeps_from(stores);
   for (const std::uint32_t s : stores) {
     suggest_range_of_store(s);
     suggest(s, "stores to it");

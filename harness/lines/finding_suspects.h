@@ -122,6 +122,8 @@ class FindingSuspects : public NumberSuspects {
   void suggest_lambdas(std::uint32_t site, const std::string& why);
   // The loop whose variable is the only index of a store.
   void suggest_range_of_store(std::uint32_t s);
+  // Of stores that never ran the nearest condition.
+  void suggest_what_keeps_from(const std::vector<std::uint32_t>& stores);
   // Where no store to the array is known, as those of copies within the executor: the lines that may do it.
   void suggest_stores_by_text(const std::vector<std::string>& names);
   // Where threads return before a barrier, which then store nothing of what is read behind it.

@@ -107,7 +107,8 @@ void SumSuspects::suspect_missing(const Cause& cause) {
     if (begin_behind_query(cause))
       for (const Condition& condition : conditions_in(site(s).conditions))
         if (!(condition.loop && is_loop(text_of(s, condition.at))) &&
-            come_of(condition.tests, "tx") && !holds_for_all_keys(at, condition))
+            come_of(condition.tests, "tx") && !holds_for_all_keys(at, condition) &&
+            !is_passed_without(s, condition))
           suggest_condition(s, condition, why, true);
     if (way.score == 0) suggest_guards_of_row(at, key, cause.row, why);
     suggest_loops(s, cause.keys, of_products && sums_columns(at), true, why);
@@ -164,12 +165,12 @@ bool NumberSuspects::holds_for_all_keys(std::uint32_t at, const Condition& condi
     if (node(n).site == node(at).site && x_terms[n].row == x_terms[at].row &&
         x_terms[n].kind == x_terms[at].kind && node(n).where != node(at).where)
       return false;
-  const std::string& home = site(node(at).site).home;
-  const auto file_of = [&](const NamedLine& one) { return one.file.empty() ? home : one.file; };
-  for (const Statement& around : x_text.statements_around(file_of(condition.at), condition.at.line))
+  const std::uint32_t s = node(at).site;
+  const std::string& file = file_of(s, condition.at);
+  for (const Statement& around : x_text.statements_around(file, condition.at.line))
     for (const NamedLine& test : condition.tests)
-      if (!is_of_other_loop(node(at).site, test) &&
-          (file_of(test) != file_of(condition.at) || (around.loop && around.has(test.line))))
+      if (!is_of_other_loop(s, test) &&
+          (file_of(s, test) != file || (around.loop && around.has(test.line))))
         return false;
   return true;
 }
@@ -190,25 +191,29 @@ void SumSuspects::suggest_guards_of_row(std::uint32_t at, unsigned key, std::uin
   for (const Condition& condition : conditions)
     if (!(condition.loop && is_loop(text_of(s, condition.at))) &&
         (condition.tests.empty() || come_of(condition.tests, "tx")) &&
-        !holds_for_all_keys(at, condition) &&
+        !holds_for_all_keys(at, condition) && !is_passed_without(s, condition) &&
         std::any_of(conditions.begin(), conditions.end(), [&](const Condition& around) {
           return around.loop && around.at.line < condition.at.line;
         }))
       suggest_condition(s, condition, why, true);
 }
 
-void SumSuspects::suggest_choices_between(std::uint32_t score, std::uint32_t weight,
-                                          bool of_threads, const std::string& why) {
-  if (score == 0 || weight == 0 || node(score).site == 0 || node(weight).site == 0) return;
-  const ValueSite &from = site(node(score).site), &to = site(node(weight).site);
+void SumSuspects::suggest_choices_to_weight(const Way& way, bool of_threads,
+                                            const std::string& why) {
+  if (way.whole == 0 || way.weight == 0) return;
+  const ValueSite &from = site(node(way.whole).site), &to = site(node(way.weight).site);
   if (from.file != to.file) return;
   const auto suggest_choice = [&](std::uint32_t s, int line, const std::vector<NamedLine>& tests) {
     const std::string& text = x_text.line(from.file, line);
     if (line < from.line || line >= to.line || text.find("max") != text.npos) return;
-    // "visible ? s : -INFINITY": what is visible was computed before.
-    for (const NamedLine& test : tests)
-      if (text.find(test.name + " ?") != text.npos && computes(text_of(s, test), test.name))
-        suggest(s, test, why);
+    // "visible ? s : -INFINITY": what is visible was computed before; "mask(i, j) ? s : -INFINITY": in what is called.
+    for (const NamedLine& test : tests) {
+      const bool chosen_by = text.find(test.name + " ?") != text.npos;
+      const bool in_call = !has_name(text, {test.name}) && come_of({test}, "t") &&
+                           come_of({test}, "x") && !is_of_other_loop(s, test) &&
+                           !is_loop(text_of(s, test));
+      if ((chosen_by || in_call) && computes(text_of(s, test), test.name)) suggest(s, test, why);
+    }
     suggest(from.file, from.function, line, 0, "", why);
   };
   for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s) {
@@ -226,7 +231,7 @@ void SumSuspects::suggest_choices_between(std::uint32_t score, std::uint32_t wei
         std::none_of(x_graph.sites.begin(), x_graph.sites.end(), loads_it))
       continue;
     for (const Condition& condition : conditions_in(one.conditions))
-      if (!condition.loop && condition.at.file.empty() &&
+      if (!condition.loop && file_of(s, condition.at) == from.file &&
           (!of_threads || come_of(condition.tests, "t")))
         suggest_choice(s, condition.at.line, condition.tests);
   }
@@ -322,13 +327,13 @@ void SumSuspects::suspect_extra(const Cause& cause) {
     suggest_stored_masks(cause.row, way.weight != 0 ? way.weight : way.score, why);
   // Where another thread has a key that the row may see, the same step lets one through and not the other.
   if (is_of_threads(way.score, cause.row)) {
-    suggest_choices_between(way.score, way.weight, true, why);
+    suggest_choices_to_weight(way, true, why);
     for (const std::uint32_t n : {way.score, way.weight})
       for (const Condition& condition : conditions_in(site(node(n).site).conditions))
         if (!condition.loop && come_of(condition.tests, "t"))
           suggest_condition(node(n).site, condition, why, false);
   }
-  suggest_choices_between(way.score, way.weight, false, why);
+  suggest_choices_to_weight(way, false, why);
   for (const std::uint32_t n : {way.weight, way.score})
     if (n != 0) {
       for (const Condition& condition : conditions_of_keys(n, cause.row))

@@ -156,7 +156,7 @@ void NumberSuspects::suggest_register_loads(std::uint32_t product, bool right_fi
   };
   std::vector<Load> loads;
   for (const NamedLine& call : lines_in(s.callers)) {
-    const std::string& file = call.file.empty() ? s.home : call.file;
+    const std::string& file = file_of(node(product).site, call);
     for (const auto& names : arguments_in(x_text.line(file, call.line), "mma", "MMA"))
       for (const std::string& name : names)
         for (const char* const loads_it : {"ldmatrix", "LDMATRIX"})
@@ -432,6 +432,7 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
       suggest_odd_maxima(cause.site);
       // Too large for what was subtracted: where was that made, if of no maximum?
       if (is_exponential(n) && a != 0 && a < n && node(a).value > 80) {
+        suggest_minimum_of_scores();
         const ValueSite& at = site(cause.site);
         const std::vector<NamedLine> uses = variables_in(at.uses, ',');
         const std::vector<std::string> names = subtracted_names(x_text.line(at.file, at.line));

@@ -101,7 +101,7 @@ void NumberSuspects::suspect_other_row(std::uint32_t a, std::uint32_t b, std::ui
   std::uint32_t at = other;
   for (int steps = 0; steps < 64 && node(at).site != 0 && !node(at).is_input(); ++steps) {
     const std::uint32_t from = node(at).operand[0];
-    if (from == 0 || from >= at || x_terms[from].kind != x_terms[at].kind) return;
+    if (from == 0 || from >= at || x_terms[from].kind != x_terms[at].kind) break;
     if (node(from).where != node(at).where) {
       if (is_load(at)) return suggest_moves_with_indices(other, why);
       suggest_node(at, why);
@@ -109,6 +109,16 @@ void NumberSuspects::suspect_other_row(std::uint32_t a, std::uint32_t b, std::ui
     }
     at = from;
   }
+  // The thread has made it itself, of another row of q.
+  if (x_terms[at].kind != TermKind::kScore || node(at).site == 0 || node(at).is_input()) return;
+  const std::string makes = "makes the score of another row";
+  suggest_node(at, makes);
+  const std::uint32_t product =
+      first_operand(at, [&](std::uint32_t of) { return op(of) == ValueOp::kMultiply; });
+  for (const std::uint32_t element : node(product != 0 ? product : at).operand)
+    if (element != 0 && element < at && x_terms[element].kind == TermKind::kElement &&
+        x_terms[element].buffer == 0)
+      suggest_indices(node(element).site, makes);
 }
 
 void NumberSuspects::suggest_test(std::uint32_t s, const Condition& condition,
@@ -122,7 +132,7 @@ void NumberSuspects::suggest_test(std::uint32_t s, const Condition& condition,
 
 void NumberSuspects::suggest_decided(std::uint32_t s, const Condition& condition,
                                      const std::string& why) {
-  const std::string& file = condition.at.file.empty() ? site(s).home : condition.at.file;
+  const std::string& file = file_of(s, condition.at);
   for (const std::string& name : tested_names(text_of(s, condition.at)))
     suggest_computed_above(file, site(s).function, condition.at.line, name, why);
 }
@@ -486,7 +496,7 @@ void NumberSuspects::suggest_maximum(std::uint32_t n) {
 }
 
 bool NumberSuspects::makes_maximum(std::uint32_t near, const NamedLine& at) const {
-  const std::string& file = at.file.empty() ? site(near).home : at.file;
+  const std::string& file = file_of(near, at);
   for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
     if (const ValueSite& s = site(node(n).site);
         s.line == at.line && s.file == file && is_compared(n))

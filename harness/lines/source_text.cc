@@ -330,10 +330,13 @@ int SourceText::behind_block(const std::string& file, int number) {
 
 bool SourceText::is_shared(const std::string& file, std::string_view variable) {
   bool declares = false;
+  int depth = 0;  // an extent, a template argument, an alignment
   for (const Token& token : file_of(file).tokens.tokens) {
-    if (token.is("__shared__")) declares = true;
+    if (token.is("__shared__")) declares = true, depth = 0;
     if (token.is(";")) declares = false;
-    if (declares && token.is(variable)) return true;
+    if (token.is_any({"[", "(", "<", "{"})) ++depth;
+    if (token.is_any({"]", ")", ">", "}"})) --depth;
+    if (declares && depth == 0 && token.is(variable)) return true;
   }
   return false;
 }

@@ -98,7 +98,7 @@ TEST_CASE("where a file stores to an array, and which are shared") {
   const testing::TemporaryDirectory folder;
   const std::string path = folder / "k.cu";
   std::ofstream(path)
-      << "__shared__ float tile[32],\n  other[4];\n__device__ float local;\n"
+      << "__shared__ float tile[kRows],\n  other[4];\n__device__ float local;\n"
          "tile[i] = x;\nx = tile[i] + other[0];\ncopy(&tile[i], from, 16);\n"
          "a.tile[i][j] += y;\nif (tile[i] == 3) f(x & tile[1]);\nother[1] = tile[\n  2];\n";
   SourceText text;
@@ -108,6 +108,7 @@ TEST_CASE("where a file stores to an array, and which are shared") {
   CHECK(text.is_shared(path, "tile"));
   CHECK(text.is_shared(path, "other"));
   CHECK_FALSE(text.is_shared(path, "local"));
+  CHECK_FALSE(text.is_shared(path, "kRows"));
   CHECK_FALSE(text.is_shared(folder / "none.cu", "tile"));
 }
 

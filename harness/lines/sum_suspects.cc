@@ -239,6 +239,7 @@ void SumSuspects::suspect_store(const std::vector<Cause>& list) {
       suggest_pointer(s, "makes the index of the store");
     if (!whole_rows && by_index) suggest(s, "stores o");
     if (by_index || (whole_rows && !cut_off)) {
+      if (!by_index) suggest_shared_with_loads(s);
       suggest_indices_of_place(s, list, whole_rows);
       if (whole_rows) suggest_rows_of_place(s);
       suggest(s, "stores o");
@@ -249,6 +250,23 @@ void SumSuspects::suspect_store(const std::vector<Cause>& list) {
     suggest_indices(s, "makes the index of the store");
     suggest_conditions(s, nullptr, "decides which elements are stored");
     suggest_callers(s, "stores o");
+  }
+}
+
+void SumSuspects::suggest_shared_with_loads(std::uint32_t s) {
+  if (x_graph.whole_blocks) return;
+  note_loaders();
+  for (const NamedLine& use : variables_in(site(s).uses, ',')) {
+    const auto is_shared = [&](std::uint32_t loader) {
+      const std::vector<NamedLine> uses = variables_in(site(loader).uses, ',');
+      return std::any_of(uses.begin(), uses.end(), [&](const NamedLine& one) {
+        return one.name == use.name && one.line == use.line && one.file == use.file;
+      });
+    };
+    if (!x_loaders[0].empty() && come_of({use}, "tx") && !is_loop(text_of(s, use)) &&
+        computes(text_of(s, use), use.name) &&
+        std::all_of(x_loaders[0].begin(), x_loaders[0].end(), is_shared))
+      suggest(s, use, "makes the index of the store, and which row of q is loaded");
   }
 }
 
@@ -344,8 +362,8 @@ void SumSuspects::suggest_handovers(std::uint32_t n) {
   }
 }
 
-void SumSuspects::suggest_left_store(std::uint32_t sum, unsigned key) {
-  if (x_graph.whole_blocks || sum == 0) return;
+bool SumSuspects::suggest_left_store(std::uint32_t sum, unsigned key) {
+  if (x_graph.whole_blocks || sum == 0) return false;
   std::vector<bool> read(x_graph.nodes.size());
   for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
     if (is_load(n) && node(n).operand[0] < n) read[node(n).operand[0]] = true;
@@ -359,8 +377,12 @@ void SumSuspects::suggest_left_store(std::uint32_t sum, unsigned key) {
     std::uint32_t& one = left.try_emplace(node(n).site, n).first->second;
     if (read[n]) one = 0;
   }
-  for (const auto& [s, n] : left)
+  bool any = false;
+  for (const auto& [s, n] : left) {
+    any = any || n != 0;
     if (n != 0) suggest_readers_beside(n, "takes the sums of other threads, not this one");
+  }
+  return any;
 }
 
 void SumSuspects::suspect_sum_of_weights(const Cause& cause) {
@@ -391,7 +413,8 @@ void SumSuspects::suspect_sum_of_weights(const Cause& cause) {
   if (!x_graph.whole_blocks && way.weight != 0 && node(way.weight).where != node(at).where &&
       node(way.weight).where >> 5 == node(at).where >> 5)
     suggest_shuffles(at, "takes the weights of other threads");
-  suggest_left_store(furthest, cause.keys.front());
+  // What was stored and nobody read is missed by the line that sums.
+  if (suggest_left_store(furthest, cause.keys.front())) suggest_node(at, "sums l");
   suggest_node(furthest, "makes what l then lacks");
   suggest_node(at, "sums l");
   suggest_moves(cause.node, "hands on l");
@@ -494,11 +517,14 @@ SumSuspects::Way SumSuspects::way_of(std::uint32_t row, unsigned key) {
       const ValueOp is = op(n);
       if (term.kind == TermKind::kScore) {
         Way& way = known[x_attention.key_of(term.column)];
-        if (!x_attention.same_head(row, term.column)) continue;
-        if (is == ValueOp::kAdd || is == ValueOp::kFma || is == ValueOp::kProduct ||
-            is == ValueOp::kMultiply)
-          (x_terms.columns().count(term.set) == x_terms.columns().size() ? way.score : way.part) =
-              n;
+        // A maximum is a score, too; what is made of it behind the weight is not on the way there.
+        if (!x_attention.same_head(row, term.column) || way.weight != 0) continue;
+        if (is != ValueOp::kAdd && is != ValueOp::kFma && is != ValueOp::kProduct &&
+            is != ValueOp::kMultiply)
+          continue;
+        const bool whole = x_terms.columns().count(term.set) == x_terms.columns().size();
+        (whole ? way.score : way.part) = n;
+        if (whole && way.whole == 0) way.whole = n;
       } else if (term.kind == TermKind::kWeight && x_terms.keys().count(term.set) == 1) {
         for (unsigned j = 0; j < known.size(); ++j)
           if (x_terms.keys().has(term.set, j)) {
@@ -534,6 +560,19 @@ std::optional<SumSuspects::Way> SumSuspects::way_of_another(
   return std::nullopt;
 }
 
+bool SumSuspects::is_passed_without(std::uint32_t s, const Condition& condition) {
+  if (x_graph.whole_blocks) return false;
+  std::vector<bool> behind(x_graph.sites.size());
+  for (std::uint32_t other = 1; other < x_graph.sites.size(); ++other)
+    behind[other] = other != s && is_among(condition, conditions_in(site(other).conditions));
+  std::unordered_set<std::uint32_t> came;
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
+    if (node(n).site == s) came.insert(node(n).where);
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
+    if (behind[node(n).site] && came.count(node(n).where) == 0) return true;
+  return false;
+}
+
 void SumSuspects::suggest_loops(std::uint32_t s, const std::vector<unsigned>& keys,
                                 bool skip_columns, bool lacks, const std::string& why) {
   std::vector<Condition> loops;
@@ -547,6 +586,9 @@ void SumSuspects::suggest_loops(std::uint32_t s, const std::vector<unsigned>& ke
   const bool tail = !keys.empty() && keys.size() < seen.size() &&
                     std::equal(keys.rbegin(), keys.rend(), seen.rbegin());
   if (tail) std::reverse(loops.begin(), loops.end());
+  if (lacks)
+    std::stable_partition(loops.begin(), loops.end(),
+                          [&](const Condition& loop) { return !is_passed_without(s, loop); });
   for (const Condition& loop : loops) suggest_condition(s, loop, why, lacks);
 }
 

@@ -27,6 +27,7 @@ class SumSuspects : public NumberSuspects {
   // How far a key of a row came.
   struct Way {
     std::uint32_t score = 0, weight = 0, part = 0;  // a whole score, a weight, a part of a score
+    std::uint32_t whole = 0;                        // where the score first was whole
     std::uint32_t times_v = 0;
   };
   // Weights were added, and not multiplied with v.
@@ -39,6 +40,8 @@ class SumSuspects : public NumberSuspects {
   void suspect_store(const std::vector<Cause>& list);
   // Whether the rows that lack are the last ones of heads that have others.
   bool lacks_tails(const std::set<std::uint32_t>& rows) const;
+  // Rows that lack, where those that are there are right: what says which row is taken.
+  void suggest_shared_with_loads(std::uint32_t s);
   // What says which row a store is for.
   void suggest_rows_of_place(std::uint32_t s);
   // Where whole heads lack: what depends on the block alone.
@@ -50,8 +53,9 @@ class SumSuspects : public NumberSuspects {
   void suggest_handovers(std::uint32_t n);
   // l lacks keys.
   void suspect_sum_of_weights(const Cause& cause);
-  // The lines that read what other threads stored of their sums, where nobody reads the one that has the key.
-  void suggest_left_store(std::uint32_t sum, unsigned key);
+  // The lines that read what other threads stored of their sums, where nobody reads the one that has the key. False: it is
+  // read, or was not stored.
+  bool suggest_left_store(std::uint32_t sum, unsigned key);
   // Keys that have a weight and are lost on the way to o.
   bool suspect_lost(const Cause& cause, unsigned key);
   // Where others were read that the same line stored.
@@ -60,6 +64,8 @@ class SumSuspects : public NumberSuspects {
   // A key that did come through, of the same or another row.
   std::optional<Way> way_of_another(std::uint32_t row, const std::vector<unsigned>& not_these);
   // The loops around a sum over keys: those at the tail of all keys are cut by the outer one.
+  // Whether threads that never came to the site came past this condition, to other lines behind it.
+  bool is_passed_without(std::uint32_t s, const Condition& condition);
   void suggest_loops(std::uint32_t s, const std::vector<unsigned>& keys, bool skip_columns,
                      bool lacks, const std::string& why);
   // Whether its thread passed n's line more than once for one score: the innermost loop goes over columns.
@@ -88,8 +94,7 @@ class SumSuspects : public NumberSuspects {
   void suggest_guards_of_row(std::uint32_t at, unsigned key, std::uint32_t row,
                              const std::string& why);
   // Choices between the lines that make a score and its weight, where neither a mask nor a condition is known.
-  void suggest_choices_between(std::uint32_t score, std::uint32_t weight, bool of_threads,
-                               const std::string& why);
+  void suggest_choices_to_weight(const Way& way, bool of_threads, const std::string& why);
   // Where o is a constant: what made the sum wrong on which that depends, as l of "l > 0 ? o / l : 0".
   void suspect_tested_sum(const Cause& cause);
   // Where no key has a weight: what would have made one.

@@ -41,16 +41,15 @@ void Suspects::suggest(std::uint32_t site_number, const NamedLine& at, const std
   // Where the launch gives them their values is no line of the kernel.
   for (const char* const given : {"threadIdx", "blockIdx", "blockDim", "gridDim"})
     if (at.name == given) return;
-  const ValueSite& s = site(site_number);
   if (begins_kernel(text_of(site_number, at)) || is_assertion(text_of(site_number, at)) ||
       is_of_other_loop(site_number, at))
     return;
-  suggest(at.file.empty() ? s.home : at.file, s.function, at.line, 0, at.name, why);
+  suggest(file_of(site_number, at), site(site_number).function, at.line, 0, at.name, why);
 }
 
 bool Suspects::is_of_other_loop(std::uint32_t site_number, const NamedLine& at) {
   const ValueSite& s = site(site_number);
-  const std::string& file = at.file.empty() ? s.home : at.file;
+  const std::string& file = file_of(site_number, at);
   if (!declares_counter(x_text.statement(file, at.line), at.name)) return false;
   const int end = x_text.end_of_statement(file, at.line);
   const auto is_in = [&](const std::string& of, int line) {
@@ -59,7 +58,7 @@ bool Suspects::is_of_other_loop(std::uint32_t site_number, const NamedLine& at) 
   if (is_in(s.file, s.line)) return false;
   const std::vector<NamedLine> calls = lines_in(s.callers);
   return std::none_of(calls.begin(), calls.end(), [&](const NamedLine& call) {
-    return is_in(call.file.empty() ? s.home : call.file, call.line);
+    return is_in(file_of(site_number, call), call.line);
   });
 }
 
@@ -107,7 +106,7 @@ void Suspects::suggest_step(std::uint32_t site_number, const NamedLine& at) {
   const std::vector<std::string> names =
       tested_names("if (" + text.substr(step + 2, end - step - 2) + ")");
   if (names.size() != 1) return;
-  const std::string& file = at.file.empty() ? site(site_number).home : at.file;
+  const std::string& file = file_of(site_number, at);
   suggest_computed_above(file, site(site_number).function, at.line, names.front(),
                          "makes the step of " + at.name);
 }
@@ -154,7 +153,7 @@ void Suspects::suggest_late_loops(std::uint32_t site_number) {
 }
 
 const std::string& Suspects::text_of(std::uint32_t site_number, const NamedLine& at) {
-  return x_text.statement(at.file.empty() ? site(site_number).home : at.file, at.line);
+  return x_text.statement(file_of(site_number, at), at.line);
 }
 
 void Suspects::suggest_of_block(std::uint32_t site_number, const std::string& why) {
@@ -382,14 +381,11 @@ void Suspects::suggest_loader(std::uint32_t loader, const std::string& why) {
 
 void Suspects::suggest_given(std::uint32_t loader, const std::string& why) {
   const std::vector<NamedLine> uses = variables_in(site(loader).uses, ',');
-  const auto file_of = [&](const NamedLine& at) {
-    return at.file.empty() ? site(loader).home : at.file;
-  };
   // Those that a line names, which the same function computes above it.
   const auto makers_of = [&](const NamedLine& at) {
     std::vector<NamedLine> makers;
     for (const NamedLine& use : uses)
-      if (file_of(use) == file_of(at) && use.line < at.line &&
+      if (file_of(loader, use) == file_of(loader, at) && use.line < at.line &&
           has_name(text_of(loader, at), {use.name}) && computes(text_of(loader, use), use.name))
         makers.push_back(use);
     return makers;
@@ -597,6 +593,14 @@ void Suspects::suggest_readers_beside(std::uint32_t store, const std::string& wh
   }
 }
 
+std::uint32_t Suspects::added_by_atomic(std::uint32_t n) const {
+  for (std::uint32_t at = n + 1; at < x_graph.nodes.size(); ++at)
+    if (op(at) == ValueOp::kAtomicAdd && !node(at).is_input() &&
+        (node(at).operand[0] == n || node(at).operand[1] == n))
+      return at;
+  return 0;
+}
+
 bool Suspects::suggest_what_drops(std::uint32_t n, bool by_thread) {
   const std::string held = term_text(n);
   // A load of which nothing is made: its own line.
@@ -645,6 +649,8 @@ bool Suspects::suggest_what_drops(std::uint32_t n, bool by_thread) {
     suggest(assigned.first, assigned.second, why);
   else if (next_line >= made.line)
     suggest_node(next, why);
+  else if (const std::uint32_t added = added_by_atomic(n); added != 0)
+    suggest_node(added, "adds it to what is of something else");
   else
     suggest_node(n, "makes it, and nothing is made of it");
   return true;

@@ -72,6 +72,10 @@ class Suspects : public Walk {
   // Loops around a site that leave their first steps out, where something lacks.
   void suggest_late_loops(std::uint32_t site_number);
   const std::string& text_of(std::uint32_t site_number, const NamedLine& at);
+  // The file of a line that is told of the site.
+  const std::string& file_of(std::uint32_t site_number, const NamedLine& at) const {
+    return at.file.empty() ? site(site_number).home : at.file;
+  }
   void suggest_callers(std::uint32_t site_number, const std::string& why);
   void suggest_conditions(std::uint32_t site_number, const char* kind, const std::string& why,
                           bool lacks = true);
@@ -192,6 +196,8 @@ class Suspects : public Walk {
     const ValueSite& at = site(store);
     return declares_integer(x_text.line(at.file, at.line), at.variable).has_value();
   }
+  // The atomic that adds it to something; 0: none does.
+  std::uint32_t added_by_atomic(std::uint32_t n) const;
   // `by_thread`: its own thread does not take it further.
   bool suggest_what_drops(std::uint32_t n, bool by_thread);
 

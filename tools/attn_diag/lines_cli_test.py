@@ -8,8 +8,9 @@ import pathlib
 import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
+
+from testing.command_test import folder_for
 
 PROGRAM = pathlib.Path(sys.argv[1]).resolve()
 FIXTURES = pathlib.Path(__file__).resolve().parents[2] / "fixtures"
@@ -40,6 +41,19 @@ NORMALISED = (
 # Kernel, case (its flags, or which of the kernel's own), what is edited and into what, and where in the list of suspects
 # the line must be; `sure`: it is claimed.
 EDITS = {
+    "a distance that the functor of a mask computes": ("mask_functors", "--dtype fp32 --seqlen-q 33 --seqlen-k 20 --head-dim 16 --mask window:7,2",
+                                                       "key - (query + offset);", "(key - (query + offset)) - 1;", "const int distance", 1, False),
+    "a loop that ends early in each split": ("cuda_atomic_flags", "--dtype fp32 --heads 1 --seqlen 17 --head-dim 32",
+                                             "min(n, (split + 1) * per_split)", "min(n, (split + 1))", "min(n, (split + 1))", 1, False),
+    "sums that were stored and are not read": ("cuda_atomic_flags", "--dtype fp32 --heads 1 --seqlen 17 --head-dim 32",
+                                               "l += w * its[kDim + 1];", "l += w;", "l += w;", 1, False),
+    "an atomic to another place": ("atomic_split", "--dtype fp32 --batch 2 --heads 1 --seqlen-q 3 --seqlen-k 65 --head-dim 20",
+                                   "atomicAdd(acc + row * dim + d, x);", "atomicAdd(acc + row + d, x);", "atomicAdd(acc", 1, False),
+    "the smaller of two scores, by a tree": ("naive_rows", "--dtype fp32 --seqlen 40 --head-dim 32",
+                                             "red[tid] = fmaxf(red[tid], red[tid + off]);", "red[tid] = fminf(red[tid], red[tid + off]);", "fminf", 1, False),
+    "a row that loads and stores have in common": ("half2_rows", "--batch 2 --seqlen-q 3 --seqlen-k 65 --head-dim 32",
+                                                   "row = blockIdx.x * ROWS + threadIdx.y;", "row = (blockIdx.x * ROWS + threadIdx.y) + 1;", "const int lane", 1, False),
+    "scores of the row that the stage names": ("cp_async_ring", "--seqlen 40", "s_Q[tid][c]", "s_Q[stage][c]", "s_Q[stage][c]", 1, False),
     "a part without v that is rescaled": ("cuda_atomic_flags", "--dtype fp32 --heads 1 --seqlen 65 --head-dim 32 --num-splits 3",
                                           "acc = acc * alpha + p * v[at + d];", "acc = acc * alpha + p;", "acc * alpha + p;", 1, False),
     "splits that overlap": ("cuda_atomic_flags", "--dtype fp32 --heads 1 --seqlen 65 --head-dim 32 --num-splits 3",
@@ -233,6 +247,8 @@ EDITS = {
 
 # As EDITS, where attn-diag check finds something: it needs the instrumented build.
 CHECKED_EDITS = {
+    "a loop that stores nothing": ("bf162_warps", "--dtype bf16 --layout BSHD --batch 2 --heads 1 --seqlen-q 3 --seqlen-k 65",
+                                   "for (int r = warp; r < kTile; r += kWarps) {", "for (int r = kTile; r < kTile; r += kWarps) {", "int r = kTile", 1, False),
     "bytes that a lambda computes": ("cuda_pipeline", 0, "return sizeof(float) * kDim *", "return kDim *", "const auto bytes", 3, False),
     "what another kernel left unwritten": ("ring_cache", 0, "(static_cast<size_t>(head) * ring.capacity + slot)",
                                            "(static_cast<size_t>(head) * ring.capacity + (slot + 3) % ring.capacity)",
@@ -302,8 +318,7 @@ CHECKED_EDITS = {
 
 class LinesTest(unittest.TestCase):
     def setUp(self):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="attn-diag-lines-"))
-        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.folder = folder_for(self)
 
     def call(self, *words):
         return subprocess.run([PROGRAM, *map(str, words)], cwd=self.folder, text=True, capture_output=True,
