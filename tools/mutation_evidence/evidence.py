@@ -158,8 +158,12 @@ class Worker:
         if killed < wanted:
             self.progress.say(f"{self.kernel.name}: no more mutants; {killed} of {wanted} killed", wanted - killed)
 
+    def folder_of(self, mutant):
+        """One for all mutants of the kernel, unless they are kept: what ccache has is of sources there."""
+        return self.work / mutant.id if self.options.keep else self.folder / "mutant"
+
     def asked_again(self, mutant, made):
-        folder = self.work / mutant.id
+        folder = self.folder_of(mutant)
         self.build(folder, mutant)
         made = {**made, **self.ask(folder, made, unasked(made, self.options))}
         self.finish(folder, made)
@@ -172,7 +176,7 @@ class Worker:
             shutil.rmtree(folder, ignore_errors=True)
 
     def one(self, mutant, row):
-        folder = self.work / mutant.id
+        folder = self.folder_of(mutant)
         made = {"row": "mutant", **mutant.record()}
         built, said = self.build(folder, mutant)
         if not built:
