@@ -18,7 +18,7 @@ bool NumberSuspects::is_first_step(std::uint32_t row, std::uint32_t n, std::uint
   while (first > 1 && node(first - 1).site == node(n).site) --first;
   for (std::uint32_t other = 1; other < first; ++other)
     if (x_terms[other].kind == TermKind::kScore && x_terms[other].row == row &&
-        x_terms.columns().count(x_terms[other].set) == x_terms.columns().size())
+        is_whole(x_terms[other]))
       return false;
   return true;
 }

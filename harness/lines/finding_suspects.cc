@@ -88,9 +88,12 @@ bool FindingSuspects::suspect(host::CheckReport report, bool moves) {
   const bool index_first = has(host::CheckKind::kOutOfBounds);
   for (const host::CheckFinding* finding : x_errors)
     if (!index_first) suspect_waits(*finding);
-  for (const host::CheckFinding* finding : x_errors)
+  for (const host::CheckFinding* finding : x_errors) {
+    if (is_one_past(*finding) && is_offset_there(*finding))
+      suspect_access(finding->access, finding->element, finding->message);
     if (is_one_past(*finding) || finding->kind == host::CheckKind::kUninitialisedRead)
       suspect_last_step(*finding);
+  }
   note_what_is_right_elsewhere();
   for (const host::CheckFinding* finding : x_errors)
     if (is_one_past(*finding)) {
@@ -171,10 +174,21 @@ void FindingSuspects::suspect_overlap_of(const host::CheckFinding& race) {
                   shared_part(b.file, b.line, of_b.front()));
 }
 
+bool FindingSuspects::is_of_index(std::uint32_t s, const Condition& loop) const {
+  const std::vector<NamedLine> uses = variables_in(site(s).uses, ',');
+  return uses.empty() || std::any_of(uses.begin(), uses.end(), [&](const NamedLine& use) {
+           return has_name(use.name, lines::names_of(loop.tests));
+         });
+}
+
 void FindingSuspects::suspect_last_step(const host::CheckFinding& finding) {
-  for (const std::uint32_t s : sites_of(finding.access))
+  std::vector<std::uint32_t> sites = sites_of(finding.access);
+  const auto is_named = [&](std::uint32_t s) { return site(s).variable == finding.array; };
+  if (std::any_of(sites.begin(), sites.end(), is_named))
+    std::erase_if(sites, [&](std::uint32_t s) { return !is_named(s); });
+  for (const std::uint32_t s : sites)
     for (const Condition& condition : conditions_in(site(s).conditions))
-      if (condition.loop ? goes_up_to(text_of(s, condition.at))
+      if (condition.loop ? goes_up_to(text_of(s, condition.at)) && is_of_index(s, condition)
                          : is_one_past(finding) && lets_the_end_through(text_of(s, condition.at)))
         suggest(s, condition.at, "lets the index go one step too far");
 }
@@ -207,7 +221,14 @@ bool FindingSuspects::is_offset_there(const host::CheckFinding& finding) {
   const std::optional<std::size_t> outside = outer_index_of(finding);
   if (!outside || finding.access.places.empty()) return false;
   const host::SourcePlace& place = finding.access.places.front();
-  return offsets_subscript(x_text.line(place.file, place.line), finding.array, *outside);
+  const std::string& text = x_text.line(place.file, place.line);
+  // "[3][0][0]" of 3 is right behind the last one: any of the three may have gone a step too far.
+  const std::vector<long> at = indices_of(finding.element);
+  const bool behind_all = std::all_of(at.begin() + static_cast<std::ptrdiff_t>(*outside) + 1,
+                                      at.end(), [](long index) { return index == 0; });
+  for (std::size_t i = *outside; i < (behind_all ? at.size() : *outside + 1); ++i)
+    if (offsets_subscript(text, finding.array, i)) return true;
+  return false;
 }
 
 void FindingSuspects::suspect_computed_end(const host::CheckFinding& finding) {
@@ -229,6 +250,8 @@ void FindingSuspects::note_what_is_right_elsewhere() {
   for (const host::CheckFinding* finding : x_errors) {
     if (finding->kind == host::CheckKind::kRace) {
       if (!finding->access.write || !finding->other.write) return;  // that is no index
+      // What keeps heads apart may be right for all that lies in one block.
+      if (finding->access.block != finding->other.block) return;
       only_stores = true;
     }
     for (const std::uint32_t s : sites_of(finding->access)) accuse(s);

@@ -122,6 +122,8 @@ class FindingSuspects : public NumberSuspects {
   void suggest_lambdas(std::uint32_t site, const std::string& why);
   // The loop whose variable is the only index of a store.
   void suggest_range_of_store(std::uint32_t s);
+  // Whether the index there is made of what the loop tests, as far as that is known.
+  bool is_of_index(std::uint32_t s, const Condition& loop) const;
   // Of stores that never ran the nearest condition.
   void suggest_what_keeps_from(const std::vector<std::uint32_t>& stores);
   // Where no store to the array is known, as those of copies within the executor: the lines that may do it.

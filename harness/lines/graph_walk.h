@@ -44,6 +44,10 @@ class Walk {
   std::uint32_t first_operand(std::uint32_t n, TermKind kind) const {
     return first_operand(n, [&](std::uint32_t operand) { return x_terms[operand].kind == kind; });
   }
+  // A score: of all columns.
+  bool is_whole(const Term& term) const {
+    return x_terms.columns().count(term.set) == x_terms.columns().size();
+  }
   unsigned num_seen(std::uint32_t row) const;  // keys
   bool sees_nothing(std::uint32_t row) const { return num_seen(row) == 0; }
   std::uint32_t key_row(std::uint32_t row, unsigned key) const;

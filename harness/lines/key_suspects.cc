@@ -56,8 +56,7 @@ void SumSuspects::suspect_missing(const Cause& cause) {
     if (term.row != cause.row) return 0;
     if (term.kind == TermKind::kScore)
       return x_attention.key_of(term.column) == key &&
-             x_attention.same_head(cause.row, term.column) &&
-             x_terms.columns().count(term.set) == x_terms.columns().size();
+             x_attention.same_head(cause.row, term.column) && is_whole(term);
     if (term.kind != TermKind::kWeight || !x_terms.keys().has(term.set, key)) return 0;
     if (cause.of_l) return term.column == kNone ? 3 : 0;
     return term.column == kNone ? 2 : term.column == cause.column ? 3 : 0;

@@ -309,8 +309,7 @@ void NumberSuspects::suspect_dropped_scores(const Cause& cause) {
     const Term& term = x_terms[n];
     if (term.row != cause.row) return 0;
     if (term.kind == TermKind::kWeight) return 1 + x_terms.keys().count(term.set);
-    return term.kind == TermKind::kScore &&
-           x_terms.columns().count(term.set) == x_terms.columns().size();
+    return term.kind == TermKind::kScore && is_whole(term);
   });
 }
 
@@ -593,8 +592,7 @@ bool NumberSuspects::suspect_bare_score(const Cause& cause, std::uint32_t a, std
   const auto is_bare = [&](std::uint32_t n) {
     if (n == 0 || n >= cause.node) return false;
     const Term& term = x_terms[n];
-    return term.kind == TermKind::kScore && term.shifted &&
-           x_terms.columns().count(term.set) == x_terms.columns().size();
+    return term.kind == TermKind::kScore && term.shifted && is_whole(term);
   };
   const std::uint32_t third =
       op(cause.node) == ValueOp::kFma ? node(cause.node).operand[2] : std::uint32_t{0};

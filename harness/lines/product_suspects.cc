@@ -23,6 +23,10 @@ void NumberSuspects::suspect_twice(const Cause& cause, std::uint32_t a, std::uin
     suggest_conditions(cause.site, "if", "decides which threads add it", false);
     suggest_node(n, why);
   }
+  // A lane that takes its own number.
+  if (a != 0 && b != 0 && a < n && b < n && made_by(a) == made_by(b) &&
+      x_text.line(site(cause.site).file, site(cause.site).line).find("shfl") != std::string::npos)
+    suggest_node(n, "adds a number to itself");
   suggest_same_key(a, b);
   for (const std::uint32_t operand : {a, b})
     if (const std::uint32_t leaf = leaf_of(cause.site, operand); leaf != 0 && is_shared(leaf))
@@ -226,8 +230,7 @@ bool NumberSuspects::suspect_factor_of_v(const Cause& cause, std::uint32_t a, st
   std::uint32_t last = 0, part = 0;
   for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
     const Term& term = x_terms[n];
-    if (term.kind == TermKind::kScore && term.row == cause.row)
-      (x_terms.columns().count(term.set) == x_terms.columns().size() ? last : part) = n;
+    if (term.kind == TermKind::kScore && term.row == cause.row) (is_whole(term) ? last : part) = n;
     if (term.kind == TermKind::kWeight && term.row == cause.row) last = n;
   }
   if (last == 0) last = part;

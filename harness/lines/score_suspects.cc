@@ -57,11 +57,19 @@ void NumberSuspects::suspect_scale(std::uint32_t score, std::uint32_t n, const s
         break;
       }
   }
-  // Nobody does: where the score goes from its sum to the exponential.
+  // Nobody does: where it became whole in a helper, and where the score goes from its sum to the exponential.
+  if (!scaled && !x_graph.whole_blocks) {
+    std::uint32_t whole = 0;
+    for (const std::uint32_t one : passed)
+      if (x_terms[one].kind == TermKind::kScore && is_whole(x_terms[one])) whole = one;
+    if (whole != 0)
+      if (const std::vector<NamedLine> calls = lines_in(site(node(whole).site).callers);
+          !calls.empty() && !launches(text_of(node(whole).site, calls.front())))
+        suggest(node(whole).site, calls.front(), "makes the score, which nobody scales");
+  }
   if (!scaled)
     for (const std::uint32_t one : passed)
-      if (x_terms[one].kind == TermKind::kScore &&
-          x_terms.columns().count(x_terms[one].set) == x_terms.columns().size() &&
+      if (x_terms[one].kind == TermKind::kScore && is_whole(x_terms[one]) &&
           (x_graph.whole_blocks ? is_sum_of_columns(one)
                                 : op(one) == ValueOp::kPick || op(one) == ValueOp::kStore ||
                                       op(one) == ValueOp::kRound))
@@ -540,6 +548,12 @@ void NumberSuspects::suggest_shuffles(std::uint32_t n, const std::string& why, b
       if (at == made) break;
     }
     if (node(at).site == 0 || node(at).is_input() || op(at) == ValueOp::kProduct) continue;
+    // What is only moved from lane to lane has no number of its own there.
+    for (const std::uint32_t operand : node(at).operand)
+      if (!of_maximum && operand != 0 && operand < at && node(operand).where != node(at).where)
+        for (const NamedLine& use : variables_in(site(node(at).site).uses, ','))
+          if (text_of(node(at).site, use).find("shfl") != std::string::npos)
+            return suggest(node(at).site, use, why);
     for (const std::uint32_t operand : node(at).operand)
       if (operand != 0 && operand < at && x_terms[operand].kind == x_terms[n].kind) {
         pending.push_back(operand);

@@ -256,17 +256,28 @@ void SumSuspects::suspect_store(const std::vector<Cause>& list) {
 void SumSuspects::suggest_shared_with_loads(std::uint32_t s) {
   if (x_graph.whole_blocks) return;
   note_loaders();
-  for (const NamedLine& use : variables_in(site(s).uses, ',')) {
-    const auto is_shared = [&](std::uint32_t loader) {
+  if (x_loaders[0].empty()) return;
+  std::vector<NamedLine> shared = variables_in(site(s).uses, ',');
+  std::erase_if(shared, [&](const NamedLine& use) {
+    const auto has_it = [&](std::uint32_t loader) {
       const std::vector<NamedLine> uses = variables_in(site(loader).uses, ',');
       return std::any_of(uses.begin(), uses.end(), [&](const NamedLine& one) {
         return one.name == use.name && one.line == use.line && one.file == use.file;
       });
     };
-    if (!x_loaders[0].empty() && come_of({use}, "tx") && !is_loop(text_of(s, use)) &&
-        computes(text_of(s, use), use.name) &&
-        std::all_of(x_loaders[0].begin(), x_loaders[0].end(), is_shared))
-      suggest(s, use, "makes the index of the store, and which row of q is loaded");
+    return !come_of({use}, "tx") || is_loop(text_of(s, use)) ||
+           !computes(text_of(s, use), use.name) ||
+           !std::all_of(x_loaders[0].begin(), x_loaders[0].end(), has_it);
+  });
+  // A row is one of a block's; what a thread is within it ("threadIdx.x / 32") is seldom at fault.
+  if (std::any_of(shared.begin(), shared.end(),
+                  [](const NamedLine& use) { return comes_of(use, "x"); }))
+    std::erase_if(shared, [](const NamedLine& use) { return !comes_of(use, "x"); });
+  const std::string why = "makes the index of the store, and which row of q is loaded";
+  for (const NamedLine& use : shared) {
+    for (const NamedLine& other : shared)
+      if (other.name != use.name && has_name(text_of(s, use), {other.name})) suggest(s, other, why);
+    suggest(s, use, why);
   }
 }
 
@@ -409,12 +420,16 @@ void SumSuspects::suspect_sum_of_weights(const Cause& cause) {
     furthest = n;
   }
   // What another lane had should have come from there.
-  const Way way = way_of(cause.row, cause.keys.front());
-  if (!x_graph.whole_blocks && way.weight != 0 && node(way.weight).where != node(at).where &&
-      node(way.weight).where >> 5 == node(at).where >> 5)
-    suggest_shuffles(at, "takes the weights of other threads");
+  const bool of_lanes =
+      !x_graph.whole_blocks && std::any_of(cause.keys.begin(), cause.keys.end(), [&](unsigned key) {
+        const std::uint32_t weight = way_of(cause.row, key).weight;
+        return weight != 0 && node(weight).where != node(at).where &&
+               node(weight).where >> 5 == node(at).where >> 5;
+      });
+  if (of_lanes) suggest_shuffles(at, "takes the weights of other threads");
   // What was stored and nobody read is missed by the line that sums.
   if (suggest_left_store(furthest, cause.keys.front())) suggest_node(at, "sums l");
+  suggest_overwritten(furthest);
   suggest_node(furthest, "makes what l then lacks");
   suggest_node(at, "sums l");
   suggest_moves(cause.node, "hands on l");
@@ -423,6 +438,29 @@ void SumSuspects::suspect_sum_of_weights(const Cause& cause) {
     suggest_uses(node(at).site, "is an operand");
   }
   suggest(cause.site, "divides by l");
+}
+
+void SumSuspects::suggest_overwritten(std::uint32_t n) {
+  if (x_graph.whole_blocks || n == 0 || node(n).site == 0) return;
+  for (std::uint32_t by = n + 1; by < x_graph.nodes.size(); ++by) {
+    const auto& operand = node(by).operand;
+    if (!node(by).is_input() && op(by) != ValueOp::kProduct &&
+        std::find(operand.begin(), operand.end(), n) != operand.end())
+      return;
+  }
+  const ValueSite& made = site(node(n).site);
+  for (const Statement& around : x_text.statements_around(made.file, made.line)) {
+    if (!around.loop) continue;
+    for (int line = around.begin + 1; line <= around.end; ++line) {
+      const std::string& text = x_text.line(made.file, line);
+      bool moves = false;
+      if (line != made.line && has_name(made.variable, assigned_names(text)) &&
+          !has_name(made.variable, made_of(text, made.variable, moves)))
+        suggest(made.file, made.function, line, 0, made.variable,
+                "replaces what " + made.variable + " was: " + term_text(n));
+    }
+    return;
+  }
 }
 
 bool SumSuspects::suspect_lost(const Cause& cause, unsigned key) {
@@ -522,7 +560,7 @@ SumSuspects::Way SumSuspects::way_of(std::uint32_t row, unsigned key) {
         if (is != ValueOp::kAdd && is != ValueOp::kFma && is != ValueOp::kProduct &&
             is != ValueOp::kMultiply)
           continue;
-        const bool whole = x_terms.columns().count(term.set) == x_terms.columns().size();
+        const bool whole = is_whole(term);
         (whole ? way.score : way.part) = n;
         if (whole && way.whole == 0) way.whole = n;
       } else if (term.kind == TermKind::kWeight && x_terms.keys().count(term.set) == 1) {

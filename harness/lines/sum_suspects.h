@@ -51,6 +51,8 @@ class SumSuspects : public NumberSuspects {
   void suspect_place(const Cause& cause, bool rows);
   // On the way of a sum of v the lines by which threads took it from each other through memory, the last first.
   void suggest_handovers(std::uint32_t n);
+  // Of a number that nobody takes the lines of its loop that assign another one to its variable.
+  void suggest_overwritten(std::uint32_t n);
   // l lacks keys.
   void suspect_sum_of_weights(const Cause& cause);
   // The lines that read what other threads stored of their sums, where nobody reads the one that has the key. False: it is

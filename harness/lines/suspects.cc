@@ -133,6 +133,10 @@ void Suspects::suggest_condition(std::uint32_t site_number, const Condition& con
     std::erase_if(range, [&](const NamedLine& test) { return test.line == condition.at.line; });
     suggest_computed(site_number, range, why);
   }
+  if (!condition.loop && !x_graph.whole_blocks)
+    if (const std::string flag = tested_flag(text_of(site_number, condition.at)); !flag.empty())
+      suggest_computed_above(file_of(site_number, condition.at), site(site_number).function,
+                             condition.at.line, flag, why);
   suggest(site_number, condition.at, why);
   for (const NamedLine& test : condition.tests) suggest(site_number, test, why);
 }

@@ -41,6 +41,17 @@ NORMALISED = (
 # Kernel, case (its flags, or which of the kernel's own), what is edited and into what, and where in the list of suspects
 # the line must be; `sure`: it is claimed.
 EDITS = {
+    "lanes that move a sum, and add nothing": ("bf162_warps", "--dtype bf16 --layout BSHD --batch 2 --heads 1 --seqlen-q 3 --seqlen-k 65",
+                                               "sum += __shfl_xor_sync(0xffffffffu, sum, x);", "sum = __shfl_xor_sync(0xffffffffu, sum, x);", "sum = __shfl", 1, False),
+    "a lane that takes its own number": ("persistent_queue", "--heads 4 --kv-heads 2 --seqlen-q 17 --seqlen-k 33 --head-dim 32",
+                                         "s += __shfl_xor_sync(0xffffffffu, s, 1);", "s += __shfl_xor_sync(0xffffffffu, s, 0);", "s, 0);", 1, False),
+    "a score of a helper that nobody scales": ("warp_per_row", "--dtype fp32 --seqlen 40 --head-dim 32",
+                                               "const float s = warp_sum(part) * scale;", "const float s = warp_sum(part);", "const float s = warp_sum(part);", 1, False),
+    "a flag that was computed wrongly": ("vote_skip", "--dtype fp32 --seqlen-q 65 --seqlen-k 40 --head-dim 32 --mask causal:bottom_right",
+                                         "sees(window, query, first + j)", "sees(window, first + j, query)", "sees(window, first + j, query)", 1, False),
+    "a sum that is overwritten in each step": ("aligned_half", "--batch 2 --seqlen-q 3 --seqlen-k 33", "l *= a;", "l = a;", "l = a;", 1, False),
+    "rows of warps that lie too far apart": ("bf162_warps", "--dtype bf16 --layout BSHD --seqlen 40",
+                                             "(blockIdx.x * kWarps + warp) * kQueries", "(blockIdx.x * (kWarps + 1) + warp) * kQueries", "const int first", 1, False),
     "a distance that the functor of a mask computes": ("mask_functors", "--dtype fp32 --seqlen-q 33 --seqlen-k 20 --head-dim 16 --mask window:7,2",
                                                        "key - (query + offset);", "(key - (query + offset)) - 1;", "const int distance", 1, False),
     "a loop that ends early in each split": ("cuda_atomic_flags", "--dtype fp32 --heads 1 --seqlen 17 --head-dim 32",
@@ -247,6 +258,12 @@ EDITS = {
 
 # As EDITS, where attn-diag check finds something: it needs the instrumented build.
 CHECKED_EDITS = {
+    "heads that have one part of o": ("cuda_pipeline", "--dtype fp32 --seqlen 40 --head-dim 32", "std::size_t(blockIdx.y) * len * kDim;", "std::size_t(blockIdx.y) * kKeys * kDim;",
+                                      "const std::size_t head", 1, False),
+    "a counter that begins one too late": ("ring_cache", "--dtype fp32 --seqlen 9 --head-dim 64 --mask causal", "n = 0; d < ring.dim; d += 32, ++n) acc[n] = acc[n] * alpha",
+                                           "n = 1; d < ring.dim; d += 32, ++n) acc[n] = acc[n] * alpha", "acc[n] = acc[n] * alpha", 1, False),
+    "a subscript that is one too far": ("mma_flash2", "--seqlen 40", "of[j][half_row * 2 + 1] *= alpha;", "of[(j + 1)][half_row * 2 + 1] *= alpha;",
+                                        "of[(j + 1)]", 1, False),
     "a loop that stores nothing": ("bf162_warps", "--dtype bf16 --layout BSHD --batch 2 --heads 1 --seqlen-q 3 --seqlen-k 65",
                                    "for (int r = warp; r < kTile; r += kWarps) {", "for (int r = kTile; r < kTile; r += kWarps) {", "int r = kTile", 1, False),
     "bytes that a lambda computes": ("cuda_pipeline", 0, "return sizeof(float) * kDim *", "return kDim *", "const auto bytes", 3, False),
