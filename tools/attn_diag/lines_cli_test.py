@@ -41,6 +41,9 @@ NORMALISED = (
 # Kernel, case (its flags, or which of the kernel's own), what is edited and into what, and where in the list of suspects
 # the line must be; `sure`: it is claimed.
 EDITS = {
+    "a maximum that is the smaller one from its first value on": (
+        "vote_skip", "--dtype fp32 --seqlen-q 65 --seqlen-k 40 --head-dim 32 --mask causal:bottom_right",
+        "m_new = fmaxf(m, s)", "m_new = fminf(m, s)", "m_new = fminf(m, s)", 1, False),
     "lanes that move a sum, and add nothing": ("bf162_warps", "--dtype bf16 --layout BSHD --batch 2 --heads 1 --seqlen-q 3 --seqlen-k 65",
                                                "sum += __shfl_xor_sync(0xffffffffu, sum, x);", "sum = __shfl_xor_sync(0xffffffffu, sum, x);", "sum = __shfl", 1, False),
     "a lane that takes its own number": ("persistent_queue", "--heads 4 --kv-heads 2 --seqlen-q 17 --seqlen-k 33 --head-dim 32",
