@@ -206,23 +206,24 @@ std::vector<std::string> tested_names(std::string_view line) {
   return names;
 }
 
-std::string tested_flag(std::string_view line) {
+std::string tested_bits(std::string_view line) {
   const std::vector<Token> tokens = tokens_of(line);
   std::size_t i = 0;
   while (i + 1 < tokens.size() && !(tokens[i].is("if") && tokens[i + 1].is("("))) ++i;
   if (i + 1 >= tokens.size()) return "";
   const std::size_t end = behind_bracket(tokens, i + 1);
   std::string flag;
+  bool bits = false;
   for (i += 2; i + 1 < end; ++i) {
     const bool shifts = tokens[i].is(tokens[i - 1].text) || tokens[i].is(tokens[i + 1].text);
     if (tokens[i].is_any({"<=", ">=", "==", "!="}) || (tokens[i].is_any({"<", ">"}) && !shifts))
       return "";
-    if (!is_variable(tokens, i) || tokens[i - 1].is(".")) continue;
-    if (tokens[i].is("threadIdx")) continue;
+    bits = bits || tokens[i].is("&");
+    if (!is_variable(tokens, i) || tokens[i - 1].is(".") || tokens[i].is("threadIdx")) continue;
     if (!flag.empty() || tokens[i + 1].is_any({".", "->", "::", "("})) return "";
     flag = tokens[i].text;
   }
-  return flag;
+  return bits ? flag : "";
 }
 
 std::vector<std::string> assigned_names(std::string_view line) {

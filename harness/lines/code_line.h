@@ -71,8 +71,8 @@ std::optional<std::vector<std::string>> shared_size_names(std::string_view launc
 bool has_name(std::string_view line, const std::vector<std::string>& names);
 // The variables within the parentheses of an if: a and b of "if (a < b) c = x;".
 std::vector<std::string> tested_names(std::string_view line);
-// What is all that is tested, and compared with nothing: "seen" of "if (!(seen >> threadIdx.x & 1))". Else empty.
-std::string tested_flag(std::string_view line);
+// Whose bit is all that is tested: "seen" of "if (!(seen >> threadIdx.x & 1))". Else empty.
+std::string tested_bits(std::string_view line);
 // The names that the line gives a value: p and q of "float p = f(x), q = 0;".
 std::vector<std::string> assigned_names(std::string_view line);
 // Whether the line assigns more to the variable than one name or number: "end = min(n, begin + 4)", "q += n".

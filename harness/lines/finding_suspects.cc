@@ -517,7 +517,8 @@ bool FindingSuspects::ends_early(const host::CheckFinding& read) const {
 }
 
 std::vector<std::uint32_t> FindingSuspects::stores_before(const host::CheckFinding& finding) {
-  std::vector<std::uint32_t> stores = stores_to(names_of(finding));
+  const std::vector<std::string> names = names_of(finding);
+  std::vector<std::uint32_t> stores = stores_to(names);
   if (!stores.empty()) return stores;
   // By another name, as in another kernel: what the line reads elsewhere.
   if (!x_stores_known)
@@ -526,8 +527,14 @@ std::vector<std::uint32_t> FindingSuspects::stores_before(const host::CheckFindi
           from != 0 && op(from) == ValueOp::kStore)
         x_stores_read[node(n).site].insert(node(from).site);
   x_stores_known = true;
+  // Not what the line reads of other arrays.
+  std::vector<std::uint32_t> sites = sites_of(finding.access);
+  const auto is_other = [&](std::uint32_t s) {
+    return !site(s).variable.empty() && !has_name(site(s).variable, names);
+  };
+  if (finding.space == "shared") std::erase_if(sites, is_other);
   std::set<std::uint32_t> found;
-  for (const std::uint32_t s : sites_of(finding.access))
+  for (const std::uint32_t s : sites)
     if (const auto read = x_stores_read.find(s); read != x_stores_read.end())
       found.insert(read->second.begin(), read->second.end());
   stores.assign(found.begin(), found.end());

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numbers>
 #include <vector>
@@ -339,14 +340,17 @@ void NumberSuspects::suspect_frames(std::uint32_t n, std::uint32_t a, std::uint3
   } else {
     // Nothing was rescaled. Of parts that other threads made it is the maximum that differs.
     const std::uint32_t thread = node(n).where;
+    const std::array operands = {a, b};
     const bool of_others =
         (op(n) != ValueOp::kProduct || among_weights) &&
-        std::any_of(std::begin({a, b}), std::end({a, b}), [&](std::uint32_t operand) {
+        std::any_of(operands.begin(), operands.end(), [&](std::uint32_t operand) {
           return operand != 0 && operand < n && node(made_by(operand)).site != 0 &&
                  node(made_by(operand)).where != thread;
         });
-    // Unless what belongs to one of them was rescaled beside it.
-    if (of_others && op(n) != ValueOp::kProduct)
+    // Unless what belongs to one of them was rescaled beside it. Lanes have one maximum.
+    const ValueSite& sum = site(node(n).site);
+    const bool of_lanes = x_text.line(sum.file, sum.line).find("shfl") != std::string::npos;
+    if (of_others && op(n) != ValueOp::kProduct && !of_lanes)
       for (const std::uint32_t operand : {a, b})
         if (rescaled_with(n, operand)) suggest_node(n, why);
     if (of_others)
@@ -548,12 +552,6 @@ void NumberSuspects::suggest_shuffles(std::uint32_t n, const std::string& why, b
       if (at == made) break;
     }
     if (node(at).site == 0 || node(at).is_input() || op(at) == ValueOp::kProduct) continue;
-    // What is only moved from lane to lane has no number of its own there.
-    for (const std::uint32_t operand : node(at).operand)
-      if (!of_maximum && operand != 0 && operand < at && node(operand).where != node(at).where)
-        for (const NamedLine& use : variables_in(site(node(at).site).uses, ','))
-          if (text_of(node(at).site, use).find("shfl") != std::string::npos)
-            return suggest(node(at).site, use, why);
     for (const std::uint32_t operand : node(at).operand)
       if (operand != 0 && operand < at && x_terms[operand].kind == x_terms[n].kind) {
         pending.push_back(operand);

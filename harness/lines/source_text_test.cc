@@ -26,10 +26,10 @@ TEST_CASE("the variables that an if tests") {
   CHECK(tested_names("if (col >= p.n || (causal && f(col) > row)) s[i] = -INFINITY;") ==
         std::vector<std::string>{"col", "causal", "col", "row"});
   CHECK(tested_names("for (int i = 0; i < n; ++i) s = 0;").empty());
-  CHECK(tested_flag("if (!(seen >> (threadIdx.x % 32) & 1)) continue;") == "seen");
-  CHECK(tested_flag("if (active) {") == "active");
-  CHECK(tested_flag("if (lane == 0) s = 0;").empty());
-  CHECK(tested_flag("if (a && b) s = 0;").empty());
+  CHECK(tested_bits("if (!(seen >> (threadIdx.x % 32) & 1)) continue;") == "seen");
+  CHECK(tested_bits("if (active) {").empty());
+  CHECK(tested_bits("if (lane == 0) s = 0;").empty());
+  CHECK(tested_bits("if (a && b) s = 0;").empty());
 }
 
 TEST_CASE("what a launch says of the size of shared memory") {

@@ -426,7 +426,14 @@ void SumSuspects::suspect_sum_of_weights(const Cause& cause) {
         return weight != 0 && node(weight).where != node(at).where &&
                node(weight).where >> 5 == node(at).where >> 5;
       });
-  if (of_lanes) suggest_shuffles(at, "takes the weights of other threads");
+  const std::string takes = "takes the weights of other threads";
+  if (of_lanes) suggest_shuffles(at, takes);
+  // What is only moved from lane to lane has no number of its own there.
+  for (std::uint32_t sum = of_lanes ? made_by(at) : 0; sum != 0 && node(sum).site != 0;
+       sum = first_operand(sum, TermKind::kWeight))
+    for (const NamedLine& use : variables_in(site(node(sum).site).uses, ','))
+      if (text_of(node(sum).site, use).find("shfl") != std::string::npos)
+        suggest(node(sum).site, use, takes);
   // What was stored and nobody read is missed by the line that sums.
   if (suggest_left_store(furthest, cause.keys.front())) suggest_node(at, "sums l");
   suggest_overwritten(furthest);

@@ -134,9 +134,9 @@ void Suspects::suggest_condition(std::uint32_t site_number, const Condition& con
     suggest_computed(site_number, range, why);
   }
   if (!condition.loop && !x_graph.whole_blocks)
-    if (const std::string flag = tested_flag(text_of(site_number, condition.at)); !flag.empty())
+    if (const std::string bits = tested_bits(text_of(site_number, condition.at)); !bits.empty())
       suggest_computed_above(file_of(site_number, condition.at), site(site_number).function,
-                             condition.at.line, flag, why);
+                             condition.at.line, bits, why);
   suggest(site_number, condition.at, why);
   for (const NamedLine& test : condition.tests) suggest(site_number, test, why);
 }
