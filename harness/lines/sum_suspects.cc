@@ -429,8 +429,9 @@ void SumSuspects::suspect_sum_of_weights(const Cause& cause) {
   const std::string takes = "takes the weights of other threads";
   if (of_lanes) suggest_shuffles(at, takes);
   // What is only moved from lane to lane has no number of its own there.
-  for (std::uint32_t sum = of_lanes ? made_by(at) : 0; sum != 0 && node(sum).site != 0;
-       sum = first_operand(sum, TermKind::kWeight))
+  std::uint32_t sum = of_lanes ? made_by(at) : 0;
+  for (int steps = 0; steps < 64 && sum != 0 && node(sum).site != 0;
+       ++steps, sum = first_operand(sum, TermKind::kWeight))
     for (const NamedLine& use : variables_in(site(node(sum).site).uses, ','))
       if (text_of(node(sum).site, use).find("shfl") != std::string::npos)
         suggest(node(sum).site, use, takes);

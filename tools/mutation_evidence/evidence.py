@@ -110,6 +110,7 @@ class Worker:
         shutil.copytree(self.kernel.folder, folder, ignore=shutil.ignore_patterns("broken.patch", "*.so"))
         if mutant:
             (folder / mutant.file).write_text(mutant.text)
+            (folder / "mutant").write_text(mutant.id + "\n")
         return self.attn_diag.build(folder, self.kernel.sources, self.kernel.build_flags)
 
     def right_kernel(self):

@@ -502,8 +502,9 @@ import json, os, pathlib, sys
 words = sys.argv[1:]
 log = pathlib.Path(os.environ["ASKED"])
 if words[0] in ("build", "run", "check", "trace", "diagnose"):
+    mutant = pathlib.Path("mutant")
     with log.open("a") as file:
-        file.write(words[0] + " " + pathlib.Path.cwd().name + "\n")
+        file.write(words[0] + " " + (mutant.read_text().strip() if mutant.exists() else pathlib.Path.cwd().name) + "\n")
 if words[0] == "--version":
     print("attn-diag 9.9")
 elif words[0] == "--help":

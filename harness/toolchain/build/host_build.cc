@@ -80,12 +80,15 @@ ProcessResult compile(const std::vector<std::string>& words, const fs::path& fol
   return run_process(words, {folder});
 }
 
-// A comment that says what -march=native is here: a cache may be that of many machines.
-std::string processor_comment() {
+// What an object depends on beside the text and the options: what -march=native is here, and where paths begin. As a
+// comment of the text, since a cache may be that of many machines, and told to overlook the folder.
+std::string circumstances(const BuildRequest& request) {
+  std::string flags;
   std::ifstream cpus("/proc/cpuinfo");
-  for (std::string line; std::getline(cpus, line);)
-    if (line.starts_with("flags")) return "\n// " + line + "\n";
-  return "";
+  for (std::string line; flags.empty() && std::getline(cpus, line);)
+    if (line.starts_with("flags")) flags = line;
+  const fs::path folder = request.folder.empty() ? fs::current_path() : request.folder;
+  return fmt::format("\n// {}\n// {}\n", flags, one_line(folder.string()));
 }
 
 UnitResult compile_unit(const BuildRequest& request, const Settings& settings,
@@ -122,7 +125,7 @@ UnitResult compile_unit(const BuildRequest& request, const Settings& settings,
   }
 
   const fs::path translated = scratch / (stem + ".ii");
-  write_file(translated, unit.translation.text + processor_comment());
+  write_file(translated, unit.translation.text + circumstances(request));
   words = {variant.compiler};
   words.insert(words.end(), options.begin(), options.end());
   words.insert(words.end(), {"-c", translated.string(), "-o", result.object.string()});
