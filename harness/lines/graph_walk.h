@@ -1,6 +1,7 @@
 // Going through the graph of a kernel's numbers.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,6 +44,15 @@ class Walk {
   }
   std::uint32_t first_operand(std::uint32_t n, TermKind kind) const {
     return first_operand(n, [&](std::uint32_t operand) { return x_terms[operand].kind == kind; });
+  }
+  // The next number that is made of this one, by anything but a product of whole fragments; 0: there is none.
+  std::uint32_t user_of(std::uint32_t n) const {
+    for (std::uint32_t by = n + 1; by < x_graph.nodes.size(); ++by)
+      if (const auto& operand = node(by).operand;
+          !node(by).is_input() && op(by) != ValueOp::kProduct &&
+          std::find(operand.begin(), operand.end(), n) != operand.end())
+        return by;
+    return 0;
   }
   // A score: of all columns.
   bool is_whole(const Term& term) const {

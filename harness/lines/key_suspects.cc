@@ -89,12 +89,8 @@ void SumSuspects::suspect_missing(const Cause& cause) {
     return suspect_partial(way.part, way.part, cause.row);
   } else if (way.score != 0 && !x_graph.whole_blocks) {
     // Nobody has a weight: who takes the score?
-    for (std::uint32_t n = way.score + 1; n < x_graph.nodes.size(); ++n)
-      if (!node(n).is_input() && op(n) != ValueOp::kProduct &&
-          (node(n).operand[0] == way.score || node(n).operand[1] == way.score)) {
-        suggest_node(n, "takes the score, and makes no weight of it");
-        break;
-      }
+    if (const std::uint32_t by = user_of(way.score); by != 0)
+      suggest_node(by, "takes the score, and makes no weight of it");
   }
   if (way.score == 0 && way.part == 0 && !loads_all(0, cause.row)) {
     x_out.what += "; its row of q is loaded by nobody";

@@ -262,7 +262,7 @@ void SumSuspects::suggest_shared_with_loads(std::uint32_t s) {
     const auto has_it = [&](std::uint32_t loader) {
       const std::vector<NamedLine> uses = variables_in(site(loader).uses, ',');
       return std::any_of(uses.begin(), uses.end(), [&](const NamedLine& one) {
-        return one.name == use.name && one.line == use.line && one.file == use.file;
+        return key_of(loader, one) == key_of(s, use);
       });
     };
     return !come_of({use}, "tx") || is_loop(text_of(s, use)) ||
@@ -449,13 +449,7 @@ void SumSuspects::suspect_sum_of_weights(const Cause& cause) {
 }
 
 void SumSuspects::suggest_overwritten(std::uint32_t n) {
-  if (x_graph.whole_blocks || n == 0 || node(n).site == 0) return;
-  for (std::uint32_t by = n + 1; by < x_graph.nodes.size(); ++by) {
-    const auto& operand = node(by).operand;
-    if (!node(by).is_input() && op(by) != ValueOp::kProduct &&
-        std::find(operand.begin(), operand.end(), n) != operand.end())
-      return;
-  }
+  if (x_graph.whole_blocks || n == 0 || node(n).site == 0 || user_of(n) != 0) return;
   const ValueSite& made = site(node(n).site);
   for (const Statement& around : x_text.statements_around(made.file, made.line)) {
     if (!around.loop) continue;
