@@ -207,6 +207,7 @@ void WarpMatrices::store_fragment(void* memory, const ConstFragment& from, unsig
                                   bool column_major, const char* file, int line, std::uintptr_t pc,
                                   std::uintptr_t frame) {
   const unsigned lane = x_block.current_thread() % kWarpSize;
+  const CopiedAt at_line = copied_at();
   check_memory(WarpOp::kMatrixStore, from.kind.type, memory, stride, file, line);
   check_fragment_set(from, WarpOp::kMatrixStore, file, line);
   const MatrixRequest request{memory, stride, column_major, {}, {}, {}, {}};
@@ -216,7 +217,8 @@ void WarpMatrices::store_fragment(void* memory, const ConstFragment& from, unsig
                    [&](std::byte* to, unsigned at, unsigned bytes) {
                      x_block.note_access(Access::kWrite, to, bytes, pc);
                      std::memcpy(to, static_cast<const std::byte*>(from.elements) + at, bytes);
-                     note_copied(to, static_cast<const std::byte*>(from.elements) + at, bytes);
+                     note_copied(to, static_cast<const std::byte*>(from.elements) + at, bytes,
+                                 at_line);
                    });
 }
 

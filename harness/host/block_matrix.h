@@ -5,6 +5,7 @@
 #include "attn_diag_host/matrix_calls.h"
 #include "attn_diag_host/warp_matrix.h"
 #include "harness/host/block_collectives.h"
+#include "harness/host/values/copied_at.h"
 
 namespace attn_diag::host {
 
@@ -24,6 +25,7 @@ struct WarpMatrixRequest {
   bool transposed = false;
   std::uint16_t row[8] = {};
   const void* memory = nullptr;  // of the row
+  CopiedAt at;
   // mma.sync; the others use d and a
   MmaKind kind{};
   std::uint32_t* d = nullptr;

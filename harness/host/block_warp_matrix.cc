@@ -59,7 +59,7 @@ void load(WarpMatrixRequest* const* lanes) {
           const WarpMatrixRequest& row = *rows[transposed ? cell.column + half : cell.row];
           const unsigned column = transposed ? cell.row : cell.column + half;
           note_copied(reinterpret_cast<std::byte*>(&lanes[lane]->d[m]) + 2 * half,
-                      static_cast<const std::byte*>(row.memory) + 2 * column, 2);
+                      static_cast<const std::byte*>(row.memory) + 2 * column, 2, lanes[lane]->at);
         }
     }
 }
@@ -78,7 +78,8 @@ void store(WarpMatrixRequest* const* lanes) {
         row.row[column] = value;
         if (watching_values() != nullptr) [[unlikely]]
           note_copied(static_cast<std::byte*>(const_cast<void*>(row.memory)) + 2 * column,
-                      reinterpret_cast<const std::byte*>(&lanes[lane]->a[m]) + 2 * half, 2);
+                      reinterpret_cast<const std::byte*>(&lanes[lane]->a[m]) + 2 * half, 2,
+                      lanes[lane]->at);
       }
     }
 }
@@ -181,11 +182,13 @@ void WarpMatrices::multiply_registers(MmaKind kind, std::uint32_t* d, const std:
 void WarpMatrices::load_registers(std::uint32_t* out, int count, bool transposed, const void* row,
                                   const char* file, int line, std::uintptr_t pc,
                                   std::uintptr_t frame) {
+  const CopiedAt at = copied_at();
   x_block.step_together(pc, frame);
   WarpMatrixRequest request;
   request.count = count;
   request.transposed = transposed;
   request.d = out;
+  request.at = at;
   if (x_block.current_thread() % kWarpSize < kMatrixRows * static_cast<unsigned>(count)) {
     check_row(WarpOp::kLoadMatrix, row, file, line);
     x_block.note_access(Access::kRead, row, sizeof request.row, pc, kTile);
@@ -204,6 +207,7 @@ void WarpMatrices::store_registers(void* row, const std::uint32_t* in, int count
   request.count = count;
   request.transposed = transposed;
   request.a = in;
+  request.at = copied_at();
   const bool has_row =
       x_block.current_thread() % kWarpSize < kMatrixRows * static_cast<unsigned>(count);
   if (has_row) {

@@ -36,6 +36,7 @@ bool FindingSuspects::suspect_missing_barrier() {
       const int begin =
           gap->goes_round ? std::min(gap->begin, one->begin) : std::max(gap->begin, one->begin);
       const int end = gap->goes_round ? std::max(gap->end, one->end) : std::min(gap->end, one->end);
+      gap->of_copy = gap->of_copy || one->of_copy;
       if (begin < end) {
         gap->begin = begin;
         gap->end = end;
@@ -46,6 +47,12 @@ bool FindingSuspects::suspect_missing_barrier() {
     }
   }
   if (!gap) return false;
+  // Others are told that a copy is there behind its wait.
+  if (const int wait = gap->of_copy && !gap->goes_round
+                           ? x_text.last_wait_for_copies(gap->file, gap->begin, gap->end)
+                           : 0;
+      wait != 0)
+    gap->begin = x_text.end_of_statement(gap->file, wait);
   const std::string why = "a barrier is missing ";
   if (gap->goes_round) {
     suggest(gap->file, "", gap->end, 0, array, why + "behind it");
@@ -119,7 +126,8 @@ std::optional<FindingSuspects::Gap> FindingSuspects::gap_of(const host::CheckFin
   if (race.access.places.empty() || race.other.places.empty() ||
       race.access.block != race.other.block)
     return std::nullopt;
-  if (!race.wait.places.empty()) return gap_behind_wait(race);
+  if (!race.wait.places.empty())
+    if (const std::optional<Gap> gap = gap_behind_wait(race)) return gap;
   const std::vector<host::SourcePlace> places = places_in_kernel(race.access, race.other);
   const std::vector<host::SourcePlace> others = places_in_kernel(race.other, race.access);
   const bool some = places.size() + others.size() > 2;
@@ -127,16 +135,35 @@ std::optional<FindingSuspects::Gap> FindingSuspects::gap_of(const host::CheckFin
   for (const host::SourcePlace& a : places)
     for (const host::SourcePlace& b : others) {
       if (a.file != b.file) continue;
-      // A copy in flight is in order with what was read before it was issued, with nothing behind that.
-      const bool of_copy = race.access.async || race.other.async;
+      // A copy is in order with what was read before it was issued, whether it is in flight or not.
+      const bool of_copy = race.access.async || race.other.async || !race.wait.places.empty();
+      const bool first_copies = race.access.async || (!race.other.async && race.access.write);
       const std::optional<Gap> one =
-          of_copy ? gap_from(a.file, race.access.async ? b.line : a.line,
-                             race.access.async ? a.line : b.line)
-                  : gap_between(a.file, std::min(a.line, b.line), std::max(a.line, b.line), some,
-                                race.severity == host::Severity::kError);
-      if (one && (!gap || gap->goes_round > one->goes_round)) gap = one;
+          of_copy
+              ? gap_of_copy(a.file, first_copies ? b.line : a.line, first_copies ? a.line : b.line)
+              : gap_between(a.file, std::min(a.line, b.line), std::max(a.line, b.line), some,
+                            race.severity == host::Severity::kError);
+      if (!one || (gap && gap->goes_round <= one->goes_round)) continue;
+      gap = one;
+      gap->of_copy = of_copy;
     }
   return gap;
+}
+
+std::optional<FindingSuspects::Gap> FindingSuspects::gap_of_copy(const std::string& file, int read,
+                                                                 int copy) {
+  // Read behind the copy: that of the same step, where no barrier at all lies between them and one lies on the way round.
+  if (copy < read) {
+    const std::optional<Gap> same = gap_between(file, copy, read, false, true);
+    const bool waits =
+        same && !same->goes_round && x_text.last_wait_for_copies(file, copy, read) != 0;
+    for (const Statement& around : x_text.statements_around(file, copy))
+      if (waits && around.loop && around.has(read))
+        if (x_text.has_barrier(file, read, around.end + 1, true) ||
+            x_text.has_barrier(file, around.begin - 1, copy, true))
+          return same;
+  }
+  return gap_from(file, read, copy);
 }
 
 std::optional<FindingSuspects::Gap> FindingSuspects::gap_behind_wait(

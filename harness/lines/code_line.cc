@@ -488,8 +488,11 @@ bool computes(std::string_view line, std::string_view variable) {
       return true;
     if (!next.is("=")) continue;
     if (i + 2 == tokens.size()) return true;  // what it is stands in the next line
-    const std::size_t end =
-        is_operand(tokens[i + 2]) ? std::max(name_at(tokens, i + 2), i + 3) : i + 2;
+    std::size_t end = is_operand(tokens[i + 2]) ? std::max(name_at(tokens, i + 2), i + 3) : i + 2;
+    // "n = lengths[b];" computes as little.
+    if (end + 2 < tokens.size() && tokens[end].is("[") && is_operand(tokens[end + 1]) &&
+        tokens[end + 2].is("]"))
+      end += 3;
     return end == i + 2 || end >= tokens.size() || !tokens[end].is_any({",", ";", ")"});
   }
   return false;

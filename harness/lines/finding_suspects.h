@@ -74,10 +74,13 @@ class FindingSuspects : public NumberSuspects {
     int last = 0;            // before this one it would still do
     bool goes_round =
         false;  // there is a barrier between them: it is missing on the way from the end to the begin
+    bool of_copy = false;  // one of the two is an asynchronous copy
   };
   std::optional<Gap> gap_of(const host::CheckFinding& race);
   // From where a thread waits for its own copies to where another accesses what it copied.
   std::optional<Gap> gap_behind_wait(const host::CheckFinding& race);
+  // Between a read of what a copy of another thread writes and that copy.
+  std::optional<Gap> gap_of_copy(const std::string& file, int read, int copy);
   // On the way from one line to another; none: a barrier lies on it.
   std::optional<Gap> gap_from(const std::string& file, int from, int to);
   // `among_others`: there are other lines that may be the ones. `of_block`: the two threads are of different warps.

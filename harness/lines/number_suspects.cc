@@ -26,8 +26,8 @@ bool go_on_steadily(const std::vector<unsigned>& numbers) {
 
 }  // namespace
 
-bool NumberSuspects::strays_right(std::uint32_t at, Ill ill) const {
-  if (x_graph.whole_blocks || (ill != Ill::kKeys && ill != Ill::kColumns)) return false;
+NumberSuspects::Strays NumberSuspects::strays(std::uint32_t at, Ill ill) const {
+  if (x_graph.whole_blocks || (ill != Ill::kKeys && ill != Ill::kColumns)) return Strays::kNothing;
   std::vector<unsigned> left, right;
   const auto number_of = [&](std::uint32_t n) -> std::optional<unsigned> {
     const Term& term = x_terms[n];
@@ -56,13 +56,32 @@ bool NumberSuspects::strays_right(std::uint32_t at, Ill ill) const {
       if (second.kind == TermKind::kElement)
         lines[1].insert(second.buffer == 2 ? second.column : second.row);
     }
-    if ((lines[0].size() > 1) != (lines[1].size() > 1)) return lines[1].size() > 1;
+    if ((lines[0].size() > 1) != (lines[1].size() > 1))
+      return lines[1].size() > 1 ? Strays::kRight : Strays::kLeft;
   } else {
     for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
       if (node(n).site == node(at).site && node(n).where == node(at).where)
         add(node(n).operand[0], node(n).operand[1]);
   }
-  return go_on_steadily(left) && !go_on_steadily(right);
+  const bool left_goes_on = go_on_steadily(left), right_goes_on = go_on_steadily(right);
+  if (left_goes_on == right_goes_on) return used_rightly(at);
+  return left_goes_on ? Strays::kRight : Strays::kLeft;
+}
+
+NumberSuspects::Strays NumberSuspects::used_rightly(std::uint32_t at) const {
+  if (op(at) != ValueOp::kProduct) return Strays::kNothing;
+  const auto [a, b] = operands_of(at);
+  bool left = false, right = false;
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
+    if (op(n) != ValueOp::kProduct || x_terms[n].kind == TermKind::kIll) continue;
+    const std::uint32_t* pair = x_graph.products.data() + node(n).operand[1];
+    for (std::uint32_t i = 0; i < node(n).operand[2]; ++i) {
+      left = left || pair[2 * i] == a;
+      right = right || pair[2 * i + 1] == b;
+    }
+  }
+  if (left == right) return Strays::kNothing;
+  return left ? Strays::kRight : Strays::kLeft;
 }
 
 void NumberSuspects::suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32_t b,
@@ -102,6 +121,20 @@ void NumberSuspects::suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32
         node(input_of(operand)).is_input())
       suggest_loader(node(input_of(operand)).site, "loads q of another row");
   }
+  // Where it was read last, and where it was put there.
+  const auto suggest_operand = [&](std::uint32_t operand) {
+    for (std::uint32_t n = operand; n != 0; n = node(n).operand[0]) {
+      suggest_node(n, makes);
+      if (node(n).site != 0) suggest_indices(node(n).site, makes);
+      if (node(n).is_input() || node(n).site == 0 || n == made_by(n)) break;
+    }
+  };
+  const Strays stray = strays(at, ill);
+  if (!x_graph.whole_blocks && op(at) != ValueOp::kProduct && x_terms[a].kind == TermKind::kWeight)
+    suspect_misplaced_score(at, a, b, row, stray == Strays::kLeft || x_terms[a].row != row);
+  // A line that multiplies matrices takes what its fragments hold.
+  if (op(at) == ValueOp::kProduct && stray != Strays::kNothing)
+    suggest_operand(stray == Strays::kRight ? b : a);
   // Of inline assembly in a helper its own line comes last.
   const bool in_helper =
       op(at) == ValueOp::kProduct && !x_graph.whole_blocks && !site(node(at).site).callers.empty();
@@ -109,87 +142,72 @@ void NumberSuspects::suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32
     suggest_callers(node(at).site, why);
   else
     suggest_node(at, why);
-  const bool right_first = strays_right(at, ill);
-  suggest_fragment_loads(at, right_first, makes);
-  // What the left operand is made of is known to its numbers, if it is no load.
-  const bool in_registers = op(at) == ValueOp::kProduct && !x_graph.whole_blocks;
-  if (in_registers && right_first) suggest_register_loads(at, right_first, makes);
-  for (const std::uint32_t operand : right_first ? std::array{b, a} : std::array{a, b}) {
-    // Where it was read last, and where it was put there.
-    for (std::uint32_t n = operand; n != 0; n = node(n).operand[0]) {
-      suggest_node(n, makes);
-      if (node(n).site != 0) suggest_indices(node(n).site, makes);
-      if (node(n).is_input() || node(n).site == 0 || n == made_by(n)) break;
-    }
-  }
-  if (in_registers) suggest_register_loads(at, right_first, makes);
+  for (const std::uint32_t operand : stray == Strays::kRight ? std::array{b, a} : std::array{a, b})
+    suggest_operand(operand);
   suggest_node(at, why);
   suggest_callers(node(at).site, why);
 }
 
-void NumberSuspects::suggest_fragment_loads(std::uint32_t product, bool right_first,
-                                            const std::string& why) {
-  if (op(product) != ValueOp::kProduct || x_graph.whole_blocks) return;
-  const ValueSite& s = site(node(product).site);
-  // "mma_sync(d, a, b, c)"
-  const auto arguments = arguments_of(x_text.line(s.file, s.line), "mma_sync");
-  if (arguments.size() != 4) return;
-  for (const std::size_t i :
-       right_first ? std::array<std::size_t, 2>{2, 1} : std::array<std::size_t, 2>{1, 2})
-    for (const std::string& name : arguments[i]) {
-      const std::vector<int> lines =
-          x_text.lines_that_call(s.file, s.line, "load_matrix_sync", name);
-      if (!lines.empty()) suggest(s.file, s.function, lines.front(), 0, name, why);
-    }
+std::uint32_t NumberSuspects::exponential_in(std::uint32_t n) const {
+  for (int steps = 0; steps < 64 && n != 0 && !node(n).is_input(); ++steps) {
+    n = made_by(n);
+    if (is_exponential(n)) return n;
+    if (node(n).site == 0) return 0;
+    n = op(n) == ValueOp::kProduct ? operands_of(n).first : first_operand(n, TermKind::kWeight);
+  }
+  return 0;
 }
 
-void NumberSuspects::suggest_register_loads(std::uint32_t product, bool right_first,
-                                            const std::string& why) {
-  const ValueSite& s = site(node(product).site);
-  const auto arguments_in = [](const std::string& text, const char* lower, const char* upper) {
-    const auto arguments = arguments_of(text, lower);
-    return arguments.empty() ? arguments_of(text, upper) : arguments;
-  };
-  struct Load {
-    std::string file, name;
-    int line = 0;
-  };
-  std::vector<Load> loads;
-  for (const NamedLine& call : lines_in(s.callers)) {
-    const std::string& file = file_of(node(product).site, call);
-    for (const auto& names : arguments_in(x_text.line(file, call.line), "mma", "MMA"))
-      for (const std::string& name : names)
-        for (const char* const loads_it : {"ldmatrix", "LDMATRIX"})
-          if (const auto lines = x_text.lines_that_call(file, call.line, loads_it, name);
-              !lines.empty() && std::none_of(loads.begin(), loads.end(), [&](const Load& load) {
-                return load.line == lines.front();
-              }))
-            loads.push_back({file, name, lines.front()});
+void NumberSuspects::suspect_misplaced_score(std::uint32_t at, std::uint32_t weight,
+                                             std::uint32_t v, std::uint32_t row, bool strays) {
+  const std::uint32_t made = exponential_in(weight);
+  std::uint32_t score = made == 0 ? 0 : node(made).operand[0];
+  for (int steps = 0; steps < 16 && score != 0 && !is_load(score); ++steps)
+    score = first_operand(score, TermKind::kScore);
+  if (score == 0 || !is_load(score) || !is_whole(x_terms[score])) return;
+  bool again = false, stored = false, right_elsewhere = false, wrong_elsewhere = false;
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
+    const Term& term = x_terms[n];
+    if (term.kind == TermKind::kWeight && term.column == x_terms[v].column)
+      again = again || (n < at && node(n).site == node(at).site &&
+                        node(n).where == node(at).where && term.row == row);
+    if (term.kind != TermKind::kScore || !is_whole(term)) continue;
+    if (op(n) == ValueOp::kStore)
+      stored = stored || (term.row == row && term.column == x_terms[v].row);
+    else if (is_load(n) && node(n).where == node(score).where &&
+             !is_same_line(node(n).site, node(score).site))
+      (term.row == row ? right_elsewhere : wrong_elsewhere) = true;
   }
-  if (right_first) std::reverse(loads.begin(), loads.end());
-  for (const Load& load : loads) {
-    suggest(load.file, s.function, load.line, 0, load.name, why);
-    auto arguments = arguments_in(x_text.line(load.file, load.line), "ldmatrix", "LDMATRIX");
-    for (const auto& names : arguments)
-      for (const std::string& name : names)
-        if (name != load.name)
-          suggest_computed_above(load.file, s.function, load.line, name,
-                                 "makes the index of that load");
+  // A score of an earlier step, multiplied with its own v then: that of this key was not stored, and none should be read.
+  if (x_terms[score].row == row && again && !stored) {
+    suggest_conditions(node(at).site, "if", "lets a score be read that was not stored anew", false);
+    suggest_conditions(node(made).site, "if", "lets a score be read that was not stored anew",
+                       false);
+    for (std::uint32_t n = score; n != made_by(score); n = node(n).operand[0])
+      if (op(n) == ValueOp::kStore)
+        suggest_conditions(node(n).site, "if", "decides which scores are stored", false);
   }
+  if (!strays) return;
+  const std::string why = "takes the score of another row or key";
+  // Where another line reads what is right, it was stored where it belongs.
+  if (right_elsewhere && !wrong_elsewhere) {
+    suggest_node(score, why);
+    suggest_uses(node(score).site, "makes the index of an operand");
+  }
+  suggest_moves_with_indices(score, why);
 }
 
-void NumberSuspects::suggest_matrix_stores(std::uint32_t n, const std::string& why) {
-  for (int steps = 0; steps < 64 && !x_graph.whole_blocks; ++steps) {
-    if (node(n).site == 0 || node(n).is_input() || op(n) == ValueOp::kProduct) return;
-    const std::uint32_t from = node(n).operand[0];
-    const ValueSite& s = site(node(n).site);
-    if (is_load(n) && from != 0 && op(from) == ValueOp::kProduct && !s.variable.empty())
-      for (const int line : x_text.lines_that_call(s.file, s.line, "store_matrix_sync", s.variable))
-        suggest(s.file, s.function, line, 0, s.variable, why);
-    const bool scales = op(n) == ValueOp::kMultiply || op(n) == ValueOp::kDivide;
-    if (!scales && n == made_by(n)) return;
-    n = scales ? first_operand(n, TermKind::kScore) : from;
-  }
+bool NumberSuspects::is_of_own_maximum(std::uint32_t factor, std::uint32_t part) const {
+  const std::uint32_t weight = exponential_in(part);
+  if (!is_exponential(factor) || weight == 0) return false;
+  const auto [most, of_factor] = subtracted(node(factor).operand[0]);
+  const auto [own, of_part] = subtracted(node(weight).operand[0]);
+  if (most == 0 || own == 0 || op(of_factor) != ValueOp::kSubtract ||
+      op(of_part) != ValueOp::kSubtract)
+    return false;
+  const std::uint32_t kept = node(of_factor).operand[0];
+  return kept != 0 && node(most).value != node(own).value &&
+         node(most).value == std::max(node(kept).value, node(own).value);
 }
 
 void NumberSuspects::suggest_unmoved(std::uint32_t at, std::uint32_t a, std::uint32_t b) {
@@ -536,7 +554,6 @@ void NumberSuspects::suggest_moves_with_indices(std::uint32_t n, const std::stri
       suggest_index_of_store(node(at).site);
       suggest_node(at, why);
     }
-  suggest_matrix_stores(n, why);
   for (std::uint32_t at = n; at != made && node(at).site != 0; at = node(at).operand[0]) {
     suggest_node(at, why);
     suggest_uses(node(at).site, "makes the index of an operand");

@@ -31,16 +31,13 @@ class NumberSuspects : public Suspects {
                              const std::string& why);
   // Two elements are multiplied again and again, and one of them never moves: what reads that.
   void suggest_unmoved(std::uint32_t at, std::uint32_t a, std::uint32_t b);
-  // Whether the right operand of a product is likelier at fault than the left one: what the left one is of goes on in
-  // equal steps, from pair to pair of a matrix product or each time that its thread comes there, and the right one's
-  // does not.
-  bool strays_right(std::uint32_t at, Ill ill) const;
-  // Loads and stores of whole matrices make no numbers: the lines that load the operands of a product of fragments, and
-  // those that store what is then loaded, and perhaps scaled, by their text.
-  void suggest_fragment_loads(std::uint32_t product, bool right_first, const std::string& why);
-  // As those, by ldmatrix into registers, where a helper multiplies them.
-  void suggest_register_loads(std::uint32_t product, bool right_first, const std::string& why);
-  void suggest_matrix_stores(std::uint32_t n, const std::string& why);
+  // Which operand of a product is likelier at fault. That of a matrix product that has elements of several rows, or on the
+  // right columns, where there should be one; else the one that does not go on in equal steps, from pair to pair or each
+  // time that its thread comes there, where the other does.
+  enum class Strays { kNothing, kLeft, kRight };
+  Strays strays(std::uint32_t at, Ill ill) const;
+  // The same by what another product of matrices makes of either operand, where nothing is wrong with it.
+  Strays used_rightly(std::uint32_t at) const;
   // Whether another line goes wrong with the same operand, in the same thread.
   bool is_wrong_elsewhere(std::uint32_t at, std::uint32_t operand) const;
   // The line by which threads take a weight from another lane's registers, and what makes its score there.
@@ -48,12 +45,22 @@ class NumberSuspects : public Suspects {
   // v that was added as it is, where sums of weights times v are added as well.
   void suggest_bare_v(std::uint32_t n);
   void suspect_ill(const Cause& cause);
+  // The first exponential that a weight, or a sum of such, is made of. 0: none is found.
+  std::uint32_t exponential_in(std::uint32_t n) const;
+  // The weight that `at` multiplies with v is of another row or key than belongs there, which is v's: who read its score,
+  // who stored that. `strays`: v's key is known to be the right one.
+  void suspect_misplaced_score(std::uint32_t at, std::uint32_t weight, std::uint32_t v,
+                               std::uint32_t row, bool strays);
+  // Whether the maximum that a part is relative to is smaller than that of all so far, which the sum before is rescaled to.
+  bool is_of_own_maximum(std::uint32_t factor, std::uint32_t part) const;
   // Whether no key of the row came further than `n` before: `weight` is an operand.
   bool is_first_step(std::uint32_t row, std::uint32_t n, std::uint32_t weight) const;
   // Of two operands of different rows, where the one that is not of `row` came from another thread.
   void suspect_other_row(std::uint32_t a, std::uint32_t b, std::uint32_t row);
   // What stores numbers over scores of the row that nobody has read yet: a mask of them. Then masks that never ran.
   void suggest_stored_masks(std::uint32_t row, std::uint32_t score, const std::string& why);
+  // What a line stores, where it is chosen by a line above: "x = visible ? s : none;".
+  void suggest_choice_above(std::uint32_t site, const std::string& why);
   // Whether a site stores scores of the row, too.
   bool chooses_scores(std::uint32_t s, std::uint32_t row) const;
   void suggest_test(std::uint32_t s, const Condition& condition, const std::string& why);

@@ -52,6 +52,17 @@ void NumberSuspects::suspect_twice(const Cause& cause, std::uint32_t a, std::uin
             come_of(condition.tests, "t"))
           suggest(loader, condition.at, "decides which keys a thread takes");
   }
+  // Of two parts one is of keys that follow each other, the other is not: it has other rows of k in the place of its own.
+  const auto is_of_run = [&](std::uint32_t part) {
+    const std::uint32_t set = x_terms[part].set;
+    unsigned begins = 0;
+    for (unsigned j = 0; j < x_terms.keys().size(); ++j)
+      begins += x_terms.keys().has(set, j) && (j == 0 || !x_terms.keys().has(set, j - 1));
+    return begins == 1;
+  };
+  if (!x_graph.whole_blocks && is_part(a) && is_part(b) && x_terms[a].kind == TermKind::kWeight &&
+      is_of_run(a) != is_of_run(b))
+    suggest_what_is_not_loaded();
   if (is_part(a) && is_part(b))
     for (const std::uint32_t operand : {a, b}) {
       const std::uint32_t made = summed_part(operand);

@@ -58,6 +58,14 @@ void NumberSuspects::suspect_scale(std::uint32_t score, std::uint32_t n, const s
         break;
       }
   }
+  // Scores are scaled where another line takes their exponential.
+  if (!scaled && !x_graph.whole_blocks && x_terms[score].x == 1)
+    for (std::uint32_t other = 1; other < x_graph.nodes.size(); ++other)
+      if (is_exponential(other) && x_terms[other].kind == TermKind::kWeight &&
+          !is_same_line(node(other).site, node(n).site)) {
+        suggest_node(n, "does not scale the score, as other exponentials do");
+        break;
+      }
   // Nobody does: where it became whole in a helper, and where the score goes from its sum to the exponential.
   if (!scaled && !x_graph.whole_blocks) {
     std::uint32_t whole = 0;
@@ -112,7 +120,10 @@ void NumberSuspects::suspect_other_row(std::uint32_t a, std::uint32_t b, std::ui
     const std::uint32_t from = node(at).operand[0];
     if (from == 0 || from >= at || x_terms[from].kind != x_terms[at].kind) break;
     if (node(from).where != node(at).where) {
-      if (is_load(at)) return suggest_moves_with_indices(other, why);
+      if (is_load(at)) {
+        suggest_moves_with_indices(at, why);
+        return suggest_moves_with_indices(other, why);
+      }
       suggest_node(at, why);
       return suggest_indices(node(at).site, why);
     }
@@ -153,6 +164,15 @@ bool NumberSuspects::chooses_scores(std::uint32_t s, std::uint32_t row) const {
   return false;
 }
 
+void NumberSuspects::suggest_choice_above(std::uint32_t s, const std::string& why) {
+  const ValueSite& at = site(s);
+  const std::string name = stored_name(x_text.line(at.file, at.line));
+  if (name.empty()) return;
+  const int line = x_text.assigned_above(at.file, at.line, name);
+  if (line != 0 && x_text.statement(at.file, line).find('?') != std::string::npos)
+    suggest(at.file, at.function, line, 0, name, why);
+}
+
 void NumberSuspects::suggest_stored_masks(std::uint32_t row, std::uint32_t score,
                                           const std::string& why) {
   if (x_graph.whole_blocks || score == 0 || node(score).site == 0) return;
@@ -174,6 +194,7 @@ void NumberSuspects::suggest_stored_masks(std::uint32_t row, std::uint32_t score
   };
   for (const std::uint32_t s : masks)
     if (chooses_scores(s, row)) {
+      suggest_choice_above(s, "masks other keys of the row");
       suggest(s, "masks other keys of the row");
       suggest_chosen_by(s, made);
     } else {
@@ -322,6 +343,10 @@ void NumberSuspects::suspect_frames(std::uint32_t n, std::uint32_t a, std::uint3
                                  op(made_by(node(made).operand[0])) == ValueOp::kExp;
       if (is == ValueOp::kExp || is == ValueOp::kExp2 || scaled_factor ||
           x_terms[operand].kind == TermKind::kNumber) {
+        if (const std::uint32_t part = before == a ? b : a;
+            !x_graph.whole_blocks && is_of_own_maximum(made, part) && !rescaled_with(n, part))
+          suggest_node(exponential_in(part),
+                       "is relative to a maximum of its own, not to that of all so far");
         suggest_kept_maximum(
             made, first_operand(scaled, [&](std::uint32_t of) { return of != operand; }));
         suggest_node(made, "makes the factor of the sum so far");
@@ -633,8 +658,15 @@ void NumberSuspects::suspect_partial(std::uint32_t score, std::uint32_t at, std:
     const char* const why = "adds the columns of a score, and loses some";
     // Of lanes that put it together in steps, one by which there is none may lie in the loop; of what other lanes then
     // add up, too.
+    const std::uint32_t all = static_cast<std::uint32_t>(x_terms.columns().size()),
+                        kept = x_terms.columns().count(partial.set);
     for (const std::uint32_t part : {sum, lost})
-      if (is_summed_in_steps(part)) suggest_shuffles(part, why);
+      if (is_summed_in_steps(part)) {
+        // A half or a quarter is there.
+        if (!x_graph.whole_blocks && (2 * kept == all || 4 * kept == all))
+          suggest_loop_over_lanes(node(part).site);
+        suggest_shuffles(part, why);
+      }
     if (!is_summed_in_steps(sum) && !is_summed_in_steps(lost)) be_sure();
     suggest_node(sum, why);
   }

@@ -152,6 +152,17 @@ bool SourceText::has_grid_barrier(const std::string& file) {
   });
 }
 
+int SourceText::last_wait_for_copies(const std::string& file, int after, int before) {
+  note_bodies(file);
+  const std::vector<Token>& tokens = file_of(file).tokens.tokens;
+  int last = 0;
+  for (std::size_t i = 0; i < tokens.size(); ++i)
+    if (tokens[i].line > after && tokens[i].line < before &&
+        waits_for(tokens, i, kDepth) != WaitsFor::kNone)
+      last = tokens[i].line;
+  return last;
+}
+
 std::vector<int> SourceText::waits_for_copies(const std::string& file, int number) {
   note_bodies(file);
   const std::vector<Token>& tokens = file_of(file).tokens.tokens;

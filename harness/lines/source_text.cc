@@ -360,23 +360,6 @@ std::vector<int> SourceText::lines_that_store(const std::string& file, std::stri
   return out;
 }
 
-std::vector<int> SourceText::lines_that_call(const std::string& file, int number,
-                                             std::string_view part, std::string_view variable) {
-  std::vector<int> above, below;
-  const int count = static_cast<int>(file_of(file).code.size());
-  for (int at = 1; at <= count; ++at) {
-    if (line(file, at).find(part) == std::string::npos) continue;
-    const std::vector<std::vector<std::string>> arguments = arguments_of(line(file, at), part);
-    if (arguments.empty() ||
-        std::find(arguments[0].begin(), arguments[0].end(), variable) == arguments[0].end())
-      continue;
-    (at <= number ? above : below).push_back(at);
-  }
-  std::reverse(above.begin(), above.end());
-  above.insert(above.end(), below.begin(), below.end());
-  return above;
-}
-
 std::vector<int> SourceText::returns_above(const std::string& file, int number) {
   const std::vector<Token>& tokens = file_of(file).tokens.tokens;
   std::vector<int> out;

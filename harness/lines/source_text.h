@@ -53,12 +53,10 @@ class SourceText {
   std::vector<int> lines_that_store(const std::string& file, std::string_view variable);
   // Lines with the "<<<" of a launch.
   std::vector<int> lines_that_launch(const std::string& file);
-  // Lines that call a function whose name has this part, with the variable in the first argument: those above `number`,
-  // the nearest first, then those below.
-  std::vector<int> lines_that_call(const std::string& file, int number, std::string_view part,
-                                   std::string_view variable);
   // Whether threads wait for each other at a line behind `after` and before `before`; `of_block`: not of one warp alone.
   bool has_barrier(const std::string& file, int after, int before, bool of_block = false);
+  // The last line behind `after` and before `before` where a thread waits for its copies, for all or some; 0: none.
+  int last_wait_for_copies(const std::string& file, int after, int before);
   // The first line below in the same function by which other blocks come to know how far this one is: an atomic operation, or a
   // barrier of the grid; 0: there is none.
   int tells_other_blocks(const std::string& file, int line);

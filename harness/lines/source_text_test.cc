@@ -12,6 +12,9 @@ TEST_CASE("what a line ends with is computed in the next") {
   CHECK(computes("const bool masked =", "masked"));
   CHECK_FALSE(computes("const bool masked = other;", "masked"));
   CHECK_FALSE(computes("masked", "masked"));
+  CHECK_FALSE(computes("const int n = lengths[b];", "n"));
+  CHECK(computes("const int n = lengths[b] + 1;", "n"));
+  CHECK(computes("const int n = lengths[b + 1];", "n"));
 }
 
 TEST_CASE("where a kernel begins is no statement of it") {

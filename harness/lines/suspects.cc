@@ -67,10 +67,15 @@ void Suspects::suggest_node(std::uint32_t n, const std::string& why) {
   if (!x_graph.whole_blocks && is_shared_helper(node(n).site))
     return suggest_callers(node(n).site, why);
   // For inline assembly or a conversion in a helper the call says more; for a block operation its own line does.
-  const bool is_helper =
-      op(n) == ValueOp::kProduct || op(n) == ValueOp::kRound || is_own(node(n).site);
+  const bool is_helper = op(n) == ValueOp::kProduct || op(n) == ValueOp::kRound ||
+                         is_own(node(n).site) || is_assembly(node(n).site);
   if (is_helper && !x_graph.whole_blocks) suggest_callers(node(n).site, why);
   suggest(node(n).site, why);
+}
+
+bool Suspects::is_assembly(std::uint32_t s) {
+  const std::string& text = x_text.statement(site(s).file, site(s).line);
+  return text.starts_with("asm") || text.starts_with("__asm");
 }
 
 bool Suspects::is_shared_helper(std::uint32_t s) {
@@ -605,6 +610,14 @@ std::uint32_t Suspects::added_by_atomic(std::uint32_t n) const {
   return 0;
 }
 
+void Suspects::suggest_loop_over_lanes(std::uint32_t s) {
+  const std::string& text = x_text.line(site(s).file, site(s).line);
+  for (const Condition& condition : conditions_in(site(s).conditions))
+    if (text.find("shfl") != std::string::npos && condition.loop &&
+        has_name(text, names_of(condition.tests)))
+      suggest(s, condition.at, "decides which lanes take part");
+}
+
 bool Suspects::suggest_what_drops(std::uint32_t n, bool by_thread) {
   const std::string held = term_text(n);
   // A load of which nothing is made: its own line.
@@ -648,6 +661,10 @@ bool Suspects::suggest_what_drops(std::uint32_t n, bool by_thread) {
           (assigned.first == 0 || use.line < assigned.second.line))
         assigned = {s, std::move(use)};
   x_out.what += "; " + held + " is not taken further";
+  const std::uint32_t all = static_cast<std::uint32_t>(x_terms.columns().size()),
+                      share =
+                          before.kind == TermKind::kScore ? x_terms.columns().count(before.set) : 0;
+  if (2 * share == all || 4 * share == all) suggest_loop_over_lanes(node(n).site);
   if (goes_on && assigned.first == 0) be_sure();
   if (assigned.first != 0)
     suggest(assigned.first, assigned.second, why);

@@ -40,6 +40,8 @@ class Suspects : public Walk {
   // Whether a loop declares the variable that the site is not in: two variables with one value have each other's names.
   bool is_of_other_loop(std::uint32_t site_number, const NamedLine& at);
   void suggest_node(std::uint32_t n, const std::string& why);
+  // Whether a line is inline assembly.
+  bool is_assembly(std::uint32_t site_number);
   // Whether a line that returns a number does so for several others: one of those is likelier to be wrong.
   bool is_shared_helper(std::uint32_t site_number);
   // The variables that an index is made of: those that are computed before those that are only named.
@@ -162,6 +164,8 @@ class Suspects : public Walk {
   }
   // The lines that read what other threads stored by the line of this store, and the loops that decide which of it.
   void suggest_readers_beside(std::uint32_t store, const std::string& why);
+  // Where lanes add up in steps what they have: the loop, which may leave one out.
+  void suggest_loop_over_lanes(std::uint32_t site_number);
   // Whether a number goes into o or lse, other than by a maximum; `by_thread`: what another lane took counts as taken
   // by its own thread only if that has it, too.
   const std::vector<bool>& reaches_output(bool by_thread);

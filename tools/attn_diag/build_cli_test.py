@@ -165,6 +165,15 @@ class Build(CommandTest):
             self.finished("build source/mine.cu --adapter adapters/adapter.cu -o mine.so -I include --no-nvcc --no-lockstep", 0)
             self.finished(f"run --kernel ./mine.so:rows {CASE}", 0)
 
+    def test_an_adapter_that_includes_another_file_of_that_name_is_refused(self):
+        declaration = ADAPTER[ADAPTER.index("void attend"):ADAPTER.index("static void call")]
+        self.write("right/mine.cu", (self.folder / "mine.cu").read_text())
+        self.write("adapter.cu", ADAPTER.replace(declaration, '#include "right/mine.cu"\n'))
+        for words in ("mine.cu --adapter adapter.cu", "mine.cu adapter.cu"):
+            refused = self.finished(f"build {words} -o mine.so -I include --no-nvcc --no-lockstep", 2).stderr
+            self.assertIn("includes 'right/mine.cu', which is not the 'mine.cu' that is given", refused)
+        self.finished("build right/mine.cu --adapter adapter.cu -o mine.so -I include --no-nvcc --no-lockstep", 0)
+
     def test_a_source_that_the_adapter_includes_by_a_macro_is_to_be_left_out(self):
         declaration = ADAPTER[ADAPTER.index("void attend"):ADAPTER.index("static void call")]
         self.write("adapter.cu", ADAPTER.replace(declaration, "#include SOURCE\n"))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Traces kernels as users write them to the line: right ones, and copies with one edit.
 
-usage: lines_cli_test.py ATTN_DIAG [--list | --edit NAME | unittest arguments]
+usage: lines_cli_test.py ATTN_DIAG [--list | --only TITLE | --short | unittest arguments]
 """
 import json
 import pathlib
@@ -10,7 +10,7 @@ import subprocess
 import sys
 import unittest
 
-from testing.command_test import folder_for
+from testing.command_test import folder_for, long, main
 
 PROGRAM = pathlib.Path(sys.argv[1]).resolve()
 FIXTURES = pathlib.Path(__file__).resolve().parents[2] / "fixtures"
@@ -40,7 +40,57 @@ NORMALISED = (
 
 # Kernel, case (its flags, or which of the kernel's own), what is edited and into what, and where in the list of suspects
 # the line must be; `sure`: it is claimed.
+# Scores are stored where the mask lets them; the other loops have a mask of their own, by the key's place in its tile.
+MASKED_LATER = (
+    "      S[tx * (Bc + PAD) + c] = visible ? s * scale : -INFINITY;\n"
+    "    }\n"
+    "    __syncthreads();\n"
+    "    float m_new = m;  // all four threads of a row compute the same maximum and sum\n"
+    "    for (int c = 0; c < Bc; c++) m_new = fmaxf(m_new, S[tx * (Bc + PAD) + c]);\n"
+    "    float base = m_new == -INFINITY ? 0.f : m_new;\n"
+    "    float alpha = expf(m - base), sum = 0.f;\n"
+    "    for (int c = 0; c < Bc; c++) sum += expf(S[tx * (Bc + PAD) + c] - base);\n"
+    "    for (int x = ty; x < d; x += blockDim.y) {\n"
+    "      float acc = Oi[tx * ld + x] * alpha;\n"
+    "      for (int c = 0; c < Bc; c++) acc += expf(S[tx * (Bc + PAD) + c] - base) * Vj[c * ld + x];\n",
+    "      if (visible) S[tx * (Bc + PAD) + c] = s * scale;\n"
+    "    }\n"
+    "    __syncthreads();\n"
+    "    float m_new = m;\n"
+    "    const int row = row0 + tx;\n"
+    "    for (int c = 0; c < Bc; c++)\n"
+    "      if (j0 + c < M && (!causal || j0 + c <= row)) m_new = fmaxf(m_new, S[tx * (Bc + PAD) + c]);\n"
+    "    float base = m_new == -INFINITY ? 0.f : m_new;\n"
+    "    float alpha = expf(m - base), sum = 0.f;\n"
+    "    for (int c = 0; c < Bc; c++)\n"
+    "      if (j0 + c < M && (!causal || j0 + c <= row)) sum += expf(S[tx * (Bc + PAD) + c] - base);\n"
+    "    for (int x = ty; x < d; x += blockDim.y) {\n"
+    "      float acc = Oi[tx * ld + x] * alpha;\n"
+    "      for (int c = 0; c < Bc; c++) {\n"
+    "        if (j0 + c >= M || (causal && c > row)) continue;\n"
+    "        acc += expf(S[tx * (Bc + PAD) + c] - base) * Vj[c * ld + x];\n"
+    "      }\n",
+)
+
 EDITS = {
+    "fragments without the swizzle of their tile": ("swizzled_tiles", 0, "ldmatrix_transposed(r, address(tile + swizzled(key + lane % 16, column + lane / 16 * 8)));",
+                                                    "ldmatrix_transposed(r, address(tile + (key + lane % 16) * kDim + column + lane / 16 * 8));",
+                                                    "ldmatrix_transposed(r, address(tile + (key", 1, False),
+    "a fragment of another part of its rows": ("swizzled_tiles", 0, "column + lane / 8 % 2 * 8)", "column + lane / 8 % 4 * 8)",
+                                               "lane / 8 % 4 * 8", 1, False),
+    "registers of P in another order": ("swizzled_tiles", 0, "p[k][1] = pack(s[2 * k][2], s[2 * k][3]);\n    p[k][2] = pack(s[2 * k + 1][0], s[2 * k + 1][1]);",
+                                        "p[k][1] = pack(s[2 * k + 1][0], s[2 * k + 1][1]);\n    p[k][2] = pack(s[2 * k][2], s[2 * k][3]);",
+                                        "pack(s[2 * k", 1, False),
+    "an exponent that alone is not scaled": ("swizzled_tiles", 1, "exp2f((state.m[half] - m) * scale_log2)", "exp2f(state.m[half] - m)",
+                                             "exp2f(state.m[half] - m)", 1, False),
+    "weights of a tile's own maximum": ("warp_per_row", "--dtype fp32 --seqlen 100 --head-dim 32", "p = lane < count ? __expf(mine - m_new)", "own = warp_max(mine);\n    const float p = lane < count ? __expf(mine - own)",
+                                        "__expf(mine - own)", 1, False),
+    "a step of lanes that is left out": ("warp_per_row", 0, "offset = 16; offset > 0; offset /= 2) x += __shfl_xor_sync(kFull, x, offset);\n  return x;",
+                                         "offset = 8; offset > 0; offset /= 2)\n    x += __shfl_down_sync(kFull, x, offset);\n  return __shfl_sync(kFull, x, 0);",
+                                         "offset = 8;", 1, False),
+    "scores in rows of another length": ("carved_smem", "--dtype fp32 --seqlen 100", "S[tx * (Bc + PAD) + c] = visible", "S[tx * Bc + c] = visible",
+                                         "S[tx * Bc + c] =", 3, False),
+    "scores of the tile before": ("carved_smem", "--dtype fp32 --seqlen 100 --mask causal", *MASKED_LATER, "(causal && c > row)) continue;", 1, False),
     "a maximum that is the smaller one from its first value on": (
         "vote_skip", "--dtype fp32 --seqlen-q 65 --seqlen-k 40 --head-dim 32 --mask causal:bottom_right",
         "m_new = fmaxf(m, s)", "m_new = fminf(m, s)", "m_new = fminf(m, s)", 1, False),
@@ -261,6 +311,8 @@ EDITS = {
 
 # As EDITS, where attn-diag check finds something: it needs the instrumented build.
 CHECKED_EDITS = {
+    "a barrier behind a wait for copies": ("swizzled_tiles", 1, "    wait_all();\n    __syncthreads();\n    if (from", "    wait_all();\n    if (from",
+                                           "wait_all();", 1, False),
     "heads that have one part of o": ("cuda_pipeline", "--dtype fp32 --seqlen 40 --head-dim 32", "std::size_t(blockIdx.y) * len * kDim;", "std::size_t(blockIdx.y) * kKeys * kDim;",
                                       "const std::size_t head", 1, False),
     "a counter that begins one too late": ("ring_cache", "--dtype fp32 --seqlen 9 --head-dim 64 --mask causal", "n = 0; d < ring.dim; d += 32, ++n) acc[n] = acc[n] * alpha",
@@ -379,6 +431,7 @@ class LinesTest(unittest.TestCase):
         self.assertTrue(any(line in text for text in texts[:among]), json.dumps(lines["suspects"][:4], indent=1))
         self.assertEqual(lines["answer"], "line" if sure else "unsure", lines["reason"])
 
+    @long
     def test_of_right_kernels_every_number_is_understood(self):
         for name in ["mma_flash2", "warp_slices", "atomic_split", "bf162_warps", "cp_async_ring", "fp8_kv"]:
             with self.subTest(name):
@@ -391,6 +444,7 @@ class LinesTest(unittest.TestCase):
                 self.assertGreater(lines["right"], 0)
                 self.assertEqual(lines["understood"], lines["right"])
 
+    @long
     def test_numbers_are_followed_through_tf32(self):
         kernel = zoo.load("ex2_registers")
         self.plant(kernel, "s1 += rq[d] * __half2float(k[Dim + d]);",
@@ -431,6 +485,7 @@ class LinesTest(unittest.TestCase):
                 "where copies go on": ("pipeline_primitives", "\t\t__syncthreads();\n\t}\n", "\t}\n", "}", "if (tile + 1 < tiles)"),
                 "within a warp": ("float4_tiles", "    __syncthreads();\n  }\n", "  }\n", "}", "for (")}
 
+    @long
     def test_where_a_barrier_is_missing(self):
         for what, (name, old, new, behind, before) in self.BARRIERS.items():
             with self.subTest(what):
@@ -445,6 +500,7 @@ class LinesTest(unittest.TestCase):
                 self.assertTrue(second["text"].startswith(before), second)
                 self.assertEqual(lines["answer"], "unsure")
 
+    @long
     def test_parts_that_overlap_want_a_barrier_between(self):
         # Each thread has its own elements of q there, and then k comes to the same place.
         kernel = zoo.load("carved_smem")
@@ -474,6 +530,7 @@ class LinesTest(unittest.TestCase):
         self.assertEqual(lines["suspects"][0]["why"], "a barrier is missing behind it", lines["suspects"][:3])
         self.assertFalse([s for s in lines["suspects"] if "another part" in s["why"]])
 
+    @long
     def test_a_sum_of_lanes_is_no_maximum_and_a_launch_comes_last(self):
         name, case, old, new = EDITS["a factor that one lane alone has"][:4]
         self.plant(zoo.load(name), old, new)
@@ -502,6 +559,7 @@ class LinesTest(unittest.TestCase):
         self.assertIn("if (!valid) {", text.stdout)
         self.assertIn("wrote outside o", text.stderr)
 
+    @long
     def test_a_store_far_outside_shared_memory_is_found_and_does_no_harm(self):
         kernel = zoo.load("aligned_half")
         self.plant(kernel, "i < TILE * HEAD_DIM / 8; i += TILE * 4", "i < TILE * HEAD_DIM; i += TILE * 4", "--quiet")
@@ -516,6 +574,7 @@ class LinesTest(unittest.TestCase):
         self.assertIn("i < TILE * HEAD_DIM;", first["text"])
         self.assertIn("&sq[y][x] =", second["text"])
 
+    @long
     def test_of_a_race_what_check_finds_comes_first(self):
         kernel = zoo.load("aligned_half")
         self.plant(kernel, "o += (size_t)blockIdx.y * nq * HEAD_DIM;", "o += 0;", "--quiet")
@@ -527,6 +586,7 @@ class LinesTest(unittest.TestCase):
         self.assertIn("o += 0;", lines["suspects"][0]["text"])
         self.assertIn("o[", lines["suspects"][1]["text"])
 
+    @long
     def test_what_is_wrong_in_lockstep_alone_is_what_check_finds(self):
         # A sum that goes from thread to thread without a barrier.
         kernel = zoo.load("naive_rows")
@@ -551,6 +611,7 @@ class LinesTest(unittest.TestCase):
         self.assertIn("DIVERGES", text)
         self.assertNotIn("is what attention asks for", text)
 
+    @long
     def test_numbers_that_are_not_followed_are_said_to_be_lost(self):
         # Bits that integers are made of.
         self.plant(zoo.load("warp_per_row"), "part += rq[i] * __ldg(&k[kv_at + (first + j) * HEAD_DIM + lane + 32 * i]);", """{
@@ -565,6 +626,7 @@ class LinesTest(unittest.TestCase):
         self.assertIn("cannot be told", lines["reason"])
         self.assertEqual(len(lines["suspects"]), 1, lines["suspects"])
 
+    @long
     def test_rows_that_nobody_stores_are_counted_as_far_as_they_are_looked_at(self):
         store = "O[((size_t)bh * Sq + i) * D + d] = acc / rowSum;"
         self.plant(zoo.load("naive_rows"), store, "if (i < 20) " + store)
@@ -576,6 +638,7 @@ class LinesTest(unittest.TestCase):
     COLUMN_TILES = [("for (int d = tid; d < D; d += THREADS)", "for (int d = blockIdx.z * 16 + tid; d < min(D, (int)blockIdx.z * 16 + 16); d += THREADS)"),
                     ("if (tid == 0) L[", "if (tid == 0 && blockIdx.z == 0) L["), ("grid(Sq, B * H)", "grid(Sq, B * H, (D + 15) / 16)")]
 
+    @long
     def test_what_other_blocks_load_of_a_row_is_not_said_to_lack(self):
         kernel = zoo.load("naive_rows")
         for old, new, words in [("scores[j] = acc * scale", "scores[j] = acc", "does not load"),
@@ -594,6 +657,7 @@ class LinesTest(unittest.TestCase):
                 whys = {one["why"].split(" (")[0] for one in lines["suspects"] if "does not load" in one["why"]}
                 self.assertEqual(whys, set() if words == "does not load" else {words})
 
+    @long
     def test_why_a_result_moves_is_what_check_finds(self):
         for name, old, new, words, false in [
                 ("torch_extension", "  if (row >= len) return;", "  if (row >= len - 1) return;", "that nothing stores", "an uninitialised read"),
@@ -607,6 +671,7 @@ class LinesTest(unittest.TestCase):
                 self.assertIn(words, headline)
                 self.assertNotIn(false, headline.replace("no uninitialised", ""))
 
+    @long
     def test_a_few_elements_that_are_right_by_luck_weaken_nothing(self):
         name, case, old, new = EDITS["a loop that begins late"][:4]
         self.plant(zoo.load(name), old, new)
@@ -614,6 +679,7 @@ class LinesTest(unittest.TestCase):
         self.assertGreater(lines["right"], 0)
         self.assertEqual((lines["answer"], lines["reason"]), ("unsure", "the first of these lines is the likeliest"))
 
+    @long
     def test_what_agrees_may_touch_what_is_not_its_own(self):
         # The row behind the last is loaded, and nobody uses it.
         kernel = zoo.load("dispatch_types")
@@ -629,6 +695,7 @@ class LinesTest(unittest.TestCase):
         self.assertRegex((self.folder / "k.xml").read_text(), r'tests="\d+" failures="0" errors="0"')
         self.assertIsNone(self.trace(case, "--no-lines")["memory_errors"])
 
+    @long
     def test_a_race_of_blocks_is_told_whatever_a_run_gives(self):
         kernel = zoo.load("grid_sync")
         self.plant(kernel, "  grid.sync();\n", "", "--quiet")
@@ -717,6 +784,7 @@ class LinesTest(unittest.TestCase):
         self.assertIn("y.h5 holds no lines", without.stderr)
         self.assertIn("--stage is about values", self.call("show", "x.h5", "--lines", "--stage", "qk").stderr)
 
+    @long
     def test_every_block_that_a_row_depends_on_is_watched(self):
         self.build(zoo.load("paged_kv"))  # a block stores a key
         lines = self.trace("--heads 2 --kv-heads 1 --seqlen-q 2 --seqlen-k 150 --head-dim 32", "--lines")["line_divergence"]
@@ -759,6 +827,7 @@ ATTN_DIAG_EXPORT({.name = "cached", .call = call, .dtypes = fp32, .head_dims = {
         return self.trace("--batch 2 --heads 2 --kv-heads 1 --seqlen-q 2 --seqlen-k 70 --head-dim 32",
                           "--lines")["line_divergence"]
 
+    @long
     def test_what_is_in_a_cache_is_known(self):
         lines = self.trace_cached("l = l * alpha + p;", "l = l * alpha + p;")
         self.assertEqual((lines["answer"], lines["understood"]), ("none", lines["right"]), lines["reason"])
@@ -767,12 +836,14 @@ ATTN_DIAG_EXPORT({.name = "cached", .call = call, .dtypes = fp32, .head_dims = {
         self.assertIn("different columns", lines["what"])
         self.assertIn("(lane ^ 1)", lines["suspects"][0]["text"])
 
+    @long
     def test_of_what_a_loop_of_the_host_moves_no_line_is_told(self):
         for new in ["l = l * alpha + p;", "l = l * alpha - p;"]:
             lines = self.trace_cached("l = l * alpha + p;", new, self.OWN_LOOP)
             self.assertEqual((lines["answer"], lines["suspects"]), ("unsure", []), lines["what"])
             self.assertIn("code of the host copies k, and", lines["reason"])
 
+    @long
     def test_values_of_a_variable(self):
         kernel = zoo.load("warp_per_row")
         self.build(kernel)
@@ -844,7 +915,11 @@ ATTN_DIAG_EXPORT({.name = "cached", .call = call, .dtypes = fp32, .head_dims = {
 
 
 class Edit(LinesTest):
-    """One of the edits: `--edit NAME`."""
+    """One of the edits."""
+
+    def __init__(self, name):
+        super().__init__()
+        self.name = name
 
     def runTest(self):
         if self.name in EDITS:
@@ -853,12 +928,9 @@ class Edit(LinesTest):
             self.edit_is_told(*CHECKED_EDITS[self.name], "--quiet")
 
 
+def load_tests(loader, tests, pattern):
+    return loader.loadTestsFromTestCase(LinesTest)
+
+
 if __name__ == "__main__":
-    if sys.argv[2:] == ["--list"]:
-        print(*EDITS, *CHECKED_EDITS, sep="\n")
-    elif sys.argv[2:3] == ["--edit"]:
-        Edit.name = sys.argv[3]
-        sys.exit(not unittest.TextTestRunner().run(Edit()).wasSuccessful())
-    else:
-        del Edit
-        unittest.main(argv=[sys.argv[0], *sys.argv[2:]])
+    main(LinesTest, sys.argv[2:], {name: Edit(name) for name in (*EDITS, *CHECKED_EDITS)})

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """attn-diag repair as it is called: what it finds, what it leaves alone and what it refuses.
 
-usage: repair_cli_test.py PATH_TO_ATTN_DIAG [unittest arguments]
+usage: repair_cli_test.py PATH_TO_ATTN_DIAG [--list | --only TITLE | --short | unittest arguments]
 """
 
 import json
 import pathlib
 import subprocess
-import unittest
+import sys
 
-from testing.command_test import CommandTest, paths
+from testing.command_test import CommandTest, long, main, paths
 
 CASE = "--dtype fp32 --heads 2 --seqlen 9 --head-dim 16"
 
@@ -111,18 +111,21 @@ class Repair(CommandTest):
         self.assertEqual(sorted(p.name for p in self.folder.iterdir()),
                          ["include", "rows.cu", "rows.lockstep.so", "rows.so"])
 
+    @long
     def test_a_bug_in_a_header_is_repaired_there(self):
         self.broken("sum += a[d] * b[d]", "sum = a[d] * b[d]")
         edit = self.report(0, "--line tile.cuh:6")["edits"][0]
         self.assertTrue(edit["file"].endswith("include/tile.cuh"), edit)
         self.assertIn("+  for (int d = 0; d < dim; ++d) sum += a[d] * b[d];", edit["diff"])
 
+    @long
     def test_what_the_compiler_must_know_is_edited_too(self):
         # More scores than there is room for.
         self.broken("__shared__ float s[64];", "__shared__ float s[2];")
         edit = self.report(0, "--line rows.cu:6")["edits"][0]
         self.assertIn("+  __shared__ float s[4];", edit["diff"])
 
+    @long
     def test_a_launch_is_edited_too(self):
         self.broken("dim3(n, heads)", "dim3(n, heads - 1)")
         edit = self.report(0)["edits"][0]
@@ -133,6 +136,7 @@ class Repair(CommandTest):
         self.assertIn(old, KERNEL)
         self.build(KERNEL.replace(old, new, 1).replace("blockIdx.y * n * dim", "(blockIdx.y & 1) * n * dim"))
 
+    @long
     def test_an_edit_that_mends_this_case_but_not_others_is_told_as_that(self):
         self.build_with_two_bugs("j < keys; ++j) l +=", "j <= keys; ++j) l +=")
         flags = "--time-limit 14 --line rows.cu:17"
@@ -150,6 +154,7 @@ class Repair(CommandTest):
         self.assertIn("Nothing was written", text)
         self.assertIn("j <= keys; ++j) l +=", (self.folder / "rows.cu").read_text())
 
+    @long
     def test_what_only_check_sees_is_repaired_by_what_check_says(self):
         # It reads one number too many, which changes nothing.
         more = "float least = -INFINITY;\n  for (int d = 0; d < dim; ++d) least = fminf(least, a[d]);\n  return least > 1e30f ? least : sum;"
@@ -161,10 +166,12 @@ class Repair(CommandTest):
         self.assertIn(8, [place["line"] for place in report["suspects"]])
         self.assertIn("+  for (int d = 0; d < dim; ++d) least", report["edits"][0]["diff"])
 
+    @long
     def test_a_missing_barrier_is_put_back(self):
         self.broken("    m = m_new;\n    __syncthreads();\n", "    m = m_new;\n")
         self.assertIn("+    __syncthreads();", self.report(0, "--line rows.cu:24")["edits"][0]["diff"])
 
+    @long
     def test_without_a_line_it_looks_for_suspects_itself(self):
         self.broken("l += __expf(s[j] - m_new)", "l += __expf(s[j] + m_new)")
         report = self.report(0)
@@ -172,6 +179,7 @@ class Repair(CommandTest):
         self.assertEqual(report["edits"][0]["line"], 17)
         self.assertIn("+    for (int j = 0; j < keys; ++j) l += __expf(s[j] - m_new);", report["edits"][0]["diff"])
 
+    @long
     def test_an_edit_that_works_only_for_small_scores_is_none(self):
         # Without the maximum, or with a constant for it, small scores are right, too.
         self.broken("l *= alpha", "l *= 1.0f")
@@ -180,6 +188,7 @@ class Repair(CommandTest):
         self.assertNotIn("fmaxf", report["edits"][0]["diff"].replace("m_new = fmaxf(m_new, s[j])", ""))
         self.assertIn("alpha", report["edits"][0]["diff"].split("\n+")[-1])
 
+    @long
     def test_another_case_that_fails_is_repaired_and_named(self):
         self.broken("return min(first + kTile, n)", "return first + kTile")
         report = json.loads(self.call("repair --kernel ./rows.so --dtype fp32 --heads 2 --seqlen 8 --head-dim 16 --json "
@@ -208,6 +217,7 @@ class Repair(CommandTest):
         text = self.call(f"repair --kernel ./rows.so {CASE} --time-limit 3 --quiet", 1)
         self.assertTrue(text.startswith("NOTHING FOUND: "), text)
 
+    @long
     def test_a_trace_that_tries_edits_puts_their_line_first(self):
         wrong = "return min(first + kTile, n - 1);"
         self.build(header=HEADER.replace("return min(first + kTile, n);", wrong))
@@ -226,6 +236,7 @@ class Repair(CommandTest):
         shown = self.call("show x.h5 --lines", 1)
         self.assertIn("Under this edit", shown)
 
+    @long
     def test_edits_are_tried_where_the_kernel_crashes(self):
         wrong = "q + at + row * (dim + 99999999)"
         self.build(KERNEL.replace("q + at + row * dim", wrong))
@@ -234,6 +245,7 @@ class Repair(CommandTest):
         self.assertIn(wrong, first["text"])
         self.assertTrue(first["why"].startswith("under an edit of this line all"), first)
 
+    @long
     def test_an_edit_that_makes_this_case_agree_alone_has_its_line_told(self):
         self.build_with_two_bugs("l *= alpha", "l *= 1.0f")
         text = self.call(f"trace --kernel ./rows.so {CASE} --no-history --json --try-edits 30", 1)
@@ -252,6 +264,7 @@ class Repair(CommandTest):
         self.assertIn("--try-edits", self.call(f"{case} --try-edits 0", 2))
         self.assertIn("--no-lines", self.call(f"{case} --try-edits 3 --no-lines", 2))
 
+    @long
     def test_without_an_instrumented_build_that_is_said(self):
         self.broken("m + logf(l)", "m - logf(l)", "--no-lockstep")
         report = self.report(0, "--line rows.cu:28")
@@ -280,4 +293,4 @@ class Repair(CommandTest):
 
 if __name__ == "__main__":
     paths(__doc__, 1)
-    unittest.main()
+    main(Repair, sys.argv[1:], {})

@@ -1,5 +1,5 @@
-# attn_diag_check_headers(): an object library, built by name (CI does), in which every public
-# header is compiled alone and twice included. A header that leans on another's includes, or that has
+# attn_diag_check_headers(): an object library, built by name, in which every public header is compiled alone and twice
+# included; tools/check_includes reads its sources, too. A header that leans on another's includes, or that has
 # no include guard, fails the build with its name.
 function(attn_diag_check_headers)
   set(roots kernels/include reference/include harness/include harness/host/include
@@ -15,7 +15,7 @@ function(attn_diag_check_headers)
       endif()
       string(MAKE_C_IDENTIFIER ${header} stem)
       set(source ${PROJECT_BINARY_DIR}/header_check/${stem}.cc)
-      set(text "#include <${header}>\n#include <${header}>\n")
+      set(text "#include <${header}>\n#include <${header}>\n// ${root}/${header}\n")
       if(EXISTS ${source})
         file(READ ${source} present)
       else()

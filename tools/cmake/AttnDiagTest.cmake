@@ -8,11 +8,11 @@
 find_package(Catch2 REQUIRED)
 include(Catch)
 
-# Tests are compiled more often than they run.
+# Tests are compiled more often than they run; those with kernels or vectors of their own run longer.
 if(NOT TARGET attn_diag_test_flags)
   add_library(attn_diag_test_flags INTERFACE)
   target_compile_options(attn_diag_test_flags INTERFACE
-    $<$<CONFIG:Release>:-O1> ${ATTN_DIAG_PRECOMPILED_OPTIONS})
+    $<$<CONFIG:Release>:$<IF:$<BOOL:$<TARGET_PROPERTY:ATTN_DIAG_COMPUTES>>,-O1,-O0>> ${ATTN_DIAG_PRECOMPILED_OPTIONS})
   target_link_libraries(attn_diag_test_flags INTERFACE fmt::fmt)  # whose definition precompiled headers must share
 endif()
 if(NOT TARGET attn_diag_test_main)
@@ -46,7 +46,9 @@ function(attn_diag_add_test name)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${ARG_LIBRARIES} attn_diag_test_main attn_diag_flags attn_diag_test_flags)
   # Tests of kernels and of vectors have flags of their own, which precompiled headers must share.
-  if(NOT ARG_LIBRARIES MATCHES "host_cuda|test_kernels|native")
+  if(ARG_LIBRARIES MATCHES "host_cuda|test_kernels|native")
+    set_target_properties(${name} PROPERTIES ATTN_DIAG_COMPUTES ON)
+  else()
     target_precompile_headers(${name} REUSE_FROM attn_diag_precompiled_tests)
   endif()
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)

@@ -1,5 +1,6 @@
 // What a watch build calls as it computes (attn_diag/harness/host/value_callouts.h).
 #include <algorithm>
+#include <initializer_list>
 
 #include "attn_diag_host/shared_address.h"
 #include "attn_diag_host/warp.h"
@@ -36,7 +37,10 @@ CopiedAt copied_at() {
 }
 
 void note_cleared(void* at, std::size_t bytes) {
-  if (ValueRecorder* recorder = watching_values()) recorder->forget(at, bytes);
+  ValueRecorder* const recorder = watching_values();
+  if (recorder == nullptr) return;
+  recorder->forget(at, bytes);
+  if (BlockRunner::current() == nullptr) recorder->forget_writers(at, bytes);
 }
 
 }  // namespace attn_diag::host
@@ -49,13 +53,37 @@ using attn_diag::host::Label;
 using attn_diag::host::ValueRecorder;
 using attn_diag::value_callouts::Site;
 
-// The watched block's, or null.
+// The watched block's recorder, or null; code of the host has one where one of these labels is a number that a block stored.
 struct Watched {
+  explicit Watched(std::initializer_list<Label> labels = {}) {
+    if (runner != nullptr) return;
+    ValueRecorder* const scope = attn_diag::host::watching_values();
+    for (const Label label : labels)
+      if (of == 0 && scope != nullptr && label != 0 && scope->is_on_host(label)) {
+        recorder = scope;
+        of = label;
+      }
+  }
+  std::uint32_t where() const {
+    return runner != nullptr ? runner->place_of_values() : recorder->place_of(of);
+  }
+  // What is made of the labels.
+  template <class Make>
+  Label make(const Make& make) const {
+    if (recorder == nullptr) return 0;
+    if (runner != nullptr) return make();
+    return recorder->is_only_of_block(of) ? of : recorder->hand_on(make(), of);
+  }
+
   BlockRunner* runner = BlockRunner::current();
   ValueRecorder* recorder =
       runner != nullptr && runner->watches_values() ? runner->values() : nullptr;
-  std::uint32_t where() const { return runner->place_of_values(); }
+  Label of = 0;  // of those, on the host
 };
+
+ValueRecorder* recorder_of_host() {
+  return BlockRunner::current() == nullptr ? attn_diag::host::watching_values() : nullptr;
+}
 
 // Which block reads what another wrote, whether or not they are watched; and what others load of the inputs.
 void note_global(Site* site, const void* at, std::uint32_t bytes, bool is_store) {
@@ -102,15 +130,18 @@ void attn_diag_value_atomic_add(Site* site, void* at, Label label, float number)
 void attn_diag_value_at(Site* site);
 
 Label attn_diag_value_load(Site* site, const void* at, std::uint32_t bytes, std::uint64_t bits) {
+  if (ValueRecorder* const of_host = recorder_of_host()) return of_host->load_on_host(at, bytes);
   note_global(site, at, bytes, false);
   const Watched watched;
-  return watched.recorder == nullptr
-             ? 0
-             : watched.recorder->load(*site, watched.where(), at, bytes, bits);
+  return watched.recorder == nullptr ? 0
+                                     : watched.recorder->load(*site, watched.where(), at, bytes,
+                                                              bits, attn_diag::host::is_local(at));
 }
 
 void attn_diag_value_store(Site* site, const void* at, std::uint32_t bytes, Label label,
                            std::uint64_t bits) {
+  if (ValueRecorder* const of_host = recorder_of_host())
+    return of_host->store_on_host(at, bytes, label);
   note_global(site, at, bytes, true);
   const Watched watched;
   if (watched.recorder != nullptr)
@@ -123,8 +154,7 @@ void attn_diag_value_store(Site* site, const void* at, std::uint32_t bytes, Labe
 Label attn_diag_value_compute(Site* site, float result, Label a, float x, Label b, float y, Label c,
                               float z) {
   if ((a | b | c) == 0) return 0;
-  const Watched watched;
-  if (watched.recorder == nullptr) return 0;
+  const Watched watched({a, b, c});
   using Op = attn_diag::value_callouts::Op;
   const unsigned operands =
       site->op == Op::kFma                                                             ? 3
@@ -133,72 +163,73 @@ Label attn_diag_value_compute(Site* site, float result, Label a, float x, Label 
                                                                                           : b != 0 ? 2
                                                                                                    : 1)
                                                                                        : 2;
-  return watched.recorder->compute(*site, watched.where(), result, {a, b, c}, {x, y, z}, operands);
+  return watched.make([&] {
+    return watched.recorder->compute(*site, watched.where(), result, {a, b, c}, {x, y, z},
+                                     operands);
+  });
 }
 
 Label attn_diag_value_pick(Site* site, Label chosen, float number, Label other) {
   if ((chosen | other) == 0) return 0;
-  const Watched watched;
-  return watched.recorder == nullptr
-             ? 0
-             : watched.recorder->pick(*site, watched.where(), chosen, number, other);
+  const Watched watched({chosen, other});
+  return watched.make(
+      [&] { return watched.recorder->pick(*site, watched.where(), chosen, number, other); });
 }
 
 Label attn_diag_value_convert(Site* site, Label label, float result, std::uint32_t bytes) {
   if (label == 0) return 0;
-  const Watched watched;
-  return watched.recorder == nullptr
-             ? 0
-             : watched.recorder->convert(*site, watched.where(), label, result, bytes);
+  const Watched watched({label});
+  return watched.make(
+      [&] { return watched.recorder->convert(*site, watched.where(), label, result, bytes); });
 }
 
 Label attn_diag_value_resize(Label label, std::uint32_t bytes, std::uint32_t to) {
   if (label == 0) return 0;
-  const Watched watched;
-  return watched.recorder == nullptr ? 0 : watched.recorder->resize(label, bytes, to);
+  const Watched watched({label});
+  return watched.make([&] { return watched.recorder->resize(label, bytes, to); });
 }
 
 Label attn_diag_value_shift(Label label, std::uint32_t bytes, std::int32_t bits) {
   if (label == 0) return 0;
-  const Watched watched;
-  return watched.recorder == nullptr ? 0 : watched.recorder->shift(label, bytes, bits);
+  const Watched watched({label});
+  return watched.make([&] { return watched.recorder->shift(label, bytes, bits); });
 }
 
 Label attn_diag_value_mask(Label label, std::uint32_t bytes, std::uint64_t mask) {
   if (label == 0) return 0;
-  const Watched watched;
-  return watched.recorder == nullptr ? 0 : watched.recorder->mask(label, bytes, mask);
+  const Watched watched({label});
+  return watched.make([&] { return watched.recorder->mask(label, bytes, mask); });
 }
 
 Label attn_diag_value_merge(Site* site, Label a, Label b, std::uint32_t bytes) {
   if ((a | b) == 0) return 0;
-  const Watched watched;
-  return watched.recorder == nullptr ? 0
-                                     : watched.recorder->merge(*site, watched.where(), a, b, bytes);
+  const Watched watched({a, b});
+  return watched.make([&] { return watched.recorder->merge(*site, watched.where(), a, b, bytes); });
 }
 
 Label attn_diag_value_join(Label low, Label high, std::uint32_t low_bytes,
                            std::uint32_t high_bytes) {
   if ((low | high) == 0) return 0;
-  const Watched watched;
-  return watched.recorder == nullptr ? 0 : watched.recorder->join(low, high, low_bytes, high_bytes);
+  const Watched watched({low, high});
+  return watched.make([&] { return watched.recorder->join(low, high, low_bytes, high_bytes); });
 }
 
 Label attn_diag_value_as_number(Site* site, Label label, std::uint32_t bytes, float number) {
   if (label == 0) return 0;
-  const Watched watched;
-  return watched.recorder == nullptr
-             ? 0
-             : watched.recorder->as_number(*site, watched.where(), label, bytes, number);
+  const Watched watched({label});
+  return watched.make(
+      [&] { return watched.recorder->as_number(*site, watched.where(), label, bytes, number); });
 }
 
 void attn_diag_value_copy(Site* load, Site* store, void* to, const void* from,
                           std::uint64_t bytes) {
+  if (recorder_of_host() != nullptr) return attn_diag::host::note_copied(to, from, bytes);
   const auto count = static_cast<std::uint32_t>(bytes);
   note_global(load, from, count, false);
   const Watched watched;
   if (watched.recorder != nullptr)
-    watched.recorder->copy(to, from, bytes, {load, watched.where(), store});
+    watched.recorder->copy(
+        to, from, bytes, {load, watched.where(), attn_diag::host::is_local(to) ? nullptr : store});
   else
     note_output_of_unwatched(*store, watched, to, count);
   note_global(store, to, count, true);

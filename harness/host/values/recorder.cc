@@ -262,12 +262,13 @@ void ValueRecorder::copy(void* to, const void* from, std::size_t bytes, CopiedAt
       }
     } else {
       parts = bytes_at(at, here);
+      for (const std::uint32_t part : parts) x_read[part & kLabelMask] = true;
       // Code of the host hands on who stored it.
       if (at_line.site != nullptr)
         parts = is_of_unwatched(at) ? unwatched(*at_line.site, at_line.where, here)
-                                    : loaded_here(*at_line.site, at_line.where, parts);
-      for (const std::uint32_t part : parts) x_read[part & kLabelMask] = true;
+                                    : copied_here(*at_line.site, at_line.where, parts, here);
     }
+    if (at_line.store != nullptr) parts = copied_here(*at_line.store, at_line.where, parts, here);
     std::copy_n(parts.begin(), here, labels.begin() + static_cast<std::ptrdiff_t>(i));
   }
   write(address_of(to), labels.data(), bytes);
@@ -305,7 +306,7 @@ float ValueRecorder::number_of_bits(Label label, unsigned bytes, std::uint64_t b
 }
 
 Label ValueRecorder::load(Site& site, std::uint32_t where, const void* at, unsigned bytes,
-                          std::uint64_t bits) {
+                          std::uint64_t bits, bool local) {
   if (bytes > 16) return 0;
   if (const int buffer = find(x_options.inputs, at); buffer >= 0) {
     const ValueBuffer& input = x_options.inputs[static_cast<std::size_t>(buffer)];
@@ -339,12 +340,10 @@ Label ValueRecorder::load(Site& site, std::uint32_t where, const void* at, unsig
   }
   if ((label & kPacked) != 0) {
     const Packed parts = x_packed[label & ~kPacked];
-    bool copied = false;
-    for (const std::uint32_t part : parts) {
-      x_read[part & kLabelMask] = true;
-      copied = copied || is_copied(part & kLabelMask);
-    }
-    return copied ? pack(loaded_here(site, where, parts), bytes) : label;
+    for (const std::uint32_t part : parts) x_read[part & kLabelMask] = true;
+    // Registers, as of an array that is handed on, are moved by many lines that mean nothing.
+    return pack(local ? loaded_here(site, where, parts) : copied_here(site, where, parts, bytes),
+                bytes);
   }
   if (label == 0) return label;
   x_read[label] = true;
@@ -372,9 +371,10 @@ void ValueRecorder::store(Site& site, std::uint32_t where, const void* at, unsig
     if (kept != 0) x_width[kept] = static_cast<unsigned char>(bytes);
   }
   note_replaced(site, at, bytes, kept, local ? where : kAnybody);
-  const Packed parts = unpack(kept, bytes);
+  Packed parts = unpack(kept, bytes);
+  if ((label & kPacked) != 0 && !local) parts = copied_here(site, where, parts, bytes);
   write(address_of(at), parts.data(), bytes);
-  if (is_output(at)) note_output(site, where, at, bytes, kept);
+  if (is_output(at)) note_output(site, where, at, bytes, label_at(at, bytes));
 }
 
 bool ValueRecorder::is_copied(Label label) const {
@@ -398,6 +398,26 @@ Packed ValueRecorder::loaded_here(Site& site, std::uint32_t where, Packed parts)
   return parts;
 }
 
+Packed ValueRecorder::copied_here(Site& site, std::uint32_t where, Packed parts, unsigned bytes) {
+  if (site.op == value_callouts::Op::kLoad) parts = loaded_here(site, where, parts);
+  for (unsigned i = 0; i < bytes;) {
+    const Label label = parts[i];
+    const unsigned width = label == 0 || (label & ~kLabelMask) != 0 ? 0 : x_width[label];
+    bool whole = width > 0 && i + width <= bytes && x_graph.nodes[label].site != site.number;
+    for (unsigned p = 1; whole && p < width; ++p) whole = parts[i + p] == (label | p << kPartShift);
+    if (!whole) {
+      ++i;
+      continue;
+    }
+    const Label made = add(site, where, {label, 0, 0}, x_graph.nodes[label].value);
+    if (made == 0) break;
+    x_width[made] = static_cast<unsigned char>(width);
+    for (unsigned p = 0; p < width; ++p) parts[i + p] = made | p << kPartShift;
+    i += width;
+  }
+  return parts;
+}
+
 bool ValueRecorder::is_of_unwatched(const void* at) const {
   if (x_options.all_blocks) return false;
   const auto writer = x_writers.find(address_of(at) / 4);
@@ -415,6 +435,46 @@ Packed ValueRecorder::unwatched(Site& site, std::uint32_t where, unsigned bytes)
     for (unsigned p = 0; p < width; ++p) parts[b + p] = label | p << kPartShift;
   }
   return parts;
+}
+
+Label ValueRecorder::load_on_host(const void* at, unsigned bytes) {
+  const auto writer = x_writers.find(address_of(at) / 4);
+  if (writer == x_writers.end() || find(x_options.inputs, at) >= 0 || bytes > 16) return 0;
+  const std::uint32_t block = writer->second.block;
+  Label label = 0;
+  if (is_watched(block)) {
+    label = label_at(at, bytes);
+  } else {
+    Label& known = x_only_of_block[block];
+    if (known == 0) known = add_node(0, block << 10, {}, 0);
+    label = known;
+  }
+  if (label != 0) x_on_host[label] = writer->second;
+  return label;
+}
+
+void ValueRecorder::store_on_host(const void* at, unsigned bytes, Label label) {
+  const auto by = x_on_host.find(label);
+  forget(at, bytes);
+  forget_writers(at, bytes);
+  if (by == x_on_host.end() || bytes > 16) return;
+  for (std::uintptr_t word = address_of(at) / 4; word <= (address_of(at) + bytes - 1) / 4; ++word)
+    x_writers[word] = by->second;
+  const bool watched = is_watched(by->second.block);
+  if (watched) set_label(const_cast<void*>(at), bytes, label);
+  if (is_output(at))
+    note_output(*by->second.site, by->second.block << 10, at, bytes, watched ? label : 0);
+}
+
+Label ValueRecorder::hand_on(Label made, Label of) {
+  if (made != 0) x_on_host[made] = x_on_host.at(of);
+  return made;
+}
+
+void ValueRecorder::forget_writers(const void* at, std::size_t bytes) {
+  if (x_writers.empty() || bytes == 0) return;
+  for (std::uintptr_t word = address_of(at) / 4; word <= (address_of(at) + bytes - 1) / 4; ++word)
+    x_writers.erase(word);
 }
 
 void ValueRecorder::note_replaced(Site& site, const void* at, unsigned bytes, Label by,

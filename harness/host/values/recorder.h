@@ -44,8 +44,9 @@ class __attribute__((visibility("hidden"))) ValueRecorder {
 
   // As in value_callouts.h. `where`: as in ValueNode; `local`: whether the memory is of that thread
   // alone; `global`: whether other blocks may see it.
+  // `local`: of the thread itself.
   Label load(value_callouts::Site& site, std::uint32_t where, const void* at, unsigned bytes,
-             std::uint64_t bits);
+             std::uint64_t bits, bool local = false);
   void store(value_callouts::Site& site, std::uint32_t where, const void* at, unsigned bytes,
              Label label, std::uint64_t bits, bool local = false);
   void note_global(value_callouts::Site& site, std::uint32_t block, const void* at, unsigned bytes,
@@ -82,6 +83,20 @@ class __attribute__((visibility("hidden"))) ValueRecorder {
   void set_label(void* at, unsigned bytes, Label label);
   Label constant(float value);
 
+  // Code of the host, between launches, hands on what blocks stored, as where it converts o; what it makes of inputs is not
+  // followed. Its labels are those of blocks, and what it computes has the place of the block's thread.
+  Label load_on_host(const void* at, unsigned bytes);
+  void store_on_host(const void* at, unsigned bytes, Label label);
+  // Whether the host has the label of such a number; and whether only its block is known, which is not watched.
+  bool is_on_host(Label label) const { return x_on_host.count(label) != 0; }
+  bool is_only_of_block(Label label) const {
+    return x_on_host.count(label) != 0 && !is_watched(x_on_host.at(label).block);
+  }
+  std::uint32_t place_of(Label label) const { return x_on_host.at(label).block << 10; }
+  // `made` is made of that number.
+  Label hand_on(Label made, Label of);
+  void forget_writers(const void* at, std::size_t bytes);
+
   // The place that a thread named last: of a sum of products by a tensor core, or of a copy.
   void stand_at(value_callouts::Site* site) { x_at = site; }
   value_callouts::Site* stands_at() const { return x_at; }
@@ -111,6 +126,8 @@ class __attribute__((visibility("hidden"))) ValueRecorder {
   bool is_copied(Label label) const;
   // The same, where what code of the host copied from an input is loaded here.
   Packed loaded_here(value_callouts::Site& site, std::uint32_t where, Packed parts);
+  // The same, where the thread copies whole numbers from memory or registers: each gets a node of the copy's.
+  Packed copied_here(value_callouts::Site& site, std::uint32_t where, Packed parts, unsigned bytes);
   // Whether a block that is not watched was the last to store there; and labels of numbers for that.
   bool is_of_unwatched(const void* at) const;
   Packed unwatched(value_callouts::Site& site, std::uint32_t where, unsigned bytes);
@@ -136,7 +153,9 @@ class __attribute__((visibility("hidden"))) ValueRecorder {
     std::uint32_t block = 0;
     value_callouts::Site* site = nullptr;
   };
-  std::unordered_map<std::uintptr_t, Writer> x_writers;  // of 4 bytes of global memory
+  std::unordered_map<std::uintptr_t, Writer> x_writers;      // of 4 bytes of global memory
+  std::unordered_map<Label, Writer> x_on_host;               // who stored what code of the host has
+  std::unordered_map<std::uint32_t, Label> x_only_of_block;  // by block
   std::unordered_map<std::string, std::uint32_t> x_sites;
   std::vector<value_callouts::Site*> x_numbered;
   std::unordered_set<const value_callouts::Site*>

@@ -121,6 +121,32 @@ TEST_CASE("an element that the executor copies has the line that asked for it") 
   CHECK(graph.nodes[there].where == 9);
 }
 
+TEST_CASE("each number of several that are loaded, stored or copied at once has the line of that") {
+  Recording r;
+  Site from_input = site_of(Op::kLoad, "k"), put = site_of(Op::kStore, "tile"),
+       taken = site_of(Op::kLoad, "part"), left = site_of(Op::kStore, "kept");
+  float registers[2] = {};
+  const Label two = r.recorder.load(from_input, 1, &r.input[2], 8, 0);
+  r.recorder.store(put, 2, &r.memory[0], 8, two, 0, false);
+  const Label again = r.recorder.load(taken, 3, &r.memory[0], 8, 0);
+  r.recorder.copy(registers, r.memory, 8, {&taken, 4, &left});
+  const Label there = r.recorder.label_at(&registers[1], 4);
+  const Label stored = r.recorder.label_at(&r.memory[1], 4);
+  const Label second = r.recorder.resize(r.recorder.shift(again, 8, -32), 8, 4);
+  const ValueGraph graph = r.recorder.take();
+  CHECK(graph.site_of(stored).variable == "tile");
+  CHECK(graph.nodes[stored].where == 2);
+  CHECK(graph.site_of(graph.nodes[stored].operand[0]).variable == "k");
+  REQUIRE(second != 0);
+  REQUIRE((second & kPacked) == 0);
+  CHECK(graph.site_of(second).variable == "part");
+  CHECK(graph.nodes[second].operand[0] == stored);
+  CHECK(graph.site_of(there).variable == "kept");
+  CHECK(graph.nodes[there].where == 4);
+  CHECK(graph.site_of(graph.nodes[there].operand[0]).variable == "part");
+  CHECK(graph.nodes[graph.nodes[there].operand[0]].operand[0] == stored);
+}
+
 TEST_CASE(
     "outputs that a kernel copies from memory to memory are the block's, with the line that "
     "stores") {
@@ -145,6 +171,37 @@ TEST_CASE("what a block stored stays its own on the way through memory of the ho
   CHECK(graph.outputs[0][0].block == 3);
   CHECK(graph.sites[graph.outputs[0][0].site].variable == "o");
   CHECK(graph.outputs[0][1].block == ~0u);
+}
+
+TEST_CASE(
+    "what code of the host makes of a block's results is the block's, and of other numbers "
+    "nothing") {
+  Recording r(1000, std::vector<std::uint32_t>{3});
+  Site store = site_of(Op::kStore, "o"), round = site_of(Op::kRound, "narrow");
+  const Label made = r.recorder.load(r.load, 3 << 10, &r.input[0], 4, bits_of(1));
+  r.recorder.note_global(store, 3, &r.memory[0], 4, true);
+  r.recorder.store(store, 3 << 10, &r.memory[0], 4, made, bits_of(1));
+  r.recorder.note_global(store, 5, &r.memory[1], 4, true);
+  float host[3] = {};
+  for (const unsigned i : {0U, 1U, 2U}) {
+    const Label read = r.recorder.load_on_host(&r.memory[i], 4);
+    CHECK(r.recorder.is_on_host(read) == (i < 2));
+    CHECK(r.recorder.is_only_of_block(read) == (i == 1));
+    const Label converted =
+        i == 0 ? r.recorder.hand_on(
+                     r.recorder.convert(round, r.recorder.place_of(read), read, 1, 4), read)
+               : read;
+    r.recorder.store_on_host(&host[i], 4, converted);
+  }
+  CHECK(r.recorder.load_on_host(&r.input[0], 4) == 0);
+  r.recorder.copy(r.output, host, 12);
+  const ValueGraph graph = r.recorder.take();
+  CHECK(graph.outputs[0][0].block == 3);
+  CHECK(graph.site_of(graph.outputs[0][0].node).variable == "narrow");
+  CHECK(graph.sites[graph.outputs[0][0].site].variable == "o");
+  CHECK(graph.outputs[0][1].block == 5);
+  CHECK(graph.outputs[0][1].node == 0);
+  CHECK(graph.outputs[0][2].block == ~0u);
 }
 
 TEST_CASE("what is stored and replaced before anybody reads it is kept apart") {

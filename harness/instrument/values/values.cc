@@ -89,10 +89,17 @@ bool is_atomic_add_of_floats(StringRef name) {
   return name == "_Z9atomicAddPff" || name == "_Z9atomicAddPdd";
 }
 bool is_collective(StringRef name) { return name.contains("4host15warp_collectiveE"); }
-// Which argument points to the memory that a call reads; nothing: it is no such call.
-std::optional<unsigned> memory_argument(StringRef name) {
-  if (name.contains("4host10async_copyE") || name.contains("4host11matrix_loadE")) return 1;
-  if (name.contains("4host8ldmatrixE")) return 3;
+// Which argument points to the memory that a call reads or writes; nothing: it is no such call.
+struct MemoryCall {
+  Op op;
+  unsigned argument;
+};
+std::optional<MemoryCall> memory_call(StringRef name) {
+  if (name.contains("4host10async_copyE") || name.contains("4host11matrix_loadE"))
+    return MemoryCall{Op::kLoad, 1};
+  if (name.contains("4host8ldmatrixE")) return MemoryCall{Op::kLoad, 3};
+  if (name.contains("4host12matrix_storeE") || name.contains("4host8stmatrixE"))
+    return MemoryCall{Op::kStore, 0};
   return std::nullopt;
 }
 bool is_matrix_call(StringRef name) {
@@ -619,10 +626,10 @@ class Watcher {
            {as_pointer(builder, x_sites.site(at, Op::kProduct, nullptr))});
       return;
     }
-    if (const auto memory = memory_argument(name)) {
+    if (const auto memory = memory_call(name)) {
       IRBuilder<> builder(&at);
       call(builder, value_callouts::kAt, builder.getVoidTy(),
-           {as_pointer(builder, x_sites.site(at, Op::kLoad, at.getArgOperand(*memory)))});
+           {as_pointer(builder, x_sites.site(at, memory->op, at.getArgOperand(memory->argument)))});
       return;
     }
     if (is_atomic_add_of_floats(name)) {

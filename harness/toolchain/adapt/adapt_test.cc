@@ -42,7 +42,8 @@ TEST_CASE("sizes are known by many names") {
   for (const char* sizes :
        {"int B, int H, int S, int D", "int batch_size, int num_heads, int seq_len, int head_dim",
         "int bs, int nh, int N, int d", "int bsz, int n_heads, int seqlen, int hd",
-        "int nBatch, int nHeads, int seqLen, int headDim"}) {
+        "int nBatch, int nHeads, int seqLen, int headDim",
+        "int batch, int query_heads, int sequence_length, int head_dim"}) {
     INFO(sizes);
     CHECK_THAT(
         draft_of(launcher(kTensors + sizes)).text,
@@ -50,6 +51,16 @@ TEST_CASE("sizes are known by many names") {
             "attention(c.q<half>(), c.k<half>(), c.v<half>(), c.o<half>(), c.batch(), c.heads(), "
             "c.seqlen(), c.head_dim())"));
   }
+}
+
+TEST_CASE("tiles and heads are known by words that are written out") {
+  const std::string text =
+      draft_of("#define QUERY_BLOCK_SIZE 16\n#define KEY_TILE_SIZE 32\n" +
+               launcher(kTensors + "int batch, int query_heads, int key_value_heads, int "
+                                   "sequence_length, int head_dim"))
+          .text;
+  CHECK_THAT(text, contains("c.heads(), c.kv_heads(), c.seqlen()"));
+  CHECK_THAT(text, contains(".tile = {16, 32}"));
 }
 
 TEST_CASE("tensors are known by many names") {

@@ -129,8 +129,9 @@ Role integers_role(const std::string& name) {
   return Role::kPaged;
 }
 
-Role size_role(const std::string& name) {
-  const std::string n = join(split_name(name));
+namespace {
+
+Role size_role_of(const std::string& n) {
   static const std::map<Role, Names> table = {
       {Role::kBatch,
        {"b", "batch", "batchsize", "bs", "bsz", "nbatch", "numbatch", "numbatches", "batches",
@@ -253,6 +254,30 @@ Role size_role(const std::string& name) {
   return Role::kUnknown;
 }
 
+// "key_value_heads" and "KEY_TILE_SIZE" as "kv_heads" and "k_tile".
+std::string with_short_words(const std::string& name) {
+  std::vector<std::string> parts;
+  for (const std::string& part : split_name(name)) {
+    const bool of_keys = !parts.empty() && parts.back() == "k";
+    if (part == "query" || part == "queries")
+      parts.emplace_back("q");
+    else if (part == "key" || part == "keys")
+      parts.emplace_back("k");
+    else if (of_keys && (part == "value" || part == "values"))
+      parts.back() = "kv";
+    else
+      parts.push_back(part);
+  }
+  if (parts.size() > 2 && parts.back() == "size") parts.pop_back();
+  return join(parts);
+}
+
+}  // namespace
+
+Role size_role(const std::string& name) {
+  const Role role = size_role_of(join(split_name(name)));
+  return role != Role::kUnknown ? role : size_role_of(with_short_words(name));
+}
 Role number_role(const std::string& name) {
   const std::vector<std::string> parts = split_name(name);
   const std::string n = join(parts);

@@ -27,20 +27,49 @@ std::string read_source(const fs::path& file) {
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
-// The file that `#include "x.cu"` in `from` names, by its folder and the folders of -I.
-bool includes_file(const BuildRequest& request, const fs::path& from, std::string_view directive,
-                   const fs::path& file) {
+// The file that `#include "x.cu"` in `from` names: the first in its folder and the folders of -I; empty: there is none.
+fs::path included_file(const BuildRequest& request, const fs::path& from,
+                       std::string_view directive) {
   const std::size_t open = directive.find_first_of("\"<");
   if (directive.find("include") == std::string_view::npos || open == std::string_view::npos)
-    return false;
+    return {};
   const std::size_t close = directive.find(directive[open] == '<' ? '>' : '"', open + 1);
-  if (close == std::string_view::npos) return false;
+  if (close == std::string_view::npos) return {};
   const fs::path name(directive.substr(open + 1, close - open - 1));
   std::vector<fs::path> folders = {from.parent_path()};
   for (const std::string& folder : include_folders(request)) folders.emplace_back(folder);
   for (const fs::path& folder : folders)
-    if (fs::weakly_canonical(folder / name) == fs::weakly_canonical(file)) return true;
-  return false;
+    if (fs::is_regular_file(folder / name)) return folder / name;
+  return {};
+}
+
+// Those that a file names itself.
+std::vector<fs::path> includes_of(const BuildRequest& request, const fs::path& file) {
+  const std::string text = read_source(file);
+  std::vector<fs::path> out;
+  for (const source::Token& token : source::tokenize(text, file.string()).tokens)
+    if (token.kind == source::TokenKind::kDirective)
+      if (fs::path one = included_file(request, file, token.text); !one.empty())
+        out.push_back(std::move(one));
+  return out;
+}
+
+// Of two kernels of one name the linker takes either: a file that includes another kernel.cu than the one that is given
+// would run that.
+void check_names(const BuildRequest& request) {
+  std::vector<fs::path> files = request.sources;
+  if (!request.adapter.empty()) files.push_back(request.adapter);
+  for (const fs::path& file : files)
+    for (const fs::path& included : includes_of(request, file))
+      for (const fs::path& source : request.sources)
+        if (included.filename() == source.filename() &&
+            fs::weakly_canonical(source) != fs::weakly_canonical(file) &&
+            fs::weakly_canonical(source) != fs::weakly_canonical(included))
+          throw Error(
+              fmt::format("'{0}' includes '{1}', which is not the '{2}' that is given: the kernel "
+                          "of the former would run. Expected "
+                          "one of them; give '{1}', or let '{0}' include '{2}'.",
+                          file.string(), included.lexically_normal().string(), source.string()));
 }
 
 void check(const BuildRequest& request) {
@@ -48,6 +77,7 @@ void check(const BuildRequest& request) {
     throw Error("No source was given. Expected attn-diag build kernel.cu -o kernel.so.");
   for (const fs::path& source : request.sources) read_source(source);
   if (!request.adapter.empty()) read_source(request.adapter);
+  check_names(request);
   if (request.write_files && request.output.extension() != ".so")
     throw Error(fmt::format(
         "-o '{}': expected the library to write, with a name that ends in .so, as -o my_kernel.so.",
@@ -110,15 +140,14 @@ std::vector<std::string> include_folders(const BuildRequest& request) {
 
 std::vector<fs::path> units_of(const BuildRequest& request) {
   if (request.adapter.empty()) return request.sources;
-  const std::string text = read_source(request.adapter);
-  const source::TokenList list = source::tokenize(text, request.adapter.string());
+  std::vector<fs::path> included = includes_of(request, request.adapter);
+  included.push_back(request.adapter);
   std::vector<fs::path> units = {request.adapter};
   for (const fs::path& source : request.sources) {
-    bool included = fs::weakly_canonical(source) == fs::weakly_canonical(request.adapter);
-    for (const source::Token& token : list.tokens)
-      included |= token.kind == source::TokenKind::kDirective &&
-                  includes_file(request, request.adapter, token.text, source);
-    if (!included) units.push_back(source);
+    const fs::path file = fs::weakly_canonical(source);
+    const auto is_it = [&](const fs::path& one) { return fs::weakly_canonical(one) == file; };
+    if (std::any_of(included.begin(), included.end(), is_it)) continue;
+    units.push_back(source);
   }
   return units;
 }

@@ -20,6 +20,35 @@ def paths(usage, count):
     return taken[1:]
 
 
+def long(test):
+    """Marks a test of many builds or searches: CTest has it under its own title, labelled evidence, and CI runs some."""
+    test.is_long = True
+    return test
+
+
+def long_tests(case):
+    """By title."""
+    names = unittest.TestLoader().getTestCaseNames(case)
+    return {name.removeprefix("test_").replace("_", " "): name for name in names
+            if hasattr(getattr(case, name), "is_long")}
+
+
+def main(case, words, rows):
+    """What CTest asks for of `case`: --list, titles of the long tests; --only TITLE; --short, all others. Else words of
+    unittest. `rows`: tests that are no methods of `case`, by title."""
+    titles = long_tests(case)
+    if words == ["--list"]:
+        print(*rows, *titles, sep="\n")
+        return
+    if words[:1] == ["--only"]:
+        chosen = [case(titles[words[1]])] if words[1] in titles else [rows[words[1]]]
+    elif words == ["--short"]:
+        chosen = [case(name) for name in unittest.TestLoader().getTestCaseNames(case) if name not in titles.values()]
+    else:
+        unittest.main(argv=[sys.argv[0], *words])
+    sys.exit(not unittest.TextTestRunner().run(unittest.TestSuite(chosen)).wasSuccessful())
+
+
 def folder_for(test):
     """An empty folder, removed behind the test. All tests of a process have the same: what ccache has compiled is known by
     where its sources lay."""

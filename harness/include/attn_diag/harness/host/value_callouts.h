@@ -86,7 +86,8 @@ inline constexpr const char* kOffer = "attn_diag_value_offer";
 inline constexpr const char* kReceive = "attn_diag_value_receive";
 // (site, address, label, number): before atomicAdd on floats.
 inline constexpr const char* kAtomicAdd = "attn_diag_value_atomic_add";
-// (site): which call the executor's own work belongs to: products of matrices, asynchronous copies, loads of fragments.
+// (site): which call the executor's own work belongs to: products of matrices, asynchronous copies,
+// loads and stores of fragments.
 inline constexpr const char* kAt = "attn_diag_value_at";
 
 // (sites, how many), as the library is loaded and unloaded: all sites, also those that never run.
