@@ -843,6 +843,29 @@ ATTN_DIAG_EXPORT({.name = "cached", .call = call, .dtypes = fp32, .head_dims = {
             self.assertEqual((lines["answer"], lines["suspects"]), ("unsure", []), lines["what"])
             self.assertIn("code of the host copies k, and", lines["reason"])
 
+    def test_an_output_that_the_host_converts_has_the_line_of_the_kernel(self):
+        kernel = zoo.load("warp_per_row")
+        copy = self.folder / "source"
+        shutil.copytree(kernel.folder, copy)
+        kernels = copy / kernel.sources[0]
+        kernels.write_text(kernels.read_text().replace("acc[i] / l;", "acc[i] / m;", 1))
+        adapter = copy / "adapter.cu"
+        text = adapter.read_text()
+        self.assertEqual(text.count("c.o<float>()"), 1)
+        begin = text.index("  ", text.index("static void call"))
+        end = text.index("}", text.index("c.o<float>()"))
+        adapter.write_text("#include <attn_diag/kernels/device_buffer.h>\n#include <vector>\n" + text[:begin] +
+                           "  const std::size_t n = std::size_t(c.batch()) * c.heads() * c.seqlen_q() * c.head_dim();\n"
+                           "  attn_diag::DeviceBuffer<float> wide(n);\n" +
+                           text[begin:end].replace("c.o<float>()", "wide.data()") +
+                           "  std::vector<float> from(n), to(n);\n"
+                           "  cudaMemcpy(from.data(), wide.data(), n * sizeof(float), cudaMemcpyDeviceToHost);\n"
+                           "  for (std::size_t i = 0; i < n; ++i) to[i] = from[i] + 0.0f;\n"
+                           "  cudaMemcpy(c.o<float>(), to.data(), n * sizeof(float), cudaMemcpyHostToDevice);\n" + text[end:])
+        self.build_in(kernel, copy)
+        lines = self.trace(kernel.cases[0])["line_divergence"]
+        self.assertIn("acc[i] / m;", lines["suspects"][0]["text"])
+
     @long
     def test_values_of_a_variable(self):
         kernel = zoo.load("warp_per_row")

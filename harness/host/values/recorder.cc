@@ -16,7 +16,7 @@ constexpr std::uint32_t kAnybody = ~0u;
 constexpr std::uint64_t kMostNodes = kPacked - 1;
 
 // The site of what host code copies.
-Site g_copied = {0, value_callouts::Op::kInput, 0, 0, "", "", "", "", "", "", ""};
+Site g_copied = {0, value_callouts::Op::kInput, 0, 0, "", "", "", "", "", "", "", 0};
 
 struct Modules {
   std::mutex mutex;
@@ -84,6 +84,7 @@ ValueGraph ValueRecorder::take() {
     if (none_ran && modules > 1) return;
     for (std::size_t i = 0; i < count; ++i) {
       const bool came = sites[i]->number != 0;
+      if (!came && sites[i]->of_host != 0) continue;
       x_graph.sites[number_of(*sites[i])].stored = came || x_constants_at.count(sites[i]) != 0;
     }
   });

@@ -12,7 +12,7 @@ using value_callouts::Op;
 using value_callouts::Site;
 
 Site site_of(Op op, const char* variable = "") {
-  return {0, op, 7, 3, "a.cu", "f", variable, "", "", "", "a.cu"};
+  return {0, op, 7, 3, "a.cu", "f", variable, "", "", "", "a.cu", 0};
 }
 std::uint64_t bits_of(float x) { return std::bit_cast<std::uint32_t>(x); }
 

@@ -126,6 +126,18 @@ struct InlineAll : PassInfoMixin<InlineAll> {
       function.removeFnAttr(Attribute::NoInline);
       function.addFnAttr(Attribute::AlwaysInline);
     }
+    // What a host function of the user's moves or converts between launches.
+    for (Function& function : module) {
+      if (function.isDeclaration() || function.hasFnAttribute(kWatched)) continue;
+      if (is_primitive(function)) {
+        function.removeFnAttr(Attribute::AlwaysInline);
+        function.addFnAttr(Attribute::NoInline);
+      } else if (const DISubprogram* const at = function.getSubprogram();
+                 at != nullptr && !is_header_file(at->getFilename())) {
+        function.addFnAttr(kWatched);
+        function.addFnAttr(kOfHost);
+      }
+    }
     return PreservedAnalyses::none();
   }
   static bool isRequired() { return true; }

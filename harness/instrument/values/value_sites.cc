@@ -317,17 +317,19 @@ GlobalVariable* ValueSites::make(value_callouts::Op op, const Place& place,
                                  const std::string& uses) {
   Module& module = *x_function.getParent();
   auto* const word = Type::getInt32Ty(module.getContext());
-  const std::array<Constant*, 11> members = {ConstantInt::get(word, 0),
-                                             ConstantInt::get(word, static_cast<std::uint32_t>(op)),
-                                             ConstantInt::get(word, place.line),
-                                             ConstantInt::get(word, place.column),
-                                             text(place.file),
-                                             text(place.function),
-                                             text(variable),
-                                             text(conditions),
-                                             text(uses),
-                                             text(place.callers),
-                                             text(x_home)};
+  const std::array<Constant*, 12> members = {
+      ConstantInt::get(word, 0),
+      ConstantInt::get(word, static_cast<std::uint32_t>(op)),
+      ConstantInt::get(word, place.line),
+      ConstantInt::get(word, place.column),
+      text(place.file),
+      text(place.function),
+      text(variable),
+      text(conditions),
+      text(uses),
+      text(place.callers),
+      text(x_home),
+      ConstantInt::get(word, x_function.hasFnAttribute(kOfHost) ? 1 : 0)};
   Constant* const data = ConstantStruct::getAnon(members);
   return new GlobalVariable(module, data->getType(), false, GlobalValue::PrivateLinkage, data,
                             kSiteName);

@@ -23,6 +23,9 @@ bool is_header_file(llvm::StringRef path);
 // Where variables of the source are assigned to, before they become registers: user's lines by variable.
 void note_assignments(const llvm::Function& function);
 
+// The attribute of functions that run on the host.
+inline constexpr const char* kOfHost = "attn-diag-of-host";
+
 // Whether it is one that ValueSites made.
 bool is_site(const llvm::GlobalVariable& global);
 

@@ -599,6 +599,10 @@ class Watcher {
   }
 
   void visit_call(CallBase& at) {
+    // Where it goes on others come, too, and nothing of it can be kept.
+    if (const auto* invoke = dyn_cast<InvokeInst>(&at);
+        invoke != nullptr && invoke->getNormalDest()->getUniquePredecessor() == nullptr)
+      return;
     if (auto* copy = dyn_cast<MemTransferInst>(&at)) {
       IRBuilder<> builder(behind(at));
       call(builder, value_callouts::kCopy, builder.getVoidTy(),

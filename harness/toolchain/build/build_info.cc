@@ -86,6 +86,14 @@ std::string escape_for_make(const std::string& path) {
   return escaped;
 }
 
+std::string hash_of_file(const fs::path& file) {
+  const std::string bytes = read(file);
+  char hash[32];
+  std::snprintf(hash, sizeof hash, "0x%016llx",
+                static_cast<unsigned long long>(XXH3_64bits(bytes.data(), bytes.size())));
+  return hash;
+}
+
 std::vector<fs::path> included_files(const fs::path& list, const fs::path& folder) {
   std::vector<fs::path> files;
   for (const std::string& file : prerequisites(read(list)))
@@ -108,12 +116,8 @@ BuildInfoText build_info(const BuildInfoRequest& request) {
   code << "// Generated.\n#include \"attn_diag/kernels/adapter.h\"\n\n"
        << "namespace {\nconstexpr attn_diag::SourceFile kSources[] = {\n";
   for (const std::string& file : files) {
-    const std::string bytes = read(file);
-    char hash[32];
-    std::snprintf(hash, sizeof hash, "0x%016llxull",
-                  static_cast<unsigned long long>(XXH3_64bits(bytes.data(), bytes.size())));
-    code << "    {" << quote(file) << ",\n     " << quote(shown_path(file, root)) << ", " << hash
-         << "},\n";
+    code << "    {" << quote(file) << ",\n     " << quote(shown_path(file, root)) << ", "
+         << hash_of_file(file) << "ull},\n";
   }
   code << "};\nconstexpr attn_diag::BuildInfo kBuildInfo = {\n    " << files.size()
        << ",\n    kSources,\n    " << quote(request.compiler) << ",\n    " << quote(request.flags)

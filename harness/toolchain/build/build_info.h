@@ -25,6 +25,9 @@ struct BuildInfoText {
 // Throws std::runtime_error for what cannot be read. Hashes are XXH3 64-bit of the files' bytes.
 BuildInfoText build_info(const BuildInfoRequest& request);
 
+// "0x0123456789abcdef": XXH3, 64 bits, of a file's bytes. Throws as above.
+std::string hash_of_file(const std::filesystem::path& file);
+
 // The included files, absolute, that a list of -MMD names. `folder`: where the compiler ran.
 std::vector<std::filesystem::path> included_files(const std::filesystem::path& list,
                                                   const std::filesystem::path& folder);

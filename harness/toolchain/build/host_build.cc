@@ -43,10 +43,16 @@ struct UnitResult {
   bool ok = false;
 };
 
+// The stand-in headers need C++20. C++23 had no name yet when clang 14 was made.
+std::string standard_of(const BuildRequest& request) {
+  if (request.standard == "c++17") return "-std=c++20";
+  return "-std=" + (request.standard == "c++23" ? "c++2b" : request.standard);
+}
+
 std::vector<std::string> options_of(const BuildRequest& request, const Settings& settings,
                                     const Variant& variant) {
   std::vector<std::string> words = {
-      "-std=" + (request.standard == "c++17" ? "c++20" : request.standard),
+      standard_of(request),
       "-O3",
       "-g",
       "-march=native",
@@ -80,15 +86,19 @@ ProcessResult compile(const std::vector<std::string>& words, const fs::path& fol
   return run_process(words, {folder});
 }
 
-// What an object depends on beside the text and the options: what -march=native is here, and where paths begin. As a
-// comment of the text, since a cache may be that of many machines, and told to overlook the folder.
-std::string circumstances(const BuildRequest& request) {
+// What an object depends on beside the text and the options: what -march=native is here, where paths begin, and what the
+// plugin is, of which ccache knows the path alone. As a comment of the text, since a cache may be that of many machines,
+// and told to overlook the folder.
+std::string circumstances(const BuildRequest& request, const Settings& settings, BuildKind kind) {
   std::string flags;
   std::ifstream cpus("/proc/cpuinfo");
   for (std::string line; flags.empty() && std::getline(cpus, line);)
     if (line.starts_with("flags")) flags = line;
   const fs::path folder = request.folder.empty() ? fs::current_path() : request.folder;
-  return fmt::format("\n// {}\n// {}\n", flags, one_line(folder.string()));
+  const std::string plugin = kind == BuildKind::kLockstep ? hash_of_file(settings.plugin)
+                             : kind == BuildKind::kWatch  ? hash_of_file(settings.watch_plugin)
+                                                          : "";
+  return fmt::format("\n// {}\n// {}\n// {}\n", flags, one_line(folder.string()), plugin);
 }
 
 UnitResult compile_unit(const BuildRequest& request, const Settings& settings,
@@ -125,7 +135,7 @@ UnitResult compile_unit(const BuildRequest& request, const Settings& settings,
   }
 
   const fs::path translated = scratch / (stem + ".ii");
-  write_file(translated, unit.translation.text + circumstances(request));
+  write_file(translated, unit.translation.text + circumstances(request, settings, variant.kind));
   words = {variant.compiler};
   words.insert(words.end(), options.begin(), options.end());
   words.insert(words.end(), {"-c", translated.string(), "-o", result.object.string()});

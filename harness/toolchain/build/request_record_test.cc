@@ -1,10 +1,13 @@
 // ATTN_DIAG_KERNEL_BUILD_CONF: how kernels are compiled, of this build tree.
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
 
+#include "harness/base/process.h"
 #include "harness/testing/catch_for_tests.h"
 #include "harness/toolchain/build/build.h"
 #include "harness/toolchain/build/scratch.h"
@@ -75,6 +78,39 @@ TEST_CASE("a library says what it was built by, and the same is built from anywh
   REQUIRE(again);
   CHECK(again->folder == found->folder);
   CHECK(again->sources == found->sources);
+}
+
+TEST_CASE("what ccache keeps of another plugin is not taken") {
+  const UserFolder folder;
+  Settings settings = load_settings(ATTN_DIAG_KERNEL_BUILD_CONF);
+  if (!is_program("ccache") || !settings.no_instrumenter().empty()) {
+    std::puts("SKIP: needs ccache, clang and llvm-dev");
+    return;
+  }
+  const fs::path plugin = folder / "plugin.so";
+  fs::copy_file(settings.watch_plugin, plugin);
+  settings.watch_plugin = plugin;
+  setenv("CCACHE_DIR", (folder / "cache").c_str(), 1);
+  unsetenv("CCACHE_DISABLE");
+  BuildRequest request = request_for("rows.watch.so");
+  request.watch = true;
+  const auto misses = [] {
+    const std::string text = run_process({"ccache", "--print-stats"}).out;
+    const std::size_t at = text.find("cache_miss\t");
+    REQUIRE(at != std::string::npos);
+    return std::stoi(text.substr(at + 11));
+  };
+  const BuildRecord first = build_library(request, settings);
+  for (const Step& step : first.steps) UNSCOPED_INFO(step.messages);
+  REQUIRE(first.ok);
+  CHECK(misses() == 1);
+  REQUIRE(build_library(request, settings).ok);
+  CHECK(misses() == 1);
+  // A byte behind its end does not matter to who loads it.
+  std::ofstream(plugin, std::ios::binary | std::ios::app) << 'x';
+  REQUIRE(build_library(request, settings).ok);
+  CHECK(misses() == 2);
+  unsetenv("CCACHE_DIR");
 }
 
 TEST_CASE("what is no library of ours says nothing of how it was built") {

@@ -54,6 +54,7 @@ struct Site {
   // The file of lines in conditions, uses and callers. A line of another file is followed by its path:
   // "row@12~/src/a.h:yt,", in which '%' and two hexadecimal digits stand for characters that separate words.
   const char* home;
+  std::uint32_t of_host;  // not 0: of code that runs on the host
 };
 
 // (site, address, bytes, bits) -> label; after the load. `bits`: what was loaded, of at most 8 bytes.
