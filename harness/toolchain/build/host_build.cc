@@ -52,12 +52,7 @@ std::string standard_of(const BuildRequest& request) {
 std::vector<std::string> options_of(const BuildRequest& request, const Settings& settings,
                                     const Variant& variant) {
   std::vector<std::string> words = {
-      standard_of(request),
-      "-O3",
-      "-g",
-      "-march=native",
-      "-fPIC",
-      "-fvisibility=hidden",
+      standard_of(request),         "-O3", "-g", "-march=native", "-fPIC", "-fvisibility=hidden",
       "-fvisibility-inlines-hidden"};
   const auto append = [&](const std::vector<std::string>& more) {
     words.insert(words.end(), more.begin(), more.end());
