@@ -68,6 +68,16 @@ NumberSuspects::Strays NumberSuspects::strays(std::uint32_t at, Ill ill) const {
   return left_goes_on ? Strays::kRight : Strays::kLeft;
 }
 
+void NumberSuspects::suggest_fragment(std::uint32_t load) {
+  if (!is_load(load) || x_graph.whole_blocks) return;
+  const ValueSite& s = site(node(load).site);
+  const auto arguments = arguments_of(x_text.statement(s.file, s.line), "load_matrix_sync");
+  if (arguments.empty() || arguments[0].empty()) return;
+  const std::string& name = arguments[0].front();
+  suggest(s.file, s.function, x_text.declares_fragment_above(s.file, s.line, name), 0, name,
+          "says how the matrix lies in memory");
+}
+
 NumberSuspects::Strays NumberSuspects::used_rightly(std::uint32_t at) const {
   if (op(at) != ValueOp::kProduct) return Strays::kNothing;
   const auto [a, b] = operands_of(at);
@@ -125,6 +135,7 @@ void NumberSuspects::suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32
   const auto suggest_operand = [&](std::uint32_t operand) {
     for (std::uint32_t n = operand; n != 0; n = node(n).operand[0]) {
       suggest_node(n, makes);
+      suggest_fragment(n);
       if (node(n).site != 0) suggest_indices(node(n).site, makes);
       if (node(n).is_input() || node(n).site == 0 || n == made_by(n)) break;
     }

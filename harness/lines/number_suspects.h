@@ -36,6 +36,8 @@ class NumberSuspects : public Suspects {
   // time that its thread comes there, where the other does.
   enum class Strays { kNothing, kLeft, kRight };
   Strays strays(std::uint32_t at, Ill ill) const;
+  // Where a load fills a fragment of wmma: the type of that.
+  void suggest_fragment(std::uint32_t load);
   // The same by what another product of matrices makes of either operand, where nothing is wrong with it.
   Strays used_rightly(std::uint32_t at) const;
   // Whether another line goes wrong with the same operand, in the same thread.

@@ -121,6 +121,7 @@ void NumberSuspects::suspect_other_row(std::uint32_t a, std::uint32_t b, std::ui
     if (from == 0 || from >= at || x_terms[from].kind != x_terms[at].kind) break;
     if (node(from).where != node(at).where) {
       if (is_load(at)) {
+        if (op(from) != ValueOp::kStore) suggest_node(at, why);  // a shuffle
         suggest_moves_with_indices(at, why);
         return suggest_moves_with_indices(other, why);
       }

@@ -360,6 +360,18 @@ std::vector<int> SourceText::lines_that_store(const std::string& file, std::stri
   return out;
 }
 
+int SourceText::declares_fragment_above(const std::string& file, int number,
+                                        std::string_view variable) {
+  const std::vector<Token>& tokens = file_of(file).tokens.tokens;
+  int found = 0;
+  for (std::size_t i = 0; i + 1 < tokens.size() && tokens[i].line <= number; ++i) {
+    if (!tokens[i].is("fragment") || !tokens[i + 1].is("<")) continue;
+    for (std::size_t at = i + 2; at < tokens.size() && !tokens[at].is_any({";", "{", "}"}); ++at)
+      if (tokens[at].is(variable)) found = tokens[i].line;
+  }
+  return found;
+}
+
 std::vector<int> SourceText::returns_above(const std::string& file, int number) {
   const std::vector<Token>& tokens = file_of(file).tokens.tokens;
   std::vector<int> out;

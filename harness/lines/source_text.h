@@ -53,6 +53,8 @@ class SourceText {
   std::vector<int> lines_that_store(const std::string& file, std::string_view variable);
   // Lines with the "<<<" of a launch.
   std::vector<int> lines_that_launch(const std::string& file);
+  // The nearest line up to this one that declares the variable as a fragment of wmma: "fragment<matrix_b, ...> b;"; 0: none.
+  int declares_fragment_above(const std::string& file, int number, std::string_view variable);
   // Whether threads wait for each other at a line behind `after` and before `before`; `of_block`: not of one warp alone.
   bool has_barrier(const std::string& file, int after, int before, bool of_block = false);
   // The last line behind `after` and before `before` where a thread waits for its copies, for all or some; 0: none.

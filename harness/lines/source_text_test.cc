@@ -101,6 +101,20 @@ TEST_CASE("the names within the brackets of an array") {
   CHECK_FALSE(is_loop("while (j < n)"));
 }
 
+TEST_CASE("where a fragment is declared that is loaded") {
+  const testing::TemporaryDirectory folder;
+  const std::string path = folder / "k.cu";
+  std::ofstream(path) << "fragment<matrix_a, 16, 16, 16, half, row_major> a;\n"
+                         "for (;;) {\n  wmma::fragment<matrix_b, 16, 16, 16, half,\n"
+                         "    col_major> b[2], c;\n  load_matrix_sync(b[0], p, 16);\n}\n"
+                         "fragment<matrix_a, 16, 16, 16, half, row_major> a;\n";
+  SourceText text;
+  CHECK(text.declares_fragment_above(path, 5, "a") == 1);
+  CHECK(text.declares_fragment_above(path, 5, "b") == 3);
+  CHECK(text.declares_fragment_above(path, 8, "a") == 7);
+  CHECK(text.declares_fragment_above(path, 5, "p") == 0);
+}
+
 TEST_CASE("where a file stores to an array, and which are shared") {
   const testing::TemporaryDirectory folder;
   const std::string path = folder / "k.cu";

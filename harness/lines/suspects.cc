@@ -199,9 +199,24 @@ void Suspects::suggest_head(std::uint32_t site_number, const std::string& why) {
   suggest_computed(site_number, uses, why);
 }
 
+std::vector<NamedLine> Suspects::with_nearest_first(std::uint32_t site_number,
+                                                    std::vector<NamedLine> uses) const {
+  const ValueSite& s = site(site_number);
+  const auto distance = [&](const NamedLine& use) {
+    return use.line <= s.line ? s.line - use.line : 1'000'000 + use.line;
+  };
+  // Each variable keeps the places that it has among the others.
+  for (std::size_t i = 0; i < uses.size(); ++i)
+    for (std::size_t j = i + 1; j < uses.size(); ++j)
+      if (uses[j].name == uses[i].name && uses[j].file == uses[i].file &&
+          distance(uses[j]) < distance(uses[i]))
+        std::swap(uses[i], uses[j]);
+  return uses;
+}
+
 std::vector<NamedLine> Suspects::by_likelihood(std::uint32_t site_number,
                                                std::vector<NamedLine> uses) {
-  if (!x_graph.whole_blocks) return uses;
+  if (!x_graph.whole_blocks) return with_nearest_first(site_number, std::move(uses));
   if (x_accesses.empty())
     for (const ValueSite& s : x_graph.sites) {
       const bool accesses =

@@ -49,6 +49,9 @@ class Suspects : public Walk {
   // Where a line makes a block of numbers at once: what few other accesses use comes first, since what others use, too,
   // would be wrong there as well.
   std::vector<NamedLine> by_likelihood(std::uint32_t site_number, std::vector<NamedLine> uses);
+  // Of several assignments to one variable the nearest above the line of the site.
+  std::vector<NamedLine> with_nearest_first(std::uint32_t site_number,
+                                            std::vector<NamedLine> uses) const;
   // Loads that loaded nothing of what is known.
   void suggest_unused_loads(const std::string& why);
   // Those of the variables whose line computes them.

@@ -603,7 +603,10 @@ Label ValueRecorder::receive(Site& site, std::uint32_t where, std::uint32_t sour
     const unsigned i = (offered.next - back) % 16;
     if (offered.bits[i] != bits) continue;
     const Label label = offered.label[i];
-    if (label == 0 || (label & kPacked) != 0) return label;
+    if (label == 0) return label;
+    // Lanes hand on 8 bytes, whatever they are.
+    if ((label & kPacked) != 0)
+      return pack(copied_here(site, where, x_packed[label & ~kPacked], 8), 8);
     const Label made = add(site, where, {label, 0, 0}, x_graph.nodes[label].value);
     if (made != 0) x_width[made] = x_width[label];
     return made;

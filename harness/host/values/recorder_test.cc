@@ -289,6 +289,20 @@ TEST_CASE("what another lane offered is received with its label") {
   CHECK(other_bits == 0);
 }
 
+TEST_CASE("a float among the eight bytes that lanes hand on is received with a node of its own") {
+  Recording r;
+  const Label a = r.recorder.load(r.load, 3, &r.input[1], 4, bits_of(2));
+  r.recorder.offer(3, r.recorder.resize(a, 4, 8), bits_of(2));
+  Site shuffle = site_of(Op::kLoad, "x");
+  const Label got = r.recorder.resize(r.recorder.receive(shuffle, 9, 3, bits_of(2)), 8, 4);
+  const ValueGraph graph = r.recorder.take();
+  REQUIRE(got != 0);
+  REQUIRE((got & kPacked) == 0);
+  CHECK(graph.nodes[got].operand[0] == a);
+  CHECK(graph.nodes[got].where == 9);
+  CHECK(graph.site_of(got).variable == "x");
+}
+
 TEST_CASE("memory that changed behind the recorder's back is not taken for what it was") {
   Recording r;
   const Label a = r.recorder.load(r.load, 0, &r.input[1], 4, bits_of(2));
