@@ -17,6 +17,12 @@ void NumberSuspects::suspect_scale(std::uint32_t score, std::uint32_t n, const s
   bool scaled = false, all = true;  // scores are wrong
   for (std::uint32_t other = 1; other < x_graph.nodes.size() && x_graph.whole_blocks; ++other)
     all = all && !(is_exponential(other) && x_terms[other].kind == TermKind::kWeight);
+  // Another block has stored q or k, as a kernel before this one: the factor may be missing there.
+  for (std::uint32_t taken = 1; taken < x_graph.nodes.size() && all; ++taken) {
+    const std::uint32_t from = is_load(taken) ? node(taken).operand[0] : 0;
+    all = from == 0 || op(from) != ValueOp::kStore || x_terms[from].kind != TermKind::kElement ||
+          x_terms[from].buffer > 1 || node(from).where >> 10 == node(taken).where >> 10;
+  }
   std::vector<std::uint32_t> passed;
   for (int steps = 0; steps < 128 && node(at).site != 0; ++steps) {
     if (node(at).is_input()) {

@@ -82,6 +82,7 @@ EDITS = {
                                         "p[k][1] = pack(s[2 * k + 1][0], s[2 * k + 1][1]);\n    p[k][2] = pack(s[2 * k][2], s[2 * k][3]);",
                                         "pack(s[2 * k", 1, False),
     "a fragment that lies the other way round": ("wmma_block", 0, "half, wmma::col_major> k;", "half, wmma::row_major> k;", "row_major> k;", 2, False),
+    "a factor that another kernel leaves out": ("fp8_kv", 0, "__bfloat162float(in[i]) * kRange;", "__bfloat162float(in[i]);", "s *= scale;", 1, False),
     "an exponent that alone is not scaled": ("swizzled_tiles", 1, "exp2f((state.m[half] - m) * scale_log2)", "exp2f(state.m[half] - m)",
                                              "exp2f(state.m[half] - m)", 1, False),
     "weights of a tile's own maximum": ("warp_per_row", "--dtype fp32 --seqlen 100 --head-dim 32", "p = lane < count ? __expf(mine - m_new)", "own = warp_max(mine);\n    const float p = lane < count ? __expf(mine - own)",
