@@ -58,6 +58,12 @@ class Walk {
   bool is_whole(const Term& term) const {
     return x_terms.columns().count(term.set) == x_terms.columns().size();
   }
+  // A score that has half of its columns, or a quarter: those that lanes add up in all steps but one or two.
+  bool lacks_steps(const Term& term) const {
+    if (term.kind != TermKind::kScore) return false;
+    const auto has = x_terms.columns().count(term.set), all = x_terms.columns().size();
+    return 2 * has == all || 4 * has == all;
+  }
   unsigned num_seen(std::uint32_t row) const;  // keys
   bool sees_nothing(std::uint32_t row) const { return num_seen(row) == 0; }
   std::uint32_t key_row(std::uint32_t row, unsigned key) const;

@@ -19,7 +19,8 @@ void NumberSuspects::suspect_scale(std::uint32_t score, std::uint32_t n, const s
     all = all && !(is_exponential(other) && x_terms[other].kind == TermKind::kWeight);
   // Another block has stored q or k, as a kernel before this one: the factor may be missing there.
   for (std::uint32_t taken = 1; taken < x_graph.nodes.size() && all; ++taken) {
-    const std::uint32_t from = is_load(taken) ? node(taken).operand[0] : 0;
+    const bool moves = is_load(taken) && !node(taken).is_input();
+    const std::uint32_t from = moves ? node(taken).operand[0] : 0;
     all = from == 0 || op(from) != ValueOp::kStore || x_terms[from].kind != TermKind::kElement ||
           x_terms[from].buffer > 1 || node(from).where >> 10 == node(taken).where >> 10;
   }
@@ -665,13 +666,9 @@ void NumberSuspects::suspect_partial(std::uint32_t score, std::uint32_t at, std:
     const char* const why = "adds the columns of a score, and loses some";
     // Of lanes that put it together in steps, one by which there is none may lie in the loop; of what other lanes then
     // add up, too.
-    const std::uint32_t all = static_cast<std::uint32_t>(x_terms.columns().size()),
-                        kept = x_terms.columns().count(partial.set);
     for (const std::uint32_t part : {sum, lost})
       if (is_summed_in_steps(part)) {
-        // A half or a quarter is there.
-        if (!x_graph.whole_blocks && (2 * kept == all || 4 * kept == all))
-          suggest_loop_over_lanes(node(part).site);
+        if (!x_graph.whole_blocks && lacks_steps(partial)) suggest_loop_over_lanes(node(part).site);
         suggest_shuffles(part, why);
       }
     if (!is_summed_in_steps(sum) && !is_summed_in_steps(lost)) be_sure();

@@ -676,10 +676,7 @@ bool Suspects::suggest_what_drops(std::uint32_t n, bool by_thread) {
           (assigned.first == 0 || use.line < assigned.second.line))
         assigned = {s, std::move(use)};
   x_out.what += "; " + held + " is not taken further";
-  const std::uint32_t all = static_cast<std::uint32_t>(x_terms.columns().size()),
-                      share =
-                          before.kind == TermKind::kScore ? x_terms.columns().count(before.set) : 0;
-  if (2 * share == all || 4 * share == all) suggest_loop_over_lanes(node(n).site);
+  if (lacks_steps(before)) suggest_loop_over_lanes(node(n).site);
   if (goes_on && assigned.first == 0) be_sure();
   if (assigned.first != 0)
     suggest(assigned.first, assigned.second, why);

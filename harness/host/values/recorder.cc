@@ -457,8 +457,7 @@ Label ValueRecorder::load_on_host(const void* at, unsigned bytes) {
 void ValueRecorder::store_on_host(const void* at, unsigned bytes, Label label) {
   const auto by = x_on_host.find(label);
   forget(at, bytes);
-  forget_writers(at, bytes);
-  if (by == x_on_host.end() || bytes > 16) return;
+  if (by == x_on_host.end() || bytes > 16) return forget_writers(at, bytes);
   for (std::uintptr_t word = address_of(at) / 4; word <= (address_of(at) + bytes - 1) / 4; ++word)
     x_writers[word] = by->second;
   const bool watched = is_watched(by->second.block);
