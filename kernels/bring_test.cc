@@ -83,6 +83,22 @@ TEST_CASE("a stage cell that a brought kernel does not write is found") {
   CHECK(s.first_never->index == std::array<std::int64_t, 5>{0, 0, 0, 1, 0});
 }
 
+TEST_CASE("what a kernel of fp16 or bf16 writes in fp32 is rounded behind the call") {
+  Problem p = small();
+  for (const DType dtype : {DType::kFp16, DType::kBf16}) {
+    p.dtype = dtype;
+    CHECK(diverging(run("wide-output", p)) == kNothing);
+  }
+  p.dtype = DType::kFp16;
+  CHECK(diverging(run("adds-to-wide-output", p)) == kNothing);
+  CHECK(diverging(run("adds-to-output", p)) == kNothing);
+  const Capture c = run("wide-output-skips-row", p);
+  const Coverage& o = c.coverage[static_cast<std::size_t>(Tensor::kO)];
+  CHECK(o.never == 2 * 2 * 16);
+  REQUIRE(o.first_never.has_value());
+  CHECK(o.first_never->index == std::array<std::int64_t, 5>{0, 0, 3, 0, 0});
+}
+
 TEST_CASE("a problem outside the declaration is refused with what is declared") {
   Problem p = small();
   p.dtype = DType::kBf16;

@@ -279,6 +279,8 @@ RepairResult repair(const Experiment& experiment, const RepairOptions& given,
   if (result.out_of_time)
     result.reason = fmt::format("none of the {} edits that could be tried in time makes {} agree",
                                 result.tried, search.near().edit < 0 ? "the case" : "all cases");
+  if (!result.helpful.empty() && result.helpful.front().agrees_so_far())
+    result.reason = "there was no time to build it by itself";
   if (search.near().edit >= 0) {
     const Edit& edit = edits[static_cast<std::size_t>(search.near().edit)];
     result.notes.push_back(fmt::format(

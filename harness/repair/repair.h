@@ -44,9 +44,11 @@ struct HelpfulEdit {
   // Where the case itself agrees in every order of threads, with other bytes in memory and other numbers: how many cases
   // agree, of how many, and the first that does not. 0: that is not so.
   std::size_t agreed = 0, cases = 0;
-  std::string but;
+  std::string
+      but;  // empty: no case disagrees, but there was no time for those that take a build of the edit alone
 
   bool is_sound() const { return agreed > 0; }
+  bool agrees_so_far() const { return is_sound() && but.empty(); }
 };
 
 enum class RepairVerdict { kFound, kNothing, kAgreesAlready };

@@ -619,6 +619,7 @@ void Search::trials_done(const Started& what, const Jobs::Result& result) {
   if (answer.failed < 0) {
     x_hopeful.push_back(what.edit);
     x_agreed.push_back(what.edit);
+    note_sound(what.edit, answer.agreed, x_trials.size(), "");
     return;
   }
   note_partial(what.edit, answer);
@@ -628,11 +629,13 @@ void Search::trials_done(const Started& what, const Jobs::Result& result) {
 void Search::note_partial(int edit, const TrialsAnswer& answer) {
   const std::string& words = x_trials[static_cast<std::size_t>(answer.failed)].words;
   if (answer.agreed > x_near.agreed) x_near = {edit, answer.agreed, words, answer.what};
-  if (!answer.sound) return;
+  if (answer.sound) note_sound(edit, answer.agreed, answer.agreed + answer.disagreed, words);
+}
+
+void Search::note_sound(int edit, std::size_t agreed, std::size_t of, const std::string& but) {
   const Edit& e = x_edits[static_cast<std::size_t>(edit)];
   Helpful& known = x_helpful[{e.file, e.line}];
-  if (known.edit >= 0 && known.agreed >= answer.agreed) return;
-  known = {edit, 0, answer.agreed, answer.agreed + answer.disagreed, words};
+  if (known.edit < 0 || known.agreed < agreed) known = {edit, 0, agreed, of, but};
 }
 
 void Search::verification_done(const Started& what, const Jobs::Result& result) {
@@ -641,6 +644,7 @@ void Search::verification_done(const Started& what, const Jobs::Result& result) 
   ++x_built;
   if (answer.failed >= 0) {
     std::erase(x_agreed, what.edit);
+    std::erase_if(x_helpful, [&](const auto& one) { return one.second.edit == what.edit; });
     return note_partial(what.edit, answer);
   }
   if (!x_first_verified) x_first_verified = Clock::now();

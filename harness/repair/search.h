@@ -66,7 +66,8 @@ class Search {
   struct Helpful {
     int edit = -1;
     std::int64_t left = 0;
-    // Where all trials of the case itself agree: how many of all do, of how many, and the first that does not.
+    // Where all trials of the case itself agree: how many of all do, of how many, and the first that does not; empty: the
+    // others were not run yet.
     std::size_t agreed = 0, of = 0;
     std::string but;
   };
@@ -117,6 +118,7 @@ class Search {
   void library_built(int index, const Jobs::Result& result);
   void library_refused(Library& library, const std::string& messages);
   void trials_done(const Started& what, const Jobs::Result& result);
+  void note_sound(int edit, std::size_t agreed, std::size_t of, const std::string& but);
   void note_partial(int edit, const TrialsAnswer& answer);
   void verification_done(const Started& what, const Jobs::Result& result);
 

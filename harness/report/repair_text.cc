@@ -28,9 +28,9 @@ std::string repair_headline(const RepairView& view) {
     return fmt::format("AGREES ALREADY: there is nothing to repair, {} agree",
                        plural(static_cast<std::int64_t>(r.cases.size()), "case"));
   if (const repair::HelpfulEdit* edit = for_this_case(r))
-    return fmt::format(
-        "FOR THIS CASE: under an edit of {}:{} it agrees, but {} of {} cases do not: {}",
-        edit->shown, edit->line, edit->cases - edit->agreed, edit->cases, r.reason);
+    return fmt::format("FOR THIS CASE: under an edit of {}:{} it agrees, but {} of {} cases {}: {}",
+                       edit->shown, edit->line, edit->cases - edit->agreed, edit->cases,
+                       edit->agrees_so_far() ? "could not be run in time" : "do not", r.reason);
   if (r.verdict == RepairVerdict::kNothing) return "NOTHING FOUND: " + r.reason;
   return fmt::format("REPAIRED: under an edit of {} all {} agree", place(r.edits.front()),
                      plural(static_cast<std::int64_t>(r.cases.size()), "case"));
@@ -57,8 +57,9 @@ std::string repair_text(const RepairView& view, const Style& style, bool verdict
       line(
           fmt::format("Under an edit of {}:{} ({}) it agrees in every order of threads that was "
                       "tried, with other bytes "
-                      "in memory and other numbers; {} of {} cases agree in all, not {}.",
-                      edit.shown, edit.line, edit.operation, edit.agreed, edit.cases, edit.but));
+                      "in memory and other numbers; {} of {} cases agree in all, {}.",
+                      edit.shown, edit.line, edit.operation, edit.agreed, edit.cases,
+                      edit.agrees_so_far() ? "the others were not run" : "not " + edit.but));
     else
       line(fmt::format("Under an edit of {}:{} ({}) {} of {} wrong elements of it are left.",
                        edit.shown, edit.line, edit.operation, edit.left, edit.of));

@@ -1,6 +1,7 @@
 // Kernels for tests of bring.h: one thread a row, all keys in one KV tile. They differ in what they
 // write, in what they declare, and in how their host code fails.
 #include <attn_diag/kernels/bring.h>
+#include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
@@ -23,16 +24,21 @@ struct Writes {
   float score_factor = 1.0f;
   bool normalised_partials = false;
   int skipped_key = -1;  // of the recorded S
+  int skipped_row = -1;  // of o
+  bool adds = false;     // to o
 };
 
 __device__ float to_float(float x) { return x; }
 __device__ float to_float(__half x) { return __half2float(x); }
+__device__ float to_float(__nv_bfloat16 x) { return __bfloat162float(x); }
 __device__ void store(float& to, float x) { to = x; }
 __device__ void store(__half& to, float x) { to = __float2half(x); }
+__device__ void add(float& to, float x) { to += x; }
+__device__ void add(__half& to, float x) { to = __float2half(__half2float(to) + x); }
 
 // Grid (B * H, ceil(Sq / kThreads)), block kThreads.
-template <class Element>
-__global__ void rows(const Element* q, const Element* k, const Element* v, Element* o, Pointers g,
+template <class Element, class Output>
+__global__ void rows(const Element* q, const Element* k, const Element* v, Output* o, Pointers g,
                      int seqlen_q, int seqlen_k, int dim, float scale, bool causal, Writes w) {
   const long long head = blockIdx.x;
   const int row = static_cast<int>(blockIdx.y * kThreads + threadIdx.x);
@@ -58,22 +64,25 @@ __global__ void rows(const Element* q, const Element* k, const Element* v, Eleme
     for (int key = 0; key < seqlen_k; ++key)
       sum += expf(score(key) - m) * to_float(v[(head * seqlen_k + key) * dim + d]);
     if (g.partial_o != nullptr) g.partial_o[at * dim + d] = w.normalised_partials ? sum / l : sum;
-    store(o[at * dim + d], sum / l);
+    if (w.adds)
+      add(o[at * dim + d], sum / l);
+    else if (row != w.skipped_row)
+      store(o[at * dim + d], sum / l);
   }
   if (g.m != nullptr) g.m[at] = m * w.score_factor;
   if (g.l != nullptr) g.l[at] = l;
   if (g.lse != nullptr) g.lse[at] = (m + logf(l)) * w.lse_factor;
 }
 
-template <class Element>
+template <class Element, class Output = Element>
 void launch(const Call& c, const Pointers& g, const Writes& w) {
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3(c.batch() * c.heads(), (c.seqlen_q() + kThreads - 1) / kThreads);
   config.blockDim = dim3(kThreads);
   config.stream = c.stream();
-  cudaLaunchKernelEx(&config, rows<Element>, static_cast<const Element*>(c.q<Element>()),
+  cudaLaunchKernelEx(&config, rows<Element, Output>, static_cast<const Element*>(c.q<Element>()),
                      static_cast<const Element*>(c.k<Element>()),
-                     static_cast<const Element*>(c.v<Element>()), c.o<Element>(), g, c.seqlen_q(),
+                     static_cast<const Element*>(c.v<Element>()), c.o<Output>(), g, c.seqlen_q(),
                      c.seqlen_k(), c.head_dim(), c.scale(), c.is_causal(), w);
 }
 
@@ -106,6 +115,22 @@ void normalised_without_l(const Call& c) {
   g.partial_o = c.stage(Tensor::kPartialO);
   attend(c, g, {1.0f, 1.0f, true});
 }
+void wide_output(const Call& c) {
+  const bool bf16 = c.dtype() == attn_diag::DType::kBf16;
+  bf16 ? launch<__nv_bfloat16, float>(c, no_stage(c.lse()), {})
+       : launch<__half, float>(c, no_stage(c.lse()), {});
+}
+void wide_output_skips_row(const Call& c) {
+  launch<__half, float>(c, no_stage(c.lse()), {1.0f, 1.0f, false, -1, 3});
+}
+void adds_to_wide_output(const Call& c) {
+  c.zero_o();
+  launch<__half, float>(c, no_stage(c.lse()), {1.0f, 1.0f, false, -1, -1, true});
+}
+void adds_to_output(const Call& c) {
+  c.zero_o();
+  launch<__half>(c, no_stage(c.lse()), {1.0f, 1.0f, false, -1, -1, true});
+}
 void skips_key(const Call& c) { attend(c, every_stage(c), {1.0f, 1.0f, false, 1}); }
 
 void throws(const Call&) { throw std::runtime_error("no plan for this shape"); }
@@ -118,7 +143,7 @@ void too_many_threads(const Call& c) {
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3(1);
   config.blockDim = dim3(4096);
-  cudaLaunchKernelEx(&config, rows<float>, static_cast<const float*>(c.q<float>()),
+  cudaLaunchKernelEx(&config, rows<float, float>, static_cast<const float*>(c.q<float>()),
                      static_cast<const float*>(c.k<float>()),
                      static_cast<const float*>(c.v<float>()), c.o<float>(), no_stage(nullptr), 1, 1,
                      1, 1.0f, false, Writes{});
@@ -152,6 +177,10 @@ ATTN_DIAG_EXPORT(
     {.name = "normalised-without-l", .call = normalised_without_l, .dtypes = fp32,
      .tile = kOneTile, .stages = {Tensor::kPartialO}, .normalised_partials = true},
     {.name = "skips-key", .call = skips_key, .dtypes = fp32, .tile = kOneTile, .stages = kStages},
+    {.name = "wide-output", .call = wide_output, .dtypes = fp16 | bf16, .tile = kOneTile},
+    {.name = "wide-output-skips-row", .call = wide_output_skips_row, .tile = kOneTile},
+    {.name = "adds-to-wide-output", .call = adds_to_wide_output, .tile = kOneTile},
+    {.name = "adds-to-output", .call = adds_to_output, .tile = kOneTile},
     {.name = "throws", .call = throws, .dtypes = fp32},
     {.name = "throws-number", .call = throws_number, .dtypes = fp32},
     {.name = "refuses", .call = refuses, .dtypes = fp32},

@@ -52,6 +52,7 @@ WHOLE_CASES = {
                    ("j < seqlen; ++j)", "j < seqlen - 1; ++j)")),
     "softmax_v": (["part = Part::kFromScores", "c.scores<float>()", "Lse::kNone"], ("acc / sum", "acc / (sum + 1.f)")),
     "half_scores": (["s_in_input_type = true", "p_in_input_type = true"], ("- mx) / sum)", "- mx) / (sum + 1.f))")),
+    "wide_output": (["c.o<float>()", "dtypes = fp16"], ("l = l * a + p", "l = l + p")),
     "int8_tokens": (["k_codes = {CodeType::kInt8, ScalePer::kToken}", "v_coded.scales<float>()"],
                     ("s *= ks[j]", "s *= ks[j & ~1]")),
     "fp8_scalars": (["q_codes = {CodeType::kE4m3, ScalePer::kTensor}", "q_coded.scale()", "dtypes = bf16"],

@@ -16,6 +16,7 @@
 #include "attn_diag_host/kernel_limits.h"
 #include "attn_diag_host/launch.h"
 #include "attn_diag_host/launch_by_pointer.h"
+#include "attn_diag_host/note_rounded.h"
 #include "attn_diag_host/qualifiers.h"
 #include "attn_diag_host/runtime_api.h"
 #if defined(ATTN_DIAG_HOST_TRANSLATED)

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "attn_diag_host/note_rounded.h"
 #include "attn_diag_host/shared_address.h"
 #include "attn_diag_host/warp.h"
 #include "harness/host/block_runner.h"
@@ -34,6 +35,11 @@ CopiedAt copied_at() {
   const BlockRunner* const runner = BlockRunner::current();
   if (runner == nullptr || !runner->watches_values()) return {};
   return {runner->values()->stands_at(), runner->place_of_values()};
+}
+
+void note_rounded(void* to, unsigned to_bytes, const void* from, unsigned from_bytes) {
+  if (ValueRecorder* const recorder = watching_values())
+    recorder->store_on_host(to, to_bytes, recorder->load_on_host(from, from_bytes));
 }
 
 void note_cleared(void* at, std::size_t bytes) {

@@ -129,11 +129,11 @@ std::string Arguments::tensor(const char* which, const Parameter& p) {
   }
   const bool wide = element.ends_with("2") || element.ends_with("4");
   const bool plain = !wide && element != "void";
-  if (x_facts.host_memory)
-    return fmt::format("host.{}<{}>(){}", which, plain ? element : "float", offset);
-  if (element == "void") return fmt::format("c.{}()", which);
-  if (plain) return fmt::format("c.{}<{}>(){}", which, element, offset);
-  return fmt::format("static_cast<{}*>(c.{}())", element, which);
+  const char* const of = x_facts.host_memory ? "host" : "c";
+  if (plain) return fmt::format("{}.{}<{}>(){}", of, which, element, offset);
+  const std::string bytes =
+      fmt::format("{}.{}{}()", of, which, x_facts.host_memory ? "<void>" : "");
+  return element == "void" ? bytes : fmt::format("static_cast<{}*>({})", element, bytes);
 }
 
 // The variable that holds the codes of a tensor and their scales.

@@ -69,12 +69,10 @@ class Shape {
     }
     const std::vector<std::string> calls = branches(each, around);
     std::vector<std::string> lines;
-    if (around.needs_rows || around.zero_output)
+    if (around.needs_rows)
       lines.emplace_back(
           "const std::size_t rows = std::size_t(c.batch()) * c.heads() * c.seqlen_q();");
-    if (around.zero_output)
-      lines.emplace_back(
-          "cudaMemset(c.o(), 0, rows * c.head_dim_v() * attn_diag::size_of(c.dtype()));");
+    if (around.zero_output) lines.emplace_back("c.zero_o();");
     std::vector<std::string> inner = around.before;
     inner.push_back(fmt::format("const dim3 grid({});", x_grid));
     inner.push_back(fmt::format("const dim3 block({});", x_block));

@@ -93,7 +93,6 @@ class HostCall {
     if (x_c.has(Role::kQkv) || x_c.has(Role::kKv)) out.headers.insert("packed_tensors.h");
     if (x_c.has(Role::kQkv) || x_c.has(Role::kKv)) x_facts.bshd = true;
     std::vector<std::string> lines;
-    if (x_facts.host_memory) lines.emplace_back("attn_diag::HostTensors host(c);");
     const std::vector<Instance> instances = instances_of(x_model, x_f, x_facts, x_notes);
     std::vector<InstanceCall> each;
     for (const Instance& instance : instances) {
@@ -105,6 +104,7 @@ class HostCall {
     const std::vector<std::string> calls = branches(each, around);
     if (atomic_output()) around.zero_output = true;
     finish(around, out, lines);
+    if (x_facts.host_memory) lines.emplace_back("attn_diag::HostTensors host(c);");
     std::vector<std::string> inner = around.before;
     inner.insert(inner.end(), calls.begin(), calls.end());
     inner.insert(inner.end(), around.after.begin(), around.after.end());
@@ -118,12 +118,11 @@ class HostCall {
   // Statements that come first, whatever is called.
   void finish(const Around& around, Body& out, std::vector<std::string>& lines) const {
     if (around.needs_buffer) out.headers.insert("device_buffer.h");
-    if (around.needs_rows || around.zero_output)
+    if (around.needs_rows)
       lines.emplace_back(
           "const std::size_t rows = std::size_t(c.batch()) * c.heads() * c.seqlen_q();");
     if (around.zero_output) {
-      lines.emplace_back(
-          "cudaMemset(c.o(), 0, rows * c.head_dim_v() * attn_diag::size_of(c.dtype()));");
+      lines.emplace_back("c.zero_o();");
       x_notes.push_back(
           {NoteKind::kGuessed, "the output is zeroed before, as the kernel adds to it"});
     }

@@ -137,12 +137,10 @@ class LaunchCode {
     x_sizes = slice.sizes();
 
     std::vector<std::string> lines;
-    if (x_around.needs_rows || x_around.zero_output)
+    if (x_around.needs_rows)
       lines.emplace_back(
           "const std::size_t rows = std::size_t(c.batch()) * c.heads() * c.seqlen_q();");
-    if (x_around.zero_output)
-      lines.emplace_back(
-          "cudaMemset(c.o(), 0, rows * c.head_dim_v() * attn_diag::size_of(c.dtype()));");
+    if (x_around.zero_output) lines.emplace_back("c.zero_o();");
     std::vector<std::string> inner = x_buffers;
     const std::vector<std::string> sliced = slice.lines();
     inner.insert(inner.end(), sliced.begin(), sliced.end());

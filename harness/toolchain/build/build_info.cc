@@ -113,7 +113,7 @@ BuildInfoText build_info(const BuildInfoRequest& request) {
   if (files.empty()) throw std::runtime_error("no list of included files was given");
 
   std::ostringstream code;
-  code << "// Generated.\n#include \"attn_diag/kernels/adapter.h\"\n\n"
+  code << "// Generated.\n#include \"attn_diag/kernels/build_info.h\"\n\n"
        << "namespace {\nconstexpr attn_diag::SourceFile kSources[] = {\n";
   for (const std::string& file : files) {
     code << "    {" << quote(file) << ",\n     " << quote(shown_path(file, root)) << ", "

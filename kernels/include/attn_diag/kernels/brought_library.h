@@ -87,7 +87,8 @@ constexpr bool has_splits(const Declaration& d) { return d.num_splits > 0 || d.s
   try {
     StageBuffers stages(r, stages_of(d));
     cudaGetLastError();  // of an earlier run
-    d.call(Call(r, stages.pointers(), stages_of(d)));
+    WideOutput wide_output(r);
+    d.call(Call(r, wide_output, stages.pointers(), stages_of(d)));
     cudaError_t error = cudaGetLastError();
     if (error != cudaSuccess)
       return failed("after the call cudaGetLastError() says: ", cudaGetErrorString(error));
@@ -95,6 +96,7 @@ constexpr bool has_splits(const Declaration& d) { return d.num_splits > 0 || d.s
     if (r.synchronize || stages.any()) error = cudaDeviceSynchronize();
     if (error != cudaSuccess) return failed("it failed while it ran: ", cudaGetErrorString(error));
     stages.copy_to_taps();
+    if (wide_output.is_used()) wide_output.store();
   } catch (const Refused& e) {
     return say(Status::kUnsupported, r.error, r.error_capacity, "", e.what());
   } catch (const std::exception& e) {

@@ -7,8 +7,10 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 
 #include "attn_diag/kernels/adapter.h"
+#include "attn_diag/kernels/wide_output.h"
 #include "attn_diag/kernels/words.h"
 
 namespace attn_diag {
@@ -24,8 +26,12 @@ class Refused : public std::runtime_error {
 class Call {
  public:
   // `stage_buffers`: kNumTensors pointers, null where nothing is recorded. `declared`: bit t: stage t.
-  Call(const RunRequest& request, float* const* stage_buffers, std::uint32_t declared)
-      : x_request(request), x_stage_buffers(stage_buffers), x_declared(declared) {}
+  Call(const RunRequest& request, WideOutput& wide_output, float* const* stage_buffers,
+       std::uint32_t declared)
+      : x_request(request),
+        x_wide_output(wide_output),
+        x_stage_buffers(stage_buffers),
+        x_declared(declared) {}
 
   // T is the element type that the kernel names: half, __nv_bfloat16, float, uint16_t, ... Throws
   // where its size is not that of the problem's dtype.
@@ -41,11 +47,22 @@ class Call {
   T* v() const {
     return input<T>(x_request.v);
   }
-  // To be written by the kernel, every cell once. o is filled with NaN before.
+  // To be written by the kernel, every cell once. o is filled with NaN before. A kernel of fp16 or bf16 that writes o in
+  // fp32 takes o<float>(), which is rounded behind the call.
   template <class T = void>
   T* o() const {
+    if constexpr (std::is_same_v<T, float>)
+      if (size_of(dtype()) == 2) return x_wide_output.data();
     check_element<T>();
     return static_cast<T*>(x_request.o);
+  }
+  // For kernels that add to o: 0 in every cell, before it is given to them.
+  void zero_o() const {
+    const std::size_t cells =
+        static_cast<std::size_t>(batch()) * static_cast<std::size_t>(heads()) *
+        static_cast<std::size_t>(seqlen_q()) * static_cast<std::size_t>(head_dim_v());
+    check_cuda(cudaMemset(x_request.o, 0, cells * size_of(dtype())), "zero o");
+    x_wide_output.zero();
   }
   // S: to be written under Part::kScores, given under Part::kFromScores and kFromRawScores. P: given under
   // Part::kFromProbs. T is float, or with .s_in_input_type or .p_in_input_type the type of the inputs.
@@ -139,6 +156,7 @@ class Call {
   void check_element() const;
 
   const RunRequest& x_request;
+  WideOutput& x_wide_output;
   float* const* x_stage_buffers;
   std::uint32_t x_declared;
 };
