@@ -402,14 +402,44 @@ bool may_choose(std::string_view line, std::string_view variable, double number)
   return false;
 }
 
-std::string stored_name(std::string_view line) {
+std::string stored_name(std::string_view line, std::string_view array) {
   const std::vector<Token> tokens = tokens_of(line);
-  for (std::size_t i = 1; i + 2 < tokens.size(); ++i)
-    if (tokens[i].is("=") && tokens[i - 1].is("]") && tokens[i + 1].is_identifier() &&
-        tokens[i + 2].is(";"))
+  bool is_of_array = array.empty();
+  for (std::size_t i = 0; i + 2 < tokens.size(); ++i) {
+    if (tokens[i].is(";")) is_of_array = array.empty();
+    if (tokens[i].is(array)) is_of_array = true;
+    if (is_of_array && i > 0 && tokens[i].is("=") && tokens[i - 1].is("]") &&
+        tokens[i + 1].is_identifier() && tokens[i + 2].is(";"))
       return std::string(tokens[i + 1].text);
+  }
   return "";
 }
+
+std::vector<std::string> divisor_arrays(std::string_view line) {
+  const std::vector<Token> tokens = tokens_of(line);
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i + 2 < tokens.size(); ++i) {
+    if (!tokens[i].is("/")) continue;
+    std::size_t at = i + 1;
+    while (at + 2 < tokens.size() && tokens[at + 1].is_any({".", "->"})) at += 2;
+    if (at + 1 < tokens.size() && tokens[at].is_identifier() && tokens[at + 1].is("["))
+      names.emplace_back(tokens[at].text);
+  }
+  return names;
+}
+
+namespace {
+
+// Where the subscripts begin of the variable at i; of "(&tile[0][0])[n]" those behind the parenthesis.
+std::size_t subscripts_of(const std::vector<Token>& tokens, std::size_t i) {
+  std::size_t end = i + 1;
+  if (i < 2 || !tokens[i - 1].is("&") || !tokens[i - 2].is("(")) return end;
+  while (end < tokens.size() && tokens[end].is("[")) end = behind_bracket(tokens, end);
+  const bool goes_on = end + 1 < tokens.size() && tokens[end].is(")") && tokens[end + 1].is("[");
+  return goes_on ? end + 1 : i + 1;
+}
+
+}  // namespace
 
 bool is_plain_subscript(std::string_view line, std::string_view variable) {
   const std::vector<Token> tokens = tokens_of(line);
@@ -419,10 +449,12 @@ bool is_plain_subscript(std::string_view line, std::string_view variable) {
       return true;
   bool found = false;
   for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
-    if (!tokens[i].is(variable) || !tokens[i + 1].is("[")) continue;
+    if (!tokens[i].is(variable)) continue;
+    const std::size_t begin = subscripts_of(tokens, i);
+    if (begin >= tokens.size() || !tokens[begin].is("[")) continue;
     found = true;
     int depth = 1;
-    for (std::size_t j = i + 2; j < tokens.size() && depth > 0; ++j) {
+    for (std::size_t j = begin + 1; j < tokens.size() && depth > 0; ++j) {
       if (tokens[j].is("["))
         ++depth;
       else if (tokens[j].is("]"))
@@ -439,7 +471,7 @@ std::vector<std::string> subscript_names(std::string_view line, std::string_view
   std::vector<std::string> out;
   for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
     if (!tokens[i].is(variable)) continue;
-    for (std::size_t j = i + 1; j < tokens.size() && tokens[j].is("[");) {
+    for (std::size_t j = subscripts_of(tokens, i); j < tokens.size() && tokens[j].is("[");) {
       const std::size_t end = behind_bracket(tokens, j);
       for (; j < end; ++j)
         if (tokens[j].is_identifier() &&
@@ -459,7 +491,7 @@ bool offsets_subscript(std::string_view line, std::string_view variable, std::si
   };
   for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
     if (!tokens[i].is(variable)) continue;
-    std::size_t begin = i + 1, end = begin;
+    std::size_t begin = subscripts_of(tokens, i), end = begin;
     for (std::size_t n = 0; begin < tokens.size() && tokens[begin].is("["); ++n, begin = end) {
       end = behind_bracket(tokens, begin);
       for (std::size_t j = begin + 2; n == number && j + 1 < end; ++j)

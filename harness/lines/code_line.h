@@ -45,7 +45,9 @@ bool may_choose(std::string_view line, std::string_view variable, double number)
 // Whether a choice of the line depends on one name alone: "x = in ? k[i] : 0.f;".
 bool chooses_by_name(std::string_view line);
 // The name that an element of an array is given, and nothing else: "x" of "tile[i] = x;". Empty: there is none.
-std::string stored_name(std::string_view line);
+std::string stored_name(std::string_view line, std::string_view array = {});
+// The arrays that the line divides by an element of: "l" of "o[i] / state.l[r]".
+std::vector<std::string> divisor_arrays(std::string_view line);
 // Whether the line has variable[...] and nothing within the brackets but names and numbers; or load(variable) of
 // Triton, or store(variable, x).
 bool is_plain_subscript(std::string_view line, std::string_view variable);

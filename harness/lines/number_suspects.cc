@@ -338,7 +338,9 @@ void NumberSuspects::suspect_dropped_scores(const Cause& cause) {
     const Term& term = x_terms[n];
     if (term.row != cause.row) return 0;
     if (term.kind == TermKind::kWeight) return 1 + x_terms.keys().count(term.set);
-    return term.kind == TermKind::kScore && is_whole(term);
+    // What a mask puts over a score that the row does not see is meant to.
+    return term.kind == TermKind::kScore && is_whole(term) &&
+           x_attention.visible(term.row, x_attention.key_of(term.column));
   });
 }
 
@@ -456,7 +458,10 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
       if (x_graph.whole_blocks && b != 0 && b < n && x_terms[b].kind == TermKind::kNumber &&
           (op(n) == ValueOp::kDivide || std::isinf(node(b).value)))
         suggest_last_weight(cause.row);
-      if (divides_by_0(n)) suggest_unsummed(cause.row);
+      if (divides_by_0(n)) {
+        suggest_unsummed(cause.row);
+        if (x_terms[b].kind == TermKind::kNumber) suggest_stored_divisor(cause.site);
+      }
       suggest_odd_maxima(cause.site);
       // Too large for what was subtracted: where was that made, if of no maximum?
       if (is_exponential(n) && a != 0 && a < n && node(a).value > 80) {

@@ -87,6 +87,8 @@ class NumberSuspects : public Suspects {
   // Where l is a number that comes of no input.
   void suggest_last_weight(std::uint32_t row);
   bool divides_by_0(std::uint32_t n) const;
+  // A divisor that comes of no number: what its array is given, "l[r] = sum;", and who stores it.
+  void suggest_stored_divisor(std::uint32_t s);
   // Where a row has weights and no sum of all of them: what makes the largest sum, or a weight.
   void suggest_unsummed(std::uint32_t row);
   // Whole scores and sums of the row that nobody takes further, where what has no meaning stands in their place.

@@ -284,6 +284,17 @@ std::vector<Statement> SourceText::statements_around(const std::string& file, in
   return out;
 }
 
+std::vector<int> SourceText::decided_by_literal(const std::string& file, int number) {
+  const std::vector<Token>& tokens = file_of(file).tokens.tokens;
+  const auto [begin, end] = function_around(tokens, number);
+  std::vector<int> out;
+  for (std::size_t i = begin; i + 3 < end; ++i)
+    if (tokens[i].is("if") && tokens[i + 1].is("(") && tokens[i + 3].is(")") &&
+        tokens[i + 2].is_any({"true", "false", "0", "1"}))
+      out.push_back(tokens[i].line);
+  return out;
+}
+
 int SourceText::assigned_above(const std::string& file, int number, const std::string& variable) {
   for (int at = number - 1; at > 0 && at > number - kFurthest; --at) {
     const std::string& words = line(file, at);

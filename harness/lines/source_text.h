@@ -37,6 +37,8 @@ class SourceText {
   int end_of_statement(const std::string& file, int number);
   // The loops and conditions that a line is in, the outermost first.
   std::vector<Statement> statements_around(const std::string& file, int number);
+  // Lines of the same function with a condition that a literal decides: "if (true)", "if (0) return;".
+  std::vector<int> decided_by_literal(const std::string& file, int line);
   // The nearest line above that gives the variable a value, in the same function; 0: none.
   int assigned_above(const std::string& file, int line, const std::string& variable);
   static constexpr int kFurthest = 400;  // lines above

@@ -87,6 +87,9 @@ TEST_CASE("a choice that may be a number, and what is stored as it is") {
     CHECK_FALSE(may_choose(line, "p", 1));
   CHECK(stored_name("tile[i][c] = x;") == "x");
   CHECK(stored_name("t.S[i * n] = score; m = 0;") == "score");
+  CHECK(stored_name("t.m[r] = top; t.l[r] = sum;", "l") == "sum");
+  CHECK(stored_name("t.m[r] = top; l = t.m[r];", "l").empty());
+  CHECK(divisor_arrays("x = f(t.o[i] / t.l[i / n]) / n;") == std::vector<std::string>{"l"});
   for (const char* line : {"tile[i] = x + 1;", "x = y;", "tile[i] = f(x);", "tile[i] += x;"})
     CHECK(stored_name(line).empty());
 }
@@ -96,6 +99,9 @@ TEST_CASE("the names within the brackets of an array") {
   CHECK(subscript_names("s += a[i] * b[i / width][d + i];", "b") == Names{"i", "width", "d"});
   CHECK(subscript_names("s += a[4] * b[i];", "a").empty());
   CHECK(subscript_names("s += a[i];", "b").empty());
+  CHECK(subscript_names("(&a[0][0])[i] = b[j];", "a") == Names{"i"});
+  CHECK(is_plain_subscript("(&a[0][0])[i] = x;", "a"));
+  CHECK_FALSE(is_plain_subscript("(&a[0][0])[i + n] = x;", "a"));
   CHECK(is_loop("for (int j = 0; j < n; ++j) s += x[j];"));
   CHECK(is_loop("for j in range(0, n):"));
   CHECK_FALSE(is_loop("while (j < n)"));

@@ -33,6 +33,22 @@ void NumberSuspects::suggest_unsummed(std::uint32_t row) {
     suggest_node(last, "makes weights, which nobody adds up to l");
 }
 
+void NumberSuspects::suggest_stored_divisor(std::uint32_t s) {
+  const ValueSite at = site(s);
+  const std::string why = "makes what divides weights";
+  for (const std::string& array : divisor_arrays(x_text.line(at.file, at.line))) {
+    std::vector<int> lines = x_text.lines_that_store(at.file, array);
+    std::reverse(lines.begin(), lines.end());
+    for (const int line : lines) {
+      if (line >= at.line) continue;
+      const std::string name = stored_name(x_text.line(at.file, line), array);
+      const int made = name.empty() ? 0 : x_text.assigned_above(at.file, line, name);
+      if (made != 0) suggest(at.file, at.function, made, 0, name, why);
+      suggest(at.file, at.function, line, 0, array, "stores what divides weights");
+    }
+  }
+}
+
 void NumberSuspects::suggest_head_of_block(std::uint32_t n, std::uint32_t operand,
                                            std::uint32_t row, const std::string& why) {
   if (x_graph.whole_blocks) return;

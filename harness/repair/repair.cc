@@ -256,7 +256,7 @@ RepairResult repair(const Experiment& experiment, const RepairOptions& given,
     repaired.shown = code.shown;
     repaired.line = edit.line;
     repaired.operation = edit.operation;
-    repaired.built = result.edits.size() < search.verified().size();
+    repaired.built = search.is_built_by_itself(i);
     repaired.before = code.text;
     repaired.after = edited(code, edit);
     repaired.diff = unified_diff(code.shown, repaired.before, repaired.after);
@@ -264,6 +264,9 @@ RepairResult repair(const Experiment& experiment, const RepairOptions& given,
   }
   if (!result.edits.empty()) {
     result.verdict = RepairVerdict::kFound;
+    for (const Trial& trial : trials)
+      if (trial.instrumented() && !trials[*screen].instrumented() && !result.edits.front().built)
+        std::erase(result.cases, trial.words);
     return finish();
   }
   for (const Search::Helpful& one : search.helpful()) {

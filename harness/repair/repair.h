@@ -18,6 +18,9 @@ struct RepairOptions {
   std::vector<SourcePlace> suspects;
   double seconds = 120;  // for all of it
   int processes = 0;     // at the same time; 0: all cores
+  // What agrees is built by itself, and held to lockstep and check, too. Otherwise only barriers are: they make many a
+  // case agree, wherever they stand.
+  bool build_each = true;
   // Called from time to time: how many of how many edits were tried, and what is being done.
   std::function<void(int tried, int edits, const std::string& what)> on_step;
 };

@@ -617,8 +617,11 @@ void Search::trials_done(const Started& what, const Jobs::Result& result) {
   if (result.end != Jobs::End::kDone) return;
   const TrialsAnswer answer = answer_of(result.answer);
   if (answer.failed < 0) {
-    x_hopeful.push_back(what.edit);
     x_agreed.push_back(what.edit);
+    if (!x_options.build_each &&
+        x_edits[static_cast<std::size_t>(what.edit)].operation != kBarrierOperation)
+      return found(what.edit);
+    x_hopeful.push_back(what.edit);
     note_sound(what.edit, answer.agreed, x_trials.size(), "");
     return;
   }
@@ -647,8 +650,13 @@ void Search::verification_done(const Started& what, const Jobs::Result& result) 
     std::erase_if(x_helpful, [&](const auto& one) { return one.second.edit == what.edit; });
     return note_partial(what.edit, answer);
   }
+  x_built_by_itself.insert(what.edit);
+  found(what.edit);
+}
+
+void Search::found(int edit) {
   if (!x_first_verified) x_first_verified = Clock::now();
-  x_verified.push_back(what.edit);
+  x_verified.push_back(edit);
   std::sort(x_verified.begin(), x_verified.end(), [&](int a, int b) { return better(a, b); });
 }
 

@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -47,8 +48,9 @@ class Search {
   void run();
   const Suspects& suspects() const { return x_wrong.suspects; }
 
-  // Those under which everything agrees in a library of their own, smallest first.
+  // Those under which everything agrees, smallest first: in a library of their own, as far as that is asked for.
   const std::vector<int>& verified() const { return x_verified; }
+  bool is_built_by_itself(int edit) const { return x_built_by_itself.contains(edit); }
   // Others that make every trial agree, as one of many in a library.
   std::vector<int> others() const;
   int tried() const { return x_tried; }
@@ -118,6 +120,7 @@ class Search {
   void library_built(int index, const Jobs::Result& result);
   void library_refused(Library& library, const std::string& messages);
   void trials_done(const Started& what, const Jobs::Result& result);
+  void found(int edit);
   void note_sound(int edit, std::size_t agreed, std::size_t of, const std::string& but);
   void note_partial(int edit, const TrialsAnswer& answer);
   void verification_done(const Started& what, const Jobs::Result& result);
@@ -153,6 +156,7 @@ class Search {
   std::deque<Survivor> x_survivors;  // of the screening
   std::vector<int> x_hopeful;        // under which all trials agree, not yet verified
   std::vector<int> x_verified;
+  std::set<int> x_built_by_itself;
   std::vector<int> x_agreed;
   std::optional<Clock::time_point> x_first_verified;
   Near x_near;

@@ -307,6 +307,8 @@ EDITS = {
         "carved_smem", "--dtype fp32 --seqlen 200", "o[(size_t)(row0 + tx) * d + x] = l > 0.f ? Oi[tx * ld + x] / l : 0.f;",
         "{\n      const float top = Oi[tx * ld + x];\n      const float by = Vj[(Bc - 1) * ld + x];\n"
         "      o[(size_t)(row0 + tx) * d + x] = top / by;\n    }", "by = Vj[(Bc - 1)", 3, False),
+    "a guard that is no longer one": ("streams_async", "--dtype fp32 --heads 3 --seqlen-q 3 --seqlen-k 33 --head-dim 20", "if (row >= sq) return;", "if (false) return;", "if (false) return;", 1, False),
+    "a sum that is its last part": ("wmma_block", "--seqlen 33 --mask causal", "sum += p;", "sum = p;", "sum = p;", 1, False),
     "rows that no block stores": ("cooperative_tiles", 0, "row = blockIdx.x *", "row = (blockIdx.x + 1) *", "row = (blockIdx.x + 1) *", 2, False),
     "lse alone": ("cp_async_ring", 0, "= m + __logf(l);", "= m + (l);", "= m + (l);", 1, False),
 }
@@ -315,6 +317,9 @@ EDITS = {
 CHECKED_EDITS = {
     "a barrier behind a wait for copies": ("swizzled_tiles", 1, "    wait_all();\n    __syncthreads();\n    if (from", "    wait_all();\n    if (from",
                                            "wait_all();", 1, False),
+    "which elements are stored by the flat index": (
+        "dispatch_types", "--seqlen 40 --head-dim 32", "for (int i = threadIdx.x; i < count * kHeadDim; i += kBlock) {",
+        "for (int i = threadIdx.y; i < count * kHeadDim; i += kBlock) {", "int i = threadIdx.y", 1, False),
     "heads that have one part of o": ("cuda_pipeline", "--dtype fp32 --seqlen 40 --head-dim 32", "std::size_t(blockIdx.y) * len * kDim;", "std::size_t(blockIdx.y) * kKeys * kDim;",
                                       "const std::size_t head", 1, False),
     "a counter that begins one too late": ("ring_cache", "--dtype fp32 --seqlen 9 --head-dim 64 --mask causal", "n = 0; d < ring.dim; d += 32, ++n) acc[n] = acc[n] * alpha",

@@ -123,6 +123,7 @@ void try_edits(const Flags& flags, double seconds, Progress& progress, LineDiver
     for (const LineSuspect& suspect : lines.suspects)
       options.suspects.push_back({suspect.place.file, suspect.place.line});
     options.seconds = seconds;
+    options.build_each = false;
     options.on_step = [&](int tried, int edits, const std::string& what) {
       progress.step(tried, edits, what);
     };
