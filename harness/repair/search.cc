@@ -272,7 +272,9 @@ bool Search::next_task() {
   if (x_looking > 0 && has_work && x_jobs.most() <= kFewCores) return start_screening();
   // A library is built while the edits of another are tried.
   if (x_building == 0 && waiting < kLaterLibraries && start_library()) return true;
-  if (start_screening() || start_library()) return true;
+  // Two builds on the cores of one make the first library wait for the second.
+  if (start_screening()) return true;
+  if (x_building * x_workshop.units() < x_jobs.most() && start_library()) return true;
   if (start_slow_screening()) return true;
   // Each of the rest takes a build of its own.
   if (x_building > 0 || !x_survivors.empty() || !x_hopeful.empty() || x_verifying > 0) return false;

@@ -34,6 +34,10 @@ class Workshop {
   // library, which no other has; libraries may be built at the same time.
   Built build(int number, const std::vector<std::string>& texts, const std::string& prelude,
               Which which, Speed speed) const;
+  // Compilers that a build of one library runs at the same time.
+  int units() const {
+    return static_cast<int>(x_request.sources.size()) + (x_request.adapter.empty() ? 0 : 1);
+  }
   std::string library(int number, bool instrumented) const;
   void remove(int number) const;
   // Where all of it lies; it is removed in the end.
