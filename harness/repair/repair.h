@@ -45,10 +45,10 @@ struct HelpfulEdit {
   std::string diff;               // unified
   std::int64_t left = 0, of = 0;  // wrong elements of that case: under the edit, and without it
   // Where the case itself agrees in every order of threads, with other bytes in memory and other numbers: how many cases
-  // agree, of how many, and the first that does not. 0: that is not so.
+  // agree, of how many, and the first that does not; empty: none disagrees, but there was no time for those that take a
+  // build of the edit alone. 0: that is not so.
   std::size_t agreed = 0, cases = 0;
-  std::string
-      but;  // empty: no case disagrees, but there was no time for those that take a build of the edit alone
+  std::string but;
 
   bool is_sound() const { return agreed > 0; }
   bool agrees_so_far() const { return is_sound() && but.empty(); }

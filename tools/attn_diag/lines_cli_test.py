@@ -873,6 +873,18 @@ ATTN_DIAG_EXPORT({.name = "cached", .call = call, .dtypes = fp32, .head_dims = {
         lines = self.trace(kernel.cases[0])["line_divergence"]
         self.assertIn("acc[i] / m;", lines["suspects"][0]["text"])
 
+    def test_an_output_in_fp32_that_is_rounded_behind_the_call_has_the_line_of_the_kernel(self):
+        (self.folder / "source").mkdir()
+        source, adapter = self.folder / "source/wide.cu", self.folder / "source/adapter.cu"
+        style = FIXTURES.parent / "harness/toolchain/adapt/testing/styles/wide_output.cu"
+        source.write_text(style.read_text().replace("l = l * a + p;", "l = l + p;", 1))
+        for words in (["adapt", source, "-o", adapter],
+                      ["build", source, "--adapter", adapter, "-o", "k.so", "--no-nvcc", "--no-lockstep"]):
+            done = self.call(*words)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        lines = self.trace("--seqlen 40 --head-dim 32")["line_divergence"]
+        self.assertEqual(lines["suspects"][0]["text"], "l = l + p;")
+
     @long
     def test_values_of_a_variable(self):
         kernel = zoo.load("warp_per_row")

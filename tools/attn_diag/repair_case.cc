@@ -48,9 +48,6 @@ void put_suspect(LineDivergence& lines, std::size_t& next, const Edit& edit,
   ++next;
 }
 
-constexpr const char* kAgreesUnderFirst =
-    "an edit of the first of these lines makes it agree; the fault may be elsewhere all the same";
-
 void be_unsure(LineDivergence& lines, const char* why) {
   lines.answer = LineAnswer::kUnsure;
   if (lines.what.empty()) lines.what = "small edits were tried";
@@ -61,20 +58,11 @@ void be_unsure(LineDivergence& lines, const char* why) {
 // barrier makes many a case right, wherever it stands.
 void add_helpful(const repair::RepairResult& result, LineDivergence& lines) {
   if (lines.answer == LineAnswer::kLine) return;
-  std::size_t next = 0;
-  for (const repair::HelpfulEdit& edit : result.helpful)
-    if (edit.agrees_so_far() && edit.operation != repair::kBarrierOperation)
-      put_suspect(lines, next, edit,
-                  fmt::format("under an edit of this line {} of {} cases agree, and for the others "
-                              "there was no time: {}",
-                              edit.agreed, edit.cases, edit.operation));
-  if (next > 0) be_unsure(lines, kAgreesUnderFirst);
-  const std::size_t first = std::max(next, std::min<std::size_t>(1, lines.suspects.size()));
+  const std::size_t first = std::min<std::size_t>(1, lines.suspects.size());
   constexpr std::size_t kMost = 2;
-  next = first;
+  std::size_t next = first;
   for (const repair::HelpfulEdit& edit : result.helpful) {
-    if (edit.left > 0 || edit.agrees_so_far() || edit.operation == repair::kBarrierOperation)
-      continue;
+    if (edit.left > 0 || edit.operation == repair::kBarrierOperation) continue;
     put_suspect(
         lines, next, edit,
         edit.is_sound()
@@ -84,7 +72,7 @@ void add_helpful(const repair::RepairResult& result, LineDivergence& lines) {
                           result.failing, edit.operation));
     if (next == first + kMost) break;
   }
-  if (next > first && lines.reason != kAgreesUnderFirst)
+  if (next > first)
     be_unsure(lines,
               "an edit of one of these lines makes a case agree, but not all; the fault may be "
               "elsewhere");
@@ -145,7 +133,11 @@ void try_edits(const Flags& flags, double seconds, Progress& progress, LineDiver
                 fmt::format("under an edit of this line all {} agree: {}",
                             report::plural(static_cast<std::int64_t>(result.cases.size()), "case"),
                             edit.operation));
-  if (lines.answer != LineAnswer::kLine) be_unsure(lines, kAgreesUnderFirst);
+  if (lines.answer != LineAnswer::kLine)
+    be_unsure(
+        lines,
+        "an edit of the first of these lines makes it agree; the fault may be elsewhere all the "
+        "same");
 }
 
 }  // namespace attn_diag::cli
