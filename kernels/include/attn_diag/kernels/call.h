@@ -57,13 +57,7 @@ class Call {
     return static_cast<T*>(x_request.o);
   }
   // For kernels that add to o: 0 in every cell, before it is given to them.
-  void zero_o() const {
-    const std::size_t cells =
-        static_cast<std::size_t>(batch()) * static_cast<std::size_t>(heads()) *
-        static_cast<std::size_t>(seqlen_q()) * static_cast<std::size_t>(head_dim_v());
-    check_cuda(cudaMemset(x_request.o, 0, cells * size_of(dtype())), "zero o");
-    x_wide_output.zero();
-  }
+  void zero_o() const { x_wide_output.zero(); }
   // S: to be written under Part::kScores, given under Part::kFromScores and kFromRawScores. P: given under
   // Part::kFromProbs. T is float, or with .s_in_input_type or .p_in_input_type the type of the inputs.
   template <class T = void>

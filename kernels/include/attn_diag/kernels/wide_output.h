@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include "attn_diag/kernels/adapter.h"
@@ -18,28 +19,26 @@ namespace attn_diag {
 class WideOutput {
  public:
   explicit WideOutput(const RunRequest& request) : x_request(request) {}
-  ~WideOutput() { cudaFree(x_data); }
-  WideOutput(const WideOutput&) = delete;
-  WideOutput& operator=(const WideOutput&) = delete;
 
-  bool is_used() const { return x_data != nullptr; }
+  bool is_used() const { return x_wide.has_value(); }
 
   // Device memory, (batch, heads, seqlen_q, head_dim_v) in the problem's layout. Throws where there is too little.
   float* data() {
-    if (x_data != nullptr) return x_data;
-    void* memory = nullptr;
-    check_cuda(cudaMalloc(&memory, cells() * sizeof(float)), "allocate o in fp32");
-    x_data = static_cast<float*>(memory);
+    if (x_wide) return x_wide->data();
+    x_wide.emplace(cells());
     const std::vector<std::uint32_t> first(cells(), x_is_zero ? 0 : kUnwritten);
-    copy(x_data, first.data(), first.size() * sizeof(float), cudaMemcpyHostToDevice);
-    return x_data;
+    copy(x_wide->data(), first.data(), first.size() * sizeof(float), cudaMemcpyHostToDevice);
+    return x_wide->data();
   }
 
-  // For kernels that add to o. What the problem's own o holds is the caller's to clear.
+  // For kernels that add to o: both the problem's own and this one.
   void zero() {
     x_is_zero = true;
-    if (x_data != nullptr)
-      check_cuda(cudaMemset(x_data, 0, cells() * sizeof(float)), "zero o in fp32");
+    const auto zero = [&](void* memory, std::size_t element) {
+      check_cuda(cudaMemset(memory, 0, cells() * element), "zero o");
+    };
+    zero(x_request.o, size_of(x_request.problem.dtype));
+    if (x_wide) zero(x_wide->data(), sizeof(float));
   }
 
   void store() const {
@@ -47,7 +46,7 @@ class WideOutput {
     check_cuda(cudaDeviceSynchronize(), "finish the kernel");
     std::vector<float> wide(cells());
     std::vector<std::uint16_t> o(cells());
-    copy(wide.data(), x_data, wide.size() * sizeof(float), cudaMemcpyDeviceToHost);
+    copy(wide.data(), x_wide->data(), wide.size() * sizeof(float), cudaMemcpyDeviceToHost);
     copy(o.data(), x_request.o, o.size() * sizeof o[0], cudaMemcpyDeviceToHost);
     for (std::size_t i = 0; i < o.size(); ++i) {
       std::uint32_t bits = 0;
@@ -100,7 +99,7 @@ class WideOutput {
   }
 
   const RunRequest& x_request;
-  float* x_data = nullptr;
+  std::optional<DeviceBuffer<float>> x_wide;
   bool x_is_zero = false;
 };
 
