@@ -237,15 +237,16 @@ class Killed(Sweep):
 
     def test_a_shard_that_is_killed_goes_on_where_it_was(self):
         args = f"sweep {SMALL} --seqlen 1:200 --mask none,causal -o out --quiet".split()
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(ENGINES)}
         kills = 0
-        for _ in range(40):
+        # How far a run comes before it is killed is up to the machine, so the last one is not killed.
+        for run in range(20):
             process = subprocess.Popen([PROGRAM, *args], cwd=self.folder, start_new_session=True,
-                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                       env={k: v for k, v in os.environ.items() if not k.startswith(ENGINES)})
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
             before = len(self.whole_lines())
-            while process.poll() is None and len(self.whole_lines()) < before + 3:
+            while run < 19 and process.poll() is None and len(self.whole_lines()) < before + 3:
                 time.sleep(0.002)
-            if process.poll() is None:
+            if run < 19 and process.poll() is None:
                 os.kill(process.pid, signal.SIGKILL)
                 kills += 1
             process.wait()
