@@ -18,8 +18,8 @@ std::vector<std::string> all_schedules() {
   return schedules;
 }
 
-Launched launched(const std::string& schedule, AsyncCopies copies,
-                  const std::function<cudaError_t()>& launch) {
+Launched launched_with(AsyncCopies copies, const std::string& schedule,
+                       const std::function<cudaError_t()>& launch) {
   LaunchOptions options;
   options.schedule = parse_schedule(schedule);
   options.async_copies = copies;
@@ -38,9 +38,9 @@ TEST_CASE("an asynchronous copy lands at the wait that must complete it, and not
     for (const int prior : {-1, 0, 1, 2, 3}) {
       CAPTURE(schedule, prior);
       std::vector<float> out(3 * 64, -7.0f);
-      REQUIRE(
-          launched(schedule, AsyncCopies::kLate, LAUNCH(staged_copies, in.at, prior, out.data()))
-              .completed());
+      REQUIRE(launched_with(AsyncCopies::kLate, schedule,
+                            LAUNCH(staged_copies, in.at, prior, out.data()))
+                  .completed());
       const int landed = prior < 0 ? 0 : 3 - prior;
       for (int s = 0; s < 3; ++s)
         for (int t = 0; t < 64; ++t) {
@@ -58,8 +58,9 @@ TEST_CASE("asynchronous copies that land early hide a missing wait") {
   for (const std::string& schedule : all_schedules()) {
     CAPTURE(schedule);
     std::vector<float> out(3 * 64);
-    REQUIRE(launched(schedule, AsyncCopies::kEarly, LAUNCH(staged_copies, in.at, -1, out.data()))
-                .completed());
+    REQUIRE(
+        launched_with(AsyncCopies::kEarly, schedule, LAUNCH(staged_copies, in.at, -1, out.data()))
+            .completed());
     for (int i = 0; i < 3 * 64; ++i) REQUIRE(out[i] == in.at[i ^ 1]);
   }
 }
@@ -81,7 +82,7 @@ TEST_CASE("a double-buffered pipeline gives the same under every schedule, late 
       CAPTURE(schedule, static_cast<int>(copies));
       std::vector<float> out(32);
       const Launched run =
-          launched(schedule, copies, LAUNCH(pipelined_copies, in.at, 5, out.data()));
+          launched_with(copies, schedule, LAUNCH(pipelined_copies, in.at, 5, out.data()));
       REQUIRE(run.completed());
       CHECK(run.report.notes.empty());
       for (int t = 0; t < 32; ++t) {
@@ -98,13 +99,13 @@ TEST_CASE("copies bound to a cuda::barrier land when its phase ends") {
   for (const std::string& schedule : all_schedules()) {
     CAPTURE(schedule);
     std::vector<float> out(64);
-    REQUIRE(
-        launched(schedule, AsyncCopies::kLate, LAUNCH(copies_with_barrier, in.at, true, out.data()))
-            .completed());
+    REQUIRE(launched_with(AsyncCopies::kLate, schedule,
+                          LAUNCH(copies_with_barrier, in.at, true, out.data()))
+                .completed());
     for (int t = 0; t < 64; ++t) REQUIRE(out[t] == in.at[t ^ 33]);
     // Without the wait, the first threads to read do not find them.
-    REQUIRE(launched(schedule, AsyncCopies::kLate,
-                     LAUNCH(copies_with_barrier, in.at, false, out.data()))
+    REQUIRE(launched_with(AsyncCopies::kLate, schedule,
+                          LAUNCH(copies_with_barrier, in.at, false, out.data()))
                 .completed());
     int missing = 0;
     for (const float x : out) missing += std::isnan(x);
@@ -118,7 +119,7 @@ TEST_CASE("a cuda::barrier separates phases and forgets threads that drop out") 
       CAPTURE(schedule, threads);
       std::vector<int> out(threads);
       const Launched run =
-          launched(schedule, AsyncCopies::kLate, LAUNCH(barrier_phases, threads, out.data()));
+          launched_with(AsyncCopies::kLate, schedule, LAUNCH(barrier_phases, threads, out.data()));
       for (const LaunchFinding& finding : run.report.findings) UNSCOPED_INFO(finding.message);
       REQUIRE(run.completed());
       for (const int sum : out) REQUIRE(sum == 123);
@@ -129,7 +130,7 @@ TEST_CASE("warps hand values on through a pair of cuda::barriers") {
   for (const std::string& schedule : all_schedules()) {
     CAPTURE(schedule);
     std::vector<float> out(64);
-    REQUIRE(launched(schedule, AsyncCopies::kLate, LAUNCH(producer_and_consumers, out.data()))
+    REQUIRE(launched_with(AsyncCopies::kLate, schedule, LAUNCH(producer_and_consumers, out.data()))
                 .completed());
     for (int t = 0; t < 64; ++t)
       REQUIRE(out[t] == (t < 32 ? 0.0f : static_cast<float>(600 + 4 * (63 - t))));
@@ -147,8 +148,8 @@ TEST_CASE("copies that are never waited for are noted with the line that issued 
     CHECK(contains(run.report.notes[0], "32 asynchronous copies were never waited for"));
     CHECK(contains(run.report.notes[0], "async_copies.cc:"));
   }
-  const Launched early = launched("forward", AsyncCopies::kEarly,
-                                  [&] { return plain::copies_not_waited_for(in.at, false); });
+  const Launched early = launched_with(AsyncCopies::kEarly, "forward",
+                                       [&] { return plain::copies_not_waited_for(in.at, false); });
   CHECK(early.report.notes.empty());
 }
 
@@ -165,7 +166,7 @@ TEST_CASE("an asynchronous copy that CUDA does not define is a finding") {
   for (const auto& one : cases)
     for (const AsyncCopies copies : {AsyncCopies::kLate, AsyncCopies::kEarly}) {
       const Launched run =
-          launched("forward", copies, [&] { return plain::bad_copy(one.first, global.at); });
+          launched_with(copies, "forward", [&] { return plain::bad_copy(one.first, global.at); });
       CHECK(run.error == cudaErrorLaunchFailure);
       CHECK(run.finding().kind == LaunchFindingKind::kAsyncCopyMisuse);
       CAPTURE(run.finding().message);
@@ -185,7 +186,8 @@ TEST_CASE("a cuda::barrier that is misused is a finding") {
   for (const auto& one : cases)
     for (const std::string& schedule : all_schedules()) {
       CAPTURE(schedule);
-      const Launched run = launched(schedule, AsyncCopies::kLate, LAUNCH(bad_barrier, one.first));
+      const Launched run =
+          launched_with(AsyncCopies::kLate, schedule, LAUNCH(bad_barrier, one.first));
       CHECK(run.error == cudaErrorLaunchFailure);
       CHECK(run.finding().kind == LaunchFindingKind::kBarrierDivergence);
       CAPTURE(run.finding().message);

@@ -7,12 +7,12 @@
 namespace attn_diag::host {
 namespace {
 
-constexpr int kLanes = 32, kRounds = 4;
+constexpr int kThreads = 32, kRounds = 4;
 
 // What a converged warp computes.
 std::vector<int> converged(Parting parting) {
   std::vector<int> out;
-  for (int t = 0; t < kLanes; ++t) {
+  for (int t = 0; t < kThreads; ++t) {
     const bool returned = parting == Parting::kReturn && t % 4 == 3;
     int sum = 0;
     for (int round = 0; round <= kRounds; ++round) {
@@ -41,10 +41,10 @@ TEST_CASE("a warp converges again behind every kind of branch, however the code 
          {Parting::kIf, Parting::kElse, Parting::kBreak, Parting::kContinue, Parting::kNestedLoops,
           Parting::kCall, Parting::kSwitch, Parting::kReturn}) {
       CAPTURE(build.first, static_cast<int>(parting));
-      std::vector<int> out(kLanes, 0);
+      std::vector<int> out(kThreads, 0);
       REQUIRE(launched("lockstep", [&] { return build.second(parting, out.data()); }).completed());
       const std::vector<int> expected = converged(parting);
-      for (int t = 0; t < kLanes; ++t)
+      for (int t = 0; t < kThreads; ++t)
         if (is_judged(parting, t)) CHECK(out[t] == expected[t]);
     }
 }
@@ -57,9 +57,9 @@ TEST_CASE("lanes load behind a branch what one stored in it, however the code is
   for (int round = 0; round < kRounds; ++round) expected += 2 * round + 1 + 10 * (round + 7);
   for (const auto& build : builds) {
     CAPTURE(build.first);
-    std::vector<int> out(kLanes, 0);
+    std::vector<int> out(kThreads, 0);
     REQUIRE(launched("lockstep", [&] { return build.second(out.data()); }).completed());
-    CHECK(out == std::vector<int>(kLanes, expected));
+    CHECK(out == std::vector<int>(kThreads, expected));
   }
 }
 
@@ -68,7 +68,7 @@ TEST_CASE("a lane that holds a lock goes on while others wait for it in lockstep
   int count = 0;
   REQUIRE(
       launched("lockstep", [&] { return lockstep_O2::lock_of_lanes(&lock, &count); }).completed());
-  CHECK(count == kLanes);
+  CHECK(count == kThreads);
 }
 
 }  // namespace attn_diag::host

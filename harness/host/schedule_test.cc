@@ -29,7 +29,7 @@ std::vector<float> exchanged(Value value, First first, Second second) {
   return out;
 }
 
-float same(int t) { return static_cast<float>(t); }
+float itself(int t) { return static_cast<float>(t); }
 float modulo_five(int t) { return static_cast<float>(t % 5); }
 int next_lane(int t) { return t ^ 1; }
 int next_but_one(int t) { return t ^ 2; }
@@ -63,7 +63,7 @@ TEST_CASE("a right kernel gives bit-identical output under every schedule") {
 }
 
 TEST_CASE("a missing __syncwarp is wrong under free schedules and right in lockstep") {
-  const std::vector<float> right = exchanged(same, next_lane, next_but_one);
+  const std::vector<float> right = exchanged(itself, next_lane, next_but_one);
   for (const std::string& schedule : plain_schedules()) {
     CAPTURE(schedule);
     CHECK(output(schedule, plain::missing_syncwarp) != right);
@@ -79,7 +79,7 @@ TEST_CASE("in lockstep, lanes that diverged converge again where their paths mee
 
 TEST_CASE("a missing __syncthreads between warps is wrong under every schedule") {
   const std::vector<float> right = exchanged(
-      same, [](int t) { return (t + 32) % 96; }, [](int t) { return (t + 64) % 96; });
+      itself, [](int t) { return (t + 32) % 96; }, [](int t) { return (t + 64) % 96; });
   for (const std::string& schedule : plain_schedules()) {
     CAPTURE(schedule);
     CHECK(output(schedule, plain::missing_syncthreads) != right);

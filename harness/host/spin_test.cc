@@ -16,8 +16,8 @@ std::vector<Way> ways() {
           {"lockstep", 1}, {"forward", 2}, {"reverse", 3}};
 }
 
-Launched launched(const Way& way, const std::function<cudaError_t()>& plain_launch,
-                  const std::function<cudaError_t()>& lockstep_launch) {
+Launched launched_by(const Way& way, const std::function<cudaError_t()>& plain_launch,
+                     const std::function<cudaError_t()>& lockstep_launch) {
   LaunchOptions options;
   options.schedule = parse_schedule(way.schedule);
   options.workers = way.workers;
@@ -27,7 +27,7 @@ Launched launched(const Way& way, const std::function<cudaError_t()>& plain_laun
 
 // Calls the kernel of both builds' name with the same arguments.
 #define LAUNCHED(way, call) \
-  launched(                 \
+  launched_by(              \
       way, [&] { return plain::call; }, [&] { return lockstep::call; })
 
 }  // namespace

@@ -91,6 +91,7 @@ bool FindingSuspects::suspect(host::CheckReport report, bool moves) {
   for (const host::CheckFinding* finding : x_errors) {
     if (is_one_past(*finding) && is_offset_there(*finding))
       suspect_access(finding->access, finding->element, finding->message);
+    if (finding->kind == host::CheckKind::kUninitialisedRead) suspect_unset(*finding);
     if (is_one_past(*finding) || finding->kind == host::CheckKind::kUninitialisedRead)
       suspect_last_step(*finding);
   }
@@ -191,6 +192,19 @@ void FindingSuspects::suspect_last_step(const host::CheckFinding& finding) {
       if (condition.loop ? goes_up_to(text_of(s, condition.at)) && is_of_index(s, condition)
                          : is_one_past(finding) && lets_the_end_through(text_of(s, condition.at)))
         suggest(s, condition.at, "lets the index go one step too far");
+}
+
+void FindingSuspects::suspect_unset(const host::CheckFinding& read) {
+  if (read.access.places.empty() || read.array.empty()) return;
+  const host::SourcePlace& at = read.access.places.front();
+  const std::vector<int> stores = x_text.lines_that_store(at.file, read.array);
+  const int declared = x_text.declared_above(at.file, at.line, read.array);
+  const bool adds = std::find(stores.begin(), stores.end(), at.line) != stores.end();
+  const bool is_set = std::any_of(stores.begin(), stores.end(),
+                                  [&](int line) { return declared <= line && line < at.line; });
+  if (adds && declared != 0 && !is_set)
+    suggest(at.file, at.function, declared, 0, read.array,
+            "declares it, and nothing stores to it before it is added to");
 }
 
 void FindingSuspects::suspect_unclamped(const host::CheckFinding& finding) {

@@ -93,6 +93,8 @@ class FindingSuspects : public NumberSuspects {
   bool is_race_as_well(const host::CheckFinding& copy) const;
   // Where the outermost statement around a line begins or ends that is not around the other one.
   int statement_of(const std::string& file, int line, int other, bool its_end);
+  // Where an array is declared to which the line that reads it adds, and nothing was stored before: "float sum[4];".
+  void suspect_unset(const host::CheckFinding& read);
   // The stores to an array, not the read: which element they leave out.
   void suspect_left_out(const host::CheckFinding& read);
   void suspect_stores(const host::CheckFinding& read);

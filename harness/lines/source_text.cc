@@ -413,11 +413,15 @@ std::vector<int> SourceText::returns_above(const std::string& file, int number) 
   return out;
 }
 
-bool SourceText::is_integer(const std::string& file, int number, std::string_view variable) {
+int SourceText::declared_above(const std::string& file, int number, std::string_view variable) {
   for (int at = number; at > 0 && at > number - kFurthest; --at)
-    if (const std::optional<bool> declared = declares_integer(line(file, at), variable))
-      return *declared;
-  return false;
+    if (declares_integer(line(file, at), variable).has_value()) return at;
+  return 0;
+}
+
+bool SourceText::is_integer(const std::string& file, int number, std::string_view variable) {
+  const int at = declared_above(file, number, variable);
+  return at != 0 && declares_integer(line(file, at), variable) == true;
 }
 
 }  // namespace attn_diag::lines

@@ -42,7 +42,9 @@ class SourceText {
   // The nearest line above that gives the variable a value, in the same function; 0: none.
   int assigned_above(const std::string& file, int line, const std::string& variable);
   static constexpr int kFurthest = 400;  // lines above
-  // Whether this line, or the nearest above that declares the variable, says that it is an integer.
+  // This line, or the nearest above, that declares the variable; 0: none.
+  int declared_above(const std::string& file, int line, std::string_view variable);
+  // Whether it says that the variable is an integer.
   bool is_integer(const std::string& file, int line, std::string_view variable);
   // In Python, the last line of code of the block that begins at this one; 0: there is none.
   int end_of_block(const std::string& file, int number);

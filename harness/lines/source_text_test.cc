@@ -107,6 +107,21 @@ TEST_CASE("the names within the brackets of an array") {
   CHECK_FALSE(is_loop("while (j < n)"));
 }
 
+TEST_CASE("where a variable is declared") {
+  const testing::TemporaryDirectory folder;
+  const std::string path = folder / "k.cu";
+  std::ofstream(path)
+      << "float sum[4], l;\nint n = 0;\nfor (;;) {\n  float l = 0;\n  sum[n] += l;\n}\nn = 1;\n";
+  SourceText text;
+  CHECK(text.declared_above(path, 5, "sum") == 1);
+  CHECK(text.declared_above(path, 5, "l") == 4);
+  CHECK(text.declared_above(path, 3, "l") == 1);
+  CHECK(text.declared_above(path, 7, "n") == 2);
+  CHECK(text.declared_above(path, 7, "m") == 0);
+  CHECK(text.is_integer(path, 7, "n"));
+  CHECK_FALSE(text.is_integer(path, 7, "l"));
+}
+
 TEST_CASE("where a fragment is declared that is loaded") {
   const testing::TemporaryDirectory folder;
   const std::string path = folder / "k.cu";

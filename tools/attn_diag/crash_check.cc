@@ -32,7 +32,7 @@ std::optional<OutOfBounds> first_in(const report::Json& findings) {
 }  // namespace
 
 std::optional<OutOfBounds> first_out_of_bounds(const CrashPage& page) {
-  constexpr double kPatience = 10;
+  constexpr double kPatience = 30;
   std::vector<std::string> words = words_of(page);
   if (words.empty()) return std::nullopt;
   try {

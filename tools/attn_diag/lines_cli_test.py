@@ -377,6 +377,7 @@ CHECKED_EDITS = {
                                       "o += (size_t)blockIdx.y * nq;", 1, False),
     "a helper that is given a wrong address": ("atomic_split", 1, "atomicMaxFloat(m + row,", "atomicMaxFloat(m - row,", "(m - row,", 1,
                                                False),
+    "an array that is added to and never set": ("gqa_packed", 0, "    rO[d] = 0.f;\n", "", "float rQ[kHeadDim], rO[kHeadDim];", 1, False),
     "an index that a header has": ("warp_slices", -1, "= acc[i] / l;", "= acc[i + 1] / l;", "acc[i + 1]", 1, False),
     "a tile that threads store into another": ("carved_smem", 0, "float *Vj = Kj + Bc * ld;", "float *Vj = Kj + Bc * 4;", "Kj + Bc * 4;", 1, False),
     "an index that threads share": (
