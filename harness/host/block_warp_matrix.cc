@@ -54,7 +54,7 @@ void load(WarpMatrixRequest* const* lanes) {
                                           : rows[cell.row]->row[cell.column + half]}
                  << (16 * half);
       lanes[lane]->d[m] = value;
-      if (watching_values() != nullptr) [[unlikely]]
+      if (follows_values()) [[unlikely]]
         for (unsigned half = 0; half < 2; ++half) {
           const WarpMatrixRequest& row = *rows[transposed ? cell.column + half : cell.row];
           const unsigned column = transposed ? cell.row : cell.column + half;
@@ -76,7 +76,7 @@ void store(WarpMatrixRequest* const* lanes) {
         WarpMatrixRequest& row = *rows[transposed ? cell.column + half : cell.row];
         const unsigned column = transposed ? cell.row : cell.column + half;
         row.row[column] = value;
-        if (watching_values() != nullptr) [[unlikely]]
+        if (follows_values()) [[unlikely]]
           note_copied(static_cast<std::byte*>(const_cast<void*>(row.memory)) + 2 * column,
                       reinterpret_cast<const std::byte*>(&lanes[lane]->a[m]) + 2 * half, 2,
                       lanes[lane]->at);

@@ -27,13 +27,46 @@ ValueRecorder* watching_values() {
   return scope == nullptr ? nullptr : scope->options.values.get();
 }
 
+bool follows_values() {
+  const BlockRunner* const runner = BlockRunner::current();
+  return runner != nullptr ? runner->values() != nullptr : watching_values() != nullptr;
+}
+
+namespace {
+
+// Which block reads what another wrote, whether or not they are watched; and what others load of the inputs.
+void note_global(BlockRunner& runner, value_callouts::Site& site, std::uint32_t where,
+                 const void* at, std::size_t bytes, bool is_store) {
+  if (runner.values() == nullptr || runner.is_own(address(at)) ||
+      runner.memory().is_shared(address(at)))
+    return;
+  runner.values()->note_global(site, where >> 10, at, static_cast<unsigned>(bytes), is_store);
+}
+
+// Which block stores an output is known of all.
+void note_output_of_unwatched(const BlockRunner& runner, value_callouts::Site& site,
+                              std::uint32_t where, const void* at, std::size_t bytes) {
+  if (runner.values() != nullptr && runner.values()->is_output(at))
+    runner.values()->note_output(site, where, at, static_cast<unsigned>(bytes), 0);
+}
+
+}  // namespace
+
 void note_copied(void* to, const void* from, std::size_t bytes, CopiedAt at) {
-  if (ValueRecorder* recorder = watching_values()) recorder->copy(to, from, bytes, at);
+  BlockRunner* const runner = BlockRunner::current();
+  const bool has_line = runner != nullptr && at.site != nullptr;
+  value_callouts::Site* const store = at.store != nullptr ? at.store : at.site;
+  if (has_line) note_global(*runner, *at.site, at.where, from, bytes, false);
+  if (ValueRecorder* const recorder = watching_values())
+    recorder->copy(to, from, bytes, at);
+  else if (has_line)
+    note_output_of_unwatched(*runner, *store, at.where, to, bytes);
+  if (has_line) note_global(*runner, *store, at.where, to, bytes, true);
 }
 
 CopiedAt copied_at() {
   const BlockRunner* const runner = BlockRunner::current();
-  if (runner == nullptr || !runner->watches_values()) return {};
+  if (runner == nullptr || runner->values() == nullptr) return {};
   return {runner->values()->stands_at(), runner->place_of_values()};
 }
 
@@ -91,23 +124,6 @@ ValueRecorder* recorder_of_host() {
   return BlockRunner::current() == nullptr ? attn_diag::host::watching_values() : nullptr;
 }
 
-// Which block reads what another wrote, whether or not they are watched; and what others load of the inputs.
-void note_global(Site* site, const void* at, std::uint32_t bytes, bool is_store) {
-  BlockRunner* const runner = BlockRunner::current();
-  if (runner == nullptr || runner->values() == nullptr || runner->is_own(address(at)) ||
-      runner->memory().is_shared(address(at)))
-    return;
-  runner->values()->note_global(*site, runner->place_of_values() >> 10, at, bytes, is_store);
-}
-
-// Which block stores an output is known of all.
-void note_output_of_unwatched(Site& site, const Watched& watched, const void* at,
-                              std::uint32_t bytes) {
-  if (watched.runner != nullptr && watched.runner->values() != nullptr &&
-      watched.runner->values()->is_output(at))
-    watched.runner->values()->note_output(site, watched.where(), at, bytes, 0);
-}
-
 }  // namespace
 
 extern "C" {
@@ -137,8 +153,9 @@ void attn_diag_value_at(Site* site);
 
 Label attn_diag_value_load(Site* site, const void* at, std::uint32_t bytes, std::uint64_t bits) {
   if (ValueRecorder* const of_host = recorder_of_host()) return of_host->load_on_host(at, bytes);
-  note_global(site, at, bytes, false);
   const Watched watched;
+  if (watched.runner != nullptr)
+    attn_diag::host::note_global(*watched.runner, *site, watched.where(), at, bytes, false);
   return watched.recorder == nullptr ? 0
                                      : watched.recorder->load(*site, watched.where(), at, bytes,
                                                               bits, attn_diag::host::is_local(at));
@@ -148,13 +165,14 @@ void attn_diag_value_store(Site* site, const void* at, std::uint32_t bytes, Labe
                            std::uint64_t bits) {
   if (ValueRecorder* const of_host = recorder_of_host())
     return of_host->store_on_host(at, bytes, label);
-  note_global(site, at, bytes, true);
   const Watched watched;
+  if (watched.runner == nullptr) return;
+  attn_diag::host::note_global(*watched.runner, *site, watched.where(), at, bytes, true);
   if (watched.recorder != nullptr)
     watched.recorder->store(*site, watched.where(), at, bytes, label, bits,
                             attn_diag::host::is_local(at));
   else
-    note_output_of_unwatched(*site, watched, at, bytes);
+    attn_diag::host::note_output_of_unwatched(*watched.runner, *site, watched.where(), at, bytes);
 }
 
 Label attn_diag_value_compute(Site* site, float result, Label a, float x, Label b, float y, Label c,
@@ -229,16 +247,11 @@ Label attn_diag_value_as_number(Site* site, Label label, std::uint32_t bytes, fl
 
 void attn_diag_value_copy(Site* load, Site* store, void* to, const void* from,
                           std::uint64_t bytes) {
-  if (recorder_of_host() != nullptr) return attn_diag::host::note_copied(to, from, bytes);
-  const auto count = static_cast<std::uint32_t>(bytes);
-  note_global(load, from, count, false);
+  using attn_diag::host::note_copied;
   const Watched watched;
-  if (watched.recorder != nullptr)
-    watched.recorder->copy(
-        to, from, bytes, {load, watched.where(), attn_diag::host::is_local(to) ? nullptr : store});
-  else
-    note_output_of_unwatched(*store, watched, to, count);
-  note_global(store, to, count, true);
+  if (watched.runner == nullptr) return note_copied(to, from, bytes);
+  note_copied(to, from, bytes,
+              {load, watched.where(), attn_diag::host::is_local(to) ? nullptr : store});
 }
 
 void attn_diag_value_forget(void* at, std::uint64_t bytes) {
@@ -261,11 +274,15 @@ Label attn_diag_value_receive(Site* site, std::uint32_t call, std::uint64_t bits
 }
 
 void attn_diag_value_atomic_add(Site* site, void* at, Label label, float number) {
-  note_global(site, at, 4, false);
+  using namespace attn_diag::host;
   const Watched watched;
+  if (watched.runner == nullptr) return;
+  note_global(*watched.runner, *site, watched.where(), at, 4, false);
   if (watched.recorder != nullptr)
     watched.recorder->atomic_add(*site, watched.where(), at, label, number);
-  note_global(site, at, 4, true);
+  else
+    note_output_of_unwatched(*watched.runner, *site, watched.where(), at, 4);
+  note_global(*watched.runner, *site, watched.where(), at, 4, true);
 }
 
 void attn_diag_value_add_sites(Site* const* sites, std::uint64_t count) {
@@ -277,8 +294,8 @@ void attn_diag_value_remove_sites(Site* const* sites, std::uint64_t) {
 }
 
 void attn_diag_value_at(Site* site) {
-  const Watched watched;
-  if (watched.recorder != nullptr) watched.recorder->stand_at(site);
+  const BlockRunner* const runner = BlockRunner::current();
+  if (runner != nullptr && runner->values() != nullptr) runner->values()->stand_at(site);
 }
 
 }  // extern "C"

@@ -167,6 +167,8 @@ class __attribute__((visibility("hidden"))) ValueRecorder {
 
 // The recorder of host code or of the watched block that runs on the calling worker; else null.
 ValueRecorder* watching_values();
+// Whether numbers are followed, perhaps through other blocks than the one that runs: of these, what they read and store.
+bool follows_values();
 // Where the calling thread has just asked the executor for a copy.
 CopiedAt copied_at();
 // What the executor itself does to memory of the block.
