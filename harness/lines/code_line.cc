@@ -350,6 +350,19 @@ bool lets_the_end_through(std::string_view line) {
                      [&](const Token& token) { return token.is(leaves ? ">" : "<="); });
 }
 
+bool rounds_down(std::string_view line, std::string_view variable) {
+  const std::vector<Token> tokens = tokens_of(line);
+  std::size_t i = 0;
+  while (i + 1 < tokens.size() && !(tokens[i].is(variable) && tokens[i + 1].is("="))) ++i;
+  bool divides = false;
+  for (; i < tokens.size() && !tokens[i].is(";"); ++i) {
+    if (tokens[i].is("/") || (tokens[i].is(">") && tokens[i + 1].is(">")))
+      divides = divides || tokens[i - 1].is_identifier();
+    if (tokens[i].is_any({"+", "-", "%"})) return false;
+  }
+  return divides;
+}
+
 std::optional<bool> declares_integer(std::string_view line, std::string_view variable) {
   const auto is_integer = [](const Token& token) {
     return token.is_any({"int", "unsigned", "signed", "long", "short", "char", "bool", "size_t",

@@ -35,6 +35,8 @@ std::vector<std::string> called_names(std::string_view line);
 std::vector<std::string> loop_limits(std::string_view line);
 // Whether the line has a guard that a limit itself passes: "if (key <= keys)", or "if (row > rows) return;".
 bool lets_the_end_through(std::string_view line);
+// Whether the variable is given a quotient of integers that nothing rounds up: "n = len / 32;", not "(len + 31) / 32".
+bool rounds_down(std::string_view line, std::string_view variable);
 // Whether the line declares the variable: as an integer, or as something else; nullopt: it does not declare it.
 std::optional<bool> declares_integer(std::string_view line, std::string_view variable);
 // Whether the line assigns the smaller of two real numbers to the variable.

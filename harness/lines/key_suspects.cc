@@ -20,6 +20,22 @@ bool SumSuspects::begin_behind_query(const Cause& cause) const {
   return true;
 }
 
+void SumSuspects::suspect_rounded_down(const Cause& cause) {
+  const auto& keys = cause.keys;
+  for (unsigned j = keys.front(); j < x_terms.keys().size(); ++j)
+    if (x_attention.visible(cause.row, j) && std::find(keys.begin(), keys.end(), j) == keys.end())
+      return;
+  if (x_graph.whole_blocks) return;
+  for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s) {
+    if (!site(s).ran) continue;
+    for (const Condition& condition : conditions_in(site(s).conditions))
+      for (const NamedLine& test : condition.tests)
+        if (!comes_of(test, "txyz") && !is_loop(text_of(s, test)) &&
+            rounds_down(text_of(s, test), test.name))
+          suggest(s, test, "rounds down, and the last keys are those that lack");
+  }
+}
+
 void SumSuspects::suspect_missing(const Cause& cause) {
   if (cause.keys.empty()) {
     suggest(cause.site, "stores it");
@@ -37,6 +53,7 @@ void SumSuspects::suspect_missing(const Cause& cause) {
     suggest_conditions(node(masked).site, "if", why);
     return;
   }
+  suspect_rounded_down(cause);
   for (std::uint32_t at = cause.node; node(at).site != 0; at = node(at).operand[0]) {
     const std::uint32_t other = op(at) == ValueOp::kPick ? node(at).operand[1] : 0;
     if (other != 0 && other < at && x_terms[other].kind == TermKind::kWeight) {

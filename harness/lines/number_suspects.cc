@@ -41,6 +41,8 @@ NumberSuspects::Strays NumberSuspects::strays(std::uint32_t at, Ill ill) const {
   const auto add = [&](std::uint32_t a, std::uint32_t b) {
     const std::optional<unsigned> of_a = number_of(a), of_b = number_of(b);
     if (!of_a || !of_b) return;
+    // One step of many sums, as of a thread that has a tile of them.
+    if (!left.empty() && left.back() == *of_a && right.back() == *of_b) return;
     left.push_back(*of_a);
     right.push_back(*of_b);
   };

@@ -61,6 +61,8 @@ class NumberSuspects : public Suspects {
   void suspect_other_row(std::uint32_t a, std::uint32_t b, std::uint32_t row);
   // What stores numbers over scores of the row that nobody has read yet: a mask of them. Then masks that never ran.
   void suggest_stored_masks(std::uint32_t row, std::uint32_t score, const std::string& why);
+  // Conditions under which what the site makes or stores becomes minus infinity, by the text of its function.
+  void suggest_masks_by_text(std::uint32_t site, const std::string& why, const std::string& made);
   // What a line stores, where it is chosen by a line above: "x = visible ? s : none;".
   void suggest_choice_above(std::uint32_t site, const std::string& why);
   // Whether a site stores scores of the row, too.

@@ -181,6 +181,17 @@ void NumberSuspects::suggest_choice_above(std::uint32_t s, const std::string& wh
     suggest(at.file, at.function, line, 0, name, why);
 }
 
+void NumberSuspects::suggest_masks_by_text(std::uint32_t holder, const std::string& why,
+                                           const std::string& made) {
+  const ValueSite& at = site(holder);
+  if (at.variable.empty()) return;
+  for (const int line : x_text.masks_of(at.file, at.line, at.variable)) {
+    suggest(at.file, at.function, line, 0, "", why);
+    for (const std::string& name : tested_names(x_text.statement(at.file, line)))
+      suggest_computed_above(at.file, at.function, line, name, made);
+  }
+}
+
 void NumberSuspects::suggest_stored_masks(std::uint32_t row, std::uint32_t score,
                                           const std::string& why) {
   if (x_graph.whole_blocks || score == 0 || node(score).site == 0) return;
@@ -191,14 +202,18 @@ void NumberSuspects::suggest_stored_masks(std::uint32_t row, std::uint32_t score
       (x_terms[one.node].row == row ? masks : of_others).insert(one.site);
   // What the score itself came through masks none of the row's keys.
   const std::vector<Condition> held = conditions_in(site(node(score).site).conditions);
+  // What the mask tests; then what keeps a thread, or a step, from coming there.
   const auto suggest_guard = [&](std::uint32_t s, const std::string& guards) {
+    std::vector<Condition> tests;
     for (const Condition& condition : conditions_in(site(s).conditions))
-      if (!condition.loop && !is_among(condition, held)) {
-        suggest_test(s, condition, guards);
-        suggest_decided(s, condition, made);
-        suggest_computed(s, condition.tests, made);
-        return;
-      }
+      if (!condition.loop && !is_among(condition, held) &&
+          (tests.empty() || come_of(condition.tests, "txyz")))
+        tests.push_back(condition);
+    for (const Condition& condition : tests) suggest_test(s, condition, guards);
+    for (const Condition& condition : tests) {
+      suggest_decided(s, condition, made);
+      suggest_computed(s, condition.tests, made);
+    }
   };
   for (const std::uint32_t s : masks)
     if (chooses_scores(s, row)) {
@@ -212,17 +227,34 @@ void NumberSuspects::suggest_stored_masks(std::uint32_t row, std::uint32_t score
     if (masks.empty()) suggest_guard(s, why + ": it guards a mask of other rows");
   // By the name of what holds the score, or of what its exponential is taken of.
   std::set<std::string> names;
+  std::vector<std::uint32_t> choices,
+      holders;  // sites: between the score and something else, and of the score
   std::uint32_t at = score;
   if (is_exponential(score)) at = node(made_by(node(score).operand[0])).operand[0];
   while (at != 0 && node(at).site != 0) {
     names.insert(site(node(at).site).variable);
+    holders.push_back(node(at).site);
+    if (op(at) == ValueOp::kPick) choices.push_back(node(at).site);
     const std::uint32_t before = node(at).operand[0];
     if (at == made_by(at) || before >= at) break;
     at = before;
   }
   names.erase("");
+  if (masks.empty())
+    for (const std::uint32_t s : choices) {
+      suggest(s, why);
+      suggest_chosen_by(s, made);
+    }
+  if (masks.empty() && choices.empty())
+    for (const std::uint32_t s : holders) suggest_masks_by_text(s, why, made);
+  const auto runs = [&](std::uint32_t s) {
+    return std::any_of(x_graph.sites.begin() + 1, x_graph.sites.end(), [&](const ValueSite& one) {
+      return one.ran && one.function == site(s).function && one.file == site(s).file;
+    });
+  };
   for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s) {
-    if (site(s).op != ValueOp::kStore || names.count(site(s).variable) == 0 || !never_ran(s))
+    if (site(s).op != ValueOp::kStore || names.count(site(s).variable) == 0 || !never_ran(s) ||
+        !runs(s))
       continue;
     // The outermost lets nothing through.
     std::vector<Condition> conditions = conditions_in(site(s).conditions);

@@ -1,7 +1,9 @@
 #include "harness/lines/source_text.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstddef>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -138,6 +140,20 @@ std::vector<std::string> lines_of(const std::string& text) {
   std::istringstream in(text);
   for (std::string line; std::getline(in, line);) lines.push_back(std::move(line));
   return lines;
+}
+
+// "-INFINITY;", "-FLT_MAX;", "-1e9f;", "NEG_INF;".
+bool is_minus_infinite(const std::vector<Token>& tokens, std::size_t at) {
+  const bool minus = at < tokens.size() && tokens[at].is("-");
+  if (minus) ++at;
+  if (at + 1 >= tokens.size() || !tokens[at + 1].is(";")) return false;
+  std::string text(tokens[at].text);
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return std::toupper(c); });
+  if (tokens[at].is_identifier())
+    return minus ? text.find("INF") != text.npos || text.find("MAX") != text.npos
+                 : text.find("NEG") != text.npos && text.find("INF") != text.npos;
+  return minus && std::strtod(text.c_str(), nullptr) >= 1e4;
 }
 
 }  // namespace
@@ -292,6 +308,25 @@ std::vector<int> SourceText::decided_by_literal(const std::string& file, int num
     if (tokens[i].is("if") && tokens[i + 1].is("(") && tokens[i + 3].is(")") &&
         tokens[i + 2].is_any({"true", "false", "0", "1"}))
       out.push_back(tokens[i].line);
+  return out;
+}
+
+std::vector<int> SourceText::masks_of(const std::string& file, int number,
+                                      std::string_view variable) {
+  const std::vector<Token>& tokens = file_of(file).tokens.tokens;
+  const auto [begin, end] = function_around(tokens, number);
+  std::vector<int> out;
+  for (std::size_t i = begin; i < end; ++i) {
+    if (!tokens[i].is(variable)) continue;
+    std::size_t at = i + 1;
+    while (at < end && tokens[at].is("[")) at = behind_bracket(tokens, at);
+    if (at >= end || !tokens[at].is("=") || !is_minus_infinite(tokens, at + 1)) continue;
+    const std::vector<Statement> around = statements_around(file, tokens[i].line);
+    const auto mask = std::find_if(around.rbegin(), around.rend(),
+                                   [](const Statement& one) { return !one.loop; });
+    if (mask != around.rend() && std::find(out.begin(), out.end(), mask->begin) == out.end())
+      out.push_back(mask->begin);
+  }
   return out;
 }
 

@@ -39,6 +39,9 @@ class SourceText {
   std::vector<Statement> statements_around(const std::string& file, int number);
   // Lines of the same function with a condition that a literal decides: "if (true)", "if (0) return;".
   std::vector<int> decided_by_literal(const std::string& file, int line);
+  // Lines of conditions in the same function under which the variable, or an element of it, becomes as good as -inf:
+  // "if (key >= n) s[i] = -INFINITY;".
+  std::vector<int> masks_of(const std::string& file, int line, std::string_view variable);
   // The nearest line above that gives the variable a value, in the same function; 0: none.
   int assigned_above(const std::string& file, int line, const std::string& variable);
   static constexpr int kFurthest = 400;  // lines above

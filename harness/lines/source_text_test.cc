@@ -107,6 +107,29 @@ TEST_CASE("the names within the brackets of an array") {
   CHECK_FALSE(is_loop("while (j < n)"));
 }
 
+TEST_CASE("under which conditions a variable becomes minus infinity") {
+  const testing::TemporaryDirectory folder;
+  const std::string path = folder / "k.cu";
+  std::ofstream(path)
+      << "void f(float* s) {\n  if (j >= n) s[j] = -INFINITY;\n  if (i < n)\n  {\n"
+         "    for (;;) x = -1e9f;\n  }\n  if (b) x = NEG_INF;\n  if (c) x = -1.5f;\n"
+         "  x = -FLT_MAX;\n}\nvoid g() {\n  if (d) x = -INFINITY;\n}\n";
+  SourceText text;
+  CHECK(text.masks_of(path, 4, "s") == std::vector<int>{2});
+  CHECK(text.masks_of(path, 4, "x") == std::vector<int>{3, 7});
+  CHECK(text.masks_of(path, 4, "y").empty());
+}
+
+TEST_CASE("which quotients are rounded down") {
+  CHECK(rounds_down("const int tiles = len / kTile;", "tiles"));
+  CHECK(rounds_down("const int chunk = kSplit ? len / splits : len;", "chunk"));
+  CHECK(rounds_down("int a = 0, tiles = pages >> log2;", "tiles"));
+  CHECK_FALSE(rounds_down("const int tiles = (len + kTile - 1) / kTile;", "tiles"));
+  CHECK_FALSE(rounds_down("const int tiles = len / kTile + (len % kTile != 0);", "tiles"));
+  CHECK_FALSE(rounds_down("const int tiles = len / kTile;", "len"));
+  CHECK_FALSE(rounds_down("int tiles = n, chunk = 4;", "tiles"));
+}
+
 TEST_CASE("where a variable is declared") {
   const testing::TemporaryDirectory folder;
   const std::string path = folder / "k.cu";

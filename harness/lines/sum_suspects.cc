@@ -349,11 +349,26 @@ void SumSuspects::suspect_place(const Cause& cause, bool rows) {
   // Where each element is stored to once, the column was taken for another one before.
   if (!rows && !by_store) suggest_handovers(cause.node);
   suggest(cause.site, "stores it");
+  if (!rows) suggest_factor_of_v(cause.node, why);
   if (rows && !by_store && !x_graph.whole_blocks) suggest_rows_of_place(cause.site);
   if (rows) suggest_loaders(buffer, why);
   suggest_moves_with_indices(cause.node, "hands on the column");
   suggest_indices(cause.site, "makes the index of the store");
   suggest_loaders(buffer, why);
+}
+
+void SumSuspects::suggest_factor_of_v(std::uint32_t n, const std::string& why) {
+  if (x_graph.whole_blocks) return;
+  const std::uint32_t column = x_terms[n].column;
+  for (int steps = 0; steps < 1024 && n != 0 && node(n).site != 0 && !node(n).is_input(); ++steps) {
+    n = made_by(n);
+    const std::uint32_t v =
+        op(n) == ValueOp::kProduct ? operands_of(n).second : first_operand(n, TermKind::kElement);
+    if (v != 0 && v < n && x_terms[v].kind == TermKind::kElement) return suggest_node(v, why);
+    n = first_operand(n, [&](std::uint32_t of) {
+      return x_terms[of].kind == TermKind::kWeight && x_terms[of].column == column;
+    });
+  }
 }
 
 void SumSuspects::suggest_handovers(std::uint32_t n) {
@@ -440,6 +455,7 @@ void SumSuspects::suspect_sum_of_weights(const Cause& cause) {
   suggest_overwritten(furthest);
   suggest_node(furthest, "makes what l then lacks");
   suggest_node(at, "sums l");
+  suggest_callers(node(at).site, "sums l");
   suggest_moves(cause.node, "hands on l");
   if (node(at).site != 0) {
     suggest_conditions(node(at).site, nullptr, "decides which weights are summed");

@@ -49,6 +49,8 @@ class SumSuspects : public NumberSuspects {
   // What threads alone have is a part of the rows that a block has.
   static void put_blocks_first(std::vector<NamedLine>& uses);
   void suspect_place(const Cause& cause, bool rows);
+  // Where a column of a sum was v, on its way into it.
+  void suggest_factor_of_v(std::uint32_t n, const std::string& why);
   // On the way of a sum of v the lines by which threads took it from each other through memory, the last first.
   void suggest_handovers(std::uint32_t n);
   // Of a number that nobody takes the lines of its loop that assign another one to its variable.
@@ -75,6 +77,8 @@ class SumSuspects : public NumberSuspects {
   // Whether what lacks are the keys behind the query's own, as if a causal mask hid them.
   bool begin_behind_query(const Cause& cause) const;
   void suspect_missing(const Cause& cause);
+  // Where the last keys lack: a limit that is a quotient which nothing rounds up.
+  void suspect_rounded_down(const Cause& cause);
   // A mask that stores a number to where the scores of other keys are stored: what decides about it.
   bool stores_of_inputs(std::uint32_t site) const;
   void suggest_stored_instead(const Cause& cause, unsigned key);
