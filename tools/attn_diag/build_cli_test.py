@@ -213,6 +213,16 @@ class Build(CommandTest):
         self.assertIn("asm volatile(", result.stderr)  # the line itself
         self.assertEqual(list(self.folder.glob("*.so")), [])
 
+    def test_cublas_may_be_named_and_not_called(self):
+        product = "inline int product(cublasHandle_t h, float* a) {{ return {}; }}\n"
+        call = "cublasSgemm(h, CUBLAS_OP_N, CUBLAS_OP_N, 4, 4, 4, a, a, 4, a, 4, a, a, 4)"
+        self.write("include/sizes.h", "#include <cublas_v2.h>\n#define SIZE 64\n" + product.format(call))
+        build = "build mine.cu adapter.cu -o mine.so -I include --no-nvcc --no-lockstep"
+        self.finished(build, 0)
+        self.edit("mine.cu", "if (whole(", "product(nullptr, nullptr);\n  if (whole(")
+        self.assertIn("cuBLAS is not there on the host executor: write the product as a kernel",
+                      self.finished(build, 2).stderr)
+
     def test_errors_of_the_compiler_are_shown_at_the_users_line(self):
         self.edit("mine.cu", "sSum[0] = l;", "sSum[0] = missing;")
         result = self.finished("build mine.cu adapter.cu -o mine.so -I include --no-nvcc", 2)

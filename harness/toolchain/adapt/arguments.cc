@@ -172,10 +172,17 @@ std::string Arguments::buffer(const Parameter& p, const std::string& count, cons
   const auto named = x_names.find(p.element);
   std::string element = named == x_names.end() ? p.element : named->second;
   if (element == "void") element = "float";
-  x_around.needs_rows = x_around.needs_buffer = true;
+  x_around.needs_rows = true;
+  x_around.needs_buffer = x_around.needs_buffer || !is_tensor_class(p);
   // Kernels pad what they keep to whole tiles of queries.
   if (count.find("padded_rows") != std::string::npos)
     add_once("const std::size_t padded_rows = rows + std::size_t(128) * c.batch() * c.heads();");
+  if (is_tensor_class(p)) {
+    x_notes.push_back(
+        {NoteKind::kUnknown, fmt::format("the shape of '{}': it is flat, of fp32", p.name)});
+    return fmt::format("torch::empty({{static_cast<std::int64_t>({})}}, torch::kFloat32){}", count,
+                       fill[0] == 0 ? "" : fmt::format(".fill_({})", fill));
+  }
   x_around.before.push_back(
       fmt::format("attn_diag::DeviceBuffer<{}> {}_buffer({});", element, p.name, count));
   if (fill[0] != 0) x_around.before.push_back(fmt::format("{}_buffer.fill({});", p.name, fill));
@@ -230,9 +237,18 @@ std::string Arguments::workspace(const Parameter& p, const std::string& question
   return buffer(p, is_bytes ? "sizeof(float) * " + count : count, is_zero ? "0" : "");
 }
 
+// Whether a class of this name keeps no numbers of attention, and is rather left out: "TimerManager".
+static bool is_service(const std::string& element) {
+  const std::string name = join(split_name(element));
+  const auto ends = {"timer", "manager", "profiler", "logger", "context", "handle", "stats"};
+  return std::any_of(ends.begin(), ends.end(),
+                     [&](const char* end) { return name.ends_with(end); });
+}
+
 std::string Arguments::unknown(const Parameter& p, const Classified& c) {
+  if (p.is_pointer && p.name.empty()) return "nullptr";  // nobody reads it
   // A null pointer would end the first run; counters and flags begin at zero.
-  if (p.is_pointer && !p.is_const && !is_tensor_class(p))
+  if (p.is_pointer && !p.is_const && !is_tensor_class(p) && !is_service(p.element))
     return workspace(p, fmt::format("what '{}' is and how large it must be", p.name),
                      is_integer(p.element));
   // As tests of block sizes pass it.

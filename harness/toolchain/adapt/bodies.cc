@@ -144,7 +144,13 @@ class HostCall {
   }
 
   std::string call(const Instance& instance, Around& around) {
-    Arguments arguments(x_facts, instance.names, around, x_notes);
+    // An alias of the function's namespace has no such name outside of it.
+    std::map<std::string, std::string> names = instance.names;
+    if (x_f.qualified != x_f.name)
+      for (const Parameter& p : x_f.parameters)
+        if (const std::string type = x_model.resolve_type(p.element); type != p.element)
+          names.emplace(p.element, type);
+    Arguments arguments(x_facts, names, around, x_notes);
     // Trailing parameters with defaults that nothing is known for are left to them.
     std::size_t count = x_f.parameters.size();
     while (count > 0 && x_f.parameters[count - 1].has_default &&

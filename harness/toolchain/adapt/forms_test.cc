@@ -167,6 +167,37 @@ TEST_CASE("a structure with a constructor is made by it") {
       contains("Scratch scratch(c.batch(), c.heads(), "));
 }
 
+TEST_CASE("an alias of the function's namespace is known by what it stands for") {
+  const std::string code =
+      "using elem_t = half;\n__global__ void attend(const elem_t* q) {}\n"
+      "void attention(const elem_t* q, const elem_t* k, const elem_t* v, elem_t* o, int B, int H, "
+      "int S, int D) { attend<<<1, 32>>>(q); }\n";
+  CHECK_THAT(draft_of("namespace ns {\n" + code + "}\n").text, contains("c.q<half>()"));
+  CHECK_THAT(draft_of(code).text, contains("c.q<elem_t>()"));
+}
+
+TEST_CASE("what is no memory of the kernel's is left out") {
+  const std::string text =
+      draft_of(
+          "__global__ void attend(const float* q) {}\n"
+          "void attention(const float* q, const float* k, const float* v, float* o, float*, "
+          "int B, int H, int S, int D, TimerManager* tm) { attend<<<1, 32>>>(q); }\n")
+          .text;
+  CHECK_THAT(text, contains("nullptr /* tm? */") && contains(", nullptr, c.batch()"));
+  CHECK_THAT(text, !contains("DeviceBuffer"));
+}
+
+TEST_CASE("room in a tensor is a tensor") {
+  const std::string text =
+      draft_of(
+          "__global__ void attend(const float* q) {}\n"
+          "void attention(torch::Tensor q, torch::Tensor k, torch::Tensor v, torch::Tensor o, "
+          "torch::Tensor partial_o, int num_splits) { attend<<<1, 32>>>(q.data_ptr<float>()); }\n")
+          .text;
+  CHECK_THAT(text, contains("torch::empty({static_cast<std::int64_t>(padded_rows * ") &&
+                       contains("const std::size_t padded_rows"));
+}
+
 TEST_CASE("what stands before a call differs where instances do") {
   const std::string text = draft_of(
                                "template <class T> __global__ void attend(const T* q) {}\n"
