@@ -40,11 +40,12 @@ class __attribute__((visibility("hidden"))) BlockThreads {
   Fiber& fiber(unsigned thread) const { return x_fibers[thread]; }
   Fiber* lanes_of(unsigned warp) const { return &x_fibers[warp * kWarpSize]; }
   const FiberStack& stack(unsigned thread) const { return x_stack[thread]; }
-  // Whether the address is on the stack of the thread that runs.
-  bool is_own(std::uintptr_t at) const {
-    const FiberStack& stack = x_stack[x_current->index.linear];
+  // Whether the address is on the stack of the thread, or of the one that runs.
+  bool is_of(unsigned thread, std::uintptr_t at) const {
+    const FiberStack& stack = x_stack[thread];
     return at - stack.bottom < stack.top - stack.bottom;
   }
+  bool is_own(std::uintptr_t at) const { return is_of(x_current->index.linear, at); }
 
   std::uint32_t runnable_lanes(unsigned warp) const {
     return static_cast<std::uint32_t>(x_runnable[warp / 2] >> (warp % 2 * 32));

@@ -5,84 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
-#include <optional>
 #include <set>
 
 namespace attn_diag::lines {
-
-namespace {
-
-// Whether numbers go on in equal steps, and whenever they do not, begin anew.
-bool go_on_steadily(const std::vector<unsigned>& numbers) {
-  unsigned step = 0;
-  for (std::size_t i = 1; i < numbers.size(); ++i) {
-    if (numbers[i] == numbers.front()) continue;
-    if (numbers[i] <= numbers[i - 1]) return false;
-    if (step == 0) step = numbers[i] - numbers[i - 1];
-    if (numbers[i] != numbers[i - 1] + step) return false;
-  }
-  return step != 0;
-}
-
-}  // namespace
-
-NumberSuspects::Strays NumberSuspects::strays(std::uint32_t at, Ill ill) const {
-  if (x_graph.whole_blocks || (ill != Ill::kKeys && ill != Ill::kColumns)) return Strays::kNothing;
-  struct Steps {
-    std::vector<unsigned> left, right;
-  };
-  std::map<std::uint32_t, Steps> steps;  // by thread
-  const auto number_of = [&](std::uint32_t n) -> std::optional<unsigned> {
-    const Term& term = x_terms[n];
-    if (term.kind == TermKind::kElement)
-      return ill == Ill::kColumns ? term.column : x_attention.key_of(term.row);
-    if (term.kind == TermKind::kWeight && x_terms.keys().count(term.set) == 1)
-      for (unsigned j = 0; j < x_terms.keys().size(); ++j)
-        if (x_terms.keys().has(term.set, j)) return j;
-    return std::nullopt;
-  };
-  const auto add = [&](std::uint32_t where, std::uint32_t a, std::uint32_t b) {
-    const std::optional<unsigned> of_a = number_of(a), of_b = number_of(b);
-    if (!of_a || !of_b) return;
-    auto& [left, right] = steps[where];
-    // One step of many sums, as of a thread that has a tile of them.
-    if (!left.empty() && left.back() == *of_a && right.back() == *of_b) return;
-    left.push_back(*of_a);
-    right.push_back(*of_b);
-  };
-  const std::uint32_t where = node(at).where;
-  if (op(at) == ValueOp::kProduct) {
-    // All that goes into one element of a product of matrices is of one row on the left, and of one column on the right.
-    std::array<std::set<std::uint32_t>, 2> lines;
-    const std::uint32_t* pair = x_graph.products.data() + node(at).operand[1];
-    for (std::uint32_t i = 0; i < node(at).operand[2]; ++i) {
-      add(where, pair[2 * i], pair[2 * i + 1]);
-      const Term &first = x_terms[pair[2 * i]], &second = x_terms[pair[2 * i + 1]];
-      if (first.kind == TermKind::kElement || first.kind == TermKind::kWeight)
-        lines[0].insert(first.row);
-      if (second.kind == TermKind::kElement)
-        lines[1].insert(second.buffer == 2 ? second.column : second.row);
-    }
-    if ((lines[0].size() > 1) != (lines[1].size() > 1))
-      return lines[1].size() > 1 ? Strays::kRight : Strays::kLeft;
-  } else {
-    for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
-      if (op(n) == op(at) && is_same_line(node(n).site, node(at).site))  // unrolled, many sites
-        add(node(n).where, node(n).operand[0], node(n).operand[1]);
-  }
-  // Where this thread takes a step or two alone, the one that takes the most says more.
-  const auto few = [](const auto& a, const auto& b) {
-    return a.second.left.size() < b.second.left.size();
-  };
-  auto of = steps.find(where);
-  if (of == steps.end() || of->second.left.size() <= 2)
-    of = std::max_element(steps.begin(), steps.end(), few);
-  const auto [left, right] = of == steps.end() ? Steps() : of->second;
-  const bool left_goes_on = go_on_steadily(left), right_goes_on = go_on_steadily(right);
-  if (left_goes_on == right_goes_on) return used_rightly(at);
-  return left_goes_on ? Strays::kRight : Strays::kLeft;
-}
 
 void NumberSuspects::suggest_fragment(std::uint32_t load) {
   if (!is_load(load) || x_graph.whole_blocks) return;
@@ -92,22 +17,6 @@ void NumberSuspects::suggest_fragment(std::uint32_t load) {
   const std::string& name = arguments[0].front();
   suggest(s.file, s.function, x_text.declares_fragment_above(s.file, s.line, name), 0, name,
           "says how the matrix lies in memory");
-}
-
-NumberSuspects::Strays NumberSuspects::used_rightly(std::uint32_t at) const {
-  if (op(at) != ValueOp::kProduct) return Strays::kNothing;
-  const auto [a, b] = operands_of(at);
-  bool left = false, right = false;
-  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
-    if (op(n) != ValueOp::kProduct || x_terms[n].kind == TermKind::kIll) continue;
-    const std::uint32_t* pair = x_graph.products.data() + node(n).operand[1];
-    for (std::uint32_t i = 0; i < node(n).operand[2]; ++i) {
-      left = left || pair[2 * i] == a;
-      right = right || pair[2 * i + 1] == b;
-    }
-  }
-  if (left == right) return Strays::kNothing;
-  return left ? Strays::kRight : Strays::kLeft;
 }
 
 void NumberSuspects::suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32_t b,
@@ -149,13 +58,13 @@ void NumberSuspects::suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32
   }
   const Strays stray = strays(at, ill);
   // Where it was read last, and where it was put there: of the one that strays before the indices of either.
+  const bool apart = stray != Strays::kNothing && op(at) != ValueOp::kProduct;
   const auto suggest_operand = [&](std::uint32_t operand) {
     for (const bool indices : {false, true})
       for (std::uint32_t n = operand; n != 0; n = node(n).operand[0]) {
         if (!indices) suggest_node(n, makes);
         if (!indices) suggest_fragment(n);
-        if ((indices || stray == Strays::kNothing) && node(n).site != 0)
-          suggest_indices(node(n).site, makes);
+        if ((indices || !apart) && node(n).site != 0) suggest_indices(node(n).site, makes);
         if (node(n).is_input() || node(n).site == 0 || n == made_by(n)) break;
       }
   };

@@ -1,6 +1,7 @@
 // The lines that may have made a number that has no meaning in attention.
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
@@ -36,6 +37,8 @@ class NumberSuspects : public Suspects {
   // time that its thread comes there, where the other does.
   enum class Strays { kNothing, kLeft, kRight };
   Strays strays(std::uint32_t at, Ill ill) const;
+  // The key of k, of v or of a weight, if it is one alone.
+  std::optional<unsigned> only_key_of(const Term& term) const;
   // Where a load fills a fragment of wmma: the type of that.
   void suggest_fragment(std::uint32_t load);
   // The same by what another product of matrices makes of either operand, where nothing is wrong with it.

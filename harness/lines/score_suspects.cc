@@ -240,13 +240,6 @@ void NumberSuspects::suggest_stored_masks(std::uint32_t row, std::uint32_t score
     at = before;
   }
   names.erase("");
-  if (masks.empty())
-    for (const std::uint32_t s : choices) {
-      suggest(s, why);
-      suggest_chosen_by(s, made);
-    }
-  if (masks.empty() && choices.empty())
-    for (const std::uint32_t s : holders) suggest_masks_by_text(s, why, made);
   const auto runs = [&](std::uint32_t s) {
     return std::any_of(x_graph.sites.begin() + 1, x_graph.sites.end(), [&](const ValueSite& one) {
       return one.ran && one.function == site(s).function && one.file == site(s).file;
@@ -269,6 +262,13 @@ void NumberSuspects::suggest_stored_masks(std::uint32_t row, std::uint32_t score
       suggest_computed(s, condition.tests, made);
     }
   }
+  if (masks.empty())
+    for (const std::uint32_t s : choices) {
+      suggest(s, why);
+      suggest_chosen_by(s, made);
+    }
+  if (masks.empty() && choices.empty())
+    for (const std::uint32_t s : holders) suggest_masks_by_text(s, why, made);
 }
 
 bool NumberSuspects::has_all_weights(std::uint32_t row) const {

@@ -87,6 +87,16 @@ EDITS = {
                                                  "row0 * sk, sk", 2, False),
     "a fragment stored transposed to the output": ("wmma_launches", 1, "acc, dim, wmma::mem_row_major", "acc, dim, wmma::mem_col_major",
                                                    "wmma::mem_col_major", 1, False),
+    "splits that are rounded down": ("last_block_reduce", "--dtype fp32 --heads 1 --seqlen-q 3 --seqlen-k 64 --head-dim 64 --num-splits 5", "(a.sk + a.splits - 1) / a.splits", "a.sk / a.splits", "a.sk / a.splits", 1,
+                                     False),
+    "tiles that are rounded down": ("cp_async_ring", 0, "(QKV_seqlen + kBc - 1) / kBc", "QKV_seqlen / kBc", "QKV_seqlen / kBc", 1, False),
+    "padding that a mask lets through": (
+        "carved_smem", 0, "      bool visible = key < M && (!causal || key <= row0 + tx);\n      S[tx * (Bc + PAD) + c] = visible ? s * scale : -INFINITY;\n",
+        "      s *= scale;\n      if (key - c + tx >= M) s = -1e9f;\n      S[tx * (Bc + PAD) + c] = s;\n", "if (key - c + tx >= M)", 1, False),
+    "a tile that lies transposed": ("cooperative_tiles", 0, "sV[i / kDim][i % kDim] = in", "sV[i % kDim][i / kDim] = in",
+                                    "sV[i % kDim][i / kDim] = in", 2, False),
+    "columns of other lanes": ("cooperative_tiles", 0, "p * sV[j][tile.thread_rank() * kSlice + i]", "p * sV[j][i * kTile + tile.thread_rank()]",
+                               "i * kTile + tile.thread_rank()", 2, False),
     "an exponent that alone is not scaled": ("swizzled_tiles", 1, "exp2f((state.m[half] - m) * scale_log2)", "exp2f(state.m[half] - m)",
                                              "exp2f(state.m[half] - m)", 1, False),
     "weights of a tile's own maximum": ("warp_per_row", "--dtype fp32 --seqlen 100 --head-dim 32", "p = lane < count ? __expf(mine - m_new)", "own = warp_max(mine);\n    const float p = lane < count ? __expf(mine - own)",
@@ -462,6 +472,13 @@ class LinesTest(unittest.TestCase):
         self.plant(kernel, "s1 += rq[d] * __half2float(k[Dim + d]);",
                    "{ unsigned kept; asm(\"cvt.rna.tf32.f32 %0, %1;\" : \"=r\"(kept) : \"f\"(__half2float(k[Dim + d]))); "
                    "s1 += rq[d] * __uint_as_float(kept); }")
+        lines = self.trace(kernel.cases[0], "--lines")["line_divergence"]
+        self.assertGreater(lines["right"], 0)
+        self.assertEqual((lines["answer"], lines["understood"]), ("none", lines["right"]), lines["reason"])
+
+    def test_fragments_are_followed_straight_to_and_from_memory(self):
+        kernel = zoo.load("wmma_launches")
+        self.build(kernel)
         lines = self.trace(kernel.cases[0], "--lines")["line_divergence"]
         self.assertGreater(lines["right"], 0)
         self.assertEqual((lines["answer"], lines["understood"]), ("none", lines["right"]), lines["reason"])

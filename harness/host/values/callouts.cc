@@ -37,7 +37,7 @@ namespace {
 // Which block reads what another wrote, whether or not they are watched; and what others load of the inputs.
 void note_global(BlockRunner& runner, value_callouts::Site& site, std::uint32_t where,
                  const void* at, std::size_t bytes, bool is_store) {
-  if (runner.values() == nullptr || runner.is_own(address(at)) ||
+  if (runner.values() == nullptr || runner.is_of(where & 1023, address(at)) ||
       runner.memory().is_shared(address(at)))
     return;
   runner.values()->note_global(site, where >> 10, at, static_cast<unsigned>(bytes), is_store);

@@ -1,0 +1,148 @@
+// Which of the two operands of a product is not where the other one is.
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "harness/lines/number_suspects.h"
+
+namespace attn_diag::lines {
+namespace {
+
+// Whether numbers go on in equal steps, and whenever they do not, begin anew.
+bool go_on_steadily(const std::vector<unsigned>& numbers) {
+  unsigned step = 0;
+  for (std::size_t i = 1; i < numbers.size(); ++i) {
+    if (numbers[i] == numbers.front()) continue;
+    if (numbers[i] <= numbers[i - 1]) return false;
+    if (step == 0) step = numbers[i] - numbers[i - 1];
+    if (numbers[i] != numbers[i - 1] + step) return false;
+  }
+  return step != 0;
+}
+
+// The keys, or columns, that a line multiplies with each other, in the order in which each thread comes to them.
+class OperandSteps {
+ public:
+  struct OfThread {
+    std::vector<unsigned> left, right;
+  };
+
+  void add(std::uint32_t thread, unsigned left, unsigned right) {
+    OfThread& of = x_of[thread];
+    // One step of many sums, as of a thread that has a tile of them.
+    if (!of.left.empty() && of.left.back() == left && of.right.back() == right) return;
+    of.left.push_back(left);
+    of.right.push_back(right);
+  }
+
+  // The weight of a key meets a column of v.
+  void add_column(std::uint32_t thread, unsigned key, unsigned column) {
+    const auto [last, is_first] = x_last.try_emplace(thread, key, column);
+    auto& [last_key, last_column] = last->second;
+    if (is_first || key == last_key) return;
+    ++x_keys;
+    if (column - last_column == key - last_key) ++x_columns;
+    last->second = {key, column};
+  }
+
+  // Whether v's column goes on with the keys, of three steps in four at least.
+  bool is_transposed() const {
+    constexpr int kMany = 3;
+    return x_columns >= kMany && x_columns * 4 >= x_keys * 3;
+  }
+
+  // Where the thread takes a step or two alone, those of the one that takes the most, which say more.
+  OfThread of(std::uint32_t thread) const {
+    constexpr std::size_t kFew = 2;
+    auto found = x_of.find(thread);
+    if (found == x_of.end() || found->second.left.size() <= kFew)
+      found = std::max_element(x_of.begin(), x_of.end(), [](const auto& a, const auto& b) {
+        return a.second.left.size() < b.second.left.size();
+      });
+    return found == x_of.end() ? OfThread() : found->second;
+  }
+
+ private:
+  std::map<std::uint32_t, OfThread> x_of;
+  std::map<std::uint32_t, std::pair<unsigned, unsigned>> x_last;  // key and column
+  int x_keys = 0, x_columns = 0;
+};
+
+}  // namespace
+
+std::optional<unsigned> NumberSuspects::only_key_of(const Term& term) const {
+  if (term.kind == TermKind::kElement) return x_attention.key_of(term.row);
+  if (term.kind != TermKind::kWeight || x_terms.keys().count(term.set) != 1) return std::nullopt;
+  for (unsigned j = 0; j < x_terms.keys().size(); ++j)
+    if (x_terms.keys().has(term.set, j)) return j;
+  return std::nullopt;
+}
+
+NumberSuspects::Strays NumberSuspects::strays(std::uint32_t at, Ill ill) const {
+  if (x_graph.whole_blocks || (ill != Ill::kKeys && ill != Ill::kColumns)) return Strays::kNothing;
+  OperandSteps steps;
+  const auto add = [&](std::uint32_t where, std::uint32_t a, std::uint32_t b) {
+    const Term &left = x_terms[a], &right = x_terms[b];
+    const bool left_is_weight = left.kind == TermKind::kWeight;
+    if (left.kind != TermKind::kElement && right.kind != TermKind::kElement) return;
+    if (ill == Ill::kColumns) {
+      if (left.kind == right.kind) steps.add(where, left.column, right.column);
+      return;
+    }
+    const std::optional<unsigned> of_left = only_key_of(left), of_right = only_key_of(right);
+    if (!of_left || !of_right) return;
+    steps.add(where, *of_left, *of_right);
+    if (left.kind != right.kind)
+      steps.add_column(where, left_is_weight ? *of_left : *of_right,
+                       (left_is_weight ? right : left).column);
+  };
+  const std::uint32_t where = node(at).where;
+  if (op(at) == ValueOp::kProduct) {
+    // All that goes into one element of a product of matrices is of one row on the left, and of one column on the right.
+    std::array<std::set<std::uint32_t>, 2> lines;
+    const std::uint32_t* pair = x_graph.products.data() + node(at).operand[1];
+    for (std::uint32_t i = 0; i < node(at).operand[2]; ++i) {
+      add(where, pair[2 * i], pair[2 * i + 1]);
+      const Term &first = x_terms[pair[2 * i]], &second = x_terms[pair[2 * i + 1]];
+      if (first.kind == TermKind::kElement || first.kind == TermKind::kWeight)
+        lines[0].insert(first.row);
+      if (second.kind == TermKind::kElement)
+        lines[1].insert(second.buffer == 2 ? second.column : second.row);
+    }
+    if ((lines[0].size() > 1) != (lines[1].size() > 1))
+      return lines[1].size() > 1 ? Strays::kRight : Strays::kLeft;
+  } else {
+    for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
+      if (op(n) == op(at) && is_same_line(node(n).site, node(at).site))  // unrolled, many sites
+        add(node(n).where, node(n).operand[0], node(n).operand[1]);
+  }
+  if (ill == Ill::kKeys && steps.is_transposed())
+    return x_terms[operands_of(at).first].kind == TermKind::kWeight ? Strays::kRight
+                                                                    : Strays::kLeft;
+  const auto [left, right] = steps.of(where);
+  const bool left_goes_on = go_on_steadily(left), right_goes_on = go_on_steadily(right);
+  if (left_goes_on == right_goes_on) return used_rightly(at);
+  return left_goes_on ? Strays::kRight : Strays::kLeft;
+}
+
+NumberSuspects::Strays NumberSuspects::used_rightly(std::uint32_t at) const {
+  if (op(at) != ValueOp::kProduct) return Strays::kNothing;
+  const auto [a, b] = operands_of(at);
+  bool left = false, right = false;
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
+    if (op(n) != ValueOp::kProduct || x_terms[n].kind == TermKind::kIll) continue;
+    const std::uint32_t* pair = x_graph.products.data() + node(n).operand[1];
+    for (std::uint32_t i = 0; i < node(n).operand[2]; ++i) {
+      left = left || pair[2 * i] == a;
+      right = right || pair[2 * i + 1] == b;
+    }
+  }
+  if (left == right) return Strays::kNothing;
+  return left ? Strays::kRight : Strays::kLeft;
+}
+
+}  // namespace attn_diag::lines
