@@ -354,8 +354,9 @@ bool rounds_down(std::string_view line, std::string_view variable) {
   const std::vector<Token> tokens = tokens_of(line);
   std::size_t i = 0;
   while (i + 1 < tokens.size() && !(tokens[i].is(variable) && tokens[i + 1].is("="))) ++i;
+  if (i + 1 >= tokens.size()) return false;
   bool divides = false;
-  for (; i < tokens.size() && !tokens[i].is(";"); ++i) {
+  for (; i + 1 < tokens.size() && !tokens[i].is(";"); ++i) {
     if (tokens[i].is("/") || (tokens[i].is(">") && tokens[i + 1].is(">")))
       divides = divides || tokens[i - 1].is_identifier();
     if (tokens[i].is_any({"+", "-", "%"})) return false;

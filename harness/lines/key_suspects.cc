@@ -21,11 +21,11 @@ bool SumSuspects::begin_behind_query(const Cause& cause) const {
 }
 
 void SumSuspects::suspect_rounded_down(const Cause& cause) {
+  if (x_graph.whole_blocks) return;
   const auto& keys = cause.keys;
   for (unsigned j = keys.front(); j < x_terms.keys().size(); ++j)
     if (x_attention.visible(cause.row, j) && std::find(keys.begin(), keys.end(), j) == keys.end())
       return;
-  if (x_graph.whole_blocks) return;
   for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s) {
     if (!site(s).ran) continue;
     for (const Condition& condition : conditions_in(site(s).conditions))

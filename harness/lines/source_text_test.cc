@@ -128,6 +128,9 @@ TEST_CASE("which quotients are rounded down") {
   CHECK_FALSE(rounds_down("const int tiles = len / kTile + (len % kTile != 0);", "tiles"));
   CHECK_FALSE(rounds_down("const int tiles = len / kTile;", "len"));
   CHECK_FALSE(rounds_down("int tiles = n, chunk = 4;", "tiles"));
+  CHECK_FALSE(rounds_down("template <class T = Tile<32>", "T"));
+  CHECK_FALSE(rounds_down("/", "tiles"));
+  CHECK_FALSE(rounds_down("", "tiles"));
 }
 
 TEST_CASE("where a variable is declared") {
