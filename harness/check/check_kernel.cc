@@ -182,6 +182,11 @@ void judge_unwritten_tiles(CheckResult& result, Experiment experiment) {
 
 }  // namespace
 
+bool is_of_order(host::CheckKind kind) {
+  using enum host::CheckKind;
+  return kind == kRace || kind == kMissingFence || kind == kAsyncCopy || kind == kUninitialisedRead;
+}
+
 CheckResult check_kernel(const Experiment& experiment, const host::CheckOptions& check) {
   const Kernel& given = experiment.kernel;
   if (std::string_view(given.build().backend) != "host")

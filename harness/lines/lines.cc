@@ -186,6 +186,11 @@ std::string put_findings(const Experiment& experiment, const lines::Terms& terms
     std::optional<CheckResult> check;
     if (checked == nullptr) checked = &check.emplace(check_kernel(experiment, {}));
     lines::FindingSuspects(terms, elements, out).suspect(checked->report, moves);
+    const auto& findings = checked->report.findings;
+    out.of_order =
+        !out.suspects.empty() && std::any_of(findings.begin(), findings.end(), [](const auto& one) {
+          return one.severity != host::Severity::kBenign && is_of_order(one.kind);
+        });
     return "";
   } catch (const Error& e) {
     return e.what();

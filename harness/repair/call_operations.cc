@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <set>
 #include <span>
 #include <utility>
@@ -107,6 +108,14 @@ bool may_change_places(std::string_view a, std::string_view b) {
 }
 
 // f(a, b, c): f(b, a, c), ...
+// Of a pointer or an array that is passed by its name: whether nothing is stored through it.
+std::optional<bool> leads_to_const(const Proposals& p, const Expression& e) {
+  if (e.kind != Kind::kName) return std::nullopt;
+  const Variable* const v = p.variable(p.words(e), e.begin);
+  if (v == nullptr || !(v->type.ends_with("*") || v->type.ends_with("[]"))) return std::nullopt;
+  return v->const_elements;
+}
+
 void swapped_arguments(Proposals& p, std::string_view name) {
   for (int i = 0; i < static_cast<int>(p.function().expressions.size()); ++i) {
     const Expression& e = p.at(i);
@@ -121,6 +130,8 @@ void swapped_arguments(Proposals& p, std::string_view name) {
         const Expression &left = p.at(e.parts[a]), &right = p.at(e.parts[b]);
         if (left.end > right.begin || p.words(left) == p.words(right)) continue;
         if (!may_change_places(p.type(e.parts[a]), p.type(e.parts[b]))) continue;
+        // One of them would be refused where the other is.
+        if (leads_to_const(p, left) != leads_to_const(p, right)) continue;
         p.replace(name, b == a + 1 ? 0 : 1, i, left.begin, right.end,
                   fmt::format("{}{} {}", p.words(right), p.code().words(left.end, right.begin),
                               p.words(left)));

@@ -259,6 +259,31 @@ std::string returned_type(const Syntax& s, const Function& function,
   return type->type + suffix;
 }
 
+// const int kTile = 32; is no constexpr, but must be known to the compiler where it is an extent or a template's
+// argument.
+void mark_constants(const Code& code, DeviceFunction& f) {
+  const auto must_be_known = [&](const Variable& v) {
+    return std::any_of(f.expressions.begin(), f.expressions.end(), [&](const Expression& e) {
+      return e.constant && e.kind == ExpressionKind::kName && v.from <= e.begin && e.begin < v.to &&
+             code.words(e.begin, e.end) == v.name;
+    });
+  };
+  // Those whose values others have stand before them.
+  for (auto v = f.variables.rbegin(); v != f.variables.rend(); ++v) {
+    if (v->constant || !v->is_const || v->initialiser < 0 || !is_integer(v->type) ||
+        !must_be_known(*v))
+      continue;
+    v->constant = true;
+    std::vector<int> within = {v->initialiser};
+    while (!within.empty()) {
+      Expression& e = f.expressions[static_cast<std::size_t>(within.back())];
+      within.pop_back();
+      e.constant = true;
+      within.insert(within.end(), e.parts.begin(), e.parts.end());
+    }
+  }
+}
+
 void read_function(Code& code, const Function& function, const Outside& outside) {
   const Syntax& s = *code.syntax;
   DeviceFunction f;
@@ -295,6 +320,7 @@ void read_function(Code& code, const Function& function, const Outside& outside)
     for (Variable& v : f.variables)
       if (v.type == name) v.type = "int64_t";
   }
+  mark_constants(code, f);
   code.functions.push_back(std::move(f));
 }
 

@@ -124,6 +124,8 @@ TEST_CASE("expressions follow the strength of operators, casts and templates") {
   const Program p = program_of(
       "__global__ void k(float* o, int a, int b, int c) {\n"
       "  o[(size_t)a * b + c >> 2] = f<4, 8>(a < b, c > (a));\n"
+      "  o[0] = x.a<half>();\n"
+      "  set(kernel<a, 16>, a);\n"
       "}\n");
   const DeviceFunction& f = p.files[0]->functions.at(0);
   const auto text = [&](const Expression& e) { return p.files[0]->words(e.begin, e.end); };
@@ -138,8 +140,9 @@ TEST_CASE("expressions follow the strength of operators, casts and templates") {
   CHECK(binary == std::vector<std::string>{"(size_t)a * b", "(size_t)a * b + c",
                                            "(size_t)a * b + c >> 2", "a < b", "c > (a)"});
   CHECK(casts == std::vector<std::string>{"(size_t)a"});
-  CHECK(calls == std::vector<std::string>{"f<4, 8>(a < b, c > (a))"});
-  CHECK(constants == std::vector<std::string>{"4", "8"});
+  CHECK(calls == std::vector<std::string>{"f<4, 8>(a < b, c > (a))", "x.a<half>()",
+                                          "set(kernel<a, 16>, a)"});
+  CHECK(constants == std::vector<std::string>{"4", "8", "half", "a", "16"});
 }
 
 TEST_CASE("what is no C++ is said, and other files are taken apart all the same") {

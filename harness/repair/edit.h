@@ -20,9 +20,9 @@ enum class Way : std::uint8_t {
 };
 
 struct Edit {
-  std::string_view operation;  // "relational operator"
-  int file = 0;                // of Program::files
-  int line = 0;
+  std::string_view operation;      // "relational operator"
+  int file = 0;                    // of Program::files
+  int line = 0, last_line = 0;     // of what is replaced
   int statement_line = 0;          // the first one of the statement that it is in
   std::size_t begin = 0, end = 0;  // bytes of the file that are replaced
   std::string text;                // by this

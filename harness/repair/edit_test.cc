@@ -113,7 +113,9 @@ TEST_CASE("barriers are put between statements, moved, and left out with their l
 TEST_CASE("what the compiler must know is edited by itself") {
   const Program p = program_of(
       "constexpr int kTile = 32;\n"
-      "template <int N> __device__ int f(int n) { __shared__ float s[N + 1]; return g<2>(n); }\n");
+      "template <int N> __device__ int f(int n) { __shared__ float s[N + 1]; return g<2>(n); }\n"
+      "__device__ int h(int n) { const int half = 16, all = half * 2, more = 64; return g<all>(n) "
+      "+ more; }\n");
   std::set<std::string> alone;
   for (const Edit& e : propose_edits(p))
     if (e.way == Way::kAlone)
@@ -121,6 +123,76 @@ TEST_CASE("what the compiler must know is edited by itself") {
   CHECK(alone.contains("32>33"));
   CHECK(alone.contains("2>3"));
   CHECK(alone.contains("+>-"));
+  CHECK(alone.contains("16>17"));
+  CHECK(alone.contains("*>+"));
+  CHECK_FALSE(alone.contains("64>65"));
+}
+
+TEST_CASE("a template's argument is chosen with its call") {
+  const Program p = program_of(
+      "template <int N> __device__ int g(int n);\n"
+      "__device__ int f(int n) { return g<8>(n) + n; }\n");
+  const std::vector<Edit> edits = propose_edits(p);
+  const auto found =
+      std::find_if(edits.begin(), edits.end(), [](const Edit& e) { return e.text == "9"; });
+  REQUIRE(found != edits.end());
+  CHECK(found->way == Way::kExpression);
+  CHECK_THAT(found->alternative, contains("g"));
+  CHECK_THAT(make_schema(p, edits, {static_cast<int>(found - edits.begin())}).texts[0],
+             contains("g<8>(n)"));
+}
+
+TEST_CASE("two statements in a row may have each other's place or value") {
+  const std::string text = kernel_of("o[2] = q[3]; o[3] = q[2]; alpha = q[0]; o[0] = alpha;");
+  const Program p = program_of(text);
+  const std::vector<Edit> edits = propose_edits(p);
+  const Edit* const values =
+      edit_to(p, edits, kernel_of("o[2] = q[2]; o[3] = q[3]; alpha = q[0]; o[0] = alpha;"));
+  REQUIRE(values != nullptr);
+  CHECK(values->operation == "values swapped");
+  CHECK(values->tier == 0);
+  const auto order = [&](const std::string& body) {
+    const Edit* const found = edit_to(p, edits, kernel_of(body));
+    return found == nullptr ? -1 : found->tier;
+  };
+  // The second reads what the first stores.
+  CHECK(order("o[2] = q[3]; o[3] = q[2]; o[0] = alpha; alpha = q[0];") == 0);
+  CHECK(order("o[2] = q[3]; alpha = q[0]; o[3] = q[2]; o[0] = alpha;") == 1);
+}
+
+TEST_CASE("an argument is as in another call, a place in a tile as a place in all") {
+  const std::string head =
+      "__global__ void k(float* o, int n, int stride, int limit) {\n"
+      "  int row = blockIdx.y * 32 + threadIdx.y;\n  int col = blockIdx.x * 32 + threadIdx.x;\n";
+  const auto kernel = [&](const std::string& condition, const std::string& last) {
+    return head + "  load(o, n, stride);\n  load(o + 1, n, " + last + ");\n  if (" + condition +
+           ") o[row * n + col] = 0;\n}\n";
+  };
+  const Program p = program_of(kernel("threadIdx.x > threadIdx.y", "limit"));
+  const std::vector<Edit> edits = propose_edits(p);
+  const Edit* const argument = edit_to(p, edits, kernel("threadIdx.x > threadIdx.y", "stride"));
+  REQUIRE(argument != nullptr);
+  CHECK(argument->tier == 0);
+  const Edit* const place = edit_to(p, edits, kernel("col > row", "limit"));
+  REQUIRE(place != nullptr);
+  CHECK(place->operation == "index of all");
+}
+
+TEST_CASE(
+    "what cannot compile is not proposed: shifts of floats, other members of fragments, const "
+    "where it is not") {
+  const std::string text =
+      "__device__ void f(const float* a, float* b, int n);\n"
+      "__global__ void k(const float* q, float* o, F c, int n) {\n"
+      "  c.x[n] *= q[n];\n  f(q, o, n);\n}\n";
+  const Program p = program_of(text);
+  for (const Edit& e : propose_edits(p)) {
+    const std::string after = edited(*p.files[0], e);
+    INFO(after);
+    CHECK(after.find("<<=") == after.npos);
+    CHECK(after.find("c.y[") == after.npos);
+    CHECK(after.find("f(o, q") == after.npos);
+  }
 }
 
 TEST_CASE("of what is added to a pointer, edits leave a pointer and a number") {

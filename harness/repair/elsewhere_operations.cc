@@ -247,6 +247,71 @@ void other_instance(Proposals& p, std::string_view name) {
   }
 }
 
+// load(a, p, n): load(a, p, stride), as another call of it has.
+void argument_of_elsewhere(Proposals& p, std::string_view name) {
+  constexpr std::size_t kMany = 8;                // of a function that is called everywhere
+  std::map<std::string, std::vector<int>> calls;  // by what is called, without template arguments
+  for (int i = 0; i < num_expressions(p); ++i) {
+    const Expression& e = p.at(i);
+    if (e.kind != Kind::kCall || e.constant || e.parts.size() < 3) continue;
+    const std::string callee = p.words(e.parts[0]);
+    calls[callee.substr(0, callee.find('<'))].push_back(i);
+  }
+  for (const auto& [callee, all] : calls) {
+    if (all.size() < 2 || all.size() > kMany) continue;
+    for (const int call : all)
+      for (std::size_t k = 1; k < p.at(call).parts.size(); ++k) {
+        const int argument = p.at(call).parts[k];
+        if (!p.is_integer_value(argument)) continue;
+        for (const int other : all) {
+          if (other == call || p.at(other).parts.size() != p.at(call).parts.size()) continue;
+          const int there = p.at(other).parts[k];
+          if (p.is_integer_value(there) && p.words(there) != p.words(argument) &&
+              p.is_known_at(p.at(there), p.at(call).begin))
+            p.replace(name, 0, argument, p.words(there));
+        }
+      }
+  }
+}
+
+// threadIdx.x > threadIdx.y: col > row, where these are that and where the tile begins.
+void index_of_all(Proposals& p, std::string_view name) {
+  const auto has_term = [&](int sum, const std::string& text) {
+    std::vector<int> open = {sum};
+    while (!open.empty()) {
+      const Expression& e = p.at(open.back());
+      const bool whole = open.back() != sum && p.words(e) == text;
+      open.pop_back();
+      if (whole) return true;
+      if (e.kind == Kind::kParenthesis || (e.kind == Kind::kBinary && p.op(e) == "+"))
+        open.insert(open.end(), e.parts.begin(), e.parts.end());
+    }
+    return false;
+  };
+  constexpr std::string_view kRelations[] = {"<", "<=", ">", ">=", "==", "!="};
+  for (int i = 0; i < num_expressions(p); ++i) {
+    const Expression& e = p.at(i);
+    if (e.kind != Kind::kBinary || e.constant || e.parts.size() != 2 ||
+        std::find(std::begin(kRelations), std::end(kRelations), p.op(e)) == std::end(kRelations))
+      continue;
+    std::string sides[2];
+    bool any = false;
+    for (int side = 0; side < 2; ++side) {
+      sides[side] = p.words(e.parts[static_cast<std::size_t>(side)]);
+      const Kind kind = p.at(e.parts[static_cast<std::size_t>(side)]).kind;
+      if (kind != Kind::kName && kind != Kind::kMember) continue;
+      for (const Variable* v : p.visible(e.begin)) {
+        if (v->initialiser < 0 || !is_count(v->type) || !has_term(v->initialiser, sides[side]))
+          continue;
+        sides[side] = v->name;
+        any = true;
+        break;
+      }
+    }
+    if (any) p.replace(name, 0, i, fmt::format("{} {} {}", sides[0], p.op(e), sides[1]));
+  }
+}
+
 // a + b / n + c: a + (b + c) / n.
 void moved_term(Proposals& p, std::string_view name) {
   for (int i = 0; i < num_expressions(p); ++i) {
@@ -364,6 +429,8 @@ constexpr Operation kElsewhereOperations[] = {
     {"other buffer", other_buffer},
     {"renamed throughout", renamed_throughout},
     {"template arguments", other_instance},
+    {"as elsewhere", argument_of_elsewhere},
+    {"index of all", index_of_all},
     {"term moved", moved_term},
     {"as for another", done_for_another},
     {"missing reset", missing_reset},

@@ -152,7 +152,8 @@ void other_assignment(Proposals& p, std::string_view name) {
   for_each(p, Kind::kAssignment, [&](int i, const Expression& e) {
     const std::string_view op = p.op(e);
     std::vector<std::string_view> others = {"=", "+=", "-=", "*=", "/="};
-    if (is_one_of(op, {">>=", "<<=", "/=", "*="}) && !p.is_real_value(i))
+    const bool real = p.is_real_value(i) || (e.parts.size() == 2 && p.is_real_value(e.parts[1]));
+    if (is_one_of(op, {">>=", "<<=", "/=", "*="}) && !real)
       others = {">>=", "<<=", "/=", "*=", "+=", "-="};
     if (is_one_of(op, {"&=", "|=", "^="})) others = {"&=", "|=", "^=", "="};
     for (const std::string_view other : others)

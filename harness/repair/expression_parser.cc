@@ -303,8 +303,9 @@ int Parser::postfix(int inner) {
       if (!x_syntax[x_at].is_identifier()) break;
       const std::size_t name = x_at++;
       if (x_at < x_end && x_syntax.is(x_at, "<")) {
+        // A member of this name is none of the variables.
         const std::size_t close =
-            template_end(x_syntax, x_at, [&](std::string_view n) { return is_variable(n); });
+            template_end(x_syntax, x_at, [](std::string_view) { return false; });
         if (close < x_end && x_syntax.is(close + 1, "(")) {
           template_arguments(x_at, close);
           x_at = close + 1;
@@ -340,8 +341,8 @@ int Parser::name() {
     if (x_at < x_end && x_syntax.is(x_at, "<")) {
       const std::size_t close =
           template_end(x_syntax, x_at, [&](std::string_view n) { return is_variable(n); });
-      // What follows template arguments in an expression.
-      if (close < x_end && x_syntax[close + 1].is_any({"(", "::", "{", "<<<"})) {
+      // What follows template arguments in an expression: a call, or, of a kernel's name, another argument.
+      if (close < x_end && x_syntax[close + 1].is_any({"(", "::", "{", "<<<", ",", ")", ";"})) {
         template_arguments(x_at, close);
         x_at = close + 1;
       }

@@ -186,13 +186,32 @@ void Proposals::add(Edit edit) {
   edit.file = x_file;
   edit.on_host = x_function.on_host;
   if (edit.statement_line == 0) edit.statement_line = edit.line;
+  edit.last_line = edit.line + static_cast<int>(std::count(before.begin(), before.end(), '\n'));
   x_edits.push_back(std::move(edit));
+}
+
+// f<A>(x) of A; -1: it is no template's argument of a call.
+int Proposals::call_with(int expression) const {
+  const Expression& argument = at(expression);
+  int found = -1;
+  for (int i = 0; i < static_cast<int>(x_function.expressions.size()); ++i) {
+    const Expression& e = at(i);
+    if (e.kind != Kind::kCall || e.constant || e.parts.empty()) continue;
+    const Expression& callee = at(e.parts[0]);
+    if (callee.kind == Kind::kName && callee.begin < argument.begin && argument.end <= callee.end &&
+        (found < 0 || at(found).begin < e.begin))
+      found = i;
+  }
+  return found;
 }
 
 void Proposals::replace(std::string_view operation, int tier, int expression, std::size_t begin,
                         std::size_t end, const std::string& text) {
+  if (begin >= end || begin < at(expression).begin || end > at(expression).end) return;
+  // The compiler knows f<A>(x) and f<B>(x): of these one can be chosen.
+  if (const int call = at(expression).constant ? call_with(expression) : -1; call >= 0)
+    expression = call;
   const Expression& e = at(expression);
-  if (begin >= end || begin < e.begin || end > e.end) return;
   Edit edit;
   edit.operation = operation;
   edit.tier = tier;
@@ -245,21 +264,20 @@ void Proposals::replace_statement(std::string_view operation, int tier, int inde
   add(std::move(edit));
 }
 
-void Proposals::swap(std::string_view operation, int tier, int first, int second,
-                     const std::string& between) {
+void Proposals::replace_two(std::string_view operation, int tier, int first, int second,
+                            const std::string& text, const std::string& on_one_line) {
   const Statement &a = statement(first), &b = statement(second);
   Edit edit;
   edit.operation = operation;
   edit.tier = tier;
   edit.begin = edit.site_begin = code().token(a.begin).begin;
   edit.end = edit.site_end = code().token(b.end - 1).end;
-  edit.text = std::string(code().written(b.begin, b.end)) + between +
-              std::string(code().written(a.begin, a.end));
+  edit.text = text;
   edit.line = code().line(a.begin);
   const bool declares =
       a.kind == StatementKind::kDeclaration || b.kind == StatementKind::kDeclaration;
   edit.way = declares || in_macro(a.begin) ? Way::kAlone : Way::kStatement;
-  edit.alternative = code().words(b.begin, b.end) + " " + code().words(a.begin, a.end);
+  edit.alternative = on_one_line;
   add(std::move(edit));
 }
 

@@ -67,9 +67,9 @@ class Proposals {
   // A whole statement is replaced, with what ends it; `on_one_line` where the text has several lines.
   void replace_statement(std::string_view operation, int tier, int statement,
                          const std::string& text, const std::string& on_one_line = {});
-  // Two statements in a row change places; `between` is what is written between them.
-  void swap(std::string_view operation, int tier, int first, int second,
-            const std::string& between);
+  // Two statements in a row, with what is written between them, are replaced.
+  void replace_two(std::string_view operation, int tier, int first, int second,
+                   const std::string& text, const std::string& on_one_line);
   // A statement before or behind one that stands in a block.
   void insert(std::string_view operation, int tier, int statement, bool before,
               const std::string& text);
@@ -80,6 +80,7 @@ class Proposals {
  private:
   void add(Edit edit);
   bool in_macro(std::size_t token) const;
+  int call_with(int expression) const;
 
   const Program& x_program;
   int x_file;

@@ -225,11 +225,12 @@ RepairResult repair(const Experiment& experiment, const RepairOptions& given,
   wrong.elements = baseline[*screen].wrong;
   wrong.seconds = baseline[*screen].ends ? baseline[*screen].seconds : 0;
   wrong.suspects.by_user = options.suspects;
+  wrong.suspects.order = options.order;
   for (std::size_t i = 0; i < trials.size(); ++i)
     if (trials[i].check && baseline[i].ran) {
       wrong.check_has_run = true;
       wrong.suspects.by_check = baseline[i].places;
-      wrong.suspects.order = baseline[i].order;
+      wrong.suspects.order |= baseline[i].order;
     }
   if (!trials[*screen].check) wrong.suspects.by_error = baseline[*screen].places;
   Search search(program, edits, workshop, trials, wrong, kernel.info().name, options, deadline);

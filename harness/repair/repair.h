@@ -16,6 +16,7 @@ namespace attn_diag::repair {
 struct RepairOptions {
   // Where edits are tried first. Empty: at the lines that trace suspects, then at those that check names.
   std::vector<SourcePlace> suspects;
+  bool order = false;    // threads do not wait for each other, as check has found at these
   double seconds = 120;  // for all of it
   int processes = 0;     // at the same time; 0: all cores
   // What agrees is built by itself, and held to lockstep and check, too. Otherwise only barriers are: they make many a

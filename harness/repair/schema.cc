@@ -166,19 +166,28 @@ Schema make_schema(const Program& program, const std::vector<Edit>& edits,
   return schema;
 }
 
-std::string schema_prelude(const Schema& schema) {
+std::string edit_declarations() {
+  return "#pragma once\n"
+         "#include <type_traits>\n"
+         "#define ATTN_DIAG_HIDDEN __attribute__((visibility(\"hidden\")))\n"
+         "extern ATTN_DIAG_HIDDEN int attn_diag_edit_chosen;\n"
+         // By the first number of a place: 0, or 1 where one of its edits is chosen, or 2 where a run is noted.
+         "extern ATTN_DIAG_HIDDEN unsigned char attn_diag_edit_places[];\n"
+         "ATTN_DIAG_HIDDEN bool attn_diag_edit_place(int first);\n"
+         "#define ATTN_DIAG_SITE(first) (__builtin_expect(attn_diag_edit_places[first] != 0, 0) && "
+         "attn_diag_edit_place(first))\n"
+         "#define ATTN_DIAG_EDIT(n) (attn_diag_edit_chosen == (n))\n";
+}
+
+std::string edit_definitions(const Schema& schema) {
   std::string places;
   for (const int place : schema.first) places += fmt::format("{},", place);
   return fmt::format(
-      "#pragma once\n"
-      "#include <type_traits>\n"
-      "#define ATTN_DIAG_HIDDEN inline __attribute__((visibility(\"hidden\")))\n"
-      "#define ATTN_DIAG_SHOWN extern \"C\" __attribute__((weak, visibility(\"default\")))\n"
-      "ATTN_DIAG_HIDDEN int attn_diag_edit_chosen = 0;\n"
-      // By the first number of a place: 0, or 1 where one of its edits is chosen, or 2 where a run is noted.
-      "ATTN_DIAG_HIDDEN unsigned char attn_diag_edit_places[{0}] = {{}};\n"
-      "ATTN_DIAG_HIDDEN unsigned char attn_diag_edit_noted[{0}] = {{}};\n"
-      "ATTN_DIAG_HIDDEN __attribute__((noinline)) bool attn_diag_edit_place(int first) {{\n"
+      "\n#define ATTN_DIAG_SHOWN extern \"C\" __attribute__((visibility(\"default\")))\n"
+      "int attn_diag_edit_chosen = 0;\n"
+      "unsigned char attn_diag_edit_places[{0}] = {{}};\n"
+      "static unsigned char attn_diag_edit_noted[{0}] = {{}};\n"
+      "bool attn_diag_edit_place(int first) {{\n"
       "  if (attn_diag_edit_places[first] == 1) return true;\n"
       "  attn_diag_edit_noted[first] = 1;\n"
       "  return false;\n"
@@ -191,10 +200,7 @@ std::string schema_prelude(const Schema& schema) {
       "ATTN_DIAG_SHOWN unsigned char* attn_diag_note_edits() {{\n"
       "  for (unsigned char& place : attn_diag_edit_places) place = 2;\n"
       "  return attn_diag_edit_noted;\n"
-      "}}\n"
-      "#define ATTN_DIAG_SITE(first) (__builtin_expect(attn_diag_edit_places[first] != 0, 0) && "
-      "attn_diag_edit_place(first))\n"
-      "#define ATTN_DIAG_EDIT(n) (attn_diag_edit_chosen == (n))\n",
+      "}}\n",
       schema.edits.size() + 1, places);
 }
 

@@ -28,11 +28,13 @@ struct Schema {
 Schema make_schema(const Program& program, const std::vector<Edit>& edits,
                    const std::vector<int>& which);
 
-// What every file of such a library begins with. The library exports
+// What every file of a library with edits begins with, whichever edits.
+std::string edit_declarations();
+// What one of its files ends with. The library exports
 //   void attn_diag_choose_edit(int)         the number of the edit; 0: none
 //   unsigned char* attn_diag_note_edits()   from now on notes where a run comes by: [n] is set for the first number of
 //                                           each place, of schema.edits.size() + 1 in all
-std::string schema_prelude(const Schema& schema);
+std::string edit_definitions(const Schema& schema);
 
 // The numbers of edits, and lines of other files, that messages of a compiler which ended in errors blame.
 struct Blame {

@@ -263,6 +263,14 @@ bool Search::next_task() {
   for (const Library& library : x_libraries)
     if (library.ready) waiting += library.order.size() - library.next;
   if (start_verification() || start_trials()) return true;
+  // What would be in the first library if it could be chosen at run time; not many, since each is a build.
+  constexpr std::size_t kEarly = 3;
+  if (x_built > 0 && x_building == 0 && x_looking == 0 && x_early < kEarly && !x_alone.empty() &&
+      x_rank[static_cast<std::size_t>(x_alone.front())] < static_cast<int>(kFirstLibrary) &&
+      start_alone()) {
+    ++x_early;
+    return true;
+  }
   // The first library holds what is wrong most often; which are to be in the next, suspects decide.
   constexpr int kFewCores = 4;
   const bool has_work =
@@ -307,7 +315,7 @@ bool Search::start_library() {
       {Task::kBuild, static_cast<int>(x_libraries.size()) - 1, -1, built.number},
       [&] {
         return to_bytes(x_workshop.build(built.number, built.schema.texts,
-                                         schema_prelude(built.schema), which,
+                                         edit_definitions(built.schema), which,
                                          Workshop::Speed::kSoon));
       },
       kBuildSeconds);

@@ -164,7 +164,8 @@ class Search {
   std::map<std::tuple<int, std::size_t, std::size_t>, int> x_refused_at;  // by file and place
   int x_next_number = 1;
   int x_tried = 0, x_built = 0, x_not_possible = 0, x_building = 0, x_verifying = 0;
-  int x_looking = 0;  // for suspects
+  int x_looking = 0;        // for suspects
+  std::size_t x_early = 0;  // that were built alone before the second library
   bool x_out_of_time = false;
 };
 

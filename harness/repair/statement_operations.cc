@@ -256,21 +256,70 @@ void dropped_statement(Proposals& p, std::string_view name) {
 }
 
 // a; b;: b; a;
+// m = m_new; a = expf(m - m_new): the second reads what the first has just stored.
+bool is_used_by(const Proposals& p, const Statement& s, const Statement& next) {
+  if (s.kind != StatementKind::kExpression || s.expressions.size() != 1 ||
+      p.at(s.expressions[0]).kind != ExpressionKind::kAssignment || !p.is_name(s.begin, s.begin))
+    return false;
+  return p.names_in(next.begin, next.end).contains(p.code().token(s.begin).text);
+}
+
+// The statement behind one in its block, where both can change places; -1: there is none.
+int next_of(const Proposals& p, int i) {
+  const Statement& s = p.statement(i);
+  if (!s.in_block || s.kind == StatementKind::kReturn) return -1;
+  for (int j = i + 1; j < static_cast<int>(p.function().statements.size()); ++j) {
+    const Statement& next = p.statement(j);
+    if (next.parent != s.parent || !next.in_block || next.begin < s.end) continue;
+    return next.begin != s.end || next.kind == StatementKind::kReturn ? -1 : j;
+  }
+  return -1;
+}
+
 void swapped_statements(Proposals& p, std::string_view name) {
   for_each_statement(p, [&](int i, const Statement& s) {
-    if (!s.in_block) return;
-    for (int j = i + 1; j < static_cast<int>(p.function().statements.size()); ++j) {
-      const Statement& next = p.statement(j);
-      if (next.parent != s.parent || !next.in_block || next.begin < s.end) continue;
-      if (next.begin != s.end) break;
-      if (s.kind == StatementKind::kReturn || next.kind == StatementKind::kReturn) break;
-      // Written as one range, from the first to the end of the second.
-      const std::string between =
-          p.code().text.substr(p.code().token(s.end - 1).end,
-                               p.code().token(next.begin).begin - p.code().token(s.end - 1).end);
-      p.swap(name, 1, i, j, between);
-      break;
-    }
+    const int j = next_of(p, i);
+    if (j < 0) return;
+    const Statement& next = p.statement(j);
+    const Code& code = p.code();
+    const std::size_t end = code.token(s.end - 1).end;
+    p.replace_two(name, is_used_by(p, s, next) ? 0 : 1, i, j,
+                  std::string(code.written(next.begin, next.end)) +
+                      code.text.substr(end, code.token(next.begin).begin - end) +
+                      std::string(code.written(s.begin, s.end)),
+                  code.words(next.begin, next.end) + " " + code.words(s.begin, s.end));
+  });
+}
+
+// a[2] = v.w; a[3] = v.z: a[2] = v.z; a[3] = v.w.
+void swapped_values(Proposals& p, std::string_view name) {
+  const auto value_of = [&](const Statement& s) -> const Expression* {
+    if (s.kind != StatementKind::kExpression || s.expressions.size() != 1) return nullptr;
+    const Expression& e = p.at(s.expressions[0]);
+    if (e.kind != ExpressionKind::kAssignment || e.parts.size() != 2 || p.op(e) != "=")
+      return nullptr;
+    return &p.at(e.parts[1]);
+  };
+  for_each_statement(p, [&](int i, const Statement& s) {
+    const int j = next_of(p, i);
+    if (j < 0) return;
+    const Statement& next = p.statement(j);
+    const Expression *const a = value_of(s), *const b = value_of(next);
+    if (a == nullptr || b == nullptr || p.words(*a) == p.words(*b)) return;
+    const Code& code = p.code();
+    const bool alike = code.token(s.begin).text == code.token(next.begin).text;
+    const auto text = [&](std::size_t begin, std::size_t end) {
+      return code.text.substr(begin, end - begin);
+    };
+    const auto begin_of = [&](std::size_t token) { return code.token(token).begin; };
+    const auto end_of = [&](std::size_t token) { return code.token(token - 1).end; };
+    p.replace_two(
+        name, alike ? 0 : 1, i, j,
+        text(begin_of(s.begin), begin_of(a->begin)) + text(begin_of(b->begin), end_of(b->end)) +
+            text(end_of(a->end), begin_of(b->begin)) + text(begin_of(a->begin), end_of(a->end)) +
+            text(end_of(b->end), end_of(next.end)),
+        code.words(s.begin, a->begin) + " " + p.words(*b) + "; " +
+            code.words(next.begin, b->begin) + " " + p.words(*a) + ";");
   });
 }
 
@@ -376,6 +425,7 @@ constexpr Operation kStatementOperations[] = {
     {"initialiser", missing_initialiser},
     {kBarrierOperation, missing_barrier},
     {"statements swapped", swapped_statements},
+    {"values swapped", swapped_values},
     {"guard", missing_guard},
     {"stricter condition", stricter_condition},
     {"guarded value", missing_zero},

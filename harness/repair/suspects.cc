@@ -18,17 +18,18 @@ bool names_file(const SourcePlace& place, const Code& code) {
          code.path[code.path.size() - named.size() - 1] == '/';
 }
 
-// How far an edit is from a place of suspicion: 0 at it, 1 close by, 2 not far, 3 elsewhere. Places far down the list
-// are less of a reason.
-int remoteness(const Edit& edit, const std::vector<SourcePlace>& suspects,
-               const std::vector<bool>& here) {
-  constexpr std::size_t kFirstOnes = 4;
-  int nearest = edit.on_host ? 2 : 3;  // few, and a launch may be wrong wherever it shows
+// How little reason there is for an edit at its place: 0 at the first suspect, a little more at each that follows, 1 more
+// close by, 2 not far. Elsewhere 3.
+double remoteness(const Edit& edit, const std::vector<SourcePlace>& suspects,
+                  const std::vector<bool>& here) {
+  constexpr double kOfEach = 0.4, kOfAll = 1.5;
+  double nearest = edit.on_host ? 2 : 3;  // few, and a launch may be wrong wherever it shows
   for (std::size_t i = 0; i < suspects.size(); ++i) {
     if (!here[i]) continue;
-    const int lines = std::abs(edit.line - suspects[i].line);
+    const int lines =
+        std::max({edit.line - suspects[i].line, suspects[i].line - edit.last_line, 0});
     const int distance = lines == 0 ? 0 : lines <= 2 ? 1 : lines <= 8 ? 2 : 3;
-    nearest = std::min(nearest, distance + (i < kFirstOnes ? 0 : 1));
+    nearest = std::min(nearest, distance + std::min(kOfEach * static_cast<double>(i), kOfAll));
   }
   return nearest;
 }
@@ -94,12 +95,13 @@ std::vector<int> ordered(const Program& program, const std::vector<Edit>& edits,
     for (const SourcePlace& place : suspects) here.back().push_back(names_file(place, *code));
   }
   std::vector<int> order(edits.size());
-  std::vector<int> distance(edits.size());
+  std::vector<double> distance(edits.size());
   for (std::size_t i = 0; i < edits.size(); ++i) {
     order[i] = static_cast<int>(i);
     distance[i] = edits[i].tier +
                   remoteness(edits[i], suspects, here[static_cast<std::size_t>(edits[i].file)]);
-    if (all.order && edits[i].operation == kBarrierOperation) distance[i] -= 1;
+    // Before any other edit of the first suspect.
+    if (all.order && edits[i].operation == kBarrierOperation) distance[i] -= 1.5;
   }
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
     const auto x = static_cast<std::size_t>(a), y = static_cast<std::size_t>(b);

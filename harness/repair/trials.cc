@@ -109,11 +109,6 @@ bool has_default_scale(const Problem& p) {
   return std::fabs(p.softmax_scale * std::sqrt(static_cast<float>(p.head_dim)) - 1) < 1e-5f;
 }
 
-bool is_of_order(host::CheckKind kind) {
-  using enum host::CheckKind;
-  return kind == kRace || kind == kMissingFence || kind == kAsyncCopy || kind == kUninitialisedRead;
-}
-
 // The lines of a finding, with those of the calls around them.
 void add_places(const host::CheckFinding& finding, std::vector<SourcePlace>& to) {
   constexpr std::size_t kMost = 12;

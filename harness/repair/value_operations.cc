@@ -292,7 +292,10 @@ void other_member(Proposals& p, std::string_view name) {
     const std::string_view field = p.code().token(e.op).text, object = p.code().token(e.begin).text;
     const bool built_in = object == "threadIdx" || object == "blockIdx" || object == "blockDim" ||
                           object == "gridDim";
-    if (field == "x" || field == "y" || field == "z" || field == "w")
+    // What has elements is a fragment's.
+    const bool indexed =
+        e.parent >= 0 && p.at(e.parent).kind == Kind::kIndex && p.at(e.parent).parts[0] == i;
+    if (!indexed && (field == "x" || field == "y" || field == "z" || field == "w"))
       for (const char* const other : {"x", "y", "z", "w"})
         if (field != other && !(built_in && *other == 'w'))
           p.replace(name, 0, i, e.op, e.op + 1, other);

@@ -2,18 +2,27 @@
 
 #include <fmt/format.h>
 
+#include <set>
 #include <utility>
 
 namespace attn_diag::repair {
 
 namespace fs = std::filesystem;
 
+namespace {
+constexpr const char* kDeclarations = "attn_diag_edits.h";
+}
+
 Workshop::Workshop(const build::BuildRequest& request, build::Settings settings,
                    const std::vector<SourceFile>& sources)
     : x_request(request), x_settings(std::move(settings)) {
-  for (const SourceFile& source : sources) x_sources.emplace_back(source.path);
+  for (const SourceFile& source : sources) {
+    x_sources.emplace_back(source.path);
+    x_texts.push_back(source.text);
+  }
   x_request.ask_nvcc = false;
   x_request.write_files = true;
+  build::write_file(x_folder / kDeclarations, edit_declarations());
 }
 
 // Where a file of the user's lies in the folder of a library.
@@ -21,8 +30,23 @@ fs::path Workshop::moved(int number, const fs::path& path) const {
   return x_folder / fmt::format("{}", number) / path.relative_path();
 }
 
-Workshop::Built Workshop::build(int number, const std::vector<std::string>& texts,
-                                const std::string& prelude, Which which, Speed speed) const {
+std::size_t Workshop::for_definitions(const std::vector<std::string>& texts) const {
+  std::set<fs::path> units;
+  for (const fs::path& source : x_request.sources) units.insert(fs::weakly_canonical(source));
+  if (!x_request.adapter.empty()) units.insert(fs::weakly_canonical(x_request.adapter));
+  std::size_t found = texts.size();
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    if (!units.contains(x_sources[i])) continue;
+    if (texts[i] != x_texts[i]) return i;
+    found = std::min(found, i);
+  }
+  return found;
+}
+
+Workshop::Built Workshop::build(int number, std::vector<std::string> texts,
+                                const std::string& definitions, Which which, Speed speed) const {
+  const bool edits = !definitions.empty();
+  if (edits) texts.at(for_definitions(texts)) += definitions;
   for (std::size_t i = 0; i < x_sources.size(); ++i) {
     const fs::path to = moved(number, x_sources[i]);
     fs::create_directories(to.parent_path());
@@ -41,20 +65,19 @@ Workshop::Built Workshop::build(int number, const std::vector<std::string>& text
   request.includes = std::move(includes);
   const fs::path folder = x_folder / fmt::format("{}", number);
   fs::create_directories(folder);
-  if (!prelude.empty()) {
-    build::write_file(folder / "attn_diag_edits.h", prelude);
-    request.compiler_flags.insert(request.compiler_flags.end(),
-                                  {"-include", (folder / "attn_diag_edits.h").string()});
-  }
   const auto flags = [&](std::initializer_list<std::string> more) {
     request.compiler_flags.insert(request.compiler_flags.end(), more);
   };
   // An array whose extent is no constant any more is another array.
   flags({"-Wno-error", "-Werror=vla"});
-  if (speed == Speed::kSoon) flags({"-O1", "-g0"});
+  if (edits) flags({"-include", (x_folder / kDeclarations).string()});
+  if (speed == Speed::kSoon) {
+    flags({"-O1", "-g0"});
+    request.kept = build::KeptObjects{x_folder / "", folder.string()};
+  }
   // clang++ is the quicker compiler, and says for every edit what is wrong with it. g++ crashes while it words some
   // of these errors.
-  if (!prelude.empty() && x_settings.no_instrumenter().empty()) {
+  if (edits && x_settings.no_instrumenter().empty()) {
     request.compiler = x_settings.instrumenter;
     flags({"-ferror-limit=0", "-Wno-parentheses-equality", "-Wno-unevaluated-expression"});
   }

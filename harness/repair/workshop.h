@@ -30,9 +30,9 @@ class Workshop {
   // What a library is for: to be built and run soon, or to run as the user's does.
   enum class Speed { kSoon, kAsBuilt };
 
-  // A library of these texts, one for each source; `prelude`: what every file begins with. `number` is that of the
-  // library, which no other has; libraries may be built at the same time.
-  Built build(int number, const std::vector<std::string>& texts, const std::string& prelude,
+  // A library of these texts, one for each source. `definitions`: those of the edits that it holds; empty: it holds
+  // none. `number` is that of the library, which no other has; libraries may be built at the same time.
+  Built build(int number, std::vector<std::string> texts, const std::string& definitions,
               Which which, Speed speed) const;
   // Compilers that a build of one library runs at the same time.
   int units() const {
@@ -45,10 +45,13 @@ class Workshop {
 
  private:
   std::filesystem::path moved(int number, const std::filesystem::path& path) const;
+  // The source that definitions are put behind: a unit, an edited one if there is any.
+  std::size_t for_definitions(const std::vector<std::string>& texts) const;
 
   build::BuildRequest x_request;
   build::Settings x_settings;
   std::vector<std::filesystem::path> x_sources;
+  std::vector<std::string> x_texts;
   build::ScratchFolder x_folder;
 };
 

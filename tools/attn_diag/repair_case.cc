@@ -110,6 +110,7 @@ void try_edits(const Flags& flags, double seconds, Progress& progress, LineDiver
     repair::RepairOptions options;
     for (const LineSuspect& suspect : lines.suspects)
       options.suspects.push_back({suspect.place.file, suspect.place.line});
+    options.order = lines.of_order;
     options.seconds = seconds;
     options.build_each = false;
     options.on_step = [&](int tried, int edits, const std::string& what) {

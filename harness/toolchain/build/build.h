@@ -13,6 +13,13 @@ namespace attn_diag::build {
 
 enum class Backend { kHost, kCuda };
 
+// Of copies of the same sources that are built one after the other: objects of units that are the same in another copy,
+// and, by clang, what units include before their own first line. Their paths are those of the copy that came first.
+struct KeptObjects {
+  std::filesystem::path folder;
+  std::string copy;  // where this copy lies: how the paths of its files begin
+};
+
 struct BuildRequest {
   std::vector<std::filesystem::path> sources;
   std::filesystem::path adapter;  // empty: among the sources
@@ -29,8 +36,9 @@ struct BuildRequest {
   bool lockstep = true;
   bool watch =
       false;  // nothing but the watch build, which tells where numbers come from, into `output`
-  bool ask_nvcc = true;     // compile for the host with nvcc too, where there is one
-  bool write_files = true;  // else only translate
+  bool ask_nvcc = true;             // compile for the host with nvcc too, where there is one
+  bool write_files = true;          // else only translate
+  std::optional<KeptObjects> kept;  // for backend host
 };
 
 // One run of a compiler.

@@ -86,13 +86,14 @@ std::string escape_for_make(const std::string& path) {
   return escaped;
 }
 
-std::string hash_of_file(const fs::path& file) {
-  const std::string bytes = read(file);
+std::string hash_of(std::string_view bytes) {
   char hash[32];
   std::snprintf(hash, sizeof hash, "0x%016llx",
                 static_cast<unsigned long long>(XXH3_64bits(bytes.data(), bytes.size())));
   return hash;
 }
+
+std::string hash_of_file(const fs::path& file) { return hash_of(read(file)); }
 
 std::vector<fs::path> included_files(const fs::path& list, const fs::path& folder) {
   std::vector<fs::path> files;

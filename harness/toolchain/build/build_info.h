@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace attn_diag::build {
@@ -25,7 +26,9 @@ struct BuildInfoText {
 // Throws std::runtime_error for what cannot be read. Hashes are XXH3 64-bit of the files' bytes.
 BuildInfoText build_info(const BuildInfoRequest& request);
 
-// "0x0123456789abcdef": XXH3, 64 bits, of a file's bytes. Throws as above.
+// "0x0123456789abcdef": XXH3, 64 bits.
+std::string hash_of(std::string_view bytes);
+// Of a file's bytes. Throws as above.
 std::string hash_of_file(const std::filesystem::path& file);
 
 // The included files, absolute, that a list of -MMD names. `folder`: where the compiler ran.

@@ -10,6 +10,7 @@
 #include "harness/base/process.h"
 #include "harness/toolchain/build/build_info.h"
 #include "harness/toolchain/build/build_steps.h"
+#include "harness/toolchain/build/kept.h"
 #include "harness/toolchain/build/request_record.h"
 #include "harness/toolchain/build/scratch.h"
 #include "harness/toolchain/build/translate_unit.h"
@@ -129,12 +130,29 @@ UnitResult compile_unit(const BuildRequest& request, const Settings& settings,
     return result;
   }
 
-  const fs::path translated = scratch / (stem + ".ii");
-  write_file(translated, unit.translation.text + circumstances(request, settings, variant.kind));
+  std::string text = unit.translation.text + circumstances(request, settings, variant.kind);
   words = {variant.compiler};
   words.insert(words.end(), options.begin(), options.end());
+  fs::path kept;
+  if (request.kept) {
+    kept = kept_object(*request.kept, words, text);
+    if (fs::exists(kept)) {
+      result.object = kept;
+      result.ok = true;
+      return result;
+    }
+    if (variant.compiler == settings.instrumenter)
+      if (auto beginning = precompiled_beginning(*request.kept, words, file, text)) {
+        text = std::move(beginning->rest);
+        words.insert(words.end(), {"-Xclang", "-include-pch", "-Xclang", beginning->header});
+      }
+  }
+  const fs::path translated = scratch / (stem + ".ii");
+  write_file(translated, text);
   words.insert(words.end(), {"-c", translated.string(), "-o", result.object.string()});
-  const ProcessResult compiled = compile(words, request.folder);
+  const ProcessResult compiled =
+      request.kept ? run_process(words, {request.folder}) : compile(words, request.folder);
+  if (request.kept && compiled.ok()) keep(result.object, kept);
   result.steps.push_back(
       {variant.name, file.string(), shell_line(words), compiled.err, compiled.ok()});
   result.ok = compiled.ok();

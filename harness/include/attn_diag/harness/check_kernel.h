@@ -15,6 +15,9 @@ struct CheckResult {
   Provenance provenance;               // of the instrumented library
 };
 
+// Whether threads read or store before others have done so: waiting may be all that is missing.
+bool is_of_order(host::CheckKind kind);
+
 // Runs the production kernel (no taps), watched, in the instrumented build of its library: once, or, under schedule
 // "forward" and with atomics in the kernel, under "reverse" too. From experiment.run it takes the schedule, the tile,
 // the splits, the order of products and the step limit.
