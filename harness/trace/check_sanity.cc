@@ -61,7 +61,8 @@ class Check {
     std::vector<ScheduleTrial> trials;
     for (std::size_t i = 0; i < schedules.size(); ++i)
       trials.push_back(x_trials.run(schedules[i],
-                                    i < kBytes.size() ? MemoryFill::all(kBytes[i]) : MemoryFill{}));
+                                    i < kBytes.size() ? MemoryFill::all(kBytes[i]) : MemoryFill{},
+                                    copies_of(i)));
     SanityCheck out;
     const bool same =
         std::all_of(trials.begin(), trials.end(), [](const ScheduleTrial& t) { return t.same(); });
@@ -76,6 +77,9 @@ class Check {
     // Where two runs of one and the same case differ, a third with other bytes shows nothing.
     bool unsteady = !trials.front().same() || (x_on_gpu && !all_same(trials));
     if (!same && !unsteady) unsteady = !blame(out.sanity);
+    if (!same && !unsteady && !x_on_gpu && out.sanity.culprits.empty() &&
+        out.schedules.finding == ScheduleFinding::kSame)
+      x_by_copies = !x_trials.run(x_schedule, {}, Copies::kOtherwise).same();
     conclude(out, same, unsteady);
     if (out.sanity.unsound()) find_calm(out);
     out.sanity.runs = x_trials.runs();
@@ -83,6 +87,11 @@ class Check {
   }
 
  private:
+  using Copies = ScheduleTrials::Copies;
+  Copies copies_of(std::size_t trial) const {
+    return trial == 1 && !x_on_gpu ? Copies::kOtherwise : Copies::kAsGiven;
+  }
+
   static bool all_same(const std::vector<ScheduleTrial>& trials) {
     return std::all_of(trials.begin(), trials.end(),
                        [](const ScheduleTrial& t) { return t.same(); });
@@ -116,7 +125,7 @@ class Check {
 
   void conclude(SanityCheck& out, bool same, bool unsteady) const {
     Sanity& sanity = out.sanity;
-    const bool by_order = out.schedules.finding != ScheduleFinding::kSame;
+    const bool by_order = x_by_copies || out.schedules.finding != ScheduleFinding::kSame;
     std::string culprits;
     for (const Sanity::Culprit& c : sanity.culprits) {
       if (!culprits.empty()) culprits += ' ';
@@ -132,7 +141,10 @@ class Check {
     sanity.within_bounds = x_trials.within_bounds();
     // A thread that reads too early reads what was there before: that the bytes matter then follows from the order.
     sanity.detail =
-        unsteady ? "Two runs of one and the same case differ."
+        unsteady      ? "Two runs of one and the same case differ."
+        : x_by_copies ? "The outputs depend on when asynchronous copies land: something reads or "
+                        "stores what a "
+                        "copy still writes (--async-copies early, late)."
         : by_order
             ? "The outputs depend on the order in which threads run."
             : "The outputs moved once, when order and bytes in unwritten memory were changed "
@@ -217,6 +229,7 @@ class Check {
   bool x_right;
   const Capture& x_production;
   bool x_on_gpu;
+  bool x_by_copies = false;     // the outputs depend on when asynchronous copies land
   std::size_t x_calm_bits = 0;  // of Sanity::calm
 };
 
@@ -247,7 +260,11 @@ RunCheck check_run(const Experiment& experiment, const Capture& capture, bool ri
     const std::vector<std::string> schedules = schedules_to_try(options.schedule, 3);
     bool same = true;
     for (std::size_t i = 0; i < kBytes.size() && same; ++i)
-      same = trials.run(schedules[i + 1], MemoryFill::all(kBytes[i])).same();
+      same =
+          trials
+              .run(schedules[i + 1], MemoryFill::all(kBytes[i]),
+                   i == 1 ? ScheduleTrials::Copies::kOtherwise : ScheduleTrials::Copies::kAsGiven)
+              .same();
     const bool lockstep =
         !right && worth_lockstep(experiment.kernel, experiment.problem, options.schedule);
     if (same && lockstep) same = trials.run("lockstep").same();

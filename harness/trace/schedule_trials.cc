@@ -38,19 +38,26 @@ void hide_unwritten(const Capture& first, Capture& other) {
 }  // namespace
 
 ScheduleTrials::ScheduleTrials(Experiment experiment, const Capture& production, bool right)
-    : x_experiment(std::move(experiment)), x_production(production), x_right(right) {
+    : x_experiment(std::move(experiment)),
+      x_production(production),
+      x_async_copies(x_experiment.run.async_copies),
+      x_right(right) {
   x_experiment.run.taps = false;
   x_experiment.run.isolate = false;
   x_experiment.run.replace = 0;
 }
 
-ScheduleTrial ScheduleTrials::run(const std::string& schedule, const MemoryFill& fill) {
+ScheduleTrial ScheduleTrials::run(const std::string& schedule, const MemoryFill& fill,
+                                  Copies copies) {
   ScheduleTrial trial;
   trial.schedule = schedule;
   const Tolerance& tolerance = x_experiment.tolerance;
   const int threads = x_experiment.run.threads;
   x_experiment.run.schedule = schedule;
   x_experiment.run.fill = fill;
+  x_experiment.run.async_copies = copies == Copies::kAsGiven ? x_async_copies
+                                  : x_async_copies == "late" ? "early"
+                                                             : "late";
   ++x_runs;
   try {
     Capture capture = run_kernel(x_experiment);

@@ -30,7 +30,10 @@ class ScheduleTrials {
   // this.
   ScheduleTrials(Experiment experiment, const Capture& production, bool right);
 
-  ScheduleTrial run(const std::string& schedule, const MemoryFill& fill = {});
+  // When asynchronous copies land: as in the experiment, or at the other end of the time that they have.
+  enum class Copies { kAsGiven, kOtherwise };
+  ScheduleTrial run(const std::string& schedule, const MemoryFill& fill = {},
+                    Copies copies = Copies::kAsGiven);
   int runs() const { return x_runs; }
   // All ran to the end, are as near to the first as rounding lets two runs be, and are right or wrong like it.
   bool within_bounds() const { return x_within_bounds; }
@@ -39,6 +42,7 @@ class ScheduleTrials {
  private:
   Experiment x_experiment;
   const Capture& x_production;
+  std::string x_async_copies;
   bool x_right, x_within_bounds = true;
   int x_runs = 0;
 };

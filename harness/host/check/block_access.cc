@@ -143,7 +143,9 @@ void BlockChecker::touch(Record& record, WarpReaders* readers, const Now& now) {
     return;
   }
   if (kShared && plain) readers->warp = warp_of(now.epoch);
-  if (record.writer.epoch == now.epoch && record.reader.epoch == 0) {
+  // What a copy in flight writes is in no order even with what its own thread stores.
+  if (record.writer.epoch == now.epoch && record.reader.epoch == 0 &&
+      (record.writer.how & kAsync) == 0) {
     record.writer.pc = now.pc;
     record.writer.how = now.how;
     return;

@@ -252,6 +252,15 @@ TEST_CASE("reading before the wait for an asynchronous copy is found") {
   CHECK(wide.other.write);
 }
 
+TEST_CASE("a copy over what another copy still writes is found, though one thread issues both") {
+  check_clean([](Memory& m) { return checked::copied_over(m.out.data(), m.in.data(), 64); });
+  const CheckFinding over = check_found(CheckKind::kAsyncCopy, Severity::kError, [](Memory& m) {
+    return checked::copied_over(m.out.data(), m.in.data(), 0);
+  });
+  CHECK(over.access.places.at(0).line == line_of("copies over"));
+  CHECK(over.access.async);
+}
+
 TEST_CASE("a copy that its own thread alone has waited for wants a barrier behind the wait") {
   check_clean([](Memory& m) { return checked::waited_copy(m.out.data(), m.in.data(), 0); });
   for (const char* schedule : {"forward", "reverse", "seed:1"}) {

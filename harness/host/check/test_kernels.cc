@@ -156,6 +156,21 @@ __global__ void async_copy_kernel(int* out, const int* from, int left_in_flight)
   out[t] = sRow[t];
 }
 
+// Two stages of a ring, of which one may lie over the other.
+__global__ void copied_over_kernel(int* out, const int* from, int apart) {
+  alignas(16) __shared__ int sRing[2 * kThreads];
+  const unsigned t = threadIdx.x;
+  int* const second = sRing + apart + t;
+  __pipeline_memcpy_async(&sRing[t], from + t, sizeof(int));
+  __pipeline_commit();
+  __pipeline_memcpy_async(second, from + kThreads + t, sizeof(int));  // [copies over]
+  __pipeline_commit();
+  __pipeline_wait_prior(1);
+  out[t] = sRing[t];
+  __pipeline_wait_prior(0);
+  out[t] += *second;
+}
+
 __global__ void wide_async_copy_kernel(int* out, const int* from) {
   alignas(16) __shared__ int sRow[kThreads];
   const unsigned t = threadIdx.x;
@@ -309,6 +324,9 @@ cudaError_t barrier_object(int* out, bool waits) {
 cudaError_t named(int* out, bool waits) { return run(1, 0, named_kernel, out, waits); }
 cudaError_t async_copy(int* out, const int* from, int left_in_flight) {
   return run(1, 0, async_copy_kernel, out, from, left_in_flight);
+}
+cudaError_t copied_over(int* out, const int* from, int apart) {
+  return run(1, 0, copied_over_kernel, out, from, apart);
 }
 cudaError_t wide_async_copy(int* out, const int* from) {
   return run(1, 0, wide_async_copy_kernel, out, from);

@@ -28,6 +28,7 @@ cudaError_t past_dynamic(int* out);
 cudaError_t barrier_object(int* out, bool waits);
 cudaError_t named(int* out, bool waits);
 cudaError_t async_copy(int* out, const int* from, int left_in_flight);
+cudaError_t copied_over(int* out, const int* from, int apart);
 cudaError_t wide_async_copy(int* out, const int* from);
 cudaError_t waited_copy(int* out, const int* from, int missing);
 

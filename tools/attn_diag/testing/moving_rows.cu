@@ -2,16 +2,18 @@
 // and in some with a second bug behind that.
 #include <attn_diag/kernels/bring.h>
 #include <attn_diag/kernels/device_buffer.h>
+#include <cuda_pipeline.h>
 #include <cuda_runtime.h>
 
 #include <cmath>
 
 enum Flaw {
-  kAtomics = 1,     // sums in the order in which lanes arrive: no flaw
-  kUnscaled = 2,    // S without the softmax scale: a bug with a name
-  kNoSyncwarp = 4,  // right while the warp stays converged
-  kNoBarrier = 8,   // one warp reads what the other may have yet to write
-  kLastReads = 16,  // which is the second, so that all is well where warps come in their order
+  kAtomics = 1,      // sums in the order in which lanes arrive: no flaw
+  kUnscaled = 2,     // S without the softmax scale: a bug with a name
+  kNoSyncwarp = 4,   // right while the warp stays converged
+  kNoBarrier = 8,    // one warp reads what the other may have yet to write
+  kLastReads = 16,   // which is the second, so that all is well where warps come in their order
+  kCopiedOver = 32,  // a copy is issued into what is still read, and waited for when all is done
 };
 
 constexpr int kThreads = 64;
@@ -26,12 +28,18 @@ __global__ void __launch_bounds__(kThreads) rows(const float* q, const float* k,
   const int row = blockIdx.x;
   if (threadIdx.x == 0) sSum[0] = 0.0f;
   if (threadIdx.x < D) sOut[threadIdx.x] = 0.0f;
+  __shared__ float sRow[64];
+  if (threadIdx.x < D) sRow[threadIdx.x] = q[head + row * D + threadIdx.x];
   __syncthreads();
+  if ((kFlaws & kCopiedOver) && threadIdx.x < D) {
+    __pipeline_memcpy_async(&sRow[threadIdx.x], &k[head + threadIdx.x], sizeof(float));
+    __pipeline_commit();
+  }
   const int keys_at_once = kFlaws & kNoSyncwarp ? 32 : kThreads;
   if (threadIdx.x < keys_at_once)
     for (int j = threadIdx.x; j < S; j += keys_at_once) {
       float s = 0.0f;
-      for (int d = 0; d < D; ++d) s += q[head + row * D + d] * k[head + j * D + d];
+      for (int d = 0; d < D; ++d) s += sRow[d] * k[head + j * D + d];
       sScores[j] = kFlaws & kUnscaled ? s : s * scale;
     }
   if (!(kFlaws & (kNoSyncwarp | kNoBarrier))) __syncthreads();
@@ -54,6 +62,7 @@ __global__ void __launch_bounds__(kThreads) rows(const float* q, const float* k,
     __syncwarp();
     if (lane == 0) lse[blockIdx.y * S + row] = m + logf(sSum[0]);
   }
+  if (kFlaws & kCopiedOver) __pipeline_wait_prior(0);
   __syncthreads();
   for (int d = threadIdx.x; d < D; d += kThreads) o[head + row * D + d] = sOut[d] / sSum[0];
 }
@@ -166,9 +175,12 @@ attn_diag::Declaration rows_kernel(const char* name) {
   return a_kernel(name, call<kFlaws>);
 }
 
-ATTN_DIAG_EXPORT(
-    a_kernel("one-for-two", call_two), rows_kernel<0>("whole"), rows_kernel<kAtomics>("atomics"),
-    rows_kernel<kAtomics | kUnscaled>("atomics-unscaled"), rows_kernel<kNoSyncwarp>("warp"),
-    rows_kernel<kNoSyncwarp | kUnscaled>("warp-unscaled"), rows_kernel<kNoBarrier>("race"),
-    rows_kernel<kNoBarrier | kLastReads>("race-of-the-last"), rows_kernel<kUnscaled>("unscaled"),
-    workspace_kernel(), a_kernel("in-buffer", call_in_buffer));
+ATTN_DIAG_EXPORT(a_kernel("one-for-two", call_two), rows_kernel<0>("whole"),
+                 rows_kernel<kAtomics>("atomics"),
+                 rows_kernel<kAtomics | kUnscaled>("atomics-unscaled"),
+                 rows_kernel<kNoSyncwarp>("warp"),
+                 rows_kernel<kNoSyncwarp | kUnscaled>("warp-unscaled"),
+                 rows_kernel<kNoBarrier>("race"),
+                 rows_kernel<kNoBarrier | kLastReads>("race-of-the-last"),
+                 rows_kernel<kUnscaled>("unscaled"), rows_kernel<kCopiedOver>("copied-over"),
+                 workspace_kernel(), a_kernel("in-buffer", call_in_buffer));
