@@ -46,7 +46,8 @@ std::size_t Workshop::for_definitions(const std::vector<std::string>& texts) con
 Workshop::Built Workshop::build(int number, std::vector<std::string> texts,
                                 const std::string& definitions, Which which, Speed speed) const {
   const bool edits = !definitions.empty();
-  if (edits) texts.at(for_definitions(texts)) += definitions;
+  const std::size_t behind = edits ? for_definitions(texts) : texts.size();
+  if (behind < texts.size()) texts[behind] += definitions;
   for (std::size_t i = 0; i < x_sources.size(); ++i) {
     const fs::path to = moved(number, x_sources[i]);
     fs::create_directories(to.parent_path());
@@ -65,6 +66,10 @@ Workshop::Built Workshop::build(int number, std::vector<std::string> texts,
   request.includes = std::move(includes);
   const fs::path folder = x_folder / fmt::format("{}", number);
   fs::create_directories(folder);
+  if (edits && behind == texts.size()) {
+    request.sources.push_back(folder / "attn_diag_edits.cu");
+    build::write_file(request.sources.back(), definitions);
+  }
   const auto flags = [&](std::initializer_list<std::string> more) {
     request.compiler_flags.insert(request.compiler_flags.end(), more);
   };
@@ -73,7 +78,7 @@ Workshop::Built Workshop::build(int number, std::vector<std::string> texts,
   if (edits) flags({"-include", (x_folder / kDeclarations).string()});
   if (speed == Speed::kSoon) {
     flags({"-O1", "-g0"});
-    request.kept = build::KeptObjects{x_folder / "", folder.string()};
+    request.kept = build::KeptObjects{x_folder / "", (folder / "").string()};
   }
   // clang++ is the quicker compiler, and says for every edit what is wrong with it. g++ crashes while it words some
   // of these errors.

@@ -45,7 +45,8 @@ class Workshop {
 
  private:
   std::filesystem::path moved(int number, const std::filesystem::path& path) const;
-  // The source that definitions are put behind: a unit, an edited one if there is any.
+  // The source that definitions are put behind: a unit, an edited one if there is any. texts.size(): no unit is edited
+  // here at all.
   std::size_t for_definitions(const std::vector<std::string>& texts) const;
 
   build::BuildRequest x_request;
