@@ -107,15 +107,15 @@ bool may_change_places(std::string_view a, std::string_view b) {
   return is_number(a) && is_number(b);
 }
 
-// f(a, b, c): f(b, a, c), ...
 // Of a pointer or an array that is passed by its name: whether nothing is stored through it.
 std::optional<bool> leads_to_const(const Proposals& p, const Expression& e) {
   if (e.kind != Kind::kName) return std::nullopt;
   const Variable* const v = p.variable(p.words(e), e.begin);
-  if (v == nullptr || !(v->type.ends_with("*") || v->type.ends_with("[]"))) return std::nullopt;
+  if (v == nullptr || !is_pointer_or_array(v->type)) return std::nullopt;
   return v->const_elements;
 }
 
+// f(a, b, c): f(b, a, c), ...
 void swapped_arguments(Proposals& p, std::string_view name) {
   for (int i = 0; i < static_cast<int>(p.function().expressions.size()); ++i) {
     const Expression& e = p.at(i);

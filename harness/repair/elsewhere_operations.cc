@@ -288,11 +288,9 @@ void index_of_all(Proposals& p, std::string_view name) {
     }
     return false;
   };
-  constexpr std::string_view kRelations[] = {"<", "<=", ">", ">=", "==", "!="};
   for (int i = 0; i < num_expressions(p); ++i) {
     const Expression& e = p.at(i);
-    if (e.kind != Kind::kBinary || e.constant || e.parts.size() != 2 ||
-        std::find(std::begin(kRelations), std::end(kRelations), p.op(e)) == std::end(kRelations))
+    if (e.kind != Kind::kBinary || e.constant || e.parts.size() != 2 || !is_relation(p.op(e)))
       continue;
     std::string sides[2];
     bool any = false;
@@ -360,10 +358,9 @@ void moved_term(Proposals& p, std::string_view name) {
 
 // The variable that a statement stores to; null: none, or not one that is known.
 const Variable* stored_by(const Proposals& p, const Statement& s) {
-  if (s.kind != StatementKind::kExpression || s.expressions.size() != 1) return nullptr;
-  const Expression& e = p.at(s.expressions[0]);
-  if (e.kind != Kind::kAssignment || e.parts.size() != 2) return nullptr;
-  int target = e.parts[0];
+  const Expression* const assignment = assignment_in(p, s);
+  if (assignment == nullptr) return nullptr;
+  int target = assignment->parts[0];
   while (p.at(target).kind == Kind::kIndex && !p.at(target).parts.empty())
     target = p.at(target).parts[0];
   if (p.at(target).kind != Kind::kName) return nullptr;

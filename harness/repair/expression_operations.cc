@@ -49,7 +49,7 @@ bool has_pointer(const Proposals& p, const Expression& e) {
 // a < b, a <= b, ...
 void other_relation(Proposals& p, std::string_view name) {
   for_each(p, Kind::kBinary, [&](int i, const Expression& e) {
-    if (!is_one_of(p.op(e), kRelations)) return;
+    if (!is_relation(p.op(e))) return;
     for (const std::string_view other : kRelations)
       if (other != p.op(e)) p.replace(name, 0, i, e.op, op_end(p, e), std::string(other));
   });

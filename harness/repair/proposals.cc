@@ -323,6 +323,12 @@ void Proposals::extend_declaration(std::string_view operation, int tier, int ind
   add(std::move(edit));
 }
 
+const Expression* assignment_in(const Proposals& p, const Statement& s) {
+  if (s.kind != StatementKind::kExpression || s.expressions.size() != 1) return nullptr;
+  const Expression& e = p.at(s.expressions[0]);
+  return e.kind == Kind::kAssignment && e.parts.size() == 2 ? &e : nullptr;
+}
+
 std::string as_operand(const Proposals& p, int expression) {
   const Expression& e = p.at(expression);
   const bool whole = e.kind == Kind::kName || e.kind == Kind::kNumber ||

@@ -100,6 +100,9 @@ std::span<const Operation> call_operations();
 std::span<const Operation> statement_operations();
 std::span<const Operation> elsewhere_operations();
 
+// Of a statement that is nothing but an assignment; else null.
+const Expression* assignment_in(const Proposals& p, const Statement& s);
+
 // A value that an expression can hold without parentheses: "a + b" is no factor.
 std::string as_operand(const Proposals& p, int expression);
 

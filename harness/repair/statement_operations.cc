@@ -258,10 +258,8 @@ void dropped_statement(Proposals& p, std::string_view name) {
 // a; b;: b; a;
 // m = m_new; a = expf(m - m_new): the second reads what the first has just stored.
 bool is_used_by(const Proposals& p, const Statement& s, const Statement& next) {
-  if (s.kind != StatementKind::kExpression || s.expressions.size() != 1 ||
-      p.at(s.expressions[0]).kind != ExpressionKind::kAssignment || !p.is_name(s.begin, s.begin))
-    return false;
-  return p.names_in(next.begin, next.end).contains(p.code().token(s.begin).text);
+  return assignment_in(p, s) != nullptr && p.is_name(s.begin, s.begin) &&
+         p.names_in(next.begin, next.end).contains(p.code().token(s.begin).text);
 }
 
 // The statement behind one in its block, where both can change places; -1: there is none.
@@ -294,11 +292,8 @@ void swapped_statements(Proposals& p, std::string_view name) {
 // a[2] = v.w; a[3] = v.z: a[2] = v.z; a[3] = v.w.
 void swapped_values(Proposals& p, std::string_view name) {
   const auto value_of = [&](const Statement& s) -> const Expression* {
-    if (s.kind != StatementKind::kExpression || s.expressions.size() != 1) return nullptr;
-    const Expression& e = p.at(s.expressions[0]);
-    if (e.kind != ExpressionKind::kAssignment || e.parts.size() != 2 || p.op(e) != "=")
-      return nullptr;
-    return &p.at(e.parts[1]);
+    const Expression* const e = assignment_in(p, s);
+    return e == nullptr || p.op(*e) != "=" ? nullptr : &p.at(e->parts[1]);
   };
   for_each_statement(p, [&](int i, const Statement& s) {
     const int j = next_of(p, i);

@@ -87,9 +87,7 @@ std::string Types::of_member(const Expression& e) const {
 
 std::string Types::of_binary(const Expression& e) const {
   const std::string_view o = operator_of(x_code, e);
-  if (o == "<" || o == ">" || o == "<=" || o == ">=" || o == "==" || o == "!=" || o == "&&" ||
-      o == "||")
-    return "bool";
+  if (is_relation(o) || o == "&&" || o == "||") return "bool";
   const std::string left = part(e, 0), right = part(e, 1);
   if (left.ends_with("*") || left.ends_with("]")) return left;
   if (is_real(left) || is_real(right)) return "float";
@@ -183,6 +181,14 @@ const Variable* variable_at(const DeviceFunction& function, std::string_view nam
     if (v.name == name && v.from <= token && token < v.to)
       if (found == nullptr || v.from >= found->from) found = &v;
   return found;
+}
+
+bool is_pointer_or_array(std::string_view type) {
+  return type.ends_with("*") || type.ends_with("[]");
+}
+
+bool is_relation(std::string_view op) {
+  return op == "<" || op == ">" || op == "<=" || op == ">=" || op == "==" || op == "!=";
 }
 
 std::string without_extents(std::string type) {

@@ -19,6 +19,9 @@ const Variable* variable_at(const DeviceFunction& function, std::string_view nam
 std::string type_of(const Program& program, const Code& code, const DeviceFunction& function,
                     int expression);
 
+bool is_pointer_or_array(std::string_view type);
+bool is_relation(std::string_view op);  // "<", "=="
+
 // "float" of "float[][]", and of "float".
 std::string without_extents(std::string type);
 

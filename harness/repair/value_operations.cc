@@ -159,10 +159,6 @@ bool same_kind(std::string_view a, std::string_view b) {
   return a == b || (is_count(a) && is_count(b));
 }
 
-bool is_pointer_or_array(std::string_view type) {
-  return type.ends_with("*") || type.ends_with("[]");
-}
-
 const std::array<std::string_view, 4> kBuiltIn = {"threadIdx.x", "threadIdx.y", "blockIdx.x",
                                                   "blockIdx.y"};
 

@@ -20,6 +20,10 @@ constexpr std::array<std::uint8_t, 2> kBytes = {0x00, 0x77};
 
 std::string bytes_text(std::uint8_t byte) { return byte == 0 ? "zeros" : "large finite numbers"; }
 
+using Copies = ScheduleTrials::Copies;
+// Of the second trial they land at the other end of their time.
+Copies copies_of(std::size_t trial) { return trial == 1 ? Copies::kOtherwise : Copies::kAsGiven; }
+
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -62,7 +66,7 @@ class Check {
     for (std::size_t i = 0; i < schedules.size(); ++i)
       trials.push_back(x_trials.run(schedules[i],
                                     i < kBytes.size() ? MemoryFill::all(kBytes[i]) : MemoryFill{},
-                                    copies_of(i)));
+                                    x_on_gpu ? Copies::kAsGiven : copies_of(i)));
     SanityCheck out;
     const bool same =
         std::all_of(trials.begin(), trials.end(), [](const ScheduleTrial& t) { return t.same(); });
@@ -87,11 +91,6 @@ class Check {
   }
 
  private:
-  using Copies = ScheduleTrials::Copies;
-  Copies copies_of(std::size_t trial) const {
-    return trial == 1 && !x_on_gpu ? Copies::kOtherwise : Copies::kAsGiven;
-  }
-
   static bool all_same(const std::vector<ScheduleTrial>& trials) {
     return std::all_of(trials.begin(), trials.end(),
                        [](const ScheduleTrial& t) { return t.same(); });
@@ -143,8 +142,8 @@ class Check {
     sanity.detail =
         unsteady      ? "Two runs of one and the same case differ."
         : x_by_copies ? "The outputs depend on when asynchronous copies land: something reads or "
-                        "stores what a "
-                        "copy still writes (--async-copies early, late)."
+                        "stores what a copy "
+                        "still writes (--async-copies early, late)."
         : by_order
             ? "The outputs depend on the order in which threads run."
             : "The outputs moved once, when order and bytes in unwritten memory were changed "
@@ -260,11 +259,7 @@ RunCheck check_run(const Experiment& experiment, const Capture& capture, bool ri
     const std::vector<std::string> schedules = schedules_to_try(options.schedule, 3);
     bool same = true;
     for (std::size_t i = 0; i < kBytes.size() && same; ++i)
-      same =
-          trials
-              .run(schedules[i + 1], MemoryFill::all(kBytes[i]),
-                   i == 1 ? ScheduleTrials::Copies::kOtherwise : ScheduleTrials::Copies::kAsGiven)
-              .same();
+      same = trials.run(schedules[i + 1], MemoryFill::all(kBytes[i]), copies_of(i)).same();
     const bool lockstep =
         !right && worth_lockstep(experiment.kernel, experiment.problem, options.schedule);
     if (same && lockstep) same = trials.run("lockstep").same();

@@ -152,7 +152,11 @@ UnitResult compile_unit(const BuildRequest& request, const Settings& settings,
   words.insert(words.end(), {"-c", translated.string(), "-o", result.object.string()});
   const ProcessResult compiled =
       request.kept ? run_process(words, {request.folder}) : compile(words, request.folder);
-  if (request.kept && compiled.ok()) keep(result.object, kept);
+  if (request.kept && compiled.ok()) {
+    std::error_code error;  // then it lies where it was
+    fs::rename(result.object, kept, error);
+    if (!error) result.object = kept;
+  }
   result.steps.push_back(
       {variant.name, file.string(), shell_line(words), compiled.err, compiled.ok()});
   result.ok = compiled.ok();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <mutex>
 #include <utility>
 
 #include "harness/base/process.h"
@@ -44,6 +45,9 @@ std::optional<PrecompiledBeginning> precompiled_beginning(const KeptObjects& kep
   if (at == text.npos) return std::nullopt;
   const std::string beginning = replaced(text.substr(0, at + 1), file.string(), "unit");
   const fs::path header = kept.folder / (key(compiler, beginning) + ".pch");
+  // Units that are compiled at the same time begin alike.
+  static std::mutex one_at_a_time;
+  const std::lock_guard lock(one_at_a_time);
   if (!fs::exists(header)) {
     const std::string own = fmt::format("{}.{}", header.string(), ::getpid());
     write_file(own + ".ii", beginning);
@@ -56,18 +60,13 @@ std::optional<PrecompiledBeginning> precompiled_beginning(const KeptObjects& kep
         words.push_back(compiler[i]);
     words.insert(words.end(), {"-x", "c++-header", own + ".ii", "-o", own + ".pch"});
     if (!run_process(words).ok()) return std::nullopt;
-    keep(own + ".pch", header);
+    // Another process may do the same at the same time. clang wants to find the text again.
+    std::error_code error;
+    fs::rename(own + ".pch", header, error);
+    if (!fs::exists(header)) return std::nullopt;
   }
   return PrecompiledBeginning{
       header, fmt::format("# 1 \"{}\"\n{}", file.string(), text.substr(at + back.size() + 2))};
-}
-
-void keep(const fs::path& from, const fs::path& to) {
-  std::error_code error;
-  const std::string own = fmt::format("{}.{}.new", to.string(), ::getpid());
-  fs::copy_file(from, own, fs::copy_options::overwrite_existing, error);
-  if (!error) fs::rename(own, to, error);
-  if (error) fs::remove(own, error);
 }
 
 }  // namespace attn_diag::build

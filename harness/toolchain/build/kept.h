@@ -25,7 +25,4 @@ std::optional<PrecompiledBeginning> precompiled_beginning(const KeptObjects& kep
                                                           const std::filesystem::path& file,
                                                           const std::string& text);
 
-// Another build may do the same at the same time: `to` is whole from the moment it is there.
-void keep(const std::filesystem::path& from, const std::filesystem::path& to);
-
 }  // namespace attn_diag::build

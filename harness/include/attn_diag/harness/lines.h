@@ -86,8 +86,8 @@ struct LineDivergence {
   bool fault_is_firm = false;
   std::string reason;                 // of kNotLooked and kUnsure
   std::vector<LineSuspect> suspects;  // the likeliest first
-  bool of_order =
-      false;  // they are of threads that do not wait for each other, as attn-diag check finds
+  // Of these: they are of threads that do not wait for each other, as attn-diag check finds.
+  bool of_order = false;
   std::string what;   // a sentence: "o of query 5 lacks keys 32..63"
   std::string where;  // "block 3, thread 17, query 5, key 32"; empty: nothing to say
   std::vector<LineRole> roles;
