@@ -1,6 +1,7 @@
 // Of what `check` finds, where threads should have waited: for each other, or for copies.
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "harness/lines/finding_suspects.h"
 
@@ -109,16 +110,20 @@ std::vector<host::SourcePlace> FindingSuspects::places_in_kernel(
   // Two lines of one function, or the lines where the kernel calls them.
   if (access.places.front().function == other.places.front().function)
     return {access.places.front()};
-  const host::SourcePlace& last = access.places.back();
+  if (access.places.back().function == other.places.back().function) return {access.places.back()};
+  return calls_in_kernel(access);
+}
+
+std::vector<host::SourcePlace> FindingSuspects::calls_in_kernel(
+    const host::CheckAccess& access) const {
   std::vector<host::SourcePlace> out;
-  if (last.function != other.places.back().function)
-    for (const std::uint32_t s : sites_of(access)) {
-      const std::vector<NamedLine> calls = lines_in(site(s).callers);
-      if (calls.size() < access.places.size()) continue;
-      const NamedLine& call = calls[access.places.size() - 1];
-      out.push_back({file_of(s, call), call.line, ""});
-    }
-  if (out.empty()) out.push_back(last);
+  for (const std::uint32_t s : sites_of(access)) {
+    const std::vector<NamedLine> calls = lines_in(site(s).callers);
+    if (calls.size() < access.places.size()) continue;
+    const NamedLine& call = calls[access.places.size() - 1];
+    out.push_back({file_of(s, call), call.line, ""});
+  }
+  if (out.empty()) out.push_back(access.places.back());
   return out;
 }
 
@@ -226,7 +231,8 @@ std::optional<FindingSuspects::Gap> FindingSuspects::gap_between(const std::stri
 
 void FindingSuspects::suspect_stage(const host::CheckFinding& copy) {
   if (copy.kind != host::CheckKind::kAsyncCopy || copy.access.places.empty() ||
-      copy.other.places.empty() || !copy.wait.places.empty() || !is_race_as_well(copy))
+      copy.other.places.empty() || !copy.wait.places.empty() || is_copy_over(copy) ||
+      (!is_race_as_well(copy) && !is_late_alone(copy)))
     return;
   const auto suggest_makers = [&](const host::CheckAccess& access, const host::CheckAccess& other,
                                   const std::string& why) {
@@ -238,13 +244,83 @@ void FindingSuspects::suspect_stage(const host::CheckFinding& copy) {
           suggest(at.file, "", line, 0, name, why);
       }
   };
+  const std::string of_read = "makes the place that is read while it is copied to";
+  // A pointer into the array, of which a value is known only where it is none of the compiler's constants.
+  if (is_late_alone(copy)) {
+    for (const std::uint32_t s : sites_of(copy.access))
+      for (const NamedLine& use : variables_in(site(s).uses, ','))
+        if (use.name == site(s).variable && !x_text.is_shared(site(s).file, use.name))
+          suggest(s, use, of_read);
+    const host::SourcePlace& read = copy.access.places.front();
+    for (const std::string& name : indexed_names(x_text.line(read.file, read.line)))
+      if (const int line = x_text.assigned_above(read.file, read.line, name);
+          line != 0 && has_name(x_text.line(read.file, line), {copy.array}))
+        suggest(read.file, read.function, line, 0, name, of_read);
+  }
   suggest_makers(copy.other, copy.access, "makes the place that is copied to while it is read");
-  suggest_makers(copy.access, copy.other, "makes the place that is read while it is copied to");
+  suggest_makers(copy.access, copy.other, of_read);
+}
+
+bool FindingSuspects::is_late_alone(const host::CheckFinding& copy) {
+  std::set<std::pair<std::string, int>> late;
+  for (const host::CheckFinding* finding : x_errors)
+    if (finding->kind == host::CheckKind::kAsyncCopy)
+      for (const host::SourcePlace& place : finding->other.places)
+        late.insert({place.file, place.line});
+  for (const host::SourcePlace& place : copy.other.places)
+    for (const int line : x_text.same_call_beside(place.file, place.line))
+      if (late.count({place.file, line}) == 0) return true;
+  return false;
+}
+
+bool FindingSuspects::multiplies_q_by_v() const {
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
+    if (node(n).is_input()) continue;
+    const auto [a, b] = operands_of(n);
+    const auto is_of = [&](std::uint32_t operand, unsigned buffer) {
+      return operand != 0 && x_terms[operand].kind == TermKind::kElement &&
+             x_terms[operand].buffer == buffer;
+    };
+    if ((is_of(a, 0) && is_of(b, 2)) || (is_of(a, 2) && is_of(b, 0))) return true;
+  }
+  return false;
+}
+
+bool FindingSuspects::is_copy_over(const host::CheckFinding& copy) {
+  return copy.kind == host::CheckKind::kAsyncCopy && copy.access.write &&
+         !copy.access.places.empty() && !copy.other.places.empty() &&
+         copy.access.interval == copy.other.interval;
+}
+
+void FindingSuspects::suspect_copies_over(const host::CheckFinding& copy) {
+  if (!is_copy_over(copy)) return;
+  const host::SourcePlace &later = copy.access.places.front(), &first = copy.other.places.front();
+  const bool one_line = later.line == first.line && later.file == first.file;
+  if (one_line) {
+    // The later of them is the one that finds another there.
+    std::vector<host::SourcePlace> calls = calls_in_kernel(copy.access);
+    std::sort(
+        calls.begin(), calls.end(),
+        [](const host::SourcePlace& a, const host::SourcePlace& b) { return a.line > b.line; });
+    for (const host::SourcePlace& at : calls) suggest_copy_over(at, copy.array);
+    return;
+  }
+  // Where something is left without a number, it is what the earlier one should have brought, as far as v is not taken for k.
+  const bool later_first = !has(host::CheckKind::kUninitialisedRead) || multiplies_q_by_v();
+  for (const bool is_later : {later_first, !later_first})
+    for (const host::SourcePlace& at : is_later ? places_in_kernel(copy.access, copy.other)
+                                                : places_in_kernel(copy.other, copy.access))
+      suggest_copy_over(at, copy.array);
+}
+
+void FindingSuspects::suggest_copy_over(const host::SourcePlace& at, const std::string& array) {
+  suggest(at.file, at.function, at.line, 0, array,
+          "copies to where another copy is still under way");
 }
 
 void FindingSuspects::suspect_waits(const host::CheckFinding& early) {
   if (early.kind != host::CheckKind::kAsyncCopy || early.access.places.empty() ||
-      early.other.places.empty() || is_race_as_well(early))
+      early.other.places.empty() || is_copy_over(early) || is_race_as_well(early))
     return;
   for (const host::SourcePlace& read : places_in_kernel(early.access, early.other))
     for (const int line : x_text.waits_for_copies(read.file, read.line))

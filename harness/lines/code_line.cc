@@ -480,6 +480,14 @@ bool is_plain_subscript(std::string_view line, std::string_view variable) {
   return found;
 }
 
+std::vector<std::string> indexed_names(std::string_view line) {
+  const std::vector<Token> tokens = tokens_of(line);
+  std::vector<std::string> out;
+  for (std::size_t i = 0; i + 1 < tokens.size(); ++i)
+    if (tokens[i].is_identifier() && tokens[i + 1].is("[")) out.emplace_back(tokens[i].text);
+  return out;
+}
+
 std::vector<std::string> subscript_names(std::string_view line, std::string_view variable) {
   const std::vector<Token> tokens = tokens_of(line);
   std::vector<std::string> out;

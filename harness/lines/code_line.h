@@ -56,6 +56,8 @@ bool is_plain_subscript(std::string_view line, std::string_view variable);
 // The names within the brackets behind the variable, in order: i, d and width of "sK[i / width][d]"; none where the
 // line does not index it.
 std::vector<std::string> subscript_names(std::string_view line, std::string_view variable);
+// The names that the line indexes: sK and m of "sK[i] * m[j]".
+std::vector<std::string> indexed_names(std::string_view line);
 // Whether that subscript of the variable, from 0, adds a number or takes one away: 1 of "tile[s][j - 1]".
 bool offsets_subscript(std::string_view line, std::string_view variable, std::size_t number);
 // Whether the line has the variable plus a name as an argument: "memcpy_async(block, tile, k + at, bytes)".

@@ -83,6 +83,7 @@ bool FindingSuspects::suspect(host::CheckReport report, bool moves) {
   // Parts of shared memory that are used for one thing after the other overlap, and only want a barrier between.
   if (!suspect_missing_barrier() && !suspect_unpublished())
     for (const host::CheckFinding* finding : x_errors) suspect_overlap_of(*finding);
+  for (const host::CheckFinding* finding : x_errors) suspect_copies_over(*finding);
   for (const host::CheckFinding* finding : x_errors) suspect_stage(*finding);
   // An index that leaves its array may well leave the stage that a copy was waited for.
   const bool index_first = has(host::CheckKind::kOutOfBounds);

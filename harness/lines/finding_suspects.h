@@ -60,6 +60,13 @@ class FindingSuspects : public NumberSuspects {
   void suspect_site(const host::CheckAccess& access, const std::string& array, bool indices_first);
   // What is copied to a place that is read: what either index is made of.
   void suspect_stage(const host::CheckFinding& copy);
+  // Copies to what another copy still writes, without a barrier between the two: by a wrong place, not by a wait.
+  void suspect_copies_over(const host::CheckFinding& copy);
+  static bool is_copy_over(const host::CheckFinding& copy);
+  void suggest_copy_over(const host::SourcePlace& at, const std::string& array);
+  // Whether another copy of the same group is read in time: then it is no wait that is missing.
+  bool is_late_alone(const host::CheckFinding& copy);
+  bool multiplies_q_by_v() const;
   // The waits that may leave a copy in flight which is read too early, and what issues it.
   void suspect_waits(const host::CheckFinding& early);
   // Two lines store to the same bytes by the names of two parts of one shared array.
@@ -89,6 +96,8 @@ class FindingSuspects : public NumberSuspects {
   // Where an access of one race is in the kernel: its own line, or those that call its function.
   std::vector<host::SourcePlace> places_in_kernel(const host::CheckAccess& access,
                                                   const host::CheckAccess& other) const;
+  // The lines of the kernel that lead to an access within what it calls.
+  std::vector<host::SourcePlace> calls_in_kernel(const host::CheckAccess& access) const;
   // Whether a read of what a copy still writes is a race of the same lines as well: then no wait is missing.
   bool is_race_as_well(const host::CheckFinding& copy) const;
   // Where the outermost statement around a line begins or ends that is not around the other one.

@@ -39,6 +39,14 @@ std::vector<Token> arguments_behind(const std::vector<Token>& tokens, std::size_
   return out;
 }
 
+// The first function, or macro, that a line calls; empty: none.
+std::string called_function(const std::string& line) {
+  const std::vector<Token> tokens = tokens_of(line);
+  for (std::size_t i = 0; i + 1 < tokens.size(); ++i)
+    if (is_use(tokens, i) && tokens[i + 1].is("(")) return std::string(tokens[i].text);
+  return "";
+}
+
 bool has_number(const std::vector<Token>& tokens) {
   return std::any_of(tokens.begin(), tokens.end(),
                      [](const Token& token) { return token.kind == TokenKind::kNumber; });
@@ -161,6 +169,25 @@ int SourceText::last_wait_for_copies(const std::string& file, int after, int bef
         waits_for(tokens, i, kDepth) != WaitsFor::kNone)
       last = tokens[i].line;
   return last;
+}
+
+std::vector<int> SourceText::same_call_beside(const std::string& file, int number) {
+  constexpr int kNear = 12;
+  const std::string called = called_function(line(file, number));
+  std::vector<int> out;
+  const int count = static_cast<int>(file_of(file).code.size());
+  for (const int step : {-1, 1})
+    for (int at = number + step; !called.empty() && at > 0 && at <= count; at += step) {
+      const std::string& text = line(file, at);
+      if (std::abs(at - number) > kNear || text.find("ommit") != text.npos ||
+          text.find("COMMIT") != text.npos)
+        break;
+      if (called_function(text) == called &&
+          !has_barrier(file, std::min(at, number), std::max(at, number)) &&
+          last_wait_for_copies(file, std::min(at, number), std::max(at, number)) == 0)
+        out.push_back(at);
+    }
+  return out;
 }
 
 std::vector<int> SourceText::waits_for_copies(const std::string& file, int number) {

@@ -66,6 +66,9 @@ class SourceText {
   bool has_barrier(const std::string& file, int after, int before, bool of_block = false);
   // The last line behind `after` and before `before` where a thread waits for its copies, for all or some; 0: none.
   int last_wait_for_copies(const std::string& file, int after, int before);
+  // Near lines that call the same function as this one, with no barrier, no wait for copies and no commit of a group
+  // between the two.
+  std::vector<int> same_call_beside(const std::string& file, int line);
   // The first line below in the same function by which other blocks come to know how far this one is: an atomic operation, or a
   // barrier of the grid; 0: there is none.
   int tells_other_blocks(const std::string& file, int line);

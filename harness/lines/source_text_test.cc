@@ -98,6 +98,7 @@ TEST_CASE("the names within the brackets of an array") {
   using Names = std::vector<std::string>;
   CHECK(subscript_names("s += a[i] * b[i / width][d + i];", "b") == Names{"i", "width", "d"});
   CHECK(subscript_names("s += a[4] * b[i];", "a").empty());
+  CHECK(indexed_names("s += a[b[i]] * f(c)[j];") == Names{"a", "b"});
   CHECK(subscript_names("s += a[i];", "b").empty());
   CHECK(subscript_names("(&a[0][0])[i] = b[j];", "a") == Names{"i"});
   CHECK(is_plain_subscript("(&a[0][0])[i] = x;", "a"));
@@ -452,6 +453,31 @@ __global__ void f(float* x) {
   CHECK(text.waits_for_copies(file, 19) == std::vector{18, 15, 11, 8, 6});
   CHECK(text.has_barrier(file, 19, 21));
   CHECK_FALSE(text.has_barrier(file, 16, 20));
+}
+
+TEST_CASE("calls of one group of copies stand beside each other") {
+  const attn_diag::testing::TemporaryDirectory folder;
+  const std::string file = (folder.path() / "k.cu").string();
+  std::ofstream(file) << R"source(__global__ void f(float* x) {
+  copy(sq, q);
+  __pipeline_commit();
+  copy(sk, k, 2);
+  move(sk, k);
+  copy(sv, v);
+  __syncthreads();
+  copy(sk, k);
+  CP_ASYNC_COMMIT();
+  copy(sv, v);
+  __pipeline_wait_prior(1);
+  copy(sk, k);
+})source";
+  SourceText text;
+  CHECK(text.same_call_beside(file, 4) == std::vector{6});
+  CHECK(text.same_call_beside(file, 6) == std::vector{4});
+  for (const int line : {2, 3, 5, 8, 10, 12}) {
+    INFO(line);
+    CHECK(text.same_call_beside(file, line).empty());
+  }
 }
 
 TEST_CASE("where threads may return above a line of a kernel") {

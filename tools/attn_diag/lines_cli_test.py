@@ -405,6 +405,10 @@ CHECKED_EDITS = {
     "threads that return before all of them load": (
         "carved_smem", 0, "  float m = -INFINITY, l = 0.f;\n", "  if (row0 + tx >= N) return;\n  float m = -INFINITY, l = 0.f;\n",
         "if (row0 + tx >= N) return;", 1, False),
+    "copies of v over k": ("pipeline_primitives", 0, "&kv[tile % 2][1][i], &v", "&kv[tile % 2][0][i], &v",
+                           "&kv[tile % 2][0][i], &v", 1, False),
+    "a tile of v of the stage that is copied to": ("pipeline_primitives", "--dtype fp32 --seqlen 80 --head-dim 32",
+                                                  "* sv = kv[tile % 2][1]", "* sv = kv[0][1]", "sv = kv[0][1]", 1, False),
     "copies to another place": ("pipeline_primitives", 0, "&kv[tile % 2][0][i], &k", "&kv[tile % 2][1][i], &k",
                                 "&kv[tile % 2][1][i], &k", 1, False),
 }
