@@ -155,27 +155,25 @@ WatchedRows watch_rows(const Experiment& watching, const host::ValueGraph& surve
 }
 
 // Whether a sum of a wrong element lacks keys.
-bool lacks_keys(const WatchedRows& rows, Attention& attention, ExpectedRows& expected,
-                bool of_lse) {
-  const lines::Terms terms(rows.run.graph, attention);
+bool lacks_keys(const lines::Terms& terms, const std::vector<OutputElement>& elements) {
   lines::Causes why(terms);
-  const std::vector<OutputElement> elements =
-      judged_elements(rows.run, attention, expected, of_lse, rows.blocks);
   return std::any_of(elements.begin(), elements.end(), [&](const OutputElement& element) {
     return element.wrong && why.cause_of(element).what == lines::What::kMissing;
   });
 }
 
-// The blocks that hold them may be those whose results nobody reads.
-void watch_unread(const Experiment& watching, const host::ValueGraph& survey, WatchedRows& rows) {
+// The blocks that hold them may be those whose results nobody reads. None: there are no such blocks, or too many.
+std::optional<WatchedRows> with_unread(const Experiment& watching, const host::ValueGraph& survey,
+                                       const WatchedRows& rows) {
   const std::vector<std::uint32_t> unread = unread_blocks(survey);
-  if (unread.empty()) return;
+  if (unread.empty()) return std::nullopt;
   WatchedRows both{rows.blocks, {}};
   const std::unordered_set<std::uint32_t> known(both.blocks.begin(), both.blocks.end());
   std::copy_if(unread.begin(), unread.end(), std::back_inserter(both.blocks),
                [&](std::uint32_t block) { return known.count(block) == 0; });
   both.run = lines::watch_run(watching, both.blocks);
-  if (!both.run.graph.full) rows = std::move(both);
+  if (both.run.graph.full) return std::nullopt;
+  return both;
 }
 
 // What the checker finds, before what numbers tell. Empty: it was asked; else why it could not be.
@@ -272,15 +270,23 @@ LineDivergence lines::trace_lines(const WatchBuild& build, const Experiment& giv
   ExpectedRows expected(of);
   const Chosen chosen = chosen_elements(survey, attention, expected);
   WatchedRows rows = watch_rows(watching, survey.graph, chosen, refused ? kPatience : 0);
-  if (lacks_keys(rows, attention, expected, chosen.of_lse))
-    watch_unread(watching, survey.graph, rows);
   const auto& [blocks, run] = rows;
+  const auto judged = [&] {
+    return judged_elements(run, attention, expected, chosen.of_lse, blocks);
+  };
+  std::optional<lines::Terms> told(std::in_place, run.graph, attention);
+  std::vector<OutputElement> elements = judged();
+  if (lacks_keys(*told, elements))
+    if (std::optional<WatchedRows> more = with_unread(watching, survey.graph, rows)) {
+      told.reset();
+      rows = std::move(*more);
+      told.emplace(run.graph, attention);
+      elements = judged();
+    }
+  const lines::Terms& terms = *told;
 
   LineDivergence out;
   out.numbers = static_cast<std::int64_t>(run.graph.nodes.size()) - 1;
-  const lines::Terms terms(run.graph, attention);
-  std::vector<OutputElement> elements =
-      judged_elements(run, attention, expected, chosen.of_lse, blocks);
   // An access that is wrong by itself is a fault, whatever else is.
   std::string unchecked;
   const bool any_wrong = std::any_of(elements.begin(), elements.end(),
