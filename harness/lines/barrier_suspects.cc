@@ -29,7 +29,7 @@ bool FindingSuspects::suspect_missing_barrier() {
     if (both_write && !any_read) return false;
     const std::optional<Gap> one = gap_of(finding);
     if (!one) return false;
-    if (!gap) {
+    if (!gap || (one->of_one_line && !gap->of_one_line)) {
       gap = one;
       array = finding.array;
     } else if (one->file == gap->file && one->goes_round == gap->goes_round) {
@@ -57,6 +57,10 @@ bool FindingSuspects::suspect_missing_barrier() {
   const std::string why = "a barrier is missing ";
   if (gap->goes_round) {
     suggest(gap->file, "", gap->end, 0, array, why + "behind it");
+    // Mostly it stands at the end of the loop.
+    for (const Statement& around : x_text.statements_around(gap->file, gap->end))
+      if (around.loop && around.has(gap->begin) && around.end > gap->end)
+        suggest(gap->file, "", around.end, 0, array, why + "before it");
     suggest(gap->file, "", gap->begin, 0, array, why + "before it");
   } else {
     suggest(gap->file, "", gap->begin, 0, array, why + "behind it");
@@ -144,7 +148,8 @@ std::optional<FindingSuspects::Gap> FindingSuspects::gap_of(const host::CheckFin
       const bool of_copy = race.access.async || race.other.async || !race.wait.places.empty();
       const bool first_copies = race.access.async || (!race.other.async && race.access.write);
       const std::optional<Gap> one =
-          of_copy
+          a.line == b.line ? gap_of_step(a.file, a.line)
+          : of_copy
               ? gap_of_copy(a.file, first_copies ? b.line : a.line, first_copies ? a.line : b.line)
               : gap_between(a.file, std::min(a.line, b.line), std::max(a.line, b.line), some,
                             race.severity == host::Severity::kError);
@@ -152,6 +157,31 @@ std::optional<FindingSuspects::Gap> FindingSuspects::gap_of(const host::CheckFin
       gap = one;
       gap->of_copy = of_copy;
     }
+  return gap;
+}
+
+std::optional<FindingSuspects::Gap> FindingSuspects::gap_of_step(const std::string& file,
+                                                                 int line) {
+  // Two threads that store to one place there have an index in common.
+  const auto is_there = [&](const host::CheckAccess& access) {
+    return std::any_of(access.places.begin(), access.places.end(),
+                       [&](const auto& place) { return place.line == line && place.file == file; });
+  };
+  for (const host::CheckFinding* finding : x_errors)
+    if (finding->access.write && finding->other.write && is_there(finding->access) &&
+        is_there(finding->other))
+      return std::nullopt;
+  std::optional<Gap> gap;
+  for (const Statement& around : x_text.statements_around(file, line)) {
+    if (around.loop) {
+      if (x_text.has_barrier(file, around.begin - 1, around.end + 1, true)) return std::nullopt;
+      gap = Gap{.file = file, .begin = line, .end = x_text.end_of_statement(file, line)};
+      gap->goes_round = gap->of_one_line = true;
+    } else if (gap && gap->begin == line) {
+      gap->begin = around.begin;
+      gap->end = std::max(around.end, gap->end);
+    }
+  }
   return gap;
 }
 

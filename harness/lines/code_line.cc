@@ -115,6 +115,39 @@ bool is_plain_loop(std::string_view line, bool any_step) {
   return operators == 1;
 }
 
+std::optional<bool> halves_as_usual(std::string_view line) {
+  const std::vector<Token> tokens = tokens_of(line);
+  std::vector<std::size_t> ends;  // of the three parts of its header
+  std::size_t i = loop_at(tokens);
+  for (; i < tokens.size() && ends.size() < 2; ++i)
+    if (tokens[i].is(";")) ends.push_back(i);
+  if (ends.size() < 2) return std::nullopt;
+  // ">>=" may be two tokens, as ">>" may close templates.
+  std::string header[2];
+  int part = 0;
+  for (i = ends[0] + 1; i < tokens.size() && !tokens[i].is(")"); ++i)
+    if (i == ends[1])
+      part = 1;
+    else if (!(tokens[i].is_identifier() && i < ends[1] + 2 &&
+               (i == ends[0] + 1 || i == ends[1] + 1)))
+      header[part] += tokens[i].text;
+  const auto& [test, step] = header;
+  if (!step.starts_with(">>=") && !step.starts_with("/=")) return std::nullopt;
+  return (step == ">>=1" || step == "/=2") &&
+         (test.empty() || test == ">0" || test == ">=1" || test == "!=0");
+}
+
+int shuffle_step(std::string_view line) {
+  const std::vector<Token> tokens = tokens_of(line);
+  for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
+    if (tokens[i].text.find("shfl") == std::string_view::npos || !tokens[i + 1].is("(")) continue;
+    const std::size_t end = behind_bracket(tokens, i + 1);
+    const Token& last = tokens[end - 2];
+    return last.kind == TokenKind::kNumber ? std::atoi(std::string(last.text).c_str()) : 0;
+  }
+  return 0;
+}
+
 bool begins_late(std::string_view line) {
   const std::vector<Token> tokens = tokens_of(line);
   if (const std::vector<Range> range = range_arguments(tokens); range.size() > 1) {
@@ -189,6 +222,33 @@ bool has_name(std::string_view line, const std::vector<std::string>& names) {
   return std::any_of(tokens.begin(), tokens.end(), [&](const Token& token) {
     return std::find(names.begin(), names.end(), token.text) != names.end();
   });
+}
+
+std::vector<std::string> plainly_compared(std::string_view line) {
+  const std::vector<Token> tokens = tokens_of(line);
+  std::size_t begin = 0, end = 0;
+  for (std::size_t i = 0; i + 1 < tokens.size() && end == 0; ++i) {
+    if (tokens[i].is("if") && tokens[i + 1].is("(")) {
+      begin = i + 1;
+      end = behind_bracket(tokens, begin);
+    } else if (tokens[i].is_any({"=", "return", ","})) {
+      begin = i + 1;
+    } else if (tokens[i].is("?")) {
+      end = i;
+    }
+  }
+  std::vector<std::string> names;
+  bool compares = false;
+  for (std::size_t i = begin; i < end; ++i) {
+    const Token& token = tokens[i];
+    const bool relation = token.is_any({"<", "<=", ">", ">="});
+    compares = compares || relation;
+    if (token.is_identifier())
+      names.emplace_back(token.text);
+    else if (!relation && !token.is_any({"(", ")", "&&", "||"}))
+      return {};
+  }
+  return compares ? names : std::vector<std::string>{};
 }
 
 std::vector<std::string> tested_names(std::string_view line) {

@@ -21,6 +21,11 @@ bool declares_counter(std::string_view line, std::string_view variable);
 // Whether the line has a for loop that begins at 0 or a variable, goes on below a variable, and takes steps of 1 or a
 // variable; of a number where steps may be of any size.
 bool is_plain_loop(std::string_view line, bool any_step);
+// Whether the line has a for loop whose counter is halved in each step, and whether that is done as it mostly is, down to
+// 1: "for (int w = n / 2; w > 0; w >>= 1)". nullopt: it is no such loop.
+std::optional<bool> halves_as_usual(std::string_view line);
+// The last argument of a shuffle on this line, where it is a number: 8 of "v += __shfl_down_sync(~0u, v, 8);"; 0: there is none.
+int shuffle_step(std::string_view line);
 // Whether the line has a for loop that counts up from another number than 0: "for (int j = 1; j < n; ++j)".
 bool begins_late(std::string_view line);
 // Whether the line has a for loop that goes up to its limit, and not only below it: "for (int j = 0; j <= n; ++j)".
@@ -75,6 +80,9 @@ bool launches(std::string_view line);
 std::optional<std::vector<std::string>> shared_size_names(std::string_view launch);
 // Whether the line has one of the names.
 bool has_name(std::string_view line, const std::vector<std::string>& names);
+// The variables that the test of the line compares as they are, by < or >: j and i of "if (j > i) continue;" and of
+// "s = (j <= i) ? s : 0;"; none where it computes something, as "j > i + 1" does.
+std::vector<std::string> plainly_compared(std::string_view line);
 // The variables within the parentheses of an if: a and b of "if (a < b) c = x;".
 std::vector<std::string> tested_names(std::string_view line);
 // Whose bit is all that is tested: "seen" of "if (!(seen >> threadIdx.x & 1))". Else empty.

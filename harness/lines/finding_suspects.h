@@ -81,9 +81,12 @@ class FindingSuspects : public NumberSuspects {
     int last = 0;            // before this one it would still do
     bool goes_round =
         false;  // there is a barrier between them: it is missing on the way from the end to the begin
-    bool of_copy = false;  // one of the two is an asynchronous copy
+    bool of_one_line = false;  // which one step of a loop reads and the next one stores to
+    bool of_copy = false;      // one of the two is an asynchronous copy
   };
   std::optional<Gap> gap_of(const host::CheckFinding& race);
+  // Between the steps of a loop without a barrier in which threads read what others stored at the same line.
+  std::optional<Gap> gap_of_step(const std::string& file, int line);
   // From where a thread waits for its own copies to where another accesses what it copied.
   std::optional<Gap> gap_behind_wait(const host::CheckFinding& race);
   // Between a read of what a copy of another thread writes and that copy.

@@ -36,6 +36,43 @@ void SumSuspects::suspect_rounded_down(const Cause& cause) {
   }
 }
 
+bool SumSuspects::is_masked_alike(std::uint32_t row, std::uint32_t other) const {
+  const auto last = static_cast<unsigned>(x_attention.problem().seqlen_k) - 1;
+  return x_attention.visible(row, 0) == x_attention.visible(other, 0) &&
+         x_attention.visible(row, last) == x_attention.visible(other, last) &&
+         !(x_attention.visible(row, 0) && x_attention.visible(row, last));
+}
+
+void SumSuspects::suggest_compared(std::uint32_t s, const Cause& cause) {
+  if (x_graph.whole_blocks) return;
+  std::set<std::uint32_t> wrong, right;
+  for (const OutputElement& element : x_elements) {
+    std::uint32_t row = static_cast<std::uint32_t>(element.index), column = 0;
+    if (!element.of_lse) x_attention.locate_output(element.index, row, column);
+    (element.wrong ? wrong : right).insert(row);
+  }
+  std::erase_if(right, [&](std::uint32_t row) {
+    return wrong.count(row) != 0 || !is_masked_alike(cause.row, row);
+  });
+  if (std::none_of(x_graph.nodes.begin() + 1, x_graph.nodes.end(), [&](const ValueNode& one) {
+        return one.site != 0 && is_same_line(one.site, s) &&
+               right.count(x_terms[static_cast<std::uint32_t>(&one - x_graph.nodes.data())].row) !=
+                   0;
+      }))
+    return;
+  const auto suggest_makers = [&](const std::vector<NamedLine>& tests, const std::string& text) {
+    const std::vector<std::string> names = plainly_compared(text);
+    for (const NamedLine& test : tests)
+      if (std::find(names.begin(), names.end(), test.name) != names.end() &&
+          !is_loop(text_of(s, test)) && computes(text_of(s, test), test.name))
+        suggest(s, test, "is compared at a mask that is right for other rows");
+  };
+  if (site(s).op == ValueOp::kPick)
+    suggest_makers(variables_in(site(s).uses, ','), x_text.line(site(s).file, site(s).line));
+  for (const Condition& condition : conditions_in(site(s).conditions))
+    if (!condition.loop) suggest_makers(condition.tests, text_of(s, condition.at));
+}
+
 void SumSuspects::suspect_missing(const Cause& cause) {
   if (cause.keys.empty()) {
     suggest(cause.site, "stores it");
@@ -48,6 +85,7 @@ void SumSuspects::suspect_missing(const Cause& cause) {
   }
   if (const std::uint32_t masked = x_terms.masked_at(cause.row, key); masked != 0) {
     const std::string why = fmt::format("masks {}, which is visible", keys_text({key}));
+    suggest_compared(node(masked).site, cause);
     suggest_node(masked, why);
     suggest_indices(node(masked).site, "makes what is compared there");
     suggest_conditions(node(masked).site, "if", why);
@@ -121,6 +159,7 @@ void SumSuspects::suspect_missing(const Cause& cause) {
   if (at != 0) {
     const std::uint32_t s = node(at).site;
     suggest_late_loops(s);
+    suggest_compared(s, cause);
     const bool of_products = op(at) == ValueOp::kAdd || op(at) == ValueOp::kFma ||
                              op(at) == ValueOp::kProduct || op(at) == ValueOp::kMultiply;
     if (way.score != 0) suggest_conditions_behind(node(way.score).site, s, why);
@@ -322,6 +361,8 @@ void SumSuspects::suspect_extra(const Cause& cause) {
   const Way way = way_of(cause.row, key);
   const std::string why = fmt::format("lets {} through", keys_text({key}));
   if (!loads_all(1, cause.row)) suggest_loaders(1, lacks_text(1, cause.row));
+  for (const std::uint32_t n : {way.weight, way.score})
+    if (n != 0) suggest_compared(node(n).site, cause);
   std::uint32_t at = way.weight != 0 ? node(way.weight).operand[0] : way.score;
   for (int steps = 0; at != 0 && steps < 64; ++steps) {
     if (op(at) == ValueOp::kPick) {

@@ -70,9 +70,22 @@ void NumberSuspects::suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32
   };
   if (!x_graph.whole_blocks && op(at) != ValueOp::kProduct && x_terms[a].kind == TermKind::kWeight)
     suspect_misplaced_score(at, a, b, row, stray == Strays::kLeft || x_terms[a].row != row);
-  // A line that multiplies matrices takes what its fragments hold.
-  if (op(at) == ValueOp::kProduct && stray != Strays::kNothing)
-    suggest_operand(stray == Strays::kRight ? b : a);
+  // A line that multiplies matrices takes what its fragments hold; one that is right for most numbers, and names elements
+  // by plain indices, what they hold.
+  const std::uint32_t strayed = stray == Strays::kRight ? b : a;
+  const ValueSite& here = site(node(at).site);
+  const std::string& taken = site(node(strayed).site).variable;
+  const bool right_here = apart && (ill == Ill::kColumns || ill == Ill::kKeys) &&
+                          is_load(strayed) && fits_mostly(at, ill) &&
+                          (!has_name(x_text.line(here.file, here.line), {taken}) ||
+                           is_plain_subscript(x_text.line(here.file, here.line), taken));
+  if (op(at) == ValueOp::kProduct && stray != Strays::kNothing) suggest_operand(strayed);
+  if (right_here) {
+    std::uint32_t from = strayed;
+    while (is_load(from) && !node(from).is_input() && is_same_line(node(from).site, node(at).site))
+      from = node(from).operand[0];
+    if (from != 0) suggest_operand(from);
+  }
   // Of inline assembly in a helper its own line comes last.
   const bool in_helper =
       op(at) == ValueOp::kProduct && !x_graph.whole_blocks && !site(node(at).site).callers.empty();

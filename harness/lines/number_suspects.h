@@ -41,6 +41,8 @@ class NumberSuspects : public Suspects {
   std::optional<unsigned> only_key_of(const Term& term) const;
   // Where a load fills a fragment of wmma: the type of that.
   void suggest_fragment(std::uint32_t load);
+  // Whether most pairs of numbers that the thread multiplies at that line belong together.
+  bool fits_mostly(std::uint32_t at, Ill ill) const;
   // The same by what another product of matrices makes of either operand, where nothing is wrong with it.
   Strays used_rightly(std::uint32_t at) const;
   // Whether another line goes wrong with the same operand, in the same thread.
@@ -197,6 +199,8 @@ class NumberSuspects : public Suspects {
   // Where q, k and v are put.
   void suggest_stores_of_elements();
   void suggest_other_divisor(std::uint32_t sum);
+  // A product with exp(before - maximum) of what is relative to that maximum already.
+  void suspect_rescaled_again(std::uint32_t n);
   void suspect_frames(std::uint32_t n, std::uint32_t a, std::uint32_t b, const std::string& why);
   // A sum so far is rescaled by exp(kept - maximum), but it is not relative to what was kept: the lines that kept it.
   void suggest_kept_maximum(std::uint32_t factor, std::uint32_t sum);

@@ -343,9 +343,34 @@ void NumberSuspects::suggest_other_divisor(std::uint32_t sum) {
   }
 }
 
+void NumberSuspects::suspect_rescaled_again(std::uint32_t n) {
+  if (x_graph.whole_blocks || node(n).site == 0) return;
+  const auto& [left, right, sum] = node(n).operand;
+  for (const auto& [by, of] : {std::pair{left, right}, std::pair{right, left}}) {
+    const std::uint32_t factor = by == 0 || by >= n ? 0 : made_by(by);
+    if (factor == 0 || !is_exponential(factor) || of == 0 || of >= n ||
+        x_terms[of].kind != TermKind::kWeight)
+      continue;
+    const auto [most, exponent] = subtracted(node(factor).operand[0]);
+    if (most == 0 || op(exponent) != ValueOp::kSubtract) continue;
+    // The exponent may be a multiple of the difference, by the scale or by log2(e).
+    const float difference = node(node(exponent).operand[0]).value - node(most).value;
+    Term frame = x_terms[of];
+    frame.x = node(most).value * (std::log(node(factor).value) / difference);
+    if (!std::isfinite(frame.x) || !same_frame(frame, x_terms[of])) continue;
+    const std::string why = "rescales to a maximum what is relative to that one before";
+    suggest_callers(node(n).site, why);
+    suggest_node(n, why);
+    suggest_node(exponential_in(of), "is relative to that maximum before");
+  }
+}
+
 void NumberSuspects::suspect_frames(std::uint32_t n, std::uint32_t a, std::uint32_t b,
                                     const std::string& why) {
-  if (op(n) == ValueOp::kFma) b = node(n).operand[2];
+  if (op(n) == ValueOp::kFma) {
+    suspect_rescaled_again(n);
+    b = node(n).operand[2];
+  }
   bool among_weights = false;  // of a product: its weights differ, not the sum so far
   if (op(n) == ValueOp::kProduct) std::tie(a, b, among_weights) = frames_of_product(n);
   // What was there before has more keys than what is added.
@@ -355,6 +380,9 @@ void NumberSuspects::suspect_frames(std::uint32_t n, std::uint32_t a, std::uint3
   const std::uint32_t before = keys(a) >= keys(b) ? a : b;
   const std::uint32_t scaled = made_by(before);
   suggest_other_divisor(before);
+  for (const std::uint32_t operand : {a, b})
+    if (operand != 0 && operand < n && op(made_by(operand)) == ValueOp::kMultiply)
+      suspect_rescaled_again(made_by(operand));
   if (x_graph.whole_blocks) {
     if (a != 0 && b != 0 && keys(a) == 1 && keys(b) == 1) {
       for (const std::uint32_t operand : {a, b}) suggest_shifts(operand);

@@ -98,6 +98,22 @@ TEST_CASE("the names within the brackets of an array") {
   using Names = std::vector<std::string>;
   CHECK(subscript_names("s += a[i] * b[i / width][d + i];", "b") == Names{"i", "width", "d"});
   CHECK(subscript_names("s += a[4] * b[i];", "a").empty());
+  for (const char* const usual : {"for (int w = n / 2; w > 0; w >>= 1) {",
+                                  "for (int w = 16; w; w /= 2)", "for (w = 16; w >= 1; w >>= 1)"})
+    CHECK(halves_as_usual(usual) == std::optional(true));
+  for (const char* const odd :
+       {"for (int w = n / 2; w > 1; w >>= 1) {", "for (int w = 16; w > 0; w >>= 2)"})
+    CHECK(halves_as_usual(odd) == std::optional(false));
+  CHECK(halves_as_usual("for (int w = 0; w < n; w += 2)") == std::nullopt);
+  CHECK(halves_as_usual("w >>= 1;") == std::nullopt);
+  CHECK(shuffle_step("v += __shfl_down_sync(m, f(v, 2), 8);") == 8);
+  CHECK(shuffle_step("v += __shfl_down_sync(m, v, w);") == 0);
+  CHECK(shuffle_step("v += 8;") == 0);
+  CHECK(plainly_compared("if (j > i || j >= n) s = 0;") == Names{"j", "i", "j", "n"});
+  CHECK(plainly_compared("float s = (j <= i) ? f(x[j]) : 0;") == Names{"j", "i"});
+  for (const char* const other : {"if (j > i + 1) s = 0;", "if (seen) s = 0;", "s = j <= i;",
+                                  "s = j < n[0] ? s : 0;", "if (j == i) s = j;"})
+    CHECK(plainly_compared(other).empty());
   CHECK(indexed_names("s += a[b[i]] * f(c)[j];") == Names{"a", "b"});
   CHECK(subscript_names("s += a[i];", "b").empty());
   CHECK(subscript_names("(&a[0][0])[i] = b[j];", "a") == Names{"i"});

@@ -129,6 +129,27 @@ NumberSuspects::Strays NumberSuspects::strays(std::uint32_t at, Ill ill) const {
   return left_goes_on ? Strays::kRight : Strays::kLeft;
 }
 
+bool NumberSuspects::fits_mostly(std::uint32_t at, Ill ill) const {
+  if (x_graph.whole_blocks || op(at) == ValueOp::kProduct) return false;
+  std::size_t fitting = 0, count = 0;
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
+    if (op(n) != op(at) || node(n).where != node(at).where ||
+        !is_same_line(node(n).site, node(at).site))
+      continue;
+    const Term &left = x_terms[node(n).operand[0]], &right = x_terms[node(n).operand[1]];
+    if (ill == Ill::kColumns) {
+      if (left.kind != TermKind::kElement || right.kind != TermKind::kElement) continue;
+      fitting += left.column == right.column;
+    } else {
+      const std::optional<unsigned> of_left = only_key_of(left), of_right = only_key_of(right);
+      if (!of_left || !of_right) continue;
+      fitting += *of_left == *of_right;
+    }
+    ++count;
+  }
+  return 2 * fitting > count;
+}
+
 NumberSuspects::Strays NumberSuspects::used_rightly(std::uint32_t at) const {
   if (op(at) != ValueOp::kProduct) return Strays::kNothing;
   const auto [a, b] = operands_of(at);

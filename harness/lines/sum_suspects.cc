@@ -233,6 +233,14 @@ void SumSuspects::suspect_store(const std::vector<Cause>& list) {
   // A condition that is too strict cuts the rows at the end of a head off; others lack where their index is wrong.
   const bool cut_off = whole_rows && lacks_tails(rows);
   for (const std::uint32_t s : sites) suggest_late_loops(s);
+  // A limit that nothing rounds up: what a loop tests, by its own name.
+  for (const std::uint32_t s : sites)
+    for (const Condition& condition : conditions_in(site(s).conditions))
+      for (const NamedLine& test : condition.tests)
+        if (cut_off && !x_graph.whole_blocks && condition.loop && !comes_of(test, "t") &&
+            has_name(text_of(s, condition.at), {test.name}) && !is_loop(text_of(s, test)) &&
+            rounds_down(text_of(s, test), test.name))
+          suggest(s, test, "rounds down, and the last rows are those that lack");
   for (const std::uint32_t s : sites) {
     if (x_graph.whole_blocks && !whole_rows && by_index &&
         is_plain_subscript(x_text.line(site(s).file, site(s).line), site(s).variable))
@@ -453,7 +461,20 @@ void SumSuspects::suspect_sum_of_weights(const Cause& cause) {
   // What was stored and nobody read is missed by the line that sums.
   if (suggest_left_store(furthest, cause.keys.front())) suggest_node(at, "sums l");
   suggest_overwritten(furthest);
+  // Threads that add what others stored, in fewer and fewer of them.
+  std::vector<NamedLine> trees;
+  if (!x_graph.whole_blocks && furthest != 0 && node(furthest).site != 0)
+    for (const Condition& condition : conditions_in(site(node(furthest).site).conditions))
+      if (condition.loop && halves_as_usual(text_of(node(furthest).site, condition.at)))
+        trees.push_back(condition.at);
+  const auto suggest_trees = [&](bool as_usual) {
+    for (const NamedLine& tree : trees)
+      if (halves_as_usual(text_of(node(furthest).site, tree)) == as_usual)
+        suggest(node(furthest).site, tree, "decides which threads are added");
+  };
+  suggest_trees(false);
   suggest_node(furthest, "makes what l then lacks");
+  suggest_trees(true);
   suggest_node(at, "sums l");
   suggest_callers(node(at).site, "sums l");
   suggest_moves(cause.node, "hands on l");

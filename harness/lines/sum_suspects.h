@@ -82,6 +82,10 @@ class SumSuspects : public NumberSuspects {
   // A mask that stores a number to where the scores of other keys are stored: what decides about it.
   bool stores_of_inputs(std::uint32_t site) const;
   void suggest_stored_instead(const Cause& cause, unsigned key);
+  // What is compared at a mask that is right for another row, whose numbers are made at the same line.
+  void suggest_compared(std::uint32_t site, const Cause& cause);
+  // Whether the row, and this other one, see some keys and not others at the same ends.
+  bool is_masked_alike(std::uint32_t row, std::uint32_t other) const;
   // A maximum of weights where a sum belongs, which loses the key.
   void suspect_chosen_weight(std::uint32_t row, unsigned key);
   // Where a rescaling factor is 0 since the maximum of the last step is still none.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 namespace attn_diag::lines {
 
@@ -135,7 +136,9 @@ void Suspects::suggest_condition(std::uint32_t site_number, const Condition& con
                                  const std::string& why, bool lacks) {
   if (condition.loop && is_plain_loop(text_of(site_number, condition.at), !lacks)) {
     std::vector<NamedLine> range = condition.tests;
-    std::erase_if(range, [&](const NamedLine& test) { return test.line == condition.at.line; });
+    std::erase_if(range, [&](const NamedLine& test) {
+      return test.line == condition.at.line || (lacks && is_place_of_output(site_number, test));
+    });
     suggest_computed(site_number, range, why);
   }
   if (!condition.loop && !x_graph.whole_blocks)
@@ -144,6 +147,21 @@ void Suspects::suggest_condition(std::uint32_t site_number, const Condition& con
                              condition.at.line, bits, why);
   suggest(site_number, condition.at, why);
   for (const NamedLine& test : condition.tests) suggest(site_number, test, why);
+}
+
+bool Suspects::is_place_of_output(std::uint32_t site_number, const NamedLine& at) const {
+  if (x_graph.whole_blocks) return false;
+  const auto key = key_of(site_number, at);
+  for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s) {
+    if (site(s).op != ValueOp::kStore || !site(s).stored || site(s).home != site(site_number).home)
+      continue;
+    const std::vector<Condition> conditions = conditions_in(site(s).conditions);
+    const auto is_loop_of = [](const Condition& condition) { return condition.loop; };
+    if (std::any_of(conditions.begin(), conditions.end(), is_loop_of)) continue;
+    for (const NamedLine& use : variables_in(site(s).uses, ','))
+      if (key_of(s, use) == key) return true;
+  }
+  return false;
 }
 
 std::vector<std::uint32_t> Suspects::stores_to(const std::vector<std::string>& names) const {
@@ -633,6 +651,28 @@ void Suspects::suggest_loop_over_lanes(std::uint32_t s) {
       suggest(s, condition.at, "decides which lanes take part");
 }
 
+void Suspects::suggest_missing_step(std::uint32_t s) {
+  const ValueSite& at = site(s);
+  const auto step_at = [&](int line) { return shuffle_step(x_text.line(at.file, line)); };
+  if (step_at(at.line) == 0) return;
+  int first = at.line, last = at.line;
+  while (step_at(first - 1) != 0) --first;
+  while (step_at(last + 1) != 0) ++last;
+  // Of 32 lanes: steps of 16, 8, 4, 2 and 1, or from the other end.
+  std::map<int, int> lines;  // of each step
+  for (int line = first; line <= last; ++line) lines[step_at(line)] = line;
+  int count = 0;
+  for (const int step : {1, 2, 4, 8, 16}) count += lines.contains(step);
+  if (count != 4) return;
+  int missing = 1;
+  while (lines.contains(missing)) missing *= 2;
+  const auto near = lines.find(missing > 1 ? missing / 2 : 2);
+  const bool falls = step_at(first) > step_at(last);
+  suggest(at.file, at.function, near->second, 0, at.variable,
+          fmt::format("no step of {} lanes is {} it", missing,
+                      falls == (missing > 1) ? "before" : "behind"));
+}
+
 bool Suspects::suggest_what_drops(std::uint32_t n, bool by_thread) {
   const std::string held = term_text(n);
   // A load of which nothing is made: its own line.
@@ -677,6 +717,7 @@ bool Suspects::suggest_what_drops(std::uint32_t n, bool by_thread) {
         assigned = {s, std::move(use)};
   x_out.what += "; " + held + " is not taken further";
   if (lacks_steps(before)) suggest_loop_over_lanes(node(n).site);
+  suggest_missing_step(node(n).site);
   if (goes_on && assigned.first == 0) be_sure();
   if (assigned.first != 0)
     suggest(assigned.first, assigned.second, why);

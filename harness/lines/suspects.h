@@ -72,6 +72,8 @@ class Suspects : public Walk {
                                                    const NamedLine& use) const {
     return {use.name, use.file.empty() ? site(site_number).home : use.file, use.line};
   }
+  // Whether something that is stored behind all loops has the variable in its index.
+  bool is_place_of_output(std::uint32_t site, const NamedLine& at) const;
   // The sites that store to a variable of one of these names.
   std::vector<std::uint32_t> stores_to(const std::vector<std::string>& names) const;
   // Loops around a site that leave their first steps out, where something lacks.
@@ -169,6 +171,8 @@ class Suspects : public Walk {
   void suggest_readers_beside(std::uint32_t store, const std::string& why);
   // Where lanes add up in steps what they have: the loop, which may leave one out.
   void suggest_loop_over_lanes(std::uint32_t site_number);
+  // Of shuffles one below the other that add up what lanes have: beside which one a step is missing.
+  void suggest_missing_step(std::uint32_t site_number);
   // Whether a number goes into o or lse, other than by a maximum; `by_thread`: what another lane took counts as taken
   // by its own thread only if that has it, too.
   const std::vector<bool>& reaches_output(bool by_thread);
