@@ -48,6 +48,8 @@ bool FindingSuspects::suspect_missing_barrier() {
     }
   }
   if (!gap) return false;
+  if (!gap->goes_round)
+    if (const std::optional<Gap> steps = gap_of_steps_before(*gap, array)) gap = steps;
   // Others are told that a copy is there behind its wait.
   if (const int wait = gap->of_copy && !gap->goes_round
                            ? x_text.last_wait_for_copies(gap->file, gap->begin, gap->end)
@@ -57,11 +59,15 @@ bool FindingSuspects::suspect_missing_barrier() {
   const std::string why = "a barrier is missing ";
   if (gap->goes_round) {
     suggest(gap->file, "", gap->end, 0, array, why + "behind it");
+    suggest(gap->file, "", gap->begin, 0, array, why + "before it");
     // Mostly it stands at the end of the loop.
     for (const Statement& around : x_text.statements_around(gap->file, gap->end))
-      if (around.loop && around.has(gap->begin) && around.end > gap->end)
-        suggest(gap->file, "", around.end, 0, array, why + "before it");
-    suggest(gap->file, "", gap->begin, 0, array, why + "before it");
+      if (around.loop && around.has(gap->begin))
+        for (int line = gap->end + 1; line < around.end; ++line)
+          if (x_text.line(gap->file, line).find_first_not_of(" \t") != std::string::npos) {
+            suggest(gap->file, "", around.end, 0, array, why + "before it");
+            break;
+          }
   } else {
     suggest(gap->file, "", gap->begin, 0, array, why + "behind it");
     suggest(gap->file, "", gap->end, 0, array, why + "before it");
@@ -158,6 +164,19 @@ std::optional<FindingSuspects::Gap> FindingSuspects::gap_of(const host::CheckFin
       gap->of_copy = of_copy;
     }
   return gap;
+}
+
+std::optional<FindingSuspects::Gap> FindingSuspects::gap_of_steps_before(const Gap& behind,
+                                                                         const std::string& array) {
+  for (const host::CheckFinding* race : x_latent) {
+    if (race->array != array || race->access.places.empty() || race->other.places.empty()) continue;
+    const host::SourcePlace at = places_in_kernel(race->access, race->other).front();
+    const host::SourcePlace other = places_in_kernel(race->other, race->access).front();
+    if (at.file != behind.file || other.file != at.file || at.line != other.line) continue;
+    for (const Statement& around : x_text.statements_around(at.file, at.line))
+      if (around.loop && around.end == behind.begin) return gap_of_step(at.file, at.line);
+  }
+  return std::nullopt;
 }
 
 std::optional<FindingSuspects::Gap> FindingSuspects::gap_of_step(const std::string& file,

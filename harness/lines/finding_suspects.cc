@@ -68,10 +68,12 @@ bool FindingSuspects::suspect(host::CheckReport report, bool moves) {
   for (host::CheckFinding& finding : report.findings) {
     const bool may_move = moves && !any_error && finding.kind == host::CheckKind::kRace &&
                           finding.severity == host::Severity::kLatent;
-    if (finding.severity != host::Severity::kError && !may_move) continue;
     name_files(finding.access);
     name_files(finding.other);
     name_files(finding.wait);
+    if (finding.severity == host::Severity::kLatent && finding.kind == host::CheckKind::kRace)
+      x_latent.push_back(&finding);
+    if (finding.severity != host::Severity::kError && !may_move) continue;
     finding.returned_before.file = known_file(finding.returned_before.file);
     x_errors.push_back(&finding);
   }
@@ -146,6 +148,7 @@ bool FindingSuspects::suspect(host::CheckReport report, bool moves) {
     for (const host::CheckFinding* finding : x_errors) suspect_waits(*finding);
   spare_what_is_right_elsewhere(told);
   x_errors.clear();
+  x_latent.clear();
   return x_out.suspects.size() > before;
 }
 

@@ -85,6 +85,8 @@ class FindingSuspects : public NumberSuspects {
     bool of_copy = false;      // one of the two is an asynchronous copy
   };
   std::optional<Gap> gap_of(const host::CheckFinding& race);
+  // The same where what is stored in that loop is read behind it, and other steps than the last are of one warp alone.
+  std::optional<Gap> gap_of_steps_before(const Gap& behind, const std::string& array);
   // Between the steps of a loop without a barrier in which threads read what others stored at the same line.
   std::optional<Gap> gap_of_step(const std::string& file, int line);
   // From where a thread waits for its own copies to where another accesses what it copied.
@@ -153,6 +155,8 @@ class FindingSuspects : public NumberSuspects {
   std::set<Variable> x_right, x_right_limits;
   bool x_stores_known = false;
   std::map<std::uint32_t, std::set<std::uint32_t>> x_stores_read;  // by the site of a load
+  std::vector<const host::CheckFinding*>
+      x_latent;  // races that order alone keeps from being errors
   std::vector<const host::CheckFinding*> x_errors;  // of the report, those out of bounds first
 };
 

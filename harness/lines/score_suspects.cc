@@ -353,10 +353,13 @@ void NumberSuspects::suspect_rescaled_again(std::uint32_t n) {
       continue;
     const auto [most, exponent] = subtracted(node(factor).operand[0]);
     if (most == 0 || op(exponent) != ValueOp::kSubtract) continue;
-    // The exponent may be a multiple of the difference, by the scale or by log2(e).
+    // The exponent may be a multiple of the difference, by the scale or by log2(e). Of none so far nothing is left to say.
     const float difference = node(node(exponent).operand[0]).value - node(most).value;
+    const float times = node(factor).value != 0        ? std::log(node(factor).value) / difference
+                        : op(factor) == ValueOp::kExp2 ? std::numbers::ln2_v<float>
+                                                       : 1.0F;
     Term frame = x_terms[of];
-    frame.x = node(most).value * (std::log(node(factor).value) / difference);
+    frame.x = node(most).value * times;
     if (!std::isfinite(frame.x) || !same_frame(frame, x_terms[of])) continue;
     const std::string why = "rescales to a maximum what is relative to that one before";
     suggest_callers(node(n).site, why);
@@ -686,12 +689,6 @@ void NumberSuspects::suspect_partial(std::uint32_t score, std::uint32_t at, std:
       more += x_terms.columns().has(term.set, d) && !x_terms.columns().has(has.set, d);
     return more;
   };
-  // Others may have what its own thread lost.
-  if (!suspect_dropped(holds_more))
-    suspect_dropped(
-        [&](std::uint32_t n) { return node(n).where == node(score).where ? holds_more(n) : 0; });
-  for (const unsigned buffer : {1u, 0u})
-    if (!loads_all(buffer, row)) suggest_loaders(buffer, lacks_text(buffer, row));
   std::uint32_t sum = made_by(score);
   for (int steps = 0; steps < 32; ++steps) {
     const ValueOp is = op(sum);
@@ -702,6 +699,13 @@ void NumberSuspects::suspect_partial(std::uint32_t score, std::uint32_t at, std:
     if (next == 0) break;
     sum = made_by(next);
   }
+  if (!x_graph.whole_blocks && node(sum).site != 0) suggest_missing_step(node(sum).site);
+  // Others may have what its own thread lost.
+  if (!suspect_dropped(holds_more))
+    suspect_dropped(
+        [&](std::uint32_t n) { return node(n).where == node(score).where ? holds_more(n) : 0; });
+  for (const unsigned buffer : {1u, 0u})
+    if (!loads_all(buffer, row)) suggest_loaders(buffer, lacks_text(buffer, row));
   // Were the columns that lack multiplied at all? Then they were not added.
   const Term& partial = x_terms[score];
   bool computed = false;

@@ -532,6 +532,7 @@ bool SumSuspects::suspect_lost(const Cause& cause, unsigned key) {
         suggest_node(at, "chooses that factor");
         suggest_uses(node(at).site, "decides which factor is chosen");
       }
+    suspect_rescaled_again(n);
     if (x_graph.whole_blocks) suggest_end_of_loop(made);
     if (x_graph.whole_blocks && node(made).site != 0) suggest_odd_maxima(node(made).site);
     if (node(made).site != 0) {

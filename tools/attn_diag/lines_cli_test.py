@@ -325,6 +325,27 @@ EDITS = {
     "a sum that is its last part": ("wmma_block", "--seqlen 33 --mask causal", "sum += p;", "sum = p;", "sum = p;", 1, False),
     "rows that no block stores": ("cooperative_tiles", 0, "row = blockIdx.x *", "row = (blockIdx.x + 1) *", "row = (blockIdx.x + 1) *", 2, False),
     "lse alone": ("cp_async_ring", 0, "= m + __logf(l);", "= m + (l);", "= m + (l);", 1, False),
+    "a sum of threads that ends before its last step": (
+        "naive_rows", 0, "red[tid] = part;\n    __syncthreads();\n    for (int off = THREADS / 2; off > 0; off >>= 1) {",
+        "red[tid] = part;\n    __syncthreads();\n    for (int off = THREADS / 2; off > 1; off >>= 1) {", "off > 1; off >>= 1", 1, False),
+    "a loop that ends before the query itself": ("ring_cache", 0, "j <= i; ++j", "j < i; ++j", "j < i; ++j", 1, False),
+    "what a mask compares that is right for some rows": (
+        "dispatch_types", "--seqlen 65 --head-dim 32 --dtype fp32 --mask causal", "if constexpr (kIsCausal) { if (first + j > row) break; }",
+        "const int at = first + j, seen = row < 9 ? row : 9;\n"
+        "      if constexpr (kIsCausal) { if (at > seen) break; }", "seen = row < 9", 1, False),
+    "a shuffle that is missing": (
+        "warp_per_row", 0, "for (int offset = 16; offset > 0; offset /= 2) x += __shfl_xor_sync(kFull, x, offset);",
+        "".join(f"\n  x += __shfl_xor_sync(kFull, x, {step});" for step in (8, 4, 2, 1)), "x, 8);", 1, False),
+    "a sum that is rescaled behind what is added": (
+        "warp_per_row", "--dtype fp32 --seqlen 40 --head-dim 32",
+        "    for (int i = 0; i < kPerLane; ++i) acc[i] *= alpha;\n"
+        "    for (int j = 0; j < count; ++j) {\n      const float pj = __shfl_sync(kFull, p, j);\n",
+        "    for (int j = 0; j < count; ++j) {\n      const float pj = __shfl_sync(kFull, p, j);\n"
+        "      if (j + 1 == count)\n        for (int i = 0; i < kPerLane; ++i) acc[i] *= alpha;\n",
+        "acc[i] *= alpha;", 1, False),
+    "one column of a row of q": (
+        "dispatch_types", "--seqlen 40 --head-dim 32 --dtype fp32", "query[offset + row * kHeadDim + d]",
+        "query[offset + row * kHeadDim + (d == 5 ? 4 : d)]", "d == 5 ? 4 : d", 1, False),
 }
 
 # As EDITS, where attn-diag check finds something: it needs the instrumented build.
@@ -405,6 +426,9 @@ CHECKED_EDITS = {
     "threads that return before all of them load": (
         "carved_smem", 0, "  float m = -INFINITY, l = 0.f;\n", "  if (row0 + tx >= N) return;\n  float m = -INFINITY, l = 0.f;\n",
         "if (row0 + tx >= N) return;", 1, False),
+    "a barrier within a loop": (
+        "naive_rows", 0, "red[tid] += red[tid + off];\n        __syncthreads();\n", "red[tid] += red[tid + off];\n",
+        "red[tid] += red[tid + off];", 1, False),
     "copies of v over k": ("pipeline_primitives", 0, "&kv[tile % 2][1][i], &v", "&kv[tile % 2][0][i], &v",
                            "&kv[tile % 2][0][i], &v", 1, False),
     "a tile of v of the stage that is copied to": ("pipeline_primitives", "--dtype fp32 --seqlen 80 --head-dim 32",
