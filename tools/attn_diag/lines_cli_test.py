@@ -343,9 +343,11 @@ EDITS = {
         "    for (int j = 0; j < count; ++j) {\n      const float pj = __shfl_sync(kFull, p, j);\n"
         "      if (j + 1 == count)\n        for (int i = 0; i < kPerLane; ++i) acc[i] *= alpha;\n",
         "acc[i] *= alpha;", 1, False),
-    "one column of a row of q": (
-        "dispatch_types", "--seqlen 40 --head-dim 32 --dtype fp32", "query[offset + row * kHeadDim + d]",
-        "query[offset + row * kHeadDim + (d == 5 ? 4 : d)]", "d == 5 ? 4 : d", 1, False),
+    "one column of a row of k in registers": (
+        "dispatch_types", "--seqlen 40 --head-dim 32 --dtype fp32",
+        "float s = 0.f;\n#pragma unroll\n      for (int d = 0; d < kHeadDim; ++d) s += q[d] * Convert<scalar_t>::load(shared_k[j][d]);",
+        "float s = 0.f, rk[kHeadDim];\n#pragma unroll\n      for (int d = 0; d < kHeadDim; ++d) rk[d] = Convert<scalar_t>::load(shared_k[j][d == 7 ? 6 : d]);\n"
+        "#pragma unroll\n      for (int d = 0; d < kHeadDim; ++d) s += q[d] * rk[d];", "d == 7 ? 6 : d", 1, False),
 }
 
 # As EDITS, where attn-diag check finds something: it needs the instrumented build.
