@@ -137,16 +137,18 @@ std::optional<bool> halves_as_usual(std::string_view line) {
          (test.empty() || test == ">0" || test == ">=1" || test == "!=0");
 }
 
-int shuffle_step(std::string_view line) {
+std::string shuffle_lane(std::string_view line) {
   const std::vector<Token> tokens = tokens_of(line);
   for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
     if (tokens[i].text.find("shfl") == std::string_view::npos || !tokens[i + 1].is("(")) continue;
     const std::size_t end = behind_bracket(tokens, i + 1);
-    const Token& last = tokens[end - 2];
-    return last.kind == TokenKind::kNumber ? std::atoi(std::string(last.text).c_str()) : 0;
+    if (end < i + 5 || !tokens[end - 3].is(",")) return "";
+    return std::string(tokens[end - 2].text);
   }
-  return 0;
+  return "";
 }
+
+int shuffle_step(std::string_view line) { return std::atoi(shuffle_lane(line).c_str()); }
 
 bool begins_late(std::string_view line) {
   const std::vector<Token> tokens = tokens_of(line);
@@ -445,6 +447,18 @@ std::optional<bool> declares_integer(std::string_view line, std::string_view var
       return false;
   }
   return std::nullopt;
+}
+
+bool declares_real(std::string_view line, std::string_view variable) {
+  if (declares_integer(line, variable) != false) return false;
+  const std::vector<Token> tokens = tokens_of(line);
+  bool real = false;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i].is(variable)) return real;
+    if (tokens[i].is_any({";", "{", "(", ")"})) real = false;
+    real = real || tokens[i].is_any({"float", "double", "half", "__half"});
+  }
+  return false;
 }
 
 bool takes_minimum(std::string_view line, std::string_view variable) {

@@ -24,7 +24,10 @@ bool is_plain_loop(std::string_view line, bool any_step);
 // Whether the line has a for loop whose counter is halved in each step, and whether that is done as it mostly is, down to
 // 1: "for (int w = n / 2; w > 0; w >>= 1)". nullopt: it is no such loop.
 std::optional<bool> halves_as_usual(std::string_view line);
-// The last argument of a shuffle on this line, where it is a number: 8 of "v += __shfl_down_sync(~0u, v, 8);"; 0: there is none.
+// The last argument of the first shuffle on this line, where it is one name or number: "8" of
+// "v += __shfl_down_sync(~0u, v, 8);". Empty: there is none.
+std::string shuffle_lane(std::string_view line);
+// The same as a number; 0: it is none.
 int shuffle_step(std::string_view line);
 // Whether the line has a for loop that counts up from another number than 0: "for (int j = 1; j < n; ++j)".
 bool begins_late(std::string_view line);
@@ -44,6 +47,8 @@ bool lets_the_end_through(std::string_view line);
 bool rounds_down(std::string_view line, std::string_view variable);
 // Whether the line declares the variable: as an integer, or as something else; nullopt: it does not declare it.
 std::optional<bool> declares_integer(std::string_view line, std::string_view variable);
+// Whether the line declares the variable as float, double or half, by the names that these have in C++ and CUDA.
+bool declares_real(std::string_view line, std::string_view variable);
 // Whether the line assigns the smaller of two real numbers to the variable.
 bool takes_minimum(std::string_view line, std::string_view variable);
 // Whether the line gives the variable, or an element of it, by a choice that may be this number: "p = in ? x : 0.f;".

@@ -62,6 +62,10 @@ void SumSuspects::suggest_compared(std::uint32_t s, const Cause& cause) {
     return;
   const auto suggest_makers = [&](const std::vector<NamedLine>& tests, const std::string& text) {
     const std::vector<std::string> names = plainly_compared(text);
+    // What no loop moves is no key.
+    if (std::none_of(tests.begin(), tests.end(),
+                     [&](const NamedLine& test) { return is_loop(text_of(s, test)); }))
+      return;
     for (const NamedLine& test : tests)
       if (std::find(names.begin(), names.end(), test.name) != names.end() &&
           !is_loop(text_of(s, test)) && computes(text_of(s, test), test.name))

@@ -109,6 +109,13 @@ TEST_CASE("the names within the brackets of an array") {
   CHECK(shuffle_step("v += __shfl_down_sync(m, f(v, 2), 8);") == 8);
   CHECK(shuffle_step("v += __shfl_down_sync(m, v, w);") == 0);
   CHECK(shuffle_step("v += 8;") == 0);
+  CHECK(shuffle_lane("l = l * a + warp.shfl(31, sums);") == "sums");
+  CHECK(declares_real("  const float p = f(x, y), sums = 0;", "sums"));
+  CHECK(declares_real("__device__ float add(float x, int n) {", "x"));
+  CHECK_FALSE(declares_real("__device__ float add(float x, int n) {", "n"));
+  CHECK_FALSE(declares_real("Index lane = 0;", "lane"));
+  CHECK_FALSE(declares_real("float x = lane;", "lane"));
+  CHECK(shuffle_lane("v += __shfl_sync(m, v, w / 2);").empty());
   CHECK(plainly_compared("if (j > i || j >= n) s = 0;") == Names{"j", "i", "j", "n"});
   CHECK(plainly_compared("float s = (j <= i) ? f(x[j]) : 0;") == Names{"j", "i"});
   for (const char* const other : {"if (j > i + 1) s = 0;", "if (seen) s = 0;", "s = j <= i;",

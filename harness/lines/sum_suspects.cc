@@ -13,10 +13,24 @@ namespace attn_diag::lines {
 void SumSuspects::suspect(const std::vector<Cause>& list) {
   for (const host::ValueRemark& remark : x_graph.remarks) suggest(remark.site, remark.text);
   suggest_minimum_of_scores();
+  suggest_real_lanes();
   const std::string never_kept = suggest_never_kept();
   suspect_cause(list);
   x_out.what += never_kept;
   if (!x_graph.remarks.empty()) x_out.what += "; " + x_graph.remarks.front().text;
+}
+
+void SumSuspects::suggest_real_lanes() {
+  if (x_graph.whole_blocks) return;
+  std::set<std::pair<std::string, int>> seen;
+  for (const ValueSite& one : x_graph.sites) {
+    if (one.line == 0 || !seen.insert({one.file, one.line}).second) continue;
+    const std::string lane = shuffle_lane(x_text.line(one.file, one.line));
+    const int declared = lane.empty() ? 0 : x_text.declared_above(one.file, one.line, lane);
+    if (declared != 0 && declares_real(x_text.line(one.file, declared), lane))
+      suggest(one.file, one.function, one.line, one.column, lane,
+              "takes a real number for the lane to take from");
+  }
 }
 
 void SumSuspects::suspect_cause(const std::vector<Cause>& list) {

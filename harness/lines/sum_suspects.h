@@ -24,6 +24,8 @@ class SumSuspects : public NumberSuspects {
 
  private:
   void suspect_cause(const std::vector<Cause>& list);
+  // Shuffles whose lane is a real number: their arguments are the other way round.
+  void suggest_real_lanes();
   // How far a key of a row came.
   struct Way {
     std::uint32_t score = 0, weight = 0, part = 0;  // a whole score, a weight, a part of a score

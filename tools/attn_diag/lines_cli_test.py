@@ -343,6 +343,7 @@ EDITS = {
         "    for (int j = 0; j < count; ++j) {\n      const float pj = __shfl_sync(kFull, p, j);\n"
         "      if (j + 1 == count)\n        for (int i = 0; i < kPerLane; ++i) acc[i] *= alpha;\n",
         "acc[i] *= alpha;", 1, False),
+    "a real number for a lane": ("coalesced_groups", 0, "warp.shfl(p, t)", "warp.shfl(t, p)", "warp.shfl(t, p)", 1, False),
     "one column of a row of k in registers": (
         "dispatch_types", "--seqlen 40 --head-dim 32 --dtype fp32",
         "float s = 0.f;\n#pragma unroll\n      for (int d = 0; d < kHeadDim; ++d) s += q[d] * Convert<scalar_t>::load(shared_k[j][d]);",

@@ -70,6 +70,8 @@ TEST_CASE("tensors are known by many names") {
         "float* query, float* key, float* value, float* output",
         "const float* __restrict__ gQ, const float* __restrict__ gK, const float* __restrict__ gV, "
         "float* __restrict__ attn_out",
+        "const float *RESTRICT Q, const float *RESTRICT K, const float *RESTRICT V, float "
+        "*RESTRICT O",
         "const float* A, const float* B, const float* C, float* Y"}) {
     INFO(tensors);
     CHECK_THAT(draft_of(launcher(std::string(tensors) + ", int bh, int n, int d")).text,
@@ -204,6 +206,21 @@ int main() {
       "c.seqlen(), c.head_dim(), c.tile().block_n, c.scale());";
   CHECK_THAT(draft.text, contains(call));
   CHECK(draft.text.find(call) == draft.text.rfind(call));  // repeated for timing there, once here
+}
+
+TEST_CASE("launches of a function in a namespace know the names of that") {
+  const Draft draft = draft_of(R"(
+namespace nn::attention {
+constexpr int kThreads = 64;
+__global__ void flash(const float* Q, const float* K, const float* V, float* O, int N, int d) {}
+void run() {
+  const int B = 2, nh = 4, N = 128, d = 64;
+  float *d_Q, *d_K, *d_V, *d_O;
+  flash<<<dim3(B, nh), kThreads>>>(d_Q, d_K, d_V, d_O, N, d);
+}
+})");
+  CHECK_THAT(draft.text, contains("  using namespace nn::attention;\n") &&
+                             contains("flash<<<dim3(B, nh), kThreads, 0, c.stream()>>>("));
 }
 
 TEST_CASE("a bare kernel's grid follows the names that blockIdx is given") {
@@ -520,7 +537,7 @@ TEST_CASE("members of a class and sources without attention are refused with wha
                     contains("it is a member of a class"));
   CHECK_THROWS_WITH(draft_of("int main() { return 0; }"),
                     contains("No function of it is a kernel or launches one"));
-  CHECK_THROWS_WITH(draft_of(launcher("float* a, float* b, int n")), contains("name no Q"));
+  CHECK_THROWS_WITH(draft_of(launcher("float* a, float* b, int n")), contains("do not name Q"));
 }
 
 }  // namespace attn_diag::adapt

@@ -84,7 +84,7 @@ std::string missing_tensors(const Candidate& c) {
   const bool returns = c.way == Way::kTorchFunction && f.return_type != "void";
   if (!c.has(Role::kO) && !returns)
     missing += fmt::format("{}{}", missing.empty() ? "" : ", ", words(Role::kO));
-  return missing.empty() ? "" : "its parameters name no " + missing;
+  return missing.empty() ? "" : "its parameters do not name " + missing;
 }
 
 // The part of attention that a host function computes if its tensors are those of one product: S of q and k, or o

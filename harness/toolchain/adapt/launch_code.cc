@@ -137,6 +137,10 @@ class LaunchCode {
     x_sizes = slice.sizes();
 
     std::vector<std::string> lines;
+    // Names in what is taken out of the function are those of its namespace.
+    if (const std::size_t scope = x_f.qualified.size() - x_f.name.size();
+        scope > 2 && !x_f.is_member)
+      lines.push_back(fmt::format("using namespace {};", x_f.qualified.substr(0, scope - 2)));
     if (x_around.needs_rows)
       lines.emplace_back(
           "const std::size_t rows = std::size_t(c.batch()) * c.heads() * c.seqlen_q();");

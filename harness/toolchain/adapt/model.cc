@@ -77,7 +77,9 @@ Parameter parse_parameter(const std::string& text) {
     const bool glue = word == "::" || word == "<" || word == ">" || word == "," ||
                       (!p.type.empty() && (p.type.ends_with("::") || p.type.ends_with("<")));
     p.type += (p.type.empty() || glue || word == "*" || word == "&" ? "" : " ") + word;
-    if (!is_type_word(word) && word != "*" && word != "&")
+    // What stands behind "*" is a qualifier, under whatever name a macro has for it.
+    if (!is_type_word(word) && word != "*" && word != "&" &&
+        !(p.is_pointer && depth == 0 && is_identifier(word)))
       p.element += (!p.element.empty() && is_identifier(word) &&
                             is_identifier(std::string(1, p.element.back()))
                         ? " "
