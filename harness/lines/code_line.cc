@@ -374,8 +374,11 @@ std::vector<std::string> subtracted_names(std::string_view line) {
 std::vector<std::string> minuends(std::string_view line) {
   const std::vector<Token> tokens = tokens_of(line);
   std::vector<std::string> names;
-  for (std::size_t i = 0; i + 1 < tokens.size(); ++i)
-    if (tokens[i + 1].is("-") && is_variable(tokens, i)) names.emplace_back(tokens[i].text);
+  for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
+    const std::size_t end = tokens[i + 1].is("[") ? behind_bracket(tokens, i + 1) : i + 1;
+    if (end < tokens.size() && tokens[end].is("-") && is_variable(tokens, i))
+      names.emplace_back(tokens[i].text);
+  }
   return names;
 }
 
@@ -438,7 +441,11 @@ std::optional<bool> declares_integer(std::string_view line, std::string_view var
     std::size_t type = i - 1;
     // One of several: the type stands where the statement begins.
     if (tokens[type].is(",")) {
-      while (type > 0 && !tokens[type - 1].is_any({";", "{", "("})) --type;
+      for (int depth = 0; type > 0; --type) {
+        const Token& before = tokens[type - 1];
+        if (depth == 0 && before.is_any({";", "{", "("})) break;
+        depth += before.is(")") ? 1 : before.is("(") ? -1 : 0;
+      }
       while (tokens[type].is_any({"const", "static", "constexpr", "__shared__"})) ++type;
       if (type + 1 >= i || !tokens[type + 1].is_identifier()) continue;
     }
@@ -455,7 +462,7 @@ bool declares_real(std::string_view line, std::string_view variable) {
   bool real = false;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     if (tokens[i].is(variable)) return real;
-    if (tokens[i].is_any({";", "{", "(", ")"})) real = false;
+    if (tokens[i].is_any({";", "{"})) real = false;
     real = real || tokens[i].is_any({"float", "double", "half", "__half"});
   }
   return false;
@@ -552,6 +559,17 @@ bool is_plain_subscript(std::string_view line, std::string_view variable) {
     }
   }
   return found;
+}
+
+bool makes_pointer(std::string_view line, std::string_view variable) {
+  const std::vector<Token> tokens = tokens_of(line);
+  for (std::size_t i = 1; i + 3 < tokens.size(); ++i)
+    if (tokens[i].is(variable) && tokens[i + 1].is("=") && !tokens[i + 3].is(";")) {
+      std::size_t at = i - 1;
+      while (at > 0 && tokens[at].is_any({"const", "__restrict__"})) --at;
+      if (tokens[at].is("*")) return true;
+    }
+  return false;
 }
 
 std::vector<std::string> indexed_names(std::string_view line) {

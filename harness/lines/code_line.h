@@ -66,6 +66,8 @@ bool is_plain_subscript(std::string_view line, std::string_view variable);
 // The names within the brackets behind the variable, in order: i, d and width of "sK[i / width][d]"; none where the
 // line does not index it.
 std::vector<std::string> subscript_names(std::string_view line, std::string_view variable);
+// Whether the line makes the variable, a pointer, of others: "const half* src = base + row * n;".
+bool makes_pointer(std::string_view line, std::string_view variable);
 // The names that the line indexes: sK and m of "sK[i] * m[j]".
 std::vector<std::string> indexed_names(std::string_view line);
 // Whether that subscript of the variable, from 0, adds a number or takes one away: 1 of "tile[s][j - 1]".

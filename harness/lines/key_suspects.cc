@@ -60,21 +60,34 @@ void SumSuspects::suggest_compared(std::uint32_t s, const Cause& cause) {
                    0;
       }))
     return;
-  const auto suggest_makers = [&](const std::vector<NamedLine>& tests, const std::string& text) {
+  const std::string why = "is compared at a mask that is right for other rows";
+  const auto suggest_makers = [&](const std::vector<NamedLine>& tests, const std::string& text,
+                                  int line) {
     const std::vector<std::string> names = plainly_compared(text);
     // What no loop moves is no key.
-    if (std::none_of(tests.begin(), tests.end(),
-                     [&](const NamedLine& test) { return is_loop(text_of(s, test)); }))
+    std::vector<std::string> counters;
+    for (const NamedLine& test : tests)
+      if (is_loop(text_of(s, test))) counters.push_back(test.name);
+    if (std::none_of(tests.begin(), tests.end(), [&](const NamedLine& test) {
+          return std::find(names.begin(), names.end(), test.name) != names.end() &&
+                 has_name(text_of(s, test), counters);
+        }))
       return;
     for (const NamedLine& test : tests)
       if (std::find(names.begin(), names.end(), test.name) != names.end() &&
           !is_loop(text_of(s, test)) && computes(text_of(s, test), test.name))
-        suggest(s, test, "is compared at a mask that is right for other rows");
+        suggest(s, test, why);
+    const std::vector<std::string> seen = names_of(tests);
+    for (const std::string& name : names)
+      if (std::find(seen.begin(), seen.end(), name) == seen.end())
+        suggest_computed_above(site(s).file, site(s).function, line, name, why);
   };
   if (site(s).op == ValueOp::kPick)
-    suggest_makers(variables_in(site(s).uses, ','), x_text.line(site(s).file, site(s).line));
+    suggest_makers(variables_in(site(s).uses, ','), x_text.line(site(s).file, site(s).line),
+                   site(s).line);
   for (const Condition& condition : conditions_in(site(s).conditions))
-    if (!condition.loop) suggest_makers(condition.tests, text_of(s, condition.at));
+    if (!condition.loop && file_of(s, condition.at) == site(s).file)
+      suggest_makers(condition.tests, text_of(s, condition.at), condition.at.line);
 }
 
 void SumSuspects::suspect_missing(const Cause& cause) {
@@ -177,6 +190,7 @@ void SumSuspects::suspect_missing(const Cause& cause) {
     suggest_loops(s, cause.keys, of_products && sums_columns(at), true, why);
     for (const Condition& condition : conditions_in(site(s).conditions))
       if (!holds_for_all_keys(at, condition)) suggest_condition(s, condition, why, true);
+    suggest_callers(s, why);
     if (!loads_all(1, cause.row)) suggest_loaders(1, lacks_text(1, cause.row));
     if (!loads_all(2, cause.row)) suggest_loaders(2, lacks_text(2, cause.row));
     suggest_node(at, "is not done for these keys");

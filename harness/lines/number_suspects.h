@@ -199,6 +199,8 @@ class NumberSuspects : public Suspects {
   // Where q, k and v are put.
   void suggest_stores_of_elements();
   void suggest_other_divisor(std::uint32_t sum);
+  // A product with exp(x - x): the line that makes what was kept what is subtracted from it.
+  void suggest_kept_too_early(std::uint32_t n);
   // A product with exp(before - maximum) of what is relative to that maximum already.
   void suspect_rescaled_again(std::uint32_t n);
   void suspect_frames(std::uint32_t n, std::uint32_t a, std::uint32_t b, const std::string& why);

@@ -173,12 +173,8 @@ bool NumberSuspects::chooses_scores(std::uint32_t s, std::uint32_t row) const {
 }
 
 void NumberSuspects::suggest_choice_above(std::uint32_t s, const std::string& why) {
-  const ValueSite& at = site(s);
-  const std::string name = stored_name(x_text.line(at.file, at.line));
-  if (name.empty()) return;
-  const int line = x_text.assigned_above(at.file, at.line, name);
-  if (line != 0 && x_text.statement(at.file, line).find('?') != std::string::npos)
-    suggest(at.file, at.function, line, 0, name, why);
+  if (const auto [line, name] = choice_stored_by(s, ""); line != 0)
+    suggest(site(s).file, site(s).function, line, 0, name, why);
 }
 
 void NumberSuspects::suggest_masks_by_text(std::uint32_t holder, const std::string& why,
@@ -368,8 +364,31 @@ void NumberSuspects::suspect_rescaled_again(std::uint32_t n) {
   }
 }
 
+void NumberSuspects::suggest_kept_too_early(std::uint32_t n) {
+  if (x_graph.whole_blocks || node(n).site == 0) return;
+  for (const std::uint32_t operand : node(n).operand) {
+    const std::uint32_t factor = operand == 0 || operand >= n ? 0 : made_by(operand);
+    if (factor == 0 || !is_exponential(factor) || node(factor).value != 1) continue;
+    const auto [most, exponent] = subtracted(node(factor).operand[0]);
+    if (most == 0 || op(exponent) != ValueOp::kSubtract ||
+        made_by(node(exponent).operand[0]) != made_by(most))
+      continue;
+    const ValueSite& at = site(node(exponent).site);
+    const std::string& text = x_text.line(at.file, at.line);
+    for (const std::string& name : minuends(text)) {
+      const int line = x_text.assigned_above(at.file, at.line, name);
+      bool moves = false;
+      const std::vector<std::string> of =
+          line == 0 ? std::vector<std::string>{} : made_of(x_text.line(at.file, line), name, moves);
+      if (of.size() == 1 && has_name(text, of))
+        suggest(at.file, at.function, line, 0, name, "is what is subtracted from it then");
+    }
+  }
+}
+
 void NumberSuspects::suspect_frames(std::uint32_t n, std::uint32_t a, std::uint32_t b,
                                     const std::string& why) {
+  suggest_kept_too_early(n);
   if (op(n) == ValueOp::kFma) {
     suspect_rescaled_again(n);
     b = node(n).operand[2];
@@ -384,8 +403,10 @@ void NumberSuspects::suspect_frames(std::uint32_t n, std::uint32_t a, std::uint3
   const std::uint32_t scaled = made_by(before);
   suggest_other_divisor(before);
   for (const std::uint32_t operand : {a, b})
-    if (operand != 0 && operand < n && op(made_by(operand)) == ValueOp::kMultiply)
+    if (operand != 0 && operand < n && op(made_by(operand)) == ValueOp::kMultiply) {
+      suggest_kept_too_early(made_by(operand));
       suspect_rescaled_again(made_by(operand));
+    }
   if (x_graph.whole_blocks) {
     if (a != 0 && b != 0 && keys(a) == 1 && keys(b) == 1) {
       for (const std::uint32_t operand : {a, b}) suggest_shifts(operand);

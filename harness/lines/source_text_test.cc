@@ -110,6 +110,9 @@ TEST_CASE("the names within the brackets of an array") {
   CHECK(shuffle_step("v += __shfl_down_sync(m, v, w);") == 0);
   CHECK(shuffle_step("v += 8;") == 0);
   CHECK(shuffle_lane("l = l * a + warp.shfl(31, sums);") == "sums");
+  CHECK(makes_pointer("const half* const src = q + row * n;", "src"));
+  for (const char* const other : {"const half* src = q;", "int src = q + 1;", "half* q = src + 1;"})
+    CHECK_FALSE(makes_pointer(other, "src"));
   CHECK(declares_real("  const float p = f(x, y), sums = 0;", "sums"));
   CHECK(declares_real("__device__ float add(float x, int n) {", "x"));
   CHECK_FALSE(declares_real("__device__ float add(float x, int n) {", "n"));

@@ -74,6 +74,14 @@ void NumberSuspects::suggest_head_of_block(std::uint32_t n, std::uint32_t operan
   suggest_computed(node(load).site, heads, why);
 }
 
+void SumSuspects::suggest_end_of_use(const ValueSite& at, const Statement& step, int line,
+                                     const std::string& name) {
+  for (int use = line + 1; use < step.end; ++use)
+    if (has_name(x_text.line(at.file, use), {name})) line = use;
+  suggest(at.file, at.function, x_text.statements_around(at.file, line).back().end, 0, name,
+          "ends a step, and no line of it keeps " + name + " for the next");
+}
+
 std::string SumSuspects::suggest_never_kept() {
   if (x_graph.whole_blocks) return {};
   // Of an exponential: how often threads came there, and whether what it subtracts from was none each time.
@@ -105,13 +113,32 @@ std::string SumSuspects::suggest_never_kept() {
         // Assigned before the loop, and never in it.
         const int first = x_text.assigned_above(at.file, around.begin, name);
         if (first == 0 || x_text.assigned_above(at.file, around.end + 1, name) != first) continue;
-        suggest(at.file, at.function, around.end, 0, name,
-                "ends a step, and no line of it keeps " + name + " for the next");
+        suggest_end_of_use(at, around, at.line, name);
         suggest(s, "takes " + name + ", which is never anything else");
         return fmt::format("; {} is in every step what line {} gives it", name, first);
       }
   }
   return {};
+}
+
+void SumSuspects::suggest_unkept(std::uint32_t n) {
+  const ValueSite& at = site(node(n).site);
+  for (const Statement& around : x_text.statements_around(at.file, at.line)) {
+    if (!around.loop) continue;
+    for (int line = around.begin + 1; line < around.end; ++line)
+      for (const std::string& name : minuends(x_text.line(at.file, line))) {
+        const int declared = x_text.declared_above(at.file, around.begin, name);
+        if (declared == 0 || !declares_real(x_text.line(at.file, declared), name)) continue;
+        std::vector<int> stores = x_text.lines_that_store(at.file, name);
+        stores.push_back(x_text.assigned_above(at.file, around.end + 1, name));
+        if (std::any_of(stores.begin(), stores.end(), [&](int store) { return around.has(store); }))
+          continue;
+        suggest_end_of_use(at, around, line, name);
+        suggest(at.file, at.function, line, 0, name,
+                "takes " + name + ", which is never anything else");
+      }
+    return;
+  }
 }
 
 }  // namespace attn_diag::lines

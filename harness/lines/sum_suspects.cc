@@ -370,6 +370,7 @@ void SumSuspects::suspect_place(const Cause& cause, bool rows) {
   if (!loads_all(buffer, cause.row)) suggest_loaders(buffer, why);
   // Where each element is stored to once, the column was taken for another one before.
   if (!rows && !by_store) suggest_handovers(cause.node);
+  if (!rows && !by_store) suggest_shared_operand(cause.node);
   suggest(cause.site, "stores it");
   if (!rows) suggest_factor_of_v(cause.node, why);
   if (rows && !by_store && !x_graph.whole_blocks) suggest_rows_of_place(cause.site);
@@ -387,6 +388,34 @@ void SumSuspects::suggest_factor_of_v(std::uint32_t n, const std::string& why) {
     const std::uint32_t v =
         op(n) == ValueOp::kProduct ? operands_of(n).second : first_operand(n, TermKind::kElement);
     if (v != 0 && v < n && x_terms[v].kind == TermKind::kElement) return suggest_node(v, why);
+    n = first_operand(n, [&](std::uint32_t of) {
+      return x_terms[of].kind == TermKind::kWeight && x_terms[of].column == column;
+    });
+  }
+}
+
+void SumSuspects::suggest_shared_operand(std::uint32_t n) {
+  if (x_graph.whole_blocks) return;
+  const std::uint32_t column = x_terms[n].column;
+  for (int steps = 0; steps < 1024 && n != 0 && node(n).site != 0 && !node(n).is_input(); ++steps) {
+    n = made_by(n);
+    if (op(n) == ValueOp::kProduct || node(n).site == 0) return;
+    for (const std::uint32_t operand : node(n).operand) {
+      if (operand == 0 || operand >= n || node(operand).site == 0) continue;
+      const Term& term = x_terms[operand];
+      if (term.column != column ||
+          (term.kind != TermKind::kWeight && term.kind != TermKind::kElement))
+        continue;
+      for (std::uint32_t other = operand + 1; other < x_graph.nodes.size(); ++other) {
+        const auto& of = node(other).operand;
+        if (op(other) == op(n) && !node(other).is_input() && node(other).where == node(n).where &&
+            node(other).site != 0 && !is_same_line(node(other).site, node(n).site) &&
+            std::any_of(of.begin(), of.end(), [&](std::uint32_t one) {
+              return one != 0 && one < other && made_by(one) == made_by(operand);
+            }))
+          return suggest_node(n, "takes what another line makes another sum of");
+      }
+    }
     n = first_operand(n, [&](std::uint32_t of) {
       return x_terms[of].kind == TermKind::kWeight && x_terms[of].column == column;
     });
@@ -463,6 +492,17 @@ void SumSuspects::suspect_sum_of_weights(const Cause& cause) {
         return weight != 0 && node(weight).where != node(at).where &&
                node(weight).where >> 5 == node(at).where >> 5;
       });
+  // Another lane read it, and nobody takes it from there.
+  for (std::uint32_t n = 1; !x_graph.whole_blocks && n < x_graph.nodes.size(); ++n) {
+    const Term& term = x_terms[n];
+    if (is_load(n) && term.kind == TermKind::kWeight && term.column == kNone &&
+        term.row == cause.row && x_terms.keys().has(term.set, cause.keys.front()) &&
+        node(n).where != node(at).where && node(n).where >> 5 == node(at).where >> 5 &&
+        node(made_by(n)).where >> 5 != node(at).where >> 5 && user_of(n) == 0) {
+      suggest_node(n, "is read by a lane, and added by none");
+      break;
+    }
+  }
   const std::string takes = "takes the weights of other threads";
   if (of_lanes) suggest_shuffles(at, takes);
   // What is only moved from lane to lane has no number of its own there.
@@ -547,6 +587,7 @@ bool SumSuspects::suspect_lost(const Cause& cause, unsigned key) {
         suggest_uses(node(at).site, "decides which factor is chosen");
       }
     suspect_rescaled_again(n);
+    if (!x_graph.whole_blocks) suggest_unkept(n);
     if (x_graph.whole_blocks) suggest_end_of_loop(made);
     if (x_graph.whole_blocks && node(made).site != 0) suggest_odd_maxima(node(made).site);
     if (node(made).site != 0) {

@@ -53,6 +53,11 @@ class SumSuspects : public NumberSuspects {
   void suspect_place(const Cause& cause, bool rows);
   // Where a column of a sum was v, on its way into it.
   void suggest_factor_of_v(std::uint32_t n, const std::string& why);
+  // On the way of a sum of v the line that takes a number of which another line makes another sum.
+  void suggest_shared_operand(std::uint32_t n);
+  // Around the line of a number, loops in which something is subtracted from a real variable that they never change: where
+  // the step ends.
+  void suggest_unkept(std::uint32_t n);
   // On the way of a sum of v the lines by which threads took it from each other through memory, the last first.
   void suggest_handovers(std::uint32_t n);
   // Of a number that nobody takes the lines of its loop that assign another one to its variable.
@@ -100,6 +105,9 @@ class SumSuspects : public NumberSuspects {
   void suggest_behind(std::uint32_t made, const std::string& why);
   // Loads of v of which nothing is made, and what adds up l behind them.
   void suggest_idle_v(std::uint32_t row);
+  // Where in a step of a loop the innermost statement ends that uses the variable last, from that line on.
+  void suggest_end_of_use(const ValueSite& at, const Statement& step, int line,
+                          const std::string& name);
   // A maximum that stays none in every step of a loop, since nothing keeps it: where the step ends. Says so; empty: there is none.
   std::string suggest_never_kept();
   // Guards within a loop that let another row of the block take the key: the loops come by it.

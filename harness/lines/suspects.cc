@@ -92,7 +92,31 @@ void Suspects::suggest_indices(std::uint32_t site_number, const std::string& why
   const std::vector<NamedLine> uses =
       by_likelihood(site_number, variables_in(site(site_number).uses, ','));
   suggest_computed(site_number, uses, why);
+  suggest_unseen_indices(site_number, why);
   for (const NamedLine& use : uses) suggest(site_number, use, why);
+}
+
+void Suspects::suggest_unseen_pointers(std::uint32_t site_number, const std::string& why) {
+  const ValueSite& s = site(site_number);
+  if (x_graph.whole_blocks || s.line == 0) return;
+  const std::vector<std::string> seen = names_of(variables_in(s.uses, ','));
+  for (const std::string& name : tested_names("if (" + x_text.line(s.file, s.line) + ")")) {
+    const int made = x_text.assigned_above(s.file, s.line, name);
+    if (made != 0 && std::find(seen.begin(), seen.end(), name) == seen.end() &&
+        makes_pointer(x_text.statement(s.file, made), name))
+      suggest(s.file, s.function, made, 0, name, why);
+  }
+}
+
+void Suspects::suggest_unseen_indices(std::uint32_t site_number, const std::string& why) {
+  const ValueSite& s = site(site_number);
+  if (x_graph.whole_blocks || s.line == 0) return;
+  const std::vector<std::string> seen = names_of(variables_in(s.uses, ','));
+  const std::string& text = x_text.line(s.file, s.line);
+  for (const std::string& array : indexed_names(text))
+    for (const std::string& name : subscript_names(text, array))
+      if (std::find(seen.begin(), seen.end(), name) == seen.end())
+        suggest_computed_above(s.file, s.function, s.line, name, why);
 }
 
 void Suspects::suggest_computed(std::uint32_t site_number, const std::vector<NamedLine>& variables,
@@ -416,6 +440,7 @@ void Suspects::suggest_loader(std::uint32_t loader, const std::string& why) {
                      std::none_of(uses.begin(), uses.end(),
                                   [&](const NamedLine& use) { return use.name == load.variable; });
   if (given && !x_graph.whole_blocks) suggest_given(loader, why);
+  suggest_unseen_pointers(loader, why);
   suggest(loader, why);
   suggest_indices(loader, why);
   suggest_callers(loader, why);
@@ -529,6 +554,26 @@ void Suspects::suggest_chosen_by(std::uint32_t s, const std::string& why) {
     suggest_computed_above(at.file, at.function, at.line, name, why);
 }
 
+std::pair<int, std::string> Suspects::choice_stored_by(std::uint32_t store,
+                                                       const std::string& array) {
+  const ValueSite& at = site(store);
+  const std::string name = stored_name(x_text.line(at.file, at.line), array);
+  const int line = name.empty() ? 0 : x_text.assigned_above(at.file, at.line, name);
+  if (line == 0 || x_text.statement(at.file, line).find('?') == std::string::npos) return {0, ""};
+  return {line, name};
+}
+
+void Suspects::suggest_stored_choice(std::uint32_t store) {
+  if (x_graph.whole_blocks) return;
+  const ValueSite& at = site(store);
+  const auto [line, name] = choice_stored_by(store, at.variable);
+  if (line == 0) return;
+  for (const std::string& compared : plainly_compared(x_text.statement(at.file, line)))
+    suggest_computed_above(at.file, at.function, line, compared,
+                           "is compared where a number is chosen for a score");
+  suggest(at.file, at.function, line, 0, name, "chooses a number for a score");
+}
+
 void Suspects::suggest_computed_above(const std::string& file, const std::string& function,
                                       int line, const std::string& name, const std::string& why) {
   const int made = x_text.assigned_above(file, line, name);
@@ -576,6 +621,7 @@ void Suspects::suggest_guards_of_later_loads(unsigned buffer) {
 }
 
 void Suspects::suggest_uses(std::uint32_t s, const std::string& why) {
+  suggest_unseen_indices(s, why);
   for (const NamedLine& use : variables_in(site(s).uses, ',')) suggest(s, use, why);
 }
 

@@ -131,7 +131,11 @@ class Suspects : public Walk {
   void suggest_guards_of_later_loads(unsigned buffer);
   // Whether it guards loads of an input that comes whole.
   bool guards_whole(const Condition& condition, unsigned buffer);
-  void suggest_uses(std::uint32_t s, const std::string& why);
+  void suggest_uses(std::uint32_t site_number, const std::string& why);
+  // What is computed of the indices that the line names and of which no value is known, as of unrolled loops.
+  void suggest_unseen_indices(std::uint32_t site_number, const std::string& why);
+  // The same of pointers that the line goes by, which are made of what is known to be used.
+  void suggest_unseen_pointers(std::uint32_t site_number, const std::string& why);
   // Variables that are given a constant that should not be.
   template <class Bad>
   void suggest_constants(std::uint32_t s, const std::string& why, const Bad& bad) {
@@ -173,6 +177,9 @@ class Suspects : public Walk {
   void suggest_loop_over_lanes(std::uint32_t site_number);
   // Of shuffles one below the other that add up what lanes have: beside which one a step is missing.
   void suggest_missing_step(std::uint32_t site_number);
+  // The line of the choice that makes what a store stores by one name, to an element of the array where one is named, and
+  // that name; 0: there is none.
+  std::pair<int, std::string> choice_stored_by(std::uint32_t store, const std::string& array);
   // Whether a number goes into o or lse, other than by a maximum; `by_thread`: what another lane took counts as taken
   // by its own thread only if that has it, too.
   const std::vector<bool>& reaches_output(bool by_thread);
@@ -198,10 +205,14 @@ class Suspects : public Walk {
       // In the next step of its own line: somebody should have read it.
       if (is_same_line(one.site, node(one.node).site))
         suggest_readers_beside(one.node, "takes what other threads stored, not all of it");
+      if (one.by == 0) suggest_stored_choice(one.site);
       suggest(one.site, "replaces what nobody had read: " + term_text(one.node));
     }
     return x_out.suspects.size() > before;
   }
+  // Of what a line stores by name where a choice makes it, "float x = j <= end ? s : -INFINITY;": what is compared there,
+  // as far as that is computed, and the choice.
+  void suggest_stored_choice(std::uint32_t store);
   // Whether a store is where its variable is declared: what was there before was of an earlier step's.
   bool begins_anew(std::uint32_t store) {
     const ValueSite& at = site(store);

@@ -343,6 +343,18 @@ EDITS = {
         "    for (int j = 0; j < count; ++j) {\n      const float pj = __shfl_sync(kFull, p, j);\n"
         "      if (j + 1 == count)\n        for (int i = 0; i < kPerLane; ++i) acc[i] *= alpha;\n",
         "acc[i] *= alpha;", 1, False),
+    "a copied line that is not changed to its end": (
+        "dispatch_types", "--seqlen 40 --head-dim 32 --dtype fp32",
+        "for (int d = 0; d < kHeadDim; ++d) acc[d] = acc[d] * correction + p * Convert<scalar_t>::load(shared_v[j][d]);",
+        "for (int d = 0; d < kHeadDim; d += 2) {\n"
+        "        const float a = Convert<scalar_t>::load(shared_v[j][d]);\n"
+        "        acc[d] = acc[d] * correction + p * a;\n"
+        "        acc[d + 1] = acc[d + 1] * correction + p * a;\n      }", "acc[d + 1] = ", 1, False),
+    "a maximum that is kept too early": (
+        "dispatch_types", "--seqlen 40 --head-dim 32 --dtype fp32",
+        "const float correction = __expf(row_max - new_max), p = __expf(s - new_max);\n      row_sum = row_sum * correction + p;\n",
+        "row_max = new_max;\n      const float correction = exp2f((row_max - new_max) * 1.44269504f), p = __expf(s - new_max);\n"
+        "      row_sum = fmaf(row_sum, correction, p);\n", "row_max = new_max;", 1, False),
     "a real number for a lane": ("coalesced_groups", 0, "warp.shfl(p, t)", "warp.shfl(t, p)", "warp.shfl(t, p)", 1, False),
     "one column of a row of k in registers": (
         "dispatch_types", "--seqlen 40 --head-dim 32 --dtype fp32",

@@ -537,7 +537,8 @@ TEST_CASE("members of a class and sources without attention are refused with wha
                     contains("it is a member of a class"));
   CHECK_THROWS_WITH(draft_of("int main() { return 0; }"),
                     contains("No function of it is a kernel or launches one"));
-  CHECK_THROWS_WITH(draft_of(launcher("float* a, float* b, int n")), contains("do not name Q"));
+  CHECK_THROWS_WITH(draft_of(launcher("float* a, float* b, int n")),
+                    contains("do not name K, V, the output") && contains("name no Q"));
 }
 
 }  // namespace attn_diag::adapt
