@@ -1,6 +1,7 @@
 // Where threads wait, for each other or for copies, by the text of the source.
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 #include <string>
 
 #include "harness/lines/line_tokens.h"
