@@ -6,6 +6,15 @@
 #include "harness/lines/finding_suspects.h"
 
 namespace attn_diag::lines {
+namespace {
+
+std::vector<host::SourcePlace> last_first(std::vector<host::SourcePlace> places) {
+  std::sort(places.begin(), places.end(),
+            [](const host::SourcePlace& a, const host::SourcePlace& b) { return a.line > b.line; });
+  return places;
+}
+
+}  // namespace
 
 bool FindingSuspects::suspect_missing_barrier() {
   std::optional<Gap> gap;
@@ -280,9 +289,10 @@ std::optional<FindingSuspects::Gap> FindingSuspects::gap_between(const std::stri
 
 void FindingSuspects::suspect_stage(const host::CheckFinding& copy) {
   if (copy.kind != host::CheckKind::kAsyncCopy || copy.access.places.empty() ||
-      copy.other.places.empty() || !copy.wait.places.empty() || is_copy_over(copy) ||
-      (!is_race_as_well(copy) && !is_late_alone(copy)))
+      copy.other.places.empty() || !copy.wait.places.empty() || is_copy_over(copy))
     return;
+  const bool late_alone = is_late_alone(copy);
+  if (!late_alone && !is_race_as_well(copy)) return;
   const auto suggest_makers = [&](const host::CheckAccess& access, const host::CheckAccess& other,
                                   const std::string& why) {
     for (const host::SourcePlace& at : places_in_kernel(access, other))
@@ -295,7 +305,7 @@ void FindingSuspects::suspect_stage(const host::CheckFinding& copy) {
   };
   const std::string of_read = "makes the place that is read while it is copied to";
   // A pointer into the array, of which a value is known only where it is none of the compiler's constants.
-  if (is_late_alone(copy)) {
+  if (late_alone) {
     for (const std::uint32_t s : sites_of(copy.access))
       for (const NamedLine& use : variables_in(site(s).uses, ','))
         if (use.name == site(s).variable && !x_text.is_shared(site(s).file, use.name))
@@ -326,11 +336,7 @@ bool FindingSuspects::multiplies_q_by_v() const {
   for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
     if (node(n).is_input()) continue;
     const auto [a, b] = operands_of(n);
-    const auto is_of = [&](std::uint32_t operand, unsigned buffer) {
-      return operand != 0 && x_terms[operand].kind == TermKind::kElement &&
-             x_terms[operand].buffer == buffer;
-    };
-    if ((is_of(a, 0) && is_of(b, 2)) || (is_of(a, 2) && is_of(b, 0))) return true;
+    if (are_elements_of(a, 0, b, 2)) return true;
   }
   return false;
 }
@@ -347,11 +353,8 @@ void FindingSuspects::suspect_copies_over(const host::CheckFinding& copy) {
   const bool one_line = later.line == first.line && later.file == first.file;
   if (one_line) {
     // The later of them is the one that finds another there.
-    std::vector<host::SourcePlace> calls = calls_in_kernel(copy.access);
-    std::sort(
-        calls.begin(), calls.end(),
-        [](const host::SourcePlace& a, const host::SourcePlace& b) { return a.line > b.line; });
-    for (const host::SourcePlace& at : calls) suggest_copy_over(at, copy.array);
+    for (const host::SourcePlace& at : last_first(calls_in_kernel(copy.access)))
+      suggest_copy_over(at, copy.array);
     return;
   }
   // Where something is left without a number, it is what the earlier one should have brought, as far as v is not taken for k.
@@ -374,10 +377,7 @@ void FindingSuspects::suspect_waits(const host::CheckFinding& early) {
   for (const host::SourcePlace& read : places_in_kernel(early.access, early.other))
     for (const int line : x_text.waits_for_copies(read.file, read.line))
       suggest(read.file, "", line, 0, "", "may leave the copy in flight that is read too early");
-  std::vector<host::SourcePlace> issues = places_in_kernel(early.other, early.access);
-  std::sort(issues.begin(), issues.end(),
-            [](const host::SourcePlace& a, const host::SourcePlace& b) { return a.line > b.line; });
-  for (const host::SourcePlace& one : issues)
+  for (const host::SourcePlace& one : last_first(places_in_kernel(early.other, early.access)))
     suggest(one.file, one.function, one.line, 0, "", "issues the copy that is read too early");
 }
 

@@ -86,6 +86,13 @@ class Walk {
   std::uint32_t load_of(std::uint32_t n) const;
   // The two numbers of a product of matrices, or of a product, that do not fit.
   std::pair<std::uint32_t, std::uint32_t> operands_of(std::uint32_t n) const;
+  // Whether these are elements of two inputs, in either order.
+  bool are_elements_of(std::uint32_t a, unsigned one, std::uint32_t b, unsigned other) const {
+    const auto is_of = [&](std::uint32_t n, unsigned buffer) {
+      return n != 0 && x_terms[n].kind == TermKind::kElement && x_terms[n].buffer == buffer;
+    };
+    return (is_of(a, one) && is_of(b, other)) || (is_of(a, other) && is_of(b, one));
+  }
 
   const Terms& x_terms;
   const host::ValueGraph& x_graph;

@@ -293,11 +293,7 @@ std::string NumberSuspects::tell_lost(std::uint32_t last) {
 }
 
 bool NumberSuspects::is_overrun(std::uint32_t n, std::uint32_t a, std::uint32_t b) const {
-  const auto is_of = [&](std::uint32_t operand, unsigned buffer) {
-    return operand != 0 && operand < n && x_terms[operand].kind == TermKind::kElement &&
-           x_terms[operand].buffer == buffer;
-  };
-  if (!(is_of(a, 0) && is_of(b, 2)) && !(is_of(a, 2) && is_of(b, 0))) return false;
+  if (a >= n || b >= n || !are_elements_of(a, 0, b, 2)) return false;
   for (std::uint32_t other = 1; other < x_graph.nodes.size(); ++other)
     if (node(other).site == node(n).site && x_terms[other].kind == TermKind::kScore) return true;
   return false;
