@@ -142,6 +142,20 @@ TEST_CASE("a template's argument is chosen with its call") {
              contains("g<8>(n)"));
 }
 
+TEST_CASE("to store to another variable is more than not to store") {
+  const Program p = program_of(kernel_of("n += m; o[0] = n;"));
+  const std::vector<Edit> edits = propose_edits(p);
+  const auto size = [&](const std::string& body) {
+    const Edit* const found = edit_to(p, edits, kernel_of(body));
+    REQUIRE(found != nullptr);
+    return found->size;
+  };
+  const int dropped = size(" o[0] = n;");
+  CHECK(size("m += m; o[0] = n;") > dropped);
+  // What is read instead is a smaller change.
+  CHECK(size("n += n; o[0] = n;") < dropped);
+}
+
 TEST_CASE("two statements in a row may have each other's place or value") {
   const std::string text = kernel_of("o[2] = q[3]; o[3] = q[2]; alpha = q[0]; o[0] = alpha;");
   const Program p = program_of(text);

@@ -178,11 +178,12 @@ bool Proposals::in_macro(std::size_t token) const {
   return false;
 }
 
-void Proposals::add(Edit edit) {
+void Proposals::add(Edit edit, int more) {
   const std::string_view before =
       std::string_view(code().text).substr(edit.begin, edit.end - edit.begin);
   edit.size = changed_tokens(before, edit.text);
   if (edit.size == 0) return;
+  edit.size += more;
   edit.file = x_file;
   edit.on_host = x_function.on_host;
   if (edit.statement_line == 0) edit.statement_line = edit.line;
@@ -203,6 +204,13 @@ int Proposals::call_with(int expression) const {
       found = i;
   }
   return found;
+}
+
+// l += p; stored to m instead: l loses a store, as if the statement were dropped, and m gets one.
+int Proposals::size_of_store(int i) const {
+  if (i < 0 || statement(i).kind != StatementKind::kExpression) return 0;
+  const Statement& s = statement(i);
+  return changed_tokens(code().written(s.begin, s.end), "");
 }
 
 void Proposals::replace(std::string_view operation, int tier, int expression, std::size_t begin,
@@ -238,7 +246,7 @@ void Proposals::replace(std::string_view operation, int tier, int expression, st
     edit.alternative += ";";
     edit.number.clear();
   }
-  add(std::move(edit));
+  add(std::move(edit), is_target(expression) ? size_of_store(e.statement) : 0);
 }
 
 void Proposals::replace(std::string_view operation, int tier, int expression,

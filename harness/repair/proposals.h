@@ -78,7 +78,9 @@ class Proposals {
                           const std::string& text, const std::string& same);
 
  private:
-  void add(Edit edit);
+  // `more`: of its size, what the text alone does not show.
+  void add(Edit edit, int more = 0);
+  int size_of_store(int statement) const;
   bool in_macro(std::size_t token) const;
   int call_with(int expression) const;
 
