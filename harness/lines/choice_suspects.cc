@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "harness/lines/line_tokens.h"
 #include "harness/lines/number_suspects.h"
 
 namespace attn_diag::lines {
@@ -230,9 +231,15 @@ void NumberSuspects::suggest_minimum_of_scores() {
       choices;  // by site: one, and whether any was the larger
   for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
     const std::uint32_t a = node(n).operand[0], b = node(n).operand[1];
-    if (op(n) != ValueOp::kPick || a == 0 || b == 0 || a >= n || b >= n ||
-        x_terms[a].kind != TermKind::kScore || x_terms[b].kind != TermKind::kScore ||
-        x_terms[a].row != x_terms[b].row || node(a).value == node(b).value)
+    if (op(n) != ValueOp::kPick) continue;
+    // None, of none and a score.
+    if (!(node(n).value > -kNoMaximum) && first_operand(n, TermKind::kScore) != 0 &&
+        takes_minimum(x_text.statement(site(node(n).site).file, site(node(n).site).line),
+                      site(node(n).site).variable))
+      return suggest_node(n, kTakesSmaller);
+    if (a == 0 || b == 0 || a >= n || b >= n || x_terms[a].kind != TermKind::kScore ||
+        x_terms[b].kind != TermKind::kScore || x_terms[a].row != x_terms[b].row ||
+        node(a).value == node(b).value)
       continue;
     auto& [one, larger] = choices.try_emplace(node(n).site, n, false).first->second;
     larger = larger || node(a).value > node(b).value;
@@ -274,6 +281,41 @@ void NumberSuspects::suggest_odd_maxima(std::uint32_t from) {
   }
   for (const auto& [s, use] : minima) suggest(s, use, "takes the smaller one for a maximum");
   for (const auto& [s, use] : constants) suggest(s, use, "is where a maximum begins");
+  if (minima.empty() && constants.empty() && !x_graph.whole_blocks)
+    suggest_odd_maxima_by_name(from);
+}
+
+void NumberSuspects::suggest_odd_maxima_by_name(std::uint32_t from) {
+  const std::string &file = site(from).file, &function = site(from).function;
+  constexpr std::size_t kMost = 64;
+  std::vector<int> reached = {site(from).line};
+  std::vector<std::pair<int, std::string>> minima, infinite;
+  const auto reach = [&](int line, const std::string& name) {
+    if (line == 0 || x_text.is_integer(file, line, name)) return;
+    if (std::find(reached.begin(), reached.end(), line) != reached.end()) return;
+    reached.push_back(line);
+    const std::string& text = x_text.statement(file, line);
+    if (takes_minimum(text, name)) minima.emplace_back(line, name);
+    if (begins_infinite(text, name)) infinite.emplace_back(line, name);
+  };
+  for (std::size_t i = 0; i < reached.size() && reached.size() < kMost; ++i) {
+    const int line = reached[i];
+    const std::string text = x_text.statement(file, line);
+    for (const source::Token& token : tokens_of(text)) {
+      if (!token.is_identifier()) continue;
+      const std::string name(token.text);
+      if (const int above = x_text.assigned_above(file, line, name); above != 0) reach(above, name);
+      const int declared = x_text.declared_above(file, line, name);
+      if (declared == 0) continue;
+      reach(declared, name);
+      for (const int store : x_text.lines_that_store(file, name))
+        if (store > declared) reach(store, name);
+    }
+  }
+  for (const auto& [line, name] : minima)
+    suggest(file, function, line, 0, name, "takes the smaller one for a maximum");
+  for (const auto& [line, name] : infinite)
+    suggest(file, function, line, 0, name, "is where a maximum begins");
 }
 
 }  // namespace attn_diag::lines

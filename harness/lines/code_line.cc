@@ -56,6 +56,10 @@ std::vector<Range> range_arguments(const std::vector<Token>& tokens) {
   return out;
 }
 
+bool is_infinity(const Token& token) {
+  return token.is_any({"INFINITY", "FLT_MAX", "CUDART_INF_F"});
+}
+
 }  // namespace
 
 bool is_variable(const std::vector<Token>& tokens, std::size_t i) {
@@ -415,6 +419,46 @@ bool lets_the_end_through(std::string_view line) {
                      [&](const Token& token) { return token.is(leaves ? ">" : "<="); });
 }
 
+std::pair<std::vector<std::string>, std::vector<std::string>> larger_of_guard(
+    std::string_view line) {
+  const std::vector<Token> tokens = tokens_of(line);
+  std::size_t i = 0;
+  while (i + 1 < tokens.size() && !(tokens[i].is("if") && tokens[i + 1].is("("))) ++i;
+  if (i + 1 >= tokens.size()) return {};
+  std::size_t begin = i + 2, end = behind_bracket(tokens, i + 1);
+  bool passes = !(end < tokens.size() && tokens[end].is_any({"return", "continue", "break"}));
+  if (end == 0 || end > tokens.size()) return {};
+  --end;
+  // "!(row < rows)", "((row < rows))".
+  while (begin + 1 < end) {
+    const bool negates = tokens[begin].is("!");
+    const std::size_t open = begin + (negates ? 1 : 0);
+    if (!tokens[open].is("(") || behind_bracket(tokens, open) != end) break;
+    passes = passes != negates;
+    begin = open + 1;
+    --end;
+  }
+  std::optional<std::size_t> relation;
+  for (std::size_t at = begin; at < end; ++at) {
+    if (tokens[at].is_any({"&&", "||", "?", "==", "!="})) return {};
+    if (!tokens[at].is_any({"<", "<=", ">", ">="})) continue;
+    if (relation) return {};
+    relation = at;
+  }
+  if (!relation) return {};
+  const bool left_is_less = tokens[*relation].is_any({"<", "<="});
+  const auto names = [&](std::size_t from, std::size_t to) {
+    std::vector<std::string> out;
+    for (std::size_t at = from; at < to; ++at)
+      if (tokens[at].is_identifier() && !tokens[at + 1].is("(")) out.emplace_back(tokens[at].text);
+    return out;
+  };
+  auto left = names(begin, *relation), right = names(*relation + 1, end);
+  if (left.empty() || right.empty()) return {};
+  if (left_is_less == passes) std::swap(left, right);
+  return {left, right};
+}
+
 bool rounds_down(std::string_view line, std::string_view variable) {
   const std::vector<Token> tokens = tokens_of(line);
   std::size_t i = 0;
@@ -470,10 +514,29 @@ bool declares_real(std::string_view line, std::string_view variable) {
 
 bool takes_minimum(std::string_view line, std::string_view variable) {
   const std::vector<Token> tokens = tokens_of(line);
-  for (std::size_t i = 0; i + 2 < tokens.size(); ++i)
-    if (tokens[i].is(variable) && tokens[i + 1].is("="))
-      for (std::size_t j = i + 2; j < tokens.size() && !tokens[j].is_any({";", "="}); ++j)
-        if (tokens[j].is_any({"fminf", "fmin", "min", "minimum", "__hmin", "__hmin2"})) return true;
+  for (std::size_t i = 0; i + 2 < tokens.size(); ++i) {
+    if (!tokens[i].is(variable)) continue;
+    std::size_t at = i + 1;
+    while (at < tokens.size() && tokens[at].is("[")) at = behind_bracket(tokens, at);
+    if (at >= tokens.size() || !tokens[at].is("=")) continue;
+    for (std::size_t j = at + 1; j < tokens.size() && !tokens[j].is_any({";", "="}); ++j)
+      if (tokens[j].is_any({"fminf", "fmin", "min", "minimum", "__hmin", "__hmin2"})) return true;
+  }
+  return false;
+}
+
+bool begins_infinite(std::string_view line, std::string_view variable) {
+  const std::vector<Token> tokens = tokens_of(line);
+  for (std::size_t i = 0; i + 2 < tokens.size(); ++i) {
+    if (!tokens[i].is(variable)) continue;
+    std::size_t at = i + 1;
+    while (at < tokens.size() && tokens[at].is("[")) at = behind_bracket(tokens, at);
+    if (at >= tokens.size() || !tokens[at].is_any({"=", "{"})) continue;
+    for (++at;
+         at < tokens.size() && (tokens[at].is_any({"{", "-", ","}) || is_infinity(tokens[at]));
+         ++at)
+      if (is_infinity(tokens[at]) && !tokens[at - 1].is("-")) return true;
+  }
   return false;
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "harness/toolchain/source/token.h"
@@ -43,6 +44,10 @@ std::vector<std::string> called_names(std::string_view line);
 std::vector<std::string> loop_limits(std::string_view line);
 // Whether the line has a guard that a limit itself passes: "if (key <= keys)", or "if (row > rows) return;".
 bool lets_the_end_through(std::string_view line);
+// Of a guard that compares two sums of names: the names on the side that is the larger one, or as large, of what is let
+// through, and those on the other: key and n of "if (key < n) return;" and of "if (key >= n) {". Else nothing.
+std::pair<std::vector<std::string>, std::vector<std::string>> larger_of_guard(
+    std::string_view line);
 // Whether the variable is given a quotient of integers that nothing rounds up: "n = len / 32;", not "(len + 31) / 32".
 bool rounds_down(std::string_view line, std::string_view variable);
 // Whether the line declares the variable: as an integer, or as something else; nullopt: it does not declare it.
@@ -51,6 +56,8 @@ std::optional<bool> declares_integer(std::string_view line, std::string_view var
 bool declares_real(std::string_view line, std::string_view variable);
 // Whether the line assigns the smaller of two real numbers to the variable.
 bool takes_minimum(std::string_view line, std::string_view variable);
+// Whether the line gives the variable, or the first elements of it, plus infinity: "float m[2] = {INFINITY, -INFINITY};".
+bool begins_infinite(std::string_view line, std::string_view variable);
 // Whether the line gives the variable, or an element of it, by a choice that may be this number: "p = in ? x : 0.f;".
 // An empty name: any variable.
 bool may_choose(std::string_view line, std::string_view variable, double number);

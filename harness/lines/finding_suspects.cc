@@ -50,6 +50,12 @@ bool clamps(const std::string& line) {
   return line.find("min(") != line.npos || line.find('?') != line.npos;
 }
 
+// "copy" of "ns::copy<float>(float*)".
+std::string bare_name(const std::string& function) {
+  const std::string name = function.substr(0, function.find_first_of("<("));
+  return name.substr(name.find_last_of(": ") + 1);
+}
+
 // In which indices of its block and thread two accesses differ, as NamedLine::sources has them: "y", "xt".
 std::string differing_sources(const host::CheckAccess& a, const host::CheckAccess& b) {
   std::string out;
@@ -91,6 +97,7 @@ bool FindingSuspects::suspect(host::CheckReport report, bool moves) {
   const bool index_first = has(host::CheckKind::kOutOfBounds);
   for (const host::CheckFinding* finding : x_errors)
     if (!index_first) suspect_waits(*finding);
+  for (const host::CheckFinding* finding : x_errors) suspect_guard(*finding);
   for (const host::CheckFinding* finding : x_errors) {
     if (is_one_past(*finding) && is_offset_there(*finding))
       suspect_access(finding->access, finding->element, finding->message);
@@ -130,6 +137,7 @@ bool FindingSuspects::suspect(host::CheckReport report, bool moves) {
       if (computes_index(finding)) suspect_access(finding.access, array, finding.message);
       suspect_shared_place(finding);
     }
+    suspect_unseen_address(finding);
     suspect_access(finding.access, array, finding.message);
     if (finding.kind == host::CheckKind::kOutOfBounds && finding.offset > 0)
       suggest_size_at_launch(finding);
@@ -196,6 +204,26 @@ void FindingSuspects::suspect_last_step(const host::CheckFinding& finding) {
       if (condition.loop ? goes_up_to(text_of(s, condition.at)) && is_of_index(s, condition)
                          : is_one_past(finding) && lets_the_end_through(text_of(s, condition.at)))
         suggest(s, condition.at, "lets the index go one step too far");
+}
+
+void FindingSuspects::suspect_guard(const host::CheckFinding& finding) {
+  if (x_graph.whole_blocks || finding.offset < 0 ||
+      (finding.kind != host::CheckKind::kOutOfBounds &&
+       finding.kind != host::CheckKind::kUninitialisedRead))
+    return;
+  for (const std::uint32_t s : sites_of(finding.access))
+    for (const Condition& condition : conditions_in(site(s).conditions)) {
+      if (condition.loop) continue;
+      const auto [larger, limit] = larger_of_guard(text_of(s, condition.at));
+      const std::vector<NamedLine> uses = variables_in(site(s).uses, ',');
+      const auto is_in_index = [&](const std::vector<std::string>& names, bool of_thread) {
+        return std::any_of(uses.begin(), uses.end(), [&](const NamedLine& use) {
+          return has_name(use.name, names) && (!of_thread || comes_of(use, "txyz"));
+        });
+      };
+      if (is_in_index(larger, true) && !is_in_index(limit, false))
+        return suggest(s, condition.at, "lets through what is beyond a limit, and nothing else");
+    }
 }
 
 void FindingSuspects::suspect_unset(const host::CheckFinding& read) {
@@ -352,6 +380,54 @@ std::vector<std::uint32_t> FindingSuspects::sites_of(const host::CheckAccess& ac
   };
   if (!std::all_of(sites.begin(), sites.end(), is_other)) std::erase_if(sites, is_other);
   return sites;
+}
+
+void FindingSuspects::suspect_unseen_address(const host::CheckFinding& finding) {
+  if (x_graph.whole_blocks || finding.access.places.empty()) return;
+  const bool of_copy = finding.kind == host::CheckKind::kLaunch &&
+                       (finding.message.find("asynchronous copy") != std::string::npos ||
+                        finding.message.find("shared-memory address") != std::string::npos);
+  const bool is_index = finding.kind == host::CheckKind::kOutOfBounds;
+  if (!of_copy && !(is_index && sites_of(finding.access).empty())) return;
+  const host::SourcePlace& innermost = finding.access.places.front();
+  if (is_index && !is_plain_subscript(x_text.line(innermost.file, innermost.line), finding.array))
+    return;
+  const auto names_on = [&](const host::SourcePlace& at, int line) {
+    std::vector<std::string> names = tested_names("if (" + x_text.line(at.file, line) + ")");
+    std::erase_if(names, [&](const std::string& name) {
+      const int made = x_text.assigned_above(at.file, line, name);
+      return made == 0 || made == line;
+    });
+    return names;
+  };
+  // What a helper is given, it does not make.
+  const auto at =
+      std::find_if(finding.access.places.begin(), finding.access.places.end(),
+                   [&](const auto& place) { return !names_on(place, place.line).empty(); });
+  if (at == finding.access.places.end()) return;
+  // The second one of what it is given is where it copies from.
+  std::vector<std::vector<std::string>> arguments;
+  if (finding.message.find("whose source is") != std::string::npos)
+    arguments =
+        arguments_of(x_text.line(at->file, at->line),
+                     at == finding.access.places.begin() ? "async" : bare_name(at[-1].function));
+  constexpr std::size_t kNear = 12;
+  std::vector<int> reached = {at->line}, loops;
+  const std::string why = "makes the address there";
+  for (std::size_t i = 0; i < reached.size() && reached.size() < kNear; ++i)
+    for (const std::string& name : names_on(*at, reached[i])) {
+      if (i == 0 && arguments.size() > 1 && !has_name(name, arguments[1])) continue;
+      const int line = x_text.assigned_above(at->file, reached[i], name);
+      if (std::find(reached.begin(), reached.end(), line) != reached.end()) continue;
+      reached.push_back(line);
+      const std::string& text = x_text.line(at->file, line);
+      if (text.find("const ") != text.npos && text.find("static ") != text.npos) continue;
+      if (computes(text, name) && !is_plain_loop(text, true))
+        suggest(at->file, at->function, line, 0, name, why);
+      else if (is_loop(text))
+        loops.push_back(line);
+    }
+  for (const int line : loops) suggest(at->file, at->function, line, 0, "", why);
 }
 
 void FindingSuspects::suspect_subscript(const host::CheckFinding& finding) {

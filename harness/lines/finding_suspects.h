@@ -38,6 +38,9 @@ class FindingSuspects : public NumberSuspects {
   void suspect_access(const host::CheckAccess& access, const std::string& array,
                       const std::string& why);
   std::vector<std::uint32_t> sites_of(const host::CheckAccess& access) const;
+  // Of an address that no load or store goes by, as that of an asynchronous copy: the lines that compute it, by their
+  // names, the nearest first.
+  void suspect_unseen_address(const host::CheckFinding& finding);
   // What the index of an access is made of, where its own line only names it: "cache[to]".
   void suspect_subscript(const host::CheckFinding& finding);
   // Whether two threads of a block store to one place by an index that the line of the store computes itself.
@@ -107,6 +110,8 @@ class FindingSuspects : public NumberSuspects {
   bool is_race_as_well(const host::CheckFinding& copy) const;
   // Where the outermost statement around a line begins or ends that is not around the other one.
   int statement_of(const std::string& file, int line, int other, bool its_end);
+  // The guard of an access that only indices beyond a limit pass.
+  void suspect_guard(const host::CheckFinding& finding);
   // Where an array is declared to which the line that reads it adds, and nothing was stored before: "float sum[4];".
   void suspect_unset(const host::CheckFinding& read);
   // The stores to an array, not the read: which element they leave out.

@@ -215,6 +215,15 @@ void finish(const WatchedRun& run, const Terms& terms, LineDivergence& out) {
   std::stable_partition(out.suspects.begin(), out.suspects.end(), [&](const LineSuspect& one) {
     return one.why == kSizeAtLaunch || !launches(text.statement(one.place.file, one.place.line));
   });
+  // Inline assembly that others call as well is seldom what is wrong.
+  const auto is_assembly = [&](const LineSuspect& one) {
+    const std::string line = text.statement(one.place.file, one.place.line) +
+                             text.written(one.place.file, one.place.line);
+    return line.find("asm(") != line.npos || line.find("asm volatile") != line.npos;
+  };
+  if (out.answer != LineAnswer::kLine && out.suspects.size() > 1 && is_assembly(out.suspects[0]) &&
+      !is_assembly(out.suspects[1]))
+    std::swap(out.suspects[0], out.suspects[1]);
   add_source_text(out);
 }
 

@@ -86,6 +86,11 @@ void NumberSuspects::suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32
       from = node(from).operand[0];
     if (from != 0) suggest_operand(from);
   }
+  // By which lane it came, the line that took it from there says.
+  const ValueSite& handed = site(node(strayed).site);
+  if (apart && handed.line != 0 && handed.line != here.line &&
+      x_text.line(handed.file, handed.line).find("shfl") != std::string::npos)
+    suggest_node(strayed, makes);
   // Of inline assembly in a helper its own line comes last.
   const bool in_helper =
       op(at) == ValueOp::kProduct && !x_graph.whole_blocks && !site(node(at).site).callers.empty();
@@ -284,6 +289,14 @@ void NumberSuspects::suspect_dropped_scores(const Cause& cause) {
   });
 }
 
+void NumberSuspects::suggest_heads_of_load(std::uint32_t loader, std::uint32_t row) {
+  if (x_graph.whole_blocks || !loads_all(0, row)) return;
+  std::vector<NamedLine> heads = variables_in(site(loader).uses, ',');
+  std::erase_if(heads,
+                [&](const NamedLine& use) { return !is_of_block(use) || comes_of(use, "t"); });
+  suggest_computed(loader, heads, "makes the place of what is of another head");
+}
+
 void NumberSuspects::suspect_ill(const Cause& cause) {
   const std::uint32_t n = cause.node;
   const bool scales = op(n) == ValueOp::kMultiply || op(n) == ValueOp::kDivide;
@@ -345,9 +358,19 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
             element.row >= end && element.row < end + x_terms.keys().size())
           for (const std::uint32_t s : {node(n).site, node(operand).site, node(input).site})
             suggest_conditions(s, nullptr, "lets rows behind the last key through", false);
+        suggest_heads_of_load(node(input).site, cause.row);
       }
       return suggest_pair(n, a, b, cause.row, cause.ill);
     case Ill::kKeys:
+      // Rows of k that are shifted by less than a row have other columns as well, whatever key they are of.
+      for (std::uint32_t other = 1; !x_graph.whole_blocks && other < x_graph.nodes.size(); ++other)
+        if (const Term& term = x_terms[other];
+            term.kind == TermKind::kIll && term.ill == Ill::kColumns && term.root == other &&
+            node(other).where == node(n).where && op(other) != ValueOp::kProduct) {
+          suggest_pair(other, operands_of(other).first, operands_of(other).second, cause.row,
+                       Ill::kColumns);
+          break;
+        }
       if (is_wrong_elsewhere(n, a) && loads_all(2, cause.row)) suggest_taken(n, a);
       return suggest_pair(n, a, b, cause.row, cause.ill);
     case Ill::kColumns:
@@ -363,6 +386,14 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
     case Ill::kNoScore:
       return suspect_no_score(n, cause.row, why);
     case Ill::kOffset: {
+      // The exponential of a number that stands for the score of what is no key, and is no -inf.
+      for (const std::uint32_t operand : {left, right})
+        if (const std::uint32_t made = operand == 0 || operand >= n ? 0 : made_by(operand);
+            made != 0 && !x_graph.whole_blocks && is_exponential(made) && node(made).site != 0 &&
+            x_terms[made].kind == TermKind::kNumber)
+          for (const NamedLine& use : variables_in(site(node(made).site).uses, ','))
+            if (use.constant && std::fabs(*use.constant) < kNoMaximum)
+              suggest(node(made).site, use, "is taken for the score of what is no key");
       for (const std::uint32_t operand : {left, right})
         if (const std::uint32_t of_number = exponential_of_number(operand); of_number != 0)
           suspect_no_score(of_number, cause.row, ill_text(Ill::kNoScore));
@@ -527,6 +558,16 @@ void NumberSuspects::suggest_what_others_do(std::uint32_t n, std::uint32_t a, st
       if (mine == 0 || theirs == 0 || x_terms[mine].kind == x_terms[theirs].kind ||
           x_terms[theirs].kind == TermKind::kNumber || x_terms[theirs].kind == TermKind::kIll)
         continue;
+      // It has been here before: its own line did it twice.
+      for (std::uint32_t at = mine; node(at).site != 0 && !node(at).is_input();
+           at = node(at).operand[0]) {
+        if (op(at) == ValueOp::kStore && is_same_line(node(at).site, node(n).site) &&
+            !x_graph.whole_blocks) {
+          suggest_conditions(node(n).site, "loop", "does it twice for some");
+          return suggest_node(n, "does it twice for some");
+        }
+        if (at == made_by(at)) break;
+      }
       for (std::uint32_t at = theirs; node(at).site != 0; at = node(at).operand[0]) {
         if (op(at) == ValueOp::kStore) {
           suggest_conditions(node(at).site, "loop", "is not done for all");

@@ -52,6 +52,10 @@ class NumberSuspects : public Suspects {
   // v that was added as it is, where sums of weights times v are added as well.
   void suggest_bare_v(std::uint32_t n);
   void suspect_ill(const Cause& cause);
+  // Whether several blocks read the same stored score or sum at this line: each has rows of its own.
+  bool is_read_by_blocks(std::uint32_t load) const;
+  // Of a load of k or v of another head, where q is of the right one: what depends on the block.
+  void suggest_heads_of_load(std::uint32_t loader, std::uint32_t row);
   // The first exponential that a weight, or a sum of such, is made of. 0: none is found.
   std::uint32_t exponential_in(std::uint32_t n) const;
   // The weight that `at` multiplies with v is of another row or key than belongs there, which is v's: who read its score,
@@ -169,6 +173,8 @@ class NumberSuspects : public Suspects {
   // What may have made a maximum none, infinite or larger than any score: a minimum, or a first value that is so, on
   // the way to this site.
   void suggest_odd_maxima(std::uint32_t from);
+  // The same by names in the text, which lead through arrays that threads hand numbers on by.
+  void suggest_odd_maxima_by_name(std::uint32_t from);
   // Whether a minimum is one of numbers, and not of indices.
   bool makes_numbers(std::uint32_t near, const NamedLine& at);
   // Whether the key's exponential is 0 or infinite because of what was subtracted; then says so.

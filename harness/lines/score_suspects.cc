@@ -70,6 +70,18 @@ void NumberSuspects::suspect_scale(std::uint32_t score, std::uint32_t n, const s
     for (std::uint32_t other = 1; other < x_graph.nodes.size(); ++other)
       if (is_exponential(other) && x_terms[other].kind == TermKind::kWeight &&
           !is_same_line(node(other).site, node(n).site)) {
+        // Where theirs were scaled by a line of its own, this one was left out there.
+        std::uint32_t theirs = node(other).operand[0];
+        for (int steps = 0; steps < 64 && theirs != 0 && node(theirs).site != 0; ++steps) {
+          theirs = made_by(theirs);
+          if (op(theirs) == ValueOp::kMultiply && first_operand(theirs, TermKind::kScore) != 0 &&
+              !is_same_line(node(theirs).site, node(other).site) &&
+              !is_same_line(node(theirs).site, node(n).site)) {
+            suggest_node(theirs, "scales other scores, and not this one");
+            break;
+          }
+          theirs = first_operand(theirs, TermKind::kScore);
+        }
         suggest_node(n, "does not scale the score, as other exponentials do");
         break;
       }
@@ -116,6 +128,16 @@ std::uint32_t NumberSuspects::exponential_of_number(std::uint32_t operand) const
   return 0;
 }
 
+bool NumberSuspects::is_read_by_blocks(std::uint32_t load) const {
+  const std::uint32_t from = node(load).operand[0];
+  for (std::uint32_t other = 1; other < x_graph.nodes.size(); ++other)
+    if (is_load(other) && node(other).operand[0] == from && !node(other).is_input() &&
+        is_same_line(node(other).site, node(load).site) &&
+        node(other).where >> 10 != node(load).where >> 10)
+      return true;
+  return false;
+}
+
 void NumberSuspects::suspect_other_row(std::uint32_t a, std::uint32_t b, std::uint32_t row) {
   if (a == 0 || b == 0 || x_graph.whole_blocks) return;
   if ((x_terms[a].row == row) == (x_terms[b].row == row)) return;
@@ -129,6 +151,10 @@ void NumberSuspects::suspect_other_row(std::uint32_t a, std::uint32_t b, std::ui
     if (node(from).where != node(at).where) {
       if (is_load(at)) {
         if (op(from) != ValueOp::kStore) suggest_node(at, why);  // a shuffle
+        if (is_read_by_blocks(at)) {
+          suggest_pointer(node(at).site, "makes the place where another block's number is read");
+          suggest_node(at, why);
+        }
         suggest_moves_with_indices(at, why);
         return suggest_moves_with_indices(other, why);
       }

@@ -8,6 +8,31 @@
 
 namespace attn_diag::lines {
 
+TEST_CASE("a minimum, and a first value that is infinite, may be those of an element") {
+  CHECK(takes_minimum("red[tid] = fminf(red[tid], red[tid + off]);", "red"));
+  CHECK_FALSE(takes_minimum("red[tid] = fmaxf(red[tid], x);", "red"));
+  CHECK(begins_infinite("float m[2] = {INFINITY, -INFINITY};", "m"));
+  CHECK(begins_infinite("float l = 0.f, best = FLT_MAX;", "best"));
+  CHECK_FALSE(begins_infinite("float m[2] = {-INFINITY, -INFINITY};", "m"));
+  CHECK_FALSE(begins_infinite("float m = -INFINITY, l = INFINITY;", "m"));
+}
+
+TEST_CASE("of what a guard lets through one side is the larger one") {
+  using Sides = std::pair<std::vector<std::string>, std::vector<std::string>>;
+  const Sides beyond = {{"key"}, {"n"}}, within = {{"n"}, {"key"}};
+  CHECK(larger_of_guard("if (key < n) return;") == beyond);
+  CHECK(larger_of_guard("if (key >= n) {") == beyond);
+  CHECK(larger_of_guard("if (!(key < n)) x = 0;") == beyond);
+  CHECK(larger_of_guard("if (!(key >= n)) continue;") == beyond);
+  CHECK(larger_of_guard("if (n <= key) s += x;") == beyond);
+  CHECK(larger_of_guard("if (key >= n) return;") == within);
+  CHECK(larger_of_guard("if (key < n) {") == within);
+  // With a number, or with more than one comparison, it says nothing.
+  CHECK(larger_of_guard("if (lane >= 16) x = 0;") == Sides{});
+  CHECK(larger_of_guard("if (key >= begin && key < n) x = 0;") == Sides{});
+  CHECK(larger_of_guard("s += x;") == Sides{});
+}
+
 TEST_CASE("what a line ends with is computed in the next") {
   CHECK(computes("const bool masked =", "masked"));
   CHECK_FALSE(computes("const bool masked = other;", "masked"));

@@ -24,6 +24,14 @@ bool go_on_steadily(const std::vector<unsigned>& numbers) {
   return step != 0;
 }
 
+// Whether they go up, in whatever steps, as those of a list that has the keys that are seen, and may begin anew.
+bool go_up(const std::vector<unsigned>& numbers) {
+  constexpr std::size_t kSome = 4;
+  for (std::size_t i = 1; i < numbers.size(); ++i)
+    if (numbers[i] < numbers[i - 1] && numbers[i] != numbers.front()) return false;
+  return numbers.size() >= kSome && numbers.back() != numbers.front();
+}
+
 // The keys, or columns, that a line multiplies with each other, in the order in which each thread comes to them.
 class OperandSteps {
  public:
@@ -125,8 +133,10 @@ NumberSuspects::Strays NumberSuspects::strays(std::uint32_t at, Ill ill) const {
                                                                     : Strays::kLeft;
   const auto [left, right] = steps.of(where);
   const bool left_goes_on = go_on_steadily(left), right_goes_on = go_on_steadily(right);
-  if (left_goes_on == right_goes_on) return used_rightly(at);
-  return left_goes_on ? Strays::kRight : Strays::kLeft;
+  if (left_goes_on != right_goes_on) return left_goes_on ? Strays::kRight : Strays::kLeft;
+  const bool left_goes_up = go_up(left), right_goes_up = go_up(right);
+  if (left_goes_up == right_goes_up) return used_rightly(at);
+  return left_goes_up ? Strays::kRight : Strays::kLeft;
 }
 
 bool NumberSuspects::fits_mostly(std::uint32_t at, Ill ill) const {

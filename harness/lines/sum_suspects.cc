@@ -226,6 +226,7 @@ void SumSuspects::suspect_store(const std::vector<Cause>& list) {
   std::set<std::uint32_t> sites;
   for (const host::ValueOutput& output : outputs)
     if (const std::uint32_t s = store_of(output); s != 0) sites.insert(s);
+  if (sites.empty()) suggest_store_of_other();
   for (std::uint32_t s = 1; sites.empty() && s < x_graph.sites.size(); ++s) {
     if (site(s).ran || site(s).op != ValueOp::kStore) continue;
     const std::string why = "decides whether anything is stored";
@@ -273,6 +274,33 @@ void SumSuspects::suspect_store(const std::vector<Cause>& list) {
     suggest_conditions(s, nullptr, "decides which elements are stored");
     suggest_callers(s, "stores o");
   }
+}
+
+void SumSuspects::suggest_store_of_other() {
+  if (x_graph.whole_blocks) return;
+  const bool of_lse = x_elements.front().of_lse;
+  const auto& others = x_graph.outputs[of_lse ? 0 : 1];
+  std::set<std::uint32_t> stores;
+  for (const host::ValueOutput& output : others) {
+    if (output.block == ~0u) return;
+    if (const std::uint32_t s = store_of(output); s != 0) stores.insert(s);
+  }
+  // A store there that never ran, to what nothing else uses and the kernel does not declare, may be the one.
+  const auto may_be_it = [&](const ValueSite& one) {
+    return one.op == ValueOp::kStore && !one.ran && !one.stored &&
+           std::any_of(stores.begin(), stores.end(),
+                       [&](std::uint32_t s) { return site(s).function == one.function; }) &&
+           std::none_of(stores.begin(), stores.end(),
+                        [&](std::uint32_t s) { return site(s).line == one.line; }) &&
+           x_text.declared_above(one.file, one.line, one.variable) == 0 &&
+           std::none_of(x_graph.sites.begin(), x_graph.sites.end(), [&](const ValueSite& other) {
+             return other.variable == one.variable && other.op != ValueOp::kStore;
+           });
+  };
+  if (std::any_of(x_graph.sites.begin(), x_graph.sites.end(), may_be_it)) return;
+  for (const std::uint32_t s : stores)
+    suggest(s, of_lse ? "stores o; a line that stores lse is missing beside it"
+                      : "stores lse; a line that stores o is missing beside it");
 }
 
 void SumSuspects::suggest_shared_with_loads(std::uint32_t s) {
@@ -527,6 +555,20 @@ void SumSuspects::suspect_sum_of_weights(const Cause& cause) {
         suggest(node(furthest).site, tree, "decides which threads are added");
   };
   suggest_trees(false);
+  // The weight is used elsewhere, so that it is the sum that leaves it out.
+  if (!x_graph.whole_blocks && furthest != 0 &&
+      way_of(cause.row, cause.keys.front()).times_v != 0) {
+    for (std::uint32_t n = furthest + 1; n < x_graph.nodes.size(); ++n)
+      if (is_load(n) && made_by(n) == made_by(furthest) && user_of(n) == 0 &&
+          !is_same_line(node(n).site, node(furthest).site)) {
+        suggest_node(n, "reads it, and adds it to nothing");
+        break;
+      }
+    const ValueOp sums = op(at);
+    if ((sums == ValueOp::kAdd || sums == ValueOp::kFma || sums == ValueOp::kAtomicAdd) &&
+        !is_same_line(node(at).site, node(furthest).site))
+      suggest_node(at, "sums l");
+  }
   suggest_node(furthest, "makes what l then lacks");
   suggest_trees(true);
   suggest_node(at, "sums l");
@@ -586,6 +628,7 @@ bool SumSuspects::suspect_lost(const Cause& cause, unsigned key) {
         suggest_node(at, "chooses that factor");
         suggest_uses(node(at).site, "decides which factor is chosen");
       }
+    if (!x_graph.whole_blocks && node(made).site != 0) suggest_odd_maxima(node(made).site);
     suspect_rescaled_again(n);
     if (!x_graph.whole_blocks) suggest_unkept(n);
     if (x_graph.whole_blocks) suggest_end_of_loop(made);

@@ -40,6 +40,8 @@ class SumSuspects : public NumberSuspects {
   void suggest_maximum_of_lse(std::uint32_t lse);
   void suggest_scale(std::uint32_t n);
   void suspect_store(const std::vector<Cause>& list);
+  // Where no line stores this output at all, and some line all of the other one: that.
+  void suggest_store_of_other();
   // Whether the rows that lack are the last ones of heads that have others.
   bool lacks_tails(const std::set<std::uint32_t>& rows) const;
   // Rows that lack, where those that are there are right: what says which row is taken.

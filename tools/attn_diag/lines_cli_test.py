@@ -73,6 +73,26 @@ MASKED_LATER = (
 )
 
 EDITS = {
+    "an output that no line stores": ("cp_async_ring", 0, "    L[(size_t)blockIdx.y * QKV_seqlen + row] = m + __logf(l);\n", "",
+                                      "O[gmem + (size_t)row * kHeadDim + c] =", 1, False),
+    "a smaller one of an array": ("naive_rows", 0, "best = fmaxf(best", "best = fminf(best", "fminf(best", 1, False),
+    "a maximum that begins at plus infinity": ("mma_flash2", 0, "float m[2] = {-INFINITY, -INFINITY}", "float m[2] = {INFINITY, -INFINITY}",
+                                               "float m[2]", 1, False),
+    "a smaller one of a row": ("mma_flash2", 0, "m_new = fmaxf(m_new, s);", "m_new = fminf(m_new, s);", "fminf(m_new, s)", 1, False),
+    "the lane of another key of a list": ("coalesced_groups", 0, "warp.shfl(p, t);", "warp.shfl(p, t ^ 1);", "t ^ 1", 1, False),
+    "a helper that one line calls": ("swizzled_tiles", 0, "return x + __shfl_xor_sync(0xffffffff, x, 2);", "return x + __shfl_down_sync(0xffffffff, x, 2);",
+                                     "__shfl_down_sync", 1, False),
+    "k of another head": ("vote_skip", 2, "blockIdx.y * nk * DIM;", "blockIdx.y * (nk / 2) * DIM;", "(nk / 2)", 1, False),
+    "rows of k that begin in the middle": ("example_flash", 0, "sK[j * kHeadDim + d]);", "sK[j + kHeadDim + d]);", "sK[j + kHeadDim", 1, False),
+    "one of two scores that nobody scales": ("prmt_pairs", 1, "s0 *= scale; s1 *= scale;", "s1 *= scale;", "s1 *= scale;", 1, False),
+    "scores that a loop comes to twice": ("streams_async", 1, "j += 32) p[row * sk + j] = __expf", "j += 31) p[row * sk + j] = __expf", "j += 31", 1, False),
+    "a number for the score of no key": ("warp_slices", 1, "float s = -INFINITY;", "float s = -1.f;", "float s = -1.f", 1, False),
+    "scores that two blocks read": ("wmma_launches", 0, "scores + (size_t)row * sk;", "scores + (size_t)row * kTile;", "row * kTile", 1, False),
+    "a sum that begins anew with each": ("naive_rows", 1, "        part += scores[j];", "        part = scores[j];", "part = scores[j]", 1, False),
+    "a sum that leaves the last one out": ("warp_slices", 0, "for (int j = 0; j < 32; ++j) l += mine.p[j];", "for (int j = 0; j < 31; ++j) l += mine.p[j];",
+                                           "j < 31", 1, False),
+    "assembly that all lines use": ("swizzled_tiles", 0, "pack(state.o[n][2 * half] * inverse,", "pack(state.o[n][2 * half] + inverse,",
+                                    "+ inverse,", 1, False),
     "fragments without the swizzle of their tile": ("swizzled_tiles", 0, "ldmatrix_transposed(r, address(tile + swizzled(key + lane % 16, column + lane / 16 * 8)));",
                                                     "ldmatrix_transposed(r, address(tile + (key + lane % 16) * kDim + column + lane / 16 * 8));",
                                                     "ldmatrix_transposed(r, address(tile + (key", 1, False),
@@ -365,6 +385,8 @@ EDITS = {
 
 # As EDITS, where attn-diag check finds something: it needs the instrumented build.
 CHECKED_EDITS = {
+    "a copy from an odd place": ("mbarrier_ring", 0, "t * BN * HD + c * 8;", "t * BN * HD + c + 8;", "c + 8", 1, False),
+    "a guard the other way round": ("atomic_split", 1, "if (key >= sk) return;", "if (key < sk) return;", "if (key < sk)", 1, False),
     "a barrier behind a wait for copies": ("swizzled_tiles", 1, "    wait_all();\n    __syncthreads();\n    if (from", "    wait_all();\n    if (from",
                                            "wait_all();", 1, False),
     "which elements are stored by the flat index": (
