@@ -377,8 +377,24 @@ void FindingSuspects::suspect_waits(const host::CheckFinding& early) {
   for (const host::SourcePlace& read : places_in_kernel(early.access, early.other))
     for (const int line : x_text.waits_for_copies(read.file, read.line))
       suggest(read.file, "", line, 0, "", "may leave the copy in flight that is read too early");
-  for (const host::SourcePlace& one : last_first(places_in_kernel(early.other, early.access)))
+  const std::vector<host::SourcePlace> copies =
+      last_first(places_in_kernel(early.other, early.access));
+  for (const host::SourcePlace& read : places_in_kernel(early.access, early.other))
+    if (!copies.empty() && copies.front().file == read.file && !x_graph.whole_blocks &&
+        x_text.waits_for_copies(read.file, read.line).empty())
+      suggest_lack_of_wait(read, copies.front().line);
+  for (const host::SourcePlace& one : copies)
     suggest(one.file, one.function, one.line, 0, "", "issues the copy that is read too early");
+}
+
+void FindingSuspects::suggest_lack_of_wait(const host::SourcePlace& read, int copy) {
+  const int begin = statement_of(read.file, read.line, copy, false);
+  // Other threads' copies are there where they have waited before a barrier.
+  for (int line = begin - 1; line > copy; --line)
+    if (x_text.has_barrier(read.file, line - 1, line + 1))
+      return suggest(read.file, "", line, 0, "",
+                     "is before what a copy writes is read, without a wait before it");
+  suggest(read.file, "", begin, 0, "", "reads what a copy writes, and no wait is before it");
 }
 
 int FindingSuspects::statement_of(const std::string& file, int line, int other, bool its_end) {

@@ -60,11 +60,25 @@ bool is_infinity(const Token& token) {
   return token.is_any({"INFINITY", "FLT_MAX", "CUDART_INF_F"});
 }
 
+// "f<A, 2>(x)", and not "a < b".
+bool has_template_arguments(const std::vector<Token>& tokens, std::size_t i) {
+  if (i + 1 >= tokens.size() || !tokens[i + 1].is("<")) return false;
+  int depth = 0;
+  for (std::size_t at = i + 1; at < tokens.size(); ++at) {
+    if (tokens[at].is("<")) ++depth;
+    if (tokens[at].is(">") && --depth == 0)
+      return at + 1 < tokens.size() && tokens[at + 1].is_any({"(", "::", "{", "<"});
+    if (tokens[at].is_any({";", "(", "&&", "||", "?"})) return false;
+  }
+  return false;
+}
+
 }  // namespace
 
 bool is_variable(const std::vector<Token>& tokens, std::size_t i) {
   if (!tokens[i].is_identifier()) return false;
-  const bool is_call = i + 1 < tokens.size() && tokens[i + 1].is_any({"(", "<"});
+  const bool is_call =
+      i + 1 < tokens.size() && (tokens[i + 1].is("(") || has_template_arguments(tokens, i));
   const bool is_member = i > 0 && tokens[i - 1].is_any({".", "->", "::"});
   return !is_call && !is_member;
 }
@@ -136,6 +150,8 @@ std::optional<bool> halves_as_usual(std::string_view line) {
                (i == ends[0] + 1 || i == ends[1] + 1)))
       header[part] += tokens[i].text;
   const auto& [test, step] = header;
+  if (step == "<<=1" || step == "*=2")
+    return test.find('/') == test.npos && test.find(">>") == test.npos;
   if (!step.starts_with(">>=") && !step.starts_with("/=")) return std::nullopt;
   return (step == ">>=1" || step == "/=2") &&
          (test.empty() || test == ">0" || test == ">=1" || test == "!=0");
@@ -358,13 +374,13 @@ bool goes_up_to(std::string_view line) {
   return false;
 }
 
-bool chooses_by_name(std::string_view line) {
+std::string chosen_by(std::string_view line) {
   const std::vector<Token> tokens = tokens_of(line);
   for (std::size_t i = 2; i < tokens.size(); ++i)
     if (tokens[i].is("?") && is_variable(tokens, i - 1) &&
         tokens[i - 2].is_any({"=", "(", ",", "return"}))
-      return true;
-  return false;
+      return std::string(tokens[i - 1].text);
+  return {};
 }
 
 std::vector<std::string> subtracted_names(std::string_view line) {
@@ -450,7 +466,7 @@ std::pair<std::vector<std::string>, std::vector<std::string>> larger_of_guard(
   const auto names = [&](std::size_t from, std::size_t to) {
     std::vector<std::string> out;
     for (std::size_t at = from; at < to; ++at)
-      if (tokens[at].is_identifier() && !tokens[at + 1].is("(")) out.emplace_back(tokens[at].text);
+      if (is_variable(tokens, at)) out.emplace_back(tokens[at].text);
     return out;
   };
   auto left = names(begin, *relation), right = names(*relation + 1, end);
@@ -657,6 +673,20 @@ std::vector<std::string> subscript_names(std::string_view line, std::string_view
     }
   }
   return out;
+}
+
+std::string subscript_name(std::string_view line, std::string_view array, std::size_t number) {
+  const std::vector<Token> tokens = tokens_of(line);
+  for (std::size_t i = 0; i + 3 < tokens.size(); ++i) {
+    if (!tokens[i].is(array)) continue;
+    std::size_t at = subscripts_of(tokens, i);
+    for (std::size_t n = 0; n < number && at < tokens.size() && tokens[at].is("["); ++n)
+      at = behind_bracket(tokens, at);
+    if (at + 2 < tokens.size() && tokens[at].is("[") && tokens[at + 1].is_identifier() &&
+        tokens[at + 2].is("]"))
+      return std::string(tokens[at + 1].text);
+  }
+  return {};
 }
 
 bool offsets_subscript(std::string_view line, std::string_view variable, std::size_t number) {

@@ -22,8 +22,9 @@ bool declares_counter(std::string_view line, std::string_view variable);
 // Whether the line has a for loop that begins at 0 or a variable, goes on below a variable, and takes steps of 1 or a
 // variable; of a number where steps may be of any size.
 bool is_plain_loop(std::string_view line, bool any_step);
-// Whether the line has a for loop whose counter is halved in each step, and whether that is done as it mostly is, down to
-// 1: "for (int w = n / 2; w > 0; w >>= 1)". nullopt: it is no such loop.
+// Whether the line has a for loop whose counter is halved or doubled in each step, and whether that is done as it mostly
+// is, down to 1 or up to a whole number: "for (int w = n / 2; w > 0; w >>= 1)", "for (int w = 1; w < n; w <<= 1)".
+// nullopt: it is no such loop.
 std::optional<bool> halves_as_usual(std::string_view line);
 // The last argument of the first shuffle on this line, where it is one name or number: "8" of
 // "v += __shfl_down_sync(~0u, v, 8);". Empty: there is none.
@@ -61,8 +62,12 @@ bool begins_infinite(std::string_view line, std::string_view variable);
 // Whether the line gives the variable, or an element of it, by a choice that may be this number: "p = in ? x : 0.f;".
 // An empty name: any variable.
 bool may_choose(std::string_view line, std::string_view variable, double number);
-// Whether a choice of the line depends on one name alone: "x = in ? k[i] : 0.f;".
-bool chooses_by_name(std::string_view line);
+// The one name on which a choice of the line depends: "in" of "x = in ? k[i] : 0.f;". Empty: it depends on more, or
+// there is none.
+std::string chosen_by(std::string_view line);
+// The name that alone stands within the brackets of that number, of an element of the array: "x" of 1 in "tile[y][x]".
+// Empty: something else stands there.
+std::string subscript_name(std::string_view line, std::string_view array, std::size_t number);
 // The name that an element of an array is given, and nothing else: "x" of "tile[i] = x;". Empty: there is none.
 std::string stored_name(std::string_view line, std::string_view array = {});
 // The arrays that the line divides by an element of: "l" of "o[i] / state.l[r]".

@@ -17,6 +17,11 @@ namespace attn_diag::lines {
 
 inline constexpr const char* kSizeAtLaunch = "says how large dynamic shared memory is";
 
+// {30, 32} of "sQ[30][32]".
+std::vector<long> indices_of(const std::string& element);
+// Whether what was accessed is the one behind the last.
+bool is_one_past(const host::CheckFinding& finding);
+
 class FindingSuspects : public NumberSuspects {
  public:
   FindingSuspects(const Terms& terms, const std::vector<OutputElement>& elements,
@@ -38,6 +43,8 @@ class FindingSuspects : public NumberSuspects {
   void suspect_access(const host::CheckAccess& access, const std::string& array,
                       const std::string& why);
   std::vector<std::uint32_t> sites_of(const host::CheckAccess& access) const;
+  // The line that computes the one index that lies outside, where the access only names it: x of "tile[y][x]".
+  void suspect_outer_index(const host::CheckFinding& finding);
   // Of an address that no load or store goes by, as that of an asynchronous copy: the lines that compute it, by their
   // names, the nearest first.
   void suspect_unseen_address(const host::CheckFinding& finding);
@@ -72,6 +79,8 @@ class FindingSuspects : public NumberSuspects {
   bool multiplies_q_by_v() const;
   // The waits that may leave a copy in flight which is read too early, and what issues it.
   void suspect_waits(const host::CheckFinding& early);
+  // Where no wait is between a copy and a read: the barrier before the read, else the statement that it is in.
+  void suggest_lack_of_wait(const host::SourcePlace& read, int copy);
   // Two lines store to the same bytes by the names of two parts of one shared array.
   void suspect_overlap_of(const host::CheckFinding& race);
   // Between which lines threads should have waited for each other, where that explains all races. Says whether it does.

@@ -217,9 +217,7 @@ void finish(const WatchedRun& run, const Terms& terms, LineDivergence& out) {
   });
   // Inline assembly that others call as well is seldom what is wrong.
   const auto is_assembly = [&](const LineSuspect& one) {
-    const std::string line = text.statement(one.place.file, one.place.line) +
-                             text.written(one.place.file, one.place.line);
-    return line.find("asm(") != line.npos || line.find("asm volatile") != line.npos;
+    return text.has_assembly(one.place.file, one.place.line);
   };
   if (out.answer != LineAnswer::kLine && out.suspects.size() > 1 && is_assembly(out.suspects[0]) &&
       !is_assembly(out.suspects[1]))

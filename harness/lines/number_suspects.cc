@@ -291,9 +291,15 @@ void NumberSuspects::suspect_dropped_scores(const Cause& cause) {
 
 void NumberSuspects::suggest_heads_of_load(std::uint32_t loader, std::uint32_t row) {
   if (x_graph.whole_blocks || !loads_all(0, row)) return;
+  // The head is something that the place of q depends on.
+  std::string of_q;
+  for (const std::uint32_t one : x_loaders[0])
+    for (const NamedLine& use : variables_in(site(one).uses, ',')) of_q += use.sources;
   std::vector<NamedLine> heads = variables_in(site(loader).uses, ',');
-  std::erase_if(heads,
-                [&](const NamedLine& use) { return !is_of_block(use) || comes_of(use, "t"); });
+  std::erase_if(heads, [&](const NamedLine& use) {
+    return use.sources.empty() || comes_of(use, "t") ||
+           use.sources.find_first_not_of(of_q) != use.sources.npos;
+  });
   suggest_computed(loader, heads, "makes the place of what is of another head");
 }
 

@@ -240,6 +240,8 @@ void NumberSuspects::suggest_stored_masks(std::uint32_t row, std::uint32_t score
   for (const std::uint32_t s : masks)
     if (chooses_scores(s, row)) {
       suggest_choice_above(s, "masks other keys of the row");
+      // A mask that goes by a name alone is right.
+      if (!chosen_by(x_text.line(site(s).file, site(s).line)).empty()) suggest_chosen_by(s, made);
       suggest(s, "masks other keys of the row");
       suggest_chosen_by(s, made);
     } else {

@@ -272,6 +272,14 @@ bool SourceText::is_comment(const std::string& file, int number) {
   return is_blank(line(file, number)) && !is_blank(written(file, number));
 }
 
+bool SourceText::has_assembly(const std::string& file, int number) {
+  const auto has = [&](const std::string& text) {
+    return text.starts_with("__asm") || text.find("asm(") != text.npos ||
+           text.find("asm volatile") != text.npos;
+  };
+  return has(statement(file, number)) || has(written(file, number));
+}
+
 int SourceText::end_of_statement(const std::string& file, int number) {
   const std::vector<Token>& tokens = file_of(file).tokens.tokens;
   const auto first = std::find_if(tokens.begin(), tokens.end(),

@@ -28,6 +28,8 @@ class SourceText {
   // The code of all statements that have a part on the line, in one: "for (int i = 0; i < n; ++i)" where that stands in
   // several lines. Of a loop or condition its head alone.
   const std::string& statement(const std::string& file, int number);
+  // Whether inline assembly stands on the line, or goes on there.
+  bool has_assembly(const std::string& file, int number);
   // The line as it stands there.
   const std::string& written(const std::string& file, int number);
   // Whether the line has nothing but a comment.

@@ -17,6 +17,24 @@ TEST_CASE("a minimum, and a first value that is infinite, may be those of an ele
   CHECK_FALSE(begins_infinite("float m = -INFINITY, l = INFINITY;", "m"));
 }
 
+TEST_CASE("what is compared is a variable, what has template arguments a function") {
+  using Names = std::vector<std::string>;
+  CHECK(tested_names("if (key < n && at<2>(key) > first) x = 0;") ==
+        Names{"key", "n", "key", "first"});
+  bool moves = false;
+  CHECK(made_of("const bool keep = key < n && (all || key <= row);", "keep", moves) ==
+        Names{"key", "n", "all", "key", "row"});
+}
+
+TEST_CASE("of an element one index may be a name alone") {
+  CHECK(subscript_name("*(int4*)&tile[y][x] = in ? a[i] : zero;", "tile", 1) == "x");
+  CHECK(subscript_name("*(int4*)&tile[y][x] = in ? a[i] : zero;", "tile", 0) == "y");
+  CHECK(subscript_name("s += tile[stage][j + 1][d];", "tile", 1).empty());
+  CHECK(subscript_name("s += tile[stage][j + 1][d];", "tile", 2) == "d");
+  CHECK(subscript_name("s += tile[d];", "tile", 1).empty());
+  CHECK(subscript_name("s += tile[d];", "other", 0).empty());
+}
+
 TEST_CASE("of what a guard lets through one side is the larger one") {
   using Sides = std::pair<std::vector<std::string>, std::vector<std::string>>;
   const Sides beyond = {{"key"}, {"n"}}, within = {{"n"}, {"key"}};
@@ -129,6 +147,8 @@ TEST_CASE("the names within the brackets of an array") {
   for (const char* const odd :
        {"for (int w = n / 2; w > 1; w >>= 1) {", "for (int w = 16; w > 0; w >>= 2)"})
     CHECK(halves_as_usual(odd) == std::optional(false));
+  CHECK(halves_as_usual("for (int w = 1; w < n; w <<= 1) x += y;") == std::optional(true));
+  CHECK(halves_as_usual("for (int w = 1; w < n / 2; w *= 2) x += y;") == std::optional(false));
   CHECK(halves_as_usual("for (int w = 0; w < n; w += 2)") == std::nullopt);
   CHECK(halves_as_usual("w >>= 1;") == std::nullopt);
   CHECK(shuffle_step("v += __shfl_down_sync(m, f(v, 2), 8);") == 8);
@@ -238,8 +258,8 @@ TEST_CASE("a loop that goes up to its limit") {
   CHECK_FALSE(offsets_subscript("x += tile[1][j][i];", "tile", 1));
   CHECK(subtracted_names("p = __expf(s[j] - m_new), a = exp2f(m - max(x));") ==
         std::vector<std::string>{"m_new"});
-  CHECK(chooses_by_name("s[i / d] = in ? k[at + i] : 0.f;"));
-  CHECK_FALSE(chooses_by_name("s[i] = row < n ? k[at + i] : 0.f;"));
+  CHECK(chosen_by("s[i / d] = in ? k[at + i] : 0.f;") == "in");
+  CHECK(chosen_by("s[i] = row < n ? k[at + i] : 0.f;").empty());
   CHECK(loop_limits("for (int i = t * 4; i < n + m; i += k)") ==
         std::vector<std::string>{"n", "m"});
   CHECK(loop_limits("i < n;").empty());

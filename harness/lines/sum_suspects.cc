@@ -14,6 +14,7 @@ void SumSuspects::suspect(const std::vector<Cause>& list) {
   for (const host::ValueRemark& remark : x_graph.remarks) suggest(remark.site, remark.text);
   suggest_minimum_of_scores();
   suggest_real_lanes();
+  suggest_short_doubling(list.front());
   const std::string never_kept = suggest_never_kept();
   suspect_cause(list);
   x_out.what += never_kept;
@@ -30,6 +31,22 @@ void SumSuspects::suggest_real_lanes() {
     if (declared != 0 && declares_real(x_text.line(one.file, declared), lane))
       suggest(one.file, one.function, one.line, one.column, lane,
               "takes a real number for the lane to take from");
+  }
+}
+
+void SumSuspects::suggest_short_doubling(const Cause& cause) {
+  const bool of_lanes = cause.what == What::kMissing || cause.ill == Ill::kFrames ||
+                        cause.ill == Ill::kPartial || cause.ill == Ill::kRows;
+  if (x_graph.whole_blocks || !of_lanes) return;
+  for (const ValueSite& one : x_graph.sites) {
+    if (!one.ran || x_text.line(one.file, one.line).find("shfl") == std::string::npos) continue;
+    for (const Statement& around : x_text.statements_around(one.file, one.line)) {
+      const std::string& text = x_text.statement(one.file, around.begin);
+      const bool doubles = text.find("<<=") != text.npos || text.find("*=") != text.npos;
+      if (around.loop && doubles && halves_as_usual(text) == false)
+        suggest(one.file, one.function, around.begin, 0, "",
+                "ends before the lanes have all of each other's numbers");
+    }
   }
 }
 

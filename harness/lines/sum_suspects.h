@@ -24,6 +24,8 @@ class SumSuspects : public NumberSuspects {
 
  private:
   void suspect_cause(const std::vector<Cause>& list);
+  // Loops over shuffles that double their step up to half of a number, where lanes lack something.
+  void suggest_short_doubling(const Cause& cause);
   // Shuffles whose lane is a real number: their arguments are the other way round.
   void suggest_real_lanes();
   // How far a key of a row came.

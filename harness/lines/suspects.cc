@@ -69,14 +69,10 @@ void Suspects::suggest_node(std::uint32_t n, const std::string& why) {
     return suggest_callers(node(n).site, why);
   // For inline assembly or a conversion in a helper the call says more; for a block operation its own line does.
   const bool is_helper = op(n) == ValueOp::kProduct || op(n) == ValueOp::kRound ||
-                         is_own(node(n).site) || is_assembly(node(n).site);
+                         is_own(node(n).site) ||
+                         x_text.has_assembly(site(node(n).site).file, site(node(n).site).line);
   if (is_helper && !x_graph.whole_blocks) suggest_callers(node(n).site, why);
   suggest(node(n).site, why);
-}
-
-bool Suspects::is_assembly(std::uint32_t s) {
-  const std::string& text = x_text.statement(site(s).file, site(s).line);
-  return text.starts_with("asm") || text.starts_with("__asm");
 }
 
 bool Suspects::is_shared_helper(std::uint32_t s) {
@@ -233,7 +229,8 @@ void Suspects::suggest_head(std::uint32_t site_number, const std::string& why) {
   std::vector<NamedLine> uses = variables_in(site(site_number).uses, ',');
   std::erase_if(uses, [&](const NamedLine& use) {
     const bool of_head = heads_in_x ? use.sources == "x" : is_of_block(use);
-    return !of_head || use.name == site(site_number).variable ||
+    const bool of_other = use.sources.find_first_not_of(of_q + "t") != use.sources.npos;
+    return !of_head || of_other || use.name == site(site_number).variable ||
            keys[0].count(key_of(site_number, use)) != 0;
   });
   // Where both k and v are of a wrong head, what both have.
@@ -543,7 +540,7 @@ void Suspects::suggest_loaders(unsigned buffer, const std::string& why) {
   if (x_row != kNone && !loads_all(buffer, x_row))
     for (const std::uint32_t loader : x_loaders[buffer])
       if (!x_graph.whole_blocks &&
-          chooses_by_name(x_text.line(site(loader).file, site(loader).line)))
+          !chosen_by(x_text.line(site(loader).file, site(loader).line)).empty())
         suggest_chosen_by(loader, "decides which of it is loaded");
   for (const std::uint32_t loader : x_loaders[buffer]) suggest_loader(loader, why);
 }
@@ -554,8 +551,19 @@ void Suspects::suggest_chosen_by(std::uint32_t s, const std::string& why) {
   const std::size_t equals = text.find('='), question = text.find('?');
   if (equals >= question || question == std::string::npos) return;
   const std::string test = "if (" + text.substr(equals + 1, question - equals - 1) + ")";
-  for (const std::string& name : tested_names(test))
+  for (const std::string& name : tested_names(test)) {
+    // "keep = key < n": what is compared there, where each step of the loop around makes it anew.
+    const int made = x_text.assigned_above(at.file, at.line, name);
+    const std::vector<Statement> around = x_text.statements_around(at.file, made);
+    bool moves = false;
+    if (made != 0 && !x_graph.whole_blocks && !around.empty() && around.back().loop)
+      for (const std::string& compared : made_of(x_text.line(at.file, made), name, moves)) {
+        const int line = x_text.assigned_above(at.file, made, compared);
+        if (around.back().begin < line && line < made)
+          suggest_computed_above(at.file, at.function, made, compared, why);
+      }
     suggest_computed_above(at.file, at.function, at.line, name, why);
+  }
 }
 
 std::pair<int, std::string> Suspects::choice_stored_by(std::uint32_t store,

@@ -40,8 +40,6 @@ class Suspects : public Walk {
   // Whether a loop declares the variable that the site is not in: two variables with one value have each other's names.
   bool is_of_other_loop(std::uint32_t site_number, const NamedLine& at);
   void suggest_node(std::uint32_t n, const std::string& why);
-  // Whether a line is inline assembly.
-  bool is_assembly(std::uint32_t site_number);
   // Whether a line that returns a number does so for several others: one of those is likelier to be wrong.
   bool is_shared_helper(std::uint32_t site_number);
   // The variables that an index is made of: those that are computed before those that are only named.

@@ -73,6 +73,8 @@ MASKED_LATER = (
 )
 
 EDITS = {
+    "steps that double and end too early": ("warp_per_row", 0, "for (int offset = 16; offset > 0; offset /= 2) x +=", "for (int offset = 1; offset < 32 / 2; offset *= 2) x +=",
+                                            "offset < 32 / 2", 1, False),
     "an output that no line stores": ("cp_async_ring", 0, "    L[(size_t)blockIdx.y * QKV_seqlen + row] = m + __logf(l);\n", "",
                                       "O[gmem + (size_t)row * kHeadDim + c] =", 1, False),
     "a smaller one of an array": ("naive_rows", 0, "best = fmaxf(best", "best = fminf(best", "fminf(best", 1, False),
@@ -385,6 +387,8 @@ EDITS = {
 
 # As EDITS, where attn-diag check finds something: it needs the instrumented build.
 CHECKED_EDITS = {
+    "an index that is one too small": ("aligned_half", 1, "x = i % (HEAD_DIM / 8) * 8;\n            bool in", "x = i % (HEAD_DIM / 8) * 8 - 1;\n            bool in",
+                                       "* 8 - 1", 1, False),
     "a copy from an odd place": ("mbarrier_ring", 0, "t * BN * HD + c * 8;", "t * BN * HD + c + 8;", "c + 8", 1, False),
     "a guard the other way round": ("atomic_split", 1, "if (key >= sk) return;", "if (key < sk) return;", "if (key < sk)", 1, False),
     "a barrier behind a wait for copies": ("swizzled_tiles", 1, "    wait_all();\n    __syncthreads();\n    if (from", "    wait_all();\n    if (from",

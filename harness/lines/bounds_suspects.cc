@@ -1,0 +1,318 @@
+// What is out of bounds: the index, the guard, the limit or the size that lets it be so.
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+#include <set>
+#include <string_view>
+
+#include "harness/lines/finding_suspects.h"
+
+namespace attn_diag::lines {
+
+namespace {
+
+// Which index of the element lies outside; none: that is not known.
+std::optional<std::size_t> outer_index_of(const host::CheckFinding& finding) {
+  const std::vector<long> at = indices_of(finding.element), extents = indices_of(finding.extents);
+  for (std::size_t i = 0; i < std::min(at.size(), extents.size()); ++i)
+    if (at[i] < 0 || at[i] >= extents[i]) return i;
+  return std::nullopt;
+}
+
+// Whether the line keeps a number below another, or chooses by whether it is.
+bool clamps(const std::string& line) {
+  return line.find("min(") != line.npos || line.find('?') != line.npos;
+}
+
+// "copy" of "ns::copy<float>(float*)".
+std::string bare_name(const std::string& function) {
+  const std::string name = function.substr(0, function.find_first_of("<("));
+  return name.substr(name.find_last_of(": ") + 1);
+}
+
+}  // namespace
+
+std::vector<long> indices_of(const std::string& element) {
+  std::vector<long> out;
+  for (std::size_t at = element.find('['); at != element.npos; at = element.find('[', at + 1))
+    out.push_back(std::strtol(element.c_str() + at + 1, nullptr, 10));
+  return out;
+}
+
+bool is_one_past(const host::CheckFinding& finding) {
+  if (finding.kind != host::CheckKind::kOutOfBounds) return false;
+  const std::vector<long> at = indices_of(finding.element), extents = indices_of(finding.extents);
+  for (std::size_t i = 0; i < std::min(at.size(), extents.size()); ++i)
+    if (at[i] == extents[i]) return true;
+  // "index 16 is past the end of an array of type 'float[16][32]'"
+  constexpr std::string_view kIndex = "index ";
+  const std::vector<long> of_type = indices_of(finding.message);
+  if (finding.message.starts_with(kIndex) && !of_type.empty() &&
+      std::strtol(finding.message.c_str() + kIndex.size(), nullptr, 10) == of_type.front())
+    return true;
+  return finding.message.find("right behind the end of") != std::string::npos;
+}
+
+bool FindingSuspects::is_of_index(std::uint32_t s, const Condition& loop) const {
+  const std::vector<NamedLine> uses = variables_in(site(s).uses, ',');
+  return uses.empty() || std::any_of(uses.begin(), uses.end(), [&](const NamedLine& use) {
+           return has_name(use.name, lines::names_of(loop.tests));
+         });
+}
+
+void FindingSuspects::suspect_last_step(const host::CheckFinding& finding) {
+  std::vector<std::uint32_t> sites = sites_of(finding.access);
+  const auto is_named = [&](std::uint32_t s) { return site(s).variable == finding.array; };
+  if (std::any_of(sites.begin(), sites.end(), is_named))
+    std::erase_if(sites, [&](std::uint32_t s) { return !is_named(s); });
+  for (const std::uint32_t s : sites)
+    for (const Condition& condition : conditions_in(site(s).conditions))
+      if (condition.loop ? goes_up_to(text_of(s, condition.at)) && is_of_index(s, condition)
+                         : is_one_past(finding) && lets_the_end_through(text_of(s, condition.at)))
+        suggest(s, condition.at, "lets the index go one step too far");
+}
+
+void FindingSuspects::suspect_guard(const host::CheckFinding& finding) {
+  if (x_graph.whole_blocks || finding.offset < 0 ||
+      (finding.kind != host::CheckKind::kOutOfBounds &&
+       finding.kind != host::CheckKind::kUninitialisedRead))
+    return;
+  for (const std::uint32_t s : sites_of(finding.access))
+    for (const Condition& condition : conditions_in(site(s).conditions)) {
+      if (condition.loop) continue;
+      const auto [larger, limit] = larger_of_guard(text_of(s, condition.at));
+      const std::vector<NamedLine> uses = variables_in(site(s).uses, ',');
+      const auto is_in_index = [&](const std::vector<std::string>& names, bool of_thread) {
+        return std::any_of(uses.begin(), uses.end(), [&](const NamedLine& use) {
+          return has_name(use.name, names) && (!of_thread || comes_of(use, "txyz"));
+        });
+      };
+      if (is_in_index(larger, true) && !is_in_index(limit, false))
+        return suggest(s, condition.at, "lets through what is beyond a limit, and nothing else");
+    }
+}
+
+void FindingSuspects::suspect_unclamped(const host::CheckFinding& finding) {
+  if (x_graph.whole_blocks) return;
+  for (const std::uint32_t s : sites_of(finding.access)) {
+    const std::vector<Condition> conditions = conditions_in(site(s).conditions);
+    std::vector<NamedLine> limits;
+    bool clamped = clamps(x_text.statement(site(s).file, site(s).line));
+    for (const Condition& condition : conditions) {
+      clamped = clamped || !condition.loop || clamps(text_of(s, condition.at));
+      if (!condition.loop) continue;
+      for (const NamedLine& test : condition.tests) {
+        if (x_right_limits.contains(key_of(s, test))) continue;
+        const std::string& text = text_of(s, test);
+        if (text.find("max(") != text.npos)
+          return suggest(s, test, "does not keep the index below an end");
+        clamped = clamped || clamps(text);
+        if (test.line != condition.at.line && !is_loop(text)) limits.push_back(test);
+      }
+    }
+    if (!clamped)
+      for (const NamedLine& limit : limits)
+        suggest(s, limit, "does not keep the index below an end");
+  }
+}
+
+bool FindingSuspects::is_offset_there(const host::CheckFinding& finding) {
+  const std::optional<std::size_t> outside = outer_index_of(finding);
+  if (!outside || finding.access.places.empty()) return false;
+  const host::SourcePlace& place = finding.access.places.front();
+  const std::string& text = x_text.line(place.file, place.line);
+  // "[3][0][0]" of 3 is right behind the last one: any of the three may have gone a step too far.
+  const std::vector<long> at = indices_of(finding.element);
+  const bool behind_all = std::all_of(at.begin() + static_cast<std::ptrdiff_t>(*outside) + 1,
+                                      at.end(), [](long index) { return index == 0; });
+  for (std::size_t i = *outside; i < (behind_all ? at.size() : *outside + 1); ++i)
+    if (offsets_subscript(text, finding.array, i)) return true;
+  return false;
+}
+
+void FindingSuspects::suspect_computed_end(const host::CheckFinding& finding) {
+  if (finding.extents.empty()) return;
+  for (const std::uint32_t s : sites_of(finding.access))
+    for (const Condition& condition : conditions_in(site(s).conditions)) {
+      const std::string& text = text_of(s, condition.at);
+      if (condition.loop && is_loop(text) && !is_plain_loop(text, true) && !clamps(text))
+        return suggest(s, condition.at, "ends behind the array");
+    }
+}
+
+void FindingSuspects::suspect_mask(const host::CheckFinding& finding) {
+  for (const std::uint32_t s : sites_of(finding.access))
+    for (const Condition& condition : conditions_in(site(s).conditions))
+      if (!condition.loop)
+        return suggest(s, condition.at, "lets through what lies right behind the end");
+}
+
+void FindingSuspects::suspect_outer_index(const host::CheckFinding& finding) {
+  const std::optional<std::size_t> outside = outer_index_of(finding);
+  if (x_graph.whole_blocks || !outside || finding.access.places.empty()) return;
+  const host::SourcePlace& at = finding.access.places.front();
+  const std::string name = subscript_name(x_text.line(at.file, at.line), finding.array, *outside);
+  if (name.empty()) return;
+  const std::string why = "makes the index that lies outside";
+  const int line = x_text.assigned_above(at.file, at.line, name);
+  if (line != 0) {
+    const std::string& text = x_text.line(at.file, line);
+    if (computes(text, name) && !is_loop(text)) suggest(at.file, at.function, line, 0, name, why);
+  } else if (finding.access.places.size() > 1) {
+    const host::SourcePlace& call = finding.access.places[1];
+    suggest(call.file, call.function, call.line, 0, name, "gives the index that lies outside");
+  }
+}
+
+void FindingSuspects::suspect_unseen_address(const host::CheckFinding& finding) {
+  if (x_graph.whole_blocks || finding.access.places.empty()) return;
+  const bool of_copy = finding.kind == host::CheckKind::kLaunch &&
+                       (finding.message.find("asynchronous copy") != std::string::npos ||
+                        finding.message.find("shared-memory address") != std::string::npos);
+  const bool is_index = finding.kind == host::CheckKind::kOutOfBounds;
+  if (!of_copy && !(is_index && sites_of(finding.access).empty())) return;
+  const host::SourcePlace& innermost = finding.access.places.front();
+  if (is_index && !is_plain_subscript(x_text.line(innermost.file, innermost.line), finding.array))
+    return;
+  const auto names_on = [&](const host::SourcePlace& at, int line) {
+    std::vector<std::string> names = tested_names("if (" + x_text.line(at.file, line) + ")");
+    std::erase_if(names, [&](const std::string& name) {
+      const int made = x_text.assigned_above(at.file, line, name);
+      return made == 0 || made == line;
+    });
+    return names;
+  };
+  // What a helper is given, it does not make.
+  const auto at =
+      std::find_if(finding.access.places.begin(), finding.access.places.end(),
+                   [&](const auto& place) { return !names_on(place, place.line).empty(); });
+  if (at == finding.access.places.end()) return;
+  // The second one of what it is given is where it copies from.
+  std::vector<std::vector<std::string>> arguments;
+  if (finding.message.find("whose source is") != std::string::npos)
+    arguments =
+        arguments_of(x_text.line(at->file, at->line),
+                     at == finding.access.places.begin() ? "async" : bare_name(at[-1].function));
+  constexpr std::size_t kNear = 12;
+  std::vector<int> reached = {at->line}, loops;
+  const std::string why = "makes the address there";
+  for (std::size_t i = 0; i < reached.size() && reached.size() < kNear; ++i)
+    for (const std::string& name : names_on(*at, reached[i])) {
+      if (i == 0 && arguments.size() > 1 && !has_name(name, arguments[1])) continue;
+      const int line = x_text.assigned_above(at->file, reached[i], name);
+      if (std::find(reached.begin(), reached.end(), line) != reached.end()) continue;
+      reached.push_back(line);
+      const std::string& text = x_text.line(at->file, line);
+      if (text.find("const ") != text.npos && text.find("static ") != text.npos) continue;
+      if (computes(text, name) && !is_plain_loop(text, true))
+        suggest(at->file, at->function, line, 0, name, why);
+      else if (is_loop(text))
+        loops.push_back(line);
+    }
+  for (const int line : loops) suggest(at->file, at->function, line, 0, "", why);
+}
+
+void FindingSuspects::suspect_shared_cause() {
+  if (x_graph.whole_blocks) return;
+  std::vector<std::uint32_t> sites;  // one of each line
+  bool one_past = false;
+  for (const host::CheckFinding* finding : x_errors) {
+    if (finding->kind != host::CheckKind::kOutOfBounds) continue;
+    const std::vector<std::uint32_t> there = sites_of(finding->access);
+    if (there.empty()) return;
+    one_past = one_past || is_one_past(*finding);
+    if (std::none_of(sites.begin(), sites.end(),
+                     [&](std::uint32_t s) { return site(s).line == site(there.front()).line; }))
+      sites.push_back(there.front());
+  }
+  if (sites.size() < 2) return;
+  const auto is_of_all = [&](const auto& is_there) {
+    return std::all_of(sites.begin() + 1, sites.end(), is_there);
+  };
+  const std::uint32_t first = sites.front();
+  const auto suggest_shared_conditions = [&] {
+    for (const Condition& one : conditions_in(site(first).conditions))
+      if (is_of_all(
+              [&](std::uint32_t s) { return is_among(one, conditions_in(site(s).conditions)); }) &&
+          !(one.loop && is_plain_loop(text_of(first, one.at), true)) &&
+          !(one.loop && clamps(text_of(first, one.at)) && !goes_up_to(text_of(first, one.at)))) {
+        suggest(first, one.at, "decides about each of the accesses that are out of bounds");
+        if (one.loop) suggest_known_limit(first, one);
+        return;
+      }
+  };
+  if (one_past && !x_only_later_heads) suggest_shared_conditions();
+  for (const NamedLine& use : variables_in(site(first).uses, ',')) {
+    const auto is_used = [&](std::uint32_t s) {
+      const std::vector<NamedLine> uses = variables_in(site(s).uses, ',');
+      return std::any_of(uses.begin(), uses.end(), [&](const NamedLine& one) {
+        return one.line == use.line && one.file == use.file && one.name == use.name;
+      });
+    };
+    if (is_of_all(is_used) && computes(text_of(first, use), use.name))
+      suggest(first, use, "is in each index that is out of bounds");
+  }
+  suggest_shared_conditions();
+}
+
+void FindingSuspects::suggest_limits(std::uint32_t s, const Condition& loop,
+                                     const std::string& why) {
+  std::vector<NamedLine> limits = loop.tests;
+  std::erase_if(limits, [&](const NamedLine& test) {
+    return !has_name(test.name, loop_limits(text_of(s, loop.at)));
+  });
+  suggest_computed(s, limits, why);
+}
+
+void FindingSuspects::suggest_known_limit(std::uint32_t s, const Condition& loop) {
+  const std::string& file = file_of(s, loop.at);
+  for (const std::string& name : loop_limits(text_of(s, loop.at))) {
+    const auto is_seen = [&](const NamedLine& test) { return test.name == name; };
+    if (std::any_of(loop.tests.begin(), loop.tests.end(), is_seen)) continue;
+    suggest_computed_above(file, site(s).function, loop.at.line, name,
+                           "makes the limit of the index");
+  }
+}
+
+void FindingSuspects::suspect_limits(const host::CheckAccess& access) {
+  if (x_graph.whole_blocks) return;
+  for (const std::uint32_t s : sites_of(access))
+    for (const Condition& condition : conditions_in(site(s).conditions)) {
+      if (condition.loop && !is_plain_loop(text_of(s, condition.at), true))
+        suggest(s, condition.at, "makes the limit of the index");
+      suggest_computed(s, condition.tests, "makes the limit of the index");
+    }
+}
+
+void FindingSuspects::suggest_size_at_launch(const host::CheckFinding& finding) {
+  if (finding.message.find("the end of dynamic shared memory") == std::string::npos) return;
+  struct Launch {
+    std::string file;
+    int line = 0;
+    std::vector<std::string> names;  // in its size
+    bool of_kernel = false;
+  };
+  std::set<std::string> files;
+  for (const ValueSite& s : x_graph.sites) files.insert(s.file);
+  const std::string kernel = finding.kernel.substr(0, finding.kernel.find('<'));
+  std::vector<Launch> found;
+  for (const std::string& file : files)
+    for (const int line : x_text.lines_that_launch(file)) {
+      const std::string& launch = x_text.statement(file, line);
+      if (const auto names = shared_size_names(launch))
+        found.push_back({file, line, *names, has_name(launch, {kernel})});
+    }
+  // What a generic lambda launches has no name of its own.
+  if (std::any_of(found.begin(), found.end(), [](const Launch& one) { return one.of_kernel; }))
+    std::erase_if(found, [](const Launch& one) { return !one.of_kernel; });
+  else if (found.size() > 1)
+    return;
+  for (const Launch& one : found) {
+    const std::size_t told = x_out.suspects.size();
+    for (const std::string& name : one.names)
+      suggest_computed_above(one.file, "", one.line, name, kSizeAtLaunch);
+    if (x_out.suspects.size() == told) suggest(one.file, "", one.line, 0, "", kSizeAtLaunch);
+  }
+}
+
+}  // namespace attn_diag::lines
