@@ -291,6 +291,7 @@ void NumberSuspects::suspect_dropped_scores(const Cause& cause) {
 
 void NumberSuspects::suggest_heads_of_load(std::uint32_t loader, std::uint32_t row) {
   if (x_graph.whole_blocks || !loads_all(0, row)) return;
+  note_loaders();
   // The head is something that the place of q depends on.
   std::string of_q;
   for (const std::uint32_t one : x_loaders[0])

@@ -668,9 +668,10 @@ class LinesTest(unittest.TestCase):
         out = self.call("trace", *words, "--no-history", "--json")
         self.assertEqual(out.returncode, 2)
         self.assertIn("stored to shared memory outside sq", out.stderr)
-        first, second = json.loads(out.stdout)["line_divergence"]["suspects"][:2]
+        # What makes the index that lies outside may stand between the two.
+        first, *others = json.loads(out.stdout)["line_divergence"]["suspects"][:3]
         self.assertIn("i < TILE * HEAD_DIM;", first["text"])
-        self.assertIn("&sq[y][x] =", second["text"])
+        self.assertTrue(any("&sq[y][x] =" in other["text"] for other in others), others)
 
     @long
     def test_of_a_race_what_check_finds_comes_first(self):
