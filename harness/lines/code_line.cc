@@ -60,6 +60,13 @@ bool is_infinity(const Token& token) {
   return token.is_any({"INFINITY", "FLT_MAX", "CUDART_INF_F"});
 }
 
+// Where the first condition begins: "if (". Of a line without one the last token, or 0.
+std::size_t if_at(const std::vector<Token>& tokens) {
+  std::size_t i = 0;
+  while (i + 1 < tokens.size() && !(tokens[i].is("if") && tokens[i + 1].is("("))) ++i;
+  return i;
+}
+
 // "f<A, 2>(x)", and not "a < b".
 bool has_template_arguments(const std::vector<Token>& tokens, std::size_t i) {
   if (i + 1 >= tokens.size() || !tokens[i + 1].is("<")) return false;
@@ -276,8 +283,7 @@ std::vector<std::string> plainly_compared(std::string_view line) {
 std::vector<std::string> tested_names(std::string_view line) {
   const std::vector<Token> tokens = tokens_of(line);
   std::vector<std::string> names;
-  std::size_t i = 0;
-  while (i + 1 < tokens.size() && !(tokens[i].is("if") && tokens[i + 1].is("("))) ++i;
+  std::size_t i = if_at(tokens);
   int depth = 0;
   for (++i; i < tokens.size(); ++i) {
     depth += tokens[i].is("(") ? 1 : tokens[i].is(")") ? -1 : 0;
@@ -290,8 +296,7 @@ std::vector<std::string> tested_names(std::string_view line) {
 
 std::string tested_bits(std::string_view line) {
   const std::vector<Token> tokens = tokens_of(line);
-  std::size_t i = 0;
-  while (i + 1 < tokens.size() && !(tokens[i].is("if") && tokens[i + 1].is("("))) ++i;
+  std::size_t i = if_at(tokens);
   if (i + 1 >= tokens.size()) return "";
   const std::size_t end = behind_bracket(tokens, i + 1);
   std::string flag;
@@ -342,8 +347,7 @@ std::vector<std::string> stored_arrays(std::string_view line) {
   std::vector<std::string> names;
   for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
     if (!tokens[i].is_identifier() || !tokens[i + 1].is("[")) continue;
-    std::size_t end = i + 1;
-    while (end < tokens.size() && tokens[end].is("[")) end = behind_bracket(tokens, end);
+    std::size_t end = behind_subscripts(tokens, i + 1);
     while (end < tokens.size() && tokens[end].is(")"))
       ++end;  // "*reinterpret_cast<float4*>(&a[i])"
     if (end + 1 < tokens.size() && tokens[end].is(".")) end += 2;
@@ -425,8 +429,7 @@ std::vector<std::string> loop_limits(std::string_view line) {
 
 bool lets_the_end_through(std::string_view line) {
   const std::vector<Token> tokens = tokens_of(line);
-  std::size_t i = 0;
-  while (i + 1 < tokens.size() && !(tokens[i].is("if") && tokens[i + 1].is("("))) ++i;
+  std::size_t i = if_at(tokens);
   if (i + 1 >= tokens.size()) return false;
   const std::size_t end = behind_bracket(tokens, i + 1);
   const bool leaves = end < tokens.size() && tokens[end].is_any({"return", "continue", "break"});
@@ -438,8 +441,7 @@ bool lets_the_end_through(std::string_view line) {
 std::pair<std::vector<std::string>, std::vector<std::string>> larger_of_guard(
     std::string_view line) {
   const std::vector<Token> tokens = tokens_of(line);
-  std::size_t i = 0;
-  while (i + 1 < tokens.size() && !(tokens[i].is("if") && tokens[i + 1].is("("))) ++i;
+  std::size_t i = if_at(tokens);
   if (i + 1 >= tokens.size()) return {};
   std::size_t begin = i + 2, end = behind_bracket(tokens, i + 1);
   bool passes = !(end < tokens.size() && tokens[end].is_any({"return", "continue", "break"}));
@@ -532,8 +534,7 @@ bool takes_minimum(std::string_view line, std::string_view variable) {
   const std::vector<Token> tokens = tokens_of(line);
   for (std::size_t i = 0; i + 2 < tokens.size(); ++i) {
     if (!tokens[i].is(variable)) continue;
-    std::size_t at = i + 1;
-    while (at < tokens.size() && tokens[at].is("[")) at = behind_bracket(tokens, at);
+    std::size_t at = behind_subscripts(tokens, i + 1);
     if (at >= tokens.size() || !tokens[at].is("=")) continue;
     for (std::size_t j = at + 1; j < tokens.size() && !tokens[j].is_any({";", "="}); ++j)
       if (tokens[j].is_any({"fminf", "fmin", "min", "minimum", "__hmin", "__hmin2"})) return true;
@@ -545,8 +546,7 @@ bool begins_infinite(std::string_view line, std::string_view variable) {
   const std::vector<Token> tokens = tokens_of(line);
   for (std::size_t i = 0; i + 2 < tokens.size(); ++i) {
     if (!tokens[i].is(variable)) continue;
-    std::size_t at = i + 1;
-    while (at < tokens.size() && tokens[at].is("[")) at = behind_bracket(tokens, at);
+    std::size_t at = behind_subscripts(tokens, i + 1);
     if (at >= tokens.size() || !tokens[at].is_any({"=", "{"})) continue;
     for (++at;
          at < tokens.size() && (tokens[at].is_any({"{", "-", ","}) || is_infinity(tokens[at]));
@@ -560,8 +560,7 @@ bool may_choose(std::string_view line, std::string_view variable, double number)
   const std::vector<Token> tokens = tokens_of(line);
   for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
     if (!(variable.empty() ? tokens[i].is_identifier() : tokens[i].is(variable))) continue;
-    std::size_t at = i + 1;
-    while (at < tokens.size() && tokens[at].is("[")) at = behind_bracket(tokens, at);
+    std::size_t at = behind_subscripts(tokens, i + 1);
     if (at >= tokens.size() || !tokens[at].is("=")) continue;
     bool chooses = false;
     for (; at < tokens.size() && !tokens[at].is(";"); ++at) {
@@ -608,7 +607,7 @@ namespace {
 std::size_t subscripts_of(const std::vector<Token>& tokens, std::size_t i) {
   std::size_t end = i + 1;
   if (i < 2 || !tokens[i - 1].is("&") || !tokens[i - 2].is("(")) return end;
-  while (end < tokens.size() && tokens[end].is("[")) end = behind_bracket(tokens, end);
+  end = behind_subscripts(tokens, end);
   const bool goes_on = end + 1 < tokens.size() && tokens[end].is(")") && tokens[end + 1].is("[");
   return goes_on ? end + 1 : i + 1;
 }

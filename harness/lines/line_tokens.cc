@@ -23,6 +23,11 @@ std::size_t behind_bracket(const std::vector<Token>& tokens, std::size_t i) {
   return i;
 }
 
+std::size_t behind_subscripts(const std::vector<Token>& tokens, std::size_t at) {
+  while (at < tokens.size() && tokens[at].is("[")) at = behind_bracket(tokens, at);
+  return at;
+}
+
 std::size_t parentheses_before(const std::vector<Token>& tokens, std::size_t i) {
   while (i > 0 && tokens[i - 1].is_any({"const", "noexcept", "mutable"})) --i;
   if (i == 0 || !tokens[i - 1].is(")")) return 0;

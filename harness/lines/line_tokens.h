@@ -17,6 +17,8 @@ using Range =
 std::vector<source::Token> tokens_of(std::string_view line);
 // Behind the bracket that closes the one at i.
 std::size_t behind_bracket(const std::vector<source::Token>& tokens, std::size_t i);
+// Behind the brackets that begin there, of "a[i][j] = x;"; the place itself where none do.
+std::size_t behind_subscripts(const std::vector<source::Token>& tokens, std::size_t at);
 // Where the parentheses begin that end before the brace at i, as those of a function's parameters do; 0: none do.
 std::size_t parentheses_before(const std::vector<source::Token>& tokens, std::size_t i);
 // Whether a token is within an asm statement.

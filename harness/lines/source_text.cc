@@ -405,7 +405,7 @@ std::vector<int> SourceText::lines_that_store(const std::string& file, std::stri
            tokens[end + 1].is_identifier())
       end += 2;
     if (end >= tokens.size() || !tokens[end].is("[")) continue;
-    while (end < tokens.size() && tokens[end].is("[")) end = behind_bracket(tokens, end);
+    end = behind_subscripts(tokens, end);
     const bool assigns = end < tokens.size() && tokens[end].is_any({"=", "+=", "-=", "*=", "/="});
     const bool hands_on = i > 1 && tokens[i - 1].is("&") && tokens[i - 2].is_any({"(", ","});
     if ((assigns || hands_on) && (out.empty() || out.back() != tokens[i].line))
