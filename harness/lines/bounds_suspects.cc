@@ -218,8 +218,10 @@ void FindingSuspects::suspect_shared_cause() {
   bool one_past = false;
   for (const host::CheckFinding* finding : x_errors) {
     if (finding->kind != host::CheckKind::kOutOfBounds) continue;
-    const std::vector<std::uint32_t> there = sites_of(finding->access);
+    std::vector<std::uint32_t> there = sites_of(finding->access);
     if (there.empty()) return;
+    std::stable_partition(there.begin(), there.end(),
+                          [&](std::uint32_t s) { return site(s).variable == finding->array; });
     one_past = one_past || is_one_past(*finding);
     if (std::none_of(sites.begin(), sites.end(),
                      [&](std::uint32_t s) { return site(s).line == site(there.front()).line; }))
@@ -230,9 +232,19 @@ void FindingSuspects::suspect_shared_cause() {
     return std::all_of(sites.begin() + 1, sites.end(), is_there);
   };
   const std::uint32_t first = sites.front();
+  // What it tests may be what an access without a fault goes by as well: then that is as it should be.
+  const auto is_right_elsewhere = [&](const Condition& one) {
+    const std::vector<std::string> names = tested_names(text_of(first, one.at));
+    return std::any_of(x_right.begin(), x_right.end(), [&](const Variable& right) {
+      const auto& [name, file, line] = right;
+      return !is_loop(x_text.line(file, line)) &&
+             (has_name(name, names) || has_name(x_text.line(file, line), names));
+    });
+  };
   const auto suggest_shared_conditions = [&] {
     for (const Condition& one : conditions_in(site(first).conditions))
-      if (is_of_all(
+      if (!is_right_elsewhere(one) &&
+          is_of_all(
               [&](std::uint32_t s) { return is_among(one, conditions_in(site(s).conditions)); }) &&
           !(one.loop && is_plain_loop(text_of(first, one.at), true)) &&
           !(one.loop && clamps(text_of(first, one.at)) && !goes_up_to(text_of(first, one.at)))) {

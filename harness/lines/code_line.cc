@@ -710,9 +710,14 @@ bool offsets_subscript(std::string_view line, std::string_view variable, std::si
 bool is_plain_offset(std::string_view line, std::string_view variable) {
   const std::vector<Token> tokens = tokens_of(line);
   for (std::size_t i = 0; i + 3 < tokens.size(); ++i) {
-    if (!tokens[i].is(variable) || !tokens[i + 1].is("+")) continue;
-    const std::size_t end = name_at(tokens, i + 2);
-    if (end > i + 2 && end < tokens.size() && tokens[end].is_any({",", ")"})) return true;
+    const std::size_t first = tokens[i].is(variable) ? name_at(tokens, i) + 1 : 0;
+    if (first <= i + 1 || first >= tokens.size() || !tokens[first - 1].is("+")) continue;
+    // "base + at + d"
+    std::size_t end = name_at(tokens, first);
+    while (end > first && end + 1 < tokens.size() && tokens[end].is("+") &&
+           name_at(tokens, end + 1) > end + 1)
+      end = name_at(tokens, end + 1);
+    if (end > first && end < tokens.size() && tokens[end].is_any({",", ")"})) return true;
   }
   return false;
 }

@@ -57,7 +57,10 @@ bool FindingSuspects::suspect(host::CheckReport report, bool moves) {
   for (const host::CheckFinding* finding : x_errors) {
     if (is_one_past(*finding) && is_offset_there(*finding))
       suspect_access(finding->access, finding->element, finding->message);
-    if (finding->kind == host::CheckKind::kUninitialisedRead) suspect_unset(*finding);
+    if (finding->kind == host::CheckKind::kUninitialisedRead) {
+      suspect_never_stored(*finding);
+      suspect_unset(*finding);
+    }
     if (is_one_past(*finding) || finding->kind == host::CheckKind::kUninitialisedRead)
       suspect_last_step(*finding);
   }
@@ -152,9 +155,44 @@ void FindingSuspects::suspect_unset(const host::CheckFinding& read) {
   const bool adds = std::find(stores.begin(), stores.end(), at.line) != stores.end();
   const bool is_set = std::any_of(stores.begin(), stores.end(),
                                   [&](int line) { return declared <= line && line < at.line; });
-  if (adds && declared != 0 && !is_set)
-    suggest(at.file, at.function, declared, 0, read.array,
-            "declares it, and nothing stores to it before it is added to");
+  if (!adds || declared == 0 || is_set) return;
+  suggest(at.file, at.function, declared, 0, read.array,
+          "declares it, and nothing stores to it before it is added to");
+  suggest_stores_beside(at, read.array);
+}
+
+void FindingSuspects::suspect_never_stored(const host::CheckFinding& read) {
+  if (x_graph.whole_blocks || read.access.places.empty()) return;
+  const host::SourcePlace& at = read.access.places.front();
+  for (const std::string& name : names_of(read)) {
+    std::vector<int> stores = x_text.lines_that_store(at.file, name);
+    std::erase(stores, at.line);  // "sum[i] += x;"
+    if (name.empty() || !stores.empty()) continue;
+    for (const int end : x_text.ends_of_functions_that_ignore(at.file, name))
+      suggest(at.file, at.function, end, 0, name, "ends, and nothing was stored to it");
+    suggest_stores_beside(at, name);
+  }
+  // A helper is given its address: "atomic_max(m + row, x);".
+  if (read.space != "global" || read.access.places.size() < 2) return;
+  const host::SourcePlace& call = read.access.places[1];
+  const std::string& text = x_text.line(call.file, call.line);
+  for (const std::string& name : tested_names("if (" + text + ")"))
+    if (is_plain_argument(text, name) && x_text.lines_that_store(call.file, name).empty() &&
+        !x_text.is_integer(call.file, call.line, name))
+      for (const int end : x_text.ends_of_functions_that_ignore(call.file, name))
+        suggest(call.file, call.function, end, 0, name, "ends, and nothing was stored to it");
+}
+
+void FindingSuspects::suggest_stores_beside(const host::SourcePlace& at, const std::string& name) {
+  const int declared = x_text.declared_above(at.file, at.line, name);
+  if (declared == 0) return;
+  for (const int line : {declared, declared + 1, declared - 1})
+    for (const std::string& other : indexed_names(x_text.line(at.file, line)))
+      if (const std::vector<int> stores = x_text.lines_that_store(at.file, other);
+          other != name && !stores.empty() && line < stores.front() && stores.front() < at.line)
+        return suggest(at.file, at.function, stores.front(), 0, other,
+                       "stores to what is declared beside " + name +
+                           ", to which nothing is stored before it is read");
 }
 
 void FindingSuspects::note_what_is_right_elsewhere() {

@@ -123,6 +123,11 @@ class FindingSuspects : public NumberSuspects {
   void suspect_guard(const host::CheckFinding& finding);
   // Where an array is declared to which the line that reads it adds, and nothing was stored before: "float sum[4];".
   void suspect_unset(const host::CheckFinding& read);
+  // Where no line stores to an array at all: the function that is given it and does nothing with it, or the stores to what
+  // is declared beside it.
+  void suspect_never_stored(const host::CheckFinding& read);
+  // The first store to an array that is declared beside this one.
+  void suggest_stores_beside(const host::SourcePlace& at, const std::string& name);
   // The stores to an array, not the read: which element they leave out.
   void suspect_left_out(const host::CheckFinding& read);
   void suspect_stores(const host::CheckFinding& read);

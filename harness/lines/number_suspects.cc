@@ -411,6 +411,19 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
         for (const std::uint32_t operand : {left, right})
           if (operand != 0 && operand < n && x_terms[operand].kind == TermKind::kNumber)
             suggest_unmasked(operand);
+      // exp(masked - masked): no key that the thread has is seen, and it does not know of those that others have.
+      for (std::uint32_t of : {left, right}) {
+        for (int steps = 0; steps < 64 && of != 0 && of < n && node(of).site != 0 &&
+                            x_terms[of].kind == TermKind::kNumber;
+             ++steps) {
+          const ValueSite& at = site(node(of).site);
+          if (node(of).value == 1 && x_text.line(at.file, at.line).find("exp") != std::string::npos)
+            suggest_helper_of_maximum(node(of).site);
+          of = first_operand(of, [&](std::uint32_t part) {
+            return x_terms[part].kind == TermKind::kNumber && node(part).value != 0;
+          });
+        }
+      }
       // Where the sum begins, then where it goes on.
       suggest_constants(cause.site, "gives the sum its first value", [&, left, right](double x) {
         return x != 0 && ((left < n && x == double{node(left).value}) ||

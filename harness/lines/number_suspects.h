@@ -222,6 +222,8 @@ class NumberSuspects : public Suspects {
   std::uint32_t rescaled_beside(std::uint32_t n) const;
   // What was subtracted in the exponent of a weight.
   void suggest_maximum(std::uint32_t n);
+  // The function that makes what is subtracted in the exponent at this site: where lanes should come to have one maximum.
+  void suggest_helper_of_maximum(std::uint32_t exponential);
   // What was subtracted of a score on the way to an exponent, as in "scale * (s - m)"; and where. 0: nothing is known.
   std::pair<std::uint32_t, std::uint32_t> subtracted(std::uint32_t exponent) const;
   // Where lanes put a number together, each taking another's part: the line, and the loop over lanes. In a butterfly

@@ -454,6 +454,19 @@ void NumberSuspects::suspect_frames(std::uint32_t n, std::uint32_t a, std::uint3
   } else if (!x_graph.whole_blocks) {
     suggest_beside_missing_rescale(n, before);
   }
+  // Threads that each rescale their own to the maximum of all, and hand on what is relative to different ones.
+  const auto has_own_factor = [&](std::uint32_t part) {
+    return part != 0 && part < n && is_scaled(part) && node(made_by(part)).site != 0 &&
+           first_operand(made_by(part), [&](std::uint32_t of) {
+             return is_exponential(made_by(of));
+           }) != 0;
+  };
+  if (!x_graph.whole_blocks && op(n) != ValueOp::kProduct && has_own_factor(a) &&
+      has_own_factor(b) && node(made_by(a)).where != node(made_by(b)).where)
+    for (const std::uint32_t part : {a, b}) {
+      suggest_helper_of_maximum(node(made_by(first_operand(made_by(part), [&](std::uint32_t of) { return is_exponential(made_by(of)); }))).site);
+      suggest_maximum(part);
+    }
   if (op(scaled) == ValueOp::kMultiply || op(scaled) == ValueOp::kDivide) {
     for (const std::uint32_t operand : node(scaled).operand) {
       if (operand == 0 || operand >= scaled) continue;
@@ -639,6 +652,9 @@ void NumberSuspects::suggest_maximum(std::uint32_t n) {
             makes_maximum(node(exponent).site, use))
           suggest(node(exponent).site, use, why);
       suggest_moves(most, "makes the maximum");
+      for (const NamedLine& use : variables_in(site(node(exponent).site).uses, ','))
+        if (!x_graph.whole_blocks && use.name == site(node(most).site).variable)
+          suggest(node(exponent).site, use, "stores the maximum");
       suggest_uses(node(exponent).site, "is an operand of the exponent");
       return;
     }
@@ -649,6 +665,19 @@ void NumberSuspects::suggest_maximum(std::uint32_t n) {
             ? first_operand(n, [&](std::uint32_t of) { return is_exponential(made_by(of)); })
             : 0;
     n = factor != 0 ? factor : first_operand(n, TermKind::kWeight);
+  }
+}
+
+void NumberSuspects::suggest_helper_of_maximum(std::uint32_t exponential) {
+  const ValueSite& at = site(exponential);
+  if (x_graph.whole_blocks || at.line == 0) return;
+  for (const std::string& name : subtracted_names(x_text.line(at.file, at.line))) {
+    const int made = x_text.assigned_above(at.file, at.line, name);
+    for (const std::string& helper : called_names(x_text.line(at.file, made)))
+      for (const int line : x_text.lines_of_function(at.file, helper))
+        if (!assigned_names(x_text.line(at.file, line)).empty() ||
+            x_text.line(at.file, line).find("return") != std::string::npos)
+          suggest(at.file, helper, line, 0, "", "should make the maximum of all threads");
   }
 }
 

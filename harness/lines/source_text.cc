@@ -347,6 +347,38 @@ int SourceText::assigned_above(const std::string& file, int number, const std::s
   return 0;
 }
 
+std::vector<int> SourceText::lines_of_function(const std::string& file, std::string_view name) {
+  const std::vector<Token>& tokens = file_of(file).tokens.tokens;
+  std::set<int> lines;
+  for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
+    if (!tokens[i].is(name) || !tokens[i + 1].is("(")) continue;
+    const std::size_t begin = behind_bracket(tokens, i + 1);
+    if (begin >= tokens.size() || !tokens[begin].is("{")) continue;
+    const std::size_t end = behind_bracket(tokens, begin);
+    for (std::size_t in = begin + 1; in + 1 < end; ++in) lines.insert(tokens[in].line);
+  }
+  return {lines.begin(), lines.end()};
+}
+
+std::vector<int> SourceText::ends_of_functions_that_ignore(const std::string& file,
+                                                           std::string_view name) {
+  const std::vector<Token>& tokens = file_of(file).tokens.tokens;
+  const auto has = [&](std::size_t begin, std::size_t end) {
+    return std::any_of(tokens.begin() + static_cast<std::ptrdiff_t>(begin),
+                       tokens.begin() + static_cast<std::ptrdiff_t>(end),
+                       [&](const Token& token) { return token.is(name); });
+  };
+  std::vector<int> out;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    const std::size_t header = tokens[i].is("{") ? parentheses_before(tokens, i) : 0;
+    if (header == 0 || !tokens[header - 1].is_identifier()) continue;
+    const std::size_t end = behind_bracket(tokens, i);
+    if (has(header, i) && !has(i, end)) out.push_back(tokens[end - 1].line);
+    i = end - 1;
+  }
+  return out;
+}
+
 std::vector<int> SourceText::lines_that_launch(const std::string& file) {
   std::vector<int> found;
   const int count = static_cast<int>(file_of(file).code.size());

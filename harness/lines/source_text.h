@@ -60,6 +60,10 @@ class SourceText {
   bool is_shared(const std::string& file, std::string_view variable);
   // Lines that assign to an element of the variable, or hand on the address of one: "a[i] = x;", "a.tile[i] = x;", "copy(&a[i], b);".
   std::vector<int> lines_that_store(const std::string& file, std::string_view variable);
+  // Where functions of the file end that have a parameter of this name and do nothing with it.
+  std::vector<int> ends_of_functions_that_ignore(const std::string& file, std::string_view name);
+  // The lines of code within the body of a function of the file; none: it has no such function.
+  std::vector<int> lines_of_function(const std::string& file, std::string_view name);
   // Lines with the "<<<" of a launch.
   std::vector<int> lines_that_launch(const std::string& file);
   // The nearest line up to this one that declares the variable as a fragment of wmma: "fragment<matrix_b, ...> b;"; 0: none.
