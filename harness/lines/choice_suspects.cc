@@ -166,6 +166,18 @@ void NumberSuspects::suggest_odd_operand(std::uint32_t n) {
   suggest_uses(node(n).site, "is an operand of it");
 }
 
+void NumberSuspects::suggest_filled_fragment(std::uint32_t n) {
+  const ValueSite& at = site(node(n).site);
+  if (x_graph.whole_blocks || op(n) != ValueOp::kProduct || at.line == 0) return;
+  const auto sums = arguments_of(x_text.line(at.file, at.line), "mma_sync");
+  if (sums.empty() || sums.front().empty()) return;
+  const std::string& name = sums.front().front();
+  for (int line = at.line; line > 0 && line > at.line - SourceText::kFurthest; --line)
+    if (const auto filled = arguments_of(x_text.line(at.file, line), "fill_fragment");
+        !filled.empty() && has_name(name, filled.front()))
+      return suggest(at.file, at.function, line, 0, name, "gives the sum its first value");
+}
+
 void NumberSuspects::suggest_nan(std::uint32_t n) {
   for (int steps = 0; steps < 64 && node(n).site != 0; ++steps) {
     std::uint32_t next = 0;
@@ -185,6 +197,11 @@ void NumberSuspects::suggest_nan(std::uint32_t n) {
         suggest_node(made_by(operand), "makes an operand that is infinite");
     suggest_constants(node(n).site, "is a number of which NaN is made",
                       [](double x) { return !(x < 1e30); });
+    // What is no index comes first.
+    for (const NamedLine& use : variables_in(site(node(n).site).uses, ','))
+      if (!x_graph.whole_blocks &&
+          !x_text.is_integer(file_of(node(n).site, use), use.line, use.name))
+        suggest(node(n).site, use, "makes an operand of NaN");
     suggest_uses(node(n).site, "makes an operand of NaN");
     suggest_node(n, "makes NaN");
     return;

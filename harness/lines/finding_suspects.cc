@@ -167,7 +167,7 @@ void FindingSuspects::suspect_never_stored(const host::CheckFinding& read) {
   for (const std::string& name : names_of(read)) {
     std::vector<int> stores = x_text.lines_that_store(at.file, name);
     std::erase(stores, at.line);  // "sum[i] += x;"
-    if (name.empty() || !stores.empty()) continue;
+    if (!stores.empty() || !has_name(x_text.line(at.file, at.line), {name})) continue;
     for (const int end : x_text.ends_of_functions_that_ignore(at.file, name))
       suggest(at.file, at.function, end, 0, name, "ends, and nothing was stored to it");
     suggest_stores_beside(at, name);
@@ -394,6 +394,12 @@ bool FindingSuspects::ends_early(const host::CheckFinding& read) const {
 std::vector<std::uint32_t> FindingSuspects::stores_before(const host::CheckFinding& finding) {
   const std::vector<std::string> names = names_of(finding);
   std::vector<std::uint32_t> stores = stores_to(names);
+  // A fragment that has the name of a pointer elsewhere is no memory.
+  if (finding.space == "global")
+    std::erase_if(stores, [&](std::uint32_t s) {
+      const ValueSite& at = site(s);
+      return x_text.declares_fragment_above(at.file, at.line, at.variable) != 0;
+    });
   if (!stores.empty()) return stores;
   // By another name, as in another kernel: what the line reads elsewhere.
   if (!x_stores_known)
@@ -449,7 +455,9 @@ void FindingSuspects::suspect_left_out(const host::CheckFinding& finding) {
     suggest_range_of_store(s);
     std::vector<NamedLine> of_thread = variables_in(site(s).uses, ',');
     std::erase_if(of_thread, [&](const NamedLine& use) {
-      return use.line == site(s).line || use.sources.find('t') == std::string::npos;
+      const bool of_blocks = finding.space == "global" && !use.sources.empty();
+      return use.line == site(s).line ||
+             (!of_blocks && use.sources.find('t') == std::string::npos);
     });
     suggest_computed(s, of_thread, "makes the index of a store to it");
     for (const Condition& condition : conditions_in(site(s).conditions))

@@ -327,6 +327,7 @@ void SumSuspects::suggest_what_never_took(std::uint32_t weight) {
     const std::string& text = x_text.line(one.file, one.line);
     if (one.file != made.file || !has_name(text, names) || !never_ran(s)) continue;
     const std::string why = "would take the weights, and never ran";
+    suggest_late_loops(s);
     suggest_conditions(s, "if", why);
     suggest(s, why);
   }
@@ -374,6 +375,19 @@ std::vector<Condition> SumSuspects::conditions_of_keys(std::uint32_t n, std::uin
   return out;
 }
 
+void SumSuspects::suggest_given_limit(std::uint32_t s, const Condition& condition,
+                                      const std::string& why) {
+  if (x_graph.whole_blocks || site(s).callers.empty()) return;
+  const std::string& file = file_of(s, condition.at);
+  for (const std::string& name : tested_names(text_of(s, condition.at)))
+    if (x_text.assigned_above(file, condition.at.line, name) == 0 &&
+        std::none_of(condition.tests.begin(), condition.tests.end(),
+                     [&](const NamedLine& test) { return test.name == name; })) {
+      suggest(s, condition.at, why);
+      return suggest_callers(s, "gives " + name);
+    }
+}
+
 void SumSuspects::suspect_extra(const Cause& cause) {
   const unsigned key = cause.keys.front();
   const Way way = way_of(cause.row, key);
@@ -409,14 +423,18 @@ void SumSuspects::suspect_extra(const Cause& cause) {
     suggest_choices_to_weight(way, true, why);
     for (const std::uint32_t n : {way.score, way.weight})
       for (const Condition& condition : conditions_in(site(node(n).site).conditions))
-        if (!condition.loop && come_of(condition.tests, "t"))
+        if (!condition.loop && come_of(condition.tests, "t")) {
+          suggest_given_limit(node(n).site, condition, why);
           suggest_condition(node(n).site, condition, why, false);
+        }
   }
   suggest_choices_to_weight(way, false, why);
   for (const std::uint32_t n : {way.weight, way.score})
     if (n != 0) {
-      for (const Condition& condition : conditions_of_keys(n, cause.row))
+      for (const Condition& condition : conditions_of_keys(n, cause.row)) {
+        suggest_given_limit(node(n).site, condition, why);
         suggest_condition(node(n).site, condition, why, false);
+      }
       suggest_loops(node(n).site, cause.keys, n == way.score, false, why);
     }
   suggest_node(way.weight, "makes its weight");

@@ -378,6 +378,7 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
                        Ill::kColumns);
           break;
         }
+      suggest_end_of_weights(n, a);
       if (is_wrong_elsewhere(n, a) && loads_all(2, cause.row)) suggest_taken(n, a);
       return suggest_pair(n, a, b, cause.row, cause.ill);
     case Ill::kColumns:
@@ -424,6 +425,7 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
           });
         }
       }
+      suggest_filled_fragment(n);
       // Where the sum begins, then where it goes on.
       suggest_constants(cause.site, "gives the sum its first value", [&, left, right](double x) {
         return x != 0 && ((left < n && x == double{node(left).value}) ||

@@ -164,6 +164,8 @@ class NumberSuspects : public Suspects {
   void suggest_odd_operand(std::uint32_t n);
   // What the line of a number uses, beside the operands that are as they should be.
   void suggest_other_uses(std::uint32_t n, const std::vector<std::uint32_t>& operands);
+  // Where the fragment that a product of matrices is added to was filled.
+  void suggest_filled_fragment(std::uint32_t n);
   // NaN: memory that nobody wrote, or an operation on infinities.
   void suggest_nan(std::uint32_t n);
   // The variable that holds the score of an exponent; empty: not known.
@@ -205,6 +207,10 @@ class NumberSuspects : public Suspects {
   // Where q, k and v are put.
   void suggest_stores_of_elements();
   void suggest_other_divisor(std::uint32_t sum);
+  // Where a weight was multiplied with its own v before: how far the loop goes that takes it again for another key.
+  void suggest_end_of_weights(std::uint32_t n, std::uint32_t weight);
+  // The line that would rescale what n adds to, and never ran.
+  void suggest_idle_rescale(std::uint32_t n);
   // A product with exp(x - x): the line that makes what was kept what is subtracted from it.
   void suggest_kept_too_early(std::uint32_t n);
   // A product with exp(before - maximum) of what is relative to that maximum already.

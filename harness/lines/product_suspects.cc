@@ -23,10 +23,14 @@ void NumberSuspects::suspect_twice(const Cause& cause, std::uint32_t a, std::uin
     suggest_conditions(cause.site, "if", "decides which threads add it", false);
     suggest_node(n, why);
   }
-  // A lane that takes its own number.
-  if (a != 0 && b != 0 && a < n && b < n && made_by(a) == made_by(b) &&
-      x_text.line(site(cause.site).file, site(cause.site).line).find("shfl") != std::string::npos)
-    suggest_node(n, "adds a number to itself");
+  // A lane that takes its own number, or a line that reads one element twice.
+  if (a != 0 && b != 0 && a < n && b < n && made_by(a) == made_by(b)) {
+    const bool of_one_element = !x_graph.whole_blocks && is_load(a) && is_load(b) &&
+                                node(a).operand[0] != 0 && node(a).operand[0] == node(b).operand[0];
+    if (of_one_element ||
+        x_text.line(site(cause.site).file, site(cause.site).line).find("shfl") != std::string::npos)
+      suggest_node(n, "adds a number to itself");
+  }
   suggest_same_key(a, b);
   for (const std::uint32_t operand : {a, b})
     if (const std::uint32_t leaf = leaf_of(cause.site, operand); leaf != 0 && is_shared(leaf))

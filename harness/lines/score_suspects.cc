@@ -514,6 +514,7 @@ void NumberSuspects::suspect_frames(std::uint32_t n, std::uint32_t a, std::uint3
     if (of_others)
       for (const std::uint32_t operand : {a, b}) suggest_maximum(operand);
   }
+  suggest_idle_rescale(n);
   // "acc = o[d];", and then "acc += p * v".
   if (!x_graph.whole_blocks && !is_scaled(before) && is_load(before) &&
       !is_same_line(node(before).site, node(n).site))
@@ -526,6 +527,46 @@ void NumberSuspects::suspect_frames(std::uint32_t n, std::uint32_t a, std::uint3
       suggest_node(made_by(operand), "makes a part of the sum");
       suggest_maximum(operand);
     }
+}
+
+void NumberSuspects::suggest_end_of_weights(std::uint32_t n, std::uint32_t weight) {
+  const Term& mine = x_terms[weight];
+  if (x_graph.whole_blocks || mine.kind != TermKind::kWeight || op(n) == ValueOp::kProduct) return;
+  const auto was_right = [&](std::uint32_t other) {
+    const auto [a, b] = operands_of(other);
+    if (node(other).site != node(n).site || node(other).where != node(n).where || other >= n ||
+        a == 0 || b == 0 || a >= other || b >= other)
+      return false;
+    for (const auto& [of, element] : {std::pair(a, b), std::pair(b, a)})
+      if (x_terms[of].kind == TermKind::kWeight && x_terms[of].set == mine.set &&
+          x_terms[of].row == mine.row && x_terms[element].kind == TermKind::kElement &&
+          x_terms[element].buffer == 2 &&
+          x_terms.keys().has(mine.set, x_attention.key_of(x_terms[element].row)))
+        return true;
+    return false;
+  };
+  bool before = false;
+  for (std::uint32_t other = 1; other < n && !before; ++other) before = was_right(other);
+  if (!before) return;
+  const std::uint32_t s = node(n).site;
+  for (const Condition& condition : conditions_in(site(s).conditions)) {
+    const std::vector<std::string> limits = loop_limits(text_of(s, condition.at));
+    for (const NamedLine& test : condition.tests)
+      if (condition.loop && has_name(test.name, limits) && computes(text_of(s, test), test.name))
+        return suggest(s, test, "goes on behind the last weight, from the first one again");
+  }
+}
+
+void NumberSuspects::suggest_idle_rescale(std::uint32_t n) {
+  const ValueSite& at = site(node(n).site);
+  if (x_graph.whole_blocks || at.line == 0 || is_cut()) return;
+  for (const std::string& name : stored_arrays(x_text.line(at.file, at.line)))
+    for (const int line : x_text.lines_that_store(at.file, name))
+      if (x_text.line(at.file, line).find("*=") != std::string::npos &&
+          std::none_of(x_graph.sites.begin() + 1, x_graph.sites.end(), [&](const ValueSite& one) {
+            return one.line == line && one.file == at.file && (one.ran || one.stored);
+          }))
+        suggest(at.file, at.function, line, 0, name, "would rescale it, and never ran");
 }
 
 void NumberSuspects::suggest_kept_maximum(std::uint32_t factor, std::uint32_t sum) {

@@ -38,8 +38,12 @@ class SumSuspects : public NumberSuspects {
   void suspect_no_v(const Cause& cause);
   // lse is the logarithm of the right sum, and a wrong number.
   void suspect_lse(const Cause& cause);
+  // Where exponentials of the row are of scores less 0: the choice of that.
+  void suggest_chosen_maximum(std::uint32_t row);
   // Where lse is a maximum of other scores than those of its sum: where the maximum got its value.
   void suggest_maximum_of_lse(std::uint32_t lse);
+  // The lines that give this name its value above a line, and the names that it is made of.
+  void suggest_maximum_by_name(const ValueSite& at, int line, const std::string& name, int depth);
   void suggest_scale(std::uint32_t n);
   void suspect_store(const std::vector<Cause>& list);
   // Where no line stores this output at all, and some line all of the other one: that.
@@ -129,6 +133,8 @@ class SumSuspects : public NumberSuspects {
   void suggest_what_never_took(std::uint32_t weight);
   // What masks a key of the row; 0: nothing.
   std::uint32_t masks_others(std::uint32_t row) const;
+  // Where a helper is given what a condition of it compares: the call.
+  void suggest_given_limit(std::uint32_t site, const Condition& condition, const std::string& why);
   // The guards of a number of the row that may let one key through and not another.
   std::vector<Condition> conditions_of_keys(std::uint32_t n, std::uint32_t row) const;
   // Whether threads of a block make the row's scores at one place, each of other keys.

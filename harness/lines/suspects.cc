@@ -689,6 +689,9 @@ void Suspects::suggest_readers_beside(std::uint32_t store, const std::string& wh
     for (const Condition& condition : conditions_in(site(s).conditions))
       if (condition.loop && !is_plain_loop(text_of(s, condition.at), false))
         suggest(s, condition.at, why);
+    for (const Condition& condition : conditions_in(site(s).conditions))
+      if (!condition.loop && !is_among(condition, conditions_in(site(node(store).site).conditions)))
+        suggest(s, condition.at, "decides whether what other threads stored is taken");
     suggest(s, why);
   }
 }

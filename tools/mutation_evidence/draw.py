@@ -26,10 +26,29 @@ class Mutant:
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.name != "text"}
 
 
+def header_before(tokens, code):
+    """How many of the tokens named by `code` come before the header that they end with, `if (...)` or `for (...)`; all
+    of them where they do not end with one."""
+    end = len(code)
+    if end and tokens[code[-1]].text == "else":
+        return end - 1
+    depth = 0
+    for at in range(end - 1, 0, -1):
+        depth += {")": 1, "(": -1}.get(tokens[code[at]].text, 0)
+        if depth == 0:
+            at -= tokens[code[at - 1]].text == "constexpr"
+            return at - 1 if at < end - 1 and tokens[code[at - 1]].text in ("if", "for", "while") else end
+    return end
+
+
 def beside(source, site):
+    """The lines of code before and behind a gap. An `if` or a loop of which it was the body does nothing any more, and
+    belongs to it."""
     code = [i for i, token in enumerate(source.tokens) if token.kind != "comment"]
     before = [i for i in code if source.tokens[i].end <= site.start]
     behind = [i for i in code if source.tokens[i].start >= site.end]
+    while (count := header_before(source.tokens, before)) < len(before):
+        before = before[:count]
     return (source.line_of(before[-1]), source.line_of(behind[0]))
 
 

@@ -298,6 +298,14 @@ class Places(unittest.TestCase):
         self.assertEqual((found.line, found.beside), (7, (5, 9)))
         self.assertEqual({m.beside for m in self.mutants(body, "integer-constant")}, {()})
 
+    def test_what_a_deletion_empties_belongs_to_the_gap(self):
+        bodies = {"  o[0] = 1;\n  if (m) o[1] = 2;\n  o[2] = 3;": (3, 5),
+                  "  o[0] = 1;\n  for (int i = f(n); i < m; ++i)\n    if constexpr (n > 1) o[i] = 2;\n  o[2] = 3;": (3, 6),
+                  "  o[0] = 1;\n  if (m) { o[1] = 2; }\n  o[2] = 3;": (4, 4)}
+        for body, lines in bodies.items():
+            found = self.mutants(body, "statement-deleted")
+            self.assertEqual(found[1].beside, lines, body)
+
     def test_an_edit_within_a_statement_of_many_lines_is_where_it_begins(self):
         body = "  const float a = 1.f,\n              b = scale /\n                  q[n];"
         (found,) = self.mutants(body, "factor-dropped")
