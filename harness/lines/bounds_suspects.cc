@@ -243,9 +243,9 @@ void FindingSuspects::suspect_shared_cause() {
   };
   const auto suggest_shared_conditions = [&] {
     for (const Condition& one : conditions_in(site(first).conditions))
-      if (!is_right_elsewhere(one) &&
-          is_of_all(
-              [&](std::uint32_t s) { return is_among(one, conditions_in(site(s).conditions)); }) &&
+      if (!is_right_elsewhere(one) && is_of_all([&](std::uint32_t s) {
+            return is_among(one, conditions_in(site(s).conditions));
+          }) &&
           !(one.loop && is_plain_loop(text_of(first, one.at), true)) &&
           !(one.loop && clamps(text_of(first, one.at)) && !goes_up_to(text_of(first, one.at)))) {
         suggest(first, one.at, "decides about each of the accesses that are out of bounds");

@@ -456,8 +456,7 @@ void FindingSuspects::suspect_left_out(const host::CheckFinding& finding) {
     std::vector<NamedLine> of_thread = variables_in(site(s).uses, ',');
     std::erase_if(of_thread, [&](const NamedLine& use) {
       const bool of_blocks = finding.space == "global" && !use.sources.empty();
-      return use.line == site(s).line ||
-             (!of_blocks && use.sources.find('t') == std::string::npos);
+      return use.line == site(s).line || (!of_blocks && use.sources.find('t') == std::string::npos);
     });
     suggest_computed(s, of_thread, "makes the index of a store to it");
     for (const Condition& condition : conditions_in(site(s).conditions))

@@ -457,14 +457,15 @@ void NumberSuspects::suspect_frames(std::uint32_t n, std::uint32_t a, std::uint3
   // Threads that each rescale their own to the maximum of all, and hand on what is relative to different ones.
   const auto has_own_factor = [&](std::uint32_t part) {
     return part != 0 && part < n && is_scaled(part) && node(made_by(part)).site != 0 &&
-           first_operand(made_by(part), [&](std::uint32_t of) {
-             return is_exponential(made_by(of));
-           }) != 0;
+           first_operand(made_by(part),
+                         [&](std::uint32_t of) { return is_exponential(made_by(of)); }) != 0;
   };
   if (!x_graph.whole_blocks && op(n) != ValueOp::kProduct && has_own_factor(a) &&
       has_own_factor(b) && node(made_by(a)).where != node(made_by(b)).where)
     for (const std::uint32_t part : {a, b}) {
-      suggest_helper_of_maximum(node(made_by(first_operand(made_by(part), [&](std::uint32_t of) { return is_exponential(made_by(of)); }))).site);
+      suggest_helper_of_maximum(node(made_by(first_operand(made_by(part), [&](std::uint32_t of) {
+                                  return is_exponential(made_by(of));
+                                }))).site);
       suggest_maximum(part);
     }
   if (op(scaled) == ValueOp::kMultiply || op(scaled) == ValueOp::kDivide) {
