@@ -327,6 +327,23 @@ TEST_CASE("an offset of a name alone is plain") {
   CHECK_FALSE(is_plain_offset("copy(k + at * 4, n)", "k"));
   CHECK_FALSE(is_plain_offset("copy(k + 4, n)", "k"));
   CHECK_FALSE(is_plain_offset("copy(q + at, n)", "k"));
+  CHECK(is_plain_offset("x = __ldg(p.k + at + i);", "p"));
+  CHECK(is_plain_offset("x = __ldg(p.k + at + i);", "k"));
+  CHECK_FALSE(is_plain_offset("x = __ldg(p.k + at + 4 * i);", "k"));
+}
+
+TEST_CASE("what a function of the file has, and what it ignores") {
+  const testing::TemporaryDirectory folder;
+  const std::string path = folder / "a.cu";
+  std::ofstream(path)
+      << "float of_all(float x) {\n  x = max(x, y);\n  return x;\n}\n"
+         "__global__ void begin(float* m, float* l, int n) {\n  l[n] = of_all(0);\n}\n"
+         "__global__ void end(float* m) {\n  m[0] += 1;\n}\n";
+  SourceText text;
+  CHECK(text.lines_of_function(path, "of_all") == std::vector{2, 3});
+  CHECK(text.lines_of_function(path, "max").empty());
+  CHECK(text.ends_of_functions_that_ignore(path, "m") == std::vector{7});
+  CHECK(text.ends_of_functions_that_ignore(path, "l").empty());
 }
 
 TEST_CASE("what is given more than a name is computed") {

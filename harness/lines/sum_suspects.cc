@@ -201,68 +201,6 @@ void SumSuspects::suspect_lse(const Cause& cause) {
   }
 }
 
-void SumSuspects::suggest_chosen_maximum(std::uint32_t row) {
-  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
-    const Term& term = x_terms[n];
-    if (!is_exponential(n) || node(n).site == 0 || term.kind != TermKind::kWeight ||
-        term.row != row || term.x != 0)
-      continue;
-    const ValueSite& at = site(node(n).site);
-    for (const std::string& name : subtracted_names(x_text.line(at.file, at.line)))
-      if (const int made = x_text.assigned_above(at.file, at.line, name);
-          made != 0 && may_choose(x_text.statement(at.file, made), name, 0))
-        suggest(at.file, at.function, made, 0, name, "chooses 0 for what is subtracted of scores");
-    return;
-  }
-}
-
-void SumSuspects::suggest_maximum_of_lse(std::uint32_t lse) {
-  if (x_graph.whole_blocks || first_operand(lse, TermKind::kLog) == 0) return;
-  // "lse[row] = l > 0 ? m + log(l) : none;": m.
-  const ValueSite& at = site(node(lse).site);
-  std::string text = x_text.line(at.file, at.line);
-  if (const std::size_t begin = text.rfind("log"); begin != text.npos)
-    text.erase(begin, text.find(')', begin) - begin);
-  text.erase(0, text.find(" = ") == text.npos ? 0 : text.find(" = "));
-  if (const std::size_t chosen = text.find('?'); chosen != text.npos) text.erase(0, chosen);
-  // A number that comes of no score, by name.
-  if (first_operand(lse, TermKind::kScore) == 0) {
-    for (const std::string& name : tested_names("if (" + text + ")"))
-      suggest_maximum_by_name(at, at.line, name, 0);
-    return;
-  }
-  for (const NamedLine& use : variables_in(at.uses, ','))
-    if (!use.constant && use.line != at.line && has_name(text, {use.name}))
-      suggest(node(lse).site, use, "gives the maximum that lse takes");
-}
-
-void SumSuspects::suggest_maximum_by_name(const ValueSite& at, int line, const std::string& name,
-                                          int depth) {
-  constexpr int kDeepest = 4;
-  const int made = x_text.assigned_above(at.file, line, name);
-  if (made == 0 || depth == kDeepest || x_text.is_integer(at.file, line, name)) return;
-  // Where it is what it was before the loop that subtracts from it, no step keeps it.
-  for (int in = made + 1; in < line; ++in)
-    if (const std::vector<std::string> kept = minuends(x_text.line(at.file, in));
-        std::find(kept.begin(), kept.end(), name) != kept.end())
-      for (const Statement& around : x_text.statements_around(at.file, in))
-        if (around.loop && around.begin > made && around.end < line) {
-          suggest_end_of_use(at, around, in, name);
-          suggest(at.file, at.function, in, 0, name,
-                  "takes " + name + ", which is never anything else");
-          return;
-        }
-  const std::string& text = x_text.line(at.file, made);
-  const std::string why = "gives the maximum that lse takes";
-  if (begins_late(text)) suggest(at.file, at.function, made, 0, name, "leaves its first steps out");
-  bool moves = false;
-  for (const std::string& of : made_of(text, name, moves))
-    if (const int declared = x_text.declared_above(at.file, made, of);
-        of != name && declared != 0 && declares_real(x_text.line(at.file, declared), of))
-      suggest_maximum_by_name(at, made, of, depth + 1);
-  suggest(at.file, at.function, made, 0, name, why);
-}
-
 void SumSuspects::suggest_scale(std::uint32_t n) {
   for (const std::uint32_t operand : node(n).operand) {
     if (operand == 0 || operand >= n) continue;
