@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <set>
 
+#include "harness/lines/line_tokens.h"
+
 namespace attn_diag::lines {
 
 namespace {
@@ -168,8 +170,7 @@ void FindingSuspects::suspect_never_stored(const host::CheckFinding& read) {
     std::vector<int> stores = x_text.lines_that_store(at.file, name);
     std::erase(stores, at.line);  // "sum[i] += x;"
     if (!stores.empty() || !has_name(x_text.line(at.file, at.line), {name})) continue;
-    for (const int end : x_text.ends_of_functions_that_ignore(at.file, name))
-      suggest(at.file, at.function, end, 0, name, "ends, and nothing was stored to it");
+    suggest_ends_without(at, name);
     suggest_stores_beside(at, name);
   }
   // A helper is given its address: "atomic_max(m + row, x);".
@@ -179,8 +180,16 @@ void FindingSuspects::suspect_never_stored(const host::CheckFinding& read) {
   for (const std::string& name : tested_names("if (" + text + ")"))
     if (is_plain_argument(text, name) && x_text.lines_that_store(call.file, name).empty() &&
         !x_text.is_integer(call.file, call.line, name))
-      for (const int end : x_text.ends_of_functions_that_ignore(call.file, name))
-        suggest(call.file, call.function, end, 0, name, "ends, and nothing was stored to it");
+      suggest_ends_without(call, name);
+}
+
+void FindingSuspects::suggest_ends_without(const host::SourcePlace& at, const std::string& name) {
+  for (const int end : x_text.ends_of_functions_that_ignore(at.file, name)) {
+    suggest(at.file, at.function, end, 0, name, "ends, and nothing was stored to it");
+    int last = end - 1;
+    while (last > 0 && tokens_of(x_text.line(at.file, last)).empty()) --last;
+    suggest(at.file, at.function, last, 0, "", "is the last before that");
+  }
 }
 
 void FindingSuspects::suggest_stores_beside(const host::SourcePlace& at, const std::string& name) {
@@ -368,6 +377,25 @@ std::vector<std::string> FindingSuspects::names_of(const host::CheckFinding& fin
     for (const std::uint32_t s : sites_of(finding.access))
       if (!site(s).variable.empty() && (finding.space == "global" || points_into(s, finding.array)))
         names.push_back(site(s).variable);
+  // Other pointers that are made of the same one: "mine = part + i;", and then "its = part + j;".
+  if (finding.space == "global" && !x_graph.whole_blocks && !finding.access.places.empty() &&
+      stores_to(names).empty()) {
+    const host::SourcePlace& at = finding.access.places.front();
+    const int made = x_text.assigned_above(at.file, at.line, names.back());
+    bool moves = false;
+    const std::vector<std::string> of =
+        made == 0 || !makes_pointer(x_text.line(at.file, made), names.back())
+            ? std::vector<std::string>{}
+            : made_of(x_text.line(at.file, made), names.back(), moves);
+    std::set<std::string> others;
+    for (const ValueSite& one : x_graph.sites)
+      if (one.op == ValueOp::kStore && one.file == at.file && !one.variable.empty())
+        if (const int line = x_text.assigned_above(one.file, one.line, one.variable);
+            line != 0 && makes_pointer(x_text.line(one.file, line), one.variable) && !of.empty() &&
+            has_name(x_text.line(one.file, line), {of.front()}))
+          others.insert(one.variable);
+    names.insert(names.end(), others.begin(), others.end());
+  }
   return names;
 }
 

@@ -126,6 +126,8 @@ class FindingSuspects : public NumberSuspects {
   // Where no line stores to an array at all: the function that is given it and does nothing with it, or the stores to what
   // is declared beside it.
   void suspect_never_stored(const host::CheckFinding& read);
+  // Functions that are given it and do nothing with it: where they end.
+  void suggest_ends_without(const host::SourcePlace& at, const std::string& name);
   // The first store to an array that is declared beside this one.
   void suggest_stores_beside(const host::SourcePlace& at, const std::string& name);
   // The stores to an array, not the read: which element they leave out.

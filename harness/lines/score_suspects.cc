@@ -25,6 +25,7 @@ void NumberSuspects::suspect_scale(std::uint32_t score, std::uint32_t n, const s
           x_terms[from].buffer > 1 || node(from).where >> 10 == node(taken).where >> 10;
   }
   std::vector<std::uint32_t> passed;
+  std::uint32_t rebased = 0;  // for exp2
   for (int steps = 0; steps < 128 && node(at).site != 0; ++steps) {
     if (node(at).is_input()) {
       passed.push_back(at);
@@ -34,9 +35,17 @@ void NumberSuspects::suspect_scale(std::uint32_t score, std::uint32_t n, const s
     if (is == ValueOp::kMultiply || is == ValueOp::kDivide) {
       const bool by_number = x_terms[node(at).operand[0]].kind == TermKind::kNumber ||
                              x_terms[node(at).operand[1]].kind == TermKind::kNumber;
-      if (by_number) {
+      // log2(e) is for exp2, and no scale: that is missing elsewhere.
+      const std::uint32_t of = first_operand(at, TermKind::kScore);
+      const bool changes_base =
+          is == ValueOp::kMultiply && of != 0 &&
+          std::fabs(node(at).value - node(of).value * std::numbers::log2e_v<float>) <=
+              1e-4F * std::fabs(node(at).value);
+      if (by_number && changes_base && !x_graph.whole_blocks) {
+        rebased = at;
+      } else if (by_number) {
         scaled = true;
-        if (all) be_sure();
+        if (all && !changes_base) be_sure();
         suggest_node(at, "scales the score");
         suggest_uses(node(at).site, "is a factor of the score");
       }
@@ -105,6 +114,7 @@ void NumberSuspects::suspect_scale(std::uint32_t score, std::uint32_t n, const s
   if (x_graph.whole_blocks && !scaled)
     for (const std::uint32_t one : passed)
       if (node(one).is_input()) suggest_node(one, "loads what nobody scales");
+  if (!scaled) suggest_node(rebased, "changes the base of the score, which nobody scales");
   suggest_node(n, why);
   suggest_uses(node(n).site, "is an operand");
   if (!scaled)

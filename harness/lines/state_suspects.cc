@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "harness/lines/sum_suspects.h"
@@ -119,6 +121,66 @@ std::string SumSuspects::suggest_never_kept() {
       }
   }
   return {};
+}
+
+void SumSuspects::suggest_never_updated(std::uint32_t wrong) {
+  if (x_graph.whole_blocks) return;
+  std::set<std::uint32_t> stores = {wrong};
+  for (const auto& outputs : x_graph.outputs)
+    for (const host::ValueOutput& output : outputs)
+      if (const std::uint32_t s = store_of(output); s != 0) stores.insert(s);
+  for (const std::uint32_t s : stores) {
+    if (site(s).line == 0) continue;
+    const std::string& text = x_text.line(site(s).file, site(s).line);
+    const std::size_t stored = text.find(site(s).variable + "["), equals = text.find(" = ", stored);
+    if (stored != text.npos && equals != text.npos)
+      for (const std::string& name : tested_names(
+               "if (" + text.substr(equals + 3, text.find(';', equals) - equals - 3) + ")"))
+        suggest_never_updated(site(s), name, 0);
+  }
+}
+
+void SumSuspects::suggest_never_updated(const ValueSite& store, const std::string& name,
+                                        int depth) {
+  constexpr int kDeepest = 2;
+  const int declared = x_text.declared_above(store.file, store.line, name);
+  if (declared == 0 || declared >= store.line ||
+      !declares_real(x_text.line(store.file, declared), name))
+    return;
+  // The loop over keys is that of the last exponential before the store, and behind the declaration.
+  int taken = 0;
+  for (const ValueSite& one : x_graph.sites)
+    if ((one.op == ValueOp::kExp || one.op == ValueOp::kExp2) && one.file == store.file &&
+        one.function == store.function && declared < one.line && one.line < store.line)
+      taken = std::max(taken, one.line);
+  const std::vector<Statement> around = x_text.statements_around(store.file, taken);
+  const auto loop = std::find_if(around.begin(), around.end(), [&](const Statement& one) {
+    return one.loop && declared < one.begin && one.end < store.line;
+  });
+  if (taken == 0 || loop == around.end()) {
+    // "inv = 1 / l;"
+    bool moves = false;
+    if (depth < kDeepest)
+      for (const std::string& of : made_of(x_text.line(store.file, declared), name, moves))
+        if (of != name) suggest_never_updated(store, of, depth + 1);
+    return;
+  }
+  std::vector<std::string> weights;
+  int made = 0, used = 0;
+  for (int line = loop->begin; line <= loop->end; ++line) {
+    const std::string& text = x_text.line(store.file, line);
+    if (has_name(text, {name})) return;
+    if (text.find("exp") == text.npos) continue;
+    for (std::string& one : assigned_names(text)) weights.push_back(std::move(one));
+    made = line;
+  }
+  for (int line = made + 1; line < loop->end; ++line)
+    if (has_name(x_text.line(store.file, line), weights)) used = line;
+  if (weights.empty()) return;
+  const std::string why = "has weights last, of which nothing is added to " + name;
+  const bool is_array = !subscript_names(x_text.line(store.file, store.line), name).empty();
+  for (const int line : is_array ? std::array{used, made} : std::array{made, used})
+    suggest(store.file, store.function, line, 0, name, why);
 }
 
 void SumSuspects::suggest_unkept(std::uint32_t n) {

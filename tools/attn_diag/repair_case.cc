@@ -129,11 +129,17 @@ void try_edits(const Flags& flags, double seconds, Progress& progress, LineDiver
   out.diff = result.edits.front().diff;
   out.cases = result.cases;
   std::size_t next = lines.answer == LineAnswer::kLine ? 1 : 0;
-  for (const repair::RepairedEdit& edit : result.edits)
+  // A barrier does at several places: the smallest edit says which, the others would only come before what else is told.
+  bool has_barrier = false;
+  for (const repair::RepairedEdit& edit : result.edits) {
+    const bool of_barrier = edit.operation == repair::kBarrierOperation;
+    if (of_barrier && has_barrier) continue;
+    has_barrier = has_barrier || of_barrier;
     put_suspect(lines, next, edit,
                 fmt::format("under an edit of this line all {} agree: {}",
                             report::plural(static_cast<std::int64_t>(result.cases.size()), "case"),
                             edit.operation));
+  }
   if (lines.answer != LineAnswer::kLine)
     be_unsure(
         lines,
