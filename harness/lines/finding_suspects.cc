@@ -168,10 +168,10 @@ void FindingSuspects::suspect_never_stored(const host::CheckFinding& read) {
   const host::SourcePlace& at = read.access.places.front();
   for (const std::string& name : names_of(read)) {
     std::vector<int> stores = x_text.lines_that_store(at.file, name);
-    std::erase(stores, at.line);  // "sum[i] += x;"
+    const bool adds = std::erase(stores, at.line) > 0;  // "sum[i] += x;"
     if (!stores.empty() || !has_name(x_text.line(at.file, at.line), {name})) continue;
     suggest_ends_without(at, name);
-    suggest_stores_beside(at, name);
+    if (!adds) suggest_stores_beside(at, name);
   }
   // A helper is given its address: "atomic_max(m + row, x);".
   if (read.space != "global" || read.access.places.size() < 2) return;

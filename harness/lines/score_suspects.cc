@@ -64,10 +64,14 @@ void NumberSuspects::suspect_scale(std::uint32_t score, std::uint32_t n, const s
   // It was scaled, and stored elsewhere.
   if (!scaled) {
     const Term& raw = x_terms[score];
+    const auto is_raw = [&](float x, float as) {
+      return std::fabs(x - as) <= 0.01F * std::fabs(as);
+    };
+    const float before = rebased == 0 ? raw.x : raw.x / std::numbers::log2e_v<float>;
     for (std::uint32_t other = 1; other < x_graph.nodes.size(); ++other)
       if (op(other) == ValueOp::kStore && x_terms[other].kind == TermKind::kScore &&
           x_terms[other].row == raw.row && x_terms[other].column == raw.column &&
-          !(std::fabs(x_terms[other].x - raw.x) <= 0.01F * std::fabs(raw.x))) {
+          !is_raw(x_terms[other].x, raw.x) && !is_raw(x_terms[other].x, before)) {
         be_sure();
         suggest_node(other, "stores the score that is scaled");
         suggest_uses(node(other).site, "makes the index of that store");
@@ -521,6 +525,9 @@ void NumberSuspects::suspect_frames(std::uint32_t n, std::uint32_t a, std::uint3
 void NumberSuspects::suggest_end_of_weights(std::uint32_t n, std::uint32_t weight) {
   const Term& mine = x_terms[weight];
   if (x_graph.whole_blocks || mine.kind != TermKind::kWeight || op(n) == ValueOp::kProduct) return;
+  // That of another lane: what is read of memory may be of the step before.
+  const ValueSite& taken = site(node(weight).site);
+  if (x_text.line(taken.file, taken.line).find("shfl") == std::string::npos) return;
   const auto was_right = [&](std::uint32_t other) {
     const auto [a, b] = operands_of(other);
     if (node(other).site != node(n).site || node(other).where != node(n).where || other >= n ||

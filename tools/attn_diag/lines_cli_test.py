@@ -74,7 +74,7 @@ MASKED_LATER = (
 
 EDITS = {
     "a scale that is missing where another line changes the base": ("mask_functors", "--dtype fp32 --seqlen-q 33 --seqlen-k 20 --head-dim 16 --mask causal:bottom_right",
-        "dot * scale : -INFINITY", "dot : -INFINITY", "dot : -INFINITY", 1, False),
+        "dot * scale : -INFINITY", "dot : -INFINITY", "dot : -INFINITY", 2, False),
     "a sum that nothing is added to": ("cooperative_tiles", "--dtype fp32 --seqlen 40 --head-dim 32",
         "      for (int i = 0; i < kSlice; ++i) acc[i] = acc[i] * alpha + p * sV[j][tile.thread_rank() * kSlice + i];\n", "", "m = m_new;", 1, False),
     "lanes of which each keeps its own maximum": ("half2_rows", "--batch 2 --seqlen-q 3 --seqlen-k 65 --head-dim 32",
