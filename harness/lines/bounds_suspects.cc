@@ -175,7 +175,7 @@ void FindingSuspects::suspect_unseen_address(const host::CheckFinding& finding) 
   if (is_index && !is_plain_subscript(x_text.line(innermost.file, innermost.line), finding.array))
     return;
   const auto names_on = [&](const host::SourcePlace& at, int line) {
-    std::vector<std::string> names = tested_names("if (" + x_text.line(at.file, line) + ")");
+    std::vector<std::string> names = variables_of(x_text.line(at.file, line));
     std::erase_if(names, [&](const std::string& name) {
       const int made = x_text.assigned_above(at.file, line, name);
       return made == 0 || made == line;
@@ -236,9 +236,9 @@ void FindingSuspects::suspect_shared_cause() {
   const auto is_right_elsewhere = [&](const Condition& one) {
     const std::vector<std::string> names = tested_names(text_of(first, one.at));
     return std::any_of(x_right.begin(), x_right.end(), [&](const Variable& right) {
-      const auto& [name, file, line] = right;
-      return !is_loop(x_text.line(file, line)) &&
-             (has_name(name, names) || has_name(x_text.line(file, line), names));
+      const auto& [_, file, line] = right;
+      const std::string& made = x_text.line(file, line);
+      return !is_loop(made) && has_name(made, names);
     });
   };
   const auto suggest_shared_conditions = [&] {

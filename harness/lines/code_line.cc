@@ -294,6 +294,10 @@ std::vector<std::string> tested_names(std::string_view line) {
   return names;
 }
 
+std::vector<std::string> variables_of(std::string_view expression) {
+  return tested_names("if (" + std::string(expression) + ")");
+}
+
 std::string tested_bits(std::string_view line) {
   const std::vector<Token> tokens = tokens_of(line);
   std::size_t i = if_at(tokens);

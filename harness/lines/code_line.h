@@ -104,6 +104,8 @@ bool has_name(std::string_view line, const std::vector<std::string>& names);
 std::vector<std::string> plainly_compared(std::string_view line);
 // The variables within the parentheses of an if: a and b of "if (a < b) c = x;".
 std::vector<std::string> tested_names(std::string_view line);
+// The variables of an expression: a and b of "a + f(b)".
+std::vector<std::string> variables_of(std::string_view expression);
 // Whose bit is all that is tested: "seen" of "if (!(seen >> threadIdx.x & 1))". Else empty.
 std::string tested_bits(std::string_view line);
 // The names that the line gives a value: p and q of "float p = f(x), q = 0;".

@@ -177,7 +177,7 @@ void FindingSuspects::suspect_never_stored(const host::CheckFinding& read) {
   if (read.space != "global" || read.access.places.size() < 2) return;
   const host::SourcePlace& call = read.access.places[1];
   const std::string& text = x_text.line(call.file, call.line);
-  for (const std::string& name : tested_names("if (" + text + ")"))
+  for (const std::string& name : variables_of(text))
     if (is_plain_argument(text, name) && x_text.lines_that_store(call.file, name).empty() &&
         !x_text.is_integer(call.file, call.line, name))
       suggest_ends_without(call, name);

@@ -190,7 +190,7 @@ void SumSuspects::suggest_maximum_of_lse(std::uint32_t lse) {
   if (const std::size_t chosen = text.find('?'); chosen != text.npos) text.erase(0, chosen);
   // A number that comes of no score, by name.
   if (first_operand(lse, TermKind::kScore) == 0) {
-    for (const std::string& name : tested_names("if (" + text + ")"))
+    for (const std::string& name : variables_of(text))
       suggest_maximum_by_name(at, at.line, name, 0);
     return;
   }

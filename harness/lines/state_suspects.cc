@@ -134,8 +134,8 @@ void SumSuspects::suggest_never_updated(std::uint32_t wrong) {
     const std::string& text = x_text.line(site(s).file, site(s).line);
     const std::size_t stored = text.find(site(s).variable + "["), equals = text.find(" = ", stored);
     if (stored != text.npos && equals != text.npos)
-      for (const std::string& name : tested_names(
-               "if (" + text.substr(equals + 3, text.find(';', equals) - equals - 3) + ")"))
+      for (const std::string& name :
+           variables_of(text.substr(equals + 3, text.find(';', equals) - equals - 3)))
         suggest_never_updated(site(s), name, 0);
   }
 }

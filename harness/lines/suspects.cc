@@ -100,7 +100,7 @@ void Suspects::suggest_unseen_pointers(std::uint32_t site_number, const std::str
   const ValueSite& s = site(site_number);
   if (x_graph.whole_blocks || s.line == 0) return;
   const std::vector<std::string> seen = names_of(variables_in(s.uses, ','));
-  for (const std::string& name : tested_names("if (" + x_text.line(s.file, s.line) + ")")) {
+  for (const std::string& name : variables_of(x_text.line(s.file, s.line))) {
     const int made = x_text.assigned_above(s.file, s.line, name);
     if (made != 0 && std::find(seen.begin(), seen.end(), name) == seen.end() &&
         makes_pointer(x_text.statement(s.file, made), name))
@@ -133,8 +133,7 @@ void Suspects::suggest_step(std::uint32_t site_number, const NamedLine& at) {
   const std::size_t step = text.find("+=");
   if (step == std::string::npos || x_graph.whole_blocks || is_loop(text)) return;
   const std::size_t end = std::min(text.find(';', step), text.size());
-  const std::vector<std::string> names =
-      tested_names("if (" + text.substr(step + 2, end - step - 2) + ")");
+  const std::vector<std::string> names = variables_of(text.substr(step + 2, end - step - 2));
   if (names.size() != 1) return;
   const std::string& file = file_of(site_number, at);
   suggest_computed_above(file, site(site_number).function, at.line, names.front(),
@@ -550,8 +549,7 @@ void Suspects::suggest_chosen_by(std::uint32_t s, const std::string& why) {
   const std::string& text = x_text.line(at.file, at.line);
   const std::size_t equals = text.find('='), question = text.find('?');
   if (equals >= question || question == std::string::npos) return;
-  const std::string test = "if (" + text.substr(equals + 1, question - equals - 1) + ")";
-  for (const std::string& name : tested_names(test)) {
+  for (const std::string& name : variables_of(text.substr(equals + 1, question - equals - 1))) {
     // "keep = key < n": what is compared there, where each step of the loop around makes it anew.
     const int made = x_text.assigned_above(at.file, at.line, name);
     const std::vector<Statement> around = x_text.statements_around(at.file, made);
