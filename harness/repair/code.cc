@@ -241,6 +241,8 @@ void read_constants(Code& code, Outside& outside) {
     i = stop;
   }
   code.constants = std::move(scratch.expressions);
+  // Of a lambda's statements nothing is kept.
+  for (Expression& e : code.constants) e.statement = -1;
 }
 
 // "float" of "template <int N> __device__ __forceinline__ float f(int n)".

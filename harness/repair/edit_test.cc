@@ -33,6 +33,15 @@ struct Wanted {
   const char* operation;
 };
 
+TEST_CASE("a function without a name among the file's constants has its edits") {
+  const std::string before = "constexpr auto kLarger = [](float a, float b) { ";
+  const std::string behind =
+      " return b; };\nconstexpr int kTile = 32;\n" + kernel_of("o[n] = kLarger(q[n], alpha);");
+  const Program p = program_of(before + "if (a > b) return a;" + behind);
+  const std::vector<Edit> edits = propose_edits(p);
+  CHECK(edit_to(p, edits, before + "if (a >= b) return a;" + behind) != nullptr);
+}
+
 TEST_CASE("each way of being wrong by little has its edit") {
   const Wanted rows[] = {
       {"if (n < m) o[n] = 1;", "if (n <= m) o[n] = 1;", "relational operator"},

@@ -127,8 +127,8 @@ std::optional<std::size_t> screen_of(const std::vector<Trial>& trials,
   };
   std::optional<std::size_t> found;
   for (std::size_t i = 0; i < trials.size(); ++i)
-    if (baseline[i].ran && !baseline[i].agrees && (i == 0 || baseline[i].ends) &&
-        (!found || cost(i) < cost(*found)))
+    if (baseline[i].ran && !baseline[i].agrees && !baseline[i].refused &&
+        (i == 0 || baseline[i].ends) && (!found || cost(i) < cost(*found)))
       found = i;
   return found;
 }
@@ -241,6 +241,8 @@ RepairResult repair(const Experiment& experiment, const RepairOptions& given,
   result.built = search.built();
   result.not_possible = search.not_possible();
   result.out_of_time = search.out_of_time();
+  for (std::size_t i = 0; i < trials.size(); ++i)
+    if (search.refused(i)) std::erase(result.cases, trials[i].words);
   std::vector<int> found = search.verified();
   if (!found.empty()) {
     const std::vector<int> others = search.others();

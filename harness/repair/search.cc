@@ -24,7 +24,9 @@ Bytes to_bytes(const TrialsAnswer& answer) {
       .number(answer.disagreed)
       .truth(answer.sound)
       .number(static_cast<std::uint64_t>(answer.failed + 1))
-      .text(answer.what);
+      .text(answer.what)
+      .number(answer.refused.size());
+  for (const bool refused : answer.refused) to.truth(refused);
   return to.take();
 }
 
@@ -36,18 +38,26 @@ TrialsAnswer answer_of(const Bytes& bytes) {
   answer.sound = from.truth();
   answer.failed = static_cast<int>(from.number()) - 1;
   answer.what = from.text();
+  answer.refused.resize(from.count());
+  for (std::size_t i = 0; i < answer.refused.size(); ++i) answer.refused[i] = from.truth();
   return answer;
 }
 
-// Up to the first that fails and is no other case. Those that need another build are left out.
-TrialsAnswer run_trials(const std::string& spec, const std::vector<Trial>& trials, int edit,
-                        bool instrumented) {
+// Up to the first that fails and is no other case. Those that need another build are left out, and those that the user's
+// own library, `given`, does not take either.
+TrialsAnswer run_trials(const std::string& given, const std::string& spec,
+                        const std::vector<Trial>& trials, int edit, bool instrumented) {
   TrialsAnswer answer;
+  answer.refused.resize(trials.size());
   for (std::size_t i = 0; i < trials.size(); ++i) {
     if (trials[i].instrumented() && !instrumented) continue;
     const TrialVerdict verdict = run_trial(spec, trials[i], edit);
     if (verdict.agrees) {
       ++answer.agreed;
+      continue;
+    }
+    if (verdict.refused && run_trial(given, trials[i], 0).refused) {
+      answer.refused[i] = true;
       continue;
     }
     ++answer.disagreed;
@@ -90,7 +100,8 @@ Search::Search(const Program& program, const std::vector<Edit>& edits, const Wor
       x_options(options),
       x_deadline(deadline),
       x_begin(Clock::now()),
-      x_jobs(options.processes, workshop.folder()) {}
+      x_jobs(options.processes, workshop.folder()),
+      x_refused(trials.size()) {}
 
 double Search::seconds_left() const {
   return std::chrono::duration<double>(x_deadline - Clock::now()).count();
@@ -382,7 +393,7 @@ bool Search::start_trials() {
   start(
       {Task::kTrials, survivor.library, survivor.edit, number},
       [&, where, number, instrumented] {
-        return to_bytes(run_trials(where, x_trials, number, instrumented));
+        return to_bytes(run_trials(x_wrong.spec, where, x_trials, number, instrumented));
       },
       kBuildSeconds, trials_seconds());
   return true;
@@ -413,7 +424,7 @@ bool Search::start_verification() {
             number, texts, {}, instrumented ? Workshop::Which::kBoth : Workshop::Which::kPlain,
             Workshop::Speed::kAsBuilt);
         if (!built.ok) throw Error(built.messages);
-        return to_bytes(run_trials(spec(number, false), x_trials, 0, true));
+        return to_bytes(run_trials(x_wrong.spec, spec(number, false), x_trials, 0, true));
       },
       kBuildSeconds, trials_seconds());
   return true;
@@ -440,8 +451,8 @@ bool Search::start_alone() {
         if (!built.ok) throw Error("it does not compile");
         const std::string where = spec(number, instrumented);
         if (!run_trial(where, x_trials[x_screen], 0).agrees)
-          return to_bytes(TrialsAnswer{0, 1, false, static_cast<int>(x_screen), ""});
-        return to_bytes(run_trials(where, x_trials, 0, instrumented));
+          return to_bytes(TrialsAnswer{0, 1, false, static_cast<int>(x_screen), {}, ""});
+        return to_bytes(run_trials(x_wrong.spec, where, x_trials, 0, instrumented));
       },
       kBuildSeconds, trials_seconds());
   return true;
@@ -626,16 +637,22 @@ void Search::library_refused(Library& library, const std::string& messages) {
 void Search::trials_done(const Started& what, const Jobs::Result& result) {
   if (result.end != Jobs::End::kDone) return;
   const TrialsAnswer answer = answer_of(result.answer);
+  note_refused(answer);
   if (answer.failed < 0) {
     x_agreed.push_back(what.edit);
     if (!x_options.build_each &&
         x_edits[static_cast<std::size_t>(what.edit)].operation != kBarrierOperation)
       return found(what.edit);
     x_hopeful.push_back(what.edit);
-    note_sound(what.edit, answer.agreed, x_trials.size(), "");
+    note_sound(what.edit, answer.agreed, answer.agreed, "");
     return;
   }
   note_partial(what.edit, answer);
+}
+
+void Search::note_refused(const TrialsAnswer& answer) {
+  for (std::size_t i = 0; i < answer.refused.size(); ++i)
+    if (answer.refused[i]) x_refused[i] = true;
 }
 
 // An edit under which not all trials agree.
@@ -653,8 +670,10 @@ void Search::note_sound(int edit, std::size_t agreed, std::size_t of, const std:
 
 void Search::verification_done(const Started& what, const Jobs::Result& result) {
   const bool done = result.end == Jobs::End::kDone;
-  const TrialsAnswer answer = done ? answer_of(result.answer) : TrialsAnswer{0, 1, false, 0, ""};
+  const TrialsAnswer answer =
+      done ? answer_of(result.answer) : TrialsAnswer{0, 1, false, 0, {}, ""};
   ++x_built;
+  note_refused(answer);
   if (answer.failed >= 0) {
     std::erase(x_agreed, what.edit);
     std::erase_if(x_helpful, [&](const auto& one) { return one.second.edit == what.edit; });

@@ -23,8 +23,9 @@ namespace attn_diag::repair {
 // What an edit does in the trials.
 struct TrialsAnswer {
   std::size_t agreed = 0, disagreed = 0;
-  bool sound = true;  // all that are no other cases agree
-  int failed = -1;    // the first that did not agree
+  bool sound = true;          // all that are no other cases agree
+  int failed = -1;            // the first that did not agree
+  std::vector<bool> refused;  // by trial: the user's kernel does not take it either
   std::string what;
 };
 
@@ -64,6 +65,8 @@ class Search {
     std::string words, what;  // of the trial, and of why not
   };
   const Near& near() const { return x_near; }
+  // Whether a trial told nothing, since the user's kernel does not take it.
+  bool refused(std::size_t trial) const { return x_refused[trial]; }
   // An edit under which no more than half of the wrong elements are left, the best of its line.
   struct Helpful {
     int edit = -1;
@@ -121,6 +124,7 @@ class Search {
   void library_refused(Library& library, const std::string& messages);
   void trials_done(const Started& what, const Jobs::Result& result);
   void found(int edit);
+  void note_refused(const TrialsAnswer& answer);
   void note_sound(int edit, std::size_t agreed, std::size_t of, const std::string& but);
   void note_partial(int edit, const TrialsAnswer& answer);
   void verification_done(const Started& what, const Jobs::Result& result);
@@ -167,6 +171,7 @@ class Search {
   int x_looking = 0;        // for suspects
   std::size_t x_early = 0;  // that were built alone before the second library
   bool x_out_of_time = false;
+  std::vector<bool> x_refused;  // by trial
 };
 
 }  // namespace attn_diag::repair

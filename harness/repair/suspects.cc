@@ -66,6 +66,7 @@ Bytes to_bytes(const TrialVerdict& verdict) {
       .number(static_cast<std::uint64_t>(verdict.wrong + 1))
       .text(verdict.what)
       .truth(verdict.order)
+      .truth(verdict.refused)
       .number(verdict.places.size());
   for (const SourcePlace& place : verdict.places)
     to.text(place.file).number(static_cast<std::uint64_t>(place.line));
@@ -78,6 +79,7 @@ TrialVerdict verdict_of(WireReader& from) {
   verdict.wrong = static_cast<std::int64_t>(from.number()) - 1;
   verdict.what = from.text();
   verdict.order = from.truth();
+  verdict.refused = from.truth();
   verdict.places.resize(from.count());
   for (SourcePlace& place : verdict.places) {
     place.file = from.text();

@@ -294,6 +294,7 @@ TrialVerdict run_trial(const std::string& spec, const Trial& trial, int edit,
     }
   } catch (const Error& e) {
     verdict.what = e.what();
+    verdict.refused = dynamic_cast<const RefusedCall*>(&e) != nullptr;
     add_places(verdict.what, verdict.places);
   }
   for (std::size_t i = 0; places != nullptr && i < noted->size(); ++i) (*noted)[i] = places[i] != 0;

@@ -28,6 +28,7 @@ struct TrialVerdict {
   bool agrees = false;
   std::int64_t wrong = -1;  // elements; -1: not counted
   std::string what;         // why not: an error, how much is wrong
+  bool refused = false;     // the kernel does not take such a case, and says so
   // Lines that check names, or an error, in their order.
   std::vector<SourcePlace> places;
   bool order = false;  // check finds that threads do not wait for each other

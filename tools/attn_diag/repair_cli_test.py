@@ -197,6 +197,16 @@ class Repair(CommandTest):
         self.assertTrue(report["found"])
         self.assertIn("min(first + kTile, n)", report["edits"][0]["diff"])
 
+    def test_cases_that_the_kernel_refuses_are_held_against_no_edit(self):
+        refuses = KERNEL.replace("  attend(c.q", '  if (c.seqlen() == 1) c.refuse("it takes no single query");\n  attend(c.q')
+        self.assertNotEqual(refuses, KERNEL)
+        self.build(refuses.replace("j < keys; ++j) l +=", "j <= keys; ++j) l +="))
+        report = self.report(0, "--line rows.cu:17")
+        self.assertTrue(report["found"], report)
+        self.assertFalse([case for case in report["cases"] if "S=1 " in case], report["cases"])
+        self.build(refuses)
+        self.assertEqual(self.report(0)["verdict"], "agrees")
+
     def test_a_kernel_that_agrees_has_nothing_to_repair(self):
         self.build()
         report = self.report(0)
