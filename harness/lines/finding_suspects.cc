@@ -65,6 +65,8 @@ bool FindingSuspects::suspect(host::CheckReport report, bool moves) {
     }
     if (is_one_past(*finding) || finding->kind == host::CheckKind::kUninitialisedRead)
       suspect_last_step(*finding);
+    if (finding->kind == host::CheckKind::kUninitialisedRead && finding->space == "global")
+      for (const std::uint32_t s : sites_of(finding->access)) suggest_guards_of_key(s);
   }
   note_what_is_right_elsewhere();
   for (const host::CheckFinding* finding : x_errors)

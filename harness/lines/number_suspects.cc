@@ -332,6 +332,8 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
   if (x_graph.whole_blocks && cause.ill == Ill::kMeaningless) suspect_masked_query(cause.row);
   if (cause.ill == Ill::kNoScore && has_all_weights(cause.row))
     suggest_stored_masks(cause.row, n, "lets what is no key through");
+  if (cause.ill == Ill::kMeaningless && !x_graph.whole_blocks)
+    suspect_key_beyond(cause, left, right);
   suggest_chosen(n, {a, b, left, right});
   suspect_replaced_part();
   suspect_dropped_scores(cause);
@@ -484,6 +486,8 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
     }
     case Ill::kUnwritten: {
       suggest_odd_maxima(cause.site);
+      for (const std::uint32_t operand : {a, b, node(n).operand[2]})
+        if (operand != 0 && operand < n) suggest_guards_of_key(node(operand).site);
       for (const std::uint32_t operand : {a, b, node(n).operand[2]})
         if (operand != 0 && operand < n && std::isnan(node(operand).value) &&
             x_terms[operand].kind == TermKind::kNumber)

@@ -72,6 +72,14 @@ class NumberSuspects : public Suspects {
   void suggest_stored_masks(std::uint32_t row, std::uint32_t score, const std::string& why);
   // Conditions under which what the site makes or stores becomes minus infinity, by the text of its function.
   void suggest_masks_by_text(std::uint32_t site, const std::string& why, const std::string& made);
+  void suggest_masks(const host::ValueSite& at, const std::vector<int>& lines,
+                     const std::string& why, const std::string& made);
+  // The same for what the exponential is taken of, by the text of its line.
+  void suggest_masks_of_exponential(std::uint32_t exponential, const std::string& why);
+  // A line that loads elements of k or v loads what nobody wrote, too, and every key has its weight: who lets it?
+  void suggest_guards_of_key(std::uint32_t site);
+  // q was multiplied by what is no element of k, beside all that are: memory behind the last key.
+  void suspect_key_beyond(const Cause& cause, std::uint32_t a, std::uint32_t b);
   // What a line stores, where it is chosen by a line above: "x = visible ? s : none;".
   void suggest_choice_above(std::uint32_t site, const std::string& why);
   // Whether a site stores scores of the row, too.
@@ -79,8 +87,6 @@ class NumberSuspects : public Suspects {
   void suggest_test(std::uint32_t s, const Condition& condition, const std::string& why);
   // What was computed before of what a condition names.
   void suggest_decided(std::uint32_t s, const Condition& condition, const std::string& why);
-  // Whether each key that the row sees has a weight.
-  bool has_all_weights(std::uint32_t row) const;
   // Loads of k or v that a mask kept from the key.
   void suspect_masked_loads(std::uint32_t row, unsigned key);
   // Where variables are never read: what stands behind the last of them, and should read it.

@@ -221,11 +221,68 @@ void NumberSuspects::suggest_masks_by_text(std::uint32_t holder, const std::stri
                                            const std::string& made) {
   const ValueSite& at = site(holder);
   if (at.variable.empty()) return;
-  for (const int line : x_text.masks_of(at.file, at.line, at.variable)) {
+  suggest_masks(at, x_text.masks_of(at.file, at.line, at.variable), why, made);
+}
+
+void NumberSuspects::suggest_masks(const ValueSite& at, const std::vector<int>& lines,
+                                   const std::string& why, const std::string& made) {
+  for (const int line : lines) {
+    const std::string text = x_text.statement(at.file, line);
+    // A mask that goes by a name alone is right.
+    const std::string chooses = chosen_by(text);
+    if (!chooses.empty()) suggest_computed_above(at.file, at.function, line, chooses, why);
     suggest(at.file, at.function, line, 0, "", why);
-    for (const std::string& name : tested_names(x_text.statement(at.file, line)))
+    for (const std::string& name : tested_names(text))
       suggest_computed_above(at.file, at.function, line, name, made);
   }
+}
+
+void NumberSuspects::suggest_masks_of_exponential(std::uint32_t exponential,
+                                                  const std::string& why) {
+  const ValueSite& at = site(node(exponential).site);
+  for (const std::string& name : minuends(x_text.line(at.file, at.line))) {
+    std::vector<int> lines = x_text.masks_of(at.file, at.line, name);
+    // s = scores[j]: what is stored to that.
+    const int above = lines.empty() ? x_text.assigned_above(at.file, at.line, name) : 0;
+    if (above != 0)
+      for (const std::string& array : indexed_names(x_text.line(at.file, above))) {
+        const std::vector<int> of_array = x_text.masks_of(at.file, above, array);
+        lines.insert(lines.end(), of_array.begin(), of_array.end());
+      }
+    suggest_masks(at, lines, why, "makes what is compared there");
+  }
+}
+
+void NumberSuspects::suggest_guards_of_key(std::uint32_t s) {
+  if (x_graph.whole_blocks) return;
+  bool loads_keys = false;
+  std::set<std::uint32_t> rows;
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
+    const Term& term = x_terms[n];
+    if (term.kind == TermKind::kWeight) rows.insert(term.row);
+    loads_keys |= term.kind == TermKind::kElement && term.buffer > 0 && node(n).site == s;
+  }
+  const auto is_complete = [&](std::uint32_t row) { return has_all_weights(row); };
+  if (!loads_keys || rows.empty() || !std::all_of(rows.begin(), rows.end(), is_complete)) return;
+  const std::string why = "lets what is no key through: every key has its weight beside it";
+  suggest_chosen_by(s, why);
+  for (const Condition& condition : conditions_in(site(s).conditions)) {
+    if (condition.loop) continue;
+    suggest_decided(s, condition, why);
+    suggest_test(s, condition, why);
+  }
+}
+
+void NumberSuspects::suspect_key_beyond(const Cause& cause, std::uint32_t a, std::uint32_t b) {
+  const auto is_of_q = [&](std::uint32_t n) {
+    return n != 0 && x_terms[n].kind == TermKind::kElement && x_terms[n].buffer == 0;
+  };
+  if (!is_of_q(a) || !is_of_q(b) || !has_all_weights(cause.row)) return;
+  x_out.what += "; every key of the row has its own weight beside it";
+  const std::string why = "lets what is no key through";
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
+    if (is_exponential(n) && x_terms[n].kind == TermKind::kWeight && x_terms[n].row == cause.row)
+      return suggest_masks_of_exponential(n, why);
 }
 
 void NumberSuspects::suggest_stored_masks(std::uint32_t row, std::uint32_t score,
@@ -307,19 +364,9 @@ void NumberSuspects::suggest_stored_masks(std::uint32_t row, std::uint32_t score
     }
   if (masks.empty() && choices.empty())
     for (const std::uint32_t s : holders) suggest_masks_by_text(s, why, made);
-}
-
-bool NumberSuspects::has_all_weights(std::uint32_t row) const {
-  std::vector<bool> weighed(x_terms.keys().size());
-  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
-    const Term& term = x_terms[n];
-    if (!is_exponential(n) || term.kind != TermKind::kWeight || term.row != row) continue;
-    for (unsigned j = 0; j < x_terms.keys().size(); ++j)
-      if (x_terms.keys().has(term.set, j)) weighed[j] = true;
-  }
-  for (unsigned j = 0; j < x_terms.keys().size(); ++j)
-    if (!weighed[j] && x_attention.visible(row, j)) return false;
-  return true;
+  // A score that is 0 has no holder.
+  if (masks.empty() && holders.empty() && is_exponential(score))
+    suggest_masks_of_exponential(score, why);
 }
 
 void NumberSuspects::suggest_conditions_of_end(std::uint32_t s, std::uint32_t row,

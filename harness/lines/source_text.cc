@@ -142,11 +142,12 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// "-INFINITY;", "-FLT_MAX;", "-1e9f;", "NEG_INF;".
-bool is_minus_infinite(const std::vector<Token>& tokens, std::size_t at) {
+// "-INFINITY;", "-FLT_MAX;", "-1e9f;", "NEG_INF;", with that end.
+bool is_minus_infinite(const std::vector<Token>& tokens, std::size_t at,
+                       std::string_view end = ";") {
   const bool minus = at < tokens.size() && tokens[at].is("-");
   if (minus) ++at;
-  if (at + 1 >= tokens.size() || !tokens[at + 1].is(";")) return false;
+  if (at + 1 >= tokens.size() || !tokens[at + 1].is(end)) return false;
   std::string text(tokens[at].text);
   std::transform(text.begin(), text.end(), text.begin(),
                  [](unsigned char c) { return std::toupper(c); });
@@ -154,6 +155,15 @@ bool is_minus_infinite(const std::vector<Token>& tokens, std::size_t at) {
     return minus ? text.find("INF") != text.npos || text.find("MAX") != text.npos
                  : text.find("NEG") != text.npos && text.find("INF") != text.npos;
   return minus && std::strtod(text.c_str(), nullptr) >= 1e4;
+}
+
+// Whether what is assigned from here on is a choice, one side of which is minus infinity: "j < n ? s : -INFINITY;".
+bool chooses_minus_infinity(const std::vector<Token>& tokens, std::size_t at) {
+  for (; at + 1 < tokens.size() && !tokens[at].is_any({";", "{", "}"}); ++at)
+    if ((tokens[at].is(":") && is_minus_infinite(tokens, at + 1)) ||
+        (tokens[at].is("?") && is_minus_infinite(tokens, at + 1, ":")))
+      return true;
+  return false;
 }
 
 }  // namespace
@@ -328,7 +338,13 @@ std::vector<int> SourceText::masks_of(const std::string& file, int number,
     if (!tokens[i].is(variable)) continue;
     std::size_t at = i + 1;
     while (at < end && tokens[at].is("[")) at = behind_bracket(tokens, at);
-    if (at >= end || !tokens[at].is("=") || !is_minus_infinite(tokens, at + 1)) continue;
+    if (at >= end || !tokens[at].is("=")) continue;
+    if (chooses_minus_infinity(tokens, at + 1)) {
+      if (std::find(out.begin(), out.end(), tokens[i].line) == out.end())
+        out.push_back(tokens[i].line);
+      continue;
+    }
+    if (!is_minus_infinite(tokens, at + 1)) continue;
     const std::vector<Statement> around = statements_around(file, tokens[i].line);
     const auto mask = std::find_if(around.rbegin(), around.rend(),
                                    [](const Statement& one) { return !one.loop; });

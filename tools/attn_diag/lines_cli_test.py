@@ -38,6 +38,16 @@ NORMALISED = (
     "  for (int i = 0; i < kPerLane; ++i) out[q_at + lane + 32 * i] = acc[i];\n",
 )
 
+# Whole pages are gone over, and one key behind the last is taken for one.
+ONE_TOO_MANY = (
+    "for (int t = 0; t < tokens; ++t) {\n      float s = q_lane * k_cache[base + t * HEAD_SIZE + lane];\n"
+    "      for (int mask = 16; mask >= 1; mask /= 2) s += __shfl_xor_sync(0xffffffff, s, mask);\n      s *= scale;",
+    "for (int t = 0; t < PAGE_SIZE; ++t) {\n      const bool valid = t <= tokens;\n"
+    "      float dot = valid ? q_lane * k_cache[base + t * HEAD_SIZE + lane] : 0.f;\n"
+    "      for (int mask = 16; mask >= 1; mask /= 2) dot += __shfl_xor_sync(0xffffffff, dot, mask);\n"
+    "      float s;\n      s = valid ? dot * scale : -INFINITY;",
+)
+
 # Kernel, case (its flags, or which of the kernel's own), what is edited and into what, and where in the list of suspects
 # the line must be; `sure`: it is claimed.
 # Scores are stored where the mask lets them; the other loops have a mask of their own, by the key's place in its tile.
@@ -166,6 +176,14 @@ EDITS = {
     "a step of lanes that is left out": ("warp_per_row", 0, "offset = 16; offset > 0; offset /= 2) x += __shfl_xor_sync(kFull, x, offset);\n  return x;",
                                          "offset = 8; offset > 0; offset /= 2)\n    x += __shfl_down_sync(kFull, x, offset);\n  return __shfl_sync(kFull, x, 0);",
                                          "offset = 8;", 1, False),
+    "one key too many, chosen where scores are stored": (
+        "carved_smem", "--dtype fp32 --seqlen 100", "S[tx * (Bc + PAD) + c] = visible ? s * scale : -INFINITY;",
+        "S[tx * (Bc + PAD) + c] = key <= M\n ? s * scale : -INFINITY;", "= key <= M", 1, False),
+    "one key too many of a page, by a name": ("paged_kv", 0, *ONE_TOO_MANY, "bool valid = t <= tokens", 1, False),
+    "one key too many, of which a number stands in memory": (
+        "paged_kv", 0, ONE_TOO_MANY[0],
+        ONE_TOO_MANY[1].replace("k_cache[base + t * HEAD_SIZE + lane]", "(t < tokens ? k_cache[base + t * HEAD_SIZE + lane] : 1.f)"),
+        "bool valid = t <= tokens", 1, False),
     "scores in rows of another length": ("carved_smem", "--dtype fp32 --seqlen 100", "S[tx * (Bc + PAD) + c] = visible", "S[tx * Bc + c] = visible",
                                          "S[tx * Bc + c] =", 3, False),
     "scores of the tile before": ("carved_smem", "--dtype fp32 --seqlen 100 --mask causal", *MASKED_LATER, "(causal && c > row)) continue;", 1, False),
@@ -427,6 +445,7 @@ EDITS = {
 
 # As EDITS, where attn-diag check finds something: it needs the instrumented build.
 CHECKED_EDITS = {
+    "one key too many of a page, which nobody wrote": ("paged_kv", 0, *ONE_TOO_MANY, "bool valid = t <= tokens", 1, False),
     "a guard by which all others are right": ("persistent_queue", "--heads 4 --kv-heads 2 --seqlen-q 17 --seqlen-k 33 --head-dim 32",
         "((size_t)kv_head * w.sk + j)",
         "((size_t)tiles_per_head * w.sk + j)", "tiles_per_head * w.sk", 1, False),
