@@ -30,7 +30,7 @@ bool FindingSuspects::suspect_missing_barrier() {
     // What is out of bounds, and what two threads write, is an index; a copy wants its own wait.
     if (finding.kind == host::CheckKind::kOutOfBounds ||
         (finding.kind == host::CheckKind::kAsyncCopy && finding.wait.places.empty() &&
-         !is_race_as_well(finding)))
+         (reads_own_copy(finding) || !is_race_as_well(finding))))
       return false;
     const bool of_wait = !finding.wait.places.empty();
     if ((finding.kind != host::CheckKind::kRace && !of_wait) || !finding.has_other) continue;
@@ -109,6 +109,11 @@ bool FindingSuspects::suspect_unpublished() {
   suggest(at.file, "", statement_of(at.file, at.line, next, true), 0, race->array,
           "is read by another block: a barrier is missing behind it");
   return true;
+}
+
+bool FindingSuspects::reads_own_copy(const host::CheckFinding& copy) {
+  return copy.has_other && copy.access.thread == copy.other.thread &&
+         copy.access.block == copy.other.block;
 }
 
 bool FindingSuspects::is_race_as_well(const host::CheckFinding& copy) const {
@@ -372,7 +377,8 @@ void FindingSuspects::suggest_copy_over(const host::SourcePlace& at, const std::
 
 void FindingSuspects::suspect_waits(const host::CheckFinding& early) {
   if (early.kind != host::CheckKind::kAsyncCopy || early.access.places.empty() ||
-      early.other.places.empty() || is_copy_over(early) || is_race_as_well(early))
+      early.other.places.empty() || is_copy_over(early) ||
+      (is_race_as_well(early) && !reads_own_copy(early)))
     return;
   for (const host::SourcePlace& read : places_in_kernel(early.access, early.other))
     for (const int line : x_text.waits_for_copies(read.file, read.line))

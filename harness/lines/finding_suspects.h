@@ -117,6 +117,8 @@ class FindingSuspects : public NumberSuspects {
   std::vector<host::SourcePlace> calls_in_kernel(const host::CheckAccess& access) const;
   // Whether a read of what a copy still writes is a race of the same lines as well: then no wait is missing.
   bool is_race_as_well(const host::CheckFinding& copy) const;
+  // Whether a thread reads what it copies itself: no barrier keeps it from that, only a wait.
+  static bool reads_own_copy(const host::CheckFinding& copy);
   // Where the outermost statement around a line begins or ends that is not around the other one.
   int statement_of(const std::string& file, int line, int other, bool its_end);
   // The guard of an access that only indices beyond a limit pass.

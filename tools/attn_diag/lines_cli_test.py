@@ -48,6 +48,42 @@ ONE_TOO_MANY = (
     "      float s;\n      s = valid ? dot * scale : -INFINITY;",
 )
 
+# A tile is waited for before the next is issued, so that one barrier does.
+TILE = (
+    "    const int stage = tile & 1, count = min(kBc, QKV_seqlen - tile * kBc);\n"
+    "    if (row < QKV_seqlen) {\n"
+    "      for (int j = 0; j < count; ++j) {\n"
+    "        float s = 0.f;\n"
+    "        for (int c = 0; c < kHeadDim; ++c) s += __half2float(s_Q[tid][c]) * __half2float(s_K[stage][j][c]);\n"
+    "        s *= scale;\n"
+    "        float m_new = fmaxf(m, s), a = __expf(m - m_new), p = __expf(s - m_new);\n"
+    "        l = l * a + p;\n"
+    "        for (int c = 0; c < kHeadDim; ++c) acc[c] = acc[c] * a + p * __half2float(s_V[stage][j][c]);\n"
+    "        m = m_new;\n"
+    "      }\n"
+    "    }\n"
+)
+WAIT_FIRST = (
+    "    if (tile + 1 < Tc) {\n"
+    "      issue_tile(tile + 1, (tile + 1) & 1);\n"
+    "      CP_ASYNC_COMMIT_GROUP();\n"
+    "      CP_ASYNC_WAIT_GROUP(1);\n"
+    "    } else {\n"
+    "      CP_ASYNC_WAIT_GROUP(0);\n"
+    "    }\n"
+    "    __syncthreads();\n"
+    f"{TILE}    __syncthreads();\n",
+    "    CP_ASYNC_WAIT_GROUP(1);\n"
+    "    __syncthreads();\n"
+    "    if (tile + 1 < Tc) {\n"
+    "      issue_tile(tile + 1, (tile + 1) & 1);\n"
+    "      CP_ASYNC_COMMIT_GROUP();\n"
+    "    }\n"
+    + TILE.replace("    if (row", "    const __half *bK = &s_K[0][0][0] + stage * int(sizeof(s_K[0]) / 2), *bV = &s_V[0][0][0] + stage * int(sizeof(s_V[0]) / 2);\n"
+                 "    const int pitch = sizeof(s_K[0][0]) / 2;\n    if (row")
+    .replace("s_Q[tid][c]", "Q[gmem + (size_t)row * kHeadDim + c]").replace("s_K[stage][j][c]", "bK[j * pitch + c]").replace("s_V[stage][j][c]", "bV[j * pitch + c]"),
+)
+
 # Kernel, case (its flags, or which of the kernel's own), what is edited and into what, and where in the list of suspects
 # the line must be; `sure`: it is claimed.
 # Scores are stored where the mask lets them; the other loops have a mask of their own, by the key's place in its tile.
@@ -445,6 +481,8 @@ EDITS = {
 
 # As EDITS, where attn-diag check finds something: it needs the instrumented build.
 CHECKED_EDITS = {
+    "a wait that leaves what a thread copies itself": (
+        "cp_async_ring", "--dtype fp16 --seqlen 100 --head-dim 64", *WAIT_FIRST, "CP_ASYNC_WAIT_GROUP(1);", 1, False),
     "one key too many of a page, which nobody wrote": ("paged_kv", 0, *ONE_TOO_MANY, "bool valid = t <= tokens", 1, False),
     "a guard by which all others are right": ("persistent_queue", "--heads 4 --kv-heads 2 --seqlen-q 17 --seqlen-k 33 --head-dim 32",
         "((size_t)kv_head * w.sk + j)",
