@@ -62,6 +62,9 @@ void NumberSuspects::suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32
   const auto suggest_operand = [&](std::uint32_t operand) {
     for (const bool indices : {false, true})
       for (std::uint32_t n = operand; n != 0; n = node(n).operand[0]) {
+        // Of a matrix that was loaded by a helper: which part of it a lane names.
+        if (!indices && n == operand && op(at) == ValueOp::kProduct && stray != Strays::kNothing)
+          suggest_call(node(n).site, makes);
         if (!indices) suggest_node(n, makes);
         if (!indices) suggest_fragment(n);
         if ((indices || !apart) && node(n).site != 0) suggest_indices(node(n).site, makes);

@@ -32,6 +32,10 @@ bool go_up(const std::vector<unsigned>& numbers) {
   return numbers.size() >= kSome && numbers.back() != numbers.front();
 }
 
+bool has_repeats(const std::vector<unsigned>& numbers) {
+  return std::set<unsigned>(numbers.begin(), numbers.end()).size() < numbers.size();
+}
+
 // The keys, or columns, that a line multiplies with each other, in the order in which each thread comes to them.
 class OperandSteps {
  public:
@@ -123,6 +127,10 @@ NumberSuspects::Strays NumberSuspects::strays(std::uint32_t at, Ill ill) const {
     }
     if ((lines[0].size() > 1) != (lines[1].size() > 1))
       return lines[1].size() > 1 ? Strays::kRight : Strays::kLeft;
+    // No column, or key, goes into it twice.
+    const auto [left, right] = steps.of(where);
+    if (has_repeats(left) != has_repeats(right))
+      return has_repeats(right) ? Strays::kRight : Strays::kLeft;
   } else {
     for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
       if (op(n) == op(at) && is_same_line(node(n).site, node(at).site))  // unrolled, many sites

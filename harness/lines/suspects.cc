@@ -286,6 +286,16 @@ void Suspects::suggest_callers(std::uint32_t site_number, const std::string& why
     suggest(site_number, line, launches(text_of(site_number, line)) ? "launches it" : why);
 }
 
+void Suspects::suggest_call(std::uint32_t site_number, const std::string& why) {
+  const std::vector<NamedLine> calls = lines_in(site(site_number).callers);
+  if (x_graph.whole_blocks || calls.empty()) return;
+  const std::string& file = file_of(site_number, calls.front());
+  const int line = calls.front().line;
+  suggest(site_number, calls.front(), why);
+  for (const std::string& name : variables_of(x_text.statement(file, line)))
+    if (x_text.is_integer(file, line, name)) suggest_computed_above(file, "", line, name, why);
+}
+
 void Suspects::suggest_conditions(std::uint32_t site_number, const char* kind,
                                   const std::string& why, bool lacks) {
   const ValueSite& s = site(site_number);

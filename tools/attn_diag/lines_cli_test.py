@@ -220,6 +220,12 @@ EDITS = {
         "paged_kv", 0, ONE_TOO_MANY[0],
         ONE_TOO_MANY[1].replace("k_cache[base + t * HEAD_SIZE + lane]", "(t < tokens ? k_cache[base + t * HEAD_SIZE + lane] : 1.f)"),
         "bool valid = t <= tokens", 1, False),
+    "columns of k that go into a product twice": ("swizzled_tiles", 0,
+        "lane % 8, column + lane / 8 % 2 * 8)));", "lane % 8, column + lane / 16 % 2 * 8)));", "column + lane / 16 % 2 * 8", 1, False),
+    "the part of a matrix that a lane names, above": ("swizzled_tiles", 0,
+        "ldmatrix(r, address(tile + swizzled(key + lane / 16 * 8 + lane % 8, column + lane / 8 % 2 * 8)));",
+        "const int at_key = key + lane / 16 * 8 + lane % 8;\n  const int at_column = column + lane / 16 % 2 * 8;\n"
+        "  ldmatrix(r, address(tile + swizzled(at_key, at_column)));", "at_column = column + lane", 3, False),
     "scores in rows of another length": ("carved_smem", "--dtype fp32 --seqlen 100", "S[tx * (Bc + PAD) + c] = visible", "S[tx * Bc + c] = visible",
                                          "S[tx * Bc + c] =", 3, False),
     "scores of the tile before": ("carved_smem", "--dtype fp32 --seqlen 100 --mask causal", *MASKED_LATER, "(causal && c > row)) continue;", 1, False),
