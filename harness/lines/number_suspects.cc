@@ -292,6 +292,20 @@ void NumberSuspects::suspect_dropped_scores(const Cause& cause) {
   });
 }
 
+void NumberSuspects::suggest_distance_of_lanes(std::uint32_t s) {
+  if (x_graph.whole_blocks) return;
+  const ValueSite& at = site(s);
+  const std::string lane = shuffle_lane(x_text.line(at.file, at.line));
+  if (lane.empty()) return;
+  const std::string why = "says how far apart the lanes are whose numbers are added";
+  for (const Condition& condition : conditions_in(site(s).conditions))
+    if (condition.loop && has_name(text_of(s, condition.at), {lane}))
+      return suggest(s, condition.at, why);
+  for (const Statement& around : x_text.statements_around(at.file, at.line))
+    if (around.loop && has_name(x_text.line(at.file, around.begin), {lane}))
+      suggest(at.file, at.function, around.begin, 0, lane, why);
+}
+
 void NumberSuspects::suggest_heads_of_load(std::uint32_t loader, std::uint32_t row) {
   if (x_graph.whole_blocks || !loads_all(0, row)) return;
   note_loaders();
@@ -337,6 +351,8 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
     suggest_stored_masks(cause.row, n, "lets what is no key through");
   if (cause.ill == Ill::kMeaningless && !x_graph.whole_blocks)
     suspect_key_beyond(cause, left, right);
+  if (cause.ill == Ill::kSumOfScores || cause.ill == Ill::kRows)
+    suggest_distance_of_lanes(cause.site);
   suggest_chosen(n, {a, b, left, right});
   suspect_replaced_part();
   suspect_dropped_scores(cause);

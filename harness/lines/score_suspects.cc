@@ -164,7 +164,10 @@ void NumberSuspects::suspect_other_row(std::uint32_t a, std::uint32_t b, std::ui
     if (from == 0 || from >= at || x_terms[from].kind != x_terms[at].kind) break;
     if (node(from).where != node(at).where) {
       if (is_load(at)) {
-        if (op(from) != ValueOp::kStore) suggest_node(at, why);  // a shuffle
+        if (op(from) != ValueOp::kStore) {  // a shuffle
+          suggest_node(at, why);
+          suggest_returns(node(at).site, "says which thread");
+        }
         if (is_read_by_blocks(at)) {
           suggest_pointer(node(at).site, "makes the place where another block's number is read");
           suggest_node(at, why);

@@ -238,6 +238,10 @@ void Suspects::suggest_head(std::uint32_t site_number, const std::string& why) {
       return keys[1].count(key_of(site_number, use)) != 0 &&
              keys[2].count(key_of(site_number, use)) != 0;
     });
+  // What divides makes a head of k and v of one of q; what is computed of that only goes by it.
+  std::stable_partition(uses.begin(), uses.end(), [&](const NamedLine& use) {
+    return text_of(site_number, use).find_first_of("/%") != std::string::npos;
+  });
   suggest_computed(site_number, uses, why);
 }
 
@@ -284,6 +288,14 @@ void Suspects::suggest_callers(std::uint32_t site_number, const std::string& why
   const ValueSite& s = site(site_number);
   for (const NamedLine& line : lines_in(s.callers))
     suggest(site_number, line, launches(text_of(site_number, line)) ? "launches it" : why);
+}
+
+void Suspects::suggest_returns(std::uint32_t site_number, const std::string& why) {
+  const ValueSite& at = site(site_number);
+  for (const std::string& name : called_names(x_text.statement(at.file, at.line)))
+    for (const int line : x_text.lines_of_function(at.file, name))
+      if (has_name(x_text.line(at.file, line), {"return"}))
+        suggest(at.file, name, line, 0, "", why);
 }
 
 void Suspects::suggest_call(std::uint32_t site_number, const std::string& why) {

@@ -82,6 +82,8 @@ class Suspects : public Walk {
     return at.file.empty() ? site(site_number).home : at.file;
   }
   void suggest_callers(std::uint32_t site_number, const std::string& why);
+  // Where functions that the line calls return.
+  void suggest_returns(std::uint32_t site_number, const std::string& why);
   // The innermost of these calls, and what is computed of the integers that it names.
   void suggest_call(std::uint32_t site_number, const std::string& why);
   void suggest_conditions(std::uint32_t site_number, const char* kind, const std::string& why,

@@ -17,6 +17,17 @@ FIXTURES = pathlib.Path(__file__).resolve().parents[2] / "fixtures"
 sys.path.insert(0, str(FIXTURES / "zoo"))
 import zoo  # noqa: E402
 
+
+def several(file, *edits):
+    """Several edits of a file of the zoo, as one: the whole of it, before and after."""
+    before = after = (FIXTURES / "zoo" / file).read_text()
+    for old, new in edits:
+        if old not in after:
+            raise SystemExit(f"{old!r} is not in {file}")
+        after = after.replace(old, new, 1)
+    return before, after
+
+
 # o is kept normalised, and divided by the sum of one tile.
 ADDS = (
     "    for (int j = 0; j < count; ++j) {\n"
@@ -46,42 +57,6 @@ ONE_TOO_MANY = (
     "      float dot = valid ? q_lane * k_cache[base + t * HEAD_SIZE + lane] : 0.f;\n"
     "      for (int mask = 16; mask >= 1; mask /= 2) dot += __shfl_xor_sync(0xffffffff, dot, mask);\n"
     "      float s;\n      s = valid ? dot * scale : -INFINITY;",
-)
-
-# A tile is waited for before the next is issued, so that one barrier does.
-TILE = (
-    "    const int stage = tile & 1, count = min(kBc, QKV_seqlen - tile * kBc);\n"
-    "    if (row < QKV_seqlen) {\n"
-    "      for (int j = 0; j < count; ++j) {\n"
-    "        float s = 0.f;\n"
-    "        for (int c = 0; c < kHeadDim; ++c) s += __half2float(s_Q[tid][c]) * __half2float(s_K[stage][j][c]);\n"
-    "        s *= scale;\n"
-    "        float m_new = fmaxf(m, s), a = __expf(m - m_new), p = __expf(s - m_new);\n"
-    "        l = l * a + p;\n"
-    "        for (int c = 0; c < kHeadDim; ++c) acc[c] = acc[c] * a + p * __half2float(s_V[stage][j][c]);\n"
-    "        m = m_new;\n"
-    "      }\n"
-    "    }\n"
-)
-WAIT_FIRST = (
-    "    if (tile + 1 < Tc) {\n"
-    "      issue_tile(tile + 1, (tile + 1) & 1);\n"
-    "      CP_ASYNC_COMMIT_GROUP();\n"
-    "      CP_ASYNC_WAIT_GROUP(1);\n"
-    "    } else {\n"
-    "      CP_ASYNC_WAIT_GROUP(0);\n"
-    "    }\n"
-    "    __syncthreads();\n"
-    f"{TILE}    __syncthreads();\n",
-    "    CP_ASYNC_WAIT_GROUP(1);\n"
-    "    __syncthreads();\n"
-    "    if (tile + 1 < Tc) {\n"
-    "      issue_tile(tile + 1, (tile + 1) & 1);\n"
-    "      CP_ASYNC_COMMIT_GROUP();\n"
-    "    }\n"
-    + TILE.replace("    if (row", "    const __half *bK = &s_K[0][0][0] + stage * int(sizeof(s_K[0]) / 2), *bV = &s_V[0][0][0] + stage * int(sizeof(s_V[0]) / 2);\n"
-                 "    const int pitch = sizeof(s_K[0][0]) / 2;\n    if (row")
-    .replace("s_Q[tid][c]", "Q[gmem + (size_t)row * kHeadDim + c]").replace("s_K[stage][j][c]", "bK[j * pitch + c]").replace("s_V[stage][j][c]", "bV[j * pitch + c]"),
 )
 
 # Kernel, case (its flags, or which of the kernel's own), what is edited and into what, and where in the list of suspects
@@ -220,6 +195,17 @@ EDITS = {
         "paged_kv", 0, ONE_TOO_MANY[0],
         ONE_TOO_MANY[1].replace("k_cache[base + t * HEAD_SIZE + lane]", "(t < tokens ? k_cache[base + t * HEAD_SIZE + lane] : 1.f)"),
         "bool valid = t <= tokens", 1, False),
+    "a lane that a function names": (
+        "persistent_queue", "--heads 2 --seqlen 17 --head-dim 32", *several(
+            "persistent_queue/persistent.cu",
+            ("__device__ void do_tile", "__device__ int second(int lane) {\n  return lane ^ 8;\n}\n__device__ void do_tile"),
+            ("__shfl_xor_sync(0xffffffffu, s, 2)", "__shfl_sync(0xffffffffu, s, second(threadIdx.x % 32))")),
+        "return lane ^ 8;", 2, False),
+    "lanes of other keys, by the first distance of a loop": ("constant_params", 0,
+        "for (int w = 4; w; w >>= 1) s += __shfl_xor_sync(0xffffffffu, s, w, 8);",
+        "for (int w = 16; w; w >>= 1)\n s += __shfl_xor_sync(0xffffffffu, s, w);", "int w = 16", 1, False),
+    "a head of k and v, of which an offset is made": ("warp_per_row", "--dtype fp32 --heads 4 --kv-heads 2 --seqlen 40 --head-dim 64",
+        "head / (n_heads / n_kv_heads);", "head % n_kv_heads;", "head % n_kv_heads", 1, False),
     "columns of k that go into a product twice": ("swizzled_tiles", 0,
         "lane % 8, column + lane / 8 % 2 * 8)));", "lane % 8, column + lane / 16 % 2 * 8)));", "column + lane / 16 % 2 * 8", 1, False),
     "the part of a matrix that a lane names, above": ("swizzled_tiles", 0,
@@ -488,7 +474,16 @@ EDITS = {
 # As EDITS, where attn-diag check finds something: it needs the instrumented build.
 CHECKED_EDITS = {
     "a wait that leaves what a thread copies itself": (
-        "cp_async_ring", "--dtype fp16 --seqlen 100 --head-dim 64", *WAIT_FIRST, "CP_ASYNC_WAIT_GROUP(1);", 1, False),
+        "cp_async_ring", "--dtype fp16 --seqlen 100 --head-dim 64", *several(
+            "cp_async_ring/fa_cp_async.cu",
+            ("    if (tile + 1 < Tc) {\n", "    CP_ASYNC_WAIT_GROUP(1);\n    __syncthreads();\n    if (tile + 1 < Tc) {\n"),
+            ("      CP_ASYNC_WAIT_GROUP(1);\n    } else {\n      CP_ASYNC_WAIT_GROUP(0);\n    }\n    __syncthreads();\n", "    }\n"),
+            ("    __syncthreads();\n  }\n  if (row", "  }\n  if (row"),
+            ("    if (row < QKV_seqlen) {\n      for (int j", "    const int size = sizeof(s_K[0]) / 2;\n    const half *bK = &s_K[0][0][0] + stage * size, *bV = &s_V[0][0][0] + stage * size;\n"
+             "    if (row < QKV_seqlen) {\n      for (int j"),
+            ("s_Q[tid][c]) *", "Q[gmem + (size_t)row * kHeadDim + c]) *"), ("s_K[stage][j][c]", "bK[j * kHeadDim + c]"),
+            ("s_V[stage][j][c]", "bV[j * kHeadDim + c]")),
+        "CP_ASYNC_WAIT_GROUP(1);", 1, False),
     "one key too many of a page, which nobody wrote": ("paged_kv", 0, *ONE_TOO_MANY, "bool valid = t <= tokens", 1, False),
     "a guard by which all others are right": ("persistent_queue", "--heads 4 --kv-heads 2 --seqlen-q 17 --seqlen-k 33 --head-dim 32",
         "((size_t)kv_head * w.sk + j)",
