@@ -90,6 +90,7 @@ TrialVerdict verdict_of(WireReader& from) {
 
 std::vector<int> ordered(const Program& program, const std::vector<Edit>& edits,
                          const Suspects& all) {
+  constexpr int kLarge = 6;  // of words and signs that come in
   const std::vector<SourcePlace> suspects = all.in_order();
   std::vector<std::vector<bool>> here;  // by file: which of the suspects are in it
   for (const auto& code : program.files) {
@@ -100,7 +101,9 @@ std::vector<int> ordered(const Program& program, const std::vector<Edit>& edits,
   std::vector<double> distance(edits.size());
   for (std::size_t i = 0; i < edits.size(); ++i) {
     order[i] = static_cast<int>(i);
-    distance[i] = edits[i].tier +
+    // Far off the usual and large at once: hundreds at each line, and hardly ever what was meant.
+    const bool is_odd = edits[i].tier > 1 && edits[i].size >= kLarge;
+    distance[i] = edits[i].tier + (is_odd ? 1 : 0) +
                   remoteness(edits[i], suspects, here[static_cast<std::size_t>(edits[i].file)]);
     // Before any other edit of the first suspect.
     if (all.order && edits[i].operation == kBarrierOperation) distance[i] -= 1.5;

@@ -51,6 +51,20 @@ TEST_CASE("edits at a suspect come first, then those beside it") {
   CHECK(here.order.size() == here.edits.size());
 }
 
+TEST_CASE("large edits of what is seldom wrong come behind small ones anywhere") {
+  Suspects suspects;
+  suspects.by_lines = {{"k.cu", 14}};
+  const Ordered there(suspects);
+  std::size_t odd = 0;
+  for (std::size_t i = 0; i < there.order.size(); ++i) {
+    const Edit& e = there.edits[static_cast<std::size_t>(there.order[i])];
+    if (e.tier < 2 || e.size < 6) continue;
+    ++odd;
+    CHECK(there.first(2, "relational operator") < i);
+  }
+  CHECK(odd > 10);
+}
+
 TEST_CASE("a file is known by the end of its path, not by a part of a name") {
   Suspects suspects;
   suspects.by_check = {{"/other/place/k.cu", 14}, {"c/k.cu", 14}, {"k.cu.bak", 14}};
