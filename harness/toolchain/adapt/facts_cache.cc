@@ -3,6 +3,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
+#include <set>
+#include <string>
 
 #include "harness/toolchain/adapt/axes.h"
 #include "harness/toolchain/adapt/facts_code.h"
@@ -105,6 +108,32 @@ void read_orders(FactsCode& code, bool paged, CacheFact& cache, bool& chunks) {
     }
 }
 
+// What the page of a table is multiplied by: "(page * num_heads + head) * ..." or "(page * PAGE_SIZE + token) * ...";
+// empty: nothing says it, or not always the same.
+std::string order_of_index(const FactsCode& code) {
+  const Syntax& s = code.syntax();
+  std::set<std::string> found;
+  code.each_token([&](const FunctionModel&, std::size_t i) {
+    const std::string page = lower(std::string(s[i].text));
+    const auto has = [](const std::string& name, std::initializer_list<const char*> parts) {
+      return std::any_of(parts.begin(), parts.end(),
+                         [&](const char* part) { return name.find(part) != std::string::npos; });
+    };
+    if (!s[i].is_identifier() || !has(page, {"block", "page"}) ||
+        has(page, {"size", "num", "blockidx", "blockdim", "table"}))
+      return;
+    std::size_t at = i + 1;
+    if (s.is(at, ")")) ++at;
+    if (!s.is(at, "*") || at + 2 >= s.size() || !s.is(at + 2, "+")) return;
+    const std::string times = lower(std::string(s[at + 1].text));
+    if (has(times, {"head"}) && !has(times, {"dim", "size"}))
+      found.insert("kHeadsTokens");
+    else if (has(times, {"size", "token"}))
+      found.insert("kTokensHeads");
+  });
+  return found.size() == 1 ? *found.begin() : "";
+}
+
 }  // namespace
 
 void read_cache(FactsCode& code, Facts& facts) {
@@ -113,6 +142,8 @@ void read_cache(FactsCode& code, Facts& facts) {
   cache.page = !paged ? 0 : page_size(code);
   if (paged && cache.page == 0) cache.page = kAnyPage;
   if (facts.bshd) cache.k = cache.v = "kTokensHeads";
+  if (const std::string order = paged ? order_of_index(code) : ""; !order.empty())
+    cache.k = cache.v = order;
   if (facts.dtypes == std::set<std::string>{"fp32"}) cache.chunk = 4;
   bool chunks = false;
   read_orders(code, paged, cache, chunks);

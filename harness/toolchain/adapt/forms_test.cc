@@ -94,6 +94,31 @@ TEST_CASE("a table of pages makes K and V a cache, in the order of comments") {
           contains("seq_lens_values.push_back(c.seqlen_k())"));
 }
 
+TEST_CASE("the order of a cache is what its index says, where no comment does") {
+  const auto order = [&](const std::string& index) {
+    const std::string parameters =
+        "const half* q, const half* k_pool, const half* v_pool, half* o, const int* block_tables, "
+        "const int* seq_lens, int num_seqs, int num_heads, int D, int max_num_blocks_per_seq";
+    return draft_of(
+               "constexpr int BLOCK_SIZE = 16;\n__global__ void kernel(" + parameters +
+               ") {\n  const int p_block = block_tables[0];\n  o[0] = q[0] * k_pool[" + index +
+               "] * v_pool[0];\n}\nvoid attention(" + parameters +
+               ") {\n  kernel<<<1, 32>>>(q, k_pool, v_pool, o, block_tables, seq_lens, num_seqs, "
+               "num_heads, D, max_num_blocks_per_seq);\n}\n")
+        .text;
+  };
+  CHECK_THAT(order("(static_cast<size_t>(p_block) * num_heads + 1) * (BLOCK_SIZE * 64)"),
+             contains("CacheOrder::kHeadsTokens, attn_diag::CacheOrder::kHeadsTokens"));
+  CHECK_THAT(order("((p_block * BLOCK_SIZE + 3) * num_heads + 1) * 64"),
+             contains("CacheOrder::kTokensHeads, attn_diag::CacheOrder::kTokensHeads"));
+}
+
+TEST_CASE("beside a flag that says causal another mask is none of ours") {
+  const Draft draft = draft_of(source(kTensors + kSizes + ", int use_mask, int is_causal"));
+  CHECK_THAT(draft.text, contains("c.is_causal())"));
+  CHECK_THAT(draft.text, !contains("c.is_causal(), "));
+}
+
 TEST_CASE("a length of keys without one of queries is that of decoding") {
   const Draft draft = draft_of(source(kTensors + "int B, int H, int kv_len, int D"));
   CHECK_THAT(draft.text, contains("c.seqlen_q() != 1") &&

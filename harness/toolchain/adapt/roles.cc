@@ -212,6 +212,15 @@ std::vector<Classified> classify(const std::vector<Parameter>& parameters) {
   });
   settle_codes(parameters, out);
   settle_scales(parameters, out);
+  // Beside "is_causal" a "use_mask" is that of a tensor.
+  const auto says_causal = [&](std::size_t i) {
+    return out[i].role == Role::kCausal &&
+           join(split_name(parameters[i].name)).find("causal") != std::string::npos;
+  };
+  bool any_causal = false;
+  for (std::size_t i = 0; i < out.size(); ++i) any_causal |= says_causal(i);
+  for (std::size_t i = 0; i < out.size(); ++i)
+    if (any_causal && out[i].role == Role::kCausal && !says_causal(i)) out[i].role = Role::kUnknown;
   // "n" and "k" beside "seqlen" ...: the first by name wins, a second of the same role is not known.
   for (std::size_t i = 0; i < out.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
