@@ -351,7 +351,10 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
     suggest_stored_masks(cause.row, n, "lets what is no key through");
   if (cause.ill == Ill::kMeaningless && !x_graph.whole_blocks)
     suspect_key_beyond(cause, left, right);
-  if (cause.ill == Ill::kSumOfScores || cause.ill == Ill::kRows)
+  const auto is_part = [&](std::uint32_t of) {
+    return of != 0 && of < n && x_terms[of].kind == TermKind::kScore && !is_whole(x_terms[of]);
+  };
+  if ((cause.ill == Ill::kSumOfScores || cause.ill == Ill::kRows) && is_part(a) && is_part(b))
     suggest_distance_of_lanes(cause.site);
   suggest_chosen(n, {a, b, left, right});
   suspect_replaced_part();

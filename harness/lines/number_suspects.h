@@ -76,7 +76,7 @@ class NumberSuspects : public Suspects {
                      const std::string& why, const std::string& made);
   // The same for what the exponential is taken of, by the text of its line.
   void suggest_masks_of_exponential(std::uint32_t exponential, const std::string& why);
-  // Of a shuffle that adds scores of different keys, or rows: the loop over its distances.
+  // Of a shuffle that adds parts of scores of different keys, or rows: the loop over its distances.
   void suggest_distance_of_lanes(std::uint32_t site);
   // A line that loads elements of k or v loads what nobody wrote, too, and every key has its weight: who lets it?
   void suggest_guards_of_key(std::uint32_t site);
