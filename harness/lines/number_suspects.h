@@ -72,6 +72,7 @@ class NumberSuspects : public Suspects {
   void suggest_stored_masks(std::uint32_t row, std::uint32_t score, const std::string& why);
   // Conditions under which what the site makes or stores becomes minus infinity, by the text of its function.
   void suggest_masks_by_text(std::uint32_t site, const std::string& why, const std::string& made);
+  // Those lines of the site's function, and what they go by.
   void suggest_masks(const host::ValueSite& at, const std::vector<int>& lines,
                      const std::string& why, const std::string& made);
   // The same for what the exponential is taken of, by the text of its line.
