@@ -113,6 +113,24 @@ TEST_CASE("the order of a cache is what its index says, where no comment does") 
              contains("CacheOrder::kTokensHeads, attn_diag::CacheOrder::kTokensHeads"));
 }
 
+TEST_CASE("a structure of parameters may be an instance of a template") {
+  const auto draft = [](const std::string& given) {
+    return draft_of(
+               "template <class T, class A = T> struct Params {\n  const T* q;\n  const T* k;\n  "
+               "const T* v;\n"
+               "  A* o;\n  float* lse;\n  int batch, heads, seqlen, head_dim;\n  float scale;\n};\n"
+               "__global__ void kernel(Params<" +
+               given +
+               "> p) { p.o[0] = p.q[0]; }\n"
+               "void attention(const Params<" +
+               given + ">& p) { kernel<<<1, 32>>>(p); }\n")
+        .text;
+  };
+  CHECK_THAT(draft("half"), contains("Params<half> ") && contains("c.q<half>()") &&
+                                contains("c.o<half>()") && contains(".dtypes = fp16"));
+  CHECK_THAT(draft("half, float"), contains("c.q<half>()") && contains("c.o<float>()"));
+}
+
 TEST_CASE("beside a flag that says causal another mask is none of ours") {
   const Draft draft = draft_of(source(kTensors + kSizes + ", int use_mask, int is_causal"));
   CHECK_THAT(draft.text, contains("c.is_causal())"));

@@ -137,9 +137,50 @@ const FunctionModel* Model::function(const std::string& name) const {
   return nullptr;
 }
 
+std::vector<TemplateParameter> Model::template_parameters(std::size_t open) const {
+  std::vector<TemplateParameter> out;
+  for (const std::string& text : split(open + 1, x_syntax->close_angle(open))) {
+    TemplateParameter t;
+    const std::size_t equals = text.find('=');
+    if (equals != std::string::npos)
+      t.default_text = text.substr(text.find_first_not_of(" =", equals));
+    const std::vector<std::string> words = pieces(text.substr(0, equals));
+    if (words.empty()) continue;
+    t.kind = words.front();
+    t.name = words.size() > 1 ? words.back() : "";
+    out.push_back(t);
+  }
+  return out;
+}
+
+// Params<half> of "template <class T> struct Params": the members of that, of half.
+std::optional<StructModel> Model::instance_of(const std::string& name) const {
+  const std::size_t open = name.find('<');
+  if (open == std::string::npos || !name.ends_with(">")) return std::nullopt;
+  std::optional<StructModel> out = structure(name.substr(0, open));
+  if (!out) return std::nullopt;
+  const std::vector<std::string> given = split_text(name.substr(open + 1, name.size() - open - 2));
+  std::map<std::string, std::string> arguments;
+  for (std::size_t i = 0; i < out->templates.size(); ++i) {
+    const TemplateParameter& t = out->templates[i];
+    const auto same = arguments.find(t.default_text);  // class A = T
+    arguments[t.name] = i < given.size()          ? given[i]
+                        : same != arguments.end() ? same->second
+                                                  : t.default_text;
+  }
+  for (Parameter& member : out->members)
+    if (const auto argument = arguments.find(member.element); argument != arguments.end()) {
+      const std::size_t at = member.type.find(argument->first);
+      if (at != std::string::npos)
+        member.type.replace(at, argument->first.size(), argument->second);
+      member.element = argument->second;
+    }
+  return out;
+}
+
 std::optional<StructModel> Model::structure(const std::string& name) const {
   const auto found = x_structures.find(resolve_type(name));
-  if (found == x_structures.end()) return std::nullopt;
+  if (found == x_structures.end()) return instance_of(name);
   StructModel out = found->second;
   for (const std::string& base : found->second.bases)
     if (base != name)
@@ -150,7 +191,7 @@ std::optional<StructModel> Model::structure(const std::string& name) const {
 }
 
 std::string Model::qualified_type(const std::string& name) const {
-  const auto found = x_structures.find(resolve_type(name));
+  const auto found = x_structures.find(resolve_type(name.substr(0, name.find('<'))));
   return found == x_structures.end() || name.find("::") != std::string::npos
              ? name
              : found->second.scope + name;
@@ -267,19 +308,8 @@ void Model::add_function(const source::Function& f) {
   out.line = s.line(f.name);
   std::size_t i = f.begin;
   if (s.is(i, "template") && s.is(i + 1, "<")) {
-    const std::size_t close = s.close_angle(i + 1);
-    for (const std::string& text : split(i + 2, close)) {
-      TemplateParameter t;
-      const std::size_t equals = text.find('=');
-      if (equals != std::string::npos)
-        t.default_text = text.substr(text.find_first_not_of(" =", equals));
-      const std::vector<std::string> words = pieces(text.substr(0, equals));
-      if (words.empty()) continue;
-      t.kind = words.front();
-      t.name = words.size() > 1 ? words.back() : "";
-      out.templates.push_back(t);
-    }
-    i = close + 1;
+    out.templates = template_parameters(i + 1);
+    i = s.close_angle(i + 1) + 1;
   }
   for (std::size_t j = i; j < f.name; ++j) {
     if (s.is(j, "__launch_bounds__") && s.is(j + 1, "(")) {

@@ -64,6 +64,7 @@ struct StructModel {
   std::vector<Parameter> members;
   std::optional<std::vector<Parameter>> constructor;  // the first of several
   bool is_template = false;
+  std::vector<TemplateParameter> templates;
 };
 
 class Model {
@@ -106,6 +107,9 @@ class Model {
   void add_constants();
   void add_structures();
   void add_aliases();
+  // Of the list that begins with the token "<".
+  std::vector<TemplateParameter> template_parameters(std::size_t open) const;
+  std::optional<StructModel> instance_of(const std::string& name) const;
   std::string scope_of(std::size_t at, bool& in_class, std::string* owner = nullptr) const;
 
   std::unique_ptr<Code> x_code;

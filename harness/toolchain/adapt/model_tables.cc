@@ -233,6 +233,9 @@ void Model::add_structures() {
     bool in_class = false;
     out.scope = scope_of(i, in_class);
     out.is_template = i > 0 && s.is(i - 1, ">");
+    const std::size_t statement = s.statement_begin(i);
+    if (out.is_template && s.is(statement, "template") && s.is(statement + 1, "<"))
+      out.templates = template_parameters(statement + 1);
     if (s[j].is_identifier()) out.name = std::string(s[j++].text);
     // typedef struct {...} Name;
     if (i > 0 && s.is(i - 1, "typedef") && s.is(j, "{") && s[s.match(j) + 1].is_identifier())
