@@ -2,6 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "harness/lines/source_text.h"
 #include "harness/lines/sum_suspects.h"
@@ -438,6 +441,51 @@ void SumSuspects::suspect_extra(const Cause& cause) {
       suggest_loops(node(n).site, cause.keys, n == way.score, false, why);
     }
   suggest_node(way.weight, "makes its weight");
+}
+
+bool NumberSuspects::has_all_weights(std::uint32_t row) const {
+  std::vector<bool> weighed(x_terms.keys().size());
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
+    const Term& term = x_terms[n];
+    if (!is_exponential(n) || term.kind != TermKind::kWeight || term.row != row) continue;
+    for (unsigned j = 0; j < x_terms.keys().size(); ++j)
+      if (x_terms.keys().has(term.set, j)) weighed[j] = true;
+  }
+  for (unsigned j = 0; j < x_terms.keys().size(); ++j)
+    if (!weighed[j] && x_attention.visible(row, j)) return false;
+  return true;
+}
+
+void NumberSuspects::suggest_guards_of_key(std::uint32_t s) {
+  if (x_graph.whole_blocks) return;
+  bool loads_keys = false;
+  std::set<std::uint32_t> rows;
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
+    const Term& term = x_terms[n];
+    if (term.kind == TermKind::kWeight) rows.insert(term.row);
+    loads_keys |= term.kind == TermKind::kElement && term.buffer > 0 && node(n).site == s;
+  }
+  const auto is_complete = [&](std::uint32_t row) { return has_all_weights(row); };
+  if (!loads_keys || rows.empty() || !std::all_of(rows.begin(), rows.end(), is_complete)) return;
+  const std::string why = "lets what is no key through: every key has its weight beside it";
+  suggest_chosen_by(s, why);
+  for (const Condition& condition : conditions_in(site(s).conditions)) {
+    if (condition.loop) continue;
+    suggest_decided(s, condition, why);
+    suggest_test(s, condition, why);
+  }
+}
+
+void NumberSuspects::suspect_key_beyond(const Cause& cause, std::uint32_t a, std::uint32_t b) {
+  const auto is_of_q = [&](std::uint32_t n) {
+    return n != 0 && x_terms[n].kind == TermKind::kElement && x_terms[n].buffer == 0;
+  };
+  if (!is_of_q(a) || !is_of_q(b) || !has_all_weights(cause.row)) return;
+  x_out.what += "; every key of the row has its own weight beside it";
+  const std::string why = "lets what is no key through";
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
+    if (is_exponential(n) && x_terms[n].kind == TermKind::kWeight && x_terms[n].row == cause.row)
+      return suggest_masks_of_exponential(n, why);
 }
 
 }  // namespace attn_diag::lines

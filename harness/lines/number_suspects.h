@@ -79,6 +79,8 @@ class NumberSuspects : public Suspects {
   void suggest_masks_of_exponential(std::uint32_t exponential, const std::string& why);
   // Of a shuffle that adds parts of scores of different keys, or rows: the loop over its distances.
   void suggest_distance_of_lanes(std::uint32_t site);
+  // Whether each key that the row sees has a weight.
+  bool has_all_weights(std::uint32_t row) const;
   // A line that loads elements of k or v loads what nobody wrote, too, and every key has its weight: who lets it?
   void suggest_guards_of_key(std::uint32_t site);
   // q was multiplied by what is no element of k, beside all that are: memory behind the last key.

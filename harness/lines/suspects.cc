@@ -342,19 +342,6 @@ bool Suspects::loads_none(unsigned buffer, std::uint32_t row) {
   return true;
 }
 
-bool Suspects::has_all_weights(std::uint32_t row) const {
-  std::vector<bool> weighed(x_terms.keys().size());
-  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
-    const Term& term = x_terms[n];
-    if (!is_exponential(n) || term.kind != TermKind::kWeight || term.row != row) continue;
-    for (unsigned j = 0; j < x_terms.keys().size(); ++j)
-      if (x_terms.keys().has(term.set, j)) weighed[j] = true;
-  }
-  for (unsigned j = 0; j < x_terms.keys().size(); ++j)
-    if (!weighed[j] && x_attention.visible(row, j)) return false;
-  return true;
-}
-
 bool Suspects::loads_all(unsigned buffer, std::uint32_t row) {
   if (is_cut()) return true;
   const Loaded& loaded = loaded_for(row);

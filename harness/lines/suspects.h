@@ -95,8 +95,6 @@ class Suspects : public Walk {
   // the columns of o that watched blocks make. Other blocks may load the same rows of k and v, for heads that share
   // them. True where that is not known.
   bool loads_all(unsigned buffer, std::uint32_t row);
-  // Whether each key that the row sees has a weight.
-  bool has_all_weights(std::uint32_t row) const;
   // "does not load all of v"
   std::string lacks_text(unsigned buffer, std::uint32_t row);
   // Whether they loaded the first column of no row of k or v of the query's head.
