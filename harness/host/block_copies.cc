@@ -6,7 +6,7 @@ namespace attn_diag::host {
 
 void BlockCopies::copy(const AsyncCopy& copy, const void* barrier, std::uintptr_t pc,
                        std::uintptr_t frame) {
-  check_copy(copy, pc);
+  check_copy(copy);
   if (x_block.plan().async_copies == AsyncCopies::kEarly) {
     x_block.step_together(pc, frame);
     land(copy, false);
@@ -89,7 +89,7 @@ void BlockCopies::barrier_wait(const BlockBarrier* barrier, std::uint32_t phase,
     x_block.check()->leave(x_block.current_thread(), address(barrier));
 }
 
-void BlockCopies::check_copy(const AsyncCopy& copy, std::uintptr_t pc) {
+void BlockCopies::check_copy(const AsyncCopy& copy) {
   const std::uintptr_t to = address(copy.to), from = address(copy.from);
   const char* what = nullptr;
   const char* advice = nullptr;
@@ -120,7 +120,6 @@ void BlockCopies::check_copy(const AsyncCopy& copy, std::uintptr_t pc) {
                  concat(x_block.thread_name(x_block.current()), " issues an asynchronous copy of ",
                         copy.bytes, " bytes ", what, " at ", copy.file, ':', copy.line),
                  advice, copy.file, copy.line);
-  if (x_block.check() != nullptr) x_block.check()->ended_at(x_block.current_thread(), pc);
   x_block.leave_for_good();
 }
 

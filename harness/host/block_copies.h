@@ -29,7 +29,7 @@ class __attribute__((visibility("hidden"))) BlockCopies {
                     std::uintptr_t pc, std::uintptr_t frame);
 
  private:
-  void check_copy(const AsyncCopy& copy, std::uintptr_t pc);
+  void check_copy(const AsyncCopy& copy);
   void check_barrier(const BlockBarrier* barrier, const char* file, int line);
 
   BlockContext& x_block;

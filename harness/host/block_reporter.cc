@@ -151,13 +151,32 @@ std::string BlockReporter::waiting_list() const {
 }
 
 void BlockReporter::record(LaunchFindingKind kind, const std::string& what,
-                           const std::string& advice, const char* file, int line) {
+                           const std::string& advice, const char* file, int line,
+                           const Fiber* who) {
   LaunchFinding finding;
   finding.kind = kind;
   finding.message = concat(where(), ": ", what, ". ", advice, ".");
   finding.file = file == nullptr ? "" : file;
   finding.line = line;
   x_outcome.finding = std::move(finding);
+  if (x_check != nullptr && file != nullptr)
+    x_check->ended_at(returns_of(who == nullptr ? *x_current : *who));
+}
+
+__attribute__((no_sanitize_address)) std::vector<StackWord> BlockReporter::returns_of(
+    const Fiber& fiber) const {
+  constexpr std::size_t kMost = 256;
+  const FiberStack& stack = x_stack[fiber.index.linear];
+  const std::uintptr_t from =
+      address(&fiber == x_current ? __builtin_frame_address(0) : stack_of(fiber.context));
+  std::vector<StackWord> returns;
+  if (!is_of(fiber.index.linear, from)) return returns;  // it has left its stack
+  const auto* const end = reinterpret_cast<const std::uintptr_t*>(stack.top);
+  for (const auto* word =
+           reinterpret_cast<const std::uintptr_t*>(from / sizeof(from) * sizeof(from));
+       word < end && returns.size() < kMost; ++word)
+    if (x_plan->library.has_code_at(*word)) returns.push_back({address(word), *word});
+  return returns;
 }
 
 void BlockReporter::record_exception(const std::string& what) {
@@ -236,7 +255,7 @@ void BlockReporter::report_stuck() {
         std::find_if(begin, end, [&](const Fiber& f) { return f.wait == advice.wait; });
     if (fiber == end) continue;
     record(advice.kind, concat("no thread can go on: ", waiting_list()), advice.text, fiber->file,
-           fiber->line);
+           fiber->line, fiber);
     break;
   }
   leave_for_good();

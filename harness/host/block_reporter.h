@@ -26,8 +26,9 @@ class __attribute__((visibility("hidden"))) BlockReporter : public BlockThreads 
  public:
   // Record the finding; then leave_for_good() abandons the block. Apart, so that no string is left behind
   // on the fiber's stack.
+  // `who`: the thread that stopped at that line; null: the one that runs.
   void record(LaunchFindingKind kind, const std::string& what, const std::string& advice,
-              const char* file, int line);
+              const char* file, int line, const Fiber* who = nullptr);
   [[noreturn]] void leave_for_good();
   // Several notes are put one after another.
   void note(const std::string& text);
@@ -58,6 +59,8 @@ class __attribute__((visibility("hidden"))) BlockReporter : public BlockThreads 
 
  private:
   std::string waits_at(const Fiber& fiber) const;
+  // What may be return addresses into the kernel's library on the stack of a thread, innermost first.
+  std::vector<StackWord> returns_of(const Fiber& fiber) const;
 
   std::array<WaitText, kNumWaits> x_wait_text;
   std::vector<std::pair<const char*, int>> x_latent_places;  // noted in this launch

@@ -26,6 +26,8 @@ struct Context {
   void* stack_pointer = nullptr;
 };
 
+inline const void* stack_of(const Context& parked) { return parked.stack_pointer; }
+
 inline Context make_context(std::uintptr_t stack_top, std::size_t, void (*entry)()) {
   auto* top = reinterpret_cast<void**>(stack_top / 16 * 16);
   *--top = nullptr;  // keeps the entry's stack aligned as if it had been called, ...
@@ -67,6 +69,8 @@ struct Context {
   boost::context::detail::fcontext_t resume = nullptr;
   void (*entry)() = nullptr;
 };
+
+inline const void* stack_of(const Context& parked) { return parked.resume; }
 
 inline void arrived(const boost::context::detail::transfer_t& from) {
   static_cast<Context*>(from.data)->resume = from.fctx;

@@ -110,7 +110,7 @@ class BlockChecker {
   void misaligned(unsigned thread, std::uintptr_t at, unsigned alignment, std::size_t bytes,
                   std::uintptr_t pc, bool is_local);
   // The block is ended because of what the thread asks for at `pc`.
-  void ended_at(unsigned thread, std::uintptr_t pc) { x_checker->note_end(seen_at(thread, pc, 0)); }
+  void ended_at(const std::vector<StackWord>& returns) { x_checker->note_end(returns); }
   // An access that ended the block.
   void fault(unsigned thread, std::uintptr_t at, bool misaligned, const std::string& message,
              const char* advice, std::uintptr_t pc);

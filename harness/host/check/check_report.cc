@@ -1,7 +1,10 @@
 // What a checker has seen, with source lines.
 #include <algorithm>
 #include <array>
+#include <iterator>
+#include <map>
 #include <set>
+#include <string_view>
 #include <tuple>
 
 #include "attn_diag/harness/host/symbolizer.h"
@@ -67,6 +70,43 @@ void sort_by_severity(std::vector<CheckFinding>& findings) {
                    });
 }
 
+constexpr const char* kOwnProgram = "/proc/self/exe";
+
+// Of a path as the kernel or its debug information has it.
+std::string_view name_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+// The statement is known from the kernel itself; what called it is not. Of what lies on a stack an address is the one if
+// its line is that of the statement, and one further up if it lies where the function before it returns to.
+void add_callers(std::vector<SourcePlace>& places, const std::vector<StackWord>& returns,
+                 const SourceLines& lines, const std::string& library) {
+  if (places.empty()) return;
+  const auto is_statement = [place = places.front()](const SourcePlace& one) {
+    return one.line == place.line && name_of(one.file) == name_of(place.file);
+  };
+  const auto stack_of = [&](const StackWord& word) -> const std::vector<SourcePlace>& {
+    return lines.places.at(word.value);
+  };
+  auto word = std::find_if(returns.begin(), returns.end(), [&](const StackWord& one) {
+    return std::any_of(stack_of(one).begin(), stack_of(one).end(), is_statement);
+  });
+  if (word == returns.end()) return;
+  const auto at = std::find_if(stack_of(*word).begin(), stack_of(*word).end(), is_statement);
+  places.insert(places.end(), std::next(at), stack_of(*word).end());
+  std::vector<std::uint64_t> offsets;
+  for (auto other = word; other != returns.end(); ++other) offsets.push_back(other->value);
+  const std::map<std::uint64_t, std::int64_t> frames = find_frames(library, offsets);
+  for (;;) {
+    const auto frame = frames.find(word->value);
+    if (frame == frames.end()) return;
+    // Behind the return the stack pointer is one word further up.
+    const std::uintptr_t next =
+        word->at + sizeof(word->at) + static_cast<std::uintptr_t>(frame->second);
+    word = std::find_if(word, returns.end(), [&](const StackWord& one) { return one.at == next; });
+    if (word == returns.end() || is_of_launch(stack_of(*word))) return;
+    places.insert(places.end(), stack_of(*word).begin(), stack_of(*word).end());
+  }
+}
+
 }  // namespace
 
 CheckReport Checker::report() const {
@@ -78,13 +118,14 @@ CheckReport Checker::report() const {
     if (seen.wait) offsets.insert(seen.wait->pc);
   }
   for (const EndedLaunch& ended : x_ended_launches)
-    if (ended.at.pc != 0) wanted[x_launches[ended.launch].library].insert(ended.at.pc);
+    for (const StackWord& word : ended.returns)
+      wanted[x_launches[ended.launch].library].insert(word.value);
   for (const auto& [from, what] : x_unseen) wanted[x_launches[from.launch].library].insert(from.pc);
   CheckReport report;
   report.summary = x_summary;
   std::map<std::string, SourceLines> lines;
   for (const auto& [library, offsets] : wanted) {
-    lines[library] = find_source_lines(library.empty() ? "/proc/self/exe" : library,
+    lines[library] = find_source_lines(library.empty() ? kOwnProgram : library,
                                        {offsets.begin(), offsets.end()});
     if (!lines[library].problem.empty()) report.summary.symbolizer_note = lines[library].problem;
   }
@@ -166,12 +207,9 @@ CheckReport Checker::report() const {
   std::vector<CheckFinding> ended;
   for (const EndedLaunch& launch : x_ended_launches) {
     ended.push_back(launch.finding);
-    if (launch.at.pc == 0) continue;
-    // The statement is known from the kernel itself; what called it is not.
-    const CheckAccess at = resolve(launch.at, x_launches[launch.launch]);
-    std::vector<SourcePlace>& places = ended.back().access.places;
-    if (at.places.size() > 1)
-      places.insert(places.end(), std::next(at.places.begin()), at.places.end());
+    const std::string& library = x_launches[launch.launch].library;
+    add_callers(ended.back().access.places, launch.returns, lines[library],
+                library.empty() ? kOwnProgram : library);
   }
   report.findings.insert(report.findings.begin(), ended.begin(), ended.end());
   sort_by_severity(report.findings);

@@ -111,13 +111,19 @@ Checker::Checker(const CheckOptions& options) : x_options(options) {
 
 std::string Checker::numbered(const std::string& what) { return concat(what, " #", ++x_allocated); }
 
+void Checker::note_end(const std::vector<StackWord>& returns) {
+  if (!x_ended_at.empty() || x_launches.empty()) return;
+  for (const StackWord& word : returns)
+    x_ended_at.push_back({word.at, word.value - x_launches.back().base});
+}
+
 void Checker::begin_launch(const LaunchPlan& plan) {
   x_first_segment += static_cast<std::uint32_t>(x_segments.size());
   x_segments.clear();
   x_launches.push_back({kernel_name(plan.call.kernel), plan.library.path, plan.library.base,
                         plan.config.gridDim, plan.config.blockDim});
   ++x_summary.launches;
-  x_ended_at = {};
+  x_ended_at.clear();
   x_ignored.clear();
   x_handovers.clear();
   if (x_libraries.insert(plan.library.base).second)

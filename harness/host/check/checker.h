@@ -40,6 +40,11 @@ struct SeenAccess {
   bool write = false, atomic = false, is_volatile = false, async = false, tile = false;
 };
 
+// What lay where on a thread's stack.
+struct StackWord {
+  std::uintptr_t at = 0, value = 0;
+};
+
 // Threads of a block that had returned before a barrier of it.
 struct EarlyReturn {
   unsigned count = 0;  // 0: there were none
@@ -118,10 +123,9 @@ class Checker {
   }
   // A call at a place of the launch's library whose accesses are not seen.
   void unseen(const std::string& what, std::uintptr_t pc);
-  // Where a block was when it was ended; after the launch, add_launch_finding() says what ended it.
-  void note_end(const SeenAccess& where) {
-    if (x_ended_at.pc == 0) x_ended_at = where;
-  }
+  // What may be return addresses of the thread by which a block was ended, innermost first; after the launch,
+  // add_launch_finding() says what ended it.
+  void note_end(const std::vector<StackWord>& returns);
   void add_launch_finding(const LaunchFinding& finding);
 
   Handovers& handovers() { return x_handovers; }  // at addresses of global memory
@@ -174,11 +178,11 @@ class Checker {
   std::array<int, kNumCheckKinds> x_kept{};
   struct EndedLaunch {
     CheckFinding finding;
-    SeenAccess at;  // pc 0: not known
+    std::vector<StackWord> returns;  // as offsets into the library
     std::uint32_t launch;
   };
   std::vector<EndedLaunch> x_ended_launches;
-  SeenAccess x_ended_at;
+  std::vector<StackWord> x_ended_at;
   CheckSummary x_summary;
   Handovers x_handovers;
   int x_allocated = 0;

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <fstream>
 #include <memory>
+#include <optional>
 
 #include "attn_diag_host/stand_in_headers.h"
 #include "harness/host/text.h"
@@ -68,7 +69,33 @@ class DebugInfo {
     return found;
   }
 
+  // Where a call stores the return address right below the frame that it begins: on x86-64.
+  std::optional<std::int64_t> return_address_at(Dwarf_Addr at) {
+    constexpr unsigned kStackPointer = 7;
+    Dwarf_CFI* const rules = x_dwarf == nullptr ? nullptr : dwarf_getcfi_elf(dwarf_getelf(x_dwarf));
+    Dwarf_Frame* frame = nullptr;
+    if (!kReturnsOnStack || rules == nullptr || dwarf_cfi_addrframe(rules, at, &frame) != 0)
+      return std::nullopt;
+    const std::unique_ptr<Dwarf_Frame, decltype(&std::free)> owner(frame, &std::free);
+    Dwarf_Op* operations = nullptr;
+    std::size_t count = 0;
+    if (dwarf_frame_cfa(frame, &operations, &count) != 0 || count != 1) return std::nullopt;
+    const Dwarf_Op& one = operations[0];
+    if (one.atom == DW_OP_bregx && one.number == kStackPointer)
+      return static_cast<std::int64_t>(one.number2) - kWord;
+    if (one.atom == DW_OP_breg0 + kStackPointer)
+      return static_cast<std::int64_t>(one.number) - kWord;
+    return std::nullopt;
+  }
+
  private:
+  static constexpr std::int64_t kWord = sizeof(void*);
+#if defined(__x86_64__)
+  static constexpr bool kReturnsOnStack = true;
+#else
+  static constexpr bool kReturnsOnStack = false;
+#endif
+
   // Functions, inlined ones within, that have the address: outermost first.
   static void find_functions(Dwarf_Die* parent, Dwarf_Addr at, std::vector<Dwarf_Die>& found) {
     Dwarf_Die die;
@@ -171,6 +198,21 @@ std::vector<SourcePlace> users_places(std::vector<SourcePlace> places) {
   });
   if (own != places.end()) places.erase(places.begin(), own);
   return places;
+}
+
+bool is_of_launch(const std::vector<SourcePlace>& places) {
+  return std::any_of(places.begin(), places.end(),
+                     [](const SourcePlace& place) { return is_stand_in_header(place.file); });
+}
+
+std::map<std::uint64_t, std::int64_t> find_frames(const std::string& library,
+                                                  const std::vector<std::uint64_t>& offsets) {
+  std::map<std::uint64_t, std::int64_t> frames;
+  DebugInfo info(library);
+  for (const std::uint64_t offset : offsets)
+    if (const std::optional<std::int64_t> at = info.return_address_at(offset - 1))
+      frames[offset] = *at;
+  return frames;
 }
 
 SourceLines find_source_lines(const std::string& library,

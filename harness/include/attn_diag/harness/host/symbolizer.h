@@ -21,11 +21,19 @@ struct SourceLines {
 SourceLines find_source_lines(const std::string& library,
                               const std::vector<std::uint64_t>& offsets);
 
+// How many bytes above the stack pointer the return address of the function lies that goes on at each offset, from the
+// library's call frame information. Those of which that is not known are left out, as where it counts from another
+// register.
+std::map<std::uint64_t, std::int64_t> find_frames(const std::string& library,
+                                                  const std::vector<std::uint64_t>& offsets);
+
 // The demangled name of the function at an address of an ELF file, from its symbol table or, where it has none,
 // from what it exports. Empty: not known.
 std::string function_name(const std::string& path, std::uint64_t offset);
 
 // Without the lines of the stand-in CUDA headers, which are inlined everywhere: what called them is meant.
 std::vector<SourcePlace> users_places(std::vector<SourcePlace> places);
+// Whether one of them is in such a header: the way from a launch to its kernel.
+bool is_of_launch(const std::vector<SourcePlace>& places);
 
 }  // namespace attn_diag::host
