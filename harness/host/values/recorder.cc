@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint32_t kLabelMask = (1u << kPartShift) - 1;
 constexpr std::uint32_t kAnybody = ~0u;
-constexpr std::uint64_t kMostNodes = kPacked - 1;
+constexpr std::uint64_t kMostNodes = kPacked - 1, kMostPacked = kPacked / 2;
 
 // The site of what host code copies.
 Site g_copied = {0, value_callouts::Op::kInput, 0, 0, "", "", "", "", "", "", "", 0};
@@ -202,7 +202,7 @@ void ValueRecorder::forget(const void* memory, std::size_t bytes) {
 }
 
 Packed ValueRecorder::unpack(Label label, unsigned bytes) const {
-  if ((label & kPacked) != 0) return x_packed[label & ~kPacked];
+  if ((label & kPacked) != 0) return packed(label);
   Packed out{};
   if (label == 0) return out;
   const unsigned count = std::min<unsigned>({bytes, x_width[label], 8});
@@ -219,14 +219,31 @@ Label ValueRecorder::pack(const Packed& bytes, unsigned count) {
   if (one) return first;
   if (std::all_of(bytes.begin(), bytes.begin() + count, [](std::uint32_t b) { return b == 0; }))
     return 0;
-  if (x_packed.size() >= x_options.max_nodes / 4) {
+  // A step of a sum in pairs of 16 bits makes more of these than nodes.
+  const bool small = count <= std::tuple_size_v<SmallPacked>;
+  const std::uint64_t most = std::min<std::uint64_t>(
+      small ? x_options.max_nodes * 3 / 2 : x_options.max_nodes / 4, kMostPacked);
+  if ((small ? x_small_packed.size() : x_packed.size()) >= most) {
     x_graph.full = true;
     return 0;
   }
-  Packed kept{};
-  std::copy_n(bytes.begin(), count, kept.begin());
-  x_packed.push_back(kept);
-  return static_cast<Label>(x_packed.size() - 1) | kPacked;
+  std::size_t number = 0;
+  if (small) {
+    number = x_small_packed.size();
+    std::copy_n(bytes.begin(), count, x_small_packed.emplace_back().begin());
+  } else {
+    number = x_packed.size();
+    std::copy_n(bytes.begin(), count, x_packed.emplace_back().begin());
+  }
+  return static_cast<Label>(2 * number + (small ? 1 : 0)) | kPacked;
+}
+
+Packed ValueRecorder::packed(Label label) const {
+  const std::size_t number = label & ~kPacked;
+  if (number % 2 == 0) return x_packed[number / 2];
+  Packed out{};
+  std::copy_n(x_small_packed[number / 2].begin(), std::tuple_size_v<SmallPacked>, out.begin());
+  return out;
 }
 
 Label ValueRecorder::label_at(const void* at, unsigned bytes) {
@@ -340,7 +357,7 @@ Label ValueRecorder::load(Site& site, std::uint32_t where, const void* at, unsig
     return made;
   }
   if ((label & kPacked) != 0) {
-    const Packed parts = x_packed[label & ~kPacked];
+    const Packed parts = packed(label);
     for (const std::uint32_t part : parts) x_read[part & kLabelMask] = true;
     // Registers, as of an array that is handed on, are moved by many lines that mean nothing.
     return pack(local ? loaded_here(site, where, parts) : copied_here(site, where, parts, bytes),
@@ -575,7 +592,7 @@ Label ValueRecorder::convert(Site& site, std::uint32_t where, Label label, float
   if (label == 0) return 0;
   // Bits of several numbers: taken as those of the first.
   if ((label & kPacked) != 0) {
-    const Packed parts = x_packed[label & ~kPacked];
+    const Packed parts = packed(label);
     const auto first =
         std::find_if(parts.begin(), parts.end(), [](std::uint32_t b) { return b != 0; });
     if (first == parts.end()) return 0;
@@ -604,8 +621,7 @@ Label ValueRecorder::receive(Site& site, std::uint32_t where, std::uint32_t sour
     const Label label = offered.label[i];
     if (label == 0) return label;
     // Lanes hand on 8 bytes, whatever they are.
-    if ((label & kPacked) != 0)
-      return pack(copied_here(site, where, x_packed[label & ~kPacked], 8), 8);
+    if ((label & kPacked) != 0) return pack(copied_here(site, where, packed(label), 8), 8);
     const Label made = add(site, where, {label, 0, 0}, x_graph.nodes[label].value);
     if (made != 0) x_width[made] = x_width[label];
     return made;

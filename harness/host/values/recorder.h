@@ -120,6 +120,7 @@ class __attribute__((visibility("hidden"))) ValueRecorder {
   Label add_node(std::uint32_t site, std::uint32_t where, std::array<std::uint32_t, 3> operand,
                  float value);
   Packed unpack(Label label, unsigned bytes) const;
+  Packed packed(Label label) const;  // of one with kPacked
   Label pack(const Packed& bytes, unsigned count);
   Packed bytes_at(const void* at, unsigned bytes);
   Page* page(std::uintptr_t at, bool make);
@@ -145,7 +146,10 @@ class __attribute__((visibility("hidden"))) ValueRecorder {
   ValueGraph x_graph;
   std::vector<unsigned char> x_width;  // of nodes: bytes in memory
   std::vector<bool> x_read;            // of nodes: loaded from memory
+  // Bits of several numbers; most are of a pair of 16 bits each.
+  using SmallPacked = std::array<std::uint32_t, 4>;
   std::vector<Packed> x_packed;
+  std::vector<SmallPacked> x_small_packed;
   std::unordered_map<std::uintptr_t, std::unique_ptr<Page>> x_pages;
   std::array<std::pair<std::uintptr_t, Page*>, 64> x_recent{};
   std::unordered_map<std::uint32_t, Label> x_constants;  // by bits

@@ -88,6 +88,11 @@ std::optional<Primitive> primitive_of(const IntrinsicInst& call) {
 bool is_atomic_add_of_floats(StringRef name) {
   return name == "_Z9atomicAddPff" || name == "_Z9atomicAddPdd";
 }
+// a * b + c, with the rounding of a type that the host does not have.
+bool is_fma(StringRef name) {
+  return name == "fmaf" || name == "fma" ||
+         (name.contains("9attn_diag4host") && name.contains("25fused_multiply_add_to_oddE"));
+}
 bool is_collective(StringRef name) { return name.contains("4host15warp_collectiveE"); }
 // Which argument points to the memory that a call reads or writes; nothing: it is no such call.
 struct MemoryCall {
@@ -651,7 +656,7 @@ class Watcher {
       for (Value* argument : at.args())
         if (operands.size() < 3 && is_number(argument->getType())) operands.push_back(argument);
       IRBuilder<> builder(behind(at));
-      compute(builder, at, name == "fmaf" || name == "fma" ? Op::kFma : Op::kFunction, operands);
+      compute(builder, at, is_fma(name) ? Op::kFma : Op::kFunction, operands);
     }
   }
 
@@ -733,7 +738,8 @@ class Watcher {
 }  // namespace
 
 bool is_primitive(const Function& function) {
-  return primitive_of(function.getName()).has_value() || is_collective(function.getName());
+  const StringRef name = function.getName();
+  return primitive_of(name).has_value() || is_collective(name) || is_fma(name);
 }
 
 bool watch_values(Function& function, const DominatorTree& dominators, const LoopInfo& loops) {
