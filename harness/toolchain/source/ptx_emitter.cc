@@ -239,9 +239,10 @@ std::string PtxEmitter::pointer(std::size_t i, std::string_view space) const {
   const PtxOperand& base = address.parts[0];
   if (base.kind == Kind::kImmediate)
     fail(fmt::format("PTX: {} of a constant address", x_instruction.opcode));
-  return fmt::format("attn_diag_ptx::{}({}, {}, {})",
-                     space == "shared" ? "shared_memory" : "memory", variable(base), offset,
-                     x_place);
+  const std::string_view function = space == "shared"   ? "shared_memory"
+                                    : space == "matrix" ? "matrix_memory"
+                                                        : "memory";
+  return fmt::format("attn_diag_ptx::{}({}, {}, {})", function, variable(base), offset, x_place);
 }
 
 std::string PtxEmitter::fresh(const std::string& stem) {

@@ -49,7 +49,7 @@ class PtxEmitter {
   void set(const PtxOperand& to, const std::string& expression);
   void set(std::size_t i, const std::string& expression) { set(operand(i), expression); }
   void run(const std::string& expression) { x_code += expression + "; "; }
-  // A pointer from [a + b]: in shared memory for a space of "shared", else generic.
+  // A pointer from [a + b]: in shared memory for a space of "shared", in it or generic by its size for "matrix", else generic.
   std::string pointer(std::size_t i, std::string_view space) const;
   // "shared" for "shared::cta" too; "" is generic. Throws for spaces that have no place here.
   std::string take_space();

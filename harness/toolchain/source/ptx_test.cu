@@ -392,7 +392,8 @@ __global__ void mma_kernel(const __half* a, const __half* b, float* d) {
   for (U i = lane; i < 128; i += 32) sB[i / 8][i % 8] = b[i];
   __syncthreads();
   U ra[4], rb[2];
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+  // Without a space it takes addresses of shared memory of 32 bits as well.
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(ra[0]), "=r"(ra[1]), "=r"(ra[2]), "=r"(ra[3])
                : "r"(address_of(&sA[lane % 16][lane / 16 * 8])));
   asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared::cta.b16 {%0, %1}, [%2];"

@@ -97,6 +97,7 @@ MatrixAccess take_matrix_access(PtxEmitter& e) {
     e.unsupported("expected .m8n8, .x1, .x2 or .x4, and .b16");
   access.count = count[1] - '0';
   access.space = e.take_space();
+  if (access.space.empty()) access.space = "matrix";  // shared memory, by an address of either size
   e.end_of_modifiers();
   e.expect_operands(2, 2);
   return access;

@@ -13,7 +13,10 @@ namespace attn_diag::host::ptx {
 // A generic address.
 template <class R>
 void* memory(R base, std::int64_t offset, const char*, int) {
-  static_assert(sizeof(R) == 8, "asm: an address of global memory has 64 bits (constraint l)");
+  static_assert(sizeof(R) == 8,
+                "asm: a generic address, and one of global memory, has 64 bits (constraint l); one "
+                "of shared memory has "
+                "32 where the instruction says .shared");
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(base) +
                                  static_cast<std::uintptr_t>(offset));
 }
@@ -22,6 +25,14 @@ template <class R>
 void* shared_memory(R base, std::int64_t offset, const char* file, int line) {
   return shared_pointer(static_cast<std::uint32_t>(static_cast<std::int64_t>(base) + offset), file,
                         line);
+}
+// Of an instruction that knows shared memory alone: ptxas takes both.
+template <class R>
+void* matrix_memory(R base, std::int64_t offset, const char* file, int line) {
+  if constexpr (sizeof(R) == 4)
+    return shared_memory(base, offset, file, line);
+  else
+    return memory(base, offset, file, line);
 }
 inline std::uint64_t to_shared(std::uint64_t generic, const char* file, int line) {
   return shared_address(reinterpret_cast<const void*>(generic), file, line);
