@@ -1,6 +1,8 @@
 // What is out of bounds: the index, the guard, the limit or the size that lets it be so.
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -164,52 +166,96 @@ void FindingSuspects::suspect_outer_index(const host::CheckFinding& finding) {
   }
 }
 
-void FindingSuspects::suspect_unseen_address(const host::CheckFinding& finding) {
-  if (x_graph.whole_blocks || finding.access.places.empty()) return;
-  const bool of_copy = finding.kind == host::CheckKind::kLaunch &&
-                       (finding.message.find("asynchronous copy") != std::string::npos ||
-                        finding.message.find("shared-memory address") != std::string::npos);
-  const bool is_index = finding.kind == host::CheckKind::kOutOfBounds;
-  if (!of_copy && !(is_index && sites_of(finding.access).empty())) return;
-  const host::SourcePlace& innermost = finding.access.places.front();
-  if (is_index && !is_plain_subscript(x_text.line(innermost.file, innermost.line), finding.array))
-    return;
-  const auto names_on = [&](const host::SourcePlace& at, int line) {
-    std::vector<std::string> names = variables_of(x_text.line(at.file, line));
-    std::erase_if(names, [&](const std::string& name) {
-      const int made = x_text.assigned_above(at.file, line, name);
-      return made == 0 || made == line;
-    });
-    return names;
-  };
-  // What a helper is given, it does not make.
-  const auto at =
-      std::find_if(finding.access.places.begin(), finding.access.places.end(),
-                   [&](const auto& place) { return !names_on(place, place.line).empty(); });
-  if (at == finding.access.places.end()) return;
-  // The second one of what it is given is where it copies from.
-  std::vector<std::vector<std::string>> arguments;
-  if (finding.message.find("whose source is") != std::string::npos)
-    arguments =
-        arguments_of(x_text.line(at->file, at->line),
-                     at == finding.access.places.begin() ? "async" : bare_name(at[-1].function));
+std::vector<std::string> FindingSuspects::names_made_above(const host::SourcePlace& at, int line) {
+  std::vector<std::string> names = variables_of(x_text.line(at.file, line));
+  std::erase_if(names, [&](const std::string& name) {
+    const int made = x_text.assigned_above(at.file, line, name);
+    return made == 0 || made == line;
+  });
+  return names;
+}
+
+void FindingSuspects::suggest_makers_above(const host::SourcePlace& at,
+                                           const std::vector<std::string>& names,
+                                           const std::string& why) {
   constexpr std::size_t kNear = 12;
-  std::vector<int> reached = {at->line}, loops;
-  const std::string why = "makes the address there";
+  std::vector<int> reached = {at.line}, loops;
   for (std::size_t i = 0; i < reached.size() && reached.size() < kNear; ++i)
-    for (const std::string& name : names_on(*at, reached[i])) {
-      if (i == 0 && arguments.size() > 1 && !has_name(name, arguments[1])) continue;
-      const int line = x_text.assigned_above(at->file, reached[i], name);
+    for (const std::string& name : i == 0 ? names : names_made_above(at, reached[i])) {
+      const int line = x_text.assigned_above(at.file, reached[i], name);
       if (std::find(reached.begin(), reached.end(), line) != reached.end()) continue;
       reached.push_back(line);
-      const std::string& text = x_text.line(at->file, line);
+      const std::string& text = x_text.line(at.file, line);
       if (text.find("const ") != text.npos && text.find("static ") != text.npos) continue;
       if (computes(text, name) && !is_plain_loop(text, true))
-        suggest(at->file, at->function, line, 0, name, why);
+        suggest(at.file, at.function, line, 0, name, why);
       else if (is_loop(text))
         loops.push_back(line);
     }
-  for (const int line : loops) suggest(at->file, at->function, line, 0, "", why);
+  for (const int line : loops) suggest(at.file, at.function, line, 0, "", why);
+}
+
+void FindingSuspects::suspect_unseen_address(const host::CheckFinding& finding) {
+  if (x_graph.whole_blocks || finding.access.places.empty()) return;
+  const bool of_address = finding.message.find("shared-memory address") != std::string::npos;
+  const bool of_copy =
+      finding.kind == host::CheckKind::kLaunch &&
+      (of_address || finding.message.find("asynchronous copy") != std::string::npos);
+  const bool is_index = finding.kind == host::CheckKind::kOutOfBounds;
+  if (!of_copy && !(is_index && sites_of(finding.access).empty())) return;
+  const std::vector<host::SourcePlace>& places = finding.access.places;
+  if (is_index &&
+      !is_plain_subscript(x_text.line(places.front().file, places.front().line), finding.array))
+    return;
+  // What a helper is given, it does not make.
+  const auto at = std::find_if(places.begin(), places.end(), [&](const auto& place) {
+    return !names_made_above(place, place.line).empty();
+  });
+  if (at == places.end()) return;
+  if (of_address && at != places.begin())
+    suggest(at->file, at->function, at->line, 0, "", "gives it the address");
+  std::vector<std::string> names = names_made_above(*at, at->line);
+  // The second one of what it is given is where it copies from.
+  if (finding.message.find("whose source is") != std::string::npos) {
+    const std::vector<std::vector<std::string>> arguments =
+        arguments_of(x_text.line(at->file, at->line),
+                     at == places.begin() ? "async" : bare_name(at[-1].function));
+    if (arguments.size() > 1)
+      std::erase_if(names, [&](const auto& name) { return !has_name(name, arguments[1]); });
+  }
+  suggest_makers_above(*at, names, "makes the address there");
+}
+
+void FindingSuspects::suspect_stop(const host::CheckFinding& finding) {
+  if (finding.kind != host::CheckKind::kLaunch || finding.access.places.size() < 2) return;
+  std::vector<host::SourcePlace> calls(std::next(finding.access.places.begin()),
+                                       finding.access.places.end());
+  // A helper that only hands on what it was given comes last.
+  const auto computes_nothing = [&](const host::SourcePlace& call) {
+    const std::string& text = x_text.line(call.file, call.line);
+    return names_made_above(call, call.line).empty() &&
+           text.find_first_of("+-*/%&|^[?") == std::string::npos;
+  };
+  const auto last = std::stable_partition(
+      calls.begin(), calls.end(), [&](const auto& call) { return !computes_nothing(call); });
+  const auto suggest_calls = [&](auto begin, auto end) {
+    for (auto call = begin; call != end; ++call)
+      suggest(call->file, call->function, call->line, 0, "", "calls what stops there");
+  };
+  suggest_calls(calls.begin(), last);
+  for (auto call = calls.begin(); call != last; ++call) {
+    const std::vector<std::string> names = names_made_above(*call, call->line);
+    std::map<int, std::string, std::greater<>> near;  // what makes each, else nothing
+    for (const Statement& around : x_text.statements_around(call->file, call->line))
+      if (around.begin < call->line) near[around.begin] = "";
+    for (const std::string& name : names)
+      near[x_text.assigned_above(call->file, call->line, name)] = name;
+    for (const auto& [line, name] : near)
+      suggest(call->file, call->function, line, 0, name,
+              name.empty() ? "decides whether it comes there" : "makes what that is given");
+    suggest_makers_above(*call, names, "makes what that is made of");
+  }
+  suggest_calls(last, calls.end());
 }
 
 void FindingSuspects::suspect_shared_cause() {

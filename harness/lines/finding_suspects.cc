@@ -22,6 +22,17 @@ std::string differing_sources(const host::CheckAccess& a, const host::CheckAcces
   return out.empty() ? "t" : out;
 }
 
+// Blocks that store equal values to one place, while what lies at another of the same array nobody has stored: one of them
+// should have stored there.
+bool is_left_elsewhere(const host::CheckFinding& race, const host::CheckReport& report) {
+  return race.kind == host::CheckKind::kRace && race.space == "global" && race.access.write &&
+         race.has_other && race.other.write && race.access.block != race.other.block &&
+         std::any_of(report.findings.begin(), report.findings.end(), [&](const auto& read) {
+           return read.kind == host::CheckKind::kUninitialisedRead &&
+                  read.severity == host::Severity::kError && read.array == race.array;
+         });
+}
+
 }  // namespace
 
 bool FindingSuspects::suspect(host::CheckReport report, bool moves) {
@@ -37,13 +48,20 @@ bool FindingSuspects::suspect(host::CheckReport report, bool moves) {
     name_files(finding.wait);
     if (finding.severity == host::Severity::kLatent && finding.kind == host::CheckKind::kRace)
       x_latent.push_back(&finding);
-    if (finding.severity != host::Severity::kError && !may_move) continue;
+    const bool misplaces =
+        finding.severity == host::Severity::kBenign && is_left_elsewhere(finding, report);
+    if (finding.severity != host::Severity::kError && !may_move && !misplaces) continue;
     finding.returned_before.file = known_file(finding.returned_before.file);
     x_errors.push_back(&finding);
   }
   // What is out of bounds comes first: what else is found may follow from it.
-  std::stable_partition(x_errors.begin(), x_errors.end(), [](const host::CheckFinding* finding) {
-    return finding->kind == host::CheckKind::kOutOfBounds;
+  std::stable_sort(x_errors.begin(), x_errors.end(), [](const auto* a, const auto* b) {
+    const auto rank = [](const host::CheckFinding& finding) {
+      return finding.kind == host::CheckKind::kOutOfBounds ? 0
+             : finding.severity == host::Severity::kBenign ? 1
+                                                           : 2;
+    };
+    return rank(*a) < rank(*b);
   });
   for (const host::CheckFinding* finding : x_errors) suspect_early_return(*finding);
   // Parts of shared memory that are used for one thing after the other overlap, and only want a barrier between.
@@ -102,6 +120,7 @@ bool FindingSuspects::suspect(host::CheckReport report, bool moves) {
       suspect_shared_place(finding);
     }
     suspect_unseen_address(finding);
+    suspect_stop(finding);
     suspect_access(finding.access, array, finding.message);
     if (finding.kind == host::CheckKind::kOutOfBounds && finding.offset > 0)
       suggest_size_at_launch(finding);
@@ -347,6 +366,13 @@ void FindingSuspects::suspect_makers(const host::CheckAccess& access, const std:
 
 void FindingSuspects::suspect_shared_place(const host::CheckFinding& finding) {
   const std::string sources = differing_sources(finding.access, finding.other);
+  // "float* mine = part + (head + h) * n;", and then "mine[0] = x;".
+  for (const std::uint32_t s : sites_of(finding.access))
+    for (const NamedLine& use : variables_in(site(s).uses, ','))
+      if (sources.find_first_of("xyz") != sources.npos && use.name == site(s).variable &&
+          use.line != site(s).line && !x_text.statements_around(site(s).file, use.line).empty() &&
+          computes(text_of(s, use), use.name))
+        suggest(s, use, "makes where it is stored");
   for (const std::uint32_t s : sites_of(finding.access)) {
     // What is made of these alone says where a block, or a thread, has its part.
     // Of blocks of two heads it is what depends on the head alone; where nothing does, where the pointer was made.

@@ -48,6 +48,14 @@ class FindingSuspects : public NumberSuspects {
   // Of an address that no load or store goes by, as that of an asynchronous copy: the lines that compute it, by their
   // names, the nearest first.
   void suspect_unseen_address(const host::CheckFinding& finding);
+  // Where a thread can no more go on within a helper, as one that waits by inline assembly: the calls that led there, what
+  // they are given, and the loops and conditions around them.
+  void suspect_stop(const host::CheckFinding& finding);
+  // Of the variables that a line uses those to which a line above gives their value.
+  std::vector<std::string> names_made_above(const host::SourcePlace& at, int line);
+  // The lines that compute these, and what those are made of, the nearest first; loops come last.
+  void suggest_makers_above(const host::SourcePlace& at, const std::vector<std::string>& names,
+                            const std::string& why);
   // What the index of an access is made of, where its own line only names it: "cache[to]".
   void suspect_subscript(const host::CheckFinding& finding);
   // Whether two threads of a block store to one place by an index that the line of the store computes itself.

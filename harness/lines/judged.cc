@@ -164,13 +164,25 @@ std::vector<OutputElement> judged_elements(const WatchedRun& run, const Attentio
 
 void add_source_text(LineDivergence& out) {
   SourceText text;
-  const auto fill = [&](LinePlace& place) {
-    const std::string& line = text.written(place.file, place.line);
+  const auto trimmed = [](const std::string& line) {
     const std::size_t begin = line.find_first_not_of(" \t");
-    if (begin == std::string::npos) return;
-    place.text = line.substr(begin, line.find_last_not_of(" \t\r") + 1 - begin);
+    return begin == std::string::npos
+               ? ""
+               : line.substr(begin, line.find_last_not_of(" \t\r") + 1 - begin);
   };
-  for (LineSuspect& suspect : out.suspects) fill(suspect.place);
+  const auto fill = [&](LinePlace& place) {
+    place.text = trimmed(text.written(place.file, place.line));
+  };
+  // The first line of a statement of several says little.
+  constexpr std::size_t kLong = 200;
+  const auto fill_whole = [&](LinePlace& place) {
+    fill(place);
+    const std::string& statement = text.statement(place.file, place.line);
+    if (statement != text.line(place.file, place.line) && statement.size() <= kLong &&
+        !text.has_assembly(place.file, place.line))
+      place.text = trimmed(statement);
+  };
+  for (LineSuspect& suspect : out.suspects) fill_whole(suspect.place);
   for (LineRole& role : out.roles) fill(role.place);
   for (LineReads& read : out.reads) fill(read.place);
 }

@@ -10,6 +10,14 @@
 #include "harness/lines/sum_suspects.h"
 
 namespace attn_diag::lines {
+namespace {
+
+// Whether a loop goes on by it, and not up to it.
+bool is_step(const std::string& loop, const std::string& name) {
+  return is_loop(loop) && has_name(loop, {name}) && !has_name(name, loop_limits(loop));
+}
+
+}  // namespace
 
 bool SumSuspects::begin_behind_query(const Cause& cause) const {
   if (x_graph.whole_blocks) return false;
@@ -33,8 +41,9 @@ void SumSuspects::suspect_rounded_down(const Cause& cause) {
     if (!site(s).ran) continue;
     for (const Condition& condition : conditions_in(site(s).conditions))
       for (const NamedLine& test : condition.tests)
-        if (!comes_of(test, "txyz") && !is_loop(text_of(s, test)) &&
-            rounds_down(text_of(s, test), test.name))
+        if (condition.loop && !comes_of(test, "txyz") && !is_loop(text_of(s, test)) &&
+            rounds_down(text_of(s, test), test.name) &&
+            !is_step(text_of(s, condition.at), test.name))
           suggest(s, test, "rounds down, and the last keys are those that lack");
   }
 }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
+#include <map>
 #include <set>
 
 namespace attn_diag::lines {
@@ -82,7 +84,10 @@ void NumberSuspects::suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32
                           is_load(strayed) && fits_mostly(at, ill) &&
                           (!has_name(x_text.line(here.file, here.line), {taken}) ||
                            is_plain_subscript(x_text.line(here.file, here.line), taken));
-  if (op(at) == ValueOp::kProduct && stray != Strays::kNothing) suggest_operand(strayed);
+  if (op(at) == ValueOp::kProduct && stray != Strays::kNothing) {
+    if (is_wrong_from_the_first(at)) suggest_lanes_before_loops(strayed, makes);
+    suggest_operand(strayed);
+  }
   if (right_here) {
     std::uint32_t from = strayed;
     while (is_load(from) && !node(from).is_input() && is_same_line(node(from).site, node(at).site))
@@ -101,14 +106,41 @@ void NumberSuspects::suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32
     suggest_callers(node(at).site, why);
   else
     suggest_node(at, why);
+  // Of two that both may be the one: where either comes from before what indices are made of.
+  if (op(at) != ValueOp::kProduct && stray == Strays::kNothing && !x_graph.whole_blocks)
+    for (const std::uint32_t operand : {a, b}) suggest_moves(operand, makes);
   for (const std::uint32_t operand : stray == Strays::kRight ? std::array{b, a} : std::array{a, b})
     suggest_operand(operand);
   suggest_node(at, why);
   suggest_callers(node(at).site, why);
 }
 
-std::uint32_t NumberSuspects::exponential_in(std::uint32_t n) const {
-  for (int steps = 0; steps < 64 && n != 0 && !node(n).is_input(); ++steps) {
+bool NumberSuspects::is_wrong_from_the_first(std::uint32_t at) const {
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
+    if (op(n) == op(at) && node(n).where == node(at).where &&
+        is_same_line(node(n).site, node(at).site))
+      return x_terms[n].kind == TermKind::kIll;
+  return false;
+}
+
+void NumberSuspects::suggest_lanes_before_loops(std::uint32_t operand, const std::string& why) {
+  if (x_graph.whole_blocks || node(operand).site == 0) return;
+  const std::uint32_t s = node(operand).site;
+  std::map<int, NamedLine, std::greater<>> lanes;
+  for (const NamedLine& use : variables_in(site(s).uses, ',')) {
+    const std::string& text = text_of(s, use);
+    const std::string& file = use.file.empty() ? site(s).home : use.file;
+    if (comes_of(use, "t") && computes(text, use.name) && !is_loop(text) &&
+        x_text.statements_around(file, use.line).empty())
+      lanes.emplace(use.line, use);
+  }
+  if (lanes.empty()) return;
+  suggest_callers(s, why);
+  for (const auto& [line, use] : lanes) suggest(s, use, why);
+}
+
+std::uint32_t NumberSuspects::exponential_in(std::uint32_t n, int most) const {
+  for (int steps = 0; steps < most && n != 0 && !node(n).is_input(); ++steps) {
     n = made_by(n);
     if (is_exponential(n)) return n;
     if (node(n).site == 0) return 0;

@@ -56,8 +56,14 @@ class NumberSuspects : public Suspects {
   bool is_read_by_blocks(std::uint32_t load) const;
   // Of a load of k or v of another head, where q is of the right one: what depends on the block.
   void suggest_heads_of_load(std::uint32_t loader, std::uint32_t row);
+  // Whether the first product that the thread makes there is wrong as well, when loops add nothing yet.
+  bool is_wrong_from_the_first(std::uint32_t at) const;
+  // Of an operand that is loaded the lines outside of loops that compute where, by the thread: the nearest first.
+  void suggest_lanes_before_loops(std::uint32_t operand, const std::string& why);
+  // The loops around a line that sums, those first that do not count the sums themselves.
+  void suggest_conditions_of_sum(std::uint32_t s, const std::string& why);
   // The first exponential that a weight, or a sum of such, is made of. 0: none is found.
-  std::uint32_t exponential_in(std::uint32_t n) const;
+  std::uint32_t exponential_in(std::uint32_t n, int most = 64) const;
   // The weight that `at` multiplies with v is of another row or key than belongs there, which is v's: who read its score,
   // who stored that. `strays`: v's key is known to be the right one.
   void suspect_misplaced_score(std::uint32_t at, std::uint32_t weight, std::uint32_t v,

@@ -71,7 +71,7 @@ void NumberSuspects::suspect_twice(const Cause& cause, std::uint32_t a, std::uin
     for (const std::uint32_t operand : {a, b}) {
       const std::uint32_t made = summed_part(operand);
       if (node(made).site == 0 || node(made).site == cause.site) continue;
-      suggest_conditions(node(made).site, "loop", "decides what a part is the sum of");
+      suggest_conditions_of_sum(node(made).site, "decides what a part is the sum of");
       suggest_node(made, "sums a part");
     }
   suggest_what_is_not_loaded();
@@ -84,6 +84,21 @@ void NumberSuspects::suspect_twice(const Cause& cause, std::uint32_t a, std::uin
   suggest_node(n, why);
   suggest_conditions(cause.site, "loop", "decides how often that is done");
   suggest_callers(cause.site, why);
+}
+
+void NumberSuspects::suggest_conditions_of_sum(std::uint32_t s, const std::string& why) {
+  // "sum[h] += x;": which of many sums it is says nothing of what they are sums of.
+  const std::string& text = x_text.line(site(s).file, site(s).line);
+  std::vector<std::string> numbers;
+  for (const std::string& array : stored_arrays(text))
+    for (std::string& name : subscript_names(text, array)) numbers.push_back(std::move(name));
+  for (const bool of_number : {false, true})
+    for (const Condition& condition : conditions_in(site(s).conditions))
+      if (condition.loop && of_number == std::any_of(condition.tests.begin(), condition.tests.end(),
+                                                     [&](const NamedLine& test) {
+                                                       return has_name(test.name, numbers);
+                                                     }))
+        suggest_condition(s, condition, why, true);
 }
 
 std::uint32_t NumberSuspects::summed_part(std::uint32_t part) const {

@@ -405,6 +405,7 @@ void SumSuspects::suspect_place(const Cause& cause, bool rows) {
   // Where each element is stored to once, the column was taken for another one before.
   if (!rows && !by_store) suggest_handovers(cause.node);
   if (!rows && !by_store) suggest_shared_operand(cause.node);
+  if (rows && !by_store) suspect_taken_for(cause);
   suggest(cause.site, "stores it");
   if (!rows) suggest_factor_of_v(cause.node, why);
   if (rows && !by_store && !x_graph.whole_blocks) suggest_rows_of_place(cause.site);
@@ -412,6 +413,38 @@ void SumSuspects::suspect_place(const Cause& cause, bool rows) {
   suggest_moves_with_indices(cause.node, "hands on the column");
   suggest_indices(cause.site, "makes the index of the store");
   suggest_loaders(buffer, why);
+}
+
+void SumSuspects::suspect_taken_for(const Cause& cause) {
+  if (x_graph.whole_blocks) return;
+  const std::uint32_t weight = exponential_in(cause.node, 1 << 14);
+  if (weight == 0) return;
+  const std::vector<bool>& alive = reaches_output(false);
+  // A score of the row itself, made where this one was, at the same time, that nobody uses.
+  constexpr std::uint32_t kNear = 4096;
+  const auto has_unused = [&](std::uint32_t n) {
+    const Term& taken = x_terms[n];
+    const std::uint32_t end =
+        std::min<std::uint32_t>(n + kNear, static_cast<std::uint32_t>(x_graph.nodes.size()));
+    for (std::uint32_t other = n > kNear ? n - kNear : 1; other < end; ++other) {
+      const Term& term = x_terms[other];
+      if (!alive[other] && term.kind == TermKind::kScore && term.row == cause.row &&
+          term.column == taken.column && term.set == taken.set &&
+          node(other).where == node(n).where && is_same_line(node(other).site, node(n).site))
+        return true;
+    }
+    return false;
+  };
+  std::uint32_t user = weight;
+  for (std::uint32_t n = node(weight).operand[0]; n != 0 && node(n).site != 0;
+       n = first_operand(n, TermKind::kScore)) {
+    if (node(n).is_input() || x_terms[n].kind != TermKind::kScore) return;
+    if (op(n) == ValueOp::kStore || is_same_line(node(n).site, node(user).site)) continue;
+    if (!is_load(n) && has_unused(n))
+      return suggest_node(
+          user, "takes the score of another row, while that of this one is used by nobody");
+    user = n;
+  }
 }
 
 void SumSuspects::suggest_factor_of_v(std::uint32_t n, const std::string& why) {

@@ -63,6 +63,9 @@ class SumSuspects : public NumberSuspects {
   static void put_blocks_first(std::vector<NamedLine>& uses);
   void suspect_place(const Cause& cause, bool rows);
   // Where a column of a sum was v, on its way into it.
+  // The line that takes a score of another row where one of the row itself was made beside it, which nobody uses: the
+  // other half of a pair.
+  void suspect_taken_for(const Cause& cause);
   void suggest_factor_of_v(std::uint32_t n, const std::string& why);
   // On the way of a sum of v the line that takes a number of which another line makes another sum.
   void suggest_shared_operand(std::uint32_t n);

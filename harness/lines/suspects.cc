@@ -754,6 +754,20 @@ void Suspects::suggest_missing_step(std::uint32_t s) {
                       falls == (missing > 1) ? "before" : "behind"));
 }
 
+bool Suspects::suggest_guards_of_uses(const ValueSite& made) {
+  const std::size_t before = x_out.suspects.size();
+  const std::vector<Statement> own = x_text.statements_around(made.file, made.line);
+  const int end = own.empty() ? 0 : own.back().end;
+  for (int line = made.line + 1; line <= end; ++line) {
+    if (!has_name(x_text.line(made.file, line), {made.variable})) continue;
+    for (const Statement& around : x_text.statements_around(made.file, line))
+      if (!around.loop && around.begin > made.line)
+        suggest(made.file, made.function, around.begin, 0, "",
+                "decides whether " + made.variable + " is taken further");
+  }
+  return x_out.suspects.size() > before;
+}
+
 bool Suspects::suggest_what_drops(std::uint32_t n, bool by_thread) {
   const std::string held = term_text(n);
   // A load of which nothing is made: its own line.
@@ -800,6 +814,9 @@ bool Suspects::suggest_what_drops(std::uint32_t n, bool by_thread) {
   if (lacks_steps(before)) suggest_loop_over_lanes(node(n).site);
   suggest_missing_step(node(n).site);
   if (goes_on && assigned.first == 0) be_sure();
+  const bool own_of_step = next_line == made.line && assigned.first == 0 && !goes_on &&
+                           x_text.declared_above(made.file, made.line, made.variable) == made.line;
+  if (own_of_step && suggest_guards_of_uses(made)) return true;
   if (assigned.first != 0)
     suggest(assigned.first, assigned.second, why);
   else if (next_line >= made.line)

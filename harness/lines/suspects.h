@@ -185,6 +185,8 @@ class Suspects : public Walk {
   // Whether a number goes into o or lse, other than by a maximum; `by_thread`: what another lane took counts as taken
   // by its own thread only if that has it, too.
   const std::vector<bool>& reaches_output(bool by_thread);
+  // The conditions under which a variable is used that each step of a loop has of its own. Says whether there are any.
+  bool suggest_guards_of_uses(const ValueSite& made);
   // The loads, stores and choices that a number went through.
   void suggest_moves(std::uint32_t n, const std::string& why);
 

@@ -94,6 +94,18 @@ MASKED_LATER = (
 )
 
 EDITS = {
+    "a line of a statement, told whole": ("mma_flash2", 0, "kk * 16 + lane / 8 % 2 * 8]);\n      LDMATRIX_X4(b", "kk * 16 + lane / 4 % 2 * 8]);\n      LDMATRIX_X4(b",
+                                          "lane / 4 % 2 * 8", 3, False),
+    "a score of the row beside, while that of the row itself is left": (
+        "bf162_warps", 0, *several(
+            "bf162_warps/bf162_warps.cu",
+            ("    for (int i = 0; i < kQueries; ++i) {\n      float s = 0.f;", "    float2 t[kQueries / 2];\n    for (int i = 0; i < kQueries; ++i) {\n      float s = 0.f;"),
+            ("      s = base + lane < seq_k ?", "      (i % 2 ? t[i / 2].y : t[i / 2].x) = s;\n    }\n    for (int i = 0; i < kQueries; ++i) {\n"
+             "      float s = t[i / 2].x;\n      s = base + lane < seq_k ?")),
+        "float s = t[i / 2].x;", 1, False),
+    "the half of a product of pairs": ("half2_rows", 0, "      const float2 a = __half22float2(q_reg[i]), b = __half22float2(k[(size_t)j * D2 + i]);\n      s += a.x * b.x + a.y * b.y;",
+                                       "      const half2 t = __hfma2(q_reg[i], k[(size_t)j * D2 + i], __float2half2_rn(0.f));\n      s += __low2float(t) + __low2float(t);",
+                                       "__low2float(t) + __low2float(t)", 1, True),
     "a scale that is missing where another line changes the base": ("mask_functors", "--dtype fp32 --seqlen-q 33 --seqlen-k 20 --head-dim 16 --mask causal:bottom_right",
         "dot * scale : -INFINITY", "dot : -INFINITY", "dot : -INFINITY", 2, False),
     "a sum that nothing is added to": ("cooperative_tiles", "--dtype fp32 --seqlen 40 --head-dim 32",
@@ -484,6 +496,13 @@ CHECKED_EDITS = {
             ("s_Q[tid][c]) *", "Q[gmem + (size_t)row * kHeadDim + c]) *"), ("s_K[stage][j][c]", "bK[j * kHeadDim + c]"),
             ("s_V[stage][j][c]", "bV[j * kHeadDim + c]")),
         "CP_ASYNC_WAIT_GROUP(1);", 1, False),
+    "a misaligned row that a helper is given": ("swizzled_tiles", 0, "warp * 16, d * 16, lane)", "warp * 16, d + 16, lane)", "d + 16, lane)", 2, False),
+    "the number of a barrier that a helper waits at": ("named_barriers", 0, "stage = n & 1, first = n * kBlockN;\n    bar_sync(kFull0",
+                                                       "stage = kProducers & 1, first = n * kBlockN;\n    bar_sync(kFull0", "stage = kProducers & 1", 2, False),
+    "arguments that are swapped where a helper waits": ("mbarrier_ring", 0, "ptx::mbar_wait(ptx::smem_u32(&empty[s]), (round - 1) & 1);",
+                                                        "ptx::mbar_wait((round - 1) & 1, ptx::smem_u32(&empty[s]));", "mbar_wait((round", 1, False),
+    "a loop in which a helper waits in vain": ("mbarrier_ring", 0, "for (int t = 0; t < tiles; t++) {\n      const int s = t % STAGES, round",
+                                               "for (int t = 1; t < tiles; t++) {\n      const int s = t % STAGES, round", "int t = 1;", 3, False),
     "one key too many of a page, which nobody wrote": ("paged_kv", 0, *ONE_TOO_MANY, "bool valid = t <= tokens", 1, False),
     "a guard by which all others are right": ("persistent_queue", "--heads 4 --kv-heads 2 --seqlen-q 17 --seqlen-k 33 --head-dim 32",
         "((size_t)kv_head * w.sk + j)",

@@ -19,7 +19,8 @@ struct CheckResult;
 struct LinePlace {
   std::string file, function;
   int line = 0, column = 0;
-  std::string text;      // of the line, without blanks around it
+  std::string
+      text;  // of the line, without blanks around it; of suspects that of the statement, where it has several
   std::string variable;  // empty: nothing with a name
 };
 
