@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "harness/report/comparison_text.h"
 #include "harness/report/table.h"
 #include "harness/testing/catch_for_tests.h"
 
@@ -28,6 +29,24 @@ TEST_CASE("a function's name is told without types") {
             "void mma<false>(half const*)::{lambda(half*, half const*, int)#1}::operator()(half*, "
             "half const*, int) const") == "a lambda in mma<...>");
   CHECK(short_function_name("Tile::row(int) const") == "Tile::row");
+}
+
+TEST_CASE("what zeros would have scored says how little agreeing tells") {
+  const auto text = [](double zeros) {
+    Comparison comparison;
+    TensorComparison o;
+    o.tensor = Tensor::kO;
+    o.compared = 1;
+    o.zeros_err_over_bound = zeros;
+    comparison.tensors = {o};
+    return zeros_text(comparison);
+  };
+  CHECK(text(0.5) ==
+        "  An all-zeros o would have scored 0.50x: these inputs cannot show a wrong o.\n");
+  CHECK(text(1.56) ==
+        "  An all-zeros o would have scored 1.56x: the bound is so wide that much of what is wrong "
+        "would agree.\n");
+  CHECK(text(1900) == "  An all-zeros o would have scored 1.9e+03x.\n");
 }
 
 TEST_CASE("counts have separators") {

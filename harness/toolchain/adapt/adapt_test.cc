@@ -162,6 +162,17 @@ TEST_CASE("head dims come from a switch, an assertion's multiple from a remainde
                              contains(".seqlen_k_multiple_of = 64"));
 }
 
+TEST_CASE("a multiple is what is refused otherwise, not what a branch chooses by") {
+  const auto draft = [](const char* body) {
+    return draft_of(launcher(kTensors + "int B, int H, int S, int head_dim", body)).text;
+  };
+  CHECK_THAT(draft("if (S % 64 != 0) return;"), contains(".seqlen_q_multiple_of = 64"));
+  CHECK_THAT(draft("if (head_dim > 128 || S % 64 != 0) { throw 1; }"),
+             contains(".seqlen_q_multiple_of = 64"));
+  CHECK_THAT(draft("if (S % 64 == 0 && head_dim == 64) B = 1; else B = 2;"),
+             !contains(".seqlen_q_multiple_of"));
+}
+
 TEST_CASE("constants give tiles, aliases give types, tensor cores and exp2 are seen") {
   const Draft draft = draft_of(R"(
 #include <mma.h>

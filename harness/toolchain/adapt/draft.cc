@@ -230,7 +230,7 @@ const Candidate& choose(const AdaptRequest& request, const std::vector<Candidate
         fmt::format("{} has no attention that an adapter can be drafted for.{}\nName the launcher "
                     "with --function "
                     "if it is there under another name, or write the adapter by hand "
-                    "(docs/bring-your-kernel.md): it is ten lines.",
+                    "(docs/bring-your-kernel.md).",
                     request.source.string(), listed(candidates)));
   const Candidate& best = candidates.front();
   std::string others;

@@ -53,6 +53,27 @@ bool in_for(const Syntax& s, std::size_t i) {
   return false;
 }
 
+// "S % 64 == 0", as an assertion has it and not a choice between two ways; "if (S % 64 != 0) return", or what else refuses
+// it. At the "%".
+bool must_be_multiple(const Syntax& s, std::size_t i) {
+  if (!s.is(i + 3, "0")) return false;
+  int depth = 0;
+  std::size_t open = 0;  // of the condition of an if
+  for (std::size_t j = i; j-- > 0 && open == 0;) {
+    if (s.is(j, ")")) ++depth;
+    if (s[j].is_any({"{", "}", ";"})) break;
+    if (s.is(j, "(") && depth-- == 0) {
+      depth = 0;
+      if (s.is(j - 1, "if")) open = j;
+    }
+  }
+  if (s.is(i + 2, "==")) return open == 0;
+  if (!s.is(i + 2, "!=") || open == 0) return false;
+  std::size_t then = s.match(open) + 1;
+  if (s.is(then, "{")) ++then;
+  return s[then].is_any({"return", "throw", "exit", "abort", "printf", "fprintf", "std"});
+}
+
 // group == 4, or a template's GROUP: of several the first.
 void read_group(FactsCode& code, Facts& facts) {
   const Syntax& s = code.syntax();
@@ -235,7 +256,7 @@ void read_multiples(FactsCode& code, Facts& facts) {
     if (which == 0) return;
     if (s.is(i + 1, "%") && !f.is_kernel) {
       const auto value = model.value(std::string(s[i + 2].text));
-      if (!value || *value < 2 || *value > 1024 || !s.is(i + 3, "==")) return;
+      if (!value || *value < 2 || *value > 1024 || !must_be_multiple(s, i + 1)) return;
       if ((which & 1) != 0) facts.q_multiple = std::max(facts.q_multiple, *value);
       if ((which & 2) != 0) facts.k_multiple = std::max(facts.k_multiple, *value);
       known |= which;

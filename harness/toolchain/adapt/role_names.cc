@@ -71,10 +71,11 @@ Role tensor_role(const std::string& name) {
   static const std::map<Role, Names> table = {
       {Role::kQ, {"q", "query", "queries", "qs", "xq", "qproj", "qvec", "sq"}},
       {Role::kK,
-       {"k", "key", "keys", "ks", "xk", "kcache", "keycache", "kt", "cachek", "kpool", "keypool"}},
+       {"k", "key", "keys", "ks", "xk", "kcache", "keycache", "kt", "cachek", "kpool", "keypool",
+        "kblockpool", "kblocks", "kpages"}},
       {Role::kV,
        {"v", "value", "values", "vs", "xv", "val", "vals", "vcache", "valuecache", "cachev",
-        "vpool", "valuepool"}},
+        "vpool", "valuepool", "vblockpool", "vblocks", "vpages"}},
       {Role::kO, {"o",       "out",        "output",  "outputs", "result",       "res",
                   "attnout", "attnoutput", "context", "ctx",     "os",           "y",
                   "dst",     "xb",         "sxb",     "xo",      "attentionout", "attentionoutput",

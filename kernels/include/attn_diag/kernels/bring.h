@@ -46,7 +46,7 @@ using DTypes = Set<DType>;
 using Layouts = Set<Layout>;
 using Masks = Set<Mask>;
 
-// Spelled as on the command line; ATTN_DIAG_EXPORT knows them without attn_diag::.
+// Spelled as on the command line, "_" for ":" and "-"; ATTN_DIAG_EXPORT knows them without attn_diag::.
 inline namespace words {
 [[maybe_unused]] inline constexpr DTypes fp16 = {1u << static_cast<int>(DType::kFp16)};
 [[maybe_unused]] inline constexpr DTypes bf16 = {1u << static_cast<int>(DType::kBf16)};

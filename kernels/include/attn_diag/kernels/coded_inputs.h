@@ -78,10 +78,7 @@ class CodedInput {
 
   template <class T>
   static std::shared_ptr<void> to_device(const std::vector<T>& values) {
-    const auto buffer = std::make_shared<DeviceBuffer<T>>(values.size());
-    check_cuda(cudaMemcpy(buffer->data(), values.data(), values.size() * sizeof(T),
-                          cudaMemcpyHostToDevice),
-               "store codes");
+    const auto buffer = std::make_shared<DeviceBuffer<T>>(values);
     return std::shared_ptr<void>(buffer, buffer->data());
   }
   template <class T, class Of>

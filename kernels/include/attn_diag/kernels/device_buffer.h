@@ -24,19 +24,24 @@ class DeviceBuffer {
     check_cuda(cudaMalloc(&memory, count * sizeof(T)), "allocate device memory");
     x_data = static_cast<T*>(memory);
   }
+  // With these values: as `DeviceBuffer<int> lens(std::vector<int>(batch, keys))`.
+  explicit DeviceBuffer(const std::vector<T>& values) : DeviceBuffer(values.size()) {
+    store(values);
+  }
   ~DeviceBuffer() { cudaFree(x_data); }
   DeviceBuffer(const DeviceBuffer&) = delete;
   DeviceBuffer& operator=(const DeviceBuffer&) = delete;
 
   T* data() const { return x_data; }
   std::size_t size() const { return x_count; }
-  void fill(T value) const {
-    const std::vector<T> values(x_count, value);
+  void fill(T value) const { store(std::vector<T>(x_count, value)); }
+
+ private:
+  void store(const std::vector<T>& values) const {
     check_cuda(cudaMemcpy(x_data, values.data(), x_count * sizeof(T), cudaMemcpyHostToDevice),
                "fill device memory");
   }
 
- private:
   std::size_t x_count;
   T* x_data = nullptr;
 };

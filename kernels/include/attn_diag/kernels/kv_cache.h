@@ -41,14 +41,9 @@ class KvCache {
         x_count(static_cast<std::size_t>(x_pages) * static_cast<std::size_t>(c.batch())),
         x_k(elements(c, c.head_dim())),
         x_v(elements(c, c.head_dim_v())),
-        x_table(x_count) {
+        x_table(table_of_pages()) {
     fill(c, c.k<T>(), c.k_strides(), c.head_dim(), shape.k, x_k);
     fill(c, c.v<T>(), c.v_strides(), c.head_dim_v(), shape.v, x_v);
-    std::vector<std::int32_t> table(x_count);
-    for (std::size_t i = 0; i < x_count; ++i) table[i] = static_cast<std::int32_t>(page_at(i));
-    check_cuda(cudaMemcpy(x_table.data(), table.data(), x_count * sizeof(std::int32_t),
-                          cudaMemcpyHostToDevice),
-               "fill the table of pages");
   }
 
   T* k() const { return x_k.data(); }
@@ -61,6 +56,12 @@ class KvCache {
  private:
   // The page that the i-th entry of the table names.
   std::size_t page_at(std::size_t i) const { return x_shape.page == 0 ? i : x_count - 1 - i; }
+
+  std::vector<std::int32_t> table_of_pages() const {
+    std::vector<std::int32_t> table(x_count);
+    for (std::size_t i = 0; i < x_count; ++i) table[i] = static_cast<std::int32_t>(page_at(i));
+    return table;
+  }
 
   std::size_t elements(const Call& c, int dim) const {
     return x_count * static_cast<std::size_t>(x_tokens) * static_cast<std::size_t>(c.kv_heads()) *
@@ -79,10 +80,7 @@ class KvCache {
                              : order == CacheOrder::kHeadsDims ? 1
                                                                : d;
     if (d % part != 0) c.refuse("its cache has K in chunks, of which head_dim must be a multiple");
-    const std::vector<T> empty(to.size(), T(3.0f));
-    check_cuda(
-        cudaMemcpy(to.data(), empty.data(), empty.size() * sizeof(T), cudaMemcpyHostToDevice),
-        "clear the cache");
+    to.fill(T(3.0f));
     const std::size_t next = order == CacheOrder::kTokensHeads ? heads * d : part;  // token
     for (std::size_t i = 0; i < x_count; ++i) {
       const std::size_t pages = static_cast<std::size_t>(x_pages);
