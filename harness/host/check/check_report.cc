@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "attn_diag/harness/host/symbolizer.h"
+#include "attn_diag_host/stand_in_headers.h"
 #include "harness/host/check/checker.h"
 #include "harness/host/text.h"
 
@@ -86,25 +87,37 @@ void add_callers(std::vector<SourcePlace>& places, const std::vector<StackWord>&
   const auto stack_of = [&](const StackWord& word) -> const std::vector<SourcePlace>& {
     return lines.places.at(word.value);
   };
+  // Up to where the kernel was launched.
+  const auto add = [&](auto begin, auto end) {
+    const auto launch = std::find_if(
+        begin, end, [](const SourcePlace& place) { return is_stand_in_header(place.file); });
+    places.insert(places.end(), begin, launch);
+    return launch == end;
+  };
   auto word = std::find_if(returns.begin(), returns.end(), [&](const StackWord& one) {
     return std::any_of(stack_of(one).begin(), stack_of(one).end(), is_statement);
   });
   if (word == returns.end()) return;
   const auto at = std::find_if(stack_of(*word).begin(), stack_of(*word).end(), is_statement);
-  places.insert(places.end(), std::next(at), stack_of(*word).end());
+  if (!add(std::next(at), stack_of(*word).end())) return;
   std::vector<std::uint64_t> offsets;
   for (auto other = word; other != returns.end(); ++other) offsets.push_back(other->value);
   const std::map<std::uint64_t, std::int64_t> frames = find_frames(library, offsets);
-  for (;;) {
-    const auto frame = frames.find(word->value);
-    if (frame == frames.end()) return;
+  const auto caller_of = [&](const StackWord& called) {
+    const auto frame = frames.find(called.value);
+    if (frame == frames.end()) return returns.end();
     // Behind the return the stack pointer is one word further up.
-    const std::uintptr_t next =
-        word->at + sizeof(word->at) + static_cast<std::uintptr_t>(frame->second);
-    word = std::find_if(word, returns.end(), [&](const StackWord& one) { return one.at == next; });
-    if (word == returns.end() || is_of_launch(stack_of(*word))) return;
-    places.insert(places.end(), stack_of(*word).begin(), stack_of(*word).end());
-  }
+    const std::uintptr_t at =
+        called.at + sizeof(called.at) + static_cast<std::uintptr_t>(frame->second);
+    return std::find_if(returns.begin(), returns.end(),
+                        [&](const StackWord& one) { return one.at == at; });
+  };
+  // What was called may have kept the address elsewhere, too.
+  word = std::find_if(word, returns.end(), [&, value = word->value](const StackWord& one) {
+    return one.value == value && caller_of(one) != returns.end();
+  });
+  while (word != returns.end() && (word = caller_of(*word)) != returns.end())
+    if (!add(stack_of(*word).begin(), stack_of(*word).end())) return;
 }
 
 }  // namespace

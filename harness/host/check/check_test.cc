@@ -30,7 +30,8 @@ struct Memory {
 };
 
 CheckReport checked_launch(const std::function<cudaError_t(Memory&)>& launch,
-                           const std::string& schedule = "forward") {
+                           const std::string& schedule = "forward",
+                           cudaError_t expected = cudaSuccess) {
   Memory memory;
   LaunchOptions options;
   options.schedule = parse_schedule(schedule);
@@ -43,7 +44,7 @@ CheckReport checked_launch(const std::function<cudaError_t(Memory&)>& launch,
   cudaGetLastError();
   const LaunchReport& report = scope.report();
   for (const LaunchFinding& finding : report.findings) UNSCOPED_INFO(finding.message);
-  REQUIRE(error == cudaSuccess);
+  REQUIRE(error == expected);
   return report.check;
 }
 
@@ -237,6 +238,23 @@ TEST_CASE("barrier objects and named barriers order who waits for them") {
   // Under other schedules its reads come first and are of what nobody has written.
   CHECK(only(checked_launch([](Memory& m) { return checked::named(m.out.data(), false); })).kind ==
         CheckKind::kRace);
+}
+
+TEST_CASE("of a wait in vain within a helper it is said what called that") {
+  for (const char* schedule : {"forward", "reverse", "lockstep"})
+    for (const bool called : {false, true}) {
+      CAPTURE(schedule, called);
+      const CheckFinding found = only(checked_launch(
+          [called](Memory& m) { return checked::waits_in_vain(m.out.data(), called); }, schedule,
+          cudaErrorLaunchFailure));
+      CHECK(found.kind == CheckKind::kLaunch);
+      std::vector<int> lines;
+      for (const SourcePlace& place : found.access.places) lines.push_back(place.line);
+      std::vector<int> expected = {line_of("waits in vain")};
+      if (called) expected.push_back(line_of("in a helper"));
+      expected.push_back(line_of(called ? "calls" : "inlines"));
+      CHECK(lines == expected);
+    }
 }
 
 TEST_CASE("reading before the wait for an asynchronous copy is found") {

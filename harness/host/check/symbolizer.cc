@@ -200,11 +200,6 @@ std::vector<SourcePlace> users_places(std::vector<SourcePlace> places) {
   return places;
 }
 
-bool is_of_launch(const std::vector<SourcePlace>& places) {
-  return std::any_of(places.begin(), places.end(),
-                     [](const SourcePlace& place) { return is_stand_in_header(place.file); });
-}
-
 std::map<std::uint64_t, std::int64_t> find_frames(const std::string& library,
                                                   const std::vector<std::uint64_t>& offsets) {
   std::map<std::uint64_t, std::int64_t> frames;

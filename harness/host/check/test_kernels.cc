@@ -134,6 +134,23 @@ __global__ void barrier_object_kernel(int* out, bool waits) {
   out[t] = sRow[(t + 32) % kThreads];
 }
 
+__device__ __forceinline__ void meet(unsigned id) {
+  named_barrier_sync(id, kThreads, __FILE__, __LINE__);  // [waits in vain]
+}
+__attribute__((noinline)) __device__ void meet_called(int* out, unsigned id) {
+  out[threadIdx.x] = 1;
+  meet(id);  // [in a helper]
+  out[threadIdx.x] = 2;
+}
+__global__ void vain_kernel(int* out, bool called) {
+  if (threadIdx.x >= 32) return;
+  if (called)
+    meet_called(out, 1);  // [calls]
+  else
+    meet(2);  // [inlines]
+  out[threadIdx.x] = 3;
+}
+
 __global__ void named_kernel(int* out, bool waits) {
   __shared__ int sRow[32];
   const unsigned t = threadIdx.x;
@@ -321,6 +338,7 @@ cudaError_t past_dynamic(int* out) {
 cudaError_t barrier_object(int* out, bool waits) {
   return run(1, 0, barrier_object_kernel, out, waits);
 }
+cudaError_t waits_in_vain(int* out, bool called) { return run(1, 0, vain_kernel, out, called); }
 cudaError_t named(int* out, bool waits) { return run(1, 0, named_kernel, out, waits); }
 cudaError_t async_copy(int* out, const int* from, int left_in_flight) {
   return run(1, 0, async_copy_kernel, out, from, left_in_flight);

@@ -33,7 +33,5 @@ std::string function_name(const std::string& path, std::uint64_t offset);
 
 // Without the lines of the stand-in CUDA headers, which are inlined everywhere: what called them is meant.
 std::vector<SourcePlace> users_places(std::vector<SourcePlace> places);
-// Whether one of them is in such a header: the way from a launch to its kernel.
-bool is_of_launch(const std::vector<SourcePlace>& places);
 
 }  // namespace attn_diag::host
