@@ -10,6 +10,9 @@ class BlockRunner;
 // Names the plan's kernel, if that is wanted.
 void note_launch(LaunchPlan& plan);
 
+// What a launch failed of.
+void note_failure(const LaunchFinding& finding);
+
 // A worker's runner comes into being, and goes.
 void enter_flight(const BlockRunner& runner) noexcept;
 void leave_flight(const BlockRunner& runner) noexcept;

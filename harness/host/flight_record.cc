@@ -14,7 +14,12 @@ std::atomic<bool> g_enabled{false};
 std::array<std::atomic<const BlockRunner*>, kMaxRunners> g_runners{};
 std::array<char, 256> g_last_kernel{};  // torn at worst where two threads launch at once
 
-void copy(std::array<char, 256>& to, const char* from) noexcept {
+std::array<char, 1024> g_failed{};  // as above
+std::array<char, 256> g_failed_file{};
+int g_failed_line = 0;
+
+template <std::size_t kSize>
+void copy(std::array<char, kSize>& to, const char* from) noexcept {
   std::size_t i = 0;
   for (; from != nullptr && from[i] != '\0' && i + 1 < to.size(); ++i) to[i] = from[i];
   to[i] = '\0';
@@ -28,6 +33,13 @@ void note_launch(LaunchPlan& plan) {
   if (!g_enabled) return;
   plan.kernel_name = kernel_name(plan.call);
   copy(g_last_kernel, plan.kernel_name.c_str());
+}
+
+void note_failure(const LaunchFinding& finding) {
+  if (!g_enabled) return;
+  copy(g_failed, finding.message.c_str());
+  copy(g_failed_file, finding.file.c_str());
+  g_failed_line = finding.line;
 }
 
 void enter_flight(const BlockRunner& runner) noexcept {
@@ -60,6 +72,9 @@ void BlockRunner::describe(FlightRecord& out) const noexcept {
 }
 
 void read_flight_record(FlightRecord& out) noexcept {
+  copy(out.failed, g_failed.data());
+  copy(out.failed_file, g_failed_file.data());
+  out.failed_line = g_failed_line;
   const BlockRunner* found = BlockRunner::current();
   for (auto place = g_runners.begin(); found == nullptr && place != g_runners.end(); ++place)
     if (const BlockRunner* runner = *place; runner != nullptr && runner->is_running())

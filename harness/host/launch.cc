@@ -162,6 +162,7 @@ cudaError_t error_of(LaunchFindingKind kind) {
 cudaError_t fail(LaunchReport& report, LaunchFinding finding) {
   const cudaError_t error = error_of(finding.kind);
   set_last_error(error, finding.message);
+  note_failure(finding);
   report.findings.push_back(std::move(finding));
   return error;
 }

@@ -95,6 +95,10 @@ const char* json_kind(CrashReport::Kind kind) {
 
 }  // namespace
 
+bool has_failed_launch(const CrashReport& c) {
+  return c.where_known && !c.flight.in_kernel && c.flight.failed[0] != '\0';
+}
+
 std::string crash_headline(const CrashReport& c) {
   switch (c.kind) {
     case CrashReport::Kind::kSignal:
@@ -121,6 +125,7 @@ std::string crash_text(const CrashReport& c, const std::string& again) {
   if (c.flight.in_kernel && c.flight.line > 0)
     line(
         fmt::format("The thread last synchronised at {}:{}.", c.flight.file.data(), c.flight.line));
+  if (has_failed_launch(c)) line(fmt::format("A launch had failed: {}", c.flight.failed.data()));
   for (std::size_t i = 0; i < c.frames.size(); ++i)
     line((i == 0 ? "At " : "called by ") + c.frames[i]);
   if (!c.found.empty()) line("Before that, attn-diag check finds: " + c.found + '.');
@@ -170,6 +175,7 @@ Json crash_json(const CrashReport& c, const CommandContext& context) {
   }
   error["frames"] = c.frames;
   error["step"] = c.step;
+  if (has_failed_launch(c)) error["failed_launch"] = c.flight.failed.data();
   if (!c.found.empty()) error["check_finds"] = c.found;
   j["error"] = error;
   j["line_divergence"] = c.lines.suspects.empty() ? Json(nullptr) : to_json(c.lines);

@@ -44,6 +44,9 @@ struct CrashReport {
       lines;  // of a crash: the line, and what its address is made of; with `found`, of that first
 };
 
+// Whether a launch had failed before host code ended the process.
+bool has_failed_launch(const CrashReport& crash);
+
 // "./mine.so:x crashed: segmentation fault (SIGSEGV), ..." One line, complete.
 std::string crash_headline(const CrashReport& crash);
 // The lines below it, each indented.

@@ -92,6 +92,14 @@ CrashReport describe(const CrashPage& page, const HowItEnded& ended, bool may_ch
     if (may_check && page.flight.in_kernel && !divides)
       put_out_of_bounds_first(page, frames.places, crash);
   }
+  // As code does that calls exit() where a launch has failed.
+  if (crash.kind == CrashReport::Kind::kExit && report::has_failed_launch(crash)) {
+    const host::FlightRecord& flight = crash.flight;
+    if (flight.failed_line > 0)
+      crash.lines = lines::crash_lines({{flight.failed_file.data(), flight.failed_line, ""}},
+                                       lines::CrashOf::kOther, flight.failed.data());
+    if (may_check) put_out_of_bounds_first(page, {}, crash);
+  }
   if (crash.kind == CrashReport::Kind::kTimeout)
     crash.lines = lines::endless_lines(frames.places, report::crash_headline(crash));
   if (!page.has_address) return crash;

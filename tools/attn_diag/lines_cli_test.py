@@ -496,6 +496,8 @@ CHECKED_EDITS = {
             ("s_Q[tid][c]) *", "Q[gmem + (size_t)row * kHeadDim + c]) *"), ("s_K[stage][j][c]", "bK[j * kHeadDim + c]"),
             ("s_V[stage][j][c]", "bV[j * kHeadDim + c]")),
         "CP_ASYNC_WAIT_GROUP(1);", 1, False),
+    "a store outside, behind which the host calls exit": ("carved_smem", "--dtype fp32 --seqlen-q 33 --seqlen-k 70 --head-dim 32 --mask causal:top_left",
+                                                          "Oi[r * ld + c] = 0.f;", "Oi[r * (ld * 2) + c] = 0.f;", "Oi[r * (ld * 2) + c]", 1, False),
     "a misaligned row that a helper is given": ("swizzled_tiles", 0, "warp * 16, d * 16, lane)", "warp * 16, d + 16, lane)", "d + 16, lane)", 2, False),
     "the number of a barrier that a helper waits at": ("named_barriers", 0, "stage = n & 1, first = n * kBlockN;\n    bar_sync(kFull0",
                                                        "stage = kProducers & 1, first = n * kBlockN;\n    bar_sync(kFull0", "stage = kProducers & 1", 2, False),

@@ -14,6 +14,9 @@ struct FlightRecord {
   std::array<char, 256> file{};      // and where it last synchronised; "" if it has not yet
   int line = 0;
   std::uintptr_t stack_bottom = 0, stack_top = 0;  // of that thread
+  std::array<char, 1024> failed{};  // what was wrong with the launch that failed last; "": none has
+  std::array<char, 256> failed_file{};  // and where; "" if that is not known
+  int failed_line = 0;
 };
 
 // From now on launches note the names of their kernels, which takes a microsecond each.
