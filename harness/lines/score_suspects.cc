@@ -24,6 +24,17 @@ void NumberSuspects::suspect_scale(std::uint32_t score, std::uint32_t n, const s
     all = from == 0 || op(from) != ValueOp::kStore || x_terms[from].kind != TermKind::kElement ||
           x_terms[from].buffer > 1 || node(from).where >> 10 == node(taken).where >> 10;
   }
+  // A sign is not the scale's: a factor of less than nothing, of which compilers make "m - x".
+  if (x_terms[score].x * x_attention.problem().softmax_scale < 0) {
+    all = false;
+    for (std::uint32_t of = score; of != 0 && node(of).site != 0 && !node(of).is_input();
+         of = first_operand(of, TermKind::kScore)) {
+      if (op(of) != ValueOp::kSubtract) continue;
+      suggest_node(of, "turns the sign of the score");
+      suggest_uses(node(of).site, "is a factor of the score");
+      break;
+    }
+  }
   std::vector<std::uint32_t> passed;
   std::uint32_t rebased = 0;  // for exp2
   for (int steps = 0; steps < 128 && node(at).site != 0; ++steps) {

@@ -94,6 +94,8 @@ MASKED_LATER = (
 )
 
 EDITS = {
+    "a factor that turns the sign of the score": ("mask_functors", "--dtype fp32 --seqlen-q 33 --seqlen-k 20 --head-dim 16 --mask causal:bottom_right",
+                                                  "log2e = 1.4426950408889634f", "log2e = (-1.4426950408889634f)", "exp2f((p[j] - m)", 1, False),
     "a line of a statement, told whole": ("mma_flash2", 0, "kk * 16 + lane / 8 % 2 * 8]);\n      LDMATRIX_X4(b", "kk * 16 + lane / 4 % 2 * 8]);\n      LDMATRIX_X4(b",
                                           "lane / 4 % 2 * 8", 3, False),
     "a score of the row beside, while that of the row itself is left": (
