@@ -43,6 +43,7 @@ class DebugInfo {
     if (x_file >= 0) x_dwarf = dwarf_begin(x_file, DWARF_C_READ);
   }
   ~DebugInfo() {
+    if (x_rules != nullptr) dwarf_cfi_end(x_rules);
     if (x_dwarf != nullptr) dwarf_end(x_dwarf);
     if (x_file >= 0) close(x_file);
   }
@@ -72,10 +73,10 @@ class DebugInfo {
   // Where a call stores the return address right below the frame that it begins: on x86-64.
   std::optional<std::int64_t> return_address_at(Dwarf_Addr at) {
     constexpr unsigned kStackPointer = 7;
-    Dwarf_CFI* const rules = x_dwarf == nullptr ? nullptr : dwarf_getcfi_elf(dwarf_getelf(x_dwarf));
+    if (!kReturnsOnStack || x_dwarf == nullptr) return std::nullopt;
+    if (x_rules == nullptr) x_rules = dwarf_getcfi_elf(dwarf_getelf(x_dwarf));
     Dwarf_Frame* frame = nullptr;
-    if (!kReturnsOnStack || rules == nullptr || dwarf_cfi_addrframe(rules, at, &frame) != 0)
-      return std::nullopt;
+    if (x_rules == nullptr || dwarf_cfi_addrframe(x_rules, at, &frame) != 0) return std::nullopt;
     const std::unique_ptr<Dwarf_Frame, decltype(&std::free)> owner(frame, &std::free);
     Dwarf_Op* operations = nullptr;
     std::size_t count = 0;
@@ -150,6 +151,7 @@ class DebugInfo {
   }
 
   int x_file;
+  Dwarf_CFI* x_rules = nullptr;  // of call frames
   Dwarf* x_dwarf = nullptr;
 };
 
