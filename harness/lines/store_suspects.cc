@@ -1,0 +1,332 @@
+// What is stored as an output: by nobody, in another place, of another row or column.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "harness/lines/sum_suspects.h"
+
+namespace attn_diag::lines {
+
+void SumSuspects::suspect_store(const std::vector<Cause>& list) {
+  std::set<std::uint32_t> rows;
+  for (const Cause& cause : list) rows.insert(cause.row);
+  const auto dim =
+      static_cast<std::size_t>(x_elements.front().of_lse ? 1 : x_attention.problem().head_dim_v);
+  const bool whole_rows = list.size() >= rows.size() * dim;
+  const auto& outputs = x_graph.outputs[x_elements.front().of_lse ? 1 : 0];
+  const auto nobody = [](const host::ValueOutput& output) { return output.block == ~0u; };
+  const auto judged =
+      std::count_if(x_elements.begin(), x_elements.end(),
+                    [&](const OutputElement& element) { return nobody(outputs[element.index]); });
+  x_out.what = fmt::format(
+      "{}{} of {} are stored by nobody",
+      std::count_if(outputs.begin(), outputs.end(), nobody) > judged ? "at least " : "",
+      whole_rows ? fmt::format("{} rows", rows.size()) : fmt::format("{} elements", list.size()),
+      x_elements.front().of_lse ? "lse" : "o");
+  std::set<std::uint32_t> sites;
+  for (const host::ValueOutput& output : outputs)
+    if (const std::uint32_t s = store_of(output); s != 0) sites.insert(s);
+  if (sites.empty()) suggest_store_of_other();
+  for (std::uint32_t s = 1; sites.empty() && s < x_graph.sites.size(); ++s)
+    if (!site(s).ran && site(s).op == ValueOp::kStore) suggest_late_loops(s);
+  for (std::uint32_t s = 1; sites.empty() && s < x_graph.sites.size(); ++s) {
+    if (site(s).ran || site(s).op != ValueOp::kStore) continue;
+    const std::string why = "decides whether anything is stored";
+    std::vector<Condition> conditions = conditions_in(site(s).conditions);
+    // Where no number was made at all it is the outermost that lets nothing through.
+    if (x_graph.nodes.size() <= 1) {
+      std::reverse(conditions.begin(), conditions.end());
+      for (const Condition& condition : conditions)
+        if (!condition.loop) suggest(s, condition.at, why);
+    }
+    for (const Condition& condition : conditions) suggest_condition(s, condition, why, true);
+  }
+  // Nothing was stored at all.
+  for (std::uint32_t s = 1; x_graph.whole_blocks && sites.empty() && s < x_graph.sites.size(); ++s)
+    if (site(s).op == ValueOp::kStore && site(s).ran)
+      suggest_masks({s}, "decides which elements are stored");
+  // Where others are stored twice, or hold what belongs elsewhere, it is the index.
+  const bool by_index = x_misplaced || x_graph.stored_twice > 0;
+  // A condition that is too strict cuts the rows at the end of a head off; others lack where their index is wrong.
+  const bool cut_off = whole_rows && lacks_tails(rows);
+  for (const std::uint32_t s : sites) suggest_late_loops(s);
+  // A limit that nothing rounds up: what a loop tests, by its own name.
+  for (const std::uint32_t s : sites)
+    for (const Condition& condition : conditions_in(site(s).conditions))
+      for (const NamedLine& test : condition.tests)
+        if (cut_off && !x_graph.whole_blocks && condition.loop && !comes_of(test, "t") &&
+            has_name(text_of(s, condition.at), {test.name}) && !is_loop(text_of(s, test)) &&
+            rounds_down(text_of(s, test), test.name))
+          suggest(s, test, "rounds down, and the last rows are those that lack");
+  for (const std::uint32_t s : sites) {
+    if (x_graph.whole_blocks && !whole_rows && by_index &&
+        is_plain_subscript(x_text.line(site(s).file, site(s).line), site(s).variable))
+      suggest_pointer(s, "makes the index of the store");
+    if (!whole_rows && by_index) suggest(s, "stores o");
+    if (by_index || (whole_rows && !cut_off)) {
+      if (!by_index) suggest_shared_with_loads(s);
+      suggest_indices_of_place(s, list, whole_rows);
+      if (whole_rows) suggest_rows_of_place(s);
+      suggest(s, "stores o");
+      suggest_indices(s, "makes the index of the store");
+    }
+    suggest_conditions(s, whole_rows ? "if" : "loop", "decides which elements are stored");
+    suggest(s, "stores o");
+    suggest_indices(s, "makes the index of the store");
+    suggest_conditions(s, nullptr, "decides which elements are stored");
+    suggest_callers(s, "stores o");
+  }
+}
+
+void SumSuspects::suggest_store_of_other() {
+  if (x_graph.whole_blocks) return;
+  const bool of_lse = x_elements.front().of_lse;
+  const auto& others = x_graph.outputs[of_lse ? 0 : 1];
+  std::set<std::uint32_t> stores;
+  for (const host::ValueOutput& output : others) {
+    if (output.block == ~0u) return;
+    if (const std::uint32_t s = store_of(output); s != 0) stores.insert(s);
+  }
+  // A store there that never ran, to what nothing else uses and the kernel does not declare, may be the one.
+  const auto may_be_it = [&](const ValueSite& one) {
+    return one.op == ValueOp::kStore && !one.ran && !one.stored &&
+           std::any_of(stores.begin(), stores.end(),
+                       [&](std::uint32_t s) { return site(s).function == one.function; }) &&
+           std::none_of(stores.begin(), stores.end(),
+                        [&](std::uint32_t s) { return site(s).line == one.line; }) &&
+           x_text.declared_above(one.file, one.line, one.variable) == 0 &&
+           std::none_of(x_graph.sites.begin(), x_graph.sites.end(), [&](const ValueSite& other) {
+             return other.variable == one.variable && other.op != ValueOp::kStore;
+           });
+  };
+  if (std::any_of(x_graph.sites.begin(), x_graph.sites.end(), may_be_it)) return;
+  for (const std::uint32_t s : stores)
+    suggest(s, of_lse ? "stores o; a line that stores lse is missing beside it"
+                      : "stores lse; a line that stores o is missing beside it");
+}
+
+void SumSuspects::suggest_shared_with_loads(std::uint32_t s) {
+  if (x_graph.whole_blocks) return;
+  note_loaders();
+  if (x_loaders[0].empty()) return;
+  std::vector<NamedLine> shared = variables_in(site(s).uses, ',');
+  std::erase_if(shared, [&](const NamedLine& use) {
+    const auto has_it = [&](std::uint32_t loader) {
+      const std::vector<NamedLine> uses = variables_in(site(loader).uses, ',');
+      return std::any_of(uses.begin(), uses.end(), [&](const NamedLine& one) {
+        return key_of(loader, one) == key_of(s, use);
+      });
+    };
+    return !come_of({use}, "tx") || is_loop(text_of(s, use)) ||
+           !computes(text_of(s, use), use.name) ||
+           !std::all_of(x_loaders[0].begin(), x_loaders[0].end(), has_it);
+  });
+  // A row is one of a block's; what a thread is within it ("threadIdx.x / 32") is seldom at fault.
+  if (std::any_of(shared.begin(), shared.end(),
+                  [](const NamedLine& use) { return comes_of(use, "x"); }))
+    std::erase_if(shared, [](const NamedLine& use) { return !comes_of(use, "x"); });
+  const std::string why = "makes the index of the store, and which row of q is loaded";
+  for (const NamedLine& use : shared) {
+    for (const NamedLine& other : shared)
+      if (other.name != use.name && has_name(text_of(s, use), {other.name})) suggest(s, other, why);
+    suggest(s, use, why);
+  }
+}
+
+bool SumSuspects::lacks_tails(const std::set<std::uint32_t>& rows) const {
+  const auto queries = static_cast<std::uint32_t>(x_attention.problem().seqlen_q);
+  for (const std::uint32_t row : rows) {
+    const std::uint32_t next = row + 1;
+    if (next % queries != 0 && rows.count(next) == 0) return false;
+    if (row % queries == 0) return false;  // the whole head
+  }
+  return true;
+}
+
+void SumSuspects::suggest_rows_of_place(std::uint32_t s) {
+  std::vector<NamedLine> rows = variables_in(site(s).uses, ',');
+  std::erase_if(rows, [](const NamedLine& use) { return use.sources.empty(); });
+  put_blocks_first(rows);
+  suggest_computed(s, rows, "makes the index of the store");
+}
+
+void SumSuspects::suggest_indices_of_place(std::uint32_t s, const std::vector<Cause>& list,
+                                           bool whole_rows) {
+  const auto queries = static_cast<std::size_t>(x_attention.problem().seqlen_q);
+  std::map<std::uint32_t, std::set<std::uint32_t>> by_head;
+  for (const Cause& cause : list)
+    by_head[cause.row / static_cast<std::uint32_t>(queries)].insert(cause.row);
+  // The first head is as it should be, whatever a head is multiplied by.
+  const bool heads = by_head.count(0) == 0;
+  const bool whole = std::all_of(by_head.begin(), by_head.end(),
+                                 [&](const auto& one) { return one.second.size() == queries; });
+  if (x_graph.whole_blocks && whole)
+    for (const NamedLine& use : variables_in(site(s).uses, ','))
+      if (use.sources.find('t') == std::string::npos && !use.constant)
+        suggest(s, use, "makes the index of the store, by head");
+  std::vector<NamedLine> uses = variables_in(site(s).uses, ',');
+  std::erase_if(
+      uses, [&](const NamedLine& use) { return is_of_block(use) != heads || use.sources.empty(); });
+  if (whole_rows) put_blocks_first(uses);
+  for (const NamedLine& use : uses) suggest(s, use, "makes the index of the store");
+}
+
+void SumSuspects::put_blocks_first(std::vector<NamedLine>& uses) {
+  std::stable_partition(uses.begin(), uses.end(),
+                        [](const NamedLine& use) { return comes_of(use, "xyz"); });
+}
+
+void SumSuspects::suspect_place(const Cause& cause, bool rows) {
+  const Term& term = x_terms[cause.node];
+  if (rows)
+    x_out.what = fmt::format("what is stored as o of {} was made of q of {}", query_text(cause.row),
+                             query_text(term.row));
+  else
+    x_out.what =
+        fmt::format("what is stored in column {} of o is column {}", cause.column, term.column);
+  const unsigned buffer = rows ? 0 : 2;
+  const std::string why = rows ? "loads the row of q" : "loads the column of v";
+  const auto& outputs = x_graph.outputs[x_elements.front().of_lse ? 1 : 0];
+  const bool by_store = x_graph.stored_twice > 0 ||
+                        std::any_of(outputs.begin(), outputs.end(),
+                                    [](const auto& output) { return output.block == ~0u; });
+  if (by_store) {
+    const ValueSite& store = site(cause.site);
+    if (!rows && !is_plain_subscript(x_text.line(store.file, store.line), store.variable))
+      suggest(cause.site, "stores it");
+    suggest_indices_of_place(cause.site, {cause}, false);
+    suggest_indices(cause.site, "makes the index of the store");
+  }
+  if (!loads_all(buffer, cause.row)) suggest_loaders(buffer, why);
+  // Where each element is stored to once, the column was taken for another one before.
+  if (!rows && !by_store) suggest_handovers(cause.node);
+  if (!rows && !by_store) suggest_shared_operand(cause.node);
+  if (rows && !by_store) suspect_taken_for(cause);
+  suggest(cause.site, "stores it");
+  if (!rows) suggest_factor_of_v(cause.node, why);
+  if (rows && !by_store && !x_graph.whole_blocks) suggest_rows_of_place(cause.site);
+  if (rows) suggest_loaders(buffer, why);
+  suggest_moves_with_indices(cause.node, "hands on the column");
+  suggest_indices(cause.site, "makes the index of the store");
+  suggest_loaders(buffer, why);
+}
+
+void SumSuspects::suspect_taken_for(const Cause& cause) {
+  if (x_graph.whole_blocks) return;
+  const std::uint32_t weight = exponential_in(cause.node, 1 << 14);
+  if (weight == 0) return;
+  const std::vector<bool>& alive = reaches_output(false);
+  // A score of the row itself, made where this one was, at the same time, that nobody uses.
+  constexpr std::uint32_t kNear = 4096;
+  const auto has_unused = [&](std::uint32_t n) {
+    const Term& taken = x_terms[n];
+    const std::uint32_t end =
+        std::min<std::uint32_t>(n + kNear, static_cast<std::uint32_t>(x_graph.nodes.size()));
+    for (std::uint32_t other = n > kNear ? n - kNear : 1; other < end; ++other) {
+      const Term& term = x_terms[other];
+      if (!alive[other] && term.kind == TermKind::kScore && term.row == cause.row &&
+          term.column == taken.column && term.set == taken.set &&
+          node(other).where == node(n).where && is_same_line(node(other).site, node(n).site))
+        return true;
+    }
+    return false;
+  };
+  std::uint32_t user = weight;
+  for (std::uint32_t n = node(weight).operand[0]; n != 0 && node(n).site != 0;
+       n = first_operand(n, TermKind::kScore)) {
+    if (node(n).is_input() || x_terms[n].kind != TermKind::kScore) return;
+    if (op(n) == ValueOp::kStore || is_same_line(node(n).site, node(user).site)) continue;
+    if (!is_load(n) && has_unused(n))
+      return suggest_node(
+          user, "takes the score of another row, while that of this one is used by nobody");
+    user = n;
+  }
+}
+
+void SumSuspects::suggest_factor_of_v(std::uint32_t n, const std::string& why) {
+  if (x_graph.whole_blocks) return;
+  const std::uint32_t column = x_terms[n].column;
+  for (int steps = 0; steps < 1024 && n != 0 && node(n).site != 0 && !node(n).is_input(); ++steps) {
+    n = made_by(n);
+    const std::uint32_t v =
+        op(n) == ValueOp::kProduct ? operands_of(n).second : first_operand(n, TermKind::kElement);
+    if (v != 0 && v < n && x_terms[v].kind == TermKind::kElement) return suggest_node(v, why);
+    n = first_operand(n, [&](std::uint32_t of) {
+      return x_terms[of].kind == TermKind::kWeight && x_terms[of].column == column;
+    });
+  }
+}
+
+void SumSuspects::suggest_shared_operand(std::uint32_t n) {
+  if (x_graph.whole_blocks) return;
+  const std::uint32_t column = x_terms[n].column;
+  for (int steps = 0; steps < 1024 && n != 0 && node(n).site != 0 && !node(n).is_input(); ++steps) {
+    n = made_by(n);
+    if (op(n) == ValueOp::kProduct || node(n).site == 0) return;
+    for (const std::uint32_t operand : node(n).operand) {
+      if (operand == 0 || operand >= n || node(operand).site == 0) continue;
+      const Term& term = x_terms[operand];
+      if (term.column != column ||
+          (term.kind != TermKind::kWeight && term.kind != TermKind::kElement))
+        continue;
+      for (std::uint32_t other = operand + 1; other < x_graph.nodes.size(); ++other) {
+        const auto& of = node(other).operand;
+        if (op(other) == op(n) && !node(other).is_input() && node(other).where == node(n).where &&
+            node(other).site != 0 && !is_same_line(node(other).site, node(n).site) &&
+            std::any_of(of.begin(), of.end(), [&](std::uint32_t one) {
+              return one != 0 && one < other && made_by(one) == made_by(operand);
+            }))
+          return suggest_node(n, "takes what another line makes another sum of");
+      }
+    }
+    n = first_operand(n, [&](std::uint32_t of) {
+      return x_terms[of].kind == TermKind::kWeight && x_terms[of].column == column;
+    });
+  }
+}
+
+void SumSuspects::suggest_handovers(std::uint32_t n) {
+  if (x_graph.whole_blocks) return;
+  const std::uint32_t column = x_terms[n].column;
+  for (int steps = 0; steps < 1024 && n != 0 && node(n).site != 0 && !node(n).is_input(); ++steps) {
+    const std::uint32_t from = node(n).operand[0];
+    const bool hands_over =
+        is_load(n) && from != 0 && op(from) == ValueOp::kStore && node(from).where != node(n).where;
+    if (hands_over) {
+      suggest_node(n, "takes the column from another thread");
+      suggest_node(from, "hands the column to another thread");
+    }
+    n = op(n) == ValueOp::kProduct ? 0 : first_operand(n, [&](std::uint32_t of) {
+      return x_terms[of].kind == TermKind::kWeight && x_terms[of].column == column;
+    });
+  }
+}
+
+bool SumSuspects::suggest_left_store(std::uint32_t sum, unsigned key) {
+  if (x_graph.whole_blocks || sum == 0) return false;
+  std::vector<bool> read(x_graph.nodes.size());
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
+    if (is_load(n) && node(n).operand[0] < n) read[node(n).operand[0]] = true;
+  std::map<std::uint32_t, std::uint32_t>
+      left;  // by site: what has the key; 0 where somebody reads such
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
+    const Term& term = x_terms[n];
+    if (op(n) != ValueOp::kStore || term.kind != TermKind::kWeight || term.column != kNone ||
+        term.row != x_terms[sum].row || !x_terms.keys().has(term.set, key))
+      continue;
+    std::uint32_t& one = left.try_emplace(node(n).site, n).first->second;
+    if (read[n]) one = 0;
+  }
+  bool any = false;
+  for (const auto& [s, n] : left) {
+    any = any || n != 0;
+    if (n != 0) suggest_readers_beside(n, "takes the sums of other threads, not this one");
+  }
+  return any;
+}
+
+}  // namespace attn_diag::lines
