@@ -59,4 +59,19 @@ TEST_CASE("between launches the flight record has the last kernel's name alone")
   CHECK(contains(r.kernel.data(), "look"));
 }
 
+TEST_CASE("the flight record has what was wrong with the launch that failed last") {
+  enable_flight_records();
+  cudaLaunchConfig_t config;
+  config.gridDim = dim3(1);
+  config.blockDim = dim3(4096);
+  Seen seen;
+  const Launched run =
+      launched("forward", [&] { return cudaLaunchKernelEx(&config, look, &seen); });
+  REQUIRE_FALSE(run.completed());
+  FlightRecord r;
+  read_flight_record(r);
+  CHECK(run.finding().message == r.failed.data());
+  CHECK(r.failed_line == run.finding().line);
+}
+
 }  // namespace attn_diag::host
