@@ -173,6 +173,18 @@ TEST_CASE("a multiple is what is refused otherwise, not what a branch chooses by
              !contains(".seqlen_q_multiple_of"));
 }
 
+TEST_CASE("sums in 16 bits are to be looked at first") {
+  const auto notes = [](const char* body) {
+    std::string all;
+    for (const Note& note :
+         draft_of(launcher(kTensors + "int B, int H, int S, int head_dim", body)).notes)
+      if (note.kind == NoteKind::kCheck) all += note.text + '\n';
+    return all;
+  };
+  CHECK_THAT(notes("o[0] = __hfma(q[0], k[0], o[0]);"), contains("sums in 16 bits"));
+  CHECK_THAT(notes("o[0] = q[0];"), !contains("sums in 16 bits"));
+}
+
 TEST_CASE("constants give tiles, aliases give types, tensor cores and exp2 are seen") {
   const Draft draft = draft_of(R"(
 #include <mma.h>

@@ -95,6 +95,11 @@ void read_arithmetic(FactsCode& code, Facts& facts) {
     }
   }
   if (!narrow) return;
+  if (code.mentions_part({"__hfma", "__hadd"}))
+    code.note(NoteKind::kCheck,
+              "sums in 16 bits, as by __hfma2: of those that go over many products the bound of "
+              "fp32 is too "
+              "narrow; .accumulate or .arithmetic declares them");
   // An array or pointer of P in the input type.
   const auto holds = [&](std::initializer_list<const char*> names) {
     std::string found;
