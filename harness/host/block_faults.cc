@@ -144,8 +144,7 @@ void BlockRunner::record_at(LaunchFindingKind kind, const std::string& what, con
                             std::uintptr_t pc) {
   const KernelLibrary& library = x_plan->library;
   const std::uint64_t offset = pc - library.base;
-  SourceLines lines =
-      find_source_lines(library.path.empty() ? "/proc/self/exe" : library.path, {offset});
+  SourceLines lines = find_source_lines(library.path, {offset});
   const std::vector<SourcePlace> places = users_places(lines.places[offset]);
   const std::string text = concat(thread_name(*x_current), ' ', what);
   if (places.empty())

@@ -1,6 +1,7 @@
 #include "harness/lines/crash_lines.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "harness/lines/source_text.h"
 #include "harness/toolchain/source/source_error.h"
@@ -131,9 +132,8 @@ bool begins_loop(const std::vector<Token>& tokens) {
 
 void suggest_line(SourceText& text, const host::SourcePlace& at, int line,
                   const std::string& variable, const std::string& why, LineDivergence& out) {
-  const std::string& words = text.written(at.file, line);
-  const std::size_t begin = words.find_first_not_of(" \t");
-  if (begin == std::string::npos || text.is_comment(at.file, line)) return;
+  std::string words = text.trimmed(at.file, line);
+  if (words.empty() || text.is_comment(at.file, line)) return;
   const bool known =
       std::any_of(out.suspects.begin(), out.suspects.end(), [&](const LineSuspect& suspect) {
         return suspect.place.line == line && suspect.place.file == at.file;
@@ -141,7 +141,7 @@ void suggest_line(SourceText& text, const host::SourcePlace& at, int line,
   if (known) return;
   LineSuspect suspect;
   suspect.place = {at.file, at.function, line, 0, "", variable};
-  suspect.place.text = words.substr(begin, words.find_last_not_of(" \t\r") + 1 - begin);
+  suspect.place.text = std::move(words);
   suspect.why = why;
   out.suspects.push_back(std::move(suspect));
 }

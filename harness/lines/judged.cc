@@ -164,15 +164,7 @@ std::vector<OutputElement> judged_elements(const WatchedRun& run, const Attentio
 
 void add_source_text(LineDivergence& out) {
   SourceText text;
-  const auto trimmed = [](const std::string& line) {
-    const std::size_t begin = line.find_first_not_of(" \t");
-    return begin == std::string::npos
-               ? ""
-               : line.substr(begin, line.find_last_not_of(" \t\r") + 1 - begin);
-  };
-  const auto fill = [&](LinePlace& place) {
-    place.text = trimmed(text.written(place.file, place.line));
-  };
+  const auto fill = [&](LinePlace& place) { place.text = text.trimmed(place.file, place.line); };
   // The first line of a statement of several says little.
   constexpr std::size_t kLong = 200;
   const auto fill_whole = [&](LinePlace& place) {
@@ -180,7 +172,7 @@ void add_source_text(LineDivergence& out) {
     const std::string& statement = text.statement(place.file, place.line);
     if (statement != text.line(place.file, place.line) && statement.size() <= kLong &&
         !text.has_assembly(place.file, place.line))
-      place.text = trimmed(statement);
+      place.text = statement;
   };
   for (LineSuspect& suspect : out.suspects) fill_whole(suspect.place);
   for (LineRole& role : out.roles) fill(role.place);

@@ -129,9 +129,8 @@ void NumberSuspects::suggest_lanes_before_loops(std::uint32_t operand, const std
   std::map<int, NamedLine, std::greater<>> lanes;
   for (const NamedLine& use : variables_in(site(s).uses, ',')) {
     const std::string& text = text_of(s, use);
-    const std::string& file = use.file.empty() ? site(s).home : use.file;
     if (comes_of(use, "t") && computes(text, use.name) && !is_loop(text) &&
-        x_text.statements_around(file, use.line).empty())
+        x_text.statements_around(file_of(s, use), use.line).empty())
       lanes.emplace(use.line, use);
   }
   if (lanes.empty()) return;

@@ -269,6 +269,14 @@ const std::string& SourceText::statement(const std::string& file, int number) {
   return text;
 }
 
+std::string SourceText::trimmed(const std::string& file, int number) {
+  const std::string& words = written(file, number);
+  const std::size_t begin = words.find_first_not_of(" \t");
+  return begin == std::string::npos
+             ? ""
+             : words.substr(begin, words.find_last_not_of(" \t\r") + 1 - begin);
+}
+
 const std::string& SourceText::written(const std::string& file, int number) {
   static const std::string none;
   const std::vector<std::string>& lines = file_of(file).written;

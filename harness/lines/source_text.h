@@ -32,6 +32,8 @@ class SourceText {
   bool has_assembly(const std::string& file, int number);
   // The line as it stands there.
   const std::string& written(const std::string& file, int number);
+  // The same without blanks around it.
+  std::string trimmed(const std::string& file, int number);
   // Whether the line has nothing but a comment.
   bool is_comment(const std::string& file, int number);
   // The last line of the loop, condition or other statement that begins at this one: that of its closing brace. The

@@ -71,8 +71,6 @@ void sort_by_severity(std::vector<CheckFinding>& findings) {
                    });
 }
 
-constexpr const char* kOwnProgram = "/proc/self/exe";
-
 // Of a path as the kernel or its debug information has it.
 std::string_view name_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
@@ -138,8 +136,7 @@ CheckReport Checker::report() const {
   report.summary = x_summary;
   std::map<std::string, SourceLines> lines;
   for (const auto& [library, offsets] : wanted) {
-    lines[library] = find_source_lines(library.empty() ? kOwnProgram : library,
-                                       {offsets.begin(), offsets.end()});
+    lines[library] = find_source_lines(library, {offsets.begin(), offsets.end()});
     if (!lines[library].problem.empty()) report.summary.symbolizer_note = lines[library].problem;
   }
 
@@ -221,8 +218,7 @@ CheckReport Checker::report() const {
   for (const EndedLaunch& launch : x_ended_launches) {
     ended.push_back(launch.finding);
     const std::string& library = x_launches[launch.launch].library;
-    add_callers(ended.back().access.places, launch.returns, lines[library],
-                library.empty() ? kOwnProgram : library);
+    add_callers(ended.back().access.places, launch.returns, lines[library], library);
   }
   report.findings.insert(report.findings.begin(), ended.begin(), ended.end());
   sort_by_severity(report.findings);

@@ -39,7 +39,9 @@ std::string name_of(Dwarf_Die* function) {
 
 class DebugInfo {
  public:
-  explicit DebugInfo(const std::string& path) : x_file(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+  // No path: the main program.
+  explicit DebugInfo(const std::string& path)
+      : x_file(open(path.empty() ? "/proc/self/exe" : path.c_str(), O_RDONLY | O_CLOEXEC)) {
     if (x_file >= 0) x_dwarf = dwarf_begin(x_file, DWARF_C_READ);
   }
   ~DebugInfo() {
@@ -226,8 +228,8 @@ SourceLines find_source_lines(const std::string& library,
     result.places[offset] = std::move(at.places);
   }
   if (!any)
-    result.problem =
-        concat(library, " has no debug information (-g1): places are given as offsets into it");
+    result.problem = concat(library.empty() ? "the main program" : library,
+                            " has no debug information (-g1): places are given as offsets into it");
   return result;
 }
 

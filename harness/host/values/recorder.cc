@@ -227,14 +227,11 @@ Label ValueRecorder::pack(const Packed& bytes, unsigned count) {
     x_graph.full = true;
     return 0;
   }
-  std::size_t number = 0;
-  if (small) {
-    number = x_small_packed.size();
-    std::copy_n(bytes.begin(), count, x_small_packed.emplace_back().begin());
-  } else {
-    number = x_packed.size();
-    std::copy_n(bytes.begin(), count, x_packed.emplace_back().begin());
-  }
+  const auto keep = [&](auto& list) {
+    std::copy_n(bytes.begin(), count, list.emplace_back().begin());
+    return list.size() - 1;
+  };
+  const std::size_t number = small ? keep(x_small_packed) : keep(x_packed);
   return static_cast<Label>(2 * number + (small ? 1 : 0)) | kPacked;
 }
 

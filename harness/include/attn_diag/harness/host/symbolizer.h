@@ -17,7 +17,7 @@ struct SourceLines {
   std::string problem;                   // why there are none
 };
 
-// The lines of the calls, from return addresses as offsets from the library's base.
+// The lines of the calls, from return addresses as offsets from the library's base. No path: the main program's.
 SourceLines find_source_lines(const std::string& library,
                               const std::vector<std::uint64_t>& offsets);
 
