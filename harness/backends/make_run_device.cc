@@ -52,6 +52,8 @@ class HostDevice : public RunDevice {
       if (report.findings.size() > 1)
         text +=
             fmt::format(" ({} more findings of this kind or others.)", report.findings.size() - 1);
+      if (report.findings.front().kind == host::LaunchFindingKind::kLeftOut)
+        throw KernelLeftOut(text);
       throw KernelFault(text);
     }
     if (refused) std::rethrow_exception(refused);

@@ -46,6 +46,7 @@ class __attribute__((visibility("hidden"))) BlockRunner final : public BlockCont
   Mbarriers& mbarriers() { return x_mbarriers; }
 
   [[noreturn]] void report_launch_bounds(unsigned most_threads, const char* file, int line);
+  [[noreturn]] void report_left_out();
   [[noreturn]] void report_trap(const char* what, const char* advice, const char* file, int line);
   [[noreturn]] void report_failed_assert(const char* condition, const char* file, int line);
   // Records a grid.sync() of this round if some blocks will never reach it. False: they may still come.

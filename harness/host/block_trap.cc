@@ -32,6 +32,14 @@ void BlockRunner::report_failed_assert(const char* condition, const char* file, 
   leave_for_good();
 }
 
+void BlockRunner::report_left_out() {
+  {
+    record(LaunchFindingKind::kLeftOut, "the kernel was left out of this build", "Build all of it",
+           "", 0);
+  }
+  leave_for_good();
+}
+
 void launch_bounds_exceeded(unsigned most_threads, const char* file, int line) {
   BlockRunner::current()->report_launch_bounds(most_threads, file, line);
 }
@@ -48,6 +56,12 @@ void BlockRunner::report_launch_bounds(unsigned most_threads, const char* file, 
 }
 
 }  // namespace attn_diag::host
+
+// What is left of a kernel that a build leaves out.
+extern "C" __attribute__((visibility("default"), noreturn)) void attn_diag_left_out() {
+  if (auto* runner = attn_diag::host::BlockRunner::current()) runner->report_left_out();
+  std::abort();
+}
 
 // What assert() calls: this library comes before libc in the order of symbol resolution. On the host it is
 // what libc's is.

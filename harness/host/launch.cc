@@ -4,13 +4,16 @@
 #include <atomic>
 #include <cfenv>
 #include <exception>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <mutex>
 #include <numeric>
+#include <set>
 #include <stdexcept>
 #include <thread>
 
+#include "attn_diag/harness/host/symbolizer.h"
 #include "harness/host/block_runner.h"
 #include "harness/host/device_model.h"
 #include "harness/host/flight_names.h"
@@ -32,6 +35,7 @@ constexpr double kDefaultSilentSeconds = 10;
 
 std::mutex g_launch_mutex;  // one launch at a time, as in one stream
 std::map<const void*, std::size_t> g_dynamic_shared_limit;
+std::set<const void*> g_launched;
 
 // The i-th block to start.
 class BlockOrder {
@@ -186,6 +190,19 @@ std::size_t dynamic_shared_limit(const void* kernel) {
   return limit == g_dynamic_shared_limit.end() ? kSharedOfBlock : limit->second;
 }
 
+std::vector<std::string> launched_kernels(const std::string& library) {
+  const std::lock_guard lock(g_launch_mutex);
+  std::set<std::string> names;
+  for (const void* const kernel : g_launched) {
+    const KernelLibrary of = find_library(kernel);
+    std::error_code error;
+    if (of.path.empty() || !std::filesystem::equivalent(of.path, library, error)) continue;
+    std::string name = symbol_name(of.path, reinterpret_cast<std::uintptr_t>(kernel) - of.base);
+    if (!name.empty()) names.insert(std::move(name));
+  }
+  return {names.begin(), names.end()};
+}
+
 cudaError_t launch(const cudaLaunchConfig_t& config, const KernelCall& call) {
   if (BlockRunner::current() != nullptr)
     throw std::logic_error("a kernel launches a kernel: not supported by the host executor");
@@ -225,6 +242,7 @@ cudaError_t launch(const cudaLaunchConfig_t& config, const KernelCall& call) {
                         "attn_diag_add_kernel makes for it, x.lockstep.so."),
                  "", 0});
 
+  g_launched.insert(call.kernel);
   LaunchPlan plan;
   plan.config = config;
   plan.call = call;

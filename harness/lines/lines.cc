@@ -243,7 +243,15 @@ Attention attention_of(const Experiment& e) {
 
 LineDivergence trace_lines(const Experiment& experiment, LinesBy by, const CheckResult* checked) {
   if (const std::string why = why_not_traced(experiment); !why.empty()) return not_looked(why);
-  return lines::trace_lines(lines::make_watch_build(experiment.kernel), experiment, by, checked);
+  // Of the instances of a template a case launches few, and what is traced has been run before.
+  const Kernel& kernel = experiment.kernel;
+  const std::vector<std::string> launched = host::launched_kernels(kernel.library_path());
+  if (!launched.empty()) try {
+      return lines::trace_lines(lines::make_watch_build(kernel, launched), experiment, by, checked);
+    } catch (const KernelLeftOut&) {
+      // What ran before were other cases.
+    }
+  return lines::trace_lines(lines::make_watch_build(kernel), experiment, by, checked);
 }
 
 LineDivergence lines::trace_lines(const WatchBuild& build, const Experiment& given, LinesBy by,

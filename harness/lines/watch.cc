@@ -30,9 +30,11 @@ std::string first_error_of(const build::BuildRecord& record) {
 
 }  // namespace
 
-WatchBuild make_watch_build(const Kernel& of) {
-  if (const std::optional<build::BuildRequest> request = build::request_of(of.library_path()))
+WatchBuild make_watch_build(const Kernel& of, std::vector<std::string> only) {
+  if (std::optional<build::BuildRequest> request = build::request_of(of.library_path())) {
+    request->only_kernels = std::move(only);
     return make_watch_build(*request, of.info().name);
+  }
   WatchBuild out;
   out.reason =
       "its library does not say what it was built from: build it anew with attn-diag build";
@@ -100,6 +102,7 @@ WatchedRun watch_run(const Experiment& experiment,
     refused = e.what();
   }
   for (const host::LaunchFinding& finding : scope.report().findings) {
+    if (finding.kind == host::LaunchFindingKind::kLeftOut) throw KernelLeftOut(finding.message);
     if (out.reason.empty()) out.reason = finding.message;
     if (finding.kind == host::LaunchFindingKind::kIllegalAddress && finding.line > 0 &&
         !out.illegal)

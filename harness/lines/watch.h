@@ -21,7 +21,8 @@ struct WatchBuild {
   std::string reason;  // why there is none
   std::shared_ptr<const void> folder;
 };
-WatchBuild make_watch_build(const Kernel& of);
+// `only`: the kernels that it is built for, as build::BuildRequest::only_kernels; empty: all.
+WatchBuild make_watch_build(const Kernel& of, std::vector<std::string> only = {});
 // One kernel of those that a request would build.
 WatchBuild make_watch_build(build::BuildRequest request, const std::string& kernel);
 
@@ -39,7 +40,7 @@ struct WatchedRun {
   std::optional<host::SourcePlace> unlaunched;  // of a launch that was refused
 };
 // Only the blocks of the list are watched, by number among all that ran; all: every block. `patience`: seconds of CPU
-// time that a thread may run without reaching a synchronisation; 0: as everywhere.
+// time that a thread may run without reaching a synchronisation; 0: as everywhere. Throws KernelLeftOut.
 WatchedRun watch_run(const Experiment& watched,
                      const std::optional<std::vector<std::uint32_t>>& blocks, double patience = 0);
 

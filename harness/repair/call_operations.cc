@@ -59,7 +59,7 @@ constexpr Alike kMethodsAlike[] = {
 };
 
 void other_function(Proposals& p, std::string_view name) {
-  for (int i = 0; i < static_cast<int>(p.function().expressions.size()); ++i) {
+  for (int i = 0; i < p.num_expressions(); ++i) {
     const Expression& e = p.at(i);
     if (e.kind != Kind::kName && e.kind != Kind::kMember) continue;
     const bool method = e.kind == Kind::kMember;
@@ -78,7 +78,7 @@ void other_function(Proposals& p, std::string_view name) {
     }
   }
   // User's own functions with as many parameters: row_max for row_sum.
-  for (int i = 0; i < static_cast<int>(p.function().expressions.size()); ++i) {
+  for (int i = 0; i < p.num_expressions(); ++i) {
     const Expression& e = p.at(i);
     if (e.kind != Kind::kCall || e.parts.empty() || p.at(e.parts[0]).kind != Kind::kName) continue;
     const std::string callee = p.words(e.parts[0]);
@@ -117,7 +117,7 @@ std::optional<bool> leads_to_const(const Proposals& p, const Expression& e) {
 
 // f(a, b, c): f(b, a, c), ...
 void swapped_arguments(Proposals& p, std::string_view name) {
-  for (int i = 0; i < static_cast<int>(p.function().expressions.size()); ++i) {
+  for (int i = 0; i < p.num_expressions(); ++i) {
     const Expression& e = p.at(i);
     if ((e.kind != Kind::kCall && e.kind != Kind::kBraces) || e.parts.size() < 2) continue;
     const std::string callee = p.words(e.parts[0]);
@@ -141,7 +141,7 @@ void swapped_arguments(Proposals& p, std::string_view name) {
 
 // warp_sum(x): x.
 void dropped_call(Proposals& p, std::string_view name) {
-  for (int i = 0; i < static_cast<int>(p.function().expressions.size()); ++i) {
+  for (int i = 0; i < p.num_expressions(); ++i) {
     const Expression& e = p.at(i);
     if (e.kind != Kind::kCall || e.parts.size() < 2) continue;
     // What is called for what it does is left out as a statement.
@@ -181,7 +181,7 @@ std::set<std::string> functions_of_one(const Proposals& p) {
 void missing_call(Proposals& p, std::string_view name) {
   const std::set<std::string> functions = functions_of_one(p);
   const bool shuffles = p.code().text.find("__shfl_") != std::string::npos;
-  for (int i = 0; i < static_cast<int>(p.function().expressions.size()); ++i) {
+  for (int i = 0; i < p.num_expressions(); ++i) {
     const Expression& e = p.at(i);
     if (e.constant || p.is_target(i) || p.is_callee(i) || !p.is_real_value(i)) continue;
     const bool name_of_one = e.kind == Kind::kName && p.variable(p.words(e), e.begin) != nullptr;
@@ -231,7 +231,7 @@ void missing_limit(Proposals& p, std::string_view name) {
         p.replace(name, 2, value, fmt::format("{}({}, {})", function, text, other));
     }
   };
-  for (int i = 0; i < static_cast<int>(p.function().expressions.size()); ++i) {
+  for (int i = 0; i < p.num_expressions(); ++i) {
     const Expression& e = p.at(i);
     if (e.kind == Kind::kAssignment && p.op(e) == "=" && e.parts.size() == 2) limit(e.parts[1]);
   }

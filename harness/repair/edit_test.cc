@@ -93,6 +93,23 @@ TEST_CASE("each way of being wrong by little has its edit") {
        "float a = 1, b = 2; a = f(a); b = f(b); o[n] = a + b;", "as for another"},
       {"float l = 0; for (;;) { for (;;) { l += 1; } o[n] = l; }",
        "float l = 0; for (;;) { l = 0; for (;;) { l += 1; } o[n] = l; }", "missing reset"},
+      {"o[8 + threadIdx.x * m + n] = q[m * 16];", "o[8 + n * 16 + threadIdx.x] = q[m * 16];",
+       "transposed"},
+      {"o[n % (m / 4)] = 1;", "o[n / 4] = 1;", "other grouping"},
+      {"o[m / (n / 4)] = 1;", "o[m % 4] = 1;", "other grouping"},
+      {"o[n % 4] = 1;", "o[n / (m / 4)] = 1;", "other grouping"},
+      {"float l = 0; l += __shfl_xor_sync(~0u, l, 1); o[n] = l;",
+       "float l = 0; l += __shfl_xor_sync(~0u, l, 1); l += __shfl_xor_sync(~0u, l, 2); o[n] = l;",
+       "missing distance"},
+      {"float a = q[n]; a = fmaxf(a, __shfl_xor_sync(~0u, a, 2)); float l = 0; for (;;) l += 1; "
+       "o[n] = l + a;",
+       "float a = q[n]; a = fmaxf(a, __shfl_xor_sync(~0u, a, 2)); float l = 0; for (;;) l += 1; "
+       "l += __shfl_xor_sync(~0u, l, 4); o[n] = l + a;",
+       "missing shuffle"},
+      {"float l = 0; for (;;) { const float b = q[n], p = q[m]; o[n] = b + p; } o[m] = l;",
+       "float l = 0; for (;;) { const float b = q[n], p = q[m]; l = l * b + p; o[n] = b + p; } "
+       "o[m] = l;",
+       "missing update"},
   };
   for (const Wanted& row : rows) {
     INFO(row.wrong << " -> " << row.right);

@@ -17,10 +17,6 @@ namespace {
 using Kind = ExpressionKind;
 using NameSet = std::set<std::string_view>;
 
-int num_expressions(const Proposals& p) {
-  return static_cast<int>(p.function().expressions.size());
-}
-
 std::size_t num_shared(const NameSet& a, const NameSet& b) {
   return static_cast<std::size_t>(
       std::count_if(a.begin(), a.end(), [&](std::string_view name) { return b.contains(name); }));
@@ -58,7 +54,7 @@ std::vector<Known> known_values(const Proposals& p) {
   std::vector<Known> found;
   std::set<std::string> texts;
   const auto add = [&](const Proposals& of, bool here) {
-    for (int i = 0; i < num_expressions(of); ++i) {
+    for (int i = 0; i < of.num_expressions(); ++i) {
       const Expression& e = of.at(i);
       const bool made = e.kind == Kind::kBinary || e.kind == Kind::kCall || e.kind == Kind::kIndex;
       if (!made || !is_value(of, i)) continue;
@@ -95,7 +91,7 @@ bool is_known_at(const Proposals& p, const Known& known, std::size_t token) {
 // a[i + col]: a[row * d + col], which stands elsewhere: half of the names are the same, or it is part of that.
 void other_expression(Proposals& p, std::string_view name) {
   const std::vector<Known> all = known_values(p);
-  for (int i = 0; i < num_expressions(p); ++i) {
+  for (int i = 0; i < p.num_expressions(); ++i) {
     if (!is_value(p, i)) continue;
     const Expression& e = p.at(i);
     const bool real = p.is_real_value(i);
@@ -120,7 +116,7 @@ void other_expression(Proposals& p, std::string_view name) {
 
 // i * n: base, of which the first value has a name in common with it.
 void variable_for_expression(Proposals& p, std::string_view name) {
-  for (int i = 0; i < num_expressions(p); ++i) {
+  for (int i = 0; i < p.num_expressions(); ++i) {
     const Expression& e = p.at(i);
     if (e.kind != Kind::kBinary || !is_value(p, i) || !p.is_count_value(i)) continue;
     const NameSet names = p.names_in(e.begin, e.end);
@@ -139,7 +135,7 @@ void operation_of_elsewhere(Proposals& p, std::string_view name) {
     int times = 0;
   };
   std::map<std::string, Operand> operations;  // " / group"
-  for (int i = 0; i < num_expressions(p); ++i) {
+  for (int i = 0; i < p.num_expressions(); ++i) {
     const Expression& e = p.at(i);
     if (e.kind != Kind::kBinary || e.parts.size() != 2 || !p.is_integer_value(i)) continue;
     const std::string_view op = p.op(e);
@@ -150,7 +146,7 @@ void operation_of_elsewhere(Proposals& p, std::string_view name) {
     operand.expression = e.parts[1];
     ++operand.times;
   }
-  for (int i = 0; i < num_expressions(p); ++i) {
+  for (int i = 0; i < p.num_expressions(); ++i) {
     const Expression& e = p.at(i);
     const bool simple = e.kind == Kind::kName || e.kind == Kind::kMember || e.kind == Kind::kIndex;
     if (!simple || !is_value(p, i) || !p.is_count_value(i)) continue;
@@ -175,22 +171,9 @@ void other_buffer(Proposals& p, std::string_view name) {
   }
 }
 
-// The text of a range with names changed.
-std::string renamed(const Proposals& p, std::size_t begin, std::size_t end,
-                    const std::map<std::string_view, std::string_view>& names) {
-  std::string text;
-  for (std::size_t i = begin; i < end; ++i) {
-    const Token& t = p.code().token(i);
-    if (i > begin && t.begin > p.code().token(i - 1).end) text += ' ';
-    const auto other = p.is_name(i, begin) ? names.find(t.text) : names.end();
-    text += other == names.end() ? t.text : other->second;
-  }
-  return text;
-}
-
 // t[i + r][j + c]: t[i + c][j + r]; n < end ? n : end: m < end ? m : end.
 void renamed_throughout(Proposals& p, std::string_view name) {
-  for (int i = 0; i < num_expressions(p); ++i) {
+  for (int i = 0; i < p.num_expressions(); ++i) {
     const Expression& e = p.at(i);
     if (e.constant || e.kind == Kind::kOpaque || e.kind == Kind::kBraces || p.is_callee(i))
       continue;
@@ -233,12 +216,12 @@ void other_instance(Proposals& p, std::string_view name) {
     const std::string callee = p.words(e.parts[0]);
     return callee.ends_with(">") && callee.find("_cast<") == std::string::npos;
   };
-  for (int i = 0; i < num_expressions(p); ++i) {
+  for (int i = 0; i < p.num_expressions(); ++i) {
     if (!is_instance(i)) continue;
     const auto [before, text] = split(p.at(i).parts[0]);
     instances[before].insert(text);
   }
-  for (int i = 0; i < num_expressions(p); ++i) {
+  for (int i = 0; i < p.num_expressions(); ++i) {
     if (!is_instance(i)) continue;
     const Expression& callee = p.at(p.at(i).parts[0]);
     const auto [before, text] = split(p.at(i).parts[0]);
@@ -251,7 +234,7 @@ void other_instance(Proposals& p, std::string_view name) {
 void argument_of_elsewhere(Proposals& p, std::string_view name) {
   constexpr std::size_t kMany = 8;                // of a function that is called everywhere
   std::map<std::string, std::vector<int>> calls;  // by what is called, without template arguments
-  for (int i = 0; i < num_expressions(p); ++i) {
+  for (int i = 0; i < p.num_expressions(); ++i) {
     const Expression& e = p.at(i);
     if (e.kind != Kind::kCall || e.constant || e.parts.size() < 3) continue;
     const std::string callee = p.words(e.parts[0]);
@@ -288,7 +271,7 @@ void index_of_all(Proposals& p, std::string_view name) {
     }
     return false;
   };
-  for (int i = 0; i < num_expressions(p); ++i) {
+  for (int i = 0; i < p.num_expressions(); ++i) {
     const Expression& e = p.at(i);
     if (e.kind != Kind::kBinary || e.constant || e.parts.size() != 2 || !is_relation(p.op(e)))
       continue;
@@ -310,115 +293,6 @@ void index_of_all(Proposals& p, std::string_view name) {
   }
 }
 
-// a + b / n + c: a + (b + c) / n.
-void moved_term(Proposals& p, std::string_view name) {
-  for (int i = 0; i < num_expressions(p); ++i) {
-    const Expression& e = p.at(i);
-    const bool sum = e.kind == Kind::kBinary && p.op(e) == "+";
-    if (!sum || e.constant || !p.is_integer_value(i)) continue;
-    if (e.parent >= 0 && p.at(e.parent).kind == Kind::kBinary && p.op(p.at(e.parent)) == "+")
-      continue;
-    std::vector<int> terms;  // from left to right
-    std::vector<int> open = {i};
-    while (!open.empty()) {
-      const int next = open.back();
-      open.pop_back();
-      const Expression& x = p.at(next);
-      if (x.kind == Kind::kBinary && p.op(x) == "+" && x.parts.size() == 2) {
-        open.push_back(x.parts[1]);
-        open.push_back(x.parts[0]);
-      } else {
-        terms.push_back(next);
-      }
-    }
-    for (const int into : terms) {
-      const Expression& product = p.at(into);
-      if (product.kind != Kind::kBinary || product.parts.size() != 2) continue;
-      const std::string_view op = p.op(product);
-      if (op != "/" && op != "%" && op != "*") continue;
-      const Expression& left = p.at(product.parts[0]);
-      const std::string inner = left.kind == Kind::kParenthesis && left.parts.size() == 1
-                                    ? p.words(left.parts[0])
-                                    : as_operand(p, product.parts[0]);
-      for (const int moved : terms) {
-        if (moved == into) continue;
-        std::string text;
-        for (const int term : terms) {
-          if (term == moved) continue;
-          if (!text.empty()) text += " + ";
-          text += term == into ? fmt::format("({} + {}) {} {}", inner, p.words(moved), op,
-                                             p.words(product.parts[1]))
-                               : p.words(term);
-        }
-        p.replace(name, 0, i, text);
-      }
-    }
-  }
-}
-
-// The variable that a statement stores to; null: none, or not one that is known.
-const Variable* stored_by(const Proposals& p, const Statement& s) {
-  const Expression* const assignment = assignment_in(p, s);
-  if (assignment == nullptr) return nullptr;
-  int target = assignment->parts[0];
-  while (p.at(target).kind == Kind::kIndex && !p.at(target).parts.empty())
-    target = p.at(target).parts[0];
-  if (p.at(target).kind != Kind::kName) return nullptr;
-  return p.variable(p.code().token(p.at(target).begin).text, p.at(target).begin);
-}
-
-// beta = __shfl_sync(mask, beta, 0); alone: alpha = __shfl_sync(mask, alpha, 0); belongs beside it.
-void done_for_another(Proposals& p, std::string_view name) {
-  for (int i = 0; i < static_cast<int>(p.function().statements.size()); ++i) {
-    const Statement& s = p.statement(i);
-    const Variable* const stored = stored_by(p, s);
-    if (stored == nullptr || !s.in_block || stored->constant) continue;
-    const std::string element = without_extents(stored->type);
-    if (!is_real(element) && !is_integer(element)) continue;
-    for (const Variable* other : p.visible(s.begin)) {
-      if (other->name == stored->name || other->type != stored->type || other->constant ||
-          other->is_const)
-        continue;
-      const std::string text = renamed(p, s.begin, s.end, {{stored->name, other->name}});
-      if (p.code().text.find(text) == std::string::npos) p.insert(name, 1, i, false, text);
-    }
-  }
-}
-
-// for (...) l += p; where l was set to 0 before another loop around it: for (...) { l = 0.f; ... }
-void missing_reset(Proposals& p, std::string_view name) {
-  std::set<std::pair<int, const Variable*>> seen;  // the first statement of a loop
-  const auto first_in = [&](int block) {
-    for (int i = block + 1; i < static_cast<int>(p.function().statements.size()); ++i)
-      if (p.statement(i).parent == block) return i;
-    return -1;
-  };
-  for (const Statement& s : p.function().statements) {
-    const Variable* const stored = stored_by(p, s);
-    if (stored == nullptr || stored->statement < 0 || stored->is_const) continue;
-    const std::string element = without_extents(stored->type);
-    if (!is_real(element) && !is_integer(element)) continue;
-    const bool array = element.size() != stored->type.size();
-    // The blocks of the loops around it, up to where it is declared.
-    for (int at = s.parent; at >= 0; at = p.statement(at).parent) {
-      const Statement& block = p.statement(at);
-      if (block.begin <= stored->declared) break;
-      if (block.kind != StatementKind::kBlock || block.parent < 0 ||
-          p.statement(block.parent).kind != StatementKind::kLoop)
-        continue;
-      const int first = first_in(at);
-      if (first < 0 || !seen.emplace(first, stored).second) continue;
-      if (array) {
-        p.insert(name, 1, first, true,
-                 fmt::format("for (auto& element : {}) element = 0;", stored->name));
-      } else {
-        p.insert(name, 1, first, true, fmt::format("{} = 0;", stored->name));
-        if (is_real(element)) p.insert(name, 1, first, true, stored->name + " = -INFINITY;");
-      }
-    }
-  }
-}
-
 constexpr Operation kElsewhereOperations[] = {
     {"as elsewhere", other_expression},
     {"variable for expression", variable_for_expression},
@@ -428,9 +302,6 @@ constexpr Operation kElsewhereOperations[] = {
     {"template arguments", other_instance},
     {"as elsewhere", argument_of_elsewhere},
     {"index of all", index_of_all},
-    {"term moved", moved_term},
-    {"as for another", done_for_another},
-    {"missing reset", missing_reset},
 };
 
 }  // namespace

@@ -29,7 +29,7 @@ bool is_one_of(std::string_view op, std::initializer_list<std::string_view> name
 
 template <class Visit>
 void for_each(const Proposals& p, Kind kind, const Visit& visit) {
-  for (int i = 0; i < static_cast<int>(p.function().expressions.size()); ++i)
+  for (int i = 0; i < p.num_expressions(); ++i)
     if (p.at(i).kind == kind) visit(i, p.at(i));
 }
 

@@ -337,6 +337,18 @@ const Expression* assignment_in(const Proposals& p, const Statement& s) {
   return e.kind == Kind::kAssignment && e.parts.size() == 2 ? &e : nullptr;
 }
 
+std::string renamed(const Proposals& p, std::size_t begin, std::size_t end,
+                    const std::map<std::string_view, std::string_view>& names) {
+  std::string text;
+  for (std::size_t i = begin; i < end; ++i) {
+    const Token& t = p.code().token(i);
+    if (i > begin && t.begin > p.code().token(i - 1).end) text += ' ';
+    const auto other = p.is_name(i, begin) ? names.find(t.text) : names.end();
+    text += other == names.end() ? t.text : other->second;
+  }
+  return text;
+}
+
 std::string as_operand(const Proposals& p, int expression) {
   const Expression& e = p.at(expression);
   const bool whole = e.kind == Kind::kName || e.kind == Kind::kNumber ||
@@ -358,9 +370,11 @@ std::vector<Edit> propose_edits(const Program& program) {
       if (!code.syntax) break;
       Proposals to(program, static_cast<int>(file), *f, edits);
       std::vector<std::span<const Operation>> all = {expression_operations(), value_operations(),
-                                                     call_operations()};
+                                                     call_operations(), index_operations()};
       // What a launching function does in which order concerns the program, not the kernel.
-      if (!f->on_host) all.insert(all.end(), {statement_operations(), elsewhere_operations()});
+      if (!f->on_host)
+        all.insert(all.end(),
+                   {statement_operations(), elsewhere_operations(), insertion_operations()});
       for (const std::span<const Operation> operations : all)
         for (const Operation& operation : operations) operation.propose(to, operation.name);
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <set>
 #include <span>
 #include <string>
@@ -29,6 +30,8 @@ class Proposals {
   const Statement& statement(int i) const {
     return x_function.statements[static_cast<std::size_t>(i)];
   }
+  int num_expressions() const { return static_cast<int>(x_function.expressions.size()); }
+  int num_statements() const { return static_cast<int>(x_function.statements.size()); }
   std::string words(const Expression& e) const { return code().words(e.begin, e.end); }
   std::string words(int e) const { return words(at(e)); }
   std::string_view op(const Expression& e) const { return operator_of(code(), e); }
@@ -101,9 +104,15 @@ std::span<const Operation> value_operations();       // numbers, names, members
 std::span<const Operation> call_operations();
 std::span<const Operation> statement_operations();
 std::span<const Operation> elsewhere_operations();
+std::span<const Operation> index_operations();      // how an index is put together
+std::span<const Operation> insertion_operations();  // statements that are missing
 
 // Of a statement that is nothing but an assignment; else null.
 const Expression* assignment_in(const Proposals& p, const Statement& s);
+
+// The text of a range with names changed.
+std::string renamed(const Proposals& p, std::size_t begin, std::size_t end,
+                    const std::map<std::string_view, std::string_view>& names);
 
 // A value that an expression can hold without parentheses: "a + b" is no factor.
 std::string as_operand(const Proposals& p, int expression);

@@ -223,6 +223,7 @@ RepairResult repair(const Experiment& experiment, const RepairOptions& given,
   wrong.spec = spec;
   wrong.trial = *screen;
   wrong.elements = baseline[*screen].wrong;
+  wrong.kernels = baseline[*screen].kernels;
   wrong.seconds = baseline[*screen].ends ? baseline[*screen].seconds : 0;
   wrong.suspects.by_user = options.suspects;
   wrong.suspects.order = options.order;

@@ -24,6 +24,7 @@ Bytes to_bytes(const TrialsAnswer& answer) {
       .number(answer.disagreed)
       .truth(answer.sound)
       .number(static_cast<std::uint64_t>(answer.failed + 1))
+      .number(answer.left_out)
       .text(answer.what)
       .number(answer.refused.size());
   for (const bool refused : answer.refused) to.truth(refused);
@@ -37,14 +38,15 @@ TrialsAnswer answer_of(const Bytes& bytes) {
   answer.disagreed = from.number();
   answer.sound = from.truth();
   answer.failed = static_cast<int>(from.number()) - 1;
+  answer.left_out = from.number();
   answer.what = from.text();
   answer.refused.resize(from.count());
   for (std::size_t i = 0; i < answer.refused.size(); ++i) answer.refused[i] = from.truth();
   return answer;
 }
 
-// Up to the first that fails and is no other case. Those that need another build are left out, and those that the user's
-// own library, `given`, does not take either.
+// Up to the first that fails and is no other case. Those that need another build are left out, counted where it is one of
+// all kernels, and those that the user's own library, `given`, does not take either.
 TrialsAnswer run_trials(const std::string& given, const std::string& spec,
                         const std::vector<Trial>& trials, int edit, bool instrumented) {
   TrialsAnswer answer;
@@ -54,6 +56,10 @@ TrialsAnswer run_trials(const std::string& given, const std::string& spec,
     const TrialVerdict verdict = run_trial(spec, trials[i], edit);
     if (verdict.agrees) {
       ++answer.agreed;
+      continue;
+    }
+    if (verdict.left_out) {
+      ++answer.left_out;
       continue;
     }
     if (verdict.refused && run_trial(given, trials[i], 0).refused) {
@@ -164,13 +170,16 @@ bool Search::enough() const {
   const auto smaller = [&](int edit) { return better(edit, x_verified.front()); };
   const bool on_its_way =
       std::any_of(x_hopeful.begin(), x_hopeful.end(), smaller) ||
+      std::any_of(x_whole.begin(), x_whole.end(), smaller) ||
       std::any_of(x_survivors.begin(), x_survivors.end(),
                   [&](const Survivor& survivor) { return smaller(survivor.edit); }) ||
-      std::any_of(x_started.begin(), x_started.end(),
-                  [&](const auto& job) {
-                    return (job.second.task == Task::kTrials || job.second.task == Task::kVerify) &&
-                           smaller(job.second.edit);
-                  }) ||
+      std::any_of(
+          x_started.begin(), x_started.end(),
+          [&](const auto& job) {
+            const Task task = job.second.task;
+            return (task == Task::kTrials || task == Task::kVerify || task == Task::kScreenAlone) &&
+                   smaller(job.second.edit);
+          }) ||
       likelier_waits(x_verified.front());
   return !on_its_way || since > std::max(10.0, took);
 }
@@ -273,7 +282,7 @@ bool Search::next_task() {
   std::size_t waiting = 0;
   for (const Library& library : x_libraries)
     if (library.ready) waiting += library.order.size() - library.next;
-  if (start_verification() || start_trials()) return true;
+  if (start_verification() || start_trials() || start_whole()) return true;
   // What would be in the first library if it could be chosen at run time; not many, since each is a build.
   constexpr std::size_t kEarly = 3;
   if (x_built > 0 && x_building == 0 && x_looking == 0 && x_early < kEarly && !x_alone.empty() &&
@@ -327,7 +336,7 @@ bool Search::start_library() {
       [&] {
         return to_bytes(x_workshop.build(built.number, built.schema.texts,
                                          edit_definitions(built.schema), which,
-                                         Workshop::Speed::kSoon));
+                                         Workshop::Speed::kSoon, x_wrong.kernels));
       },
       kBuildSeconds);
   return true;
@@ -374,6 +383,7 @@ void Search::screen(const Started& what, double processor_seconds) {
         return WireWriter()
             .truth(verdict.agrees)
             .number(static_cast<std::uint64_t>(verdict.wrong + 1))
+            .truth(verdict.left_out)
             .take();
       },
       kRunSeconds, processor_seconds);
@@ -399,13 +409,20 @@ bool Search::start_trials() {
   return true;
 }
 
+std::vector<int>::iterator Search::smallest(std::vector<int>& edits) const {
+  return std::min_element(edits.begin(), edits.end(), [&](int a, int b) { return better(a, b); });
+}
+
+// Where one is found, only a smaller one is worth the time.
+bool Search::is_worth_more(int edit) const {
+  return x_verified.empty() || !better(x_verified.front(), edit);
+}
+
 bool Search::start_verification() {
   if (x_hopeful.empty() || x_verifying > 0) return false;
-  const auto best = std::min_element(x_hopeful.begin(), x_hopeful.end(),
-                                     [&](int a, int b) { return better(a, b); });
+  const auto best = smallest(x_hopeful);
   const int edit = *best;
-  // Only a smaller one is worth the time.
-  if (!x_verified.empty() && better(x_verified.front(), edit)) return false;
+  if (!is_worth_more(edit)) return false;
   x_hopeful.erase(best);
   const int number = x_next_number++;
   ++x_verifying;
@@ -430,10 +447,25 @@ bool Search::start_verification() {
   return true;
 }
 
+bool Search::start_whole() {
+  if (x_whole.empty()) return false;
+  const auto best = smallest(x_whole);
+  const int edit = *best;
+  if (!is_worth_more(edit)) return false;
+  x_whole.erase(best);
+  build_alone(edit);
+  return true;
+}
+
 bool Search::start_alone() {
   if (x_alone.empty() || x_first_verified) return false;
   const int edit = x_alone.front();
   x_alone.pop_front();
+  build_alone(edit);
+  return true;
+}
+
+void Search::build_alone(int edit) {
   const int number = x_next_number++;
   const bool instrumented = x_trials[x_screen].instrumented();
   start(
@@ -451,11 +483,10 @@ bool Search::start_alone() {
         if (!built.ok) throw Error("it does not compile");
         const std::string where = spec(number, instrumented);
         if (!run_trial(where, x_trials[x_screen], 0).agrees)
-          return to_bytes(TrialsAnswer{0, 1, false, static_cast<int>(x_screen), {}, ""});
+          return to_bytes(TrialsAnswer{0, 1, false, static_cast<int>(x_screen), 0, {}, ""});
         return to_bytes(run_trials(x_wrong.spec, where, x_trials, 0, instrumented));
       },
       kBuildSeconds, trials_seconds());
-  return true;
 }
 
 void Search::handle(const Started& what, const Jobs::Result& result) {
@@ -520,6 +551,8 @@ void Search::screened(const Started& what, const Jobs::Result& result) {
   const bool agrees = from.truth();
   if (agrees) x_survivors.push_back({what.edit, what.library});
   const auto left = static_cast<std::int64_t>(from.number()) - 1;
+  const bool left_out = from.truth();
+  if (left_out) return wait_alone(what.edit);
   // What agrees by its numbers alone may have left cells unwritten, say.
   if (left < 0 || 2 * left > x_wrong.elements || (left == 0 && !agrees)) return;
   const Edit& edit = x_edits[static_cast<std::size_t>(what.edit)];
@@ -530,6 +563,14 @@ void Search::screened(const Started& what, const Jobs::Result& result) {
     known.edit = what.edit;
     known.left = left;
   }
+}
+
+// It is to be built by itself when its turn comes.
+void Search::wait_alone(int edit) {
+  const auto later = std::upper_bound(x_alone.begin(), x_alone.end(), edit, [&](int a, int b) {
+    return x_rank[static_cast<std::size_t>(a)] < x_rank[static_cast<std::size_t>(b)];
+  });
+  x_alone.insert(later, edit);
 }
 
 std::vector<Search::Helpful> Search::helpful() const {
@@ -552,6 +593,14 @@ void Search::control_done(Library& library, const Jobs::Result& result) {
   if (result.end != Jobs::End::kDone) return;
   WireReader from(result.answer);
   from.truth();
+  if (from.truth()) {
+    // It was built for others than it launches.
+    library.ready = false;
+    x_workshop.remove(library.number);
+    x_wrong.kernels.clear();
+    x_to_build.push_front(library.schema.edits);
+    return;
+  }
   for (std::size_t i = 0; i <= library.schema.edits.size(); ++i)
     library.reached.push_back(from.truth());
   x_screen_seconds = std::max(x_screen_seconds, result.processor_seconds);
@@ -575,7 +624,8 @@ void Search::library_built(int index, const Jobs::Result& result) {
       [&, where, places] {
         std::vector<bool> noted(places);
         WireWriter to;
-        to.truth(run_trial(where, x_trials[x_screen], 0, &noted).agrees);
+        const TrialVerdict verdict = run_trial(where, x_trials[x_screen], 0, &noted);
+        to.truth(verdict.agrees).truth(verdict.left_out);
         for (const bool place : noted) to.truth(place);
         return to.take();
       },
@@ -639,12 +689,17 @@ void Search::trials_done(const Started& what, const Jobs::Result& result) {
   const TrialsAnswer answer = answer_of(result.answer);
   note_refused(answer);
   if (answer.failed < 0) {
-    x_agreed.push_back(what.edit);
-    if (!x_options.build_each &&
-        x_edits[static_cast<std::size_t>(what.edit)].operation != kBarrierOperation)
+    const bool built_later =
+        x_options.build_each ||
+        x_edits[static_cast<std::size_t>(what.edit)].operation == kBarrierOperation;
+    if (answer.left_out == 0) x_agreed.push_back(what.edit);
+    if (built_later)
+      x_hopeful.push_back(what.edit);
+    else if (answer.left_out > 0)
+      x_whole.push_back(what.edit);
+    else
       return found(what.edit);
-    x_hopeful.push_back(what.edit);
-    note_sound(what.edit, answer.agreed, answer.agreed, "");
+    note_sound(what.edit, answer.agreed, answer.agreed + answer.left_out, "");
     return;
   }
   note_partial(what.edit, answer);
@@ -671,7 +726,7 @@ void Search::note_sound(int edit, std::size_t agreed, std::size_t of, const std:
 void Search::verification_done(const Started& what, const Jobs::Result& result) {
   const bool done = result.end == Jobs::End::kDone;
   const TrialsAnswer answer =
-      done ? answer_of(result.answer) : TrialsAnswer{0, 1, false, 0, {}, ""};
+      done ? answer_of(result.answer) : TrialsAnswer{0, 1, false, 0, 0, {}, ""};
   ++x_built;
   note_refused(answer);
   if (answer.failed >= 0) {

@@ -25,6 +25,7 @@ struct TrialsAnswer {
   std::size_t agreed = 0, disagreed = 0;
   bool sound = true;          // all that are no other cases agree
   int failed = -1;            // the first that did not agree
+  std::size_t left_out = 0;   // that launch what the library was not built for
   std::vector<bool> refused;  // by trial: the user's kernel does not take it either
   std::string what;
 };
@@ -41,6 +42,7 @@ class Search {
     double seconds = 0;          // of the processor that it takes; 0: not known, it does not end
     Suspects suspects;           // as far as they are known
     bool check_has_run = false;
+    std::vector<std::string> kernels;  // that it launches in that trial; empty: not known
   };
   Search(const Program& program, const std::vector<Edit>& edits, const Workshop& workshop,
          const std::vector<Trial>& trials, const Wrong& wrong, const std::string& kernel,
@@ -113,7 +115,9 @@ class Search {
   bool start_slow_screening();
   void screen(const Started& what, double processor_seconds);
   bool start_library();
+  bool start_whole();
   bool start_alone();
+  void build_alone(int edit);
   void start(Started what, const std::function<Bytes()>& work, double seconds,
              double processor_seconds = 0);
 
@@ -124,6 +128,7 @@ class Search {
   void library_refused(Library& library, const std::string& messages);
   void trials_done(const Started& what, const Jobs::Result& result);
   void found(int edit);
+  void wait_alone(int edit);
   void note_refused(const TrialsAnswer& answer);
   void note_sound(int edit, std::size_t agreed, std::size_t of, const std::string& but);
   void note_partial(int edit, const TrialsAnswer& answer);
@@ -133,6 +138,8 @@ class Search {
   double seconds_left() const;
   double trials_seconds() const;
   bool better(int a, int b) const;  // the smaller edit
+  std::vector<int>::iterator smallest(std::vector<int>& edits) const;
+  bool is_worth_more(int edit) const;
   bool likelier_waits(int edit) const;
   bool enough() const;
 
@@ -151,6 +158,7 @@ class Search {
   std::vector<int> x_rank;                  // of each edit: its place in the order
   std::deque<std::vector<int>> x_to_build;  // groups of edits
   std::deque<int> x_alone;                  // that need a library of their own
+  std::vector<int> x_whole;  // under which all agrees that a library of few kernels can say
   std::deque<Library> x_libraries;
   std::map<int, Started> x_started;
   struct Survivor {

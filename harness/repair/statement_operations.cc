@@ -17,8 +17,7 @@ using Kind = ExpressionKind;
 
 template <class Visit>
 void for_each_statement(const Proposals& p, const Visit& visit) {
-  for (int i = 0; i < static_cast<int>(p.function().statements.size()); ++i)
-    visit(i, p.statement(i));
+  for (int i = 0; i < p.num_statements(); ++i) visit(i, p.statement(i));
 }
 
 // Conditions of the function, each text once.
@@ -30,7 +29,7 @@ std::vector<int> conditions_of(const Proposals& p) {
   };
   for (const Statement& s : p.function().statements)
     for (const int condition : s.conditions) add(condition);
-  for (int i = 0; i < static_cast<int>(p.function().expressions.size()); ++i)
+  for (int i = 0; i < p.num_expressions(); ++i)
     if (p.at(i).kind == Kind::kConditional && !p.at(i).parts.empty()) add(p.at(i).parts[0]);
   return found;
 }
@@ -44,14 +43,14 @@ void other_condition(Proposals& p, std::string_view name) {
       p.replace(name, 0, condition, "false");
     }
   });
-  for (int i = 0; i < static_cast<int>(p.function().expressions.size()); ++i)
+  for (int i = 0; i < p.num_expressions(); ++i)
     if (p.at(i).kind == Kind::kConditional && !p.at(i).parts.empty())
       p.replace(name, 0, p.at(i).parts[0], "!(" + p.words(p.at(i).parts[0]) + ")");
 }
 
 // true, where a comparison or a flag belongs.
 void constant_condition(Proposals& p, std::string_view name) {
-  for (int i = 0; i < static_cast<int>(p.function().expressions.size()); ++i) {
+  for (int i = 0; i < p.num_expressions(); ++i) {
     const Expression& e = p.at(i);
     const std::string text = p.words(e);
     if (e.constant || (text != "true" && text != "false")) continue;
@@ -145,7 +144,7 @@ void missing_zero(Proposals& p, std::string_view name) {
                   fmt::format("{} ? {} : {}", as_operand(p, condition), p.words(value), other));
     }
   };
-  for (int i = 0; i < static_cast<int>(p.function().expressions.size()); ++i) {
+  for (int i = 0; i < p.num_expressions(); ++i) {
     const Expression& e = p.at(i);
     if (e.kind == Kind::kAssignment && p.op(e) == "=" && e.parts.size() == 2) guard(e.parts[1]);
   }
@@ -266,7 +265,7 @@ bool is_used_by(const Proposals& p, const Statement& s, const Statement& next) {
 int next_of(const Proposals& p, int i) {
   const Statement& s = p.statement(i);
   if (!s.in_block || s.kind == StatementKind::kReturn) return -1;
-  for (int j = i + 1; j < static_cast<int>(p.function().statements.size()); ++j) {
+  for (int j = i + 1; j < p.num_statements(); ++j) {
     const Statement& next = p.statement(j);
     if (next.parent != s.parent || !next.in_block || next.begin < s.end) continue;
     return next.begin != s.end || next.kind == StatementKind::kReturn ? -1 : j;

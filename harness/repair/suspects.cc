@@ -67,7 +67,10 @@ Bytes to_bytes(const TrialVerdict& verdict) {
       .text(verdict.what)
       .truth(verdict.order)
       .truth(verdict.refused)
-      .number(verdict.places.size());
+      .truth(verdict.left_out)
+      .number(verdict.kernels.size());
+  for (const std::string& kernel : verdict.kernels) to.text(kernel);
+  to.number(verdict.places.size());
   for (const SourcePlace& place : verdict.places)
     to.text(place.file).number(static_cast<std::uint64_t>(place.line));
   return to.take();
@@ -80,6 +83,9 @@ TrialVerdict verdict_of(WireReader& from) {
   verdict.what = from.text();
   verdict.order = from.truth();
   verdict.refused = from.truth();
+  verdict.left_out = from.truth();
+  verdict.kernels.resize(from.count());
+  for (std::string& kernel : verdict.kernels) kernel = from.text();
   verdict.places.resize(from.count());
   for (SourcePlace& place : verdict.places) {
     place.file = from.text();

@@ -269,6 +269,11 @@ TrialVerdict run_trial(const std::string& spec, const Trial& trial, int edit,
       if (noted != nullptr)
         places = reinterpret_cast<unsigned char* (*)()>(find("attn_diag_note_edits"))();
     }
+    const auto note_kernels = [&](const void*) {
+      if (edit == 0) verdict.kernels = host::launched_kernels(kernel.library_path());
+    };
+    // However the run ends.
+    const std::unique_ptr<const void, decltype(note_kernels)> noting(&kernel, note_kernels);
     if (trial.check) {
       const CheckResult result =
           check_kernel({kernel, trial.problem, *trial.inputs, trial.run}, host::CheckOptions());
@@ -295,6 +300,7 @@ TrialVerdict run_trial(const std::string& spec, const Trial& trial, int edit,
   } catch (const Error& e) {
     verdict.what = e.what();
     verdict.refused = dynamic_cast<const RefusedCall*>(&e) != nullptr;
+    verdict.left_out = dynamic_cast<const KernelLeftOut*>(&e) != nullptr;
     add_places(verdict.what, verdict.places);
   }
   for (std::size_t i = 0; places != nullptr && i < noted->size(); ++i) (*noted)[i] = places[i] != 0;

@@ -29,9 +29,12 @@ struct TrialVerdict {
   std::int64_t wrong = -1;  // elements; -1: not counted
   std::string what;         // why not: an error, how much is wrong
   bool refused = false;     // the kernel does not take such a case, and says so
+  bool left_out = false;    // it launches what the library was not built for: nothing is known
   // Lines that check names, or an error, in their order.
   std::vector<SourcePlace> places;
   bool order = false;  // check finds that threads do not wait for each other
+  std::vector<std::string>
+      kernels;  // that it launched, as host::launched_kernels(), where no edit is chosen
 };
 
 // The case as it is given, under its own schedule, is the first, then smaller ones like it, the smallest first. Then

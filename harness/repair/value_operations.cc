@@ -82,7 +82,7 @@ bool is_added(const Proposals& p, int i) {
 }
 
 void other_integer(Proposals& p, std::string_view name) {
-  for (int i = 0; i < static_cast<int>(p.function().expressions.size()); ++i) {
+  for (int i = 0; i < p.num_expressions(); ++i) {
     const Expression& e = p.at(i);
     if (e.kind != Kind::kNumber) continue;
     const std::optional<Number> n = integer_of(p.code().token(e.begin).text);
@@ -110,7 +110,7 @@ void other_integer(Proposals& p, std::string_view name) {
 
 void other_real(Proposals& p, std::string_view name) {
   constexpr double kLog2e = 1.4426950408889634, kLn2 = 0.6931471805599453;
-  for (int i = 0; i < static_cast<int>(p.function().expressions.size()); ++i) {
+  for (int i = 0; i < p.num_expressions(); ++i) {
     const Expression& e = p.at(i);
     if (e.kind != Kind::kNumber || integer_of(p.code().token(e.begin).text)) continue;
     std::string suffix;
@@ -140,7 +140,7 @@ void other_real(Proposals& p, std::string_view name) {
 
 // -INFINITY as the start of a maximum: 0, INFINITY, and back.
 void other_infinity(Proposals& p, std::string_view name) {
-  for (int i = 0; i < static_cast<int>(p.function().expressions.size()); ++i) {
+  for (int i = 0; i < p.num_expressions(); ++i) {
     const Expression& e = p.at(i);
     const std::string text = p.words(e);
     if (text == "-INFINITY" || text == "-FLT_MAX" || text == "- INFINITY") {
@@ -164,7 +164,7 @@ const std::array<std::string_view, 4> kBuiltIn = {"threadIdx.x", "threadIdx.y", 
 
 // i: j, of the same type.
 void other_name(Proposals& p, std::string_view name) {
-  for (int i = 0; i < static_cast<int>(p.function().expressions.size()); ++i) {
+  for (int i = 0; i < p.num_expressions(); ++i) {
     const Expression& e = p.at(i);
     if (e.kind != Kind::kName || e.end != e.begin + 1 || p.is_callee(i)) continue;
     const Variable* v = p.variable(p.code().token(e.begin).text, e.begin);
@@ -205,7 +205,7 @@ void sum_off_by_one(Proposals& p, std::string_view name, int i) {
 
 // i: i + 1, i - 1.
 void off_by_one(Proposals& p, std::string_view name) {
-  for (int i = 0; i < static_cast<int>(p.function().expressions.size()); ++i) {
+  for (int i = 0; i < p.num_expressions(); ++i) {
     const Expression& e = p.at(i);
     if (e.kind == Kind::kBinary) sum_off_by_one(p, name, i);
     if ((e.kind != Kind::kName && e.kind != Kind::kMember) || p.is_callee(i) || p.is_target(i))
@@ -239,7 +239,7 @@ std::vector<std::string> other_members(const Proposals& p, const Expression& e) 
 
 // p: p * alpha, p / l, with each real number at hand.
 void missing_factor(Proposals& p, std::string_view name) {
-  for (int i = 0; i < static_cast<int>(p.function().expressions.size()); ++i) {
+  for (int i = 0; i < p.num_expressions(); ++i) {
     const Expression& e = p.at(i);
     const bool value = e.kind == Kind::kName || e.kind == Kind::kIndex || e.kind == Kind::kMember ||
                        e.kind == Kind::kCall || e.kind == Kind::kParenthesis;
@@ -264,7 +264,7 @@ void missing_factor(Proposals& p, std::string_view name) {
 
 // i: i + j, i * n.
 void missing_term(Proposals& p, std::string_view name) {
-  for (int i = 0; i < static_cast<int>(p.function().expressions.size()); ++i) {
+  for (int i = 0; i < p.num_expressions(); ++i) {
     const Expression& e = p.at(i);
     const bool value = e.kind == Kind::kName || e.kind == Kind::kMember;
     if (!value || e.constant || p.is_callee(i) || p.is_target(i) || !p.is_integer_value(i))
@@ -282,7 +282,7 @@ void missing_term(Proposals& p, std::string_view name) {
 
 // threadIdx.x: threadIdx.y, blockIdx.x; v.x: v.y; a.rows: a.keys.
 void other_member(Proposals& p, std::string_view name) {
-  for (int i = 0; i < static_cast<int>(p.function().expressions.size()); ++i) {
+  for (int i = 0; i < p.num_expressions(); ++i) {
     const Expression& e = p.at(i);
     if (e.kind != Kind::kMember || p.is_callee(i)) continue;
     const std::string_view field = p.code().token(e.op).text, object = p.code().token(e.begin).text;

@@ -44,7 +44,8 @@ std::size_t Workshop::for_definitions(const std::vector<std::string>& texts) con
 }
 
 Workshop::Built Workshop::build(int number, std::vector<std::string> texts,
-                                const std::string& definitions, Which which, Speed speed) const {
+                                const std::string& definitions, Which which, Speed speed,
+                                const std::vector<std::string>& only) const {
   const bool edits = !definitions.empty();
   const std::size_t behind = edits ? for_definitions(texts) : texts.size();
   if (behind < texts.size()) texts[behind] += definitions;
@@ -84,6 +85,7 @@ Workshop::Built Workshop::build(int number, std::vector<std::string> texts,
   // of these errors.
   if (edits && x_settings.no_instrumenter().empty()) {
     request.compiler = x_settings.instrumenter;
+    request.only_kernels = only;
     flags({"-ferror-limit=0", "-Wno-parentheses-equality", "-Wno-unevaluated-expression"});
   }
   request.plain = which != Which::kInstrumented;

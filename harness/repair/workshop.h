@@ -32,8 +32,9 @@ class Workshop {
 
   // A library of these texts, one for each source. `definitions`: those of the edits that it holds; empty: it holds
   // none. `number` is that of the library, which no other has; libraries may be built at the same time.
+  // `only`: the kernels that a library of edits is built for, as build::BuildRequest::only_kernels.
   Built build(int number, std::vector<std::string> texts, const std::string& definitions,
-              Which which, Speed speed) const;
+              Which which, Speed speed, const std::vector<std::string>& only = {}) const;
   // Compilers that a build of one library runs at the same time.
   int units() const {
     return static_cast<int>(x_request.sources.size()) + (x_request.adapter.empty() ? 0 : 1);

@@ -189,10 +189,14 @@ std::string find_symbol(const std::string& path, std::uint64_t offset, std::uint
 
 }  // namespace
 
-std::string function_name(const std::string& path, std::uint64_t offset) {
+std::string symbol_name(const std::string& path, std::uint64_t offset) {
   // The dynamic table lacks the functions that a library does not export.
   std::string name = find_symbol(path, offset, SHT_SYMTAB);
-  if (name.empty()) name = find_symbol(path, offset, SHT_DYNSYM);
+  return name.empty() ? find_symbol(path, offset, SHT_DYNSYM) : name;
+}
+
+std::string function_name(const std::string& path, std::uint64_t offset) {
+  const std::string name = symbol_name(path, offset);
   return name.empty() ? name : demangled(name.c_str());
 }
 

@@ -10,6 +10,7 @@
 #include <llvm/Transforms/Scalar/SROA.h>
 #include <llvm/Transforms/Utils/ModuleUtils.h>
 
+#include "harness/instrument/launched.h"
 #include "harness/instrument/values/value_sites.h"
 #include "harness/instrument/values/values.h"
 
@@ -19,53 +20,6 @@ namespace {
 using namespace llvm;
 
 constexpr const char* kWatched = "attn-diag-watched";
-
-// Calls act(function) for every function that an instruction names, as what it calls or as a value.
-template <class Act>
-void for_each_named(Instruction& at, const Act& act) {
-  for (Use& operand : at.operands())
-    if (auto* function = dyn_cast<Function>(operand.get()->stripPointerCasts())) act(*function);
-}
-
-bool is_of_library(StringRef name) {
-  return name.startswith("_ZSt") || name.startswith("_ZNSt") || name.startswith("_ZNKSt");
-}
-
-// What is launched. A kernel that its name alone says is a value there; one whose arguments say which it is is called
-// by the code of the launch, through std::apply.
-template <class Act>
-void for_each_launched(Module& module, const Act& act) {
-  SmallPtrSet<Function*, 32> seen;
-  SmallVector<Function*, 32> ways;
-  const auto follow = [&](Function& function) {
-    if (!function.isDeclaration() && seen.insert(&function).second) ways.push_back(&function);
-  };
-  for (Function& function : module) {
-    const StringRef name = function.getName();
-    if (name.contains("ConfiguredLaunch") && name.contains("Deduced")) follow(function);
-    const bool launches =
-        name.contains("plain_kernel") || name.startswith("_Z16cudaLaunchKernel") ||
-        name.startswith("_Z18cudaLaunchKernelEx") || name.contains("cudaLaunchCooperativeKernel") ||
-        name.startswith("cudaLaunchKernel");
-    if (!launches) continue;
-    for (User* user : function.users())
-      if (auto* call = dyn_cast<CallBase>(user);
-          call != nullptr && call->getCalledFunction() == &function)
-        for (Use& argument : call->args())
-          if (auto* kernel = dyn_cast<Function>(argument.get()->stripPointerCasts())) act(*kernel);
-  }
-  while (!ways.empty()) {
-    Function* const way = ways.pop_back_val();
-    for (BasicBlock& block : *way)
-      for (Instruction& at : block)
-        for_each_named(at, [&](Function& named) {
-          if (is_of_library(named.getName()) || named.getName().contains("ConfiguredLaunch"))
-            follow(named);
-          else if (!named.getName().contains("attn_diag4host"))
-            act(named);
-        });
-  }
-}
 
 // Code that runs on the device: what is launched, what asks for its index, what calls that, and all that those call.
 SmallPtrSet<Function*, 32> device_functions(Module& module) {
@@ -90,7 +44,7 @@ SmallPtrSet<Function*, 32> device_functions(Module& module) {
         users.append(user->user_begin(), user->user_end());
     }
   }
-  for_each_launched(module, [&](Function& kernel) { add(&kernel); });
+  for (Function* const kernel : launched_functions(module)) add(kernel);
   // Callers first, then everything below.
   SmallVector<Function*, 64> callers(found.begin(), found.end());
   while (!callers.empty()) {
@@ -176,19 +130,7 @@ struct WatchValues : PassInfoMixin<WatchValues> {
 // Bodies that are nobody's any more need not be compiled.
 struct DropInlined : PassInfoMixin<DropInlined> {
   static PreservedAnalyses run(Module& module, ModuleAnalysisManager&) {
-    bool any = false;
-    for (bool changed = true; changed;) {
-      changed = false;
-      for (Function& function : make_early_inc_range(module)) {
-        function.removeDeadConstantUsers();
-        if (function.isDeclaration() || !function.use_empty() ||
-            !(function.hasLocalLinkage() || function.hasLinkOnceLinkage()))
-          continue;
-        function.eraseFromParent();
-        changed = any = true;
-      }
-    }
-    return any ? PreservedAnalyses::none() : PreservedAnalyses::all();
+    return drop_unused(module) ? PreservedAnalyses::none() : PreservedAnalyses::all();
   }
   static bool isRequired() { return true; }
 };

@@ -39,6 +39,9 @@ struct BuildRequest {
   bool ask_nvcc = true;             // compile for the host with nvcc too, where there is one
   bool write_files = true;          // else only translate
   std::optional<KeptObjects> kept;  // for backend host
+  // Of backend host, by clang: of the kernels that sources launch compile these alone, by their symbols' names, as
+  // host::launched_kernels() has them. What launches others throws KernelLeftOut. Empty: all.
+  std::vector<std::string> only_kernels;
 };
 
 // One run of a compiler.

@@ -1,5 +1,6 @@
 // For the host executor: translate, compile, link; plain and instrumented at the same time.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <fstream>
@@ -50,6 +51,10 @@ std::string standard_of(const BuildRequest& request) {
   return "-std=" + (request.standard == "c++23" ? "c++2b" : request.standard);
 }
 
+bool leaves_out(const BuildRequest& request, const Settings& settings, const Variant& variant) {
+  return !request.only_kernels.empty() && variant.compiler == settings.instrumenter;
+}
+
 std::vector<std::string> options_of(const BuildRequest& request, const Settings& settings,
                                     const Variant& variant) {
   std::vector<std::string> words = {
@@ -59,6 +64,8 @@ std::vector<std::string> options_of(const BuildRequest& request, const Settings&
     words.insert(words.end(), more.begin(), more.end());
   };
   append(settings.compile);
+  if (leaves_out(request, settings, variant))
+    words.push_back("-fpass-plugin=" + settings.leave_out_plugin.string());
   if (variant.kind == BuildKind::kLockstep) {
     append(settings.instrumented);
     words.push_back("-fpass-plugin=" + settings.plugin.string());
@@ -131,6 +138,11 @@ UnitResult compile_unit(const BuildRequest& request, const Settings& settings,
   }
 
   std::string text = unit.translation.text + circumstances(request, settings, variant.kind);
+  if (leaves_out(request, settings, variant))
+    text += fmt::format(  // callouts::kOnlyKernels
+        "static const char attn_diag_only_kernels[] __asm__(\"attn_diag_only_kernels\") "
+        "__attribute__((used)) = \"{}\";\n",
+        fmt::join(request.only_kernels, " "));
   words = {variant.compiler};
   words.insert(words.end(), options.begin(), options.end());
   fs::path kept;

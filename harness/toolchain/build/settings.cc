@@ -31,6 +31,7 @@ Settings load_settings(const fs::path& file) {
     if (group == "instrumenter") settings.instrumenter = rest;
     if (group == "plugin") settings.plugin = resolve(rest);
     if (group == "watch-plugin") settings.watch_plugin = resolve(rest);
+    if (group == "leave-out-plugin") settings.leave_out_plugin = resolve(rest);
     if (group == "include") settings.includes.push_back(resolve(rest));
     std::vector<std::string>* options = group == "preprocess"     ? &settings.preprocess
                                         : group == "compile"      ? &settings.compile
@@ -66,7 +67,7 @@ std::string Settings::no_instrumenter() const {
            remedy;
   if (!is_program(instrumenter))
     return "'" + instrumenter + "', which instruments kernels, is no longer there." + remedy;
-  for (const fs::path& needed : {plugin, watch_plugin})
+  for (const fs::path& needed : {plugin, watch_plugin, leave_out_plugin})
     if (!fs::exists(needed))
       return "'" + needed.string() +
              "', a plugin that instruments kernels, is not there: build all of the package.";

@@ -14,6 +14,7 @@ struct Settings {
   std::string instrumenter;            // the clang++ of instrumented builds; empty: none was found
   std::filesystem::path plugin;        // that it loads
   std::filesystem::path watch_plugin;  // that it loads for watch builds
+  std::filesystem::path leave_out_plugin;  // that it loads for builds of a few kernels
 
   // Why instrumented libraries cannot be built here; empty: they can.
   std::string no_instrumenter() const;

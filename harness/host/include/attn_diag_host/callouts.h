@@ -80,4 +80,9 @@ inline constexpr const char* kLoopEnd = "attn_diag_loop_end";
 inline constexpr unsigned kMostLoops = 4;      // of one nest
 inline constexpr unsigned kMostAccesses = 32;  // announced at once
 
+// Kernels that a module is compiled for, where it is not for all: a constant of their mangled names with blanks between
+// them. Of the others nothing is left but a call of the second, which does not return.
+inline constexpr const char* kOnlyKernels = "attn_diag_only_kernels";
+inline constexpr const char* kLeftOut = "attn_diag_left_out";  // ()
+
 }  // namespace attn_diag::callouts

@@ -27,6 +27,12 @@ class KernelFault : public Error {
   using Error::Error;
 };
 
+// It launched a kernel that its library was not built for, one of a few kernels: see build::BuildRequest.
+class KernelLeftOut : public KernelFault {
+ public:
+  using KernelFault::KernelFault;
+};
+
 // The kernel's own host code refused the problem, as by Call::refuse().
 class RefusedCall : public Error {
  public:

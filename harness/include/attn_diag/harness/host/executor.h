@@ -73,6 +73,7 @@ enum class LaunchFindingKind : std::uint8_t {
   kOutOfBounds,         // a store beside shared memory
   kAtomicMisuse,        // an atomic operation on a thread's own memory
   kIllegalAddress,      // an access that ends a kernel: null, not mapped, misaligned
+  kLeftOut,             // a kernel that the library was not built for: a build of a few kernels
 };
 
 // What went wrong in a launch. `message` is complete: kernel, block, threads, file:line, what to
@@ -91,6 +92,10 @@ struct LaunchReport {
   std::uint64_t launches = 0, blocks = 0, steps = 0;
   CheckReport check;  // of launches under options.check
 };
+
+// The kernels of a library that this process has launched, by the names of its symbols (mangled), sorted. The library is
+// loaded.
+std::vector<std::string> launched_kernels(const std::string& library);
 
 // While it lives, launches made by this thread run with these options and report here. Nested
 // scopes are not allowed. Without a scope, launches run with default options and findings become

@@ -27,8 +27,9 @@ SourceLines find_source_lines(const std::string& library,
 std::map<std::uint64_t, std::int64_t> find_frames(const std::string& library,
                                                   const std::vector<std::uint64_t>& offsets);
 
-// The demangled name of the function at an address of an ELF file, from its symbol table or, where it has none,
-// from what it exports. Empty: not known.
+// The name of the function at an address of an ELF file, from its symbol table or, where it has none, from what it
+// exports: mangled, and demangled. Empty: not known.
+std::string symbol_name(const std::string& path, std::uint64_t offset);
 std::string function_name(const std::string& path, std::uint64_t offset);
 
 // Without the lines of the stand-in CUDA headers, which are inlined everywhere: what called them is meant.
