@@ -29,6 +29,8 @@ void NumberSuspects::suggest_chosen(std::uint32_t user,
     const std::uint32_t pick = chosen_instead(number);
     // A large negative number masks a score.
     if (pick == 0 || !(node(pick).value > -kNoMaximum) || std::isinf(node(pick).value)) continue;
+    // The larger of the two, as a maximum that is written as a choice.
+    if (node(pick).value >= node(node(pick).operand[1]).value) continue;
     suggest_node(pick, fmt::format("chooses {:.5g}, where {} was at hand", node(pick).value,
                                    term_text(node(pick).operand[1])));
     suggest_computed(node(pick).site, variables_in(site(node(pick).site).uses, ','),

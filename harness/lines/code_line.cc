@@ -366,7 +366,10 @@ std::vector<std::string> made_of(std::string_view line, std::string_view variabl
   std::vector<std::string> names;
   std::size_t i = 0;
   while (i + 1 < tokens.size() && !(tokens[i].is(variable) && tokens[i + 1].is("="))) ++i;
+  int depth = 0;  // "a = f(x, y), b = z;": up to the comma between the two
   for (i += 2; i < tokens.size() && !tokens[i].is(";"); ++i) {
+    depth += tokens[i].is_any({"(", "[", "{"}) ? 1 : tokens[i].is_any({")", "]", "}"}) ? -1 : 0;
+    if (depth == 0 && tokens[i].is(",")) break;
     moves = moves || tokens[i].is_any({"+", "["});
     if (is_variable(tokens, i)) names.emplace_back(tokens[i].text);
   }
@@ -414,7 +417,9 @@ std::vector<std::string> called_names(std::string_view line) {
   const std::vector<Token> tokens = tokens_of(line);
   std::vector<std::string> names;
   for (std::size_t i = 0; i + 1 < tokens.size(); ++i)
-    if (tokens[i].is_identifier() && tokens[i + 1].is("(")) names.emplace_back(tokens[i].text);
+    if (tokens[i].is_identifier() && tokens[i + 1].is("(") &&
+        !tokens[i].is_any({"if", "for", "while", "switch", "return", "sizeof"}))
+      names.emplace_back(tokens[i].text);
   return names;
 }
 
@@ -641,6 +646,19 @@ bool is_plain_subscript(std::string_view line, std::string_view variable) {
     }
   }
   return found;
+}
+
+std::vector<std::string> multiplied_in_subscripts(std::string_view line) {
+  const std::vector<Token> tokens = tokens_of(line);
+  std::vector<std::string> names;
+  int depth = 0;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    depth += tokens[i].is("[") ? 1 : tokens[i].is("]") ? -1 : 0;
+    const bool multiplies =
+        (i > 0 && tokens[i - 1].is("*")) || (i + 1 < tokens.size() && tokens[i + 1].is("*"));
+    if (depth > 0 && multiplies && is_variable(tokens, i)) names.emplace_back(tokens[i].text);
+  }
+  return names;
 }
 
 bool makes_pointer(std::string_view line, std::string_view variable) {

@@ -248,6 +248,22 @@ bool Suspects::guards_whole(const Condition& condition, unsigned buffer) {
          });
 }
 
+bool Suspects::repeats_loads_of(std::uint32_t s, std::uint32_t loader) const {
+  std::unordered_set<std::uint64_t> loaded;
+  std::vector<std::uint64_t> again;
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
+    if (!node(n).is_input() || (node(n).site != s && node(n).site != loader)) continue;
+    const std::uint64_t element = std::uint64_t{x_terms[n].row} << 32 | x_terms[n].column;
+    if (node(n).site == loader)
+      loaded.insert(element);
+    else
+      again.push_back(element);
+  }
+  return !again.empty() && std::all_of(again.begin(), again.end(), [&](std::uint64_t element) {
+    return loaded.count(element) != 0;
+  });
+}
+
 void Suspects::suggest_guards_of_later_loads(unsigned buffer) {
   if (x_graph.whole_blocks || x_row == kNone || !lacks_last_keys(buffer, x_row)) return;
   for (const std::uint32_t loader : x_loaders[buffer])
@@ -256,7 +272,7 @@ void Suspects::suggest_guards_of_later_loads(unsigned buffer) {
       const bool loads =
           is == ValueOp::kLoad || is == ValueOp::kLoadNumber || is == ValueOp::kInput;
       if (!loads || !is_same_line(s, loader) || site(s).callers.empty() ||
-          site(s).callers == site(loader).callers)
+          site(s).callers == site(loader).callers || repeats_loads_of(s, loader))
         continue;
       const std::vector<Condition> held = conditions_in(site(loader).conditions);
       for (const Condition& condition : conditions_in(site(s).conditions))

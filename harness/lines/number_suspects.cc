@@ -587,6 +587,7 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
            is_other_input(n, b, a) ? std::array{b, a} : std::array{a, b}) {
         if (operand == 0 || operand >= n) continue;
         if (x_terms[operand].kind == TermKind::kNumber) suggest_foreign(operand);
+        if (cause.ill == Ill::kRows) suggest_row_of_load(operand);
         suggest_moves_with_indices(operand, "hands on an operand");
       }
       suggest_callers(cause.site, why);
@@ -611,6 +612,27 @@ void NumberSuspects::suggest_index_of_store(std::uint32_t s) {
     if (has_name(use.name, names) && use.line != site(s).line && !is_loop(text_of(s, use)) &&
         computes(text_of(s, use), use.name))
       suggest(s, use, "makes the index by which it is stored");
+}
+
+void NumberSuspects::suggest_row_of_load(std::uint32_t n) {
+  const std::uint32_t made = made_by(n);
+  if (x_graph.whole_blocks || made == n || !node(made).is_input() || node(made).site == 0) return;
+  const std::uint32_t s = node(made).site;
+  const std::vector<NamedLine> uses = variables_in(site(s).uses, ',');
+  const std::vector<std::string> strides =
+      multiplied_in_subscripts(x_text.line(site(s).file, site(s).line));
+  const std::string why = "makes the row of what is loaded";
+  for (const NamedLine& use : uses) {
+    const std::string& text = text_of(s, use);
+    if (!has_name(use.name, strides) || !computes(text, use.name)) continue;
+    suggest(s, use, why);
+    // "row = is_first ? a : b"
+    const std::string chooser = chosen_by(text);
+    const int decided =
+        chooser.empty() ? 0 : x_text.assigned_above(site(s).file, use.line, chooser);
+    if (decided != 0)
+      suggest(site(s).file, site(s).function, decided, 0, chooser, "decides which row that is");
+  }
 }
 
 void NumberSuspects::suggest_moves_with_indices(std::uint32_t n, const std::string& why) {

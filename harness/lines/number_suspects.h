@@ -160,6 +160,7 @@ class NumberSuspects : public Suspects {
   bool suspect_factor_of_v(const Cause& cause, std::uint32_t a, std::uint32_t b);
   // Whether an operand of n is k or q where v belongs, or v where k or q do, as what it is multiplied by says.
   bool is_other_input(std::uint32_t n, std::uint32_t operand, std::uint32_t by) const;
+  void suggest_row_of_load(std::uint32_t n);
   void suggest_moves_with_indices(std::uint32_t n, const std::string& why);
   // Where others have a weight and this one has not: what made theirs is not done for it.
   void suggest_what_others_do(std::uint32_t n, std::uint32_t a, std::uint32_t b);

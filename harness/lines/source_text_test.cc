@@ -24,6 +24,21 @@ TEST_CASE("what is compared is a variable, what has template arguments a functio
   bool moves = false;
   CHECK(made_of("const bool keep = key < n && (all || key <= row);", "keep", moves) ==
         Names{"key", "n", "all", "key", "row"});
+  CHECK(made_of("float m = f(a, b), l = c, o = d;", "m", moves) == Names{"a", "b"});
+  CHECK(made_of("float m = f(a, b), l = c, o = d;", "l", moves) == Names{"c"});
+}
+
+TEST_CASE("what has parentheses behind it is called, unless the language says otherwise") {
+  using Names = std::vector<std::string>;
+  CHECK(called_names("if (lane == 0) m = f(g(x));") == Names{"f", "g"});
+  CHECK(called_names("for (;;) return (x);").empty());
+}
+
+TEST_CASE("within brackets a variable may be multiplied") {
+  using Names = std::vector<std::string>;
+  CHECK(multiplied_in_subscripts("x = n * q[base + (long)row * kDim + col] * m;") ==
+        Names{"row", "kDim"});
+  CHECK(multiplied_in_subscripts("x = q[base + col] * m;").empty());
 }
 
 TEST_CASE("of an element one index may be a name alone") {

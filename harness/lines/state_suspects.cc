@@ -123,20 +123,19 @@ std::string SumSuspects::suggest_never_kept() {
   return {};
 }
 
-void SumSuspects::suggest_never_updated(std::uint32_t wrong) {
+void SumSuspects::suggest_never_updated() {
   if (x_graph.whole_blocks) return;
-  std::set<std::uint32_t> stores = {wrong};
-  for (const auto& outputs : x_graph.outputs)
-    for (const host::ValueOutput& output : outputs)
-      if (const std::uint32_t s = store_of(output); s != 0) stores.insert(s);
-  for (const std::uint32_t s : stores) {
-    if (site(s).line == 0) continue;
-    const std::string& text = x_text.line(site(s).file, site(s).line);
-    const std::size_t stored = text.find(site(s).variable + "["), equals = text.find(" = ", stored);
+  std::set<std::pair<std::string, int>> seen;
+  for (const ValueSite& store : x_graph.sites) {
+    if (store.op != ValueOp::kStore || store.line == 0 ||
+        !seen.emplace(store.file, store.line).second)
+      continue;
+    const std::string& text = x_text.line(store.file, store.line);
+    const std::size_t stored = text.find(store.variable + "["), equals = text.find(" = ", stored);
     if (stored != text.npos && equals != text.npos)
       for (const std::string& name :
            variables_of(text.substr(equals + 3, text.find(';', equals) - equals - 3)))
-        suggest_never_updated(site(s), name, 0);
+        suggest_never_updated(store, name, 0);
   }
 }
 
@@ -147,6 +146,16 @@ void SumSuspects::suggest_never_updated(const ValueSite& store, const std::strin
   if (declared == 0 || declared >= store.line ||
       !declares_real(x_text.line(store.file, declared), name))
     return;
+  // "inv = 1 / l;": not a sum itself.
+  const int given = x_text.assigned_above(store.file, store.line, name);
+  bool moves = false;
+  std::vector<std::string> of = made_of(x_text.line(store.file, given), name, moves);
+  std::erase(of, name);
+  if (given != declared || !of.empty()) {
+    if (depth < kDeepest)
+      for (const std::string& one : of) suggest_never_updated(store, one, depth + 1);
+    return;
+  }
   // The loop over keys is that of the last exponential before the store, and behind the declaration.
   int taken = 0;
   for (const ValueSite& one : x_graph.sites)
@@ -157,20 +166,13 @@ void SumSuspects::suggest_never_updated(const ValueSite& store, const std::strin
   const auto loop = std::find_if(around.begin(), around.end(), [&](const Statement& one) {
     return one.loop && declared < one.begin && one.end < store.line;
   });
-  if (taken == 0 || loop == around.end()) {
-    // "inv = 1 / l;"
-    bool moves = false;
-    if (depth < kDeepest)
-      for (const std::string& of : made_of(x_text.line(store.file, declared), name, moves))
-        if (of != name) suggest_never_updated(store, of, depth + 1);
-    return;
-  }
+  if (taken == 0 || loop == around.end()) return;
   std::vector<std::string> weights;
   int made = 0, used = 0;
   for (int line = loop->begin; line <= loop->end; ++line) {
     const std::string& text = x_text.line(store.file, line);
     if (has_name(text, {name})) return;
-    if (text.find("exp") == text.npos) continue;
+    if (text.find("exp") == text.npos && text.find("ex2") == text.npos) continue;
     for (std::string& one : assigned_names(text)) weights.push_back(std::move(one));
     made = line;
   }

@@ -16,7 +16,7 @@ void SumSuspects::suspect(const std::vector<Cause>& list) {
   suggest_minimum_of_scores();
   suggest_real_lanes();
   suggest_short_doubling(list.front());
-  suggest_never_updated(list.front().site);
+  suggest_never_updated();
   const std::string never_kept = suggest_never_kept();
   suspect_cause(list);
   x_out.what += never_kept;

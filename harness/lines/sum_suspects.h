@@ -27,7 +27,7 @@ class SumSuspects : public NumberSuspects {
   // Loops over shuffles that double their step up to half of a number, where lanes lack something.
   void suggest_short_doubling(const Cause& cause);
   // Where an output is made of what no line of the loop over keys uses: sums that nothing is added to.
-  void suggest_never_updated(std::uint32_t site);
+  void suggest_never_updated();
   void suggest_never_updated(const ValueSite& store, const std::string& name, int depth);
   // Shuffles whose lane is a real number: their arguments are the other way round.
   void suggest_real_lanes();

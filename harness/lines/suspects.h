@@ -130,6 +130,9 @@ class Suspects : public Walk {
   // What a line compares that gives a variable one of two numbers: "s = row >= key ? s : none;".
   void suggest_chosen_by(std::uint32_t s, const std::string& why);
   // Where lacks_last_keys(), of a helper that several calls load by: what guards one of the calls and not another.
+  // Whether a call of the loader that the source has elsewhere loads nothing but what the other has loaded: that it runs
+  // is not what is wrong.
+  bool repeats_loads_of(std::uint32_t s, std::uint32_t loader) const;
   void suggest_guards_of_later_loads(unsigned buffer);
   // Whether it guards loads of an input that comes whole.
   bool guards_whole(const Condition& condition, unsigned buffer);

@@ -154,6 +154,42 @@ class Repair(CommandTest):
         self.assertIn("Nothing was written", text)
         self.assertIn("j <= keys; ++j) l +=", (self.folder / "rows.cu").read_text())
 
+    @staticmethod
+    def with_instances():
+        """A kernel of which one instance is for the causal mask and one for none."""
+        kernel = KERNEL
+        for old, new in (("__global__ void rows(", "template <bool kCausal> __global__ void rows("),
+                         ("* n * dim;", "* n * dim, end = kCausal ? row + 1 : n;"),
+                         ("first < n;", "first < end;"),
+                         ("tile_end(first, n)", "tile_end(first, end)"),
+                         ("float scale, cudaStream_t stream)", "float scale, bool causal, cudaStream_t stream)"),
+                         ("  rows<<<dim3(n, heads), 32, 0, stream>>>(q, k, v, o, lse, n, dim, scale);",
+                          "  if (causal) rows<true><<<dim3(n, heads), 32, 0, stream>>>(q, k, v, o, lse, n, dim, scale);\n"
+                          "  else rows<false><<<dim3(n, heads), 32, 0, stream>>>(q, k, v, o, lse, n, dim, scale);"),
+                         ("c.scale(), c.stream()", "c.scale(), c.is_causal(), c.stream()"),
+                         (".dtypes = fp32,", ".dtypes = fp32, .masks = none | causal,")):
+            assert old in kernel, old
+            kernel = kernel.replace(old, new, 1)
+        return kernel.replace("j < keys; ++j) l +=", "j <= keys; ++j) l +=")
+
+    @long
+    def test_an_edit_is_held_to_the_instances_that_the_case_does_not_launch(self):
+        self.build(self.with_instances())
+        for command in ("repair", "trace --no-history --try-edits 500"):
+            report = json.loads(self.call(f"{command} --kernel ./rows.so {CASE} --json", 0 if command == "repair" else 1))
+            edit = report["edits"][0] if command == "repair" else report["line_divergence"]["edits"]
+            self.assertIn("+    for (int j = 0; j < keys; ++j) l +=", edit["diff"])
+            cases = report["cases"] if command == "repair" else edit["cases"]
+            self.assertTrue([case for case in cases if "causal" in case], cases)
+
+    @long
+    def test_an_edit_that_another_instance_does_not_agree_with_is_no_repair(self):
+        self.build(self.with_instances().replace("kCausal ? row + 1", "kCausal ? row + 2"))
+        report = json.loads(self.call(f"trace --kernel ./rows.so {CASE} --no-history --try-edits 14 --json", 1))
+        lines = report["line_divergence"]
+        self.assertEqual(lines["edits"]["diff"], "", lines["edits"])
+        self.assertIn("causal", str(lines["suspects"]))
+
     @long
     def test_what_only_check_sees_is_repaired_by_what_check_says(self):
         # It reads one number too many, which changes nothing.
