@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <numeric>
 #include <vector>
 
 #include "harness/host/test_kernels/group_kernels.h"
@@ -105,6 +107,31 @@ TEST_CASE("a function of any thread_group works on blocks and on tiles of them")
     CHECK(out[0] == 127 * 64);
     for (int i = 0; i < 8; ++i) CHECK(out[static_cast<std::size_t>(1 + i)] == 16 * 16 * i + 120);
   }
+}
+
+TEST_CASE("thread 0 has what a block reduces, the first lane what a warp does") {
+  std::vector<float> in(96);
+  for (int i = 0; i < 96; ++i) in[static_cast<std::size_t>(i)] = static_cast<float>(i * 37 % 96);
+  const auto sum = [&](int begin, int end) {
+    return std::accumulate(in.begin() + begin, in.begin() + end, 0.0f);
+  };
+  for (const std::string& schedule : plain_schedules())
+    for (const int valid : {1, 31, 40, 64, 95}) {
+      CAPTURE(schedule, valid);
+      std::vector<float> out(4 + 12 + 3);
+      REQUIRE(launched(schedule, [&] {
+                return plain::reductions(in.data(), valid, out.data());
+              }).completed());
+      CHECK(out[0] == sum(0, 96));
+      CHECK(out[1] == 95);
+      CHECK(out[2] == sum(0, valid));
+      CHECK(out[3] == 2 * sum(0, 96));
+      for (int i = 0; i < 12; ++i)
+        CHECK(out[static_cast<std::size_t>(4 + i)] == sum(8 * i, 8 * i + 8));
+      for (int i = 0; i < 3; ++i)
+        CHECK(out[static_cast<std::size_t>(16 + i)] ==
+              *std::min_element(in.begin() + 32 * i, in.begin() + 32 * i + 32));
+    }
 }
 
 TEST_CASE("shuffles of groups move values of any size") {

@@ -131,10 +131,10 @@ void SumSuspects::suggest_never_updated() {
         !seen.emplace(store.file, store.line).second)
       continue;
     const std::string& text = x_text.line(store.file, store.line);
-    const std::size_t stored = text.find(store.variable + "["), equals = text.find(" = ", stored);
-    if (stored != text.npos && equals != text.npos)
+    const std::size_t equals = text.find("] = ");
+    if (equals != text.npos)
       for (const std::string& name :
-           variables_of(text.substr(equals + 3, text.find(';', equals) - equals - 3)))
+           variables_of(text.substr(equals + 4, text.find(';', equals) - equals - 4)))
         suggest_never_updated(store, name, 0);
   }
 }
@@ -147,26 +147,36 @@ void SumSuspects::suggest_never_updated(const ValueSite& store, const std::strin
       !declares_real(x_text.line(store.file, declared), name))
     return;
   // "inv = 1 / l;": not a sum itself.
-  const int given = x_text.assigned_above(store.file, store.line, name);
+  const int given = std::max(declared, x_text.assigned_above(store.file, store.line, name));
   bool moves = false;
   std::vector<std::string> of = made_of(x_text.line(store.file, given), name, moves);
   std::erase(of, name);
-  if (given != declared || !of.empty()) {
-    if (depth < kDeepest)
-      for (const std::string& one : of) suggest_never_updated(store, one, depth + 1);
-    return;
-  }
+  if (depth < kDeepest)
+    for (const std::string& one : of) suggest_never_updated(store, one, depth + 1);
+  const std::vector<int> stores = x_text.lines_that_store(store.file, name);
+  const bool is_updated = std::any_of(
+      stores.begin(), stores.end(), [&](int line) { return declared < line && line < store.line; });
+  if (given != declared || !of.empty() || is_updated) return;
   // The loop over keys is that of the last exponential before the store, and behind the declaration.
   int taken = 0;
-  for (const ValueSite& one : x_graph.sites)
-    if ((one.op == ValueOp::kExp || one.op == ValueOp::kExp2) && one.file == store.file &&
-        one.function == store.function && declared < one.line && one.line < store.line)
-      taken = std::max(taken, one.line);
+  const auto take = [&](int line) {
+    if (declared < line && line < store.line) taken = std::max(taken, line);
+  };
+  for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s) {
+    const ValueSite& one = site(s);
+    if ((one.op != ValueOp::kExp && one.op != ValueOp::kExp2) || one.file != store.file) continue;
+    if (one.function == store.function) take(one.line);
+    for (const NamedLine& call : lines_in(one.callers))
+      if (file_of(s, call) == store.file) take(call.line);
+  }
   const std::vector<Statement> around = x_text.statements_around(store.file, taken);
   const auto loop = std::find_if(around.begin(), around.end(), [&](const Statement& one) {
     return one.loop && declared < one.begin && one.end < store.line;
   });
   if (taken == 0 || loop == around.end()) return;
+  // "sum_of(s, l);" may add to it.
+  for (int line = declared + 1; line < loop->begin; ++line)
+    if (has_name(x_text.line(store.file, line), {name})) return;
   std::vector<std::string> weights;
   int made = 0, used = 0;
   for (int line = loop->begin; line <= loop->end; ++line) {

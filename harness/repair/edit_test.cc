@@ -106,6 +106,8 @@ TEST_CASE("each way of being wrong by little has its edit") {
        "float a = q[n]; a = fmaxf(a, __shfl_xor_sync(~0u, a, 2)); float l = 0; for (;;) l += 1; "
        "l += __shfl_xor_sync(~0u, l, 4); o[n] = l + a;",
        "missing shuffle"},
+      {"float m[2], l[2]; m[n] = alpha; o[n] = l[n] / m[n];",
+       "float m[2], l[2]; m[n] = alpha; l[n] *= alpha; o[n] = l[n] / m[n];", "missing assignment"},
       {"float l = 0; for (;;) { const float b = q[n], p = q[m]; o[n] = b + p; } o[m] = l;",
        "float l = 0; for (;;) { const float b = q[n], p = q[m]; l = l * b + p; o[n] = b + p; } "
        "o[m] = l;",

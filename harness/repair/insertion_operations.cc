@@ -78,6 +78,28 @@ void missing_reset(Proposals& p, std::string_view name) {
   }
 }
 
+// m[r] = m_new; alone: l[r] *= alpha; belongs beside it.
+void missing_element(Proposals& p, std::string_view name) {
+  for (int i = 0; i < p.num_statements(); ++i) {
+    const Statement& s = p.statement(i);
+    const Variable* const stored = stored_by(p, s);
+    if (stored == nullptr || !s.in_block || !stored->type.ends_with("[]") ||
+        !is_real(without_extents(stored->type)))
+      continue;
+    const Expression& target = p.at(assignment_in(p, s)->parts[0]);
+    const std::vector<const Variable*> visible = p.visible(s.end);
+    for (const Variable* other : visible) {
+      if (other->name == stored->name || other->type != stored->type || other->is_const) continue;
+      const std::string element =
+          renamed(p, target.begin, target.end, {{stored->name, other->name}});
+      for (const Variable* factor : visible)
+        if (is_real(factor->type))
+          for (const char* const op : {"*=", "+=", "="})
+            p.insert(name, 1, i, false, fmt::format("{} {} {};", element, op, factor->name));
+    }
+  }
+}
+
 // x from another lane, some lanes away: __shfl_xor_sync(mask, x, distance).
 struct Shuffle {
   int call = -1;
@@ -193,9 +215,9 @@ void missing_update(Proposals& p, std::string_view name) {
 }
 
 constexpr Operation kInsertionOperations[] = {
-    {"as for another", done_for_another},   {"missing reset", missing_reset},
-    {"missing distance", missing_distance}, {"missing shuffle", missing_shuffle},
-    {"missing update", missing_update},
+    {"as for another", done_for_another},    {"missing reset", missing_reset},
+    {"missing assignment", missing_element}, {"missing distance", missing_distance},
+    {"missing shuffle", missing_shuffle},    {"missing update", missing_update},
 };
 
 }  // namespace

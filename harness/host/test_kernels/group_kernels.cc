@@ -5,6 +5,7 @@
 #include <cooperative_groups/memcpy_async.h>
 #include <cooperative_groups/reduce.h>
 #include <cooperative_groups/scan.h>
+#include <cub/cub.cuh>
 
 #include <cassert>
 
@@ -81,6 +82,37 @@ __global__ void block_sum_kernel(int* out) {
   const int part = sum_of(tile, temporary + first, static_cast<int>(block.thread_rank()));
   if (block.thread_rank() == 0) out[0] = all;
   if (tile.thread_rank() == 0) out[1 + first / 16] = part;
+}
+
+constexpr int kReduced = 96;
+
+// out: of the block its sum, its maximum, the sum of the first `valid`, the sum of two of each; then the sum of each eight,
+// then the minimum of each warp.
+__global__ void reductions_kernel(const float* in, int valid, float* out) {
+  using OfBlock = cub::BlockReduce<float, kReduced>;
+  using OfEight = cub::WarpReduce<float, 8>;
+  __shared__ OfBlock::TempStorage storage;
+  __shared__ OfEight::TempStorage eights[kReduced / 8];
+  __shared__ cub::WarpReduce<float>::TempStorage warps[kReduced / 32];
+  const unsigned own = threadIdx.x;
+  const float sum = OfBlock(storage).Sum(in[own]);
+  __syncthreads();
+  const float most = OfBlock(storage).Reduce(in[own], cub::Max());
+  __syncthreads();
+  const float some = OfBlock(storage).Sum(in[own], valid);
+  __syncthreads();
+  float each[2] = {in[own], in[own]};
+  const float both = OfBlock(storage).Sum(each);
+  const float part = OfEight(eights[own / 8]).Sum(in[own]);
+  const float least = cub::WarpReduce<float>(warps[own / 32]).Reduce(in[own], cub::Min());
+  if (own == 0) {
+    out[0] = sum;
+    out[1] = most;
+    out[2] = some;
+    out[3] = both;
+  }
+  if (own % 8 == 0) out[4 + own / 8] = part;
+  if (own % 32 == 0) out[4 + kReduced / 8 + own / 32] = least;
 }
 
 __global__ void wide_shuffle_kernel(double4* out) {
@@ -171,6 +203,10 @@ cudaError_t groups(GroupKind kind, int threads, GroupSeen* out) {
 cudaError_t block_sum_of_groups(int threads, int* out) {
   const auto config = shape(1, threads);
   return cudaLaunchKernelEx(&config, block_sum_kernel, out);
+}
+cudaError_t reductions(const float* in, int valid, float* out) {
+  const auto config = shape(1, kReduced);
+  return cudaLaunchKernelEx(&config, reductions_kernel, in, valid, out);
 }
 cudaError_t wide_shuffle(double4* out) {
   const auto config = shape(1, 32);

@@ -15,6 +15,7 @@ enum class Stop { kTrap, kAssert, kAssertHolds };
 #define ATTN_DIAG_GROUP_KERNELS                                                           \
   cudaError_t groups(GroupKind kind, int threads, GroupSeen* out);                        \
   cudaError_t block_sum_of_groups(int threads, int* out);                                 \
+  cudaError_t reductions(const float* in, int valid, float* out);                         \
   cudaError_t wide_shuffle(double4* out);                                                 \
   cudaError_t group_copies(const float* in, int count, bool wait, float* out);            \
   cudaError_t grid_rounds(int blocks, int threads, bool cooperative, int* values);        \
