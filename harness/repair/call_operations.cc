@@ -139,11 +139,19 @@ void swapped_arguments(Proposals& p, std::string_view name) {
   }
 }
 
+// Another type for the same number, which the compiler knows to convert, or refuses.
+bool converts(std::string_view callee) {
+  for (const char* const part :
+       {"2float", "float2", "2half", "half2", "2bfloat", "float22", "cvta"})
+    if (callee.find(part) != callee.npos) return true;
+  return false;
+}
+
 // warp_sum(x): x.
 void dropped_call(Proposals& p, std::string_view name) {
   for (int i = 0; i < p.num_expressions(); ++i) {
     const Expression& e = p.at(i);
-    if (e.kind != Kind::kCall || e.parts.size() < 2) continue;
+    if (e.kind != Kind::kCall || e.parts.size() < 2 || converts(p.words(e.parts[0]))) continue;
     // What is called for what it does is left out as a statement.
     if (e.parent < 0 && e.statement >= 0 &&
         p.statement(e.statement).kind == StatementKind::kExpression)

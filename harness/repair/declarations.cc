@@ -108,7 +108,8 @@ std::vector<Declarator::Range> divided(const Syntax& s, std::size_t begin, std::
     } else if (s.is(i, "<")) {
       // Only where it is followed by what template arguments are followed by: "a < b, c > d" compares.
       const std::size_t close = template_end(s, i, none);
-      if (close < end && s[close + 1].is_any({"(", "::", "{", ">", ",", "*", "&"})) i = close;
+      if (close < end && s[close + 1].is_any({"(", "::", "{", ">", ",", "*", "&", ";", ")"}))
+        i = close;
     } else if (s.is(i, ",")) {
       parts.push_back({from, i});
       from = i + 1;

@@ -254,6 +254,32 @@ TEST_CASE("of what is added to a pointer, edits leave a pointer and a number") {
   }
 }
 
+TEST_CASE("what no compiler takes, or nobody computes with, is not proposed") {
+  const Program p = program_of(
+      "template <int N, int M> __global__ void k(float* o);\n"
+      "void launch(float* o) {\n"
+      "  const int n = 4, m = 2; auto kernel = k<n, m>;\n"
+      "  if (o == nullptr)\n"
+      "    std::cerr << \"nothing of \" << n;\n"
+      "  kernel<<<1, 1>>>(o);\n"
+      "}\n" +
+      kernel_of("q += n; o[n] = __half2float(q[m]);"));
+  const std::vector<Edit> edits = propose_edits(p);
+  const auto made = [&](const char* text) {
+    return std::any_of(edits.begin(), edits.end(), [&](const Edit& edit) {
+      return edited(*p.files[0], edit).find(text) != std::string::npos;
+    });
+  };
+  CHECK_FALSE(made("k<=n"));
+  CHECK_FALSE(made("k>n"));
+  CHECK_FALSE(std::any_of(edits.begin(), edits.end(), [](const Edit& e) { return e.line == 5; }));
+  CHECK_FALSE(made("q = n;"));
+  CHECK_FALSE(made("q *= n;"));
+  CHECK(made("q -= n;"));
+  CHECK_FALSE(made("o[n] = q[m];"));
+  CHECK(made("o[n] = __half2float(q[n]);"));
+}
+
 TEST_CASE("no edit is proposed twice, and none changes nothing") {
   const Program p = program_of(kernel_of("for (int i = 0; i < n; ++i) o[i] = q[i] * alpha;"));
   std::set<std::string> seen;

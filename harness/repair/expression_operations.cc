@@ -155,6 +155,7 @@ void other_assignment(Proposals& p, std::string_view name) {
     const bool real = p.is_real_value(i) || (e.parts.size() == 2 && p.is_real_value(e.parts[1]));
     if (is_one_of(op, {">>=", "<<=", "/=", "*="}) && !real)
       others = {">>=", "<<=", "/=", "*=", "+=", "-="};
+    if (is_pointer(p, e.parts[0])) others = {"+=", "-="};
     if (is_one_of(op, {"&=", "|=", "^="})) others = {"&=", "|=", "^=", "="};
     for (const std::string_view other : others)
       if (other != op) p.replace(name, 0, i, e.op, op_end(p, e), std::string(other));

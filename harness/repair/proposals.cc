@@ -213,11 +213,23 @@ int Proposals::size_of_store(int i) const {
   return changed_tokens(code().written(s.begin, s.end), "");
 }
 
+bool Proposals::is_of_text(const Expression& e) const {
+  if (e.statement < 0) return false;
+  const Statement& s = statement(e.statement);
+  if (s.kind != StatementKind::kExpression) return false;
+  for (std::size_t i = s.begin; i < s.end; ++i)
+    if (code().token(i).kind == source::TokenKind::kString) return true;
+  return false;
+}
+
 void Proposals::replace(std::string_view operation, int tier, int expression, std::size_t begin,
                         std::size_t end, const std::string& text) {
   if (begin >= end || begin < at(expression).begin || end > at(expression).end) return;
-  // The compiler knows f<A>(x) and f<B>(x): of these one can be chosen.
-  if (const int call = at(expression).constant ? call_with(expression) : -1; call >= 0)
+  // What is written for people to read.
+  if (x_function.on_host && is_of_text(at(expression))) return;
+  // The compiler knows f<A>(x) and f<B>(x): of these one can be chosen. Not where that is another kernel to compile.
+  if (const int call = at(expression).constant && !x_function.on_host ? call_with(expression) : -1;
+      call >= 0)
     expression = call;
   const Expression& e = at(expression);
   Edit edit;

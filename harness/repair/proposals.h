@@ -84,6 +84,7 @@ class Proposals {
   // `more`: of its size, what the text alone does not show.
   void add(Edit edit, int more = 0);
   int size_of_store(int statement) const;
+  bool is_of_text(const Expression& e) const;  // its statement has a string
   bool in_macro(std::size_t token) const;
   int call_with(int expression) const;
 
