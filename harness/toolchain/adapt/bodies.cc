@@ -26,7 +26,7 @@ std::string default_element(const Facts& facts) {
 
 // A guess for a template parameter that the source gives no argument for.
 std::vector<std::string> guesses(const TemplateParameter& t, const Facts& facts) {
-  if (is_type_parameter(t)) return {default_element(facts)};
+  if (is_type_parameter(t)) return {says_index(t.name) ? "int" : default_element(facts)};
   const Role role = classify_constant(t.name).role;
   if (t.kind == "bool")
     return role == Role::kCausal ? std::vector<std::string>{"true", "false"}

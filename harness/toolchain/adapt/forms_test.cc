@@ -94,6 +94,21 @@ TEST_CASE("a table of pages makes K and V a cache, in the order of comments") {
           contains("seq_lens_values.push_back(c.seqlen_k())"));
 }
 
+TEST_CASE("a template's type that its name says is that of indices is int") {
+  const std::string parameters =
+      "const T* q, const T* k_cache, const T* v_cache, T* o, const Tindex* block_tables, "
+      "const Tindex* seq_lens, int num_seqs, int H, int D, int max_num_blocks_per_seq";
+  const std::string head = "template <class Tindex, class T> ";
+  const Draft draft = draft_of(
+      "constexpr int BLOCK_SIZE = 32;\n// k_cache, v_cache: [num_blocks, H, block_size, D]\n" +
+      head + "__global__ void attend(" + parameters + ") {}\n" + head + "void attention(" +
+      parameters +
+      ") {\n  attend<Tindex, T><<<1, 32>>>(q, k_cache, v_cache, o, block_tables, "
+      "seq_lens, num_seqs, H, D, max_num_blocks_per_seq);\n}\n");
+  CHECK_THAT(draft.text, contains("attention<int, float>(") && contains("cache.table()") &&
+                             contains("seq_lens_buffer.data()"));
+}
+
 TEST_CASE("the order of a cache is what its index says, where no comment does") {
   const auto order = [&](const std::string& index) {
     const std::string parameters =

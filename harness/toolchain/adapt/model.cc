@@ -3,12 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "attn_diag/harness/error.h"
 #include "harness/toolchain/adapt/codes.h"
 #include "harness/toolchain/source/source_error.h"
 
 namespace attn_diag::adapt {
+
+bool says_index(const std::string& type) {
+  std::string lower = type;
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return lower.find("index") != lower.npos || lower.find("idx") != lower.npos;
+}
 namespace {
 
 using source::Syntax;
@@ -335,6 +343,10 @@ void Model::add_function(const source::Function& f) {
       // using fp8 = __nv_fp8_e4m3: of codes the type itself tells.
       Parameter& p = out.parameters.back();
       if (const std::string type = resolve_type(p.element); is_code_type(type)) p.element = type;
+      const bool is_of_template =
+          std::any_of(out.templates.begin(), out.templates.end(),
+                      [&](const TemplateParameter& t) { return t.name == p.element; });
+      if (is_of_template && says_index(p.element)) p.element = "int";
     }
   add_launches(out);
   x_functions.push_back(std::move(out));

@@ -29,6 +29,9 @@ struct TemplateParameter {
   std::string name, default_text;
 };
 
+// "Tindex", "IdxT": whether the name of a template's type says that it is one of indices.
+bool says_index(const std::string& type);
+
 struct Launch {
   std::string kernel;                  // unqualified
   std::vector<std::string> templates;  // arguments
