@@ -252,12 +252,12 @@ bool Suspects::repeats_loads_of(std::uint32_t s, std::uint32_t loader) const {
   std::unordered_set<std::uint64_t> loaded;
   std::vector<std::uint64_t> again;
   for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
-    if (!node(n).is_input() || (node(n).site != s && node(n).site != loader)) continue;
+    // One line may be several sites.
+    if (!node(n).is_input() || !is_same_line(node(n).site, loader)) continue;
+    const std::string& callers = site(node(n).site).callers;
     const std::uint64_t element = std::uint64_t{x_terms[n].row} << 32 | x_terms[n].column;
-    if (node(n).site == loader)
-      loaded.insert(element);
-    else
-      again.push_back(element);
+    if (callers == site(loader).callers) loaded.insert(element);
+    if (callers == site(s).callers) again.push_back(element);
   }
   return !again.empty() && std::all_of(again.begin(), again.end(), [&](std::uint64_t element) {
     return loaded.count(element) != 0;
