@@ -278,7 +278,8 @@ LineDivergence lines::trace_lines(const WatchBuild& build, const Experiment& giv
   ExpectedRows expected(of);
   const Chosen chosen = chosen_elements(survey, attention, expected);
   WatchedRows rows = watch_rows(watching, survey.graph, chosen, refused ? kPatience : 0);
-  const auto& [blocks, run] = rows;
+  const std::vector<std::uint32_t>& blocks = rows.blocks;
+  const WatchedRun& run = rows.run;
   const auto judged = [&] {
     return judged_elements(run, attention, expected, chosen.of_lse, blocks);
   };
