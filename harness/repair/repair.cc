@@ -93,7 +93,7 @@ void run_baseline(const std::string& spec, const std::vector<Trial>& trials,
   while (next < which.size() || !jobs.empty()) {
     while (next < which.size() && !jobs.full()) {
       const std::size_t i = which[next++];
-      started[jobs.start([&, i] { return to_bytes(run_trial(spec, trials[i], 0)); },
+      started[jobs.start([&, i] { return to_bytes(run_trial(spec, trials[i], 0, nullptr, true)); },
                          options.seconds / 2, seconds)] = i;
     }
     const Jobs::Result result = jobs.wait();

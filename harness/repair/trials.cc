@@ -251,7 +251,7 @@ std::vector<Trial> make_trials(const Experiment& given, bool instrumented) {
 }
 
 TrialVerdict run_trial(const std::string& spec, const Trial& trial, int edit,
-                       std::vector<bool>* noted) {
+                       std::vector<bool>* noted, bool name_kernels) {
   TrialVerdict verdict;
   const unsigned char* places = nullptr;
   try {
@@ -270,7 +270,7 @@ TrialVerdict run_trial(const std::string& spec, const Trial& trial, int edit,
         places = reinterpret_cast<unsigned char* (*)()>(find("attn_diag_note_edits"))();
     }
     const auto note_kernels = [&](const void*) {
-      if (edit == 0) verdict.kernels = host::launched_kernels(kernel.library_path());
+      if (name_kernels) verdict.kernels = host::launched_kernels(kernel.library_path());
     };
     // However the run ends.
     const std::unique_ptr<const void, decltype(note_kernels)> noting(&kernel, note_kernels);

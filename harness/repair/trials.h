@@ -34,7 +34,7 @@ struct TrialVerdict {
   std::vector<SourcePlace> places;
   bool order = false;  // check finds that threads do not wait for each other
   std::vector<std::string>
-      kernels;  // that it launched, as host::launched_kernels(), where no edit is chosen
+      kernels;  // that it launched, as host::launched_kernels(), where that is asked for
 };
 
 // The case as it is given, under its own schedule, is the first, then smaller ones like it, the smallest first. Then
@@ -45,8 +45,9 @@ std::vector<Trial> make_trials(const Experiment& experiment, bool instrumented);
 
 // Runs it, in this process. `spec`: a library, as Kernel::load takes it. `edit`: the number of the one that is chosen;
 // 0: none, or the library has no choice.
-// `noted`: sets entry n where the run comes by the place whose first edit has number n.
+// `noted`: sets entry n where the run comes by the place whose first edit has number n. `name_kernels`: TrialVerdict has
+// them, for which the library's symbols are read.
 TrialVerdict run_trial(const std::string& spec, const Trial& trial, int edit,
-                       std::vector<bool>* noted = nullptr);
+                       std::vector<bool>* noted = nullptr, bool name_kernels = false);
 
 }  // namespace attn_diag::repair
