@@ -226,8 +226,22 @@ void FindingSuspects::suspect_unseen_address(const host::CheckFinding& finding) 
   suggest_makers_above(*at, names, "makes the address there");
 }
 
+bool FindingSuspects::is_own_mask(const host::CheckFinding& finding) {
+  if (finding.message.find("warp collective with a mask") == std::string::npos) return false;
+  const host::SourcePlace& at = finding.access.places.front();
+  const std::vector<std::vector<std::string>> arguments =
+      arguments_of(x_text.line(at.file, at.line), "_sync");
+  return !arguments.empty() &&
+         std::none_of(arguments[0].begin(), arguments[0].end(), [&](const std::string& name) {
+           return x_text.is_integer(at.file, at.line, name);
+         });
+}
+
 void FindingSuspects::suspect_stop(const host::CheckFinding& finding) {
   if (finding.kind != host::CheckKind::kLaunch || finding.access.places.size() < 2) return;
+  if (is_own_mask(finding))
+    suggest(finding.access.places.front().file, finding.access.places.front().function,
+            finding.access.places.front().line, 0, "", finding.message);
   std::vector<host::SourcePlace> calls(std::next(finding.access.places.begin()),
                                        finding.access.places.end());
   // A helper that only hands on what it was given comes last.

@@ -51,6 +51,8 @@ class FindingSuspects : public NumberSuspects {
   // Where a thread can no more go on within a helper, as one that waits by inline assembly: the calls that led there, what
   // they are given, and the loops and conditions around them.
   void suspect_stop(const host::CheckFinding& finding);
+  // Whether a collective of a helper was called with a mask that the helper was not given as an integer.
+  bool is_own_mask(const host::CheckFinding& finding);
   // Of the variables that a line uses those to which a line above gives their value.
   std::vector<std::string> names_made_above(const host::SourcePlace& at, int line);
   // The lines that compute these, and what those are made of, the nearest first; loops come last.

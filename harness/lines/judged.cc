@@ -16,6 +16,7 @@
 #include "harness/lines/finding_suspects.h"
 #include "harness/lines/roles.h"
 #include "harness/lines/source_text.h"
+#include "harness/lines/text_suspects.h"
 
 namespace attn_diag::lines {
 
@@ -179,25 +180,6 @@ void add_source_text(LineDivergence& out) {
   for (LineReads& read : out.reads) fill(read.place);
 }
 
-// A condition that somebody set to a constant, in a function that has a suspect, comes before anything inferred.
-void suggest_literal_conditions(SourceText& text, LineDivergence& out) {
-  std::vector<LineSuspect> found;
-  const auto is_known = [&](const std::vector<LineSuspect>& suspects, const LinePlace& at,
-                            int line) {
-    return std::any_of(suspects.begin(), suspects.end(), [&](const LineSuspect& one) {
-      return one.place.file == at.file && one.place.line == line;
-    });
-  };
-  for (const LineSuspect& suspect : out.suspects)
-    for (const int line : text.decided_by_literal(suspect.place.file, suspect.place.line))
-      if (!is_known(found, suspect.place, line))
-        found.push_back({{suspect.place.file, suspect.place.function, line, 0, "", ""},
-                         "tests nothing: its condition is a constant"});
-  std::erase_if(out.suspects,
-                [&](const LineSuspect& one) { return is_known(found, one.place, one.place.line); });
-  out.suspects.insert(out.suspects.begin(), found.begin(), found.end());
-}
-
 void finish(const WatchedRun& run, const Terms& terms, LineDivergence& out) {
   out.numbers = static_cast<std::int64_t>(run.graph.nodes.size()) - 1;
   describe(terms, out);
@@ -214,7 +196,7 @@ void finish(const WatchedRun& run, const Terms& terms, LineDivergence& out) {
     out.reason = run.reason;
   }
   SourceText text;
-  if (out.answer != LineAnswer::kLine) suggest_literal_conditions(text, out);
+  if (out.answer != LineAnswer::kLine) suggest_by_text(text, run.graph, out);
   // What launches a kernel says least of it, but for the size of its memory.
   std::stable_partition(out.suspects.begin(), out.suspects.end(), [&](const LineSuspect& one) {
     return one.why == kSizeAtLaunch || !launches(text.statement(one.place.file, one.place.line));

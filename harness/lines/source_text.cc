@@ -1,5 +1,7 @@
 #include "harness/lines/source_text.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <cstddef>
@@ -335,6 +337,66 @@ std::vector<int> SourceText::decided_by_literal(const std::string& file, int num
     if (tokens[i].is("if") && tokens[i + 1].is("(") && tokens[i + 3].is(")") &&
         tokens[i + 2].is_any({"true", "false", "0", "1"}))
       out.push_back(tokens[i].line);
+  return out;
+}
+
+std::vector<int> SourceText::without_effect(const std::string& file, int number) {
+  const std::vector<Token>& tokens = file_of(file).tokens.tokens;
+  const auto [begin, end] = function_around(tokens, number);
+  std::vector<int> out;
+  for (std::size_t i = begin; i + 1 < end; ++i) {
+    const bool loop = tokens[i].is("for");
+    if (!loop && !tokens[i].is("if")) continue;
+    const std::size_t head = i + (tokens[i + 1].is("constexpr") ? 2 : 1);
+    if (!tokens[head].is("(")) continue;
+    const std::size_t body = behind_bracket(tokens, head);
+    if (body >= end || !tokens[body].is(";") || tokens[body + 1].is("else")) continue;
+    // A loop that calls or reads something may wait for it; one without a variable of its own steps another's.
+    bool waits = !(tokens[head + 1].is_identifier() && tokens[head + 2].is_identifier());
+    for (std::size_t n = head + 1; n < body; ++n)
+      waits = waits || tokens[n].is_any({"(", "[", "->"}) ||
+              (tokens[n].is(".") &&
+               !tokens[n - 1].is_any({"threadIdx", "blockIdx", "blockDim", "gridDim"}));
+    if (!loop || !waits) out.push_back(tokens[i].line);
+  }
+  return out;
+}
+
+std::vector<SourceText::Unpaired> SourceText::unpaired_calls(const std::string& file, int number) {
+  struct Pair {
+    std::string_view first, last;
+  };
+  constexpr Pair kPairs[] = {{"producer_acquire", "producer_commit"},
+                             {"consumer_wait", "consumer_release"}};
+  const std::vector<Token>& tokens = file_of(file).tokens.tokens;
+  const auto [begin, end] = function_around(tokens, number);
+  const auto is_call = [&](std::size_t i, std::string_view object, std::string_view method) {
+    return i > 1 && i + 1 < tokens.size() && tokens[i].is(method) && tokens[i + 1].is("(") &&
+           tokens[i - 1].is_any({".", "->"}) && tokens[i - 2].is(object);
+  };
+  std::vector<Unpaired> out;
+  for (std::size_t i = begin + 2; i < end; ++i)
+    for (const Pair& pair : kPairs) {
+      const bool is_first = tokens[i].is(pair.first);
+      if (!is_first && !tokens[i].is(pair.last)) continue;
+      const std::string_view object = tokens[i - 2].text;
+      const std::string_view present = is_first ? pair.first : pair.last;
+      const std::string_view missing = is_first ? pair.last : pair.first;
+      if (!is_call(i, object, present)) continue;
+      bool paired = false;
+      for (std::size_t n = 0; n < tokens.size() && !paired; ++n)
+        paired = is_call(n, object, missing);
+      if (paired) continue;
+      std::size_t open = i;
+      for (int depth = 0; open > begin && depth >= 0;)
+        if (--open; tokens[open].is_any({"{", "}"})) depth += tokens[open].is("}") ? 1 : -1;
+      const std::size_t close = behind_bracket(tokens, open) - 1;
+      const int line = is_first ? tokens[close - 1].line : tokens[open + 1].line;
+      if (std::none_of(out.begin(), out.end(),
+                       [&](const Unpaired& one) { return one.line == line; }))
+        out.push_back({line, fmt::format("{}.{}()", object, missing),
+                       fmt::format("{}.{}()", object, present)});
+    }
   return out;
 }
 

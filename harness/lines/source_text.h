@@ -43,6 +43,16 @@ class SourceText {
   std::vector<Statement> statements_around(const std::string& file, int number);
   // Lines of the same function with a condition that a literal decides: "if (true)", "if (0) return;".
   std::vector<int> decided_by_literal(const std::string& file, int line);
+  // Lines of the same function with a loop or condition of which the body is ";": "for (int i = 0; i < n; ++i);". Not of
+  // what waits for another thread.
+  std::vector<int> without_effect(const std::string& file, int line);
+  // Of the pipelines of the same function one of whose two calls is nowhere in the file, as consumer_wait() where there is
+  // consumer_release(): where the block with the other one begins or ends, and what is missing.
+  struct Unpaired {
+    int line = 0;
+    std::string missing, present;
+  };
+  std::vector<Unpaired> unpaired_calls(const std::string& file, int line);
   // Lines of conditions in the same function under which the variable, or an element of it, becomes as good as -inf:
   // "if (key >= n) s[i] = -INFINITY;".
   std::vector<int> masks_of(const std::string& file, int line, std::string_view variable);

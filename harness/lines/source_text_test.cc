@@ -608,6 +608,55 @@ __global__ void last() {
   std::filesystem::remove(path);
 }
 
+TEST_CASE("what does nothing, and is no loop that waits") {
+  const auto path = std::filesystem::temp_directory_path() / "attn_diag_nothing_test.cu";
+  std::ofstream(path) << R"(__global__ void f(volatile int* flag, int n) {
+  for (int x = threadIdx.x; x < n; x += blockDim.x) ;
+  for (int x = 0; flag[x] == 0; ++x) ;
+  for (int x = 0; x < n && load(flag) == 0; ++x) ;
+  for (; n < 4; ++n) ;
+  for (int x = 0; x < n; ++x) g(x);
+  while (*flag == 0) ;
+  if (threadIdx.x == 0) ;
+  if (n) ; else g(n);
+  if constexpr (kFull) ;
+}
+__global__ void other(int n) { for (int x = 0; x < n; ++x); })";
+  SourceText text;
+  CHECK(text.without_effect(path.string(), 6) == std::vector{2, 8, 10});
+  CHECK(text.without_effect(path.string(), 12) == std::vector{12});
+  CHECK(text.without_effect(path.string() + ".not", 1).empty());
+  std::filesystem::remove(path);
+}
+
+TEST_CASE("which call of a pipeline is missing, and where") {
+  const auto path = std::filesystem::temp_directory_path() / "attn_diag_unpaired_test.cu";
+  std::ofstream(path) << R"(__global__ void f(int n) {
+  for (int i = 0; i < n; ++i) {
+    pipe.producer_acquire();
+    copy(i, pipe);
+    fetch(i);
+  }
+  for (int i = 0; i < n; ++i) {
+    use(i);
+    pipe.consumer_release();
+  }
+  other->consumer_wait();
+}
+__device__ void g() { other->consumer_release(); mine.consumer_wait(); }
+)";
+  SourceText text;
+  const auto found = text.unpaired_calls(path.string(), 4);
+  REQUIRE(found.size() == 2);
+  CHECK(found[0].line == 5);
+  CHECK(found[0].missing == "pipe.producer_commit()");
+  CHECK(found[1].line == 8);
+  CHECK(found[1].missing == "pipe.consumer_wait()");
+  CHECK(found[1].present == "pipe.consumer_release()");
+  CHECK(text.unpaired_calls(path.string(), 13).size() == 1);
+  std::filesystem::remove(path);
+}
+
 TEST_CASE("what a line stores to, what a variable is made of, and what is handed to a call") {
   using Names = std::vector<std::string>;
   CHECK(stored_arrays("a[i] = b[j] + c[k];") == Names{"a"});

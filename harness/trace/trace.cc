@@ -88,7 +88,10 @@ class Tracer {
         !x_result.first && !unseen.empty())
       x_result.notes.push_back(std::move(unseen));
     const bool is_right = !x_result.first && !x_result.sanity.unsound();
-    if (x_checked && is_right) x_result.memory_errors = errors_found();
+    if (x_checked && is_right) {
+      x_result.memory_errors = found(host::Severity::kError);
+      note_latent_findings();
+    }
     const bool finds = x_result.memory_errors.value_or(0) > 0;
     if (may_trace_lines() && (x_options.lines == LinesWanted::kAlways || !is_right || finds)) {
       step("tracing where numbers come from, line by line");
@@ -153,10 +156,25 @@ class Tracer {
     return out;
   }
 
-  std::int64_t errors_found() const {
+  std::int64_t found(host::Severity severity) const {
     const std::vector<host::CheckFinding>& findings = x_checked->report.findings;
     return std::count_if(findings.begin(), findings.end(),
-                         [](const auto& one) { return one.severity == host::Severity::kError; });
+                         [&](const auto& one) { return one.severity == severity; });
+  }
+
+  // Of what agrees and has no errors: what no schedule here gets wrong, and a GPU may.
+  void note_latent_findings() {
+    const std::int64_t latent = found(host::Severity::kLatent);
+    if (latent == 0 || found(host::Severity::kError) > 0) return;
+    const std::vector<host::CheckFinding>& findings = x_checked->report.findings;
+    const auto first = std::find_if(findings.begin(), findings.end(), [](const auto& one) {
+      return one.severity == host::Severity::kLatent;
+    });
+    x_result.notes.push_back(fmt::format(
+        "attn-diag check finds what is right only as long as a warp stays converged, or orders "
+        "memory where CUDA does not promise it: {} at {}{}.",
+        host::name(first->kind), place_of(first->access),
+        latent > 1 ? fmt::format(", and {} more", latent - 1) : ""));
   }
 
   // A race of blocks shows in some runs and not in others: the answer is the same in all. Returns whether it is this.

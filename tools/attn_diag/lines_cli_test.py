@@ -94,6 +94,13 @@ MASKED_LATER = (
 )
 
 EDITS = {
+    "the number that a line multiplies by": ("mask_functors", "--dtype fp32 --seqlen-q 33 --seqlen-k 20 --head-dim 16 --mask causal:bottom_right",
+                                             "log2e = 1.4426950408889634f", "log2e = 0.f", "log2e = 0.f", 3, False),
+    "a loop whose body is empty": ("macro_launch", "--dtype fp32 --seqlen-q 3 --seqlen-k 33 --head-dim 32",
+                                   "x <<= 1) m = fmaxf(m, __shfl_xor_sync(0xffffffff, m, x));", "x <<= 1) ;", "x <<= 1) ;", 1, False),
+    "a loop whose body is empty, of a kernel without suspects": (
+        "streams_async", "--dtype fp32 --heads 3 --seqlen-q 3 --seqlen-k 33 --head-dim 20",
+        "p[row * sk + j] = __expf(p[row * sk + j] - m) / l;", ";", "j += 32) ;", 1, False),
     "a factor that turns the sign of the score": ("mask_functors", "--dtype fp32 --seqlen-q 33 --seqlen-k 20 --head-dim 16 --mask causal:bottom_right",
                                                   "log2e = 1.4426950408889634f", "log2e = (-1.4426950408889634f)", "exp2f((p[j] - m)", 1, False),
     "a line of a statement, told whole": ("mma_flash2", 0, "kk * 16 + lane / 8 % 2 * 8]);\n      LDMATRIX_X4(b", "kk * 16 + lane / 4 % 2 * 8]);\n      LDMATRIX_X4(b",
@@ -509,6 +516,9 @@ CHECKED_EDITS = {
     "a misaligned row that a helper is given": ("swizzled_tiles", 0, "warp * 16, d * 16, lane)", "warp * 16, d + 16, lane)", "d + 16, lane)", 2, False),
     "the number of a barrier that a helper waits at": ("named_barriers", 0, "stage = n & 1, first = n * kBlockN;\n    bar_sync(kFull0",
                                                        "stage = kProducers & 1, first = n * kBlockN;\n    bar_sync(kFull0", "stage = kProducers & 1", 2, False),
+    "a pipeline that nobody waits for": ("block_pipeline", "--dtype fp32 --seqlen 40 --head-dim 32", "    pipe.consumer_wait();\n", "", "const Stage& from", 1, False),
+    "a helper's collective with a mask that is none": ("half2_rows", "--seqlen-q 3 --seqlen-k 65 --head-dim 32", "val += __shfl_xor_sync(0xffffffff, val,",
+                                                       "val += __shfl_xor_sync(val, 0xffffffff,", "val += __shfl", 1, False),
     "arguments that are swapped where a helper waits": ("mbarrier_ring", 0, "ptx::mbar_wait(ptx::smem_u32(&empty[s]), (round - 1) & 1);",
                                                         "ptx::mbar_wait((round - 1) & 1, ptx::smem_u32(&empty[s]));", "mbar_wait((round", 1, False),
     "a loop in which a helper waits in vain": ("mbarrier_ring", 0, "for (int t = 0; t < tiles; t++) {\n      const int s = t % STAGES, round",
@@ -932,6 +942,13 @@ class LinesTest(unittest.TestCase):
         self.assertIn('"warning"', (self.folder / "k.sarif").read_text())
         self.assertRegex((self.folder / "k.xml").read_text(), r'tests="\d+" failures="0" errors="0"')
         self.assertIsNone(self.trace(case, "--no-lines")["memory_errors"])
+
+    @long
+    def test_what_agrees_may_rely_on_a_warp_that_stays_converged(self):
+        self.plant(zoo.load("naive_rows"), "fmaxf(red[tid], red[tid + off])", "fmaxf(red[tid], red[tid + tid])", "--quiet")
+        report = self.trace("--dtype fp32 --seqlen-q 3 --seqlen-k 70 --head-dim 20")
+        self.assertEqual((report["verdict"], report["memory_errors"]), ("agrees", 0))
+        self.assertRegex(" ".join(report["notes"]), r"attn-diag check finds .* race at attention_naive\.cu:31")
 
     @long
     def test_a_race_of_blocks_is_told_whatever_a_run_gives(self):
