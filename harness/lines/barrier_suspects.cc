@@ -380,6 +380,12 @@ void FindingSuspects::suspect_waits(const host::CheckFinding& early) {
       early.other.places.empty() || is_copy_over(early) ||
       (is_race_as_well(early) && !reads_own_copy(early)))
     return;
+  // A store does not wait for a copy: behind it, it would undo that.
+  if (early.access.write && early.other.write) {
+    for (const host::SourcePlace& at : places_in_kernel(early.access, early.other))
+      suggest(at.file, at.function, at.line, 0, early.array, "stores to where a copy still writes");
+    suspect_subscript(early);
+  }
   for (const host::SourcePlace& read : places_in_kernel(early.access, early.other))
     for (const int line : x_text.waits_for_copies(read.file, read.line))
       suggest(read.file, "", line, 0, "", "may leave the copy in flight that is read too early");

@@ -26,12 +26,6 @@ bool clamps(const std::string& line) {
   return line.find("min(") != line.npos || line.find('?') != line.npos;
 }
 
-// "copy" of "ns::copy<float>(float*)".
-std::string bare_name(const std::string& function) {
-  const std::string name = function.substr(0, function.find_first_of("<("));
-  return name.substr(name.find_last_of(": ") + 1);
-}
-
 }  // namespace
 
 std::vector<long> indices_of(const std::string& element) {

@@ -78,4 +78,9 @@ std::vector<NamedLine> lines_in(const std::string& words) {
   return out;
 }
 
+std::string bare_name(const std::string& function) {
+  const std::string name = function.substr(0, function.find_first_of("<("));
+  return name.substr(name.find_last_of(": ") + 1);
+}
+
 }  // namespace attn_diag::lines

@@ -51,4 +51,7 @@ std::vector<Condition> conditions_in(const std::string& words);
 // "57,60~/src/a.h,": lines without names.
 std::vector<NamedLine> lines_in(const std::string& words);
 
+// "f" of "a::f<int>(float*)".
+std::string bare_name(const std::string& function);
+
 }  // namespace attn_diag::lines

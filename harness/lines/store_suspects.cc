@@ -203,16 +203,46 @@ void SumSuspects::suspect_place(const Cause& cause, bool rows) {
   }
   if (!loads_all(buffer, cause.row)) suggest_loaders(buffer, why);
   // Where each element is stored to once, the column was taken for another one before.
-  if (!rows && !by_store) suggest_handovers(cause.node);
+  const std::size_t before = x_out.suspects.size();
+  if (!rows && !by_store && suggest_handovers(cause)) {
+    suggest_place_of_thread(factor_of_v(cause.node), why);
+    put_odd_one_first(before);
+  }
   if (!rows && !by_store) suggest_shared_operand(cause.node);
   if (rows && !by_store) suspect_taken_for(cause);
+  const std::uint32_t v = rows ? 0 : factor_of_v(cause.node);
+  // Two columns of one, and each is stored once: that is no matter of the store.
+  if (v != 0 && !by_store && is_right_there(cause.row, term.column)) suggest_node(v, why);
   suggest(cause.site, "stores it");
-  if (!rows) suggest_factor_of_v(cause.node, why);
+  if (v != 0) suggest_node(v, why);
   if (rows && !by_store && !x_graph.whole_blocks) suggest_rows_of_place(cause.site);
   if (rows) suggest_loaders(buffer, why);
   suggest_moves_with_indices(cause.node, "hands on the column");
   suggest_indices(cause.site, "makes the index of the store");
   suggest_loaders(buffer, why);
+}
+
+bool SumSuspects::is_right_there(std::uint32_t row, unsigned column) const {
+  return std::any_of(x_elements.begin(), x_elements.end(), [&](const OutputElement& element) {
+    std::uint32_t its_row = 0, its_column = 0;
+    if (element.wrong || element.of_lse) return false;
+    x_attention.locate_output(element.index, its_row, its_column);
+    return its_row == row && its_column == column;
+  });
+}
+
+void SumSuspects::put_odd_one_first(std::size_t from) {
+  const auto stands_alone = [&](const LineSuspect& one) {
+    const std::string text = x_text.trimmed(one.place.file, one.place.line);
+    const std::vector<int> lines =
+        x_text.lines_of_function(one.place.file, bare_name(one.place.function));
+    return std::count_if(lines.begin(), lines.end(), [&](int line) {
+             return x_text.trimmed(one.place.file, line) == text;
+           }) == 1;
+  };
+  if (x_out.suspects.size() != from + 2) return;
+  const auto first = x_out.suspects.begin() + static_cast<std::ptrdiff_t>(from);
+  if (!stands_alone(first[0]) && stands_alone(first[1])) std::iter_swap(first, first + 1);
 }
 
 void SumSuspects::suspect_taken_for(const Cause& cause) {
@@ -247,18 +277,41 @@ void SumSuspects::suspect_taken_for(const Cause& cause) {
   }
 }
 
-void SumSuspects::suggest_factor_of_v(std::uint32_t n, const std::string& why) {
-  if (x_graph.whole_blocks) return;
+std::uint32_t SumSuspects::factor_of_v(std::uint32_t n) const {
+  if (x_graph.whole_blocks) return 0;
   const std::uint32_t column = x_terms[n].column;
   for (int steps = 0; steps < 1024 && n != 0 && node(n).site != 0 && !node(n).is_input(); ++steps) {
     n = made_by(n);
     const std::uint32_t v =
         op(n) == ValueOp::kProduct ? operands_of(n).second : first_operand(n, TermKind::kElement);
-    if (v != 0 && v < n && x_terms[v].kind == TermKind::kElement) return suggest_node(v, why);
+    if (v != 0 && v < n && x_terms[v].kind == TermKind::kElement) return v;
     n = first_operand(n, [&](std::uint32_t of) {
       return x_terms[of].kind == TermKind::kWeight && x_terms[of].column == column;
     });
   }
+  return 0;
+}
+
+bool SumSuspects::suggest_place_of_thread(std::uint32_t n, const std::string& why) {
+  while (n != 0 && !node(n).is_input() && !is_load(n) && op(n) != ValueOp::kStore)
+    n = first_operand(n, x_terms[n].kind);
+  if (n == 0 || node(n).site == 0) return false;
+  const std::uint32_t s = node(n).site;
+  const std::string& text = x_text.line(site(s).file, site(s).line);
+  const std::vector<std::string> scaled = multiplied_in_subscripts(text);
+  bool any = false;
+  for (const std::string& name : subscript_names(text, site(s).variable)) {
+    if (std::find(scaled.begin(), scaled.end(), name) != scaled.end()) continue;
+    for (const NamedLine& use : variables_in(site(s).uses, ',')) {
+      const std::string& made = text_of(s, use);
+      if (use.name != name || !comes_of(use, "t") || use.line == site(s).line || is_loop(made) ||
+          !computes(made, name))
+        continue;
+      suggest(s, use, why);
+      any = true;
+    }
+  }
+  return any;
 }
 
 void SumSuspects::suggest_shared_operand(std::uint32_t n) {
@@ -289,14 +342,31 @@ void SumSuspects::suggest_shared_operand(std::uint32_t n) {
   }
 }
 
-void SumSuspects::suggest_handovers(std::uint32_t n) {
-  if (x_graph.whole_blocks) return;
+bool SumSuspects::suggest_handovers(const Cause& cause) {
+  if (x_graph.whole_blocks) return false;
+  std::uint32_t n = cause.node;
   const std::uint32_t column = x_terms[n].column;
+  // "o[row * n + d] = part[d];": a thread that takes what it stores by the same index.
+  const std::vector<NamedLine> places = variables_in(site(cause.site).uses, ',');
+  const auto takes_its_own = [&](std::uint32_t taken) {
+    const std::uint32_t s = node(taken).site;
+    const std::vector<NamedLine> uses = variables_in(site(s).uses, ',');
+    return std::any_of(uses.begin(), uses.end(), [&](const NamedLine& use) {
+      return comes_of(use, "t") && std::any_of(places.begin(), places.end(), [&](const auto& one) {
+               return key_of(s, use) == key_of(cause.site, one);
+             });
+    });
+  };
+  std::uint32_t own = 0;
   for (int steps = 0; steps < 1024 && n != 0 && node(n).site != 0 && !node(n).is_input(); ++steps) {
     const std::uint32_t from = node(n).operand[0];
     const bool hands_over =
         is_load(n) && from != 0 && op(from) == ValueOp::kStore && node(from).where != node(n).where;
-    if (hands_over) {
+    if (hands_over && own == 0 && takes_its_own(n)) {
+      own = n;
+      if (!suggest_place_of_thread(from, "hands the column to another thread"))
+        suggest_node(from, "hands the column to another thread");
+    } else if (hands_over) {
       suggest_node(n, "takes the column from another thread");
       suggest_node(from, "hands the column to another thread");
     }
@@ -304,6 +374,7 @@ void SumSuspects::suggest_handovers(std::uint32_t n) {
       return x_terms[of].kind == TermKind::kWeight && x_terms[of].column == column;
     });
   }
+  return own != 0;
 }
 
 bool SumSuspects::suggest_left_store(std::uint32_t sum, unsigned key) {

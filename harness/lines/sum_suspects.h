@@ -62,18 +62,26 @@ class SumSuspects : public NumberSuspects {
   // What threads alone have is a part of the rows that a block has.
   static void put_blocks_first(std::vector<NamedLine>& uses);
   void suspect_place(const Cause& cause, bool rows);
-  // Where a column of a sum was v, on its way into it.
   // The line that takes a score of another row where one of the row itself was made beside it, which nobody uses: the
   // other half of a pair.
   void suspect_taken_for(const Cause& cause);
-  void suggest_factor_of_v(std::uint32_t n, const std::string& why);
+  // Where a column of a sum was v, on its way into it; 0: not found.
+  std::uint32_t factor_of_v(std::uint32_t n) const;
+  // What makes the place of an access of the thread's index, where its own line only names that. Whether anything does.
+  bool suggest_place_of_thread(std::uint32_t n, const std::string& why);
   // On the way of a sum of v the line that takes a number of which another line makes another sum.
   void suggest_shared_operand(std::uint32_t n);
   // Around the line of a number, loops in which something is subtracted from a real variable that they never change: where
   // the step ends.
   void suggest_unkept(std::uint32_t n);
-  // On the way of a sum of v the lines by which threads took it from each other through memory, the last first.
-  void suggest_handovers(std::uint32_t n);
+  // Whether o is right there.
+  bool is_right_there(std::uint32_t row, unsigned column) const;
+  // Of two suspects from there on: where one line stands more than once in its function and the other does not, they should be
+  // alike, and the other is.
+  void put_odd_one_first(std::size_t from);
+  // On the way of a sum of v the lines by which threads took it from each other through memory, the last first. Whether
+  // the last thread took it from where it stores it itself: then who handed it on had another column.
+  bool suggest_handovers(const Cause& cause);
   // Of a number that nobody takes the lines of its loop that assign another one to its variable.
   void suggest_overwritten(std::uint32_t n);
   // l lacks keys.

@@ -28,8 +28,12 @@ void add(Found& found, const LinePlace& beside, int line, std::string why) {
     found.push_back({{beside.file, beside.function, line, 0, "", ""}, std::move(why)});
 }
 
-// "const float log2e = 1.4427f, ln2 = 0.6931f;" gives log2e a number with a fraction.
-bool is_given_number(const std::vector<Token>& tokens, std::string_view name) {
+// "const float log2e = 1.4427f, ln2 = 0.6931f;": log2e has a number with a fraction for good.
+bool is_constant_number(const std::vector<Token>& tokens, std::string_view name) {
+  if (std::none_of(tokens.begin(), tokens.end(), [](const Token& token) {
+        return token.is_any({"const", "constexpr"});
+      }))
+    return false;
   for (std::size_t i = 1; i + 2 < tokens.size(); ++i) {
     if (!tokens[i].is(name) || !tokens[i + 1].is("=")) continue;
     const std::size_t number = i + (tokens[i + 2].is("-") ? 3 : 2);
@@ -50,7 +54,7 @@ Found factors_of(SourceText& text, const LinePlace& at) {
     if (!is_factor || !tokens[i].is_identifier()) continue;
     const int line = text.declared_above(at.file, at.line, tokens[i].text);
     if (line != 0 && line != at.line &&
-        is_given_number(tokens_of(text.line(at.file, line)), tokens[i].text))
+        is_constant_number(tokens_of(text.line(at.file, line)), tokens[i].text))
       add(found, at, line, fmt::format("is the number that {} has there", tokens[i].text));
   }
   return found;

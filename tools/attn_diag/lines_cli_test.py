@@ -101,6 +101,18 @@ EDITS = {
     "a loop whose body is empty, of a kernel without suspects": (
         "streams_async", "--dtype fp32 --heads 3 --seqlen-q 3 --seqlen-k 33 --head-dim 20",
         "p[row * sk + j] = __expf(p[row * sk + j] - m) / l;", ";", "j += 32) ;", 1, False),
+    "columns that are handed over by another order of lanes": (
+        "warp_per_row", "--dtype fp32 --seqlen 40 --head-dim 64", *several(
+            "warp_per_row/warp_attention.cu",
+            ("    rq[i] = __ldg(&q[q_at + lane + 32 * i]);", "    const int d = lane * kPerLane + i;\n    rq[i] = __ldg(&q[q_at + d]);"),
+            ("HEAD_DIM + lane + 32 * i]);\n      const float s", "HEAD_DIM + lane * kPerLane + i]);\n      const float s"),
+            ("acc[i] += pj * __ldg(&v[kv_at + (first + j) * HEAD_DIM + lane + 32 * i]);",
+             "{\n        const int d = lane + 32 * i;\n        acc[i] += pj * __ldg(&v[kv_at + (first + j) * HEAD_DIM + d]);\n      }"),
+            ("  for (int i = 0; i < kPerLane; ++i) out[q_at + lane + 32 * i] = acc[i] / l;",
+             "  __shared__ float done[8][HEAD_DIM];\n  for (int i = 0; i < kPerLane; ++i) {\n    const int d = lane * kPerLane + i;\n    done[threadIdx.y][d] = acc[i];\n  }\n"
+             "  __syncwarp();\n  for (int d = lane; d < HEAD_DIM; d += 32) out[q_at + d] = done[threadIdx.y][d] / l;")),
+        "d = lane + 32 * i;", 1, False),
+    "a column that two threads load and one stores": ("aligned_half", 0, "sv[c][part * (HEAD_DIM / 4) + x]", "sv[c][x]", "sv[c][x]", 1, False),
     "a factor that turns the sign of the score": ("mask_functors", "--dtype fp32 --seqlen-q 33 --seqlen-k 20 --head-dim 16 --mask causal:bottom_right",
                                                   "log2e = 1.4426950408889634f", "log2e = (-1.4426950408889634f)", "exp2f((p[j] - m)", 1, False),
     "a line of a statement, told whole": ("mma_flash2", 0, "kk * 16 + lane / 8 % 2 * 8]);\n      LDMATRIX_X4(b", "kk * 16 + lane / 4 % 2 * 8]);\n      LDMATRIX_X4(b",
@@ -517,6 +529,9 @@ CHECKED_EDITS = {
     "the number of a barrier that a helper waits at": ("named_barriers", 0, "stage = n & 1, first = n * kBlockN;\n    bar_sync(kFull0",
                                                        "stage = kProducers & 1, first = n * kBlockN;\n    bar_sync(kFull0", "stage = kProducers & 1", 2, False),
     "a pipeline that nobody waits for": ("block_pipeline", "--dtype fp32 --seqlen 40 --head-dim 32", "    pipe.consumer_wait();\n", "", "const Stage& from", 1, False),
+    "zeros that are stored where a copy is under way": (
+        "pipeline_primitives", "--dtype fp32 --seqlen 40 --head-dim 32", "\t\t__pipeline_wait_prior(1);\n",
+        "\t\tfor (int i = threadIdx.x; i < TK * D; i += NT)\n\t\t\tif (i >= (S - tile * TK - TK) * D) kv[tile % 2][1][i] = 0.f;\n\t\t__pipeline_wait_prior(1);\n", "[1][i] = 0.f;", 1, False),
     "a helper's collective with a mask that is none": ("half2_rows", "--seqlen-q 3 --seqlen-k 65 --head-dim 32", "val += __shfl_xor_sync(0xffffffff, val,",
                                                        "val += __shfl_xor_sync(val, 0xffffffff,", "val += __shfl", 1, False),
     "arguments that are swapped where a helper waits": ("mbarrier_ring", 0, "ptx::mbar_wait(ptx::smem_u32(&empty[s]), (round - 1) & 1);",
