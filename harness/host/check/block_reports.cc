@@ -180,7 +180,8 @@ void BlockChecker::report_race(const Entry& earlier, bool earlier_writes, const 
           "Put __syncwarp() between the two: it orders memory among the lanes of its mask";
     } else {
       finding.message = concat("two lanes of one warp ", actions,
-                               " with no __syncwarp() between: only convergence orders them");
+                               " with no __syncwarp() between that has both in its mask: only "
+                               "convergence orders them");
       if (!(earlier_writes && write && earlier.pc == now.pc))
         finding.advice = "Put __syncwarp() between the two; in a loop, between its steps as well";
     }
