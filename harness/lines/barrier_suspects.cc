@@ -160,6 +160,7 @@ std::optional<FindingSuspects::Gap> FindingSuspects::gap_of(const host::CheckFin
   const std::vector<host::SourcePlace> places = places_in_kernel(race.access, race.other);
   const std::vector<host::SourcePlace> others = places_in_kernel(race.other, race.access);
   const bool some = places.size() + others.size() > 2;
+  const bool of_block = race.severity == host::Severity::kError;  // of lanes it is latent
   std::optional<Gap> gap;
   for (const host::SourcePlace& a : places)
     for (const host::SourcePlace& b : others) {
@@ -167,12 +168,12 @@ std::optional<FindingSuspects::Gap> FindingSuspects::gap_of(const host::CheckFin
       // A copy is in order with what was read before it was issued, whether it is in flight or not.
       const bool of_copy = race.access.async || race.other.async || !race.wait.places.empty();
       const bool first_copies = race.access.async || (!race.other.async && race.access.write);
-      const std::optional<Gap> one =
-          a.line == b.line ? gap_of_step(a.file, a.line)
-          : of_copy
-              ? gap_of_copy(a.file, first_copies ? b.line : a.line, first_copies ? a.line : b.line)
-              : gap_between(a.file, std::min(a.line, b.line), std::max(a.line, b.line), some,
-                            race.severity == host::Severity::kError);
+      const std::optional<Gap> one = a.line == b.line ? gap_of_step(a.file, a.line)
+                                     : of_copy
+                                         ? gap_of_copy(a.file, first_copies ? b.line : a.line,
+                                                       first_copies ? a.line : b.line, of_block)
+                                         : gap_between(a.file, std::min(a.line, b.line),
+                                                       std::max(a.line, b.line), some, of_block);
       if (!one || (gap && gap->goes_round <= one->goes_round)) continue;
       gap = one;
       gap->of_copy = of_copy;
@@ -219,7 +220,7 @@ std::optional<FindingSuspects::Gap> FindingSuspects::gap_of_step(const std::stri
 }
 
 std::optional<FindingSuspects::Gap> FindingSuspects::gap_of_copy(const std::string& file, int read,
-                                                                 int copy) {
+                                                                 int copy, bool of_block) {
   // Read behind the copy: that of the same step, where no barrier at all lies between them and one lies on the way round.
   if (copy < read) {
     const std::optional<Gap> same = gap_between(file, copy, read, false, true);
@@ -231,7 +232,7 @@ std::optional<FindingSuspects::Gap> FindingSuspects::gap_of_copy(const std::stri
             x_text.has_barrier(file, around.begin - 1, copy, true))
           return same;
   }
-  return gap_from(file, read, copy);
+  return gap_from(file, read, copy, of_block);
 }
 
 std::optional<FindingSuspects::Gap> FindingSuspects::gap_behind_wait(
@@ -239,7 +240,8 @@ std::optional<FindingSuspects::Gap> FindingSuspects::gap_behind_wait(
   const host::SourcePlace& wait = race.wait.places.back();
   for (const host::SourcePlace& access : places_in_kernel(race.access, race.wait)) {
     if (access.file != wait.file) continue;
-    std::optional<Gap> gap = gap_from(wait.file, wait.line, access.line);
+    std::optional<Gap> gap =
+        gap_from(wait.file, wait.line, access.line, race.severity == host::Severity::kError);
     if (!gap) continue;
     // What is missing is told beside the wait itself.
     (gap->goes_round ? gap->end : gap->begin) = x_text.end_of_statement(wait.file, wait.line);
@@ -249,20 +251,21 @@ std::optional<FindingSuspects::Gap> FindingSuspects::gap_behind_wait(
 }
 
 std::optional<FindingSuspects::Gap> FindingSuspects::gap_from(const std::string& file, int from,
-                                                              int to) {
+                                                              int to, bool of_block) {
   Gap gap;
   gap.file = file;
   if (from < to) {
     gap.begin = statement_of(file, from, to, true);
     gap.end = statement_of(file, to, from, false);
     gap.last = to;
-    if (gap.begin >= gap.end || x_text.passes_barrier(file, from, to)) return std::nullopt;
+    if (gap.begin >= gap.end || x_text.passes_barrier(file, from, to, of_block))
+      return std::nullopt;
     return gap;
   }
   for (const Statement& around : x_text.statements_around(file, from)) {
     if (!around.loop || !around.has(to)) continue;
-    if (x_text.passes_barrier(file, from, around.end + 1) ||
-        x_text.passes_barrier(file, around.begin - 1, to))
+    if (x_text.passes_barrier(file, from, around.end + 1, of_block) ||
+        x_text.passes_barrier(file, around.begin - 1, to, of_block))
       return std::nullopt;
     gap.goes_round = true;
     gap.begin = statement_of(file, to, from, false);
@@ -282,7 +285,7 @@ std::optional<FindingSuspects::Gap> FindingSuspects::gap_between(const std::stri
   gap.last = b;
   if (gap.begin >= gap.end || a == b) return std::nullopt;
   if (!x_text.has_barrier(file, gap.begin, gap.end, of_block) &&
-      !(among_others && x_text.passes_barrier(file, a, b)))
+      !(among_others && x_text.passes_barrier(file, a, b, of_block)))
     return gap;
   gap.goes_round = true;
   gap.begin = statement_of(file, a, b, false);
@@ -304,7 +307,9 @@ void FindingSuspects::suspect_stage(const host::CheckFinding& copy) {
       for (const std::string& name :
            subscript_names(x_text.statement(at.file, at.line), copy.array)) {
         const int line = x_text.assigned_above(at.file, at.line, name);
-        if (line != 0 && !is_loop(x_text.statement(at.file, line)))
+        // Which of several tiles it is does not hang on the thread.
+        if (line != 0 && !is_loop(x_text.statement(at.file, line)) &&
+            !has_name(x_text.statement(at.file, line), {"threadIdx"}))
           suggest(at.file, "", line, 0, name, why);
       }
   };
@@ -315,11 +320,13 @@ void FindingSuspects::suspect_stage(const host::CheckFinding& copy) {
       for (const NamedLine& use : variables_in(site(s).uses, ','))
         if (use.name == site(s).variable && !x_text.is_shared(site(s).file, use.name))
           suggest(s, use, of_read);
-    const host::SourcePlace& read = copy.access.places.front();
-    for (const std::string& name : indexed_names(x_text.line(read.file, read.line)))
-      if (const int line = x_text.assigned_above(read.file, read.line, name);
-          line != 0 && has_name(x_text.line(read.file, line), {copy.array}))
-        suggest(read.file, read.function, line, 0, name, of_read);
+    std::vector<host::SourcePlace> reads = places_in_kernel(copy.access, copy.other);
+    reads.insert(reads.begin(), copy.access.places.front());
+    for (const host::SourcePlace& read : reads)
+      for (const std::string& name : indexed_names(x_text.line(read.file, read.line)))
+        if (const int line = x_text.assigned_above(read.file, read.line, name);
+            line != 0 && has_name(x_text.line(read.file, line), {copy.array}))
+          suggest(read.file, read.function, line, 0, name, of_read);
   }
   suggest_makers(copy.other, copy.access, "makes the place that is copied to while it is read");
   suggest_makers(copy.access, copy.other, of_read);

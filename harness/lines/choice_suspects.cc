@@ -12,6 +12,31 @@
 
 namespace attn_diag::lines {
 
+void NumberSuspects::suggest_other_branch(const std::string& file, const std::string& function,
+                                          const std::string& name) {
+  if (x_graph.whole_blocks) return;
+  const std::vector<int> stores = x_text.lines_that_store(file, name);
+  for (const int store : stores) {
+    const std::vector<Statement> around = x_text.statements_around(file, store);
+    if (around.empty() || around.back().loop) continue;
+    const Statement& choice = around.back();
+    int other = choice.begin;  // where its other branch begins
+    for (int line = choice.begin; line <= choice.end; ++line)
+      if (has_name(x_text.line(file, line), {"else"})) other = line;
+    const auto is_across = [&](int line) {
+      return choice.has(line) && (line > other) != (store > other);
+    };
+    if (other == choice.begin || std::any_of(stores.begin(), stores.end(), is_across)) continue;
+    for (const int beside : {store + 1, store - 1, store + 2, store - 2})
+      for (const std::string& array : stored_arrays(x_text.line(file, beside)))
+        for (const int line : x_text.lines_that_store(file, array))
+          if (array != name && choice.has(beside) && !is_across(beside) && is_across(line))
+            return suggest(file, function, line, 0, array,
+                           fmt::format("stores to {} in the other case, where no line stores to {}",
+                                       array, name));
+  }
+}
+
 void NumberSuspects::suggest_chosen(std::uint32_t user,
                                     const std::vector<std::uint32_t>& operands) {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> numbers;  // each with who uses it

@@ -661,6 +661,19 @@ std::vector<std::string> multiplied_in_subscripts(std::string_view line) {
   return names;
 }
 
+std::vector<std::string> added_in_subscripts(std::string_view line) {
+  const std::vector<Token> tokens = tokens_of(line);
+  std::vector<std::string> names;
+  int depth = 0;
+  for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
+    depth += tokens[i].is("[") ? 1 : tokens[i].is("]") ? -1 : 0;
+    if (depth > 0 && tokens[i - 1].is_any({"[", "+"}) && tokens[i + 1].is_any({"]", "+"}) &&
+        is_variable(tokens, i))
+      names.emplace_back(tokens[i].text);
+  }
+  return names;
+}
+
 bool makes_pointer(std::string_view line, std::string_view variable) {
   const std::vector<Token> tokens = tokens_of(line);
   for (std::size_t i = 1; i + 3 < tokens.size(); ++i)

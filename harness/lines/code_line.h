@@ -80,6 +80,8 @@ bool is_plain_subscript(std::string_view line, std::string_view variable);
 std::vector<std::string> subscript_names(std::string_view line, std::string_view variable);
 // The variables that the line multiplies by something, or something by, within brackets: row of "q[base + row * n + 1]".
 std::vector<std::string> multiplied_in_subscripts(std::string_view line);
+// The variables that are added there as they are: base of the same.
+std::vector<std::string> added_in_subscripts(std::string_view line);
 // Whether the line makes the variable, a pointer, of others: "const half* src = base + row * n;".
 bool makes_pointer(std::string_view line, std::string_view variable);
 // The names that the line indexes: sK and m of "sK[i] * m[j]".

@@ -80,6 +80,10 @@ bool FindingSuspects::suspect(host::CheckReport report, bool moves) {
     if (finding->kind == host::CheckKind::kUninitialisedRead) {
       suspect_never_stored(*finding);
       suspect_unset(*finding);
+      for (const std::string& name : names_of(*finding))
+        if (!finding->access.places.empty())
+          suggest_other_branch(finding->access.places.front().file,
+                               finding->access.places.front().function, name);
     }
     if (is_one_past(*finding) || finding->kind == host::CheckKind::kUninitialisedRead)
       suspect_last_step(*finding);

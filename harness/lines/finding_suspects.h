@@ -114,9 +114,9 @@ class FindingSuspects : public NumberSuspects {
   // From where a thread waits for its own copies to where another accesses what it copied.
   std::optional<Gap> gap_behind_wait(const host::CheckFinding& race);
   // Between a read of what a copy of another thread writes and that copy.
-  std::optional<Gap> gap_of_copy(const std::string& file, int read, int copy);
+  std::optional<Gap> gap_of_copy(const std::string& file, int read, int copy, bool of_block);
   // On the way from one line to another; none: a barrier lies on it.
-  std::optional<Gap> gap_from(const std::string& file, int from, int to);
+  std::optional<Gap> gap_from(const std::string& file, int from, int to, bool of_block);
   // `among_others`: there are other lines that may be the ones. `of_block`: the two threads are of different warps.
   std::optional<Gap> gap_between(const std::string& file, int a, int b, bool among_others,
                                  bool of_block);

@@ -31,6 +31,31 @@ bool SumSuspects::begin_behind_query(const Cause& cause) const {
   return true;
 }
 
+bool SumSuspects::lacks_first_keys(const Cause& cause) const {
+  std::vector<unsigned> seen;
+  for (unsigned j = 0; j < x_terms.keys().size(); ++j)
+    if (x_attention.visible(cause.row, j)) seen.push_back(j);
+  return !seen.empty() && cause.keys.front() == seen.front() && cause.keys.back() != seen.back();
+}
+
+void SumSuspects::suggest_tests_of_calls(std::uint32_t s, const std::string& why) {
+  if (x_graph.whole_blocks) return;
+  for (const Condition& condition : conditions_in(site(s).conditions)) {
+    const std::string& file = file_of(s, condition.at);
+    if (condition.loop) continue;
+    for (const std::string& name : called_names(text_of(s, condition.at))) {
+      const std::vector<int> lines = x_text.lines_of_function(file, name);
+      for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
+        const std::string& text = x_text.line(file, *line);
+        if (!has_name(text, {"return"})) continue;
+        suggest(file, name, *line, 0, "", why);
+        for (const std::string& variable : variables_of(text))
+          suggest_computed_above(file, name, *line, variable, why);
+      }
+    }
+  }
+}
+
 void SumSuspects::suspect_rounded_down(const Cause& cause) {
   if (x_graph.whole_blocks) return;
   const auto& keys = cause.keys;
@@ -199,9 +224,16 @@ void SumSuspects::suspect_missing(const Cause& cause) {
             !is_passed_without(s, condition))
           suggest_condition(s, condition, why, true);
     if (way.score == 0) suggest_guards_of_row(at, key, cause.row, why);
+    if (lacks_first_keys(cause)) {
+      // No product was made of them, either.
+      if (const auto other = way_of_another(cause.row, cause.keys); way.begun == 0 && other)
+        suggest_tests_of_calls(node(other->begun).site, why);
+      suggest_tests_of_calls(s, why);
+    }
     suggest_loops(s, cause.keys, of_products && sums_columns(at), true, why);
     for (const Condition& condition : conditions_in(site(s).conditions))
       if (!holds_for_all_keys(at, condition)) suggest_condition(s, condition, why, true);
+    suggest_tests_of_calls(s, why);
     suggest_callers(s, why);
     if (!loads_all(1, cause.row)) suggest_loaders(1, lacks_text(1, cause.row));
     if (!loads_all(2, cause.row)) suggest_loaders(2, lacks_text(2, cause.row));

@@ -84,8 +84,16 @@ void NumberSuspects::suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32
                           is_load(strayed) && fits_mostly(at, ill) &&
                           (!has_name(x_text.line(here.file, here.line), {taken}) ||
                            is_plain_subscript(x_text.line(here.file, here.line), taken));
+  // Of inline assembly in a helper its own line comes last.
+  const bool in_helper =
+      op(at) == ValueOp::kProduct && !x_graph.whole_blocks && !site(node(at).site).callers.empty();
   if (op(at) == ValueOp::kProduct && stray != Strays::kNothing) {
     if (is_wrong_from_the_first(at)) suggest_lanes_before_loops(strayed, makes);
+    // Who loads registers, then who takes them: in another order, perhaps.
+    if (in_helper && !site(node(strayed).site).callers.empty()) {
+      suggest_call(node(strayed).site, makes);
+      suggest_callers(node(at).site, why);
+    }
     suggest_operand(strayed);
   }
   if (right_here) {
@@ -99,9 +107,7 @@ void NumberSuspects::suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32
   if (apart && handed.line != 0 && handed.line != here.line &&
       x_text.line(handed.file, handed.line).find("shfl") != std::string::npos)
     suggest_node(strayed, makes);
-  // Of inline assembly in a helper its own line comes last.
-  const bool in_helper =
-      op(at) == ValueOp::kProduct && !x_graph.whole_blocks && !site(node(at).site).callers.empty();
+  if (ill == Ill::kColumns && stray == Strays::kNothing) suggest_places_of_threads(at, a, b, makes);
   if (in_helper)
     suggest_callers(node(at).site, why);
   else
@@ -113,6 +119,18 @@ void NumberSuspects::suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32
     suggest_operand(operand);
   suggest_node(at, why);
   suggest_callers(node(at).site, why);
+}
+
+void NumberSuspects::suggest_places_of_threads(std::uint32_t at, std::uint32_t a, std::uint32_t b,
+                                               const std::string& why) {
+  if (op(at) == ValueOp::kProduct) return;
+  const std::size_t before = x_out.suspects.size();
+  for (const std::uint32_t operand : {a, b}) {
+    const std::uint32_t load = load_of(operand);
+    if (load == 0 || is_same_line(node(load).site, node(at).site)) return;
+    suggest_place_of_thread(load, why);
+  }
+  put_odd_one_first(before);
 }
 
 bool NumberSuspects::is_wrong_from_the_first(std::uint32_t at) const {
@@ -736,6 +754,8 @@ bool NumberSuspects::suspect_bare_score(const Cause& cause, std::uint32_t a, std
 void NumberSuspects::suggest_stores_to(const std::string& variable) {
   if (variable.empty()) return;
   const std::vector<std::uint32_t> stores = stores_to({variable});
+  if (!stores.empty())
+    suggest_other_branch(site(stores.front()).file, site(stores.front()).function, variable);
   for (const std::uint32_t s : stores) suggest_late_loops(s);
   for (const std::uint32_t s : stores) suggest(s, "stores to it");
   if (stores.empty()) suggest_stores_of_elements();

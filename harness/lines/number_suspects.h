@@ -58,6 +58,12 @@ class NumberSuspects : public Suspects {
   void suggest_heads_of_load(std::uint32_t loader, std::uint32_t row);
   // Whether the first product that the thread makes there is wrong as well, when loops add nothing yet.
   bool is_wrong_from_the_first(std::uint32_t at) const;
+  // Where two elements of different columns were loaded before, by places that the threads made: those.
+  void suggest_places_of_threads(std::uint32_t at, std::uint32_t a, std::uint32_t b,
+                                 const std::string& why);
+  // Where one branch of an "if" stores to an array and to another, and the other branch to that alone.
+  void suggest_other_branch(const std::string& file, const std::string& function,
+                            const std::string& name);
   // Of an operand that is loaded the lines outside of loops that compute where, by the thread: the nearest first.
   void suggest_lanes_before_loops(std::uint32_t operand, const std::string& why);
   // The loops around a line that sums, those first that do not count the sums themselves.

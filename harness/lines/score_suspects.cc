@@ -613,16 +613,25 @@ bool NumberSuspects::is_scaled(std::uint32_t n) const {
 }
 
 std::uint32_t NumberSuspects::rescaled_beside(std::uint32_t n) const {
+  // That of another row says most, if it is a sum of the same kind.
+  const auto [a, b] = operands_of(n);
+  const bool of_weights = (a != 0 && a < n && x_terms[a].column == kNone) ||
+                          (b != 0 && b < n && x_terms[b].column == kNone);
+  std::uint32_t any = 0;
   for (std::uint32_t other = 1; other < x_graph.nodes.size(); ++other) {
     const Term& term = x_terms[other];
     if (op(other) != ValueOp::kMultiply || term.kind != TermKind::kWeight ||
         node(other).site == node(n).site || x_terms.keys().count(term.set) < 2)
       continue;
     const std::uint32_t by = node(other).operand[1], sum = node(other).operand[0];
-    for (const std::uint32_t factor : {by, sum})
-      if (factor != 0 && is_exponential(made_by(factor))) return other;
+    const auto rescales = [&](std::uint32_t factor) {
+      return factor != 0 && is_exponential(made_by(factor));
+    };
+    if (!rescales(by) && !rescales(sum)) continue;
+    if ((term.column == kNone) == of_weights) return other;
+    if (any == 0) any = other;
   }
-  return 0;
+  return any;
 }
 
 bool NumberSuspects::rescaled_with(std::uint32_t n, std::uint32_t part) const {

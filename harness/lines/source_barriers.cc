@@ -126,13 +126,16 @@ SourceText::WaitsFor SourceText::waits_for(const std::vector<Token>& tokens, std
              : WaitsFor::kNone;
 }
 
+bool SourceText::waits_at(const std::vector<Token>& tokens, std::size_t i, bool of_block) const {
+  const bool of_warp = has_part(tokens[i], "__syncwarp") || has_part(tokens[i], "bar.warp");
+  return !(of_block && of_warp) && is_barrier_at(tokens, i, kDepth);
+}
+
 bool SourceText::has_barrier(const std::string& file, int after, int before, bool of_block) {
   note_bodies(file);
   const std::vector<Token>& tokens = file_of(file).tokens.tokens;
   for (std::size_t i = 0; i < tokens.size(); ++i)
-    if (tokens[i].line > after && tokens[i].line < before &&
-        !(of_block && (has_part(tokens[i], "__syncwarp") || has_part(tokens[i], "bar.warp"))) &&
-        is_barrier_at(tokens, i, kDepth))
+    if (tokens[i].line > after && tokens[i].line < before && waits_at(tokens, i, of_block))
       return true;
   return false;
 }
@@ -211,12 +214,12 @@ std::vector<int> SourceText::waits_for_copies(const std::string& file, int numbe
   return above;
 }
 
-bool SourceText::passes_barrier(const std::string& file, int after, int before) {
+bool SourceText::passes_barrier(const std::string& file, int after, int before, bool of_block) {
   note_bodies(file);
   const std::vector<Token>& tokens = file_of(file).tokens.tokens;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     const int at = tokens[i].line;
-    if (at <= after || at >= before || !is_barrier_at(tokens, i, kDepth)) continue;
+    if (at <= after || at >= before || !waits_at(tokens, i, of_block)) continue;
     const std::vector<Statement> around = statements_around(file, at);
     if (std::all_of(around.begin(), around.end(),
                     [&](const Statement& one) { return one.has(after) || one.has(before); }))

@@ -98,7 +98,7 @@ class SourceText {
   // Where threads may return above a line of the same kernel, the nearest first: "return;", not of a lambda.
   std::vector<int> returns_above(const std::string& file, int line);
   // As has_barrier(), at a line that is passed on the way, whatever loops and conditions do.
-  bool passes_barrier(const std::string& file, int after, int before);
+  bool passes_barrier(const std::string& file, int after, int before, bool of_block = false);
 
  private:
   struct File {
@@ -119,6 +119,7 @@ class SourceText {
   void note_included(const std::string& by, const std::string& name);
   const std::vector<Tokens>* bodies_of(std::string_view name) const;  // null: not in these sources
   bool is_barrier_at(const Tokens& tokens, std::size_t i, int depth) const;
+  bool waits_at(const Tokens& tokens, std::size_t i, bool of_block) const;
   WaitsFor waits_for(const Tokens& tokens, std::size_t i, int depth) const;
 
   std::map<std::string, File> x_files;

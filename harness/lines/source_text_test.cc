@@ -38,6 +38,9 @@ TEST_CASE("within brackets a variable may be multiplied") {
   using Names = std::vector<std::string>;
   CHECK(multiplied_in_subscripts("x = n * q[base + (long)row * kDim + col] * m;") ==
         Names{"row", "kDim"});
+  CHECK(added_in_subscripts("x = n * q[base + (long)row * kDim + col] * m;") ==
+        Names{"base", "col"});
+  CHECK(added_in_subscripts("x = p[2 + d] * q[at + (d ^ 1)];") == Names{"d", "at"});
   CHECK(multiplied_in_subscripts("x = q[base + col] * m;").empty());
 }
 

@@ -154,8 +154,9 @@ void SumSuspects::suggest_never_updated(const ValueSite& store, const std::strin
   if (depth < kDeepest)
     for (const std::string& one : of) suggest_never_updated(store, one, depth + 1);
   const std::vector<int> stores = x_text.lines_that_store(store.file, name);
-  const bool is_updated = std::any_of(
-      stores.begin(), stores.end(), [&](int line) { return declared < line && line < store.line; });
+  const bool is_updated = std::any_of(stores.begin(), stores.end(), [&](int line) {
+    return declared < line && line <= store.line;
+  });
   if (given != declared || !of.empty() || is_updated) return;
   // The loop over keys is that of the last exponential before the store, and behind the declaration.
   int taken = 0;

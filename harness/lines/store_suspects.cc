@@ -231,20 +231,6 @@ bool SumSuspects::is_right_there(std::uint32_t row, unsigned column) const {
   });
 }
 
-void SumSuspects::put_odd_one_first(std::size_t from) {
-  const auto stands_alone = [&](const LineSuspect& one) {
-    const std::string text = x_text.trimmed(one.place.file, one.place.line);
-    const std::vector<int> lines =
-        x_text.lines_of_function(one.place.file, bare_name(one.place.function));
-    return std::count_if(lines.begin(), lines.end(), [&](int line) {
-             return x_text.trimmed(one.place.file, line) == text;
-           }) == 1;
-  };
-  if (x_out.suspects.size() != from + 2) return;
-  const auto first = x_out.suspects.begin() + static_cast<std::ptrdiff_t>(from);
-  if (!stands_alone(first[0]) && stands_alone(first[1])) std::iter_swap(first, first + 1);
-}
-
 void SumSuspects::suspect_taken_for(const Cause& cause) {
   if (x_graph.whole_blocks) return;
   const std::uint32_t weight = exponential_in(cause.node, 1 << 14);
@@ -292,28 +278,6 @@ std::uint32_t SumSuspects::factor_of_v(std::uint32_t n) const {
   return 0;
 }
 
-bool SumSuspects::suggest_place_of_thread(std::uint32_t n, const std::string& why) {
-  while (n != 0 && !node(n).is_input() && !is_load(n) && op(n) != ValueOp::kStore)
-    n = first_operand(n, x_terms[n].kind);
-  if (n == 0 || node(n).site == 0) return false;
-  const std::uint32_t s = node(n).site;
-  const std::string& text = x_text.line(site(s).file, site(s).line);
-  const std::vector<std::string> scaled = multiplied_in_subscripts(text);
-  bool any = false;
-  for (const std::string& name : subscript_names(text, site(s).variable)) {
-    if (std::find(scaled.begin(), scaled.end(), name) != scaled.end()) continue;
-    for (const NamedLine& use : variables_in(site(s).uses, ',')) {
-      const std::string& made = text_of(s, use);
-      if (use.name != name || !comes_of(use, "t") || use.line == site(s).line || is_loop(made) ||
-          !computes(made, name))
-        continue;
-      suggest(s, use, why);
-      any = true;
-    }
-  }
-  return any;
-}
-
 void SumSuspects::suggest_shared_operand(std::uint32_t n) {
   if (x_graph.whole_blocks) return;
   const std::uint32_t column = x_terms[n].column;
@@ -351,8 +315,11 @@ bool SumSuspects::suggest_handovers(const Cause& cause) {
   const auto takes_its_own = [&](std::uint32_t taken) {
     const std::uint32_t s = node(taken).site;
     const std::vector<NamedLine> uses = variables_in(site(s).uses, ',');
+    const std::vector<std::string> added =
+        added_in_subscripts(x_text.line(site(s).file, site(s).line));
     return std::any_of(uses.begin(), uses.end(), [&](const NamedLine& use) {
-      return comes_of(use, "t") && std::any_of(places.begin(), places.end(), [&](const auto& one) {
+      return comes_of(use, "t") && std::find(added.begin(), added.end(), use.name) != added.end() &&
+             std::any_of(places.begin(), places.end(), [&](const auto& one) {
                return key_of(s, use) == key_of(cause.site, one);
              });
     });

@@ -421,6 +421,7 @@ SumSuspects::Way SumSuspects::way_of(std::uint32_t row, unsigned key) {
             is != ValueOp::kMultiply)
           continue;
         const bool whole = is_whole(term);
+        if (way.begun == 0) way.begun = n;
         (whole ? way.score : way.part) = n;
         if (whole && way.whole == 0) way.whole = n;
       } else if (term.kind == TermKind::kWeight && x_terms.keys().count(term.set) == 1) {

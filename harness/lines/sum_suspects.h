@@ -34,6 +34,7 @@ class SumSuspects : public NumberSuspects {
   // How far a key of a row came.
   struct Way {
     std::uint32_t score = 0, weight = 0, part = 0;  // a whole score, a weight, a part of a score
+    std::uint32_t begun = 0;                        // the first part, or the whole
     std::uint32_t whole = 0;                        // where the score first was whole
     std::uint32_t times_v = 0;
   };
@@ -67,8 +68,6 @@ class SumSuspects : public NumberSuspects {
   void suspect_taken_for(const Cause& cause);
   // Where a column of a sum was v, on its way into it; 0: not found.
   std::uint32_t factor_of_v(std::uint32_t n) const;
-  // What makes the place of an access of the thread's index, where its own line only names that. Whether anything does.
-  bool suggest_place_of_thread(std::uint32_t n, const std::string& why);
   // On the way of a sum of v the line that takes a number of which another line makes another sum.
   void suggest_shared_operand(std::uint32_t n);
   // Around the line of a number, loops in which something is subtracted from a real variable that they never change: where
@@ -76,9 +75,6 @@ class SumSuspects : public NumberSuspects {
   void suggest_unkept(std::uint32_t n);
   // Whether o is right there.
   bool is_right_there(std::uint32_t row, unsigned column) const;
-  // Of two suspects from there on: where one line stands more than once in its function and the other does not, they should be
-  // alike, and the other is.
-  void put_odd_one_first(std::size_t from);
   // On the way of a sum of v the lines by which threads took it from each other through memory, the last first. Whether
   // the last thread took it from where it stores it itself: then who handed it on had another column.
   bool suggest_handovers(const Cause& cause);
@@ -103,6 +99,10 @@ class SumSuspects : public NumberSuspects {
                      bool lacks, const std::string& why);
   // Whether its thread passed n's line more than once for one score: the innermost loop goes over columns.
   bool sums_columns(std::uint32_t n) const;
+  // Whether the first key that the row sees lacks, and not the last.
+  bool lacks_first_keys(const Cause& cause) const;
+  // Where functions return, by whose answer a line runs or not, and what they compute for that: the last first.
+  void suggest_tests_of_calls(std::uint32_t s, const std::string& why);
   // Whether what lacks are the keys behind the query's own, as if a causal mask hid them.
   bool begin_behind_query(const Cause& cause) const;
   void suspect_missing(const Cause& cause);

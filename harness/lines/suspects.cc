@@ -523,8 +523,12 @@ bool Suspects::suggest_guards_of_uses(const ValueSite& made) {
 
 bool Suspects::suggest_what_drops(std::uint32_t n, bool by_thread) {
   const std::string held = term_text(n);
+  const ValueSite& made = site(node(n).site);
+  // A maximum takes the key nowhere.
+  const bool of_maximum = x_text.line(made.file, made.line).find("max") != std::string::npos;
   // A load of which nothing is made: its own line.
   if (is_load(n)) {
+    if (of_maximum) return false;
     x_out.what += "; " + held + " is loaded, and not taken further";
     suggest_node(n, "loads it, and nothing is made of it");
     return true;
@@ -537,11 +541,7 @@ bool Suspects::suggest_what_drops(std::uint32_t n, bool by_thread) {
       suggest_node(taken, "takes what another lane has, whose own goes no further");
       return true;
     }
-  const ValueSite& made = site(node(n).site);
-  // A maximum takes the key nowhere.
-  if (made.variable.empty() || op(n) == ValueOp::kStore ||
-      x_text.line(made.file, made.line).find("max") != std::string::npos)
-    return false;
+  if (made.variable.empty() || op(n) == ValueOp::kStore || of_maximum) return false;
   const std::string why = "replaces what " + made.variable + " was: " + held;
   // What the variable is next, in the same thread; or where the source assigns a number to it next.
   std::uint32_t next = n + 1;

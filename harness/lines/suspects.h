@@ -102,6 +102,11 @@ class Suspects : public Walk {
   void note_loaders();
   // Whether code of the host copied of it, perhaps into another order.
   bool copies_input(unsigned buffer) const;
+  // What makes the place of an access of the thread's index, where its own line only names that. Whether anything does.
+  bool suggest_place_of_thread(std::uint32_t n, const std::string& why);
+  // Of two suspects from there on: where one line stands more than once in its function and the other does not, they should be
+  // alike, and the other is.
+  void put_odd_one_first(std::size_t from);
   // The loads of an input and what they are made of.
   void suggest_loader(std::uint32_t loader, const std::string& why);
   // Where a helper loads from an address that it was given: the call that makes it, and what that is made of.
