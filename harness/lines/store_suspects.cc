@@ -16,15 +16,15 @@ void SumSuspects::suspect_store(const std::vector<Cause>& list) {
   for (const Cause& cause : list) rows.insert(cause.row);
   const auto dim =
       static_cast<std::size_t>(x_elements.front().of_lse ? 1 : x_attention.problem().head_dim_v);
-  const bool whole_rows = list.size() >= rows.size() * dim;
   const auto& outputs = x_graph.outputs[x_elements.front().of_lse ? 1 : 0];
   const auto nobody = [](const host::ValueOutput& output) { return output.block == ~0u; };
   const auto judged =
       std::count_if(x_elements.begin(), x_elements.end(),
                     [&](const OutputElement& element) { return nobody(outputs[element.index]); });
+  const bool is_cut = std::count_if(outputs.begin(), outputs.end(), nobody) > judged;
+  const bool whole_rows = list.size() >= (rows.size() - is_cut) * dim;
   x_out.what = fmt::format(
-      "{}{} of {} are stored by nobody",
-      std::count_if(outputs.begin(), outputs.end(), nobody) > judged ? "at least " : "",
+      "{}{} of {} are stored by nobody", is_cut ? "at least " : "",
       whole_rows ? fmt::format("{} rows", rows.size()) : fmt::format("{} elements", list.size()),
       x_elements.front().of_lse ? "lse" : "o");
   std::set<std::uint32_t> sites;
@@ -162,17 +162,63 @@ void SumSuspects::suggest_indices_of_place(std::uint32_t s, const std::vector<Ca
     by_head[cause.row / static_cast<std::uint32_t>(queries)].insert(cause.row);
   // The first head is as it should be, whatever a head is multiplied by.
   const bool heads = by_head.count(0) == 0;
-  const bool whole = std::all_of(by_head.begin(), by_head.end(),
-                                 [&](const auto& one) { return one.second.size() == queries; });
+  // Of many that lack not all are in the list: then nothing of the head is stored.
+  const std::map<std::size_t, std::uint32_t> stored = blocks_of_rows();
+  const bool whole = std::all_of(by_head.begin(), by_head.end(), [&](const auto& one) {
+    const auto first = stored.lower_bound(one.first * queries);
+    return one.second.size() == queries || first == stored.end() ||
+           first->first >= (one.first + 1) * queries;
+  });
   if (x_graph.whole_blocks && whole)
     for (const NamedLine& use : variables_in(site(s).uses, ','))
       if (use.sources.find('t') == std::string::npos && !use.constant)
         suggest(s, use, "makes the index of the store, by head");
   std::vector<NamedLine> uses = variables_in(site(s).uses, ',');
-  std::erase_if(
-      uses, [&](const NamedLine& use) { return is_of_block(use) != heads || use.sources.empty(); });
-  if (whole_rows) put_blocks_first(uses);
+  const std::string_view axis =
+      heads && whole && !x_graph.whole_blocks ? axis_of_heads(uses, stored) : "";
+  std::erase_if(uses, [&](const NamedLine& use) {
+    return use.sources.empty() || (axis.empty() ? is_of_block(use) != heads : !comes_of(use, axis));
+  });
+  if (whole_rows && axis.empty()) put_blocks_first(uses);
   for (const NamedLine& use : uses) suggest(s, use, "makes the index of the store");
+}
+
+std::map<std::size_t, std::uint32_t> SumSuspects::blocks_of_rows() const {
+  std::map<std::size_t, std::uint32_t> blocks;
+  const auto& outputs = x_graph.outputs[0];
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    std::uint32_t row = 0, column = 0;
+    x_attention.locate_output(i, row, column);
+    if (column == 0 && outputs[i].block != ~0u) blocks[row] = outputs[i].block;
+  }
+  return blocks;
+}
+
+std::string_view SumSuspects::axis_of_heads(
+    const std::vector<NamedLine>& uses,
+    const std::map<std::size_t, std::uint32_t>& block_of) const {
+  // Blocks count along x first.
+  const auto queries = static_cast<std::size_t>(x_attention.problem().seqlen_q);
+  const auto least_step = [&](std::size_t distance) {
+    std::uint32_t least = ~0u;
+    for (const auto& [row, block] : block_of) {
+      const auto other = block_of.find(row + distance);
+      if (other == block_of.end() || other->second == block ||
+          (distance == 1 && row / queries != other->first / queries))
+        continue;
+      least = std::min(least, std::max(block, other->second) - std::min(block, other->second));
+    }
+    return least;
+  };
+  const std::uint32_t by_query = least_step(1), by_head = least_step(queries);
+  if (by_query == ~0u || by_head == ~0u || by_query == by_head) return "";
+  std::array<std::string_view, 3> axes = {"x", "y", "z"};
+  if (by_head > by_query) std::reverse(axes.begin(), axes.end());
+  const auto axis = std::find_if(axes.begin(), axes.end(), [&](std::string_view one) {
+    return std::any_of(uses.begin(), uses.end(),
+                       [&](const NamedLine& use) { return comes_of(use, one); });
+  });
+  return axis == axes.end() ? "" : *axis;
 }
 
 void SumSuspects::put_blocks_first(std::vector<NamedLine>& uses) {

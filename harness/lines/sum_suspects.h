@@ -60,6 +60,11 @@ class SumSuspects : public NumberSuspects {
   void suggest_rows_of_place(std::uint32_t s);
   // Where whole heads lack: what depends on the block alone.
   void suggest_indices_of_place(std::uint32_t s, const std::vector<Cause>& list, bool whole_rows);
+  // Along which axis of the grid heads lie, as far as blocks of stored rows tell: one of which the variables come; empty: not known.
+  std::string_view axis_of_heads(const std::vector<NamedLine>& uses,
+                                 const std::map<std::size_t, std::uint32_t>& block_of) const;
+  // By row (batch, head, query) of o that anybody stored.
+  std::map<std::size_t, std::uint32_t> blocks_of_rows() const;
   // What threads alone have is a part of the rows that a block has.
   static void put_blocks_first(std::vector<NamedLine>& uses);
   void suspect_place(const Cause& cause, bool rows);
