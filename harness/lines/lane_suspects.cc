@@ -18,8 +18,8 @@ bool Suspects::suggest_place_of_thread(std::uint32_t n, const std::string& why) 
     if (std::find(added.begin(), added.end(), name) == added.end()) continue;
     for (const NamedLine& use : variables_in(site(s).uses, ',')) {
       const std::string& made = text_of(s, use);
-      if (use.name != name || !comes_of(use, "t") || use.line == site(s).line || is_loop(made) ||
-          !computes(made, name))
+      if (use.name != name || !comes_of(use, "t") || comes_of(use, "xyz") ||
+          use.line == site(s).line || is_loop(made) || !computes(made, name))
         continue;
       suggest(s, use, why);
       any = true;

@@ -90,8 +90,9 @@ void NumberSuspects::suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32
   if (op(at) == ValueOp::kProduct && stray != Strays::kNothing) {
     if (is_wrong_from_the_first(at)) suggest_lanes_before_loops(strayed, makes);
     // Who loads registers, then who takes them: in another order, perhaps.
-    if (in_helper && !site(node(strayed).site).callers.empty()) {
+    if (in_helper) {
       suggest_call(node(strayed).site, makes);
+      if (site(node(strayed).site).callers.empty()) suggest_with_own_address(strayed, makes);
       suggest_callers(node(at).site, why);
     }
     suggest_operand(strayed);
@@ -131,6 +132,20 @@ void NumberSuspects::suggest_places_of_threads(std::uint32_t at, std::uint32_t a
     suggest_place_of_thread(load, why);
   }
   put_odd_one_first(before);
+}
+
+void NumberSuspects::suggest_with_own_address(std::uint32_t load, const std::string& why) {
+  const std::uint32_t s = node(load).site;
+  if (s == 0) return;
+  suggest_node(load, why);
+  const auto begins = [&](int line) {
+    const std::vector<Statement> around = x_text.statements_around(site(s).file, line);
+    return around.empty() ? 0 : around.back().begin;
+  };
+  for (const NamedLine& use : variables_in(site(s).uses, ','))
+    if (use.line != site(s).line && computes(text_of(s, use), use.name) &&
+        !is_loop(text_of(s, use)) && begins(use.line) == begins(site(s).line))
+      suggest(s, use, why);
 }
 
 bool NumberSuspects::is_wrong_from_the_first(std::uint32_t at) const {

@@ -58,6 +58,8 @@ class NumberSuspects : public Suspects {
   void suggest_heads_of_load(std::uint32_t loader, std::uint32_t row);
   // Whether the first product that the thread makes there is wrong as well, when loops add nothing yet.
   bool is_wrong_from_the_first(std::uint32_t at) const;
+  // A load, and what makes its address beside it, in the same step of a loop.
+  void suggest_with_own_address(std::uint32_t load, const std::string& why);
   // Where two elements of different columns were loaded before, by places that the threads made: those.
   void suggest_places_of_threads(std::uint32_t at, std::uint32_t a, std::uint32_t b,
                                  const std::string& why);

@@ -113,6 +113,43 @@ EDITS = {
              "  __syncwarp();\n  for (int d = lane; d < HEAD_DIM; d += 32) out[q_at + d] = done[threadIdx.y][d] / l;")),
         "d = lane + 32 * i;", 1, False),
     "a column that two threads load and one stores": ("aligned_half", 0, "sv[c][part * (HEAD_DIM / 4) + x]", "sv[c][x]", "sv[c][x]", 1, False),
+    "columns of k that lanes name in another order": (
+        "warp_per_row", "--dtype fp32 --seqlen 40 --head-dim 64", *several(
+            "warp_per_row/warp_attention.cu",
+            ("    rq[i] = __ldg(&q[q_at + lane + 32 * i]);", "    const int d = lane + 32 * i;\n    rq[i] = __ldg(&q[q_at + d]);"),
+            ("      for (int i = 0; i < kPerLane; ++i) part += rq[i] * __ldg(&k[kv_at + (first + j) * HEAD_DIM + lane + 32 * i]);",
+             "      float rk[kPerLane];\n      for (int i = 0; i < kPerLane; ++i) {\n        const int d = lane * kPerLane + i;\n"
+             "        rk[i] = __ldg(&k[kv_at + (first + j) * HEAD_DIM + d]);\n      }\n      for (int i = 0; i < kPerLane; ++i) part += rq[i] * rk[i];"),
+            ("  for (int i = 0; i < kPerLane; ++i) out[q_at + lane + 32 * i] = acc[i] / l;",
+             "  for (int i = 0; i < kPerLane; ++i) {\n    const int d = lane + 32 * i;\n    out[q_at + d] = acc[i] / l;\n  }")),
+        "d = lane * kPerLane + i;", 1, False),
+    "the first key, which a helper does not take": (
+        "warp_per_row", "--dtype fp32 --seqlen 40 --head-dim 32", *several(
+            "warp_per_row/warp_attention.cu",
+            ("template <int HEAD_DIM>\n", "__device__ bool takes(int key, int limit) {\n  if (key >= limit) return false;\n  return key > 0;\n}\n\ntemplate <int HEAD_DIM>\n"),
+            ("      for (int i = 0; i < kPerLane; ++i) part += rq[i]", "      if (takes(first + j, limit))\n        for (int i = 0; i < kPerLane; ++i) part += rq[i]"),
+            ("s = warp_sum(part) * scale;", "s = takes(first + j, limit) ? warp_sum(part) * scale : -1e20f;")),
+        "return key > 0;", 1, False),
+    "an array that one branch leaves as it is": (
+        "aligned_half", "--batch 2 --seqlen-q 3 --seqlen-k 10", *several(
+            "aligned_half/mha_fp16.cu",
+            ("            sp[r][c] = base + c < nk ? s * scale : -1e30f;",
+             "            if (base + c < nk) {\n                sp[r][c] = s * scale;\n                live[r][c] = 1.f;\n            } else {\n                live[r][c] = 0.f;\n            }"),
+            ("p = base + c < nk ? __expf(sp[r][c] - mnew) : 0.f;", "p = live[r][c] * __expf(sp[r][c] - mnew);"),
+            ("    float m = -1e30f, l = 0.f,", "    __shared__ float live[TILE][TILE];\n    float m = -1e30f, l = 0.f,")),
+        "live[r][c] = 0.f;", 1, False),
+    "registers that a product takes in another order": ("mma_flash2", 0, "mma_m16n8k16(sf[0], qf[kk], b[0], b[1]);\n      mma_m16n8k16(sf[1], qf[kk], b[2], b[3]);",
+                                                        "mma_m16n8k16(sf[0], qf[kk], b[0], b[2]);\n      mma_m16n8k16(sf[1], qf[kk], b[1], b[3]);", "sf[0], qf[kk], b[0], b[2]", 4, False),
+    "weights of keys that were decided to be none": (
+        "warp_per_row", "--dtype fp32 --seqlen 40 --head-dim 32", "const float p = lane < count ? __expf(mine - m_new) : 0.0f;",
+        "const bool in = lane < count - 1;\n    const float p = in ? __expf(mine - m_new) : 0.0f;", "bool in = lane < count - 1;", 1, False),
+    "heads along the first axis of the grid, of which some are stored by nobody": (
+        "constant_params", "--dtype fp32 --heads 4 --seqlen-q 100 --seqlen-k 40 --head-dim 64", *several(
+            "constant_params/const_attention.cu",
+            ("const int head = blockIdx.y, row = blockIdx.x * TQ + threadIdx.y,",
+             "const int first = blockIdx.y * TQ, pair = blockIdx.x / 2;\n    const int head = pair + blockIdx.x % 2, row = first + threadIdx.y,"),
+            ("dim3((queries + TQ - 1) / TQ, heads)", "dim3(heads, (queries + TQ - 1) / TQ)")),
+        "head = pair + blockIdx.x % 2", 1, False),
     "a factor that turns the sign of the score": ("mask_functors", "--dtype fp32 --seqlen-q 33 --seqlen-k 20 --head-dim 16 --mask causal:bottom_right",
                                                   "log2e = 1.4426950408889634f", "log2e = (-1.4426950408889634f)", "exp2f((p[j] - m)", 1, False),
     "a line of a statement, told whole": ("mma_flash2", 0, "kk * 16 + lane / 8 % 2 * 8]);\n      LDMATRIX_X4(b", "kk * 16 + lane / 4 % 2 * 8]);\n      LDMATRIX_X4(b",

@@ -224,6 +224,16 @@ void read_window(FactsCode& code, Facts& facts) {
                   facts.window_both_sides ? ", to both sides" : ", of keys before the query"));
 }
 
+// "---- causal mask ----", and not "no causal mask yet".
+bool names_causal_mask(const std::string& comment) {
+  const std::size_t at = comment.find("causal mask");
+  if (at == comment.npos) return false;
+  const char* const words[] = {"no ",  "non",      "not ", "without",
+                               "todo", "optional", "if ",  "unless"};
+  return std::none_of(std::begin(words), std::end(words),
+                      [&](const char* word) { return comment.find(word) != comment.npos; });
+}
+
 }  // namespace
 
 void read_mask(FactsCode& code, Facts& facts) {
@@ -249,7 +259,7 @@ void read_mask(FactsCode& code, Facts& facts) {
   }
   bool named = false;
   for (const FunctionModel* f : code.functions())
-    named |= lower(f->name).find("causal") != std::string::npos;
+    named |= lower(f->qualified).find("causal") != std::string::npos;
   const auto constant =
       std::find_if(model.constants().begin(), model.constants().end(),
                    [](const std::string& n) { return classify_size(n).role == Role::kCausal; });
@@ -267,6 +277,12 @@ void read_mask(FactsCode& code, Facts& facts) {
         NoteKind::kGuessed,
         "the mask is always causal, of the last queries: a comment names it, and the code adds the "
         "difference of the lengths");
+    return;
+  }
+  for (const std::string& text : comments_of(model)) named |= names_causal_mask(lower(text));
+  if (named) {
+    facts.causal_only = true;
+    code.note(NoteKind::kGuessed, "the mask is always causal: a comment names it");
     return;
   }
   const std::string query = query_that_ends_a_loop(code);

@@ -284,6 +284,18 @@ TEST_CASE("queries that are the last of the keys are masked from the bottom righ
              contains(".masks = none | causal,"));
 }
 
+TEST_CASE(
+    "a comment that names a causal mask, or a namespace, says that the mask is always causal") {
+  const std::string parameters = kTensors + "int B, int H, int S, int D";
+  const auto masks_of = [&](const char* comment) {
+    return draft_of(source(parameters, comment, "")).text;
+  };
+  CHECK_THAT(masks_of("// ---- causal mask ----"), contains(".masks = causal,"));
+  CHECK_THAT(masks_of("// no causal mask yet"), !contains("causal,"));
+  CHECK_THAT(draft_of("namespace mha_causal {\n" + source(parameters) + "\n}\n").text,
+             contains(".masks = causal,"));
+}
+
 TEST_CASE("the one size that nothing else is goes to the one parameter that nothing is known of") {
   const Draft draft =
       draft_of(source(kTensors + "int zz, int nq, int nk, int nh, int hd, float sx"));

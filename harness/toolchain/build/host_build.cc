@@ -170,7 +170,9 @@ UnitResult compile_unit(const BuildRequest& request, const Settings& settings,
     if (!error) result.object = kept;
   }
   result.steps.push_back(
-      {variant.name, file.string(), shell_line(words), compiled.err, compiled.ok()});
+      {variant.name, file.string(), shell_line(words),
+       request.kept ? compiled.err : with_columns_of_source(compiled.err, request.folder),
+       compiled.ok()});
   result.ok = compiled.ok();
   return result;
 }

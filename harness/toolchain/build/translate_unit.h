@@ -19,6 +19,11 @@ struct Unit {
 Unit translate_unit(const std::vector<std::string>& compiler, const std::filesystem::path& file,
                     const std::filesystem::path& folder = {});
 
+// What a compiler says of a translated text, with columns that lie within the lines of the source alone: what the source
+// pass puts into a line moves the others, and none of those is told, nor marked below the line. Paths are of `folder`; empty: here.
+std::string with_columns_of_source(const std::string& messages,
+                                   const std::filesystem::path& folder = {});
+
 // "x.cu:12: error: ..." and the line itself, as compilers write it.
 std::string diagnostic_text(const source::Diagnostic& diagnostic);
 
