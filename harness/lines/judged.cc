@@ -196,7 +196,7 @@ void finish(const WatchedRun& run, const Terms& terms, LineDivergence& out) {
     out.reason = run.reason;
   }
   SourceText text;
-  if (out.answer != LineAnswer::kLine) suggest_by_text(text, run.graph, out);
+  suggest_by_text(text, run.graph, out);
   // What launches a kernel says least of it, but for the size of its memory.
   std::stable_partition(out.suspects.begin(), out.suspects.end(), [&](const LineSuspect& one) {
     return one.why == kSizeAtLaunch || !launches(text.statement(one.place.file, one.place.line));

@@ -60,6 +60,20 @@ Found factors_of(SourceText& text, const LinePlace& at) {
   return found;
 }
 
+void put_factors_third(SourceText& text, LineDivergence& out) {
+  constexpr std::size_t kBehind = 2;
+  const auto near = static_cast<std::ptrdiff_t>(std::min(out.suspects.size(), kBehind));
+  Found factors = factors_of(text, out.suspects.front().place);
+  const Found first(out.suspects.begin(), out.suspects.begin() + near);
+  std::erase_if(factors, [&](const LineSuspect& one) {
+    return is_among(first, one.place.file, one.place.line);
+  });
+  std::erase_if(out.suspects, [&](const LineSuspect& one) {
+    return is_among(factors, one.place.file, one.place.line);
+  });
+  out.suspects.insert(out.suspects.begin() + near, factors.begin(), factors.end());
+}
+
 // All suspects, then a line of each other function.
 std::vector<LinePlace> places_of(const host::ValueGraph& graph, const LineDivergence& out) {
   std::vector<LinePlace> places;
@@ -89,21 +103,15 @@ void suggest_by_text(SourceText& text, const host::ValueGraph& graph, LineDiverg
           fmt::format("is where {} is missing, beside {}", one.missing, one.present));
   }
   if (found.empty()) {
-    constexpr std::size_t kBehind = 2;
-    Found factors = factors_of(text, out.suspects.front().place);
-    std::erase_if(factors, [&](const LineSuspect& one) {
-      const auto near = out.suspects.begin() +
-                        static_cast<std::ptrdiff_t>(std::min(out.suspects.size(), kBehind));
-      return is_among({out.suspects.begin(), near}, one.place.file, one.place.line);
-    });
-    const auto is_factor = [&](const LineSuspect& one) {
-      return is_among(factors, one.place.file, one.place.line);
-    };
-    std::erase_if(out.suspects, is_factor);
-    const auto at =
-        out.suspects.begin() + static_cast<std::ptrdiff_t>(std::min(out.suspects.size(), kBehind));
-    out.suspects.insert(at, factors.begin(), factors.end());
+    if (out.answer != LineAnswer::kLine) put_factors_third(text, out);
     return;
+  }
+  // What was claimed explains what is seen, and so may this.
+  if (out.answer == LineAnswer::kLine) {
+    const LinePlace& claimed = out.suspects.front().place;
+    if (is_among(found, claimed.file, claimed.line)) return;
+    out.answer = LineAnswer::kUnsure;
+    out.reason = "the text shows another line by itself";
   }
   std::erase_if(out.suspects, [&](const LineSuspect& one) {
     return is_among(found, one.place.file, one.place.line);

@@ -98,6 +98,8 @@ EDITS = {
                                              "log2e = 1.4426950408889634f", "log2e = 0.f", "log2e = 0.f", 3, False),
     "a loop whose body is empty": ("macro_launch", "--dtype fp32 --seqlen-q 3 --seqlen-k 33 --head-dim 32",
                                    "x <<= 1) m = fmaxf(m, __shfl_xor_sync(0xffffffff, m, x));", "x <<= 1) ;", "x <<= 1) ;", 1, False),
+    "a loop whose body is empty, where another line was claimed": (
+        "look_back", "--dtype fp32 --heads 3 --seqlen-q 3 --seqlen-k 65 --head-dim 32", "s += __shfl_xor_sync(~0u, s, x);\n    s *= scale;", ";\n    s *= scale;", "x >>= 1) ;", 1, False),
     "a loop whose body is empty, of a kernel without suspects": (
         "streams_async", "--dtype fp32 --heads 3 --seqlen-q 3 --seqlen-k 33 --head-dim 20",
         "p[row * sk + j] = __expf(p[row * sk + j] - m) / l;", ";", "j += 32) ;", 1, False),
