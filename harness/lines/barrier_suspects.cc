@@ -78,6 +78,11 @@ bool FindingSuspects::suspect_missing_barrier() {
             break;
           }
   } else {
+    // Behind the block that the one access is in, and the other is not.
+    while (gap->begin + 1 < gap->end &&
+           x_text.trimmed(gap->file, gap->begin + 1).find_first_not_of('}') == std::string::npos &&
+           !x_text.trimmed(gap->file, gap->begin + 1).empty())
+      ++gap->begin;
     suggest(gap->file, "", gap->begin, 0, array, why + "behind it");
     suggest(gap->file, "", gap->end, 0, array, why + "before it");
   }

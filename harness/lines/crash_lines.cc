@@ -224,22 +224,33 @@ LineDivergence crash_lines(const std::vector<host::SourcePlace>& stack, CrashOf 
     for (auto maker = begin; maker != end; ++maker)
       suggest(at, maker->second, maker->first,
               of == CrashOf::kDivisor ? "makes what it divides by" : "makes what it accesses");
-    // What those are made of.
-    for (auto maker = begin; maker != end; ++maker) {
-      const std::vector<Token> tokens = tokens_of_line(text.line(at.file, maker->second));
-      for (std::size_t i = 0; i < tokens.size(); ++i) {
-        if (!is_variable(tokens, i)) continue;
-        const std::string of_it(tokens[i].text);
-        if (of_it == maker->first) continue;
-        if (const int line = text.assigned_above(at.file, maker->second, of_it); line != 0)
-          suggest(at, line, of_it, "makes what " + maker->first + " is made of");
+    // What those are made of, and so on; of two branches that give a variable its value both.
+    constexpr int kLevels = 3, kBranches = 2;
+    Makers level(begin, end);
+    for (int depth = 0; depth < kLevels; ++depth) {
+      Makers next;
+      for (const auto& [name, made] : level) {
+        const std::vector<Token> tokens = tokens_of_line(text.statement(at.file, made));
+        for (std::size_t i = 0; i < tokens.size(); ++i) {
+          const std::string of_it(tokens[i].text);
+          if (!is_variable(tokens, i) || of_it == name) continue;
+          int line = text.assigned_above(at.file, made, of_it);
+          for (int branch = 0; branch < kBranches && line != 0; ++branch) {
+            suggest(at, line, of_it, "makes what " + name + " is made of");
+            next.emplace_back(of_it, line);
+            line = depth == 0 || is_loop(text.line(at.file, line))
+                       ? 0
+                       : text.assigned_above(at.file, line, of_it);
+          }
+        }
       }
+      level = std::move(next);
     }
   };
   suggest_makers(makers.begin(), unlikely);
   suggest_makers(unlikely, makers.end());
   // What has no value there is an argument.
-  if (from_caller && stack.size() > frame + 1)
+  if (from_caller && stack.size() > frame + 1 && !stack[frame + 1].file.starts_with("/usr/"))
     suggest(stack[frame + 1], stack[frame + 1].line, "", "calls it");
   out.answer = LineAnswer::kUnsure;
   out.reason =

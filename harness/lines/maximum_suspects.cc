@@ -81,6 +81,7 @@ void NumberSuspects::suggest_maximum(std::uint32_t n) {
         if (text_of(node(exponent).site, use).find("shfl") != std::string::npos &&
             makes_maximum(node(exponent).site, use))
           suggest(node(exponent).site, use, why);
+      suggest_lack_of_broadcast();
       suggest_moves(most, "makes the maximum");
       for (const NamedLine& use : variables_in(site(node(exponent).site).uses, ','))
         if (!x_graph.whole_blocks && use.name == site(node(most).site).variable)
@@ -96,6 +97,16 @@ void NumberSuspects::suggest_maximum(std::uint32_t n) {
             : 0;
     n = factor != 0 ? factor : first_operand(n, TermKind::kWeight);
   }
+}
+
+void NumberSuspects::suggest_lack_of_broadcast() {
+  if (x_graph.whole_blocks || x_out.suspects.empty()) return;
+  const LinePlace at = x_out.suspects.back().place;
+  if (x_text.statement(at.file, at.line).find("shfl_down") == std::string::npos) return;
+  const std::vector<Statement> around = x_text.statements_around(at.file, at.line);
+  if (!around.empty() && around.back().loop)
+    suggest(at.file, at.function, around.back().end, 0, at.variable,
+            "leaves it in the first lane: nothing behind it hands it to the others");
 }
 
 void NumberSuspects::suggest_helper_of_maximum(std::uint32_t exponential) {

@@ -63,6 +63,8 @@ class NumberSuspects : public Suspects {
   // Where two elements of different columns were loaded before, by places that the threads made: those.
   void suggest_places_of_threads(std::uint32_t at, std::uint32_t a, std::uint32_t b,
                                  const std::string& why);
+  // Where the last suspect is a shuffle that moves a maximum down to the first lane: the end of its loop.
+  void suggest_lack_of_broadcast();
   // Where one branch of an "if" stores to an array and to another, and the other branch to that alone.
   void suggest_other_branch(const std::string& file, const std::string& function,
                             const std::string& name);
