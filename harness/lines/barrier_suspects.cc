@@ -393,7 +393,7 @@ void FindingSuspects::suspect_waits(const host::CheckFinding& early) {
       (is_race_as_well(early) && !reads_own_copy(early)))
     return;
   // A store does not wait for a copy: behind it, it would undo that.
-  if (early.access.write && early.other.write) {
+  if (early.access.write && !early.access.async && early.other.write) {
     for (const host::SourcePlace& at : places_in_kernel(early.access, early.other))
       suggest(at.file, at.function, at.line, 0, early.array, "stores to where a copy still writes");
     suspect_subscript(early);

@@ -104,9 +104,10 @@ void NumberSuspects::suggest_lack_of_broadcast() {
   const LinePlace at = x_out.suspects.back().place;
   if (x_text.statement(at.file, at.line).find("shfl_down") == std::string::npos) return;
   const std::vector<Statement> around = x_text.statements_around(at.file, at.line);
-  if (!around.empty() && around.back().loop)
-    suggest(at.file, at.function, around.back().end, 0, at.variable,
-            "leaves it in the first lane: nothing behind it hands it to the others");
+  if (around.empty() || !around.back().loop) return;
+  const int end = around.back().end;
+  suggest(at.file, at.function, end > at.line ? end : end + 1, 0, at.variable,
+          "the first lane alone has it then: nothing here hands it to the others");
 }
 
 void NumberSuspects::suggest_helper_of_maximum(std::uint32_t exponential) {

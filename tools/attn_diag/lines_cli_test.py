@@ -115,6 +115,9 @@ EDITS = {
              "  __syncwarp();\n  for (int d = lane; d < HEAD_DIM; d += 32) out[q_at + d] = done[threadIdx.y][d] / l;")),
         "d = lane + 32 * i;", 1, False),
     "a column that two threads load and one stores": ("aligned_half", 0, "sv[c][part * (HEAD_DIM / 4) + x]", "sv[c][x]", "sv[c][x]", 1, False),
+    "a maximum that the first lane alone has": (
+        "warp_per_row", 0, "x = fmaxf(x, __shfl_down_sync(kFull, x, offset));\n  return __shfl_sync(kFull, x, 0);",
+        "x = fmaxf(x, __shfl_down_sync(kFull, x, offset));\n  return x;", "return x;", 2, False),
     "columns of k that lanes name in another order": (
         "warp_per_row", "--dtype fp32 --seqlen 40 --head-dim 64", *several(
             "warp_per_row/warp_attention.cu",
