@@ -79,10 +79,11 @@ bool FindingSuspects::suspect_missing_barrier() {
           }
   } else {
     // Behind the block that the one access is in, and the other is not.
-    while (gap->begin + 1 < gap->end &&
-           x_text.trimmed(gap->file, gap->begin + 1).find_first_not_of('}') == std::string::npos &&
-           !x_text.trimmed(gap->file, gap->begin + 1).empty())
-      ++gap->begin;
+    const auto closes_blocks = [&](int line) {
+      const std::string text = x_text.trimmed(gap->file, line);
+      return !text.empty() && text.find_first_not_of('}') == std::string::npos;
+    };
+    while (gap->begin + 1 < gap->end && closes_blocks(gap->begin + 1)) ++gap->begin;
     suggest(gap->file, "", gap->begin, 0, array, why + "behind it");
     suggest(gap->file, "", gap->end, 0, array, why + "before it");
   }

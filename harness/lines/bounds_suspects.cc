@@ -233,9 +233,8 @@ bool FindingSuspects::is_own_mask(const host::CheckFinding& finding) {
 
 void FindingSuspects::suspect_stop(const host::CheckFinding& finding) {
   if (finding.kind != host::CheckKind::kLaunch || finding.access.places.size() < 2) return;
-  if (is_own_mask(finding))
-    suggest(finding.access.places.front().file, finding.access.places.front().function,
-            finding.access.places.front().line, 0, "", finding.message);
+  const host::SourcePlace& own = finding.access.places.front();
+  if (is_own_mask(finding)) suggest(own.file, own.function, own.line, 0, "", finding.message);
   std::vector<host::SourcePlace> calls(std::next(finding.access.places.begin()),
                                        finding.access.places.end());
   // A helper that only hands on what it was given comes last.

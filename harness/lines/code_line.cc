@@ -667,8 +667,8 @@ std::vector<std::string> added_in_subscripts(std::string_view line) {
   int depth = 0;
   for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
     depth += tokens[i].is("[") ? 1 : tokens[i].is("]") ? -1 : 0;
-    if (depth > 0 && tokens[i - 1].is_any({"[", "+"}) && tokens[i + 1].is_any({"]", "+"}) &&
-        is_variable(tokens, i))
+    if (i > 0 && depth > 0 && tokens[i - 1].is_any({"[", "+"}) &&
+        tokens[i + 1].is_any({"]", "+"}) && is_variable(tokens, i))
       names.emplace_back(tokens[i].text);
   }
   return names;

@@ -237,7 +237,8 @@ LineDivergence crash_lines(const std::vector<host::SourcePlace>& stack, CrashOf 
           int line = text.assigned_above(at.file, made, of_it);
           for (int branch = 0; branch < kBranches && line != 0; ++branch) {
             suggest(at, line, of_it, "makes what " + name + " is made of");
-            next.emplace_back(of_it, line);
+            const std::pair<std::string, int> maker(of_it, line);
+            if (std::find(next.begin(), next.end(), maker) == next.end()) next.push_back(maker);
             line = depth == 0 || is_loop(text.line(at.file, line))
                        ? 0
                        : text.assigned_above(at.file, line, of_it);

@@ -41,6 +41,7 @@ TEST_CASE("within brackets a variable may be multiplied") {
   CHECK(added_in_subscripts("x = n * q[base + (long)row * kDim + col] * m;") ==
         Names{"base", "col"});
   CHECK(added_in_subscripts("x = p[2 + d] * q[at + (d ^ 1)];") == Names{"d", "at"});
+  CHECK(added_in_subscripts("[=](int i) { x[d] = i; }") == Names{"d"});
   CHECK(multiplied_in_subscripts("x = q[base + col] * m;").empty());
 }
 

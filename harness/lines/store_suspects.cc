@@ -249,14 +249,14 @@ void SumSuspects::suspect_place(const Cause& cause, bool rows) {
   }
   if (!loads_all(buffer, cause.row)) suggest_loaders(buffer, why);
   // Where each element is stored to once, the column was taken for another one before.
+  const std::uint32_t v = rows ? 0 : factor_of_v(cause.node);
   const std::size_t before = x_out.suspects.size();
   if (!rows && !by_store && suggest_handovers(cause)) {
-    suggest_place_of_thread(factor_of_v(cause.node), why);
+    suggest_place_of_thread(v, why);
     put_odd_one_first(before);
   }
   if (!rows && !by_store) suggest_shared_operand(cause.node);
   if (rows && !by_store) suspect_taken_for(cause);
-  const std::uint32_t v = rows ? 0 : factor_of_v(cause.node);
   // Two columns of one, and each is stored once: that is no matter of the store.
   if (v != 0 && !by_store && is_right_there(cause.row, term.column)) suggest_node(v, why);
   suggest(cause.site, "stores it");

@@ -166,14 +166,11 @@ class Tracer {
   void note_latent_findings() {
     const std::int64_t latent = found(host::Severity::kLatent);
     if (latent == 0 || found(host::Severity::kError) > 0) return;
-    const std::vector<host::CheckFinding>& findings = x_checked->report.findings;
-    const auto first = std::find_if(findings.begin(), findings.end(), [](const auto& one) {
-      return one.severity == host::Severity::kLatent;
-    });
+    const host::CheckFinding& first = x_checked->report.findings.front();  // errors would be first
     x_result.notes.push_back(fmt::format(
         "attn-diag check finds what is right only as long as a warp stays converged, or orders "
         "memory where CUDA does not promise it: {} at {}{}.",
-        host::name(first->kind), place_of(first->access),
+        host::name(first.kind), place_of(first.access),
         latent > 1 ? fmt::format(", and {} more", latent - 1) : ""));
   }
 

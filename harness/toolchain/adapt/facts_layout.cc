@@ -226,8 +226,7 @@ void read_window(FactsCode& code, Facts& facts) {
 
 // "---- causal mask ----", and not "no causal mask yet".
 bool names_causal_mask(const std::string& comment) {
-  const std::size_t at = comment.find("causal mask");
-  if (at == comment.npos) return false;
+  if (comment.find("causal mask") == comment.npos) return false;
   const char* const words[] = {"no ",  "non",      "not ", "without",
                                "todo", "optional", "if ",  "unless"};
   return std::none_of(std::begin(words), std::end(words),
