@@ -19,6 +19,11 @@ class __attribute__((visibility("hidden"))) BlockContext : public BlockScheduler
     if (x_check != nullptr) [[unlikely]]
       x_check->access(x_current->index.linear, {kind, address(at), bytes, flags}, pc);
   }
+  // The current thread has passed an address that the executor does not look at.
+  void note_ignored_address() const {
+    if (x_check != nullptr) [[unlikely]]
+      x_check->ignores_address(x_current->index.linear);
+  }
 
  protected:
   BlockMemory x_memory{*this};

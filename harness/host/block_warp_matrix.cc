@@ -194,6 +194,8 @@ void WarpMatrices::load_registers(std::uint32_t* out, int count, bool transposed
     x_block.note_access(Access::kRead, row, sizeof request.row, pc, kTile);
     std::memcpy(request.row, row, sizeof request.row);
     request.memory = row;
+  } else {
+    x_block.note_ignored_address();
   }
   x_collectives.meet(
       warp_call(WarpOp::kLoadMatrix, static_cast<unsigned>(count) * 2 + (transposed ? 1 : 0)),
@@ -213,6 +215,8 @@ void WarpMatrices::store_registers(void* row, const std::uint32_t* in, int count
   if (has_row) {
     check_row(WarpOp::kStoreMatrix, row, file, line);
     request.memory = row;
+  } else {
+    x_block.note_ignored_address();
   }
   x_collectives.meet(
       warp_call(WarpOp::kStoreMatrix, static_cast<unsigned>(count) * 2 + (transposed ? 1 : 0)),

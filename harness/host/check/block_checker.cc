@@ -54,7 +54,10 @@ void BlockChecker::begin_block(std::uint64_t block, unsigned threads) {
 
 void BlockChecker::end_block() {
   x_checker->settle();
-  for (unsigned t = 0; t < x_threads; ++t) take_easy_reads(t);
+  for (unsigned t = 0; t < x_threads; ++t) {
+    take_easy_reads(t);
+    report_held(t);
+  }
 }
 
 void BlockChecker::new_segment() {

@@ -101,8 +101,13 @@ class BlockChecker {
   void overflow(unsigned thread, std::int64_t left, const char* sign, std::int64_t right,
                 const char* type, std::uintptr_t pc);
   // The index of an array whose type, as the compiler names it, says how many elements it has.
+  // It is reported with the thread's next finding or as the block ends, unless ignores_address() is called before
+  // the thread accesses memory.
   void index_out_of_bounds(unsigned thread, std::int64_t index, const char* type,
                            const AboutVariable& about, std::uintptr_t pc);
+  // The thread has passed an instruction an address that the instruction does not look at, as lanes 16 to
+  // 31 do with ldmatrix.x2. An index that was computed for it since the last access is no error.
+  void ignores_address(unsigned thread);
   void outside_local(unsigned thread, const OutsideLocal& what, const AboutVariable& about,
                      std::uintptr_t pc);
   // A pointer that is no multiple of its type's alignment is used.
@@ -146,6 +151,11 @@ class BlockChecker {
     std::uint32_t pc = 0;
     bool all = false;
   };
+  struct HeldIndex {
+    SeenFinding finding;
+    Epoch epoch = 0;
+    std::uint64_t counts = 0;  // as the thread's
+  };
   struct Thread {
     Epoch epoch = 0;
     std::vector<WaitForCopies> waits;  // the last ones, of its last interval that had any
@@ -156,6 +166,7 @@ class BlockChecker {
         0;  // its accesses of this interval before a fence, of the block too
     std::vector<SharedPointer> pointers;  // into dynamic shared memory, that it has declared
     LocalArrays locals;
+    std::vector<HeldIndex> held;
   };
   static constexpr std::uint64_t kEasyRead = std::uint64_t{1} << 32 | 1;
   // Which accesses of its warp a lane comes after.
@@ -253,6 +264,8 @@ class BlockChecker {
   void look_at_local(unsigned thread, const MemoryAccess& what, std::uintptr_t pc,
                      std::uintptr_t frame);
   SeenAccess seen_at(unsigned thread, std::uintptr_t pc, std::size_t bytes) const;
+  void report_held(unsigned thread);
+  void report(const SeenFinding& finding);  // behind what is held of its thread
   void new_segment();
   void restart(unsigned thread, std::uint32_t tick);  // after a synchronisation
   void order_fenced(unsigned warp, std::uint32_t lanes);

@@ -209,7 +209,7 @@ void BlockChecker::report_race(const Entry& earlier, bool earlier_writes, const 
   const bool plain = (finding.other.atomic || finding.access.atomic) == false;
   if (earlier_writes && write && plain) return x_checker->settle_later(finding, now.at, now.bytes);
   if (finding.advice.empty()) finding.advice = advice_for_stores("", "", false);
-  x_checker->add(finding);
+  report(finding);
 }
 
 void BlockChecker::note_wait(SeenFinding& finding, unsigned thread,
@@ -257,7 +257,7 @@ void BlockChecker::report_in_flight(const Entry& copy, const Now& now) {
     finding.advice = concat("Put __syncthreads() between the wait for the copies and the ",
                             verb(now.kind == Access::kWrite));
   }
-  x_checker->add(finding);
+  report(finding);
 }
 
 void BlockChecker::report_uninitialised(const Now& now) {
@@ -282,7 +282,7 @@ void BlockChecker::report_uninitialised(const Now& now) {
                              file.substr(file.rfind('/') + 1), ':', x_returned.line,
                              ": what is theirs to store is missing behind it");
   }
-  x_checker->add(finding);
+  report(finding);
 }
 
 void BlockChecker::report_input_write(const Now& now) {
@@ -293,7 +293,7 @@ void BlockChecker::report_input_write(const Now& now) {
   finding.message = concat("stores to ", finding.array, ", an input");
   finding.advice =
       "Store to o, lse or the workspace; a caller still needs its inputs, and others may read them";
-  x_checker->add(finding);
+  report(finding);
 }
 
 SeenAccess BlockChecker::seen_at(unsigned thread, std::uintptr_t pc, std::size_t bytes) const {
@@ -320,7 +320,7 @@ void BlockChecker::look_at_local(unsigned thread, const MemoryAccess& what, std:
       finding.offset = static_cast<std::int64_t>(what.at - array->begin);
       finding.message = "reads an element of a local array that the thread has not written";
       finding.advice = "Set every element first";
-      x_checker->add(finding);
+      report(finding);
     }
   }
   if (what.kind != Access::kRead) locals.write(what.at, what.bytes, frame);
@@ -333,7 +333,7 @@ void BlockChecker::overflow(unsigned thread, std::int64_t left, const char* sign
   finding.access = seen_at(thread, pc, 0);
   finding.message = concat(left, ' ', sign, ' ', right, " does not fit in ", type);
   finding.advice = "Widen an operand first, as in static_cast<std::int64_t>(row) * stride";
-  x_checker->add(finding);
+  report(finding);
 }
 
 void BlockChecker::index_out_of_bounds(unsigned thread, std::int64_t index, const char* type,
@@ -357,7 +357,28 @@ void BlockChecker::index_out_of_bounds(unsigned thread, std::int64_t index, cons
     }
   }
   finding.advice = "Check the index against the size of the array";
+  Thread& mine = x_thread[thread];
+  constexpr std::size_t kMostHeld = 8;
+  if (mine.held.size() == kMostHeld) report_held(thread);
+  mine.held.push_back({std::move(finding), mine.epoch, mine.counts});
+}
+
+void BlockChecker::report_held(unsigned thread) {
+  std::vector<HeldIndex>& all = x_thread[thread].held;
+  for (const HeldIndex& held : all) x_checker->add(held.finding);
+  all.clear();
+}
+
+void BlockChecker::report(const SeenFinding& finding) {
+  report_held(finding.access.thread);
   x_checker->add(finding);
+}
+
+void BlockChecker::ignores_address(unsigned thread) {
+  Thread& mine = x_thread[thread];
+  std::erase_if(mine.held, [&](const HeldIndex& held) {
+    return held.epoch == mine.epoch && held.counts == mine.counts;
+  });
 }
 
 void BlockChecker::outside_local(unsigned thread, const OutsideLocal& what,
@@ -379,7 +400,7 @@ void BlockChecker::outside_local(unsigned thread, const OutsideLocal& what,
                              ", which has ", what.size);
   }
   finding.advice = "Check the index against the size of the array";
-  x_checker->add(finding);
+  report(finding);
 }
 
 void BlockChecker::misaligned(unsigned thread, std::uintptr_t at, unsigned alignment,
@@ -400,7 +421,7 @@ void BlockChecker::misaligned(unsigned thread, std::uintptr_t at, unsigned align
                  "where it keeps it in memory the access is refused"
                : "Vector loads and stores need addresses that are multiples of their size; the "
                  "rest of this block was not run";
-  x_checker->add(finding);
+  report(finding);
 }
 
 void BlockChecker::fault(unsigned thread, std::uintptr_t at, bool misaligned,
@@ -418,7 +439,7 @@ void BlockChecker::fault(unsigned thread, std::uintptr_t at, bool misaligned,
   }
   finding.message = concat(message, "; the rest of this block was not run");
   finding.advice = advice;
-  x_checker->add(finding);
+  report(finding);
 }
 
 bool BlockChecker::is_outside_shared(std::uintptr_t at, std::size_t bytes) const {
@@ -446,7 +467,7 @@ void BlockChecker::report_outside(const Now& now) {
   finding.message = concat(verb(now.kind == Access::kWrite), "s ", now.bytes,
                            now.bytes == 1 ? " byte " : " bytes ", outside_text(now.at, now.bytes));
   finding.advice = "Check the index against the size of the array";
-  x_checker->add(finding);
+  report(finding);
 }
 
 bool BlockChecker::is_usable_global(ShadowPage& page, const Now& now) {
@@ -459,7 +480,7 @@ bool BlockChecker::is_usable_global(ShadowPage& page, const Now& now) {
     name_memory(finding, now.at, now.thread);
     finding.message = concat(verb(now.kind == Access::kWrite), "s memory after cudaFree");
     finding.advice = "Free it after the last launch that uses it has ended";
-    x_checker->add(finding);
+    report(finding);
     return false;
   }
   // Memory that the harness or a library holds is not known. Near an array it is taken for that one's.

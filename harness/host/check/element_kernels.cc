@@ -1,6 +1,7 @@
 #include "harness/host/check/element_kernels.h"
 
 #include "attn_diag_host/check_hooks.h"
+#include "attn_diag_host/warp_matrix.h"
 
 namespace {
 __device__ int
@@ -77,6 +78,18 @@ __global__ void local_kernel(Wrong wrong, int* out, int one) {
   out[threadIdx.x] = found;
 }
 
+__global__ void matrix_kernel(Wrong wrong, int* out, int one) {
+  __shared__ __align__(16) std::uint16_t sTile[8][16];
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  for (int i = static_cast<int>(threadIdx.x); i < 8 * 16; i += kThreads) sTile[i / 16][i % 16] = 0;
+  __syncthreads();
+  const bool past = wrong == Wrong::kMatrixIndex && threadIdx.x == 9;
+  const std::uint16_t* const row = &sTile[lane % 8][(past ? 3 * one : lane / 8) * 8];
+  std::uint32_t registers[2] = {};
+  ldmatrix(registers, 2, false, row, __FILE__, __LINE__);
+  out[threadIdx.x] = static_cast<int>(registers[0]);
+}
+
 }  // namespace
 
 cudaError_t goes_wrong(Wrong wrong, int* out, int one) {
@@ -84,7 +97,8 @@ cudaError_t goes_wrong(Wrong wrong, int* out, int one) {
   config.blockDim = dim3(kThreads);
   const auto kernel = wrong <= Wrong::kRaceInVariable ? race_kernel
                       : wrong <= Wrong::kMemberIndex  ? past_kernel
-                                                      : local_kernel;
+                      : wrong <= Wrong::kLocalUnset   ? local_kernel
+                                                      : matrix_kernel;
   return cudaLaunchKernelEx(&config, kernel, wrong, out, one);
 }
 

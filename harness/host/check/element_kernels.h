@@ -21,6 +21,8 @@ enum class Wrong {
   kLocalPointer,    // past the end of rSums by a pointer
   kLocalLoop,       // in the last iteration of a loop whose count the compiler knows
   kLocalUnset,      // rSums[1][2] is read that was not set
+  kMatrixIndex,  // lane 9 passes ldmatrix.x2 the row at sTile[1][24] of [8][16], as lanes 24 to 31 do,
+  kIgnoredIndex,  // ... which do so alone
 };
 cudaError_t goes_wrong(Wrong wrong, int* out, int one);
 

@@ -13,14 +13,18 @@ namespace {
 
 using checked::Wrong;
 
-CheckFinding found(Wrong wrong) {
+std::vector<CheckFinding> all_found(Wrong wrong) {
   std::vector<int> out(64);
   LaunchOptions options;
   options.check = CheckOptions{};
   const LaunchScope scope(options);
   register_memory(out.data(), out.size() * sizeof(int), "out", false);
   REQUIRE(checked::goes_wrong(wrong, out.data(), 1) == cudaSuccess);
-  const std::vector<CheckFinding> findings = scope.report().check.findings;
+  return scope.report().check.findings;
+}
+
+CheckFinding found(Wrong wrong) {
+  const std::vector<CheckFinding> findings = all_found(wrong);
   CAPTURE(static_cast<int>(wrong));
   REQUIRE(!findings.empty());
   return findings.front();
@@ -67,6 +71,14 @@ TEST_CASE("an index below 0 is not said to be past the end") {
   CHECK(found(Wrong::kIndexBefore).message ==
         "index -1 is before the beginning of an array of type 'int[30][33]': sRows[-1], declared "
         "sRows[30][33]");
+}
+
+TEST_CASE("an index of a matrix row that lanes pass and nobody looks at is no error") {
+  CHECK(all_found(Wrong::kIgnoredIndex).empty());
+  const CheckFinding used = found(Wrong::kMatrixIndex);
+  CHECK(used.element == "sTile[1][24]");
+  CHECK(used.access.thread[0] == 9);
+  CHECK(used.folded == 0);
 }
 
 TEST_CASE("of an index into something else no element is named") {
