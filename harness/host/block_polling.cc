@@ -96,10 +96,11 @@ Fiber* BlockScheduler::next_poller() {
 void BlockScheduler::pass_turn() {
   const double now = thread_seconds();
   const double used = x_turn_begin == 0 ? 0 : now - x_turn_begin;
+  x_turn_begin = now;  // handing turns on takes time too, of many blocks more than polling
   x_passing = true;
   const bool go_on = x_plan->turns->pass(used, x_seen_progress);
   x_passing = false;
-  x_turn_begin = x_silent_since = thread_seconds();
+  x_silent_since = thread_seconds();
   if (go_on) return;
   x_silent = true;
   leave_for_good();

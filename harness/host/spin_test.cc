@@ -1,3 +1,8 @@
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+
 #include "harness/host/fingerprints.h"
 #include "harness/host/sanitizer.h"
 #include "harness/host/test_kernels/spin_kernels.h"
@@ -52,6 +57,30 @@ TEST_CASE("a chain of 64 blocks, each waiting for its neighbour, completes") {
       for (int b = 0; b < 64; ++b)
         REQUIRE(out[static_cast<std::size_t>(b)] == (backwards ? 64 - b : b + 1));
     }
+}
+
+// As an edit is tried.
+TEST_CASE("blocks that wait for one another complete in a forked process, where no worker is yet") {
+  const auto completes = [](int workers) {
+    std::vector<int> flags(64), out(64);
+    const auto launch = [&] { return plain::chain(64, true, flags.data(), out.data()); };
+    return launched_by({"forward", workers}, launch, launch).completed();
+  };
+  REQUIRE(completes(2));
+  for (const int workers : {1, 3}) {
+    CAPTURE(workers);
+    std::fflush(nullptr);  // else the child prints it too
+    const pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      ::alarm(20);
+      ::_exit(completes(workers) ? 3 : 4);
+    }
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 3);
+  }
 }
 
 TEST_CASE("locks by ticket and by exchange let every thread in once") {

@@ -117,6 +117,10 @@ void Watchdog::install_handler() {
 
 Watchdog::Watchdog(Tick tick, void* argument) : x_tick(tick), x_argument(argument) {
   install_handler();
+  make_timers();
+}
+
+void Watchdog::make_timers() {
   sigevent event{};
   event.sigev_notify = SIGEV_THREAD_ID;
   event.sigev_signo = kSignal;
@@ -124,18 +128,28 @@ Watchdog::Watchdog(Tick tick, void* argument) : x_tick(tick), x_argument(argumen
   event.sigev_notify_thread_id = gettid();
   if (timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &x_timer) != 0)
     throw std::system_error(errno, std::generic_category(), "timer_create");
-  if (timer_create(CLOCK_MONOTONIC, &event, &x_alarm) == 0) return;
-  const int error = errno;
-  timer_delete(x_timer);
-  throw std::system_error(error, std::generic_category(), "timer_create");
+  if (timer_create(CLOCK_MONOTONIC, &event, &x_alarm) != 0) {
+    const int error = errno;
+    timer_delete(x_timer);
+    throw std::system_error(error, std::generic_category(), "timer_create");
+  }
+  x_process = ::getpid();
+}
+
+void Watchdog::renew_after_fork() {
+  if (x_process == ::getpid()) return;
+  make_timers();
+  x_interval = 0;
 }
 
 Watchdog::~Watchdog() {
+  if (x_process != ::getpid()) return;
   timer_delete(x_timer);
   timer_delete(x_alarm);
 }
 
 void Watchdog::set_interval(double seconds) {
+  renew_after_fork();
   if (seconds == x_interval) return;
   x_interval = seconds;
   itimerspec time{};
@@ -144,6 +158,7 @@ void Watchdog::set_interval(double seconds) {
 }
 
 void Watchdog::call_after(double seconds) {
+  renew_after_fork();
   itimerspec time{};
   time.it_value = to_timespec(seconds);
   timer_settime(x_alarm, 0, &time, nullptr);

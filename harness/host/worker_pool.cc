@@ -1,12 +1,16 @@
 #include "harness/host/worker_pool.h"
 
+#include <pthread.h>
+
 #include <exception>
 
 namespace attn_diag::host {
 
 WorkerPool& WorkerPool::instance() {
-  static WorkerPool& pool = *new WorkerPool;
-  return pool;
+  static WorkerPool* s_pool = nullptr;
+  static const auto make = [] { s_pool = new WorkerPool; };
+  [[maybe_unused]] static const int s_once = (make(), ::pthread_atfork(nullptr, nullptr, make));
+  return *s_pool;
 }
 
 void WorkerPool::make_threads() {

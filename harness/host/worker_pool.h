@@ -11,8 +11,8 @@ namespace attn_diag::host {
 
 class WorkerPool {
  public:
-  // The process's pool. It is never destroyed: code under test may call exit() in a forked process, where the threads are
-  // not and whoever waits for them waits for ever.
+  // The process's pool. A forked process gets another, as the threads are not in it. None is ever destroyed: code under
+  // test may call exit() in a forked process, and whoever waits for them there waits for ever.
   static WorkerPool& instance();
 
   // Runs `work` on the calling thread and on `helpers` others; returns when all have returned. One
