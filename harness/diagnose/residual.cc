@@ -2,12 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <Eigen/Dense>
+#include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
 #include <optional>
 
 #include "attn_diag/harness/pattern.h"
+#include "harness/diagnose/decompositions.h"
 #include "harness/diagnose/judge.h"
 #include "harness/diagnose/residual_rows.h"
 #include "harness/diagnose/sample.h"
@@ -61,10 +62,8 @@ std::vector<Head> wrong_heads(const Evidence& evidence, const reference::Predict
 
 // How many singular values of the residual stand out of rounding.
 Eigen::Index rank_of(const Head& head) {
-  const Matrix residual = head.actual - head.right;
-  const Eigen::JacobiSVD<Eigen::MatrixXd> svd(residual);
   const double noise = kRankNoise * head.bound.norm();
-  return (svd.singularValues().array() > noise).count();
+  return (singular_values(head.actual - head.right).array() > noise).count();
 }
 
 void say_rank(const std::vector<Head>& heads, std::vector<std::string>& sentences) {
@@ -142,7 +141,7 @@ void say_mean_of_v(const Evidence& evidence, const std::vector<Head>& heads,
       Eigen::MatrixXd basis(v.size(), 2);
       basis << head.right.row(r).transpose(), v.transpose();
       const Eigen::VectorXd actual = head.actual.row(r).transpose();
-      const Eigen::Vector2d x = basis.colPivHouseholderQr().solve(actual);
+      const Eigen::VectorXd x = least_squares(basis, actual);
       const Eigen::ArrayXd off = (actual - basis * x).array().abs();
       ++rows;
       explained += std::fabs(x[1]) > 0 && (off <= kFactorSlack * (1 + std::fabs(x[0])) *

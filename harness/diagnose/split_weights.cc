@@ -2,12 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <Eigen/Dense>
+#include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
 #include <optional>
 #include <utility>
 
+#include "harness/diagnose/decompositions.h"
 #include "harness/diagnose/sample.h"
 
 namespace attn_diag::matching {
@@ -158,19 +159,16 @@ class Fit {
 
   // Factors in both sums; by lse, where there is one, they are known and not only their ratios.
   Eigen::VectorXd both() const {
-    if (x_lse.a.empty()) {
-      const Eigen::JacobiSVD<Eigen::MatrixXd> svd(x_both.left(), Eigen::ComputeThinV);
-      return in_round_numbers(svd.matrixV().col(svd.matrixV().cols() - 1));
-    }
+    if (x_lse.a.empty()) return in_round_numbers(nearest_to_kernel(x_both.left()));
     Eigen::MatrixXd left(static_cast<Eigen::Index>(x_both.a.size() + x_lse.a.size()),
                          x_both.a.front().size());
     left << x_both.left(), x_lse.left();
     Eigen::VectorXd right(left.rows());
     right << x_both.right(), x_lse.right();
-    return left.colPivHouseholderQr().solve(right);
+    return least_squares(left, right);
   }
   Eigen::VectorXd of_o() const {
-    return x_o_only.left().colPivHouseholderQr().solve(x_o_only.right());
+    return least_squares(x_o_only.left(), x_o_only.right());
   }
 
  private:
@@ -244,7 +242,7 @@ std::string split_weights_sentence(const Evidence& evidence, const reference::Pr
     if (!parts[r] || !o.allFinite()) continue;
     ++looked;
     const Eigen::MatrixXd basis = parts[r]->o * parts[r]->w.asDiagonal();
-    const Eigen::VectorXd factors = basis.colPivHouseholderQr().solve(o);
+    const Eigen::VectorXd factors = least_squares(basis, o);
     const double room = kSlack * (1 + factors.cwiseAbs().maxCoeff());
     if (!((o - basis * factors).array().abs() <= room * bound.array()).all()) continue;
     ++explained;

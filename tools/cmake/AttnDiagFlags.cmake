@@ -19,6 +19,8 @@ target_compile_options(attn_diag_flags INTERFACE
   $<$<NOT:$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>>:-Wshadow>
   # g++ 13 raises it for any function that takes a temporary and returns a reference.
   $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_GREATER_EQUAL:$<CXX_COMPILER_VERSION>,13>>:-Wno-dangling-reference>
+  # It looks for garbage whenever its heap has doubled, from 128 MB on, and finds little.
+  $<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-heapsize=600000>
   $<$<BOOL:${ATTN_DIAG_WERROR}>:-Werror>)
 # For code whose speed depends on the instruction set (kernels, reference, comparison).
 add_library(attn_diag_native INTERFACE)

@@ -37,5 +37,5 @@ endfunction()
 # attn_diag_compile_lightly(target)
 # For what reads files and words and writes them: -O3 makes it no faster and takes a third longer to compile.
 function(attn_diag_compile_lightly target)
-  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-Og>)
 endfunction()
