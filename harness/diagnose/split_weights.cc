@@ -167,9 +167,7 @@ class Fit {
     right << x_both.right(), x_lse.right();
     return least_squares(left, right);
   }
-  Eigen::VectorXd of_o() const {
-    return least_squares(x_o_only.left(), x_o_only.right());
-  }
+  Eigen::VectorXd of_o() const { return least_squares(x_o_only.left(), x_o_only.right()); }
 
  private:
   Equations x_both, x_o_only, x_lse;

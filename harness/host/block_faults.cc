@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <atomic>
-#include <mutex>
 
 #include "attn_diag/harness/host/faults.h"
 #include "attn_diag/harness/host/symbolizer.h"
 #include "harness/host/block_runner.h"
+#include "harness/host/once_per_process.h"
 #include "harness/host/operand_address.h"
 #include "harness/host/text.h"
 
@@ -32,15 +32,15 @@ void handle(int signal, siginfo_t* info, void* context) {
 }
 
 void install_handlers() {
-  static std::once_flag once;
-  std::call_once(once, [] {
+  static OncePerProcess s_once;
+  s_once.call([] {
     g_executor = find_library(reinterpret_cast<const void*>(&install_handlers));
     void* warm_up[1];
     backtrace(warm_up, 1);  // loads what it needs, which must not happen in a handler
     struct sigaction action {};
     action.sa_sigaction = &handle;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
-    for (const int signal : kSignals) sigaction(signal, &action, &g_before[signal]);
+    for (const int signal : kSignals) install_handler(signal, action, g_before[signal]);
   });
 }
 

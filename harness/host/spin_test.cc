@@ -1,6 +1,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 
 #include "harness/host/fingerprints.h"
@@ -73,6 +74,7 @@ TEST_CASE("blocks that wait for one another complete in a forked process, where 
     const pid_t child = ::fork();
     REQUIRE(child >= 0);
     if (child == 0) {
+      for (int signal = 1; signal < NSIG; ++signal) std::signal(signal, SIG_DFL);
       ::alarm(20);
       ::_exit(completes(workers) ? 3 : 4);
     }

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <mutex>
 #include <system_error>
 
 #include "harness/host/random.h"
@@ -103,24 +102,20 @@ void Watchdog::handle(int signal, siginfo_t* info, void* context) {
   }
 }
 
-void Watchdog::install_handler() {
-  static std::once_flag once;
-  std::call_once(once, [] {
+Watchdog::Watchdog(Tick tick, void* argument) : x_tick(tick), x_argument(argument) {
+  ensure_timers();
+}
+
+void Watchdog::make_timers() {
+  static OncePerProcess s_handler;
+  s_handler.call([] {
     struct sigaction action {};
     action.sa_sigaction = &handle;
     // The handler may jump to another stack for good, and must find the signal unblocked the next time.
     action.sa_flags = SA_SIGINFO | SA_RESTART | SA_NODEFER;
-    if (sigaction(kSignal, &action, &g_previous) != 0)
+    if (!install_handler(kSignal, action, g_previous))
       throw std::system_error(errno, std::generic_category(), "sigaction");
   });
-}
-
-Watchdog::Watchdog(Tick tick, void* argument) : x_tick(tick), x_argument(argument) {
-  install_handler();
-  make_timers();
-}
-
-void Watchdog::make_timers() {
   sigevent event{};
   event.sigev_notify = SIGEV_THREAD_ID;
   event.sigev_signo = kSignal;
@@ -128,28 +123,27 @@ void Watchdog::make_timers() {
   event.sigev_notify_thread_id = gettid();
   if (timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &x_timer) != 0)
     throw std::system_error(errno, std::generic_category(), "timer_create");
-  if (timer_create(CLOCK_MONOTONIC, &event, &x_alarm) != 0) {
-    const int error = errno;
-    timer_delete(x_timer);
-    throw std::system_error(error, std::generic_category(), "timer_create");
-  }
-  x_process = ::getpid();
+  if (timer_create(CLOCK_MONOTONIC, &event, &x_alarm) == 0) return;
+  const int error = errno;
+  timer_delete(x_timer);
+  throw std::system_error(error, std::generic_category(), "timer_create");
 }
 
-void Watchdog::renew_after_fork() {
-  if (x_process == ::getpid()) return;
-  make_timers();
-  x_interval = 0;
+void Watchdog::ensure_timers() {
+  x_made.call([this] {
+    make_timers();
+    x_interval = 0;
+  });
 }
 
 Watchdog::~Watchdog() {
-  if (x_process != ::getpid()) return;
+  if (!x_made.is_done()) return;
   timer_delete(x_timer);
   timer_delete(x_alarm);
 }
 
 void Watchdog::set_interval(double seconds) {
-  renew_after_fork();
+  ensure_timers();
   if (seconds == x_interval) return;
   x_interval = seconds;
   itimerspec time{};
@@ -158,7 +152,7 @@ void Watchdog::set_interval(double seconds) {
 }
 
 void Watchdog::call_after(double seconds) {
-  renew_after_fork();
+  ensure_timers();
   itimerspec time{};
   time.it_value = to_timespec(seconds);
   timer_settime(x_alarm, 0, &time, nullptr);

@@ -1,11 +1,11 @@
 // Calls a thread back, by a signal, whenever it has used a given amount of CPU time.
 #pragma once
 
-#include <sys/types.h>
-
 #include <csignal>
 #include <cstdint>
 #include <ctime>
+
+#include "harness/host/once_per_process.h"
 
 namespace attn_diag::host {
 
@@ -43,14 +43,13 @@ class __attribute__((visibility("hidden"))) Watchdog {
 
  private:
   static void handle(int signal, siginfo_t* info, void* context);
-  static void install_handler();
   void make_timers();
-  void renew_after_fork();
+  void ensure_timers();
 
   Tick x_tick;
   void* x_argument;
   timer_t x_timer{}, x_alarm{};
-  pid_t x_process = 0;  // a forked process has none of its parent's timers
+  OncePerProcess x_made;
   double x_interval = 0;
 };
 

@@ -1,15 +1,15 @@
 #include "harness/host/worker_pool.h"
 
-#include <pthread.h>
-
 #include <exception>
+
+#include "harness/host/once_per_process.h"
 
 namespace attn_diag::host {
 
 WorkerPool& WorkerPool::instance() {
+  static OncePerProcess s_once;
   static WorkerPool* s_pool = nullptr;
-  static const auto make = [] { s_pool = new WorkerPool; };
-  [[maybe_unused]] static const int s_once = (make(), ::pthread_atfork(nullptr, nullptr, make));
+  s_once.call([] { s_pool = new WorkerPool; });
   return *s_pool;
 }
 
