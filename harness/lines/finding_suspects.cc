@@ -392,6 +392,11 @@ void FindingSuspects::suspect_shared_place(const host::CheckFinding& finding) {
     for (const NamedLine& use : uses)
       if (heads && !any && use.name == site(s).variable && computes(text_of(s, use), use.name))
         suggest(s, use, "does not keep the two apart");
+    if (const ValueSite& at = site(s); heads && !any)
+      if (const int line = x_text.moves_others_by_block(at.file, at.line, at.variable); line != 0)
+        suggest(
+            at.file, at.function, line, 0, "",
+            fmt::format("moves other arrays on to a block's own part, and not {}", at.variable));
   }
 }
 

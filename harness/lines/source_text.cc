@@ -362,6 +362,30 @@ std::vector<int> SourceText::without_effect(const std::string& file, int number)
   return out;
 }
 
+std::vector<int> SourceText::calls_without_effect(const std::string& file, int number) {
+  const std::vector<Token>& tokens = file_of(file).tokens.tokens;
+  const auto [begin, end] = function_around(tokens, number);
+  std::vector<int> out;
+  for (std::size_t i = 0; i + 2 < tokens.size(); ++i) {
+    if (!tokens[i].is("{")) continue;
+    const std::size_t body = tokens[i + 1].is(";") ? i + 2 : i + 1;
+    const std::size_t header = tokens[body].is("}") ? parentheses_before(tokens, i) : 0;
+    if (header < 2 || !tokens[header - 2].is("void") || tokens[header + 1].is(")")) continue;
+    for (std::size_t n = begin; n + 1 < end; ++n)
+      if (tokens[n].is(tokens[header - 1].text) && tokens[n + 1].is_any({"(", "<"})) {
+        out.push_back(tokens[i + 1].line);
+        break;
+      }
+  }
+  return out;
+}
+
+std::vector<UnusedName> SourceText::computed_for_nothing(const std::string& file, int number) {
+  const std::vector<Token>& tokens = file_of(file).tokens.tokens;
+  const auto [begin, end] = function_around(tokens, number);
+  return unused_names(tokens, begin, end);
+}
+
 std::vector<SourceText::Unpaired> SourceText::unpaired_calls(const std::string& file, int number) {
   struct Pair {
     std::string_view first, last;
@@ -541,6 +565,38 @@ int SourceText::declares_fragment_above(const std::string& file, int number,
     if (!tokens[i].is("fragment") || !tokens[i + 1].is("<")) continue;
     for (std::size_t at = i + 2; at < tokens.size() && !tokens[at].is_any({";", "{", "}"}); ++at)
       if (tokens[at].is(variable)) found = tokens[i].line;
+  }
+  return found;
+}
+
+int SourceText::moves_others_by_block(const std::string& file, int number,
+                                      std::string_view variable) {
+  const std::vector<Token>& tokens = file_of(file).tokens.tokens;
+  const auto [begin, end] = function_around(tokens, number);
+  std::set<std::string_view> of_block;
+  const auto is_of_block = [&](std::size_t at) {
+    return of_block.count(tokens[at].text) != 0 ||
+           (tokens[at].is("blockIdx") && tokens[at + 2].is_any({"y", "z"}));
+  };
+  int found = 0;
+  for (std::size_t i = begin + 1; i + 1 < end && tokens[i].line <= number; ++i) {
+    const bool moves = tokens[i + 1].is("+=");
+    if (!tokens[i].is_identifier() || (!moves && !tokens[i + 1].is("="))) continue;
+    bool by_block = false;
+    int depth = 0;
+    for (std::size_t at = i + 2; at + 2 < end && depth >= 0; ++at) {
+      by_block = by_block || is_of_block(at);
+      if (tokens[at].is("(")) ++depth;
+      if (tokens[at].is(")")) --depth;
+      if (depth == 0 && tokens[at].is_any({",", ";"})) break;
+    }
+    if (!by_block) continue;
+    if (moves || tokens[i - 1].is_any({"*", "__restrict__", "__restrict"})) {
+      if (tokens[i].is(variable)) return 0;
+      found = tokens[i].line;
+    } else {
+      of_block.insert(tokens[i].text);
+    }
   }
   return found;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "harness/lines/code_line.h"
+#include "harness/lines/unused_names.h"
 #include "harness/toolchain/source/token.h"
 
 namespace attn_diag::lines {
@@ -46,6 +47,11 @@ class SourceText {
   // Lines of the same function with a loop or condition of which the body is ";": "for (int i = 0; i < n; ++i);". Not of
   // what waits for another thread.
   std::vector<int> without_effect(const std::string& file, int line);
+  // Where functions of the file that return nothing, are given something and do nothing with it have their empty bodies, of
+  // those that the same function calls.
+  std::vector<int> calls_without_effect(const std::string& file, int line);
+  // What the same function computes and then does nothing with.
+  std::vector<UnusedName> computed_for_nothing(const std::string& file, int line);
   // Of the pipelines of the same function one of whose two calls is nowhere in the file, as consumer_wait() where there is
   // consumer_release(): where the block with the other one begins or ends, and what is missing.
   struct Unpaired {
@@ -90,6 +96,9 @@ class SourceText {
   // The first line below in the same function by which other blocks come to know how far this one is: an atomic operation, or a
   // barrier of the grid; 0: there is none.
   int tells_other_blocks(const std::string& file, int line);
+  // The last line up to this one in the same function that moves a pointer on by blockIdx.y or blockIdx.z, or makes one so: "q
+  // += blockIdx.y * n;". 0: there is none, or one moves this variable.
+  int moves_others_by_block(const std::string& file, int line, std::string_view variable);
   // Whether the file has barriers of the whole grid.
   bool has_grid_barrier(const std::string& file);
   // Lines that wait for asynchronous copies and may leave some in flight: those above in the same function, the nearest first, then what comes behind

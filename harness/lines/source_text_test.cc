@@ -612,6 +612,78 @@ __global__ void last() {
   std::filesystem::remove(path);
 }
 
+TEST_CASE("where pointers are moved by the block, unless the one asked for is") {
+  const auto path = std::filesystem::temp_directory_path() / "attn_diag_moves_test.cu";
+  std::ofstream(path) << R"(__global__ void f(const float* q, float* o, float* lse, int n) {
+  const int bh = fast(blockIdx.y, 2), row = blockIdx.x;
+  q += (size_t)bh * n; o += blockIdx.y * n;
+  float* const mine = o + row;
+  const float* __restrict__ k = q + bh;
+  int sum = n;
+  sum += 4;
+  for (int x = 0; x < n; x += blockDim.y) o[row + bh] = 1;
+  lse[row] = 0;
+})";
+  SourceText text;
+  CHECK(text.moves_others_by_block(path.string(), 9, "lse") == 5);
+  CHECK(text.moves_others_by_block(path.string(), 4, "lse") == 3);
+  CHECK(text.moves_others_by_block(path.string(), 9, "o") == 0);
+  CHECK(text.moves_others_by_block(path.string(), 2, "lse") == 0);
+  std::filesystem::remove(path);
+}
+
+TEST_CASE("helpers that do nothing with what they are given") {
+  const auto path = std::filesystem::temp_directory_path() / "attn_diag_helpers_test.cu";
+  std::ofstream(path) << R"(__device__ void copy(int* to, const int* from) {
+  ;
+}
+template <int N> __device__ void fill(int* to) {}
+__device__ void wait() {}
+__device__ int none(int) { return 0; }
+__device__ void other(int n) {}
+__global__ void f(int* a, const int* b) {
+  copy(a, b);
+  fill<4>(a);
+  wait();
+  none(1);
+})";
+  SourceText text;
+  CHECK(text.calls_without_effect(path.string(), 9) == std::vector{2, 4});
+  CHECK(text.calls_without_effect(path.string(), 2).empty());
+  std::filesystem::remove(path);
+}
+
+TEST_CASE("what a function computes and does nothing with") {
+  const auto path = std::filesystem::temp_directory_path() / "attn_diag_unused_test.cu";
+  std::ofstream(path) << R"(__global__ void f(const float* q, float* o, int n, float scale) {
+  float m = -INFINITY, l = 0.f, acc[4] = {};
+  __shared__ float part[32];
+  const int lane = threadIdx.x;
+  int count = 0;
+  for (int j = 0; j < n; ++j) {
+    const float s = q[j] * scale, m_new = fmaxf(m, s), alpha = __expf(m - m_new);
+    l = l * alpha
+        + s;
+    const float p = __expf(s - m_new), weight = __expf(s);
+    for (int i = 0; i < 4; ++i) acc[i] = acc[i] * alpha + p;
+    m = m_new;
+    part[lane] = s;
+  }
+  float& other = o[1];
+  other = m;
+  count = count + 1;
+  o[0] = m;
+  store(&count);
+})";
+  SourceText text;
+  std::vector<std::pair<std::string, int>> found;
+  for (const UnusedName& one : text.computed_for_nothing(path.string(), 6))
+    found.emplace_back(one.name, one.line);
+  CHECK(found == std::vector<std::pair<std::string, int>>{
+                     {"l", 8}, {"weight", 10}, {"acc", 11}, {"part", 13}});
+  std::filesystem::remove(path);
+}
+
 TEST_CASE("what does nothing, and is no loop that waits") {
   const auto path = std::filesystem::temp_directory_path() / "attn_diag_nothing_test.cu";
   std::ofstream(path) << R"(__global__ void f(volatile int* flag, int n) {

@@ -60,18 +60,28 @@ Found factors_of(SourceText& text, const LinePlace& at) {
   return found;
 }
 
-void put_factors_third(SourceText& text, LineDivergence& out) {
-  constexpr std::size_t kBehind = 2;
-  const auto near = static_cast<std::ptrdiff_t>(std::min(out.suspects.size(), kBehind));
-  Found factors = factors_of(text, out.suspects.front().place);
-  const Found first(out.suspects.begin(), out.suspects.begin() + near);
-  std::erase_if(factors, [&](const LineSuspect& one) {
+// Behind the first `most` suspects, which are not moved.
+void put_behind(std::size_t most, Found found, Found& suspects) {
+  const auto near = static_cast<std::ptrdiff_t>(std::min(suspects.size(), most));
+  const Found first(suspects.begin(), suspects.begin() + near);
+  std::erase_if(found, [&](const LineSuspect& one) {
     return is_among(first, one.place.file, one.place.line);
   });
-  std::erase_if(out.suspects, [&](const LineSuspect& one) {
-    return is_among(factors, one.place.file, one.place.line);
+  std::erase_if(suspects, [&](const LineSuspect& one) {
+    return is_among(found, one.place.file, one.place.line);
   });
-  out.suspects.insert(out.suspects.begin() + near, factors.begin(), factors.end());
+  suspects.insert(suspects.begin() + near, found.begin(), found.end());
+}
+
+// What other lines compute and nothing takes, in any function that was watched.
+Found unused_of(SourceText& text, const std::vector<LinePlace>& places) {
+  Found found;
+  for (const LinePlace& at : places)
+    for (const UnusedName& one : text.computed_for_nothing(at.file, at.line))
+      add(found, at, one.line,
+          fmt::format("computes {}, which nothing takes: what is to do so is missing behind it",
+                      one.name));
+  return found;
 }
 
 // All suspects, then a line of each other function.
@@ -93,17 +103,22 @@ std::vector<LinePlace> places_of(const host::ValueGraph& graph, const LineDiverg
 void suggest_by_text(SourceText& text, const host::ValueGraph& graph, LineDivergence& out) {
   if (out.suspects.empty()) return;
   Found found;
-  for (const LinePlace& at : places_of(graph, out)) {
+  const std::vector<LinePlace> places = places_of(graph, out);
+  for (const LinePlace& at : places) {
     for (const int line : text.decided_by_literal(at.file, at.line))
       add(found, at, line, "tests nothing: its condition is a constant");
     for (const int line : text.without_effect(at.file, at.line))
       add(found, at, line, "does nothing: its body is empty");
+    for (const int line : text.calls_without_effect(at.file, at.line))
+      add(found, at, line, "is all of a function that is called, and does nothing");
     for (const SourceText::Unpaired& one : text.unpaired_calls(at.file, at.line))
       add(found, at, one.line,
           fmt::format("is where {} is missing, beside {}", one.missing, one.present));
   }
   if (found.empty()) {
-    if (out.answer != LineAnswer::kLine) put_factors_third(text, out);
+    if (out.answer == LineAnswer::kLine) return;
+    put_behind(2, factors_of(text, out.suspects.front().place), out.suspects);
+    put_behind(1, unused_of(text, places), out.suspects);
     return;
   }
   // What was claimed explains what is seen, and so may this.

@@ -125,6 +125,9 @@ double Search::trials_seconds() const {
 bool Search::better(int a, int b) const {
   const Edit &left = x_edits[static_cast<std::size_t>(a)],
              &right = x_edits[static_cast<std::size_t>(b)];
+  // Where threads do not wait for each other, to drop what another waits for is smaller, and hides it.
+  const bool barrier = left.operation == kBarrierOperation;
+  if (x_wrong.suspects.order && barrier != (right.operation == kBarrierOperation)) return barrier;
   if (left.size != right.size) return left.size < right.size;
   if (left.tier != right.tier) return left.tier < right.tier;
   return x_rank[static_cast<std::size_t>(a)] < x_rank[static_cast<std::size_t>(b)];

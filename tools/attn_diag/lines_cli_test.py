@@ -565,6 +565,15 @@ CHECKED_EDITS = {
             ("s_Q[tid][c]) *", "Q[gmem + (size_t)row * kHeadDim + c]) *"), ("s_K[stage][j][c]", "bK[j * kHeadDim + c]"),
             ("s_V[stage][j][c]", "bV[j * kHeadDim + c]")),
         "CP_ASYNC_WAIT_GROUP(1);", 1, False),
+    "an output whose pointer alone is not moved on by the block": (
+        "carved_smem", "--dtype fp32 --seqlen-q 33 --seqlen-k 70 --head-dim 32 --mask causal:top_left", " lse += (size_t)blockIdx.y * N;", "",
+        "k += (size_t)blockIdx.y * M * d;", 1, False),
+    "a sum that nothing takes": ("two_externs", "--dtype fp32 --seqlen-q 17 --seqlen-k 33 --head-dim 16", "    *state = {m, l};\n", "", "l += (p[j] =", 2, False),
+    "a helper that does nothing": (
+        "cp_async_ring", 0,
+        """bool valid) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\\n" ::"r"(dst), "l"(src), "r"(valid ? 16 : 0) : "memory");
+}""", "bool valid) {}", "void cp_async_zfill(", 1, False),
     "a store outside, behind which the host calls exit": ("carved_smem", "--dtype fp32 --seqlen-q 33 --seqlen-k 70 --head-dim 32 --mask causal:top_left",
                                                           "Oi[r * ld + c] = 0.f;", "Oi[r * (ld * 2) + c] = 0.f;", "Oi[r * (ld * 2) + c]", 1, False),
     "a misaligned row that a helper is given": ("swizzled_tiles", 0, "warp * 16, d * 16, lane)", "warp * 16, d + 16, lane)", "d + 16, lane)", 2, False),

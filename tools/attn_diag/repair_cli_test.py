@@ -6,11 +6,13 @@ usage: repair_cli_test.py PATH_TO_ATTN_DIAG [--list | --only TITLE | --short | u
 
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
 
 from testing.command_test import CommandTest, long, main, paths
 
+ZOO = pathlib.Path(__file__).resolve().parents[2] / "fixtures" / "zoo"
 CASE = "--dtype fp32 --heads 2 --seqlen 9 --head-dim 16"
 
 KERNEL = """\
@@ -207,6 +209,21 @@ class Repair(CommandTest):
     def test_a_missing_barrier_is_put_back(self):
         self.broken("    m = m_new;\n    __syncthreads();\n", "    m = m_new;\n")
         self.assertIn("+    __syncthreads();", self.report(0, "--line rows.cu:24")["edits"][0]["diff"])
+
+    @long
+    def test_blocks_that_wait_for_others_do_so_where_edits_are_tried(self):
+        # Behind launches in the process that forks; to drop the "return;" would be smaller.
+        for name in ("adapter.cu", "splitk_flags.cu"):
+            shutil.copy(ZOO / "cuda_atomic_flags" / name, self.folder)
+        kernel = self.folder / "splitk_flags.cu"
+        barrier = "    }\n  __syncthreads();\n"
+        self.assertIn(barrier, kernel.read_text())
+        kernel.write_text(kernel.read_text().replace(barrier, "    }\n", 1))
+        self.call("build adapter.cu splitk_flags.cu -o flags.so --no-nvcc", 0)
+        case = "--dtype fp32 --heads 1 --seqlen 17 --head-dim 32"
+        lines = json.loads(self.call(f"trace --kernel ./flags.so {case} --no-history --json --try-edits 200", 1))["line_divergence"]
+        self.assertEqual(lines["edits"]["operator"], "barrier")
+        self.assertIn("+  __syncthreads();", lines["edits"]["diff"])
 
     @long
     def test_without_a_line_it_looks_for_suspects_itself(self):

@@ -1,0 +1,23 @@
+// Variables that a function computes and then does nothing with.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "harness/toolchain/source/token.h"
+
+namespace attn_diag::lines {
+
+struct UnusedName {
+  std::string name;
+  int line = 0;  // the last that gives it, or an element of it, a value
+};
+
+// Of the tokens from `begin` up to `end`, a function: what it declares and assigns to, and names nowhere else but where
+// it is assigned to: l of "float l = 0; for (...) l += p[i]; }". Also a real number that is computed where it is
+// declared: "const float alpha = exp(m - m_new);". By order of lines.
+std::vector<UnusedName> unused_names(const std::vector<source::Token>& tokens, std::size_t begin,
+                                     std::size_t end);
+
+}  // namespace attn_diag::lines
