@@ -568,8 +568,15 @@ void FindingSuspects::suggest_stores_by_text(const std::vector<std::string>& nam
   for (const ValueSite& s : x_graph.sites) files.insert(s.file);
   for (const std::string& name : names)
     for (const std::string& file : files)
-      for (const int line : x_text.lines_that_store(file, name))
+      for (const int line : x_text.lines_that_store(file, name)) {
         suggest(file, "", line, 0, name, "stores to it");
+        // "for (int i = thread; i < width / 8; i += threads)": of "i < n" n was made elsewhere.
+        const std::vector<Statement> around = x_text.statements_around(file, line);
+        const auto loop = std::find_if(around.rbegin(), around.rend(),
+                                       [](const Statement& one) { return one.loop; });
+        if (loop != around.rend() && !is_plain_loop(x_text.line(file, loop->begin), true))
+          suggest(file, "", loop->begin, 0, name, "decides how much of it is stored");
+      }
 }
 
 void FindingSuspects::suspect_stores(const host::CheckFinding& finding) {

@@ -590,13 +590,12 @@ int SourceText::moves_others_by_block(const std::string& file, int number,
       if (tokens[at].is(")")) --depth;
       if (depth == 0 && tokens[at].is_any({",", ";"})) break;
     }
-    if (!by_block) continue;
-    if (moves || tokens[i - 1].is_any({"*", "__restrict__", "__restrict"})) {
-      if (tokens[i].is(variable)) return 0;
+    const bool is_pointer = moves || tokens[i - 1].is_any({"*", "__restrict__", "__restrict"});
+    if (is_pointer && tokens[i].is(variable)) return 0;
+    if (by_block && is_pointer)
       found = tokens[i].line;
-    } else {
+    else if (by_block)
       of_block.insert(tokens[i].text);
-    }
   }
   return found;
 }

@@ -97,7 +97,7 @@ class SourceText {
   // barrier of the grid; 0: there is none.
   int tells_other_blocks(const std::string& file, int line);
   // The last line up to this one in the same function that moves a pointer on by blockIdx.y or blockIdx.z, or makes one so: "q
-  // += blockIdx.y * n;". 0: there is none, or one moves this variable.
+  // += blockIdx.y * n;". 0: there is none, or a line moves or makes this variable.
   int moves_others_by_block(const std::string& file, int line, std::string_view variable);
   // Whether the file has barriers of the whole grid.
   bool has_grid_barrier(const std::string& file);

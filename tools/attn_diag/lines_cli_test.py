@@ -569,6 +569,8 @@ CHECKED_EDITS = {
         "carved_smem", "--dtype fp32 --seqlen-q 33 --seqlen-k 70 --head-dim 32 --mask causal:top_left", " lse += (size_t)blockIdx.y * N;", "",
         "k += (size_t)blockIdx.y * M * d;", 1, False),
     "a sum that nothing takes": ("two_externs", "--dtype fp32 --seqlen-q 17 --seqlen-k 33 --head-dim 16", "    *state = {m, l};\n", "", "l += (p[j] =", 2, False),
+    "a loop of copies that ends early": ("cp_async_ring", 0, "i < kBc * kHeadDim / 8; i += kThreads", "i < kHeadDim / 8; i += kThreads",
+                                         "i < kHeadDim / 8; i += kThreads", 2, False),
     "a helper that does nothing": (
         "cp_async_ring", 0,
         """bool valid) {
