@@ -1,5 +1,7 @@
 #include "harness/lines/finding_suspects.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <set>
