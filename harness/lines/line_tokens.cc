@@ -28,6 +28,12 @@ std::size_t behind_subscripts(const std::vector<Token>& tokens, std::size_t at) 
   return at;
 }
 
+std::size_t end_of_expression(const std::vector<Token>& tokens, std::size_t i, std::size_t end) {
+  while (i < end && !tokens[i].is_any({",", ";", ")", "}"}))
+    i = tokens[i].is_any({"(", "[", "{"}) ? behind_bracket(tokens, i) : i + 1;
+  return i;
+}
+
 std::size_t parentheses_before(const std::vector<Token>& tokens, std::size_t i) {
   while (i > 0 && tokens[i - 1].is_any({"const", "noexcept", "mutable"})) --i;
   if (i == 0 || !tokens[i - 1].is(")")) return 0;

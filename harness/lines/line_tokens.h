@@ -19,6 +19,9 @@ std::vector<source::Token> tokens_of(std::string_view line);
 std::size_t behind_bracket(const std::vector<source::Token>& tokens, std::size_t i);
 // Behind the brackets that begin there, of "a[i][j] = x;"; the place itself where none do.
 std::size_t behind_subscripts(const std::vector<source::Token>& tokens, std::size_t at);
+// The "," or ";", or the bracket, that ends the expression which begins at i; `end` where none does before that.
+std::size_t end_of_expression(const std::vector<source::Token>& tokens, std::size_t i,
+                              std::size_t end);
 // Where the parentheses begin that end before the brace at i, as those of a function's parameters do; 0: none do.
 std::size_t parentheses_before(const std::vector<source::Token>& tokens, std::size_t i);
 // Whether a token is within an asm statement.

@@ -582,14 +582,10 @@ int SourceText::moves_others_by_block(const std::string& file, int number,
   for (std::size_t i = begin + 1; i + 1 < end && tokens[i].line <= number; ++i) {
     const bool moves = tokens[i + 1].is("+=");
     if (!tokens[i].is_identifier() || (!moves && !tokens[i + 1].is("="))) continue;
+    const std::size_t behind = end_of_expression(tokens, i + 2, end);
     bool by_block = false;
-    int depth = 0;
-    for (std::size_t at = i + 2; at + 2 < end && depth >= 0; ++at) {
+    for (std::size_t at = i + 2; at < behind && at + 2 < end; ++at)
       by_block = by_block || is_of_block(at);
-      if (tokens[at].is("(")) ++depth;
-      if (tokens[at].is(")")) --depth;
-      if (depth == 0 && tokens[at].is_any({",", ";"})) break;
-    }
     const bool is_pointer = moves || tokens[i - 1].is_any({"*", "__restrict__", "__restrict"});
     if (is_pointer && tokens[i].is(variable)) return 0;
     if (by_block && is_pointer)

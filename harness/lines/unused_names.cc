@@ -40,12 +40,6 @@ std::size_t statement_begin(const Tokens& tokens, std::size_t i, std::size_t beg
   return i;
 }
 
-std::size_t end_of_expression(const Tokens& tokens, std::size_t i, std::size_t end) {
-  while (i < end && !tokens[i].is_any({",", ";", ")", "}"}))
-    i = tokens[i].is_any({"(", "[", "{"}) ? behind_bracket(tokens, i) : i + 1;
-  return i;
-}
-
 // "const float a = f(x), b": whether the name is declared there, and of which type.
 const Token* type_of_declaration(const Tokens& tokens, std::size_t i, std::size_t begin) {
   const Token& before = tokens[i - 1];
