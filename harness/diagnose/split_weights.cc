@@ -14,9 +14,9 @@
 namespace attn_diag::matching {
 namespace {
 
-constexpr int kFitRows = 8;         // of which the factors are found
+constexpr int kRowsOfFactors = 8;   // of which the factors are found
 constexpr int kLookRows = 64;       // that a sentence is said of
-constexpr double kAlike = 0.9;      // share of them
+constexpr double kRowsAlike = 0.9;  // share of them
 constexpr double kSlack = 2;        // bounds that a row may be off its combination
 constexpr double kNearName = 2e-3;  // of a factor that is taken for a round number
 
@@ -134,7 +134,7 @@ class Fit {
     const auto dim = static_cast<std::size_t>(evidence.cells(Tensor::kO));
     const bool has_lse = evidence.has(Tensor::kLse);
     int used = 0;
-    for (std::size_t i = 0; i < at.size() && used < kFitRows; ++i) {
+    for (std::size_t i = 0; i < at.size() && used < kRowsOfFactors; ++i) {
       if (!parts[i]) continue;
       const double* const o =
           sample.actual[static_cast<std::size_t>(Tensor::kO)].data() + at[i] * dim;
@@ -247,7 +247,7 @@ std::string split_weights_sentence(const Evidence& evidence, const reference::Pr
     low = low.cwiseMin(factors);
     high = high.cwiseMax(factors);
   }
-  if (looked == 0 || static_cast<double>(explained) < kAlike * static_cast<double>(looked))
+  if (looked == 0 || static_cast<double>(explained) < kRowsAlike * static_cast<double>(looked))
     return {};
   std::string ranges;
   for (Eigen::Index n = 0; n < splits; ++n)

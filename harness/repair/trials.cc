@@ -4,10 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <functional>
-#include <regex>
 #include <set>
+#include <string>
+#include <string_view>
 
 #include "attn_diag/harness/check_kernel.h"
 #include "attn_diag/harness/error.h"
@@ -123,13 +126,24 @@ void add_places(const host::CheckFinding& finding, std::vector<SourcePlace>& to)
   if (finding.has_other) add(finding.other);
 }
 
+bool is_source(std::string_view ending) {
+  return ending == ".cu" || ending == ".cuh" || ending == ".h" || ending == ".hpp" ||
+         ending == ".inl";
+}
+
 // "threads wait at /x/k.cu:40; ..."
 void add_places(const std::string& words, std::vector<SourcePlace>& to) {
-  static const std::regex kPlace("([^\\s:'\"()]+\\.(?:cu|cuh|h|hpp|inl)):([0-9]{1,6})");
-  for (auto i = std::sregex_iterator(words.begin(), words.end(), kPlace);
-       i != std::sregex_iterator(); ++i) {
-    const SourcePlace place{(*i)[1], std::stoi((*i)[2])};
-    if (place.line > 0 && std::find(to.begin(), to.end(), place) == to.end()) to.push_back(place);
+  for (std::size_t colon = words.find(':'); colon != std::string::npos;
+       colon = words.find(':', colon + 1)) {
+    const std::string before = words.substr(0, colon);
+    const std::string file =
+        before.substr(before.find_last_of(" \t\n:'\"()") + 1);  // npos + 1 is 0
+    const std::string ending = std::filesystem::path(file).extension();
+    int line = 0;
+    std::from_chars(words.data() + colon + 1, words.data() + words.size(), line);
+    const SourcePlace place{file, line};
+    if (place.line > 0 && is_source(ending) && std::find(to.begin(), to.end(), place) == to.end())
+      to.push_back(place);
   }
 }
 

@@ -18,19 +18,39 @@ function(attn_diag_precompile target)
   target_compile_options(${target} PRIVATE ${ATTN_DIAG_PRECOMPILED_OPTIONS})
 endfunction()
 
-# attn_diag_compile_together(target [most])
-# Compiles up to `most` (twenty) sources of the target at a time, so that what all of them include is read, and what it
+# attn_diag_share_precompiled(target)
+# For the many targets that are compiled alike (lightly, see below): the first of them precompiles for all.
+function(attn_diag_share_precompiled target)
+  attn_diag_compile_lightly(${target})
+  target_link_libraries(${target} PRIVATE fmt::fmt $<BUILD_INTERFACE:attn_diag_native>)
+  get_property(first GLOBAL PROPERTY ATTN_DIAG_PRECOMPILED)
+  if(first)
+    target_compile_options(${target} PRIVATE ${ATTN_DIAG_PRECOMPILED_OPTIONS})
+    target_precompile_headers(${target} REUSE_FROM ${first})
+  else()
+    attn_diag_precompile(${target} <fmt/format.h>)
+    set_property(GLOBAL PROPERTY ATTN_DIAG_PRECOMPILED ${target})
+  endif()
+endfunction()
+
+# attn_diag_compile_together(target [MOST number] [PRECOMPILE headers ...])
+# Compiles up to MOST (twenty) sources of the target at a time, so that what all of them include is read, and what it
 # instantiates made, once. No two of its sources may then give one name to two things, not even in anonymous
 # namespaces. -DATTN_DIAG_TOGETHER=OFF, as in the preset "debug": one at a time, for who edits one source again and
-# again.
+# again. Only then does it pay that a target precompiles headers for itself, PRECOMPILE and those of
+# attn_diag_precompile.
 option(ATTN_DIAG_TOGETHER "Compile many sources at a time" ON)
 function(attn_diag_compile_together target)
-  set(most 20)
-  if(ARGC GREATER 1)
-    set(most ${ARGV1})
+  cmake_parse_arguments(ARG "" "MOST" "PRECOMPILE" ${ARGN})
+  if(NOT ARG_MOST)
+    set(ARG_MOST 20)
   endif()
+  get_target_property(shared ${target} PRECOMPILE_HEADERS_REUSE_FROM)
+  get_target_property(own ${target} PRECOMPILE_HEADERS)
   if(ATTN_DIAG_TOGETHER)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${most})
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${ARG_MOST})
+  elseif(NOT shared AND NOT own)
+    attn_diag_precompile(${target} ${ARG_PRECOMPILE})
   endif()
 endfunction()
 
