@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <filesystem>
 #include <functional>
 #include <set>
 #include <string>
@@ -126,24 +125,20 @@ void add_places(const host::CheckFinding& finding, std::vector<SourcePlace>& to)
   if (finding.has_other) add(finding.other);
 }
 
-bool is_source(std::string_view ending) {
-  return ending == ".cu" || ending == ".cuh" || ending == ".h" || ending == ".hpp" ||
-         ending == ".inl";
-}
-
 // "threads wait at /x/k.cu:40; ..."
-void add_places(const std::string& words, std::vector<SourcePlace>& to) {
-  for (std::size_t colon = words.find(':'); colon != std::string::npos;
+void add_places(std::string_view words, std::vector<SourcePlace>& to) {
+  constexpr std::string_view kSources[] = {".cu", ".cuh", ".h", ".hpp", ".inl"};
+  for (std::size_t colon = words.find(':'); colon != words.npos;
        colon = words.find(':', colon + 1)) {
-    const std::string before = words.substr(0, colon);
-    const std::string file =
-        before.substr(before.find_last_of(" \t\n:'\"()") + 1);  // npos + 1 is 0
-    const std::string ending = std::filesystem::path(file).extension();
+    const std::string_view before = words.substr(0, colon);
+    const std::string_view file =
+        before.substr(before.find_last_of(" \t\n\r\f\v:'\"()") + 1);  // npos + 1 is 0
+    if (std::ranges::none_of(kSources, [&](std::string_view end) { return file.ends_with(end); }))
+      continue;
     int line = 0;
     std::from_chars(words.data() + colon + 1, words.data() + words.size(), line);
-    const SourcePlace place{file, line};
-    if (place.line > 0 && is_source(ending) && std::find(to.begin(), to.end(), place) == to.end())
-      to.push_back(place);
+    const SourcePlace place{std::string(file), line};
+    if (place.line > 0 && std::find(to.begin(), to.end(), place) == to.end()) to.push_back(place);
   }
 }
 

@@ -33,24 +33,28 @@ function(attn_diag_share_precompiled target)
   endif()
 endfunction()
 
-# attn_diag_compile_together(target [MOST number] [PRECOMPILE headers ...])
-# Compiles up to MOST (twenty) sources of the target at a time, so that what all of them include is read, and what it
+# attn_diag_compile_together(target [most])
+# Compiles up to `most` (twenty) sources of the target at a time, so that what all of them include is read, and what it
 # instantiates made, once. No two of its sources may then give one name to two things, not even in anonymous
 # namespaces. -DATTN_DIAG_TOGETHER=OFF, as in the preset "debug": one at a time, for who edits one source again and
-# again. Only then does it pay that a target precompiles headers for itself, PRECOMPILE and those of
-# attn_diag_precompile.
+# again.
 option(ATTN_DIAG_TOGETHER "Compile many sources at a time" ON)
 function(attn_diag_compile_together target)
-  cmake_parse_arguments(ARG "" "MOST" "PRECOMPILE" ${ARGN})
-  if(NOT ARG_MOST)
-    set(ARG_MOST 20)
+  set(most 20)
+  if(ARGC GREATER 1)
+    set(most ${ARGV1})
   endif()
-  get_target_property(shared ${target} PRECOMPILE_HEADERS_REUSE_FROM)
-  get_target_property(own ${target} PRECOMPILE_HEADERS)
   if(ATTN_DIAG_TOGETHER)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${ARG_MOST})
-  elseif(NOT shared AND NOT own)
-    attn_diag_precompile(${target} ${ARG_PRECOMPILE})
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${most})
+  endif()
+endfunction()
+
+# attn_diag_precompile_if_alone(target [headers ...])
+# attn_diag_precompile where sources are compiled one at a time: of a few that are compiled together, precompiling
+# takes longer than what it saves.
+function(attn_diag_precompile_if_alone target)
+  if(NOT ATTN_DIAG_TOGETHER)
+    attn_diag_precompile(${target} ${ARGN})
   endif()
 endfunction()
 
